@@ -1,0 +1,21 @@
+"""Bayesian federated learning on TensorFlow Probability.
+
+import bfl_tf
+summary = bfl_tf.run(bfl_tf.Config(pooling='wc'), '/tmp/wc')
+"""
+
+from bfl_tf import metrics, models, partitions, plots, pooling, weights
+from bfl_tf.federation import Config, run
+from bfl_tf.version import __version__
+
+__all__ = [
+  'Config',
+  '__version__',
+  'metrics',
+  'models',
+  'partitions',
+  'plots',
+  'pooling',
+  'run',
+  'weights',
+]

@@ -1,0 +1,22 @@
+"""Client parts: what a method adds to the one training loop.
+
+A part is a frozen dataclass with a `name`, the name of a server stage that it
+`needs` (or None), and any of these, all compiled into the loop:
+
+  init_memory(model) -> memory       before the client's first round
+  begin(start, shared, memory) -> carry
+  loss(mean, carry) -> penalty
+  gradient(gradient, mean, carry, step) -> gradient
+  after_step(mean, carry, step) -> (mean, carry)
+  finish(model, carry, trace) -> (model, extra, memory)
+
+`mean = [loc; point]` is a flat vector; `shared` is what the broadcast carries
+for the part, `memory` this client's own; `extra` is a vector to send. A part
+that needs only a loss writes only that.
+"""
+
+from bfl_tf.clients.proximal import Proximal
+
+__all__ = ['PARTS', 'Proximal']
+
+PARTS = {'proximal': Proximal}

@@ -1,0 +1,7 @@
+"""Real data as columns, loaded once, uint8 until the graph casts it."""
+
+from bfl_tf.datasets.arrays import from_arrays
+from bfl_tf.datasets.columns import Dataset, Split
+from bfl_tf.datasets.loading import load
+
+__all__ = ['Dataset', 'Split', 'from_arrays', 'load']

@@ -1,0 +1,108 @@
+"""From four arrays to a data set: what is checked, and how it is told."""
+
+import numpy as np
+
+from bfl_tf.datasets import columns
+
+
+def from_arrays(
+  name: str,
+  x_train: np.ndarray,
+  y_train: np.ndarray,
+  x_test: np.ndarray,
+  y_test: np.ndarray,
+  *,
+  num_classes: int | None = None,
+) -> columns.Dataset:
+  """Checks four arrays and returns them as a data set without validation.
+
+  Args:
+    name: what `--dataset` said; named in errors.
+    x_train: uint8 images `[num_examples, height, width(, channels)]`, float
+      images with channels, or features `[num_examples, num_features]`.
+    y_train: integer classes `[num_examples]`.
+    x_test: likewise.
+    y_test: likewise.
+    num_classes: where the source knows it; otherwise the training labels must
+      cover 0 to their largest.
+
+  Raises:
+    ValueError: naming the data set, the array and the problem.
+  """
+  where = f'--dataset={name}'
+  train = _split(where, 'train', x_train, y_train)
+  test = _split(where, 'test', x_test, y_test)
+  if train.x.shape[1:] != test.x.shape[1:] or train.x.dtype != test.x.dtype:
+    raise ValueError(
+      f'{where}: x_train {train.x.shape[1:]} of {train.x.dtype} and x_test '
+      f'{test.x.shape[1:]} of {test.x.dtype} must agree.'
+    )
+  if num_classes is None:
+    num_classes = _covered(where, train.y)
+  for key, y in (('y_train', train.y), ('y_test', test.y)):
+    if y.max() >= num_classes:
+      raise ValueError(
+        f'{where}: {key} has label {y.max()}, out of range: there are '
+        f'{num_classes} classes to train on, 0 to {num_classes - 1}.'
+      )
+  return columns.Dataset(name, num_classes, train, train.take(slice(0)), test)
+
+
+def _split(where, suffix, x, y):
+  x = _inputs(f'{where}: x_{suffix}', np.asarray(x))
+  y = _labels(f'{where}: y_{suffix}', np.asarray(y))
+  if len(x) != len(y):
+    raise ValueError(
+      f'{where}: x_{suffix} has {len(x)} examples, y_{suffix} has {len(y)}.'
+    )
+  return columns.Split(x, y)
+
+
+def _inputs(where, x):
+  if x.ndim == 0 or x.size == 0:
+    raise ValueError(f'{where} is empty, of shape {x.shape}.')
+  if x.dtype == np.uint8 and x.ndim == 3:
+    return x[..., np.newaxis]
+  if x.dtype == np.uint8 and x.ndim == 4:
+    return x
+  if x.dtype != np.uint8 and x.dtype.kind != 'f':
+    raise ValueError(f'{where} must be uint8 or float, got {x.dtype}.')
+  if x.ndim not in (2, 4):
+    raise ValueError(
+      f'{where} must be images [N, H, W, C] or features [N, D], got shape '
+      f'{x.shape} of {x.dtype}.'
+    )
+  with np.errstate(over='ignore'):  # Too large for float32: not finite.
+    x = x.astype(np.float32, copy=False)
+  if not np.isfinite(x).all():
+    raise ValueError(f'{where} has values that are not finite in float32.')
+  return x
+
+
+def _labels(where, y):
+  if y.dtype.kind == 'f':
+    raise ValueError(
+      f'{where} is {y.dtype}, a regression target: Classification only, '
+      'labels must be integers.'
+    )
+  if y.ndim != 1 or y.dtype.kind not in 'iu':
+    raise ValueError(
+      f'{where} must be integer classes [N], got shape {y.shape} of {y.dtype}.'
+    )
+  if y.size and y.min() < 0:
+    raise ValueError(f'{where} has the negative label {y.min()}.')
+  if y.size and y.max() > np.iinfo(np.int32).max:
+    raise ValueError(f'{where} has label {y.max()}, out of range.')
+  return y.astype(np.int32, copy=False)
+
+
+def _covered(where, y):
+  classes = np.unique(y)
+  gaps = np.flatnonzero(classes != np.arange(classes.size))
+  if gaps.size or classes.size < 2:
+    missing = gaps[0] if gaps.size else 1
+    raise ValueError(
+      f'{where}: y_train has no example of class {missing}; labels must '
+      'cover 0 to the number of classes less 1.'
+    )
+  return classes.size

@@ -1,0 +1,110 @@
+"""A data set as a few arrays."""
+
+import dataclasses
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+_CHUNK = 2**20  # Elements held in float64 at a time.
+
+
+class Split(NamedTuple):
+  """Examples as columns.
+
+  Attributes:
+    x: uint8 images `[num_examples, height, width, channels]`, or float32
+      images of that shape or features `[num_examples, num_features]`.
+    y: int32 classes `[num_examples]`.
+  """
+
+  x: np.ndarray
+  y: np.ndarray
+
+  def take(self, indices: np.ndarray) -> 'Split':
+    return Split(self.x[indices], self.y[indices])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Dataset:
+  """Training, validation and test examples of one classification task.
+
+  Attributes:
+    name: what `--dataset` said.
+    num_classes: labels are below it.
+    train: what clients and server train on.
+    validation: taken from the training examples; has none by default.
+    test: the test examples.
+  """
+
+  name: str
+  num_classes: int
+  train: Split
+  validation: Split
+  test: Split
+
+  @property
+  def input_shape(self) -> tuple[int, ...]:
+    return self.train.x.shape[1:]
+
+  @property
+  def mean(self) -> np.ndarray:
+    """Mean of each channel or feature over the training split, float32."""
+    return self._moments[0]
+
+  @property
+  def std(self) -> np.ndarray:
+    """Standard deviation, likewise; 1 where a feature is constant."""
+    return self._moments[1]
+
+  @functools.cached_property
+  def _moments(self):
+    return _moments(self.train.x)
+
+
+def _moments(x):
+  """Computes mean and std over all but the last axis, in float64 chunks.
+
+  Both passes subtract the first value, so a constant feature has exactly 0.
+  """
+  channels = x.shape[-1]
+  first = x.reshape(-1, channels)[0].astype(np.float64)
+  rows = max(1, _CHUNK // x[0].size)
+  starts = range(0, len(x), rows)
+
+  def average(function):
+    chunks = (x[i : i + rows].astype(np.float64) - first for i in starts)
+    total = sum(function(chunk).sum(axis=0) for chunk in chunks)
+    return total.reshape(-1, channels).sum(axis=0) / (x.size / channels)
+
+  mean = average(lambda chunk: chunk)
+  std = np.sqrt(average(lambda chunk: np.square(chunk - mean)))
+  std = np.where(std > 0, std, 1)
+  return (first + mean).astype(np.float32), std.astype(np.float32)
+
+
+def stratify(
+  labels: np.ndarray, fraction: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+  """Takes a fraction of every class.
+
+  Args:
+    labels: integer classes `[num_examples]`.
+    fraction: of each class; quotas are rounded to the nearest total, the
+      largest remainders first.
+    rng: decides which examples, and ties.
+
+  Returns:
+    Sorted indices of the taken examples, and of the rest.
+  """
+  sizes = np.bincount(labels)
+  exact = fraction * sizes
+  quotas = np.floor(exact).astype(np.int64)
+  extra = round(fraction * labels.size) - quotas.sum()
+  order = np.lexsort((rng.random(sizes.size), quotas - exact))
+  quotas[order[:extra]] += 1
+  shuffled = rng.permutation(labels.size)
+  by_class = [shuffled[labels[shuffled] == c] for c in range(sizes.size)]
+  taken = [pool[:quota] for pool, quota in zip(by_class, quotas)]
+  rest = [pool[quota:] for pool, quota in zip(by_class, quotas)]
+  return np.sort(np.concatenate(taken)), np.sort(np.concatenate(rest))

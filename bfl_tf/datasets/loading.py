@@ -1,0 +1,91 @@
+"""From `--dataset` to a data set."""
+
+import dataclasses
+import numbers
+import re
+
+from bfl_tf import registry, seeds
+from bfl_tf.datasets import arrays, builtin, columns, npz, tfds
+
+_FUNCTION = re.compile(r'[A-Za-z_][\w.]*:[A-Za-z_]\w*')
+
+
+def load(
+  name: str,
+  *,
+  train_split: str = 'train',
+  test_split: str = 'test',
+  validation_split: float = 0.0,
+  seed: int = 0,
+) -> columns.Dataset:
+  """Loads a data set into memory, once.
+
+  Args:
+    name: `digits`, `breast_cancer` or `wine`; an image classification set of
+      TensorFlow Datasets; a `file.npz` with `x_train, y_train, x_test,
+      y_test`; or a `package.module:function` that takes no arguments and
+      returns those four arrays or a `Dataset`.
+    train_split: TFDS's slicing syntax, `train[:10000]`; TFDS sets only.
+    test_split: likewise.
+    validation_split: the fraction, in [0, 1), of every class of the training
+      examples that becomes the validation split.
+    seed: decides which examples those are.
+
+  Returns:
+    The data set; `validation` has no examples where `validation_split` is 0.
+
+  Raises:
+    ValueError: naming the flag and what to do.
+  """
+  sliced = (train_split, test_split) != ('train', 'test')
+  if name in builtin.BUILTIN:
+    dataset = builtin.BUILTIN[name]()
+  elif name.endswith('.npz'):
+    dataset = npz.load(name)
+  elif _FUNCTION.fullmatch(name):
+    dataset = _call(name)
+  else:
+    sliced = False
+    dataset = tfds.load(name, train_split, test_split)
+  if sliced:
+    raise ValueError(
+      f'--train_split={train_split} and --test_split={test_split} slice TFDS '
+      f'sets only: leave them out for --dataset={name}.'
+    )
+  return _take_validation(dataset, validation_split, seed)
+
+
+def _call(name):
+  result = registry.resolve('dataset', name, {})()
+  if isinstance(result, columns.Dataset):
+    return result
+  if not isinstance(result, tuple | list) or len(result) != 4:
+    raise ValueError(
+      f'--dataset={name} must return a Dataset or (x_train, y_train, x_test, '
+      f'y_test), got {type(result).__name__}.'
+    )
+  return arrays.from_arrays(name, *result)
+
+
+def _take_validation(dataset, validation_split, seed):
+  is_number = isinstance(validation_split, numbers.Real)
+  if not is_number or not 0 <= validation_split < 1:
+    raise ValueError(
+      f'validation_split must be in [0, 1), got {validation_split!r}.'
+    )
+  if validation_split == 0:
+    return dataset
+  if dataset.validation.y.size:
+    raise ValueError(
+      f'validation_split={validation_split}, but --dataset={dataset.name} '
+      'brings its own validation examples.'
+    )
+  rng = seeds.generator(seed, 'validation_split')
+  held, rest = columns.stratify(dataset.train.y, validation_split, rng)
+  train, validation = dataset.train.take(rest), dataset.train.take(held)
+  if not held.size or len(set(train.y)) < len(set(dataset.train.y)):
+    raise ValueError(
+      f'validation_split={validation_split} leaves no validation example, or '
+      f'a class untrained, of the {dataset.train.y.size} of {dataset.name}.'
+    )
+  return dataclasses.replace(dataset, train=train, validation=validation)

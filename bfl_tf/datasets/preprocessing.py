@@ -1,0 +1,49 @@
+"""What happens to a batch inside the graph: augmented as bytes, then scaled."""
+
+import tensorflow as tf
+
+
+def normalize(x: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
+  """Casts to float32 and standardises the last axis.
+
+  Args:
+    x: uint8 or float `[batch, ..., channels]`.
+    mean: float32 `[channels]`.
+    std: float32 `[channels]`, a standard deviation.
+  """
+  return (tf.cast(x, tf.float32) - mean) / std
+
+
+def augment(x: tf.Tensor, seed: tf.Tensor, padding: int = 4) -> tf.Tensor:
+  """Crops each image at random from a zero-padded one, and flips half of them.
+
+  Args:
+    x: images `[batch, height, width, channels]` of any type, best uint8; only
+      the batch size may be unknown.
+    seed: `[2]` ints; the same seed gives the same bits.
+    padding: zeros on each side; a crop has one of `2 * padding + 1` offsets
+      along each axis.
+
+  Returns:
+    Images of the same shape and type.
+
+  Raises:
+    ValueError: `x` holds no images.
+  """
+  x = tf.convert_to_tensor(x)
+  if x.shape.rank != 4:
+    raise ValueError(
+      f'augment needs images [batch, height, width, channels], got {x.shape}.'
+    )
+  height, width = x.shape[1:3]
+  # Philox is named since the default differs between devices.
+  uniform = tf.random.stateless_uniform([tf.shape(x)[0], 3], seed, alg='philox')
+  offsets = tf.cast(uniform[:, :2] * (2 * padding + 1), tf.int32)
+  flipped = uniform[:, 2:] < 0.5
+  rows = offsets[:, :1] + tf.range(height)
+  columns = tf.range(width)
+  columns = offsets[:, 1:] + tf.where(flipped, width - 1 - columns, columns)
+  sides = [padding, padding]
+  x = tf.pad(x, [[0, 0], sides, sides, [0, 0]])
+  x = tf.gather(x, rows, axis=1, batch_dims=1)
+  return tf.gather(x, columns, axis=2, batch_dims=1)

@@ -1,0 +1,179 @@
+"""From a config to the pieces that a run is made of.
+
+Everything that can be wrong with a config shows here, before anything is
+trained or written.
+"""
+
+import dataclasses
+import functools
+import inspect
+from typing import Any
+
+import numpy as np
+
+from bfl_tf import (
+  clients,
+  datasets,
+  models,
+  partitions,
+  pooling,
+  registry,
+  server,
+  training,
+)
+from bfl_tf.federation import config as config_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+  """The pieces of a run.
+
+  Attributes:
+    config: what they were made from.
+    dataset: real examples, in memory once.
+    partition: int32 index arrays into `dataset.train`, one a client.
+    server_indices: int32, examples that clients do not see.
+    workers: `training.Worker`s, one a device.
+    rule: of `pooling`.
+    weighting: of `pooling`.
+    stages: the chain of server stages.
+    parts: the chain of client parts.
+    schedule: the learning rate over rounds.
+  """
+
+  config: config_lib.Config
+  dataset: datasets.Dataset
+  partition: list[np.ndarray]
+  server_indices: np.ndarray
+  workers: list[training.Worker]
+  rule: Any
+  weighting: Any
+  stages: tuple
+  parts: tuple
+  schedule: Any
+
+  @classmethod
+  def build(cls, config: config_lib.Config) -> 'Experiment':
+    """Makes the pieces.
+
+    Raises:
+      ValueError: the message names the flag and the fix.
+    """
+    parts = _chain('client_parts', clients.PARTS, config)
+    stages = _chain('server_step', server.STAGES, config)
+    rule = _make('pooling', pooling.RULES, config)
+    weighting = _make('weighting', pooling.WEIGHTINGS, config)
+    _check_pooling(config, rule)
+    schedule = _make('learning_rate_schedule', training.SCHEDULES, config)
+    dataset = datasets.load(
+      config.dataset,
+      train_split=config.train_split,
+      test_split=config.test_split,
+      validation_split=config.validation_split,
+      seed=config.seed,
+    )
+    partition, held = _partition(config, dataset)
+    return cls(
+      config=config,
+      dataset=dataset,
+      partition=partition,
+      server_indices=held,
+      workers=_workers(config, dataset, parts),
+      rule=rule,
+      weighting=weighting,
+      stages=stages,
+      parts=parts,
+      schedule=schedule,
+    )
+
+
+def configured(thing: Any, config: config_lib.Config) -> functools.partial:
+  """Binds those of a thing's arguments that the config has a field for."""
+  known = {field.name for field in dataclasses.fields(config)}
+  names = known.intersection(inspect.signature(thing).parameters)
+  return functools.partial(
+    thing, **{name: getattr(config, name) for name in sorted(names)}
+  )
+
+
+def _make(flag, table, config):
+  thing = registry.resolve(flag, getattr(config, flag), table)
+  return configured(thing, config)()
+
+
+def _chain(flag, table, config):
+  chain = tuple(
+    configured(registry.resolve(flag, name, table), config)()
+    for name in getattr(config, flag)
+  )
+  names = [member.name for member in chain]
+  if len(set(names)) < len(names):
+    raise ValueError(f'--{flag} names a member twice: {",".join(names)}.')
+  return chain
+
+
+def _check_pooling(config, rule):
+  if not rule.takes_weights and config.weighting not in ('size', 'equal'):
+    raise ValueError(
+      f'--pooling={config.pooling} takes no client weights: leave '
+      f'--weighting={config.weighting} out.'
+    )
+  if config.variant != 'flipout' and config.pooling in set(pooling.RULES) - {
+    'nwa'
+  }:
+    raise ValueError(
+      f'--pooling={config.pooling} pools posteriors: it needs '
+      f'--variant=flipout, not {config.variant}, which takes --pooling=nwa.'
+    )
+
+
+def _partition(config, dataset):
+  labels = dataset.train.y
+  held, rest = partitions.hold_out(
+    labels, num_examples=config.num_server_examples, seed=config.seed
+  )
+  if config.num_clients > len(rest):
+    raise ValueError(
+      f'--num_clients={config.num_clients} exceeds the {len(rest)} training '
+      'examples that clients share.'
+    )
+  split = registry.resolve('partition', config.partition, partitions.PARTITIONS)
+  parts = configured(split, config)(labels[rest])
+  return [rest[part].astype(np.int32) for part in parts], held
+
+
+def _workers(config, dataset, parts):
+  if config.client_optimizer not in training.OPTIMIZERS:
+    raise ValueError(
+      f'--client_optimizer={config.client_optimizer} is unknown. Choose one of '
+      f'{", ".join(training.OPTIMIZERS)}.'
+    )
+  optimizer = training.OPTIMIZERS[config.client_optimizer]
+  if config.client_optimizer == 'sgd':
+    optimizer = functools.partial(optimizer, momentum=config.client_momentum)
+  elif config.client_momentum:
+    raise ValueError('--client_momentum belongs to --client_optimizer=sgd.')
+  if config.augment and len(dataset.input_shape) != 3:
+    raise ValueError(
+      f'--augment needs images; {config.dataset} has examples of shape '
+      f'{dataset.input_shape}.'
+    )
+  settings = configured(training.Settings, config).keywords
+  settings |= {
+    'optimizer': optimizer(),
+    'weight_decay': config.client_weight_decay,
+    'parts': parts,
+  }
+  build_model = functools.partial(
+    configured(models.build, config),
+    config.model,
+    input_shape=dataset.input_shape,
+    num_classes=dataset.num_classes,
+  )
+  data = training.Data(
+    dataset.train.x, dataset.train.y, dataset.mean, dataset.std
+  )
+  return [
+    training.Worker(strategy, build_model, data, training.Settings(**settings))
+    for strategy in training.strategies(config.num_workers, config.distribution)
+  ]

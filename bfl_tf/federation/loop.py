@@ -1,0 +1,218 @@
+"""The round loop: broadcast, train, weigh, pool, step.
+
+There is one. A method of a paper is a combination of the pieces of an
+`Experiment`, never a loop of its own.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from absl import logging
+import numpy as np
+
+from bfl_tf import seeds, statistics, training
+from bfl_tf import weights as weights_lib
+from bfl_tf.federation import experiment as experiment_lib
+
+
+class State(NamedTuple):
+  """All that a resume needs.
+
+  Attributes:
+    round: rounds done.
+    model: the global model.
+    slots: by server stage, what it carries from round to round.
+    shared: by client part, what the broadcast carries for it.
+    memories: by client id and client part, what the client keeps.
+  """
+
+  round: int
+  model: weights_lib.Weights
+  slots: dict[str, Any]
+  shared: dict[str, Any]
+  memories: dict[int, dict[str, Any]]
+
+
+class TooFewClientsError(RuntimeError):
+  """Fewer updates than `--min_clients` could be accepted."""
+
+
+def initial_state(experiment: experiment_lib.Experiment) -> State:
+  """Returns the state before the first round; depends on the seed alone."""
+  model = experiment.workers[0].initial_weights()
+  slots = {stage.name: stage.init(model) for stage in experiment.stages}
+  return State(0, model, slots, {}, {})
+
+
+def federated_round(
+  experiment: experiment_lib.Experiment, state: State
+) -> tuple[State, dict[str, Any]]:
+  """Plays one round.
+
+  Returns:
+    The next state, and columns of `metrics.csv`.
+
+  Raises:
+    TooFewClientsError: `state` is still good.
+  """
+  reduction = _Reduction(experiment, state.model)
+  memories, traces, left_out = dict(state.memories), [], {}
+  for update, memory in _train(experiment, state):
+    defect = find_defect(update, state.model)
+    if defect:
+      left_out[update.client_id] = defect
+      logging.warning('Client %d is left out: %s.', update.client_id, defect)
+      continue
+    reduction.add(update)
+    traces.append(update.trace)
+    if memory:
+      memories[update.client_id] = memory
+  if len(traces) < experiment.config.min_clients:
+    reasons = '; '.join(f'{k}: {why}' for k, why in sorted(left_out.items()))
+    raise TooFewClientsError(
+      f'round {state.round}: {len(traces)} accepted updates are fewer than '
+      f'--min_clients={experiment.config.min_clients} ({reasons}).'
+    )
+  pooled, results, info = reduction.finish()
+  new = state._replace(model=pooled, memories=memories)
+  for place, stage in enumerate(experiment.stages):
+    seed = seeds.named(
+      experiment.config.seed, 'server_stage', state.round, place
+    )
+    new, more = stage(new, state.model, pooled, results, seed)
+    info |= more
+  info |= _describe(state.model, traces, left_out)
+  return new._replace(round=state.round + 1), info
+
+
+def find_defect(
+  update: statistics.ClientUpdate, like: weights_lib.Weights
+) -> str | None:
+  """Says why an update must not be pooled, or returns None."""
+  if update.num_examples <= 0:
+    return f'it trained on {update.num_examples} examples'
+  for name, vector, expected in zip(like._fields, update.model, like):
+    if vector.shape != expected.shape:
+      return f'its {name} has shape {vector.shape}, not {expected.shape}'
+  vectors = {**update.model._asdict(), **update.extras}
+  for name, vector in vectors.items():
+    if not np.all(np.isfinite(vector)):
+      return f'its {name} is not finite'
+  if np.any(update.model.scale <= 0):
+    return 'its scale is not positive'
+  return None
+
+
+class _Reduction:
+  """Weighs updates and reduces every statistic over them, in one pass."""
+
+  def __init__(self, experiment, reference):
+    needed = [s for stage in experiment.stages for s in stage.statistics]
+    # Statistics are frozen dataclasses: a dict reduces equal ones once.
+    self._sums = dict.fromkeys([experiment.rule, *needed])
+    self._rule, self._weighting = experiment.rule, experiment.weighting
+    self._reference = reference
+    self._waiting: list[statistics.ClientUpdate] = []
+    self._guards = 0
+
+  def add(self, update):
+    if hasattr(self._weighting, 'all'):
+      self._waiting.append(update)
+      return
+    weight, guards = self._weighting.one(update, self._reference)
+    self._guards += guards
+    self._accumulate(update, weight)
+
+  def finish(self):
+    if self._waiting:
+      updates = sorted(self._waiting, key=lambda update: update.client_id)
+      weights, self._guards = self._weighting.all(updates, self._reference)
+      for update, weight in zip(updates, weights):
+        self._accumulate(update, weight)
+    results, info = {}, {'weight_guards': self._guards}
+    for statistic, sums in self._sums.items():
+      results[statistic], more = statistic.finalize(sums, self._reference)
+      info |= more
+    return results.pop(self._rule), results, info
+
+  def _accumulate(self, update, weight):
+    for statistic, sums in self._sums.items():
+      share = statistic.accumulate(update, weight, self._reference)
+      self._sums[statistic] = (
+        share if sums is None else statistics.merge(sums, share)
+      )
+
+
+def _train(experiment, state) -> Iterator[tuple[statistics.ClientUpdate, Any]]:
+  """Yields updates as clients finish; the longest begin first."""
+  jobs = [
+    (client, _job(experiment, state, client))
+    for client in _sampled(experiment.config, state.round)
+  ]
+  jobs.sort(key=lambda job: -len(job[1].indices) * job[1].epochs)
+
+  def work(worker, job):
+    client, task = job
+    result = worker.train(task)
+    update = statistics.ClientUpdate(
+      client, len(task.indices), result.model, result.extra, result.trace
+    )
+    return update, result.memory
+
+  return training.in_parallel(experiment.workers, jobs, work)
+
+
+def _job(experiment, state, client):
+  config, round_index = experiment.config, state.round
+  fresh = {
+    part.name: part.init_memory(state.model)
+    for part in experiment.parts
+    if hasattr(part, 'init_memory')
+  }
+  return training.Job(
+    start=state.model,
+    indices=experiment.partition[client],
+    epochs=np.int32(_local_epochs(config, round_index, client)),
+    learning_rate=np.float32(
+      experiment.schedule(
+        config.client_learning_rate, round_index, config.num_rounds
+      )
+    ),
+    seed=seeds.named(config.seed, 'local_training', round_index, client),
+    shared=state.shared,
+    memory=state.memories.get(client, fresh),
+  )
+
+
+def _sampled(config, round_index) -> list[int]:
+  if not config.clients_per_round:
+    return list(range(config.num_clients))
+  generator = seeds.generator(config.seed, 'client_sampling', round_index)
+  return sorted(
+    generator.choice(
+      config.num_clients, config.clients_per_round, replace=False
+    ).tolist()
+  )
+
+
+def _local_epochs(config, round_index, client) -> int:
+  if not config.min_local_epochs:
+    return config.local_epochs
+  generator = seeds.generator(config.seed, 'local_epochs', round_index, client)
+  return int(
+    generator.integers(config.min_local_epochs, config.local_epochs + 1)
+  )
+
+
+def _describe(broadcast, traces, left_out) -> dict[str, Any]:
+  trained = len(traces) + len(left_out)
+  return {
+    'train_loss': float(np.mean([trace.loss for trace in traces])),
+    'local_steps': int(sum(trace.steps for trace in traces)),
+    'clients_pooled': len(traces),
+    'clients_left_out': len(left_out),
+    'left_out': ' '.join(map(str, sorted(left_out))),
+    # A client sends what it was sent: the same vectors.
+    'bytes_down': trained * broadcast.num_bytes,
+    'bytes_up': trained * broadcast.num_bytes,
+  }

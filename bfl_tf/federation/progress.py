@@ -1,0 +1,70 @@
+"""What a person sees while a run goes on: a bar, and a line a round."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import tqdm
+
+_SHOWN = ('accuracy', 'nll', 'ece', 'brier', 'epistemic', 'train_loss')
+
+
+class Progress:
+  """A tqdm bar over rounds with one line above it for each of them."""
+
+  def __init__(self, num_rounds: int, enabled: bool):
+    self._num_rounds = num_rounds
+    self._enabled = enabled
+    self._bar: Any = None
+
+  def begin(self, rounds_done: int) -> None:
+    """Draws the bar; not where the output is no terminal."""
+    self._bar = tqdm.tqdm(
+      total=self._num_rounds,
+      initial=rounds_done,
+      unit='round',
+      disable=None if self._enabled else True,
+      leave=False,
+    )
+
+  def report(self, row: Mapping[str, Any]) -> None:
+    """Prints a round's row and moves the bar on."""
+    if row['round'] > 0:
+      self._bar.update()
+    shown = [f'{n} {row[n]:.4g}' for n in _SHOWN if row.get(n, '') != '']
+    seconds = row.get('train_seconds', 0.0) + row.get('evaluate_seconds', 0.0)
+    width = len(str(self._num_rounds))
+    self.say(
+      f'round {row["round"]:{width}}/{self._num_rounds}  '
+      f'{"  ".join(shown)}  {seconds:.1f} s'
+    )
+
+  def say(self, text: str) -> None:
+    """Prints a line above the bar."""
+    if self._enabled:
+      tqdm.tqdm.write(text)
+
+  def __enter__(self) -> 'Progress':
+    return self
+
+  def __exit__(self, *unused: Any) -> None:
+    self._bar.close()
+
+
+def table(summary: Mapping[str, Any]) -> str:
+  """Returns the final scores as a table of two columns."""
+  names = {
+    'accuracy': 'accuracy',
+    'nll': 'negative log likelihood (nats)',
+    'ece': 'expected calibration error',
+    'brier': 'Brier score',
+    'entropy': 'normalized entropy',
+    'epistemic': 'epistemic uncertainty',
+    'aleatoric': 'aleatoric uncertainty',
+  }
+  final = summary['final']
+  lines = [
+    f'{text:32}{final[name]:8.4f}'
+    for name, text in names.items()
+    if name in final
+  ]
+  return '\n'.join(lines)

@@ -1,0 +1,157 @@
+"""The files of a run directory: flags, rows, summary, predictions."""
+
+from collections.abc import Mapping
+import contextlib
+import csv
+import dataclasses
+import json
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bfl_tf import version
+from bfl_tf.federation import config as config_lib
+
+# What `tf.summary.scalar` writes; that one wants TensorBoard installed here.
+_SCALAR = tf.compat.v1.SummaryMetadata(
+  plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name='scalars')
+)
+
+
+class RunDirectory:
+  """Where a run's results live; every file is replaced whole.
+
+  Attributes:
+    path: the directory.
+    rows: rows of `metrics.csv`, by column.
+  """
+
+  def __init__(self, path: str | os.PathLike):
+    self.path = pathlib.Path(path)
+    self.rows: list[dict[str, Any]] = []
+    self._writer: Any = None
+
+  @property
+  def checkpoints(self) -> pathlib.Path:
+    """Where the state is saved."""
+    return self.path / 'checkpoints'
+
+  def check(self, config: config_lib.Config) -> None:
+    """Refuses a directory that holds anything but this very run.
+
+    Raises:
+      ValueError: naming the flags that differ, or what the directory is.
+    """
+    if self.path.exists() and not self.path.is_dir():
+      raise ValueError(f'--output_dir={self.path} is a file.')
+    if not self.path.exists() or not any(self.path.iterdir()):
+      return
+    recorded = self.path / 'flags.txt'
+    if not recorded.exists():
+      raise ValueError(
+        f'--output_dir={self.path} is not empty and holds no run: choose '
+        'another.'
+      )
+    ours, theirs = (
+      _identity(flag_lines(config)),
+      _identity(recorded.read_text().splitlines()),
+    )
+    changed = sorted(ours ^ theirs)
+    if changed:
+      names = sorted({line.split('=')[0] for line in changed})
+      raise ValueError(
+        f'--output_dir={self.path} holds another run; {", ".join(names)} '
+        'differ: choose another directory or the flags of its flags.txt.'
+      )
+
+  def start(self, config: config_lib.Config) -> None:
+    """Makes the directory and writes down what the run is."""
+    self.path.mkdir(parents=True, exist_ok=True)
+    if not (self.path / 'flags.txt').exists():
+      self._write('flags.txt', '\n'.join(flag_lines(config)) + '\n')
+
+  def summary(self) -> dict[str, Any] | None:
+    """The summary of a finished run, or None."""
+    path = self.path / 'summary.json'
+    return json.loads(path.read_text()) if path.exists() else None
+
+  def resume(self, rounds: int) -> None:
+    """Reads the rows up to those after `rounds` rounds back."""
+    path = self.path / 'metrics.csv'
+    if not path.exists():
+      return
+    with path.open(newline='') as file:
+      rows = list(csv.DictReader(file))
+    self.rows = [row for row in rows if int(row['round']) <= rounds]
+
+  def add(self, row: Mapping[str, Any]) -> None:
+    """Adds a row to `metrics.csv` and to TensorBoard."""
+    self.rows.append(dict(row))
+    self.write_rows()
+    if self._writer is None:
+      self._writer = tf.summary.create_file_writer(
+        str(self.path / 'tensorboard')
+      )
+    with self._writer.as_default(step=int(row['round'])):
+      for name, value in row.items():
+        if isinstance(value, int | float) and name != 'round':
+          tf.summary.write(name, float(value), metadata=_SCALAR)
+    self._writer.flush()
+
+  def write_rows(self) -> None:
+    """Writes `metrics.csv` anew."""
+    columns = list(dict.fromkeys(name for row in self.rows for name in row))
+    # Scores first, times last: what a reader looks for.
+    columns.sort(key=lambda name: name.endswith('_seconds'))
+    with (
+      self._replacing('metrics.csv') as path,
+      path.open('w', newline='') as file,
+    ):
+      writer = csv.DictWriter(file, columns, restval='')
+      writer.writeheader()
+      writer.writerows(self.rows)
+
+  def write_partition(self, counts: np.ndarray) -> None:
+    """Writes `partition.csv`: examples by client and class."""
+    classes = ','.join(f'class_{c}' for c in range(counts.shape[1]))
+    lines = [','.join(map(str, (k, *row))) for k, row in enumerate(counts)]
+    self._write('partition.csv', '\n'.join([f'client,{classes}', *lines, '']))
+
+  def write_predictions(self, **arrays: np.ndarray) -> None:
+    """Writes `predictions.npz`: what the plots read."""
+    with self._replacing('predictions.npz') as path, path.open('wb') as file:
+      np.savez_compressed(file, **arrays)
+
+  def finish(self, summary: Mapping[str, Any]) -> None:
+    """Writes `summary.json`: from now on the run is finished."""
+    self.write_rows()
+    self._write('summary.json', json.dumps(summary, indent=2) + '\n')
+
+  def _write(self, name, text):
+    with self._replacing(name) as path:
+      path.write_text(text)
+
+  @contextlib.contextmanager
+  def _replacing(self, name):
+    temporary = self.path / f'.{name}.tmp'
+    yield temporary
+    os.replace(temporary, self.path / name)
+
+
+def flag_lines(config: config_lib.Config) -> list[str]:
+  """Returns the run's exact flags, one a line, and our version."""
+  lines = [f'# bfl_tf {version.__version__}']
+  for field in dataclasses.fields(config):
+    value = getattr(config, field.name)
+    if isinstance(value, tuple):
+      value = ','.join(map(str, value))
+    lines.append(f'--{field.name}={value}')
+  return lines
+
+
+def _identity(lines: list[str]) -> set[str]:
+  machine = tuple(f'--{name}=' for name in config_lib.MACHINE_FIELDS)
+  return {line for line in lines if line and not line.startswith(machine)}

@@ -1,0 +1,188 @@
+"""A run from its config to its directory: resume, rounds, scores, plots."""
+
+import os
+import resource
+import time
+from typing import Any
+
+import numpy as np
+
+from bfl_tf import metrics, partitions, plots, seeds, training, version
+from bfl_tf.federation import checkpoints, loop, records
+from bfl_tf.federation import config as config_lib
+from bfl_tf.federation import experiment as experiment_lib
+from bfl_tf.federation import progress as progress_lib
+
+
+def run(
+  config: config_lib.Config,
+  output_dir: str | os.PathLike,
+  show_progress: bool = True,
+) -> dict[str, Any]:
+  """Runs an experiment, or goes on with it where it was interrupted.
+
+  Args:
+    config: what to run.
+    output_dir: a new directory, or that of the same run.
+    show_progress: print a line a round and a progress bar.
+
+  Returns:
+    The summary, as in `summary.json`; `final` holds the last scores.
+
+  Raises:
+    ValueError: the config cannot be run; nothing has been written.
+    TooFewClientsError: too many updates were bad; the state is saved.
+  """
+  return Run(config, output_dir, show_progress).play()
+
+
+class Run:
+  """The rounds of one run, recorded.
+
+  Making one finds out all that a user may have got wrong; `play` then writes.
+  """
+
+  def __init__(
+    self,
+    config: config_lib.Config,
+    output_dir: str | os.PathLike,
+    show_progress: bool = True,
+  ):
+    """Arguments and ValueErrors as in `run`."""
+    self._config = config
+    self._progress = progress_lib.Progress(config.num_rounds, show_progress)
+    self._directory = records.RunDirectory(output_dir)
+    self._directory.check(config)
+    self._finished = self._directory.summary()
+    if self._finished is None:
+      training.configure(config.num_workers, config.deterministic)
+      self._experiment = experiment_lib.Experiment.build(config)
+
+  def play(self) -> dict[str, Any]:
+    """Plays the rounds that are left; a finished run is not played again."""
+    if self._finished is not None:
+      self._progress.say(f'{self._directory.path} holds the finished run')
+      return self._finished
+    state = self._begin()
+    with self._progress:
+      while state.round < self._config.num_rounds:
+        started = time.perf_counter()
+        try:
+          state, info = loop.federated_round(self._experiment, state)
+        except loop.TooFewClientsError:
+          self._save(state)
+          raise
+        info['train_seconds'] = time.perf_counter() - started
+        self._record(state, info)
+    return self._finish(state)
+
+  def _begin(self):
+    self._directory.start(self._config)
+    state = checkpoints.restore(self._directory.checkpoints)
+    if state is not None:
+      self._directory.resume(state.round)
+      self._progress.say(f'going on after round {state.round}')
+      self._progress.begin(state.round)
+      return state
+    labels = self._experiment.dataset.train.y
+    self._directory.write_partition(
+      partitions.counts(
+        labels, self._experiment.partition, self._experiment.dataset.num_classes
+      )
+    )
+    state = loop.initial_state(self._experiment)
+    self._progress.begin(0)
+    self._record(state, {})
+    return state
+
+  def _record(self, state, info):
+    """Row first, then checkpoint: a row without its checkpoint is replayed."""
+    last = state.round == self._config.num_rounds
+    row = {'round': state.round, **info}
+    if last or state.round % self._config.eval_every == 0:
+      started = time.perf_counter()
+      scores, predictive = self._evaluate(state, last)
+      row = {'round': state.round, **scores, **info}
+      row['evaluate_seconds'] = time.perf_counter() - started
+      if last:
+        self._keep(predictive)
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    row['peak_memory_mib'] = round(kilobytes / 1024, 1)
+    self._directory.add(row)
+    self._progress.report(row)
+    if last or state.round % self._config.checkpoint_every == 0:
+      self._save(state)
+
+  def _save(self, state):
+    started = time.perf_counter()
+    checkpoints.save(state, self._directory.checkpoints)
+    seconds = time.perf_counter() - started
+    # Written with the next row: a row is on disk before its checkpoint.
+    self._directory.rows[-1]['checkpoint_seconds'] = seconds
+
+  def _evaluate(self, state, last):
+    test = self._experiment.dataset.test
+    if not last and 0 < self._config.num_eval_examples < len(test.y):
+      generator = seeds.generator(self._config.seed, 'eval_examples')
+      chosen = np.sort(
+        generator.permutation(len(test.y))[: self._config.num_eval_examples]
+      )
+      test = test._replace(x=test.x[chosen], y=test.y[chosen])
+    predictive = self._predict(test.x, state, last, 'evaluation')
+    scores = self._score(predictive, test.y)
+    validation = self._experiment.dataset.validation
+    if len(validation.y):
+      held = self._predict(validation.x, state, last, 'validation')
+      for name, value in self._score(held, validation.y).items():
+        scores[f'validation_{name}'] = value
+    return scores, predictive
+
+  def _predict(self, x, state, last, purpose):
+    config = self._config
+    samples = config.final_num_mc_samples if last else config.num_mc_samples
+    return training.predict(
+      self._experiment.workers,
+      state.model,
+      x,
+      seed=seeds.named(config.seed, purpose, state.round),
+      num_samples=1 if config.variant == 'deterministic' else samples,
+    )
+
+  def _score(self, predictive, labels):
+    return metrics.summarize(
+      predictive.probs,
+      labels,
+      aleatoric=predictive.aleatoric,
+      epistemic=predictive.epistemic,
+      num_bins=self._config.num_bins,
+    )
+
+  def _keep(self, predictive):
+    self._directory.write_predictions(
+      labels=self._experiment.dataset.test.y,
+      probs=predictive.probs,
+      normalized_entropy=metrics.normalized_entropy(predictive.probs),
+      aleatoric_uncertainty=predictive.aleatoric,
+      epistemic_uncertainty=predictive.epistemic,
+    )
+
+  def _finish(self, state):
+    rows = self._directory.rows
+    scores = metrics.SCORES
+    final = {
+      name: float(value)
+      for name, value in rows[-1].items()
+      if name.removeprefix('validation_') in scores
+    }
+    layout = self._experiment.workers[0].layout
+    summary = {
+      'version': version.__version__,
+      'rounds': state.round,
+      'final': final,
+      'num_trainable': layout.num_trainable(),
+      'num_variational': layout.size('loc'),
+      'train_seconds': sum(float(row['train_seconds']) for row in rows[1:]),
+    }
+    self._directory.finish(summary)
+    plots.draw_run(self._directory.path)
+    return summary

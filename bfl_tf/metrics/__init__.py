@@ -1,0 +1,50 @@
+"""Scores of predictive probabilities: pure NumPy, float64 inside.
+
+Every function takes `probs` of shape `[num_examples, num_classes]`, or sampled
+`[num_samples, num_examples, num_classes]`, scored by their mean over samples.
+Entropies and likelihoods are in nats, everything else is a fraction.
+"""
+
+from bfl_tf.metrics.curves import (
+  confidence_histogram,
+  ConfidenceHistogram,
+  Reliability,
+  reliability,
+  retention_curve,
+  RetentionCurve,
+)
+from bfl_tf.metrics.predictive import is_correct
+from bfl_tf.metrics.scores import (
+  accuracy,
+  brier_score,
+  expected_calibration_error,
+  MIN_PROBABILITY,
+  negative_log_likelihood,
+  SCORES,
+  summarize,
+)
+from bfl_tf.metrics.uncertainty import (
+  aleatoric_uncertainty,
+  epistemic_uncertainty,
+  normalized_entropy,
+)
+
+__all__ = [
+  'MIN_PROBABILITY',
+  'SCORES',
+  'ConfidenceHistogram',
+  'Reliability',
+  'RetentionCurve',
+  'accuracy',
+  'aleatoric_uncertainty',
+  'brier_score',
+  'confidence_histogram',
+  'epistemic_uncertainty',
+  'expected_calibration_error',
+  'is_correct',
+  'negative_log_likelihood',
+  'normalized_entropy',
+  'reliability',
+  'retention_curve',
+  'summarize',
+]

@@ -1,0 +1,167 @@
+"""Curves and histograms of predictions: named arrays, ready to plot."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy import typing as npt
+
+from bfl_tf.metrics import predictive
+
+
+class RetentionCurve(NamedTuple):
+  """Accuracy of the least uncertain examples, by how many are kept.
+
+  Attributes:
+    retained: `[num_examples]`, fraction kept, from 1 / num_examples to 1.
+    accuracy: `[num_examples]`, of the examples kept; the last is the accuracy
+      on all of them.
+  """
+
+  retained: np.ndarray
+  accuracy: np.ndarray
+
+  @property
+  def area(self) -> float:
+    """Mean accuracy over the fractions retained, in [0, 1]; higher is better.
+
+    An uncertainty that knows nothing has the plain accuracy as its area.
+    """
+    return float(self.accuracy.mean())
+
+
+class Reliability(NamedTuple):
+  """Accuracy against confidence in bins of equal width.
+
+  Attributes:
+    edges: `[num_bins + 1]`, from 0 to 1.
+    accuracy: `[num_bins]`, fraction right; NaN where the bin is empty.
+    confidence: `[num_bins]`, mean confidence; NaN where the bin is empty.
+    counts: `[num_bins]`, integers, number of examples.
+  """
+
+  edges: np.ndarray
+  accuracy: np.ndarray
+  confidence: np.ndarray
+  counts: np.ndarray
+
+  @property
+  def expected_calibration_error(self) -> float:
+    """Mean over examples of their bin's |accuracy - confidence|."""
+    filled = self.counts > 0
+    gaps = np.abs(self.accuracy - self.confidence)[filled]
+    return float(gaps @ self.counts[filled] / self.counts.sum())
+
+
+class ConfidenceHistogram(NamedTuple):
+  """How many right and wrong predictions were made at which confidence.
+
+  Attributes:
+    edges: `[num_bins + 1]`, from 0 to 1.
+    right: `[num_bins]`, integers, number of right predictions.
+    wrong: `[num_bins]`, integers, number of wrong predictions.
+    accuracy: fraction right of all examples.
+    confidence: mean confidence of all examples.
+  """
+
+  edges: np.ndarray
+  right: np.ndarray
+  wrong: np.ndarray
+  accuracy: float
+  confidence: float
+
+
+def retention_curve(
+  uncertainty: npt.ArrayLike, correct: npt.ArrayLike
+) -> RetentionCurve:
+  """Accuracy of the examples kept when the most uncertain are set aside.
+
+  Equally uncertain examples count with the accuracy of their group, so the
+  curve does not depend on the order of the examples.
+
+  Args:
+    uncertainty: `[num_examples]`, any monotone measure; low is kept first.
+    correct: `[num_examples]`, booleans (or 0 and 1).
+
+  Returns:
+    curve: a `RetentionCurve`.
+
+  Raises:
+    ValueError: the shapes differ, or the values are not of the kind above.
+  """
+  uncertainty = predictive.check_per_example('uncertainty', uncertainty)
+  kept = np.arange(1, uncertainty.size + 1)
+  correct = predictive.check_per_example('correct', correct, kept.size)
+  if not np.isin(correct, (0, 1)).all():
+    raise ValueError('correct must hold booleans, or only 0 and 1.')
+  _, group, sizes = np.unique(
+    uncertainty, return_inverse=True, return_counts=True
+  )
+  # A group enters bit by bit: linear between the counts at its two ends.
+  hits = np.cumsum(np.bincount(group, weights=correct))
+  right = np.interp(kept, np.append(0, np.cumsum(sizes)), np.append(0, hits))
+  return RetentionCurve(kept / kept.size, right / kept)
+
+
+def reliability(
+  probs: npt.ArrayLike, labels: npt.ArrayLike, num_bins: int = 15
+) -> Reliability:
+  """Bins predictions by the probability of the predicted class.
+
+  Args:
+    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
+    labels: integers `[num_examples]`.
+    num_bins: of equal width; each holds its lower edge, the last holds 1 too.
+
+  Returns:
+    bins: a `Reliability`.
+
+  Raises:
+    ValueError: an argument is not of the kind above.
+  """
+  edges, bins, correct, confidence = _binned(probs, labels, num_bins)
+  counts = np.bincount(bins, minlength=num_bins)
+  filled = counts > 0
+
+  def mean(values):
+    totals = np.bincount(bins, weights=values, minlength=num_bins)
+    nothing = np.full(num_bins, np.nan)
+    return np.divide(totals, counts, out=nothing, where=filled)
+
+  return Reliability(edges, mean(correct), mean(confidence), counts)
+
+
+def confidence_histogram(
+  probs: npt.ArrayLike, labels: npt.ArrayLike, num_bins: int = 15
+) -> ConfidenceHistogram:
+  """Counts right and wrong predictions by confidence.
+
+  Args:
+    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
+    labels: integers `[num_examples]`.
+    num_bins: as in `reliability`.
+
+  Returns:
+    histogram: a `ConfidenceHistogram`.
+
+  Raises:
+    ValueError: an argument is not of the kind above.
+  """
+  edges, bins, correct, confidence = _binned(probs, labels, num_bins)
+  return ConfidenceHistogram(
+    edges=edges,
+    right=np.bincount(bins[correct], minlength=num_bins),
+    wrong=np.bincount(bins[~correct], minlength=num_bins),
+    accuracy=float(correct.mean()),
+    confidence=float(confidence.mean()),
+  )
+
+
+def _binned(probs, labels, num_bins):
+  """Returns the edges, and per example its bin, correctness, confidence."""
+  num_bins = predictive.check_num_bins(num_bins)
+  correct = predictive.is_correct(probs, labels)
+  confidence = predictive.mean(predictive.check_probs(probs)).max(axis=-1)
+  # Not linspace: its fourth edge of five bins is a bit above 0.6.
+  edges = np.arange(num_bins + 1) / num_bins
+  bins = np.searchsorted(edges, confidence, side='right') - 1
+  return edges, np.minimum(bins, num_bins - 1), correct, confidence

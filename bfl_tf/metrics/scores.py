@@ -1,0 +1,139 @@
+"""Scores of a whole set of predictions: one number each.
+
+#### References
+
+[1]: Chuan Guo et al. On Calibration of Modern Neural Networks. _ICML_, 2017.
+[2]: Glenn W. Brier. Verification of forecasts expressed in terms of
+     probability. _Monthly Weather Review_, 1950.
+"""
+
+import numpy as np
+from numpy import typing as npt
+
+from bfl_tf.metrics import curves, predictive, uncertainty
+
+# The floor under the probability of the label: the smallest positive float32
+# that is not subnormal, about 1.2e-38. A prediction that rules the label out
+# costs -log(MIN_PROBABILITY) = 87.3 nats instead of infinity.
+MIN_PROBABILITY = float(np.finfo(np.float32).tiny)
+
+
+def accuracy(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
+  """Fraction of examples whose most probable class is the label.
+
+  Args:
+    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
+    labels: integers `[num_examples]`.
+
+  Returns:
+    accuracy: in [0, 1]; higher is better.
+  """
+  return float(predictive.is_correct(probs, labels).mean())
+
+
+def negative_log_likelihood(
+  probs: npt.ArrayLike, labels: npt.ArrayLike
+) -> float:
+  """Mean of `-log p(label)`, with `p` floored at `MIN_PROBABILITY`.
+
+  Args:
+    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
+    labels: integers `[num_examples]`.
+
+  Returns:
+    nll: in nats per example; lower is better.
+  """
+  samples = predictive.check_probs(probs)
+  labels = predictive.check_labels(labels, samples)
+  likelihood = predictive.mean(samples)[np.arange(labels.size), labels]
+  return float(-np.log(np.maximum(likelihood, MIN_PROBABILITY)).mean())
+
+
+def brier_score(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
+  """Squared distance to the one-hot label: summed over classes, mean over N.
+
+  Args:
+    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
+    labels: integers `[num_examples]`.
+
+  Returns:
+    brier: in [0, 2]; lower is better. (Brier's own definition [2]; scikit-learn
+      halves it for two classes.)
+  """
+  samples = predictive.check_probs(probs)
+  labels = predictive.check_labels(labels, samples)
+  errors = predictive.mean(samples)
+  errors[np.arange(labels.size), labels] -= 1
+  return float(np.square(errors).sum(axis=-1).mean())
+
+
+def expected_calibration_error(
+  probs: npt.ArrayLike, labels: npt.ArrayLike, num_bins: int = 15
+) -> float:
+  """Mean over examples of their bin's |accuracy - confidence| [1].
+
+  Args:
+    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
+    labels: integers `[num_examples]`.
+    num_bins: of equal width; a confidence of 1 belongs to the last.
+
+  Returns:
+    ece: in [0, 1]; lower is better.
+  """
+  bins = curves.reliability(probs, labels, num_bins)
+  return bins.expected_calibration_error
+
+
+# What `summarize` gives.
+SCORES = (
+  'accuracy',
+  'nll',
+  'ece',
+  'brier',
+  'entropy',
+  'aleatoric',
+  'epistemic',
+)
+
+
+def summarize(
+  probs: npt.ArrayLike,
+  labels: npt.ArrayLike,
+  aleatoric: npt.ArrayLike | None = None,
+  epistemic: npt.ArrayLike | None = None,
+  num_bins: int = 15,
+) -> dict[str, float]:
+  """Returns every score: the columns that an evaluation adds to metrics.csv.
+
+  Args:
+    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
+    labels: integers `[num_examples]`.
+    aleatoric: `[num_examples]`, from a prediction that streamed over its
+      samples and kept only their mean in `probs`; where None, from `probs`.
+    epistemic: `[num_examples]`, likewise.
+    num_bins: of the calibration error.
+
+  Returns:
+    scores: accuracy, nll, ece, brier, entropy, aleatoric, epistemic; the last
+      three are means over examples.
+
+  Raises:
+    ValueError: an argument is not of the kind above.
+  """
+  labels = np.asarray(labels)
+  scores = {
+    'accuracy': accuracy(probs, labels),
+    'nll': negative_log_likelihood(probs, labels),
+    'ece': expected_calibration_error(probs, labels, num_bins),
+    'brier': brier_score(probs, labels),
+    'entropy': float(uncertainty.normalized_entropy(probs).mean()),
+  }
+  if aleatoric is None:
+    aleatoric = uncertainty.aleatoric_uncertainty(probs)
+  if epistemic is None:
+    epistemic = uncertainty.epistemic_uncertainty(probs)
+  given = {'aleatoric': aleatoric, 'epistemic': epistemic}
+  for name, values in given.items():
+    values = predictive.check_per_example(name, values, labels.size)
+    scores[name] = float(values.mean())
+  return scores

@@ -1,0 +1,90 @@
+"""Keras builders: a network by name, in one of three variants.
+
+A user's own builder is named `package.module:function`, is called with
+`variant`, `input_shape` and `num_classes`, and returns a model with logits out.
+"""
+
+import functools
+import re
+
+import tf_keras
+
+from bfl_tf import registry
+from bfl_tf.models import networks
+from bfl_tf.models.seeding import next_seed, scope
+from bfl_tf.models.variants import Blocks, NORMALIZATIONS, VARIANTS
+
+__all__ = [
+  'NETWORKS',
+  'NORMALIZATIONS',
+  'VARIANTS',
+  'build',
+  'next_seed',
+  'scope',
+]
+
+NETWORKS = {
+  'logistic': networks.logistic,
+  'mlp': networks.mlp,
+  'lenet5': networks.lenet5,
+  'convnet': networks.convnet,
+  'resnet20': functools.partial(networks.resnet, depth=20),
+}
+
+
+def build(
+  name: str,
+  *,
+  variant: str,
+  input_shape: tuple[int, ...],
+  num_classes: int,
+  normalization: str = 'batch',
+  hidden_units: tuple[int, ...] = (200, 200),
+  initial_scale: float = 0.05,
+  dropout_rate: float = 0.2,
+  seed: int = 0,
+) -> tf_keras.Model:
+  """Builds a Keras model with logits out.
+
+  Args:
+    name: `logistic`, `mlp`, `lenet5`, `convnet`, `resnet<depth>` with depth
+      6n + 2, or `package.module:function`.
+    variant: `deterministic`, `mc_dropout` or `flipout`.
+    input_shape: of one example.
+    num_classes: length of the logits.
+    normalization: of a ResNet: `batch`, `group` or `none`.
+    hidden_units: of the `mlp`.
+    initial_scale: standard deviation that variational weights start with.
+    dropout_rate: of `mc_dropout`.
+    seed: the initial weights depend on it alone.
+
+  Raises:
+    ValueError: unknown name or variant, or images too small for the network.
+  """
+  if ':' in name:
+    return _users_own(name, variant, input_shape, num_classes, seed)
+  resnet = re.fullmatch(r'resnet(\d+)', name)
+  if resnet:
+    network = functools.partial(networks.resnet, depth=int(resnet[1]))
+  else:
+    network = registry.resolve('model', name, NETWORKS)
+  if name == 'mlp':
+    network = functools.partial(network, hidden_units=hidden_units)
+  blocks = Blocks(variant, normalization, initial_scale, dropout_rate, seed)
+  inputs = tf_keras.Input(input_shape)
+  return tf_keras.Model(inputs, network(blocks, inputs, num_classes))
+
+
+def _users_own(name, variant, input_shape, num_classes, seed):
+  builder = registry.resolve('model', name, {})
+  # An unseeded initializer draws from Keras' global generators.
+  tf_keras.utils.set_random_seed(seed)
+  model = builder(
+    variant=variant, input_shape=input_shape, num_classes=num_classes
+  )
+  if model.output_shape[-1] != num_classes:
+    raise ValueError(
+      f'--model={name} returns {model.output_shape[-1]} logits for '
+      f'{num_classes} classes.'
+    )
+  return model

@@ -1,0 +1,82 @@
+"""Networks, each a function `(blocks, inputs, num_classes) -> logits`.
+
+References:
+  LeNet-5: Y. LeCun et al. Gradient-based learning applied to document
+    recognition. Proc. IEEE 1998. 61 706 weights at 28x28x1.
+  ConvNet: H. Chen, W. Chao. FedBE. ICLR 2021, section 5.1.
+  ResNet: K. He et al. Deep residual learning for image recognition.
+    CVPR 2016, section 4.2: depth 6n + 2, parameter-free shortcuts (option A).
+"""
+
+import tensorflow as tf
+import tf_keras
+
+
+def logistic(blocks, x, num_classes):
+  """Multinomial logistic regression."""
+  return blocks.dense(num_classes, tf_keras.layers.Flatten()(x))
+
+
+def mlp(blocks, x, num_classes, hidden_units=(200, 200)):
+  """A multilayer perceptron with ReLU."""
+  x = tf_keras.layers.Flatten()(x)
+  for units in hidden_units:
+    x = blocks.hidden(units, x)
+  return blocks.dense(num_classes, x)
+
+
+def lenet5(blocks, x, num_classes):
+  """The classic LeNet-5 with ReLU and max pooling."""
+  _need_images(x, 12, 'lenet5')
+  first = 'valid' if x.shape[1] >= 32 else 'same'
+  for filters, padding in ((6, first), (16, 'valid')):
+    x = tf_keras.layers.ReLU()(blocks.conv(filters, 5, x, padding=padding))
+    x = tf_keras.layers.MaxPooling2D()(blocks.dropout(x))
+  x = tf_keras.layers.Flatten()(x)
+  for units in (120, 84):
+    x = blocks.hidden(units, x)
+  return blocks.dense(num_classes, x)
+
+
+def convnet(blocks, x, num_classes):
+  """FedBE's ConvNet: 32, 64, 64 valid 3x3 filters, two pools, 64 dense."""
+  _need_images(x, 18, 'convnet')
+  for filters, pool in ((32, True), (64, True), (64, False)):
+    x = tf_keras.layers.ReLU()(blocks.conv(filters, 3, x, padding='valid'))
+    x = blocks.dropout(x)
+    if pool:
+      x = tf_keras.layers.MaxPooling2D()(x)
+  x = blocks.hidden(64, tf_keras.layers.Flatten()(x))
+  return blocks.dense(num_classes, x)
+
+
+def resnet(blocks, x, num_classes, depth=20):
+  """ResNet of depth 6n + 2 for small images."""
+  if depth < 8 or depth % 6 != 2:
+    raise ValueError(f'resnet depth must be 6n + 2 (8, 14, 20), got {depth}.')
+  _need_images(x, 4, f'resnet{depth}')
+  relu = tf_keras.layers.ReLU
+  x = relu()(blocks.conv_norm(16, 3, x))
+  for stage, filters in enumerate((16, 32, 64)):
+    for block in range((depth - 2) // 6):
+      strides = 2 if stage > 0 and block == 0 else 1
+      y = relu()(blocks.conv_norm(filters, 3, x, strides=strides))
+      y = blocks.conv_norm(filters, 3, y)
+      x = relu()(_shortcut(x, filters, strides) + y)
+  x = tf_keras.layers.GlobalAveragePooling2D()(x)
+  return blocks.dense(num_classes, x)
+
+
+def _shortcut(x, filters, strides):
+  if strides == 1:
+    return x
+  extra = filters - x.shape[-1]
+  return tf.pad(x[:, ::strides, ::strides], [[0, 0]] * 3 + [[0, extra]])
+
+
+def _need_images(x, size, name):
+  if len(x.shape) != 4 or min(x.shape[1:3]) < size:
+    raise ValueError(
+      f'--model={name} needs images of at least {size}x{size}, got examples '
+      f'of shape {tuple(x.shape[1:])}; --model=mlp takes any.'
+    )

@@ -1,0 +1,28 @@
+"""How the training examples are dealt to clients.
+
+A partition is a pure function of labels and seed. It returns one sorted int32
+index array per client and copies no data; no client is ever empty.
+"""
+
+from bfl_tf.partitions.dirichlet import dirichlet
+from bfl_tf.partitions.dirichlet_equal import dirichlet_equal
+from bfl_tf.partitions.iid import iid
+from bfl_tf.partitions.shards import shards
+from bfl_tf.partitions.splitting import counts, hold_out
+
+PARTITIONS = {
+  'dirichlet': dirichlet,
+  'dirichlet_equal': dirichlet_equal,
+  'iid': iid,
+  'shards': shards,
+}
+
+__all__ = [
+  'PARTITIONS',
+  'counts',
+  'dirichlet',
+  'dirichlet_equal',
+  'hold_out',
+  'iid',
+  'shards',
+]

@@ -1,0 +1,27 @@
+"""Examples dealt at random: every client sees the whole distribution."""
+
+import numpy as np
+
+from bfl_tf import seeds
+from bfl_tf.partitions import splitting
+
+
+def iid(labels: np.ndarray, *, num_clients: int, seed: int) -> list[np.ndarray]:
+  """Deals the examples at random into parts of equal size.
+
+  Args:
+    labels: integer classes `[num_examples]`; only their number matters.
+    num_clients: how many parts.
+    seed: a non-negative integer.
+
+  Returns:
+    One sorted int32 index array per client; they cover every example, and
+    their sizes differ by at most 1.
+
+  Raises:
+    ValueError: more clients than examples.
+  """
+  labels = splitting.check(labels, num_clients, seed)
+  order = seeds.generator(seed, 'iid').permutation(labels.size)
+  parts = np.array_split(order, num_clients)
+  return [splitting.sorted_indices(part) for part in parts]

@@ -1,0 +1,172 @@
+"""What every partition shares: checks, class pools, and the server's share."""
+
+from collections.abc import Sequence
+import numbers
+
+import numpy as np
+
+from bfl_tf import seeds
+
+
+def check_integer(name: str, value: object, minimum: int = 1) -> None:
+  """Raises a `ValueError` that names the argument unless an int >= minimum."""
+  whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+  if not whole or value < minimum:  # type: ignore[operator]
+    raise ValueError(
+      f'{name} must be an integer of at least {minimum}, got {value!r}.'
+    )
+
+
+def check_alpha(alpha: float) -> None:
+  """Raises a `ValueError` unless alpha is positive and logs can hold it."""
+  if not isinstance(alpha, numbers.Real) or not 1e-300 <= float(alpha) <= 1e300:
+    raise ValueError(
+      f'alpha must be positive and finite (1e-300 to 1e300), got {alpha!r}.'
+    )
+
+
+def check_labels(labels: np.ndarray) -> np.ndarray:
+  """Returns labels as an array `[num_examples]` of non-negative ints."""
+  labels = np.asarray(labels)
+  if labels.ndim != 1 or labels.dtype.kind not in 'iu':
+    raise ValueError(
+      'labels must be a vector of integer classes, got shape '
+      f'{labels.shape} of {labels.dtype}.'
+    )
+  if labels.size and labels.min() < 0:
+    raise ValueError(f'labels must not be negative, got {labels.min()}.')
+  return labels
+
+
+def check(labels: np.ndarray, num_clients: int, seed: int) -> np.ndarray:
+  """Checks what every partition is given, and returns the labels.
+
+  Args:
+    labels: integer classes `[num_examples]`.
+    num_clients: how many parts.
+    seed: a non-negative integer.
+
+  Raises:
+    ValueError: an argument is wrong, or there are more clients than examples.
+  """
+  labels = check_labels(labels)
+  check_integer('num_clients', num_clients)
+  check_integer('seed', seed, minimum=0)
+  if num_clients > labels.size:
+    raise ValueError(
+      f'num_clients must not exceed the {labels.size} examples, '
+      f'got {num_clients}.'
+    )
+  return labels
+
+
+def class_pools(labels: np.ndarray, seed: int) -> list[np.ndarray]:
+  """Returns the shuffled indices of each class that has any, in class order."""
+  rng = seeds.generator(seed, 'class_pools')
+  classes = np.unique(labels)
+  return [rng.permutation(np.flatnonzero(labels == c)) for c in classes]
+
+
+def deal(pools: Sequence[np.ndarray], shares: np.ndarray) -> list[np.ndarray]:
+  """Cuts each class's pool into the clients' shares.
+
+  Args:
+    pools: the indices of each class.
+    shares: how many of each class a client gets, `[num_clients, num_pools]`;
+      every column adds up to its pool.
+
+  Returns:
+    One sorted int32 index array per client.
+  """
+  ends = np.cumsum(shares, axis=0)[:-1]
+  cuts = [np.split(pool, ends[:, c]) for c, pool in enumerate(pools)]
+  return [sorted_indices(np.concatenate(parts)) for parts in zip(*cuts)]
+
+
+def sorted_indices(indices: np.ndarray) -> np.ndarray:
+  return np.sort(indices).astype(np.int32)
+
+
+def log_mixes(
+  rng: np.random.Generator, alpha: float, num_mixes: int, size: int
+) -> np.ndarray:
+  """Draws log probabilities `[num_mixes, size]` ~ Dirichlet(alpha).
+
+  In logs, because gamma draws of a small alpha underflow to all zeros:
+  Gamma(alpha) = Gamma(alpha + 1) * U^(1 / alpha).
+  """
+  shape = (num_mixes, size)
+  log_gamma = np.log(rng.standard_gamma(alpha + 1.0, shape))
+  log_gamma += np.log1p(-rng.random(shape)) / alpha
+  return log_gamma - np.logaddexp.reduce(log_gamma, axis=1, keepdims=True)
+
+
+def counts(
+  labels: np.ndarray, parts: Sequence[np.ndarray], num_classes: int
+) -> np.ndarray:
+  """Returns how many examples of each class each part holds.
+
+  Args:
+    labels: integer classes `[num_examples]`, all below `num_classes`.
+    parts: index arrays, one per client.
+    num_classes: how many columns.
+
+  Returns:
+    Counts `[num_clients, num_classes]`.
+  """
+  labels = check_labels(labels)
+  if labels.size and labels.max() >= num_classes:
+    raise ValueError(
+      f'num_classes must exceed every label, got {num_classes!r} with a '
+      f'label {labels.max()}.'
+    )
+  rows = [np.bincount(labels[part], minlength=num_classes) for part in parts]
+  return np.array(rows, np.int64).reshape(len(rows), num_classes)
+
+
+def hold_out(
+  labels: np.ndarray, *, num_examples: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+  """Takes class-balanced examples for the server (`--num_server_examples`).
+
+  Args:
+    labels: integer classes `[num_examples]`.
+    num_examples: how many to hold out; 0 holds out none.
+    seed: a non-negative integer.
+
+  Returns:
+    held: sorted indices. Class counts differ by at most 1, except where a
+      class has fewer than its share: it is then held whole.
+    rest: the sorted indices of the others.
+
+  Raises:
+    ValueError: there are not that many examples.
+  """
+  labels = check_labels(labels)
+  check_integer('num_server_examples', num_examples, minimum=0)
+  check_integer('seed', seed, minimum=0)
+  if num_examples > labels.size:
+    raise ValueError(
+      f'num_server_examples must not exceed the {labels.size} examples, '
+      f'got {num_examples}.'
+    )
+  rng = seeds.generator(seed, 'hold_out')
+  sizes = np.bincount(labels)
+  quotas = _even_quotas(sizes, num_examples, rng)
+  shuffled = rng.permutation(labels.size)
+  ordered = shuffled[np.argsort(labels[shuffled], kind='stable')]
+  rank = np.arange(labels.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+  held = rank < np.repeat(quotas, sizes)
+  return sorted_indices(ordered[held]), sorted_indices(ordered[~held])
+
+
+def _even_quotas(sizes, total, rng):
+  quotas = np.zeros_like(sizes)
+  while (left := total - quotas.sum()) > 0:
+    open_ = np.flatnonzero(quotas < sizes)
+    share = left // open_.size
+    if share == 0:
+      quotas[rng.choice(open_, left, replace=False)] += 1
+    else:
+      quotas[open_] += np.minimum(share, (sizes - quotas)[open_])
+  return quotas

@@ -1,0 +1,118 @@
+"""Does the confidence of a prediction say how often it is right?
+
+#### References
+
+[1]: Chuan Guo et al. On Calibration of Modern Neural Networks. _ICML_, 2017.
+"""
+
+from typing import Any
+
+from matplotlib import axes as axes_lib
+from matplotlib import figure as figure_lib
+import numpy as np
+
+from bfl_tf import metrics
+from bfl_tf.plots import canvas, recorded
+
+
+def reliability_diagram(
+  run_dir: recorded.RunDir,
+  num_bins: int = 15,
+  axes: axes_lib.Axes | None = None,
+) -> figure_lib.Figure:
+  """Draws accuracy against confidence; the gaps make up the ECE.
+
+  Args:
+    run_dir: holds `predictions.npz`.
+    num_bins: of equal width.
+    axes: to draw on; a new figure where None.
+
+  Returns:
+    figure: bars where a bin is not empty.
+
+  Raises:
+    FileNotFoundError: there is no `predictions.npz`.
+    ValueError: it lacks an array, or one is not as `metrics` wants it.
+  """
+  read = recorded.predictions(run_dir)
+  bins = metrics.reliability(read.probs, read.labels, num_bins)
+  if axes is None:
+    (axes,) = canvas.new_axes((4.6, 5.0))
+  filled = bins.counts > 0
+  lefts, tops = bins.edges[:-1][filled], bins.accuracy[filled]
+  shape: dict[str, Any] = {
+    'width': np.diff(bins.edges)[filled],
+    'align': 'edge',
+  }
+  axes.bar(lefts, tops, color=canvas.SKY, ec='white', label='Accuracy', **shape)
+  gaps = bins.confidence[filled] - tops
+  look: dict[str, Any] = {
+    'color': 'none',
+    'ec': canvas.VERMILION,
+    'hatch': '////',
+  }
+  label = 'Gap to mean confidence'
+  axes.bar(lefts, gaps, bottom=tops, label=label, **look, **shape)
+  axes.plot([0, 1], [0, 1], '--', c=canvas.GREY, lw=1.2, label='Calibrated')
+  error = bins.expected_calibration_error
+  title = f'ECE {error:.4f}, {num_bins} bins, {bins.counts.sum():,} examples'
+  canvas.finish(axes, title, 'Confidence (probability)', 'Accuracy (fraction)')
+  axes.set(xlim=(0, 1), ylim=(0, 1), aspect='equal')
+  canvas.legend_below(axes, ncols=3, bbox_to_anchor=(0.5, -0.12))
+  return canvas.figure_of(axes)
+
+
+def confidence_histogram(
+  run_dir: recorded.RunDir,
+  num_bins: int = 15,
+  axes: axes_lib.Axes | None = None,
+) -> figure_lib.Figure:
+  """Draws how many predictions, right and wrong, have which confidence.
+
+  Args:
+    run_dir: holds `predictions.npz`.
+    num_bins: of equal width.
+    axes: to draw on; a new figure where None.
+
+  Returns:
+    figure: stacked bars, and lines at the accuracy and the mean confidence.
+
+  Raises:
+    FileNotFoundError: there is no `predictions.npz`.
+    ValueError: it lacks an array, or one is not as `metrics` wants it.
+  """
+  read = recorded.predictions(run_dir)
+  counts = metrics.confidence_histogram(read.probs, read.labels, num_bins)
+  if axes is None:
+    (axes,) = canvas.new_axes((5.6, 4.2))
+  shape: dict[str, Any] = {
+    'width': np.diff(counts.edges),
+    'align': 'edge',
+    'ec': 'white',
+  }
+  lefts, total = counts.edges[:-1], read.labels.size
+  # The wrong ones, usually few, stand on the ground where they can be read.
+  wrong, right = counts.wrong / total, counts.right / total
+  look: dict[str, Any] = {
+    'color': canvas.VERMILION,
+    'hatch': '///',
+    'label': 'Wrong',
+  }
+  axes.bar(lefts, wrong, **look, **shape)
+  look = {'color': canvas.BLUE, 'bottom': wrong, 'label': 'Right'}
+  axes.bar(lefts, right, **look, **shape)
+  for name, value, dashes in (
+    ('Accuracy', counts.accuracy, '-'),
+    ('Mean confidence', counts.confidence, '--'),
+  ):
+    label = f'{name} {value:.3f}'
+    axes.axvline(value, color='black', ls=dashes, lw=1.3, label=label)
+  canvas.finish(
+    axes,
+    f'Confidence of {total:,} predictions',
+    'Confidence (probability)',
+    'Fraction of predictions',
+  )
+  axes.set_xlim(0, 1)
+  canvas.legend_below(axes, ncols=2)
+  return canvas.figure_of(axes)

@@ -1,0 +1,79 @@
+"""Which client holds which classes."""
+
+from matplotlib import axes as axes_lib
+from matplotlib import collections, colormaps, colors, ticker
+from matplotlib import figure as figure_lib
+import numpy as np
+
+from bfl_tf.plots import canvas, recorded
+
+# Sides of the largest box, and of one that would vanish, in cells.
+MAX_SIDE, MIN_SIDE = 0.94, 0.14
+
+MAX_TICKS = 20
+
+
+def partition(
+  run_dir: recorded.RunDir, axes: axes_lib.Axes | None = None
+) -> figure_lib.Figure:
+  """Draws a box per client and class: its area is the number of examples.
+
+  Args:
+    run_dir: holds `partition.csv`.
+    axes: to draw on; a new figure, sized to the table, where None.
+
+  Returns:
+    figure: clients across, classes up. The colour says again what the area
+      does; a cell without examples is empty, one with few still has a dot.
+
+  Raises:
+    FileNotFoundError: there is no `partition.csv`.
+    ValueError: it is no table of counts.
+  """
+  table = recorded.partition(run_dir)
+  num_clients, num_classes = table.counts.shape
+  if axes is None:
+    width = np.clip(1.6 + 0.32 * num_clients, 4.2, 12.0)
+    height = np.clip(1.0 + 0.32 * num_classes, 2.2, 10.5)
+    (axes,) = canvas.new_axes((width, height))
+  boxes = axes.add_collection(_boxes(table.counts))
+  title = f'{table.counts.sum():,} examples on {num_clients} clients'
+  canvas.finish(axes, title, 'Client', 'Class')
+  axes.set(xlim=(-0.5, num_clients - 0.5), ylim=(-0.5, num_classes - 0.5))
+  _name_ticks(axes.xaxis, table.clients)
+  _name_ticks(axes.yaxis, table.classes)
+  figure = canvas.figure_of(axes)
+  bar = figure.colorbar(boxes, ax=axes, pad=0.02, aspect=35)
+  bar.set_label('Examples in a box', fontsize=9)
+  bar.ax.tick_params(labelsize=8)
+  bar.ax.yaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
+  return figure
+
+
+def _boxes(counts):
+  """Returns one box per count that is not 0, centred on its cell."""
+  held = np.nonzero(counts)
+  largest = max(counts.max(), 1)
+  sides = np.maximum(MAX_SIDE * np.sqrt(counts[held] / largest), MIN_SIDE)
+  corners = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
+  shapes = np.stack(held, axis=-1)[:, None] + sides[:, None, None] * corners
+  blues = colormaps['Blues'](np.linspace(0.35, 1, 256))
+  return collections.PolyCollection(
+    shapes,
+    array=counts[held],
+    cmap=colors.ListedColormap(blues),
+    norm=colors.Normalize(0, largest),
+    linewidths=0,
+  )
+
+
+def _name_ticks(axis, names):
+  """Ticks at whole positions, as many as can be read, by their names."""
+
+  def name(position, _):
+    whole = 0 <= position < len(names) and position == int(position)
+    return names[int(position)] if whole else ''
+
+  steps = max(min(len(names), MAX_TICKS), 2)
+  axis.set_major_locator(ticker.MaxNLocator(steps, integer=True))
+  axis.set_major_formatter(ticker.FuncFormatter(name))

@@ -1,0 +1,141 @@
+"""Lines that compare runs: scores against rounds, accuracy against retention.
+
+#### References
+
+[1]: John Fischer et al. Federated Bayesian Deep Learning: The Application of
+     Statistical Aggregation Methods to Bayesian Models. 2024. Figures 4 to 9.
+"""
+
+from collections.abc import Sequence
+
+from matplotlib import axes as axes_lib
+from matplotlib import figure as figure_lib
+from matplotlib import ticker
+import numpy as np
+
+from bfl_tf import metrics
+from bfl_tf.plots import canvas, recorded
+
+# What metrics.csv calls its columns, and how a figure does.
+LABELS = {
+  'accuracy': ('Accuracy', 'fraction of test examples'),
+  'nll': ('Negative log likelihood', 'nats per example'),
+  'ece': ('Expected calibration error', 'fraction'),
+  'brier': ('Brier score', 'sum over classes'),
+  'entropy': ('Predictive entropy', 'fraction of log C'),
+  'aleatoric': ('Aleatoric uncertainty', 'variance, summed over classes'),
+  'epistemic': ('Epistemic uncertainty', 'variance, summed over classes'),
+  'train_loss': ('Training loss', 'nats per example'),
+}
+
+MEASURES = {
+  'normalized_entropy': 'Normalized entropy',
+  'aleatoric_uncertainty': 'Aleatoric uncertainty',
+  'epistemic_uncertainty': 'Epistemic uncertainty',
+}
+
+# A variance that spreads less than this over the examples comes from rounding.
+NO_SPREAD = 1e-12
+
+# Accuracy of fewer examples than this fraction is noise: drawn, but it does
+# not set the limits of the axis.
+MIN_RETAINED = 0.05
+
+
+def learning_curve(
+  runs: recorded.Runs,
+  metric: str = 'accuracy',
+  axes: axes_lib.Axes | None = None,
+) -> figure_lib.Figure:
+  """Draws a score against the rounds.
+
+  Args:
+    runs: run directories by the name in the legend, or a single one.
+    metric: a column of `metrics.csv`; rounds without a value are left out.
+    axes: to draw on; a new figure where None.
+
+  Returns:
+    figure: one line per run.
+
+  Raises:
+    FileNotFoundError: a run has no `metrics.csv`.
+    ValueError: it lacks the column, or any value in it.
+  """
+  read = recorded.named(runs).items()
+  curves = {name: recorded.metric(run, metric) for name, run in read}
+  if axes is None:
+    (axes,) = canvas.new_axes((6.0, 4.0))
+  for (name, (rounds, values)), style in zip(curves.items(), canvas.styles()):
+    # Marks on few rounds; on many they would hide the line.
+    marker = 'o' if len(rounds) <= 25 else ''
+    axes.plot(rounds, values, label=name, marker=marker, ms=3.5, **style)
+  title, unit = LABELS.get(metric, (metric, ''))
+  canvas.finish(
+    axes,
+    title,
+    'Communication round (0: before training)',
+    f'{title} ({unit})' if unit else title,
+  )
+  axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+  axes.margins(x=0.02)
+  canvas.legend(axes)
+  return canvas.figure_of(axes)
+
+
+def retention(
+  runs: recorded.Runs, axes: Sequence[axes_lib.Axes] | None = None
+) -> figure_lib.Figure:
+  """Draws accuracy against the data retained, by each measure of uncertainty.
+
+  Args:
+    runs: run directories by the name in the legend, or a single one.
+    axes: three, for entropy, aleatoric, epistemic; a new figure where None.
+
+  Returns:
+    figure: three panels, one line per run in each. The legend gives the area
+      under a line: the mean accuracy over the fractions retained.
+
+  Raises:
+    FileNotFoundError: a run has no `predictions.npz`.
+    ValueError: it lacks an array, or one is not as `metrics` wants it.
+  """
+  read = recorded.named(runs).items()
+  results = {name: recorded.predictions(run) for name, run in read}
+  if axes is None:
+    height = 3.7 + 0.18 * len(results)
+    axes = canvas.new_axes((11.0, height), columns=len(MEASURES))
+  if len(axes) != len(MEASURES):
+    raise ValueError(f'axes must be {len(MEASURES)}, got {len(axes)}.')
+  for panel, (measure, title) in zip(axes, MEASURES.items()):
+    _retention_panel(panel, results, measure)
+    canvas.finish(panel, f'By {title.lower()}', 'Data retained (fraction)', '')
+  axes[0].set_ylabel('Accuracy on retained data (fraction)', fontsize=10)
+  _limit_accuracy(axes)
+  return canvas.figure_of(axes[0])
+
+
+def _retention_panel(axes, results, measure):
+  """Draws one line per run; the legend says which measures are flat."""
+  flat = []
+  for (name, result), style in zip(results.items(), canvas.styles()):
+    uncertainty = getattr(result, measure)
+    correct = metrics.is_correct(result.probs, result.labels)
+    curve = metrics.retention_curve(uncertainty, correct)
+    if np.ptp(uncertainty) <= NO_SPREAD:
+      flat.append(name)
+      curve = metrics.retention_curve(np.zeros(correct.size), correct)
+    label = f'{name} (area {curve.area:.3f})'
+    axes.plot(curve.retained, curve.accuracy, label=label, **style)
+  note = '\n'.join(f'{name}: the same for every example' for name in flat)
+  canvas.legend_below(axes, title=note or None, title_fontsize=8.5)
+
+
+def _limit_accuracy(panels):
+  """One scale for all panels, set by all but the noisy first examples."""
+  lines = [line.get_xydata() for panel in panels for line in panel.lines]
+  steady = [line[line[:, 0] >= MIN_RETAINED, 1] for line in lines]
+  low, high = np.concatenate(steady).min(), np.concatenate(steady).max()
+  pad = max(0.04 * (high - low), 0.005)
+  for panel in panels:
+    panel.set_xlim(0, 1)
+    panel.set_ylim(low - pad, high + pad)

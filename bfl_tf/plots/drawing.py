@@ -1,0 +1,57 @@
+"""Draws every figure of one run."""
+
+import os
+import pathlib
+import threading
+
+from matplotlib import figure as figure_lib
+
+from bfl_tf.plots import calibration, canvas, clients, curves, recorded
+
+
+def draw_run(
+  run_dir: recorded.RunDir, num_bins: int = 15
+) -> list[pathlib.Path]:
+  """Writes every figure of a run as a PNG file under `run_dir/plots`.
+
+  All figures are drawn before the first is written, and a file appears whole
+  or not at all.
+
+  Args:
+    run_dir: holds `metrics.csv`, `predictions.npz` and `partition.csv`.
+    num_bins: of the two figures of calibration.
+
+  Returns:
+    paths: of the files, in the order of drawing.
+
+  Raises:
+    FileNotFoundError: one of the three files is missing.
+    ValueError: one of them is not what it should be.
+  """
+  figures = {
+    'accuracy': curves.learning_curve(run_dir, 'accuracy'),
+    'nll': curves.learning_curve(run_dir, 'nll'),
+    'ece': curves.learning_curve(run_dir, 'ece'),
+    'reliability': calibration.reliability_diagram(run_dir, num_bins),
+    'confidence': calibration.confidence_histogram(run_dir, num_bins),
+    'retention': curves.retention(run_dir),
+    'partition': clients.partition(run_dir),
+  }
+  folder = pathlib.Path(run_dir) / 'plots'
+  folder.mkdir(exist_ok=True)
+  return [_write(figure, folder, name) for name, figure in figures.items()]
+
+
+def _write(
+  figure: figure_lib.Figure, folder: pathlib.Path, name: str
+) -> pathlib.Path:
+  """Writes beside the file, then moves over it."""
+  path = folder / f'{name}.png'
+  mark = f'{os.getpid()}-{threading.get_ident()}'
+  unfinished = folder / f'.{name}.{mark}.tmp'
+  try:
+    figure.savefig(unfinished, format='png', dpi=canvas.DPI)
+    os.replace(unfinished, path)
+  finally:
+    unfinished.unlink(missing_ok=True)
+  return path

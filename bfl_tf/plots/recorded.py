@@ -1,0 +1,161 @@
+"""Reads what a run directory recorded; says in one line what is wrong."""
+
+from collections.abc import Mapping
+import csv
+import os
+import pathlib
+from typing import NamedTuple
+import zipfile
+
+import numpy as np
+
+RunDir = str | os.PathLike
+Runs = RunDir | Mapping[str, RunDir]
+
+
+class Predictions(NamedTuple):
+  """The last evaluation of a run; see `bfl_tf.metrics`.
+
+  Attributes:
+    labels: integers `[num_examples]`.
+    probs: `[num_examples, num_classes]`, the mean prediction.
+    normalized_entropy: `[num_examples]`.
+    aleatoric_uncertainty: `[num_examples]`.
+    epistemic_uncertainty: `[num_examples]`.
+  """
+
+  labels: np.ndarray
+  probs: np.ndarray
+  normalized_entropy: np.ndarray
+  aleatoric_uncertainty: np.ndarray
+  epistemic_uncertainty: np.ndarray
+
+
+class Partition(NamedTuple):
+  """How many examples of each class each client holds.
+
+  Attributes:
+    clients: names, `num_clients` of them.
+    classes: names, `num_classes` of them.
+    counts: integers `[num_clients, num_classes]`.
+  """
+
+  clients: list[str]
+  classes: list[str]
+  counts: np.ndarray
+
+
+def named(runs: Runs) -> dict[str, pathlib.Path]:
+  """Returns run directories by name; a single one goes by its own name."""
+  if not isinstance(runs, Mapping):
+    path = pathlib.Path(runs)
+    return {path.resolve().name: path}
+  if not runs:
+    raise ValueError('runs must name at least one run directory.')
+  return {str(name): pathlib.Path(run) for name, run in runs.items()}
+
+
+def metric(run_dir: RunDir, name: str) -> tuple[np.ndarray, np.ndarray]:
+  """Reads one column of metrics.csv where it was measured.
+
+  Args:
+    run_dir: holds `metrics.csv`.
+    name: of the column.
+
+  Returns:
+    rounds: `[num_measured]`; 0 is before training.
+    values: `[num_measured]`; rounds with a blank cell are left out.
+
+  Raises:
+    FileNotFoundError: there is no `metrics.csv`.
+    ValueError: it has no such column, or no number in it.
+  """
+  path = _existing(run_dir, 'metrics.csv')
+  header, rows = _table(path)
+  for column in ('round', name):
+    if column not in header:
+      raise ValueError(
+        f'{path} has no column {column!r}; it has {", ".join(header)}.'
+      )
+  at, where = header.index('round'), header.index(name)
+  measured = [(row[at], row[where]) for row in rows if row[where].strip()]
+  if not measured:
+    raise ValueError(f'{path} has no value in column {name!r}.')
+  rounds, values = _numbers(path, measured).T
+  return rounds, values
+
+
+def predictions(run_dir: RunDir) -> Predictions:
+  """Reads predictions.npz.
+
+  Raises:
+    FileNotFoundError: there is none.
+    ValueError: it is no archive of arrays, or lacks one.
+  """
+  path = _existing(run_dir, 'predictions.npz')
+  try:
+    with np.load(path, allow_pickle=False) as archive:
+      arrays = {name: archive[name] for name in archive.files}
+  except (AttributeError, EOFError, OSError, TypeError, ValueError) as error:
+    raise ValueError(f'{path} is not an archive of arrays: {error}') from error
+  except zipfile.BadZipFile as error:
+    raise ValueError(f'{path} is not an archive of arrays: {error}') from error
+  missing = [name for name in Predictions._fields if name not in arrays]
+  if missing:
+    raise ValueError(f'{path} lacks {", ".join(missing)}.')
+  return Predictions(**{name: arrays[name] for name in Predictions._fields})
+
+
+def partition(run_dir: RunDir) -> Partition:
+  """Reads partition.csv.
+
+  Raises:
+    FileNotFoundError: there is none.
+    ValueError: it is no table of counts by client and class.
+  """
+  path = _existing(run_dir, 'partition.csv')
+  header, rows = _table(path)
+  if header[0] != 'client' or len(header) < 2 or not rows:
+    raise ValueError(
+      f'{path} must have a header client,class_0,... and a row per client.'
+    )
+  counts = _numbers(path, [row[1:] for row in rows])
+  if not (np.isfinite(counts) & (counts >= 0) & (counts % 1 == 0)).all():
+    raise ValueError(f'{path} must hold counts: integers from 0 up.')
+  return Partition(
+    clients=[row[0] for row in rows],
+    classes=[name.removeprefix('class_') for name in header[1:]],
+    counts=counts.astype(np.int64),
+  )
+
+
+def _existing(run_dir, name):
+  path = pathlib.Path(run_dir) / name
+  if not path.is_file():
+    raise FileNotFoundError(f'{path} is missing: nothing to draw from.')
+  return path
+
+
+def _table(path):
+  """Returns the header and the rows of a csv file; all of one length."""
+  try:
+    with open(path, newline='', encoding='utf-8') as file:
+      lines = [line for line in csv.reader(file) if line]
+  except (UnicodeDecodeError, csv.Error) as error:
+    raise ValueError(f'{path} is not a csv file: {error}') from error
+  if not lines:
+    raise ValueError(f'{path} is empty.')
+  for number, line in enumerate(lines[1:], start=1):
+    if len(line) != len(lines[0]):
+      raise ValueError(
+        f'{path} has {len(line)} cells in row {number}, {len(lines[0])} in '
+        'its header.'
+      )
+  return lines[0], lines[1:]
+
+
+def _numbers(path, cells):
+  try:
+    return np.array(cells, dtype=np.float64)
+  except ValueError as error:
+    raise ValueError(f'{path} holds what is no number: {error}') from error

@@ -1,0 +1,139 @@
+"""Pooling posteriors: rules, client weightings, and both as plain functions."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import tensorflow_probability as tfp
+
+from bfl_tf import registry, statistics
+from bfl_tf import weights as weights_lib
+from bfl_tf.pooling.rules import Rule, RULES
+from bfl_tf.pooling.weightings import divergence, WEIGHTINGS
+
+__all__ = [
+  'RULES',
+  'WEIGHTINGS',
+  'Rule',
+  'client_weights',
+  'divergence',
+  'pool',
+]
+
+tfd = tfp.distributions
+
+
+def pool(
+  rule: str | Rule,
+  posteriors: Iterable[tfd.Distribution],
+  weights: Iterable[float] | None = None,
+  prior: tfd.Distribution | None = None,
+) -> tfd.Distribution:
+  """Pools posteriors over `R^P` into one; holds one of them at a time.
+
+  Args:
+    rule: a name in `RULES`, or a rule.
+    posteriors: `tfd.MultivariateNormalDiag`s or, for point models,
+      `tfd.VectorDeterministic`s; an iterable may stream them.
+    weights: one positive number each, of any sum; equal if None.
+    prior: what the clients started from. `dwc` divides it out; for the others
+      it is the centre of second moments, the first posterior if None.
+
+  Returns:
+    A distribution of the posteriors' kind, float32.
+
+  Raises:
+    ValueError: no posteriors; a weight that is not positive and finite; weights
+      for a rule that takes none, or not one for each; `dwc` without a prior.
+
+  References:
+    J. Fischer et al. arXiv:2403.15263, Eq. 10 to 17.
+  """
+  if isinstance(rule, str):
+    rule = registry.resolve('pooling', rule, RULES)()
+  if weights is not None and not rule.takes_weights:
+    raise ValueError(f'{type(rule).__name__} takes no weights.')
+  if rule.needs_prior and prior is None:
+    raise ValueError(
+      f'{type(rule).__name__} needs the prior that the clients started from: '
+      'pass prior=.'
+    )
+  reference = None if prior is None else _as_weights(prior)
+  sums = None
+  for client, (posterior, weight) in enumerate(_paired(posteriors, weights)):
+    model = _as_weights(posterior)
+    reference = model if reference is None else reference
+    update = statistics.ClientUpdate(client, 1, model)
+    share = rule.accumulate(update, weight, reference)
+    sums = share if sums is None else statistics.merge(sums, share)
+  if sums is None:
+    raise ValueError('posteriors must not be empty.')
+  model, _ = rule.finalize(sums, reference)
+  if model.loc.size:
+    return tfd.MultivariateNormalDiag(model.loc, model.scale)
+  return tfd.VectorDeterministic(model.point)
+
+
+def client_weights(
+  scheme: str,
+  posteriors: Sequence[tfd.Distribution],
+  num_examples: Sequence[int],
+  global_posterior: tfd.Distribution | None = None,
+) -> np.ndarray:
+  """Weighs clients.
+
+  Args:
+    scheme: `equal`, `size`, `max_discrepancy` or `distance`.
+    posteriors: one a client.
+    num_examples: `[num_clients]`, that each trained on.
+    global_posterior: of the round before; `distance` needs it.
+
+  Returns:
+    `[num_clients]` float64, summing to 1.
+
+  Raises:
+    ValueError: unknown scheme, no clients, lengths that differ, or `distance`
+      without `global_posterior`.
+
+  References:
+    J. Fischer et al. arXiv:2403.15263, Eq. 18 to 21.
+  """
+  weighting = registry.resolve('weighting', scheme, WEIGHTINGS)()
+  if len(posteriors) != len(num_examples) or not len(posteriors):
+    raise ValueError(
+      f'{len(posteriors)} posteriors need as many num_examples, at least one; '
+      f'got {len(num_examples)}.'
+    )
+  if getattr(weighting, 'needs_reference', False) and global_posterior is None:
+    raise ValueError(f'{scheme} needs global_posterior.')
+  reference = (
+    None if global_posterior is None else _as_weights(global_posterior)
+  )
+  updates = [
+    statistics.ClientUpdate(k, n, _as_weights(q))
+    for k, (q, n) in enumerate(zip(posteriors, num_examples))
+  ]
+  if hasattr(weighting, 'all'):
+    values, _ = weighting.all(updates, reference)
+  else:
+    values = [weighting.one(update, reference)[0] for update in updates]
+  return np.array(values) / np.sum(values)
+
+
+def _paired(posteriors, weights):
+  if weights is None:
+    yield from ((posterior, 1.0) for posterior in posteriors)
+    return
+  for posterior, weight in zip(posteriors, weights, strict=True):
+    if not 0 < weight < np.inf:
+      raise ValueError(f'weights must be positive, got {weight!r}.')
+    yield posterior, float(weight)
+
+
+def _as_weights(posterior: tfd.Distribution) -> weights_lib.Weights:
+  none = np.zeros([0], np.float32)
+  mean = np.asarray(posterior.mean(), np.float32)
+  if isinstance(posterior, tfd.VectorDeterministic):
+    return weights_lib.Weights(none, none, mean, none)
+  return weights_lib.Weights(
+    mean, np.asarray(posterior.stddev(), np.float32), none, none
+  )

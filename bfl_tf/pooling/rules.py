@@ -1,0 +1,226 @@
+"""Rules that pool the clients' Gaussian posteriors into one.
+
+Notation (pooling paper, section 2.5), elementwise over the weights:
+  m_k, v_k   mean and variance of client k's posterior
+  w_k        its weight; W the weights' sum
+  m_0, v_0   the posterior that was broadcast (the reference)
+
+A rule is a `statistics.Statistic`: it names its terms, which are summed over
+clients, and the moments that follow from the sums. Non-variational trainables
+and batch-norm statistics are averaged, by the weights or, under a rule that
+takes none, by the clients' sizes.
+
+References:
+  J. Fischer et al. Federated Bayesian deep learning: the application of
+  statistical aggregation methods to Bayesian models. arXiv:2403.15263.
+"""
+
+import dataclasses
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from bfl_tf import statistics
+from bfl_tf import weights as weights_lib
+
+
+class Gaussian(NamedTuple):
+  """Means and variances, float64, of a stretch of the weight vector."""
+
+  mean: np.ndarray
+  variance: np.ndarray
+
+
+class Totals(NamedTuple):
+  """Of the clients' weights."""
+
+  weight: float
+  max_weight: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+  """What all rules share: streaming, points and buffers, the floor.
+
+  Attributes:
+    min_scale: floor of the pooled standard deviations; hits are counted.
+  """
+
+  min_scale: float = 1e-6
+
+  takes_weights: ClassVar[bool] = True
+  needs_prior: ClassVar[bool] = False
+  num_terms: ClassVar[int] = 2
+
+  def terms(self, q: Gaussian, w: float, q0: Gaussian | None) -> tuple:
+    """Returns `num_terms` arrays to be summed over clients."""
+    raise NotImplementedError
+
+  def moments(
+    self, sums: np.ndarray, totals: Totals, q0: Gaussian | None
+  ) -> tuple[Gaussian, int]:
+    """Returns the pooled moments and how many weights a guard held back."""
+    raise NotImplementedError
+
+  def accumulate(self, update, weight, reference) -> statistics.Sums:
+    """See `statistics.Statistic`."""
+    model = update.model
+    weight = float(weight if self.takes_weights else update.num_examples)
+    terms = np.empty([self.num_terms, model.loc.size])
+    for part in statistics.chunks(model.loc.size):
+      q0 = None if reference is None else _gaussian(reference, part)
+      for i, term in enumerate(self.terms(_gaussian(model, part), weight, q0)):
+        terms[i, part] = term
+    vectors = {
+      'terms': terms,
+      'point': np.multiply(model.point, weight, dtype=np.float64),
+      'buffers': np.multiply(model.buffers, weight, dtype=np.float64),
+    }
+    return statistics.single(weight, vectors)
+
+  def finalize(
+    self, sums, reference
+  ) -> tuple[weights_lib.Weights, dict[str, float]]:
+    """Returns the pooled `Weights`, and what was floored and guarded."""
+    totals = Totals(float(sums.value('weight')), sums.max_weight)
+    pairs = sums.vectors['terms']
+    size = pairs.shape[-1]
+    loc, scale = np.empty([2, size], np.float32)
+    floored = guarded = 0
+    for part in statistics.chunks(size):
+      q0 = None if reference is None else _gaussian(reference, part)
+      q, held = self.moments(pairs[..., part].sum(0), totals, q0)
+      deviation = np.sqrt(q.variance)
+      floored += int(np.sum(deviation < self.min_scale))
+      loc[part] = q.mean
+      scale[part] = np.maximum(deviation, self.min_scale)
+      guarded += held
+    averages = {
+      name: (sums.value(name) / totals.weight).astype(np.float32)
+      for name in ('point', 'buffers')
+    }
+    info = {
+      'floored_fraction': floored / max(size, 1),
+      'guarded_fraction': guarded / max(size, 1),
+    }
+    return weights_lib.Weights(loc, scale, **averages), info
+
+
+class NaiveWeightedAverage(Rule):
+  """Eq. 10: the mean of the means, the mean of the variances."""
+
+  def terms(self, q, w, q0):
+    return w * q.mean, w * q.variance
+
+  def moments(self, sums, totals, q0):
+    mean, variance = sums / totals.weight
+    return Gaussian(mean, variance), 0
+
+
+class WeightedSum(Rule):
+  """Eq. 11: the law of the weighted sum of independent Gaussians."""
+
+  def terms(self, q, w, q0):
+    return w * q.mean, w**2 * q.variance
+
+  def moments(self, sums, totals, q0):
+    mean, variance = sums[0] / totals.weight, sums[1] / totals.weight**2
+    return Gaussian(mean, variance), 0
+
+
+class LinearPooling(Rule):
+  """Eq. 13 and 14: the moments of the mixture of the clients' posteriors.
+
+  The disagreement between the means is summed around m_0 and moved to the
+  pooled mean, so that no large squares cancel.
+  """
+
+  num_terms = 3
+
+  def terms(self, q, w, q0):
+    centre = 0.0 if q0 is None else q0.mean
+    return w * q.mean, w * q.variance, w * (q.mean - centre) ** 2
+
+  def moments(self, sums, totals, q0):
+    mean, variance, square = sums / totals.weight
+    centre = 0.0 if q0 is None else q0.mean
+    disagreement = np.maximum(square - (mean - centre) ** 2, 0.0)
+    return Gaussian(mean, variance + disagreement), 0
+
+
+class WeightedConflation(Rule):
+  """Eq. 16: the product of the posteriors to the powers w_k / w_max."""
+
+  def terms(self, q, w, q0):
+    precision = w / q.variance
+    return precision * q.mean, precision
+
+  def moments(self, sums, totals, q0):
+    return Gaussian(sums[0] / sums[1], totals.max_weight / sums[1]), 0
+
+
+class LogLinearPooling(WeightedConflation):
+  """Eq. 16 with 1 for w_max: the weighted geometric mean."""
+
+  def moments(self, sums, totals, q0):
+    return Gaussian(sums[0] / sums[1], totals.weight / sums[1]), 0
+
+
+class Conflation(WeightedConflation):
+  """Eq. 15: the normalised product of the posteriors."""
+
+  takes_weights = False
+
+  def terms(self, q, w, q0):
+    return super().terms(q, 1.0, q0)
+
+  def moments(self, sums, totals, q0):
+    return Gaussian(sums[0] / sums[1], 1.0 / sums[1]), 0
+
+
+@dataclasses.dataclass(frozen=True)
+class DistributedWeightConsolidation(Rule):
+  """Eq. 17: the product of the posteriors over the prior's (K - 1)-th power.
+
+  Written as a change of the prior: precision 1/v_0 + sum(1/v_k - 1/v_0), mean
+  m_0 + sum((m_k - m_0) / v_k) / precision. Where clients were less certain than
+  the prior that precision can come near zero or below it, and the mean runs
+  away: there the prior is kept, and counted.
+
+  Attributes:
+    dwc_min_precision: the least precision to accept, as a fraction of the
+      prior's.
+  """
+
+  dwc_min_precision: float = 0.25
+
+  takes_weights: ClassVar[bool] = False
+  needs_prior: ClassVar[bool] = True
+
+  def terms(self, q, w, q0):
+    precision = 1.0 / q.variance
+    return precision * (q.mean - q0.mean), precision - 1.0 / q0.variance
+
+  def moments(self, sums, totals, q0):
+    prior_precision = 1.0 / q0.variance
+    precision = prior_precision + sums[1]
+    held = precision < self.dwc_min_precision * prior_precision
+    precision = np.where(held, prior_precision, precision)
+    shift = np.where(held, 0.0, sums[0] / precision)
+    return Gaussian(q0.mean + shift, 1.0 / precision), int(held.sum())
+
+
+RULES: dict[str, Any] = {
+  'nwa': NaiveWeightedAverage,
+  'ws': WeightedSum,
+  'lp': LinearPooling,
+  'llp': LogLinearPooling,
+  'conflation': Conflation,
+  'wc': WeightedConflation,
+  'dwc': DistributedWeightConsolidation,
+}
+
+
+def _gaussian(model: weights_lib.Weights, part: slice) -> Gaussian:
+  loc = model.loc[part].astype(np.float64)
+  return Gaussian(loc, np.square(model.scale[part], dtype=np.float64))

@@ -1,0 +1,112 @@
+"""How much each client counts (pooling paper, section 2.6).
+
+A weighting is `one(update, reference) -> (weight, guards)`, or, where a
+client's weight needs the others', `all(updates, reference) -> (weights,
+guards)`. Weights are any positive numbers; who pools normalises them. `guards`
+counts where a floor or a fallback decided.
+
+Divergences are between the variational posteriors, in float64; between point
+models the squared Euclidean distance takes their place.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+import tensorflow_probability as tfp
+
+from bfl_tf import statistics
+from bfl_tf import weights as weights_lib
+
+tfd = tfp.distributions
+
+# Below it two posteriors are the same to float32's precision.
+_LEAST_DIVERGENCE = 1e-12
+
+DISCREPANCIES = ('largest', 'nearest')
+
+
+def divergence(q: weights_lib.Weights, p: weights_lib.Weights) -> float:
+  """Returns KL[q || p] in nats; for point models |q - p|^2."""
+  if not q.loc.size:
+    return float(np.sum(np.subtract(q.point, p.point, dtype=np.float64) ** 2))
+  q64, p64 = (
+    tfd.Normal(m.loc.astype(np.float64), m.scale.astype(np.float64))
+    for m in (q, p)
+  )
+  return float(np.sum(tfd.kl_divergence(q64, p64)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Equal:
+  """Eq. 18."""
+
+  def one(self, update: statistics.ClientUpdate, reference) -> tuple:
+    return 1.0, 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+  """Eq. 19: by the number of training examples."""
+
+  def one(self, update: statistics.ClientUpdate, reference) -> tuple:
+    return float(update.num_examples), 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Distance:
+  """Eq. 21: 1 / KL[q_g || q_k], q_g the posterior of the round before."""
+
+  needs_reference: ClassVar[bool] = True
+
+  def one(self, update: statistics.ClientUpdate, reference) -> tuple:
+    distance = divergence(reference, update.model)
+    return (
+      1.0 / max(distance, _LEAST_DIVERGENCE),
+      int(distance < _LEAST_DIVERGENCE),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class MaxDiscrepancy:
+  """Eq. 20: clients far from the others count less.
+
+  As printed the maximum over all j of 1 / KL[q_k || q_j] is infinite at j = k
+  and otherwise looks at the nearest neighbour; name and text mean the
+  farthest. j = k is left out. Where a divergence is 0 all weights are equal.
+
+  Attributes:
+    discrepancy: `largest`: 1 / max_j KL; `nearest`: max_j 1 / KL, as printed.
+  """
+
+  discrepancy: str = 'largest'
+
+  def __post_init__(self):
+    if self.discrepancy not in DISCREPANCIES:
+      raise ValueError(
+        f'--discrepancy={self.discrepancy} is unknown. Choose one of '
+        f'{", ".join(DISCREPANCIES)}.'
+      )
+
+  def all(
+    self, updates: Sequence[statistics.ClientUpdate], reference
+  ) -> tuple[list[float], int]:
+    if len(updates) == 1:
+      return [1.0], 0
+    pick = max if self.discrepancy == 'largest' else min
+    distances = [
+      pick(divergence(k.model, j.model) for j in updates if j is not k)
+      for k in updates
+    ]
+    if min(distances) < _LEAST_DIVERGENCE:
+      return [1.0] * len(updates), 1
+    return [1.0 / distance for distance in distances], 0
+
+
+WEIGHTINGS: dict[str, Any] = {
+  'equal': Equal,
+  'size': Size,
+  'max_discrepancy': MaxDiscrepancy,
+  'distance': Distance,
+}

@@ -1,0 +1,33 @@
+"""Every random draw has a name: (run seed, purpose, round, client).
+
+The name decides the bits, so a result does not depend on the order in which
+clients run, on the number of workers, or on an interruption.
+"""
+
+import zlib
+
+import numpy as np
+
+
+def named(run_seed: int, purpose: str, *indices: int) -> np.ndarray:
+  """Returns the `[2]` int32 stateless seed of a draw.
+
+  Args:
+    run_seed: the run's `--seed`.
+    purpose: what is drawn: `local_training`, `client_sampling`.
+    *indices: which one: round, client, as the purpose needs.
+  """
+  return _sequence(run_seed, purpose, indices).generate_state(2).view(np.int32)
+
+
+def generator(
+  run_seed: int, purpose: str, *indices: int
+) -> np.random.Generator:
+  """Returns a NumPy generator for draws on the host; as `named`."""
+  return np.random.default_rng(_sequence(run_seed, purpose, indices))
+
+
+def _sequence(run_seed, purpose, indices):
+  # A CRC, since Python's own hash of a string changes with every process.
+  name = [run_seed, zlib.crc32(purpose.encode()), *indices]
+  return np.random.SeedSequence([int(part) for part in name])

@@ -1,0 +1,157 @@
+"""The one contract between clients and server.
+
+Whatever the server learns from a round is a *Statistic* over the clients'
+updates: a pooling rule, a moment, a table of kept updates.
+
+  accumulate(update, weight, reference) -> sums    one client's share
+  merge(sums, sums) -> sums                        any order, any tree
+  finalize(sums, reference) -> (result, info)
+
+`weight` is any positive number and `finalize` normalises, so that a client's
+weight need not be known against the others' when it arrives. `reference` is
+what was broadcast.
+
+Sums are pairs of float64, a value and its rounding error, added by TwoSum: the
+order of arrival then changes nothing that survives the rounding to float32.
+
+References:
+  D. E. Knuth. The Art of Computer Programming, vol. 2, section 4.2.2.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from bfl_tf import weights
+
+# Temporaries of a pass over a vector: this many elements stay in the cache.
+_CHUNK = 8192
+
+
+class ClientUpdate(NamedTuple):
+  """What a client sends.
+
+  Attributes:
+    client_id: its number.
+    num_examples: that it trained on.
+    model: its trained weights.
+    extras: further vectors, by the name of the client part that sends them.
+    trace: `training.Trace`: steps, sum of rates, mean loss.
+  """
+
+  client_id: int
+  num_examples: int
+  model: weights.Weights
+  extras: Mapping[str, Any] = {}
+  trace: Any = None
+
+
+class Sums(NamedTuple):
+  """What has been accumulated.
+
+  Attributes:
+    count: clients.
+    max_weight: the largest weight.
+    vectors: float64 arrays `[1 or 2, ...]`: a sum and, once something was
+      merged in, its rounding error. Has `weight`, the weights' sum.
+    tables: by name, a table by client id; for what does not add up.
+  """
+
+  count: int
+  max_weight: float
+  vectors: dict[str, np.ndarray]
+  tables: dict[str, dict[int, Any]]
+
+  def value(self, name: str) -> np.ndarray:
+    """The sum `name`, rounded to float64."""
+    return self.vectors[name].sum(0)
+
+
+class Statistic(Protocol):
+  """A frozen dataclass; equal ones are reduced once."""
+
+  def accumulate(
+    self,
+    update: ClientUpdate,
+    weight: float,
+    reference: weights.Weights | None,
+  ) -> Sums:
+    """Returns one client's share."""
+
+  def finalize(
+    self, sums: Sums, reference: weights.Weights | None
+  ) -> tuple[Any, dict[str, float]]:
+    """Returns the statistic, and counts for the columns of `metrics.csv`."""
+
+
+def single(
+  weight: float,
+  vectors: Mapping[str, np.ndarray],
+  tables: Mapping[str, dict[int, Any]] | None = None,
+) -> Sums:
+  """Returns the sums of one client.
+
+  Args:
+    weight: its weight.
+    vectors: float64 terms by name, already multiplied as they need be.
+    tables: entries by table name and client id.
+  """
+  terms = {'weight': np.float64(weight), **vectors}
+  return Sums(
+    count=1,
+    max_weight=weight,
+    vectors={
+      k: np.asarray(v, np.float64)[np.newaxis] for k, v in terms.items()
+    },
+    tables=dict(tables or {}),
+  )
+
+
+def merge(into: Sums, other: Sums) -> Sums:
+  """Adds `other` to `into`, whose memory is reused: keep no hold on it.
+
+  Commutative and associative up to the pairs' rounding, about 1e-32.
+  """
+  vectors = {
+    name: _add(pair, other.vectors[name]) for name, pair in into.vectors.items()
+  }
+  tables = {
+    name: {**table, **other.tables[name]} for name, table in into.tables.items()
+  }
+  return Sums(
+    into.count + other.count,
+    max(into.max_weight, other.max_weight),
+    vectors,
+    tables,
+  )
+
+
+def chunks(size: int) -> Iterator[slice]:
+  """Yields slices that cover `range(size)` and fit the cache."""
+  for start in range(0, size, _CHUNK):
+    yield slice(start, start + _CHUNK)
+
+
+def _add(into: np.ndarray, other: np.ndarray) -> np.ndarray:
+  if len(into) == 1:
+    into = np.concatenate([into, np.zeros_like(into)])
+  high, low = into.reshape(2, -1)
+  flat = other.reshape(len(other), -1)
+  for part in chunks(high.size):
+    a, b = high[part], flat[0, part]
+    total, error = _two_sum(a, b)
+    error += low[part]
+    if len(flat) == 2:
+      error += flat[1, part]
+    high[part], low[part] = _two_sum(total, error)
+  return into
+
+
+def _two_sum(a, b):
+  """Returns fl(a + b) and what the rounding left out, exactly."""
+  total = a + b
+  b_rounded = total - a
+  error = a - (total - b_rounded)
+  error += b - b_rounded
+  return total, error

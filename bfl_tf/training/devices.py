@@ -1,0 +1,103 @@
+"""The devices that train clients, one `tf.distribute` strategy each.
+
+On a CPU a device is a logical CPU per core with one intra-op thread: two such
+workers outrun one model on two threads, and a client's bits do not depend on
+how many work beside it. GPUs are taken as they are.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+import concurrent.futures
+import os
+import queue
+
+from absl import logging
+import tensorflow as tf
+
+DISTRIBUTIONS = ('clients', 'mirrored')
+
+
+def configure(num_workers: int = 0, deterministic: bool = False) -> None:
+  """Sets threads and logical CPUs; to be called before TensorFlow's first op.
+
+  Where TensorFlow already runs (a notebook, a test) the devices that exist are
+  used and one log line says so.
+
+  Args:
+    num_workers: logical CPUs to make; 0 for one a core.
+    deterministic: ask for deterministic kernels, which a GPU needs for equal
+      bits; CPUs with one thread have them anyway.
+  """
+  cpu = tf.config.list_physical_devices('CPU')[0]
+  count = num_workers or len(os.sched_getaffinity(0))
+  try:
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    # Every worker's executor runs in this one pool.
+    tf.config.threading.set_inter_op_parallelism_threads(max(2, count))
+    tf.config.set_logical_device_configuration(
+      cpu, [tf.config.LogicalDeviceConfiguration()] * count
+    )
+    for gpu in tf.config.list_physical_devices('GPU'):
+      tf.config.experimental.set_memory_growth(gpu, True)
+  except RuntimeError:
+    logging.warning(
+      'TensorFlow already runs: its %d device(s) and threads stay as they are.',
+      len(tf.config.list_logical_devices('CPU')),
+    )
+  if deterministic:
+    tf.config.experimental.enable_op_determinism()
+
+
+def strategies(
+  num_workers: int = 0, distribution: str = 'clients'
+) -> list[tf.distribute.Strategy]:
+  """Returns one strategy per worker.
+
+  Args:
+    num_workers: at most this many; 0 for all devices.
+    distribution: `clients`: a client is trained on one device, several clients
+      side by side. `mirrored`: one client at a time, data-parallel over all
+      devices with `MirroredStrategy`, for a model that fills a card.
+
+  Raises:
+    ValueError: unknown distribution.
+  """
+  if distribution not in DISTRIBUTIONS:
+    raise ValueError(
+      f'--distribution={distribution} is unknown. Choose one of '
+      f'{", ".join(DISTRIBUTIONS)}.'
+    )
+  found = tf.config.list_logical_devices('GPU')
+  found = found or tf.config.list_logical_devices('CPU')
+  names = [device.name for device in found][: num_workers or None]
+  if distribution == 'mirrored':
+    return [tf.distribute.MirroredStrategy(names)]
+  return [tf.distribute.OneDeviceStrategy(name) for name in names]
+
+
+def in_parallel(workers: list, jobs: Iterable, run: Callable) -> Iterator:
+  """Yields `run(worker, job)` as they finish, each on the next free worker.
+
+  Args:
+    workers: what a job needs one of, exclusively.
+    jobs: in the order in which to start them.
+    run: called in a thread; TensorFlow lets go of the interpreter's lock.
+  """
+  free: queue.Queue = queue.Queue()
+  for worker in workers:
+    free.put(worker)
+
+  def task(job):
+    worker = free.get()
+    try:
+      return run(worker, job)
+    finally:
+      free.put(worker)
+
+  with concurrent.futures.ThreadPoolExecutor(len(workers)) as pool:
+    futures = [pool.submit(task, job) for job in jobs]
+    try:
+      for future in concurrent.futures.as_completed(futures):
+        yield future.result()
+    finally:
+      for future in futures:
+        future.cancel()

@@ -1,0 +1,310 @@
+"""Local training: the negative ELBO by minibatches, inside one `tf.function`.
+
+The whole of a client's training is one call: epochs of shuffled minibatches
+gathered by index from the data set that the device holds. It is traced once
+for a device; clients and rounds change nothing but its arguments.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tf_keras
+
+from bfl_tf import models
+from bfl_tf import weights as weights_lib
+from bfl_tf.datasets import preprocessing
+from bfl_tf.training import objectives
+
+
+class Data(NamedTuple):
+  """Training examples as the graph sees them: raw, and how to normalise."""
+
+  x: np.ndarray
+  y: np.ndarray
+  mean: np.ndarray
+  std: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+  """What local training is compiled from.
+
+  Attributes:
+    optimizer: `SGD` or `Adam` of `training.optimizers`.
+    batch_size: examples a step; the last partial batch is kept.
+    weight_decay: times the mean, added to the gradient before momentum.
+    prior_scale: standard deviation of the prior N(0, prior_scale^2).
+    update_prior: take the broadcast posterior as the prior instead.
+    augment: pad 4, crop, flip.
+    step_decay: factor on the learning rate at each step of a round.
+    epoch_decay: factor every `epoch_decay_every` epochs of a round.
+    epoch_decay_every: see `epoch_decay`.
+    parts: client parts (`bfl_tf.clients`), in order.
+  """
+
+  optimizer: Any
+  batch_size: int
+  weight_decay: float = 0.0
+  prior_scale: float = 10.0
+  update_prior: bool = False
+  augment: bool = False
+  step_decay: float = 1.0
+  epoch_decay: float = 1.0
+  epoch_decay_every: int = 1
+  parts: tuple = ()
+
+
+class Job(NamedTuple):
+  """One client's training, as the compiled function takes it.
+
+  Attributes:
+    start: the broadcast weights.
+    indices: `[num_examples]` int32 into the training data.
+    epochs: passes over them.
+    learning_rate: at the first step.
+    seed: `[2]` int32.
+    shared: by part name, what the broadcast carries for the part.
+    memory: by part name, what this client's part kept from its last round.
+  """
+
+  start: weights_lib.Weights
+  indices: np.ndarray
+  epochs: int
+  learning_rate: float
+  seed: np.ndarray
+  shared: Mapping[str, Any] = {}
+  memory: Mapping[str, Any] = {}
+
+
+class Step(NamedTuple):
+  """What a part is told about a step: index from 0, rate, `[2]` seed."""
+
+  index: tf.Tensor
+  learning_rate: tf.Tensor
+  seed: tf.Tensor
+
+
+class Trace(NamedTuple):
+  """Of a finished training: steps, sum of their rates, mean loss in nats."""
+
+  steps: Any
+  sum_rates: Any
+  loss: Any
+
+
+class Result(NamedTuple):
+  """Trained weights; vectors to send and memory to keep, by part name."""
+
+  model: weights_lib.Weights
+  extra: Mapping[str, Any]
+  memory: Mapping[str, Any]
+  trace: Trace
+
+
+class LocalTraining:
+  """Local training of one model under one strategy.
+
+  Attributes:
+    variables: the model's variables by flat vector.
+    layout: their shapes.
+  """
+
+  def __init__(
+    self,
+    strategy: tf.distribute.Strategy,
+    model: tf_keras.Model,
+    data: Data,
+    settings: Settings,
+  ):
+    """Makes the optimizer's slots; call it under `strategy.scope()`."""
+    self.variables = weights_lib.Variables.of(model)
+    self.layout = weights_lib.Layout.of(model)
+    self._strategy, self._model, self._settings = strategy, model, settings
+    self._mean, self._std = data.mean, data.std
+    self._slots = settings.optimizer.slots(self.variables.trainable)
+
+  def signature(self, x, y, job: Job) -> list:
+    """Returns the input signature of `__call__` for jobs like `job`."""
+    of = tf.nest.map_structure(
+      lambda value: tf.TensorSpec(np.shape(value), np.asarray(value).dtype), job
+    )
+    scalar = tf.TensorSpec([], tf.int32)
+    return [
+      tf.TensorSpec(x.shape, x.dtype),
+      tf.TensorSpec(y.shape, y.dtype),
+      of._replace(
+        indices=tf.TensorSpec([None], tf.int32),
+        epochs=scalar,
+        learning_rate=tf.TensorSpec([], tf.float32),
+        seed=tf.TensorSpec([2], tf.int32),
+      ),
+    ]
+
+  def assign(self, model: weights_lib.Weights) -> None:
+    """Writes weights into the model."""
+    groups = self.variables
+    weights_lib.assign(groups.loc, model.loc)
+    scale = tf.convert_to_tensor(model.scale)
+    rho = scale + tf.math.log(-tf.math.expm1(-scale))
+    weights_lib.assign(groups.untransformed_scale, rho)
+    weights_lib.assign(groups.point, model.point)
+    weights_lib.assign(groups.buffers, model.buffers)
+
+  def read(self) -> weights_lib.Weights:
+    """Reads the model's weights."""
+    groups = self.variables
+    flatten = weights_lib.flatten
+    scale = tf.nn.softplus(flatten(groups.untransformed_scale))
+    return weights_lib.Weights(
+      flatten(groups.loc), scale, flatten(groups.point), flatten(groups.buffers)
+    )
+
+  def __call__(self, x, y, job: Job) -> Result:
+    """What is compiled: trains on `x[job.indices], y[job.indices]`."""
+    settings = self._settings
+    self.assign(job.start)
+    for slot in self._slots:
+      slot.assign(tf.zeros(slot.shape, slot.dtype))
+    prior = self._prior(job.start)
+    carry = tuple(self._begin(part, job) for part in settings.parts)
+    seeds = tf.random.experimental.stateless_split(job.seed, 2)
+    count = tf.size(job.indices)
+    step, rate = tf.constant(0), job.learning_rate
+    sum_rates, sum_loss = tf.constant(0.0), tf.constant(0.0)
+    for epoch in tf.range(job.epochs):
+      order = tf.random.experimental.stateless_shuffle(
+        job.indices,
+        seed=tf.random.experimental.stateless_fold_in(seeds[0], epoch),
+      )
+      for first in tf.range(0, count, settings.batch_size):
+        batch = order[first : first + settings.batch_size]
+        now = tf.random.experimental.stateless_fold_in(seeds[1], step)
+        loss, carry = self._distributed_step(
+          *self._batch(x, y, batch, now), Step(step, rate, now), carry, prior,
+          tf.cast(count, tf.float32),
+        )  # fmt: skip
+        sum_rates, sum_loss = sum_rates + rate, sum_loss + loss
+        step, rate = step + 1, rate * settings.step_decay
+      if (epoch + 1) % settings.epoch_decay_every == 0:
+        rate *= settings.epoch_decay
+    trace = Trace(step, sum_rates, sum_loss / tf.cast(step, tf.float32))
+    return self._finish(carry, trace)
+
+  def _begin(self, part, job):
+    if not hasattr(part, 'begin'):
+      return ()
+    shared, memory = job.shared.get(part.name), job.memory.get(part.name)
+    return part.begin(job.start, shared, memory)
+
+  def _finish(self, carry, trace):
+    model, extra, memory = self.read(), {}, {}
+    for part, kept in zip(self._settings.parts, carry):
+      if hasattr(part, 'finish'):
+        finished = part.finish(model, kept, trace)
+        model, extra[part.name], memory[part.name] = finished
+    return Result(model, extra, memory, trace)
+
+  def _prior(self, start):
+    if self._settings.update_prior:
+      return objectives.Prior(start.loc, start.scale)
+    scale = tf.constant(self._settings.prior_scale, tf.float32)
+    return objectives.Prior(tf.constant(0.0), scale)
+
+  def _batch(self, x, y, batch, seed):
+    images = tf.gather(x, batch)
+    if self._settings.augment:
+      images = preprocessing.augment(images, seed)
+    inputs = preprocessing.normalize(images, self._mean, self._std)
+    return inputs, tf.gather(y, batch)
+
+  def _distributed_step(self, inputs, labels, step, carry, prior, count):
+    if self._strategy.num_replicas_in_sync == 1:
+      return self._step(inputs, labels, step, carry, prior, count)
+    loss, carry = self._strategy.run(
+      self._step, (inputs, labels, step, carry, prior, count)
+    )
+
+    # Every replica has applied the same reduced gradient.
+    def first(value):
+      return self._strategy.experimental_local_results(value)[0]
+
+    return first(loss), tf.nest.map_structure(first, carry)
+
+  def _step(self, inputs, labels, step, carry, prior, count):
+    """One step on one replica's share of the batch."""
+    context = tf.distribute.get_replica_context()
+    replicas = float(self._strategy.num_replicas_in_sync)
+    batch_size = tf.cast(tf.shape(labels)[0], tf.float32)
+    seed = step.seed
+    if replicas > 1:
+      replica = context.replica_id_in_sync_group
+      inputs, labels = (
+        _share(values, replica, int(replicas)) for values in (inputs, labels)
+      )
+      seed = tf.random.experimental.stateless_fold_in(seed, replica)
+    trainable = self.variables.trainable
+    with models.scope(seed), tf.GradientTape() as tape:
+      logits = self._model(inputs, training=True)
+      nll = objectives.negative_log_likelihood(logits, labels)
+      penalty = objectives.divergence(self.variables, prior) / count
+      penalty += self._penalties(carry)
+      loss = tf.reduce_sum(nll) / batch_size + penalty / replicas
+    gradients = tape.gradient(loss, trainable, unconnected_gradients='zero')
+    if replicas > 1:
+      loss, gradients = context.all_reduce('sum', (loss, gradients))
+    gradients = self._adjust(gradients, carry, step)
+    self._settings.optimizer.apply(
+      trainable, self._slots, gradients, step.learning_rate, step.index
+    )
+    return loss, self._after_step(carry, step)
+
+  def _penalties(self, carry):
+    penalty = tf.add_n(self._model.losses) if self._model.losses else 0.0
+    for part, kept in zip(self._settings.parts, carry):
+      if hasattr(part, 'loss'):
+        penalty += part.loss(weights_lib.flatten(self.variables.mean), kept)
+    return penalty
+
+  def _adjust(self, gradients, carry, step):
+    """Weight decay and the parts' say, on the gradient of the mean."""
+    decay = self._settings.weight_decay
+    parts = [
+      (part, kept)
+      for part, kept in zip(self._settings.parts, carry)
+      if hasattr(part, 'gradient')
+    ]
+    if not decay and not parts:
+      return gradients
+    variables = self.variables
+    num_loc, num_scale = len(variables.loc), len(variables.untransformed_scale)
+    scales = gradients[num_loc : num_loc + num_scale]
+    of_mean = gradients[:num_loc] + gradients[num_loc + num_scale :]
+    if decay:
+      of_mean = [g + decay * v for g, v in zip(of_mean, variables.mean)]
+    if parts:
+      shapes = [v.shape for v in variables.mean]
+      mean, flat = (
+        weights_lib.flatten(variables.mean),
+        weights_lib.flatten(of_mean),
+      )
+      for part, kept in parts:
+        flat = part.gradient(flat, mean, kept, step)
+      of_mean = weights_lib.unflatten(flat, shapes)
+    return of_mean[:num_loc] + scales + of_mean[num_loc:]
+
+  def _after_step(self, carry, step):
+    carry = list(carry)
+    for i, part in enumerate(self._settings.parts):
+      if hasattr(part, 'after_step'):
+        mean = weights_lib.flatten(self.variables.mean)
+        mean, carry[i] = part.after_step(mean, carry[i], step)
+        weights_lib.assign(self.variables.mean, mean)
+    return tuple(carry)
+
+
+def _share(values, replica, replicas):
+  size = (tf.shape(values)[0] + replicas - 1) // replicas
+  return values[replica * size : (replica + 1) * size]

@@ -1,0 +1,39 @@
+"""The negative evidence lower bound of a client, per example.
+
+Notation (pooling paper, Eq. 6): mean over the batch of -log p(y | x, theta)
+plus KL[q(theta) || p(theta)] / N_k, N_k the client's own number of examples.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bfl_tf import weights
+
+
+class Prior(NamedTuple):
+  """N(loc, scale^2) per variational weight: `[num_variational]` or scalars."""
+
+  loc: tf.Tensor
+  scale: tf.Tensor
+
+
+def negative_log_likelihood(logits, labels) -> tf.Tensor:
+  """Returns `[batch]` cross entropies in nats."""
+  return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+
+
+def divergence(variables: weights.Variables, prior: Prior) -> tf.Tensor:
+  """Returns KL[q || prior] in nats, summed over the variational weights.
+
+  0 for a model without any.
+  """
+  if not variables.loc:
+    return tf.constant(0.0)
+  loc = weights.flatten(variables.loc)
+  scale = tf.nn.softplus(weights.flatten(variables.untransformed_scale))
+  ratio = scale / prior.scale
+  distance = (loc - prior.loc) / prior.scale
+  return tf.reduce_sum(
+    0.5 * (ratio**2 + distance**2 - 1.0) - tf.math.log(ratio)
+  )

@@ -1,0 +1,80 @@
+"""Optimizers for the compiled loop, on TensorFlow's fused update kernels.
+
+tf_keras' optimizers carry their state from one client to the next, decouple
+the weight decay, and cannot be stepped inside a loop that a distribution
+strategy owns. Here the state is a list of slot variables, zeroed when a client
+begins; momentum follows v = momentum v + g, w = w - rate v.
+"""
+
+import dataclasses
+
+import tensorflow as tf
+
+
+@dataclasses.dataclass(frozen=True)
+class SGD:
+  """Stochastic gradient descent, with heavy-ball momentum where it is > 0."""
+
+  momentum: float = 0.0
+
+  def slots(self, variables) -> list[tf.Variable]:
+    """Makes the slot variables for `variables`."""
+    return _zeros(variables) if self.momentum else []
+
+  def apply(self, variables, slots, gradients, rate, step) -> None:
+    """Updates `variables` and `slots` in place; `step` counts from 0."""
+    del step
+    ops = tf.raw_ops
+    if not self.momentum:
+      for var, gradient in zip(variables, gradients):
+        ops.ResourceApplyGradientDescent(
+          var=var.handle, alpha=rate, delta=gradient
+        )
+    for var, slot, gradient in zip(variables, slots, gradients):
+      ops.ResourceApplyMomentum(
+        var=var.handle,
+        accum=slot.handle,
+        lr=rate,
+        grad=gradient,
+        momentum=self.momentum,
+      )
+
+
+@dataclasses.dataclass(frozen=True)
+class Adam:
+  """Adam (Kingma & Ba, 2015) with Keras' defaults."""
+
+  beta_1: float = 0.9
+  beta_2: float = 0.999
+  epsilon: float = 1e-7
+
+  def slots(self, variables) -> list[tf.Variable]:
+    """Makes the slot variables for `variables`: first and second moments."""
+    return _zeros(variables) + _zeros(variables)
+
+  def apply(self, variables, slots, gradients, rate, step) -> None:
+    """Updates `variables` and `slots` in place; `step` counts from 0."""
+    power = tf.cast(step + 1, tf.float32)
+    first, second = slots[: len(variables)], slots[len(variables) :]
+    for var, m, v, gradient in zip(variables, first, second, gradients):
+      tf.raw_ops.ResourceApplyAdam(
+        var=var.handle,
+        m=m.handle,
+        v=v.handle,
+        beta1_power=self.beta_1**power,
+        beta2_power=self.beta_2**power,
+        lr=rate,
+        beta1=self.beta_1,
+        beta2=self.beta_2,
+        epsilon=self.epsilon,
+        grad=gradient,
+      )
+
+
+OPTIMIZERS = {'sgd': SGD, 'adam': Adam}
+
+
+def _zeros(variables):
+  return [
+    tf.Variable(tf.zeros(v.shape, v.dtype), trainable=False) for v in variables
+  ]

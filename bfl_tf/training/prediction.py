@@ -1,0 +1,104 @@
+"""Predictive distributions, streamed over Monte Carlo samples.
+
+Memory is one batch of one sample: means and spreads are updated as the samples
+come (Welford), since the spread may be 1e-5 where the mean is 1.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bfl_tf import weights as weights_lib
+from bfl_tf.training import devices
+
+BATCH_SIZE = 256
+
+
+class Predictive(NamedTuple):
+  """Of each example: mean probabilities and the two parts of Eq. 9.
+
+  Attributes:
+    probs: `[num_examples, num_classes]`, mean over samples.
+    aleatoric: `[num_examples]`, trace of the expected covariance.
+    epistemic: `[num_examples]`, trace of the covariance over samples.
+  """
+
+  probs: np.ndarray
+  aleatoric: np.ndarray
+  epistemic: np.ndarray
+
+
+class Welford(NamedTuple):
+  """Running moments over samples, in the graph.
+
+  Attributes:
+    count: samples so far.
+    mean: `[batch, num_classes]`.
+    aleatoric: `[batch]`, sum over samples of sum_c p (1 - p).
+    scatter: `[batch]`, sum over samples of sum_c (p - mean)^2.
+  """
+
+  count: tf.Tensor
+  mean: tf.Tensor
+  aleatoric: tf.Tensor
+  scatter: tf.Tensor
+
+  @classmethod
+  def zeros(cls, shape) -> 'Welford':
+    """Before the first sample."""
+    rows = tf.zeros(shape[:1])
+    return cls(tf.constant(0.0), tf.zeros(shape), rows, rows)
+
+  def add(self, probs) -> 'Welford':
+    """Takes a sample `[batch, num_classes]` in."""
+    count = self.count + 1.0
+    delta = probs - self.mean
+    mean = self.mean + delta / count
+    return Welford(
+      count,
+      mean,
+      self.aleatoric + tf.reduce_sum(probs * (1.0 - probs), -1),
+      self.scatter + tf.reduce_sum(delta * (probs - mean), -1),
+    )
+
+  def predictive(self) -> Predictive:
+    """Returns what the samples amount to."""
+    return Predictive(
+      self.mean, self.aleatoric / self.count, self.scatter / self.count
+    )
+
+
+def predict(
+  workers: list,
+  model: weights_lib.Weights,
+  x: np.ndarray,
+  *,
+  seed: np.ndarray,
+  num_samples: int = 1,
+) -> Predictive:
+  """Predicts examples on all workers.
+
+  Args:
+    workers: of `training.Worker`.
+    model: the posterior to sample, or the point.
+    x: `[num_examples, ...]` raw examples.
+    seed: `[2]` int32.
+    num_samples: passes of a stochastic model; a deterministic one needs 1.
+
+  Returns:
+    The same bits for any number of workers.
+  """
+  for worker in workers:
+    worker.load(model)
+  starts = range(0, len(x), BATCH_SIZE)
+
+  def batch(worker, start):
+    # The batch's number is its draw's name.
+    draw = np.random.SeedSequence([*seed.view(np.uint32).tolist(), start])
+    draw = draw.generate_state(2).view(np.int32)
+    part = x[start : start + BATCH_SIZE]
+    return start, worker.predict(part, draw, num_samples)
+
+  done = dict(devices.in_parallel(workers, starts, batch))
+  return Predictive(*map(np.concatenate, zip(*(done[s] for s in starts))))

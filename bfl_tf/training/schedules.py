@@ -1,0 +1,54 @@
+"""Learning rates over rounds; inside a round the compiled loop decays them.
+
+A schedule is a function `(rate, round, num_rounds) -> rate`, round from 0.
+"""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Constant:
+  """The same rate every round."""
+
+  def __call__(self, rate: float, round_index: int, num_rounds: int) -> float:
+    return rate
+
+
+@dataclasses.dataclass(frozen=True)
+class Steps:
+  """Multiplies the rate at fractions of the run.
+
+  Attributes:
+    decay_at: fractions of `num_rounds` in (0, 1).
+    decay_factor: multiplied in at each of them.
+  """
+
+  decay_at: tuple[float, ...] = (0.3, 0.6)
+  decay_factor: float = 0.1
+
+  def __call__(self, rate: float, round_index: int, num_rounds: int) -> float:
+    passed = sum(round_index >= at * num_rounds for at in self.decay_at)
+    return rate * self.decay_factor**passed
+
+
+@dataclasses.dataclass(frozen=True)
+class Exponential:
+  """rate x round_decay^max(0, round - silent_rounds).
+
+  Attributes:
+    round_decay: 0.96 is the pooling paper's `reduces by a factor of .04`.
+    silent_rounds: rounds before the decay sets in.
+  """
+
+  round_decay: float = 0.96
+  silent_rounds: int = 50
+
+  def __call__(self, rate: float, round_index: int, num_rounds: int) -> float:
+    return rate * self.round_decay ** max(0, round_index - self.silent_rounds)
+
+
+SCHEDULES = {
+  'constant': Constant,
+  'steps': Steps,
+  'exponential': Exponential,
+}

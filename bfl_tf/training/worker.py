@@ -1,0 +1,94 @@
+"""A device: its own model, its own copy of the data, two compiled functions."""
+
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from bfl_tf import models
+from bfl_tf import weights as weights_lib
+from bfl_tf.datasets import preprocessing
+from bfl_tf.training import local, prediction
+
+
+class Worker:
+  """A device with its own model, to be trained and asked.
+
+  One thread at a time may use a worker.
+
+  Attributes:
+    layout: the model's `weights.Layout`.
+  """
+
+  def __init__(
+    self,
+    strategy: tf.distribute.Strategy,
+    build_model: Callable,
+    data: local.Data,
+    settings: local.Settings,
+  ):
+    self._strategy = strategy
+    self._device = strategy.extended.worker_devices[0]
+    self._mean, self._std = data.mean, data.std
+    with strategy.scope():
+      self._model = build_model()
+      self._training = local.LocalTraining(
+        strategy, self._model, data, settings
+      )
+    with tf.device(self._device):
+      self._x, self._y = tf.constant(data.x), tf.constant(data.y)
+    self.layout = self._training.layout
+    self._train = None
+    self._predict = tf.function(
+      self._predict_batch,
+      input_signature=[
+        tf.TensorSpec([None, *data.x.shape[1:]], self._x.dtype),
+        tf.TensorSpec([2], tf.int32),
+        tf.TensorSpec([], tf.int32),
+      ],
+    )
+
+  @property
+  def num_traces(self) -> int:
+    """How often local training has been traced: at most once."""
+    return self._train.experimental_get_tracing_count() if self._train else 0
+
+  def initial_weights(self) -> weights_lib.Weights:
+    """The weights that the builder gave the model."""
+    return _numpy(self._training.read())
+
+  def train(self, job: local.Job) -> local.Result:
+    """Trains on one client's examples, from the broadcast weights."""
+    if self._train is None:
+      signature = self._training.signature(self._x, self._y, job)
+      self._train = tf.function(self._training, input_signature=signature)
+    with tf.device(self._device):
+      return _numpy(self._train(self._x, self._y, job))
+
+  def load(self, model: weights_lib.Weights) -> None:
+    """Writes weights into the device's model."""
+    with tf.device(self._device):
+      self._training.assign(model)
+
+  def predict(
+    self, x: np.ndarray, seed: np.ndarray, num_samples: int
+  ) -> prediction.Predictive:
+    """Predicts raw examples under the loaded weights; traced once."""
+    with tf.device(self._device):
+      return _numpy(self._predict(x, seed, num_samples))
+
+  def _predict_batch(self, x, seed, num_samples):
+    inputs = preprocessing.normalize(x, self._mean, self._std)
+    welford = prediction.Welford.zeros(
+      [tf.shape(x)[0], self._model.output_shape[-1]]
+    )
+    for sample in tf.range(num_samples):
+      draw = tf.random.experimental.stateless_fold_in(seed, sample)
+      with models.scope(draw):
+        probs = tf.nn.softmax(self._model(inputs, training=False))
+      welford = welford.add(probs)
+    return welford.predictive()
+
+
+def _numpy(structure):
+  return tf.nest.map_structure(lambda t: t.numpy(), structure)

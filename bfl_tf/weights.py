@@ -1,0 +1,159 @@
+"""A Keras model <-> flat vectors <-> a tfp distribution.
+
+Four vectors say everything about a model's weights:
+
+  loc, scale   the Gaussian posterior of its variational weights
+  point        every other trainable
+  buffers      what is not trained: batch normalization's moving statistics
+
+`mean = [loc; point]` is what differences between models are taken over.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_probability as tfp
+import tf_keras
+
+tfd = tfp.distributions
+
+
+class Weights(NamedTuple):
+  """The weights of one model, each a flat float32 vector.
+
+  Attributes:
+    loc: `[num_variational]`, means of the variational weights.
+    scale: `[num_variational]`, their standard deviations.
+    point: `[num_points]`, the other trainables.
+    buffers: `[num_buffers]`, moving statistics.
+  """
+
+  loc: np.ndarray
+  scale: np.ndarray
+  point: np.ndarray
+  buffers: np.ndarray
+
+  @property
+  def mean(self) -> np.ndarray:
+    """`[num_variational + num_points]`, all trainables' means."""
+    return np.concatenate([self.loc, self.point])
+
+  @property
+  def num_bytes(self) -> int:
+    """Size on the wire."""
+    return sum(vector.nbytes for vector in self)
+
+  def replace_mean(self, mean: np.ndarray) -> 'Weights':
+    """Returns these weights with another `mean`, rounded to float32 once."""
+    mean = np.asarray(mean, np.float32)
+    loc, point = np.split(mean, [self.loc.size])
+    return self._replace(loc=loc, point=point)
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+  """Order and shapes of a model's variables inside the flat vectors."""
+
+  loc: tuple[tf.TensorShape, ...]
+  point: tuple[tf.TensorShape, ...]
+  buffers: tuple[tf.TensorShape, ...]
+
+  @classmethod
+  def of(cls, model: tf_keras.Model) -> 'Layout':
+    """Reads the layout of a built model."""
+    groups = Variables.of(model)
+    return cls(
+      *(
+        tuple(variable.shape for variable in group)
+        for group in (groups.loc, groups.point, groups.buffers)
+      )
+    )
+
+  def size(self, group: str) -> int:
+    """Length of the flat vector `loc` (= `scale`), `point` or `buffers`."""
+    return sum(shape.num_elements() for shape in getattr(self, group))
+
+  def num_trainable(self) -> int:
+    """Length of `mean`."""
+    return self.size('loc') + self.size('point')
+
+  def distribution(self, weights: Weights) -> tfd.Distribution:
+    """The posterior over the variational weights, or the point it sits at.
+
+    Returns:
+      `MultivariateNormalDiag` over `R^num_variational`; for a model without
+      variational weights `VectorDeterministic` over all trainables.
+    """
+    if weights.loc.size:
+      return tfd.MultivariateNormalDiag(weights.loc, weights.scale)
+    return tfd.VectorDeterministic(weights.point)
+
+
+class Variables(NamedTuple):
+  """A model's variables by the flat vector that they belong to."""
+
+  loc: list[tf.Variable]
+  untransformed_scale: list[tf.Variable]
+  point: list[tf.Variable]
+  buffers: list[tf.Variable]
+
+  @classmethod
+  def of(cls, model: tf_keras.Model) -> 'Variables':
+    """Sorts the variables of a built model.
+
+    A variational weight is a pair that TFP's layers name `*_loc` and
+    `*_untransformed_scale`.
+
+    Raises:
+      ValueError: a `*_loc` without its scale.
+    """
+    trainable = model.trainable_variables
+    locs = [v for v in trainable if _named(v, 'posterior_loc')]
+    scales = [v for v in trainable if _named(v, 'untransformed_scale')]
+    if [v.shape for v in locs] != [v.shape for v in scales]:
+      raise ValueError(
+        'Every *posterior_loc needs its *untransformed_scale of the same '
+        f'shape; the model has {[v.name for v in trainable]}.'
+      )
+    variational = {id(v) for v in (*locs, *scales)}
+    points = [v for v in trainable if id(v) not in variational]
+    return cls(locs, scales, points, list(model.non_trainable_variables))
+
+  @property
+  def trainable(self) -> list[tf.Variable]:
+    """What the optimizer sees, in the order loc, scale, point."""
+    return [*self.loc, *self.untransformed_scale, *self.point]
+
+  @property
+  def mean(self) -> list[tf.Variable]:
+    """The variables of `mean = [loc; point]`."""
+    return [*self.loc, *self.point]
+
+
+def _named(variable, ending: str) -> bool:
+  return variable.name.split(':')[0].endswith(ending)
+
+
+def flatten(tensors, dtype=tf.float32) -> tf.Tensor:
+  """Joins tensors to one vector; `[0]` for none."""
+  if not tensors:
+    return tf.zeros([0], dtype)
+  return tf.concat([tf.reshape(t, [-1]) for t in tensors], 0)
+
+
+def unflatten(vector: tf.Tensor, shapes) -> list[tf.Tensor]:
+  """Cuts a vector into tensors of the given shapes."""
+  if not shapes:
+    return []
+  sizes = [shape.num_elements() for shape in shapes]
+  parts = tf.split(vector, sizes)
+  return [tf.reshape(p, shape) for p, shape in zip(parts, shapes)]
+
+
+def assign(variables: list[tf.Variable], vector: tf.Tensor) -> None:
+  """Writes a flat vector into variables."""
+  parts = unflatten(vector, [v.shape for v in variables])
+  for variable, part in zip(variables, parts):
+    variable.assign(part)

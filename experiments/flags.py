@@ -1,0 +1,81 @@
+"""Flags derived from config dataclasses; what is wrong is one line, code 2."""
+
+from collections.abc import Callable, Sequence
+import dataclasses
+import sys
+import typing
+
+from absl import app, flags
+
+
+def define(config_class: type) -> None:
+  """Defines a flag for every field of a config dataclass."""
+  types = typing.get_type_hints(config_class)
+  for field in dataclasses.fields(config_class):
+    _define(field.name, types[field.name], field)
+
+
+def read(config_class: type):
+  """Returns the config that the parsed flags say.
+
+  Raises:
+    ValueError: a value out of bounds.
+  """
+  values = {}
+  for field in dataclasses.fields(config_class):
+    value = flags.FLAGS[field.name].value
+    if isinstance(field.default, tuple):
+      kind = typing.get_args(typing.get_type_hints(config_class)[field.name])[0]
+      value = _items(field.name, value, kind)
+    values[field.name] = value
+  return config_class(**values)
+
+
+def main(function: Callable[[], int | None]) -> None:
+  """Runs a binary: parses flags, turns what a user got wrong into one line."""
+
+  def body(arguments: Sequence[str]) -> int | None:
+    if len(arguments) > 1:
+      fail(f'unexpected argument {arguments[1]!r}; flags begin with --.')
+    return function()
+
+  app.run(body, flags_parser=_parse)
+
+
+def fail(message: object, code: int = 2) -> typing.NoReturn:
+  """Prints one line and exits."""
+  print(f'error: {message}', file=sys.stderr)
+  sys.exit(code)
+
+
+def _parse(arguments):
+  # TensorFlow reports every checkpoint at INFO.
+  logging.set_verbosity(logging.WARNING)
+  try:
+    return flags.FLAGS(arguments)
+  except flags.Error as error:
+    fail(' '.join(str(error).split()))
+
+
+def _define(name, kind, field):
+  doc = field.metadata['help']
+  if kind is bool:
+    flags.DEFINE_boolean(name, field.default, doc)
+  elif kind is int:
+    flags.DEFINE_integer(name, field.default, doc)
+  elif kind is float:
+    flags.DEFINE_float(name, field.default, doc)
+  elif kind is str:
+    flags.DEFINE_string(name, field.default, doc)
+  else:
+    flags.DEFINE_list(name, [str(item) for item in field.default], doc)
+
+
+def _items(name, texts, kind):
+  try:
+    return tuple(kind(text) for text in texts)
+  except ValueError:
+    raise ValueError(
+      f'--{name}={",".join(texts)} must be a comma-separated list of '
+      f'{kind.__name__}.'
+    ) from None

@@ -1,0 +1,21 @@
+"""Two logical CPUs with one thread each, as every run on a CPU has."""
+
+import os
+import pathlib
+
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+_SHARED = pathlib.Path(__file__).parents[2] / 'shared' / 'tensorflow_datasets'
+if _SHARED.is_dir():
+  os.environ.setdefault('TFDS_DATA_DIR', str(_SHARED))
+
+from absl import flags  # noqa: E402
+import hypothesis  # noqa: E402
+
+from bfl_tf import training  # noqa: E402
+
+training.configure(2)
+flags.FLAGS.mark_as_parsed()
+hypothesis.settings.register_profile(
+  'deterministic', derandomize=True, deadline=None, max_examples=50
+)
+hypothesis.settings.load_profile('deterministic')

@@ -1,0 +1,118 @@
+"""Built-in sets, functions, validation, and the moments of a set."""
+
+import numpy as np
+import pytest
+
+from bfl_tf import datasets
+from bfl_tf.datasets import columns
+
+
+@pytest.mark.parametrize(
+  'name, shape, dtype, num_classes, sizes',
+  [
+    ('digits', (8, 8, 1), np.uint8, 10, (1438, 359)),
+    ('breast_cancer', (30,), np.float32, 2, (455, 114)),
+    ('wine', (13,), np.float32, 3, (142, 36)),
+  ],
+)
+def test_built_in_sets(name, shape, dtype, num_classes, sizes):
+  dataset = datasets.load(name, seed=1)
+  assert dataset.input_shape == shape
+  assert dataset.num_classes == num_classes
+  assert (len(dataset.train.y), len(dataset.test.y)) == sizes
+  assert dataset.train.x.dtype == dataset.test.x.dtype == dtype
+  assert dataset.train.y.dtype == np.int32
+  assert dataset.validation.x.shape == (0, *shape)
+  share = np.bincount(dataset.test.y) / np.bincount(
+    np.concatenate([dataset.train.y, dataset.test.y])
+  )
+  assert np.abs(share - 0.2).max() < 0.02
+  again = datasets.load(name, seed=2)
+  assert np.array_equal(dataset.test.x, again.test.x)
+
+
+def test_validation_is_balanced_and_by_seed():
+  whole = datasets.load('digits')
+  first, same, other = (
+    datasets.load('digits', validation_split=0.25, seed=seed)
+    for seed in (3, 3, 4)
+  )
+  assert len(first.validation.y) == round(0.25 * len(whole.train.y))
+  assert len(first.train.y) + len(first.validation.y) == len(whole.train.y)
+  counts = np.bincount(first.validation.y)
+  exact = 0.25 * np.bincount(whole.train.y)
+  assert np.all(np.abs(counts - exact) < 1)
+  assert np.array_equal(first.validation.x, same.validation.x)
+  assert not np.array_equal(first.validation.x, other.validation.x)
+  # Every training image is still there, once.
+  both = np.concatenate([first.train.x, first.validation.x])
+  rows = [sorted(map(bytes, x)) for x in (both, whole.train.x)]
+  assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize('fraction', [-0.1, 1.0, float('nan'), '0.1'])
+def test_validation_split_is_checked(fraction):
+  with pytest.raises(ValueError, match='validation_split must be in'):
+    datasets.load('wine', validation_split=fraction)
+
+
+@pytest.mark.parametrize('fraction', [1e-6, 0.9999])
+def test_validation_split_must_leave_something(fraction):
+  with pytest.raises(ValueError, match='leaves no validation example, or'):
+    datasets.load('wine', validation_split=fraction)
+
+
+def test_stratify_takes_whole_quotas():
+  labels = np.repeat([0, 1, 2], [10, 20, 5])
+  taken, rest = columns.stratify(labels, 0.4, np.random.default_rng(0))
+  assert np.bincount(labels[taken]).tolist() == [4, 8, 2]
+  assert np.array_equal(np.sort(np.r_[taken, rest]), np.arange(35))
+
+
+def test_moments_match_numpy():
+  rng = np.random.default_rng(0)
+  images = rng.integers(0, 256, (700, 32, 32, 3)).astype(np.uint8)
+  dataset = datasets.from_arrays(
+    'ours', images, np.arange(700) % 2, images[:2], [0, 1]
+  )
+  wide = images.astype(np.float64)
+  np.testing.assert_allclose(dataset.mean, wide.mean((0, 1, 2)), rtol=1e-6)
+  np.testing.assert_allclose(dataset.std, wide.std((0, 1, 2)), rtol=1e-6)
+  assert dataset.mean.dtype == dataset.std.dtype == np.float32
+
+
+def test_a_constant_feature_has_std_one_and_a_far_one_its_own():
+  x = np.stack([np.full(90, 0.1), 1e4 + np.arange(90) % 2], axis=1)
+  y = np.arange(90) % 3
+  dataset = datasets.from_arrays('ours', x, y, x, y)
+  np.testing.assert_allclose(dataset.std, [1, 0.5], rtol=1e-6)
+
+
+def arrays():
+  x = np.arange(12, dtype=np.float32).reshape(6, 2)
+  return x, np.arange(6) % 2, x, np.arange(6) % 2
+
+
+def a_dataset():
+  return datasets.from_arrays('mine', *arrays())
+
+
+def nothing():
+  return None
+
+
+def test_a_function_by_its_dotted_name(monkeypatch):
+  monkeypatch.syspath_prepend(__file__.rpartition('/')[0])
+  for function in ('arrays', 'a_dataset'):
+    dataset = datasets.load(f'loading_test:{function}')
+    assert dataset.input_shape == (2,)
+    assert dataset.num_classes == 2
+  with pytest.raises(ValueError, match='must return a Dataset or'):
+    datasets.load('loading_test:nothing')
+  with pytest.raises(ValueError, match='cannot be imported'):
+    datasets.load('loading_test:absent')
+
+
+def test_slices_are_for_tfds_only():
+  with pytest.raises(ValueError, match=r'--train_split=train\[:9\].*TFDS'):
+    datasets.load('wine', train_split='train[:9]')

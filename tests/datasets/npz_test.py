@@ -1,0 +1,104 @@
+"""A user's file: good ones load, each kind of bad one is refused by name."""
+
+import numpy as np
+import pytest
+
+from bfl_tf import datasets
+
+IMAGES = np.zeros((6, 5, 4), np.uint8)
+FEATURES = np.ones((6, 3))
+LABELS = np.array([0, 1, 2, 0, 1, 2])
+
+
+def write(folder, **changes):
+  arrays = {
+    'x_train': FEATURES,
+    'y_train': LABELS,
+    'x_test': FEATURES,
+    'y_test': LABELS,
+  }
+  arrays |= changes
+  path = str(folder / 'file.npz')
+  np.savez(path, **{k: v for k, v in arrays.items() if v is not None})
+  return path
+
+
+@pytest.mark.parametrize(
+  'x, shape, dtype',
+  [
+    (FEATURES, (3,), np.float32),
+    (FEATURES.astype(np.uint8), (3,), np.float32),
+    (IMAGES, (5, 4, 1), np.uint8),
+    (IMAGES[..., None], (5, 4, 1), np.uint8),
+    (np.zeros((6, 5, 4, 2)), (5, 4, 2), np.float32),
+  ],
+)
+def test_good_files(tmp_path, x, shape, dtype):
+  dataset = datasets.load(write(tmp_path, x_train=x, x_test=x))
+  assert dataset.input_shape == shape
+  assert dataset.train.x.dtype == dtype
+  assert dataset.num_classes == 3
+  assert dataset.train.y.dtype == np.int32
+
+
+def test_validation_from_a_file(tmp_path):
+  path = write(tmp_path, x_train=np.ones((60, 3)), y_train=np.arange(60) % 3)
+  dataset = datasets.load(path, validation_split=0.5)
+  assert np.bincount(dataset.validation.y).tolist() == [10, 10, 10]
+
+
+BAD = {
+  'lacks x_test, y_test': {'x_test': None, 'y_test': None},
+  'x_train has 5 examples, y_train has 6': {'x_train': FEATURES[:5]},
+  'y_train is float64, a regression target: Classification only': {
+    'y_train': LABELS + 0.5
+  },
+  'y_train has the negative label -1': {'y_train': LABELS - 1},
+  'y_train has no example of class 1': {'y_train': LABELS * 2},
+  'y_train has no example of class 0': {'y_train': LABELS + 1},
+  'y_test has label 3, out of range': {'y_test': LABELS + 1},
+  'y_test has label 1099511627778, out of range': {'y_test': LABELS + 2**40},
+  'y_test must be integer classes': {'y_test': LABELS[:, None]},
+  'y_train must be integer classes': {'y_train': LABELS.astype(str)},
+  'x_train has values that are not finite': {'x_train': FEATURES * np.nan},
+  'x_test has values that are not finite': {'x_test': FEATURES * 1e300},
+  'x_train must be uint8 or float, got int64': {'x_train': LABELS[:, None]},
+  'x_train must be images .* got shape': {'x_train': np.ones((6, 5, 4))},
+  'x_test is empty': {'x_test': FEATURES[:0], 'y_test': LABELS[:0]},
+  'x_train .* and x_test .* must agree': {'x_test': np.ones((6, 4))},
+  'cannot be read as an .npz file: Object arrays': {
+    'x_train': np.array([None] * 6)
+  },
+}
+
+
+@pytest.mark.parametrize('message', BAD)
+def test_bad_arrays_are_refused_by_name(tmp_path, message):
+  path = write(tmp_path, **BAD[message])
+  with pytest.raises(ValueError, match=message) as error:
+    datasets.load(path)
+  assert f'--dataset={path}' in str(error.value)
+  assert '\n' not in str(error.value)
+
+
+def test_only_one_class_is_refused(tmp_path):
+  zeros = LABELS * 0
+  with pytest.raises(ValueError, match='y_train has no example of class 1'):
+    datasets.load(write(tmp_path, y_train=zeros, y_test=zeros))
+
+
+@pytest.mark.parametrize('content', [b'', b'PK\x03\x04nonsense', b'text', None])
+def test_unreadable_files(tmp_path, content):
+  path = tmp_path / 'file.npz'
+  if content is not None:
+    path.write_bytes(content)
+  with pytest.raises(ValueError, match=r'file\.npz cannot be read'):
+    datasets.load(str(path))
+
+
+def test_a_single_array_is_no_archive(tmp_path):
+  path = tmp_path / 'file.npz'
+  with path.open('wb') as file:
+    np.save(file, FEATURES)
+  with pytest.raises(ValueError, match='it holds a single array'):
+    datasets.load(str(path))

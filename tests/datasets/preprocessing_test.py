@@ -1,0 +1,94 @@
+"""What happens to a batch in the graph."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bfl_tf import datasets
+from bfl_tf.datasets import preprocessing
+
+IMAGES = np.random.default_rng(0).integers(1, 256, (16, 9, 7, 3), np.uint8)
+
+
+@pytest.mark.parametrize('name', ['digits', 'breast_cancer'])
+def test_normalize_centres_and_scales_the_training_split(name):
+  dataset = datasets.load(name)
+  x = preprocessing.normalize(dataset.train.x, dataset.mean, dataset.std)
+  assert x.dtype == tf.float32
+  axes = tuple(range(x.shape.rank - 1))
+  wide = x.numpy().astype(np.float64)
+  np.testing.assert_allclose(wide.mean(axes), 0, atol=1e-4)
+  np.testing.assert_allclose(wide.std(axes), 1, atol=1e-4)
+
+
+@tf.function(
+  input_signature=[
+    tf.TensorSpec([None, 9, 7, 3], tf.uint8),
+    tf.TensorSpec([2], tf.int32),
+  ]
+)
+def augment(x, seed):
+  return preprocessing.augment(x, seed)
+
+
+def crops(image, padding=4):
+  """Every image that augmentation may make, with whether it is flipped."""
+  height, width = image.shape[:2]
+  padded = np.pad(image, [(padding, padding), (padding, padding), (0, 0)])
+  for top in range(2 * padding + 1):
+    for left in range(2 * padding + 1):
+      crop = padded[top : top + height, left : left + width]
+      yield top, left, False, crop
+      yield top, left, True, crop[:, ::-1]
+
+
+def found(image, augmented):
+  same = [
+    place for *place, crop in crops(image) if np.array_equal(crop, augmented)
+  ]
+  assert len(same) == 1
+  return same[0]
+
+
+def test_the_seed_decides_and_the_batch_size_may_be_unknown():
+  first, again = augment(IMAGES, [1, 2]), augment(IMAGES, [1, 2])
+  assert first.dtype == tf.uint8
+  assert np.array_equal(first, again)
+  assert np.array_equal(first, preprocessing.augment(IMAGES, [1, 2]))
+  assert not np.array_equal(first, augment(IMAGES, [1, 3]))
+  assert augment(IMAGES[:3], [1, 2]).shape == (3, 9, 7, 3)
+  assert augment(IMAGES[:0], [1, 2]).shape == (0, 9, 7, 3)
+
+
+def test_each_image_is_a_crop_of_itself_uniform_over_places():
+  batch = np.repeat(IMAGES[:1], 2000, axis=0)
+  table = {crop.tobytes(): place for *place, crop in crops(IMAGES[0])}
+  places = np.array(
+    [table[x.tobytes()] for x in augment(batch, [5, 6]).numpy()]
+  )
+  for axis in (0, 1):
+    counts = np.bincount(places[:, axis], minlength=9)
+    error = np.sqrt(2000 * (1 / 9) * (8 / 9))
+    assert np.abs(counts - 2000 / 9).max() < 5 * error
+  assert abs(places[:, 2].mean() - 0.5) < 5 * 0.5 / np.sqrt(2000)
+  # Independent of each other.
+  correlation = np.corrcoef(places.T)[np.triu_indices(3, 1)]
+  assert np.abs(correlation).max() < 5 / np.sqrt(2000)
+
+
+def test_images_of_a_batch_are_augmented_separately():
+  places = [
+    found(x, y) for x, y in zip(IMAGES, augment(IMAGES, [7, 8]).numpy())
+  ]
+  assert len({tuple(place) for place in places}) > 8
+
+
+def test_no_padding_only_flips():
+  out = preprocessing.augment(IMAGES, [1, 2], padding=0).numpy()
+  for x, y in zip(IMAGES, out):
+    assert np.array_equal(x, y) or np.array_equal(x[:, ::-1], y)
+
+
+def test_features_are_refused():
+  with pytest.raises(ValueError, match='augment needs images'):
+    preprocessing.augment(np.ones((4, 3), np.float32), [1, 2])

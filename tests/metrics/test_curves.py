@@ -1,0 +1,122 @@
+"""Curves and histograms: hand-computed cases, ties, independent bins."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+from sklearn import calibration
+
+from bfl_tf import metrics
+
+
+def test_retention_by_hand():
+  curve = metrics.retention_curve([0.3, 0.1, 0.4, 0.2], [1, 1, 0, 0])
+  np.testing.assert_allclose(curve.retained, [0.25, 0.5, 0.75, 1])
+  np.testing.assert_allclose(curve.accuracy, [1, 1 / 2, 2 / 3, 2 / 4])
+  assert curve.area == pytest.approx((1 + 1 / 2 + 2 / 3 + 1 / 2) / 4)
+
+
+def test_ties_count_with_the_accuracy_of_their_group():
+  curve = metrics.retention_curve([0, 1, 1, 2], [True, True, False, False])
+  np.testing.assert_allclose(curve.accuracy, [1, 1.5 / 2, 2 / 3, 2 / 4])
+
+
+def test_constant_uncertainty_is_flat():
+  curve = metrics.retention_curve(np.zeros(8), [1, 0, 0, 1, 1, 1, 0, 1])
+  np.testing.assert_array_equal(curve.accuracy, np.full(8, 5 / 8))
+  assert curve.area == 5 / 8
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+  pairs=st.lists(
+    st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=30
+  ),
+  seed=st.integers(0, 2**32),
+)
+def test_retention_does_not_depend_on_the_order(pairs, seed):
+  uncertainty, correct = map(np.array, zip(*pairs))
+  curve = metrics.retention_curve(uncertainty, correct)
+  order = np.random.default_rng(seed).permutation(len(pairs))
+  again = metrics.retention_curve(uncertainty[order], correct[order])
+  np.testing.assert_array_equal(curve.accuracy, again.accuracy)
+  assert curve.accuracy[-1] == correct.mean()
+  assert curve.accuracy.min() >= 0 and curve.accuracy.max() <= 1
+  # At the end of each group of ties: the plain accuracy of what is kept.
+  for level in np.unique(uncertainty):
+    kept = uncertainty <= level
+    assert curve.accuracy[kept.sum() - 1] == correct[kept].mean()
+
+
+@pytest.mark.parametrize(
+  'uncertainty, correct, message',
+  [
+    ([], [], r'uncertainty must have shape \[num_examples\]'),
+    ([[0.1]], [1], r'uncertainty must have shape .* got \(1, 1\)'),
+    ([np.inf], [1], 'uncertainty must hold finite numbers'),
+    ([0.1, 0.2], [1], r'correct must have shape \[2\], got \(1,\)'),
+    ([0.1], [0.5], 'correct must hold booleans'),
+  ],
+)
+def test_retention_errors(uncertainty, correct, message):
+  with pytest.raises(ValueError, match=message):
+    metrics.retention_curve(uncertainty, correct)
+
+
+def test_bins_hold_their_lower_edge_and_the_last_holds_one():
+  probs = [[1.0, 0.0], [0.5, 0.5], [0.75, 0.25], [0.74, 0.26]]
+  bins = metrics.reliability(probs, [0, 1, 0, 0], num_bins=4)
+  np.testing.assert_array_equal(bins.edges, [0, 0.25, 0.5, 0.75, 1])
+  np.testing.assert_array_equal(bins.counts, [0, 0, 2, 2])
+  np.testing.assert_allclose(bins.accuracy, [np.nan, np.nan, 0.5, 1])
+  np.testing.assert_allclose(bins.confidence, [np.nan, np.nan, 0.62, 0.875])
+  expected = (abs(0.5 - 0.62) + abs(1 - 0.875)) / 2
+  assert bins.expected_calibration_error == pytest.approx(expected)
+
+
+def test_edges_are_rounded_once():
+  bins = metrics.reliability([[0.6, 0.4]], [0], num_bins=5)
+  np.testing.assert_array_equal(bins.edges, [0, 0.2, 0.4, 0.6, 0.8, 1])
+  np.testing.assert_array_equal(bins.counts, [0, 0, 0, 1, 0])
+
+
+def test_confidence_above_one_by_rounding_is_in_the_last_bin():
+  probs = np.array([[1 + 1e-6, 0.0]])
+  assert metrics.reliability(probs, [0], num_bins=10).counts[-1] == 1
+
+
+def test_reliability_agrees_with_scikit_learn():
+  rng = np.random.default_rng(0)
+  probs = rng.dirichlet(np.ones(3), (4, 500))
+  labels = rng.integers(0, 3, 500)
+  bins = metrics.reliability(probs, labels, num_bins=12)
+  mean = probs.mean(axis=0)
+  right = mean.argmax(axis=1) == labels
+  expected = calibration.calibration_curve(right, mean.max(axis=1), n_bins=12)
+  filled = bins.counts > 0
+  np.testing.assert_allclose(bins.accuracy[filled], expected[0])
+  np.testing.assert_allclose(bins.confidence[filled], expected[1])
+
+
+def test_histogram_by_hand():
+  probs = [[0.9, 0.1], [0.8, 0.2], [0.6, 0.4]]
+  counts = metrics.confidence_histogram(probs, [0, 1, 0], num_bins=4)
+  np.testing.assert_array_equal(counts.right, [0, 0, 1, 1])
+  np.testing.assert_array_equal(counts.wrong, [0, 0, 0, 1])
+  assert counts.accuracy == pytest.approx(2 / 3)
+  assert counts.confidence == pytest.approx(2.3 / 3)
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 2**32), num_bins=st.integers(1, 25))
+def test_bins_cover_every_example(seed, num_bins):
+  rng = np.random.default_rng(seed)
+  probs = rng.dirichlet(np.full(3, 0.1), 50).astype(np.float32)
+  labels = rng.integers(0, 3, 50)
+  bins = metrics.reliability(probs, labels, num_bins)
+  counts = metrics.confidence_histogram(probs, labels, num_bins)
+  assert bins.counts.sum() == 50
+  np.testing.assert_array_equal(counts.right + counts.wrong, bins.counts)
+  filled = bins.counts > 0
+  total = (bins.accuracy * bins.counts)[filled].sum()
+  assert total == pytest.approx(counts.right.sum())

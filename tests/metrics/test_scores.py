@@ -1,0 +1,145 @@
+"""Scores against hand-computed cases and independent implementations."""
+
+import math
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+from sklearn import metrics as sk_metrics
+
+from bfl_tf import metrics
+
+PROBS = np.array([[0.7, 0.3], [0.35, 0.65], [0.9, 0.1]])
+LABELS = np.array([0, 0, 1])
+# Two samples whose mean is PROBS.
+SAMPLED = np.stack([PROBS + [[0.1, -0.1]], PROBS - [[0.1, -0.1]]])
+
+
+def draw(seed, num_samples=5, num_examples=40, num_classes=4):
+  rng = np.random.default_rng(seed)
+  shape = (num_samples, num_examples)
+  probs = rng.dirichlet(np.full(num_classes, 0.5), shape)
+  return probs, rng.integers(0, num_classes, num_examples)
+
+
+@pytest.mark.parametrize('probs', [PROBS, SAMPLED], ids=['rank2', 'rank3'])
+def test_hand_computed(probs):
+  nll = -(math.log(0.7) + math.log(0.35) + math.log(0.1)) / 3
+  brier = (2 * 0.3**2 + 2 * 0.65**2 + 2 * 0.9**2) / 3
+  # Five bins: confidences 0.65 (wrong), 0.7 (right), 0.9 (wrong).
+  ece = (abs(0.5 - 0.675) * 2 + abs(0 - 0.9)) / 3
+  assert metrics.accuracy(probs, LABELS) == pytest.approx(1 / 3)
+  assert metrics.negative_log_likelihood(probs, LABELS) == pytest.approx(nll)
+  assert metrics.brier_score(probs, LABELS) == pytest.approx(brier)
+  got = metrics.expected_calibration_error(probs, LABELS, num_bins=5)
+  assert got == pytest.approx(ece)
+
+
+def test_sampled_probabilities_are_scored_by_their_mean():
+  # Scoring each sample and averaging would give another likelihood.
+  probs = np.array([[[1.0, 0.0]], [[0.2, 0.8]]])
+  got = metrics.negative_log_likelihood(probs, [1])
+  assert got == pytest.approx(-math.log(0.4))
+
+
+def test_impossible_label_costs_the_floor():
+  got = metrics.negative_log_likelihood([[1.0, 0.0]], [1])
+  assert got == pytest.approx(-math.log(metrics.MIN_PROBABILITY))
+  assert got == pytest.approx(87.3365, abs=1e-4)
+
+
+@pytest.mark.parametrize('seed', range(3))
+def test_agrees_with_scikit_learn(seed):
+  probs, labels = draw(seed)
+  mean = probs.mean(axis=0)
+  expected = sk_metrics.log_loss(labels, mean, labels=range(4))
+  got = metrics.negative_log_likelihood(probs, labels)
+  assert got == pytest.approx(expected, rel=1e-12)
+  expected = sk_metrics.accuracy_score(labels, mean.argmax(axis=1))
+  assert metrics.accuracy(probs, labels) == pytest.approx(expected)
+  expected = sk_metrics.brier_score_loss(
+    labels, mean, labels=range(4), scale_by_half=False
+  )
+  assert metrics.brier_score(probs, labels) == pytest.approx(expected)
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 2**32), num_bins=st.integers(1, 30))
+def test_ranges_and_order_of_examples(seed, num_bins):
+  probs, labels = draw(seed)
+  scores = metrics.summarize(probs, labels, num_bins=num_bins)
+  for name in ('accuracy', 'ece', 'entropy', 'aleatoric', 'epistemic'):
+    assert 0 <= scores[name] <= 1
+  assert 0 <= scores['brier'] <= 2
+  assert scores['nll'] >= 0
+  order = np.random.default_rng(seed).permutation(labels.size)
+  again = metrics.summarize(probs[:, order], labels[order], num_bins=num_bins)
+  assert again == pytest.approx(scores, rel=1e-12, abs=1e-15)
+
+
+def test_summarize_takes_what_was_streamed():
+  probs, labels = draw(0)
+  streamed = metrics.summarize(
+    probs.mean(axis=0),
+    labels,
+    metrics.aleatoric_uncertainty(probs),
+    metrics.epistemic_uncertainty(probs),
+  )
+  assert streamed == pytest.approx(metrics.summarize(probs, labels))
+  assert list(streamed) == (
+    ['accuracy', 'nll', 'ece', 'brier', 'entropy', 'aleatoric', 'epistemic']
+  )
+
+
+def test_float32_scores_are_computed_in_float64():
+  probs, labels = draw(1)
+  narrow = probs.astype(np.float32)
+  wide = metrics.summarize(narrow.astype(np.float64), labels)
+  assert metrics.summarize(narrow, labels) == pytest.approx(wide, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+  'probs, labels, message',
+  [
+    ([0.5, 0.5], [0], r'probs must have shape .* got \(2,\)'),
+    (np.zeros((0, 2)), [], 'probs must have shape'),
+    ([[1.0]], [0], 'at least 2 classes'),
+    ([['a', 'b']], [0], 'probs must be real numbers'),
+    ([[np.nan, 1.0]], [0], 'probs must be finite'),
+    ([[-0.5, 1.5]], [0], 'probs must not be negative'),
+    ([[0.5, 0.6]], [0], 'probs must sum to 1 .* got a sum of 1.1'),
+    ([[0.5, 0.5]], [[0]], r'labels must have shape .* got \(1, 1\)'),
+    ([[0.5, 0.5]], [0, 1], r'labels must have shape .* got \(2,\)'),
+    ([[0.5, 0.5]], [0.0], 'labels must be integers'),
+    ([[0.5, 0.5]], [2], r'labels must lie in \[0, 2\), got 2 to 2'),
+    ([[0.5, 0.5]], [-1], r'labels must lie in \[0, 2\), got -1'),
+  ],
+)
+@pytest.mark.parametrize(
+  'score',
+  [
+    metrics.accuracy,
+    metrics.negative_log_likelihood,
+    metrics.brier_score,
+    metrics.expected_calibration_error,
+    metrics.confidence_histogram,
+    metrics.summarize,
+  ],
+)
+def test_wrong_arguments(score, probs, labels, message):
+  with pytest.raises(ValueError, match=message):
+    score(probs, labels)
+
+
+@pytest.mark.parametrize('num_bins', [0, -1, 2.5, True])
+def test_wrong_num_bins(num_bins):
+  with pytest.raises(ValueError, match='num_bins must be a positive integer'):
+    metrics.expected_calibration_error(PROBS, LABELS, num_bins)
+
+
+def test_summarize_names_what_does_not_fit():
+  with pytest.raises(ValueError, match=r'aleatoric must have shape \[3\]'):
+    metrics.summarize(PROBS, LABELS, aleatoric=[0.1])
+  with pytest.raises(ValueError, match='epistemic must hold finite numbers'):
+    metrics.summarize(PROBS, LABELS, epistemic=[0.1, np.nan, 0.1])

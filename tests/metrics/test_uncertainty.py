@@ -1,0 +1,106 @@
+"""Uncertainty: hand-computed cases, the law of decomposition, precision."""
+
+import math
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from bfl_tf import metrics
+
+
+def draw(seed, num_samples=7, num_examples=20, num_classes=5):
+  rng = np.random.default_rng(seed)
+  shape = (num_samples, num_examples)
+  return rng.dirichlet(np.full(num_classes, 0.3), shape)
+
+
+def test_entropy_by_hand():
+  probs = [[0.25] * 4, [1, 0, 0, 0], [0.5, 0.5, 0, 0]]
+  got = metrics.normalized_entropy(probs)
+  np.testing.assert_allclose(got, [1, 0, math.log(2) / math.log(4)])
+
+
+def test_entropy_is_of_the_mean():
+  probs = [[[1.0, 0.0]], [[0.0, 1.0]]]
+  np.testing.assert_allclose(metrics.normalized_entropy(probs), [1.0])
+
+
+def test_decomposition_by_hand():
+  # Samples that agree, samples that are each certain and disagree.
+  probs = [[[0.8, 0.2], [1, 0]], [[0.8, 0.2], [0, 1]]]
+  aleatoric = metrics.aleatoric_uncertainty(probs)
+  epistemic = metrics.epistemic_uncertainty(probs)
+  np.testing.assert_allclose(aleatoric, [2 * 0.8 * 0.2, 0])
+  np.testing.assert_allclose(epistemic, [0, 0.5], atol=1e-30)
+
+
+def test_one_prediction_has_no_epistemic_uncertainty():
+  probs = draw(0)[0]
+  assert not metrics.epistemic_uncertainty(probs).any()
+  expected = (probs * (1 - probs)).sum(axis=1)
+  np.testing.assert_allclose(metrics.aleatoric_uncertainty(probs), expected)
+
+
+def test_equal_float32_samples_have_exactly_none():
+  probs = np.repeat(draw(0)[:1].astype(np.float32), 7, axis=0)
+  assert not metrics.epistemic_uncertainty(probs).any()
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 2**32), num_samples=st.integers(1, 12))
+def test_laws(seed, num_samples):
+  probs = draw(seed, num_samples)
+  mean = probs.mean(axis=0)
+  aleatoric = metrics.aleatoric_uncertainty(probs)
+  epistemic = metrics.epistemic_uncertainty(probs)
+  entropy = metrics.normalized_entropy(probs)
+  total = (mean * (1 - mean)).sum(axis=-1)
+  # Exact in real numbers; what is left is the rounding of float64.
+  np.testing.assert_allclose(aleatoric + epistemic, total, atol=1e-14)
+  for part in (aleatoric, epistemic):
+    assert (part >= 0).all() and (part <= 0.8 + 1e-12).all()
+  assert (entropy >= 0).all() and (entropy <= 1).all()
+  rng = np.random.default_rng(seed)
+  samples, examples, classes = map(rng.permutation, probs.shape)
+  shuffled = probs[samples][:, examples][:, :, classes]
+  for measure, values in (
+    (metrics.aleatoric_uncertainty, aleatoric),
+    (metrics.epistemic_uncertainty, epistemic),
+    (metrics.normalized_entropy, entropy),
+  ):
+    np.testing.assert_allclose(
+      measure(shuffled), values[examples], rtol=1e-9, atol=1e-15
+    )
+
+
+def test_spread_of_1e_5_survives_float32():
+  rng = np.random.default_rng(0)
+  shift = 1e-5 * rng.standard_normal((50, 100))
+  wide = np.stack([0.7 + shift, 0.3 - shift], axis=-1)
+  narrow = wide.astype(np.float32)
+  exact = 2 * shift.var(axis=0)
+  got = metrics.epistemic_uncertainty(wide)
+  np.testing.assert_allclose(got, exact, rtol=1e-9)
+  # float32 holds 0.7 to 3e-8, so a spread of 1e-5 to 3e-3: the input's
+  # rounding, averaged over 50 samples, is all that may be lost.
+  got = metrics.epistemic_uncertainty(narrow)
+  np.testing.assert_allclose(got, exact, rtol=3e-3)
+  uncentred = ((narrow**2).mean(axis=0) - narrow.mean(axis=0) ** 2).sum(axis=-1)
+  assert np.abs(uncentred / exact - 1).max() > 1
+
+
+@pytest.mark.parametrize(
+  'measure',
+  [
+    metrics.normalized_entropy,
+    metrics.aleatoric_uncertainty,
+    metrics.epistemic_uncertainty,
+  ],
+)
+def test_wrong_probs(measure):
+  with pytest.raises(ValueError, match='probs must sum to 1'):
+    measure([[2.0, 1.0]])
+  with pytest.raises(ValueError, match='probs must have shape'):
+    measure([0.5, 0.5])

@@ -1,0 +1,95 @@
+"""Dirichlet partitions: limits of alpha, moments, exact sums, fairness."""
+
+import math
+
+import hypothesis
+from hypothesis import strategies
+import numpy as np
+import pytest
+
+from bfl_tf import partitions
+
+CIFAR = np.repeat(np.arange(10), 5000)
+
+
+def split(name, labels, num_clients=10, seed=0, **options):
+  partition = partitions.PARTITIONS[name]
+  return partition(labels, num_clients=num_clients, seed=seed, **options)
+
+
+@pytest.mark.parametrize('name', ['dirichlet', 'dirichlet_equal'])
+@pytest.mark.parametrize('alpha', [0, -1.0, math.nan, math.inf, '1'])
+def test_alpha_is_checked(name, alpha):
+  with pytest.raises(ValueError, match=f'alpha must be .* got {alpha!r}'):
+    split(name, CIFAR, alpha=alpha)
+
+
+@pytest.mark.parametrize('name', ['dirichlet', 'dirichlet_equal'])
+def test_a_large_alpha_is_balanced(name):
+  table = partitions.counts(CIFAR, split(name, CIFAR, alpha=1e12), 10)
+  assert np.abs(table - 500).max() <= 1
+
+
+def test_dirichlet_moments():
+  # Beta(alpha, (K - 1) alpha) is each client's share of a class.
+  shares = []
+  for seed in range(60):
+    parts = split('dirichlet', CIFAR, 4, seed, alpha=0.5)
+    shares.append(partitions.counts(CIFAR, parts, 10) / 5000)
+  shares = np.array(shares)
+  variance = 0.25 * 0.75 / (4 * 0.5 + 1)
+  # 600 classes are independent, the four shares of one are not.
+  error = np.std(np.square(shares - 0.25)) / np.sqrt(600)
+  assert abs(np.mean(np.square(shares - 0.25)) - variance) < 5 * error
+
+
+def test_dirichlet_names_its_arguments_when_no_draw_serves():
+  with pytest.raises(ValueError) as error:
+    split('dirichlet', CIFAR, 100, alpha=0.01, min_examples=30)
+  for word in ('alpha=0.01', 'num_clients=100', 'min_examples=30'):
+    assert word in str(error.value)
+  with pytest.raises(ValueError, match='min_examples=6000'):
+    split('dirichlet', CIFAR, alpha=1.0, min_examples=6000)
+  with pytest.raises(ValueError, match='min_examples must be an integer'):
+    split('dirichlet', CIFAR, alpha=1.0, min_examples=0)
+
+
+@hypothesis.given(
+  strategies.integers(0, 2**31 - 1),
+  strategies.floats(1e-12, 1e9),
+  strategies.integers(1, 30),
+  strategies.lists(strategies.integers(1, 99), min_size=1, max_size=8),
+)
+@hypothesis.settings(deadline=None)
+def test_dirichlet_equal_keeps_both_sums(seed, alpha, num_clients, sizes):
+  labels = np.repeat(np.arange(len(sizes)), sizes)
+  hypothesis.assume(num_clients <= labels.size)
+  parts = split('dirichlet_equal', labels, num_clients, seed, alpha=alpha)
+  whole = np.sort(np.concatenate(parts))
+  assert np.array_equal(whole, np.arange(labels.size))
+  assert np.ptp([part.size for part in parts]) <= 1
+
+
+@pytest.mark.parametrize('alpha', [1e-300, 1e-9, 1e-5])
+@pytest.mark.parametrize('num_clients', [10, 37])
+def test_dirichlet_equal_with_a_tiny_alpha_gives_few_classes(
+  alpha, num_clients
+):
+  parts = split('dirichlet_equal', CIFAR, num_clients, alpha=alpha)
+  table = partitions.counts(CIFAR, parts, 10)
+  many = (table > 0.01 * table.sum(axis=1, keepdims=True)).sum()
+  assert many <= num_clients + 10
+
+
+def test_dirichlet_equal_clients_are_exchangeable():
+  # Nobody gets the leftovers: the last client is as peaked as the first.
+  peaks = np.array(
+    [
+      partitions.counts(
+        CIFAR, split('dirichlet_equal', CIFAR, seed=seed, alpha=0.1), 10
+      ).max(axis=1)
+      for seed in range(60)
+    ]
+  )
+  gap = peaks[:, 0] - peaks[:, -1]
+  assert abs(gap.mean()) < 5 * gap.std() / np.sqrt(gap.size)

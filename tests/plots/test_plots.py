@@ -1,0 +1,224 @@
+"""Figures show what a small made run recorded; wrong files are named."""
+
+import csv
+import pathlib
+import subprocess
+import sys
+
+from matplotlib import figure as figure_lib
+import numpy as np
+import pytest
+
+from bfl_tf import metrics, plots
+
+ACCURACY = ['0.1', '', '0.4', '', '0.7']
+
+
+def write_csv(path, rows):
+  with open(path, 'w', newline='') as file:
+    csv.writer(file).writerows(rows)
+
+
+def make_run(path, deterministic=False):
+  path.mkdir()
+  rng = np.random.default_rng(0)
+  probs = rng.dirichlet(np.full(3, 0.5), (1 if deterministic else 4, 60))
+  np.savez(
+    path / 'predictions.npz',
+    labels=rng.integers(0, 3, 60),
+    probs=probs.mean(axis=0),
+    normalized_entropy=metrics.normalized_entropy(probs),
+    aleatoric_uncertainty=metrics.aleatoric_uncertainty(probs),
+    epistemic_uncertainty=metrics.epistemic_uncertainty(probs),
+  )
+  scores = [[r, a, a, a, 2.0] for r, a in enumerate(ACCURACY)]
+  header = ['round', 'accuracy', 'nll', 'ece', 'train_loss']
+  write_csv(path / 'metrics.csv', [header, *scores])
+  counts = [['client', 'class_0', 'class_1', 'class_2']]
+  write_csv(path / 'partition.csv', [*counts, [0, 5, 0, 20], [1, 0, 1, 9]])
+  return path
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+  return make_run(tmp_path / 'ws')
+
+
+def recorded(run_dir):
+  return np.load(run_dir / 'predictions.npz')
+
+
+def test_learning_curve_shows_the_evaluated_rounds(run_dir, tmp_path):
+  runs = {'WS': run_dir, 'NWA': make_run(tmp_path / 'nwa')}
+  (axes,) = plots.learning_curve(runs).axes
+  assert [line.get_label() for line in axes.lines] == ['WS', 'NWA']
+  for line in axes.lines:
+    np.testing.assert_array_equal(line.get_xdata(), [0, 2, 4])
+    np.testing.assert_array_equal(line.get_ydata(), [0.1, 0.4, 0.7])
+  assert axes.get_ylabel() == 'Accuracy (fraction of test examples)'
+  texts = [text.get_text() for text in axes.get_legend().get_texts()]
+  assert texts == ['WS', 'NWA']
+
+
+def test_learning_curve_of_one_run_and_another_column(run_dir):
+  (axes,) = plots.learning_curve(run_dir, 'train_loss').axes
+  assert axes.lines[0].get_label() == 'ws'
+  np.testing.assert_array_equal(axes.lines[0].get_ydata(), [2.0] * 5)
+
+
+def test_reliability_diagram_shows_the_bins(run_dir):
+  (axes,) = plots.reliability_diagram(run_dir, num_bins=6).axes
+  bins = metrics.reliability(
+    recorded(run_dir)['probs'], recorded(run_dir)['labels'], 6
+  )
+  filled = bins.counts > 0
+  tops, gaps = axes.containers
+  heights = [bar.get_height() for bar in tops]
+  np.testing.assert_allclose(heights, bins.accuracy[filled])
+  ends = [bar.get_y() + bar.get_height() for bar in gaps]
+  np.testing.assert_allclose(ends, bins.confidence[filled])
+  assert f'ECE {bins.expected_calibration_error:.4f}' in axes.get_title()
+
+
+def test_confidence_histogram_shows_right_and_wrong(run_dir):
+  (axes,) = plots.confidence_histogram(run_dir, num_bins=5).axes
+  counts = metrics.confidence_histogram(
+    recorded(run_dir)['probs'], recorded(run_dir)['labels'], 5
+  )
+  wrong, right = axes.containers
+  heights = [bar.get_height() for bar in wrong]
+  np.testing.assert_allclose(heights, counts.wrong / 60)
+  heights = [bar.get_height() for bar in right]
+  np.testing.assert_allclose(heights, counts.right / 60)
+  lines = [line.get_xdata()[0] for line in axes.lines]
+  assert lines == pytest.approx([counts.accuracy, counts.confidence])
+
+
+def test_retention_shows_three_measures(run_dir):
+  panels = plots.retention(run_dir).axes
+  arrays = recorded(run_dir)
+  correct = metrics.is_correct(arrays['probs'], arrays['labels'])
+  names = 'normalized_entropy aleatoric_uncertainty epistemic_uncertainty'
+  for axes, name in zip(panels, names.split(), strict=True):
+    curve = metrics.retention_curve(arrays[name], correct)
+    np.testing.assert_array_equal(axes.lines[0].get_xdata(), curve.retained)
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), curve.accuracy)
+    assert f'{curve.area:.3f}' in axes.lines[0].get_label()
+    assert not axes.get_legend().get_title().get_text()
+
+
+def test_retention_of_a_deterministic_model_is_flat_with_a_note(tmp_path):
+  run_dir = make_run(tmp_path / 'point', deterministic=True)
+  axes = plots.retention({'Point': run_dir}).axes[2]
+  heights = axes.lines[0].get_ydata()
+  np.testing.assert_allclose(heights, heights[-1], rtol=1e-15)
+  note = axes.get_legend().get_title().get_text()
+  assert note == 'Point: the same for every example'
+
+
+def test_partition_shows_areas(run_dir):
+  axes = plots.partition(run_dir).axes[0]
+  (boxes,) = axes.collections
+  corners = [path.vertices for path in boxes.get_paths()]
+  centres = [(c[:4].mean(axis=0)).tolist() for c in corners]
+  np.testing.assert_allclose(centres, [[0, 0], [0, 2], [1, 1], [1, 2]])
+  areas = np.array([np.ptp(c[:, 0]) * np.ptp(c[:, 1]) for c in corners])
+  np.testing.assert_allclose(areas / areas[1], np.array([5, 20, 1, 9]) / 20)
+  np.testing.assert_array_equal(boxes.get_array(), [5, 20, 1, 9])
+  assert axes.get_title() == '35 examples on 2 clients'
+
+
+@pytest.mark.parametrize('shape', [(2, 2), (2, 100), (100, 2), (100, 100)])
+def test_partition_names_few_enough_ticks(run_dir, shape):
+  header = ['client', *(f'class_{c}' for c in range(shape[1]))]
+  rows = [[k, *range(shape[1])] for k in range(shape[0])]
+  write_csv(run_dir / 'partition.csv', [header, *rows])
+  axes = plots.partition(run_dir).axes[0]
+  assert len(axes.collections[0].get_paths()) == shape[0] * (shape[1] - 1)
+  for axis in (axes.xaxis, axes.yaxis):
+    labels = axis.get_major_formatter().format_ticks(axis.get_majorticklocs())
+    assert 2 <= len([label for label in labels if label]) <= 22
+
+
+@pytest.mark.parametrize(
+  'draw',
+  [
+    plots.learning_curve,
+    plots.reliability_diagram,
+    plots.confidence_histogram,
+    plots.partition,
+  ],
+)
+def test_draws_on_given_axes(draw, run_dir):
+  figure = figure_lib.Figure()
+  assert draw(run_dir, axes=figure.subplots()) is figure
+  assert figure.axes[0].get_title()
+
+
+def test_retention_draws_on_three_given_axes(run_dir):
+  figure = figure_lib.Figure()
+  axes = figure.subplots(1, 3)
+  assert plots.retention(run_dir, axes=axes) is figure
+  with pytest.raises(ValueError, match='axes must be 3, got 2'):
+    plots.retention(run_dir, axes=axes[:2])
+
+
+def test_draw_run_writes_every_figure(run_dir):
+  paths = plots.draw_run(run_dir)
+  names = 'accuracy nll ece reliability confidence retention partition'
+  assert [path.stem for path in paths] == names.split()
+  assert sorted((run_dir / 'plots').iterdir()) == sorted(paths)
+  for path in paths:
+    assert pathlib.Path(path).read_bytes().startswith(b'\x89PNG')
+  assert plots.draw_run(run_dir) == paths
+
+
+def test_pyplot_keeps_out():
+  # A fresh interpreter: another test may have imported pyplot here.
+  code = (
+    'import sys, bfl_tf.plots; sys.exit("matplotlib.pyplot" in sys.modules)'
+  )
+  assert not subprocess.run([sys.executable, '-c', code]).returncode
+
+
+@pytest.mark.parametrize(
+  'name', ['metrics.csv', 'predictions.npz', 'partition.csv']
+)
+def test_draw_run_names_a_missing_file_and_writes_nothing(name, run_dir):
+  (run_dir / name).unlink()
+  with pytest.raises(FileNotFoundError, match=f'{name} is missing'):
+    plots.draw_run(run_dir)
+  assert not (run_dir / 'plots').exists()
+
+
+@pytest.mark.parametrize(
+  'name, text, message',
+  [
+    ('metrics.csv', '', 'metrics.csv is empty'),
+    ('metrics.csv', 'round,nll\n0,1\n', "no column 'accuracy'; it has round"),
+    ('metrics.csv', 'round,accuracy\n0,\n', "no value in column 'accuracy'"),
+    ('metrics.csv', 'round,accuracy\n0,x\n', 'holds what is no number'),
+    ('metrics.csv', 'round,accuracy\n0\n', '1 cells in row 1, 2 in'),
+    ('predictions.npz', 'nonsense', 'npz is not an archive of arrays'),
+    ('predictions.npz', '', 'npz is not an archive of arrays'),
+    ('partition.csv', 'class_0\n1\n', 'must have a header client,class_0'),
+    ('partition.csv', 'client,class_0\n0,-1\n', 'must hold counts'),
+    ('partition.csv', 'client,class_0\n0,0.5\n', 'must hold counts'),
+  ],
+)
+def test_wrong_files_are_one_line(name, text, message, run_dir):
+  (run_dir / name).write_text(text)
+  with pytest.raises(ValueError, match=message) as caught:
+    plots.draw_run(run_dir)
+  assert '\n' not in str(caught.value)
+
+
+def test_missing_arrays_are_named(run_dir):
+  np.savez(run_dir / 'predictions.npz', labels=[0], probs=[[0.5, 0.5]])
+  with pytest.raises(ValueError, match='lacks normalized_entropy, aleatoric'):
+    plots.retention(run_dir)
+
+
+def test_no_runs():
+  with pytest.raises(ValueError, match='runs must name at least one'):
+    plots.learning_curve({})
