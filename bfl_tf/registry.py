@@ -26,7 +26,7 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
     module, _, attribute = name.partition(':')
     try:
       return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
       raise ValueError(
         f'--{flag}={name} cannot be imported: {error}.'
       ) from error

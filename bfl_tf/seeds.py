@@ -29,5 +29,6 @@ def generator(
 
 def _sequence(run_seed, purpose, indices):
   # A CRC, since Python's own hash of a string changes with every process.
-  name = [run_seed, zlib.crc32(purpose.encode()), *indices]
+  # The length, since a sequence is padded with zeros: (5,) is not (5, 0).
+  name = [run_seed, zlib.crc32(purpose.encode()), len(indices), *indices]
   return np.random.SeedSequence([int(part) for part in name])

@@ -51,14 +51,14 @@ class Sums(NamedTuple):
   """What has been accumulated.
 
   Attributes:
-    count: clients.
+    num_clients: that were accumulated.
     max_weight: the largest weight.
     vectors: float64 arrays `[1 or 2, ...]`: a sum and, once something was
       merged in, its rounding error. Has `weight`, the weights' sum.
     tables: by name, a table by client id; for what does not add up.
   """
 
-  count: int
+  num_clients: int
   max_weight: float
   vectors: dict[str, np.ndarray]
   tables: dict[str, dict[int, Any]]
@@ -99,7 +99,7 @@ def single(
   """
   terms = {'weight': np.float64(weight), **vectors}
   return Sums(
-    count=1,
+    num_clients=1,
     max_weight=weight,
     vectors={
       k: np.asarray(v, np.float64)[np.newaxis] for k, v in terms.items()
@@ -120,7 +120,7 @@ def merge(into: Sums, other: Sums) -> Sums:
     name: {**table, **other.tables[name]} for name, table in into.tables.items()
   }
   return Sums(
-    into.count + other.count,
+    into.num_clients + other.num_clients,
     max(into.max_weight, other.max_weight),
     vectors,
     tables,
@@ -137,7 +137,7 @@ def _add(into: np.ndarray, other: np.ndarray) -> np.ndarray:
   if len(into) == 1:
     into = np.concatenate([into, np.zeros_like(into)])
   high, low = into.reshape(2, -1)
-  flat = other.reshape(len(other), -1)
+  flat = other.reshape(len(other), high.size)
   for part in chunks(high.size):
     a, b = high[part], flat[0, part]
     total, error = _two_sum(a, b)

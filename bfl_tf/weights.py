@@ -14,10 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_probability as tfp
+from tensorflow_probability import distributions as tfd
 import tf_keras
-
-tfd = tfp.distributions
 
 
 class Weights(NamedTuple):

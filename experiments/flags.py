@@ -5,7 +5,7 @@ import dataclasses
 import sys
 import typing
 
-from absl import app, flags
+from absl import app, flags, logging
 
 
 def define(config_class: type) -> None:

@@ -37,4 +37,4 @@ class Proximal:
 
   def loss(self, mean, carry):
     """The proximal term, in nats."""
-    return 0.5 * self.proximal_weight * tf.reduce_sum((mean - carry) ** 2)
+    return 0.5 * self.proximal_weight * tf.reduce_sum(tf.square(mean - carry))

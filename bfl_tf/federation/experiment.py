@@ -148,7 +148,7 @@ def _workers(config, dataset, parts):
       f'--client_optimizer={config.client_optimizer} is unknown. Choose one of '
       f'{", ".join(training.OPTIMIZERS)}.'
     )
-  optimizer = training.OPTIMIZERS[config.client_optimizer]
+  optimizer: Any = training.OPTIMIZERS[config.client_optimizer]
   if config.client_optimizer == 'sgd':
     optimizer = functools.partial(optimizer, momentum=config.client_momentum)
   elif config.client_momentum:
@@ -173,7 +173,8 @@ def _workers(config, dataset, parts):
   data = training.Data(
     dataset.train.x, dataset.train.y, dataset.mean, dataset.std
   )
+  strategies = training.strategies(config.num_workers, config.distribution)
   return [
     training.Worker(strategy, build_model, data, training.Settings(**settings))
-    for strategy in training.strategies(config.num_workers, config.distribution)
+    for strategy in strategies
   ]

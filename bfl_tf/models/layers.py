@@ -15,11 +15,10 @@ from typing import Any
 
 import tensorflow as tf
 import tensorflow_probability as tfp
+from tensorflow_probability import distributions as tfd
 import tf_keras
 
 from bfl_tf.models import seeding
-
-tfd = tfp.distributions
 
 
 def inverse_softplus(scale):
@@ -56,7 +55,7 @@ def mean_field_normal(loc_initializer, initial_scale: float):
   return posterior
 
 
-class _SeededFlipout:
+class _SeededFlipout(tf_keras.layers.Layer):
   """Flipout with stateless signs and samples, and no loss of its own.
 
   The divergence to the prior is the training objective's business
@@ -75,7 +74,7 @@ class _SeededFlipout:
       bias_posterior_fn=(
         mean_field_normal(zeros, initial_scale) if use_bias else None
       ),
-      bias_posterior_tensor_fn=lambda q: q.sample(seed=seeding.next_seed()),
+      bias_posterior_tensor_fn=lambda q: q.distribution.loc + _noise(q),
       bias_divergence_fn=None,
       **kwargs,
     )
@@ -84,24 +83,33 @@ class _SeededFlipout:
     raise NotImplementedError
 
   def _apply_variational_kernel(self, inputs):
-    posterior = self.kernel_posterior.distribution
-    noise = posterior.scale * tf.random.stateless_normal(
-      posterior.loc.shape, seeding.next_seed(), dtype=inputs.dtype
-    )
     self.kernel_posterior_tensor = None
+    kernel = self.kernel_posterior.distribution.loc
+    noise = _noise(self.kernel_posterior)
     flipped = self._linear(inputs * _signs(inputs), noise)
-    return self._linear(inputs, posterior.loc) + flipped * _signs(flipped)
+    return self._linear(inputs, kernel) + flipped * _signs(flipped)
+
+
+def _noise(posterior):
+  """A sample of N(0, scale^2) for a posterior's whole kernel or bias."""
+  scale = posterior.distribution.scale + 0.0  # Read the deferred value once.
+  return scale * tf.random.stateless_normal(
+    scale.shape, seeding.next_seed(), dtype=scale.dtype
+  )
 
 
 def _signs(tensor):
   """A sign per example and channel, shared over the spatial axes."""
-  shape = tf.shape(tensor)
   middle = [1] * (len(tensor.shape) - 2)
-  return tfp.random.rademacher(
-    tf.concat([shape[:1], middle, shape[-1:]], 0),
-    dtype=tensor.dtype,
-    seed=seeding.next_seed(),
+  bits = tf.random.stateless_uniform(
+    [tf.shape(tensor)[0], *middle, tensor.shape[-1]],
+    seeding.next_seed(),
+    minval=None,
+    maxval=None,
+    dtype=tf.int32,
   )
+  one = tf.ones([], tensor.dtype)
+  return tf.where(bits < 0, -one, one)
 
 
 class DenseFlipout(_SeededFlipout, tfp.layers.DenseFlipout):

@@ -10,6 +10,7 @@ convolution, a dense layer and the place for dropout are:
                   the normalization's gamma and beta are points
 """
 
+from collections.abc import Iterator
 import dataclasses
 import itertools
 
@@ -38,6 +39,9 @@ class Blocks:
   initial_scale: float
   dropout_rate: float
   seed: int
+  _layers: Iterator[int] = dataclasses.field(
+    init=False, default_factory=itertools.count
+  )
 
   def __post_init__(self):
     for name, known in (
@@ -57,11 +61,10 @@ class Blocks:
       raise ValueError(
         f'dropout_rate must be in [0, 1), got {self.dropout_rate!r}.'
       )
-    object.__setattr__(self, '_count', itertools.count())
 
   def _kernel(self):
     # A seed of its own for each layer: equal seeds give equal kernels.
-    seed = (self.seed * 1009 + next(self._count)) % (2**31)
+    seed = (self.seed * 1009 + next(self._layers)) % (2**31)
     return tf_keras.initializers.HeNormal(seed=seed)
 
   def dense(self, units: int, x):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import tensorflow_probability as tfp
+from tensorflow_probability import distributions as tfd
 
 from bfl_tf import registry, statistics
 from bfl_tf import weights as weights_lib
@@ -18,8 +18,6 @@ __all__ = [
   'divergence',
   'pool',
 ]
-
-tfd = tfp.distributions
 
 
 def pool(
@@ -49,7 +47,9 @@ def pool(
     J. Fischer et al. arXiv:2403.15263, Eq. 10 to 17.
   """
   if isinstance(rule, str):
-    rule = registry.resolve('pooling', rule, RULES)()
+    return pool(
+      registry.resolve('pooling', rule, RULES)(), posteriors, weights, prior
+    )
   if weights is not None and not rule.takes_weights:
     raise ValueError(f'{type(rule).__name__} takes no weights.')
   if rule.needs_prior and prior is None:
@@ -103,6 +103,8 @@ def client_weights(
       f'{len(posteriors)} posteriors need as many num_examples, at least one; '
       f'got {len(num_examples)}.'
     )
+  if not min(num_examples) > 0:
+    raise ValueError(f'num_examples must be positive, got {num_examples!r}.')
   if getattr(weighting, 'needs_reference', False) and global_posterior is None:
     raise ValueError(f'{scheme} needs global_posterior.')
   reference = (
@@ -124,8 +126,11 @@ def _paired(posteriors, weights):
     yield from ((posterior, 1.0) for posterior in posteriors)
     return
   for posterior, weight in zip(posteriors, weights, strict=True):
-    if not 0 < weight < np.inf:
-      raise ValueError(f'weights must be positive, got {weight!r}.')
+    # Rules square weights: beyond this float64 ends.
+    if not 1e-100 < weight < 1e100:
+      raise ValueError(
+        f'weights must be positive and below 1e100, got {weight!r}.'
+      )
     yield posterior, float(weight)
 
 
@@ -134,6 +139,12 @@ def _as_weights(posterior: tfd.Distribution) -> weights_lib.Weights:
   mean = np.asarray(posterior.mean(), np.float32)
   if isinstance(posterior, tfd.VectorDeterministic):
     return weights_lib.Weights(none, none, mean, none)
-  return weights_lib.Weights(
-    mean, np.asarray(posterior.stddev(), np.float32), none, none
-  )
+  if not isinstance(posterior, tfd.MultivariateNormalDiag):
+    raise ValueError(
+      'posteriors must be MultivariateNormalDiag or VectorDeterministic, got '
+      f'{type(posterior).__name__}.'
+    )
+  scale = np.asarray(posterior.stddev(), np.float32)
+  if not np.all(scale > 0):
+    raise ValueError('posteriors must have positive standard deviations.')
+  return weights_lib.Weights(mean, scale, none, none)

@@ -86,14 +86,13 @@ class Rule:
     pairs = sums.vectors['terms']
     size = pairs.shape[-1]
     loc, scale = np.empty([2, size], np.float32)
-    floored = guarded = 0
+    floored, guarded, floor = 0, 0, np.float32(self.min_scale)
     for part in statistics.chunks(size):
       q0 = None if reference is None else _gaussian(reference, part)
       q, held = self.moments(pairs[..., part].sum(0), totals, q0)
-      deviation = np.sqrt(q.variance)
-      floored += int(np.sum(deviation < self.min_scale))
-      loc[part] = q.mean
-      scale[part] = np.maximum(deviation, self.min_scale)
+      loc[part], scale[part] = q.mean, np.sqrt(q.variance)
+      floored += int(np.sum(scale[part] < floor))
+      scale[part] = np.maximum(scale[part], floor)
       guarded += held
     averages = {
       name: (sums.value(name) / totals.weight).astype(np.float32)

@@ -14,12 +14,10 @@ import dataclasses
 from typing import Any, ClassVar
 
 import numpy as np
-import tensorflow_probability as tfp
+from tensorflow_probability import distributions as tfd
 
 from bfl_tf import statistics
 from bfl_tf import weights as weights_lib
-
-tfd = tfp.distributions
 
 # Below it two posteriors are the same to float32's precision.
 _LEAST_DIVERGENCE = 1e-12

@@ -42,7 +42,9 @@ class Momentum:
     mean = state.model.mean.astype(np.float64)
     carried = self.server_momentum * state.slots[self.name]
     velocity = carried + (mean - reference.mean)
+    # Adding a zero would turn a -0.0 around.
+    moved = mean + carried if self.server_momentum else mean
     return state._replace(
-      model=state.model.replace_mean(mean + carried),
+      model=state.model.replace_mean(moved),
       slots={**state.slots, self.name: velocity},
     ), {'velocity_norm': float(np.linalg.norm(velocity))}

@@ -72,8 +72,8 @@ class Job(NamedTuple):
 
   start: weights_lib.Weights
   indices: np.ndarray
-  epochs: int
-  learning_rate: float
+  epochs: np.int32
+  learning_rate: np.float32
   seed: np.ndarray
   shared: Mapping[str, Any] = {}
   memory: Mapping[str, Any] = {}
@@ -168,10 +168,11 @@ class LocalTraining:
     self.assign(job.start)
     for slot in self._slots:
       slot.assign(tf.zeros(slot.shape, slot.dtype))
-    prior = self._prior(job.start)
+    prior = self.prior(job.start)
     carry = tuple(self._begin(part, job) for part in settings.parts)
     seeds = tf.random.experimental.stateless_split(job.seed, 2)
     count = tf.size(job.indices)
+    num_examples = tf.cast(count, tf.float32)
     step, rate = tf.constant(0), job.learning_rate
     sum_rates, sum_loss = tf.constant(0.0), tf.constant(0.0)
     for epoch in tf.range(job.epochs):
@@ -182,10 +183,10 @@ class LocalTraining:
       for first in tf.range(0, count, settings.batch_size):
         batch = order[first : first + settings.batch_size]
         now = tf.random.experimental.stateless_fold_in(seeds[1], step)
-        loss, carry = self._distributed_step(
-          *self._batch(x, y, batch, now), Step(step, rate, now), carry, prior,
-          tf.cast(count, tf.float32),
-        )  # fmt: skip
+        inputs, labels = self._batch(x, y, batch, now)
+        loss, carry = self.step(
+          inputs, labels, Step(step, rate, now), carry, prior, num_examples
+        )
         sum_rates, sum_loss = sum_rates + rate, sum_loss + loss
         step, rate = step + 1, rate * settings.step_decay
       if (epoch + 1) % settings.epoch_decay_every == 0:
@@ -207,7 +208,8 @@ class LocalTraining:
         model, extra[part.name], memory[part.name] = finished
     return Result(model, extra, memory, trace)
 
-  def _prior(self, start):
+  def prior(self, start: weights_lib.Weights) -> objectives.Prior:
+    """The prior of a client that starts from `start`."""
     if self._settings.update_prior:
       return objectives.Prior(start.loc, start.scale)
     scale = tf.constant(self._settings.prior_scale, tf.float32)
@@ -220,11 +222,26 @@ class LocalTraining:
     inputs = preprocessing.normalize(images, self._mean, self._std)
     return inputs, tf.gather(y, batch)
 
-  def _distributed_step(self, inputs, labels, step, carry, prior, count):
+  def step(self, inputs, labels, step, carry, prior, num_examples):
+    """One step over all replicas: forward, backward, update, in place.
+
+    Args:
+      inputs: `[batch, ...]` normalised examples.
+      labels: `[batch]`.
+      step: a `Step`.
+      carry: one entry per client part.
+      prior: an `objectives.Prior`.
+      num_examples: of the client, float32: N_k.
+
+    Returns:
+      The loss in nats and the new carry.
+    """
     if self._strategy.num_replicas_in_sync == 1:
-      return self._step(inputs, labels, step, carry, prior, count)
+      return self._replica_step(
+        inputs, labels, step, carry, prior, num_examples
+      )
     loss, carry = self._strategy.run(
-      self._step, (inputs, labels, step, carry, prior, count)
+      self._replica_step, (inputs, labels, step, carry, prior, num_examples)
     )
 
     # Every replica has applied the same reduced gradient.
@@ -233,7 +250,7 @@ class LocalTraining:
 
     return first(loss), tf.nest.map_structure(first, carry)
 
-  def _step(self, inputs, labels, step, carry, prior, count):
+  def _replica_step(self, inputs, labels, step, carry, prior, num_examples):
     """One step on one replica's share of the batch."""
     context = tf.distribute.get_replica_context()
     replicas = float(self._strategy.num_replicas_in_sync)
@@ -249,7 +266,7 @@ class LocalTraining:
     with models.scope(seed), tf.GradientTape() as tape:
       logits = self._model(inputs, training=True)
       nll = objectives.negative_log_likelihood(logits, labels)
-      penalty = objectives.divergence(self.variables, prior) / count
+      penalty = objectives.divergence(self.variables, prior) / num_examples
       penalty += self._penalties(carry)
       loss = tf.reduce_sum(nll) / batch_size + penalty / replicas
     gradients = tape.gradient(loss, trainable, unconnected_gradients='zero')
@@ -286,10 +303,8 @@ class LocalTraining:
       of_mean = [g + decay * v for g, v in zip(of_mean, variables.mean)]
     if parts:
       shapes = [v.shape for v in variables.mean]
-      mean, flat = (
-        weights_lib.flatten(variables.mean),
-        weights_lib.flatten(of_mean),
-      )
+      mean = weights_lib.flatten(variables.mean)
+      flat = weights_lib.flatten(of_mean)
       for part, kept in parts:
         flat = part.gradient(flat, mean, kept, step)
       of_mean = weights_lib.unflatten(flat, shapes)
@@ -306,5 +321,6 @@ class LocalTraining:
 
 
 def _share(values, replica, replicas):
-  size = (tf.shape(values)[0] + replicas - 1) // replicas
-  return values[replica * size : (replica + 1) * size]
+  # No share is empty as long as there are as many examples as replicas.
+  size = tf.shape(values)[0]
+  return values[size * replica // replicas : size * (replica + 1) // replicas]

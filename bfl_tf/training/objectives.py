@@ -32,8 +32,9 @@ def divergence(variables: weights.Variables, prior: Prior) -> tf.Tensor:
     return tf.constant(0.0)
   loc = weights.flatten(variables.loc)
   scale = tf.nn.softplus(weights.flatten(variables.untransformed_scale))
-  ratio = scale / prior.scale
-  distance = (loc - prior.loc) / prior.scale
+  # Multiplied and squared by name: a division or a power costs ten times that.
+  inverse = 1.0 / prior.scale
+  ratio, distance = scale * inverse, (loc - prior.loc) * inverse
   return tf.reduce_sum(
-    0.5 * (ratio**2 + distance**2 - 1.0) - tf.math.log(ratio)
+    0.5 * (tf.square(ratio) + tf.square(distance) - 1.0) - tf.math.log(ratio)
   )

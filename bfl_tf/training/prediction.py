@@ -95,8 +95,8 @@ def predict(
 
   def batch(worker, start):
     # The batch's number is its draw's name.
-    draw = np.random.SeedSequence([*seed.view(np.uint32).tolist(), start])
-    draw = draw.generate_state(2).view(np.int32)
+    name = np.random.SeedSequence([*seed.view(np.uint32).tolist(), start])
+    draw = name.generate_state(2).view(np.int32)
     part = x[start : start + BATCH_SIZE]
     return start, worker.predict(part, draw, num_samples)
 

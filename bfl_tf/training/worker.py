@@ -17,6 +17,8 @@ class Worker:
   One thread at a time may use a worker.
 
   Attributes:
+    training: its `LocalTraining`.
+    device: its name.
     layout: the model's `weights.Layout`.
   """
 
@@ -28,17 +30,15 @@ class Worker:
     settings: local.Settings,
   ):
     self._strategy = strategy
-    self._device = strategy.extended.worker_devices[0]
+    self.device = strategy.extended.worker_devices[0]
     self._mean, self._std = data.mean, data.std
     with strategy.scope():
       self._model = build_model()
-      self._training = local.LocalTraining(
-        strategy, self._model, data, settings
-      )
-    with tf.device(self._device):
+      self.training = local.LocalTraining(strategy, self._model, data, settings)
+    with tf.device(self.device):
       self._x, self._y = tf.constant(data.x), tf.constant(data.y)
-    self.layout = self._training.layout
-    self._train = None
+    self.layout = self.training.layout
+    self._train: tf.types.experimental.PolymorphicFunction | None = None
     self._predict = tf.function(
       self._predict_batch,
       input_signature=[
@@ -55,26 +55,34 @@ class Worker:
 
   def initial_weights(self) -> weights_lib.Weights:
     """The weights that the builder gave the model."""
-    return _numpy(self._training.read())
+    return _numpy(self.training.read())
+
+  def examples(self, indices) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns normalised examples and labels, resident on the device."""
+    with tf.device(self.device):
+      x = preprocessing.normalize(
+        tf.gather(self._x, indices), self._mean, self._std
+      )
+      return x, tf.gather(self._y, indices)
 
   def train(self, job: local.Job) -> local.Result:
     """Trains on one client's examples, from the broadcast weights."""
     if self._train is None:
-      signature = self._training.signature(self._x, self._y, job)
-      self._train = tf.function(self._training, input_signature=signature)
-    with tf.device(self._device):
+      signature = self.training.signature(self._x, self._y, job)
+      self._train = tf.function(self.training, input_signature=signature)
+    with tf.device(self.device):
       return _numpy(self._train(self._x, self._y, job))
 
   def load(self, model: weights_lib.Weights) -> None:
     """Writes weights into the device's model."""
-    with tf.device(self._device):
-      self._training.assign(model)
+    with tf.device(self.device):
+      self.training.assign(model)
 
   def predict(
     self, x: np.ndarray, seed: np.ndarray, num_samples: int
   ) -> prediction.Predictive:
     """Predicts raw examples under the loaded weights; traced once."""
-    with tf.device(self._device):
+    with tf.device(self.device):
       return _numpy(self._predict(x, seed, num_samples))
 
   def _predict_batch(self, x, seed, num_samples):

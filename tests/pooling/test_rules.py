@@ -1,4 +1,4 @@
-"""Every rule against Eq. 10 to 17 in dense float64, and the laws between them."""
+"""Rules against Eq. 10 to 17 in dense float64; order, floor, guard, points."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -6,30 +6,30 @@ import numpy as np
 import pytest
 
 from bfl_tf import pooling, statistics, weights
-from bfl_tf.models import layers
 
-NONE = np.zeros([0], np.float32)
 every_rule = pytest.mark.parametrize('name', sorted(pooling.RULES))
-law = settings(derandomize=True, deadline=None, max_examples=20)
+law = settings(max_examples=20)
 seeds = st.integers(0, 2**31)
-counts = st.integers(2, 12)
 
 
-def gaussian(loc, scale, point=NONE, buffers=NONE):
-  vectors = np.atleast_1d(loc, scale, point, buffers)
+def gaussian(loc, scale, point=(), buffers=()):
+  vectors = loc, scale, point, buffers
   return weights.Weights(*(np.asarray(v, np.float32) for v in vectors))
 
 
+def update(client_id, num_examples, *vectors):
+  model = gaussian(*vectors)
+  return statistics.ClientUpdate(client_id, num_examples, model)
+
+
 def draw(seed, num_clients, num_params=40, decades=6):
-  """Clients, their weights, a reference; every 4th weight is dwc's to guard."""
+  """Clients, their weights, a reference; every 4th parameter is guarded."""
   rng = np.random.default_rng(seed)
-  shape = (num_clients, num_params)
-  scale = np.exp(rng.uniform(-6, -1, shape))
+  loc = rng.normal(size=(num_clients, num_params))
+  scale = np.exp(rng.uniform(-6, -1, loc.shape))
   scale[:, ::4] += 10
-  updates = [
-    statistics.ClientUpdate(k, int(n), gaussian(rng.normal(size=num_params), s))
-    for k, (n, s) in enumerate(zip(rng.integers(1, 999, num_clients), scale))
-  ]
+  sizes = rng.integers(1, 999, num_clients)
+  updates = [update(k, *case) for k, case in enumerate(zip(sizes, loc, scale))]
   reference = gaussian(rng.normal(size=num_params), np.ones(num_params))
   return updates, 10 ** rng.uniform(-decades, decades, num_clients), reference
 
@@ -40,9 +40,9 @@ def reduce(name, updates, client_weights, reference, rng=None):
   pairs = zip(updates, client_weights, strict=True)
   waiting = [rule.accumulate(u, w, reference) for u, w in pairs]
   while len(waiting) > 1:
-    into = waiting.pop(0 if rng is None else rng.integers(len(waiting)))
-    other = waiting.pop(0 if rng is None else rng.integers(len(waiting)))
-    waiting.insert(0, statistics.merge(into, other))
+    if rng is not None:
+      rng.shuffle(waiting)
+    waiting[:2] = [statistics.merge(*waiting[:2])]
   return rule.finalize(waiting[0], reference)
 
 
@@ -63,9 +63,8 @@ def dense(name, updates, client_weights, reference):
   if name in ('conflation', 'wc', 'llp'):
     w = np.ones_like(w) if name == 'conflation' else w
     precision = np.sum(w / v, 0)
-    return np.sum(w * m / v, 0) / precision, (
-      (w.max() if name == 'wc' else 1.0) / precision
-    )
+    numerator = w.max() if name == 'wc' else 1.0
+    return np.sum(w * m / v, 0) / precision, numerator / precision
   precision = np.sum(1 / v, 0) - (len(m) - 1) / v0
   mean = (np.sum(m / v, 0) - (len(m) - 1) * m0 / v0) / precision
   held = precision < 0.25 / v0
@@ -73,19 +72,13 @@ def dense(name, updates, client_weights, reference):
 
 
 @every_rule
-@pytest.mark.parametrize('num_clients', [1, 2, 10, 1000])
-@pytest.mark.parametrize('num_params', [1, 40])
+@pytest.mark.parametrize(
+  # 20 001 is two chunks and a bit.
+  'num_clients, num_params',
+  [(1, 40), (2, 1), (3, 20_001), (10, 40), (1000, 40)],
+)
 def test_streamed_is_dense(name, num_clients, num_params):
-  case = draw(num_clients, num_clients, num_params, decades=1)
-  mean, variance = dense(name, *case)
-  model, _ = reduce(name, *case)
-  np.testing.assert_allclose(model.loc, mean, rtol=2e-7, atol=1e-9)
-  np.testing.assert_allclose(model.scale, np.sqrt(variance), rtol=2e-7)
-
-
-@every_rule
-def test_vectors_longer_than_a_chunk(name):
-  case = draw(0, 3, 20_001)
+  case = draw(num_clients, num_clients, num_params, decades=2)
   mean, variance = dense(name, *case)
   model, _ = reduce(name, *case)
   np.testing.assert_allclose(model.loc, mean, rtol=2e-7, atol=1e-9)
@@ -94,13 +87,24 @@ def test_vectors_longer_than_a_chunk(name):
 
 @every_rule
 @law
-@given(seeds, counts)
+@given(seeds, st.integers(2, 12))
 def test_order_and_tree_do_not_matter_bit_for_bit(name, seed, num_clients):
-  case = draw(seed, num_clients)
   rng = np.random.default_rng(seed)
-  expected, info = reduce(name, *case)
+  updates, w, reference = draw(seed, num_clients)
+  # The even clients' means cancel the odd ones', but for the first's crumbs:
+  # in one float64 their low bits would depend on the order.
+  reference = reference._replace(loc=np.zeros_like(reference.loc))
+  for k in range(1, num_clients):
+    loc, scale, *rest = updates[k].model
+    if k % 2 == 0:
+      w[k] = w[k - 1]
+      loc, scale = -updates[k - 1].model.loc, updates[k - 1].model.scale
+    updates[k] = update(k, int(rng.integers(1, 999)), loc, scale, *rest)
+  crumbs = updates[0].model.loc * 1e-7
+  updates[0] = update(0, 1, crumbs, updates[0].model.scale)
+  expected, info = reduce(name, updates, w, reference)
   for _ in range(5):
-    model, again = reduce(name, *case, rng)
+    model, again = reduce(name, updates, w, reference, rng)
     assert [v.tobytes() for v in model] == [v.tobytes() for v in expected]
     assert again == info
 
@@ -111,65 +115,27 @@ def test_order_and_tree_do_not_matter_bit_for_bit(name, seed, num_clients):
 def test_one_client_returns_itself_bit_for_bit(name, seed):
   rng = np.random.default_rng(seed)
   loc, point, buffers = rng.normal(size=(3, 30))
-  model = gaussian(loc, np.exp(rng.uniform(-6, 0, 30)), point, buffers)
-  updates = [statistics.ClientUpdate(0, int(rng.integers(1, 999)), model)]
+  scale = np.exp(rng.uniform(-6, 0, 30))
+  alone = update(0, int(rng.integers(1, 999)), loc, scale, point, buffers)
   reference = gaussian(rng.normal(size=30), np.full(30, 1.5))
-  pooled, info = reduce(name, updates, [rng.uniform(1e-3, 1e3)], reference)
-  assert [v.tobytes() for v in pooled] == [v.tobytes() for v in model]
+  pooled, info = reduce(name, [alone], [rng.uniform(1e-3, 1e3)], reference)
+  assert [v.tobytes() for v in pooled] == [v.tobytes() for v in alone.model]
   assert info == {'floored_fraction': 0, 'guarded_fraction': 0}
 
 
-@law
-@given(seeds, counts)
-def test_equal_weights(seed, num_clients):
-  updates, _, reference = draw(seed, num_clients)
-  ones = np.full(num_clients, 0.3)
-  pooled = {
-    name: moments(reduce(name, updates, ones, reference)[0])
-    for name in pooling.RULES
-  }
-  close = {'rtol': 1e-6}
-  np.testing.assert_allclose(pooled['wc'], pooled['conflation'], **close)
-  nwa, ws, lp = (pooled[name] for name in ('nwa', 'ws', 'lp'))
-  np.testing.assert_allclose(ws[1], nwa[1] / num_clients, **close)
-  means = np.stack([u.model.loc for u in updates]).astype(np.float64)
-  np.testing.assert_allclose(lp[1], nwa[1] + means.var(0), **close)
-  assert np.array_equal(nwa[0], ws[0]) and np.array_equal(nwa[0], lp[0])
-
-
-@law
-@given(seeds, counts)
-def test_any_weights(seed, num_clients):
-  updates, w, reference = draw(seed, num_clients)
-  nwa, ws, wc, llp = (
-    moments(reduce(name, updates, w, reference)[0])
-    for name in ('nwa', 'ws', 'wc', 'llp')
-  )
-  # 1e-6: both sides of each were rounded to float32.
-  assert np.all(ws[1] <= nwa[1] * (1 + 1e-6))
-  heaviest = moments(updates[np.argmax(w)].model)
-  assert np.all(wc[1] <= heaviest[1] * (1 + 1e-6))
-  np.testing.assert_allclose(llp[1], wc[1] * w.sum() / w.max(), rtol=1e-6)
-  assert np.array_equal(llp[0], wc[0])
-
-
-@pytest.mark.parametrize('centre', [0.0, 1.0])
-def test_lp_sees_a_spread_of_1e_5(centre):
-  rng = np.random.default_rng(0)
-  updates = [
-    statistics.ClientUpdate(k, 1, gaussian(loc, np.full(50, 1e-6)))
-    for k, loc in enumerate(rng.normal(1, 1e-5, (10, 50)))
-  ]
-  case = updates, np.arange(1.0, 11), gaussian(np.full(50, centre), np.ones(50))
-  model, _ = reduce('lp', *case)
-  np.testing.assert_allclose(moments(model)[1], dense('lp', *case)[1], 1e-4)
+@pytest.mark.parametrize('name', sorted(set(pooling.RULES) - {'dwc'}))
+def test_the_reference_is_only_a_centre(name):
+  updates, w, reference = draw(0, 5, decades=1)
+  with_it, _ = reduce(name, updates, w, reference)
+  without, _ = reduce(name, updates, w, None)
+  np.testing.assert_allclose(moments(with_it), moments(without), rtol=1e-6)
 
 
 @every_rule
 def test_points_and_buffers_by_hand(name):
   updates = [
-    statistics.ClientUpdate(0, 100, gaussian([0], [1], [0, 4], [8])),
-    statistics.ClientUpdate(1, 300, gaussian([0], [1], [4, 0], [0])),
+    update(0, 100, [0], [1], [0, 4], [8]),
+    update(1, 300, [0], [1], [4, 0], [0]),
   ]
   model, _ = reduce(name, updates, [3.0, 1.0], updates[0].model)
   # By size (1 to 3) for the rules that take no weights, else 3 to 1.
@@ -180,22 +146,21 @@ def test_points_and_buffers_by_hand(name):
 
 @every_rule
 def test_the_floor_is_counted(name):
-  update = statistics.ClientUpdate(0, 1, gaussian([1, 1, 1, 1], [0.5, 1, 2, 2]))
   rule = pooling.RULES[name](min_scale=1.5)
   reference = gaussian([0] * 4, [2] * 4)
-  sums = rule.accumulate(update, 1.0, reference)
+  client = update(0, 1, [1, 1, 1, 1], [1.25, 1, 2, 2])
+  sums = rule.accumulate(client, 1.0, reference)
   model, info = rule.finalize(sums, reference)
   assert model.scale.tolist() == [1.5, 1.5, 2, 2]
   assert info == {'floored_fraction': 0.5, 'guarded_fraction': 0}
 
 
 def test_dwc_keeps_the_prior_where_precision_runs_out():
-  # Prior precision 1; 2/3 - 1, 2/2 - 1, 2/1.625 - 1 < 0.25 and 2/1.5 - 1 > it.
-  scales = np.sqrt([3, 2, 1.625, 1.5])
-  update = statistics.ClientUpdate(0, 1, gaussian([5] * 4, scales))
+  # Two such clients leave 2/3 - 1, 2/2 - 1, 2/1.61 - 1 < 0.25 < 2/1.5 - 1.
+  client = update(0, 1, [5] * 4, np.sqrt([3, 2, 1.61, 1.5]))
   reference = gaussian([4] * 4, [1] * 4)
-  model, info = reduce('dwc', [update] * 2, [1, 1], reference)
-  assert info['guarded_fraction'] == 0.75
+  model, info = reduce('dwc', [client] * 2, [1, 1], reference)
+  assert info == {'floored_fraction': 0, 'guarded_fraction': 0.75}
   # By hand: 4 + 2 (5 - 4) / 1.5 / (1 / 3).
   np.testing.assert_allclose(model.loc, [4, 4, 4, 8], rtol=1e-6)
   np.testing.assert_allclose(model.scale, [1, 1, 1, np.sqrt(3)], rtol=1e-6)
@@ -207,21 +172,3 @@ def test_equal_rules_are_one_key(name):
   assert rule() == rule() and hash(rule()) == hash(rule())
   assert len({rule(), rule(), rule(min_scale=1.0)}) == 2
   assert len({cls() for cls in pooling.RULES.values()}) == len(pooling.RULES)
-
-
-@pytest.mark.parametrize('name', ['conflation', 'ws'])
-def test_sixty_rounds_end_at_the_floor(name):
-  rng = np.random.default_rng(0)
-  model = gaussian(rng.normal(size=50), np.full(50, 0.05))
-  for _ in range(60):
-    scale = np.log1p(np.exp(layers.inverse_softplus(model.scale).numpy()))
-    updates = [
-      statistics.ClientUpdate(
-        k, 1, gaussian(model.loc + rng.normal(0, 1e-3, 50), scale)
-      )
-      for k in range(10)
-    ]
-    model, info = reduce(name, updates, np.ones(10), model)
-    assert np.all(np.isfinite(model.loc)) and np.abs(model.loc).max() < 5
-  assert np.all(model.scale == np.float32(1e-6))
-  assert info['floored_fraction'] == 1

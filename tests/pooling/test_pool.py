@@ -1,0 +1,192 @@
+"""`pool` over tfp distributions: laws between rules, analytic scenarios."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow_probability import distributions as tfd
+
+from bfl_tf import pooling
+from bfl_tf.models import layers
+
+law = settings(max_examples=10)
+seeds = st.integers(0, 2**31)
+counts = st.integers(2, 12)
+weighted = ('nwa', 'ws', 'lp', 'llp', 'wc')
+
+
+def normal(loc, scale):
+  return tfd.MultivariateNormalDiag(np.float32(loc), np.float32(scale))
+
+
+def draw(seed, num_clients, num_params=20):
+  rng = np.random.default_rng(seed)
+  loc = rng.normal(size=(num_clients, num_params)).astype(np.float32)
+  scale = rng.uniform(0.1, 2, loc.shape).astype(np.float32)
+  return loc, scale, 10 ** rng.uniform(-3, 3, num_clients)
+
+
+def moments(posterior):
+  """Mean and variance in float64."""
+  mean, deviation = posterior.mean().numpy(), posterior.stddev().numpy()
+  return mean.astype(np.float64), np.square(deviation, dtype=np.float64)
+
+
+def pool_moments(rule, loc, scale, weights=None, **kwargs):
+  posteriors = map(normal, loc, scale)
+  return moments(pooling.pool(rule, posteriors, weights, **kwargs))
+
+
+@law
+@given(seeds, counts)
+def test_equal_weights(seed, num_clients):
+  loc, scale, _ = draw(seed, num_clients)
+  equal = [0.3] * num_clients
+  got = {name: pool_moments(name, loc, scale, equal) for name in weighted}
+  (nwa_mean, nwa), (ws_mean, ws), (lp_mean, lp) = (
+    got[name] for name in ('nwa', 'ws', 'lp')
+  )
+  assert np.array_equal(nwa_mean, ws_mean)
+  assert np.array_equal(nwa_mean, lp_mean)
+  np.testing.assert_allclose(ws, nwa / num_clients, rtol=1e-6)
+  np.testing.assert_allclose(lp, nwa + loc.astype(float).var(0), rtol=1e-6)
+  conflated = pool_moments('conflation', loc, scale)
+  np.testing.assert_allclose(got['wc'], conflated, rtol=1e-6)
+
+
+@law
+@given(seeds, counts)
+def test_any_weights(seed, num_clients):
+  loc, scale, w = draw(seed, num_clients)
+  (_, nwa), (_, ws), (_, lp), (llp_mean, llp), (wc_mean, wc) = (
+    pool_moments(name, loc, scale, w) for name in weighted
+  )
+  # 1e-6: both sides were rounded to float32.
+  assert np.all(ws <= nwa * (1 + 1e-6))
+  assert np.all(nwa <= lp * (1 + 1e-6))
+  assert np.all(wc <= np.square(scale[w.argmax()], dtype=float) * (1 + 1e-6))
+  np.testing.assert_allclose(llp, wc * w.sum() / w.max(), rtol=1e-6)
+  assert np.array_equal(llp_mean, wc_mean)
+
+
+@pytest.mark.parametrize('prior', [None, 0.0, 1.0])
+def test_lp_sees_a_spread_of_1e_5(prior):
+  rng = np.random.default_rng(0)
+  loc = rng.normal(1, 1e-5, (10, 50)).astype(np.float32)
+  scale = np.full_like(loc, 1e-6)
+  w = np.arange(1, 11) / 55
+  centre = None if prior is None else normal(np.full(50, prior), np.ones(50))
+  _, variance = pool_moments('lp', loc, scale, w, prior=centre)
+  loc, scale = loc.astype(np.float64), scale.astype(np.float64)
+  expected = w @ (scale**2 + (loc - w @ loc) ** 2)
+  np.testing.assert_allclose(variance, expected, rtol=1e-4)
+
+
+def test_lp_has_the_moments_of_the_mixture():
+  loc, scale, _ = draw(0, 3)
+  w = np.array([0.2, 0.5, 0.3])
+  mean, variance = pool_moments('lp', loc, scale, w)
+  rng = np.random.default_rng(1)
+  client = rng.choice(3, 20_000, p=w)
+  samples = loc[client] + scale[client] * rng.normal(size=(20_000, 20))
+  for draws, expected in ((samples, mean), ((samples - mean) ** 2, variance)):
+    error = draws.std(0) / np.sqrt(len(draws))
+    assert np.all(np.abs(draws.mean(0) - expected) < 5 * error)
+
+
+def test_conflation_is_the_normalised_product_on_a_grid():
+  loc, scale, _ = draw(0, 4, 5)
+  x = np.linspace(-12, 12, 20_001)[:, np.newaxis]
+  log_product = -0.5 * sum(((x - m) / s) ** 2 for m, s in zip(loc, scale))
+  density = np.exp(log_product - log_product.max(0))
+  density /= density.sum(0)
+  mean = (density * x).sum(0)
+  variance = (density * (x - mean) ** 2).sum(0)
+  got = pool_moments('conflation', loc, scale)
+  np.testing.assert_allclose(got, [mean, variance], rtol=1e-5)
+
+
+def test_dwc_of_conjugate_clients_is_the_centralized_posterior():
+  # y = theta + noise; everybody starts from the same prior.
+  rng = np.random.default_rng(0)
+  prior_mean, prior_variance, noise = rng.normal(size=6), 100.0, 0.7
+  data = [rng.normal(2, noise, (n, 6)) for n in (3, 40, 500)]
+
+  def posterior(y):
+    precision = 1 / prior_variance + len(y) / noise**2
+    shift = np.sum(y - prior_mean, 0) / noise**2 / precision
+    return prior_mean + shift, np.full(6, precision**-0.5)
+
+  loc, scale = zip(*map(posterior, data))
+  prior = normal(prior_mean, np.full(6, prior_variance**0.5))
+  mean, variance = pool_moments('dwc', loc, scale, prior=prior)
+  expected, deviation = posterior(np.concatenate(data))
+  np.testing.assert_allclose(mean, expected, rtol=1e-5)
+  np.testing.assert_allclose(np.sqrt(variance), deviation, rtol=1e-5)
+
+
+@pytest.mark.parametrize('name', ['conflation', 'ws'])
+def test_sixty_rounds_end_at_the_floor(name):
+  rng = np.random.default_rng(0)
+  model = normal(rng.normal(size=20), np.full(20, 0.05))
+  for _ in range(60):
+    loc = model.mean() + rng.normal(0, 1e-3, (10, 20)).astype(np.float32)
+    # As a client keeps it: the inverse of a softplus, in float32.
+    scale = tf.nn.softplus(layers.inverse_softplus(model.stddev()))
+    model = pooling.pool(name, [normal(m, scale) for m in loc.numpy()])
+    assert np.all(np.isfinite(model.mean()))
+    assert np.abs(model.mean()).max() < 5
+  assert np.all(model.stddev().numpy() == np.float32(1e-6))
+
+
+def test_softplus_round_trip_of_tiny_scales():
+  scale = np.geomspace(1e-6, 10, 200, dtype=np.float32)
+  again = tf.nn.softplus(layers.inverse_softplus(tf.constant(scale)))
+  # A float32 near log(1e-6) is 1e-6 apart from the next.
+  np.testing.assert_allclose(again, scale, rtol=2e-6)
+
+
+@pytest.mark.parametrize('name', sorted(pooling.RULES))
+def test_points_are_averaged(name):
+  points = [tfd.VectorDeterministic(p) for p in ([1.0, 2.0], [3.0, 8.0])]
+  mean = pooling.pool(name, points, prior=points[0])
+  assert isinstance(mean, tfd.VectorDeterministic)
+  assert mean.mean().numpy().tolist() == [2, 5]
+  if name in weighted:
+    mean = pooling.pool(pooling.RULES[name](), iter(points), iter([3, 1]))
+    assert mean.mean().numpy().tolist() == [1.5, 3.5]
+
+
+@pytest.mark.parametrize('weight', [0, -1, np.nan, np.inf])
+def test_weights_must_be_positive(weight):
+  with pytest.raises(
+    ValueError, match=f'weights must be positive and below 1e100, got {weight}'
+  ):
+    pooling.pool('nwa', [normal([0], [1])] * 2, [1, weight])
+
+
+@pytest.mark.parametrize(
+  'name, num_posteriors, weights, message',
+  [
+    ('conflation', 2, [1, 1], 'Conflation takes no weights'),
+    ('dwc', 2, [1, 1], 'DistributedWeightConsolidation takes no weights'),
+    ('dwc', 2, None, 'DistributedWeightConsolidation needs the prior'),
+    ('nwa', 0, None, 'posteriors must not be empty'),
+    ('nwa', 0, [], 'posteriors must not be empty'),
+    ('nwa', 2, [1], 'argument 2 is shorter'),
+    ('nwa', 2, [1, 1, 1], 'argument 2 is longer'),
+    ('wsx', 2, None, "--pooling=wsx is unknown. Did you mean 'ws'?"),
+  ],
+)
+def test_refused(name, num_posteriors, weights, message):
+  with pytest.raises(ValueError, match=message.replace('?', r'\?')):
+    pooling.pool(name, [normal([0], [1])] * num_posteriors, weights)
+
+
+@pytest.mark.parametrize('make', [tfd.VectorDeterministic, None])
+@pytest.mark.parametrize('sizes', [(3, 1), (1, 3), (3, 2)])
+def test_posteriors_of_different_length_are_refused(make, sizes):
+  make = make or (lambda zeros: normal(zeros, zeros + 1))
+  with pytest.raises(ValueError):
+    pooling.pool('nwa', [make(np.zeros(n, np.float32)) for n in sizes])

@@ -1,0 +1,122 @@
+"""Server momentum by hand, and momentum 0 is not there."""
+
+from typing import Any, NamedTuple
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from bfl_tf import server, weights
+
+
+class State(NamedTuple):
+  """What a stage sees of `federation.State`."""
+
+  model: weights.Weights
+  slots: dict[str, Any]
+
+
+def model(loc, point, scale=0.5, buffers=(7,)):
+  scale = np.full(len(loc), scale)
+  vectors = loc, scale, point, buffers
+  return weights.Weights(*(np.asarray(v, np.float32) for v in vectors))
+
+
+def step(stage, pooled, reference, slots):
+  seed = np.zeros(2, np.int32)
+  return stage(State(pooled, slots), reference, pooled, {}, seed)
+
+
+def bits(vectors):
+  return [vector.tobytes() for vector in vectors]
+
+
+def test_two_rounds_by_hand():
+  stage = server.Momentum(0.5)
+  broadcast = model([1, 0], [10])
+  slots = {'momentum': stage.init(broadcast), 'other': 'kept'}
+
+  # At rest: v = m - w, and w + v = m.
+  pooled = model([3, -1], [14])
+  state, info = step(stage, pooled, broadcast, slots)
+  assert state.model.mean.tolist() == [3, -1, 14]
+  assert state.slots['momentum'].tolist() == [2, -1, 4]
+  assert info == {'velocity_norm': pytest.approx(21**0.5)}
+
+  # v = [2, -1, 4] / 2 + [1, 1, -3] = [2, 0.5, -1]; w + v.
+  pooled = model([4, 0], [11], scale=0.25, buffers=[9])
+  state, info = step(stage, pooled, state.model, state.slots)
+  assert state.model.loc.tolist() == [5, -0.5]
+  assert state.model.point.tolist() == [13]
+  assert state.slots['momentum'].tolist() == [2, 0.5, -1]
+  assert info == {'velocity_norm': pytest.approx(5.25**0.5)}
+  # What is no mean stays as it was pooled.
+  assert state.model.scale.tolist() == [0.25, 0.25]
+  assert state.model.buffers.tolist() == [9]
+  assert state.slots['other'] == 'kept'
+
+
+def test_a_constant_update_is_sped_up_by_1_over_1_minus_momentum():
+  stage = server.Momentum(0.9)
+  current = model([0.0], [])
+  slots = {'momentum': stage.init(current)}
+  for _ in range(200):
+    pooled = current.replace_mean(current.mean + 0.01)
+    before, (state, _) = current, step(stage, pooled, current, slots)
+    current, slots = state
+  # 1e-4: the mean near 20 is a float32, 2e-6 apart from the next.
+  assert current.mean - before.mean == pytest.approx(0.1, rel=1e-4)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2**31))
+def test_momentum_0_is_not_there_bit_for_bit(seed):
+  rng = np.random.default_rng(seed)
+  # Tiny means beside reference means of 1: w + (m - w) would lose them.
+  tiny = rng.normal(size=50) * 10 ** rng.uniform(-30, 3, 50)
+  reference = model(np.ones(40), np.ones(10))
+  stage = server.Momentum(0.0)
+  slots = {'momentum': rng.normal(size=50)}
+  pooled = model(tiny[:40], tiny[40:])
+  state, _ = step(stage, pooled, reference, slots)
+  assert bits(state.model) == bits(pooled)
+
+
+def test_momentum_0_keeps_zeros_and_their_signs():
+  stage = server.Momentum(0.0)
+  pooled = model([0.0, -0.0], [-0.0])
+  slots = {'momentum': stage.init(pooled)}
+  state, _ = step(stage, pooled, model([1, 1], [1]), slots)
+  assert bits(state.model) == bits(pooled)
+
+
+def test_the_slot_is_float64_over_all_trainables():
+  velocity = server.Momentum().init(model([1, 2], [3]))
+  assert velocity.dtype == np.float64
+  assert velocity.tolist() == [0, 0, 0]
+
+
+def test_nothing_that_went_in_is_changed():
+  stage = server.Momentum(0.9)
+  reference, pooled = model([1], [2]), model([3], [4])
+  slots = {'momentum': np.array([5.0, 6.0])}
+  step(stage, pooled, reference, slots)
+  assert bits(reference) == bits(model([1], [2]))
+  assert bits(pooled) == bits(model([3], [4]))
+  assert slots['momentum'].tolist() == [5, 6]
+
+
+@pytest.mark.parametrize('momentum', [-0.1, 1, 1.5, np.nan, np.inf])
+def test_out_of_range(momentum):
+  with pytest.raises(ValueError) as error:
+    server.Momentum(momentum)
+  assert str(error.value) == (
+    f'server_momentum must be in [0, 1), got {momentum!r}.'
+  )
+
+
+def test_named_for_flags_and_slots():
+  assert server.STAGES['momentum'] is server.Momentum
+  assert server.Momentum.name == 'momentum'
+  assert server.Momentum.statistics == ()

@@ -1,0 +1,76 @@
+"""A draw's name decides its bits; another name gives others."""
+
+import hypothesis
+from hypothesis import strategies as st
+import numpy as np
+import tensorflow as tf
+
+from bfl_tf import seeds
+
+PINNED = [1414981717, 862368811]
+names = st.tuples(
+  st.integers(0, 2**32 - 1),
+  st.sampled_from(['local_training', 'client_sampling', 'partition']),
+  st.lists(st.integers(0, 2**31), max_size=3),
+)
+
+
+def test_bits_are_pinned():
+  # Every process, whatever its hash seed, and every older run to resume.
+  assert seeds.named(0, 'local_training', 3, 1).tolist() == PINNED
+
+
+@hypothesis.given(names, names)
+def test_the_name_decides(first, second):
+  (run_a, purpose_a, a), (run_b, purpose_b, b) = first, second
+  same = first == second
+  left = seeds.named(run_a, purpose_a, *a)
+  right = seeds.named(run_b, purpose_b, *b)
+  assert np.array_equal(left, seeds.named(run_a, purpose_a, *a))
+  assert np.array_equal(left, right) == same
+
+
+def test_rounds_clients_and_purposes_all_differ():
+  drawn = {
+    seeds.named(run, purpose, r, k).tobytes()
+    for run in range(4)
+    for purpose in ('local_training', 'dropout')
+    for r in range(20)
+    for k in range(20)
+  }
+  assert len(drawn) == 4 * 2 * 20 * 20
+
+
+def test_a_trailing_zero_is_part_of_the_name():
+  # Round 5, and client 0 of round 5.
+  assert not np.array_equal(
+    seeds.named(0, 'sampling', 5), seeds.named(0, 'sampling', 5, 0)
+  )
+  assert not np.array_equal(
+    seeds.named(0, 'sampling'), seeds.named(0, 'sampling', 0)
+  )
+
+
+def test_order_of_indices_matters():
+  assert not np.array_equal(
+    seeds.named(0, 'a', 1, 2), seeds.named(0, 'a', 2, 1)
+  )
+
+
+def test_named_is_a_stateless_seed():
+  seed = seeds.named(1, 'local_training', 0, 0)
+  assert seed.dtype == np.int32 and seed.shape == (2,)
+  draws = [tf.random.stateless_normal([3], seed).numpy() for _ in range(2)]
+  assert np.array_equal(*draws)
+
+
+def test_numpy_integers_are_integers():
+  plain = seeds.named(3, 'a', 4)
+  assert np.array_equal(seeds.named(np.int64(3), 'a', np.int32(4)), plain)
+
+
+def test_generators_do_not_share_state():
+  first = seeds.generator(0, 'client_sampling', 2)
+  first.normal(size=10)
+  fresh = [seeds.generator(0, 'client_sampling', r).normal() for r in (2, 2, 3)]
+  assert fresh[0] == fresh[1] != fresh[2]

@@ -1,0 +1,132 @@
+"""Sums of pairs: exact enough for any order, and no larger with clients."""
+
+import fractions
+import functools
+
+import hypothesis
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from bfl_tf import pooling, statistics, weights
+
+law = hypothesis.settings(max_examples=30)
+NONE = np.zeros([0], np.float32)
+wide = st.floats(-1e6, 1e6).map(lambda x: x * abs(x) ** 3)
+
+
+def single(client_id, vector, weight=1.0):
+  vector = np.array(vector, np.float64)
+  return statistics.single(
+    weight, {'vector': vector}, {'kept': {client_id: weight}}
+  )
+
+
+def merge(shares):
+  return functools.reduce(statistics.merge, shares)
+
+
+def update(client_id, num_params):
+  rng = np.random.default_rng(client_id)
+  loc, scale = rng.uniform(0.1, 1, (2, num_params)).astype(np.float32)
+  model = weights.Weights(loc, scale, NONE, NONE)
+  return statistics.ClientUpdate(client_id, 1, model)
+
+
+@law
+@hypothesis.given(st.lists(wide, min_size=1, max_size=12))
+def test_sums_are_exact_to_1e_30(terms):
+  sums = merge(single(k, [x]) for k, x in enumerate(terms))
+  exact = sum(map(fractions.Fraction, terms))
+  got = sum(fractions.Fraction(float(x)) for x in sums.vectors['vector'].flat)
+  slack = 1e-30 * sum(map(abs, terms))
+  assert abs(got - exact) <= slack
+  value = fractions.Fraction(float(sums.value('vector')[0]))
+  assert abs(value - exact) <= 2.0**-53 * float(abs(exact)) + slack
+
+
+@law
+@hypothesis.given(st.integers(0, 2**31), st.integers(2, 12))
+def test_order_does_not_matter_where_one_float64_would_differ(seed, count):
+  rng = np.random.default_rng(seed)
+  terms = rng.normal(size=(count, 200)) * 10 ** rng.uniform(-9, 9, (count, 1))
+  expected = merge(single(k, terms[k]) for k in range(count)).value('vector')
+  for _ in range(5):
+    halves = np.split(rng.permutation(count), [rng.integers(1, count)])
+    sums = merge(merge(single(k, terms[k]) for k in half) for half in halves)
+    assert np.array_equal(sums.value('vector'), expected)
+
+
+def test_one_float64_would_not_do():
+  # What the test above is for: crumbs that a plain sum loses.
+  sums = merge(single(k, [x]) for k, x in enumerate([1e20, 1.0, -1e20]))
+  assert sums.value('vector').tolist() == [1.0]
+
+
+def test_counts_weights_and_tables_by_hand():
+  sums = merge(
+    [single(4, [1, 2], 0.5), single(1, [3, 4], 8), single(2, [0, 0])]
+  )
+  assert sums.num_clients == 3
+  assert sums.max_weight == 8
+  assert sums.value('weight') == 9.5
+  assert sums.value('vector').tolist() == [4, 6]
+  assert sums.tables == {'kept': {4: 0.5, 1: 8, 2: 1.0}}
+
+
+def test_a_single_share_can_be_merged_from_either_side():
+  left = merge([merge([single(0, [1]), single(1, [2])]), single(2, [4])])
+  right = merge([single(2, [4]), merge([single(0, [1]), single(1, [2])])])
+  for sums in (left, right):
+    assert sums.value('vector').tolist() == [7]
+    assert sorted(sums.tables['kept']) == [0, 1, 2]
+
+
+def test_the_merged_in_share_is_left_alone():
+  share = single(1, [1e-30])
+  total = merge([single(0, [1.0]), share])
+  statistics.merge(total, single(2, [5.0]))
+  assert share.vectors['vector'].tolist() == [[1e-30]]
+
+
+def test_shapes_are_kept_and_must_agree():
+  def share(*shape):
+    return statistics.single(1.0, {'vector': np.ones(shape)})
+
+  sums = merge([share(2, 3, 4)] * 3)
+  assert sums.value('vector').shape == (2, 3, 4)
+  assert np.all(sums.value('vector') == 3)
+  assert merge([share(0)] * 2).value('vector').shape == (0,)
+  for first, second in ((3, 1), (1, 3), (0, 2), (2, 0)):
+    with pytest.raises(ValueError, match='cannot reshape'):
+      merge([share(first), share(second)])
+
+
+@pytest.mark.parametrize('name', sorted(pooling.RULES))
+def test_memory_does_not_grow_with_clients(name):
+  rule, reference = pooling.RULES[name](), update(999, 100).model
+  shares = (rule.accumulate(update(k, 100), 1.0, reference) for k in range(50))
+  total, sizes = next(shares), set()
+  for share in shares:
+    total = statistics.merge(total, share)
+    sizes.add(sum(vector.nbytes for vector in total.vectors.values()))
+  assert len(sizes) == 1
+  assert sizes.pop() <= 2 * 8 * (1 + rule.num_terms * 100)
+  assert total.num_clients == 50
+  assert total.tables == {}
+
+
+def test_memory_is_reused():
+  total = merge([single(0, np.ones(10)), single(1, np.ones(10))])
+  held = total.vectors['vector']
+  again = statistics.merge(total, single(2, np.ones(10)))
+  assert np.shares_memory(again.vectors['vector'], held)
+
+
+@pytest.mark.parametrize('size', [0, 1, 8192, 8193, 20_000])
+def test_chunks_cover_every_element_once(size):
+  seen = np.zeros(size, int)
+  for part in statistics.chunks(size):
+    seen[part] += 1
+    assert seen[part].nbytes <= 8 * 8192
+  assert np.all(seen == 1)
