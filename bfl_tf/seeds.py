@@ -20,6 +20,13 @@ def named(run_seed: int, purpose: str, *indices: int) -> np.ndarray:
   return _sequence(run_seed, purpose, indices).generate_state(2).view(np.int32)
 
 
+def child(seed: np.ndarray, index: int) -> np.ndarray:
+  """Returns the `[2]` int32 seed of the `index`-th draw under `seed`."""
+  words = np.asarray(seed, np.int32).view(np.uint32).tolist()
+  sequence = np.random.SeedSequence([*words, index])
+  return sequence.generate_state(2).view(np.int32)
+
+
 def generator(
   run_seed: int, purpose: str, *indices: int
 ) -> np.random.Generator:

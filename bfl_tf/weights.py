@@ -150,6 +150,17 @@ def unflatten(vector: tf.Tensor, shapes) -> list[tf.Tensor]:
   return [tf.reshape(p, shape) for p, shape in zip(parts, shapes)]
 
 
+def read(variables: Variables) -> Weights:
+  """Reads a model's weights, as tensors; works in a graph too."""
+  scale = tf.nn.softplus(flatten(variables.untransformed_scale))
+  return Weights(
+    flatten(variables.loc),
+    scale,
+    flatten(variables.point),
+    flatten(variables.buffers),
+  )
+
+
 def assign(variables: list[tf.Variable], vector: tf.Tensor) -> None:
   """Writes a flat vector into variables."""
   parts = unflatten(vector, [v.shape for v in variables])

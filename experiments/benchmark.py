@@ -36,12 +36,12 @@ _NUM_PARAMS = flags.DEFINE_integer('num_params', 1_000_000, 'Likewise.')
 
 def bare_steps(worker: training.Worker, batch_size: int):
   """Compiles a loop over nothing but the training step, on one batch."""
-  start = worker.initial_weights()
+  start = weights_lib.read(worker.training.variables)
   x, y = worker.examples(tf.range(batch_size))
 
   @tf.function(input_signature=[tf.TensorSpec([], tf.int32)])
   def steps(count):
-    prior = worker.training.prior(weights_lib.Weights(*map(tf.constant, start)))
+    prior = worker.training.prior(start)
     rate, examples = tf.constant(1e-3), tf.constant(1e3)
     for i in tf.range(count):
       step = training.Step(i, rate, tf.stack([i, i]))

@@ -21,6 +21,7 @@ from bfl_tf import (
   server,
   training,
 )
+from bfl_tf import weights as weights_lib
 from bfl_tf.federation import config as config_lib
 
 
@@ -53,38 +54,47 @@ class Experiment:
   schedule: Any
 
   @classmethod
-  def build(cls, config: config_lib.Config) -> 'Experiment':
+  def build(
+    cls, config: config_lib.Config, built: dict[Any, Any] | None = None
+  ) -> 'Experiment':
     """Makes the pieces.
+
+    Args:
+      config: what to make.
+      built: data sets and compiled workers of earlier experiments, to be used
+        again where they fit and added to.
 
     Raises:
       ValueError: the message names the flag and the fix.
     """
+    built = {} if built is None else built
     parts = _chain('client_parts', clients.PARTS, config)
-    stages = _chain('server_step', server.STAGES, config)
     rule = _make('pooling', pooling.RULES, config)
     weighting = _make('weighting', pooling.WEIGHTINGS, config)
     _check_pooling(config, rule)
     schedule = _make('learning_rate_schedule', training.SCHEDULES, config)
-    dataset = datasets.load(
-      config.dataset,
-      train_split=config.train_split,
-      test_split=config.test_split,
-      validation_split=config.validation_split,
-      seed=config.seed,
-    )
+    dataset = _dataset(config, built)
     partition, held = _partition(config, dataset)
+    workers = _workers(config, dataset, parts, built)
+    stages = _chain('server_step', server.STAGES, config)
     return cls(
       config=config,
       dataset=dataset,
       partition=partition,
       server_indices=held,
-      workers=_workers(config, dataset, parts),
+      workers=workers,
       rule=rule,
       weighting=weighting,
       stages=stages,
       parts=parts,
       schedule=schedule,
     )
+
+  def initial_weights(self) -> weights_lib.Weights:
+    """The weights before the first round; they depend on the seed alone."""
+    model = _model_builder(self.config, self.dataset)()
+    tensors = weights_lib.read(weights_lib.Variables.of(model))
+    return weights_lib.Weights(*(tensor.numpy() for tensor in tensors))
 
 
 def configured(thing: Any, config: config_lib.Config) -> functools.partial:
@@ -142,39 +152,68 @@ def _partition(config, dataset):
   return [rest[part].astype(np.int32) for part in parts], held
 
 
-def _workers(config, dataset, parts):
-  if config.client_optimizer not in training.OPTIMIZERS:
-    raise ValueError(
-      f'--client_optimizer={config.client_optimizer} is unknown. Choose one of '
-      f'{", ".join(training.OPTIMIZERS)}.'
-    )
-  optimizer: Any = training.OPTIMIZERS[config.client_optimizer]
-  if config.client_optimizer == 'sgd':
-    optimizer = functools.partial(optimizer, momentum=config.client_momentum)
-  elif config.client_momentum:
-    raise ValueError('--client_momentum belongs to --client_optimizer=sgd.')
+def _dataset(config, built):
+  arguments = {
+    'train_split': config.train_split,
+    'test_split': config.test_split,
+    'validation_split': config.validation_split,
+    'seed': config.seed if config.validation_split else 0,
+  }
+  key = ('dataset', config.dataset, *arguments.values())
+  if key not in built:
+    built[key] = datasets.load(config.dataset, **arguments)
+  return built[key]
+
+
+def _workers(config, dataset, parts, built):
   if config.augment and len(dataset.input_shape) != 3:
     raise ValueError(
       f'--augment needs images; {config.dataset} has examples of shape '
       f'{dataset.input_shape}.'
     )
-  settings = configured(training.Settings, config).keywords
-  settings |= {
-    'optimizer': optimizer(),
+  settings = configured(training.Settings, config).keywords | {
+    'optimizer': _optimizer(config),
     'weight_decay': config.client_weight_decay,
     'parts': parts,
   }
-  build_model = functools.partial(
+  build_model = _model_builder(config, dataset)
+  model = build_model.keywords | {'seed': 0, 'name': config.model}
+  key = (
+    'workers', id(dataset), config.num_workers, config.distribution,
+    tuple(sorted(settings.items())), tuple(sorted(model.items())),
+  )  # fmt: skip
+  if key not in built:
+    data = training.Data(
+      dataset.train.x, dataset.train.y, dataset.mean, dataset.std
+    )
+    built[key] = [
+      training.Worker(
+        strategy, build_model, data, training.Settings(**settings)
+      )
+      for strategy in training.strategies(
+        config.num_workers, config.distribution
+      )
+    ]
+  return built[key]
+
+
+def _optimizer(config):
+  if config.client_optimizer == 'sgd':
+    return training.SGD(config.client_momentum)
+  if config.client_optimizer != 'adam':
+    raise ValueError(
+      f'--client_optimizer={config.client_optimizer} is unknown. Choose sgd or '
+      'adam.'
+    )
+  if config.client_momentum:
+    raise ValueError('--client_momentum belongs to --client_optimizer=sgd.')
+  return training.Adam()
+
+
+def _model_builder(config, dataset):
+  return functools.partial(
     configured(models.build, config),
     config.model,
     input_shape=dataset.input_shape,
     num_classes=dataset.num_classes,
   )
-  data = training.Data(
-    dataset.train.x, dataset.train.y, dataset.mean, dataset.std
-  )
-  strategies = training.strategies(config.num_workers, config.distribution)
-  return [
-    training.Worker(strategy, build_model, data, training.Settings(**settings))
-    for strategy in strategies
-  ]

@@ -39,7 +39,7 @@ class TooFewClientsError(RuntimeError):
 
 def initial_state(experiment: experiment_lib.Experiment) -> State:
   """Returns the state before the first round; depends on the seed alone."""
-  model = experiment.workers[0].initial_weights()
+  model = experiment.initial_weights()
   slots = {stage.name: stage.init(model) for stage in experiment.stages}
   return State(0, model, slots, {}, {})
 

@@ -47,8 +47,9 @@ class Run:
     config: config_lib.Config,
     output_dir: str | os.PathLike,
     show_progress: bool = True,
+    built: dict[Any, Any] | None = None,
   ):
-    """Arguments and ValueErrors as in `run`."""
+    """Arguments as in `run`; `built` and ValueErrors as in `Experiment`."""
     self._config = config
     self._progress = progress_lib.Progress(config.num_rounds, show_progress)
     self._directory = records.RunDirectory(output_dir)
@@ -56,7 +57,7 @@ class Run:
     self._finished = self._directory.summary()
     if self._finished is None:
       training.configure(config.num_workers, config.deterministic)
-      self._experiment = experiment_lib.Experiment.build(config)
+      self._experiment = experiment_lib.Experiment.build(config, built)
 
   def play(self) -> dict[str, Any]:
     """Plays the rounds that are left; a finished run is not played again."""

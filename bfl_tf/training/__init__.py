@@ -2,14 +2,15 @@
 
 from bfl_tf.training.devices import configure, in_parallel, strategies
 from bfl_tf.training.local import Data, Job, Result, Settings, Step, Trace
-from bfl_tf.training.optimizers import OPTIMIZERS
+from bfl_tf.training.optimizers import Adam, SGD
 from bfl_tf.training.prediction import predict, Predictive
 from bfl_tf.training.schedules import SCHEDULES
 from bfl_tf.training.worker import Worker
 
 __all__ = [
-  'OPTIMIZERS',
   'SCHEDULES',
+  'SGD',
+  'Adam',
   'Data',
   'Job',
   'Predictive',

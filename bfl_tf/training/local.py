@@ -66,6 +66,8 @@ class Job(NamedTuple):
     epochs: passes over them.
     learning_rate: at the first step.
     seed: `[2]` int32.
+    first_step: steps already taken; where positive, the optimizer goes on from
+      the state in which the worker's last job left it.
     shared: by part name, what the broadcast carries for the part.
     memory: by part name, what this client's part kept from its last round.
   """
@@ -77,6 +79,7 @@ class Job(NamedTuple):
   seed: np.ndarray
   shared: Mapping[str, Any] = {}
   memory: Mapping[str, Any] = {}
+  first_step: np.int32 = np.int32(0)
 
 
 class Step(NamedTuple):
@@ -140,6 +143,7 @@ class LocalTraining:
         epochs=scalar,
         learning_rate=tf.TensorSpec([], tf.float32),
         seed=tf.TensorSpec([2], tf.int32),
+        first_step=scalar,
       ),
     ]
 
@@ -153,27 +157,19 @@ class LocalTraining:
     weights_lib.assign(groups.point, model.point)
     weights_lib.assign(groups.buffers, model.buffers)
 
-  def read(self) -> weights_lib.Weights:
-    """Reads the model's weights."""
-    groups = self.variables
-    flatten = weights_lib.flatten
-    scale = tf.nn.softplus(flatten(groups.untransformed_scale))
-    return weights_lib.Weights(
-      flatten(groups.loc), scale, flatten(groups.point), flatten(groups.buffers)
-    )
-
   def __call__(self, x, y, job: Job) -> Result:
     """What is compiled: trains on `x[job.indices], y[job.indices]`."""
     settings = self._settings
     self.assign(job.start)
-    for slot in self._slots:
-      slot.assign(tf.zeros(slot.shape, slot.dtype))
+    if job.first_step == 0:
+      for slot in self._slots:
+        slot.assign(tf.zeros(slot.shape, slot.dtype))
     prior = self.prior(job.start)
     carry = tuple(self._begin(part, job) for part in settings.parts)
     seeds = tf.random.experimental.stateless_split(job.seed, 2)
     count = tf.size(job.indices)
     num_examples = tf.cast(count, tf.float32)
-    step, rate = tf.constant(0), job.learning_rate
+    step, rate = job.first_step, job.learning_rate
     sum_rates, sum_loss = tf.constant(0.0), tf.constant(0.0)
     for epoch in tf.range(job.epochs):
       order = tf.random.experimental.stateless_shuffle(
@@ -191,7 +187,8 @@ class LocalTraining:
         step, rate = step + 1, rate * settings.step_decay
       if (epoch + 1) % settings.epoch_decay_every == 0:
         rate *= settings.epoch_decay
-    trace = Trace(step, sum_rates, sum_loss / tf.cast(step, tf.float32))
+    taken = step - job.first_step
+    trace = Trace(taken, sum_rates, sum_loss / tf.cast(taken, tf.float32))
     return self._finish(carry, trace)
 
   def _begin(self, part, job):
@@ -201,7 +198,7 @@ class LocalTraining:
     return part.begin(job.start, shared, memory)
 
   def _finish(self, carry, trace):
-    model, extra, memory = self.read(), {}, {}
+    model, extra, memory = weights_lib.read(self.variables), {}, {}
     for part, kept in zip(self._settings.parts, carry):
       if hasattr(part, 'finish'):
         finished = part.finish(model, kept, trace)

@@ -71,9 +71,6 @@ class Adam:
       )
 
 
-OPTIMIZERS = {'sgd': SGD, 'adam': Adam}
-
-
 def _zeros(variables):
   return [
     tf.Variable(tf.zeros(v.shape, v.dtype), trainable=False) for v in variables

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from bfl_tf import seeds
 from bfl_tf import weights as weights_lib
 from bfl_tf.training import devices
 
@@ -94,9 +95,7 @@ def predict(
   starts = range(0, len(x), BATCH_SIZE)
 
   def batch(worker, start):
-    # The batch's number is its draw's name.
-    name = np.random.SeedSequence([*seed.view(np.uint32).tolist(), start])
-    draw = name.generate_state(2).view(np.int32)
+    draw = seeds.child(seed, start)
     part = x[start : start + BATCH_SIZE]
     return start, worker.predict(part, draw, num_samples)
 

@@ -53,10 +53,6 @@ class Worker:
     """How often local training has been traced: at most once."""
     return self._train.experimental_get_tracing_count() if self._train else 0
 
-  def initial_weights(self) -> weights_lib.Weights:
-    """The weights that the builder gave the model."""
-    return _numpy(self.training.read())
-
   def examples(self, indices) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns normalised examples and labels, resident on the device."""
     with tf.device(self.device):

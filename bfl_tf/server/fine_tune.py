@@ -1,0 +1,95 @@
+"""The server trains the model on its own labelled examples.
+
+As the start of a run it is the pre-training of the pooling paper (section 3.6:
+at most 100 epochs, early stopping on validation accuracy with patience 10); as
+a refinement it is server-side training after each round.
+"""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bfl_tf import metrics, seeds, training
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FineTune:
+  """Trains with the clients' optimizer, objective and batch size.
+
+  Attributes:
+    server_workers: `training.Worker`s without client parts; the first trains,
+      all of them validate.
+    server_indices: `[num_server_examples]` int32 into the training data.
+    validation: held-out `Split(x, y)`, for early stopping.
+    num_mc_samples: of a validation.
+    server_epochs: at most so many.
+    server_patience: stop after so many epochs without a better validation
+      accuracy and take the best model; 0 trains all epochs and takes the last.
+    server_learning_rate: constant.
+  """
+
+  server_workers: list[training.Worker]
+  server_indices: np.ndarray
+  validation: Any
+  num_mc_samples: int = 1
+  server_epochs: int = 100
+  server_patience: int = 10
+  server_learning_rate: float = 1e-3
+
+  name: ClassVar[str] = 'fine_tune'
+  statistics: ClassVar[tuple] = ()
+
+  def __post_init__(self):
+    if not len(self.server_indices):
+      raise ValueError(
+        'fine_tune trains on server data: set --num_server_examples.'
+      )
+    if self.server_patience and not len(self.validation.y):
+      raise ValueError(
+        'fine_tune stops early by validation accuracy: set --validation_split, '
+        'or --server_patience=0.'
+      )
+
+  def init(self, model) -> tuple:
+    """Carries nothing from round to round."""
+    return {}
+
+  def __call__(self, state, reference, pooled, statistics, seed):
+    model, best, best_epoch, step = state.model, (-1.0, state.model), 0, 0
+    for epoch in range(1, self.server_epochs + 1):
+      result = self._train(model, seeds.child(seed, 2 * epoch), step)
+      model, step = result.model, step + int(result.trace.steps)
+      if not self.server_patience:
+        continue
+      accuracy = self._validate(model, seeds.child(seed, 2 * epoch + 1))
+      if accuracy > best[0]:
+        best, best_epoch = (accuracy, model), epoch
+      elif epoch - best_epoch >= self.server_patience:
+        break
+    info = {'server_epochs': epoch, 'server_loss': float(result.trace.loss)}
+    if self.server_patience:
+      model = best[1]
+      info['server_validation_accuracy'] = best[0]
+    return state._replace(model=model), info
+
+  def _train(self, model, seed, step):
+    job = training.Job(
+      start=model,
+      indices=self.server_indices,
+      epochs=np.int32(1),
+      learning_rate=np.float32(self.server_learning_rate),
+      seed=seed,
+      first_step=np.int32(step),
+    )
+    return self.server_workers[0].train(job)
+
+  def _validate(self, model, seed) -> float:
+    predictive = training.predict(
+      self.server_workers,
+      model,
+      self.validation.x,
+      seed=seed,
+      num_samples=self.num_mc_samples,
+    )
+    return metrics.accuracy(predictive.probs, self.validation.y)
