@@ -62,7 +62,7 @@ def benchmark_round(name: str, variant: str) -> None:
   )
   started = time.perf_counter()
   experiment = federation.Experiment.build(config)
-  state = federation.initial_state(experiment)
+  state, _ = federation.initial_state(experiment)
   workers = experiment.workers
   bare = {id(w): bare_steps(w, batch_size) for w in workers}
   built = time.perf_counter() - started

@@ -143,6 +143,24 @@ class Config:
     server.Momentum.server_momentum, 'Of momentum.', least=0, below=1
   )
 
+  refine: tuple[str, ...] = _option(
+    (), 'Chain of stages after server_step: fine_tune.'
+  )
+  start: tuple[str, ...] = _option(
+    (), 'Chain of stages before the first round: fine_tune.'
+  )
+  server_epochs: int = _option(
+    server.FineTune.server_epochs, 'At most, of fine_tune.', least=1
+  )
+  server_patience: int = _option(
+    server.FineTune.server_patience,
+    'Epochs without a better validation accuracy that end fine_tune; 0: none.',
+    least=0,
+  )
+  server_learning_rate: float = _option(
+    server.FineTune.server_learning_rate, 'Of fine_tune.', above=0
+  )
+
   # Evaluation and records.
   num_mc_samples: int = _option(10, 'Samples an evaluation.', least=1)
   final_num_mc_samples: int = _option(50, 'Samples at the last.', least=1)

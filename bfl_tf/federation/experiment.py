@@ -37,7 +37,8 @@ class Experiment:
     workers: `training.Worker`s, one a device.
     rule: of `pooling`.
     weighting: of `pooling`.
-    stages: the chain of server stages.
+    stages: the chain of server stages, `server_step` then `refine`.
+    start: the chain of server stages before the first round.
     parts: the chain of client parts.
     schedule: the learning rate over rounds.
   """
@@ -50,6 +51,7 @@ class Experiment:
   rule: Any
   weighting: Any
   stages: tuple
+  start: tuple
   parts: tuple
   schedule: Any
 
@@ -76,7 +78,16 @@ class Experiment:
     dataset = _dataset(config, built)
     partition, held = _partition(config, dataset)
     workers = _workers(config, dataset, parts, built)
-    stages = _chain('server_step', server.STAGES, config)
+    resources = {
+      'server_workers': _workers(config, dataset, (), built),
+      'server_indices': held,
+      'validation': dataset.validation,
+    }
+    start, step, refine = (
+      _chain(flag, server.STAGES, config, **resources)
+      for flag in ('start', 'server_step', 'refine')
+    )
+    _check_unique('server_step and --refine', step + refine)
     return cls(
       config=config,
       dataset=dataset,
@@ -85,7 +96,8 @@ class Experiment:
       workers=workers,
       rule=rule,
       weighting=weighting,
-      stages=stages,
+      stages=step + refine,
+      start=start,
       parts=parts,
       schedule=schedule,
     )
@@ -94,15 +106,18 @@ class Experiment:
     """The weights before the first round; they depend on the seed alone."""
     model = _model_builder(self.config, self.dataset)()
     tensors = weights_lib.read(weights_lib.Variables.of(model))
-    return weights_lib.Weights(*(tensor.numpy() for tensor in tensors))
+    return weights_lib.Weights(*map(np.asarray, tensors))
 
 
-def configured(thing: Any, config: config_lib.Config) -> functools.partial:
-  """Binds those of a thing's arguments that the config has a field for."""
-  known = {field.name for field in dataclasses.fields(config)}
-  names = known.intersection(inspect.signature(thing).parameters)
+def configured(
+  thing: Any, config: config_lib.Config, **resources: Any
+) -> functools.partial:
+  """Binds those of a thing's arguments that config or resources name."""
+  known = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)}
+  known |= resources
+  names = inspect.signature(thing).parameters
   return functools.partial(
-    thing, **{name: getattr(config, name) for name in sorted(names)}
+    thing, **{name: known[name] for name in names if name in known}
   )
 
 
@@ -111,15 +126,19 @@ def _make(flag, table, config):
   return configured(thing, config)()
 
 
-def _chain(flag, table, config):
+def _chain(flag, table, config, **resources):
   chain = tuple(
-    configured(registry.resolve(flag, name, table), config)()
+    configured(registry.resolve(flag, name, table), config, **resources)()
     for name in getattr(config, flag)
   )
+  _check_unique(flag, chain)
+  return chain
+
+
+def _check_unique(flag, chain):
   names = [member.name for member in chain]
   if len(set(names)) < len(names):
     raise ValueError(f'--{flag} names a member twice: {",".join(names)}.')
-  return chain
 
 
 def _check_pooling(config, rule):

@@ -37,11 +37,22 @@ class TooFewClientsError(RuntimeError):
   """Fewer updates than `--min_clients` could be accepted."""
 
 
-def initial_state(experiment: experiment_lib.Experiment) -> State:
-  """Returns the state before the first round; depends on the seed alone."""
+def initial_state(
+  experiment: experiment_lib.Experiment,
+) -> tuple[State, dict[str, Any]]:
+  """Plays the start; what comes out depends on data and seed alone.
+
+  Returns:
+    The state before the first round, and columns of `metrics.csv`.
+  """
   model = experiment.initial_weights()
   slots = {stage.name: stage.init(model) for stage in experiment.stages}
-  return State(0, model, slots, {}, {})
+  state, info = State(0, model, slots, {}, {}), {}
+  for place, stage in enumerate(experiment.start):
+    seed = seeds.named(experiment.config.seed, 'start', place)
+    state, more = stage(state, model, model, {}, seed)
+    info |= more
+  return state, info
 
 
 def federated_round(

@@ -91,9 +91,9 @@ class Run:
         labels, self._experiment.partition, self._experiment.dataset.num_classes
       )
     )
-    state = loop.initial_state(self._experiment)
     self._progress.begin(0)
-    self._record(state, {})
+    state, info = loop.initial_state(self._experiment)
+    self._record(state, info)
     return state
 
   def _record(self, state, info):

@@ -7,11 +7,13 @@ A stage has a `name`, the `statistics` that it needs beside the pooling rule,
 
 `state.model` starts as the pooled model and each stage of a chain rewrites it;
 `reference` (what was broadcast) and `pooled` stay fixed. Stages compute in
-float64 and round once.
+float64 and round once. A stage that trains is given what it names among
+`server_workers`, `server_indices` and `validation`.
 """
 
+from bfl_tf.server.fine_tune import FineTune
 from bfl_tf.server.momentum import Momentum
 
-__all__ = ['STAGES', 'Momentum']
+__all__ = ['STAGES', 'FineTune', 'Momentum']
 
-STAGES = {'momentum': Momentum}
+STAGES = {'fine_tune': FineTune, 'momentum': Momentum}

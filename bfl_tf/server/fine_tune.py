@@ -51,7 +51,7 @@ class FineTune:
         'or --server_patience=0.'
       )
 
-  def init(self, model) -> tuple:
+  def init(self, model) -> dict:
     """Carries nothing from round to round."""
     return {}
 
