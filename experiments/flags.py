@@ -2,33 +2,49 @@
 
 from collections.abc import Callable, Sequence
 import dataclasses
+import os
 import sys
 import typing
 
 from absl import app, flags, logging
 
 
-def define(config_class: type) -> None:
+def define(config_class: type, values: flags.FlagValues = flags.FLAGS) -> None:
   """Defines a flag for every field of a config dataclass."""
   types = typing.get_type_hints(config_class)
   for field in dataclasses.fields(config_class):
-    _define(field.name, types[field.name], field)
+    _define(field.name, types[field.name], field, values)
 
 
-def read(config_class: type):
-  """Returns the config that the parsed flags say.
+def read(
+  config_class: type, values: flags.FlagValues = flags.FLAGS
+) -> dict[str, typing.Any]:
+  """Returns the config's fields as the parsed flags say.
 
   Raises:
-    ValueError: a value out of bounds.
+    ValueError: a list holds what is no number.
   """
-  values = {}
+  types = typing.get_type_hints(config_class)
+  fields = {}
   for field in dataclasses.fields(config_class):
-    value = flags.FLAGS[field.name].value
+    value = values[field.name].value
     if isinstance(field.default, tuple):
-      kind = typing.get_args(typing.get_type_hints(config_class)[field.name])[0]
+      kind = typing.get_args(types[field.name])[0]
       value = _items(field.name, value, kind)
-    values[field.name] = value
-  return config_class(**values)
+    fields[field.name] = value
+  return fields
+
+
+def read_file(
+  config_class: type, path: str | os.PathLike
+) -> dict[str, typing.Any]:
+  """Returns those fields that a preset sets."""
+  values = flags.FlagValues()
+  define(config_class, values)
+  flags.DEFINE_string('output_dir', None, '', flag_values=values)
+  values([str(path), f'--flagfile={path}'])
+  everything = read(config_class, values)
+  return {name: everything[name] for name in everything if values[name].present}
 
 
 def main(function: Callable[[], int | None]) -> None:
@@ -57,18 +73,19 @@ def _parse(arguments):
     fail(' '.join(str(error).split()))
 
 
-def _define(name, kind, field):
+def _define(name, kind, field, values):
   doc = field.metadata['help']
   if kind is bool:
-    flags.DEFINE_boolean(name, field.default, doc)
+    flags.DEFINE_boolean(name, field.default, doc, flag_values=values)
   elif kind is int:
-    flags.DEFINE_integer(name, field.default, doc)
+    flags.DEFINE_integer(name, field.default, doc, flag_values=values)
   elif kind is float:
-    flags.DEFINE_float(name, field.default, doc)
+    flags.DEFINE_float(name, field.default, doc, flag_values=values)
   elif kind is str:
-    flags.DEFINE_string(name, field.default, doc)
+    flags.DEFINE_string(name, field.default, doc, flag_values=values)
   else:
-    flags.DEFINE_list(name, [str(item) for item in field.default], doc)
+    default = [str(item) for item in field.default]
+    flags.DEFINE_list(name, default, doc, flag_values=values)
 
 
 def _items(name, texts, kind):

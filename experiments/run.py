@@ -23,7 +23,8 @@ def main() -> None:
     config_flags.fail('--output_dir is missing: name a directory for results.')
   try:
     run = federation.Run(
-      config_flags.read(federation.Config), _OUTPUT_DIR.value
+      federation.Config(**config_flags.read(federation.Config)),
+      _OUTPUT_DIR.value,
     )
   except ValueError as error:
     config_flags.fail(error)

@@ -47,7 +47,8 @@ def initial_state(
   """
   model = experiment.initial_weights()
   slots = {stage.name: stage.init(model) for stage in experiment.stages}
-  state, info = State(0, model, slots, {}, {}), {}
+  state = State(0, model, slots, {}, {})
+  info: dict[str, Any] = {}
   for place, stage in enumerate(experiment.start):
     seed = seeds.named(experiment.config.seed, 'start', place)
     state, more = stage(state, model, model, {}, seed)

@@ -1,0 +1,1 @@
+"""Cells, tables, figures and claims: what reproduces a paper, as data."""

@@ -1,0 +1,180 @@
+"""A cell: one setting of a paper, a preset plus overrides, at a scale and seed.
+
+Cells are shared: a table, a figure and a claim that name the same cell read the
+same finished run.
+"""
+
+from collections.abc import Callable, Mapping
+import csv
+import dataclasses
+import functools
+import json
+import math
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from bfl_tf import federation, metrics
+from experiments import flags as config_flags
+
+SCALES = ('smoke', 'laptop', 'paper')
+_CONFIGS = pathlib.Path(__file__).parents[2] / 'configs'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Paper:
+  """What a paper's cells have in common.
+
+  Attributes:
+    name: `posterior_pooling`; its preset is `configs/<name>.flags`.
+    scales: overrides of the preset by scale; `paper` has none.
+  """
+
+  name: str
+  scales: Mapping[str, Mapping[str, Any]]
+
+  @functools.cached_property
+  def preset(self) -> dict[str, Any]:
+    """The paper's settings."""
+    return config_flags.read_file(
+      federation.Config, _CONFIGS / f'{self.name}.flags'
+    )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Cell:
+  """One setting.
+
+  Attributes:
+    paper: whose preset it starts from.
+    name: unique within the paper; a path below its results.
+    overrides: of the preset, at every scale.
+    by_scale: further overrides, by scale.
+  """
+
+  paper: Paper
+  name: str
+  overrides: Mapping[str, Any]
+  by_scale: Mapping[str, Mapping[str, Any]] = dataclasses.field(
+    default_factory=dict
+  )
+
+  def config(self, scale: str, seed: int) -> federation.Config:
+    """Returns what to run."""
+    return federation.Config(
+      **{
+        **self.paper.preset,
+        **self.paper.scales[scale],
+        **self.overrides,
+        **self.by_scale.get(scale, {}),
+        'seed': seed,
+      }
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+  """A cell at a scale and seed, with its place below `root`."""
+
+  cell: Cell
+  scale: str
+  seed: int
+  root: pathlib.Path
+
+  @property
+  def config(self) -> federation.Config:
+    """What to run."""
+    return self.cell.config(self.scale, self.seed)
+
+  @property
+  def directory(self) -> pathlib.Path:
+    """Its run directory."""
+    place = pathlib.Path(self.scale, self.cell.paper.name, self.cell.name)
+    return self.root / place / f'seed{self.seed}'
+
+  @property
+  def is_done(self) -> bool:
+    """Whether the run is finished."""
+    return (self.directory / 'summary.json').exists()
+
+  @property
+  def failure(self) -> str | None:
+    """Why it failed at its last try, or None."""
+    path = self.directory / 'failure.txt'
+    return path.read_text().strip() if path.exists() else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+  """A number read off a finished run.
+
+  Attributes:
+    label: for tables: `Accuracy (%)`.
+    read: from a run directory.
+    published: the metric's name in `configs/published.csv`, or None.
+    factor: ours times it is in the label's unit.
+  """
+
+  label: str
+  read: Callable[[pathlib.Path], float]
+  published: str | None = None
+  factor: float = 1.0
+  digits: int = 2
+
+  def __call__(self, directory: pathlib.Path) -> float:
+    return self.factor * self.read(directory)
+
+
+def final(name: str) -> Callable[[pathlib.Path], float]:
+  """Reads one of the last scores."""
+
+  def read(directory: pathlib.Path) -> float:
+    summary = json.loads((directory / 'summary.json').read_text())
+    return float(summary['final'].get(name, math.nan))
+
+  return read
+
+
+def column(
+  name: str, pick: Callable[[list[float]], float]
+) -> Callable[[pathlib.Path], float]:
+  """Reads a column of `metrics.csv` where it was measured, and picks of it."""
+
+  def read(directory: pathlib.Path) -> float:
+    with (directory / 'metrics.csv').open(newline='') as file:
+      values = [row.get(name, '') for row in csv.DictReader(file)]
+    numbers = [float(value) for value in values if value]
+    return pick(numbers) if numbers else math.nan
+
+  return read
+
+
+def after_start(values: list[float]) -> float:
+  """The mean over the evaluations after the first round and later."""
+  return float(np.mean(values[1:]))
+
+
+def ranking_gain(measure: str) -> Callable[[pathlib.Path], float]:
+  """How well an uncertainty tells right from wrong: 0 by chance, 1 perfectly.
+
+  The area under accuracy against data retained, less the accuracy, over what a
+  perfect ranking would have: so models of different accuracy compare.
+  """
+
+  def read(directory: pathlib.Path) -> float:
+    with np.load(directory / 'predictions.npz') as file:
+      correct = metrics.is_correct(file['probs'], file['labels'])
+      uncertainty = file[measure]
+    accuracy = float(correct.mean())
+    area = metrics.retention_curve(uncertainty, correct).area
+    best = metrics.retention_curve(1.0 - correct, correct).area
+    return (area - accuracy) / (best - accuracy) if best > accuracy else 0.0
+
+  return read
+
+
+ACCURACY = Measure(
+  'Accuracy (%)', final('accuracy'), 'accuracy_percent', factor=100
+)
+NLL = Measure('NLL (nats)', final('nll'), 'nll_nats', digits=3)

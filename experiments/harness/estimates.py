@@ -1,0 +1,93 @@
+"""What is to be run, what is done, and how long the rest will take."""
+
+from collections.abc import Iterable
+import os
+import pathlib
+from typing import Any
+
+from experiments import artifacts
+from experiments.harness import cells
+
+# Training images a second and core, measured by `experiments.benchmark`; a
+# forward pass costs a third of a step.
+_SPEED = {
+  ('resnet20', 'deterministic'): 670,
+  ('resnet20', 'mc_dropout'): 600,
+  ('resnet20', 'flipout'): 330,
+  ('lenet5', 'deterministic'): 25000,
+  ('lenet5', 'mc_dropout'): 20000,
+  ('lenet5', 'flipout'): 8000,
+}
+_OTHER = 20000
+_START_SECONDS = 2.0
+# Training and test examples of the sets that the artifacts name.
+_EXAMPLES = {'cifar10': 50000, 'fashion_mnist': 60000, 'digits': 1438}
+
+
+def tasks(
+  wanted: Iterable[Any], scale: str, root: pathlib.Path
+) -> list[cells.Task]:
+  """Returns the tasks of artifacts and claims, each once."""
+  return list(
+    dict.fromkeys(
+      cells.Task(cell, scale, seed, root)
+      for artifact in wanted
+      for cell in artifact.cells
+      for seed in range(artifact.seeds[scale])
+    )
+  )
+
+
+def one_per_method(every: list[cells.Task]) -> list[cells.Task]:
+  """Returns one task per combination that is a code path of its own."""
+  chosen = {}
+  for task in every:
+    c = task.config
+    method = (
+      c.variant, c.pooling, c.weighting, c.start, c.update_prior,
+      c.num_clients == 1,
+    )  # fmt: skip
+    chosen.setdefault(method, task)
+  return list(chosen.values())
+
+
+def core_seconds(task: cells.Task) -> float:
+  """A rough estimate for one run on one core."""
+  config = task.config
+  speed = _SPEED.get((config.model, config.variant), _OTHER)
+  examples = _EXAMPLES[config.dataset]
+  if ':' in config.train_split:
+    examples = int(config.train_split.split(':')[1].rstrip(']'))
+  steps = examples * config.num_rounds * config.local_epochs
+  if config.start:
+    steps += config.num_server_examples * config.server_epochs / 2
+  samples = 1 if config.variant == 'deterministic' else config.num_mc_samples
+  final = (
+    1 if config.variant == 'deterministic' else config.final_num_mc_samples
+  )
+  evaluated = config.num_eval_examples or 10000
+  forward = config.num_rounds / config.eval_every * samples * evaluated
+  forward += 10000 * final
+  return _START_SECONDS + (steps + forward / 3) / speed
+
+
+def listing(root: pathlib.Path) -> str:
+  """Returns a line for every artifact and claim."""
+  cores = len(os.sched_getaffinity(0))
+  heads = [f'{scale} min, state' for scale in cells.SCALES]
+  lines = [f'{"name":58}' + ''.join(f'{head:>22}' for head in heads)]
+  for name, item in {**artifacts.ARTIFACTS, **artifacts.CLAIMS}.items():
+    columns = []
+    for scale in cells.SCALES:
+      every = tasks([item], scale, root)
+      done = sum(task.is_done for task in every)
+      state = (
+        'done' if done == len(every) else 'partly' if done else 'never run'
+      )
+      minutes = sum(core_seconds(t) for t in every if not t.is_done)
+      columns.append(f'{minutes / 60 / cores:10.1f} {state:>11}')
+    lines.append(f'{name:58}' + ''.join(columns))
+  lines.append(
+    f'minutes of {cores} cores for what is not done yet; runs are shared'
+  )
+  return '\n'.join(lines)

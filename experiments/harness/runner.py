@@ -1,0 +1,113 @@
+"""Runs tasks: finished ones never again, interrupted ones go on.
+
+Tasks are independent: `jobs` processes take them, one worker each, and several
+machines that share a directory split them, since a task under way is locked.
+"""
+
+from collections.abc import Iterator, Sequence
+import concurrent.futures
+import dataclasses
+import multiprocessing
+from typing import Any
+
+from absl import logging
+import filelock
+import tqdm
+
+from bfl_tf import federation
+from experiments.harness import cells
+
+# Data sets and compiled workers of this process, by what they were made from.
+_built: dict[Any, Any] = {}
+_MOST_BUILT = 12
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+  """What became of a task: `done`, `busy` elsewhere, or why it failed."""
+
+  task: cells.Task
+  status: str
+
+
+def run_all(
+  tasks: Sequence[cells.Task], jobs: int, show_progress: bool = True
+) -> list[Outcome]:
+  """Runs what is not finished; one failure leaves the others running."""
+  waiting = [task for task in tasks if not task.is_done]
+  # Neighbours that compile alike share what is compiled.
+  waiting.sort(key=lambda task: (_compiled_alike(task.config), task.seed))
+  bar = tqdm.tqdm(
+    _outcomes(waiting, jobs),
+    total=len(waiting),
+    unit='run',
+    disable=None if show_progress else True,
+  )
+  outcomes = []
+  for outcome in bar:
+    outcomes.append(outcome)
+    if show_progress:
+      place = outcome.task.directory.relative_to(outcome.task.root)
+      bar.write(f'{place}: {outcome.status}')
+  return outcomes
+
+
+def run_one(task: cells.Task, num_workers: int) -> Outcome:
+  """Runs a task in this process; never raises for what the run did."""
+  task.directory.parent.mkdir(parents=True, exist_ok=True)
+  lock = filelock.FileLock(f'{task.directory}.lock')
+  try:
+    with lock.acquire(timeout=0):
+      return Outcome(task, _play(task, num_workers))
+  except filelock.Timeout:
+    return Outcome(task, 'busy')
+
+
+def validate(task: cells.Task) -> None:
+  """Builds a task's pieces without running it.
+
+  Raises:
+    ValueError: its settings are wrong.
+  """
+  federation.Experiment.build(task.config, _built)
+
+
+def _play(task, num_workers):
+  if len(_built) > _MOST_BUILT:
+    _built.clear()
+  failure = task.directory / 'failure.txt'
+  failure.unlink(missing_ok=True)
+  config = dataclasses.replace(task.config, num_workers=num_workers)
+  try:
+    federation.Run(config, task.directory, False, _built).play()
+  except Exception as error:
+    reason = f'{type(error).__name__}: {error}'.splitlines()[0]
+    logging.exception('%s failed.', task.directory)
+    task.directory.mkdir(parents=True, exist_ok=True)
+    failure.write_text(reason + '\n')
+    return reason
+  return 'done'
+
+
+def _outcomes(tasks, jobs) -> Iterator[Outcome]:
+  if jobs == 1:
+    yield from (run_one(task, 0) for task in tasks)
+    return
+  # Spawned, since TensorFlow does not survive a fork.
+  pool = concurrent.futures.ProcessPoolExecutor(
+    jobs, mp_context=multiprocessing.get_context('spawn')
+  )
+  with pool:
+    futures = {pool.submit(run_one, task, 1): task for task in tasks}
+    for future in concurrent.futures.as_completed(futures):
+      try:
+        yield future.result()
+      except concurrent.futures.process.BrokenProcessPool as error:
+        yield Outcome(futures[future], f'its process died: {error}')
+
+
+def _compiled_alike(config):
+  return (
+    config.dataset, config.model, config.variant, config.client_optimizer,
+    config.client_parts, config.update_prior, config.augment,
+  )  # fmt: skip

@@ -1,0 +1,228 @@
+"""A table is rows, columns, seeds and published values, as data."""
+
+from collections.abc import Mapping, Sequence
+import csv
+import dataclasses
+import functools
+import io
+import math
+import pathlib
+
+import numpy as np
+
+from experiments.harness import cells as cells_lib
+
+_PUBLISHED = pathlib.Path(__file__).parents[2] / 'configs' / 'published.csv'
+_DASH = '-'
+_DIVERGED = '†'
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+  """A published table.
+
+  Attributes:
+    paper: whose.
+    name: as in `configs/published.csv`.
+    title: what it shows.
+    grid: cells by row (method) and column (setting), named as published.
+    measures: what is read off each cell.
+    seeds: how many, by scale.
+    note: of every scale, for the header.
+  """
+
+  paper: cells_lib.Paper
+  name: str
+  title: str
+  grid: Mapping[tuple[str, str], cells_lib.Cell]
+  measures: Sequence[cells_lib.Measure]
+  seeds: Mapping[str, int]
+  note: Mapping[str, str]
+
+  @property
+  def cells(self) -> list[cells_lib.Cell]:
+    """All of them, once."""
+    return list(dict.fromkeys(self.grid.values()))
+
+  def entries(self, scale: str, root: pathlib.Path) -> list['Entry']:
+    """Reads what has been run."""
+    return [
+      Entry.read(self, row, column, measure, scale, root)
+      for (row, column) in self.grid
+      for measure in self.measures
+    ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+  """One number of a table: ours over seeds, and the published one.
+
+  Attributes:
+    mean: over the seeds that ended; None where nothing ran.
+    standard_error: None below two seeds.
+    seeds: that ended well.
+    diverged: runs that failed or ended without finite scores.
+    published: None where the paper has none.
+    reason: why a run failed, if one did.
+  """
+
+  row: str
+  column: str
+  label: str
+  digits: int
+  mean: float | None
+  standard_error: float | None
+  seeds: int
+  diverged: int
+  published: float | None
+  reason: str
+
+  @classmethod
+  def read(cls, table, row, column, measure, scale, root) -> 'Entry':
+    """Reads the runs of one cell."""
+    cell = table.grid[row, column]
+    tasks = [
+      cells_lib.Task(cell, scale, seed, root)
+      for seed in range(table.seeds[scale])
+    ]
+    values = np.array([measure(t.directory) for t in tasks if t.is_done])
+    finite = values[np.isfinite(values)]
+    failures = [t.failure for t in tasks if t.failure and not t.is_done]
+    return cls(
+      row=row,
+      column=column,
+      label=measure.label,
+      digits=measure.digits,
+      mean=float(finite.mean()) if finite.size else None,
+      standard_error=standard_error(finite),
+      seeds=finite.size,
+      diverged=values.size - finite.size + len(failures),
+      published=published(table.paper.name, table.name).get(
+        (column, row, measure.published)
+      ),
+      reason=failures[0] if failures else '',
+    )
+
+  @property
+  def text(self) -> str:
+    """`81.67 ± 0.20`, a dash where nothing ran, a mark where a run diverged."""
+    mark = _DIVERGED if self.diverged else ''
+    if self.mean is None:
+      return _DASH + mark
+    text = f'{self.mean:.{self.digits}f}'
+    if self.standard_error is not None:
+      text += f' ± {self.standard_error:.{self.digits}f}'
+    return text + mark
+
+  @property
+  def published_text(self) -> str:
+    """The published value, or a dash."""
+    if self.published is None:
+      return _DASH
+    return f'{self.published:.{self.digits}f}'
+
+
+def standard_error(values: np.ndarray) -> float | None:
+  """Of the mean; None below two values."""
+  if values.size < 2:
+    return None
+  return float(values.std(ddof=1) / math.sqrt(values.size))
+
+
+@functools.cache
+def published(paper: str, table: str) -> dict[tuple[str, str, str], float]:
+  """Returns published means by setting, method and metric."""
+  with _PUBLISHED.open(newline='') as file:
+    return {
+      (row['setting'], row['method'], row['metric']): float(row['mean'])
+      for row in csv.DictReader(file)
+      if row['paper'] == paper and row['table'] == table
+    }
+
+
+def write(table: Table, scale: str, root: pathlib.Path) -> str:
+  """Writes the table as CSV, Markdown and LaTeX; returns it as text."""
+  entries = table.entries(scale, root)
+  stem = root / scale / table.paper.name / table.name
+  stem.parent.mkdir(parents=True, exist_ok=True)
+  header = _header(table, scale)
+  rows = _rows(table, entries)
+  _replace(stem.with_suffix('.csv'), _csv(entries))
+  _replace(stem.with_suffix('.md'), f'{header}\n\n{_markdown(rows)}')
+  _replace(stem.with_suffix('.tex'), _latex(header, rows))
+  return f'{header}\n\n{_markdown(rows)}'
+
+
+def _header(table, scale):
+  seeds = table.seeds[scale]
+  return (
+    f'{table.paper.name}/{table.name} at {scale} scale: {table.title}. '
+    f'{table.note[scale]} Mean ± standard error over {seeds} seed'
+    f'{"s" if seeds > 1 else ""} [published]; {_DASH} not run, '
+    f'{_DIVERGED} a run diverged.'
+  )
+
+
+def _rows(table, entries):
+  """The table's rows as text, the heading first."""
+  labels = [measure.label for measure in table.measures]
+  columns = list(dict.fromkeys(column for _, column in table.grid))
+  methods = list(dict.fromkeys(row for row, _ in table.grid))
+  found = {(e.row, e.column, e.label): e for e in entries}
+  rows = [['Method', *(f'{c} {label}' for c in columns for label in labels)]]
+  for method in methods:
+    row = [method]
+    for column in columns:
+      for label in labels:
+        entry = found.get((method, column, label))
+        row.append(f'{entry.text} [{entry.published_text}]' if entry else _DASH)
+    rows.append(row)
+  return rows
+
+
+def _markdown(rows):
+  widths = [max(map(len, column)) for column in zip(*rows)]
+  lines = [
+    '| ' + ' | '.join(c.ljust(w) for c, w in zip(row, widths)) + ' |'
+    for row in rows
+  ]
+  lines.insert(1, '|' + '|'.join('-' * (w + 2) for w in widths) + '|')
+  return '\n'.join(lines) + '\n'
+
+
+def _latex(header, rows):
+  def escape(text):
+    for plain, tex in (
+      ('\\', r'\textbackslash '), ('%', r'\%'), ('_', r'\_'), ('&', r'\&'),
+      ('±', r'$\pm$'), (_DIVERGED, r'$^\dagger$'), ('#', r'\#'),
+    ):  # fmt: skip
+      text = text.replace(plain, tex)
+    return text
+
+  body = [' & '.join(map(escape, row)) + r' \\' for row in rows]
+  lines = [
+    f'% {header}',
+    r'\begin{tabular}{l' + 'r' * (len(rows[0]) - 1) + '}',
+    r'\toprule',
+    body[0],
+    r'\midrule',
+    *body[1:],
+    r'\bottomrule',
+    r'\end{tabular}',
+  ]
+  return '\n'.join(lines) + '\n'
+
+
+def _csv(entries):
+  file = io.StringIO()
+  fields = [field.name for field in dataclasses.fields(Entry)]
+  writer = csv.DictWriter(file, fields)
+  writer.writeheader()
+  writer.writerows(dataclasses.asdict(entry) for entry in entries)
+  return file.getvalue()
+
+
+def _replace(path, text):
+  temporary = path.with_name(f'.{path.name}.tmp')
+  temporary.write_text(text)
+  temporary.replace(path)

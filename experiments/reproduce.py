@@ -1,0 +1,115 @@
+"""Tables, figures and claims of the papers, by one command.
+
+  python -m experiments.reproduce --list
+  python -m experiments.reproduce --artifact=posterior_pooling/table2
+  python -m experiments.reproduce --claim=posterior_pooling/lp_last_at_one_epoch
+
+Finished runs are read, interrupted ones go on. Exit code of a claim: 0 holds,
+1 does not hold, 3 undecided; 2: a flag is wrong.
+"""
+
+import os
+import pathlib
+
+from absl import flags
+
+from bfl_tf import training, version
+from experiments import artifacts
+from experiments import flags as config_flags
+from experiments.harness import (
+  cells,
+  claims,
+  estimates,
+  figures,
+  runner,
+  tables,
+)
+
+_LIST = flags.DEFINE_boolean('list', False, 'List artifacts and claims.')
+_ARTIFACT = flags.DEFINE_list(
+  'artifact', [], "<paper>/<table or figure>, several, or 'all'."
+)
+_CLAIM = flags.DEFINE_list('claim', [], "<paper>/<name>, several, or 'all'.")
+_SCALE = flags.DEFINE_string('scale', 'laptop', ', '.join(cells.SCALES))
+_OUTPUT_DIR = flags.DEFINE_string(
+  'output_dir', 'runs/reproduce', 'Runs, tables and figures; may be shared.'
+)
+_JOBS = flags.DEFINE_integer('jobs', 0, 'Runs side by side; 0: one a core.')
+_RUN = flags.DEFINE_boolean('run', True, 'Run what is missing; else read only.')
+_SAMPLE = flags.DEFINE_boolean(
+  'sample', False, 'Run one cell per method; build and validate the others.'
+)
+
+
+def main() -> int | None:
+  """Does what the flags say."""
+  if _SCALE.value not in cells.SCALES:
+    config_flags.fail(f'--scale={_SCALE.value}: {", ".join(cells.SCALES)}.')
+  root = pathlib.Path(_OUTPUT_DIR.value)
+  try:
+    _claim_directory(root)
+    if _LIST.value:
+      print(estimates.listing(root))
+      return None
+    chosen = _chosen('artifact', _ARTIFACT.value, artifacts.ARTIFACTS)
+    claimed = _chosen('claim', _CLAIM.value, artifacts.CLAIMS)
+  except ValueError as error:
+    config_flags.fail(error)
+  if not chosen and not claimed:
+    config_flags.fail('give --list, --artifact or --claim.')
+  if _RUN.value:
+    _play([*chosen, *claimed], root)
+  for artifact in chosen:
+    module = tables if isinstance(artifact, tables.Table) else figures
+    print(module.write(artifact, _SCALE.value, root), '\n')
+  verdicts = []
+  for claim in claimed:
+    verdict, text = claims.report(claim, _SCALE.value, root)
+    verdicts.append(claims.VERDICTS[verdict])
+    print(text, '\n')
+  return max(verdicts, default=0)
+
+
+def _play(wanted, root):
+  tasks = estimates.tasks(wanted, _SCALE.value, root)
+  jobs = _JOBS.value or len(os.sched_getaffinity(0))
+  if _SAMPLE.value:
+    training.configure(0)
+    chosen = estimates.one_per_method(tasks)
+    for task in tasks:
+      if task not in chosen:
+        runner.validate(task)
+    tasks, jobs = chosen, 1
+  outcomes = runner.run_all(tasks, jobs)
+  failed = [o for o in outcomes if o.status not in ('done', 'busy')]
+  for outcome in failed:
+    place = outcome.task.directory.relative_to(root)
+    print(f'failed: {place}: {outcome.status}')
+
+
+def _chosen(kind, names, known):
+  if names == ['all']:
+    return list(known.values())
+  return [artifacts.find(kind, name, known) for name in names]
+
+
+def _claim_directory(root):
+  """Writes the version into a new results directory, refuses another's.
+
+  Raises:
+    ValueError: the directory is of another version.
+  """
+  path = root / 'version.txt'
+  if not path.exists():
+    root.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'bfl_tf {version.__version__}\n')
+  found = path.read_text().strip()
+  if found != f'bfl_tf {version.__version__}':
+    raise ValueError(
+      f'--output_dir={root} holds results of {found}, this is bfl_tf '
+      f'{version.__version__}: choose another directory.'
+    )
+
+
+if __name__ == '__main__':
+  config_flags.main(main)

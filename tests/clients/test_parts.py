@@ -1,0 +1,140 @@
+"""The seam between the training loop and what a part may say, hook by hook."""
+
+import dataclasses
+from typing import ClassVar
+
+import numpy as np
+import tensorflow as tf
+import toys
+
+PENALTY = np.linspace(-1, 1, 15, dtype=np.float32)
+
+
+@dataclasses.dataclass(frozen=True)
+class Affine(toys.Idle):
+  """Maps the gradient to `factor * gradient + offset`."""
+
+  name: ClassVar[str] = 'affine'
+  factor: float = 1.0
+  offset: float = 0.0
+
+  def gradient(self, gradient, mean, carry, step):
+    return self.factor * gradient + self.offset
+
+
+class Shift(Affine):
+  """Another part of the same kind."""
+
+  name: ClassVar[str] = 'shift'
+
+
+@dataclasses.dataclass(frozen=True)
+class Penalty(toys.Idle):
+  """A linear term in the loss."""
+
+  name: ClassVar[str] = 'penalty'
+
+  def loss(self, mean, carry):
+    return tf.reduce_sum(PENALTY * mean)
+
+
+@dataclasses.dataclass(frozen=True)
+class Diary(toys.Idle):
+  """Writes down all that it is told and moves the mean by what it is sent."""
+
+  name: ClassVar[str] = 'diary'
+
+  def init_memory(self, model):
+    return np.zeros([2], np.float32)
+
+  def begin(self, start, shared, memory):
+    mean = tf.concat([start.loc, start.point], 0)
+    carry = {'start': mean, 'shared': shared, 'memory': memory}
+    return {**carry, 'rates': tf.zeros([20])}
+
+  def after_step(self, mean, carry, step):
+    row = tf.one_hot(step.index, 20) * step.learning_rate
+    return mean + carry['shared'], {**carry, 'rates': carry['rates'] + row}
+
+  def finish(self, model, carry, trace):
+    memory = carry['memory'] + tf.stack([1.0, trace.sum_rates])
+    extra = tf.concat([carry['rates'], carry['start']], 0)
+    return model._replace(point=2 * model.point), extra, memory
+
+
+def train(*parts, job, **settings):
+  return toys.worker(parts=parts, **settings).train(job)
+
+
+def start():
+  return toys.start(toys.worker())
+
+
+def test_a_part_that_does_nothing_is_not_there_bit_for_bit():
+  for variant in ('deterministic', 'flipout'):
+    begin = toys.start(toys.worker(variant=variant))
+    job = toys.job(begin, epochs=3)
+    plain = train(job=job, variant=variant)
+    idle = train(toys.Idle(), job=job, variant=variant)
+    same = train(Affine(), job=job, variant=variant, weight_decay=0.0)
+    assert toys.same(plain.model, idle.model, same.model)
+    assert toys.same(plain.trace, idle.trace, same.trace)
+    assert idle.extra == idle.memory == {}
+
+
+def test_loss_and_gradient_in_the_order_of_the_chain():
+  begin = start()
+  job = toys.job(begin, rate=0.5)
+  settings = {'job': job, 'batch_size': 50}
+
+  def gradient(*parts):
+    moved = train(*parts, **settings).model.point - begin.point
+    return moved / np.float32(-0.5)
+
+  plain = gradient()
+  tolerance = {'rtol': 1e-4, 'atol': 1e-6}
+  np.testing.assert_allclose(gradient(Penalty()), plain + PENALTY, **tolerance)
+  double, shift = Affine(2.0), Shift(offset=0.5)
+  got = gradient(double, shift, Penalty())
+  expected = 2 * (plain + PENALTY) + 0.5
+  np.testing.assert_allclose(got, expected, **tolerance)
+  got = gradient(shift, double)
+  np.testing.assert_allclose(got, 2 * (plain + 0.5), **tolerance)
+
+
+def test_the_gradient_comes_after_weight_decay_and_leaves_scales_alone():
+  worker = toys.worker(
+    variant='flipout', batch_size=50, parts=(Affine(0.0, 1.0),),
+    weight_decay=0.3,
+  )  # fmt: skip
+  begin = toys.start(worker)
+  got = worker.train(toys.job(begin, rate=0.5)).model
+  np.testing.assert_allclose(got.loc, begin.loc - 0.5, rtol=1e-5, atol=1e-6)
+  assert np.all(got.scale != begin.scale)
+
+
+def test_shared_memory_and_extra_travel():
+  part, begin = Diary(), start()
+  job = toys.job(
+    begin,
+    epochs=2,
+    shared={'diary': np.full(15, 0.25, np.float32)},
+    memory={'diary': np.float32([3, 7])},
+  )
+  settings = {'batch_size': 16, 'step_decay': 0.5}
+  worker = toys.worker(parts=(part, Affine(0.0)), **settings)
+  result = worker.train(job)
+  # Without gradients every step only adds what was sent; finish doubles.
+  expected = 2 * (begin.point + 8 * 0.25)
+  np.testing.assert_allclose(result.model.point, expected, rtol=1e-5)
+  rates = np.zeros(20)
+  rates[:8] = 0.1 * 0.5 ** np.arange(8)
+  extra = np.concatenate([rates, begin.mean])
+  np.testing.assert_allclose(result.extra['diary'], extra, rtol=1e-5)
+  expected = [4, 7 + rates.sum()]
+  np.testing.assert_allclose(result.memory['diary'], expected, rtol=1e-5)
+  # What came back goes in again, without another trace.
+  again = worker.train(job._replace(memory=result.memory))
+  assert again.memory['diary'][0] == 5
+  assert worker.num_traces == 1
+  assert list(result.extra) == list(result.memory) == ['diary']

@@ -1,0 +1,76 @@
+"""FedProx by hand; a weight of 0 is not there, a large one holds the client."""
+
+import numpy as np
+import pytest
+import toys
+
+from bfl_tf import clients
+
+
+def trained(begin, *parts, variant='deterministic', **settings):
+  worker = toys.worker(variant=variant, parts=parts)
+  return worker.train(toys.job(begin, **settings)).model
+
+
+@pytest.fixture(scope='module')
+def begin():
+  return toys.start(toys.worker())
+
+
+def test_two_full_batch_steps_by_hand(begin):
+  """g_2 gains mu (w_1 - w_0), where w_1 = w_0 - rate g_1."""
+  mu, rate = 0.7, 0.2
+
+  def after(steps, start, *parts):
+    worker = toys.worker(parts=parts, batch_size=50)
+    return worker.train(toys.job(start, epochs=steps, rate=rate)).model
+
+  part = clients.Proximal(mu)
+  one, plain = after(1, begin, part), after(1, begin)
+  # At the start the distance is 0.
+  np.testing.assert_allclose(one.point, plain.point, rtol=1e-6, atol=1e-7)
+  two, second = after(2, begin, part), after(1, plain)
+  expected = second.point - rate * mu * (plain.point - begin.point)
+  np.testing.assert_allclose(two.point, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
+def test_weight_0_is_not_there(variant):
+  begin = toys.start(toys.worker(variant=variant))
+  with_part, without = (
+    trained(begin, *parts, variant=variant, epochs=3)
+    for parts in ((clients.Proximal(0.0),), ())
+  )
+  for ours, theirs in zip(with_part, without):
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_a_large_weight_keeps_the_client_at_the_start(begin):
+  settings = {'epochs': 20, 'rate': 1e-3}
+  free = trained(begin, **settings).point - begin.point
+  held = trained(begin, clients.Proximal(500.0), **settings).point - begin.point
+  # Where the pull balances the gradient: |g| / mu, and |g| < 1.
+  assert np.abs(free).max() > 0.02
+  assert np.abs(held).max() < 0.005
+
+
+def test_the_scales_are_free(begin):
+  """The distance is over the mean: a variational scale still trains."""
+  begin = toys.start(toys.worker(variant='flipout'))
+  settings = {'variant': 'flipout', 'epochs': 5, 'rate': 1e-3}
+  held = trained(begin, clients.Proximal(900.0), **settings)
+  free = trained(begin, **settings)
+  moved, free_moved = (m.scale - begin.scale for m in (held, free))
+  assert np.all(moved != 0)
+  np.testing.assert_allclose(moved, free_moved, rtol=0.05)
+
+
+@pytest.mark.parametrize('weight', [-1e-9, float('nan')])
+def test_out_of_range(weight):
+  with pytest.raises(ValueError, match='proximal_weight must be at least 0'):
+    clients.Proximal(weight)
+
+
+def test_named_for_flags():
+  assert clients.PARTS['proximal'] is clients.Proximal
+  assert (clients.Proximal.name, clients.Proximal.needs) == ('proximal', None)

@@ -1,0 +1,136 @@
+"""Server stages in the loop: a user's own, its statistics, and none."""
+
+import dataclasses
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import test_loop
+import toys
+
+from bfl_tf import federation, pooling, statistics
+
+
+@dataclasses.dataclass(frozen=True)
+class CountExamples:
+  """A user's Statistic: how many examples took part."""
+
+  calls: ClassVar[list] = []
+
+  def accumulate(self, update, weight, reference):
+    self.calls.append(update.client_id)
+    return statistics.single(weight, {'count': np.float64(update.num_examples)})
+
+  def finalize(self, sums, reference):
+    return float(sums.value('count')), {'examples_seen': 1}
+
+
+@dataclasses.dataclass(frozen=True)
+class Shrink:
+  """Divides the mean by what it is told and notes all that it is handed."""
+
+  server_momentum: float = 0.5  # Bound from the config by its name.
+
+  name: ClassVar[str] = 'shrink'
+  statistics: ClassVar[tuple] = (CountExamples(),)
+  seen: ClassVar[list] = []
+
+  def init(self, model):
+    return np.zeros([1])
+
+  def __call__(self, state, reference, pooled, results, seed):
+    self.seen.append((self.name, reference, pooled, results, seed.tolist()))
+    mean = state.model.mean * self.server_momentum
+    slots = {**state.slots, self.name: state.slots[self.name] + 1}
+    model = state.model.replace_mean(mean)
+    return state._replace(model=model, slots=slots), {self.name: 1}
+
+
+class Again(Shrink):
+  """The same under another name: it names the same Statistic."""
+
+  name: ClassVar[str] = 'again'
+
+
+@dataclasses.dataclass(frozen=True)
+class PooledTwice(Shrink):
+  """Names the pooling rule itself as a Statistic."""
+
+  name: ClassVar[str] = 'twice'
+  statistics: ClassVar[tuple] = (pooling.RULES['nwa'](),)
+
+
+def own(name):
+  return f'{__name__}:{name}'
+
+
+def test_two_users_stages_share_one_statistic():
+  CountExamples.calls.clear()
+  Shrink.seen.clear()
+  chain = (own('Shrink'), own('Again'))
+  experiment = test_loop.build(server_step=chain, server_momentum=0.25)
+  plain, _ = test_loop.play(test_loop.build(), 1)
+  state, (info,) = test_loop.play(experiment, 1)
+
+  # Reduced once, over every client.
+  assert sorted(CountExamples.calls) == list(range(6))
+  (first, *handed), (second, *later) = Shrink.seen
+  assert (first, second) == ('shrink', 'again')
+  for reference, pooled, results, _ in (handed, later):
+    # The broadcast and the pooled model stay fixed along the chain.
+    assert toys.same(reference, federation.initial_state(experiment)[0].model)
+    assert toys.same(pooled, plain.model)
+    assert results == {CountExamples(): 150.0}
+  assert handed[-1] != later[-1]
+  np.testing.assert_allclose(
+    state.model.point, plain.model.point / 16, rtol=1e-6
+  )
+  assert (info['shrink'], info['again'], info['examples_seen']) == (1, 1, 1)
+  assert {k: v.tolist() for k, v in state.slots.items()} == {
+    'shrink': [1],
+    'again': [1],
+  }
+
+
+def test_a_stage_may_name_the_rule_itself():
+  Shrink.seen.clear()
+  test_loop.play(test_loop.build(server_step=(own('PooledTwice'),)), 1)
+  ((_, _, pooled, results, _),) = Shrink.seen
+  assert toys.same(results[pooling.RULES['nwa']()], pooled)
+
+
+def test_server_momentum_0_is_no_stage_bit_for_bit():
+  plain, infos = test_loop.play(test_loop.build(), 3)
+  stage = {'server_step': ('momentum',), 'server_momentum': 0.0}
+  still, others = test_loop.play(test_loop.build(**stage), 3)
+  assert toys.same(plain.model, still.model)
+  for info in others:
+    assert info.pop('velocity_norm') > 0
+  assert infos == others
+  stage['server_momentum'] = 0.9
+  moving, _ = test_loop.play(test_loop.build(**stage), 3)
+  assert not toys.same(plain.model, moving.model)
+
+
+def test_a_stage_of_the_start_finds_its_slot():
+  experiment = test_loop.build(start=('momentum',))
+  state, info = federation.initial_state(experiment)
+  # Nothing has been pooled yet: the heavy ball is at rest.
+  plain, _ = federation.initial_state(test_loop.build())
+  assert toys.same(state.model, plain.model)
+  assert info == {'velocity_norm': 0.0}
+
+
+@pytest.mark.parametrize(
+  'changes, message',
+  [
+    ({'server_step': ('momentun',)}, "=momentun is unknown. .*'momentum'"),
+    ({'server_step': ('momentum',) * 2}, 'server_step names a member twice'),
+    ({'client_parts': ('proximal',) * 2}, 'client_parts names a member twice'),
+    ({'client_parts': ('toys:Nothing',)}, 'toys:Nothing cannot be imported'),
+    ({'refine': ('momentum',), 'server_step': ('momentum',)}, 'twice'),
+  ],
+)
+def test_refused_chains(changes, message):
+  with pytest.raises(ValueError, match=message):
+    test_loop.build(**changes)

@@ -1,0 +1,194 @@
+"""Seeded Flipout against its analytic moments; dropout; seeds; gradients."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+
+from bfl_tf import models, seeds, weights
+from bfl_tf.models import layers
+
+NUM_SEEDS = 4000
+ROWS = np.random.default_rng(0).normal(size=[2, 5]).astype(np.float32)
+IMAGES = np.random.default_rng(1).normal(size=[2, 5, 5, 2]).astype(np.float32)
+SETTINGS = {
+  'kernel_initializer': tf_keras.initializers.HeNormal(seed=0),
+  'initial_scale': 0.1,
+}
+
+
+def dense(**settings):
+  return layers.DenseFlipout(3, **SETTINGS, **settings)
+
+
+def conv(**settings):
+  return layers.Conv2DFlipout(
+    3, 3, strides=2, padding='same', **SETTINGS, **settings
+  )
+
+
+def matmul(x, kernel):
+  return np.matmul(x, kernel)
+
+
+def conv2d(x, kernel):
+  return tf.nn.conv2d(x, kernel, 2, 'SAME').numpy()
+
+
+both = pytest.mark.parametrize(
+  'make, x, linear', [(dense, ROWS, matmul), (conv, IMAGES, conv2d)]
+)
+
+
+def built(layer, x):
+  """A model of one layer with random means and scales, and its variables."""
+  inputs = tf_keras.Input(x.shape[1:])
+  model = tf_keras.Model(inputs, layer(inputs))
+  variables, rng = weights.Variables.of(model), np.random.default_rng(2)
+  for v in variables.loc:
+    v.assign(rng.normal(size=v.shape))
+  for v in variables.untransformed_scale:
+    v.assign(rng.uniform(-2, 0, v.shape))
+  return model, variables
+
+
+def apply(model, x, seed):
+  with models.scope(seed):
+    return model(x, training=False)
+
+
+def samples(model, x):
+  """`[NUM_SEEDS, ...]` outputs, each under its own seed."""
+
+  @tf.function
+  def draw():
+    names = tf.stack([tf.range(NUM_SEEDS), tf.ones([NUM_SEEDS], tf.int32)], 1)
+    return tf.map_fn(
+      lambda seed: apply(model, x, seed), names, fn_output_signature=tf.float32
+    )
+
+  return draw().numpy().astype(np.float64)
+
+
+def assert_mean(values, expected):
+  """The mean of `values [NUM_SEEDS, ...]`, within five standard errors."""
+  error = values.mean(0) - expected
+  assert np.all(np.abs(error) <= 5 * values.std(0) / NUM_SEEDS**0.5)
+
+
+@both
+def test_flipout_has_tfp_s_mean_variance_and_independence(make, x, linear):
+  model, variables = built(make(), x)
+  kernel, bias = (v.numpy() for v in variables.loc)
+  rhos = variables.untransformed_scale
+  kernel_scale, bias_scale = (tf.nn.softplus(v).numpy() for v in rhos)
+  drawn = samples(model, x)
+  mean = linear(x, kernel) + bias
+  assert_mean(drawn, mean)
+  centred = drawn - mean
+  variance = linear(x**2, kernel_scale**2) + bias_scale**2
+  assert_mean(centred**2, variance)
+  # Signs of their own for each example: only the bias is shared in a batch.
+  shared = np.broadcast_to(bias_scale**2, mean.shape[1:])
+  assert_mean(centred[:, 0] * centred[:, 1], shared)
+  # And for each output.
+  assert_mean(centred[..., 0] * centred[..., 1], np.zeros(mean.shape[:-1]))
+
+
+@both
+def test_no_bias_is_no_bias(make, x, linear):
+  model, variables = built(make(use_bias=False), x)
+  assert len(variables.loc) == 1
+  variables.untransformed_scale[0].assign(
+    tf.fill(variables.loc[0].shape, -100.0)
+  )
+  np.testing.assert_allclose(
+    apply(model, x, [0, 0]),
+    linear(x, variables.loc[0].numpy()),
+    rtol=1e-5,
+    atol=1e-5,
+  )
+
+
+@both
+def test_gradients_reach_loc_and_rho(make, x, linear):
+  model, variables = built(make(), x)
+
+  def total():
+    return tf.reduce_sum(apply(model, x, [3, 4]))
+
+  with tf.GradientTape() as tape:
+    value = total()
+  trainable = variables.trainable
+  gradients = tape.gradient(value, trainable)
+  # One sample is linear in loc and in the scale; a rho is moved by 1 / 64.
+  for variable, gradient in zip(trainable, gradients):
+    assert np.all(np.isfinite(gradient)) and np.any(gradient.numpy() != 0)
+    direction = np.sign(gradient)
+    values = []
+    for step in (1 / 64, -1 / 64):
+      variable.assign_add(step * direction)
+      values.append(float(total()))
+      variable.assign_sub(step * direction)
+    slope = 32 * (values[0] - values[1])
+    # 1e-3: softplus is curved over the step, and values are float32.
+    assert slope == pytest.approx(np.abs(gradient).sum(), rel=1e-3)
+
+
+@both
+def test_same_seed_same_bits_and_no_loss_of_their_own(make, x, linear):
+  model, _ = built(make(), x)
+  first = apply(model, x, seeds.named(0, 'test', 1)).numpy()
+  assert np.array_equal(first, apply(model, x, seeds.named(0, 'test', 1)))
+  assert not np.any(first == apply(model, x, seeds.named(0, 'test', 2)))
+  # By hand, outside of any scope, the seed is drawn.
+  assert not np.any(model(x).numpy() == model(x).numpy())
+  assert model.losses == []
+
+
+@pytest.mark.parametrize('variant', ['flipout', 'mc_dropout'])
+def test_names_and_earlier_models_change_no_bits(variant):
+  def run():
+    model = models.build(
+      'mlp', variant=variant, input_shape=(5,), num_classes=3, seed=1
+    )
+    return [layer.name for layer in model.layers], apply(model, ROWS, [5, 6])
+
+  (names, first), (later, second) = run(), run()
+  assert set(names).isdisjoint(later)
+  assert np.array_equal(first, second)
+
+
+def test_dropout_is_on_at_inference():
+  layer = layers.MCDropout(0.25)
+  x = tf.fill([40, 250], 3.0)
+  with models.scope([1, 2]):
+    y, z = layer(x, training=False).numpy(), layer(x, training=False).numpy()
+  assert set(np.unique(y)) == {0.0, 4.0}
+  error = (y == 0).mean() - 0.25
+  assert abs(error) <= 5 * (0.25 * 0.75 / y.size) ** 0.5
+  # Two layers of one pass drop apart; one seed drops alike.
+  assert not np.array_equal(y, z)
+  with models.scope([1, 2]):
+    assert np.array_equal(y, layer(x, training=True))
+  assert layers.MCDropout.from_config(layer.get_config()).rate == 0.25
+
+
+def test_a_scope_inside_a_scope_leaves_the_outer_stream_alone():
+  def stream():
+    with models.scope([7, 0]):
+      yield models.next_seed().numpy().tolist()
+      with models.scope([9, 0]):
+        yield models.next_seed().numpy().tolist()
+      yield models.next_seed().numpy().tolist()
+
+  assert list(stream()) == [[7, 1], [9, 1], [7, 2]]
+
+
+@pytest.mark.parametrize('scale', [1e-6, 1e-5, 1e-3, 0.05, 1, 10, 100])
+def test_inverse_softplus(scale):
+  rho = layers.inverse_softplus(tf.constant(scale, tf.float32))
+  reference = scale + np.log(-np.expm1(-scale))
+  np.testing.assert_allclose(rho, reference, rtol=1e-6)
+  # One float32 step of rho near -14 is a millionth of the scale.
+  np.testing.assert_allclose(tf.nn.softplus(rho), scale, rtol=2e-6)

@@ -1,0 +1,174 @@
+"""Counted weights, equal starts, and what is refused."""
+
+import numpy as np
+import pytest
+import tf_keras
+
+from bfl_tf import models, weights
+
+
+def build(name, shape=(8, 8, 1), variant='deterministic', **settings):
+  settings = {'num_classes': 10, **settings}
+  return models.build(name, variant=variant, input_shape=shape, **settings)
+
+
+def read(model):
+  return weights.Weights(
+    *map(np.asarray, weights.read(weights.Variables.of(model)))
+  )
+
+
+def resnet_counts(depth, normalization, channels=3):
+  """Kernels and biases, gammas and betas, moving statistics, by formula."""
+  n = (depth - 2) // 6
+  convs = [(channels, 16), *[(16, 16)] * (2 * n)]
+  for width in (32, 64):
+    convs += [(width // 2, width), *[(width, width)] * (2 * n - 1)]
+  outputs = sum(width for _, width in convs)
+  kernels = sum(9 * a * b for a, b in convs) + 64 * 10 + 10
+  if normalization == 'none':
+    return kernels + outputs, 0, 0
+  return kernels, 2 * outputs, 2 * outputs * (normalization == 'batch')
+
+
+@pytest.mark.parametrize(
+  'name, shape, settings, count',
+  [
+    ('logistic', (8, 8, 1), {}, 650),
+    ('logistic', (5,), {'num_classes': 3}, 18),
+    ('mlp', (5,), {}, 5 * 200 + 200 + 200 * 200 + 200 + 2010),
+    ('mlp', (8, 8, 1), {'hidden_units': (7, 6)}, 65 * 7 + 8 * 6 + 7 * 10),
+    ('mlp', (5,), {'hidden_units': ()}, 60),
+    ('lenet5', (28, 28, 1), {}, 61_706),
+    ('lenet5', (32, 32, 1), {}, 61_706),
+    (
+      'convnet',
+      (32, 32, 3),
+      {},
+      28 * 32 + 289 * 64 + 577 * 64 + (16 * 64 + 1) * 64 + 650,
+    ),
+  ],
+)
+@pytest.mark.parametrize('variant', models.VARIANTS)
+def test_counts(name, shape, settings, count, variant):
+  model = build(name, shape, variant, **settings)
+  layout = weights.Layout.of(model)
+  assert model.output_shape == (None, settings.get('num_classes', 10))
+  assert layout.num_trainable() == count
+  assert layout.size('loc') == (count if variant == 'flipout' else 0)
+  assert layout.size('buffers') == 0
+
+
+@pytest.mark.parametrize(
+  'depth, variant, normalization',
+  [
+    (20, 'deterministic', 'batch'),
+    (8, 'deterministic', 'none'),
+    (14, 'mc_dropout', 'group'),
+    (8, 'flipout', 'batch'),
+    (8, 'flipout', 'none'),
+  ],
+)
+def test_resnet_counts(depth, variant, normalization):
+  model = build(
+    f'resnet{depth}', (8, 8, 3), variant, normalization=normalization
+  )
+  layout = weights.Layout.of(model)
+  kernels, affine, moving = resnet_counts(depth, normalization)
+  assert layout.num_trainable() == kernels + affine
+  # Gamma and beta stay points; a bias there is only without normalization.
+  assert layout.size('loc') == (kernels if variant == 'flipout' else 0)
+  assert layout.size('buffers') == moving
+
+
+def test_the_formula_is_the_papers():
+  # 0.27 million in He et al., table 6.
+  assert sum(resnet_counts(20, 'batch')[:2]) == 269_722
+
+
+def test_the_seed_alone_decides_the_start():
+  first = read(build('lenet5', (12, 12, 1), 'flipout', seed=3))
+  again = read(build('lenet5', (12, 12, 1), 'flipout', seed=3))
+  other = read(build('lenet5', (12, 12, 1), 'flipout', seed=4))
+  assert all(map(np.array_equal, first, again))
+  kernels = first.loc != 0
+  assert np.mean(kernels) > 0.9
+  assert not np.any((first.loc == other.loc) & kernels)
+
+
+def test_variants_start_from_the_same_means_so_that_they_pair_by_seed():
+  point, dropout, flipout = (
+    read(build('mlp', variant=variant, seed=5, hidden_units=(9,)))
+    for variant in models.VARIANTS
+  )
+  assert np.array_equal(point.mean, dropout.mean)
+  assert np.array_equal(np.sort(point.mean), np.sort(flipout.mean))
+  np.testing.assert_allclose(flipout.scale, 0.05, rtol=1e-6)
+
+
+def test_layers_of_one_shape_start_apart_and_he_normal():
+  model = build('mlp', (200,), hidden_units=(200, 200))
+  first, second = (layer.kernel.numpy() for layer in model.layers[2:6:2])
+  assert not np.any(first == second)
+  # He et al.: variance 2 / fan_in, here truncated; n = 40 000.
+  assert first.var() == pytest.approx(2 / 200, rel=5 * (2 / 40_000) ** 0.5)
+
+
+def test_only_mc_dropout_drops():
+  counts = [
+    [type(layer).__name__ for layer in build(name, variant=variant).layers]
+    .count('MCDropout')
+    for name in ('resnet8', 'mlp')
+    for variant in models.VARIANTS
+  ]  # fmt: skip
+  # After every convolution or hidden layer, not on logits.
+  assert counts == [0, 7, 0, 0, 2, 0]
+
+
+def linear(variant, input_shape, num_classes):
+  """A user's own builder, with an initializer that takes no seed."""
+  inputs = tf_keras.Input(input_shape)
+  x = tf_keras.layers.Dense(num_classes)(tf_keras.layers.Flatten()(inputs))
+  return tf_keras.Model(inputs, x)
+
+
+def five_logits(variant, input_shape, num_classes):
+  return linear(variant, input_shape, 5)
+
+
+def test_a_users_own_builder():
+  name = f'{__name__}:linear'
+  first, again, other = (build(name, seed=seed) for seed in (1, 1, 2))
+  assert first.output_shape == (None, 10)
+  assert np.array_equal(read(first).point, read(again).point)
+  assert not np.array_equal(read(first).point, read(other).point)
+
+
+@pytest.mark.parametrize(
+  'name, shape, settings, message',
+  [
+    ('resnet21', (32, 32, 3), {}, r'must be 6n \+ 2 \(8, 14, 20\), got 21'),
+    ('resnet2', (32, 32, 3), {}, 'got 2'),
+    ('resnet20', (3, 3, 1), {}, 'resnet20 needs images of at least 4x4'),
+    ('lenet5', (11, 28, 1), {}, 'lenet5 needs images of at least 12x12'),
+    ('convnet', (17, 17, 3), {}, r'18x18, got .* \(17, 17, 3\); --model=mlp'),
+    ('convnet', (30,), {}, r'needs images .* shape \(30,\)'),
+    ('lenet', (28, 28, 1), {}, "--model=lenet is unknown. .*'lenet5'"),
+    ('no_module:f', (5,), {}, '--model=no_module:f cannot be imported'),
+    (f'{__name__}:five_logits', (5,), {}, 'returns 5 logits for 10 classes'),
+    ('mlp', (5,), {'variant': 'bayes'}, '--variant=bayes is unknown'),
+    ('mlp', (5,), {'normalization': 'l'}, '--normalization=l is unknown'),
+    ('mlp', (5,), {'initial_scale': 0.0}, 'initial_scale must be positive'),
+    ('mlp', (5,), {'dropout_rate': 1.0}, r'dropout_rate must be in \[0, 1\)'),
+  ],
+)
+def test_refused(name, shape, settings, message):
+  with pytest.raises(ValueError, match=message):
+    build(name, shape, **settings)
+
+
+def test_the_smallest_images_that_fit():
+  for name, size in (('resnet8', 4), ('lenet5', 12), ('convnet', 18)):
+    model = build(name, (size, size, 1))
+    logits = model(np.zeros([2, size, size, 1], np.float32))
+    assert np.all(np.isfinite(logits))

@@ -1,0 +1,102 @@
+"""Imports go down one way, and docs/architecture.md names every room."""
+
+import ast
+from collections.abc import Iterator
+import pathlib
+
+import pytest
+
+_ROOT = pathlib.Path(__file__).parents[1]
+_PACKAGE = _ROOT / 'bfl_tf'
+
+# From the ground up. A room may import rooms of the rows before its own: those
+# of one row are strangers to each other.
+_FLOORS = (
+  ('registry', 'seeds', 'version'),
+  ('metrics', 'partitions', 'datasets', 'models', 'weights'),
+  ('statistics', 'training', 'plots'),
+  ('posteriors',),
+  ('pooling', 'clients'),
+  ('server',),
+  ('federation',),
+  ('flower',),
+)
+_FLOOR = {room: i for i, floor in enumerate(_FLOORS) for room in floor}
+# Plots read recorded results: of all rooms below them they know this one.
+_ONLY = {'plots': {'metrics'}}
+
+
+def _sources() -> dict[str, list[str]]:
+  """The modules' texts by room; that of bfl_tf/__init__.py by `__init__`."""
+  rooms: dict[str, list[str]] = {}
+  for path in sorted(_PACKAGE.rglob('*.py')):
+    room = path.relative_to(_PACKAGE).parts[0].removesuffix('.py')
+    rooms.setdefault(room, []).append(path.read_text())
+  return rooms
+
+
+def _imports(source: str) -> Iterator[str]:
+  """Yields what is imported, anywhere in a module, as dotted names."""
+  for node in ast.walk(ast.parse(source)):
+    if isinstance(node, ast.Import):
+      yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+      module = '.' * node.level + (node.module or '')
+      yield from (f'{module}.{alias.name}' for alias in node.names)
+
+
+def _forbidden(room: str, source: str) -> list[str]:
+  """Returns the imports that a module of `room` must not have."""
+  below = {other for other in _FLOOR if _FLOOR[other] < _FLOOR[room]}
+  allowed = _ONLY.get(room, below) | {room}
+  wrong = []
+  for name in _imports(source):
+    package, _, rest = name.partition('.')
+    ours = package == 'bfl_tf' and rest.split('.')[0] not in allowed
+    if ours or package in ('', 'experiments', 'tests'):
+      wrong.append(name)
+  return wrong
+
+
+_SOURCES = _sources()
+_ROOMS = sorted(set(_SOURCES) - {'__init__'})
+
+
+@pytest.mark.parametrize('room', _ROOMS)
+def test_imports_go_down(room):
+  assert room in _FLOOR, f'give {room} a place in _FLOORS'
+  assert [
+    bad for text in _SOURCES[room] for bad in _forbidden(room, text)
+  ] == []
+
+
+@pytest.mark.parametrize('room', _ROOMS)
+def test_page_names_the_room(room):
+  page = (_ROOT / 'docs' / 'architecture.md').read_text()
+  assert f'| `{room}` |' in page
+
+
+@pytest.mark.parametrize(
+  'room, line',
+  [
+    ('pooling', 'from bfl_tf import server'),
+    ('pooling', 'from bfl_tf.clients import proximal'),
+    ('statistics', 'from bfl_tf import training as t'),
+    ('weights', 'import bfl_tf.statistics'),
+    ('server', 'import bfl_tf'),
+    ('federation', 'from bfl_tf import Config'),
+    ('federation', 'from experiments import flags'),
+    ('federation', 'from . import loop'),
+    ('plots', 'from bfl_tf import weights'),
+    ('training', 'def late():\n  from bfl_tf.federation import loop'),
+  ],
+)
+def test_check_finds(room, line):
+  assert _forbidden(room, line)
+
+
+def test_check_lets_pass():
+  line = (
+    'import numpy\nfrom bfl_tf import seeds\nfrom bfl_tf.pooling import rules'
+  )
+  assert not _forbidden('pooling', line)

@@ -1,0 +1,80 @@
+"""What README.md says is so: its example, its own rule, its names and flags."""
+
+import contextlib
+import dataclasses
+import io
+import pathlib
+import re
+
+import numpy as np
+import pytest
+from tensorflow_probability import distributions as tfd
+
+import bfl_tf
+from bfl_tf import clients, models, partitions, pooling, server
+from bfl_tf.datasets import builtin
+
+_ROOT = pathlib.Path(__file__).parents[1]
+_README = (_ROOT / 'README.md').read_text()
+_PYTHON = re.findall(r'```python\n(.*?)```', _README, re.DOTALL)
+
+
+def test_example_prints_the_block_behind_it():
+  shown = re.search(
+    r'```python\n.*?```\s*```text\n(.*?)```', _README, re.DOTALL
+  )
+  printed = io.StringIO()
+  with contextlib.redirect_stdout(printed):
+    exec(compile(_PYTHON[0], 'README.md', 'exec'), {'__name__': '__main__'})
+  assert printed.getvalue() == shown[1]
+
+
+def test_own_rule(tmp_path, monkeypatch):
+  (tmp_path / 'my_rules.py').write_text(_PYTHON[1])
+  monkeypatch.syspath_prepend(tmp_path)
+  assert '--pooling=my_rules:Barycenter' in _README
+  posteriors = [
+    tfd.MultivariateNormalDiag([0.0, 1.0], [1.0, 3.0]),
+    tfd.MultivariateNormalDiag([4.0, 1.0], [5.0, 3.0]),
+  ]
+  pooled = pooling.pool('my_rules:Barycenter', posteriors, [3, 1])
+  np.testing.assert_allclose(pooled.mean(), [1, 1], rtol=1e-6)
+  np.testing.assert_allclose(pooled.stddev(), [2, 3], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+  'names',
+  [
+    pooling.RULES,
+    pooling.WEIGHTINGS,
+    models.VARIANTS,
+    models.NETWORKS,
+    clients.PARTS,
+    server.STAGES,
+    partitions.PARTITIONS,
+    builtin.BUILTIN,
+  ],
+)
+def test_table_has_every_name(names):
+  table = '\n'.join(line for line in _README.splitlines() if line[:1] == '|')
+  assert not [name for name in names if f'`{name}`' not in table]
+
+
+@pytest.mark.parametrize('page', ['README.md', 'docs/architecture.md'])
+def test_flags_exist(page):
+  known = {field.name for field in dataclasses.fields(bfl_tf.Config)}
+  known |= {'output_dir', 'flagfile', 'helpfull'}
+  # In prose in backquotes or in a command: behind a blank, a quote or an `=`.
+  said = re.findall(r'(?<![\w-])--([a-z]\w*)', (_ROOT / page).read_text())
+  assert said
+  assert set(said) <= known
+
+
+def test_two_commands():
+  flagfile = 'configs/quickstart.flags'
+  for command in (
+    f'pip install -e . && python -m experiments.run --flagfile={flagfile}',
+    "pip install -e '.[test]' && pytest",
+  ):
+    assert f'\n{command}\n' in _README
+  assert (_ROOT / flagfile).is_file()

@@ -1,0 +1,100 @@
+"""Small data, workers and parts that several tests share."""
+
+import dataclasses
+import functools
+from typing import ClassVar
+
+import numpy as np
+import tensorflow as tf
+
+from bfl_tf import datasets, models, seeds, training, weights
+
+CENTRES = np.array([[2, 0, 0, 1], [0, 2, 0, -1], [0, 0, 2, 0]])
+
+
+def blobs() -> datasets.Dataset:
+  """Three Gaussian classes in four dimensions: 150 to train, 60 to test."""
+  y = np.arange(210) % 3
+  x = CENTRES[y] + np.random.default_rng(0).normal(size=[210, 4])
+  return datasets.from_arrays('blobs', x[:150], y[:150], x[150:], y[150:])
+
+
+TRAIN = blobs().train
+DATA = training.Data(*TRAIN, np.zeros(4, np.float32), np.ones(4, np.float32))
+
+
+def worker(
+  build=None,
+  variant='deterministic',
+  strategy=None,
+  optimizer=training.SGD(),  # noqa: B008
+  batch_size=16,
+  **settings,
+) -> training.Worker:
+  """A worker on the blobs as they are; a logistic regression by default."""
+  build = build or functools.partial(
+    models.build, 'logistic', variant=variant, input_shape=(4,), num_classes=3
+  )
+  return training.Worker(
+    strategy or training.strategies(1)[0],
+    build,
+    DATA,
+    training.Settings(optimizer, batch_size, **settings),
+  )
+
+
+def start(trainer: training.Worker) -> weights.Weights:
+  """Weights to start from: those of a fresh worker's own model."""
+  tensors = weights.read(trainer.training.variables)
+  return weights.Weights(*(tensor.numpy() for tensor in tensors))
+
+
+def job(begin, indices=range(50), epochs=1, rate=0.1, seed=0, **more):
+  """One client's training from `begin`."""
+  return training.Job(
+    begin,
+    np.array(indices, np.int32),
+    np.int32(epochs),
+    np.float32(rate),
+    seeds.named(seed, 'test'),
+    **more,
+  )
+
+
+def bits(vectors) -> list[bytes]:
+  """What two results share if they are the same to the last bit."""
+  return [np.asarray(vector).tobytes() for vector in vectors]
+
+
+def same(*nested) -> bool:
+  """Whether nested structures of arrays are the same, bit for bit."""
+  first, *others = ([*map(np.shape, flat), *bits(flat)]
+                    for flat in map(tf.nest.flatten, nested))  # fmt: skip
+  return all(first == other for other in others)
+
+
+@dataclasses.dataclass(frozen=True)
+class Idle:
+  """A client part that does nothing."""
+
+  name: ClassVar[str] = 'idle'
+  needs: ClassVar[str | None] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Counter(Idle):
+  """Remembers how often its client trained and the steps; sends both."""
+
+  name: ClassVar[str] = 'counter'
+
+  def init_memory(self, model):
+    return {'rounds': np.int32(0), 'steps': np.zeros([50], np.int32)}
+
+  def begin(self, start, shared, memory):
+    return memory
+
+  def finish(self, model, carry, trace):
+    steps = tf.one_hot(carry['rounds'], 50, dtype=tf.int32) * trace.steps
+    memory = {'rounds': carry['rounds'] + 1, 'steps': carry['steps'] + steps}
+    extra = tf.cast(tf.stack([memory['rounds'], trace.steps]), tf.float32)
+    return model, extra, memory

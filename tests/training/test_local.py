@@ -1,0 +1,167 @@
+"""Local training against NumPy: softmax regression, its KL, its schedules."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow_probability import distributions as tfd
+import tf_keras
+import toys
+
+from bfl_tf import training
+
+LABELS = {row.tobytes(): label for row, label in zip(*toys.TRAIN)}
+
+
+class Recorder(tf_keras.layers.Layer):
+  """Writes down every batch that passes."""
+
+  def __init__(self):
+    super().__init__()
+    self.batches = []
+
+  def call(self, x):
+    tf.numpy_function(lambda batch: self.batches.append(batch), [x], [])
+    return x
+
+
+def recorded(**settings):
+  """A worker on a softmax regression, and the batches that it will see."""
+  recorder = Recorder()
+
+  def build():
+    inputs = tf_keras.Input((4,))
+    logits = tf_keras.layers.Dense(3)(recorder(inputs))
+    return tf_keras.Model(inputs, logits)
+
+  return toys.worker(build, **settings), recorder.batches
+
+
+def softmax(logits):
+  exp = np.exp(logits - logits.max(-1, keepdims=True))
+  return exp / exp.sum(-1, keepdims=True)
+
+
+def reference(begin, batches, rates, momentum=0.0, decay=0.0):
+  """SGD by hand in float64; returns the weights and the batches' losses."""
+  point = begin.point.astype(np.float64)
+  velocity, losses = 0.0, []
+  for x, rate in zip(batches, rates, strict=True):
+    x = x.astype(np.float64)
+    y = np.array([LABELS[np.float32(row).tobytes()] for row in x])
+    probs = softmax(x @ point[:12].reshape(4, 3) + point[12:])
+    losses.append(-np.log(probs[np.arange(len(y)), y]).mean())
+    error = (probs - np.eye(3)[y]) / len(y)
+    gradient = np.concatenate([(x.T @ error).ravel(), error.sum(0)])
+    velocity = momentum * velocity + gradient + decay * point
+    point = point - rate * velocity
+  return point, losses
+
+
+SCHEDULE = {'step_decay': 0.9, 'epoch_decay': 0.5, 'epoch_decay_every': 2}
+
+
+@pytest.mark.parametrize(
+  'momentum, settings',
+  [(0.0, {}), (0.9, {'weight_decay': 0.1}), (0.5, SCHEDULE)],
+)
+def test_sgd_is_the_dense_reference(momentum, settings):
+  worker, batches = recorded(optimizer=training.SGD(momentum), **settings)
+  begin = toys.start(worker)
+  result = worker.train(toys.job(begin, epochs=4, rate=0.2))
+
+  # The last partial batch is kept; each epoch takes every example once.
+  assert [len(batch) for batch in batches] == [16, 16, 16, 2] * 4
+  epochs = [np.concatenate(batches[i : i + 4]) for i in range(0, 16, 4)]
+  for epoch in epochs:
+    assert sorted(epoch.tolist()) == sorted(toys.TRAIN.x[:50].tolist())
+  assert len({epoch.tobytes() for epoch in epochs}) == 4
+
+  rates = 0.2 * settings.get('step_decay', 1.0) ** np.arange(16)
+  rates *= settings.get('epoch_decay', 1.0) ** (np.arange(16) // 8)
+  decay = settings.get('weight_decay', 0.0)
+  point, losses = reference(begin, batches, rates, momentum, decay)
+  np.testing.assert_allclose(result.model.point, point, rtol=2e-5, atol=2e-6)
+  assert result.trace.steps == 16
+  assert result.trace.sum_rates == pytest.approx(rates.sum(), rel=1e-5)
+  assert result.trace.loss == pytest.approx(np.mean(losses), rel=1e-5)
+
+
+def test_the_optimizer_goes_on_where_first_step_says_so():
+  worker, batches = recorded(optimizer=training.SGD(0.9))
+  begin = toys.start(worker)
+  half = worker.train(toys.job(begin, epochs=2))
+  step = np.int32(half.trace.steps)
+  whole = worker.train(toys.job(half.model, seed=1, first_step=step))
+  point, losses = reference(begin, batches, [0.1] * 12, 0.9)
+  np.testing.assert_allclose(whole.model.point, point, rtol=2e-5, atol=2e-6)
+  assert whole.trace.steps == 4
+  assert whole.trace.loss == pytest.approx(np.mean(losses[8:]), rel=1e-5)
+
+
+@pytest.fixture(scope='module')
+def variational():
+  """Full-batch workers: one's prior is the broadcast posterior."""
+  return [
+    toys.worker(variant='flipout', batch_size=50, **settings)
+    for settings in ({'update_prior': True}, {'prior_scale': 0.7})
+  ]
+
+
+@pytest.mark.parametrize('num_examples', [30, 50])
+def test_the_kl_over_n_k_and_its_gradient(variational, num_examples):
+  begin = toys.start(variational[0])
+  rng = np.random.default_rng(1)
+  begin = begin._replace(scale=np.float32(rng.uniform(0.3, 1.5, 15)))
+  job = toys.job(begin, range(num_examples), rate=0.5)
+  likelihood, both = (worker.train(job) for worker in variational)
+
+  # At step 0 the posterior is its own prior: KL and its gradient are 0.
+  loc, scale = tf.Variable(begin.loc), tf.Variable(begin.scale)
+  with tf.GradientTape() as tape:
+    q = tfd.Independent(tfd.Normal(loc, scale), 1)
+    prior = tfd.Independent(tfd.Normal(tf.zeros(15), tf.fill([15], 0.7)), 1)
+    kl = tfd.kl_divergence(q, prior) / num_examples
+  of_loc, of_scale = tape.gradient(kl, [loc, scale])
+  assert both.trace.loss - likelihood.trace.loss == pytest.approx(
+    float(kl), rel=1e-5
+  )
+  # The noise is the same: what is left of two steps is the KL's.
+  moved = (likelihood.model.loc - both.model.loc) / 0.5
+  np.testing.assert_allclose(moved, of_loc, rtol=1e-4, atol=1e-6)
+  rho, rho_kl = (
+    np.log(np.expm1(r.model.scale.astype(np.float64)))
+    for r in (likelihood, both)
+  )
+  slope = -np.expm1(-begin.scale)  # Of softplus.
+  moved = (rho - rho_kl) / 0.5
+  np.testing.assert_allclose(moved, of_scale * slope, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
+@pytest.mark.parametrize('optimizer', [training.SGD(0.9), training.Adam()])
+def test_neighbours_and_the_past_change_nothing(variant, optimizer):
+  worker, fresh = (
+    toys.worker(variant=variant, optimizer=optimizer) for _ in range(2)
+  )
+  begin = toys.start(worker)
+  job = toys.job(begin, range(50, 90), epochs=2)
+  first = worker.train(job)
+  # Other clients, rounds, epochs, rates.
+  other = worker.train(toys.job(first.model, range(50), 3, 0.01, seed=1))
+  worker.train(toys.job(other.model, range(7), 1, 0.5, seed=2))
+  assert toys.same(first, worker.train(job), fresh.train(job))
+  assert worker.num_traces == 1
+
+
+def test_moving_statistics_are_buffers_of_the_job():
+  def build():
+    inputs = tf_keras.Input((4,))
+    x = tf_keras.layers.BatchNormalization(momentum=0.9)(inputs)
+    return tf_keras.Model(inputs, tf_keras.layers.Dense(3)(x))
+
+  worker = toys.worker(build, batch_size=50)
+  begin = toys.start(worker)._replace(buffers=np.arange(8, dtype=np.float32))
+  got = worker.train(toys.job(begin)).model.buffers
+  x = toys.TRAIN.x[:50]
+  batch = np.concatenate([x.mean(0), x.var(0)])
+  np.testing.assert_allclose(got, 0.9 * begin.buffers + 0.1 * batch, rtol=1e-5)

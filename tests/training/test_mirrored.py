@@ -1,0 +1,133 @@
+"""One client over both devices is the client on one device."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+import toys
+
+from bfl_tf import federation, models, seeds, training
+
+MLP = functools.partial(
+  models.build, 'mlp', input_shape=(4,), num_classes=3, hidden_units=(8,)
+)
+
+
+@pytest.fixture(scope='module')
+def mirrored():
+  (strategy,) = training.strategies(2, 'mirrored')
+  assert strategy.num_replicas_in_sync == 2
+  return strategy
+
+
+def pair(mirrored, variant, **settings):
+  """The same worker on one device and on two."""
+  return [
+    toys.worker(
+      functools.partial(MLP, variant=variant), strategy=strategy, **settings
+    )
+    for strategy in (None, mirrored)
+  ]
+
+
+@pytest.mark.parametrize(
+  'settings',
+  [
+    {},
+    {'weight_decay': 0.01, 'optimizer': training.SGD(0.9)},
+    {'parts': (toys.Counter(),)},
+  ],
+)
+def test_the_same_weights_as_on_one_device(mirrored, settings):
+  one, two = pair(mirrored, 'deterministic', **settings)
+  memory = {}
+  if 'parts' in settings:
+    memory = {'counter': toys.Counter().init_memory(None)}
+  # 49 examples in batches of 16: the last one feeds a single replica.
+  job = toys.job(toys.start(one), range(49), epochs=3, memory=memory)
+  alone, shared = one.train(job), two.train(job)
+  np.testing.assert_allclose(
+    shared.model.point, alone.model.point, rtol=1e-5, atol=1e-5
+  )
+  assert shared.trace.loss == pytest.approx(alone.trace.loss, rel=1e-5)
+  assert shared.trace.steps == alone.trace.steps == 12
+  assert toys.same(shared.memory, alone.memory)
+  assert two.num_traces == 1
+
+
+def test_flipout_trains_with_the_kl_once(mirrored):
+  one, two = pair(mirrored, 'flipout', prior_scale=0.01, batch_size=50)
+  begin = toys.start(one)
+  job = toys.job(begin, rate=1e-3, epochs=2)
+  alone, shared = one.train(job), two.train(job)
+  # The prior is so narrow that the KL is nearly all of the loss.
+  assert shared.trace.loss == pytest.approx(alone.trace.loss, rel=1e-2)
+  assert all(np.all(np.isfinite(vector)) for vector in shared.model)
+  assert not np.any(shared.model.scale == begin.scale)
+  assert toys.same(shared, two.train(job))
+
+
+def test_replicas_draw_their_own_signs(mirrored):
+  # Two halves of the same examples: alike only if their noise were.
+  seen = []
+
+  class Logits(tf_keras.layers.Layer):
+    def call(self, x):
+      tf.numpy_function(seen.append, [x], [])
+      return x
+
+  def build():
+    inputs = tf_keras.Input((4,))
+    flipout = MLP(variant='flipout', initial_scale=1.0)
+    return tf_keras.Model(inputs, Logits()(flipout(inputs)))
+
+  worker = toys.worker(build, strategy=mirrored)
+  worker.train(toys.job(toys.start(worker), [3] * 16))
+  first, second = seen
+  assert first.shape == second.shape == (8, 3)
+  assert not np.any(np.isclose(first, second))
+
+
+def test_batch_norm_survives_a_replica_without_examples(mirrored):
+  def build():
+    inputs = tf_keras.Input((4,))
+    x = tf_keras.layers.BatchNormalization(momentum=0.9)(inputs)
+    return tf_keras.Model(inputs, tf_keras.layers.Dense(3)(x))
+
+  worker = toys.worker(build, strategy=mirrored)
+  result = worker.train(toys.job(toys.start(worker), range(33)))
+  assert all(np.all(np.isfinite(vector)) for vector in result.model)
+
+
+def test_prediction_and_loading(mirrored):
+  one, two = pair(mirrored, 'flipout')
+  model = toys.start(one)
+  predict = functools.partial(
+    training.predict, model=model, x=toys.TRAIN.x, seed=seeds.named(0, 'test')
+  )
+  for alone, shared in zip(predict([one]), predict([two])):
+    np.testing.assert_allclose(shared, alone, rtol=1e-5)
+
+
+def test_unknown_distribution():
+  with pytest.raises(ValueError, match='--distribution=ring is unknown'):
+    training.strategies(2, 'ring')
+  assert len(training.strategies(1)) == 1
+  assert len(training.strategies()) == len(tf.config.list_logical_devices())
+
+
+def test_mirrored_workers_of_their_own_live_side_by_side():
+  """Clients' and the server's workers differ: two compiled functions."""
+  shared = {'dataset': 'toys:blobs', 'num_clients': 3, 'num_server_examples': 9}
+  config = federation.Config(
+    **shared, distribution='mirrored', client_parts=('proximal',),
+    refine=('fine_tune',), server_epochs=2, server_patience=0,
+  )  # fmt: skip
+  experiment = federation.Experiment.build(config)
+  state, _ = federation.initial_state(experiment)
+  for _ in range(2):
+    state, info = federation.federated_round(experiment, state)
+    assert np.isfinite(info['train_loss'])
+    assert np.isfinite(info['server_loss'])

@@ -1,0 +1,75 @@
+"""One step and a few against tf_keras and by hand."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+
+from bfl_tf import training
+
+SHAPES = [[3, 2], [4]]
+RATES = [0.1, 0.05, 0.2, 0.01, 0.1]
+
+
+def values(seed, scale=1.0):
+  rng = np.random.default_rng(seed)
+  return [np.float32(scale * rng.normal(size=shape)) for shape in SHAPES]
+
+
+def run(optimizer, gradients):
+  """The variables after each step."""
+  variables = [tf.Variable(value) for value in values(0)]
+  slots, history = optimizer.slots(variables), []
+  for step, (rate, gradient) in enumerate(zip(RATES, gradients)):
+    rate, step = tf.constant(rate), tf.constant(step)
+    optimizer.apply(variables, slots, gradient, rate, step)
+    history.append([variable.numpy() for variable in variables])
+  return history
+
+
+@pytest.mark.parametrize('scale', [1.0, 1e-6])
+def test_adam_by_hand_and_tf_keras_adam(scale):
+  gradients = [values(seed, scale) for seed in range(1, 6)]
+  keras, copies = tf_keras.optimizers.Adam(), list(map(tf.Variable, values(0)))
+  variables, m, v = values(0), [0.0, 0.0], [0.0, 0.0]
+  history = run(training.Adam(), gradients)
+  for t, (rate, gradient) in enumerate(zip(RATES, gradients), start=1):
+    m = [0.9 * a + 0.1 * g.astype(np.float64) for a, g in zip(m, gradient)]
+    v = [0.999 * a + 0.001 * np.float64(g) ** 2 for a, g in zip(v, gradient)]
+    # Kingma & Ba, the last lines of section 2: epsilon hat.
+    rate_t = rate * (1 - 0.999**t) ** 0.5 / (1 - 0.9**t)
+    variables = [
+      x - rate_t * a / (b**0.5 + 1e-7) for x, a, b in zip(variables, m, v)
+    ]
+    keras.learning_rate = rate
+    keras.apply_gradients(zip(map(tf.constant, gradient), copies))
+    for by_hand, copy, got in zip(variables, copies, history[t - 1]):
+      np.testing.assert_allclose(got, by_hand, rtol=1e-5, atol=2e-6)
+      # Keras' second moment grows by 0.001 and is corrected by 1 - 0.999f.
+      np.testing.assert_allclose(got, copy, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize('momentum', [0.0, 0.9])
+def test_sgd_by_hand(momentum):
+  gradients = [values(seed) for seed in range(1, 6)]
+  variables, velocity = values(0), [0.0, 0.0]
+  for rate, gradient, got in zip(
+    RATES, gradients, run(training.SGD(momentum), gradients)
+  ):
+    velocity = [momentum * v + g for v, g in zip(velocity, gradient)]
+    variables = [x - rate * v for x, v in zip(variables, velocity)]
+    for variable, value in zip(variables, got):
+      np.testing.assert_allclose(value, variable, rtol=1e-5, atol=1e-6)
+
+
+def test_slots_begin_at_zero_and_are_no_more_than_needed():
+  variables = [tf.Variable(value) for value in values(0)]
+  for optimizer, count in (
+    (training.SGD(), 0),
+    (training.SGD(0.9), 2),
+    (training.Adam(), 4),
+  ):
+    slots = optimizer.slots(variables)
+    assert len(slots) == count
+    assert not any(np.any(slot) or slot.trainable for slot in slots)
+    assert [s.shape for s in slots] == (SHAPES * 2)[:count]

@@ -1,0 +1,110 @@
+"""Streamed moments against stacked samples; the same bits on any workers."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import toys
+
+from bfl_tf import metrics, models, seeds, training, weights
+from bfl_tf.training import prediction
+
+SEED = seeds.named(0, 'test')
+# Three batches, the last one partial.
+X = np.random.default_rng(1).normal(size=[600, 4]).astype(np.float32)
+
+
+def streamed(samples):
+  welford = prediction.Welford.zeros(samples.shape[1:])
+  for sample in samples:
+    welford = welford.add(tf.constant(sample))
+  return welford.predictive()
+
+
+@pytest.mark.parametrize(
+  'spread, tolerance',
+  # The running mean is a float32: off by up to 6e-8 beside a spread of 1e-5.
+  [(0.3, 1e-5), (1e-3, 1e-4), (1e-5, 1e-2)],
+)
+def test_moments_agree_with_stacked_samples(spread, tolerance):
+  rng = np.random.default_rng(2)
+  p = rng.dirichlet(np.ones(4), size=20)
+  other = rng.dirichlet(np.ones(4), size=[30, 20])
+  samples = np.float32((1 - spread) * p + spread * other)
+  got = streamed(samples)
+  np.testing.assert_allclose(got.probs, samples.mean(0), rtol=1e-5)
+  expected = metrics.aleatoric_uncertainty(samples)
+  np.testing.assert_allclose(got.aleatoric, expected, rtol=1e-5, atol=1e-7)
+  expected = metrics.epistemic_uncertainty(samples)
+  np.testing.assert_allclose(got.epistemic, expected, rtol=tolerance)
+
+
+def test_one_sample_has_no_spread():
+  sample = np.float32([[0.1, 0.9], [1.0, 0.0]])
+  got = streamed(sample[np.newaxis])
+  np.testing.assert_array_equal(got.probs, sample)
+  np.testing.assert_allclose(got.aleatoric, [0.18, 0], rtol=1e-6)
+  assert got.epistemic.numpy().tolist() == [0, 0]
+
+
+@pytest.fixture(scope='module')
+def flipout():
+  """Two workers and a posterior to sample."""
+  workers = [
+    toys.worker(variant='flipout', strategy=strategy)
+    for strategy in training.strategies()
+  ]
+  model = toys.start(workers[0])
+  return workers, model._replace(scale=model.scale * 10)
+
+
+def test_same_bits_for_any_workers_in_any_order(flipout):
+  workers, model = flipout
+  predict = functools.partial(
+    training.predict, model=model, x=X, seed=SEED, num_samples=3
+  )
+  both = predict(workers)
+  assert len(workers) == 2
+  # What a worker trained or held before is no matter.
+  workers[1].train(toys.job(model))
+  assert toys.same(both, predict(workers[:1]), predict(workers[::-1]))
+  other = predict(workers, seed=seeds.named(0, 'test', 1))
+  assert not toys.same(both, other)
+  # A batch's bits are its own: they do not depend on how many follow.
+  first = predict(workers, x=X[:256])
+  assert toys.same(first, tuple(array[:256] for array in both))
+
+
+def test_samples_are_what_the_model_says_under_each_seed(flipout):
+  workers, posterior = flipout
+  model = models.build(
+    'logistic', variant='flipout', input_shape=(4,), num_classes=3
+  )
+  variables = weights.Variables.of(model)
+  weights.assign(variables.loc, posterior.loc)
+  rho = np.log(np.expm1(posterior.scale))
+  weights.assign(variables.untransformed_scale, rho)
+  samples = []
+  for sample in range(5):
+    seed = seeds.child(SEED, 0)
+    seed = tf.random.experimental.stateless_fold_in(seed, sample)
+    with models.scope(seed):
+      samples.append(tf.nn.softmax(model(X[:50])).numpy())
+  got = training.predict(
+    workers, posterior, X[:50], seed=SEED, num_samples=5
+  )
+  np.testing.assert_allclose(got.probs, np.mean(samples, 0), rtol=1e-5)
+  expected = metrics.epistemic_uncertainty(samples)
+  np.testing.assert_allclose(got.epistemic, expected, rtol=1e-4)
+  expected = metrics.aleatoric_uncertainty(samples)
+  np.testing.assert_allclose(got.aleatoric, expected, rtol=1e-4)
+
+
+def test_a_deterministic_model_is_its_softmax():
+  worker = toys.worker()
+  model = toys.start(worker)
+  got = training.predict([worker], model, X, seed=SEED)
+  logits = X @ model.point[:12].reshape(4, 3) + model.point[12:]
+  np.testing.assert_allclose(got.probs, tf.nn.softmax(logits), rtol=1e-5)
+  assert not np.any(got.epistemic)

@@ -1,0 +1,36 @@
+"""Learning rates over rounds, by hand."""
+
+import pytest
+
+from bfl_tf import training
+
+
+def rates(schedule, num_rounds, initial=0.5):
+  return [schedule(initial, r, num_rounds) for r in range(num_rounds)]
+
+
+def test_constant():
+  assert rates(training.SCHEDULES['constant'](), 4) == [0.5] * 4
+
+
+def test_steps_at_fractions_of_the_run():
+  steps = training.SCHEDULES['steps']
+  expected = [1.0] * 3 + [0.1] * 3 + [0.01] * 4
+  assert rates(steps(), 10, 1.0) == pytest.approx(expected)
+  # 0.3 of 7 rounds is 2.1: round 3 is the first past it.
+  expected = [0.5] * 3 + [0.25] * 4
+  assert rates(steps((0.3,), 0.5), 7) == pytest.approx(expected)
+  # The order in which they are given is no matter; none is constant.
+  assert rates(steps((0.6, 0.3)), 10) == rates(steps(), 10)
+  assert rates(steps(()), 3) == [0.5] * 3
+
+
+def test_exponential_after_silent_rounds():
+  # lr0 x 0.96^max(0, r - 50), r from 0.
+  exponential = training.SCHEDULES['exponential']()
+  got = rates(exponential, 60)
+  assert got[:51] == [0.5] * 51
+  expected = [0.5 * 0.96**k for k in range(1, 10)]
+  assert got[51:] == pytest.approx(expected)
+  other = training.SCHEDULES['exponential'](0.5, 0)
+  assert rates(other, 3) == [0.5, 0.25, 0.125]
