@@ -46,6 +46,12 @@ class ClientUpdate(NamedTuple):
   extras: Mapping[str, Any] = {}
   trace: Any = None
 
+  @property
+  def num_bytes(self) -> int:
+    """Size on the wire."""
+    extras = sum(np.asarray(extra).nbytes for extra in self.extras.values())
+    return self.model.num_bytes + extras
+
 
 class Sums(NamedTuple):
   """What has been accumulated.

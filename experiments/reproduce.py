@@ -40,23 +40,30 @@ _SAMPLE = flags.DEFINE_boolean(
   'sample', False, 'Run one cell per method; build and validate the others.'
 )
 
+_VERSION = f'bfl_tf {version.__version__}\n'
+
 
 def main() -> int | None:
   """Does what the flags say."""
   if _SCALE.value not in cells.SCALES:
-    config_flags.fail(f'--scale={_SCALE.value}: {", ".join(cells.SCALES)}.')
+    config_flags.fail(
+      f'--scale={_SCALE.value} is unknown. Choose one of '
+      f'{", ".join(cells.SCALES)}.'
+    )
   root = pathlib.Path(_OUTPUT_DIR.value)
   try:
-    _claim_directory(root)
-    if _LIST.value:
-      print(estimates.listing(root))
-      return None
     chosen = _chosen('artifact', _ARTIFACT.value, artifacts.ARTIFACTS)
     claimed = _chosen('claim', _CLAIM.value, artifacts.CLAIMS)
+    _check_version(root)
   except ValueError as error:
     config_flags.fail(error)
+  if _LIST.value:
+    print(estimates.listing(root))
+    return None
   if not chosen and not claimed:
     config_flags.fail('give --list, --artifact or --claim.')
+  root.mkdir(parents=True, exist_ok=True)
+  (root / 'version.txt').write_text(_VERSION)
   if _RUN.value:
     _play([*chosen, *claimed], root)
   for artifact in chosen:
@@ -93,21 +100,12 @@ def _chosen(kind, names, known):
   return [artifacts.find(kind, name, known) for name in names]
 
 
-def _claim_directory(root):
-  """Writes the version into a new results directory, refuses another's.
-
-  Raises:
-    ValueError: the directory is of another version.
-  """
+def _check_version(root):
   path = root / 'version.txt'
-  if not path.exists():
-    root.mkdir(parents=True, exist_ok=True)
-    path.write_text(f'bfl_tf {version.__version__}\n')
-  found = path.read_text().strip()
-  if found != f'bfl_tf {version.__version__}':
+  if path.exists() and path.read_text() != _VERSION:
     raise ValueError(
-      f'--output_dir={root} holds results of {found}, this is bfl_tf '
-      f'{version.__version__}: choose another directory.'
+      f'--output_dir={root} holds results of {path.read_text().strip()}, this '
+      f'is {_VERSION.strip()}: choose another directory.'
     )
 
 

@@ -12,6 +12,7 @@ from bfl_tf import federation
 from experiments import flags as config_flags
 
 config_flags.define(federation.Config)
+flags.adopt_module_key_flags(config_flags)
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir', None, 'Where results go; the same run resumes there.'
 )

@@ -63,8 +63,7 @@ def test_table_has_every_name(names):
 @pytest.mark.parametrize('page', ['README.md', 'docs/architecture.md'])
 def test_flags_exist(page):
   known = {field.name for field in dataclasses.fields(bfl_tf.Config)}
-  known |= {'output_dir', 'flagfile', 'helpfull'}
-  # In prose in backquotes or in a command: behind a blank, a quote or an `=`.
+  known |= {'output_dir', 'flagfile', 'helpfull', 'list'}
   said = re.findall(r'(?<![\w-])--([a-z]\w*)', (_ROOT / page).read_text())
   assert said
   assert set(said) <= known

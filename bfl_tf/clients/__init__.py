@@ -1,7 +1,8 @@
 """Client parts: what a method adds to the one training loop.
 
 A part is a frozen dataclass with a `name`, the name of a server stage that it
-`needs` (or None), and any of these, all compiled into the loop:
+`needs` (or None; the federation puts that stage first in the chain), and any of
+these, all compiled into the loop:
 
   init_memory(model) -> memory       before the client's first round
   begin(start, shared, memory) -> carry
@@ -10,8 +11,8 @@ A part is a frozen dataclass with a `name`, the name of a server stage that it
   after_step(mean, carry, step) -> (mean, carry)
   finish(model, carry, trace) -> (model, extra, memory)
 
-`mean = [loc; point]` is a flat vector; `shared` is what the broadcast carries
-for the part, `memory` this client's own; `extra` is a vector to send. A part
+`mean = [loc; point]` is a flat vector; `shared` is the slot of the stage that
+the part needs, `memory` this client's own; `extra` is a vector to send. A part
 that needs only a loss writes only that.
 """
 

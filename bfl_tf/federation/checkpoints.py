@@ -49,7 +49,7 @@ def restore(directory: pathlib.Path) -> loop.State | None:
 
 def _read(path: pathlib.Path) -> loop.State:
   reader = tf.train.load_checkpoint(str(path))
-  tree: dict[str, Any] = {'slots': {}, 'shared': {}, 'memories': {}}
+  tree: dict[str, Any] = {'slots': {}, 'memories': {}}
   for key in reader.get_variable_to_shape_map():
     if not key.endswith(_SUFFIX) or key.startswith('save_counter'):
       continue
@@ -62,7 +62,6 @@ def _read(path: pathlib.Path) -> loop.State:
     round=int(tree['round']),
     model=weights_lib.Weights(**tree['model']),
     slots=tree['slots'],
-    shared=tree['shared'],
     memories={int(client): kept for client, kept in tree['memories'].items()},
   )
 

@@ -37,7 +37,8 @@ class Experiment:
     workers: `training.Worker`s, one a device.
     rule: of `pooling`.
     weighting: of `pooling`.
-    stages: the chain of server stages, `server_step` then `refine`.
+    stages: the chain of server stages: what parts need, `server_step`,
+      `refine`.
     start: the chain of server stages before the first round.
     parts: the chain of client parts.
     schedule: the learning rate over rounds.
@@ -87,7 +88,13 @@ class Experiment:
       _chain(flag, server.STAGES, config, **resources)
       for flag in ('start', 'server_step', 'refine')
     )
-    _check_unique('server_step and --refine', step + refine)
+    needed = tuple(
+      configured(server.STAGES[part.needs], config, **resources)()
+      for part in parts
+      if part.needs and part.needs not in config.server_step
+    )
+    stages = needed + step + refine
+    _check_unique('server_step and --refine', stages)
     return cls(
       config=config,
       dataset=dataset,
@@ -96,7 +103,7 @@ class Experiment:
       workers=workers,
       rule=rule,
       weighting=weighting,
-      stages=step + refine,
+      stages=stages,
       start=start,
       parts=parts,
       schedule=schedule,
@@ -142,6 +149,11 @@ def _check_unique(flag, chain):
 
 
 def _check_pooling(config, rule):
+  if rule.needs_prior and not config.update_prior:
+    raise ValueError(
+      f'--pooling={config.pooling} divides out the broadcast posterior, so '
+      'clients must take it as their prior: set --update_prior.'
+    )
   if not rule.takes_weights and config.weighting not in ('size', 'equal'):
     raise ValueError(
       f'--pooling={config.pooling} takes no client weights: leave '

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from absl import logging
 import numpy as np
+import tensorflow as tf
 
 from bfl_tf import seeds, statistics, training
 from bfl_tf import weights as weights_lib
@@ -21,15 +22,14 @@ class State(NamedTuple):
   Attributes:
     round: rounds done.
     model: the global model.
-    slots: by server stage, what it carries from round to round.
-    shared: by client part, what the broadcast carries for it.
+    slots: by server stage, what it carries from round to round; a client part
+      that needs a stage is sent that stage's slot.
     memories: by client id and client part, what the client keeps.
   """
 
   round: int
   model: weights_lib.Weights
   slots: dict[str, Any]
-  shared: dict[str, Any]
   memories: dict[int, dict[str, Any]]
 
 
@@ -46,14 +46,13 @@ def initial_state(
     The state before the first round, and columns of `metrics.csv`.
   """
   model = experiment.initial_weights()
-  slots = {stage.name: stage.init(model) for stage in experiment.stages}
-  state = State(0, model, slots, {}, {})
+  state = State(0, model, _slots(experiment.start, model), {})
   info: dict[str, Any] = {}
   for place, stage in enumerate(experiment.start):
     seed = seeds.named(experiment.config.seed, 'start', place)
     state, more = stage(state, model, model, {}, seed)
     info |= more
-  return state, info
+  return state._replace(slots=_slots(experiment.stages, state.model)), info
 
 
 def federated_round(
@@ -69,7 +68,9 @@ def federated_round(
   """
   reduction = _Reduction(experiment, state.model)
   memories, traces, left_out = dict(state.memories), [], {}
+  bytes_up = 0
   for update, memory in _train(experiment, state):
+    bytes_up += update.num_bytes
     defect = find_defect(update, state.model)
     if defect:
       left_out[update.client_id] = defect
@@ -93,8 +94,16 @@ def federated_round(
     )
     new, more = stage(new, state.model, pooled, results, seed)
     info |= more
-  info |= _describe(state.model, traces, left_out)
+  info |= _describe(traces, left_out)
+  info['bytes_up'] = bytes_up
+  info['bytes_down'] = (len(traces) + len(left_out)) * (
+    state.model.num_bytes + _num_bytes(_shared(experiment, state))
+  )
   return new._replace(round=state.round + 1), info
+
+
+def _slots(stages, model) -> dict[str, Any]:
+  return {stage.name: stage.init(model) for stage in stages}
 
 
 def find_defect(
@@ -191,9 +200,21 @@ def _job(experiment, state, client):
       )
     ),
     seed=seeds.named(config.seed, 'local_training', round_index, client),
-    shared=state.shared,
+    shared=_shared(experiment, state),
     memory=state.memories.get(client, fresh),
   )
+
+
+def _shared(experiment, state) -> dict[str, Any]:
+  return {
+    part.name: state.slots[part.needs]
+    for part in experiment.parts
+    if part.needs
+  }
+
+
+def _num_bytes(structure) -> int:
+  return sum(np.asarray(leaf).nbytes for leaf in tf.nest.flatten(structure))
 
 
 def _sampled(config, round_index) -> list[int]:
@@ -216,15 +237,11 @@ def _local_epochs(config, round_index, client) -> int:
   )
 
 
-def _describe(broadcast, traces, left_out) -> dict[str, Any]:
-  trained = len(traces) + len(left_out)
+def _describe(traces, left_out) -> dict[str, Any]:
   return {
     'train_loss': float(np.mean([trace.loss for trace in traces])),
     'local_steps': int(sum(trace.steps for trace in traces)),
     'clients_pooled': len(traces),
     'clients_left_out': len(left_out),
     'left_out': ' '.join(map(str, sorted(left_out))),
-    # A client sends what it was sent: the same vectors.
-    'bytes_down': trained * broadcast.num_bytes,
-    'bytes_up': trained * broadcast.num_bytes,
   }

@@ -68,7 +68,7 @@ class Job(NamedTuple):
     seed: `[2]` int32.
     first_step: steps already taken; where positive, the optimizer goes on from
       the state in which the worker's last job left it.
-    shared: by part name, what the broadcast carries for the part.
+    shared: by part name, the slot of the server stage that the part needs.
     memory: by part name, what this client's part kept from its last round.
   """
 

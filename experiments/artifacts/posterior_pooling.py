@@ -120,6 +120,8 @@ _PRETRAINED = {
   'server_epochs': 100,
   'server_patience': 10,
 }
+# The clients' prior is the broadcast posterior, the one that is divided out.
+_DWC = {'pooling': 'dwc', 'update_prior': True}
 _CIFAR = {
   'dataset': 'cifar10',
   'train_split': 'train[:10000]',
@@ -151,8 +153,8 @@ def _one_shot(method, overrides):
 
 
 _T4 = {
-  **_one_shot('Flipout DWC pretrain=No', {'pooling': 'dwc'}),
-  **_one_shot('Flipout DWC pretrain=Yes', {'pooling': 'dwc', **_PRETRAINED}),
+  **_one_shot('Flipout DWC pretrain=No', _DWC),
+  **_one_shot('Flipout DWC pretrain=Yes', {**_DWC, **_PRETRAINED}),
   **_one_shot('Flipout WS pretrain=Yes', {'pooling': 'ws', **_PRETRAINED}),
 }
 

@@ -1,0 +1,67 @@
+"""Cells make configs, and measures read what a run recorded."""
+
+from harness import made_runs
+import numpy as np
+import pytest
+
+from experiments import artifacts
+from experiments.harness import cells, tables
+
+
+def test_overrides_in_order():
+  paper = cells.Paper('posterior_pooling', {'laptop': {'num_rounds': 3}})
+  cell = cells.Cell(
+    paper, 'a', {'num_rounds': 7, 'pooling': 'ws'}, {'laptop': {'alpha': 2.0}}
+  )
+  config = cell.config('laptop', seed=4)
+  assert (config.num_rounds, config.pooling, config.alpha) == (7, 'ws', 2.0)
+  assert (config.seed, config.model) == (4, 'resnet20')
+
+
+def test_mean_after_start(tmp_path):
+  task = cells.Task(made_runs.cell('a'), 'smoke', 0, tmp_path)
+  made_runs.finish(task, 0.8, curve=(0.1, '', 0.4, 0.8))
+  read = cells.column('accuracy', cells.after_start)
+  assert read(task.directory) == pytest.approx(0.6)
+  assert cells.column('accuracy', lambda v: v[0])(task.directory) == 0.1
+  assert np.isnan(cells.column('nothing', max)(task.directory))
+
+
+@pytest.mark.parametrize(
+  ('uncertainty', 'gain'),
+  [([0.0, 0.1, 0.2, 0.9], 1.0), ([0.5] * 4, 0.0)],
+)
+def test_ranking_gain(tmp_path, uncertainty, gain):
+  task = cells.Task(made_runs.cell('a'), 'smoke', 0, tmp_path)
+  made_runs.finish(task, 0.75)
+  probs = np.array([[0.9, 0.1]] * 4)
+  made_runs.predict(task, probs, np.array([0, 0, 0, 1]), np.array(uncertainty))
+  read = cells.ranking_gain('epistemic_uncertainty')
+  assert read(task.directory) == pytest.approx(gain, abs=1e-12)
+
+
+def test_names_of_cells_are_unique():
+  places = {}
+  for artifact in (*artifacts.ARTIFACTS.values(), *artifacts.CLAIMS.values()):
+    for cell in artifact.cells:
+      assert places.setdefault((cell.paper.name, cell.name), cell) is cell
+
+
+def test_every_published_value_has_its_place():
+  for name in ('table1', 'table2', 'table3', 'table4', 'table5'):
+    table = artifacts.ARTIFACTS[f'posterior_pooling/{name}']
+    published = tables.published('posterior_pooling', name)
+    ours = {
+      (column, row, measure.published)
+      for row, column in table.grid
+      for measure in table.measures
+      if measure.published
+    }
+    assert ours == set(published)
+
+
+@pytest.mark.parametrize('scale', cells.SCALES)
+def test_every_cell_has_a_config_at_every_scale(scale):
+  for artifact in (*artifacts.ARTIFACTS.values(), *artifacts.CLAIMS.values()):
+    for cell in artifact.cells:
+      assert cell.config(scale, seed=0).seed == 0

@@ -1,0 +1,128 @@
+"""The binary: every artifact and claim at smoke scale, and what goes wrong."""
+
+import pathlib
+import subprocess
+import sys
+
+from absl.testing import flagsaver
+import pytest
+
+from experiments import artifacts, reproduce
+from experiments.harness import cells, estimates, runner
+
+
+def _run(**flags):
+  with flagsaver.flagsaver(**flags):
+    return reproduce.main()
+
+
+@pytest.fixture(scope='module')
+def results(tmp_path_factory):
+  """One run per method; every other cell built and validated."""
+  root = tmp_path_factory.mktemp('reproduce')
+  everything = {'artifact': ['all'], 'claim': ['all'], 'scale': 'smoke'}
+  code = _run(output_dir=str(root), sample=True, **everything)
+  assert code == 3  # One seed decides no claim.
+  return root
+
+
+def test_every_artifact_is_written(results):
+  folder = results / 'smoke' / 'posterior_pooling'
+  for name in ('table1', 'table2', 'table3', 'table4', 'table5'):
+    assert '[' in (folder / f'{name}.md').read_text()
+  assert (folder / 'figure3_iid.png').stat().st_size > 1000
+  assert not list(folder.rglob('failure.txt'))
+
+
+def test_one_per_method(results):
+  chosen = estimates.one_per_method(
+    estimates.tasks(
+      (*artifacts.ARTIFACTS.values(), *artifacts.CLAIMS.values()),
+      'smoke',
+      results,
+    )
+  )
+  assert all(task.is_done for task in chosen)
+  assert {task.config.pooling for task in chosen} == {
+    'nwa', 'ws', 'lp', 'wc', 'conflation', 'dwc',
+  }  # fmt: skip
+
+
+def test_finished_runs_are_not_run_again(results, monkeypatch):
+  task = cells.Task(
+    artifacts.ARTIFACTS['posterior_pooling/table1'].cells[0],
+    'smoke', 0, results,
+  )  # fmt: skip
+  monkeypatch.setattr(runner, 'run_one', None)
+  assert task.is_done and runner.run_all([task], 1, False) == []
+
+
+def test_a_task_under_way_elsewhere_is_left_alone(tmp_path):
+  cell = artifacts.ARTIFACTS['posterior_pooling/table1'].cells[0]
+  task = cells.Task(cell, 'smoke', 0, tmp_path)
+  task.directory.parent.mkdir(parents=True)
+  hold = (
+    'import filelock, sys; lock = filelock.FileLock(sys.argv[1]);'
+    'lock.acquire(); print("held", flush=True); sys.stdin.read()'
+  )
+  other = subprocess.Popen(
+    [sys.executable, '-c', hold, f'{task.directory}.lock'],
+    stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+  )  # fmt: skip
+  other.stdout.readline()
+  assert runner.run_one(task, 0).status == 'busy'
+  other.communicate()
+  assert not task.directory.exists()
+
+
+def test_a_failing_cell_leaves_the_others_running(tmp_path):
+  paper = cells.Paper(
+    'posterior_pooling', artifacts.posterior_pooling.PAPER.scales
+  )
+  bad = cells.Cell(paper, 'bad', {'client_learning_rate': 1e38})
+  good = cells.Cell(paper, 'good', {'variant': 'deterministic'})
+  tasks = [cells.Task(c, 'smoke', 0, tmp_path) for c in (bad, good)]
+  outcomes = {
+    o.task.cell.name: o.status for o in runner.run_all(tasks, 1, False)
+  }
+  assert outcomes['good'] == 'done'
+  assert outcomes['bad'].startswith('TooFewClientsError')
+  assert tasks[0].failure == outcomes['bad']
+
+
+def test_list(results, capsys):
+  assert _run(list=True, output_dir=str(results)) is None
+  lines = capsys.readouterr().out.splitlines()
+  listed = {line.split()[0] for line in lines}
+  assert listed >= {*artifacts.ARTIFACTS, *artifacts.CLAIMS}
+  table1 = next(
+    line
+    for line in lines
+    if line.endswith('table1') or line.startswith('posterior_pooling/table1 ')
+  )
+  assert 'done' in table1 and 'never run' in table1
+
+
+@pytest.mark.parametrize(
+  ('flags', 'message'),
+  [
+    ({'artifact': ['posterior_pooling/tabel2']}, 'posterior_pooling/table2'),
+    ({'claim': ['lp_last']}, 'posterior_pooling/lp_last_at_one_epoch'),
+    ({'scale': 'huge'}, '--scale=huge'),
+    ({}, 'give --list, --artifact or --claim'),
+  ],
+)
+def test_bad_input(flags, message, tmp_path, capsys):
+  with pytest.raises(SystemExit) as stopped:
+    _run(output_dir=str(tmp_path / 'new'), **flags)
+  error = capsys.readouterr().err
+  assert stopped.value.code == 2 and message in error
+  assert error.count('\n') == 1
+  assert not pathlib.Path(tmp_path / 'new').exists()
+
+
+def test_results_of_another_version_are_refused(tmp_path, capsys):
+  (tmp_path / 'version.txt').write_text('bfl_tf 0.0.1\n')
+  with pytest.raises(SystemExit):
+    _run(output_dir=str(tmp_path), list=True)
+  assert 'bfl_tf 0.0.1' in capsys.readouterr().err

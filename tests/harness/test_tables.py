@@ -1,0 +1,68 @@
+"""Tables read runs, count seeds, mark what diverged, show what was published."""
+
+import csv
+import math
+
+from harness import made_runs
+import pytest
+
+from experiments.harness import cells, tables
+
+
+def _table(*measures):
+  grid = {
+    ('Flipout NWA train_size', 'iid'): made_runs.cell('a'),
+    ('Flipout WS train_size', 'iid'): made_runs.cell('b'),
+  }
+  return tables.Table(
+    made_runs.PAPER, 'table2', 'a title', grid,
+    measures or (cells.ACCURACY, cells.NLL),
+    {'smoke': 3}, {'smoke': 'A note.'},
+  )  # fmt: skip
+
+
+def _task(table, row, seed, root):
+  return cells.Task(table.grid[row, 'iid'], 'smoke', seed, root)
+
+
+def test_mean_error_and_published(tmp_path):
+  table = _table(cells.ACCURACY)
+  for seed, accuracy in enumerate((0.5, 0.6, 0.7)):
+    made_runs.finish(
+      _task(table, 'Flipout NWA train_size', seed, tmp_path), accuracy
+    )
+  entry, other = table.entries('smoke', tmp_path)
+  assert entry.mean == pytest.approx(60.0)
+  # A standard deviation of 10 over three seeds.
+  assert entry.standard_error == pytest.approx(10 / math.sqrt(3))
+  assert entry.published == 81.67
+  assert entry.text == '60.00 ± 5.77'
+  assert other.text == '-' and other.published_text == '87.41'
+
+
+def test_a_diverged_run_is_marked_and_left_out(tmp_path):
+  table = _table()
+  row = 'Flipout WS train_size'
+  made_runs.finish(_task(table, row, 0, tmp_path), 0.5, nll=math.nan)
+  made_runs.finish(_task(table, row, 1, tmp_path), 0.7, nll=2.0)
+  failed = _task(table, row, 2, tmp_path)
+  failed.directory.mkdir(parents=True)
+  (failed.directory / 'failure.txt').write_text('TooFewClientsError: all NaN\n')
+  entries = {(e.row, e.label): e for e in table.entries('smoke', tmp_path)}
+  assert entries[row, 'NLL (nats)'].text == '2.000†'
+  assert entries[row, 'NLL (nats)'].diverged == 2
+  assert entries[row, 'Accuracy (%)'].reason == 'TooFewClientsError: all NaN'
+
+
+def test_written_as_csv_markdown_and_latex(tmp_path):
+  table = _table(cells.ACCURACY)
+  made_runs.finish(_task(table, 'Flipout NWA train_size', 0, tmp_path), 0.5)
+  text = tables.write(table, 'smoke', tmp_path)
+  stem = tmp_path / 'smoke' / 'posterior_pooling' / 'table2'
+  assert '50.00 [81.67]' in text and 'A note.' in text
+  assert stem.with_suffix('.md').read_text() == text
+  with stem.with_suffix('.csv').open(newline='') as file:
+    rows = list(csv.DictReader(file))
+  assert float(rows[0]['mean']) == 50.0 and rows[1]['mean'] == ''
+  latex = stem.with_suffix('.tex').read_text()
+  assert r'Flipout NWA train\_size & 50.00 [81.67] \\' in latex
