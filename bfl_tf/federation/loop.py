@@ -5,6 +5,7 @@ There is one. A method of a paper is a combination of the pieces of an
 """
 
 from collections.abc import Iterator
+import math
 from typing import Any, NamedTuple
 
 from absl import logging
@@ -239,7 +240,8 @@ def _local_epochs(config, round_index, client) -> int:
 
 def _describe(traces, left_out) -> dict[str, Any]:
   return {
-    'train_loss': float(np.mean([trace.loss for trace in traces])),
+    # Exactly rounded, so in any order of arrival the same.
+    'train_loss': math.fsum(trace.loss for trace in traces) / len(traces),
     'local_steps': int(sum(trace.steps for trace in traces)),
     'clients_pooled': len(traces),
     'clients_left_out': len(left_out),

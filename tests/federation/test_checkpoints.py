@@ -15,7 +15,6 @@ def state(round_index, seed=0):
     round=round_index,
     model=model,
     slots={'momentum': rng.normal(size=8), 'pair': {'a': np.ones([2, 3])}},
-    shared={'part': np.arange(3)},
     memories={
       7: {'counter': {'rounds': np.int32(2), 'steps': np.ones([2], np.int32)}},
       12: {'counter': {'rounds': np.int32(1), 'steps': np.zeros([2], np.int32)}},

@@ -1,0 +1,142 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Quickstart
+#
+# Ten clients hold handwritten digits (8x8 pixels, they ship with scikit-learn),
+# each with its own mix of classes. In every round each client trains a
+# variational network on its own digits, starting from the global posterior; the
+# server pools the ten Gaussian posteriors into the next global one. No client
+# ever sends data.
+#
+# Set `BFL_TF_SMOKE=1` to run this notebook with few rounds.
+
+# %%
+import dataclasses
+import os
+import pathlib
+import tempfile
+
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+
+import bfl_tf
+from matplotlib import figure as figure_lib
+import pandas as pd
+
+# %matplotlib inline
+# %config InlineBackend.print_figure_kwargs = {'dpi': 90}
+
+SMOKE = os.environ.get('BFL_TF_SMOKE') == '1'
+ROOT = pathlib.Path.cwd()
+ROOT = ROOT.parent if ROOT.name == 'notebooks' else ROOT
+RUNS = pathlib.Path(tempfile.mkdtemp()) if SMOKE else ROOT / 'runs'
+
+# %% [markdown]
+# ## A run
+#
+# A run is a `Config` and a directory. This is `configs/quickstart.flags` in
+# Python; every field is also a flag of `python -m experiments.run`.
+
+# %%
+QUICKSTART = bfl_tf.Config(
+  dataset='digits',
+  partition='dirichlet',
+  alpha=0.5,
+  num_clients=10,
+  model='mlp',
+  hidden_units=(64,),
+  variant='flipout',
+  pooling='nwa',
+  num_rounds=20,
+  local_epochs=5,
+  batch_size=32,
+  client_optimizer='adam',
+  client_learning_rate=0.003,
+  prior_scale=1,
+)
+
+# %%
+config = dataclasses.replace(QUICKSTART, num_rounds=2) if SMOKE else QUICKSTART
+runs = {'nwa': RUNS / 'quickstart_nwa'}
+summary = bfl_tf.run(config, runs['nwa'], show_progress=False)
+
+# %% [markdown]
+# A run that is finished is read, not trained again; an interrupted one goes on
+# where it stopped. To start anew, delete its directory.
+#
+# ## The clients' data
+#
+# The area of a box is the number of examples. With a Dirichlet split of
+# `alpha=0.5` most clients miss some classes and hold many of a few others;
+# sizes differ too.
+
+# %%
+bfl_tf.plots.partition(runs['nwa'])
+
+# %% [markdown]
+# ## Scores by round
+#
+# `metrics.csv` has a row a round; round 0 is before training. Accuracy, expected
+# calibration error (ECE) and Brier score are of the mean prediction over samples
+# of the weights, the negative log likelihood (NLL) is in nats. Epistemic
+# uncertainty is how much the samples disagree, aleatoric what each of them
+# leaves open.
+
+# %%
+COLUMNS = ['accuracy', 'nll', 'ece', 'brier', 'epistemic', 'aleatoric']
+metrics = pd.read_csv(runs['nwa'] / 'metrics.csv', index_col='round')
+metrics[COLUMNS].round(4)
+
+# %%
+bfl_tf.plots.learning_curve(runs['nwa'], 'accuracy')
+
+# %% [markdown]
+# The last evaluation takes more samples (`final_num_mc_samples`). Its scores are
+# what `run` returns, and `summary.json` keeps:
+
+# %%
+pd.Series(summary['final']).round(4).to_frame('final')
+
+# %% [markdown]
+# ## Two pooling rules
+#
+# The same run with one setting changed: `wc` (weighted conflation) multiplies
+# the clients' posteriors, each to the power of its weight over the largest,
+# where `nwa` (naive weighted averaging) averages their means and variances.
+# Both runs have the same partition and the same initial weights.
+
+# %%
+runs['wc'] = RUNS / 'quickstart_wc'
+product = dataclasses.replace(config, pooling='wc')
+summaries = {
+  'nwa': summary,
+  'wc': bfl_tf.run(product, runs['wc'], show_progress=False),
+}
+
+# %%
+figure = figure_lib.Figure(figsize=(12, 3.8), dpi=150, layout='constrained')
+panels = figure.subplots(1, 3)
+for axes, metric in zip(panels, ('accuracy', 'ece', 'epistemic')):
+  bfl_tf.plots.learning_curve(runs, metric, axes=axes)
+panels[2].set_yscale('log')
+figure
+
+# %%
+scores = pd.DataFrame(
+  {rule: summary['final'] for rule, summary in summaries.items()}
+)
+scores.map('{:.3g}'.format)
+
+# %% [markdown]
+# TODO

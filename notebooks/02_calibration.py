@@ -1,0 +1,171 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Calibration
+#
+# Does a model know what it does not know? This notebook reads finished runs and
+# trains nothing, unless it finds none: then it makes two tiny ones.
+
+# %%
+import json
+import os
+import pathlib
+import tempfile
+
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
+
+import bfl_tf
+from IPython.display import display
+import ipywidgets
+from matplotlib import figure as figure_lib
+import pandas as pd
+
+# %matplotlib inline
+# %config InlineBackend.print_figure_kwargs = {'dpi': 90}
+
+SMOKE = os.environ.get('BFL_TF_SMOKE') == '1'
+ROOT = pathlib.Path.cwd()
+ROOT = ROOT.parent if ROOT.name == 'notebooks' else ROOT
+
+# %% [markdown]
+# ## Which runs
+#
+# A glob of run directories below the repository; `01_quickstart` leaves two that
+# fit. Change it to yours: `'runs/cifar10_*'`, or `'runs/**/seed_0'`.
+
+# %%
+GLOB = 'runs/quickstart_*'
+
+# %%
+NUM_BINS = 15
+
+
+def find(root, pattern):
+  """Returns the finished runs by the end of their path."""
+  files = sorted(root.glob(f'{pattern}/predictions.npz'))
+  return {file.parent.name: file.parent for file in files}
+
+
+def make_two(root):
+  """Trains two tiny runs: a few seconds each."""
+  for rule in ('nwa', 'wc'):
+    config = bfl_tf.Config(
+      partition='dirichlet',
+      num_clients=4,
+      num_rounds=2,
+      local_epochs=5,
+      client_learning_rate=0.003,
+      prior_scale=1,
+      pooling=rule,
+    )
+    bfl_tf.run(config, root / f'tiny_{rule}', show_progress=False)
+
+
+runs = {} if SMOKE else find(ROOT, GLOB)
+if not runs:
+  scratch = pathlib.Path(tempfile.mkdtemp())
+  make_two(scratch)
+  runs = find(scratch, '*')
+
+finals = {
+  name: json.loads((run / 'summary.json').read_text())['final']
+  for name, run in runs.items()
+}
+pd.DataFrame(finals).map('{:.3g}'.format)
+
+# %% [markdown]
+# ## Reliability
+#
+# Predictions are binned by their confidence, the probability of the predicted
+# class. On the diagonal a model is right as often as it says. A bar above it:
+# underconfident; below it: overconfident. The mean gap, weighted by the number
+# of examples, is the expected calibration error (ECE).
+
+# %%
+def side_by_side(draw, width, height):
+  """Draws `draw(run, NUM_BINS, axes)` of every run in a figure of its own."""
+  size = (width * len(runs), height)
+  figure = figure_lib.Figure(figsize=size, dpi=150, layout='constrained')
+  panels = figure.subplots(1, len(runs), squeeze=False, sharey=True)[0]
+  for axes, (name, run) in zip(panels, runs.items()):
+    draw(run, NUM_BINS, axes)
+    axes.set_title(f'{name}\n{axes.get_title()}', fontsize=11)
+  return figure
+
+
+side_by_side(bfl_tf.plots.reliability_diagram, 4.6, 5.2)
+
+# %% [markdown]
+# ## Confidence
+
+# %%
+side_by_side(bfl_tf.plots.confidence_histogram, 5.2, 4.4)
+
+# %% [markdown]
+# ## Retention
+#
+# Sort the test examples by a measure of uncertainty, keep the least uncertain
+# fraction, and score only those. A measure that knows where the model errs gives
+# a line that falls to the right; one that knows nothing, a flat line. The area
+# under the line is in the legend. For a variational model the predictive entropy
+# has two sources: aleatoric uncertainty, which every sample of the weights
+# shares, and epistemic, the variance between samples.
+
+# %%
+bfl_tf.plots.retention(runs)
+
+# %% [markdown]
+# ## One run at a time
+#
+# Choose a run, a measure of uncertainty and the number of bins. Without a
+# notebook front end the figure is that of the default choice.
+
+# %%
+MEASURES = ('entropy', 'aleatoric', 'epistemic')
+
+
+def draw(run, measure, num_bins):
+  """Returns reliability, confidence and retention of one run."""
+  figure = figure_lib.Figure(figsize=(13, 4.6), dpi=150, layout='constrained')
+  bfl_tf.plots.reliability_diagram(
+    runs[run], num_bins, figure.add_subplot(1, 3, 1)
+  )
+  bfl_tf.plots.confidence_histogram(
+    runs[run], num_bins, figure.add_subplot(1, 3, 2)
+  )
+  # `retention` draws all measures: three axes in one place, one of them shown.
+  panels = [figure.add_subplot(1, 3, 3) for _ in MEASURES]
+  bfl_tf.plots.retention({run: runs[run]}, panels)
+  for panel, name in zip(panels, MEASURES):
+    panel.set_visible(name == measure)
+  return figure
+
+
+controls = {
+  'run': ipywidgets.Dropdown(options=list(runs), description='Run'),
+  'measure': ipywidgets.Dropdown(options=MEASURES, description='Measure'),
+  'num_bins': ipywidgets.IntSlider(
+    NUM_BINS, min=2, max=30, description='Bins', continuous_update=False
+  ),
+}
+
+
+def chosen():
+  return {name: control.value for name, control in controls.items()}
+
+
+display(ipywidgets.HBox(list(controls.values())))
+picture = display(draw(**chosen()), display_id=True)
+for control in controls.values():
+  control.observe(lambda _: picture.update(draw(**chosen())), names='value')

@@ -1,0 +1,216 @@
+"""The binary: two rounds on digits, and one line for what a user got wrong."""
+
+import csv
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bfl_tf import federation
+from experiments import flags as config_flags
+
+ROOT = pathlib.Path(__file__).parents[2]
+# Runs the binary's main over many command lines: TensorFlow starts once.
+DRIVER = """
+import contextlib, io, json, os, sys
+from absl.testing import flagsaver
+from experiments import flags, run
+
+for arguments in json.load(sys.stdin):
+  streams = io.StringIO(), io.StringIO()
+  sys.argv = ['run', *arguments]
+  outcome = None
+  with flagsaver.flagsaver(), contextlib.ExitStack() as stack:
+    stack.enter_context(contextlib.redirect_stdout(streams[0]))
+    stack.enter_context(contextlib.redirect_stderr(streams[1]))
+    try:
+      flags.main(run.main)
+    except SystemExit as stop:
+      outcome = stop.code
+    except Exception as error:
+      outcome = repr(error)
+  print(json.dumps([outcome, *(stream.getvalue() for stream in streams)]))
+"""
+
+
+def binary(*arguments, module='experiments.run', **settings):
+  return subprocess.run(
+    [sys.executable, '-m', module, *arguments],
+    cwd=ROOT, capture_output=True, text=True, timeout=300, **settings,
+  )  # fmt: skip
+
+
+def npz(path, **changes):
+  x, y = np.random.default_rng(0).normal(size=[60, 3]), np.arange(60) % 3
+  arrays = {'x_train': x, 'y_train': y, 'x_test': x, 'y_test': y} | changes
+  np.savez(path, **{k: v for k, v in arrays.items() if v is not None})
+  return path
+
+
+# By what the line must say: the flags that call for it.
+BAD = {
+  '--num_rounds=0 must be at least 1': '--num_rounds=0',
+  'num_rounds': '--num_rounds=many',
+  "Unknown command line flag 'num_round'": '--num_round=3',
+  "unexpected argument 'digits'": 'digits',
+  '--seed=-1 must be at least 0': '--seed=-1',
+  '--alpha=0.0 must be above 0': '--alpha=0',
+  '--alpha=nan must be above 0': '--alpha=nan',
+  '--validation_split=1.0 must be below 1': '--validation_split=1',
+  '--hidden_units=a,b must be a comma-separated': '--hidden_units=a,b',
+  '--hidden_units=0': '--hidden_units=64,0',
+  '--hidden_units=-5': '--hidden_units=-5',
+  '--decay_at=2.0': '--decay_at=2 --learning_rate_schedule=steps',
+  '--local_epochs=3000000000': '--local_epochs=3000000000',
+  '--num_mc_samples=3000000000': '--num_mc_samples=3000000000',
+  '--dataset=no_such_set': '--dataset=no_such_set',
+  '--dataset=missing.npz cannot be read': '--dataset=missing.npz',
+  '--dataset=os:getcwd must return': '--dataset=os:getcwd',
+  '--train_split=train[:9]': '--train_split=train[:9]',
+  'validation_split=0.999': '--validation_split=0.999',
+  'not a zip file': '--dataset={tmp}/text.npz',
+  'lacks x_test, y_test': '--dataset={tmp}/half.npz',
+  'a regression target': '--dataset={tmp}/regression.npz',
+  'x_train has 7 examples, y_train has 60': '--dataset={tmp}/short.npz',
+  'not finite': '--dataset={tmp}/nan.npz',
+  '--augment needs images': '--augment --dataset=wine',
+  '--partition=rings is unknown': '--partition=rings',
+  'classes_per_client': '--partition=shards --classes_per_client=11',
+  'min_examples': '--partition=dirichlet --alpha=0.01 --min_examples=143',
+  '--num_clients=5000 exceeds': '--num_clients=5000',
+  'num_server_examples': '--num_server_examples=5000',
+  "--model=lenet is unknown. Did you mean 'lenet5'": '--model=lenet',
+  'resnet depth must be 6n + 2': '--model=resnet21',
+  '--model=convnet needs images': '--model=convnet',
+  '--model=no.module:f cannot be imported': '--model=no.module:f',
+  '--variant=bayes is unknown': '--variant=bayes',
+  '--normalization=layer is unknown': '--normalization=layer',
+  '--pooling=mean is unknown': '--pooling=mean',
+  '--pooling=wc pools posteriors': '--pooling=wc --variant=deterministic',
+  'takes no client weights': '--pooling=conflation --weighting=distance',
+  '--weighting=sized is unknown': '--weighting=sized',
+  'discrepancy': '--discrepancy=median --weighting=max_discrepancy',
+  '--client_optimizer=lamb is unknown': '--client_optimizer=lamb',
+  '--client_momentum belongs': '--client_momentum=0.5',
+  '--client_parts=fedprox is unknown': '--client_parts=fedprox',
+  '--client_parts names a member twice': '--client_parts=proximal,proximal',
+  '--server_step=adam is unknown': '--server_step=adam',
+  'set --num_server_examples': '--refine=fine_tune',
+  'schedule=cosine is unknown': '--learning_rate_schedule=cosine',
+  '--min_clients=11 must not exceed': '--min_clients=11',
+  '--clients_per_round=11': '--clients_per_round=11',
+  '--min_local_epochs=2 must not exceed': '--min_local_epochs=2',
+  '--distribution=ring is unknown': '--distribution=ring',
+  'no.flags': '--flagfile=no.flags',
+  '--output_dir is missing': '--output_dir=',
+  'text.npz is a file': '--output_dir={tmp}/text.npz',
+  'below': '--output_dir={tmp}/text.npz/below',
+  '/foreign is not empty and holds no run': '--output_dir={tmp}/foreign',
+}
+
+
+@pytest.fixture(scope='module')
+def said(tmp_path_factory):
+  """What the binary did for each of `BAD`, and what it wrote."""
+  tmp = tmp_path_factory.mktemp('bad')
+  (tmp / 'text.npz').write_text('no archive')
+  npz(tmp / 'half.npz', x_test=None, y_test=None)
+  npz(tmp / 'regression.npz', y_train=np.linspace(0, 1, 60))
+  npz(tmp / 'short.npz', x_train=np.ones([7, 3]))
+  npz(tmp / 'nan.npz', x_train=np.full([60, 3], np.nan))
+  (tmp / 'foreign').mkdir()
+  (tmp / 'foreign' / 'thesis.tex').write_text('precious')
+  before = {path: path.stat() for path in tmp.rglob('*')}
+  lines = [
+    ['--num_rounds=1', f'--output_dir={tmp}/new', *flags.format(tmp=tmp).split()]
+    for flags in BAD.values()
+  ]
+  process = subprocess.run(
+    [sys.executable, '-c', DRIVER],
+    input=json.dumps(lines), cwd=ROOT, capture_output=True, text=True,
+  )  # fmt: skip
+  assert process.returncode == 0, process.stderr
+  outcomes = map(json.loads, process.stdout.splitlines())
+  after = {path: path.stat() for path in tmp.rglob('*')}
+  return dict(zip(BAD, outcomes, strict=True)), before, after
+
+
+@pytest.mark.parametrize('message', BAD)
+def test_bad_input_is_one_line_and_code_2(said, message):
+  code, out, error = said[0][message]
+  assert code == 2, error
+  assert error.startswith('error: ')
+  assert error.count('\n') == 1
+  assert message in error
+  assert out == ''
+
+
+def test_bad_input_writes_nothing(said):
+  _, before, after = said
+  assert after == before
+
+
+@pytest.fixture(scope='module')
+def finished(tmp_path_factory):
+  path = tmp_path_factory.mktemp('runs') / 'new' / 'digits'
+  process = binary(
+    '--num_rounds=2', '--hidden_units=8', '--num_mc_samples=2',
+    '--partition=dirichlet', '--num_clients=4', f'--output_dir={path}',
+  )  # fmt: skip
+  assert process.returncode == 0, process.stderr
+  return path, process
+
+
+def test_two_rounds_on_digits(finished):
+  path, process = finished
+  assert 'Traceback' not in process.stderr
+  files = {p.name for p in path.iterdir() if p.is_file()}
+  assert files == {
+    'flags.txt', 'metrics.csv', 'partition.csv', 'predictions.npz',
+    'summary.json',
+  }  # fmt: skip
+  with open(path / 'metrics.csv', newline='') as file:
+    rows = list(csv.DictReader(file))
+  assert [row['round'] for row in rows] == ['0', '1', '2']
+  summary = json.loads((path / 'summary.json').read_text())
+  assert summary['rounds'] == 2
+  for name, value in summary['final'].items():
+    assert float(rows[-1][name]) == value
+  with np.load(path / 'predictions.npz') as arrays:
+    accuracy = np.mean(arrays['probs'].argmax(1) == arrays['labels'])
+    assert arrays['epistemic_uncertainty'].shape == arrays['labels'].shape
+  assert accuracy == pytest.approx(summary['final']['accuracy'])
+  counts = np.loadtxt(path / 'partition.csv', delimiter=',', skiprows=1)
+  assert counts.shape == (4, 11)
+  plots = list((path / 'plots').iterdir())
+  assert {plot.suffix for plot in plots} == {'.png'}
+  assert len(plots) >= 7
+  for plot in plots:
+    assert plot.read_bytes()[:8] == b'\x89PNG\r\n\x1a\n'
+  assert f'{accuracy:.4f}' in process.stdout
+  assert f'results in {path}' in process.stdout
+
+
+def test_a_finished_run_is_told_and_a_changed_one_refused(finished):
+  path, _ = finished
+  fields = config_flags.read_file(federation.Config, path / 'flags.txt')
+  config = federation.Config(**fields)
+  assert federation.run(config, path, False)['rounds'] == 2
+  flags = f'--flagfile={path}/flags.txt'
+  process = binary(flags, '--alpha=0.75', f'--output_dir={path}')
+  assert process.returncode == 2
+  (line,) = [x for x in process.stderr.splitlines() if x.startswith('error:')]
+  assert '--alpha differ' in line
+  assert 'Traceback' not in process.stderr
+
+
+def test_no_good_update_is_code_1(tmp_path):
+  process = binary('--client_learning_rate=1e38', f'--output_dir={tmp_path}/r')
+  assert process.returncode == 1
+  (line,) = [x for x in process.stderr.splitlines() if x.startswith('error:')]
+  assert 'round 0: 0 accepted updates are fewer than --min_clients=1' in line
+  assert 'Traceback' not in process.stderr
+  assert (tmp_path / 'r' / 'checkpoints' / 'state-0.index').exists()
