@@ -1,7 +1,7 @@
 """Devices, the compiled training loop, optimizers, schedules, prediction."""
 
 from bfl_tf.training.devices import configure, in_parallel, strategies
-from bfl_tf.training.local import Data, Job, Result, Settings, Step, Trace
+from bfl_tf.training.jobs import Data, Job, Result, Settings, Step, Trace
 from bfl_tf.training.optimizers import Adam, SGD
 from bfl_tf.training.prediction import predict, Predictive
 from bfl_tf.training.schedules import SCHEDULES

@@ -5,10 +5,6 @@ gathered by index from the data set that the device holds. It is traced once
 for a device; clients and rounds change nothing but its arguments.
 """
 
-from collections.abc import Mapping
-import dataclasses
-from typing import Any, NamedTuple
-
 import numpy as np
 import tensorflow as tf
 import tf_keras
@@ -16,95 +12,7 @@ import tf_keras
 from bfl_tf import models
 from bfl_tf import weights as weights_lib
 from bfl_tf.datasets import preprocessing
-from bfl_tf.training import objectives
-
-
-class Data(NamedTuple):
-  """Training examples as the graph sees them: raw, and how to normalise."""
-
-  x: np.ndarray
-  y: np.ndarray
-  mean: np.ndarray
-  std: np.ndarray
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-  """What local training is compiled from.
-
-  Attributes:
-    optimizer: `SGD` or `Adam` of `training.optimizers`.
-    batch_size: examples a step; the last partial batch is kept.
-    weight_decay: times the mean, added to the gradient before momentum.
-    prior_scale: standard deviation of the prior N(0, prior_scale^2).
-    update_prior: take the broadcast posterior as the prior instead.
-    augment: pad 4, crop, flip.
-    step_decay: factor on the learning rate at each step of a round.
-    epoch_decay: factor every `epoch_decay_every` epochs of a round.
-    epoch_decay_every: see `epoch_decay`.
-    parts: client parts (`bfl_tf.clients`), in order.
-  """
-
-  optimizer: Any
-  batch_size: int
-  weight_decay: float = 0.0
-  prior_scale: float = 10.0
-  update_prior: bool = False
-  augment: bool = False
-  step_decay: float = 1.0
-  epoch_decay: float = 1.0
-  epoch_decay_every: int = 1
-  parts: tuple = ()
-
-
-class Job(NamedTuple):
-  """One client's training, as the compiled function takes it.
-
-  Attributes:
-    start: the broadcast weights.
-    indices: `[num_examples]` int32 into the training data.
-    epochs: passes over them.
-    learning_rate: at the first step.
-    seed: `[2]` int32.
-    first_step: steps already taken; where positive, the optimizer goes on from
-      the state in which the worker's last job left it.
-    shared: by part name, the slot of the server stage that the part needs.
-    memory: by part name, what this client's part kept from its last round.
-  """
-
-  start: weights_lib.Weights
-  indices: np.ndarray
-  epochs: np.int32
-  learning_rate: np.float32
-  seed: np.ndarray
-  shared: Mapping[str, Any] = {}
-  memory: Mapping[str, Any] = {}
-  first_step: np.int32 = np.int32(0)
-
-
-class Step(NamedTuple):
-  """What a part is told about a step: index from 0, rate, `[2]` seed."""
-
-  index: tf.Tensor
-  learning_rate: tf.Tensor
-  seed: tf.Tensor
-
-
-class Trace(NamedTuple):
-  """Of a finished training: steps, sum of their rates, mean loss in nats."""
-
-  steps: Any
-  sum_rates: Any
-  loss: Any
-
-
-class Result(NamedTuple):
-  """Trained weights; vectors to send and memory to keep, by part name."""
-
-  model: weights_lib.Weights
-  extra: Mapping[str, Any]
-  memory: Mapping[str, Any]
-  trace: Trace
+from bfl_tf.training import jobs, objectives
 
 
 class LocalTraining:
@@ -119,8 +27,8 @@ class LocalTraining:
     self,
     strategy: tf.distribute.Strategy,
     model: tf_keras.Model,
-    data: Data,
-    settings: Settings,
+    data: jobs.Data,
+    settings: jobs.Settings,
   ):
     """Makes the optimizer's slots; call it under `strategy.scope()`."""
     self.variables = weights_lib.Variables.of(model)
@@ -129,7 +37,7 @@ class LocalTraining:
     self._mean, self._std = data.mean, data.std
     self._slots = settings.optimizer.slots(self.variables.trainable)
 
-  def signature(self, x, y, job: Job) -> list:
+  def signature(self, x, y, job: jobs.Job) -> list:
     """Returns the input signature of `__call__` for jobs like `job`."""
     of = tf.nest.map_structure(
       lambda value: tf.TensorSpec(np.shape(value), np.asarray(value).dtype), job
@@ -157,7 +65,7 @@ class LocalTraining:
     weights_lib.assign(groups.point, model.point)
     weights_lib.assign(groups.buffers, model.buffers)
 
-  def __call__(self, x, y, job: Job) -> Result:
+  def __call__(self, x, y, job: jobs.Job) -> jobs.Result:
     """What is compiled: trains on `x[job.indices], y[job.indices]`."""
     settings = self._settings
     self.assign(job.start)
@@ -181,14 +89,14 @@ class LocalTraining:
         now = tf.random.experimental.stateless_fold_in(seeds[1], step)
         inputs, labels = self._batch(x, y, batch, now)
         loss, carry = self.step(
-          inputs, labels, Step(step, rate, now), carry, prior, num_examples
+          inputs, labels, jobs.Step(step, rate, now), carry, prior, num_examples
         )
         sum_rates, sum_loss = sum_rates + rate, sum_loss + loss
         step, rate = step + 1, rate * settings.step_decay
       if (epoch + 1) % settings.epoch_decay_every == 0:
         rate *= settings.epoch_decay
     taken = step - job.first_step
-    trace = Trace(taken, sum_rates, sum_loss / tf.cast(taken, tf.float32))
+    trace = jobs.Trace(taken, sum_rates, sum_loss / tf.cast(taken, tf.float32))
     return self._finish(carry, trace)
 
   def _begin(self, part, job):
@@ -203,7 +111,7 @@ class LocalTraining:
       if hasattr(part, 'finish'):
         finished = part.finish(model, kept, trace)
         model, extra[part.name], memory[part.name] = finished
-    return Result(model, extra, memory, trace)
+    return jobs.Result(model, extra, memory, trace)
 
   def prior(self, start: weights_lib.Weights) -> objectives.Prior:
     """The prior of a client that starts from `start`."""

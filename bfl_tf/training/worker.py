@@ -8,7 +8,7 @@ import tensorflow as tf
 from bfl_tf import models
 from bfl_tf import weights as weights_lib
 from bfl_tf.datasets import preprocessing
-from bfl_tf.training import local, prediction
+from bfl_tf.training import jobs, local, prediction
 
 
 class Worker:
@@ -26,8 +26,8 @@ class Worker:
     self,
     strategy: tf.distribute.Strategy,
     build_model: Callable,
-    data: local.Data,
-    settings: local.Settings,
+    data: jobs.Data,
+    settings: jobs.Settings,
   ):
     self._strategy = strategy
     self.device = strategy.extended.worker_devices[0]
@@ -61,7 +61,7 @@ class Worker:
       )
       return x, tf.gather(self._y, indices)
 
-  def train(self, job: local.Job) -> local.Result:
+  def train(self, job: jobs.Job) -> jobs.Result:
     """Trains on one client's examples, from the broadcast weights."""
     if self._train is None:
       signature = self.training.signature(self._x, self._y, job)

@@ -1,0 +1,98 @@
+"""What local training is given and what it returns."""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bfl_tf import weights as weights_lib
+
+
+class Data(NamedTuple):
+  """Training examples as the graph sees them: raw, and how to normalise."""
+
+  x: np.ndarray
+  y: np.ndarray
+  mean: np.ndarray
+  std: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+  """What local training is compiled from.
+
+  Attributes:
+    optimizer: `SGD` or `Adam` of `training.optimizers`.
+    batch_size: examples a step; the last partial batch is kept.
+    weight_decay: times the mean, added to the gradient before momentum.
+    prior_scale: standard deviation of the prior N(0, prior_scale^2).
+    update_prior: take the broadcast posterior as the prior instead.
+    augment: pad 4, crop, flip.
+    step_decay: factor on the learning rate at each step of a round.
+    epoch_decay: factor every `epoch_decay_every` epochs of a round.
+    epoch_decay_every: see `epoch_decay`.
+    parts: client parts (`bfl_tf.clients`), in order.
+  """
+
+  optimizer: Any
+  batch_size: int
+  weight_decay: float = 0.0
+  prior_scale: float = 10.0
+  update_prior: bool = False
+  augment: bool = False
+  step_decay: float = 1.0
+  epoch_decay: float = 1.0
+  epoch_decay_every: int = 1
+  parts: tuple = ()
+
+
+class Job(NamedTuple):
+  """One client's training, as the compiled function takes it.
+
+  Attributes:
+    start: the broadcast weights.
+    indices: `[num_examples]` int32 into the training data.
+    epochs: passes over them.
+    learning_rate: at the first step.
+    seed: `[2]` int32.
+    first_step: steps already taken; where positive, the optimizer goes on from
+      the state in which the worker's last job left it.
+    shared: by part name, the slot of the server stage that the part needs.
+    memory: by part name, what this client's part kept from its last round.
+  """
+
+  start: weights_lib.Weights
+  indices: np.ndarray
+  epochs: np.int32
+  learning_rate: np.float32
+  seed: np.ndarray
+  shared: Mapping[str, Any] = {}
+  memory: Mapping[str, Any] = {}
+  first_step: np.int32 = np.int32(0)
+
+
+class Step(NamedTuple):
+  """What a part is told about a step: index from 0, rate, `[2]` seed."""
+
+  index: tf.Tensor
+  learning_rate: tf.Tensor
+  seed: tf.Tensor
+
+
+class Trace(NamedTuple):
+  """Of a finished training: steps, sum of their rates, mean loss in nats."""
+
+  steps: Any
+  sum_rates: Any
+  loss: Any
+
+
+class Result(NamedTuple):
+  """Trained weights; vectors to send and memory to keep, by part name."""
+
+  model: weights_lib.Weights
+  extra: Mapping[str, Any]
+  memory: Mapping[str, Any]
+  trace: Trace

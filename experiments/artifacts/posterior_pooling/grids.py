@@ -1,0 +1,179 @@
+"""The cells of Fischer et al. 2024, by method (row) and setting (column)."""
+
+from experiments.harness import cells
+
+PAPER = cells.Paper(
+  'posterior_pooling',
+  scales={
+    'paper': {},
+    'laptop': {
+      'dataset': 'fashion_mnist',
+      'train_split': 'train[:10000]',
+      'augment': False,
+      'model': 'lenet5',
+      'num_rounds': 20,
+      'eval_every': 1,
+      'num_eval_examples': 1000,
+      'num_mc_samples': 5,
+      'final_num_mc_samples': 20,
+    },
+    'smoke': {
+      'dataset': 'digits',
+      'augment': False,
+      'model': 'mlp',
+      'hidden_units': (8,),
+      'num_rounds': 1,
+      'num_mc_samples': 2,
+      'final_num_mc_samples': 2,
+    },
+  },
+)
+
+SEEDS = {'paper': 3, 'laptop': 3, 'smoke': 1}
+
+PARTITIONS = {
+  'iid': {'partition': 'iid'},
+  'two_class': {'partition': 'shards', 'classes_per_client': 2},
+  'dirichlet_0.5': {'partition': 'dirichlet_equal', 'alpha': 0.5},
+  'dirichlet_5.0': {'partition': 'dirichlet_equal', 'alpha': 5.0},
+}
+_EPOCHS = {
+  1: ({'num_rounds': 400}, {'laptop': {'num_rounds': 20}}),
+  5: (
+    {'num_rounds': 200, 'local_epochs': 5},
+    {'laptop': {'num_rounds': 8}},
+  ),
+}
+SMOKE = {'smoke': {'num_rounds': 1, 'local_epochs': 1}}
+RULES = {
+  'NWA': 'nwa',
+  'WS': 'ws',
+  'LP': 'lp',
+  'WC': 'wc',
+  'Conflation': 'conflation',
+}
+WEIGHTINGS = {
+  'train_size': 'size',
+  'max_discrepancy': 'max_discrepancy',
+  'distance': 'distance',
+}
+
+
+def _methods():
+  """Rows of Tables 2 and 3: published name -> overrides."""
+  rows = {
+    'Deterministic NWA train_size': {'variant': 'deterministic'},
+    'MC Dropout NWA train_size': {'variant': 'mc_dropout'},
+  }
+  for rule in ('NWA', 'WS', 'LP', 'WC'):
+    for name, weighting in WEIGHTINGS.items():
+      rows[f'Flipout {rule} {name}'] = {
+        'pooling': RULES[rule],
+        'weighting': weighting,
+      }
+  rows['Flipout Conflation none'] = {'pooling': 'conflation'}
+  return rows
+
+
+def _cell(folder, method, column, overrides, by_scale):
+  name = f'{folder}/{column}/{method.lower().replace(" ", "_")}'
+  return cells.Cell(PAPER, name, overrides, {**by_scale, **SMOKE})
+
+
+def _grid(epochs):
+  settings, by_scale = _EPOCHS[epochs]
+  return {
+    (method, column): _cell(
+      f'e{epochs}', method, column, {**settings, **split, **overrides}, by_scale
+    )
+    for method, overrides in _methods().items()
+    for column, split in PARTITIONS.items()
+  }
+
+
+E1, E5 = _grid(1), _grid(5)
+
+# Table 4: one round of 400 local epochs, from a pre-trained model or not.
+_PRETRAINED = {
+  'start': ('fine_tune',),
+  'num_server_examples': 5000,
+  'validation_split': 0.05,
+  'server_epochs': 100,
+  'server_patience': 10,
+}
+# The clients' prior is the broadcast posterior, the one that is divided out.
+_DWC = {'pooling': 'dwc', 'update_prior': True}
+CIFAR = {
+  'dataset': 'cifar10',
+  'train_split': 'train[:10000]',
+}
+_ONE_SHOT_SCALES = {
+  'laptop': {**CIFAR, 'local_epochs': 80, 'num_server_examples': 1000},
+}
+_PRETRAINED_AT_SMOKE = {'num_server_examples': 100, 'server_epochs': 1}
+
+
+def _one_shot(method, overrides):
+  pretrained = 'start' in overrides
+  by_scale = {'laptop': dict(_ONE_SHOT_SCALES['laptop'])}
+  if not pretrained:
+    del by_scale['laptop']['num_server_examples']
+  row = {}
+  for column, split in PARTITIONS.items():
+    cell = _cell(
+      'one_shot',
+      method,
+      column,
+      {'num_rounds': 1, 'local_epochs': 400, **split, **overrides},
+      by_scale,
+    )
+    if pretrained:
+      cell.by_scale['smoke'] = {
+        **cell.by_scale['smoke'],
+        **_PRETRAINED_AT_SMOKE,
+      }
+    row[method, column] = cell
+  return row
+
+
+ONE_SHOT = {
+  **_one_shot('Flipout DWC pretrain=No', _DWC),
+  **_one_shot('Flipout DWC pretrain=Yes', {**_DWC, **_PRETRAINED}),
+  **_one_shot('Flipout WS pretrain=Yes', {'pooling': 'ws', **_PRETRAINED}),
+}
+
+# Table 5, and the same cells with the prior left alone.
+FIVE = ('NWA', 'WS', 'LP', 'WC', 'Conflation')
+
+
+def _prior_row(rule, update):
+  weighting = 'none' if rule == 'Conflation' else 'train_size'
+  return _cell(
+    'prior_updated' if update else 'prior_kept',
+    f'Flipout {rule} {weighting}',
+    'iid',
+    {'num_rounds': 400, 'pooling': RULES[rule], 'update_prior': update},
+    {'laptop': {**CIFAR, 'num_rounds': 20}},
+  )
+
+
+def method(rule):
+  return f'Flipout {rule} {"none" if rule == "Conflation" else "train_size"}'
+
+
+PRIOR_UPDATED = {(method(rule), 'iid'): _prior_row(rule, True) for rule in FIVE}
+PRIOR_KEPT = {rule: _prior_row(rule, False) for rule in FIVE}
+
+CENTRALIZED = {
+  (method, 'centralized'): cells.Cell(
+    PAPER,
+    f'centralized/{variant}',
+    {'num_clients': 1, 'num_rounds': 200, 'variant': variant},
+    {'laptop': {'num_rounds': 10}, **SMOKE},
+  )
+  for method, variant in {
+    'Deterministic': 'deterministic',
+    'MC Dropout': 'mc_dropout',
+    'Flipout': 'flipout',
+  }.items()
+}

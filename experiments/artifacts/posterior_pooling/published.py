@@ -1,0 +1,105 @@
+"""Tables 1 to 5 and Figures 2 to 9 of Fischer et al. 2024."""
+
+from bfl_tf import plots
+from experiments.artifacts.posterior_pooling import grids
+from experiments.harness import cells, figures, tables
+
+_FASHION = 'LeNet-5 on the first 10 000 images of Fashion-MNIST.'
+_CIFAR = 'LeNet-5 on the first 10 000 images of CIFAR-10, no augmentation.'
+_SCORES = (cells.ACCURACY, cells.NLL)
+_PRETRAINED_SCORES = (
+  *_SCORES,
+  cells.Measure(
+    'Start accuracy (%)', cells.column('accuracy', lambda v: v[0]), factor=100
+  ),
+  cells.Measure('Start NLL', cells.column('nll', lambda v: v[0]), digits=3),
+  cells.Measure(
+    'Guarded (%)',
+    cells.column('guarded_fraction', lambda v: v[-1]),
+    factor=100,
+  ),
+)
+
+
+def _table(name, title, grid, note, measures=_SCORES, seeds=grids.SEEDS):
+  """`note` tells what the laptop scale is."""
+  notes = {
+    'paper': 'The settings of the paper.',
+    'laptop': note,
+    'smoke': 'A small network on digits for one round: only that it runs.',
+  }
+  return tables.Table(grids.PAPER, name, title, grid, measures, seeds, notes)
+
+
+TABLES = (
+  _table(
+    'table1',
+    'centralized training',
+    grids.CENTRALIZED,
+    f'{_FASHION} Ten epochs.',
+    _SCORES[:1],
+    {'paper': 1, 'laptop': 3, 'smoke': 1},
+  ),
+  _table('table2', 'E = 1', grids.E1, f'{_FASHION} 20 rounds.'),
+  _table('table3', 'E = 5', grids.E5, f'{_FASHION} 8 rounds.'),
+  _table(
+    'table4',
+    'one round, with and without pre-training',
+    grids.ONE_SHOT,
+    f'{_CIFAR} 80 local epochs; 1 000 images on the server.',
+    _PRETRAINED_SCORES,
+  ),
+  _table(
+    'table5',
+    'prior updated each round, E = 1',
+    grids.PRIOR_UPDATED,
+    f'{_CIFAR} 20 rounds.',
+    seeds={'paper': 2, 'laptop': 3, 'smoke': 1},
+  ),
+)
+
+_BY_RULE = {rule: grids.method(rule) for rule in grids.FIVE}
+_DROPOUT = {
+  'MC dropout': 'MC Dropout NWA train_size',
+  'WS': 'Flipout WS train_size',
+}
+_PRETRAINING = {
+  'DWC': 'Flipout DWC pretrain=Yes',
+  'WS': 'Flipout WS pretrain=Yes',
+}
+
+
+_TWO = ('iid', 'two_class')
+
+
+def _calibration(number, title, grid, names):
+  return _figure(number, f'calibration, {title}', grid, names, _TWO)
+
+
+def _curves(number, title, grid, names):
+  return _figure(
+    number, f'learning curves, {title}', grid, names, tuple(grids.PARTITIONS)
+  )
+
+
+def _figure(number, title, grid, names, columns):
+  panels = {
+    column: {label: grid[row, column] for label, row in names.items()}
+    for column in columns
+  }
+  draw = plots.retention if columns == _TWO else plots.learning_curve
+  return figures.Figure(
+    grids.PAPER, f'figure{number}', title, panels, draw, grids.SEEDS
+  )
+
+
+FIGURES = (
+  _calibration(2, 'E = 1', grids.E1, _BY_RULE),
+  _curves(3, 'E = 1', grids.E1, _BY_RULE),
+  _calibration(4, 'E = 5', grids.E5, _BY_RULE),
+  _curves(5, 'E = 5', grids.E5, _BY_RULE),
+  _calibration(6, 'after pre-training', grids.ONE_SHOT, _PRETRAINING),
+  _calibration(7, 'MC dropout, E = 1', grids.E1, _DROPOUT),
+  _curves(8, 'MC dropout, E = 1', grids.E1, _DROPOUT),
+  _curves(9, 'MC dropout, E = 5', grids.E5, _DROPOUT),
+)
