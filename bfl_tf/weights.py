@@ -161,6 +161,20 @@ def read(variables: Variables) -> Weights:
   )
 
 
+def write(variables: Variables, model: Weights) -> None:
+  """Writes weights into a model; works in a graph too."""
+  assign(variables.loc, model.loc)
+  assign(variables.untransformed_scale, inverse_softplus(model.scale))
+  assign(variables.point, model.point)
+  assign(variables.buffers, model.buffers)
+
+
+def inverse_softplus(scale) -> tf.Tensor:
+  """Returns the rho with `softplus(rho) = scale`; accurate for tiny scales."""
+  scale = tf.convert_to_tensor(scale)
+  return scale + tf.math.log(-tf.math.expm1(-scale))
+
+
 def assign(variables: list[tf.Variable], vector: tf.Tensor) -> None:
   """Writes a flat vector into variables."""
   parts = unflatten(vector, [v.shape for v in variables])

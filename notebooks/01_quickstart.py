@@ -35,12 +35,13 @@ from matplotlib import figure as figure_lib
 import pandas as pd
 
 # %matplotlib inline
-# %config InlineBackend.print_figure_kwargs = {'dpi': 90}
+# %config InlineBackend.print_figure_kwargs = {'dpi': 80}
 
 SMOKE = os.environ.get('BFL_TF_SMOKE') == '1'
 ROOT = pathlib.Path.cwd()
 ROOT = ROOT.parent if ROOT.name == 'notebooks' else ROOT
-RUNS = pathlib.Path(tempfile.mkdtemp()) if SMOKE else ROOT / 'runs'
+scratch = tempfile.TemporaryDirectory()
+RUNS = pathlib.Path(scratch.name) if SMOKE else ROOT / 'runs'
 
 # %% [markdown]
 # ## A run
@@ -87,11 +88,11 @@ bfl_tf.plots.partition(runs['nwa'])
 # %% [markdown]
 # ## Scores by round
 #
-# `metrics.csv` has a row a round; round 0 is before training. Accuracy, expected
-# calibration error (ECE) and Brier score are of the mean prediction over samples
-# of the weights, the negative log likelihood (NLL) is in nats. Epistemic
-# uncertainty is how much the samples disagree, aleatoric what each of them
-# leaves open.
+# `metrics.csv` has a row a round; round 0 is before training. Accuracy,
+# expected calibration error (ECE) and Brier score are of the mean prediction
+# over samples of the weights, the negative log likelihood (NLL) is in nats.
+# Epistemic uncertainty is how much the samples disagree, aleatoric what each of
+# them leaves open.
 
 # %%
 COLUMNS = ['accuracy', 'nll', 'ece', 'brier', 'epistemic', 'aleatoric']
@@ -102,8 +103,8 @@ metrics[COLUMNS].round(4)
 bfl_tf.plots.learning_curve(runs['nwa'], 'accuracy')
 
 # %% [markdown]
-# The last evaluation takes more samples (`final_num_mc_samples`). Its scores are
-# what `run` returns, and `summary.json` keeps:
+# The last evaluation takes more samples (`final_num_mc_samples`). Its scores
+# are what `run` returns, and `summary.json` keeps:
 
 # %%
 pd.Series(summary['final']).round(4).to_frame('final')
@@ -130,6 +131,7 @@ panels = figure.subplots(1, 3)
 for axes, metric in zip(panels, ('accuracy', 'ece', 'epistemic')):
   bfl_tf.plots.learning_curve(runs, metric, axes=axes)
 panels[2].set_yscale('log')
+panels[2].set_ylabel('Variance, summed over classes')
 figure
 
 # %%
@@ -139,4 +141,16 @@ scores = pd.DataFrame(
 scores.map('{:.3g}'.format)
 
 # %% [markdown]
-# TODO
+# Here `wc` is more accurate and better calibrated. But its epistemic
+# uncertainty falls geometrically, and after a dozen rounds the scale of every
+# weight is at the floor (`min_scale`): all samples of the weights are the same
+# network. From there on the run is FedAvg of point estimates, and what
+# uncertainty it has is aleatoric.
+#
+# `nwa` keeps the scales of its clients, each of which saw a tenth of the data
+# under the full prior. The data say little about many weights; these drift to
+# the prior N(0, 1) round by round, the samples disagree more and more, and the
+# predictions become underconfident: that is the rise of its calibration error.
+#
+# Why the rules do this: `03_pooling_geometry`. How well either run knows what
+# it does not know: `02_calibration`.

@@ -15,8 +15,8 @@
 # # What pooling does to Gaussians
 #
 # The server has the clients' posteriors, one Gaussian a weight, and wants one.
-# The rules of `bfl_tf.pooling` answer different questions. With `m_k`, `v_k` the
-# mean and variance of client k, and weights `w_k` that sum to 1:
+# The rules of `bfl_tf.pooling` answer different questions. With `m_k`, `v_k`
+# the mean and variance of client k, and weights `w_k` that sum to 1:
 #
 # | rule | mean | variance | it is |
 # |---|---|---|---|
@@ -44,11 +44,13 @@ import pandas as pd
 from tensorflow_probability import distributions as tfd
 
 # %matplotlib inline
-# %config InlineBackend.print_figure_kwargs = {'dpi': 90}
+# %config InlineBackend.print_figure_kwargs = {'dpi': 80}
 
 SMOKE = os.environ.get('BFL_TF_SMOKE') == '1'
 NUM_ROUNDS = 4 if SMOKE else 16
 COLORS = dict(zip(pooling.RULES, canvas.PALETTE))
+SMALL = {'color': canvas.GREY, 'lw': 0.9, 'ls': '--'}
+
 
 # %%
 def gaussian(mean, scale):
@@ -81,9 +83,11 @@ def draw_rules(clients, weights=None):
   """Draws the clients' densities, and each rule's in a panel of its own."""
   x = np.linspace(-4, 4, 401)
   figure, panels = new_grid((11, 5.4))
-  for axes, (name, q) in zip(panels.flat, pool_by_each(clients, weights).items()):
+  for axes, (name, q) in zip(
+    panels.flat, pool_by_each(clients, weights).items()
+  ):
     for client in clients:
-      draw_density(axes, x, client, color=canvas.GREY, lw=0.9, ls='--')
+      draw_density(axes, x, client, **SMALL)
     draw_density(axes, x, q, filled=True, color=COLORS[name], lw=2)
     mean, scale = float(q.mean()[0]), float(q.stddev()[0])
     title = f'{name}: mean {mean:.2f}, scale {scale:.2f}'
@@ -91,13 +95,15 @@ def draw_rules(clients, weights=None):
     axes.label_outer()
   return figure
 
+
 # %% [markdown]
 # ## Two clients
 #
 # Dashed: the clients, the left one more certain and with three quarters of the
 # weight. `nwa`, `ws` and `lp` put the mean at the average, whatever the
-# variances; `llp`, `conflation` and `wc` move it to the more certain client. The
-# widths range from the product's to that of the mixture, which spans both.
+# variances; `llp`, `conflation` and `wc` move it to the more certain client
+# (`conflation` knows no weights, so less far). The widths range from the
+# product's to that of the mixture, which spans both.
 
 # %%
 draw_rules([gaussian([-1], [0.5]), gaussian([1], [1])], weights=[3, 1])
@@ -106,14 +112,16 @@ draw_rules([gaussian([-1], [0.5]), gaussian([1], [1])], weights=[3, 1])
 # ## Ten clients
 #
 # Equal weights. `ws`, `wc` and `conflation` are about sqrt(10) narrower than a
-# client: they take the ten for independent evidence. `nwa` and `llp` are as wide
-# as a client, and `lp` as wide as all of them together.
+# client: they take the ten for independent evidence. `nwa` and `llp` are as
+# wide as a client, and `lp` as wide as all of them together.
 
 # %%
 generator = np.random.default_rng(2)
 ten = [
   gaussian([mean], [scale])
-  for mean, scale in zip(generator.normal(0, 1, 10), generator.uniform(0.5, 1, 10))
+  for mean, scale in zip(
+    generator.normal(0, 1, 10), generator.uniform(0.5, 1, 10)
+  )
 ]
 draw_rules(ten)
 
@@ -122,21 +130,20 @@ draw_rules(ten)
 #
 # The posteriors are mean field: every weight is pooled alone. One client knows
 # the first weight well, the other the second. A product takes each weight from
-# the client that knows it; an average is half sure of both.
-# Ellipses are of 1 and 2 standard deviations.
+# the client that knows it; an average is half sure of both. Ellipses are of 1
+# and 2 standard deviations.
+
 
 # %%
 def draw_ellipses(axes, q, label=None, **style):
   for deviations in (1, 2):
     width, height = 2 * deviations * q.stddev().numpy()
-    axes.add_patch(
-      patches.Ellipse(q.mean().numpy(), width, height, **style)
-    )
+    axes.add_patch(patches.Ellipse(q.mean().numpy(), width, height, **style))
   axes.plot(*q.mean().numpy(), 'o', ms=4, color=style['ec'])
 
 
 pair = [gaussian([-1, 0.5], [0.3, 1.2]), gaussian([1, -0.5], [1.2, 0.3])]
-figure, panels = new_grid((9.5, 6.2))
+figure, panels = new_grid((9.5, 5.6))
 for axes, (name, q) in zip(panels.flat, pool_by_each(pair).items()):
   for client in pair:
     draw_ellipses(axes, client, ec=canvas.GREY, fc='none', ls='--')
@@ -154,14 +161,15 @@ figure
 # weight consolidation) divides it out K - 1 times.
 #
 # Left: ten clients measure one weight, three noisy measurements each, prior
-# N(0, 1). All posteriors are exact here, and so is the posterior given all thirty
-# measurements. `dwc` is that posterior; `conflation` is drawn to the prior's mean
-# and too narrow.
+# N(0, 1). All posteriors are exact here, and so is the posterior given all
+# thirty measurements. `dwc` is that posterior; `conflation` is drawn to the
+# prior's mean and too narrow.
 #
-# Right: clients that are *less* certain than the posterior they started from, as
-# under a fixed wide prior. Dividing would leave a negative precision. There `dwc`
-# keeps the broadcast posterior; in a run `guarded_fraction` counts such weights.
-# Hence `--update_prior`, which makes the broadcast the clients' prior.
+# Right: clients that are *less* certain than the posterior they started from,
+# as under a fixed wide prior. Dividing would leave a negative precision. There
+# `dwc` keeps the broadcast posterior; in a run `guarded_fraction` counts such
+# weights. Hence `--update_prior`, which makes the broadcast the clients' prior.
+
 
 # %%
 def posterior(measurements, noise=1.0, prior_scale=1.0):
@@ -185,16 +193,23 @@ x = np.linspace(-1.5, 3.5, 501)
 axes_of_cases = canvas.new_axes((11, 4.2), columns=2)
 for axes, (title, (prior, clients)) in zip(axes_of_cases, cases.items()):
   for client in clients:
-    draw_density(axes, x, client, color=canvas.GREY, lw=0.8, ls='--')
+    draw_density(axes, x, client, **SMALL)
   axes.lines[-1].set_label('clients')
-  draw_density(axes, x, prior, 'prior (broadcast)', color=COLORS['nwa'], lw=2)
   for name in ('conflation', 'dwc'):
     q = pooling.pool(name, clients, prior=prior)
     draw_density(axes, x, q, name, filled=True, color=COLORS[name], lw=2)
+  draw_density(
+    axes, x, prior, 'prior (broadcast)', color=canvas.SKY, ls='--', lw=2.2
+  )
   canvas.finish(axes, title, 'Weight', 'Density')
 draw_density(
-  axes_of_cases[0], x, posterior(measured.ravel()), 'all data, exact',
-  color=canvas.VERMILION, ls=':', lw=3,
+  axes_of_cases[0],
+  x,
+  posterior(measured.ravel()),
+  'all data, exact',
+  color=canvas.VERMILION,
+  ls=':',
+  lw=3,
 )
 for axes in axes_of_cases:
   canvas.legend(axes)
@@ -205,8 +220,8 @@ canvas.figure_of(axes_of_cases[0])
 #
 # The pooled posterior is where the next round's clients start. Here a client's
 # training is replaced by a small random shift of each mean: a thousand weights,
-# clients that disagree by 0.02, an initial scale of 0.05, equal weights. So what
-# is seen is the rule's doing alone.
+# clients that disagree by 0.02, an initial scale of 0.05, equal weights. So
+# what is seen is the rule's doing alone.
 
 # %%
 SCALE, DRIFT = 0.05, 0.02
@@ -220,7 +235,9 @@ def simulate(name, num_clients=10, size=1000):
   for _ in range(NUM_ROUNDS):
     start = broadcast
     clients = [
-      gaussian(start.mean() + DRIFT * generator.normal(size=size), start.stddev())
+      gaussian(
+        start.mean() + DRIFT * generator.normal(size=size), start.stddev()
+      )
       for _ in range(num_clients)
     ]
     broadcast = pooling.pool(name, clients, prior=start)
@@ -232,22 +249,95 @@ scales = {name: simulate(name) for name in pooling.RULES}
 by_clients = {k: simulate('ws', k) for k in (2, 5, 10, 20)}
 rounds = np.arange(NUM_ROUNDS + 1)
 
+
 # %%
-figure = figure_lib.Figure(figsize=(13, 4.2), dpi=150, layout='constrained')
-all_rules, number, kept = figure.subplots(1, 3)
-SHRINKING, KEEPING = ('ws', 'wc', 'conflation'), ('nwa', 'llp', 'dwc', 'lp')
-MARKS = dict(zip(pooling.RULES, 'osD^vxP'))
+def finish(axes, title):
+  canvas.finish(axes, title, 'Round', 'Scale (standard deviation)')
+  axes.xaxis.get_major_locator().set_params(integer=True)
 
 
-def draw_scales(axes, names):
-  for name in names:
-    axes.plot(
-      rounds, scales[name], label=name, color=COLORS[name], marker=MARKS[name]
-    )
+# Rules that coincide lie over each other: wide, dashed, dotted.
+WIDE = {'lw': 6, 'alpha': 0.45}
+STYLES = {
+  'lp': {'lw': 2},
+  'nwa': WIDE,
+  'llp': {'lw': 2, 'ls': '--'},
+  'dwc': {'lw': 2.5, 'ls': ':'},
+  'ws': WIDE,
+  'wc': {'lw': 2, 'ls': '--'},
+  'conflation': {'lw': 2.5, 'ls': ':'},
+}
+FLOOR = pooling.RULES['ws']().min_scale
 
+figure = figure_lib.Figure(figsize=(13, 4.4), dpi=150, layout='constrained')
+every_rule, number, disagreement = figure.subplots(1, 3)
 
-draw_scales(all_rules, KEEPING + SHRINKING)
-for (num_clients, values), style in zip(by_clients.items(), canvas.styles()):
-  number.plot(rounds, values, label=f'{num_clients} clients', **style)
-draw_scales(kept, KEEPING)
+for name, style in STYLES.items():
+  every_rule.plot(rounds, scales[name], label=name, color=COLORS[name], **style)
+every_rule.set_yscale('log')
+finish(every_rule, 'Ten clients, every rule')
+canvas.legend_below(every_rule, ncols=4)
+
+for (num_clients, values), color in zip(by_clients.items(), canvas.PALETTE):
+  law = np.maximum(SCALE / num_clients ** (rounds / 2), FLOOR)
+  number.plot(rounds, law, color=color, lw=1.4)
+  number.plot(
+    rounds, values, 'o', ms=4.5, color=color, label=f'{num_clients} clients'
+  )
+number.axhline(FLOOR, label='floor (min_scale)', **SMALL)
+number.set_yscale('log')
+finish(number, 'ws (dots) and scale / sqrt(K) a round (lines)')
+canvas.legend_below(number, ncols=3)
+
+law = np.sqrt(SCALE**2 + rounds * DRIFT**2 * (1 - 1 / 10))
+disagreement.plot(rounds, law, color=COLORS['lp'], lw=1.4)
+for name, mark in (('lp', 'o'), ('nwa', 's')):
+  disagreement.plot(
+    rounds, scales[name], mark, ms=4.5, color=COLORS[name], label=name
+  )
+disagreement.set_ylim(0, None)
+finish(disagreement, 'lp grows by disagreement, nwa does not')
+canvas.legend_below(disagreement, ncols=2)
 figure
+
+# %% [markdown]
+# - `ws`, `wc` and `conflation` divide the scale by sqrt(K) in every round, here
+#   on top of each other, until the floor `min_scale` holds it: after nine
+#   rounds with ten clients, sooner with more. Unequal weights act as fewer
+#   clients.
+# - `nwa` and `llp` keep the scale. So does `dwc`: clients that learnt nothing
+#   about their certainty leave the broadcast's as it was.
+# - `lp` adds the variance between the clients' means: its squared scale grows
+#   by about DRIFT^2 a round.
+#
+# One sample of a weight is the mean plus noise of this scale. In units of what
+# a round of training moves a weight by:
+
+# %%
+shown = rounds[:: max(NUM_ROUNDS // 4, 1)]
+noise = pd.DataFrame({name: values / DRIFT for name, values in scales.items()})
+noise.loc[shown].rename_axis('round').map('{:.2g}'.format)
+
+# %% [markdown]
+# ## Why the paper sees two groups
+#
+# Fischer et al. (arXiv:2403.15263, section 4) find that WS, WC and conflation
+# behave alike, and NWA and LP behave alike. The first group is more accurate,
+# better calibrated and fast with a single local epoch a round; the second needs
+# five local epochs for the same.
+#
+# The figure above says why. In the first group a round divides the scale by
+# about sqrt(K), local training does not win it back, and the next round starts
+# from there. The noise of the sampled weights soon is far below one training
+# step, and the mean is that of FedAvg: exactly under `ws`, and under `wc` and
+# `conflation` once all clients have the same scale, as on the floor. **After a
+# dozen rounds these rules are FedAvg with vanishing noise.** They train as fast
+# as FedAvg does, and their calibration is that of a point estimate: the
+# epistemic uncertainty is gone. In the second group every round of training
+# goes on under the noise of a full posterior, which slows it down, and
+# epistemic uncertainty survives.
+#
+# So a comparison of rules across the groups compares sampled networks with
+# point estimates. Compare within a group, in the first rounds, or look at
+# `epistemic` and `floored_fraction` in `metrics.csv`, as `01_quickstart` does
+# on real clients.

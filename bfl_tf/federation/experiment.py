@@ -80,7 +80,10 @@ class Experiment:
     partition, held = _partition(config, dataset)
     workers = _workers(config, dataset, parts, built)
     resources = {
-      'server_workers': _workers(config, dataset, (), built),
+      # The server has no broadcast to take as a prior, and no client parts.
+      'server_workers': _workers(
+        dataclasses.replace(config, update_prior=False), dataset, (), built
+      ),
       'server_indices': held,
       'validation': dataset.validation,
     }

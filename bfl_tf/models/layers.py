@@ -21,11 +21,6 @@ import tf_keras
 from bfl_tf.models import seeding
 
 
-def inverse_softplus(scale):
-  """Returns the rho with `softplus(rho) = scale`; accurate for tiny scales."""
-  return scale + tf.math.log(-tf.math.expm1(-scale))
-
-
 def mean_field_normal(loc_initializer, initial_scale: float):
   """Returns a TFP `*_posterior_fn`: Normal(loc, softplus(rho))."""
   rho = initial_scale + math.log(-math.expm1(-initial_scale))

@@ -55,20 +55,10 @@ class LocalTraining:
       ),
     ]
 
-  def assign(self, model: weights_lib.Weights) -> None:
-    """Writes weights into the model."""
-    groups = self.variables
-    weights_lib.assign(groups.loc, model.loc)
-    scale = tf.convert_to_tensor(model.scale)
-    rho = scale + tf.math.log(-tf.math.expm1(-scale))
-    weights_lib.assign(groups.untransformed_scale, rho)
-    weights_lib.assign(groups.point, model.point)
-    weights_lib.assign(groups.buffers, model.buffers)
-
   def __call__(self, x, y, job: jobs.Job) -> jobs.Result:
     """What is compiled: trains on `x[job.indices], y[job.indices]`."""
     settings = self._settings
-    self.assign(job.start)
+    weights_lib.write(self.variables, job.start)
     if job.first_step == 0:
       for slot in self._slots:
         slot.assign(tf.zeros(slot.shape, slot.dtype))

@@ -72,7 +72,7 @@ class Worker:
   def load(self, model: weights_lib.Weights) -> None:
     """Writes weights into the device's model."""
     with tf.device(self.device):
-      self.training.assign(model)
+      weights_lib.write(self.training.variables, model)
 
   def predict(
     self, x: np.ndarray, seed: np.ndarray, num_samples: int

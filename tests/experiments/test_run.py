@@ -2,45 +2,13 @@
 
 import csv
 import json
-import pathlib
-import subprocess
-import sys
 
+import binaries
 import numpy as np
 import pytest
 
 from bfl_tf import federation
 from experiments import flags as config_flags
-
-ROOT = pathlib.Path(__file__).parents[2]
-# Runs the binary's main over many command lines: TensorFlow starts once.
-DRIVER = """
-import contextlib, io, json, os, sys
-from absl.testing import flagsaver
-from experiments import flags, run
-
-for arguments in json.load(sys.stdin):
-  streams = io.StringIO(), io.StringIO()
-  sys.argv = ['run', *arguments]
-  outcome = None
-  with flagsaver.flagsaver(), contextlib.ExitStack() as stack:
-    stack.enter_context(contextlib.redirect_stdout(streams[0]))
-    stack.enter_context(contextlib.redirect_stderr(streams[1]))
-    try:
-      flags.main(run.main)
-    except SystemExit as stop:
-      outcome = stop.code
-    except Exception as error:
-      outcome = repr(error)
-  print(json.dumps([outcome, *(stream.getvalue() for stream in streams)]))
-"""
-
-
-def binary(*arguments, module='experiments.run', **settings):
-  return subprocess.run(
-    [sys.executable, '-m', module, *arguments],
-    cwd=ROOT, capture_output=True, text=True, timeout=300, **settings,
-  )  # fmt: skip
 
 
 def npz(path, **changes):
@@ -123,19 +91,21 @@ def said(tmp_path_factory):
   npz(tmp / 'nan.npz', x_train=np.full([60, 3], np.nan))
   (tmp / 'foreign').mkdir()
   (tmp / 'foreign' / 'thesis.tex').write_text('precious')
-  before = {path: path.stat() for path in tmp.rglob('*')}
+  before = snapshot(tmp)
+  small = ['--num_rounds=1', '--num_clients=2', '--hidden_units=4']
   lines = [
-    ['--num_rounds=1', f'--output_dir={tmp}/new', *flags.format(tmp=tmp).split()]
-    for flags in BAD.values()
+    [*small, f'--output_dir={tmp}/new{i}', *flags.format(tmp=tmp).split()]
+    for i, flags in enumerate(BAD.values())
   ]
-  process = subprocess.run(
-    [sys.executable, '-c', DRIVER],
-    input=json.dumps(lines), cwd=ROOT, capture_output=True, text=True,
-  )  # fmt: skip
-  assert process.returncode == 0, process.stderr
-  outcomes = map(json.loads, process.stdout.splitlines())
-  after = {path: path.stat() for path in tmp.rglob('*')}
-  return dict(zip(BAD, outcomes, strict=True)), before, after
+  # Last, what is noticed only while it trains.
+  lines.append([f'--output_dir={tmp}/late', '--client_learning_rate=1e38'])
+  *outcomes, late = binaries.drive('experiments.run', lines)
+  written = snapshot(tmp) - before
+  return dict(zip(BAD, outcomes, strict=True)), written, (tmp / 'late', *late)
+
+
+def snapshot(folder):
+  return {(path, path.stat().st_mtime_ns) for path in folder.rglob('*')}
 
 
 @pytest.mark.parametrize('message', BAD)
@@ -149,24 +119,33 @@ def test_bad_input_is_one_line_and_code_2(said, message):
 
 
 def test_bad_input_writes_nothing(said):
-  _, before, after = said
-  assert after == before
+  _, written, (late, *_) = said
+  assert {p.name for p, _ in written if late not in (p, *p.parents)} == set()
+
+
+def test_no_good_update_is_code_1_and_saved(said):
+  path, code, _, error = said[-1]
+  assert code == 1
+  (line,) = [x for x in error.splitlines() if x.startswith('error:')]
+  assert 'round 0: 0 accepted updates are fewer than --min_clients=1' in line
+  assert (path / 'checkpoints' / 'state-0.index').exists()
 
 
 @pytest.fixture(scope='module')
 def finished(tmp_path_factory):
   path = tmp_path_factory.mktemp('runs') / 'new' / 'digits'
-  process = binary(
-    '--num_rounds=2', '--hidden_units=8', '--num_mc_samples=2',
-    '--partition=dirichlet', '--num_clients=4', f'--output_dir={path}',
+  code, out, error = binaries.run(
+    'experiments.run', '--num_rounds=2', '--hidden_units=8',
+    '--num_mc_samples=2', '--partition=dirichlet', '--num_clients=4',
+    f'--output_dir={path}',
   )  # fmt: skip
-  assert process.returncode == 0, process.stderr
-  return path, process
+  assert code == 0, error
+  assert 'Traceback' not in error
+  return path, out
 
 
 def test_two_rounds_on_digits(finished):
-  path, process = finished
-  assert 'Traceback' not in process.stderr
+  path, out = finished
   files = {p.name for p in path.iterdir() if p.is_file()}
   assert files == {
     'flags.txt', 'metrics.csv', 'partition.csv', 'predictions.npz',
@@ -190,8 +169,8 @@ def test_two_rounds_on_digits(finished):
   assert len(plots) >= 7
   for plot in plots:
     assert plot.read_bytes()[:8] == b'\x89PNG\r\n\x1a\n'
-  assert f'{accuracy:.4f}' in process.stdout
-  assert f'results in {path}' in process.stdout
+  assert f'{accuracy:.4f}' in out
+  assert f'results in {path}' in out
 
 
 def test_a_finished_run_is_told_and_a_changed_one_refused(finished):
@@ -199,18 +178,12 @@ def test_a_finished_run_is_told_and_a_changed_one_refused(finished):
   fields = config_flags.read_file(federation.Config, path / 'flags.txt')
   config = federation.Config(**fields)
   assert federation.run(config, path, False)['rounds'] == 2
-  flags = f'--flagfile={path}/flags.txt'
-  process = binary(flags, '--alpha=0.75', f'--output_dir={path}')
-  assert process.returncode == 2
-  (line,) = [x for x in process.stderr.splitlines() if x.startswith('error:')]
-  assert '--alpha differ' in line
-  assert 'Traceback' not in process.stderr
-
-
-def test_no_good_update_is_code_1(tmp_path):
-  process = binary('--client_learning_rate=1e38', f'--output_dir={tmp_path}/r')
-  assert process.returncode == 1
-  (line,) = [x for x in process.stderr.splitlines() if x.startswith('error:')]
-  assert 'round 0: 0 accepted updates are fewer than --min_clients=1' in line
-  assert 'Traceback' not in process.stderr
-  assert (tmp_path / 'r' / 'checkpoints' / 'state-0.index').exists()
+  code, _, error = binaries.run(
+    'experiments.run', f'--flagfile={path}/flags.txt', '--alpha=0.75',
+    f'--output_dir={path}',
+  )  # fmt: skip
+  assert code == 2
+  assert error.splitlines()[-1].startswith('error: ')
+  assert 'holds another run; --alpha differ' in error
+  assert error.count('error: ') == 1
+  assert 'Traceback' not in error

@@ -4,13 +4,11 @@ import csv
 import dataclasses
 import json
 import os
-import pathlib
 import signal
-import subprocess
-import sys
 import time
 from typing import NamedTuple
 
+import binaries
 import numpy as np
 import pytest
 
@@ -221,14 +219,10 @@ def test_sigkill(tmp_path):
   play(reference, config)
 
   killed = tmp_path / 'killed'
-  command = [sys.executable, '-m', 'experiments.run', f'--output_dir={killed}']
-  root = pathlib.Path(__file__).parents[2]
-  process = subprocess.Popen(
-    [*command, *flags], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-  )
+  process = binaries.start('experiments.run', f'--output_dir={killed}', *flags)
   metrics, deadline = killed / 'metrics.csv', time.monotonic() + 120
   while not (metrics.exists() and len(metrics.read_text().split('\n')) > 5):
-    assert process.poll() is None, process.communicate()[1].decode()
+    assert process.poll() is None, process.communicate()[1]
     assert time.monotonic() < deadline
     time.sleep(0.01)
   process.send_signal(signal.SIGKILL)

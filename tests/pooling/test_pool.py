@@ -8,7 +8,7 @@ import tensorflow as tf
 from tensorflow_probability import distributions as tfd
 
 from bfl_tf import pooling
-from bfl_tf.models import layers
+from bfl_tf import weights as weights_lib
 
 law = settings(max_examples=10)
 seeds = st.integers(0, 2**31)
@@ -133,7 +133,7 @@ def test_sixty_rounds_end_at_the_floor(name):
   for _ in range(60):
     loc = model.mean() + rng.normal(0, 1e-3, (10, 20)).astype(np.float32)
     # As a client keeps it: the inverse of a softplus, in float32.
-    scale = tf.nn.softplus(layers.inverse_softplus(model.stddev()))
+    scale = tf.nn.softplus(weights_lib.inverse_softplus(model.stddev()))
     model = pooling.pool(name, [normal(m, scale) for m in loc.numpy()])
     assert np.all(np.isfinite(model.mean()))
     assert np.abs(model.mean()).max() < 5
@@ -142,7 +142,7 @@ def test_sixty_rounds_end_at_the_floor(name):
 
 def test_softplus_round_trip_of_tiny_scales():
   scale = np.geomspace(1e-6, 10, 200, dtype=np.float32)
-  again = tf.nn.softplus(layers.inverse_softplus(tf.constant(scale)))
+  again = tf.nn.softplus(weights_lib.inverse_softplus(tf.constant(scale)))
   # A float32 near log(1e-6) is 1e-6 apart from the next.
   np.testing.assert_allclose(again, scale, rtol=2e-6)
 

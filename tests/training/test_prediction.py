@@ -91,9 +91,7 @@ def test_samples_are_what_the_model_says_under_each_seed(flipout):
     seed = tf.random.experimental.stateless_fold_in(seed, sample)
     with models.scope(seed):
       samples.append(tf.nn.softmax(model(X[:50])).numpy())
-  got = training.predict(
-    workers, posterior, X[:50], seed=SEED, num_samples=5
-  )
+  got = training.predict(workers, posterior, X[:50], seed=SEED, num_samples=5)
   np.testing.assert_allclose(got.probs, np.mean(samples, 0), rtol=1e-5)
   expected = metrics.epistemic_uncertainty(samples)
   np.testing.assert_allclose(got.epistemic, expected, rtol=1e-4)

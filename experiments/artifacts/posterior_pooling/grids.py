@@ -1,5 +1,7 @@
 """The cells of Fischer et al. 2024, by method (row) and setting (column)."""
 
+import dataclasses
+
 from experiments.harness import cells
 
 PAPER = cells.Paper(
@@ -15,7 +17,7 @@ PAPER = cells.Paper(
       'eval_every': 1,
       'num_eval_examples': 1000,
       'num_mc_samples': 5,
-      'final_num_mc_samples': 20,
+      'final_num_mc_samples': 10,
     },
     'smoke': {
       'dataset': 'digits',
@@ -107,58 +109,62 @@ CIFAR = {
   'dataset': 'cifar10',
   'train_split': 'train[:10000]',
 }
-_ONE_SHOT_SCALES = {
-  'laptop': {**CIFAR, 'local_epochs': 80, 'num_server_examples': 1000},
-}
-_PRETRAINED_AT_SMOKE = {'num_server_examples': 100, 'server_epochs': 1}
+_ONE_SHOT = {'num_rounds': 1, 'local_epochs': 400}
+_AT_LAPTOP = {**CIFAR, 'local_epochs': 40}
 
 
-def _one_shot(method, overrides):
-  pretrained = 'start' in overrides
-  by_scale = {'laptop': dict(_ONE_SHOT_SCALES['laptop'])}
-  if not pretrained:
-    del by_scale['laptop']['num_server_examples']
-  row = {}
-  for column, split in PARTITIONS.items():
-    cell = _cell(
-      'one_shot',
-      method,
-      column,
-      {'num_rounds': 1, 'local_epochs': 400, **split, **overrides},
-      by_scale,
+def _one_shot(row, overrides):
+  return {
+    (row, column): _cell(
+      'one_shot', row, column, {**_ONE_SHOT, **split, **overrides},
+      {'laptop': _AT_LAPTOP},
     )
-    if pretrained:
-      cell.by_scale['smoke'] = {
-        **cell.by_scale['smoke'],
-        **_PRETRAINED_AT_SMOKE,
-      }
-    row[method, column] = cell
-  return row
+    for column, split in PARTITIONS.items()
+  }  # fmt: skip
+
+
+def _pretrained(row, overrides):
+  """As `_one_shot`; the server's share is 10 % of the data at any scale."""
+  grid = _one_shot(row, {**_PRETRAINED, **overrides})
+  fewer = {
+    'laptop': {'num_server_examples': 1000},
+    'smoke': {'num_server_examples': 100, 'server_epochs': 1},
+  }
+  return {
+    key: dataclasses.replace(
+      cell,
+      by_scale={
+        scale: {**settings, **fewer[scale]}
+        for scale, settings in cell.by_scale.items()
+      },
+    )
+    for key, cell in grid.items()
+  }
 
 
 ONE_SHOT = {
   **_one_shot('Flipout DWC pretrain=No', _DWC),
-  **_one_shot('Flipout DWC pretrain=Yes', {**_DWC, **_PRETRAINED}),
-  **_one_shot('Flipout WS pretrain=Yes', {'pooling': 'ws', **_PRETRAINED}),
+  **_pretrained('Flipout DWC pretrain=Yes', _DWC),
+  **_pretrained('Flipout WS pretrain=Yes', {'pooling': 'ws'}),
 }
 
 # Table 5, and the same cells with the prior left alone.
 FIVE = ('NWA', 'WS', 'LP', 'WC', 'Conflation')
 
 
+def method(rule):
+  """The row of a rule whose clients are weighted by size, if at all."""
+  return f'Flipout {rule} {"none" if rule == "Conflation" else "train_size"}'
+
+
 def _prior_row(rule, update):
-  weighting = 'none' if rule == 'Conflation' else 'train_size'
   return _cell(
     'prior_updated' if update else 'prior_kept',
-    f'Flipout {rule} {weighting}',
+    method(rule),
     'iid',
     {'num_rounds': 400, 'pooling': RULES[rule], 'update_prior': update},
     {'laptop': {**CIFAR, 'num_rounds': 20}},
   )
-
-
-def method(rule):
-  return f'Flipout {rule} {"none" if rule == "Conflation" else "train_size"}'
 
 
 PRIOR_UPDATED = {(method(rule), 'iid'): _prior_row(rule, True) for rule in FIVE}

@@ -46,7 +46,7 @@ TABLES = (
     'table4',
     'one round, with and without pre-training',
     grids.ONE_SHOT,
-    f'{_CIFAR} 80 local epochs; 1 000 images on the server.',
+    f'{_CIFAR} 40 local epochs; 1 000 images on the server.',
     _PRETRAINED_SCORES,
   ),
   _table(

@@ -1,0 +1,62 @@
+"""Runs a binary: as a process, or its main over many command lines in one."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parents[1]
+# TensorFlow starts once, and absl's flags stay out of the test's own process.
+_DRIVER = """
+import contextlib, importlib, io, json, sys
+from absl.testing import flagsaver
+from experiments import flags
+
+binary = importlib.import_module(sys.argv[1])
+for arguments in json.load(sys.stdin):
+  streams = io.StringIO(), io.StringIO()
+  sys.argv = ['binary', *arguments]
+  code = 0
+  with flagsaver.flagsaver(), contextlib.ExitStack() as stack:
+    stack.enter_context(contextlib.redirect_stdout(streams[0]))
+    stack.enter_context(contextlib.redirect_stderr(streams[1]))
+    try:
+      flags.main(binary.main)
+    except SystemExit as stop:
+      code = stop.code or 0
+    except BaseException as error:
+      code = repr(error)
+  print(json.dumps([code, *(stream.getvalue() for stream in streams)]))
+"""
+
+
+def start(module, *arguments) -> subprocess.Popen:
+  """Starts `python -m module` from the root of the repository."""
+  return subprocess.Popen(
+    [sys.executable, '-m', module, *arguments],
+    cwd=ROOT,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+    text=True,
+  )
+
+
+def run(module, *arguments):
+  """Returns exit code, output and errors of a process."""
+  process = start(module, *arguments)
+  out, error = process.communicate(timeout=300)
+  return process.returncode, out, error
+
+
+def drive(module, lines):
+  """Returns `[code, output, errors]` for each list of arguments."""
+  process = subprocess.run(
+    [sys.executable, '-c', _DRIVER, module],
+    input=json.dumps(lines),
+    cwd=ROOT,
+    capture_output=True,
+    text=True,
+    timeout=300,
+  )
+  assert process.returncode == 0, process.stderr
+  return [json.loads(line) for line in process.stdout.splitlines()]
