@@ -142,7 +142,7 @@ scores.map('{:.3g}'.format)
 
 # %% [markdown]
 # Here `wc` is more accurate and better calibrated. But its epistemic
-# uncertainty falls geometrically, and after a dozen rounds the scale of every
+# uncertainty falls geometrically, and from round 14 on the scale of every
 # weight is at the floor (`min_scale`): all samples of the weights are the same
 # network. From there on the run is FedAvg of point estimates, and what
 # uncertainty it has is aleatoric.

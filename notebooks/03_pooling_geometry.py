@@ -256,27 +256,26 @@ def finish(axes, title):
   axes.xaxis.get_major_locator().set_params(integer=True)
 
 
-# Rules that coincide lie over each other: wide, dashed, dotted.
-WIDE = {'lw': 6, 'alpha': 0.45}
-STYLES = {
-  'lp': {'lw': 2},
-  'nwa': WIDE,
-  'llp': {'lw': 2, 'ls': '--'},
-  'dwc': {'lw': 2.5, 'ls': ':'},
-  'ws': WIDE,
-  'wc': {'lw': 2, 'ls': '--'},
-  'conflation': {'lw': 2.5, 'ls': ':'},
+# Every rule has its line; those of a group lie on top of each other.
+GROUPS = {
+  'lp': ('lp',),
+  'nwa, llp, dwc': ('nwa', 'llp', 'dwc'),
+  'ws, wc, conflation': ('ws', 'wc', 'conflation'),
 }
 FLOOR = pooling.RULES['ws']().min_scale
 
 figure = figure_lib.Figure(figsize=(13, 4.4), dpi=150, layout='constrained')
 every_rule, number, disagreement = figure.subplots(1, 3)
 
-for name, style in STYLES.items():
-  every_rule.plot(rounds, scales[name], label=name, color=COLORS[name], **style)
+for label, names in GROUPS.items():
+  color = COLORS[names[0]]
+  every_rule.plot([], [], color=color, lw=1.8, label=label)
+  for name in names:
+    every_rule.plot(rounds, scales[name], 'o-', ms=4.5, lw=1.8, color=color)
+every_rule.axhline(FLOOR, **SMALL)
 every_rule.set_yscale('log')
 finish(every_rule, 'Ten clients, every rule')
-canvas.legend_below(every_rule, ncols=4)
+canvas.legend_below(every_rule, ncols=2)
 
 for (num_clients, values), color in zip(by_clients.items(), canvas.PALETTE):
   law = np.maximum(SCALE / num_clients ** (rounds / 2), FLOOR)

@@ -56,7 +56,6 @@ class Comparison:
   right: Side | None
   measure: cells_lib.Measure
   margin: float = 0.0
-  sign: int = 1
 
   @property
   def cells(self) -> list[cells_lib.Cell]:
@@ -68,11 +67,13 @@ class Comparison:
     """Of one seed; NaN where a run has not ended."""
     if not all(task.is_done for task in tasks.values()):
       return float('nan')
-    value = lambda side: side.reduce(  # noqa: E731
+    right = self._value(self.right, tasks) if self.right else 0.0
+    return self._value(self.left, tasks) - right + self.margin
+
+  def _value(self, side, tasks):
+    return side.reduce(
       [self.measure(tasks[cell].directory) for cell in side.cells]
     )
-    right = value(self.right) if self.right else 0.0
-    return self.sign * (value(self.left) - right) + self.margin
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,12 +100,13 @@ class Result:
     finite = self.differences[np.isfinite(self.differences)]
     if not finite.size:
       return f'{self.comparison.statement}: nothing ran'
-    error = tables.standard_error(finite)
+    error = tables.standard_error(finite) or 0.0
+    margin = self.comparison.margin
     return (
-      f'{self.comparison.statement}: {finite.mean():+.3f} ± '
-      f'{0.0 if error is None else error:.3f} {self.comparison.measure.label} '
-      f'beyond the margin of {-self.comparison.margin:g}, {finite.size} seeds: '
-      f'{self.verdict}'
+      f'{self.comparison.statement}: {finite.mean():+.3f} ± {error:.3f} '
+      f'{self.comparison.measure.label}'
+      f'{f", margin {margin:+g} included" if margin else ""}, '
+      f'{finite.size} seeds: {self.verdict}'
     )
 
 

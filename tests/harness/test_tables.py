@@ -1,4 +1,4 @@
-"""Tables read runs, count seeds, mark what diverged, show what was published."""
+"""Tables read runs, count seeds, mark what diverged, show the published."""
 
 import csv
 import math

@@ -187,7 +187,7 @@ def test_a_scope_inside_a_scope_leaves_the_outer_stream_alone():
 
 @pytest.mark.parametrize('scale', [1e-6, 1e-5, 1e-3, 0.05, 1, 10, 100])
 def test_inverse_softplus(scale):
-  rho = layers.inverse_softplus(tf.constant(scale, tf.float32))
+  rho = weights.inverse_softplus(tf.constant(scale, tf.float32))
   reference = scale + np.log(-np.expm1(-scale))
   np.testing.assert_allclose(rho, reference, rtol=1e-6)
   # One float32 step of rho near -14 is a millionth of the scale.
