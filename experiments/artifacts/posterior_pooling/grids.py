@@ -10,7 +10,8 @@ PAPER = cells.Paper(
     'paper': {},
     'laptop': {
       'dataset': 'fashion_mnist',
-      'train_split': 'train[:10000]',
+      'train_split': 'train[:5000]',
+      'test_split': 'test[:5000]',
       'augment': False,
       'model': 'lenet5',
       'num_rounds': 20,
@@ -105,10 +106,7 @@ _PRETRAINED = {
 }
 # The clients' prior is the broadcast posterior, the one that is divided out.
 _DWC = {'pooling': 'dwc', 'update_prior': True}
-CIFAR = {
-  'dataset': 'cifar10',
-  'train_split': 'train[:10000]',
-}
+CIFAR = {'dataset': 'cifar10'}
 _ONE_SHOT = {'num_rounds': 1, 'local_epochs': 400}
 _AT_LAPTOP = {**CIFAR, 'local_epochs': 40}
 
@@ -127,7 +125,7 @@ def _pretrained(row, overrides):
   """As `_one_shot`; the server's share is 10 % of the data at any scale."""
   grid = _one_shot(row, {**_PRETRAINED, **overrides})
   fewer = {
-    'laptop': {'num_server_examples': 1000},
+    'laptop': {'num_server_examples': 500},
     'smoke': {'num_server_examples': 100, 'server_epochs': 1},
   }
   return {

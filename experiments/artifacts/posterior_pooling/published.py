@@ -4,8 +4,8 @@ from bfl_tf import plots
 from experiments.artifacts.posterior_pooling import grids
 from experiments.harness import cells, figures, tables
 
-_FASHION = 'LeNet-5 on the first 10 000 images of Fashion-MNIST.'
-_CIFAR = 'LeNet-5 on the first 10 000 images of CIFAR-10, no augmentation.'
+_FASHION = 'LeNet-5 on the first 5 000 images of Fashion-MNIST.'
+_CIFAR = 'LeNet-5 on the first 5 000 images of CIFAR-10, no augmentation.'
 _SCORES = (cells.ACCURACY, cells.NLL)
 _PRETRAINED_SCORES = (
   *_SCORES,
@@ -46,7 +46,7 @@ TABLES = (
     'table4',
     'one round, with and without pre-training',
     grids.ONE_SHOT,
-    f'{_CIFAR} 40 local epochs; 1 000 images on the server.',
+    f'{_CIFAR} 40 local epochs; 500 images on the server.',
     _PRETRAINED_SCORES,
   ),
   _table(
