@@ -5,7 +5,8 @@
   python -m experiments.reproduce --claim=posterior_pooling/lp_last_at_one_epoch
 
 Finished runs are read, interrupted ones go on. Exit code of a claim: 0 holds,
-1 does not hold, 3 undecided; 2: a flag is wrong.
+1 does not hold, 3 undecided; of an artifact: 1 if a run failed; 2: a flag is
+wrong.
 """
 
 import os
@@ -34,7 +35,9 @@ _SCALE = flags.DEFINE_string('scale', 'laptop', ', '.join(cells.SCALES))
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir', 'runs/reproduce', 'Runs, tables and figures; may be shared.'
 )
-_JOBS = flags.DEFINE_integer('jobs', 0, 'Runs side by side; 0: one a core.')
+_JOBS = flags.DEFINE_integer(
+  'jobs', 0, 'Runs side by side; 0: one a core.', lower_bound=0
+)
 _RUN = flags.DEFINE_boolean('run', True, 'Run what is missing; else read only.')
 _SAMPLE = flags.DEFINE_boolean(
   'sample', False, 'Run one cell per method; build and validate the others.'
@@ -64,8 +67,7 @@ def main() -> int | None:
     config_flags.fail('give --list, --artifact or --claim.')
   root.mkdir(parents=True, exist_ok=True)
   (root / 'version.txt').write_text(_VERSION)
-  if _RUN.value:
-    _play([*chosen, *claimed], root)
+  failed = _play([*chosen, *claimed], root) if _RUN.value else 0
   for artifact in chosen:
     module = tables if isinstance(artifact, tables.Table) else figures
     print(module.write(artifact, _SCALE.value, root), '\n')
@@ -74,7 +76,7 @@ def main() -> int | None:
     verdict, text = claims.report(claim, _SCALE.value, root)
     verdicts.append(claims.VERDICTS[verdict])
     print(text, '\n')
-  return max(verdicts, default=0)
+  return max(verdicts, default=int(bool(failed)))
 
 
 def _play(wanted, root):
@@ -92,6 +94,7 @@ def _play(wanted, root):
   for outcome in failed:
     place = outcome.task.directory.relative_to(root)
     print(f'failed: {place}: {outcome.status}')
+  return len(failed)
 
 
 def _chosen(kind, names, known):

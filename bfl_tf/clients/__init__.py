@@ -12,8 +12,9 @@ these, all compiled into the loop:
   finish(model, carry, trace) -> (model, extra, memory)
 
 `mean = [loc; point]` is a flat vector; `shared` is the slot of the stage that
-the part needs, `memory` this client's own; `extra` is a vector to send. A part
-that needs only a loss writes only that.
+the part needs, `memory` this client's own (an array or a dict of arrays; only
+with `init_memory`), `extra` a vector to send or None. A part that needs only a
+loss writes only that.
 """
 
 from bfl_tf.clients.proximal import Proximal

@@ -7,7 +7,7 @@ belongs to a rule, a stage or a part takes its default from there.
 import dataclasses
 from typing import Any
 
-from bfl_tf import clients, server
+from bfl_tf import clients, models, server
 from bfl_tf import pooling as pooling_lib
 from bfl_tf.pooling import rules, weightings
 from bfl_tf.training import schedules
@@ -68,7 +68,9 @@ class Config:
     'mlp', 'logistic, mlp, lenet5, convnet, resnet20, or package.module:f.'
   )
   variant: str = _option('flipout', 'deterministic, mc_dropout or flipout.')
-  hidden_units: tuple[int, ...] = _option((64,), 'Hidden layers of the mlp.')
+  hidden_units: tuple[int, ...] = _option(
+    models.HIDDEN_UNITS, 'Hidden layers of the mlp.', least=1
+  )
   normalization: str = _option('batch', 'Of a ResNet: batch, group, none.')
   dropout_rate: float = _option(0.2, 'Of mc_dropout.', least=0, below=1)
   initial_scale: float = _option(
@@ -98,7 +100,10 @@ class Config:
     'constant', 'Over rounds: constant, steps, exponential.'
   )
   decay_at: tuple[float, ...] = _option(
-    schedules.Steps.decay_at, "Fractions of the run where 'steps' decays."
+    schedules.Steps.decay_at,
+    "Fractions of the run where 'steps' decays.",
+    above=0,
+    below=1,
   )
   decay_factor: float = _option(
     schedules.Steps.decay_factor, "Factor of 'steps'.", above=0
@@ -183,6 +188,9 @@ class Config:
 
   def __post_init__(self):
     for field in dataclasses.fields(self):
+      if isinstance(field.default, float):
+        # So that 1 from Python and 1.0 from a flag are the same run.
+        object.__setattr__(self, field.name, float(getattr(self, field.name)))
       _check(field, getattr(self, field.name))
     if self.min_local_epochs > self.local_epochs:
       raise ValueError(
@@ -210,6 +218,8 @@ def _check(field, value):
   bounds = field.metadata['bounds']
   values = value if isinstance(value, tuple) else (value,)
   for v in values:
+    if isinstance(v, int) and not abs(v) < 2**31:
+      raise ValueError(f'--{field.name}={v} must be below 2^31.')
     # Written so that NaN fails.
     if 'least' in bounds and not v >= bounds['least']:
       raise ValueError(

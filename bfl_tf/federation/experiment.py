@@ -4,9 +4,11 @@ Everything that can be wrong with a config shows here, before anything is
 trained or written.
 """
 
+from collections.abc import Callable, Mapping
 import dataclasses
 import functools
 import inspect
+import types
 from typing import Any
 
 import numpy as np
@@ -79,25 +81,13 @@ class Experiment:
     dataset = _dataset(config, built)
     partition, held = _partition(config, dataset)
     workers = _workers(config, dataset, parts, built)
-    resources = {
-      # The server has no broadcast to take as a prior, and no client parts.
-      'server_workers': _workers(
-        dataclasses.replace(config, update_prior=False), dataset, (), built
-      ),
-      'server_indices': held,
-      'validation': dataset.validation,
-    }
     start, step, refine = (
-      _chain(flag, server.STAGES, config, **resources)
+      _chain(
+        flag, server.STAGES, config, _resources(config, dataset, held, built)
+      )
       for flag in ('start', 'server_step', 'refine')
     )
-    needed = tuple(
-      configured(server.STAGES[part.needs], config, **resources)()
-      for part in parts
-      if part.needs and part.needs not in config.server_step
-    )
-    stages = needed + step + refine
-    _check_unique('server_step and --refine', stages)
+    stages = _with_needed(parts, step + refine, config)
     return cls(
       config=config,
       dataset=dataset,
@@ -120,15 +110,37 @@ class Experiment:
 
 
 def configured(
-  thing: Any, config: config_lib.Config, **resources: Any
+  thing: Any,
+  config: config_lib.Config,
+  resources: Mapping[str, Callable[[], Any]] = types.MappingProxyType({}),
 ) -> functools.partial:
-  """Binds those of a thing's arguments that config or resources name."""
-  known = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)}
-  known |= resources
+  """Binds those of a thing's arguments that config or resources name.
+
+  Args:
+    thing: a class or a function.
+    config: its fields are bound by their names.
+    resources: functions that make what only some things need, by name.
+  """
   names = inspect.signature(thing).parameters
-  return functools.partial(
-    thing, **{name: known[name] for name in names if name in known}
+  fields = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)}
+  bound = {name: fields[name] for name in names if name in fields}
+  made = {name: make() for name, make in resources.items() if name in names}
+  return functools.partial(thing, **bound | made)
+
+
+def _resources(config, dataset, held, built):
+  """What stages that train ask for; made only if one does."""
+  # The server has no broadcast to take as a prior, no parts, a constant rate.
+  alone = dataclasses.replace(
+    config, update_prior=False, step_decay=1.0, epoch_decay=1.0
   )
+  deterministic = config.variant == 'deterministic'
+  return {
+    'server_workers': lambda: _workers(alone, dataset, (), built),
+    'server_indices': lambda: held,
+    'validation': lambda: dataset.validation,
+    'num_mc_samples': lambda: 1 if deterministic else config.num_mc_samples,
+  }
 
 
 def _make(flag, table, config):
@@ -136,19 +148,39 @@ def _make(flag, table, config):
   return configured(thing, config)()
 
 
-def _chain(flag, table, config, **resources):
+def _chain(flag, table, config, resources=types.MappingProxyType({})):
   chain = tuple(
-    configured(registry.resolve(flag, name, table), config, **resources)()
+    configured(registry.resolve(flag, name, table), config, resources)()
     for name in getattr(config, flag)
   )
-  _check_unique(flag, chain)
+  _check_unique(f'--{flag}', chain)
   return chain
 
 
-def _check_unique(flag, chain):
+def _with_needed(parts, stages, config):
+  """Puts the stages that parts need first."""
+  _check_unique('--server_step and --refine', stages)
+  by_name = {stage.name: stage for stage in stages}
+  first = {}
+  for part in parts:
+    if part.needs and part.needs not in {**by_name, **server.STAGES}:
+      raise ValueError(
+        f'--client_parts: {part.name} needs the server stage {part.needs}: '
+        'name it in --server_step.'
+      )
+    if part.needs:
+      first[part.needs] = (
+        by_name.get(part.needs)
+        or configured(server.STAGES[part.needs], config)()
+      )
+  rest = [stage for stage in stages if stage.name not in first]
+  return (*first.values(), *rest)
+
+
+def _check_unique(flags, chain):
   names = [member.name for member in chain]
   if len(set(names)) < len(names):
-    raise ValueError(f'--{flag} names a member twice: {",".join(names)}.')
+    raise ValueError(f'{flags} name a member twice: {",".join(names)}.')
 
 
 def _check_pooling(config, rule):

@@ -45,9 +45,8 @@ class RunDirectory:
     Raises:
       ValueError: naming the flags that differ, or what the directory is.
     """
-    if self.path.exists() and not self.path.is_dir():
-      raise ValueError(f'--output_dir={self.path} is a file.')
-    if not self.path.exists() or not any(self.path.iterdir()):
+    self._check_writable()
+    if not self.path.exists() or all(map(_is_temporary, self.path.iterdir())):
       return
     recorded = self.path / 'flags.txt'
     if not recorded.exists():
@@ -59,6 +58,12 @@ class RunDirectory:
       _identity(flag_lines(config)),
       _identity(recorded.read_text().splitlines()),
     )
+    versions = {line for line in ours ^ theirs if line.startswith('#')}
+    if versions:
+      raise ValueError(
+        f'--output_dir={self.path} holds a run of another version '
+        f'({", ".join(sorted(versions))}): choose another directory.'
+      )
     changed = sorted(ours ^ theirs)
     if changed:
       names = sorted({line.split('=')[0] for line in changed})
@@ -66,6 +71,13 @@ class RunDirectory:
         f'--output_dir={self.path} holds another run; {", ".join(names)} '
         'differ: choose another directory or the flags of its flags.txt.'
       )
+
+  def _check_writable(self):
+    place = self.path.absolute()
+    while not place.exists():
+      place = place.parent
+    if not place.is_dir() or not os.access(place, os.W_OK):
+      raise ValueError(f'--output_dir={self.path}: {place} cannot be written.')
 
   def start(self, config: config_lib.Config) -> None:
     """Makes the directory and writes down what the run is."""
@@ -139,6 +151,11 @@ class RunDirectory:
     temporary = self.path / f'.{name}.tmp'
     yield temporary
     os.replace(temporary, self.path / name)
+
+
+def _is_temporary(path: pathlib.Path) -> bool:
+  """What a process that was killed while it wrote a file left behind."""
+  return path.name.startswith('.') and path.name.endswith('.tmp')
 
 
 def flag_lines(config: config_lib.Config) -> list[str]:

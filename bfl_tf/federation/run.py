@@ -1,5 +1,6 @@
 """A run from its config to its directory: resume, rounds, scores, plots."""
 
+import math
 import os
 import resource
 import time
@@ -105,7 +106,7 @@ class Run:
       scores, predictive = self._evaluate(state, last)
       row = {'round': state.round, **scores, **info}
       row['evaluate_seconds'] = time.perf_counter() - started
-      if last:
+      if last and not np.isnan(scores['nll']):
         self._keep(predictive)
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     row['peak_memory_mib'] = round(kilobytes / 1024, 1)
@@ -150,6 +151,9 @@ class Run:
     )
 
   def _score(self, predictive, labels):
+    if not np.all(np.isfinite(predictive.probs)):
+      # The weights have run away; the run says so and goes on to its end.
+      return dict.fromkeys(metrics.SCORES, math.nan)
     return metrics.summarize(
       predictive.probs,
       labels,
@@ -184,6 +188,8 @@ class Run:
       'num_variational': layout.size('loc'),
       'train_seconds': sum(float(row['train_seconds']) for row in rows[1:]),
     }
+    self._directory.write_rows()
+    if (self._directory.path / 'predictions.npz').exists():
+      plots.draw_run(self._directory.path, self._config.num_bins)
     self._directory.finish(summary)
-    plots.draw_run(self._directory.path)
     return summary

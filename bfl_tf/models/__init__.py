@@ -7,6 +7,7 @@ A user's own builder is named `package.module:function`, is called with
 import functools
 import re
 
+from absl import logging
 import tf_keras
 
 from bfl_tf import registry
@@ -23,6 +24,7 @@ __all__ = [
   'scope',
 ]
 
+HIDDEN_UNITS = (64,)
 NETWORKS = {
   'logistic': networks.logistic,
   'mlp': networks.mlp,
@@ -39,7 +41,7 @@ def build(
   input_shape: tuple[int, ...],
   num_classes: int,
   normalization: str = 'batch',
-  hidden_units: tuple[int, ...] = (200, 200),
+  hidden_units: tuple[int, ...] = HIDDEN_UNITS,
   initial_scale: float = 0.05,
   dropout_rate: float = 0.2,
   seed: int = 0,
@@ -82,9 +84,26 @@ def _users_own(name, variant, input_shape, num_classes, seed):
   model = builder(
     variant=variant, input_shape=input_shape, num_classes=num_classes
   )
+  _check_randomness(name, model)
   if model.output_shape[-1] != num_classes:
     raise ValueError(
       f'--model={name} returns {model.output_shape[-1]} logits for '
       f'{num_classes} classes.'
     )
   return model
+
+
+def _check_randomness(name, model):
+  for layer in model.submodules:
+    if isinstance(layer, tf_keras.layers.Dropout):
+      logging.warning(
+        '%s: Keras dropout draws from a stateful generator, so results depend '
+        'on --num_workers; bfl_tf.models.layers.MCDropout does not.',
+        name,
+      )
+    if getattr(layer, 'kernel_divergence_fn', None):
+      raise ValueError(
+        f'--model={name}: {layer.name} adds its own divergence, which the '
+        'objective has already: take the layers of bfl_tf.models.layers, or '
+        'kernel_divergence_fn=None and bias_divergence_fn=None.'
+      )

@@ -17,7 +17,7 @@ def logistic(blocks, x, num_classes):
   return blocks.dense(num_classes, tf_keras.layers.Flatten()(x))
 
 
-def mlp(blocks, x, num_classes, hidden_units=(200, 200)):
+def mlp(blocks, x, num_classes, hidden_units):
   """A multilayer perceptron with ReLU."""
   x = tf_keras.layers.Flatten()(x)
   for units in hidden_units:

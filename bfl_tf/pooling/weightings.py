@@ -27,13 +27,21 @@ DISCREPANCIES = ('largest', 'nearest')
 
 def divergence(q: weights_lib.Weights, p: weights_lib.Weights) -> float:
   """Returns KL[q || p] in nats; for point models |q - p|^2."""
-  if not q.loc.size:
-    return float(np.sum(np.subtract(q.point, p.point, dtype=np.float64) ** 2))
-  q64, p64 = (
-    tfd.Normal(m.loc.astype(np.float64), m.scale.astype(np.float64))
-    for m in (q, p)
+  return _divergence(_double(q), _double(p))
+
+
+def _double(model: weights_lib.Weights) -> tfd.Normal | np.ndarray:
+  if not model.loc.size:
+    return model.point.astype(np.float64)
+  return tfd.Normal(
+    model.loc.astype(np.float64), model.scale.astype(np.float64)
   )
-  return float(np.sum(tfd.kl_divergence(q64, p64)))
+
+
+def _divergence(q, p) -> float:
+  if isinstance(q, np.ndarray):
+    return float(np.sum((q - p) ** 2))
+  return float(np.sum(tfd.kl_divergence(q, p)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,9 +101,9 @@ class MaxDiscrepancy:
     if len(updates) == 1:
       return [1.0], 0
     pick = max if self.discrepancy == 'largest' else min
+    models = [_double(update.model) for update in updates]
     distances = [
-      pick(divergence(k.model, j.model) for j in updates if j is not k)
-      for k in updates
+      pick(_divergence(k, j) for j in models if j is not k) for k in models
     ]
     if min(distances) < _LEAST_DIVERGENCE:
       return [1.0] * len(updates), 1

@@ -5,10 +5,11 @@ A stage has a `name`, the `statistics` that it needs beside the pooling rule,
 
   (state, reference, pooled, statistics, seed) -> (state, info)
 
-`state.model` starts as the pooled model and each stage of a chain rewrites it;
-`reference` (what was broadcast) and `pooled` stay fixed. Stages compute in
-float64 and round once. A stage that trains is given what it names among
-`server_workers`, `server_indices` and `validation`.
+A slot is an array or a dict of arrays. `state.model` starts as the pooled model
+and each stage of a chain rewrites it; `reference` (what was broadcast) and
+`pooled` stay fixed. Stages compute in float64 and round once. A stage that
+trains is given what it names among `server_workers`, `server_indices` and
+`validation`.
 """
 
 from bfl_tf.server.fine_tune import FineTune

@@ -7,6 +7,7 @@ how many work beside it. GPUs are taken as they are.
 
 from collections.abc import Callable, Iterable, Iterator
 import concurrent.futures
+import itertools
 import os
 import queue
 
@@ -27,6 +28,8 @@ def configure(num_workers: int = 0, deterministic: bool = False) -> None:
     deterministic: ask for deterministic kernels, which a GPU needs for equal
       bits; CPUs with one thread have them anyway.
   """
+  # These can be set at any time, unlike what follows.
+  tf.config.optimizer.set_experimental_options(_graph_options())
   cpu = tf.config.list_physical_devices('CPU')[0]
   count = num_workers or len(os.sched_getaffinity(0))
   try:
@@ -36,7 +39,6 @@ def configure(num_workers: int = 0, deterministic: bool = False) -> None:
     tf.config.set_logical_device_configuration(
       cpu, [tf.config.LogicalDeviceConfiguration()] * count
     )
-    tf.config.optimizer.set_experimental_options(_graph_options())
     for gpu in tf.config.list_physical_devices('GPU'):
       tf.config.experimental.set_memory_growth(gpu, True)
   except RuntimeError:
@@ -91,9 +93,12 @@ def strategies(
 def in_parallel(workers: list, jobs: Iterable, run: Callable) -> Iterator:
   """Yields `run(worker, job)` as they finish, each on the next free worker.
 
+  At most one job a worker waits ahead, and a result is let go of once it has
+  been yielded: memory does not grow with the jobs.
+
   Args:
     workers: what a job needs one of, exclusively.
-    jobs: in the order in which to start them.
+    jobs: in the order in which to start them; may be a generator.
     run: called in a thread; TensorFlow lets go of the interpreter's lock.
   """
   free: queue.Queue = queue.Queue()
@@ -107,11 +112,21 @@ def in_parallel(workers: list, jobs: Iterable, run: Callable) -> Iterator:
     finally:
       free.put(worker)
 
+  jobs = iter(jobs)
   with concurrent.futures.ThreadPoolExecutor(len(workers)) as pool:
-    futures = [pool.submit(task, job) for job in jobs]
+    pending = {
+      pool.submit(task, job) for job in itertools.islice(jobs, 2 * len(workers))
+    }
     try:
-      for future in concurrent.futures.as_completed(futures):
-        yield future.result()
+      while pending:
+        done, pending = concurrent.futures.wait(
+          pending, return_when=concurrent.futures.FIRST_COMPLETED
+        )
+        pending |= {
+          pool.submit(task, job) for job in itertools.islice(jobs, len(done))
+        }
+        while done:
+          yield done.pop().result()
     finally:
-      for future in futures:
+      for future in pending:
         future.cancel()

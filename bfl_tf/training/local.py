@@ -99,8 +99,11 @@ class LocalTraining:
     model, extra, memory = weights_lib.read(self.variables), {}, {}
     for part, kept in zip(self._settings.parts, carry):
       if hasattr(part, 'finish'):
-        finished = part.finish(model, kept, trace)
-        model, extra[part.name], memory[part.name] = finished
+        model, sent, remembered = part.finish(model, kept, trace)
+        if sent is not None:
+          extra[part.name] = sent
+        if hasattr(part, 'init_memory'):
+          memory[part.name] = remembered
     return jobs.Result(model, extra, memory, trace)
 
   def prior(self, start: weights_lib.Weights) -> objectives.Prior:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from bfl_tf import federation, metrics
+from bfl_tf.federation import records
 from experiments import flags as config_flags
 
 SCALES = ('smoke', 'laptop', 'paper')
@@ -51,6 +52,7 @@ class Cell:
     name: unique within the paper; a path below its results.
     overrides: of the preset, at every scale.
     by_scale: further overrides, by scale.
+    same_at: by scale, a cell with the same config there, whose runs it shares.
   """
 
   paper: Paper
@@ -59,6 +61,7 @@ class Cell:
   by_scale: Mapping[str, Mapping[str, Any]] = dataclasses.field(
     default_factory=dict
   )
+  same_at: Mapping[str, 'Cell'] = dataclasses.field(default_factory=dict)
 
   def config(self, scale: str, seed: int) -> federation.Config:
     """Returns what to run."""
@@ -90,18 +93,36 @@ class Task:
   @property
   def directory(self) -> pathlib.Path:
     """Its run directory."""
-    place = pathlib.Path(self.scale, self.cell.paper.name, self.cell.name)
+    cell = self.cell.same_at.get(self.scale, self.cell)
+    place = pathlib.Path(self.scale, cell.paper.name, cell.name)
     return self.root / place / f'seed{self.seed}'
+
+  @functools.cached_property
+  def mismatch(self) -> str | None:
+    """Says which flags differ in what the directory holds, or None."""
+    try:
+      records.RunDirectory(self.directory).check(self.config)
+    except ValueError as error:
+      return str(error)
+    return None
 
   @property
   def is_done(self) -> bool:
-    """Whether the run is finished."""
-    return (self.directory / 'summary.json').exists()
+    """Whether the run is finished, with the settings that the cell has now."""
+    finished = (self.directory / 'summary.json').exists()
+    return finished and self.mismatch is None
+
+  @property
+  def failure_path(self) -> pathlib.Path:
+    """Where a failure is written down: beside the run, which may resume."""
+    return self.directory.with_name(f'{self.directory.name}.failure.txt')
 
   @property
   def failure(self) -> str | None:
-    """Why it failed at its last try, or None."""
-    path = self.directory / 'failure.txt'
+    """Why it cannot be read: settings that differ, or its last failure."""
+    if self.mismatch:
+      return self.mismatch
+    path = self.failure_path
     return path.read_text().strip() if path.exists() else None
 
 
@@ -114,6 +135,7 @@ class Measure:
     read: from a run directory.
     published: the metric's name in `configs/published.csv`, or None.
     factor: ours times it is in the label's unit.
+    digits: that are printed behind the point.
   """
 
   label: str

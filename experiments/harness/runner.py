@@ -73,37 +73,55 @@ def validate(task: cells.Task) -> None:
 
 
 def _play(task, num_workers):
+  if task.mismatch:
+    return task.mismatch
   if len(_built) > _MOST_BUILT:
     _built.clear()
-  failure = task.directory / 'failure.txt'
-  failure.unlink(missing_ok=True)
+  task.failure_path.unlink(missing_ok=True)
   config = dataclasses.replace(task.config, num_workers=num_workers)
   try:
     federation.Run(config, task.directory, False, _built).play()
   except Exception as error:
-    reason = f'{type(error).__name__}: {error}'.splitlines()[0]
     logging.exception('%s failed.', task.directory)
-    task.directory.mkdir(parents=True, exist_ok=True)
-    failure.write_text(reason + '\n')
-    return reason
+    return _fail(task, f'{type(error).__name__}: {error}'.splitlines()[0])
   return 'done'
+
+
+def _fail(task, reason):
+  task.failure_path.parent.mkdir(parents=True, exist_ok=True)
+  task.failure_path.write_text(reason + '\n')
+  return reason
 
 
 def _outcomes(tasks, jobs) -> Iterator[Outcome]:
   if jobs == 1:
     yield from (run_one(task, 0) for task in tasks)
     return
+  waiting = dict.fromkeys(tasks)
+  while waiting:
+    before = len(waiting)
+    for outcome in _side_by_side(waiting, jobs):
+      del waiting[outcome.task]
+      yield outcome
+    if len(waiting) == before:
+      # Its process dies whenever it is tried first.
+      task = next(iter(waiting))
+      del waiting[task]
+      yield Outcome(task, _fail(task, 'its process died'))
+
+
+def _side_by_side(tasks, jobs) -> Iterator[Outcome]:
+  """Runs tasks until all are through or a process dies."""
   # Spawned, since TensorFlow does not survive a fork.
-  pool = concurrent.futures.ProcessPoolExecutor(
-    jobs, mp_context=multiprocessing.get_context('spawn')
-  )
-  with pool:
-    futures = {pool.submit(run_one, task, 1): task for task in tasks}
+  context = multiprocessing.get_context('spawn')
+  with concurrent.futures.ProcessPoolExecutor(jobs, context) as pool:
+    futures = [pool.submit(run_one, task, 1) for task in tasks]
     for future in concurrent.futures.as_completed(futures):
       try:
         yield future.result()
-      except concurrent.futures.process.BrokenProcessPool as error:
-        yield Outcome(futures[future], f'its process died: {error}')
+      except concurrent.futures.process.BrokenProcessPool:
+        logging.warning('A process died; going on with a new pool.')
+        return
 
 
 def _compiled_alike(config):

@@ -61,7 +61,7 @@ class Entry:
     mean: over the seeds that ended; None where nothing ran.
     standard_error: None below two seeds.
     seeds: that ended well.
-    diverged: runs that failed or ended without finite scores.
+    diverged: runs that ended without finite scores or good clients.
     published: None where the paper has none.
     reason: why a run failed, if one did.
   """
@@ -88,6 +88,7 @@ class Entry:
     values = np.array([measure(t.directory) for t in tasks if t.is_done])
     finite = values[np.isfinite(values)]
     failures = [t.failure for t in tasks if t.failure and not t.is_done]
+    diverged = [why for why in failures if why.startswith('TooFewClients')]
     return cls(
       row=row,
       column=column,
@@ -96,7 +97,7 @@ class Entry:
       mean=float(finite.mean()) if finite.size else None,
       standard_error=standard_error(finite),
       seeds=finite.size,
-      diverged=values.size - finite.size + len(failures),
+      diverged=values.size - finite.size + len(diverged),
       published=published(table.paper.name, table.name).get(
         (column, row, measure.published)
       ),
@@ -145,20 +146,24 @@ def write(table: Table, scale: str, root: pathlib.Path) -> str:
   entries = table.entries(scale, root)
   stem = root / scale / table.paper.name / table.name
   stem.parent.mkdir(parents=True, exist_ok=True)
-  header = _header(table, scale)
+  header = _header(table, scale, entries)
   rows = _rows(table, entries)
   _replace(stem.with_suffix('.csv'), _csv(entries))
   _replace(stem.with_suffix('.md'), f'{header}\n\n{_markdown(rows)}')
   _replace(stem.with_suffix('.tex'), _latex(header, rows))
-  return f'{header}\n\n{_markdown(rows)}'
+  reasons = dict.fromkeys(
+    f'{e.row}, {e.column}: {e.reason}' for e in entries if e.reason
+  )
+  return '\n'.join([header, '', _markdown(rows), *reasons])
 
 
-def _header(table, scale):
-  seeds = table.seeds[scale]
+def _header(table, scale, entries):
+  counts = sorted({entry.seeds for entry in entries})
+  ran = f'{counts[0]}' if len(counts) == 1 else f'{counts[0]} to {counts[-1]}'
   return (
     f'{table.paper.name}/{table.name} at {scale} scale: {table.title}. '
-    f'{table.note[scale]} Mean ± standard error over {seeds} seed'
-    f'{"s" if seeds > 1 else ""} [published]; {_DASH} not run, '
+    f'{table.note[scale]} Mean ± standard error over {ran} of '
+    f'{table.seeds[scale]} seeds [published]; {_DASH} nothing ran, '
     f'{_DIVERGED} a run diverged.'
   )
 

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 
+from bfl_tf.federation import records
 from experiments.harness import cells
 
 PAPER = cells.Paper('posterior_pooling', scales={'smoke': {}, 'laptop': {}})
@@ -16,7 +17,7 @@ def cell(name, **overrides):
 
 def finish(task, accuracy, nll=1.0, curve=()):
   """Writes a finished run with these scores."""
-  task.directory.mkdir(parents=True)
+  records.RunDirectory(task.directory).start(task.config)
   final = {'accuracy': accuracy, 'nll': nll}
   (task.directory / 'summary.json').write_text(json.dumps({'final': final}))
   lines = [f'{r},{a}' for r, a in enumerate(curve)]

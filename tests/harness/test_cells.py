@@ -65,3 +65,10 @@ def test_every_cell_has_a_config_at_every_scale(scale):
   for artifact in (*artifacts.ARTIFACTS.values(), *artifacts.CLAIMS.values()):
     for cell in artifact.cells:
       assert cell.config(scale, seed=0).seed == 0
+
+
+def test_shared_runs_have_equal_configs():
+  for artifact in (*artifacts.ARTIFACTS.values(), *artifacts.CLAIMS.values()):
+    for cell in artifact.cells:
+      for scale, other in cell.same_at.items():
+        assert cell.config(scale, 1) == other.config(scale, 1)

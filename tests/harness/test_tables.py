@@ -46,8 +46,7 @@ def test_a_diverged_run_is_marked_and_left_out(tmp_path):
   made_runs.finish(_task(table, row, 0, tmp_path), 0.5, nll=math.nan)
   made_runs.finish(_task(table, row, 1, tmp_path), 0.7, nll=2.0)
   failed = _task(table, row, 2, tmp_path)
-  failed.directory.mkdir(parents=True)
-  (failed.directory / 'failure.txt').write_text('TooFewClientsError: all NaN\n')
+  failed.failure_path.write_text('TooFewClientsError: all NaN\n')
   entries = {(e.row, e.label): e for e in table.entries('smoke', tmp_path)}
   assert entries[row, 'NLL (nats)'].text == '2.000†'
   assert entries[row, 'NLL (nats)'].diverged == 2
@@ -66,3 +65,23 @@ def test_written_as_csv_markdown_and_latex(tmp_path):
   assert float(rows[0]['mean']) == 50.0 and rows[1]['mean'] == ''
   latex = stem.with_suffix('.tex').read_text()
   assert r'Flipout NWA train\_size & 50.00 [81.67] \\' in latex
+
+
+def test_a_failure_is_told_and_is_no_divergence(tmp_path):
+  table = _table(cells.ACCURACY)
+  failed = _task(table, 'Flipout WS train_size', 0, tmp_path)
+  failed.failure_path.parent.mkdir(parents=True)
+  failed.failure_path.write_text('ValueError: no network\n')
+  text = tables.write(table, 'smoke', tmp_path)
+  assert '- [87.41]' in text
+  assert 'Flipout WS train_size, iid: ValueError: no network' in text
+
+
+def test_runs_of_other_settings_are_not_read(tmp_path):
+  table = _table(cells.ACCURACY)
+  task = _task(table, 'Flipout WS train_size', 0, tmp_path)
+  other = made_runs.cell('b', num_rounds=7)
+  made_runs.finish(cells.Task(other, 'smoke', 0, tmp_path), 0.5)
+  assert not task.is_done and '--num_rounds' in task.failure
+  text = tables.write(table, 'smoke', tmp_path)
+  assert '--num_rounds differ' in text
