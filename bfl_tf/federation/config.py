@@ -48,9 +48,17 @@ class Config:
   augment: bool = _option(False, 'Pad 4, random crop and flip on clients.')
 
   # Clients' data.
-  partition: str = _option('iid', 'iid, shards, dirichlet, dirichlet_equal.')
+  partition: str = _option(
+    'iid', 'iid, shards, dirichlet, dirichlet_equal, step.'
+  )
   alpha: float = _option(0.5, 'Concentration of a Dirichlet split.', above=0)
-  classes_per_client: int = _option(2, 'Classes a client in shards.', least=1)
+  classes_per_client: int = _option(
+    2, 'Classes a client in shards, major ones in step.', least=1
+  )
+  minor_examples: int = _option(
+    10, 'Examples a client of each minor class in step.', least=0
+  )
+  step_deal: str = _option('random', "Of step: 'random' or 'ring'.")
   min_examples: int = _option(10, "Least examples in 'dirichlet'.", least=1)
   num_clients: int = _option(10, 'Clients in all.', least=1)
   clients_per_round: int = _option(
@@ -123,7 +131,9 @@ class Config:
     1.0, 'Factor on the rate every epoch_decay_every epochs.', above=0
   )
   epoch_decay_every: int = _option(1, 'See epoch_decay.', least=1)
-  client_parts: tuple[str, ...] = _option((), 'Chain of parts: proximal.')
+  client_parts: tuple[str, ...] = _option(
+    (), 'Chain of parts: proximal, scaffold.'
+  )
   proximal_weight: float = _option(
     clients.Proximal.proximal_weight, 'mu of proximal.', least=0
   )

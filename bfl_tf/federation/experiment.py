@@ -74,6 +74,7 @@ class Experiment:
     """
     built = {} if built is None else built
     parts = _chain('client_parts', clients.PARTS, config)
+    _check_parts(config, parts)
     rule = _make('pooling', pooling.RULES, config)
     weighting = _make('weighting', pooling.WEIGHTINGS, config)
     _check_pooling(config, rule)
@@ -169,10 +170,8 @@ def _with_needed(parts, stages, config):
         'name it in --server_step.'
       )
     if part.needs:
-      first[part.needs] = (
-        by_name.get(part.needs)
-        or configured(server.STAGES[part.needs], config)()
-      )
+      ours = server.STAGES.get(part.needs)
+      first[part.needs] = by_name.get(part.needs) or configured(ours, config)()
   rest = [stage for stage in stages if stage.name not in first]
   return (*first.values(), *rest)
 
@@ -261,6 +260,16 @@ def _workers(config, dataset, parts, built):
       )
     ]
   return built[key]
+
+
+def _check_parts(config, parts):
+  plain = config.client_optimizer == 'sgd' and not config.client_momentum
+  for part in parts:
+    if getattr(part, 'plain_sgd', False) and not plain:
+      raise ValueError(
+        f'--client_parts={part.name} needs --client_optimizer=sgd with '
+        '--client_momentum=0.'
+      )
 
 
 def _optimizer(config):

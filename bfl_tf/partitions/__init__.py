@@ -9,12 +9,14 @@ from bfl_tf.partitions.dirichlet_equal import dirichlet_equal
 from bfl_tf.partitions.iid import iid
 from bfl_tf.partitions.shards import shards
 from bfl_tf.partitions.splitting import counts, hold_out
+from bfl_tf.partitions.step import step
 
 PARTITIONS = {
   'dirichlet': dirichlet,
   'dirichlet_equal': dirichlet_equal,
   'iid': iid,
   'shards': shards,
+  'step': step,
 }
 
 __all__ = [
@@ -25,4 +27,5 @@ __all__ = [
   'hold_out',
   'iid',
   'shards',
+  'step',
 ]

@@ -14,7 +14,8 @@ trains is given what it names among `server_workers`, `server_indices` and
 
 from bfl_tf.server.fine_tune import FineTune
 from bfl_tf.server.momentum import Momentum
+from bfl_tf.server.scaffold import ExtraSum, Scaffold
 
-__all__ = ['STAGES', 'FineTune', 'Momentum']
+__all__ = ['STAGES', 'ExtraSum', 'FineTune', 'Momentum', 'Scaffold']
 
-STAGES = {'fine_tune': FineTune, 'momentum': Momentum}
+STAGES = {'fine_tune': FineTune, 'momentum': Momentum, 'scaffold': Scaffold}

@@ -13,6 +13,7 @@ OPTIONS = {
   'dirichlet_equal': {'alpha': 0.3},
   'iid': {},
   'shards': {'classes_per_client': 2},
+  'step': {'classes_per_client': 2, 'minor_examples': 1},
 }
 every_partition = pytest.mark.parametrize('name', sorted(OPTIONS))
 seeds = strategies.integers(0, 2**31 - 1)

@@ -1,0 +1,49 @@
+"""Which client holds which classes, where a client holds a few of them."""
+
+import numpy as np
+
+
+def allot(labels, num_clients, classes_per_client, rng):
+  """Returns how many shards each class is cut into."""
+  classes, sizes = np.unique(labels, return_counts=True)
+  num_shards = num_clients * classes_per_client
+  if classes_per_client > classes.size:
+    raise ValueError(
+      f'classes_per_client must not exceed the {classes.size} classes that '
+      f'have examples, got {classes_per_client}.'
+    )
+  if num_shards < classes.size:
+    raise ValueError(
+      f'num_clients={num_clients} with classes_per_client='
+      f'{classes_per_client} cannot hold {classes.size} classes.'
+    )
+  allotted = np.full(classes.size, num_shards // classes.size)
+  largest_first = np.lexsort((rng.random(classes.size), -sizes))
+  allotted[largest_first[: num_shards % classes.size]] += 1
+  short = np.flatnonzero(sizes < allotted)
+  if short.size:
+    c = short[0]
+    raise ValueError(
+      f'num_clients={num_clients} with classes_per_client='
+      f'{classes_per_client} cuts class {classes[c]} into {allotted[c]} '
+      f'shards, but it has {sizes[c]} examples.'
+    )
+  return allotted
+
+
+def deal(allotted, num_clients, classes_per_client, rng):
+  """Deals classes to clients; returns booleans `[num_clients, num_classes]`.
+
+  A class with as many shards left as there are clients left must be taken; as
+  long as that holds, the next client always finds enough different classes.
+  """
+  left = allotted.copy()
+  dealt = np.zeros((num_clients, left.size), bool)
+  for k in range(num_clients):
+    # Weighted sampling without replacement: the largest log u / weight first.
+    with np.errstate(divide='ignore'):
+      key = np.where(left > 0, np.log(rng.random(left.size)) / left, -np.inf)
+    key[left == num_clients - k] = np.inf
+    dealt[k, np.argsort(key)[-classes_per_client:]] = True
+    left -= dealt[k]
+  return rng.permutation(dealt)

@@ -1,0 +1,80 @@
+"""Each client has a few major classes and a little of all others (FedBE).
+
+Chen & Chao 2021, appendix B.1: on CIFAR-10 less 10 000 server images, ten
+clients have 2 major classes with 1 960 images each and 8 minor ones with 10.
+No image is in two places; the published code lets a minor image also sit in
+another client's shard.
+"""
+
+import numpy as np
+
+from bfl_tf import seeds
+from bfl_tf.partitions import class_dealing, splitting
+
+DEALS = ('random', 'ring')
+
+
+def step(
+  labels: np.ndarray,
+  *,
+  num_clients: int,
+  seed: int,
+  classes_per_client: int = 2,
+  minor_examples: int = 10,
+  step_deal: str = 'random',
+) -> list[np.ndarray]:
+  """Gives each client `classes_per_client` major classes, the others thinly.
+
+  What is left of a class after the minor shares is split evenly among the
+  clients that have it as a major one.
+
+  Args:
+    labels: integer classes `[num_examples]`.
+    num_clients: how many parts.
+    seed: a non-negative integer.
+    classes_per_client: major classes a client, all different.
+    minor_examples: of each minor class a client holds.
+    step_deal: `random`: any client may share both majors with another, as
+      published; `ring`: client k has classes k, k + 1, ... The deal matters
+      more than most methods: compare methods on the same one.
+
+  Returns:
+    One sorted int32 index array per client; they cover every example.
+
+  Raises:
+    ValueError: unknown deal; fewer classes than `classes_per_client`; a class
+      too small for its minor shares and a larger major one each.
+  """
+  labels = splitting.check(labels, num_clients, seed)
+  splitting.check_integer('classes_per_client', classes_per_client)
+  splitting.check_integer('minor_examples', minor_examples, minimum=0)
+  if step_deal not in DEALS:
+    raise ValueError(
+      f'step_deal must be one of {", ".join(DEALS)}, got {step_deal!r}.'
+    )
+  rng = seeds.generator(seed, 'step')
+  allotted = class_dealing.allot(labels, num_clients, classes_per_client, rng)
+  if step_deal == 'ring':
+    major = _ring(num_clients, allotted.size, classes_per_client)
+  else:
+    major = class_dealing.deal(allotted, num_clients, classes_per_client, rng)
+  pools = splitting.class_pools(labels, seed)
+  shares = np.where(major, 0, minor_examples)
+  for c, pool in enumerate(pools):
+    left, clients = pool.size - shares[:, c].sum(), major[:, c].sum()
+    if clients == 0 or left // clients <= minor_examples:
+      raise ValueError(
+        f'minor_examples={minor_examples} with num_clients={num_clients} and '
+        f'classes_per_client={classes_per_client} leaves {left} of '
+        f'{pool.size} examples for {clients} major shares of a class.'
+      )
+    sizes = [cut.size for cut in np.array_split(np.arange(left), clients)]
+    shares[major[:, c], c] = rng.permutation(sizes)
+  return splitting.deal(pools, shares)
+
+
+def _ring(num_clients, num_classes, classes_per_client):
+  major = np.zeros((num_clients, num_classes), bool)
+  for k in range(num_clients):
+    major[k, (k + np.arange(classes_per_client)) % num_classes] = True
+  return major

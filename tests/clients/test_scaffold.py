@@ -1,0 +1,92 @@
+"""SCAFFOLD: control variates by hand, and the optimum that FedAvg misses."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from bfl_tf import datasets, federation
+
+CONFIG = federation.Config(
+  dataset='clients.test_scaffold:drifting',
+  partition='clients.test_scaffold:halves',
+  num_clients=2,
+  model='logistic',
+  variant='deterministic',
+  batch_size=100,
+  local_epochs=10,
+  client_optimizer='sgd',
+  client_learning_rate=0.5,
+  client_weight_decay=0.1,
+  num_rounds=40,
+)
+
+
+def drifting():
+  """Two clients whose optima differ: opposite features, unequal labels."""
+  rng = np.random.default_rng(0)
+  x = np.concatenate([
+    rng.normal([2, 0], 1, (60, 2)), rng.normal([-1, 1], 2, (60, 2))
+  ])  # fmt: skip
+  y = np.concatenate([np.arange(60) % 3 == 0, np.arange(60) % 4 != 0])
+  x, y = x.astype(np.float32), y.astype(np.int32)
+  return datasets.from_arrays('drifting', x, y, x, y)
+
+
+def halves(labels, *, num_clients, seed):
+  """Client k has the k-th half."""
+  del seed
+  return np.array_split(np.arange(len(labels)), num_clients)
+
+
+def play(config):
+  experiment = federation.Experiment.build(config)
+  state, _ = federation.initial_state(experiment)
+  states = [state]
+  for _ in range(config.num_rounds):
+    state, _ = federation.federated_round(experiment, state)
+    states.append(state)
+  return states
+
+
+@pytest.fixture(scope='module')
+def scaffold():
+  return play(dataclasses.replace(CONFIG, client_parts=('scaffold',)))
+
+
+def test_first_round_is_fedavg(scaffold):
+  fedavg = play(dataclasses.replace(CONFIG, num_rounds=1))
+  for ours, theirs in zip(scaffold[1].model, fedavg[1].model):
+    assert np.array_equal(ours, theirs)
+
+
+def test_controls_by_hand(scaffold):
+  # Equal clients: the mean of (x - y_i) / R is (x - y) / R, y the average.
+  before, after = scaffold[0], scaffold[1]
+  rates = CONFIG.client_learning_rate * CONFIG.local_epochs
+  expected = (before.model.mean - after.model.mean) / rates
+  np.testing.assert_allclose(after.slots['scaffold'], expected, atol=1e-6)
+  controls = [after.memories[k]['scaffold'] for k in (0, 1)]
+  np.testing.assert_allclose(np.mean(controls, 0), expected, atol=1e-6)
+
+
+def test_ends_at_the_optimum_of_all_clients(scaffold):
+  central = play(
+    dataclasses.replace(
+      CONFIG, num_clients=1, batch_size=120, num_rounds=60, local_epochs=20
+    )
+  )[-1].model.mean
+  ours = np.linalg.norm(scaffold[-1].model.mean - central)
+  fedavg = np.linalg.norm(play(CONFIG)[-1].model.mean - central)
+  assert fedavg > 0.03
+  assert ours < 1e-3
+
+
+def test_adam_and_momentum_are_refused():
+  for changes in ({'client_optimizer': 'adam'}, {'client_momentum': 0.9}):
+    with pytest.raises(
+      ValueError, match='scaffold needs --client_optimizer=sgd'
+    ):
+      federation.Experiment.build(
+        dataclasses.replace(CONFIG, client_parts=('scaffold',), **changes)
+      )
