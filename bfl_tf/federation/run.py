@@ -49,8 +49,10 @@ class Run:
     output_dir: str | os.PathLike,
     show_progress: bool = True,
     built: dict[Any, Any] | None = None,
+    draw_plots: bool = True,
   ):
     """Arguments as in `run`; `built` and ValueErrors as in `Experiment`."""
+    self._draw_plots = draw_plots
     self._config = config
     self._progress = progress_lib.Progress(config.num_rounds, show_progress)
     self._directory = records.RunDirectory(output_dir)
@@ -189,7 +191,8 @@ class Run:
       'train_seconds': sum(float(row['train_seconds']) for row in rows[1:]),
     }
     self._directory.write_rows()
-    if (self._directory.path / 'predictions.npz').exists():
+    predicted = (self._directory.path / 'predictions.npz').exists()
+    if predicted and self._draw_plots:
       plots.draw_run(self._directory.path, self._config.num_bins)
     self._directory.finish(summary)
     return summary

@@ -80,7 +80,10 @@ def _play(task, num_workers):
   task.failure_path.unlink(missing_ok=True)
   config = dataclasses.replace(task.config, num_workers=num_workers)
   try:
-    federation.Run(config, task.directory, False, _built).play()
+    run = federation.Run(
+      config, task.directory, False, _built, draw_plots=False
+    )
+    run.play()
   except Exception as error:
     logging.exception('%s failed.', task.directory)
     return _fail(task, f'{type(error).__name__}: {error}'.splitlines()[0])
