@@ -25,13 +25,21 @@ from experiments import flags as config_flags
 from experiments import random_images
 
 _CASE = flags.DEFINE_string('case', 'round', 'round or pooling.')
-_REPEATS = flags.DEFINE_integer('repeats', 5, 'Measurements; medians count.')
-_NUM_WORKERS = flags.DEFINE_integer('num_workers', 0, '0 for all devices.')
+_REPEATS = flags.DEFINE_integer(
+  'repeats', 5, 'Measurements; medians count.', lower_bound=1
+)
+_NUM_WORKERS = flags.DEFINE_integer(
+  'num_workers', 0, '0 for all devices.', lower_bound=0
+)
 _MODELS = flags.DEFINE_list(
   'models', ['resnet20', 'lenet5'], 'Networks of --case=round.'
 )
-_NUM_CLIENTS = flags.DEFINE_integer('num_clients', 1000, 'Of --case=pooling.')
-_NUM_PARAMS = flags.DEFINE_integer('num_params', 1_000_000, 'Likewise.')
+_NUM_CLIENTS = flags.DEFINE_integer(
+  'num_clients', 1000, 'Of --case=pooling.', lower_bound=1
+)
+_NUM_PARAMS = flags.DEFINE_integer(
+  'num_params', 1_000_000, 'Likewise.', lower_bound=1
+)
 
 
 def bare_steps(worker: training.Worker, batch_size: int):

@@ -10,10 +10,13 @@ if _SHARED.is_dir():
 
 from absl import flags  # noqa: E402
 import hypothesis  # noqa: E402
+import tensorflow as tf  # noqa: E402
 
 from bfl_tf import training  # noqa: E402
 
 training.configure(2)
+# TensorFlow starts: no run's --num_workers makes another number of devices.
+assert len(tf.config.list_logical_devices('CPU')) == 2
 flags.FLAGS.mark_as_parsed()
 hypothesis.settings.register_profile(
   'deterministic', derandomize=True, deadline=None, max_examples=50

@@ -1,4 +1,4 @@
-"""Small data, workers and parts that several tests share."""
+"""Small data, workers, experiments and parts that several tests share."""
 
 import dataclasses
 import functools
@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import tensorflow as tf
 
-from bfl_tf import datasets, models, seeds, training, weights
+from bfl_tf import datasets, federation, models, seeds, training, weights
 
 CENTRES = np.array([[2, 0, 0, 1], [0, 2, 0, -1], [0, 0, 2, 0]])
 
@@ -20,6 +20,7 @@ def blobs() -> datasets.Dataset:
 
 
 TRAIN = blobs().train
+BUILT: dict = {}  # Compiled workers, shared by all experiments on the blobs.
 DATA = training.Data(*TRAIN, np.zeros(4, np.float32), np.ones(4, np.float32))
 
 
@@ -59,6 +60,30 @@ def job(begin, indices=range(50), epochs=1, rate=0.1, seed=0, **more):
     seeds.named(seed, 'test'),
     **more,
   )
+
+
+def experiment(**changes) -> federation.Experiment:
+  """Six clients of unequal sizes, deterministic by default."""
+  config = {
+    'dataset': 'toys:blobs',
+    'model': 'logistic',
+    'variant': 'deterministic',
+    'num_clients': 6,
+    'partition': 'dirichlet',
+    'min_examples': 5,
+    'client_optimizer': 'sgd',
+    'client_learning_rate': 0.1,
+  } | changes
+  return federation.Experiment.build(federation.Config(**config), BUILT)
+
+
+def play(pieces: federation.Experiment, num_rounds: int = 2):
+  """The state after so many rounds, and the columns of each."""
+  (state, _), infos = federation.initial_state(pieces), []
+  for _ in range(num_rounds):
+    state, info = federation.federated_round(pieces, state)
+    infos.append(info)
+  return state, infos
 
 
 def bits(vectors) -> list[bytes]:

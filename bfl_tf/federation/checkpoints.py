@@ -39,7 +39,7 @@ def restore(directory: pathlib.Path) -> loop.State | None:
   for path in sorted(paths, key=lambda p: -int(p.name.split('-')[1])):
     try:
       return _read(path)
-    except (tf.errors.OpError, ValueError, KeyError) as error:
+    except (tf.errors.OpError, ValueError, LookupError) as error:
       reason = str(error).splitlines()[0]
       logging.warning(
         'Checkpoint %s is corrupt (%s); taking the one before it.', path, reason

@@ -47,13 +47,13 @@ def initial_state(
     The state before the first round, and columns of `metrics.csv`.
   """
   model = experiment.initial_weights()
-  state = State(0, model, _slots(experiment.start, model), {})
+  state = State(0, model, fresh_slots(experiment.start, model), {})
   info: dict[str, Any] = {}
   for place, stage in enumerate(experiment.start):
     seed = seeds.named(experiment.config.seed, 'start', place)
     state, more = stage(state, model, model, {}, seed)
     info |= more
-  return state._replace(slots=_slots(experiment.stages, state.model)), info
+  return state._replace(slots=fresh_slots(experiment.stages, state.model)), info
 
 
 def federated_round(
@@ -103,7 +103,8 @@ def federated_round(
   return new._replace(round=state.round + 1), info
 
 
-def _slots(stages, model) -> dict[str, Any]:
+def fresh_slots(stages, model) -> dict[str, Any]:
+  """What stages carry before they have been called."""
   return {stage.name: stage.init(model) for stage in stages}
 
 
@@ -155,7 +156,7 @@ class _Reduction:
     for statistic, sums in self._sums.items():
       results[statistic], more = statistic.finalize(sums, self._reference)
       info |= more
-    return results.pop(self._rule), results, info
+    return results[self._rule], results, info
 
   def _accumulate(self, update, weight):
     for statistic, sums in self._sums.items():

@@ -84,6 +84,9 @@ class Run:
     self._directory.start(self._config)
     state = checkpoints.restore(self._directory.checkpoints)
     if state is not None:
+      # A slot without arrays leaves nothing in a checkpoint.
+      fresh = loop.fresh_slots(self._experiment.stages, state.model)
+      state = state._replace(slots={**fresh, **state.slots})
       self._directory.resume(state.round)
       self._progress.say(f'going on after round {state.round}')
       self._progress.begin(state.round)

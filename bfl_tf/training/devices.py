@@ -7,6 +7,7 @@ how many work beside it. GPUs are taken as they are.
 
 from collections.abc import Callable, Iterable, Iterator
 import concurrent.futures
+import functools
 import itertools
 import os
 import queue
@@ -86,8 +87,14 @@ def strategies(
   found = found or tf.config.list_logical_devices('CPU')
   names = [device.name for device in found][: num_workers or None]
   if distribution == 'mirrored':
-    return [tf.distribute.MirroredStrategy(names)]
+    return [_mirrored(tuple(names))]
   return [tf.distribute.OneDeviceStrategy(name) for name in names]
+
+
+@functools.cache
+def _mirrored(names):
+  # Two over the same devices mix their collective operations up.
+  return tf.distribute.MirroredStrategy(names)
 
 
 def in_parallel(workers: list, jobs: Iterable, run: Callable) -> Iterator:

@@ -10,18 +10,14 @@ from bfl_tf.federation import checkpoints, loop
 
 def state(round_index, seed=0):
   rng = np.random.default_rng(seed)
-  model = weights.Weights(
-    *(np.float32(rng.normal(size=n)) for n in (5, 5, 3, 0))
-  )
+  vectors = (np.float32(rng.normal(size=size)) for size in (5, 5, 3, 0))
   return loop.State(
     round=round_index,
-    model=model,
+    model=weights.Weights(*vectors),
     slots={'momentum': rng.normal(size=8), 'pair': {'a': np.ones([2, 3])}},
     memories={
-      7: {'counter': {'rounds': np.int32(2), 'steps': np.ones([2], np.int32)}},
-      12: {
-        'counter': {'rounds': np.int32(1), 'steps': np.zeros([2], np.int32)}
-      },
+      client: {'part': {'rounds': np.int32(client), 'sums': rng.normal(size=2)}}
+      for client in (7, 12)
     },
   )
 

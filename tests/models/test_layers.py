@@ -135,6 +135,33 @@ def test_gradients_reach_loc_and_rho(make, x, linear):
     assert slope == pytest.approx(np.abs(gradient).sum(), rel=1e-3)
 
 
+def test_signs_of_inputs_and_of_outputs():
+  """Two equal examples share the noise but for their signs."""
+
+  def noise(layer, x):
+    model, variables = built(layer, x)
+    for loc in variables.loc:
+      loc.assign(tf.zeros(loc.shape))
+    return tf.reshape(apply(model, x, [1, 2]), [2, -1]).numpy()
+
+  settings = {**SETTINGS, 'use_bias': False}
+  for layer, shape in (
+    (layers.DenseFlipout(64, **settings), [2, 1]),
+    (layers.Conv2DFlipout(64, 1, **settings), [2, 1, 1, 1]),
+  ):
+    # One input: its sign cancels, the outputs' own go both ways.
+    one, two = noise(layer, tf.ones(shape))
+    np.testing.assert_array_equal(np.abs(one), np.abs(two))
+    assert 0 < np.sum(one == two) < 64
+  for layer, shape in (
+    (layers.DenseFlipout(1, **settings), [2, 64]),
+    (layers.Conv2DFlipout(1, 1, **settings), [2, 1, 1, 64]),
+  ):
+    # One output: the inputs' signs change more than its sign.
+    one, two = noise(layer, tf.ones(shape))
+    assert np.abs(one) != pytest.approx(np.abs(two), rel=1e-3)
+
+
 @both
 def test_same_seed_same_bits_and_no_loss_of_their_own(make, x, linear):
   model, _ = built(make(), x)
@@ -144,45 +171,6 @@ def test_same_seed_same_bits_and_no_loss_of_their_own(make, x, linear):
   # By hand, outside of any scope, the seed is drawn.
   assert not np.any(model(x).numpy() == model(x).numpy())
   assert model.losses == []
-
-
-@pytest.mark.parametrize('variant', ['flipout', 'mc_dropout'])
-def test_names_and_earlier_models_change_no_bits(variant):
-  def run():
-    model = models.build(
-      'mlp', variant=variant, input_shape=(5,), num_classes=3, seed=1
-    )
-    return [layer.name for layer in model.layers], apply(model, ROWS, [5, 6])
-
-  (names, first), (later, second) = run(), run()
-  assert set(names).isdisjoint(later)
-  assert np.array_equal(first, second)
-
-
-def test_dropout_is_on_at_inference():
-  layer = layers.MCDropout(0.25)
-  x = tf.fill([40, 250], 3.0)
-  with models.scope([1, 2]):
-    y, z = layer(x, training=False).numpy(), layer(x, training=False).numpy()
-  assert set(np.unique(y)) == {0.0, 4.0}
-  error = (y == 0).mean() - 0.25
-  assert abs(error) <= 5 * (0.25 * 0.75 / y.size) ** 0.5
-  # Two layers of one pass drop apart; one seed drops alike.
-  assert not np.array_equal(y, z)
-  with models.scope([1, 2]):
-    assert np.array_equal(y, layer(x, training=True))
-  assert layers.MCDropout.from_config(layer.get_config()).rate == 0.25
-
-
-def test_a_scope_inside_a_scope_leaves_the_outer_stream_alone():
-  def stream():
-    with models.scope([7, 0]):
-      yield models.next_seed().numpy().tolist()
-      with models.scope([9, 0]):
-        yield models.next_seed().numpy().tolist()
-      yield models.next_seed().numpy().tolist()
-
-  assert list(stream()) == [[7, 1], [9, 1], [7, 2]]
 
 
 @pytest.mark.parametrize('scale', [1e-6, 1e-5, 1e-3, 0.05, 1, 10, 100])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tensorflow_probability as tfp
 import tf_keras
 
 from bfl_tf import models, weights
@@ -36,7 +37,7 @@ def resnet_counts(depth, normalization, channels=3):
   [
     ('logistic', (8, 8, 1), {}, 650),
     ('logistic', (5,), {'num_classes': 3}, 18),
-    ('mlp', (5,), {}, 5 * 200 + 200 + 200 * 200 + 200 + 2010),
+    ('mlp', (5,), {}, 6 * 64 + 65 * 10),
     ('mlp', (8, 8, 1), {'hidden_units': (7, 6)}, 65 * 7 + 8 * 6 + 7 * 10),
     ('mlp', (5,), {'hidden_units': ()}, 60),
     ('lenet5', (28, 28, 1), {}, 61_706),
@@ -122,13 +123,19 @@ def test_only_mc_dropout_drops():
     for variant in models.VARIANTS
   ]  # fmt: skip
   # After every convolution or hidden layer, not on logits.
-  assert counts == [0, 7, 0, 0, 2, 0]
+  assert counts == [0, 7, 0, 0, 1, 0]
 
 
 def linear(variant, input_shape, num_classes):
   """A user's own builder, with an initializer that takes no seed."""
   inputs = tf_keras.Input(input_shape)
   x = tf_keras.layers.Dense(num_classes)(tf_keras.layers.Flatten()(inputs))
+  return tf_keras.Model(inputs, x)
+
+
+def with_its_own_divergence(variant, input_shape, num_classes):
+  inputs = tf_keras.Input(input_shape)
+  x = tfp.layers.DenseFlipout(num_classes)(inputs)
   return tf_keras.Model(inputs, x)
 
 
@@ -155,6 +162,7 @@ def test_a_users_own_builder():
     ('convnet', (30,), {}, r'needs images .* shape \(30,\)'),
     ('lenet', (28, 28, 1), {}, "--model=lenet is unknown. .*'lenet5'"),
     ('no_module:f', (5,), {}, '--model=no_module:f cannot be imported'),
+    (f'{__name__}:with_its_own_divergence', (5,), {}, 'its own divergence'),
     (f'{__name__}:five_logits', (5,), {}, 'returns 5 logits for 10 classes'),
     ('mlp', (5,), {'variant': 'bayes'}, '--variant=bayes is unknown'),
     ('mlp', (5,), {'normalization': 'l'}, '--normalization=l is unknown'),

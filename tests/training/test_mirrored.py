@@ -111,13 +111,6 @@ def test_prediction_and_loading(mirrored):
     np.testing.assert_allclose(shared, alone, rtol=1e-5)
 
 
-def test_unknown_distribution():
-  with pytest.raises(ValueError, match='--distribution=ring is unknown'):
-    training.strategies(2, 'ring')
-  assert len(training.strategies(1)) == 1
-  assert len(training.strategies()) == len(tf.config.list_logical_devices())
-
-
 def test_mirrored_workers_of_their_own_live_side_by_side():
   """Clients' and the server's workers differ: two compiled functions."""
   shared = {'dataset': 'toys:blobs', 'num_clients': 3, 'num_server_examples': 9}

@@ -1,0 +1,125 @@
+"""What a user got wrong is one line and code 2, and nothing is written."""
+
+import binaries
+import numpy as np
+import pytest
+
+
+def npz(path, **changes):
+  x, y = np.random.default_rng(0).normal(size=[60, 3]), np.arange(60) % 3
+  arrays = {'x_train': x, 'y_train': y, 'x_test': x, 'y_test': y} | changes
+  np.savez(path, **{k: v for k, v in arrays.items() if v is not None})
+  return path
+
+
+# By what the line must say: the flags that call for it.
+BAD = {
+  '--num_rounds=0 must be at least 1': '--num_rounds=0',
+  'num_rounds': '--num_rounds=many',
+  "Unknown command line flag 'num_round'": '--num_round=3',
+  "unexpected argument 'digits'": 'digits',
+  '--seed=-1 must be at least 0': '--seed=-1',
+  '--alpha=0.0 must be above 0': '--alpha=0',
+  '--alpha=nan must be above 0': '--alpha=nan',
+  '--validation_split=1.0 must be below 1': '--validation_split=1',
+  '--hidden_units=a,b must be a comma-separated': '--hidden_units=a,b',
+  '--hidden_units=0': '--hidden_units=64,0',
+  '--hidden_units=-5': '--hidden_units=-5',
+  '--decay_at=2.0': '--decay_at=2 --learning_rate_schedule=steps',
+  '--local_epochs=3000000000': '--local_epochs=3000000000',
+  '--num_mc_samples=3000000000': '--num_mc_samples=3000000000',
+  '--dataset=no_such_set': '--dataset=no_such_set',
+  '--dataset=missing.npz cannot be read': '--dataset=missing.npz',
+  '--dataset=os:getcwd must return': '--dataset=os:getcwd',
+  '--train_split=train[:9]': '--train_split=train[:9]',
+  'validation_split=0.999': '--validation_split=0.999',
+  'text.npz cannot be read as an .npz file': '--dataset={tmp}/text.npz',
+  'lacks x_test, y_test': '--dataset={tmp}/half.npz',
+  'a regression target': '--dataset={tmp}/regression.npz',
+  'x_train has 7 examples, y_train has 60': '--dataset={tmp}/short.npz',
+  'not finite': '--dataset={tmp}/nan.npz',
+  '--augment needs images': '--augment --dataset=wine',
+  '--partition=rings is unknown': '--partition=rings',
+  'classes_per_client': '--partition=shards --classes_per_client=11',
+  'min_examples': '--partition=dirichlet --min_examples=999',
+  '--num_clients=5000 exceeds': '--num_clients=5000',
+  'num_server_examples': '--num_server_examples=5000',
+  "--model=lenet is unknown. Did you mean 'lenet5'": '--model=lenet',
+  'resnet depth must be 6n + 2': '--model=resnet21',
+  '--model=convnet needs images': '--model=convnet',
+  '--model=no.module:f cannot be imported': '--model=no.module:f',
+  '--variant=bayes is unknown': '--variant=bayes',
+  '--normalization=layer is unknown': '--normalization=layer',
+  '--pooling=mean is unknown': '--pooling=mean',
+  '--pooling=wc pools posteriors': '--pooling=wc --variant=deterministic',
+  'takes no client weights': '--pooling=conflation --weighting=distance',
+  '--weighting=sized is unknown': '--weighting=sized',
+  'discrepancy': '--discrepancy=median --weighting=max_discrepancy',
+  '--client_optimizer=lamb is unknown': '--client_optimizer=lamb',
+  '--client_momentum belongs': '--client_momentum=0.5',
+  '--client_parts=fedprox is unknown': '--client_parts=fedprox',
+  '--client_parts name a member twice': '--client_parts=proximal,proximal',
+  '--server_step=adam is unknown': '--server_step=adam',
+  'set --num_server_examples': '--refine=fine_tune',
+  'schedule=cosine is unknown': '--learning_rate_schedule=cosine',
+  '--min_clients=11 must not exceed': '--min_clients=11',
+  '--clients_per_round=11': '--clients_per_round=11',
+  '--min_local_epochs=2 must not exceed': '--min_local_epochs=2',
+  '--distribution=ring is unknown': '--distribution=ring',
+  'no.flags': '--flagfile=no.flags',
+  '--output_dir is missing': '--output_dir=',
+  'text.npz cannot be written': '--output_dir={tmp}/text.npz',
+  'text.npz/below: ': '--output_dir={tmp}/text.npz/below',
+  '/foreign is not empty and holds no run': '--output_dir={tmp}/foreign',
+}
+
+
+@pytest.fixture(scope='module')
+def said(tmp_path_factory):
+  """What the binary did for each of `BAD`, and what it wrote."""
+  tmp = tmp_path_factory.mktemp('bad')
+  (tmp / 'text.npz').write_text('no archive')
+  npz(tmp / 'half.npz', x_test=None, y_test=None)
+  npz(tmp / 'regression.npz', y_train=np.linspace(0, 1, 60))
+  npz(tmp / 'short.npz', x_train=np.ones([7, 3]))
+  npz(tmp / 'nan.npz', x_train=np.full([60, 3], np.nan))
+  (tmp / 'foreign').mkdir()
+  (tmp / 'foreign' / 'thesis.tex').write_text('precious')
+  before = snapshot(tmp)
+  small = ['--num_rounds=1', '--num_clients=2', '--hidden_units=4']
+  lines = [
+    [*small, f'--output_dir={tmp}/new{i}', *flags.format(tmp=tmp).split()]
+    for i, flags in enumerate(BAD.values())
+  ]
+  # Last, what is noticed only while it trains.
+  lines.append([f'--output_dir={tmp}/late', '--client_learning_rate=1e38'])
+  *outcomes, late = binaries.drive('experiments.run', lines)
+  written = snapshot(tmp) - before
+  return dict(zip(BAD, outcomes, strict=True)), written, (tmp / 'late', *late)
+
+
+def snapshot(folder):
+  return {(path, path.stat().st_mtime_ns) for path in folder.rglob('*')}
+
+
+@pytest.mark.parametrize('message', BAD)
+def test_bad_input_is_one_line_and_code_2(said, message):
+  code, out, error = said[0][message]
+  assert code == 2, error
+  assert error.startswith('error: ')
+  assert error.count('\n') == 1
+  assert message in error
+  assert out == ''
+
+
+def test_bad_input_writes_nothing(said):
+  _, written, (late, *_) = said
+  assert {p.name for p, _ in written if late not in (p, *p.parents)} == set()
+
+
+def test_no_good_update_is_code_1_and_saved(said):
+  path, code, _, error = said[-1]
+  assert code == 1
+  (line,) = [x for x in error.splitlines() if x.startswith('error:')]
+  assert 'round 0: 0 accepted updates are fewer than --min_clients=1' in line
+  assert (path / 'checkpoints' / 'state-0.index').exists()

@@ -1,0 +1,70 @@
+"""A small run that carries everything, and how to stop it anywhere."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from bfl_tf import federation
+
+CONFIG = federation.Config(
+  dataset='toys:blobs',
+  model='logistic',
+  num_clients=5,
+  clients_per_round=3,
+  client_parts=('toys:Counter',),  # Has a memory.
+  server_step=('momentum',),  # Has a slot.
+  num_rounds=4,
+  num_mc_samples=2,
+  final_num_mc_samples=3,
+  num_workers=1,
+)
+BUILT = {}
+
+
+class Killed(BaseException):
+  """As good as a signal: nothing handles it."""
+
+
+def play(path, config=CONFIG):
+  return federation.Run(config, path, False, BUILT).play()
+
+
+def outcome(path):
+  """All that a run leaves but for times and memory."""
+  with open(path / 'metrics.csv', newline='') as file:
+    header, *rows = csv.reader(file)
+  kept = [i for i, name in enumerate(header) if not timing(name)]
+  with np.load(path / 'predictions.npz') as archive:
+    arrays = {name: archive[name].tobytes() for name in archive.files}
+  summary = json.loads((path / 'summary.json').read_text())
+  table = [[row[i] for i in kept] for row in [header, *rows]]
+  return table, arrays, summary['final'], summary['rounds']
+
+
+def timing(column):
+  return column.endswith('_seconds') or column.startswith('peak_memory')
+
+
+def stop(monkeypatch, owner, name, call, after=False):
+  """Stops a run at a call of a function, before or after its work is done."""
+  original, calls = getattr(owner, name), []
+
+  def stopping(*args, **kwargs):
+    calls.append(name)
+    if len(calls) == call and not after:
+      raise Killed
+    result = original(*args, **kwargs)
+    if len(calls) == call:
+      raise Killed
+    return result
+
+  monkeypatch.setattr(owner, name, stopping)
+
+
+def stopped(path, *where, config=CONFIG, **how):
+  with pytest.MonkeyPatch.context() as patch:
+    stop(patch, *where, **how)
+    with pytest.raises(Killed):
+      play(path, config)

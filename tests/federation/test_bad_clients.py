@@ -1,0 +1,86 @@
+"""An update that must not be pooled is left out, counted and named."""
+
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+import toys
+
+from bfl_tf import federation
+
+FLIPOUT = {'variant': 'flipout'}
+
+
+def poisoned(experiment, monkeypatch, change, client=2):
+  """Changes what a client sends."""
+  bad = experiment.partition[client]
+
+  def train(original, job):
+    result = original(job)
+    return change(result) if job.indices is bad else result
+
+  for worker in experiment.workers:
+    changed = functools.partial(train, worker.train)
+    monkeypatch.setattr(worker, 'train', changed)
+
+
+def change_model(name, value):
+  def change(result):
+    vector = getattr(result.model, name).copy()
+    vector[3] = value
+    return result._replace(model=result.model._replace(**{name: vector}))
+
+  return change
+
+
+def change_extra(result):
+  return result._replace(extra={'counter': np.float32([1, np.inf])})
+
+
+def cut(result):
+  model = result.model._replace(point=result.model.point[1:])
+  return result._replace(model=model)
+
+
+@pytest.mark.parametrize(
+  'changes, change, reason',
+  [
+    ({}, change_model('point', np.nan), 'its point is not finite'),
+    (FLIPOUT, change_model('loc', -np.inf), 'its loc is not finite'),
+    (FLIPOUT, change_model('scale', 0.0), 'its scale is not positive'),
+    ({}, cut, r'its point has shape \(14,\), not \(15,\)'),
+    ({'client_parts': ('toys:Counter',)}, change_extra, 'its counter is not'),
+  ],
+)
+def test_a_bad_client_is_left_out_counted_and_named(
+  changes, change, reason, monkeypatch
+):
+  experiment = toys.experiment(**changes)
+  sizes = [0 if k == 2 else len(p) for k, p in enumerate(experiment.partition)]
+  good = []
+
+  def spy(rule, update, *rest):
+    good.append(update)
+    return accumulate(rule, update, *rest)
+
+  accumulate = type(experiment.rule).accumulate
+  monkeypatch.setattr(type(experiment.rule), 'accumulate', spy)
+  poisoned(experiment, monkeypatch, change)
+  state, (info,) = toys.play(experiment, 1)
+  assert (info['clients_pooled'], info['clients_left_out']) == (5, 1)
+  assert info['left_out'] == '2'
+  assert sorted(update.client_id for update in good) == [0, 1, 3, 4, 5]
+  means = {update.client_id: update.model.mean for update in good}
+  expected = sum(sizes[k] * mean.astype(float) for k, mean in means.items())
+  np.testing.assert_allclose(
+    state.model.mean, expected / sum(sizes), rtol=1e-6, atol=1e-7
+  )
+  # A memory is committed only with an accepted update.
+  assert 2 not in state.memories
+
+  config = dataclasses.replace(experiment.config, min_clients=6)
+  experiment = dataclasses.replace(experiment, config=config)
+  message = rf'round 0: 5 accepted .* --min_clients=6 \(2: {reason}'
+  with pytest.raises(federation.TooFewClientsError, match=message):
+    toys.play(experiment, 1)

@@ -1,0 +1,56 @@
+"""Files half written, checkpoints broken, a process killed: the same bits."""
+
+import os
+import signal
+import time
+
+import binaries
+import pytest
+import stopping
+
+from bfl_tf import federation
+from bfl_tf.federation import loop
+
+
+# flags.txt, partition.csv, 5 rows, predictions.npz, rows, summary.json.
+@pytest.mark.parametrize('call', range(1, 11))
+def test_stopped_before_a_file_is_in_its_place(never, tmp_path, call):
+  stopping.stopped(tmp_path, os, 'replace', call)
+  stopping.play(tmp_path)
+  assert stopping.outcome(tmp_path) == never
+
+
+@pytest.mark.parametrize('broken', [['3'], ['2', '3']])
+@pytest.mark.parametrize('file', ['data-00000-of-00001', 'index'])
+def test_a_run_with_corrupt_checkpoints_ends_with_the_same_bits(
+  tmp_path, never, caplog, broken, file
+):
+  stopping.stopped(tmp_path, loop, 'federated_round', 4)
+  for number in broken:
+    path = tmp_path / 'checkpoints' / f'state-{number}.{file}'
+    path.write_bytes(b'')
+  stopping.play(tmp_path)
+  assert caplog.text.count('is corrupt') == len(broken)
+  assert stopping.outcome(tmp_path) == never
+
+
+def test_sigkill(tmp_path):
+  settings = {'num_rounds': 12, 'num_mc_samples': 2, 'hidden_units': (16,)}
+  flags = ['--num_rounds=12', '--num_mc_samples=2', '--hidden_units=16']
+  config = federation.Config(**settings)
+  reference = tmp_path / 'reference'
+  stopping.play(reference, config)
+
+  killed = tmp_path / 'killed'
+  process = binaries.start('experiments.run', f'--output_dir={killed}', *flags)
+  metrics, deadline = killed / 'metrics.csv', time.monotonic() + 120
+  while not (metrics.exists() and len(metrics.read_text().split('\n')) > 5):
+    assert process.poll() is None, process.communicate()[1]
+    assert time.monotonic() < deadline
+    time.sleep(0.01)
+  process.send_signal(signal.SIGKILL)
+  process.communicate()
+  assert process.returncode == -signal.SIGKILL
+  assert not (killed / 'summary.json').exists()
+  stopping.play(killed, config)
+  assert stopping.outcome(killed) == stopping.outcome(reference)

@@ -1,0 +1,50 @@
+"""One seed, the same bits: whatever the layers' names; dropout stays on."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bfl_tf import models
+from bfl_tf.models import layers
+
+ROWS = np.random.default_rng(0).normal(size=[2, 5]).astype(np.float32)
+
+
+@pytest.mark.parametrize('variant', ['flipout', 'mc_dropout'])
+def test_names_and_earlier_models_change_no_bits(variant):
+  def run():
+    model = models.build(
+      'mlp', variant=variant, input_shape=(5,), num_classes=3, seed=1
+    )
+    with models.scope([5, 6]):
+      return [layer.name for layer in model.layers], model(ROWS)
+
+  (names, first), (later, second) = run(), run()
+  assert set(names).isdisjoint(later)
+  assert np.array_equal(first, second)
+
+
+def test_dropout_is_on_at_inference():
+  layer = layers.MCDropout(0.25)
+  x = tf.fill([40, 250], 3.0)
+  with models.scope([1, 2]):
+    y, z = layer(x, training=False).numpy(), layer(x, training=False).numpy()
+  assert set(np.unique(y)) == {0.0, 4.0}
+  error = (y == 0).mean() - 0.25
+  assert abs(error) <= 5 * (0.25 * 0.75 / y.size) ** 0.5
+  # Two layers of one pass drop apart; one seed drops alike.
+  assert not np.array_equal(y, z)
+  with models.scope([1, 2]):
+    assert np.array_equal(y, layer(x, training=True))
+  assert layers.MCDropout.from_config(layer.get_config()).rate == 0.25
+
+
+def test_a_scope_inside_a_scope_leaves_the_outer_stream_alone():
+  def stream():
+    with models.scope([7, 0]):
+      yield models.next_seed().numpy().tolist()
+      with models.scope([9, 0]):
+        yield models.next_seed().numpy().tolist()
+      yield models.next_seed().numpy().tolist()
+
+  assert list(stream()) == [[7, 1], [9, 1], [7, 2]]
