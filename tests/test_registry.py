@@ -23,12 +23,12 @@ def test_anybodys():
 
 
 def test_a_users_module_on_the_path(tmp_path, monkeypatch):
-  (tmp_path / 'my_rules.py').write_text('class Median:\n  pass\n')
+  (tmp_path / 'users_rules.py').write_text('class Median:\n  pass\n')
   monkeypatch.syspath_prepend(tmp_path)
-  assert registry.resolve('pooling', 'my_rules:Median', TABLE).__name__ == (
+  assert registry.resolve('pooling', 'users_rules:Median', TABLE).__name__ == (
     'Median'
   )
-  monkeypatch.delitem(sys.modules, 'my_rules')
+  monkeypatch.delitem(sys.modules, 'users_rules')
 
 
 def test_an_entry_with_a_colon_is_ours():

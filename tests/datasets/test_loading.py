@@ -104,13 +104,13 @@ def nothing():
 def test_a_function_by_its_dotted_name(monkeypatch):
   monkeypatch.syspath_prepend(__file__.rpartition('/')[0])
   for function in ('arrays', 'a_dataset'):
-    dataset = datasets.load(f'loading_test:{function}')
+    dataset = datasets.load(f'test_loading:{function}')
     assert dataset.input_shape == (2,)
     assert dataset.num_classes == 2
   with pytest.raises(ValueError, match='must return a Dataset or'):
-    datasets.load('loading_test:nothing')
+    datasets.load('test_loading:nothing')
   with pytest.raises(ValueError, match='cannot be imported'):
-    datasets.load('loading_test:absent')
+    datasets.load('test_loading:absent')
 
 
 def test_slices_are_for_tfds_only():

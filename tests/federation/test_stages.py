@@ -79,7 +79,7 @@ def test_two_users_stages_share_one_statistic():
     # The broadcast and the pooled model stay fixed along the chain.
     assert toys.same(reference, federation.initial_state(experiment)[0].model)
     assert toys.same(pooled, plain.model)
-    assert results == {CountExamples(): 150.0}
+    assert results[CountExamples()] == 150.0
   assert handed[-1] != later[-1]
   np.testing.assert_allclose(
     state.model.point, plain.model.point / 16, rtol=1e-6
