@@ -43,11 +43,23 @@ class Weights(NamedTuple):
     """Size on the wire."""
     return sum(vector.nbytes for vector in self)
 
+  @property
+  def values(self) -> np.ndarray:
+    """`[loc; point; buffers]`: all that a distribution over models covers."""
+    return np.concatenate([self.loc, self.point, self.buffers])
+
   def replace_mean(self, mean: np.ndarray) -> 'Weights':
     """Returns these weights with another `mean`, rounded to float32 once."""
     mean = np.asarray(mean, np.float32)
     loc, point = np.split(mean, [self.loc.size])
     return self._replace(loc=loc, point=point)
+
+  def replace_values(self, values: np.ndarray) -> 'Weights':
+    """Returns these weights with other `values`, rounded to float32 once."""
+    mean, buffers = np.split(values, [self.loc.size + self.point.size])
+    return self.replace_mean(mean)._replace(
+      buffers=np.asarray(buffers, np.float32)
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,17 +69,33 @@ class Layout:
   loc: tuple[tf.TensorShape, ...]
   point: tuple[tf.TensorShape, ...]
   buffers: tuple[tf.TensorShape, ...]
+  buffer_names: tuple[str, ...] = ()
 
   @classmethod
   def of(cls, model: tf_keras.Model) -> 'Layout':
     """Reads the layout of a built model."""
     groups = Variables.of(model)
+
+    def shapes(variables):
+      return tuple(variable.shape for variable in variables)
+
+    names = tuple(v.name.split(':')[0] for v in groups.buffers)
     return cls(
-      *(
-        tuple(variable.shape for variable in group)
-        for group in (groups.loc, groups.point, groups.buffers)
-      )
+      shapes(groups.loc), shapes(groups.point), shapes(groups.buffers), names
     )
+
+  @property
+  def shapes(self) -> tuple[tf.TensorShape, ...]:
+    """Of the tensors in `Weights.values`."""
+    return self.loc + self.point + self.buffers
+
+  def is_variance(self) -> np.ndarray:
+    """`[num_buffers]` bool: batch normalization's moving variances."""
+    flags = [
+      np.full(shape.num_elements(), name.endswith('moving_variance'))
+      for name, shape in zip(self.buffer_names, self.buffers)
+    ]
+    return np.concatenate([np.zeros(0, bool), *flags])
 
   def size(self, group: str) -> int:
     """Length of the flat vector `loc` (= `scale`), `point` or `buffers`."""

@@ -78,11 +78,11 @@ def experiment(**changes) -> federation.Experiment:
 
 
 def play(pieces: federation.Experiment, num_rounds: int = 2):
-  """The state after so many rounds, and the columns of each."""
+  """The state after so many rounds, and each one's columns but the seconds."""
   (state, _), infos = federation.initial_state(pieces), []
   for _ in range(num_rounds):
     state, info = federation.federated_round(pieces, state)
-    infos.append(info)
+    infos.append({k: v for k, v in info.items() if 'seconds' not in k})
   return state, infos
 
 

@@ -8,7 +8,7 @@ these, all compiled into the loop:
   begin(start, shared, memory) -> carry
   loss(mean, carry) -> penalty
   gradient(gradient, mean, carry, step) -> gradient
-  after_step(mean, carry, step) -> (mean, carry)
+  after_step(mean, carry, step) -> (mean or None for as it is, carry)
   finish(model, carry, trace) -> (model, extra, memory)
 
 `mean = [loc; point]` is a flat vector; `shared` is the slot of the stage that
@@ -20,7 +20,8 @@ loss writes only that; one that is right for SGD without momentum only says
 
 from bfl_tf.clients.proximal import Proximal
 from bfl_tf.clients.scaffold import Scaffold
+from bfl_tf.clients.swa import Swa
 
-__all__ = ['PARTS', 'Proximal', 'Scaffold']
+__all__ = ['PARTS', 'Proximal', 'Scaffold', 'Swa']
 
 PARTS = {'proximal': Proximal, 'scaffold': Scaffold}

@@ -17,9 +17,8 @@ _SEPARATOR = '|'
 
 def save(state: loop.State, directory: pathlib.Path) -> None:
   """Saves the state, keeping the checkpoint before it too."""
-  variables = {
-    name: tf.Variable(value) for name, value in _flatten(state._asdict())
-  }
+  kept = {k: v for k, v in state._asdict().items() if k != 'predictors'}
+  variables = {name: tf.Variable(value) for name, value in _flatten(kept)}
   manager = tf.train.CheckpointManager(
     tf.train.Checkpoint(**variables),
     str(directory),

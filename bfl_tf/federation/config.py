@@ -70,6 +70,14 @@ class Config:
   num_server_examples: int = _option(
     0, 'Class-balanced examples held back for the server.', least=0
   )
+  server_dataset: str = _option(
+    '', "Unlabeled examples of another data set in their place, as 'dataset'."
+  )
+  server_split: str = _option('train', 'TFDS slice of server_dataset.')
+  resize: bool = _option(False, "Fit server_dataset's images to the clients'.")
+  num_unlabeled_examples: int = _option(
+    0, "Of the server's examples, how many it uses; 0 for all.", least=0
+  )
 
   # Model.
   model: str = _option(
@@ -159,7 +167,7 @@ class Config:
   )
 
   refine: tuple[str, ...] = _option(
-    (), 'Chain of stages after server_step: fine_tune.'
+    (), 'Chain of stages after server_step: distil, ensemble, fine_tune.'
   )
   start: tuple[str, ...] = _option(
     (), 'Chain of stages before the first round: fine_tune.'
@@ -175,6 +183,69 @@ class Config:
   server_learning_rate: float = _option(
     server.FineTune.server_learning_rate, 'Of fine_tune.', above=0
   )
+  batch_norm: str = _option(
+    'average',
+    "Moving statistics of pooled models and teachers: 'average' as pooled, or "
+    "'recalibrate' on server data.",
+  )
+
+  # A Bayesian ensemble of a round's models, and its distillation.
+  ensemble: tuple[str, ...] = _option(
+    server.GROUPS,
+    'Groups to make and score: A average, C clients, S samples.',
+  )
+  num_teacher_samples: int = _option(
+    server.Ensemble.num_teacher_samples, 'Members of S.', least=0
+  )
+  teacher_posterior: str = _option(
+    server.Ensemble.teacher_posterior,
+    f'What S samples: {", ".join(server.TEACHER_POSTERIORS)}.',
+  )
+  gaussian_fit: str = _option(
+    server.Ensemble.gaussian_fit, f'{", ".join(server.GAUSSIAN_FITS)}.'
+  )
+  dirichlet_alpha: float = _option(
+    server.Ensemble.dirichlet_alpha, 'Of teacher_posterior=dirichlet.', above=0
+  )
+  predictor: str = _option(
+    '', "Groups whose union is scored in place of the model: 'A+C+S'."
+  )
+  teachers: tuple[str, ...] = _option(
+    server.Distil.teachers, 'Groups whose union is distilled.'
+  )
+  distillation_targets: str = _option(
+    server.Distil.distillation_targets, f'{", ".join(server.TARGETS)}.'
+  )
+  sharpening: float = _option(
+    server.Distil.sharpening, 'Exponent on targets.', above=0
+  )
+  distillation: str = _option(
+    server.Distil.distillation, f'{", ".join(server.DISTILLATIONS)}.'
+  )
+  distillation_epochs: int = _option(
+    server.Distil.distillation_epochs, 'Over the server data.', least=1
+  )
+  distillation_batch_size: int = _option(
+    server.Distil.distillation_batch_size, 'Examples a step.', least=1
+  )
+  distillation_learning_rate: float = _option(
+    server.Distil.distillation_learning_rate,
+    'Of sgd; of swa where a cycle begins.',
+    above=0,
+  )
+  swa_min_learning_rate: float = _option(
+    4e-4, 'Of swa where a cycle ends.', above=0
+  )
+  swa_start: int = _option(
+    server.Distil.swa_start, 'Steps before the first average.', least=0
+  )
+  swa_cycle: int = _option(
+    server.Distil.swa_cycle, 'Steps of a cycle.', least=1
+  )
+  distillation_momentum: float = _option(
+    0.9, 'Of the student.', least=0, below=1
+  )
+  distillation_weight_decay: float = _option(1e-5, 'Of the student.', least=0)
 
   # Evaluation and records.
   num_mc_samples: int = _option(10, 'Samples an evaluation.', least=1)

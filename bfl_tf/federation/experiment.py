@@ -4,10 +4,7 @@ Everything that can be wrong with a config shows here, before anything is
 trained or written.
 """
 
-from collections.abc import Callable, Mapping
 import dataclasses
-import functools
-import inspect
 import types
 from typing import Any
 
@@ -16,8 +13,6 @@ import numpy as np
 from bfl_tf import (
   clients,
   datasets,
-  models,
-  partitions,
   pooling,
   registry,
   server,
@@ -25,6 +20,7 @@ from bfl_tf import (
 )
 from bfl_tf import weights as weights_lib
 from bfl_tf.federation import config as config_lib
+from bfl_tf.federation import pieces
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,16 +75,19 @@ class Experiment:
     weighting = _make('weighting', pooling.WEIGHTINGS, config)
     _check_pooling(config, rule)
     schedule = _make('learning_rate_schedule', training.SCHEDULES, config)
-    dataset = _dataset(config, built)
-    partition, held = _partition(config, dataset)
-    workers = _workers(config, dataset, parts, built)
+    dataset = pieces.dataset(config, built)
+    partition, held = pieces.partition(config, dataset)
+    workers = pieces.workers(config, dataset, parts, built)
+    resources = pieces.resources(config, dataset, held, workers, built)
     start, step, refine = (
-      _chain(
-        flag, server.STAGES, config, _resources(config, dataset, held, built)
-      )
+      _chain(flag, server.STAGES, config, resources)
       for flag in ('start', 'server_step', 'refine')
     )
-    stages = _with_needed(parts, step + refine, config)
+    _check_start(start)
+    stages = _with_needed(
+      parts, step + _recalibration(config, resources) + refine, config
+    )
+    _check_predictor(config, stages)
     return cls(
       config=config,
       dataset=dataset,
@@ -105,53 +104,19 @@ class Experiment:
 
   def initial_weights(self) -> weights_lib.Weights:
     """The weights before the first round; they depend on the seed alone."""
-    model = _model_builder(self.config, self.dataset)()
+    model = pieces.model_builder(self.config, self.dataset)()
     tensors = weights_lib.read(weights_lib.Variables.of(model))
     return weights_lib.Weights(*map(np.asarray, tensors))
 
 
-def configured(
-  thing: Any,
-  config: config_lib.Config,
-  resources: Mapping[str, Callable[[], Any]] = types.MappingProxyType({}),
-) -> functools.partial:
-  """Binds those of a thing's arguments that config or resources name.
-
-  Args:
-    thing: a class or a function.
-    config: its fields are bound by their names.
-    resources: functions that make what only some things need, by name.
-  """
-  names = inspect.signature(thing).parameters
-  fields = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)}
-  bound = {name: fields[name] for name in names if name in fields}
-  made = {name: make() for name, make in resources.items() if name in names}
-  return functools.partial(thing, **bound | made)
-
-
-def _resources(config, dataset, held, built):
-  """What stages that train ask for; made only if one does."""
-  # The server has no broadcast to take as a prior, no parts, a constant rate.
-  alone = dataclasses.replace(
-    config, update_prior=False, step_decay=1.0, epoch_decay=1.0
-  )
-  deterministic = config.variant == 'deterministic'
-  return {
-    'server_workers': lambda: _workers(alone, dataset, (), built),
-    'server_indices': lambda: held,
-    'validation': lambda: dataset.validation,
-    'num_mc_samples': lambda: 1 if deterministic else config.num_mc_samples,
-  }
-
-
 def _make(flag, table, config):
   thing = registry.resolve(flag, getattr(config, flag), table)
-  return configured(thing, config)()
+  return pieces.configured(thing, config)()
 
 
 def _chain(flag, table, config, resources=types.MappingProxyType({})):
   chain = tuple(
-    configured(registry.resolve(flag, name, table), config, resources)()
+    pieces.configured(registry.resolve(flag, name, table), config, resources)()
     for name in getattr(config, flag)
   )
   _check_unique(f'--{flag}', chain)
@@ -171,9 +136,43 @@ def _with_needed(parts, stages, config):
       )
     if part.needs:
       ours = server.STAGES.get(part.needs)
-      first[part.needs] = by_name.get(part.needs) or configured(ours, config)()
+      first[part.needs] = (
+        by_name.get(part.needs) or pieces.configured(ours, config)()
+      )
   rest = [stage for stage in stages if stage.name not in first]
   return (*first.values(), *rest)
+
+
+def _recalibration(config, resources):
+  """The stage that `--batch_norm` adds between step and refine."""
+  if config.batch_norm not in ('average', 'recalibrate'):
+    raise ValueError(
+      f'--batch_norm={config.batch_norm} is unknown. Choose average or '
+      'recalibrate.'
+    )
+  if config.batch_norm == 'average':
+    return ()
+  return (pieces.configured(server.Recalibrate, config, resources)(),)
+
+
+def _check_start(chain):
+  for stage in chain:
+    if stage.statistics:
+      raise ValueError(
+        f'--start: {stage.name} needs the updates of a round: name it in '
+        '--server_step or --refine.'
+      )
+
+
+def _check_predictor(config, stages):
+  made = [name for s in stages for name in getattr(s, 'predictors', ())]
+  for name in config.predictor.split('+') if config.predictor else ():
+    if name not in made:
+      raise ValueError(
+        f'--predictor={config.predictor} names the group {name!r}, but the '
+        f'stages make {", ".join(made) or "none"}: see --refine=ensemble and '
+        '--ensemble.'
+      )
 
 
 def _check_unique(flags, chain):
@@ -202,66 +201,6 @@ def _check_pooling(config, rule):
     )
 
 
-def _partition(config, dataset):
-  labels = dataset.train.y
-  held, rest = partitions.hold_out(
-    labels, num_examples=config.num_server_examples, seed=config.seed
-  )
-  if config.num_clients > len(rest):
-    raise ValueError(
-      f'--num_clients={config.num_clients} exceeds the {len(rest)} training '
-      'examples that clients share.'
-    )
-  split = registry.resolve('partition', config.partition, partitions.PARTITIONS)
-  parts = configured(split, config)(labels[rest])
-  return [rest[part].astype(np.int32) for part in parts], held
-
-
-def _dataset(config, built):
-  arguments = {
-    'train_split': config.train_split,
-    'test_split': config.test_split,
-    'validation_split': config.validation_split,
-    'seed': config.seed if config.validation_split else 0,
-  }
-  key = ('dataset', config.dataset, *arguments.values())
-  if key not in built:
-    built[key] = datasets.load(config.dataset, **arguments)
-  return built[key]
-
-
-def _workers(config, dataset, parts, built):
-  if config.augment and len(dataset.input_shape) != 3:
-    raise ValueError(
-      f'--augment needs images; {config.dataset} has examples of shape '
-      f'{dataset.input_shape}.'
-    )
-  settings = configured(training.Settings, config).keywords | {
-    'optimizer': _optimizer(config),
-    'weight_decay': config.client_weight_decay,
-    'parts': parts,
-  }
-  build_model = _model_builder(config, dataset)
-  model = build_model.keywords | {'seed': 0, 'name': config.model}
-  key = (
-    'workers', id(dataset), config.num_workers, config.distribution,
-    tuple(sorted(settings.items())), tuple(sorted(model.items())),
-  )  # fmt: skip
-  if key not in built:
-    data = training.Data(
-      dataset.train.x, dataset.train.y, dataset.mean, dataset.std
-    )
-    built[key] = [
-      training.Worker(
-        strategy, build_model, data, training.Settings(**settings)
-      )
-      for strategy in training.strategies(
-        config.num_workers, config.distribution
-      )
-    ]
-  return built[key]
-
-
 def _check_parts(config, parts):
   plain = config.client_optimizer == 'sgd' and not config.client_momentum
   for part in parts:
@@ -270,25 +209,3 @@ def _check_parts(config, parts):
         f'--client_parts={part.name} needs --client_optimizer=sgd with '
         '--client_momentum=0.'
       )
-
-
-def _optimizer(config):
-  if config.client_optimizer == 'sgd':
-    return training.SGD(config.client_momentum)
-  if config.client_optimizer != 'adam':
-    raise ValueError(
-      f'--client_optimizer={config.client_optimizer} is unknown. Choose sgd or '
-      'adam.'
-    )
-  if config.client_momentum:
-    raise ValueError('--client_momentum belongs to --client_optimizer=sgd.')
-  return training.Adam()
-
-
-def _model_builder(config, dataset):
-  return functools.partial(
-    configured(models.build, config),
-    config.model,
-    input_shape=dataset.input_shape,
-    num_classes=dataset.num_classes,
-  )

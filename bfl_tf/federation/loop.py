@@ -4,8 +4,9 @@ There is one. A method of a paper is a combination of the pieces of an
 `Experiment`, never a loop of its own.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 import math
+import time
 from typing import Any, NamedTuple
 
 from absl import logging
@@ -26,12 +27,16 @@ class State(NamedTuple):
     slots: by server stage, what it carries from round to round; a client part
       that needs a stage is sent that stage's slot.
     memories: by client id and client part, what the client keeps.
+    predictors: by name, groups of models that a stage made to be scored with
+      the round; the one thing that a checkpoint leaves out, since no later
+      round reads it.
   """
 
   round: int
   model: weights_lib.Weights
   slots: dict[str, Any]
   memories: dict[int, dict[str, Any]]
+  predictors: Mapping[str, Sequence[weights_lib.Weights]] = {}
 
 
 class TooFewClientsError(RuntimeError):
@@ -67,6 +72,7 @@ def federated_round(
   Raises:
     TooFewClientsError: `state` is still good.
   """
+  started = time.perf_counter()
   reduction = _Reduction(experiment, state.model)
   memories, traces, left_out = dict(state.memories), [], {}
   bytes_up = 0
@@ -88,12 +94,15 @@ def federated_round(
       f'--min_clients={experiment.config.min_clients} ({reasons}).'
     )
   pooled, results, info = reduction.finish()
-  new = state._replace(model=pooled, memories=memories)
+  info['clients_seconds'] = time.perf_counter() - started
+  new = state._replace(model=pooled, memories=memories, predictors={})
   for place, stage in enumerate(experiment.stages):
+    started = time.perf_counter()
     seed = seeds.named(
       experiment.config.seed, 'server_stage', state.round, place
     )
     new, more = stage(new, state.model, pooled, results, seed)
+    more[f'{stage.name}_seconds'] = time.perf_counter() - started
     info |= more
   info |= _describe(traces, left_out)
   info['bytes_up'] = bytes_up

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bfl_tf import metrics, partitions, plots, seeds, training, version
-from bfl_tf.federation import checkpoints, loop, records
+from bfl_tf.federation import checkpoints, ensembles, loop, records
 from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import progress as progress_lib
@@ -135,25 +135,43 @@ class Run:
         generator.permutation(len(test.y))[: self._config.num_eval_examples]
       )
       test = test._replace(x=test.x[chosen], y=test.y[chosen])
-    predictive = self._predict(test.x, state, last, 'evaluation')
+    predictive, unions = self._predict(test.x, state, last, 'evaluation')
     scores = self._score(predictive, test.y)
+    for name, union in unions.items():
+      of_union = self._score(union, test.y)
+      scores |= {f'{key}_{name}': of_union[key] for key in ('accuracy', 'nll')}
     validation = self._experiment.dataset.validation
     if len(validation.y):
-      held = self._predict(validation.x, state, last, 'validation')
+      held, _ = self._predict(validation.x, state, last, 'validation')
       for name, value in self._score(held, validation.y).items():
         scores[f'validation_{name}'] = value
     return scores, predictive
 
   def _predict(self, x, state, last, purpose):
+    """Predicts with what is scored, and with every union of the groups."""
     config = self._config
     samples = config.final_num_mc_samples if last else config.num_mc_samples
-    return training.predict(
+    seed = seeds.named(config.seed, purpose, state.round)
+    unions = ensembles.predict_unions(
+      self._experiment.workers,
+      state.predictors,
+      x,
+      seed,
+      self._samples(samples),
+    )
+    if config.predictor and state.predictors:
+      return unions[ensembles.union_name(config.predictor.split('+'))], unions
+    predictive = training.predict(
       self._experiment.workers,
       state.model,
       x,
-      seed=seeds.named(config.seed, purpose, state.round),
-      num_samples=1 if config.variant == 'deterministic' else samples,
+      seed=seed,
+      num_samples=self._samples(samples),
     )
+    return predictive, unions
+
+  def _samples(self, number):
+    return 1 if self._config.variant == 'deterministic' else number
 
   def _score(self, predictive, labels):
     if not np.all(np.isfinite(predictive.probs)):

@@ -7,15 +7,46 @@ A stage has a `name`, the `statistics` that it needs beside the pooling rule,
 
 A slot is an array or a dict of arrays. `state.model` starts as the pooled model
 and each stage of a chain rewrites it; `reference` (what was broadcast) and
-`pooled` stay fixed. Stages compute in float64 and round once. A stage that
-trains is given what it names among `server_workers`, `server_indices` and
-`validation`.
+`pooled` stay fixed. Stages compute in float64 and round once. A stage may set
+`state.predictors`, groups of models that are scored with the round and not
+kept. One that trains or predicts is given what it names of the federation's
+resources (`federation.pieces.resources`).
 """
 
+from bfl_tf.server.distil import Distil, DISTILLATIONS, sharpen, TARGETS
+from bfl_tf.server.ensemble import (
+  Ensemble,
+  GAUSSIAN_FITS,
+  GROUPS,
+  TEACHER_POSTERIORS,
+)
 from bfl_tf.server.fine_tune import FineTune
 from bfl_tf.server.momentum import Momentum
+from bfl_tf.server.recalibrate import Recalibrate
 from bfl_tf.server.scaffold import ExtraSum, Scaffold
 
-__all__ = ['STAGES', 'ExtraSum', 'FineTune', 'Momentum', 'Scaffold']
+__all__ = [
+  'DISTILLATIONS',
+  'GAUSSIAN_FITS',
+  'GROUPS',
+  'STAGES',
+  'TARGETS',
+  'TEACHER_POSTERIORS',
+  'Distil',
+  'Ensemble',
+  'ExtraSum',
+  'FineTune',
+  'Momentum',
+  'Recalibrate',
+  'Scaffold',
+  'sharpen',
+]
 
-STAGES = {'fine_tune': FineTune, 'momentum': Momentum, 'scaffold': Scaffold}
+STAGES = {
+  'distil': Distil,
+  'ensemble': Ensemble,
+  'fine_tune': FineTune,
+  'momentum': Momentum,
+  'recalibrate': Recalibrate,
+  'scaffold': Scaffold,
+}

@@ -3,7 +3,13 @@
 from bfl_tf.training.devices import configure, in_parallel, strategies
 from bfl_tf.training.jobs import Data, Job, Result, Settings, Step, Trace
 from bfl_tf.training.optimizers import Adam, SGD
-from bfl_tf.training.prediction import predict, Predictive
+from bfl_tf.training.prediction import (
+  mix,
+  predict,
+  predict_groups,
+  Predictive,
+  recalibrate,
+)
 from bfl_tf.training.schedules import SCHEDULES
 from bfl_tf.training.worker import Worker
 
@@ -21,6 +27,9 @@ __all__ = [
   'Worker',
   'configure',
   'in_parallel',
+  'mix',
   'predict',
+  'predict_groups',
+  'recalibrate',
   'strategies',
 ]

@@ -11,7 +11,11 @@ from bfl_tf import weights as weights_lib
 
 
 class Data(NamedTuple):
-  """Training examples as the graph sees them: raw, and how to normalise."""
+  """Training examples as the graph sees them: raw, and how to normalise.
+
+  Labels are integer classes `[num_examples]`, or float32 probabilities
+  `[num_examples, num_classes]`.
+  """
 
   x: np.ndarray
   y: np.ndarray
@@ -33,6 +37,10 @@ class Settings:
     step_decay: factor on the learning rate at each step of a round.
     epoch_decay: factor every `epoch_decay_every` epochs of a round.
     epoch_decay_every: see `epoch_decay`.
+    cycle_length: steps in which the rate falls linearly to `cycle_floor` times
+      itself, before it jumps back; 0 for no cycles.
+    cycle_floor: see `cycle_length`.
+    trains_scale: False leaves scales as they are and the divergence out.
     parts: client parts (`bfl_tf.clients`), in order.
   """
 
@@ -45,6 +53,9 @@ class Settings:
   step_decay: float = 1.0
   epoch_decay: float = 1.0
   epoch_decay_every: int = 1
+  cycle_length: int = 0
+  cycle_floor: float = 1.0
+  trains_scale: bool = True
   parts: tuple = ()
 
 

@@ -35,7 +35,9 @@ class LocalTraining:
     self.layout = weights_lib.Layout.of(model)
     self._strategy, self._model, self._settings = strategy, model, settings
     self._mean, self._std = data.mean, data.std
-    self._slots = settings.optimizer.slots(self.variables.trainable)
+    both = self.variables.trainable
+    self._trained = both if settings.trains_scale else self.variables.mean
+    self._slots = settings.optimizer.slots(self._trained)
 
   def signature(self, x, y, job: jobs.Job) -> list:
     """Returns the input signature of `__call__` for jobs like `job`."""
@@ -78,10 +80,16 @@ class LocalTraining:
         batch = order[first : first + settings.batch_size]
         now = tf.random.experimental.stateless_fold_in(seeds[1], step)
         inputs, labels = self._batch(x, y, batch, now)
+        current = rate * self._cycle(step)
         loss, carry = self.step(
-          inputs, labels, jobs.Step(step, rate, now), carry, prior, num_examples
+          inputs,
+          labels,
+          jobs.Step(step, current, now),
+          carry,
+          prior,
+          num_examples,
         )
-        sum_rates, sum_loss = sum_rates + rate, sum_loss + loss
+        sum_rates, sum_loss = sum_rates + current, sum_loss + loss
         step, rate = step + 1, rate * settings.step_decay
       if (epoch + 1) % settings.epoch_decay_every == 0:
         rate *= settings.epoch_decay
@@ -105,6 +113,14 @@ class LocalTraining:
         if hasattr(part, 'init_memory'):
           memory[part.name] = remembered
     return jobs.Result(model, extra, memory, trace)
+
+  def _cycle(self, step):
+    """The factor on the rate at a step, by its place in the cycle."""
+    length, floor = self._settings.cycle_length, self._settings.cycle_floor
+    if not length:
+      return 1.0
+    place = tf.cast(step % length, tf.float32) / max(1, length - 1)
+    return 1.0 - (1.0 - floor) * place
 
   def prior(self, start: weights_lib.Weights) -> objectives.Prior:
     """The prior of a client that starts from `start`."""
@@ -160,19 +176,20 @@ class LocalTraining:
         _share(values, replica, int(replicas)) for values in (inputs, labels)
       )
       seed = tf.random.experimental.stateless_fold_in(seed, replica)
-    trainable = self.variables.trainable
     with models.scope(seed), tf.GradientTape() as tape:
       logits = self._model(inputs, training=True)
       nll = objectives.negative_log_likelihood(logits, labels)
-      penalty = objectives.divergence(self.variables, prior) / num_examples
-      penalty += self._penalties(carry)
+      penalty = self._penalties(carry)
+      if self._settings.trains_scale:
+        divergence = objectives.divergence(self.variables, prior)
+        penalty += divergence / num_examples
       loss = tf.reduce_sum(nll) / batch_size + penalty / replicas
-    gradients = tape.gradient(loss, trainable, unconnected_gradients='zero')
+    gradients = tape.gradient(loss, self._trained, unconnected_gradients='zero')
     if replicas > 1:
       loss, gradients = context.all_reduce('sum', (loss, gradients))
     gradients = self._adjust(gradients, carry, step)
     self._settings.optimizer.apply(
-      trainable, self._slots, gradients, step.learning_rate, step.index
+      self._trained, self._slots, gradients, step.learning_rate, step.index
     )
     return loss, self._after_step(carry, step)
 
@@ -194,7 +211,8 @@ class LocalTraining:
     if not decay and not parts:
       return gradients
     variables = self.variables
-    num_loc, num_scale = len(variables.loc), len(variables.untransformed_scale)
+    num_loc = len(variables.loc)
+    num_scale = len(self._trained) - len(variables.mean)
     scales = gradients[num_loc : num_loc + num_scale]
     of_mean = gradients[:num_loc] + gradients[num_loc + num_scale :]
     if decay:
@@ -214,7 +232,8 @@ class LocalTraining:
       if hasattr(part, 'after_step'):
         mean = weights_lib.flatten(self.variables.mean)
         mean, carry[i] = part.after_step(mean, carry[i], step)
-        weights_lib.assign(self.variables.mean, mean)
+        if mean is not None:
+          weights_lib.assign(self.variables.mean, mean)
     return tuple(carry)
 
 

@@ -19,7 +19,14 @@ class Prior(NamedTuple):
 
 
 def negative_log_likelihood(logits, labels) -> tf.Tensor:
-  """Returns `[batch]` cross entropies in nats."""
+  """Returns `[batch]` cross entropies in nats.
+
+  Args:
+    logits: `[batch, num_classes]`.
+    labels: integer classes `[batch]`, or probabilities `[batch, num_classes]`.
+  """
+  if labels.dtype.is_floating:
+    return tf.nn.softmax_cross_entropy_with_logits(labels, logits)
   return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
 
 

@@ -4,6 +4,8 @@ Memory is one batch of one sample: means and spreads are updated as the samples
 come (Welford), since the spread may be 1e-5 where the mean is 1.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -101,3 +103,94 @@ def predict(
 
   done = dict(devices.in_parallel(workers, starts, batch))
   return Predictive(*map(np.concatenate, zip(*(done[s] for s in starts))))
+
+
+def predict_groups(
+  workers: list,
+  groups: Mapping[str, Sequence[weights_lib.Weights]],
+  x: np.ndarray,
+  *,
+  seed: np.ndarray,
+  num_samples: int = 1,
+) -> dict[str, Predictive]:
+  """Predicts with every member of every group, one member at a time.
+
+  Args:
+    workers: as in `predict`.
+    groups: models by the group's name, all of equal weight.
+    x: as in `predict`.
+    seed: as in `predict`.
+    num_samples: as in `predict`, of each member.
+
+  Returns:
+    By group, the equal mixture of its members.
+  """
+  numbers = itertools.count()
+  return {
+    name: mix(
+      (
+        1,
+        predict(
+          workers,
+          member,
+          x,
+          seed=seeds.child(seed, next(numbers)),
+          num_samples=num_samples,
+        ),
+      )
+      for member in group
+    )
+    for name, group in groups.items()
+  }
+
+
+def mix(parts: Iterable[tuple[float, Predictive]]) -> Predictive:
+  """Returns the mixture of weighted predictives, taking one at a time.
+
+  The spread of a mixture is the mean spread of its parts plus the spread of
+  their means; both are centred (Chan et al. 1979).
+  """
+  parts = iter(parts)
+  total, mixed = next(parts)
+  mixed = Predictive(*(np.asarray(v, np.float64) for v in mixed))
+  for weight, part in parts:
+    total += weight
+    share = weight / total
+    delta = part.probs - mixed.probs
+    between = share * (1.0 - share) * np.square(delta).sum(-1)
+    mixed = Predictive(
+      mixed.probs + share * delta,
+      mixed.aleatoric + share * (part.aleatoric - mixed.aleatoric),
+      mixed.epistemic + share * (part.epistemic - mixed.epistemic) + between,
+    )
+  return Predictive(*(v.astype(np.float32) for v in mixed))
+
+
+def recalibrate(
+  workers: list, model: weights_lib.Weights, x: np.ndarray, *, seed: np.ndarray
+) -> weights_lib.Weights:
+  """Estimates batch normalization's moving statistics anew.
+
+  Args:
+    workers: as in `predict`.
+    model: whose buffers to replace; one without any is returned as it is.
+    x: `[num_examples, ...]` raw examples, labelled or not.
+    seed: `[2]` int32.
+
+  Returns:
+    The model with the mean of the batches' statistics as its buffers.
+  """
+  if not model.buffers.size:
+    return model
+  for worker in workers:
+    worker.load(model)
+  # A remainder of a few examples would have a variance of its own.
+  count = max(1, len(x) // BATCH_SIZE)
+
+  def measure(worker, index):
+    draw = seeds.child(seed, index)
+    return index, worker.batch_statistics(x[index::count], draw)
+
+  measured = dict(devices.in_parallel(workers, range(count), measure))
+  average = np.mean([measured[i].astype(np.float64) for i in range(count)], 0)
+  return model._replace(buffers=average.astype(np.float32))

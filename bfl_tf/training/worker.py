@@ -1,9 +1,10 @@
-"""A device: its own model, its own copy of the data, two compiled functions."""
+"""A device: its own model, its own copy of the data, its compiled functions."""
 
 from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
+import tf_keras
 
 from bfl_tf import models
 from bfl_tf import weights as weights_lib
@@ -39,6 +40,7 @@ class Worker:
       self._x, self._y = tf.constant(data.x), tf.constant(data.y)
     self.layout = self.training.layout
     self._train: tf.types.experimental.PolymorphicFunction | None = None
+    self._measure: tf.types.experimental.PolymorphicFunction | None = None
     self._predict = tf.function(
       self._predict_batch,
       input_signature=[
@@ -61,13 +63,21 @@ class Worker:
       )
       return x, tf.gather(self._y, indices)
 
-  def train(self, job: jobs.Job) -> jobs.Result:
-    """Trains on one client's examples, from the broadcast weights."""
+  def train(
+    self, job: jobs.Job, labels: np.ndarray | None = None
+  ) -> jobs.Result:
+    """Trains on one client's examples, from the broadcast weights.
+
+    Args:
+      job: what to train from and on.
+      labels: in place of the data's own, of the same shape and type.
+    """
     if self._train is None:
       signature = self.training.signature(self._x, self._y, job)
       self._train = tf.function(self.training, input_signature=signature)
     with tf.device(self.device):
-      return _numpy(self._train(self._x, self._y, job))
+      y = self._y if labels is None else tf.constant(labels)
+      return _numpy(self._train(self._x, y, job))
 
   def load(self, model: weights_lib.Weights) -> None:
     """Writes weights into the device's model."""
@@ -80,6 +90,40 @@ class Worker:
     """Predicts raw examples under the loaded weights; traced once."""
     with tf.device(self.device):
       return _numpy(self._predict(x, seed, num_samples))
+
+  def batch_statistics(self, x: np.ndarray, seed: np.ndarray) -> np.ndarray:
+    """What batch normalization measures on a batch, under the loaded weights.
+
+    Overwrites the buffers of the device's model.
+
+    Args:
+      x: `[batch, ...]` raw examples.
+      seed: `[2]` int32.
+
+    Returns:
+      `[num_buffers]`, as the moving statistics are laid out.
+    """
+    if self._measure is None:
+      signature = self._predict.input_signature[:2]
+      self._measure = tf.function(self._measure_batch, signature)
+    with tf.device(self.device):
+      return self._measure(x, seed).numpy()
+
+  def _measure_batch(self, x, seed):
+    """From buffers of zero a step leaves (1 - momentum) times the batch's."""
+    buffers = self.training.variables.buffers
+    for variable in buffers:
+      variable.assign(tf.zeros_like(variable))
+    inputs = preprocessing.normalize(x, self._mean, self._std)
+    with models.scope(seed):
+      self._model(inputs, training=True)
+    share = {
+      id(variable): 1.0 - layer.momentum
+      for layer in self._model.submodules
+      if isinstance(layer, tf_keras.layers.BatchNormalization)
+      for variable in (layer.moving_mean, layer.moving_variance)
+    }
+    return weights_lib.flatten([v / share[id(v)] for v in buffers])
 
   def _predict_batch(self, x, seed, num_samples):
     inputs = preprocessing.normalize(x, self._mean, self._std)

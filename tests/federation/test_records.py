@@ -59,7 +59,7 @@ def test_times_come_last(finished):
   seconds = [name.endswith('_seconds') for name in header]
   assert header[0] == 'round'
   assert seconds == sorted(seconds)
-  assert sum(seconds) == 3
+  assert {'clients_seconds', 'train_seconds', 'evaluate_seconds'} < set(header)
 
 
 def test_summary_and_predictions(finished):

@@ -1,0 +1,16 @@
+"""Distributions over global models, as Statistics and tfp distributions."""
+
+from bfl_tf.posteriors.dirichlet import SimplexMixture
+from bfl_tf.posteriors.draws import Draws
+from bfl_tf.posteriors.gaussian import Gaussian, normal, ReleasedGaussian
+from bfl_tf.posteriors.updates import Members, Updates
+
+__all__ = [
+  'Draws',
+  'Gaussian',
+  'Members',
+  'ReleasedGaussian',
+  'SimplexMixture',
+  'Updates',
+  'normal',
+]

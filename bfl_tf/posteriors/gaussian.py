@@ -1,0 +1,86 @@
+"""FedBE's Gaussian over global models, fitted to the clients' models.
+
+Notation (FedBE, Eq. 5): mu = sum_i |D_i| / |D| w_i,
+Sigma = diag(sum_i |D_i| / |D| (w_i - mu)^2).
+
+References:
+  H. Chen, W. Chao. FedBE: Making Bayesian model ensemble applicable to
+  federated learning. ICLR 2021, section 3.3.
+"""
+
+import dataclasses
+
+import numpy as np
+from tensorflow_probability import distributions as tfd
+
+from bfl_tf import statistics
+
+
+@dataclasses.dataclass(frozen=True)
+class Gaussian:
+  """Eq. 5 as a Statistic: it streams; weights are the round's own."""
+
+  def accumulate(self, update, weight, reference) -> statistics.Sums:
+    """See `statistics.Statistic`; moments are about what was broadcast."""
+    delta = update.model.values.astype(np.float64) - reference.values
+    return statistics.single(
+      weight, {'delta': weight * delta, 'square': weight * np.square(delta)}
+    )
+
+  def finalize(
+    self, sums, reference
+  ) -> tuple[tfd.MultivariateNormalDiag, dict[str, float]]:
+    """Returns the distribution over `Weights.values`."""
+    total = sums.value('weight')
+    delta = sums.value('delta') / total
+    variance = sums.value('square') / total - np.square(delta)
+    # What all clients agree on comes out a rounding error off zero.
+    scale = np.sqrt(np.maximum(variance, 0.0))
+    return normal(reference.values + delta, scale), {}
+
+
+@dataclasses.dataclass(frozen=True)
+class ReleasedGaussian:
+  """What the paper's published code samples from, as a Statistic.
+
+  Each tensor's update is scaled to length 1, the moments are taken over clients
+  of equal weight, a tenth of the standard deviation is used, and a sample is
+  stretched to the updates' mean length.
+
+  Attributes:
+    sizes: elements of each tensor in `Weights.values`.
+    spread: factor on the standard deviation.
+    min_variance: floor of the variance, of vectors of length 1.
+  """
+
+  sizes: tuple[int, ...]
+  spread: float = 0.1
+  min_variance: float = 1e-5
+
+  def accumulate(self, update, weight, reference) -> statistics.Sums:
+    """See `statistics.Statistic`."""
+    delta = update.model.values.astype(np.float64) - reference.values
+    tensors = np.split(delta, np.cumsum(self.sizes)[:-1])
+    lengths = np.array([np.linalg.norm(tensor) for tensor in tensors])
+    unit = delta / np.repeat(np.where(lengths > 0, lengths, 1.0), self.sizes)
+    terms = {'unit': unit, 'square': np.square(unit), 'length': lengths}
+    return statistics.single(1.0, terms)
+
+  def finalize(
+    self, sums, reference
+  ) -> tuple[tfd.MultivariateNormalDiag, dict[str, float]]:
+    """Returns the distribution over `Weights.values`."""
+    total = sums.value('weight')
+    unit = sums.value('unit') / total
+    variance = sums.value('square') / total - np.square(unit)
+    variance = np.maximum(variance, self.min_variance)
+    length = np.repeat(sums.value('length') / total, self.sizes)
+    loc = reference.values + length * unit
+    return normal(loc, self.spread * length * np.sqrt(variance)), {}
+
+
+def normal(loc, scale) -> tfd.MultivariateNormalDiag:
+  """Returns N(loc, scale^2) in float32."""
+  return tfd.MultivariateNormalDiag(
+    loc.astype(np.float32), scale.astype(np.float32)
+  )

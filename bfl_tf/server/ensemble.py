@@ -1,0 +1,190 @@
+"""A round's models in three groups, to be asked together (FedBE, section 3.3).
+
+  A   the clients' weight average
+  C   the clients
+  S   samples of a distribution over global models
+
+As a stage of its own it only shows what their ensembles would predict (FedBE,
+Figure 3); distillation takes its teachers from here.
+"""
+
+from collections.abc import Callable, Sequence
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bfl_tf import posteriors
+from bfl_tf import weights as weights_lib
+
+GROUPS = ('A', 'C', 'S')
+TEACHER_POSTERIORS = ('auto', 'gaussian', 'dirichlet', 'pooled')
+GAUSSIAN_FITS = ('equation5', 'released')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ensemble:
+  """Makes the groups; they are scored with the round's evaluation.
+
+  Attributes:
+    layout: of the model.
+    recalibrated: (model, seed) -> model, for every member; None leaves batch
+      normalization's statistics as they were averaged or sampled.
+    ensemble: the groups to make.
+    num_teacher_samples: members of S.
+    teacher_posterior: what S samples: `gaussian`, Eq. 5 over the clients'
+      means; `dirichlet`, Eq. 7; `pooled`, the posterior that the pooling rule
+      returned; `auto`, the last for variational clients and the first for
+      others.
+    gaussian_fit: `equation5`, or `released` for what the paper's published
+      code does.
+    dirichlet_alpha: of Eq. 7.
+    min_scale: of a model that is a draw: a point.
+  """
+
+  layout: weights_lib.Layout
+  recalibrated: Callable | None = None
+  ensemble: tuple[str, ...] = GROUPS
+  num_teacher_samples: int = 10
+  teacher_posterior: str = 'auto'
+  gaussian_fit: str = 'equation5'
+  dirichlet_alpha: float = 1.0
+  min_scale: float = 1e-6
+
+  name: ClassVar[str] = 'ensemble'
+
+  def __post_init__(self):
+    check_groups('ensemble', self.ensemble, GROUPS)
+    check_choice(
+      'teacher_posterior', self.teacher_posterior, TEACHER_POSTERIORS
+    )
+    check_choice('gaussian_fit', self.gaussian_fit, GAUSSIAN_FITS)
+    if 'S' in self.ensemble and self.num_teacher_samples < 1:
+      raise ValueError(
+        f'--num_teacher_samples={self.num_teacher_samples} leaves nothing to '
+        'sample: leave S out of --ensemble and --teachers.'
+      )
+    if self._source == 'pooled' and not self.layout.size('loc'):
+      raise ValueError(
+        '--teacher_posterior=pooled needs variational clients '
+        '(--variant=flipout); choose gaussian or dirichlet.'
+      )
+
+  @property
+  def statistics(self) -> tuple:
+    """What must be reduced over the round's updates."""
+    needed = []
+    sampled = 'S' in self.ensemble
+    if 'C' in self.ensemble or (sampled and self._source == 'dirichlet'):
+      needed.append(posteriors.Updates())
+    if sampled and self._source == 'gaussian':
+      needed.append(self._gaussian)
+    return tuple(needed)
+
+  @property
+  def predictors(self) -> tuple[str, ...]:
+    """The groups that it makes."""
+    return self.ensemble
+
+  def init(self, model) -> dict:
+    """Carries nothing from round to round."""
+    return {}
+
+  def __call__(self, state, reference, pooled, statistics, seed):
+    groups, info = self.groups(pooled, statistics, seed)
+    return state._replace(predictors=groups), info
+
+  def groups(
+    self, pooled: weights_lib.Weights, statistics, seed: np.ndarray
+  ) -> tuple[dict[str, Sequence[weights_lib.Weights]], dict[str, float]]:
+    """Returns the models by group, and columns of `metrics.csv`."""
+    groups: dict[str, Sequence[weights_lib.Weights]] = {}
+    info = {}
+    if 'A' in self.ensemble:
+      groups['A'] = (pooled,)
+    if 'C' in self.ensemble:
+      groups['C'] = statistics[posteriors.Updates()].models
+    if 'S' in self.ensemble:
+      draws = self._draws(pooled, statistics, seed)
+      if draws.is_variance.any():
+        info['sampled_floored_fraction'] = draws.floored_fraction()
+      groups['S'] = draws
+    if self.recalibrated:
+      groups = {
+        name: _Recalibrated(group, self.recalibrated, seed)
+        for name, group in groups.items()
+      }
+    return groups, info
+
+  @property
+  def _source(self):
+    if self.teacher_posterior != 'auto':
+      return self.teacher_posterior
+    return 'pooled' if self.layout.size('loc') else 'gaussian'
+
+  @property
+  def _gaussian(self):
+    if self.gaussian_fit == 'equation5':
+      return posteriors.Gaussian()
+    sizes = tuple(shape.num_elements() for shape in self.layout.shapes)
+    return posteriors.ReleasedGaussian(sizes)
+
+  def _draws(self, pooled, statistics, seed):
+    like, distribution = pooled, None
+    if self._source == 'gaussian':
+      distribution = statistics[self._gaussian]
+    elif self._source == 'dirichlet':
+      members = statistics[posteriors.Updates()]
+      distribution = posteriors.SimplexMixture(
+        [model.values for model in members.models],
+        members.shares,
+        self.dirichlet_alpha,
+      )
+    else:
+      held = np.zeros(pooled.values.size - pooled.loc.size, np.float32)
+      distribution = posteriors.normal(
+        pooled.values, np.concatenate([pooled.scale, held])
+      )
+      like = pooled._replace(scale=np.full_like(pooled.scale, self.min_scale))
+    return posteriors.Draws(
+      distribution,
+      like,
+      self.layout.is_variance(),
+      seed,
+      self.num_teacher_samples,
+    )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Recalibrated(Sequence):
+  """Models whose buffers are measured anew, each when it is asked for."""
+
+  group: Sequence[weights_lib.Weights]
+  recalibrated: Callable
+  seed: np.ndarray
+
+  def __len__(self) -> int:
+    return len(self.group)
+
+  def __getitem__(self, index: Any) -> Any:
+    return self.recalibrated(self.group[index], self.seed)
+
+
+def check_groups(
+  flag: str, groups: Sequence[str], known: Sequence[str]
+) -> None:
+  """Raises a ValueError unless `groups` are some of `known`, each once."""
+  text = ','.join(groups)
+  if not groups or set(groups) - set(known) or len(set(groups)) < len(groups):
+    raise ValueError(
+      f'--{flag}={text} must name at least one of {", ".join(known)}, each '
+      'once (A: average, C: clients, S: samples).'
+    )
+
+
+def check_choice(flag: str, value: str, known: Sequence[str]) -> None:
+  """Raises a ValueError unless `value` is one of `known`."""
+  if value not in known:
+    raise ValueError(
+      f'--{flag}={value} is unknown. Choose one of {", ".join(known)}.'
+    )

@@ -1,0 +1,49 @@
+"""Batch normalization's statistics, re-estimated on the server's own data.
+
+An average of the clients' moving statistics does not belong to the average of
+their weights; unlabeled examples are enough to measure those that do.
+"""
+
+import dataclasses
+from typing import ClassVar
+
+import numpy as np
+
+from bfl_tf import training
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Recalibrate:
+  """Replaces the buffers of the model.
+
+  Attributes:
+    workers: `training.Worker`s to measure with.
+    server_images: `[num_examples, ...]` raw examples.
+  """
+
+  workers: list[training.Worker]
+  server_images: np.ndarray
+
+  name: ClassVar[str] = 'recalibrate'
+  statistics: ClassVar[tuple] = ()
+
+  def __post_init__(self):
+    if not len(self.server_images):
+      raise ValueError(
+        '--batch_norm=recalibrate measures on server data: set '
+        '--num_server_examples or --server_dataset.'
+      )
+
+  def init(self, model) -> dict:
+    """Carries nothing from round to round."""
+    return {}
+
+  def __call__(self, state, reference, pooled, statistics, seed):
+    model = self.measured(state.model, seed)
+    return state._replace(model=model), {}
+
+  def measured(self, model, seed):
+    """Returns a model with the buffers that belong to its weights."""
+    return training.recalibrate(
+      self.workers, model, self.server_images, seed=seed
+    )

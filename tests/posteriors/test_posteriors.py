@@ -1,0 +1,143 @@
+"""FedBE's distributions: by hand, by sampling, and in their limits."""
+
+import numpy as np
+import pytest
+
+from bfl_tf import posteriors, statistics, weights
+
+NONE = np.zeros([0], np.float32)
+RNG = np.random.default_rng(0)
+
+
+def model(point, buffers=()):
+  return weights.Weights(
+    NONE, NONE, np.asarray(point, np.float32), np.asarray(buffers, np.float32)
+  )
+
+
+def updates(points, sizes):
+  return [
+    statistics.ClientUpdate(k, size, model(point))
+    for k, (point, size) in enumerate(zip(points, sizes, strict=True))
+  ]
+
+
+def reduce(statistic, clients, reference):
+  sums = None
+  for update in clients:
+    share = statistic.accumulate(update, float(update.num_examples), reference)
+    sums = share if sums is None else statistics.merge(sums, share)
+  return statistic.finalize(sums, reference)[0]
+
+
+def test_equation_5_by_hand():
+  found = reduce(
+    posteriors.Gaussian(),
+    updates([[0.0, 1.0], [4.0, 1.0]], [1, 3]),
+    model([1.0, 5.0]),
+  )
+  # mu = (0 + 3 * 4) / 4 = 3; variance = (9 + 3 * 1) / 4 = 3.
+  np.testing.assert_allclose(found.mean(), [3, 1], rtol=1e-6)
+  np.testing.assert_allclose(found.stddev(), [3**0.5, 0], rtol=1e-6, atol=1e-7)
+
+
+def test_a_spread_of_1e_5_survives_float32():
+  """E[w^2] - E[w]^2 in float32 would be 0 here, or negative."""
+  points = 1.0 + 1e-5 * RNG.standard_normal([10, 50])
+  points = points.astype(np.float32)
+  found = reduce(
+    posteriors.Gaussian(), updates(points, [1] * 10), model(np.ones(50))
+  )
+  expected = points.astype(np.float64).std(0)
+  np.testing.assert_allclose(found.stddev(), expected, rtol=1e-4)
+
+
+def test_buffers_are_covered_too():
+  clients = [
+    statistics.ClientUpdate(k, 1, model([0.0], [float(k)])) for k in range(2)
+  ]
+  found = reduce(posteriors.Gaussian(), clients, model([0.0], [0.0]))
+  np.testing.assert_allclose(found.mean(), [0, 0.5])
+  np.testing.assert_allclose(found.stddev(), [0, 0.5])
+
+
+def test_released_fit_by_hand():
+  """Two tensors: updates of length 2 and 4 along the axes, and [0, +-1]."""
+  reference = model([1.0, 1.0, 0.0, 0.0])
+  points = [[3.0, 1.0, 0.0, 1.0], [1.0, 5.0, 0.0, -1.0]]
+  fit = posteriors.ReleasedGaussian(sizes=(2, 2))
+  found = reduce(fit, updates(points, [1, 7]), reference)
+  # Unit updates (1, 0) and (0, 1): mean 1/2, variance 1/4, mean length 3;
+  # (0, 1) and (0, -1): mean 0, variance 0 (floored) and 1, length 1.
+  np.testing.assert_allclose(found.mean(), [2.5, 2.5, 0, 0], atol=1e-6)
+  np.testing.assert_allclose(
+    found.stddev(), [0.15, 0.15, 0.1 * 1e-5**0.5, 0.1], rtol=1e-5
+  )
+
+
+def mixture(concentration, shares=(1.0, 3.0), members=((0.0, 2.0), (8.0, 2.0))):
+  return posteriors.SimplexMixture(
+    [np.array(member, np.float32) for member in members], shares, concentration
+  )
+
+
+def test_equation_7_by_hand():
+  # gamma = (1/2, 1/2): weights 1/4 and 3/4.
+  np.testing.assert_allclose(mixture(1.0).combine([0.5, 0.5]), [6, 2])
+  np.testing.assert_allclose(mixture(1.0).combine([1.0, 0.0]), [0, 2])
+  drawn = mixture(1.0).sample([5, 2], seed=[0, 1])
+  assert drawn.shape == [5, 2, 2]
+  assert mixture(1.0).event_shape == [2]
+
+
+def test_simplex_moments_match_the_dirichlets():
+  """With equal shares the mean is the average and Var = p(1-p)/(K a + 1) d^2."""
+  for alpha in (0.5, 1.0, 4.0):
+    drawn = mixture(alpha, (1.0, 1.0)).sample(20000, seed=[3, 4]).numpy()[:, 0]
+    variance = 0.25 / (2 * alpha + 1) * 64
+    assert drawn.mean() == pytest.approx(4.0, abs=5 * (variance / 2e4) ** 0.5)
+    assert drawn.var() == pytest.approx(variance, rel=0.05)
+
+
+def test_limits_of_alpha():
+  average = mixture(1e6).sample(3, seed=[0, 0]).numpy()
+  np.testing.assert_allclose(average, [[6, 2]] * 3, atol=0.05)
+  corners = mixture(1e-3).sample(200, seed=[0, 0]).numpy()[:, 0]
+  assert np.mean(np.minimum(abs(corners), abs(corners - 8)) < 1e-3) > 0.97
+  with pytest.raises(ValueError, match='above 0'):
+    mixture(0.0)
+
+
+def test_updates_come_in_the_order_of_ids():
+  clients = updates([[1.0], [2.0], [3.0]], [1, 1, 2])
+  found = reduce(posteriors.Updates(), clients[::-1], model([0.0]))
+  assert [m.point[0] for m in found.models] == [1, 2, 3]
+  np.testing.assert_allclose(found.shares, [0.25, 0.25, 0.5])
+
+
+def draws(scale=1.0, size=4):
+  like = model([0.0, 0.0], [1.0, 1.0])
+  distribution = posteriors.normal(
+    np.zeros(4), np.array([scale, scale, scale, scale])
+  )
+  variances = np.array([False, True])
+  return posteriors.Draws(
+    distribution, like, variances, np.array([1, 2], np.int32), size
+  )
+
+
+def test_draws_are_made_when_asked_for_and_are_the_same_each_time():
+  first, again = list(draws()), list(draws())
+  assert len(first) == 4
+  assert [m.point.tolist() for m in first] == [m.point.tolist() for m in again]
+  assert len({m.point.tobytes() for m in first}) == 4
+
+
+def test_a_drawn_moving_variance_keeps_a_tenth_of_the_average():
+  found = draws(scale=10.0, size=60)
+  held = np.array([m.buffers for m in found])
+  assert held[:, 1].min() == np.float32(0.1)
+  assert held[:, 0].min() < -1  # A moving mean may be anything.
+  floored = np.mean(held[:, 1] == np.float32(0.1))
+  assert found.floored_fraction() == pytest.approx(floored)
+  assert 0.3 < floored < 0.7

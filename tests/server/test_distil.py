@@ -1,0 +1,190 @@
+"""Ensembles of a round's models and their distillation, in the loop."""
+
+import csv
+import itertools
+
+import numpy as np
+import pytest
+import toys
+
+from bfl_tf import federation, server, training
+
+DISTIL = {
+  'refine': ('distil',),
+  'num_server_examples': 60,
+  'distillation_epochs': 5,
+  'distillation_batch_size': 12,
+  'swa_start': 4,
+  'swa_cycle': 5,
+  'num_teacher_samples': 3,
+}
+
+
+def last_columns(path):
+  with (path / 'metrics.csv').open(newline='') as file:
+    return list(csv.DictReader(file))[-1]
+
+
+def test_sharpening_by_hand():
+  found = server.sharpen(np.array([[0.8, 0.2], [1e-30, 1e-30]]), 2.0)
+  np.testing.assert_allclose(found, [[16 / 17, 1 / 17], [0.5, 0.5]], rtol=1e-6)
+  probs = np.array([[0.3, 0.7]], np.float32)
+  np.testing.assert_allclose(server.sharpen(probs, 1.0), probs, rtol=1e-6)
+
+
+def test_the_groups_of_a_round():
+  state, _ = toys.play(toys.experiment(**DISTIL), 1)
+  groups = state.predictors
+  assert {name: len(group) for name, group in groups.items()} == {
+    'A': 1,
+    'C': 6,
+    'S': 3,
+  }
+  # A is FedAvg's model: what the same round without distillation ends with.
+  plain, _ = toys.play(toys.experiment(num_server_examples=60), 1)
+  assert toys.same(groups['A'][0], plain.model)
+  assert not toys.same(state.model, plain.model)
+  spread = np.std([m.point for m in groups['C']], 0)
+  sampled = np.std([m.point for m in groups['S']], 0)
+  assert 0.2 < np.median(sampled / spread) < 3
+
+
+def test_only_watching_changes_no_bits():
+  plain, _ = toys.play(toys.experiment(num_server_examples=60), 2)
+  watched, _ = toys.play(
+    toys.experiment(num_server_examples=60, refine=('ensemble',)), 2
+  )
+  assert toys.same(plain.model, watched.model)
+  assert set(watched.predictors) == {'A', 'C', 'S'}
+
+
+@pytest.mark.parametrize('distillation', server.DISTILLATIONS)
+def test_the_student_is_the_same_for_any_number_of_workers(distillation):
+  settings = DISTIL | {'distillation': distillation}
+  one, infos = toys.play(toys.experiment(num_workers=1, **settings), 2)
+  two, others = toys.play(toys.experiment(num_workers=2, **settings), 2)
+  assert toys.same(one.model, two.model)
+  assert infos == others
+
+
+def test_the_student_learns_what_the_teachers_say():
+  """From a wrong start, enough steps end near the teachers' predictions."""
+  settings = DISTIL | {
+    'server_step': (f'{__name__}:Spoil',),
+    'distillation_epochs': 200,
+    'distillation_learning_rate': 0.5,
+    'swa_min_learning_rate': 0.2,
+    'swa_start': 500,
+    'sharpening': 1.0,
+    'teachers': ('C',),
+  }
+  experiment = toys.experiment(**settings)
+  state, _ = toys.play(experiment, 1)
+  x = experiment.dataset.train.x[experiment.server_indices]
+  seed = np.zeros(2, np.int32)
+  taught = training.predict(experiment.workers, state.model, x, seed=seed)
+  told = training.predict_groups(
+    experiment.workers, {'C': state.predictors['C']}, x, seed=seed
+  )['C']
+  agreement = np.mean(taught.probs.argmax(-1) == told.probs.argmax(-1))
+  assert agreement > 0.9
+  assert np.abs(taught.probs - told.probs).mean() < 0.08
+
+
+class Spoil:
+  """A stage that turns the average around."""
+
+  name = 'spoil'
+  statistics = ()
+
+  def init(self, model):
+    return {}
+
+  def __call__(self, state, reference, pooled, statistics, seed):
+    return state._replace(model=pooled.replace_mean(-pooled.mean)), {}
+
+
+def test_labels_are_the_upper_bound():
+  by_labels = DISTIL | {
+    'distillation_targets': 'labels',
+    'distillation_learning_rate': 0.1,
+    'swa_min_learning_rate': 0.1,
+  }
+  experiment = toys.experiment(**by_labels)
+  state, (info,) = toys.play(experiment, 1)
+  held = experiment.server_indices
+  probs = training.predict(
+    experiment.workers,
+    state.model,
+    experiment.dataset.train.x[held],
+    seed=np.zeros(2, np.int32),
+  ).probs
+  right = probs.argmax(-1) == experiment.dataset.train.y[held]
+  assert right.mean() > 0.8
+  assert info['distillation_loss'] < np.log(3)
+
+
+@pytest.mark.parametrize('posterior', ['gaussian', 'dirichlet', 'pooled'])
+def test_variational_clients_keep_their_pooled_scale(posterior):
+  settings = {'variant': 'flipout', 'client_optimizer': 'adam'}
+  plain, _ = toys.play(
+    toys.experiment(num_server_examples=60, num_mc_samples=2, **settings), 1
+  )
+  settings |= DISTIL | {'teacher_posterior': posterior, 'num_mc_samples': 2}
+  state, _ = toys.play(toys.experiment(**settings), 1)
+  assert toys.same(state.model.scale, plain.model.scale)
+  assert not toys.same(state.model.loc, plain.model.loc)
+  scale = state.predictors['S'][0].scale
+  held = scale.max() < 1e-5
+  assert held == (posterior == 'pooled')
+
+
+def test_every_union_is_scored_and_any_can_be_the_predictor(tmp_path):
+  config = federation.Config(
+    dataset='toys:blobs',
+    model='logistic',
+    variant='deterministic',
+    num_rounds=2,
+    predictor='S+C',
+    **DISTIL,
+  )
+  summary = federation.run(config, tmp_path / 'run', show_progress=False)
+  columns = last_columns(tmp_path / 'run')
+  for size, letters in ((1, 'A C S'), (2, 'A+C A+S C+S'), (3, 'A+C+S')):
+    assert len(letters.split()) == len([*itertools.combinations('ACS', size)])
+    for name in letters.split():
+      assert 0 <= float(columns[f'accuracy_{name}']) <= 1
+      assert float(columns[f'nll_{name}']) > 0
+  assert summary['final']['nll'] == float(columns['nll_C+S'])
+  assert set(columns) > {'distil_seconds', 'predict_teachers_seconds'}
+
+
+@pytest.mark.parametrize(
+  ('changes', 'message'),
+  [
+    ({'num_server_examples': 0}, 'set --num_server_examples or --server_d'),
+    ({'teachers': ()}, '--teachers= must name at least one of A, C, S'),
+    ({'teachers': ('A', 'X')}, '--teachers=A,X must name'),
+    ({'ensemble': ('A',), 'teachers': ('C',)}, '--teachers=C must name at le'),
+    ({'num_teacher_samples': 0}, '--num_teacher_samples=0 leaves nothing'),
+    ({'teacher_posterior': 'pooled'}, 'needs variational clients'),
+    ({'teacher_posterior': 'swag'}, '--teacher_posterior=swag is unknown'),
+    ({'gaussian_fit': 'mine'}, '--gaussian_fit=mine is unknown'),
+    ({'distillation': 'adam'}, '--distillation=adam is unknown'),
+    ({'distillation_targets': 'x'}, '--distillation_targets=x is unknown'),
+    ({'swa_start': 99}, '--distillation=swa averages nothing: 25 steps'),
+    ({'dirichlet_alpha': 0.0}, '--dirichlet_alpha=0.0 must be above 0'),
+    ({'predictor': 'A+B'}, "names the group 'B'"),
+    ({'refine': (), 'predictor': 'A'}, 'the stages make none'),
+    ({'start': ('distil',)}, '--start: distil needs the updates of a round'),
+    ({'batch_norm': 'none'}, '--batch_norm=none is unknown'),
+    (
+      {'refine': (), 'batch_norm': 'recalibrate', 'num_server_examples': 0},
+      '--batch_norm=recalibrate measures on server data',
+    ),
+    ({'num_unlabeled_examples': 61}, 'exceeds the 60 examples of the server'),
+  ],
+)
+def test_what_cannot_be_distilled_is_refused(changes, message):
+  with pytest.raises(ValueError, match=message.replace('+', r'\+')):
+    toys.experiment(**DISTIL | changes)

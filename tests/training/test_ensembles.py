@@ -1,0 +1,159 @@
+"""Mixtures of predictions, soft targets, cycles, SWA, recalibration."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+import toys
+
+from bfl_tf import clients, training, weights
+
+RNG = np.random.default_rng(0)
+
+
+def of_samples(probs):
+  """The dense reference: `[num_samples, num_examples, num_classes]`."""
+  return training.Predictive(
+    probs.mean(0), (probs * (1 - probs)).sum(-1).mean(0), probs.var(0).sum(-1)
+  )
+
+
+def test_a_mixture_is_that_of_all_its_samples():
+  probs = RNG.dirichlet(np.ones(3), [6, 4])
+  parts = [(2, probs[:2]), (1, probs[2:3]), (3, probs[3:])]
+  mixed = training.mix((n, of_samples(part)) for n, part in parts)
+  for found, expected in zip(mixed, of_samples(probs)):
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_a_spread_of_1e_5_survives():
+  probs = 0.5 + 1e-5 * RNG.standard_normal([8, 5, 2])
+  mixed = training.mix((1, of_samples(p[None])) for p in probs)
+  np.testing.assert_allclose(mixed.epistemic, probs.var(0).sum(-1), rtol=1e-4)
+
+
+def test_groups_are_mixed_by_member():
+  worker = toys.worker()
+  begin = toys.start(worker)
+  others = [begin.replace_mean(begin.mean * factor) for factor in (1, 3, -2)]
+  found = training.predict_groups(
+    [worker],
+    {'one': others[:1], 'three': others},
+    toys.TRAIN.x[:9],
+    seed=np.array([0, 0], np.int32),
+  )
+  kernel, bias = (
+    np.stack([m.point for m in others])[:, part]
+    for part in (slice(0, 12), slice(12, 15))
+  )
+  logits = toys.TRAIN.x[:9] @ kernel.reshape(3, 4, 3) + bias[:, None]
+  probs = tf.nn.softmax(logits).numpy()
+  np.testing.assert_allclose(found['one'].probs, probs[0], atol=1e-6)
+  np.testing.assert_allclose(found['three'].probs, probs.mean(0), atol=1e-6)
+  np.testing.assert_allclose(
+    found['three'].epistemic, probs.var(0).sum(-1), atol=1e-6
+  )
+
+
+def soft_worker(**settings):
+  targets = np.zeros([150, 3], np.float32)
+  data = toys.DATA._replace(y=targets)
+  return training.Worker(
+    training.strategies(1)[0],
+    lambda: tf_keras.Sequential(
+      [tf_keras.Input((4,)), tf_keras.layers.Dense(3)]
+    ),
+    data,
+    training.Settings(training.SGD(), 16, **settings),
+  )
+
+
+def test_certain_targets_train_as_labels_do():
+  hard, soft = toys.worker(), soft_worker()
+  job = toys.job(toys.start(hard), epochs=2)
+  targets = np.eye(3, dtype=np.float32)[toys.TRAIN.y]
+  one, other = hard.train(job), soft.train(job, targets)
+  np.testing.assert_allclose(one.model.point, other.model.point, atol=1e-6)
+  assert one.trace.loss == pytest.approx(other.trace.loss, rel=1e-5)
+  # The targets are an argument: others need no second trace.
+  soft.train(job, targets[::-1].copy())
+  assert soft.num_traces == 1
+
+
+def test_cycles_fall_linearly_and_jump_back():
+  worker = toys.worker(cycle_length=3, cycle_floor=0.5)
+  result = worker.train(toys.job(toys.start(worker), range(64), rate=0.4))
+  # Four steps: 0.4, 0.3, 0.2, 0.4.
+  assert result.trace.sum_rates == pytest.approx(1.3)
+
+
+def test_swa_is_the_mean_of_the_weights_at_the_ends_of_cycles():
+  plain = toys.worker()
+  begin = toys.start(plain)
+  ends = []
+  for steps in (4, 6):
+    # Runs that end after 4 and after 6 steps of the same training.
+    job = toys.job(begin, range(16 * 2), epochs=steps // 2)
+    ends.append(plain.train(job).model.mean)
+  part = clients.Swa(swa_start=2, swa_cycle=2)
+  averaged = toys.worker(parts=(part,)).train(
+    toys.job(begin, range(16 * 2), epochs=3)
+  )
+  assert part.collections(6) == 2
+  np.testing.assert_allclose(averaged.model.mean, np.mean(ends, 0), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+  ('start', 'cycle', 'steps', 'expected'),
+  [(250, 25, 250, 0), (250, 25, 275, 1), (250, 25, 1580, 53), (0, 3, 8, 2)],
+)
+def test_number_of_collections(start, cycle, steps, expected):
+  assert clients.Swa(start, cycle).collections(steps) == expected
+
+
+def test_a_held_scale_stays_and_has_no_divergence():
+  free = toys.worker(variant='flipout')
+  held = toys.worker(variant='flipout', trains_scale=False)
+  begin = toys.start(free)
+  job = toys.job(begin)
+  found = held.train(job)
+  np.testing.assert_allclose(found.model.scale, begin.scale, rtol=1e-6)
+  assert not np.allclose(free.train(job).model.scale, begin.scale, rtol=1e-3)
+  # 15 weights of KL[N(0, 0.05^2) || N(0, 10^2)] = 4.8 nats, over 50 examples.
+  difference = free.train(job).trace.loss - found.trace.loss
+  assert difference == pytest.approx(15 * 4.8 / 50, abs=0.1)
+
+
+def normalized():
+  return tf_keras.Sequential(
+    [
+      tf_keras.Input((4,)),
+      tf_keras.layers.BatchNormalization(momentum=0.9),
+      tf_keras.layers.Dense(3),
+    ]
+  )
+
+
+def test_recalibration_measures_the_data():
+  workers = [toys.worker(normalized)]
+  begin = toys.start(workers[0])
+  x = (5.0 + 3.0 * RNG.standard_normal([1000, 4])).astype(np.float32)
+  found = training.recalibrate(
+    workers, begin, x, seed=np.array([0, 0], np.int32)
+  )
+  batches = [x[i::3] for i in range(3)]
+  mean, variance = (
+    np.mean([getattr(b, moment)(0) for b in batches], 0)
+    for moment in ('mean', 'var')
+  )
+  np.testing.assert_allclose(found.buffers[:4], mean, rtol=1e-4)
+  np.testing.assert_allclose(found.buffers[4:], variance, rtol=5e-3)
+  assert toys.bits([found.mean]) == toys.bits([begin.mean])
+  assert workers[0].layout.is_variance().tolist() == [False] * 4 + [True] * 4
+
+
+def test_a_model_without_buffers_is_left_as_it_is():
+  begin = toys.start(toys.worker())
+  assert isinstance(begin, weights.Weights)
+  found = training.recalibrate([], begin, toys.TRAIN.x, seed=np.zeros(2))
+  assert found is begin
