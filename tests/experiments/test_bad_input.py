@@ -50,6 +50,8 @@ BAD = {
   '--model=no.module:f cannot be imported': '--model=no.module:f',
   '--variant=bayes is unknown': '--variant=bayes',
   '--normalization=layer is unknown': '--normalization=layer',
+  '--kernel_initializer=zeros is unknown': '--kernel_initializer=zeros',
+  '--extra_layers=-1 must be at least 0': '--extra_layers=-1',
   '--pooling=mean is unknown': '--pooling=mean',
   '--pooling=wc pools posteriors': '--pooling=wc --variant=deterministic',
   'takes no client weights': '--pooling=conflation --weighting=distance',
