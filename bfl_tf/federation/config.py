@@ -45,7 +45,8 @@ class Config:
     least=0,
     below=1,
   )
-  augment: bool = _option(False, 'Pad 4, random crop and flip on clients.')
+  augment: bool = _option(False, 'Pad, random crop and flip on clients.')
+  augment_padding: int = _option(4, 'Zeros a side, of augment.', least=0)
 
   # Clients' data.
   partition: str = _option(

@@ -52,6 +52,7 @@ BAD = {
   '--normalization=layer is unknown': '--normalization=layer',
   '--kernel_initializer=zeros is unknown': '--kernel_initializer=zeros',
   '--extra_layers=-1 must be at least 0': '--extra_layers=-1',
+  '--augment_padding=-1 must be at least 0': '--augment_padding=-1',
   '--pooling=mean is unknown': '--pooling=mean',
   '--pooling=wc pools posteriors': '--pooling=wc --variant=deterministic',
   'takes no client weights': '--pooling=conflation --weighting=distance',

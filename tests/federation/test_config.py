@@ -7,7 +7,7 @@ import typing
 
 import pytest
 
-from bfl_tf import federation, models
+from bfl_tf import federation, models, training
 from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import records
 from experiments import flags
@@ -118,6 +118,7 @@ def test_a_things_arguments_are_bound_by_name():
   [
     (models.build, 'kernel_initializer', 'glorot_uniform'),
     (models.build, 'extra_layers', 2),
+    (training.Settings, 'augment_padding', 2),
   ],
 )
 def test_a_field_reaches_what_it_is_for(thing, name, value):
