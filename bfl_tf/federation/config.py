@@ -45,7 +45,8 @@ class Config:
     least=0,
     below=1,
   )
-  augment: bool = _option(False, 'Pad 4, random crop and flip on clients.')
+  augment: bool = _option(False, 'Pad, random crop and flip on clients.')
+  augment_padding: int = _option(4, 'Zeros a side, of augment.', least=0)
 
   # Clients' data.
   partition: str = _option(
@@ -81,17 +82,23 @@ class Config:
 
   # Model.
   model: str = _option(
-    'mlp', 'logistic, mlp, lenet5, convnet, resnet20, or package.module:f.'
+    'mlp',
+    'logistic, mlp, lenet5, convnet, resnet20, mobilenetv2, or '
+    'package.module:f.',
   )
   variant: str = _option('flipout', 'deterministic, mc_dropout or flipout.')
   hidden_units: tuple[int, ...] = _option(
     models.HIDDEN_UNITS, 'Hidden layers of the mlp.', least=1
   )
-  normalization: str = _option('batch', 'Of a ResNet: batch, group, none.')
+  extra_layers: int = _option(0, 'Convolutions that convnet has more.', least=0)
+  normalization: str = _option(
+    'batch', 'Of a ResNet and mobilenetv2: batch, group, none.'
+  )
   dropout_rate: float = _option(0.2, 'Of mc_dropout.', least=0, below=1)
   initial_scale: float = _option(
     0.05, 'Standard deviation that variational weights start with.', above=0
   )
+  kernel_initializer: str = _option('he_normal', 'he_normal, glorot_uniform.')
   prior_scale: float = _option(
     10.0, 'Standard deviation of the prior N(0, prior_scale^2).', above=0
   )

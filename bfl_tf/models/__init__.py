@@ -11,11 +11,17 @@ from absl import logging
 import tf_keras
 
 from bfl_tf import registry
-from bfl_tf.models import networks
+from bfl_tf.models import mobilenet, networks
 from bfl_tf.models.seeding import next_seed, scope
-from bfl_tf.models.variants import Blocks, NORMALIZATIONS, VARIANTS
+from bfl_tf.models.variants import (
+  Blocks,
+  KERNEL_INITIALIZERS,
+  NORMALIZATIONS,
+  VARIANTS,
+)
 
 __all__ = [
+  'KERNEL_INITIALIZERS',
   'NETWORKS',
   'NORMALIZATIONS',
   'VARIANTS',
@@ -31,6 +37,7 @@ NETWORKS = {
   'lenet5': networks.lenet5,
   'convnet': networks.convnet,
   'resnet20': functools.partial(networks.resnet, depth=20),
+  'mobilenetv2': mobilenet.mobilenetv2,
 }
 
 
@@ -42,7 +49,9 @@ def build(
   num_classes: int,
   normalization: str = 'batch',
   hidden_units: tuple[int, ...] = HIDDEN_UNITS,
+  extra_layers: int = 0,
   initial_scale: float = 0.05,
+  kernel_initializer: str = 'he_normal',
   dropout_rate: float = 0.2,
   seed: int = 0,
 ) -> tf_keras.Model:
@@ -50,18 +59,21 @@ def build(
 
   Args:
     name: `logistic`, `mlp`, `lenet5`, `convnet`, `resnet<depth>` with depth
-      6n + 2, or `package.module:function`.
+      6n + 2, `mobilenetv2`, or `package.module:function`.
     variant: `deterministic`, `mc_dropout` or `flipout`.
     input_shape: of one example.
     num_classes: length of the logits.
-    normalization: of a ResNet: `batch`, `group` or `none`.
+    normalization: of a ResNet and MobileNetV2: `batch`, `group` or `none`.
     hidden_units: of the `mlp`.
+    extra_layers: convolutions that `convnet` has more.
     initial_scale: standard deviation that variational weights start with.
+    kernel_initializer: of kernels or their means, `he_normal` or
+      `glorot_uniform`; biases start at zero.
     dropout_rate: of `mc_dropout`.
     seed: the initial weights depend on it alone.
 
   Raises:
-    ValueError: unknown name or variant, or images too small for the network.
+    ValueError: an unknown name or choice, or images too small for the network.
   """
   if ':' in name:
     return _users_own(name, variant, input_shape, num_classes, seed)
@@ -72,7 +84,16 @@ def build(
     network = registry.resolve('model', name, NETWORKS)
   if name == 'mlp':
     network = functools.partial(network, hidden_units=hidden_units)
-  blocks = Blocks(variant, normalization, initial_scale, dropout_rate, seed)
+  if name == 'convnet':
+    network = functools.partial(network, extra_layers=extra_layers)
+  blocks = Blocks(
+    variant,
+    normalization,
+    initial_scale,
+    kernel_initializer,
+    dropout_rate,
+    seed,
+  )
   inputs = tf_keras.Input(input_shape)
   return tf_keras.Model(inputs, network(blocks, inputs, num_classes))
 

@@ -27,7 +27,7 @@ def mlp(blocks, x, num_classes, hidden_units):
 
 def lenet5(blocks, x, num_classes):
   """The classic LeNet-5 with ReLU and max pooling."""
-  _need_images(x, 12, 'lenet5')
+  need_images(x, 12, 'lenet5')
   first = 'valid' if x.shape[1] >= 32 else 'same'
   for filters, padding in ((6, first), (16, 'valid')):
     x = tf_keras.layers.ReLU()(blocks.conv(filters, 5, x, padding=padding))
@@ -38,14 +38,22 @@ def lenet5(blocks, x, num_classes):
   return blocks.dense(num_classes, x)
 
 
-def convnet(blocks, x, num_classes):
-  """FedBE's ConvNet: 32, 64, 64 valid 3x3 filters, two pools, 64 dense."""
-  _need_images(x, 18, 'convnet')
+def convnet(blocks, x, num_classes, extra_layers=0):
+  """FedBE's ConvNet: 32, 64, 64 valid 3x3 filters, two pools, 64 dense.
+
+  Figure 4 injects more convolutions and does not say where: `extra_layers` of
+  64 3x3 filters, which keep the size of their input, follow the third.
+  """
+  need_images(x, 18, 'convnet')
+  if extra_layers < 0:
+    raise ValueError(f'extra_layers must be at least 0, got {extra_layers!r}.')
   for filters, pool in ((32, True), (64, True), (64, False)):
     x = tf_keras.layers.ReLU()(blocks.conv(filters, 3, x, padding='valid'))
     x = blocks.dropout(x)
     if pool:
       x = tf_keras.layers.MaxPooling2D()(x)
+  for _ in range(extra_layers):
+    x = blocks.dropout(tf_keras.layers.ReLU()(blocks.conv(64, 3, x)))
   x = blocks.hidden(64, tf_keras.layers.Flatten()(x))
   return blocks.dense(num_classes, x)
 
@@ -54,7 +62,7 @@ def resnet(blocks, x, num_classes, depth=20):
   """ResNet of depth 6n + 2 for small images."""
   if depth < 8 or depth % 6 != 2:
     raise ValueError(f'resnet depth must be 6n + 2 (8, 14, 20), got {depth}.')
-  _need_images(x, 4, f'resnet{depth}')
+  need_images(x, 4, f'resnet{depth}')
   relu = tf_keras.layers.ReLU
   x = relu()(blocks.conv_norm(16, 3, x))
   for stage, filters in enumerate((16, 32, 64)):
@@ -74,7 +82,8 @@ def _shortcut(x, filters, strides):
   return tf.pad(x[:, ::strides, ::strides], [[0, 0]] * 3 + [[0, extra]])
 
 
-def _need_images(x, size, name):
+def need_images(x, size, name):
+  """Raises a ValueError unless `x` holds images of at least `size`."""
   if len(x.shape) != 4 or min(x.shape[1:3]) < size:
     raise ValueError(
       f'--model={name} needs images of at least {size}x{size}, got examples '

@@ -6,8 +6,9 @@ convolution, a dense layer and the place for dropout are:
   deterministic   plain Keras layers
   mc_dropout      dropout after each convolution's normalization and each
                   hidden dense layer, on at inference
-  flipout         every kernel and every bias that exists is variational;
-                  the normalization's gamma and beta are points
+  flipout         every kernel and every bias that exists is variational, but
+                  for depthwise convolutions: TFP has no Flipout for them, and
+                  they stay points, like the normalization's gamma and beta
 """
 
 from collections.abc import Iterator
@@ -20,16 +21,21 @@ from bfl_tf.models import layers as stochastic
 
 VARIANTS = ('deterministic', 'mc_dropout', 'flipout')
 NORMALIZATIONS = ('batch', 'group', 'none')
+KERNEL_INITIALIZERS = {
+  'he_normal': tf_keras.initializers.HeNormal,
+  'glorot_uniform': tf_keras.initializers.GlorotUniform,
+}
 
 
 @dataclasses.dataclass(frozen=True)
 class Blocks:
-  """Layers of one variant; kernels start He-normal, biases at zero.
+  """Layers of one variant; biases start at zero.
 
   Attributes:
     variant: one of `VARIANTS`.
     normalization: one of `NORMALIZATIONS`.
     initial_scale: standard deviation that a variational weight starts with.
+    kernel_initializer: one of `KERNEL_INITIALIZERS`.
     dropout_rate: for `mc_dropout`.
     seed: the initial weights depend on it alone.
   """
@@ -37,6 +43,7 @@ class Blocks:
   variant: str
   normalization: str
   initial_scale: float
+  kernel_initializer: str
   dropout_rate: float
   seed: int
   _layers: Iterator[int] = dataclasses.field(
@@ -47,6 +54,7 @@ class Blocks:
     for name, known in (
       ('variant', VARIANTS),
       ('normalization', NORMALIZATIONS),
+      ('kernel_initializer', KERNEL_INITIALIZERS),
     ):
       if getattr(self, name) not in known:
         raise ValueError(
@@ -65,7 +73,7 @@ class Blocks:
   def _kernel(self):
     # A seed of its own for each layer: equal seeds give equal kernels.
     seed = (self.seed * 1009 + next(self._layers)) % (2**31)
-    return tf_keras.initializers.HeNormal(seed=seed)
+    return KERNEL_INITIALIZERS[self.kernel_initializer](seed=seed)
 
   def dense(self, units: int, x):
     """A dense layer with bias, no activation."""
@@ -96,14 +104,40 @@ class Blocks:
       )
     return layer(x)
 
+  def depthwise(self, size, x, *, strides=1, use_bias=True):
+    """A filter for each channel, no activation; points in any variant."""
+    kernel, channels = self._kernel(), x.shape[-1]
+    # A filter sees one channel and feeds one. Keras counts all of them among
+    # its inputs: [size, size, channels, 1] is the shape of its kernel.
+    kernel.scale *= channels if kernel.mode == 'fan_in' else (channels + 1) / 2
+    return tf_keras.layers.DepthwiseConv2D(
+      size,
+      strides=strides,
+      padding='same',
+      use_bias=use_bias,
+      depthwise_initializer=kernel,
+    )(x)
+
   def conv_norm(self, filters, size, x, *, strides=1):
     """Convolution, normalization, dropout: the convolution of a ResNet."""
     bare = self.normalization == 'none'
-    x = self.conv(filters, size, x, strides=strides, use_bias=bare)
+    return self._normalized(
+      self.conv(filters, size, x, strides=strides, use_bias=bare)
+    )
+
+  def depthwise_norm(self, size, x, *, strides=1):
+    """Depthwise convolution, normalization, dropout."""
+    bare = self.normalization == 'none'
+    return self._normalized(
+      self.depthwise(size, x, strides=strides, use_bias=bare)
+    )
+
+  def _normalized(self, x):
     if self.normalization == 'batch':
       x = tf_keras.layers.BatchNormalization(momentum=0.9)(x)
     elif self.normalization == 'group':
-      x = tf_keras.layers.GroupNormalization(groups=min(8, filters))(x)
+      groups = min(8, x.shape[-1])
+      x = tf_keras.layers.GroupNormalization(groups=groups)(x)
     return self.dropout(x)
 
   def dropout(self, x):

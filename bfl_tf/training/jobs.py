@@ -33,7 +33,8 @@ class Settings:
     weight_decay: times the mean, added to the gradient before momentum.
     prior_scale: standard deviation of the prior N(0, prior_scale^2).
     update_prior: take the broadcast posterior as the prior instead.
-    augment: pad 4, crop, flip.
+    augment: pad, crop, flip.
+    augment_padding: zeros on each side before the crop.
     step_decay: factor on the learning rate at each step of a round.
     epoch_decay: factor every `epoch_decay_every` epochs of a round.
     epoch_decay_every: see `epoch_decay`.
@@ -50,6 +51,7 @@ class Settings:
   prior_scale: float = 10.0
   update_prior: bool = False
   augment: bool = False
+  augment_padding: int = 4
   step_decay: float = 1.0
   epoch_decay: float = 1.0
   epoch_decay_every: int = 1

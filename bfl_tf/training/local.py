@@ -132,7 +132,8 @@ class LocalTraining:
   def _batch(self, x, y, batch, seed):
     images = tf.gather(x, batch)
     if self._settings.augment:
-      images = preprocessing.augment(images, seed)
+      padding = self._settings.augment_padding
+      images = preprocessing.augment(images, seed, padding)
     inputs = preprocessing.normalize(images, self._mean, self._std)
     return inputs, tf.gather(y, batch)
 

@@ -83,6 +83,18 @@ def test_images_of_a_batch_are_augmented_separately():
   assert len({tuple(place) for place in places}) > 8
 
 
+def test_the_crops_of_another_padding():
+  batch = np.repeat(IMAGES[:1], 500, axis=0)
+  out = preprocessing.augment(batch, [5, 6], padding=2).numpy()
+  table = {crop.tobytes(): place for *place, crop in crops(IMAGES[0], 2)}
+  places = np.array([table[x.tobytes()] for x in out])
+  assert [set(column) for column in places.T] == [
+    {0, 1, 2, 3, 4},
+    {0, 1, 2, 3, 4},
+    {False, True},
+  ]
+
+
 def test_no_padding_only_flips():
   out = preprocessing.augment(IMAGES, [1, 2], padding=0).numpy()
   for x, y in zip(IMAGES, out):

@@ -1,12 +1,13 @@
 """Every field has a text and bounds; flags and files say the same config."""
 
 import dataclasses
+import inspect
 import pathlib
 import typing
 
 import pytest
 
-from bfl_tf import federation
+from bfl_tf import federation, models, training
 from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import records
 from experiments import flags
@@ -110,3 +111,19 @@ def test_a_things_arguments_are_bound_by_name():
 
   config = federation.Config(alpha=0.125)
   assert federation.configured(Stage, config)() == Stage(0.125)
+
+
+@pytest.mark.parametrize(
+  'thing, name, value',
+  [
+    (models.build, 'kernel_initializer', 'glorot_uniform'),
+    (models.build, 'extra_layers', 2),
+    (training.Settings, 'augment_padding', 2),
+  ],
+)
+def test_a_field_reaches_what_it_is_for(thing, name, value):
+  config = federation.Config(**{name: value})
+  assert federation.configured(thing, config).keywords[name] == value
+  # Python's callers start from the same default.
+  default = inspect.signature(thing).parameters[name].default
+  assert getattr(federation.Config(), name) == default

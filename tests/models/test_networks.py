@@ -48,6 +48,12 @@ def resnet_counts(depth, normalization, channels=3):
       {},
       28 * 32 + 289 * 64 + 577 * 64 + (16 * 64 + 1) * 64 + 650,
     ),
+    (
+      'convnet',
+      (18, 18, 1),
+      {'extra_layers': 3},
+      10 * 32 + 289 * 64 + 4 * 577 * 64 + 65 * 64 + 650,
+    ),
   ],
 )
 @pytest.mark.parametrize('variant', models.VARIANTS)
@@ -115,6 +121,20 @@ def test_layers_of_one_shape_start_apart_and_he_normal():
   assert first.var() == pytest.approx(2 / 200, rel=5 * (2 / 40_000) ** 0.5)
 
 
+def test_extra_layers_leave_the_others_as_they_were():
+  settings = {'name': 'convnet', 'shape': (20, 20, 1), 'seed': 3}
+  without, more = (
+    [v for v in model.trainable_variables if v.shape.rank > 1]
+    for model in (build(**settings), build(**settings, extra_layers=2))
+  )
+  assert (len(without), len(more)) == (5, 7)
+  for place, kernel in enumerate(without):
+    he_normal = tf_keras.initializers.HeNormal(seed=3 * 1009 + place)
+    assert np.array_equal(kernel, he_normal(kernel.shape))
+  assert all(map(np.array_equal, without[:3], more[:3]))
+  assert [kernel.shape for kernel in more[3:5]] == [(3, 3, 64, 64)] * 2
+
+
 def test_only_mc_dropout_drops():
   counts = [
     [type(layer).__name__ for layer in build(name, variant=variant).layers]
@@ -160,12 +180,20 @@ def test_a_users_own_builder():
     ('lenet5', (11, 28, 1), {}, 'lenet5 needs images of at least 12x12'),
     ('convnet', (17, 17, 3), {}, r'18x18, got .* \(17, 17, 3\); --model=mlp'),
     ('convnet', (30,), {}, r'needs images .* shape \(30,\)'),
+    ('convnet', (18, 18, 1), {'extra_layers': -1}, 'at least 0, got -1'),
+    ('mobilenetv2', (7, 8, 1), {}, 'mobilenetv2 needs images of at least 8x8'),
     ('lenet', (28, 28, 1), {}, "--model=lenet is unknown. .*'lenet5'"),
     ('no_module:f', (5,), {}, '--model=no_module:f cannot be imported'),
     (f'{__name__}:with_its_own_divergence', (5,), {}, 'its own divergence'),
     (f'{__name__}:five_logits', (5,), {}, 'returns 5 logits for 10 classes'),
     ('mlp', (5,), {'variant': 'bayes'}, '--variant=bayes is unknown'),
     ('mlp', (5,), {'normalization': 'l'}, '--normalization=l is unknown'),
+    (
+      'mlp',
+      (5,),
+      {'kernel_initializer': 'zeros'},
+      '--kernel_initializer=zeros is unknown. Choose .* he_normal, glorot_uni',
+    ),
     ('mlp', (5,), {'initial_scale': 0.0}, 'initial_scale must be positive'),
     ('mlp', (5,), {'dropout_rate': 1.0}, r'dropout_rate must be in \[0, 1\)'),
   ],
@@ -176,7 +204,12 @@ def test_refused(name, shape, settings, message):
 
 
 def test_the_smallest_images_that_fit():
-  for name, size in (('resnet8', 4), ('lenet5', 12), ('convnet', 18)):
+  for name, size in (
+    ('resnet8', 4),
+    ('lenet5', 12),
+    ('convnet', 18),
+    ('mobilenetv2', 8),
+  ):
     model = build(name, (size, size, 1))
     logits = model(np.zeros([2, size, size, 1], np.float32))
     assert np.all(np.isfinite(logits))

@@ -153,6 +153,34 @@ def test_neighbours_and_the_past_change_nothing(variant, optimizer):
   assert worker.num_traces == 1
 
 
+@pytest.mark.parametrize('padding', [None, 2, 0])
+def test_a_batch_is_padded_as_the_settings_say(padding):
+  recorder = Recorder()
+
+  def build():
+    inputs = tf_keras.Input((6, 6, 1))
+    x = tf_keras.layers.Flatten()(recorder(inputs))
+    return tf_keras.Model(inputs, tf_keras.layers.Dense(2)(x))
+
+  data = training.Data(
+    np.ones([200, 6, 6, 1], np.uint8), np.arange(200) % 2, *np.eye(2, 1)[::-1]
+  )
+  settings = {} if padding is None else {'augment_padding': padding}
+  worker = training.Worker(
+    training.strategies(1)[0],
+    build,
+    data,
+    training.Settings(training.SGD(), 200, augment=True, **settings),
+  )
+  worker.train(toys.job(toys.start(worker), range(200)))
+  (batch,) = recorder.batches
+  # Ones in a frame of zeros: a crop that is off by n has lost n rows.
+  rows = np.any(batch, axis=(2, 3)).sum(1)
+  columns = np.any(batch, axis=(1, 3)).sum(1)
+  expected = set(range(6 - (4 if padding is None else padding), 7))
+  assert set(rows) == set(columns) == expected
+
+
 def test_moving_statistics_are_buffers_of_the_job():
   def build():
     inputs = tf_keras.Input((4,))

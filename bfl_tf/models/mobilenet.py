@@ -1,0 +1,56 @@
+"""MobileNetV2, for small images too.
+
+The paper's network halves images of 224x224 five times. Of its first two
+strides of 2, that of the first convolution and that of the second stage, the
+former is 1 below 64 pixels and the latter below 128. So the last map is 4x4
+for images of 32x32, 64x64 and 128x128, and the paper's 7x7 at 224x224. Strides
+change no weight.
+
+References:
+  M. Sandler et al. MobileNetV2: Inverted residuals and linear bottlenecks.
+  CVPR 2018, table 2.
+"""
+
+import tf_keras
+
+from bfl_tf.models import networks
+
+
+def mobilenetv2(blocks, x, num_classes):
+  """MobileNetV2 of width 1: 2 236 682 weights for three channels, ten classes.
+
+  Of these 64 224 belong to depthwise convolutions, which are points in every
+  variant.
+  """
+  networks.need_images(x, 8, 'mobilenetv2')
+  size = min(x.shape[1:3])
+  first, second = (2 if size >= least else 1 for least in (64, 128))
+  x = _relu6(blocks.conv_norm(32, 3, x, strides=first))
+  for expansion, filters, repeats, strides in (
+    (1, 16, 1, 1),
+    (6, 24, 2, second),
+    (6, 32, 3, 2),
+    (6, 64, 4, 2),
+    (6, 96, 3, 1),
+    (6, 160, 3, 2),
+    (6, 320, 1, 1),
+  ):
+    for block in range(repeats):
+      x = _bottleneck(blocks, x, expansion, filters, 1 if block else strides)
+  x = _relu6(blocks.conv_norm(1280, 1, x))
+  x = tf_keras.layers.GlobalAveragePooling2D()(x)
+  return blocks.dense(num_classes, x)
+
+
+def _bottleneck(blocks, x, expansion, filters, strides):
+  """An inverted residual: expand, filter each channel, project linearly."""
+  y, channels = x, x.shape[-1]
+  if expansion > 1:
+    y = _relu6(blocks.conv_norm(expansion * channels, 1, y))
+  y = _relu6(blocks.depthwise_norm(3, y, strides=strides))
+  y = blocks.conv_norm(filters, 1, y)
+  return x + y if strides == 1 and channels == filters else y
+
+
+def _relu6(x):
+  return tf_keras.layers.ReLU(6.0)(x)

@@ -1,0 +1,86 @@
+"""How kernels start, and what a depthwise convolution is."""
+
+import numpy as np
+import pytest
+import tf_keras
+
+from bfl_tf import models, weights
+from bfl_tf.models import variants
+
+# Variance by the fans, and the bound in standard deviations: of a uniform, and
+# of the normal that Keras truncates at two of its own.
+STARTS = {
+  'he_normal': (lambda fan_in, fan_out: 2 / fan_in, 2 / 0.87962566),
+  'glorot_uniform': (lambda fan_in, fan_out: 2 / (fan_in + fan_out), 3**0.5),
+}
+every_start = pytest.mark.parametrize('start', models.KERNEL_INITIALIZERS)
+
+
+def blocks(variant='deterministic', start='he_normal', normalization='none'):
+  return variants.Blocks(variant, normalization, 0.05, start, 0.2, seed=1)
+
+
+def assert_starts(kernel, start, fan_in, fan_out):
+  expected, bound = STARTS[start]
+  variance = expected(fan_in, fan_out)
+  # Tails are no heavier than a normal's: at most its standard error.
+  assert kernel.var() == pytest.approx(
+    variance, rel=5 * (2 / kernel.size) ** 0.5
+  )
+  largest = np.abs(kernel).max() / variance**0.5
+  assert 0.99 * bound < largest <= bound * (1 + 1e-5)
+
+
+@every_start
+@pytest.mark.parametrize('variant', models.VARIANTS)
+def test_kernels_or_their_means_start_so_and_biases_at_zero(variant, start):
+  model = models.build(
+    'logistic',
+    variant=variant,
+    input_shape=(200,),
+    num_classes=300,
+    kernel_initializer=start,
+  )
+  loc, _, point, _ = weights.read(weights.Variables.of(model))
+  mean = np.concatenate([loc, point])
+  kernel = mean[mean != 0]
+  assert (mean.size, kernel.size) == (200 * 300 + 300, 200 * 300)
+  assert_starts(kernel, start, 200, 300)
+
+
+@every_start
+def test_convolutions_count_the_pixels_of_their_windows(start):
+  inputs = tf_keras.Input((4, 4, 20))
+  model = tf_keras.Model(inputs, blocks(start=start).conv(500, 3, inputs))
+  kernel, bias = model.get_weights()
+  assert_starts(kernel, start, 9 * 20, 9 * 500)
+  assert not np.any(bias)
+
+
+@every_start
+def test_a_depthwise_filter_sees_and_feeds_one_channel(start):
+  inputs = tf_keras.Input((4, 4, 10_000))
+  model = tf_keras.Model(inputs, blocks(start=start).depthwise(3, inputs))
+  kernel, bias = model.get_weights()
+  assert kernel.shape == (3, 3, 10_000, 1)
+  assert_starts(kernel, start, 9, 9)
+  assert not np.any(bias)
+
+
+@pytest.mark.parametrize('variant', models.VARIANTS)
+def test_depthwise_convolutions_are_points(variant):
+  inputs = tf_keras.Input((5, 5, 6))
+  outputs = blocks(variant).depthwise(3, inputs, strides=2)
+  layout = weights.Layout.of(tf_keras.Model(inputs, outputs))
+  assert (layout.size('loc'), layout.size('point')) == (0, 9 * 6 + 6)
+  assert outputs.shape == (None, 3, 3, 6)
+
+
+@pytest.mark.parametrize('normalization', models.NORMALIZATIONS)
+def test_a_bias_only_without_normalization(normalization):
+  inputs = tf_keras.Input((5, 5, 16))
+  outputs = blocks(normalization=normalization).depthwise_norm(3, inputs)
+  layout = weights.Layout.of(tf_keras.Model(inputs, outputs))
+  bare = normalization == 'none'
+  assert layout.size('point') == 9 * 16 + (16 if bare else 32)
+  assert layout.size('buffers') == (32 if normalization == 'batch' else 0)
