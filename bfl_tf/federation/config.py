@@ -174,7 +174,7 @@ class Config:
   )
 
   refine: tuple[str, ...] = _option(
-    (), 'Chain of stages after server_step: distil, ensemble, fine_tune.'
+    (), 'Chain after server_step: distil, ensemble, fine_tune, students.'
   )
   start: tuple[str, ...] = _option(
     (), 'Chain of stages before the first round: fine_tune.'
@@ -225,6 +225,9 @@ class Config:
   )
   sharpening: float = _option(
     server.Distil.sharpening, 'Exponent on targets.', above=0
+  )
+  students: tuple[str, ...] = _option(
+    (), "Of refine=students, to compare: 'C:sgd,A+C+S:swa'."
   )
   distillation: str = _option(
     server.Distil.distillation, f'{", ".join(server.DISTILLATIONS)}.'

@@ -1,7 +1,7 @@
-"""The groups of models that a stage made, and every union of them.
+"""The groups of models that a stage made, and the unions of A, C and S.
 
 One forward pass of each model gives the predictions of all unions: a union's is
-the mixture of its groups' by their sizes.
+the mixture of its groups' by their sizes. Other groups stand alone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ import itertools
 
 import numpy as np
 
-from bfl_tf import seeds, training
+from bfl_tf import seeds, server, training
 from bfl_tf import weights as weights_lib
 
 Groups = Mapping[str, Sequence[weights_lib.Weights]]
@@ -37,16 +37,18 @@ def predict_unions(
     num_samples: passes of each model, if it is stochastic.
 
   Returns:
-    The prediction of every non-empty subset of the groups, by `union_name`.
+    By `union_name`, the prediction of every non-empty subset of A, C and S,
+    and of every other group.
   """
   predicted = training.predict_groups(
     workers, groups, x, seed=seeds.child(seed, 1), num_samples=num_samples
   )
-  names = sorted(groups)
-  return {
+  united = [name for name in server.GROUPS if name in groups]
+  alone = {name: p for name, p in predicted.items() if name not in united}
+  return alone | {
     union_name(chosen): training.mix(
       (len(groups[name]), predicted[name]) for name in chosen
     )
-    for size in range(1, len(names) + 1)
-    for chosen in itertools.combinations(names, size)
+    for size in range(1, len(united) + 1)
+    for chosen in itertools.combinations(united, size)
   }

@@ -166,7 +166,9 @@ def _check_start(chain):
 
 def _check_predictor(config, stages):
   made = [name for s in stages for name in getattr(s, 'predictors', ())]
-  for name in config.predictor.split('+') if config.predictor else ():
+  if not config.predictor or config.predictor in made:
+    return
+  for name in config.predictor.split('+'):
     if name not in made:
       raise ValueError(
         f'--predictor={config.predictor} names the group {name!r}, but the '

@@ -77,10 +77,16 @@ def resources(
     'layout': lambda: clients_workers[0].layout,
     'server_images': lambda: unlabeled().images,
     'server_labels': lambda: unlabeled().labels,
-    'student': lambda: _student(config, dataset, unlabeled().images, built),
+    'make_student': lambda: lambda distillation: _student(
+      dataclasses.replace(config, distillation=distillation),
+      dataset,
+      unlabeled().images,
+      built,
+    ),
   }
   made['recalibrated'] = lambda: _recalibrated(config, made)
   made['teacher_groups'] = lambda: configured(server.Ensemble, config, made)()
+  made['distil'] = lambda: configured(server.Distil, config, made)()
   return made
 
 
@@ -127,16 +133,12 @@ def server_data(config, dataset, held, built) -> ServerData:
 
 def _student(config, dataset, images, built):
   """A worker on the server's examples, compiled for distillation."""
-  if not len(images):
-    raise ValueError(
-      'distil trains on server data: set --num_server_examples or '
-      '--server_dataset.'
-    )
   settings = training.Settings(
     optimizer=training.SGD(config.distillation_momentum),
     batch_size=config.distillation_batch_size,
     weight_decay=config.distillation_weight_decay,
     augment=config.augment,
+    augment_padding=config.augment_padding,
     trains_scale=False,
   )
   if config.distillation == 'swa':

@@ -160,7 +160,8 @@ class Run:
       self._samples(samples),
     )
     if config.predictor and state.predictors:
-      return unions[ensembles.union_name(config.predictor.split('+'))], unions
+      united = ensembles.union_name(config.predictor.split('+'))
+      return unions.get(config.predictor) or unions[united], unions
     predictive = training.predict(
       self._experiment.workers,
       state.model,
@@ -200,7 +201,7 @@ class Run:
     final = {
       name: float(value)
       for name, value in rows[-1].items()
-      if name.removeprefix('validation_') in scores
+      if name.removeprefix('validation_').partition('_')[0] in scores
     }
     layout = self._experiment.workers[0].layout
     summary = {

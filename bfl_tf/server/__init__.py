@@ -24,6 +24,7 @@ from bfl_tf.server.fine_tune import FineTune
 from bfl_tf.server.momentum import Momentum
 from bfl_tf.server.recalibrate import Recalibrate
 from bfl_tf.server.scaffold import ExtraSum, Scaffold
+from bfl_tf.server.students import Students
 
 __all__ = [
   'DISTILLATIONS',
@@ -39,6 +40,7 @@ __all__ = [
   'Momentum',
   'Recalibrate',
   'Scaffold',
+  'Students',
   'sharpen',
 ]
 
@@ -49,4 +51,5 @@ STAGES = {
   'momentum': Momentum,
   'recalibrate': Recalibrate,
   'scaffold': Scaffold,
+  'students': Students,
 }

@@ -13,6 +13,7 @@ References:
   federated learning. ICLR 2021, sections 4 and 5.1, appendix B.1.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import math
 import time
@@ -33,8 +34,8 @@ class Distil:
   """Trains the mean; the pooled scale stays.
 
   Attributes:
-    student: a `training.Worker` on the server's examples, with targets as its
-      labels.
+    make_student: from one of `DISTILLATIONS` to a `training.Worker` on the
+      server's examples, with targets as its labels.
     workers: `training.Worker`s that predict.
     server_images: U, `[num_examples, ...]` raw examples.
     server_labels: `[num_examples]` int32, or None if they are not known or of
@@ -54,7 +55,7 @@ class Distil:
     swa_cycle: steps of a cycle.
   """
 
-  student: training.Worker
+  make_student: Callable[[str], training.Worker]
   workers: list[training.Worker]
   server_images: np.ndarray
   server_labels: np.ndarray | None
@@ -74,6 +75,11 @@ class Distil:
   name: ClassVar[str] = 'distil'
 
   def __post_init__(self):
+    if not len(self.server_images):
+      raise ValueError(
+        'distil trains on server data: set --num_server_examples or '
+        '--server_dataset.'
+      )
     ensemble_lib.check_groups(
       'teachers', self.teachers, self.teacher_groups.ensemble
     )
@@ -115,25 +121,17 @@ class Distil:
       pooled, statistics, seeds.child(seed, 0)
     )
     started = time.perf_counter()
-    targets = self._targets(groups, seeds.child(seed, 1))
+    targets = self.targets(groups, seeds.child(seed, 1))
     info['predict_teachers_seconds'] = time.perf_counter() - started
-    job = training.Job(
-      start=state.model,
-      indices=np.arange(len(self.server_images), dtype=np.int32),
-      epochs=np.int32(self.distillation_epochs),
-      learning_rate=np.float32(self.distillation_learning_rate),
-      seed=seeds.child(seed, 2),
-    )
-    result = self.student.train(job, targets)
-    info['distillation_loss'] = float(result.trace.loss)
-    # Through softplus and back a scale is not the same to the last bit.
-    model = weights_lib.Weights(*result.model)._replace(scale=state.model.scale)
-    model = training.recalibrate(
-      self.workers, model, self.server_images, seed=seeds.child(seed, 3)
+    model, info['distillation_loss'] = self.distilled(
+      state.model, targets, seeds.child(seed, 2)
     )
     return state._replace(model=model, predictors=groups), info
 
-  def _targets(self, groups, seed) -> np.ndarray:
+  def targets(
+    self, groups: Mapping[str, Sequence[weights_lib.Weights]], seed: np.ndarray
+  ) -> np.ndarray:
+    """Returns what the student is to say, `[num_examples, num_classes]`."""
     if self.distillation_targets == 'labels':
       return np.eye(self.num_classes, dtype=np.float32)[self.server_labels]
     chosen = {name: groups[name] for name in self.teachers}
@@ -148,6 +146,25 @@ class Distil:
       (len(chosen[name]), predictives[name]) for name in self.teachers
     )
     return sharpen(union.probs, self.sharpening)
+
+  def distilled(
+    self, start: weights_lib.Weights, targets: np.ndarray, seed: np.ndarray
+  ) -> tuple[weights_lib.Weights, float]:
+    """Trains a student from `start`; returns it and its mean loss in nats."""
+    job = training.Job(
+      start=start,
+      indices=np.arange(len(self.server_images), dtype=np.int32),
+      epochs=np.int32(self.distillation_epochs),
+      learning_rate=np.float32(self.distillation_learning_rate),
+      seed=seeds.child(seed, 0),
+    )
+    result = self.make_student(self.distillation).train(job, targets)
+    # Through softplus and back a scale is not the same to the last bit.
+    model = weights_lib.Weights(*result.model)._replace(scale=start.scale)
+    model = training.recalibrate(
+      self.workers, model, self.server_images, seed=seeds.child(seed, 1)
+    )
+    return model, float(result.trace.loss)
 
 
 def sharpen(probs: np.ndarray, exponent: float) -> np.ndarray:

@@ -53,6 +53,8 @@ class Cell:
     overrides: of the preset, at every scale.
     by_scale: further overrides, by scale.
     same_at: by scale, a cell with the same config there, whose runs it shares.
+    predictor: the union or student of the run whose scores it reads, as in
+      `accuracy_<predictor>`; of the run's own predictor where empty.
   """
 
   paper: Paper
@@ -62,6 +64,14 @@ class Cell:
     default_factory=dict
   )
   same_at: Mapping[str, 'Cell'] = dataclasses.field(default_factory=dict)
+  predictor: str = ''
+
+  def reading(self, name: str, predictor: str) -> 'Cell':
+    """Returns a cell that reads another predictor off the same runs."""
+    shared = dict.fromkeys(SCALES, self)
+    return dataclasses.replace(
+      self, name=name, same_at=shared, predictor=predictor
+    )
 
   def config(self, scale: str, seed: int) -> federation.Config:
     """Returns what to run."""
@@ -132,44 +142,49 @@ class Measure:
 
   Attributes:
     label: for tables: `Accuracy (%)`.
-    read: from a run directory.
+    read: from a run directory, of a predictor or of the run's own.
     published: the metric's name in `configs/published.csv`, or None.
     factor: ours times it is in the label's unit.
     digits: that are printed behind the point.
   """
 
   label: str
-  read: Callable[[pathlib.Path], float]
+  read: Callable[[pathlib.Path, str], float]
   published: str | None = None
   factor: float = 1.0
   digits: int = 2
 
-  def __call__(self, directory: pathlib.Path) -> float:
-    return self.factor * self.read(directory)
+  def __call__(self, task: Task) -> float:
+    return self.factor * self.read(task.directory, task.cell.predictor)
 
 
-def final(name: str) -> Callable[[pathlib.Path], float]:
+def final(name: str) -> Callable[[pathlib.Path, str], float]:
   """Reads one of the last scores."""
 
-  def read(directory: pathlib.Path) -> float:
+  def read(directory: pathlib.Path, predictor: str) -> float:
     summary = json.loads((directory / 'summary.json').read_text())
-    return float(summary['final'].get(name, math.nan))
+    return float(summary['final'].get(_of(name, predictor), math.nan))
 
   return read
 
 
 def column(
   name: str, pick: Callable[[list[float]], float]
-) -> Callable[[pathlib.Path], float]:
+) -> Callable[[pathlib.Path, str], float]:
   """Reads a column of `metrics.csv` where it was measured, and picks of it."""
 
-  def read(directory: pathlib.Path) -> float:
+  def read(directory: pathlib.Path, predictor: str) -> float:
+    column = _of(name, predictor)
     with (directory / 'metrics.csv').open(newline='') as file:
-      values = [row.get(name, '') for row in csv.DictReader(file)]
+      values = [row.get(column, '') for row in csv.DictReader(file)]
     numbers = [float(value) for value in values if value]
     return pick(numbers) if numbers else math.nan
 
   return read
+
+
+def _of(name, predictor):
+  return f'{name}_{predictor}' if predictor else name
 
 
 def after_start(values: list[float]) -> float:
@@ -177,14 +192,14 @@ def after_start(values: list[float]) -> float:
   return float(np.mean(values[1:]))
 
 
-def ranking_gain(measure: str) -> Callable[[pathlib.Path], float]:
+def ranking_gain(measure: str) -> Callable[[pathlib.Path, str], float]:
   """How well an uncertainty tells right from wrong: 0 by chance, 1 perfectly.
 
   The area under accuracy against data retained, less the accuracy, over what a
   perfect ranking would have: so models of different accuracy compare.
   """
 
-  def read(directory: pathlib.Path) -> float:
+  def read(directory: pathlib.Path, predictor: str) -> float:
     with np.load(directory / 'predictions.npz') as file:
       correct = metrics.is_correct(file['probs'], file['labels'])
       uncertainty = file[measure]

@@ -72,7 +72,7 @@ class Comparison:
 
   def _value(self, side, tasks):
     return side.reduce(
-      [self.measure(tasks[cell].directory) for cell in side.cells]
+      [self.measure(tasks[cell]) for cell in side.cells]
     )
 
 

@@ -85,7 +85,7 @@ class Entry:
       cells_lib.Task(cell, scale, seed, root)
       for seed in range(table.seeds[scale])
     ]
-    values = np.array([measure(t.directory) for t in tasks if t.is_done])
+    values = np.array([measure(t) for t in tasks if t.is_done])
     finite = values[np.isfinite(values)]
     failures = [t.failure for t in tasks if t.failure and not t.is_done]
     diverged = [why for why in failures if why.startswith('TooFewClients')]
@@ -135,10 +135,16 @@ def published(paper: str, table: str) -> dict[tuple[str, str, str], float]:
   """Returns published means by setting, method and metric."""
   with _PUBLISHED.open(newline='') as file:
     return {
-      (row['setting'], row['method'], row['metric']): float(row['mean'])
+      (_setting(row), row['method'], row['metric']): float(row['mean'])
       for row in csv.DictReader(file)
       if row['paper'] == paper and row['table'] == table
     }
+
+
+def _setting(row):
+  """`iid`; where several networks or columns share it, `step ConvNet`."""
+  several = row['paper'] != 'posterior_pooling'
+  return f'{row["setting"]} {row["column"]}' if several else row['setting']
 
 
 def write(table: Table, scale: str, root: pathlib.Path) -> str:
