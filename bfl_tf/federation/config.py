@@ -49,7 +49,7 @@ class Config:
 
   # Clients' data.
   partition: str = _option(
-    'iid', 'iid, shards, dirichlet, dirichlet_equal, step.'
+    'iid', 'iid, shards, dirichlet, dirichlet_equal, step, majority.'
   )
   alpha: float = _option(0.5, 'Concentration of a Dirichlet split.', above=0)
   classes_per_client: int = _option(
@@ -57,6 +57,9 @@ class Config:
   )
   minor_examples: int = _option(
     10, 'Examples a client of each minor class in step.', least=0
+  )
+  major_fraction: float = _option(
+    0.8, "Of a client's examples in majority.", above=0, below=1
   )
   step_deal: str = _option('random', "Of step: 'random' or 'ring'.")
   min_examples: int = _option(10, "Least examples in 'dirichlet'.", least=1)
