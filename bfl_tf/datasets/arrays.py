@@ -49,7 +49,7 @@ def from_arrays(
 
 
 def _split(where, suffix, x, y):
-  x = _inputs(f'{where}: x_{suffix}', np.asarray(x))
+  x = inputs(f'{where}: x_{suffix}', np.asarray(x))
   y = _labels(f'{where}: y_{suffix}', np.asarray(y))
   if len(x) != len(y):
     raise ValueError(
@@ -58,7 +58,16 @@ def _split(where, suffix, x, y):
   return columns.Split(x, y)
 
 
-def _inputs(where, x):
+def inputs(where: str, x: np.ndarray) -> np.ndarray:
+  """Returns images or features as a `Split` holds them.
+
+  Args:
+    where: names them in errors.
+    x: as `x_train` of `from_arrays`.
+
+  Raises:
+    ValueError: they are neither, or not finite.
+  """
   if x.ndim == 0 or x.size == 0:
     raise ValueError(f'{where} is empty, of shape {x.shape}.')
   if x.dtype == np.uint8 and x.ndim == 3:

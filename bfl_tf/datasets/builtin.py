@@ -1,13 +1,13 @@
-"""Small sets that come with scikit-learn: no download, seconds to train.
+"""Small sets that need no download and train in seconds.
 
-They have no test split of their own: the same stratified 20 % is held out
-whatever the run's seed, so that results compare across seeds.
+Those of scikit-learn have no test split of their own: the same stratified 20 %
+is held out whatever the run's seed, so that results compare across seeds.
 """
 
 import numpy as np
 
 from bfl_tf import seeds
-from bfl_tf.datasets import arrays, columns
+from bfl_tf.datasets import arrays, columns, swiss_roll
 
 _TEST_FRACTION = 0.2
 
@@ -42,4 +42,9 @@ def _hold_out_test(name, x, y):
   return arrays.from_arrays(name, x[train], y[train], x[test], y[test])
 
 
-BUILTIN = {'breast_cancer': breast_cancer, 'digits': digits, 'wine': wine}
+BUILTIN = {
+  'breast_cancer': breast_cancer,
+  'digits': digits,
+  'swiss_roll': swiss_roll.swiss_roll,
+  'wine': wine,
+}

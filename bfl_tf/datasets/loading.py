@@ -1,8 +1,11 @@
 """From `--dataset` to a data set."""
 
+from collections.abc import Sequence
 import dataclasses
 import numbers
 import re
+
+import numpy as np
 
 from bfl_tf import registry, seeds
 from bfl_tf.datasets import arrays, builtin, columns, npz, tfds
@@ -21,8 +24,8 @@ def load(
   """Loads a data set into memory, once.
 
   Args:
-    name: `digits`, `breast_cancer` or `wine`; an image classification set of
-      TensorFlow Datasets; a `file.npz` with `x_train, y_train, x_test,
+    name: a key of `builtin.BUILTIN`; an image classification set of TensorFlow
+      Datasets, or `tiny_imagenet`; a `file.npz` with `x_train, y_train, x_test,
       y_test`; or a `package.module:function` that takes no arguments and
       returns those four arrays or a `Dataset`.
     train_split: TFDS's slicing syntax, `train[:10000]`; TFDS sets only.
@@ -42,8 +45,8 @@ def load(
     dataset = builtin.BUILTIN[name]()
   elif name.endswith('.npz'):
     dataset = npz.load(name)
-  elif _FUNCTION.fullmatch(name):
-    dataset = _call(name)
+  elif is_function(name):
+    dataset = _from_function(name)
   else:
     sliced = False
     dataset = tfds.load(name, train_split, test_split)
@@ -55,15 +58,35 @@ def load(
   return _take_validation(dataset, validation_split, seed)
 
 
-def _call(name):
-  result = registry.resolve('dataset', name, {})()
-  if isinstance(result, columns.Dataset):
-    return result
-  if not isinstance(result, tuple | list) or len(result) != 4:
+def is_function(name: str) -> bool:
+  """Whether a data set's name is a `package.module:function`."""
+  return bool(_FUNCTION.fullmatch(name))
+
+
+def call(flag: str, name: str) -> columns.Dataset | Sequence[np.ndarray]:
+  """Returns what a user's function returned: a data set or four arrays.
+
+  Args:
+    flag: what the user set, for the error message.
+    name: `package.module:function`.
+
+  Raises:
+    ValueError: there is no such function, or it returned something else.
+  """
+  result = registry.resolve(flag, name, {})()
+  is_four = isinstance(result, tuple | list) and len(result) == 4
+  if not is_four and not isinstance(result, columns.Dataset):
     raise ValueError(
-      f'--dataset={name} must return a Dataset or (x_train, y_train, x_test, '
+      f'--{flag}={name} must return a Dataset or (x_train, y_train, x_test, '
       f'y_test), got {type(result).__name__}.'
     )
+  return result
+
+
+def _from_function(name):
+  result = call('dataset', name)
+  if isinstance(result, columns.Dataset):
+    return result
   return arrays.from_arrays(name, *result)
 
 

@@ -8,7 +8,9 @@ import difflib
 import os
 from typing import Any
 
-from bfl_tf.datasets import arrays, columns
+import numpy as np
+
+from bfl_tf.datasets import arrays, builtin, columns
 
 
 def load(name: str, train_split: str, test_split: str) -> columns.Dataset:
@@ -23,82 +25,117 @@ def load(name: str, train_split: str, test_split: str) -> columns.Dataset:
     ValueError: no such set or split, not image classification, or not here
       and not to be downloaded.
   """
-  builder = _builder(name)
-  _prepare(name, builder)
-  num_classes = _check_classification(name, builder.info)
-  x_train, y_train = _read(builder, 'train_split', train_split)
-  x_test, y_test = _read(builder, 'test_split', test_split)
+  builder, num_classes = _open('dataset', name)
+  # Both are checked before the first is read, which may take minutes. That of
+  # the test goes first: it is the one that sets lack.
+  _check_split(builder, 'test_split', test_split)
+  _check_split(builder, 'train_split', train_split)
+  x_train, y_train = _read(builder, train_split)
+  x_test, y_test = _read(builder, test_split)
   return arrays.from_arrays(
     name, x_train, y_train, x_test, y_test, num_classes=num_classes
   )
 
 
-def _builder(name: str) -> Any:
+def load_images(name: str, split: str) -> np.ndarray:
+  """Loads the images of one split, for `--server_dataset`.
+
+  Args:
+    name: as of `load`.
+    split: in TFDS's slicing syntax; no other needs to be prepared.
+
+  Raises:
+    ValueError: as of `load`.
+  """
+  builder, _ = _open('server_dataset', name)
+  _check_split(builder, 'server_split', split)
+  return _read(builder, split)[0]
+
+
+def _open(flag, name):
+  """Returns a prepared builder, and the number of classes."""
+  where = f'--{flag}={name}'
+  builder = _builder(where, name)
+  _prepare(where, builder)
+  return builder, _check_classification(where, builder.info)
+
+
+def _builder(where: str, name: str) -> Any:
   import tensorflow_datasets as tfds
+
+  from bfl_tf.datasets import tiny_imagenet  # noqa: F401  Registers itself.
 
   try:
     return tfds.builder(name, data_dir=os.environ.get('TFDS_DATA_DIR'))
   except tfds.core.DatasetNotFoundError as error:
-    near = difflib.get_close_matches(name, tfds.list_builders(), n=1)
+    known = [*builtin.BUILTIN, *tfds.list_builders()]
+    near = difflib.get_close_matches(name, known, n=1)
     hint = f' Did you mean {near[0]!r}?' if near else ''
     raise ValueError(
-      f'--dataset={name} is unknown.{hint} Give digits, breast_cancer, wine, '
-      'a name of TensorFlow Datasets, a file.npz or package.module:function.'
+      f'{where} is unknown.{hint} Give {", ".join(builtin.BUILTIN)}, a name of '
+      'TensorFlow Datasets, a file.npz or package.module:function.'
     ) from error
   except Exception as error:  # Configs, versions and imports fail in many ways.
-    raise ValueError(f'--dataset={name}: {_line(error)}') from error
+    raise ValueError(f'{where}: {_line(error)}') from error
 
 
-def _prepare(name, builder):
+def _prepare(where, builder):
   if builder.is_prepared():
     return
   try:
     builder.download_and_prepare()
   except Exception as error:  # Network, checksums, manual downloads, disk.
+    # Not `tfds build`: it needs apache_beam, and does not know our own set.
     raise ValueError(
-      f'--dataset={name} is not prepared in {builder.data_dir} and could not '
-      f'be downloaded ({_line(error)}): run `tfds build {name}` where there is '
-      'a network, and set TFDS_DATA_DIR to its folder.'
+      f'{where} is not prepared in {builder.data_dir} and could not be '
+      f'downloaded ({_line(error)}): run the same where there is a network, '
+      'and set TFDS_DATA_DIR to its folder.'
     ) from error
 
 
-def _check_classification(name, info):
+def _check_classification(where, info):
   """Returns the number of classes of a set of equal images with one label."""
   import tensorflow_datasets as tfds
 
   keys = info.supervised_keys
   if not keys or len(keys) != 2 or not all(isinstance(k, str) for k in keys):
     raise ValueError(
-      f'--dataset={name} has no supervised (image, label) pair: '
-      'Classification only.'
+      f'{where} has no supervised (image, label) pair: Classification only.'
     )
   image, label = (info.features[key] for key in keys)
   if not isinstance(label, tfds.features.ClassLabel) or not label.num_classes:
     raise ValueError(
-      f'--dataset={name} has {type(label).__name__} {keys[1]!r} as its label, '
-      'not classes: Classification only.'
+      f'{where} has {type(label).__name__} {keys[1]!r} as its label, not '
+      'classes: Classification only.'
     )
   if not isinstance(image, tfds.features.Image) or None in image.shape:
     raise ValueError(
-      f'--dataset={name} has {type(image).__name__} {keys[0]!r} of shape '
-      f'{image.shape}: images of one size only. Resize them into a file.npz.'
+      f'{where} has {type(image).__name__} {keys[0]!r} of shape {image.shape}: '
+      'images of one size only. Resize them into a file.npz.'
     )
   return label.num_classes
 
 
-def _read(builder, flag, split):
-  import tensorflow as tf
-  import tensorflow_datasets as tfds
-
+def _check_split(builder, flag, split):
   try:
     num_examples = builder.info.splits[split].num_examples
   except (ValueError, KeyError) as error:
+    splits = sorted(builder.info.splits)
+    fix = f'a slice reads {splits[0]}[:10000]'
+    if split == 'test' and 'validation' in splits:
+      fix = f'set --{flag}=validation'
     raise ValueError(
       f'--{flag}={split} is no split of {builder.name}, which has '
-      f'{", ".join(sorted(builder.info.splits))}; a slice reads train[:10000].'
+      f'{", ".join(splits)} in {builder.data_dir}; {fix}.'
     ) from error
   if not num_examples:
     raise ValueError(f'--{flag}={split} holds no examples of {builder.name}.')
+
+
+def _read(builder, split):
+  import tensorflow as tf
+  import tensorflow_datasets as tfds
+
   with tf.device('/CPU:0'):
     whole = builder.as_dataset(split=split, batch_size=-1, as_supervised=True)
     return tfds.as_numpy(whole)

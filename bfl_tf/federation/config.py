@@ -34,8 +34,8 @@ class Config:
   # Data.
   dataset: str = _option(
     'digits',
-    'digits, breast_cancer, wine, a TFDS name, a path to .npz, or '
-    'package.module:function.',
+    'digits, breast_cancer, wine, swiss_roll, a TFDS name, tiny_imagenet, a '
+    'path to .npz, or package.module:function.',
   )
   train_split: str = _option('train', "TFDS slice: 'train[:10000]'.")
   test_split: str = _option('test', 'TFDS slice.')
@@ -50,7 +50,7 @@ class Config:
 
   # Clients' data.
   partition: str = _option(
-    'iid', 'iid, shards, dirichlet, dirichlet_equal, step.'
+    'iid', 'iid, shards, dirichlet, dirichlet_equal, step, majority.'
   )
   alpha: float = _option(0.5, 'Concentration of a Dirichlet split.', above=0)
   classes_per_client: int = _option(
@@ -58,6 +58,9 @@ class Config:
   )
   minor_examples: int = _option(
     10, 'Examples a client of each minor class in step.', least=0
+  )
+  major_fraction: float = _option(
+    0.8, "Of a client's examples in majority.", above=0, below=1
   )
   step_deal: str = _option('random', "Of step: 'random' or 'ring'.")
   min_examples: int = _option(10, "Least examples in 'dirichlet'.", least=1)

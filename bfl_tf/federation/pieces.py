@@ -77,11 +77,13 @@ def resources(
     'layout': lambda: clients_workers[0].layout,
     'server_images': lambda: unlabeled().images,
     'server_labels': lambda: unlabeled().labels,
-    'make_student': lambda: lambda distillation: _student(
-      dataclasses.replace(config, distillation=distillation),
-      dataset,
-      unlabeled().images,
-      built,
+    'make_student': lambda: (
+      lambda distillation: _student(
+        dataclasses.replace(config, distillation=distillation),
+        dataset,
+        unlabeled().images,
+        built,
+      )
     ),
   }
   made['recalibrated'] = lambda: _recalibrated(config, made)

@@ -71,9 +71,7 @@ class Comparison:
     return self._value(self.left, tasks) - right + self.margin
 
   def _value(self, side, tasks):
-    return side.reduce(
-      [self.measure(tasks[cell]) for cell in side.cells]
-    )
+    return side.reduce([self.measure(tasks[cell]) for cell in side.cells])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn import linear_model, neighbors
 
 from bfl_tf import datasets
-from bfl_tf.datasets import columns
+from bfl_tf.datasets import columns, swiss_roll
 
 
 @pytest.mark.parametrize(
@@ -29,6 +30,33 @@ def test_built_in_sets(name, shape, dtype, num_classes, sizes):
   assert np.abs(share - 0.2).max() < 0.02
   again = datasets.load(name, seed=2)
   assert np.array_equal(dataset.test.x, again.test.x)
+
+
+def test_swiss_roll_does_not_depend_on_the_seed():
+  roll, again = (datasets.load('swiss_roll', seed=seed) for seed in (1, 2))
+  assert roll.input_shape == (2,)
+  assert roll.num_classes == 3
+  assert np.bincount(roll.train.y).tolist() == [300] * 3
+  assert np.bincount(roll.test.y).tolist() == [1000] * 3
+  assert np.array_equal(roll.train.x, again.train.x)
+  assert np.array_equal(roll.test.x, again.test.x)
+
+
+def test_swiss_roll_without_noise_is_three_arms_a_third_of_a_turn_apart():
+  rng = np.random.default_rng(0)
+  points, labels = swiss_roll.draw(rng, 50, turns=1.5, noise=0.0)
+  whole = points @ [1, 1j]
+  turns = np.angle(whole) / (2 * np.pi) - 1.5 * np.abs(whole) - labels / 3
+  np.testing.assert_allclose(turns, np.rint(turns), atol=1e-6)
+  assert 0.1 <= np.abs(whole).min() < np.abs(whole).max() <= 1
+
+
+def test_swiss_roll_is_learnable_but_not_linearly():
+  roll = datasets.load('swiss_roll')
+  near = neighbors.KNeighborsClassifier(1).fit(*roll.train).score(*roll.test)
+  lines = linear_model.LogisticRegression().fit(*roll.train).score(*roll.test)
+  assert near > 0.97
+  assert lines < 0.5
 
 
 def test_validation_is_balanced_and_by_seed():

@@ -104,6 +104,12 @@ def test_bad_splits(data_dir, split):
     datasets.load('bfl_toy_images', test_split=split)
 
 
+def test_both_splits_are_checked_before_one_is_read(data_dir, monkeypatch):
+  monkeypatch.setattr(_Toy, 'as_dataset', None)
+  with pytest.raises(ValueError, match=r'--train_split=x is no .* test, train'):
+    datasets.load('bfl_toy_images', train_split='x')
+
+
 def test_an_empty_split(data_dir):
   with pytest.raises(ValueError, match=r'--train_split=train\[:0\] holds no'):
     datasets.load('bfl_toy_images', train_split='train[:0]')
@@ -114,6 +120,7 @@ def test_an_empty_split(data_dir):
   [
     ('bfl_toy_image', "is unknown. Did you mean 'bfl_toy_images'"),
     ('no_such_set_at_all', 'is unknown'),
+    ('swis_roll', "Did you mean 'swiss_roll'"),
     ('bfl_toy_images:9.9.9', 'cannot be loaded at version 9.9.9'),
     ('not a name', 'Parsing builder name'),
     ('bfl_toy_regression', 'not classes: Classification only'),

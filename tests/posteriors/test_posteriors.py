@@ -91,7 +91,7 @@ def test_equation_7_by_hand():
 
 
 def test_simplex_moments_match_the_dirichlets():
-  """With equal shares the mean is the average and Var = p(1-p)/(K a + 1) d^2."""
+  """With equal shares: the average, and Var = p (1 - p) / (K a + 1) d^2."""
   for alpha in (0.5, 1.0, 4.0):
     drawn = mixture(alpha, (1.0, 1.0)).sample(20000, seed=[3, 4]).numpy()[:, 0]
     variance = 0.25 / (2 * alpha + 1) * 64

@@ -1,0 +1,97 @@
+"""From `--server_dataset` to images without labels, for the server.
+
+FedBE distils on them. They need not come from the clients' task: of CIFAR-10,
+CIFAR-100 serves as well, or Tiny-ImageNet resized (Chen & Chao 2021, Table 4).
+"""
+
+import numpy as np
+import tensorflow as tf
+
+from bfl_tf.datasets import arrays, builtin, columns, loading, npz, tfds
+
+_CHUNK = 2**24  # Values held in float32 at a time.
+_LUMA = (0.299, 0.587, 0.114)  # Of red, green, blue (ITU-R BT.601).
+
+
+def load_unlabeled(
+  name: str, *, split: str, like: columns.Dataset, resize: bool
+) -> np.ndarray:
+  """Loads the images of a data set that may be of another task.
+
+  Args:
+    name: what `--dataset` takes (see `load`); of an .npz `x_train` is enough.
+    split: of a TFDS set, with its slicing syntax; no other split is read. The
+      other sets have `train` only.
+    like: the data set that clients train on.
+    resize: bring images to the height, width and channels of `like`: by linear
+      interpolation, with antialiasing where they shrink; grey is repeated in
+      every colour, colours become their luma. The range of values is kept.
+
+  Returns:
+    Images, or features, `[num_examples, ...]` of the shape and type of `like`.
+
+  Raises:
+    ValueError: naming the flag, both shapes and what to do.
+  """
+  where = f'--server_dataset={name}'
+  images = arrays.inputs(f'{where}: images', np.asarray(_load(name, split)))
+  wanted = like.train.x
+  if images.shape[1:] == wanted.shape[1:] and images.dtype == wanted.dtype:
+    return images
+  obstacle = _obstacle(images, wanted) or ('' if resize else 'set --resize')
+  if obstacle:
+    raise ValueError(
+      f'{where} has {images.dtype} of shape {images.shape[1:]}, clients train '
+      f'on {wanted.dtype} of shape {wanted.shape[1:]}: {obstacle}.'
+    )
+  return _resize(images, wanted.shape[1:])
+
+
+def _load(name, split):
+  own = name in builtin.BUILTIN or name.endswith('.npz')
+  if not own and not loading.is_function(name):
+    return tfds.load_images(name, split)
+  if split != 'train':
+    raise ValueError(
+      f'--server_split={split} slices TFDS sets only: leave it out for '
+      f'--server_dataset={name}.'
+    )
+  if name in builtin.BUILTIN:
+    return builtin.BUILTIN[name]().train.x
+  if name.endswith('.npz'):
+    return npz.load_images(name)
+  result = loading.call('server_dataset', name)
+  return result.train.x if isinstance(result, columns.Dataset) else result[0]
+
+
+def _obstacle(images, wanted):
+  """Says what resizing does not change."""
+  if images.ndim == 2 or wanted.ndim == 2:
+    return 'features cannot be resized'
+  if images.dtype != wanted.dtype:
+    return f'store both as {wanted.dtype}'
+  channels = {images.shape[-1], wanted.shape[-1]}
+  if len(channels) == 2 and channels != {1, 3}:
+    return 'of channels, only 1 and 3 are converted'
+  return ''
+
+
+def _resize(images, shape):
+  resized = np.empty((len(images), *shape), images.dtype)
+  rows = max(1, _CHUNK // max(images[0].size, resized[0].size))
+  with tf.device('/CPU:0'):
+    for i in range(0, len(images), rows):
+      resized[i : i + rows] = _resize_batch(images[i : i + rows], shape)
+  return resized
+
+
+def _resize_batch(batch, shape):
+  x = tf.cast(batch, tf.float32)
+  if x.shape[-1] > shape[-1]:
+    x = tf.reduce_sum(x * _LUMA, axis=-1, keepdims=True)
+  x = tf.image.resize(x, shape[:2], 'bilinear', antialias=True)
+  if x.shape[-1] < shape[-1]:
+    x = tf.repeat(x, shape[-1], axis=-1)
+  if batch.dtype == np.uint8:
+    x = tf.saturate_cast(tf.round(x), tf.uint8)
+  return x.numpy()

@@ -1,0 +1,57 @@
+"""Most of a client's examples are of one class (FedBE, Figure 1).
+
+Chen & Chao 2021, section 3.3: three clients of equal size, each with 80 % of
+its data from one class and 20 % from the other two.
+"""
+
+import numbers
+
+import numpy as np
+
+from bfl_tf import seeds
+from bfl_tf.partitions import splitting, transport
+
+
+def majority(
+  labels: np.ndarray,
+  *,
+  num_clients: int,
+  seed: int,
+  major_fraction: float = 0.8,
+) -> list[np.ndarray]:
+  """Gives each client a major class and the others evenly, all of equal size.
+
+  Client k's major class is class k modulo the number of classes. Where classes
+  are of equal size and their number divides `num_clients`, every client holds
+  exactly `major_fraction` of its own, up to rounding; otherwise the mixes that
+  keep the class totals and are nearest to it, as in `dirichlet_equal`.
+
+  Args:
+    labels: integer classes `[num_examples]`.
+    num_clients: how many parts.
+    seed: a non-negative integer.
+    major_fraction: of a client's examples, in (0, 1); what is left of it is
+      spread evenly over the other classes.
+
+  Returns:
+    One sorted int32 index array per client; they cover every example, and
+    their sizes differ by at most 1.
+
+  Raises:
+    ValueError: `major_fraction` is out of range, or more clients than examples.
+  """
+  labels = splitting.check(labels, num_clients, seed)
+  is_number = isinstance(major_fraction, numbers.Real)
+  if not is_number or not 0 < major_fraction < 1:
+    raise ValueError(
+      f'major_fraction must be in (0, 1), got {major_fraction!r}.'
+    )
+  pools = splitting.class_pools(labels, seed)
+  totals = np.array([pool.size for pool in pools])
+  minor_fraction = (1 - major_fraction) / max(1, totals.size - 1)
+  mixes = np.full((num_clients, totals.size), minor_fraction)
+  clients = np.arange(num_clients)
+  mixes[clients, clients % totals.size] = major_fraction
+  rng = seeds.generator(seed, 'majority')
+  sizes = transport.equal_sizes(labels.size, num_clients, rng)
+  return splitting.deal(pools, transport.shares(np.log(mixes), sizes, totals))

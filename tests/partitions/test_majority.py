@@ -1,0 +1,63 @@
+"""FedBE's Figure 1: most of a client is one class."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from bfl_tf import datasets, partitions
+
+
+def counts(labels, num_clients, num_classes, **options):
+  parts = partitions.majority(
+    labels, num_clients=num_clients, seed=0, **options
+  )
+  return partitions.counts(labels, parts, num_classes)
+
+
+def test_swiss_roll_by_hand():
+  labels = datasets.load('swiss_roll').train.y
+  table = counts(labels, 3, 3)
+  assert table.tolist() == [[240, 30, 30], [30, 240, 30], [30, 30, 240]]
+
+
+def test_twice_as_many_clients_take_turns():
+  labels = np.arange(600) % 3
+  table = counts(labels, 6, 3, major_fraction=0.5)
+  row = [[50, 25, 25], [25, 50, 25], [25, 25, 50]]
+  assert table.tolist() == row + row
+
+
+@given(
+  st.lists(st.integers(9, 60), min_size=1, max_size=5),
+  st.integers(1, 9),
+  st.floats(0.1, 0.9),
+)
+@settings(max_examples=20)
+def test_sizes_are_equal_whatever_the_classes(sizes, num_clients, fraction):
+  labels = np.repeat(np.arange(len(sizes)), sizes)
+  table = counts(labels, num_clients, len(sizes), major_fraction=fraction)
+  assert np.ptp(table.sum(1)) <= 1
+  assert table.sum(0).tolist() == sizes
+
+
+@given(
+  st.integers(2, 5),
+  st.integers(1, 3),
+  st.integers(2, 40),
+  st.floats(0.01, 0.99),
+)
+def test_equal_classes_keep_the_fraction(num_classes, turns, size, fraction):
+  labels = np.tile(np.arange(num_classes), size * turns)
+  num_clients = num_classes * turns
+  table = counts(labels, num_clients, num_classes, major_fraction=fraction)
+  own = table[np.arange(num_clients), np.arange(num_clients) % num_classes]
+  assert np.all(np.abs(own - fraction * size) < 1)
+
+
+@pytest.mark.parametrize('fraction', [0, 1, -0.5, float('nan'), '0.8'])
+def test_major_fraction_is_checked(fraction):
+  with pytest.raises(
+    ValueError, match=r'major_fraction must be in .0, 1., got'
+  ):
+    counts(np.arange(9) % 3, 3, 3, major_fraction=fraction)
