@@ -1,18 +1,56 @@
-"""The groups of models that a stage made, and the unions of A, C and S.
+"""The groups of models that a stage made: their members, and their unions.
 
-One forward pass of each model gives the predictions of all unions: a union's is
-the mixture of its groups' by their sizes. Other groups stand alone.
+One forward pass of each model gives the predictions of every union of A, C and
+S: a union's is the mixture of its groups' by their sizes. Other groups stand
+alone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 
-from bfl_tf import seeds, server, training
+from bfl_tf import metrics, server, training
 from bfl_tf import weights as weights_lib
 
 Groups = Mapping[str, Sequence[weights_lib.Weights]]
+
+
+class Predicted(NamedTuple):
+  """What groups of models say.
+
+  Attributes:
+    unions: by `union_name`, the prediction of every non-empty subset of A, C
+      and S, and of every other group.
+    confidence: by group, `[num_members, num_examples]` float32: the largest
+      probability.
+    correct: by group, `[num_members, num_examples]` bool.
+  """
+
+  unions: dict[str, training.Predictive]
+  confidence: dict[str, np.ndarray]
+  correct: dict[str, np.ndarray]
+
+  def of(self, predictor: str) -> training.Predictive:
+    """Returns the prediction of `A+C`, or of a group by its own name."""
+    if predictor in self.unions:
+      return self.unions[predictor]
+    return self.unions[union_name(predictor.split('+'))]
+
+  def members(self, num_bins: int) -> dict[str, float]:
+    """Columns of `metrics.csv`: each group's best member, and mean ECE."""
+    scores = {}
+    for name, correct in self.correct.items():
+      scores[f'best_accuracy_{name}'] = float(correct.mean(-1).max())
+      errors = [
+        metrics.reliability_of(
+          confidence, right, num_bins
+        ).expected_calibration_error
+        for confidence, right in zip(self.confidence[name], correct)
+      ]
+      scores[f'mean_ece_{name}'] = float(np.mean(errors))
+    return scores
 
 
 def union_name(groups: Iterable[str]) -> str:
@@ -20,35 +58,42 @@ def union_name(groups: Iterable[str]) -> str:
   return '+'.join(sorted(groups))
 
 
-def predict_unions(
+def predict(
   workers: list[training.Worker],
   groups: Groups,
   x: np.ndarray,
+  y: np.ndarray,
   seed: np.ndarray,
   num_samples: int,
-) -> dict[str, training.Predictive]:
-  """Predicts with every union of groups.
+) -> Predicted:
+  """Predicts with every member of every group.
 
   Args:
     workers: to predict with.
-    groups: models by group; none give no unions.
+    groups: models by group.
     x: `[num_examples, ...]` raw examples.
+    y: `[num_examples]` their classes.
     seed: `[2]` int32.
     num_samples: passes of each model, if it is stochastic.
-
-  Returns:
-    By `union_name`, the prediction of every non-empty subset of A, C and S,
-    and of every other group.
   """
-  predicted = training.predict_groups(
-    workers, groups, x, seed=seeds.child(seed, 1), num_samples=num_samples
-  )
+  mixtures = training.Mixtures()
+  confidence: dict[str, list[np.ndarray]] = {name: [] for name in groups}
+  correct: dict[str, list[np.ndarray]] = {name: [] for name in groups}
+  for name, member in training.predict_members(
+    workers, groups, x, seed=seed, num_samples=num_samples
+  ):
+    mixtures.add(name, member)
+    confidence[name].append(member.probs.max(-1))
+    correct[name].append(metrics.is_correct(member.probs, y))
   united = [name for name in server.GROUPS if name in groups]
-  alone = {name: p for name, p in predicted.items() if name not in united}
-  return alone | {
-    union_name(chosen): training.mix(
-      (len(groups[name]), predicted[name]) for name in chosen
-    )
+  chosen = [
+    names
     for size in range(1, len(united) + 1)
-    for chosen in itertools.combinations(united, size)
-  }
+    for names in itertools.combinations(united, size)
+  ]
+  chosen += [(name,) for name in groups if name not in united]
+  return Predicted(
+    {union_name(names): mixtures.union(names) for names in chosen},
+    {name: np.stack(of) for name, of in confidence.items()},
+    {name: np.stack(of).astype(bool) for name, of in correct.items()},
+  )

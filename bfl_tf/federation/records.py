@@ -132,9 +132,9 @@ class RunDirectory:
     lines = [','.join(map(str, (k, *row))) for k, row in enumerate(counts)]
     self._write('partition.csv', '\n'.join([f'client,{classes}', *lines, '']))
 
-  def write_predictions(self, **arrays: Any) -> None:
-    """Writes `predictions.npz`: what the plots read."""
-    with self._replacing('predictions.npz') as path, path.open('wb') as file:
+  def write_arrays(self, name: str, **arrays: Any) -> None:
+    """Writes `<name>.npz`: what the plots read."""
+    with self._replacing(f'{name}.npz') as path, path.open('wb') as file:
       np.savez_compressed(file, **arrays)
 
   def finish(self, summary: Mapping[str, Any]) -> None:

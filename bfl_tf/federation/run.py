@@ -14,6 +14,9 @@ from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import progress as progress_lib
 
+# Of each union of a round's models; the scored predictor has all.
+_OF_UNIONS = ('accuracy', 'nll', 'ece')
+
 
 def run(
   config: config_lib.Config,
@@ -135,44 +138,47 @@ class Run:
         generator.permutation(len(test.y))[: self._config.num_eval_examples]
       )
       test = test._replace(x=test.x[chosen], y=test.y[chosen])
-    predictive, unions = self._predict(test.x, state, last, 'evaluation')
+    predictive, groups = self._predict(test, state, last, 'evaluation')
     scores = self._score(predictive, test.y)
-    for name, union in unions.items():
-      of_union = self._score(union, test.y)
-      scores |= {f'{key}_{name}': of_union[key] for key in ('accuracy', 'nll')}
+    if groups:
+      scores |= self._score_groups(groups, test.y)
+    if groups and last:
+      self._keep_members(groups)
     validation = self._experiment.dataset.validation
     if len(validation.y):
-      held, _ = self._predict(validation.x, state, last, 'validation')
+      held, _ = self._predict(validation, state, last, 'validation')
       for name, value in self._score(held, validation.y).items():
         scores[f'validation_{name}'] = value
     return scores, predictive
 
-  def _predict(self, x, state, last, purpose):
-    """Predicts with what is scored, and with every union of the groups."""
-    config = self._config
+  def _predict(self, split, state, last, purpose):
+    """Predicts with what is scored, and with the round's groups of models."""
+    config, workers = self._config, self._experiment.workers
     samples = config.final_num_mc_samples if last else config.num_mc_samples
-    seed = seeds.named(config.seed, purpose, state.round)
-    unions = ensembles.predict_unions(
-      self._experiment.workers,
-      state.predictors,
-      x,
-      seed,
-      self._samples(samples),
-    )
-    if config.predictor and state.predictors:
-      united = ensembles.union_name(config.predictor.split('+'))
-      return unions.get(config.predictor) or unions[united], unions
-    predictive = training.predict(
-      self._experiment.workers,
-      state.model,
-      x,
-      seed=seed,
-      num_samples=self._samples(samples),
-    )
-    return predictive, unions
+    options: dict[str, Any] = {
+      'seed': seeds.named(config.seed, purpose, state.round),
+      'num_samples': 1 if config.variant == 'deterministic' else samples,
+    }
+    groups = None
+    if state.predictors:
+      groups = ensembles.predict(workers, state.predictors, *split, **options)
+    if groups and config.predictor:
+      return groups.of(config.predictor), groups
+    return training.predict(workers, state.model, split.x, **options), groups
 
-  def _samples(self, number):
-    return 1 if self._config.variant == 'deterministic' else number
+  def _score_groups(self, groups, labels):
+    scores = groups.members(self._config.num_bins)
+    for name, union in groups.unions.items():
+      of_union = self._score(union, labels)
+      scores |= {f'{key}_{name}': of_union[key] for key in _OF_UNIONS}
+    return scores
+
+  def _keep_members(self, groups):
+    self._directory.write_arrays(
+      'members',
+      **{f'confidence_{name}': v for name, v in groups.confidence.items()},
+      **{f'correct_{name}': v for name, v in groups.correct.items()},
+    )
 
   def _score(self, predictive, labels):
     if not np.all(np.isfinite(predictive.probs)):
@@ -187,7 +193,8 @@ class Run:
     )
 
   def _keep(self, predictive):
-    self._directory.write_predictions(
+    self._directory.write_arrays(
+      'predictions',
       labels=self._experiment.dataset.test.y,
       probs=predictive.probs,
       normalized_entropy=metrics.normalized_entropy(predictive.probs),

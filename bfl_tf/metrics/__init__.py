@@ -10,6 +10,7 @@ from bfl_tf.metrics.curves import (
   ConfidenceHistogram,
   Reliability,
   reliability,
+  reliability_of,
   retention_curve,
   RetentionCurve,
 )
@@ -45,6 +46,7 @@ __all__ = [
   'negative_log_likelihood',
   'normalized_entropy',
   'reliability',
+  'reliability_of',
   'retention_curve',
   'summarize',
 ]

@@ -118,7 +118,20 @@ def reliability(
   Raises:
     ValueError: an argument is not of the kind above.
   """
-  edges, bins, correct, confidence = _binned(probs, labels, num_bins)
+  return reliability_of(*_confident(probs, labels), num_bins)
+
+
+def reliability_of(
+  confidence: np.ndarray, correct: np.ndarray, num_bins: int = 15
+) -> Reliability:
+  """As `reliability`, from what is left of the predictions.
+
+  Args:
+    confidence: `[num_examples]`, the largest probability.
+    correct: `[num_examples]` bool.
+    num_bins: as in `reliability`.
+  """
+  edges, bins = _binned(confidence, num_bins)
   counts = np.bincount(bins, minlength=num_bins)
   filled = counts > 0
 
@@ -146,7 +159,8 @@ def confidence_histogram(
   Raises:
     ValueError: an argument is not of the kind above.
   """
-  edges, bins, correct, confidence = _binned(probs, labels, num_bins)
+  confidence, correct = _confident(probs, labels)
+  edges, bins = _binned(confidence, num_bins)
   return ConfidenceHistogram(
     edges=edges,
     right=np.bincount(bins[correct], minlength=num_bins),
@@ -156,12 +170,17 @@ def confidence_histogram(
   )
 
 
-def _binned(probs, labels, num_bins):
-  """Returns the edges, and per example its bin, correctness, confidence."""
-  num_bins = predictive.check_num_bins(num_bins)
+def _confident(probs, labels):
+  """Returns confidence and correctness, per example."""
   correct = predictive.is_correct(probs, labels)
   confidence = predictive.mean(predictive.check_probs(probs)).max(axis=-1)
+  return confidence, correct
+
+
+def _binned(confidence, num_bins):
+  """Returns the edges, and each example's bin."""
+  num_bins = predictive.check_num_bins(num_bins)
   # Not linspace: its fourth edge of five bins is a bit above 0.6.
   edges = np.arange(num_bins + 1) / num_bins
   bins = np.searchsorted(edges, confidence, side='right') - 1
-  return edges, np.minimum(bins, num_bins - 1), correct, confidence
+  return edges, np.minimum(bins, num_bins - 1)

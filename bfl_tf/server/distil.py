@@ -135,16 +135,16 @@ class Distil:
     if self.distillation_targets == 'labels':
       return np.eye(self.num_classes, dtype=np.float32)[self.server_labels]
     chosen = {name: groups[name] for name in self.teachers}
-    predictives = training.predict_groups(
+    mixtures = training.Mixtures()
+    for name, member in training.predict_members(
       self.workers,
       chosen,
       self.server_images,
       seed=seed,
       num_samples=self.num_mc_samples,
-    )
-    union = training.mix(
-      (len(chosen[name]), predictives[name]) for name in self.teachers
-    )
+    ):
+      mixtures.add(name, member)
+    union = mixtures.union(self.teachers)
     return sharpen(union.probs, self.sharpening)
 
   def distilled(

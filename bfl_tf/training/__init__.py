@@ -4,9 +4,9 @@ from bfl_tf.training.devices import configure, in_parallel, strategies
 from bfl_tf.training.jobs import Data, Job, Result, Settings, Step, Trace
 from bfl_tf.training.optimizers import Adam, SGD
 from bfl_tf.training.prediction import (
-  mix,
+  Mixtures,
   predict,
-  predict_groups,
+  predict_members,
   Predictive,
   recalibrate,
 )
@@ -19,6 +19,7 @@ __all__ = [
   'Adam',
   'Data',
   'Job',
+  'Mixtures',
   'Predictive',
   'Result',
   'Settings',
@@ -27,9 +28,8 @@ __all__ = [
   'Worker',
   'configure',
   'in_parallel',
-  'mix',
   'predict',
-  'predict_groups',
+  'predict_members',
   'recalibrate',
   'strategies',
 ]

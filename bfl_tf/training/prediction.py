@@ -4,8 +4,7 @@ Memory is one batch of one sample: means and spreads are updated as the samples
 come (Welford), since the spread may be 1e-5 where the mean is 1.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -105,65 +104,71 @@ def predict(
   return Predictive(*map(np.concatenate, zip(*(done[s] for s in starts))))
 
 
-def predict_groups(
+def predict_members(
   workers: list,
   groups: Mapping[str, Sequence[weights_lib.Weights]],
   x: np.ndarray,
   *,
   seed: np.ndarray,
   num_samples: int = 1,
-) -> dict[str, Predictive]:
+) -> Iterator[tuple[str, Predictive]]:
   """Predicts with every member of every group, one member at a time.
 
   Args:
     workers: as in `predict`.
-    groups: models by the group's name, all of equal weight.
+    groups: models by the group's name.
     x: as in `predict`.
     seed: as in `predict`.
     num_samples: as in `predict`, of each member.
 
-  Returns:
-    By group, the equal mixture of its members.
+  Yields:
+    The group's name and the member's prediction.
   """
-  numbers = itertools.count()
-  return {
-    name: mix(
-      (
-        1,
-        predict(
-          workers,
-          member,
-          x,
-          seed=seeds.child(seed, next(numbers)),
-          num_samples=num_samples,
-        ),
-      )
-      for member in group
-    )
-    for name, group in groups.items()
-  }
+  members = ((name, m) for name, group in groups.items() for m in group)
+  for number, (name, member) in enumerate(members):
+    draw = seeds.child(seed, number)
+    yield name, predict(workers, member, x, seed=draw, num_samples=num_samples)
 
 
-def mix(parts: Iterable[tuple[float, Predictive]]) -> Predictive:
-  """Returns the mixture of weighted predictives, taking one at a time.
+class Mixtures:
+  """Equal mixtures of what is added to them, by group.
 
   The spread of a mixture is the mean spread of its parts plus the spread of
   their means; both are centred (Chan et al. 1979).
   """
-  parts = iter(parts)
-  total, mixed = next(parts)
-  mixed = Predictive(*(np.asarray(v, np.float64) for v in mixed))
-  for weight, part in parts:
-    total += weight
-    share = weight / total
-    delta = part.probs - mixed.probs
-    between = share * (1.0 - share) * np.square(delta).sum(-1)
-    mixed = Predictive(
-      mixed.probs + share * delta,
-      mixed.aleatoric + share * (part.aleatoric - mixed.aleatoric),
-      mixed.epistemic + share * (part.epistemic - mixed.epistemic) + between,
+
+  def __init__(self):
+    self._sizes: dict[str, int] = {}
+    self._mixed: dict[str, Predictive] = {}
+
+  def add(self, name: str, member: Predictive) -> None:
+    """Takes a member of a group in."""
+    size = self._sizes.get(name, 0)
+    self._mixed[name] = (
+      _mix(size, self._mixed[name], 1, member) if size else member
     )
-  return Predictive(*(v.astype(np.float32) for v in mixed))
+    self._sizes[name] = size + 1
+
+  def union(self, names: Iterable[str]) -> Predictive:
+    """Returns the equal mixture of all members of the named groups."""
+    first, *others = names
+    size, mixed = self._sizes[first], self._mixed[first]
+    for name in others:
+      mixed = _mix(size, mixed, self._sizes[name], self._mixed[name])
+      size += self._sizes[name]
+    return Predictive(*(np.asarray(v, np.float32) for v in mixed))
+
+
+def _mix(size, mixed, other_size, other):
+  share = other_size / (size + other_size)
+  probs = mixed.probs.astype(np.float64)
+  delta = other.probs - probs
+  between = share * (1.0 - share) * np.square(delta).sum(-1)
+  return Predictive(
+    probs + share * delta,
+    mixed.aleatoric + share * (other.aleatoric - mixed.aleatoric),
+    mixed.epistemic + share * (other.epistemic - mixed.epistemic) + between,
+  )
 
 
 def recalibrate(

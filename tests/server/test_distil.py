@@ -83,9 +83,13 @@ def test_the_student_learns_what_the_teachers_say():
   x = experiment.dataset.train.x[experiment.server_indices]
   seed = np.zeros(2, np.int32)
   taught = training.predict(experiment.workers, state.model, x, seed=seed)
-  told = training.predict_groups(
-    experiment.workers, {'C': state.predictors['C']}, x, seed=seed
-  )['C']
+  mixtures = training.Mixtures()
+  clients = {'C': state.predictors['C']}
+  for name, member in training.predict_members(
+    experiment.workers, clients, x, seed=seed
+  ):
+    mixtures.add(name, member)
+  told = mixtures.union('C')
   agreement = np.mean(taught.probs.argmax(-1) == told.probs.argmax(-1))
   assert agreement > 0.9
   assert np.abs(taught.probs - told.probs).mean() < 0.08
@@ -156,7 +160,31 @@ def test_every_union_is_scored_and_any_can_be_the_predictor(tmp_path):
       assert 0 <= float(columns[f'accuracy_{name}']) <= 1
       assert float(columns[f'nll_{name}']) > 0
   assert summary['final']['nll'] == float(columns['nll_C+S'])
+  with np.load(tmp_path / 'run' / 'members.npz') as members:
+    assert members['confidence_S'].shape == (3, 60)
+    best = members['correct_C'].mean(-1).max()
+  assert best == float(columns['best_accuracy_C'])
+  assert 0 < float(columns['mean_ece_S']) < 1
   assert set(columns) > {'distil_seconds', 'predict_teachers_seconds'}
+
+
+def test_students_of_one_round_are_compared(tmp_path):
+  settings = DISTIL | {
+    'refine': ('students',),
+    'students': ('C:sgd', 'A+C+S:swa'),
+  }
+  config = federation.Config(
+    dataset='toys:blobs', model='logistic', variant='deterministic',
+    num_rounds=1, predictor='A+C+S:swa', **settings,
+  )  # fmt: skip
+  summary = federation.run(config, tmp_path / 'run', show_progress=False)
+  columns = last_columns(tmp_path / 'run')
+  assert summary['final']['nll'] == float(columns['nll_A+C+S:swa'])
+  assert columns['nll_C:sgd'] != columns['nll_A+C+S:swa']
+  # The model stays the average.
+  experiment = toys.experiment(**settings)
+  compared, _ = toys.play(experiment, 1)
+  assert toys.same(compared.model, compared.predictors['A'][0])
 
 
 @pytest.mark.parametrize(
@@ -181,6 +209,15 @@ def test_every_union_is_scored_and_any_can_be_the_predictor(tmp_path):
     (
       {'refine': (), 'batch_norm': 'recalibrate', 'num_server_examples': 0},
       '--batch_norm=recalibrate measures on server data',
+    ),
+    ({'refine': ('students',)}, '--students must name at least one'),
+    (
+      {'refine': ('students',), 'students': ('B:swa',)},
+      '--students=B must name',
+    ),
+    (
+      {'refine': ('students',), 'students': ('A:adam',)},
+      '--distillation=adam is unknown',
     ),
     ({'num_unlabeled_examples': 61}, 'exceeds the 60 examples of the server'),
   ],

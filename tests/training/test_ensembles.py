@@ -18,41 +18,61 @@ def of_samples(probs):
   )
 
 
-def test_a_mixture_is_that_of_all_its_samples():
+def mixed(parts):
+  mixtures = training.Mixtures()
+  for name, samples in parts:
+    for sample in samples:
+      mixtures.add(name, of_samples(sample[None]))
+  return mixtures
+
+
+def test_a_union_is_the_mixture_of_all_its_members():
   probs = RNG.dirichlet(np.ones(3), [6, 4])
-  parts = [(2, probs[:2]), (1, probs[2:3]), (3, probs[3:])]
-  mixed = training.mix((n, of_samples(part)) for n, part in parts)
-  for found, expected in zip(mixed, of_samples(probs)):
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+  found = mixed([('two', probs[:2]), ('one', probs[2:3]), ('three', probs[3:])])
+  for names, members in (
+    (('two',), probs[:2]),
+    (('three', 'two'), probs[[0, 1, 3, 4, 5]]),
+    (('one', 'two', 'three'), probs),
+  ):
+    for value, expected in zip(found.union(names), of_samples(members)):
+      np.testing.assert_allclose(value, expected, rtol=1e-6)
+
+
+def test_stochastic_members_keep_their_own_spread():
+  probs = RNG.dirichlet(np.ones(3), [6, 4])
+  mixtures = training.Mixtures()
+  for part in (probs[:3], probs[3:]):
+    mixtures.add('both', of_samples(part))
+  for value, expected in zip(mixtures.union(['both']), of_samples(probs)):
+    np.testing.assert_allclose(value, expected, rtol=1e-6)
 
 
 def test_a_spread_of_1e_5_survives():
   probs = 0.5 + 1e-5 * RNG.standard_normal([8, 5, 2])
-  mixed = training.mix((1, of_samples(p[None])) for p in probs)
-  np.testing.assert_allclose(mixed.epistemic, probs.var(0).sum(-1), rtol=1e-4)
+  found = mixed([('all', probs)]).union(['all'])
+  np.testing.assert_allclose(found.epistemic, probs.var(0).sum(-1), rtol=1e-4)
 
 
-def test_groups_are_mixed_by_member():
+def test_members_come_one_at_a_time_by_group():
   worker = toys.worker()
   begin = toys.start(worker)
   others = [begin.replace_mean(begin.mean * factor) for factor in (1, 3, -2)]
-  found = training.predict_groups(
-    [worker],
-    {'one': others[:1], 'three': others},
-    toys.TRAIN.x[:9],
-    seed=np.array([0, 0], np.int32),
+  found = list(
+    training.predict_members(
+      [worker],
+      {'one': others[:1], 'two': others[1:]},
+      toys.TRAIN.x[:9],
+      seed=np.array([0, 0], np.int32),
+    )
   )
+  assert [name for name, _ in found] == ['one', 'two', 'two']
   kernel, bias = (
     np.stack([m.point for m in others])[:, part]
     for part in (slice(0, 12), slice(12, 15))
   )
   logits = toys.TRAIN.x[:9] @ kernel.reshape(3, 4, 3) + bias[:, None]
-  probs = tf.nn.softmax(logits).numpy()
-  np.testing.assert_allclose(found['one'].probs, probs[0], atol=1e-6)
-  np.testing.assert_allclose(found['three'].probs, probs.mean(0), atol=1e-6)
-  np.testing.assert_allclose(
-    found['three'].epistemic, probs.var(0).sum(-1), atol=1e-6
-  )
+  for (_, member), probs in zip(found, tf.nn.softmax(logits).numpy()):
+    np.testing.assert_allclose(member.probs, probs, atol=1e-6)
 
 
 def soft_worker(**settings):
