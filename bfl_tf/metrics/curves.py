@@ -118,7 +118,8 @@ def reliability(
   Raises:
     ValueError: an argument is not of the kind above.
   """
-  return reliability_of(*_confident(probs, labels), num_bins)
+  confidence, correct = _confident(probs, labels)
+  return reliability_of(confidence, correct, num_bins)
 
 
 def reliability_of(

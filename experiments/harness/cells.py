@@ -23,12 +23,18 @@ SCALES = ('smoke', 'laptop', 'paper')
 _CONFIGS = pathlib.Path(__file__).parents[2] / 'configs'
 
 
+@functools.cache
+def _read(path):
+  return config_flags.read_file(federation.Config, path)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Paper:
   """What a paper's cells have in common.
 
   Attributes:
-    name: `posterior_pooling`; its preset is `configs/<name>.flags`.
+    name: `posterior_pooling`; its preset is `configs/<name>.flags`, what goes
+      behind it lies in `configs/<name>/`.
     scales: overrides of the preset by scale; `paper` has none.
   """
 
@@ -38,9 +44,12 @@ class Paper:
   @functools.cached_property
   def preset(self) -> dict[str, Any]:
     """The paper's settings."""
-    return config_flags.read_file(
-      federation.Config, _CONFIGS / f'{self.name}.flags'
-    )
+    return _read(_CONFIGS / f'{self.name}.flags')
+
+  def flags(self, *names: str) -> dict[str, Any]:
+    """What `configs/<paper>/<name>.flags` set, the later over the earlier."""
+    files = [_CONFIGS / self.name / f'{name}.flags' for name in names]
+    return {key: v for file in files for key, v in _read(file).items()}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -161,7 +170,7 @@ class Measure:
 def final(name: str) -> Callable[[pathlib.Path, str], float]:
   """Reads one of the last scores."""
 
-  def read(directory: pathlib.Path, predictor: str) -> float:
+  def read(directory: pathlib.Path, predictor: str = '') -> float:
     summary = json.loads((directory / 'summary.json').read_text())
     return float(summary['final'].get(_of(name, predictor), math.nan))
 
@@ -173,7 +182,7 @@ def column(
 ) -> Callable[[pathlib.Path, str], float]:
   """Reads a column of `metrics.csv` where it was measured, and picks of it."""
 
-  def read(directory: pathlib.Path, predictor: str) -> float:
+  def read(directory: pathlib.Path, predictor: str = '') -> float:
     column = _of(name, predictor)
     with (directory / 'metrics.csv').open(newline='') as file:
       values = [row.get(column, '') for row in csv.DictReader(file)]
@@ -199,7 +208,7 @@ def ranking_gain(measure: str) -> Callable[[pathlib.Path, str], float]:
   perfect ranking would have: so models of different accuracy compare.
   """
 
-  def read(directory: pathlib.Path, predictor: str) -> float:
+  def read(directory: pathlib.Path, predictor: str = '') -> float:
     with np.load(directory / 'predictions.npz') as file:
       correct = metrics.is_correct(file['probs'], file['labels'])
       uncertainty = file[measure]

@@ -17,25 +17,34 @@ _SPEED = {
   ('lenet5', 'deterministic'): 25000,
   ('lenet5', 'mc_dropout'): 20000,
   ('lenet5', 'flipout'): 8000,
+  ('convnet', 'deterministic'): 6000,
+  ('resnet8', 'deterministic'): 1900,
 }
 _OTHER = 20000
 _START_SECONDS = 2.0
 # Training and test examples of the sets that the artifacts name.
-_EXAMPLES = {'cifar10': 50000, 'fashion_mnist': 60000, 'digits': 1438}
+_EXAMPLES = {
+  'cifar10': 50000,
+  'cifar100': 50000,
+  'fashion_mnist': 60000,
+  'tiny_imagenet': 100000,
+  'digits': 1438,
+  'swiss_roll': 900,
+}
 
 
 def tasks(
   wanted: Iterable[Any], scale: str, root: pathlib.Path
 ) -> list[cells.Task]:
-  """Returns the tasks of artifacts and claims, each once."""
-  return list(
-    dict.fromkeys(
-      cells.Task(cell, scale, seed, root)
-      for artifact in wanted
-      for cell in artifact.cells
-      for seed in range(artifact.seeds[scale])
-    )
+  """Returns the tasks of artifacts and claims, each run once."""
+  every = (
+    cells.Task(cell, scale, seed, root)
+    for artifact in wanted
+    for cell in artifact.cells
+    for seed in range(artifact.seeds[scale])
   )
+  # Cells that read different predictors share a directory.
+  return list({task.directory: task for task in every}.values())
 
 
 def one_per_method(every: list[cells.Task]) -> list[cells.Task]:
@@ -45,7 +54,9 @@ def one_per_method(every: list[cells.Task]) -> list[cells.Task]:
     c = task.config
     method = (
       c.variant, c.pooling, c.weighting, c.start, c.update_prior,
-      c.num_clients == 1,
+      c.num_clients == 1, c.client_parts, c.server_step, c.refine, c.ensemble,
+      c.teachers, c.teacher_posterior, c.distillation, c.distillation_targets,
+      c.batch_norm, c.server_dataset, c.partition, c.clients_per_round,
     )  # fmt: skip
     chosen.setdefault(method, task)
   return list(chosen.values())
@@ -61,6 +72,10 @@ def core_seconds(task: cells.Task) -> float:
   steps = examples * config.num_rounds * config.local_epochs
   if config.start:
     steps += config.num_server_examples * config.server_epochs / 2
+  images = config.num_unlabeled_examples or config.num_server_examples
+  if set(config.refine) & {'distil', 'students'}:
+    students = max(1, len(config.students))
+    steps += config.num_rounds * images * config.distillation_epochs * students
   samples = 1 if config.variant == 'deterministic' else config.num_mc_samples
   final = (
     1 if config.variant == 'deterministic' else config.final_num_mc_samples
@@ -68,6 +83,9 @@ def core_seconds(task: cells.Task) -> float:
   evaluated = config.num_eval_examples or 10000
   forward = config.num_rounds / config.eval_every * samples * evaluated
   forward += 10000 * final
+  if config.refine:
+    members = config.num_clients + config.num_teacher_samples + 1
+    forward += config.num_rounds * members * (images + evaluated)
   return _START_SECONDS + (steps + forward / 3) / speed
 
 

@@ -1,0 +1,185 @@
+"""What Chen & Chao 2021 claim, each with a test fixed beforehand."""
+
+from collections.abc import Sequence
+
+from experiments.artifacts.fedbe import grids
+from experiments.harness import cells, claims
+
+_POINTS = cells.Measure(
+  'points of accuracy', cells.final('accuracy'), factor=100
+)
+_BEST = cells.Measure(
+  'points of accuracy', cells.final('best_accuracy'), factor=100
+)
+_ALIGNMENT = cells.Measure(
+  'points of calibration error', cells.final('mean_ece'), factor=100
+)
+_STEP = 'step ConvNet'
+
+
+def _one(cell):
+  return claims.Side(claims.only, (cell,))
+
+
+def _reading(cell, predictor):
+  return cell.reading(f'{cell.name}/{predictor}', predictor)
+
+
+def _over(statement, better, worse, measure=_POINTS, margin=0.0):
+  return claims.Comparison(
+    statement, _one(better), _one(worse), measure, margin
+  )
+
+
+def _claim(name, statement, *comparisons, seeds=grids.SEEDS):
+  return claims.Claim(grids.PAPER, name, statement, comparisons, seeds)
+
+
+def _helped(names: Sequence[str], grid):
+  return tuple(
+    _over(
+      f'FedBE+{name} over {name}',
+      grid[f'FedBE+{name}', _STEP],
+      grid[name, _STEP],
+    )
+    for name in names
+  )
+
+
+def _ordered(*steps):
+  """Table 8's order, each over the one before it."""
+  cell = {reading.predictor: reading for reading in grids.TABLE8.values()}
+  return tuple(
+    _over(f'{better} over {worse}', cell[better], cell[worse])
+    for worse, better in steps
+  )
+
+
+_SWISS = {
+  name: _reading(grids.SWISS_ROLL, name) for name in ('A', 'C', 'S', 'A+C+S')
+}
+_FEDBE, _FEDAVG = grids.MAIN['FedBE', _STEP], grids.MAIN['FedAvg', _STEP]
+_SGD = grids.MAIN['FedBE (w/o SWA)', _STEP]
+
+CLAIMS = (
+  _claim(
+    'swiss_roll',
+    'On the Swiss roll, ten models sampled by Eq. 7 together beat FedAvg, the '
+    'best of them is not the average, and they are better calibrated than the '
+    "clients' models.",
+    _over('the samples together over FedAvg', _SWISS['S'], _SWISS['A']),
+    _over('the best sample over FedAvg', _SWISS['S'], _SWISS['A'], _BEST),
+    _over(
+      "the clients' calibration error over the samples'",
+      _SWISS['C'],
+      _SWISS['S'],
+      _ALIGNMENT,
+    ),
+    seeds=grids.MORE,
+  ),
+  _claim(
+    'one_round_order',
+    'After one round: the ensemble of clients beats the average, samples added '
+    'beat it, distilled ones follow, SWA over SGD.',
+    *_ordered(
+      ('A', 'C'),
+      ('C', 'A+C+S'),
+      ('A', 'C:sgd'),
+      ('C:sgd', 'C:swa'),
+      ('C:swa', 'A+C+S:swa'),
+      ('A+C+S:sgd', 'A+C+S:swa'),
+      ('A+C+S:swa', 'C'),
+    ),
+    seeds=grids.FEWER,
+  ),
+  _claim(
+    'fedbe_beats_fedavg',
+    'FedBE beats FedAvg on the Step split.',
+    _over('FedBE over FedAvg', _FEDBE, _FEDAVG),
+  ),
+  _claim(
+    'swa_beats_sgd',
+    'In distillation SWA beats SGD.',
+    _over('FedBE over FedBE without SWA', _FEDBE, _SGD),
+  ),
+  _claim(
+    'all_targets_beat_the_average',
+    'S+A+C as targets beat A alone.',
+    _over('S+A+C over A', _FEDBE, grids.TARGETS['A', _STEP]),
+  ),
+  _claim(
+    'fedbe_helps_its_companions',
+    'FedBE helps FedProx, FedAvgM and SCAFFOLD.',
+    *_helped(('FedProx', 'FedAvgM'), grids.COMPANIONS),
+    *_helped(('SCAFFOLD',), grids.SCAFFOLD),
+  ),
+  _claim(
+    'partial_participation',
+    'With a tenth to a fifth of the clients a round FedBE beats FedAvg.',
+    _over(
+      'FedBE over FedAvg, step',
+      grids.TINY['FedBE', 'step ResNet20'],
+      grids.TINY['FedAvg', 'step ResNet20'],
+    ),
+    _over(
+      'FedBE over FedAvg, iid',
+      grids.TINY['FedBE', 'iid ResNet20'],
+      grids.TINY['FedAvg', 'iid ResNet20'],
+    ),
+  ),
+  _claim(
+    'systems_heterogeneity',
+    'With local epochs that differ FedBE beats FedAvg and FedProx.',
+    *(
+      _over(
+        f'FedBE over {other}',
+        grids.HETEROGENEOUS['FedBE', _STEP],
+        grids.HETEROGENEOUS[other, _STEP],
+      )
+      for other in ('FedAvg', 'FedProx')
+    ),
+  ),
+  _claim(
+    'other_unlabeled_data',
+    'Unlabeled images of another data set still help.',
+    *(
+      _over(f'{name} over FedAvg', grids.UNLABELED[row, _STEP], _FEDAVG)
+      for name, row in (
+        ('CIFAR-100', 'U=CIFAR-100 50K'),
+        ('Tiny-ImageNet', 'U=Tiny-ImageNet 100K'),
+      )
+    ),
+  ),
+  _claim(
+    'dirichlet_within_a_point',
+    'Sampling by Eq. 7 at alpha = 1 is within a point of Eq. 5.',
+    _over(
+      'Dirichlet over Gaussian, less one point',
+      grids.DIRICHLET['Dirichlet alpha=1', _STEP],
+      _FEDBE,
+      margin=1.0,
+    ),
+    _over(
+      'Gaussian over Dirichlet, less one point',
+      _FEDBE,
+      grids.DIRICHLET['Dirichlet alpha=1', _STEP],
+      margin=1.0,
+    ),
+  ),
+  _claim(
+    'more_than_new_statistics',
+    'On a network with batch normalization FedBE gains more over FedAvg than '
+    'statistics re-estimated on the same server data do (a rival of ours, not '
+    "of the paper's).",
+    _over(
+      'FedBE over FedAvg',
+      grids.NORMALIZED['FedBE', 'step_200_rounds_ResNet20 BN'],
+      grids.NORMALIZED['FedAvg', 'step_200_rounds_ResNet20 BN'],
+    ),
+    _over(
+      'FedBE over FedAvg with statistics re-estimated',
+      grids.NORMALIZED['FedBE', 'step_200_rounds_ResNet20 BN'],
+      grids.NORMALIZED['FedAvg, recalibrated', 'step_200_rounds_ResNet20 BN'],
+    ),
+  ),
+)

@@ -1,0 +1,49 @@
+"""Tables 1 to 9 of Chen & Chao 2021, and those of appendix C."""
+
+from experiments.artifacts.fedbe import grids
+from experiments.harness import cells, tables
+
+_LAPTOP = (
+  'ConvNet: LeNet-5 on the first 10 000 images of Fashion-MNIST, 20 rounds of '
+  '10 epochs, 2 000 images on the server. ResNets: depth 8 for 20, 14 for 32, '
+  '20 for 44, 26 for 56, on the first 5 000 images of CIFAR-10, 10 rounds of 5 '
+  'epochs, 1 000 images on the server.'
+)
+_PARTIAL = (
+  'LeNet-5 on the first 10 000 images of Fashion-MNIST, 50 clients, 10 of them '
+  'in each of 40 rounds.'
+)
+_ONE_ROUND = 'LeNet-5 on the first 10 000 images of Fashion-MNIST, 40 epochs.'
+_ACCURACY = (cells.ACCURACY,)
+
+
+def _table(name, title, grid, laptop=_LAPTOP, seeds=grids.SEEDS):
+  notes = {
+    'paper': 'The settings of the paper; a random deal of the major classes.',
+    'laptop': laptop,
+    'smoke': 'A small network on digits for one round: only that it runs.',
+  }
+  return tables.Table(grids.PAPER, name, title, grid, _ACCURACY, seeds, notes)
+
+
+_SCAFFOLD = {
+  key: cell for key, cell in grids.SCAFFOLD.items() if 'ResNet' in key[1]
+}
+
+TABLES = (
+  _table('table1', 'methods and networks', {**grids.MAIN, **grids.CENTRALIZED}),
+  _table('table2', 'with FedProx and FedAvgM', grids.COMPANIONS),
+  _table('table3', 'what is distilled', grids.TARGETS),
+  _table('table4', 'unlabeled data', grids.UNLABELED),
+  _table(
+    'table5', 'partial participation, Tiny-ImageNet', grids.TINY, _PARTIAL
+  ),
+  _table('table6', 'systems heterogeneity', grids.HETEROGENEOUS),
+  _table('table7', 'Dirichlet in place of Gaussian', grids.DIRICHLET),
+  _table('table8', 'one round', grids.TABLE8, _ONE_ROUND, grids.FEWER),
+  _table(
+    'table9', 'partial participation, CIFAR-100', grids.CIFAR100, _PARTIAL
+  ),
+  _table('appendix_c5', 'batch and group normalization', grids.NORMALIZED),
+  _table('appendix_c6', 'SCAFFOLD', _SCAFFOLD),
+)
