@@ -14,6 +14,9 @@ import numpy as np
 from bfl_tf import metrics, server, training
 from bfl_tf import weights as weights_lib
 
+# What the columns of a group's members begin with.
+OF_MEMBERS = ('best_accuracy', 'mean_ece')
+
 Groups = Mapping[str, Sequence[weights_lib.Weights]]
 
 

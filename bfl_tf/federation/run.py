@@ -204,11 +204,11 @@ class Run:
 
   def _finish(self, state):
     rows = self._directory.rows
-    scores = metrics.SCORES
+    scores = (*metrics.SCORES, *ensembles.OF_MEMBERS)
     final = {
       name: float(value)
       for name, value in rows[-1].items()
-      if name.removeprefix('validation_').partition('_')[0] in scores
+      if name.removeprefix('validation_').startswith(scores)
     }
     layout = self._experiment.workers[0].layout
     summary = {

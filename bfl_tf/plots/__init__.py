@@ -1,19 +1,25 @@
 """Figures of recorded results: one function per figure, no pyplot state.
 
-Every function reads a run directory, draws on the axes it is given or on a new
-figure, and returns the `matplotlib.figure.Figure`.
+Functions read run directories, or are given what was read of several, draw on
+the axes they are given or on a new figure, and return the
+`matplotlib.figure.Figure`.
 """
 
 from bfl_tf.plots.calibration import confidence_histogram, reliability_diagram
 from bfl_tf.plots.clients import partition
 from bfl_tf.plots.curves import learning_curve, retention
 from bfl_tf.plots.drawing import draw_run
+from bfl_tf.plots.members import member_confidence, simplex
+from bfl_tf.plots.sweeps import sweep
 
 __all__ = [
   'confidence_histogram',
   'draw_run',
   'learning_curve',
+  'member_confidence',
   'partition',
   'reliability_diagram',
   'retention',
+  'simplex',
+  'sweep',
 ]

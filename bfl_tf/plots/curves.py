@@ -6,7 +6,7 @@
      Statistical Aggregation Methods to Bayesian Models. 2024. Figures 4 to 9.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
@@ -44,14 +44,15 @@ MIN_RETAINED = 0.05
 
 def learning_curve(
   runs: recorded.Runs,
-  metric: str = 'accuracy',
+  metric: str | Mapping[str, str] = 'accuracy',
   axes: axes_lib.Axes | None = None,
 ) -> figure_lib.Figure:
   """Draws a score against the rounds.
 
   Args:
     runs: run directories by the name in the legend, or a single one.
-    metric: a column of `metrics.csv`; rounds without a value are left out.
+    metric: a column of `metrics.csv`, or one for each run by its name; rounds
+      without a value are left out.
     axes: to draw on; a new figure where None.
 
   Returns:
@@ -62,14 +63,20 @@ def learning_curve(
     ValueError: it lacks the column, or any value in it.
   """
   read = recorded.named(runs).items()
-  curves = {name: recorded.metric(run, metric) for name, run in read}
+  columns = {
+    name: metric if isinstance(metric, str) else metric[name]
+    for name, _ in read
+  }
+  curves = {name: recorded.metric(run, columns[name]) for name, run in read}
   if axes is None:
     (axes,) = canvas.new_axes((6.0, 4.0))
   for (name, (rounds, values)), style in zip(curves.items(), canvas.styles()):
     # Marks on few rounds; on many they would hide the line.
     marker = 'o' if len(rounds) <= 25 else ''
     axes.plot(rounds, values, label=name, marker=marker, ms=3.5, **style)
-  title, unit = LABELS.get(metric, (metric, ''))
+  column = next(iter(columns.values()))
+  known = LABELS.get(column) or LABELS.get(column.partition('_')[0])
+  title, unit = known or (column, '')
   canvas.finish(
     axes,
     title,

@@ -92,7 +92,29 @@ def predictions(run_dir: RunDir) -> Predictions:
     FileNotFoundError: there is none.
     ValueError: it is no archive of arrays, or lacks one.
   """
-  path = _existing(run_dir, 'predictions.npz')
+  arrays = _arrays(_existing(run_dir, 'predictions.npz'), Predictions._fields)
+  return Predictions(*arrays)
+
+
+def members(run_dir: RunDir, group: str) -> tuple[np.ndarray, np.ndarray]:
+  """Reads a group of members.npz.
+
+  Returns:
+    confidence: `[num_members, num_examples]`, the largest probability.
+    correct: `[num_members, num_examples]` bool.
+
+  Raises:
+    FileNotFoundError: there is none.
+    ValueError: it is no archive of arrays, or lacks the group.
+  """
+  path = _existing(run_dir, 'members.npz')
+  confidence, correct = _arrays(
+    path, (f'confidence_{group}', f'correct_{group}')
+  )
+  return confidence, correct.astype(bool)
+
+
+def _arrays(path, names):
   try:
     with np.load(path, allow_pickle=False) as archive:
       arrays = {name: archive[name] for name in archive.files}
@@ -100,10 +122,10 @@ def predictions(run_dir: RunDir) -> Predictions:
     raise ValueError(f'{path} is not an archive of arrays: {error}') from error
   except zipfile.BadZipFile as error:
     raise ValueError(f'{path} is not an archive of arrays: {error}') from error
-  missing = [name for name in Predictions._fields if name not in arrays]
+  missing = [name for name in names if name not in arrays]
   if missing:
     raise ValueError(f'{path} lacks {", ".join(missing)}.')
-  return Predictions(**{name: arrays[name] for name in Predictions._fields})
+  return [arrays[name] for name in names]
 
 
 def partition(run_dir: RunDir) -> Partition:

@@ -6,9 +6,8 @@ each epoch.
 """
 
 from experiments.artifacts.fedbe.claims import CLAIMS
+from experiments.artifacts.fedbe.figures import FIGURES
 from experiments.artifacts.fedbe.grids import PAPER
 from experiments.artifacts.fedbe.published import TABLES
-
-FIGURES: tuple = ()
 
 __all__ = ['CLAIMS', 'FIGURES', 'PAPER', 'TABLES']

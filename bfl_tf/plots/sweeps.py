@@ -1,0 +1,51 @@
+"""A score against a setting."""
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib import axes as axes_lib
+from matplotlib import figure as figure_lib
+import numpy as np
+
+from bfl_tf.plots import canvas
+
+
+def sweep(
+  lines: Mapping[str, Mapping[float, Sequence[float]]],
+  xlabel: str,
+  ylabel: str = 'Accuracy (%)',
+  title: str = '',
+  axes: axes_lib.Axes | None = None,
+) -> figure_lib.Figure:
+  """Draws the mean over seeds against a setting.
+
+  Args:
+    lines: by name and by the setting's value, a score a seed.
+    xlabel: what the setting is.
+    ylabel: what the score is.
+    title: of the axes.
+    axes: to draw on; a new figure where None.
+
+  Returns:
+    figure: one line a name, with bars of one standard error where there are
+      two seeds or more.
+
+  Raises:
+    ValueError: nothing to draw.
+  """
+  if not any(lines.values()):
+    raise ValueError('lines must hold at least one score.')
+  if axes is None:
+    (axes,) = canvas.new_axes((5.6, 4.0))
+  for (name, values), style in zip(lines.items(), canvas.styles()):
+    x = sorted(values)
+    means = [np.mean(values[at]) for at in x]
+    errors = [
+      np.std(values[at], ddof=1) / len(values[at]) ** 0.5
+      if len(values[at]) > 1
+      else 0.0
+      for at in x
+    ]
+    axes.errorbar(x, means, errors, label=name, marker='o', ms=4, **style)
+  canvas.finish(axes, title, xlabel, ylabel)
+  canvas.legend(axes)
+  return canvas.figure_of(axes)

@@ -1,0 +1,228 @@
+"""Figures 1 to 13 of Chen & Chao 2021, but Figure 10 (its notebook)."""
+
+from bfl_tf import plots
+from experiments.artifacts.fedbe import grids, simplex
+from experiments.harness import figures
+
+_STEP = 'step ConvNet'
+
+
+def _figure(
+  number, title, panels, draw=plots.learning_curve, seeds=grids.SEEDS
+):
+  return figures.Figure(
+    grids.PAPER, f'figure{number}', title, panels, draw, seeds
+  )
+
+
+def _sweep(number, title, panels, **xlabels):
+  return figures.Sweep(
+    grids.PAPER, f'figure{number}', title, panels, xlabels, grids.FEWER
+  )
+
+
+def _watched(runs):
+  """The average and the ensemble, of one run of FedAvg."""
+  (run,) = runs.values()
+  columns = {'FedAvg': 'accuracy', 'Bayesian ensemble': 'accuracy_A+C+S'}
+  return plots.learning_curve(dict.fromkeys(columns, run), columns)
+
+
+def _members(runs):
+  (run,) = runs.values()
+  return plots.member_confidence(run)
+
+
+def _curves(split, network):
+  methods = ('FedAvg', 'v-Distillation', 'FedBE (w/o SWA)', 'FedBE')
+  return {m: grids.MAIN[m, f'{split} {network}'] for m in methods}
+
+
+_SAMPLES = {
+  num: grids.cell('samples', _STEP, f'{num}', {'num_teacher_samples': num})
+  for num in (1, 5, 10, 20)
+}
+_LAYERS = {
+  name: {
+    extra: grids.cell(
+      'layers', f'{extra} extra', name, {**flags, 'extra_layers': extra},
+      laptop={'model': 'convnet', 'dataset': 'cifar10'},
+    )
+    for extra in (0, 1, 2, 3, 4)
+  }
+  for name, flags in {
+    'FedAvg': grids.PAPER.flags('fedavg'),
+    'FedBE': {},
+    'FedBE, GT': grids.PAPER.flags('ground_truth'),
+  }.items()
+}  # fmt: skip
+
+
+def _sizes(folder, overrides, sizes, kept, laptop):
+  """FedBE by the number of unlabeled images, with `kept` from the clients."""
+  return {
+    size: grids.cell(
+      folder, 'step', f'{size}',
+      {
+        **overrides, 'num_server_examples': kept,
+        'num_unlabeled_examples': size,
+      },
+      laptop={
+        **laptop, 'num_server_examples': kept // 5,
+        'num_unlabeled_examples': size // 5, 'swa_start': 10, 'swa_cycle': 10,
+      },
+      smoke={'num_server_examples': 200, 'num_unlabeled_examples': 100},
+    )
+    for size in sizes
+  }  # fmt: skip
+
+
+def _elsewhere(dataset, split):
+  return _sizes(
+    f'unlabeled_{dataset}',
+    {'server_dataset': dataset, 'resize': True},
+    (2000, 5000, 10000),
+    10000,
+    {'server_split': split},
+  )
+
+
+_SERVER_SIZES = {
+  'cifar10': _sizes('unlabeled_cifar10', {}, (1000, 5000, 10000, 25000), 25000,
+                    {'num_server_examples': 5000}),
+  'cifar100': _elsewhere('cifar100', 'test'),
+  'tiny_imagenet': _elsewhere('tiny_imagenet', 'validation'),
+}  # fmt: skip
+
+_ROUND_DECAY = {
+  'constant in a round': grids.MAIN['FedAvg', _STEP],
+  'x 0.99 a step': grids.cell(
+    'round_decay', _STEP, 'fedavg',
+    {**grids.PAPER.flags('fedavg'), 'step_decay': 0.99},
+  ),
+}  # fmt: skip
+_ALPHAS = {
+  name: {
+    alpha: grids.cell(
+      'decay_over_rounds', f'alpha {alpha}', name,
+      {
+        **grids.PAPER.flags('fedavg', 'dirichlet'), 'alpha': alpha,
+        'learning_rate_schedule': schedule,
+      },
+    )
+    for alpha in (0.1, 0.5, 1.0)
+  }
+  for name, schedule in {
+    'x 0.1 at 30 and 60 %': 'steps', 'constant': 'constant',
+  }.items()
+}  # fmt: skip
+_EPOCHS = {
+  f'{method}{suffix}': {
+    epochs: grids.cell(
+      'epochs', f'E {epochs}', f'{method}{suffix}',
+      {
+        **grids.PAPER.flags(*grids.METHODS[method]), **decay,
+        'local_epochs': epochs,
+      },
+    )
+    for epochs in (1, 5, 10, 20, 30, 40)
+  }
+  for method in ('FedAvg', 'FedBE')
+  for suffix, decay in {
+    '': {}, ', no weight decay': {'client_weight_decay': 0.0},
+  }.items()
+}  # fmt: skip
+_DISTILLATION = {
+  name: {
+    epochs: grids.cell(
+      'distillation_epochs', f'{epochs}', name,
+      {**grids.PAPER.flags(*grids.METHODS[name]),
+       'distillation_epochs': epochs},
+      'ResNet20', laptop={'swa_start': 5, 'swa_cycle': 5},
+    )
+    for epochs in (5, 10, 20, 30, 40)
+  }
+  for name in ('FedBE', 'FedBE (w/o SWA)')
+}  # fmt: skip
+
+FIGURES = (
+  _figure(
+    1,
+    'the Swiss roll: data, simplex, confidence',
+    {
+      panel: {'swiss roll': grids.SWISS_ROLL}
+      for panel in ('data', 'simplex', 'confidence')
+    },
+    {
+      'data': simplex.draw_data,
+      'simplex': simplex.draw_simplex,
+      'confidence': _members,
+    },
+    grids.MORE,
+  ),
+  _sweep(
+    2,
+    'number of samples',
+    {'step': {'FedBE': _SAMPLES}},
+    step='Sampled models M',
+  ),
+  _figure(
+    3,
+    'FedAvg, its ensemble scored each round',
+    {network: {'FedAvg': cell} for network, cell in grids.WATCHED.items()},
+    _watched,
+  ),
+  _sweep(
+    4,
+    'number of layers',
+    {'step': _LAYERS},
+    step='Convolutions that ConvNet has more',
+  ),
+  _sweep(
+    5,
+    'size of the unlabeled data',
+    {name: {'FedBE': cells} for name, cells in _SERVER_SIZES.items()},
+    **{name: f'Unlabeled images of {name}' for name in _SERVER_SIZES},
+  ),
+  _figure(
+    6, 'the rate inside a round', {'step': _ROUND_DECAY}
+  ),
+  _sweep(
+    7,
+    'the rate over rounds, by alpha',
+    {'dirichlet': _ALPHAS},
+    dirichlet='Concentration of the Dirichlet split',
+  ),
+  _sweep(8, 'local epochs and weight decay', {'step': _EPOCHS},
+         step='Local epochs E'),
+  _figure(
+    9,
+    'confidence of clients and samples',
+    {
+      'swiss_roll': {'swiss roll': grids.SWISS_ROLL},
+      'step': {'FedAvg': grids.WATCHED['ConvNet']},
+    },
+    _members,
+  ),
+  _sweep(11, 'epochs of distillation', {'step': _DISTILLATION},
+         step='Epochs over the unlabeled data'),
+  _figure(
+    12,
+    'SCAFFOLD by round',
+    {
+      'ResNet20': {
+        method: grids.SCAFFOLD[method, 'step ResNet20']
+        for method in ('SCAFFOLD', 'FedBE+SCAFFOLD')
+      }
+    },
+  ),
+  _figure(
+    13,
+    'accuracy by round',
+    {
+      f'{split}_{network}': _curves(split, network)
+      for split in grids.SPLITS
+      for network in ('ResNet20', 'ResNet32')
+    },
+  ),
+)  # fmt: skip

@@ -1,0 +1,75 @@
+"""Figure 1: the Swiss roll, and the models inside the clients' simplex.
+
+The run is played once more, which takes seconds, since its clients' models are
+not kept.
+"""
+
+from collections.abc import Mapping
+import pathlib
+
+from matplotlib import figure as figure_lib
+import numpy as np
+
+from bfl_tf import federation, metrics, plots, posteriors, seeds, training
+from experiments import flags as config_flags
+
+NUM_MODELS = 400
+
+
+def draw_data(runs: Mapping[str, pathlib.Path]) -> figure_lib.Figure:
+  """Draws the training points, a panel a client (Figure 1a)."""
+  experiment = _experiment(runs)
+  train = experiment.dataset.train
+  figure = figure_lib.Figure(figsize=(10, 3.6), layout='constrained')
+  panels = figure.subplots(1, len(experiment.partition), sharey=True)
+  for k, (axes, indices) in enumerate(zip(panels, experiment.partition)):
+    x, y = train.x[indices], train.y[indices]
+    axes.scatter(*x.T, c=y, s=9, cmap='viridis')
+    axes.set(title=f'client {k + 1}', aspect='equal', xlabel='feature 1')
+  panels[0].set_ylabel('feature 2')
+  return figure
+
+
+def draw_simplex(runs: Mapping[str, pathlib.Path]) -> figure_lib.Figure:
+  """Draws models sampled by Eq. 7, coloured by accuracy (Figure 1b)."""
+  return plots.simplex(*models(_experiment(runs)))
+
+
+def models(
+  experiment: federation.Experiment, num_models: int = NUM_MODELS
+) -> tuple[np.ndarray, np.ndarray]:
+  """Samples models of the last round by Eq. 7.
+
+  Args:
+    experiment: with three clients, and `ensemble` among its stages.
+    num_models: how many.
+
+  Returns:
+    coefficients: gamma, `[num_models, num_clients]`.
+    accuracy: on the test set, `[num_models]`.
+  """
+  config, test = experiment.config, experiment.dataset.test
+  state, _ = federation.initial_state(experiment)
+  for _ in range(config.num_rounds):
+    state, _ = federation.federated_round(experiment, state)
+  clients = list(state.predictors['C'])
+  mixture = posteriors.SimplexMixture(
+    [client.values for client in clients],
+    np.ones(len(clients)),
+    config.dirichlet_alpha,
+  )
+  seed = seeds.named(config.seed, 'simplex')
+  gamma = mixture.sample_coefficients(num_models, seed)
+  accuracy = []
+  for values in mixture.combine(gamma).numpy():
+    probs = training.predict(
+      experiment.workers, state.model.replace_values(values), test.x, seed=seed
+    ).probs
+    accuracy.append(metrics.accuracy(probs, test.y))
+  return gamma.numpy(), np.array(accuracy)
+
+
+def _experiment(runs):
+  (run_dir,) = runs.values()
+  fields = config_flags.read_file(federation.Config, run_dir / 'flags.txt')
+  return federation.Experiment.build(federation.Config(**fields))
