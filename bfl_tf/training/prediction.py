@@ -15,6 +15,8 @@ from bfl_tf import weights as weights_lib
 from bfl_tf.training import devices
 
 BATCH_SIZE = 256
+# Batches of one call: Python between them would cost a small network a quarter.
+_BATCHES = 8
 
 
 class Predictive(NamedTuple):
@@ -93,14 +95,16 @@ def predict(
   """
   for worker in workers:
     worker.load(model)
-  starts = range(0, len(x), BATCH_SIZE)
+  # At least one call a worker.
+  share = -(-len(x) // (len(workers) * BATCH_SIZE))
+  size = BATCH_SIZE * min(_BATCHES, share)
+  starts = range(0, len(x), size)
 
-  def batch(worker, start):
-    draw = seeds.child(seed, start)
-    part = x[start : start + BATCH_SIZE]
-    return start, worker.predict(part, draw, num_samples)
+  def call(worker, start):
+    part = x[start : start + size]
+    return start, worker.predict(part, seed, start, num_samples)
 
-  done = dict(devices.in_parallel(workers, starts, batch))
+  done = dict(devices.in_parallel(workers, starts, call))
   return Predictive(*map(np.concatenate, zip(*(done[s] for s in starts))))
 
 

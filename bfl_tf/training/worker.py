@@ -42,10 +42,11 @@ class Worker:
     self._train: tf.types.experimental.PolymorphicFunction | None = None
     self._measure: tf.types.experimental.PolymorphicFunction | None = None
     self._predict = tf.function(
-      self._predict_batch,
+      self._predict_batches,
       input_signature=[
         tf.TensorSpec([None, *data.x.shape[1:]], self._x.dtype),
         tf.TensorSpec([2], tf.int32),
+        tf.TensorSpec([], tf.int32),
         tf.TensorSpec([], tf.int32),
       ],
     )
@@ -85,11 +86,18 @@ class Worker:
       weights_lib.write(self.training.variables, model)
 
   def predict(
-    self, x: np.ndarray, seed: np.ndarray, num_samples: int
+    self, x: np.ndarray, seed: np.ndarray, first: int, num_samples: int
   ) -> prediction.Predictive:
-    """Predicts raw examples under the loaded weights; traced once."""
+    """Predicts under the loaded weights, in batches; traced once.
+
+    Args:
+      x: `[num_examples, ...]` raw examples.
+      seed: `[2]` int32.
+      first: number of the first example, which names the draws of its batch.
+      num_samples: passes of a stochastic model.
+    """
     with tf.device(self.device):
-      return _numpy(self._predict(x, seed, num_samples))
+      return _numpy(self._predict(x, seed, first, num_samples))
 
   def batch_statistics(self, x: np.ndarray, seed: np.ndarray) -> np.ndarray:
     """What batch normalization measures on a batch, under the loaded weights.
@@ -125,16 +133,38 @@ class Worker:
     }
     return weights_lib.flatten([v / share[id(v)] for v in buffers])
 
-  def _predict_batch(self, x, seed, num_samples):
+  def forward(self, x: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+    """One pass, in a graph too: probabilities `[batch, num_classes]`."""
     inputs = preprocessing.normalize(x, self._mean, self._std)
+    with models.scope(seed):
+      return tf.nn.softmax(self._model(inputs, training=False))
+
+  def _predict_batches(self, x, seed, first, num_samples):
+    size, count = prediction.BATCH_SIZE, tf.shape(x)[0]
+    rows = {'size': -(-count // size), 'infer_shape': False}
+    probs = tf.TensorArray(
+      tf.float32, element_shape=[None, self._model.output_shape[-1]], **rows
+    )
+    aleatoric = tf.TensorArray(tf.float32, element_shape=[None], **rows)
+    epistemic = tf.TensorArray(tf.float32, element_shape=[None], **rows)
+    for start in tf.range(0, count, size):
+      draw = tf.random.experimental.stateless_fold_in(seed, first + start)
+      batch = self._predict_batch(x[start : start + size], draw, num_samples)
+      place = start // size
+      probs = probs.write(place, batch.probs)
+      aleatoric = aleatoric.write(place, batch.aleatoric)
+      epistemic = epistemic.write(place, batch.epistemic)
+    return prediction.Predictive(
+      probs.concat(), aleatoric.concat(), epistemic.concat()
+    )
+
+  def _predict_batch(self, x, seed, num_samples):
     welford = prediction.Welford.zeros(
       [tf.shape(x)[0], self._model.output_shape[-1]]
     )
     for sample in tf.range(num_samples):
       draw = tf.random.experimental.stateless_fold_in(seed, sample)
-      with models.scope(draw):
-        probs = tf.nn.softmax(self._model(inputs, training=False))
-      welford = welford.add(probs)
+      welford = welford.add(self.forward(x, draw))
     return welford.predictive()
 
 

@@ -39,10 +39,23 @@ def test_round():
     assert re.search(r'traces \[1(, 1)*\]', line)
 
 
+@pytest.mark.slow
+def test_ensemble():
+  code, out, error = binaries.run(
+    'experiments.benchmark', '--case=ensemble', '--models=lenet5',
+    '--repeats=1',
+  )  # fmt: skip
+  assert code == 0, error
+  teachers, student = out.splitlines()
+  assert teachers.startswith('lenet5    21 teachers on 10000 images')
+  for line in (teachers, student):
+    assert float(re.search(r'(?:passes|step) ([\d.]+) \(', line)[1]) > 0.1
+
+
 def test_refused():
   small = ['--num_params=10', '--num_clients=2', '--repeats=1']
   wrong = {
-    'choose round or pooling': ['--case=rounds'],
+    'choose round, pooling or ensemble': ['--case=rounds'],
     'not resnet18': ['--case=round', '--models=resnet18'],
     '--repeats': ['--case=pooling', *small, '--repeats=0'],
     '--num_clients': ['--case=pooling', *small, '--num_clients=0'],

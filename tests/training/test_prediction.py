@@ -87,7 +87,7 @@ def test_samples_are_what_the_model_says_under_each_seed(flipout):
   weights.assign(variables.untransformed_scale, rho)
   samples = []
   for sample in range(5):
-    seed = seeds.child(SEED, 0)
+    seed = tf.random.experimental.stateless_fold_in(SEED, 0)  # The batch.
     seed = tf.random.experimental.stateless_fold_in(seed, sample)
     with models.scope(seed):
       samples.append(tf.nn.softmax(model(X[:50])).numpy())

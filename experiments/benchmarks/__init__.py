@@ -1,0 +1,1 @@
+"""Speed and memory, a module a case of `experiments.benchmark`."""

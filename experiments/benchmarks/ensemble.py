@@ -1,0 +1,123 @@
+"""A server's teachers and its student (FedBE) against the bare arithmetic."""
+
+import statistics as stats
+
+import numpy as np
+import tensorflow as tf
+
+from bfl_tf import federation, statistics, training
+from experiments.benchmarks import measuring
+
+_NUM_IMAGES, _NUM_CLIENTS, _BATCH_SIZE = 10000, 10, 128
+_SEED = np.zeros(2, np.int32)
+
+
+def run(name: str, num_workers: int, repeats: int) -> None:
+  """Prints a line for the teachers and one for the student."""
+  config = federation.Config(
+    dataset=f'experiments.random_images:{name}',
+    model=name,
+    variant='deterministic',
+    client_optimizer='sgd',
+    client_momentum=0.9,
+    num_clients=_NUM_CLIENTS,
+    num_server_examples=20 * _BATCH_SIZE,
+    refine=('distil',),
+    distillation_batch_size=_BATCH_SIZE,
+    distillation_epochs=5,
+    swa_start=0,
+    num_workers=num_workers,
+  )
+  experiment = federation.Experiment.build(config)
+  _teachers(name, experiment, repeats)
+  _student(name, experiment, repeats)
+
+
+def _teachers(name, experiment, repeats):
+  workers, like = experiment.workers, experiment.initial_weights()
+  ensemble = experiment.stages[-1].teacher_groups
+  updates = _updates(like)
+  shape = (_NUM_IMAGES, *experiment.dataset.input_shape)
+  x = np.resize(experiment.dataset.train.x, shape)
+
+  def groups():
+    results = {s: _reduce(s, updates, like) for s in ensemble.statistics}
+    return ensemble.groups(like, results, _SEED)[0]
+
+  def predict(made=None):
+    mixtures = training.Mixtures()
+    for group, member in training.predict_members(
+      workers, made or groups(), x, seed=_SEED
+    ):
+      mixtures.add(group, member)
+    return mixtures.union(ensemble.ensemble)
+
+  bare = [measuring.bare_passes(worker, x[:256]) for worker in workers]
+  members = sum(len(group) for group in groups().values())
+  passes = members * _NUM_IMAGES // (256 * len(workers))
+  share = passes * 256 * len(workers) / (members * _NUM_IMAGES)
+
+  def all_passes():
+    measuring.on_all(workers, bare, passes)
+
+  predict(), all_passes()
+  ratios, fits = [], []
+  for _ in range(repeats):
+    expected = measuring.seconds(all_passes)
+    found = measuring.seconds(predict)
+    ratios.append(expected / share / found)
+    fit = measuring.seconds(lambda: [list(g) for g in groups().values()])
+    fits.append(fit / found)
+  made = groups()
+  models = measuring.peak(lambda: predict(made)) / like.num_bytes
+  print(
+    f'{name:9} {members} teachers on {_NUM_IMAGES} images, {len(workers)} '
+    f'workers: of the bare forward passes {measuring.spread(ratios)}; fitting '
+    f'and sampling {100 * stats.median(fits):.1f} % of it; peak extra memory '
+    f'of predicting {models:.1f} models',
+    flush=True,
+  )
+
+
+def _student(name, experiment, repeats):
+  stage, like = experiment.stages[-1], experiment.initial_weights()
+  student = stage.make_student(stage.distillation)
+  steps = stage.distillation_epochs * 20
+  # The step alone: SWA's part is overhead to be measured.
+  bare = measuring.bare_steps(stage.make_student('sgd'), _BATCH_SIZE)
+  targets = np.full((20 * _BATCH_SIZE, 10), 0.1, np.float32)
+
+  def bare_steps():
+    with tf.device(student.device):
+      bare(tf.constant(steps))
+
+  def distil():
+    stage.distilled(like, targets, _SEED)
+
+  distil(), bare_steps()
+  ratios = [
+    measuring.seconds(bare_steps) / measuring.seconds(distil)
+    for _ in range(repeats)
+  ]
+  print(
+    f'{name:9} distillation: of the bare training step '
+    f'{measuring.spread(ratios)}',
+    flush=True,
+  )
+
+
+def _updates(like):
+  rng = np.random.default_rng(0)
+  noise = 0.01 * rng.standard_normal((_NUM_CLIENTS, like.mean.size))
+  return [
+    statistics.ClientUpdate(k, 1, like.replace_mean(like.mean + noise[k]))
+    for k in range(_NUM_CLIENTS)
+  ]
+
+
+def _reduce(statistic, updates, reference):
+  sums = None
+  for update in updates:
+    share = statistic.accumulate(update, 1.0, reference)
+    sums = share if sums is None else statistics.merge(sums, share)
+  return statistic.finalize(sums, reference)[0]

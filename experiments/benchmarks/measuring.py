@@ -1,0 +1,73 @@
+"""Seconds, bytes, and the bare compiled work that ours is measured against."""
+
+import statistics as stats
+import time
+import tracemalloc
+
+import numpy as np
+import tensorflow as tf
+
+from bfl_tf import training
+from bfl_tf import weights as weights_lib
+
+
+def seconds(function) -> float:
+  """Returns the wall time of a call."""
+  started = time.perf_counter()
+  function()
+  return time.perf_counter() - started
+
+
+def peak(function) -> int:
+  """Returns the peak of Python's and NumPy's memory in a call, in bytes."""
+  tracemalloc.start()
+  function()
+  most = tracemalloc.get_traced_memory()[1]
+  tracemalloc.stop()
+  return most
+
+
+def spread(values) -> str:
+  """Returns `0.951 (0.947 to 0.958)`: the median and the extremes."""
+  return f'{stats.median(values):.3f} ({min(values):.3f} to {max(values):.3f})'
+
+
+def bare_steps(worker: training.Worker, batch_size: int):
+  """Compiles a loop over nothing but the training step, on one batch."""
+  start = weights_lib.read(worker.training.variables)
+  x, y = worker.examples(tf.range(batch_size))
+
+  @tf.function(input_signature=[tf.TensorSpec([], tf.int32)])
+  def steps(count):
+    prior = worker.training.prior(start)
+    rate, examples = tf.constant(1e-3), tf.constant(1e3)
+    for i in tf.range(count):
+      step = training.Step(i, rate, tf.stack([i, i]))
+      worker.training.step(x, y, step, (), prior, examples)
+
+  return steps.get_concrete_function()
+
+
+def bare_passes(worker: training.Worker, x: np.ndarray):
+  """Compiles a loop over nothing but forward passes, on one batch."""
+  with tf.device(worker.device):
+    inputs = tf.constant(x)
+
+  @tf.function(input_signature=[tf.TensorSpec([], tf.int32)])
+  def passes(count):
+    total = 0.0
+    for i in tf.range(count):
+      total += worker.forward(inputs, tf.stack([i, i]))[0, 0]
+    return total
+
+  return passes.get_concrete_function()
+
+
+def on_all(workers: list[training.Worker], functions: list, count: int) -> None:
+  """Calls each worker's function with `count`, all at once."""
+
+  def call(worker, number):
+    with tf.device(worker.device):
+      functions[workers.index(worker)](tf.constant(number))
+
+  list(training.in_parallel(workers, [count] * len(workers), call))

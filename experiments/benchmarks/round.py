@@ -1,0 +1,53 @@
+"""A federated round against the bare compiled step."""
+
+import statistics as stats
+import time
+
+from bfl_tf import federation
+from experiments import random_images
+from experiments.benchmarks import measuring
+
+
+def run(name: str, variant: str, num_workers: int, repeats: int) -> None:
+  """Prints one line: a round's images/s over the bare step's."""
+  _, per_client, batch_size = random_images.SHAPES[name]
+  config = federation.Config(
+    dataset=f'experiments.random_images:{name}',
+    model=name,
+    variant=variant,
+    batch_size=batch_size,
+    num_workers=num_workers,
+  )
+  started = time.perf_counter()
+  experiment = federation.Experiment.build(config)
+  state, _ = federation.initial_state(experiment)
+  workers = experiment.workers
+  bare = [measuring.bare_steps(worker, batch_size) for worker in workers]
+  built = time.perf_counter() - started
+  share = 10 * (per_client // batch_size) // len(workers)
+
+  def play():
+    federation.federated_round(experiment, state)
+
+  def step():
+    measuring.on_all(workers, bare, share)
+
+  first = measuring.seconds(play)
+  measuring.on_all(workers, bare, 2)
+  ratios, rounds, steps = [], [], []
+  for _ in range(repeats):
+    images = share * len(workers) * batch_size
+    steps.append(images / measuring.seconds(step))
+    seconds = measuring.seconds(play)
+    rounds.append(10 * per_client / seconds)
+    ratios.append(rounds[-1] / steps[-1])
+  traces = [worker.num_traces for worker in workers]
+  print(
+    f'{name:9} {variant:13} {len(workers)} workers  round '
+    f'{stats.median(rounds):7.0f} images/s  bare step '
+    f'{stats.median(steps):7.0f} images/s  ratio '
+    f'{measuring.spread(ratios)}  built in {built:.1f} s, first '
+    f'round {first - 10 * per_client / stats.median(rounds):.1f} s longer '
+    f'(tracing), traces {traces}',
+    flush=True,
+  )
