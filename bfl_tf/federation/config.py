@@ -115,12 +115,19 @@ class Config:
   min_local_epochs: int = _option(
     0, 'If positive, epochs are drawn from here to local_epochs.', least=0
   )
+  early_local_epochs: int = _option(
+    0, 'If positive, epochs of the first early_rounds rounds.', least=0
+  )
+  early_rounds: int = _option(5, 'See early_local_epochs.', least=1)
   batch_size: int = _option(32, 'Examples a step.', least=1)
   client_optimizer: str = _option('adam', 'sgd or adam; fresh each round.')
   client_learning_rate: float = _option(1e-3, 'At first.', above=0)
   client_momentum: float = _option(0.0, 'Of sgd.', least=0, below=1)
   client_weight_decay: float = _option(
     0.0, 'Added to the gradient before momentum.', least=0
+  )
+  decay_biases: bool = _option(
+    True, "Weight decay on biases and normalization's gamma and beta too."
   )
   learning_rate_schedule: str = _option(
     'constant', 'Over rounds: constant, steps, exponential.'
@@ -131,8 +138,13 @@ class Config:
     above=0,
     below=1,
   )
-  decay_factor: float = _option(
-    schedules.Steps.decay_factor, "Factor of 'steps'.", above=0
+  decay_factor: tuple[float, ...] = _option(
+    schedules.Steps.decay_factor,
+    'Factors there; the last at all that follow.',
+    above=0,
+  )
+  first_factor: float = _option(
+    schedules.Steps.first_factor, "Of 'steps', in the first round.", above=0
   )
   round_decay: float = _option(
     schedules.Exponential.round_decay, "Factor of 'exponential'.", above=0
@@ -259,6 +271,9 @@ class Config:
     0.9, 'Of the student.', least=0, below=1
   )
   distillation_weight_decay: float = _option(1e-5, 'Of the student.', least=0)
+  distillation_augment: bool = _option(
+    True, "Augment the student's inputs where --augment augments clients'."
+  )
 
   # Evaluation and records.
   num_mc_samples: int = _option(10, 'Samples an evaluation.', least=1)

@@ -240,6 +240,8 @@ def _sampled(config, round_index) -> list[int]:
 
 
 def _local_epochs(config, round_index, client) -> int:
+  if config.early_local_epochs and round_index < config.early_rounds:
+    return config.early_local_epochs
   if not config.min_local_epochs:
     return config.local_epochs
   generator = seeds.generator(config.seed, 'local_epochs', round_index, client)

@@ -139,7 +139,8 @@ def _student(config, dataset, images, built):
     optimizer=training.SGD(config.distillation_momentum),
     batch_size=config.distillation_batch_size,
     weight_decay=config.distillation_weight_decay,
-    augment=config.augment,
+    decay_biases=config.decay_biases,
+    augment=config.augment and config.distillation_augment,
     augment_padding=config.augment_padding,
     trains_scale=False,
   )

@@ -31,6 +31,8 @@ class Settings:
     optimizer: `SGD` or `Adam` of `training.optimizers`.
     batch_size: examples a step; the last partial batch is kept.
     weight_decay: times the mean, added to the gradient before momentum.
+    decay_biases: False leaves vectors out: biases, normalization's gamma and
+      beta.
     prior_scale: standard deviation of the prior N(0, prior_scale^2).
     update_prior: take the broadcast posterior as the prior instead.
     augment: pad, crop, flip.
@@ -48,6 +50,7 @@ class Settings:
   optimizer: Any
   batch_size: int
   weight_decay: float = 0.0
+  decay_biases: bool = True
   prior_scale: float = 10.0
   update_prior: bool = False
   augment: bool = False

@@ -217,7 +217,10 @@ class LocalTraining:
     scales = gradients[num_loc : num_loc + num_scale]
     of_mean = gradients[:num_loc] + gradients[num_loc + num_scale :]
     if decay:
-      of_mean = [g + decay * v for g, v in zip(of_mean, variables.mean)]
+      of_mean = [
+        g + decay * v if self._decays(v) else g
+        for g, v in zip(of_mean, variables.mean)
+      ]
     if parts:
       shapes = [v.shape for v in variables.mean]
       mean = weights_lib.flatten(variables.mean)
@@ -226,6 +229,9 @@ class LocalTraining:
         flat = part.gradient(flat, mean, kept, step)
       of_mean = weights_lib.unflatten(flat, shapes)
     return of_mean[:num_loc] + scales + of_mean[num_loc:]
+
+  def _decays(self, variable):
+    return self._settings.decay_biases or variable.shape.rank > 1
 
   def _after_step(self, carry, step):
     carry = list(carry)

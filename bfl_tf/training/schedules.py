@@ -20,15 +20,25 @@ class Steps:
 
   Attributes:
     decay_at: fractions of `num_rounds` in (0, 1).
-    decay_factor: multiplied in at each of them.
+    decay_factor: multiplied in at each of them, in their order; the last one
+      at all that follow.
+    first_factor: multiplied in at the first round only.
   """
 
   decay_at: tuple[float, ...] = (0.3, 0.6)
-  decay_factor: float = 0.1
+  decay_factor: tuple[float, ...] = (0.1,)
+  first_factor: float = 1.0
+
+  def __post_init__(self):
+    if not self.decay_factor:
+      raise ValueError('--decay_factor must have at least one factor.')
 
   def __call__(self, rate: float, round_index: int, num_rounds: int) -> float:
     passed = sum(round_index >= at * num_rounds for at in self.decay_at)
-    return rate * self.decay_factor**passed
+    last = len(self.decay_factor) - 1
+    for place in range(passed):
+      rate *= self.decay_factor[min(place, last)]
+    return rate * self.first_factor if round_index == 0 else rate
 
 
 @dataclasses.dataclass(frozen=True)

@@ -102,3 +102,9 @@ def test_what_a_client_sends_is_counted():
   assert bare['bytes_up'] == bare['bytes_down'] == 3 * 15 * 4
   # Two float32 more, by the part.
   assert extra['bytes_up'] == 3 * (15 + 2) * 4
+
+
+def test_more_epochs_in_the_early_rounds():
+  settings = {'batch_size': 150, 'early_local_epochs': 3, 'early_rounds': 2}
+  _, infos = toys.play(toys.experiment(**settings), 3)
+  assert [info['local_steps'] for info in infos] == [18, 18, 6]

@@ -62,7 +62,12 @@ SCHEDULE = {'step_decay': 0.9, 'epoch_decay': 0.5, 'epoch_decay_every': 2}
 
 @pytest.mark.parametrize(
   'momentum, settings',
-  [(0.0, {}), (0.9, {'weight_decay': 0.1}), (0.5, SCHEDULE)],
+  [
+    (0.0, {}),
+    (0.9, {'weight_decay': 0.1}),
+    (0.9, {'weight_decay': 0.1, 'decay_biases': False}),
+    (0.5, SCHEDULE),
+  ],
 )
 def test_sgd_is_the_dense_reference(momentum, settings):
   worker, batches = recorded(optimizer=training.SGD(momentum), **settings)
@@ -78,7 +83,8 @@ def test_sgd_is_the_dense_reference(momentum, settings):
 
   rates = 0.2 * settings.get('step_decay', 1.0) ** np.arange(16)
   rates *= settings.get('epoch_decay', 1.0) ** (np.arange(16) // 8)
-  decay = settings.get('weight_decay', 0.0)
+  decay = np.full(15, settings.get('weight_decay', 0.0))
+  decay[12:] *= settings.get('decay_biases', True)
   point, losses = reference(begin, batches, rates, momentum, decay)
   np.testing.assert_allclose(result.model.point, point, rtol=2e-5, atol=2e-6)
   assert result.trace.steps == 16

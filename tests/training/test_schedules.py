@@ -19,10 +19,19 @@ def test_steps_at_fractions_of_the_run():
   assert rates(steps(), 10, 1.0) == pytest.approx(expected)
   # 0.3 of 7 rounds is 2.1: round 3 is the first past it.
   expected = [0.5] * 3 + [0.25] * 4
-  assert rates(steps((0.3,), 0.5), 7) == pytest.approx(expected)
+  assert rates(steps((0.3,), (0.5,)), 7) == pytest.approx(expected)
   # The order in which they are given is no matter; none is constant.
   assert rates(steps((0.6, 0.3)), 10) == rates(steps(), 10)
   assert rates(steps(()), 3) == [0.5] * 3
+
+
+def test_factors_of_their_own():
+  """FedBE's published code: half at first, then x 0.2, 0.1, 0.01 in all."""
+  steps = training.SCHEDULES['steps']((0.3, 0.6, 0.9), (0.2, 0.5, 0.1), 0.5)
+  expected = [0.5] + [1.0] * 2 + [0.2] * 3 + [0.1] * 3 + [0.01]
+  assert rates(steps, 10, 1.0) == pytest.approx(expected)
+  with pytest.raises(ValueError, match='--decay_factor must have at least'):
+    training.SCHEDULES['steps'](decay_factor=())
 
 
 def test_exponential_after_silent_rounds():
