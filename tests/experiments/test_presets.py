@@ -1,0 +1,52 @@
+"""Every preset can be run: what is behind it is a config, and its pieces."""
+
+import pathlib
+
+import pytest
+
+from bfl_tf import federation
+from experiments import flags
+from experiments.artifacts import fedbe
+
+_CONFIGS = pathlib.Path(__file__).parents[2] / 'configs'
+_BEHIND = sorted(path.stem for path in (_CONFIGS / 'fedbe').glob('*.flags'))
+_BUILT: dict = {}
+
+
+@pytest.mark.parametrize(
+  'path', sorted(_CONFIGS.glob('*.flags')), ids=lambda path: path.stem
+)
+def test_a_preset_is_a_config(path):
+  federation.Config(**flags.read_file(federation.Config, path))
+
+
+@pytest.mark.parametrize('name', _BEHIND)
+def test_flags_behind_fedbe_make_another_experiment(name):
+  behind = fedbe.PAPER.flags(name)
+  preset = fedbe.PAPER.preset
+  assert federation.Config(**{**preset, **behind}) != federation.Config(
+    **preset
+  )
+  # At smoke size, since the data set may not be here.
+  small = {**preset, **behind, **fedbe.PAPER.scales['smoke']}
+  federation.Experiment.build(federation.Config(**small), _BUILT)
+
+
+def test_which_stages_the_baselines_are_made_of():
+  def stages(*names):
+    settings = {
+      **fedbe.PAPER.preset,
+      **fedbe.PAPER.flags(*names),
+      **fedbe.PAPER.scales['smoke'],
+    }
+    experiment = federation.Experiment.build(
+      federation.Config(**settings), _BUILT
+    )
+    return [stage.name for stage in experiment.stages]
+
+  assert stages() == ['distil']
+  assert stages('fedavg') == []
+  assert stages('one_ensemble') == ['ensemble']
+  assert stages('fedavgm') == ['momentum', 'distil']
+  assert stages('fedavg', 'fedavgm') == ['momentum']
+  assert stages('scaffold') == ['scaffold', 'distil']
