@@ -3,10 +3,19 @@
 A table maps short names to ours; `package.module:name` reaches anybody's own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import difflib
 import importlib
 from typing import Any
+
+
+def check_choice(flag: str, value: str, known: Iterable[str]) -> None:
+  """Raises a ValueError naming the flag unless `value` is one of `known`."""
+  known = list(known)
+  if value not in known:
+    raise ValueError(
+      f'--{flag}={value} is unknown. Choose one of {", ".join(known)}.'
+    )
 
 
 def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:

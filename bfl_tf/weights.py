@@ -46,7 +46,8 @@ class Weights(NamedTuple):
   @property
   def values(self) -> np.ndarray:
     """`[loc; point; buffers]`: all that a distribution over models covers."""
-    return np.concatenate([self.loc, self.point, self.buffers])
+    filled = [v for v in (self.loc, self.point, self.buffers) if v.size]
+    return filled[0] if len(filled) == 1 else np.concatenate(filled)
 
   def replace_mean(self, mean: np.ndarray) -> 'Weights':
     """Returns these weights with another `mean`, rounded to float32 once."""

@@ -65,6 +65,8 @@ def main() -> int | None:
     return None
   if not chosen and not claimed:
     config_flags.fail('give --list, --artifact or --claim.')
+  # Figures that ask models do it as runs do.
+  training.configure(0)
   root.mkdir(parents=True, exist_ok=True)
   (root / 'version.txt').write_text(_VERSION)
   failed = _play([*chosen, *claimed], root) if _RUN.value else 0
@@ -83,7 +85,6 @@ def _play(wanted, root):
   tasks = estimates.tasks(wanted, _SCALE.value, root)
   jobs = _JOBS.value or len(os.sched_getaffinity(0))
   if _SAMPLE.value:
-    training.configure(0)
     chosen = estimates.one_per_method(tasks)
     for task in tasks:
       if task not in chosen:

@@ -189,7 +189,9 @@ class Config:
   )
 
   refine: tuple[str, ...] = _option(
-    (), 'Chain after server_step: distil, ensemble, fine_tune, students.'
+    (),
+    'Chain after server_step: distil, ensemble, fine_tune, recalibrate, '
+    'students.',
   )
   start: tuple[str, ...] = _option(
     (), 'Chain of stages before the first round: fine_tune.'
@@ -206,7 +208,7 @@ class Config:
     server.FineTune.server_learning_rate, 'Of fine_tune.', above=0
   )
   batch_norm: str = _option(
-    'average',
+    server.Distil.batch_norm,
     "Moving statistics of pooled models and teachers: 'average' as pooled, or "
     "'recalibrate' on server data.",
   )
@@ -259,7 +261,7 @@ class Config:
     above=0,
   )
   swa_min_learning_rate: float = _option(
-    4e-4, 'Of swa where a cycle ends.', above=0
+    server.Distil.swa_min_learning_rate, 'Of swa where a cycle ends.', above=0
   )
   swa_start: int = _option(
     server.Distil.swa_start, 'Steps before the first average.', least=0

@@ -86,8 +86,14 @@ def predict(
     workers, groups, x, seed=seed, num_samples=num_samples
   ):
     mixtures.add(name, member)
-    confidence[name].append(member.probs.max(-1))
-    correct[name].append(metrics.is_correct(member.probs, y))
+    # A model that has run away is sure and wrong; its unions are NaN.
+    finite = np.all(np.isfinite(member.probs))
+    confidence[name].append(
+      member.probs.max(-1) if finite else np.ones(len(y), np.float32)
+    )
+    correct[name].append(
+      metrics.is_correct(member.probs, y) if finite else np.zeros(len(y))
+    )
   united = [name for name in server.GROUPS if name in groups]
   chosen = [
     names

@@ -145,11 +145,9 @@ def _with_needed(parts, stages, config):
 
 def _recalibration(config, resources):
   """The stage that `--batch_norm` adds between step and refine."""
-  if config.batch_norm not in ('average', 'recalibrate'):
-    raise ValueError(
-      f'--batch_norm={config.batch_norm} is unknown. Choose average or '
-      'recalibrate.'
-    )
+  registry.check_choice(
+    'batch_norm', config.batch_norm, ('average', 'recalibrate')
+  )
   if config.batch_norm == 'average':
     return ()
   return (pieces.configured(server.Recalibrate, config, resources)(),)
@@ -168,13 +166,17 @@ def _check_predictor(config, stages):
   made = [name for s in stages for name in getattr(s, 'predictors', ())]
   if not config.predictor or config.predictor in made:
     return
-  for name in config.predictor.split('+'):
-    if name not in made:
-      raise ValueError(
-        f'--predictor={config.predictor} names the group {name!r}, but the '
-        f'stages make {", ".join(made) or "none"}: see --refine=ensemble and '
-        '--ensemble.'
-      )
+  united = config.predictor.split('+')
+  groups = [name for name in made if name in server.GROUPS]
+  if set(united) - set(groups) or len(set(united)) < len(united):
+    raise ValueError(
+      f'--predictor={config.predictor} must be one of {", ".join(made)} that '
+      f'the stages make, or some of {", ".join(groups)} joined by +: see '
+      '--refine=ensemble and --ensemble.'
+      if made
+      else f'--predictor={config.predictor}: no stage makes a group to score; '
+      'set --refine=ensemble.'
+    )
 
 
 def _check_unique(flags, chain):

@@ -54,8 +54,8 @@ def initial_state(
   model = experiment.initial_weights()
   state = State(0, model, fresh_slots(experiment.start, model), {})
   info: dict[str, Any] = {}
-  for place, stage in enumerate(experiment.start):
-    seed = seeds.named(experiment.config.seed, 'start', place)
+  for stage in experiment.start:
+    seed = seeds.named(experiment.config.seed, f'start_{stage.name}')
     state, more = stage(state, model, model, {}, seed)
     info |= more
   return state._replace(slots=fresh_slots(experiment.stages, state.model)), info
@@ -96,10 +96,11 @@ def federated_round(
   pooled, results, info = reduction.finish()
   info['clients_seconds'] = time.perf_counter() - started
   new = state._replace(model=pooled, memories=memories, predictors={})
-  for place, stage in enumerate(experiment.stages):
+  for stage in experiment.stages:
     started = time.perf_counter()
+    # By its name: a stage more in the chain changes no other's draws.
     seed = seeds.named(
-      experiment.config.seed, 'server_stage', state.round, place
+      experiment.config.seed, f'stage_{stage.name}', state.round
     )
     new, more = stage(new, state.model, pooled, results, seed)
     more[f'{stage.name}_seconds'] = time.perf_counter() - started

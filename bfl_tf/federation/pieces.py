@@ -88,7 +88,7 @@ def resources(
   }
   made['recalibrated'] = lambda: _recalibrated(config, made)
   made['teacher_groups'] = lambda: configured(server.Ensemble, config, made)()
-  made['distil'] = lambda: configured(server.Distil, config, made)()
+  made['make_distil'] = lambda: configured(server.Distil, config, made)
   return made
 
 
@@ -108,7 +108,10 @@ class ServerData(NamedTuple):
 def server_data(config, dataset, held, built) -> ServerData:
   """Loads the server's examples; `built` as in `Experiment.build`."""
   if config.server_dataset:
-    key = ('server', id(dataset), config.server_dataset, config.server_split)
+    key = (
+      'server', id(dataset), config.server_dataset, config.server_split,
+      config.resize,
+    )  # fmt: skip
     if key not in built:
       built[key] = datasets.load_unlabeled(
         config.server_dataset,
@@ -134,7 +137,10 @@ def server_data(config, dataset, held, built) -> ServerData:
 
 
 def _student(config, dataset, images, built):
-  """A worker on the server's examples, compiled for distillation."""
+  """A worker compiled for distillation on images of such a shape.
+
+  It may come from another experiment: images and targets are handed to it.
+  """
   settings = training.Settings(
     optimizer=training.SGD(config.distillation_momentum),
     batch_size=config.distillation_batch_size,
@@ -207,38 +213,32 @@ def workers(config, dataset, parts, built):
   )
   strategies = training.strategies(config.num_workers, config.distribution)
   return _compiled(
-    config,
-    dataset,
-    data,
-    training.Settings(**settings),
-    strategies,
-    built,
+    config, dataset, data, training.Settings(**settings), strategies, built
   )
 
 
 def _compiled(config, dataset, data, settings, strategies, built):
-  """Returns a worker a strategy; an equal one that was built is used again."""
+  """Returns a worker a strategy; one that was built for the like is used."""
   build_model = model_builder(config, dataset)
   model = build_model.keywords | {'seed': 0, 'name': config.model}
   key = (
-    'workers', id(data.x), config.num_workers, config.distribution,
-    settings, tuple(sorted(model.items())),
+    'workers', id(dataset), data.x.shape, data.y.shape, config.num_workers,
+    config.distribution, settings, tuple(sorted(model.items())),
   )  # fmt: skip
   if key not in built:
-    # With the array that it is known by, so that the id stays taken.
-    made = [training.Worker(s, build_model, data, settings) for s in strategies]
-    built[key] = (made, data.x)
-  return built[key][0]
+    built[key] = [
+      training.Worker(strategy, build_model, data, settings)
+      for strategy in strategies
+    ]
+  return built[key]
 
 
 def _optimizer(config):
+  registry.check_choice(
+    'client_optimizer', config.client_optimizer, ('sgd', 'adam')
+  )
   if config.client_optimizer == 'sgd':
     return training.SGD(config.client_momentum)
-  if config.client_optimizer != 'adam':
-    raise ValueError(
-      f'--client_optimizer={config.client_optimizer} is unknown. Choose sgd or '
-      'adam.'
-    )
   if config.client_momentum:
     raise ValueError('--client_momentum belongs to --client_optimizer=sgd.')
   return training.Adam()

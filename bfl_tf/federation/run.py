@@ -75,6 +75,8 @@ class Run:
       while state.round < self._config.num_rounds:
         started = time.perf_counter()
         try:
+          # Its predictors have been scored: their memory is free.
+          state = state._replace(predictors={})
           state, info = loop.federated_round(self._experiment, state)
         except loop.TooFewClientsError:
           self._save(state)
@@ -160,7 +162,8 @@ class Run:
       'num_samples': 1 if config.variant == 'deterministic' else samples,
     }
     groups = None
-    if state.predictors:
+    wanted = config.predictor or purpose == 'evaluation'
+    if state.predictors and wanted:
       groups = ensembles.predict(workers, state.predictors, *split, **options)
     if groups and config.predictor:
       return groups.of(config.predictor), groups

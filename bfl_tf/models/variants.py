@@ -17,6 +17,7 @@ import itertools
 
 import tf_keras
 
+from bfl_tf import registry
 from bfl_tf.models import layers as stochastic
 
 VARIANTS = ('deterministic', 'mc_dropout', 'flipout')
@@ -56,11 +57,7 @@ class Blocks:
       ('normalization', NORMALIZATIONS),
       ('kernel_initializer', KERNEL_INITIALIZERS),
     ):
-      if getattr(self, name) not in known:
-        raise ValueError(
-          f'--{name}={getattr(self, name)} is unknown. Choose one of '
-          f'{", ".join(known)}.'
-        )
+      registry.check_choice(name, getattr(self, name), known)
     if not self.initial_scale > 0:
       raise ValueError(
         f'initial_scale must be positive, got {self.initial_scale!r}.'

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from tensorflow_probability import distributions as tfd
 
-from bfl_tf import statistics
+from bfl_tf import registry, statistics
 from bfl_tf import weights as weights_lib
 
 # Below it two posteriors are the same to float32's precision.
@@ -89,11 +89,7 @@ class MaxDiscrepancy:
   discrepancy: str = 'largest'
 
   def __post_init__(self):
-    if self.discrepancy not in DISCREPANCIES:
-      raise ValueError(
-        f'--discrepancy={self.discrepancy} is unknown. Choose one of '
-        f'{", ".join(DISCREPANCIES)}.'
-      )
+    registry.check_choice('discrepancy', self.discrepancy, DISCREPANCIES)
 
   def all(
     self, updates: Sequence[statistics.ClientUpdate], reference

@@ -17,7 +17,7 @@ from tensorflow_probability import distributions as tfd
 
 
 class SimplexMixture(tfd.Distribution):
-  """Eq. 7 over flat weights, a tfp distribution that holds no second copy."""
+  """Eq. 7 over flat weights, as a tfp distribution; keeps hold of `members`."""
 
   def __init__(
     self,

@@ -21,7 +21,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bfl_tf import clients, seeds, training
+from bfl_tf import clients, registry, seeds, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.server import ensemble as ensemble_lib
 
@@ -51,6 +51,9 @@ class Distil:
     distillation_epochs: over the server's examples.
     distillation_batch_size: examples a step.
     distillation_learning_rate: constant, or under `swa` where a cycle begins.
+    swa_min_learning_rate: under `swa` where a cycle ends.
+    batch_norm: `recalibrate` measures the statistics of any student on U;
+      otherwise those of an average of weights, `swa`, alone.
     swa_start: steps before the first average.
     swa_cycle: steps of a cycle.
   """
@@ -69,6 +72,8 @@ class Distil:
   distillation_epochs: int = 20
   distillation_batch_size: int = 128
   distillation_learning_rate: float = 1e-3
+  swa_min_learning_rate: float = 4e-4
+  batch_norm: str = 'average'
   swa_start: int = clients.Swa.swa_start
   swa_cycle: int = clients.Swa.swa_cycle
 
@@ -83,23 +88,30 @@ class Distil:
     ensemble_lib.check_groups(
       'teachers', self.teachers, self.teacher_groups.ensemble
     )
-    ensemble_lib.check_choice(
+    registry.check_choice(
       'distillation_targets', self.distillation_targets, TARGETS
     )
-    ensemble_lib.check_choice('distillation', self.distillation, DISTILLATIONS)
+    registry.check_choice('distillation', self.distillation, DISTILLATIONS)
     if self.distillation_targets == 'labels' and self.server_labels is None:
       raise ValueError(
         '--distillation_targets=labels needs labelled examples of the same '
         'classes: leave --server_dataset out.'
       )
-    steps = self.distillation_epochs * math.ceil(
-      len(self.server_images) / self.distillation_batch_size
-    )
-    swa = clients.Swa(self.swa_start, self.swa_cycle)
-    if self.distillation == 'swa' and not swa.collections(steps):
+    if self.distillation == 'swa':
+      self._check_swa()
+
+  def _check_swa(self):
+    batches = math.ceil(len(self.server_images) / self.distillation_batch_size)
+    steps = self.distillation_epochs * batches
+    if not clients.Swa(self.swa_start, self.swa_cycle).collections(steps):
       raise ValueError(
         f'--distillation=swa averages nothing: {steps} steps end no cycle of '
         f'--swa_cycle={self.swa_cycle} after --swa_start={self.swa_start}.'
+      )
+    if self.swa_min_learning_rate > self.distillation_learning_rate:
+      raise ValueError(
+        f'--swa_min_learning_rate={self.swa_min_learning_rate} must not exceed '
+        f'--distillation_learning_rate={self.distillation_learning_rate}.'
       )
 
   @property
@@ -121,36 +133,51 @@ class Distil:
       pooled, statistics, seeds.child(seed, 0)
     )
     started = time.perf_counter()
-    targets = self.targets(groups, seeds.child(seed, 1))
-    info['predict_teachers_seconds'] = time.perf_counter() - started
-    model, info['distillation_loss'] = self.distilled(
-      state.model, targets, seeds.child(seed, 2)
+    mixtures, more = self.predicted(
+      {name: groups[name] for name in self.teachers}, seeds.child(seed, 1)
     )
+    info |= more
+    info['predict_teachers_seconds'] = time.perf_counter() - started
+    model, more = self.distilled(state.model, mixtures, seeds.child(seed, 2))
+    info |= more
     return state._replace(model=model, predictors=groups), info
 
-  def targets(
+  def predicted(
     self, groups: Mapping[str, Sequence[weights_lib.Weights]], seed: np.ndarray
-  ) -> np.ndarray:
-    """Returns what the student is to say, `[num_examples, num_classes]`."""
+  ) -> tuple[training.Mixtures, dict[str, float]]:
+    """Asks teachers about U, by group; what is not finite is left out."""
+    mixtures, left_out = training.Mixtures(), 0
     if self.distillation_targets == 'labels':
-      return np.eye(self.num_classes, dtype=np.float32)[self.server_labels]
-    chosen = {name: groups[name] for name in self.teachers}
-    mixtures = training.Mixtures()
+      return mixtures, {}
     for name, member in training.predict_members(
       self.workers,
-      chosen,
+      groups,
       self.server_images,
       seed=seed,
       num_samples=self.num_mc_samples,
     ):
-      mixtures.add(name, member)
-    union = mixtures.union(self.teachers)
-    return sharpen(union.probs, self.sharpening)
+      if np.all(np.isfinite(member.probs)):
+        mixtures.add(name, member)
+      else:
+        left_out += 1
+    return mixtures, {'teachers_left_out': left_out}
 
   def distilled(
-    self, start: weights_lib.Weights, targets: np.ndarray, seed: np.ndarray
-  ) -> tuple[weights_lib.Weights, float]:
-    """Trains a student from `start`; returns it and its mean loss in nats."""
+    self,
+    start: weights_lib.Weights,
+    mixtures: training.Mixtures,
+    seed: np.ndarray,
+  ) -> tuple[weights_lib.Weights, dict[str, float]]:
+    """Trains a student from `start` on the union of its teachers.
+
+    Returns:
+      The student, or `start` if the student or all its teachers are not finite;
+      and columns of `metrics.csv`.
+    """
+    teachers = [name for name in self.teachers if name in mixtures]
+    by_labels = self.distillation_targets == 'labels'
+    if not teachers and not by_labels:
+      return start, {'students_refused': 1}
     job = training.Job(
       start=start,
       indices=np.arange(len(self.server_images), dtype=np.int32),
@@ -158,13 +185,23 @@ class Distil:
       learning_rate=np.float32(self.distillation_learning_rate),
       seed=seeds.child(seed, 0),
     )
-    result = self.make_student(self.distillation).train(job, targets)
+    targets = (
+      np.eye(self.num_classes, dtype=np.float32)[self.server_labels]
+      if by_labels
+      else sharpen(mixtures.union(teachers).probs, self.sharpening)
+    )
+    student = self.make_student(self.distillation)
+    result = student.train(job, self.server_images, targets)
     # Through softplus and back a scale is not the same to the last bit.
     model = weights_lib.Weights(*result.model)._replace(scale=start.scale)
-    model = training.recalibrate(
-      self.workers, model, self.server_images, seed=seeds.child(seed, 1)
-    )
-    return model, float(result.trace.loss)
+    if self.distillation == 'swa' or self.batch_norm == 'recalibrate':
+      model = training.recalibrate(
+        self.workers, model, self.server_images, seed=seeds.child(seed, 1)
+      )
+    if not all(np.all(np.isfinite(vector)) for vector in model):
+      return start, {'students_refused': 1}
+    loss = float(result.trace.loss)
+    return model, {'distillation_loss': loss, 'students_refused': 0}
 
 
 def sharpen(probs: np.ndarray, exponent: float) -> np.ndarray:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bfl_tf import posteriors
+from bfl_tf import posteriors, registry, seeds
 from bfl_tf import weights as weights_lib
 
 GROUPS = ('A', 'C', 'S')
@@ -55,10 +55,10 @@ class Ensemble:
 
   def __post_init__(self):
     check_groups('ensemble', self.ensemble, GROUPS)
-    check_choice(
+    registry.check_choice(
       'teacher_posterior', self.teacher_posterior, TEACHER_POSTERIORS
     )
-    check_choice('gaussian_fit', self.gaussian_fit, GAUSSIAN_FITS)
+    registry.check_choice('gaussian_fit', self.gaussian_fit, GAUSSIAN_FITS)
     if 'S' in self.ensemble and self.num_teacher_samples < 1:
       raise ValueError(
         f'--num_teacher_samples={self.num_teacher_samples} leaves nothing to '
@@ -105,13 +105,13 @@ class Ensemble:
     if 'C' in self.ensemble:
       groups['C'] = statistics[posteriors.Updates()].models
     if 'S' in self.ensemble:
-      draws = self._draws(pooled, statistics, seed)
+      draws = self._draws(pooled, statistics, seeds.child(seed, 0))
       if draws.is_variance.any():
         info['sampled_floored_fraction'] = draws.floored_fraction()
       groups['S'] = draws
     if self.recalibrated:
       groups = {
-        name: _Recalibrated(group, self.recalibrated, seed)
+        name: _Recalibrated(group, self.recalibrated, seeds.child(seed, 1))
         for name, group in groups.items()
       }
     return groups, info
@@ -157,17 +157,22 @@ class Ensemble:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Recalibrated(Sequence):
-  """Models whose buffers are measured anew, each when it is asked for."""
+  """Models whose buffers are measured anew, when one is first asked for."""
 
   group: Sequence[weights_lib.Weights]
   recalibrated: Callable
   seed: np.ndarray
+  _buffers: dict[int, np.ndarray] = dataclasses.field(default_factory=dict)
 
   def __len__(self) -> int:
     return len(self.group)
 
   def __getitem__(self, index: Any) -> Any:
-    return self.recalibrated(self.group[index], self.seed)
+    member = self.group[index]
+    if index not in self._buffers:
+      measured = self.recalibrated(member, seeds.child(self.seed, index))
+      self._buffers[index] = measured.buffers
+    return member._replace(buffers=self._buffers[index])
 
 
 def check_groups(
@@ -179,12 +184,4 @@ def check_groups(
     raise ValueError(
       f'--{flag}={text} must name at least one of {", ".join(known)}, each '
       'once (A: average, C: clients, S: samples).'
-    )
-
-
-def check_choice(flag: str, value: str, known: Sequence[str]) -> None:
-  """Raises a ValueError unless `value` is one of `known`."""
-  if value not in known:
-    raise ValueError(
-      f'--{flag}={value} is unknown. Choose one of {", ".join(known)}.'
     )

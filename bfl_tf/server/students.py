@@ -4,7 +4,9 @@ Each is distilled from the same start by the same clients, differing in its
 teachers and in how it is trained; the global model stays as it is.
 """
 
+from collections.abc import Callable
 import dataclasses
+import functools
 from typing import ClassVar
 
 from bfl_tf import seeds
@@ -17,12 +19,12 @@ class Students:
   """Distils and scores students beside the groups A, C, S.
 
   Attributes:
-    distil: what they have in common.
+    make_distil: `Distil`, bound to all but its `teachers` and `distillation`.
     students: `<teachers>:<distillation>`, as `A+C+S:swa`; also the name that
       each is scored by.
   """
 
-  distil: distil_lib.Distil
+  make_distil: Callable[..., distil_lib.Distil]
   students: tuple[str, ...] = ()
 
   name: ClassVar[str] = 'students'
@@ -30,41 +32,54 @@ class Students:
   def __post_init__(self):
     if not self.students:
       raise ValueError('--students must name at least one, as C:sgd.')
+    if len(set(self.students)) < len(self.students):
+      raise ValueError(f'--students={",".join(self.students)} repeats one.')
     self._each()
 
   @property
   def statistics(self) -> tuple:
     """Those of the ensemble."""
-    return self.distil.statistics
+    return self._teacher_groups.statistics
 
   @property
   def predictors(self) -> tuple[str, ...]:
     """The groups that it makes."""
-    return (*self.distil.predictors, *self.students)
+    return (*self._teacher_groups.ensemble, *self.students)
 
   def init(self, model) -> dict:
     """Carries nothing from round to round."""
     return {}
 
   def __call__(self, state, reference, pooled, statistics, seed):
-    groups, info = self.distil.teacher_groups.groups(
+    groups, info = self._teacher_groups.groups(
       pooled, statistics, seeds.child(seed, 0)
     )
+    each = self._each()
+    first = next(iter(each.values()))
+    mixtures, more = first.predicted(groups, seeds.child(seed, 1))
+    info |= more
     taught = {}
-    for name, distil in self._each().items():
-      targets = distil.targets(groups, seeds.child(seed, 1))
+    for name, distil in each.items():
       # The same seed for each: the same batches and crops.
-      model, _ = distil.distilled(state.model, targets, seeds.child(seed, 2))
+      model, _ = distil.distilled(state.model, mixtures, seeds.child(seed, 2))
       taught[name] = (model,)
     return state._replace(predictors={**groups, **taught}), info
 
+  @property
+  def _teacher_groups(self):
+    return next(iter(self._each().values())).teacher_groups
+
+  @functools.cache  # noqa: B019 (as long as the stage lives)
   def _each(self):
     found = {}
     for name in self.students:
       teachers, _, distillation = name.partition(':')
+      if distillation not in distil_lib.DISTILLATIONS:
+        raise ValueError(
+          f'--students={name} must be <teachers>:<distillation>, as A+C+S:swa; '
+          f'distillations are {", ".join(distil_lib.DISTILLATIONS)}.'
+        )
       chosen = tuple(teachers.split('+'))
       ensemble_lib.check_groups('students', chosen, ensemble_lib.GROUPS)
-      found[name] = dataclasses.replace(
-        self.distil, teachers=chosen, distillation=distillation
-      )
+      found[name] = self.make_distil(teachers=chosen, distillation=distillation)
     return found

@@ -15,6 +15,8 @@ import queue
 from absl import logging
 import tensorflow as tf
 
+from bfl_tf import registry
+
 DISTRIBUTIONS = ('clients', 'mirrored')
 
 
@@ -78,11 +80,7 @@ def strategies(
   Raises:
     ValueError: unknown distribution.
   """
-  if distribution not in DISTRIBUTIONS:
-    raise ValueError(
-      f'--distribution={distribution} is unknown. Choose one of '
-      f'{", ".join(DISTRIBUTIONS)}.'
-    )
+  registry.check_choice('distribution', distribution, DISTRIBUTIONS)
   found = tf.config.list_logical_devices('GPU')
   found = found or tf.config.list_logical_devices('CPU')
   names = [device.name for device in found][: num_workers or None]

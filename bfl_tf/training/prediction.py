@@ -153,6 +153,9 @@ class Mixtures:
     )
     self._sizes[name] = size + 1
 
+  def __contains__(self, name: str) -> bool:
+    return name in self._sizes
+
   def union(self, names: Iterable[str]) -> Predictive:
     """Returns the equal mixture of all members of the named groups."""
     first, *others = names

@@ -65,20 +65,25 @@ class Worker:
       return x, tf.gather(self._y, indices)
 
   def train(
-    self, job: jobs.Job, labels: np.ndarray | None = None
+    self,
+    job: jobs.Job,
+    x: np.ndarray | None = None,
+    y: np.ndarray | None = None,
   ) -> jobs.Result:
     """Trains on one client's examples, from the broadcast weights.
 
     Args:
       job: what to train from and on.
-      labels: in place of the data's own, of the same shape and type.
+      x: examples in place of the data's own, of the same shape and type.
+      y: labels likewise.
     """
     if self._train is None:
       signature = self.training.signature(self._x, self._y, job)
       self._train = tf.function(self.training, input_signature=signature)
     with tf.device(self.device):
-      y = self._y if labels is None else tf.constant(labels)
-      return _numpy(self._train(self._x, y, job))
+      own_x = self._x if x is None else tf.constant(x)
+      own_y = self._y if y is None else tf.constant(y)
+      return _numpy(self._train(own_x, own_y, job))
 
   def load(self, model: weights_lib.Weights) -> None:
     """Writes weights into the device's model."""
@@ -118,20 +123,22 @@ class Worker:
       return self._measure(x, seed).numpy()
 
   def _measure_batch(self, x, seed):
-    """From buffers of zero a step leaves (1 - momentum) times the batch's."""
-    buffers = self.training.variables.buffers
-    for variable in buffers:
-      variable.assign(tf.zeros_like(variable))
-    inputs = preprocessing.normalize(x, self._mean, self._std)
-    with models.scope(seed):
-      self._model(inputs, training=True)
+    """From statistics of 0 a step leaves (1 - momentum) times the batch's."""
     share = {
       id(variable): 1.0 - layer.momentum
       for layer in self._model.submodules
       if isinstance(layer, tf_keras.layers.BatchNormalization)
       for variable in (layer.moving_mean, layer.moving_variance)
     }
-    return weights_lib.flatten([v / share[id(v)] for v in buffers])
+    # What else is not trained, a frozen kernel say, is as it was.
+    buffers = self.training.variables.buffers
+    for variable in buffers:
+      if id(variable) in share:
+        variable.assign(tf.zeros_like(variable))
+    inputs = preprocessing.normalize(x, self._mean, self._std)
+    with models.scope(seed):
+      self._model(inputs, training=True)
+    return weights_lib.flatten([v / share.get(id(v), 1.0) for v in buffers])
 
   def forward(self, x: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
     """One pass, in a graph too: probabilities `[batch, num_classes]`."""

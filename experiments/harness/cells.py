@@ -192,6 +192,15 @@ def column(
   return read
 
 
+def picked_member(directory: pathlib.Path, predictor: str) -> float:
+  """Accuracy of a group's best member: picked on half of the test examples,
+  every other one, and scored on those between."""
+  with np.load(directory / 'members.npz') as file:
+    correct = file[f'correct_{predictor}']
+  best = correct[:, ::2].mean(-1).argmax()
+  return float(correct[best, 1::2].mean())
+
+
 def _of(name, predictor):
   return f'{name}_{predictor}' if predictor else name
 

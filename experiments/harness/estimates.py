@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 import os
 import pathlib
+import re
 from typing import Any
 
 from experiments import artifacts
@@ -18,7 +19,7 @@ _SPEED = {
   ('lenet5', 'mc_dropout'): 20000,
   ('lenet5', 'flipout'): 8000,
   ('convnet', 'deterministic'): 6000,
-  ('resnet8', 'deterministic'): 1900,
+  ('mobilenetv2', 'deterministic'): 150,
 }
 _OTHER = 20000
 _START_SECONDS = 2.0
@@ -65,14 +66,18 @@ def one_per_method(every: list[cells.Task]) -> list[cells.Task]:
 def core_seconds(task: cells.Task) -> float:
   """A rough estimate for one run on one core."""
   config = task.config
-  speed = _SPEED.get((config.model, config.variant), _OTHER)
+  speed = _speed(config)
   examples = _EXAMPLES[config.dataset]
   if ':' in config.train_split:
     examples = int(config.train_split.split(':')[1].rstrip(']'))
-  steps = examples * config.num_rounds * config.local_epochs
+  a_round = config.clients_per_round or config.num_clients
+  sampled = a_round / config.num_clients
+  steps = examples * sampled * config.num_rounds * config.local_epochs
   if config.start:
     steps += config.num_server_examples * config.server_epochs / 2
-  images = config.num_unlabeled_examples or config.num_server_examples
+  images = config.num_unlabeled_examples or (
+    _EXAMPLES.get(config.server_dataset, config.num_server_examples)
+  )
   if set(config.refine) & {'distil', 'students'}:
     students = max(1, len(config.students))
     steps += config.num_rounds * images * config.distillation_epochs * students
@@ -84,9 +89,16 @@ def core_seconds(task: cells.Task) -> float:
   forward = config.num_rounds / config.eval_every * samples * evaluated
   forward += 10000 * final
   if config.refine:
-    members = config.num_clients + config.num_teacher_samples + 1
+    members = a_round + config.num_teacher_samples + 1
     forward += config.num_rounds * members * (images + evaluated)
   return _START_SECONDS + (steps + forward / 3) / speed
+
+
+def _speed(config):
+  resnet = re.fullmatch(r'resnet(\d+)', config.model)
+  if resnet:
+    return _SPEED['resnet20', config.variant] * 18 / (int(resnet[1]) - 2)
+  return _SPEED.get((config.model, config.variant), _OTHER)
 
 
 def listing(root: pathlib.Path) -> str:

@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+import tensorflow as tf
 import toys
 
 from bfl_tf import federation, server, training
@@ -168,6 +169,45 @@ def test_every_union_is_scored_and_any_can_be_the_predictor(tmp_path):
   assert set(columns) > {'distil_seconds', 'predict_teachers_seconds'}
 
 
+class Blown:
+  """A client part whose clients' weights are finite, their outputs not."""
+
+  name = 'blown'
+  needs = None
+
+  def finish(self, model, carry, trace):
+    largest = tf.reduce_max(tf.abs(model.point))
+    return model._replace(point=model.point / largest * 3e38), None, None
+
+
+def test_teachers_that_ran_away_are_left_out_and_counted(tmp_path):
+  settings = DISTIL | {'client_parts': (f'{__name__}:Blown',)}
+  state, (info,) = toys.play(toys.experiment(**settings), 1)
+  # One average, six clients, three samples.
+  assert info['teachers_left_out'] == 10
+  assert info['students_refused'] == 1
+  assert toys.same(state.model, state.predictors['A'][0])
+  config = federation.Config(
+    dataset='toys:blobs', model='logistic', variant='deterministic',
+    num_rounds=1, **settings,
+  )  # fmt: skip
+  federation.run(config, tmp_path / 'run', show_progress=False)
+  columns = last_columns(tmp_path / 'run')
+  assert columns['accuracy_A+C+S'] == 'nan'
+  assert float(columns['best_accuracy_C']) == 0
+  assert (tmp_path / 'run' / 'summary.json').exists()
+
+
+def test_a_stage_more_changes_no_others_draws():
+  """So that FedBE and FedBE with a companion pair by seed."""
+  alone, _ = toys.play(toys.experiment(**DISTIL), 1)
+  with_more, _ = toys.play(
+    toys.experiment(**DISTIL, server_step=('momentum',), server_momentum=0.0),
+    1,
+  )
+  assert toys.same(alone.model, with_more.model)
+
+
 def test_students_of_one_round_are_compared(tmp_path):
   settings = DISTIL | {
     'refine': ('students',),
@@ -202,8 +242,9 @@ def test_students_of_one_round_are_compared(tmp_path):
     ({'distillation_targets': 'x'}, '--distillation_targets=x is unknown'),
     ({'swa_start': 99}, '--distillation=swa averages nothing: 25 steps'),
     ({'dirichlet_alpha': 0.0}, '--dirichlet_alpha=0.0 must be above 0'),
-    ({'predictor': 'A+B'}, "names the group 'B'"),
-    ({'refine': (), 'predictor': 'A'}, 'the stages make none'),
+    ({'predictor': 'A+B'}, '--predictor=A+B must be one of A, C, S'),
+    ({'predictor': 'A+A'}, '--predictor=A+A must be one of A, C, S'),
+    ({'refine': (), 'predictor': 'A'}, '--predictor=A: no stage makes'),
     ({'start': ('distil',)}, '--start: distil needs the updates of a round'),
     ({'batch_norm': 'none'}, '--batch_norm=none is unknown'),
     (
@@ -217,7 +258,15 @@ def test_students_of_one_round_are_compared(tmp_path):
     ),
     (
       {'refine': ('students',), 'students': ('A:adam',)},
-      '--distillation=adam is unknown',
+      '--students=A:adam must be <teachers>:<distillation>',
+    ),
+    (
+      {'refine': ('students',), 'students': ('A:sgd', 'A:sgd')},
+      '--students=A:sgd,A:sgd repeats one',
+    ),
+    (
+      {'swa_min_learning_rate': 0.1},
+      '--swa_min_learning_rate=0.1 must not exceed',
     ),
     ({'num_unlabeled_examples': 61}, 'exceeds the 60 examples of the server'),
   ],

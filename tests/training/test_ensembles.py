@@ -92,11 +92,11 @@ def test_certain_targets_train_as_labels_do():
   hard, soft = toys.worker(), soft_worker()
   job = toys.job(toys.start(hard), epochs=2)
   targets = np.eye(3, dtype=np.float32)[toys.TRAIN.y]
-  one, other = hard.train(job), soft.train(job, targets)
+  one, other = hard.train(job), soft.train(job, y=targets)
   np.testing.assert_allclose(one.model.point, other.model.point, atol=1e-6)
   assert one.trace.loss == pytest.approx(other.trace.loss, rel=1e-5)
   # The targets are an argument: others need no second trace.
-  soft.train(job, targets[::-1].copy())
+  soft.train(job, y=targets[::-1].copy())
   assert soft.num_traces == 1
 
 
@@ -170,6 +170,34 @@ def test_recalibration_measures_the_data():
   np.testing.assert_allclose(found.buffers[4:], variance, rtol=5e-3)
   assert toys.bits([found.mean]) == toys.bits([begin.mean])
   assert workers[0].layout.is_variance().tolist() == [False] * 4 + [True] * 4
+
+
+def frozen():
+  layers = tf_keras.layers
+  model = tf_keras.Sequential(
+    [
+      tf_keras.Input((4,)),
+      layers.Dense(4),
+      layers.BatchNormalization(),
+      layers.Dense(3),
+    ]
+  )
+  model.layers[0].trainable = False
+  return model
+
+
+def test_what_is_frozen_is_left_as_it_is():
+  worker = toys.worker(frozen)
+  begin = toys.start(worker)
+  seed = np.array([0, 0], np.int32)
+  found = training.recalibrate([worker], begin, toys.TRAIN.x, seed=seed)
+  before, after = (
+    weights.unflatten(model.buffers, worker.layout.buffers)
+    for model in (begin, found)
+  )
+  names = worker.layout.buffer_names
+  for name, one, other in zip(names, before, after, strict=True):
+    assert toys.same(one, other) == ('moving' not in name)
 
 
 def test_a_model_without_buffers_is_left_as_it_is():

@@ -66,32 +66,61 @@ def _sizes(folder, overrides, sizes, kept, laptop):
       {
         **overrides, 'num_server_examples': kept,
         'num_unlabeled_examples': size,
+        # 20 epochs over fewer images end before step 250.
+        'swa_start': min(250, size // 20),
       },
       laptop={
         **laptop, 'num_server_examples': kept // 5,
         'num_unlabeled_examples': size // 5, 'swa_start': 10, 'swa_cycle': 10,
       },
-      smoke={'num_server_examples': 200, 'num_unlabeled_examples': 100},
+      smoke={
+        'num_server_examples': 200, 'num_unlabeled_examples': 100,
+        **({'server_dataset': 'digits'} if overrides else {}),
+      },
     )
     for size in sizes
   }  # fmt: skip
 
 
-def _elsewhere(dataset, split):
-  return _sizes(
-    f'unlabeled_{dataset}',
-    {'server_dataset': dataset, 'resize': True},
-    (2000, 5000, 10000),
-    10000,
-    {'server_split': split},
-  )
+def _elsewhere(dataset, split, row, size):
+  return {
+    **_sizes(
+      f'unlabeled_{dataset}',
+      {'server_dataset': dataset, 'resize': True},
+      (2000, 5000, 10000),
+      10000,
+      {'server_split': split},
+    ),
+    size: grids.UNLABELED[row, _STEP],
+  }
 
 
+_KEPT = 25000
 _SERVER_SIZES = {
-  'cifar10': _sizes('unlabeled_cifar10', {}, (1000, 5000, 10000, 25000), 25000,
-                    {'num_server_examples': 5000}),
-  'cifar100': _elsewhere('cifar100', 'test'),
-  'tiny_imagenet': _elsewhere('tiny_imagenet', 'validation'),
+  'cifar10': _sizes(
+    'unlabeled_cifar10', {}, (1000, 5000, 10000, _KEPT), _KEPT, {}
+  ),
+  'cifar100': _elsewhere('cifar100', 'test', 'U=CIFAR-100 50K', 50000),
+  'tiny_imagenet': _elsewhere(
+    'tiny_imagenet', 'validation', 'U=Tiny-ImageNet 100K', 100000
+  ),
+}
+_WITHOUT = {
+  'FedAvg': dict.fromkeys(_SERVER_SIZES, grids.MAIN['FedAvg', _STEP])
+  | {
+    'cifar10': grids.cell(
+      'unlabeled_cifar10', 'step', 'fedavg',
+      {**grids.PAPER.flags('fedavg'), 'num_server_examples': _KEPT},
+      laptop={'num_server_examples': _KEPT // 5},
+    )
+  },
+  'FedAvg, all images': dict.fromkeys(
+    _SERVER_SIZES,
+    grids.cell(
+      'all_images', _STEP, 'fedavg', grids.PAPER.flags('fedavg_all_data'),
+      laptop={'num_server_examples': 0},
+    ),
+  ),
 }  # fmt: skip
 
 _ROUND_DECAY = {
@@ -181,7 +210,16 @@ FIGURES = (
   _sweep(
     5,
     'size of the unlabeled data',
-    {name: {'FedBE': cells} for name, cells in _SERVER_SIZES.items()},
+    {
+      data: {
+        'FedBE': sizes,
+        **{
+          line: dict.fromkeys(sizes, cells[data])
+          for line, cells in _WITHOUT.items()
+        },
+      }
+      for data, sizes in _SERVER_SIZES.items()
+    },
     **{name: f'Unlabeled images of {name}' for name in _SERVER_SIZES},
   ),
   _figure(

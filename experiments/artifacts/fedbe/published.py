@@ -44,6 +44,7 @@ TABLES = (
   _table(
     'table9', 'partial participation, CIFAR-100', grids.CIFAR100, _PARTIAL
   ),
+  _table('appendix_c3', 'the ensemble after FedAvg', grids.AFTERWARDS),
   _table('appendix_c5', 'batch and group normalization', grids.NORMALIZED),
   _table('appendix_c6', 'SCAFFOLD', _SCAFFOLD),
 )
