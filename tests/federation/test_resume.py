@@ -45,7 +45,7 @@ class Empty(Nested):
     *[(records.RunDirectory, 'add', call) for call in (1, 2, 5)],
     *[(checkpoints, 'save', call) for call in (1, 2, 5)],
     (records.RunDirectory, 'write_partition', 1),
-    (records.RunDirectory, 'write_predictions', 1),
+    (records.RunDirectory, 'write_arrays', 1),
     (records.RunDirectory, 'finish', 1),
   ],
 )
