@@ -58,7 +58,7 @@ _LAYERS = {
 }  # fmt: skip
 
 
-def _sizes(folder, overrides, sizes, kept, laptop):
+def _sizes(folder, overrides, sizes, kept, laptop, smoke):
   """FedBE by the number of unlabeled images, with `kept` from the clients."""
   return {
     size: grids.cell(
@@ -71,7 +71,9 @@ def _sizes(folder, overrides, sizes, kept, laptop):
         **laptop, 'num_server_examples': kept // 5,
         'num_unlabeled_examples': size // 5, 'swa_start': 10, 'swa_cycle': 10,
       },
-      smoke={'num_server_examples': 200, 'num_unlabeled_examples': 100},
+      smoke={
+        **smoke, 'num_server_examples': 200, 'num_unlabeled_examples': 100,
+      },
     )
     for size in sizes
   }  # fmt: skip
@@ -84,12 +86,13 @@ def _elsewhere(dataset, split):
     (2000, 5000, 10000),
     10000,
     {'server_split': split},
+    {'server_dataset': 'digits', 'server_split': 'train'},
   )
 
 
 _SERVER_SIZES = {
   'cifar10': _sizes('unlabeled_cifar10', {}, (1000, 5000, 10000, 25000), 25000,
-                    {'num_server_examples': 5000}),
+                    {'num_server_examples': 5000}, {}),
   'cifar100': _elsewhere('cifar100', 'test'),
   'tiny_imagenet': _elsewhere('tiny_imagenet', 'validation'),
 }  # fmt: skip

@@ -356,7 +356,11 @@ SWISS_ROLL, SWISS_ROLL_MANY = (
       'swa_start': 250,
       'eval_every': 1,
     },
-    smoke={'num_clients': 3},
+    smoke={
+      'dataset': 'swiss_roll',
+      'num_clients': 3,
+      'num_server_examples': 0,
+    },
   )
   for num_samples in (10, 400)
 )
