@@ -10,6 +10,7 @@ from bfl_tf.plots.clients import partition
 from bfl_tf.plots.curves import learning_curve, retention
 from bfl_tf.plots.drawing import draw_run
 from bfl_tf.plots.members import member_confidence, simplex
+from bfl_tf.plots.points import points
 from bfl_tf.plots.sweeps import sweep
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
   'learning_curve',
   'member_confidence',
   'partition',
+  'points',
   'reliability_diagram',
   'retention',
   'simplex',

@@ -46,15 +46,15 @@ def member_confidence(
       {'color': canvas.BLUE, 'label': 'Right'},
       {'color': canvas.VERMILION, 'label': 'Wrong', 'hatch': '///'},
     )
-    for chosen, look, place in zip((correct, ~correct), looks, (0.25, 0.75)):
+    for chosen, look, place in zip((correct, ~correct), looks, (0.29, 0.71)):
       counts, _ = np.histogram(confidence[chosen], edges)
       shift = place * width
       axes.bar(
-        edges[:-1] + shift, counts / correct.size, 0.5 * width, ec='white',
+        edges[:-1] + shift, counts / correct.size, 0.42 * width, ec='white',
         **look,
       )  # fmt: skip
     title = f'{len(correct)} {GROUPS.get(group, group)}'
-    text = f'{title}: accuracy {correct.mean():.3f}'
+    text = f'{title}: mean accuracy {correct.mean():.3f}'
     canvas.finish(axes, text, 'Confidence (probability)', '')
     axes.set_xlim(0, 1)
   panels[0].set_ylabel('Fraction of predictions', fontsize=10)
@@ -76,6 +76,9 @@ def simplex(
 
   Returns:
     figure: a triangle of points; the best one is a star, the centre a cross.
+
+  Raises:
+    ValueError: the shapes are not these.
   """
   if coefficients.shape != (accuracy.size, 3):
     raise ValueError(

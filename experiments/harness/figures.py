@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 import dataclasses
+import math
 import pathlib
 
 from bfl_tf import plots
@@ -96,7 +97,9 @@ class Sweep:
           cells_lib.Task(cell, scale, seed, root)
           for seed in range(self.seeds[scale])
         ]
-        values = [self.measure(task) for task in tasks if task.is_done]
+        scores = [self.measure(task) for task in tasks if task.is_done]
+        # A run that diverged has no score.
+        values = [score for score in scores if math.isfinite(score)]
         if values:
           lines.setdefault(name, {})[x] = values
         else:

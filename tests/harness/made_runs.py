@@ -15,10 +15,10 @@ def cell(name, **overrides):
   return cells.Cell(PAPER, name, overrides)
 
 
-def finish(task, accuracy, nll=1.0, curve=()):
+def finish(task, accuracy, nll=1.0, curve=(), **others):
   """Writes a finished run with these scores."""
   records.RunDirectory(task.directory).start(task.config)
-  final = {'accuracy': accuracy, 'nll': nll}
+  final = {'accuracy': accuracy, 'nll': nll, **others}
   (task.directory / 'summary.json').write_text(json.dumps({'final': final}))
   lines = [f'{r},{a}' for r, a in enumerate(curve)]
   (task.directory / 'metrics.csv').write_text(

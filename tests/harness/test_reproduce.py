@@ -8,7 +8,7 @@ from absl.testing import flagsaver
 import pytest
 
 from experiments import artifacts, reproduce
-from experiments.harness import cells, estimates, runner
+from experiments.harness import cells, estimates, runner, tables
 
 
 def _run(**flags):
@@ -27,11 +27,16 @@ def results(tmp_path_factory):
 
 
 def test_every_artifact_is_written(results):
-  folder = results / 'smoke' / 'posterior_pooling'
-  for name in ('table1', 'table2', 'table3', 'table4', 'table5'):
-    assert '[' in (folder / f'{name}.md').read_text()
-  assert (folder / 'figure3_iid.png').stat().st_size > 1000
-  assert not list(folder.rglob('*failure.txt'))
+  for name, artifact in artifacts.ARTIFACTS.items():
+    if isinstance(artifact, tables.Table):
+      text = (results / 'smoke' / f'{name}.md').read_text()
+      assert '[' in text and 'nan' not in text
+  for name in (
+    'posterior_pooling/figure3_iid', 'fedbe/figure1_data',
+    'fedbe/figure1_simplex', 'fedbe/figure9_step',
+  ):  # fmt: skip
+    assert (results / 'smoke' / f'{name}.png').stat().st_size > 1000
+  assert not list((results / 'smoke').rglob('*failure.txt'))
 
 
 def test_one_per_method(results):

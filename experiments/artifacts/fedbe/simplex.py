@@ -20,14 +20,12 @@ def draw_data(runs: Mapping[str, pathlib.Path]) -> figure_lib.Figure:
   """Draws the training points, a panel a client (Figure 1a)."""
   experiment = _experiment(runs)
   train = experiment.dataset.train
-  figure = figure_lib.Figure(figsize=(10, 3.6), layout='constrained')
-  panels = figure.subplots(1, len(experiment.partition), sharey=True)
-  for k, (axes, indices) in enumerate(zip(panels, experiment.partition)):
-    x, y = train.x[indices], train.y[indices]
-    axes.scatter(*x.T, c=y, s=9, cmap='viridis')
-    axes.set(title=f'client {k + 1}', aspect='equal', xlabel='feature 1')
-  panels[0].set_ylabel('feature 2')
-  return figure
+  return plots.points(
+    {
+      f'client {k}': (train.x[indices], train.y[indices])
+      for k, indices in enumerate(experiment.partition, start=1)
+    }
+  )
 
 
 def draw_simplex(runs: Mapping[str, pathlib.Path]) -> figure_lib.Figure:

@@ -1,0 +1,61 @@
+"""FedBE's figures that need more of a run than its records."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import bfl_tf
+from bfl_tf import federation
+from bfl_tf.federation import checkpoints
+from experiments.artifacts.fedbe import features, grids, simplex
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory):
+  path = tmp_path_factory.mktemp('fedbe') / 'run'
+  config = grids.MAIN['FedAvg', 'step ConvNet'].config('smoke', 0)
+  bfl_tf.run(config, path, show_progress=False)
+  return path
+
+
+def test_features_are_what_the_last_layer_is_given(run):
+  vectors, labels = features.of_test_set(run)
+  recorded = np.load(run / 'predictions.npz')
+  np.testing.assert_array_equal(labels, recorded['labels'])
+  assert vectors.shape == (labels.size, 8)
+  point = checkpoints.restore(run / 'checkpoints').model.point
+  kernel, bias = point[-90:-10].reshape(8, 10), point[-10:]
+  probs = tf.nn.softmax(vectors @ kernel + bias)
+  np.testing.assert_allclose(probs, recorded['probs'], atol=1e-6)
+
+
+def test_features_have_a_panel_a_run_and_the_classes_asked_for(run):
+  figure = features.draw({'one': run, 'two': run}, classes=(1, 4))
+  one, two = figure.axes
+  assert [axes.get_title() for axes in (one, two)] == ['one', 'two']
+  labels = features.of_test_set(run)[1]
+  for axes in (one, two):
+    sizes = [len(points.get_offsets()) for points in axes.collections]
+    assert sizes == [(labels == c).sum() for c in (1, 4)]
+  # The same features and the same seed: the same places.
+  for left, right in zip(one.collections, two.collections):
+    np.testing.assert_array_equal(left.get_offsets(), right.get_offsets())
+
+
+def test_features_of_a_run_without_a_checkpoint(run, tmp_path):
+  (tmp_path / 'flags.txt').write_text((run / 'flags.txt').read_text())
+  with pytest.raises(FileNotFoundError, match='has no checkpoint'):
+    features.of_test_set(tmp_path)
+
+
+def test_models_of_the_simplex_lie_between_the_clients():
+  config = grids.SWISS_ROLL.config('smoke', 0)
+  experiment = federation.Experiment.build(config)
+  coefficients, accuracy = simplex.models(experiment, num_models=5)
+  assert coefficients.shape == (5, 3) and accuracy.shape == (5,)
+  np.testing.assert_allclose(coefficients.sum(-1), 1, rtol=1e-6)
+  assert (coefficients >= 0).all()
+  assert ((accuracy >= 0) & (accuracy <= 1)).all()
+  again = simplex.models(experiment, num_models=5)
+  for first, second in zip((coefficients, accuracy), again):
+    np.testing.assert_array_equal(first, second)

@@ -1,0 +1,124 @@
+"""Figures draw what has been run, say what has not, and write files."""
+
+from harness import made_runs
+from matplotlib import figure as figure_lib
+import numpy as np
+import pytest
+
+from experiments.harness import cells, figures
+
+SEEDS = {'smoke': 2, 'laptop': 2}
+
+
+def sweep():
+  lines = {'FedBE': {x: made_runs.cell(f'be{x}') for x in (1, 5)}}
+  return figures.Sweep(
+    made_runs.PAPER, 'figure2', 'samples',
+    {'step': lines, 'other': {'FedAvg': {1: made_runs.cell('avg1')}}},
+    {'step': 'Samples', 'other': 'Epochs'}, SEEDS,
+  )  # fmt: skip
+
+
+def finish(cell, root, *accuracies):
+  for seed, accuracy in enumerate(accuracies):
+    task = cells.Task(cell, 'smoke', seed, root)
+    made_runs.finish(task, accuracy, curve=(0.1, accuracy))
+
+
+def test_sweep_draws_the_seeds_that_ended(tmp_path):
+  figure = sweep()
+  one, five = figure.panels['step']['FedBE'].values()
+  finish(one, tmp_path, 0.5, 0.7)
+  drawn, missing = figure.drawn('step', 'smoke', tmp_path)
+  (axes,) = drawn.axes
+  ((line, _, _),) = axes.containers
+  np.testing.assert_allclose(line.get_xydata(), [[1, 60]])
+  assert missing == ['FedBE at 5']
+  assert (axes.get_xlabel(), axes.get_ylabel()) == ('Samples', 'Accuracy (%)')
+  finish(five, tmp_path, 0.9)
+  drawn, missing = figure.drawn('step', 'smoke', tmp_path)
+  ((line, _, _),) = drawn.axes[0].containers
+  np.testing.assert_allclose(line.get_xydata(), [[1, 60], [5, 90]])
+  assert missing == []
+
+
+def test_sweep_of_nothing_draws_nothing(tmp_path):
+  assert sweep().drawn('step', 'smoke', tmp_path) == (
+    None, ['FedBE at 1', 'FedBE at 5'],
+  )  # fmt: skip
+
+
+def test_sweep_leaves_out_what_diverged(tmp_path):
+  figure = sweep()
+  one, five = figure.panels['step']['FedBE'].values()
+  finish(one, tmp_path, 0.5, np.nan)
+  finish(five, tmp_path, np.nan)
+  drawn, missing = figure.drawn('step', 'smoke', tmp_path)
+  ((line, _, _),) = drawn.axes[0].containers
+  np.testing.assert_allclose(line.get_xydata(), [[1, 50]])
+  assert missing == ['FedBE at 5']
+
+
+def test_sweep_names_its_cells_once():
+  figure = sweep()
+  assert [cell.name for cell in figure.cells] == ['be1', 'be5', 'avg1']
+
+
+def test_a_draw_for_each_panel(tmp_path):
+  calls = []
+
+  def draw(name):
+    def record(runs):
+      calls.append((name, runs))
+      return figure_lib.Figure()
+
+    return record
+
+  cell, absent = made_runs.cell('a'), made_runs.cell('b')
+  figure = figures.Figure(
+    made_runs.PAPER, 'figure1', 'two panels',
+    {'data': {'run': cell, 'other': absent}, 'simplex': {'run': cell}},
+    {'data': draw('data'), 'simplex': draw('simplex')}, SEEDS,
+  )  # fmt: skip
+  assert figure.cells == [cell, absent]
+  assert figure.drawn('data', 'smoke', tmp_path) == (None, ['run', 'other'])
+  finish(cell, tmp_path, 0.5, 0.6)
+  for panel, missing in (('data', ['other']), ('simplex', [])):
+    assert figure.drawn(panel, 'smoke', tmp_path)[1] == missing
+  first = cells.Task(cell, 'smoke', 0, tmp_path).directory
+  assert calls == [(name, {'run': first}) for name in ('data', 'simplex')]
+
+
+def test_write_says_what_is_missing(tmp_path):
+  figure = sweep()
+  one, _ = figure.panels['step']['FedBE'].values()
+  finish(one, tmp_path, 0.5, 0.7)
+  text = figures.write(figure, 'smoke', tmp_path)
+  path = tmp_path / 'smoke/posterior_pooling/figure2_step.png'
+  assert f'- step: {path} (without FedBE at 5)' in text
+  assert '- other: nothing ran' in text
+  assert path.read_bytes().startswith(b'\x89PNG')
+  assert [p.name for p in path.parent.glob('*.png')] == [path.name]
+
+
+def test_a_reading_shares_the_runs_of_its_cell(tmp_path):
+  cell = made_runs.cell('a')
+  reading = cell.reading('a/C', 'C')
+  tasks = [cells.Task(c, 'smoke', 0, tmp_path) for c in (cell, reading)]
+  assert tasks[0].directory == tasks[1].directory
+  made_runs.finish(tasks[0], 0.5, accuracy_C=0.25)
+  assert all(task.is_done for task in tasks)
+  assert [cells.ACCURACY(task) for task in tasks] == pytest.approx([50, 25])
+  absent = cells.Task(cell.reading('a/S', 'S'), 'smoke', 0, tmp_path)
+  assert np.isnan(cells.ACCURACY(absent))
+
+
+def test_a_column_of_a_predictor(tmp_path):
+  reading = made_runs.cell('a').reading('a/C', 'C')
+  task = cells.Task(reading, 'smoke', 0, tmp_path)
+  made_runs.finish(task, 0.5)
+  (task.directory / 'metrics.csv').write_text(
+    'round,accuracy,accuracy_C\n0,0.1,\n1,0.2,0.3\n'
+  )
+  measure = cells.Measure('last', cells.column('accuracy', lambda v: v[-1]))
+  assert measure(task) == 0.3

@@ -1,0 +1,169 @@
+"""Figures of settings and of single models show what they are given."""
+
+import csv
+
+from matplotlib import figure as figure_lib
+import numpy as np
+import pytest
+
+from bfl_tf import plots
+
+CONFIDENCE = np.array([[0.55, 0.95, 0.95], [0.55, 0.75, 0.95]], np.float32)
+CORRECT = np.array([[0, 1, 1], [1, 0, 1]], bool)
+CORNERS = np.eye(3)
+
+
+def make_run(path, **arrays):
+  path.mkdir()
+  np.savez(path / 'members.npz', **arrays)
+  return path
+
+
+def make_curve(path, **columns):
+  path.mkdir()
+  with open(path / 'metrics.csv', 'w', newline='') as file:
+    rows = csv.writer(file)
+    rows.writerow(['round', *columns])
+    rows.writerows(
+      [r, *values] for r, values in enumerate(zip(*columns.values()))
+    )
+  return path
+
+
+def heights(bars):
+  return [bar.get_height() for bar in bars]
+
+
+def test_sweep_shows_means_and_standard_errors():
+  lines = {'FedBE': {10: [70.0, 74.0], 1: [50.0]}, 'FedAvg': {1: [40.0, 40.0]}}
+  (axes,) = plots.sweep(lines, 'Samples', title='A title').axes
+  first, second = axes.containers
+  np.testing.assert_array_equal(first[0].get_xdata(), [1, 10])
+  np.testing.assert_array_equal(first[0].get_ydata(), [50, 72])
+  # Standard deviation sqrt(8) over two seeds: a standard error of 2.
+  bars = [segment[:, 1] for segment in first[2][0].get_segments()]
+  np.testing.assert_allclose(bars, [[50, 50], [70, 74]])
+  assert [c.get_label() for c in (first, second)] == ['FedBE', 'FedAvg']
+  assert (axes.get_xlabel(), axes.get_ylabel()) == ('Samples', 'Accuracy (%)')
+  assert axes.get_title() == 'A title'
+
+
+@pytest.mark.parametrize('lines', [{}, {'FedBE': {}}])
+def test_sweep_of_nothing(lines):
+  with pytest.raises(ValueError, match='lines must hold at least one score'):
+    plots.sweep(lines, 'Samples')
+
+
+def test_member_confidence_shows_right_and_wrong(tmp_path):
+  run = make_run(tmp_path / 'run', confidence_C=CONFIDENCE, correct_C=CORRECT)
+  (axes,) = plots.member_confidence(run, ('C',), num_bins=5).axes
+  right, wrong = axes.containers
+  # Bins of 0.2: 0.55 is in the third, 0.75 in the fourth.
+  np.testing.assert_allclose(heights(right), np.array([0, 0, 1, 0, 3]) / 6)
+  np.testing.assert_allclose(heights(wrong), np.array([0, 0, 1, 1, 0]) / 6)
+  for k, pair in enumerate(zip(right, wrong)):
+    left, middle, end = (
+      pair[0].get_x(), pair[1].get_x(), pair[1].get_x() + pair[1].get_width(),
+    )  # fmt: skip
+    assert 0.2 * k < left < middle < end < 0.2 * (k + 1)
+  assert axes.get_title() == '2 clients: mean accuracy 0.667'
+
+
+def test_member_confidence_has_a_panel_a_group(tmp_path):
+  arrays = {
+    f'{name}_{group}': values
+    for name, values in (('confidence', CONFIDENCE), ('correct', CORRECT))
+    for group in 'CS'
+  }
+  panels = plots.member_confidence(make_run(tmp_path / 'run', **arrays)).axes
+  titles = [axes.get_title().partition(':')[0] for axes in panels]
+  assert titles == ['2 clients', '2 samples']
+  texts = [text.get_text() for text in panels[-1].get_legend().get_texts()]
+  assert texts == ['Right', 'Wrong']
+
+
+def test_member_confidence_names_what_is_missing(tmp_path):
+  with pytest.raises(FileNotFoundError, match=r'members\.npz is missing'):
+    plots.member_confidence(tmp_path)
+  run = make_run(tmp_path / 'run', confidence_C=CONFIDENCE, correct_C=CORRECT)
+  with pytest.raises(ValueError, match='lacks confidence_S, correct_S'):
+    plots.member_confidence(run)
+
+
+def test_simplex_stars_the_best_and_crosses_the_centre():
+  accuracy = np.array([0.5, 0.9, 0.4])
+  axes = plots.simplex(CORNERS, accuracy).axes[0]
+  (models,) = axes.collections
+  corners = [[0, 0], [1, 0], [0.5, 3**0.5 / 2]]
+  np.testing.assert_allclose(models.get_offsets(), corners, atol=1e-12)
+  np.testing.assert_array_equal(models.get_array(), accuracy)
+  _, best, centre = axes.lines
+  np.testing.assert_allclose(best.get_xydata(), [[1, 0]], atol=1e-12)
+  assert best.get_label() == 'Best: 0.900'
+  np.testing.assert_allclose(centre.get_xydata(), [[0.5, 3**0.5 / 6]])
+
+
+@pytest.mark.parametrize('shape', [(3, 2), (2, 3), (3,)])
+def test_simplex_wants_three_coefficients_a_model(shape):
+  with pytest.raises(ValueError, match=r'coefficients must be \[3, 3\], got'):
+    plots.simplex(np.ones(shape), np.ones(3))
+
+
+def test_points_of_a_class_look_alike_in_all_panels():
+  first = np.array([[0.0, 1], [2, 3], [4, 5]]), np.array([7, 0, 7])
+  second = np.array([[6.0, 7]]), np.array([7])
+  figure = plots.points({'one': first, 'two': second})
+  one, two = figure.axes
+  zero, seven = one.collections
+  np.testing.assert_array_equal(zero.get_offsets(), [[2, 3]])
+  np.testing.assert_array_equal(seven.get_offsets(), [[0, 1], [4, 5]])
+  # Seven colours: the eighth class has the first one's, and another marker.
+  np.testing.assert_array_equal(zero.get_facecolor(), seven.get_facecolor())
+  assert len(zero.get_paths()[0]) != len(seven.get_paths()[0])
+  (again,) = two.collections
+  assert len(again.get_paths()[0]) == len(seven.get_paths()[0])
+  (legend,) = figure.legends
+  texts = [text.get_text() for text in legend.get_texts()]
+  assert texts == ['class 0', 'class 7']
+  assert [axes.get_title() for axes in (one, two)] == ['one', 'two']
+
+
+@pytest.mark.parametrize(
+  ('groups', 'message'),
+  [
+    ({}, 'groups must name at least one'),
+    ({'a': (np.ones([2, 3]), np.zeros(2, int))}, r'got \[2, 3\] and \[2\]'),
+    ({'a': (np.ones([2, 2]), np.zeros(3, int))}, r'got \[2, 2\] and \[3\]'),
+    ({'a': (np.ones([1, 2]), np.array([21]))}, 'labels must be from 0 to 20'),
+    ({'a': (np.ones([1, 2]), np.array([-1]))}, 'labels must be from 0 to 20'),
+  ],
+)
+def test_points_that_cannot_be_drawn(groups, message):
+  with pytest.raises(ValueError, match=message):
+    plots.points(groups)
+
+
+def test_learning_curve_of_a_metric_for_each_run(tmp_path):
+  run = make_curve(
+    tmp_path / 'run', accuracy=[0.1, 0.2], **{'accuracy_A+C': [0.3, 0.4]}
+  )
+  columns = {'FedAvg': 'accuracy', 'Ensemble': 'accuracy_A+C'}
+  (axes,) = plots.learning_curve(dict.fromkeys(columns, run), columns).axes
+  drawn = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
+  assert drawn == {'FedAvg': [0.1, 0.2], 'Ensemble': [0.3, 0.4]}
+  assert axes.get_ylabel() == 'Accuracy (fraction of test examples)'
+
+
+def test_learning_curve_without_the_metric_of_a_run(tmp_path):
+  run = make_curve(tmp_path / 'run', accuracy=[0.1])
+  with pytest.raises(ValueError, match="no column 'accuracy_S'"):
+    plots.learning_curve({'S': run}, {'S': 'accuracy_S'})
+
+
+def test_draw_on_given_axes():
+  for draw in (
+    lambda axes: plots.simplex(CORNERS, np.ones(3), axes),
+    lambda axes: plots.sweep({'a': {1: [2.0]}}, 'x', axes=axes),
+  ):
+    figure = figure_lib.Figure()
+    assert draw(figure.subplots()) is figure
