@@ -34,6 +34,7 @@ sys.path.insert(0, str(ROOT))  # For `experiments`.
 
 import bfl_tf
 from bfl_tf import federation
+from experiments.artifacts import fedbe
 from experiments.artifacts.fedbe import features, grids, simplex
 import pandas as pd
 from sklearn import metrics
@@ -151,7 +152,7 @@ METHODS = {
 pair = {}
 accuracy = {}
 for name, settings in METHODS.items():
-  config = bfl_tf.Config(**grids.PAPER.preset | SMALL | settings | TINY)
+  config = bfl_tf.Config(**fedbe.PAPER.preset | SMALL | settings | TINY)
   pair[name] = RUNS / f'digits_step_{name}'.lower()
   summary = bfl_tf.run(config, pair[name], show_progress=False)
   accuracy[name] = summary['final']['accuracy']

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from experiments.artifacts.fedbe import grids
+from experiments.artifacts.fedbe import grids, settings
 from experiments.harness import cells, claims
 
 _POINTS = cells.Measure(
@@ -34,8 +34,8 @@ def _over(statement, better, worse, measure=_POINTS, margin=0.0):
   )
 
 
-def _claim(name, statement, *comparisons, seeds=grids.SEEDS):
-  return claims.Claim(grids.PAPER, name, statement, comparisons, seeds)
+def _claim(name, statement, *comparisons, seeds=settings.SEEDS):
+  return claims.Claim(settings.PAPER, name, statement, comparisons, seeds)
 
 
 def _helped(names: Sequence[str], grid, column=_STEP):
@@ -84,7 +84,7 @@ CLAIMS = (
       _SWISS['S'],
       _ALIGNMENT,
     ),
-    seeds=grids.MORE,
+    seeds=settings.MORE,
   ),
   _claim(
     'one_round_order',
@@ -99,7 +99,7 @@ CLAIMS = (
       ('A+C+S:sgd', 'A+C+S:swa'),
       ('A+C+S:swa', 'C'),
     ),
-    seeds=grids.FEWER,
+    seeds=settings.FEWER,
   ),
   _claim(
     'ensemble_beats_the_average',

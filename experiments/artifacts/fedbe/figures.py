@@ -1,23 +1,23 @@
 """Figures 1 to 13 of Chen & Chao 2021."""
 
 from bfl_tf import plots
-from experiments.artifacts.fedbe import features, grids, simplex
+from experiments.artifacts.fedbe import features, grids, settings, simplex
 from experiments.harness import figures
 
 _STEP = 'step ConvNet'
 
 
 def _figure(
-  number, title, panels, draw=plots.learning_curve, seeds=grids.SEEDS
+  number, title, panels, draw=plots.learning_curve, seeds=settings.SEEDS
 ):
   return figures.Figure(
-    grids.PAPER, f'figure{number}', title, panels, draw, seeds
+    settings.PAPER, f'figure{number}', title, panels, draw, seeds
   )
 
 
 def _sweep(number, title, panels, **xlabels):
   return figures.Sweep(
-    grids.PAPER, f'figure{number}', title, panels, xlabels, grids.FEWER
+    settings.PAPER, f'figure{number}', title, panels, xlabels, settings.FEWER
   )
 
 
@@ -39,21 +39,21 @@ def _curves(split, network):
 
 
 _SAMPLES = {
-  num: grids.cell('samples', _STEP, f'{num}', {'num_teacher_samples': num})
+  num: settings.cell('samples', _STEP, f'{num}', {'num_teacher_samples': num})
   for num in (1, 5, 10, 20)
 }
 _LAYERS = {
   name: {
-    extra: grids.cell(
+    extra: settings.cell(
       'layers', f'{extra} extra', name, {**flags, 'extra_layers': extra},
       laptop={'model': 'convnet', 'dataset': 'cifar10'},
     )
     for extra in (0, 1, 2, 3, 4)
   }
   for name, flags in {
-    'FedAvg': grids.PAPER.flags('fedavg'),
+    'FedAvg': settings.PAPER.flags('fedavg'),
     'FedBE': {},
-    'FedBE, GT': grids.PAPER.flags('ground_truth'),
+    'FedBE, GT': settings.PAPER.flags('ground_truth'),
   }.items()
 }  # fmt: skip
 
@@ -61,7 +61,7 @@ _LAYERS = {
 def _sizes(folder, overrides, sizes, kept, laptop):
   """FedBE by the number of unlabeled images, with `kept` from the clients."""
   return {
-    size: grids.cell(
+    size: settings.cell(
       folder, 'step', f'{size}',
       {
         **overrides, 'num_server_examples': kept,
@@ -108,16 +108,16 @@ _SERVER_SIZES = {
 _WITHOUT = {
   'FedAvg': dict.fromkeys(_SERVER_SIZES, grids.MAIN['FedAvg', _STEP])
   | {
-    'cifar10': grids.cell(
+    'cifar10': settings.cell(
       'unlabeled_cifar10', 'step', 'fedavg',
-      {**grids.PAPER.flags('fedavg'), 'num_server_examples': _KEPT},
+      {**settings.PAPER.flags('fedavg'), 'num_server_examples': _KEPT},
       laptop={'num_server_examples': _KEPT // 5},
     )
   },
   'FedAvg, all images': dict.fromkeys(
     _SERVER_SIZES,
-    grids.cell(
-      'all_images', _STEP, 'fedavg', grids.PAPER.flags('fedavg_all_data'),
+    settings.cell(
+      'all_images', _STEP, 'fedavg', settings.PAPER.flags('fedavg_all_data'),
       laptop={'num_server_examples': 0},
     ),
   ),
@@ -125,17 +125,17 @@ _WITHOUT = {
 
 _ROUND_DECAY = {
   'constant in a round': grids.MAIN['FedAvg', _STEP],
-  'x 0.99 a step': grids.cell(
+  'x 0.99 a step': settings.cell(
     'round_decay', _STEP, 'fedavg',
-    {**grids.PAPER.flags('fedavg'), 'step_decay': 0.99},
+    {**settings.PAPER.flags('fedavg'), 'step_decay': 0.99},
   ),
 }  # fmt: skip
 _ALPHAS = {
   name: {
-    alpha: grids.cell(
+    alpha: settings.cell(
       'decay_over_rounds', f'alpha {alpha}', name,
       {
-        **grids.PAPER.flags('fedavg', 'dirichlet'), 'alpha': alpha,
+        **settings.PAPER.flags('fedavg', 'dirichlet'), 'alpha': alpha,
         'learning_rate_schedule': schedule,
       },
     )
@@ -147,10 +147,10 @@ _ALPHAS = {
 }  # fmt: skip
 _EPOCHS = {
   f'{method}{suffix}': {
-    epochs: grids.cell(
+    epochs: settings.cell(
       'epochs', f'E {epochs}', f'{method}{suffix}',
       {
-        **grids.PAPER.flags(*grids.METHODS[method]), **decay,
+        **settings.PAPER.flags(*settings.METHODS[method]), **decay,
         'local_epochs': epochs,
       },
     )
@@ -163,9 +163,9 @@ _EPOCHS = {
 }  # fmt: skip
 _DISTILLATION = {
   name: {
-    epochs: grids.cell(
+    epochs: settings.cell(
       'distillation_epochs', f'{epochs}', name,
-      {**grids.PAPER.flags(*grids.METHODS[name]),
+      {**settings.PAPER.flags(*settings.METHODS[name]),
        'distillation_epochs': epochs},
       'ResNet20', laptop={'swa_start': 5, 'swa_cycle': 5},
     )
@@ -176,7 +176,7 @@ _DISTILLATION = {
 # So few rounds of FedBE that it is about as accurate as FedAvg.
 _FEATURES = {
   'FedAvg': grids.MAIN['FedAvg', 'step ResNet20'],
-  'FedBE': grids.cell(
+  'FedBE': settings.cell(
     'features', 'step ResNet20', 'fedbe', {'num_rounds': 15}, 'ResNet20',
     laptop={'num_rounds': 4},
   ),
@@ -195,7 +195,7 @@ FIGURES = (
       'simplex': simplex.draw_simplex,
       'confidence': _members,
     },
-    grids.MORE,
+    settings.MORE,
   ),
   _sweep(
     2,
@@ -255,7 +255,7 @@ FIGURES = (
     'features of FedAvg and FedBE',
     {'step': _FEATURES},
     features.draw,
-    dict.fromkeys(grids.SEEDS, 1),
+    dict.fromkeys(settings.SEEDS, 1),
   ),
   _sweep(11, 'epochs of distillation', {'step': _DISTILLATION},
          step='Epochs over the unlabeled data'),
@@ -274,7 +274,7 @@ FIGURES = (
     'accuracy by round',
     {
       f'{split}_{network}': _curves(split, network)
-      for split in grids.SPLITS
+      for split in settings.SPLITS
       for network in ('ResNet20', 'ResNet32')
     },
   ),

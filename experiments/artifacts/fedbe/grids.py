@@ -1,154 +1,21 @@
-"""The cells of Chen & Chao 2021 (FedBE), by method (row) and setting (column).
+"""The cells of FedBE's tables, by method (row) and setting (column)."""
 
-A column is a split and a network: `step ConvNet`. At laptop scale ConvNet's
-columns are a LeNet-5 on Fashion-MNIST, a ResNet's a shallow ResNet on CIFAR-10.
-"""
-
-from collections.abc import Mapping
-import dataclasses
 from typing import Any
 
-from experiments.harness import cells
-
-PAPER = cells.Paper(
-  'fedbe',
-  scales={
-    'paper': {},
-    'laptop': {
-      'dataset': 'fashion_mnist',
-      'train_split': 'train[:10000]',
-      'test_split': 'test[:5000]',
-      'num_server_examples': 2000,
-      # As many to a major one as in the paper.
-      'minor_examples': 2,
-      'model': 'lenet5',
-      'num_rounds': 20,
-      'local_epochs': 10,
-      'swa_start': 50,
-      'eval_every': 2,
-      'num_eval_examples': 1000,
-    },
-    'smoke': {
-      'dataset': 'digits',
-      'test_split': 'test',
-      'augment': False,
-      'num_server_examples': 100,
-      'minor_examples': 2,
-      'model': 'mlp',
-      'hidden_units': (8,),
-      'num_rounds': 1,
-      'local_epochs': 1,
-      'num_teacher_samples': 2,
-      'distillation_epochs': 2,
-      'distillation_batch_size': 50,
-      'swa_start': 0,
-      'swa_cycle': 2,
-    },
-  },
-)
-
-SEEDS = {'paper': 5, 'laptop': 3, 'smoke': 1}
-FEWER = {**SEEDS, 'paper': 3}
-MORE = {'paper': 10, 'laptop': 10, 'smoke': 1}
-
-# A network's settings, and those at laptop scale.
-_SHALLOW = {20: 8, 32: 14, 44: 20, 56: 26}
-_SMALL = {
-  'dataset': 'cifar10',
-  'train_split': 'train[:5000]',
-  'num_server_examples': 1000,
-  'num_rounds': 10,
-  'local_epochs': 5,
-}
-NETWORKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-  'ConvNet': ({}, {}),
-  **{
-    f'ResNet{depth}': (
-      {'model': f'resnet{depth}', 'client_weight_decay': 2e-4},
-      {'model': f'resnet{shallow}', **_SMALL},
-    )
-    for depth, shallow in _SHALLOW.items()
-  },
-  # The paper gives no weight decay: that of the other networks with batch norm.
-  'MobileNetV2': (
-    {'model': 'mobilenetv2', 'client_weight_decay': 2e-4, 'local_epochs': 10},
-    {'model': 'convnet', **_SMALL},
-  ),
-}
-SPLITS: dict[str, dict[str, Any]] = {
-  'step': {},
-  'dirichlet_0.1': PAPER.flags('dirichlet'),
-}
-# Files of configs/fedbe behind the preset; none: FedBE itself.
-METHODS: dict[str, tuple[str, ...]] = {
-  '1-Ensemble': ('one_ensemble',),
-  'FedAvg': ('fedavg',),
-  'v-Distillation': ('v_distillation',),
-  'FedBE (w/o SWA)': ('fedbe_sgd',),
-  'FedBE': (),
-  'FedProx': ('fedavg', 'fedprox'),
-  'FedBE+FedProx': ('fedprox',),
-  'FedAvgM': ('fedavg', 'fedavgm'),
-  'FedBE+FedAvgM': ('fedavgm',),
-  'SCAFFOLD': ('fedavg', 'scaffold'),
-  'FedBE+SCAFFOLD': ('scaffold',),
-}
-_NAMES = str.maketrans(dict.fromkeys(' +()/=-:', '_'))
-
-
-def cell(
-  folder: str,
-  column: str,
-  row: str,
-  overrides: Mapping[str, Any],
-  network: str = 'ConvNet',
-  **by_scale: Mapping[str, Any],
-) -> cells.Cell:
-  """Returns a cell.
-
-  Args:
-    folder: of its name.
-    column: likewise.
-    row: likewise.
-    overrides: of the preset, at every scale.
-    network: one of `NETWORKS`.
-    **by_scale: further overrides at `laptop` or `smoke`.
-  """
-  settings, at_laptop = NETWORKS[network]
-  made = cells.Cell(
-    PAPER,
-    '/'.join(part.translate(_NAMES).lower() for part in (folder, column, row)),
-    {**settings, **overrides},
-    {
-      'laptop': {**at_laptop, **by_scale.get('laptop', {})},
-      # What a smoke run is made of comes last: it must stay small.
-      'smoke': {**PAPER.scales['smoke'], **by_scale.get('smoke', {})},
-    },
-  )
-  return _sharing(made)
-
-
-_first: dict[Any, cells.Cell] = {}
-
-
-def _sharing(made):
-  """Returns the cell with the runs of those that are the same at a scale."""
-  same = {}
-  for scale in cells.SCALES:
-    first = _first.setdefault((scale, made.config(scale, seed=0)), made)
-    if first is not made:
-      same[scale] = first
-  return dataclasses.replace(made, same_at=same) if same else made
+from experiments.artifacts.fedbe import settings
 
 
 def _grid(methods, splits, networks, **by_scale):
   """Cells by (method, `split network`)."""
   return {
-    (method, f'{split} {network}'): cell(
+    (method, f'{split} {network}'): settings.cell(
       'methods',
       f'{split} {network}',
       method,
-      {**SPLITS[split], **PAPER.flags(*METHODS[method])},
+      {
+        **settings.SPLITS[split],
+        **settings.flags(method),
+      },
       network,
       **by_scale.get(method, {}),
     )
@@ -158,7 +25,7 @@ def _grid(methods, splits, networks, **by_scale):
   }
 
 
-_ALL_SPLITS = tuple(SPLITS)
+_ALL_SPLITS = tuple(settings.SPLITS)
 _ALL_NETWORKS = ('ConvNet', 'ResNet20', 'ResNet32', 'ResNet44', 'ResNet56')
 _ONE_SHOT = {
   '1-Ensemble': {'laptop': {'num_rounds': 1, 'local_epochs': 40}},
@@ -170,8 +37,9 @@ MAIN = _grid(
   **_ONE_SHOT,
 )
 CENTRALIZED = {
-  ('SGD', f'centralized {network}'): cell(
-    'methods', f'centralized {network}', 'sgd', PAPER.flags('centralized'),
+  ('SGD', f'centralized {network}'): settings.cell(
+    'methods', f'centralized {network}', 'sgd',
+    settings.PAPER.flags('centralized'),
     network,
     laptop={'num_rounds': 40, 'local_epochs': 1, 'num_server_examples': 0},
     smoke={'num_server_examples': 0},
@@ -192,14 +60,14 @@ TARGETS = {
   (row, f'step {network}'): (
     MAIN['FedBE', f'step {network}']
     if row == 'S+A+C'
-    else cell('targets', f'step {network}', row, overrides, network)
+    else settings.cell('targets', f'step {network}', row, overrides, network)
   )
   for row, overrides in {
     **{
       row: {'teachers': tuple(sorted(row.split('+')))}
       for row in ('A', 'S', 'S+A', 'A+C', 'S+C', 'S+A+C')
     },
-    'Ground-truth labels': PAPER.flags('ground_truth'),
+    'Ground-truth labels': settings.PAPER.flags('ground_truth'),
   }.items()
   for network in ('ConvNet', 'ResNet20')
 }
@@ -221,11 +89,11 @@ UNLABELED = {
   (row, f'{split} {network}'): (
     MAIN['FedBE', f'{split} {network}']
     if not overrides
-    else cell(
+    else settings.cell(
       'unlabeled',
       f'{split} {network}',
       row,
-      {**SPLITS[split], **overrides, 'resize': True},
+      {**settings.SPLITS[split], **overrides, 'resize': True},
       network,
       laptop=at_laptop,
       smoke={'server_dataset': 'digits', 'server_split': 'train'},
@@ -251,15 +119,15 @@ _FEW = {
 
 def _partial(folder, column, method, network, overrides):
   # The network's own stand-in, on the data that it has there.
-  own = PAPER.scales['laptop'] | NETWORKS[network][1]
+  own = settings.PAPER.scales['laptop'] | settings.NETWORKS[network][1]
   data = {
     key: own[key]
     for key in ('dataset', 'train_split', 'test_split', 'num_rounds')
   }
   laptop = {**data, **_FEW['laptop']}
-  return cell(
+  return settings.cell(
     folder, column, method,
-    {**overrides, **_PARTIAL, **PAPER.flags(*METHODS[method])},
+    {**overrides, **_PARTIAL, **settings.flags(method)},
     network, laptop=laptop, smoke=_FEW['smoke'],
   )  # fmt: skip
 
@@ -298,11 +166,11 @@ CIFAR100 = {
 
 # Table 6: epochs drawn.
 HETEROGENEOUS = {
-  (method, f'step {network}'): cell(
+  (method, f'step {network}'): settings.cell(
     'heterogeneity',
     f'step {network}',
     method,
-    PAPER.flags('heterogeneity', *METHODS[method]),
+    settings.PAPER.flags('heterogeneity', *settings.METHODS[method]),
     network,
   )
   for method in ('FedAvg', 'FedProx', 'FedBE', 'FedBE+FedProx')
@@ -311,7 +179,7 @@ HETEROGENEOUS = {
 
 # Table 7: Eq. 7 in place of Eq. 5.
 DIRICHLET = {
-  (f'Dirichlet alpha={alpha:g}', f'step {network}'): cell(
+  (f'Dirichlet alpha={alpha:g}', f'step {network}'): settings.cell(
     'dirichlet',
     f'step {network}',
     f'alpha_{alpha:g}',
@@ -323,7 +191,7 @@ DIRICHLET = {
 }
 
 # Table 8: one run, all of whose numbers come from the same clients.
-ONE_ROUND = cell(
+ONE_ROUND = settings.cell(
   'one_round',
   'step ConvNet',
   'all',
@@ -356,7 +224,7 @@ TABLE8 = {
 # statistics are re-estimated on the same server data.
 _NORMALIZATIONS = {'GN': {'normalization': 'group'}, 'BN': {}}
 NORMALIZED = {
-  (method, f'step_200_rounds_ResNet20 {column}'): cell(
+  (method, f'step_200_rounds_ResNet20 {column}'): settings.cell(
     'normalization',
     column,
     method,
@@ -365,9 +233,9 @@ NORMALIZED = {
   )
   for column, overrides in _NORMALIZATIONS.items()
   for method, flags in {
-    'FedAvg': PAPER.flags('fedavg'),
+    'FedAvg': settings.PAPER.flags('fedavg'),
     'FedAvg, recalibrated': {
-      **PAPER.flags('fedavg'), 'batch_norm': 'recalibrate',
+      **settings.PAPER.flags('fedavg'), 'batch_norm': 'recalibrate',
     },
     'FedBE': {},
   }.items()
@@ -377,11 +245,11 @@ NORMALIZED = {
 # The same at laptop scale: it takes seconds. Ten samples vote, as in the paper;
 # its best is picked of as many as its simplex shows.
 SWISS_ROLL, SWISS_ROLL_MANY = (
-  cell(
+  settings.cell(
     'swiss_roll',
     'majority',
     f'{num_samples} samples',
-    {**PAPER.flags('swiss_roll'), 'num_teacher_samples': num_samples},
+    {**settings.PAPER.flags('swiss_roll'), 'num_teacher_samples': num_samples},
     laptop={
       'train_split': 'train',
       'test_split': 'test',
@@ -399,8 +267,12 @@ SWISS_ROLL, SWISS_ROLL_MANY = (
   for num_samples in (10, 400)
 )
 WATCHED = {
-  network: cell(
-    'watched', f'step {network}', 'fedavg', PAPER.flags('watched'), network
+  network: settings.cell(
+    'watched',
+    f'step {network}',
+    'fedavg',
+    settings.PAPER.flags('watched'),
+    network,
   )
   for network in ('ConvNet', 'ResNet20')
 }

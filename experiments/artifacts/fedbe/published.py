@@ -1,6 +1,6 @@
 """Tables 1 to 9 of Chen & Chao 2021, and those of appendix C."""
 
-from experiments.artifacts.fedbe import grids
+from experiments.artifacts.fedbe import grids, settings
 from experiments.harness import cells, tables
 
 _LAPTOP = (
@@ -17,13 +17,15 @@ _ONE_ROUND = 'LeNet-5 on the first 10 000 images of Fashion-MNIST, 40 epochs.'
 _ACCURACY = (cells.ACCURACY,)
 
 
-def _table(name, title, grid, laptop=_LAPTOP, seeds=grids.SEEDS):
+def _table(name, title, grid, laptop=_LAPTOP, seeds=settings.SEEDS):
   notes = {
     'paper': 'The settings of the paper; a random deal of the major classes.',
     'laptop': laptop,
     'smoke': 'A small network on digits for one round: only that it runs.',
   }
-  return tables.Table(grids.PAPER, name, title, grid, _ACCURACY, seeds, notes)
+  return tables.Table(
+    settings.PAPER, name, title, grid, _ACCURACY, seeds, notes
+  )
 
 
 _SCAFFOLD = {
@@ -40,7 +42,7 @@ TABLES = (
   ),
   _table('table6', 'systems heterogeneity', grids.HETEROGENEOUS),
   _table('table7', 'Dirichlet in place of Gaussian', grids.DIRICHLET),
-  _table('table8', 'one round', grids.TABLE8, _ONE_ROUND, grids.FEWER),
+  _table('table8', 'one round', grids.TABLE8, _ONE_ROUND, settings.FEWER),
   _table(
     'table9', 'partial participation, CIFAR-100', grids.CIFAR100, _PARTIAL
   ),

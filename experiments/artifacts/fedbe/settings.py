@@ -1,0 +1,148 @@
+"""What the cells of Chen & Chao 2021 (FedBE) are made of.
+
+A column is a split and a network: `step ConvNet`. At laptop scale ConvNet's
+columns are a LeNet-5 on Fashion-MNIST, a ResNet's a shallow ResNet on CIFAR-10.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+from experiments.harness import cells
+
+PAPER = cells.Paper(
+  'fedbe',
+  scales={
+    'paper': {},
+    'laptop': {
+      'dataset': 'fashion_mnist',
+      'train_split': 'train[:10000]',
+      'test_split': 'test[:5000]',
+      'num_server_examples': 2000,
+      # As many to a major one as in the paper.
+      'minor_examples': 2,
+      'model': 'lenet5',
+      'num_rounds': 20,
+      'local_epochs': 10,
+      'swa_start': 50,
+      'eval_every': 2,
+      'num_eval_examples': 1000,
+    },
+    'smoke': {
+      'dataset': 'digits',
+      'test_split': 'test',
+      'augment': False,
+      'num_server_examples': 100,
+      'minor_examples': 2,
+      'model': 'mlp',
+      'hidden_units': (8,),
+      'num_rounds': 1,
+      'local_epochs': 1,
+      'num_teacher_samples': 2,
+      'distillation_epochs': 2,
+      'distillation_batch_size': 50,
+      'swa_start': 0,
+      'swa_cycle': 2,
+    },
+  },
+)
+
+SEEDS = {'paper': 5, 'laptop': 3, 'smoke': 1}
+FEWER = {**SEEDS, 'paper': 3}
+MORE = {'paper': 10, 'laptop': 10, 'smoke': 1}
+
+# A network's settings, and those at laptop scale.
+_SHALLOW = {20: 8, 32: 14, 44: 20, 56: 26}
+_SMALL = {
+  'dataset': 'cifar10',
+  'train_split': 'train[:5000]',
+  'num_server_examples': 1000,
+  'num_rounds': 10,
+  'local_epochs': 5,
+}
+NETWORKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+  'ConvNet': ({}, {}),
+  **{
+    f'ResNet{depth}': (
+      {'model': f'resnet{depth}', 'client_weight_decay': 2e-4},
+      {'model': f'resnet{shallow}', **_SMALL},
+    )
+    for depth, shallow in _SHALLOW.items()
+  },
+  # The paper gives no weight decay: that of the other networks with batch norm.
+  'MobileNetV2': (
+    {'model': 'mobilenetv2', 'client_weight_decay': 2e-4, 'local_epochs': 10},
+    {'model': 'convnet', **_SMALL},
+  ),
+}
+SPLITS: dict[str, dict[str, Any]] = {
+  'step': {},
+  'dirichlet_0.1': PAPER.flags('dirichlet'),
+}
+# Files of configs/fedbe behind the preset; none: FedBE itself.
+METHODS: dict[str, tuple[str, ...]] = {
+  '1-Ensemble': ('one_ensemble',),
+  'FedAvg': ('fedavg',),
+  'v-Distillation': ('v_distillation',),
+  'FedBE (w/o SWA)': ('fedbe_sgd',),
+  'FedBE': (),
+  'FedProx': ('fedavg', 'fedprox'),
+  'FedBE+FedProx': ('fedprox',),
+  'FedAvgM': ('fedavg', 'fedavgm'),
+  'FedBE+FedAvgM': ('fedavgm',),
+  'SCAFFOLD': ('fedavg', 'scaffold'),
+  'FedBE+SCAFFOLD': ('scaffold',),
+}
+
+
+def flags(method: str) -> dict[str, Any]:
+  """Returns what a method sets behind the preset."""
+  return PAPER.flags(*METHODS[method])
+
+
+_NAMES = str.maketrans(dict.fromkeys(' +()/=-:', '_'))
+
+
+def cell(
+  folder: str,
+  column: str,
+  row: str,
+  overrides: Mapping[str, Any],
+  network: str = 'ConvNet',
+  **by_scale: Mapping[str, Any],
+) -> cells.Cell:
+  """Returns a cell.
+
+  Args:
+    folder: of its name.
+    column: likewise.
+    row: likewise.
+    overrides: of the preset, at every scale.
+    network: one of `NETWORKS`.
+    **by_scale: further overrides at `laptop` or `smoke`.
+  """
+  settings, at_laptop = NETWORKS[network]
+  made = cells.Cell(
+    PAPER,
+    '/'.join(part.translate(_NAMES).lower() for part in (folder, column, row)),
+    {**settings, **overrides},
+    {
+      'laptop': {**at_laptop, **by_scale.get('laptop', {})},
+      # What a smoke run is made of comes last: it must stay small.
+      'smoke': {**PAPER.scales['smoke'], **by_scale.get('smoke', {})},
+    },
+  )
+  return _sharing(made)
+
+
+_first: dict[Any, cells.Cell] = {}
+
+
+def _sharing(made):
+  """Returns the cell with the runs of those that are the same at a scale."""
+  same = {}
+  for scale in cells.SCALES:
+    first = _first.setdefault((scale, made.config(scale, seed=0)), made)
+    if first is not made:
+      same[scale] = first
+  return dataclasses.replace(made, same_at=same) if same else made
