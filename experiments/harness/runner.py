@@ -118,10 +118,11 @@ def _side_by_side(tasks, jobs) -> Iterator[Outcome]:
   # Spawned, since TensorFlow does not survive a fork.
   context = multiprocessing.get_context('spawn')
   with concurrent.futures.ProcessPoolExecutor(jobs, context) as pool:
-    futures = [pool.submit(run_one, task, 1) for task in tasks]
+    futures = {pool.submit(run_one, task, 1): task for task in tasks}
     for future in concurrent.futures.as_completed(futures):
       try:
-        yield future.result()
+        # Our own task: what comes back of it is a copy.
+        yield dataclasses.replace(future.result(), task=futures[future])
       except concurrent.futures.process.BrokenProcessPool:
         logging.warning('A process died; going on with a new pool.')
         return

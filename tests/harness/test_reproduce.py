@@ -80,7 +80,8 @@ def test_a_task_under_way_elsewhere_is_left_alone(tmp_path):
   assert not task.directory.exists()
 
 
-def test_a_failing_cell_leaves_the_others_running(tmp_path):
+@pytest.mark.parametrize('jobs', [1, 2])
+def test_a_failing_cell_leaves_the_others_running(tmp_path, jobs):
   paper = cells.Paper(
     'posterior_pooling', artifacts.posterior_pooling.PAPER.scales
   )
@@ -88,7 +89,7 @@ def test_a_failing_cell_leaves_the_others_running(tmp_path):
   good = cells.Cell(paper, 'good', {'variant': 'deterministic'})
   tasks = [cells.Task(c, 'smoke', 0, tmp_path) for c in (bad, good)]
   outcomes = {
-    o.task.cell.name: o.status for o in runner.run_all(tasks, 1, False)
+    o.task.cell.name: o.status for o in runner.run_all(tasks, jobs, False)
   }
   assert outcomes['good'] == 'done'
   assert outcomes['bad'].startswith('TooFewClientsError')
