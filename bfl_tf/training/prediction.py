@@ -5,6 +5,7 @@ come (Welford), since the spread may be 1e-5 where the mean is 1.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -95,9 +96,10 @@ def predict(
   """
   for worker in workers:
     worker.load(model)
-  # At least one call a worker.
-  share = -(-len(x) // (len(workers) * BATCH_SIZE))
-  size = BATCH_SIZE * min(_BATCHES, share)
+  # As many calls of about the same size for each worker.
+  share = math.ceil(len(x) / (len(workers) * BATCH_SIZE))
+  calls = math.ceil(share / _BATCHES)
+  size = BATCH_SIZE * math.ceil(share / calls)
   starts = range(0, len(x), size)
 
   def call(worker, start):
