@@ -96,18 +96,17 @@ def predict(
   """
   for worker in workers:
     worker.load(model)
-  # As many calls of about the same size for each worker.
-  share = math.ceil(len(x) / (len(workers) * BATCH_SIZE))
-  calls = math.ceil(share / _BATCHES)
-  size = BATCH_SIZE * math.ceil(share / calls)
-  starts = range(0, len(x), size)
+  # As many calls for each worker, of as many batches to within one.
+  batches = math.ceil(len(x) / BATCH_SIZE)
+  calls = len(workers) * math.ceil(batches / (len(workers) * _BATCHES))
+  parts = np.array_split(np.arange(batches), min(calls, batches))
 
-  def call(worker, start):
-    part = x[start : start + size]
-    return start, worker.predict(part, seed, start, num_samples)
+  def call(worker, part):
+    start, end = part[0] * BATCH_SIZE, (part[-1] + 1) * BATCH_SIZE
+    return start, worker.predict(x[start:end], seed, start, num_samples)
 
-  done = dict(devices.in_parallel(workers, starts, call))
-  return Predictive(*map(np.concatenate, zip(*(done[s] for s in starts))))
+  done = dict(devices.in_parallel(workers, parts, call))
+  return Predictive(*map(np.concatenate, zip(*(done[s] for s in sorted(done)))))
 
 
 def predict_members(

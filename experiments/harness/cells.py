@@ -207,7 +207,7 @@ def _of(name, predictor):
 
 def after_start(values: list[float]) -> float:
   """The mean over the evaluations after the first round and later."""
-  return float(np.mean(values[1:]))
+  return float(np.mean(values[1:])) if len(values) > 1 else math.nan
 
 
 def ranking_gain(measure: str) -> Callable[[pathlib.Path, str], float]:
