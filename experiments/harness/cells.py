@@ -233,3 +233,10 @@ ACCURACY = Measure(
   'Accuracy (%)', final('accuracy'), 'accuracy_percent', factor=100
 )
 NLL = Measure('NLL (nats)', final('nll'), 'nll_nats', digits=3)
+# For differences.
+POINTS = Measure('points of accuracy', final('accuracy'), factor=100)
+SPEED = Measure(
+  'points of mean accuracy over rounds',
+  column('accuracy', after_start),
+  factor=100,
+)

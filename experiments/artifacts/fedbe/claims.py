@@ -5,15 +5,7 @@ from collections.abc import Sequence
 from experiments.artifacts.fedbe import grids, settings
 from experiments.harness import cells, claims
 
-_POINTS = cells.Measure(
-  'points of accuracy', cells.final('accuracy'), factor=100
-)
 _PICKED = cells.Measure('points of accuracy', cells.picked_member, factor=100)
-_ROUNDS = cells.Measure(
-  'points of mean accuracy over rounds',
-  cells.column('accuracy', cells.after_start),
-  factor=100,
-)
 _ALIGNMENT = cells.Measure(
   'points of calibration error', cells.final('mean_ece'), factor=100
 )
@@ -28,7 +20,7 @@ def _reading(cell, predictor):
   return cell.reading(f'{cell.name}/{predictor}', predictor)
 
 
-def _over(statement, better, worse, measure=_POINTS, margin=0.0):
+def _over(statement, better, worse, measure=cells.POINTS, margin=0.0):
   return claims.Comparison(
     statement, _one(better), _one(worse), measure, margin
   )
@@ -108,7 +100,7 @@ CLAIMS = (
       'A+C+S over A',
       _reading(grids.WATCHED['ConvNet'], 'A+C+S'),
       _reading(grids.WATCHED['ConvNet'], 'A'),
-      _ROUNDS,
+      cells.SPEED,
     ),
   ),
   _claim(

@@ -4,14 +4,6 @@ from experiments.artifacts.posterior_pooling import grids
 from experiments.harness import cells, claims
 
 # Measures of the claims.
-_SPEED = cells.Measure(
-  'points of mean accuracy over rounds',
-  cells.column('accuracy', cells.after_start),
-  factor=100,
-)
-_FINAL = cells.Measure(
-  'points of accuracy', cells.final('accuracy'), factor=100
-)
 _CALIBRATION = cells.Measure(
   'of the possible gain by epistemic uncertainty',
   cells.ranking_gain('epistemic_uncertainty'),
@@ -51,7 +43,7 @@ def _equivalent(weighting, margin=5.0):
       f'{rule}, {weighting} not {text} by {margin:g} points',
       _one(grids.E1[f'Flipout {rule} {behind}', 'two_class']),
       _one(grids.E1[f'Flipout {rule} {ahead}', 'two_class']),
-      _FINAL,
+      cells.POINTS,
       margin,
     )
     for rule in ('NWA', 'WS', 'WC')
@@ -79,7 +71,7 @@ CLAIMS = (
         text,
         claims.Side(min, _rules(grids.E1, column, _FAST)),
         claims.Side(claims.only, _rules(grids.E1, column, ('NWA',))),
-        _SPEED,
+        cells.SPEED,
       ),
     ),
   ),
@@ -92,7 +84,7 @@ CLAIMS = (
         text,
         claims.Side(min, _rules(grids.E1, column, ('NWA', *_FAST))),
         claims.Side(claims.only, _rules(grids.E1, column, ('LP',))),
-        _FINAL,
+        cells.POINTS,
       ),
     ),
   ),
@@ -103,7 +95,7 @@ CLAIMS = (
       'the spread over rules at E = 1 over that at E = 5, iid',
       claims.Side(claims.spread, _rules(grids.E1, 'iid', grids.FIVE)),
       claims.Side(claims.spread, _rules(grids.E5, 'iid', grids.FIVE)),
-      _FINAL,
+      cells.POINTS,
     ),
   ),
   _claim(
@@ -129,7 +121,7 @@ CLAIMS = (
         text,
         _one(grids.ONE_SHOT['Flipout DWC pretrain=Yes', column]),
         _one(grids.ONE_SHOT['Flipout DWC pretrain=No', column]),
-        _FINAL,
+        cells.POINTS,
         margin=-10.0,
       ),
     ),
@@ -137,7 +129,7 @@ CLAIMS = (
       'DWC pre-trained is within 5 points of WS pre-trained, iid',
       _one(grids.ONE_SHOT['Flipout DWC pretrain=Yes', 'iid']),
       _one(grids.ONE_SHOT['Flipout WS pretrain=Yes', 'iid']),
-      _FINAL,
+      cells.POINTS,
       margin=5.0,
     ),
   ),
@@ -151,7 +143,7 @@ CLAIMS = (
       claims.Side(
         max, tuple(grids.E1_CIFAR[rule, 'two_class'] for rule in grids.FIVE)
       ),
-      _FINAL,
+      cells.POINTS,
     ),
   ),
   _claim(
@@ -162,7 +154,7 @@ CLAIMS = (
         f'{rule} with its prior kept over updated, iid',
         _one(grids.E1_CIFAR[rule, 'iid']),
         _one(grids.PRIOR_UPDATED[grids.method(rule), 'iid']),
-        _FINAL,
+        cells.POINTS,
       )
       for rule in grids.FIVE
     ),
@@ -176,21 +168,21 @@ CLAIMS = (
       'MC dropout over deterministic less one point, iid',
       _one(grids.E1[_DROPOUT, 'iid']),
       _one(grids.E1[_DETERMINISTIC, 'iid']),
-      _FINAL,
+      cells.POINTS,
       margin=1.0,
     ),
     _compare(
       'MC dropout over the best VI rule less one point, iid',
       _one(grids.E1[_DROPOUT, 'iid']),
       claims.Side(max, _rules(grids.E1, 'iid', grids.FIVE)),
-      _FINAL,
+      cells.POINTS,
       margin=1.0,
     ),
     _compare(
       'WS over MC dropout, two_class',
       claims.Side(claims.only, _rules(grids.E1, 'two_class', ('WS',))),
       _one(grids.E1[_DROPOUT, 'two_class']),
-      _FINAL,
+      cells.POINTS,
     ),
   ),
   _claim(
@@ -216,7 +208,7 @@ CLAIMS = (
         ),
       ),
       _one(grids.E5[_DETERMINISTIC, 'two_class']),
-      _FINAL,
+      cells.POINTS,
     ),
     expected='does not hold',
   ),
