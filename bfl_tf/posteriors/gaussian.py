@@ -22,7 +22,7 @@ class Gaussian:
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
     """See `statistics.Statistic`; moments are about what was broadcast."""
-    delta = update.model.values.astype(np.float64) - reference.values
+    delta = _delta(update, reference)
     return statistics.single(
       weight, {'delta': weight * delta, 'square': weight * np.square(delta)}
     )
@@ -59,7 +59,7 @@ class ReleasedGaussian:
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
     """See `statistics.Statistic`."""
-    delta = update.model.values.astype(np.float64) - reference.values
+    delta = _delta(update, reference)
     tensors = np.split(delta, np.cumsum(self.sizes)[:-1])
     lengths = np.array([np.linalg.norm(tensor) for tensor in tensors])
     unit = delta / np.repeat(np.where(lengths > 0, lengths, 1.0), self.sizes)
@@ -77,6 +77,10 @@ class ReleasedGaussian:
     length = np.repeat(sums.value('length') / total, self.sizes)
     loc = reference.values + length * unit
     return normal(loc, self.spread * length * np.sqrt(variance)), {}
+
+
+def _delta(update, reference):
+  return update.model.values.astype(np.float64) - reference.values
 
 
 def normal(loc, scale) -> tfd.MultivariateNormalDiag:
