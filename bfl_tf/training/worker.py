@@ -38,6 +38,7 @@ class Worker:
       self.training = local.LocalTraining(strategy, self._model, data, settings)
     with tf.device(self.device):
       self._x, self._y = tf.constant(data.x), tf.constant(data.y)
+    self._source = data.x
     self.layout = self.training.layout
     self._train: tf.types.experimental.PolymorphicFunction | None = None
     self._measure: tf.types.experimental.PolymorphicFunction | None = None
@@ -74,16 +75,18 @@ class Worker:
 
     Args:
       job: what to train from and on.
-      x: examples in place of the data's own, of the same shape and type.
-      y: labels likewise.
+      x: examples in place of the data's own from now on, of the same shape and
+        type; the array of the last call is not copied again.
+      y: labels, for this call.
     """
     if self._train is None:
       signature = self.training.signature(self._x, self._y, job)
       self._train = tf.function(self.training, input_signature=signature)
     with tf.device(self.device):
-      own_x = self._x if x is None else tf.constant(x)
-      own_y = self._y if y is None else tf.constant(y)
-      return _numpy(self._train(own_x, own_y, job))
+      if x is not None and x is not self._source:
+        self._x, self._source = tf.constant(x), x
+      labels = self._y if y is None else tf.constant(y)
+      return _numpy(self._train(self._x, labels, job))
 
   def load(self, model: weights_lib.Weights) -> None:
     """Writes weights into the device's model."""

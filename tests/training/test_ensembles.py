@@ -100,6 +100,18 @@ def test_certain_targets_train_as_labels_do():
   assert soft.num_traces == 1
 
 
+def test_other_examples_are_trained_on_and_copied_once():
+  worker = toys.worker()
+  job = toys.job(toys.start(worker))
+  others = toys.TRAIN.x[::-1].copy()
+  plain = worker.train(job)
+  swapped = worker.train(job, others)
+  assert not toys.same(plain.model, swapped.model)
+  assert toys.same(worker.train(job, others).model, swapped.model)
+  assert toys.same(worker.train(job, toys.TRAIN.x).model, plain.model)
+  assert worker.num_traces == 1
+
+
 def test_cycles_fall_linearly_and_jump_back():
   worker = toys.worker(cycle_length=3, cycle_floor=0.5)
   result = worker.train(toys.job(toys.start(worker), range(64), rate=0.4))
