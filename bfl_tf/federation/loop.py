@@ -115,7 +115,7 @@ def federated_round(
 
 def fresh_slots(stages, model) -> dict[str, Any]:
   """What stages carry before they have been called."""
-  return {stage.name: stage.init(model) for stage in stages}
+  return {s.name: s.init(model) for s in stages if hasattr(s, 'init')}
 
 
 def find_defect(

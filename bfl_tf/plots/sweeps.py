@@ -30,10 +30,11 @@ def sweep(
       two seeds or more.
 
   Raises:
-    ValueError: nothing to draw.
+    ValueError: there is no line, or one has no score somewhere.
   """
-  if not any(lines.values()):
-    raise ValueError('lines must hold at least one score.')
+  drawn = [list(map(len, values.values())) for values in lines.values()]
+  if not drawn or not all(counts and all(counts) for counts in drawn):
+    raise ValueError('Each of lines must hold a score at each setting.')
   if axes is None:
     (axes,) = canvas.new_axes((5.6, 4.0))
   for (name, values), style in zip(lines.items(), canvas.styles()):

@@ -1,15 +1,20 @@
 """Server stages: how the pooled model becomes the next global one.
 
 A stage has a `name`, the `statistics` that it needs beside the pooling rule,
-`init(model) -> slot`, and is called
+and is called
 
   (state, reference, pooled, statistics, seed) -> (state, info)
 
-A slot is an array or a dict of arrays. `state.model` starts as the pooled model
-and each stage of a chain rewrites it; `reference` (what was broadcast) and
-`pooled` stay fixed. Stages compute in float64 and round once. A stage may set
-`state.predictors`, groups of models that are scored with the round and not
-kept. One that trains or predicts is given what it names of the federation's
+`state.model` starts as the pooled model and each stage of a chain rewrites it;
+`reference` (what was broadcast) and `pooled` stay fixed. Stages compute in
+float64 and round once. A stage may have any of these:
+
+  init(model) -> slot   what it carries from round to round in `state.slots`, an
+                        array or a dict of arrays
+  predictors            names of the groups of models that it puts in
+                        `state.predictors`: scored with the round, not kept
+
+One that trains or predicts is given what it names of the federation's
 resources (`federation.pieces.resources`).
 """
 

@@ -124,10 +124,6 @@ class Distil:
     """The groups that it makes."""
     return self.teacher_groups.ensemble
 
-  def init(self, model) -> dict:
-    """Carries nothing from round to round."""
-    return {}
-
   def __call__(self, state, reference, pooled, statistics, seed):
     groups, info = self.teacher_groups.groups(
       pooled, statistics, seeds.child(seed, 0)

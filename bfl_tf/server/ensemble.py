@@ -86,10 +86,6 @@ class Ensemble:
     """The groups that it makes."""
     return self.ensemble
 
-  def init(self, model) -> dict:
-    """Carries nothing from round to round."""
-    return {}
-
   def __call__(self, state, reference, pooled, statistics, seed):
     groups, info = self.groups(pooled, statistics, seed)
     return state._replace(predictors=groups), info

@@ -51,10 +51,6 @@ class FineTune:
         'or --server_patience=0.'
       )
 
-  def init(self, model) -> dict:
-    """Carries nothing from round to round."""
-    return {}
-
   def __call__(self, state, reference, pooled, statistics, seed):
     model, best, best_epoch, step = state.model, (-1.0, state.model), 0, 0
     for epoch in range(1, self.server_epochs + 1):

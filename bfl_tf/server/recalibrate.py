@@ -34,10 +34,6 @@ class Recalibrate:
         '--num_server_examples or --server_dataset.'
       )
 
-  def init(self, model) -> dict:
-    """Carries nothing from round to round."""
-    return {}
-
   def __call__(self, state, reference, pooled, statistics, seed):
     model = self.measured(state.model, seed)
     return state._replace(model=model), {}

@@ -46,10 +46,6 @@ class Students:
     """The groups that it makes."""
     return (*self._teacher_groups.ensemble, *self.students)
 
-  def init(self, model) -> dict:
-    """Carries nothing from round to round."""
-    return {}
-
   def __call__(self, state, reference, pooled, statistics, seed):
     groups, info = self._teacher_groups.groups(
       pooled, statistics, seeds.child(seed, 0)

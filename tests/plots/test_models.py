@@ -48,9 +48,9 @@ def test_sweep_shows_means_and_standard_errors():
   assert axes.get_title() == 'A title'
 
 
-@pytest.mark.parametrize('lines', [{}, {'FedBE': {}}])
+@pytest.mark.parametrize('lines', [{}, {'FedBE': {}}, {'FedBE': {1: []}}])
 def test_sweep_of_nothing(lines):
-  with pytest.raises(ValueError, match='lines must hold at least one score'):
+  with pytest.raises(ValueError, match='lines must hold a score at each'):
     plots.sweep(lines, 'Samples')
 
 
