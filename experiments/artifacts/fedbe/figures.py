@@ -46,7 +46,7 @@ _LAYERS = {
   name: {
     extra: settings.cell(
       'layers', f'{extra} extra', name, {**flags, 'extra_layers': extra},
-      laptop={'model': 'convnet', 'dataset': 'cifar10'},
+      laptop={'model': 'convnet', 'dataset': 'cifar10', 'augment': True},
     )
     for extra in (0, 1, 2, 3, 4)
   }

@@ -109,6 +109,7 @@ _PARTIAL = {'num_clients': 100, 'clients_per_round': 10, 'num_rounds': 100}
 _FEW = {
   'laptop': {
     'num_clients': 50,
+    'num_rounds': 30,
     'classes_per_client': 2,
     'minor_examples': 1,
     'augment_padding': 2,
@@ -120,10 +121,7 @@ _FEW = {
 def _partial(folder, column, method, network, overrides):
   # The network's own stand-in, on the data that it has there.
   own = settings.PAPER.scales['laptop'] | settings.NETWORKS[network][1]
-  data = {
-    key: own[key]
-    for key in ('dataset', 'train_split', 'test_split', 'num_rounds')
-  }
+  data = {key: own[key] for key in ('dataset', 'train_split', 'test_split')}
   laptop = {**data, **_FEW['laptop']}
   return settings.cell(
     folder, column, method,

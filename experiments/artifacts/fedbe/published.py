@@ -4,14 +4,14 @@ from experiments.artifacts.fedbe import grids, settings
 from experiments.harness import cells, tables
 
 _LAPTOP = (
-  'ConvNet: LeNet-5 on the first 10 000 images of Fashion-MNIST, 20 rounds of '
-  '10 epochs, 2 000 images on the server. ResNets: depth 8 for 20, 14 for 32, '
+  'ConvNet: LeNet-5 on the first 10 000 images of Fashion-MNIST, 10 rounds of '
+  '20 epochs, 2 000 images on the server. ResNets: depth 8 for 20, 14 for 32, '
   '20 for 44, 26 for 56, on the first 5 000 images of CIFAR-10, 10 rounds of 5 '
   'epochs, 1 000 images on the server.'
 )
 _PARTIAL = (
   'LeNet-5 on the first 10 000 images of Fashion-MNIST, 50 clients, 10 of them '
-  'in each of 40 rounds.'
+  'in each of 30 rounds.'
 )
 _ONE_ROUND = 'LeNet-5 on the first 10 000 images of Fashion-MNIST, 40 epochs.'
 _ACCURACY = (cells.ACCURACY,)

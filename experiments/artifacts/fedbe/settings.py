@@ -18,12 +18,13 @@ PAPER = cells.Paper(
       'dataset': 'fashion_mnist',
       'train_split': 'train[:10000]',
       'test_split': 'test[:5000]',
+      # Flips and crops are CIFAR's: here they cost five points (validation).
+      'augment': False,
       'num_server_examples': 2000,
       # As many to a major one as in the paper.
       'minor_examples': 2,
       'model': 'lenet5',
-      'num_rounds': 20,
-      'local_epochs': 10,
+      'num_rounds': 10,
       'swa_start': 50,
       'eval_every': 2,
       'num_eval_examples': 1000,
@@ -56,6 +57,7 @@ _SHALLOW = {20: 8, 32: 14, 44: 20, 56: 26}
 _SMALL = {
   'dataset': 'cifar10',
   'train_split': 'train[:5000]',
+  'augment': True,
   'num_server_examples': 1000,
   'num_rounds': 10,
   'local_epochs': 5,
