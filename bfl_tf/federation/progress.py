@@ -15,6 +15,7 @@ class Progress:
     self._num_rounds = num_rounds
     self._enabled = enabled
     self._bar: Any = None
+    self._seconds: list[float] = []
 
   def begin(self, rounds_done: int) -> None:
     """Draws the bar; not where the output is no terminal."""
@@ -28,15 +29,24 @@ class Progress:
 
   def report(self, row: Mapping[str, Any]) -> None:
     """Prints a round's row and moves the bar on."""
+    seconds = row.get('train_seconds', 0.0) + row.get('evaluate_seconds', 0.0)
     if row['round'] > 0:
       self._bar.update()
+      self._seconds.append(seconds)
     shown = [f'{n} {row[n]:.4g}' for n in _SHOWN if row.get(n, '') != '']
-    seconds = row.get('train_seconds', 0.0) + row.get('evaluate_seconds', 0.0)
     width = len(str(self._num_rounds))
     self.say(
       f'round {row["round"]:{width}}/{self._num_rounds}  '
-      f'{"  ".join(shown)}  {seconds:.1f} s'
+      f'{"  ".join(shown)}  {seconds:.1f} s{self._left(row["round"])}'
     )
+
+  def _left(self, rounds_done):
+    rounds = self._num_rounds - rounds_done
+    if not rounds or not self._seconds:
+      return ''
+    # Not the bar's estimate: a log file shows no bar.
+    seconds = rounds * sum(self._seconds) / len(self._seconds)
+    return f', {tqdm.tqdm.format_interval(seconds)} left'
 
   def say(self, text: str) -> None:
     """Prints a line above the bar."""
