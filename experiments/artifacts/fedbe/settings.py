@@ -61,6 +61,13 @@ _SMALL = {
   'num_server_examples': 1000,
   'num_rounds': 10,
   'local_epochs': 5,
+  # As many steps of the student to a client's as in the paper. So weak an
+  # ensemble, sharpened, teaches itself: with p^2 NLL rose from 1.93 to 2.86
+  # (validation).
+  'sharpening': 1.0,
+  'distillation_epochs': 5,
+  'swa_start': 5,
+  'swa_cycle': 5,
 }
 NETWORKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
   'ConvNet': ({}, {}),
