@@ -167,7 +167,7 @@ _DISTILLATION = {
       'distillation_epochs', f'{epochs}', name,
       {**settings.PAPER.flags(*settings.METHODS[name]),
        'distillation_epochs': epochs},
-      'ResNet20', laptop={'swa_start': 5, 'swa_cycle': 5},
+      'ResNet20',
     )
     for epochs in (5, 10, 20, 30, 40)
   }
