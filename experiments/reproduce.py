@@ -71,8 +71,12 @@ def main() -> int | None:
   (root / 'version.txt').write_text(_VERSION)
   failed = _play([*chosen, *claimed], root) if _RUN.value else 0
   for artifact in chosen:
-    module = tables if isinstance(artifact, tables.Table) else figures
-    print(module.write(artifact, _SCALE.value, root), '\n')
+    if isinstance(artifact, tables.Table):
+      text = tables.write(artifact, _SCALE.value, root)
+    else:
+      text, broken = figures.write(artifact, _SCALE.value, root)
+      failed += broken
+    print(text, '\n')
   verdicts = []
   for claim in claimed:
     verdict, text = claims.report(claim, _SCALE.value, root)

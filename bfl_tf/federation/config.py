@@ -5,6 +5,7 @@ belongs to a rule, a stage or a part takes its default from there.
 """
 
 import dataclasses
+import math
 from typing import Any
 
 from bfl_tf import clients, models, server
@@ -231,6 +232,11 @@ class Config:
   dirichlet_alpha: float = _option(
     server.Ensemble.dirichlet_alpha, 'Of teacher_posterior=dirichlet.', above=0
   )
+  min_sampled_variance: float = _option(
+    server.Ensemble.min_sampled_variance,
+    "Floor of a teacher's sampled moving variance, of the average's.",
+    least=0,
+  )
   predictor: str = _option(
     '', "Groups whose union is scored in place of the model: 'A+C+S'."
   )
@@ -331,6 +337,8 @@ def _check(field, value):
   for v in values:
     if isinstance(v, int) and not abs(v) < 2**31:
       raise ValueError(f'--{field.name}={v} must be below 2^31.')
+    if v in (math.inf, -math.inf):
+      raise ValueError(f'--{field.name}={v} must be finite.')
     # Written so that NaN fails.
     if 'least' in bounds and not v >= bounds['least']:
       raise ValueError(

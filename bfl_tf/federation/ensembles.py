@@ -25,15 +25,18 @@ class Predicted(NamedTuple):
 
   Attributes:
     unions: by `union_name`, the prediction of every non-empty subset of A, C
-      and S, and of every other group.
+      and S, and of every other group; of finite members alone, as in
+      distillation, NaN where there are none.
     confidence: by group, `[num_members, num_examples]` float32: the largest
       probability.
     correct: by group, `[num_members, num_examples]` bool.
+    left_out: members that are not finite.
   """
 
   unions: dict[str, training.Predictive]
   confidence: dict[str, np.ndarray]
   correct: dict[str, np.ndarray]
+  left_out: int
 
   def of(self, predictor: str) -> training.Predictive:
     """Returns the prediction of `A+C`, or of a group by its own name."""
@@ -43,7 +46,7 @@ class Predicted(NamedTuple):
 
   def members(self, num_bins: int) -> dict[str, float]:
     """Columns of `metrics.csv`: each group's best member, and mean ECE."""
-    scores = {}
+    scores: dict[str, float] = {'members_left_out': self.left_out}
     for name, correct in self.correct.items():
       scores[f'best_accuracy_{name}'] = float(correct.mean(-1).max())
       errors = [
@@ -82,12 +85,15 @@ def predict(
   mixtures = training.Mixtures()
   confidence: dict[str, list[np.ndarray]] = {name: [] for name in groups}
   correct: dict[str, list[np.ndarray]] = {name: [] for name in groups}
+  left_out = 0
   for name, member in training.predict_members(
     workers, groups, x, seed=seed, num_samples=num_samples
   ):
-    mixtures.add(name, member)
-    # A model that has run away is sure and wrong; its unions are NaN.
-    finite = np.all(np.isfinite(member.probs))
+    # A model that has run away is sure and wrong.
+    finite = bool(np.all(np.isfinite(member.probs)))
+    if finite:
+      mixtures.add(name, member)
+    left_out += not finite
     confidence[name].append(
       member.probs.max(-1) if finite else np.ones(len(y), np.float32)
     )
@@ -101,8 +107,18 @@ def predict(
     for names in itertools.combinations(united, size)
   ]
   chosen += [(name,) for name in groups if name not in united]
+
+  # As many rows as there are examples, whatever the number of classes.
+  nan = np.full(len(y), np.nan, np.float32)
+  nothing = training.Predictive(nan[:, np.newaxis], nan, nan)
+
+  def union(names):
+    finite = [name for name in names if name in mixtures]
+    return mixtures.union(finite) if finite else nothing
+
   return Predicted(
-    {union_name(names): mixtures.union(names) for names in chosen},
+    {union_name(names): union(names) for names in chosen},
     {name: np.stack(of) for name, of in confidence.items()},
     {name: np.stack(of).astype(bool) for name, of in correct.items()},
+    left_out,
   )

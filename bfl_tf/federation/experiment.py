@@ -163,7 +163,14 @@ def _check_start(chain):
 
 
 def _check_predictor(config, stages):
-  made = [name for s in stages for name in getattr(s, 'predictors', ())]
+  makers = [stage for stage in stages if getattr(stage, 'predictors', ())]
+  if len(makers) > 1:
+    names = ' and '.join(stage.name for stage in makers)
+    raise ValueError(
+      f'--server_step and --refine: {names} would each make groups to score: '
+      'name one of them.'
+    )
+  made = [name for stage in makers for name in stage.predictors]
   if not config.predictor or config.predictor in made:
     return
   united = config.predictor.split('+')

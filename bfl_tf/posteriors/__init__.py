@@ -1,6 +1,6 @@
 """Distributions over global models, as Statistics and tfp distributions."""
 
-from bfl_tf.posteriors.dirichlet import SimplexMixture
+from bfl_tf.posteriors.dirichlet import check_concentration, SimplexMixture
 from bfl_tf.posteriors.draws import Draws
 from bfl_tf.posteriors.gaussian import Gaussian, normal, ReleasedGaussian
 from bfl_tf.posteriors.updates import Members, Updates
@@ -12,5 +12,6 @@ __all__ = [
   'ReleasedGaussian',
   'SimplexMixture',
   'Updates',
+  'check_concentration',
   'normal',
 ]

@@ -9,11 +9,18 @@ References:
 """
 
 from collections.abc import Sequence
+import functools
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 from tensorflow_probability import distributions as tfd
+
+
+def check_concentration(name: str, value: float) -> None:
+  """Raises a ValueError unless draws in float32 are finite."""
+  if not 1e-30 <= value <= 1e30:
+    raise ValueError(f'{name}={value!r} must be from 1e-30 to 1e30.')
 
 
 class SimplexMixture(tfd.Distribution):
@@ -40,11 +47,10 @@ class SimplexMixture(tfd.Distribution):
       name: likewise.
 
     Raises:
-      ValueError: alpha is not positive.
+      ValueError: alpha is not positive, or float32 cannot draw with it.
     """
     parameters = dict(locals())
-    if not concentration > 0:
-      raise ValueError(f'concentration must be above 0, got {concentration!r}.')
+    check_concentration('concentration', concentration)
     self._members = list(members)
     self._shares = np.asarray(shares, np.float32)
     self._gamma = tfd.Dirichlet(
@@ -67,12 +73,12 @@ class SimplexMixture(tfd.Distribution):
     """Returns the models `[..., num_values]` at gamma `[..., num_members]`."""
     weights = gamma * self._shares
     weights /= tf.reduce_sum(weights, -1, keepdims=True)
-    return tf.add_n(
-      [
-        weights[..., k, tf.newaxis] * member
-        for k, member in enumerate(self._members)
-      ]
+    parts = (
+      weights[..., k, tf.newaxis] * member
+      for k, member in enumerate(self._members)
     )
+    # One by one: a part is as large as the result.
+    return functools.reduce(tf.add, parts)
 
   def _batch_shape_tensor(self):
     return tf.constant([], tf.int32)

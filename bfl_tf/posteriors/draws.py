@@ -28,7 +28,7 @@ class Draws(Sequence):
   is_variance: np.ndarray
   seed: np.ndarray
   size: int
-  min_variance: float = 0.1
+  min_variance: float
 
   def __len__(self) -> int:
     return self.size

@@ -40,6 +40,8 @@ class Ensemble:
       code does.
     dirichlet_alpha: of Eq. 7.
     min_scale: of a model that is a draw: a point.
+    min_sampled_variance: floor of a sampled moving variance, as a fraction of
+      the average's.
   """
 
   layout: weights_lib.Layout
@@ -50,6 +52,7 @@ class Ensemble:
   gaussian_fit: str = 'equation5'
   dirichlet_alpha: float = 1.0
   min_scale: float = 1e-6
+  min_sampled_variance: float = 0.1
 
   name: ClassVar[str] = 'ensemble'
 
@@ -64,6 +67,7 @@ class Ensemble:
         f'--num_teacher_samples={self.num_teacher_samples} leaves nothing to '
         'sample: leave S out of --ensemble and --teachers.'
       )
+    posteriors.check_concentration('--dirichlet_alpha', self.dirichlet_alpha)
     if self._source == 'pooled' and not self.layout.size('loc'):
       raise ValueError(
         '--teacher_posterior=pooled needs variational clients '
@@ -102,7 +106,8 @@ class Ensemble:
       groups['C'] = statistics[posteriors.Updates()].models
     if 'S' in self.ensemble:
       draws = self._draws(pooled, statistics, seeds.child(seed, 0))
-      if draws.is_variance.any():
+      # Recalibration replaces what was drawn.
+      if draws.is_variance.any() and not self.recalibrated:
         info['sampled_floored_fraction'] = draws.floored_fraction()
       groups['S'] = draws
     if self.recalibrated:
@@ -148,6 +153,7 @@ class Ensemble:
       self.layout.is_variance(),
       seed,
       self.num_teacher_samples,
+      self.min_sampled_variance,
     )
 
 

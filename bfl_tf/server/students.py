@@ -9,6 +9,8 @@ import dataclasses
 import functools
 from typing import ClassVar
 
+import numpy as np
+
 from bfl_tf import seeds
 from bfl_tf.server import distil as distil_lib
 from bfl_tf.server import ensemble as ensemble_lib
@@ -34,7 +36,7 @@ class Students:
       raise ValueError('--students must name at least one, as C:sgd.')
     if len(set(self.students)) < len(self.students):
       raise ValueError(f'--students={",".join(self.students)} repeats one.')
-    self._each()
+    self._each  # noqa: B018 (what is wrong with it shows here)
 
   @property
   def statistics(self) -> tuple:
@@ -50,22 +52,28 @@ class Students:
     groups, info = self._teacher_groups.groups(
       pooled, statistics, seeds.child(seed, 0)
     )
-    each = self._each()
-    first = next(iter(each.values()))
+    first = next(iter(self._each.values()))
     mixtures, more = first.predicted(groups, seeds.child(seed, 1))
     info |= more
-    taught = {}
-    for name, distil in each.items():
+    taught, refused = {}, 0
+    for name, distil in self._each.items():
       # The same seed for each: the same batches and crops.
-      model, _ = distil.distilled(state.model, mixtures, seeds.child(seed, 2))
+      model, more = distil.distilled(
+        state.model, mixtures, seeds.child(seed, 2)
+      )
+      if more['students_refused']:
+        # Its scores are NaN, not those of what it started from.
+        model = model.replace_mean(np.full_like(model.mean, np.nan))
+        refused += 1
       taught[name] = (model,)
+    info['students_refused'] = refused
     return state._replace(predictors={**groups, **taught}), info
 
   @property
   def _teacher_groups(self):
-    return next(iter(self._each().values())).teacher_groups
+    return next(iter(self._each.values())).teacher_groups
 
-  @functools.cache  # noqa: B019 (as long as the stage lives)
+  @functools.cached_property
   def _each(self):
     found = {}
     for name in self.students:

@@ -77,7 +77,7 @@ class Cell:
 
   def reading(self, name: str, predictor: str) -> 'Cell':
     """Returns a cell that reads another predictor off the same runs."""
-    shared = dict.fromkeys(SCALES, self)
+    shared = {scale: self.same_at.get(scale, self) for scale in SCALES}
     return dataclasses.replace(
       self, name=name, same_at=shared, predictor=predictor
     )
@@ -178,14 +178,18 @@ def final(name: str) -> Callable[[pathlib.Path, str], float]:
 
 
 def column(
-  name: str, pick: Callable[[list[float]], float]
+  name: str, pick: Callable[[list[float]], float], first_round: int = 0
 ) -> Callable[[pathlib.Path, str], float]:
   """Reads a column of `metrics.csv` where it was measured, and picks of it."""
 
   def read(directory: pathlib.Path, predictor: str = '') -> float:
     column = _of(name, predictor)
     with (directory / 'metrics.csv').open(newline='') as file:
-      values = [row.get(column, '') for row in csv.DictReader(file)]
+      values = [
+        row.get(column, '')
+        for row in csv.DictReader(file)
+        if int(row['round']) >= first_round
+      ]
     numbers = [float(value) for value in values if value]
     return pick(numbers) if numbers else math.nan
 
@@ -203,11 +207,6 @@ def picked_member(directory: pathlib.Path, predictor: str) -> float:
 
 def _of(name, predictor):
   return f'{name}_{predictor}' if predictor else name
-
-
-def after_start(values: list[float]) -> float:
-  """The mean over the evaluations after the first round and later."""
-  return float(np.mean(values[1:])) if len(values) > 1 else math.nan
 
 
 def ranking_gain(measure: str) -> Callable[[pathlib.Path, str], float]:
@@ -237,6 +236,7 @@ NLL = Measure('NLL (nats)', final('nll'), 'nll_nats', digits=3)
 POINTS = Measure('points of accuracy', final('accuracy'), factor=100)
 SPEED = Measure(
   'points of mean accuracy over rounds',
-  column('accuracy', after_start),
+  # Ensembles are first scored after the first round.
+  column('accuracy', lambda values: float(np.mean(values)), first_round=1),
   factor=100,
 )

@@ -109,14 +109,26 @@ class Sweep:
     return plots.sweep(lines, self.xlabel[panel], self.measure.label), missing
 
 
-def write(figure: Figure | Sweep, scale: str, root: pathlib.Path) -> str:
-  """Draws the panels whose runs have ended; returns what was written."""
+def write(
+  figure: Figure | Sweep, scale: str, root: pathlib.Path
+) -> tuple[str, int]:
+  """Draws the panels whose runs have ended.
+
+  Returns:
+    A line a panel, and how many could not be drawn although runs have ended.
+  """
   folder = root / scale / figure.paper.name
   lines = [
     f'{figure.paper.name}/{figure.name} at {scale} scale: {figure.title}.'
   ]
+  failed = 0
   for panel in figure.panels:
-    drawn, missing = figure.drawn(panel, scale, root)
+    try:
+      drawn, missing = figure.drawn(panel, scale, root)
+    except (OSError, ValueError) as error:
+      lines.append(f'- {panel}: cannot be drawn: {error}')
+      failed += 1
+      continue
     if drawn is None:
       lines.append(f'- {panel}: nothing ran')
       continue
@@ -126,4 +138,4 @@ def write(figure: Figure | Sweep, scale: str, root: pathlib.Path) -> str:
     temporary.replace(path)
     without = f' (without {", ".join(missing)})' if missing else ''
     lines.append(f'- {panel}: {path}{without}')
-  return '\n'.join(lines)
+  return '\n'.join(lines), failed

@@ -27,9 +27,9 @@ def test_overrides_in_order():
 def test_mean_after_start(tmp_path):
   task = cells.Task(made_runs.cell('a'), 'smoke', 0, tmp_path)
   made_runs.finish(task, 0.8, curve=(0.1, '', 0.4, 0.8))
-  read = cells.column('accuracy', cells.after_start)
-  assert read(task.directory) == pytest.approx(0.6)
+  assert cells.SPEED(task) == pytest.approx(60)
   assert cells.column('accuracy', lambda v: v[0])(task.directory) == 0.1
+  assert cells.column('accuracy', sum, 3)(task.directory) == 0.8
   assert np.isnan(cells.column('nothing', max)(task.directory))
 
 
@@ -68,7 +68,7 @@ def published_tables():
 
 def test_published_tables_are_found():
   names = published_tables()
-  assert len(names) == 16
+  assert len(names) == 17
   assert {paper for paper, _ in names} == {'fedbe', 'posterior_pooling'}
 
 

@@ -1,10 +1,13 @@
 """Figures draw what has been run, say what has not, and write files."""
 
+import dataclasses
+
 from harness import made_runs
 from matplotlib import figure as figure_lib
 import numpy as np
 import pytest
 
+from experiments import artifacts
 from experiments.harness import cells, figures
 
 SEEDS = {'smoke': 2, 'laptop': 2}
@@ -93,12 +96,54 @@ def test_write_says_what_is_missing(tmp_path):
   figure = sweep()
   one, _ = figure.panels['step']['FedBE'].values()
   finish(one, tmp_path, 0.5, 0.7)
-  text = figures.write(figure, 'smoke', tmp_path)
+  text, failed = figures.write(figure, 'smoke', tmp_path)
+  assert failed == 0
   path = tmp_path / 'smoke/posterior_pooling/figure2_step.png'
   assert f'- step: {path} (without FedBE at 5)' in text
   assert '- other: nothing ran' in text
   assert path.read_bytes().startswith(b'\x89PNG')
   assert [p.name for p in path.parent.glob('*.png')] == [path.name]
+
+
+def test_a_panel_that_cannot_be_drawn_leaves_the_others(tmp_path):
+  def broken(runs):
+    raise OSError('no checkpoint')
+
+  cell = made_runs.cell('a')
+  finish(cell, tmp_path, 0.5)
+  figure = figures.Figure(
+    made_runs.PAPER, 'figure1', 'two panels',
+    {'data': {'run': cell}, 'curve': {'run': cell}},
+    {'data': broken, 'curve': lambda runs: figure_lib.Figure()}, SEEDS,
+  )  # fmt: skip
+  text, failed = figures.write(figure, 'smoke', tmp_path)
+  assert failed == 1
+  assert '- data: cannot be drawn: no checkpoint' in text
+  assert (tmp_path / 'smoke/posterior_pooling/figure1_curve.png').exists()
+
+
+def test_a_reading_of_a_cell_that_shares_runs(tmp_path):
+  first = made_runs.cell('a')
+  cell = dataclasses.replace(
+    made_runs.cell('b'), same_at={'smoke': first}
+  ).reading('b/C', 'C')
+  for scale, name in (('smoke', 'a'), ('laptop', 'b')):
+    task = cells.Task(cell, scale, 0, tmp_path)
+    assert task.directory.parent.name == name
+
+
+def test_no_sweep_runs_the_same_at_two_settings():
+  for figure in artifacts.ARTIFACTS.values():
+    if not isinstance(figure, figures.Sweep):
+      continue
+    for panel in figure.panels.values():
+      for name, line in panel.items():
+        # A line that is there to compare with is level.
+        level = len(set(line.values())) == 1
+        for scale in ('laptop', 'paper'):
+          configs = {cell.config(scale, 0) for cell in line.values()}
+          expected = 1 if level else len(line)
+          assert len(configs) == expected, (figure.name, name, scale)
 
 
 def test_a_reading_shares_the_runs_of_its_cell(tmp_path):

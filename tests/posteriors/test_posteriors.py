@@ -104,7 +104,7 @@ def test_limits_of_alpha():
   np.testing.assert_allclose(average, [[6, 2]] * 3, atol=0.05)
   corners = mixture(1e-3).sample(200, seed=[0, 0]).numpy()[:, 0]
   assert np.mean(np.minimum(abs(corners), abs(corners - 8)) < 1e-3) > 0.97
-  with pytest.raises(ValueError, match='above 0'):
+  with pytest.raises(ValueError, match='from 1e-30'):
     mixture(0.0)
 
 
@@ -122,7 +122,7 @@ def draws(scale=1.0, size=4):
   )
   variances = np.array([False, True])
   return posteriors.Draws(
-    distribution, like, variances, np.array([1, 2], np.int32), size
+    distribution, like, variances, np.array([1, 2], np.int32), size, 0.1
   )
 
 

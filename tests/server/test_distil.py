@@ -9,6 +9,7 @@ import tensorflow as tf
 import toys
 
 from bfl_tf import federation, server, training
+from bfl_tf.federation import ensembles
 
 DISTIL = {
   'refine': ('distil',),
@@ -221,10 +222,53 @@ def test_students_of_one_round_are_compared(tmp_path):
   columns = last_columns(tmp_path / 'run')
   assert summary['final']['nll'] == float(columns['nll_A+C+S:swa'])
   assert columns['nll_C:sgd'] != columns['nll_A+C+S:swa']
+  assert (columns['students_refused'], columns['members_left_out']) == (
+    '0', '0',
+  )  # fmt: skip
   # The model stays the average.
   experiment = toys.experiment(**settings)
   compared, _ = toys.play(experiment, 1)
   assert toys.same(compared.model, compared.predictors['A'][0])
+
+
+def test_students_that_ran_away_are_counted_and_have_no_scores(tmp_path):
+  settings = DISTIL | {
+    'refine': ('students',),
+    'students': ('C:sgd', 'A+C+S:swa'),
+    'distillation_learning_rate': 1e38,
+  }
+  config = federation.Config(
+    dataset='toys:blobs', model='logistic', variant='deterministic',
+    num_rounds=1, **settings,
+  )  # fmt: skip
+  federation.run(config, tmp_path / 'run', show_progress=False)
+  columns = last_columns(tmp_path / 'run')
+  assert float(columns['students_refused']) == 2
+  assert float(columns['members_left_out']) == 2
+  assert columns['accuracy_C:sgd'] == columns['nll_A+C+S:swa'] == 'nan'
+  assert float(columns['accuracy_A']) > 0.3
+
+
+def test_unions_are_of_the_members_that_are_finite():
+  experiment = toys.experiment(**DISTIL)
+  good = experiment.initial_weights()
+  bad = good.replace_mean(np.full_like(good.mean, np.nan))
+  test = experiment.dataset.test
+  found = ensembles.predict(
+    experiment.workers,
+    {'A': (good,), 'C': (good, bad), 'S': (bad,)},
+    *test,
+    np.zeros(2, np.int32),
+    1,
+  )
+  assert found.left_out == 2
+  probs = {name: union.probs for name, union in found.unions.items()}
+  for name in ('A', 'C', 'A+C', 'A+S', 'A+C+S'):
+    np.testing.assert_array_equal(probs[name], probs['A'])
+  assert np.isnan(probs['S']).all() and len(probs['S']) == len(test.y)
+  scores = found.members(15)
+  assert scores['members_left_out'] == 2
+  assert scores['best_accuracy_S'] == 0 < scores['best_accuracy_C']
 
 
 @pytest.mark.parametrize(
@@ -242,6 +286,12 @@ def test_students_of_one_round_are_compared(tmp_path):
     ({'distillation_targets': 'x'}, '--distillation_targets=x is unknown'),
     ({'swa_start': 99}, '--distillation=swa averages nothing: 25 steps'),
     ({'dirichlet_alpha': 0.0}, '--dirichlet_alpha=0.0 must be above 0'),
+    ({'dirichlet_alpha': np.inf}, '--dirichlet_alpha=inf must be finite'),
+    ({'dirichlet_alpha': 1e-40}, '--dirichlet_alpha=1e-40 must be from 1e-30'),
+    (
+      {'refine': ('students', 'ensemble'), 'students': ('C:sgd',)},
+      'students and ensemble would each make groups to score',
+    ),
     ({'predictor': 'A+B'}, '--predictor=A+B must be one of A, C, S'),
     ({'predictor': 'A+A'}, '--predictor=A+A must be one of A, C, S'),
     ({'refine': (), 'predictor': 'A'}, '--predictor=A: no stage makes'),

@@ -1,10 +1,11 @@
 """Figure 10: what the layer before the last sees, by t-SNE.
 
-The paper draws three classes of the test sets of CIFAR-10 and CIFAR-100; here
-it is the test set that the runs were scored on.
+Three classes, of the test set that the runs were scored on by their labels, and
+of CIFAR-100's by what the runs take its images for.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+import functools
 import pathlib
 
 from matplotlib import figure as figure_lib
@@ -12,33 +13,42 @@ import numpy as np
 import tf_keras
 import threadpoolctl
 
-from bfl_tf import federation, plots, weights
+from bfl_tf import datasets, federation, plots, weights
 from bfl_tf.datasets import preprocessing
 from bfl_tf.federation import checkpoints, pieces
 from experiments import flags as config_flags
 
 # Of CIFAR-10: automobile, cat, frog.
 CLASSES = (1, 3, 6)
+# About as many of the three classes as t-SNE draws in seconds.
+_ELSEWHERE, _SPLIT = 'cifar100', 'test[:5000]'
 
 
 def draw(
-  runs: Mapping[str, pathlib.Path], classes: Sequence[int] = CLASSES
+  runs: Mapping[str, pathlib.Path],
+  vectors_and_classes: Callable[[pathlib.Path], tuple[np.ndarray, np.ndarray]],
+  classes: tuple[int, ...] = CLASSES,
 ) -> figure_lib.Figure:
-  """Draws the test examples of some classes, a panel a run.
+  """Draws the examples of some classes, a panel a run.
 
   Args:
     runs: run directories by the name in the title.
+    vectors_and_classes: `of_test_set` or `of_cifar100`.
     classes: whose examples.
   """
   from sklearn import manifold  # A second to import.
 
   groups = {}
   for name, run in runs.items():
-    vectors, labels = of_test_set(run)
+    vectors, labels = vectors_and_classes(run)
     chosen = np.isin(labels, classes)
+    # t-SNE needs more points than its perplexity.
+    perplexity = min(30.0, max(1.0, (chosen.sum() - 1) / 3))
     # Its threads wait for each other in every step: on busy cores for long.
     with threadpoolctl.threadpool_limits(1):
-      places = manifold.TSNE(random_state=0).fit_transform(vectors[chosen])
+      places = manifold.TSNE(
+        perplexity=perplexity, random_state=0
+      ).fit_transform(vectors[chosen])
     groups[name] = places, labels[chosen]
   return plots.points(groups)
 
@@ -56,6 +66,22 @@ def of_test_set(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
   Raises:
     FileNotFoundError: it has no checkpoint.
   """
+  dataset, features = _last_model(run)
+  return features(dataset.test.x)[0], dataset.test.y
+
+
+def of_cifar100(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
+  """As `of_test_set`, of images of CIFAR-100 with the classes predicted."""
+  dataset, features = _last_model(run)
+  images = datasets.load_unlabeled(
+    _ELSEWHERE, split=_SPLIT, like=dataset, resize=True
+  )
+  vectors, logits = features(images)
+  return vectors, logits.argmax(-1)
+
+
+def _last_model(run):
+  """Returns a run's data, and images -> (inputs, outputs) of its last layer."""
   fields = config_flags.read_file(federation.Config, run / 'flags.txt')
   config = federation.Config(**fields)
   state = checkpoints.restore(run / 'checkpoints')
@@ -64,6 +90,15 @@ def of_test_set(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
   dataset = pieces.dataset(config, {})
   model = pieces.model_builder(config, dataset)()
   weights.write(weights.Variables.of(model), state.model)
-  before_last = tf_keras.Model(model.input, model.layers[-1].input)
-  inputs = preprocessing.normalize(dataset.test.x, dataset.mean, dataset.std)
-  return before_last.predict(inputs, verbose=0), dataset.test.y
+  last = model.layers[-1]
+  both = tf_keras.Model(model.input, [last.input, last.output])
+
+  def features(x):
+    inputs = preprocessing.normalize(x, dataset.mean, dataset.std)
+    return both.predict(inputs, verbose=0)
+
+  return dataset, features
+
+
+draw_test_set = functools.partial(draw, vectors_and_classes=of_test_set)
+draw_cifar100 = functools.partial(draw, vectors_and_classes=of_cifar100)

@@ -58,51 +58,44 @@ _LAYERS = {
 }  # fmt: skip
 
 
-def _sizes(folder, overrides, sizes, kept, laptop):
-  """FedBE by the number of unlabeled images, with `kept` from the clients."""
+def _sizes(sizes, kept, source='cifar10', split='train'):
+  """FedBE by the number of unlabeled images, with `kept` from the clients.
+
+  The last of the sizes is all of `source`. At laptop scale a fifth of each, or
+  what there is of it in `split`.
+  """
+  other = {} if source == 'cifar10' else {'server_dataset': source}
   return {
     size: settings.cell(
-      folder, 'step', f'{size}',
+      f'unlabeled_{source}', 'step', f'{size}',
       {
-        **overrides, 'num_server_examples': kept,
-        'num_unlabeled_examples': size,
-        # 20 epochs over fewer images end before step 250.
-        'swa_start': min(250, size // 20),
+        **other, 'resize': bool(other), 'num_server_examples': kept,
+        'num_unlabeled_examples': size if size < sizes[-1] else 0,
+        # 20 epochs over the fewest images end before a cycle does.
+        **({'swa_start': 50} if size < 1700 else {}),
       },
       laptop={
-        **laptop, 'num_server_examples': kept // 5,
-        'num_unlabeled_examples': size // 5, 'swa_start': 10, 'swa_cycle': 10,
+        'num_server_examples': kept // 5, 'server_split': split,
+        'num_unlabeled_examples': min(size // 5, _AT_HAND),
+        'swa_start': 10, 'swa_cycle': 10,
       },
       smoke={
         'num_server_examples': 200, 'num_unlabeled_examples': 100,
-        **({'server_dataset': 'digits'} if overrides else {}),
+        **({'server_dataset': 'digits'} if other else {}),
       },
     )
     for size in sizes
   }  # fmt: skip
 
 
-def _elsewhere(dataset, split, row, size):
-  return {
-    **_sizes(
-      f'unlabeled_{dataset}',
-      {'server_dataset': dataset, 'resize': True},
-      (2000, 5000, 10000),
-      10000,
-      {'server_split': split},
-    ),
-    size: grids.UNLABELED[row, _STEP],
-  }
-
-
+# In the split of each other data set that serves at laptop scale.
+_AT_HAND = 10000
 _KEPT = 25000
 _SERVER_SIZES = {
-  'cifar10': _sizes(
-    'unlabeled_cifar10', {}, (1000, 5000, 10000, _KEPT), _KEPT, {}
-  ),
-  'cifar100': _elsewhere('cifar100', 'test', 'U=CIFAR-100 50K', 50000),
-  'tiny_imagenet': _elsewhere(
-    'tiny_imagenet', 'validation', 'U=Tiny-ImageNet 100K', 100000
+  'cifar10': _sizes((1000, 5000, 10000, _KEPT), _KEPT),
+  'cifar100': _sizes((2000, 5000, 10000, 50000), 10000, 'cifar100', 'test'),
+  'tiny_imagenet': _sizes(
+    (2000, 5000, 10000, 100000), 10000, 'tiny_imagenet', 'validation'
   ),
 }
 _WITHOUT = {
@@ -165,9 +158,10 @@ _DISTILLATION = {
   name: {
     epochs: settings.cell(
       'distillation_epochs', f'{epochs}', name,
-      {**settings.PAPER.flags(*settings.METHODS[name]),
-       'distillation_epochs': epochs},
+      settings.PAPER.flags(*settings.METHODS[name]),
       'ResNet20',
+      paper={'distillation_epochs': epochs},
+      laptop={'distillation_epochs': epochs},
     )
     for epochs in (5, 10, 20, 30, 40)
   }
@@ -180,6 +174,16 @@ _FEATURES = {
     'features', 'step ResNet20', 'fedbe', {'num_rounds': 15}, 'ResNet20',
     laptop={'num_rounds': 4},
   ),
+}  # fmt: skip
+
+_ONE_ENSEMBLE = {
+  '1-Ensemble': {
+    epochs: settings.cell(
+      'one_ensemble', _STEP, f'E {epochs}',
+      {**settings.flags('1-Ensemble'), 'local_epochs': epochs},
+    )
+    for epochs in (10, 20, 50, 100, 200)
+  }
 }  # fmt: skip
 
 FIGURES = (
@@ -228,7 +232,10 @@ FIGURES = (
       }
       for data, sizes in _SERVER_SIZES.items()
     },
-    **{name: f'Unlabeled images of {name}' for name in _SERVER_SIZES},
+    **{
+      name: f'Unlabeled images of {name} (at laptop scale about a fifth)'
+      for name in _SERVER_SIZES
+    },
   ),
   _figure(
     6, 'the rate inside a round', {'step': _ROUND_DECAY}
@@ -253,8 +260,11 @@ FIGURES = (
   _figure(
     10,
     'features of FedAvg and FedBE',
-    {'step': _FEATURES},
-    features.draw,
+    {'step': _FEATURES, 'step_cifar100': _FEATURES},
+    {
+      'step': features.draw_test_set,
+      'step_cifar100': features.draw_cifar100,
+    },
     dict.fromkeys(settings.SEEDS, 1),
   ),
   _sweep(11, 'epochs of distillation', {'step': _DISTILLATION},
@@ -277,5 +287,13 @@ FIGURES = (
       for split in settings.SPLITS
       for network in ('ResNet20', 'ResNet32')
     },
+  ),
+  figures.Sweep(
+    settings.PAPER,
+    'appendix_b1',
+    'local epochs of 1-Ensemble',
+    {'step': _ONE_ENSEMBLE},
+    {'step': 'Local epochs E'},
+    settings.FEWER,
   ),
 )  # fmt: skip

@@ -278,13 +278,9 @@ WATCHED = {
 
 # Appendix C.3: the ensemble at the end of FedAvg's training.
 AFTERWARDS = {
-  (row, f'step {network}'): cell
-  for network in ('ConvNet', 'ResNet20')
-  for row, cell in {
-    'FedAvg': MAIN['FedAvg', f'step {network}'],
-    'Bayesian ensemble after FedAvg': WATCHED[network].reading(
-      f'watched/{network}/a_c_s', 'A+C+S'
-    ),
-    'FedBE': MAIN['FedBE', f'step {network}'],
-  }.items()
+  ('FedAvg', 'step ResNet20'): MAIN['FedAvg', 'step ResNet20'],
+  ('Bayesian ensemble after FedAvg', 'step ResNet20'): (
+    WATCHED['ResNet20'].reading('watched/ResNet20/a_c_s', 'A+C+S')
+  ),
+  ('FedBE', 'step ResNet20'): MAIN['FedBE', 'step ResNet20'],
 }

@@ -1,7 +1,8 @@
 """What the cells of Chen & Chao 2021 (FedBE) are made of.
 
 A column is a split and a network: `step ConvNet`. At laptop scale ConvNet's
-columns are a LeNet-5 on Fashion-MNIST, a ResNet's a shallow ResNet on CIFAR-10.
+columns are a LeNet-5 on Fashion-MNIST, a ResNet's a shallow ResNet on CIFAR-10,
+MobileNetV2's a ConvNet there.
 """
 
 from collections.abc import Mapping
@@ -128,7 +129,7 @@ def cell(
     row: likewise.
     overrides: of the preset, at every scale.
     network: one of `NETWORKS`.
-    **by_scale: further overrides at `laptop` or `smoke`.
+    **by_scale: further overrides of a scale, behind the network's own there.
   """
   settings, at_laptop = NETWORKS[network]
   made = cells.Cell(
@@ -136,6 +137,7 @@ def cell(
     '/'.join(part.translate(_NAMES).lower() for part in (folder, column, row)),
     {**settings, **overrides},
     {
+      'paper': by_scale.get('paper', {}),
       'laptop': {**at_laptop, **by_scale.get('laptop', {})},
       # What a smoke run is made of comes last: it must stay small.
       'smoke': {**PAPER.scales['smoke'], **by_scale.get('smoke', {})},
