@@ -44,6 +44,15 @@ def test_features_have_a_panel_a_run_and_the_classes_asked_for(run):
     np.testing.assert_array_equal(left.get_offsets(), right.get_offsets())
 
 
+def test_other_images_have_the_classes_that_the_run_takes_them_for(run):
+  vectors, classes = features.of_cifar100(run)
+  point = checkpoints.restore(run / 'checkpoints').model.point
+  logits = vectors @ point[-90:-10].reshape(8, 10) + point[-10:]
+  np.testing.assert_array_equal(classes, logits.argmax(-1))
+  # On digits there is no CIFAR-100: what it was trained on.
+  assert len(vectors) > len(features.of_test_set(run)[0])
+
+
 def test_features_of_a_run_without_a_checkpoint(run, tmp_path):
   (tmp_path / 'flags.txt').write_text((run / 'flags.txt').read_text())
   with pytest.raises(FileNotFoundError, match='has no checkpoint'):

@@ -71,11 +71,16 @@ def of_test_set(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def of_cifar100(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
-  """As `of_test_set`, of images of CIFAR-100 with the classes predicted."""
+  """As `of_test_set`, of images of CIFAR-100 with the classes predicted.
+
+  A run on other data than CIFAR-10 is asked about what it was trained on.
+  """
   dataset, features = _last_model(run)
-  images = datasets.load_unlabeled(
-    _ELSEWHERE, split=_SPLIT, like=dataset, resize=True
-  )
+  images = dataset.train.x
+  if dataset.name == 'cifar10':
+    images = datasets.load_unlabeled(
+      _ELSEWHERE, split=_SPLIT, like=dataset, resize=True
+    )
   vectors, logits = features(images)
   return vectors, logits.argmax(-1)
 
