@@ -22,9 +22,17 @@ DISTIL = {
 }
 
 
-def last_columns(path):
+def run(path, **settings):
+  """Runs a logistic regression; returns the summary and the last row."""
+  config = federation.Config(
+    dataset='toys:blobs',
+    model='logistic',
+    variant='deterministic',
+    **{'num_rounds': 1, **settings},
+  )
+  summary = federation.run(config, path, show_progress=False)
   with (path / 'metrics.csv').open(newline='') as file:
-    return list(csv.DictReader(file))[-1]
+    return summary, list(csv.DictReader(file))[-1]
 
 
 def test_sharpening_by_hand():
@@ -146,16 +154,8 @@ def test_variational_clients_keep_their_pooled_scale(posterior):
 
 
 def test_every_union_is_scored_and_any_can_be_the_predictor(tmp_path):
-  config = federation.Config(
-    dataset='toys:blobs',
-    model='logistic',
-    variant='deterministic',
-    num_rounds=2,
-    predictor='S+C',
-    **DISTIL,
-  )
-  summary = federation.run(config, tmp_path / 'run', show_progress=False)
-  columns = last_columns(tmp_path / 'run')
+  settings = DISTIL | {'num_rounds': 2, 'predictor': 'S+C'}
+  summary, columns = run(tmp_path / 'run', **settings)
   for size, letters in ((1, 'A C S'), (2, 'A+C A+S C+S'), (3, 'A+C+S')):
     assert len(letters.split()) == len([*itertools.combinations('ACS', size)])
     for name in letters.split():
@@ -188,12 +188,7 @@ def test_teachers_that_ran_away_are_left_out_and_counted(tmp_path):
   assert info['teachers_left_out'] == 10
   assert info['students_refused'] == 1
   assert toys.same(state.model, state.predictors['A'][0])
-  config = federation.Config(
-    dataset='toys:blobs', model='logistic', variant='deterministic',
-    num_rounds=1, **settings,
-  )  # fmt: skip
-  federation.run(config, tmp_path / 'run', show_progress=False)
-  columns = last_columns(tmp_path / 'run')
+  _, columns = run(tmp_path / 'run', **settings)
   assert columns['accuracy_A+C+S'] == 'nan'
   assert float(columns['best_accuracy_C']) == 0
   assert (tmp_path / 'run' / 'summary.json').exists()
@@ -214,12 +209,7 @@ def test_students_of_one_round_are_compared(tmp_path):
     'refine': ('students',),
     'students': ('C:sgd', 'A+C+S:swa'),
   }
-  config = federation.Config(
-    dataset='toys:blobs', model='logistic', variant='deterministic',
-    num_rounds=1, predictor='A+C+S:swa', **settings,
-  )  # fmt: skip
-  summary = federation.run(config, tmp_path / 'run', show_progress=False)
-  columns = last_columns(tmp_path / 'run')
+  summary, columns = run(tmp_path / 'run', predictor='A+C+S:swa', **settings)
   assert summary['final']['nll'] == float(columns['nll_A+C+S:swa'])
   assert columns['nll_C:sgd'] != columns['nll_A+C+S:swa']
   assert (columns['students_refused'], columns['members_left_out']) == (
@@ -237,12 +227,7 @@ def test_students_that_ran_away_are_counted_and_have_no_scores(tmp_path):
     'students': ('C:sgd', 'A+C+S:swa'),
     'distillation_learning_rate': 1e38,
   }
-  config = federation.Config(
-    dataset='toys:blobs', model='logistic', variant='deterministic',
-    num_rounds=1, **settings,
-  )  # fmt: skip
-  federation.run(config, tmp_path / 'run', show_progress=False)
-  columns = last_columns(tmp_path / 'run')
+  _, columns = run(tmp_path / 'run', **settings)
   assert float(columns['students_refused']) == 2
   assert float(columns['members_left_out']) == 2
   assert columns['accuracy_C:sgd'] == columns['nll_A+C+S:swa'] == 'nan'
