@@ -19,7 +19,7 @@ PAPER = cells.Paper(
       'dataset': 'fashion_mnist',
       'train_split': 'train[:10000]',
       'test_split': 'test[:5000]',
-      # Flips and crops are CIFAR's: here they cost five points (validation).
+      # Flips and crops are for CIFAR: here they cost points (validation).
       'augment': False,
       'num_server_examples': 2000,
       # As many to a major one as in the paper.
