@@ -54,10 +54,8 @@ class RunDirectory:
         f'--output_dir={self.path} is not empty and holds no run: choose '
         'another.'
       )
-    ours, theirs = (
-      _identity(flag_lines(config)),
-      _identity(recorded.read_text().splitlines()),
-    )
+    ours = _identity(flag_lines(config))
+    theirs = _identity(_completed(recorded.read_text().splitlines()))
     versions = {line for line in ours ^ theirs if line.startswith('#')}
     if versions:
       raise ValueError(
@@ -167,6 +165,17 @@ def flag_lines(config: config_lib.Config) -> list[str]:
       value = ','.join(map(str, value))
     lines.append(f'--{field.name}={value}')
   return lines
+
+
+def _completed(lines: list[str]) -> list[str]:
+  """Adds flags that are newer than a run: it was played with their defaults."""
+  named = {line.split('=')[0] for line in lines}
+  defaults = flag_lines(config_lib.Config())
+  return lines + [
+    line
+    for line in defaults
+    if line.startswith('--') and line.split('=')[0] not in named
+  ]
 
 
 def _identity(lines: list[str]) -> set[str]:

@@ -149,6 +149,17 @@ def test_a_changed_flag_is_refused_by_name(finished, changes, named):
     federation.Run(config, finished[0])
 
 
+def test_a_flag_that_is_newer_than_the_run_has_its_default(tmp_path):
+  directory = records.RunDirectory(tmp_path)
+  directory.start(CONFIG)
+  path = tmp_path / 'flags.txt'
+  lines = path.read_text().splitlines(keepends=True)
+  path.write_text(''.join(l for l in lines if not l.startswith('--alpha=')))
+  directory.check(CONFIG)
+  with pytest.raises(ValueError, match='another run; --alpha differ'):
+    directory.check(dataclasses.replace(CONFIG, alpha=0.7))
+
+
 def test_what_is_no_directory_of_this_run(tmp_path):
   with pytest.raises(ValueError, match='file cannot be written'):
     path = tmp_path / 'file'
