@@ -175,7 +175,7 @@ bfl_tf.plots.member_confidence(pair['FedAvg'])
 # than FedAvg's, at similar accuracy.
 
 # %%
-features.draw(pair, classes=range(10))
+features.draw_test_set(pair, classes=range(10))
 
 # %% [markdown]
 # t-SNE keeps neighbours together, but not distances: the gaps between clusters

@@ -4,7 +4,7 @@ Three classes, of the test set that the runs were scored on by their labels, and
 of CIFAR-100's by what the runs take its images for.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 import functools
 import pathlib
 
@@ -27,7 +27,7 @@ _ELSEWHERE, _SPLIT = 'cifar100', 'test[:5000]'
 def draw(
   runs: Mapping[str, pathlib.Path],
   vectors_and_classes: Callable[[pathlib.Path], tuple[np.ndarray, np.ndarray]],
-  classes: tuple[int, ...] = CLASSES,
+  classes: Sequence[int] = CLASSES,
 ) -> figure_lib.Figure:
   """Draws the examples of some classes, a panel a run.
 
