@@ -33,7 +33,8 @@ def test_every_artifact_is_written(results):
       assert '[' in text and 'nan' not in text
   for name in (
     'posterior_pooling/figure3_iid', 'fedbe/figure1_data',
-    'fedbe/figure1_simplex', 'fedbe/figure9_step',
+    'fedbe/figure1_simplex', 'fedbe/figure3_ResNet20',
+    'fedbe/figure9_swiss_roll',
   ):  # fmt: skip
     assert (results / 'smoke' / f'{name}.png').stat().st_size > 1000
   assert not list((results / 'smoke').rglob('*failure.txt'))
