@@ -1,12 +1,15 @@
 """Every random draw has a name: (run seed, purpose, round, client).
 
 The name decides the bits, so a result does not depend on the order in which
-clients run, on the number of workers, or on an interruption.
+clients run, on the number of workers, or on an interruption. On the host a name
+is a `named` seed or a `child` of one; inside a graph `Stream` goes on from
+there, and no two names share a seed.
 """
 
 import zlib
 
 import numpy as np
+import tensorflow as tf
 
 
 def named(run_seed: int, purpose: str, *indices: int) -> np.ndarray:
@@ -32,6 +35,27 @@ def generator(
 ) -> np.random.Generator:
   """Returns a NumPy generator for draws on the host; as `named`."""
   return np.random.default_rng(_sequence(run_seed, purpose, indices))
+
+
+class Stream:
+  """Seeds below one seed, in a graph too: `stream('step', index)`.
+
+  The seed is hashed to both words, 64 bits: children of different seeds are
+  unrelated, and a run's millions of them do not meet by chance.
+  `tf.random.experimental.stateless_fold_in` hashes to one word and keeps the
+  index as the other, so that two of them in a row repeat their neighbours'.
+  """
+
+  def __init__(self, seed):
+    """Takes a `[2]` int32 seed, which nothing else may draw from."""
+    # Philox is named since the default differs between devices.
+    split = tf.random.experimental.stateless_split
+    self._words = split(seed, num=1, alg='philox')[0]
+
+  def __call__(self, purpose: str, index=0) -> tf.Tensor:
+    """Returns the `[2]` int32 seed of the `index`-th draw for `purpose`."""
+    code = np.uint32(zlib.crc32(purpose.encode())).view(np.int32)
+    return self._words + tf.stack([code, tf.cast(index, tf.int32)])
 
 
 def _sequence(run_seed, purpose, indices):

@@ -11,6 +11,8 @@ import threading
 
 import tensorflow as tf
 
+from bfl_tf import seeds
+
 _stack = threading.local()
 
 
@@ -25,7 +27,7 @@ def scope(seed):
     Nothing.
   """
   outer = getattr(_stack, 'stream', None)
-  _stack.stream = [seed, 0]
+  _stack.stream = [seeds.Stream(seed), 0]
   try:
     yield
   finally:
@@ -41,5 +43,4 @@ def next_seed() -> tf.Tensor:
   if stream is None:
     return tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
   stream[1] += 1
-  # One op: the generators hash the seed, so neighbours are unrelated.
-  return stream[0] + tf.constant([0, stream[1]])
+  return stream[0]('layer', stream[1])

@@ -112,7 +112,9 @@ class Ensemble:
       groups['S'] = draws
     if self.recalibrated:
       groups = {
-        name: _Recalibrated(group, self.recalibrated, seeds.child(seed, 1))
+        name: _Recalibrated(
+          group, self.recalibrated, seeds.child(seed, 1 + GROUPS.index(name))
+        )
         for name, group in groups.items()
       }
     return groups, info

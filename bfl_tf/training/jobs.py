@@ -90,7 +90,11 @@ class Job(NamedTuple):
 
 
 class Step(NamedTuple):
-  """What a part is told about a step: index from 0, rate, `[2]` seed."""
+  """What a part is told about a step: index from 0, rate, `[2]` seed.
+
+  The seed is the part's own; one that draws twice a step names its draws by
+  `seeds.Stream(step.seed)`.
+  """
 
   index: tf.Tensor
   learning_rate: tf.Tensor

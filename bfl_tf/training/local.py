@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from bfl_tf import models
+from bfl_tf import models, seeds
 from bfl_tf import weights as weights_lib
 from bfl_tf.datasets import preprocessing
 from bfl_tf.training import jobs, objectives
@@ -66,25 +66,23 @@ class LocalTraining:
         slot.assign(tf.zeros(slot.shape, slot.dtype))
     prior = self.prior(job.start)
     carry = tuple(self._begin(part, job) for part in settings.parts)
-    seeds = tf.random.experimental.stateless_split(job.seed, 2)
+    stream = seeds.Stream(job.seed)
     count = tf.size(job.indices)
     num_examples = tf.cast(count, tf.float32)
     step, rate = job.first_step, job.learning_rate
     sum_rates, sum_loss = tf.constant(0.0), tf.constant(0.0)
     for epoch in tf.range(job.epochs):
       order = tf.random.experimental.stateless_shuffle(
-        job.indices,
-        seed=tf.random.experimental.stateless_fold_in(seeds[0], epoch),
+        job.indices, seed=stream('order', epoch)
       )
       for first in tf.range(0, count, settings.batch_size):
         batch = order[first : first + settings.batch_size]
-        now = tf.random.experimental.stateless_fold_in(seeds[1], step)
-        inputs, labels = self._batch(x, y, batch, now)
+        inputs, labels = self._batch(x, y, batch, stream('augment', step))
         current = rate * self._cycle(step)
         loss, carry = self.step(
           inputs,
           labels,
-          jobs.Step(step, current, now),
+          jobs.Step(step, current, stream('step', step)),
           carry,
           prior,
           num_examples,
@@ -169,15 +167,15 @@ class LocalTraining:
     """One step on one replica's share of the batch."""
     context = tf.distribute.get_replica_context()
     replicas = float(self._strategy.num_replicas_in_sync)
+    replica = context.replica_id_in_sync_group
     batch_size = tf.cast(tf.shape(labels)[0], tf.float32)
-    seed = step.seed
     if replicas > 1:
-      replica = context.replica_id_in_sync_group
       inputs, labels = (
         _share(values, replica, int(replicas)) for values in (inputs, labels)
       )
-      seed = tf.random.experimental.stateless_fold_in(seed, replica)
-    with models.scope(seed), tf.GradientTape() as tape:
+    stream = seeds.Stream(step.seed)
+    draw = stream('replica', replica)
+    with models.scope(draw), tf.GradientTape() as tape:
       logits = self._model(inputs, training=True)
       nll = objectives.negative_log_likelihood(logits, labels)
       penalty = self._penalties(carry)
@@ -188,11 +186,11 @@ class LocalTraining:
     gradients = tape.gradient(loss, self._trained, unconnected_gradients='zero')
     if replicas > 1:
       loss, gradients = context.all_reduce('sum', (loss, gradients))
-    gradients = self._adjust(gradients, carry, step)
+    gradients = self._adjust(gradients, carry, step, stream)
     self._settings.optimizer.apply(
       self._trained, self._slots, gradients, step.learning_rate, step.index
     )
-    return loss, self._after_step(carry, step)
+    return loss, self._after_step(carry, step, stream)
 
   def _penalties(self, carry):
     penalty = tf.add_n(self._model.losses) if self._model.losses else 0.0
@@ -201,7 +199,7 @@ class LocalTraining:
         penalty += part.loss(weights_lib.flatten(self.variables.mean), kept)
     return penalty
 
-  def _adjust(self, gradients, carry, step):
+  def _adjust(self, gradients, carry, step, stream):
     """Weight decay and the parts' say, on the gradient of the mean."""
     decay = self._settings.weight_decay
     parts = [
@@ -226,22 +224,28 @@ class LocalTraining:
       mean = weights_lib.flatten(variables.mean)
       flat = weights_lib.flatten(of_mean)
       for part, kept in parts:
-        flat = part.gradient(flat, mean, kept, step)
+        flat = part.gradient(flat, mean, kept, _told(part, step, stream))
       of_mean = weights_lib.unflatten(flat, shapes)
     return of_mean[:num_loc] + scales + of_mean[num_loc:]
 
   def _decays(self, variable):
     return self._settings.decay_biases or variable.shape.rank > 1
 
-  def _after_step(self, carry, step):
+  def _after_step(self, carry, step, stream):
     carry = list(carry)
     for i, part in enumerate(self._settings.parts):
       if hasattr(part, 'after_step'):
         mean = weights_lib.flatten(self.variables.mean)
-        mean, carry[i] = part.after_step(mean, carry[i], step)
+        told = _told(part, step, stream)
+        mean, carry[i] = part.after_step(mean, carry[i], told)
         if mean is not None:
           weights_lib.assign(self.variables.mean, mean)
     return tuple(carry)
+
+
+def _told(part, step, stream):
+  """The step with a seed of the part's own; on every replica the same."""
+  return step._replace(seed=stream(f'part {part.name}'))
 
 
 def _share(values, replica, replicas):

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from bfl_tf import models
+from bfl_tf import models, seeds
 from bfl_tf import weights as weights_lib
 from bfl_tf.datasets import preprocessing
 from bfl_tf.training import jobs, local, prediction
@@ -157,8 +157,9 @@ class Worker:
     )
     aleatoric = tf.TensorArray(tf.float32, element_shape=[None], **rows)
     epistemic = tf.TensorArray(tf.float32, element_shape=[None], **rows)
+    stream = seeds.Stream(seed)
     for start in tf.range(0, count, size):
-      draw = tf.random.experimental.stateless_fold_in(seed, first + start)
+      draw = stream('batch', first + start)
       batch = self._predict_batch(x[start : start + size], draw, num_samples)
       place = start // size
       probs = probs.write(place, batch.probs)
@@ -172,9 +173,9 @@ class Worker:
     welford = prediction.Welford.zeros(
       [tf.shape(x)[0], self._model.output_shape[-1]]
     )
+    stream = seeds.Stream(seed)
     for sample in tf.range(num_samples):
-      draw = tf.random.experimental.stateless_fold_in(seed, sample)
-      welford = welford.add(self.forward(x, draw))
+      welford = welford.add(self.forward(x, stream('sample', sample)))
     return welford.predictive()
 
 

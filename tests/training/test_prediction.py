@@ -87,9 +87,8 @@ def test_samples_are_what_the_model_says_under_each_seed(flipout):
   weights.assign(variables.untransformed_scale, rho)
   samples = []
   for sample in range(5):
-    seed = tf.random.experimental.stateless_fold_in(SEED, 0)  # The batch.
-    seed = tf.random.experimental.stateless_fold_in(seed, sample)
-    with models.scope(seed):
+    batch = seeds.Stream(SEED)('batch', 0)
+    with models.scope(seeds.Stream(batch)('sample', sample)):
       samples.append(tf.nn.softmax(model(X[:50])).numpy())
   got = training.predict(workers, posterior, X[:50], seed=SEED, num_samples=5)
   np.testing.assert_allclose(got.probs, np.mean(samples, 0), rtol=1e-5)

@@ -1,0 +1,127 @@
+"""Every seed that a run hands out is distinct: the law of named draws.
+
+A spy between TensorFlow's stateless generators and us writes down each seed
+that something is drawn from, in the graphs that a run really executes.
+"""
+
+import collections
+import contextlib
+import dataclasses
+from typing import ClassVar
+
+import numpy as np
+import tensorflow as tf
+import tf_keras
+import toys
+
+from bfl_tf import federation, models, training
+
+# Where each generator takes its seed.
+_GENERATORS = (
+  (tf.random, 'stateless_uniform', 1),
+  (tf.random, 'stateless_normal', 1),
+  (tf.random.experimental, 'stateless_shuffle', 1),
+  (tf.nn.experimental, 'stateless_dropout', 2),
+)
+
+
+def _spied(draw, place, seen):
+  def spied(*args, **kwargs):
+    seed = kwargs['seed'] if 'seed' in kwargs else args[place]
+    tf.numpy_function(lambda s: seen.append(tuple(s.tolist())), [seed], [])
+    return draw(*args, **kwargs)
+
+  return spied
+
+
+@contextlib.contextmanager
+def spy(monkeypatch):
+  """Yields two lists of seeds: drawn from, and hashed for others below."""
+  drawn, hashed = [], []
+  with monkeypatch.context() as patch:
+    for module, name, place in _GENERATORS:
+      patch.setattr(module, name, _spied(getattr(module, name), place, drawn))
+    split = tf.random.experimental.stateless_split
+    patch.setattr(
+      tf.random.experimental, 'stateless_split', _spied(split, 0, hashed)
+    )
+    yield drawn, hashed
+
+
+def repeated(drawn):
+  """How many draws had the seed of one before."""
+  return sum(n - 1 for n in collections.Counter(drawn).values())
+
+
+def stochastic(variant, input_shape, num_classes):
+  """Flipout and dropout in one network, on images of 4x4."""
+  del variant
+  own = models.layers
+  kernel = {'kernel_initializer': 'he_normal', 'initial_scale': 0.1}
+  inputs = tf_keras.Input(input_shape)
+  x = own.Conv2DFlipout(2, 3, **kernel)(inputs)
+  x = own.MCDropout(0.5)(tf_keras.layers.Flatten()(x))
+  x = own.DenseFlipout(4, **kernel)(x)
+  return tf_keras.Model(inputs, own.DenseFlipout(num_classes, **kernel)(x))
+
+
+def images():
+  """Sixty images of three classes."""
+  y = np.arange(60, dtype=np.int32) % 3
+  x = np.random.default_rng(0).integers(0, 256, [60, 4, 4, 1], np.uint8)
+  return x, y, x[:30], y[:30]
+
+
+@dataclasses.dataclass(frozen=True)
+class Noisy(toys.Idle):
+  """Adds noise to the gradient, from the seed that it is told."""
+
+  name: ClassVar[str] = 'noisy'
+
+  def gradient(self, gradient, mean, carry, step):
+    noise = tf.random.stateless_normal(tf.shape(gradient), step.seed)
+    return gradient + 0.01 * noise
+
+
+class Noisier(Noisy):
+  """Another one."""
+
+  name: ClassVar[str] = 'noisier'
+
+
+def play(**changes):
+  """Two rounds of three clients, each evaluated with samples."""
+  config = federation.Config(
+    dataset='test_draws:images', model='test_draws:stochastic', augment=True,
+    num_clients=3, batch_size=8, local_epochs=2, **changes,
+  )  # fmt: skip
+  experiment = federation.Experiment.build(config)
+  state, _ = federation.initial_state(experiment)
+  for round_index in range(2):
+    state, _ = federation.federated_round(experiment, state)
+    training.predict(
+      experiment.workers,
+      state.model,
+      experiment.dataset.test.x,
+      seed=[round_index, 17],
+      num_samples=3,
+    )
+
+
+def test_every_seed_of_a_run_is_distinct(monkeypatch):
+  with spy(monkeypatch) as (drawn, hashed):
+    play(client_parts=('test_draws:Noisy', 'test_draws:Noisier'))
+  # A step: a crop, two parts, three layers of kernel, signs twice and bias
+  # and one of dropout; 18 steps a round, an order an epoch, 3 samples.
+  assert len(drawn) == 2 * (18 * (1 + 2 + 3 * 4 + 1) + 6 + 3 * 13)
+  assert repeated(drawn) == 0
+  assert not set(drawn) & set(hashed)
+
+
+def test_replicas_draw_apart(monkeypatch):
+  with spy(monkeypatch) as (drawn, hashed):
+    # Without parts: these draw the same on every replica.
+    play(distribution='mirrored')
+  assert len(drawn) == 2 * (18 * (1 + 2 * 13) + 6 + 3 * 13)
+  assert repeated(drawn) == 0
+  assert not set(drawn) & set(hashed)
