@@ -31,7 +31,12 @@ _ARTIFACT = flags.DEFINE_list(
   'artifact', [], "<paper>/<table or figure>, several, or 'all'."
 )
 _CLAIM = flags.DEFINE_list('claim', [], "<paper>/<name>, several, or 'all'.")
-_SCALE = flags.DEFINE_string('scale', 'laptop', ', '.join(cells.SCALES))
+_SCALE = flags.DEFINE_string(
+  'scale',
+  'laptop',
+  f'{", ".join(cells.SCALES)}: whether it runs, how a method works, the '
+  "paper's data and a network that two cores can train, the paper's own.",
+)
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir', 'runs/reproduce', 'Runs, tables and figures; may be shared.'
 )

@@ -19,7 +19,7 @@ from bfl_tf import federation, metrics
 from bfl_tf.federation import records
 from experiments import flags as config_flags
 
-SCALES = ('smoke', 'laptop', 'paper')
+SCALES = ('smoke', 'laptop', 'overnight', 'paper')
 _CONFIGS = pathlib.Path(__file__).parents[2] / 'configs'
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from bfl_tf.datasets import builtin
 from experiments import artifacts
-from experiments.harness import cells, tables
+from experiments.harness import cells, estimates, tables
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -104,3 +104,31 @@ def test_shared_runs_have_equal_configs():
     for cell in artifact.cells:
       for scale, other in cell.same_at.items():
         assert cell.config(scale, 1) == other.config(scale, 1)
+
+
+@pytest.mark.parametrize('scale', ['overnight', 'paper'])
+def test_nothing_runs_twice(scale):
+  """Seconds of a smoke run, and the laptop's sizes that coincide, aside."""
+  configs = {}
+  everything = (*artifacts.ARTIFACTS.values(), *artifacts.CLAIMS.values())
+  for task in estimates.tasks(everything, scale, ROOT):
+    if not task.seed:
+      assert configs.setdefault(task.config, task) is task
+
+
+def test_overnight_keeps_the_papers_rates_and_images():
+  kept = ('client_learning_rate', 'learning_rate_schedule', 'round_decay',
+          'silent_rounds', 'decay_at', 'decay_factor', 'batch_size',
+          'train_split', 'num_server_examples', 'server_epochs')  # fmt: skip
+  for claim in artifacts.CLAIMS.values():
+    for cell in claim.cells:
+      overnight, paper = (
+        cell.config(scale, seed=0) for scale in ('overnight', 'paper')
+      )
+      for name in kept:
+        assert getattr(overnight, name) == getattr(paper, name), cell.name
+
+
+def test_what_takes_seconds_is_the_papers_own_overnight():
+  for cell in artifacts.CLAIMS['fedbe/swiss_roll'].cells:
+    assert cell.config('overnight', seed=1) == cell.config('paper', seed=1)

@@ -62,7 +62,7 @@ def _sizes(sizes, kept, source='cifar10', split='train'):
   """FedBE by the number of unlabeled images, with `kept` from the clients.
 
   The last of the sizes is all of `source`. At laptop scale a fifth of each, or
-  what there is of it in `split`.
+  what there is of it in `split`; so at overnight scale of other sources.
   """
   other = {} if source == 'cifar10' else {'server_dataset': source}
   return {
@@ -79,6 +79,7 @@ def _sizes(sizes, kept, source='cifar10', split='train'):
         'num_unlabeled_examples': min(size // 5, _AT_HAND),
         'swa_start': 10, 'swa_cycle': 10,
       },
+      overnight=_of_what_is_here(size // 5, split) if other else {},
       smoke={
         'num_server_examples': 200, 'num_unlabeled_examples': 100,
         **({'server_dataset': 'digits'} if other else {}),
@@ -88,7 +89,15 @@ def _sizes(sizes, kept, source='cifar10', split='train'):
   }  # fmt: skip
 
 
-# In the split of each other data set that serves at laptop scale.
+def _of_what_is_here(size, split):
+  return {
+    'server_split': f'{split}[:{_AT_HAND}]',
+    'num_unlabeled_examples': size if size < _AT_HAND else 0,
+    'swa_start': 50 if size < 1700 else 250,
+  }
+
+
+# In the split of each other data set that serves below the paper's scale.
 _AT_HAND = 10000
 _KEPT = 25000
 _SERVER_SIZES = {
@@ -160,8 +169,10 @@ _DISTILLATION = {
       'distillation_epochs', f'{epochs}', name,
       settings.PAPER.flags(*settings.METHODS[name]),
       'ResNet20',
-      paper={'distillation_epochs': epochs},
-      laptop={'distillation_epochs': epochs},
+      **{
+        scale: {'distillation_epochs': epochs}
+        for scale in ('laptop', 'overnight', 'paper')
+      },
     )
     for epochs in (5, 10, 20, 30, 40)
   }
@@ -172,7 +183,7 @@ _FEATURES = {
   'FedAvg': grids.MAIN['FedAvg', 'step ResNet20'],
   'FedBE': settings.cell(
     'features', 'step ResNet20', 'fedbe', {'num_rounds': 15}, 'ResNet20',
-    laptop={'num_rounds': 4},
+    laptop={'num_rounds': 4}, overnight={'num_rounds': 8},
   ),
 }  # fmt: skip
 
@@ -233,8 +244,12 @@ FIGURES = (
       for data, sizes in _SERVER_SIZES.items()
     },
     **{
-      name: f'Unlabeled images of {name} (at laptop scale about a fifth)'
-      for name in _SERVER_SIZES
+      name: f'Unlabeled images of {name} (at {below} scale about a fifth)'
+      for name, below in {
+        'cifar10': 'laptop',
+        'cifar100': 'laptop and overnight',
+        'tiny_imagenet': 'laptop and overnight',
+      }.items()
     },
   ),
   _figure(

@@ -28,7 +28,10 @@ def _grid(methods, splits, networks, **by_scale):
 _ALL_SPLITS = tuple(settings.SPLITS)
 _ALL_NETWORKS = ('ConvNet', 'ResNet20', 'ResNet32', 'ResNet44', 'ResNet56')
 _ONE_SHOT = {
-  '1-Ensemble': {'laptop': {'num_rounds': 1, 'local_epochs': 40}},
+  '1-Ensemble': {
+    'laptop': {'num_rounds': 1, 'local_epochs': 40},
+    'overnight': {'num_rounds': 1, 'local_epochs': 200},
+  },
 }
 MAIN = _grid(
   ('1-Ensemble', 'FedAvg', 'v-Distillation', 'FedBE (w/o SWA)', 'FedBE'),
@@ -42,6 +45,10 @@ CENTRALIZED = {
     settings.PAPER.flags('centralized'),
     network,
     laptop={'num_rounds': 40, 'local_epochs': 1, 'num_server_examples': 0},
+    # As many epochs as the clients have in all.
+    overnight={
+      'num_rounds': 200 if network == 'ConvNet' else 100, 'local_epochs': 1,
+    },
     smoke={'num_server_examples': 0},
   )
   for network in _ALL_NETWORKS
@@ -74,16 +81,10 @@ TARGETS = {
 
 # Table 4: whose images. What is here of CIFAR-100 and of Tiny-ImageNet are
 # their test and validation splits; any one serves as unlabeled data.
-_DOMAINS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-  'U=CIFAR-10 10K': ({}, {}),
-  'U=CIFAR-100 50K': (
-    {'server_dataset': 'cifar100'},
-    {'server_split': 'test[:2000]'},
-  ),
-  'U=Tiny-ImageNet 100K': (
-    {'server_dataset': 'tiny_imagenet'},
-    {'server_split': 'validation[:2000]'},
-  ),
+_DOMAINS: dict[str, tuple[dict[str, Any], str]] = {
+  'U=CIFAR-10 10K': ({}, ''),
+  'U=CIFAR-100 50K': ({'server_dataset': 'cifar100'}, 'test'),
+  'U=Tiny-ImageNet 100K': ({'server_dataset': 'tiny_imagenet'}, 'validation'),
 }
 UNLABELED = {
   (row, f'{split} {network}'): (
@@ -95,11 +96,12 @@ UNLABELED = {
       row,
       {**settings.SPLITS[split], **overrides, 'resize': True},
       network,
-      laptop=at_laptop,
+      laptop={'server_split': f'{at_hand}[:2000]'},
+      overnight={'server_split': f'{at_hand}[:10000]'},
       smoke={'server_dataset': 'digits', 'server_split': 'train'},
     )
   )
-  for row, (overrides, at_laptop) in _DOMAINS.items()
+  for row, (overrides, at_hand) in _DOMAINS.items()
   for split in _ALL_SPLITS
   for network in _ALL_NETWORKS
 }
@@ -114,19 +116,27 @@ _FEW = {
     'minor_examples': 1,
     'augment_padding': 2,
   },
+  'overnight': {
+    'dataset': 'cifar10',
+    'test_split': 'test',
+    'num_rounds': 50,
+    'classes_per_client': 2,
+    'augment_padding': 2,
+  },
   'smoke': {'num_clients': 20, 'clients_per_round': 5, 'minor_examples': 1},
 }
 
 
 def _partial(folder, column, method, network, overrides):
   # The network's own stand-in, on the data that it has there.
-  own = settings.PAPER.scales['laptop'] | settings.NETWORKS[network][1]
+  at_laptop = settings.NETWORKS[network][1].get('laptop', {})
+  own = settings.PAPER.scales['laptop'] | at_laptop
   data = {key: own[key] for key in ('dataset', 'train_split', 'test_split')}
   laptop = {**data, **_FEW['laptop']}
   return settings.cell(
     folder, column, method,
     {**overrides, **_PARTIAL, **settings.flags(method)},
-    network, laptop=laptop, smoke=_FEW['smoke'],
+    network, **{**_FEW, 'laptop': laptop},
   )  # fmt: skip
 
 
@@ -240,8 +250,8 @@ NORMALIZED = {
   if (method, column) != ('FedAvg, recalibrated', 'GN')  # Has no statistics.
 }  # fmt: skip
 
-# The same at laptop scale: it takes seconds. Ten samples vote, as in the paper;
-# its best is picked of as many as its simplex shows.
+# The same at every scale but smoke: it takes seconds. Ten samples vote, as in
+# the paper; its best is picked of as many as its simplex shows.
 SWISS_ROLL, SWISS_ROLL_MANY = (
   settings.cell(
     'swiss_roll',
@@ -255,6 +265,7 @@ SWISS_ROLL, SWISS_ROLL_MANY = (
       'swa_start': 250,
       'eval_every': 1,
     },
+    overnight={'num_eval_examples': 0},
     smoke={
       'dataset': 'swiss_roll',
       'num_clients': 3,

@@ -2,7 +2,9 @@
 
 A column is a split and a network: `step ConvNet`. At laptop scale ConvNet's
 columns are a LeNet-5 on Fashion-MNIST, a ResNet's a shallow ResNet on CIFAR-10,
-MobileNetV2's a ConvNet there.
+MobileNetV2's a ConvNet there. At overnight scale ConvNet is itself, the others
+are as at laptop scale; all on the paper's images, with its student and a
+quarter of its clients' epochs (of ResNets an eighth).
 """
 
 from collections.abc import Mapping
@@ -30,6 +32,12 @@ PAPER = cells.Paper(
       'eval_every': 2,
       'num_eval_examples': 1000,
     },
+    'overnight': {
+      'num_rounds': 20,
+      'local_epochs': 10,
+      # Twenty-two models are scored.
+      'num_eval_examples': 2000,
+    },
     'smoke': {
       'dataset': 'digits',
       'test_split': 'test',
@@ -49,11 +57,12 @@ PAPER = cells.Paper(
   },
 )
 
-SEEDS = {'paper': 5, 'laptop': 3, 'smoke': 1}
+SEEDS = {'paper': 5, 'overnight': 3, 'laptop': 3, 'smoke': 1}
 FEWER = {**SEEDS, 'paper': 3}
-MORE = {'paper': 10, 'laptop': 10, 'smoke': 1}
+# Of what takes seconds at its own scale.
+MORE = {**dict.fromkeys(cells.SCALES, 10), 'smoke': 1}
 
-# A network's settings, and those at laptop scale.
+# A network's settings, and further ones by scale.
 _SHALLOW = {20: 8, 32: 14, 44: 20, 56: 26}
 _SMALL = {
   'dataset': 'cifar10',
@@ -70,19 +79,30 @@ _SMALL = {
   'swa_start': 5,
   'swa_cycle': 5,
 }
-NETWORKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+_Settings = dict[str, Any]
+NETWORKS: dict[str, tuple[_Settings, dict[str, _Settings]]] = {
   'ConvNet': ({}, {}),
   **{
     f'ResNet{depth}': (
       {'model': f'resnet{depth}', 'client_weight_decay': 2e-4},
-      {'model': f'resnet{shallow}', **_SMALL},
+      {
+        'laptop': {'model': f'resnet{shallow}', **_SMALL},
+        'overnight': {
+          'model': f'resnet{shallow}',
+          'num_rounds': 20,
+          'local_epochs': 5,
+        },
+      },
     )
     for depth, shallow in _SHALLOW.items()
   },
   # The paper gives no weight decay: that of the other networks with batch norm.
   'MobileNetV2': (
     {'model': 'mobilenetv2', 'client_weight_decay': 2e-4, 'local_epochs': 10},
-    {'model': 'convnet', **_SMALL},
+    {
+      'laptop': {'model': 'convnet', **_SMALL},
+      'overnight': {'model': 'convnet'},
+    },
   ),
 }
 SPLITS: dict[str, dict[str, Any]] = {
@@ -131,14 +151,16 @@ def cell(
     network: one of `NETWORKS`.
     **by_scale: further overrides of a scale, behind the network's own there.
   """
-  settings, at_laptop = NETWORKS[network]
+  settings, own = NETWORKS[network]
   made = cells.Cell(
     PAPER,
     '/'.join(part.translate(_NAMES).lower() for part in (folder, column, row)),
     {**settings, **overrides},
     {
-      'paper': by_scale.get('paper', {}),
-      'laptop': {**at_laptop, **by_scale.get('laptop', {})},
+      **{
+        scale: {**own.get(scale, {}), **by_scale.get(scale, {})}
+        for scale in ('laptop', 'overnight', 'paper')
+      },
       # What a smoke run is made of comes last: it must stay small.
       'smoke': {**PAPER.scales['smoke'], **by_scale.get('smoke', {})},
     },
