@@ -106,6 +106,15 @@ class Layout:
     """Length of `mean`."""
     return self.size('loc') + self.size('point')
 
+  def standard(self) -> Weights:
+    """Returns standard deviations of one and zeros else, for their shapes."""
+    return Weights(
+      np.zeros(self.size('loc'), np.float32),
+      np.ones(self.size('loc'), np.float32),
+      np.zeros(self.size('point'), np.float32),
+      np.zeros(self.size('buffers'), np.float32),
+    )
+
   def distribution(self, weights: Weights) -> tfd.Distribution:
     """The posterior over the variational weights, or the point it sits at.
 

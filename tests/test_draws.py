@@ -96,9 +96,9 @@ def play(**changes):
     num_clients=3, batch_size=8, local_epochs=2, **changes,
   )  # fmt: skip
   experiment = federation.Experiment.build(config)
-  state, _ = federation.initial_state(experiment)
+  state = federation.initial_state(experiment).state
   for round_index in range(2):
-    state, _ = federation.federated_round(experiment, state)
+    state = federation.federated_round(experiment, state).state
     training.predict(
       experiment.workers,
       state.model,

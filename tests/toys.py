@@ -77,13 +77,35 @@ def experiment(**changes) -> federation.Experiment:
   return federation.Experiment.build(federation.Config(**config), BUILT)
 
 
-def play(pieces: federation.Experiment, num_rounds: int = 2):
-  """The state after so many rounds, and each one's columns but the seconds."""
-  (state, _), infos = federation.initial_state(pieces), []
+def rounds(pieces: federation.Experiment, num_rounds: int = 2, **engine):
+  """The start, then every round."""
+  played = [federation.initial_state(pieces)]
   for _ in range(num_rounds):
-    state, info = federation.federated_round(pieces, state)
-    infos.append({k: v for k, v in info.items() if 'seconds' not in k})
-  return state, infos
+    before = played[-1].state
+    played.append(federation.federated_round(pieces, before, **engine))
+  return played
+
+
+def play(pieces: federation.Experiment, num_rounds: int = 2, **engine):
+  """The state after so many rounds, and each one's columns but the seconds."""
+  _, *played = rounds(pieces, num_rounds, **engine)
+  return played[-1].state, [
+    {k: v for k, v in each.info.items() if 'seconds' not in k}
+    for each in played
+  ]
+
+
+def groups(pieces: federation.Experiment, num_rounds: int = 1):
+  """The state after so many rounds, and the groups that the last one made."""
+  last = rounds(pieces, num_rounds)[-1]
+  return last.state, last.predictors
+
+
+def changed(pieces: federation.Experiment, **changes):
+  """The same pieces under a config that differs."""
+  config = dataclasses.replace(pieces.config, **changes)
+  method = dataclasses.replace(pieces.method, config=config)
+  return dataclasses.replace(pieces, method=method)
 
 
 def bits(vectors) -> list[bytes]:

@@ -1,26 +1,38 @@
-"""The loop, its config, checkpoints and records."""
+"""The loop, its seam where clients run, config, checkpoints and records."""
 
+from bfl_tf.federation.binding import configured
+from bfl_tf.federation.client import Broadcast, job, Plan, train_client
 from bfl_tf.federation.config import Config
+from bfl_tf.federation.engine import Arrival
 from bfl_tf.federation.experiment import Experiment
 from bfl_tf.federation.loop import (
   federated_round,
   initial_state,
-  State,
   TooFewClientsError,
 )
-from bfl_tf.federation.pieces import configured
+from bfl_tf.federation.method import Method
 from bfl_tf.federation.progress import table
+from bfl_tf.federation.reduction import Reduction
 from bfl_tf.federation.run import Run, run
+from bfl_tf.federation.state import Round, State
 
 __all__ = [
+  'Arrival',
+  'Broadcast',
   'Config',
   'Experiment',
+  'Method',
+  'Plan',
+  'Reduction',
+  'Round',
   'Run',
   'State',
   'TooFewClientsError',
   'configured',
   'federated_round',
   'initial_state',
+  'job',
   'run',
   'table',
+  'train_client',
 ]

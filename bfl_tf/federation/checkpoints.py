@@ -9,16 +9,16 @@ import numpy as np
 import tensorflow as tf
 
 from bfl_tf import weights as weights_lib
-from bfl_tf.federation import loop
+from bfl_tf.federation import state as state_lib
 
 _SUFFIX = '/.ATTRIBUTES/VARIABLE_VALUE'
 _SEPARATOR = '|'
 
 
-def save(state: loop.State, directory: pathlib.Path) -> None:
+def save(state: state_lib.State, directory: pathlib.Path) -> None:
   """Saves the state, keeping the checkpoint before it too."""
-  kept = {k: v for k, v in state._asdict().items() if k != 'predictors'}
-  variables = {name: tf.Variable(value) for name, value in _flatten(kept)}
+  tree = state._asdict()
+  variables = {name: tf.Variable(value) for name, value in _flatten(tree)}
   manager = tf.train.CheckpointManager(
     tf.train.Checkpoint(**variables),
     str(directory),
@@ -28,7 +28,7 @@ def save(state: loop.State, directory: pathlib.Path) -> None:
   manager.save(checkpoint_number=state.round)
 
 
-def restore(directory: pathlib.Path) -> loop.State | None:
+def restore(directory: pathlib.Path) -> state_lib.State | None:
   """Returns the newest state that can be read, or None if there is none.
 
   A checkpoint that cannot be read is named in a warning and the one before it
@@ -46,7 +46,7 @@ def restore(directory: pathlib.Path) -> loop.State | None:
   return None
 
 
-def _read(path: pathlib.Path) -> loop.State:
+def _read(path: pathlib.Path) -> state_lib.State:
   reader = tf.train.load_checkpoint(str(path))
   tree: dict[str, Any] = {'slots': {}, 'memories': {}}
   for key in reader.get_variable_to_shape_map():
@@ -57,7 +57,7 @@ def _read(path: pathlib.Path) -> loop.State:
     for parent in parents:
       branch = branch.setdefault(parent, {})
     branch[leaf] = reader.get_tensor(key)
-  return loop.State(
+  return state_lib.State(
     round=int(tree['round']),
     model=weights_lib.Weights(**tree['model']),
     slots=tree['slots'],

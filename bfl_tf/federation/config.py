@@ -209,7 +209,7 @@ class Config:
     server.FineTune.server_learning_rate, 'Of fine_tune.', above=0
   )
   batch_norm: str = _option(
-    server.Distil.batch_norm,
+    server.BATCH_NORMS[0],
     "Moving statistics of pooled models and teachers: 'average' as pooled, or "
     "'recalibrate' on server data.",
   )
@@ -238,10 +238,10 @@ class Config:
     least=0,
   )
   predictor: str = _option(
-    '', "Groups whose union is scored in place of the model: 'A+C+S'."
+    '', "Union of groups that is scored in place of the model: 'A+C+S'."
   )
-  teachers: tuple[str, ...] = _option(
-    server.Distil.teachers, 'Groups whose union is distilled.'
+  teachers: str = _option(
+    server.Distil.teachers, 'Union of groups that is distilled.'
   )
   distillation_targets: str = _option(
     server.Distil.distillation_targets, f'{", ".join(server.TARGETS)}.'

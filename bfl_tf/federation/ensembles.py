@@ -5,7 +5,7 @@ S: a union's is the mixture of its groups' by their sizes. Other groups stand
 alone.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import itertools
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ class Predicted(NamedTuple):
   """What groups of models say.
 
   Attributes:
-    unions: by `union_name`, the prediction of every non-empty subset of A, C
+    unions: by names as `A+C`, the prediction of every non-empty subset of A, C
       and S, and of every other group; of finite members alone, as in
       distillation, NaN where there are none.
     confidence: by group, `[num_members, num_examples]` float32: the largest
@@ -37,12 +37,6 @@ class Predicted(NamedTuple):
   confidence: dict[str, np.ndarray]
   correct: dict[str, np.ndarray]
   left_out: int
-
-  def of(self, predictor: str) -> training.Predictive:
-    """Returns the prediction of `A+C`, or of a group by its own name."""
-    if predictor in self.unions:
-      return self.unions[predictor]
-    return self.unions[union_name(predictor.split('+'))]
 
   def members(self, num_bins: int) -> dict[str, float]:
     """Columns of `metrics.csv`: each group's best member, and mean ECE."""
@@ -57,11 +51,6 @@ class Predicted(NamedTuple):
       ]
       scores[f'mean_ece_{name}'] = float(np.mean(errors))
     return scores
-
-
-def union_name(groups: Iterable[str]) -> str:
-  """Returns `A+C+S`: the names in order."""
-  return '+'.join(sorted(groups))
 
 
 def predict(
@@ -117,7 +106,7 @@ def predict(
     return mixtures.union(finite) if finite else nothing
 
   return Predicted(
-    {union_name(names): union(names) for names in chosen},
+    {'+'.join(names): union(names) for names in chosen},
     {name: np.stack(of) for name, of in confidence.items()},
     {name: np.stack(of).astype(bool) for name, of in correct.items()},
     left_out,

@@ -1,6 +1,5 @@
 """A run from its config to its directory: resume, rounds, scores, plots."""
 
-import math
 import os
 import resource
 import time
@@ -8,14 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import metrics, partitions, plots, seeds, training, version
-from bfl_tf.federation import checkpoints, ensembles, loop, records
+from bfl_tf import metrics, partitions, plots, training, version
+from bfl_tf.federation import (
+  checkpoints,
+  ensembles,
+  evaluation,
+  loop,
+  records,
+)
 from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import progress as progress_lib
-
-# Of each union of a round's models; the scored predictor has all.
-_OF_UNIONS = ('accuracy', 'nll', 'ece')
+from bfl_tf.federation import state as state_lib
 
 
 def run(
@@ -73,24 +76,28 @@ class Run:
     state = self._begin()
     with self._progress:
       while state.round < self._config.num_rounds:
-        started = time.perf_counter()
-        try:
-          # Its predictors have been scored: their memory is free.
-          state = state._replace(predictors={})
-          state, info = loop.federated_round(self._experiment, state)
-        except loop.TooFewClientsError:
-          self._save(state)
-          raise
-        info['train_seconds'] = time.perf_counter() - started
-        self._record(state, info)
+        state = self._play_round(state)
     return self._finish(state)
+
+  def _play_round(self, state):
+    """Returns the next state alone: the memory of predictors is free again."""
+    started = time.perf_counter()
+    try:
+      played = loop.federated_round(self._experiment, state)
+    except loop.TooFewClientsError:
+      self._save(state)
+      raise
+    played.info['train_seconds'] = time.perf_counter() - started
+    self._record(played)
+    return played.state
 
   def _begin(self):
     self._directory.start(self._config)
     state = checkpoints.restore(self._directory.checkpoints)
     if state is not None:
       # A slot without arrays leaves nothing in a checkpoint.
-      fresh = loop.fresh_slots(self._experiment.stages, state.model)
+      stages = self._experiment.method.stages
+      fresh = state_lib.fresh_slots(stages, state.model)
       state = state._replace(slots={**fresh, **state.slots})
       self._directory.resume(state.round)
       self._progress.say(f'going on after round {state.round}')
@@ -103,21 +110,22 @@ class Run:
       )
     )
     self._progress.begin(0)
-    state, info = loop.initial_state(self._experiment)
-    self._record(state, info)
-    return state
+    played = loop.initial_state(self._experiment)
+    self._record(played)
+    return played.state
 
-  def _record(self, state, info):
+  def _record(self, played):
     """Row first, then checkpoint: a row without its checkpoint is replayed."""
+    state, info = played.state, played.info
     last = state.round == self._config.num_rounds
     row = {'round': state.round, **info}
     if last or state.round % self._config.eval_every == 0:
       started = time.perf_counter()
-      scores, predictive = self._evaluate(state, last)
-      row = {'round': state.round, **scores, **info}
+      evaluated = evaluation.evaluate(self._experiment, played, last)
+      row = {'round': state.round, **evaluated.scores, **info}
       row['evaluate_seconds'] = time.perf_counter() - started
-      if last and not np.isnan(scores['nll']):
-        self._keep(predictive)
+      if last:
+        self._keep(evaluated)
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     row['peak_memory_mib'] = round(kilobytes / 1024, 1)
     self._directory.add(row)
@@ -132,70 +140,17 @@ class Run:
     # Written with the next row: a row is on disk before its checkpoint.
     self._directory.rows[-1]['checkpoint_seconds'] = seconds
 
-  def _evaluate(self, state, last):
-    test = self._experiment.dataset.test
-    if not last and 0 < self._config.num_eval_examples < len(test.y):
-      generator = seeds.generator(self._config.seed, 'eval_examples')
-      chosen = np.sort(
-        generator.permutation(len(test.y))[: self._config.num_eval_examples]
-      )
-      test = test._replace(x=test.x[chosen], y=test.y[chosen])
-    predictive, groups = self._predict(test, state, last, 'evaluation')
-    scores = self._score(predictive, test.y)
+  def _keep(self, evaluated):
+    """Writes what the plots read; of a model that ran away there is nothing."""
+    groups, predictive = evaluated.groups, evaluated.predictive
     if groups:
-      scores |= self._score_groups(groups, test.y)
-    if groups and last:
-      self._keep_members(groups)
-    validation = self._experiment.dataset.validation
-    if len(validation.y):
-      held, _ = self._predict(validation, state, last, 'validation')
-      for name, value in self._score(held, validation.y).items():
-        scores[f'validation_{name}'] = value
-    return scores, predictive
-
-  def _predict(self, split, state, last, purpose):
-    """Predicts with what is scored, and with the round's groups of models."""
-    config, workers = self._config, self._experiment.workers
-    samples = config.final_num_mc_samples if last else config.num_mc_samples
-    options: dict[str, Any] = {
-      'seed': seeds.named(config.seed, purpose, state.round),
-      'num_samples': 1 if config.variant == 'deterministic' else samples,
-    }
-    groups = None
-    wanted = config.predictor or purpose == 'evaluation'
-    if state.predictors and wanted:
-      groups = ensembles.predict(workers, state.predictors, *split, **options)
-    if groups and config.predictor:
-      return groups.of(config.predictor), groups
-    return training.predict(workers, state.model, split.x, **options), groups
-
-  def _score_groups(self, groups, labels):
-    scores = groups.members(self._config.num_bins)
-    for name, union in groups.unions.items():
-      of_union = self._score(union, labels)
-      scores |= {f'{key}_{name}': of_union[key] for key in _OF_UNIONS}
-    return scores
-
-  def _keep_members(self, groups):
-    self._directory.write_arrays(
-      'members',
-      **{f'confidence_{name}': v for name, v in groups.confidence.items()},
-      **{f'correct_{name}': v for name, v in groups.correct.items()},
-    )
-
-  def _score(self, predictive, labels):
-    if not np.all(np.isfinite(predictive.probs)):
-      # The weights have run away; the run says so and goes on to its end.
-      return dict.fromkeys(metrics.SCORES, math.nan)
-    return metrics.summarize(
-      predictive.probs,
-      labels,
-      aleatoric=predictive.aleatoric,
-      epistemic=predictive.epistemic,
-      num_bins=self._config.num_bins,
-    )
-
-  def _keep(self, predictive):
+      self._directory.write_arrays(
+        'members',
+        **{f'confidence_{name}': v for name, v in groups.confidence.items()},
+        **{f'correct_{name}': v for name, v in groups.correct.items()},
+      )
+    if np.isnan(evaluated.scores['nll']):
+      return
     self._directory.write_arrays(
       'predictions',
       labels=self._experiment.dataset.test.y,
@@ -213,7 +168,7 @@ class Run:
       for name, value in rows[-1].items()
       if name.removeprefix('validation_').startswith(scores)
     }
-    layout = self._experiment.workers[0].layout
+    layout = self._experiment.method.layout
     summary = {
       'version': version.__version__,
       'rounds': state.round,

@@ -5,17 +5,18 @@ and is called
 
   (state, reference, pooled, statistics, seed) -> (state, info)
 
-`state.model` starts as the pooled model and each stage of a chain rewrites it;
-`reference` (what was broadcast) and `pooled` stay fixed. Stages compute in
-float64 and round once. A stage may have any of these:
+or, if it makes groups of models to be scored with the round, a third thing: the
+groups by name, which are not kept. `state.model` starts as the pooled model and
+each stage of a chain rewrites it; `reference` (what was broadcast) and `pooled`
+stay fixed. Stages compute in float64 and round once. A stage may have any of
+these:
 
   init(model) -> slot   what it carries from round to round in `state.slots`, an
                         array or a dict of arrays
-  predictors            names of the groups of models that it puts in
-                        `state.predictors`: scored with the round, not kept
+  predictors            names of the groups of models that it makes
 
 One that trains or predicts is given what it names of the federation's
-resources (`federation.pieces.resources`).
+resources (`federation.resources`).
 """
 
 from bfl_tf.server.distil import Distil, DISTILLATIONS, sharpen, TARGETS
@@ -23,15 +24,17 @@ from bfl_tf.server.ensemble import (
   Ensemble,
   GAUSSIAN_FITS,
   GROUPS,
+  groups_of,
   TEACHER_POSTERIORS,
 )
 from bfl_tf.server.fine_tune import FineTune
 from bfl_tf.server.momentum import Momentum
-from bfl_tf.server.recalibrate import Recalibrate
+from bfl_tf.server.recalibrate import BATCH_NORMS, Recalibrate
 from bfl_tf.server.scaffold import ExtraSum, Scaffold
 from bfl_tf.server.students import Students
 
 __all__ = [
+  'BATCH_NORMS',
   'DISTILLATIONS',
   'GAUSSIAN_FITS',
   'GROUPS',
@@ -46,6 +49,7 @@ __all__ = [
   'Recalibrate',
   'Scaffold',
   'Students',
+  'groups_of',
   'sharpen',
 ]
 

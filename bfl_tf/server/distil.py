@@ -42,8 +42,10 @@ class Distil:
       other classes.
     num_classes: length of a target.
     teacher_groups: the `Ensemble` that makes teachers.
+    recalibrated: as in `Ensemble`, for the student; one of `swa`, an average of
+      weights, is measured on U without it too.
     num_mc_samples: predictions of a stochastic teacher.
-    teachers: the groups whose union is distilled.
+    teachers: the union of groups that is distilled, as `A+C+S`.
     distillation_targets: `teachers`, or `labels` for the upper bound that knows
       the ground truth.
     sharpening: the exponent; 1 leaves targets as they are.
@@ -52,8 +54,6 @@ class Distil:
     distillation_batch_size: examples a step.
     distillation_learning_rate: constant, or under `swa` where a cycle begins.
     swa_min_learning_rate: under `swa` where a cycle ends.
-    batch_norm: `recalibrate` measures the statistics of any student on U;
-      otherwise those of an average of weights, `swa`, alone.
     swa_start: steps before the first average.
     swa_cycle: steps of a cycle.
   """
@@ -64,8 +64,9 @@ class Distil:
   server_labels: np.ndarray | None
   num_classes: int
   teacher_groups: ensemble_lib.Ensemble
+  recalibrated: Callable | None = None
   num_mc_samples: int = 1
-  teachers: tuple[str, ...] = ensemble_lib.GROUPS
+  teachers: str = '+'.join(ensemble_lib.GROUPS)
   distillation_targets: str = 'teachers'
   sharpening: float = 2.0
   distillation: str = 'swa'
@@ -73,7 +74,6 @@ class Distil:
   distillation_batch_size: int = 128
   distillation_learning_rate: float = 1e-3
   swa_min_learning_rate: float = 4e-4
-  batch_norm: str = 'average'
   swa_start: int = clients.Swa.swa_start
   swa_cycle: int = clients.Swa.swa_cycle
 
@@ -85,9 +85,7 @@ class Distil:
         'distil trains on server data: set --num_server_examples or '
         '--server_dataset.'
       )
-    ensemble_lib.check_groups(
-      'teachers', self.teachers, self.teacher_groups.ensemble
-    )
+    self._taught_by  # noqa: B018 (a wrong union shows here)
     registry.check_choice(
       'distillation_targets', self.distillation_targets, TARGETS
     )
@@ -130,13 +128,18 @@ class Distil:
     )
     started = time.perf_counter()
     mixtures, more = self.predicted(
-      {name: groups[name] for name in self.teachers}, seeds.child(seed, 1)
+      {name: groups[name] for name in self._taught_by}, seeds.child(seed, 1)
     )
     info |= more
     info['predict_teachers_seconds'] = time.perf_counter() - started
     model, more = self.distilled(state.model, mixtures, seeds.child(seed, 2))
     info |= more
-    return state._replace(model=model, predictors=groups), info
+    return state._replace(model=model), info, groups
+
+  @property
+  def _taught_by(self):
+    known = self.teacher_groups.ensemble
+    return ensemble_lib.groups_of('teachers', self.teachers, known)
 
   def predicted(
     self, groups: Mapping[str, Sequence[weights_lib.Weights]], seed: np.ndarray
@@ -170,7 +173,7 @@ class Distil:
       The student, or `start` if the student or all its teachers are not finite;
       and columns of `metrics.csv`.
     """
-    teachers = [name for name in self.teachers if name in mixtures]
+    teachers = [name for name in self._taught_by if name in mixtures]
     by_labels = self.distillation_targets == 'labels'
     if not teachers and not by_labels:
       return start, {'students_refused': 1}
@@ -190,7 +193,7 @@ class Distil:
     result = student.train(job, self.server_images, targets)
     # Through softplus and back a scale is not the same to the last bit.
     model = weights_lib.Weights(*result.model)._replace(scale=start.scale)
-    if self.distillation == 'swa' or self.batch_norm == 'recalibrate':
+    if self.distillation == 'swa' or self.recalibrated:
       model = training.recalibrate(
         self.workers, model, self.server_images, seed=seeds.child(seed, 1)
       )

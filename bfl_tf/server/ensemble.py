@@ -8,7 +8,7 @@ As a stage of its own it only shows what their ensembles would predict (FedBE,
 Figure 3); distillation takes its teachers from here.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 import dataclasses
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from bfl_tf import posteriors, registry, seeds
 from bfl_tf import weights as weights_lib
 
 GROUPS = ('A', 'C', 'S')
+_LETTERS = 'A: average, C: clients, S: samples'
 TEACHER_POSTERIORS = ('auto', 'gaussian', 'dirichlet', 'pooled')
 GAUSSIAN_FITS = ('equation5', 'released')
 
@@ -92,7 +93,7 @@ class Ensemble:
 
   def __call__(self, state, reference, pooled, statistics, seed):
     groups, info = self.groups(pooled, statistics, seed)
-    return state._replace(predictors=groups), info
+    return state, info, groups
 
   def groups(
     self, pooled: weights_lib.Weights, statistics, seed: np.ndarray
@@ -187,5 +188,26 @@ def check_groups(
   if not groups or set(groups) - set(known) or len(set(groups)) < len(groups):
     raise ValueError(
       f'--{flag}={text} must name at least one of {", ".join(known)}, each '
-      'once (A: average, C: clients, S: samples).'
+      f'once ({_LETTERS}).'
     )
+
+
+def groups_of(flag: str, union: str, known: Iterable[str]) -> tuple[str, ...]:
+  """Returns the groups of a union: of `A+C+S` A, C and S.
+
+  Args:
+    flag: what the user set, for the error message.
+    union: groups joined by `+`, in the order of `GROUPS`.
+    known: those that it may join.
+
+  Raises:
+    ValueError: another spelling, or a group that is not known.
+  """
+  known = [group for group in GROUPS if group in known]
+  groups = tuple(union.split('+'))
+  if groups != tuple(group for group in known if group in groups):
+    raise ValueError(
+      f'--{flag}={union} must join some of {", ".join(known)} by +, in this '
+      f'order ({_LETTERS}).'
+    )
+  return groups

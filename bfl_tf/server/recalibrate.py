@@ -11,6 +11,8 @@ import numpy as np
 
 from bfl_tf import training
 
+BATCH_NORMS = ('average', 'recalibrate')
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Recalibrate:

@@ -67,7 +67,7 @@ class Students:
         refused += 1
       taught[name] = (model,)
     info['students_refused'] = refused
-    return state._replace(predictors={**groups, **taught}), info
+    return state, info, {**groups, **taught}
 
   @property
   def _teacher_groups(self):
@@ -83,7 +83,8 @@ class Students:
           f'--students={name} must be <teachers>:<distillation>, as A+C+S:swa; '
           f'distillations are {", ".join(distil_lib.DISTILLATIONS)}.'
         )
-      chosen = tuple(teachers.split('+'))
-      ensemble_lib.check_groups('students', chosen, ensemble_lib.GROUPS)
-      found[name] = self.make_distil(teachers=chosen, distillation=distillation)
+      ensemble_lib.groups_of('students', teachers, ensemble_lib.GROUPS)
+      found[name] = self.make_distil(
+        teachers=teachers, distillation=distillation
+      )
     return found

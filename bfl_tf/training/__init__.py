@@ -1,5 +1,6 @@
 """Devices, the compiled training loop, optimizers, schedules, prediction."""
 
+from bfl_tf.training.chain import result_like
 from bfl_tf.training.devices import configure, in_parallel, strategies
 from bfl_tf.training.jobs import Data, Job, Result, Settings, Step, Trace
 from bfl_tf.training.optimizers import Adam, SGD
@@ -11,6 +12,7 @@ from bfl_tf.training.prediction import (
   recalibrate,
 )
 from bfl_tf.training.schedules import SCHEDULES
+from bfl_tf.training.specs import mismatch
 from bfl_tf.training.worker import Worker
 
 __all__ = [
@@ -28,8 +30,10 @@ __all__ = [
   'Worker',
   'configure',
   'in_parallel',
+  'mismatch',
   'predict',
   'predict_members',
   'recalibrate',
+  'result_like',
   'strategies',
 ]

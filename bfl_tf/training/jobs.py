@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from bfl_tf import weights as weights_lib
+from bfl_tf.training import specs
 
 
 class Data(NamedTuple):
@@ -116,3 +117,21 @@ class Result(NamedTuple):
   extra: Mapping[str, Any]
   memory: Mapping[str, Any]
   trace: Trace
+
+
+def check(job: Job, like: Job) -> None:
+  """Raises a ValueError unless a job has the shapes and types of `like`.
+
+  Args:
+    job: to be trained.
+    like: `tf.TensorSpec`s in its place.
+  """
+  for name, given, wanted in zip(Job._fields, job, like):
+    try:
+      tf.nest.assert_same_structure(given, wanted)
+    except (TypeError, ValueError):
+      raise ValueError(f"the job's {name} has another structure.") from None
+    for value, spec in zip(*map(tf.nest.flatten, (given, wanted))):
+      difference = specs.mismatch(value, spec)
+      if difference:
+        raise ValueError(f"the job's {name} {difference}.")

@@ -5,14 +5,13 @@ gathered by index from the data set that the device holds. It is traced once
 for a device; clients and rounds change nothing but its arguments.
 """
 
-import numpy as np
 import tensorflow as tf
 import tf_keras
 
 from bfl_tf import models, seeds
 from bfl_tf import weights as weights_lib
 from bfl_tf.datasets import preprocessing
-from bfl_tf.training import jobs, objectives
+from bfl_tf.training import chain, jobs, objectives, specs
 
 
 class LocalTraining:
@@ -41,9 +40,7 @@ class LocalTraining:
 
   def signature(self, x, y, job: jobs.Job) -> list:
     """Returns the input signature of `__call__` for jobs like `job`."""
-    of = tf.nest.map_structure(
-      lambda value: tf.TensorSpec(np.shape(value), np.asarray(value).dtype), job
-    )
+    of = tf.nest.map_structure(specs.spec_of, job)
     scalar = tf.TensorSpec([], tf.int32)
     return [
       tf.TensorSpec(x.shape, x.dtype),
@@ -65,7 +62,7 @@ class LocalTraining:
       for slot in self._slots:
         slot.assign(tf.zeros(slot.shape, slot.dtype))
     prior = self.prior(job.start)
-    carry = tuple(self._begin(part, job) for part in settings.parts)
+    carry = chain.begin(settings.parts, job.start, job.shared, job.memory)
     stream = seeds.Stream(job.seed)
     count = tf.size(job.indices)
     num_examples = tf.cast(count, tf.float32)
@@ -93,24 +90,8 @@ class LocalTraining:
         rate *= settings.epoch_decay
     taken = step - job.first_step
     trace = jobs.Trace(taken, sum_rates, sum_loss / tf.cast(taken, tf.float32))
-    return self._finish(carry, trace)
-
-  def _begin(self, part, job):
-    if not hasattr(part, 'begin'):
-      return ()
-    shared, memory = job.shared.get(part.name), job.memory.get(part.name)
-    return part.begin(job.start, shared, memory)
-
-  def _finish(self, carry, trace):
-    model, extra, memory = weights_lib.read(self.variables), {}, {}
-    for part, kept in zip(self._settings.parts, carry):
-      if hasattr(part, 'finish'):
-        model, sent, remembered = part.finish(model, kept, trace)
-        if sent is not None:
-          extra[part.name] = sent
-        if hasattr(part, 'init_memory'):
-          memory[part.name] = remembered
-    return jobs.Result(model, extra, memory, trace)
+    model = weights_lib.read(self.variables)
+    return chain.finish(settings.parts, model, carry, trace)
 
   def _cycle(self, step):
     """The factor on the rate at a step, by its place in the cycle."""

@@ -9,7 +9,7 @@ import tf_keras
 from bfl_tf import models, seeds
 from bfl_tf import weights as weights_lib
 from bfl_tf.datasets import preprocessing
-from bfl_tf.training import jobs, local, prediction
+from bfl_tf.training import jobs, local, prediction, specs
 
 
 class Worker:
@@ -78,10 +78,21 @@ class Worker:
       x: examples in place of the data's own from now on, of the same shape and
         type; the array of the last call is not copied again.
       y: labels, for this call.
+
+    Raises:
+      ValueError: the job, or `x` or `y`, is not like this worker's first.
     """
     if self._train is None:
       signature = self.training.signature(self._x, self._y, job)
       self._train = tf.function(self.training, input_signature=signature)
+    # A call that TensorFlow cannot bind leaves its lock taken: the worker's
+    # next job would wait for ever.
+    *arrays, like = self._train.input_signature
+    for name, given, spec in zip('xy', (x, y), arrays):
+      difference = given is not None and specs.mismatch(given, spec)
+      if difference:
+        raise ValueError(f'{name} {difference}.')
+    jobs.check(job, like)
     with tf.device(self.device):
       if x is not None and x is not self._source:
         self._x, self._source = tf.constant(x), x

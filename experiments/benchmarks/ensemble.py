@@ -34,8 +34,8 @@ def run(name: str, num_workers: int, repeats: int) -> None:
 
 
 def _teachers(name, experiment, repeats):
-  workers, like = experiment.workers, experiment.initial_weights()
-  ensemble = experiment.stages[-1].teacher_groups
+  workers, like = experiment.workers, experiment.method.initial_weights()
+  ensemble = experiment.method.stages[-1].teacher_groups
   updates = _updates(like)
   shape = (_NUM_IMAGES, *experiment.dataset.input_shape)
   x = np.resize(experiment.dataset.train.x, shape)
@@ -80,7 +80,8 @@ def _teachers(name, experiment, repeats):
 
 
 def _student(name, experiment, repeats):
-  stage, like = experiment.stages[-1], experiment.initial_weights()
+  method = experiment.method
+  stage, like = method.stages[-1], method.initial_weights()
   student = stage.make_student(stage.distillation)
   steps = stage.distillation_epochs * 20
   # The step alone: SWA's part is overhead to be measured.

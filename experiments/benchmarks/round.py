@@ -20,7 +20,7 @@ def run(name: str, variant: str, num_workers: int, repeats: int) -> None:
   )
   started = time.perf_counter()
   experiment = federation.Experiment.build(config)
-  state, _ = federation.initial_state(experiment)
+  state = federation.initial_state(experiment).state
   workers = experiment.workers
   bare = [measuring.bare_steps(worker, batch_size) for worker in workers]
   built = time.perf_counter() - started

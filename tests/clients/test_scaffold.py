@@ -41,10 +41,10 @@ def halves(labels, *, num_clients, seed):
 
 def play(config):
   experiment = federation.Experiment.build(config)
-  state, _ = federation.initial_state(experiment)
+  state = federation.initial_state(experiment).state
   states = [state]
   for _ in range(config.num_rounds):
-    state, _ = federation.federated_round(experiment, state)
+    state = federation.federated_round(experiment, state).state
     states.append(state)
   return states
 

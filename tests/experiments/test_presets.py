@@ -42,7 +42,7 @@ def test_which_stages_the_baselines_are_made_of():
     experiment = federation.Experiment.build(
       federation.Config(**settings), _BUILT
     )
-    return [stage.name for stage in experiment.stages]
+    return [stage.name for stage in experiment.method.stages]
 
   assert stages() == ['distil']
   assert stages('fedavg') == []

@@ -1,6 +1,5 @@
 """An update that must not be pooled is left out, counted and named."""
 
-import dataclasses
 import functools
 
 import numpy as np
@@ -10,6 +9,7 @@ import toys
 from bfl_tf import federation
 
 FLIPOUT = {'variant': 'flipout'}
+COUNTING = {'client_parts': ('toys:Counter',)}
 
 
 def poisoned(experiment, monkeypatch, change, client=2):
@@ -34,8 +34,18 @@ def change_model(name, value):
   return change
 
 
-def change_extra(result):
-  return result._replace(extra={'counter': np.float32([1, np.inf])})
+def change_extra(value):
+  return lambda result: result._replace(extra=value)
+
+
+def cut_memory(result):
+  memory = result.memory['counter']
+  memory = {'counter': {**memory, 'steps': memory['steps'][1:]}}
+  return result._replace(memory=memory)
+
+
+def fail(result):
+  raise RuntimeError('no power\nand no lines')
 
 
 def cut(result):
@@ -50,7 +60,19 @@ def cut(result):
     (FLIPOUT, change_model('loc', -np.inf), 'its loc is not finite'),
     (FLIPOUT, change_model('scale', 0.0), 'its scale is not positive'),
     ({}, cut, r'its point has shape \(14,\), not \(15,\)'),
-    ({'client_parts': ('toys:Counter',)}, change_extra, 'its counter is not'),
+    (
+      COUNTING,
+      change_extra({'counter': np.float32([1, np.inf])}),
+      'its extra counter is not finite',
+    ),
+    (
+      COUNTING,
+      change_extra({'counter': np.ones([2, 1], np.float32)}),
+      r'its extra counter has shape \(2, 1\), not \(2,\)',
+    ),
+    (COUNTING, change_extra({}), 'its extra counter is missing'),
+    (COUNTING, cut_memory, r'its memory counter steps has shape \(49,\)'),
+    ({}, fail, r'it raised RuntimeError: no power\)'),
   ],
 )
 def test_a_bad_client_is_left_out_counted_and_named(
@@ -64,8 +86,8 @@ def test_a_bad_client_is_left_out_counted_and_named(
     good.append(update)
     return accumulate(rule, update, *rest)
 
-  accumulate = type(experiment.rule).accumulate
-  monkeypatch.setattr(type(experiment.rule), 'accumulate', spy)
+  accumulate = type(experiment.method.rule).accumulate
+  monkeypatch.setattr(type(experiment.method.rule), 'accumulate', spy)
   poisoned(experiment, monkeypatch, change)
   state, (info,) = toys.play(experiment, 1)
   assert (info['clients_pooled'], info['clients_left_out']) == (5, 1)
@@ -79,8 +101,27 @@ def test_a_bad_client_is_left_out_counted_and_named(
   # A memory is committed only with an accepted update.
   assert 2 not in state.memories
 
-  config = dataclasses.replace(experiment.config, min_clients=6)
-  experiment = dataclasses.replace(experiment, config=config)
+  experiment = toys.changed(experiment, min_clients=6)
   message = rf'round 0: 5 accepted .* --min_clients=6 \(2: {reason}'
   with pytest.raises(federation.TooFewClientsError, match=message):
+    toys.play(experiment, 1)
+
+
+def test_the_reasons_of_many_are_told_once(monkeypatch):
+  experiment = toys.experiment(min_clients=5)
+  for client in (4, 1):
+    poisoned(experiment, monkeypatch, fail, client)
+  message = r'--min_clients=5 \(1, 4: it raised RuntimeError: no power\)'
+  with pytest.raises(federation.TooFewClientsError, match=message):
+    toys.play(experiment, 1)
+
+
+@pytest.mark.parametrize('interrupt', [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_is_no_bad_client(interrupt, monkeypatch):
+  def stop(result):
+    raise interrupt
+
+  experiment = toys.experiment()
+  poisoned(experiment, monkeypatch, stop)
+  with pytest.raises(interrupt):
     toys.play(experiment, 1)

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import weights
-from bfl_tf.federation import checkpoints, loop
+from bfl_tf import federation, weights
+from bfl_tf.federation import checkpoints
 
 
 def state(round_index, seed=0):
   rng = np.random.default_rng(seed)
   vectors = (np.float32(rng.normal(size=size)) for size in (5, 5, 3, 0))
-  return loop.State(
+  return federation.State(
     round=round_index,
     model=weights.Weights(*vectors),
     slots={'momentum': rng.normal(size=8), 'pair': {'a': np.ones([2, 3])}},

@@ -1,7 +1,5 @@
 """The round loop: order, sampling, memories, and FedAvg by hand."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import toys
@@ -71,8 +69,7 @@ def test_who_is_drawn_depends_on_round_and_seed():
   experiment = toys.experiment(**COUNTING)
 
   def drawn(seed):
-    config = dataclasses.replace(experiment.config, seed=seed)
-    state, _ = toys.play(dataclasses.replace(experiment, config=config), 1)
+    state, _ = toys.play(toys.changed(experiment, seed=seed), 1)
     return frozenset(state.memories)
 
   assert len({drawn(seed) for seed in range(6)}) > 3
@@ -80,7 +77,7 @@ def test_who_is_drawn_depends_on_round_and_seed():
 
 def test_fedavg_is_the_mean_of_clients_trained_apart():
   experiment = toys.experiment(local_epochs=2)
-  state, _ = federation.initial_state(experiment)
+  state = federation.initial_state(experiment).state
   for round_index in range(2):
     points = []
     for client, indices in enumerate(experiment.partition):
@@ -90,7 +87,7 @@ def test_fedavg_is_the_mean_of_clients_trained_apart():
       points.append(experiment.workers[0].train(job).model.point)
     sizes = [len(indices) for indices in experiment.partition]
     expected = np.average(np.float64(points), axis=0, weights=sizes)
-    state, _ = federation.federated_round(experiment, state)
+    state = federation.federated_round(experiment, state).state
     assert np.array_equal(state.model.point, np.float32(expected))
 
 

@@ -42,7 +42,7 @@ def own(name):
 def test_a_part_is_sent_the_slot_of_the_stage_it_needs():
   experiment = toys.experiment(client_parts=(own('Follower'),))
   # Placed first, though --server_step does not say so.
-  assert [stage.name for stage in experiment.stages] == ['momentum']
+  assert [stage.name for stage in experiment.method.stages] == ['momentum']
   before, _ = toys.play(experiment, 1)
   state, (_, info) = toys.play(experiment, 2)
   for memory in state.memories.values():
@@ -51,7 +51,7 @@ def test_a_part_is_sent_the_slot_of_the_stage_it_needs():
   assert info['bytes_down'] == 6 * 15 * (4 + 8)
   both = {'server_step': ('test_stages:Shrink', 'momentum')}
   experiment = toys.experiment(client_parts=(own('Follower'),), **both)
-  names = [stage.name for stage in experiment.stages]
+  names = [stage.name for stage in experiment.method.stages]
   assert sorted(names) == ['momentum', 'shrink']
 
 

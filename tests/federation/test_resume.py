@@ -7,7 +7,7 @@ import pytest
 import stopping
 
 from bfl_tf import federation, plots
-from bfl_tf.federation import checkpoints, loop, records
+from bfl_tf.federation import admission, checkpoints, loop, records
 
 
 class Nested:
@@ -97,7 +97,7 @@ def test_too_few_clients_save_the_state(never, tmp_path, monkeypatch):
   run = federation.Run(config, tmp_path, False, stopping.BUILT)
   defects = iter([None] * 7 + ['is bad'] + [None] * 9)
   with monkeypatch.context() as patch:
-    patch.setattr(loop, 'find_defect', lambda *unused: next(defects))
+    patch.setattr(admission, 'find_defect', lambda *unused: next(defects))
     with pytest.raises(federation.TooFewClientsError, match='round 2: 2 acc'):
       run.play()
   assert checkpoints.restore(tmp_path / 'checkpoints').round == 2

@@ -69,7 +69,7 @@ def test_two_users_stages_share_one_statistic():
   chain = (own('Shrink'), own('Again'))
   experiment = toys.experiment(server_step=chain, server_momentum=0.25)
   plain, _ = toys.play(toys.experiment(), 1)
-  state, (info,) = toys.play(experiment, 1)
+  start, (state, info, _) = toys.rounds(experiment, 1)
 
   # Reduced once, over every client.
   assert sorted(CountExamples.calls) == list(range(6))
@@ -77,7 +77,7 @@ def test_two_users_stages_share_one_statistic():
   assert (first, second) == ('shrink', 'again')
   for reference, pooled, results, _ in (handed, later):
     # The broadcast and the pooled model stay fixed along the chain.
-    assert toys.same(reference, federation.initial_state(experiment)[0].model)
+    assert toys.same(reference, start.state.model)
     assert toys.same(pooled, plain.model)
     assert results[CountExamples()] == 150.0
   assert handed[-1] != later[-1]
@@ -113,11 +113,11 @@ def test_server_momentum_0_is_no_stage_bit_for_bit():
 
 def test_a_stage_of_the_start_finds_its_slot():
   experiment = toys.experiment(start=('momentum',))
-  state, info = federation.initial_state(experiment)
+  played = federation.initial_state(experiment)
   # Nothing has been pooled yet: the heavy ball is at rest.
-  plain, _ = federation.initial_state(toys.experiment())
-  assert toys.same(state.model, plain.model)
-  assert info == {'velocity_norm': 0.0}
+  plain = federation.initial_state(toys.experiment())
+  assert toys.same(played.state.model, plain.state.model)
+  assert played.info == {'velocity_norm': 0.0}
 
 
 @pytest.mark.parametrize(

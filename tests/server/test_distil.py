@@ -43,8 +43,7 @@ def test_sharpening_by_hand():
 
 
 def test_the_groups_of_a_round():
-  state, _ = toys.play(toys.experiment(**DISTIL), 1)
-  groups = state.predictors
+  state, groups = toys.groups(toys.experiment(**DISTIL))
   assert {name: len(group) for name, group in groups.items()} == {
     'A': 1,
     'C': 6,
@@ -61,11 +60,11 @@ def test_the_groups_of_a_round():
 
 def test_only_watching_changes_no_bits():
   plain, _ = toys.play(toys.experiment(num_server_examples=60), 2)
-  watched, _ = toys.play(
+  watched, groups = toys.groups(
     toys.experiment(num_server_examples=60, refine=('ensemble',)), 2
   )
   assert toys.same(plain.model, watched.model)
-  assert set(watched.predictors) == {'A', 'C', 'S'}
+  assert set(groups) == {'A', 'C', 'S'}
 
 
 @pytest.mark.parametrize('distillation', server.DISTILLATIONS)
@@ -86,15 +85,15 @@ def test_the_student_learns_what_the_teachers_say():
     'swa_min_learning_rate': 0.2,
     'swa_start': 500,
     'sharpening': 1.0,
-    'teachers': ('C',),
+    'teachers': 'C',
   }
   experiment = toys.experiment(**settings)
-  state, _ = toys.play(experiment, 1)
+  state, groups = toys.groups(experiment)
   x = experiment.dataset.train.x[experiment.server_indices]
   seed = np.zeros(2, np.int32)
   taught = training.predict(experiment.workers, state.model, x, seed=seed)
   mixtures = training.Mixtures()
-  clients = {'C': state.predictors['C']}
+  clients = {'C': groups['C']}
   for name, member in training.predict_members(
     experiment.workers, clients, x, seed=seed
   ):
@@ -145,16 +144,16 @@ def test_variational_clients_keep_their_pooled_scale(posterior):
     toys.experiment(num_server_examples=60, num_mc_samples=2, **settings), 1
   )
   settings |= DISTIL | {'teacher_posterior': posterior, 'num_mc_samples': 2}
-  state, _ = toys.play(toys.experiment(**settings), 1)
+  state, groups = toys.groups(toys.experiment(**settings))
   assert toys.same(state.model.scale, plain.model.scale)
   assert not toys.same(state.model.loc, plain.model.loc)
-  scale = state.predictors['S'][0].scale
+  scale = groups['S'][0].scale
   held = scale.max() < 1e-5
   assert held == (posterior == 'pooled')
 
 
 def test_every_union_is_scored_and_any_can_be_the_predictor(tmp_path):
-  settings = DISTIL | {'num_rounds': 2, 'predictor': 'S+C'}
+  settings = DISTIL | {'num_rounds': 2, 'predictor': 'C+S'}
   summary, columns = run(tmp_path / 'run', **settings)
   for size, letters in ((1, 'A C S'), (2, 'A+C A+S C+S'), (3, 'A+C+S')):
     assert len(letters.split()) == len([*itertools.combinations('ACS', size)])
@@ -183,11 +182,11 @@ class Blown:
 
 def test_teachers_that_ran_away_are_left_out_and_counted(tmp_path):
   settings = DISTIL | {'client_parts': (f'{__name__}:Blown',)}
-  state, (info,) = toys.play(toys.experiment(**settings), 1)
+  _, (state, info, groups) = toys.rounds(toys.experiment(**settings), 1)
   # One average, six clients, three samples.
   assert info['teachers_left_out'] == 10
   assert info['students_refused'] == 1
-  assert toys.same(state.model, state.predictors['A'][0])
+  assert toys.same(state.model, groups['A'][0])
   _, columns = run(tmp_path / 'run', **settings)
   assert columns['accuracy_A+C+S'] == 'nan'
   assert float(columns['best_accuracy_C']) == 0
@@ -217,8 +216,8 @@ def test_students_of_one_round_are_compared(tmp_path):
   )  # fmt: skip
   # The model stays the average.
   experiment = toys.experiment(**settings)
-  compared, _ = toys.play(experiment, 1)
-  assert toys.same(compared.model, compared.predictors['A'][0])
+  compared, groups = toys.groups(experiment)
+  assert toys.same(compared.model, groups['A'][0])
 
 
 def test_students_that_ran_away_are_counted_and_have_no_scores(tmp_path):
@@ -236,7 +235,7 @@ def test_students_that_ran_away_are_counted_and_have_no_scores(tmp_path):
 
 def test_unions_are_of_the_members_that_are_finite():
   experiment = toys.experiment(**DISTIL)
-  good = experiment.initial_weights()
+  good = experiment.method.initial_weights()
   bad = good.replace_mean(np.full_like(good.mean, np.nan))
   test = experiment.dataset.test
   found = ensembles.predict(
@@ -260,9 +259,12 @@ def test_unions_are_of_the_members_that_are_finite():
   ('changes', 'message'),
   [
     ({'num_server_examples': 0}, 'set --num_server_examples or --server_d'),
-    ({'teachers': ()}, '--teachers= must name at least one of A, C, S'),
-    ({'teachers': ('A', 'X')}, '--teachers=A,X must name'),
-    ({'ensemble': ('A',), 'teachers': ('C',)}, '--teachers=C must name at le'),
+    ({'teachers': ''}, '--teachers= must join some of A, C, S by +'),
+    ({'teachers': 'A+X'}, '--teachers=A+X must join'),
+    ({'teachers': 'A,C'}, '--teachers=A,C must join'),
+    ({'teachers': 'S+A'}, '--teachers=S+A must join .* in this order'),
+    ({'ensemble': ('A',), 'teachers': 'C'}, '--teachers=C must join some of A'),
+    ({'ensemble': ('A', 'A')}, '--ensemble=A,A must name at least one of A, C'),
     ({'num_teacher_samples': 0}, '--num_teacher_samples=0 leaves nothing'),
     ({'teacher_posterior': 'pooled'}, 'needs variational clients'),
     ({'teacher_posterior': 'swag'}, '--teacher_posterior=swag is unknown'),
@@ -277,8 +279,8 @@ def test_unions_are_of_the_members_that_are_finite():
       {'refine': ('students', 'ensemble'), 'students': ('C:sgd',)},
       'students and ensemble would each make groups to score',
     ),
-    ({'predictor': 'A+B'}, '--predictor=A+B must be one of A, C, S'),
-    ({'predictor': 'A+A'}, '--predictor=A+A must be one of A, C, S'),
+    ({'predictor': 'A+B'}, '--predictor=A+B must join some of A, C, S'),
+    ({'predictor': 'A+A'}, '--predictor=A+A must join some of A, C, S'),
     ({'refine': (), 'predictor': 'A'}, '--predictor=A: no stage makes'),
     ({'start': ('distil',)}, '--start: distil needs the updates of a round'),
     ({'batch_norm': 'none'}, '--batch_norm=none is unknown'),
@@ -289,7 +291,7 @@ def test_unions_are_of_the_members_that_are_finite():
     ({'refine': ('students',)}, '--students must name at least one'),
     (
       {'refine': ('students',), 'students': ('B:swa',)},
-      '--students=B must name',
+      '--students=B must join',
     ),
     (
       {'refine': ('students',), 'students': ('A:adam',)},

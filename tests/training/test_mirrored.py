@@ -119,8 +119,8 @@ def test_mirrored_workers_of_their_own_live_side_by_side():
     refine=('fine_tune',), server_epochs=2, server_patience=0,
   )  # fmt: skip
   experiment = federation.Experiment.build(config)
-  state, _ = federation.initial_state(experiment)
+  state = federation.initial_state(experiment).state
   for _ in range(2):
-    state, info = federation.federated_round(experiment, state)
+    state, info, _ = federation.federated_round(experiment, state)
     assert np.isfinite(info['train_loss'])
     assert np.isfinite(info['server_loss'])

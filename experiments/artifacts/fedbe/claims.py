@@ -115,8 +115,8 @@ CLAIMS = (
   ),
   _claim(
     'all_targets_beat_the_average',
-    'S+A+C as targets beat A alone.',
-    _over('S+A+C over A', _FEDBE, grids.TARGETS['A', _STEP]),
+    'A+C+S as targets beat A alone.',
+    _over('A+C+S over A', _FEDBE, grids.TARGETS['A', _STEP]),
   ),
   _claim(
     'fedbe_helps_its_companions',

@@ -15,7 +15,7 @@ import threadpoolctl
 
 from bfl_tf import datasets, federation, plots, weights
 from bfl_tf.datasets import preprocessing
-from bfl_tf.federation import checkpoints, pieces
+from bfl_tf.federation import building, checkpoints
 from experiments import flags as config_flags
 
 # Of CIFAR-10: automobile, cat, frog.
@@ -92,8 +92,8 @@ def _last_model(run):
   state = checkpoints.restore(run / 'checkpoints')
   if state is None:
     raise FileNotFoundError(f'{run} has no checkpoint to read.')
-  dataset = pieces.dataset(config, {})
-  model = pieces.model_builder(config, dataset)()
+  dataset = building.dataset(config, {})
+  model = building.model_builder(config, dataset)()
   weights.write(weights.Variables.of(model), state.model)
   last = model.layers[-1]
   both = tf_keras.Model(model.input, [last.input, last.output])

@@ -66,13 +66,12 @@ SCAFFOLD = _grid(
 TARGETS = {
   (row, f'step {network}'): (
     MAIN['FedBE', f'step {network}']
-    if row == 'S+A+C'
+    if row == 'A+C+S'
     else settings.cell('targets', f'step {network}', row, overrides, network)
   )
   for row, overrides in {
     **{
-      row: {'teachers': tuple(sorted(row.split('+')))}
-      for row in ('A', 'S', 'S+A', 'A+C', 'S+C', 'S+A+C')
+      row: {'teachers': row} for row in ('A', 'S', 'A+S', 'A+C', 'C+S', 'A+C+S')
     },
     'Ground-truth labels': settings.PAPER.flags('ground_truth'),
   }.items()

@@ -47,10 +47,10 @@ def models(
     accuracy: on the test set, `[num_models]`.
   """
   config, test = experiment.config, experiment.dataset.test
-  state, _ = federation.initial_state(experiment)
+  played = federation.initial_state(experiment)
   for _ in range(config.num_rounds):
-    state, _ = federation.federated_round(experiment, state)
-  clients = list(state.predictors['C'])
+    played = federation.federated_round(experiment, played.state)
+  clients, model = list(played.predictors['C']), played.state.model
   mixture = posteriors.SimplexMixture(
     [client.values for client in clients],
     np.ones(len(clients)),
@@ -61,7 +61,7 @@ def models(
   accuracy = []
   for values in mixture.combine(gamma).numpy():
     probs = training.predict(
-      experiment.workers, state.model.replace_values(values), test.x, seed=seed
+      experiment.workers, model.replace_values(values), test.x, seed=seed
     ).probs
     accuracy.append(metrics.accuracy(probs, test.y))
   return gamma.numpy(), np.array(accuracy)

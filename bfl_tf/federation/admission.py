@@ -1,0 +1,74 @@
+"""What may enter a round, and why something may not.
+
+All that a client sent, and all that is to be kept for it, is looked at before
+anything reads it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bfl_tf import training
+from bfl_tf.federation import engine as engine_lib
+
+
+def find_defect(
+  arrival: engine_lib.Arrival, like: training.Result
+) -> str | None:
+  """Says why an update must not be pooled, or returns None.
+
+  Args:
+    arrival: what came of a client's training.
+    like: `tf.TensorSpec`s of a good one's model, extras, memory and trace.
+  """
+  update = arrival.update
+  if update is None:
+    return _failure(arrival.failure)
+  examples = update.num_examples
+  if not isinstance(examples, int | np.integer) or examples <= 0:
+    return f'it trained on {examples!r} examples'
+  sent = _leaves(update.model, update.extras, arrival.memory, update.trace)
+  wanted = _leaves(like.model, like.extra, like.memory, like.trace)
+  for name in {**wanted, **sent}:
+    if name not in sent:
+      return f'its {name} is missing'
+    if name not in wanted:
+      return f'its {name} is more than it was asked for'
+    defect = training.mismatch(sent[name], wanted[name])
+    if defect:
+      return f'its {name} {defect}'
+    if not np.all(np.isfinite(sent[name])):
+      return f'its {name} is not finite'
+  if np.any(update.model.scale <= 0):
+    return 'its scale is not positive'
+  return None
+
+
+def _failure(failure) -> str:
+  if failure is None:
+    return 'it sent nothing'
+  first = str(failure).strip().split('\n')[0]
+  return f'it raised {type(failure).__name__}: {first}'
+
+
+def _leaves(model, extras, memory, trace) -> dict[str, Any]:
+  """Returns all arrays by the name that a message calls them."""
+  return {
+    **_named(model, 'model'),
+    **_named(extras, 'extra'),
+    **_named(memory, 'memory'),
+    **_named(trace, 'trace'),
+  }
+
+
+def _named(tree, name):
+  if hasattr(tree, '_asdict'):
+    tree = tree._asdict()
+  if not isinstance(tree, Mapping):
+    return {name: tree}
+  named: dict[str, Any] = {}
+  for key, below in tree.items():
+    # Of a model the vectors are known by their own names.
+    named |= _named(below, key if name == 'model' else f'{name} {key}')
+  return named

@@ -1,0 +1,101 @@
+"""The clients' data, the model and the workers that train it.
+
+Each is made once from the fields of a config that name it, and shared by the
+experiments of a process where they agree.
+"""
+
+import functools
+
+import numpy as np
+
+from bfl_tf import datasets as datasets_lib
+from bfl_tf import models, partitions, registry, training
+from bfl_tf.federation import binding
+
+
+def partition(config, dataset):
+  """Returns the clients' indices, and those that the server holds back."""
+  labels = dataset.train.y
+  held, rest = partitions.hold_out(
+    labels, num_examples=config.num_server_examples, seed=config.seed
+  )
+  if config.num_clients > len(rest):
+    raise ValueError(
+      f'--num_clients={config.num_clients} exceeds the {len(rest)} training '
+      'examples that clients share.'
+    )
+  split = registry.resolve('partition', config.partition, partitions.PARTITIONS)
+  parts = binding.configured(split, config)(labels[rest])
+  return [rest[part].astype(np.int32) for part in parts], held
+
+
+def dataset(config, built):
+  """Loads what clients train on."""
+  arguments = {
+    'train_split': config.train_split,
+    'test_split': config.test_split,
+    'validation_split': config.validation_split,
+    'seed': config.seed if config.validation_split else 0,
+  }
+  key = ('dataset', config.dataset, *arguments.values())
+  if key not in built:
+    built[key] = datasets_lib.load(config.dataset, **arguments)
+  return built[key]
+
+
+def workers(config, dataset, parts, built):
+  """Makes a worker a device, compiled for the clients' training."""
+  if config.augment and len(dataset.input_shape) != 3:
+    raise ValueError(
+      f'--augment needs images; {config.dataset} has examples of shape '
+      f'{dataset.input_shape}.'
+    )
+  settings = binding.configured(training.Settings, config).keywords | {
+    'optimizer': _optimizer(config),
+    'weight_decay': config.client_weight_decay,
+    'parts': parts,
+  }
+  data = training.Data(
+    dataset.train.x, dataset.train.y, dataset.mean, dataset.std
+  )
+  strategies = training.strategies(config.num_workers, config.distribution)
+  return compiled(
+    config, dataset, data, training.Settings(**settings), strategies, built
+  )
+
+
+def compiled(config, dataset, data, settings, strategies, built):
+  """Returns a worker a strategy; one that was built for the like is used."""
+  build_model = model_builder(config, dataset)
+  model = build_model.keywords | {'seed': 0, 'name': config.model}
+  key = (
+    'workers', id(dataset), data.x.shape, data.y.shape, config.num_workers,
+    config.distribution, settings, tuple(sorted(model.items())),
+  )  # fmt: skip
+  if key not in built:
+    built[key] = [
+      training.Worker(strategy, build_model, data, settings)
+      for strategy in strategies
+    ]
+  return built[key]
+
+
+def _optimizer(config):
+  registry.check_choice(
+    'client_optimizer', config.client_optimizer, ('sgd', 'adam')
+  )
+  if config.client_optimizer == 'sgd':
+    return training.SGD(config.client_momentum)
+  if config.client_momentum:
+    raise ValueError('--client_momentum belongs to --client_optimizer=sgd.')
+  return training.Adam()
+
+
+def model_builder(config, dataset):
+  """Returns the function that builds the model with its initial weights."""
+  return functools.partial(
+    binding.configured(models.build, config),
+    config.model,
+    input_shape=dataset.input_shape,
+    num_classes=dataset.num_classes,
+  )

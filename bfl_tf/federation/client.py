@@ -1,0 +1,142 @@
+"""What a client does, wherever it runs.
+
+A job depends on the plan, the broadcast, the client's number, its examples and
+its memory alone: the same bits on the server's machine and on any other.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bfl_tf import clients, seeds, statistics, training
+from bfl_tf import weights as weights_lib
+from bfl_tf.federation import binding
+from bfl_tf.federation import config as config_lib
+from bfl_tf.federation import state as state_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+  """How clients train: all that one of them needs to know of a method.
+
+  Attributes:
+    config: what it was made from.
+    parts: the chain of client parts.
+    schedule: the learning rate over rounds.
+  """
+
+  config: config_lib.Config
+  parts: tuple
+  schedule: Any
+
+  @classmethod
+  def of(cls, config: config_lib.Config) -> 'Plan':
+    """Makes the plan; a ValueError names the flag and the fix."""
+    parts = binding.chain('client_parts', clients.PARTS, config)
+    _check(config, parts)
+    schedules = training.SCHEDULES
+    schedule = binding.make('learning_rate_schedule', schedules, config)
+    return cls(config, parts, schedule)
+
+  def fresh_memory(self, model: weights_lib.Weights) -> dict[str, Any]:
+    """What a client keeps, by part name, before its first round."""
+    return {
+      part.name: part.init_memory(model)
+      for part in self.parts
+      if hasattr(part, 'init_memory')
+    }
+
+  def shared(self, slots: Mapping[str, Any]) -> dict[str, Any]:
+    """By part name, the slot of the server stage that the part needs."""
+    return {part.name: slots[part.needs] for part in self.parts if part.needs}
+
+
+class Broadcast(NamedTuple):
+  """What the server sends to every client of a round.
+
+  Attributes:
+    round: rounds done.
+    model: the global model.
+    shared: see `Plan.shared`.
+  """
+
+  round: int
+  model: weights_lib.Weights
+  shared: Mapping[str, Any]
+
+  @classmethod
+  def of(cls, plan: Plan, state: state_lib.State) -> 'Broadcast':
+    """Returns what the round after `state` begins with."""
+    return cls(state.round, state.model, plan.shared(state.slots))
+
+  @property
+  def num_bytes(self) -> int:
+    """Size on the wire."""
+    shared = map(np.asarray, tf.nest.flatten(self.shared))
+    return self.model.num_bytes + sum(array.nbytes for array in shared)
+
+
+def job(
+  plan: Plan,
+  broadcast: Broadcast,
+  client: int,
+  indices: np.ndarray,
+  memory: Mapping[str, Any] | None = None,
+) -> training.Job:
+  """Returns a client's work of a round; every draw has its name in it.
+
+  Args:
+    plan: of the method.
+    broadcast: of the round.
+    client: its number.
+    indices: `[num_examples]` int32 into the training data.
+    memory: by part name, what the client kept from its last round.
+  """
+  config, round_index = plan.config, broadcast.round
+  return training.Job(
+    start=broadcast.model,
+    indices=indices,
+    epochs=np.int32(_epochs(config, round_index, client)),
+    learning_rate=np.float32(
+      plan.schedule(config.client_learning_rate, round_index, config.num_rounds)
+    ),
+    seed=seeds.named(config.seed, 'local_training', round_index, client),
+    shared=broadcast.shared,
+    # A memory without arrays leaves nothing in a checkpoint.
+    memory={**plan.fresh_memory(broadcast.model), **(memory or {})},
+  )
+
+
+def train_client(
+  worker: training.Worker, job: training.Job, client: int
+) -> tuple[statistics.ClientUpdate, Mapping[str, Any]]:
+  """Returns what a client sends, and what it keeps by part name."""
+  result = worker.train(job)
+  update = statistics.ClientUpdate(
+    client, len(job.indices), result.model, result.extra, result.trace
+  )
+  return update, result.memory
+
+
+def _epochs(config, round_index, client) -> int:
+  if config.early_local_epochs and round_index < config.early_rounds:
+    return config.early_local_epochs
+  if not config.min_local_epochs:
+    return config.local_epochs
+  generator = seeds.generator(config.seed, 'local_epochs', round_index, client)
+  return int(
+    generator.integers(config.min_local_epochs, config.local_epochs + 1)
+  )
+
+
+def _check(config, parts):
+  plain = config.client_optimizer == 'sgd' and not config.client_momentum
+  for part in parts:
+    if getattr(part, 'plain_sgd', False) and not plain:
+      raise ValueError(
+        f'--client_parts={part.name} needs --client_optimizer=sgd with '
+        '--client_momentum=0.'
+      )

@@ -1,0 +1,70 @@
+"""Where clients run.
+
+An engine is a function `(experiment, state, clients) -> arrivals`: it has the
+clients of a round trained, anywhere, and yields what comes of each, in any
+order.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from bfl_tf import statistics, training
+from bfl_tf.federation import client as client_lib
+from bfl_tf.federation import experiment as experiment_lib
+from bfl_tf.federation import state as state_lib
+
+
+class Arrival(NamedTuple):
+  """What came of one client's training.
+
+  Attributes:
+    client: its number.
+    update: what it sent, or None.
+    memory: by part name, what it is to keep if the update is accepted.
+    failure: why there is no update.
+  """
+
+  client: int
+  update: statistics.ClientUpdate | None
+  memory: Mapping[str, Any]
+  failure: Exception | None = None
+
+
+Engine = Callable[
+  [experiment_lib.Experiment, state_lib.State, Sequence[int]],
+  Iterator[Arrival],
+]
+
+
+def local(
+  experiment: experiment_lib.Experiment,
+  state: state_lib.State,
+  clients: Sequence[int],
+) -> Iterator[Arrival]:
+  """Trains clients on the experiment's workers; the longest begin first."""
+  broadcast = client_lib.Broadcast.of(experiment.method, state)
+  tasks = [
+    (
+      client_lib.job(
+        experiment.method,
+        broadcast,
+        client,
+        experiment.partition[client],
+        state.memories.get(client),
+      ),
+      client,
+    )
+    for client in clients
+  ]
+  tasks.sort(key=lambda task: -len(task[0].indices) * task[0].epochs)
+  return training.in_parallel(experiment.workers, tasks, _train)
+
+
+def _train(worker, task) -> Arrival:
+  job, client = task
+  try:
+    update, memory = client_lib.train_client(worker, job, client)
+  # Whatever it is, it is this client's alone; an interrupt is no Exception.
+  except Exception as failure:
+    return Arrival(client, None, {}, failure)
+  return Arrival(client, update, memory)

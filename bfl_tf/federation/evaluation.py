@@ -1,0 +1,101 @@
+"""A round's scores: of the model, and of the groups of models it made."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bfl_tf import metrics, seeds, training
+from bfl_tf.federation import ensembles
+from bfl_tf.federation import experiment as experiment_lib
+from bfl_tf.federation import state as state_lib
+
+# Of each union of a round's models; the scored predictor has all.
+_OF_UNIONS = ('accuracy', 'nll', 'ece')
+
+
+class Evaluated(NamedTuple):
+  """What an evaluation found.
+
+  Attributes:
+    scores: columns of `metrics.csv`.
+    predictive: of the scored predictor on the test examples.
+    groups: what the round's groups of models say of them, if it made any.
+  """
+
+  scores: dict[str, Any]
+  predictive: training.Predictive
+  groups: ensembles.Predicted | None
+
+
+def evaluate(
+  experiment: experiment_lib.Experiment, played: state_lib.Round, last: bool
+) -> Evaluated:
+  """Scores a round on test examples, and on validation examples if there are.
+
+  Args:
+    experiment: whose data and workers to use.
+    played: the round.
+    last: of the run: all test examples and more samples.
+  """
+  config, dataset = experiment.config, experiment.dataset
+  test = dataset.test if last else _some(dataset.test, config)
+  predictive, groups = _predict(experiment, played, test, last, 'evaluation')
+  scores = _score(predictive, test.y, config)
+  if groups:
+    scores |= _score_groups(groups, test.y, config)
+  validation = dataset.validation
+  if len(validation.y):
+    held, _ = _predict(experiment, played, validation, last, 'validation')
+    for name, value in _score(held, validation.y, config).items():
+      scores[f'validation_{name}'] = value
+  return Evaluated(scores, predictive, groups)
+
+
+def _some(test, config):
+  """The examples of every evaluation but the last: the same each time."""
+  if not 0 < config.num_eval_examples < len(test.y):
+    return test
+  generator = seeds.generator(config.seed, 'eval_examples')
+  chosen = np.sort(
+    generator.permutation(len(test.y))[: config.num_eval_examples]
+  )
+  return test._replace(x=test.x[chosen], y=test.y[chosen])
+
+
+def _predict(experiment, played, split, last, purpose):
+  """Predicts with what is scored, and with the round's groups of models."""
+  config, workers, state = experiment.config, experiment.workers, played.state
+  samples = config.final_num_mc_samples if last else config.num_mc_samples
+  options: dict[str, Any] = {
+    'seed': seeds.named(config.seed, purpose, state.round),
+    'num_samples': 1 if config.variant == 'deterministic' else samples,
+  }
+  groups = None
+  wanted = config.predictor or purpose == 'evaluation'
+  if played.predictors and wanted:
+    groups = ensembles.predict(workers, played.predictors, *split, **options)
+  if groups and config.predictor:
+    return groups.unions[config.predictor], groups
+  return training.predict(workers, state.model, split.x, **options), groups
+
+
+def _score(predictive, labels, config):
+  if not np.all(np.isfinite(predictive.probs)):
+    # The weights have run away; the run says so and goes on to its end.
+    return dict.fromkeys(metrics.SCORES, math.nan)
+  return metrics.summarize(
+    predictive.probs,
+    labels,
+    aleatoric=predictive.aleatoric,
+    epistemic=predictive.epistemic,
+    num_bins=config.num_bins,
+  )
+
+
+def _score_groups(groups, labels, config):
+  scores = groups.members(config.num_bins)
+  for name, union in groups.unions.items():
+    of_union = _score(union, labels, config)
+    scores |= {f'{key}_{name}': of_union[key] for key in _OF_UNIONS}
+  return scores

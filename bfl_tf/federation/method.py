@@ -1,0 +1,154 @@
+"""What a server needs to know of a method: how updates become the next model.
+
+Everything that can be wrong with a combination of its pieces shows here, before
+anything is trained or written.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+
+from bfl_tf import pooling, server, training
+from bfl_tf import weights as weights_lib
+from bfl_tf.federation import binding
+from bfl_tf.federation import client as client_lib
+from bfl_tf.federation import state as state_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Method(client_lib.Plan):
+  """The clients' plan, and the server's side of it.
+
+  Attributes:
+    rule: of `pooling`.
+    weighting: of `pooling`.
+    stages: the chain of server stages: what parts need, `server_step`,
+      `refine`.
+    start: the chain of server stages before the first round.
+    layout: of the model.
+    build_model: makes the model with its initial weights.
+  """
+
+  rule: Any
+  weighting: Any
+  stages: tuple
+  start: tuple
+  layout: weights_lib.Layout
+  build_model: Callable
+
+  def initial_weights(self) -> weights_lib.Weights:
+    """The weights before the first round; they depend on the seed alone."""
+    variables = weights_lib.Variables.of(self.build_model())
+    return weights_lib.Weights(*map(np.asarray, weights_lib.read(variables)))
+
+  @property
+  def statistics(self) -> list:
+    """What stages need of a round's updates beside the pooled model."""
+    return [s for stage in self.stages for s in stage.statistics]
+
+  @functools.cached_property
+  def result_like(self) -> training.Result:
+    """`tf.TensorSpec`s of what a client's training returns.
+
+    Memories and slots have the shapes that they begin with.
+    """
+    model = self.layout.standard()
+    shared = self.shared(state_lib.fresh_slots(self.stages, model))
+    return training.result_like(
+      self.parts, model, shared, self.fresh_memory(model)
+    )
+
+
+def rule_and_weighting(config) -> tuple[Any, Any]:
+  """Makes what pools; a ValueError names the flag and the fix."""
+  rule = binding.make('pooling', pooling.RULES, config)
+  weighting = binding.make('weighting', pooling.WEIGHTINGS, config)
+  if rule.needs_prior and not config.update_prior:
+    raise ValueError(
+      f'--pooling={config.pooling} divides out the broadcast posterior, so '
+      'clients must take it as their prior: set --update_prior.'
+    )
+  if not rule.takes_weights and config.weighting not in ('size', 'equal'):
+    raise ValueError(
+      f'--pooling={config.pooling} takes no client weights: leave '
+      f'--weighting={config.weighting} out.'
+    )
+  if config.variant != 'flipout' and config.pooling in set(pooling.RULES) - {
+    'nwa'
+  }:
+    raise ValueError(
+      f'--pooling={config.pooling} pools posteriors: it needs '
+      f'--variant=flipout, not {config.variant}, which takes --pooling=nwa.'
+    )
+  return rule, weighting
+
+
+def start_and_stages(config, parts, resources) -> tuple[tuple, tuple]:
+  """Makes the chains of server stages; a ValueError names the flag.
+
+  Args:
+    config: whose flags name them.
+    parts: the chain of client parts.
+    resources: of `resources.resources`.
+  """
+  start, step, refine = (
+    binding.chain(flag, server.STAGES, config, resources)
+    for flag in ('start', 'server_step', 'refine')
+  )
+  _check_start(start)
+  measured = resources['recalibration']()
+  between = () if measured is None else (measured,)
+  stages = _with_needed(parts, step + between + refine, config)
+  _check_predictor(config, stages)
+  return start, stages
+
+
+def _with_needed(parts, stages, config):
+  """Puts the stages that parts need first."""
+  binding.check_unique('--server_step and --refine', stages)
+  by_name = {stage.name: stage for stage in stages}
+  first = {}
+  for part in parts:
+    if part.needs and part.needs not in {**by_name, **server.STAGES}:
+      raise ValueError(
+        f'--client_parts: {part.name} needs the server stage {part.needs}: '
+        'name it in --server_step.'
+      )
+    if part.needs:
+      ours = server.STAGES.get(part.needs)
+      first[part.needs] = (
+        by_name.get(part.needs) or binding.configured(ours, config)()
+      )
+  rest = [stage for stage in stages if stage.name not in first]
+  return (*first.values(), *rest)
+
+
+def _check_start(chain):
+  for stage in chain:
+    if stage.statistics:
+      raise ValueError(
+        f'--start: {stage.name} needs the updates of a round: name it in '
+        '--server_step or --refine.'
+      )
+
+
+def _check_predictor(config, stages):
+  makers = [stage for stage in stages if getattr(stage, 'predictors', ())]
+  if len(makers) > 1:
+    names = ' and '.join(stage.name for stage in makers)
+    raise ValueError(
+      f'--server_step and --refine: {names} would each make groups to score: '
+      'name one of them.'
+    )
+  made = [name for stage in makers for name in stage.predictors]
+  if not config.predictor or config.predictor in made:
+    return
+  if not made:
+    raise ValueError(
+      f'--predictor={config.predictor}: no stage makes a group to score; '
+      'set --refine=ensemble.'
+    )
+  server.groups_of('predictor', config.predictor, made)

@@ -1,0 +1,71 @@
+"""One pass over a round's updates: weighed, pooled, reduced for stages."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from bfl_tf import statistics as statistics_lib
+from bfl_tf import weights as weights_lib
+
+
+class Reduction:
+  """Weighs updates and reduces every statistic over them as they come."""
+
+  def __init__(
+    self,
+    rule: Any,
+    weighting: Any,
+    statistics: Iterable[statistics_lib.Statistic],
+    reference: weights_lib.Weights,
+  ):
+    """Begins a round.
+
+    Args:
+      rule: of `pooling`: a Statistic whose result is the pooled model.
+      weighting: of `pooling`.
+      statistics: more of them; equal ones are reduced once.
+      reference: what was broadcast.
+    """
+    # Statistics are frozen dataclasses: a dict holds equal ones once.
+    self._sums: dict[Any, Any] = dict.fromkeys([rule, *statistics])
+    self._rule, self._weighting = rule, weighting
+    self._reference = reference
+    self._waiting: list[statistics_lib.ClientUpdate] = []
+    self._guards = 0
+
+  def add(self, update: statistics_lib.ClientUpdate) -> None:
+    """Takes an update in; it is kept only if something needs it whole."""
+    if hasattr(self._weighting, 'all'):
+      self._waiting.append(update)
+      return
+    weight, guards = self._weighting.one(update, self._reference)
+    self._guards += guards
+    self._accumulate(update, weight)
+
+  def finish(
+    self,
+  ) -> tuple[weights_lib.Weights, dict[Any, Any], dict[str, Any]]:
+    """Ends the round; there must have been an update.
+
+    Returns:
+      pooled: the rule's result.
+      results: by statistic, the rule among them.
+      info: columns of `metrics.csv`.
+    """
+    if self._waiting:
+      updates = sorted(self._waiting, key=lambda update: update.client_id)
+      weights, self._guards = self._weighting.all(updates, self._reference)
+      for update, weight in zip(updates, weights):
+        self._accumulate(update, weight)
+    results: dict[Any, Any] = {}
+    info: dict[str, Any] = {'weight_guards': self._guards}
+    for statistic, sums in self._sums.items():
+      results[statistic], more = statistic.finalize(sums, self._reference)
+      info |= more
+    return results[self._rule], results, info
+
+  def _accumulate(self, update, weight):
+    for statistic, sums in self._sums.items():
+      share = statistic.accumulate(update, weight, self._reference)
+      self._sums[statistic] = (
+        share if sums is None else statistics_lib.merge(sums, share)
+      )

@@ -1,0 +1,152 @@
+"""What stages are given by name: workers, the server's examples, their labels.
+
+A stage that trains or predicts names what it needs in its constructor; it is
+made only if one does, and shared by the experiments of a process.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bfl_tf import clients, datasets, registry, seeds, server, training
+from bfl_tf.federation import binding, building
+from bfl_tf.federation import config as config_lib
+
+
+def resources(
+  config: config_lib.Config,
+  dataset: datasets.Dataset,
+  held: np.ndarray,
+  clients_workers: list[training.Worker],
+  built: dict[Any, Any],
+) -> dict[str, Callable[[], Any]]:
+  """What stages ask for by name, made only if one does.
+
+  Args:
+    config: of the experiment.
+    dataset: what clients train on.
+    held: indices of the examples that clients do not see.
+    clients_workers: those that train clients; they also predict.
+    built: as in `Experiment.build`.
+  """
+  # The server has no broadcast to take as a prior, no parts, a constant rate.
+  alone = dataclasses.replace(
+    config, update_prior=False, step_decay=1.0, epoch_decay=1.0
+  )
+  deterministic = config.variant == 'deterministic'
+  unlabeled = functools.cache(lambda: server_data(config, dataset, held, built))
+  made: dict[str, Callable[[], Any]] = {
+    'server_workers': lambda: building.workers(alone, dataset, (), built),
+    'server_indices': lambda: held,
+    'validation': lambda: dataset.validation,
+    'num_mc_samples': lambda: 1 if deterministic else config.num_mc_samples,
+    'num_classes': lambda: dataset.num_classes,
+    'workers': lambda: clients_workers,
+    'layout': lambda: clients_workers[0].layout,
+    'server_images': lambda: unlabeled().images,
+    'server_labels': lambda: unlabeled().labels,
+    'make_student': lambda: (
+      lambda distillation: _student(
+        dataclasses.replace(config, distillation=distillation),
+        dataset,
+        unlabeled().images,
+        built,
+      )
+    ),
+  }
+  configured = functools.partial(
+    binding.configured, config=config, resources=made
+  )
+  made['recalibration'] = lambda: recalibration(config, configured)
+  made['recalibrated'] = lambda: getattr(
+    made['recalibration'](), 'measured', None
+  )
+  made['teacher_groups'] = lambda: configured(server.Ensemble)()
+  made['make_distil'] = lambda: configured(server.Distil)
+  return made
+
+
+def recalibration(config, configured):
+  """Decides for pooled models, teachers and students: the flag's only reader.
+
+  Returns:
+    The stage that measures batch normalization's statistics anew, or None to
+    leave them as they are averaged, sampled or trained.
+  """
+  registry.check_choice('batch_norm', config.batch_norm, server.BATCH_NORMS)
+  if config.batch_norm == 'average':
+    return None
+  return configured(server.Recalibrate)()
+
+
+class ServerData(NamedTuple):
+  """What the server has: raw examples, and their labels if it knows them."""
+
+  images: np.ndarray
+  labels: np.ndarray | None
+
+
+def server_data(config, dataset, held, built) -> ServerData:
+  """Loads the server's examples; `built` as in `Experiment.build`."""
+  if config.server_dataset:
+    key = (
+      'server', id(dataset), config.server_dataset, config.server_split,
+      config.resize,
+    )  # fmt: skip
+    if key not in built:
+      built[key] = datasets.load_unlabeled(
+        config.server_dataset,
+        split=config.server_split,
+        like=dataset,
+        resize=config.resize,
+      )
+    data = ServerData(built[key], None)
+  else:
+    data = ServerData(dataset.train.x[held], dataset.train.y[held])
+  wanted = config.num_unlabeled_examples
+  if wanted > len(data.images):
+    raise ValueError(
+      f'--num_unlabeled_examples={wanted} exceeds the {len(data.images)} '
+      'examples of the server.'
+    )
+  if not wanted:
+    return data
+  rng = seeds.generator(config.seed, 'unlabeled')
+  chosen = np.sort(rng.permutation(len(data.images))[:wanted])
+  labels = None if data.labels is None else data.labels[chosen]
+  return ServerData(data.images[chosen], labels)
+
+
+def _student(config, dataset, images, built):
+  """A worker compiled for distillation on images of such a shape.
+
+  It may come from another experiment: images and targets are handed to it.
+  """
+  settings = training.Settings(
+    optimizer=training.SGD(config.distillation_momentum),
+    batch_size=config.distillation_batch_size,
+    weight_decay=config.distillation_weight_decay,
+    decay_biases=config.decay_biases,
+    augment=config.augment and config.distillation_augment,
+    augment_padding=config.augment_padding,
+    trains_scale=False,
+  )
+  if config.distillation == 'swa':
+    lowest = config.swa_min_learning_rate / config.distillation_learning_rate
+    settings = dataclasses.replace(
+      settings,
+      cycle_length=config.swa_cycle,
+      cycle_floor=lowest,
+      parts=(clients.Swa(config.swa_start, config.swa_cycle),),
+    )
+  targets = np.zeros((len(images), dataset.num_classes), np.float32)
+  data = training.Data(images, targets, dataset.mean, dataset.std)
+  # One device: steps follow one another, and tasks run side by side.
+  strategies = training.strategies(config.num_workers, config.distribution)[:1]
+  (student,) = building.compiled(
+    config, dataset, data, settings, strategies, built
+  )
+  return student

@@ -1,0 +1,72 @@
+"""The chain of client parts: how it begins a training, and how it ends one."""
+
+from typing import Any
+
+import tensorflow as tf
+
+from bfl_tf import weights as weights_lib
+from bfl_tf.training import jobs, specs
+
+_TRACE = jobs.Trace(
+  tf.TensorSpec([], tf.int32),
+  tf.TensorSpec([], tf.float32),
+  tf.TensorSpec([], tf.float32),
+)
+
+
+def begin(
+  parts: tuple, start: weights_lib.Weights, shared: Any, memory: Any
+) -> tuple:
+  """Returns what each part carries; arguments as in `Job`."""
+  return tuple(
+    part.begin(start, shared.get(part.name), memory.get(part.name))
+    if hasattr(part, 'begin')
+    else ()
+    for part in parts
+  )
+
+
+def finish(
+  parts: tuple, model: weights_lib.Weights, carry: tuple, trace: jobs.Trace
+) -> jobs.Result:
+  """Returns what the parts make of a trained model."""
+  extra, memory = {}, {}
+  for part, kept in zip(parts, carry):
+    if hasattr(part, 'finish'):
+      model, sent, remembered = part.finish(model, kept, trace)
+      if sent is not None:
+        extra[part.name] = sent
+      if hasattr(part, 'init_memory'):
+        memory[part.name] = remembered
+  return jobs.Result(model, extra, memory, trace)
+
+
+def result_like(
+  parts: tuple, start: weights_lib.Weights, shared: Any, memory: Any
+) -> jobs.Result:
+  """Says what a training returns, without one: the parts begin and end.
+
+  Args:
+    parts: the chain.
+    start: weights of the model's shapes.
+    shared: as in `Job`.
+    memory: as in `Job`; what comes back must be like it.
+
+  Returns:
+    `tf.TensorSpec`s of what `Worker.train` returns. A dimension that a part
+    finds out while it trains is None.
+  """
+
+  def untrained(start, shared, memory, trace):
+    carry = tf.nest.map_structure(
+      lambda v: v if v is None else tf.convert_to_tensor(v),
+      begin(parts, start, shared, memory),
+    )
+    return finish(parts, start, carry, trace)
+
+  given = tf.nest.map_structure(specs.spec_of, (start, shared, memory))
+  traced = tf.function(untrained).get_concrete_function(*given, _TRACE)
+  extra = tf.nest.map_structure(
+    tf.TensorSpec.from_tensor, traced.structured_outputs.extra
+  )
+  return jobs.Result(given[0], extra, given[2], _TRACE)

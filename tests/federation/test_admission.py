@@ -1,0 +1,88 @@
+"""What a client sends is looked at whole before anything reads it."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bfl_tf import statistics, training, weights
+from bfl_tf.federation import admission, engine
+
+TWO, ONE = np.float32([1, 2]), np.float32([3])
+MODEL = weights.Weights(TWO, TWO, ONE, ONE)
+TRACE = training.Trace(np.int32(4), np.float32(0.4), np.float32(2.0))
+MEMORY = {'part': {'rounds': np.int32(1), 'deep': {'sums': TWO}}}
+UPDATE = statistics.ClientUpdate(3, 10, MODEL, {'part': ONE}, TRACE)
+LIKE = training.Result(
+  *tf.nest.map_structure(
+    lambda value: tf.TensorSpec(np.shape(value), value.dtype),
+    (MODEL, {'part': ONE}, MEMORY, TRACE),
+  )
+)
+
+
+def defect(memory=MEMORY, failure=None, update=UPDATE, **changes):
+  update = update and update._replace(**changes)
+  arrival = engine.Arrival(3, update, memory, failure)
+  return admission.find_defect(arrival, LIKE)
+
+
+def test_a_good_update_has_none():
+  assert defect() is None
+
+
+@pytest.mark.parametrize(
+  ('value', 'reason'),
+  [
+    (None, 'is of type NoneType, not an array'),
+    ([3.0], 'is of type list, not an array'),
+    (tf.constant([3.0]), 'is of type EagerTensor, not an array'),
+    (np.array([3]), 'is int64, not float32'),
+    (np.array([True]), 'is bool, not float32'),
+    (np.array(['3']), 'is <U1, not float32'),
+    (np.array([None]), 'is object, not float32'),
+    (np.float64([3]), 'is float64, not float32'),
+    (np.float32(3), 'has shape (), not (1,)'),
+    (np.float32([[3]]), 'has shape (1, 1), not (1,)'),
+    (np.float32([np.nan]), 'is not finite'),
+    (np.float32([-np.inf]), 'is not finite'),
+  ],
+)
+def test_one_vector_is_bad(value, reason):
+  assert defect(model=MODEL._replace(point=value)) == f'its point {reason}'
+  assert defect(extras={'part': value}) == f'its extra part {reason}'
+
+
+@pytest.mark.parametrize(
+  ('changes', 'reason'),
+  [
+    ({'update': None}, 'it sent nothing'),
+    ({'update': None, 'failure': OSError()}, 'it raised OSError: '),
+    ({'num_examples': 0}, 'it trained on 0 examples'),
+    ({'num_examples': 2.5}, 'it trained on 2.5 examples'),
+    ({'num_examples': None}, 'it trained on None examples'),
+    ({'model': None}, 'its loc is missing'),
+    ({'model': MODEL._replace(scale=-TWO)}, 'its scale is not positive'),
+    ({'extras': {}}, 'its extra part is missing'),
+    ({'extras': None}, 'its extra part is missing'),
+    (
+      {'extras': {'part': ONE, 'more': ONE}},
+      'its extra more is more than it was asked for',
+    ),
+    ({'trace': None}, 'its trace steps is missing'),
+    (
+      {'trace': TRACE._replace(loss=np.float32(np.nan))},
+      'its trace loss is not finite',
+    ),
+    ({'memory': {}}, 'its memory part rounds is missing'),
+    (
+      {'memory': {'part': {**MEMORY['part'], 'deep': {'sums': TWO * np.inf}}}},
+      'its memory part deep sums is not finite',
+    ),
+    (
+      {'memory': {'part': {**MEMORY['part'], 'rounds': 1}}},
+      'its memory part rounds is of type int, not an array',
+    ),
+  ],
+)
+def test_one_thing_is_bad(changes, reason):
+  assert defect(**changes) == reason

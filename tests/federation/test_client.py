@@ -1,0 +1,96 @@
+"""What a client does is the same anywhere, and engines are anybody's."""
+
+import numpy as np
+import pytest
+import toys
+
+from bfl_tf import federation
+from bfl_tf.federation import building
+
+SETTINGS = {
+  'client_parts': ('toys:Counter', 'test_needs:Follower'),
+  'clients_per_round': 4,
+  'min_local_epochs': 1,
+  'local_epochs': 3,
+  'learning_rate_schedule': 'exponential',
+  'round_decay': 0.5,
+  'silent_rounds': 0,
+}
+
+
+def apart(experiment, state, clients):
+  """An engine whose client knows the config, and what is sent to it."""
+  config = experiment.config
+  plan, built = federation.Plan.of(config), {}
+  dataset = building.dataset(config, built)
+  partition, _ = building.partition(config, dataset)
+  worker, *_ = building.workers(config, dataset, plan.parts, built)
+  broadcast = federation.Broadcast.of(plan, state)
+  for client in clients:
+    kept = state.memories.get(client)
+    job = federation.job(plan, broadcast, client, partition[client], kept)
+    update, memory = federation.train_client(worker, job, client)
+    yield federation.Arrival(client, update, memory)
+
+
+def test_a_client_without_the_servers_objects_has_the_same_bits():
+  experiment = toys.experiment(**SETTINGS)
+  here, infos = toys.play(experiment, 3)
+  there, others = toys.play(experiment, 3, engine=apart)
+  assert toys.same(here, there)
+  assert infos == others
+
+
+def test_a_job_says_all_that_it_depends_on():
+  plan = federation.Plan.of(toys.experiment(**SETTINGS).config)
+  model = toys.start(toys.worker())
+  shared = {'follower': np.zeros(15)}
+  indices = np.arange(9, dtype=np.int32)
+
+  def job(round_index=0, client=1, memory=None):
+    broadcast = federation.Broadcast(round_index, model, shared)
+    return federation.job(plan, broadcast, client, indices, memory)
+
+  assert toys.same(job(), job())
+  assert job().seed.tolist() != job(client=2).seed.tolist()
+  assert job().seed.tolist() != job(round_index=1).seed.tolist()
+  rates = [job(round_index).learning_rate for round_index in range(3)]
+  np.testing.assert_allclose(rates, [0.1, 0.05, 0.025], rtol=1e-6)
+  assert set(job().memory) == {'counter', 'follower'}
+  kept = {'counter': {'rounds': np.int32(7), 'steps': np.ones(50, np.int32)}}
+  # What a checkpoint has lost, having no arrays, is as it was at first.
+  assert job(memory=kept).memory['counter']['rounds'] == 7
+  assert job(memory=kept).memory['follower'].tolist() == [0] * 15
+
+
+def test_a_job_that_does_not_fit_leaves_the_worker_usable():
+  worker = toys.worker(parts=(toys.Counter(),))
+  begin = toys.start(worker)
+  memory = {'counter': toys.Counter().init_memory(begin)}
+  good = toys.job(begin, memory=memory)
+  expected = worker.train(good)
+  cut = {'counter': {**memory['counter'], 'steps': np.zeros([49], np.int32)}}
+  wide = begin._replace(point=begin.point.astype(np.float64))
+  for bad, reason in (
+    (good._replace(memory=cut), r'memory has shape \(49,\), not \(50,\)'),
+    (good._replace(memory={}), 'memory has another structure'),
+    (good._replace(start=wide), 'start is float64, not float32'),
+    (good._replace(epochs=1), 'epochs is of type int, not an array'),
+  ):
+    with pytest.raises(ValueError, match=f"the job's {reason}"):
+      worker.train(bad)
+  with pytest.raises(ValueError, match=r'x has shape \(150, 3\)'):
+    worker.train(good, x=toys.TRAIN.x[:, :3])
+  assert toys.same(worker.train(good), expected)
+
+
+def test_what_an_engine_fails_to_bring_is_left_out():
+  def failing(experiment, state, clients):
+    for arrival in apart(experiment, state, clients):
+      if arrival.client == 2:
+        arrival = federation.Arrival(2, None, {}, TimeoutError('an hour'))
+      yield arrival
+
+  experiment = toys.experiment()
+  _, (info,) = toys.play(experiment, 1, engine=failing)
+  assert (info['clients_pooled'], info['left_out']) == (5, '2')

@@ -1,0 +1,74 @@
+"""One pass over updates: weighed, pooled, and every statistic once."""
+
+import itertools
+
+import numpy as np
+import toys
+
+from bfl_tf import pooling, statistics, weights
+from bfl_tf.federation import reduction
+
+NONE = np.zeros(0, np.float32)
+REFERENCE = weights.Weights(NONE, NONE, np.zeros(2, np.float32), NONE)
+UPDATES = [
+  statistics.ClientUpdate(
+    k, size, REFERENCE._replace(point=np.float32([size, 1 / 3 + k]))
+  )
+  for k, size in enumerate((1, 2, 5))
+]
+
+
+class Seen:
+  """A Statistic that lists what it is given."""
+
+  def __init__(self):
+    self.given = []
+
+  def accumulate(self, update, weight, reference):
+    self.given.append((update.client_id, weight))
+    return statistics.single(weight, {})
+
+  def finalize(self, sums, reference):
+    return sums.num_clients, {'seen': sums.num_clients}
+
+
+def reduce(weighting, updates=UPDATES, needed=()):
+  rule = pooling.RULES['nwa']()
+  made = reduction.Reduction(
+    rule, pooling.WEIGHTINGS[weighting](), needed, REFERENCE
+  )
+  for update in updates:
+    made.add(update)
+  return rule, *made.finish()
+
+
+def test_by_hand():
+  seen = Seen()
+  rule, pooled, results, info = reduce('size', needed=[seen, seen])
+  # (1 1 + 2 2 + 5 5) / 8 and (1/3 + 2 4/3 + 5 7/3) / 8.
+  np.testing.assert_allclose(pooled.point, [30 / 8, 44 / 24], rtol=1e-6)
+  assert seen.given == [(0, 1.0), (1, 2.0), (2, 5.0)]
+  assert results[seen] == info['seen'] == 3
+  assert toys.same(results[rule], pooled)
+  assert info['weight_guards'] == 0
+
+
+def test_a_weighting_that_needs_all_waits_for_them():
+  seen = Seen()
+  made = reduction.Reduction(
+    pooling.RULES['nwa'](),
+    pooling.WEIGHTINGS['max_discrepancy'](),
+    [seen],
+    REFERENCE,
+  )
+  for update in reversed(UPDATES):
+    made.add(update)
+    assert seen.given == []
+  made.finish()
+  assert [client for client, _ in seen.given] == [0, 1, 2]
+
+
+def test_the_order_of_arrival_changes_no_bits():
+  for weighting in pooling.WEIGHTINGS:
+    orders = itertools.permutations(UPDATES)
+    assert toys.same(*(reduce(weighting, order)[1] for order in orders))

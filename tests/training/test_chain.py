@@ -1,0 +1,60 @@
+"""What a training will return is known before there was one."""
+
+import dataclasses
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import toys
+
+from bfl_tf import clients, training
+
+
+@dataclasses.dataclass(frozen=True)
+class Odd(toys.Idle):
+  """Carries plain numbers and sends a matrix of integers."""
+
+  name: ClassVar[str] = 'odd'
+
+  def begin(self, start, shared, memory):
+    return 0, 1.0
+
+  def after_step(self, mean, carry, step):
+    return None, (carry[0] + 1, carry[1] / 2)
+
+  def finish(self, model, carry, trace):
+    return model, tf.fill([2, tf.size(model.loc) + 1], carry[0]), None
+
+
+@pytest.mark.parametrize(
+  'parts',
+  [
+    (),
+    *[(part(),) for part in clients.PARTS.values()],
+    (clients.Swa(0, 1),),
+    (Odd(), toys.Counter(), clients.Scaffold()),
+  ],
+)
+@pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
+def test_it_is_what_comes_back(parts, variant):
+  worker = toys.worker(variant=variant, parts=parts)
+  model = worker.layout.standard()
+  shared = {
+    part.name: np.zeros(model.mean.size, np.float32)
+    for part in parts
+    if part.needs
+  }
+  memory = {
+    part.name: part.init_memory(model)
+    for part in parts
+    if hasattr(part, 'init_memory')
+  }
+  like = training.result_like(parts, model, shared, memory)
+  job = toys.job(toys.start(worker), shared=shared, memory=memory)
+  found = worker.train(job)
+  tf.nest.assert_same_structure(found, like)
+  for value, spec in zip(*map(tf.nest.flatten, (found, like))):
+    assert training.mismatch(value, spec) is None
+    # All is known but what only the training finds out.
+    assert spec.shape.rank == np.ndim(value)
