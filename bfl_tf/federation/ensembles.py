@@ -65,7 +65,7 @@ def union_name(groups: Iterable[str]) -> str:
 
 
 def predict(
-  workers: list[training.Worker],
+  workers: Sequence[training.Predictor],
   groups: Groups,
   x: np.ndarray,
   y: np.ndarray,
