@@ -13,6 +13,7 @@ from bfl_tf.federation import checkpoints, ensembles, loop, records
 from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import progress as progress_lib
+from bfl_tf.federation import task as task_lib
 
 # Of each union of a round's models; the scored predictor has all.
 _OF_UNIONS = ('accuracy', 'nll', 'ece')
@@ -87,6 +88,7 @@ class Run:
 
   def _begin(self):
     self._directory.start(self._config)
+    self._directory.write_task(task_lib.Task.of(self._experiment.dataset))
     state = checkpoints.restore(self._directory.checkpoints)
     if state is not None:
       # A slot without arrays leaves nothing in a checkpoint.
