@@ -4,6 +4,7 @@ TFP's Flipout layers draw their signs from a stateful op and sample biases
 unseeded; Keras' Dropout is stateful too. The subclasses here change nothing
 but where the random bits come from, and `scale = softplus(rho)` carries no
 added epsilon: a pooled scale shrinks by the number of clients every round.
+Keras saves them with a model; the process that loads it imports this module.
 
 References:
   Y. Wen et al. Flipout: Efficient pseudo-independent weight perturbations on
