@@ -2,15 +2,17 @@
 
 import bfl_tf
 summary = bfl_tf.run(bfl_tf.Config(pooling='wc'), '/tmp/wc')
+trained = bfl_tf.load('/tmp/wc')
 """
 
 from bfl_tf import metrics, models, partitions, plots, pooling, weights
-from bfl_tf.federation import Config, run
+from bfl_tf.federation import Config, load, run
 from bfl_tf.version import __version__
 
 __all__ = [
   'Config',
   '__version__',
+  'load',
   'metrics',
   'models',
   'partitions',

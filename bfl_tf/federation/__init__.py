@@ -15,6 +15,9 @@ from bfl_tf.federation.progress import table
 from bfl_tf.federation.reduction import Reduction
 from bfl_tf.federation.run import Run, run
 from bfl_tf.federation.state import Round, State
+from bfl_tf.federation.recorded import read_config
+from bfl_tf.federation.task import Task
+from bfl_tf.federation.trained import load, Prediction, Trained
 
 __all__ = [
   'Arrival',
@@ -25,13 +28,18 @@ __all__ = [
   'Plan',
   'Reduction',
   'Round',
+  'Prediction',
   'Run',
   'State',
+  'Task',
   'TooFewClientsError',
+  'Trained',
   'configured',
   'federated_round',
   'initial_state',
   'job',
+  'load',
+  'read_config',
   'run',
   'table',
   'train_client',

@@ -54,7 +54,7 @@ class Predicted(NamedTuple):
 
 
 def predict(
-  workers: list[training.Worker],
+  workers: Sequence[training.Predictor],
   groups: Groups,
   x: np.ndarray,
   y: np.ndarray,

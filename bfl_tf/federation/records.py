@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from bfl_tf import version
 from bfl_tf.federation import config as config_lib
+from bfl_tf.federation import task as task_lib
 
 # What `tf.summary.scalar` writes; that one wants TensorBoard installed here.
 _SCALAR = tf.compat.v1.SummaryMetadata(
@@ -82,6 +83,11 @@ class RunDirectory:
     self.path.mkdir(parents=True, exist_ok=True)
     if not (self.path / 'flags.txt').exists():
       self._write('flags.txt', '\n'.join(flag_lines(config)) + '\n')
+
+  def write_task(self, task: task_lib.Task) -> None:
+    """Writes `task.json`, unless it is there: what a model is asked."""
+    if not (self.path / 'task.json').exists():
+      self._write('task.json', task.to_json())
 
   def summary(self) -> dict[str, Any] | None:
     """The summary of a finished run, or None."""

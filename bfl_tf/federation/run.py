@@ -19,6 +19,7 @@ from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import progress as progress_lib
 from bfl_tf.federation import state as state_lib
+from bfl_tf.federation import task as task_lib
 
 
 def run(
@@ -93,6 +94,7 @@ class Run:
 
   def _begin(self):
     self._directory.start(self._config)
+    self._directory.write_task(task_lib.Task.of(self._experiment.dataset))
     state = checkpoints.restore(self._directory.checkpoints)
     if state is not None:
       # A slot without arrays leaves nothing in a checkpoint.

@@ -4,6 +4,7 @@ TFP's Flipout layers draw their signs from a stateful op and sample biases
 unseeded; Keras' Dropout is stateful too. The subclasses here change nothing
 but where the random bits come from, and `scale = softplus(rho)` carries no
 added epsilon: a pooled scale shrinks by the number of clients every round.
+Keras saves them with a model; the process that loads it imports this module.
 
 References:
   Y. Wen et al. Flipout: Efficient pseudo-independent weight perturbations on
@@ -19,6 +20,9 @@ from tensorflow_probability import distributions as tfd
 import tf_keras
 
 from bfl_tf.models import seeding
+
+# So that Keras finds them in a saved model.
+_registered = tf_keras.saving.register_keras_serializable(package='bfl_tf')
 
 
 def mean_field_normal(loc_initializer, initial_scale: float):
@@ -60,6 +64,7 @@ class _SeededFlipout(tf_keras.layers.Layer):
   def __init__(
     self, *args, kernel_initializer, initial_scale, use_bias=True, **kwargs
   ):
+    kernel_initializer = tf_keras.initializers.get(kernel_initializer)
     zeros = tf_keras.initializers.Zeros()
     super().__init__(
       *args,
@@ -73,6 +78,23 @@ class _SeededFlipout(tf_keras.layers.Layer):
       bias_divergence_fn=None,
       **kwargs,
     )
+    self.kernel_initializer = kernel_initializer
+    self.initial_scale, self.use_bias = initial_scale, use_bias
+
+  def get_config(self):
+    # TFP would write its functions down, as the bytecode of one interpreter.
+    named = {k: v for k, v in super().get_config().items() if '_fn' not in k}
+    return named | {
+      'kernel_initializer': tf_keras.initializers.serialize(
+        self.kernel_initializer
+      ),
+      'initial_scale': self.initial_scale,
+      'use_bias': self.use_bias,
+    }
+
+  @classmethod
+  def from_config(cls, config):
+    return cls(**config)
 
   def _linear(self, inputs, kernel):
     raise NotImplementedError
@@ -107,6 +129,7 @@ def _signs(tensor):
   return tf.where(bits < 0, -one, one)
 
 
+@_registered
 class DenseFlipout(_SeededFlipout, tfp.layers.DenseFlipout):
   """`tfp.layers.DenseFlipout`, seeded by `seeding.scope`."""
 
@@ -114,6 +137,7 @@ class DenseFlipout(_SeededFlipout, tfp.layers.DenseFlipout):
     return tf.matmul(inputs, kernel)
 
 
+@_registered
 class Conv2DFlipout(_SeededFlipout, tfp.layers.Convolution2DFlipout):
   """`tfp.layers.Convolution2DFlipout`, seeded by `seeding.scope`."""
 
@@ -121,6 +145,7 @@ class Conv2DFlipout(_SeededFlipout, tfp.layers.Convolution2DFlipout):
     return self._convolution_op(inputs, kernel)
 
 
+@_registered
 class MCDropout(tf_keras.layers.Layer):
   """Dropout that stays on at inference, seeded by `seeding.scope`.
 

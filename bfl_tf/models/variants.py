@@ -106,7 +106,11 @@ class Blocks:
     kernel, channels = self._kernel(), x.shape[-1]
     # A filter sees one channel and feeds one. Keras counts all of them among
     # its inputs: [size, size, channels, 1] is the shape of its kernel.
-    kernel.scale *= channels if kernel.mode == 'fan_in' else (channels + 1) / 2
+    fans = channels if kernel.mode == 'fan_in' else (channels + 1) / 2
+    # By its numbers: HeNormal would not save the scale.
+    kernel = tf_keras.initializers.VarianceScaling(
+      kernel.scale * fans, kernel.mode, kernel.distribution, kernel.seed
+    )
     return tf_keras.layers.DepthwiseConv2D(
       size,
       strides=strides,

@@ -36,7 +36,7 @@ class Distil:
   Attributes:
     make_student: from one of `DISTILLATIONS` to a `training.Worker` on the
       server's examples, with targets as its labels.
-    workers: `training.Worker`s that predict.
+    workers: `training.Predictor`s.
     server_images: U, `[num_examples, ...]` raw examples.
     server_labels: `[num_examples]` int32, or None if they are not known or of
       other classes.
@@ -59,7 +59,7 @@ class Distil:
   """
 
   make_student: Callable[[str], training.Worker]
-  workers: list[training.Worker]
+  workers: Sequence[training.Predictor]
   server_images: np.ndarray
   server_labels: np.ndarray | None
   num_classes: int

@@ -4,6 +4,7 @@ An average of the clients' moving statistics does not belong to the average of
 their weights; unlabeled examples are enough to measure those that do.
 """
 
+from collections.abc import Sequence
 import dataclasses
 from typing import ClassVar
 
@@ -19,11 +20,11 @@ class Recalibrate:
   """Replaces the buffers of the model.
 
   Attributes:
-    workers: `training.Worker`s to measure with.
+    workers: `training.Predictor`s to measure with.
     server_images: `[num_examples, ...]` raw examples.
   """
 
-  workers: list[training.Worker]
+  workers: Sequence[training.Predictor]
   server_images: np.ndarray
 
   name: ClassVar[str] = 'recalibrate'

@@ -11,6 +11,7 @@ from bfl_tf.training.prediction import (
   Predictive,
   recalibrate,
 )
+from bfl_tf.training.predictor import Inputs, Predictor
 from bfl_tf.training.schedules import SCHEDULES
 from bfl_tf.training.specs import mismatch
 from bfl_tf.training.worker import Worker
@@ -20,9 +21,11 @@ __all__ = [
   'SGD',
   'Adam',
   'Data',
+  'Inputs',
   'Job',
   'Mixtures',
   'Predictive',
+  'Predictor',
   'Result',
   'Settings',
   'Step',

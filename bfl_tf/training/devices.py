@@ -5,7 +5,7 @@ workers outrun one model on two threads, and a client's bits do not depend on
 how many work beside it. GPUs are taken as they are.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import concurrent.futures
 import functools
 import itertools
@@ -95,7 +95,7 @@ def _mirrored(names):
   return tf.distribute.MirroredStrategy(names)
 
 
-def in_parallel(workers: list, jobs: Iterable, run: Callable) -> Iterator:
+def in_parallel(workers: Sequence, jobs: Iterable, run: Callable) -> Iterator:
   """Yields `run(worker, job)` as they finish, each on the next free worker.
 
   At most one job a worker waits ahead, and a result is let go of once it has

@@ -75,7 +75,7 @@ class Welford(NamedTuple):
 
 
 def predict(
-  workers: list,
+  workers: Sequence,
   model: weights_lib.Weights,
   x: np.ndarray,
   *,
@@ -85,7 +85,7 @@ def predict(
   """Predicts examples on all workers.
 
   Args:
-    workers: of `training.Worker`.
+    workers: of `training.Predictor`, so workers too.
     model: the posterior to sample, or the point.
     x: `[num_examples, ...]` raw examples.
     seed: `[2]` int32.
@@ -110,7 +110,7 @@ def predict(
 
 
 def predict_members(
-  workers: list,
+  workers: Sequence,
   groups: Mapping[str, Sequence[weights_lib.Weights]],
   x: np.ndarray,
   *,
@@ -180,7 +180,11 @@ def _mix(size, mixed, other_size, other):
 
 
 def recalibrate(
-  workers: list, model: weights_lib.Weights, x: np.ndarray, *, seed: np.ndarray
+  workers: Sequence,
+  model: weights_lib.Weights,
+  x: np.ndarray,
+  *,
+  seed: np.ndarray,
 ) -> weights_lib.Weights:
   """Estimates batch normalization's moving statistics anew.
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from bfl_tf import federation
-from experiments import flags as config_flags
 
 
 @pytest.fixture(scope='module')
@@ -29,7 +28,7 @@ def test_two_rounds_on_digits(finished):
   files = {p.name for p in path.iterdir() if p.is_file()}
   assert files == {
     'flags.txt', 'metrics.csv', 'partition.csv', 'predictions.npz',
-    'summary.json',
+    'summary.json', 'task.json',
   }  # fmt: skip
   with open(path / 'metrics.csv', newline='') as file:
     rows = list(csv.DictReader(file))
@@ -55,8 +54,7 @@ def test_two_rounds_on_digits(finished):
 
 def test_a_finished_run_is_told_and_a_changed_one_refused(finished):
   path, _ = finished
-  fields = config_flags.read_file(federation.Config, path / 'flags.txt')
-  config = federation.Config(**fields)
+  config = federation.read_config(path)
   assert federation.run(config, path, False)['rounds'] == 2
   code, _, error = binaries.run(
     'experiments.run', f'--flagfile={path}/flags.txt', '--alpha=0.75',

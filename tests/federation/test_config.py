@@ -87,6 +87,16 @@ def test_flags_txt_is_a_flagfile_of_the_same_config(tmp_path, changes):
   fields = flags.read_file(federation.Config, path)
   assert set(fields) == {field.name for field in FIELDS}
   assert federation.Config(**fields) == config
+  assert federation.read_config(tmp_path) == config
+
+
+def test_flags_txt_of_another_version(tmp_path):
+  path = tmp_path / 'flags.txt'
+  path.write_text('# bfl_tf 0.0.1\n--seed=3\n')
+  assert federation.read_config(tmp_path) == federation.Config(seed=3)
+  path.write_text('--seed=3\n--sead=4\n')
+  with pytest.raises(ValueError, match='--sead is unknown to this version'):
+    federation.read_config(tmp_path)
 
 
 @pytest.mark.parametrize('path', PRESETS, ids=lambda path: path.stem)

@@ -12,8 +12,9 @@ from bfl_tf import federation
 from bfl_tf.federation import loop
 
 
-# flags.txt, partition.csv, 5 rows, predictions.npz, rows, summary.json.
-@pytest.mark.parametrize('call', range(1, 11))
+# flags.txt, task.json, partition.csv, 5 rows, predictions.npz, rows, then
+# summary.json.
+@pytest.mark.parametrize('call', range(1, 12))
 def test_stopped_before_a_file_is_in_its_place(never, tmp_path, call):
   stopping.stopped(tmp_path, os, 'replace', call)
   stopping.play(tmp_path)

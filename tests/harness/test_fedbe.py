@@ -6,7 +6,6 @@ import tensorflow as tf
 
 import bfl_tf
 from bfl_tf import federation
-from bfl_tf.federation import checkpoints
 from experiments.artifacts.fedbe import features, grids, simplex
 
 
@@ -23,7 +22,7 @@ def test_features_are_what_the_last_layer_is_given(run):
   recorded = np.load(run / 'predictions.npz')
   np.testing.assert_array_equal(labels, recorded['labels'])
   assert vectors.shape == (labels.size, 8)
-  point = checkpoints.restore(run / 'checkpoints').model.point
+  point = bfl_tf.load(run).weights.point
   kernel, bias = point[-90:-10].reshape(8, 10), point[-10:]
   probs = tf.nn.softmax(vectors @ kernel + bias)
   np.testing.assert_allclose(probs, recorded['probs'], atol=1e-6)
@@ -46,16 +45,16 @@ def test_features_have_a_panel_a_run_and_the_classes_asked_for(run):
 
 def test_other_images_have_the_classes_that_the_run_takes_them_for(run):
   vectors, classes = features.of_cifar100(run)
-  point = checkpoints.restore(run / 'checkpoints').model.point
+  point = bfl_tf.load(run).weights.point
   logits = vectors @ point[-90:-10].reshape(8, 10) + point[-10:]
   np.testing.assert_array_equal(classes, logits.argmax(-1))
   # On digits there is no CIFAR-100: what it was trained on.
   assert len(vectors) > len(features.of_test_set(run)[0])
 
 
-def test_features_of_a_run_without_a_checkpoint(run, tmp_path):
+def test_features_of_a_run_that_is_not_finished(run, tmp_path):
   (tmp_path / 'flags.txt').write_text((run / 'flags.txt').read_text())
-  with pytest.raises(FileNotFoundError, match='has no checkpoint'):
+  with pytest.raises(ValueError, match='holds an unfinished run'):
     features.of_test_set(tmp_path)
 
 

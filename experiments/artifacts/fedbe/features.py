@@ -13,10 +13,9 @@ import numpy as np
 import tf_keras
 import threadpoolctl
 
-from bfl_tf import datasets, federation, plots, weights
-from bfl_tf.datasets import preprocessing
-from bfl_tf.federation import building, checkpoints
-from experiments import flags as config_flags
+import bfl_tf
+from bfl_tf import datasets, plots
+from bfl_tf.federation import building
 
 # Of CIFAR-10: automobile, cat, frog.
 CLASSES = (1, 3, 6)
@@ -64,7 +63,7 @@ def of_test_set(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
     labels: `[num_examples]`.
 
   Raises:
-    FileNotFoundError: it has no checkpoint.
+    ValueError: the run is not finished.
   """
   dataset, features = _last_model(run)
   return features(dataset.test.x)[0], dataset.test.y
@@ -87,22 +86,14 @@ def of_cifar100(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
 
 def _last_model(run):
   """Returns a run's data, and images -> (inputs, outputs) of its last layer."""
-  fields = config_flags.read_file(federation.Config, run / 'flags.txt')
-  config = federation.Config(**fields)
-  state = checkpoints.restore(run / 'checkpoints')
-  if state is None:
-    raise FileNotFoundError(f'{run} has no checkpoint to read.')
-  dataset = building.dataset(config, {})
-  model = building.model_builder(config, dataset)()
-  weights.write(weights.Variables.of(model), state.model)
-  last = model.layers[-1]
-  both = tf_keras.Model(model.input, [last.input, last.output])
+  trained = bfl_tf.load(run)
+  last = trained.model.layers[-1]
+  both = tf_keras.Model(trained.model.input, [last.input, last.output])
 
   def features(x):
-    inputs = preprocessing.normalize(x, dataset.mean, dataset.std)
-    return both.predict(inputs, verbose=0)
+    return both.predict(trained.normalize(x), verbose=0)
 
-  return dataset, features
+  return building.dataset(trained.config, {}), features
 
 
 draw_test_set = functools.partial(draw, vectors_and_classes=of_test_set)

@@ -11,7 +11,6 @@ from matplotlib import figure as figure_lib
 import numpy as np
 
 from bfl_tf import federation, metrics, plots, posteriors, seeds, training
-from experiments import flags as config_flags
 
 NUM_MODELS = 400
 
@@ -69,5 +68,4 @@ def models(
 
 def _experiment(runs):
   (run_dir,) = runs.values()
-  fields = config_flags.read_file(federation.Config, run_dir / 'flags.txt')
-  return federation.Experiment.build(federation.Config(**fields))
+  return federation.Experiment.build(federation.read_config(run_dir))

@@ -1,0 +1,71 @@
+"""What a run's models are given and asked: all that they know of the data."""
+
+from collections.abc import Mapping
+import dataclasses
+import json
+from typing import Any
+
+import numpy as np
+
+from bfl_tf import datasets, training
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+  """A classification task without its examples.
+
+  Attributes:
+    input_shape: of one example.
+    dtype: of raw examples, `uint8` or `float32`.
+    num_classes: length of the logits.
+    mean: of each channel or feature; floats that are float32 numbers.
+    std: likewise, a standard deviation.
+  """
+
+  input_shape: tuple[int, ...]
+  dtype: str
+  num_classes: int
+  mean: tuple[float, ...]
+  std: tuple[float, ...]
+
+  @classmethod
+  def of(cls, dataset: datasets.Dataset) -> 'Task':
+    """The task of a data set."""
+    return cls(
+      input_shape=tuple(dataset.input_shape),
+      dtype=dataset.train.x.dtype.name,
+      num_classes=dataset.num_classes,
+      mean=tuple(dataset.mean.tolist()),
+      std=tuple(dataset.std.tolist()),
+    )
+
+  @classmethod
+  def from_json(cls, text: str) -> 'Task':
+    """Reads what `to_json` wrote, the same to the last bit.
+
+    Raises:
+      ValueError: it is something else.
+    """
+    fields = json.loads(text)
+    names = {field.name for field in dataclasses.fields(cls)}
+    if not isinstance(fields, Mapping) or set(fields) != names:
+      raise ValueError(f'a task has {", ".join(sorted(names))}.')
+    return cls(**{name: _tupled(value) for name, value in fields.items()})
+
+  def to_json(self) -> str:
+    """Returns the text of `task.json`."""
+    return json.dumps(dataclasses.asdict(self), indent=2) + '\n'
+
+  @property
+  def inputs(self) -> training.Inputs:
+    """What a `training.Predictor` is made for."""
+    return training.Inputs(
+      self.input_shape,
+      np.dtype(self.dtype),
+      np.array(self.mean, np.float32),
+      np.array(self.std, np.float32),
+    )
+
+
+def _tupled(value: Any) -> Any:
+  return tuple(value) if isinstance(value, list) else value

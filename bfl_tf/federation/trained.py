@@ -1,0 +1,175 @@
+"""What a finished run gives back: its posterior, its model, its predictions."""
+
+import functools
+import os
+import pathlib
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from tensorflow_probability import distributions as tfd
+import tf_keras
+
+from bfl_tf import metrics, seeds, training
+from bfl_tf import weights as weights_lib
+from bfl_tf.datasets import arrays, preprocessing
+from bfl_tf.federation import building, checkpoints, recorded
+from bfl_tf.federation import config as config_lib
+from bfl_tf.federation import task as task_lib
+
+
+def load(run_dir: str | os.PathLike) -> 'Trained':
+  """Returns what a finished run has trained; needs none of its data.
+
+  Args:
+    run_dir: its `--output_dir`.
+
+  Raises:
+    ValueError: it is no finished run, or its last checkpoint cannot be read;
+      the message names the directory and the fix.
+  """
+  path = pathlib.Path(run_dir)
+  if not (path / 'flags.txt').exists():
+    raise ValueError(f'{path} holds no run: name the --output_dir of one.')
+  if not (path / 'summary.json').exists():
+    raise ValueError(
+      f'{path} holds an unfinished run: go on with it by --flagfile='
+      f'{path}/flags.txt --output_dir={path}.'
+    )
+  task = _task(path)
+  config = recorded.read_config(path)
+  training.configure(config.num_workers, config.deterministic)
+  state = checkpoints.restore(path / 'checkpoints')
+  if state is None or state.round < config.num_rounds:
+    raise ValueError(
+      f'{path} has no readable checkpoint of its last round: delete its '
+      'summary.json, and the same command plays again what is lost.'
+    )
+  return Trained(config, task, state.model)
+
+
+class Prediction(NamedTuple):
+  """What a model says of examples; named as in `predictions.npz`.
+
+  Attributes:
+    probs: `[num_examples, num_classes]` float32, mean over samples.
+    normalized_entropy: `[num_examples]` float64 in [0, 1], of `probs`.
+    aleatoric_uncertainty: `[num_examples]` float32, Eq. 9, first term.
+    epistemic_uncertainty: `[num_examples]` float32, second term.
+  """
+
+  probs: np.ndarray
+  normalized_entropy: np.ndarray
+  aleatoric_uncertainty: np.ndarray
+  epistemic_uncertainty: np.ndarray
+
+
+class Trained:
+  """The global model of a finished run, after its last round.
+
+  A run that is scored by an ensemble (`--predictor=A+C+S`) keeps no member of
+  it: here too it is the model, and `predictions.npz` has the ensemble's say.
+
+  Attributes:
+    config: of the run.
+    task: what it was asked.
+    weights: of the model, as flat vectors.
+  """
+
+  def __init__(
+    self,
+    config: config_lib.Config,
+    task: task_lib.Task,
+    weights: weights_lib.Weights,
+  ):
+    self.config, self.task, self.weights = config, task, weights
+
+  @functools.cached_property
+  def model(self) -> tf_keras.Model:
+    """A Keras model with the weights in, from `normalize(x)` to logits.
+
+    A stochastic one draws anew at each call, or by the seed of a
+    `bfl_tf.models.scope`.
+    """
+    model = self._build()
+    weights_lib.write(weights_lib.Variables.of(model), self.weights)
+    return model
+
+  @property
+  def posterior(self) -> tfd.Distribution:
+    """Over the variational weights; of a model without any, its point."""
+    return weights_lib.Layout.of(self.model).distribution(self.weights)
+
+  def normalize(self, x: np.ndarray) -> tf.Tensor:
+    """Returns raw examples as `model` takes them."""
+    inputs = self.task.inputs
+    return preprocessing.normalize(self._raw(x), inputs.mean, inputs.std)
+
+  def predict(
+    self, x: np.ndarray, num_samples: int | None = None, seed: int | None = None
+  ) -> Prediction:
+    """Predicts as the run's last evaluation did.
+
+    Of the run's test inputs it is what `predictions.npz` holds, bit for bit on
+    CPUs of one type, unless the run was scored by an ensemble.
+
+    Args:
+      x: `[num_examples, *task.input_shape]` raw examples of `task.dtype`.
+      num_samples: passes of a stochastic model; by default
+        `--final_num_mc_samples`, and 1 of a deterministic model.
+      seed: names other draws than those of the run's last evaluation.
+
+    Raises:
+      ValueError: examples of another kind, or no samples; or the run's weights
+        are not finite.
+    """
+    config = self.config
+    if num_samples is None:
+      deterministic = config.variant == 'deterministic'
+      num_samples = 1 if deterministic else config.final_num_mc_samples
+    if num_samples < 1:
+      raise ValueError(f'num_samples must be positive, got {num_samples!r}.')
+    named = (
+      seeds.named(config.seed, 'evaluation', config.num_rounds)
+      if seed is None
+      else seeds.named(seed, 'prediction')
+    )
+    probs, aleatoric, epistemic = training.predict(
+      self._predictors,
+      self.weights,
+      self._raw(x),
+      seed=named,
+      num_samples=num_samples,
+    )
+    entropy = metrics.normalized_entropy(probs)
+    return Prediction(probs, entropy, aleatoric, epistemic)
+
+  @functools.cached_property
+  def _predictors(self):
+    return [
+      training.Predictor(strategy, self._build, self.task.inputs)
+      for strategy in training.strategies(self.config.num_workers)
+    ]
+
+  def _build(self):
+    return building.model_builder(self.config, self.task)()
+
+  def _raw(self, x):
+    x, task = arrays.inputs('x', np.asarray(x)), self.task
+    if x.shape[1:] != task.input_shape or x.dtype != task.dtype:
+      raise ValueError(
+        f'x must hold raw examples of shape {task.input_shape} of '
+        f'{task.dtype}, as the run was given; got {x.shape[1:]} of {x.dtype}.'
+      )
+    return x
+
+
+def _task(path):
+  file = path / 'task.json'
+  try:
+    return task_lib.Task.from_json(file.read_text())
+  except (OSError, ValueError) as error:
+    raise ValueError(
+      f'{file} cannot be read, as in runs of an older version: play the run '
+      'again in a new directory.'
+    ) from error

@@ -1,0 +1,160 @@
+"""What predicts: a model on a device, and its compiled functions."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tf_keras
+
+from bfl_tf import models, seeds
+from bfl_tf import weights as weights_lib
+from bfl_tf.datasets import preprocessing
+from bfl_tf.training import prediction
+
+
+class Inputs(NamedTuple):
+  """What raw examples look like, and how to normalise them.
+
+  Attributes:
+    shape: of one example.
+    dtype: uint8 or float32.
+    mean: `[channels]` float32.
+    std: `[channels]` float32, a standard deviation.
+  """
+
+  shape: tuple[int, ...]
+  dtype: Any
+  mean: np.ndarray
+  std: np.ndarray
+
+
+class Predictor:
+  """A device with its own model, to be asked; it needs no data to be made.
+
+  One thread at a time may use a predictor.
+
+  Attributes:
+    inputs: what it takes.
+    device: its name.
+    variables: the model's variables by flat vector.
+    layout: their shapes.
+  """
+
+  def __init__(
+    self,
+    strategy: tf.distribute.Strategy,
+    build_model: Callable[[], tf_keras.Model],
+    inputs: Inputs,
+  ):
+    self.inputs = inputs
+    self.device = strategy.extended.worker_devices[0]
+    with strategy.scope():
+      self._model = build_model()
+    self.variables = weights_lib.Variables.of(self._model)
+    self.layout = weights_lib.Layout.of(self._model)
+    self._measure: tf.types.experimental.PolymorphicFunction | None = None
+    self._predict = tf.function(
+      self._predict_batches,
+      input_signature=[
+        tf.TensorSpec([None, *inputs.shape], inputs.dtype),
+        tf.TensorSpec([2], tf.int32),
+        tf.TensorSpec([], tf.int32),
+        tf.TensorSpec([], tf.int32),
+      ],
+    )
+
+  def load(self, model: weights_lib.Weights) -> None:
+    """Writes weights into the device's model."""
+    with tf.device(self.device):
+      weights_lib.write(self.variables, model)
+
+  def predict(
+    self, x: np.ndarray, seed: np.ndarray, first: int, num_samples: int
+  ) -> prediction.Predictive:
+    """Predicts under the loaded weights, in batches; traced once.
+
+    Args:
+      x: `[num_examples, ...]` raw examples.
+      seed: `[2]` int32.
+      first: number of the first example, which names the draws of its batch.
+      num_samples: passes of a stochastic model.
+    """
+    with tf.device(self.device):
+      return as_numpy(self._predict(x, seed, first, num_samples))
+
+  def batch_statistics(self, x: np.ndarray, seed: np.ndarray) -> np.ndarray:
+    """What batch normalization measures on a batch, under the loaded weights.
+
+    Overwrites the buffers of the device's model.
+
+    Args:
+      x: `[batch, ...]` raw examples.
+      seed: `[2]` int32.
+
+    Returns:
+      `[num_buffers]`, as the moving statistics are laid out.
+    """
+    if self._measure is None:
+      signature = self._predict.input_signature[:2]
+      self._measure = tf.function(self._measure_batch, signature)
+    with tf.device(self.device):
+      return self._measure(x, seed).numpy()
+
+  def _measure_batch(self, x, seed):
+    """From statistics of 0 a step leaves (1 - momentum) times the batch's."""
+    share = {
+      id(variable): 1.0 - layer.momentum
+      for layer in self._model.submodules
+      if isinstance(layer, tf_keras.layers.BatchNormalization)
+      for variable in (layer.moving_mean, layer.moving_variance)
+    }
+    # What else is not trained, a frozen kernel say, is as it was.
+    buffers = self.variables.buffers
+    for variable in buffers:
+      if id(variable) in share:
+        variable.assign(tf.zeros_like(variable))
+    inputs = preprocessing.normalize(x, self.inputs.mean, self.inputs.std)
+    with models.scope(seed):
+      self._model(inputs, training=True)
+    return weights_lib.flatten([v / share.get(id(v), 1.0) for v in buffers])
+
+  def forward(self, x: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+    """One pass, in a graph too: probabilities `[batch, num_classes]`."""
+    inputs = preprocessing.normalize(x, self.inputs.mean, self.inputs.std)
+    with models.scope(seed):
+      return tf.nn.softmax(self._model(inputs, training=False))
+
+  def _predict_batches(self, x, seed, first, num_samples):
+    size, count = prediction.BATCH_SIZE, tf.shape(x)[0]
+    rows = {'size': -(-count // size), 'infer_shape': False}
+    probs = tf.TensorArray(
+      tf.float32, element_shape=[None, self._model.output_shape[-1]], **rows
+    )
+    aleatoric = tf.TensorArray(tf.float32, element_shape=[None], **rows)
+    epistemic = tf.TensorArray(tf.float32, element_shape=[None], **rows)
+    stream = seeds.Stream(seed)
+    for start in tf.range(0, count, size):
+      draw = stream('batch', first + start)
+      batch = self._predict_batch(x[start : start + size], draw, num_samples)
+      place = start // size
+      probs = probs.write(place, batch.probs)
+      aleatoric = aleatoric.write(place, batch.aleatoric)
+      epistemic = epistemic.write(place, batch.epistemic)
+    return prediction.Predictive(
+      probs.concat(), aleatoric.concat(), epistemic.concat()
+    )
+
+  def _predict_batch(self, x, seed, num_samples):
+    welford = prediction.Welford.zeros(
+      [tf.shape(x)[0], self._model.output_shape[-1]]
+    )
+    stream = seeds.Stream(seed)
+    for sample in tf.range(num_samples):
+      welford = welford.add(self.forward(x, stream('sample', sample)))
+    return welford.predictive()
+
+
+def as_numpy(structure: Any) -> Any:
+  """Returns a structure of tensors as arrays."""
+  return tf.nest.map_structure(lambda t: t.numpy(), structure)

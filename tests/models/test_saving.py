@@ -1,0 +1,96 @@
+"""A model that Keras saved and loaded: the same weights, the same draws."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+
+from bfl_tf import models
+
+SHAPES = {'resnet8': (8, 8, 3), 'mobilenetv2': (8, 8, 3)}
+every_model = pytest.mark.parametrize(
+  'name, variant, normalization',
+  [
+    ('mlp', 'flipout', 'batch'),
+    ('lenet5', 'mc_dropout', 'batch'),
+    ('resnet8', 'flipout', 'batch'),
+    ('resnet8', 'mc_dropout', 'group'),
+    ('mobilenetv2', 'flipout', 'batch'),
+  ],
+)
+
+
+def build(name, variant, normalization):
+  return models.build(
+    name,
+    variant=variant,
+    normalization=normalization,
+    input_shape=SHAPES.get(name, (12, 12, 1)),
+    num_classes=3,
+    initial_scale=0.1,
+    dropout_rate=0.4,
+    seed=3,
+  )
+
+
+def trained(model):
+  """Puts other values in every weight, and in the moving statistics."""
+  rng = np.random.default_rng(0)
+  model.set_weights(
+    [w + rng.uniform(0.01, 0.05, w.shape) for w in model.get_weights()]
+  )
+  return model
+
+
+def assert_alike(ours, theirs):
+  x = np.random.default_rng(1).normal(size=[3, *ours.input_shape[1:]])
+  for seed in ([1, 2], [3, 4]):
+    logits = []
+    for model in (ours, theirs):
+      with models.scope(tf.constant(seed)):
+        logits.append(model(tf.constant(x, tf.float32)).numpy())
+    np.testing.assert_array_equal(*logits)
+
+
+@every_model
+def test_a_config_starts_alike(name, variant, normalization):
+  model = build(name, variant, normalization)
+  copy = tf_keras.Model.from_config(model.get_config())
+  for ours, theirs in zip(model.get_weights(), copy.get_weights(), strict=True):
+    np.testing.assert_array_equal(ours, theirs)
+  assert_alike(model, copy)
+
+
+def check_file(path, *kind):
+  model = trained(build(*kind))
+  model.save(path)
+  assert_alike(model, tf_keras.models.load_model(path))
+
+
+@every_model
+def test_a_file_holds_what_was_trained(name, variant, normalization, tmp_path):
+  check_file(tmp_path / 'model.keras', name, variant, normalization)
+
+
+def test_so_does_the_older_form(tmp_path):
+  check_file(tmp_path / 'model.h5', 'resnet8', 'flipout', 'batch')
+
+
+def test_a_layer_keeps_what_it_was_made_with():
+  layer = models.layers.Conv2DFlipout(
+    5,
+    (2, 3),
+    strides=2,
+    activation='relu',
+    kernel_initializer='he_normal',
+    initial_scale=0.3,
+    use_bias=False,
+    name='own',
+  )
+  copy = models.layers.Conv2DFlipout.from_config(layer.get_config())
+  assert copy.get_config() == layer.get_config()
+  x = tf.ones([1, 4, 6, 2])
+  assert copy(x).shape == layer(x).shape
+  rho, expected = copy.trainable_weights[1], np.log(np.expm1(0.3))
+  np.testing.assert_allclose(rho, np.full(rho.shape, expected), rtol=1e-6)
+  assert len(copy.trainable_weights) == 2  # A bias would be two more.
