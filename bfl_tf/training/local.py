@@ -38,6 +38,10 @@ class LocalTraining:
     both = self.variables.trainable
     self._trained = both if settings.trains_scale else self.variables.mean
     self._slots = settings.optimizer.slots(self._trained)
+    self._parts = tuple(
+      part.laid_out(self.layout) if hasattr(part, 'laid_out') else part
+      for part in settings.parts
+    )
 
   def signature(self, x, y, job: jobs.Job) -> list:
     """Returns the input signature of `__call__` for jobs like `job`."""
@@ -65,7 +69,7 @@ class LocalTraining:
       for slot in self._slots:
         slot.assign(tf.zeros(slot.shape, slot.dtype))
     prior = self.prior(job.start)
-    carry = tuple(self._begin(part, job) for part in settings.parts)
+    carry = tuple(self._begin(part, job) for part in self._parts)
     stream = seeds.Stream(job.seed)
     count = tf.size(job.indices)
     num_examples = tf.cast(count, tf.float32)
@@ -103,7 +107,7 @@ class LocalTraining:
 
   def _finish(self, carry, trace):
     model, extra, memory = weights_lib.read(self.variables), {}, {}
-    for part, kept in zip(self._settings.parts, carry):
+    for part, kept in zip(self._parts, carry):
       if hasattr(part, 'finish'):
         model, sent, remembered = part.finish(model, kept, trace)
         if sent is not None:
@@ -194,7 +198,7 @@ class LocalTraining:
 
   def _penalties(self, carry):
     penalty = tf.add_n(self._model.losses) if self._model.losses else 0.0
-    for part, kept in zip(self._settings.parts, carry):
+    for part, kept in zip(self._parts, carry):
       if hasattr(part, 'loss'):
         penalty += part.loss(weights_lib.flatten(self.variables.mean), kept)
     return penalty
@@ -204,7 +208,7 @@ class LocalTraining:
     decay = self._settings.weight_decay
     parts = [
       (part, kept)
-      for part, kept in zip(self._settings.parts, carry)
+      for part, kept in zip(self._parts, carry)
       if hasattr(part, 'gradient')
     ]
     if not decay and not parts:
@@ -233,7 +237,7 @@ class LocalTraining:
 
   def _after_step(self, carry, step, stream):
     carry = list(carry)
-    for i, part in enumerate(self._settings.parts):
+    for i, part in enumerate(self._parts):
       if hasattr(part, 'after_step'):
         mean = weights_lib.flatten(self.variables.mean)
         told = _told(part, step, stream)
