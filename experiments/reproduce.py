@@ -5,8 +5,8 @@
   python -m experiments.reproduce --claim=posterior_pooling/lp_last_at_one_epoch
 
 Finished runs are read, interrupted ones go on. Exit code of a claim: 0 holds,
-1 does not hold, 3 undecided; of an artifact: 1 if a run failed; 2: a flag is
-wrong.
+1 does not hold, 3 undecided or not to be tested; of an artifact: 1 if a run
+failed; 2: a flag is wrong.
 """
 
 import os

@@ -4,6 +4,7 @@ A part is a frozen dataclass with a `name`, the name of a server stage that it
 `needs` (or None; the federation puts that stage first in the chain), and any of
 these, all compiled into the loop:
 
+  laid_out(layout) -> part           who wants the shapes behind `mean`
   init_memory(model) -> memory       before the client's first round
   begin(start, shared, memory) -> carry
   loss(mean, carry) -> penalty
@@ -18,10 +19,10 @@ loss writes only that; one that is right for SGD without momentum only says
 `plain_sgd = True`.
 """
 
-from bfl_tf.clients.proximal import Proximal
+from bfl_tf.clients.proximal import PENALTIES, Proximal
 from bfl_tf.clients.scaffold import Scaffold
 from bfl_tf.clients.swa import Swa
 
-__all__ = ['PARTS', 'Proximal', 'Scaffold', 'Swa']
+__all__ = ['PARTS', 'PENALTIES', 'Proximal', 'Scaffold', 'Swa']
 
 PARTS = {'proximal': Proximal, 'scaffold': Scaffold}

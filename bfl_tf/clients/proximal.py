@@ -1,6 +1,8 @@
 """FedProx: stay near the broadcast model.
 
-Adds mu/2 |mean - start|^2 to a client's loss.
+Adds mu/2 |mean - start|^2 to a client's loss. FedBE's published code adds mu/2
+times the sum over weight tensors of |tensor - start|, a pull of the same size
+however far away; it leaves out what is named bias, here every tensor of rank 1.
 
 References:
   T. Li et al. Federated optimization in heterogeneous networks. MLSys 2020.
@@ -11,6 +13,10 @@ from typing import ClassVar
 
 import tensorflow as tf
 
+from bfl_tf import registry, weights
+
+PENALTIES = ('squared', 'norms')
+
 
 @dataclasses.dataclass(frozen=True)
 class Proximal:
@@ -18,9 +24,13 @@ class Proximal:
 
   Attributes:
     proximal_weight: mu.
+    proximal_penalty: `squared`, or `norms` for what FedBE's published code has.
+    shapes: of the tensors in the mean, which `laid_out` fills in.
   """
 
   proximal_weight: float = 0.01
+  proximal_penalty: str = 'squared'
+  shapes: tuple[tf.TensorShape, ...] = ()
 
   name: ClassVar[str] = 'proximal'
   needs: ClassVar[str | None] = None
@@ -30,6 +40,11 @@ class Proximal:
       raise ValueError(
         f'proximal_weight must be at least 0, got {self.proximal_weight!r}.'
       )
+    registry.check_choice('proximal_penalty', self.proximal_penalty, PENALTIES)
+
+  def laid_out(self, layout: weights.Layout) -> 'Proximal':
+    """Returns the part for a model."""
+    return dataclasses.replace(self, shapes=layout.loc + layout.point)
 
   def begin(self, start, shared, memory):
     """Carries the mean that the client starts from."""
@@ -37,4 +52,15 @@ class Proximal:
 
   def loss(self, mean, carry):
     """The proximal term, in nats."""
-    return 0.5 * self.proximal_weight * tf.reduce_sum(tf.square(mean - carry))
+    if self.proximal_penalty == 'squared':
+      return 0.5 * self.proximal_weight * tf.reduce_sum(tf.square(mean - carry))
+    tensors = weights.unflatten(mean - carry, self.shapes)
+    norms = [_norm(tensor) for tensor in tensors if tensor.shape.rank > 1]
+    return 0.5 * self.proximal_weight * tf.add_n(norms)
+
+
+def _norm(tensor):
+  """The 2-norm, whose gradient at zero, where clients start, is zero."""
+  square = tf.reduce_sum(tf.square(tensor))
+  moved = square > 0
+  return tf.where(moved, tf.sqrt(tf.where(moved, square, 1.0)), 0.0)

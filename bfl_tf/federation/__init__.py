@@ -12,10 +12,10 @@ from bfl_tf.federation.loop import (
 )
 from bfl_tf.federation.method import Method
 from bfl_tf.federation.progress import table
+from bfl_tf.federation.recorded import read_config
 from bfl_tf.federation.reduction import Reduction
 from bfl_tf.federation.run import Run, run
 from bfl_tf.federation.state import Round, State
-from bfl_tf.federation.recorded import read_config
 from bfl_tf.federation.task import Task
 from bfl_tf.federation.trained import load, Prediction, Trained
 
@@ -26,9 +26,9 @@ __all__ = [
   'Experiment',
   'Method',
   'Plan',
+  'Prediction',
   'Reduction',
   'Round',
-  'Prediction',
   'Run',
   'State',
   'Task',

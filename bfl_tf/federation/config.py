@@ -147,6 +147,10 @@ class Config:
   first_factor: float = _option(
     schedules.Steps.first_factor, "Of 'steps', in the first round.", above=0
   )
+  decay_after: bool = _option(
+    schedules.Steps.decay_after,
+    "Of 'steps': decay past the fraction, not at it.",
+  )
   round_decay: float = _option(
     schedules.Exponential.round_decay, "Factor of 'exponential'.", above=0
   )
@@ -168,6 +172,10 @@ class Config:
   proximal_weight: float = _option(
     clients.Proximal.proximal_weight, 'mu of proximal.', least=0
   )
+  proximal_penalty: str = _option(
+    clients.Proximal.proximal_penalty,
+    f'Of proximal: {", ".join(clients.PENALTIES)}.',
+  )
 
   # Server.
   pooling: str = _option('nwa', ', '.join(pooling_lib.RULES) + '.')
@@ -187,6 +195,12 @@ class Config:
   server_step: tuple[str, ...] = _option((), 'Chain of stages: momentum.')
   server_momentum: float = _option(
     server.Momentum.server_momentum, 'Of momentum.', least=0, below=1
+  )
+  server_dampening: float = _option(
+    server.Momentum.server_dampening,
+    'Of momentum: how much less of an update counts beside the velocity.',
+    least=0,
+    below=1,
   )
 
   refine: tuple[str, ...] = _option(

@@ -1,8 +1,12 @@
 """Server momentum: a heavy ball on the clients' mean update.
 
 Notation: w the broadcast mean, m the mean of the model so far, v the velocity.
-  v <- momentum v + (m - w)
+  v <- momentum v + (1 - dampening) (m - w)
   w <- w + v
+
+With dampening = momentum v is a running average of the updates, which begins
+with the first one whole: so FedBE's published code, where the second begins it
+anew.
 
 References:
   T.-M. H. Hsu et al. Measuring the effects of non-identical data distribution
@@ -21,18 +25,21 @@ class Momentum:
 
   Attributes:
     server_momentum: in [0, 1); 0 is the same as no momentum, bit for bit.
+    server_dampening: in [0, 1); of an update beside the velocity. A velocity
+      at rest takes the update whole.
   """
 
   server_momentum: float = 0.9
+  server_dampening: float = 0.0
 
   name: ClassVar[str] = 'momentum'
   statistics: ClassVar[tuple] = ()
 
   def __post_init__(self):
-    if not 0 <= self.server_momentum < 1:
-      raise ValueError(
-        f'server_momentum must be in [0, 1), got {self.server_momentum!r}.'
-      )
+    for name in ('server_momentum', 'server_dampening'):
+      value = getattr(self, name)
+      if not 0 <= value < 1:
+        raise ValueError(f'{name} must be in [0, 1), got {value!r}.')
 
   def init(self, model) -> np.ndarray:
     """Returns the velocity, `[num_trainable]` float64, at rest."""
@@ -40,10 +47,14 @@ class Momentum:
 
   def __call__(self, state, reference, pooled, statistics, seed):
     mean = state.model.mean.astype(np.float64)
-    carried = self.server_momentum * state.slots[self.name]
-    velocity = carried + (mean - reference.mean)
+    before, update = state.slots[self.name], mean - reference.mean
+    carried = self.server_momentum * before
+    if self.server_dampening and before.any():
+      carried = carried - self.server_dampening * update
+    velocity = carried + update
     # Adding a zero would turn a -0.0 around.
-    moved = mean + carried if self.server_momentum else mean
+    changes = self.server_momentum or self.server_dampening
+    moved = mean + carried if changes else mean
     return state._replace(
       model=state.model.replace_mean(moved),
       slots={**state.slots, self.name: velocity},

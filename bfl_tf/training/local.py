@@ -37,6 +37,10 @@ class LocalTraining:
     both = self.variables.trainable
     self._trained = both if settings.trains_scale else self.variables.mean
     self._slots = settings.optimizer.slots(self._trained)
+    self._parts = tuple(
+      part.laid_out(self.layout) if hasattr(part, 'laid_out') else part
+      for part in settings.parts
+    )
 
   def signature(self, x, y, job: jobs.Job) -> list:
     """Returns the input signature of `__call__` for jobs like `job`."""
@@ -62,7 +66,7 @@ class LocalTraining:
       for slot in self._slots:
         slot.assign(tf.zeros(slot.shape, slot.dtype))
     prior = self.prior(job.start)
-    carry = chain.begin(settings.parts, job.start, job.shared, job.memory)
+    carry = chain.begin(self._parts, job.start, job.shared, job.memory)
     stream = seeds.Stream(job.seed)
     count = tf.size(job.indices)
     num_examples = tf.cast(count, tf.float32)
@@ -91,7 +95,7 @@ class LocalTraining:
     taken = step - job.first_step
     trace = jobs.Trace(taken, sum_rates, sum_loss / tf.cast(taken, tf.float32))
     model = weights_lib.read(self.variables)
-    return chain.finish(settings.parts, model, carry, trace)
+    return chain.finish(self._parts, model, carry, trace)
 
   def _cycle(self, step):
     """The factor on the rate at a step, by its place in the cycle."""
@@ -175,7 +179,7 @@ class LocalTraining:
 
   def _penalties(self, carry):
     penalty = tf.add_n(self._model.losses) if self._model.losses else 0.0
-    for part, kept in zip(self._settings.parts, carry):
+    for part, kept in zip(self._parts, carry):
       if hasattr(part, 'loss'):
         penalty += part.loss(weights_lib.flatten(self.variables.mean), kept)
     return penalty
@@ -185,7 +189,7 @@ class LocalTraining:
     decay = self._settings.weight_decay
     parts = [
       (part, kept)
-      for part, kept in zip(self._settings.parts, carry)
+      for part, kept in zip(self._parts, carry)
       if hasattr(part, 'gradient')
     ]
     if not decay and not parts:
@@ -214,7 +218,7 @@ class LocalTraining:
 
   def _after_step(self, carry, step, stream):
     carry = list(carry)
-    for i, part in enumerate(self._settings.parts):
+    for i, part in enumerate(self._parts):
       if hasattr(part, 'after_step'):
         mean = weights_lib.flatten(self.variables.mean)
         told = _told(part, step, stream)

@@ -1,22 +1,28 @@
 """A claim: a statement, the cells it needs, and a test fixed beforehand.
 
 A comparison is a difference per seed (the seed fixes partition and initial
-weights, so methods pair by it). It holds where the mean is more than two
-standard errors above zero, does not hold where it is as far below, and is
-undecided else; with three seeds that is a one-sided level of 9 %. A claim holds
-if all its comparisons do, and does not hold if one does not.
+weights, so methods pair by it). It holds where Student's one-sided test finds
+the mean above zero at 5 %.
+
+A claim holds if each of its comparisons does. That needs no correction: all of
+them by chance is rarer than one. It does not hold if one is below zero after
+Holm's correction over them, so that where all differences are zero at most 5 %
+of claims "do not hold", however many their comparisons. It is undecided else,
+and while a planned seed is missing, as of a run that diverged. Below two seeds
+there is no test.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
+import functools
 import pathlib
 
 import numpy as np
 
 from experiments.harness import cells as cells_lib
-from experiments.harness import tables
+from experiments.harness import significance
 
-VERDICTS = {'holds': 0, 'does not hold': 1, 'undecided': 3}
+VERDICTS = {'holds': 0, 'does not hold': 1, 'undecided': 3, 'no test': 3}
 
 
 def spread(values: Sequence[float]) -> float:
@@ -76,35 +82,48 @@ class Comparison:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-  """Of a comparison: differences over seeds, their mean, its error, verdict."""
+  """Of a comparison: its differences over all planned seeds, NaN what is not
+  there."""
 
   comparison: Comparison
   differences: np.ndarray
 
   @property
-  def verdict(self) -> str:
-    """`holds`, `does not hold` or `undecided`."""
-    error = tables.standard_error(self.differences)
-    if error is None or not np.all(np.isfinite(self.differences)):
-      return 'undecided'
-    mean = self.differences.mean()
-    if mean > 2 * error:
-      return 'holds'
-    return 'does not hold' if mean < -2 * error else 'undecided'
+  def seeds(self) -> int:
+    """How many there are."""
+    return int(np.isfinite(self.differences).sum())
+
+  @functools.cached_property
+  def test(self) -> significance.Test | None:
+    """On the seeds that there are; None below two."""
+    return significance.student(self.differences[np.isfinite(self.differences)])
 
   @property
-  def text(self) -> str:
+  def is_complete(self) -> bool:
+    """Whether no seed is missing: else it is tested, but not judged."""
+    return self.seeds == self.differences.size
+
+  def text(self, verdict: str) -> str:
     """One line."""
-    finite = self.differences[np.isfinite(self.differences)]
-    if not finite.size:
-      return f'{self.comparison.statement}: nothing ran'
-    error = tables.standard_error(finite) or 0.0
+    statement = self.comparison.statement
+    if not self.seeds:
+      return f'{statement}: nothing ran'
     margin = self.comparison.margin
+    seeds = f'{self.seeds} of {self.differences.size} seeds'
     return (
-      f'{self.comparison.statement}: {finite.mean():+.3f} ± {error:.3f} '
+      f'{statement}: {np.nanmean(self.differences):+.3f}'
+      f'{f" ± {self.test.standard_error:.3f}" if self.test else ""} '
       f'{self.comparison.measure.label}'
-      f'{f", margin {margin:+g} included" if margin else ""}, '
-      f'{finite.size} seeds: {self.verdict}'
+      f'{f", margin {margin:+g} included" if margin else ""}; {seeds}'
+      f'{f", {self._details}" if self.test else ""}: {verdict}'
+    )
+
+  @property
+  def _details(self):
+    return (
+      f'one-sided {significance.LEVEL:.0%} at {self.test.degrees_of_freedom} '
+      f'degrees of freedom, visible from {self.test.visible:.3f}, '
+      f'p {self.test.p_above:.3f} above and {self.test.p_below:.3f} below'
     )
 
 
@@ -155,12 +174,31 @@ class Claim:
     ]
 
 
+def verdicts(results: Sequence[Result]) -> list[str]:
+  """Of a claim's comparisons, each as one of all of them."""
+  below = [r.test.p_below if r.test and r.is_complete else 1 for r in results]
+  return [
+    _verdict(result, fails)
+    for result, fails in zip(results, significance.holm(below))
+  ]
+
+
+def _verdict(result, fails):
+  if result.test is None:
+    return 'no test'
+  if fails:
+    return 'does not hold'
+  shown = result.is_complete and result.test.p_above < significance.LEVEL
+  return 'holds' if shown else 'undecided'
+
+
 def verdict(results: Sequence[Result]) -> str:
   """Of a claim, from its comparisons."""
-  verdicts = [result.verdict for result in results]
-  if 'does not hold' in verdicts:
-    return 'does not hold'
-  return 'undecided' if 'undecided' in verdicts else 'holds'
+  found = verdicts(results)
+  for decisive in ('does not hold', 'no test', 'undecided'):
+    if decisive in found:
+      return decisive
+  return 'holds'
 
 
 def report(claim: Claim, scale: str, root: pathlib.Path) -> tuple[str, str]:
@@ -175,6 +213,6 @@ def report(claim: Claim, scale: str, root: pathlib.Path) -> tuple[str, str]:
       if claim.expected != 'holds'
       else []
     ),
-    *(f'  - {result.text}' for result in results),
+    *(f'  - {r.text(each)}' for r, each in zip(results, verdicts(results))),
   ]
   return outcome, '\n'.join(lines)

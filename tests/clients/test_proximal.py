@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 import toys
 
-from bfl_tf import clients
+from bfl_tf import clients, weights
 
 
 def trained(begin, *parts, variant='deterministic', **settings):
@@ -32,6 +33,38 @@ def test_two_full_batch_steps_by_hand(begin):
   two, second = after(2, begin, part), after(1, plain)
   expected = second.point - rate * mu * (plain.point - begin.point)
   np.testing.assert_allclose(two.point, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_norms_pull_each_kernel_by_the_same_force(begin):
+  """g_2 gains mu/2 (W_1 - W_0) / |W_1 - W_0| for the kernel, not the bias."""
+  mu, rate = 0.7, 0.2
+  part = clients.Proximal(mu, 'norms')
+
+  def after(steps, start, *parts):
+    worker = toys.worker(parts=parts, batch_size=50)
+    return worker.train(toys.job(start, epochs=steps, rate=rate)).model.point
+
+  one, plain = after(1, begin, part), after(1, begin)
+  # At the start the norm is 0, and so is its gradient.
+  np.testing.assert_allclose(one, plain, rtol=1e-6, atol=1e-7)
+  second = after(1, begin._replace(point=plain))
+  moved = plain[:12] - begin.point[:12]
+  pull = np.append(moved / np.linalg.norm(moved), np.zeros(3))
+  expected = second - rate * mu / 2 * pull
+  two = after(2, begin, part)
+  np.testing.assert_allclose(two, expected, rtol=1e-5, atol=1e-6)
+  # The pull is far above the tolerance.
+  assert np.abs(expected - second)[:12].max() > 1e-2
+
+
+def test_norms_add_up_over_tensors():
+  """|(3, 4)| + |(5, 12)| = 18; the vector of rank 1 is left out."""
+  shapes = [tf.TensorShape(s) for s in ([2, 1], [1, 2], [2])]
+  layout = weights.Layout(loc=(), point=tuple(shapes), buffers=())
+  part = clients.Proximal(2.0, 'norms').laid_out(layout)
+  start = tf.constant([1.0, 1, 1, 1, 1, 1])
+  penalty = part.loss(start + [3.0, 4, 5, 12, 7, 7], start)
+  assert float(penalty) == pytest.approx(18)
 
 
 @pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
@@ -69,6 +102,11 @@ def test_the_scales_are_free(begin):
 def test_out_of_range(weight):
   with pytest.raises(ValueError, match='proximal_weight must be at least 0'):
     clients.Proximal(weight)
+
+
+def test_an_unknown_penalty():
+  with pytest.raises(ValueError, match='--proximal_penalty=l1 is unknown'):
+    clients.Proximal(0.1, 'l1')
 
 
 def test_named_for_flags():

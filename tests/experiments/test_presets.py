@@ -49,4 +49,5 @@ def test_which_stages_the_baselines_are_made_of():
   assert stages('one_ensemble') == ['ensemble']
   assert stages('fedavgm') == ['momentum', 'distil']
   assert stages('fedavg', 'fedavgm') == ['momentum']
+  assert stages('fedavg', 'fedavgm_released') == ['momentum']
   assert stages('scaffold') == ['scaffold', 'distil']

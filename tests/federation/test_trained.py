@@ -97,7 +97,9 @@ def test_a_fresh_process_says_the_same_bits(runs, name):
 
 def test_what_is_read(runs, flipout):
   assert flipout.config == CONFIGS['flipout']
-  assert federation.Task.of(building.dataset(flipout.config, {})) == flipout.task
+  assert (
+    federation.Task.of(building.dataset(flipout.config, {})) == flipout.task
+  )
   assert flipout.task.input_shape == (8, 8, 1)
   assert (flipout.task.dtype, flipout.task.num_classes) == ('uint8', 10)
   state = checkpoints.restore(runs['flipout'] / 'checkpoints')

@@ -1,9 +1,12 @@
-"""Claims pair by seed and judge by two standard errors."""
+"""Claims pair by seed and judge by Student's test."""
+
+import dataclasses
 
 from harness import made_runs
 import numpy as np
 import pytest
 
+from experiments import artifacts
 from experiments.harness import cells, claims
 
 _POINTS = cells.Measure('points', cells.final('accuracy'), factor=100)
@@ -45,7 +48,7 @@ def test_verdict(tmp_path, left, margin, expected):
   _finish(claim, tmp_path, left, (0.2, 0.5, 0.8))
   verdict, text = claims.report(claim, 'smoke', tmp_path)
   assert verdict == expected
-  assert f'3 seeds: {expected}' in text
+  assert text.endswith(f': {expected}')
 
 
 def test_difference_by_hand(tmp_path):
@@ -67,13 +70,95 @@ def test_against_zero(tmp_path):
   assert claims.report(claim, 'smoke', tmp_path)[0] == 'holds'
 
 
-def test_one_comparison_that_fails_fails_the_claim():
-  class Fixed:
-    def __init__(self, verdict):
-      self.verdict = verdict
+def test_one_seed_is_no_test(tmp_path):
+  claim = dataclasses.replace(_claim(), seeds={'smoke': 1})
+  _finish(claim, tmp_path, (0.9,), (0.1,))
+  verdict, text = claims.report(claim, 'smoke', tmp_path)
+  assert verdict == 'no test' and claims.VERDICTS[verdict] == 3
+  assert '+80.000 points; 1 of 1 seeds: no test' in text
 
-  verdict = lambda *names: claims.verdict([Fixed(n) for n in names])  # noqa: E731
-  assert verdict('holds', 'holds') == 'holds'
-  assert verdict('holds', 'undecided') == 'undecided'
-  assert verdict('undecided', 'does not hold') == 'does not hold'
-  assert set(claims.VERDICTS.values()) == {0, 1, 3}
+
+def test_what_is_printed_of_a_test(tmp_path):
+  # 1, 2 and 6: mean 3, standard deviation 7^0.5, error (7 / 3)^0.5 = 1.5275;
+  # t = 1.964 at 2 degrees, whose 95 % quantile is 2.920.
+  claim = _claim()
+  _finish(claim, tmp_path, (0.21, 0.52, 0.86), (0.2, 0.5, 0.8))
+  _, text = claims.report(claim, 'smoke', tmp_path)
+  assert text.endswith(
+    'left over right: +3.000 ± 1.528 points; 3 of 3 seeds, one-sided 5% at 2 '
+    'degrees of freedom, visible from 4.460, p 0.094 above and 0.906 below: '
+    'undecided'
+  )
+
+
+def _results(*differences):
+  comparison = _claim().comparisons[0]
+  return [claims.Result(comparison, np.array(d, float)) for d in differences]
+
+
+UP, DOWN, EITHER = (1, 1.1, 0.9), (-1, -1.1, -0.9), (1, -1, 0.5)
+# t = -3.46 at 2 degrees: p = 0.037, below 5 % and above 5 % / 2.
+RATHER_DOWN = (-1, -2, -3)
+
+
+@pytest.mark.parametrize(
+  ('differences', 'expected'),
+  [
+    ((UP, UP), 'holds'),
+    ((UP, EITHER), 'undecided'),
+    ((EITHER, DOWN), 'does not hold'),
+    ((RATHER_DOWN,), 'does not hold'),
+    # As one of two tests it may be chance.
+    ((RATHER_DOWN, EITHER), 'undecided'),
+    ((UP, (1, 1.1, np.nan)), 'undecided'),
+    ((UP, (1, np.nan, np.nan)), 'no test'),
+    ((DOWN, (1, np.nan, np.nan)), 'does not hold'),
+    # What is missing may be the run that diverged.
+    (((-1, -1.01, np.nan),), 'undecided'),
+  ],
+)
+def test_verdict_of_several(differences, expected):
+  assert claims.verdict(_results(*differences)) == expected
+
+
+def test_holm_lets_a_second_comparison_fail_at_a_weaker_level():
+  both = _results(DOWN, RATHER_DOWN)
+  assert claims.verdicts(both) == ['does not hold', 'does not hold']
+  beside = _results(EITHER, RATHER_DOWN)
+  assert claims.verdicts(beside) == ['undecided', 'undecided']
+
+
+def test_error_rates_where_no_method_differs():
+  """Of claims with five comparisons 5 % fail, of one comparison 5 % hold."""
+  draws = np.random.default_rng(0).normal(size=(2000, 5, 3))
+  failed = [claims.verdict(_results(*d)) == 'does not hold' for d in draws]
+  held = [claims.verdict(_results(d[0])) == 'holds' for d in draws]
+  # Four standard errors of a share of 2 000.
+  assert abs(np.mean(failed) - 0.05) < 4 * (0.05 * 0.95 / 2000) ** 0.5
+  assert abs(np.mean(held) - 0.05) < 4 * (0.05 * 0.95 / 2000) ** 0.5
+  # Five that share a rival's noise fail more seldom, never more often.
+  shared = draws + 2 * draws[:, :1]
+  tied = [claims.verdict(_results(*d)) == 'does not hold' for d in shared]
+  assert np.mean(tied) < 0.05 + 4 * (0.05 * 0.95 / 2000) ** 0.5
+
+
+@pytest.mark.parametrize(
+  ('name', 'gains', 'difference'),
+  [
+    # Neither ranks: all of the tenth is left. One ranks perfectly: far over it.
+    ('epistemic_calibration_at_five_epochs', (0, 0), 0.1),
+    ('epistemic_calibration_at_five_epochs', (0, 1), -0.9),
+    ('pretrained_one_shot_is_calibrated', (1, 1), 0.75),
+    ('pretrained_one_shot_is_calibrated', (1, 0), -0.25),
+  ],
+)
+def test_claims_of_calibration_by_hand(tmp_path, name, gains, difference):
+  comparison = artifacts.CLAIMS[f'posterior_pooling/{name}'].comparisons[0]
+  uncertainty = {0: np.full(4, 0.5), 1: np.array([0.0, 0.1, 0.2, 0.9])}
+  tasks = {}
+  for cell, gain in zip(comparison.cells, gains, strict=True):
+    tasks[cell] = cells.Task(cell, 'overnight', 0, tmp_path)
+    made_runs.finish(tasks[cell], 0.75)
+    probs, labels = np.array([[0.9, 0.1]] * 4), np.array([0, 0, 0, 1])
+    made_runs.predict(tasks[cell], probs, labels, uncertainty[gain])
+  assert comparison.difference(tasks) == pytest.approx(difference)

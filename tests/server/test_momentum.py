@@ -57,6 +57,48 @@ def test_two_rounds_by_hand():
   assert state.slots['other'] == 'kept'
 
 
+def test_dampened_by_hand():
+  """A running average of the updates, which the first one begins whole."""
+  stage = server.Momentum(0.75, 0.75)
+  broadcast = model([1, 0], [10])
+  slots = {'momentum': stage.init(broadcast)}
+  state, _ = step(stage, model([3, -1], [14]), broadcast, slots)
+  assert state.model.mean.tolist() == [3, -1, 14]
+  assert state.slots['momentum'].tolist() == [2, -1, 4]
+
+  # v = 3/4 [2, -1, 4] + 1/4 [4, 1, -8] = [2.5, -0.5, 1]; w + v.
+  state, _ = step(stage, model([7, 0], [6]), state.model, state.slots)
+  assert state.slots['momentum'].tolist() == [2.5, -0.5, 1]
+  assert state.model.mean.tolist() == [5.5, -1.5, 15]
+
+
+def test_a_constant_update_stays_what_it_is_when_dampened():
+  stage = server.Momentum(0.9, 0.9)
+  current = model([0.0], [])
+  slots = {'momentum': stage.init(current)}
+  for _ in range(20):
+    pooled = current.replace_mean(current.mean + 0.5)
+    (current, slots, *_), _ = step(stage, pooled, current, slots)
+  assert current.mean == pytest.approx(10)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2**31))
+def test_dampening_0_is_the_heavy_ball_bit_for_bit(seed):
+  rng = np.random.default_rng(seed)
+  reference, pooled = (
+    model(rng.normal(size=40), rng.normal(size=10)) for _ in range(2)
+  )
+  before = rng.normal(size=50)
+  state, _ = step(
+    server.Momentum(0.9, 0.0), pooled, reference, {'momentum': before}
+  )
+  mean = pooled.mean.astype(np.float64)
+  assert bits(state.model) == bits(pooled.replace_mean(mean + 0.9 * before))
+  velocity = 0.9 * before + (mean - reference.mean)
+  assert bits([state.slots['momentum']]) == bits([velocity])
+
+
 def test_a_constant_update_is_sped_up_by_1_over_1_minus_momentum():
   stage = server.Momentum(0.9)
   current = model([0.0], [])
@@ -114,6 +156,11 @@ def test_out_of_range(momentum):
   assert str(error.value) == (
     f'server_momentum must be in [0, 1), got {momentum!r}.'
   )
+
+
+def test_dampening_out_of_range():
+  with pytest.raises(ValueError, match=r'server_dampening must be in \[0, 1\)'):
+    server.Momentum(0.9, 1.0)
 
 
 def test_named_for_flags_and_slots():

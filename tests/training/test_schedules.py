@@ -34,6 +34,15 @@ def test_factors_of_their_own():
     training.SCHEDULES['steps'](decay_factor=())
 
 
+def test_a_decay_after_its_fraction_is_a_round_later_where_it_falls_on_one():
+  # 0.3 and 0.6 of 10 rounds are rounds 3 and 6, counted from 0.
+  later = training.SCHEDULES['steps'](decay_after=True)
+  expected = [1.0] * 4 + [0.1] * 3 + [0.01] * 3
+  assert rates(later, 10, 1.0) == pytest.approx(expected)
+  # Between two rounds it is the same: 0.3 and 0.6 of 7 are 2.1 and 4.2.
+  assert rates(later, 7) == rates(training.SCHEDULES['steps'](), 7)
+
+
 def test_exponential_after_silent_rounds():
   # lr0 x 0.96^max(0, r - 50), r from 0.
   exponential = training.SCHEDULES['exponential']()

@@ -1,0 +1,71 @@
+"""Student's test and Holm's correction, by hand and against scipy."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from experiments.harness import significance
+
+
+def test_by_hand():
+  # Mean 2, standard deviation 1: t = 2 x 3^0.5 = 3.464, and at 2 degrees the
+  # law is P(T > t) = 1/2 - t / (2 (2 + t^2)^0.5).
+  test = significance.student(np.array([1.0, 2.0, 3.0]))
+  assert test.mean == 2 and test.degrees_of_freedom == 2
+  assert test.standard_error == pytest.approx(3**-0.5)
+  assert test.p_above == pytest.approx(0.5 - 12**0.5 / (2 * 14**0.5))
+  assert test.p_below == pytest.approx(1 - test.p_above)
+  # The table's 2.920 times the error.
+  assert test.visible == pytest.approx(2.920 * 3**-0.5, abs=5e-4)
+
+
+def test_a_mean_at_the_smallest_visible_effect_has_the_level():
+  noise = np.random.default_rng(0).normal(size=5)
+  visible = significance.student(noise).visible
+  moved = significance.student(noise - noise.mean() + visible)
+  assert moved.p_above == pytest.approx(significance.LEVEL)
+
+
+def test_against_scipy():
+  differences = np.random.default_rng(1).normal(0.3, size=10)
+  expected = stats.ttest_1samp(differences, 0, alternative='less').pvalue
+  assert significance.student(differences).p_below == pytest.approx(expected)
+
+
+@pytest.mark.parametrize('size', [0, 1])
+def test_below_two_there_is_none(size):
+  assert significance.student(np.ones(size)) is None
+
+
+@pytest.mark.parametrize(
+  ('value', 'size', 'above', 'below', 'visible'),
+  [
+    (2.0, 3, 1 / 8, 1.0, math.inf),
+    (2.0, 5, 1 / 32, 1.0, 0.0),
+    (-2.0, 5, 1.0, 1 / 32, 0.0),
+    (0.0, 5, 1.0, 1.0, 0.0),
+  ],
+)
+def test_without_a_spread_only_signs_count(value, size, above, below, visible):
+  # Rounding is no spread.
+  differences = value + np.linspace(0, 1e-13, size)
+  test = significance.student(differences)
+  assert (test.p_above, test.p_below) == (above, below)
+  assert (test.standard_error, test.visible) == (0, visible)
+
+
+@pytest.mark.parametrize(
+  ('p_values', 'significant'),
+  [
+    # Against 5 % / 3, 5 % / 2 and 5 %.
+    ((0.03, 0.01, 0.02), (True, True, True)),
+    ((0.04, 0.01, 0.03), (False, True, False)),
+    ((0.04, 0.02, 0.03), (False, False, False)),
+    # The third would pass alone; the second before it did not.
+    ((0.01, 0.026, 0.027), (True, False, False)),
+  ],
+)
+def test_holm(p_values, significant):
+  np.testing.assert_array_equal(significance.holm(p_values), significant)
