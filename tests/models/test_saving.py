@@ -52,28 +52,26 @@ def assert_alike(ours, theirs):
     np.testing.assert_array_equal(*logits)
 
 
-@every_model
-def test_a_config_starts_alike(name, variant, normalization):
-  model = build(name, variant, normalization)
-  copy = tf_keras.Model.from_config(model.get_config())
-  for ours, theirs in zip(model.get_weights(), copy.get_weights(), strict=True):
-    np.testing.assert_array_equal(ours, theirs)
-  assert_alike(model, copy)
-
-
-def check_file(path, *kind):
-  model = trained(build(*kind))
+def assert_saved(model, path):
   model.save(path)
   assert_alike(model, tf_keras.models.load_model(path))
 
 
 @every_model
-def test_a_file_holds_what_was_trained(name, variant, normalization, tmp_path):
-  check_file(tmp_path / 'model.keras', name, variant, normalization)
+def test_a_config_starts_alike_and_a_file_holds_what_was_trained(
+  name, variant, normalization, tmp_path
+):
+  model = build(name, variant, normalization)
+  copy = tf_keras.Model.from_config(model.get_config())
+  for ours, theirs in zip(model.get_weights(), copy.get_weights(), strict=True):
+    np.testing.assert_array_equal(ours, theirs)
+  assert_alike(model, copy)
+  assert_saved(trained(model), tmp_path / 'model.keras')
 
 
-def test_so_does_the_older_form(tmp_path):
-  check_file(tmp_path / 'model.h5', 'resnet8', 'flipout', 'batch')
+def test_so_does_a_file_of_the_older_form(tmp_path):
+  model = trained(build('resnet8', 'flipout', 'batch'))
+  assert_saved(model, tmp_path / 'model.h5')
 
 
 def test_a_layer_keeps_what_it_was_made_with():
