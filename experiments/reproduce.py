@@ -3,6 +3,7 @@
   python -m experiments.reproduce --list
   python -m experiments.reproduce --artifact=posterior_pooling/table2
   python -m experiments.reproduce --claim=posterior_pooling/lp_last_at_one_epoch
+  python -m experiments.reproduce --verdicts
 
 Finished runs are read, interrupted ones go on. Exit code of a claim: 0 holds,
 1 does not hold, 3 undecided or not to be tested; of an artifact: 1 if a run
@@ -24,6 +25,7 @@ from experiments.harness import (
   figures,
   runner,
   tables,
+  verdicts,
 )
 
 _LIST = flags.DEFINE_boolean('list', False, 'List artifacts and claims.')
@@ -31,6 +33,9 @@ _ARTIFACT = flags.DEFINE_list(
   'artifact', [], "<paper>/<table or figure>, several, or 'all'."
 )
 _CLAIM = flags.DEFINE_list('claim', [], "<paper>/<name>, several, or 'all'.")
+_VERDICTS = flags.DEFINE_boolean(
+  'verdicts', False, 'A table of all claims at every scale; runs nothing.'
+)
 _SCALE = flags.DEFINE_string(
   'scale',
   'laptop',
@@ -68,8 +73,12 @@ def main() -> int | None:
   if _LIST.value:
     print(estimates.listing(root))
     return None
+  if _VERDICTS.value:
+    root.mkdir(parents=True, exist_ok=True)
+    print(verdicts.write(artifacts.CLAIMS.values(), root))
+    return None
   if not chosen and not claimed:
-    config_flags.fail('give --list, --artifact or --claim.')
+    config_flags.fail('give --list, --verdicts, --artifact or --claim.')
   # Figures that ask models do it as runs do.
   training.configure(0)
   root.mkdir(parents=True, exist_ok=True)
@@ -82,12 +91,12 @@ def main() -> int | None:
       text, broken = figures.write(artifact, _SCALE.value, root)
       failed += broken
     print(text, '\n')
-  verdicts = []
+  codes = []
   for claim in claimed:
     verdict, text = claims.report(claim, _SCALE.value, root)
-    verdicts.append(claims.VERDICTS[verdict])
+    codes.append(claims.VERDICTS[verdict])
     print(text, '\n')
-  return max(verdicts, default=int(bool(failed)))
+  return max(codes, default=int(bool(failed)))
 
 
 def _play(wanted, root):

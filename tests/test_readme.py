@@ -64,7 +64,8 @@ def test_table_has_every_name(names):
 def test_flags_exist(page):
   known = {field.name for field in dataclasses.fields(bfl_tf.Config)}
   known |= {'output_dir', 'flagfile', 'helpfull'}
-  known |= {'list', 'artifact', 'claim', 'scale', 'jobs'}  # Of reproduce.
+  # Of reproduce.
+  known |= {'list', 'artifact', 'claim', 'scale', 'jobs', 'verdicts'}
   said = re.findall(r'(?<![\w-])--([a-z]\w*)', (_ROOT / page).read_text())
   assert said
   assert set(said) <= known

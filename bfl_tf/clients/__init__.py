@@ -14,9 +14,10 @@ these, all compiled into the loop:
 
 `mean = [loc; point]` is a flat vector; `shared` is the slot of the stage that
 the part needs, `memory` this client's own (an array or a dict of arrays; only
-with `init_memory`), `extra` a vector to send or None. A part that needs only a
-loss writes only that; one that is right for SGD without momentum only says
-`plain_sgd = True`.
+with `init_memory`), `extra` a vector to send or None. Both have the same shapes
+and types in every round: what differs or is not finite is refused. A part that
+needs only a loss writes only that; one that is right for SGD without momentum
+only says `plain_sgd = True`.
 """
 
 from bfl_tf.clients.proximal import PENALTIES, Proximal

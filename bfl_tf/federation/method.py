@@ -58,7 +58,7 @@ class Method(client_lib.Plan):
     model = self.layout.standard()
     shared = self.shared(state_lib.fresh_slots(self.stages, model))
     return training.result_like(
-      self.parts, model, shared, self.fresh_memory(model)
+      self.parts, self.layout, shared, self.fresh_memory(model)
     )
 
 

@@ -14,6 +14,14 @@ _TRACE = jobs.Trace(
 )
 
 
+def laid_out(parts: tuple, layout: weights_lib.Layout) -> tuple:
+  """Returns the parts for a model."""
+  return tuple(
+    part.laid_out(layout) if hasattr(part, 'laid_out') else part
+    for part in parts
+  )
+
+
 def begin(
   parts: tuple, start: weights_lib.Weights, shared: Any, memory: Any
 ) -> tuple:
@@ -42,13 +50,13 @@ def finish(
 
 
 def result_like(
-  parts: tuple, start: weights_lib.Weights, shared: Any, memory: Any
+  parts: tuple, layout: weights_lib.Layout, shared: Any, memory: Any
 ) -> jobs.Result:
   """Says what a training returns, without one: the parts begin and end.
 
   Args:
     parts: the chain.
-    start: weights of the model's shapes.
+    layout: of the model.
     shared: as in `Job`.
     memory: as in `Job`; what comes back must be like it.
 
@@ -56,6 +64,7 @@ def result_like(
     `tf.TensorSpec`s of what `Worker.train` returns. A dimension that a part
     finds out while it trains is None.
   """
+  parts = laid_out(parts, layout)
 
   def untrained(start, shared, memory, trace):
     carry = tf.nest.map_structure(
@@ -64,7 +73,9 @@ def result_like(
     )
     return finish(parts, start, carry, trace)
 
-  given = tf.nest.map_structure(specs.spec_of, (start, shared, memory))
+  given = tf.nest.map_structure(
+    specs.spec_of, (layout.standard(), shared, memory)
+  )
   traced = tf.function(untrained).get_concrete_function(*given, _TRACE)
   extra = tf.nest.map_structure(
     tf.TensorSpec.from_tensor, traced.structured_outputs.extra

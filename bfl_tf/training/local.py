@@ -37,10 +37,7 @@ class LocalTraining:
     both = self.variables.trainable
     self._trained = both if settings.trains_scale else self.variables.mean
     self._slots = settings.optimizer.slots(self._trained)
-    self._parts = tuple(
-      part.laid_out(self.layout) if hasattr(part, 'laid_out') else part
-      for part in settings.parts
-    )
+    self._parts = chain.laid_out(settings.parts, self.layout)
 
   def signature(self, x, y, job: jobs.Job) -> list:
     """Returns the input signature of `__call__` for jobs like `job`."""

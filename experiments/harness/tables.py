@@ -154,13 +154,13 @@ def write(table: Table, scale: str, root: pathlib.Path) -> str:
   stem.parent.mkdir(parents=True, exist_ok=True)
   header = _header(table, scale, entries)
   rows = _rows(table, entries)
-  _replace(stem.with_suffix('.csv'), _csv(entries))
-  _replace(stem.with_suffix('.md'), f'{header}\n\n{_markdown(rows)}')
-  _replace(stem.with_suffix('.tex'), _latex(header, rows))
+  replace(stem.with_suffix('.csv'), _csv(entries))
+  replace(stem.with_suffix('.md'), f'{header}\n\n{markdown(rows)}')
+  replace(stem.with_suffix('.tex'), _latex(header, rows))
   reasons = dict.fromkeys(
     f'{e.row}, {e.column}: {e.reason}' for e in entries if e.reason
   )
-  return '\n'.join([header, '', _markdown(rows), *reasons])
+  return '\n'.join([header, '', markdown(rows), *reasons])
 
 
 def _header(table, scale, entries):
@@ -191,7 +191,8 @@ def _rows(table, entries):
   return rows
 
 
-def _markdown(rows):
+def markdown(rows: list[list[str]]) -> str:
+  """Returns rows as a table, the heading first."""
   widths = [max(map(len, column)) for column in zip(*rows)]
   lines = [
     '| ' + ' | '.join(c.ljust(w) for c, w in zip(row, widths)) + ' |'
@@ -233,7 +234,8 @@ def _csv(entries):
   return file.getvalue()
 
 
-def _replace(path, text):
+def replace(path: pathlib.Path, text: str) -> None:
+  """Writes a file so that it is never seen half written."""
   temporary = path.with_name(f'.{path.name}.tmp')
   temporary.write_text(text)
   temporary.replace(path)

@@ -116,7 +116,7 @@ def test_list(results, capsys):
     ({'artifact': ['posterior_pooling/tabel2']}, 'posterior_pooling/table2'),
     ({'claim': ['lp_last']}, 'posterior_pooling/lp_last_at_one_epoch'),
     ({'scale': 'huge'}, '--scale=huge'),
-    ({}, 'give --list, --artifact or --claim'),
+    ({}, 'give --list, --verdicts, --artifact or --claim'),
   ],
 )
 def test_bad_input(flags, message, tmp_path, capsys):
@@ -126,6 +126,16 @@ def test_bad_input(flags, message, tmp_path, capsys):
   assert stopped.value.code == 2 and message in error
   assert error.count('\n') == 1
   assert not pathlib.Path(tmp_path / 'new').exists()
+
+
+def test_verdicts_of_every_claim(results, capsys):
+  assert _run(verdicts=True, output_dir=str(results)) is None
+  printed = capsys.readouterr().out
+  assert all(f'| **{name}**' in printed for name in artifacts.CLAIMS)
+  assert (results / 'verdicts.md').read_text().strip() == printed.strip()
+  lines = (results / 'verdicts.csv').read_text().splitlines()
+  comparisons = sum(len(c.comparisons) for c in artifacts.CLAIMS.values())
+  assert len(lines) == 1 + 3 * comparisons
 
 
 def test_results_of_another_version_are_refused(tmp_path, capsys):

@@ -93,3 +93,26 @@ def test_dirichlet_equal_clients_are_exchangeable():
   )
   gap = peaks[:, 0] - peaks[:, -1]
   assert abs(gap.mean()) < 5 * gap.std() / np.sqrt(gap.size)
+
+
+def test_dirichlet_equal_varies_less_by_the_sums_that_it_keeps():
+  # Small deviations are about normal: of 10 x 9, both sums leave 9 x 9 free.
+  alpha = 50.0
+  variances = np.array(
+    [
+      np.mean(
+        np.square(
+          partitions.counts(
+            CIFAR, split('dirichlet_equal', CIFAR, seed=seed, alpha=alpha), 10
+          )
+          / 5000
+          - 0.1
+        )
+      )
+      for seed in range(60)
+    ]
+  )
+  plain = 0.1 * 0.9 / (10 * alpha + 1)
+  error = variances.std() / np.sqrt(variances.size)
+  assert abs(variances.mean() - 0.9 * plain) < 5 * error
+  assert plain - variances.mean() > 3 * error

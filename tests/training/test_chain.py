@@ -27,12 +27,32 @@ class Odd(toys.Idle):
     return model, tf.fill([2, tf.size(model.loc) + 1], carry[0]), None
 
 
+@dataclasses.dataclass(frozen=True)
+class Tensors(toys.Idle):
+  """Sends a number for each tensor of the mean, which it is told of."""
+
+  sizes: tuple = ()
+
+  name: ClassVar[str] = 'tensors'
+
+  def laid_out(self, layout):
+    shapes = layout.loc + layout.point
+    sizes = tuple(shape.num_elements() for shape in shapes)
+    return dataclasses.replace(self, sizes=sizes)
+
+  def finish(self, model, carry, trace):
+    mean = tf.concat([model.loc, model.point], 0)
+    norms = [tf.norm(tensor) for tensor in tf.split(mean, self.sizes)]
+    return model, tf.stack(norms), None
+
+
 @pytest.mark.parametrize(
   'parts',
   [
     (),
     *[(part(),) for part in clients.PARTS.values()],
     (clients.Swa(0, 1),),
+    (Tensors(),),
     (Odd(), toys.Counter(), clients.Scaffold()),
   ],
 )
@@ -50,7 +70,7 @@ def test_it_is_what_comes_back(parts, variant):
     for part in parts
     if hasattr(part, 'init_memory')
   }
-  like = training.result_like(parts, model, shared, memory)
+  like = training.result_like(parts, worker.layout, shared, memory)
   job = toys.job(toys.start(worker), shared=shared, memory=memory)
   found = worker.train(job)
   tf.nest.assert_same_structure(found, like)

@@ -5,7 +5,6 @@ import dataclasses
 from experiments.artifacts.posterior_pooling import grids
 from experiments.harness import cells, claims
 
-# Measures of the claims.
 _CALIBRATIONS = {
   kind: cells.Measure(
     f'of the possible gain by {kind.replace("_", " ")}',
@@ -16,7 +15,6 @@ _CALIBRATIONS = {
   )
 }  # fmt: skip
 _CALIBRATION = _CALIBRATIONS['epistemic_uncertainty']
-# Its lack, so that the larger side is claimed.
 _LACK = dataclasses.replace(_CALIBRATION, factor=-1)
 
 
@@ -33,11 +31,9 @@ _PRETRAINED_TWO_CLASS = tuple(
   for rule in ('DWC', 'WS')
 )
 _FAST, _SLOW = ('WS', 'WC', 'Conflation'), ('NWA', 'LP')
-# Points that are no difference, by partition: the size of the spread over seeds
-# that the paper reports.
+# No difference, in points: the size of the paper's spread over seeds.
 _PAR = {'iid': 1.0, 'two_class': 5.0}
-# Shares of the possible gain: what is less is a flat curve of accuracy against
-# data retained; what is more is a rise that is seen in a figure.
+# Shares of the possible gain: a curve still flat, and one that is seen to rise.
 _FLAT, _RISING = 0.1, 0.25
 
 

@@ -1,0 +1,66 @@
+"""The table of all claims, from runs written by hand."""
+
+import csv
+import dataclasses
+
+from harness import made_runs
+import pytest
+
+from experiments.harness import cells, claims, verdicts
+
+PAPER = dataclasses.replace(
+  made_runs.PAPER, scales={scale: {} for scale in verdicts.SCALES}
+)
+POINTS = cells.Measure('points', cells.final('accuracy'), factor=100)
+
+
+@pytest.fixture
+def claim(tmp_path):
+  """Three seeds at laptop scale, one overnight, none at the paper's."""
+  left, right = (cells.Cell(PAPER, name, {}) for name in ('left', 'right'))
+  sides = (claims.Side(claims.only, (cell,)) for cell in (left, right))
+  made = claims.Claim(
+    PAPER,
+    'a_claim',
+    'Left is better.',
+    (claims.Comparison('left over right', *sides, POINTS),),
+    dict.fromkeys(verdicts.SCALES, 3),
+  )
+  for scale, accuracies in {
+    'laptop': (0.21, 0.52, 0.83), 'overnight': (0.6,),
+  }.items():  # fmt: skip
+    for seed, accuracy in enumerate(accuracies):
+      for cell, value in ((left, accuracy), (right, 0.2 + 0.3 * seed)):
+        made_runs.finish(cells.Task(cell, scale, seed, tmp_path), value)
+  return made
+
+
+def test_by_hand(claim, tmp_path):
+  laptop, overnight, paper = verdicts.read([claim], tmp_path)
+  # Differences 1, 2, 3: error 3^-0.5, the quantile 2.920 times it is visible.
+  assert (laptop.claim_verdict, laptop.verdict) == ('holds', 'holds')
+  assert laptop.effect == pytest.approx(2)
+  assert laptop.smallest_visible == pytest.approx(2.920 * 3**-0.5, abs=5e-4)
+  assert laptop.text == '+2 (1.69; 3): holds'
+  assert overnight.text == '+40 (-; 1): no test'
+  assert (paper.effect, paper.seeds, paper.text) == (None, 0, '-')
+
+
+def test_what_is_written(claim, tmp_path):
+  text = verdicts.write([claim], tmp_path)
+  lines = [line.split('|') for line in text.splitlines() if '|' in line]
+  rows = [[entry.strip() for entry in line[1:-1]] for line in lines]
+  assert rows[0] == ['claim', 'unit', 'laptop', 'overnight', 'paper']
+  assert rows[2] == [
+    '**posterior_pooling/a_claim**', '', '**holds**', '**no test**', '-',
+  ]  # fmt: skip
+  assert rows[3] == [
+    'left over right', 'points', '+2 (1.69; 3): holds', '+40 (-; 1): no test',
+    '-',
+  ]  # fmt: skip
+  assert (tmp_path / 'verdicts.md').read_text() == text
+  with (tmp_path / 'verdicts.csv').open(newline='') as file:
+    laptop, overnight, paper = csv.DictReader(file)
+  assert (laptop['scale'], laptop['degrees_of_freedom']) == ('laptop', '2')
+  assert (overnight['p_above'], overnight['seeds']) == ('', '1')
+  assert (paper['effect'], paper['planned_seeds']) == ('', '3')
