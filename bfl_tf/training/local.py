@@ -123,7 +123,7 @@ class LocalTraining:
     return 1.0 - (1.0 - floor) * place
 
   def prior(self, job: jobs.Job) -> objectives.Prior:
-    """The prior that the client weighs: its part's, the broadcast, the same."""
+    """The client's prior: what a part gives, the broadcast, or the same one."""
     if self._giver:
       return chain.prior(self._giver, job)
     if self._settings.update_prior:
