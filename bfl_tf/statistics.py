@@ -117,13 +117,17 @@ def single(
 def merge(into: Sums, other: Sums) -> Sums:
   """Adds `other` to `into`, whose memory is reused: keep no hold on it.
 
-  Commutative and associative up to the pairs' rounding, about 1e-32.
+  Commutative and associative up to the pairs' rounding, about 1e-32. What one
+  of them does not name is 0 there, or has no entries.
   """
-  vectors = {
-    name: _add(pair, other.vectors[name]) for name, pair in into.vectors.items()
-  }
+  vectors = dict(into.vectors)
+  for name, pair in other.vectors.items():
+    vectors[name] = (
+      _add(vectors[name], pair) if name in vectors else pair.copy()
+    )
   tables = {
-    name: {**table, **other.tables[name]} for name, table in into.tables.items()
+    name: {**into.tables.get(name, {}), **other.tables.get(name, {})}
+    for name in {**into.tables, **other.tables}
   }
   return Sums(
     into.num_clients + other.num_clients,

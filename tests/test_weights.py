@@ -126,6 +126,7 @@ def test_mean_and_replace_mean():
     [3, 4],
     [8],
     [6, 7],
+    [],
   ]
   assert {v.dtype for v in got} == {np.dtype(np.float32)}
   assert model.mean.tolist() == [1, 2, 5]

@@ -7,7 +7,16 @@ from typing import ClassVar
 import numpy as np
 import tensorflow as tf
 
-from bfl_tf import datasets, federation, models, seeds, training, weights
+from bfl_tf import (
+  datasets,
+  federation,
+  models,
+  pooling,
+  seeds,
+  statistics,
+  training,
+  weights,
+)
 
 CENTRES = np.array([[2, 0, 0, 1], [0, 2, 0, -1], [0, 0, 2, 0]])
 
@@ -118,6 +127,23 @@ def same(*nested) -> bool:
   first, *others = ([*map(np.shape, flat), *bits(flat)]
                     for flat in map(tf.nest.flatten, nested))  # fmt: skip
   return all(first == other for other in others)
+
+
+@dataclasses.dataclass(frozen=True)
+class Stack(pooling.Rule):
+  """A rule that does not stream: the first client, with everybody's factor."""
+
+  streams: ClassVar[bool] = False
+
+  def accumulate(self, update, weight, reference):
+    entry = {update.client_id: update.model}
+    return statistics.single(weight, {}, {'models': entry})
+
+  def finalize(self, sums, reference):
+    table = sums.tables['models']
+    models = [table[client] for client in sorted(table)]
+    factor = np.concatenate([model.factor for model in models])
+    return models[0]._replace(factor=factor), {}
 
 
 @dataclasses.dataclass(frozen=True)

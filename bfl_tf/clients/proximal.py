@@ -48,7 +48,7 @@ class Proximal:
 
   def begin(self, start, shared, memory):
     """Carries the mean that the client starts from."""
-    return tf.concat([start.loc, start.point], 0)
+    return start.mean
 
   def loss(self, mean, carry):
     """The proximal term, in nats."""

@@ -17,7 +17,6 @@ import dataclasses
 from typing import ClassVar
 
 import numpy as np
-import tensorflow as tf
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Scaffold:
 
   def begin(self, start, shared, memory):
     """Carries x, c and c_i."""
-    return tf.concat([start.loc, start.point], 0), shared, memory
+    return start.mean, shared, memory
 
   def gradient(self, gradient, mean, carry, step):
     """Corrects the drift."""
@@ -44,6 +43,6 @@ class Scaffold:
   def finish(self, model, carry, trace):
     """Sends the change of c_i and keeps the new one."""
     start, server_control, control = carry
-    mean = tf.concat([model.loc, model.point], 0)
-    new = control - server_control + (start - mean) / trace.sum_rates
+    drift = (start - model.mean) / trace.sum_rates
+    new = control - server_control + drift
     return model, new - control, new

@@ -13,10 +13,7 @@ import tensorflow as tf
 
 @dataclasses.dataclass(frozen=True)
 class Swa:
-  """Averages the mean after every `swa_cycle`-th step beyond `swa_start`.
-
-  Who trains sees to it that there are such steps.
-  """
+  """Averages the mean after every `swa_cycle`-th step beyond `swa_start`."""
 
   swa_start: int = 250
   swa_cycle: int = 25
@@ -30,9 +27,17 @@ class Swa:
       0, num_steps // self.swa_cycle - self.swa_start // self.swa_cycle
     )
 
+  def check(self, num_steps: int, num_examples: int) -> None:
+    """Raises a ValueError if no cycle ends in so many steps."""
+    if not self.collections(num_steps):
+      raise ValueError(
+        f'averages nothing: {num_steps} steps end no cycle of '
+        f'--swa_cycle={self.swa_cycle} after --swa_start={self.swa_start}.'
+      )
+
   def begin(self, start, shared, memory):
     """Carries the average and how many it is of."""
-    return tf.zeros_like(tf.concat([start.loc, start.point], 0)), 0.0
+    return tf.zeros_like(start.mean), 0.0
 
   def after_step(self, mean, carry, step):
     """Takes the mean in where a cycle ends; leaves it as it is."""
@@ -48,5 +53,4 @@ class Swa:
   def finish(self, model, carry, trace):
     """Returns the average in place of the last weights."""
     average, _ = carry
-    loc, point = tf.split(average, [tf.size(model.loc), tf.size(model.point)])
-    return model._replace(loc=loc, point=point), None, None
+    return model.replace_mean(average), None, None

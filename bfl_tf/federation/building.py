@@ -43,7 +43,7 @@ def dataset(config, built):
   return built[key]
 
 
-def workers(config, dataset, parts, built):
+def workers(config, dataset, parts, built, random):
   """Makes a worker a device, compiled for the clients' training."""
   if config.augment and len(dataset.input_shape) != 3:
     raise ValueError(
@@ -53,6 +53,7 @@ def workers(config, dataset, parts, built):
   settings = binding.configured(training.Settings, config).keywords | {
     'optimizer': _optimizer(config),
     'weight_decay': config.client_weight_decay,
+    'random': random,
     'parts': parts,
   }
   data = training.Data(
@@ -81,14 +82,14 @@ def compiled(config, dataset, data, settings, strategies, built):
 
 
 def _optimizer(config):
-  registry.check_choice(
-    'client_optimizer', config.client_optimizer, ('sgd', 'adam')
+  made = registry.resolve(
+    'client_optimizer', config.client_optimizer, training.OPTIMIZERS
   )
-  if config.client_optimizer == 'sgd':
+  if made is training.SGD:
     return training.SGD(config.client_momentum)
   if config.client_momentum:
     raise ValueError('--client_momentum belongs to --client_optimizer=sgd.')
-  return training.Adam()
+  return binding.configured(made, config)()
 
 
 def model_builder(config, dataset):

@@ -4,8 +4,9 @@ A job depends on the plan, the broadcast, the client's number, its examples and
 its memory alone: the same bits on the server's machine and on any other.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import dataclasses
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,33 @@ class Plan:
     schedules = training.SCHEDULES
     schedule = binding.make('learning_rate_schedule', schedules, config)
     return cls(config, parts, schedule)
+
+  @property
+  def random(self) -> str:
+    """Which weights are random: as a part says, or those of layers."""
+    said = [getattr(part, 'random', 'layers') for part in self.parts]
+    return next((random for random in said if random != 'layers'), 'layers')
+
+  def check_trainings(self, sizes: Sequence[int]) -> None:
+    """Asks parts about the smallest and the largest training of each client.
+
+    Args:
+      sizes: `[num_clients]`, examples of each.
+
+    Raises:
+      ValueError: a part refuses one.
+    """
+    epochs = _possible_epochs(self.config)
+    for part in self.parts:
+      for client, size in enumerate(sizes if hasattr(part, 'check') else ()):
+        batches = math.ceil(size / self.config.batch_size)
+        try:
+          for number in epochs:
+            part.check(number * batches, size)
+        except ValueError as error:
+          raise ValueError(
+            f'--client_parts={part.name}, client {client}: {error}'
+          ) from error
 
   def fresh_memory(self, model: weights_lib.Weights) -> dict[str, Any]:
     """What a client keeps, by part name, before its first round."""
@@ -130,6 +158,16 @@ def _epochs(config, round_index, client) -> int:
   return int(
     generator.integers(config.min_local_epochs, config.local_epochs + 1)
   )
+
+
+def _possible_epochs(config) -> list[int]:
+  """The fewest and the most that a client may train in a round."""
+  early = config.early_local_epochs
+  if early and config.early_rounds >= config.num_rounds:
+    return [early]
+  possible = [config.min_local_epochs or config.local_epochs]
+  possible += [config.local_epochs, early or config.local_epochs]
+  return sorted({min(possible), max(possible)})
 
 
 def _check(config, parts):

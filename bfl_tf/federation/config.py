@@ -8,7 +8,7 @@ import dataclasses
 import math
 from typing import Any
 
-from bfl_tf import clients, models, server
+from bfl_tf import clients, models, server, training
 from bfl_tf import pooling as pooling_lib
 from bfl_tf.pooling import rules, weightings
 from bfl_tf.training import schedules
@@ -121,7 +121,9 @@ class Config:
   )
   early_rounds: int = _option(5, 'See early_local_epochs.', least=1)
   batch_size: int = _option(32, 'Examples a step.', least=1)
-  client_optimizer: str = _option('adam', 'sgd or adam; fresh each round.')
+  client_optimizer: str = _option(
+    'adam', f'{", ".join(training.OPTIMIZERS)}; fresh each round.'
+  )
   client_learning_rate: float = _option(1e-3, 'At first.', above=0)
   client_momentum: float = _option(0.0, 'Of sgd.', least=0, below=1)
   client_weight_decay: float = _option(

@@ -53,10 +53,11 @@ class Experiment:
     built = {} if built is None else built
     # First what takes no time and may be refused.
     plan = client_lib.Plan.of(config)
-    rule, weighting = method_lib.rule_and_weighting(config)
+    rule, weighting = method_lib.rule_and_weighting(config, plan.random)
     dataset = building.dataset(config, built)
     partition, held = building.partition(config, dataset)
-    workers = building.workers(config, dataset, plan.parts, built)
+    plan.check_trainings([len(indices) for indices in partition])
+    workers = building.workers(config, dataset, plan.parts, built, plan.random)
     resources = resources_lib.resources(config, dataset, held, workers, built)
     start, stages = method_lib.start_and_stages(config, plan.parts, resources)
     method = method_lib.Method(

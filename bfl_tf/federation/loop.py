@@ -166,4 +166,13 @@ def _describe(received) -> dict[str, Any]:
     'clients_pooled': len(traces),
     'clients_left_out': len(left_out),
     'left_out': ' '.join(map(str, sorted(left_out))),
+    **_reported(traces),
+  }
+
+
+def _reported(traces) -> dict[str, float]:
+  """The means over clients of what their parts report."""
+  return {
+    column: math.fsum(trace.report[column] for trace in traces) / len(traces)
+    for column in traces[0].report
   }

@@ -40,9 +40,16 @@ class Method(client_lib.Plan):
   build_model: Callable
 
   def initial_weights(self) -> weights_lib.Weights:
-    """The weights before the first round; they depend on the seed alone."""
-    variables = weights_lib.Variables.of(self.build_model())
-    return weights_lib.Weights(*map(np.asarray, weights_lib.read(variables)))
+    """The weights before the first round; they depend on the seed alone.
+
+    Where no layer has a scale, what no client has seen yet is a point: its
+    scale is the rules' floor, which all of them can divide by.
+    """
+    variables = weights_lib.Variables.of(self.build_model(), self.random)
+    start = weights_lib.Weights(*map(np.asarray, weights_lib.read(variables)))
+    if self.random == 'all':
+      start = start.at_a_point(self.config.min_scale)
+    return start
 
   @property
   def statistics(self) -> list:
@@ -62,7 +69,7 @@ class Method(client_lib.Plan):
     )
 
 
-def rule_and_weighting(config) -> tuple[Any, Any]:
+def rule_and_weighting(config, random) -> tuple[Any, Any]:
   """Makes what pools; a ValueError names the flag and the fix."""
   rule = binding.make('pooling', pooling.RULES, config)
   weighting = binding.make('weighting', pooling.WEIGHTINGS, config)
@@ -76,12 +83,12 @@ def rule_and_weighting(config) -> tuple[Any, Any]:
       f'--pooling={config.pooling} takes no client weights: leave '
       f'--weighting={config.weighting} out.'
     )
-  if config.variant != 'flipout' and config.pooling in set(pooling.RULES) - {
-    'nwa'
-  }:
+  of_points = config.variant != 'flipout' and random == 'layers'
+  if of_points and config.pooling in set(pooling.RULES) - {'nwa'}:
     raise ValueError(
-      f'--pooling={config.pooling} pools posteriors: it needs '
-      f'--variant=flipout, not {config.variant}, which takes --pooling=nwa.'
+      f'--pooling={config.pooling} pools posteriors, and no weights are random '
+      f'here: set --variant=flipout in place of {config.variant}, or a client '
+      'part that gives all weights a posterior; --pooling=nwa takes points.'
     )
   return rule, weighting
 
@@ -101,12 +108,13 @@ def start_and_stages(config, parts, resources) -> tuple[tuple, tuple]:
   _check_start(start)
   measured = resources['recalibration']()
   between = () if measured is None else (measured,)
-  stages = _with_needed(parts, step + between + refine, config)
+  chain = step + between + refine
+  stages = _with_needed(parts, chain, config, resources)
   _check_predictor(config, stages)
   return start, stages
 
 
-def _with_needed(parts, stages, config):
+def _with_needed(parts, stages, config, resources):
   """Puts the stages that parts need first."""
   binding.check_unique('--server_step and --refine', stages)
   by_name = {stage.name: stage for stage in stages}
@@ -120,7 +128,7 @@ def _with_needed(parts, stages, config):
     if part.needs:
       ours = server.STAGES.get(part.needs)
       first[part.needs] = (
-        by_name.get(part.needs) or binding.configured(ours, config)()
+        by_name.get(part.needs) or binding.configured(ours, config, resources)()
       )
   rest = [stage for stage in stages if stage.name not in first]
   return (*first.values(), *rest)

@@ -37,9 +37,12 @@ def resources(
     config, update_prior=False, step_decay=1.0, epoch_decay=1.0
   )
   deterministic = config.variant == 'deterministic'
+  random = clients_workers[0].layout.random
   unlabeled = functools.cache(lambda: server_data(config, dataset, held, built))
   made: dict[str, Callable[[], Any]] = {
-    'server_workers': lambda: building.workers(alone, dataset, (), built),
+    'server_workers': lambda: building.workers(
+      alone, dataset, (), built, random
+    ),
     'server_indices': lambda: held,
     'validation': lambda: dataset.validation,
     'num_mc_samples': lambda: 1 if deterministic else config.num_mc_samples,
@@ -54,6 +57,7 @@ def resources(
         dataset,
         unlabeled().images,
         built,
+        random,
       )
     ),
   }
@@ -120,7 +124,7 @@ def server_data(config, dataset, held, built) -> ServerData:
   return ServerData(data.images[chosen], labels)
 
 
-def _student(config, dataset, images, built):
+def _student(config, dataset, images, built, random):
   """A worker compiled for distillation on images of such a shape.
 
   It may come from another experiment: images and targets are handed to it.
@@ -133,6 +137,7 @@ def _student(config, dataset, images, built):
     augment=config.augment and config.distillation_augment,
     augment_padding=config.augment_padding,
     trains_scale=False,
+    random=random,
   )
   if config.distillation == 'swa':
     lowest = config.swa_min_learning_rate / config.distillation_learning_rate

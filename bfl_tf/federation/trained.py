@@ -14,6 +14,7 @@ from bfl_tf import metrics, seeds, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.datasets import arrays, preprocessing
 from bfl_tf.federation import building, checkpoints, recorded
+from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import task as task_lib
 
@@ -92,13 +93,15 @@ class Trained:
     `bfl_tf.models.scope`.
     """
     model = self._build()
-    weights_lib.write(weights_lib.Variables.of(model), self.weights)
+    weights_lib.write(
+      weights_lib.Variables.of(model, self._random), self.weights
+    )
     return model
 
   @property
   def posterior(self) -> tfd.Distribution:
-    """Over the variational weights; of a model without any, its point."""
-    return weights_lib.Layout.of(self.model).distribution(self.weights)
+    """Over the random weights; of a model without any, its point."""
+    return weights_lib.distribution(self.weights)
 
   def normalize(self, x: np.ndarray) -> tf.Tensor:
     """Returns raw examples as `model` takes them."""
@@ -147,9 +150,13 @@ class Trained:
   @functools.cached_property
   def _predictors(self):
     return [
-      training.Predictor(strategy, self._build, self.task.inputs)
+      training.Predictor(strategy, self._build, self.task.inputs, self._random)
       for strategy in training.strategies(self.config.num_workers)
     ]
+
+  @functools.cached_property
+  def _random(self):
+    return client_lib.Plan.of(self.config).random
 
   def _build(self):
     return building.model_builder(self.config, self.task)()

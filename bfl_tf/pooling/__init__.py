@@ -30,14 +30,16 @@ def pool(
 
   Args:
     rule: a name in `RULES`, or a rule.
-    posteriors: `tfd.MultivariateNormalDiag`s or, for point models,
+    posteriors: `tfd.MultivariateNormalDiag`s,
+      `tfd.MultivariateNormalDiagPlusLowRankCovariance`s or, for point models,
       `tfd.VectorDeterministic`s; an iterable may stream them.
     weights: one positive number each, of any sum; equal if None.
     prior: what the clients started from. `dwc` divides it out; for the others
       it is the centre of second moments, the first posterior if None.
 
   Returns:
-    A distribution of the posteriors' kind, float32.
+    The pooled distribution, float32: points of points, else a Gaussian; a
+    factor only from a rule that keeps one.
 
   Raises:
     ValueError: no posteriors; a weight that is not positive and finite; weights
@@ -68,9 +70,7 @@ def pool(
   if sums is None:
     raise ValueError('posteriors must not be empty.')
   model, _ = rule.finalize(sums, reference)
-  if model.loc.size:
-    return tfd.MultivariateNormalDiag(model.loc, model.scale)
-  return tfd.VectorDeterministic(model.point)
+  return weights_lib.distribution(model)
 
 
 def client_weights(
@@ -137,14 +137,21 @@ def _paired(posteriors, weights):
 def _as_weights(posterior: tfd.Distribution) -> weights_lib.Weights:
   none = np.zeros([0], np.float32)
   mean = np.asarray(posterior.mean(), np.float32)
+  factor = None
   if isinstance(posterior, tfd.VectorDeterministic):
     return weights_lib.Weights(none, none, mean, none)
-  if not isinstance(posterior, tfd.MultivariateNormalDiag):
+  if isinstance(posterior, tfd.MultivariateNormalDiag):
+    scale = np.asarray(posterior.stddev(), np.float32)
+  elif isinstance(posterior, tfd.MultivariateNormalDiagPlusLowRankCovariance):
+    # tfp's diagonal is a variance.
+    scale = np.sqrt(np.asarray(posterior.cov_diag_factor, np.float32))
+    factor = np.asarray(posterior.cov_perturb_factor, np.float32).T
+  else:
     raise ValueError(
-      'posteriors must be MultivariateNormalDiag or VectorDeterministic, got '
+      'posteriors must be MultivariateNormalDiag, '
+      'MultivariateNormalDiagPlusLowRankCovariance or VectorDeterministic, got '
       f'{type(posterior).__name__}.'
     )
-  scale = np.asarray(posterior.stddev(), np.float32)
   if not np.all(scale > 0):
     raise ValueError('posteriors must have positive standard deviations.')
-  return weights_lib.Weights(mean, scale, none, none)
+  return weights_lib.Weights(mean, scale, none, none, factor)

@@ -1,9 +1,12 @@
 """Rules that pool the clients' Gaussian posteriors into one.
 
 Notation (pooling paper, section 2.5), elementwise over the weights:
-  m_k, v_k   mean and variance of client k's posterior
+  m_k, v_k   mean and marginal variance of client k's posterior
   w_k        its weight; W the weights' sum
   m_0, v_0   the posterior that was broadcast (the reference)
+
+A posterior with a factor is taken by its marginals and the result has none;
+the share of the clients' variance that their factors held is reported.
 
 A rule is a `statistics.Statistic`: it names its terms, which are summed over
 clients, and the moments that follow from the sums. Non-variational trainables
@@ -42,12 +45,16 @@ class Totals(NamedTuple):
 class Rule:
   """What all rules share: streaming, points and buffers, the floor.
 
+  A rule that does not stream keeps updates in tables by client id: its memory
+  grows with the round's clients.
+
   Attributes:
     min_scale: floor of the pooled standard deviations; hits are counted.
   """
 
   min_scale: float = 1e-6
 
+  streams: ClassVar[bool] = True
   takes_weights: ClassVar[bool] = True
   needs_prior: ClassVar[bool] = False
   num_terms: ClassVar[int] = 2
@@ -76,6 +83,8 @@ class Rule:
       'point': np.multiply(model.point, weight, dtype=np.float64),
       'buffers': np.multiply(model.buffers, weight, dtype=np.float64),
     }
+    if len(model.factor):
+      vectors['factor_share'] = weight * _factor_share(model)
     return statistics.single(weight, vectors)
 
   def finalize(
@@ -102,6 +111,9 @@ class Rule:
       'floored_fraction': floored / max(size, 1),
       'guarded_fraction': guarded / max(size, 1),
     }
+    if 'factor_share' in sums.vectors:
+      share = sums.value('factor_share') / totals.weight
+      info['factor_fraction'] = float(share)
     return weights_lib.Weights(loc, scale, **averages), info
 
 
@@ -221,5 +233,13 @@ RULES: dict[str, Any] = {
 
 
 def _gaussian(model: weights_lib.Weights, part: slice) -> Gaussian:
-  loc = model.loc[part].astype(np.float64)
-  return Gaussian(loc, np.square(model.scale[part], dtype=np.float64))
+  return Gaussian(model.loc[part].astype(np.float64), model.variance(part))
+
+
+def _factor_share(model: weights_lib.Weights) -> float:
+  """The part of a model's summed variances that its factor holds."""
+  held = total = 0.0
+  for part in statistics.chunks(model.loc.size):
+    held += np.square(model.factor[:, part], dtype=np.float64).sum()
+    total += model.variance(part).sum()
+  return held / total

@@ -5,7 +5,7 @@ client's weight needs the others', `all(updates, reference) -> (weights,
 guards)`. Weights are any positive numbers; who pools normalises them. `guards`
 counts where a floor or a fallback decided.
 
-Divergences are between the variational posteriors, in float64; between point
+Divergences are between the posteriors' marginals, in float64; between point
 models the squared Euclidean distance takes their place.
 """
 
@@ -26,16 +26,14 @@ DISCREPANCIES = ('largest', 'nearest')
 
 
 def divergence(q: weights_lib.Weights, p: weights_lib.Weights) -> float:
-  """Returns KL[q || p] in nats; for point models |q - p|^2."""
+  """Returns KL[q || p] of the marginals in nats; for points |q - p|^2."""
   return _divergence(_double(q), _double(p))
 
 
 def _double(model: weights_lib.Weights) -> tfd.Normal | np.ndarray:
   if not model.loc.size:
     return model.point.astype(np.float64)
-  return tfd.Normal(
-    model.loc.astype(np.float64), model.scale.astype(np.float64)
-  )
+  return tfd.Normal(model.loc.astype(np.float64), np.sqrt(model.variance()))
 
 
 def _divergence(q, p) -> float:

@@ -2,7 +2,12 @@
 
 from bfl_tf.posteriors.dirichlet import check_concentration, SimplexMixture
 from bfl_tf.posteriors.draws import Draws
-from bfl_tf.posteriors.gaussian import Gaussian, normal, ReleasedGaussian
+from bfl_tf.posteriors.gaussian import (
+  Gaussian,
+  normal,
+  of_model,
+  ReleasedGaussian,
+)
 from bfl_tf.posteriors.updates import Members, Updates
 
 __all__ = [
@@ -14,4 +19,5 @@ __all__ = [
   'Updates',
   'check_concentration',
   'normal',
+  'of_model',
 ]

@@ -1,4 +1,4 @@
-"""FedBE's Gaussian over global models, fitted to the clients' models.
+"""Gaussians over global models: fitted to the clients' (FedBE), or pooled.
 
 Notation (FedBE, Eq. 5): mu = sum_i |D_i| / |D| w_i,
 Sigma = diag(sum_i |D_i| / |D| (w_i - mu)^2).
@@ -13,7 +13,7 @@ import dataclasses
 import numpy as np
 from tensorflow_probability import distributions as tfd
 
-from bfl_tf import statistics
+from bfl_tf import statistics, weights
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,4 +87,19 @@ def normal(loc, scale) -> tfd.MultivariateNormalDiag:
   """Returns N(loc, scale^2) in float32."""
   return tfd.MultivariateNormalDiag(
     loc.astype(np.float32), scale.astype(np.float32)
+  )
+
+
+def of_model(model: weights.Weights) -> tfd.Distribution:
+  """Returns a model's own posterior over `Weights.values`.
+
+  What is not random stays where it is.
+  """
+  held = model.values.size - model.loc.size
+  scale = np.pad(model.scale, (0, held))
+  if not len(model.factor):
+    return normal(model.values, scale)
+  factor = np.pad(model.factor, ((0, 0), (0, held)))
+  return tfd.MultivariateNormalDiagPlusLowRankCovariance(
+    model.values, np.square(scale), factor.T
   )

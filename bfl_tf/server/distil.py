@@ -101,11 +101,11 @@ class Distil:
   def _check_swa(self):
     batches = math.ceil(len(self.server_images) / self.distillation_batch_size)
     steps = self.distillation_epochs * batches
-    if not clients.Swa(self.swa_start, self.swa_cycle).collections(steps):
-      raise ValueError(
-        f'--distillation=swa averages nothing: {steps} steps end no cycle of '
-        f'--swa_cycle={self.swa_cycle} after --swa_start={self.swa_start}.'
-      )
+    try:
+      part = clients.Swa(self.swa_start, self.swa_cycle)
+      part.check(steps, len(self.server_images))
+    except ValueError as error:
+      raise ValueError(f'--distillation=swa {error}') from error
     if self.swa_min_learning_rate > self.distillation_learning_rate:
       raise ValueError(
         f'--swa_min_learning_rate={self.swa_min_learning_rate} must not exceed '
@@ -192,7 +192,9 @@ class Distil:
     student = self.make_student(self.distillation)
     result = student.train(job, self.server_images, targets)
     # Through softplus and back a scale is not the same to the last bit.
-    model = weights_lib.Weights(*result.model)._replace(scale=start.scale)
+    model = weights_lib.Weights(*result.model)._replace(
+      scale=start.scale, factor=start.factor
+    )
     if self.distillation == 'swa' or self.recalibrated:
       model = training.recalibrate(
         self.workers, model, self.server_images, seed=seeds.child(seed, 1)

@@ -35,8 +35,8 @@ class Ensemble:
     num_teacher_samples: members of S.
     teacher_posterior: what S samples: `gaussian`, Eq. 5 over the clients'
       means; `dirichlet`, Eq. 7; `pooled`, the posterior that the pooling rule
-      returned; `auto`, the last for variational clients and the first for
-      others.
+      returned; `auto`, the last for models with random weights and the first
+      for others.
     gaussian_fit: `equation5`, or `released` for what the paper's published
       code does.
     dirichlet_alpha: of Eq. 7.
@@ -71,8 +71,9 @@ class Ensemble:
     posteriors.check_concentration('--dirichlet_alpha', self.dirichlet_alpha)
     if self._source == 'pooled' and not self.layout.size('loc'):
       raise ValueError(
-        '--teacher_posterior=pooled needs variational clients '
-        '(--variant=flipout); choose gaussian or dirichlet.'
+        '--teacher_posterior=pooled needs random weights: --variant=flipout '
+        'or a client part that gives all weights a posterior; choose gaussian '
+        'or dirichlet.'
       )
 
   @property
@@ -145,11 +146,8 @@ class Ensemble:
         self.dirichlet_alpha,
       )
     else:
-      held = np.zeros(pooled.values.size - pooled.loc.size, np.float32)
-      distribution = posteriors.normal(
-        pooled.values, np.concatenate([pooled.scale, held])
-      )
-      like = pooled._replace(scale=np.full_like(pooled.scale, self.min_scale))
+      distribution = posteriors.of_model(pooled)
+      like = pooled.at_a_point(self.min_scale)
     return posteriors.Draws(
       distribution,
       like,

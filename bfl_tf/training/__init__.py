@@ -3,7 +3,8 @@
 from bfl_tf.training.chain import result_like
 from bfl_tf.training.devices import configure, in_parallel, strategies
 from bfl_tf.training.jobs import Data, Job, Result, Settings, Step, Trace
-from bfl_tf.training.optimizers import Adam, SGD
+from bfl_tf.training.objectives import Prior
+from bfl_tf.training.optimizers import Adam, OPTIMIZERS, SGD
 from bfl_tf.training.prediction import (
   Mixtures,
   predict,
@@ -17,6 +18,7 @@ from bfl_tf.training.specs import mismatch
 from bfl_tf.training.worker import Worker
 
 __all__ = [
+  'OPTIMIZERS',
   'SCHEDULES',
   'SGD',
   'Adam',
@@ -26,6 +28,7 @@ __all__ = [
   'Mixtures',
   'Predictive',
   'Predictor',
+  'Prior',
   'Result',
   'Settings',
   'Step',

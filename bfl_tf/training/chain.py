@@ -5,7 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from bfl_tf import weights as weights_lib
-from bfl_tf.training import jobs, specs
+from bfl_tf.training import jobs, objectives, specs
 
 _TRACE = jobs.Trace(
   tf.TensorSpec([], tf.int32),
@@ -34,19 +34,43 @@ def begin(
   )
 
 
+def giver(parts: tuple) -> Any:
+  """Returns the part that gives clients their prior, or None.
+
+  Raises:
+    ValueError: there are two.
+  """
+  givers = [part for part in parts if hasattr(part, 'prior')]
+  if len(givers) > 1:
+    names = ' and '.join(part.name for part in givers)
+    raise ValueError(
+      f'--client_parts: {names} each give clients their prior: choose one.'
+    )
+  return givers[0] if givers else None
+
+
+def prior(part: Any, job: jobs.Job) -> objectives.Prior:
+  """Returns the prior that a part gives the client."""
+  shared, memory = job.shared.get(part.name), job.memory.get(part.name)
+  return part.prior(job.start, shared, memory)
+
+
 def finish(
   parts: tuple, model: weights_lib.Weights, carry: tuple, trace: jobs.Trace
 ) -> jobs.Result:
-  """Returns what the parts make of a trained model."""
-  extra, memory = {}, {}
+  """Returns what the parts make of a trained model, and what they report."""
+  extra, memory, report = {}, {}, {}
   for part, kept in zip(parts, carry):
+    if hasattr(part, 'report'):
+      for column, number in part.report(kept, trace).items():
+        report[f'{part.name}_{column}'] = tf.cast(number, tf.float32)
     if hasattr(part, 'finish'):
       model, sent, remembered = part.finish(model, kept, trace)
       if sent is not None:
         extra[part.name] = sent
       if hasattr(part, 'init_memory'):
         memory[part.name] = remembered
-  return jobs.Result(model, extra, memory, trace)
+  return jobs.Result(model, extra, memory, trace._replace(report=report))
 
 
 def result_like(
@@ -62,7 +86,7 @@ def result_like(
 
   Returns:
     `tf.TensorSpec`s of what `Worker.train` returns. A dimension that a part
-    finds out while it trains is None.
+    finds out while it trains is None, and so is a factor's rank.
   """
   parts = laid_out(parts, layout)
 
@@ -77,7 +101,9 @@ def result_like(
     specs.spec_of, (layout.standard(), shared, memory)
   )
   traced = tf.function(untrained).get_concrete_function(*given, _TRACE)
-  extra = tf.nest.map_structure(
-    tf.TensorSpec.from_tensor, traced.structured_outputs.extra
+  outputs = traced.structured_outputs
+  extra, report = tf.nest.map_structure(
+    tf.TensorSpec.from_tensor, (outputs.extra, outputs.trace.report)
   )
-  return jobs.Result(given[0], extra, given[2], _TRACE)
+  model = given[0]._replace(factor=specs.any_rows(given[0].factor))
+  return jobs.Result(model, extra, given[2], _TRACE._replace(report=report))

@@ -29,7 +29,7 @@ class Settings:
   """What local training is compiled from.
 
   Attributes:
-    optimizer: `SGD` or `Adam` of `training.optimizers`.
+    optimizer: one of `training.OPTIMIZERS`, or like them.
     batch_size: examples a step; the last partial batch is kept.
     weight_decay: times the mean, added to the gradient before momentum.
     decay_biases: False leaves vectors out: biases, normalization's gamma and
@@ -45,6 +45,7 @@ class Settings:
       itself, before it jumps back; 0 for no cycles.
     cycle_floor: see `cycle_length`.
     trains_scale: False leaves scales as they are and the divergence out.
+    random: which weights are random, as of `weights.Variables.of`.
     parts: client parts (`bfl_tf.clients`), in order.
   """
 
@@ -62,6 +63,7 @@ class Settings:
   cycle_length: int = 0
   cycle_floor: float = 1.0
   trains_scale: bool = True
+  random: str = 'layers'
   parts: tuple = ()
 
 
@@ -91,23 +93,36 @@ class Job(NamedTuple):
 
 
 class Step(NamedTuple):
-  """What a part is told about a step: index from 0, rate, `[2]` seed.
+  """What parts and the optimizer are told about a step.
 
-  The seed is the part's own; one that draws twice a step names its draws by
-  `seeds.Stream(step.seed)`.
+  Attributes:
+    index: from 0.
+    learning_rate: of this step.
+    seed: `[2]` int32, of a part's own or the optimizer's; who draws twice a
+      step names its draws by `seeds.Stream(step.seed)`.
+    num_examples: of the client, float32: N_k.
   """
 
   index: tf.Tensor
   learning_rate: tf.Tensor
   seed: tf.Tensor
+  num_examples: tf.Tensor
 
 
 class Trace(NamedTuple):
-  """Of a finished training: steps, sum of their rates, mean loss in nats."""
+  """Of a finished training.
+
+  Attributes:
+    steps: how many.
+    sum_rates: the sum of their learning rates.
+    loss: their mean loss in nats.
+    report: numbers that parts report, by column.
+  """
 
   steps: Any
   sum_rates: Any
   loss: Any
+  report: Mapping[str, Any] = {}
 
 
 class Result(NamedTuple):

@@ -30,23 +30,41 @@ class LocalTraining:
     settings: jobs.Settings,
   ):
     """Makes the optimizer's slots; call it under `strategy.scope()`."""
-    self.variables = weights_lib.Variables.of(model)
-    self.layout = weights_lib.Layout.of(model)
+    self.variables = weights_lib.Variables.of(model, settings.random)
+    self.layout = weights_lib.Layout.of(model, settings.random)
     self._strategy, self._model, self._settings = strategy, model, settings
     self._mean, self._std = data.mean, data.std
     both = self.variables.trainable
     self._trained = both if settings.trains_scale else self.variables.mean
     self._slots = settings.optimizer.slots(self._trained)
     self._parts = chain.laid_out(settings.parts, self.layout)
+    self._giver = self._prior_giver()
+
+  def _prior_giver(self):
+    part = chain.giver(self._parts)
+    if part and self._settings.update_prior:
+      raise ValueError(
+        f'--client_parts={part.name} gives clients their prior: leave '
+        '--update_prior out.'
+      )
+    if part and not self.variables.untransformed_scale:
+      raise ValueError(
+        f'--client_parts={part.name} gives clients their prior, which only '
+        'variational layers weigh: set --variant=flipout.'
+      )
+    return part
 
   def signature(self, x, y, job: jobs.Job) -> list:
     """Returns the input signature of `__call__` for jobs like `job`."""
     of = tf.nest.map_structure(specs.spec_of, job)
     scalar = tf.TensorSpec([], tf.int32)
+    # A rule may return another rank every round.
+    factor = specs.any_rows(of.start.factor)
     return [
       tf.TensorSpec(x.shape, x.dtype),
       tf.TensorSpec(y.shape, y.dtype),
       of._replace(
+        start=of.start._replace(factor=factor),
         indices=tf.TensorSpec([None], tf.int32),
         epochs=scalar,
         learning_rate=tf.TensorSpec([], tf.float32),
@@ -62,7 +80,7 @@ class LocalTraining:
     if job.first_step == 0:
       for slot in self._slots:
         slot.assign(tf.zeros(slot.shape, slot.dtype))
-    prior = self.prior(job.start)
+    prior = self.prior(job)
     carry = chain.begin(self._parts, job.start, job.shared, job.memory)
     stream = seeds.Stream(job.seed)
     count = tf.size(job.indices)
@@ -80,10 +98,9 @@ class LocalTraining:
         loss, carry = self.step(
           inputs,
           labels,
-          jobs.Step(step, current, stream('step', step)),
+          jobs.Step(step, current, stream('step', step), num_examples),
           carry,
           prior,
-          num_examples,
         )
         sum_rates, sum_loss = sum_rates + current, sum_loss + loss
         step, rate = step + 1, rate * settings.step_decay
@@ -91,7 +108,7 @@ class LocalTraining:
         rate *= settings.epoch_decay
     taken = step - job.first_step
     trace = jobs.Trace(taken, sum_rates, sum_loss / tf.cast(taken, tf.float32))
-    model = weights_lib.read(self.variables)
+    model = weights_lib.read(self.variables, job.start)
     return chain.finish(self._parts, model, carry, trace)
 
   def _cycle(self, step):
@@ -102,10 +119,13 @@ class LocalTraining:
     place = tf.cast(step % length, tf.float32) / max(1, length - 1)
     return 1.0 - (1.0 - floor) * place
 
-  def prior(self, start: weights_lib.Weights) -> objectives.Prior:
-    """The prior of a client that starts from `start`."""
+  def prior(self, job: jobs.Job) -> objectives.Prior:
+    """The client's prior: what a part gives, the broadcast, or the same one."""
+    if self._giver:
+      return chain.prior(self._giver, job)
     if self._settings.update_prior:
-      return objectives.Prior(start.loc, start.scale)
+      start = job.start
+      return objectives.Prior(start.loc, weights_lib.marginal_scale(start))
     scale = tf.constant(self._settings.prior_scale, tf.float32)
     return objectives.Prior(tf.constant(0.0), scale)
 
@@ -117,7 +137,7 @@ class LocalTraining:
     inputs = preprocessing.normalize(images, self._mean, self._std)
     return inputs, tf.gather(y, batch)
 
-  def step(self, inputs, labels, step, carry, prior, num_examples):
+  def step(self, inputs, labels, step, carry, prior):
     """One step over all replicas: forward, backward, update, in place.
 
     Args:
@@ -126,17 +146,14 @@ class LocalTraining:
       step: a `Step`.
       carry: one entry per client part.
       prior: an `objectives.Prior`.
-      num_examples: of the client, float32: N_k.
 
     Returns:
       The loss in nats and the new carry.
     """
     if self._strategy.num_replicas_in_sync == 1:
-      return self._replica_step(
-        inputs, labels, step, carry, prior, num_examples
-      )
+      return self._replica_step(inputs, labels, step, carry, prior)
     loss, carry = self._strategy.run(
-      self._replica_step, (inputs, labels, step, carry, prior, num_examples)
+      self._replica_step, (inputs, labels, step, carry, prior)
     )
 
     # Every replica has applied the same reduced gradient.
@@ -145,7 +162,7 @@ class LocalTraining:
 
     return first(loss), tf.nest.map_structure(first, carry)
 
-  def _replica_step(self, inputs, labels, step, carry, prior, num_examples):
+  def _replica_step(self, inputs, labels, step, carry, prior):
     """One step on one replica's share of the batch."""
     context = tf.distribute.get_replica_context()
     replicas = float(self._strategy.num_replicas_in_sync)
@@ -163,15 +180,14 @@ class LocalTraining:
       penalty = self._penalties(carry)
       if self._settings.trains_scale:
         divergence = objectives.divergence(self.variables, prior)
-        penalty += divergence / num_examples
+        penalty += divergence / step.num_examples
       loss = tf.reduce_sum(nll) / batch_size + penalty / replicas
     gradients = tape.gradient(loss, self._trained, unconnected_gradients='zero')
     if replicas > 1:
       loss, gradients = context.all_reduce('sum', (loss, gradients))
     gradients = self._adjust(gradients, carry, step, stream)
-    self._settings.optimizer.apply(
-      self._trained, self._slots, gradients, step.learning_rate, step.index
-    )
+    told = step._replace(seed=stream('optimizer'))
+    self._settings.optimizer.apply(self._trained, self._slots, gradients, told)
     return loss, self._after_step(carry, step, stream)
 
   def _penalties(self, carry):

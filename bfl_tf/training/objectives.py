@@ -12,7 +12,7 @@ from bfl_tf import weights
 
 
 class Prior(NamedTuple):
-  """N(loc, scale^2) per variational weight: `[num_variational]` or scalars."""
+  """N(loc, scale^2) per variational weight: `[num_loc]` or scalars."""
 
   loc: tf.Tensor
   scale: tf.Tensor
@@ -33,9 +33,9 @@ def negative_log_likelihood(logits, labels) -> tf.Tensor:
 def divergence(variables: weights.Variables, prior: Prior) -> tf.Tensor:
   """Returns KL[q || prior] in nats, summed over the variational weights.
 
-  0 for a model without any.
+  0 for a model without any: a scale that is not trained has no say.
   """
-  if not variables.loc:
+  if not variables.untransformed_scale:
     return tf.constant(0.0)
   loc = weights.flatten(variables.loc)
   scale = tf.nn.softplus(weights.flatten(variables.untransformed_scale))

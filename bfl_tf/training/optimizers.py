@@ -4,9 +4,18 @@ tf_keras' optimizers carry their state from one client to the next, decouple
 the weight decay, and cannot be stepped inside a loop that a distribution
 strategy owns. Here the state is a list of slot variables, zeroed when a client
 begins; momentum follows v = momentum v + g, w = w - rate v.
+
+An optimizer is a frozen dataclass with
+
+  slots(variables) -> list of tf.Variable, made once, not trainable
+  apply(variables, slots, gradients, step)   updates both in place
+
+where `step` is a `training.Step`: its index, its rate, a seed for an optimizer
+that draws, and the client's number of examples.
 """
 
 import dataclasses
+from typing import Any
 
 import tensorflow as tf
 
@@ -21,10 +30,9 @@ class SGD:
     """Makes the slot variables for `variables`."""
     return _zeros(variables) if self.momentum else []
 
-  def apply(self, variables, slots, gradients, rate, step) -> None:
-    """Updates `variables` and `slots` in place; `step` counts from 0."""
-    del step
-    ops = tf.raw_ops
+  def apply(self, variables, slots, gradients, step) -> None:
+    """Updates `variables` and `slots` in place."""
+    ops, rate = tf.raw_ops, step.learning_rate
     if not self.momentum:
       for var, gradient in zip(variables, gradients):
         ops.ResourceApplyGradientDescent(
@@ -52,9 +60,9 @@ class Adam:
     """Makes the slot variables for `variables`: first and second moments."""
     return _zeros(variables) + _zeros(variables)
 
-  def apply(self, variables, slots, gradients, rate, step) -> None:
-    """Updates `variables` and `slots` in place; `step` counts from 0."""
-    power = tf.cast(step + 1, tf.float32)
+  def apply(self, variables, slots, gradients, step) -> None:
+    """Updates `variables` and `slots` in place."""
+    power = tf.cast(step.index + 1, tf.float32)
     first, second = slots[: len(variables)], slots[len(variables) :]
     for var, m, v, gradient in zip(variables, first, second, gradients):
       tf.raw_ops.ResourceApplyAdam(
@@ -63,12 +71,15 @@ class Adam:
         v=v.handle,
         beta1_power=self.beta_1**power,
         beta2_power=self.beta_2**power,
-        lr=rate,
+        lr=step.learning_rate,
         beta1=self.beta_1,
         beta2=self.beta_2,
         epsilon=self.epsilon,
         grad=gradient,
       )
+
+
+OPTIMIZERS: dict[str, Any] = {'sgd': SGD, 'adam': Adam}
 
 
 def _zeros(variables):

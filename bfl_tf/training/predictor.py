@@ -46,13 +46,15 @@ class Predictor:
     strategy: tf.distribute.Strategy,
     build_model: Callable[[], tf_keras.Model],
     inputs: Inputs,
+    random: str = 'layers',
   ):
+    """Builds the model; `random` as of `weights.Variables.of`."""
     self.inputs = inputs
     self.device = strategy.extended.worker_devices[0]
     with strategy.scope():
       self._model = build_model()
-    self.variables = weights_lib.Variables.of(self._model)
-    self.layout = weights_lib.Layout.of(self._model)
+    self.variables = weights_lib.Variables.of(self._model, random)
+    self.layout = weights_lib.Layout.of(self._model, random)
     self._measure: tf.types.experimental.PolymorphicFunction | None = None
     self._predict = tf.function(
       self._predict_batches,

@@ -12,6 +12,11 @@ def spec_of(value: Any) -> tf.TensorSpec:
   return tf.TensorSpec(array.shape, array.dtype)
 
 
+def any_rows(spec: tf.TensorSpec) -> tf.TensorSpec:
+  """Returns the spec of as many rows as there may be."""
+  return tf.TensorSpec([None, *spec.shape[1:]], spec.dtype)
+
+
 def mismatch(value: Any, spec: tf.TensorSpec) -> str | None:
   """Says how a value differs from what is wanted, or returns None.
 

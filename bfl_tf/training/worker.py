@@ -28,7 +28,7 @@ class Worker(predictor.Predictor):
   ):
     shape, dtype = data.x.shape[1:], data.x.dtype
     inputs = predictor.Inputs(shape, dtype, data.mean, data.std)
-    super().__init__(strategy, build_model, inputs)
+    super().__init__(strategy, build_model, inputs, settings.random)
     with strategy.scope():
       self.training = local.LocalTraining(strategy, self._model, data, settings)
     with tf.device(self.device):

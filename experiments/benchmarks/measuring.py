@@ -8,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 
 from bfl_tf import training
-from bfl_tf import weights as weights_lib
 
 
 def seconds(function) -> float:
@@ -34,16 +33,15 @@ def spread(values) -> str:
 
 def bare_steps(worker: training.Worker, batch_size: int):
   """Compiles a loop over nothing but the training step, on one batch."""
-  start = weights_lib.read(worker.training.variables)
+  prior = training.Prior(tf.constant(0.0), tf.constant(1.0))
   x, y = worker.examples(tf.range(batch_size))
 
   @tf.function(input_signature=[tf.TensorSpec([], tf.int32)])
   def steps(count):
-    prior = worker.training.prior(start)
     rate, examples = tf.constant(1e-3), tf.constant(1e3)
     for i in tf.range(count):
-      step = training.Step(i, rate, tf.stack([i, i]))
-      worker.training.step(x, y, step, (), prior, examples)
+      step = training.Step(i, rate, tf.stack([i, i]), examples)
+      worker.training.step(x, y, step, (), prior)
 
   return steps.get_concrete_function()
 

@@ -48,8 +48,7 @@ class Diary(toys.Idle):
     return np.zeros([2], np.float32)
 
   def begin(self, start, shared, memory):
-    mean = tf.concat([start.loc, start.point], 0)
-    carry = {'start': mean, 'shared': shared, 'memory': memory}
+    carry = {'start': start.mean, 'shared': shared, 'memory': memory}
     return {**carry, 'rates': tf.zeros([20])}
 
   def after_step(self, mean, carry, step):

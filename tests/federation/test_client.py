@@ -26,7 +26,7 @@ def apart(experiment, state, clients):
   plan, built = federation.Plan.of(config), {}
   dataset = building.dataset(config, built)
   partition, _ = building.partition(config, dataset)
-  worker, *_ = building.workers(config, dataset, plan.parts, built)
+  worker, *_ = building.workers(config, dataset, plan.parts, built, plan.random)
   broadcast = federation.Broadcast.of(plan, state)
   for client in clients:
     kept = state.memories.get(client)

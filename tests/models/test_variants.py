@@ -41,8 +41,7 @@ def test_kernels_or_their_means_start_so_and_biases_at_zero(variant, start):
     num_classes=300,
     kernel_initializer=start,
   )
-  loc, _, point, _ = weights.read(weights.Variables.of(model))
-  mean = np.concatenate([loc, point])
+  mean = weights.read(weights.Variables.of(model)).mean.numpy()
   kernel = mean[mean != 0]
   assert (mean.size, kernel.size) == (200 * 300 + 300, 200 * 300)
   assert_starts(kernel, start, 200, 300)

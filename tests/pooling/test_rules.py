@@ -12,9 +12,9 @@ law = settings(max_examples=20)
 seeds = st.integers(0, 2**31)
 
 
-def gaussian(loc, scale, point=(), buffers=()):
-  vectors = loc, scale, point, buffers
-  return weights.Weights(*(np.asarray(v, np.float32) for v in vectors))
+def gaussian(loc, scale, point=(), buffers=(), *factor):
+  arrays = loc, scale, point, buffers, *factor
+  return weights.Weights(*(np.asarray(v, np.float32) for v in arrays))
 
 
 def update(client_id, num_examples, *vectors):

@@ -115,6 +115,33 @@ def test_updates_come_in_the_order_of_ids():
   np.testing.assert_allclose(found.shares, [0.25, 0.25, 0.5])
 
 
+def test_a_models_own_posterior_has_its_moments():
+  """Mean + scale z1 + factor^T z2 in the random weights, nothing elsewhere."""
+  loc, scale = RNG.normal(size=3), np.array([0.5, 1e-3, 2.0])
+  factor = RNG.normal(size=[2, 3])
+  arrays = loc, scale, [7.0], [8.0, 9.0], factor
+  whole = weights.Weights(*(np.asarray(v, np.float32) for v in arrays))
+  drawn = posteriors.of_model(whole).sample(40_000, seed=[5, 6]).numpy()
+  assert np.array_equal(drawn[:, 3:], [[7, 8, 9]] * 40_000)
+  drawn = drawn[:, :3].astype(np.float64)
+  covariance = np.diag(scale**2) + factor.T @ factor
+  variance = covariance.diagonal()
+  error = np.sqrt(variance / len(drawn))
+  assert np.all(np.abs(drawn.mean(0) - loc) < 5 * error)
+  # Of an entry of a Gaussian's sample covariance.
+  error = np.sqrt((np.outer(variance, variance) + covariance**2) / len(drawn))
+  assert np.all(np.abs(np.cov(drawn.T) - covariance) < 5 * error)
+
+
+def test_at_rank_0_a_models_own_posterior_is_diagonal_bit_for_bit():
+  vectors = (np.float32(RNG.uniform(size=n)) for n in (3, 3, 2, 2))
+  whole = weights.Weights(*vectors)
+  scale = np.concatenate([whole.scale, np.zeros(4)])
+  expected = posteriors.normal(whole.values, scale).sample(9, seed=[1, 2])
+  got = posteriors.of_model(whole).sample(9, seed=[1, 2])
+  assert np.array_equal(got, expected)
+
+
 def draws(scale=1.0, size=4):
   like = model([0.0, 0.0], [1.0, 1.0])
   distribution = posteriors.normal(

@@ -266,7 +266,7 @@ def test_unions_are_of_the_members_that_are_finite():
     ({'ensemble': ('A',), 'teachers': 'C'}, '--teachers=C must join some of A'),
     ({'ensemble': ('A', 'A')}, '--ensemble=A,A must name at least one of A, C'),
     ({'num_teacher_samples': 0}, '--num_teacher_samples=0 leaves nothing'),
-    ({'teacher_posterior': 'pooled'}, 'needs variational clients'),
+    ({'teacher_posterior': 'pooled'}, 'pooled needs random weights'),
     ({'teacher_posterior': 'swag'}, '--teacher_posterior=swag is unknown'),
     ({'gaussian_fit': 'mine'}, '--gaussian_fit=mine is unknown'),
     ({'distillation': 'adam'}, '--distillation=adam is unknown'),

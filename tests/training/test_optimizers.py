@@ -1,11 +1,14 @@
 """One step and a few against tf_keras and by hand."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
+import toys
 
-from bfl_tf import training
+from bfl_tf import seeds, training
 
 SHAPES = [[3, 2], [4]]
 RATES = [0.1, 0.05, 0.2, 0.01, 0.1]
@@ -21,8 +24,10 @@ def run(optimizer, gradients):
   variables = [tf.Variable(value) for value in values(0)]
   slots, history = optimizer.slots(variables), []
   for step, (rate, gradient) in enumerate(zip(RATES, gradients)):
-    rate, step = tf.constant(rate), tf.constant(step)
-    optimizer.apply(variables, slots, gradient, rate, step)
+    told = training.Step(
+      tf.constant(step), tf.constant(rate), tf.zeros([2], tf.int32), 1.0
+    )
+    optimizer.apply(variables, slots, gradient, told)
     history.append([variable.numpy() for variable in variables])
   return history
 
@@ -60,6 +65,55 @@ def test_sgd_by_hand(momentum):
     variables = [x - rate * v for x, v in zip(variables, velocity)]
     for variable, value in zip(variables, got):
       np.testing.assert_allclose(value, variable, rtol=1e-5, atol=1e-6)
+
+
+@dataclasses.dataclass(frozen=True)
+class Langevin:
+  """Plain steps with noise that is named by the step's seed."""
+
+  def slots(self, variables):
+    return [tf.Variable(0.0, trainable=False)]
+
+  def apply(self, variables, slots, gradients, step):
+    rate = step.learning_rate
+    stream = seeds.Stream(step.seed)
+    slots[0].assign_add(step.num_examples)
+    for i, (var, gradient) in enumerate(zip(variables, gradients)):
+      noise = tf.random.stateless_normal(var.shape, stream('noise', i))
+      spread = tf.sqrt(2 * rate / step.num_examples)
+      var.assign_sub(rate * gradient - spread * noise)
+
+
+def test_an_optimizer_of_ones_own_draws_and_knows_the_clients_examples():
+  own = {'client_optimizer': f'{__name__}:Langevin', 'batch_size': 150}
+  one, two = (
+    toys.experiment(**own, num_workers=n, local_epochs=3) for n in (1, 2)
+  )
+  state, _ = toys.play(one)
+  assert toys.same(state, toys.play(two)[0])
+  (slot,) = one.workers[0].training._slots
+  # Three steps of the last client that it trained.
+  assert slot.numpy() in {3 * len(indices) for indices in one.partition}
+
+  # What it moved beyond SGD's step has the law of its noise.
+  plain = toys.worker(batch_size=50)
+  noisy = toys.worker(batch_size=50, optimizer=Langevin())
+  begin, rate = toys.start(plain), 1e-3
+  jobs = [toys.job(begin, epochs=1, rate=rate, seed=s) for s in range(200)]
+  moved = np.stack([
+    noisy.train(job).model.point - plain.train(job).model.point for job in jobs
+  ])  # fmt: skip
+  variance = 2 * rate / 50
+  error = variance * (2 / moved.size) ** 0.5
+  assert moved.var() == pytest.approx(variance, abs=5 * error)
+
+
+def test_unknown_optimizers_and_momentum_elsewhere_are_refused():
+  with pytest.raises(ValueError, match='--client_optimizer=sdg is unknown'):
+    toys.experiment(client_optimizer='sdg')
+  for name in ('adam', f'{__name__}:Langevin'):
+    with pytest.raises(ValueError, match='--client_momentum belongs to'):
+      toys.experiment(client_optimizer=name, client_momentum=0.5)
 
 
 def test_slots_begin_at_zero_and_are_no_more_than_needed():

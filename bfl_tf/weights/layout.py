@@ -1,13 +1,4 @@
-"""A Keras model <-> flat vectors <-> a tfp distribution.
-
-Four vectors say everything about a model's weights:
-
-  loc, scale   the Gaussian posterior of its variational weights
-  point        every other trainable
-  buffers      what is not trained: batch normalization's moving statistics
-
-`mean = [loc; point]` is what differences between models are taken over.
-"""
+"""Which of a model's variables belong to which array, and in what order."""
 
 import dataclasses
 from typing import NamedTuple
@@ -17,50 +8,9 @@ import tensorflow as tf
 from tensorflow_probability import distributions as tfd
 import tf_keras
 
+from bfl_tf.weights import arrays
 
-class Weights(NamedTuple):
-  """The weights of one model, each a flat float32 vector.
-
-  Attributes:
-    loc: `[num_variational]`, means of the variational weights.
-    scale: `[num_variational]`, their standard deviations.
-    point: `[num_points]`, the other trainables.
-    buffers: `[num_buffers]`, moving statistics.
-  """
-
-  loc: np.ndarray
-  scale: np.ndarray
-  point: np.ndarray
-  buffers: np.ndarray
-
-  @property
-  def mean(self) -> np.ndarray:
-    """`[num_variational + num_points]`, all trainables' means."""
-    return np.concatenate([self.loc, self.point])
-
-  @property
-  def num_bytes(self) -> int:
-    """Size on the wire."""
-    return sum(vector.nbytes for vector in self)
-
-  @property
-  def values(self) -> np.ndarray:
-    """`[loc; point; buffers]`: all that a distribution over models covers."""
-    filled = [v for v in (self.loc, self.point, self.buffers) if v.size]
-    return filled[0] if len(filled) == 1 else np.concatenate(filled)
-
-  def replace_mean(self, mean: np.ndarray) -> 'Weights':
-    """Returns these weights with another `mean`, rounded to float32 once."""
-    mean = np.asarray(mean, np.float32)
-    loc, point = np.split(mean, [self.loc.size])
-    return self._replace(loc=loc, point=point)
-
-  def replace_values(self, values: np.ndarray) -> 'Weights':
-    """Returns these weights with other `values`, rounded to float32 once."""
-    mean, buffers = np.split(values, [self.loc.size + self.point.size])
-    return self.replace_mean(mean)._replace(
-      buffers=np.asarray(buffers, np.float32)
-    )
+RANDOM = ('layers', 'all')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,18 +21,23 @@ class Layout:
   point: tuple[tf.TensorShape, ...]
   buffers: tuple[tf.TensorShape, ...]
   buffer_names: tuple[str, ...] = ()
+  random: str = 'layers'
 
   @classmethod
-  def of(cls, model: tf_keras.Model) -> 'Layout':
-    """Reads the layout of a built model."""
-    groups = Variables.of(model)
+  def of(cls, model: tf_keras.Model, random: str = 'layers') -> 'Layout':
+    """Reads the layout of a built model; arguments as of `Variables.of`."""
+    groups = Variables.of(model, random)
 
     def shapes(variables):
       return tuple(variable.shape for variable in variables)
 
     names = tuple(v.name.split(':')[0] for v in groups.buffers)
     return cls(
-      shapes(groups.loc), shapes(groups.point), shapes(groups.buffers), names
+      shapes(groups.loc),
+      shapes(groups.point),
+      shapes(groups.buffers),
+      names,
+      random,
     )
 
   @property
@@ -106,25 +61,18 @@ class Layout:
     """Length of `mean`."""
     return self.size('loc') + self.size('point')
 
-  def standard(self) -> Weights:
+  def standard(self) -> arrays.Weights:
     """Returns standard deviations of one and zeros else, for their shapes."""
-    return Weights(
+    return arrays.Weights(
       np.zeros(self.size('loc'), np.float32),
       np.ones(self.size('loc'), np.float32),
       np.zeros(self.size('point'), np.float32),
       np.zeros(self.size('buffers'), np.float32),
     )
 
-  def distribution(self, weights: Weights) -> tfd.Distribution:
-    """The posterior over the variational weights, or the point it sits at.
-
-    Returns:
-      `MultivariateNormalDiag` over `R^num_variational`; for a model without
-      variational weights `VectorDeterministic` over all trainables.
-    """
-    if weights.loc.size:
-      return tfd.MultivariateNormalDiag(weights.loc, weights.scale)
-    return tfd.VectorDeterministic(weights.point)
+  def distribution(self, weights: arrays.Weights) -> tfd.Distribution:
+    """The posterior over the random weights; see `weights.distribution`."""
+    return arrays.distribution(weights)
 
 
 class Variables(NamedTuple):
@@ -136,26 +84,40 @@ class Variables(NamedTuple):
   buffers: list[tf.Variable]
 
   @classmethod
-  def of(cls, model: tf_keras.Model) -> 'Variables':
+  def of(cls, model: tf_keras.Model, random: str = 'layers') -> 'Variables':
     """Sorts the variables of a built model.
 
-    A variational weight is a pair that TFP's layers name `*_loc` and
-    `*_untransformed_scale`.
+    Args:
+      model: whose variational weights, if any, are pairs that TFP's layers name
+        `*_loc` and `*_untransformed_scale`.
+      random: `layers`: these pairs are the random weights; `all`: all
+        trainables are, and no variable holds their scale.
 
     Raises:
-      ValueError: a `*_loc` without its scale.
+      ValueError: a `*_loc` without its scale; unknown `random`; `all` of a
+        network with variational layers.
     """
+    if random not in RANDOM:
+      raise ValueError(f'random must be one of {RANDOM}, got {random!r}.')
     trainable = model.trainable_variables
     locs = [v for v in trainable if _named(v, 'posterior_loc')]
     scales = [v for v in trainable if _named(v, 'untransformed_scale')]
+    buffers = list(model.non_trainable_variables)
     if [v.shape for v in locs] != [v.shape for v in scales]:
       raise ValueError(
         'Every *posterior_loc needs its *untransformed_scale of the same '
         f'shape; the model has {[v.name for v in trainable]}.'
       )
+    if random == 'all':
+      if locs:
+        raise ValueError(
+          'A method that makes all weights random needs a network without '
+          'variational layers: choose another --variant than flipout.'
+        )
+      return cls(list(trainable), [], [], buffers)
     variational = {id(v) for v in (*locs, *scales)}
     points = [v for v in trainable if id(v) not in variational]
-    return cls(locs, scales, points, list(model.non_trainable_variables))
+    return cls(locs, scales, points, buffers)
 
   @property
   def trainable(self) -> list[tf.Variable]:
@@ -188,21 +150,37 @@ def unflatten(vector: tf.Tensor, shapes) -> list[tf.Tensor]:
   return [tf.reshape(p, shape) for p, shape in zip(parts, shapes)]
 
 
-def read(variables: Variables) -> Weights:
-  """Reads a model's weights, as tensors; works in a graph too."""
-  scale = tf.nn.softplus(flatten(variables.untransformed_scale))
-  return Weights(
-    flatten(variables.loc),
-    scale,
-    flatten(variables.point),
-    flatten(variables.buffers),
+def read(
+  variables: Variables, like: arrays.Weights | None = None
+) -> arrays.Weights:
+  """Reads a model's weights, as tensors; works in a graph too.
+
+  Args:
+    variables: of the model.
+    like: gives scale and factor where no variable holds a scale; without it
+      they are 0.
+  """
+  loc, point, buffers = map(
+    flatten, (variables.loc, variables.point, variables.buffers)
   )
+  if variables.untransformed_scale:
+    scale = tf.nn.softplus(flatten(variables.untransformed_scale))
+  else:
+    scale = tf.zeros_like(loc)
+    if like is not None:
+      return arrays.Weights(loc, like.scale, point, buffers, like.factor)
+  return arrays.Weights(loc, scale, point, buffers)
 
 
-def write(variables: Variables, model: Weights) -> None:
-  """Writes weights into a model; works in a graph too."""
+def write(variables: Variables, model: arrays.Weights) -> None:
+  """Writes weights into a model; works in a graph too.
+
+  Variational layers, whose weights are independent, take the marginal scale.
+  """
   assign(variables.loc, model.loc)
-  assign(variables.untransformed_scale, inverse_softplus(model.scale))
+  if variables.untransformed_scale:
+    untransformed = inverse_softplus(arrays.marginal_scale(model))
+    assign(variables.untransformed_scale, untransformed)
   assign(variables.point, model.point)
   assign(variables.buffers, model.buffers)
 

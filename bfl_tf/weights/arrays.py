@@ -1,0 +1,107 @@
+"""The arrays of one model, and the distribution that they are."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from tensorflow_probability import distributions as tfd
+
+
+class _Arrays(NamedTuple):
+  loc: np.ndarray
+  scale: np.ndarray
+  point: np.ndarray
+  buffers: np.ndarray
+  factor: np.ndarray
+
+
+class Weights(_Arrays):
+  """The weights of one model, float32 arrays or tensors.
+
+  Attributes:
+    loc: `[num_loc]`, means of the random weights.
+    scale: `[num_loc]`, standard deviations beside those of the factor.
+    point: `[num_points]`, the other trainables.
+    buffers: `[num_buffers]`, moving statistics.
+    factor: `[rank, num_loc]`, of rank 0 where nothing is said.
+  """
+
+  __slots__ = ()
+
+  def __new__(cls, loc, scale, point, buffers, factor=None):
+    if factor is None:
+      zeros = tf.zeros if tf.is_tensor(loc) else np.zeros
+      factor = zeros([0, loc.shape[0]], loc.dtype)
+    return super().__new__(cls, loc, scale, point, buffers, factor)
+
+  @property
+  def mean(self) -> Any:
+    """`[num_loc + num_points]`, all trainables' means."""
+    join = tf.concat if tf.is_tensor(self.loc) else np.concatenate
+    return join([self.loc, self.point], 0)
+
+  @property
+  def num_bytes(self) -> int:
+    """Size on the wire."""
+    return sum(array.nbytes for array in self)
+
+  @property
+  def values(self) -> np.ndarray:
+    """`[loc; point; buffers]`: all that a distribution over models covers."""
+    filled = [v for v in (self.loc, self.point, self.buffers) if v.size]
+    return filled[0] if len(filled) == 1 else np.concatenate(filled)
+
+  def variance(self, part: slice = slice(None)) -> np.ndarray:
+    """Marginal variances of a stretch of `loc`, in float64.
+
+    Exactly scale^2 at rank 0.
+    """
+    held = np.square(self.factor[:, part], dtype=np.float64).sum(0)
+    return np.square(self.scale[part], dtype=np.float64) + held
+
+  def replace_mean(self, mean: Any) -> 'Weights':
+    """Returns these weights with another `mean`, rounded to float32 once."""
+    if tf.is_tensor(mean):
+      loc, point = tf.split(mean, [tf.size(self.loc), tf.size(self.point)])
+    else:
+      mean = np.asarray(mean, np.float32)
+      loc, point = np.split(mean, [self.loc.shape[0]])
+    return self._replace(loc=loc, point=point)
+
+  def replace_values(self, values: np.ndarray) -> 'Weights':
+    """Returns these weights with other `values`, rounded to float32 once."""
+    mean, buffers = np.split(values, [self.loc.size + self.point.size])
+    return self.replace_mean(mean)._replace(
+      buffers=np.asarray(buffers, np.float32)
+    )
+
+  def at_a_point(self, scale: float) -> 'Weights':
+    """Returns these weights as one draw of them: next to no spread."""
+    return self._replace(
+      scale=np.full_like(self.loc, scale), factor=self.factor[:0]
+    )
+
+
+def distribution(weights: Weights) -> tfd.Distribution:
+  """The posterior over the random weights, or the point it sits at.
+
+  Returns:
+    `MultivariateNormalDiag` over `R^num_loc`, with a factor
+    `MultivariateNormalDiagPlusLowRankCovariance`; for a model without random
+    weights `VectorDeterministic` over all trainables.
+  """
+  if not weights.loc.size:
+    return tfd.VectorDeterministic(weights.point)
+  if not len(weights.factor):
+    return tfd.MultivariateNormalDiag(weights.loc, weights.scale)
+  return tfd.MultivariateNormalDiagPlusLowRankCovariance(
+    weights.loc, np.square(weights.scale), weights.factor.T
+  )
+
+
+def marginal_scale(model: Weights) -> tf.Tensor:
+  """Returns the root of `Weights.variance`, float32; in a graph too."""
+  held = tf.reduce_sum(tf.square(model.factor), 0)
+  # The square of a float32 is exact in float64, and so is its root.
+  variance = tf.square(tf.cast(model.scale, tf.float64))
+  return tf.cast(tf.sqrt(variance + tf.cast(held, tf.float64)), tf.float32)

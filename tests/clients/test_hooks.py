@@ -1,0 +1,155 @@
+"""What a part may say beside its training, and the stage that it needs."""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import toys
+
+from bfl_tf import federation, server
+
+ONE = {'num_workers': 1}
+
+
+def own(name):
+  return (f'{__name__}:{name}',)
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked(toys.Idle):
+  """Writes down what trainings it is asked about."""
+
+  name: ClassVar[str] = 'asked'
+  asked: ClassVar[list] = []
+
+  def check(self, num_steps, num_examples):
+    self.asked.append((num_steps, num_examples))
+
+
+@pytest.mark.parametrize(
+  'epochs, changes',
+  [
+    ([2], {'local_epochs': 2}),
+    ([1, 4], {'local_epochs': 4, 'min_local_epochs': 1}),
+    ([2, 9], {'local_epochs': 2, 'early_local_epochs': 9, 'early_rounds': 2}),
+    ([9], {'local_epochs': 2, 'early_local_epochs': 9, 'early_rounds': 3}),
+  ],
+)
+def test_every_clients_smallest_and_largest_training_is_checked(
+  epochs, changes
+):
+  Asked.asked.clear()
+  experiment = toys.experiment(
+    client_parts=own('Asked'), batch_size=8, num_rounds=3, **changes
+  )
+  expected = [
+    (number * -(-len(indices) // 8), len(indices))
+    for indices in experiment.partition
+    for number in epochs
+  ]
+  assert expected == Asked.asked
+
+
+def test_swa_says_that_it_would_average_nothing():
+  changes = {'client_parts': ('bfl_tf.clients:Swa',), 'batch_size': 150}
+  message = (
+    '--client_parts=swa, client 0: averages nothing: 3 steps end no cycle of '
+    '--swa_cycle=2 after --swa_start=2'
+  )
+  with pytest.raises(ValueError, match=message):
+    toys.experiment(local_epochs=3, swa_cycle=2, swa_start=2, **changes)
+  toys.experiment(local_epochs=4, swa_cycle=2, swa_start=2, **changes)
+
+
+@dataclasses.dataclass(frozen=True)
+class Reporter(toys.Idle):
+  """Reports what it counted and what it saw at the end."""
+
+  name: ClassVar[str] = 'reporter'
+
+  def begin(self, start, shared, memory):
+    return tf.constant(0)
+
+  def after_step(self, mean, carry, step):
+    return None, carry + tf.cast(step.num_examples, tf.int32)
+
+  def report(self, carry, trace):
+    return {'examples': carry, 'loss': trace.loss / 2}
+
+
+def test_reports_are_averaged_over_the_clients_that_were_pooled(monkeypatch):
+  changes = {'batch_size': 150, 'local_epochs': 3, **ONE}
+  experiment = toys.experiment(client_parts=own('Reporter'), **changes)
+  state, (info,) = toys.play(experiment, 1)
+  sizes = [len(indices) for indices in experiment.partition]
+  assert info['reporter_examples'] == pytest.approx(3 * np.mean(sizes))
+  assert info['reporter_loss'] == pytest.approx(info['train_loss'] / 2)
+  # It changes nothing, and who does not report has no column.
+  plain, (without,) = toys.play(toys.experiment(**changes), 1)
+  assert toys.same(plain, state)
+  assert set(info) - set(without) == {'reporter_examples', 'reporter_loss'}
+  assert info | without == info
+
+  bad = experiment.partition[0]
+
+  def train(job, train=experiment.workers[0].train):
+    result = train(job)
+    if job.indices is bad:
+      point = np.full_like(result.model.point, np.nan)
+      result = result._replace(model=result.model._replace(point=point))
+    return result
+
+  monkeypatch.setattr(experiment.workers[0], 'train', train)
+  _, (info,) = toys.play(experiment, 1)
+  assert info['reporter_examples'] == pytest.approx(3 * np.mean(sizes[1:]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Sized:
+  """A stage that wants a resource; its slot is what it was given."""
+
+  num_classes: int
+  layout: Any
+
+  name: ClassVar[str] = 'sized'
+  statistics: ClassVar[tuple] = ()
+
+  def init(self, model):
+    return np.float32([self.num_classes, self.layout.num_trainable()])
+
+  def __call__(self, state, reference, pooled, statistics, seed):
+    return state, {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Needy(toys.Idle):
+  """Reports the slot of the stage that it needs."""
+
+  name: ClassVar[str] = 'needy'
+  needs: ClassVar[str | None] = 'sized'
+
+  def begin(self, start, shared, memory):
+    return shared
+
+  def report(self, carry, trace):
+    return {'classes': carry[0], 'weights': carry[1]}
+
+
+def test_a_stage_that_a_part_needs_gets_resources(monkeypatch):
+  monkeypatch.setitem(server.STAGES, 'sized', Sized)
+  experiment = toys.experiment(client_parts=own('Needy'))
+  assert [stage.name for stage in experiment.method.stages] == ['sized']
+  _, (info,) = toys.play(experiment, 1)
+  assert (info['needy_classes'], info['needy_weights']) == (3, 15)
+
+
+def test_reports_are_columns_of_a_run(tmp_path):
+  config = dataclasses.replace(
+    toys.experiment().config, client_parts=own('Reporter'), num_rounds=1
+  )
+  federation.Run(config, tmp_path, False, toys.BUILT, False).play()
+  header, _, row = (tmp_path / 'metrics.csv').read_text().splitlines()
+  row = dict(zip(header.split(','), row.split(',')))
+  assert float(row['reporter_loss']) > 0

@@ -1,0 +1,97 @@
+"""A part that gives the client its prior."""
+
+import dataclasses
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import toys
+
+from bfl_tf import training
+
+FLIPOUT = {'variant': 'flipout'}
+ONE = {'num_workers': 1}
+
+
+def own(name):
+  return (f'{__name__}:{name}',)
+
+
+@dataclasses.dataclass(frozen=True)
+class Broadcast(toys.Idle):
+  """The broadcast posterior is the client's prior."""
+
+  name: ClassVar[str] = 'broadcast'
+
+  def prior(self, start, shared, memory):
+    return training.Prior(start.loc, start.scale)
+
+
+@dataclasses.dataclass(frozen=True)
+class Personal(Broadcast):
+  """So is what the client ended with in its last round, twice as wide."""
+
+  name: ClassVar[str] = 'personal'
+
+  def init_memory(self, model):
+    return {'loc': np.zeros_like(model.loc), 'scale': np.ones_like(model.loc)}
+
+  def prior(self, start, shared, memory):
+    return training.Prior(memory['loc'], 2 * memory['scale'])
+
+  def finish(self, model, carry, trace):
+    return model, None, {'loc': model.loc, 'scale': model.scale}
+
+
+def test_a_part_that_gives_the_broadcast_is_update_prior_bit_for_bit():
+  flag, infos = toys.play(toys.experiment(update_prior=True, **FLIPOUT, **ONE))
+  changes = {'client_parts': own('Broadcast'), **FLIPOUT, **ONE}
+  part, others = toys.play(toys.experiment(**changes))
+  assert toys.same(flag, part)
+  assert infos == others
+  assert not toys.same(flag, toys.play(toys.experiment(**FLIPOUT, **ONE))[0])
+
+
+def test_a_prior_of_the_clients_own():
+  worker = toys.worker(parts=(Personal(),), **FLIPOUT)
+  begin = toys.start(worker)
+  rng = np.random.default_rng(0)
+  memory = {
+    'loc': np.float32(rng.normal(size=15)),
+    'scale': np.float32(rng.uniform(1, 2, 15)),
+  }
+  job = toys.job(begin, rate=1e-6, memory={'personal': memory})
+  loss = worker.train(job).trace.loss
+  wide = toys.worker(prior_scale=1e3, **FLIPOUT)
+  other = wide.train(job._replace(memory={})).trace.loss
+
+  def divergence(loc, scale):
+    ratio, distance = begin.scale / scale, (begin.loc - loc) / scale
+    return np.sum(0.5 * (ratio**2 + distance**2 - 1) - np.log(ratio)) / 50
+
+  expected = divergence(memory['loc'], 2 * memory['scale'])
+  expected -= divergence(0, 1e3)
+  assert loss - other == pytest.approx(expected, rel=1e-3)
+  # And it is kept and handed in again.
+  changes = {'client_parts': own('Personal'), **FLIPOUT, **ONE}
+  state, _ = toys.play(toys.experiment(**changes))
+  assert all(np.any(m['personal']['loc']) for m in state.memories.values())
+
+
+@pytest.mark.parametrize(
+  'changes, message',
+  [
+    (
+      {'client_parts': own('Broadcast') + own('Personal'), **FLIPOUT},
+      'broadcast and personal each give clients their prior: choose one',
+    ),
+    (
+      {'client_parts': own('Broadcast'), 'update_prior': True, **FLIPOUT},
+      'broadcast gives clients their prior: leave --update_prior out',
+    ),
+    ({'client_parts': own('Broadcast')}, 'broadcast .*: set --variant=flipout'),
+  ],
+)
+def test_one_prior_at_most_and_only_where_it_is_weighed(changes, message):
+  with pytest.raises(ValueError, match=message):
+    toys.experiment(**changes)

@@ -1,0 +1,209 @@
+"""A part that puts a Gaussian on all weights of a deterministic network."""
+
+import dataclasses
+import re
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import stopping
+import tensorflow as tf
+from tensorflow_probability import distributions as tfd
+import toys
+
+from bfl_tf import federation, pooling, statistics, training
+from bfl_tf.federation import admission, loop
+
+
+def own(name):
+  return f'{__name__}:{name}'
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread(toys.Idle):
+  """As wide as the client moved, and along the way that it moved."""
+
+  name: ClassVar[str] = 'spread'
+  random: ClassVar[str] = 'all'
+
+  def begin(self, start, shared, memory):
+    return start.mean
+
+  def finish(self, model, carry, trace):
+    moved = model.mean - carry
+    factor = tf.stack([moved, 0.1 * tf.ones_like(moved)])
+    scale = 0.01 + tf.abs(moved)
+    return model._replace(scale=scale, factor=factor), None, None
+
+
+@dataclasses.dataclass(frozen=True)
+class Quiet(toys.Idle):
+  """Has all weights random and says nothing of their spread."""
+
+  name: ClassVar[str] = 'quiet'
+  random: ClassVar[str] = 'all'
+
+
+SPREAD = {'client_parts': (own('Spread'),), 'client_momentum': 0.5}
+
+
+@pytest.mark.parametrize('name', sorted(pooling.RULES))
+def test_every_rule_pools_it(name):
+  experiment = toys.experiment(
+    pooling=name, update_prior=name == 'dwc', **SPREAD
+  )
+  assert experiment.workers[0].layout.size('loc') == 15
+  sent = []
+
+  def spy(rule, update, weight, reference):
+    sent.append(update)
+    return accumulate(rule, update, weight, reference)
+
+  rule = type(experiment.method.rule)
+  accumulate = rule.accumulate
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(rule, 'accumulate', spy)
+    state, (first, second) = toys.play(experiment)
+  assert all(np.all(np.isfinite(array)) for array in state.model)
+  assert state.model.point.size == 0
+  assert state.model.factor.shape == (0, 15)
+  assert [update.model.factor.shape for update in sent] == [(2, 15)] * 12
+  for info in (first, second):
+    assert 0 < info['factor_fraction'] < 1
+  # The scale of the rounds is the rule's, not the clients' start.
+  assert np.all(state.model.scale >= np.float32(1e-6))
+  if name != 'dwc':
+    assert np.all(state.model.scale > 1e-3)
+
+
+def test_nwa_of_random_weights_is_fedavg_of_points_bit_for_bit():
+  points, _ = toys.play(toys.experiment(client_momentum=0.5))
+  for part in ('Spread', 'Quiet'):
+    changes = {**SPREAD, 'client_parts': (own(part),)}
+    state, infos = toys.play(toys.experiment(**changes))
+    assert np.array_equal(state.model.loc, points.model.point)
+    assert infos[0]['clients_left_out'] == 0
+
+
+def test_a_scale_that_nobody_sets_is_the_floor_of_a_point():
+  changes = {**SPREAD, 'client_parts': (own('Quiet'),), 'pooling': 'ws'}
+  experiment = toys.experiment(min_scale=1e-4, **changes)
+  begin = experiment.method.initial_weights()
+  assert np.all(begin.scale == np.float32(1e-4))
+  assert begin.factor.shape == (0, 15)
+  state, (info, _) = toys.play(experiment)
+  assert np.array_equal(state.model.scale, begin.scale)
+  assert info['floored_fraction'] == 1
+  assert 'factor_fraction' not in info
+
+
+@pytest.mark.parametrize('weighting', sorted(pooling.WEIGHTINGS))
+def test_every_weighting_weighs_it(weighting):
+  experiment = toys.experiment(weighting=weighting, pooling='wc', **SPREAD)
+  state, infos = toys.play(experiment)
+  assert all(np.all(np.isfinite(array)) for array in state.model)
+  assert [info['weight_guards'] for info in infos] == [0, 0]
+
+
+def test_the_rank_may_change_from_round_to_round():
+  experiment = toys.experiment(pooling='toys:Stack', **SPREAD)
+  _, *played = toys.rounds(experiment, 3)
+  assert [len(p.state.model.factor) for p in played] == [12, 12, 12]
+  assert {worker.num_traces for worker in experiment.workers} == {1}
+  down = [p.info['bytes_down'] for p in played]
+  assert down == [6 * 4 * 15 * (2 + rank) for rank in (0, 12, 12)]
+
+
+@pytest.mark.parametrize('rule', ['lp', 'toys:Stack'])
+def test_stopped_and_resumed(tmp_path, rule):
+  config = dataclasses.replace(
+    stopping.CONFIG,
+    variant='deterministic',
+    pooling=rule,
+    client_parts=('toys:Counter', own('Spread')),
+    refine=('ensemble',),
+    num_teacher_samples=2,
+  )
+  stopping.play(tmp_path / 'never', config)
+  path = tmp_path / 'stopped'
+  stopping.stopped(path, loop, 'federated_round', 3, config=config)
+  stopping.play(path, config)
+  assert stopping.outcome(path) == stopping.outcome(tmp_path / 'never')
+
+
+def test_teachers_are_samples_of_all_of_it():
+  changes = {**SPREAD, 'pooling': 'toys:Stack', 'refine': ('ensemble',)}
+  state, groups = toys.groups(
+    toys.experiment(num_teacher_samples=400, **changes)
+  )
+  samples = groups['S']
+  drawn = np.stack([sample.loc for sample in samples])
+  variance = state.model.variance()
+  error = variance * np.sqrt(2 / len(drawn))
+  assert len(state.model.factor) == 12
+  assert np.all(np.abs(drawn.var(0) - variance) < 5 * error)
+  assert np.all(samples[0].scale == np.float32(1e-6))
+  assert samples[0].factor.shape == (0, 15)
+
+
+def test_distillation_and_fine_tuning_keep_the_spread():
+  server = {'num_server_examples': 60, 'pooling': 'toys:Stack', **SPREAD}
+  plain, _ = toys.play(toys.experiment(**server), 1)
+  for changes in (
+    {'refine': ('distil',), 'distillation': 'sgd', 'distillation_epochs': 2},
+    {'refine': ('fine_tune',), 'server_patience': 0, 'server_epochs': 2},
+  ):
+    state, _ = toys.play(toys.experiment(**changes, **server), 1)
+    assert np.array_equal(state.model.scale, plain.model.scale)
+    assert np.array_equal(state.model.factor, plain.model.factor)
+    assert not np.array_equal(state.model.loc, plain.model.loc)
+
+
+@pytest.mark.parametrize(
+  'change, reason',
+  [
+    (lambda f: f[:, 1:], r'its factor has shape \(2, 14\), not \(None, 15\)'),
+    (lambda f: f[0], r'its factor has shape \(15,\), not \(None, 15\)'),
+    (lambda f: f.astype(float), 'its factor is float64, not float32'),
+    (lambda f: f * np.float32(np.nan), 'its factor is not finite'),
+  ],
+)
+def test_a_bad_factor_is_a_defect(change, reason):
+  experiment = toys.experiment(**SPREAD)
+  method = experiment.method
+  ones = np.ones([2, 15], np.float32)
+
+  def defect(factor):
+    model = method.initial_weights()._replace(factor=factor)
+    trace = training.Trace(np.int32(1), np.float32(1), np.float32(1))
+    update = statistics.ClientUpdate(0, 1, model, trace=trace)
+    arrival = federation.Arrival(0, update, {})
+    return admission.find_defect(arrival, method.result_like)
+
+  assert re.fullmatch(reason, defect(change(ones)))
+  assert defect(ones) is defect(ones[:0]) is None
+
+
+def test_refused_on_variational_layers():
+  with pytest.raises(ValueError, match='all weights random needs a network'):
+    toys.experiment(variant='flipout', **SPREAD)
+
+
+def test_a_run_gives_it_back(tmp_path):
+  config = dataclasses.replace(
+    stopping.CONFIG,
+    variant='deterministic',
+    pooling='toys:Stack',
+    client_parts=('toys:Counter', own('Spread')),
+  )
+  stopping.play(tmp_path, config)
+  trained = federation.load(tmp_path)
+  posterior = trained.posterior
+  assert isinstance(posterior, tfd.MultivariateNormalDiagPlusLowRankCovariance)
+  np.testing.assert_allclose(
+    posterior.variance(), trained.weights.variance(), rtol=1e-5
+  )
+  with np.load(tmp_path / 'predictions.npz') as archive:
+    expected = archive['probs']
+  got = trained.predict(toys.blobs().test.x)
+  assert np.array_equal(got.probs, expected)

@@ -1,0 +1,134 @@
+"""Posteriors with a factor: rules and weightings see their marginals."""
+
+import numpy as np
+import pytest
+from tensorflow_probability import distributions as tfd
+import toys
+
+from bfl_tf import pooling, statistics, weights
+
+every_rule = pytest.mark.parametrize('name', sorted(pooling.RULES))
+NONE = np.zeros([0], np.float32)
+WEIGHTS = [3.0, 1.0, 7.0]
+
+
+def clients(rank, num_clients=3, num_params=9_000):
+  """More than one chunk; the first client has a factor of another rank."""
+  rng = np.random.default_rng(rank)
+  updates = []
+  for k in range(num_clients):
+    loc, point = rng.normal(size=[2, num_params])
+    scale = rng.uniform(0.1, 1, num_params)
+    factor = rng.normal(size=[rank + (k == 0), num_params])
+    arrays = (np.float32(v) for v in (loc, scale, point, NONE, factor))
+    model = weights.Weights(*arrays)
+    updates.append(statistics.ClientUpdate(k, 10 + k, model))
+  return updates
+
+
+def marginal(update):
+  model = update.model
+  scale = np.sqrt(model.variance()).astype(np.float32)
+  return update._replace(
+    model=model._replace(scale=scale, factor=model.factor[:0])
+  )
+
+
+def reduce(rule, updates, reference, order=None):
+  shares = [
+    rule.accumulate(update, weight, reference)
+    for update, weight in zip(updates, WEIGHTS)
+  ]
+  first, *rest = (shares[k] for k in order or range(len(shares)))
+  for share in rest:
+    first = statistics.merge(first, share)
+  return rule.finalize(first, reference)
+
+
+@every_rule
+@pytest.mark.parametrize('rank', [0, 2])
+def test_a_rule_pools_the_marginals(name, rank):
+  rule, updates = pooling.RULES[name](), clients(rank)
+  reference = marginal(clients(5, 1)[0]).model._replace(
+    scale=np.full(9_000, 9, np.float32)
+  )
+  model, info = reduce(rule, updates, reference)
+  expected, plain = reduce(rule, [*map(marginal, updates)], reference)
+  assert model.factor.shape == (0, 9_000)
+  assert np.array_equal(model.point, expected.point)
+  # The marginals were rounded to float32 once more.
+  np.testing.assert_allclose(model.loc, expected.loc, rtol=1e-4, atol=1e-6)
+  np.testing.assert_allclose(model.scale, expected.scale, rtol=1e-6)
+  assert 'factor_fraction' not in plain
+  share = info.pop('factor_fraction')
+  assert info == plain
+  by = WEIGHTS if rule.takes_weights else [10, 11, 12]
+  shares = [
+    np.sum(np.square(u.model.factor, dtype=float)) / u.model.variance().sum()
+    for u in updates
+  ]
+  assert share == pytest.approx(np.average(shares, weights=by), rel=1e-12)
+  assert (np.count_nonzero(shares) == 1) == (rank == 0)
+
+
+@every_rule
+def test_the_order_of_ranks_does_not_matter(name):
+  rule, updates = pooling.RULES[name](), clients(0)
+  reference = marginal(updates[1]).model
+  expected, info = reduce(rule, updates, reference)
+  for order in ([2, 1, 0], [1, 0, 2]):
+    model, again = reduce(rule, updates, reference, order)
+    assert [v.tobytes() for v in model] == [v.tobytes() for v in expected]
+    assert again == info
+
+
+def gaussians(updates):
+  """Of tfp: with a factor, and their marginals."""
+  models = [u.model._replace(point=NONE) for u in updates]
+  flat = [marginal(u).model._replace(point=NONE) for u in updates]
+  return [[*map(weights.distribution, of)] for of in (models, flat)]
+
+
+@every_rule
+def test_pool_takes_low_rank_gaussians(name):
+  low_rank, flat = gaussians(clients(2, num_params=30))
+  for q in low_rank:
+    assert isinstance(q, tfd.MultivariateNormalDiagPlusLowRankCovariance)
+  prior = tfd.MultivariateNormalDiag(np.zeros(30, 'f4'), np.full(30, 9, 'f4'))
+  got, mixed, expected = (
+    pooling.pool(name, posteriors, prior=prior)
+    for posteriors in (low_rank, [low_rank[0], *flat[1:]], flat)
+  )
+  for pooled in (got, mixed):
+    assert isinstance(pooled, tfd.MultivariateNormalDiag)
+    np.testing.assert_allclose(pooled.mean(), expected.mean(), 1e-4, 1e-5)
+    np.testing.assert_allclose(pooled.stddev(), expected.stddev(), 1e-5)
+
+
+@pytest.mark.parametrize('scheme', sorted(pooling.WEIGHTINGS))
+def test_weightings_see_the_marginals(scheme):
+  low_rank, flat = gaussians(clients(2, 4, 30))
+  got, expected = (
+    pooling.client_weights(scheme, of[:3], [5, 3, 1], of[3])
+    for of in (low_rank, flat)
+  )
+  np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+def test_a_scale_of_0_beside_a_factor_is_refused():
+  singular = tfd.MultivariateNormalDiagPlusLowRankCovariance(
+    np.zeros(3, 'f4'), np.float32([1, 0, 1]), np.ones([3, 1], 'f4')
+  )
+  with pytest.raises(ValueError, match='positive standard deviations'):
+    pooling.pool('nwa', [singular])
+
+
+def test_a_rule_that_does_not_stream_reads_a_table_by_client():
+  low_rank, _ = gaussians(clients(2, num_params=30))
+  pooled = pooling.pool(toys.Stack(), iter(low_rank))
+  assert isinstance(pooled, tfd.MultivariateNormalDiagPlusLowRankCovariance)
+  assert np.array_equal(pooled.mean(), low_rank[0].mean())
+  expected = [q.cov_perturb_factor for q in low_rank]
+  found = np.concatenate(expected, -1)
+  assert np.array_equal(pooled.cov_perturb_factor, found)
+  assert found.shape == (30, 3 + 2 + 2)
