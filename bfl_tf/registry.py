@@ -1,11 +1,15 @@
 """Look a thing up by the name that a flag gave.
 
 A table maps short names to ours; `package.module:name` reaches anybody's own.
+A key `resnet<depth>` stands for a family: `resnet20` is its function with
+`depth=20`.
 """
 
 from collections.abc import Iterable, Mapping
 import difflib
+import functools
 import importlib
+import re
 from typing import Any
 
 
@@ -31,6 +35,10 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
   """
   if name in table:
     return table[name]
+  for key, family in table.items():
+    member = _member(key, name)
+    if member:
+      return functools.partial(family, **member)
   if ':' in name:
     module, _, attribute = name.partition(':')
     try:
@@ -45,3 +53,21 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
     f'--{flag}={name} is unknown.{hint} Choose one of '
     f'{", ".join(sorted(table))}, or package.module:name.'
   )
+
+
+def short_name(name: str, table: Mapping[str, Any]) -> str:
+  """Returns what flags of a thing begin with.
+
+  A family's stem for its members, what follows the colon for anybody's own.
+  """
+  for key in table:
+    if _member(key, name):
+      return key.partition('<')[0]
+  return name.rpartition(':')[2]
+
+
+def _member(key, name):
+  """Returns the argument that `resnet20` gives the family `resnet<depth>`."""
+  stem, _, argument = key.rstrip('>').partition('<')
+  found = re.fullmatch(rf'{re.escape(stem)}(\d+)', name) if argument else None
+  return {argument: int(found[1])} if found else None

@@ -1,50 +1,73 @@
-"""Flags derived from config dataclasses; what is wrong is one line, code 2."""
+"""Flags of a config: its fields, and the settings of the methods it chooses.
+
+Flags are parsed twice: first those that choose methods, then their settings,
+`--<method>.<setting>=value`. What is wrong is one line, code 2.
+"""
 
 from collections.abc import Callable, Sequence
 import dataclasses
+import difflib
 import os
+import re
 import sys
 import typing
 
 from absl import app, flags, logging
 
+from bfl_tf import federation, settings
+from bfl_tf.federation import config as config_lib
+from experiments import describe
 
-def define(config_class: type, values: flags.FlagValues = flags.FLAGS) -> None:
-  """Defines a flag for every field of a config dataclass."""
-  types = typing.get_type_hints(config_class)
-  for field in dataclasses.fields(config_class):
-    _define(field.name, types[field.name], field, values)
+_DEFINE = {
+  bool: flags.DEFINE_boolean,
+  int: flags.DEFINE_integer,
+  float: flags.DEFINE_float,
+  str: flags.DEFINE_string,
+}
+_SETTING = re.compile(r'--?(?P<no>no)?(?P<key>\w+(?:\.\w+)+)(?:=(?P<text>.*))?')
 
 
-def read(
-  config_class: type, values: flags.FlagValues = flags.FLAGS
-) -> dict[str, typing.Any]:
-  """Returns the config's fields as the parsed flags say.
+@dataclasses.dataclass
+class _Given:
+  """Settings as texts, in order; those that a person typed."""
+
+  texts: dict[str, str] = dataclasses.field(default_factory=dict)
+  typed: list[str] = dataclasses.field(default_factory=list)
+
+
+_given = _Given()
+
+
+def define(values: flags.FlagValues = flags.FLAGS) -> None:
+  """Defines a flag for every field of the config."""
+  for name, declared in config_lib.FIELDS.items():
+    doc, default = declared.help, declared.default
+    if declared.many:
+      items = [str(item) for item in default]
+      flags.DEFINE_list(name, items, doc, flag_values=values)
+    else:
+      _DEFINE[declared.kind](name, default, doc, flag_values=values)
+
+
+def config() -> federation.Config:
+  """Returns the config that the parsed flags say.
 
   Raises:
-    ValueError: a list holds what is no number.
+    ValueError: naming the flag.
   """
-  types = typing.get_type_hints(config_class)
-  fields = {}
-  for field in dataclasses.fields(config_class):
-    value = values[field.name].value
-    if isinstance(field.default, tuple):
-      kind = typing.get_args(types[field.name])[0]
-      value = _items(field.name, value, kind)
-    fields[field.name] = value
-  return fields
+  return federation.Config.of(
+    {**_fields(flags.FLAGS), **_given.texts}, typed=_given.typed
+  )
 
 
-def read_file(
-  config_class: type, path: str | os.PathLike
-) -> dict[str, typing.Any]:
-  """Returns those fields that a preset sets."""
+def read_file(path: str | os.PathLike) -> dict[str, typing.Any]:
+  """Returns those fields and settings that a preset sets."""
   values = flags.FlagValues()
-  define(config_class, values)
+  define(values)
   flags.DEFINE_string('output_dir', None, '', flag_values=values)
-  values([str(path), f'--flagfile={path}'])
-  everything = read(config_class, values)
-  return {name: everything[name] for name in everything if values[name].present}
+  rest, given = _split(values, [str(path), f'--flagfile={path}'])
+  values(rest)
+  return {**_fields(values, present=True), **given.texts}
 
 
 def main(function: Callable[[], int | None]) -> None:
@@ -64,35 +87,75 @@ def fail(message: object, code: int = 2) -> typing.NoReturn:
   sys.exit(code)
 
 
+def _fields(values, present=False) -> dict[str, typing.Any]:
+  fields = {}
+  for name, declared in config_lib.FIELDS.items():
+    if name in values and (values[name].present or not present):
+      value = values[name].value
+      fields[name] = (
+        declared.parse(name, ','.join(value)) if declared.many else value
+      )
+  return fields
+
+
 def _parse(arguments):
   # TensorFlow reports every checkpoint at INFO.
   logging.set_verbosity(logging.WARNING)
   try:
-    return flags.FLAGS(arguments)
+    describe.answer(arguments)
+    rest, given = _split(flags.FLAGS, arguments)
+    _given.texts, _given.typed = given.texts, given.typed
+    return flags.FLAGS(rest)
   except flags.Error as error:
-    fail(' '.join(str(error).split()))
+    fail(f'{" ".join(str(error).split())}{_near(str(error))}')
+  except ValueError as error:
+    fail(error)
 
 
-def _define(name, kind, field, values):
-  doc = field.metadata['help']
-  if kind is bool:
-    flags.DEFINE_boolean(name, field.default, doc, flag_values=values)
-  elif kind is int:
-    flags.DEFINE_integer(name, field.default, doc, flag_values=values)
-  elif kind is float:
-    flags.DEFINE_float(name, field.default, doc, flag_values=values)
-  elif kind is str:
-    flags.DEFINE_string(name, field.default, doc, flag_values=values)
-  else:
-    default = [str(item) for item in field.default]
-    flags.DEFINE_list(name, default, doc, flag_values=values)
+def _split(values, arguments) -> tuple[list[str], _Given]:
+  """Returns the flags of absl and, apart, the settings of methods."""
+  rest, given = list(arguments[:1]), _Given()
+  words = iter(arguments[1:])
+  for word in words:
+    if re.fullmatch(r'--?flagfile', word):
+      word = f'{word}={next(words, "")}'
+    from_file = re.match(r'--?flagfile=', word)
+    lines = values.read_flags_from_files([word], False) if from_file else [word]
+    for line in lines:
+      found = _SETTING.fullmatch(line)
+      if not found:
+        rest.append(line)
+        continue
+      key = found['key']
+      # The last one counts, and takes its place.
+      given.texts.pop(key, None)
+      given.texts[key] = _text(found, line)
+      if not from_file and key not in given.typed:
+        given.typed.append(key)
+  return rest, given
 
 
-def _items(name, texts, kind):
-  try:
-    return tuple(kind(text) for text in texts)
-  except ValueError:
-    raise ValueError(
-      f'--{name}={",".join(texts)} must be a comma-separated list of '
-      f'{kind.__name__}.'
-    ) from None
+def _text(found, line):
+  if found['text'] is not None and found['no'] is None:
+    return found['text']
+  if found['text'] is None:
+    return 'false' if found['no'] else 'true'
+  raise ValueError(f'{line}: leave the value out, or "no".')
+
+
+def _near(message):
+  """A hint for a flag that is a setting now, or nearly one of the config's."""
+  found = re.search(r"flag '(\w+)'", message)
+  if not found:
+    return ''
+  keys = [
+    f'{name}.{setting}'
+    for _, name, thing in config_lib.known_methods()
+    for setting in settings.of(thing, config_lib.GIVEN)
+  ]
+  name = found[1]
+  same = [key for key in keys if key.endswith(f'.{name}')]
+  near = same or difflib.get_close_matches(name, [*config_lib.FIELDS, *keys], 1)
+  return (
+    f'. Did you mean --{" or --".join(dict.fromkeys(near))}?' if near else ''
+  )

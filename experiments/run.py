@@ -11,7 +11,7 @@ from absl import flags
 from bfl_tf import federation
 from experiments import flags as config_flags
 
-config_flags.define(federation.Config)
+config_flags.define()
 flags.adopt_module_key_flags(config_flags)
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir', None, 'Where results go; the same run resumes there.'
@@ -23,10 +23,7 @@ def main() -> None:
   if not _OUTPUT_DIR.value:
     config_flags.fail('--output_dir is missing: name a directory for results.')
   try:
-    run = federation.Run(
-      federation.Config(**config_flags.read(federation.Config)),
-      _OUTPUT_DIR.value,
-    )
+    run = federation.Run(config_flags.config(), _OUTPUT_DIR.value)
   except ValueError as error:
     config_flags.fail(error)
   try:

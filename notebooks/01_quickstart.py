@@ -53,10 +53,8 @@ RUNS = pathlib.Path(scratch.name) if SMOKE else ROOT / 'runs'
 QUICKSTART = bfl_tf.Config(
   dataset='digits',
   partition='dirichlet',
-  alpha=0.5,
   num_clients=10,
   model='mlp',
-  hidden_units=(64,),
   variant='flipout',
   pooling='nwa',
   num_rounds=20,
@@ -64,11 +62,15 @@ QUICKSTART = bfl_tf.Config(
   batch_size=32,
   client_optimizer='adam',
   client_learning_rate=0.003,
-  prior_scale=1,
+  settings={
+    'dirichlet.alpha': 0.5,
+    'mlp.hidden_units': (64,),
+    'flipout.prior_scale': 1,
+  },
 )
 
 # %%
-config = dataclasses.replace(QUICKSTART, num_rounds=2) if SMOKE else QUICKSTART
+config = QUICKSTART.replace(num_rounds=2) if SMOKE else QUICKSTART
 runs = {'nwa': RUNS / 'quickstart_nwa'}
 summary = bfl_tf.run(config, runs['nwa'], show_progress=False)
 
@@ -79,7 +81,7 @@ summary = bfl_tf.run(config, runs['nwa'], show_progress=False)
 # ## The clients' data
 #
 # The area of a box is the number of examples. With a Dirichlet split of
-# `alpha=0.5` most clients miss some classes and hold many of a few others;
+# `dirichlet.alpha = 0.5` most clients miss some classes and hold many of a few others;
 # sizes differ too.
 
 # %%

@@ -68,8 +68,8 @@ def make_two(folder):
       num_rounds=2,
       local_epochs=5,
       client_learning_rate=0.003,
-      prior_scale=1,
       pooling=rule,
+      settings={'flipout.prior_scale': 1},
     )
     bfl_tf.run(config, folder / f'tiny_{rule}', show_progress=False)
 

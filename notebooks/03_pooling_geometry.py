@@ -168,7 +168,7 @@ figure
 # Right: clients that are *less* certain than the posterior they started from,
 # as under a fixed wide prior. Dividing would leave a negative precision. There
 # `dwc` keeps the broadcast posterior; in a run `guarded_fraction` counts such
-# weights. Hence `--update_prior`, which makes the broadcast the clients' prior.
+# weights. Hence `--flipout.update_prior`, which makes the broadcast the clients' prior.
 
 
 # %%

@@ -129,21 +129,21 @@ bfl_tf.plots.member_confidence(runs[0])
 # FedAvg, so that both are about equally accurate.
 
 # %%
-SMALL = dict(
-  dataset='digits',
-  augment=False,
-  model='resnet8',
-  minor_examples=1,
-  num_server_examples=300,
-  batch_size=20,
-  client_weight_decay=2e-4,
-  learning_rate_schedule='constant',
-  distillation_batch_size=50,
-  swa_start=20,
-  swa_cycle=10,
-  num_rounds=3,
-)
-TINY = dict(model='mlp', local_epochs=1, distillation_epochs=5) if SMOKE else {}
+SMALL = {
+  'dataset': 'digits',
+  'augment': False,
+  'model': 'resnet8',
+  'step.minor_examples': 1,
+  'num_server_examples': 300,
+  'batch_size': 20,
+  'client_weight_decay': 2e-4,
+  'learning_rate_schedule': 'constant',
+  'distil.batch_size': 50,
+  'distil.swa_start': 20,
+  'distil.swa_cycle': 10,
+  'num_rounds': 3,
+}
+TINY = {'model': 'mlp', 'local_epochs': 1, 'distil.epochs': 5} if SMOKE else {}
 METHODS = {
   'FedAvg': {'refine': ('ensemble',)},
   'FedBE': {'num_rounds': 2},
@@ -152,7 +152,7 @@ METHODS = {
 pair = {}
 accuracy = {}
 for name, settings in METHODS.items():
-  config = bfl_tf.Config(**fedbe.PAPER.preset | SMALL | settings | TINY)
+  config = bfl_tf.Config.of(fedbe.PAPER.preset | SMALL | settings | TINY)
   pair[name] = RUNS / f'digits_step_{name}'.lower()
   summary = bfl_tf.run(config, pair[name], show_progress=False)
   accuracy[name] = summary['final']['accuracy']

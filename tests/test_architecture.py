@@ -13,6 +13,7 @@ _PACKAGE = _ROOT / 'bfl_tf'
 # of one row are strangers to each other.
 _FLOORS = (
   ('registry', 'seeds', 'version'),
+  ('settings',),
   ('metrics', 'partitions', 'datasets', 'models', 'weights'),
   ('statistics', 'training', 'plots'),
   ('posteriors',),

@@ -1,7 +1,6 @@
 """What README.md says is so: its example, its own rule, its names and flags."""
 
 import contextlib
-import dataclasses
 import io
 import pathlib
 import re
@@ -10,9 +9,9 @@ import numpy as np
 import pytest
 from tensorflow_probability import distributions as tfd
 
-import bfl_tf
-from bfl_tf import clients, models, partitions, pooling, server
+from bfl_tf import clients, models, partitions, pooling, server, settings
 from bfl_tf.datasets import builtin
+from bfl_tf.federation import config as config_lib
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _README = (_ROOT / 'README.md').read_text()
@@ -60,13 +59,22 @@ def test_table_has_every_name(names):
   assert not [name for name in names if f'`{name}`' not in table]
 
 
+def _settings():
+  """Keys of our methods' settings; Barycenter is the README's own rule."""
+  for role, name, thing in config_lib.known_methods():
+    for setting in settings.of(thing, config_lib.GIVEN):
+      yield from (f'{name}.{setting}', f'{role}.{name}.{setting}')
+  yield from ('Barycenter.power', 'NAME.setting')
+
+
 @pytest.mark.parametrize('page', ['README.md', 'docs/architecture.md'])
 def test_flags_exist(page):
-  known = {field.name for field in dataclasses.fields(bfl_tf.Config)}
-  known |= {'output_dir', 'flagfile', 'helpfull'}
+  known = {*config_lib.FIELDS, *_settings()}
+  known |= {'output_dir', 'flagfile', 'help', 'helpfull', 'describe'}
   # Of reproduce.
   known |= {'list', 'artifact', 'claim', 'scale', 'jobs', 'verdicts'}
-  said = re.findall(r'(?<![\w-])--([a-z]\w*)', (_ROOT / page).read_text())
+  text = (_ROOT / page).read_text()
+  said = re.findall(r'(?<![\w-])--([a-zA-Z][\w.]*\w)', text)
   assert said
   assert set(said) <= known
 

@@ -79,11 +79,11 @@ def experiment(**changes) -> federation.Experiment:
     'variant': 'deterministic',
     'num_clients': 6,
     'partition': 'dirichlet',
-    'min_examples': 5,
+    'dirichlet.min_examples': 5,
     'client_optimizer': 'sgd',
     'client_learning_rate': 0.1,
   } | changes
-  return federation.Experiment.build(federation.Config(**config), BUILT)
+  return federation.Experiment.build(federation.Config.of(config), BUILT)
 
 
 def rounds(pieces: federation.Experiment, num_rounds: int = 2, **engine):

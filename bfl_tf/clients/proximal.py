@@ -9,11 +9,12 @@ References:
 """
 
 import dataclasses
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import tensorflow as tf
 
 from bfl_tf import registry, weights
+from bfl_tf.settings import Setting
 
 PENALTIES = ('squared', 'norms')
 
@@ -23,24 +24,23 @@ class Proximal:
   """The proximal term as a client part.
 
   Attributes:
-    proximal_weight: mu.
-    proximal_penalty: `squared`, or `norms` for what FedBE's published code has.
     shapes: of the tensors in the mean, which `laid_out` fills in.
   """
 
-  proximal_weight: float = 0.01
-  proximal_penalty: str = 'squared'
+  weight: Annotated[float, Setting('mu.', least=0)] = 0.01
+  penalty: Annotated[
+    str,
+    Setting("'norms' is what FedBE's published code has:", choices=PENALTIES),
+  ] = 'squared'
   shapes: tuple[tf.TensorShape, ...] = ()
 
   name: ClassVar[str] = 'proximal'
   needs: ClassVar[str | None] = None
 
   def __post_init__(self):
-    if not self.proximal_weight >= 0:
-      raise ValueError(
-        f'proximal_weight must be at least 0, got {self.proximal_weight!r}.'
-      )
-    registry.check_choice('proximal_penalty', self.proximal_penalty, PENALTIES)
+    if not self.weight >= 0:
+      raise ValueError(f'weight must be at least 0, got {self.weight!r}.')
+    registry.check_choice('proximal.penalty', self.penalty, PENALTIES)
 
   def laid_out(self, layout: weights.Layout) -> 'Proximal':
     """Returns the part for a model."""
@@ -52,11 +52,11 @@ class Proximal:
 
   def loss(self, mean, carry):
     """The proximal term, in nats."""
-    if self.proximal_penalty == 'squared':
-      return 0.5 * self.proximal_weight * tf.reduce_sum(tf.square(mean - carry))
+    if self.penalty == 'squared':
+      return 0.5 * self.weight * tf.reduce_sum(tf.square(mean - carry))
     tensors = weights.unflatten(mean - carry, self.shapes)
     norms = [_norm(tensor) for tensor in tensors if tensor.shape.rank > 1]
-    return 0.5 * self.proximal_weight * tf.add_n(norms)
+    return 0.5 * self.weight * tf.add_n(norms)
 
 
 def _norm(tensor):

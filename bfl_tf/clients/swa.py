@@ -32,7 +32,7 @@ class Swa:
     if not self.collections(num_steps):
       raise ValueError(
         f'averages nothing: {num_steps} steps end no cycle of '
-        f'--swa_cycle={self.swa_cycle} after --swa_start={self.swa_start}.'
+        f'swa_cycle={self.swa_cycle} after swa_start={self.swa_start}.'
       )
 
   def begin(self, start, shared, memory):

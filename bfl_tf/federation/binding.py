@@ -1,55 +1,79 @@
-"""From a config's fields to what is made of them: names, bound arguments."""
+"""From a config to what is made of it: arguments are bound by their names."""
 
 from collections.abc import Callable, Mapping
-import dataclasses
 import functools
 import inspect
 import types
 from typing import Any
 
 from bfl_tf import registry
+from bfl_tf.federation import chosen
 from bfl_tf.federation import config as config_lib
 
-_NONE: Mapping[str, Callable[[], Any]] = types.MappingProxyType({})
+Resources = Mapping[str, Callable[[], Any]]
+_NONE: Resources = types.MappingProxyType({})
 
 
 def configured(
   thing: Any,
   config: config_lib.Config,
-  resources: Mapping[str, Callable[[], Any]] = _NONE,
+  resources: Resources = _NONE,
+  own: Mapping[str, Any] = types.MappingProxyType({}),
 ) -> functools.partial:
   """Binds those of a thing's arguments that config or resources name.
 
   Args:
     thing: a class or a function.
-    config: its fields are bound by their names.
+    config: its fields, and the settings of its variant, are bound by name.
     resources: functions that make what only some things need, by name.
+    own: what goes before all these.
   """
   names = inspect.signature(thing).parameters
-  fields = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)}
-  bound = {name: fields[name] for name in names if name in fields}
-  made = {name: make() for name, make in resources.items() if name in names}
+  offered = {
+    **{name: getattr(config, name) for name in config_lib.FIELDS},
+    **config.chosen.values(config.chosen.of('variant')),
+    **own,
+  }
+  bound = {name: offered[name] for name in names if name in offered}
+  made = {
+    name: make()
+    for name, make in resources.items()
+    if name in names and name not in own
+  }
   return functools.partial(thing, **bound | made)
 
 
-def make(flag: str, table: Mapping[str, Any], config: config_lib.Config) -> Any:
-  """Makes the one thing that a flag names."""
-  thing = registry.resolve(flag, getattr(config, flag), table)
-  return configured(thing, config)()
+def bound(
+  method: chosen.Method, config: config_lib.Config, resources: Resources = _NONE
+) -> functools.partial:
+  """Binds a chosen method's settings, and what else it names.
+
+  Of a setting that is a role it is given what was chosen, made.
+  """
+  own = config.chosen.values(method)
+  for name, declared in method.declared.items():
+    if declared.setting.table is not None:
+      own[name] = bound(config.chosen.of(name), config, resources)()
+  return configured(method.thing, config, resources, own)
+
+
+def make(
+  role: str, config: config_lib.Config, resources: Resources = _NONE
+) -> Any:
+  """Makes the one thing in a role."""
+  return bound(config.chosen.of(role), config, resources)()
 
 
 def chain(
-  flag: str,
-  table: Mapping[str, Any],
-  config: config_lib.Config,
-  resources: Mapping[str, Callable[[], Any]] = _NONE,
+  role: str, config: config_lib.Config, resources: Resources = _NONE
 ) -> tuple:
-  """Makes the members that a flag names, in order."""
+  """Makes the members of a role, in order."""
+  table = config_lib.FIELDS[role].setting.table or {}
+  names = [registry.short_name(n, table) for n in getattr(config, role)]
   members = tuple(
-    configured(registry.resolve(flag, name, table), config, resources)()
-    for name in getattr(config, flag)
+    bound(config.chosen.of(role, name), config, resources)() for name in names
   )
-  check_unique(f'--{flag}', members)
+  check_unique(f'--{role}', members)
   return members
 
 

@@ -5,11 +5,12 @@ experiments of a process where they agree.
 """
 
 import functools
+from typing import Any
 
 import numpy as np
 
 from bfl_tf import datasets as datasets_lib
-from bfl_tf import models, partitions, registry, training
+from bfl_tf import models, partitions, training
 from bfl_tf.federation import binding
 
 
@@ -24,8 +25,8 @@ def partition(config, dataset):
       f'--num_clients={config.num_clients} exceeds the {len(rest)} training '
       'examples that clients share.'
     )
-  split = registry.resolve('partition', config.partition, partitions.PARTITIONS)
-  parts = binding.configured(split, config)(labels[rest])
+  split = binding.bound(config.chosen.of('partition'), config)
+  parts = split(labels[rest])
   return [rest[part].astype(np.int32) for part in parts], held
 
 
@@ -51,7 +52,7 @@ def workers(config, dataset, parts, built, random):
       f'{dataset.input_shape}.'
     )
   settings = binding.configured(training.Settings, config).keywords | {
-    'optimizer': _optimizer(config),
+    'optimizer': binding.make('client_optimizer', config),
     'weight_decay': config.client_weight_decay,
     'random': random,
     'parts': parts,
@@ -81,22 +82,18 @@ def compiled(config, dataset, data, settings, strategies, built):
   return built[key]
 
 
-def _optimizer(config):
-  made = registry.resolve(
-    'client_optimizer', config.client_optimizer, training.OPTIMIZERS
-  )
-  if made is training.SGD:
-    return training.SGD(config.client_momentum)
-  if config.client_momentum:
-    raise ValueError('--client_momentum belongs to --client_optimizer=sgd.')
-  return binding.configured(made, config)()
-
-
 def model_builder(config, dataset):
   """Returns the function that builds the model with its initial weights."""
+  own: dict[str, Any] = {}
+  for role in ('variant', 'model'):
+    own |= config.chosen.values(config.chosen.of(role))
   return functools.partial(
-    binding.configured(models.build, config),
+    models.build,
     config.model,
+    variant=config.variant,
     input_shape=dataset.input_shape,
     num_classes=dataset.num_classes,
+    kernel_initializer=config.kernel_initializer,
+    seed=config.seed,
+    **own,
   )

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from bfl_tf import clients, seeds, statistics, training
+from bfl_tf import seeds, statistics, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.federation import binding
 from bfl_tf.federation import config as config_lib
@@ -36,11 +36,9 @@ class Plan:
   @classmethod
   def of(cls, config: config_lib.Config) -> 'Plan':
     """Makes the plan; a ValueError names the flag and the fix."""
-    parts = binding.chain('client_parts', clients.PARTS, config)
+    parts = binding.chain('client_parts', config)
     _check(config, parts)
-    schedules = training.SCHEDULES
-    schedule = binding.make('learning_rate_schedule', schedules, config)
-    return cls(config, parts, schedule)
+    return cls(config, parts, binding.make('learning_rate_schedule', config))
 
   @property
   def random(self) -> str:
@@ -171,10 +169,10 @@ def _possible_epochs(config) -> list[int]:
 
 
 def _check(config, parts):
-  plain = config.client_optimizer == 'sgd' and not config.client_momentum
+  plain = config.client_optimizer == 'sgd' and not config.get('sgd.momentum')
   for part in parts:
     if getattr(part, 'plain_sgd', False) and not plain:
       raise ValueError(
         f'--client_parts={part.name} needs --client_optimizer=sgd with '
-        '--client_momentum=0.'
+        '--sgd.momentum=0.'
       )

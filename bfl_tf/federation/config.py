@@ -1,330 +1,222 @@
-"""All that defines a run, flat: the only home of a default.
+"""What a run decides; the settings of its methods live with the methods.
 
-Flags are derived from these fields, a preset is a file of flags. A field that
-belongs to a rule, a stage or a part takes its default from there.
+Flags are derived from these fields and from the settings of what is chosen, a
+preset is a file of flags.
 """
 
+from collections.abc import Collection, Iterable, Mapping
 import dataclasses
-import math
-from typing import Any
+from typing import Annotated, Any
 
-from bfl_tf import clients, models, server, training
+from bfl_tf import clients, models, partitions, server, training
 from bfl_tf import pooling as pooling_lib
-from bfl_tf.pooling import rules, weightings
-from bfl_tf.training import schedules
+from bfl_tf import settings as settings_lib
+from bfl_tf.federation import chosen as chosen_lib
+from bfl_tf.settings import Setting
 
-
-def _option(default: Any, doc: str, **bounds: float) -> Any:
-  """A field with its help text and the bounds that a value must keep.
-
-  Bounds: `least` (inclusive), `above` (exclusive), `below` (exclusive).
-  """
-  return dataclasses.field(
-    default=default, metadata={'help': doc, 'bounds': bounds}
-  )
+# Changing these changes no result.
+MACHINE_FIELDS = ('num_workers',)
 
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-  """The settings of a run; each is a flag of the same name.
+  """The settings of a run; each field but the last is a flag of its name.
+
+  `Config(partition='dirichlet', settings={'dirichlet.alpha': 0.1})`. A setting
+  of a method that is not chosen is refused; `Config.of` lets it lie.
 
   Raises:
     ValueError: a value out of its bounds; the message names the flag.
   """
 
   # Data.
-  dataset: str = _option(
-    'digits',
-    'digits, breast_cancer, wine, swiss_roll, a TFDS name, tiny_imagenet, a '
-    'path to .npz, or package.module:function.',
+  dataset: Annotated[
+    str,
+    Setting(
+      'digits, breast_cancer, wine, swiss_roll, a TFDS name, tiny_imagenet, a '
+      'path to .npz, or package.module:function.'
+    ),
+  ] = 'digits'
+  train_split: Annotated[str, Setting("TFDS slice: 'train[:10000]'.")] = 'train'
+  test_split: Annotated[str, Setting('TFDS slice.')] = 'test'
+  validation_split: Annotated[
+    float,
+    Setting(
+      'Fraction of the training examples kept for validation.', least=0, below=1
+    ),
+  ] = 0.0
+  augment: Annotated[bool, Setting('Pad, random crop and flip on clients.')] = (
+    False
   )
-  train_split: str = _option('train', "TFDS slice: 'train[:10000]'.")
-  test_split: str = _option('test', 'TFDS slice.')
-  validation_split: float = _option(
-    0.0,
-    'Fraction of the training examples kept for validation.',
-    least=0,
-    below=1,
-  )
-  augment: bool = _option(False, 'Pad, random crop and flip on clients.')
-  augment_padding: int = _option(4, 'Zeros a side, of augment.', least=0)
+  augment_padding: Annotated[
+    int, Setting('Zeros a side, of augment.', least=0)
+  ] = 4
 
-  # Clients' data.
-  partition: str = _option(
-    'iid', 'iid, shards, dirichlet, dirichlet_equal, step, majority.'
+  # Clients and their data.
+  partition: Annotated[
+    str, Setting('How examples are dealt:', table=partitions.PARTITIONS)
+  ] = 'iid'
+  num_clients: Annotated[int, Setting('Clients in all.', least=1)] = 10
+  clients_per_round: Annotated[
+    int, Setting('Clients drawn each round; 0 for all.', least=0)
+  ] = 0
+  min_clients: Annotated[
+    int, Setting('Fewer accepted updates than this stop the run.', least=1)
+  ] = 1
+  num_server_examples: Annotated[
+    int, Setting('Class-balanced examples held back for the server.', least=0)
+  ] = 0
+  server_dataset: Annotated[
+    str,
+    Setting("Unlabeled examples of another data set instead, as 'dataset'."),
+  ] = ''
+  server_split: Annotated[str, Setting('TFDS slice of server_dataset.')] = (
+    'train'
   )
-  alpha: float = _option(0.5, 'Concentration of a Dirichlet split.', above=0)
-  classes_per_client: int = _option(
-    2, 'Classes a client in shards, major ones in step.', least=1
-  )
-  minor_examples: int = _option(
-    10, 'Examples a client of each minor class in step.', least=0
-  )
-  major_fraction: float = _option(
-    0.8, "Of a client's examples in majority.", above=0, below=1
-  )
-  step_deal: str = _option('random', "Of step: 'random' or 'ring'.")
-  min_examples: int = _option(10, "Least examples in 'dirichlet'.", least=1)
-  num_clients: int = _option(10, 'Clients in all.', least=1)
-  clients_per_round: int = _option(
-    0, 'Clients drawn each round; 0 for all.', least=0
-  )
-  min_clients: int = _option(
-    1, 'Fewer accepted updates than this stop the run.', least=1
-  )
-  num_server_examples: int = _option(
-    0, 'Class-balanced examples held back for the server.', least=0
-  )
-  server_dataset: str = _option(
-    '', "Unlabeled examples of another data set in their place, as 'dataset'."
-  )
-  server_split: str = _option('train', 'TFDS slice of server_dataset.')
-  resize: bool = _option(False, "Fit server_dataset's images to the clients'.")
-  num_unlabeled_examples: int = _option(
-    0, "Of the server's examples, how many it uses; 0 for all.", least=0
-  )
+  resize: Annotated[
+    bool, Setting("Fit server_dataset's images to the clients'.")
+  ] = False
+  num_unlabeled_examples: Annotated[
+    int,
+    Setting("Of the server's examples, how many it uses; 0 for all.", least=0),
+  ] = 0
 
   # Model.
-  model: str = _option(
-    'mlp',
-    'logistic, mlp, lenet5, convnet, resnet20, mobilenetv2, or '
-    'package.module:f.',
+  model: Annotated[str, Setting('A network:', table=models.NETWORKS)] = 'mlp'
+  variant: Annotated[str, Setting('Its weights:', table=models.VARIANTS)] = (
+    'flipout'
   )
-  variant: str = _option('flipout', 'deterministic, mc_dropout or flipout.')
-  hidden_units: tuple[int, ...] = _option(
-    models.HIDDEN_UNITS, 'Hidden layers of the mlp.', least=1
-  )
-  extra_layers: int = _option(0, 'Convolutions that convnet has more.', least=0)
-  normalization: str = _option(
-    'batch', 'Of a ResNet and mobilenetv2: batch, group, none.'
-  )
-  dropout_rate: float = _option(0.2, 'Of mc_dropout.', least=0, below=1)
-  initial_scale: float = _option(
-    0.05, 'Standard deviation that variational weights start with.', above=0
-  )
-  kernel_initializer: str = _option('he_normal', 'he_normal, glorot_uniform.')
-  prior_scale: float = _option(
-    10.0, 'Standard deviation of the prior N(0, prior_scale^2).', above=0
-  )
-  update_prior: bool = _option(
-    False, 'Take the broadcast posterior as the prior each round.'
-  )
+  kernel_initializer: Annotated[
+    str,
+    Setting(
+      'Of kernels or their means:', choices=(*models.KERNEL_INITIALIZERS,)
+    ),
+  ] = 'he_normal'
 
   # Local training.
-  num_rounds: int = _option(20, 'Rounds.', least=1)
-  local_epochs: int = _option(1, 'Epochs a client trains a round.', least=1)
-  min_local_epochs: int = _option(
-    0, 'If positive, epochs are drawn from here to local_epochs.', least=0
-  )
-  early_local_epochs: int = _option(
-    0, 'If positive, epochs of the first early_rounds rounds.', least=0
-  )
-  early_rounds: int = _option(5, 'See early_local_epochs.', least=1)
-  batch_size: int = _option(32, 'Examples a step.', least=1)
-  client_optimizer: str = _option(
-    'adam', f'{", ".join(training.OPTIMIZERS)}; fresh each round.'
-  )
-  client_learning_rate: float = _option(1e-3, 'At first.', above=0)
-  client_momentum: float = _option(0.0, 'Of sgd.', least=0, below=1)
-  client_weight_decay: float = _option(
-    0.0, 'Added to the gradient before momentum.', least=0
-  )
-  decay_biases: bool = _option(
-    True, "Weight decay on biases and normalization's gamma and beta too."
-  )
-  learning_rate_schedule: str = _option(
-    'constant', 'Over rounds: constant, steps, exponential.'
-  )
-  decay_at: tuple[float, ...] = _option(
-    schedules.Steps.decay_at,
-    "Fractions of the run where 'steps' decays.",
-    above=0,
-    below=1,
-  )
-  decay_factor: tuple[float, ...] = _option(
-    schedules.Steps.decay_factor,
-    'Factors there; the last at all that follow.',
-    above=0,
-  )
-  first_factor: float = _option(
-    schedules.Steps.first_factor, "Of 'steps', in the first round.", above=0
-  )
-  decay_after: bool = _option(
-    schedules.Steps.decay_after,
-    "Of 'steps': decay past the fraction, not at it.",
-  )
-  round_decay: float = _option(
-    schedules.Exponential.round_decay, "Factor of 'exponential'.", above=0
-  )
-  silent_rounds: int = _option(
-    schedules.Exponential.silent_rounds,
-    "Rounds before 'exponential' sets in.",
-    least=0,
-  )
-  step_decay: float = _option(
-    1.0, 'Factor on the rate at each step of a round.', above=0
-  )
-  epoch_decay: float = _option(
-    1.0, 'Factor on the rate every epoch_decay_every epochs.', above=0
-  )
-  epoch_decay_every: int = _option(1, 'See epoch_decay.', least=1)
-  client_parts: tuple[str, ...] = _option(
-    (), 'Chain of parts: proximal, scaffold.'
-  )
-  proximal_weight: float = _option(
-    clients.Proximal.proximal_weight, 'mu of proximal.', least=0
-  )
-  proximal_penalty: str = _option(
-    clients.Proximal.proximal_penalty,
-    f'Of proximal: {", ".join(clients.PENALTIES)}.',
-  )
+  num_rounds: Annotated[int, Setting('Rounds.', least=1)] = 20
+  local_epochs: Annotated[
+    int, Setting('Epochs a client trains a round.', least=1)
+  ] = 1
+  min_local_epochs: Annotated[
+    int,
+    Setting(
+      'If positive, epochs are drawn from here to local_epochs.', least=0
+    ),
+  ] = 0
+  early_local_epochs: Annotated[
+    int,
+    Setting('If positive, epochs of the first early_rounds rounds.', least=0),
+  ] = 0
+  early_rounds: Annotated[int, Setting('See early_local_epochs.', least=1)] = 5
+  batch_size: Annotated[int, Setting('Examples a step.', least=1)] = 32
+  client_optimizer: Annotated[
+    str, Setting('Fresh each round:', table=training.OPTIMIZERS)
+  ] = 'adam'
+  client_learning_rate: Annotated[float, Setting('At first.', above=0)] = 1e-3
+  client_weight_decay: Annotated[
+    float, Setting('Added to the gradient before momentum.', least=0)
+  ] = 0.0
+  decay_biases: Annotated[
+    bool,
+    Setting("Weight decay on biases and normalization's gamma and beta too."),
+  ] = True
+  learning_rate_schedule: Annotated[
+    str, Setting('Over rounds:', table=training.SCHEDULES)
+  ] = 'constant'
+  step_decay: Annotated[
+    float, Setting('Factor on the rate at each step of a round.', above=0)
+  ] = 1.0
+  epoch_decay: Annotated[
+    float,
+    Setting('Factor on the rate every epoch_decay_every epochs.', above=0),
+  ] = 1.0
+  epoch_decay_every: Annotated[int, Setting('See epoch_decay.', least=1)] = 1
+  client_parts: Annotated[
+    tuple[str, ...], Setting('Chain of parts:', table=clients.PARTS)
+  ] = ()
 
   # Server.
-  pooling: str = _option('nwa', ', '.join(pooling_lib.RULES) + '.')
-  weighting: str = _option('size', ', '.join(pooling_lib.WEIGHTINGS) + '.')
-  discrepancy: str = _option(
-    weightings.MaxDiscrepancy.discrepancy,
-    "Of max_discrepancy: 'largest' or, as printed, 'nearest'.",
-  )
-  min_scale: float = _option(
-    rules.Rule.min_scale, 'Floor of pooled standard deviations.', above=0
-  )
-  dwc_min_precision: float = _option(
-    rules.DistributedWeightConsolidation.dwc_min_precision,
-    "Least precision that dwc accepts, as a fraction of the prior's.",
-    above=0,
-  )
-  server_step: tuple[str, ...] = _option((), 'Chain of stages: momentum.')
-  server_momentum: float = _option(
-    server.Momentum.server_momentum, 'Of momentum.', least=0, below=1
-  )
-  server_dampening: float = _option(
-    server.Momentum.server_dampening,
-    'Of momentum: how much less of an update counts beside the velocity.',
-    least=0,
-    below=1,
-  )
-
-  refine: tuple[str, ...] = _option(
-    (),
-    'Chain after server_step: distil, ensemble, fine_tune, recalibrate, '
-    'students.',
-  )
-  start: tuple[str, ...] = _option(
-    (), 'Chain of stages before the first round: fine_tune.'
-  )
-  server_epochs: int = _option(
-    server.FineTune.server_epochs, 'At most, of fine_tune.', least=1
-  )
-  server_patience: int = _option(
-    server.FineTune.server_patience,
-    'Epochs without a better validation accuracy that end fine_tune; 0: none.',
-    least=0,
-  )
-  server_learning_rate: float = _option(
-    server.FineTune.server_learning_rate, 'Of fine_tune.', above=0
-  )
-  batch_norm: str = _option(
-    server.BATCH_NORMS[0],
-    "Moving statistics of pooled models and teachers: 'average' as pooled, or "
-    "'recalibrate' on server data.",
-  )
-
-  # A Bayesian ensemble of a round's models, and its distillation.
-  ensemble: tuple[str, ...] = _option(
-    server.GROUPS,
-    'Groups to make and score: A average, C clients, S samples.',
-  )
-  num_teacher_samples: int = _option(
-    server.Ensemble.num_teacher_samples, 'Members of S.', least=0
-  )
-  teacher_posterior: str = _option(
-    server.Ensemble.teacher_posterior,
-    f'What S samples: {", ".join(server.TEACHER_POSTERIORS)}.',
-  )
-  gaussian_fit: str = _option(
-    server.Ensemble.gaussian_fit, f'{", ".join(server.GAUSSIAN_FITS)}.'
-  )
-  dirichlet_alpha: float = _option(
-    server.Ensemble.dirichlet_alpha, 'Of teacher_posterior=dirichlet.', above=0
-  )
-  min_sampled_variance: float = _option(
-    server.Ensemble.min_sampled_variance,
-    "Floor of a teacher's sampled moving variance, of the average's.",
-    least=0,
-  )
-  predictor: str = _option(
-    '', "Union of groups that is scored in place of the model: 'A+C+S'."
-  )
-  teachers: str = _option(
-    server.Distil.teachers, 'Union of groups that is distilled.'
-  )
-  distillation_targets: str = _option(
-    server.Distil.distillation_targets, f'{", ".join(server.TARGETS)}.'
-  )
-  sharpening: float = _option(
-    server.Distil.sharpening, 'Exponent on targets.', above=0
-  )
-  students: tuple[str, ...] = _option(
-    (), "Of refine=students, to compare: 'C:sgd,A+C+S:swa'."
-  )
-  distillation: str = _option(
-    server.Distil.distillation, f'{", ".join(server.DISTILLATIONS)}.'
-  )
-  distillation_epochs: int = _option(
-    server.Distil.distillation_epochs, 'Over the server data.', least=1
-  )
-  distillation_batch_size: int = _option(
-    server.Distil.distillation_batch_size, 'Examples a step.', least=1
-  )
-  distillation_learning_rate: float = _option(
-    server.Distil.distillation_learning_rate,
-    'Of sgd; of swa where a cycle begins.',
-    above=0,
-  )
-  swa_min_learning_rate: float = _option(
-    server.Distil.swa_min_learning_rate, 'Of swa where a cycle ends.', above=0
-  )
-  swa_start: int = _option(
-    server.Distil.swa_start, 'Steps before the first average.', least=0
-  )
-  swa_cycle: int = _option(
-    server.Distil.swa_cycle, 'Steps of a cycle.', least=1
-  )
-  distillation_momentum: float = _option(
-    0.9, 'Of the student.', least=0, below=1
-  )
-  distillation_weight_decay: float = _option(1e-5, 'Of the student.', least=0)
-  distillation_augment: bool = _option(
-    True, "Augment the student's inputs where --augment augments clients'."
-  )
+  pooling: Annotated[str, Setting('A rule:', table=pooling_lib.RULES)] = 'nwa'
+  weighting: Annotated[
+    str, Setting("The clients' weights:", table=pooling_lib.WEIGHTINGS)
+  ] = 'size'
+  server_step: Annotated[
+    tuple[str, ...],
+    Setting('Chain of stages after pooling:', table=server.STAGES),
+  ] = ()
+  refine: Annotated[
+    tuple[str, ...],
+    Setting('Chain of stages after server_step:', table=server.STAGES),
+  ] = ()
+  start: Annotated[
+    tuple[str, ...],
+    Setting('Chain of stages before the first round:', table=server.STAGES),
+  ] = ()
+  batch_norm: Annotated[
+    str,
+    Setting(
+      'Moving statistics of pooled models and teachers: as pooled, or measured '
+      'on server data:',
+      choices=server.BATCH_NORMS,
+    ),
+  ] = 'average'
+  predictor: Annotated[
+    str, Setting("Groups whose union is scored in place of the model: 'A+C+S'.")
+  ] = ''
 
   # Evaluation and records.
-  num_mc_samples: int = _option(10, 'Samples an evaluation.', least=1)
-  final_num_mc_samples: int = _option(50, 'Samples at the last.', least=1)
-  eval_every: int = _option(1, 'Rounds between evaluations.', least=1)
-  num_eval_examples: int = _option(
-    0, 'Test examples before the last evaluation; 0 for all.', least=0
+  num_mc_samples: Annotated[int, Setting('Samples an evaluation.', least=1)] = (
+    10
   )
-  num_bins: int = _option(15, 'Bins of the calibration error.', least=1)
-  checkpoint_every: int = _option(1, 'Rounds between checkpoints.', least=1)
+  final_num_mc_samples: Annotated[
+    int, Setting('Samples at the last.', least=1)
+  ] = 50
+  eval_every: Annotated[
+    int, Setting('Rounds between evaluations.', least=1)
+  ] = 1
+  num_eval_examples: Annotated[
+    int,
+    Setting('Test examples before the last evaluation; 0 for all.', least=0),
+  ] = 0
+  num_bins: Annotated[
+    int, Setting('Bins of the calibration error.', least=1)
+  ] = 15
+  checkpoint_every: Annotated[
+    int, Setting('Rounds between checkpoints.', least=1)
+  ] = 1
 
   # Machine.
-  seed: int = _option(0, 'Of every draw in the run.', least=0)
-  num_workers: int = _option(
-    0, 'Devices to train on; 0 for all: changes no result.', least=0
+  seed: Annotated[int, Setting('Of every draw in the run.', least=0)] = 0
+  num_workers: Annotated[
+    int, Setting('Devices to train on; 0 for all: changes no result.', least=0)
+  ] = 0
+  distribution: Annotated[
+    str,
+    Setting(
+      'Clients side by side, or each over all devices:',
+      choices=training.DISTRIBUTIONS,
+    ),
+  ] = 'clients'
+  deterministic: Annotated[bool, Setting('Deterministic kernels on a GPU.')] = (
+    False
   )
-  distribution: str = _option(
-    'clients', "'clients' side by side, or each 'mirrored' over all devices."
+
+  # Of methods, by `<method>.<setting>`; only what differs from a default stays.
+  settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+  chosen: chosen_lib.Chosen = dataclasses.field(
+    init=False, repr=False, compare=False
   )
-  deterministic: bool = _option(False, 'Deterministic kernels on a GPU.')
 
   def __post_init__(self):
-    for field in dataclasses.fields(self):
-      if isinstance(field.default, float):
-        # So that 1 from Python and 1.0 from a flag are the same run.
-        object.__setattr__(self, field.name, float(getattr(self, field.name)))
-      _check(field, getattr(self, field.name))
+    for name, declared in FIELDS.items():
+      value = declared.checked(name, getattr(self, name))
+      object.__setattr__(self, name, value)
+    values = {name: getattr(self, name) for name in FIELDS}
+    chosen = chosen_lib.Chosen(_roles(values), self.settings, GIVEN, False)
+    object.__setattr__(self, 'chosen', chosen)
+    object.__setattr__(self, 'settings', chosen.settings)
     if self.min_local_epochs > self.local_epochs:
       raise ValueError(
         f'--min_local_epochs={self.min_local_epochs} must not exceed '
@@ -342,25 +234,60 @@ class Config:
         f'--clients_per_round={self.clients_per_round}.'
       )
 
+  @classmethod
+  def of(
+    cls,
+    values: Mapping[str, Any],
+    typed: Iterable[str] = (),
+    dropped: Collection[str] = (),
+  ) -> 'Config':
+    """Returns the config of fields and settings in one mapping.
 
-# Changing these changes no result.
-MACHINE_FIELDS = ('num_workers',)
+    Args:
+      values: by field or setting, as `{'num_rounds': 3, 'step.deal': 'ring'}`.
+      typed: settings that are refused where their method is not chosen; others
+        then lie idle, as those of a preset do behind which another method is
+        put.
+      dropped: settings that may be of no method that anybody knows.
+    """
+    fields = {name: v for name, v in values.items() if name in FIELDS}
+    given = {name: v for name, v in values.items() if name not in FIELDS}
+    insisted = {name: given[name] for name in typed}
+    roles = {
+      role: (FIELDS[role].checked(role, value), table)
+      for role, (value, table) in _roles({**_DEFAULTS, **fields}).items()
+    }
+    chosen = chosen_lib.Chosen(roles, given, GIVEN, True, dropped)
+    return cls(**fields, settings={**chosen.settings, **insisted})
+
+  def replace(self, **changes: Any) -> 'Config':
+    """Returns the config with other fields; what they leave idle is dropped."""
+    values = {name: getattr(self, name) for name in FIELDS}
+    return Config.of(
+      {**values, **self.settings, **changes}, dropped=self.settings
+    )
+
+  def get(self, key: str) -> Any:
+    """Returns a setting by `<method>.<setting>`; None if it is not chosen."""
+    return self.chosen.get(key)
 
 
-def _check(field, value):
-  bounds = field.metadata['bounds']
-  values = value if isinstance(value, tuple) else (value,)
-  for v in values:
-    if isinstance(v, int) and not abs(v) < 2**31:
-      raise ValueError(f'--{field.name}={v} must be below 2^31.')
-    if v in (math.inf, -math.inf):
-      raise ValueError(f'--{field.name}={v} must be finite.')
-    # Written so that NaN fails.
-    if 'least' in bounds and not v >= bounds['least']:
-      raise ValueError(
-        f'--{field.name}={v} must be at least {bounds["least"]}.'
-      )
-    if 'above' in bounds and not v > bounds['above']:
-      raise ValueError(f'--{field.name}={v} must be above {bounds["above"]}.')
-    if 'below' in bounds and not v < bounds['below']:
-      raise ValueError(f'--{field.name}={v} must be below {bounds["below"]}.')
+def _roles(values):
+  """Returns the fields that choose methods, with value and table."""
+  return {
+    name: (values[name], declared.setting.table)
+    for name, declared in FIELDS.items()
+    if declared.setting.table is not None
+  }
+
+
+FIELDS = settings_lib.of(Config)
+ROLES = tuple(n for n, d in FIELDS.items() if d.setting.table is not None)
+# What a run says itself: no method's setting, unless it says so.
+GIVEN = frozenset(FIELDS) | {'num_classes'}
+_DEFAULTS = {name: declared.default for name, declared in FIELDS.items()}
+
+
+def known_methods() -> list[tuple[str, str, Any]]:
+  """Returns every method of ours as role, name and thing."""
+  return chosen_lib.known_methods(_roles(_DEFAULTS))

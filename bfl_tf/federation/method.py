@@ -42,13 +42,12 @@ class Method(client_lib.Plan):
   def initial_weights(self) -> weights_lib.Weights:
     """The weights before the first round; they depend on the seed alone.
 
-    Where no layer has a scale, what no client has seen yet is a point: its
-    scale is the rules' floor, which all of them can divide by.
+    Where no layer has a scale, what no client has seen yet is a point.
     """
     variables = weights_lib.Variables.of(self.build_model(), self.random)
     start = weights_lib.Weights(*map(np.asarray, weights_lib.read(variables)))
     if self.random == 'all':
-      start = start.at_a_point(self.config.min_scale)
+      start = start.at_a_point()
     return start
 
   @property
@@ -71,12 +70,12 @@ class Method(client_lib.Plan):
 
 def rule_and_weighting(config, random) -> tuple[Any, Any]:
   """Makes what pools; a ValueError names the flag and the fix."""
-  rule = binding.make('pooling', pooling.RULES, config)
-  weighting = binding.make('weighting', pooling.WEIGHTINGS, config)
-  if rule.needs_prior and not config.update_prior:
+  rule = binding.make('pooling', config)
+  weighting = binding.make('weighting', config)
+  if rule.needs_prior and config.get('flipout.update_prior') is False:
     raise ValueError(
       f'--pooling={config.pooling} divides out the broadcast posterior, so '
-      'clients must take it as their prior: set --update_prior.'
+      'clients must take it as their prior: set --flipout.update_prior.'
     )
   if not rule.takes_weights and config.weighting not in ('size', 'equal'):
     raise ValueError(
@@ -102,7 +101,7 @@ def start_and_stages(config, parts, resources) -> tuple[tuple, tuple]:
     resources: of `resources.resources`.
   """
   start, step, refine = (
-    binding.chain(flag, server.STAGES, config, resources)
+    binding.chain(flag, config, resources)
     for flag in ('start', 'server_step', 'refine')
   )
   _check_start(start)

@@ -1,10 +1,22 @@
-"""The config that a run directory was written with, from its `flags.txt`."""
+"""A run's config as its `flags.txt`: a line a flag, and our version."""
 
 import os
 import pathlib
-import typing
 
+from bfl_tf import version
 from bfl_tf.federation import config as config_lib
+
+_VERSION = f'# bfl_tf {version.__version__}'
+
+
+def flag_lines(config: config_lib.Config) -> list[str]:
+  """Returns every flag of a run, settings of its methods too."""
+  fields = [
+    (name, declared.format(getattr(config, name)))
+    for name, declared in config_lib.FIELDS.items()
+  ]
+  flags = [*fields, *config.chosen.lines()]
+  return [_VERSION, *(f'--{name}={text}' for name, text in flags)]
 
 
 def read_config(run_dir: str | os.PathLike) -> config_lib.Config:
@@ -14,25 +26,29 @@ def read_config(run_dir: str | os.PathLike) -> config_lib.Config:
     run_dir: a directory with `flags.txt`.
 
   Raises:
-    ValueError: a flag that this version does not know, or a value that it
-      does not take.
+    ValueError: of another version, a flag that this one does not know, or a
+      value that it does not take.
   """
-  types = typing.get_type_hints(config_lib.Config)
   path = pathlib.Path(run_dir) / 'flags.txt'
-  fields = {}
-  for line in path.read_text().splitlines():
-    if line.startswith('--'):
-      name, _, text = line.removeprefix('--').partition('=')
-      if name not in types:
-        raise ValueError(f'{path}: --{name} is unknown to this version.')
-      fields[name] = _value(types[name], text)
-  return config_lib.Config(**fields)
+  first, *lines = path.read_text().splitlines() or ['']
+  if first != _VERSION:
+    raise ValueError(
+      f'{path} is of another version ({first.lstrip("# ") or "none"}): choose '
+      f'another directory, or bring it here with python -m experiments.convert '
+      f'--root={run_dir}.'
+    )
+  texts = dict(line.removeprefix('--').partition('=')[::2] for line in lines)
+  fields = {
+    name: config_lib.FIELDS[name].parse(name, text)
+    for name, text in texts.items()
+    if name in config_lib.FIELDS
+  }
+  settings = {n: t for n, t in texts.items() if n not in fields}
+  return config_lib.Config(**fields, settings=settings)
 
 
-def _value(kind, text):
-  if kind is bool:
-    return text == 'True'
-  if typing.get_origin(kind) is tuple:
-    item = typing.get_args(kind)[0]
-    return tuple(item(part) for part in text.split(',') if part)
-  return kind(text)
+def differences(ours: config_lib.Config, theirs: config_lib.Config):
+  """Returns the flags in which two runs differ, but those of the machine."""
+  a, b = ({*flag_lines(config)} for config in (ours, theirs))
+  names = {line.removeprefix('--').partition('=')[0] for line in a ^ b}
+  return sorted(names - set(config_lib.MACHINE_FIELDS))

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 import contextlib
 import csv
-import dataclasses
 import json
 import os
 import pathlib
@@ -12,8 +11,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bfl_tf import version
 from bfl_tf.federation import config as config_lib
+from bfl_tf.federation import recorded
 from bfl_tf.federation import task as task_lib
 
 # What `tf.summary.scalar` writes; that one wants TensorBoard installed here.
@@ -49,26 +48,21 @@ class RunDirectory:
     self._check_writable()
     if not self.path.exists() or all(map(_is_temporary, self.path.iterdir())):
       return
-    recorded = self.path / 'flags.txt'
-    if not recorded.exists():
+    if not (self.path / 'flags.txt').exists():
       raise ValueError(
         f'--output_dir={self.path} is not empty and holds no run: choose '
         'another.'
       )
-    ours = _identity(flag_lines(config))
-    theirs = _identity(_completed(recorded.read_text().splitlines()))
-    versions = {line for line in ours ^ theirs if line.startswith('#')}
-    if versions:
+    try:
+      theirs = recorded.read_config(self.path)
+    except ValueError as error:
+      raise ValueError(f'--output_dir={self.path}: {error}') from error
+    differ = recorded.differences(config, theirs)
+    if differ:
+      names = ', '.join(f'--{name}' for name in differ)
       raise ValueError(
-        f'--output_dir={self.path} holds a run of another version '
-        f'({", ".join(sorted(versions))}): choose another directory.'
-      )
-    changed = sorted(ours ^ theirs)
-    if changed:
-      names = sorted({line.split('=')[0] for line in changed})
-      raise ValueError(
-        f'--output_dir={self.path} holds another run; {", ".join(names)} '
-        'differ: choose another directory or the flags of its flags.txt.'
+        f'--output_dir={self.path} holds another run; {names} differ: choose '
+        'another directory or the flags of its flags.txt.'
       )
 
   def _check_writable(self):
@@ -82,7 +76,11 @@ class RunDirectory:
     """Makes the directory and writes down what the run is."""
     self.path.mkdir(parents=True, exist_ok=True)
     if not (self.path / 'flags.txt').exists():
-      self._write('flags.txt', '\n'.join(flag_lines(config)) + '\n')
+      self.write_flags(config)
+
+  def write_flags(self, config: config_lib.Config) -> None:
+    """Writes `flags.txt`: what the run is."""
+    self._write('flags.txt', '\n'.join(recorded.flag_lines(config)) + '\n')
 
   def write_task(self, task: task_lib.Task) -> None:
     """Writes `task.json`, unless it is there: what a model is asked."""
@@ -160,30 +158,3 @@ class RunDirectory:
 def _is_temporary(path: pathlib.Path) -> bool:
   """What a process that was killed while it wrote a file left behind."""
   return path.name.startswith('.') and path.name.endswith('.tmp')
-
-
-def flag_lines(config: config_lib.Config) -> list[str]:
-  """Returns the run's exact flags, one a line, and our version."""
-  lines = [f'# bfl_tf {version.__version__}']
-  for field in dataclasses.fields(config):
-    value = getattr(config, field.name)
-    if isinstance(value, tuple):
-      value = ','.join(map(str, value))
-    lines.append(f'--{field.name}={value}')
-  return lines
-
-
-def _completed(lines: list[str]) -> list[str]:
-  """Adds flags that are newer than a run: it was played with their defaults."""
-  named = {line.split('=')[0] for line in lines}
-  defaults = flag_lines(config_lib.Config())
-  return lines + [
-    line
-    for line in defaults
-    if line.startswith('--') and line.split('=')[0] not in named
-  ]
-
-
-def _identity(lines: list[str]) -> set[str]:
-  machine = tuple(f'--{name}=' for name in config_lib.MACHINE_FIELDS)
-  return {line for line in lines if line and not line.startswith(machine)}

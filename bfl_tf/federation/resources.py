@@ -33,8 +33,11 @@ def resources(
     built: as in `Experiment.build`.
   """
   # The server has no broadcast to take as a prior, no parts, a constant rate.
-  alone = dataclasses.replace(
-    config, update_prior=False, step_decay=1.0, epoch_decay=1.0
+  alone = config.replace(
+    client_parts=(),
+    step_decay=1.0,
+    epoch_decay=1.0,
+    **{'flipout.update_prior': False},
   )
   deterministic = config.variant == 'deterministic'
   random = clients_workers[0].layout.random
@@ -51,14 +54,8 @@ def resources(
     'layout': lambda: clients_workers[0].layout,
     'server_images': lambda: unlabeled().images,
     'server_labels': lambda: unlabeled().labels,
-    'make_student': lambda: (
-      lambda distillation: _student(
-        dataclasses.replace(config, distillation=distillation),
-        dataset,
-        unlabeled().images,
-        built,
-        random,
-      )
+    'make_student': lambda: functools.partial(
+      _student, config, dataset, unlabeled().images, built, random
     ),
   }
   configured = functools.partial(
@@ -68,8 +65,12 @@ def resources(
   made['recalibrated'] = lambda: getattr(
     made['recalibration'](), 'measured', None
   )
-  made['teacher_groups'] = lambda: configured(server.Ensemble)()
-  made['make_distil'] = lambda: configured(server.Distil)
+
+  def used(thing):
+    return binding.bound(config.chosen.using(thing), config, made)
+
+  made['teacher_groups'] = lambda: used(server.Ensemble)()
+  made['make_distil'] = lambda: used(server.Distil)
   return made
 
 
@@ -124,28 +125,27 @@ def server_data(config, dataset, held, built) -> ServerData:
   return ServerData(data.images[chosen], labels)
 
 
-def _student(config, dataset, images, built, random):
+def _student(config, dataset, images, built, random, distil):
   """A worker compiled for distillation on images of such a shape.
 
   It may come from another experiment: images and targets are handed to it.
   """
   settings = training.Settings(
-    optimizer=training.SGD(config.distillation_momentum),
-    batch_size=config.distillation_batch_size,
-    weight_decay=config.distillation_weight_decay,
+    optimizer=training.SGD(distil.momentum),
+    batch_size=distil.batch_size,
+    weight_decay=distil.weight_decay,
     decay_biases=config.decay_biases,
-    augment=config.augment and config.distillation_augment,
+    augment=config.augment and distil.augment,
     augment_padding=config.augment_padding,
     trains_scale=False,
     random=random,
   )
-  if config.distillation == 'swa':
-    lowest = config.swa_min_learning_rate / config.distillation_learning_rate
+  if distil.optimizer == 'swa':
     settings = dataclasses.replace(
       settings,
-      cycle_length=config.swa_cycle,
-      cycle_floor=lowest,
-      parts=(clients.Swa(config.swa_start, config.swa_cycle),),
+      cycle_length=distil.swa_cycle,
+      cycle_floor=distil.swa_min_learning_rate / distil.learning_rate,
+      parts=(clients.Swa(distil.swa_start, distil.swa_cycle),),
     )
   targets = np.zeros((len(images), dataset.num_classes), np.float32)
   data = training.Data(images, targets, dataset.mean, dataset.std)

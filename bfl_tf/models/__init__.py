@@ -1,21 +1,25 @@
 """Keras builders: a network by name, in one of three variants.
 
-A user's own builder is named `package.module:function`, is called with
-`variant`, `input_shape` and `num_classes`, and returns a model with logits out.
+A user's own builder is named `package.module:function` and returns a model with
+logits out; of `variant`, `input_shape`, `num_classes` and the run's other
+settings it is given those that it names.
 """
 
-import functools
-import re
+import inspect
+from typing import Any
 
 from absl import logging
 import tf_keras
 
-from bfl_tf import registry
+from bfl_tf import registry, settings
 from bfl_tf.models import mobilenet, networks
 from bfl_tf.models.seeding import next_seed, scope
 from bfl_tf.models.variants import (
   Blocks,
+  Deterministic,
+  Flipout,
   KERNEL_INITIALIZERS,
+  MCDropout,
   NORMALIZATIONS,
   VARIANTS,
 )
@@ -25,18 +29,20 @@ __all__ = [
   'NETWORKS',
   'NORMALIZATIONS',
   'VARIANTS',
+  'Deterministic',
+  'Flipout',
+  'MCDropout',
   'build',
   'next_seed',
   'scope',
 ]
 
-HIDDEN_UNITS = (64,)
-NETWORKS = {
+NETWORKS: dict[str, Any] = {
   'logistic': networks.logistic,
   'mlp': networks.mlp,
   'lenet5': networks.lenet5,
   'convnet': networks.convnet,
-  'resnet20': functools.partial(networks.resnet, depth=20),
+  'resnet<depth>': networks.resnet,
   'mobilenetv2': mobilenet.mobilenetv2,
 }
 
@@ -44,16 +50,12 @@ NETWORKS = {
 def build(
   name: str,
   *,
-  variant: str,
+  variant: str = 'flipout',
   input_shape: tuple[int, ...],
   num_classes: int,
-  normalization: str = 'batch',
-  hidden_units: tuple[int, ...] = HIDDEN_UNITS,
-  extra_layers: int = 0,
-  initial_scale: float = 0.05,
   kernel_initializer: str = 'he_normal',
-  dropout_rate: float = 0.2,
   seed: int = 0,
+  **own: Any,
 ) -> tf_keras.Model:
   """Builds a Keras model with logits out.
 
@@ -63,48 +65,52 @@ def build(
     variant: `deterministic`, `mc_dropout` or `flipout`.
     input_shape: of one example.
     num_classes: length of the logits.
-    normalization: of a ResNet and MobileNetV2: `batch`, `group` or `none`.
-    hidden_units: of the `mlp`.
-    extra_layers: convolutions that `convnet` has more.
-    initial_scale: standard deviation that variational weights start with.
     kernel_initializer: of kernels or their means, `he_normal` or
       `glorot_uniform`; biases start at zero.
-    dropout_rate: of `mc_dropout`.
     seed: the initial weights depend on it alone.
+    **own: settings of the network (`hidden_units` of the mlp) and of the
+      variant (`initial_scale` of flipout).
 
   Raises:
-    ValueError: an unknown name or choice, or images too small for the network.
+    ValueError: an unknown name, choice or setting, or images too small for the
+      network.
   """
+  network = registry.resolve('model', name, NETWORKS)
+  kind = registry.resolve('variant', variant, VARIANTS)
+  of_variant = {k: own[k] for k in settings.of(kind) if k in own}
   if ':' in name:
-    return _users_own(name, variant, input_shape, num_classes, seed)
-  resnet = re.fullmatch(r'resnet(\d+)', name)
-  if resnet:
-    network = functools.partial(networks.resnet, depth=int(resnet[1]))
-  else:
-    network = registry.resolve('model', name, NETWORKS)
-  if name == 'mlp':
-    network = functools.partial(network, hidden_units=hidden_units)
-  if name == 'convnet':
-    network = functools.partial(network, extra_layers=extra_layers)
-  blocks = Blocks(
-    variant,
-    normalization,
-    initial_scale,
-    kernel_initializer,
-    dropout_rate,
-    seed,
-  )
+    return _users_own(
+      name,
+      network,
+      num_classes,
+      seed,
+      {
+        'variant': variant,
+        'input_shape': input_shape,
+        'num_classes': num_classes,
+        'kernel_initializer': kernel_initializer,
+        'seed': seed,
+        **own,
+      },
+    )
+  of_network = {k: own[k] for k in settings.of(network) if k in own}
+  unknown = sorted(set(own) - set(of_variant) - set(of_network))
+  if unknown:
+    raise ValueError(
+      f'{", ".join(unknown)}: neither the model {name} nor the variant '
+      f'{variant} has such a setting.'
+    )
+  blocks = Blocks(kind(**of_variant), kernel_initializer, seed)
   inputs = tf_keras.Input(input_shape)
-  return tf_keras.Model(inputs, network(blocks, inputs, num_classes))
+  logits = network(blocks, inputs, num_classes, **of_network)
+  return tf_keras.Model(inputs, logits)
 
 
-def _users_own(name, variant, input_shape, num_classes, seed):
-  builder = registry.resolve('model', name, {})
+def _users_own(name, builder, num_classes, seed, offered):
   # An unseeded initializer draws from Keras' global generators.
   tf_keras.utils.set_random_seed(seed)
-  model = builder(
-    variant=variant, input_shape=input_shape, num_classes=num_classes
-  )
+  names = inspect.signature(builder).parameters
+  model = builder(**{k: v for k, v in offered.items() if k in names})
   _check_randomness(name, model)
   if model.output_shape[-1] != num_classes:
     raise ValueError(

@@ -11,18 +11,27 @@ References:
   CVPR 2018, table 2.
 """
 
+import dataclasses
+from typing import Annotated
+
 import tf_keras
 
 from bfl_tf.models import networks
 
 
-def mobilenetv2(blocks, x, num_classes):
+def mobilenetv2(
+  blocks,
+  x,
+  num_classes,
+  normalization: Annotated[str, networks.NORMALIZATION] = 'batch',
+):
   """MobileNetV2 of width 1: 2 236 682 weights for three channels, ten classes.
 
   Of these 64 224 belong to depthwise convolutions, which are points in every
   variant.
   """
   networks.need_images(x, 8, 'mobilenetv2')
+  blocks = dataclasses.replace(blocks, normalization=normalization)
   size = min(x.shape[1:3])
   first, second = (2 if size >= least else 1 for least in (64, 128))
   x = _relu6(blocks.conv_norm(32, 3, x, strides=first))

@@ -8,8 +8,17 @@ References:
     CVPR 2016, section 4.2: depth 6n + 2, parameter-free shortcuts (option A).
 """
 
+import dataclasses
+from typing import Annotated
+
 import tensorflow as tf
 import tf_keras
+
+from bfl_tf.models import variants
+from bfl_tf.settings import Setting
+
+# Of networks that normalize after their convolutions.
+NORMALIZATION = Setting('After convolutions:', choices=variants.NORMALIZATIONS)
 
 
 def logistic(blocks, x, num_classes):
@@ -17,7 +26,14 @@ def logistic(blocks, x, num_classes):
   return blocks.dense(num_classes, tf_keras.layers.Flatten()(x))
 
 
-def mlp(blocks, x, num_classes, hidden_units):
+def mlp(
+  blocks,
+  x,
+  num_classes,
+  hidden_units: Annotated[
+    tuple[int, ...], Setting('Of the hidden layers.', least=1)
+  ] = (64,),
+):
   """A multilayer perceptron with ReLU."""
   x = tf_keras.layers.Flatten()(x)
   for units in hidden_units:
@@ -38,7 +54,14 @@ def lenet5(blocks, x, num_classes):
   return blocks.dense(num_classes, x)
 
 
-def convnet(blocks, x, num_classes, extra_layers=0):
+def convnet(
+  blocks,
+  x,
+  num_classes,
+  extra_layers: Annotated[
+    int, Setting('More convolutions after the third.', least=0)
+  ] = 0,
+):
   """FedBE's ConvNet: 32, 64, 64 valid 3x3 filters, two pools, 64 dense.
 
   Figure 4 injects more convolutions and does not say where: `extra_layers` of
@@ -58,11 +81,18 @@ def convnet(blocks, x, num_classes, extra_layers=0):
   return blocks.dense(num_classes, x)
 
 
-def resnet(blocks, x, num_classes, depth=20):
+def resnet(
+  blocks,
+  x,
+  num_classes,
+  depth,
+  normalization: Annotated[str, NORMALIZATION] = 'batch',
+):
   """ResNet of depth 6n + 2 for small images."""
   if depth < 8 or depth % 6 != 2:
     raise ValueError(f'resnet depth must be 6n + 2 (8, 14, 20), got {depth}.')
   need_images(x, 4, f'resnet{depth}')
+  blocks = dataclasses.replace(blocks, normalization=normalization)
   relu = tf_keras.layers.ReLU
   x = relu()(blocks.conv_norm(16, 3, x))
   for stage, filters in enumerate((16, 32, 64)):

@@ -14,13 +14,14 @@ convolution, a dense layer and the place for dropout are:
 from collections.abc import Iterator
 import dataclasses
 import itertools
+from typing import Annotated, Any
 
 import tf_keras
 
 from bfl_tf import registry
 from bfl_tf.models import layers as stochastic
+from bfl_tf.settings import Setting
 
-VARIANTS = ('deterministic', 'mc_dropout', 'flipout')
 NORMALIZATIONS = ('batch', 'group', 'none')
 KERNEL_INITIALIZERS = {
   'he_normal': tf_keras.initializers.HeNormal,
@@ -29,43 +30,76 @@ KERNEL_INITIALIZERS = {
 
 
 @dataclasses.dataclass(frozen=True)
+class Deterministic:
+  """Plain Keras layers."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MCDropout:
+  """Gal & Ghahramani 2016."""
+
+  rate: Annotated[float, Setting('Of weights dropped.', least=0, below=1)] = 0.2
+
+  def __post_init__(self):
+    if not 0 <= self.rate < 1:
+      raise ValueError(f'rate must be in [0, 1), got {self.rate!r}.')
+
+
+@dataclasses.dataclass(frozen=True)
+class Flipout:
+  """Wen et al. 2018; variational inference with a Gaussian prior."""
+
+  initial_scale: Annotated[
+    float,
+    Setting('Standard deviation that a weight starts with.', above=0),
+  ] = 0.05
+  prior_scale: Annotated[
+    float,
+    Setting('Standard deviation of the prior N(0, prior_scale^2).', above=0),
+  ] = 10.0
+  update_prior: Annotated[
+    bool, Setting('Take the broadcast posterior as the prior each round.')
+  ] = False
+
+  def __post_init__(self):
+    if not self.initial_scale > 0:
+      raise ValueError(
+        f'initial_scale must be positive, got {self.initial_scale!r}.'
+      )
+
+
+VARIANTS: dict[str, Any] = {
+  'deterministic': Deterministic,
+  'mc_dropout': MCDropout,
+  'flipout': Flipout,
+}
+
+
+@dataclasses.dataclass(frozen=True)
 class Blocks:
   """Layers of one variant; biases start at zero.
 
   Attributes:
-    variant: one of `VARIANTS`.
-    normalization: one of `NORMALIZATIONS`.
-    initial_scale: standard deviation that a variational weight starts with.
+    variant: of one of `VARIANTS`.
     kernel_initializer: one of `KERNEL_INITIALIZERS`.
-    dropout_rate: for `mc_dropout`.
     seed: the initial weights depend on it alone.
+    normalization: one of `NORMALIZATIONS`; a network's own setting.
   """
 
-  variant: str
-  normalization: str
-  initial_scale: float
+  variant: Deterministic | MCDropout | Flipout
   kernel_initializer: str
-  dropout_rate: float
   seed: int
+  normalization: str = 'none'
   _layers: Iterator[int] = dataclasses.field(
     init=False, default_factory=itertools.count
   )
 
   def __post_init__(self):
     for name, known in (
-      ('variant', VARIANTS),
       ('normalization', NORMALIZATIONS),
       ('kernel_initializer', KERNEL_INITIALIZERS),
     ):
       registry.check_choice(name, getattr(self, name), known)
-    if not self.initial_scale > 0:
-      raise ValueError(
-        f'initial_scale must be positive, got {self.initial_scale!r}.'
-      )
-    if not 0 <= self.dropout_rate < 1:
-      raise ValueError(
-        f'dropout_rate must be in [0, 1), got {self.dropout_rate!r}.'
-      )
 
   def _kernel(self):
     # A seed of its own for each layer: equal seeds give equal kernels.
@@ -74,11 +108,11 @@ class Blocks:
 
   def dense(self, units: int, x):
     """A dense layer with bias, no activation."""
-    if self.variant == 'flipout':
+    if isinstance(self.variant, Flipout):
       layer = stochastic.DenseFlipout(
         units,
         kernel_initializer=self._kernel(),
-        initial_scale=self.initial_scale,
+        initial_scale=self.variant.initial_scale,
       )
     else:
       layer = tf_keras.layers.Dense(units, kernel_initializer=self._kernel())
@@ -87,12 +121,12 @@ class Blocks:
   def conv(self, filters, size, x, *, strides=1, padding='same', use_bias=True):
     """A convolution, no activation."""
     settings = {'strides': strides, 'padding': padding, 'use_bias': use_bias}
-    if self.variant == 'flipout':
+    if isinstance(self.variant, Flipout):
       layer = stochastic.Conv2DFlipout(
         filters,
         size,
         kernel_initializer=self._kernel(),
-        initial_scale=self.initial_scale,
+        initial_scale=self.variant.initial_scale,
         **settings,
       )
     else:
@@ -143,9 +177,9 @@ class Blocks:
 
   def dropout(self, x):
     """The place after a hidden layer where `mc_dropout` drops."""
-    if self.variant != 'mc_dropout':
+    if not isinstance(self.variant, MCDropout):
       return x
-    return stochastic.MCDropout(self.dropout_rate)(x)
+    return stochastic.MCDropout(self.variant.rate)(x)
 
   def hidden(self, units: int, x):
     """A dense layer, ReLU and dropout."""

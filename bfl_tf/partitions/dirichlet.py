@@ -4,10 +4,13 @@ Sizes differ between clients. The paper's text is followed; its released code
 also closes a client that has reached the mean size.
 """
 
+from typing import Annotated
+
 import numpy as np
 
 from bfl_tf import seeds
 from bfl_tf.partitions import splitting
+from bfl_tf.settings import Setting
 
 _MAX_DRAWS = 1000
 
@@ -17,8 +20,10 @@ def dirichlet(
   *,
   num_clients: int,
   seed: int,
-  alpha: float,
-  min_examples: int = 10,
+  alpha: Annotated[float, splitting.ALPHA] = 0.5,
+  min_examples: Annotated[
+    int, Setting('Least examples of a client.', least=1)
+  ] = 10,
 ) -> list[np.ndarray]:
   """Spreads each class over the clients by proportions ~ Dirichlet(alpha).
 

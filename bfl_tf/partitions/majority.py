@@ -5,11 +5,13 @@ its data from one class and 20 % from the other two.
 """
 
 import numbers
+from typing import Annotated
 
 import numpy as np
 
 from bfl_tf import seeds
 from bfl_tf.partitions import splitting, transport
+from bfl_tf.settings import Setting
 
 
 def majority(
@@ -17,7 +19,9 @@ def majority(
   *,
   num_clients: int,
   seed: int,
-  major_fraction: float = 0.8,
+  major_fraction: Annotated[
+    float, Setting("Of a client's examples.", above=0, below=1)
+  ] = 0.8,
 ) -> list[np.ndarray]:
   """Gives each client a major class and the others evenly, all of equal size.
 

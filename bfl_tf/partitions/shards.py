@@ -4,10 +4,13 @@ Every class is cut into shards of equal size, and each client is dealt shards
 of different classes: CIFAR-10 among 10 clients gives 20 shards of 2500.
 """
 
+from typing import Annotated
+
 import numpy as np
 
 from bfl_tf import seeds
 from bfl_tf.partitions import class_dealing, splitting
+from bfl_tf.settings import Setting
 
 
 def shards(
@@ -15,7 +18,9 @@ def shards(
   *,
   num_clients: int,
   seed: int,
-  classes_per_client: int = 2,
+  classes_per_client: Annotated[
+    int, Setting('Classes of a client.', least=1)
+  ] = 2,
 ) -> list[np.ndarray]:
   """Gives each client one shard of each of `classes_per_client` classes.
 

@@ -6,6 +6,9 @@ import numbers
 import numpy as np
 
 from bfl_tf import seeds
+from bfl_tf.settings import Setting
+
+ALPHA = Setting('Concentration; small is heterogeneous.', above=0)
 
 
 def check_integer(name: str, value: object, minimum: int = 1) -> None:

@@ -6,10 +6,13 @@ No image is in two places; the published code lets a minor image also sit in
 another client's shard.
 """
 
+from typing import Annotated
+
 import numpy as np
 
 from bfl_tf import seeds
 from bfl_tf.partitions import class_dealing, splitting
+from bfl_tf.settings import Setting
 
 DEALS = ('random', 'ring')
 
@@ -19,9 +22,15 @@ def step(
   *,
   num_clients: int,
   seed: int,
-  classes_per_client: int = 2,
-  minor_examples: int = 10,
-  step_deal: str = 'random',
+  classes_per_client: Annotated[
+    int, Setting('Major classes of a client.', least=1)
+  ] = 2,
+  minor_examples: Annotated[
+    int, Setting('Examples a client of each minor class.', least=0)
+  ] = 10,
+  deal: Annotated[
+    str, Setting('Which clients share majors:', choices=DEALS)
+  ] = 'random',
 ) -> list[np.ndarray]:
   """Gives each client `classes_per_client` major classes, the others thinly.
 
@@ -34,7 +43,7 @@ def step(
     seed: a non-negative integer.
     classes_per_client: major classes a client, all different.
     minor_examples: of each minor class a client holds.
-    step_deal: `random`: any client may share both majors with another, as
+    deal: `random`: any client may share both majors with another, as
       published; `ring`: client k has classes k, k + 1, ... The deal matters
       more than most methods: compare methods on the same one.
 
@@ -48,13 +57,11 @@ def step(
   labels = splitting.check(labels, num_clients, seed)
   splitting.check_integer('classes_per_client', classes_per_client)
   splitting.check_integer('minor_examples', minor_examples, minimum=0)
-  if step_deal not in DEALS:
-    raise ValueError(
-      f'step_deal must be one of {", ".join(DEALS)}, got {step_deal!r}.'
-    )
+  if deal not in DEALS:
+    raise ValueError(f'deal must be one of {", ".join(DEALS)}, got {deal!r}.')
   rng = seeds.generator(seed, 'step')
   allotted = class_dealing.allot(labels, num_clients, classes_per_client, rng)
-  if step_deal == 'ring':
+  if deal == 'ring':
     major = _ring(num_clients, allotted.size, classes_per_client)
   else:
     major = class_dealing.deal(allotted, num_clients, classes_per_client, rng)

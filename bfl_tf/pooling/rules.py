@@ -19,12 +19,13 @@ References:
 """
 
 import dataclasses
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from bfl_tf import statistics
 from bfl_tf import weights as weights_lib
+from bfl_tf.settings import Setting
 
 
 class Gaussian(NamedTuple):
@@ -47,12 +48,11 @@ class Rule:
 
   A rule that does not stream keeps updates in tables by client id: its memory
   grows with the round's clients.
-
-  Attributes:
-    min_scale: floor of the pooled standard deviations; hits are counted.
   """
 
-  min_scale: float = 1e-6
+  min_scale: Annotated[
+    float, Setting('Floor of pooled standard deviations; counted.', above=0)
+  ] = 1e-6
 
   streams: ClassVar[bool] = True
   takes_weights: ClassVar[bool] = True
@@ -197,13 +197,12 @@ class DistributedWeightConsolidation(Rule):
   m_0 + sum((m_k - m_0) / v_k) / precision. Where clients were less certain than
   the prior that precision can come near zero or below it, and the mean runs
   away: there the prior is kept, and counted.
-
-  Attributes:
-    dwc_min_precision: the least precision to accept, as a fraction of the
-      prior's.
   """
 
-  dwc_min_precision: float = 0.25
+  min_precision: Annotated[
+    float,
+    Setting("Least precision to accept, of the prior's; counted.", above=0),
+  ] = 0.25
 
   takes_weights: ClassVar[bool] = False
   needs_prior: ClassVar[bool] = True
@@ -215,7 +214,7 @@ class DistributedWeightConsolidation(Rule):
   def moments(self, sums, totals, q0):
     prior_precision = 1.0 / q0.variance
     precision = prior_precision + sums[1]
-    held = precision < self.dwc_min_precision * prior_precision
+    held = precision < self.min_precision * prior_precision
     precision = np.where(held, prior_precision, precision)
     shift = np.where(held, 0.0, sums[0] / precision)
     return Gaussian(q0.mean + shift, 1.0 / precision), int(held.sum())

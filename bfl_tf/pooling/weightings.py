@@ -11,13 +11,14 @@ models the squared Euclidean distance takes their place.
 
 from collections.abc import Sequence
 import dataclasses
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from tensorflow_probability import distributions as tfd
 
 from bfl_tf import registry, statistics
 from bfl_tf import weights as weights_lib
+from bfl_tf.settings import Setting
 
 # Below it two posteriors are the same to float32's precision.
 _LEAST_DIVERGENCE = 1e-12
@@ -79,12 +80,15 @@ class MaxDiscrepancy:
   As printed the maximum over all j of 1 / KL[q_k || q_j] is infinite at j = k
   and otherwise looks at the nearest neighbour; name and text mean the
   farthest. j = k is left out. Where a divergence is 0 all weights are equal.
-
-  Attributes:
-    discrepancy: `largest`: 1 / max_j KL; `nearest`: max_j 1 / KL, as printed.
   """
 
-  discrepancy: str = 'largest'
+  discrepancy: Annotated[
+    str,
+    Setting(
+      "1 / max_j KL for 'largest'; for 'nearest' max_j 1 / KL, as printed:",
+      choices=DISCREPANCIES,
+    ),
+  ] = 'largest'
 
   def __post_init__(self):
     registry.check_choice('discrepancy', self.discrepancy, DISCREPANCIES)

@@ -20,23 +20,17 @@ resources (`federation.resources`).
 """
 
 from bfl_tf.server.distil import Distil, DISTILLATIONS, sharpen, TARGETS
-from bfl_tf.server.ensemble import (
-  Ensemble,
-  GAUSSIAN_FITS,
-  GROUPS,
-  groups_of,
-  TEACHER_POSTERIORS,
-)
+from bfl_tf.server.ensemble import Ensemble, GROUPS, groups_of
 from bfl_tf.server.fine_tune import FineTune
 from bfl_tf.server.momentum import Momentum
 from bfl_tf.server.recalibrate import BATCH_NORMS, Recalibrate
 from bfl_tf.server.scaffold import ExtraSum, Scaffold
 from bfl_tf.server.students import Students
+from bfl_tf.server.teacher_posteriors import TEACHER_POSTERIORS
 
 __all__ = [
   'BATCH_NORMS',
   'DISTILLATIONS',
-  'GAUSSIAN_FITS',
   'GROUPS',
   'STAGES',
   'TARGETS',

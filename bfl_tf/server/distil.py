@@ -17,13 +17,14 @@ from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import math
 import time
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from bfl_tf import clients, registry, seeds, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.server import ensemble as ensemble_lib
+from bfl_tf.settings import Setting
 
 DISTILLATIONS = ('swa', 'sgd')
 TARGETS = ('teachers', 'labels')
@@ -34,8 +35,8 @@ class Distil:
   """Trains the mean; the pooled scale stays.
 
   Attributes:
-    make_student: from one of `DISTILLATIONS` to a `training.Worker` on the
-      server's examples, with targets as its labels.
+    make_student: from this stage to a `training.Worker` on the server's
+      examples, with targets as its labels.
     workers: `training.Predictor`s.
     server_images: U, `[num_examples, ...]` raw examples.
     server_labels: `[num_examples]` int32, or None if they are not known or of
@@ -45,20 +46,9 @@ class Distil:
     recalibrated: as in `Ensemble`, for the student; one of `swa`, an average of
       weights, is measured on U without it too.
     num_mc_samples: predictions of a stochastic teacher.
-    teachers: the union of groups that is distilled, as `A+C+S`.
-    distillation_targets: `teachers`, or `labels` for the upper bound that knows
-      the ground truth.
-    sharpening: the exponent; 1 leaves targets as they are.
-    distillation: `swa` or `sgd`.
-    distillation_epochs: over the server's examples.
-    distillation_batch_size: examples a step.
-    distillation_learning_rate: constant, or under `swa` where a cycle begins.
-    swa_min_learning_rate: under `swa` where a cycle ends.
-    swa_start: steps before the first average.
-    swa_cycle: steps of a cycle.
   """
 
-  make_student: Callable[[str], training.Worker]
+  make_student: Callable[['Distil'], training.Worker]
   workers: Sequence[training.Predictor]
   server_images: np.ndarray
   server_labels: np.ndarray | None
@@ -66,18 +56,42 @@ class Distil:
   teacher_groups: ensemble_lib.Ensemble
   recalibrated: Callable | None = None
   num_mc_samples: int = 1
-  teachers: str = '+'.join(ensemble_lib.GROUPS)
-  distillation_targets: str = 'teachers'
-  sharpening: float = 2.0
-  distillation: str = 'swa'
-  distillation_epochs: int = 20
-  distillation_batch_size: int = 128
-  distillation_learning_rate: float = 1e-3
-  swa_min_learning_rate: float = 4e-4
-  swa_start: int = clients.Swa.swa_start
-  swa_cycle: int = clients.Swa.swa_cycle
+  teachers: Annotated[str, Setting('Union of groups that is distilled.')] = (
+    '+'.join(ensemble_lib.GROUPS)
+  )
+  targets: Annotated[
+    str,
+    Setting("'labels' is the upper bound that knows them:", choices=TARGETS),
+  ] = 'teachers'
+  sharpening: Annotated[
+    float, Setting('Exponent on targets; 1 leaves them.', above=0)
+  ] = 2.0
+  optimizer: Annotated[
+    str, Setting('SGD, its weights averaged or not:', choices=DISTILLATIONS)
+  ] = 'swa'
+  epochs: Annotated[int, Setting("Over the server's examples.", least=1)] = 20
+  batch_size: Annotated[int, Setting('Examples a step.', least=1)] = 128
+  learning_rate: Annotated[
+    float, Setting('Of sgd; of swa where a cycle begins.', above=0)
+  ] = 1e-3
+  swa_min_learning_rate: Annotated[
+    float, Setting('Where a cycle ends.', above=0)
+  ] = 4e-4
+  swa_start: Annotated[
+    int, Setting('Steps before the first average.', least=0)
+  ] = clients.Swa.swa_start
+  swa_cycle: Annotated[int, Setting('Steps of a cycle.', least=1)] = (
+    clients.Swa.swa_cycle
+  )
+  momentum: Annotated[float, Setting('Of the student.', least=0, below=1)] = 0.9
+  weight_decay: Annotated[float, Setting('Of the student.', least=0)] = 1e-5
+  augment: Annotated[
+    bool,
+    Setting("Augment the student's inputs where --augment does clients'."),
+  ] = True
 
   name: ClassVar[str] = 'distil'
+  uses: ClassVar[Mapping[str, type]] = {'ensemble': ensemble_lib.Ensemble}
 
   def __post_init__(self):
     if not len(self.server_images):
@@ -86,30 +100,27 @@ class Distil:
         '--server_dataset.'
       )
     self._taught_by  # noqa: B018 (a wrong union shows here)
-    registry.check_choice(
-      'distillation_targets', self.distillation_targets, TARGETS
-    )
-    registry.check_choice('distillation', self.distillation, DISTILLATIONS)
-    if self.distillation_targets == 'labels' and self.server_labels is None:
+    registry.check_choice('distil.targets', self.targets, TARGETS)
+    registry.check_choice('distil.optimizer', self.optimizer, DISTILLATIONS)
+    if self.targets == 'labels' and self.server_labels is None:
       raise ValueError(
-        '--distillation_targets=labels needs labelled examples of the same '
+        '--distil.targets=labels needs labelled examples of the same '
         'classes: leave --server_dataset out.'
       )
-    if self.distillation == 'swa':
+    if self.optimizer == 'swa':
       self._check_swa()
 
   def _check_swa(self):
-    batches = math.ceil(len(self.server_images) / self.distillation_batch_size)
-    steps = self.distillation_epochs * batches
+    batches = math.ceil(len(self.server_images) / self.batch_size)
+    part = clients.Swa(self.swa_start, self.swa_cycle)
     try:
-      part = clients.Swa(self.swa_start, self.swa_cycle)
-      part.check(steps, len(self.server_images))
+      part.check(self.epochs * batches, len(self.server_images))
     except ValueError as error:
-      raise ValueError(f'--distillation=swa {error}') from error
-    if self.swa_min_learning_rate > self.distillation_learning_rate:
+      raise ValueError(f'--distil.optimizer=swa {error}') from error
+    if self.swa_min_learning_rate > self.learning_rate:
       raise ValueError(
-        f'--swa_min_learning_rate={self.swa_min_learning_rate} must not exceed '
-        f'--distillation_learning_rate={self.distillation_learning_rate}.'
+        f'--distil.swa_min_learning_rate={self.swa_min_learning_rate} must not '
+        f'exceed --distil.learning_rate={self.learning_rate}.'
       )
 
   @property
@@ -120,10 +131,10 @@ class Distil:
   @property
   def predictors(self) -> tuple[str, ...]:
     """The groups that it makes."""
-    return self.teacher_groups.ensemble
+    return self.teacher_groups.predictors
 
   def __call__(self, state, reference, pooled, statistics, seed):
-    groups, info = self.teacher_groups.groups(
+    groups, info = self.teacher_groups.make(
       pooled, statistics, seeds.child(seed, 0)
     )
     started = time.perf_counter()
@@ -138,15 +149,15 @@ class Distil:
 
   @property
   def _taught_by(self):
-    known = self.teacher_groups.ensemble
-    return ensemble_lib.groups_of('teachers', self.teachers, known)
+    known = self.teacher_groups.predictors
+    return ensemble_lib.groups_of('distil.teachers', self.teachers, known)
 
   def predicted(
     self, groups: Mapping[str, Sequence[weights_lib.Weights]], seed: np.ndarray
   ) -> tuple[training.Mixtures, dict[str, float]]:
     """Asks teachers about U, by group; what is not finite is left out."""
     mixtures, left_out = training.Mixtures(), 0
-    if self.distillation_targets == 'labels':
+    if self.targets == 'labels':
       return mixtures, {}
     for name, member in training.predict_members(
       self.workers,
@@ -174,14 +185,14 @@ class Distil:
       and columns of `metrics.csv`.
     """
     teachers = [name for name in self._taught_by if name in mixtures]
-    by_labels = self.distillation_targets == 'labels'
+    by_labels = self.targets == 'labels'
     if not teachers and not by_labels:
       return start, {'students_refused': 1}
     job = training.Job(
       start=start,
       indices=np.arange(len(self.server_images), dtype=np.int32),
-      epochs=np.int32(self.distillation_epochs),
-      learning_rate=np.float32(self.distillation_learning_rate),
+      epochs=np.int32(self.epochs),
+      learning_rate=np.float32(self.learning_rate),
       seed=seeds.child(seed, 0),
     )
     targets = (
@@ -189,13 +200,13 @@ class Distil:
       if by_labels
       else sharpen(mixtures.union(teachers).probs, self.sharpening)
     )
-    student = self.make_student(self.distillation)
+    student = self.make_student(self)
     result = student.train(job, self.server_images, targets)
     # Through softplus and back a scale is not the same to the last bit.
     model = weights_lib.Weights(*result.model)._replace(
       scale=start.scale, factor=start.factor
     )
-    if self.distillation == 'swa' or self.recalibrated:
+    if self.optimizer == 'swa' or self.recalibrated:
       model = training.recalibrate(
         self.workers, model, self.server_images, seed=seeds.child(seed, 1)
       )

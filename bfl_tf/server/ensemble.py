@@ -10,17 +10,17 @@ Figure 3); distillation takes its teachers from here.
 
 from collections.abc import Callable, Iterable, Sequence
 import dataclasses
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from bfl_tf import posteriors, registry, seeds
 from bfl_tf import weights as weights_lib
+from bfl_tf.server import teacher_posteriors
+from bfl_tf.settings import Setting
 
 GROUPS = ('A', 'C', 'S')
 _LETTERS = 'A: average, C: clients, S: samples'
-TEACHER_POSTERIORS = ('auto', 'gaussian', 'dirichlet', 'pooled')
-GAUSSIAN_FITS = ('equation5', 'released')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -31,82 +31,65 @@ class Ensemble:
     layout: of the model.
     recalibrated: (model, seed) -> model, for every member; None leaves batch
       normalization's statistics as they were averaged or sampled.
-    ensemble: the groups to make.
-    num_teacher_samples: members of S.
-    teacher_posterior: what S samples: `gaussian`, Eq. 5 over the clients'
-      means; `dirichlet`, Eq. 7; `pooled`, the posterior that the pooling rule
-      returned; `auto`, the last for models with random weights and the first
-      for others.
-    gaussian_fit: `equation5`, or `released` for what the paper's published
-      code does.
-    dirichlet_alpha: of Eq. 7.
-    min_scale: of a model that is a draw: a point.
-    min_sampled_variance: floor of a sampled moving variance, as a fraction of
-      the average's.
+    posterior: one of `TEACHER_POSTERIORS`, made; what S samples.
   """
 
   layout: weights_lib.Layout
   recalibrated: Callable | None = None
-  ensemble: tuple[str, ...] = GROUPS
-  num_teacher_samples: int = 10
-  teacher_posterior: str = 'auto'
-  gaussian_fit: str = 'equation5'
-  dirichlet_alpha: float = 1.0
-  min_scale: float = 1e-6
-  min_sampled_variance: float = 0.1
+  groups: Annotated[
+    str, Setting(f'Union of groups to make and score ({_LETTERS}).')
+  ] = '+'.join(GROUPS)
+  num_samples: Annotated[int, Setting('Members of S.', least=0)] = 10
+  posterior: Annotated[
+    Any,
+    Setting('What S samples:', table=teacher_posteriors.TEACHER_POSTERIORS),
+  ] = 'auto'
+  min_variance: Annotated[
+    float,
+    Setting(
+      "Floor of a sampled moving variance, of the average's; counted.", least=0
+    ),
+  ] = 0.1
 
   name: ClassVar[str] = 'ensemble'
 
   def __post_init__(self):
-    check_groups('ensemble', self.ensemble, GROUPS)
-    registry.check_choice(
-      'teacher_posterior', self.teacher_posterior, TEACHER_POSTERIORS
-    )
-    registry.check_choice('gaussian_fit', self.gaussian_fit, GAUSSIAN_FITS)
-    if 'S' in self.ensemble and self.num_teacher_samples < 1:
+    names = self.predictors
+    if 'S' in names and self.num_samples < 1:
       raise ValueError(
-        f'--num_teacher_samples={self.num_teacher_samples} leaves nothing to '
-        'sample: leave S out of --ensemble and --teachers.'
+        f'--ensemble.num_samples={self.num_samples} leaves nothing to sample: '
+        'leave S out of --ensemble.groups.'
       )
-    posteriors.check_concentration('--dirichlet_alpha', self.dirichlet_alpha)
-    if self._source == 'pooled' and not self.layout.size('loc'):
-      raise ValueError(
-        '--teacher_posterior=pooled needs random weights: --variant=flipout '
-        'or a client part that gives all weights a posterior; choose gaussian '
-        'or dirichlet.'
-      )
+    self.statistics  # noqa: B018 (a posterior that does not fit shows here)
 
   @property
   def statistics(self) -> tuple:
     """What must be reduced over the round's updates."""
-    needed = []
-    sampled = 'S' in self.ensemble
-    if 'C' in self.ensemble or (sampled and self._source == 'dirichlet'):
-      needed.append(posteriors.Updates())
-    if sampled and self._source == 'gaussian':
-      needed.append(self._gaussian)
-    return tuple(needed)
+    needed = [posteriors.Updates()] if 'C' in self.predictors else []
+    if 'S' in self.predictors:
+      needed.append(self._source.statistic(self.layout))
+    return tuple(statistic for statistic in needed if statistic)
 
   @property
   def predictors(self) -> tuple[str, ...]:
     """The groups that it makes."""
-    return self.ensemble
+    return groups_of('ensemble.groups', self.groups, GROUPS)
 
   def __call__(self, state, reference, pooled, statistics, seed):
-    groups, info = self.groups(pooled, statistics, seed)
+    groups, info = self.make(pooled, statistics, seed)
     return state, info, groups
 
-  def groups(
+  def make(
     self, pooled: weights_lib.Weights, statistics, seed: np.ndarray
   ) -> tuple[dict[str, Sequence[weights_lib.Weights]], dict[str, float]]:
     """Returns the models by group, and columns of `metrics.csv`."""
     groups: dict[str, Sequence[weights_lib.Weights]] = {}
     info = {}
-    if 'A' in self.ensemble:
+    if 'A' in self.predictors:
       groups['A'] = (pooled,)
-    if 'C' in self.ensemble:
+    if 'C' in self.predictors:
       groups['C'] = statistics[posteriors.Updates()].models
-    if 'S' in self.ensemble:
+    if 'S' in self.predictors:
       draws = self._draws(pooled, statistics, seeds.child(seed, 0))
       # Recalibration replaces what was drawn.
       if draws.is_variance.any() and not self.recalibrated:
@@ -123,38 +106,23 @@ class Ensemble:
 
   @property
   def _source(self):
-    if self.teacher_posterior != 'auto':
-      return self.teacher_posterior
-    return 'pooled' if self.layout.size('loc') else 'gaussian'
-
-  @property
-  def _gaussian(self):
-    if self.gaussian_fit == 'equation5':
-      return posteriors.Gaussian()
-    sizes = tuple(shape.num_elements() for shape in self.layout.shapes)
-    return posteriors.ReleasedGaussian(sizes)
+    # By its name where no config has made it.
+    table = teacher_posteriors.TEACHER_POSTERIORS
+    if isinstance(self.posterior, str):
+      return registry.resolve('ensemble.posterior', self.posterior, table)()
+    return self.posterior
 
   def _draws(self, pooled, statistics, seed):
-    like, distribution = pooled, None
-    if self._source == 'gaussian':
-      distribution = statistics[self._gaussian]
-    elif self._source == 'dirichlet':
-      members = statistics[posteriors.Updates()]
-      distribution = posteriors.SimplexMixture(
-        [model.values for model in members.models],
-        members.shares,
-        self.dirichlet_alpha,
-      )
-    else:
-      distribution = posteriors.of_model(pooled)
-      like = pooled.at_a_point(self.min_scale)
+    needed = self._source.statistic(self.layout)
+    result = statistics[needed] if needed else None
+    distribution, like = self._source.distribution(pooled, result, self.layout)
     return posteriors.Draws(
       distribution,
       like,
       self.layout.is_variance(),
       seed,
-      self.num_teacher_samples,
-      self.min_sampled_variance,
+      self.num_samples,
+      self.min_variance,
     )
 
 
@@ -176,18 +144,6 @@ class _Recalibrated(Sequence):
       measured = self.recalibrated(member, seeds.child(self.seed, index))
       self._buffers[index] = measured.buffers
     return member._replace(buffers=self._buffers[index])
-
-
-def check_groups(
-  flag: str, groups: Sequence[str], known: Sequence[str]
-) -> None:
-  """Raises a ValueError unless `groups` are some of `known`, each once."""
-  text = ','.join(groups)
-  if not groups or set(groups) - set(known) or len(set(groups)) < len(groups):
-    raise ValueError(
-      f'--{flag}={text} must name at least one of {", ".join(known)}, each '
-      f'once ({_LETTERS}).'
-    )
 
 
 def groups_of(flag: str, union: str, known: Iterable[str]) -> tuple[str, ...]:

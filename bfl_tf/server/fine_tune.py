@@ -6,11 +6,12 @@ a refinement it is server-side training after each round.
 """
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from bfl_tf import metrics, seeds, training
+from bfl_tf.settings import Setting
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -23,19 +24,22 @@ class FineTune:
     server_indices: `[num_server_examples]` int32 into the training data.
     validation: held-out `Split(x, y)`, for early stopping.
     num_mc_samples: of a validation.
-    server_epochs: at most so many.
-    server_patience: stop after so many epochs without a better validation
-      accuracy and take the best model; 0 trains all epochs and takes the last.
-    server_learning_rate: constant.
   """
 
   server_workers: list[training.Worker]
   server_indices: np.ndarray
   validation: Any
   num_mc_samples: int = 1
-  server_epochs: int = 100
-  server_patience: int = 10
-  server_learning_rate: float = 1e-3
+  epochs: Annotated[int, Setting('At most.', least=1)] = 100
+  patience: Annotated[
+    int,
+    Setting(
+      'Epochs without a better validation accuracy that end it, with the best '
+      'model; 0: all epochs, and the last model.',
+      least=0,
+    ),
+  ] = 10
+  learning_rate: Annotated[float, Setting('Constant.', above=0)] = 1e-3
 
   name: ClassVar[str] = 'fine_tune'
   statistics: ClassVar[tuple] = ()
@@ -45,26 +49,26 @@ class FineTune:
       raise ValueError(
         'fine_tune trains on server data: set --num_server_examples.'
       )
-    if self.server_patience and not len(self.validation.y):
+    if self.patience and not len(self.validation.y):
       raise ValueError(
         'fine_tune stops early by validation accuracy: set --validation_split, '
-        'or --server_patience=0.'
+        'or --fine_tune.patience=0.'
       )
 
   def __call__(self, state, reference, pooled, statistics, seed):
     model, best, best_epoch, step = state.model, (-1.0, state.model), 0, 0
-    for epoch in range(1, self.server_epochs + 1):
+    for epoch in range(1, self.epochs + 1):
       result = self._train(model, seeds.child(seed, 2 * epoch), step)
       model, step = result.model, step + int(result.trace.steps)
-      if not self.server_patience:
+      if not self.patience:
         continue
       accuracy = self._validate(model, seeds.child(seed, 2 * epoch + 1))
       if accuracy > best[0]:
         best, best_epoch = (accuracy, model), epoch
-      elif epoch - best_epoch >= self.server_patience:
+      elif epoch - best_epoch >= self.patience:
         break
     info = {'server_epochs': epoch, 'server_loss': float(result.trace.loss)}
-    if self.server_patience:
+    if self.patience:
       model = best[1]
       info['server_validation_accuracy'] = best[0]
     return state._replace(model=model), info
@@ -74,7 +78,7 @@ class FineTune:
       start=model,
       indices=self.server_indices,
       epochs=np.int32(1),
-      learning_rate=np.float32(self.server_learning_rate),
+      learning_rate=np.float32(self.learning_rate),
       seed=seed,
       first_step=np.int32(step),
     )

@@ -14,29 +14,38 @@ References:
 """
 
 import dataclasses
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+
+from bfl_tf.settings import Setting
 
 
 @dataclasses.dataclass(frozen=True)
 class Momentum:
   """Moves the mean on; scales and buffers stay as they were pooled.
 
-  Attributes:
-    server_momentum: in [0, 1); 0 is the same as no momentum, bit for bit.
-    server_dampening: in [0, 1); of an update beside the velocity. A velocity
-      at rest takes the update whole.
+  Without momentum and dampening it is not there, bit for bit.
   """
 
-  server_momentum: float = 0.9
-  server_dampening: float = 0.0
+  decay: Annotated[
+    float, Setting('Momentum: of the velocity.', least=0, below=1)
+  ] = 0.9
+  dampening: Annotated[
+    float,
+    Setting(
+      'How much less of an update counts beside a velocity that is not at '
+      'rest.',
+      least=0,
+      below=1,
+    ),
+  ] = 0.0
 
   name: ClassVar[str] = 'momentum'
   statistics: ClassVar[tuple] = ()
 
   def __post_init__(self):
-    for name in ('server_momentum', 'server_dampening'):
+    for name in ('decay', 'dampening'):
       value = getattr(self, name)
       if not 0 <= value < 1:
         raise ValueError(f'{name} must be in [0, 1), got {value!r}.')
@@ -48,12 +57,12 @@ class Momentum:
   def __call__(self, state, reference, pooled, statistics, seed):
     mean = state.model.mean.astype(np.float64)
     before, update = state.slots[self.name], mean - reference.mean
-    carried = self.server_momentum * before
-    if self.server_dampening and before.any():
-      carried = carried - self.server_dampening * update
+    carried = self.decay * before
+    if self.dampening and before.any():
+      carried = carried - self.dampening * update
     velocity = carried + update
     # Adding a zero would turn a -0.0 around.
-    changes = self.server_momentum or self.server_dampening
+    changes = self.decay or self.dampening
     moved = mean + carried if changes else mean
     return state._replace(
       model=state.model.replace_mean(moved),

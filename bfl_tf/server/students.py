@@ -4,16 +4,17 @@ Each is distilled from the same start by the same clients, differing in its
 teachers and in how it is trained; the global model stays as it is.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import dataclasses
 import functools
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from bfl_tf import seeds
 from bfl_tf.server import distil as distil_lib
 from bfl_tf.server import ensemble as ensemble_lib
+from bfl_tf.settings import Setting
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -21,21 +22,27 @@ class Students:
   """Distils and scores students beside the groups A, C, S.
 
   Attributes:
-    make_distil: `Distil`, bound to all but its `teachers` and `distillation`.
-    students: `<teachers>:<distillation>`, as `A+C+S:swa`; also the name that
-      each is scored by.
+    make_distil: `Distil`, bound to all but its `teachers` and `optimizer`.
   """
 
   make_distil: Callable[..., distil_lib.Distil]
-  students: tuple[str, ...] = ()
+  students: Annotated[
+    tuple[str, ...],
+    Setting(
+      '<teachers>:<optimizer>, as A+C+S:swa; also what each is scored by.'
+    ),
+  ] = ()
 
   name: ClassVar[str] = 'students'
+  uses: ClassVar[Mapping[str, type]] = {'distil': distil_lib.Distil}
 
   def __post_init__(self):
     if not self.students:
-      raise ValueError('--students must name at least one, as C:sgd.')
+      raise ValueError('--students.students must name at least one, as C:sgd.')
     if len(set(self.students)) < len(self.students):
-      raise ValueError(f'--students={",".join(self.students)} repeats one.')
+      raise ValueError(
+        f'--students.students={",".join(self.students)} repeats one.'
+      )
     self._each  # noqa: B018 (what is wrong with it shows here)
 
   @property
@@ -46,10 +53,10 @@ class Students:
   @property
   def predictors(self) -> tuple[str, ...]:
     """The groups that it makes."""
-    return (*self._teacher_groups.ensemble, *self.students)
+    return (*self._teacher_groups.predictors, *self.students)
 
   def __call__(self, state, reference, pooled, statistics, seed):
-    groups, info = self._teacher_groups.groups(
+    groups, info = self._teacher_groups.make(
       pooled, statistics, seeds.child(seed, 0)
     )
     first = next(iter(self._each.values()))
@@ -80,11 +87,9 @@ class Students:
       teachers, _, distillation = name.partition(':')
       if distillation not in distil_lib.DISTILLATIONS:
         raise ValueError(
-          f'--students={name} must be <teachers>:<distillation>, as A+C+S:swa; '
-          f'distillations are {", ".join(distil_lib.DISTILLATIONS)}.'
+          f'--students.students={name} must be <teachers>:<optimizer>, as '
+          f'A+C+S:swa; optimizers are {", ".join(distil_lib.DISTILLATIONS)}.'
         )
-      ensemble_lib.groups_of('students', teachers, ensemble_lib.GROUPS)
-      found[name] = self.make_distil(
-        teachers=teachers, distillation=distillation
-      )
+      ensemble_lib.groups_of('students.students', teachers, ensemble_lib.GROUPS)
+      found[name] = self.make_distil(teachers=teachers, optimizer=distillation)
     return found

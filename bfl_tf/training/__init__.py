@@ -1,7 +1,12 @@
 """Devices, the compiled training loop, optimizers, schedules, prediction."""
 
 from bfl_tf.training.chain import result_like
-from bfl_tf.training.devices import configure, in_parallel, strategies
+from bfl_tf.training.devices import (
+  configure,
+  DISTRIBUTIONS,
+  in_parallel,
+  strategies,
+)
 from bfl_tf.training.jobs import Data, Job, Result, Settings, Step, Trace
 from bfl_tf.training.objectives import Prior
 from bfl_tf.training.optimizers import Adam, OPTIMIZERS, SGD
@@ -18,6 +23,7 @@ from bfl_tf.training.specs import mismatch
 from bfl_tf.training.worker import Worker
 
 __all__ = [
+  'DISTRIBUTIONS',
   'OPTIMIZERS',
   'SCHEDULES',
   'SGD',

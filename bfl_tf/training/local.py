@@ -45,7 +45,7 @@ class LocalTraining:
     if part and self._settings.update_prior:
       raise ValueError(
         f'--client_parts={part.name} gives clients their prior: leave '
-        '--update_prior out.'
+        '--flipout.update_prior out.'
       )
     if part and not self.variables.untransformed_scale:
       raise ValueError(

@@ -15,16 +15,18 @@ that draws, and the client's number of examples.
 """
 
 import dataclasses
-from typing import Any
+from typing import Annotated, Any
 
 import tensorflow as tf
+
+from bfl_tf.settings import Setting
 
 
 @dataclasses.dataclass(frozen=True)
 class SGD:
   """Stochastic gradient descent, with heavy-ball momentum where it is > 0."""
 
-  momentum: float = 0.0
+  momentum: Annotated[float, Setting('Heavy ball.', least=0, below=1)] = 0.0
 
   def slots(self, variables) -> list[tf.Variable]:
     """Makes the slot variables for `variables`."""
@@ -52,9 +54,13 @@ class SGD:
 class Adam:
   """Adam (Kingma & Ba, 2015) with Keras' defaults."""
 
-  beta_1: float = 0.9
-  beta_2: float = 0.999
-  epsilon: float = 1e-7
+  beta_1: Annotated[
+    float, Setting('Decay of the first moment.', least=0, below=1)
+  ] = 0.9
+  beta_2: Annotated[
+    float, Setting('Decay of the second moment.', least=0, below=1)
+  ] = 0.999
+  epsilon: Annotated[float, Setting('Beside the root.', above=0)] = 1e-7
 
   def slots(self, variables) -> list[tf.Variable]:
     """Makes the slot variables for `variables`: first and second moments."""

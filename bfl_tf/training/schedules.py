@@ -5,6 +5,9 @@ A schedule is a function `(rate, round, num_rounds) -> rate`, round from 0.
 
 import dataclasses
 import operator
+from typing import Annotated
+
+from bfl_tf.settings import Setting
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,25 +20,27 @@ class Constant:
 
 @dataclasses.dataclass(frozen=True)
 class Steps:
-  """Multiplies the rate at fractions of the run.
+  """Multiplies the rate at fractions of the run."""
 
-  Attributes:
-    decay_at: fractions of `num_rounds` in (0, 1).
-    decay_factor: multiplied in at each of them, in their order; the last one
-      at all that follow.
-    first_factor: multiplied in at the first round only.
-    decay_after: whether a round that a fraction falls on, counted from 0, still
-      has the rate before it, as in FedBE's published code.
-  """
-
-  decay_at: tuple[float, ...] = (0.3, 0.6)
-  decay_factor: tuple[float, ...] = (0.1,)
-  first_factor: float = 1.0
-  decay_after: bool = False
+  decay_at: Annotated[
+    tuple[float, ...], Setting('Fractions of the run.', above=0, below=1)
+  ] = (0.3, 0.6)
+  decay_factor: Annotated[
+    tuple[float, ...],
+    Setting('Factors there; the last at all that follow.', above=0),
+  ] = (0.1,)
+  first_factor: Annotated[float, Setting('In the first round.', above=0)] = 1.0
+  decay_after: Annotated[
+    bool,
+    Setting(
+      'A round that a fraction falls on, counted from 0, has the rate before '
+      "it, as in FedBE's published code."
+    ),
+  ] = False
 
   def __post_init__(self):
     if not self.decay_factor:
-      raise ValueError('--decay_factor must have at least one factor.')
+      raise ValueError('--steps.decay_factor must have at least one factor.')
 
   def __call__(self, rate: float, round_index: int, num_rounds: int) -> float:
     reached = operator.gt if self.decay_after else operator.ge
@@ -48,18 +53,20 @@ class Steps:
 
 @dataclasses.dataclass(frozen=True)
 class Exponential:
-  """rate x round_decay^max(0, round - silent_rounds).
+  """rate x decay^max(0, round - silent_rounds).
 
   Attributes:
-    round_decay: 0.96 is the pooling paper's `reduces by a factor of .04`.
+    decay: 0.96 is the pooling paper's `reduces by a factor of .04`.
     silent_rounds: rounds before the decay sets in.
   """
 
-  round_decay: float = 0.96
-  silent_rounds: int = 50
+  decay: Annotated[float, Setting('Factor a round.', above=0)] = 0.96
+  silent_rounds: Annotated[
+    int, Setting('Rounds before it sets in.', least=0)
+  ] = 50
 
   def __call__(self, rate: float, round_index: int, num_rounds: int) -> float:
-    return rate * self.round_decay ** max(0, round_index - self.silent_rounds)
+    return rate * self.decay ** max(0, round_index - self.silent_rounds)
 
 
 SCHEDULES = {

@@ -15,6 +15,10 @@ class _Arrays(NamedTuple):
   factor: np.ndarray
 
 
+# As near as a scale comes to a point: rules and divergences divide by it.
+POINT_SCALE = 1e-6
+
+
 class Weights(_Arrays):
   """The weights of one model, float32 arrays or tensors.
 
@@ -75,7 +79,7 @@ class Weights(_Arrays):
       buffers=np.asarray(buffers, np.float32)
     )
 
-  def at_a_point(self, scale: float) -> 'Weights':
+  def at_a_point(self, scale: float = POINT_SCALE) -> 'Weights':
     """Returns these weights as one draw of them: next to no spread."""
     return self._replace(
       scale=np.full_like(self.loc, scale), factor=self.factor[:0]

@@ -19,14 +19,16 @@ def run(name: str, num_workers: int, repeats: int) -> None:
     model=name,
     variant='deterministic',
     client_optimizer='sgd',
-    client_momentum=0.9,
     num_clients=_NUM_CLIENTS,
     num_server_examples=20 * _BATCH_SIZE,
     refine=('distil',),
-    distillation_batch_size=_BATCH_SIZE,
-    distillation_epochs=5,
-    swa_start=0,
     num_workers=num_workers,
+    settings={
+      'sgd.momentum': 0.9,
+      'distil.batch_size': _BATCH_SIZE,
+      'distil.epochs': 5,
+      'distil.swa_start': 0,
+    },
   )
   experiment = federation.Experiment.build(config)
   _teachers(name, experiment, repeats)
@@ -42,7 +44,7 @@ def _teachers(name, experiment, repeats):
 
   def groups():
     results = {s: _reduce(s, updates, like) for s in ensemble.statistics}
-    return ensemble.groups(like, results, _SEED)[0]
+    return ensemble.make(like, results, _SEED)[0]
 
   def predict(made=None):
     mixtures = training.Mixtures()
@@ -50,7 +52,7 @@ def _teachers(name, experiment, repeats):
       workers, made or groups(), x, seed=_SEED
     ):
       mixtures.add(group, member)
-    return mixtures.union(ensemble.ensemble)
+    return mixtures.union(ensemble.predictors)
 
   bare = [measuring.bare_passes(worker, x[:256]) for worker in workers]
   members = sum(len(group) for group in groups().values())
@@ -82,8 +84,8 @@ def _teachers(name, experiment, repeats):
 def _student(name, experiment, repeats):
   method = experiment.method
   stage, like = method.stages[-1], method.initial_weights()
-  student = stage.make_student(stage.distillation)
-  steps = stage.distillation_epochs * 20
+  student = stage.make_student(stage)
+  steps = stage.epochs * 20
   # The step alone: SWA's part is overhead to be measured.
   bare = measuring.bare_steps(stage.make_student('sgd'), _BATCH_SIZE)
   size = 20 * _BATCH_SIZE

@@ -25,7 +25,7 @@ _CONFIGS = pathlib.Path(__file__).parents[2] / 'configs'
 
 @functools.cache
 def _read(path):
-  return config_flags.read_file(federation.Config, path)
+  return config_flags.read_file(path)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -84,8 +84,8 @@ class Cell:
 
   def config(self, scale: str, seed: int) -> federation.Config:
     """Returns what to run."""
-    return federation.Config(
-      **{
+    return federation.Config.of(
+      {
         **self.paper.preset,
         **self.paper.scales[scale],
         **self.overrides,

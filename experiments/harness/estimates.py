@@ -48,18 +48,27 @@ def tasks(
   return list({task.directory: task for task in every}.values())
 
 
+# Roles whose choice makes no other code path of the federation.
+_ALIKE = ('model', 'client_optimizer', 'learning_rate_schedule')
+
+
 def one_per_method(every: list[cells.Task]) -> list[cells.Task]:
   """Returns one task per combination that is a code path of its own."""
   chosen = {}
   for task in every:
     c = task.config
-    method = (
-      c.variant, c.pooling, c.weighting, c.start, c.update_prior,
-      c.num_clients == 1, c.client_parts, c.server_step, c.refine, c.ensemble,
-      c.teachers, c.teacher_posterior, c.distillation, c.distillation_targets,
-      c.batch_norm, c.server_dataset, c.partition, c.clients_per_round,
+    methods = [m for m in c.chosen.methods if m.role not in _ALIKE]
+    switches = [
+      value
+      for method in methods
+      for value in c.chosen.values(method).values()
+      if isinstance(value, str | bool)
+    ]
+    path = (
+      *((m.role, m.name) for m in methods), *switches, c.num_clients == 1,
+      c.batch_norm, c.server_dataset, c.clients_per_round,
     )  # fmt: skip
-    chosen.setdefault(method, task)
+    chosen.setdefault(path, task)
   return list(chosen.values())
 
 
@@ -72,15 +81,16 @@ def core_seconds(task: cells.Task) -> float:
   sampled = a_round / config.num_clients
   steps = examples * sampled * config.num_rounds * config.local_epochs
   if config.start:
-    steps += config.num_server_examples * config.server_epochs / 2
+    steps += config.num_server_examples * config.get('fine_tune.epochs') / 2
   images = config.num_unlabeled_examples or (
     _examples(config.server_dataset, config.server_split)
     if config.server_dataset
     else config.num_server_examples
   )
   if set(config.refine) & {'distil', 'students'}:
-    students = max(1, len(config.students))
-    steps += config.num_rounds * images * config.distillation_epochs * students
+    students = len(config.get('students.students') or ('one',))
+    epochs = config.get('distil.epochs') * students
+    steps += config.num_rounds * images * epochs
   samples = 1 if config.variant == 'deterministic' else config.num_mc_samples
   final = (
     1 if config.variant == 'deterministic' else config.final_num_mc_samples
@@ -89,7 +99,7 @@ def core_seconds(task: cells.Task) -> float:
   forward = config.num_rounds / config.eval_every * samples * evaluated
   forward += 10000 * final
   if config.refine:
-    members = a_round + config.num_teacher_samples + 1
+    members = a_round + (config.get('ensemble.num_samples') or 0) + 1
     forward += config.num_rounds * members * (images + evaluated)
   return _START_SECONDS + (steps + forward / 3) / speed
 

@@ -78,7 +78,7 @@ def _play(task, num_workers):
   if len(_built) > _MOST_BUILT:
     _built.clear()
   task.failure_path.unlink(missing_ok=True)
-  config = dataclasses.replace(task.config, num_workers=num_workers)
+  config = task.config.replace(num_workers=num_workers)
   try:
     run = federation.Run(
       config, task.directory, False, _built, draw_plots=False
@@ -131,5 +131,5 @@ def _side_by_side(tasks, jobs) -> Iterator[Outcome]:
 def _compiled_alike(config):
   return (
     config.dataset, config.model, config.variant, config.client_optimizer,
-    config.client_parts, config.update_prior, config.augment,
+    config.client_parts, config.get('flipout.update_prior'), config.augment,
   )  # fmt: skip

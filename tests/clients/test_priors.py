@@ -44,7 +44,9 @@ class Personal(Broadcast):
 
 
 def test_a_part_that_gives_the_broadcast_is_update_prior_bit_for_bit():
-  flag, infos = toys.play(toys.experiment(update_prior=True, **FLIPOUT, **ONE))
+  flag, infos = toys.play(
+    toys.experiment(**{'flipout.update_prior': True}, **FLIPOUT, **ONE)
+  )
   changes = {'client_parts': own('Broadcast'), **FLIPOUT, **ONE}
   part, others = toys.play(toys.experiment(**changes))
   assert toys.same(flag, part)
@@ -86,8 +88,12 @@ def test_a_prior_of_the_clients_own():
       'broadcast and personal each give clients their prior: choose one',
     ),
     (
-      {'client_parts': own('Broadcast'), 'update_prior': True, **FLIPOUT},
-      'broadcast gives clients their prior: leave --update_prior out',
+      {
+        'client_parts': own('Broadcast'),
+        'flipout.update_prior': True,
+        **FLIPOUT,
+      },
+      'broadcast gives clients their prior: leave --flipout.update_prior out',
     ),
     ({'client_parts': own('Broadcast')}, 'broadcast .*: set --variant=flipout'),
   ],

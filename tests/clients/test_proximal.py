@@ -100,12 +100,12 @@ def test_the_scales_are_free(begin):
 
 @pytest.mark.parametrize('weight', [-1e-9, float('nan')])
 def test_out_of_range(weight):
-  with pytest.raises(ValueError, match='proximal_weight must be at least 0'):
+  with pytest.raises(ValueError, match='weight must be at least 0'):
     clients.Proximal(weight)
 
 
 def test_an_unknown_penalty():
-  with pytest.raises(ValueError, match='--proximal_penalty=l1 is unknown'):
+  with pytest.raises(ValueError, match=r'--proximal\.penalty=l1 is unknown'):
     clients.Proximal(0.1, 'l1')
 
 

@@ -7,20 +7,6 @@ import pytest
 
 from bfl_tf import datasets, federation
 
-CONFIG = federation.Config(
-  dataset='clients.test_scaffold:drifting',
-  partition='clients.test_scaffold:halves',
-  num_clients=2,
-  model='logistic',
-  variant='deterministic',
-  batch_size=100,
-  local_epochs=10,
-  client_optimizer='sgd',
-  client_learning_rate=0.5,
-  client_weight_decay=0.1,
-  num_rounds=40,
-)
-
 
 def drifting():
   """Two clients whose optima differ: opposite features, unequal labels."""
@@ -37,6 +23,22 @@ def halves(labels, *, num_clients, seed):
   """Client k has the k-th half."""
   del seed
   return np.array_split(np.arange(len(labels)), num_clients)
+
+
+# Names are looked up here: what they name is above.
+CONFIG = federation.Config(
+  dataset='clients.test_scaffold:drifting',
+  partition='clients.test_scaffold:halves',
+  num_clients=2,
+  model='logistic',
+  variant='deterministic',
+  batch_size=100,
+  local_epochs=10,
+  client_optimizer='sgd',
+  client_learning_rate=0.5,
+  client_weight_decay=0.1,
+  num_rounds=40,
+)
 
 
 def play(config):
@@ -83,10 +85,10 @@ def test_ends_at_the_optimum_of_all_clients(scaffold):
 
 
 def test_adam_and_momentum_are_refused():
-  for changes in ({'client_optimizer': 'adam'}, {'client_momentum': 0.9}):
+  for changes in ({'client_optimizer': 'adam'}, {'sgd.momentum': 0.9}):
     with pytest.raises(
       ValueError, match='scaffold needs --client_optimizer=sgd'
     ):
       federation.Experiment.build(
-        dataclasses.replace(CONFIG, client_parts=('scaffold',), **changes)
+        CONFIG.replace(client_parts=('scaffold',), **changes)
       )

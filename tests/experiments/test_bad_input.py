@@ -19,13 +19,17 @@ BAD = {
   "Unknown command line flag 'num_round'": '--num_round=3',
   "unexpected argument 'digits'": 'digits',
   '--seed=-1 must be at least 0': '--seed=-1',
-  '--alpha=0.0 must be above 0': '--alpha=0',
-  '--alpha=nan must be above 0': '--alpha=nan',
+  '--dirichlet.alpha=0.0 must be above 0': (
+    '--partition=dirichlet --dirichlet.alpha=0'
+  ),
+  '--dirichlet.alpha=nan must be above 0': (
+    '--partition=dirichlet --dirichlet.alpha=nan'
+  ),
   '--validation_split=1.0 must be below 1': '--validation_split=1',
-  '--hidden_units=a,b must be a comma-separated': '--hidden_units=a,b',
-  '--hidden_units=0': '--hidden_units=64,0',
-  '--hidden_units=-5': '--hidden_units=-5',
-  '--decay_at=2.0': '--decay_at=2 --learning_rate_schedule=steps',
+  '--mlp.hidden_units=a,b must be a comma-separated': '--mlp.hidden_units=a,b',
+  '--mlp.hidden_units=0': '--mlp.hidden_units=64,0',
+  '--mlp.hidden_units=-5': '--mlp.hidden_units=-5',
+  '--steps.decay_at=2.0': '--steps.decay_at=2 --learning_rate_schedule=steps',
   '--local_epochs=3000000000': '--local_epochs=3000000000',
   '--num_mc_samples=3000000000': '--num_mc_samples=3000000000',
   '--dataset=no_such_set': '--dataset=no_such_set',
@@ -40,8 +44,10 @@ BAD = {
   'not finite': '--dataset={tmp}/nan.npz',
   '--augment needs images': '--augment --dataset=wine',
   '--partition=rings is unknown': '--partition=rings',
-  'classes_per_client': '--partition=shards --classes_per_client=11',
-  'min_examples': '--partition=dirichlet --min_examples=999',
+  'classes_per_client must not': (
+    '--partition=shards --shards.classes_per_client=11'
+  ),
+  'min_examples=999': '--partition=dirichlet --dirichlet.min_examples=999',
   '--num_clients=5000 exceeds': '--num_clients=5000',
   'num_server_examples': '--num_server_examples=5000',
   "--model=lenet is unknown. Did you mean 'lenet5'": '--model=lenet',
@@ -49,17 +55,39 @@ BAD = {
   '--model=convnet needs images': '--model=convnet',
   '--model=no.module:f cannot be imported': '--model=no.module:f',
   '--variant=bayes is unknown': '--variant=bayes',
-  '--normalization=layer is unknown': '--normalization=layer',
+  '--resnet.normalization=layer is unknown': (
+    '--model=resnet8 --resnet.normalization=layer'
+  ),
   '--kernel_initializer=zeros is unknown': '--kernel_initializer=zeros',
-  '--extra_layers=-1 must be at least 0': '--extra_layers=-1',
+  '--convnet.extra_layers=-1 must be at least 0': (
+    '--model=convnet --convnet.extra_layers=-1'
+  ),
   '--augment_padding=-1 must be at least 0': '--augment_padding=-1',
   '--pooling=mean is unknown': '--pooling=mean',
   '--pooling=wc pools posteriors': '--pooling=wc --variant=deterministic',
   'takes no client weights': '--pooling=conflation --weighting=distance',
   '--weighting=sized is unknown': '--weighting=sized',
-  'discrepancy': '--discrepancy=median --weighting=max_discrepancy',
+  '--max_discrepancy.discrepancy=median is unknown': (
+    '--weighting=max_discrepancy --max_discrepancy.discrepancy=median'
+  ),
   '--client_optimizer=lamb is unknown': '--client_optimizer=lamb',
-  '--client_momentum belongs': '--client_momentum=0.5',
+  '--sgd.momentum is a setting of sgd, which is not chosen': (
+    '--sgd.momentum=0.5'
+  ),
+  'leave it out, or set --client_parts=proximal': '--proximal.weight=1',
+  'Did you mean --dirichlet.alpha': '--alpha=0.5',
+  '--mlp.hidden_unit is unknown. Did you mean --mlp.hidden_units': (
+    '--mlp.hidden_unit=3'
+  ),
+  "no setting goes by it. Did you mean 'distil'": '--distill.epochs=3',
+  '--fine_tune.epochs=many must be an integer': (
+    '--start=fine_tune --fine_tune.epochs=many'
+  ),
+  'may mean two things: say --partition.dirichlet.alpha': (
+    '--partition=dirichlet --refine=ensemble --ensemble.posterior=dirichlet '
+    '--dirichlet.alpha=1'
+  ),
+  '--describe=distill is unknown': '--describe=distill',
   '--client_parts=fedprox is unknown': '--client_parts=fedprox',
   '--client_parts name a member twice': '--client_parts=proximal,proximal',
   '--server_step=adam is unknown': '--server_step=adam',
@@ -89,7 +117,7 @@ def said(tmp_path_factory):
   (tmp / 'foreign').mkdir()
   (tmp / 'foreign' / 'thesis.tex').write_text('precious')
   before = snapshot(tmp)
-  small = ['--num_rounds=1', '--num_clients=2', '--hidden_units=4']
+  small = ['--num_rounds=1', '--num_clients=2']
   lines = [
     [*small, f'--output_dir={tmp}/new{i}', *flags.format(tmp=tmp).split()]
     for i, flags in enumerate(BAD.values())

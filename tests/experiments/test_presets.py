@@ -17,19 +17,19 @@ _BUILT: dict = {}
   'path', sorted(_CONFIGS.glob('*.flags')), ids=lambda path: path.stem
 )
 def test_a_preset_is_a_config(path):
-  federation.Config(**flags.read_file(federation.Config, path))
+  federation.Config.of(flags.read_file(path))
 
 
 @pytest.mark.parametrize('name', _BEHIND)
 def test_flags_behind_fedbe_make_another_experiment(name):
   behind = fedbe.PAPER.flags(name)
   preset = fedbe.PAPER.preset
-  assert federation.Config(**{**preset, **behind}) != federation.Config(
-    **preset
+  assert federation.Config.of({**preset, **behind}) != (
+    federation.Config.of(preset)
   )
   # At smoke size, since the data set may not be here.
   small = {**preset, **behind, **fedbe.PAPER.scales['smoke']}
-  federation.Experiment.build(federation.Config(**small), _BUILT)
+  federation.Experiment.build(federation.Config.of(small), _BUILT)
 
 
 def test_which_stages_the_baselines_are_made_of():
@@ -40,7 +40,7 @@ def test_which_stages_the_baselines_are_made_of():
       **fedbe.PAPER.scales['smoke'],
     }
     experiment = federation.Experiment.build(
-      federation.Config(**settings), _BUILT
+      federation.Config.of(settings), _BUILT
     )
     return [stage.name for stage in experiment.method.stages]
 

@@ -14,7 +14,7 @@ from bfl_tf import federation
 def finished(tmp_path_factory):
   path = tmp_path_factory.mktemp('runs') / 'new' / 'digits'
   code, out, error = binaries.run(
-    'experiments.run', '--num_rounds=2', '--hidden_units=8',
+    'experiments.run', '--num_rounds=2', '--mlp.hidden_units=8',
     '--num_mc_samples=2', '--partition=dirichlet', '--num_clients=4',
     f'--output_dir={path}',
   )  # fmt: skip
@@ -57,10 +57,10 @@ def test_a_finished_run_is_told_and_a_changed_one_refused(finished):
   config = federation.read_config(path)
   assert federation.run(config, path, False)['rounds'] == 2
   code, _, error = binaries.run(
-    'experiments.run', f'--flagfile={path}/flags.txt', '--alpha=0.75',
+    'experiments.run', f'--flagfile={path}/flags.txt', '--dirichlet.alpha=0.75',
     f'--output_dir={path}',
   )  # fmt: skip
   assert code == 2
   (line,) = error.splitlines()
   assert line.startswith('error: ')
-  assert 'holds another run; --alpha differ' in line
+  assert 'holds another run; --dirichlet.alpha differ' in line

@@ -15,8 +15,8 @@ SETTINGS = {
   'min_local_epochs': 1,
   'local_epochs': 3,
   'learning_rate_schedule': 'exponential',
-  'round_decay': 0.5,
-  'silent_rounds': 0,
+  'exponential.decay': 0.5,
+  'exponential.silent_rounds': 0,
 }
 
 

@@ -36,9 +36,11 @@ def test_a_run_with_corrupt_checkpoints_ends_with_the_same_bits(
 
 
 def test_sigkill(tmp_path):
-  settings = {'num_rounds': 12, 'num_mc_samples': 2, 'hidden_units': (16,)}
-  flags = ['--num_rounds=12', '--num_mc_samples=2', '--hidden_units=16']
-  config = federation.Config(**settings)
+  settings = {
+    'num_rounds': 12, 'num_mc_samples': 2, 'mlp.hidden_units': (16,),
+  }  # fmt: skip
+  flags = ['--num_rounds=12', '--num_mc_samples=2', '--mlp.hidden_units=16']
+  config = federation.Config.of(settings)
   reference = tmp_path / 'reference'
   stopping.play(reference, config)
 

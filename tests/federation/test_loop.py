@@ -6,7 +6,7 @@ import toys
 
 from bfl_tf import federation, seeds, training
 
-FLIPOUT = {'variant': 'flipout', 'client_momentum': 0.5}
+FLIPOUT = {'variant': 'flipout', 'sgd.momentum': 0.5}
 COUNTING = {
   'client_parts': ('toys:Counter',),
   'batch_size': 150,  # One step an epoch.
@@ -27,7 +27,7 @@ def backwards(workers, jobs, run):
     {},
     {**FLIPOUT, 'pooling': 'lp', 'weighting': 'max_discrepancy'},
     {**FLIPOUT, 'pooling': 'wc', 'weighting': 'distance'},
-    {**FLIPOUT, 'pooling': 'dwc', 'update_prior': True},
+    {**FLIPOUT, 'pooling': 'dwc', 'flipout.update_prior': True},
   ],
 )
 def test_workers_and_order_of_arrival_change_no_bits(changes, monkeypatch):

@@ -28,7 +28,7 @@ class CountExamples:
 class Shrink:
   """Divides the mean by what it is told and notes all that it is handed."""
 
-  server_momentum: float = 0.5  # Bound from the config by its name.
+  factor: float = 0.5
 
   name: ClassVar[str] = 'shrink'
   statistics: ClassVar[tuple] = (CountExamples(),)
@@ -39,7 +39,7 @@ class Shrink:
 
   def __call__(self, state, reference, pooled, results, seed):
     self.seen.append((self.name, reference, pooled, results, seed.tolist()))
-    mean = state.model.mean * self.server_momentum
+    mean = state.model.mean * self.factor
     slots = {**state.slots, self.name: state.slots[self.name] + 1}
     model = state.model.replace_mean(mean)
     return state._replace(model=model, slots=slots), {self.name: 1}
@@ -67,7 +67,8 @@ def test_two_users_stages_share_one_statistic():
   CountExamples.calls.clear()
   Shrink.seen.clear()
   chain = (own('Shrink'), own('Again'))
-  experiment = toys.experiment(server_step=chain, server_momentum=0.25)
+  settings = {'Shrink.factor': 0.25, 'Again.factor': 0.25}
+  experiment = toys.experiment(server_step=chain, **settings)
   plain, _ = toys.play(toys.experiment(), 1)
   start, (state, info, _) = toys.rounds(experiment, 1)
 
@@ -100,13 +101,13 @@ def test_a_stage_may_name_the_rule_itself():
 
 def test_server_momentum_0_is_no_stage_bit_for_bit():
   plain, infos = toys.play(toys.experiment(), 3)
-  stage = {'server_step': ('momentum',), 'server_momentum': 0.0}
+  stage = {'server_step': ('momentum',), 'momentum.decay': 0.0}
   still, others = toys.play(toys.experiment(**stage), 3)
   assert toys.same(plain.model, still.model)
   for info in others:
     assert info.pop('velocity_norm') > 0
   assert infos == others
-  stage['server_momentum'] = 0.9
+  stage['momentum.decay'] = 0.9
   moving, _ = toys.play(toys.experiment(**stage), 3)
   assert not toys.same(plain.model, moving.model)
 

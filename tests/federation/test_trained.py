@@ -19,8 +19,7 @@ CONFIGS = {
   'flipout': federation.Config(
     dataset='digits',
     model='mlp',
-    hidden_units=(8,),
-    prior_scale=1,
+    settings={'mlp.hidden_units': (8,), 'flipout.prior_scale': 1},
     num_clients=3,
     num_rounds=2,
     final_num_mc_samples=4,
@@ -167,7 +166,7 @@ def test_a_run_that_an_ensemble_scored_predicts_with_the_model(tmp_path):
     refine=('ensemble',),
     predictor='C',
     partition='shards',
-    classes_per_client=1,
+    settings={'shards.classes_per_client': 1},
     local_epochs=50,
   )
   federation.Run(config, tmp_path, False, toys.BUILT).play()

@@ -17,10 +17,14 @@ ROOT = pathlib.Path(__file__).parents[2]
 def test_overrides_in_order():
   paper = cells.Paper('posterior_pooling', {'laptop': {'num_rounds': 3}})
   cell = cells.Cell(
-    paper, 'a', {'num_rounds': 7, 'pooling': 'ws'}, {'laptop': {'alpha': 2.0}}
-  )
+    paper, 'a', {'num_rounds': 7, 'pooling': 'ws', 'step.deal': 'ring'},
+    {'laptop': {'flipout.prior_scale': 2.0}},
+  )  # fmt: skip
   config = cell.config('laptop', seed=4)
-  assert (config.num_rounds, config.pooling, config.alpha) == (7, 'ws', 2.0)
+  assert (config.num_rounds, config.pooling) == (7, 'ws')
+  # What is of no chosen method lies idle.
+  assert config.get('flipout.prior_scale') == 2.0
+  assert config.get('step.deal') is None
   assert (config.seed, config.model) == (4, 'resnet20')
 
 
@@ -117,9 +121,9 @@ def test_nothing_runs_twice(scale):
 
 
 def test_overnight_keeps_the_papers_rates_and_images():
-  kept = ('client_learning_rate', 'learning_rate_schedule', 'round_decay',
-          'silent_rounds', 'decay_at', 'decay_factor', 'batch_size',
-          'train_split', 'num_server_examples', 'server_epochs')  # fmt: skip
+  kept = ('client_learning_rate', 'learning_rate_schedule', 'batch_size',
+          'train_split', 'num_server_examples')  # fmt: skip
+  methods = ('exponential.', 'steps.', 'fine_tune.', 'adam.', 'sgd.')
   for claim in artifacts.CLAIMS.values():
     for cell in claim.cells:
       overnight, paper = (
@@ -127,6 +131,11 @@ def test_overnight_keeps_the_papers_rates_and_images():
       )
       for name in kept:
         assert getattr(overnight, name) == getattr(paper, name), cell.name
+      settings, papers = (
+        {line for line in c.chosen.lines() if line[0].startswith(methods)}
+        for c in (overnight, paper)
+      )
+      assert settings == papers, cell.name
 
 
 def test_what_takes_seconds_is_the_papers_own_overnight():

@@ -187,15 +187,36 @@ def test_a_users_own_builder():
     (f'{__name__}:with_its_own_divergence', (5,), {}, 'its own divergence'),
     (f'{__name__}:five_logits', (5,), {}, 'returns 5 logits for 10 classes'),
     ('mlp', (5,), {'variant': 'bayes'}, '--variant=bayes is unknown'),
-    ('mlp', (5,), {'normalization': 'l'}, '--normalization=l is unknown'),
+    (
+      'resnet8',
+      (8, 8, 1),
+      {'normalization': 'l'},
+      '--normalization=l is unknown',
+    ),
+    (
+      'mlp',
+      (5,),
+      {'normalization': 'none'},
+      'normalization: neither the model',
+    ),
     (
       'mlp',
       (5,),
       {'kernel_initializer': 'zeros'},
       '--kernel_initializer=zeros is unknown. Choose .* he_normal, glorot_uni',
     ),
-    ('mlp', (5,), {'initial_scale': 0.0}, 'initial_scale must be positive'),
-    ('mlp', (5,), {'dropout_rate': 1.0}, r'dropout_rate must be in \[0, 1\)'),
+    (
+      'mlp',
+      (5,),
+      {'variant': 'flipout', 'initial_scale': 0.0},
+      'initial_scale must be positive',
+    ),
+    (
+      'mlp',
+      (5,),
+      {'variant': 'mc_dropout', 'rate': 1.0},
+      r'rate must be in \[0, 1\)',
+    ),
   ],
 )
 def test_refused(name, shape, settings, message):

@@ -20,16 +20,20 @@ every_model = pytest.mark.parametrize(
 )
 
 
+NORMALIZED = ('resnet8', 'mobilenetv2')
+OWN = {'flipout': {'initial_scale': 0.1}, 'mc_dropout': {'rate': 0.4}}
+
+
 def build(name, variant, normalization):
+  own = {'normalization': normalization} if name in NORMALIZED else {}
   return models.build(
     name,
     variant=variant,
-    normalization=normalization,
     input_shape=SHAPES.get(name, (12, 12, 1)),
     num_classes=3,
-    initial_scale=0.1,
-    dropout_rate=0.4,
     seed=3,
+    **own,
+    **OWN[variant],
   )
 
 

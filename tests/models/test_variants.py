@@ -17,7 +17,9 @@ every_start = pytest.mark.parametrize('start', models.KERNEL_INITIALIZERS)
 
 
 def blocks(variant='deterministic', start='he_normal', normalization='none'):
-  return variants.Blocks(variant, normalization, 0.05, start, 0.2, seed=1)
+  return variants.Blocks(
+    models.VARIANTS[variant](), start, seed=1, normalization=normalization
+  )
 
 
 def assert_starts(kernel, start, fan_in, fan_out):

@@ -63,8 +63,8 @@ def test_quickstart_is_the_preset():
   )
   names = {'bfl_tf': bfl_tf}
   exec(source, names)
-  preset = flags.read_file(bfl_tf.Config, _ROOT / 'configs/quickstart.flags')
-  assert names['QUICKSTART'] == bfl_tf.Config(**preset)
+  preset = flags.read_file(_ROOT / 'configs/quickstart.flags')
+  assert names['QUICKSTART'] == bfl_tf.Config.of(preset)
 
 
 def test_all_run():

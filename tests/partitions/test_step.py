@@ -12,7 +12,7 @@ CIFAR = np.repeat(np.arange(10), 4000)
 
 @pytest.mark.parametrize('deal', ['random', 'ring'])
 def test_cifar_10_by_hand(deal):
-  parts = partitions.step(CIFAR, num_clients=10, seed=0, step_deal=deal)
+  parts = partitions.step(CIFAR, num_clients=10, seed=0, deal=deal)
   counts = partitions.counts(CIFAR, parts, 10)
   assert np.all(np.sort(counts, 1) == [10] * 8 + [1960] * 2)
   assert np.all((counts == 1960).sum(0) == 2)
@@ -46,8 +46,8 @@ def test_exact_cover_and_deterministic(seed, num_clients, majors, minors):
   [
     ({'minor_examples': 500}, 'minor_examples=500'),
     (
-      {'step_deal': 'fair'},
-      "step_deal must be one of random, ring, got 'fair'",
+      {'deal': 'fair'},
+      "deal must be one of random, ring, got 'fair'",
     ),
     ({'classes_per_client': 11}, 'classes_per_client must not exceed'),
     ({'minor_examples': -1}, 'minor_examples must be an integer of at least 0'),

@@ -14,21 +14,25 @@ from bfl_tf.federation import ensembles
 DISTIL = {
   'refine': ('distil',),
   'num_server_examples': 60,
-  'distillation_epochs': 5,
-  'distillation_batch_size': 12,
-  'swa_start': 4,
-  'swa_cycle': 5,
-  'num_teacher_samples': 3,
+  'distil.epochs': 5,
+  'distil.batch_size': 12,
+  'distil.swa_start': 4,
+  'distil.swa_cycle': 5,
+  'ensemble.num_samples': 3,
 }
+EQ7 = {'ensemble.posterior': 'dirichlet'}
 
 
 def run(path, **settings):
   """Runs a logistic regression; returns the summary and the last row."""
-  config = federation.Config(
-    dataset='toys:blobs',
-    model='logistic',
-    variant='deterministic',
-    **{'num_rounds': 1, **settings},
+  config = federation.Config.of(
+    {
+      'dataset': 'toys:blobs',
+      'model': 'logistic',
+      'variant': 'deterministic',
+      'num_rounds': 1,
+      **settings,
+    }
   )
   summary = federation.run(config, path, show_progress=False)
   with (path / 'metrics.csv').open(newline='') as file:
@@ -69,7 +73,7 @@ def test_only_watching_changes_no_bits():
 
 @pytest.mark.parametrize('distillation', server.DISTILLATIONS)
 def test_the_student_is_the_same_for_any_number_of_workers(distillation):
-  settings = DISTIL | {'distillation': distillation}
+  settings = DISTIL | {'distil.optimizer': distillation}
   one, infos = toys.play(toys.experiment(num_workers=1, **settings), 2)
   two, others = toys.play(toys.experiment(num_workers=2, **settings), 2)
   assert toys.same(one.model, two.model)
@@ -80,12 +84,12 @@ def test_the_student_learns_what_the_teachers_say():
   """From a wrong start, enough steps end near the teachers' predictions."""
   settings = DISTIL | {
     'server_step': (f'{__name__}:Spoil',),
-    'distillation_epochs': 200,
-    'distillation_learning_rate': 0.5,
-    'swa_min_learning_rate': 0.2,
-    'swa_start': 500,
-    'sharpening': 1.0,
-    'teachers': 'C',
+    'distil.epochs': 200,
+    'distil.learning_rate': 0.5,
+    'distil.swa_min_learning_rate': 0.2,
+    'distil.swa_start': 500,
+    'distil.sharpening': 1.0,
+    'distil.teachers': 'C',
   }
   experiment = toys.experiment(**settings)
   state, groups = toys.groups(experiment)
@@ -119,9 +123,9 @@ class Spoil:
 
 def test_labels_are_the_upper_bound():
   by_labels = DISTIL | {
-    'distillation_targets': 'labels',
-    'distillation_learning_rate': 0.1,
-    'swa_min_learning_rate': 0.1,
+    'distil.targets': 'labels',
+    'distil.learning_rate': 0.1,
+    'distil.swa_min_learning_rate': 0.1,
   }
   experiment = toys.experiment(**by_labels)
   state, (info,) = toys.play(experiment, 1)
@@ -143,7 +147,7 @@ def test_variational_clients_keep_their_pooled_scale(posterior):
   plain, _ = toys.play(
     toys.experiment(num_server_examples=60, num_mc_samples=2, **settings), 1
   )
-  settings |= DISTIL | {'teacher_posterior': posterior, 'num_mc_samples': 2}
+  settings |= DISTIL | {'ensemble.posterior': posterior, 'num_mc_samples': 2}
   state, groups = toys.groups(toys.experiment(**settings))
   assert toys.same(state.model.scale, plain.model.scale)
   assert not toys.same(state.model.loc, plain.model.loc)
@@ -197,7 +201,9 @@ def test_a_stage_more_changes_no_others_draws():
   """So that FedBE and FedBE with a companion pair by seed."""
   alone, _ = toys.play(toys.experiment(**DISTIL), 1)
   with_more, _ = toys.play(
-    toys.experiment(**DISTIL, server_step=('momentum',), server_momentum=0.0),
+    toys.experiment(
+      **DISTIL, server_step=('momentum',), **{'momentum.decay': 0.0}
+    ),
     1,
   )
   assert toys.same(alone.model, with_more.model)
@@ -206,7 +212,7 @@ def test_a_stage_more_changes_no_others_draws():
 def test_students_of_one_round_are_compared(tmp_path):
   settings = DISTIL | {
     'refine': ('students',),
-    'students': ('C:sgd', 'A+C+S:swa'),
+    'students.students': ('C:sgd', 'A+C+S:swa'),
   }
   summary, columns = run(tmp_path / 'run', predictor='A+C+S:swa', **settings)
   assert summary['final']['nll'] == float(columns['nll_A+C+S:swa'])
@@ -223,8 +229,8 @@ def test_students_of_one_round_are_compared(tmp_path):
 def test_students_that_ran_away_are_counted_and_have_no_scores(tmp_path):
   settings = DISTIL | {
     'refine': ('students',),
-    'students': ('C:sgd', 'A+C+S:swa'),
-    'distillation_learning_rate': 1e38,
+    'students.students': ('C:sgd', 'A+C+S:swa'),
+    'distil.learning_rate': 1e38,
   }
   _, columns = run(tmp_path / 'run', **settings)
   assert float(columns['students_refused']) == 2
@@ -259,24 +265,51 @@ def test_unions_are_of_the_members_that_are_finite():
   ('changes', 'message'),
   [
     ({'num_server_examples': 0}, 'set --num_server_examples or --server_d'),
-    ({'teachers': ''}, '--teachers= must join some of A, C, S by +'),
-    ({'teachers': 'A+X'}, '--teachers=A+X must join'),
-    ({'teachers': 'A,C'}, '--teachers=A,C must join'),
-    ({'teachers': 'S+A'}, '--teachers=S+A must join .* in this order'),
-    ({'ensemble': ('A',), 'teachers': 'C'}, '--teachers=C must join some of A'),
-    ({'ensemble': ('A', 'A')}, '--ensemble=A,A must name at least one of A, C'),
-    ({'num_teacher_samples': 0}, '--num_teacher_samples=0 leaves nothing'),
-    ({'teacher_posterior': 'pooled'}, 'pooled needs random weights'),
-    ({'teacher_posterior': 'swag'}, '--teacher_posterior=swag is unknown'),
-    ({'gaussian_fit': 'mine'}, '--gaussian_fit=mine is unknown'),
-    ({'distillation': 'adam'}, '--distillation=adam is unknown'),
-    ({'distillation_targets': 'x'}, '--distillation_targets=x is unknown'),
-    ({'swa_start': 99}, '--distillation=swa averages nothing: 25 steps'),
-    ({'dirichlet_alpha': 0.0}, '--dirichlet_alpha=0.0 must be above 0'),
-    ({'dirichlet_alpha': np.inf}, '--dirichlet_alpha=inf must be finite'),
-    ({'dirichlet_alpha': 1e-40}, '--dirichlet_alpha=1e-40 must be from 1e-30'),
     (
-      {'refine': ('students', 'ensemble'), 'students': ('C:sgd',)},
+      {'distil.teachers': ''},
+      '--distil.teachers= must join some of A, C, S by +',
+    ),
+    ({'distil.teachers': 'A+X'}, '--distil.teachers=A+X must join'),
+    ({'distil.teachers': 'A,C'}, '--distil.teachers=A,C must join'),
+    (
+      {'distil.teachers': 'S+A'},
+      '--distil.teachers=S+A must join .* in this order',
+    ),
+    (
+      {'ensemble.groups': 'A', 'distil.teachers': 'C'},
+      '--distil.teachers=C must join some of A',
+    ),
+    (
+      {'ensemble.groups': 'A,A'},
+      '--ensemble.groups=A,A must join some of A, C, S',
+    ),
+    ({'ensemble.num_samples': 0}, '--ensemble.num_samples=0 leaves nothing'),
+    ({'ensemble.posterior': 'pooled'}, 'pooled needs random weights'),
+    ({'ensemble.posterior': 'swag'}, '--ensemble.posterior=swag is unknown'),
+    (
+      {'ensemble.posterior': 'gaussian', 'gaussian.fit': 'mine'},
+      '--gaussian.fit=mine is unknown',
+    ),
+    ({'distil.optimizer': 'adam'}, '--distil.optimizer=adam is unknown'),
+    ({'distil.targets': 'x'}, '--distil.targets=x is unknown'),
+    (
+      {'distil.swa_start': 99},
+      '--distil.optimizer=swa averages nothing: 25 steps',
+    ),
+    (
+      {**EQ7, 'posterior.dirichlet.alpha': 0.0},
+      '--posterior.dirichlet.alpha=0.0 must be above 0',
+    ),
+    (
+      {**EQ7, 'posterior.dirichlet.alpha': np.inf},
+      '--posterior.dirichlet.alpha=inf must be finite',
+    ),
+    (
+      {**EQ7, 'posterior.dirichlet.alpha': 1e-40},
+      '--posterior.dirichlet.alpha=1e-40 must be from 1e-30',
+    ),
+    (
+      {'refine': ('students', 'ensemble'), 'students.students': ('C:sgd',)},
       'students and ensemble would each make groups to score',
     ),
     ({'predictor': 'A+B'}, '--predictor=A+B must join some of A, C, S'),
@@ -288,22 +321,22 @@ def test_unions_are_of_the_members_that_are_finite():
       {'refine': (), 'batch_norm': 'recalibrate', 'num_server_examples': 0},
       '--batch_norm=recalibrate measures on server data',
     ),
-    ({'refine': ('students',)}, '--students must name at least one'),
+    ({'refine': ('students',)}, '--students.students must name at least one'),
     (
-      {'refine': ('students',), 'students': ('B:swa',)},
-      '--students=B must join',
+      {'refine': ('students',), 'students.students': ('B:swa',)},
+      '--students.students=B must join',
     ),
     (
-      {'refine': ('students',), 'students': ('A:adam',)},
-      '--students=A:adam must be <teachers>:<distillation>',
+      {'refine': ('students',), 'students.students': ('A:adam',)},
+      '--students.students=A:adam must be <teachers>:<optimizer>',
     ),
     (
-      {'refine': ('students',), 'students': ('A:sgd', 'A:sgd')},
-      '--students=A:sgd,A:sgd repeats one',
+      {'refine': ('students',), 'students.students': ('A:sgd', 'A:sgd')},
+      '--students.students=A:sgd,A:sgd repeats one',
     ),
     (
-      {'swa_min_learning_rate': 0.1},
-      '--swa_min_learning_rate=0.1 must not exceed',
+      {'distil.swa_min_learning_rate': 0.1},
+      '--distil.swa_min_learning_rate=0.1 must not exceed',
     ),
     ({'num_unlabeled_examples': 61}, 'exceeds the 60 examples of the server'),
   ],

@@ -153,13 +153,11 @@ def test_nothing_that_went_in_is_changed():
 def test_out_of_range(momentum):
   with pytest.raises(ValueError) as error:
     server.Momentum(momentum)
-  assert str(error.value) == (
-    f'server_momentum must be in [0, 1), got {momentum!r}.'
-  )
+  assert str(error.value) == (f'decay must be in [0, 1), got {momentum!r}.')
 
 
 def test_dampening_out_of_range():
-  with pytest.raises(ValueError, match=r'server_dampening must be in \[0, 1\)'):
+  with pytest.raises(ValueError, match=r'dampening must be in \[0, 1\)'):
     server.Momentum(0.9, 1.0)
 
 

@@ -116,7 +116,8 @@ def test_mirrored_workers_of_their_own_live_side_by_side():
   shared = {'dataset': 'toys:blobs', 'num_clients': 3, 'num_server_examples': 9}
   config = federation.Config(
     **shared, distribution='mirrored', client_parts=('proximal',),
-    refine=('fine_tune',), server_epochs=2, server_patience=0,
+    refine=('fine_tune',),
+    settings={'fine_tune.epochs': 2, 'fine_tune.patience': 0},
   )  # fmt: skip
   experiment = federation.Experiment.build(config)
   state = federation.initial_state(experiment).state

@@ -45,13 +45,14 @@ def _curves(split, network):
 
 
 _SAMPLES = {
-  num: settings.cell('samples', _STEP, f'{num}', {'num_teacher_samples': num})
+  num: settings.cell('samples', _STEP, f'{num}', {'ensemble.num_samples': num})
   for num in (1, 5, 10, 20)
 }
 _LAYERS = {
   name: {
     extra: settings.cell(
-      'layers', f'{extra} extra', name, {**flags, 'extra_layers': extra},
+      'layers', f'{extra} extra', name,
+      {**flags, 'convnet.extra_layers': extra},
       laptop={'model': 'convnet', 'dataset': 'cifar10', 'augment': True},
     )
     for extra in (0, 1, 2, 3, 4)
@@ -74,7 +75,8 @@ _ALPHAS = {
     alpha: settings.cell(
       'decay_over_rounds', f'alpha {alpha}', name,
       {
-        **settings.PAPER.flags('fedavg', 'dirichlet'), 'alpha': alpha,
+        **settings.PAPER.flags('fedavg', 'dirichlet'),
+        'partition.dirichlet.alpha': alpha,
         'learning_rate_schedule': schedule,
       },
     )
@@ -107,7 +109,7 @@ _DISTILLATION = {
       settings.PAPER.flags(*settings.METHODS[name]),
       'ResNet20',
       **{
-        scale: {'distillation_epochs': epochs}
+        scale: {'distil.epochs': epochs}
         for scale in ('laptop', 'overnight', 'paper')
       },
     )

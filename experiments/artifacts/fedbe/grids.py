@@ -71,7 +71,8 @@ TARGETS = {
   )
   for row, overrides in {
     **{
-      row: {'teachers': row} for row in ('A', 'S', 'A+S', 'A+C', 'C+S', 'A+C+S')
+      row: {'distil.teachers': row}
+      for row in ('A', 'S', 'A+S', 'A+C', 'C+S', 'A+C+S')
     },
     'Ground-truth labels': settings.PAPER.flags('ground_truth'),
   }.items()
@@ -111,18 +112,22 @@ _FEW = {
   'laptop': {
     'num_clients': 50,
     'num_rounds': 30,
-    'classes_per_client': 2,
-    'minor_examples': 1,
+    'step.classes_per_client': 2,
+    'step.minor_examples': 1,
     'augment_padding': 2,
   },
   'overnight': {
     'dataset': 'cifar10',
     'test_split': 'test',
     'num_rounds': 50,
-    'classes_per_client': 2,
+    'step.classes_per_client': 2,
     'augment_padding': 2,
   },
-  'smoke': {'num_clients': 20, 'clients_per_round': 5, 'minor_examples': 1},
+  'smoke': {
+    'num_clients': 20,
+    'clients_per_round': 5,
+    'step.minor_examples': 1,
+  },
 }
 
 
@@ -155,7 +160,7 @@ TINY = {
   for method in ('FedAvg', 'FedBE')
   for split, how in {
     'iid': {'partition': 'iid'},
-    'step': {'minor_examples': 1},
+    'step': {'step.minor_examples': 1},
   }.items()
   for network in ('ResNet20', 'MobileNetV2')
 }
@@ -165,7 +170,11 @@ CIFAR100 = {
     f'step {network}',
     method,
     network,
-    {'dataset': 'cifar100', 'classes_per_client': 5, 'minor_examples': 1},
+    {
+      'dataset': 'cifar100',
+      'step.classes_per_client': 5,
+      'step.minor_examples': 1,
+    },
   )
   for method in ('FedAvg', 'FedBE')
   for network in ('ConvNet', 'ResNet20', 'ResNet32')
@@ -190,7 +199,7 @@ DIRICHLET = {
     'dirichlet',
     f'step {network}',
     f'alpha_{alpha:g}',
-    {'teacher_posterior': 'dirichlet', 'dirichlet_alpha': alpha},
+    {'ensemble.posterior': 'dirichlet', 'posterior.dirichlet.alpha': alpha},
     network,
   )
   for alpha in (0.1, 0.5, 1.0, 2.0)
@@ -206,7 +215,7 @@ ONE_ROUND = settings.cell(
     'num_rounds': 1,
     'local_epochs': 200,
     'refine': ('students',),
-    'students': ('C:sgd', 'C:swa', 'A+C+S:sgd', 'A+C+S:swa'),
+    'students.students': ('C:sgd', 'C:swa', 'A+C+S:sgd', 'A+C+S:swa'),
   },
   laptop={'num_rounds': 1, 'local_epochs': 40},
 )
@@ -229,7 +238,7 @@ TABLE8 = {
 
 # Appendix C.5; and the rival that the paper does not have: FedAvg whose
 # statistics are re-estimated on the same server data.
-_NORMALIZATIONS = {'GN': {'normalization': 'group'}, 'BN': {}}
+_NORMALIZATIONS = {'GN': {'resnet.normalization': 'group'}, 'BN': {}}
 NORMALIZED = {
   (method, f'step_200_rounds_ResNet20 {column}'): settings.cell(
     'normalization',
@@ -256,12 +265,12 @@ SWISS_ROLL, SWISS_ROLL_MANY = (
     'swiss_roll',
     'majority',
     f'{num_samples} samples',
-    {**settings.PAPER.flags('swiss_roll'), 'num_teacher_samples': num_samples},
+    {**settings.PAPER.flags('swiss_roll'), 'ensemble.num_samples': num_samples},
     laptop={
       'train_split': 'train',
       'test_split': 'test',
       'num_eval_examples': 0,
-      'swa_start': 250,
+      'distil.swa_start': 250,
       'eval_every': 1,
     },
     overnight={'num_eval_examples': 0},

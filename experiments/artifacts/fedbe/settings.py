@@ -25,10 +25,10 @@ PAPER = cells.Paper(
       'augment': False,
       'num_server_examples': 2000,
       # As many to a major one as in the paper.
-      'minor_examples': 2,
+      'step.minor_examples': 2,
       'model': 'lenet5',
       'num_rounds': 10,
-      'swa_start': 50,
+      'distil.swa_start': 50,
       'eval_every': 2,
       'num_eval_examples': 1000,
     },
@@ -43,16 +43,16 @@ PAPER = cells.Paper(
       'test_split': 'test',
       'augment': False,
       'num_server_examples': 100,
-      'minor_examples': 2,
+      'step.minor_examples': 2,
       'model': 'mlp',
-      'hidden_units': (8,),
+      'mlp.hidden_units': (8,),
       'num_rounds': 1,
       'local_epochs': 1,
-      'num_teacher_samples': 2,
-      'distillation_epochs': 2,
-      'distillation_batch_size': 50,
-      'swa_start': 0,
-      'swa_cycle': 2,
+      'ensemble.num_samples': 2,
+      'distil.epochs': 2,
+      'distil.batch_size': 50,
+      'distil.swa_start': 0,
+      'distil.swa_cycle': 2,
     },
   },
 )
@@ -74,10 +74,10 @@ _SMALL = {
   # As many steps of the student to a client's as in the paper. So weak an
   # ensemble, sharpened, teaches itself: with p^2 NLL rose from 1.93 to 2.86
   # (validation).
-  'sharpening': 1.0,
-  'distillation_epochs': 5,
-  'swa_start': 5,
-  'swa_cycle': 5,
+  'distil.sharpening': 1.0,
+  'distil.epochs': 5,
+  'distil.swa_start': 5,
+  'distil.swa_cycle': 5,
 }
 _Settings = dict[str, Any]
 NETWORKS: dict[str, tuple[_Settings, dict[str, _Settings]]] = {

@@ -53,7 +53,7 @@ def models(
   mixture = posteriors.SimplexMixture(
     [client.values for client in clients],
     np.ones(len(clients)),
-    config.dirichlet_alpha,
+    config.get('posterior.dirichlet.alpha'),
   )
   seed = seeds.named(config.seed, 'simplex')
   gamma = mixture.sample_coefficients(num_models, seed)

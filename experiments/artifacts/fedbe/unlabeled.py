@@ -17,12 +17,12 @@ def _sizes(sizes, kept, source='cifar10', split='train'):
         **other, 'resize': bool(other), 'num_server_examples': kept,
         'num_unlabeled_examples': size if size < sizes[-1] else 0,
         # 20 epochs over the fewest images end before a cycle does.
-        **({'swa_start': 50} if size < 1700 else {}),
+        **({'distil.swa_start': 50} if size < 1700 else {}),
       },
       laptop={
         'num_server_examples': kept // 5, 'server_split': split,
         'num_unlabeled_examples': min(size // 5, _AT_HAND),
-        'swa_start': 10, 'swa_cycle': 10,
+        'distil.swa_start': 10, 'distil.swa_cycle': 10,
       },
       overnight=_of_what_is_here(size // 5, split) if other else {},
       smoke={
@@ -38,7 +38,7 @@ def _of_what_is_here(size, split):
   return {
     'server_split': f'{split}[:{_AT_HAND}]',
     'num_unlabeled_examples': size if size < _AT_HAND else 0,
-    'swa_start': 50 if size < 1700 else 250,
+    'distil.swa_start': 50 if size < 1700 else 250,
   }
 
 

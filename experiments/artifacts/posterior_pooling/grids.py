@@ -31,7 +31,7 @@ PAPER = cells.Paper(
       'dataset': 'digits',
       'augment': False,
       'model': 'mlp',
-      'hidden_units': (8,),
+      'mlp.hidden_units': (8,),
       'num_rounds': 1,
       'num_mc_samples': 2,
       'final_num_mc_samples': 2,
@@ -43,9 +43,15 @@ SEEDS = {'paper': 3, 'overnight': 3, 'laptop': 3, 'smoke': 1}
 
 PARTITIONS = {
   'iid': {'partition': 'iid'},
-  'two_class': {'partition': 'shards', 'classes_per_client': 2},
-  'dirichlet_0.5': {'partition': 'dirichlet_equal', 'alpha': 0.5},
-  'dirichlet_5.0': {'partition': 'dirichlet_equal', 'alpha': 5.0},
+  'two_class': {'partition': 'shards', 'shards.classes_per_client': 2},
+  'dirichlet_0.5': {
+    'partition': 'dirichlet_equal',
+    'dirichlet_equal.alpha': 0.5,
+  },
+  'dirichlet_5.0': {
+    'partition': 'dirichlet_equal',
+    'dirichlet_equal.alpha': 5.0,
+  },
 }
 _EPOCHS = {
   1: (
@@ -113,11 +119,11 @@ _PRETRAINED = {
   'start': ('fine_tune',),
   'num_server_examples': 5000,
   'validation_split': 0.05,
-  'server_epochs': 100,
-  'server_patience': 10,
+  'fine_tune.epochs': 100,
+  'fine_tune.patience': 10,
 }
 # The clients' prior is the broadcast posterior, the one that is divided out.
-_DWC = {'pooling': 'dwc', 'update_prior': True}
+_DWC = {'pooling': 'dwc', 'flipout.update_prior': True}
 CIFAR = {'dataset': 'cifar10'}
 _ONE_SHOT = {'num_rounds': 1, 'local_epochs': 400}
 _AT_LAPTOP = {**CIFAR, 'local_epochs': 40}
@@ -138,7 +144,7 @@ def _pretrained(row, overrides):
   grid = _one_shot(row, {**_PRETRAINED, **overrides})
   fewer = {
     'laptop': {'num_server_examples': 500},
-    'smoke': {'num_server_examples': 100, 'server_epochs': 1},
+    'smoke': {'num_server_examples': 100, 'fine_tune.epochs': 1},
   }
   return {
     key: dataclasses.replace(
@@ -184,7 +190,7 @@ def _on_cifar(folder, rule, column, overrides, **same):
 
 PRIOR_UPDATED = {
   (method(rule), 'iid'): _on_cifar(
-    'prior_updated', rule, 'iid', {'update_prior': True}
+    'prior_updated', rule, 'iid', {'flipout.update_prior': True}
   )
   for rule in FIVE
 }

@@ -1,0 +1,95 @@
+"""What the samples S of an ensemble are drawn from.
+
+Each has `statistic(layout)`, what must be reduced over the round's updates or
+None, and `distribution(pooled, result, layout)`: over `Weights.values`, and the
+model whose other vectors a draw keeps. `result` is that of the statistic.
+"""
+
+import dataclasses
+from typing import Annotated, Any
+
+from bfl_tf import posteriors
+from bfl_tf.settings import Setting
+
+FITS = ('equation5', 'released')
+
+
+@dataclasses.dataclass(frozen=True)
+class Gaussian:
+  """FedBE's Eq. 5 over the clients' means."""
+
+  fit: Annotated[
+    str, Setting("'released' is what the published code does:", choices=FITS)
+  ] = 'equation5'
+
+  def statistic(self, layout):
+    """Eq. 5 streams."""
+    if self.fit == 'equation5':
+      return posteriors.Gaussian()
+    sizes = tuple(shape.num_elements() for shape in layout.shapes)
+    return posteriors.ReleasedGaussian(sizes)
+
+  def distribution(self, pooled, result, layout):
+    """The result is the distribution."""
+    return result, pooled
+
+
+@dataclasses.dataclass(frozen=True)
+class Dirichlet:
+  """FedBE's Eq. 7: convex combinations of the clients' models."""
+
+  alpha: Annotated[float, Setting('Of Dir(alpha).', above=0)] = 1.0
+
+  def __post_init__(self):
+    posteriors.check_concentration('--posterior.dirichlet.alpha', self.alpha)
+
+  def statistic(self, layout):
+    """Whole models."""
+    return posteriors.Updates()
+
+  def distribution(self, pooled, result, layout):
+    """A mixture on the simplex."""
+    values = [model.values for model in result.models]
+    return posteriors.SimplexMixture(values, result.shares, self.alpha), pooled
+
+
+@dataclasses.dataclass(frozen=True)
+class Pooled:
+  """The posterior that the pooling rule returned."""
+
+  def statistic(self, layout):
+    """Nothing beside the rule."""
+    if not layout.size('loc'):
+      raise ValueError(
+        '--ensemble.posterior=pooled needs random weights: --variant=flipout '
+        'or a client part that gives all weights a posterior; choose gaussian '
+        'or dirichlet.'
+      )
+
+  def distribution(self, pooled, result, layout):
+    """Its random weights; the others stay."""
+    return posteriors.of_model(pooled), pooled.at_a_point()
+
+
+@dataclasses.dataclass(frozen=True)
+class Auto:
+  """`pooled` for models with random weights, `gaussian` for others."""
+
+  def statistic(self, layout):
+    """Of what it stands for."""
+    return self._of(layout).statistic(layout)
+
+  def distribution(self, pooled, result, layout):
+    """Of what it stands for."""
+    return self._of(layout).distribution(pooled, result, layout)
+
+  def _of(self, layout):
+    return Pooled() if layout.size('loc') else Gaussian()
+
+
+TEACHER_POSTERIORS: dict[str, Any] = {
+  'auto': Auto,
+  'gaussian': Gaussian,
+  'dirichlet': Dirichlet,
+  'pooled': Pooled,
+}

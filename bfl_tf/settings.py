@@ -1,0 +1,206 @@
+"""A method's settings, declared once, where the method is.
+
+A setting is an argument with a default of a method's class or function:
+
+  alpha: Annotated[float, Setting('Concentration.', above=0)] = 0.5
+
+The flag is `--<method>.<setting>`. An argument of anybody's own class that has
+a default and no `Setting` is one too. A setting with a `table` is a *role*: its
+value names other methods, whose settings join.
+"""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+import functools
+import inspect
+import math
+import typing
+from typing import Any
+
+from bfl_tf import registry
+
+_KINDS = (bool, int, float, str)
+_NAMES = {int: 'an integer', float: 'a number', bool: 'true or false'}
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+  """What a setting may be.
+
+  Attributes:
+    help: one line.
+    least: the bound, inclusive.
+    above: the bound, exclusive.
+    below: likewise.
+    choices: of a text, all that it may be.
+    table: of a role, methods by name; anybody's own is `package.module:name`.
+  """
+
+  help: str = ''
+  least: float | None = None
+  above: float | None = None
+  below: float | None = None
+  choices: tuple[str, ...] = ()
+  table: Mapping[str, Any] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Declared:
+  """A setting with its name, type and default.
+
+  Attributes:
+    name: of the argument.
+    kind: `bool`, `int`, `float` or `str`; of each where `many`.
+    many: the value is a tuple.
+    default: of the argument.
+    setting: its bounds and text.
+  """
+
+  name: str
+  kind: type
+  many: bool
+  default: Any
+  setting: Setting
+
+  @property
+  def help(self) -> str:
+    """Its text, with the names that it may be."""
+    names = sorted(self.setting.table or ()) or list(self.setting.choices)
+    return f'{self.setting.help} {", ".join(names)}.' if names else (
+      self.setting.help
+    )  # fmt: skip
+
+  def parse(self, flag: str, text: str) -> Any:
+    """Returns the value that a flag's text means.
+
+    Raises:
+      ValueError: it means none; names the flag.
+    """
+    try:
+      if self.many:
+        return tuple(self._one(item) for item in text.split(',') if item)
+      return self._one(text)
+    except ValueError:
+      what = _NAMES.get(self.kind, 'text')
+      if self.many:
+        what = f'a comma-separated list of {self.kind.__name__}'
+      raise ValueError(f'--{flag}={text} must be {what}.') from None
+
+  def format(self, value: Any) -> str:
+    """Returns the text that `parse` takes back."""
+    return ','.join(map(str, value)) if self.many else str(value)
+
+  def checked(self, flag: str, value: Any) -> Any:
+    """Returns the value in its own type: a float for 1, a tuple for a list.
+
+    Raises:
+      ValueError: of another type, or out of bounds; names the flag.
+    """
+    if not self.many:
+      return self._checked(flag, value)
+    if isinstance(value, str):
+      value = (value,) if value else ()
+    if not isinstance(value, tuple | list):
+      raise ValueError(f'--{flag}={value!r} must be a list.')
+    return tuple(self._checked(flag, item) for item in value)
+
+  def _one(self, text):
+    if self.kind is not bool:
+      return self.kind(text)
+    known = {'true': True, '1': True, 'false': False, '0': False}
+    if text.lower() not in known:
+      raise ValueError(text)
+    return known[text.lower()]
+
+  def _checked(self, flag, value):
+    value = _in_its_type(self.kind, value)
+    if type(value) is not self.kind:
+      what = _NAMES.get(self.kind, 'text')
+      raise ValueError(f'--{flag}={value!r} must be {what}.')
+    if self.setting.choices:
+      registry.check_choice(flag, str(value), self.setting.choices)
+    if self.kind in (int, float):
+      self._check_bounds(flag, value)
+    return value
+
+  def _check_bounds(self, flag, value):
+    if isinstance(value, int) and not abs(value) < 2**31:
+      raise ValueError(f'--{flag}={value} must be below 2^31.')
+    if math.isinf(value):
+      raise ValueError(f'--{flag}={value} must be finite.')
+    least, above = self.setting.least, self.setting.above
+    # Written so that NaN fails.
+    if least is not None and not value >= least:
+      raise ValueError(f'--{flag}={value} must be at least {least}.')
+    if above is not None and not value > above:
+      raise ValueError(f'--{flag}={value} must be above {above}.')
+    if self.setting.below is not None and not value < self.setting.below:
+      raise ValueError(f'--{flag}={value} must be below {self.setting.below}.')
+
+
+def _in_its_type(kind, value):
+  # NumPy's scalars are what loops over settings hand over.
+  value = value.item() if hasattr(value, 'item') else value
+  return float(value) if kind is float and type(value) is int else value
+
+
+@functools.cache
+def _arguments(thing: Callable) -> dict[str, Declared]:
+  """Every argument of a thing with a default of a type that a flag has."""
+  try:
+    parameters = inspect.signature(thing).parameters
+  except (TypeError, ValueError):
+    return {}
+  # What a partial has bound is not to be set any more.
+  bound = thing.keywords if isinstance(thing, functools.partial) else {}
+  hints = _hints(thing)
+  found = {}
+  for name, parameter in parameters.items():
+    if parameter.default is not parameter.empty and name not in bound:
+      argument = _declared(name, hints.get(name), parameter.default)
+      if argument is not None:
+        found[name] = argument
+  return found
+
+
+def _hints(thing):
+  while isinstance(thing, functools.partial):
+    thing = thing.func
+  places = [thing, getattr(thing, '__init__', None)]
+  hints: dict[str, Any] = {}
+  for place in places:
+    try:
+      hints |= typing.get_type_hints(place, include_extras=True)
+    except Exception:
+      continue
+  return hints
+
+
+def _declared(name, hint, default):
+  setting, many = None, isinstance(default, tuple)
+  for extra in getattr(hint, '__metadata__', ()):
+    setting = extra if isinstance(extra, Setting) else setting
+  inner = typing.get_args(hint)[0] if setting else hint
+  if many:
+    of = typing.get_args(inner)
+    kind = of[0] if of else type(default[0]) if default else str
+  else:
+    kind = inner if inner in _KINDS else type(default)
+  if kind not in _KINDS:
+    return None
+  return Declared(name, kind, many, default, setting or Setting())
+
+
+def of(thing: Callable, given: frozenset[str] = frozenset()):
+  """Returns the settings of a class or function, by name.
+
+  Args:
+    thing: what is called with them.
+    given: names that a run gives its own value; only an argument that says
+      `Setting` is a setting under one of these.
+  """
+  explicit = {
+    name for name, declared in _arguments(thing).items()
+    if declared.setting.help or name not in given
+  }  # fmt: skip
+  return {n: d for n, d in _arguments(thing).items() if n in explicit}
