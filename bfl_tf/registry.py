@@ -38,7 +38,7 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
   for key, family in table.items():
     member = _member(key, name)
     if member:
-      return functools.partial(family, **member)
+      return _of_family(family, *member)
   if ':' in name:
     module, _, attribute = name.partition(':')
     try:
@@ -67,7 +67,13 @@ def short_name(name: str, table: Mapping[str, Any]) -> str:
 
 
 def _member(key, name):
-  """Returns the argument that `resnet20` gives the family `resnet<depth>`."""
+  """Returns what `resnet20` gives the family `resnet<depth>`: (depth, 20)."""
   stem, _, argument = key.rstrip('>').partition('<')
   found = re.fullmatch(rf'{re.escape(stem)}(\d+)', name) if argument else None
-  return {argument: int(found[1])} if found else None
+  return (argument, int(found[1])) if found else None
+
+
+@functools.cache
+def _of_family(family, argument, number):
+  # One partial a member: what is read off it is read once.
+  return functools.partial(family, **{argument: number})

@@ -54,6 +54,7 @@ class Declared:
     many: the value is a tuple.
     default: of the argument.
     setting: its bounds and text.
+    says_so: whether the argument has a `Setting`.
   """
 
   name: str
@@ -61,6 +62,12 @@ class Declared:
   many: bool
   default: Any
   setting: Setting
+  says_so: bool = True
+
+  @property
+  def table(self) -> Mapping[str, Any] | None:
+    """Of a role, the methods that it may name."""
+    return self.setting.table
 
   @property
   def help(self) -> str:
@@ -171,8 +178,12 @@ def _hints(thing):
   for place in places:
     try:
       hints |= typing.get_type_hints(place, include_extras=True)
-    except Exception:
-      continue
+    except (NameError, TypeError, AttributeError) as error:
+      # Anybody's annotations; where none is a setting the defaults tell.
+      if 'Setting' in str(getattr(place, '__annotations__', '')):
+        raise ValueError(
+          f'{thing.__qualname__}: its annotations cannot be read: {error}.'
+        ) from error
   return hints
 
 
@@ -188,7 +199,8 @@ def _declared(name, hint, default):
     kind = inner if inner in _KINDS else type(default)
   if kind not in _KINDS:
     return None
-  return Declared(name, kind, many, default, setting or Setting())
+  says_so = setting is not None
+  return Declared(name, kind, many, default, setting or Setting(), says_so)
 
 
 def of(thing: Callable, given: frozenset[str] = frozenset()):
@@ -199,8 +211,16 @@ def of(thing: Callable, given: frozenset[str] = frozenset()):
     given: names that a run gives its own value; only an argument that says
       `Setting` is a setting under one of these.
   """
-  explicit = {
-    name for name, declared in _arguments(thing).items()
-    if declared.setting.help or name not in given
-  }  # fmt: skip
-  return {n: d for n, d in _arguments(thing).items() if n in explicit}
+  return {
+    name: declared
+    for name, declared in _arguments(thing).items()
+    if declared.says_so or name not in given
+  }
+
+
+def check(method: Any) -> None:
+  """Raises a ValueError unless a made method's settings are within bounds."""
+  name = getattr(method, 'name', type(method).__name__)
+  for setting, declared in of(type(method)).items():
+    if declared.says_so and declared.table is None:
+      declared.checked(f'{name}.{setting}', getattr(method, setting))

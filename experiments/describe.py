@@ -49,7 +49,7 @@ def _everything(unused):
   lines = ['Of the run:']
   for name, declared in config_lib.FIELDS.items():
     lines += _flag(name, declared)
-  named = {name: thing for _, name, thing in config_lib.known_methods()}
+  named = {m.name: m.thing for m in config_lib.known_methods()}
   for name, thing in sorted(named.items()):
     declared = settings.of(thing, config_lib.GIVEN)
     if declared:
@@ -60,14 +60,14 @@ def _everything(unused):
 def _method(name):
   found = {
     id(thing): (role, known, thing)
-    for role, known, thing in config_lib.known_methods()
+    for role, known, thing, _ in config_lib.known_methods()
     if known == name
   }
   if not found and ':' in name:
     thing = registry.resolve('describe', name, {})
     found = {0: ('', registry.short_name(name, {}), thing)}
   if not found:
-    known = sorted({known for _, known, _ in config_lib.known_methods()})
+    known = sorted({m.name for m in config_lib.known_methods()})
     registry.check_choice('describe', name, known)
   return '\n\n'.join('\n'.join(_one(*each)) for each in found.values())
 

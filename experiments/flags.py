@@ -14,7 +14,8 @@ import typing
 
 from absl import app, flags, logging
 
-from bfl_tf import federation, settings
+from bfl_tf import federation
+from bfl_tf.federation import chosen
 from bfl_tf.federation import config as config_lib
 from experiments import describe
 
@@ -24,7 +25,7 @@ _DEFINE = {
   float: flags.DEFINE_float,
   str: flags.DEFINE_string,
 }
-_SETTING = re.compile(r'--?(?P<no>no)?(?P<key>\w+(?:\.\w+)+)(?:=(?P<text>.*))?')
+_SETTING = re.compile(r'--?(?P<key>\w+(?:\.\w+)+)(?:=(?P<text>.*))?')
 
 
 @dataclasses.dataclass
@@ -114,11 +115,15 @@ def _parse(arguments):
 
 def _split(values, arguments) -> tuple[list[str], _Given]:
   """Returns the flags of absl and, apart, the settings of methods."""
+  if 'pooling' not in values:
+    # A binary without a config: a setting is a flag that it does not know.
+    return list(arguments), _Given()
   rest, given = list(arguments[:1]), _Given()
-  words = iter(arguments[1:])
-  for word in words:
-    if re.fullmatch(r'--?flagfile', word):
-      word = f'{word}={next(words, "")}'
+  words = list(arguments[1:])
+  while words:
+    word = words.pop(0)
+    if re.fullmatch(r'--?flagfile', word) and words:
+      word = f'{word}={words.pop(0)}'
     from_file = re.match(r'--?flagfile=', word)
     lines = values.read_flags_from_files([word], False) if from_file else [word]
     for line in lines:
@@ -126,21 +131,38 @@ def _split(values, arguments) -> tuple[list[str], _Given]:
       if not found:
         rest.append(line)
         continue
-      key = found['key']
-      # The last one counts, and takes its place.
-      given.texts.pop(key, None)
-      given.texts[key] = _text(found, line)
+      following = words if not from_file else []
+      key, text = _key_and_text(found['key'], found['text'], following)
+      given.texts = chosen.merged(given.texts, {key: text})
       if not from_file and key not in given.typed:
         given.typed.append(key)
   return rest, given
 
 
-def _text(found, line):
-  if found['text'] is not None and found['no'] is None:
-    return found['text']
-  if found['text'] is None:
-    return 'false' if found['no'] else 'true'
-  raise ValueError(f'{line}: leave the value out, or "no".')
+def _key_and_text(key, text, words) -> tuple[str, str]:
+  """Reads `--a.b=c`, `--a.b c`, and of a switch `--a.b` and `--noa.b`."""
+  if text is not None:
+    return key, text
+  first = key.partition('.')[0]
+  known = {
+    name: method
+    for method in config_lib.known_methods()
+    for name in (method.name, method.role.partition('.')[0])
+  }
+  if first not in known and first.startswith('no') and first[2:] in known:
+    return key[2:], 'false'
+  switch = first in known and _is_switch(key)
+  if not switch and words and not words[0].startswith('-'):
+    return key, words.pop(0)
+  return key, 'true'
+
+
+def _is_switch(key):
+  return any(
+    declared.kind is bool and key in method.keys(name)
+    for method in config_lib.known_methods()
+    for name, declared in method.declared.items()
+  )
 
 
 def _near(message):
@@ -149,9 +171,9 @@ def _near(message):
   if not found:
     return ''
   keys = [
-    f'{name}.{setting}'
-    for _, name, thing in config_lib.known_methods()
-    for setting in settings.of(thing, config_lib.GIVEN)
+    f'{method.name}.{setting}'
+    for method in config_lib.known_methods()
+    for setting in method.declared
   ]
   name = found[1]
   same = [key for key in keys if key.endswith(f'.{name}')]

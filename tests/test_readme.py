@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tensorflow_probability import distributions as tfd
 
-from bfl_tf import clients, models, partitions, pooling, server, settings
+from bfl_tf import clients, models, partitions, pooling, server
 from bfl_tf.datasets import builtin
 from bfl_tf.federation import config as config_lib
 
@@ -61,9 +61,9 @@ def test_table_has_every_name(names):
 
 def _settings():
   """Keys of our methods' settings; Barycenter is the README's own rule."""
-  for role, name, thing in config_lib.known_methods():
-    for setting in settings.of(thing, config_lib.GIVEN):
-      yield from (f'{name}.{setting}', f'{role}.{name}.{setting}')
+  for method in config_lib.known_methods():
+    for setting in method.declared:
+      yield from method.keys(setting)
   yield from ('Barycenter.power', 'NAME.setting')
 
 

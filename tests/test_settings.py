@@ -11,9 +11,7 @@ from bfl_tf import settings
 from bfl_tf.federation import config as config_lib
 from bfl_tf.settings import Setting
 
-METHODS = {
-  f'{role}:{name}': thing for role, name, thing in config_lib.known_methods()
-}
+METHODS = {f'{m.role}:{m.name}': m.thing for m in config_lib.known_methods()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,3 +124,29 @@ def test_every_field_says_what_it_is(field):
   assert declared.kind in (str, bool) or declared.setting.least is not None or (
     declared.setting.above is not None
   )  # fmt: skip
+
+
+def test_annotations_that_cannot_be_read_lose_no_bounds():
+  def clip(limit: 'Annotated[Missing, Setting("x", above=0)]' = 1.0):  # noqa: F821
+    return limit
+
+  with pytest.raises(ValueError, match='clip: its annotations cannot be read'):
+    settings.of(clip)
+
+  def plain(limit: 'Missing' = 1.0):  # noqa: F821
+    return limit
+
+  assert set(settings.of(plain)) == {'limit'}
+
+
+def test_a_setting_without_a_text_is_one():
+  def thing(batch_size: Annotated[int, Setting(least=1)] = 7):
+    return batch_size
+
+  assert 'batch_size' in settings.of(thing, frozenset({'batch_size'}))
+
+
+def test_a_made_method_checks_itself():
+  settings.check(Ours(None, rate=0.1))
+  with pytest.raises(ValueError, match=r'--Ours\.rate=2\.0 must be below 1'):
+    settings.check(Ours(None, rate=2))

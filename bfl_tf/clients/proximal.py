@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar
 
 import tensorflow as tf
 
-from bfl_tf import registry, weights
+from bfl_tf import settings, weights
 from bfl_tf.settings import Setting
 
 PENALTIES = ('squared', 'norms')
@@ -38,9 +38,7 @@ class Proximal:
   needs: ClassVar[str | None] = None
 
   def __post_init__(self):
-    if not self.weight >= 0:
-      raise ValueError(f'weight must be at least 0, got {self.weight!r}.')
-    registry.check_choice('proximal.penalty', self.penalty, PENALTIES)
+    settings.check(self)
 
   def laid_out(self, layout: weights.Layout) -> 'Proximal':
     """Returns the part for a model."""

@@ -25,8 +25,11 @@ def find_defect(
   update = arrival.update
   if update is None:
     return _failure(arrival.failure)
+  if update.client_id != arrival.client:
+    return f'it calls itself client {update.client_id!r}'
   examples = update.num_examples
-  if not isinstance(examples, int | np.integer) or examples <= 0:
+  whole = isinstance(examples, int | np.integer)
+  if not whole or not 0 < examples < 2**31:
     return f'it trained on {examples!r} examples'
   sent = _leaves(update.model, update.extras, arrival.memory, update.trace)
   wanted = _leaves(like.model, like.extra, like.memory, like.trace)

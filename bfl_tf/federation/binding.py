@@ -52,8 +52,9 @@ def bound(
   """
   own = config.chosen.values(method)
   for name, declared in method.declared.items():
-    if declared.setting.table is not None:
-      own[name] = bound(config.chosen.of(name), config, resources)()
+    if declared.table is not None:
+      role = method.keys(name)[0]
+      own[name] = bound(config.chosen.of(role), config, resources)()
   return configured(method.thing, config, resources, own)
 
 
@@ -68,7 +69,7 @@ def chain(
   role: str, config: config_lib.Config, resources: Resources = _NONE
 ) -> tuple:
   """Makes the members of a role, in order."""
-  table = config_lib.FIELDS[role].setting.table or {}
+  table = config_lib.FIELDS[role].table or {}
   names = [registry.short_name(n, table) for n in getattr(config, role)]
   members = tuple(
     bound(config.chosen.of(role, name), config, resources)() for name in names

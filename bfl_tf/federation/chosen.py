@@ -1,14 +1,18 @@
 """Which methods a config chooses, and the settings that each of them gets.
 
 A *role* is a field of the config, or a setting, whose value names methods. A
-setting's key is `<method>.<setting>`; it sets every chosen role that has the
-method. `<role>.<method>.<setting>` sets one role alone, and is needed where two
-different things go by one name.
+setting's path is `<role>.<method>.<setting>`. Any end of it that has a method
+is a key: `dirichlet.alpha` sets every chosen role that has the method,
+`partition.dirichlet.alpha` one role alone, as is needed where two different
+things go by one name. Of two keys that cover a setting the longer one counts,
+unless the shorter one came later.
 """
 
 from collections.abc import Collection, Iterator, Mapping
 import difflib
 from typing import Any, NamedTuple
+
+from absl import logging
 
 from bfl_tf import registry, settings
 
@@ -29,7 +33,7 @@ class Method(NamedTuple):
   """A thing in a role.
 
   Attributes:
-    role: the field or setting that chose it.
+    role: what chose it: a field, or the path of a setting that is a role.
     name: what its flags begin with.
     thing: the class or function.
     declared: its settings.
@@ -40,9 +44,27 @@ class Method(NamedTuple):
   thing: Any
   declared: Mapping[str, settings.Declared]
 
-  def keys(self, setting: str) -> tuple[str, str]:
-    """The key for this role alone, and that for all."""
-    return f'{self.role}.{self.name}.{setting}', f'{self.name}.{setting}'
+  def keys(self, setting: str) -> list[str]:
+    """All keys of a setting, the longest first: the path's ends."""
+    parts = [*self.role.split('.'), self.name, setting]
+    return ['.'.join(parts[i:]) for i in range(len(parts) - 1)]
+
+
+def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
+  """Puts layers of settings over one another: the later one counts.
+
+  A key takes the place of the longer keys before it that it covers.
+  """
+  found: dict[str, Any] = {}
+  for layer in layers:
+    for key, value in layer.items():
+      found.pop(key, None)
+      # A field covers nothing: `batch_size` is not `distil.batch_size`.
+      ends = f'.{key}' if '.' in key else None
+      for longer in [k for k in found if ends and k.endswith(ends)]:
+        del found[longer]
+      found[key] = value
+  return found
 
 
 class Chosen:
@@ -58,30 +80,30 @@ class Chosen:
     roles: Mapping[str, tuple[Any, Mapping[str, Any]]],
     settings_given: Mapping[str, Any],
     names_given: frozenset[str],
-    idle: bool,
-    dropped: Collection[str] = (),
+    idle: Collection[str] = (),
+    forgotten: Collection[str] = (),
   ):
     """Finds the methods and checks what they are given.
 
     Args:
       roles: by field, its value (a name or several) and its table.
-      settings_given: values, or a flag's text, by key.
+      settings_given: values, or a flag's text, by key; of two that cover the
+        same setting the later one counts.
       names_given: arguments that the run gives: no settings.
-      idle: let settings of known methods that are not chosen lie.
-      dropped: keys that may be of no method any more.
+      idle: keys that lie where their method is not chosen.
+      forgotten: keys that may be of no method that is known.
 
     Raises:
       ValueError: one line that names the flag and what was near.
     """
-    self._given, self._names_given = settings_given, names_given
+    self._given, self._names_given = merged(settings_given), names_given
+    self._roles = roles
     self.methods: list[Method] = []
     for role, (value, table) in roles.items():
       self._visit_role(role, role, value, table)
-    unknown = [key for key in settings_given if not self._matching(key)]
-    for key in unknown:
-      if key not in dropped:
-        self._refuse(key, roles, idle)
-    for key in settings_given:
+    for key in self._given:
+      if not self._matching(key) and key not in forgotten:
+        self._refuse(key, key in idle)
       self._check_one_thing(key)
     self.settings = Settings(sorted(self._canonical()))
 
@@ -97,8 +119,18 @@ class Chosen:
     return None
 
   def using(self, thing: Any) -> Method:
-    """Returns the method that is `thing`, in whatever role."""
-    return next(m for m in self.methods if m.thing is thing)
+    """Returns the method that is `thing`, in whatever role.
+
+    Raises:
+      ValueError: nothing that is chosen uses it.
+    """
+    for method in self.methods:
+      if method.thing is thing:
+        return method
+    raise ValueError(
+      f'{thing.__name__} is asked for by a method that does not name it in its '
+      '`uses`.'
+    )
 
   def values(self, method: Method) -> dict[str, Any]:
     """Returns the settings of a method, defaults included."""
@@ -119,29 +151,49 @@ class Chosen:
       thing = registry.resolve(flag, name, table)
       self._visit(role, registry.short_name(name, table), thing)
 
-  def _visit(self, role, name, thing):
-    declared = settings.of(thing, self._names_given)
-    method = Method(role, name, thing, declared)
+  def _visit(self, role, name, thing, set_by_its_user=()):
     for known in self.methods:
       if (known.role, known.name) == (role, name):
         if known.thing is not thing:
           raise ValueError(f'--{role} names two different things {name}.')
         return
+    declared = {
+      key: declared
+      for key, declared in settings.of(thing, self._names(role)).items()
+      if key not in set_by_its_user
+    }
+    method = Method(role, name, thing, declared)
     self.methods.append(method)
     for setting in declared.values():
-      if setting.setting.table is not None:
-        flag, value = method.keys(setting.name)[1], self._value(method, setting)
-        self._visit_role(setting.name, flag, value, setting.setting.table)
+      if setting.table is not None:
+        path, value = method.keys(setting.name)[0], self._value(method, setting)
+        self._visit_role(path, f'{name}.{setting.name}', value, setting.table)
     for used, used_thing in getattr(thing, 'uses', {}).items():
-      self._visit(role, used, used_thing)
+      sets = getattr(thing, 'sets', {}).get(used, ())
+      self._visit(role, used, used_thing, sets)
+    self._visit_needed(thing)
+
+  def _visit_needed(self, part):
+    """A stage of ours that a client part needs comes with it."""
+    _, stages = self._roles.get('server_step', ((), {}))
+    needed = getattr(part, 'needs', None)
+    if needed is not None and needed in stages:
+      self._visit('server_step', needed, stages[needed])
+
+  def _names(self, role):
+    """What the run gives: to a network, its variant's settings too."""
+    if role != 'model' or 'variant' not in self._roles:
+      return self._names_given
+    name, table = self._roles['variant']
+    variant = registry.resolve('variant', name, table)
+    return self._names_given | set(settings.of(variant))
 
   def _value(self, method, declared):
     for key in method.keys(declared.name):
       if key in self._given:
         value = self._given[key]
-        if isinstance(value, str) and (
-          declared.many or declared.kind is not str
-        ):
+        # A text is what it says where a flag's would be.
+        if isinstance(value, str) and (declared.kind, declared.many) != _TEXT:
           value = declared.parse(key, value)
         return declared.checked(key, value)
     return declared.default
@@ -158,38 +210,51 @@ class Chosen:
     found = self._matching(key)
     if len({id(method.thing) for method in found}) > 1:
       setting = key.rpartition('.')[2]
-      keys = ' or '.join(f'--{m.keys(setting)[0]}' for m in found)
+      keys = ' or '.join(f'--{self._telling(m, setting, key)}' for m in found)
       raise ValueError(f'--{key} may mean two things: say {keys}.')
 
-  def _refuse(self, key, roles, idle):
+  def _telling(self, method, setting, key):
+    """The shortest key of a method that is longer than `key`."""
+    longer = [k for k in method.keys(setting) if len(k) > len(key)]
+    return longer[-1]
+
+  def _refuse(self, key, idle):
     """Raises for a key that no chosen method has, unless it may lie idle."""
-    *role, name, setting = ['', *key.split('.')][-3:]
+    name, setting = ['', *key.split('.')][-2:]
+    elsewhere = [
+      found
+      for found in known_methods(self._roles)
+      if setting in settings.of(found.thing, self._names_given)
+      and key in found.keys(setting)
+    ]
+    if elsewhere and idle:
+      return
     for method in self.methods:
-      if method.name == name and (role in ([''], [method.role])):
+      known = next(iter(method.declared), setting)
+      if key.rpartition('.')[0] in {
+        k.rpartition('.')[0] for k in method.keys(known)
+      }:
         near = difflib.get_close_matches(setting, method.declared, 1, 0.5)
         hint = f' Did you mean --{name}.{near[0]}?' if near else ''
-        known = ', '.join(method.declared) or 'none'
+        settings_known = ', '.join(method.declared) or 'none'
         raise ValueError(
-          f'--{key} is unknown.{hint} Settings of {name}: {known}.'
+          f'--{key} is unknown.{hint} Settings of {name}: {settings_known}.'
         )
-    elsewhere = [
-      (where, thing)
-      for where, known, thing in known_methods(roles)
-      if known == name
-      and role in ([''], [where])
-      and setting in settings.of(thing, self._names_given)
-    ]
     if not elsewhere:
-      names = {known for _, known, _ in known_methods(roles)}
-      near = difflib.get_close_matches(name, names, 1, 0.5)
+      names = {found.name for found in known_methods(self._roles)}
+      near = difflib.get_close_matches(name, names, 1, 0.8 if idle else 0.5)
+      if idle and not near:
+        # Anybody's own, which another file chose: a name cannot be told wrong.
+        logging.warning('--%s is of no method that is chosen.', key)
+        return
       hint = f' Did you mean {near[0]!r}?' if near else ''
       raise ValueError(f'--{key} is unknown: no setting goes by it.{hint}')
-    if not idle:
-      flags = ' or '.join(dict.fromkeys(f'--{w}={name}' for w, _ in elsewhere))
-      raise ValueError(
-        f'--{key} is a setting of {name}, which is not chosen: leave it out, '
-        f'or set {flags}.'
-      )
+    roles = dict.fromkeys(found.role for found in elsewhere)
+    flags = ' or '.join(f'--{role}={name}' for role in roles)
+    raise ValueError(
+      f'--{key} is a setting of {name}, which is not chosen: leave it out, or '
+      f'set {flags}.'
+    )
 
   def _canonical(self):
     for method in self.methods:
@@ -199,40 +264,39 @@ class Chosen:
           yield self._shortest(method, declared), value
 
   def _shortest(self, method, declared):
-    """The key without its role, where that says the same."""
-    whole, short = method.keys(declared.name)
-    namesakes = [
-      m
-      for m in self.methods
-      if m.name == method.name and declared.name in m.declared
-    ]
-    same = all(
-      m.thing is method.thing
-      and self._value(m, m.declared[declared.name])
-      == self._value(method, declared)
-      for m in namesakes
-    )
-    return short if same else whole
+    """The shortest key that says this and nothing else."""
+    value = self._value(method, declared)
+    for key in reversed(method.keys(declared.name)):
+      if all(
+        m.thing is method.thing
+        and self._value(m, m.declared[declared.name]) == value
+        for m in self._matching(key)
+      ):
+        return key
+    return method.keys(declared.name)[0]
 
 
 def known_methods(
   roles: Mapping[str, tuple[Any, Mapping[str, Any]]],
-) -> list[tuple[str, str, Any]]:
-  """Returns every method of ours as role, name and thing."""
+) -> list[Method]:
+  """Returns every method of ours, once for every role that it may have."""
   return [
     found for role, (_, table) in roles.items() for found in _in(role, table)
   ]
 
 
-def _in(role, table):
+def _in(role: str, table: Mapping[str, Any]) -> Iterator[Method]:
   for key, thing in table.items():
-    yield from _below(role, key.partition('<')[0], thing)
+    # Before the first round there are no updates to reduce.
+    if role != 'start' or not getattr(thing, 'statistics', ()):
+      yield from _below(role, key.partition('<')[0], thing)
 
 
-def _below(role, name, thing):
-  yield role, name, thing
-  for declared in settings.of(thing).values():
-    if declared.setting.table is not None:
-      yield from _in(declared.name, declared.setting.table)
+def _below(role: str, name: str, thing: Any) -> Iterator[Method]:
+  declared = settings.of(thing)
+  yield Method(role, name, thing, declared)
+  for setting in declared.values():
+    if setting.table is not None:
+      yield from _in(f'{name}.{setting.name}', setting.table)
   for used, used_thing in getattr(thing, 'uses', {}).items():
     yield from _below(role, used, used_thing)

@@ -4,7 +4,7 @@ Flags are derived from these fields and from the settings of what is chosen, a
 preset is a file of flags.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 import dataclasses
 from typing import Annotated, Any
 
@@ -214,7 +214,7 @@ class Config:
       value = declared.checked(name, getattr(self, name))
       object.__setattr__(self, name, value)
     values = {name: getattr(self, name) for name in FIELDS}
-    chosen = chosen_lib.Chosen(_roles(values), self.settings, GIVEN, False)
+    chosen = chosen_lib.Chosen(_roles(values), self.settings, GIVEN)
     object.__setattr__(self, 'chosen', chosen)
     object.__setattr__(self, 'settings', chosen.settings)
     if self.min_local_epochs > self.local_epochs:
@@ -238,8 +238,8 @@ class Config:
   def of(
     cls,
     values: Mapping[str, Any],
-    typed: Iterable[str] = (),
-    dropped: Collection[str] = (),
+    typed: Collection[str] = (),
+    forgotten: Collection[str] = (),
   ) -> 'Config':
     """Returns the config of fields and settings in one mapping.
 
@@ -248,23 +248,23 @@ class Config:
       typed: settings that are refused where their method is not chosen; others
         then lie idle, as those of a preset do behind which another method is
         put.
-      dropped: settings that may be of no method that anybody knows.
+      forgotten: settings that may be of no method that anybody knows.
     """
     fields = {name: v for name, v in values.items() if name in FIELDS}
     given = {name: v for name, v in values.items() if name not in FIELDS}
-    insisted = {name: given[name] for name in typed}
     roles = {
       role: (FIELDS[role].checked(role, value), table)
       for role, (value, table) in _roles({**_DEFAULTS, **fields}).items()
     }
-    chosen = chosen_lib.Chosen(roles, given, GIVEN, True, dropped)
-    return cls(**fields, settings={**chosen.settings, **insisted})
+    idle = set(given) - set(typed)
+    chosen = chosen_lib.Chosen(roles, given, GIVEN, idle, forgotten)
+    return cls(**fields, settings=chosen.settings)
 
   def replace(self, **changes: Any) -> 'Config':
     """Returns the config with other fields; what they leave idle is dropped."""
     values = {name: getattr(self, name) for name in FIELDS}
     return Config.of(
-      {**values, **self.settings, **changes}, dropped=self.settings
+      chosen_lib.merged(values, self.settings, changes), forgotten=self.settings
     )
 
   def get(self, key: str) -> Any:
@@ -275,19 +275,19 @@ class Config:
 def _roles(values):
   """Returns the fields that choose methods, with value and table."""
   return {
-    name: (values[name], declared.setting.table)
+    name: (values[name], declared.table)
     for name, declared in FIELDS.items()
-    if declared.setting.table is not None
+    if declared.table is not None
   }
 
 
 FIELDS = settings_lib.of(Config)
-ROLES = tuple(n for n, d in FIELDS.items() if d.setting.table is not None)
+ROLES = tuple(n for n, d in FIELDS.items() if d.table is not None)
 # What a run says itself: no method's setting, unless it says so.
 GIVEN = frozenset(FIELDS) | {'num_classes'}
 _DEFAULTS = {name: declared.default for name, declared in FIELDS.items()}
 
 
-def known_methods() -> list[tuple[str, str, Any]]:
-  """Returns every method of ours as role, name and thing."""
+def known_methods() -> list[chosen_lib.Method]:
+  """Returns every method of ours, once for every role that it may have."""
   return chosen_lib.known_methods(_roles(_DEFAULTS))

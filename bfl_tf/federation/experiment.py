@@ -53,7 +53,7 @@ class Experiment:
     built = {} if built is None else built
     # First what takes no time and may be refused.
     plan = client_lib.Plan.of(config)
-    rule, weighting = method_lib.rule_and_weighting(config, plan.random)
+    rule, weighting = method_lib.rule_and_weighting(plan)
     dataset = building.dataset(config, built)
     partition, held = building.partition(config, dataset)
     plan.check_trainings([len(indices) for indices in partition])

@@ -55,7 +55,8 @@ def federated_round(
   started = time.perf_counter()
   method = experiment.method
   clients = _sampled(method.config, state.round)
-  received = _receive(method, state, engine(experiment, state, clients))
+  arrivals = engine(experiment, state, clients)
+  received = _receive(method, state, clients, arrivals)
   _check_enough(method.config, state, received)
   pooled, results, info = received.reduction.finish()
   info['clients_seconds'] = time.perf_counter() - started
@@ -81,13 +82,18 @@ class _Received(NamedTuple):
   num_bytes: int
 
 
-def _receive(method, state, arrivals) -> _Received:
+def _receive(method, state, clients, arrivals) -> _Received:
   reduction = reduction_lib.Reduction(
     method.rule, method.weighting, method.statistics, state.model
   )
   memories, traces, left_out, num_bytes = {}, [], {}, 0
+  waiting = set(clients)
   for arrival in arrivals:
     client, update = arrival.client, arrival.update
+    if client not in waiting:
+      logging.warning('Client %r was not asked, or not again.', client)
+      continue
+    waiting.remove(client)
     defect = admission.find_defect(arrival, method.result_like)
     if defect:
       left_out[client] = defect
@@ -100,6 +106,7 @@ def _receive(method, state, arrivals) -> _Received:
     num_bytes += update.num_bytes
     if arrival.memory:
       memories[client] = arrival.memory
+  left_out |= dict.fromkeys(waiting, 'nothing came')
   return _Received(reduction, memories, traces, left_out, num_bytes)
 
 

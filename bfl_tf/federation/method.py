@@ -68,21 +68,23 @@ class Method(client_lib.Plan):
     )
 
 
-def rule_and_weighting(config, random) -> tuple[Any, Any]:
+def rule_and_weighting(plan: client_lib.Plan) -> tuple[Any, Any]:
   """Makes what pools; a ValueError names the flag and the fix."""
+  config = plan.config
   rule = binding.make('pooling', config)
   weighting = binding.make('weighting', config)
-  if rule.needs_prior and config.get('flipout.update_prior') is False:
+  if rule.needs_prior and not _prior_is_broadcast(plan):
     raise ValueError(
       f'--pooling={config.pooling} divides out the broadcast posterior, so '
-      'clients must take it as their prior: set --flipout.update_prior.'
+      'clients must take it as their prior: set --flipout.update_prior, or a '
+      'client part that does.'
     )
   if not rule.takes_weights and config.weighting not in ('size', 'equal'):
     raise ValueError(
       f'--pooling={config.pooling} takes no client weights: leave '
       f'--weighting={config.weighting} out.'
     )
-  of_points = config.variant != 'flipout' and random == 'layers'
+  of_points = config.variant != 'flipout' and plan.random == 'layers'
   if of_points and config.pooling in set(pooling.RULES) - {'nwa'}:
     raise ValueError(
       f'--pooling={config.pooling} pools posteriors, and no weights are random '
@@ -90,6 +92,12 @@ def rule_and_weighting(config, random) -> tuple[Any, Any]:
       'part that gives all weights a posterior; --pooling=nwa takes points.'
     )
   return rule, weighting
+
+
+def _prior_is_broadcast(plan) -> bool:
+  """Whether clients weigh what was broadcast: by the flag, or by a part."""
+  said = [getattr(part, 'prior_is_broadcast', False) for part in plan.parts]
+  return any(said) or bool(plan.config.get('flipout.update_prior'))
 
 
 def start_and_stages(config, parts, resources) -> tuple[tuple, tuple]:
@@ -124,11 +132,11 @@ def _with_needed(parts, stages, config, resources):
         f'--client_parts: {part.name} needs the server stage {part.needs}: '
         'name it in --server_step.'
       )
-    if part.needs:
-      ours = server.STAGES.get(part.needs)
-      first[part.needs] = (
-        by_name.get(part.needs) or binding.configured(ours, config, resources)()
-      )
+    if part.needs in by_name:
+      first[part.needs] = by_name[part.needs]
+    elif part.needs:
+      brought = config.chosen.of('server_step', part.needs)
+      first[part.needs] = binding.bound(brought, config, resources)()
   rest = [stage for stage in stages if stage.name not in first]
   return (*first.values(), *rest)
 

@@ -14,11 +14,11 @@ convolution, a dense layer and the place for dropout are:
 from collections.abc import Iterator
 import dataclasses
 import itertools
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import tf_keras
 
-from bfl_tf import registry
+from bfl_tf import registry, settings
 from bfl_tf.models import layers as stochastic
 from bfl_tf.settings import Setting
 
@@ -38,11 +38,12 @@ class Deterministic:
 class MCDropout:
   """Gal & Ghahramani 2016."""
 
-  rate: Annotated[float, Setting('Of weights dropped.', least=0, below=1)] = 0.2
+  rate: Annotated[float, Setting('Of units dropped.', least=0, below=1)] = 0.2
+
+  name: ClassVar[str] = 'mc_dropout'
 
   def __post_init__(self):
-    if not 0 <= self.rate < 1:
-      raise ValueError(f'rate must be in [0, 1), got {self.rate!r}.')
+    settings.check(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,11 +62,10 @@ class Flipout:
     bool, Setting('Take the broadcast posterior as the prior each round.')
   ] = False
 
+  name: ClassVar[str] = 'flipout'
+
   def __post_init__(self):
-    if not self.initial_scale > 0:
-      raise ValueError(
-        f'initial_scale must be positive, got {self.initial_scale!r}.'
-      )
+    settings.check(self)
 
 
 VARIANTS: dict[str, Any] = {

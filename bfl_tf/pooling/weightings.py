@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from tensorflow_probability import distributions as tfd
 
-from bfl_tf import registry, statistics
+from bfl_tf import settings, statistics
 from bfl_tf import weights as weights_lib
 from bfl_tf.settings import Setting
 
@@ -90,8 +90,10 @@ class MaxDiscrepancy:
     ),
   ] = 'largest'
 
+  name: ClassVar[str] = 'max_discrepancy'
+
   def __post_init__(self):
-    registry.check_choice('discrepancy', self.discrepancy, DISCREPANCIES)
+    settings.check(self)
 
   def all(
     self, updates: Sequence[statistics.ClientUpdate], reference

@@ -21,7 +21,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from bfl_tf import clients, registry, seeds, training
+from bfl_tf import clients, seeds, settings, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.server import ensemble as ensemble_lib
 from bfl_tf.settings import Setting
@@ -100,8 +100,7 @@ class Distil:
         '--server_dataset.'
       )
     self._taught_by  # noqa: B018 (a wrong union shows here)
-    registry.check_choice('distil.targets', self.targets, TARGETS)
-    registry.check_choice('distil.optimizer', self.optimizer, DISTILLATIONS)
+    settings.check(self)
     if self.targets == 'labels' and self.server_labels is None:
       raise ValueError(
         '--distil.targets=labels needs labelled examples of the same '

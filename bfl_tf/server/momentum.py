@@ -18,6 +18,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from bfl_tf import settings
 from bfl_tf.settings import Setting
 
 
@@ -45,10 +46,7 @@ class Momentum:
   statistics: ClassVar[tuple] = ()
 
   def __post_init__(self):
-    for name in ('decay', 'dampening'):
-      value = getattr(self, name)
-      if not 0 <= value < 1:
-        raise ValueError(f'{name} must be in [0, 1), got {value!r}.')
+    settings.check(self)
 
   def init(self, model) -> np.ndarray:
     """Returns the velocity, `[num_trainable]` float64, at rest."""

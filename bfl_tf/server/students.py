@@ -35,6 +35,8 @@ class Students:
 
   name: ClassVar[str] = 'students'
   uses: ClassVar[Mapping[str, type]] = {'distil': distil_lib.Distil}
+  # Of what it uses, the settings that it gives itself.
+  sets: ClassVar[Mapping[str, tuple]] = {'distil': ('teachers', 'optimizer')}
 
   def __post_init__(self):
     if not self.students:

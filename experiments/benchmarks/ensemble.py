@@ -1,5 +1,6 @@
 """A server's teachers and its student (FedBE) against the bare arithmetic."""
 
+import dataclasses
 import statistics as stats
 
 import numpy as np
@@ -87,7 +88,9 @@ def _student(name, experiment, repeats):
   student = stage.make_student(stage)
   steps = stage.epochs * 20
   # The step alone: SWA's part is overhead to be measured.
-  bare = measuring.bare_steps(stage.make_student('sgd'), _BATCH_SIZE)
+  bare = measuring.bare_steps(
+    stage.make_student(dataclasses.replace(stage, optimizer='sgd')), _BATCH_SIZE
+  )
   size = 20 * _BATCH_SIZE
   uniform = np.full((size, 10), 0.1, np.float32)
   mixtures = training.Mixtures()

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bfl_tf import federation, metrics
-from bfl_tf.federation import records
+from bfl_tf.federation import chosen, records
 from experiments import flags as config_flags
 
 SCALES = ('smoke', 'laptop', 'overnight', 'paper')
@@ -85,13 +85,13 @@ class Cell:
   def config(self, scale: str, seed: int) -> federation.Config:
     """Returns what to run."""
     return federation.Config.of(
-      {
-        **self.paper.preset,
-        **self.paper.scales[scale],
-        **self.overrides,
-        **self.by_scale.get(scale, {}),
-        'seed': seed,
-      }
+      chosen.merged(
+        self.paper.preset,
+        self.paper.scales[scale],
+        self.overrides,
+        self.by_scale.get(scale, {}),
+        {'seed': seed},
+      )
     )
 
 

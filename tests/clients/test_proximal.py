@@ -100,7 +100,9 @@ def test_the_scales_are_free(begin):
 
 @pytest.mark.parametrize('weight', [-1e-9, float('nan')])
 def test_out_of_range(weight):
-  with pytest.raises(ValueError, match='weight must be at least 0'):
+  with pytest.raises(
+    ValueError, match=r'--proximal\.weight=.* must be at least 0'
+  ):
     clients.Proximal(weight)
 
 

@@ -4,12 +4,13 @@ import dataclasses
 import pickle
 import re
 import sys
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar
 
 import pytest
 import toys
 
-from bfl_tf import federation
+from bfl_tf import federation, training
+from bfl_tf.settings import Setting
 
 Config = federation.Config
 
@@ -73,7 +74,7 @@ def test_two_things_of_one_name_need_the_role():
     **chosen, settings={**posterior, 'partition.dirichlet.alpha': 0.1}
   )
   assert values(config, 'partition')['alpha'] == 0.1
-  assert values(config, 'posterior')['alpha'] == 1.0
+  assert values(config, 'refine.ensemble.posterior')['alpha'] == 1.0
 
 
 def test_anybodys_own_gets_its_settings_by_what_follows_the_colon():
@@ -126,6 +127,84 @@ def test_a_presets_settings_lie_idle_but_typed_ones_do_not():
     Config.of(behind, typed=['step.deal'])
   with pytest.raises(ValueError, match=re.escape('--step.del is unknown')):
     Config.of({**behind, 'step.del': 'ring'})
+
+
+def test_a_later_shorter_key_takes_the_place_of_longer_ones():
+  both = {'start': ('fine_tune',), 'refine': ('fine_tune',)}
+  one = {'start.fine_tune.epochs': 50, 'refine.fine_tune.epochs': 10}
+  config = Config.of({**both, **one, 'fine_tune.epochs': 1})
+  assert config.settings == {'fine_tune.epochs': 1}
+  again = Config.of({**both, **one}).replace(**{'fine_tune.epochs': 1})
+  assert again == config
+  # A field covers no setting of its name.
+  small = {'refine': ('distil',), 'distil.batch_size': 7, 'batch_size': 9}
+  assert Config.of(small).get('distil.batch_size') == 7
+  assert Config.of(small).replace(batch_size=3).get('distil.batch_size') == 7
+
+
+@dataclasses.dataclass(frozen=True)
+class Tuned:
+  """A stage with a role of its own, in both chains."""
+
+  optimizer: Annotated[Any, Setting('By:', table=training.OPTIMIZERS)] = 'sgd'
+
+  name: ClassVar[str] = 'tuned'
+  statistics: ClassVar[tuple] = ()
+
+  def __call__(self, state, reference, pooled, statistics, seed):
+    return state, {}
+
+
+def test_a_role_of_a_method_is_its_own_in_every_chain():
+  tuned = f'{__name__}:Tuned'
+  experiment = toys.experiment(
+    start=(tuned,),
+    server_step=(tuned,),
+    client_optimizer='adam',
+    **{
+      'start.Tuned.optimizer': 'adam',
+      'start.Tuned.optimizer.adam.beta_1': 0.5,
+      'server_step.Tuned.optimizer.sgd.momentum': 0.25,
+    },
+  )
+  (start,), (step,) = experiment.method.start, experiment.method.stages
+  assert start.optimizer == training.Adam(beta_1=0.5)
+  assert step.optimizer == training.SGD(0.25)
+  assert experiment.config.get('client_optimizer.adam.beta_1') == 0.9
+
+
+def test_what_a_method_gives_another_is_no_setting():
+  refused = {'distil.optimizer': 'sgd'}
+  students = {'refine': ('students',), 'students.students': ('C:swa',)}
+  with pytest.raises(ValueError, match=r'--distil\.optimizer is unknown'):
+    Config.of({**students, **refused}, typed=refused)
+
+
+def test_a_stage_that_a_part_brings_has_its_settings():
+  part = f'{__name__}:Follows'
+  config = Config(client_parts=(part,), settings={'momentum.decay': 0.5})
+  assert config.get('momentum.decay') == 0.5
+  (stage,) = toys.experiment(
+    client_parts=(part,), **{'momentum.decay': 0.5}
+  ).method.stages
+  assert stage.decay == 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Follows(toys.Idle):
+  """Needs a stage that has a setting."""
+
+  name: ClassVar[str] = 'follows'
+  needs: ClassVar[str | None] = 'momentum'
+
+
+def test_anybodys_settings_lie_idle_too():
+  values = {'pooling': 'nwa', 'Barycenter.power': 2}
+  assert Config.of(values) == Config()
+  with pytest.raises(ValueError, match='no setting goes by it'):
+    Config.of(values, typed=['Barycenter.power'])
+  with pytest.raises(ValueError, match="Did you mean 'distil'"):
+    Config.of({'distill.epochs': 3})
 
 
 def test_replaced_methods_leave_their_settings():

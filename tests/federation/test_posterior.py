@@ -25,6 +25,8 @@ class Spread(toys.Idle):
 
   name: ClassVar[str] = 'spread'
   random: ClassVar[str] = 'all'
+  # What dwc asks for; here no more than said.
+  prior_is_broadcast: ClassVar[bool] = True
 
   def begin(self, start, shared, memory):
     return start.mean

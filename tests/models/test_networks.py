@@ -209,13 +209,13 @@ def test_a_users_own_builder():
       'mlp',
       (5,),
       {'variant': 'flipout', 'initial_scale': 0.0},
-      'initial_scale must be positive',
+      r'--flipout\.initial_scale=0\.0 must be above 0',
     ),
     (
       'mlp',
       (5,),
       {'variant': 'mc_dropout', 'rate': 1.0},
-      r'rate must be in \[0, 1\)',
+      r'--mc_dropout\.rate=1\.0 must be below 1',
     ),
   ],
 )
