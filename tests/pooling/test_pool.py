@@ -107,21 +107,32 @@ def test_conflation_is_the_normalised_product_on_a_grid():
   np.testing.assert_allclose(got, [mean, variance], rtol=1e-5)
 
 
-def test_dwc_of_conjugate_clients_is_the_centralized_posterior():
+# What clients divide their prior's precision by: `dwc` divides the whole prior
+# out, a product counts what each of three clients has of it.
+@pytest.mark.parametrize(
+  'rule, shares', [('dwc', 1), ('conflation', 3), ('wc', 3)]
+)
+@pytest.mark.parametrize('prior_scale', [10.0, 0.1])
+def test_conjugate_clients_give_the_centralized_posterior(
+  rule, shares, prior_scale
+):
   # y = theta + noise; everybody starts from the same prior.
   rng = np.random.default_rng(0)
-  prior_mean, prior_variance, noise = rng.normal(size=6), 100.0, 0.7
+  prior_mean, noise = rng.normal(size=6), 0.7
   data = [rng.normal(2, noise, (n, 6)) for n in (3, 40, 500)]
 
-  def posterior(y):
-    precision = 1 / prior_variance + len(y) / noise**2
+  def posterior(y, prior_scale):
+    precision = prior_scale**-2 + len(y) / noise**2
     shift = np.sum(y - prior_mean, 0) / noise**2 / precision
     return prior_mean + shift, np.full(6, precision**-0.5)
 
-  loc, scale = zip(*map(posterior, data))
-  prior = normal(prior_mean, np.full(6, prior_variance**0.5))
-  mean, variance = pool_moments('dwc', loc, scale, prior=prior)
-  expected, deviation = posterior(np.concatenate(data))
+  wide = prior_scale * shares**0.5
+  loc, scale = zip(*(posterior(y, wide) for y in data))
+  prior = normal(prior_mean, np.full(6, prior_scale))
+  mean, variance = pool_moments(
+    rule, loc, scale, [1] * 3 if rule == 'wc' else None, prior=prior
+  )
+  expected, deviation = posterior(np.concatenate(data), prior_scale)
   np.testing.assert_allclose(mean, expected, rtol=1e-5)
   np.testing.assert_allclose(np.sqrt(variance), deviation, rtol=1e-5)
 
