@@ -23,6 +23,8 @@ PAPER = cells.Paper(
   },
 )
 SEEDS = {**dict.fromkeys(cells.SCALES, 3), 'smoke': 1}
+# Of the choice.
+FEWER = {**SEEDS, 'laptop': 1}
 
 RULES = {
   'NWA': 'nwa',
@@ -42,30 +44,29 @@ PRIORS = {
   'KL / N': {'flipout.kl_examples': 'all'},
   's sqrt(K)': {'flipout.prior_scale': _NUM_CLIENTS**0.5},
 }
-TEMPERATURES = {
-  f'T = {t}': {'flipout.temperature': t} for t in (0.3, 0.1, 0.03, 0.01)
-}
+_TEMPERATURES = (0.3, 0.1, 0.03, 0.01, 0.003)
+TEMPERATURES = {f'T = {t}': {'flipout.temperature': t} for t in _TEMPERATURES}
 # Of `TEMPERATURES`, the one of the least mean NLL in the table `choosing`.
 CHOSEN = {'nwa': 0.1, 'ws': 0.1, 'lp': 0.1, 'wc': 0.1, 'conflation': 0.1}
 POINTS = 'Deterministic'
+_LAPTOP = {'num_rounds': 10, 'eval_every': 10, 'checkpoint_every': 10}
+_NAMES = str.maketrans(
+  {' ': '_', '/': None, '=': None, '(': None, ')': None, ',': None}
+)
 
 
-def _cell(*names, **overrides):
-  name = '/'.join(names).lower()
-  for old, new in ((' / ', '_'), (' = ', ''), (' ', '_'), ('(', ''), (')', '')):
-    name = name.replace(old, new)
-  return cells.Cell(PAPER, name, overrides)
+def _cell(folder, name, overrides, laptop=None):
+  path = f'{folder}/{name.translate(_NAMES).lower()}'
+  return cells.Cell(PAPER, path, overrides, {'laptop': laptop or {}})
 
 
-# On examples that no other cell is scored on, one partition.
+# On examples that no other cell is scored on; one partition.
+_DIGITS = {'dataset': 'experiments.artifacts.priors.choosing:digits'}
 CHOOSING = {
   (rule, prior): _cell(
     'choosing',
-    rule,
-    prior,
-    dataset='experiments.artifacts.priors.choosing:digits',
-    pooling=pooling,
-    **settings,
+    f'{rule}, {prior}',
+    {**_DIGITS, 'pooling': pooling, **settings},
   )
   for rule, pooling in RULES.items()
   for prior, settings in {**PRIORS, **TEMPERATURES}.items()
@@ -77,14 +78,13 @@ def _priors(pooling):
   return {**PRIORS, 'T chosen': tempered}
 
 
-SCORES = {
-  (f'{rule}, {prior}', column): _cell(
-    column, rule, prior, pooling=pooling, **split, **settings
-  )
+_METHODS = {
+  f'{rule}, {prior}': {'pooling': pooling, **settings}
   for rule, pooling in RULES.items()
   for prior, settings in _priors(pooling).items()
-  for column, split in PARTITIONS.items()
-} | {
-  (POINTS, column): _cell(column, POINTS, variant='deterministic', **split)
+} | {POINTS: {'variant': 'deterministic'}}
+SCORES = {
+  (method, column): _cell(column, method, {**split, **settings}, _LAPTOP)
+  for method, settings in _METHODS.items()
   for column, split in PARTITIONS.items()
 }
