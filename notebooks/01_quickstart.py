@@ -66,6 +66,7 @@ QUICKSTART = bfl_tf.Config(
     'dirichlet.alpha': 0.5,
     'mlp.hidden_units': (64,),
     'flipout.prior_scale': 1,
+    'flipout.temperature': 0.003,
   },
 )
 
@@ -112,6 +113,26 @@ bfl_tf.plots.learning_curve(runs['nwa'], 'accuracy')
 pd.Series(summary['final']).round(4).to_frame('final')
 
 # %% [markdown]
+# ## How much the prior counts
+#
+# By the papers' objective each client weighs the whole prior against its own
+# examples, here a tenth of all. The server averages ten posteriors, of which
+# each has seen too little for such a prior. The quickstart multiplies that
+# divergence by a temperature instead, chosen on validation data. The same run
+# without it:
+
+# %%
+whole = config.replace(**{'flipout.temperature': 1.0})
+bfl_tf.run(whole, RUNS / 'whole_prior', show_progress=False)
+priors = {'temperature 0.003': runs['nwa'], 'papers': RUNS / 'whole_prior'}
+bfl_tf.plots.learning_curve(priors, 'ece')
+
+# %% [markdown]
+# The data say little about many weights. Under the whole prior these drift to
+# N(0, 1) round by round, the samples disagree more and more, and the
+# predictions become underconfident: the calibration error rises while the
+# accuracy stays. Which rule wants which prior: `docs/prior.md`.
+#
 # ## Two pooling rules
 #
 # The same run with one setting changed: `wc` (weighted conflation) multiplies
@@ -143,16 +164,12 @@ scores = pd.DataFrame(
 scores.map('{:.3g}'.format)
 
 # %% [markdown]
-# Here `wc` is more accurate and better calibrated. But its epistemic
-# uncertainty falls geometrically, and from round 14 on the scale of every
-# weight is at the floor (`min_scale`): all samples of the weights are the same
-# network. From there on the run is FedAvg of point estimates, and what
-# uncertainty it has is aleatoric.
-#
-# `nwa` keeps the scales of its clients, each of which saw a tenth of the data
-# under the full prior. The data say little about many weights; these drift to
-# the prior N(0, 1) round by round, the samples disagree more and more, and the
-# predictions become underconfident: that is the rise of its calibration error.
+# Both are as accurate. `nwa` keeps the scales of its clients, and its samples go
+# on to disagree; here that gives it the better likelihood and calibration. The
+# epistemic uncertainty of `wc` falls geometrically, and from round 14 on the
+# scale of every weight is at the floor (`min_scale`): all samples of the weights
+# are the same network. From there on the run is FedAvg of point estimates, and
+# what uncertainty it has is aleatoric.
 #
 # Why the rules do this: `03_pooling_geometry`. How well either run knows what
 # it does not know: `02_calibration`.

@@ -111,9 +111,9 @@ def side_by_side(draw, width, height):
 side_by_side(bfl_tf.plots.reliability_diagram, 4.6, 5.2)
 
 # %% [markdown]
-# Of the two quickstart runs `nwa` is underconfident nearly everywhere, `wc`
-# much closer to the diagonal. Bins with few predictions are noisy: the
-# histogram below says which.
+# Both quickstart runs are close to the diagonal where nearly all predictions
+# are, in the last bin. Bins with few predictions are noisy: the histogram below
+# says which.
 #
 # ## Confidence
 #

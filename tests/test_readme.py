@@ -67,7 +67,9 @@ def _settings():
   yield from ('Barycenter.power', 'NAME.setting')
 
 
-@pytest.mark.parametrize('page', ['README.md', 'docs/architecture.md'])
+@pytest.mark.parametrize(
+  'page', ['README.md', 'docs/architecture.md', 'docs/prior.md']
+)
 def test_flags_exist(page):
   known = {*config_lib.FIELDS, *_settings()}
   known |= {'output_dir', 'flagfile', 'help', 'helpfull', 'describe'}

@@ -16,7 +16,6 @@ from bfl_tf import seeds, statistics, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.federation import binding
 from bfl_tf.federation import config as config_lib
-from bfl_tf.federation import state as state_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,16 +86,13 @@ class Broadcast(NamedTuple):
     round: rounds done.
     model: the global model.
     shared: see `Plan.shared`.
+    num_examples: of all clients of the run: N.
   """
 
   round: int
   model: weights_lib.Weights
   shared: Mapping[str, Any]
-
-  @classmethod
-  def of(cls, plan: Plan, state: state_lib.State) -> 'Broadcast':
-    """Returns what the round after `state` begins with."""
-    return cls(state.round, state.model, plan.shared(state.slots))
+  num_examples: int
 
   @property
   def num_bytes(self) -> int:
@@ -133,6 +129,7 @@ def job(
     shared=broadcast.shared,
     # A memory without arrays leaves nothing in a checkpoint.
     memory={**plan.fresh_memory(broadcast.model), **(memory or {})},
+    other_examples=np.int32(_other_examples(config, broadcast, indices)),
   )
 
 
@@ -156,6 +153,12 @@ def _epochs(config, round_index, client) -> int:
   return int(
     generator.integers(config.min_local_epochs, config.local_epochs + 1)
   )
+
+
+def _other_examples(config, broadcast, indices) -> int:
+  if config.get('flipout.kl_examples') != 'all':
+    return 0
+  return broadcast.num_examples - len(indices)
 
 
 def _possible_epochs(config) -> list[int]:

@@ -42,7 +42,7 @@ def local(
   clients: Sequence[int],
 ) -> Iterator[Arrival]:
   """Trains clients on the experiment's workers; the longest begin first."""
-  broadcast = client_lib.Broadcast.of(experiment.method, state)
+  broadcast = experiment.broadcast(state)
   tasks = [
     (
       client_lib.job(

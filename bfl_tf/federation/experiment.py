@@ -11,6 +11,7 @@ from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import method as method_lib
 from bfl_tf.federation import resources as resources_lib
+from bfl_tf.federation import state as state_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +36,15 @@ class Experiment:
   def config(self) -> config_lib.Config:
     """What it was made from."""
     return self.method.config
+
+  def broadcast(self, state: state_lib.State) -> client_lib.Broadcast:
+    """Returns what the round after `state` begins with."""
+    return client_lib.Broadcast(
+      state.round,
+      state.model,
+      self.method.shared(state.slots),
+      sum(map(len, self.partition)),
+    )
 
   @classmethod
   def build(

@@ -12,7 +12,6 @@ from absl import logging
 
 from bfl_tf import seeds, training
 from bfl_tf.federation import admission
-from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import engine as engine_lib
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import method as method_lib
@@ -66,8 +65,7 @@ def federated_round(
   played = _step(method, state, state_lib.Round(new, info), results)
   info = played.info | _describe(received)
   info['bytes_up'] = received.num_bytes
-  broadcast = client_lib.Broadcast.of(method, state)
-  info['bytes_down'] = len(clients) * broadcast.num_bytes
+  info['bytes_down'] = len(clients) * experiment.broadcast(state).num_bytes
   state = played.state._replace(round=state.round + 1)
   return played._replace(state=state, info=info)
 

@@ -23,6 +23,7 @@ from bfl_tf.models import layers as stochastic
 from bfl_tf.settings import Setting
 
 NORMALIZATIONS = ('batch', 'group', 'none')
+KL_EXAMPLES = ('own', 'all')
 KERNEL_INITIALIZERS = {
   'he_normal': tf_keras.initializers.HeNormal,
   'glorot_uniform': tf_keras.initializers.GlorotUniform,
@@ -61,6 +62,17 @@ class Flipout:
   update_prior: Annotated[
     bool, Setting('Take the broadcast posterior as the prior each round.')
   ] = False
+  kl_examples: Annotated[
+    str,
+    Setting(
+      "The divergence from the prior, per example, is over a client's own, KL "
+      '/ N_k, or over those of all clients, KL / N:',
+      choices=KL_EXAMPLES,
+    ),
+  ] = 'own'
+  temperature: Annotated[
+    float, Setting('Factor on the divergence from the prior.', above=0)
+  ] = 1.0
 
   name: ClassVar[str] = 'flipout'
 

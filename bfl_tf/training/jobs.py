@@ -36,6 +36,7 @@ class Settings:
       beta.
     prior_scale: standard deviation of the prior N(0, prior_scale^2).
     update_prior: take the broadcast posterior as the prior instead.
+    temperature: factor on the divergence from the prior.
     augment: pad, crop, flip.
     augment_padding: zeros on each side before the crop.
     step_decay: factor on the learning rate at each step of a round.
@@ -55,6 +56,7 @@ class Settings:
   decay_biases: bool = True
   prior_scale: float = 10.0
   update_prior: bool = False
+  temperature: float = 1.0
   augment: bool = False
   augment_padding: int = 4
   step_decay: float = 1.0
@@ -78,6 +80,8 @@ class Job(NamedTuple):
     seed: `[2]` int32.
     first_step: steps already taken; where positive, the optimizer goes on from
       the state in which the worker's last job left it.
+    other_examples: that the training stands for besides its own: the divergence
+      from the prior is divided by the number of both.
     shared: by part name, the slot of the server stage that the part needs.
     memory: by part name, what this client's part kept from its last round.
   """
@@ -90,6 +94,7 @@ class Job(NamedTuple):
   shared: Mapping[str, Any] = {}
   memory: Mapping[str, Any] = {}
   first_step: np.int32 = np.int32(0)
+  other_examples: np.int32 = np.int32(0)
 
 
 class Step(NamedTuple):
@@ -101,12 +106,15 @@ class Step(NamedTuple):
     seed: `[2]` int32, of a part's own or the optimizer's; who draws twice a
       step names its draws by `seeds.Stream(step.seed)`.
     num_examples: of the client, float32: N_k.
+    kl_examples: what the divergence from the prior is divided by, float32: N_k
+      or N, over the temperature.
   """
 
   index: tf.Tensor
   learning_rate: tf.Tensor
   seed: tf.Tensor
   num_examples: tf.Tensor
+  kl_examples: tf.Tensor
 
 
 class Trace(NamedTuple):

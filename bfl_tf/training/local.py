@@ -70,6 +70,7 @@ class LocalTraining:
         learning_rate=tf.TensorSpec([], tf.float32),
         seed=tf.TensorSpec([2], tf.int32),
         first_step=scalar,
+        other_examples=scalar,
       ),
     ]
 
@@ -85,6 +86,8 @@ class LocalTraining:
     stream = seeds.Stream(job.seed)
     count = tf.size(job.indices)
     num_examples = tf.cast(count, tf.float32)
+    all_examples = tf.cast(count + job.other_examples, tf.float32)
+    kl_examples = all_examples / settings.temperature
     step, rate = job.first_step, job.learning_rate
     sum_rates, sum_loss = tf.constant(0.0), tf.constant(0.0)
     for epoch in tf.range(job.epochs):
@@ -95,13 +98,10 @@ class LocalTraining:
         batch = order[first : first + settings.batch_size]
         inputs, labels = self._batch(x, y, batch, stream('augment', step))
         current = rate * self._cycle(step)
-        loss, carry = self.step(
-          inputs,
-          labels,
-          jobs.Step(step, current, stream('step', step), num_examples),
-          carry,
-          prior,
+        told = jobs.Step(
+          step, current, stream('step', step), num_examples, kl_examples
         )
+        loss, carry = self.step(inputs, labels, told, carry, prior)
         sum_rates, sum_loss = sum_rates + current, sum_loss + loss
         step, rate = step + 1, rate * settings.step_decay
       if (epoch + 1) % settings.epoch_decay_every == 0:
@@ -180,7 +180,7 @@ class LocalTraining:
       penalty = self._penalties(carry)
       if self._settings.trains_scale:
         divergence = objectives.divergence(self.variables, prior)
-        penalty += divergence / step.num_examples
+        penalty += divergence / step.kl_examples
       loss = tf.reduce_sum(nll) / batch_size + penalty / replicas
     gradients = tape.gradient(loss, self._trained, unconnected_gradients='zero')
     if replicas > 1:

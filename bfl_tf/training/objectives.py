@@ -1,7 +1,9 @@
 """The negative evidence lower bound of a client, per example.
 
 Notation (pooling paper, Eq. 6): mean over the batch of -log p(y | x, theta)
-plus KL[q(theta) || p(theta)] / N_k, N_k the client's own number of examples.
+plus T KL[q(theta) || p(theta)] / N_k, N_k the client's own number of examples.
+Beyond the paper: N_k may be N, the examples of all clients, and T, the
+temperature, other than 1.
 """
 
 from typing import NamedTuple

@@ -1,11 +1,11 @@
-"""The papers' tables, figures and claims, as data."""
+"""The papers' tables, figures and claims, and our own, as data."""
 
 import difflib
 from typing import Any
 
-from experiments.artifacts import fedbe, posterior_pooling
+from experiments.artifacts import fedbe, posterior_pooling, priors
 
-_PAPERS = (posterior_pooling, fedbe)
+_PAPERS = (posterior_pooling, fedbe, priors)
 
 ARTIFACTS: dict[str, Any] = {
   f'{artifact.paper.name}/{artifact.name}': artifact

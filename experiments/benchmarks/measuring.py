@@ -40,7 +40,7 @@ def bare_steps(worker: training.Worker, batch_size: int):
   def steps(count):
     rate, examples = tf.constant(1e-3), tf.constant(1e3)
     for i in tf.range(count):
-      step = training.Step(i, rate, tf.stack([i, i]), examples)
+      step = training.Step(i, rate, tf.stack([i, i]), examples, examples)
       worker.training.step(x, y, step, (), prior)
 
   return steps.get_concrete_function()

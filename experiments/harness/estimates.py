@@ -30,6 +30,7 @@ _EXAMPLES = {
   'fashion_mnist': 60000,
   'tiny_imagenet': 100000,
   'digits': 1438,
+  'experiments.artifacts.priors.choosing:digits': 1150,
   'swiss_roll': 900,
 }
 

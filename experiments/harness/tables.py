@@ -19,7 +19,7 @@ _DIVERGED = '†'
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-  """A published table.
+  """A published table, or one of our own.
 
   Attributes:
     paper: whose.
@@ -38,6 +38,11 @@ class Table:
   measures: Sequence[cells_lib.Measure]
   seeds: Mapping[str, int]
   note: Mapping[str, str]
+
+  @property
+  def is_published(self) -> bool:
+    """Whether it has a published number; of our own it has none."""
+    return any(measure.published for measure in self.measures)
 
   @property
   def cells(self) -> list[cells_lib.Cell]:
@@ -169,7 +174,8 @@ def _header(table, scale, entries):
   return (
     f'{table.paper.name}/{table.name} at {scale} scale: {table.title}. '
     f'{table.note[scale]} Mean ± standard error over {ran} of '
-    f'{table.seeds[scale]} seeds [published]; {_DASH} nothing ran, '
+    f'{table.seeds[scale]} seeds'
+    f'{" [published]" if table.is_published else ""}; {_DASH} nothing ran, '
     f'{_DIVERGED} a run diverged.'
   )
 
@@ -186,9 +192,15 @@ def _rows(table, entries):
     for column in columns:
       for label in labels:
         entry = found.get((method, column, label))
-        row.append(f'{entry.text} [{entry.published_text}]' if entry else _DASH)
+        row.append(_text(table, entry) if entry else _DASH)
     rows.append(row)
   return rows
+
+
+def _text(table, entry):
+  if not table.is_published:
+    return entry.text
+  return f'{entry.text} [{entry.published_text}]'
 
 
 def markdown(rows: list[list[str]]) -> str:

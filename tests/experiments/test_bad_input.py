@@ -22,6 +22,9 @@ BAD = {
   '--dirichlet.alpha=0.0 must be above 0': (
     '--partition=dirichlet --dirichlet.alpha=0'
   ),
+  '--flipout.temperature=-1.0 must be above 0': '--flipout.temperature=-1',
+  '--flipout.temperature=0.0 must be above 0': '--flipout.temperature=0',
+  '--flipout.kl_examples=mine is unknown': '--flipout.kl_examples=mine',
   '--dirichlet.alpha=nan must be above 0': (
     '--partition=dirichlet --dirichlet.alpha=nan'
   ),

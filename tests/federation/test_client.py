@@ -27,7 +27,7 @@ def apart(experiment, state, clients):
   dataset = building.dataset(config, built)
   partition, _ = building.partition(config, dataset)
   worker, *_ = building.workers(config, dataset, plan.parts, built, plan.random)
-  broadcast = federation.Broadcast.of(plan, state)
+  broadcast = experiment.broadcast(state)
   for client in clients:
     kept = state.memories.get(client)
     job = federation.job(plan, broadcast, client, partition[client], kept)
@@ -50,7 +50,7 @@ def test_a_job_says_all_that_it_depends_on():
   indices = np.arange(9, dtype=np.int32)
 
   def job(round_index=0, client=1, memory=None):
-    broadcast = federation.Broadcast(round_index, model, shared)
+    broadcast = federation.Broadcast(round_index, model, shared, 90)
     return federation.job(plan, broadcast, client, indices, memory)
 
   assert toys.same(job(), job())
@@ -63,6 +63,19 @@ def test_a_job_says_all_that_it_depends_on():
   # What a checkpoint has lost, having no arrays, is as it was at first.
   assert job(memory=kept).memory['counter']['rounds'] == 7
   assert job(memory=kept).memory['follower'].tolist() == [0] * 15
+
+
+@pytest.mark.parametrize('kl_examples, others', [('own', 0), ('all', 81)])
+def test_a_client_may_stand_for_the_examples_of_all(kl_examples, others):
+  experiment = toys.experiment(
+    **{'variant': 'flipout', 'flipout.kl_examples': kl_examples}
+  )
+  start = federation.initial_state(experiment).state
+  assert experiment.broadcast(start).num_examples == 150
+  broadcast = experiment.broadcast(start)._replace(num_examples=90)
+  indices = np.arange(9, dtype=np.int32)
+  job = federation.job(experiment.method, broadcast, 1, indices)
+  assert job.other_examples == others
 
 
 def test_a_job_that_does_not_fit_leaves_the_worker_usable():

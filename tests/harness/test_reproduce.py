@@ -30,7 +30,8 @@ def test_every_artifact_is_written(results):
   for name, artifact in artifacts.ARTIFACTS.items():
     if isinstance(artifact, tables.Table):
       text = (results / 'smoke' / f'{name}.md').read_text()
-      assert '[' in text and 'nan' not in text
+      assert 'nan' not in text
+      assert ('[published]' in text) == artifact.is_published
   for name in (
     'posterior_pooling/figure3_iid', 'fedbe/figure1_data',
     'fedbe/figure1_simplex', 'fedbe/figure3_ResNet20',

@@ -107,21 +107,49 @@ def test_conflation_is_the_normalised_product_on_a_grid():
   np.testing.assert_allclose(got, [mean, variance], rtol=1e-5)
 
 
-def test_dwc_of_conjugate_clients_is_the_centralized_posterior():
+# `dwc` divides the whole prior out; a product counts what each of three clients
+# has of it; in an average by size each client stands for all examples.
+@pytest.mark.parametrize(
+  'rule, weights, shares, kl_examples',
+  [
+    ('dwc', None, 1, 'own'),
+    ('conflation', None, 3, 'own'),
+    ('wc', 'equal', 3, 'own'),
+    ('nwa', 'size', 1, 'all'),
+    ('llp', 'size', 1, 'all'),
+  ],
+)
+@pytest.mark.parametrize('prior_scale', [10.0, 0.1])
+def test_conjugate_clients_give_the_centralized_posterior(
+  rule, weights, shares, kl_examples, prior_scale
+):
   # y = theta + noise; everybody starts from the same prior.
   rng = np.random.default_rng(0)
-  prior_mean, prior_variance, noise = rng.normal(size=6), 100.0, 0.7
+  prior_mean, noise = rng.normal(size=6), 0.7
   data = [rng.normal(2, noise, (n, 6)) for n in (3, 40, 500)]
 
-  def posterior(y):
-    precision = 1 / prior_variance + len(y) / noise**2
-    shift = np.sum(y - prior_mean, 0) / noise**2 / precision
+  def posterior(y, prior_scale, num_examples):
+    # The minimum of mean negative log likelihood + KL / num_examples.
+    precision = prior_scale**-2 + num_examples / noise**2
+    shift = num_examples * np.mean(y - prior_mean, 0) / noise**2 / precision
     return prior_mean + shift, np.full(6, precision**-0.5)
 
-  loc, scale = zip(*map(posterior, data))
-  prior = normal(prior_mean, np.full(6, prior_variance**0.5))
-  mean, variance = pool_moments('dwc', loc, scale, prior=prior)
-  expected, deviation = posterior(np.concatenate(data))
+  everybody, wide = np.concatenate(data), prior_scale * shares**0.5
+  loc, scale = zip(
+    *(
+      posterior(y, wide, len(everybody if kl_examples == 'all' else y))
+      for y in data
+    )
+  )
+  sizes = {'equal': [1, 1, 1], 'size': [len(y) for y in data]}
+  mean, variance = pool_moments(
+    rule,
+    loc,
+    scale,
+    sizes.get(weights),
+    prior=normal(prior_mean, np.full(6, prior_scale)),
+  )
+  expected, deviation = posterior(everybody, prior_scale, len(everybody))
   np.testing.assert_allclose(mean, expected, rtol=1e-5)
   np.testing.assert_allclose(np.sqrt(variance), deviation, rtol=1e-5)
 

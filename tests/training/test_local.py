@@ -109,24 +109,37 @@ def variational():
   """Full-batch workers: one's prior is the broadcast posterior."""
   return [
     toys.worker(variant='flipout', batch_size=50, **settings)
-    for settings in ({'update_prior': True}, {'prior_scale': 0.7})
+    for settings in (
+      {'update_prior': True},
+      {'prior_scale': 0.7},
+      {'prior_scale': 0.7, 'temperature': 0.25},
+    )
   ]
 
 
-@pytest.mark.parametrize('num_examples', [30, 50])
-def test_the_kl_over_n_k_and_its_gradient(variational, num_examples):
-  begin = toys.start(variational[0])
+@pytest.mark.parametrize(
+  'temperature, num_examples, others',
+  [(1, 30, 0), (1, 50, 0), (1, 30, 170), (0.25, 50, 0), (0.25, 30, 170)],
+)
+def test_the_kl_over_its_examples_and_its_gradient(
+  variational, temperature, num_examples, others
+):
+  by_broadcast, plain, tempered = variational
+  workers = by_broadcast, plain if temperature == 1 else tempered
+  begin = toys.start(by_broadcast)
   rng = np.random.default_rng(1)
   begin = begin._replace(scale=np.float32(rng.uniform(0.3, 1.5, 15)))
-  job = toys.job(begin, range(num_examples), rate=0.5)
-  likelihood, both = (worker.train(job) for worker in variational)
+  job = toys.job(
+    begin, range(num_examples), rate=0.5, other_examples=np.int32(others)
+  )
+  likelihood, both = (worker.train(job) for worker in workers)
 
   # At step 0 the posterior is its own prior: KL and its gradient are 0.
   loc, scale = tf.Variable(begin.loc), tf.Variable(begin.scale)
   with tf.GradientTape() as tape:
     q = tfd.Independent(tfd.Normal(loc, scale), 1)
     prior = tfd.Independent(tfd.Normal(tf.zeros(15), tf.fill([15], 0.7)), 1)
-    kl = tfd.kl_divergence(q, prior) / num_examples
+    kl = tfd.kl_divergence(q, prior) * temperature / (num_examples + others)
   of_loc, of_scale = tape.gradient(kl, [loc, scale])
   assert both.trace.loss - likelihood.trace.loss == pytest.approx(
     float(kl), rel=1e-5

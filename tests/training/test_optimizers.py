@@ -25,7 +25,7 @@ def run(optimizer, gradients):
   slots, history = optimizer.slots(variables), []
   for step, (rate, gradient) in enumerate(zip(RATES, gradients)):
     told = training.Step(
-      tf.constant(step), tf.constant(rate), tf.zeros([2], tf.int32), 1.0
+      tf.constant(step), tf.constant(rate), tf.zeros([2], tf.int32), 1.0, 1.0
     )
     optimizer.apply(variables, slots, gradient, told)
     history.append([variable.numpy() for variable in variables])

@@ -1,0 +1,39 @@
+"""The experiment on priors chooses on examples that its scores do not see."""
+
+import csv
+import pathlib
+
+from bfl_tf import datasets
+from experiments.artifacts.priors import choosing, grids
+
+_ROOT = pathlib.Path(__file__).parents[2]
+
+
+def _rows(*splits):
+  return sorted(row.tobytes() for split in splits for row in split.x)
+
+
+def test_the_choice_does_not_see_the_test_examples():
+  whole, ours = datasets.load('digits'), choosing.digits()
+  assert _rows(ours.train, ours.test) == _rows(whole.train)
+  assert 0.19 < len(ours.test.y) / len(whole.train.y) < 0.21
+
+
+def test_the_chosen_temperatures_are_the_best_that_were_tried():
+  with (_ROOT / 'results/priors/laptop/choosing.csv').open() as file:
+    nll = {
+      (row['row'], row['column']): float(row['mean'])
+      for row in csv.DictReader(file)
+      if row['label'] == 'NLL (nats)'
+    }
+  for rule, pooling in grids.RULES.items():
+    best = min(grids.TEMPERATURES, key=lambda name: nll[rule, name])
+    chosen = {'flipout.temperature': grids.CHOSEN[pooling]}
+    assert grids.TEMPERATURES[best] == chosen
+
+
+def test_each_client_has_its_share_of_the_prior():
+  cell = grids.SCORES['WC, s sqrt(K)', 'iid'].config('paper', seed=0)
+  once = grids.SCORES['WC, KL / N_k', 'iid'].config('paper', seed=0)
+  scale, num_clients = cell.get('flipout.prior_scale'), cell.num_clients
+  assert scale**-2 * num_clients == once.get('flipout.prior_scale') ** -2
