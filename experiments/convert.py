@@ -5,21 +5,25 @@
 Every run directory below the root is converted where it lies, finished or not:
 `flags.txt` is written anew and `task.json` made from the data set. Nothing that
 was measured changes, and an unfinished run goes on from its checkpoint: draws
-are named as before since the repair of their names.
+are named as before since the repair of their names. A run of this version that
+has lost its `task.json` is given a new one.
 """
 
+from collections.abc import Iterator, Mapping
 import os
 import pathlib
+from typing import Any
 
 from absl import flags
 
 from bfl_tf import federation, version
-from bfl_tf.federation import records
+from bfl_tf.federation import building, records
+from bfl_tf.federation import config as config_lib
 from experiments import flags as config_flags
 
 _ROOT = flags.DEFINE_string('root', None, 'A run, or a folder of runs.')
 
-_OLD = '# bfl_tf 0.1.0'
+_OLD, _OURS = '0.1.0', version.__version__
 # Where a flag's value lives now; where its method is not chosen it is idle.
 MOVED = {
   'alpha': ('partition.dirichlet.alpha', 'dirichlet_equal.alpha'),
@@ -91,10 +95,11 @@ def main() -> int | None:
   found = sorted(path.parent for path in root.rglob('flags.txt'))
   if not found:
     config_flags.fail(f'--root={root} holds no run: no flags.txt is below it.')
+  built: dict[Any, Any] = {}
   failed = 0
   for run in found:
     try:
-      print(f'{run}: {convert(run)}')
+      print(f'{run}: {convert(run, built)}')
     except (OSError, ValueError) as error:
       print(f'{run}: {error}')
       failed += 1
@@ -102,40 +107,77 @@ def main() -> int | None:
   return int(failed > 0)
 
 
-def convert(run: pathlib.Path) -> str:
+def convert(run: pathlib.Path, built: dict[Any, Any] | None = None) -> str:
   """Converts a run directory; says what was done.
+
+  Args:
+    run: it.
+    built: data sets that were loaded for others.
 
   Raises:
     ValueError: it is of neither version, or its data set cannot be loaded.
   """
-  lines = (run / 'flags.txt').read_text().splitlines()
-  if lines[:1] != [_OLD]:
-    return 'left alone: not of version 0.1'
-  config = federation.Config.of(renamed(lines))
+  first, *lines = (run / 'flags.txt').read_text().splitlines() or ['']
+  if first == f'# bfl_tf {_OLD}':
+    config, done = configured(lines), 'converted'
+  elif first != f'# bfl_tf {_OURS}':
+    raise ValueError(f'neither of version {_OLD} nor of {_OURS}.')
+  elif (run / 'task.json').exists():
+    return f'left alone: of version {_OURS}'
+  else:
+    config, done = federation.read_config(run), 'given its task'
   directory = records.RunDirectory(run)
-  directory.write_task(federation.Task.of(federation.dataset(config)))
+  dataset = building.dataset(config, {} if built is None else built)
+  directory.write_task(federation.Task.of(dataset))
   # Last: a run with new flags is a converted one.
   directory.write_flags(config)
-  return 'converted'
+  return done
 
 
-def renamed(lines: list[str]) -> dict[str, str]:
+def configured(lines: list[str]) -> federation.Config:
+  """Returns the config that old flags say.
+
+  Raises:
+    ValueError: a flag that version 0.1 did not have.
+  """
+  old = dict(line.removeprefix('--').partition('=')[::2] for line in lines)
+  values = renamed(old)
+  chosen = federation.Config.of(values).chosen
+  return federation.Config.of({**values, **dict(_of_strangers(chosen, old))})
+
+
+def renamed(old: Mapping[str, str]) -> dict[str, str]:
   """Returns the values of old flags by their new names."""
   values: dict[str, str] = {}
-  for line in lines:
-    if line.startswith('--'):
-      name, _, text = line.removeprefix('--').partition('=')
-      for key in MOVED.get(name, (name,)):
-        values[key] = text.replace(',', '+') if name in _UNIONS else text
-  return values
+  for name, text in old.items():
+    for key in MOVED.get(name, (name,)):
+      values[key] = text.replace(',', '+') if name in _UNIONS else text
+  # Fields are given in their types, settings as texts.
+  return {
+    name: config_lib.FIELDS[name].parse(name, text)
+    if name in config_lib.FIELDS
+    else text
+    for name, text in values.items()
+  }
+
+
+def _of_strangers(chosen, old) -> Iterator[tuple[str, str]]:
+  """What was a flag's value in anybody's own method is a setting of its own."""
+  ours = {id(thing) for _, _, thing in config_lib.known_methods()}
+  for method in chosen.methods:
+    thing = getattr(method.thing, 'func', method.thing)
+    if id(thing) not in ours:
+      for name in method.declared.keys() & old.keys():
+        yield f'{method.name}.{name}', old[name]
 
 
 def _stamp(root):
   """A reproduction's folder says of which version its runs are."""
-  for path in [*root.rglob('version.txt')]:
-    temporary = path.with_name(f'.{path.name}')
-    temporary.write_text(f'bfl_tf {version.__version__}\n')
-    os.replace(temporary, path)
+  for path in root.rglob('version.txt'):
+    if path.read_text() == f'bfl_tf {_OLD}\n':
+      temporary = path.with_name(f'.{path.name}')
+      temporary.write_text(f'bfl_tf {_OURS}\n')
+      os.replace(temporary, path)
 
 
 if __name__ == '__main__':

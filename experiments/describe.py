@@ -5,6 +5,8 @@ import inspect
 import re
 import sys
 import textwrap
+import types
+from typing import Any
 
 from absl import flags
 
@@ -18,8 +20,12 @@ _MORE = """\
 """
 
 
-def answer(arguments: Sequence[str]) -> None:
+def answer(arguments: Sequence[str], module: types.ModuleType) -> None:
   """Prints what was asked for and exits; returns if nothing was.
+
+  Args:
+    arguments: of the command line.
+    module: the binary.
 
   Raises:
     ValueError: nothing is known by the name to be described.
@@ -27,16 +33,17 @@ def answer(arguments: Sequence[str]) -> None:
   for word in arguments[1:]:
     asked = re.fullmatch(r'--?(helpfull|help|describe)(?:=(.*))?', word)
     if asked:
-      show = {'help': _help, 'helpfull': _everything, 'describe': _method}
-      print(show[asked[1]](asked[2] or ''))
+      show = {'helpfull': _everything, 'describe': _method}
+      what = show.get(asked[1])
+      print(what(asked[2] or '') if what else _help(module))
       sys.exit(0)
 
 
-def _help(unused):
-  doc = inspect.getdoc(sys.modules['__main__']) or ''
-  if 'pooling' not in flags.FLAGS:
-    own = flags.FLAGS.module_help(sys.argv[0])
-    return f'{doc}\n\n{own or flags.FLAGS.main_module_help()}'
+def _help(module):
+  doc = inspect.getdoc(module) or ''
+  own = flags.FLAGS.get_key_flags_for_module(module)
+  if 'pooling' not in {flag.name for flag in own}:
+    return f'{doc}\n\n{flags.FLAGS.module_help(module)}'
   lines = [
     line
     for role in config_lib.ROLES
@@ -49,31 +56,46 @@ def _everything(unused):
   lines = ['Of the run:']
   for name, declared in config_lib.FIELDS.items():
     lines += _flag(name, declared)
-  named = {m.name: m.thing for m in config_lib.known_methods()}
-  for name, thing in sorted(named.items()):
+  things = sorted(_things(), key=lambda found: found[0])
+  for name, roles, thing in things:
     declared = settings.of(thing, config_lib.GIVEN)
     if declared:
-      lines += ['', f'Of {name}:', *_settings(name, declared)]
+      title = f'Of {name} ({", ".join(f"--{role}" for role in roles)}):'
+      lines += ['', title, *_settings(name, declared)]
   return '\n'.join([*lines, '', _MORE])
 
 
 def _method(name):
-  found = {
-    id(thing): (role, known, thing)
-    for role, known, thing, _ in config_lib.known_methods()
-    if known == name
-  }
+  found = [each for each in _things() if each[0] == name]
   if not found and ':' in name:
     thing = registry.resolve('describe', name, {})
-    found = {0: ('', registry.short_name(name, {}), thing)}
+    found = [(registry.short_name(name, {}), [], thing)]
   if not found:
-    known = sorted({m.name for m in config_lib.known_methods()})
+    known = sorted({known for known, *_ in _things()})
     registry.check_choice('describe', name, known)
-  return '\n\n'.join('\n'.join(_one(*each)) for each in found.values())
+  texts = ['\n'.join(_one(*each)) for each in found]
+  with_settings = [
+    f'--{roles[0]}.{name}' for _, roles, thing in found if settings.of(thing)
+  ]
+  if len(with_settings) > 1:
+    keys = ' or '.join(with_settings)
+    texts.append(f'Where more than one is chosen, say {keys}.')
+  return '\n\n'.join(texts)
 
 
-def _one(role, name, thing) -> Iterator[str]:
-  yield f'{name} (--{role}={name})' if role else name
+def _things() -> list[tuple[str, list[str], Any]]:
+  """Returns what is ours, each thing once: its name, its roles, itself."""
+  found: dict[tuple, tuple[str, list[str], Any]] = {}
+  for role, name, thing, _ in config_lib.known_methods():
+    roles = found.setdefault((name, id(thing)), (name, [], thing))[1]
+    if role not in roles:
+      roles.append(role)
+  return list(found.values())
+
+
+def _one(name, roles, thing) -> Iterator[str]:
+  chosen = ', '.join(f'--{role}={name}' for role in roles)
+  yield f'{name} ({chosen})' if roles else name
   doc = inspect.getdoc(thing) or ''
   module = inspect.getmodule(thing)
   source = re.search(r'References:\n.*', inspect.getdoc(module) or '', re.S)

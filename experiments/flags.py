@@ -7,6 +7,7 @@ Flags are parsed twice: first those that choose methods, then their settings,
 from collections.abc import Callable, Sequence
 import dataclasses
 import difflib
+import functools
 import os
 import re
 import sys
@@ -79,7 +80,8 @@ def main(function: Callable[[], int | None]) -> None:
       fail(f'unexpected argument {arguments[1]!r}; flags begin with --.')
     return function()
 
-  app.run(body, flags_parser=_parse)
+  module = sys.modules[function.__module__]
+  app.run(body, flags_parser=functools.partial(_parse, module))
 
 
 def fail(message: object, code: int = 2) -> typing.NoReturn:
@@ -99,11 +101,11 @@ def _fields(values, present=False) -> dict[str, typing.Any]:
   return fields
 
 
-def _parse(arguments):
+def _parse(module, arguments):
   # TensorFlow reports every checkpoint at INFO.
   logging.set_verbosity(logging.WARNING)
   try:
-    describe.answer(arguments)
+    describe.answer(arguments, module)
     rest, given = _split(flags.FLAGS, arguments)
     _given.texts, _given.typed = given.texts, given.typed
     return flags.FLAGS(rest)

@@ -75,29 +75,3 @@ def test_imports_go_down(room):
 def test_page_names_the_room(room):
   page = (_ROOT / 'docs' / 'architecture.md').read_text()
   assert f'| `{room}` |' in page
-
-
-@pytest.mark.parametrize(
-  'room, line',
-  [
-    ('pooling', 'from bfl_tf import server'),
-    ('pooling', 'from bfl_tf.clients import proximal'),
-    ('statistics', 'from bfl_tf import training as t'),
-    ('weights', 'import bfl_tf.statistics'),
-    ('server', 'import bfl_tf'),
-    ('federation', 'from bfl_tf import Config'),
-    ('federation', 'from experiments import flags'),
-    ('federation', 'from . import loop'),
-    ('plots', 'from bfl_tf import weights'),
-    ('training', 'def late():\n  from bfl_tf.federation import loop'),
-  ],
-)
-def test_check_finds(room, line):
-  assert _forbidden(room, line)
-
-
-def test_check_lets_pass():
-  line = (
-    'import numpy\nfrom bfl_tf import seeds\nfrom bfl_tf.pooling import rules'
-  )
-  assert not _forbidden('pooling', line)

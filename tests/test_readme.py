@@ -1,4 +1,4 @@
-"""What README.md says is so: its example, its own rule, its names and flags."""
+"""What README.md and its pages say is so: examples, names, flags, links."""
 
 import contextlib
 import io
@@ -9,27 +9,36 @@ import numpy as np
 import pytest
 from tensorflow_probability import distributions as tfd
 
-from bfl_tf import clients, models, partitions, pooling, server
+from bfl_tf import (
+  clients,
+  models,
+  partitions,
+  pooling,
+  server,
+  settings,
+  training,
+)
 from bfl_tf.datasets import builtin
 from bfl_tf.federation import config as config_lib
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _README = (_ROOT / 'README.md').read_text()
+_METHODS = (_ROOT / 'docs/methods.md').read_text()
 _PYTHON = re.findall(r'```python\n(.*?)```', _README, re.DOTALL)
 
 
 def test_example_prints_the_block_behind_it():
   shown = re.search(
-    r'```python\n.*?```\s*```text\n(.*?)```', _README, re.DOTALL
+    r'```python\n(.*?)```\s*```text\n(.*?)```', _METHODS, re.DOTALL
   )
   printed = io.StringIO()
   with contextlib.redirect_stdout(printed):
-    exec(compile(_PYTHON[0], 'README.md', 'exec'), {'__name__': '__main__'})
-  assert printed.getvalue() == shown[1]
+    exec(compile(shown[1], 'methods.md', 'exec'), {'__name__': '__main__'})
+  assert printed.getvalue() == shown[2]
 
 
 def test_own_rule(tmp_path, monkeypatch):
-  (tmp_path / 'my_rules.py').write_text(_PYTHON[1])
+  (tmp_path / 'my_rules.py').write_text(_PYTHON[0])
   monkeypatch.syspath_prepend(tmp_path)
   assert '--pooling=my_rules:Barycenter' in _README
   posteriors = [
@@ -50,13 +59,31 @@ def test_own_rule(tmp_path, monkeypatch):
     models.NETWORKS,
     clients.PARTS,
     server.STAGES,
+    server.TEACHER_POSTERIORS,
     partitions.PARTITIONS,
+    training.OPTIMIZERS,
+    training.SCHEDULES,
     builtin.BUILTIN,
   ],
 )
-def test_table_has_every_name(names):
-  table = '\n'.join(line for line in _README.splitlines() if line[:1] == '|')
-  assert not [name for name in names if f'`{name}`' not in table]
+def test_methods_have_every_name(names):
+  assert not [name for name in names if f'`{name}`' not in _METHODS]
+
+
+def test_methods_have_every_setting():
+  for _, name, thing in config_lib.known_methods():
+    for setting in settings.of(thing, config_lib.GIVEN):
+      assert re.search(rf'[`.]{setting}`', _METHODS), f'{name}.{setting}'
+
+
+@pytest.mark.parametrize('page', ['README.md', 'docs/methods.md'])
+def test_files_and_links_are_there(page):
+  text, folder = (_ROOT / page).read_text(), (_ROOT / page).parent
+  links = re.findall(r'\]\(([^)#:]+)(?:#[^)]*)?\)', text)
+  assert links
+  assert all((folder / link).exists() for link in links)
+  for path in re.findall(r'`(bfl_tf/[^`]*)`', text):
+    assert (_ROOT / path).exists(), path
 
 
 def _settings():
@@ -64,11 +91,17 @@ def _settings():
   for method in config_lib.known_methods():
     for setting in method.declared:
       yield from method.keys(setting)
-  yield from ('Barycenter.power', 'NAME.setting')
+  yield from ('Barycenter.power', 'NAME.setting', 'name.setting')
 
 
 @pytest.mark.parametrize(
-  'page', ['README.md', 'docs/architecture.md', 'docs/prior.md']
+  'page',
+  [
+    'README.md',
+    'docs/architecture.md',
+    'docs/methods.md',
+    'docs/prior.md',
+  ],
 )
 def test_flags_exist(page):
   known = {*config_lib.FIELDS, *_settings()}

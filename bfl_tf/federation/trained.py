@@ -37,8 +37,8 @@ def load(run_dir: str | os.PathLike) -> 'Trained':
       f'{path} holds an unfinished run: go on with it by --flagfile='
       f'{path}/flags.txt --output_dir={path}.'
     )
-  task = _task(path)
   config = recorded.read_config(path)
+  task = _task(path)
   training.configure(config.num_workers, config.deterministic)
   state = checkpoints.restore(path / 'checkpoints')
   if state is None or state.round < config.num_rounds:
@@ -177,6 +177,6 @@ def _task(path):
     return task_lib.Task.from_json(file.read_text())
   except (OSError, ValueError) as error:
     raise ValueError(
-      f'{file} cannot be read, as in runs of an older version: play the run '
-      'again in a new directory.'
+      f'{file} cannot be read: delete it, and python -m experiments.convert '
+      f'--root={path} makes it anew.'
     ) from error

@@ -32,8 +32,12 @@ def new_axes(
   size: tuple[float, float], columns: int = 1
 ) -> Sequence[axes_lib.Axes]:
   """Returns the axes, side by side, of a new figure of `size` inches."""
-  figure = figure_lib.Figure(figsize=size, dpi=DPI, layout='constrained')
-  return figure.subplots(1, columns, sharey=True, squeeze=False)[0]
+  return new_figure(size).subplots(1, columns, sharey=True, squeeze=False)[0]
+
+
+def new_figure(size: tuple[float, float]) -> figure_lib.Figure:
+  """Returns an empty figure of `size` inches."""
+  return figure_lib.Figure(figsize=size, dpi=DPI, layout='constrained')
 
 
 def figure_of(axes: axes_lib.Axes) -> figure_lib.Figure:

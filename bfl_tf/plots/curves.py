@@ -90,17 +90,20 @@ def learning_curve(
 
 
 def retention(
-  runs: recorded.Runs, axes: Sequence[axes_lib.Axes] | None = None
+  runs: recorded.Runs,
+  axes: Sequence[axes_lib.Axes] | None = None,
+  measures: Sequence[str] = tuple(MEASURES),
 ) -> figure_lib.Figure:
   """Draws accuracy against the data retained, by each measure of uncertainty.
 
   Args:
     runs: run directories by the name in the legend, or a single one.
-    axes: three, for entropy, aleatoric, epistemic; a new figure where None.
+    axes: one for each measure; a new figure where None.
+    measures: of `MEASURES`, in order.
 
   Returns:
-    figure: three panels, one line per run in each. The legend gives the area
-      under a line: the mean accuracy over the fractions retained.
+    figure: a panel for each measure, one line per run in it. The legend gives
+      the area under a line: the mean accuracy over the fractions retained.
 
   Raises:
     FileNotFoundError: a run has no `predictions.npz`.
@@ -110,12 +113,13 @@ def retention(
   results = {name: recorded.predictions(run) for name, run in read}
   if axes is None:
     height = 3.7 + 0.18 * len(results)
-    axes = canvas.new_axes((11.0, height), columns=len(MEASURES))
-  if len(axes) != len(MEASURES):
-    raise ValueError(f'axes must be {len(MEASURES)}, got {len(axes)}.')
-  for panel, (measure, title) in zip(axes, MEASURES.items()):
+    axes = canvas.new_axes((11.0, height), columns=len(measures))
+  if len(axes) != len(measures):
+    raise ValueError(f'axes must be {len(measures)}, got {len(axes)}.')
+  for panel, measure in zip(axes, measures):
     _retention_panel(panel, results, measure)
-    canvas.finish(panel, f'By {title.lower()}', 'Data retained (fraction)', '')
+    title = f'By {MEASURES[measure].lower()}'
+    canvas.finish(panel, title, 'Data retained (fraction)', '')
   axes[0].set_ylabel('Accuracy on retained data (fraction)', fontsize=10)
   _limit_accuracy(axes)
   return canvas.figure_of(axes[0])

@@ -3,9 +3,14 @@
 import difflib
 from typing import Any
 
-from experiments.artifacts import fedbe, posterior_pooling, priors
+from experiments.artifacts import (
+  fedbe,
+  posterior_pooling,
+  priors,
+  quickstart,
+)
 
-_PAPERS = (posterior_pooling, fedbe, priors)
+_PAPERS = (posterior_pooling, fedbe, priors, quickstart)
 
 ARTIFACTS: dict[str, Any] = {
   f'{artifact.paper.name}/{artifact.name}': artifact

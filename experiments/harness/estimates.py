@@ -49,28 +49,46 @@ def tasks(
   return list({task.directory: task for task in every}.values())
 
 
-# Roles whose choice makes no other code path of the federation.
-_ALIKE = ('model', 'client_optimizer', 'learning_rate_schedule')
+# Roles that meet in one code path of the federation. The network, the optimizer
+# and the schedule make none of their own.
+_DATA = ('partition',)
+_CLIENT = ('variant', 'client_parts')
+_WEIGHTING = ('variant', 'weighting')
+_POOLING = ('variant', 'pooling')
+_ELSEWHERE = ('model', 'client_optimizer', 'learning_rate_schedule')
 
 
 def one_per_method(every: list[cells.Task]) -> list[cells.Task]:
-  """Returns one task per combination that is a code path of its own."""
-  chosen = {}
+  """Returns tasks that together take every code path that any of them takes."""
+  chosen, taken = [], set()
   for task in every:
-    c = task.config
-    methods = [m for m in c.chosen.methods if m.role not in _ALIKE]
-    switches = [
-      value
-      for method in methods
-      for value in c.chosen.values(method).values()
-      if isinstance(value, str | bool)
-    ]
-    path = (
-      *((m.role, m.name) for m in methods), *switches, c.num_clients == 1,
-      c.batch_norm, c.server_dataset, c.clients_per_round,
-    )  # fmt: skip
-    chosen.setdefault(path, task)
-  return list(chosen.values())
+    paths = {*_paths(task.config)}
+    if not paths <= taken:
+      chosen.append(task)
+      taken |= paths
+  return chosen
+
+
+def _paths(config):
+  """Yields what is dealt, trained, pooled and refined, each with its ways."""
+  named = {*_DATA, *_CLIENT, *_WEIGHTING, *_POOLING, *_ELSEWHERE}
+  server = [m.role for m in config.chosen.methods if m.role not in named]
+  yield ('data', config.dataset, config.num_clients == 1,
+         config.clients_per_round > 0, *_ways(config, _DATA))  # fmt: skip
+  yield 'client', *_ways(config, _CLIENT)
+  yield 'weighting', *_ways(config, _WEIGHTING)
+  yield 'pooling', *_ways(config, _POOLING)
+  yield ('server', config.batch_norm, config.server_dataset,
+         *_ways(config, server))  # fmt: skip
+
+
+def _ways(config, roles):
+  """The methods of these roles, each with its switches."""
+  for method in config.chosen.methods:
+    if method.role in roles:
+      values = config.chosen.values(method).values()
+      switches = (value for value in values if isinstance(value, str | bool))
+      yield method.role, method.name, *switches
 
 
 def core_seconds(task: cells.Task) -> float:

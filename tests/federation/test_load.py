@@ -52,7 +52,7 @@ def break_task(path):
   [
     (remove('flags.txt'), 'holds no run: name the --output_dir of one'),
     (remove('summary.json'), 'holds an unfinished run: go on with it by'),
-    (remove('task.json'), 'task.json cannot be read, as in runs of an older'),
+    (remove('task.json'), 'task.json cannot be read: .*experiments.convert'),
     (break_task, 'task.json cannot be read'),
     (remove_checkpoints, 'no readable checkpoint of its last round'),
     (break_last_checkpoint, 'no readable checkpoint of its last round'),

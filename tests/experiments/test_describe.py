@@ -1,0 +1,186 @@
+"""What the binaries say of themselves; and a part of anybody's in full."""
+
+import functools
+import re
+
+import binaries
+import pytest
+
+from bfl_tf import settings
+from bfl_tf.federation import config
+from experiments import benchmark, convert, describe, reproduce
+
+# As anybody would write it, outside of the package: two settings, one method.
+CLIP = """\
+import dataclasses
+from typing import Annotated, ClassVar
+
+import tensorflow as tf
+
+from bfl_tf.settings import Setting
+
+
+@dataclasses.dataclass(frozen=True)
+class Clip:
+  \"\"\"Keeps the gradient short in the first steps.\"\"\"
+
+  norm: Annotated[float, Setting('Of a gradient, at most.', above=0)] = 1.0
+  steps: Annotated[int, Setting('How many.', least=1)] = 100
+  name: ClassVar[str] = 'clip'
+  needs: ClassVar[str | None] = None
+
+  def gradient(self, gradient, mean, carry, step):
+    clipped = tf.clip_by_norm(gradient, self.norm)
+    return tf.where(step.index < self.steps, clipped, gradient)
+"""
+_SMALL = [
+  '--variant=deterministic', '--model=logistic', '--client_optimizer=sgd',
+  '--num_clients=2', '--num_rounds=1', '--client_learning_rate=1',
+]  # fmt: skip
+
+
+@pytest.fixture(scope='module')
+def said(tmp_path_factory):
+  """What `experiments.run` says to each line of arguments; one process."""
+  folder = tmp_path_factory.mktemp('own')
+  (folder / 'mine.py').write_text(CLIP)
+  own = [*_SMALL, '--client_parts=mine:Clip']
+  lines = {
+    'help': ['--help'],
+    'helpfull': ['--helpfull'],
+    'own': ['--describe=mine:Clip'],
+    'unknown': ['--describe=wcc'],
+    'out of bounds': [*own, '--Clip.norm=0', f'--output_dir={folder}/no'],
+    'misspelt': [*own, '--Clip.nrom=1', f'--output_dir={folder}/no'],
+    'short': [*own, '--Clip.norm=1e-9', f'--output_dir={folder}/short'],
+    'none': [*own, '--Clip.norm=1e-9', '--Clip.steps=1',
+             f'--output_dir={folder}/none'],
+  }  # fmt: skip
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setenv('PYTHONPATH', f'{folder}:{binaries.ROOT}')
+    outcomes = binaries.drive('experiments.run', list(lines.values()))
+  return folder, dict(zip(lines, outcomes, strict=True))
+
+
+def test_help_is_short_and_names_every_choice(said):
+  code, out, error = said[1]['help']
+  assert (code, error) == (0, '')
+  assert out.count('\n') < 50
+  assert 'python -m experiments.run --flagfile=' in out
+  for role in config.ROLES:
+    assert f'\n  --{role}=' in out
+    for name in config.FIELDS[role].setting.table:
+      assert re.search(rf'\b{re.escape(name)}[,.]', out), name
+  for more in ('--describe=NAME', '--helpfull', '--flagfile=FILE'):
+    assert more in out
+
+
+def test_helpfull_has_every_flag_with_its_default(said):
+  code, out, error = said[1]['helpfull']
+  assert (code, error) == (0, '')
+  expected = dict(config.FIELDS)
+  for _, name, thing in config.known_methods():
+    for setting, declared in settings.of(thing, config.GIVEN).items():
+      expected[f'{name}.{setting}'] = declared
+  shown = dict(re.findall(r'^  --([\w.]+)=(.*)$', out, re.MULTILINE))
+  assert shown.keys() == expected.keys()
+  # Two things go by this name, with two defaults.
+  assert len(re.findall(r'^  --dirichlet\.alpha=', out, re.MULTILINE)) == 2
+  for name, declared in expected.items():
+    if name != 'dirichlet.alpha':
+      assert shown[name] == declared.format(declared.default)
+
+
+def asked(capsys, what, module=reproduce):
+  with pytest.raises(SystemExit) as stopped:
+    describe.answer(['binary', what], module)
+  assert stopped.value.code == 0
+  return capsys.readouterr().out
+
+
+def test_one_method_with_its_source_and_settings(capsys):
+  out = asked(capsys, '--describe=distil')
+  assert out.startswith(
+    'distil (--server_step=distil, --refine=distil, --start=distil)\n'
+  )
+  assert 'FedBE' in out and 'ICLR 2020' not in out
+  assert '  --distil.epochs=20\n      Over the server' in out
+  assert 'It has no settings.' in asked(capsys, '--describe=recalibrate')
+
+
+def test_two_things_of_one_name(capsys):
+  out = asked(capsys, '--describe=dirichlet')
+  assert 'dirichlet (--partition=dirichlet)' in out
+  assert 'dirichlet (--ensemble.posterior=dirichlet)' in out
+  for default in ('0.5', '1.0'):
+    assert f'--dirichlet.alpha={default}\n' in out
+  assert out.endswith(
+    'Where more than one is chosen, say --partition.dirichlet or '
+    '--posterior.dirichlet.\n'
+  )
+  # Of these two one alone has settings to be told apart.
+  assert 'Where more' not in asked(capsys, '--describe=scaffold')
+
+
+def test_every_method_of_ours_can_be_described(capsys):
+  for _, name, thing in config.known_methods():
+    out = asked(capsys, f'--describe={name}')
+    for setting in settings.of(thing, config.GIVEN):
+      assert f'  --{name}.{setting}=' in out
+
+
+@pytest.mark.parametrize(
+  'module, flag',
+  [(reproduce, 'artifact'), (benchmark, 'case'), (convert, 'root')],
+)
+def test_other_binaries_show_their_own_flags(capsys, module, flag):
+  out = asked(capsys, '--help', module)
+  assert out.startswith(module.__doc__.partition('\n')[0])
+  assert f'--{flag}: ' in out and '--pooling' not in out
+  ask = functools.partial(asked, capsys, module=module)
+  assert ask('--describe=momentum').startswith('momentum (--server_step=')
+
+
+def test_a_name_that_nobody_knows(said):
+  code, _, error = said[1]['unknown']
+  assert code == 2 and error.startswith('error: --describe=wcc is unknown')
+  assert error.count('\n') == 1
+
+
+def test_a_part_with_two_settings_needs_so_many_lines():
+  lines = [line for line in CLIP.splitlines() if line.strip()]
+  assert len(lines) == 14
+
+
+def test_anybodys_own_is_described(said):
+  code, out, _ = said[1]['own']
+  assert code == 0
+  assert out.startswith('Clip\n  Keeps the gradient short in the first steps.')
+  assert '  --Clip.norm=1.0\n      Of a gradient, at most.\n' in out
+  assert '  --Clip.steps=100\n' in out
+
+
+def test_anybodys_own_is_set(said):
+  folder, outcomes = said
+  losses = {}
+  for name in ('short', 'none'):
+    code, out, error = outcomes[name]
+    assert code == 0, error
+    flags = (folder / name / 'flags.txt').read_text()
+    assert '--Clip.norm=1e-09\n' in flags
+    losses[name] = float(re.search(r'likelihood \(nats\) +([\d.]+)', out)[1])
+  # Steps of 1e-9 leave the untrained model; one such step of many does not.
+  assert losses['short'] > 1.5 > losses['none']
+
+
+@pytest.mark.parametrize(
+  'name, message',
+  [
+    ('out of bounds', '--Clip.norm=0.0 must be above 0.'),
+    ('misspelt', '--Clip.nrom is unknown. Did you mean --Clip.norm?'),
+  ],
+)
+def test_anybodys_own_is_refused_in_one_line(said, name, message):
+  code, _, error = said[1][name]
+  assert code == 2 and error.startswith(f'error: {message}')
+  assert error.count('\n') == 1
