@@ -5,6 +5,19 @@ Every function takes `probs` of shape `[num_examples, num_classes]`, or sampled
 Entropies and likelihoods are in nats, everything else is a fraction.
 """
 
+from bfl_tf.metrics.calibration import (
+  adaptive_calibration_error,
+  classwise_calibration_error,
+  confidence_gap,
+  fit_temperature,
+  tempered,
+)
+from bfl_tf.metrics.conformal import (
+  coverage,
+  prediction_sets,
+  score_counts,
+  threshold,
+)
 from bfl_tf.metrics.curves import (
   confidence_histogram,
   ConfidenceHistogram,
@@ -14,6 +27,7 @@ from bfl_tf.metrics.curves import (
   retention_curve,
   RetentionCurve,
 )
+from bfl_tf.metrics.detection import Detection, detection
 from bfl_tf.metrics.predictive import is_correct
 from bfl_tf.metrics.scores import (
   accuracy,
@@ -24,6 +38,7 @@ from bfl_tf.metrics.scores import (
   SCORES,
   summarize,
 )
+from bfl_tf.metrics.selective import Selective, selective
 from bfl_tf.metrics.uncertainty import (
   aleatoric_uncertainty,
   epistemic_uncertainty,
@@ -34,19 +49,32 @@ __all__ = [
   'MIN_PROBABILITY',
   'SCORES',
   'ConfidenceHistogram',
+  'Detection',
   'Reliability',
   'RetentionCurve',
+  'Selective',
   'accuracy',
+  'adaptive_calibration_error',
   'aleatoric_uncertainty',
   'brier_score',
+  'classwise_calibration_error',
+  'confidence_gap',
   'confidence_histogram',
+  'coverage',
+  'detection',
   'epistemic_uncertainty',
   'expected_calibration_error',
+  'fit_temperature',
   'is_correct',
   'negative_log_likelihood',
   'normalized_entropy',
+  'prediction_sets',
   'reliability',
   'reliability_of',
   'retention_curve',
+  'score_counts',
+  'selective',
   'summarize',
+  'tempered',
+  'threshold',
 ]

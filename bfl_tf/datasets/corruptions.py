@@ -1,0 +1,87 @@
+"""Images as a bad camera has them: five kinds, each at five strengths.
+
+The kinds and the spirit of their strengths are Hendrycks and Dietterich's; the
+strengths are our own, so that scores compare within this suite only.
+
+References:
+  D. Hendrycks, T. Dietterich. Benchmarking neural network robustness to common
+  corruptions and perturbations. ICLR 2019.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy import ndimage
+
+from bfl_tf import seeds
+
+STRENGTHS = (1, 2, 3, 4, 5)
+
+
+def corrupt(x: np.ndarray, kind: str, strength: int, seed: int) -> np.ndarray:
+  """Returns corrupted images of the same shape and type.
+
+  Args:
+    x: `[num_images, height, width, channels]` uint8.
+    kind: one of `KINDS`.
+    strength: from 1 to 5.
+    seed: of the noise.
+
+  Raises:
+    ValueError: no uint8 images, or an unknown kind or strength.
+  """
+  if x.ndim != 4 or x.dtype != np.uint8:
+    raise ValueError(
+      f'corrupt needs uint8 images [n, height, width, channels], got {x.shape} '
+      f'of {x.dtype}.'
+    )
+  if kind not in KINDS or strength not in STRENGTHS:
+    raise ValueError(
+      f'kind must be one of {", ".join(KINDS)} and strength 1 to 5, got '
+      f'{kind!r} and {strength!r}.'
+    )
+  rng = seeds.generator(seed, f'corrupt_{kind}', strength)
+  changed = KINDS[kind](x.astype(np.float32) / 255, strength - 1, rng)
+  return np.rint(np.clip(changed, 0, 1) * 255).astype(np.uint8)
+
+
+def _noise(x, place, rng):
+  spread = (0.04, 0.08, 0.12, 0.18, 0.26)[place]
+  return x + spread * rng.standard_normal(x.shape, dtype=np.float32)
+
+
+def _blur(x, place, rng):
+  sigma = (0.4, 0.7, 1.0, 1.5, 2.0)[place] * min(x.shape[1:3]) / 32
+  return ndimage.gaussian_filter(x, (0, sigma, sigma, 0), mode='nearest')
+
+
+def _contrast(x, place, rng):
+  share = (0.75, 0.5, 0.4, 0.3, 0.15)[place]
+  mean = x.mean(axis=(1, 2), keepdims=True)
+  return mean + share * (x - mean)
+
+
+def _brightness(x, place, rng):
+  return x + (0.1, 0.2, 0.3, 0.4, 0.5)[place]
+
+
+def _pixelation(x, place, rng):
+  share = (0.8, 0.6, 0.5, 0.35, 0.25)[place]
+  rows, columns = (_coarse(size, share) for size in x.shape[1:3])
+  return x[:, rows][:, :, columns]
+
+
+def _coarse(size, share):
+  """Returns, for each pixel, the one that the coarse image shows there."""
+  few = max(1, round(size * share))
+  shown = ((np.arange(few) + 0.5) * size / few).astype(int)
+  return shown[np.arange(size) * few // size]
+
+
+KINDS: dict[str, Callable] = {
+  'noise': _noise,
+  'blur': _blur,
+  'contrast': _contrast,
+  'brightness': _brightness,
+  'pixelation': _pixelation,
+}

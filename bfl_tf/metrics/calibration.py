@@ -1,0 +1,118 @@
+"""Calibration beyond one error in equal bins, and its cheap rival.
+
+#### References
+
+[1]: Khanh Nguyen and Brendan O'Connor. Posterior calibration and exploratory
+     analysis for natural language processing models. _EMNLP_, 2015.
+[2]: Meelis Kull et al. Beyond temperature scaling. _NeurIPS_, 2019.
+[3]: Chuan Guo et al. On Calibration of Modern Neural Networks. _ICML_, 2017.
+"""
+
+import numpy as np
+from numpy import typing as npt
+from scipy import optimize
+
+from bfl_tf.metrics import curves, predictive, scores
+
+# Where a temperature is looked for: beyond, predictions are one-hot or uniform.
+_TEMPERATURES = (1e-2, 1e2)
+
+
+def adaptive_calibration_error(
+  probs: npt.ArrayLike, labels: npt.ArrayLike, num_bins: int = 15
+) -> float:
+  """Mean |accuracy - confidence| over bins that hold equally many [1].
+
+  Args:
+    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
+    labels: integers `[num_examples]`.
+    num_bins: bins by rank of the confidence; sizes differ by at most 1. Fewer
+      where there are fewer examples.
+
+  Returns:
+    error: in [0, 1]; lower is better.
+  """
+  confidence, correct = _confident(probs, labels)
+  num_bins = predictive.check_num_bins(num_bins)
+  order = np.argsort(confidence, kind='stable')
+  bins = np.array_split(order, min(num_bins, order.size))
+  gaps = [abs((confidence[b] - correct[b]).sum()) for b in bins]
+  return float(np.sum(gaps) / order.size)
+
+
+def classwise_calibration_error(
+  probs: npt.ArrayLike, labels: npt.ArrayLike, num_bins: int = 15
+) -> float:
+  """Mean over classes of the error of that class's probability [2].
+
+  Args:
+    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
+    labels: integers `[num_examples]`.
+    num_bins: of equal width.
+
+  Returns:
+    error: in [0, 1]; lower is better.
+  """
+  samples = predictive.check_probs(probs)
+  labels = predictive.check_labels(labels, samples)
+  errors = [
+    curves.reliability_of(p, labels == c, num_bins).expected_calibration_error
+    for c, p in enumerate(predictive.mean(samples).T)
+  ]
+  return float(np.mean(errors))
+
+
+def confidence_gap(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
+  """Mean confidence less accuracy: above 0 overconfident, below 0 timid.
+
+  Args:
+    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
+    labels: integers `[num_examples]`.
+
+  Returns:
+    gap: in [-1, 1]; 0 is best.
+  """
+  confidence, correct = _confident(probs, labels)
+  return float(confidence.mean() - correct.mean())
+
+
+def tempered(probs: npt.ArrayLike, temperature: float) -> np.ndarray:
+  """Returns `p^(1 / temperature)`, normalised: `[num_examples, num_classes]`.
+
+  Args:
+    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
+    temperature: positive; above 1 flattens, below 1 sharpens.
+  """
+  if not temperature > 0:
+    raise ValueError(f'temperature must be positive, got {temperature!r}.')
+  mean = predictive.mean(predictive.check_probs(probs))
+  logs = np.log(np.maximum(mean, scores.MIN_PROBABILITY)) / temperature
+  powers = np.exp(logs - logs.max(-1, keepdims=True))
+  return powers / powers.sum(-1, keepdims=True)
+
+
+def fit_temperature(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
+  """Returns the temperature of least negative log likelihood [3].
+
+  Args:
+    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those, on
+      examples that are not scored afterwards.
+    labels: integers `[num_examples]`.
+
+  Returns:
+    temperature: from 0.01 to 100.
+  """
+
+  def loss(log_temperature):
+    cooled = tempered(probs, np.exp(log_temperature))
+    return scores.negative_log_likelihood(cooled, labels)
+
+  bounds = tuple(np.log(_TEMPERATURES))
+  found = optimize.minimize_scalar(loss, bounds=bounds, method='bounded')
+  return float(np.exp(found.x))
+
+
+def _confident(probs, labels):
+  correct = predictive.is_correct(probs, labels)
+  confidence = predictive.mean(predictive.check_probs(probs)).max(axis=-1)
+  return confidence, correct

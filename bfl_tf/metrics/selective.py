@@ -1,0 +1,68 @@
+"""Prediction with the right to stay silent: risk against coverage.
+
+Examples are answered from the least uncertain on. Coverage is the share that is
+answered, risk the error rate among these.
+
+#### References
+
+[1]: Yonatan Geifman et al. Bias-Reduced Uncertainty Estimation for Deep Neural
+     Classifiers. _ICLR_, 2019.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy import typing as npt
+
+from bfl_tf.metrics import curves
+
+
+class Selective(NamedTuple):
+  """What silence buys.
+
+  Attributes:
+    area: under risk over coverage (AURC), in [0, 1]; lower is better.
+    excess: the area less that of a perfect ranking with as many errors; 0 is
+      perfect.
+    accuracy_at: at the coverage that was asked for.
+    coverage_at: the largest share that can be answered at the risk that was
+      asked for; 0 if not even the first examples can.
+  """
+
+  area: float
+  excess: float
+  accuracy_at: float
+  coverage_at: float
+
+
+def selective(
+  uncertainty: npt.ArrayLike,
+  correct: npt.ArrayLike,
+  coverage: float = 0.8,
+  risk: float = 0.05,
+) -> Selective:
+  """Scores an uncertainty as the reason to stay silent.
+
+  Args:
+    uncertainty: `[num_examples]`, any monotone measure; low is answered first.
+    correct: `[num_examples]`, booleans.
+    coverage: in (0, 1]: where the accuracy is read.
+    risk: in [0, 1]: where the coverage is read.
+
+  Raises:
+    ValueError: coverage or risk is out of range, or as `retention_curve`.
+  """
+  if not 0 < coverage <= 1:
+    raise ValueError(f'coverage must be in (0, 1], got {coverage!r}.')
+  if not 0 <= risk <= 1:
+    raise ValueError(f'risk must be in [0, 1], got {risk!r}.')
+  curve = curves.retention_curve(uncertainty, correct)
+  best = curves.retention_curve(1.0 - np.asarray(correct, np.float64), correct)
+  kept = np.flatnonzero(1 - curve.accuracy <= risk)
+  place = max(0, int(np.ceil(coverage * curve.accuracy.size - 1e-9)) - 1)
+  return Selective(
+    area=1 - curve.area,
+    excess=best.area - curve.area,
+    accuracy_at=float(curve.accuracy[place]),
+    coverage_at=float(curve.retained[kept[-1]]) if kept.size else 0.0,
+  )

@@ -1,0 +1,68 @@
+"""Calibration by hand, and the temperature that made a set too sure."""
+
+import numpy as np
+import pytest
+
+from bfl_tf import metrics
+from bfl_tf.metrics import calibration
+
+PROBS = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6]])
+LABELS = [0, 1, 1, 1]
+
+
+def drawn(count=4000):
+  """Calibrated predictions: labels follow them."""
+  rng = np.random.default_rng(0)
+  logits = rng.normal(0, 1.5, (count, 4))
+  probs = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+  return probs, np.array([rng.choice(4, p=row) for row in probs])
+
+
+def test_by_hand():
+  # Confidences 0.6, 0.7 (right, right) and 0.8, 0.9 (wrong, right).
+  found = metrics.adaptive_calibration_error(PROBS, LABELS, num_bins=2)
+  assert found == pytest.approx((abs(1.3 - 2) + abs(1.7 - 1)) / 4)
+  assert metrics.confidence_gap(PROBS, LABELS) == pytest.approx(0.75 - 0.75)
+  # Two bins a class: below and from 0.5 on; both classes err alike.
+  error = (abs(0.7 - 0) + abs(1.7 - 1)) / 4
+  found = metrics.classwise_calibration_error(PROBS, LABELS, num_bins=2)
+  assert found == pytest.approx(error)
+
+
+def test_more_bins_than_examples():
+  gaps = np.abs(PROBS.max(-1) - [1, 0, 1, 1])
+  found = metrics.adaptive_calibration_error(PROBS, LABELS, num_bins=15)
+  assert found == pytest.approx(gaps.mean())
+
+
+def test_the_sign_of_the_gap():
+  probs, labels = drawn()
+  assert metrics.confidence_gap(metrics.tempered(probs, 0.5), labels) > 0.05
+  assert metrics.confidence_gap(metrics.tempered(probs, 2.0), labels) < -0.05
+
+
+@pytest.mark.parametrize('temperature', [0.4, 1.0, 2.5])
+def test_the_temperature_that_was_taken_is_found(temperature):
+  probs, labels = drawn()
+  spoilt = metrics.tempered(probs, temperature)
+  found = metrics.fit_temperature(spoilt, labels)
+  # The fit on 4 000 labels: some 2 %.
+  assert found == pytest.approx(1 / temperature, rel=0.1)
+  mended = metrics.tempered(spoilt, found)
+  errors = [
+    metrics.expected_calibration_error(p, labels) for p in (spoilt, mended)
+  ]
+  assert errors[1] < 0.03
+  assert errors[1] <= errors[0] + 0.005
+
+
+def test_a_temperature_of_1_changes_nothing():
+  np.testing.assert_allclose(metrics.tempered(PROBS, 1.0), PROBS, rtol=1e-12)
+  # A class that was ruled out stays so, and nothing overflows.
+  sure = metrics.tempered([[1.0, 0.0]], 0.01)
+  assert sure.tolist() == [[1, 0]]
+
+
+def test_refused():
+  with pytest.raises(ValueError, match='temperature must be positive, got 0'):
+    calibration.tempered(PROBS, 0)

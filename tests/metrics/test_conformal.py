@@ -1,0 +1,81 @@
+"""The promise of conformal sets, and that sites' counts add up to it."""
+
+import numpy as np
+import pytest
+
+from bfl_tf import metrics
+
+
+def drawn(rng, count, num_classes=5):
+  """Predictions that are not calibrated, and labels that follow others."""
+  logits = rng.normal(0, 2, (count, num_classes))
+  probs = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+  sharp = probs**3 / (probs**3).sum(-1, keepdims=True)
+  labels = np.array([rng.choice(num_classes, p=row) for row in probs])
+  return sharp, labels
+
+
+def test_by_hand():
+  probs = [[0.9, 0.1], [0.6, 0.4], [0.3, 0.7], [0.25, 0.75]]
+  counts = metrics.score_counts(probs, [0, 0, 0, 0], num_bins=4)
+  # Scores 0.1, 0.4, 0.7 and 0.75, which ends its bin.
+  assert counts.tolist() == [1, 1, 2, 0]
+  # Rank ceil(5 x 0.6) = 3 of 4.
+  assert metrics.threshold(counts, 0.4) == 0.75
+  sets = metrics.prediction_sets([[0.9, 0.1], [0.25, 0.75]], 0.75)
+  assert sets.tolist() == [[True, False], [True, True]]
+  assert metrics.coverage(sets, [1, 0]) == 0.5
+  # Four scores cannot promise 90 %.
+  assert metrics.threshold(counts, 0.1) == 1
+
+
+def test_sites_add_up():
+  probs, labels = drawn(np.random.default_rng(0), 300)
+  whole = metrics.score_counts(probs, labels)
+  sites = [
+    metrics.score_counts(probs[part], labels[part])
+    for part in np.array_split(np.arange(300), [20, 150])
+  ]
+  assert np.array_equal(whole, np.sum(sites, 0))
+
+
+@pytest.mark.parametrize('alpha', [0.05, 0.1, 0.3])
+def test_the_promise_is_kept_over_many_calibrations(alpha):
+  rng = np.random.default_rng(1)
+  found = []
+  for _ in range(200):
+    counts = metrics.score_counts(*drawn(rng, 100))
+    limit = metrics.threshold(counts, alpha)
+    probs, labels = drawn(rng, 100)
+    sets = metrics.prediction_sets(probs, limit)
+    found.append(metrics.coverage(sets, labels))
+  error = np.std(found, ddof=1) / np.sqrt(len(found))
+  # At least 1 - alpha; not more than a rank and a bin above it.
+  assert np.mean(found) > 1 - alpha - 5 * error
+  assert np.mean(found) < 1 - alpha + 1 / 101 + 0.02 + 5 * error
+
+
+def test_coarse_bins_keep_the_promise_with_larger_sets():
+  rng = np.random.default_rng(2)
+  probs, labels = drawn(rng, 500)
+  sizes = []
+  for num_bins in (1000, 10):
+    limit = metrics.threshold(
+      metrics.score_counts(probs, labels, num_bins), 0.1
+    )
+    sets = metrics.prediction_sets(probs, limit)
+    assert metrics.coverage(sets, labels) >= 0.9
+    sizes.append(sets.sum(-1).mean())
+  assert sizes[0] <= sizes[1]
+
+
+@pytest.mark.parametrize(
+  ('counts', 'alpha', 'message'),
+  [
+    ([1, 1], 0.0, r'alpha must be in \(0, 1\), got 0.0'),
+    ([0, 0], 0.1, 'counts must hold at least one score'),
+  ],
+)
+def test_refused(counts, alpha, message):
+  with pytest.raises(ValueError, match=message):
+    metrics.threshold(counts, alpha)
