@@ -37,7 +37,8 @@ variational layers: it sets `scale` and, if it likes, `factor` of the model.
 from bfl_tf.clients.proximal import PENALTIES, Proximal
 from bfl_tf.clients.scaffold import Scaffold
 from bfl_tf.clients.swa import Swa
+from bfl_tf.clients.thinning import Thinning
 
-__all__ = ['PARTS', 'PENALTIES', 'Proximal', 'Scaffold', 'Swa']
+__all__ = ['PARTS', 'PENALTIES', 'Proximal', 'Scaffold', 'Swa', 'Thinning']
 
-PARTS = {'proximal': Proximal, 'scaffold': Scaffold}
+PARTS = {'proximal': Proximal, 'scaffold': Scaffold, 'thinning': Thinning}

@@ -24,6 +24,7 @@ from bfl_tf.server.ensemble import Ensemble, GROUPS, groups_of
 from bfl_tf.server.fine_tune import FineTune
 from bfl_tf.server.momentum import Momentum
 from bfl_tf.server.recalibrate import BATCH_NORMS, Recalibrate
+from bfl_tf.server.samples import Samples
 from bfl_tf.server.scaffold import ExtraSum, Scaffold
 from bfl_tf.server.students import Students
 from bfl_tf.server.teacher_posteriors import TEACHER_POSTERIORS
@@ -41,6 +42,7 @@ __all__ = [
   'FineTune',
   'Momentum',
   'Recalibrate',
+  'Samples',
   'Scaffold',
   'Students',
   'groups_of',
@@ -53,6 +55,7 @@ STAGES = {
   'fine_tune': FineTune,
   'momentum': Momentum,
   'recalibrate': Recalibrate,
+  'samples': Samples,
   'scaffold': Scaffold,
   'students': Students,
 }

@@ -8,6 +8,7 @@ from bfl_tf.training.devices import (
   strategies,
 )
 from bfl_tf.training.jobs import Data, Job, Result, Settings, Step, Trace
+from bfl_tf.training.langevin import PSGLD, SGLD
 from bfl_tf.training.objectives import Prior
 from bfl_tf.training.optimizers import Adam, OPTIMIZERS, SGD
 from bfl_tf.training.prediction import (
@@ -25,8 +26,10 @@ from bfl_tf.training.worker import Worker
 __all__ = [
   'DISTRIBUTIONS',
   'OPTIMIZERS',
+  'PSGLD',
   'SCHEDULES',
   'SGD',
+  'SGLD',
   'Adam',
   'Data',
   'Inputs',

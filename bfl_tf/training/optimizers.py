@@ -20,6 +20,7 @@ from typing import Annotated, Any
 import tensorflow as tf
 
 from bfl_tf.settings import Setting
+from bfl_tf.training import langevin
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +86,12 @@ class Adam:
       )
 
 
-OPTIMIZERS: dict[str, Any] = {'sgd': SGD, 'adam': Adam}
+OPTIMIZERS: dict[str, Any] = {
+  'sgd': SGD,
+  'adam': Adam,
+  'sgld': langevin.SGLD,
+  'psgld': langevin.PSGLD,
+}
 
 
 def _zeros(variables):

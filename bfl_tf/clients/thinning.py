@@ -1,0 +1,64 @@
+"""Samples along a client's training: every so many steps after a burn-in.
+
+With a Langevin optimizer these are draws from the client's posterior; the stage
+`samples` makes them a group of models that predict together.
+"""
+
+import dataclasses
+from typing import Annotated, ClassVar
+
+import tensorflow as tf
+
+from bfl_tf.settings import Setting
+
+
+@dataclasses.dataclass(frozen=True)
+class Thinning:
+  """Sends the last `num_samples` that were collected, `[num_samples * P]`."""
+
+  burn_in: Annotated[
+    int, Setting('Steps before the first sample.', least=0)
+  ] = 1000
+  every: Annotated[int, Setting('Steps between samples.', least=1)] = 100
+  num_samples: Annotated[int, Setting('To keep, the last ones.', least=1)] = 10
+
+  name: ClassVar[str] = 'thinning'
+  needs: ClassVar[str | None] = 'samples'
+
+  def check(self, num_steps: int, num_examples: int) -> None:
+    """Raises a ValueError if there are not so many samples."""
+    if self.burn_in >= num_steps:
+      raise ValueError(
+        f'--thinning.burn_in={self.burn_in} must be shorter than the training '
+        f'of {num_steps} steps.'
+      )
+    found = (num_steps - self.burn_in) // self.every
+    if found < self.num_samples:
+      raise ValueError(
+        f'--thinning.num_samples={self.num_samples} exceeds the {found} that '
+        f'{num_steps} steps have with --thinning.burn_in={self.burn_in} and '
+        f'--thinning.every={self.every}.'
+      )
+
+  def begin(self, start, shared, memory):
+    """Carries the samples and how many there were."""
+    size = tf.size(start.mean)
+    return tf.zeros([self.num_samples, size]), tf.constant(0)
+
+  def after_step(self, mean, carry, step):
+    """Takes the mean in, over the oldest sample."""
+    samples, count = carry
+    past = step.index + 1 - self.burn_in
+    taken = (past > 0) & (past % self.every == 0)
+    place = count % self.num_samples
+    samples = tf.cond(
+      taken,
+      lambda: tf.tensor_scatter_nd_update(samples, [[place]], mean[tf.newaxis]),
+      lambda: samples,
+    )
+    return None, (samples, count + tf.cast(taken, tf.int32))
+
+  def finish(self, model, carry, trace):
+    """Sends the samples; the trained model is the last iterate."""
+    samples, _ = carry
+    return model, tf.reshape(samples, [-1]), None

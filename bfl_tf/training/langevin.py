@@ -1,0 +1,93 @@
+"""Langevin steps: SGD that samples the posterior, with real noise.
+
+Notation: g the gradient of the mean loss over a batch, N the client's number of
+examples, so that U = N loss is the posterior's energy; h the learning rate.
+  SGLD   w <- w - h g + sqrt(2 h / N) z                       z ~ N(0, I)
+  pSGLD  V <- a V + (1 - a) g^2,  G = 1 / (l + sqrt(V))
+         w <- w - h G g + sqrt(2 h G / N) z
+
+With the papers' step e = 2 h / N. Weight decay d on the mean loss is the prior
+N(0, 1 / (d N)). As its authors do, pSGLD leaves the derivative of G out.
+
+References:
+  M. Welling, Y. W. Teh. Bayesian learning via stochastic gradient Langevin
+  dynamics. ICML 2011.
+  C. Li et al. Preconditioned stochastic gradient Langevin dynamics for deep
+  neural networks. AAAI 2016.
+"""
+
+import dataclasses
+from typing import Annotated
+
+import tensorflow as tf
+
+from bfl_tf import seeds
+from bfl_tf.settings import Setting
+
+
+@dataclasses.dataclass(frozen=True)
+class SGLD:
+  """Stochastic gradient Langevin dynamics."""
+
+  temperature: Annotated[
+    float, Setting('Of the posterior; 1 is Bayes, 0 is SGD.', least=0)
+  ] = 1.0
+
+  def slots(self, variables) -> list[tf.Variable]:
+    """Needs none."""
+    return []
+
+  def apply(self, variables, slots, gradients, step) -> None:
+    """Updates `variables` in place."""
+    spread = _spread(step, self.temperature)
+    for variable, gradient, noise in _noisy(variables, gradients, step):
+      variable.assign_sub(step.learning_rate * gradient - spread * noise)
+
+
+@dataclasses.dataclass(frozen=True)
+class PSGLD:
+  """SGLD with RMSprop's preconditioner."""
+
+  temperature: Annotated[
+    float, Setting('Of the posterior; 1 is Bayes.', least=0)
+  ] = 1.0
+  decay: Annotated[
+    float, Setting('Of the squared gradients.', least=0, below=1)
+  ] = 0.99
+  damping: Annotated[float, Setting('Beside the root.', above=0)] = 1e-5
+
+  def slots(self, variables) -> list[tf.Variable]:
+    """Makes the running mean of squared gradients."""
+    return [
+      tf.Variable(tf.zeros(v.shape, v.dtype), trainable=False)
+      for v in variables
+    ]
+
+  def apply(self, variables, slots, gradients, step) -> None:
+    """Updates `variables` and `slots` in place."""
+    spread = _spread(step, self.temperature)
+    noisy = _noisy(variables, gradients, step)
+    for (variable, gradient, noise), slot in zip(noisy, slots):
+      square = self.decay * slot + (1.0 - self.decay) * tf.square(gradient)
+      slot.assign(square)
+      inverse = 1.0 / (self.damping + tf.sqrt(square))
+      variable.assign_sub(
+        step.learning_rate * inverse * gradient
+        - spread * tf.sqrt(inverse) * noise
+      )
+
+
+def _spread(step, temperature):
+  return tf.sqrt(2.0 * temperature * step.learning_rate / step.num_examples)
+
+
+def _noisy(variables, gradients, step):
+  """Yields each variable with its gradient and noise of its own."""
+  stream = seeds.Stream(step.seed)
+  for place, (variable, gradient) in enumerate(zip(variables, gradients)):
+    seed = stream('noise', place)
+    yield (
+      variable,
+      gradient,
+      tf.random.stateless_normal(variable.shape, seed, dtype=variable.dtype),
+    )

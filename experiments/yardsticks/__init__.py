@@ -1,0 +1,1 @@
+"""Samplers of the true posterior that approximations are held against."""

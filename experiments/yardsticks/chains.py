@@ -1,0 +1,114 @@
+"""Chains of HMC and NUTS, and how far they can be trusted.
+
+References:
+  R. M. Neal. MCMC using Hamiltonian dynamics. Handbook of MCMC, 2011.
+  M. D. Hoffman, A. Gelman. The No-U-Turn sampler. JMLR 2014.
+  A. Gelman, D. B. Rubin. Inference from iterative simulation. 1992.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+from bfl_tf import seeds
+
+KERNELS = ('hmc', 'nuts')
+
+
+class Chains(NamedTuple):
+  """What was sampled.
+
+  Attributes:
+    samples: `[num_chains, num_samples, dimension]` float32.
+    accepted: the mean acceptance probability of each chain.
+    step_size: that each chain settled at.
+  """
+
+  samples: np.ndarray
+  accepted: np.ndarray
+  step_size: np.ndarray
+
+  def r_hat(self) -> np.ndarray:
+    """`[dimension]`: potential scale reduction; near 1 where chains agree."""
+    by_sample = np.swapaxes(self.samples, 0, 1)
+    return tfp.mcmc.potential_scale_reduction(by_sample).numpy()
+
+  def effective_size(self) -> np.ndarray:
+    """`[dimension]`: independent draws that all chains are worth."""
+    by_sample = np.swapaxes(self.samples, 0, 1)
+    sizes = tfp.mcmc.effective_sample_size(by_sample, cross_chain_dims=1)
+    return sizes.numpy()
+
+
+def sample(
+  density: Callable[[tf.Tensor], tf.Tensor],
+  starts: np.ndarray,
+  *,
+  num_samples: int,
+  burn_in: int,
+  step_size: float,
+  seed: np.ndarray,
+  kernel: str = 'hmc',
+  num_leapfrog_steps: int = 20,
+  thinning: int = 1,
+) -> Chains:
+  """Samples chains one after the other, each from its own start.
+
+  Args:
+    density: log density of `[dimension]`.
+    starts: `[num_chains, dimension]`.
+    num_samples: of each chain.
+    burn_in: steps before, in the first four fifths of which the step size
+      adapts to an acceptance of 0.75.
+    step_size: at first.
+    seed: `[2]` int32.
+    kernel: `hmc` or `nuts`.
+    num_leapfrog_steps: of HMC.
+    thinning: steps a sample.
+
+  Raises:
+    ValueError: an unknown kernel.
+  """
+  if kernel not in KERNELS:
+    raise ValueError(f'kernel must be one of {", ".join(KERNELS)}: {kernel!r}.')
+  made = _adapting(density, step_size, kernel, num_leapfrog_steps, burn_in)
+
+  @tf.function
+  def run(start, draw):
+    return tfp.mcmc.sample_chain(
+      num_samples,
+      start,
+      kernel=made,
+      num_burnin_steps=burn_in,
+      num_steps_between_results=thinning - 1,
+      trace_fn=lambda _, results: (
+        tf.exp(tf.minimum(0.0, results.inner_results.log_accept_ratio)),
+        results.new_step_size,
+      ),
+      # A density through variables has no second evaluation beside it.
+      parallel_iterations=1,
+      seed=draw,
+    )
+
+  chains = []
+  for number, start in enumerate(starts):
+    begin = tf.constant(start, tf.float32)
+    samples, (accepted, sizes) = run(begin, seeds.child(seed, number))
+    last = sizes[-1] if tf.is_tensor(sizes) else sizes
+    chains.append((samples.numpy(), accepted.numpy().mean(), float(last)))
+  return Chains(*map(np.stack, zip(*chains)))
+
+
+def _adapting(density, step_size, kernel, num_leapfrog_steps, burn_in):
+  if kernel == 'nuts':
+    inner = tfp.mcmc.NoUTurnSampler(density, step_size, parallel_iterations=1)
+  else:
+    inner = tfp.mcmc.HamiltonianMonteCarlo(
+      density, step_size, num_leapfrog_steps
+    )
+  return tfp.mcmc.DualAveragingStepSizeAdaptation(
+    inner, num_adaptation_steps=int(0.8 * burn_in), target_accept_prob=0.75
+  )

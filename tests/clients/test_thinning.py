@@ -1,0 +1,73 @@
+"""Samples along a training: which steps, in what order, scored together."""
+
+import numpy as np
+import pytest
+import toys
+
+from bfl_tf import federation
+
+CHANGES = {
+  'client_parts': ('thinning',),
+  'local_epochs': 4,
+  'batch_size': 50,
+  'client_optimizer': 'sgld',
+}
+
+
+def sampled(**settings):
+  experiment = toys.experiment(num_clients=1, partition='iid', **CHANGES,
+                               **settings)  # fmt: skip
+  return toys.groups(experiment)
+
+
+def test_the_samples_are_the_iterates_of_their_steps():
+  # 150 examples in batches of 50: twelve steps.
+  every = {'thinning.burn_in': 0, 'thinning.every': 1}
+  state, groups = sampled(**every, **{'thinning.num_samples': 12})
+  path = [model.mean for model in groups['S']]
+  assert len(path) == 12
+  assert np.array_equal(path[-1], state.model.mean)
+  assert len({mean.tobytes() for mean in path}) == 12
+  thin = {'thinning.burn_in': 4, 'thinning.every': 2}
+  _, groups = sampled(**thin, **{'thinning.num_samples': 3})
+  # Collected at 6, 8, 10, 12: the last three, the newest over the oldest.
+  chosen = [path[step - 1] for step in (12, 8, 10)]
+  assert toys.same([m.mean for m in groups['S']], chosen)
+
+
+def test_the_samples_vote(tmp_path):
+  config = federation.Config.of(
+    {
+      'dataset': 'toys:blobs',
+      'model': 'logistic',
+      'variant': 'deterministic',
+      'num_clients': 2,
+      'num_rounds': 1,
+      **CHANGES,
+      'thinning.burn_in': 2,
+      'thinning.every': 1,
+      'thinning.num_samples': 2,
+      'predictor': 'S',
+    }
+  )
+  final = federation.run(config, tmp_path, False)['final']
+  assert final['accuracy'] == final['accuracy_S']
+  assert final['epistemic'] > 0
+
+
+@pytest.mark.parametrize(
+  'settings, message',
+  [
+    (
+      {'thinning.burn_in': 12},
+      'burn_in=12 must be shorter than the training of 12 steps',
+    ),
+    (
+      {'thinning.burn_in': 2, 'thinning.every': 3, 'thinning.num_samples': 4},
+      'num_samples=4 exceeds the 3 that 12 steps have',
+    ),
+  ],
+)
+def test_too_few_are_refused_before_training(settings, message):
+  with pytest.raises(ValueError, match=message):
+    sampled(**settings)

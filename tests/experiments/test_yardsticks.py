@@ -1,0 +1,98 @@
+"""Chains on densities that are known, and the density of a known model."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import toys
+
+from bfl_tf import models, seeds
+from experiments.yardsticks import chains, energy
+
+MEAN = np.array([1.0, -2.0, 0.5], np.float32)
+COVARIANCE = np.array([[1, 0.5, 0], [0.5, 2, 0], [0, 0, 0.1]], np.float32)
+
+
+def gaussian(w):
+  precision = np.linalg.inv(COVARIANCE).astype(np.float32)
+  return -0.5 * tf.tensordot(w - MEAN, tf.linalg.matvec(precision, w - MEAN), 1)
+
+
+@pytest.mark.parametrize('kernel', chains.KERNELS)
+def test_the_moments_of_a_gaussian(kernel):
+  found = chains.sample(
+    gaussian,
+    np.stack([MEAN, MEAN + 1]),
+    num_samples=1500 if kernel == 'hmc' else 500,
+    burn_in=300,
+    step_size=0.2,
+    seed=seeds.named(0, 'test'),
+    kernel=kernel,
+    num_leapfrog_steps=8,
+  )
+  assert found.samples.shape[::2] == (2, 3)
+  assert np.all(np.abs(found.r_hat() - 1) < 0.05)
+  sizes = found.effective_size()
+  assert np.all(sizes > 200)
+  pooled = found.samples.reshape(-1, 3).astype(np.float64)
+  variance = np.diag(COVARIANCE)
+  error = np.sqrt(variance / sizes)
+  assert np.all(np.abs(pooled.mean(0) - MEAN) < 5 * error)
+  # Squares mix no faster: half as many draws for their error.
+  error = variance * np.sqrt(4 / sizes)
+  assert np.all(np.abs(pooled.var(0) - variance) < 5 * error)
+  assert np.all((found.accepted > 0.5) & (found.step_size != 0.2))
+
+
+def test_another_seed_another_chain():
+  def walk(seed):
+    return chains.sample(
+      gaussian, MEAN[np.newaxis], num_samples=5, burn_in=5, step_size=0.1,
+      seed=seeds.named(seed, 'test'), num_leapfrog_steps=2,
+    ).samples  # fmt: skip
+
+  assert np.array_equal(walk(0), walk(0))
+  assert not np.any(walk(0) == walk(1))
+
+
+def test_an_unknown_kernel_is_refused():
+  with pytest.raises(ValueError, match="one of hmc, nuts: 'gibbs'"):
+    chains.sample(
+      gaussian, MEAN[np.newaxis], num_samples=1, burn_in=1, step_size=0.1,
+      seed=seeds.named(0, 'test'), kernel='gibbs',
+    )  # fmt: skip
+
+
+def logistic():
+  model = models.build(
+    'logistic', variant='deterministic', input_shape=(4,), num_classes=3
+  )
+  x, y = toys.TRAIN.x[:40], toys.TRAIN.y[:40]
+  return energy.log_posterior(model, x, y, prior_scale=0.5), x, y
+
+
+def test_the_density_of_a_logistic_regression_and_its_slope():
+  density, x, y = logistic()
+  w = np.random.default_rng(0).normal(size=15).astype(np.float32)
+  logits = x.astype(np.float64) @ w[:12].reshape(4, 3) + w[12:]
+  probs = np.exp(logits - logits.max(-1, keepdims=True))
+  probs /= probs.sum(-1, keepdims=True)
+  expected = np.log(probs[np.arange(40), y]).sum() - np.square(w).sum() / 0.5
+  with tf.GradientTape() as tape:
+    given = tf.constant(w)
+    tape.watch(given)
+    value = density(given)
+  assert float(value) == pytest.approx(expected, rel=1e-5)
+  error = np.eye(3)[y] - probs
+  slope = np.concatenate([(x.T @ error).ravel(), error.sum(0)]) - w / 0.25
+  np.testing.assert_allclose(tape.gradient(value, given), slope, rtol=2e-4)
+
+
+def test_a_subspace_is_a_slice_of_the_density():
+  density, _, _ = logistic()
+  rng = np.random.default_rng(1)
+  origin, directions = rng.normal(size=15), rng.normal(size=(2, 15))
+  origin, directions = np.float32(origin), np.float32(directions)
+  z = np.float32([0.3, -0.7])
+  sliced = energy.in_subspace(density, origin, directions)
+  whole = density(tf.constant(origin + z @ directions))
+  assert float(sliced(tf.constant(z))) == pytest.approx(float(whole), rel=1e-5)
