@@ -34,10 +34,26 @@ attributes: `plain_sgd = True`, right for SGD without momentum only; and `random
 variational layers: it sets `scale` and, if it likes, `factor` of the model.
 """
 
+from bfl_tf.clients.gradient_noise import GradientNoise
+from bfl_tf.clients.projection import BALLS, Projection
 from bfl_tf.clients.proximal import PENALTIES, Proximal
 from bfl_tf.clients.scaffold import Scaffold
 from bfl_tf.clients.swa import Swa
 
-__all__ = ['PARTS', 'PENALTIES', 'Proximal', 'Scaffold', 'Swa']
+__all__ = [
+  'BALLS',
+  'PARTS',
+  'PENALTIES',
+  'GradientNoise',
+  'Projection',
+  'Proximal',
+  'Scaffold',
+  'Swa',
+]
 
-PARTS = {'proximal': Proximal, 'scaffold': Scaffold}
+PARTS = {
+  'gradient_noise': GradientNoise,
+  'projection': Projection,
+  'proximal': Proximal,
+  'scaffold': Scaffold,
+}

@@ -5,6 +5,7 @@ Every function takes `probs` of shape `[num_examples, num_classes]`, or sampled
 Entropies and likelihoods are in nats, everything else is a fraction.
 """
 
+from bfl_tf.metrics.conflict import hypothesis_conflict
 from bfl_tf.metrics.curves import (
   confidence_histogram,
   ConfidenceHistogram,
@@ -42,6 +43,7 @@ __all__ = [
   'confidence_histogram',
   'epistemic_uncertainty',
   'expected_calibration_error',
+  'hypothesis_conflict',
   'is_correct',
   'negative_log_likelihood',
   'normalized_entropy',

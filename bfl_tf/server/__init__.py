@@ -25,6 +25,7 @@ from bfl_tf.server.fine_tune import FineTune
 from bfl_tf.server.momentum import Momentum
 from bfl_tf.server.recalibrate import BATCH_NORMS, Recalibrate
 from bfl_tf.server.scaffold import ExtraSum, Scaffold
+from bfl_tf.server.sign_threshold import SignThreshold, SignVotes
 from bfl_tf.server.students import Students
 from bfl_tf.server.teacher_posteriors import TEACHER_POSTERIORS
 
@@ -42,6 +43,8 @@ __all__ = [
   'Momentum',
   'Recalibrate',
   'Scaffold',
+  'SignThreshold',
+  'SignVotes',
   'Students',
   'groups_of',
   'sharpen',
@@ -54,5 +57,6 @@ STAGES = {
   'momentum': Momentum,
   'recalibrate': Recalibrate,
   'scaffold': Scaffold,
+  'sign_threshold': SignThreshold,
   'students': Students,
 }
