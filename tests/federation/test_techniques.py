@@ -55,7 +55,7 @@ def test_all_combine_with_what_else_there_is(companion):
     settings |= {'fine_tune.patience': 0, 'fine_tune.epochs': 2}
   _, infos = toys.play(toys.experiment(**settings), 2)
   for info in infos:
-    assert COLUMNS <= info.keys()
+    assert info.keys() >= COLUMNS
     assert 0 < info['zero_rate_fraction'] < 1
     assert 0 < info['projection_hit_fraction'] <= 1
     assert info['clients_left_out'] == 0

@@ -8,7 +8,8 @@ import tensorflow as tf
 import tf_keras
 import toys
 
-from bfl_tf import datasets, models, training, weights
+from bfl_tf import models, training, weights
+from bfl_tf.models import fixup
 
 _RNG = np.random.default_rng(0)
 
@@ -77,39 +78,51 @@ def models_inside(model):
   return tf_keras.Model(model.input, model.layers[-1].input)
 
 
-def images():
+def worker(depth):
+  """On 40 noisy pictures of ten prototypes."""
   y = np.arange(40) % 10
-  x = (
-    _RNG.normal(size=[40, 8, 8, 3])
-    + np.eye(10)[y][:, :8, np.newaxis, np.newaxis]
+  x = _RNG.normal(size=[10, 8, 8, 3])[y] + _RNG.normal(size=[40, 8, 8, 3])
+  return training.Worker(
+    training.strategies(1)[0],
+    functools.partial(build, depth),
+    training.Data(
+      x.astype(np.float32), y, np.zeros(3, np.float32), np.ones(3, np.float32)
+    ),
+    training.Settings(training.SGD(0.9), batch_size=40),
   )
-  return datasets.from_arrays('images', x, y, x, y)
 
 
 @pytest.mark.parametrize('depth', [8, 32])
-def test_a_deterministic_step_trains_without_normalisation(depth):
-  data = images().train
-  settings = training.Settings(training.SGD(0.9), batch_size=40)
-  worker = training.Worker(
-    training.strategies(1)[0],
-    functools.partial(build, depth),
-    training.Data(*data, np.zeros(3, np.float32), np.ones(3, np.float32)),
-    settings,
-  )
-  begin = toys.start(worker)
-  # At first only the classifier has a gradient, then all do, a layer a step.
-  loss = [
-    float(worker.train(toys.job(begin, range(40), n, 0.1)).trace.loss) * n
-    for n in (1, 2, 29, 30)
-  ]
-  assert loss[0] == pytest.approx(np.log(10))
-  assert loss[1] - loss[0] < loss[0]
-  assert loss[3] - loss[2] < 0.5 * loss[0]
-  trained = worker.train(toys.job(begin, range(40), 30, 0.1)).model
+def test_deterministic_steps_train_without_normalisation(depth):
+  trainer = worker(depth)
+
+  def steps(number, begin):
+    return trainer.train(toys.job(begin, range(40), number, 0.02))
+
+  begin = toys.start(trainer)
+  assert float(steps(1, begin).trace.loss) == pytest.approx(np.log(10))
+  trained = steps(60, begin).model
+  assert float(steps(1, trained).trace.loss) < 0.5 * np.log(10)
   moved = weights.unflatten(
-    tf.constant(trained.point - begin.point), worker.layout.point
+    tf.constant(trained.point - begin.point), trainer.layout.point
   )
   assert all(tf.reduce_any(change != 0) for change in moved)
+
+
+@pytest.mark.parametrize(
+  'kind, slope', [(fixup.ScalarBias, 1), (fixup.ScalarFactor, 5)]
+)
+def test_scalars_learn_at_a_rate_of_their_own(kind, slope):
+  """Of 5 + b or 5 s by hand: the gradient is 1 or 5, the rate 0.1 of 0.2."""
+  layer = kind(unit=0.1**0.5)
+  x = tf.constant([5.0])
+  with tf.GradientTape() as tape:
+    y = layer(x)
+  assert float(y[0]) == pytest.approx(5)
+  (multiple,) = layer.trainable_variables
+  multiple.assign_sub(0.2 * tape.gradient(y, multiple))
+  expected = 5 - 0.1 * 0.2 * slope**2
+  assert float(layer(x)[0]) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize('variant', models.VARIANTS)

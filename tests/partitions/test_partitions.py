@@ -67,7 +67,10 @@ def test_parts_cover_every_example_once_and_none_is_empty(
 @every_partition
 def test_the_seed_decides(name):
   assert same(split(name, CIFAR, seed=3), split(name, CIFAR, seed=3))
-  assert not same(split(name, CIFAR, seed=3), split(name, CIFAR, seed=4))
+  # Of a class split nothing is left to chance.
+  fixed = name == 'class_split'
+  other = split(name, CIFAR, seed=4)
+  assert same(split(name, CIFAR, seed=3), other) == fixed
 
 
 @every_partition

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 import toys
 
-from bfl_tf import federation, server, training
+from bfl_tf import federation, metrics, server, training
 from bfl_tf.federation import ensembles
 
 DISTIL = {
