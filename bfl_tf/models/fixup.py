@@ -7,10 +7,10 @@ Notation: L residual branches of m = 2 convolutions each.
     classifier, and a scalar factor behind the last convolution of a branch.
 
 The scalars are points in every variant, as normalization's gamma and beta are.
-As in the published code they learn at a tenth of the rate of other weights: a
-layer holds them in a unit of c = sqrt(scalar_rate), so that a gradient step of
-the number c v is c^2 times as long. Their weight decay is at the full rate, and
-the first convolution starts at the standard scale: two deviations.
+As in the published code they learn at a tenth of the rate of other weights;
+under Adam, which knows no sizes of gradients, at the same. Two deviations:
+their weight decay is at the full rate, and the first convolution starts at the
+standard scale.
 
 References:
   H. Zhang, Y. Dauphin, T. Ma. Fixup initialization: residual learning without
@@ -19,6 +19,7 @@ References:
 
 from typing import Annotated
 
+import tensorflow as tf
 import tf_keras
 
 from bfl_tf.models import networks
@@ -29,40 +30,44 @@ _registered = tf_keras.saving.register_keras_serializable(package='bfl_tf')
 
 
 class _Scalar(tf_keras.layers.Layer):
-  """Holds one number as a multiple of `unit`."""
+  """Holds one number whose gradient is `rate` times what it is."""
 
-  first = 0.0
-
-  def __init__(self, unit: float, **kwargs):
+  def __init__(self, rate: float, **kwargs):
     super().__init__(**kwargs)
-    self.unit = unit
+    self.rate = rate
 
   def build(self, input_shape):
-    start = tf_keras.initializers.Constant(self.first / self.unit)
-    self.multiple = self.add_weight(
-      name='multiple', shape=(), initializer=start
+    self.scalar = self.add_weight(
+      name='scalar', shape=(), initializer=self.initializer
     )
 
+  def number(self):
+    """Exactly the number."""
+    value = tf.stop_gradient(self.scalar)
+    return value + self.rate * (self.scalar - value)
+
   def get_config(self):
-    return {**super().get_config(), 'unit': self.unit}
+    return {**super().get_config(), 'rate': self.rate}
 
 
 @_registered
 class ScalarBias(_Scalar):
   """Adds one number, at first 0."""
 
+  initializer = 'zeros'
+
   def call(self, inputs):
-    return inputs + self.unit * self.multiple
+    return inputs + self.number()
 
 
 @_registered
 class ScalarFactor(_Scalar):
   """Multiplies by one number, at first 1."""
 
-  first = 1.0
+  initializer = 'ones'
 
   def call(self, inputs):
-    return inputs * (self.unit * self.multiple)
+    return inputs * self.number()
 
 
 def fixup_resnet(
@@ -75,26 +80,25 @@ def fixup_resnet(
   ] = 0.1,
 ):
   """A Fixup ResNet of depth 6n + 2 for small images."""
-  unit = scalar_rate**0.5
   plan = networks.residual_blocks('fixup_resnet', depth, x)
   gain = len(plan) ** -0.5
-  x = ScalarBias(unit)(blocks.conv(16, 3, x, use_bias=False))
+  x = ScalarBias(scalar_rate)(blocks.conv(16, 3, x, use_bias=False))
   x = blocks.dropout(tf_keras.layers.ReLU()(x))
   for filters, strides in plan:
-    x = _block(blocks, x, filters, strides, gain, unit)
+    x = _block(blocks, x, filters, strides, gain, scalar_rate)
   x = tf_keras.layers.GlobalAveragePooling2D()(x)
-  return blocks.dense(num_classes, ScalarBias(unit)(x), gain=0.0)
+  return blocks.dense(num_classes, ScalarBias(scalar_rate)(x), gain=0.0)
 
 
-def _block(blocks, x, filters, strides, gain, unit):
-  biased = ScalarBias(unit)(x)
+def _block(blocks, x, filters, strides, gain, rate):
+  biased = ScalarBias(rate)(x)
   y = blocks.conv(
     filters, 3, biased, strides=strides, use_bias=False, gain=gain
   )
-  y = tf_keras.layers.ReLU()(ScalarBias(unit)(y))
-  y = ScalarBias(unit)(blocks.dropout(y))
+  y = tf_keras.layers.ReLU()(ScalarBias(rate)(y))
+  y = ScalarBias(rate)(blocks.dropout(y))
   y = blocks.conv(filters, 3, y, use_bias=False, gain=0.0)
-  y = blocks.dropout(ScalarBias(unit)(ScalarFactor(unit)(y)))
+  y = blocks.dropout(ScalarBias(rate)(ScalarFactor(rate)(y)))
   # The published code's shortcut: biased where it is not the identity.
   x = x if strides == 1 else networks.shortcut(biased, filters, strides)
   return tf_keras.layers.ReLU()(x + y)

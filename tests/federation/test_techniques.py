@@ -12,10 +12,10 @@ OFF = {
   'sign_threshold.threshold': 0,
 }
 ON = OFF | {
-  'projection.radius': 0.5,
+  'projection.radius': 0.05,
   'gradient_noise.scale': 1e-3,
   'momentum.decay': 0.5,
-  'sign_threshold.threshold': 2,
+  'sign_threshold.threshold': 4,
 }
 COLUMNS = {
   'projection_hit_fraction',

@@ -114,13 +114,13 @@ def test_deterministic_steps_train_without_normalisation(depth):
 )
 def test_scalars_learn_at_a_rate_of_their_own(kind, slope):
   """Of 5 + b or 5 s by hand: the gradient is 1 or 5, the rate 0.1 of 0.2."""
-  layer = kind(unit=0.1**0.5)
+  layer = kind(rate=0.1)
   x = tf.constant([5.0])
   with tf.GradientTape() as tape:
     y = layer(x)
   assert float(y[0]) == pytest.approx(5)
-  (multiple,) = layer.trainable_variables
-  multiple.assign_sub(0.2 * tape.gradient(y, multiple))
+  (scalar,) = layer.trainable_variables
+  scalar.assign_sub(0.2 * tape.gradient(y, scalar))
   expected = 5 - 0.1 * 0.2 * slope**2
   assert float(layer(x)[0]) == pytest.approx(expected)
 

@@ -66,8 +66,9 @@ _COMBINATIONS = [
 _SEARCHED = {
   settings.label(**chosen): settings.cell(**chosen) for chosen in _COMBINATIONS
 }
+GRID = {(name, _NIID): cell for name, cell in _SEARCHED.items()}
 GRID_SEARCH = {
-  **{(name, _NIID): cell for name, cell in _SEARCHED.items()},
+  ('server data 5% + momentum 0.9 + adjustable rate', _NIID): COMBINATION,
   ('best on validation data', _NIID): best.Best(_SEARCHED, VALIDATION),
 }
 
@@ -87,10 +88,14 @@ POSTERIORS = {
   for rule in ('nwa', 'ws', 'conflation')
 }
 
-# Figure 1: four points, dealt by their second feature or to one client.
-TOY = settings.other('toy/federated', settings.PAPER.flags('four_points'))
+# Figure 1: four points, dealt by their second feature or to one client; the
+# same at every scale.
+_FOUR_POINTS = settings.PAPER.flags('four_points') | {
+  'train_split': 'train',
+  'test_split': 'test',
+}
+TOY = settings.other('toy/federated', _FOUR_POINTS)
 TOY_CENTRALIZED = settings.other(
   'toy/centralized',
-  settings.PAPER.flags('four_points')
-  | {'num_clients': 1, 'partition': 'iid', 'refine': ()},
+  _FOUR_POINTS | {'num_clients': 1, 'partition': 'iid', 'refine': ()},
 )

@@ -27,8 +27,8 @@ PAPER = cells.Paper(
     'smoke': {
       'dataset': 'digits',
       'augment': False,
-      'model': 'fixup_resnet8',
-      'batch_size': 64,
+      'model': 'mlp',
+      'mlp.hidden_units': (8,),
       'num_rounds': 1,
     },
   },
@@ -43,9 +43,9 @@ _SERVER_DATA = {
   'smoke': {'num_server_examples': 60},
 }
 _SIGN = 'adjustable rate'
+_NAMES = str.maketrans(' +%.', '____')
 
 
-@functools.cache
 def cell(
   server_data: bool = False,
   momentum: float = 0.0,
@@ -64,24 +64,30 @@ def cell(
     noise: standard deviation on the agents' gradients.
     rule: pools variational agents; points where empty.
   """
-  overrides = PAPER.flags('server_data') if server_data else {}
-  parts = (('projection',) if ball else ()) + (
-    ('gradient_noise',) if noise else ()
-  )
-  steps = (('momentum',) if momentum else ()) + (
-    ('sign_threshold',) if sign else ()
-  )
-  overrides |= {'client_parts': parts, 'server_step': steps}
-  if ball:
-    overrides['projection.ball'] = ball
-  if noise:
-    overrides['gradient_noise.scale'] = noise
-  if momentum:
-    overrides['momentum.decay'] = momentum
+  return _cell(server_data, momentum, sign, ball, noise, rule)
+
+
+@functools.cache
+def _cell(server_data, momentum, sign, ball, noise, rule):
+  overrides: dict[str, Any] = {
+    'client_parts': _chain(projection=ball, gradient_noise=noise),
+    'server_step': _chain(momentum=momentum, sign_threshold=sign),
+    'projection.ball': ball or 'update',
+    'gradient_noise.scale': noise,
+    'momentum.decay': momentum,
+  }
+  if server_data:
+    overrides |= PAPER.flags('server_data')
   if rule:
     overrides |= PAPER.flags('flipout') | {'pooling': rule}
   name = label(server_data, momentum, sign, ball, noise)
-  return _made(rule or 'niid5', name, overrides, server_data)
+  place = f'{rule or "niid5"}/{name.translate(_NAMES).lower()}'
+  by_scale = _SERVER_DATA if server_data else {}
+  return cells.Cell(PAPER, place, overrides, by_scale)
+
+
+def _chain(**members):
+  return tuple(name for name, is_there in members.items() if is_there)
 
 
 def label(server_data, momentum, sign, ball, noise) -> str:
@@ -100,12 +106,3 @@ def label(server_data, momentum, sign, ball, noise) -> str:
 def other(name: str, overrides: Mapping[str, Any]) -> cells.Cell:
   """Returns a cell that is not NIID(5)."""
   return cells.Cell(PAPER, name, overrides)
-
-
-_NAMES = str.maketrans(' +%.', '____')
-
-
-def _made(folder, name, overrides, server_data):
-  by_scale = _SERVER_DATA if server_data else {}
-  place = f'{folder}/{name.translate(_NAMES).lower()}'
-  return cells.Cell(PAPER, place, overrides, by_scale)
