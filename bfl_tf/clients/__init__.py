@@ -34,11 +34,29 @@ attributes: `plain_sgd = True`, right for SGD without momentum only; and `random
 variational layers: it sets `scale` and, if it likes, `factor` of the model.
 """
 
+from bfl_tf.clients.gradient_noise import GradientNoise
+from bfl_tf.clients.projection import BALLS, Projection
 from bfl_tf.clients.proximal import PENALTIES, Proximal
 from bfl_tf.clients.scaffold import Scaffold
 from bfl_tf.clients.swa import Swa
 from bfl_tf.clients.thinning import Thinning
 
-__all__ = ['PARTS', 'PENALTIES', 'Proximal', 'Scaffold', 'Swa', 'Thinning']
+__all__ = [
+  'BALLS',
+  'PARTS',
+  'PENALTIES',
+  'GradientNoise',
+  'Projection',
+  'Proximal',
+  'Scaffold',
+  'Swa',
+  'Thinning',
+]
 
-PARTS = {'proximal': Proximal, 'scaffold': Scaffold, 'thinning': Thinning}
+PARTS = {
+  'gradient_noise': GradientNoise,
+  'projection': Projection,
+  'proximal': Proximal,
+  'scaffold': Scaffold,
+  'thinning': Thinning,
+}

@@ -15,7 +15,7 @@ from bfl_tf import metrics, server, training
 from bfl_tf import weights as weights_lib
 
 # What the columns of a group's members begin with.
-OF_MEMBERS = ('best_accuracy', 'mean_ece')
+OF_MEMBERS = ('best_accuracy', 'hypothesis_conflict', 'mean_ece')
 
 Groups = Mapping[str, Sequence[weights_lib.Weights]]
 
@@ -29,17 +29,21 @@ class Predicted(NamedTuple):
       distillation, NaN where there are none.
     confidence: by group, `[num_members, num_examples]` float32: the largest
       probability.
+    classes: by group, `[num_members, num_examples]` integers: the predicted
+      ones; -1 of a member that is not finite.
     correct: by group, `[num_members, num_examples]` bool.
     left_out: members that are not finite.
   """
 
   unions: dict[str, training.Predictive]
   confidence: dict[str, np.ndarray]
+  classes: dict[str, np.ndarray]
   correct: dict[str, np.ndarray]
   left_out: int
 
   def members(self, num_bins: int) -> dict[str, float]:
-    """Columns of `metrics.csv`: each group's best member, and mean ECE."""
+    """Columns of `metrics.csv`: each group's best member, mean ECE, and how
+    often two of its finite members contradict each other."""
     scores: dict[str, float] = {'members_left_out': self.left_out}
     for name, correct in self.correct.items():
       scores[f'best_accuracy_{name}'] = float(correct.mean(-1).max())
@@ -50,6 +54,10 @@ class Predicted(NamedTuple):
         for confidence, right in zip(self.confidence[name], correct)
       ]
       scores[f'mean_ece_{name}'] = float(np.mean(errors))
+      finite = self.classes[name][(self.classes[name] >= 0).all(-1)]
+      if len(finite) > 1:
+        conflict = metrics.hypothesis_conflict(finite)
+        scores[f'hypothesis_conflict_{name}'] = conflict
     return scores
 
 
@@ -73,7 +81,7 @@ def predict(
   """
   mixtures = training.Mixtures()
   confidence: dict[str, list[np.ndarray]] = {name: [] for name in groups}
-  correct: dict[str, list[np.ndarray]] = {name: [] for name in groups}
+  classes: dict[str, list[np.ndarray]] = {name: [] for name in groups}
   left_out = 0
   for name, member in training.predict_members(
     workers, groups, x, seed=seed, num_samples=num_samples
@@ -86,8 +94,8 @@ def predict(
     confidence[name].append(
       member.probs.max(-1) if finite else np.ones(len(y), np.float32)
     )
-    correct[name].append(
-      metrics.is_correct(member.probs, y) if finite else np.zeros(len(y))
+    classes[name].append(
+      member.probs.argmax(-1) if finite else np.full(len(y), -1)
     )
   united = [name for name in server.GROUPS if name in groups]
   chosen = [
@@ -105,9 +113,11 @@ def predict(
     finite = [name for name in names if name in mixtures]
     return mixtures.union(finite) if finite else nothing
 
+  predicted = {name: np.stack(of) for name, of in classes.items()}
   return Predicted(
     {'+'.join(names): union(names) for names in chosen},
     {name: np.stack(of) for name, of in confidence.items()},
-    {name: np.stack(of).astype(bool) for name, of in correct.items()},
+    predicted,
+    {name: of == y for name, of in predicted.items()},
     left_out,
   )

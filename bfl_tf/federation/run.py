@@ -149,6 +149,7 @@ class Run:
       self._directory.write_arrays(
         'members',
         **{f'confidence_{name}': v for name, v in groups.confidence.items()},
+        **{f'classes_{name}': v for name, v in groups.classes.items()},
         **{f'correct_{name}': v for name, v in groups.correct.items()},
       )
     if np.isnan(evaluated.scores['nll']):

@@ -12,6 +12,7 @@ from bfl_tf.metrics.calibration import (
   fit_temperature,
   tempered,
 )
+from bfl_tf.metrics.conflict import hypothesis_conflict
 from bfl_tf.metrics.conformal import (
   coverage,
   prediction_sets,
@@ -65,6 +66,7 @@ __all__ = [
   'epistemic_uncertainty',
   'expected_calibration_error',
   'fit_temperature',
+  'hypothesis_conflict',
   'is_correct',
   'negative_log_likelihood',
   'normalized_entropy',

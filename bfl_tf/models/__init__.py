@@ -12,7 +12,7 @@ from absl import logging
 import tf_keras
 
 from bfl_tf import registry, settings
-from bfl_tf.models import mobilenet, networks
+from bfl_tf.models import fixup, mobilenet, networks
 from bfl_tf.models.seeding import next_seed, scope
 from bfl_tf.models.variants import (
   Blocks,
@@ -43,6 +43,7 @@ NETWORKS: dict[str, Any] = {
   'lenet5': networks.lenet5,
   'convnet': networks.convnet,
   'resnet<depth>': networks.resnet,
+  'fixup_resnet<depth>': fixup.fixup_resnet,
   'mobilenetv2': mobilenet.mobilenetv2,
 }
 
@@ -60,8 +61,9 @@ def build(
   """Builds a Keras model with logits out.
 
   Args:
-    name: `logistic`, `mlp`, `lenet5`, `convnet`, `resnet<depth>` with depth
-      6n + 2, `mobilenetv2`, or `package.module:function`.
+    name: `logistic`, `mlp`, `lenet5`, `convnet`, `resnet<depth>` and
+      `fixup_resnet<depth>` with depth 6n + 2, `mobilenetv2`, or
+      `package.module:function`.
     variant: `deterministic`, `mc_dropout` or `flipout`.
     input_shape: of one example.
     num_classes: length of the logits.

@@ -89,23 +89,36 @@ def resnet(
   normalization: Annotated[str, NORMALIZATION] = 'batch',
 ):
   """ResNet of depth 6n + 2 for small images."""
-  if depth < 8 or depth % 6 != 2:
-    raise ValueError(f'resnet depth must be 6n + 2 (8, 14, 20), got {depth}.')
-  need_images(x, 4, f'resnet{depth}')
+  plan = residual_blocks('resnet', depth, x)
   blocks = dataclasses.replace(blocks, normalization=normalization)
   relu = tf_keras.layers.ReLU
   x = relu()(blocks.conv_norm(16, 3, x))
-  for stage, filters in enumerate((16, 32, 64)):
-    for block in range((depth - 2) // 6):
-      strides = 2 if stage > 0 and block == 0 else 1
-      y = relu()(blocks.conv_norm(filters, 3, x, strides=strides))
-      y = blocks.conv_norm(filters, 3, y)
-      x = relu()(_shortcut(x, filters, strides) + y)
+  for filters, strides in plan:
+    y = relu()(blocks.conv_norm(filters, 3, x, strides=strides))
+    y = blocks.conv_norm(filters, 3, y)
+    x = relu()(shortcut(x, filters, strides) + y)
   x = tf_keras.layers.GlobalAveragePooling2D()(x)
   return blocks.dense(num_classes, x)
 
 
-def _shortcut(x, filters, strides):
+def residual_blocks(name, depth, x):
+  """Returns filters and strides of the blocks of a ResNet of such a depth.
+
+  Raises:
+    ValueError: the depth is not 6n + 2, or images `x` are too small.
+  """
+  if depth < 8 or depth % 6 != 2:
+    raise ValueError(f'{name} depth must be 6n + 2 (8, 14, 20), got {depth}.')
+  need_images(x, 4, f'{name}{depth}')
+  return [
+    (filters, 2 if filters > 16 and block == 0 else 1)
+    for filters in (16, 32, 64)
+    for block in range((depth - 2) // 6)
+  ]
+
+
+def shortcut(x, filters, strides):
+  """Option A: every other pixel, and zeros for the channels that are new."""
   if strides == 1:
     return x
   extra = filters - x.shape[-1]

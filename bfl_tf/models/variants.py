@@ -113,37 +113,53 @@ class Blocks:
     ):
       registry.check_choice(name, getattr(self, name), known)
 
-  def _kernel(self):
+  def _kernel(self, gain=1.0):
     # A seed of its own for each layer: equal seeds give equal kernels.
     seed = (self.seed * 1009 + next(self._layers)) % (2**31)
-    return KERNEL_INITIALIZERS[self.kernel_initializer](seed=seed)
+    kernel = KERNEL_INITIALIZERS[self.kernel_initializer](seed=seed)
+    if gain == 1.0:
+      return kernel
+    return _scaled(kernel, gain**2) if gain else tf_keras.initializers.Zeros()
 
-  def dense(self, units: int, x):
-    """A dense layer with bias, no activation."""
+  def dense(self, units: int, x, *, gain=1.0):
+    """A dense layer with bias, no activation; `gain` as of `conv`."""
     if isinstance(self.variant, Flipout):
       layer = stochastic.DenseFlipout(
         units,
-        kernel_initializer=self._kernel(),
+        kernel_initializer=self._kernel(gain),
         initial_scale=self.variant.initial_scale,
       )
     else:
-      layer = tf_keras.layers.Dense(units, kernel_initializer=self._kernel())
+      layer = tf_keras.layers.Dense(
+        units, kernel_initializer=self._kernel(gain)
+      )
     return layer(x)
 
-  def conv(self, filters, size, x, *, strides=1, padding='same', use_bias=True):
-    """A convolution, no activation."""
+  def conv(
+    self,
+    filters,
+    size,
+    x,
+    *,
+    strides=1,
+    padding='same',
+    use_bias=True,
+    gain=1.0,
+  ):
+    """A convolution, no activation; its kernel starts at `gain` times the
+    standard scale."""
     settings = {'strides': strides, 'padding': padding, 'use_bias': use_bias}
     if isinstance(self.variant, Flipout):
       layer = stochastic.Conv2DFlipout(
         filters,
         size,
-        kernel_initializer=self._kernel(),
+        kernel_initializer=self._kernel(gain),
         initial_scale=self.variant.initial_scale,
         **settings,
       )
     else:
       layer = tf_keras.layers.Conv2D(
-        filters, size, kernel_initializer=self._kernel(), **settings
+        filters, size, kernel_initializer=self._kernel(gain), **settings
       )
     return layer(x)
 
@@ -153,16 +169,12 @@ class Blocks:
     # A filter sees one channel and feeds one. Keras counts all of them among
     # its inputs: [size, size, channels, 1] is the shape of its kernel.
     fans = channels if kernel.mode == 'fan_in' else (channels + 1) / 2
-    # By its numbers: HeNormal would not save the scale.
-    kernel = tf_keras.initializers.VarianceScaling(
-      kernel.scale * fans, kernel.mode, kernel.distribution, kernel.seed
-    )
     return tf_keras.layers.DepthwiseConv2D(
       size,
       strides=strides,
       padding='same',
       use_bias=use_bias,
-      depthwise_initializer=kernel,
+      depthwise_initializer=_scaled(kernel, fans),
     )(x)
 
   def conv_norm(self, filters, size, x, *, strides=1):
@@ -196,3 +208,11 @@ class Blocks:
   def hidden(self, units: int, x):
     """A dense layer, ReLU and dropout."""
     return self.dropout(tf_keras.layers.ReLU()(self.dense(units, x)))
+
+
+def _scaled(kernel, factor):
+  """The initializer of weights of `factor` times the variance."""
+  # By its numbers: HeNormal would not save the scale.
+  return tf_keras.initializers.VarianceScaling(
+    kernel.scale * factor, kernel.mode, kernel.distribution, kernel.seed
+  )

@@ -4,6 +4,7 @@ A partition is a pure function of labels and seed. It returns one sorted int32
 index array per client and copies no data; no client is ever empty.
 """
 
+from bfl_tf.partitions.class_split import class_split
 from bfl_tf.partitions.dirichlet import dirichlet
 from bfl_tf.partitions.dirichlet_equal import dirichlet_equal
 from bfl_tf.partitions.iid import iid
@@ -13,6 +14,7 @@ from bfl_tf.partitions.splitting import counts, hold_out
 from bfl_tf.partitions.step import step
 
 PARTITIONS = {
+  'class_split': class_split,
   'dirichlet': dirichlet,
   'dirichlet_equal': dirichlet_equal,
   'iid': iid,
@@ -23,6 +25,7 @@ PARTITIONS = {
 
 __all__ = [
   'PARTITIONS',
+  'class_split',
   'counts',
   'dirichlet',
   'dirichlet_equal',

@@ -26,6 +26,7 @@ from bfl_tf.server.momentum import Momentum
 from bfl_tf.server.recalibrate import BATCH_NORMS, Recalibrate
 from bfl_tf.server.samples import Samples
 from bfl_tf.server.scaffold import ExtraSum, Scaffold
+from bfl_tf.server.sign_threshold import SignThreshold, SignVotes
 from bfl_tf.server.students import Students
 from bfl_tf.server.teacher_posteriors import TEACHER_POSTERIORS
 
@@ -44,6 +45,8 @@ __all__ = [
   'Recalibrate',
   'Samples',
   'Scaffold',
+  'SignThreshold',
+  'SignVotes',
   'Students',
   'groups_of',
   'sharpen',
@@ -57,5 +60,6 @@ STAGES = {
   'recalibrate': Recalibrate,
   'samples': Samples,
   'scaffold': Scaffold,
+  'sign_threshold': SignThreshold,
   'students': Students,
 }

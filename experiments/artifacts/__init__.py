@@ -5,12 +5,13 @@ from typing import Any
 
 from experiments.artifacts import (
   fedbe,
+  noniid_techniques,
   posterior_pooling,
   priors,
   quickstart,
 )
 
-_PAPERS = (posterior_pooling, fedbe, priors, quickstart)
+_PAPERS = (posterior_pooling, fedbe, noniid_techniques, priors, quickstart)
 
 ARTIFACTS: dict[str, Any] = {
   f'{artifact.paper.name}/{artifact.name}': artifact

@@ -32,6 +32,7 @@ _EXAMPLES = {
   'digits': 1438,
   'experiments.artifacts.priors.choosing:digits': 1150,
   'swiss_roll': 900,
+  'experiments.artifacts.noniid_techniques.four_points:four_points': 4,
 }
 
 
@@ -131,7 +132,7 @@ def _examples(dataset, split):
 def _speed(config):
   # Measured on 32 x 32; Tiny-ImageNet's are 64 x 64.
   area = 4 if config.dataset == 'tiny_imagenet' else 1
-  resnet = re.fullmatch(r'resnet(\d+)', config.model)
+  resnet = re.fullmatch(r'(?:fixup_)?resnet(\d+)', config.model)
   if resnet:
     deep = _SPEED['resnet20', config.variant] * 18 / (int(resnet[1]) - 2)
     return deep / area

@@ -10,6 +10,7 @@ import pathlib
 
 import numpy as np
 
+from experiments.harness import best
 from experiments.harness import cells as cells_lib
 
 _PUBLISHED = pathlib.Path(__file__).parents[2] / 'configs' / 'published.csv'
@@ -25,7 +26,8 @@ class Table:
     paper: whose.
     name: as in `configs/published.csv`.
     title: what it shows.
-    grid: cells by row (method) and column (setting), named as published.
+    grid: cells by row (method) and column (setting), named as published; or
+      the best of several.
     measures: what is read off each cell.
     seeds: how many, by scale.
     note: of every scale, for the header.
@@ -34,7 +36,7 @@ class Table:
   paper: cells_lib.Paper
   name: str
   title: str
-  grid: Mapping[tuple[str, str], cells_lib.Cell]
+  grid: Mapping[tuple[str, str], cells_lib.Cell | best.Best]
   measures: Sequence[cells_lib.Measure]
   seeds: Mapping[str, int]
   note: Mapping[str, str]
@@ -47,7 +49,11 @@ class Table:
   @property
   def cells(self) -> list[cells_lib.Cell]:
     """All of them, once."""
-    return list(dict.fromkeys(self.grid.values()))
+    every = [
+      one.candidates.values() if isinstance(one, best.Best) else (one,)
+      for one in self.grid.values()
+    ]
+    return list(dict.fromkeys(cell for cells in every for cell in cells))
 
   def entries(self, scale: str, root: pathlib.Path) -> list['Entry']:
     """Reads what has been run."""
@@ -69,6 +75,7 @@ class Entry:
     diverged: runs that ended without finite scores or good clients.
     published: None where the paper has none.
     reason: why a run failed, if one did.
+    picked: of a best, which cell it is.
   """
 
   row: str
@@ -81,14 +88,17 @@ class Entry:
   diverged: int
   published: float | None
   reason: str
+  picked: str = ''
 
   @classmethod
   def read(cls, table, row, column, measure, scale, root) -> 'Entry':
     """Reads the runs of one cell."""
-    cell = table.grid[row, column]
+    cell, picked = table.grid[row, column], ''
+    if isinstance(cell, best.Best):
+      cell, picked = cell.choose(scale, table.seeds[scale], root)
     tasks = [
       cells_lib.Task(cell, scale, seed, root)
-      for seed in range(table.seeds[scale])
+      for seed in range(table.seeds[scale] if cell else 0)
     ]
     values = np.array([measure(t) for t in tasks if t.is_done])
     finite = values[np.isfinite(values)]
@@ -107,6 +117,7 @@ class Entry:
         (column, row, measure.published)
       ),
       reason=failures[0] if failures else '',
+      picked=picked,
     )
 
   @property
@@ -163,7 +174,10 @@ def write(table: Table, scale: str, root: pathlib.Path) -> str:
   replace(stem.with_suffix('.md'), f'{header}\n\n{markdown(rows)}')
   replace(stem.with_suffix('.tex'), _latex(header, rows))
   reasons = dict.fromkeys(
-    f'{e.row}, {e.column}: {e.reason}' for e in entries if e.reason
+    f'{e.row}, {e.column}: {said}'
+    for e in entries
+    for said in (e.reason, e.picked)
+    if said
   )
   return '\n'.join([header, '', markdown(rows), *reasons])
 

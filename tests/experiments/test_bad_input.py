@@ -55,6 +55,10 @@ BAD = {
   'num_server_examples': '--num_server_examples=5000',
   "--model=lenet is unknown. Did you mean 'lenet5'": '--model=lenet',
   'resnet depth must be 6n + 2': '--model=resnet21',
+  'fixup_resnet depth must be 6n + 2': '--model=fixup_resnet21',
+  'classes do not divide among num_clients=3': (
+    '--partition=class_split --num_clients=3'
+  ),
   '--model=convnet needs images': '--model=convnet',
   '--model=no.module:f cannot be imported': '--model=no.module:f',
   '--variant=bayes is unknown': '--variant=bayes',
@@ -91,10 +95,28 @@ BAD = {
     '--dirichlet.alpha=1'
   ),
   '--describe=distill is unknown': '--describe=distill',
+  '--projection.radius=0.0 must be above 0': (
+    '--client_parts=projection --projection.radius=0'
+  ),
+  '--projection.ball=cube is unknown': (
+    '--client_parts=projection --projection.ball=cube'
+  ),
+  '--gradient_noise.scale=-1.0 must be at least 0': (
+    '--client_parts=gradient_noise --gradient_noise.scale=-1'
+  ),
   '--client_parts=fedprox is unknown': '--client_parts=fedprox',
   '--client_parts name a member twice': '--client_parts=proximal,proximal',
   '--server_step=adam is unknown': '--server_step=adam',
+  'at most the 2 clients of a round': (
+    '--server_step=sign_threshold --sign_threshold.threshold=3'
+  ),
+  '--momentum.decay=1.0 must be below 1': (
+    '--server_step=momentum --momentum.decay=1'
+  ),
   'set --num_server_examples': '--refine=fine_tune',
+  '--server_dataset has no labels': (
+    '--refine=fine_tune --server_dataset=digits'
+  ),
   'schedule=cosine is unknown': '--learning_rate_schedule=cosine',
   '--min_clients=11 must not exceed': '--min_clients=11',
   '--clients_per_round=11': '--clients_per_round=11',

@@ -6,10 +6,14 @@ import pytest
 
 from bfl_tf import federation
 from experiments import flags
-from experiments.artifacts import fedbe
+from experiments.artifacts import fedbe, noniid_techniques
 
 _CONFIGS = pathlib.Path(__file__).parents[2] / 'configs'
-_BEHIND = sorted(path.stem for path in (_CONFIGS / 'fedbe').glob('*.flags'))
+_BEHIND = [
+  pytest.param(paper, path.stem, id=f'{paper.name}/{path.stem}')
+  for paper in (fedbe.PAPER, noniid_techniques.PAPER)
+  for path in sorted((_CONFIGS / paper.name).glob('*.flags'))
+]
 _BUILT: dict = {}
 
 
@@ -20,15 +24,16 @@ def test_a_preset_is_a_config(path):
   federation.Config.of(flags.read_file(path))
 
 
-@pytest.mark.parametrize('name', _BEHIND)
-def test_flags_behind_fedbe_make_another_experiment(name):
-  behind = fedbe.PAPER.flags(name)
-  preset = fedbe.PAPER.preset
+@pytest.mark.parametrize(('paper', 'name'), _BEHIND)
+def test_flags_behind_a_preset_make_another_experiment(paper, name):
+  behind, preset = paper.flags(name), paper.preset
   assert federation.Config.of({**preset, **behind}) != (
     federation.Config.of(preset)
   )
   # At smoke size, since the data set may not be here.
-  small = {**preset, **behind, **fedbe.PAPER.scales['smoke']}
+  small = {**preset, **behind, **paper.scales['smoke']}
+  # Fewer digits than images that a server holds back.
+  small['num_server_examples'] = min(100, small.get('num_server_examples', 0))
   federation.Experiment.build(federation.Config.of(small), _BUILT)
 
 

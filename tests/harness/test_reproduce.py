@@ -35,7 +35,7 @@ def test_every_artifact_is_written(results):
   for name in (
     'posterior_pooling/figure3_iid', 'fedbe/figure1_data',
     'fedbe/figure1_simplex', 'fedbe/figure3_ResNet20',
-    'fedbe/figure9_swiss_roll',
+    'fedbe/figure9_swiss_roll', 'noniid_techniques/figure1_four_points',
   ):  # fmt: skip
     assert (results / 'smoke' / f'{name}.png').stat().st_size > 1000
   assert not list((results / 'smoke').rglob('*failure.txt'))

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 import toys
 
-from bfl_tf import federation, server, training
+from bfl_tf import federation, metrics, server, training
 from bfl_tf.federation import ensembles
 
 DISTIL = {
@@ -168,6 +168,9 @@ def test_every_union_is_scored_and_any_can_be_the_predictor(tmp_path):
   with np.load(tmp_path / 'run' / 'members.npz') as members:
     assert members['confidence_S'].shape == (3, 60)
     best = members['correct_C'].mean(-1).max()
+    conflict = metrics.hypothesis_conflict(members['classes_C'])
+  assert conflict == float(columns['hypothesis_conflict_C']) > 0
+  assert 'hypothesis_conflict_A' not in columns
   assert best == float(columns['best_accuracy_C'])
   assert 0 < float(columns['mean_ece_S']) < 1
   assert set(columns) > {'distil_seconds', 'predict_teachers_seconds'}
@@ -258,6 +261,7 @@ def test_unions_are_of_the_members_that_are_finite():
   assert np.isnan(probs['S']).all() and len(probs['S']) == len(test.y)
   scores = found.members(15)
   assert scores['members_left_out'] == 2
+  assert 'hypothesis_conflict_C' not in scores
   assert scores['best_accuracy_S'] == 0 < scores['best_accuracy_C']
 
 

@@ -1,0 +1,42 @@
+"""Gaussian noise on every gradient of a client.
+
+References:
+  M. S. Ozdayi et al. Improving accuracy of federated learning in non-IID
+  settings. arXiv:2010.15582, section 4.2 and Table 3.
+  H. Noh et al. Regularizing deep neural networks by noise: its interpretation
+  and optimization. NIPS 2017.
+"""
+
+import dataclasses
+from typing import Annotated, ClassVar
+
+import tensorflow as tf
+
+from bfl_tf.settings import Setting
+
+
+@dataclasses.dataclass(frozen=True)
+class GradientNoise:
+  """Adds N(0, scale^2) to the mean's gradient at each step.
+
+  It comes after weight decay and before the optimizer. Without a scale it is
+  not there, bit for bit.
+  """
+
+  scale: Annotated[
+    float, Setting('Standard deviation, of each weight and step.', least=0)
+  ] = 1e-4
+
+  name: ClassVar[str] = 'gradient_noise'
+  needs: ClassVar[str | None] = None
+
+  def __post_init__(self):
+    if not self.scale >= 0:
+      raise ValueError(f'scale must be at least 0, got {self.scale!r}.')
+
+  def gradient(self, gradient, mean, carry, step):
+    """Adds the step's own draw."""
+    if not self.scale:
+      return gradient
+    noise = tf.random.stateless_normal(tf.shape(gradient), step.seed)
+    return gradient + self.scale * noise

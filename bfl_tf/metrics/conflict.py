@@ -1,0 +1,32 @@
+"""How often models contradict each other.
+
+References:
+  M. S. Ozdayi et al. Improving accuracy of federated learning in non-IID
+  settings. arXiv:2010.15582, section 3.1.
+"""
+
+import numpy as np
+from numpy import typing as npt
+
+
+def hypothesis_conflict(classes: npt.ArrayLike) -> float:
+  """Returns the share of examples that two of the models class differently.
+
+  Args:
+    classes: predicted, integers `[num_models, num_examples]`.
+
+  Returns:
+    The mean over all pairs of models, in [0, 1].
+
+  Raises:
+    ValueError: fewer than two models, or no example.
+  """
+  classes = np.asarray(classes)
+  if classes.ndim != 2 or len(classes) < 2 or not classes.size:
+    raise ValueError(
+      'classes must have shape [num_models, num_examples] with at least 2 '
+      f'models, got {classes.shape}.'
+    )
+  votes = [(classes == c).sum(0) for c in np.unique(classes)]
+  agreeing = sum((vote * (vote - 1)).mean() for vote in votes)
+  return float(1 - agreeing / (len(classes) * (len(classes) - 1)))

@@ -1,0 +1,104 @@
+"""Fixup: residual networks without normalization, by their initial weights.
+
+Notation: L residual branches of m = 2 convolutions each.
+  - The last convolution of a branch and the classifier start at zero, other
+    convolutions of a branch at L^(-1 / (2m - 2)) times their standard scale.
+  - A scalar bias stands before each convolution, each activation and the
+    classifier, and a scalar factor behind the last convolution of a branch.
+
+The scalars are points in every variant, as normalization's gamma and beta are.
+As in the published code they learn at a tenth of the rate of other weights;
+under Adam, which knows no sizes of gradients, at the same. Two deviations:
+their weight decay is at the full rate, and the first convolution starts at the
+standard scale.
+
+References:
+  H. Zhang, Y. Dauphin, T. Ma. Fixup initialization: residual learning without
+  normalization. ICLR 2019.
+"""
+
+from typing import Annotated
+
+import tensorflow as tf
+import tf_keras
+
+from bfl_tf.models import networks
+from bfl_tf.settings import Setting
+
+# So that Keras finds them in a saved model.
+_registered = tf_keras.saving.register_keras_serializable(package='bfl_tf')
+
+
+class _Scalar(tf_keras.layers.Layer):
+  """Holds one number whose gradient is `rate` times what it is."""
+
+  def __init__(self, rate: float, **kwargs):
+    super().__init__(**kwargs)
+    self.rate = rate
+
+  def build(self, input_shape):
+    self.scalar = self.add_weight(
+      name='scalar', shape=(), initializer=self.initializer
+    )
+
+  def number(self):
+    """Exactly the number."""
+    value = tf.stop_gradient(self.scalar)
+    return value + self.rate * (self.scalar - value)
+
+  def get_config(self):
+    return {**super().get_config(), 'rate': self.rate}
+
+
+@_registered
+class ScalarBias(_Scalar):
+  """Adds one number, at first 0."""
+
+  initializer = 'zeros'
+
+  def call(self, inputs):
+    return inputs + self.number()
+
+
+@_registered
+class ScalarFactor(_Scalar):
+  """Multiplies by one number, at first 1."""
+
+  initializer = 'ones'
+
+  def call(self, inputs):
+    return inputs * self.number()
+
+
+def fixup_resnet(
+  blocks,
+  x,
+  num_classes,
+  depth,
+  scalar_rate: Annotated[
+    float, Setting('Of SGD on scalars, beside that on other weights.', above=0)
+  ] = 0.1,
+):
+  """A Fixup ResNet of depth 6n + 2 for small images."""
+  plan = networks.residual_blocks('fixup_resnet', depth, x)
+  gain = len(plan) ** -0.5
+  x = ScalarBias(scalar_rate)(blocks.conv(16, 3, x, use_bias=False))
+  x = blocks.dropout(tf_keras.layers.ReLU()(x))
+  for filters, strides in plan:
+    x = _block(blocks, x, filters, strides, gain, scalar_rate)
+  x = tf_keras.layers.GlobalAveragePooling2D()(x)
+  return blocks.dense(num_classes, ScalarBias(scalar_rate)(x), gain=0.0)
+
+
+def _block(blocks, x, filters, strides, gain, rate):
+  biased = ScalarBias(rate)(x)
+  y = blocks.conv(
+    filters, 3, biased, strides=strides, use_bias=False, gain=gain
+  )
+  y = tf_keras.layers.ReLU()(ScalarBias(rate)(y))
+  y = ScalarBias(rate)(blocks.dropout(y))
+  y = blocks.conv(filters, 3, y, use_bias=False, gain=0.0)
+  y = blocks.dropout(ScalarBias(rate)(ScalarFactor(rate)(y)))
+  # The published code's shortcut: biased where it is not the identity.
+  x = x if strides == 1 else networks.shortcut(biased, filters, strides)
+  return tf_keras.layers.ReLU()(x + y)

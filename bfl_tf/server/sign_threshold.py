@@ -1,0 +1,77 @@
+"""Server rate 0 where the clients' updates disagree in sign.
+
+Notation: w the broadcast mean, Delta_k a client's update of it, K clients.
+  vote_i = sum_k sign(Delta_k)_i              one client, one vote
+  w_i <- w_i where |vote_i| < theta           Eq. 4, with an absolute value
+
+As printed, without the absolute value, no weight could fall. Behind `momentum`
+in the chain it is w + eta_theta v: the velocity takes the whole mean update in,
+and moves only where this round's updates agree. In front of it the velocity
+takes in what is left of the update, and moves weights whose rate is 0 too.
+
+References:
+  M. S. Ozdayi et al. Improving accuracy of federated learning in non-IID
+  settings. arXiv:2010.15582, section 3.4.
+  M. S. Ozdayi et al. Defending against backdoors in federated learning with
+  robust learning rate. AAAI 2021.
+"""
+
+import dataclasses
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from bfl_tf import statistics as statistics_lib
+from bfl_tf.settings import Setting
+
+
+@dataclasses.dataclass(frozen=True)
+class SignVotes:
+  """The sum of the updates' signs, whatever the clients weigh: a Statistic."""
+
+  def accumulate(self, update, weight, reference) -> statistics_lib.Sums:
+    """See `statistics.Statistic`."""
+    moved = update.model.mean.astype(np.float64) - reference.mean
+    return statistics_lib.single(1.0, {'votes': np.sign(moved)})
+
+  def finalize(self, sums, reference) -> tuple[np.ndarray, dict[str, float]]:
+    """Returns the votes, `[num_trainable]` float64."""
+    return sums.value('votes'), {}
+
+
+@dataclasses.dataclass(frozen=True)
+class SignThreshold:
+  """Leaves the mean where it was broadcast if too few clients agree.
+
+  Scales and buffers stay as they were pooled. A round with fewer accepted
+  updates than the threshold moves nothing, and its column says so. At threshold
+  0 it is not there, bit for bit.
+
+  Attributes:
+    num_clients: of the run.
+    clients_per_round: drawn each round; 0 for all.
+  """
+
+  num_clients: int
+  clients_per_round: int = 0
+  threshold: Annotated[
+    int, Setting('theta: least size of the vote that moves a weight.', least=0)
+  ] = 2
+
+  name: ClassVar[str] = 'sign_threshold'
+  statistics: ClassVar[tuple] = (SignVotes(),)
+
+  def __post_init__(self):
+    most = self.clients_per_round or self.num_clients
+    if not 0 <= self.threshold <= most:
+      raise ValueError(
+        f'--sign_threshold.threshold={self.threshold} must be at least 0 and '
+        f'at most the {most} clients of a round: above, no weight ever moves.'
+      )
+
+  def __call__(self, state, reference, pooled, statistics, seed):
+    still = np.abs(statistics[self.statistics[0]]) < self.threshold
+    mean = np.where(still, reference.mean, state.model.mean)
+    return state._replace(model=state.model.replace_mean(mean)), {
+      'zero_rate_fraction': float(still.mean())
+    }

@@ -1,0 +1,13 @@
+"""Ozdayi et al. 2020 (techniques for non-IID data): tables, figure, claims.
+
+Deviations that hold for all of them: `docs/results.md`. Centralized training is
+one client with all the data and one epoch a round, so momentum starts afresh
+each epoch.
+"""
+
+from experiments.artifacts.noniid_techniques.claims import CLAIMS
+from experiments.artifacts.noniid_techniques.figures import FIGURES
+from experiments.artifacts.noniid_techniques.published import TABLES
+from experiments.artifacts.noniid_techniques.settings import PAPER
+
+__all__ = ['CLAIMS', 'FIGURES', 'PAPER', 'TABLES']

@@ -1,0 +1,106 @@
+"""What Ozdayi et al. 2020 claim, each with a test fixed beforehand."""
+
+import numpy as np
+
+from experiments.artifacts.noniid_techniques import grids, settings
+from experiments.harness import cells, claims
+
+_CONFLICT = cells.Measure(
+  'points of mean conflict over rounds',
+  cells.column(
+    'hypothesis_conflict_C', lambda values: float(np.mean(values)), 1
+  ),
+  factor=100,
+)
+_TECHNIQUES = {
+  'server data 5 %': grids.SERVER_DATA,
+  'projection': grids.PROJECTION,
+  'momentum 0.5': grids.MOMENTUM,
+  'sign threshold': grids.SIGN_THRESHOLD,
+}
+
+
+def _over(statement, better, worse, measure=cells.POINTS, margin=0.0):
+  sides = (claims.Side(claims.only, (cell,)) for cell in (better, worse))
+  return claims.Comparison(statement, *sides, measure, margin)
+
+
+def _claim(name, statement, *comparisons, seeds=settings.SEEDS):
+  return claims.Claim(settings.PAPER, name, statement, comparisons, seeds)
+
+
+CLAIMS = (
+  _claim(
+    'iid_is_centralized',
+    'On IID data federated training is within a point of centralized training, '
+    'and five points above NIID(5).',
+    _over(
+      'IID over centralized, less one point',
+      grids.IID,
+      grids.CENTRALIZED,
+      margin=1.0,
+    ),
+    _over(
+      'IID over NIID(5), by five points', grids.IID, grids.BASELINE, margin=-5.0
+    ),
+  ),
+  _claim(
+    'each_technique_helps',
+    'Each technique alone beats the baseline on NIID(5).',
+    *(
+      _over(f'{name} over the baseline', cell, grids.BASELINE)
+      for name, cell in _TECHNIQUES.items()
+    ),
+  ),
+  _claim(
+    'combination_is_best',
+    'Server data, momentum 0.9 and the sign threshold together beat each '
+    'technique alone, and are within five points of centralized training.',
+    *(
+      _over(f'the combination over {name}', grids.COMBINATION, cell)
+      for name, cell in _TECHNIQUES.items()
+    ),
+    _over(
+      'the combination over centralized, less five points',
+      grids.COMBINATION,
+      grids.CENTRALIZED,
+      margin=5.0,
+    ),
+  ),
+  _claim(
+    'noise_adds_to_projection',
+    'Noise on gradients adds to projection.',
+    _over(
+      'projection with noise over projection',
+      grids.PROJECTION_NOISE,
+      grids.PROJECTION,
+    ),
+  ),
+  _claim(
+    'less_momentum_is_better',
+    'Server momentum 0.5 beats 0.9.',
+    _over('0.5 over 0.9', grids.MOMENTUM, grids.MORE_MOMENTUM),
+  ),
+  _claim(
+    'conflicts_fall',
+    "With each technique the agents' models contradict each other less.",
+    *(
+      _over(f'the baseline over {name}', grids.BASELINE, cell, _CONFLICT)
+      for name, cell in _TECHNIQUES.items()
+    ),
+  ),
+  _claim(
+    'four_points',
+    'On four points two agents learn conflicting hypotheses: what centralized '
+    'training solves, the average of their models does not.',
+    _over('centralized over federated', grids.TOY_CENTRALIZED, grids.TOY),
+    claims.Comparison(
+      'they differ on most of the plane',
+      claims.Side(claims.only, (grids.TOY,)),
+      None,
+      _CONFLICT,
+      margin=-50.0,
+    ),
+    seeds=settings.MORE,
+  ),
+)

@@ -1,0 +1,108 @@
+"""What the cells of Ozdayi et al. 2020 are made of.
+
+At laptop scale the network is a Fixup ResNet-8 on the first 5 000 images of
+CIFAR-10, at overnight scale the same one on the paper's images.
+"""
+
+from collections.abc import Mapping
+import functools
+from typing import Any
+
+from experiments.harness import cells
+
+PAPER = cells.Paper(
+  'noniid_techniques',
+  scales={
+    'paper': {},
+    'overnight': {'model': 'fixup_resnet8', 'num_rounds': 40},
+    'laptop': {
+      'train_split': 'train[:5000]',
+      'test_split': 'test[:2000]',
+      'model': 'fixup_resnet8',
+      'batch_size': 64,
+      'num_rounds': 20,
+      'eval_every': 4,
+      'num_eval_examples': 1000,
+    },
+    'smoke': {
+      'dataset': 'digits',
+      'augment': False,
+      'model': 'mlp',
+      'mlp.hidden_units': (8,),
+      'num_rounds': 1,
+    },
+  },
+)
+SEEDS = {'paper': 3, 'overnight': 3, 'laptop': 3, 'smoke': 1}
+# Of what takes seconds at its own scale.
+MORE = {**dict.fromkeys(cells.SCALES, 10), 'smoke': 1}
+
+# 5 % of what is left after validation.
+_SERVER_DATA = {
+  'laptop': {'num_server_examples': 225},
+  'smoke': {'num_server_examples': 60},
+}
+_SIGN = 'adjustable rate'
+_NAMES = str.maketrans(' +%.', '____')
+
+
+def cell(
+  server_data: bool = False,
+  momentum: float = 0.0,
+  sign: bool = False,
+  ball: str = '',
+  noise: float = 0.0,
+  rule: str = '',
+) -> cells.Cell:
+  """Returns the cell of some techniques on NIID(5), always the same one.
+
+  Args:
+    server_data: fine-tuning on 5 % of the images.
+    momentum: of the server.
+    sign: threshold 2 of two agents.
+    ball: of the projection, one of `clients.BALLS`; none where empty.
+    noise: standard deviation on the agents' gradients.
+    rule: pools variational agents; points where empty.
+  """
+  return _cell(server_data, momentum, sign, ball, noise, rule)
+
+
+@functools.cache
+def _cell(server_data, momentum, sign, ball, noise, rule):
+  overrides: dict[str, Any] = {
+    'client_parts': _chain(projection=ball, gradient_noise=noise),
+    'server_step': _chain(momentum=momentum, sign_threshold=sign),
+    'projection.ball': ball or 'update',
+    'gradient_noise.scale': noise,
+    'momentum.decay': momentum,
+  }
+  if server_data:
+    overrides |= PAPER.flags('server_data')
+  if rule:
+    overrides |= PAPER.flags('flipout') | {'pooling': rule}
+  name = label(server_data, momentum, sign, ball, noise)
+  place = f'{rule or "niid5"}/{name.translate(_NAMES).lower()}'
+  by_scale = _SERVER_DATA if server_data else {}
+  return cells.Cell(PAPER, place, overrides, by_scale)
+
+
+def _chain(**members):
+  return tuple(name for name, is_there in members.items() if is_there)
+
+
+def label(server_data, momentum, sign, ball, noise) -> str:
+  """Names techniques: as the published row where there is one."""
+  bound = 'L2 bound 3' if ball != 'model' else 'L2 bound 3 around zero'
+  parts = (
+    'server data 5%' * server_data,
+    f'momentum {momentum:g}' if momentum else '',
+    _SIGN * sign,
+    bound * bool(ball)
+    + f' noise {noise:.0e}'.replace('e-0', 'e-') * bool(noise),
+  )
+  return ' + '.join(part.strip() for part in parts if part) or 'none'
+
+
+def other(name: str, overrides: Mapping[str, Any]) -> cells.Cell:
+  """Returns a cell that is not NIID(5)."""
+  return cells.Cell(PAPER, name, overrides)

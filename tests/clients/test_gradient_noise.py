@@ -1,0 +1,82 @@
+"""Gradient noise: its law, its own draws, and not there at scale 0."""
+
+import dataclasses
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import toys
+
+from bfl_tf import clients
+
+BATCHES = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class NoGradient(toys.Idle):
+  """Puts noise alone in the gradient's place."""
+
+  name: ClassVar[str] = 'no_gradient'
+
+  def gradient(self, gradient, mean, carry, step):
+    return 0.0 * gradient
+
+
+def train(*parts, seed=0, variant='deterministic', **settings):
+  worker = toys.worker(
+    parts=parts, variant=variant, batch_size=50 // BATCHES, **settings
+  )
+  begin = toys.start(worker)
+  job = toys.job(begin, seed=seed, rate=1.0, epochs=20)
+  return begin, worker.train(job).model
+
+
+@pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
+def test_without_a_scale_it_is_not_there_bit_for_bit(variant):
+  _, plain = train(variant=variant)
+  _, silent = train(clients.GradientNoise(0.0), variant=variant)
+  assert toys.same(plain, silent)
+
+
+def test_its_variance_adds_up_over_steps():
+  worker = toys.worker(
+    parts=(NoGradient(), clients.GradientNoise(0.01)), batch_size=10
+  )
+  begin = toys.start(worker)
+  walk = [
+    worker.train(toys.job(begin, seed=seed, rate=1.0, epochs=20)).model.point
+    - begin.point
+    for seed in range(40)
+  ]
+  # 100 steps of variance 1e-4; of 600 draws 5 standard errors.
+  walk = np.array(walk)
+  error = np.sqrt(2 / walk.size)
+  assert walk.var() == pytest.approx(0.01, rel=5 * error)
+  assert abs(walk.mean()) < 5 * 0.1 / np.sqrt(walk.size)
+
+
+def test_draws_are_its_own():
+  """Named by step and part: the same again, others in another training."""
+  noise = clients.GradientNoise(0.1)
+  _, first = train(NoGradient(), noise)
+  _, again = train(noise, NoGradient(), noise)
+  _, same = train(NoGradient(), noise)
+  _, other = train(NoGradient(), noise, seed=1)
+  assert toys.same(first, same)
+  np.testing.assert_allclose(first.point, again.point, rtol=1e-6)
+  assert not toys.same(first, other)
+
+
+def test_scales_get_none():
+  begin, model = train(
+    NoGradient(), clients.GradientNoise(0.1), variant='flipout',
+    trains_scale=False,
+  )  # fmt: skip
+  assert np.all(model.loc != begin.loc)
+  np.testing.assert_array_equal(model.scale, begin.scale)
+
+
+@pytest.mark.parametrize('scale', [-0.1, float('nan')])
+def test_scale_is_checked(scale):
+  with pytest.raises(ValueError, match='scale must be at least 0, got'):
+    clients.GradientNoise(scale)

@@ -1,0 +1,82 @@
+"""The techniques for non-IID data in the loop: off, together, and combined."""
+
+import pytest
+import toys
+
+OFF = {
+  'client_parts': ('projection', 'gradient_noise'),
+  'projection.radius': 1e6,
+  'gradient_noise.scale': 0.0,
+  'server_step': ('momentum', 'sign_threshold'),
+  'momentum.decay': 0.0,
+  'sign_threshold.threshold': 0,
+}
+ON = OFF | {
+  'projection.radius': 0.05,
+  'gradient_noise.scale': 1e-3,
+  'momentum.decay': 0.5,
+  'sign_threshold.threshold': 4,
+}
+COLUMNS = {
+  'projection_hit_fraction',
+  'velocity_norm',
+  'zero_rate_fraction',
+}
+
+
+@pytest.mark.parametrize(
+  'changes',
+  [
+    {},
+    {'variant': 'flipout', 'pooling': 'conflation', 'clients_per_round': 3},
+  ],
+)
+def test_all_switched_off_are_fedavg_bit_for_bit(changes):
+  plain, infos = toys.play(toys.experiment(**changes), 3)
+  off, others = toys.play(toys.experiment(**changes, **OFF), 3)
+  assert toys.same(plain.model, off.model)
+  for info, other in zip(infos, others):
+    assert other.keys() - info.keys() == COLUMNS
+    assert {k: v for k, v in other.items() if k not in COLUMNS} == info
+
+
+@pytest.mark.parametrize(
+  'companion',
+  [
+    {'client_parts': ('proximal', *ON['client_parts'])},
+    {'client_parts': ('scaffold', *ON['client_parts'])},
+    {'refine': ('fine_tune', 'ensemble'), 'ensemble.groups': 'A+C'},
+    {'variant': 'flipout', 'pooling': 'ws'},
+  ],
+)
+def test_all_combine_with_what_else_there_is(companion):
+  settings = {'num_server_examples': 30, **ON, **companion}
+  if 'refine' in companion:
+    settings |= {'fine_tune.patience': 0, 'fine_tune.epochs': 2}
+  _, infos = toys.play(toys.experiment(**settings), 2)
+  for info in infos:
+    assert info.keys() >= COLUMNS
+    assert 0 < info['zero_rate_fraction'] < 1
+    assert 0 < info['projection_hit_fraction'] <= 1
+    assert info['clients_left_out'] == 0
+
+
+def test_server_training_has_epochs_of_its_own_here_and_in_the_start():
+  experiment = toys.experiment(
+    num_server_examples=30,
+    start=('fine_tune',),
+    refine=('fine_tune',),
+    **{
+      'fine_tune.patience': 0,
+      'start.fine_tune.epochs': 5,
+      'refine.fine_tune.epochs': 1,
+    },
+  )
+  start, *played = toys.rounds(experiment, 2)
+  assert start.info['server_epochs'] == 5
+  assert [each.info['server_epochs'] for each in played] == [1, 1]
+  plain, _ = toys.play(toys.experiment(num_server_examples=30), 2)
+  assert not toys.same(plain.model, played[-1].state.model)
+  # Ten of each class.
+  labels = experiment.dataset.train.y[experiment.server_indices]
+  assert sorted(labels.tolist()) == [0] * 10 + [1] * 10 + [2] * 10

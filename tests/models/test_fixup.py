@@ -1,0 +1,145 @@
+"""Fixup ResNets: their scale at initialisation, and that they train."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+import toys
+
+from bfl_tf import models, training, weights
+from bfl_tf.models import fixup
+
+_RNG = np.random.default_rng(0)
+
+
+def build(depth=8, shape=(8, 8, 3), variant='deterministic', **more):
+  return models.build(
+    f'fixup_resnet{depth}',
+    variant=variant,
+    input_shape=shape,
+    num_classes=10,
+    **more,
+  )
+
+
+def kernels(model):
+  return [v.numpy() for v in model.trainable_variables if len(v.shape) == 4]
+
+
+@pytest.mark.parametrize('depth', [8, 14, 20])
+def test_counts(depth):
+  """Kernels, classifier; four biases and a factor a block, and two biases."""
+  n = (depth - 2) // 6
+  convs = [(3, 16), *[(16, 16)] * (2 * n)]
+  for width in (32, 64):
+    convs += [(width // 2, width), *[(width, width)] * (2 * n - 1)]
+  count = sum(9 * a * b for a, b in convs) + 65 * 10
+  layout = weights.Layout.of(build(depth))
+  assert layout.num_trainable() == count + 3 * n * 5 + 2
+  assert layout.size('buffers') == 0
+  flipout = weights.Layout.of(build(depth, variant='flipout'))
+  assert flipout.size('loc') == count
+  assert flipout.size('point') == 3 * n * 5 + 2
+
+
+@pytest.mark.parametrize('depth', [8, 20, 56])
+def test_scale_at_initialisation(depth):
+  stem, *branches = kernels(build(depth))
+  num_branches = (depth - 2) // 2
+
+  def he(kernel):
+    return np.sqrt(2 / np.prod(kernel.shape[:3]))
+
+  # 432 weights and 2304 or more: five standard errors of a deviation.
+  assert stem.std() / he(stem) == pytest.approx(1, abs=0.17)
+  for first, last in zip(branches[::2], branches[1::2], strict=True):
+    expected = he(first) * num_branches**-0.5
+    assert first.std() / expected == pytest.approx(1, abs=0.074)
+    assert not last.any()
+
+
+@pytest.mark.parametrize('depth', [8, 56])
+def test_branches_are_silent_at_first(depth):
+  """Features are those of the first convolution, so of any depth alike."""
+  model = build(depth, shape=(8, 8, 3))
+  x = _RNG.normal(size=[4, 8, 8, 3]).astype(np.float32)
+  assert not model(x).numpy().any()
+  inside = models_inside(model)(x).numpy()
+  (stem, *_) = kernels(model)
+  maps = tf.nn.relu(tf.nn.conv2d(x, stem, 1, 'SAME'))[:, ::4, ::4]
+  expected = np.pad(tf.reduce_mean(maps, [1, 2]).numpy(), [[0, 0], [0, 48]])
+  np.testing.assert_allclose(inside, expected, rtol=1e-5, atol=1e-6)
+
+
+def models_inside(model):
+  """The input of the classifier."""
+  return tf_keras.Model(model.input, model.layers[-1].input)
+
+
+def worker(depth):
+  """On 40 noisy pictures of ten prototypes."""
+  y = np.arange(40) % 10
+  x = _RNG.normal(size=[10, 8, 8, 3])[y] + _RNG.normal(size=[40, 8, 8, 3])
+  return training.Worker(
+    training.strategies(1)[0],
+    functools.partial(build, depth),
+    training.Data(
+      x.astype(np.float32), y, np.zeros(3, np.float32), np.ones(3, np.float32)
+    ),
+    training.Settings(training.SGD(0.9), batch_size=40),
+  )
+
+
+@pytest.mark.parametrize('depth', [8, 32])
+def test_deterministic_steps_train_without_normalisation(depth):
+  trainer = worker(depth)
+
+  def steps(number, begin):
+    return trainer.train(toys.job(begin, range(40), number, 0.02))
+
+  begin = toys.start(trainer)
+  assert float(steps(1, begin).trace.loss) == pytest.approx(np.log(10))
+  trained = steps(60, begin).model
+  assert float(steps(1, trained).trace.loss) < 0.5 * np.log(10)
+  moved = weights.unflatten(
+    tf.constant(trained.point - begin.point), trainer.layout.point
+  )
+  assert all(tf.reduce_any(change != 0) for change in moved)
+
+
+@pytest.mark.parametrize(
+  'kind, slope', [(fixup.ScalarBias, 1), (fixup.ScalarFactor, 5)]
+)
+def test_scalars_learn_at_a_rate_of_their_own(kind, slope):
+  """Of 5 + b or 5 s by hand: the gradient is 1 or 5, the rate 0.1 of 0.2."""
+  layer = kind(rate=0.1)
+  x = tf.constant([5.0])
+  with tf.GradientTape() as tape:
+    y = layer(x)
+  assert float(y[0]) == pytest.approx(5)
+  (scalar,) = layer.trainable_variables
+  scalar.assign_sub(0.2 * tape.gradient(y, scalar))
+  expected = 5 - 0.1 * 0.2 * slope**2
+  assert float(layer(x)[0]) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize('variant', models.VARIANTS)
+def test_is_saved_and_drawn_anew_alike(variant, tmp_path):
+  model = build(variant=variant, seed=3)
+  model.set_weights([w + 0.01 for w in model.get_weights()])
+  model.save(tmp_path / 'model.keras')
+  again = tf_keras.models.load_model(tmp_path / 'model.keras')
+  x = _RNG.normal(size=[3, 8, 8, 3]).astype(np.float32)
+  logits = []
+  for each in (model, again):
+    with models.scope(tf.constant([1, 2])):
+      logits.append(each(x).numpy())
+  np.testing.assert_array_equal(*logits)
+
+
+@pytest.mark.parametrize('depth', [2, 21])
+def test_depth_is_checked(depth):
+  with pytest.raises(ValueError, match=r'fixup_resnet depth must be 6n \+ 2'):
+    build(depth)

@@ -1,0 +1,42 @@
+"""Disjoint class ranges by hand, by law, and where they do not divide."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+
+from bfl_tf import partitions
+
+
+def split(labels, num_clients, seed=0):
+  return partitions.class_split(labels, num_clients=num_clients, seed=seed)
+
+
+def test_niid_5_by_hand():
+  labels = np.arange(50) % 10
+  parts = split(labels, 2)
+  counts = partitions.counts(labels, parts, 10)
+  assert counts.tolist() == [[5] * 5 + [0] * 5, [0] * 5 + [5] * 5]
+
+
+def test_classes_that_do_not_occur_are_nobodys():
+  parts = split(np.array([7, 0, 7, 2, 9, 2]), 2)
+  assert [part.tolist() for part in parts] == [[1, 3, 5], [0, 2, 4]]
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(0, 2**31 - 1))
+def test_ranges_are_disjoint_and_in_order(num_clients, of_each, seed):
+  rng = np.random.default_rng(seed)
+  num_classes = num_clients * of_each
+  labels = rng.permutation(
+    np.concatenate([np.arange(num_classes), rng.integers(num_classes, size=60)])
+  )
+  parts = split(labels, num_clients, seed)
+  for client, part in enumerate(parts):
+    own = np.arange(client * of_each, (client + 1) * of_each)
+    assert np.unique(labels[part]).tolist() == own.tolist()
+
+
+def test_classes_must_divide():
+  with pytest.raises(ValueError, match='10 classes do not divide among num_cl'):
+    split(np.arange(50) % 10, 3)

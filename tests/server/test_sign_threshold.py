@@ -1,0 +1,148 @@
+"""The sign threshold by hand, in a chain, and under unequal clients."""
+
+import numpy as np
+import pytest
+import toys
+
+from bfl_tf import federation, server, statistics, weights
+
+SEED = np.zeros(2, np.int32)
+
+
+def model(mean, scale=0.5):
+  loc = np.asarray(mean, np.float32)
+  return weights.Weights(
+    loc,
+    np.full(loc.size, scale, np.float32),
+    np.zeros(0, np.float32),
+    np.float32([7]),
+  )
+
+
+def votes(reference, updates, sizes):
+  statistic, sums = server.SignVotes(), None
+  for client, (mean, size) in enumerate(zip(updates, sizes)):
+    update = statistics.ClientUpdate(client, size, model(mean))
+    share = statistic.accumulate(update, size, reference)
+    sums = share if sums is None else statistics.merge(sums, share)
+  return {statistic: statistic.finalize(sums, reference)[0]}
+
+
+def play(stage, reference, pooled, results, slots=None):
+  state = federation.State(0, pooled, slots or {}, {})
+  return stage(state, reference, pooled, results, SEED)
+
+
+def test_by_hand():
+  """Up, down, torn, and one that has not moved; sizes do not vote."""
+  reference = model([1, 1, 1, 1])
+  results = votes(
+    reference,
+    [[2, 0, 9, 1], [3, -1, 0, 5], [2, 0, 0.5, 5]],
+    sizes=[1, 1, 100],
+  )
+  assert results[server.SignVotes()].tolist() == [3, -3, -1, 2]
+  pooled = model([4, -2, 0.5, 6], scale=0.25)
+  for threshold, expected, share in (
+    (0, [4, -2, 0.5, 6], 0),
+    (1, [4, -2, 0.5, 6], 0),
+    (2, [4, -2, 1, 6], 0.25),
+    (3, [4, -2, 1, 1], 0.5),
+  ):
+    stage = server.SignThreshold(3, threshold=threshold)
+    state, info = play(stage, reference, pooled, results)
+    assert state.model.loc.tolist() == expected
+    assert info == {'zero_rate_fraction': share}
+    # What is no mean stays as it was pooled.
+    assert state.model.scale.tolist() == [0.25] * 4
+    assert state.model.buffers.tolist() == [7]
+
+
+def test_an_update_too_small_for_float32_votes():
+  reference = model([1e-38])
+  near = np.nextafter(np.float32(1e-38), np.float32(1))
+  results = votes(reference, [[near], [near]], [1, 1])
+  assert results[server.SignVotes()].tolist() == [2]
+
+
+@pytest.mark.parametrize('threshold', [0, 2])
+def test_the_papers_equations_over_rounds(threshold):
+  """Eq. 1, 2, 3 and 4 at once: v by the mean update, w + eta_theta v."""
+  rng = np.random.default_rng(0)
+  decay, sizes = 0.5, [3, 1]
+  share = np.array(sizes) / sum(sizes)
+  w, v = rng.normal(size=30), np.zeros(30)
+  ours = model(w)
+  momentum = server.Momentum(decay)
+  sign = server.SignThreshold(2, threshold=threshold)
+  slots = {'momentum': momentum.init(ours)}
+  for _ in range(6):
+    updates = rng.normal(size=[2, 30])
+    v = decay * v + share @ updates
+    agree = np.abs(np.sign(updates).sum(0)) >= threshold
+    w = w + agree * v
+
+    reference, clients = ours, ours.mean + updates.astype(np.float32)
+    results = votes(reference, clients, sizes)
+    pooled = reference.replace_mean(share @ clients)
+    state = federation.State(0, pooled, slots, {})
+    for stage in (momentum, sign):
+      state, _ = stage(state, reference, pooled, results, SEED)
+    ours, slots = state.model, state.slots
+    np.testing.assert_allclose(ours.mean, w, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(slots['momentum'], v, rtol=1e-5, atol=1e-5)
+  # The velocity is that of all updates, whatever stood still.
+  assert agree.all() == (threshold == 0)
+
+
+def test_in_front_of_momentum_the_velocity_takes_in_what_is_left():
+  reference = model([0, 0])
+  results = votes(reference, [[2, 2], [4, -6]], [1, 1])
+  pooled, slots = model([3, -2]), {'momentum': np.array([2.0, 2.0])}
+  state = federation.State(0, pooled, slots, {})
+  for stage in (server.SignThreshold(2), server.Momentum(0.5)):
+    state, _ = stage(state, reference, pooled, results, SEED)
+  assert state.slots['momentum'].tolist() == [4, 1]
+  assert state.model.loc.tolist() == [4, 1]
+
+
+@pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
+def test_threshold_0_is_fedavg_bit_for_bit(variant):
+  changes = {'variant': variant, 'clients_per_round': 4}
+  plain, infos = toys.play(toys.experiment(**changes), 3)
+  stage = {'server_step': ('sign_threshold',)}
+  off, others = toys.play(
+    toys.experiment(**changes, **stage, **{'sign_threshold.threshold': 0}), 3
+  )
+  assert toys.same(plain.model, off.model)
+  assert [info.pop('zero_rate_fraction') for info in others] == [0, 0, 0]
+  assert infos == others
+
+
+def test_partial_participation_of_unequal_clients():
+  """Of 3 odd clients no vote is 0, and full agreement is rarer than none."""
+  changes = {'clients_per_round': 3, 'server_step': ('sign_threshold',)}
+  fractions = []
+  for threshold in (1, 2, 3):
+    setting = {'sign_threshold.threshold': threshold}
+    _, (info, *_) = toys.play(toys.experiment(**changes, **setting), 1)
+    fractions.append(info['zero_rate_fraction'])
+  assert fractions[0] == 0 < fractions[1] == fractions[2] < 1
+
+
+def test_fewer_accepted_than_the_threshold_stand_still():
+  reference = model([0, 0])
+  results = votes(reference, [[2, -2]], [1])
+  state, info = play(
+    server.SignThreshold(2), reference, model([2, -2]), results
+  )
+  assert state.model.loc.tolist() == [0, 0]
+  assert info == {'zero_rate_fraction': 1}
+
+
+@pytest.mark.parametrize(
+  'clients, a_round, threshold', [(2, 0, 3), (10, 2, 3), (2, 0, -1)]
+)
+def test_threshold_is_checked(clients, a_round, threshold):
+  with pytest.raises(ValueError, match='at most the 2 clients of a round'):
+    server.SignThreshold(clients, a_round, threshold)
