@@ -36,8 +36,8 @@ variational layers: it sets `scale` and, if it likes, `factor` of the model.
 
 from bfl_tf.clients.proximal import PENALTIES, Proximal
 from bfl_tf.clients.scaffold import Scaffold
-from bfl_tf.clients.swa import Swa
+from bfl_tf.clients.swag import Swag
 
-__all__ = ['PARTS', 'PENALTIES', 'Proximal', 'Scaffold', 'Swa']
+__all__ = ['PARTS', 'PENALTIES', 'Proximal', 'Scaffold', 'Swag']
 
-PARTS = {'proximal': Proximal, 'scaffold': Scaffold}
+PARTS = {'proximal': Proximal, 'scaffold': Scaffold, 'swag': Swag}

@@ -7,6 +7,7 @@ index array per client and copies no data; no client is ever empty.
 from bfl_tf.partitions.dirichlet import dirichlet
 from bfl_tf.partitions.dirichlet_equal import dirichlet_equal
 from bfl_tf.partitions.iid import iid
+from bfl_tf.partitions.interest import interest
 from bfl_tf.partitions.majority import majority
 from bfl_tf.partitions.shards import shards
 from bfl_tf.partitions.splitting import counts, hold_out
@@ -16,6 +17,7 @@ PARTITIONS = {
   'dirichlet': dirichlet,
   'dirichlet_equal': dirichlet_equal,
   'iid': iid,
+  'interest': interest,
   'majority': majority,
   'shards': shards,
   'step': step,
@@ -28,6 +30,7 @@ __all__ = [
   'dirichlet_equal',
   'hold_out',
   'iid',
+  'interest',
   'majority',
   'shards',
   'step',

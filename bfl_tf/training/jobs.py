@@ -101,12 +101,14 @@ class Step(NamedTuple):
     seed: `[2]` int32, of a part's own or the optimizer's; who draws twice a
       step names its draws by `seeds.Stream(step.seed)`.
     num_examples: of the client, float32: N_k.
+    num_steps: index of the first step after this training.
   """
 
   index: tf.Tensor
   learning_rate: tf.Tensor
   seed: tf.Tensor
   num_examples: tf.Tensor
+  num_steps: tf.Tensor = 0
 
 
 class Trace(NamedTuple):

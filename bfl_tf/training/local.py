@@ -86,6 +86,8 @@ class LocalTraining:
     count = tf.size(job.indices)
     num_examples = tf.cast(count, tf.float32)
     step, rate = job.first_step, job.learning_rate
+    batches = -(-count // settings.batch_size)
+    num_steps = job.first_step + job.epochs * batches
     sum_rates, sum_loss = tf.constant(0.0), tf.constant(0.0)
     for epoch in tf.range(job.epochs):
       order = tf.random.experimental.stateless_shuffle(
@@ -98,7 +100,9 @@ class LocalTraining:
         loss, carry = self.step(
           inputs,
           labels,
-          jobs.Step(step, current, stream('step', step), num_examples),
+          jobs.Step(
+            step, current, stream('step', step), num_examples, num_steps
+          ),
           carry,
           prior,
         )
