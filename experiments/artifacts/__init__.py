@@ -3,9 +3,9 @@
 import difflib
 from typing import Any
 
-from experiments.artifacts import fedbe, posterior_pooling
+from experiments.artifacts import fedbe, fl_swag, posterior_pooling
 
-_PAPERS = (posterior_pooling, fedbe)
+_PAPERS = (posterior_pooling, fedbe, fl_swag)
 
 ARTIFACTS: dict[str, Any] = {
   f'{artifact.paper.name}/{artifact.name}': artifact
