@@ -61,7 +61,7 @@ def short_name(name: str, table: Mapping[str, Any]) -> str:
   A family's stem for its members, what follows the colon for anybody's own.
   """
   for key in table:
-    if _member(key, name):
+    if name not in table and _member(key, name):
       return key.partition('<')[0]
   return name.rpartition(':')[2]
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 import tensorflow as tf
+import tf_keras
 
 from bfl_tf import (
   datasets,
@@ -171,3 +172,15 @@ class Counter(Idle):
     memory = {'rounds': carry['rounds'] + 1, 'steps': carry['steps'] + steps}
     extra = tf.cast(tf.stack([memory['rounds'], trace.steps]), tf.float32)
     return model, extra, memory
+
+
+def normalized(input_shape, num_classes):
+  """A small network with batch normalization."""
+  return tf_keras.Sequential(
+    [
+      tf_keras.Input(input_shape),
+      tf_keras.layers.Dense(5),
+      tf_keras.layers.BatchNormalization(momentum=0.5),
+      tf_keras.layers.Dense(num_classes),
+    ]
+  )

@@ -38,7 +38,7 @@ from bfl_tf.clients.gradient_noise import GradientNoise
 from bfl_tf.clients.projection import BALLS, Projection
 from bfl_tf.clients.proximal import PENALTIES, Proximal
 from bfl_tf.clients.scaffold import Scaffold
-from bfl_tf.clients.swa import Swa
+from bfl_tf.clients.swag import Swag
 from bfl_tf.clients.thinning import Thinning
 
 __all__ = [
@@ -49,7 +49,7 @@ __all__ = [
   'Projection',
   'Proximal',
   'Scaffold',
-  'Swa',
+  'Swag',
   'Thinning',
 ]
 
@@ -58,5 +58,6 @@ PARTS = {
   'projection': Projection,
   'proximal': Proximal,
   'scaffold': Scaffold,
+  'swag': Swag,
   'thinning': Thinning,
 }

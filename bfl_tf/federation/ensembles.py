@@ -25,7 +25,8 @@ class Predicted(NamedTuple):
 
   Attributes:
     unions: by names as `A+C`, the prediction of every non-empty subset of A, C
-      and S, and of every other group; of finite members alone, as in
+      and S, and of every other group, and by their shares as `wC` of those
+      that have them; of finite members alone, as in
       distillation, NaN where there are none.
     confidence: by group, `[num_members, num_examples]` float32: the largest
       probability.
@@ -90,6 +91,9 @@ def predict(
     finite = bool(np.all(np.isfinite(member.probs)))
     if finite:
       mixtures.add(name, member)
+      shares = getattr(groups[name], 'shares', None)
+      if shares is not None:
+        mixtures.add(f'w{name}', member, shares[len(confidence[name])])
     left_out += not finite
     confidence[name].append(
       member.probs.max(-1) if finite else np.ones(len(y), np.float32)
@@ -104,6 +108,11 @@ def predict(
     for names in itertools.combinations(united, size)
   ]
   chosen += [(name,) for name in groups if name not in united]
+  chosen += [
+    (f'w{name}',)
+    for name, group in groups.items()
+    if getattr(group, 'shares', None) is not None
+  ]
 
   # As many rows as there are examples, whatever the number of classes.
   nan = np.full(len(y), np.nan, np.float32)

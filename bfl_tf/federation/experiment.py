@@ -68,6 +68,7 @@ class Experiment:
     partition, held = building.partition(config, dataset)
     plan.check_trainings([len(indices) for indices in partition])
     workers = building.workers(config, dataset, plan.parts, built, plan.random)
+    method_lib.check_memory(rule, plan, workers[0].layout)
     resources = resources_lib.resources(config, dataset, held, workers, built)
     start, stages = method_lib.start_and_stages(config, plan.parts, resources)
     method = method_lib.Method(

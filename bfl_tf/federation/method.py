@@ -100,6 +100,13 @@ def _prior_is_broadcast(plan) -> bool:
   return any(said) or bool(plan.config.get('flipout.update_prior'))
 
 
+def check_memory(rule, plan, layout) -> None:
+  """Asks a rule that keeps updates what their factors will take."""
+  if hasattr(rule, 'check'):
+    rank = max((getattr(part, 'rank', 0) for part in plan.parts), default=0)
+    rule.check(rank, layout.size('loc'))
+
+
 def start_and_stages(config, parts, resources) -> tuple[tuple, tuple]:
   """Makes the chains of server stages; a ValueError names the flag.
 

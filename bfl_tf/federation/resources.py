@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bfl_tf import clients, datasets, registry, seeds, server, training
+from bfl_tf import datasets, registry, seeds, server, training
 from bfl_tf.federation import binding, building
 from bfl_tf.federation import config as config_lib
 
@@ -145,7 +145,7 @@ def _student(config, dataset, images, built, random, distil):
       settings,
       cycle_length=distil.swa_cycle,
       cycle_floor=distil.swa_min_learning_rate / distil.learning_rate,
-      parts=(clients.Swa(distil.swa_start, distil.swa_cycle),),
+      parts=(distil.averaging,),
     )
   targets = np.zeros((len(images), dataset.num_classes), np.float32)
   data = training.Data(images, targets, dataset.mean, dataset.std)

@@ -5,7 +5,9 @@ References:
     recognition. Proc. IEEE 1998. 61 706 weights at 28x28x1.
   ConvNet: H. Chen, W. Chao. FedBE. ICLR 2021, section 5.1.
   ResNet: K. He et al. Deep residual learning for image recognition.
-    CVPR 2016, section 4.2: depth 6n + 2, parameter-free shortcuts (option A).
+    CVPR 2016, section 4.2: depth 6n + 2, parameter-free shortcuts (option A);
+    ResNet-18 as for ImageNet, with a 3x3 stem and no pool before its blocks.
+  lenet5_small: M. Makni. FL-SWAG, released code: 5 142 weights at 28x28x1.
 """
 
 import dataclasses
@@ -54,6 +56,15 @@ def lenet5(blocks, x, num_classes):
   return blocks.dense(num_classes, x)
 
 
+def lenet5_small(blocks, x, num_classes):
+  """LeNet-5's two convolutions, unpadded, and one dense layer on them."""
+  need_images(x, 16, 'lenet5_small')
+  for filters in (6, 16):
+    x = tf_keras.layers.ReLU()(blocks.conv(filters, 5, x, padding='valid'))
+    x = tf_keras.layers.MaxPooling2D()(blocks.dropout(x))
+  return blocks.dense(num_classes, tf_keras.layers.Flatten()(x))
+
+
 def convnet(
   blocks,
   x,
@@ -97,6 +108,29 @@ def resnet(
     y = relu()(blocks.conv_norm(filters, 3, x, strides=strides))
     y = blocks.conv_norm(filters, 3, y)
     x = relu()(shortcut(x, filters, strides) + y)
+  x = tf_keras.layers.GlobalAveragePooling2D()(x)
+  return blocks.dense(num_classes, x)
+
+
+def resnet18(
+  blocks,
+  x,
+  num_classes,
+  normalization: Annotated[str, NORMALIZATION] = 'batch',
+):
+  """ResNet-18 with a 3x3 stem, for small images; shortcuts are projections."""
+  need_images(x, 8, 'resnet18')
+  blocks = dataclasses.replace(blocks, normalization=normalization)
+  relu = tf_keras.layers.ReLU
+  x = relu()(blocks.conv_norm(64, 3, x))
+  for stage, filters in enumerate((64, 128, 256, 512)):
+    for block in range(2):
+      strides = 2 if stage > 0 and block == 0 else 1
+      y = relu()(blocks.conv_norm(filters, 3, x, strides=strides))
+      y = blocks.conv_norm(filters, 3, y)
+      if strides == 2:
+        x = blocks.conv_norm(filters, 1, x, strides=2)
+      x = relu()(x + y)
   x = tf_keras.layers.GlobalAveragePooling2D()(x)
   return blocks.dense(num_classes, x)
 

@@ -8,6 +8,7 @@ from bfl_tf.partitions.class_split import class_split
 from bfl_tf.partitions.dirichlet import dirichlet
 from bfl_tf.partitions.dirichlet_equal import dirichlet_equal
 from bfl_tf.partitions.iid import iid
+from bfl_tf.partitions.interest import interest
 from bfl_tf.partitions.majority import majority
 from bfl_tf.partitions.shards import shards
 from bfl_tf.partitions.splitting import counts, hold_out
@@ -18,6 +19,7 @@ PARTITIONS = {
   'dirichlet': dirichlet,
   'dirichlet_equal': dirichlet_equal,
   'iid': iid,
+  'interest': interest,
   'majority': majority,
   'shards': shards,
   'step': step,
@@ -31,6 +33,7 @@ __all__ = [
   'dirichlet_equal',
   'hold_out',
   'iid',
+  'interest',
   'majority',
   'shards',
   'step',

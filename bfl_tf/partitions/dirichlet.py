@@ -12,8 +12,6 @@ from bfl_tf import seeds
 from bfl_tf.partitions import splitting
 from bfl_tf.settings import Setting
 
-_MAX_DRAWS = 1000
-
 
 def dirichlet(
   labels: np.ndarray,
@@ -48,18 +46,16 @@ def dirichlet(
   splitting.check_alpha(alpha)
   splitting.check_integer('min_examples', min_examples)
   pools = splitting.class_pools(labels, seed)
-  sizes = np.array([pool.size for pool in pools])
   rng = seeds.generator(seed, 'dirichlet')
-  draws = _MAX_DRAWS if num_clients * min_examples <= labels.size else 0
-  for _ in range(draws):
-    mixes = np.exp(splitting.log_mixes(rng, alpha, sizes.size, num_clients))
-    ends = np.rint(np.cumsum(mixes, axis=1) * sizes[:, None]).astype(np.int64)
-    ends[:, -1] = sizes
-    shares = np.diff(ends, axis=1, prepend=0).T
-    if shares.sum(axis=1).min() >= min_examples:
-      return splitting.deal(pools, shares)
+
+  def mixes():
+    return np.exp(splitting.log_mixes(rng, alpha, len(pools), num_clients))
+
+  found = splitting.deal_mixes(pools, mixes, num_clients, min_examples)
+  if found is not None:
+    return found
   raise ValueError(
     f'alpha={alpha} with num_clients={num_clients} left a client with fewer '
-    f'than min_examples={min_examples} in every one of {_MAX_DRAWS} draws of '
-    f'{labels.size} examples: raise alpha or lower the others.'
+    f'than min_examples={min_examples} in every one of {splitting.MAX_DRAWS} '
+    f'draws of {labels.size} examples: raise alpha or lower the others.'
   )

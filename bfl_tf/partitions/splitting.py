@@ -1,6 +1,6 @@
 """What every partition shares: checks, class pools, and the server's share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import numbers
 
 import numpy as np
@@ -9,6 +9,7 @@ from bfl_tf import seeds
 from bfl_tf.settings import Setting
 
 ALPHA = Setting('Concentration; small is heterogeneous.', above=0)
+MAX_DRAWS = 1000
 
 
 def check_integer(name: str, value: object, minimum: int = 1) -> None:
@@ -84,6 +85,35 @@ def deal(pools: Sequence[np.ndarray], shares: np.ndarray) -> list[np.ndarray]:
   ends = np.cumsum(shares, axis=0)[:-1]
   cuts = [np.split(pool, ends[:, c]) for c, pool in enumerate(pools)]
   return [sorted_indices(np.concatenate(parts)) for parts in zip(*cuts)]
+
+
+def deal_mixes(
+  pools: Sequence[np.ndarray],
+  draw: Callable[[], np.ndarray],
+  num_clients: int,
+  min_examples: int,
+) -> list[np.ndarray] | None:
+  """Cuts each class's pool by proportions over clients.
+
+  Args:
+    pools: the indices of each class.
+    draw: makes proportions `[num_pools, num_clients]`, rows adding up to 1; it
+      is called at most 1000 times.
+    num_clients: how many parts.
+    min_examples: that every part must have.
+
+  Returns:
+    As `deal`; None if no draw gave each client its least.
+  """
+  sizes = np.array([pool.size for pool in pools])
+  enough = num_clients * min_examples <= sizes.sum()
+  for _ in range(MAX_DRAWS if enough else 0):
+    ends = np.rint(np.cumsum(draw(), axis=1) * sizes[:, None]).astype(np.int64)
+    ends[:, -1] = sizes
+    shares = np.diff(ends, axis=1, prepend=0).T
+    if shares.sum(axis=1).min() >= min_examples:
+      return deal(pools, shares)
+  return None
 
 
 def sorted_indices(indices: np.ndarray) -> np.ndarray:

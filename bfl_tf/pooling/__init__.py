@@ -1,23 +1,29 @@
 """Pooling posteriors: rules, client weightings, and both as plain functions."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from tensorflow_probability import distributions as tfd
 
 from bfl_tf import registry, statistics
 from bfl_tf import weights as weights_lib
-from bfl_tf.pooling.rules import Rule, RULES
+from bfl_tf.pooling import rules
+from bfl_tf.pooling.product import Product
+from bfl_tf.pooling.rules import Rule
 from bfl_tf.pooling.weightings import divergence, WEIGHTINGS
 
 __all__ = [
   'RULES',
   'WEIGHTINGS',
+  'Product',
   'Rule',
   'client_weights',
   'divergence',
   'pool',
 ]
+
+RULES: dict[str, Any] = {**rules.ELEMENTWISE, 'product': Product}
 
 
 def pool(

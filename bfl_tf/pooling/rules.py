@@ -84,7 +84,7 @@ class Rule:
       'buffers': np.multiply(model.buffers, weight, dtype=np.float64),
     }
     if len(model.factor):
-      vectors['factor_share'] = weight * _factor_share(model)
+      vectors['factor_share'] = weight * factor_share(model)
     return statistics.single(weight, vectors)
 
   def finalize(
@@ -220,7 +220,7 @@ class DistributedWeightConsolidation(Rule):
     return Gaussian(q0.mean + shift, 1.0 / precision), int(held.sum())
 
 
-RULES: dict[str, Any] = {
+ELEMENTWISE: dict[str, Any] = {
   'nwa': NaiveWeightedAverage,
   'ws': WeightedSum,
   'lp': LinearPooling,
@@ -235,8 +235,8 @@ def _gaussian(model: weights_lib.Weights, part: slice) -> Gaussian:
   return Gaussian(model.loc[part].astype(np.float64), model.variance(part))
 
 
-def _factor_share(model: weights_lib.Weights) -> float:
-  """The part of a model's summed variances that its factor holds."""
+def factor_share(model: weights_lib.Weights) -> float:
+  """Returns the part of a model's summed variances that its factor holds."""
   held = total = 0.0
   for part in statistics.chunks(model.loc.size):
     held += np.square(model.factor[:, part], dtype=np.float64).sum()

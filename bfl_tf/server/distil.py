@@ -79,10 +79,8 @@ class Distil:
   ] = 4e-4
   swa_start: Annotated[
     int, Setting('Steps before the first average.', least=0)
-  ] = clients.Swa.swa_start
-  swa_cycle: Annotated[int, Setting('Steps of a cycle.', least=1)] = (
-    clients.Swa.swa_cycle
-  )
+  ] = 250
+  swa_cycle: Annotated[int, Setting('Steps of a cycle.', least=1)] = 25
   momentum: Annotated[float, Setting('Of the student.', least=0, below=1)] = 0.9
   weight_decay: Annotated[float, Setting('Of the student.', least=0)] = 1e-5
   augment: Annotated[
@@ -111,9 +109,8 @@ class Distil:
 
   def _check_swa(self):
     batches = math.ceil(len(self.server_images) / self.batch_size)
-    part = clients.Swa(self.swa_start, self.swa_cycle)
     try:
-      part.check(self.epochs * batches, len(self.server_images))
+      self.averaging.check(self.epochs * batches, len(self.server_images))
     except ValueError as error:
       raise ValueError(f'--distil.optimizer=swa {error}') from error
     if self.swa_min_learning_rate > self.learning_rate:
@@ -121,6 +118,13 @@ class Distil:
         f'--distil.swa_min_learning_rate={self.swa_min_learning_rate} must not '
         f'exceed --distil.learning_rate={self.learning_rate}.'
       )
+
+  @property
+  def averaging(self) -> clients.Swag:
+    """The part that averages the student's weights."""
+    return clients.Swag(
+      self.swa_start, self.swa_cycle, rank=0, fits_scale=False
+    )
 
   @property
   def statistics(self) -> tuple:

@@ -40,6 +40,10 @@ class Ensemble:
     str, Setting(f'Union of groups to make and score ({_LETTERS}).')
   ] = '+'.join(GROUPS)
   num_samples: Annotated[int, Setting('Members of S.', least=0)] = 10
+  weighted: Annotated[
+    bool,
+    Setting("Score C's mixture by the clients' weights too, in columns _wC."),
+  ] = False
   posterior: Annotated[
     Any,
     Setting('What S samples:', table=teacher_posteriors.TEACHER_POSTERIORS),
@@ -88,7 +92,10 @@ class Ensemble:
     if 'A' in self.predictors:
       groups['A'] = (pooled,)
     if 'C' in self.predictors:
-      groups['C'] = statistics[posteriors.Updates()].models
+      found = statistics[posteriors.Updates()]
+      groups['C'] = (
+        Shared(found.models, found.shares) if self.weighted else found.models
+      )
     if 'S' in self.predictors:
       draws = self._draws(pooled, statistics, seeds.child(seed, 0))
       # Recalibration replaces what was drawn.
@@ -127,6 +134,20 @@ class Ensemble:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Shared(Sequence):
+  """Models that also count by a share of their own."""
+
+  group: Sequence[weights_lib.Weights]
+  shares: np.ndarray
+
+  def __len__(self) -> int:
+    return len(self.group)
+
+  def __getitem__(self, index: Any) -> Any:
+    return self.group[index]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class _Recalibrated(Sequence):
   """Models whose buffers are measured anew, when one is first asked for."""
 
@@ -134,6 +155,11 @@ class _Recalibrated(Sequence):
   recalibrated: Callable
   seed: np.ndarray
   _buffers: dict[int, np.ndarray] = dataclasses.field(default_factory=dict)
+
+  @property
+  def shares(self) -> np.ndarray | None:
+    """Of what it measures."""
+    return getattr(self.group, 'shares', None)
 
   def __len__(self) -> int:
     return len(self.group)

@@ -108,6 +108,7 @@ class Step(NamedTuple):
     num_examples: of the client, float32: N_k.
     kl_examples: what the divergence from the prior is divided by, float32: N_k
       or N, over the temperature.
+    num_steps: index of the first step after this training.
   """
 
   index: tf.Tensor
@@ -115,6 +116,7 @@ class Step(NamedTuple):
   seed: tf.Tensor
   num_examples: tf.Tensor
   kl_examples: tf.Tensor
+  num_steps: tf.Tensor = 0
 
 
 class Trace(NamedTuple):

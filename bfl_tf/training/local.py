@@ -89,6 +89,8 @@ class LocalTraining:
     all_examples = tf.cast(count + job.other_examples, tf.float32)
     kl_examples = all_examples / settings.temperature
     step, rate = job.first_step, job.learning_rate
+    batches = -(-count // settings.batch_size)
+    num_steps = job.first_step + job.epochs * batches
     sum_rates, sum_loss = tf.constant(0.0), tf.constant(0.0)
     for epoch in tf.range(job.epochs):
       order = tf.random.experimental.stateless_shuffle(
@@ -99,7 +101,12 @@ class LocalTraining:
         inputs, labels = self._batch(x, y, batch, stream('augment', step))
         current = rate * self._cycle(step)
         told = jobs.Step(
-          step, current, stream('step', step), num_examples, kl_examples
+          step,
+          current,
+          stream('step', step),
+          num_examples,
+          kl_examples,
+          num_steps,
         )
         loss, carry = self.step(inputs, labels, told, carry, prior)
         sum_rates, sum_loss = sum_rates + current, sum_loss + loss

@@ -136,29 +136,29 @@ def predict_members(
 
 
 class Mixtures:
-  """Equal mixtures of what is added to them, by group.
+  """Mixtures of what is added to them, by group; equal ones by default.
 
   The spread of a mixture is the mean spread of its parts plus the spread of
   their means; both are centred (Chan et al. 1979).
   """
 
   def __init__(self):
-    self._sizes: dict[str, int] = {}
+    self._sizes: dict[str, float] = {}
     self._mixed: dict[str, Predictive] = {}
 
-  def add(self, name: str, member: Predictive) -> None:
-    """Takes a member of a group in."""
+  def add(self, name: str, member: Predictive, weight: float = 1) -> None:
+    """Takes a member of a group in, counting `weight` times."""
     size = self._sizes.get(name, 0)
     self._mixed[name] = (
-      _mix(size, self._mixed[name], 1, member) if size else member
+      _mix(size, self._mixed[name], weight, member) if size else member
     )
-    self._sizes[name] = size + 1
+    self._sizes[name] = size + weight
 
   def __contains__(self, name: str) -> bool:
     return name in self._sizes
 
   def union(self, names: Iterable[str]) -> Predictive:
-    """Returns the equal mixture of all members of the named groups."""
+    """Returns the mixture of all members of the named groups."""
     first, *others = names
     size, mixed = self._sizes[first], self._mixed[first]
     for name in others:

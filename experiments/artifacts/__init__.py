@@ -5,13 +5,21 @@ from typing import Any
 
 from experiments.artifacts import (
   fedbe,
+  fl_swag,
   noniid_techniques,
   posterior_pooling,
   priors,
   quickstart,
 )
 
-_PAPERS = (posterior_pooling, fedbe, noniid_techniques, priors, quickstart)
+_PAPERS = (
+  posterior_pooling,
+  fedbe,
+  noniid_techniques,
+  fl_swag,
+  priors,
+  quickstart,
+)
 
 ARTIFACTS: dict[str, Any] = {
   f'{artifact.paper.name}/{artifact.name}': artifact

@@ -52,18 +52,6 @@ def test_every_clients_smallest_and_largest_training_is_checked(
   assert expected == Asked.asked
 
 
-def test_swa_says_that_it_would_average_nothing():
-  changes = {'client_parts': ('bfl_tf.clients:Swa',), 'batch_size': 150}
-  message = (
-    '--client_parts=swa, client 0: averages nothing: 3 steps end no cycle of '
-    'swa_cycle=2 after swa_start=2'
-  )
-  swa = {'Swa.swa_cycle': 2, 'Swa.swa_start': 2}
-  with pytest.raises(ValueError, match=message):
-    toys.experiment(local_epochs=3, **changes, **swa)
-  toys.experiment(local_epochs=4, **changes, **swa)
-
-
 @dataclasses.dataclass(frozen=True)
 class Reporter(toys.Idle):
   """Reports what it counted and what it saw at the end."""

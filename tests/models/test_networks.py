@@ -42,6 +42,7 @@ def resnet_counts(depth, normalization, channels=3):
     ('mlp', (5,), {'hidden_units': ()}, 60),
     ('lenet5', (28, 28, 1), {}, 61_706),
     ('lenet5', (32, 32, 1), {}, 61_706),
+    ('lenet5_small', (28, 28, 1), {}, 5_142),
     (
       'convnet',
       (32, 32, 3),
@@ -86,6 +87,16 @@ def test_resnet_counts(depth, variant, normalization):
   # Gamma and beta stay points; a bias there is only without normalization.
   assert layout.size('loc') == (kernels if variant == 'flipout' else 0)
   assert layout.size('buffers') == moving
+
+
+def test_resnet18_counts():
+  model = build('resnet18', (32, 32, 3))
+  layout = weights.Layout.of(model)
+  # Of ImageNet's 11 689 512 (torchvision): 1000 classes and a 7x7 stem less.
+  expected = 11_689_512 - 990 * 513 - (49 - 9) * 3 * 64
+  assert layout.num_trainable() == expected
+  # A mean and a variance for each of 20 convolutions' outputs.
+  assert layout.size('buffers') == 2 * 4_800
 
 
 def test_the_formula_is_the_papers():

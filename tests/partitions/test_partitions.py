@@ -13,6 +13,7 @@ OPTIONS = {
   'dirichlet': {'alpha': 5.0, 'min_examples': 1},
   'dirichlet_equal': {'alpha': 0.3},
   'iid': {},
+  'interest': {'min_examples': 1},
   'majority': {'major_fraction': 0.8},
   'shards': {'classes_per_client': 2},
   'step': {'classes_per_client': 2, 'minor_examples': 1},

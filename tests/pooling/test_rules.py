@@ -60,8 +60,8 @@ def dense(name, updates, client_weights, reference):
     within = np.sum((w**2 if name == 'ws' else w) * v, 0)
     between = np.sum(w * (m - mean) ** 2, 0) if name == 'lp' else 0.0
     return mean, within + between
-  if name in ('conflation', 'wc', 'llp'):
-    w = np.ones_like(w) if name == 'conflation' else w
+  if name in ('conflation', 'wc', 'llp', 'product'):
+    w = np.ones_like(w) if name in ('conflation', 'product') else w
     precision = np.sum(w / v, 0)
     numerator = w.max() if name == 'wc' else 1.0
     return np.sum(w * m / v, 0) / precision, numerator / precision
@@ -139,7 +139,7 @@ def test_points_and_buffers_by_hand(name):
   ]
   model, _ = reduce(name, updates, [3.0, 1.0], updates[0].model)
   # By size (1 to 3) for the rules that take no weights, else 3 to 1.
-  by_size = name in ('conflation', 'dwc')
+  by_size = name in ('conflation', 'dwc', 'product')
   assert model.point.tolist() == ([3, 1] if by_size else [1, 3])
   assert model.buffers.tolist() == ([2] if by_size else [6])
 

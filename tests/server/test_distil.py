@@ -298,7 +298,7 @@ def test_unions_are_of_the_members_that_are_finite():
     ({'distil.targets': 'x'}, '--distil.targets=x is unknown'),
     (
       {'distil.swa_start': 99},
-      '--distil.optimizer=swa averages nothing: 25 steps',
+      '--distil.optimizer=swa collects 0 weights where 1 are the least: 25 st',
     ),
     (
       {**EQ7, 'posterior.dirichlet.alpha': 0.0},

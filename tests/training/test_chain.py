@@ -50,8 +50,8 @@ class Tensors(toys.Idle):
   'parts',
   [
     (),
-    *[(part(),) for part in clients.PARTS.values()],
-    (clients.Swa(0, 1),),
+    *[(part(),) for part in clients.PARTS.values() if part != clients.Swag],
+    (clients.Swag(0, 1, rank=0, fits_scale=False),),
     (Tensors(),),
     (Odd(), toys.Counter(), clients.Scaffold()),
   ],

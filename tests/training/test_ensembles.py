@@ -127,7 +127,7 @@ def test_swa_is_the_mean_of_the_weights_at_the_ends_of_cycles():
     # Runs that end after 4 and after 6 steps of the same training.
     job = toys.job(begin, range(16 * 2), epochs=steps // 2)
     ends.append(plain.train(job).model.mean)
-  part = clients.Swa(swa_start=2, swa_cycle=2)
+  part = clients.Swag(start=2, period=2, rank=0, fits_scale=False)
   averaged = toys.worker(parts=(part,)).train(
     toys.job(begin, range(16 * 2), epochs=3)
   )
@@ -140,7 +140,7 @@ def test_swa_is_the_mean_of_the_weights_at_the_ends_of_cycles():
   [(250, 25, 250, 0), (250, 25, 275, 1), (250, 25, 1580, 53), (0, 3, 8, 2)],
 )
 def test_number_of_collections(start, cycle, steps, expected):
-  assert clients.Swa(start, cycle).collections(steps) == expected
+  assert clients.Swag(start, cycle).collections(steps) == expected
 
 
 def test_a_held_scale_stays_and_has_no_divergence():

@@ -1,0 +1,160 @@
+"""SWAG: a Gaussian over all weights from the steps of SGD (FL-SWAG, alg. 1).
+
+Notation (FL-SWAG, section 4.2): theta_i the weights where the i-th period ends,
+n of them; theta_SWA their mean, theta_bar_i that of the first i.
+  Sigma_diag = 1/n sum_i (theta_i - theta_SWA)^2
+  D          the last r columns theta_i - theta_bar_i
+  Sigma      = Sigma_diag / 2 + D D^T / (2 (r - 1)); at r = 0 Sigma_diag
+
+The average starts at the first collection, not at the broadcast as printed, and
+second moments are centred on the way (Welford). Alone the average is SWA.
+
+References:
+  W. Maddox et al. A simple baseline for Bayesian uncertainty in deep learning.
+  NeurIPS 2019.
+  P. Izmailov et al. Averaging weights leads to wider optima and better
+  generalization. UAI 2018.
+  M. Makni. Deriving FL-SWAG as a one-shot method. 2022, sections 4 and 5.
+"""
+
+import dataclasses
+import math
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import tensorflow as tf
+
+from bfl_tf.settings import Setting
+
+
+class Collected(NamedTuple):
+  """What was taken in so far.
+
+  Attributes:
+    count: how many weights.
+    average: `[num_trainable]`.
+    square: `[num_trainable]`, summed squared deviations; of length 0 where no
+      scale is fitted.
+    columns: `[rank, num_trainable]`, the last deviations, the newest last.
+  """
+
+  count: Any
+  average: Any
+  square: Any
+  columns: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Swag:
+  """Takes the weights in where a period ends; leaves the training as it is."""
+
+  start: Annotated[
+    int, Setting('Steps before anything is collected.', least=0)
+  ] = 0
+  period: Annotated[int, Setting('Steps between collections.', least=1)] = 25
+  rank: Annotated[
+    int, Setting('Deviations kept: 0 for a diagonal, or from 2.', least=0)
+  ] = 20
+  burn_in: Annotated[
+    float,
+    Setting("Of a client's own steps, how many go before.", least=0, below=1),
+  ] = 0.0
+  min_scale: Annotated[
+    float, Setting("Floor of a client's own scale; counted.", above=0)
+  ] = 1e-6
+  fits_scale: Annotated[
+    bool, Setting('False averages alone (SWA), on any variant.')
+  ] = True
+
+  name: ClassVar[str] = 'swag'
+  needs: ClassVar[str | None] = None
+
+  def __post_init__(self):
+    if self.rank == 1:
+      raise ValueError(
+        '--swag.rank=1 has no covariance, which divides by rank - 1: choose 0 '
+        'or from 2.'
+      )
+    if self.rank and not self.fits_scale:
+      raise ValueError(
+        f'--swag.rank={self.rank} is of no use to an average alone: set '
+        '--swag.rank=0 with --noswag.fits_scale.'
+      )
+
+  @property
+  def random(self) -> str:
+    """Which weights are random: all that it fits."""
+    return 'all' if self.fits_scale else 'layers'
+
+  def collections(self, num_steps: int) -> int:
+    """How many weights are taken in, in a training of so many steps."""
+    first = max(self.start, math.floor(self.burn_in * num_steps))
+    return max(0, num_steps // self.period - first // self.period)
+
+  def check(self, num_steps: int, num_examples: int) -> None:
+    """Raises a ValueError if too few periods end in so many steps."""
+    least = max(2, self.rank) if self.fits_scale else 1
+    found = self.collections(num_steps)
+    if found < least:
+      raise ValueError(
+        f'collects {found} weights where {least} are the least: {num_steps} '
+        f'steps end no more periods of {self.period} after the first '
+        f'{max(self.start, math.floor(self.burn_in * num_steps))}.'
+      )
+
+  def begin(self, start, shared, memory):
+    """Carries what was collected."""
+    zeros = tf.zeros_like(start.mean)
+    columns = tf.tile(zeros[tf.newaxis], [self.rank, 1])
+    square = zeros if self.fits_scale else tf.zeros([0], zeros.dtype)
+    return Collected(0.0, zeros, square, columns)
+
+  def after_step(self, mean, carry, step):
+    """Takes the mean in where a period ends; leaves it as it is."""
+    taken = step.index + 1
+    ends = (taken > self._first(step)) & (taken % self.period == 0)
+    carry = carry._replace(count=carry.count + tf.cast(ends, tf.float32))
+    return None, tf.cond(
+      ends, lambda: self._collect(mean, carry), lambda: carry
+    )
+
+  def _first(self, step):
+    if not self.burn_in:
+      return self.start
+    steps = tf.cast(step.num_steps, tf.float64)
+    return tf.maximum(
+      self.start, tf.cast(tf.floor(self.burn_in * steps), tf.int32)
+    )
+
+  def _collect(self, mean, carry):
+    count, before, square, columns = carry
+    average = before + (mean - before) / count
+    deviation = mean - average
+    if self.fits_scale:
+      square += (mean - before) * deviation
+    if self.rank:
+      columns = tf.concat([columns[1:], deviation[tf.newaxis]], 0)
+    return Collected(count, average, square, columns)
+
+  def finish(self, model, carry, trace):
+    """Returns the Gaussian, or the average, in place of the last weights."""
+    model = model.replace_mean(carry.average)
+    if self.fits_scale:
+      model = model._replace(
+        scale=tf.maximum(self._scale(carry), self.min_scale),
+        factor=carry.columns / math.sqrt(max(1, 2 * (self.rank - 1))),
+      )
+    return model, None, None
+
+  def report(self, carry, trace):
+    """The share of scales that the floor held, and how many were collected."""
+    if not self.fits_scale:
+      return {}
+    floored = tf.cast(self._scale(carry) < self.min_scale, tf.float32)
+    return {
+      'floored_fraction': tf.reduce_mean(floored),
+      'collections': carry.count,
+    }
+
+  def _scale(self, carry):
+    variance = carry.square / tf.maximum(carry.count, 1.0)
+    return tf.sqrt(variance / 2 if self.rank else variance)

@@ -1,0 +1,192 @@
+"""SWAG against the moments of the weights on the way, taken one by one."""
+
+import numpy as np
+import pytest
+import toys
+
+from bfl_tf import clients, federation, training
+
+BATCHES, EPOCHS = 2, 5
+
+
+def path(begin):
+  """The weights after every second step of the same training."""
+  plain = toys.worker(random='all')
+  return np.stack(
+    [
+      plain.train(job(begin, epochs)).model.mean.astype(np.float64)
+      for epochs in range(1, EPOCHS + 1)
+    ]
+  )
+
+
+def job(begin, epochs=EPOCHS):
+  return toys.job(begin, range(16 * BATCHES), epochs=epochs)
+
+
+def fitted(rank, **settings):
+  part = clients.Swag(period=BATCHES, rank=rank, **settings)
+  worker = toys.worker(parts=(part,), random='all')
+  begin = toys.start(worker)
+  return worker.train(job(begin)), path(begin)
+
+
+def deviations(visited):
+  """From the mean so far, each counting itself."""
+  counts = np.arange(1, len(visited) + 1)[:, np.newaxis]
+  return visited - np.cumsum(visited, 0) / counts
+
+
+def test_rank_0_is_the_mean_and_the_variance_of_what_was_visited():
+  result, visited = fitted(0)
+  np.testing.assert_allclose(result.model.loc, visited.mean(0), atol=1e-6)
+  np.testing.assert_allclose(result.model.scale, visited.std(0), rtol=1e-4)
+  assert result.model.factor.shape == (0, visited.shape[1])
+  assert result.trace.report == {
+    'swag_floored_fraction': 0,
+    'swag_collections': EPOCHS,
+  }
+
+
+@pytest.mark.parametrize('rank', [2, 3, 5])
+def test_half_the_variance_and_the_last_deviations(rank):
+  result, visited = fitted(rank)
+  np.testing.assert_allclose(
+    result.model.scale, visited.std(0) / np.sqrt(2), rtol=1e-4
+  )
+  columns = deviations(visited)[-rank:] / np.sqrt(2 * (rank - 1))
+  np.testing.assert_allclose(result.model.factor, columns, atol=1e-6)
+
+
+@pytest.mark.parametrize('settings', [{'start': 4}, {'burn_in': 0.4}])
+def test_what_lies_before_the_start_is_not_averaged(settings):
+  result, visited = fitted(2, **settings)
+  kept = visited[2:]
+  np.testing.assert_allclose(result.model.loc, kept.mean(0), atol=1e-6)
+  # As many columns as were collected and none before: the first is 0.
+  part = clients.Swag(period=BATCHES, rank=3, **settings)
+  part.check(10, 32)
+  assert part.collections(10) == 3
+  with pytest.raises(ValueError, match=r'collects [12] weights where 3'):
+    part.check(7, 32)
+
+
+def test_the_training_itself_is_left_as_it_is():
+  begin = toys.start(toys.worker(random='all'))
+  part = clients.Swag(period=1, rank=2)
+  with_it = toys.worker(parts=(part,), random='all').train(job(begin))
+  plain = toys.worker(random='all').train(job(begin))
+  assert with_it.trace.loss == plain.trace.loss
+
+
+def test_small_spread_far_from_zero_is_not_lost():
+  worker = toys.worker(parts=(clients.Swag(period=2, rank=0),), random='all')
+  begin = toys.start(worker)
+  # A bias added to all classes changes no gradient.
+  far = begin.loc.copy()
+  far[-3:] += 1000
+  near = worker.train(toys.job(begin, range(32), epochs=50))
+  moved = worker.train(toys.job(begin._replace(loc=far), range(32), epochs=50))
+  # What float32 keeps of 1000 is 6e-5; its square is 10^6 with steps of 0.06.
+  np.testing.assert_allclose(
+    moved.model.scale[-3:], near.model.scale[-3:], atol=1e-3
+  )
+  assert near.model.scale[-3:].min() > 0.01
+
+
+def test_the_floor_is_counted():
+  free, _ = fitted(0)
+  floor = float(np.median(free.model.scale))
+  held, _ = fitted(0, min_scale=floor)
+  assert np.array_equal(held.model.scale, np.maximum(free.model.scale, floor))
+  share = np.mean(free.model.scale < floor)
+  assert held.trace.report['swag_floored_fraction'] == pytest.approx(share)
+
+
+def test_what_comes_back_is_what_was_announced():
+  worker = toys.worker(parts=(clients.Swag(0, 1, rank=3),), random='all')
+  like = training.result_like(worker.training._parts, worker.layout, {}, {})
+  found = worker.train(job(toys.start(worker)))
+  for value, spec in zip(found.model, like.model):
+    assert training.mismatch(value, spec) is None
+
+
+@pytest.mark.parametrize(
+  'settings, message',
+  [
+    ({'swag.rank': 1}, '--swag.rank=1 has no covariance'),
+    (
+      {'swag.fits_scale': False},
+      '--swag.rank=20 is of no use to an average alone',
+    ),
+    (
+      {'swag.rank': 0, 'swag.period': 3},
+      'client 0: collects 1 weights where 2 are the least: 5 steps',
+    ),
+    (
+      {'swag.rank': 6, 'swag.period': 1},
+      'client 0: collects 5 weights where 6 are the least: 5 steps',
+    ),
+    ({'variant': 'flipout'}, 'a network without variational layers'),
+  ],
+)
+def test_what_cannot_be_fitted_is_refused(settings, message):
+  with pytest.raises(ValueError, match=message):
+    toys.experiment(
+      client_parts=('swag',), batch_size=150, local_epochs=5,
+      **{'swag.period': 1, 'swag.rank': 2} | settings
+      if 'swag.fits_scale' not in settings else settings,
+    )  # fmt: skip
+
+
+def test_alone_it_averages_points_or_means():
+  for variant in ('deterministic', 'flipout'):
+    pieces = toys.experiment(
+      client_parts=('swag',), variant=variant, batch_size=150, local_epochs=3,
+      **{'swag.rank': 0, 'swag.period': 2, 'swag.fits_scale': False},
+    )  # fmt: skip
+    assert pieces.method.random == 'layers'
+    state, _ = toys.play(pieces, 1)
+    assert np.all(np.isfinite(state.model.mean))
+
+
+def test_every_rule_pools_it_by_its_marginals_or_whole():
+  settings = {'swag.rank': 2, 'swag.period': 1}
+  for name in ('nwa', 'ws', 'lp', 'conflation', 'wc', 'product'):
+    pieces = toys.experiment(
+      client_parts=('swag',), pooling=name, batch_size=150, local_epochs=4,
+      **settings,
+    )  # fmt: skip
+    state, (info,) = toys.play(pieces, 1)
+    assert 0 < info['factor_fraction'] < 1
+    assert len(state.model.factor) == (2 * 6 if name == 'product' else 0)
+
+
+def test_samples_are_averaged_with_statistics_of_their_own():
+  pieces = toys.experiment(
+    client_parts=('swag',), pooling='product', batch_size=150, local_epochs=4,
+    num_server_examples=30, batch_norm='recalibrate', model='toys:normalized',
+    refine=('ensemble',), predictor='S',
+    **{
+      'swag.rank': 2, 'swag.period': 1, 'ensemble.groups': 'S',
+      'ensemble.num_samples': 3,
+    },
+  )  # fmt: skip
+  state, groups = toys.groups(pieces)
+  draws = groups['S']
+  assert len(draws) == 3
+  assert len({draw.buffers.tobytes() for draw in draws}) == 3
+  # Around the mean, by the pooled covariance's size.
+  spread = np.std([draw.loc for draw in draws], 0).mean()
+  assert 0 < spread < 10 * np.sqrt(state.model.variance()).mean()
+
+
+def test_a_product_that_takes_too_much_is_refused_before_training():
+  with pytest.raises(ValueError, match='more than --product'):
+    federation.Experiment.build(
+      toys.experiment(
+        client_parts=('swag',), pooling='product', batch_size=150,
+        local_epochs=4, **{'swag.rank': 2, 'swag.period': 1,
+                           'product.max_memory': 1e-9},
+      ).config
+    )  # fmt: skip

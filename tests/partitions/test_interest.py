@@ -1,0 +1,60 @@
+"""FL-SWAG's split: sizes sorted, one class of interest a client."""
+
+import numpy as np
+import pytest
+
+from bfl_tf import partitions
+
+
+def counts(num_clients=10, num_classes=10, each=6_000, seed=0, **options):
+  labels = np.repeat(np.arange(num_classes), each)
+  parts = partitions.interest(
+    labels, num_clients=num_clients, seed=seed, **options
+  )
+  return partitions.counts(labels, parts, num_classes)
+
+
+def test_equal_sizes_by_hand():
+  # Of a class's 1000: 1 to 0.25 to 0.25.
+  table = counts(3, 3, 300, proportion=0.25, sizes='equal')
+  assert table.tolist() == [[200, 50, 50], [50, 200, 50], [50, 50, 200]]
+
+
+def test_interest_is_a_client_number_modulo_classes():
+  table = counts(5, 2, 700, proportion=0.5, sizes='equal')
+  # Class 0 interests clients 0, 2, 4 (1 each) and not 1, 3 (1/2 each).
+  assert table[:, 0].tolist() == [175, 87, 176, 87, 175]
+  assert np.abs(table[:, 1] - [100, 200, 100, 200, 100]).max() <= 1
+
+
+@pytest.mark.parametrize('sizes', ['uniform', 'exponential'])
+def test_a_client_is_as_much_larger_in_every_class_that_none_of_both_likes(
+  sizes,
+):
+  table = counts(seed=2, sizes=sizes).astype(float)
+  # Ratios of two clients' shares are those of their sizes, whatever the class.
+  first, last = table[3], table[8]
+  neither = [c for c in range(10) if c not in (3, 8)]
+  ratios = (last / first)[neither]
+  np.testing.assert_allclose(ratios, ratios.mean(), rtol=0.02)
+  assert ratios.mean() > 1
+  np.testing.assert_allclose(last[8] / first[8] / ratios.mean(), 4, rtol=0.02)
+
+
+def test_without_preference_all_are_of_one_mix():
+  table = counts(4, 5, 1000, proportion=1.0)
+  assert np.ptp(table, axis=1).max() <= 1
+  assert np.all(np.diff(table.sum(1)) > 0)
+
+
+@pytest.mark.parametrize(
+  'options, message',
+  [
+    ({'proportion': 0.0}, 'proportion must be positive, got 0.0'),
+    ({'sizes': 'normal'}, '--interest.sizes=normal is unknown'),
+    ({'min_examples': 7_000}, 'left a client with fewer than min_examples'),
+  ],
+)
+def test_what_is_refused(options, message):
+  with pytest.raises(ValueError, match=message):
+    counts(**options)

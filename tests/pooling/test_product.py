@@ -1,0 +1,188 @@
+"""The low-rank product against the dense one, and its laws."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+from tensorflow_probability import distributions as tfd
+
+from bfl_tf import pooling, statistics, weights
+from bfl_tf.pooling import product
+
+law = settings(max_examples=25, deadline=None)
+NUM = 30
+
+
+def model(rng, rank, size=NUM, spread=1.0):
+  scale = np.exp(spread * rng.normal(size=size))
+  arrays = rng.normal(size=size), scale, [], [], rng.normal(size=(rank, size))
+  return weights.Weights(*(np.asarray(v, np.float32) for v in arrays))
+
+
+def covariance(client):
+  scale, factor = client.scale.astype(float), client.factor.astype(float)
+  return np.diag(scale**2) + factor.T @ factor
+
+
+def dense(clients):
+  """Mean and covariance of the product, P x P."""
+  precisions = [np.linalg.inv(covariance(client)) for client in clients]
+  sigma = np.linalg.inv(sum(precisions))
+  shift = sum(p @ c.loc.astype(float) for p, c in zip(precisions, clients))
+  return sigma @ shift, sigma
+
+
+def diagonal(clients):
+  precisions = [1 / np.square(c.scale, dtype=float) for c in clients]
+  shift = sum(p * c.loc.astype(float) for p, c in zip(precisions, clients))
+  return shift, sum(precisions)
+
+
+def updates(clients, sizes=None):
+  sizes = sizes or [1] * len(clients)
+  return [
+    statistics.ClientUpdate(k, n, client)
+    for k, (n, client) in enumerate(zip(sizes, clients))
+  ]
+
+
+def pooled(sent, name='product', order=None):
+  rule = pooling.RULES[name]()
+  shares = [rule.accumulate(update, 1.0, None) for update in sent]
+  first, *rest = (shares[k] for k in order or range(len(shares)))
+  for share in rest:
+    first = statistics.merge(first, share)
+  return rule.finalize(first, None)
+
+
+@law
+@given(
+  st.integers(0, 2**31), st.lists(st.integers(0, 5), min_size=1, max_size=5)
+)
+def test_it_is_the_dense_product(seed, ranks):
+  rng = np.random.default_rng(seed)
+  clients = [model(rng, rank) for rank in ranks]
+  mean, sigma = dense(clients)
+  whole = [client for client in clients if len(client.factor)]
+  if not whole:
+    return
+  found = product.completed(whole, *diagonal(clients), np.float64)
+  ours = np.diag(found.variance) + found.factor.T @ found.factor
+  scale = np.sqrt(sigma.diagonal())
+  np.testing.assert_allclose(
+    ours / np.outer(scale, scale), sigma / np.outer(scale, scale), atol=1e-8
+  )
+  np.testing.assert_allclose(found.mean / scale, mean / scale, atol=1e-8)
+
+
+def test_more_than_a_chunk_is_the_same_as_its_parts():
+  # Blocks of weights that no factor ties together: each is its own product.
+  rng = np.random.default_rng(1)
+  size = 9_000
+  clients = []
+  for _ in range(3):
+    whole = model(rng, 4, size)
+    whole.factor[:2, 20:] = 0
+    whole.factor[2:, :-20] = 0
+    clients.append(whole)
+  got, _ = pooled(updates(clients))
+  for part, rows in (
+    (slice(0, 20), slice(0, 2)),
+    (slice(-20, None), slice(2, 4)),
+  ):
+    cut = [
+      weights.Weights(
+        c.loc[part], c.scale[part], c.point, c.buffers, c.factor[rows, part]
+      )
+      for c in clients
+    ]
+    mean, sigma = dense(cut)
+    np.testing.assert_allclose(got.loc[part], mean, rtol=1e-4, atol=1e-6)
+    factor = got.factor[:, part].astype(float)
+    ours = np.diag(np.square(got.scale[part], dtype=float)) + factor.T @ factor
+    np.testing.assert_allclose(ours, sigma, rtol=1e-4, atol=1e-6)
+
+
+@law
+@given(st.integers(0, 2**31))
+def test_at_rank_0_it_is_conflation_bit_for_bit(seed):
+  rng = np.random.default_rng(seed)
+  sent = updates([model(rng, 0) for _ in range(4)], [3, 1, 5, 2])
+  got, info = pooled(sent)
+  expected, again = pooled(sent, 'conflation')
+  assert [v.tobytes() for v in got] == [v.tobytes() for v in expected]
+  assert info == again
+
+
+@law
+@given(st.integers(0, 2**31), st.permutations(range(4)))
+def test_the_order_of_clients_does_not_matter(seed, order):
+  rng = np.random.default_rng(seed)
+  sent = updates([model(rng, rank) for rank in (2, 0, 3, 4)], [3, 1, 5, 2])
+  expected, info = pooled(sent)
+  got, again = pooled(sent, order=order)
+  assert [v.tobytes() for v in got] == [v.tobytes() for v in expected]
+  assert info == again
+
+
+@law
+@given(st.integers(0, 2**31), st.integers(1, 6))
+def test_one_client_returns_itself_bit_for_bit(seed, rank):
+  alone = model(np.random.default_rng(seed), rank)
+  got, info = pooled(updates([alone]))
+  assert [v.tobytes() for v in got] == [v.tobytes() for v in alone]
+  assert 0 < info['factor_fraction'] < 1
+
+
+def test_conjugate_clients_that_shared_the_prior_give_the_central_posterior():
+  # Linear regression, noise 1: client k has X_k, y_k and prior^(1/K).
+  rng = np.random.default_rng(3)
+  num_clients, prior_variance, truth = 4, 2.0, rng.normal(size=6)
+  precision, shift = np.eye(6) / prior_variance, np.zeros(6)
+  clients = []
+  for _ in range(num_clients):
+    # Few examples: the data's own precision has low rank, and Woodbury's
+    # covariance is not diagonal plus low rank; its sum with the prior is dense,
+    # so that the factor is a root of what lies above the least eigenvalue.
+    x = rng.normal(size=(9, 6))
+    y = x @ truth + rng.normal(size=9)
+    precision += x.T @ x
+    shift += x.T @ y
+    own = x.T @ x + np.eye(6) / (num_clients * prior_variance)
+    sigma = np.linalg.inv(own)
+    values, vectors = np.linalg.eigh(sigma)
+    least = 0.5 * values[0]
+    factor = (vectors * np.sqrt(values - least)).T
+    arrays = sigma @ x.T @ y, np.full(6, np.sqrt(least)), [], [], factor
+    clients.append(
+      weights.Weights(*(np.asarray(v, np.float32) for v in arrays))
+    )
+  got, _ = pooled(updates(clients))
+  sigma = np.linalg.inv(precision)
+  np.testing.assert_allclose(got.loc, sigma @ shift, rtol=1e-5, atol=1e-5)
+  np.testing.assert_allclose(covariance(got), sigma, rtol=1e-4, atol=1e-6)
+
+
+def test_a_factor_much_larger_than_the_scale_keeps_its_digits():
+  rng = np.random.default_rng(4)
+  clients = [
+    client._replace(scale=np.float32(1e-3) * client.scale)
+    for client in (model(rng, 3, spread=0.1) for _ in range(3))
+  ]
+  mean, sigma = dense(clients)
+  found = product.completed(clients, *diagonal(clients), np.float64)
+  ours = np.diag(found.variance) + found.factor.T @ found.factor
+  np.testing.assert_allclose(ours, sigma, rtol=1e-6, atol=1e-9 * sigma.max())
+  np.testing.assert_allclose(found.mean, mean, rtol=1e-6, atol=1e-7)
+
+
+def test_pool_returns_a_low_rank_gaussian():
+  rng = np.random.default_rng(5)
+  clients = [model(rng, rank) for rank in (2, 3)]
+  got = pooling.pool('product', [*map(weights.distribution, clients)])
+  assert isinstance(got, tfd.MultivariateNormalDiagPlusLowRankCovariance)
+  mean, sigma = dense(clients)
+  np.testing.assert_allclose(got.mean(), mean, rtol=1e-4, atol=1e-5)
+  np.testing.assert_allclose(got.covariance(), sigma, rtol=1e-3, atol=1e-5)
+  with pytest.raises(ValueError, match='Product takes no weights'):
+    pooling.pool('product', [weights.distribution(clients[0])], [1.0])
