@@ -3,6 +3,8 @@
 import csv
 import pathlib
 
+import pytest
+
 from bfl_tf import datasets
 from experiments.artifacts.priors import choosing, grids
 
@@ -36,4 +38,5 @@ def test_each_client_has_its_share_of_the_prior():
   cell = grids.SCORES['WC, s sqrt(K)', 'iid'].config('paper', seed=0)
   once = grids.SCORES['WC, KL / N_k', 'iid'].config('paper', seed=0)
   scale, num_clients = cell.get('flipout.prior_scale'), cell.num_clients
-  assert scale**-2 * num_clients == once.get('flipout.prior_scale') ** -2
+  precision = once.get('flipout.prior_scale') ** -2
+  assert num_clients * scale**-2 == pytest.approx(precision, rel=1e-12)

@@ -50,15 +50,17 @@ TEMPERATURES = {f'T = {t}': {'flipout.temperature': t} for t in _TEMPERATURES}
 # rule the coldest that was tried.
 CHOSEN = dict.fromkeys(RULES.values(), 0.003)
 POINTS = 'Deterministic'
-_LAPTOP = {'num_rounds': 10, 'eval_every': 10, 'checkpoint_every': 10}
+_SHORTER = {
+  'laptop': {'num_rounds': 10, 'eval_every': 10, 'checkpoint_every': 10}
+}
 _NAMES = str.maketrans(
   {' ': '_', '/': None, '=': None, '(': None, ')': None, ',': None}
 )
 
 
-def _cell(folder, name, overrides, laptop=None):
+def _cell(folder, name, overrides, by_scale):
   path = f'{folder}/{name.translate(_NAMES).lower()}'
-  return cells.Cell(PAPER, path, overrides, {'laptop': laptop or {}})
+  return cells.Cell(PAPER, path, overrides, by_scale)
 
 
 # On examples that no other cell is scored on; one partition.
@@ -68,6 +70,7 @@ CHOOSING = {
     'choosing',
     f'{rule}, {prior}',
     {**_DIGITS, 'pooling': pooling, **settings},
+    {'smoke': {'dataset': 'digits'}},
   )
   for rule, pooling in RULES.items()
   for prior, settings in {**PRIORS, **TEMPERATURES}.items()
@@ -85,7 +88,7 @@ _METHODS = {
   for prior, settings in _priors(pooling).items()
 } | {POINTS: {'variant': 'deterministic'}}
 SCORES = {
-  (method, column): _cell(column, method, {**split, **settings}, _LAPTOP)
+  (method, column): _cell(column, method, {**split, **settings}, _SHORTER)
   for method, settings in _METHODS.items()
   for column, split in PARTITIONS.items()
 }
