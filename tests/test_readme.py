@@ -15,7 +15,6 @@ from bfl_tf import (
   partitions,
   pooling,
   server,
-  settings,
   training,
 )
 from bfl_tf.datasets import builtin
@@ -71,9 +70,10 @@ def test_methods_have_every_name(names):
 
 
 def test_methods_have_every_setting():
-  for _, name, thing in config_lib.known_methods():
-    for setting in settings.of(thing, config_lib.GIVEN):
-      assert re.search(rf'[`.]{setting}`', _METHODS), f'{name}.{setting}'
+  for method in config_lib.known_methods():
+    for setting in method.declared:
+      known = re.search(rf'[`.]{setting}`', _METHODS)
+      assert known, f'{method.name}.{setting}'
 
 
 @pytest.mark.parametrize('page', ['README.md', 'docs/methods.md'])

@@ -115,6 +115,7 @@ def test_conflation_is_the_normalised_product_on_a_grid():
     ('dwc', None, 1, 'own'),
     ('conflation', None, 3, 'own'),
     ('wc', 'equal', 3, 'own'),
+    ('product', None, 3, 'own'),
     ('nwa', 'size', 1, 'all'),
     ('llp', 'size', 1, 'all'),
   ],
