@@ -163,7 +163,7 @@ def renamed(old: Mapping[str, str]) -> dict[str, str]:
 
 def _of_strangers(chosen, old) -> Iterator[tuple[str, str]]:
   """What was a flag's value in anybody's own method is a setting of its own."""
-  ours = {id(thing) for _, _, thing in config_lib.known_methods()}
+  ours = {id(method.thing) for method in config_lib.known_methods()}
   for method in chosen.methods:
     thing = getattr(method.thing, 'func', method.thing)
     if id(thing) not in ours:

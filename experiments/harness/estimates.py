@@ -28,6 +28,7 @@ _EXAMPLES = {
   'cifar10': 50000,
   'cifar100': 50000,
   'fashion_mnist': 60000,
+  'mnist': 60000,
   'tiny_imagenet': 100000,
   'digits': 1438,
   'experiments.artifacts.priors.choosing:digits': 1150,

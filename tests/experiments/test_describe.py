@@ -79,9 +79,9 @@ def test_helpfull_has_every_flag_with_its_default(said):
   code, out, error = said[1]['helpfull']
   assert (code, error) == (0, '')
   expected = dict(config.FIELDS)
-  for _, name, thing in config.known_methods():
-    for setting, declared in settings.of(thing, config.GIVEN).items():
-      expected[f'{name}.{setting}'] = declared
+  for method in config.known_methods():
+    for setting, declared in method.declared.items():
+      expected[f'{method.name}.{setting}'] = declared
   shown = dict(re.findall(r'^  --([\w.]+)=(.*)$', out, re.MULTILINE))
   assert shown.keys() == expected.keys()
   # Two things go by this name, with two defaults.
@@ -100,9 +100,7 @@ def asked(capsys, what, module=reproduce):
 
 def test_one_method_with_its_source_and_settings(capsys):
   out = asked(capsys, '--describe=distil')
-  assert out.startswith(
-    'distil (--server_step=distil, --refine=distil, --start=distil)\n'
-  )
+  assert out.startswith('distil (--server_step=distil, --refine=distil)\n')
   assert 'FedBE' in out and 'ICLR 2020' not in out
   assert '  --distil.epochs=20\n      Over the server' in out
   assert 'It has no settings.' in asked(capsys, '--describe=recalibrate')
@@ -116,14 +114,14 @@ def test_two_things_of_one_name(capsys):
     assert f'--dirichlet.alpha={default}\n' in out
   assert out.endswith(
     'Where more than one is chosen, say --partition.dirichlet or '
-    '--posterior.dirichlet.\n'
+    '--ensemble.posterior.dirichlet.\n'
   )
   # Of these two one alone has settings to be told apart.
   assert 'Where more' not in asked(capsys, '--describe=scaffold')
 
 
 def test_every_method_of_ours_can_be_described(capsys):
-  for _, name, thing in config.known_methods():
+  for _, name, thing, _ in config.known_methods():
     out = asked(capsys, f'--describe={name}')
     for setting in settings.of(thing, config.GIVEN):
       assert f'  --{name}.{setting}=' in out

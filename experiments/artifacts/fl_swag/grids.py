@@ -46,7 +46,7 @@ def _cell(row, column, overrides):
 
 def _logistic(column):
   swag = _cell('FL-SWAG', column, {})
-  alone = {name: swag.reading(swag.name, name) for name in CLIENTS}
+  alone = {name: swag.reading(f'{swag.name}/{name}', name) for name in CLIENTS}
   return {
     **alone,
     'FL-SWAG': swag,
@@ -54,8 +54,8 @@ def _logistic(column):
       row: _cell(row, column, PAPER.flags(row.lower()))
       for row in ('FedAvg', 'wFedAvg')
     },
-    'BayAvg': swag.reading(swag.name, 'C'),
-    'wBayAvg': swag.reading(swag.name, 'wC'),
+    'BayAvg': swag.reading(f'{swag.name}/C', 'C'),
+    'wBayAvg': swag.reading(f'{swag.name}/wC', 'wC'),
     'Centralized': _cell('Centralized', column, PAPER.flags('centralized')),
   }
 
