@@ -22,6 +22,7 @@ resources (`federation.resources`).
 from bfl_tf.server.distil import Distil, DISTILLATIONS, sharpen, TARGETS
 from bfl_tf.server.ensemble import Ensemble, GROUPS, groups_of
 from bfl_tf.server.fine_tune import FineTune
+from bfl_tf.server.keep import Keep, unpacked
 from bfl_tf.server.momentum import Momentum
 from bfl_tf.server.recalibrate import BATCH_NORMS, Recalibrate
 from bfl_tf.server.scaffold import ExtraSum, Scaffold
@@ -39,18 +40,21 @@ __all__ = [
   'Ensemble',
   'ExtraSum',
   'FineTune',
+  'Keep',
   'Momentum',
   'Recalibrate',
   'Scaffold',
   'Students',
   'groups_of',
   'sharpen',
+  'unpacked',
 ]
 
 STAGES = {
   'distil': Distil,
   'ensemble': Ensemble,
   'fine_tune': FineTune,
+  'keep': Keep,
   'momentum': Momentum,
   'recalibrate': Recalibrate,
   'scaffold': Scaffold,
