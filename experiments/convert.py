@@ -16,7 +16,7 @@ from typing import Any
 
 from absl import flags
 
-from bfl_tf import federation, version
+from bfl_tf import federation, pooling, version
 from bfl_tf.federation import building, records
 from bfl_tf.federation import config as config_lib
 from experiments import flags as config_flags
@@ -51,10 +51,7 @@ MOVED = {
   'silent_rounds': ('exponential.silent_rounds',),
   'proximal_weight': ('proximal.weight',),
   'proximal_penalty': ('proximal.penalty',),
-  'min_scale': tuple(
-    f'{rule}.min_scale'
-    for rule in ('nwa', 'ws', 'lp', 'llp', 'conflation', 'wc', 'dwc')
-  ),
+  'min_scale': tuple(f'{rule}.min_scale' for rule in pooling.RULES),
   'dwc_min_precision': ('dwc.min_precision',),
   'discrepancy': ('max_discrepancy.discrepancy',),
   'server_momentum': ('momentum.decay',),

@@ -223,7 +223,7 @@ class Chosen:
     name, setting = ['', *key.split('.')][-2:]
     elsewhere = [
       found
-      for found in known_methods(self._roles)
+      for found in known_methods(self._roles, self._names_given)
       if setting in settings.of(found.thing, self._names_given)
       and key in found.keys(setting)
     ]
@@ -241,9 +241,11 @@ class Chosen:
           f'--{key} is unknown.{hint} Settings of {name}: {settings_known}.'
         )
     if not elsewhere:
-      names = {found.name for found in known_methods(self._roles)}
+      names = {
+        found.name for found in known_methods(self._roles, self._names_given)
+      }
       near = difflib.get_close_matches(name, names, 1, 0.8 if idle else 0.5)
-      if idle and not near:
+      if idle and not near and '.' in key:
         # Anybody's own, which another file chose: a name cannot be told wrong.
         logging.warning('--%s is of no method that is chosen.', key)
         return
@@ -278,10 +280,13 @@ class Chosen:
 
 def known_methods(
   roles: Mapping[str, tuple[Any, Mapping[str, Any]]],
+  names_given: frozenset[str],
 ) -> list[Method]:
   """Returns every method of ours, once for every role that it may have."""
   return [
-    found for role, (_, table) in roles.items() for found in _in(role, table)
+    found._replace(declared=settings.of(found.thing, names_given))
+    for role, (_, table) in roles.items()
+    for found in _in(role, table)
   ]
 
 

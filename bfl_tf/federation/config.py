@@ -290,4 +290,4 @@ _DEFAULTS = {name: declared.default for name, declared in FIELDS.items()}
 
 def known_methods() -> list[chosen_lib.Method]:
   """Returns every method of ours, once for every role that it may have."""
-  return chosen_lib.known_methods(_roles(_DEFAULTS))
+  return chosen_lib.known_methods(_roles(_DEFAULTS), GIVEN)

@@ -8,12 +8,13 @@ from bfl_tf.posteriors.gaussian import (
   of_model,
   ReleasedGaussian,
 )
-from bfl_tf.posteriors.updates import Members, Updates
+from bfl_tf.posteriors.updates import Members, Messages, Updates
 
 __all__ = [
   'Draws',
   'Gaussian',
   'Members',
+  'Messages',
   'ReleasedGaussian',
   'SimplexMixture',
   'Updates',

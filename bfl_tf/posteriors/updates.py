@@ -1,4 +1,4 @@
-"""The updates themselves, as a Statistic whose sums are the table of them."""
+"""The updates themselves, as Statistics whose sums are the table of them."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -36,3 +36,19 @@ class Updates:
     table = sums.tables['members']
     weights, models = zip(*(table[client] for client in sorted(table)))
     return Members(models, np.array(weights) / sum(weights)), {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Messages:
+  """All that each client sent, by its number: memory grows with them."""
+
+  def accumulate(self, update, weight, reference) -> statistics.Sums:
+    """See `statistics.Statistic`."""
+    entry = {update.client_id: update}
+    return statistics.single(weight, {}, {'messages': entry})
+
+  def finalize(
+    self, sums, reference
+  ) -> tuple[dict[int, statistics.ClientUpdate], dict[str, float]]:
+    """Returns the updates."""
+    return sums.tables['messages'], {}

@@ -22,6 +22,7 @@ resources (`federation.resources`).
 from bfl_tf.server.distil import Distil, DISTILLATIONS, sharpen, TARGETS
 from bfl_tf.server.ensemble import Ensemble, GROUPS, groups_of
 from bfl_tf.server.fine_tune import FineTune
+from bfl_tf.server.keep import Keep, unpacked
 from bfl_tf.server.momentum import Momentum
 from bfl_tf.server.recalibrate import BATCH_NORMS, Recalibrate
 from bfl_tf.server.samples import Samples
@@ -41,6 +42,7 @@ __all__ = [
   'Ensemble',
   'ExtraSum',
   'FineTune',
+  'Keep',
   'Momentum',
   'Recalibrate',
   'Samples',
@@ -50,12 +52,14 @@ __all__ = [
   'Students',
   'groups_of',
   'sharpen',
+  'unpacked',
 ]
 
 STAGES = {
   'distil': Distil,
   'ensemble': Ensemble,
   'fine_tune': FineTune,
+  'keep': Keep,
   'momentum': Momentum,
   'recalibrate': Recalibrate,
   'samples': Samples,

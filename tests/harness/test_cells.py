@@ -57,7 +57,7 @@ def test_names_of_cells_are_unique():
       assert places.setdefault((cell.paper.name, cell.name), cell) is cell
 
 
-# A figure's, not a table's: read off its run, and part of a claim; and tables of
+# A figure's, not a table's: read off its run, and part of a claim; and those of
 # whole networks of clients, which are no artifacts yet.
 NO_TABLES = {
   ('fedbe', 'figure1'),

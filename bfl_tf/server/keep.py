@@ -1,0 +1,69 @@
+"""The start and every client's update stay in the state (FL-SWAG, 5.3).
+
+What `federation.online` pools again when a client joins, changes or leaves.
+"""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bfl_tf import posteriors, statistics, training
+from bfl_tf import weights as weights_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Keep:
+  """Keeps a one-shot run's messages; the model is left as it is.
+
+  Attributes:
+    num_rounds: of the run.
+  """
+
+  num_rounds: int = 1
+
+  name: ClassVar[str] = 'keep'
+  statistics: ClassVar[tuple] = (posteriors.Messages(),)
+
+  def __post_init__(self):
+    if self.num_rounds != 1:
+      raise ValueError(
+        f'--refine=keep is for one-shot runs, whose updates all begin at one '
+        f'start: set --num_rounds=1 in place of {self.num_rounds}.'
+      )
+
+  def init(self, model):
+    """Nothing is kept yet; so many changes were made after the run."""
+    return {'start': model._asdict(), 'updates': {}, 'changes': np.int32(0)}
+
+  def __call__(self, state, reference, pooled, statistics, seed):
+    sent = statistics[posteriors.Messages()]
+    slot = {
+      'start': reference._asdict(),
+      'updates': {str(client): packed(sent[client]) for client in sorted(sent)},
+      'changes': state.slots[self.name]['changes'],
+    }
+    return state._replace(slots={**state.slots, self.name: slot}), {}
+
+
+def packed(update: statistics.ClientUpdate) -> dict[str, Any]:
+  """Returns an update as a checkpoint holds it; without its number."""
+  fields = update._asdict()
+  del fields['client_id']
+  return {
+    **fields,
+    'model': update.model._asdict(),
+    'trace': update.trace._asdict(),
+  }
+
+
+def unpacked(client: int, fields: dict[str, Any]) -> statistics.ClientUpdate:
+  """Returns the update of a client that `packed` made fields of."""
+  return statistics.ClientUpdate(
+    client_id=client,
+    num_examples=int(fields['num_examples']),
+    model=weights_lib.Weights(**fields['model']),
+    # What is empty leaves nothing in a checkpoint.
+    extras=fields.get('extras', {}),
+    trace=training.Trace(**fields['trace']),
+  )

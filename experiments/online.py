@@ -1,0 +1,63 @@
+"""A client joins, changes or leaves a finished one-shot run.
+
+  python -m experiments.online --run=runs/fl_swag --remove=3
+  python -m experiments.online --run=runs/fl_swag --add=3
+
+The run must have kept its updates: `--refine=ensemble,keep`. Changes add up in
+`<run>/online`; the run itself stays as it is. Exit code 2: the change cannot be
+made, and nothing was.
+"""
+
+import pathlib
+
+from absl import flags
+
+from bfl_tf import federation
+from bfl_tf.federation import checkpoints, evaluation, online
+from experiments import flags as config_flags
+
+_RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
+_CHANGES = {
+  kind: flags.DEFINE_integer(kind, None, f'Number of the client to {kind}.')
+  for kind in online.KINDS
+}
+
+
+def main() -> None:
+  """Makes the change and prints what it cost and what the model scores."""
+  wanted = [
+    online.Change(kind, flag.value)
+    for kind, flag in _CHANGES.items()
+    if flag.value is not None
+  ]
+  if not _RUN.value or len(wanted) != 1:
+    config_flags.fail('give --run and one of --add, --replace, --remove.')
+  path = pathlib.Path(_RUN.value)
+  try:
+    played, scores = _changed(path, wanted[0])
+  except (ValueError, federation.TooFewClientsError) as error:
+    config_flags.fail(error)
+  info = played.info
+  print(f'clients  {", ".join(map(str, sorted(online.members(played.state))))}')
+  print(f'sent     {info["bytes_up"]} bytes up, {info["bytes_down"]} down')
+  for name in ('accuracy', 'nll', 'ece'):
+    print(f'{name:8} {scores[name]:.4f}')
+
+
+def _changed(path, change):
+  trained = federation.load(path)
+  before = checkpoints.restore(path / 'online') or checkpoints.restore(
+    path / 'checkpoints'
+  )
+  online.members(before)
+  experiment = federation.Experiment.build(trained.config)
+  played = online.apply(experiment, before, change)
+  scores = evaluation.evaluate(experiment, played, last=True).scores
+  # By the number of changes: the newest is read.
+  number = int(played.state.slots['keep']['changes'])
+  checkpoints.save(played.state._replace(round=number), path / 'online')
+  return played, scores
+
+
+if __name__ == '__main__':
+  config_flags.main(main)

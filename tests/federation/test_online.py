@@ -1,0 +1,124 @@
+"""A client that joins, changes or leaves: the laws of section 5.3."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import toys
+
+from bfl_tf.federation import checkpoints, online
+
+SETTINGS = {
+  'client_parts': ('swag',),
+  'pooling': 'product',
+  'swag.rank': 2,
+  'swag.period': 1,
+  'batch_size': 150,
+  'local_epochs': 4,
+  'num_rounds': 1,
+  'refine': ('keep',),
+}
+
+
+def pieces(**changes):
+  return toys.experiment(**SETTINGS | changes)
+
+
+def played(experiment):
+  state, _ = toys.play(experiment, 1)
+  return state
+
+
+def without(experiment, client):
+  """One round in which a client was never there."""
+
+  def engine(experiment, state, clients):
+    others = [k for k in clients if k != client]
+    return online.engine_lib.local(experiment, state, others)
+
+  state, _ = toys.play(experiment, 1, engine=engine)
+  return state
+
+
+@pytest.mark.parametrize(
+  'changes',
+  [
+    {},
+    {'pooling': 'lp', 'weighting': 'max_discrepancy'},
+    {'model': 'toys:normalized', 'num_server_examples': 30},
+    {
+      'model': 'toys:normalized',
+      'num_server_examples': 30,
+      'batch_norm': 'recalibrate',
+    },
+  ],
+)
+def test_added_and_removed_it_was_never_there_and_order_is_nothing(changes):
+  experiment = pieces(**changes)
+  whole, alone = played(experiment), without(experiment, 2)
+  removed = online.apply(experiment, whole, online.Change('remove', 2))
+  assert toys.same(removed.state.model, alone.model)
+  assert removed.info['bytes_up'] == removed.info['bytes_down'] == 0
+  added = online.apply(experiment, alone, online.Change('add', 2))
+  assert sorted(online.members(added.state)) == [0, 1, 2, 3, 4, 5]
+  sent = online.members(added.state)[2]
+  assert added.info['bytes_up'] == sent.num_bytes
+  # Equal updates, all at once.
+  assert not toys.same(sent.model, online.members(whole)[2].model)
+  slot = added.state.slots['keep']
+  again = dataclasses.replace(online.Change('remove', 5))
+  there_and_back = online.apply(
+    experiment, added.state, online.Change('remove', 2)
+  )
+  assert toys.same(there_and_back.state.model, alone.model)
+  first = online.apply(experiment, added.state, again)
+  other = online.apply(experiment, alone, again)
+  other = other.state._replace(
+    slots={'keep': {**other.state.slots['keep'], 'changes': np.int32(0)}}
+  )
+  second = online.apply(experiment, other, online.Change('add', 2))
+  assert toys.same(first.state.model, second.state.model)
+  assert int(slot['changes']) == 1
+
+
+def test_replaced_it_draws_anew_and_the_others_stay():
+  experiment = pieces()
+  before = played(experiment)
+  after = online.apply(experiment, before, online.Change('replace', 1))
+  ours, theirs = online.members(before), online.members(after.state)
+  assert not toys.same(ours[1].model, theirs[1].model)
+  assert all(toys.same(ours[k].model, theirs[k].model) for k in (0, 2, 3, 4, 5))
+
+
+def test_it_goes_on_from_a_checkpoint(tmp_path):
+  experiment = pieces()
+  state = played(experiment)
+  checkpoints.save(state, tmp_path)
+  change = online.Change('remove', 0)
+  expected = online.apply(experiment, state, change)
+  got = online.apply(experiment, checkpoints.restore(tmp_path), change)
+  assert toys.same(expected.state.model, got.state.model)
+
+
+@pytest.mark.parametrize(
+  'kind, client, message',
+  [
+    ('remove', 6, '--remove=6: the run has clients 0 to 5'),
+    ('replace', 2, '--replace=2: that client is not there'),
+    ('remove', 2, '--remove=2: that client is not there'),
+    ('add', 1, '--add=1: that client is there already'),
+  ],
+)
+def test_what_cannot_be_done_is_refused(kind, client, message):
+  experiment = pieces()
+  state = without(experiment, 2)
+  with pytest.raises(ValueError, match=message):
+    online.apply(experiment, state, online.Change(kind, client))
+
+
+def test_a_run_that_kept_nothing_or_played_on_is_refused():
+  state, _ = toys.play(pieces(refine=()), 1)
+  with pytest.raises(ValueError, match='play it with --refine=keep'):
+    online.members(state)
+  with pytest.raises(ValueError, match='--refine=keep is for one-shot runs'):
+    pieces(num_rounds=2)
