@@ -17,7 +17,6 @@ import numpy as np
 
 from bfl_tf import registry, server, statistics
 from bfl_tf import weights as weights_lib
-from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import engine as engine_lib
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import loop
@@ -105,7 +104,7 @@ def apply(
       'changed.'
     )
   sent = found[change.client].num_bytes if trains else 0
-  broadcast = client_lib.Broadcast.of(experiment.method, begin)
+  broadcast = experiment.broadcast(begin)
   played.info['bytes_up'] = sent
   played.info['bytes_down'] = broadcast.num_bytes if trains else 0
   slots = played.state.slots

@@ -158,6 +158,8 @@ def test_variational_clients_keep_their_pooled_scale(posterior):
 
 def test_every_union_is_scored_and_any_can_be_the_predictor(tmp_path):
   settings = DISTIL | {'num_rounds': 2, 'predictor': 'C+S'}
+  # So that clients disagree.
+  settings['client_learning_rate'] = 0.1
   summary, columns = run(tmp_path / 'run', **settings)
   for size, letters in ((1, 'A C S'), (2, 'A+C A+S C+S'), (3, 'A+C+S')):
     assert len(letters.split()) == len([*itertools.combinations('ACS', size)])
