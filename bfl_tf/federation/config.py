@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from bfl_tf import clients, models, partitions, server, training
 from bfl_tf import pooling as pooling_lib
 from bfl_tf import settings as settings_lib
+from bfl_tf.datasets import builtin
 from bfl_tf.federation import chosen as chosen_lib
 from bfl_tf.settings import Setting
 
@@ -33,8 +34,8 @@ class Config:
   dataset: Annotated[
     str,
     Setting(
-      'digits, breast_cancer, wine, swiss_roll, a TFDS name, tiny_imagenet, a '
-      'path to .npz, or package.module:function.'
+      f'{", ".join(builtin.BUILTIN)}, a TFDS name, tiny_imagenet, a path to '
+      '.npz, or package.module:function.'
     ),
   ] = 'digits'
   train_split: Annotated[str, Setting("TFDS slice: 'train[:10000]'.")] = 'train'
