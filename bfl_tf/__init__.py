@@ -5,6 +5,9 @@ summary = bfl_tf.run(bfl_tf.Config(pooling='wc'), '/tmp/wc')
 trained = bfl_tf.load('/tmp/wc')
 """
 
+from bfl_tf import startup  # noqa: F401  First, before TensorFlow.
+
+# isort: split
 from bfl_tf import metrics, models, partitions, plots, pooling, weights
 from bfl_tf.federation import Config, load, run
 from bfl_tf.version import __version__

@@ -12,6 +12,8 @@ import importlib
 import re
 from typing import Any
 
+from bfl_tf import own
+
 
 def check_choice(flag: str, value: str, known: Iterable[str]) -> None:
   """Raises a ValueError naming the flag unless `value` is one of `known`."""
@@ -43,9 +45,11 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
     module, _, attribute = name.partition(':')
     try:
       return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
+    # Their module may raise anything while it is imported.
+    except Exception as error:
+      said = error if own.place(error) is None else own.describe(error)
       raise ValueError(
-        f'--{flag}={name} cannot be imported: {error}.'
+        f'--{flag}={name} cannot be imported: {said}.'
       ) from error
   near = difflib.get_close_matches(name, table, n=1)
   hint = f' Did you mean {near[0]!r}?' if near else ''
@@ -53,6 +57,23 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
     f'--{flag}={name} is unknown.{hint} Choose one of '
     f'{", ".join(sorted(table))}, or package.module:name.'
   )
+
+
+def name_of(thing: Any) -> str:
+  """Returns the `package.module:name` by which a thing is found again.
+
+  Raises:
+    ValueError: it has none: it is made inside of a function, or is no function
+      or class at all.
+  """
+  module = getattr(thing, '__module__', None)
+  name = getattr(thing, '__qualname__', '')
+  if module is None or not name.isidentifier():
+    raise ValueError(
+      f'{thing!r} has no name in a module: define it there, and give it or '
+      "'package.module:name'."
+    )
+  return f'{module}:{name}'
 
 
 def short_name(name: str, table: Mapping[str, Any]) -> str:

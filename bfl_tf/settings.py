@@ -100,13 +100,17 @@ class Declared:
   def checked(self, flag: str, value: Any) -> Any:
     """Returns the value in its own type: a float for 1, a tuple for a list.
 
+    A text is parsed as a flag's is, a function taken by its name.
+
     Raises:
       ValueError: of another type, or out of bounds; names the flag.
     """
     if not self.many:
       return self._checked(flag, value)
     if isinstance(value, str):
-      value = (value,) if value else ()
+      return self.checked(flag, self.parse(flag, value))
+    if callable(value):
+      value = (value,)
     if not isinstance(value, tuple | list):
       raise ValueError(f'--{flag}={value!r} must be a list.')
     return tuple(self._checked(flag, item) for item in value)
@@ -120,6 +124,8 @@ class Declared:
     return known[text.lower()]
 
   def _checked(self, flag, value):
+    if isinstance(value, str) and self.kind is not str:
+      value = self.parse(flag, value) if not self.many else value
     value = _in_its_type(self.kind, value)
     if type(value) is not self.kind:
       what = _NAMES.get(self.kind, 'text')
@@ -148,6 +154,8 @@ class Declared:
 def _in_its_type(kind, value):
   # NumPy's scalars are what loops over settings hand over.
   value = value.item() if hasattr(value, 'item') else value
+  if kind is str and callable(value):
+    return registry.name_of(value)
   return float(value) if kind is float and type(value) is int else value
 
 

@@ -172,12 +172,7 @@ def _near(message):
   found = re.search(r"flag '(\w+)'", message)
   if not found:
     return ''
-  keys = [
-    f'{method.name}.{setting}'
-    for method in config_lib.known_methods()
-    for setting in method.declared
-  ]
-  name = found[1]
+  name, keys = found[1], config_lib.setting_keys()
   same = [key for key in keys if key.endswith(f'.{name}')]
   near = same or difflib.get_close_matches(name, [*config_lib.FIELDS, *keys], 1)
   return (

@@ -3,12 +3,13 @@
   python -m experiments.run --flagfile=configs/quickstart.flags
 
 Exit code 2: a flag or a file is wrong and nothing was written. Exit code 1: too
-few good updates came in; the state is saved.
+few good updates came in, or something of one's own failed; the state is saved.
+Exit code 130: interrupted; likewise.
 """
 
 from absl import flags
 
-from bfl_tf import federation
+from bfl_tf import federation, own
 from experiments import flags as config_flags
 
 config_flags.define()
@@ -26,11 +27,26 @@ def main() -> None:
     run = federation.Run(config_flags.config(), _OUTPUT_DIR.value)
   except ValueError as error:
     config_flags.fail(error)
+  except KeyboardInterrupt:
+    config_flags.fail('interrupted: nothing was written', code=130)
+  except Exception as error:
+    _fail_if_theirs(error, code=2)
   try:
     summary = run.play()
-  except federation.TooFewClientsError as error:
+  except federation.StoppedError as error:
     config_flags.fail(error, code=1)
+  except KeyboardInterrupt as stop:
+    config_flags.fail(stop, code=130)
+  except Exception as error:
+    _fail_if_theirs(error, code=1)
   print(f'\n{federation.table(summary)}\n\nresults in {_OUTPUT_DIR.value}')
+
+
+def _fail_if_theirs(error, code):
+  """One line for what a person's own code raised; ours shows all of it."""
+  if own.place(error) is None:
+    raise error
+  config_flags.fail(f'{own.describe(error)}.', code)
 
 
 if __name__ == '__main__':

@@ -1,6 +1,7 @@
 """Runs a binary: as a process, or its main over many command lines in one."""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -48,12 +49,16 @@ def run(module, *arguments):
   return process.returncode, out, error
 
 
-def drive(module, lines):
-  """Returns `[code, output, errors]` for each list of arguments."""
+def drive(module, lines, folder=ROOT):
+  """Returns `[code, output, errors]` for each list of arguments.
+
+  Modules of anybody's own are found in the folder.
+  """
   process = subprocess.run(
     [sys.executable, '-c', _DRIVER, module],
     input=json.dumps(lines),
     cwd=ROOT,
+    env={**os.environ, 'PYTHONPATH': f'{ROOT}{os.pathsep}{folder}'},
     capture_output=True,
     text=True,
     timeout=300,

@@ -12,7 +12,8 @@ _PACKAGE = _ROOT / 'bfl_tf'
 # From the ground up. A room may import rooms of the rows before its own: those
 # of one row are strangers to each other.
 _FLOORS = (
-  ('registry', 'seeds', 'version'),
+  ('own', 'seeds', 'startup', 'version'),
+  ('registry',),
   ('settings',),
   ('metrics', 'partitions', 'datasets', 'models', 'weights'),
   ('statistics', 'training', 'plots'),

@@ -112,8 +112,9 @@ def test_every_seed_of_a_run_is_distinct(monkeypatch):
   with spy(monkeypatch) as (drawn, hashed):
     play(client_parts=('test_draws:Noisy', 'test_draws:Noisier'))
   # A step: a crop, two parts, three layers of kernel, signs twice and bias
-  # and one of dropout; 18 steps a round, an order an epoch, 3 samples.
-  assert len(drawn) == 2 * (18 * (1 + 2 + 3 * 4 + 1) + 6 + 3 * 13)
+  # and one of dropout; 18 steps a round, an order an epoch, 3 samples. Once,
+  # the probe for a softmax.
+  assert len(drawn) == 2 * (18 * (1 + 2 + 3 * 4 + 1) + 6 + 3 * 13) + 13
   assert repeated(drawn) == 0
   assert not set(drawn) & set(hashed)
 
@@ -122,6 +123,6 @@ def test_replicas_draw_apart(monkeypatch):
   with spy(monkeypatch) as (drawn, hashed):
     # Without parts: these draw the same on every replica.
     play(distribution='mirrored')
-  assert len(drawn) == 2 * (18 * (1 + 2 * 13) + 6 + 3 * 13)
+  assert len(drawn) == 2 * (18 * (1 + 2 * 13) + 6 + 3 * 13) + 13
   assert repeated(drawn) == 0
   assert not set(drawn) & set(hashed)

@@ -74,6 +74,19 @@ def test_a_number_takes_the_settings_type(given, value):
   assert type(checked) is float and checked == value
 
 
+@pytest.mark.parametrize(
+  'name, text, value', [('rate', '0.5', 0.5), ('sizes', '3,4', (3, 4))]
+)
+def test_a_text_in_python_is_what_a_flag_says(name, text, value):
+  assert DECLARED[name].checked('f', text) == value
+
+
+def test_a_function_is_taken_by_its_name():
+  of_texts = settings.of(anybodys)['others']
+  assert of_texts.checked('x', anybodys) == ('test_settings:anybodys',)
+  assert of_texts.checked('x', [anybodys]) == ('test_settings:anybodys',)
+
+
 def test_a_list_or_one_text_is_a_tuple():
   assert DECLARED['sizes'].checked('x', [1, 2]) == (1, 2)
   of_texts = settings.of(anybodys)['others']
@@ -87,7 +100,9 @@ def test_a_list_or_one_text_is_a_tuple():
     ('rate', 0, '--f=0.0 must be above 0'),
     ('rate', 1, '--f=1.0 must be below 1'),
     ('rate', float('nan'), '--f=nan must be above 0'),
-    ('rate', '0.5', "--f='0.5' must be a number"),
+    ('rate', 'half', '--f=half must be a number'),
+    ('sizes', ('3',), "--f='3' must be an integer"),
+    ('kind', lambda: 0, '.*lambda.* has no name in a module'),
     ('rate', True, '--f=True must be a number'),
     ('sizes', (0,), '--f=0 must be at least 1'),
     ('sizes', 3, '--f=3 must be a list'),

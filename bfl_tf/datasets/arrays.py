@@ -19,8 +19,10 @@ def from_arrays(
   Args:
     name: what `--dataset` said; named in errors.
     x_train: uint8 images `[num_examples, height, width(, channels)]`, float
-      images with channels, or features `[num_examples, num_features]`.
-    y_train: integer classes `[num_examples]`.
+      images with channels, or features `[num_examples, num_features]` of any
+      numbers.
+    y_train: integer classes `[num_examples]`; floats or bools that say them,
+      or one-hot rows, are taken too.
     x_test: likewise.
     y_test: likewise.
     num_classes: where the source knows it; otherwise the training labels must
@@ -74,8 +76,13 @@ def inputs(where: str, x: np.ndarray) -> np.ndarray:
     return x[..., np.newaxis]
   if x.dtype == np.uint8 and x.ndim == 4:
     return x
-  if x.dtype != np.uint8 and x.dtype.kind != 'f':
-    raise ValueError(f'{where} must be uint8 or float, got {x.dtype}.')
+  if x.dtype.kind not in 'iufb':
+    raise ValueError(f'{where} must be numbers, got {x.dtype}.')
+  if x.ndim == 3:
+    raise ValueError(
+      f'{where} has shape {x.shape} of {x.dtype}: images without a channel are '
+      'uint8; others are [N, H, W, C].'
+    )
   if x.ndim not in (2, 4):
     raise ValueError(
       f'{where} must be images [N, H, W, C] or features [N, D], got shape '
@@ -89,15 +96,7 @@ def inputs(where: str, x: np.ndarray) -> np.ndarray:
 
 
 def _labels(where, y):
-  if y.dtype.kind == 'f':
-    raise ValueError(
-      f'{where} is {y.dtype}, a regression target: Classification only, '
-      'labels must be integers.'
-    )
-  if y.ndim != 1 or y.dtype.kind not in 'iu':
-    raise ValueError(
-      f'{where} must be integer classes [N], got shape {y.shape} of {y.dtype}.'
-    )
+  y = _classes(where, y)
   if y.size and y.min() < 0:
     raise ValueError(f'{where} has the negative label {y.min()}.')
   if y.size and y.max() > np.iinfo(np.int32).max:
@@ -105,13 +104,46 @@ def _labels(where, y):
   return y.astype(np.int32, copy=False)
 
 
+def _classes(where, y):
+  """Returns labels as integers, of whatever kind says the same."""
+  if y.ndim == 2 and y.shape[1] == 1:
+    y = y[:, 0]
+  if y.dtype.kind in 'USO' and y.ndim == 1:
+    raise ValueError(
+      f'{where} has texts, as {str(y[0])!r}: number them, as '
+      'np.unique(y, return_inverse=True)[1] does.'
+    )
+  if y.dtype.kind not in 'iufb' or y.ndim not in (1, 2):
+    raise ValueError(
+      f'{where} must be integer classes [N], got shape {y.shape} of {y.dtype}.'
+    )
+  whole = y.dtype.kind != 'f' or bool(np.all(np.isfinite(y) & (y == y // 1)))
+  if not whole and y.ndim == 1:
+    raise ValueError(
+      f'{where} is {y.dtype} with fractions, a regression target: '
+      'Classification only, labels must be integers.'
+    )
+  if y.ndim == 2:
+    if not np.all((y == 0) | (y == 1)) or not np.all(y.sum(1) == 1):
+      raise ValueError(
+        f'{where} of shape {y.shape} is not one-hot, a single 1 a row: labels '
+        'must be integer classes [N].'
+      )
+    return y.argmax(1)
+  return y if y.dtype.kind in 'iu' else y.astype(np.int64)
+
+
 def _covered(where, y):
   classes = np.unique(y)
-  gaps = np.flatnonzero(classes != np.arange(classes.size))
-  if gaps.size or classes.size < 2:
-    missing = gaps[0] if gaps.size else 1
+  if classes.size < 2:
     raise ValueError(
-      f'{where}: y_train has no example of class {missing}; labels must '
+      f'{where}: y_train has no class but {classes[0]}: there is nothing to '
+      'tell apart.'
+    )
+  gaps = np.flatnonzero(classes != np.arange(classes.size))
+  if gaps.size:
+    raise ValueError(
+      f'{where}: y_train has no example of class {gaps[0]}; labels must '
       'cover 0 to the number of classes less 1.'
     )
   return classes.size

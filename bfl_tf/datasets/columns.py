@@ -35,6 +35,10 @@ class Dataset:
     train: what clients and server train on.
     validation: taken from the training examples; has none by default.
     test: the test examples.
+    client_ids: `[num_train]`, whose each training example is, if the source
+      says so; a partition may deal by them.
+    rows: `[num_train]`, each training example's place in the source, where
+      validation examples were taken out.
   """
 
   name: str
@@ -42,6 +46,13 @@ class Dataset:
   train: Split
   validation: Split
   test: Split
+  client_ids: np.ndarray | None = None
+  rows: np.ndarray | None = None
+
+  @property
+  def row_numbers(self) -> np.ndarray:
+    """Each training example's place in the source, from 0."""
+    return np.arange(len(self.train.y)) if self.rows is None else self.rows
 
   @property
   def input_shape(self) -> tuple[int, ...]:

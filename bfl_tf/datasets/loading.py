@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 import dataclasses
 import numbers
+import pathlib
 import re
 
 import numpy as np
 
-from bfl_tf import registry, seeds
+from bfl_tf import own, registry, seeds
 from bfl_tf.datasets import arrays, builtin, columns, npz, tfds
 
+# What people keep data in, and no name of TFDS ends in.
+_FILES = ('.csv', '.tsv', '.parquet', '.npy', '.xlsx', '.mat', '.h5', '.pkl')
 _FUNCTION = re.compile(r'[A-Za-z_][\w.]*:[A-Za-z_]\w*')
 
 
@@ -47,6 +50,11 @@ def load(
     dataset = npz.load(name)
   elif is_function(name):
     dataset = _from_function(name)
+  elif pathlib.PurePath(name).suffix in _FILES:
+    raise ValueError(
+      f'--dataset={name}: a file must be an .npz with {", ".join(npz.KEYS)}; '
+      'np.savez writes one, and package.module:function may read any other.'
+    )
   else:
     sliced = False
     dataset = tfds.load(name, train_split, test_split)
@@ -73,7 +81,7 @@ def call(flag: str, name: str) -> columns.Dataset | Sequence[np.ndarray]:
   Raises:
     ValueError: there is no such function, or it returned something else.
   """
-  result = registry.resolve(flag, name, {})()
+  result = own.call(f'--{flag}={name}', registry.resolve(flag, name, {}))
   is_four = isinstance(result, tuple | list) and len(result) == 4
   if not is_four and not isinstance(result, columns.Dataset):
     raise ValueError(
@@ -111,4 +119,11 @@ def _take_validation(dataset, validation_split, seed):
       f'validation_split={validation_split} leaves no validation example, or '
       f'a class untrained, of the {dataset.train.y.size} of {dataset.name}.'
     )
-  return dataclasses.replace(dataset, train=train, validation=validation)
+  ids = dataset.client_ids
+  return dataclasses.replace(
+    dataset,
+    train=train,
+    validation=validation,
+    client_ids=None if ids is None else np.asarray(ids)[rest],
+    rows=dataset.row_numbers[rest],
+  )

@@ -6,6 +6,7 @@ network. TFDS itself takes seconds to import: only here, when it is wanted.
 
 import difflib
 import os
+import pathlib
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,8 @@ def _builder(where: str, name: str) -> Any:
   try:
     return tfds.builder(name, data_dir=os.environ.get('TFDS_DATA_DIR'))
   except tfds.core.DatasetNotFoundError as error:
-    known = [*builtin.BUILTIN, *tfds.list_builders()]
+    files = [path.name for path in pathlib.Path().glob('*.npz')]
+    known = [*files, *builtin.BUILTIN, *tfds.list_builders()]
     near = difflib.get_close_matches(name, known, n=1)
     hint = f' Did you mean {near[0]!r}?' if near else ''
     raise ValueError(

@@ -5,17 +5,18 @@ from bfl_tf.federation.client import Broadcast, job, Plan, train_client
 from bfl_tf.federation.config import Config
 from bfl_tf.federation.engine import Arrival
 from bfl_tf.federation.experiment import Experiment
-from bfl_tf.federation.loop import (
-  federated_round,
-  initial_state,
-  TooFewClientsError,
-)
+from bfl_tf.federation.loop import federated_round, initial_state
 from bfl_tf.federation.method import Method
 from bfl_tf.federation.progress import table
 from bfl_tf.federation.recorded import read_config
 from bfl_tf.federation.reduction import Reduction
 from bfl_tf.federation.run import Run, run
 from bfl_tf.federation.state import Round, State
+from bfl_tf.federation.stopping import (
+  CulpritError,
+  StoppedError,
+  TooFewClientsError,
+)
 from bfl_tf.federation.task import Task
 from bfl_tf.federation.trained import load, Prediction, Trained
 
@@ -23,6 +24,7 @@ __all__ = [
   'Arrival',
   'Broadcast',
   'Config',
+  'CulpritError',
   'Experiment',
   'Method',
   'Plan',
@@ -31,6 +33,7 @@ __all__ = [
   'Round',
   'Run',
   'State',
+  'StoppedError',
   'Task',
   'TooFewClientsError',
   'Trained',

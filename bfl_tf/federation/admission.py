@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import training
+from bfl_tf import own, training
 from bfl_tf.federation import engine as engine_lib
 
 
@@ -51,8 +51,7 @@ def find_defect(
 def _failure(failure) -> str:
   if failure is None:
     return 'it sent nothing'
-  first = str(failure).strip().split('\n')[0]
-  return f'it raised {type(failure).__name__}: {first}'
+  return f'it raised {own.describe(failure)}'
 
 
 def _leaves(model, extras, memory, trace) -> dict[str, Any]:

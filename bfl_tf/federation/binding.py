@@ -6,8 +6,9 @@ import inspect
 import types
 from typing import Any
 
+from bfl_tf import own as own_lib
 from bfl_tf import registry
-from bfl_tf.federation import chosen
+from bfl_tf.federation import chosen, contracts
 from bfl_tf.federation import config as config_lib
 
 Resources = Mapping[str, Callable[[], Any]]
@@ -53,8 +54,9 @@ def bound(
   own = config.chosen.values(method)
   for name, declared in method.declared.items():
     if declared.table is not None:
-      role = method.keys(name)[0]
-      own[name] = bound(config.chosen.of(role), config, resources)()
+      below = config.chosen.of(method.keys(name)[0])
+      flag = f'--{method.name}.{name}={below.name}'
+      own[name] = _made(flag, below, config, resources)
   return configured(method.thing, config, resources, own)
 
 
@@ -62,7 +64,8 @@ def make(
   role: str, config: config_lib.Config, resources: Resources = _NONE
 ) -> Any:
   """Makes the one thing in a role."""
-  return bound(config.chosen.of(role), config, resources)()
+  what = f'--{role}={getattr(config, role)}'
+  return _made(what, config.chosen.of(role), config, resources)
 
 
 def chain(
@@ -70,9 +73,14 @@ def chain(
 ) -> tuple:
   """Makes the members of a role, in order."""
   table = config_lib.FIELDS[role].table or {}
-  names = [registry.short_name(n, table) for n in getattr(config, role)]
   members = tuple(
-    bound(config.chosen.of(role, name), config, resources)() for name in names
+    _made(
+      f'--{role}={name}',
+      config.chosen.of(role, registry.short_name(name, table)),
+      config,
+      resources,
+    )
+    for name in getattr(config, role)
   )
   check_unique(f'--{role}', members)
   return members
@@ -83,3 +91,9 @@ def check_unique(flags: str, members: tuple) -> None:
   names = [member.name for member in members]
   if len(set(names)) < len(names):
     raise ValueError(f'{flags} name a member twice: {",".join(names)}.')
+
+
+def _made(what, method, config, resources):
+  made = own_lib.call(what, bound(method, config, resources))
+  contracts.check(what, method.role.rpartition('.')[2], made)
+  return made

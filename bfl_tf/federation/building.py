@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bfl_tf import datasets as datasets_lib
-from bfl_tf import models, partitions, training
+from bfl_tf import models, own, partitions, training
 from bfl_tf.federation import binding
 
 
@@ -25,9 +25,34 @@ def partition(config, dataset):
       f'--num_clients={config.num_clients} exceeds the {len(rest)} training '
       'examples that clients share.'
     )
-  split = binding.bound(config.chosen.of('partition'), config)
-  parts = split(labels[rest])
+  what = f'--partition={config.partition}'
+  method = config.chosen.of('partition')
+  split = binding.bound(method, config, _of_examples(config, dataset, rest))
+  parts = own.call(what, split, labels[rest])
+  overlap = getattr(method.thing, 'overlap', False)
+  try:
+    parts = partitions.checked(parts, len(rest), config.num_clients, overlap)
+  except ValueError as error:
+    raise ValueError(f'{what} {error}') from error
   return [rest[part].astype(np.int32) for part in parts], held
+
+
+def _of_examples(config, dataset, rest):
+  """What a partition may ask for beside the labels that it deals."""
+
+  def client_ids():
+    if dataset.client_ids is None:
+      raise ValueError(
+        f'--partition={config.partition} asks for client_ids, which '
+        f'--dataset={config.dataset} does not bring.'
+      )
+    return dataset.client_ids[rest]
+
+  return {
+    'num_classes': lambda: dataset.num_classes,
+    'rows': lambda: dataset.row_numbers[rest],
+    'client_ids': client_ids,
+  }
 
 
 def dataset(config, built):
@@ -84,16 +109,34 @@ def compiled(config, dataset, data, settings, strategies, built):
 
 def model_builder(config, dataset):
   """Returns the function that builds the model with its initial weights."""
-  own: dict[str, Any] = {}
-  for role in ('variant', 'model'):
-    own |= config.chosen.values(config.chosen.of(role))
-  return functools.partial(
-    models.build,
-    config.model,
-    variant=config.variant,
-    input_shape=dataset.input_shape,
-    num_classes=dataset.num_classes,
-    kernel_initializer=config.kernel_initializer,
-    seed=config.seed,
-    **own,
-  )
+  settings: dict[str, Any] = {
+    'variant': config.variant,
+    'input_shape': dataset.input_shape,
+    'num_classes': dataset.num_classes,
+    'kernel_initializer': config.kernel_initializer,
+    'seed': config.seed,
+  }
+  method = config.chosen.of('model')
+  if ':' in config.model:
+    settings |= binding.configured(method.thing, config, {}, settings).keywords
+  for chosen in (config.chosen.of('variant'), method):
+    settings |= config.chosen.values(chosen)
+  return functools.partial(models.build, config.model, **settings)
+
+
+def check_model(config, dataset, layout):
+  """Refuses what a network of anybody's own gets wrong without a sound.
+
+  Raises:
+    ValueError: it ends in a softmax, or has no random weights where some are
+      asked for.
+  """
+  if ':' not in config.model:
+    return
+  models.check_logits(config.model, model_builder(config, dataset)())
+  if config.variant == 'flipout' and not layout.size('loc'):
+    raise ValueError(
+      f'--variant=flipout, but --model={config.model} has no variational '
+      'weight: take the layers of bfl_tf.models.layers, or '
+      '--variant=deterministic.'
+    )

@@ -6,6 +6,8 @@ preset is a file of flags.
 
 from collections.abc import Collection, Mapping
 import dataclasses
+import difflib
+import inspect
 from typing import Annotated, Any
 
 from bfl_tf import clients, models, partitions, server, training
@@ -210,7 +212,19 @@ class Config:
     init=False, repr=False, compare=False
   )
 
+  def __new__(cls, *unused: Any, **values: Any) -> 'Config':
+    """Refuses what is no field by name, before Python does it without."""
+    for name in values:
+      if name not in FIELDS and name != 'settings':
+        raise ValueError(f'{name} is no field of a Config{_near(name)}')
+    return super().__new__(cls)
+
   def __post_init__(self):
+    if not isinstance(self.settings, Mapping):
+      raise ValueError(
+        "settings must be a mapping, as {'dirichlet.alpha': 0.1}, got "
+        f'{self.settings!r}.'
+      )
     for name, declared in FIELDS.items():
       value = declared.checked(name, getattr(self, name))
       object.__setattr__(self, name, value)
@@ -282,13 +296,40 @@ def _roles(values):
   }
 
 
+# That of `__new__` would be looked at first.
+Config.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+  [*inspect.signature(Config.__init__).parameters.values()][1:]
+)
 FIELDS = settings_lib.of(Config)
 ROLES = tuple(n for n, d in FIELDS.items() if d.table is not None)
 # What a run says itself: no method's setting, unless it says so.
-GIVEN = frozenset(FIELDS) | {'num_classes'}
+GIVEN = (
+  frozenset(FIELDS)
+  | {'num_classes', 'input_shape', 'rows', 'client_ids'}
+  | {s for kind in models.VARIANTS.values() for s in settings_lib.of(kind)}
+)
 _DEFAULTS = {name: declared.default for name, declared in FIELDS.items()}
 
 
 def known_methods() -> list[chosen_lib.Method]:
   """Returns every method of ours, once for every role that it may have."""
   return chosen_lib.known_methods(_roles(_DEFAULTS), GIVEN)
+
+
+def setting_keys() -> list[str]:
+  """Returns `<method>.<setting>` of every method of ours."""
+  return [
+    f'{method.name}.{setting}'
+    for method in known_methods()
+    for setting in method.declared
+  ]
+
+
+def _near(name):
+  """A hint for what is a setting, or nearly a field."""
+  same = [key for key in setting_keys() if key.endswith(f'.{name}')]
+  if same:
+    said = (f"settings={{'{key}': ...}}" for key in dict.fromkeys(same))
+    return f': say {" or ".join(said)}.'
+  found = difflib.get_close_matches(name, FIELDS, 1)
+  return f'. Did you mean {found[0]}?' if found else '.'

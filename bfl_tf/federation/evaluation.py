@@ -12,6 +12,8 @@ from bfl_tf.federation import state as state_lib
 
 # Of each union of a round's models; the scored predictor has all.
 _OF_UNIONS = ('accuracy', 'nll', 'ece')
+# Where the classes are uneven.
+OF_CLASSES = ('balanced_accuracy', 'recall_class')
 
 
 class Evaluated(NamedTuple):
@@ -42,6 +44,8 @@ def evaluate(
   test = dataset.test if last else _some(dataset.test, config)
   predictive, groups = _predict(experiment, played, test, last, 'evaluation')
   scores = _score(predictive, test.y, config)
+  if metrics.imbalance(dataset.test.y, dataset.num_classes):
+    scores |= _score_classes(predictive, test.y)
   if groups:
     scores |= _score_groups(groups, test.y, config)
   validation = dataset.validation
@@ -91,6 +95,18 @@ def _score(predictive, labels, config):
     epistemic=predictive.epistemic,
     num_bins=config.num_bins,
   )
+
+
+def _score_classes(predictive, labels):
+  """What accuracy hides where a class is rare."""
+  if not np.all(np.isfinite(predictive.probs)):
+    return {}
+  recall = metrics.per_class_recall(predictive.probs, labels)
+  balanced = metrics.balanced_accuracy(predictive.probs, labels)
+  return {
+    'balanced_accuracy': balanced,
+    **{f'recall_class_{c}': float(r) for c, r in enumerate(recall)},
+  }
 
 
 def _score_groups(groups, labels, config):

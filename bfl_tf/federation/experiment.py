@@ -68,7 +68,10 @@ class Experiment:
     partition, held = building.partition(config, dataset)
     plan.check_trainings([len(indices) for indices in partition])
     workers = building.workers(config, dataset, plan.parts, built, plan.random)
-    method_lib.check_memory(rule, plan, workers[0].layout)
+    layout = workers[0].layout
+    building.check_model(config, dataset, layout)
+    method_lib.check_points(config, rule, layout)
+    method_lib.check_memory(rule, plan, layout)
     resources = resources_lib.resources(config, dataset, held, workers, built)
     start, stages = method_lib.start_and_stages(config, plan.parts, resources)
     method = method_lib.Method(
@@ -79,7 +82,7 @@ class Experiment:
       weighting=weighting,
       stages=stages,
       start=start,
-      layout=workers[0].layout,
+      layout=layout,
       build_model=building.model_builder(config, dataset),
     )
     return cls(method, dataset, partition, held, workers)

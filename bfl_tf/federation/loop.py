@@ -11,16 +11,12 @@ from typing import Any, NamedTuple
 from absl import logging
 
 from bfl_tf import seeds, training
-from bfl_tf.federation import admission
+from bfl_tf.federation import admission, stopping
 from bfl_tf.federation import engine as engine_lib
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import method as method_lib
 from bfl_tf.federation import reduction as reduction_lib
 from bfl_tf.federation import state as state_lib
-
-
-class TooFewClientsError(RuntimeError):
-  """Fewer updates than `--min_clients` could be accepted."""
 
 
 def initial_state(experiment: experiment_lib.Experiment) -> state_lib.Round:
@@ -31,7 +27,8 @@ def initial_state(experiment: experiment_lib.Experiment) -> state_lib.Round:
   played = state_lib.Round(state_lib.State(0, model, slots, {}), {})
   for stage in method.start:
     seed = seeds.named(method.config.seed, f'start_{stage.name}')
-    played = _after(played, stage(played.state, model, model, {}, seed))
+    said = stage(played.state, model, model, {}, seed)
+    played = _after(method, f'--start={stage.name}', played, said)
   slots = state_lib.fresh_slots(method.stages, played.state.model)
   return played._replace(state=played.state._replace(slots=slots))
 
@@ -49,7 +46,8 @@ def federated_round(
     engine: where clients run.
 
   Raises:
-    TooFewClientsError: `state` is still good.
+    stopping.StoppedError: too few clients were good, or a rule, weighting or
+      stage was not; `state` is still good.
   """
   started = time.perf_counter()
   method = experiment.method
@@ -58,6 +56,8 @@ def federated_round(
   received = _receive(method, state, clients, arrivals)
   _check_enough(method.config, state, received)
   pooled, results, info = received.reduction.finish()
+  culprit = f'round {state.round}: --pooling={method.config.pooling}'
+  stopping.check_model(culprit, pooled, method.result_like.model)
   info['clients_seconds'] = time.perf_counter() - started
   new = state._replace(
     model=pooled, memories={**state.memories, **received.memories}
@@ -117,7 +117,7 @@ def _check_enough(config, state, received):
   reasons = '; '.join(
     f'{", ".join(map(str, who))}: {why}' for why, who in clients.items()
   )
-  raise TooFewClientsError(
+  raise stopping.TooFewClientsError(
     f'round {state.round}: {len(received.traces)} accepted updates are fewer '
     f'than --min_clients={config.min_clients} ({reasons}).'
   )
@@ -136,14 +136,22 @@ def _step(
     # By its name: a stage more in the chain changes no other's draws.
     seed = seeds.named(method.config.seed, f'stage_{stage.name}', before.round)
     said = stage(played.state, before.model, pooled, results, seed)
-    played = _after(played, said)
+    culprit = f'round {before.round}: the server stage {stage.name}'
+    played = _after(method, culprit, played, said)
     played.info[f'{stage.name}_seconds'] = time.perf_counter() - started
   return played
 
 
-def _after(played, said) -> state_lib.Round:
+def _after(method, culprit, played, said) -> state_lib.Round:
   """Adds what a stage said: the state, columns, and groups if it makes any."""
+  whole = isinstance(said, tuple) and len(said) in (2, 3)
+  if not whole or not isinstance(said[0], state_lib.State):
+    raise stopping.CulpritError(
+      f'{culprit} must return (state, info) or (state, info, groups), got '
+      f'{type(said).__name__}.'
+    )
   said = state_lib.Round(*said)
+  stopping.check_model(culprit, said.state.model, method.result_like.model)
   return state_lib.Round(
     said.state,
     {**played.info, **said.info},

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import pooling, server, training
+from bfl_tf import server, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.federation import binding
 from bfl_tf.federation import client as client_lib
@@ -84,13 +84,6 @@ def rule_and_weighting(plan: client_lib.Plan) -> tuple[Any, Any]:
       f'--pooling={config.pooling} takes no client weights: leave '
       f'--weighting={config.weighting} out.'
     )
-  of_points = config.variant != 'flipout' and plan.random == 'layers'
-  if of_points and config.pooling in set(pooling.RULES) - {'nwa'}:
-    raise ValueError(
-      f'--pooling={config.pooling} pools posteriors, and no weights are random '
-      f'here: set --variant=flipout in place of {config.variant}, or a client '
-      'part that gives all weights a posterior; --pooling=nwa takes points.'
-    )
   return rule, weighting
 
 
@@ -105,6 +98,22 @@ def check_memory(rule, plan, layout) -> None:
   if hasattr(rule, 'check'):
     rank = max((getattr(part, 'rank', 0) for part in plan.parts), default=0)
     rule.check(rank, layout.size('loc'))
+
+
+def check_points(config, rule, layout) -> None:
+  """Refuses a rule for posteriors where no weights are random."""
+  if layout.size('loc') or getattr(rule, 'takes_points', True):
+    return
+  fix = (
+    'a network with variational layers'
+    if config.variant == 'flipout'
+    else f'--variant=flipout in place of {config.variant}'
+  )
+  raise ValueError(
+    f'--pooling={config.pooling} pools posteriors, and no weights are random '
+    f'here: set {fix}, or a client part that gives all weights a posterior; '
+    '--pooling=nwa takes points.'
+  )
 
 
 def start_and_stages(config, parts, resources) -> tuple[tuple, tuple]:

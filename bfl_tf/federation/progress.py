@@ -64,6 +64,7 @@ def table(summary: Mapping[str, Any]) -> str:
   """Returns the final scores as a table of two columns."""
   names = {
     'accuracy': 'accuracy',
+    'balanced_accuracy': 'balanced accuracy',
     'nll': 'negative log likelihood (nats)',
     'ece': 'expected calibration error',
     'brier': 'Brier score',
@@ -72,6 +73,8 @@ def table(summary: Mapping[str, Any]) -> str:
     'aleatoric': 'aleatoric uncertainty',
   }
   final = summary['final']
+  recall = [name for name in final if name.startswith('recall_class_')]
+  names |= {name: name.replace('_', ' ') for name in recall}
   lines = [
     f'{text:32}{final[name]:8.4f}'
     for name, text in names.items()

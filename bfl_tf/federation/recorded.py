@@ -37,7 +37,11 @@ def read_config(run_dir: str | os.PathLike) -> config_lib.Config:
       f'another directory, or bring it here with python -m experiments.convert '
       f'--root={run_dir}.'
     )
-  texts = dict(line.removeprefix('--').partition('=')[::2] for line in lines)
+  texts = dict(
+    line.removeprefix('--').partition('=')[::2]
+    for line in lines
+    if not line.startswith('#')
+  )
   fields = {
     name: config_lib.FIELDS[name].parse(name, text)
     for name, text in texts.items()

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from bfl_tf.federation import config as config_lib
-from bfl_tf.federation import recorded
+from bfl_tf.federation import identity, recorded
 from bfl_tf.federation import task as task_lib
 
 # What `tf.summary.scalar` writes; that one wants TensorBoard installed here.
@@ -33,6 +33,7 @@ class RunDirectory:
     self.path = pathlib.Path(path)
     self.rows: list[dict[str, Any]] = []
     self._writer: Any = None
+    self._extends = False
 
   @property
   def checkpoints(self) -> pathlib.Path:
@@ -58,12 +59,31 @@ class RunDirectory:
     except ValueError as error:
       raise ValueError(f'--output_dir={self.path}: {error}') from error
     differ = recorded.differences(config, theirs)
-    if differ:
+    if differ == ['num_rounds']:
+      self._check_more_rounds(config, theirs.num_rounds)
+    elif differ:
       names = ', '.join(f'--{name}' for name in differ)
       raise ValueError(
         f'--output_dir={self.path} holds another run; {names} differ: choose '
         'another directory or the flags of its flags.txt.'
       )
+    changed = identity.changed(config, (self.path / 'flags.txt').read_text())
+    if changed:
+      raise ValueError(
+        f'--output_dir={self.path} holds another run: what '
+        f'{", ".join(changed)} names has changed since: choose another '
+        'directory.'
+      )
+
+  def _check_more_rounds(self, config, num_rounds):
+    obstacle = identity.obstacle_to_more_rounds(config, num_rounds)
+    if obstacle:
+      raise ValueError(
+        f'--output_dir={self.path} holds another run; --num_rounds='
+        f'{config.num_rounds} cannot extend it: {obstacle}. Choose another '
+        'directory.'
+      )
+    self._extends = True
 
   def _check_writable(self):
     place = self.path.absolute()
@@ -75,12 +95,17 @@ class RunDirectory:
   def start(self, config: config_lib.Config) -> None:
     """Makes the directory and writes down what the run is."""
     self.path.mkdir(parents=True, exist_ok=True)
-    if not (self.path / 'flags.txt').exists():
+    if self._extends:
+      # First, so that a run cut off here is unfinished and not a wrong one.
+      (self.path / 'summary.json').unlink(missing_ok=True)
+    if self._extends or not (self.path / 'flags.txt').exists():
       self.write_flags(config)
 
   def write_flags(self, config: config_lib.Config) -> None:
     """Writes `flags.txt`: what the run is."""
-    self._write('flags.txt', '\n'.join(recorded.flag_lines(config)) + '\n')
+    first, *flags = recorded.flag_lines(config)
+    lines = [first, *identity.digest_lines(config), *flags]
+    self._write('flags.txt', '\n'.join(lines) + '\n')
 
   def write_task(self, task: task_lib.Task) -> None:
     """Writes `task.json`, unless it is there: what a model is asked."""
@@ -88,8 +113,10 @@ class RunDirectory:
       self._write('task.json', task.to_json())
 
   def summary(self) -> dict[str, Any] | None:
-    """The summary of a finished run, or None."""
+    """The summary of a finished run, or None; also if it is to be extended."""
     path = self.path / 'summary.json'
+    if self._extends:
+      return None
     return json.loads(path.read_text()) if path.exists() else None
 
   def resume(self, rounds: int) -> None:

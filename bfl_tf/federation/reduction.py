@@ -3,8 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from bfl_tf import statistics as statistics_lib
 from bfl_tf import weights as weights_lib
+from bfl_tf.federation import stopping
 
 
 class Reduction:
@@ -30,7 +33,7 @@ class Reduction:
     self._rule, self._weighting = rule, weighting
     self._reference = reference
     self._waiting: list[statistics_lib.ClientUpdate] = []
-    self._guards = 0
+    self._guards, self._total = 0, 0.0
 
   def add(self, update: statistics_lib.ClientUpdate) -> None:
     """Takes an update in; it is kept only if something needs it whole."""
@@ -50,20 +53,39 @@ class Reduction:
       pooled: the rule's result.
       results: by statistic, the rule among them.
       info: columns of `metrics.csv`.
+
+    Raises:
+      stopping.CulpritError: the weights are all 0, or too many or too few; of
+        `add` too, where one is negative or not finite.
     """
     if self._waiting:
       updates = sorted(self._waiting, key=lambda update: update.client_id)
       weights, self._guards = self._weighting.all(updates, self._reference)
+      if len(weights) != len(updates):
+        raise stopping.CulpritError(
+          f'{self._culprit} gave {len(weights)} weights to {len(updates)} '
+          'clients.'
+        )
       for update, weight in zip(updates, weights):
         self._accumulate(update, weight)
+    if not self._total > 0:
+      raise stopping.CulpritError(f'{self._culprit} gave all clients weight 0.')
     results: dict[Any, Any] = {}
     info: dict[str, Any] = {'weight_guards': self._guards}
     for statistic, sums in self._sums.items():
-      results[statistic], more = statistic.finalize(sums, self._reference)
+      # What comes of it is looked at, and named by the flag.
+      with np.errstate(invalid='ignore', divide='ignore'):
+        results[statistic], more = statistic.finalize(sums, self._reference)
       info |= more
     return results[self._rule], results, info
 
+  @property
+  def _culprit(self):
+    return f'the weighting {type(self._weighting).__name__}'
+
   def _accumulate(self, update, weight):
+    stopping.check_weight(self._culprit, update.client_id, weight)
+    self._total += weight
     for statistic, sums in self._sums.items():
       share = statistic.accumulate(update, weight, self._reference)
       self._sums[statistic] = (

@@ -143,7 +143,7 @@ def _student(config, dataset, images, built, random, distil):
   if distil.optimizer == 'swa':
     settings = dataclasses.replace(
       settings,
-      cycle_length=distil.swa_cycle,
+      cycle_length=distil.steps('swa_cycle'),
       cycle_floor=distil.swa_min_learning_rate / distil.learning_rate,
       parts=(distil.averaging,),
     )

@@ -1,5 +1,6 @@
 """A run from its config to its directory: resume, rounds, scores, plots."""
 
+import math
 import os
 import resource
 import time
@@ -21,6 +22,10 @@ from bfl_tf.federation import progress as progress_lib
 from bfl_tf.federation import state as state_lib
 from bfl_tf.federation import task as task_lib
 
+# Adam moves a weight by its rate a step: 50 steps of 1e-3 move it by 0.05,
+# which is less than a kernel's initial spread.
+_FEW_STEPS = 50
+
 
 def run(
   config: config_lib.Config,
@@ -39,7 +44,9 @@ def run(
 
   Raises:
     ValueError: the config cannot be run; nothing has been written.
-    TooFewClientsError: too many updates were bad; the state is saved.
+    StoppedError: too many updates were bad, or a rule, weighting or stage was;
+      the state is saved.
+    KeyboardInterrupt: the state is saved; says after which round.
   """
   return Run(config, output_dir, show_progress).play()
 
@@ -64,6 +71,8 @@ class Run:
     self._progress = progress_lib.Progress(config.num_rounds, show_progress)
     self._directory = records.RunDirectory(output_dir)
     self._directory.check(config)
+    self._played: state_lib.State | None = None
+    self._saved: int | None = None
     self._finished = self._directory.summary()
     if self._finished is None:
       training.configure(config.num_workers, config.deterministic)
@@ -75,24 +84,41 @@ class Run:
       self._progress.say(f'{self._directory.path} holds the finished run')
       return self._finished
     state = self._begin()
-    with self._progress:
-      while state.round < self._config.num_rounds:
-        state = self._play_round(state)
-    return self._finish(state)
+    try:
+      with self._progress:
+        while state.round < self._config.num_rounds:
+          state = self._play_round(state)
+      return self._finish(state)
+    # Whatever stops it: the next start goes on from here.
+    except Exception:
+      self._save_played()
+      raise
+    except KeyboardInterrupt:
+      self._save_played()
+      raise KeyboardInterrupt(self._interrupted()) from None
+
+  def _save_played(self):
+    if self._played is not None and self._saved != self._played.round:
+      self._save(self._played)
+
+  def _interrupted(self):
+    if self._played is None:
+      return 'interrupted before round 0; the same command begins again'
+    return (
+      f'interrupted: saved after round {self._played.round}; the same command '
+      'goes on'
+    )
 
   def _play_round(self, state):
     """Returns the next state alone: the memory of predictors is free again."""
     started = time.perf_counter()
-    try:
-      played = loop.federated_round(self._experiment, state)
-    except loop.TooFewClientsError:
-      self._save(state)
-      raise
+    played = loop.federated_round(self._experiment, state)
     played.info['train_seconds'] = time.perf_counter() - started
     self._record(played)
     return played.state
 
   def _begin(self):
+    self._warn()
     self._directory.start(self._config)
     self._directory.write_task(task_lib.Task.of(self._experiment.dataset))
     state = checkpoints.restore(self._directory.checkpoints)
@@ -102,6 +128,7 @@ class Run:
       fresh = state_lib.fresh_slots(stages, state.model)
       state = state._replace(slots={**fresh, **state.slots})
       self._directory.resume(state.round)
+      self._played, self._saved = state, state.round
       self._progress.say(f'going on after round {state.round}')
       self._progress.begin(state.round)
       return state
@@ -115,6 +142,24 @@ class Run:
     played = loop.initial_state(self._experiment)
     self._record(played)
     return played.state
+
+  def _warn(self):
+    """Says what makes numbers mean less than they seem to."""
+    config, dataset = self._config, self._experiment.dataset
+    largest = max(map(len, self._experiment.partition))
+    steps = config.local_epochs * math.ceil(largest / config.batch_size)
+    if steps * config.num_rounds < _FEW_STEPS:
+      self._progress.say(
+        f'no client takes more than {steps} step(s) a round, '
+        f'{steps * config.num_rounds} in all, which may be too few: raise '
+        '--local_epochs, --num_rounds or --client_learning_rate'
+      )
+    uneven = metrics.imbalance(dataset.test.y, dataset.num_classes)
+    if uneven:
+      self._progress.say(
+        f'{uneven} to be tested on: see balanced_accuracy and the recall of '
+        'each class beside accuracy'
+      )
 
   def _record(self, played):
     """Row first, then checkpoint: a row without its checkpoint is replayed."""
@@ -131,6 +176,7 @@ class Run:
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     row['peak_memory_mib'] = round(kilobytes / 1024, 1)
     self._directory.add(row)
+    self._played = state
     self._progress.report(row)
     if last or state.round % self._config.checkpoint_every == 0:
       self._save(state)
@@ -138,6 +184,7 @@ class Run:
   def _save(self, state):
     started = time.perf_counter()
     checkpoints.save(state, self._directory.checkpoints)
+    self._saved = state.round
     seconds = time.perf_counter() - started
     # Written with the next row: a row is on disk before its checkpoint.
     self._directory.rows[-1]['checkpoint_seconds'] = seconds
@@ -165,7 +212,7 @@ class Run:
 
   def _finish(self, state):
     rows = self._directory.rows
-    scores = (*metrics.SCORES, *ensembles.OF_MEMBERS)
+    scores = (*metrics.SCORES, *ensembles.OF_MEMBERS, *evaluation.OF_CLASSES)
     final = {
       name: float(value)
       for name, value in rows[-1].items()

@@ -12,6 +12,11 @@ from bfl_tf.metrics.calibration import (
   fit_temperature,
   tempered,
 )
+from bfl_tf.metrics.classes import (
+  balanced_accuracy,
+  imbalance,
+  per_class_recall,
+)
 from bfl_tf.metrics.conflict import hypothesis_conflict
 from bfl_tf.metrics.conformal import (
   coverage,
@@ -57,6 +62,7 @@ __all__ = [
   'accuracy',
   'adaptive_calibration_error',
   'aleatoric_uncertainty',
+  'balanced_accuracy',
   'brier_score',
   'classwise_calibration_error',
   'confidence_gap',
@@ -67,9 +73,11 @@ __all__ = [
   'expected_calibration_error',
   'fit_temperature',
   'hypothesis_conflict',
+  'imbalance',
   'is_correct',
   'negative_log_likelihood',
   'normalized_entropy',
+  'per_class_recall',
   'prediction_sets',
   'reliability',
   'reliability_of',

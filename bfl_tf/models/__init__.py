@@ -5,12 +5,15 @@ logits out; of `variant`, `input_shape`, `num_classes` and the run's other
 settings it is given those that it names.
 """
 
+import functools
 import inspect
 from typing import Any
 
 from absl import logging
+import numpy as np
 import tf_keras
 
+from bfl_tf import own as own_lib
 from bfl_tf import registry, settings
 from bfl_tf.models import fixup, mobilenet, networks
 from bfl_tf.models.seeding import next_seed, scope
@@ -33,6 +36,7 @@ __all__ = [
   'Flipout',
   'MCDropout',
   'build',
+  'check_logits',
   'next_seed',
   'scope',
 ]
@@ -115,14 +119,53 @@ def _users_own(name, builder, num_classes, seed, offered):
   # An unseeded initializer draws from Keras' global generators.
   tf_keras.utils.set_random_seed(seed)
   names = inspect.signature(builder).parameters
-  model = builder(**{k: v for k, v in offered.items() if k in names})
+  named = {k: v for k, v in offered.items() if k in names}
+  model = own_lib.call(f'--model={name}', functools.partial(builder, **named))
+  _check_model(name, model, num_classes)
   _check_randomness(name, model)
-  if model.output_shape[-1] != num_classes:
-    raise ValueError(
-      f'--model={name} returns {model.output_shape[-1]} logits for '
-      f'{num_classes} classes.'
-    )
   return model
+
+
+def _check_model(name, model, num_classes):
+  if not isinstance(model, tf_keras.Model):
+    kind = type(model)
+    raise ValueError(
+      f'--model={name} returned {kind.__module__}.{kind.__name__}: a tf_keras '
+      'model is wanted, which is Keras 2.'
+    )
+  shape = getattr(model, 'output_shape', None) if model.built else None
+  if shape is None:
+    raise ValueError(
+      f'--model={name} returned a model that is not built: begin it with '
+      'tf_keras.Input(input_shape).'
+    )
+  # Of several outputs it is a list of shapes.
+  if not isinstance(shape, tuple) or shape[1:] != (num_classes,):
+    raise ValueError(
+      f'--model={name} returns outputs of shape {shape} for {num_classes} '
+      f'classes: logits (None, {num_classes}) are wanted.'
+    )
+
+
+def check_logits(name: str, model: tf_keras.Model, seed: int = 0) -> None:
+  """Refuses a model that ends in probabilities: its loss takes logits.
+
+  Args:
+    name: that `--model` said.
+    model: with one input.
+    seed: of the probe's draws.
+
+  Raises:
+    ValueError: of a batch of noise, all outputs are probabilities.
+  """
+  shape = (8, *model.input_shape[1:])
+  x = np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+  with scope(np.array([seed, 0], np.int32)):
+    outputs = model(x, training=False).numpy()
+  if outputs.min() >= 0 and np.allclose(outputs.sum(-1), 1, atol=1e-4):
+    raise ValueError(
+      f'--model={name} ends in a softmax: leave it out, logits are wanted.'
+    )
 
 
 def _check_randomness(name, model):

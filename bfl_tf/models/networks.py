@@ -142,7 +142,11 @@ def residual_blocks(name, depth, x):
     ValueError: the depth is not 6n + 2, or images `x` are too small.
   """
   if depth < 8 or depth % 6 != 2:
-    raise ValueError(f'{name} depth must be 6n + 2 (8, 14, 20), got {depth}.')
+    lower = max(8, depth - (depth - 2) % 6)
+    raise ValueError(
+      f'--model={name}{depth}: {name} depth must be 6n + 2, as {name}{lower} '
+      f'or {name}{lower + 6}, got {depth}.'
+    )
   need_images(x, 4, f'{name}{depth}')
   return [
     (filters, 2 if filters > 16 and block == 0 else 1)

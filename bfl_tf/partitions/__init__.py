@@ -11,7 +11,7 @@ from bfl_tf.partitions.iid import iid
 from bfl_tf.partitions.interest import interest
 from bfl_tf.partitions.majority import majority
 from bfl_tf.partitions.shards import shards
-from bfl_tf.partitions.splitting import counts, hold_out
+from bfl_tf.partitions.splitting import checked, counts, hold_out
 from bfl_tf.partitions.step import step
 
 PARTITIONS = {
@@ -27,6 +27,7 @@ PARTITIONS = {
 
 __all__ = [
   'PARTITIONS',
+  'checked',
   'class_split',
   'counts',
   'dirichlet',

@@ -64,6 +64,48 @@ def check(labels: np.ndarray, num_clients: int, seed: int) -> np.ndarray:
   return labels
 
 
+def checked(
+  parts: object, num_examples: int, num_clients: int, overlap: bool = False
+) -> list[np.ndarray]:
+  """Returns a partition's index arrays as int32, if they are one.
+
+  Args:
+    parts: what a partition returned.
+    num_examples: that it was to deal.
+    num_clients: how many arrays it was to return.
+    overlap: whether clients may share an example.
+
+  Raises:
+    ValueError: too few or too many arrays, or one that holds no integers, is
+      empty or out of range, repeats an example or shares one.
+  """
+  if not isinstance(parts, Sequence | np.ndarray) or len(parts) != num_clients:
+    got = len(parts) if isinstance(parts, Sequence | np.ndarray) else parts
+    raise ValueError(
+      f'must return an index array a client: {num_clients}, got {got}.'
+    )
+  arrays = [np.asarray(part) for part in parts]
+  for client, part in enumerate(arrays):
+    if part.ndim != 1 or not part.size or part.dtype.kind not in 'iu':
+      raise ValueError(
+        f'must give client {client} a vector of integers, at least one; got '
+        f'shape {part.shape} of {part.dtype}.'
+      )
+    if part.min() < 0 or part.max() >= num_examples:
+      raise ValueError(
+        f'gives client {client} an index outside of 0 to {num_examples - 1}.'
+      )
+    if np.unique(part).size < part.size:
+      raise ValueError(f'gives client {client} an example twice.')
+  dealt = np.concatenate(arrays)
+  if not overlap and np.unique(dealt).size < dealt.size:
+    raise ValueError(
+      'gives an example to two clients; a function that means it says so by '
+      'an attribute, overlap = True.'
+    )
+  return [part.astype(np.int32) for part in arrays]
+
+
 def class_pools(labels: np.ndarray, seed: int) -> list[np.ndarray]:
   """Returns the shuffled indices of each class that has any, in class order."""
   rng = seeds.generator(seed, 'class_pools')

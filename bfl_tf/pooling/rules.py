@@ -57,6 +57,8 @@ class Rule:
   streams: ClassVar[bool] = True
   takes_weights: ClassVar[bool] = True
   needs_prior: ClassVar[bool] = False
+  # Its terms are of random weights; points it would only average.
+  takes_points: ClassVar[bool] = False
   num_terms: ClassVar[int] = 2
 
   def terms(self, q: Gaussian, w: float, q0: Gaussian | None) -> tuple:
@@ -119,6 +121,8 @@ class Rule:
 
 class NaiveWeightedAverage(Rule):
   """Eq. 10: the mean of the means, the mean of the variances."""
+
+  takes_points: ClassVar[bool] = True
 
   def terms(self, q, w, q0):
     return w * q.mean, w * q.variance

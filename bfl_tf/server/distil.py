@@ -78,9 +78,14 @@ class Distil:
     float, Setting('Where a cycle ends.', above=0)
   ] = 4e-4
   swa_start: Annotated[
-    int, Setting('Steps before the first average.', least=0)
-  ] = 250
-  swa_cycle: Annotated[int, Setting('Steps of a cycle.', least=1)] = 25
+    float,
+    Setting(
+      'Steps before the first average; below 1, a fraction of all.', least=0
+    ),
+  ] = 250.0
+  swa_cycle: Annotated[
+    float, Setting('Steps of a cycle; below 1, a fraction of all.', above=0)
+  ] = 25.0
   momentum: Annotated[float, Setting('Of the student.', least=0, below=1)] = 0.9
   weight_decay: Annotated[float, Setting('Of the student.', least=0)] = 1e-5
   augment: Annotated[
@@ -107,12 +112,33 @@ class Distil:
     if self.optimizer == 'swa':
       self._check_swa()
 
-  def _check_swa(self):
+  @property
+  def num_steps(self) -> int:
+    """Of a student's training."""
     batches = math.ceil(len(self.server_images) / self.batch_size)
+    return self.epochs * batches
+
+  def steps(self, name: str) -> int:
+    """Returns `swa_start` or `swa_cycle` in steps."""
+    value = getattr(self, name)
+    if value < 1:
+      least = int(name == 'swa_cycle')
+      return max(least, round(value * self.num_steps))
+    if value % 1:
+      raise ValueError(
+        f'--distil.{name}={value} must be whole, or a fraction below 1.'
+      )
+    return int(value)
+
+  def _check_swa(self):
     try:
-      self.averaging.check(self.epochs * batches, len(self.server_images))
+      self.averaging.check(self.num_steps, len(self.server_images))
     except ValueError as error:
-      raise ValueError(f'--distil.optimizer=swa {error}') from error
+      raise ValueError(
+        f'--distil.optimizer=swa {str(error).rstrip(".")}: set '
+        '--distil.swa_start=0.5 and --distil.swa_cycle=0.05, fractions of the '
+        'steps, or more --distil.epochs.'
+      ) from error
     if self.swa_min_learning_rate > self.learning_rate:
       raise ValueError(
         f'--distil.swa_min_learning_rate={self.swa_min_learning_rate} must not '
@@ -123,7 +149,10 @@ class Distil:
   def averaging(self) -> clients.Swag:
     """The part that averages the student's weights."""
     return clients.Swag(
-      self.swa_start, self.swa_cycle, rank=0, fits_scale=False
+      self.steps('swa_start'),
+      self.steps('swa_cycle'),
+      rank=0,
+      fits_scale=False,
     )
 
   @property

@@ -128,8 +128,12 @@ class Task:
   @property
   def is_done(self) -> bool:
     """Whether the run is finished, with the settings that the cell has now."""
-    finished = (self.directory / 'summary.json').exists()
-    return finished and self.mismatch is None
+    if self.mismatch is not None:
+      return False
+    directory = records.RunDirectory(self.directory)
+    # One of fewer rounds has no summary then: to run the cell extends it.
+    directory.check(self.config)
+    return directory.summary() is not None
 
   @property
   def failure_path(self) -> pathlib.Path:

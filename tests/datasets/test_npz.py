@@ -41,6 +41,24 @@ def test_good_files(tmp_path, x, shape, dtype):
   assert dataset.train.y.dtype == np.int32
 
 
+@pytest.mark.parametrize(
+  'labels', [LABELS * 1.0, LABELS[:, None], np.eye(3)[LABELS], LABELS == 1]
+)
+def test_labels_that_say_the_same(tmp_path, labels):
+  path = write(tmp_path, y_train=labels, y_test=labels)
+  dataset = datasets.load(path)
+  wanted = LABELS == 1 if labels.dtype == bool else LABELS
+  assert dataset.train.y.tolist() == wanted.astype(int).tolist()
+  assert dataset.train.y.dtype == np.int32
+
+
+def test_integer_features_are_floats(tmp_path):
+  x = np.arange(-9, 9).reshape(6, 3)
+  dataset = datasets.load(write(tmp_path, x_train=x, x_test=x))
+  assert dataset.train.x.dtype == np.float32
+  np.testing.assert_array_equal(dataset.train.x, x)
+
+
 def test_validation_from_a_file(tmp_path):
   path = write(tmp_path, x_train=np.ones((60, 3)), y_train=np.arange(60) % 3)
   dataset = datasets.load(path, validation_split=0.5)
@@ -50,7 +68,7 @@ def test_validation_from_a_file(tmp_path):
 BAD = {
   'lacks x_test, y_test': {'x_test': None, 'y_test': None},
   'x_train has 5 examples, y_train has 6': {'x_train': FEATURES[:5]},
-  'y_train is float64, a regression target: Classification only': {
+  'y_train is float64 with fractions, a regression target: Class': {
     'y_train': LABELS + 0.5
   },
   'y_train has the negative label -1': {'y_train': LABELS - 1},
@@ -58,12 +76,17 @@ BAD = {
   'y_train has no example of class 0': {'y_train': LABELS + 1},
   'y_test has label 3, out of range': {'y_test': LABELS + 1},
   'y_test has label 1099511627778, out of range': {'y_test': LABELS + 2**40},
-  'y_test must be integer classes': {'y_test': LABELS[:, None]},
-  'y_train must be integer classes': {'y_train': LABELS.astype(str)},
+  'y_test must be integer classes': {'y_test': LABELS[:, None, None]},
+  "y_train has texts, as '0': number them": {'y_train': LABELS.astype(str)},
+  'y_train of shape .* is not one-hot': {'y_train': np.ones((6, 3))},
+  'y_train has no class but 1': {'y_train': LABELS * 0 + 1},
   'x_train has values that are not finite': {'x_train': FEATURES * np.nan},
   'x_test has values that are not finite': {'x_test': FEATURES * 1e300},
-  'x_train must be uint8 or float, got int64': {'x_train': LABELS[:, None]},
-  'x_train must be images .* got shape': {'x_train': np.ones((6, 5, 4))},
+  'x_train must be numbers, got <U1': {'x_train': FEATURES.astype('<U1')},
+  'x_train has shape .* images without a channel are uint8': {
+    'x_train': np.ones((6, 5, 4))
+  },
+  'x_train must be images .* got shape': {'x_train': np.ones(6)},
   'x_test is empty': {'x_test': FEATURES[:0], 'y_test': LABELS[:0]},
   'x_train .* and x_test .* must agree': {'x_test': np.ones((6, 4))},
   'cannot be read as an .npz file: Object arrays': {
@@ -83,7 +106,7 @@ def test_bad_arrays_are_refused_by_name(tmp_path, message):
 
 def test_only_one_class_is_refused(tmp_path):
   zeros = LABELS * 0
-  with pytest.raises(ValueError, match='y_train has no example of class 1'):
+  with pytest.raises(ValueError, match='y_train has no class but 0'):
     datasets.load(write(tmp_path, y_train=zeros, y_test=zeros))
 
 

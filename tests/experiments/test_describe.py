@@ -56,9 +56,7 @@ def said(tmp_path_factory):
     'none': [*own, '--Clip.norm=1e-9', '--Clip.steps=1',
              f'--output_dir={folder}/none'],
   }  # fmt: skip
-  with pytest.MonkeyPatch.context() as patch:
-    patch.setenv('PYTHONPATH', f'{folder}:{binaries.ROOT}')
-    outcomes = binaries.drive('experiments.run', list(lines.values()))
+  outcomes = binaries.drive('experiments.run', list(lines.values()), folder)
   return folder, dict(zip(lines, outcomes, strict=True))
 
 

@@ -36,6 +36,38 @@ def test_fields_that_contradict_each_other(changes, message):
     federation.Config(**changes)
 
 
+@pytest.mark.parametrize(
+  'field, given, value',
+  [
+    ('num_rounds', '3', 3),
+    ('client_parts', 'proximal', ('proximal',)),
+    ('client_parts', 'proximal,scaffold', ('proximal', 'scaffold')),
+    ('model', models.NETWORKS['mlp'], 'bfl_tf.models.networks:mlp'),
+    ('augment', 'true', True),
+  ],
+)
+def test_what_is_meant_is_taken(field, given, value):
+  assert getattr(federation.Config(**{field: given}), field) == value
+
+
+@pytest.mark.parametrize(
+  'changes, message',
+  [
+    (
+      {'hidden_units': [32, 32]},
+      r"hidden_units is no field of a Config: say settings={'mlp.hidden_units'",
+    ),
+    ({'num_round': 3}, r'num_round is no field .* Did you mean num_rounds\?'),
+    ({'num_rounds': 'three'}, '--num_rounds=three must be an integer'),
+    ({'partition': lambda labels: labels}, 'has no name in a module'),
+    ({'settings': ['dirichlet.alpha']}, 'settings must be a mapping'),
+  ],
+)
+def test_what_is_not_is_refused_by_name(changes, message):
+  with pytest.raises(ValueError, match=message):
+    federation.Config(**changes)
+
+
 def test_at_the_bounds():
   federation.Config(
     clients_per_round=10, min_clients=10, min_local_epochs=1, num_clients=10,

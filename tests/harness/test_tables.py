@@ -80,8 +80,19 @@ def test_a_failure_is_told_and_is_no_divergence(tmp_path):
 def test_runs_of_other_settings_are_not_read(tmp_path):
   table = _table(cells.ACCURACY)
   task = _task(table, 'Flipout WS train_size', 0, tmp_path)
-  other = made_runs.cell('b', num_rounds=7)
+  other = made_runs.cell('b', batch_size=7)
   made_runs.finish(cells.Task(other, 'smoke', 0, tmp_path), 0.5)
-  assert not task.is_done and '--num_rounds' in task.failure
+  assert not task.is_done and '--batch_size' in task.failure
   text = tables.write(table, 'smoke', tmp_path)
-  assert '--num_rounds differ' in text
+  assert '--batch_size differ' in text
+
+
+def test_runs_of_fewer_rounds_are_not_read(tmp_path):
+  table = _table(cells.ACCURACY)
+  fewer = made_runs.cell('b', num_rounds=1)
+  made_runs.finish(cells.Task(fewer, 'smoke', 0, tmp_path), 0.5)
+  task = _task(table, 'Flipout WS train_size', 0, tmp_path)
+  assert task.config.num_rounds > 1
+  # To be run: that extends it.
+  assert not task.is_done and task.failure is None
+  assert '50.00' not in tables.write(table, 'smoke', tmp_path)

@@ -185,7 +185,7 @@ def test_a_users_own_builder():
 @pytest.mark.parametrize(
   'name, shape, settings, message',
   [
-    ('resnet21', (32, 32, 3), {}, r'must be 6n \+ 2 \(8, 14, 20\), got 21'),
+    ('resnet21', (32, 32, 3), {}, 'as resnet20 or resnet26, got 21'),
     ('resnet2', (32, 32, 3), {}, 'got 2'),
     ('resnet20', (3, 3, 1), {}, 'resnet20 needs images of at least 4x4'),
     ('lenet5', (11, 28, 1), {}, 'lenet5 needs images of at least 12x12'),
@@ -196,7 +196,7 @@ def test_a_users_own_builder():
     ('lenet', (28, 28, 1), {}, "--model=lenet is unknown. .*'lenet5'"),
     ('no_module:f', (5,), {}, '--model=no_module:f cannot be imported'),
     (f'{__name__}:with_its_own_divergence', (5,), {}, 'its own divergence'),
-    (f'{__name__}:five_logits', (5,), {}, 'returns 5 logits for 10 classes'),
+    (f'{__name__}:five_logits', (5,), {}, r'shape \(None, 5\) for 10 classes'),
     ('mlp', (5,), {'variant': 'bayes'}, '--variant=bayes is unknown'),
     (
       'resnet8',

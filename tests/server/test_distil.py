@@ -80,6 +80,24 @@ def test_the_student_is_the_same_for_any_number_of_workers(distillation):
   assert infos == others
 
 
+def test_a_fraction_is_of_all_steps():
+  """Of 5 epochs of 5 batches."""
+  steps = toys.experiment(
+    **DISTIL | {'distil.swa_start': 10, 'distil.swa_cycle': 5}
+  )
+  fractions = toys.experiment(
+    **DISTIL | {'distil.swa_start': 0.4, 'distil.swa_cycle': 0.2}
+  )
+  (one,), (two,) = (e.method.stages for e in (steps, fractions))
+  assert one.averaging == two.averaging
+  assert (two.steps('swa_start'), two.steps('swa_cycle')) == (10, 5)
+  # What the refusal tells to set works with as few steps as there may be.
+  fewest = {'distil.epochs': 1, 'distil.batch_size': 60}
+  said = {'distil.swa_start': 0.5, 'distil.swa_cycle': 0.05}
+  (three,) = toys.experiment(**DISTIL | fewest | said).method.stages
+  assert three.steps('swa_cycle') == 1
+
+
 def test_the_student_learns_what_the_teachers_say():
   """From a wrong start, enough steps end near the teachers' predictions."""
   settings = DISTIL | {
@@ -300,7 +318,12 @@ def test_unions_are_of_the_members_that_are_finite():
     ({'distil.targets': 'x'}, '--distil.targets=x is unknown'),
     (
       {'distil.swa_start': 99},
-      '--distil.optimizer=swa collects 0 weights where 1 are the least: 25 st',
+      '--distil.optimizer=swa collects 0 weights where 1 are .*set '
+      '--distil.swa_start=0.5 and --distil.swa_cycle=0.05, fractions',
+    ),
+    (
+      {'distil.swa_cycle': 2.5},
+      '--distil.swa_cycle=2.5 must be whole, or a fraction below 1',
     ),
     (
       {**EQ7, 'posterior.dirichlet.alpha': 0.0},

@@ -12,7 +12,7 @@ _NOTES = {
   'paper': 'The settings of the paper; a tenth of the images is validation.',
   'overnight': "Fixup ResNet-8 on the paper's images, 40 rounds.",
   'laptop': 'Fixup ResNet-8 on the first 5 000 images of CIFAR-10, batch 64, '
-  '20 rounds.',
+  'rate 0.05, 20 rounds.',
   'smoke': 'A small network on digits for one round: only that it runs.',
 }
 _BOTH = (grids.VALIDATION, cells.ACCURACY)

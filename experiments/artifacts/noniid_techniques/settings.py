@@ -20,6 +20,8 @@ PAPER = cells.Paper(
       'test_split': 'test[:2000]',
       'model': 'fixup_resnet8',
       'batch_size': 64,
+      'client_learning_rate': 0.05,
+      'fine_tune.learning_rate': 0.05,
       'num_rounds': 20,
       'eval_every': 4,
       'num_eval_examples': 1000,

@@ -1,0 +1,64 @@
+"""Why a run stops before its last round; its state is saved."""
+
+from typing import Any
+
+import numpy as np
+
+from bfl_tf import training
+from bfl_tf import weights as weights_lib
+
+
+class StoppedError(RuntimeError):
+  """A run cannot go on; the state before the round is still good."""
+
+
+class TooFewClientsError(StoppedError):
+  """Fewer updates than `--min_clients` could be accepted."""
+
+
+class CulpritError(StoppedError):
+  """A rule, weighting or stage gave what no round can go on from."""
+
+
+def check_weight(culprit: str, client: int, weight: Any) -> None:
+  """Raises a CulpritError unless a client's weight is finite and not below 0.
+
+  Args:
+    culprit: the flag that named the weighting.
+    client: its number.
+    weight: that it was given.
+  """
+  if not (np.ndim(weight) == 0 and np.isfinite(weight) and weight >= 0):
+    raise CulpritError(f'{culprit} gave client {client} the weight {weight}.')
+
+
+def check_model(
+  culprit: str, model: weights_lib.Weights, like: weights_lib.Weights
+) -> None:
+  """Raises a CulpritError unless a model can be broadcast.
+
+  Args:
+    culprit: the flag that named what returned it.
+    model: what it returned.
+    like: `tf.TensorSpec`s of a good one.
+  """
+  if not isinstance(model, weights_lib.Weights):
+    raise CulpritError(
+      f'{culprit} returned {type(model).__name__}, no Weights.'
+    )
+  for name, spec in like._asdict().items():
+    vector = getattr(model, name)
+    defect = training.mismatch(vector, spec)
+    if not defect and not np.all(np.isfinite(vector)):
+      defect = 'is not finite'
+    if not defect and name == 'scale' and np.any(vector <= 0):
+      defect = 'is not positive'
+    if defect:
+      hint = ': a variance below 0 has no root' if _is_nan(name, vector) else ''
+      raise CulpritError(
+        f'{culprit} returned a model that is none: its {name} {defect}{hint}.'
+      )
+
+
+def _is_nan(name, vector):
+  return name == 'scale' and bool(np.any(np.isnan(vector)))

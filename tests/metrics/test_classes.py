@@ -1,0 +1,49 @@
+"""What accuracy hides: counted by hand, and against scikit-learn."""
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk_metrics
+
+from bfl_tf import metrics
+
+PROBS = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]])
+
+
+def test_one_rare_class_missed():
+  labels = [0, 0, 0, 1]
+  assert metrics.accuracy(PROBS, labels) == 0.75
+  assert metrics.per_class_recall(PROBS, labels).tolist() == [1, 0]
+  assert metrics.balanced_accuracy(PROBS, labels) == 0.5
+
+
+def test_a_class_without_examples_does_not_count():
+  recall = metrics.per_class_recall(PROBS, [0, 0, 0, 0])
+  assert recall[0] == 1 and np.isnan(recall[1])
+  assert metrics.balanced_accuracy(PROBS, [0, 0, 0, 0]) == 1
+
+
+def test_as_scikit_learn():
+  rng = np.random.default_rng(0)
+  probs = rng.dirichlet(np.ones(4), 300)
+  labels = rng.integers(0, 4, 300)
+  ours = metrics.balanced_accuracy(probs, labels)
+  theirs = sk_metrics.balanced_accuracy_score(labels, probs.argmax(1))
+  assert ours == pytest.approx(theirs, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+  'sizes, said',
+  [
+    ([96, 4], 'class 1 is 4.0 % of the examples'),
+    ([95, 5], 'class 0 is 95.0 % of the examples'),
+    ([80, 20], None),
+    ([81, 19], 'class 0 is 81.0 % of the examples'),
+    ([50, 50, 0], 'class 2 is 0.0 % of the examples'),
+    # Each of a hundred has 1 %: none is rare.
+    ([10] * 100, None),
+    ([10] * 99 + [4], 'class 99 is 0.4 % of the examples'),
+  ],
+)
+def test_what_is_uneven(sizes, said):
+  labels = np.repeat(np.arange(len(sizes)), sizes)
+  assert metrics.imbalance(labels, len(sizes)) == said

@@ -1,0 +1,88 @@
+"""Every example of docs/your_own.md runs, in the command that it shows."""
+
+import csv
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from experiments import main
+
+_ROOT = pathlib.Path(__file__).parents[1]
+_PAGE = (_ROOT / 'docs' / 'your_own.md').read_text()
+_FILES = {
+  re.match(r'# (\w+\.py)\n', text)[1]: text
+  for text in re.findall(r'```python\n(.*?)```', _PAGE, re.DOTALL)
+}
+_COMMAND = re.search(r'```\n(bfl-tf .*?)```', _PAGE, re.DOTALL)[1]
+# `bfl-tf` as it is installed: a script that is not in the current folder.
+_BFL_TF = """
+import sys
+from experiments import main
+sys.path.remove('')
+sys.argv[0] = 'bfl-tf'
+main.main()
+"""
+
+
+@pytest.fixture(scope='module')
+def played(tmp_path_factory):
+  folder = tmp_path_factory.mktemp('anywhere')
+  for name, text in _FILES.items():
+    (folder / name).write_text(text)
+  _, *arguments = shlex.split(_COMMAND.replace('\\\n', ' '))
+  done = subprocess.run(
+    [sys.executable, '-c', _BFL_TF, *arguments, '--num_workers=1'],
+    cwd=folder,
+    env={**os.environ, 'PYTHONPATH': str(_ROOT)},
+    capture_output=True,
+    text=True,
+  )
+  assert done.returncode == 0, done.stderr
+  return folder / 'runs' / 'your_own'
+
+
+def test_every_example_is_in_the_command():
+  used = ' '.join([_COMMAND, *_FILES.values()])
+  for name in _FILES:
+    stem = name.removesuffix('.py')
+    assert f'{stem}:' in used or f'import {stem}' in used
+
+
+def test_the_run_is_made_of_them(played):
+  with (played / 'metrics.csv').open(newline='') as file:
+    *_, row = csv.DictReader(file)
+  assert float(row['spread']) > 0
+  wanted = min(1, 1 / float(row['spread']))
+  assert float(row['damped_step']) == pytest.approx(wanted, rel=1e-6)
+  assert row['clients_pooled'] == '3'
+  flags = (played / 'flags.txt').read_text().splitlines()
+  assert '--small.units=8' in flags
+  assert '--PowerMean.power=2.0' in flags
+  assert '--Ridge.strength=0.001' in flags
+  digests = [line for line in flags if line.startswith('# digest of ')]
+  assert len(digests) == 7
+  counts = np.loadtxt(played / 'partition.csv', delimiter=',', skiprows=1)
+  assert counts[:, 1:].sum(1).tolist() == [100, 100, 100]
+
+
+@pytest.mark.parametrize(
+  'command, said',
+  [
+    ('--help', 'bfl-tf run|reproduce|benchmark|convert --help'),
+    ('fly', 'error: bfl-tf fly is unknown: bfl-tf run|'),
+  ],
+)
+def test_the_command_itself(monkeypatch, capsys, command, said):
+  monkeypatch.setattr(sys, 'argv', ['bfl-tf', command])
+  if command == '--help':
+    main.main()
+  else:
+    with pytest.raises(SystemExit, match='2'):
+      main.main()
+  assert said in ''.join(capsys.readouterr())
