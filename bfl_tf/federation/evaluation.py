@@ -88,13 +88,28 @@ def _score(predictive, labels, config):
   if not np.all(np.isfinite(predictive.probs)):
     # The weights have run away; the run says so and goes on to its end.
     return dict.fromkeys(metrics.SCORES, math.nan)
-  return metrics.summarize(
+  scores = metrics.summarize(
     predictive.probs,
     labels,
     aleatoric=predictive.aleatoric,
     epistemic=predictive.epistemic,
     num_bins=config.num_bins,
   )
+  return scores | _score_rankings(predictive, labels)
+
+
+def _score_rankings(predictive, labels):
+  """How well each uncertainty tells right from wrong."""
+  correct = metrics.is_correct(predictive.probs, labels)
+  uncertainties = {
+    'entropy': metrics.normalized_entropy(predictive.probs),
+    'aleatoric': predictive.aleatoric,
+    'epistemic': predictive.epistemic,
+  }
+  return {
+    f'{name}_ranking': metrics.ranking_gain(values, correct)
+    for name, values in uncertainties.items()
+  }
 
 
 def _score_classes(predictive, labels):

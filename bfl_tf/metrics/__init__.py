@@ -44,7 +44,7 @@ from bfl_tf.metrics.scores import (
   SCORES,
   summarize,
 )
-from bfl_tf.metrics.selective import Selective, selective
+from bfl_tf.metrics.selective import ranking_gain, Selective, selective
 from bfl_tf.metrics.uncertainty import (
   aleatoric_uncertainty,
   epistemic_uncertainty,
@@ -79,6 +79,7 @@ __all__ = [
   'normalized_entropy',
   'per_class_recall',
   'prediction_sets',
+  'ranking_gain',
   'reliability',
   'reliability_of',
   'retention_curve',

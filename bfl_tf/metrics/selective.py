@@ -66,3 +66,27 @@ def selective(
     accuracy_at=float(curve.accuracy[place]),
     coverage_at=float(curve.retained[kept[-1]]) if kept.size else 0.0,
   )
+
+
+def ranking_gain(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> float:
+  """How well an uncertainty tells right predictions from wrong ones.
+
+  The area under accuracy against data retained, less the accuracy, over what a
+  perfect ranking would have: so models of different accuracy compare.
+
+  Args:
+    uncertainty: `[num_examples]`, any monotone measure; low is kept first.
+    correct: `[num_examples]`, booleans.
+
+  Returns:
+    gain: 1 of a perfect ranking, 0 of one by chance and where all predictions
+      are right or all are wrong; below 0 of one that misleads.
+
+  Raises:
+    ValueError: as `retention_curve`.
+  """
+  correct = np.asarray(correct, np.float64)
+  area = curves.retention_curve(uncertainty, correct).area
+  best = curves.retention_curve(1.0 - correct, correct).area
+  accuracy = float(correct.mean())
+  return (area - accuracy) / (best - accuracy) if best > accuracy else 0.0

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import federation, metrics
+from bfl_tf import federation
 from bfl_tf.federation import chosen, records
 from experiments import flags as config_flags
 
@@ -211,25 +211,6 @@ def picked_member(directory: pathlib.Path, predictor: str) -> float:
 
 def _of(name, predictor):
   return f'{name}_{predictor}' if predictor else name
-
-
-def ranking_gain(measure: str) -> Callable[[pathlib.Path, str], float]:
-  """How well an uncertainty tells right from wrong: 0 by chance, 1 perfectly.
-
-  The area under accuracy against data retained, less the accuracy, over what a
-  perfect ranking would have: so models of different accuracy compare.
-  """
-
-  def read(directory: pathlib.Path, predictor: str = '') -> float:
-    with np.load(directory / 'predictions.npz') as file:
-      correct = metrics.is_correct(file['probs'], file['labels'])
-      uncertainty = file[measure]
-    accuracy = float(correct.mean())
-    area = metrics.retention_curve(uncertainty, correct).area
-    best = metrics.retention_curve(1.0 - correct, correct).area
-    return (area - accuracy) / (best - accuracy) if best > accuracy else 0.0
-
-  return read
 
 
 ACCURACY = Measure(

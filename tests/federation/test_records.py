@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bfl_tf import federation, version
+from bfl_tf import federation, metrics, version
 from bfl_tf.federation import records
 
 CONFIG = federation.Config(
@@ -68,8 +68,12 @@ def test_summary_and_predictions(finished):
   assert (summary['num_trainable'], summary['num_variational']) == (15, 15)
   with np.load(path / 'predictions.npz') as archive:
     arrays = dict(archive)
-  assert arrays.pop('probs').shape == (60, 3)
+  probs = arrays.pop('probs')
+  assert probs.shape == (60, 3)
   assert {array.shape for array in arrays.values()} == {(60,)}
+  right = metrics.is_correct(probs, arrays['labels'])
+  gain = metrics.ranking_gain(arrays['normalized_entropy'], right)
+  assert summary['final']['entropy_ranking'] == gain
   counts = np.loadtxt(path / 'partition.csv', delimiter=',', skiprows=1)
   assert counts[:, 0].tolist() == [0, 1, 2, 3]
   # What is left of 150 after validation.

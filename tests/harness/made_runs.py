@@ -2,8 +2,6 @@
 
 import json
 
-import numpy as np
-
 from bfl_tf.federation import records
 from experiments.harness import cells
 
@@ -23,14 +21,4 @@ def finish(task, accuracy, nll=1.0, curve=(), **others):
   lines = [f'{r},{a}' for r, a in enumerate(curve)]
   (task.directory / 'metrics.csv').write_text(
     '\n'.join(['round,accuracy', *lines, ''])
-  )
-
-
-def predict(task, probs, labels, uncertainty):
-  """Adds predictions to a run."""
-  np.savez(
-    task.directory / 'predictions.npz',
-    probs=probs,
-    labels=labels,
-    epistemic_uncertainty=uncertainty,
   )

@@ -37,19 +37,6 @@ def test_mean_after_start(tmp_path):
   assert np.isnan(cells.column('nothing', max)(task.directory))
 
 
-@pytest.mark.parametrize(
-  ('uncertainty', 'gain'),
-  [([0.0, 0.1, 0.2, 0.9], 1.0), ([0.5] * 4, 0.0)],
-)
-def test_ranking_gain(tmp_path, uncertainty, gain):
-  task = cells.Task(made_runs.cell('a'), 'smoke', 0, tmp_path)
-  made_runs.finish(task, 0.75)
-  probs = np.array([[0.9, 0.1]] * 4)
-  made_runs.predict(task, probs, np.array([0, 0, 0, 1]), np.array(uncertainty))
-  read = cells.ranking_gain('epistemic_uncertainty')
-  assert read(task.directory) == pytest.approx(gain, abs=1e-12)
-
-
 def test_names_of_cells_are_unique():
   places = {}
   for artifact in (*artifacts.ARTIFACTS.values(), *artifacts.CLAIMS.values()):

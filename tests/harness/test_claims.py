@@ -154,11 +154,8 @@ def test_error_rates_where_no_method_differs():
 )
 def test_claims_of_calibration_by_hand(tmp_path, name, gains, difference):
   comparison = artifacts.CLAIMS[f'posterior_pooling/{name}'].comparisons[0]
-  uncertainty = {0: np.full(4, 0.5), 1: np.array([0.0, 0.1, 0.2, 0.9])}
   tasks = {}
   for cell, gain in zip(comparison.cells, gains, strict=True):
     tasks[cell] = cells.Task(cell, 'overnight', 0, tmp_path)
-    made_runs.finish(tasks[cell], 0.75)
-    probs, labels = np.array([[0.9, 0.1]] * 4), np.array([0, 0, 0, 1])
-    made_runs.predict(tasks[cell], probs, labels, uncertainty[gain])
+    made_runs.finish(tasks[cell], 0.75, epistemic_ranking=gain)
   assert comparison.difference(tasks) == pytest.approx(difference)

@@ -39,6 +39,26 @@ def test_a_ranking_that_knows_nothing_has_the_error_rate():
 
 
 @pytest.mark.parametrize(
+  ('uncertainty', 'gain'),
+  [
+    ([0.0, 0.1, 0.2, 0.9], 1.0),
+    ([0.5] * 4, 0.0),
+    # Wrong first: accuracies 0, 1/2, 2/3, 3/4 where 1, 1, 1, 3/4 are the best.
+    ([0.4, 0.3, 0.2, 0.1], (23 / 48 - 3 / 4) / (15 / 16 - 3 / 4)),
+  ],
+)
+def test_ranking_gain(uncertainty, gain):
+  correct = [True, True, True, False]
+  found = metrics.ranking_gain(uncertainty, correct)
+  assert found == pytest.approx(gain, abs=1e-12)
+
+
+@pytest.mark.parametrize('correct', [[1, 1], [0, 0]])
+def test_nothing_to_rank(correct):
+  assert metrics.ranking_gain([0.1, 0.2], correct) == 0
+
+
+@pytest.mark.parametrize(
   ('settings', 'message'),
   [
     ({'coverage': 0}, r'coverage must be in \(0, 1\], got 0'),

@@ -6,15 +6,16 @@ from experiments.artifacts.posterior_pooling import grids
 from experiments.harness import cells, claims
 
 _CALIBRATIONS = {
-  kind: cells.Measure(
-    f'of the possible gain by {kind.replace("_", " ")}',
-    cells.ranking_gain(kind),
+  name: cells.Measure(
+    f'of the possible gain by {name}', cells.final(f'{kind}_ranking')
   )
-  for kind in (
-    'epistemic_uncertainty', 'aleatoric_uncertainty', 'normalized_entropy',
-  )
-}  # fmt: skip
-_CALIBRATION = _CALIBRATIONS['epistemic_uncertainty']
+  for name, kind in {
+    'epistemic uncertainty': 'epistemic',
+    'aleatoric uncertainty': 'aleatoric',
+    'normalized entropy': 'entropy',
+  }.items()
+}
+_CALIBRATION = _CALIBRATIONS['epistemic uncertainty']
 _LACK = dataclasses.replace(_CALIBRATION, factor=-1)
 
 
@@ -288,13 +289,13 @@ CLAIMS = (
     'possible gain, a rise that a figure shows.',
     *(
       _compare(
-        f'the worse of DWC and WS over a quarter, {kind.replace("_", " ")}',
+        f'the worse of DWC and WS over a quarter, {name}',
         claims.Side(min, _PRETRAINED_TWO_CLASS),
         None,
         measure,
         margin=-_RISING,
       )
-      for kind, measure in _CALIBRATIONS.items()
+      for name, measure in _CALIBRATIONS.items()
     ),
   ),
 )
