@@ -14,6 +14,7 @@ from bfl_tf import registry, settings
 from bfl_tf.federation import config as config_lib
 
 _WIDTH = 80
+_ASKED = re.compile(r'--?(helpfull|helpshort|help|describe)(?:=(.*))?')
 _MORE = """\
 --describe=NAME shows a method's settings, which are set as --NAME.setting=value
 --helpfull lists every flag; a preset is a file of them: --flagfile=FILE
@@ -31,7 +32,9 @@ def answer(arguments: Sequence[str], module: types.ModuleType) -> None:
     ValueError: nothing is known by the name to be described.
   """
   for word in arguments[1:]:
-    asked = re.fullmatch(r'--?(helpfull|help|describe)(?:=(.*))?', word)
+    asked = re.fullmatch(
+      r'--?(helpfull|helpshort|help|describe)(?:=(.*))?', word
+    )
     if asked:
       show = {'helpfull': _everything, 'describe': _method}
       what = show.get(asked[1])

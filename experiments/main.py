@@ -12,7 +12,7 @@ import sys
 # By command, the module.
 COMMANDS = {
   name: f'experiments.{name}'
-  for name in ('run', 'reproduce', 'benchmark', 'convert')
+  for name in ('run', 'reproduce', 'online', 'benchmark', 'convert')
 }
 _USAGE = f'bfl-tf {"|".join(COMMANDS)} --help'
 

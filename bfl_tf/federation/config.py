@@ -116,7 +116,7 @@ class Config:
   client_optimizer: Annotated[
     str, Setting('Fresh each round:', table=training.OPTIMIZERS)
   ] = 'adam'
-  client_learning_rate: Annotated[float, Setting('At first.', above=0)] = 1e-3
+  client_learning_rate: Annotated[float, Setting('At first.', above=0)] = 1e-2
   client_weight_decay: Annotated[
     float, Setting('Added to the gradient before momentum.', least=0)
   ] = 0.0

@@ -4,12 +4,12 @@ Properties are set on each figure, never on matplotlib's global state, so that
 figures can be drawn in threads and beside a user's own.
 """
 
-from collections.abc import Sequence
-import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
+import numpy as np
 
 DPI = 150
 
@@ -24,6 +24,21 @@ PALETTE = (
   '#56B4E9',
   '#000000',
 )
+# One solid, which would hide what is below it. As many as have no divisor in
+# common with the colours: of the pairs of both, taken in turn, none comes twice
+# before all have come.
+_DASHES = (
+  '-',
+  '--',
+  '-.',
+  ':',
+  (0, (7, 2)),
+  (0, (5, 2, 1, 2, 1, 2)),
+  (0, (2, 2)),
+  (0, (9, 3, 2, 3)),
+)
+_MOST = 28
+_THICK, _THIN = 3.2, 1.4
 BLUE, VERMILION, SKY = PALETTE[0], PALETTE[1], PALETTE[5]
 GREY = '#666666'
 
@@ -48,11 +63,53 @@ def figure_of(axes: axes_lib.Axes) -> figure_lib.Figure:
   return figure
 
 
-def styles() -> Any:
-  """Yields line styles that differ in colour first, then in dashes."""
-  for dashes, color in itertools.product(('-', '--', ':', '-.'), PALETTE):
-    yield {'color': color, 'linestyle': dashes, 'linewidth': 1.6}
-  raise ValueError('Too many runs for one figure: at most 28 are told apart.')
+def styles(num_lines: int) -> Iterator[dict[str, Any]]:
+  """Yields line styles under which lines that coincide are all seen.
+
+  Each differs from the one before in colour and dashes and is thinner: it lies
+  on top, and what is below shows beside it and in its gaps.
+
+  Args:
+    num_lines: how many.
+
+  Raises:
+    ValueError: they would not be told apart.
+  """
+  if num_lines > _MOST:
+    raise ValueError(
+      f'Too many runs for one figure: at most {_MOST} are told apart.'
+    )
+  widths = np.linspace(_THICK, _THIN, num_lines) if num_lines > 1 else [1.6]
+  for number, width in enumerate(widths):
+    yield {
+      'color': PALETTE[number % len(PALETTE)],
+      'linestyle': _DASHES[number % len(_DASHES)],
+      'linewidth': float(width),
+      'markersize': float(1.6 * width + 1),
+    }
+
+
+def draw_seeds(
+  axes: axes_lib.Axes,
+  x: Sequence[float] | np.ndarray,
+  scores: Sequence[Sequence[float]] | np.ndarray,
+  **style: Any,
+) -> None:
+  """Draws the mean over seeds, and a band from the lowest to the highest.
+
+  Args:
+    axes: to draw on.
+    x: `[num_points]`.
+    scores: of each point, one score a seed; those of one may be more than those
+      of another.
+    **style: of the line, `color` among it.
+  """
+  axes.plot(x, [np.mean(each) for each in scores], **style)
+  if any(len(each) > 1 for each in scores):
+    lowest, highest = map(min, scores), map(max, scores)
+    axes.fill_between(
+      x, [*lowest], [*highest], color=style['color'], alpha=0.18, lw=0
+    )
 
 
 def finish(axes: axes_lib.Axes, title: str, xlabel: str, ylabel: str) -> None:

@@ -50,30 +50,36 @@ def learning_curve(
   """Draws a score against the rounds.
 
   Args:
-    runs: run directories by the name in the legend, or a single one.
+    runs: run directories by the name in the legend, of one seed or a list of
+      several; or a single one.
     metric: a column of `metrics.csv`, or one for each run by its name; rounds
       without a value are left out.
     axes: to draw on; a new figure where None.
 
   Returns:
-    figure: one line per run.
+    figure: one line a name, the mean over its seeds, in a band from the lowest
+      to the highest.
 
   Raises:
     FileNotFoundError: a run has no `metrics.csv`.
-    ValueError: it lacks the column, or any value in it.
+    ValueError: it lacks the column, or any value in it; seeds of one name were
+      scored in other rounds.
   """
   read = recorded.named(runs).items()
   columns = {
     name: metric if isinstance(metric, str) else metric[name]
     for name, _ in read
   }
-  curves = {name: recorded.metric(run, columns[name]) for name, run in read}
+  curves = {
+    name: recorded.metric_of_seeds(seeds, columns[name]) for name, seeds in read
+  }
   if axes is None:
     (axes,) = canvas.new_axes((6.0, 4.0))
-  for (name, (rounds, values)), style in zip(curves.items(), canvas.styles()):
+  styles = canvas.styles(len(curves))
+  for (name, (rounds, values)), style in zip(curves.items(), styles):
     # Marks on few rounds; on many they would hide the line.
     marker = 'o' if len(rounds) <= 25 else ''
-    axes.plot(rounds, values, label=name, marker=marker, ms=3.5, **style)
+    canvas.draw_seeds(axes, rounds, values, label=name, marker=marker, **style)
   column = next(iter(columns.values()))
   known = LABELS.get(column) or LABELS.get(column.partition('_')[0])
   title, unit = known or (column, '')
@@ -97,20 +103,24 @@ def retention(
   """Draws accuracy against the data retained, by each measure of uncertainty.
 
   Args:
-    runs: run directories by the name in the legend, or a single one.
+    runs: as of `learning_curve`.
     axes: one for each measure; a new figure where None.
     measures: of `MEASURES`, in order.
 
   Returns:
-    figure: a panel for each measure, one line per run in it. The legend gives
-      the area under a line: the mean accuracy over the fractions retained.
+    figure: a panel for each measure, one line a name in it, as of
+      `learning_curve`. The legend gives the area under a line: the mean
+      accuracy over the fractions retained.
 
   Raises:
     FileNotFoundError: a run has no `predictions.npz`.
-    ValueError: it lacks an array, or one is not as `metrics` wants it.
+    ValueError: it lacks an array, or one is not as `metrics` wants it; seeds of
+      one name have not equally many examples.
   """
-  read = recorded.named(runs).items()
-  results = {name: recorded.predictions(run) for name, run in read}
+  results = {
+    name: [recorded.predictions(run) for run in seeds]
+    for name, seeds in recorded.named(runs).items()
+  }
   if axes is None:
     height = 3.7 + 0.18 * len(results)
     axes = canvas.new_axes((11.0, height), columns=len(measures))
@@ -126,19 +136,32 @@ def retention(
 
 
 def _retention_panel(axes, results, measure):
-  """Draws one line per run; the legend says which measures are flat."""
+  """Draws one line a name; the legend says which measures are flat."""
   flat = []
-  for (name, result), style in zip(results.items(), canvas.styles()):
-    uncertainty = getattr(result, measure)
-    correct = metrics.is_correct(result.probs, result.labels)
-    curve = metrics.retention_curve(uncertainty, correct)
-    if np.ptp(uncertainty) <= NO_SPREAD:
+  styles = canvas.styles(len(results))
+  for (name, seeds), style in zip(results.items(), styles):
+    curves = [_retention(result, measure) for result in seeds]
+    if all(_is_flat(result, measure) for result in seeds):
       flat.append(name)
-      curve = metrics.retention_curve(np.zeros(correct.size), correct)
-    label = f'{name} (area {curve.area:.3f})'
-    axes.plot(curve.retained, curve.accuracy, label=label, **style)
+    if len({curve.retained.size for curve in curves}) > 1:
+      raise ValueError(f'{name}: its seeds have not equally many examples.')
+    area = np.mean([curve.area for curve in curves])
+    accuracy = np.stack([curve.accuracy for curve in curves], axis=-1)
+    label = f'{name} (area {area:.3f})'
+    canvas.draw_seeds(axes, curves[0].retained, accuracy, label=label, **style)
   note = '\n'.join(f'{name}: the same for every example' for name in flat)
   canvas.legend_below(axes, title=note or None, title_fontsize=8.5)
+
+
+def _is_flat(result, measure):
+  return np.ptp(getattr(result, measure)) <= NO_SPREAD
+
+
+def _retention(result, measure):
+  correct = metrics.is_correct(result.probs, result.labels)
+  flat = _is_flat(result, measure)
+  uncertainty = np.zeros(correct.size) if flat else getattr(result, measure)
+  return metrics.retention_curve(uncertainty, correct)
 
 
 def _limit_accuracy(panels):

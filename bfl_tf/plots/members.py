@@ -75,7 +75,7 @@ def simplex(
     axes: to draw on; a new figure where None.
 
   Returns:
-    figure: a triangle of points; the best one is a star, the centre a cross.
+    figure: a triangle of points; the best one is in a star, the centre a cross.
 
   Raises:
     ValueError: the shapes are not these.
@@ -92,8 +92,9 @@ def simplex(
   shown = axes.scatter(x, y, c=accuracy, s=14, cmap='viridis')
   best = points[accuracy.argmax()]
   axes.plot(*np.vstack([corners, corners[:1]]).T, color=canvas.GREY, lw=1)
+  # Its outline: the point in it, and its colour, stay to be seen.
   axes.plot(
-    *best, marker='*', ms=16, mfc=canvas.VERMILION, mec='white', ls='',
+    *best, marker='*', ms=24, mfc='none', mec=canvas.VERMILION, mew=1.6, ls='',
     label=f'Best: {accuracy.max():.3f}',
   )  # fmt: skip
   centre = corners.mean(0)
@@ -107,5 +108,5 @@ def simplex(
   axes.set_title('Combinations of the clients', fontsize=11)
   axes.set(aspect='equal', xlim=(-0.1, 1.1), ylim=(-0.12, 1.0))
   axes.axis('off')
-  canvas.legend(axes, loc='upper left')
+  canvas.legend(axes, loc='upper left', markerscale=0.6)
   return canvas.figure_of(axes)

@@ -1,6 +1,6 @@
 """Reads what a run directory recorded; says in one line what is wrong."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import csv
 import os
 import pathlib
@@ -10,7 +10,8 @@ import zipfile
 import numpy as np
 
 RunDir = str | os.PathLike
-Runs = RunDir | Mapping[str, RunDir]
+# By name one run, or runs of one setting that differ in their seeds.
+Runs = RunDir | Mapping[str, RunDir | Sequence[RunDir]]
 
 
 class Predictions(NamedTuple):
@@ -45,14 +46,22 @@ class Partition(NamedTuple):
   counts: np.ndarray
 
 
-def named(runs: Runs) -> dict[str, pathlib.Path]:
-  """Returns run directories by name; a single one goes by its own name."""
+def named(runs: Runs) -> dict[str, list[pathlib.Path]]:
+  """Returns run directories by name, one a seed; a single run has its own."""
   if not isinstance(runs, Mapping):
     path = pathlib.Path(runs)
-    return {path.resolve().name: path}
-  if not runs:
+    return {path.resolve().name: [path]}
+  found = {
+    str(name): [pathlib.Path(run) for run in _listed(seeds)]
+    for name, seeds in runs.items()
+  }
+  if not found or not all(found.values()):
     raise ValueError('runs must name at least one run directory.')
-  return {str(name): pathlib.Path(run) for name, run in runs.items()}
+  return found
+
+
+def _listed(seeds):
+  return [seeds] if isinstance(seeds, str | os.PathLike) else seeds
 
 
 def metric(run_dir: RunDir, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -83,6 +92,28 @@ def metric(run_dir: RunDir, name: str) -> tuple[np.ndarray, np.ndarray]:
     raise ValueError(f'{path} has no value in column {name!r}.')
   rounds, values = _numbers(path, measured).T
   return rounds, values
+
+
+def metric_of_seeds(
+  run_dirs: Sequence[RunDir], name: str
+) -> tuple[np.ndarray, np.ndarray]:
+  """As `metric`, of runs that differ in their seeds.
+
+  Returns:
+    rounds: `[num_measured]`.
+    values: `[num_measured, num_seeds]`.
+
+  Raises:
+    ValueError: also if they were measured in other rounds.
+  """
+  rounds, values = zip(*(metric(run, name) for run in run_dirs))
+  for run, others in zip(run_dirs, rounds):
+    if not np.array_equal(others, rounds[0]):
+      raise ValueError(
+        f'{run} has {name!r} of other rounds than {run_dirs[0]}: seeds of one '
+        'setting are drawn as one line.'
+      )
+  return rounds[0], np.stack(values, axis=-1)
 
 
 def predictions(run_dir: RunDir) -> Predictions:

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
-import numpy as np
 
 from bfl_tf.plots import canvas
 
@@ -26,8 +25,7 @@ def sweep(
     axes: to draw on; a new figure where None.
 
   Returns:
-    figure: one line a name, with bars of one standard error where there are
-      two seeds or more.
+    figure: one line a name, in a band from the lowest to the highest seed.
 
   Raises:
     ValueError: there is no line, or one has no score somewhere.
@@ -37,16 +35,10 @@ def sweep(
     raise ValueError('Each of lines must hold a score at each setting.')
   if axes is None:
     (axes,) = canvas.new_axes((5.6, 4.0))
-  for (name, values), style in zip(lines.items(), canvas.styles()):
+  for (name, values), style in zip(lines.items(), canvas.styles(len(lines))):
     x = sorted(values)
-    means = [np.mean(values[at]) for at in x]
-    errors = [
-      np.std(values[at], ddof=1) / len(values[at]) ** 0.5
-      if len(values[at]) > 1
-      else 0.0
-      for at in x
-    ]
-    axes.errorbar(x, means, errors, label=name, marker='o', ms=4, **style)
+    scores = [values[at] for at in x]
+    canvas.draw_seeds(axes, x, scores, label=name, marker='o', **style)
   canvas.finish(axes, title, xlabel, ylabel)
   canvas.legend(axes)
   return canvas.figure_of(axes)

@@ -6,6 +6,7 @@ import math
 import pathlib
 
 from bfl_tf import plots
+from experiments.harness import captions
 from experiments.harness import cells as cells_lib
 
 
@@ -19,7 +20,8 @@ class Figure:
     title: what it shows.
     panels: by panel, cells by the name that the legend gives them.
     draw: runs by name -> `matplotlib.figure.Figure`; or one for each panel.
-    seeds: how many, by scale; the first is drawn.
+    seeds: how many, by scale; `draw` is given a list of runs a name.
+    first_only: `draw` is given one run a name, the first seed's.
   """
 
   paper: cells_lib.Paper
@@ -28,6 +30,7 @@ class Figure:
   panels: Mapping[str, Mapping[str, cells_lib.Cell]]
   draw: Callable | Mapping[str, Callable]
   seeds: Mapping[str, int]
+  first_only: bool = False
 
   @property
   def cells(self) -> list[cells_lib.Cell]:
@@ -43,14 +46,30 @@ class Figure:
       OSError: a run lacks what is drawn.
       ValueError: likewise.
     """
-    tasks = {
-      name: cells_lib.Task(cell, scale, 0, root)
-      for name, cell in self.panels[panel].items()
-    }
-    runs = {n: task.directory for n, task in tasks.items() if task.is_done}
+    done, missing = {}, []
+    for name, cell in self.panels[panel].items():
+      tasks = [
+        cells_lib.Task(cell, scale, seed, root)
+        for seed in range(1 if self.first_only else self.seeds[scale])
+      ]
+      ended = [task for task in tasks if task.is_done]
+      if ended:
+        done[name] = ended
+        seeds = [f'{task.seed}' for task in tasks if task not in ended]
+        missing += [f'{name} seed {seed}' for seed in seeds]
+      else:
+        missing.append(name)
+    if not done:
+      return None, missing
+    runs = {n: [task.directory for task in ended] for n, ended in done.items()}
     draw = self.draw if callable(self.draw) else self.draw[panel]
-    missing = [name for name in tasks if name not in runs]
-    return (draw(runs) if runs else None), missing
+    drawn = draw(
+      {n: r[0] for n, r in runs.items()} if self.first_only else runs
+    )
+    captions.add(
+      drawn, self, [task for ended in done.values() for task in ended]
+    )
+    return drawn, missing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,23 +109,28 @@ class Sweep:
   def drawn(self, panel: str, scale: str, root: pathlib.Path):
     """As `Figure.drawn`."""
     lines: dict[str, dict[float, list[float]]] = {}
-    missing = []
+    missing, read = [], []
     for name, line in self.panels[panel].items():
       for x, cell in line.items():
         tasks = [
           cells_lib.Task(cell, scale, seed, root)
           for seed in range(self.seeds[scale])
         ]
-        scores = [self.measure(task) for task in tasks if task.is_done]
+        scores = {task: self.measure(task) for task in tasks if task.is_done}
         # A run that diverged has no score.
-        values = [score for score in scores if math.isfinite(score)]
-        if values:
-          lines.setdefault(name, {})[x] = values
+        scores = {
+          t: score for t, score in scores.items() if math.isfinite(score)
+        }
+        if scores:
+          lines.setdefault(name, {})[x] = [*scores.values()]
+          read += scores
         else:
           missing.append(f'{name} at {x:g}')
     if not lines:
       return None, missing
-    return plots.sweep(lines, self.xlabel[panel], self.measure.label), missing
+    drawn = plots.sweep(lines, self.xlabel[panel], self.measure.label)
+    captions.add(drawn, self, read)
+    return drawn, missing
 
 
 def write(

@@ -34,6 +34,22 @@ def not_one_hot():
   return relabeled(lambda y: np.eye(3)[y] / 2)
 
 
+def one_hot():
+  return relabeled(lambda y: np.eye(3)[y])
+
+
+def bools():
+  return relabeled(lambda y: y == 1)
+
+
+def whole_floats():
+  return relabeled(lambda y: y * 1.0)
+
+
+def integer_features():
+  return relabeled(lambda y: y, lambda x: np.round(10 * x).astype(np.int64))
+
+
 def objects():
   return relabeled(lambda y: y, lambda x: x.astype(str))
 
@@ -86,6 +102,11 @@ def by_hospital(labels, hospitals):
 
 def by_id(labels, client_ids):
   return client_ids
+
+
+def by_rows(labels, num_clients, rows):
+  assert len(rows) == len(labels) < 60
+  return np.array_split(np.argsort(rows), num_clients)
 
 
 def network(input_shape, *layers):

@@ -48,6 +48,7 @@ def said(tmp_path_factory):
   lines = {
     'help': ['--help'],
     'helpfull': ['--helpfull'],
+    'helpshort': ['--helpshort'],
     'own': ['--describe=mine:Clip'],
     'unknown': ['--describe=wcc'],
     'out of bounds': [*own, '--Clip.norm=0', f'--output_dir={folder}/no'],
@@ -71,6 +72,10 @@ def test_help_is_short_and_names_every_choice(said):
       assert re.search(rf'\b{re.escape(name)}[,.]', out), name
   for more in ('--describe=NAME', '--helpfull', '--flagfile=FILE'):
     assert more in out
+
+
+def test_helpshort_is_help(said):
+  assert said[1]['helpshort'] == said[1]['help']
 
 
 def test_helpfull_has_every_flag_with_its_default(said):

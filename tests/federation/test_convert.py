@@ -143,7 +143,10 @@ def test_every_flag_of_version_0_1_is_known():
 
 def test_defaults_were_the_defaults():
   _, *lines = _FLAGS.splitlines()
-  assert convert.configured(lines) == federation.Config()
+  assert convert.configured(lines) == (
+    # Its default is another one since.
+    federation.Config(client_learning_rate=0.001)
+  )
 
 
 def test_unions_are_joined_by_a_plus():

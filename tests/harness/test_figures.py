@@ -7,6 +7,7 @@ from matplotlib import figure as figure_lib
 import numpy as np
 import pytest
 
+from bfl_tf import plots
 from experiments import artifacts
 from experiments.harness import cells, figures
 
@@ -22,9 +23,9 @@ def sweep():
   )  # fmt: skip
 
 
-def finish(cell, root, *accuracies):
+def finish(cell, root, *accuracies, scale='smoke'):
   for seed, accuracy in enumerate(accuracies):
-    task = cells.Task(cell, 'smoke', seed, root)
+    task = cells.Task(cell, scale, seed, root)
     made_runs.finish(task, accuracy, curve=(0.1, accuracy))
 
 
@@ -34,13 +35,14 @@ def test_sweep_draws_the_seeds_that_ended(tmp_path):
   finish(one, tmp_path, 0.5, 0.7)
   drawn, missing = figure.drawn('step', 'smoke', tmp_path)
   (axes,) = drawn.axes
-  ((line, _, _),) = axes.containers
+  (line,), (band,) = axes.lines, axes.collections
   np.testing.assert_allclose(line.get_xydata(), [[1, 60]])
+  assert band.get_datalim(axes.transData).intervaly.tolist() == [50, 70]
   assert missing == ['FedBE at 5']
   assert (axes.get_xlabel(), axes.get_ylabel()) == ('Samples', 'Accuracy (%)')
   finish(five, tmp_path, 0.9)
   drawn, missing = figure.drawn('step', 'smoke', tmp_path)
-  ((line, _, _),) = drawn.axes[0].containers
+  (line,) = drawn.axes[0].lines
   np.testing.assert_allclose(line.get_xydata(), [[1, 60], [5, 90]])
   assert missing == []
 
@@ -57,7 +59,7 @@ def test_sweep_leaves_out_what_diverged(tmp_path):
   finish(one, tmp_path, 0.5, np.nan)
   finish(five, tmp_path, np.nan)
   drawn, missing = figure.drawn('step', 'smoke', tmp_path)
-  ((line, _, _),) = drawn.axes[0].containers
+  (line,) = drawn.axes[0].lines
   np.testing.assert_allclose(line.get_xydata(), [[1, 50]])
   assert missing == ['FedBE at 5']
 
@@ -81,7 +83,7 @@ def test_a_draw_for_each_panel(tmp_path):
   figure = figures.Figure(
     made_runs.PAPER, 'figure1', 'two panels',
     {'data': {'run': cell, 'other': absent}, 'simplex': {'run': cell}},
-    {'data': draw('data'), 'simplex': draw('simplex')}, SEEDS,
+    {'data': draw('data'), 'simplex': draw('simplex')}, SEEDS, first_only=True,
   )  # fmt: skip
   assert figure.cells == [cell, absent]
   assert figure.drawn('data', 'smoke', tmp_path) == (None, ['run', 'other'])
@@ -90,6 +92,52 @@ def test_a_draw_for_each_panel(tmp_path):
     assert figure.drawn(panel, 'smoke', tmp_path)[1] == missing
   first = cells.Task(cell, 'smoke', 0, tmp_path).directory
   assert calls == [(name, {'run': first}) for name in ('data', 'simplex')]
+
+
+def test_all_seeds_are_drawn_in_a_band(tmp_path):
+  cell = made_runs.cell('a')
+  figure = figures.Figure(
+    made_runs.PAPER, 'figure3', 'curves', {'iid': {'NWA': cell}},
+    plots.learning_curve, {'smoke': 3},
+  )  # fmt: skip
+  finish(cell, tmp_path, 0.5, 0.7)
+  drawn, missing = figure.drawn('iid', 'smoke', tmp_path)
+  (axes,) = drawn.axes
+  np.testing.assert_allclose(axes.lines[0].get_ydata(), [0.1, 0.6])
+  (band,) = axes.collections
+  heights = np.unique(band.get_paths()[0].vertices[:, 1])
+  np.testing.assert_allclose(heights, [0.1, 0.5, 0.7])
+  assert missing == ['NWA seed 2']
+
+
+@pytest.mark.parametrize(
+  'scale, name, said',
+  [
+    ('smoke', 'figure3', 'A SMOKE TEST: it shows that the code runs, and'),
+    ('laptop', 'figure3', 'Figure 3 of the authors: curves'),
+    ('laptop', 'appendix_b1', 'For appendix B1 of the authors: curves'),
+    ('laptop', 'ours', 'Ours, posterior_pooling/ours: curves'),
+    ('laptop', 'figure3', 'cifar10[:50], iid or step split, 10 clients; lap'),
+    ('laptop', 'figure3', 'laptop scale; seeds 0, 1: mean, and a band'),
+  ],
+)
+def test_a_figure_says_what_it_is(tmp_path, scale, name, said):
+  cut = {'train_split': 'train[:50]'}
+  line = {
+    'one': made_runs.cell('a', **cut),
+    'two': made_runs.cell('b', **cut, partition='step'),
+  }
+  paper = dataclasses.replace(made_runs.PAPER, citation='the authors')
+  figure = figures.Figure(
+    paper, name, 'curves', {'iid': line}, plots.learning_curve, SEEDS
+  )
+  for cell in line.values():
+    finish(cell, tmp_path, 0.5, 0.7, scale=scale)
+  drawn, _ = figure.drawn('iid', scale, tmp_path)
+  text = drawn.get_suptitle()
+  assert said in ' '.join(text.split())
+  assert max(map(len, text.split('\n'))) <= 15 * drawn.get_figwidth()
+  assert ('SMOKE' in text) == (scale == 'smoke')
 
 
 def test_write_says_what_is_missing(tmp_path):

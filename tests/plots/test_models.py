@@ -34,15 +34,16 @@ def heights(bars):
   return [bar.get_height() for bar in bars]
 
 
-def test_sweep_shows_means_and_standard_errors():
+def test_sweep_shows_means_in_bands():
   lines = {'FedBE': {10: [70.0, 74.0], 1: [50.0]}, 'FedAvg': {1: [40.0, 40.0]}}
   (axes,) = plots.sweep(lines, 'Samples', title='A title').axes
-  first, second = axes.containers
-  np.testing.assert_array_equal(first[0].get_xdata(), [1, 10])
-  np.testing.assert_array_equal(first[0].get_ydata(), [50, 72])
-  # Standard deviation sqrt(8) over two seeds: a standard error of 2.
-  bars = [segment[:, 1] for segment in first[2][0].get_segments()]
-  np.testing.assert_allclose(bars, [[50, 50], [70, 74]])
+  first, second = axes.lines
+  np.testing.assert_array_equal(first.get_xdata(), [1, 10])
+  np.testing.assert_array_equal(first.get_ydata(), [50, 72])
+  # From the lowest to the highest; of one seed it has no height.
+  band, _ = axes.collections
+  corners = {tuple(corner) for corner in band.get_paths()[0].vertices.tolist()}
+  assert corners == {(1, 50), (10, 70), (10, 74)}
   assert [c.get_label() for c in (first, second)] == ['FedBE', 'FedAvg']
   assert (axes.get_xlabel(), axes.get_ylabel()) == ('Samples', 'Accuracy (%)')
   assert axes.get_title() == 'A title'
@@ -98,6 +99,8 @@ def test_simplex_stars_the_best_and_crosses_the_centre():
   np.testing.assert_allclose(models.get_offsets(), corners, atol=1e-12)
   np.testing.assert_array_equal(models.get_array(), accuracy)
   _, best, centre = axes.lines
+  # The point in the star is seen.
+  assert best.get_markerfacecolor() == 'none'
   np.testing.assert_allclose(best.get_xydata(), [[1, 0]], atol=1e-12)
   assert best.get_label() == 'Best: 0.900'
   np.testing.assert_allclose(centre.get_xydata(), [[0.5, 3**0.5 / 6]])

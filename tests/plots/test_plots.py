@@ -1,6 +1,7 @@
 """Figures show what a small made run recorded; wrong files are named."""
 
 import csv
+import itertools
 import pathlib
 
 from matplotlib import figure as figure_lib
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from bfl_tf import metrics, plots
+from bfl_tf.plots import canvas
 
 ACCURACY = ['0.1', '', '0.4', '', '0.7']
 
@@ -57,6 +59,48 @@ def test_learning_curve_shows_the_evaluated_rounds(run_dir, tmp_path):
   assert axes.get_ylabel() == 'Accuracy (fraction of test examples)'
   texts = [text.get_text() for text in axes.get_legend().get_texts()]
   assert texts == ['WS', 'NWA']
+
+
+def test_lines_that_coincide_are_all_seen():
+  styles = [*canvas.styles(28)]
+  assert len({(s['color'], s['linestyle']) for s in styles}) == 28
+  for below, above in itertools.pairwise(styles):
+    assert below['color'] != above['color']
+    assert below['linestyle'] != above['linestyle']
+    assert below['linewidth'] > above['linewidth']
+    assert below['markersize'] > above['markersize']
+  with pytest.raises(ValueError, match='at most 28'):
+    next(canvas.styles(29))
+
+
+def test_seeds_of_a_name_are_a_line_in_a_band(run_dir, tmp_path):
+  other = make_run(tmp_path / 'other')
+  scores = [[0, 0.3], [2, 0.6], [4, 0.5]]
+  write_csv(other / 'metrics.csv', [['round', 'accuracy'], *scores])
+  (axes,) = plots.learning_curve({'WS': [run_dir, other]}).axes
+  (line,), (band,) = axes.lines, axes.collections
+  np.testing.assert_allclose(line.get_ydata(), [0.2, 0.5, 0.6])
+  corners = {(x, round(y, 9)) for x, y in band.get_paths()[0].vertices}
+  assert corners >= {(0, 0.1), (0, 0.3), (2, 0.4), (2, 0.6), (4, 0.5), (4, 0.7)}
+  write_csv(other / 'metrics.csv', [['round', 'accuracy'], *scores[:2]])
+  with pytest.raises(ValueError, match='of other rounds than'):
+    plots.learning_curve({'WS': [run_dir, other]})
+
+
+def test_retention_of_seeds_is_their_mean(run_dir, tmp_path):
+  other = make_run(tmp_path / 'other')
+  arrays = dict(recorded(other))
+  arrays['labels'] = arrays['probs'].argmax(-1)
+  np.savez(other / 'predictions.npz', **arrays)
+  panels = plots.retention({'WS': [run_dir, other]}).axes
+  one = plots.retention({'WS': run_dir}).axes[0].lines[0].get_ydata()
+  # The other one is always right.
+  (line,), (band,) = panels[0].lines, panels[0].collections
+  np.testing.assert_allclose(line.get_ydata(), (one + 1) / 2)
+  assert band.get_paths()[0].vertices[:, 1].max() == 1
+  np.savez(other / 'predictions.npz', **{k: v[:9] for k, v in arrays.items()})
+  with pytest.raises(ValueError, match='WS: its seeds have not equally many'):
+    plots.retention({'WS': [run_dir, other]})
 
 
 def test_learning_curve_of_one_run_and_another_column(run_dir):

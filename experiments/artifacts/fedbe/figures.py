@@ -14,10 +14,15 @@ _STEP = 'step ConvNet'
 
 
 def _figure(
-  number, title, panels, draw=plots.learning_curve, seeds=settings.SEEDS
+  number,
+  title,
+  panels,
+  draw=plots.learning_curve,
+  seeds=settings.SEEDS,
+  **more,
 ):
   return figures.Figure(
-    settings.PAPER, f'figure{number}', title, panels, draw, seeds
+    settings.PAPER, f'figure{number}', title, panels, draw, seeds, **more
   )
 
 
@@ -150,6 +155,7 @@ FIGURES = (
       'confidence': _members,
     },
     settings.MORE,
+    first_only=True,
   ),
   _sweep(
     2,
@@ -210,6 +216,7 @@ FIGURES = (
       'step': {'FedAvg': grids.WATCHED['ConvNet']},
     },
     _members,
+    first_only=True,
   ),
   _figure(
     10,
@@ -220,6 +227,7 @@ FIGURES = (
       'step_cifar100': features.draw_cifar100,
     },
     dict.fromkeys(settings.SEEDS, 1),
+    first_only=True,
   ),
   _sweep(11, 'epochs of distillation', {'step': _DISTILLATION},
          step='Epochs over the unlabeled data'),

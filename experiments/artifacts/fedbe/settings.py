@@ -15,6 +15,7 @@ from experiments.harness import cells
 
 PAPER = cells.Paper(
   'fedbe',
+  citation='Chen & Chao 2021',
   scales={
     'paper': {},
     'laptop': {

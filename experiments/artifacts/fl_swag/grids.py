@@ -5,6 +5,7 @@ from experiments.harness import cells
 _FEW = {'train_split': 'train[:10000]', 'test_split': 'test[:5000]'}
 PAPER = cells.Paper(
   'fl_swag',
+  citation='Makni 2022',
   scales={
     'paper': {},
     # The paper's own takes minutes.

@@ -36,11 +36,12 @@ FIGURES = (
     },
     four_points.draw,
     settings.MORE,
+    first_only=True,
   ),
   figures.Figure(
     settings.PAPER,
     'by_round',
-    'accuracy, and hypothesis conflicts between agents (ours)',
+    'accuracy, and hypothesis conflicts between agents',
     {'accuracy': _TECHNIQUES, 'conflict': _TECHNIQUES},
     {'accuracy': plots.learning_curve, 'conflict': _conflicts},
     settings.SEEDS,

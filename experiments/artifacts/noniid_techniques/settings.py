@@ -12,6 +12,7 @@ from experiments.harness import cells
 
 PAPER = cells.Paper(
   'noniid_techniques',
+  citation='Ozdayi et al. 2020',
   scales={
     'paper': {},
     'overnight': {'model': 'fixup_resnet8', 'num_rounds': 40},

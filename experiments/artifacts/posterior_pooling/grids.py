@@ -6,6 +6,7 @@ from experiments.harness import cells
 
 PAPER = cells.Paper(
   'posterior_pooling',
+  citation='Fischer et al. 2024',
   scales={
     'paper': {},
     'laptop': {
