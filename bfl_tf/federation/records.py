@@ -55,7 +55,7 @@ class RunDirectory:
     Raises:
       ValueError: naming the flags that differ, or what the directory is.
     """
-    if not self.path.exists() or all(map(_is_trace, self.path.iterdir())):
+    if not self.path.is_dir() or all(map(_is_trace, self.path.iterdir())):
       self._check_writable()
       return
     if not (self.path / 'flags.txt').exists():
