@@ -3,9 +3,11 @@
   python -m experiments.run --flagfile=configs/quickstart.flags
 
 Exit code 2: a flag or a file is wrong and nothing was written. Exit code 1: too
-few good updates came in, or something of one's own failed; the state is saved.
-Exit code 130: interrupted; likewise.
+few good updates came in, something of one's own failed, or the disk is full;
+the state is saved. Exit code 130: interrupted, 143: terminated; likewise.
 """
+
+import signal
 
 from absl import flags
 
@@ -21,25 +23,37 @@ _OUTPUT_DIR = flags.DEFINE_string(
 
 def main() -> None:
   """Runs what the flags say and prints the final scores."""
+  signal.signal(signal.SIGTERM, _terminate)
   if not _OUTPUT_DIR.value:
     config_flags.fail('--output_dir is missing: name a directory for results.')
   try:
     run = federation.Run(config_flags.config(), _OUTPUT_DIR.value)
   except ValueError as error:
     config_flags.fail(error)
-  except KeyboardInterrupt:
-    config_flags.fail('interrupted: nothing was written', code=130)
+  except KeyboardInterrupt as stop:
+    why = str(stop) or 'interrupted'
+    config_flags.fail(f'{why}: nothing was written', _code(stop))
   except Exception as error:
     _fail_if_theirs(error, code=2)
   try:
     summary = run.play()
+  except federation.BusyError as error:
+    config_flags.fail(error)
   except federation.StoppedError as error:
     config_flags.fail(error, code=1)
   except KeyboardInterrupt as stop:
-    config_flags.fail(stop, code=130)
+    config_flags.fail(stop, _code(stop))
   except Exception as error:
     _fail_if_theirs(error, code=1)
   print(f'\n{federation.table(summary)}\n\nresults in {_OUTPUT_DIR.value}')
+
+
+def _terminate(*unused):
+  raise federation.Terminated('terminated')
+
+
+def _code(stop):
+  return 143 if isinstance(stop, federation.Terminated) else 130
 
 
 def _fail_if_theirs(error, code):

@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).parents[1]
 # TensorFlow starts once, and absl's flags stay out of the test's own process.
@@ -40,6 +41,17 @@ def start(module, *arguments) -> subprocess.Popen:
     stderr=subprocess.PIPE,
     text=True,
   )
+
+
+def playing(path, *flags) -> subprocess.Popen:
+  """Starts a run and waits until it has played a few rounds."""
+  process = start('experiments.run', f'--output_dir={path}', *flags)
+  metrics, deadline = path / 'metrics.csv', time.monotonic() + 200
+  while not (metrics.exists() and len(metrics.read_text().split('\n')) > 5):
+    assert process.poll() is None, process.communicate()[1]
+    assert time.monotonic() < deadline
+    time.sleep(0.01)
+  return process
 
 
 def run(module, *arguments):

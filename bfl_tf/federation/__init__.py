@@ -9,12 +9,15 @@ from bfl_tf.federation.loop import federated_round, initial_state
 from bfl_tf.federation.method import Method
 from bfl_tf.federation.progress import table
 from bfl_tf.federation.recorded import read_config
+from bfl_tf.federation.records import BusyError
 from bfl_tf.federation.reduction import Reduction
 from bfl_tf.federation.run import Run, run
 from bfl_tf.federation.state import Round, State
 from bfl_tf.federation.stopping import (
   CulpritError,
+  MachineError,
   StoppedError,
+  Terminated,
   TooFewClientsError,
 )
 from bfl_tf.federation.task import Task
@@ -23,9 +26,11 @@ from bfl_tf.federation.trained import load, Prediction, Trained
 __all__ = [
   'Arrival',
   'Broadcast',
+  'BusyError',
   'Config',
   'CulpritError',
   'Experiment',
+  'MachineError',
   'Method',
   'Plan',
   'Prediction',
@@ -35,6 +40,7 @@ __all__ = [
   'State',
   'StoppedError',
   'Task',
+  'Terminated',
   'TooFewClientsError',
   'Trained',
   'configured',

@@ -10,17 +10,29 @@ from typing import Any
 import numpy as np
 
 from bfl_tf import own, training
+from bfl_tf import weights as weights_lib
 from bfl_tf.federation import engine as engine_lib
+
+# Beyond it a number has no square in float32, and a model of it no logits.
+_LARGEST = float(np.sqrt(np.finfo(np.float32).max))
+# A scale below it has no variance there.
+_SMALLEST_SCALE = float(np.sqrt(np.finfo(np.float32).tiny))
 
 
 def find_defect(
-  arrival: engine_lib.Arrival, like: training.Result
+  arrival: engine_lib.Arrival,
+  like: training.Result,
+  reference: weights_lib.Weights | None = None,
+  max_update_norm: float = 0.0,
 ) -> str | None:
   """Says why an update must not be pooled, or returns None.
 
   Args:
     arrival: what came of a client's training.
     like: `tf.TensorSpec`s of a good one's model, extras, memory and trace.
+    reference: what was broadcast.
+    max_update_norm: the L2 norm that an update of the mean may have, in units
+      of the broadcast mean's; any if 0.
   """
   update = arrival.update
   if update is None:
@@ -43,8 +55,23 @@ def find_defect(
       return f'its {name} {defect}'
     if not np.all(np.isfinite(sent[name])):
       return f'its {name} is not finite'
-  if np.any(update.model.scale <= 0):
+    if np.any(np.abs(sent[name]) > _LARGEST):
+      return f'its {name} is beyond {_LARGEST:.2g}'
+  scale = update.model.scale
+  if np.any(scale <= 0):
     return 'its scale is not positive'
+  if np.any(scale < _SMALLEST_SCALE):
+    return f'its scale is below {_SMALLEST_SCALE:.2g}'
+  if reference is not None and max_update_norm:
+    return _too_far(update.model, reference, max_update_norm)
+  return None
+
+
+def _too_far(model, reference, most) -> str | None:
+  before = reference.mean.astype(np.float64)
+  moved, norm = np.linalg.norm(model.mean - before), np.linalg.norm(before)
+  if moved > most * norm:
+    return f'its update has the norm {moved:.3g}, the broadcast {norm:.3g}'
   return None
 
 

@@ -1,7 +1,10 @@
 """Atomic checkpoints of the state, restored by their stored shapes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+import os
 import pathlib
+import re
+import shutil
 from typing import Any
 
 from absl import logging
@@ -13,29 +16,59 @@ from bfl_tf.federation import state as state_lib
 
 _SUFFIX = '/.ATTRIBUTES/VARIABLE_VALUE'
 _SEPARATOR = '|'
+_OURS = re.compile(r'state-(\d+)(?:_temp|\.index|\.data-\d{5}-of-\d{5})')
+_KEPT = 2
 
 
 def save(state: state_lib.State, directory: pathlib.Path) -> None:
-  """Saves the state, keeping the checkpoint before it too."""
+  """Saves the state, keeping the checkpoint before it too.
+
+  What older rounds, and processes that were killed while they saved, left
+  behind goes.
+
+  Raises:
+    OSError: it could not be written; the checkpoints before are still there.
+  """
   tree = state._asdict()
   variables = {name: tf.Variable(value) for name, value in _flatten(tree)}
-  manager = tf.train.CheckpointManager(
-    tf.train.Checkpoint(**variables),
-    str(directory),
-    max_to_keep=2,
-    checkpoint_name='state',
-  )
-  manager.save(checkpoint_number=state.round)
+  directory.mkdir(exist_ok=True)
+  try:
+    tf.train.Checkpoint(**variables).write(str(directory / _name(state.round)))
+  except tf.errors.OpError as error:
+    raise OSError(f'{directory}: {error.message.splitlines()[0]}') from error
+  kept = [r for r in rounds(directory) if r <= state.round][:_KEPT]
+  for path, number in _files(directory):
+    if path.is_dir():
+      shutil.rmtree(path)
+    elif number not in kept:
+      path.unlink()
+    elif number == state.round:
+      _sync(path)
 
 
-def restore(directory: pathlib.Path) -> state_lib.State | None:
+def rounds(directory: pathlib.Path) -> list[int]:
+  """Returns the rounds of which there are checkpoints, the newest first."""
+  names = (path.name for path in directory.glob('state-*.index'))
+  found = [_OURS.fullmatch(name) for name in names]
+  return sorted((int(match[1]) for match in found if match), reverse=True)
+
+
+def restore(
+  directory: pathlib.Path, newest: int | None = None
+) -> state_lib.State | None:
   """Returns the newest state that can be read, or None if there is none.
 
   A checkpoint that cannot be read is named in a warning and the one before it
   is taken: the run then plays the lost round again, to the same bits.
+
+  Args:
+    directory: of the checkpoints.
+    newest: the last round to be asked for; any if None.
   """
-  paths = [path.with_suffix('') for path in directory.glob('state-*.index')]
-  for path in sorted(paths, key=lambda p: -int(p.name.split('-')[1])):
+  for number in rounds(directory):
+    if newest is not None and number > newest:
+      continue
+    path = directory / _name(number)
     try:
       return _read(path)
     except (tf.errors.OpError, ValueError, LookupError) as error:
@@ -44,6 +77,24 @@ def restore(directory: pathlib.Path) -> state_lib.State | None:
         'Checkpoint %s is corrupt (%s); taking the one before it.', path, reason
       )
   return None
+
+
+def _name(number: int) -> str:
+  return f'state-{number}'
+
+
+def _files(directory: pathlib.Path) -> Iterator[tuple[pathlib.Path, int]]:
+  """Yields all that a checkpoint consists of, or consisted of, by round."""
+  for path in list(directory.iterdir()):
+    match = _OURS.fullmatch(path.name)
+    if match:
+      yield path, int(match[1])
+
+
+def _sync(path: pathlib.Path) -> None:
+  """Waits until a file is on the disk."""
+  with path.open('rb') as file:
+    os.fsync(file.fileno())
 
 
 def _read(path: pathlib.Path) -> state_lib.State:

@@ -66,6 +66,14 @@ class Config:
   min_clients: Annotated[
     int, Setting('Fewer accepted updates than this stop the run.', least=1)
   ] = 1
+  max_update_norm: Annotated[
+    float,
+    Setting(
+      "Largest L2 norm of a client's update, in units of the broadcast's; what "
+      'is larger is left out; any if 0.',
+      least=0,
+    ),
+  ] = 0.0
   num_server_examples: Annotated[
     int, Setting('Class-balanced examples held back for the server.', least=0)
   ] = 0

@@ -92,7 +92,9 @@ def _receive(method, state, clients, arrivals) -> _Received:
       logging.warning('Client %r was not asked, or not again.', client)
       continue
     waiting.remove(client)
-    defect = admission.find_defect(arrival, method.result_like)
+    defect = admission.find_defect(
+      arrival, method.result_like, state.model, method.config.max_update_norm
+    )
     if defect:
       left_out[client] = defect
       logging.warning(
@@ -111,15 +113,19 @@ def _receive(method, state, clients, arrivals) -> _Received:
 def _check_enough(config, state, received):
   if len(received.traces) >= config.min_clients:
     return
-  clients: dict[str, list[int]] = {}
-  for client, why in sorted(received.left_out.items()):
-    clients.setdefault(why, []).append(client)
-  reasons = '; '.join(
-    f'{", ".join(map(str, who))}: {why}' for why, who in clients.items()
-  )
   raise stopping.TooFewClientsError(
     f'round {state.round}: {len(received.traces)} accepted updates are fewer '
-    f'than --min_clients={config.min_clients} ({reasons}).'
+    f'than --min_clients={config.min_clients} ({_reasons(received.left_out)}).'
+  )
+
+
+def _reasons(left_out: dict[int, str]) -> str:
+  """Who was left out, by reason: `1, 4: it sent nothing; 2: ...`."""
+  clients: dict[str, list[int]] = {}
+  for client, why in sorted(left_out.items()):
+    clients.setdefault(why, []).append(client)
+  return '; '.join(
+    f'{", ".join(map(str, who))}: {why}' for why, who in clients.items()
   )
 
 
@@ -179,6 +185,7 @@ def _describe(received) -> dict[str, Any]:
     'clients_pooled': len(traces),
     'clients_left_out': len(left_out),
     'left_out': ' '.join(map(str, sorted(left_out))),
+    'left_out_reasons': _reasons(left_out),
     **_reported(traces),
   }
 

@@ -1,24 +1,33 @@
 """The files of a run directory: flags, rows, summary, predictions."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 import contextlib
 import csv
 import json
 import os
 import pathlib
 from typing import Any
+import zipfile
 
+import filelock
 import numpy as np
 import tensorflow as tf
 
+from bfl_tf.federation import checkpoints, identity, recorded
 from bfl_tf.federation import config as config_lib
-from bfl_tf.federation import identity, recorded
 from bfl_tf.federation import task as task_lib
 
 # What `tf.summary.scalar` writes; that one wants TensorBoard installed here.
 _SCALAR = tf.compat.v1.SummaryMetadata(
   plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name='scalars')
 )
+
+
+_LOCK = '.lock'
+
+
+class BusyError(ValueError):
+  """Another process plays this run."""
 
 
 class RunDirectory:
@@ -46,8 +55,8 @@ class RunDirectory:
     Raises:
       ValueError: naming the flags that differ, or what the directory is.
     """
-    self._check_writable()
-    if not self.path.exists() or all(map(_is_temporary, self.path.iterdir())):
+    if not self.path.is_dir() or all(map(_is_trace, self.path.iterdir())):
+      self._check_writable()
       return
     if not (self.path / 'flags.txt').exists():
       raise ValueError(
@@ -74,6 +83,29 @@ class RunDirectory:
         f'{", ".join(changed)} names has changed since: choose another '
         'directory.'
       )
+    self._check_rows()
+
+  def check_free(self) -> None:
+    """Refuses a directory that no run can be played in.
+
+    Raises:
+      BusyError: another process is in there.
+      ValueError: it cannot be written.
+    """
+    self._check_writable()
+    if self.path.exists():
+      with self.locked():
+        pass
+
+  def _check_rows(self):
+    """A row is written before its checkpoint: one without rows lost them."""
+    rounds, rows = checkpoints.rounds(self.checkpoints), self.whole_rows()
+    if rounds and len(rows) <= rounds[-1]:
+      raise ValueError(
+        f'{self.path}/metrics.csv has whole rows of its first {len(rows)} '
+        f'rounds only, and the oldest checkpoint is of round {rounds[-1]}: put '
+        'the file back, or delete the directory to begin again.'
+      )
 
   def _check_more_rounds(self, config, num_rounds):
     obstacle = identity.obstacle_to_more_rounds(config, num_rounds)
@@ -92,9 +124,31 @@ class RunDirectory:
     if not place.is_dir() or not os.access(place, os.W_OK):
       raise ValueError(f'--output_dir={self.path}: {place} cannot be written.')
 
-  def start(self, config: config_lib.Config) -> None:
-    """Makes the directory and writes down what the run is."""
+  @contextlib.contextmanager
+  def locked(self) -> Iterator[None]:
+    """Keeps other processes out; makes the directory.
+
+    Raises:
+      BusyError: one is in there.
+      ValueError: it cannot be written.
+    """
+    self._check_writable()
     self.path.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(self.path / _LOCK)
+    try:
+      lock.acquire(timeout=0)
+    except filelock.Timeout:
+      raise BusyError(
+        f'--output_dir={self.path} is in use by another process: wait for it, '
+        'or choose another directory.'
+      ) from None
+    try:
+      yield
+    finally:
+      lock.release()
+
+  def start(self, config: config_lib.Config) -> None:
+    """Writes down what the run is."""
     if self._extends:
       # First, so that a run cut off here is unfinished and not a wrong one.
       (self.path / 'summary.json').unlink(missing_ok=True)
@@ -113,20 +167,45 @@ class RunDirectory:
       self._write('task.json', task.to_json())
 
   def summary(self) -> dict[str, Any] | None:
-    """The summary of a finished run, or None; also if it is to be extended."""
-    path = self.path / 'summary.json'
+    """The summary of a finished run, or None.
+
+    None too of one that is to be extended, or was damaged and is to be written
+    again.
+    """
     if self._extends:
       return None
-    return json.loads(path.read_text()) if path.exists() else None
+    try:
+      return json.loads((self.path / 'summary.json').read_text())
+    except (FileNotFoundError, ValueError):
+      return None
+
+  def has_predictions(self) -> bool:
+    """Whether `predictions.npz` is there, and whole."""
+    try:
+      with zipfile.ZipFile(self.path / 'predictions.npz') as archive:
+        return archive.testzip() is None
+    except (FileNotFoundError, zipfile.BadZipFile):
+      return False
+
+  def whole_rows(self) -> list[dict[str, Any]]:
+    """Returns the rows of `metrics.csv` from round 0 to the first gap."""
+    try:
+      lines = (self.path / 'metrics.csv').read_text().splitlines(keepends=True)
+    except (FileNotFoundError, UnicodeDecodeError):
+      return []
+    # The last may have been cut.
+    table = list(csv.reader(line for line in lines if line.endswith('\n')))
+    whole: list[dict[str, Any]] = []
+    for row in table[1:]:
+      named = dict(zip(table[0], row))
+      if len(row) != len(table[0]) or named.get('round') != str(len(whole)):
+        break
+      whole.append(named)
+    return whole
 
   def resume(self, rounds: int) -> None:
     """Reads the rows up to those after `rounds` rounds back."""
-    path = self.path / 'metrics.csv'
-    if not path.exists():
-      return
-    with path.open(newline='') as file:
-      rows = list(csv.DictReader(file))
-    self.rows = [row for row in rows if int(row['round']) <= rounds]
+    self.rows = self.whole_rows()[: rounds + 1]
 
   def add(self, row: Mapping[str, Any]) -> None:
     """Adds a row to `metrics.csv` and to TensorBoard."""
@@ -179,9 +258,13 @@ class RunDirectory:
   def _replacing(self, name):
     temporary = self.path / f'.{name}.tmp'
     yield temporary
+    with temporary.open('rb') as file:
+      # On the disk before its name is: a power failure leaves either file.
+      os.fsync(file.fileno())
     os.replace(temporary, self.path / name)
 
 
-def _is_temporary(path: pathlib.Path) -> bool:
-  """What a process that was killed while it wrote a file left behind."""
-  return path.name.startswith('.') and path.name.endswith('.tmp')
+def _is_trace(path: pathlib.Path) -> bool:
+  """What a process that was killed before it wrote a file left behind."""
+  temporary = path.name.startswith('.') and path.name.endswith('.tmp')
+  return temporary or path.name == _LOCK

@@ -6,15 +6,17 @@ import resource
 import time
 from typing import Any
 
+from absl import logging
 import numpy as np
 
-from bfl_tf import metrics, partitions, plots, training, version
+from bfl_tf import metrics, own, partitions, plots, training, version
 from bfl_tf.federation import (
   checkpoints,
   ensembles,
   evaluation,
   loop,
   records,
+  stopping,
 )
 from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import experiment as experiment_lib
@@ -44,8 +46,9 @@ def run(
 
   Raises:
     ValueError: the config cannot be run; nothing has been written.
-    StoppedError: too many updates were bad, or a rule, weighting or stage was;
-      the state is saved.
+    BusyError: another process plays it.
+    StoppedError: too many updates were bad, or a rule, weighting or stage was,
+      or the disk is full; the state is saved.
     KeyboardInterrupt: the state is saved; says after which round.
   """
   return Run(config, output_dir, show_progress).play()
@@ -73,8 +76,9 @@ class Run:
     self._directory.check(config)
     self._played: state_lib.State | None = None
     self._saved: int | None = None
-    self._finished = self._directory.summary()
+    self._finished = self._whole_summary()
     if self._finished is None:
+      self._directory.check_free()
       training.configure(config.num_workers, config.deterministic)
       self._experiment = experiment_lib.Experiment.build(config, built)
 
@@ -83,6 +87,32 @@ class Run:
     if self._finished is not None:
       self._progress.say(f'{self._directory.path} holds the finished run')
       return self._finished
+    with self._directory.locked():
+      # Another process may have been here since.
+      self._directory.check(self._config)
+      self._finished = self._whole_summary()
+      return self._finished or self._play()
+
+  def _whole_summary(self) -> dict[str, Any] | None:
+    """The summary of a finished run that lacks nothing, or None.
+
+    One that lost its predictions plays its last round again.
+    """
+    summary = self._directory.summary()
+    if summary is None or self._directory.has_predictions():
+      return summary
+    if math.isnan(summary['final'].get('nll', math.nan)):
+      return summary
+    if not checkpoints.rounds(self._directory.checkpoints):
+      logging.warning(
+        '%s: predictions.npz is missing or damaged, and no checkpoint is left '
+        'to make it from.',
+        self._directory.path,
+      )
+      return summary
+    return None
+
+  def _play(self) -> dict[str, Any]:
     state = self._begin()
     try:
       with self._progress:
@@ -90,24 +120,25 @@ class Run:
           state = self._play_round(state)
       return self._finish(state)
     # Whatever stops it: the next start goes on from here.
-    except Exception:
-      self._save_played()
+    except KeyboardInterrupt as stop:
+      why = str(stop) or 'interrupted'
+      raise type(stop)(f'{why}: {self._save_played()}') from None
+    except Exception as error:
+      saved = self._save_played()
+      if isinstance(error, OSError) and own.place(error) is None:
+        raise stopping.MachineError(f'{error}: {saved}') from error
       raise
-    except KeyboardInterrupt:
-      self._save_played()
-      raise KeyboardInterrupt(self._interrupted()) from None
 
-  def _save_played(self):
-    if self._played is not None and self._saved != self._played.round:
-      self._save(self._played)
-
-  def _interrupted(self):
-    if self._played is None:
-      return 'interrupted before round 0; the same command begins again'
-    return (
-      f'interrupted: saved after round {self._played.round}; the same command '
-      'goes on'
-    )
+  def _save_played(self) -> str:
+    """Saves what is not saved yet; says how to go on."""
+    try:
+      if self._played is not None and self._saved != self._played.round:
+        self._save(self._played)
+    except OSError as error:
+      logging.warning('%s', error)
+    if self._saved is None:
+      return 'nothing is saved yet; the same command begins again'
+    return f'saved after round {self._saved}; the same command goes on'
 
   def _play_round(self, state):
     """Returns the next state alone: the memory of predictors is free again."""
@@ -121,7 +152,7 @@ class Run:
     self._warn()
     self._directory.start(self._config)
     self._directory.write_task(task_lib.Task.of(self._experiment.dataset))
-    state = checkpoints.restore(self._directory.checkpoints)
+    state = self._restored()
     if state is not None:
       # A slot without arrays leaves nothing in a checkpoint.
       stages = self._experiment.method.stages
@@ -142,6 +173,16 @@ class Run:
     played = loop.initial_state(self._experiment)
     self._record(played)
     return played.state
+
+  def _restored(self) -> state_lib.State | None:
+    """The newest state that has its rows and can make what is missing."""
+    directory, last = self._directory, self._config.num_rounds
+    newest = len(directory.whole_rows()) - 1
+    if newest == last and not directory.has_predictions():
+      before = checkpoints.restore(directory.checkpoints, last - 1)
+      if before is not None:
+        return before
+    return checkpoints.restore(directory.checkpoints, newest)
 
   def _warn(self):
     """Says what makes numbers mean less than they seem to."""

@@ -20,6 +20,14 @@ class CulpritError(StoppedError):
   """A rule, weighting or stage gave what no round can go on from."""
 
 
+class MachineError(StoppedError):
+  """The machine refused something: a disk is full, a file cannot be read."""
+
+
+class Terminated(KeyboardInterrupt):
+  """The process was asked to end, as Ctrl-C asks it."""
+
+
 def check_weight(culprit: str, client: int, weight: Any) -> None:
   """Raises a CulpritError unless a client's weight is finite and not below 0.
 

@@ -8,7 +8,7 @@ from tensorflow_probability import distributions as tfd
 
 from bfl_tf import registry, statistics
 from bfl_tf import weights as weights_lib
-from bfl_tf.pooling import rules
+from bfl_tf.pooling import robust, rules
 from bfl_tf.pooling.product import Product
 from bfl_tf.pooling.rules import Rule
 from bfl_tf.pooling.weightings import divergence, WEIGHTINGS
@@ -23,7 +23,11 @@ __all__ = [
   'pool',
 ]
 
-RULES: dict[str, Any] = {**rules.ELEMENTWISE, 'product': Product}
+RULES: dict[str, Any] = {
+  **rules.ELEMENTWISE,
+  'product': Product,
+  **robust.ROBUST,
+}
 
 
 def pool(

@@ -130,8 +130,11 @@ def in_parallel(workers: Sequence, jobs: Iterable, run: Callable) -> Iterator:
         pending |= {
           pool.submit(task, job) for job in itertools.islice(jobs, len(done))
         }
-        while done:
-          yield done.pop().result()
+        # An error ends it all: it comes after what is finished.
+        ready = sorted(done, key=lambda future: future.exception() is None)
+        del done
+        while ready:
+          yield ready.pop().result()
     finally:
       for future in pending:
         future.cancel()

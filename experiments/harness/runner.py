@@ -11,7 +11,6 @@ import multiprocessing
 from typing import Any
 
 from absl import logging
-import filelock
 import tqdm
 
 from bfl_tf import federation
@@ -54,12 +53,9 @@ def run_all(
 
 def run_one(task: cells.Task, num_workers: int) -> Outcome:
   """Runs a task in this process; never raises for what the run did."""
-  task.directory.parent.mkdir(parents=True, exist_ok=True)
-  lock = filelock.FileLock(f'{task.directory}.lock')
   try:
-    with lock.acquire(timeout=0):
-      return Outcome(task, _play(task, num_workers))
-  except filelock.Timeout:
+    return Outcome(task, _play(task, num_workers))
+  except federation.BusyError:
     return Outcome(task, 'busy')
 
 
@@ -84,6 +80,8 @@ def _play(task, num_workers):
       config, task.directory, False, _built, draw_plots=False
     )
     run.play()
+  except federation.BusyError:
+    raise
   except Exception as error:
     logging.exception('%s failed.', task.directory)
     return _fail(task, f'{type(error).__name__}: {error}'.splitlines()[0])

@@ -20,10 +20,10 @@ LIKE = training.Result(
 )
 
 
-def defect(memory=MEMORY, failure=None, update=UPDATE, **changes):
+def defect(memory=MEMORY, failure=None, update=UPDATE, limit=(), **changes):
   update = update and update._replace(**changes)
   arrival = engine.Arrival(3, update, memory, failure)
-  return admission.find_defect(arrival, LIKE)
+  return admission.find_defect(arrival, LIKE, *limit)
 
 
 def test_a_good_update_has_none():
@@ -45,6 +45,9 @@ def test_a_good_update_has_none():
     (np.float32([[3]]), 'has shape (1, 1), not (1,)'),
     (np.float32([np.nan]), 'is not finite'),
     (np.float32([-np.inf]), 'is not finite'),
+    # Its square is not.
+    (np.float32([1e20]), 'is beyond 1.8e+19'),
+    (np.float32([-3e38]), 'is beyond 1.8e+19'),
   ],
 )
 def test_one_vector_is_bad(value, reason):
@@ -62,6 +65,14 @@ def test_one_vector_is_bad(value, reason):
     ({'num_examples': None}, 'it trained on None examples'),
     ({'model': None}, 'its loc is missing'),
     ({'model': MODEL._replace(scale=-TWO)}, 'its scale is not positive'),
+    (
+      {'model': MODEL._replace(scale=TWO * 1e-45)},
+      'its scale is below 1.1e-19',
+    ),
+    (
+      {'model': MODEL._replace(scale=TWO * 1e38)},
+      'its scale is beyond 1.8e+19',
+    ),
     ({'extras': {}}, 'its extra part is missing'),
     ({'extras': None}, 'its extra part is missing'),
     (
@@ -86,3 +97,19 @@ def test_one_vector_is_bad(value, reason):
 )
 def test_one_thing_is_bad(changes, reason):
   assert defect(**changes) == reason
+
+
+@pytest.mark.parametrize(
+  ('limit', 'reason'),
+  [
+    (0.0, None),
+    # The mean (1, 2, 3) moves by (1, 2, 3) from a broadcast half as large.
+    (1.01, None),
+    (0.99, 'its update has the norm 1.87, the broadcast 1.87'),
+  ],
+)
+def test_how_far_an_update_may_go(limit, reason):
+  half = MODEL._replace(loc=TWO / 2, point=ONE / 2)
+  assert defect(limit=(half, limit)) == reason
+  still = MODEL._replace(loc=TWO * 0, point=ONE * 0)
+  assert (defect(limit=(still, limit)) is None) == (limit == 0)

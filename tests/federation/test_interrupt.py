@@ -1,8 +1,6 @@
-"""Ctrl-C is one line and code 130; the same command goes on."""
+"""Ctrl-C is one line and code 130, SIGTERM 143; the same command goes on."""
 
-import os
 import signal
-import time
 
 import binaries
 import pytest
@@ -30,22 +28,21 @@ def test_an_interrupt_saves_what_was_played(never, tmp_path):
   assert stopping.outcome(tmp_path) == never
 
 
-def test_the_command(tmp_path):
+@pytest.mark.parametrize(
+  ('number', 'why', 'code'),
+  [(signal.SIGINT, 'interrupted', 130), (signal.SIGTERM, 'terminated', 143)],
+)
+def test_the_command(tmp_path, number, why, code):
   path = tmp_path / 'run'
-  process = binaries.start(
-    'experiments.run', f'--output_dir={path}', '--num_rounds=1000',
-    '--num_mc_samples=2', '--model=logistic', '--checkpoint_every=1000',
+  process = binaries.playing(
+    path, '--num_rounds=1000', '--num_mc_samples=2', '--model=logistic',
+    '--checkpoint_every=1000',
   )  # fmt: skip
-  metrics, deadline = path / 'metrics.csv', time.monotonic() + 200
-  while not (metrics.exists() and len(metrics.read_text().split('\n')) > 3):
-    assert process.poll() is None, process.communicate()[1]
-    assert time.monotonic() < deadline
-    time.sleep(0.05)
-  os.kill(process.pid, signal.SIGINT)
+  process.send_signal(number)
   _, error = process.communicate(timeout=200)
-  assert process.returncode == 130
+  assert process.returncode == code
   (line,) = [x for x in error.splitlines() if x]
-  assert line.startswith('error: interrupted: saved after round ')
+  assert line.startswith(f'error: {why}: saved after round ')
   assert line.endswith('; the same command goes on')
   done = int(line.split('round ')[1].split(';')[0])
   assert (path / 'checkpoints' / f'state-{done}.index').exists()

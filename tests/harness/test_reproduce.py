@@ -67,19 +67,19 @@ def test_finished_runs_are_not_run_again(results, monkeypatch):
 def test_a_task_under_way_elsewhere_is_left_alone(tmp_path):
   cell = artifacts.ARTIFACTS['posterior_pooling/table1'].cells[0]
   task = cells.Task(cell, 'smoke', 0, tmp_path)
-  task.directory.parent.mkdir(parents=True)
+  task.directory.mkdir(parents=True)
   hold = (
     'import filelock, sys; lock = filelock.FileLock(sys.argv[1]);'
     'lock.acquire(); print("held", flush=True); sys.stdin.read()'
   )
   other = subprocess.Popen(
-    [sys.executable, '-c', hold, f'{task.directory}.lock'],
+    [sys.executable, '-c', hold, f'{task.directory}/.lock'],
     stdin=subprocess.PIPE, stdout=subprocess.PIPE,
   )  # fmt: skip
   other.stdout.readline()
   assert runner.run_one(task, 0).status == 'busy'
   other.communicate()
-  assert not task.directory.exists()
+  assert [path.name for path in task.directory.iterdir()] == ['.lock']
 
 
 @pytest.mark.parametrize('jobs', [1, 2])

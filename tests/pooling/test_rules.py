@@ -4,8 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 import numpy as np
 import pytest
+from scipy import stats
 
 from bfl_tf import pooling, statistics, weights
+from bfl_tf.pooling import robust
 
 every_rule = pytest.mark.parametrize('name', sorted(pooling.RULES))
 law = settings(max_examples=20)
@@ -60,6 +62,13 @@ def dense(name, updates, client_weights, reference):
     within = np.sum((w**2 if name == 'ws' else w) * v, 0)
     between = np.sum(w * (m - mean) ** 2, 0) if name == 'lp' else 0.0
     return mean, within + between
+  if name == 'median':
+    return np.median(m, 0), np.median(v, 0)
+  if name == 'trimmed_mean':
+    return stats.trim_mean(m, 0.2), stats.trim_mean(v, 0.2)
+  if name == 'multi_krum':
+    kept = krum(m, bad=len(m) // 5)
+    return m[kept].mean(0), v[kept].mean(0)
   if name in ('conflation', 'wc', 'llp', 'product'):
     w = np.ones_like(w) if name in ('conflation', 'product') else w
     precision = np.sum(w / v, 0)
@@ -69,6 +78,15 @@ def dense(name, updates, client_weights, reference):
   mean = (np.sum(m / v, 0) - (len(m) - 1) * m0 / v0) / precision
   held = precision < 0.25 / v0
   return np.where(held, m0, mean), np.where(held, v0, 1 / precision)
+
+
+def krum(m, bad):
+  """Multi-Krum as printed, a client at a time."""
+  scores = [
+    sum(sorted(np.sum((m - mean) ** 2, axis=1))[: max(len(m) - bad - 1, 2)])
+    for mean in m
+  ]
+  return np.argsort(scores, kind='stable')[: len(m) - bad]
 
 
 @every_rule
@@ -138,10 +156,15 @@ def test_points_and_buffers_by_hand(name):
     update(1, 300, [0], [1], [4, 0], [0]),
   ]
   model, _ = reduce(name, updates, [3.0, 1.0], updates[0].model)
-  # By size (1 to 3) for the rules that take no weights, else 3 to 1.
-  by_size = name in ('conflation', 'dwc', 'product')
-  assert model.point.tolist() == ([3, 1] if by_size else [1, 3])
-  assert model.buffers.tolist() == ([2] if by_size else [6])
+  # By size (1 to 3) for the rules that take no weights, else 3 to 1; a robust
+  # rule believes nobody's size.
+  if name in robust.ROBUST:
+    expected = [2, 2], [4]
+  elif name in ('conflation', 'dwc', 'product'):
+    expected = [3, 1], [2]
+  else:
+    expected = [1, 3], [6]
+  assert (model.point.tolist(), model.buffers.tolist()) == expected
 
 
 @every_rule

@@ -1,0 +1,165 @@
+"""Rules that a minority of bad clients cannot lead away.
+
+Of point models they are the published rules; of posteriors the same is done to
+the means and to the marginal variances. No client counts more than another: a
+size is what a bad client would lie about. All updates are kept until the end of
+the round, and read by stretches of the weight vector.
+
+References:
+  D. Yin et al. Byzantine-robust distributed learning: towards optimal
+  statistical rates. ICML 2018 (median, trimmed mean).
+  P. Blanchard et al. Machine learning with adversaries: Byzantine tolerant
+  gradient descent. NeurIPS 2017 (multi-Krum).
+"""
+
+from collections.abc import Sequence
+import dataclasses
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from bfl_tf import statistics
+from bfl_tf import weights as weights_lib
+from bfl_tf.pooling import rules
+from bfl_tf.settings import Setting
+
+
+@dataclasses.dataclass(frozen=True)
+class Median(rules.Rule):
+  """The median over clients of each mean and of each variance."""
+
+  streams: ClassVar[bool] = False
+  takes_weights: ClassVar[bool] = False
+  takes_points: ClassVar[bool] = True
+
+  def centre(self, values: np.ndarray) -> np.ndarray:
+    """Returns what stands for `[num_clients, size]` sorted values."""
+    return np.median(values, axis=0)
+
+  def trusted(
+    self, models: Sequence[weights_lib.Weights]
+  ) -> Sequence[weights_lib.Weights]:
+    """Returns the models to be pooled: all."""
+    return models
+
+  def accumulate(self, update, weight, reference) -> statistics.Sums:
+    """See `statistics.Statistic`; nothing is summed."""
+    return statistics.single(
+      1.0, {}, {'models': {update.client_id: update.model}}
+    )
+
+  def finalize(self, sums, reference):
+    """Returns the pooled `Weights`, and what was floored and left aside."""
+    table = sums.tables['models']
+    # In any order of arrival the same.
+    models = [table[client] for client in sorted(table)]
+    kept = self.trusted(models)
+    floor = np.float32(self.min_scale)
+    scale = np.sqrt(self._pooled(kept, _variance)).astype(np.float32)
+    floored = int(np.sum(scale < floor))
+    info = {
+      'floored_fraction': floored / max(scale.size, 1),
+      'guarded_fraction': 1 - len(kept) / len(models),
+    }
+    if any(len(model.factor) for model in models):
+      shares = [rules.factor_share(model) for model in kept]
+      info['factor_fraction'] = float(np.mean(shares))
+    vectors = {
+      name: self._pooled(kept, _vector(name)).astype(np.float32)
+      for name in ('loc', 'point', 'buffers')
+    }
+    return weights_lib.Weights(scale=np.maximum(scale, floor), **vectors), info
+
+  def _pooled(self, models, read) -> np.ndarray:
+    size = read(models[0], slice(None)).size
+    pooled = np.empty([size])
+    for part in statistics.chunks(size):
+      values = np.stack([read(model, part) for model in models])
+      pooled[part] = self.centre(np.sort(values.astype(np.float64), axis=0))
+    return pooled
+
+
+@dataclasses.dataclass(frozen=True)
+class TrimmedMean(Median):
+  """The mean of each coordinate without its largest and smallest values."""
+
+  trim: Annotated[
+    float,
+    Setting('Share of the clients left aside at each end.', least=0, below=0.5),
+  ] = 0.2
+
+  def centre(self, values):
+    aside = int(self.trim * len(values))
+    return values[aside : len(values) - aside].mean(axis=0)
+
+
+@dataclasses.dataclass(frozen=True)
+class MultiKrum(Median):
+  """The mean of the clients that are nearest to their neighbours.
+
+  A client's score is the sum of the squared distances between its mean and
+  those of its n - f - 2 nearest, f the clients that may be bad; the n - f
+  clients of the lowest scores are averaged.
+
+  Attributes:
+    num_clients: of the run.
+    clients_per_round: likewise; 0 for all.
+  """
+
+  bad: Annotated[
+    float,
+    Setting('Share of the clients that may be bad.', least=0, below=0.5),
+  ] = 0.2
+  num_clients: int = 1
+  clients_per_round: int = 0
+
+  def check(self, rank: int, size: int) -> None:
+    """Refuses a round in which nobody has neighbours.
+
+    Raises:
+      ValueError: fewer clients than three more than may be bad.
+    """
+    clients = self.clients_per_round or self.num_clients
+    if clients - int(self.bad * clients) < 3:
+      raise ValueError(
+        f'--pooling=multi_krum: of {clients} clients of a round '
+        f'{int(self.bad * clients)} may be bad; three must be left: more '
+        'clients, or a lower --multi_krum.bad.'
+      )
+
+  def centre(self, values):
+    return values.mean(axis=0)
+
+  def trusted(self, models):
+    bad = int(self.bad * len(models))
+    near = max(len(models) - bad - 2, 1)
+    # Of each row the first is its distance to itself.
+    scores = np.sort(_distances(models), axis=1)[:, 1 : near + 1].sum(axis=1)
+    chosen = np.argsort(scores, kind='stable')[: len(models) - bad]
+    return [models[i] for i in sorted(chosen)]
+
+
+ROBUST: dict[str, Any] = {
+  'median': Median,
+  'trimmed_mean': TrimmedMean,
+  'multi_krum': MultiKrum,
+}
+
+
+def _vector(name):
+  return lambda model, part: getattr(model, name)[part]
+
+
+def _variance(model, part):
+  return model.variance(part)
+
+
+def _distances(models) -> np.ndarray:
+  """Returns `[num_clients, num_clients]` squared distances of the means."""
+  squares = np.zeros([len(models)] * 2)
+  for name in ('loc', 'point'):
+    for part in statistics.chunks(getattr(models[0], name).size):
+      values = np.stack([getattr(model, name)[part] for model in models])
+      for i, value in enumerate(values.astype(np.float64)):
+        squares[i] += np.square(values - value).sum(axis=1)
+  return squares

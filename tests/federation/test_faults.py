@@ -1,0 +1,169 @@
+"""What happens to a run's directory: other processes, damaged files, a disk."""
+
+import os
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import stopping
+
+from bfl_tf import federation
+from bfl_tf.federation import checkpoints, loop, records
+
+HOLD = (
+  'import filelock, sys; lock = filelock.FileLock(sys.argv[1]);'
+  'lock.acquire(); print("held", flush=True); sys.stdin.read()'
+)
+
+
+def hold(path):
+  """Another process that plays a run, for all that we can see."""
+  path.mkdir(exist_ok=True)
+  process = subprocess.Popen(
+    [sys.executable, '-c', HOLD, str(path / '.lock')],
+    stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+  )  # fmt: skip
+  process.stdout.readline()
+  return process
+
+
+def test_one_process_a_run(never, tmp_path):
+  other = hold(tmp_path)
+  with pytest.raises(federation.BusyError, match='is in use by another proces'):
+    stopping.play(tmp_path)
+  assert [path.name for path in tmp_path.iterdir()] == ['.lock']
+  other.communicate()
+  stopping.play(tmp_path)
+  assert stopping.outcome(tmp_path) == never
+
+
+def test_two_that_begin_together(tmp_path):
+  path = tmp_path / 'run'
+  first, same, other = (
+    federation.Run(
+      stopping.CONFIG.replace(seed=seed), path, False, stopping.BUILT
+    )
+    for seed in (0, 0, 1)
+  )
+  summary = first.play()
+  assert same.play() == summary
+  with pytest.raises(ValueError, match='holds another run; --seed differ'):
+    other.play()
+
+
+def test_a_finished_run_that_cannot_be_written_is_read(tmp_path, monkeypatch):
+  summary = stopping.play(tmp_path)
+  monkeypatch.setattr(os, 'access', lambda path, mode: mode != os.W_OK)
+  assert stopping.play(tmp_path) == summary
+  (tmp_path / 'summary.json').unlink()
+  with pytest.raises(ValueError, match=f'{tmp_path} cannot be written'):
+    stopping.play(tmp_path)
+
+
+def damaged(path, how):
+  data = path.read_bytes()
+  if how == 'missing':
+    path.unlink()
+  elif how == 'cut':
+    path.write_bytes(data[: len(data) // 2])
+  else:
+    middle = len(data) // 2
+    path.write_bytes(data[:middle] + b'\xff\xff\xff' + data[middle + 3 :])
+
+
+@pytest.mark.parametrize('how', ['missing', 'cut', 'changed'])
+@pytest.mark.parametrize('name', ['summary.json', 'predictions.npz'])
+def test_a_finished_run_makes_what_is_damaged_anew(never, tmp_path, name, how):
+  stopping.play(tmp_path)
+  damaged(tmp_path / name, how)
+  stopping.play(tmp_path)
+  assert stopping.outcome(tmp_path) == never
+
+
+def test_without_checkpoints_it_says_so(tmp_path, caplog):
+  summary = stopping.play(tmp_path)
+  (tmp_path / 'predictions.npz').unlink()
+  for path in (tmp_path / 'checkpoints').iterdir():
+    path.unlink()
+  assert stopping.play(tmp_path) == summary
+  assert 'predictions.npz is missing or damaged, and no checkp' in caplog.text
+
+
+def cut_rows(path, lines, tail=''):
+  text = (path / 'metrics.csv').read_text().splitlines(keepends=True)
+  (path / 'metrics.csv').write_text(''.join(text[:lines]) + tail)
+
+
+@pytest.mark.parametrize('tail', ['', '3,0.5', '3,0.5\n', 'nonsense\n'])
+def test_rows_that_are_cut_are_played_again(never, tmp_path, tail):
+  stopping.stopped(tmp_path, loop, 'federated_round', 4)
+  # Rounds 0 to 2 are left, and so are the checkpoints of rounds 2 and 3.
+  cut_rows(tmp_path, 4, tail)
+  stopping.play(tmp_path)
+  assert stopping.outcome(tmp_path) == never
+
+
+@pytest.mark.parametrize('lines', [0, 1, 2, 3])
+def test_rows_that_no_checkpoint_can_make_are_missed(tmp_path, lines):
+  stopping.stopped(tmp_path, loop, 'federated_round', 4)
+  cut_rows(tmp_path, lines)
+  before = {p: p.stat().st_mtime_ns for p in tmp_path.rglob('*')}
+  message = (
+    rf'metrics.csv has whole rows of its first {max(0, lines - 1)} rounds '
+    'only, and the oldest checkpoint is of round 2: put the file back'
+  )
+  with pytest.raises(ValueError, match=message):
+    stopping.play(tmp_path)
+  assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob('*')} == before
+
+
+def test_what_does_not_belong_among_the_checkpoints(never, tmp_path):
+  stopping.stopped(tmp_path, loop, 'federated_round', 4)
+  folder = tmp_path / 'checkpoints'
+  (folder / 'checkpoint').write_bytes(b'\xff\xfe')
+  (folder / 'state-x.index').write_text('')
+  (folder / 'state-.index').write_text('')
+  (folder / 'state-3_temp').mkdir()
+  (folder / 'state-3_temp' / 'part-00000-of-00001').write_text('half')
+  stopping.play(tmp_path)
+  assert stopping.outcome(tmp_path) == never
+  assert not (folder / 'state-3_temp').exists()
+  assert checkpoints.rounds(folder) == [4, 3]
+
+
+def test_a_file_that_may_not_grow(never, tmp_path, monkeypatch):
+  """As on a full disk: what was played is there, and the run goes on."""
+  limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+  original, calls = loop.federated_round, []
+
+  def limited(*args):
+    calls.append(1)
+    if len(calls) == 3:
+      resource.setrlimit(resource.RLIMIT_FSIZE, (200, limit[1]))
+    return original(*args)
+
+  monkeypatch.setattr(loop, 'federated_round', limited)
+  try:
+    with pytest.raises(federation.MachineError) as caught:
+      stopping.play(tmp_path)
+  finally:
+    resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+  assert 'File too large' in str(caught.value)
+  assert 'saved after round 2; the same command goes on' in str(caught.value)
+  stopping.play(tmp_path)
+  assert stopping.outcome(tmp_path) == never
+
+
+def test_a_row_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+  said = []
+  for name in ('fsync', 'replace'):
+    original = getattr(os, name)
+    monkeypatch.setattr(
+      os, name, lambda *a, f=original, n=name: (said.append(n), f(*a))[1]
+    )
+  directory = records.RunDirectory(tmp_path)
+  directory.rows = [{'round': 0, 'accuracy': np.float32(0.5)}]
+  directory.write_rows()
+  assert said == ['fsync', 'replace']

@@ -1,0 +1,85 @@
+"""A minority of bad clients does not decide; a mean is theirs."""
+
+import numpy as np
+import pytest
+import toys
+
+from bfl_tf import pooling, statistics, weights
+from bfl_tf.pooling import robust
+
+every_rule = pytest.mark.parametrize('name', robust.ROBUST)
+NONE = np.zeros([0], np.float32)
+
+
+def pooled(name, loc, scale, **settings):
+  """Pools clients with these means and scales, `[num_clients, size]`."""
+  rule = pooling.RULES[name](**settings)
+  sums = None
+  for client, (m, s) in enumerate(zip(np.float32(loc), np.float32(scale))):
+    model = weights.Weights(m, s, m, NONE)
+    update = statistics.ClientUpdate(client, 1 + 10**client, model)
+    share = rule.accumulate(update, 1.0, None)
+    sums = share if sums is None else statistics.merge(sums, share)
+  return rule.finalize(sums, None)
+
+
+@every_rule
+@pytest.mark.parametrize('worst', [-1e18, 1e18])
+def test_two_of_ten_bad_clients_stay_within_the_good_ones(name, worst):
+  rng = np.random.default_rng(0)
+  loc, scale = rng.normal(size=(10, 50)), rng.uniform(0.5, 1, (10, 50))
+  loc[3], scale[3] = worst, 1e18
+  loc[7], scale[7] = 3e17, 1e-18
+  good = [k for k in range(10) if k not in (3, 7)]
+  model, info = pooled(name, loc, scale)
+  for vector, of in zip(
+    (model.loc, model.point, model.scale), (loc, loc, scale)
+  ):
+    of = np.float32(of[good])
+    # A root of a mean of squares is rounded.
+    assert np.all(vector >= of.min(axis=0) - 1e-6)
+    assert np.all(vector <= of.max(axis=0) + 1e-6)
+  aside = 0.2 if name == 'multi_krum' else 0
+  assert info['guarded_fraction'] == pytest.approx(aside)
+  led_away, _ = pooled('nwa', loc, scale)
+  assert np.abs(led_away.loc).min() > 1e16
+
+
+def test_median_and_trimmed_mean_by_hand():
+  loc, scale = [[1], [2], [9], [4], [5]], np.sqrt([[1], [2], [9], [4], [5]])
+  median, _ = pooled('median', loc, scale)
+  assert median.loc == 4
+  np.testing.assert_allclose(median.scale**2, 4, rtol=1e-6)
+  # Of five one goes at each end.
+  trimmed, _ = pooled('trimmed_mean', loc, scale)
+  np.testing.assert_allclose(trimmed.loc, 11 / 3, rtol=1e-6)
+  np.testing.assert_allclose(trimmed.scale**2, 11 / 3, rtol=1e-6)
+  whole, _ = pooled('trimmed_mean', loc, scale, trim=0.0)
+  np.testing.assert_allclose(whole.loc, 21 / 5, rtol=1e-6)
+
+
+def test_krum_by_hand():
+  # Of five one may be bad: two neighbours count, four clients are averaged.
+  model, info = pooled('multi_krum', [[0], [1], [2], [3], [50]], [[1]] * 5)
+  assert model.loc == 1.5
+  assert info['guarded_fraction'] == pytest.approx(0.2)
+
+
+def test_krum_needs_neighbours():
+  settings = {'pooling': 'multi_krum', 'multi_krum.bad': 0.4}
+  with pytest.raises(ValueError, match='of 3 clients of a round 1 may be bad'):
+    toys.experiment(num_clients=3, **settings)
+  with pytest.raises(
+    ValueError, match=r'of 3 clients .* lower --multi_krum.ba'
+  ):
+    toys.experiment(num_clients=6, clients_per_round=3, **settings)
+  toys.experiment(num_clients=5, **settings)
+
+
+@every_rule
+@pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
+def test_a_run(name, variant):
+  experiment = toys.experiment(pooling=name, variant=variant)
+  state, infos = toys.play(experiment, 2)
+  assert np.all(np.isfinite(state.model.mean))
+  assert infos[-1]['clients_pooled'] == experiment.config.num_clients
