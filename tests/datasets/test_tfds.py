@@ -136,6 +136,13 @@ def test_refusals_are_one_line(data_dir, name, message):
   assert '\n' not in str(error.value)
 
 
+def test_a_file_that_is_nearly_meant(data_dir, tmp_path, monkeypatch):
+  (tmp_path / 'wine_scaled.npz').touch()
+  monkeypatch.chdir(tmp_path)
+  with pytest.raises(ValueError, match=r"Did you mean 'wine_scaled\.npz'\?"):
+    datasets.load('wine_scaled')
+
+
 @pytest.mark.parametrize(
   'name, shape', [('mnist', (28, 28, 1)), ('cifar10', (32, 32, 3))]
 )
