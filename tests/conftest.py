@@ -2,7 +2,11 @@
 
 import os
 import pathlib
+import signal
 
+# Where tests are started in the background, Ctrl-C is ignored, and processes
+# that they start would ignore it too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 _SHARED = pathlib.Path(__file__).parents[2] / 'shared' / 'tensorflow_datasets'
 if _SHARED.is_dir():

@@ -21,6 +21,7 @@ _RUN = {
   'clients_per_round': '3', 'client_parts': 'toys:Counter',
   'server_step': 'momentum', 'num_rounds': '4', 'num_mc_samples': '2',
   'final_num_mc_samples': '3', 'num_workers': '1',
+  'client_learning_rate': '0.01',
 }  # fmt: skip
 
 

@@ -15,7 +15,9 @@ def cell(name, **overrides):
 
 def finish(task, accuracy, nll=1.0, curve=(), **others):
   """Writes a finished run with these scores."""
-  records.RunDirectory(task.directory).start(task.config)
+  directory = records.RunDirectory(task.directory)
+  with directory.locked():
+    directory.start(task.config)
   final = {'accuracy': accuracy, 'nll': nll, **others}
   (task.directory / 'summary.json').write_text(json.dumps({'final': final}))
   lines = [f'{r},{a}' for r, a in enumerate(curve)]
