@@ -39,11 +39,6 @@ SEEDS = {'paper': 3, 'overnight': 3, 'laptop': 3, 'smoke': 1}
 # Of what takes seconds at its own scale.
 MORE = {**dict.fromkeys(cells.SCALES, 10), 'smoke': 1}
 
-# 5 % of what is left after validation.
-_SERVER_DATA = {
-  'laptop': {'num_server_examples': 225},
-  'smoke': {'num_server_examples': 60},
-}
 _SIGN = 'adjustable rate'
 _NAMES = str.maketrans(' +%.', '____')
 
@@ -84,8 +79,7 @@ def _cell(server_data, momentum, sign, ball, noise, rule):
     overrides |= PAPER.flags('flipout') | {'pooling': rule}
   name = label(server_data, momentum, sign, ball, noise)
   place = f'{rule or "niid5"}/{name.translate(_NAMES).lower()}'
-  by_scale = _SERVER_DATA if server_data else {}
-  return cells.Cell(PAPER, place, overrides, by_scale)
+  return cells.Cell(PAPER, place, overrides)
 
 
 def _chain(**members):
