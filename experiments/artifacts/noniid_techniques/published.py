@@ -12,7 +12,7 @@ _NOTES = {
   'paper': 'The settings of the paper; a tenth of the images is validation.',
   'overnight': "Fixup ResNet-8 on the paper's images, 40 rounds.",
   'laptop': 'LeNet-5 on the first 5 000 images of CIFAR-10, batch 64, rate '
-  '0.02, 20 rounds.',
+  '0.02, 20 rounds; radius 2, around zero 20; posteriors: 10 rounds.',
   'smoke': 'A small network on digits for one round: only that it runs.',
 }
 _BOTH = (grids.VALIDATION, cells.ACCURACY)
