@@ -47,6 +47,8 @@ MORE = {**dict.fromkeys(cells.SCALES, 10), 'smoke': 1}
 
 # At laptop scale: chosen on validation data; a LeNet-5 starts at norm 22.
 _RADIUS = {'update': 2.0, 'model': 20.0}
+# Of variational agents at laptop scale.
+_SHORT = {'num_rounds': 10, 'eval_every': 10, 'final_num_mc_samples': 10}
 _SIGN = 'adjustable rate'
 _NAMES = str.maketrans(' +%.', '____')
 
@@ -91,7 +93,7 @@ def _cell(server_data, momentum, sign, ball, noise, rule):
   if ball:
     laptop['projection.radius'] = _RADIUS[ball]
   if rule:
-    laptop['num_rounds'] = 10
+    laptop |= _SHORT | {'refine': _chain(fine_tune=server_data)}
   return cells.Cell(PAPER, place, overrides, {'laptop': laptop})
 
 
