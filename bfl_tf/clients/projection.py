@@ -1,7 +1,7 @@
 """Projected gradient descent on clients: a ball that no step leaves.
 
 The paper (section 3.2, Table 3) bounds the norm of a client's model by M = 3.
-A Fixup ResNet-20 starts at norm 8.9, so a ball around zero cuts it down in the
+A Fixup ResNet-20 starts near 10.7, so a ball around zero cuts it down in the
 first step; around the broadcast model, the default, it bounds the update, and
 so how far clients drift apart.
 

@@ -17,8 +17,11 @@ from bfl_tf.federation import binding
 def partition(config, dataset):
   """Returns the clients' indices, and those that the server holds back."""
   labels = dataset.train.y
+  num_held = config.num_server_examples or round(
+    config.server_fraction * labels.size
+  )
   held, rest = partitions.hold_out(
-    labels, num_examples=config.num_server_examples, seed=config.seed
+    labels, num_examples=num_held, seed=config.seed
   )
   if config.num_clients > len(rest):
     raise ValueError(

@@ -77,6 +77,12 @@ class Config:
   num_server_examples: Annotated[
     int, Setting('Class-balanced examples held back for the server.', least=0)
   ] = 0
+  server_fraction: Annotated[
+    float,
+    Setting(
+      'The same as a fraction of the training examples.', least=0, below=1
+    ),
+  ] = 0.0
   server_dataset: Annotated[
     str,
     Setting("Unlabeled examples of another data set instead, as 'dataset'."),
@@ -240,6 +246,12 @@ class Config:
     chosen = chosen_lib.Chosen(_roles(values), self.settings, GIVEN)
     object.__setattr__(self, 'chosen', chosen)
     object.__setattr__(self, 'settings', chosen.settings)
+    if self.num_server_examples and self.server_fraction:
+      raise ValueError(
+        f'--num_server_examples={self.num_server_examples} and '
+        f'--server_fraction={self.server_fraction} mean the same examples: set '
+        'one of them to 0.'
+      )
     if self.min_local_epochs > self.local_epochs:
       raise ValueError(
         f'--min_local_epochs={self.min_local_epochs} must not exceed '

@@ -47,8 +47,8 @@ class FineTune:
   def __post_init__(self):
     if not len(self.server_indices):
       raise ValueError(
-        'fine_tune trains on labelled server data: set --num_server_examples; '
-        '--server_dataset has no labels.'
+        'fine_tune trains on labelled server data: set --num_server_examples '
+        'or --server_fraction; --server_dataset has no labels.'
       )
     if self.patience and not len(self.validation.y):
       raise ValueError(

@@ -53,6 +53,10 @@ BAD = {
   'min_examples=999': '--partition=dirichlet --dirichlet.min_examples=999',
   '--num_clients=5000 exceeds': '--num_clients=5000',
   'num_server_examples': '--num_server_examples=5000',
+  '--server_fraction=1.0 must be below 1': '--server_fraction=1',
+  'mean the same examples: set one of them to 0': (
+    '--num_server_examples=9 --server_fraction=0.1'
+  ),
   "--model=lenet is unknown. Did you mean 'lenet5'": '--model=lenet',
   'resnet depth must be 6n + 2': '--model=resnet21',
   'fixup_resnet depth must be 6n + 2': '--model=fixup_resnet21',
@@ -113,7 +117,10 @@ BAD = {
   '--momentum.decay=1.0 must be below 1': (
     '--server_step=momentum --momentum.decay=1'
   ),
-  'set --num_server_examples': '--refine=fine_tune',
+  '--momentum.decay=-0.1 must be at least 0': (
+    '--server_step=momentum --momentum.decay=-0.1'
+  ),
+  'set --num_server_examples or --server_fraction': '--refine=fine_tune',
   '--server_dataset has no labels': (
     '--refine=fine_tune --server_dataset=digits'
   ),

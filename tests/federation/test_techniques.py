@@ -80,3 +80,13 @@ def test_server_training_has_epochs_of_its_own_here_and_in_the_start():
   # Ten of each class.
   labels = experiment.dataset.train.y[experiment.server_indices]
   assert sorted(labels.tolist()) == [0] * 10 + [1] * 10 + [2] * 10
+
+
+def test_a_fraction_is_so_many_examples_of_the_server():
+  """Of 150, a fifth of which is validation."""
+  for split, fraction, number in ((0.0, 0.2, 30), (0.2, 0.05, 6)):
+    settings = {'validation_split': split}
+    held = toys.experiment(server_fraction=fraction, **settings).server_indices
+    same = toys.experiment(num_server_examples=number, **settings)
+    assert held.tolist() == same.server_indices.tolist()
+    assert len(held) == number

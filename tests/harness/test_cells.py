@@ -115,7 +115,7 @@ def test_nothing_runs_twice(scale):
 
 def test_overnight_keeps_the_papers_rates_and_images():
   kept = ('client_learning_rate', 'learning_rate_schedule', 'batch_size',
-          'train_split', 'num_server_examples')  # fmt: skip
+          'train_split', 'num_server_examples', 'server_fraction')  # fmt: skip
   methods = ('exponential.', 'steps.', 'fine_tune.', 'adam.', 'sgd.')
   for claim in artifacts.CLAIMS.values():
     for cell in claim.cells:
