@@ -35,7 +35,7 @@ def main() -> None:
   path = pathlib.Path(_RUN.value)
   try:
     played, scores = _changed(path, wanted[0])
-  except (ValueError, federation.TooFewClientsError) as error:
+  except (ValueError, federation.StoppedError) as error:
     config_flags.fail(error)
   info = played.info
   print(f'clients  {", ".join(map(str, sorted(online.members(played.state))))}')

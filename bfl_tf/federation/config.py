@@ -297,6 +297,7 @@ class Config:
 
   def replace(self, **changes: Any) -> 'Config':
     """Returns the config with other fields; what they leave idle is dropped."""
+    changes |= changes.pop('settings', {})
     values = {name: getattr(self, name) for name in FIELDS}
     return Config.of(
       chosen_lib.merged(values, self.settings, changes), forgotten=self.settings

@@ -6,8 +6,10 @@ import csv
 import json
 import os
 import pathlib
+import shutil
 from typing import Any
 import zipfile
+import zlib
 
 import filelock
 import numpy as np
@@ -24,6 +26,10 @@ _SCALAR = tf.compat.v1.SummaryMetadata(
 
 
 _LOCK = '.lock'
+# What reading a damaged archive may raise.
+_UNREADABLE = (
+  zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError,
+)  # fmt: skip
 
 
 class BusyError(ValueError):
@@ -55,6 +61,8 @@ class RunDirectory:
     Raises:
       ValueError: naming the flags that differ, or what the directory is.
     """
+    # Asked again once it is locked: another process may have extended it.
+    self._extends = False
     if not self.path.is_dir() or all(map(_is_trace, self.path.iterdir())):
       self._check_writable()
       return
@@ -93,7 +101,8 @@ class RunDirectory:
       ValueError: it cannot be written.
     """
     self._check_writable()
-    if self.path.exists():
+    # Where nobody has been there is nothing to lock, and nothing is left.
+    if (self.path / _LOCK).exists():
       with self.locked():
         pass
 
@@ -150,10 +159,16 @@ class RunDirectory:
   def start(self, config: config_lib.Config) -> None:
     """Writes down what the run is."""
     if self._extends:
-      # First, so that a run cut off here is unfinished and not a wrong one.
-      (self.path / 'summary.json').unlink(missing_ok=True)
+      self._forget_the_end()
     if self._extends or not (self.path / 'flags.txt').exists():
       self.write_flags(config)
+
+  def _forget_the_end(self):
+    """Removes what only the end of a run writes, and this one may not."""
+    # First, so that a run cut off here is unfinished and not a wrong one.
+    for name in ('summary.json', 'predictions.npz', 'members.npz'):
+      (self.path / name).unlink(missing_ok=True)
+    shutil.rmtree(self.path / 'plots', ignore_errors=True)
 
   def write_flags(self, config: config_lib.Config) -> None:
     """Writes `flags.txt`: what the run is."""
@@ -184,7 +199,7 @@ class RunDirectory:
     try:
       with zipfile.ZipFile(self.path / 'predictions.npz') as archive:
         return archive.testzip() is None
-    except (FileNotFoundError, zipfile.BadZipFile):
+    except _UNREADABLE:
       return False
 
   def whole_rows(self) -> list[dict[str, Any]]:

@@ -103,7 +103,8 @@ class Run:
       return summary
     if math.isnan(summary['final'].get('nll', math.nan)):
       return summary
-    if not checkpoints.rounds(self._directory.checkpoints):
+    saved = checkpoints.rounds(self._directory.checkpoints)
+    if not saved or saved[-1] >= self._config.num_rounds:
       logging.warning(
         '%s: predictions.npz is missing or damaged, and no checkpoint is left '
         'to make it from.',
@@ -113,8 +114,8 @@ class Run:
     return None
 
   def _play(self) -> dict[str, Any]:
-    state = self._begin()
     try:
+      state = self._begin()
       with self._progress:
         while state.round < self._config.num_rounds:
           state = self._play_round(state)
@@ -257,7 +258,8 @@ class Run:
     final = {
       name: float(value)
       for name, value in rows[-1].items()
-      if name.removeprefix('validation_').startswith(scores)
+      # A row that was read back names the scores of other rounds too.
+      if name.removeprefix('validation_').startswith(scores) and value != ''
     }
     layout = self._experiment.method.layout
     summary = {

@@ -123,8 +123,8 @@ class Trained:
       seed: names other draws than those of the run's last evaluation.
 
     Raises:
-      ValueError: examples of another kind, or no samples; or the run's weights
-        are not finite.
+      ValueError: examples of another kind, or no samples; or the model ran away
+        and its probabilities are not finite.
     """
     config = self.config
     if num_samples is None:

@@ -1,9 +1,11 @@
 """Rules that a minority of bad clients cannot lead away.
 
 Of point models they are the published rules; of posteriors the same is done to
-the means and to the marginal variances. No client counts more than another: a
-size is what a bad client would lie about. All updates are kept until the end of
-the round, and read by stretches of the weight vector.
+the means and to the marginal variances. Krum's distances are also between the
+scales, or a good mean would bring any variance in; buffers, which are no
+weights, are pooled by their median under every rule. No client counts more than
+another: a size is what a bad client would lie about. All updates are kept until
+the end of the round, and read by stretches of the weight vector.
 
 References:
   D. Yin et al. Byzantine-robust distributed learning: towards optimal
@@ -34,7 +36,7 @@ class Median(rules.Rule):
 
   def centre(self, values: np.ndarray) -> np.ndarray:
     """Returns what stands for `[num_clients, size]` sorted values."""
-    return np.median(values, axis=0)
+    return _median(values)
 
   def trusted(
     self, models: Sequence[weights_lib.Weights]
@@ -55,7 +57,7 @@ class Median(rules.Rule):
     models = [table[client] for client in sorted(table)]
     kept = self.trusted(models)
     floor = np.float32(self.min_scale)
-    scale = np.sqrt(self._pooled(kept, _variance)).astype(np.float32)
+    scale = np.sqrt(_pooled(kept, _variance, self.centre)).astype(np.float32)
     floored = int(np.sum(scale < floor))
     info = {
       'floored_fraction': floored / max(scale.size, 1),
@@ -65,18 +67,14 @@ class Median(rules.Rule):
       shares = [rules.factor_share(model) for model in kept]
       info['factor_fraction'] = float(np.mean(shares))
     vectors = {
-      name: self._pooled(kept, _vector(name)).astype(np.float32)
-      for name in ('loc', 'point', 'buffers')
+      name: _pooled(kept, _vector(name), centre).astype(np.float32)
+      for name, centre in {
+        'loc': self.centre,
+        'point': self.centre,
+        'buffers': _median,
+      }.items()
     }
     return weights_lib.Weights(scale=np.maximum(scale, floor), **vectors), info
-
-  def _pooled(self, models, read) -> np.ndarray:
-    size = read(models[0], slice(None)).size
-    pooled = np.empty([size])
-    for part in statistics.chunks(size):
-      values = np.stack([read(model, part) for model in models])
-      pooled[part] = self.centre(np.sort(values.astype(np.float64), axis=0))
-    return pooled
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +87,7 @@ class TrimmedMean(Median):
   ] = 0.2
 
   def centre(self, values):
-    aside = int(self.trim * len(values))
+    aside = _share(self.trim, len(values))
     return values[aside : len(values) - aside].mean(axis=0)
 
 
@@ -97,9 +95,12 @@ class TrimmedMean(Median):
 class MultiKrum(Median):
   """The mean of the clients that are nearest to their neighbours.
 
-  A client's score is the sum of the squared distances between its mean and
-  those of its n - f - 2 nearest, f the clients that may be bad; the n - f
-  clients of the lowest scores are averaged.
+  A client's score is the sum of the squared distances between its means and
+  scales and those of its n - f - 2 nearest, f the clients that may be bad; the
+  n - f clients of the lowest scores are averaged. Without factors that distance
+  is Wasserstein's between the posteriors, and between points the published one.
+  Bad clients that agree are not each other's only neighbours where n is 2 f + 3
+  at least.
 
   Attributes:
     num_clients: of the run.
@@ -114,24 +115,25 @@ class MultiKrum(Median):
   clients_per_round: int = 0
 
   def check(self, rank: int, size: int) -> None:
-    """Refuses a round in which nobody has neighbours.
+    """Refuses a round in which bad clients could vouch for each other.
 
     Raises:
-      ValueError: fewer clients than three more than may be bad.
+      ValueError: fewer clients than three more than twice the bad ones.
     """
     clients = self.clients_per_round or self.num_clients
-    if clients - int(self.bad * clients) < 3:
+    bad = _share(self.bad, clients)
+    if clients < 2 * bad + 3:
       raise ValueError(
-        f'--pooling=multi_krum: of {clients} clients of a round '
-        f'{int(self.bad * clients)} may be bad; three must be left: more '
-        'clients, or a lower --multi_krum.bad.'
+        f'--pooling=multi_krum: of {clients} clients of a round {bad} may be '
+        f'bad, which takes {2 * bad + 3} clients: more of them, or a lower '
+        '--multi_krum.bad.'
       )
 
   def centre(self, values):
     return values.mean(axis=0)
 
   def trusted(self, models):
-    bad = int(self.bad * len(models))
+    bad = _share(self.bad, len(models))
     near = max(len(models) - bad - 2, 1)
     # Of each row the first is its distance to itself.
     scores = np.sort(_distances(models), axis=1)[:, 1 : near + 1].sum(axis=1)
@@ -146,6 +148,24 @@ ROBUST: dict[str, Any] = {
 }
 
 
+def _share(share, num_clients) -> int:
+  """Rounds down what is meant: of 100 clients 0.29 is 29, not 28.99..."""
+  return int(share * num_clients + 1e-9)
+
+
+def _pooled(models, read, centre) -> np.ndarray:
+  size = read(models[0], slice(None)).size
+  pooled = np.empty([size])
+  for part in statistics.chunks(size):
+    values = np.stack([read(model, part) for model in models])
+    pooled[part] = centre(np.sort(values.astype(np.float64), axis=0))
+  return pooled
+
+
+def _median(values):
+  return np.median(values, axis=0)
+
+
 def _vector(name):
   return lambda model, part: getattr(model, name)[part]
 
@@ -154,12 +174,16 @@ def _variance(model, part):
   return model.variance(part)
 
 
+def _scale(model, part):
+  return np.sqrt(model.variance(part))
+
+
 def _distances(models) -> np.ndarray:
-  """Returns `[num_clients, num_clients]` squared distances of the means."""
+  """Returns `[num_clients, num_clients]` squared distances."""
   squares = np.zeros([len(models)] * 2)
-  for name in ('loc', 'point'):
-    for part in statistics.chunks(getattr(models[0], name).size):
-      values = np.stack([getattr(model, name)[part] for model in models])
+  for read in (_vector('loc'), _vector('point'), _scale):
+    for part in statistics.chunks(read(models[0], slice(None)).size):
+      values = np.stack([read(model, part) for model in models])
       for i, value in enumerate(values.astype(np.float64)):
         squares[i] += np.square(values - value).sum(axis=1)
   return squares

@@ -153,3 +153,11 @@ def test_a_field_reaches_what_it_is_for(thing, key, value):
   default = inspect.signature(thing).parameters[name].default
   plain = federation.configured(thing, federation.Config()).keywords[name]
   assert plain == default
+
+
+def test_replace_takes_settings_as_the_constructor_does():
+  config = federation.Config(partition='dirichlet')
+  key = 'dirichlet.alpha'
+  replaced = config.replace(seed=1, settings={key: 0.25})
+  assert replaced == config.replace(seed=1, **{key: 0.25})
+  assert replaced.get(key) == 0.25

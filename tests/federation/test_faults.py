@@ -39,6 +39,14 @@ def test_one_process_a_run(never, tmp_path):
   assert stopping.outcome(tmp_path) == never
 
 
+def test_what_is_refused_leaves_no_lock(tmp_path):
+  with pytest.raises(ValueError, match='exceeds'):
+    stopping.play(
+      tmp_path, stopping.CONFIG.replace(num_clients=999, clients_per_round=0)
+    )
+  assert not list(tmp_path.iterdir())
+
+
 def test_two_that_begin_together(tmp_path):
   path = tmp_path / 'run'
   first, same, other = (
@@ -82,11 +90,38 @@ def test_a_finished_run_makes_what_is_damaged_anew(never, tmp_path, name, how):
   assert stopping.outcome(tmp_path) == never
 
 
-def test_without_checkpoints_it_says_so(tmp_path, caplog):
+def test_any_damage_to_predictions_is_seen(tmp_path):
+  directory = records.RunDirectory(tmp_path)
+  path = tmp_path / 'predictions.npz'
+  labels, probs = np.arange(99) % 3, np.linspace(0, 1, 99)
+  directory.write_arrays('predictions', labels=labels, probs=probs)
+  data = path.read_bytes()
+  found = set()
+  for place in range(len(data)):
+    path.write_bytes(data[:place] + b'\xff' + data[place + 1 :])
+    found.add(directory.has_predictions())
+  # A changed time stamp is no damage.
+  assert found == {True, False}
+
+
+def test_scores_of_other_rounds_are_not_the_last_ones(never, tmp_path):
+  """As of a set with a rare class, where the last model ran away."""
+  stopping.play(tmp_path)
+  (tmp_path / 'summary.json').unlink()
+  header, *rows = (tmp_path / 'metrics.csv').read_text().splitlines()
+  rows = [f'{row},0.5' for row in rows[:-1]] + [f'{rows[-1]},']
+  text = '\n'.join([f'{header},balanced_accuracy', *rows, ''])
+  (tmp_path / 'metrics.csv').write_text(text)
+  assert stopping.play(tmp_path)['final'] == never[2]
+
+
+@pytest.mark.parametrize('left', [0, 1])
+def test_without_checkpoints_it_says_so(tmp_path, caplog, left):
   summary = stopping.play(tmp_path)
   (tmp_path / 'predictions.npz').unlink()
   for path in (tmp_path / 'checkpoints').iterdir():
-    path.unlink()
+    if not left or path.name.startswith('state-3'):
+      path.unlink()
   assert stopping.play(tmp_path) == summary
   assert 'predictions.npz is missing or damaged, and no checkp' in caplog.text
 
@@ -152,6 +187,21 @@ def test_a_file_that_may_not_grow(never, tmp_path, monkeypatch):
     resource.setrlimit(resource.RLIMIT_FSIZE, limit)
   assert 'File too large' in str(caught.value)
   assert 'saved after round 2; the same command goes on' in str(caught.value)
+  stopping.play(tmp_path)
+  assert stopping.outcome(tmp_path) == never
+
+
+def test_a_disk_that_is_full_at_the_start(never, tmp_path):
+  limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+  run = federation.Run(stopping.CONFIG, tmp_path, False, stopping.BUILT)
+  resource.setrlimit(resource.RLIMIT_FSIZE, (200, limit[1]))
+  try:
+    with pytest.raises(
+      federation.MachineError, match='nothing is saved yet; t'
+    ):
+      run.play()
+  finally:
+    resource.setrlimit(resource.RLIMIT_FSIZE, limit)
   stopping.play(tmp_path)
   assert stopping.outcome(tmp_path) == never
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import stopping
 
-from bfl_tf import own
+from bfl_tf import federation, own
+from bfl_tf.federation import loop
 
 CONFIG = stopping.CONFIG.replace(num_rounds=2)
 
@@ -45,6 +46,29 @@ def test_cut_off_while_it_is_extended(tmp_path):
   stopping.stopped(tmp_path, os, 'replace', config=longer, call=1)
   assert not (tmp_path / 'summary.json').exists()
   assert stopping.play(tmp_path, longer)['rounds'] == 4
+
+
+def test_two_that_extend_together(tmp_path):
+  stopping.play(tmp_path, CONFIG)
+  longer = CONFIG.replace(num_rounds=3)
+  first, second = (
+    federation.Run(longer, tmp_path, False, stopping.BUILT) for _ in range(2)
+  )
+  summary = first.play()
+  before = (tmp_path / 'summary.json').stat().st_mtime_ns
+  assert second.play() == summary
+  assert (tmp_path / 'summary.json').stat().st_mtime_ns == before
+
+
+def test_a_longer_run_keeps_nothing_of_the_end_of_the_shorter(tmp_path):
+  """Its last model may have run away, and write no predictions."""
+  stopping.play(tmp_path, CONFIG)
+  (tmp_path / 'plots').mkdir()
+  (tmp_path / 'members.npz').touch()
+  longer = CONFIG.replace(num_rounds=4)
+  stopping.stopped(tmp_path, loop, 'federated_round', config=longer, call=1)
+  kept = {path.name for path in tmp_path.iterdir()}
+  assert not kept & {'summary.json', 'predictions.npz', 'members.npz', 'plots'}
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,20 @@ def test_an_interrupt_saves_what_was_played(never, tmp_path):
   assert stopping.outcome(tmp_path) == never
 
 
+def test_an_interrupt_before_anything_is_saved(never, tmp_path, monkeypatch):
+  def interrupted(*unused):
+    raise KeyboardInterrupt
+
+  with monkeypatch.context() as patch:
+    patch.setattr(loop, 'initial_state', interrupted)
+    with pytest.raises(
+      KeyboardInterrupt, match='interrupted: nothing is saved'
+    ):
+      stopping.play(tmp_path)
+  stopping.play(tmp_path)
+  assert stopping.outcome(tmp_path) == never
+
+
 @pytest.mark.parametrize(
   ('number', 'why', 'code'),
   [(signal.SIGINT, 'interrupted', 130), (signal.SIGTERM, 'terminated', 143)],

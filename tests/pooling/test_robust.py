@@ -11,12 +11,13 @@ every_rule = pytest.mark.parametrize('name', robust.ROBUST)
 NONE = np.zeros([0], np.float32)
 
 
-def pooled(name, loc, scale, **settings):
+def pooled(name, loc, scale, buffers=None, **settings):
   """Pools clients with these means and scales, `[num_clients, size]`."""
   rule = pooling.RULES[name](**settings)
   sums = None
   for client, (m, s) in enumerate(zip(np.float32(loc), np.float32(scale))):
-    model = weights.Weights(m, s, m, NONE)
+    said = NONE if buffers is None else np.float32(buffers[client])
+    model = weights.Weights(m, s, m, said)
     update = statistics.ClientUpdate(client, 1 + 10**client, model)
     share = rule.accumulate(update, 1.0, None)
     sums = share if sums is None else statistics.merge(sums, share)
@@ -65,15 +66,45 @@ def test_krum_by_hand():
   assert info['guarded_fraction'] == pytest.approx(0.2)
 
 
+@every_rule
+def test_a_good_mean_brings_nothing_else_in(name):
+  rng = np.random.default_rng(0)
+  loc, scale = rng.normal(size=(10, 5)), rng.uniform(0.5, 1, (10, 5))
+  buffers = rng.normal(size=(10, 5))
+  # Two that agree.
+  scale[[3, 7]], buffers[[2, 5]] = 1e3, 1e18
+  model, _ = pooled(name, loc, scale, buffers)
+  assert np.all(model.scale <= 1)
+  assert np.all(np.abs(model.buffers) < 10)
+
+
+def test_bad_clients_that_agree_are_not_believed():
+  # Three of nine may be bad: four neighbours count, six clients are averaged.
+  loc = [[0], [1], [2], [3], [4], [5], [90], [90], [90]]
+  model, _ = pooled('multi_krum', loc, [[1]] * 9, bad=1 / 3)
+  assert model.loc == 2.5
+
+
+def test_a_share_of_the_clients_is_what_was_typed():
+  # 0.29 * 100 is 28.999999999999996.
+  loc = [[1e6]] * 29 + [[0]] * 71
+  model, _ = pooled('trimmed_mean', loc, [[1]] * 100, trim=0.29)
+  assert model.loc == 0
+
+
 def test_krum_needs_neighbours():
   settings = {'pooling': 'multi_krum', 'multi_krum.bad': 0.4}
-  with pytest.raises(ValueError, match='of 3 clients of a round 1 may be bad'):
+  with pytest.raises(
+    ValueError, match='3 clients of a round 1 may be bad, whi'
+  ):
     toys.experiment(num_clients=3, **settings)
+  with pytest.raises(ValueError, match='2 may be bad, which takes 7 clients'):
+    toys.experiment(num_clients=5, **settings)
   with pytest.raises(
     ValueError, match=r'of 3 clients .* lower --multi_krum.ba'
   ):
     toys.experiment(num_clients=6, clients_per_round=3, **settings)
-  toys.experiment(num_clients=5, **settings)
+  toys.experiment(num_clients=7, **settings)
 
 
 @every_rule
