@@ -4,6 +4,7 @@ There is one. A method of a paper is a combination of the pieces of a `Method`,
 never a loop of its own.
 """
 
+import itertools
 import math
 import time
 from typing import Any, NamedTuple
@@ -17,6 +18,9 @@ from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import method as method_lib
 from bfl_tf.federation import reduction as reduction_lib
 from bfl_tf.federation import state as state_lib
+
+# That a row of `metrics.csv` tells: thousands of clients may have one each.
+_MOST_REASONS = 10
 
 
 def initial_state(experiment: experiment_lib.Experiment) -> state_lib.Round:
@@ -124,9 +128,12 @@ def _reasons(left_out: dict[int, str]) -> str:
   clients: dict[str, list[int]] = {}
   for client, why in sorted(left_out.items()):
     clients.setdefault(why, []).append(client)
-  return '; '.join(
-    f'{", ".join(map(str, who))}: {why}' for why, who in clients.items()
-  )
+  said = [
+    f'{", ".join(map(str, who))}: {why}'
+    for why, who in itertools.islice(clients.items(), _MOST_REASONS)
+  ]
+  more = len(clients) - len(said)
+  return '; '.join([*said, *([f'and {more} more'] if more else [])])
 
 
 def _step(

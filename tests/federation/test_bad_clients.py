@@ -7,6 +7,7 @@ import pytest
 import toys
 
 from bfl_tf import federation
+from bfl_tf.federation import admission
 
 FLIPOUT = {'variant': 'flipout'}
 COUNTING = {'client_parts': ('toys:Counter',)}
@@ -114,6 +115,18 @@ def test_the_reasons_of_many_are_told_once(monkeypatch):
   message = r'--min_clients=5 \(1, 4: it raised RuntimeError: no power \('
   with pytest.raises(federation.TooFewClientsError, match=message):
     toys.play(experiment, 1)
+
+
+def test_a_row_tells_ten_reasons(monkeypatch):
+  experiment = toys.experiment(num_clients=14)
+
+  def refused(arrival, *unused):
+    return f'reason {arrival.client}' if arrival.client else None
+
+  monkeypatch.setattr(admission, 'find_defect', refused)
+  _, (info,) = toys.play(experiment, 1)
+  assert info['left_out_reasons'].startswith('1: reason 1; 2: reason 2; 3: ')
+  assert info['left_out_reasons'].endswith('; 10: reason 10; and 3 more')
 
 
 @pytest.mark.parametrize('interrupt', [KeyboardInterrupt, SystemExit])
