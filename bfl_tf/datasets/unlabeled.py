@@ -7,7 +7,15 @@ CIFAR-100 serves as well, or Tiny-ImageNet resized (Chen & Chao 2021, Table 4).
 import numpy as np
 import tensorflow as tf
 
-from bfl_tf.datasets import arrays, builtin, columns, loading, npz, tfds
+from bfl_tf.datasets import (
+  arrays,
+  builtin,
+  columns,
+  csv_files,
+  loading,
+  npz,
+  tfds,
+)
 
 _CHUNK = 2**24  # Values held in float32 at a time.
 _LUMA = (0.299, 0.587, 0.114)  # Of red, green, blue (ITU-R BT.601).
@@ -19,7 +27,8 @@ def load_unlabeled(
   """Loads the images of a data set that may be of another task.
 
   Args:
-    name: what `--dataset` takes (see `load`); of an .npz `x_train` is enough.
+    name: what `--dataset` takes (see `load`); of an .npz `x_train` is enough,
+      of a .csv the features of `like`.
     split: of a TFDS set, with its slicing syntax; no other split is read. The
       other sets have `train` only.
     like: the data set that clients train on.
@@ -34,7 +43,9 @@ def load_unlabeled(
     ValueError: naming the flag, both shapes and what to do.
   """
   where = f'--server_dataset={name}'
-  images = arrays.inputs(f'{where}: images', np.asarray(_load(name, split)))
+  images = arrays.inputs(
+    f'{where}: images', np.asarray(_load(name, split, like))
+  )
   wanted = like.train.x
   if images.shape[1:] == wanted.shape[1:] and images.dtype == wanted.dtype:
     return images
@@ -47,8 +58,8 @@ def load_unlabeled(
   return _resize(images, wanted.shape[1:])
 
 
-def _load(name, split):
-  own = name in builtin.BUILTIN or name.endswith('.npz')
+def _load(name, split, like):
+  own = name in builtin.BUILTIN or name.endswith(('.npz', '.csv'))
   if not own and not loading.is_function(name):
     return tfds.load_images(name, split)
   if split != 'train':
@@ -60,6 +71,9 @@ def _load(name, split):
     return builtin.BUILTIN[name]().train.x
   if name.endswith('.npz'):
     return npz.load_images(name)
+  if name.endswith('.csv'):
+    where = f'--server_dataset={name}'
+    return csv_files.features(where, name, like.feature_names)
   result = loading.call('server_dataset', name)
   return result.train.x if isinstance(result, columns.Dataset) else result[0]
 
