@@ -12,7 +12,15 @@ import sys
 # By command, the module.
 COMMANDS = {
   name: f'experiments.{name}'
-  for name in ('run', 'reproduce', 'benchmark', 'convert')
+  for name in (
+    'run',
+    'predict',
+    'sites',
+    'export',
+    'reproduce',
+    'benchmark',
+    'convert',
+  )
 }
 _USAGE = f'bfl-tf {"|".join(COMMANDS)} --help'
 

@@ -11,10 +11,12 @@ from bfl_tf.plots.curves import learning_curve, retention
 from bfl_tf.plots.drawing import draw_run
 from bfl_tf.plots.members import member_confidence, simplex
 from bfl_tf.plots.points import points
+from bfl_tf.plots.sites import dots
 from bfl_tf.plots.sweeps import sweep
 
 __all__ = [
   'confidence_histogram',
+  'dots',
   'draw_run',
   'learning_curve',
   'member_confidence',
