@@ -16,6 +16,8 @@ COMMANDS = {
     'run',
     'predict',
     'sites',
+    'doubt',
+    'compare',
     'export',
     'reproduce',
     'benchmark',

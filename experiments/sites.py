@@ -8,9 +8,7 @@ experiments.predict adds sets. Exit code 2: something is wrong, and nothing was
 written.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-import csv
-import os
+import json
 import pathlib
 from typing import Any
 
@@ -19,6 +17,7 @@ from absl import flags
 from bfl_tf import plots
 from bfl_tf.federation import checkpoints, promises, reopened, sites
 from experiments import flags as config_flags
+from experiments import rows as rows_lib
 
 _RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
 _EPOCHS = flags.DEFINE_integer(
@@ -35,10 +34,6 @@ _ON_TEST = flags.DEFINE_float(
   lower_bound=0.0,
   upper_bound=0.9,
 )
-_SHOWN = (
-  'num_examples', 'accuracy', 'personalised_accuracy', 'balanced_accuracy',
-  'auroc', 'nll', 'ece', 'rounds_selected',
-)  # fmt: skip
 
 
 def main() -> None:
@@ -58,7 +53,7 @@ def main() -> None:
   write(path, report)
   for rows in (report.sites, report.summary, report.classes):
     if rows:
-      print(f'{table(rows)}\n')
+      print(f'{rows_lib.table(rows)}\n')
   say(report)
   print(f'tables and plots in {path / "sites"}')
 
@@ -70,11 +65,11 @@ def write(path: pathlib.Path, report: sites.Report) -> None:
   for name in ('sites', 'classes', 'summary'):
     rows = getattr(report, name)
     if rows:
-      _write_csv(folder / f'{name}.csv', rows)
+      rows_lib.write_csv(folder / f'{name}.csv', rows)
   if report.promise:
-    temporary = path / f'.{promises.FILE}.tmp'
-    temporary.write_text(report.promise.to_json())
-    os.replace(temporary, path / promises.FILE)
+    rows_lib.write_text(path / promises.FILE, report.promise.to_json())
+  scores = json.dumps(sites.flat(report), indent=2)
+  rows_lib.write_text(folder / 'scores.json', scores + '\n')
   for name, figure in figures(report).items():
     figure.savefig(folder / f'{name}.png')
 
@@ -111,27 +106,6 @@ def figures(report: sites.Report) -> dict[str, Any]:
   return drawn
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> str:
-  """Returns rows as aligned text; a dash where there is no number."""
-  columns = list(dict.fromkeys(
-    name for row in rows for name in row
-    if name in _SHOWN or name.startswith(('coverage', 'size', 'recall'))
-  ))  # fmt: skip
-  first = next(iter(rows[0]))
-  lines = [[first, *columns]] + [
-    [str(row[first]), *(_text(row.get(name)) for name in columns)]
-    for row in rows
-  ]
-  widths = [max(map(len, cells)) for cells in zip(*lines)]
-  return '\n'.join(
-    '  '.join(
-      cell.ljust(width) if not at else cell.rjust(width)
-      for at, (cell, width) in enumerate(zip(line, widths))
-    )
-    for line in lines
-  )
-
-
 def say(report: sites.Report) -> None:
   """Says what is not there and why, and what was promised."""
   if not report.sites:
@@ -160,22 +134,6 @@ def _by_name(rows, first, names):
     for row in rows
   }
   return {name: scores for name, scores in found.items() if scores}
-
-
-def _text(value) -> str:
-  if value is None or value != value:
-    return '-'
-  return f'{value:.4f}' if isinstance(value, float) else str(value)
-
-
-def _write_csv(path, rows: Iterable[Mapping[str, Any]]) -> None:
-  columns = list(dict.fromkeys(name for row in rows for name in row))
-  temporary = path.with_name(f'.{path.name}.tmp')
-  with temporary.open('w', newline='') as file:
-    writer = csv.DictWriter(file, columns, restval='', lineterminator='\n')
-    writer.writeheader()
-    writer.writerows(rows)
-  os.replace(temporary, path)
 
 
 if __name__ == '__main__':

@@ -59,18 +59,6 @@ def load(path: str, reading: tables.Reading) -> columns.Dataset:
   return dataclasses.replace(dataset, class_names=names)
 
 
-def load_images(path: str) -> np.ndarray:
-  """Reads `x_train` alone, for `--server_dataset`: it needs no labels.
-
-  Args:
-    path: the file.
-
-  Raises:
-    ValueError: the file cannot be read, or lacks it.
-  """
-  return inputs('server_dataset', path, ('x_train',))
-
-
 def inputs(flag: str, path: str, keys: tuple[str, ...]) -> np.ndarray:
   """Reads the first of some arrays that a file has.
 

@@ -22,7 +22,12 @@ _LUMA = (0.299, 0.587, 0.114)  # Of red, green, blue (ITU-R BT.601).
 
 
 def load_unlabeled(
-  name: str, *, split: str, like: columns.Dataset, resize: bool
+  name: str,
+  *,
+  split: str,
+  like: columns.Dataset,
+  resize: bool,
+  flag: str = 'server_dataset',
 ) -> np.ndarray:
   """Loads the images of a data set that may be of another task.
 
@@ -35,6 +40,7 @@ def load_unlabeled(
     resize: bring images to the height, width and channels of `like`: by linear
       interpolation, with antialiasing where they shrink; grey is repeated in
       every colour, colours become their luma. The range of values is kept.
+    flag: that names the set.
 
   Returns:
     Images, or features, `[num_examples, ...]` of the shape and type of `like`.
@@ -42,9 +48,9 @@ def load_unlabeled(
   Raises:
     ValueError: naming the flag, both shapes and what to do.
   """
-  where = f'--server_dataset={name}'
+  where = f'--{flag}={name}'
   images = arrays.inputs(
-    f'{where}: images', np.asarray(_load(name, split, like))
+    f'{where}: images', np.asarray(_load(flag, name, split, like))
   )
   wanted = like.train.x
   if images.shape[1:] == wanted.shape[1:] and images.dtype == wanted.dtype:
@@ -58,24 +64,28 @@ def load_unlabeled(
   return _resize(images, wanted.shape[1:])
 
 
-def _load(name, split, like):
+def _load(flag, name, split, like):
   own = name in builtin.BUILTIN or name.endswith(('.npz', '.csv'))
   if not own and not loading.is_function(name):
-    return tfds.load_images(name, split)
+    return tfds.load_images(name, split, flag)
   if split != 'train':
     raise ValueError(
-      f'--server_split={split} slices TFDS sets only: leave it out for '
-      f'--server_dataset={name}.'
+      f'{_said(flag, split)} slices TFDS sets only: leave it out for '
+      f'--{flag}={name}.'
     )
   if name in builtin.BUILTIN:
     return builtin.BUILTIN[name]().train.x
   if name.endswith('.npz'):
-    return npz.load_images(name)
+    return npz.inputs(flag, name, ('x_train',))
   if name.endswith('.csv'):
-    where = f'--server_dataset={name}'
+    where = f'--{flag}={name}'
     return csv_files.features(where, name, like.feature_names)
-  result = loading.call('server_dataset', name)
+  result = loading.call(flag, name)
   return result.train.x if isinstance(result, columns.Dataset) else result[0]
+
+
+def _said(flag, split):
+  return f'--server_split={split}' if flag == 'server_dataset' else f'@{split}'
 
 
 def _obstacle(images, wanted):

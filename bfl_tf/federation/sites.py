@@ -74,6 +74,22 @@ def report(
   )
 
 
+def flat(found: Report) -> dict[str, float]:
+  """Returns what sums a report up by one name each, for tables over runs."""
+  scores: dict[str, float] = {}
+  for row in found.summary:
+    place = row['over'].replace(' ', '_')
+    for name, value in row.items():
+      of_all = place == 'all_examples'
+      # Of all examples the run says most itself.
+      said = of_all and not name.startswith(('coverage', 'size', 'auroc'))
+      if (
+        name not in ('over', 'num_examples') and value is not None and not said
+      ):
+        scores[name if of_all else f'{name}_{place}'] = value
+  return scores
+
+
 def personalise(
   run: reopened.Reopened, state: state_lib.State, epochs: int
 ) -> dict[str, weights_lib.Weights]:

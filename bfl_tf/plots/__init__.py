@@ -7,6 +7,7 @@ the axes they are given or on a new figure, and return the
 
 from bfl_tf.plots.calibration import confidence_histogram, reliability_diagram
 from bfl_tf.plots.clients import partition
+from bfl_tf.plots.corruption import corruption
 from bfl_tf.plots.curves import learning_curve, retention
 from bfl_tf.plots.drawing import draw_run
 from bfl_tf.plots.members import member_confidence, simplex
@@ -16,6 +17,7 @@ from bfl_tf.plots.sweeps import sweep
 
 __all__ = [
   'confidence_histogram',
+  'corruption',
   'dots',
   'draw_run',
   'learning_curve',

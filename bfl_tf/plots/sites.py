@@ -1,6 +1,7 @@
 """Scores of many, a dot each: sites, or classes."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
@@ -48,7 +49,7 @@ def dots(
     values, places = zip(*known)
     color, mean = style['color'], float(np.mean(values))
     # Hollow and larger, so that equal ones are seen.
-    fill = {'mfc': 'none', 'mew': 1.4} if at else {}
+    fill: dict[str, Any] = {'mfc': 'none', 'mew': 1.4} if at else {}
     label = f'{score} (mean {mean:.3f})'
     axes.plot(values, places, 'o', ms=5 + 4 * at, c=color, label=label, **fill)
     axes.axvline(mean, c=color, lw=1)

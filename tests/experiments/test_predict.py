@@ -73,7 +73,8 @@ def test_a_saved_model_says_what_predict_says(folder, run_dir, fresh):
   with np.load(folder / 'said.npz') as archive:
     theirs = dict(archive)
   for name, values in ours._asdict().items():
-    np.testing.assert_allclose(theirs[name], values, rtol=1e-6, atol=1e-9)
+    # That process rewrites its graph; float32 has steps of 6e-8 below 1.
+    np.testing.assert_allclose(theirs[name], values, rtol=1e-5, atol=1e-7)
   kinds = np.array(site_data.KINDS)[ours.probs.argmax(1)]
   np.testing.assert_array_equal(theirs['class'].astype(str), kinds)
   # Of other draws it would not.
