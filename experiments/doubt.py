@@ -85,7 +85,8 @@ def others(dataset: datasets.Dataset):
       x = datasets.load_unlabeled(
         name, split=split or default, like=dataset, resize=True, flag=distance
       )
-      yield doubts.Other(distance, name, doubts.some_of(x, _EXAMPLES.value))
+      shown = pathlib.Path(name).stem if ours else name
+      yield doubts.Other(distance, shown, doubts.some_of(x, _EXAMPLES.value))
 
 
 def ask(run: reopened.Reopened, others) -> dict[str, list[doubts.Row]]:
