@@ -26,7 +26,7 @@ def main() -> None:
   try:
     trained = federation.load(_RUN.value)
     written = exporting.export(trained, _OUTPUT.value, _SAMPLES.value)
-  except ValueError as error:
+  except (OSError, ValueError) as error:
     config_flags.fail(error)
   for path in written:
     print(path)

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import tempfile
 
 import numpy as np
 import tensorflow as tf
@@ -27,24 +28,38 @@ def export(
 
   Args:
     trained: the run.
-    folder: to write into; it is made.
+    folder: a new one; it appears whole.
     num_samples: passes of a stochastic model; by default those of `predict`.
 
   Returns:
     What was written.
+
+  Raises:
+    ValueError: the folder holds something, or no samples are wanted.
   """
-  count = trained.num_samples(num_samples)
-  path = pathlib.Path(folder)
-  path.mkdir(parents=True, exist_ok=True)
+  count, path = trained.num_samples(num_samples), pathlib.Path(folder)
+  if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    raise ValueError(f'{path} is there already: name a new folder.')
+  path.parent.mkdir(parents=True, exist_ok=True)
+  with tempfile.TemporaryDirectory(prefix='.', dir=path.parent) as scratch:
+    names = _write(trained, count, pathlib.Path(scratch))
+    made = pathlib.Path(scratch) / 'made'
+    os.replace(made, path)
+  return [path / name for name in names]
+
+
+def _write(trained, count, scratch) -> list[str]:
+  """Writes into a folder `made`; returns the names there."""
+  module, made = _Module(trained, count), scratch / 'made'
   tf.saved_model.save(
-    module := _Module(trained, count),
-    str(path / SAVED_MODEL),
+    module,
+    str(made / SAVED_MODEL),
     signatures={'serving_default': module.predict},
   )
   if not is_portable(trained.model):
-    return [path / SAVED_MODEL]
-  keras_model(trained).save(path / KERAS)
-  return [path / SAVED_MODEL, path / KERAS]
+    return [SAVED_MODEL]
+  keras_model(trained).save(made / KERAS)
+  return [SAVED_MODEL, KERAS]
 
 
 def is_portable(model: tf_keras.Model) -> bool:

@@ -214,6 +214,40 @@ def test_sets_and_tables_of_sites(folder, run_dir):
   assert promise['num_examples'] == len(run.calibration.split.y)
 
 
+def test_export(folder, run_dir):
+  calls = [
+    [f'--run={run_dir}', f'--output={folder}/exports/one'],
+    [f'--run={run_dir}', f'--output={folder}/exports/one'],
+    [
+      f'--run={run_dir}',
+      f'--output={folder}/exports/two',
+      '--num_mc_samples=0',
+    ],
+    [f'--run={run_dir}', f'--output={folder}/good.csv/below'],
+    [f'--run={run_dir}'],
+    [f'--run={folder}', f'--output={folder}/exports/two'],
+  ]
+  (folder / 'good.csv').touch()
+  good, *bad = binaries.drive('experiments.export', calls)
+  assert good[0] == 0, good
+  assert good[1].splitlines() == [
+    f'{folder}/exports/one/saved_model',
+    'no Keras model: the network has layers that tf_keras lacks',
+  ]
+  messages = (
+    'exports/one is there already: name a new folder',
+    'num_samples must be positive, got 0',
+    'good.csv',
+    'give --run and --output',
+    'holds no run',
+  )
+  for message, (code, _, error) in zip(messages, bad, strict=True):
+    assert (code, error.count('\n')) == (2, 1), error
+    assert message in error
+  # Nothing half-made.
+  assert [path.name for path in (folder / 'exports').iterdir()] == ['one']
+
+
 def test_every_command_is_a_module():
   for module in main.COMMANDS.values():
     assert importlib.util.find_spec(module), module
