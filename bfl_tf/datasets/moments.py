@@ -5,11 +5,12 @@ distances to it, never an example; two such sums merge into those of both
 (Chan et al. 1979). All in float64, and E[x^2] - E[x]^2 is never taken.
 """
 
-from collections.abc import Iterator
 import functools
 from typing import NamedTuple
 
 import numpy as np
+
+from bfl_tf.datasets import sites
 
 _CHUNK = 2**20  # Elements held in float64 at a time.
 
@@ -76,9 +77,5 @@ def merged(x: np.ndarray, ids: np.ndarray | None) -> Moments:
   """
   if ids is None:
     return Moments.of(x)
-  return functools.reduce(Moments.merge, _of_sites(x, np.asarray(ids)))
-
-
-def _of_sites(x, ids) -> Iterator[Moments]:
-  for site in np.unique(ids):
-    yield Moments.of(x[ids == site])
+  parts = (Moments.of(x[rows]) for _, rows in sites.grouped(ids))
+  return functools.reduce(Moments.merge, parts)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bfl_tf import seeds
-from bfl_tf.datasets import columns
+from bfl_tf.datasets import columns, sites
 
 
 class Share(NamedTuple):
@@ -44,13 +44,12 @@ def hold_out(
   """
   if not share.fraction:
     return np.arange(0), np.arange(y.size)
-  sites = np.zeros(y.size, int) if ids is None else np.asarray(ids)
+  whose = np.zeros(y.size, int) if ids is None else ids
   held, rest = [], []
-  for number, site in enumerate(np.unique(sites)):
-    rows = np.flatnonzero(sites == site)
+  for number, (site, rows) in enumerate(sites.grouped(whose)):
     quota = max(1, round(share.fraction * rows.size))
     if rows.size <= quota:
-      named = '' if ids is None else f'site {str(site)!r} has '
+      named = '' if ids is None else f'site {site!r} has '
       raise ValueError(
         f'{where}: {named}{rows.size} example(s) left to hold --{share.flag}='
         f'{share.fraction} out of, which leaves none to train on: leave it '

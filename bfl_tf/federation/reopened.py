@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bfl_tf import datasets
-from bfl_tf.datasets import shares
+from bfl_tf.datasets import shares, sites
 from bfl_tf.federation import building, identity
 from bfl_tf.federation import task as task_lib
 from bfl_tf.federation import trained as trained_lib
@@ -28,10 +28,7 @@ class Held(NamedTuple):
   @property
   def sites(self) -> list[tuple[str, np.ndarray]]:
     """Each site's name and the indices of its examples, by name."""
-    if self.ids is None:
-      return []
-    ids = np.asarray(self.ids)
-    return [(str(site), np.flatnonzero(ids == site)) for site in np.unique(ids)]
+    return [] if self.ids is None else sites.grouped(self.ids)
 
 
 class Reopened(NamedTuple):

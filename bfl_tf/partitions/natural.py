@@ -27,13 +27,14 @@ def natural(
     ValueError: there are more or fewer sites than clients.
   """
   labels = splitting.check(labels, num_clients, seed)
-  sites, owner = np.unique(np.asarray(client_ids), return_inverse=True)
+  sites, owner, sizes = np.unique(
+    np.asarray(client_ids), return_inverse=True, return_counts=True
+  )
   if sites.size != num_clients:
     raise ValueError(
       f'natural makes a client of each of the {sites.size} sites: set '
       f'--num_clients={sites.size}, got num_clients={num_clients}.'
     )
-  return [
-    splitting.sorted_indices(np.flatnonzero(owner == site))
-    for site in range(num_clients)
-  ]
+  order = np.argsort(owner, kind='stable')
+  parts = np.split(order, np.cumsum(sizes)[:-1])
+  return [splitting.sorted_indices(part) for part in parts]
