@@ -175,9 +175,11 @@ def flat(
     for name in list(row)[1:]:
       scores[f'{name}_{row["measure"]}'] = row[name]
   for row, end in zip(found.get('calibration', ()), ('', '_tempered')):
-    # What the run says itself is not said twice.
-    for name in row if end else ('adaptive_ece', 'classwise_ece', 'gap'):
-      scores[f'{name}{end}'] = row[name]
+    for name in row:
+      # Those of all test examples the run says itself.
+      apart = '_untempered' if name in ('nll', 'ece') and not end else end
+      if end or name != 'temperature':
+        scores[f'{name}{apart}'] = row[name]
   worst = [
     row
     for row in found.get('corruptions', ())

@@ -61,7 +61,10 @@ def test_names_for_tables_over_runs():
   )
   assert scores['aurc_epistemic_uncertainty'] == found['selection'][2]['aurc']
   assert scores['temperature_tempered'] == 2
-  assert 'ece' not in scores and 'ece_tempered' in scores
+  assert 'ece' not in scores and 'temperature' not in scores
+  before, after = found['calibration']
+  assert scores['ece_untempered'] == before['ece']
+  assert scores['ece_tempered'] == after['ece']
   assert scores['corrupted_accuracy'] == 0.5
 
 
