@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import dataclasses
 import difflib
 import functools
+import inspect
 import os
 import re
 import sys
@@ -72,10 +73,17 @@ def read_file(path: str | os.PathLike) -> dict[str, typing.Any]:
   return {**_fields(values, present=True), **given.texts}
 
 
-def main(function: Callable[[], int | None]) -> None:
-  """Runs a binary: parses flags, turns what a user got wrong into one line."""
+def main(function: Callable[..., int | None]) -> None:
+  """Runs a binary: parses flags, turns what a user got wrong into one line.
+
+  Args:
+    function: without arguments, or with one for the words beside the flags.
+  """
+  takes_words = bool(inspect.signature(function).parameters)
 
   def body(arguments: Sequence[str]) -> int | None:
+    if takes_words:
+      return function(arguments[1:])
     if len(arguments) > 1:
       fail(f'unexpected argument {arguments[1]!r}; flags begin with --.')
     return function()

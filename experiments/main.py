@@ -12,7 +12,18 @@ import sys
 # By command, the module.
 COMMANDS = {
   name: f'experiments.{name}'
-  for name in ('run', 'reproduce', 'online', 'benchmark', 'convert')
+  for name in (
+    'run',
+    'predict',
+    'sites',
+    'doubt',
+    'compare',
+    'export',
+    'reproduce',
+    'online',
+    'benchmark',
+    'convert',
+  )
 }
 _USAGE = f'bfl-tf {"|".join(COMMANDS)} --help'
 

@@ -76,7 +76,14 @@ def test_methods_have_every_setting():
       assert known, f'{method.name}.{setting}'
 
 
-@pytest.mark.parametrize('page', ['README.md', 'docs/methods.md'])
+@pytest.mark.parametrize(
+  'page',
+  [
+    'README.md',
+    'docs/methods.md',
+    'docs/your_data.md',
+  ],
+)
 def test_files_and_links_are_there(page):
   text, folder = (_ROOT / page).read_text(), (_ROOT / page).parent
   links = re.findall(r'\]\(([^)#:]+)(?:#[^)]*)?\)', text)
@@ -101,6 +108,8 @@ def _settings():
     'docs/architecture.md',
     'docs/methods.md',
     'docs/prior.md',
+    'docs/your_data.md',
+    'docs/deployment.md',
   ],
 )
 def test_flags_exist(page):
@@ -108,6 +117,9 @@ def test_flags_exist(page):
   known |= {'output_dir', 'flagfile', 'help', 'helpfull', 'describe'}
   # Of reproduce.
   known |= {'list', 'artifact', 'claim', 'scale', 'jobs', 'verdicts'}
+  # Of sites, predict, export, doubt and compare.
+  known |= {'run', 'input', 'output', 'near', 'far', 'scores'}
+  known |= {'personalise_epochs', 'calibrate_on_test', 'strict'}
   text = (_ROOT / page).read_text()
   said = re.findall(r'(?<![\w-])--([a-zA-Z][\w.]*\w)', text)
   assert said

@@ -52,7 +52,7 @@ def from_arrays(
 
 def _split(where, suffix, x, y):
   x = inputs(f'{where}: x_{suffix}', np.asarray(x))
-  y = _labels(f'{where}: y_{suffix}', np.asarray(y))
+  y = labels(f'{where}: y_{suffix}', np.asarray(y))
   if len(x) != len(y):
     raise ValueError(
       f'{where}: x_{suffix} has {len(x)} examples, y_{suffix} has {len(y)}.'
@@ -95,7 +95,8 @@ def inputs(where: str, x: np.ndarray) -> np.ndarray:
   return x
 
 
-def _labels(where, y):
+def labels(where: str, y: np.ndarray) -> np.ndarray:
+  """Returns classes `[num_examples]` as int32; `where` names them in errors."""
   y = _classes(where, y)
   if y.size and y.min() < 0:
     raise ValueError(f'{where} has the negative label {y.min()}.')

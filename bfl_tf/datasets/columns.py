@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-_CHUNK = 2**20  # Elements held in float64 at a time.
+from bfl_tf.datasets import moments
 
 
 class Split(NamedTuple):
@@ -39,6 +39,12 @@ class Dataset:
       says so; a partition may deal by them.
     rows: `[num_train]`, each training example's place in the source, where
       validation examples were taken out.
+    calibration: held out to set thresholds and temperatures by, never trained
+      on; None where the run keeps no such share.
+    calibration_ids: `[num_calibration]`, as `client_ids`.
+    test_ids: `[num_test]`, as `client_ids`.
+    class_names: as the source calls the classes, if it does.
+    feature_names: `[num_features]`, likewise.
   """
 
   name: str
@@ -48,6 +54,11 @@ class Dataset:
   test: Split
   client_ids: np.ndarray | None = None
   rows: np.ndarray | None = None
+  calibration: Split | None = None
+  calibration_ids: np.ndarray | None = None
+  test_ids: np.ndarray | None = None
+  class_names: tuple[str, ...] = ()
+  feature_names: tuple[str, ...] = ()
 
   @property
   def row_numbers(self) -> np.ndarray:
@@ -61,37 +72,16 @@ class Dataset:
   @property
   def mean(self) -> np.ndarray:
     """Mean of each channel or feature over the training split, float32."""
-    return self._moments[0]
+    return self._moments.mean.astype(np.float32)
 
   @property
   def std(self) -> np.ndarray:
     """Standard deviation, likewise; 1 where a feature is constant."""
-    return self._moments[1]
+    return self._moments.std.astype(np.float32)
 
   @functools.cached_property
   def _moments(self):
-    return _moments(self.train.x)
-
-
-def _moments(x):
-  """Computes mean and std over all but the last axis, in float64 chunks.
-
-  Both passes subtract the first value, so a constant feature has exactly 0.
-  """
-  channels = x.shape[-1]
-  first = x.reshape(-1, channels)[0].astype(np.float64)
-  rows = max(1, _CHUNK // x[0].size)
-  starts = range(0, len(x), rows)
-
-  def average(function):
-    chunks = (x[i : i + rows].astype(np.float64) - first for i in starts)
-    total = sum(function(chunk).sum(axis=0) for chunk in chunks)
-    return total.reshape(-1, channels).sum(axis=0) / (x.size / channels)
-
-  mean = average(lambda chunk: chunk)
-  std = np.sqrt(average(lambda chunk: np.square(chunk - mean)))
-  std = np.where(std > 0, std, 1)
-  return (first + mean).astype(np.float32), std.astype(np.float32)
+    return moments.merged(self.train.x, self.client_ids)
 
 
 def stratify(

@@ -5,14 +5,23 @@ import dataclasses
 import numbers
 import pathlib
 import re
+from typing import Any
 
 import numpy as np
 
 from bfl_tf import own, registry, seeds
-from bfl_tf.datasets import arrays, builtin, columns, npz, tfds
+from bfl_tf.datasets import (
+  arrays,
+  builtin,
+  columns,
+  npz,
+  shares,
+  tables,
+  tfds,
+)
 
 # What people keep data in, and no name of TFDS ends in.
-_FILES = ('.csv', '.tsv', '.parquet', '.npy', '.xlsx', '.mat', '.h5', '.pkl')
+_FILES = ('.tsv', '.parquet', '.npy', '.xlsx', '.mat', '.h5', '.pkl')
 _FUNCTION = re.compile(r'[A-Za-z_][\w.]*:[A-Za-z_]\w*')
 
 
@@ -23,19 +32,24 @@ def load(
   test_split: str = 'test',
   validation_split: float = 0.0,
   seed: int = 0,
+  calibration_fraction: float = 0.0,
+  **reading: Any,
 ) -> columns.Dataset:
   """Loads a data set into memory, once.
 
   Args:
     name: a key of `builtin.BUILTIN`; an image classification set of TensorFlow
       Datasets, or `tiny_imagenet`; a `file.npz` with `x_train, y_train, x_test,
-      y_test`; or a `package.module:function` that takes no arguments and
-      returns those four arrays or a `Dataset`.
+      y_test` or `x, y`; a `file.csv`; or a `package.module:function` that takes
+      no arguments and returns those four arrays or a `Dataset`.
     train_split: TFDS's slicing syntax, `train[:10000]`; TFDS sets only.
     test_split: likewise.
     validation_split: the fraction, in [0, 1), of every class of the training
       examples that becomes the validation split.
     seed: decides which examples those are.
+    calibration_fraction: of each site's training examples, in [0, 1), of each
+      class alike; the same ones whatever the seed.
+    **reading: of a file of one's own, the fields of `tables.Reading`.
 
   Returns:
     The data set; `validation` has no examples where `validation_split` is 0.
@@ -43,17 +57,21 @@ def load(
   Raises:
     ValueError: naming the flag and what to do.
   """
+  read = tables.Reading(**reading)
   sliced = (train_split, test_split) != ('train', 'test')
   if name in builtin.BUILTIN:
     dataset = builtin.BUILTIN[name]()
   elif name.endswith('.npz'):
-    dataset = npz.load(name)
+    dataset = npz.load(name, read)
+  elif name.endswith('.csv'):
+    dataset = tables.load(name, read)
   elif is_function(name):
-    dataset = _from_function(name)
+    dataset = _from_function(name, read)
   elif pathlib.PurePath(name).suffix in _FILES:
     raise ValueError(
-      f'--dataset={name}: a file must be an .npz with {", ".join(npz.KEYS)}; '
-      'np.savez writes one, and package.module:function may read any other.'
+      f'--dataset={name}: a file must be a .csv, or an .npz with '
+      f'{", ".join(npz.KEYS)}; np.savez writes one, and '
+      'package.module:function may read any other.'
     )
   else:
     sliced = False
@@ -63,7 +81,38 @@ def load(
       f'--train_split={train_split} and --test_split={test_split} slice TFDS '
       f'sets only: leave them out for --dataset={name}.'
     )
+  _check_reading(name, read, dataset)
+  dataset = shares.take_calibration(dataset, calibration_fraction)
   return _take_validation(dataset, validation_split, seed)
+
+
+def _check_reading(name, read, dataset):
+  """Refuses what a file that is no table would not be read by."""
+  default = tables.Reading()
+  of_table = ('label_column', 'client_column', 'ignore_columns')
+  for field in of_table:
+    said = getattr(read, field)
+    if not name.endswith('.csv') and said != getattr(default, field):
+      text = ','.join(said) if isinstance(said, tuple) else said
+      raise ValueError(
+        f'--{field}={text} is for a .csv file: leave it out for '
+        f'--dataset={name}.'
+      )
+  if not name.endswith(('.csv', '.npz')):
+    _check_test_share(name, read)
+  if read.num_classes not in (0, dataset.num_classes):
+    raise ValueError(
+      f'--num_classes={read.num_classes}: --dataset={name} has '
+      f'{dataset.num_classes} classes.'
+    )
+
+
+def _check_test_share(name, read):
+  if read.test_fraction != tables.Reading.test_fraction:
+    raise ValueError(
+      f'--test_fraction={read.test_fraction}: --dataset={name} brings its own '
+      'test examples; leave it out.'
+    )
 
 
 def is_function(name: str) -> bool:
@@ -91,11 +140,11 @@ def call(flag: str, name: str) -> columns.Dataset | Sequence[np.ndarray]:
   return result
 
 
-def _from_function(name):
+def _from_function(name, read):
   result = call('dataset', name)
   if isinstance(result, columns.Dataset):
     return result
-  return arrays.from_arrays(name, *result)
+  return arrays.from_arrays(name, *result, num_classes=read.num_classes or None)
 
 
 def _take_validation(dataset, validation_split, seed):
@@ -119,11 +168,10 @@ def _take_validation(dataset, validation_split, seed):
       f'validation_split={validation_split} leaves no validation example, or '
       f'a class untrained, of the {dataset.train.y.size} of {dataset.name}.'
     )
-  ids = dataset.client_ids
   return dataclasses.replace(
     dataset,
     train=train,
     validation=validation,
-    client_ids=None if ids is None else np.asarray(ids)[rest],
+    client_ids=shares.of(dataset.client_ids, rest),
     rows=dataset.row_numbers[rest],
   )

@@ -1,37 +1,97 @@
 """A user's own arrays: `--dataset=path/to/file.npz`."""
 
+import dataclasses
 import zipfile
 
 import numpy as np
 
-from bfl_tf.datasets import arrays, columns
+from bfl_tf.datasets import arrays, columns, tables
 
 KEYS = ('x_train', 'y_train', 'x_test', 'y_test')
+# In place of the four, to be split site by site.
+WHOLE = ('x', 'y')
+_MORE = ('client_ids', 'client_ids_test', 'class_names')
 
 
-def load(path: str) -> columns.Dataset:
-  """Reads `x_train, y_train, x_test, y_test` from an .npz file.
+def load(path: str, reading: tables.Reading) -> columns.Dataset:
+  """Reads `x_train, y_train, x_test, y_test`, or `x, y`, from an .npz file.
+
+  `client_ids` says whose each row of `x_train`, or of `x`, is, and
+  `client_ids_test` of `x_test`; `class_names` what the classes are called.
 
   Args:
     path: the file; its arrays are those of `arrays.from_arrays`.
+    reading: `num_classes`, and of `x, y` the test share.
 
   Raises:
     ValueError: the file cannot be read, or an array is wrong.
   """
-  found = _read('dataset', path, KEYS)
-  return arrays.from_arrays(path, *(found[key] for key in KEYS))
+  found = _read('dataset', path, (*KEYS, *WHOLE, *_MORE))
+  where = f'--dataset={path}'
+  whole = 'x_train' not in found and all(key in found for key in WHOLE)
+  keys = WHOLE if whole else KEYS
+  _check(f'{where} lacks', found, keys, f'{", ".join(KEYS)}, or x, y')
+  x, y, *test = (found[key] for key in keys)
+  ids = _ids(where, 'client_ids', found, len(x) if x.ndim else 0)
+  names = tuple(map(str, np.atleast_1d(found.get('class_names', ()))))
+  if whole:
+    labels = arrays.labels(f'{where}: y', y)
+    dataset = tables.split(path, x, labels, ids, reading)
+  elif reading.test_fraction != tables.Reading.test_fraction:
+    raise ValueError(
+      f'--test_fraction={reading.test_fraction}: {where[2:]} brings its own '
+      'test examples; leave it out.'
+    )
+  else:
+    dataset = arrays.from_arrays(
+      path, x, y, *test, num_classes=reading.num_classes or None
+    )
+    dataset = dataclasses.replace(
+      dataset,
+      client_ids=ids,
+      test_ids=_ids(where, 'client_ids_test', found, len(dataset.test.y)),
+    )
+  if len(names) not in (0, dataset.num_classes):
+    raise ValueError(
+      f'{where}: class_names has {len(names)} names for '
+      f'{dataset.num_classes} classes.'
+    )
+  return dataclasses.replace(dataset, class_names=names)
 
 
-def load_images(path: str) -> np.ndarray:
-  """Reads `x_train` alone, for `--server_dataset`: it needs no labels.
+def inputs(flag: str, path: str, keys: tuple[str, ...]) -> np.ndarray:
+  """Reads the first of some arrays that a file has.
 
   Args:
-    path: the file.
+    flag: that names the file.
+    path: it.
+    keys: of arrays.
 
   Raises:
-    ValueError: the file cannot be read, or lacks it.
+    ValueError: the file cannot be read, or has none of them.
   """
-  return _read('server_dataset', path, ('x_train',))['x_train']
+  found = _read(flag, path, keys)
+  if not found:
+    _check(f'--{flag}={path} lacks', found, keys[:1], ' or '.join(keys))
+  return next(found[key] for key in keys if key in found)
+
+
+def _ids(where, key, found, size):
+  if key not in found:
+    return None
+  ids = found[key]
+  if ids.shape != (size,) or ids.dtype.kind not in 'iuUS':
+    raise ValueError(
+      f'{where}: {key} must be integers or texts [{size}], one an example, got '
+      f'shape {ids.shape} of {ids.dtype}.'
+    )
+  return ids.astype(str) if ids.dtype.kind == 'S' else ids
+
+
+def _check(what, found, keys, needed):
+  missing = [key for key in keys if key not in found]
+  if missing:
+    raise ValueError(f'{what} {", ".join(missing)}; it needs {needed}.')
 
 
 def _read(flag, path, keys):
@@ -40,14 +100,8 @@ def _read(flag, path, keys):
     if not isinstance(archive, np.lib.npyio.NpzFile):
       raise ValueError('it holds a single array')
     with archive:
-      found = {key: archive[key] for key in keys if key in archive}
+      return {key: archive[key] for key in keys if key in archive}
   except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
     raise ValueError(
       f'--{flag}={path} cannot be read as an .npz file: {error}.'
     ) from error
-  missing = [key for key in keys if key not in found]
-  if missing:
-    raise ValueError(
-      f'--{flag}={path} lacks {", ".join(missing)}; it needs {", ".join(keys)}.'
-    )
-  return found

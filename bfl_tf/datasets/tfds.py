@@ -38,18 +38,22 @@ def load(name: str, train_split: str, test_split: str) -> columns.Dataset:
   )
 
 
-def load_images(name: str, split: str) -> np.ndarray:
+def load_images(
+  name: str, split: str, flag: str = 'server_dataset'
+) -> np.ndarray:
   """Loads the images of one split, for `--server_dataset`.
 
   Args:
     name: as of `load`.
     split: in TFDS's slicing syntax; no other needs to be prepared.
+    flag: that names the set.
 
   Raises:
     ValueError: as of `load`.
   """
-  builder, _ = _open('server_dataset', name)
-  _check_split(builder, 'server_split', split)
+  builder, _ = _open(flag, name)
+  named = 'server_split' if flag == 'server_dataset' else flag
+  _check_split(builder, named, split)
   return _read(builder, split)[0]
 
 

@@ -7,25 +7,40 @@ CIFAR-100 serves as well, or Tiny-ImageNet resized (Chen & Chao 2021, Table 4).
 import numpy as np
 import tensorflow as tf
 
-from bfl_tf.datasets import arrays, builtin, columns, loading, npz, tfds
+from bfl_tf.datasets import (
+  arrays,
+  builtin,
+  columns,
+  csv_files,
+  loading,
+  npz,
+  tfds,
+)
 
 _CHUNK = 2**24  # Values held in float32 at a time.
 _LUMA = (0.299, 0.587, 0.114)  # Of red, green, blue (ITU-R BT.601).
 
 
 def load_unlabeled(
-  name: str, *, split: str, like: columns.Dataset, resize: bool
+  name: str,
+  *,
+  split: str,
+  like: columns.Dataset,
+  resize: bool,
+  flag: str = 'server_dataset',
 ) -> np.ndarray:
   """Loads the images of a data set that may be of another task.
 
   Args:
-    name: what `--dataset` takes (see `load`); of an .npz `x_train` is enough.
+    name: what `--dataset` takes (see `load`); of an .npz `x_train` is enough,
+      of a .csv the features of `like`.
     split: of a TFDS set, with its slicing syntax; no other split is read. The
       other sets have `train` only.
     like: the data set that clients train on.
     resize: bring images to the height, width and channels of `like`: by linear
       interpolation, with antialiasing where they shrink; grey is repeated in
       every colour, colours become their luma. The range of values is kept.
+    flag: that names the set.
 
   Returns:
     Images, or features, `[num_examples, ...]` of the shape and type of `like`.
@@ -33,8 +48,10 @@ def load_unlabeled(
   Raises:
     ValueError: naming the flag, both shapes and what to do.
   """
-  where = f'--server_dataset={name}'
-  images = arrays.inputs(f'{where}: images', np.asarray(_load(name, split)))
+  where = f'--{flag}={name}'
+  images = arrays.inputs(
+    f'{where}: images', np.asarray(_load(flag, name, split, like))
+  )
   wanted = like.train.x
   if images.shape[1:] == wanted.shape[1:] and images.dtype == wanted.dtype:
     return images
@@ -47,21 +64,28 @@ def load_unlabeled(
   return _resize(images, wanted.shape[1:])
 
 
-def _load(name, split):
-  own = name in builtin.BUILTIN or name.endswith('.npz')
+def _load(flag, name, split, like):
+  own = name in builtin.BUILTIN or name.endswith(('.npz', '.csv'))
   if not own and not loading.is_function(name):
-    return tfds.load_images(name, split)
+    return tfds.load_images(name, split, flag)
   if split != 'train':
     raise ValueError(
-      f'--server_split={split} slices TFDS sets only: leave it out for '
-      f'--server_dataset={name}.'
+      f'{_said(flag, split)} slices TFDS sets only: leave it out for '
+      f'--{flag}={name}.'
     )
   if name in builtin.BUILTIN:
     return builtin.BUILTIN[name]().train.x
   if name.endswith('.npz'):
-    return npz.load_images(name)
-  result = loading.call('server_dataset', name)
+    return npz.inputs(flag, name, ('x_train',))
+  if name.endswith('.csv'):
+    where = f'--{flag}={name}'
+    return csv_files.features(where, name, like.feature_names)
+  result = loading.call(flag, name)
   return result.train.x if isinstance(result, columns.Dataset) else result[0]
+
+
+def _said(flag, split):
+  return f'--server_split={split}' if flag == 'server_dataset' else f'@{split}'
 
 
 def _obstacle(images, wanted):

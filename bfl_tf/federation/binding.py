@@ -31,7 +31,12 @@ def configured(
   """
   names = inspect.signature(thing).parameters
   offered = {
-    **{name: getattr(config, name) for name in config_lib.FIELDS},
+    # How many classes there are the data say: the field may be 0.
+    **{
+      name: getattr(config, name)
+      for name in config_lib.FIELDS
+      if name != 'num_classes'
+    },
     **config.chosen.values(config.chosen.of('variant')),
     **own,
   }

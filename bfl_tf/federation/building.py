@@ -13,6 +13,12 @@ from bfl_tf import datasets as datasets_lib
 from bfl_tf import models, own, partitions, training
 from bfl_tf.federation import binding
 
+# What decides how examples are read, and what each site holds out.
+_OF_FILES = (
+  'calibration_fraction', 'test_fraction', 'num_classes', 'label_column',
+  'client_column', 'ignore_columns',
+)  # fmt: skip
+
 
 def partition(config, dataset):
   """Returns the clients' indices, and those that the server holds back."""
@@ -47,7 +53,8 @@ def _of_examples(config, dataset, rest):
     if dataset.client_ids is None:
       raise ValueError(
         f'--partition={config.partition} asks for client_ids, which '
-        f'--dataset={config.dataset} does not bring.'
+        f'--dataset={config.dataset} does not bring: of a .csv '
+        '--client_column names them, of an .npz client_ids.'
       )
     return dataset.client_ids[rest]
 
@@ -58,6 +65,16 @@ def _of_examples(config, dataset, rest):
   }
 
 
+def client_names(dataset, partition):
+  """Returns the sites' names, where each client is a site; else nothing."""
+  if dataset.client_ids is None:
+    return ()
+  ids = np.asarray(dataset.client_ids)
+  sites = [np.unique(ids[part]) for part in partition]
+  names = tuple(str(site[0]) for site in sites if site.size == 1)
+  return names if len(set(names)) == len(partition) else ()
+
+
 def dataset(config, built):
   """Loads what clients train on."""
   arguments = {
@@ -65,6 +82,7 @@ def dataset(config, built):
     'test_split': config.test_split,
     'validation_split': config.validation_split,
     'seed': config.seed if config.validation_split else 0,
+    **{name: getattr(config, name) for name in _OF_FILES},
   }
   key = ('dataset', config.dataset, *arguments.values())
   if key not in built:

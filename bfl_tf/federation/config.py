@@ -37,7 +37,7 @@ class Config:
     str,
     Setting(
       f'{", ".join(builtin.BUILTIN)}, a TFDS name, tiny_imagenet, a path to '
-      '.npz, or package.module:function.'
+      '.npz or .csv, or package.module:function.'
     ),
   ] = 'digits'
   train_split: Annotated[str, Setting("TFDS slice: 'train[:10000]'.")] = 'train'
@@ -48,6 +48,34 @@ class Config:
       'Fraction of the training examples kept for validation.', least=0, below=1
     ),
   ] = 0.0
+  calibration_fraction: Annotated[
+    float,
+    Setting(
+      "Of each site's training examples, kept to calibrate by.",
+      least=0,
+      below=1,
+    ),
+  ] = 0.0
+  test_fraction: Annotated[
+    float,
+    Setting(
+      "Of each site's examples, kept to test on, of a file that has no test "
+      'examples.',
+      least=0,
+      below=1,
+    ),
+  ] = 0.2
+  num_classes: Annotated[
+    int,
+    Setting('Where no site has seen them all; 0: as the labels say.', least=0),
+  ] = 0
+  label_column: Annotated[str, Setting('Of a .csv: the class.')] = 'label'
+  client_column: Annotated[
+    str, Setting('Of a .csv: whose each row is, for --partition=natural.')
+  ] = ''
+  ignore_columns: Annotated[
+    tuple[str, ...], Setting('Of a .csv: columns that are no features.')
+  ] = ()
   augment: Annotated[bool, Setting('Pad, random crop and flip on clients.')] = (
     False
   )
@@ -326,7 +354,7 @@ ROLES = tuple(n for n, d in FIELDS.items() if d.table is not None)
 # What a run says itself: no method's setting, unless it says so.
 GIVEN = (
   frozenset(FIELDS)
-  | {'num_classes', 'input_shape', 'rows', 'client_ids'}
+  | {'input_shape', 'rows', 'client_ids'}
   | {s for kind in models.VARIANTS.values() for s in settings_lib.of(kind)}
 )
 _DEFAULTS = {name: declared.default for name, declared in FIELDS.items()}

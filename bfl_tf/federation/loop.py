@@ -13,6 +13,7 @@ from absl import logging
 
 from bfl_tf import seeds, training
 from bfl_tf.federation import admission, stopping
+from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import engine as engine_lib
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import method as method_lib
@@ -55,7 +56,7 @@ def federated_round(
   """
   started = time.perf_counter()
   method = experiment.method
-  clients = _sampled(method.config, state.round)
+  clients = sampled(method.config, state.round)
   arrivals = engine(experiment, state, clients)
   received = _receive(method, state, clients, arrivals)
   _check_enough(method.config, state, received)
@@ -172,7 +173,8 @@ def _after(method, culprit, played, said) -> state_lib.Round:
   )
 
 
-def _sampled(config, round_index) -> list[int]:
+def sampled(config: config_lib.Config, round_index: int) -> list[int]:
+  """Returns the numbers of the clients that a round draws, from 0."""
   if not config.clients_per_round:
     return list(range(config.num_clients))
   generator = seeds.generator(config.seed, 'client_sampling', round_index)

@@ -1,6 +1,6 @@
 """The files of a run directory: flags, rows, summary, predictions."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import csv
 import json
@@ -249,11 +249,19 @@ class RunDirectory:
       writer.writeheader()
       writer.writerows(self.rows)
 
-  def write_partition(self, counts: np.ndarray) -> None:
-    """Writes `partition.csv`: examples by client and class."""
-    classes = ','.join(f'class_{c}' for c in range(counts.shape[1]))
-    lines = [','.join(map(str, (k, *row))) for k, row in enumerate(counts)]
-    self._write('partition.csv', '\n'.join([f'client,{classes}', *lines, '']))
+  def write_partition(
+    self, counts: np.ndarray, clients: Sequence[str] = ()
+  ) -> None:
+    """Writes `partition.csv`: examples by client, or its name, and class."""
+    header = ['client', *(f'class_{c}' for c in range(counts.shape[1]))]
+    names = clients or range(len(counts))
+    with (
+      self._replacing('partition.csv') as path,
+      path.open('w', newline='') as file,
+    ):
+      writer = csv.writer(file, lineterminator='\n')
+      writer.writerow(header)
+      writer.writerows((name, *row) for name, row in zip(names, counts))
 
   def write_arrays(self, name: str, **arrays: Any) -> None:
     """Writes `<name>.npz`: what the plots read."""

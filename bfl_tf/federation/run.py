@@ -11,6 +11,7 @@ import numpy as np
 
 from bfl_tf import metrics, own, partitions, plots, training, version
 from bfl_tf.federation import (
+  building,
   checkpoints,
   ensembles,
   evaluation,
@@ -164,11 +165,10 @@ class Run:
       self._progress.say(f'going on after round {state.round}')
       self._progress.begin(state.round)
       return state
-    labels = self._experiment.dataset.train.y
+    dataset, dealt = self._experiment.dataset, self._experiment.partition
     self._directory.write_partition(
-      partitions.counts(
-        labels, self._experiment.partition, self._experiment.dataset.num_classes
-      )
+      partitions.counts(dataset.train.y, dealt, dataset.num_classes),
+      building.client_names(dataset, dealt),
     )
     self._progress.begin(0)
     played = loop.initial_state(self._experiment)

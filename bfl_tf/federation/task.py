@@ -20,6 +20,8 @@ class Task:
     num_classes: length of the logits.
     mean: of each channel or feature; floats that are float32 numbers.
     std: likewise, a standard deviation.
+    class_names: as the data call the classes, if they do.
+    feature_names: of a table, its columns in the order of `mean`.
   """
 
   input_shape: tuple[int, ...]
@@ -27,6 +29,8 @@ class Task:
   num_classes: int
   mean: tuple[float, ...]
   std: tuple[float, ...]
+  class_names: tuple[str, ...] = ()
+  feature_names: tuple[str, ...] = ()
 
   @classmethod
   def of(cls, dataset: datasets.Dataset) -> 'Task':
@@ -37,6 +41,8 @@ class Task:
       num_classes=dataset.num_classes,
       mean=tuple(dataset.mean.tolist()),
       std=tuple(dataset.std.tolist()),
+      class_names=tuple(dataset.class_names),
+      feature_names=tuple(dataset.feature_names),
     )
 
   @classmethod
@@ -48,13 +54,20 @@ class Task:
     """
     fields = json.loads(text)
     names = {field.name for field in dataclasses.fields(cls)}
-    if not isinstance(fields, Mapping) or set(fields) != names:
+    # Names were not kept at first.
+    needed = names - {'class_names', 'feature_names'}
+    if not isinstance(fields, Mapping) or not needed <= set(fields) <= names:
       raise ValueError(f'a task has {", ".join(sorted(names))}.')
     return cls(**{name: _tupled(value) for name, value in fields.items()})
 
   def to_json(self) -> str:
     """Returns the text of `task.json`."""
     return json.dumps(dataclasses.asdict(self), indent=2) + '\n'
+
+  @property
+  def classes(self) -> tuple[str, ...]:
+    """What the classes are called; by their numbers if they have no names."""
+    return self.class_names or tuple(map(str, range(self.num_classes)))
 
   @property
   def inputs(self) -> training.Inputs:

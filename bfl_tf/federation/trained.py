@@ -85,6 +85,12 @@ class Trained:
   ):
     self.config, self.task, self.weights = config, task, weights
 
+  def replace(self, weights: weights_lib.Weights) -> 'Trained':
+    """Returns the same with other weights, to be asked in turns with it."""
+    other = Trained(self.config, self.task, weights)
+    other.__dict__['_predictors'] = self._predictors
+    return other
+
   @functools.cached_property
   def model(self) -> tf_keras.Model:
     """A Keras model with the weights in, from `normalize(x)` to logits.
@@ -109,7 +115,11 @@ class Trained:
     return preprocessing.normalize(self._raw(x), inputs.mean, inputs.std)
 
   def predict(
-    self, x: np.ndarray, num_samples: int | None = None, seed: int | None = None
+    self,
+    x: np.ndarray,
+    num_samples: int | None = None,
+    seed: int | None = None,
+    first: int = 0,
   ) -> Prediction:
     """Predicts as the run's last evaluation did.
 
@@ -121,38 +131,50 @@ class Trained:
       num_samples: passes of a stochastic model; by default
         `--final_num_mc_samples`, and 1 of a deterministic model.
       seed: names other draws than those of the run's last evaluation.
+      first: number of the first example, a multiple of
+        `training.BATCH_SIZE`, where more are predicted in pieces.
 
     Raises:
       ValueError: examples of another kind, or no samples; or the model ran away
         and its probabilities are not finite.
     """
-    config = self.config
-    if num_samples is None:
-      deterministic = config.variant == 'deterministic'
-      num_samples = 1 if deterministic else config.final_num_mc_samples
-    if num_samples < 1:
-      raise ValueError(f'num_samples must be positive, got {num_samples!r}.')
-    named = (
-      seeds.named(config.seed, 'evaluation', config.num_rounds)
-      if seed is None
-      else seeds.named(seed, 'prediction')
-    )
     probs, aleatoric, epistemic = training.predict(
       self._predictors,
       self.weights,
       self._raw(x),
-      seed=named,
-      num_samples=num_samples,
+      seed=self.draws(seed),
+      num_samples=self.num_samples(num_samples),
+      first=first,
     )
     entropy = metrics.normalized_entropy(probs)
     return Prediction(probs, entropy, aleatoric, epistemic)
 
+  def num_samples(self, wanted: int | None = None) -> int:
+    """Returns how many passes `predict` makes where so many are wanted."""
+    config = self.config
+    if wanted is None:
+      deterministic = config.variant == 'deterministic'
+      return 1 if deterministic else config.final_num_mc_samples
+    if wanted < 1:
+      raise ValueError(f'num_samples must be positive, got {wanted!r}.')
+    return wanted
+
+  def draws(self, seed: int | None = None) -> np.ndarray:
+    """Returns the `[2]` int32 seed that `predict` draws by."""
+    if seed is not None:
+      return seeds.named(seed, 'prediction')
+    return seeds.named(self.config.seed, 'evaluation', self.config.num_rounds)
+
+  def predictor(self, strategy: tf.distribute.Strategy) -> training.Predictor:
+    """Returns a new predictor on a device, without the weights."""
+    return training.Predictor(
+      strategy, self._build, self.task.inputs, self._random
+    )
+
   @functools.cached_property
   def _predictors(self):
-    return [
-      training.Predictor(strategy, self._build, self.task.inputs, self._random)
-      for strategy in training.strategies(self.config.num_workers)
-    ]
+    strategies = training.strategies(self.config.num_workers)
+    return [self.predictor(strategy) for strategy in strategies]
 
   @functools.cached_property
   def _random(self):

@@ -15,6 +15,7 @@ from bfl_tf.metrics.calibration import (
 from bfl_tf.metrics.classes import (
   balanced_accuracy,
   imbalance,
+  one_against_rest,
   per_class_recall,
 )
 from bfl_tf.metrics.conflict import hypothesis_conflict
@@ -77,6 +78,7 @@ __all__ = [
   'is_correct',
   'negative_log_likelihood',
   'normalized_entropy',
+  'one_against_rest',
   'per_class_recall',
   'prediction_sets',
   'ranking_gain',

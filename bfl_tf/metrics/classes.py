@@ -3,7 +3,7 @@
 import numpy as np
 from numpy import typing as npt
 
-from bfl_tf.metrics import predictive
+from bfl_tf.metrics import detection, predictive
 
 # A class is rare below this share, unless most are: then below half of its
 # even share. One above the other share rules the accuracy.
@@ -45,6 +45,29 @@ def balanced_accuracy(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
       constant prediction.
   """
   return float(np.nanmean(per_class_recall(probs, labels)))
+
+
+def one_against_rest(
+  probs: npt.ArrayLike, labels: npt.ArrayLike
+) -> npt.NDArray[np.float64]:
+  """AUROC of each class's probability as the score of that class.
+
+  Args:
+    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
+    labels: integers `[num_examples]`.
+
+  Returns:
+    auroc: `[num_classes]` in [0, 1]; 0.5 knows nothing; NaN of a class that no
+      example, or every one, is of.
+  """
+  samples = predictive.check_probs(probs)
+  labels = predictive.check_labels(labels, samples)
+  found = np.full(samples.shape[-1], np.nan)
+  for number, p in enumerate(predictive.mean(samples).T):
+    is_class = labels == number
+    if is_class.any() and not is_class.all():
+      found[number] = detection.detection(p[~is_class], p[is_class]).auroc
+  return found
 
 
 def imbalance(labels: npt.ArrayLike, num_classes: int) -> str | None:

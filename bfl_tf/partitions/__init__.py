@@ -10,6 +10,7 @@ from bfl_tf.partitions.dirichlet_equal import dirichlet_equal
 from bfl_tf.partitions.iid import iid
 from bfl_tf.partitions.interest import interest
 from bfl_tf.partitions.majority import majority
+from bfl_tf.partitions.natural import natural
 from bfl_tf.partitions.shards import shards
 from bfl_tf.partitions.splitting import checked, counts, hold_out
 from bfl_tf.partitions.step import step
@@ -21,6 +22,7 @@ PARTITIONS = {
   'iid': iid,
   'interest': interest,
   'majority': majority,
+  'natural': natural,
   'shards': shards,
   'step': step,
 }
@@ -36,6 +38,7 @@ __all__ = [
   'iid',
   'interest',
   'majority',
+  'natural',
   'shards',
   'step',
 ]

@@ -7,14 +7,18 @@ the axes they are given or on a new figure, and return the
 
 from bfl_tf.plots.calibration import confidence_histogram, reliability_diagram
 from bfl_tf.plots.clients import partition
+from bfl_tf.plots.corruption import corruption
 from bfl_tf.plots.curves import learning_curve, retention
 from bfl_tf.plots.drawing import draw_run
 from bfl_tf.plots.members import member_confidence, simplex
 from bfl_tf.plots.points import points
+from bfl_tf.plots.sites import dots
 from bfl_tf.plots.sweeps import sweep
 
 __all__ = [
   'confidence_histogram',
+  'corruption',
+  'dots',
   'draw_run',
   'learning_curve',
   'member_confidence',

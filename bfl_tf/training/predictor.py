@@ -57,7 +57,7 @@ class Predictor:
     self.layout = weights_lib.Layout.of(self._model, random)
     self._measure: tf.types.experimental.PolymorphicFunction | None = None
     self._predict = tf.function(
-      self._predict_batches,
+      self.batches,
       input_signature=[
         tf.TensorSpec([None, *inputs.shape], inputs.dtype),
         tf.TensorSpec([2], tf.int32),
@@ -65,6 +65,11 @@ class Predictor:
         tf.TensorSpec([], tf.int32),
       ],
     )
+
+  @property
+  def model(self) -> tf_keras.Model:
+    """The device's own, from normalised examples to logits."""
+    return self._model
 
   def load(self, model: weights_lib.Weights) -> None:
     """Writes weights into the device's model."""
@@ -127,7 +132,10 @@ class Predictor:
     with models.scope(seed):
       return tf.nn.softmax(self._model(inputs, training=False))
 
-  def _predict_batches(self, x, seed, first, num_samples):
+  def batches(
+    self, x: tf.Tensor, seed: tf.Tensor, first: tf.Tensor, num_samples: int
+  ) -> prediction.Predictive:
+    """What `predict` compiles, for another graph; arguments as there."""
     size, count = prediction.BATCH_SIZE, tf.shape(x)[0]
     rows = {'size': -(-count // size), 'infer_shape': False}
     probs = tf.TensorArray(

@@ -65,7 +65,31 @@ def test_validation_from_a_file(tmp_path):
   assert np.bincount(dataset.validation.y).tolist() == [10, 10, 10]
 
 
+def test_sites_and_names(tmp_path):
+  names = np.array(['red', 'rose', 'white'])
+  sites = np.array([b'n', b's'] * 3)
+  path = write(
+    tmp_path, client_ids=sites, client_ids_test=sites, class_names=names
+  )
+  dataset = datasets.load(path)
+  assert dataset.class_names == ('red', 'rose', 'white')
+  assert dataset.client_ids.tolist() == ['n', 's'] * 3
+  assert dataset.test_ids.tolist() == ['n', 's'] * 3
+
+
+def test_one_table_is_split_by_site(tmp_path):
+  path = str(tmp_path / 'whole.npz')
+  x, y = np.arange(120.0).reshape(60, 2), np.arange(60) % 3
+  np.savez(path, x=x, y=y, client_ids=np.arange(60) // 20)
+  dataset = datasets.load(path, test_fraction=0.25, num_classes=5)
+  assert dataset.num_classes == 5
+  assert np.bincount(dataset.test_ids).tolist() == [5, 5, 5]
+  np.testing.assert_array_equal(x[dataset.rows], dataset.train.x)
+
+
 BAD = {
+  r'client_ids must be integers or texts \[6\]': {'client_ids': LABELS[:5]},
+  'class_names has 2 names for 3 classes': {'class_names': ['a', 'b']},
   'lacks x_test, y_test': {'x_test': None, 'y_test': None},
   'x_train has 5 examples, y_train has 6': {'x_train': FEATURES[:5]},
   'y_train is float64 with fractions, a regression target: Class': {

@@ -12,6 +12,12 @@ def npz(path, **changes):
   return path
 
 
+def csv(path, *more, sites='abc'):
+  lines = [f'{i}.5,{sites[i % len(sites)]},{i % 3}' for i in range(30)]
+  path.write_text('\n'.join(['a,site,label', *lines, *more]) + '\n')
+  return path
+
+
 # By what the line must say: the flags that call for it.
 BAD = {
   '--num_rounds=0 must be at least 1': '--num_rounds=0',
@@ -45,6 +51,25 @@ BAD = {
   'a regression target': '--dataset={tmp}/regression.npz',
   'x_train has 7 examples, y_train has 60': '--dataset={tmp}/short.npz',
   'not finite': '--dataset={tmp}/nan.npz',
+  "row 4, column 'a' is empty": '--dataset={tmp}/hole.csv',
+  "row 4, column 'a' has 'two', which is no number": (
+    '--dataset={tmp}/text.csv'
+  ),
+  "site 'lone' has 1 example(s) left": (
+    '--dataset={tmp}/lone.csv --client_column=site'
+  ),
+  'has label 2, unseen by --num_classes=2': (
+    '--dataset={tmp}/lone.csv --ignore_columns=site --num_classes=2'
+  ),
+  "has no column 'kind', which --label_column names": (
+    '--dataset={tmp}/lone.csv --label_column=kind'
+  ),
+  '--partition=natural asks for client_ids': '--partition=natural',
+  'a client of each of the 3 sites: set --num_clients=3': (
+    '--dataset={tmp}/sites.csv --client_column=site --partition=natural'
+  ),
+  '--calibration_fraction=1.0 must be below 1': '--calibration_fraction=1',
+  '--client_column=site is for a .csv file': '--client_column=site',
   '--augment needs images': '--augment --dataset=wine',
   '--partition=rings is unknown': '--partition=rings',
   'classes_per_client must not': (
@@ -146,6 +171,15 @@ def said(tmp_path_factory):
   npz(tmp / 'regression.npz', y_train=np.linspace(0, 1, 60))
   npz(tmp / 'short.npz', x_train=np.ones([7, 3]))
   npz(tmp / 'nan.npz', x_train=np.full([60, 3], np.nan))
+  csv(tmp / 'sites.csv')
+  csv(tmp / 'lone.csv', '1,lone,1')
+  text = csv(tmp / 'hole.csv').read_text().replace('site', 'b')
+  text = (
+    text.replace(',a,', ',1,').replace(',b,0', ',2,0').replace(',c,', ',3,')
+  )
+  text = text.replace(',b,', ',2,')
+  (tmp / 'hole.csv').write_text(text.replace('\n2.5,', '\n,'))
+  (tmp / 'text.csv').write_text(text.replace('\n2.5,', '\ntwo,'))
   (tmp / 'foreign').mkdir()
   (tmp / 'foreign' / 'thesis.tex').write_text('precious')
   before = snapshot(tmp)

@@ -47,3 +47,16 @@ def test_as_scikit_learn():
 def test_what_is_uneven(sizes, said):
   labels = np.repeat(np.arange(len(sizes)), sizes)
   assert metrics.imbalance(labels, len(sizes)) == said
+
+
+def test_one_against_rest_by_hand():
+  probs = np.array([[0.7, 0.2, 0.1], [0.4, 0.5, 0.1], [0.5, 0.4, 0.1]])
+  auroc = metrics.one_against_rest(probs, np.array([0, 0, 1]))
+  # Of class 0: 0.7 and 0.4 against 0.5; of class 1: 0.4 against 0.2 and 0.5.
+  np.testing.assert_allclose(auroc[:2], [0.5, 0.5])
+  assert np.isnan(auroc[2])
+  rng = np.random.default_rng(0)
+  y = rng.integers(0, 3, 200)
+  probs = rng.dirichlet([1, 1, 1], 200)
+  theirs = [sk_metrics.roc_auc_score(y == c, probs[:, c]) for c in range(3)]
+  np.testing.assert_allclose(metrics.one_against_rest(probs, y), theirs)

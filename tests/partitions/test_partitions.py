@@ -15,6 +15,7 @@ OPTIONS = {
   'iid': {},
   'interest': {'min_examples': 1},
   'majority': {'major_fraction': 0.8},
+  'natural': {},
   'shards': {'classes_per_client': 2},
   'step': {'classes_per_client': 2, 'minor_examples': 1},
 }
@@ -24,6 +25,8 @@ seeds = strategies.integers(0, 2**31 - 1)
 
 def split(name, labels, num_clients=10, seed=0, **options):
   options = OPTIONS[name] | options
+  if name == 'natural':
+    options['client_ids'] = np.arange(len(labels)) % max(1, int(num_clients))
   partition = partitions.PARTITIONS[name]
   return partition(labels, num_clients=num_clients, seed=seed, **options)
 
@@ -68,8 +71,8 @@ def test_parts_cover_every_example_once_and_none_is_empty(
 @every_partition
 def test_the_seed_decides(name):
   assert same(split(name, CIFAR, seed=3), split(name, CIFAR, seed=3))
-  # Of a class split nothing is left to chance.
-  fixed = name == 'class_split'
+  # Nothing is left to chance.
+  fixed = name in ('class_split', 'natural')
   other = split(name, CIFAR, seed=4)
   assert same(split(name, CIFAR, seed=3), other) == fixed
 

@@ -1,0 +1,81 @@
+"""Means and spreads from sums that each site makes of its own examples.
+
+A site sends how many values it has, their mean and the sum of their squared
+distances to it, never an example; two such sums merge into those of both
+(Chan et al. 1979). All in float64, and E[x^2] - E[x]^2 is never taken.
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from bfl_tf.datasets import sites
+
+_CHUNK = 2**20  # Elements held in float64 at a time.
+
+
+class Moments(NamedTuple):
+  """Of each channel or feature, what a site sends.
+
+  Attributes:
+    size: values of each channel or feature.
+    mean: `[channels]` float64.
+    scatter: `[channels]` float64, sum of squared distances to the mean.
+  """
+
+  size: int
+  mean: np.ndarray
+  scatter: np.ndarray
+
+  @classmethod
+  def of(cls, x: np.ndarray) -> 'Moments':
+    """Of all but the last axis of one site's examples, at least one.
+
+    Both passes subtract the first value: a constant feature has exactly 0.
+    """
+    channels = x.shape[-1]
+    count = x.size // channels
+    first = x.reshape(-1, channels)[0].astype(np.float64)
+    rows = max(1, _CHUNK // x[0].size)
+    starts = range(0, len(x), rows)
+
+    def total(function):
+      chunks = (x[i : i + rows].astype(np.float64) - first for i in starts)
+      summed = sum(function(chunk).sum(axis=0) for chunk in chunks)
+      return summed.reshape(-1, channels).sum(axis=0)
+
+    mean = total(lambda chunk: chunk) / count
+    scatter = total(lambda chunk: np.square(chunk - mean))
+    return cls(count, first + mean, scatter)
+
+  def merge(self, other: 'Moments') -> 'Moments':
+    """Of both sites' values together."""
+    count = self.size + other.size
+    delta = other.mean - self.mean
+    share = other.size / count
+    scatter = self.scatter + other.scatter
+    return Moments(
+      count,
+      self.mean + share * delta,
+      scatter + np.square(delta) * (self.size * share),
+    )
+
+  @property
+  def std(self) -> np.ndarray:
+    """Standard deviation `[channels]`; 1 where a feature is constant."""
+    std = np.sqrt(self.scatter / self.size)
+    return np.where(std > 0, std, 1)
+
+
+def merged(x: np.ndarray, ids: np.ndarray | None) -> Moments:
+  """Merges the sums of all sites, in the order of their names.
+
+  Args:
+    x: `[num_examples, ...]`, the last axis is channels or features.
+    ids: `[num_examples]`, whose each example is; None for one site.
+  """
+  if ids is None:
+    return Moments.of(x)
+  parts = (Moments.of(x[rows]) for _, rows in sites.grouped(ids))
+  return functools.reduce(Moments.merge, parts)

@@ -1,0 +1,91 @@
+"""What each site holds out of its own examples, to calibrate and to test.
+
+The same examples whatever the run's seed, so that results compare across
+seeds; and a site's share depends on its own examples alone.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+
+from bfl_tf import seeds
+from bfl_tf.datasets import columns, sites
+
+
+class Share(NamedTuple):
+  """A fraction to hold out.
+
+  Attributes:
+    flag: that says it.
+    fraction: of each site's examples, in [0, 1).
+  """
+
+  flag: str
+  fraction: float
+
+
+def hold_out(
+  where: str, y: np.ndarray, ids: np.ndarray | None, share: Share
+) -> tuple[np.ndarray, np.ndarray]:
+  """Takes a fraction of every site's examples, of each class alike.
+
+  Args:
+    where: names the data in errors.
+    y: integer classes `[num_examples]`.
+    ids: `[num_examples]`, whose each is; None for one site.
+    share: what to hold out; of each site at least one example.
+
+  Returns:
+    Sorted indices of what is held out, and of the rest.
+
+  Raises:
+    ValueError: a site has too few; it is named, with the flag.
+  """
+  if not share.fraction:
+    return np.arange(0), np.arange(y.size)
+  whose = np.zeros(y.size, int) if ids is None else ids
+  held, rest = [], []
+  for number, (site, rows) in enumerate(sites.grouped(whose)):
+    quota = max(1, round(share.fraction * rows.size))
+    if rows.size <= quota:
+      named = '' if ids is None else f'site {site!r} has '
+      raise ValueError(
+        f'{where}: {named}{rows.size} example(s) left to hold --{share.flag}='
+        f'{share.fraction} out of, which leaves none to train on: leave it '
+        f'out, or set --{share.flag}=0.'
+      )
+    rng = seeds.generator(0, share.flag, number)
+    taken, kept = columns.stratify(y[rows], quota / rows.size, rng)
+    held.append(rows[taken])
+    rest.append(rows[kept])
+  return np.sort(np.concatenate(held)), np.sort(np.concatenate(rest))
+
+
+def take_calibration(
+  dataset: columns.Dataset, fraction: float
+) -> columns.Dataset:
+  """Takes each site's calibration share out of its training examples."""
+  if not fraction:
+    return dataset
+  if dataset.calibration is not None:
+    raise ValueError(
+      f'--calibration_fraction={fraction}, but --dataset={dataset.name} brings '
+      'its own calibration examples.'
+    )
+  share = Share('calibration_fraction', fraction)
+  where, ids = f'--dataset={dataset.name}', dataset.client_ids
+  held, rest = hold_out(where, dataset.train.y, ids, share)
+  return dataclasses.replace(
+    dataset,
+    train=dataset.train.take(rest),
+    calibration=dataset.train.take(held),
+    client_ids=of(ids, rest),
+    calibration_ids=of(ids, held),
+    rows=dataset.row_numbers[rest],
+  )
+
+
+def of(ids: np.ndarray | None, indices: np.ndarray) -> np.ndarray | None:
+  """Returns the ids of some examples, where there are ids."""
+  return None if ids is None else np.asarray(ids)[indices]

@@ -1,0 +1,176 @@
+"""From a table of one's own to a data set: labels by text, sites by column."""
+
+from collections.abc import Sequence
+import contextlib
+import dataclasses
+import re
+
+import numpy as np
+
+from bfl_tf.datasets import arrays, columns, csv_files, shares
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+  """How a file of one's own is read.
+
+  Attributes:
+    label_column: of a .csv.
+    client_column: of a .csv, whose each row is; empty for no one's.
+    ignore_columns: of a .csv, that are no features.
+    num_classes: where no site has seen them all; 0: as the labels say.
+    test_fraction: of each site, where the file has no test examples.
+  """
+
+  label_column: str = 'label'
+  client_column: str = ''
+  ignore_columns: tuple[str, ...] = ()
+  num_classes: int = 0
+  test_fraction: float = 0.2
+
+
+def load(path: str, reading: Reading) -> columns.Dataset:
+  """Reads a .csv file whole.
+
+  Args:
+    path: the file.
+    reading: how.
+
+  Raises:
+    ValueError: naming the file and the row, the column or the flag.
+  """
+  where = f'--dataset={path}'
+  file = csv_files.CsvFile(where, path)
+  of_site = [reading.client_column] if reading.client_column else []
+  for flag, named in (
+    ('label_column', [reading.label_column]),
+    ('client_column', of_site),
+    ('ignore_columns', reading.ignore_columns),
+  ):
+    file.check_columns(named, f'which --{flag} names')
+  apart = [reading.label_column, *of_site]
+  features = [
+    name
+    for name in file.header
+    if name not in (*apart, *reading.ignore_columns)
+  ]
+  if not features:
+    raise ValueError(f'{where} has no column left to be a feature.')
+  chunks = list(file.chunks(features, apart))
+  if not chunks:
+    raise ValueError(f'{where} has no row below its header.')
+  x = np.concatenate([chunk.x for chunk in chunks])
+  texts, *ids = (
+    [text for chunk in chunks for text in chunk.texts[name]] for name in apart
+  )
+  y, names = classes(where, reading, texts)
+  dataset = split(path, x, y, np.array(ids[0]) if ids else None, reading, names)
+  return dataclasses.replace(dataset, feature_names=tuple(features))
+
+
+def classes(
+  where: str, reading: Reading, texts: Sequence[str]
+) -> tuple[np.ndarray, tuple[str, ...]]:
+  """Numbers labels by their order: of whole numbers by value, else by text.
+
+  Args:
+    where: names the file in errors.
+    reading: `num_classes` takes whole numbers as they are.
+    texts: a label each.
+
+  Returns:
+    int32 `[len(texts)]`, and the names of all classes.
+
+  Raises:
+    ValueError: the labels are no classes, or `num_classes` does not fit them.
+  """
+  found = sorted(set(texts))
+  column = f'{where}: column {reading.label_column!r}'
+  if all(re.fullmatch(r'\d{1,9}', text) for text in found):
+    if reading.num_classes:
+      return _numbered(column, texts, reading.num_classes)
+    found.sort(key=int)
+  elif any(_fraction(text) for text in found):
+    raise ValueError(
+      f'{column} has fractions, a regression target: Classification only.'
+    )
+  elif reading.num_classes not in (0, len(found)):
+    raise ValueError(
+      f'--num_classes={reading.num_classes}: {column} has {len(found)} texts '
+      f'({", ".join(found[:5])}); with more classes than are seen, labels must '
+      'be integers from 0.'
+    )
+  if len(found) < 2:
+    raise ValueError(f'{column} has no class but {found[0]!r}.')
+  numbers = {text: number for number, text in enumerate(found)}
+  return np.array([numbers[text] for text in texts], np.int32), tuple(found)
+
+
+def _numbered(column, texts, num_classes):
+  y = np.array([int(text) for text in texts], np.int32)
+  if y.max() >= num_classes:
+    raise ValueError(
+      f'{column} has label {y.max()}, unseen by --num_classes={num_classes}: '
+      f'labels are 0 to {num_classes - 1}.'
+    )
+  return y, tuple(map(str, range(num_classes)))
+
+
+def _fraction(text) -> bool:
+  with contextlib.suppress(ValueError):
+    return not float(text).is_integer()
+  return False
+
+
+def split(
+  name: str,
+  x: np.ndarray,
+  y: np.ndarray,
+  ids: np.ndarray | None,
+  reading: Reading,
+  class_names: tuple[str, ...] = (),
+) -> columns.Dataset:
+  """Holds each site's test share out of one table.
+
+  Args:
+    name: what `--dataset` said.
+    x: as `x_train` of `arrays.from_arrays`.
+    y: integer classes `[num_examples]`.
+    ids: `[num_examples]`, whose each is, or None.
+    reading: `num_classes`, and `test_fraction`, which must be positive.
+    class_names: of all classes; `[]` where numbers are all that is known.
+
+  Raises:
+    ValueError: naming the data and the site, or the class that none trains on.
+  """
+  where = f'--dataset={name}'
+  if not reading.test_fraction:
+    raise ValueError(
+      f'--test_fraction=0 leaves no test example of {where}: raise it.'
+    )
+  share = shares.Share('test_fraction', reading.test_fraction)
+  test, train = shares.hold_out(where, y, ids, share)
+  known = reading.num_classes or len(class_names)
+  dataset = arrays.from_arrays(
+    name, x[train], y[train], x[test], y[test], num_classes=known or None
+  )
+  if not reading.num_classes:
+    _check_trained(where, dataset, class_names)
+  return dataclasses.replace(
+    dataset,
+    client_ids=shares.of(ids, train),
+    test_ids=shares.of(ids, test),
+    class_names=class_names,
+    rows=train,
+  )
+
+
+def _check_trained(where, dataset, names):
+  sizes = np.bincount(dataset.train.y, minlength=dataset.num_classes)
+  if not sizes.all():
+    missing = int(sizes.argmin())
+    name = names[missing] if names else missing
+    raise ValueError(
+      f'{where}: class {str(name)!r} has too few rows: all are held out, none '
+      'is left to train on; add some, or lower --test_fraction.'
+    )

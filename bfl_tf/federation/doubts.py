@@ -1,0 +1,190 @@
+"""Does a finished run's model know what it does not know?
+
+Four questions to one model, each with the measures that are usual for it: does
+an uncertainty tell examples of another kind; does it say when to stay silent;
+are probabilities frequencies, and would a temperature do as well; what of all
+this is left of images that are corrupted.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bfl_tf import datasets, metrics, seeds
+from bfl_tf.datasets import corruptions
+from bfl_tf.federation import building, reopened
+from bfl_tf.federation import trained as trained_lib
+
+Row = dict[str, Any]
+MEASURES = (
+  'normalized_entropy',
+  'aleatoric_uncertainty',
+  'epistemic_uncertainty',
+)
+_TRAINED_ON = 'fine_tune'
+
+
+class Other(NamedTuple):
+  """Examples of another kind.
+
+  Attributes:
+    distance: `near` or `far`.
+    name: of the data set.
+    x: `[num_examples, ...]`, shaped as the run's.
+  """
+
+  distance: str
+  name: str
+  x: np.ndarray
+
+
+def some(split: datasets.Split, count: int) -> datasets.Split:
+  """Returns `count` of the examples, the same each time; all of them if 0."""
+  return split.take(_chosen(len(split.y), count))
+
+
+def some_of(x: np.ndarray, count: int) -> np.ndarray:
+  """Likewise, of examples without labels."""
+  return x[_chosen(len(x), count)]
+
+
+def _chosen(size, count):
+  if not 0 < count < size:
+    return np.arange(size)
+  rng = seeds.generator(0, 'doubt_examples')
+  return np.sort(rng.permutation(size)[:count])
+
+
+def detection(
+  inside: trained_lib.Prediction, outside: trained_lib.Prediction, other: Other
+) -> Iterator[Row]:
+  """Yields a row a measure: how well it tells `other` from test examples."""
+  for measure in MEASURES:
+    found = metrics.detection(
+      getattr(inside, measure), getattr(outside, measure)
+    )
+    yield {
+      'distance': other.distance,
+      'set': other.name,
+      'measure': measure,
+      **found._asdict(),
+      'num_in': len(inside.probs),
+      'num_out': len(outside.probs),
+    }
+
+
+def selection(said: trained_lib.Prediction, y: np.ndarray) -> Iterator[Row]:
+  """Yields a row a measure: what staying silent by it buys."""
+  right = metrics.is_correct(said.probs, y)
+  for measure in MEASURES:
+    found = metrics.selective(getattr(said, measure), right)
+    yield {
+      'measure': measure,
+      'aurc': found.area,
+      'excess_aurc': found.excess,
+      'accuracy_at_80_coverage': found.accuracy_at,
+      'coverage_at_5_risk': found.coverage_at,
+    }
+
+
+def calibration(
+  probs: np.ndarray, y: np.ndarray, temperature: float = 1.0
+) -> Row:
+  """Returns the errors of probabilities, at a temperature."""
+  if temperature != 1:
+    probs = metrics.tempered(probs, temperature)
+  return {
+    'temperature': temperature,
+    'nll': metrics.negative_log_likelihood(probs, y),
+    'ece': metrics.expected_calibration_error(probs, y),
+    'adaptive_ece': metrics.adaptive_calibration_error(probs, y),
+    'classwise_ece': metrics.classwise_calibration_error(probs, y),
+    'gap': metrics.confidence_gap(probs, y),
+  }
+
+
+def temperature_data(
+  run: reopened.Reopened,
+) -> tuple[str, datasets.Split] | None:
+  """Returns examples to fit a temperature on, and what they are.
+
+  The calibration share; or the validation examples; or those of the server, if
+  nothing was trained on them. Never test examples that are scored.
+  """
+  config = run.trained.config
+  if run.calibration is not None:
+    return 'the calibration share', run.calibration.split
+  if len(run.dataset.validation.y):
+    return 'the validation examples', run.dataset.validation
+  stages = (*config.start, *config.server_step, *config.refine)
+  if config.num_server_examples and _TRAINED_ON not in stages:
+    _, held = building.partition(config, run.dataset)
+    return "the server's examples", run.dataset.train.take(held)
+  return None
+
+
+def corrupted(
+  trained: trained_lib.Trained,
+  test: datasets.Split,
+  num_samples: int | None,
+  seed: int,
+) -> Iterator[Row]:
+  """Yields a row for the clean images, and a kind and strength.
+
+  Args:
+    trained: the run.
+    test: uint8 images.
+    num_samples: as of `Trained.predict`.
+    seed: of the noise.
+
+  Raises:
+    ValueError: they are no uint8 images.
+  """
+  cells = [('none', 0)] + [
+    (kind, strength)
+    for kind in corruptions.KINDS
+    for strength in corruptions.STRENGTHS
+  ]
+  for kind, strength in cells:
+    x = (
+      corruptions.corrupt(test.x, kind, strength, seed) if strength else test.x
+    )
+    said = trained.predict(x, num_samples)
+    yield {
+      'kind': kind,
+      'strength': strength,
+      'accuracy': metrics.accuracy(said.probs, test.y),
+      'nll': metrics.negative_log_likelihood(said.probs, test.y),
+      'ece': metrics.expected_calibration_error(said.probs, test.y),
+      'entropy': float(said.normalized_entropy.mean()),
+      'epistemic': float(said.epistemic_uncertainty.mean()),
+    }
+
+
+def flat(
+  found: Mapping[str, Sequence[Row]],
+) -> dict[str, float]:
+  """Returns all numbers by one name each, for tables over runs."""
+  scores: dict[str, float] = {}
+  for row in found.get('detection', ()):
+    place = '_'.join(row[key] for key in ('distance', 'set', 'measure'))
+    for name in metrics.Detection._fields:
+      scores[f'{place}_{name}'] = row[name]
+  for row in found.get('selection', ()):
+    for name in list(row)[1:]:
+      scores[f'{name}_{row["measure"]}'] = row[name]
+  for row, end in zip(found.get('calibration', ()), ('', '_tempered')):
+    for name in row:
+      # Those of all test examples the run says itself.
+      apart = '_untempered' if name in ('nll', 'ece') and not end else end
+      if end or name != 'temperature':
+        scores[f'{name}{apart}'] = row[name]
+  worst = [
+    row
+    for row in found.get('corruptions', ())
+    if row['strength'] == corruptions.STRENGTHS[-1]
+  ]
+  for name in ('accuracy', 'nll', 'ece') if worst else ():
+    scores[f'corrupted_{name}'] = float(np.mean([row[name] for row in worst]))
+  return scores

@@ -1,0 +1,73 @@
+"""Sets of classes that hold the label as often as they promise.
+
+Each site counts its calibration scores by bin and sends the counts; the server
+adds them up and reads off a threshold (`metrics.conformal`). What is promised
+is the coverage over all sites' examples together: of a site, or of a class, it
+is reported and not promised.
+"""
+
+from collections.abc import Sequence
+import json
+import os
+import pathlib
+from typing import NamedTuple
+
+import numpy as np
+
+from bfl_tf import metrics
+
+LEVELS = (0.9, 0.95)
+FILE = 'conformal.json'
+
+
+class Promise(NamedTuple):
+  """How probable a class must be to be in a set.
+
+  Attributes:
+    levels: how often a set is to hold the label.
+    thresholds: for each, the largest score 1 - p of a class in the set.
+    num_examples: that were counted.
+  """
+
+  levels: tuple[float, ...]
+  thresholds: tuple[float, ...]
+  num_examples: int
+
+  @classmethod
+  def of(cls, counts: Sequence[np.ndarray]) -> 'Promise':
+    """Merges what the sites send: `[num_bins]` integers each."""
+    total = np.sum(counts, axis=0)
+    limits = tuple(metrics.threshold(total, 1 - level) for level in LEVELS)
+    return cls(LEVELS, limits, int(total.sum()))
+
+  def sets(self, probs: np.ndarray) -> list[np.ndarray]:
+    """Returns for each level `[num_examples, num_classes]` bool."""
+    return [metrics.prediction_sets(probs, limit) for limit in self.thresholds]
+
+  def to_json(self) -> str:
+    """Returns the text of `conformal.json`."""
+    return json.dumps(self._asdict(), indent=2) + '\n'
+
+
+def read(run_dir: str | os.PathLike) -> Promise | None:
+  """Returns a run's promise; None if nobody has made one.
+
+  Raises:
+    ValueError: the file holds something else.
+  """
+  path = pathlib.Path(run_dir) / FILE
+  if not path.exists():
+    return None
+  try:
+    fields = json.loads(path.read_text())
+    levels, limits = (
+      tuple(map(float, fields[name])) for name in ('levels', 'thresholds')
+    )
+    if len(levels) != len(limits):
+      raise ValueError('a threshold a level is wanted')
+    return Promise(levels, limits, int(fields['num_examples']))
+  except (KeyError, TypeError, ValueError) as error:
+    raise ValueError(
+      f'{path} cannot be read: delete it, and python -m experiments.sites '
+      f'--run={run_dir} makes it anew.'
+    ) from error

@@ -1,0 +1,97 @@
+"""A finished run and its data again, to ask more of both."""
+
+import dataclasses
+import os
+import pathlib
+from typing import NamedTuple
+
+import numpy as np
+
+from bfl_tf import datasets
+from bfl_tf.datasets import shares, sites
+from bfl_tf.federation import building, identity
+from bfl_tf.federation import task as task_lib
+from bfl_tf.federation import trained as trained_lib
+
+
+class Held(NamedTuple):
+  """Examples that nothing was trained on.
+
+  Attributes:
+    split: them.
+    ids: `[num_examples]`, whose each is; None where nobody says.
+  """
+
+  split: datasets.Split
+  ids: np.ndarray | None
+
+  @property
+  def sites(self) -> list[tuple[str, np.ndarray]]:
+    """Each site's name and the indices of its examples, by name."""
+    return [] if self.ids is None else sites.grouped(self.ids)
+
+
+class Reopened(NamedTuple):
+  """A finished run with the examples that it held out.
+
+  Attributes:
+    trained: the run.
+    dataset: its data.
+    calibration: to set thresholds by; None where there is no such share.
+    test: what is left to be scored on.
+  """
+
+  trained: trained_lib.Trained
+  dataset: datasets.Dataset
+  calibration: Held | None
+  test: Held
+
+
+def reopen(
+  run_dir: str | os.PathLike, calibrate_on_test: float = 0.0
+) -> Reopened:
+  """Loads a finished run and its data.
+
+  Args:
+    run_dir: its `--output_dir`.
+    calibrate_on_test: of a run that kept no calibration share, the fraction of
+      its test examples to calibrate on, which are then not scored.
+
+  Raises:
+    ValueError: as of `load`; the data are not those of the run any more; or
+      the run has a calibration share and is to calibrate on test examples.
+  """
+  trained = trained_lib.load(run_dir)
+  config, path = trained.config, pathlib.Path(run_dir)
+  changed = identity.changed(config, (path / 'flags.txt').read_text())
+  dataset = building.dataset(config, {})
+  if changed or _nameless(task_lib.Task.of(dataset)) != (
+    _nameless(trained.task)
+  ):
+    named = ', '.join(changed) or f'--dataset={config.dataset}'
+    raise ValueError(
+      f'{path}: what {named} names has changed since the run; bring the old '
+      'file back.'
+    )
+  test = Held(dataset.test, dataset.test_ids)
+  if dataset.calibration is not None:
+    if calibrate_on_test:
+      raise ValueError(
+        f'{path} kept a calibration share: leave --calibrate_on_test out.'
+      )
+    calibration = Held(dataset.calibration, dataset.calibration_ids)
+    return Reopened(trained, dataset, calibration, test)
+  if not calibrate_on_test:
+    return Reopened(trained, dataset, None, test)
+  share = shares.Share('calibrate_on_test', calibrate_on_test)
+  taken, rest = shares.hold_out(str(path), test.split.y, test.ids, share)
+  held, left = (
+    Held(test.split.take(part), shares.of(test.ids, part))
+    for part in (taken, rest)
+  )
+  return Reopened(trained, dataset, held, left)
+
+
+def _nameless(task):
+  """A run may be older than the names of its classes."""
+  return dataclasses.replace(task, class_names=(), feature_names=())

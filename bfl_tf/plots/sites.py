@@ -1,0 +1,69 @@
+"""Scores of many, a dot each: sites, or classes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from matplotlib import axes as axes_lib
+from matplotlib import figure as figure_lib
+import numpy as np
+
+from bfl_tf.plots import canvas
+
+_MAX_NAMES = 40
+
+
+def dots(
+  rows: Mapping[str, Mapping[str, float]],
+  xlabel: str,
+  title: str = '',
+  targets: Mapping[str, float] | None = None,
+  axes: axes_lib.Axes | None = None,
+) -> figure_lib.Figure:
+  """Draws a row of dots for each name, the worst at the bottom.
+
+  Args:
+    rows: by name and by score; a score that a name lacks is not drawn.
+    xlabel: what the scores are.
+    title: of the axes.
+    targets: of a score, where a dashed line goes; its mean is a solid one.
+    axes: to draw on; a new figure, sized to the rows, where None.
+
+  Returns:
+    figure: sorted by the first score.
+
+  Raises:
+    ValueError: there is no row.
+  """
+  if not rows:
+    raise ValueError('rows must hold at least one name.')
+  scores = list(dict.fromkeys(key for row in rows.values() for key in row))
+  names = sorted(rows, key=lambda name: rows[name].get(scores[0], np.inf))
+  if axes is None:
+    height = 1.7 + 0.24 * min(len(names), _MAX_NAMES) + 0.2 * len(scores)
+    (axes,) = canvas.new_axes((6.0, height))
+  drawn = [value for row in rows.values() for value in row.values()]
+  for at, (score, style) in enumerate(zip(scores, canvas.styles())):
+    known = [
+      (rows[n][score], i) for i, n in enumerate(names) if score in rows[n]
+    ]
+    values, places = zip(*known)
+    color, mean = style['color'], float(np.mean(values))
+    # Hollow and larger, so that equal ones are seen.
+    fill: dict[str, Any] = {'mfc': 'none', 'mew': 1.4} if at else {}
+    label = f'{score} (mean {mean:.3f})'
+    axes.plot(values, places, 'o', ms=5 + 4 * at, c=color, label=label, **fill)
+    axes.axvline(mean, c=color, lw=1)
+    if targets and score in targets:
+      axes.axvline(targets[score], c=color, lw=1, ls='--')
+      drawn.append(targets[score])
+  canvas.finish(axes, title, xlabel, '')
+  pad = max(0.02, 0.05 * (max(drawn) - min(drawn)))
+  axes.set_xlim(min(drawn) - pad, max(drawn) + pad)
+  if len(names) <= _MAX_NAMES:
+    axes.set_yticks(range(len(names)), names)
+  else:
+    axes.set_ylabel(f'{len(names)} sites, by rank', fontsize=10)
+  axes.set_ylim(-0.7, len(names) - 0.3)
+  below = -0.45 / (canvas.figure_of(axes).get_figheight() - 1)
+  canvas.legend_below(axes, ncols=2, bbox_to_anchor=(0.5, below))
+  return canvas.figure_of(axes)

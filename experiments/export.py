@@ -1,0 +1,38 @@
+"""Writes a finished run's model for processes without this package.
+
+  python -m experiments.export --run=runs/wine_sites --output=exported
+
+Always a SavedModel with its draws in it; a Keras model too where the network
+has no layers of ours. Exit code 2: it cannot be made, and nothing was written.
+"""
+
+from absl import flags
+
+from bfl_tf import federation
+from bfl_tf.federation import exporting
+from experiments import flags as config_flags
+
+_RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
+_OUTPUT = flags.DEFINE_string('output', None, 'A new folder.')
+_SAMPLES = flags.DEFINE_integer(
+  'num_mc_samples', None, "Of a stochastic model; the run's last if not said."
+)
+
+
+def main() -> None:
+  """Exports, and says what and how to load it."""
+  if not _RUN.value or not _OUTPUT.value:
+    config_flags.fail('give --run and --output.')
+  try:
+    trained = federation.load(_RUN.value)
+    written = exporting.export(trained, _OUTPUT.value, _SAMPLES.value)
+  except (OSError, ValueError) as error:
+    config_flags.fail(error)
+  for path in written:
+    print(path)
+  if len(written) == 1:
+    print('no Keras model: the network has layers that tf_keras lacks')
+
+
+if __name__ == '__main__':
+  config_flags.main(main)

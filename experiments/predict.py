@@ -1,0 +1,123 @@
+"""Predicts with a finished run: a row of the output for each of the input.
+
+  python -m experiments.predict --run=runs/wine_sites \
+    --input=configs/wine_sites/new.csv --output=predictions.csv
+
+A .csv is read by the names of its columns and streamed; an .npz has x. Exit
+code 2: a flag, a file or a cell is wrong, and nothing was written.
+"""
+
+from collections.abc import Iterator
+import csv
+import os
+import pathlib
+
+from absl import flags
+import numpy as np
+
+from bfl_tf import federation
+from bfl_tf.datasets import csv_files, npz
+from bfl_tf.federation import promises
+from experiments import flags as config_flags
+
+_RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
+_INPUT = flags.DEFINE_string('input', None, 'A .csv, or an .npz with x.')
+_OUTPUT = flags.DEFINE_string('output', None, 'The .csv to write.')
+_SAMPLES = flags.DEFINE_integer(
+  'num_mc_samples', None, "Of a stochastic model; the run's last if not said."
+)
+
+_COLUMNS = (
+  'class',
+  'probability',
+  'normalized_entropy',
+  'aleatoric',
+  'epistemic',
+)
+_ARRAYS = ('x', 'x_test')
+
+
+def main() -> None:
+  """Writes the predictions and says how many there are."""
+  for flag in (_RUN, _INPUT, _OUTPUT):
+    if not flag.value:
+      config_flags.fail(
+        f'--{flag.name} is missing: give --run, --input, --output.'
+      )
+  try:
+    trained = federation.load(_RUN.value)
+    promise = promises.read(_RUN.value)
+    count = _write(trained, promise, pathlib.Path(_OUTPUT.value))
+  except ValueError as error:
+    config_flags.fail(error)
+  print(f'{count} predictions in {_OUTPUT.value}')
+  if promise is None:
+    print(f'no sets: python -m experiments.sites --run={_RUN.value} makes them')
+
+
+def _write(trained, promise, path):
+  """Writes all rows beside the file, then moves them over it."""
+  if not path.parent.is_dir() or path.is_dir():
+    raise ValueError(f'--output={path} cannot be written: name a file.')
+  unfinished = path.with_name(f'.{path.name}.tmp')
+  count = 0
+  try:
+    with unfinished.open('w', newline='') as file:
+      writer = csv.writer(file, lineterminator='\n')
+      sets = [f'set_{level:g}' for level in promise.levels] if promise else []
+      writer.writerow([*_COLUMNS, *sets])
+      for x in _pieces(trained.task):
+        writer.writerows(_rows(trained, promise, x, count))
+        count += len(x)
+    os.replace(unfinished, path)
+  except OSError as error:
+    raise ValueError(f'--output={path} cannot be written: {error}.') from error
+  finally:
+    unfinished.unlink(missing_ok=True)
+  return count
+
+
+def _rows(trained, promise, x, first) -> Iterator[list]:
+  classes = np.array(trained.task.classes)
+  try:
+    said = trained.predict(x, _SAMPLES.value, first=first)
+  except ValueError as error:
+    raise ValueError(f'--input={_INPUT.value}: {error}') from error
+  columns = [
+    classes[said.probs.argmax(-1)],
+    *(
+      [f'{value:.6g}' for value in values]
+      for values in (said.probs.max(-1), *said[1:])
+    ),
+  ]
+  if promise:
+    for sets in promise.sets(said.probs):
+      columns.append(['|'.join(classes[each]) for each in sets])
+  yield from zip(*columns)
+
+
+def _pieces(task) -> Iterator[np.ndarray]:
+  """Yields examples; all but the last piece are whole batches."""
+  path, where = _INPUT.value, f'--input={_INPUT.value}'
+  if path.endswith('.npz'):
+    x = npz.inputs('input', path, _ARRAYS)
+    size = csv_files.CHUNK
+    yield from (x[i : i + size] for i in range(0, max(1, len(x)), size))
+  elif not path.endswith('.csv'):
+    raise ValueError(f'{where} must be a .csv or an .npz with x.')
+  elif not task.feature_names:
+    raise ValueError(
+      f'{where}: the run was trained on arrays without names: give an .npz '
+      'with x.'
+    )
+  else:
+    file = csv_files.CsvFile(where, path)
+    file.check_columns(task.feature_names, 'which the run was trained on')
+    unused = [name for name in file.header if name not in task.feature_names]
+    if unused:
+      print(f'not used: {", ".join(unused)}')
+    yield from (chunk.x for chunk in file.chunks(task.feature_names))
+
+
+if __name__ == '__main__':
+  config_flags.main(main)

@@ -1,0 +1,64 @@
+"""Sums of sites merge into the moments of all, however far these lie apart."""
+
+import numpy as np
+import pytest
+
+from bfl_tf import datasets
+from bfl_tf.datasets import columns, moments
+
+
+def of_sites(x, ids):
+  y = np.arange(len(x)) % 2
+  dataset = datasets.from_arrays('ours', x, y, x, y)
+  train = columns.Split(x, y)
+  return columns.Dataset(
+    'ours', 2, train, dataset.validation, train, client_ids=ids
+  )
+
+
+@pytest.mark.parametrize('shape', [(90, 3), (30, 4, 4, 3)])
+def test_merged_sums_are_those_of_all(shape):
+  rng = np.random.default_rng(0)
+  # Sites that differ in size, place and spread.
+  ids = np.sort(
+    rng.choice(['a', 'b', 'c', 'd'], shape[0], p=[0.6, 0.2, 0.1, 0.1])
+  )
+  place = {'a': 0, 'b': 1e3, 'c': -5, 'd': 0.1}
+  x = rng.normal(size=shape)
+  x += np.array([place[i] for i in ids]).reshape(-1, *[1] * (x.ndim - 1))
+  merged = moments.merged(x, ids)
+  axes = tuple(range(x.ndim - 1))
+  np.testing.assert_allclose(merged.mean, x.mean(axes), rtol=1e-12, atol=1e-12)
+  np.testing.assert_allclose(merged.std, x.std(axes), rtol=1e-12)
+  assert merged.size == x.size // x.shape[-1]
+
+
+def test_the_order_and_the_cut_of_sites_are_nothing():
+  x = np.random.default_rng(1).normal(1e6, 1e-2, [60, 2])
+  parts = [moments.Moments.of(x[i : i + 20]) for i in (0, 20, 40)]
+  a, b, c = parts
+  for merged in (a.merge(b).merge(c), c.merge(a.merge(b))):
+    np.testing.assert_allclose(merged.std, x.std(0), rtol=1e-9)
+
+
+def test_small_spreads_about_a_large_mean_are_kept():
+  """What E[x^2] - E[x]^2 would lose: 1e-4 about 1e6."""
+  x = (1e6 + 1e-4 * (np.arange(80) % 2))[:, None]
+  merged = moments.merged(x, np.arange(80) % 3)
+  np.testing.assert_allclose(merged.std, 5e-5, rtol=1e-5)
+  squares = np.mean(x**2) - np.mean(x) ** 2
+  assert abs(squares - 2.5e-9) > 1e-6
+
+
+def test_a_constant_feature_is_constant_over_sites():
+  x = np.full((9, 1), 0.1, np.float32)
+  dataset = of_sites(x, np.arange(9) % 3)
+  assert dataset.std.tolist() == [1]
+  assert dataset.mean.tolist() == x[0].tolist()
+
+
+def test_one_site_is_as_before():
+  x = np.random.default_rng(2).normal(size=[50, 3]).astype(np.float32)
+  one, none = of_sites(x, np.zeros(50, int)), of_sites(x, None)
+  assert one.mean.tobytes() == none.mean.tobytes()
+  assert one.std.tobytes() == none.std.tobytes()

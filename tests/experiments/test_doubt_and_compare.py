@@ -1,0 +1,161 @@
+"""The two commands on finished runs: what they write, print and refuse."""
+
+import csv
+import json
+
+import binaries
+import numpy as np
+import pytest
+
+from bfl_tf import federation
+from experiments import compare
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+  """Runs of two rules, one of them with two seeds."""
+  root = tmp_path_factory.mktemp('runs')
+  built: dict = {}
+  for rule, seed in (('nwa', 0), ('nwa', 1), ('lp', 0)):
+    config = federation.Config(
+      dataset='digits', model='logistic', num_clients=2, num_rounds=2,
+      client_learning_rate=0.01, pooling=rule, seed=seed,
+      calibration_fraction=0.2, num_mc_samples=2, final_num_mc_samples=3,
+    )  # fmt: skip
+    federation.Run(
+      config, root / f'{rule}_{seed}', False, built, draw_plots=False
+    ).play()
+  return root
+
+
+@pytest.fixture(scope='module')
+def doubted(folder):
+  run = f'--run={folder}/nwa_0'
+  np.savez(folder / 'other.npz', x_train=np.full([40, 9, 9], 200, np.uint8))
+  np.savez(folder / 'flat.npz', x_train=np.ones([4, 3]))
+  good = [run, f'--near={folder}/other.npz', '--far=digits']
+  return binaries.drive(
+    'experiments.doubt',
+    [
+      [*good, '--num_examples=50', '--num_mc_samples=2'],
+      [],
+      [run, '--far=no_such_set'],
+      [run, f'--far={folder}/flat.npz'],
+      [run, '--far=digits@test'],
+      [run, '--calibrate_on_test=0.5'],
+      [f'--run={folder}'],
+    ],
+  )
+
+
+def test_doubt(folder, doubted):
+  code, out, error = doubted[0]
+  assert code == 0, error
+  for text in ('near', 'digits', 'fitted on the calibration share', 'aurc'):
+    assert text in out
+  assert 'pixels go up to 16' in out
+  written = folder / 'nwa_0' / 'doubt'
+  assert {path.name for path in written.iterdir()} == {
+    'detection.csv', 'selection.csv', 'calibration.csv', 'corruptions.csv',
+    'scores.json', 'detection.png', 'corruptions.png',
+  }  # fmt: skip
+  with (written / 'detection.csv').open() as file:
+    rows = list(csv.DictReader(file))
+  assert [row['distance'] for row in rows] == ['near'] * 3 + ['far'] * 3
+  assert {row['num_in'] for row in rows} == {'50'}
+  with (written / 'corruptions.csv').open() as file:
+    assert len(list(csv.DictReader(file))) == 26
+
+
+@pytest.mark.parametrize(
+  'number, message',
+  [
+    (1, '--run is missing'),
+    (2, '--far=no_such_set is unknown'),
+    (3, '--far={folder}/flat.npz has float32 of shape (3,)'),
+    (4, '@test slices TFDS sets only: leave it out for --far=digits'),
+    (5, 'kept a calibration share: leave --calibrate_on_test out'),
+    (6, 'holds no run: name the --output_dir of one'),
+  ],
+)
+def test_doubt_refuses(folder, doubted, number, message):
+  code, _, error = doubted[number]
+  assert (code, error.count('\n')) == (2, 1), error
+  assert message.format(folder=folder) in error
+
+
+@pytest.fixture(scope='module')
+def compared(folder, doubted):
+  runs = [str(folder / name) for name in ('nwa_0', 'nwa_1', 'lp_0')]
+  return binaries.drive(
+    'experiments.compare',
+    [
+      [*runs, f'--output={folder}/compared'],
+      [*runs, '--scores=aurc_normalized_entropy,accuracy'],
+      [runs[0]],
+      [runs[0], runs[0]],
+      [runs[0], str(folder)],
+      [*runs, '--scores=beauty'],
+    ],
+  )
+
+
+def test_compare(folder, compared):
+  code, out, error = compared[0]
+  assert code == 0, error
+  rows = {row[1].strip(): row for row in (x.split('|') for x in out.split('\n'))
+          if len(row) > 3}  # fmt: skip
+  assert rows['pooling=lp'][2].strip() == '1'
+  accuracy = [
+    json.loads((folder / run / 'summary.json').read_text())['final']['accuracy']
+    for run in ('nwa_0', 'nwa_1')
+  ]
+  error = abs(accuracy[0] - accuracy[1]) / 2
+  wanted = f'{np.mean(accuracy):.4f} ± {error:.4f}'
+  assert wanted in [cell.strip() for cell in rows['pooling=nwa']]
+  assert {path.name for path in (folder / 'compared').iterdir()} == {
+    'compared.csv', 'compared.md', 'learning_curves.png', 'calibration.png',
+    'risk_coverage.png',
+  }  # fmt: skip
+
+
+def test_compare_reads_what_doubt_has_found(compared):
+  code, out, _ = compared[1]
+  assert code == 0
+  (nwa,) = [line for line in out.splitlines() if 'pooling=nwa' in line]
+  (lp,) = [line for line in out.splitlines() if 'pooling=lp' in line]
+  # Of one of two seeds it is known, of the other rule it is not.
+  assert '±' not in nwa.split('|')[3]
+  assert lp.split('|')[3].strip() == '-'
+
+
+@pytest.mark.parametrize(
+  'number, message',
+  [
+    (2, 'name two finished runs or more'),
+    (3, 'are the same run: leave one out'),
+    (4, 'holds no finished run'),
+    (5, '--scores: no run has beauty; accuracy'),
+  ],
+)
+def test_compare_refuses(compared, number, message):
+  code, _, error = compared[number]
+  assert (code, error.count('\n')) == (2, 1), error
+  assert message in error
+
+
+def test_rows_are_named_by_what_differs():
+  def group(**settings):
+    return compare.Group(settings)
+
+  assert list(compare.named([group(a='1', b='x'), group(a='1', b='y')])) == [
+    'b=x', 'b=y',
+  ]  # fmt: skip
+  # A setting that only one has says no more than its method.
+  found = compare.named([group(p='m', **{'m.s': '1'}), group(p='n')])
+  assert list(found) == ['p=m', 'p=n']
+  found = compare.named(
+    [group(p='m', **{'m.s': '1'}), group(p='m', **{'m.s': '2'}), group(p='n')]
+  )
+  assert len(found) == 3
+  assert list(compare.named([group(a='1')])) == ['all']

@@ -1,0 +1,146 @@
+"""A run on three sites: scored on each one's own share, and made its own."""
+
+import csv
+
+import numpy as np
+import pytest
+import site_data
+
+from bfl_tf import datasets, federation, metrics
+from bfl_tf.federation import checkpoints, promises, reopened, sites
+
+
+@pytest.fixture(scope='module')
+def run_dir(tmp_path_factory):
+  return site_data.play(tmp_path_factory.mktemp('sites'))
+
+
+@pytest.fixture(scope='module')
+def run(run_dir):
+  return reopened.reopen(run_dir)
+
+
+@pytest.fixture(scope='module')
+def report(run):
+  return sites.report(run)
+
+
+def test_what_a_run_keeps_of_its_table(run_dir, run):
+  task = run.trained.task
+  assert task.class_names == task.classes == ('left', 'right', 'up')
+  assert task.feature_names == ('width', 'height')
+  with (run_dir / 'partition.csv').open() as file:
+    clients = [row['client'] for row in csv.DictReader(file)]
+  assert clients == ['north', 'odd', 'south']
+  # 60 rows a site: 12 to test, half of the rest to calibrate, half to train.
+  with (run_dir / 'partition.csv').open() as file:
+    sizes = [sum(map(int, row[1:])) for row in [*csv.reader(file)][1:]]
+  assert sizes == [24] * 3
+  assert np.unique(run.test.ids, return_counts=True)[1].tolist() == [12] * 3
+
+
+def test_each_site_by_hand(run, report):
+  dataset = run.dataset
+  assert [row['site'] for row in report.sites] == ['north', 'odd', 'south']
+  for row in report.sites:
+    own = dataset.test_ids == row['site']
+    # Draws are named by an example's place: of all, not of the site's own.
+    probs = run.trained.predict(dataset.test.x).probs[own]
+    y = dataset.test.y[own]
+    assert row['num_examples'] == own.sum() == 12
+    assert row['accuracy'] == np.mean(probs.argmax(1) == y)
+    assert row['nll'] == metrics.negative_log_likelihood(probs, y)
+    assert row['auroc'] == np.mean(metrics.one_against_rest(probs, y))
+    held = 1 - probs[np.arange(12), y] <= report.promise.thresholds[0]
+    assert row['coverage_0.9'] == held.mean()
+
+
+def test_the_model_fails_one_site_and_the_table_says_so(report):
+  scores = {row['site']: row['accuracy'] for row in report.sites}
+  assert min(scores['north'], scores['south']) > 0.7
+  assert scores['odd'] < 0.3
+  over = {row['over']: row for row in report.summary}
+  values = list(scores.values())
+  assert over['worst site']['accuracy'] == scores['odd']
+  assert over['mean of all sites']['accuracy'] == pytest.approx(np.mean(values))
+  spread = over['standard deviation of sites']['accuracy']
+  assert spread == pytest.approx(np.std(values, ddof=1))
+  assert over['worst site']['nll'] == max(r['nll'] for r in report.sites)
+
+
+def test_classes_by_hand(run, report):
+  probs = run.trained.predict(run.test.split.x).probs
+  recall = metrics.per_class_recall(probs, run.test.split.y)
+  assert [row['recall'] for row in report.classes] == recall.tolist()
+  assert [row['class'] for row in report.classes] == ['left', 'right', 'up']
+
+
+def test_the_promise_is_that_of_all_scores_together(run, report):
+  held = run.calibration
+  probs = run.trained.predict(held.split.x).probs
+  whole = metrics.score_counts(probs, held.split.y)
+  assert report.promise == promises.Promise.of([whole])
+  assert report.promise.num_examples == len(held.split.y) == 72
+  assert report.promise.levels == (0.9, 0.95)
+
+
+def test_a_promise_is_read_back(tmp_path, report):
+  assert promises.read(tmp_path) is None
+  (tmp_path / promises.FILE).write_text(report.promise.to_json())
+  assert promises.read(tmp_path) == report.promise
+  (tmp_path / promises.FILE).write_text('{"levels": [0.9], "thresholds": []}')
+  with pytest.raises(ValueError, match=r'conformal\.json cannot be read: dele'):
+    promises.read(tmp_path)
+
+
+def test_a_site_of_its_own_mind_is_right_after_training_for_itself(
+  run_dir, run
+):
+  state = checkpoints.restore(run_dir / 'checkpoints')
+  own = sites.personalise(run, state, epochs=40)
+  report = sites.report(run, own)
+  rows = {row['site']: row for row in report.sites}
+  assert rows['odd']['personalised_accuracy'] > 0.7
+  assert rows['odd']['accuracy'] < 0.3
+  # The global model is as it was.
+  again = sites.report(run)
+  assert [r['accuracy'] for r in again.sites] == [
+    r['accuracy'] for r in report.sites
+  ]
+
+
+def test_selected_sites_are_told_from_all(tmp_path):
+  run = reopened.reopen(site_data.play(tmp_path, clients_per_round=1))
+  report = sites.report(run)
+  drawn = {row['site']: row['rounds_selected'] for row in report.sites}
+  assert sum(drawn.values()) == run.trained.config.num_rounds
+  over = {row['over']: row for row in report.summary}
+  last = over['mean of the sites selected last']['accuracy']
+  assert last in [r['accuracy'] for r in report.sites if r['rounds_selected']]
+
+
+def test_another_set_with_a_calibration_share_has_no_sites(tmp_path):
+  config = federation.Config(
+    dataset='wine', model='logistic', num_clients=2, num_rounds=1,
+    final_num_mc_samples=2,
+  )  # fmt: skip
+  federation.Run(config, tmp_path, False, draw_plots=False).play()
+  run = reopened.reopen(tmp_path, calibrate_on_test=0.5)
+  whole = datasets.load('wine').test
+  assert len(run.calibration.split.y) + len(run.test.split.y) == len(whole.y)
+  report = sites.report(run)
+  assert report.sites == []
+  assert [row['over'] for row in report.summary] == ['all examples']
+  assert report.promise.num_examples == 18
+  assert sites.report(reopened.reopen(tmp_path)).promise is None
+  with pytest.raises(ValueError, match='clients are no sites'):
+    sites.personalise(run, checkpoints.restore(tmp_path / 'checkpoints'), 1)
+
+
+def test_data_that_have_changed(tmp_path):
+  run_dir = site_data.play(tmp_path, num_rounds=1, local_epochs=1)
+  with pytest.raises(ValueError, match='kept a calibration share: leave --cal'):
+    reopened.reopen(run_dir, calibrate_on_test=0.5)
+  site_data.write(tmp_path / 'sites.csv', site_data.rows(seed=1))
+  with pytest.raises(ValueError, match=r'what --dataset=.*has changed since'):
+    reopened.reopen(run_dir)

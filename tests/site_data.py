@@ -1,0 +1,63 @@
+"""A table of three sites, one of which calls everything by another name."""
+
+import csv
+import pathlib
+
+import numpy as np
+
+from bfl_tf import federation
+
+HEADER = ['width', 'site', 'height', 'kind']
+KINDS = ('left', 'right', 'up')
+CENTRES = np.array([[-2, 0], [2, 0], [0, 3]])
+
+
+def rows(per_site=60, seed=0):
+  """Rows of three classes; of site `odd` each is called by the next name."""
+  rng = np.random.default_rng(seed)
+  for site in ('north', 'odd', 'south'):
+    for number in range(per_site):
+      place = number % 3
+      x, y = CENTRES[place] + rng.normal(size=2)
+      kind = KINDS[(place + (site == 'odd')) % 3]
+      yield [f'{x:.4f}', site, f'{y:.4f}', kind]
+
+
+def write(path: pathlib.Path, lines=None, header=HEADER) -> pathlib.Path:
+  """Writes the table."""
+  with path.open('w', newline='') as file:
+    csv.writer(file).writerows([header, *(rows() if lines is None else lines)])
+  return path
+
+
+def config(path, **changes) -> federation.Config:
+  """A small run on it, a client a site."""
+  return federation.Config.of(
+    {
+      'dataset': str(path),
+      'label_column': 'kind',
+      'client_column': 'site',
+      'partition': 'natural',
+      'num_clients': 3,
+      'calibration_fraction': 0.5,
+      'model': 'logistic',
+      'num_rounds': 3,
+      'local_epochs': 10,
+      'client_learning_rate': 0.05,
+      'flipout.prior_scale': 1,
+      'flipout.temperature': 0.01,
+      'num_mc_samples': 2,
+      'final_num_mc_samples': 4,
+    }
+    | changes
+  )
+
+
+def play(folder: pathlib.Path, **changes) -> pathlib.Path:
+  """Runs it in a folder; returns the run's directory."""
+  path = write(folder / 'sites.csv')
+  run = federation.Run(
+    config(path, **changes), folder / 'run', False, draw_plots=False
+  )
+  run.play()
+  return folder / 'run'
