@@ -22,7 +22,7 @@ def learning_curves(
   groups: Groups,
   columns: Sequence[str] = ('accuracy', 'nll', 'ece'),
 ) -> figure_lib.Figure:
-  """Draws scores against rounds, a panel a score; bands are standard errors.
+  """Draws scores against rounds, a panel a score; bands are from the lowest seed to the highest.
 
   Raises:
     FileNotFoundError: a run has no `metrics.csv`.
@@ -123,17 +123,12 @@ def _check(groups):
 
 
 def _draw(axes: axes_lib.Axes, lines: Mapping[str, Sequence], marker: str = ''):
-  """Draws the mean of each name's lines, cut to what all of them have."""
-  for (name, found), style in zip(lines.items(), canvas.styles()):
+  """Draws each name's lines as one, cut to what all of them have."""
+  for (name, found), style in zip(lines.items(), canvas.styles(len(lines))):
     size = min(len(x) for x, _ in found)
     x = np.mean([x[:size] for x, _ in found], axis=0)
-    values = np.array([y[:size] for _, y in found])
-    mean = values.mean(0)
-    axes.plot(x, mean, label=name, marker=marker, ms=3.5, **style)
-    if len(values) > 1:
-      error = values.std(0, ddof=1) / len(values) ** 0.5
-      band = {'color': style['color'], 'alpha': 0.15, 'lw': 0}
-      axes.fill_between(x, mean - error, mean + error, **band)
+    scores = np.transpose([y[:size] for _, y in found])
+    canvas.draw_seeds(axes, x, scores, label=name, marker=marker, **style)
 
 
 def _one_legend(panels: Sequence[axes_lib.Axes]) -> None:

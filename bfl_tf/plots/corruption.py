@@ -29,10 +29,10 @@ def corruption(
   panels = figure.subplots(1, len(columns), squeeze=False)[0]
   kinds = dict.fromkeys(row['kind'] for row in rows if row['strength'])
   for axes, column in zip(panels, columns):
-    for kind, style in zip(kinds, canvas.styles()):
+    for kind, style in zip(kinds, canvas.styles(len(kinds))):
       line = [*clean, *(row for row in rows if row['kind'] == kind)]
       x, y = zip(*((row['strength'], row[column]) for row in line))
-      axes.plot(x, y, marker='o', ms=3.5, label=kind, **style)
+      axes.plot(x, y, marker='o', label=kind, **style)
     title, unit = curves.LABELS.get(column, (column, ''))
     canvas.finish(axes, title, 'Strength (0: as they are)', unit)
     axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
