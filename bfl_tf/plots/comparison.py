@@ -22,7 +22,7 @@ def learning_curves(
   groups: Groups,
   columns: Sequence[str] = ('accuracy', 'nll', 'ece'),
 ) -> figure_lib.Figure:
-  """Draws scores against rounds, a panel a score; bands are from the lowest seed to the highest.
+  """Draws scores against rounds, a panel a score; seeds are a band.
 
   Raises:
     FileNotFoundError: a run has no `metrics.csv`.
