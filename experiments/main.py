@@ -12,7 +12,9 @@ import sys
 # By command, the module.
 COMMANDS = {
   name: f'experiments.{name}'
-  for name in ('run', 'reproduce', 'benchmark', 'convert')
+  for name in (
+    'run', 'reproduce', 'benchmark', 'convert', 'features', 'online',
+  )
 }
 _USAGE = f'bfl-tf {"|".join(COMMANDS)} --help'
 
