@@ -13,7 +13,12 @@ import sys
 COMMANDS = {
   name: f'experiments.{name}'
   for name in (
-    'run', 'reproduce', 'benchmark', 'convert', 'features', 'online',
+    'run',
+    'reproduce',
+    'benchmark',
+    'convert',
+    'features',
+    'online',
   )
 }
 _USAGE = f'bfl-tf {"|".join(COMMANDS)} --help'

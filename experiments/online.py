@@ -4,8 +4,8 @@
   python -m experiments.online --run=runs/fl_swag --add=3
 
 The run must have kept its updates: `--refine=ensemble,keep`. Changes add up in
-`<run>/online`; the run itself stays as it is. `--form=updates` pools all of them
-again, `--form=message` has the server's own posterior and the one client's
+`<run>/online`; the run itself stays as it is. `--form=updates` pools all of
+them again, `--form=message` has the server's own posterior and the one client's
 message. Exit code 2: the change cannot be made, and nothing was.
 """
 
@@ -22,8 +22,7 @@ _FORM = flags.DEFINE_enum(
   'form',
   'updates',
   ['updates', 'message'],
-  "What is pooled: all kept updates, or the server's posterior and the client's "
-  'message.',
+  "What is pooled: all updates, or the server's posterior and a message.",
 )
 _CHANGES = {
   kind: flags.DEFINE_integer(kind, None, f'Number of the client to {kind}.')

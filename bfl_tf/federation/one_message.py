@@ -20,10 +20,9 @@ import numpy as np
 
 from bfl_tf import seeds, server, statistics
 from bfl_tf import weights as weights_lib
-from bfl_tf.federation import admission
+from bfl_tf.federation import admission, online
 from bfl_tf.federation import engine as engine_lib
 from bfl_tf.federation import experiment as experiment_lib
-from bfl_tf.federation import online
 from bfl_tf.federation import state as state_lib
 from bfl_tf.pooling import natural
 
@@ -104,17 +103,14 @@ def _held(state, kept) -> dict[str, Any]:
   """What the server has: of a run that has just ended, all that came in."""
   if _SLOT in state.slots:
     return state.slots[_SLOT]
-  held = None
-  for client in sorted(kept):
-    update = kept[client]
-    if held is None:
-      held = {
-        **natural.of_model(update.model)._asdict(),
-        'buffers': update.model.buffers.astype(np.float64),
-        'num_examples': np.int64(update.num_examples),
-      }
-    else:
-      held = _moved(held, update, natural.add, 1)
+  first, *others = (kept[client] for client in sorted(kept))
+  held = {
+    **natural.of_model(first.model)._asdict(),
+    'buffers': first.model.buffers.astype(np.float64),
+    'num_examples': np.int64(first.num_examples),
+  }
+  for update in others:
+    held = _moved(held, update, natural.add, 1)
   return held
 
 
@@ -145,7 +141,7 @@ def _trained(experiment, begin, change, number) -> statistics.ClientUpdate:
   joining = begin._replace(round=number)
   (arrival,) = engine_lib.local(experiment, joining, [change.client])
   defect = admission.find_defect(arrival, experiment.method.result_like)
-  if defect:
+  if defect or arrival.update is None:
     raise ValueError(
       f'--{change.kind}={change.client}: its update was refused, {defect}; '
       'nothing has changed.'

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow_probability import distributions as tfd
 import tf_keras
 
-from bfl_tf import metrics, seeds, training
+from bfl_tf import metrics, posteriors, seeds, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.datasets import arrays, preprocessing
 from bfl_tf.federation import building, checkpoints, recorded
@@ -116,6 +116,10 @@ class Trained:
     Of the run's test inputs it is what `predictions.npz` holds, bit for bit on
     CPUs of one type, unless the run was scored by an ensemble.
 
+    Where all weights are random (`--client_parts=swag`), one sample is the mean
+    and more are draws of the posterior, each with the batch normalization that
+    was pooled.
+
     Args:
       x: `[num_examples, *task.input_shape]` raw examples of `task.dtype`.
       num_samples: passes of a stochastic model; by default
@@ -137,15 +141,35 @@ class Trained:
       if seed is None
       else seeds.named(seed, 'prediction')
     )
-    probs, aleatoric, epistemic = training.predict(
-      self._predictors,
-      self.weights,
-      self._raw(x),
-      seed=named,
-      num_samples=num_samples,
-    )
+    asked = self._predict_draws if self._draws(num_samples) else self._predict
+    probs, aleatoric, epistemic = asked(self._raw(x), named, num_samples)
     entropy = metrics.normalized_entropy(probs)
     return Prediction(probs, entropy, aleatoric, epistemic)
+
+  def _draws(self, num_samples):
+    return self._random == 'all' and num_samples > 1
+
+  def _predict(self, x, seed, num_samples):
+    return training.predict(
+      self._predictors, self.weights, x, seed=seed, num_samples=num_samples
+    )
+
+  def _predict_draws(self, x, seed, num_samples):
+    """Of no layer's own draws but of whole networks."""
+    draws = posteriors.Draws(
+      posteriors.of_model(self.weights),
+      self.weights.at_a_point(),
+      self._predictors[0].layout.is_variance(),
+      seeds.child(seed, 0),
+      num_samples,
+      min_variance=0.0,
+    )
+    mixtures = training.Mixtures()
+    for name, member in training.predict_members(
+      self._predictors, {'S': draws}, x, seed=seeds.child(seed, 1)
+    ):
+      mixtures.add(name, member)
+    return mixtures.union(['S'])
 
   @functools.cached_property
   def _predictors(self):

@@ -3,6 +3,7 @@
 #### References
 
 [1]: Chuan Guo et al. On Calibration of Modern Neural Networks. _ICML_, 2017.
+[2]: Mehdi Makni. Deriving FL-SWAG as a one-shot method. 2022, section 8.3.
 """
 
 from typing import Any
@@ -115,4 +116,83 @@ def confidence_histogram(
   )
   axes.set_xlim(0, 1)
   canvas.legend_below(axes, ncols=2)
+  return canvas.figure_of(axes)
+
+
+def calibration_gap(
+  runs: recorded.Runs,
+  num_bins: int = 20,
+  axes: axes_lib.Axes | None = None,
+) -> figure_lib.Figure:
+  """Draws accuracy less confidence against confidence [2].
+
+  Args:
+    runs: run directories by the name in the legend, or a single one.
+    num_bins: of equal width.
+    axes: to draw on; a new figure where None.
+
+  Returns:
+    figure: one line per run, a point a bin that is not empty; below 0 it is
+      overconfident. The legend gives the ECE.
+
+  Raises:
+    FileNotFoundError: a run has no `predictions.npz`.
+    ValueError: it lacks an array, or one is not as `metrics` wants it.
+  """
+  read = recorded.named(runs).items()
+  results = {name: recorded.predictions(run) for name, run in read}
+  if axes is None:
+    (axes,) = canvas.new_axes((5.6, 4.2))
+  axes.axhline(0, color=canvas.GREY, lw=1.2, ls='--')
+  for (name, result), style in zip(results.items(), canvas.styles()):
+    bins = metrics.reliability(result.probs, result.labels, num_bins)
+    filled = bins.counts > 0
+    label = f'{name} (ECE {bins.expected_calibration_error:.4f})'
+    gaps = (bins.accuracy - bins.confidence)[filled]
+    axes.plot(
+      bins.confidence[filled], gaps, marker='o', ms=3.5, label=label, **style
+    )
+  canvas.finish(
+    axes,
+    'Calibration by confidence',
+    'Confidence (probability)',
+    'Accuracy less confidence',
+  )
+  canvas.legend(axes)
+  return canvas.figure_of(axes)
+
+
+def calibration_above(
+  runs: recorded.Runs, axes: axes_lib.Axes | None = None
+) -> figure_lib.Figure:
+  """Draws accuracy less mean confidence of the predictions above a confidence.
+
+  Args:
+    runs: run directories by the name in the legend, or a single one.
+    axes: to draw on; a new figure where None.
+
+  Returns:
+    figure: one line per run, over tau in [0, 1], as far as a prediction is as
+      confident [2].
+
+  Raises:
+    FileNotFoundError: a run has no `predictions.npz`.
+    ValueError: it lacks an array, or one is not as `metrics` wants it.
+  """
+  read = recorded.named(runs).items()
+  results = {name: recorded.predictions(run) for name, run in read}
+  if axes is None:
+    (axes,) = canvas.new_axes((5.6, 4.2))
+  axes.axhline(0, color=canvas.GREY, lw=1.2, ls='--')
+  for (name, result), style in zip(results.items(), canvas.styles()):
+    curve = metrics.gap_above(result.probs, result.labels)
+    axes.plot(curve.thresholds, curve.gap, label=name, **style)
+  canvas.finish(
+    axes,
+    'Calibration of the confident',
+    'Confidence above tau',
+    'Accuracy less mean confidence',
+  )
+  axes.set_xlim(0, 1)
+  canvas.legend(axes)
   return canvas.figure_of(axes)

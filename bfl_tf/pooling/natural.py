@@ -52,7 +52,12 @@ def of_model(model: weights_lib.Weights) -> Natural:
 
 
 def add(server: Natural, client: Natural) -> Natural:
-  """Returns the product of two."""
+  """Returns the product of two.
+
+  Raises:
+    ValueError: they are over different numbers of weights.
+  """
+  _check_layout(server, client)
   return Natural(
     server.precision + client.precision,
     server.shift + client.shift,
@@ -65,8 +70,9 @@ def subtract(server: Natural, client: Natural) -> Natural:
 
   Raises:
     ValueError: no precision is left that is positive definite: the client was
-      no member with this message.
+      no member with this message; or it is over another number of weights.
   """
+  _check_layout(server, client)
   precision = server.precision - client.precision
   if not np.all(precision > 0):
     raise _not_a_member('diagonal')
@@ -90,6 +96,15 @@ def moments(natural: Natural) -> product.Moments:
   factor = linalg.solve_triangular(cholesky, rows, lower=True)
   mean = natural.shift / natural.precision + (factor @ natural.shift) @ factor
   return product.Moments(mean, 1.0 / natural.precision, factor)
+
+
+def _check_layout(server, client):
+  ours, theirs = server.precision.size, client.precision.size
+  if ours != theirs:
+    raise ValueError(
+      f"the client's posterior is over {theirs} weights, the server's over "
+      f'{ours}: it must be of the same network.'
+    )
 
 
 def _compressed(rows, signs):

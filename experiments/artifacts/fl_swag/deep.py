@@ -166,10 +166,14 @@ FLOORS = {
       for dataset in ('mnist', 'fashion_mnist')
       for rate in (0.003, 0.01, 0.05)
     },
-    'lenet5 mnist': cell('floors', 'mnist', {**_START, **_KEPT}),
-    'lenet5 fashion_mnist': cell(
-      'floors', 'fashion_mnist', {**_START, **_KEPT}
-    ),
+    **{
+      f'lenet5 mnist, rate {rate:g}': cell(
+        f'floors{rate:g}',
+        'mnist',
+        {**_START, **_KEPT, 'client_learning_rate': rate},
+      )
+      for rate in (0.002, 0.01, 0.05)
+    },
     'features mnist': _on_features('floors', 'mnist', _KEPT),
   }.items()
   for floor in floors.FLOORS

@@ -78,6 +78,10 @@ LOGISTIC = {
   for row, found in _logistic(column).items()
 }
 
+LOGISTIC_SWAG = {
+  dataset: LOGISTIC['FL-SWAG', column] for column, dataset in DATASETS.items()
+}
+
 RULES = {
   'NWA': 'nwa',
   'WS': 'ws',
