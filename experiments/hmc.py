@@ -22,8 +22,8 @@ _SEED = flags.DEFINE_integer('seed', 0, 'Of every draw.', lower_bound=0)
 _NUM_DRAWS = flags.DEFINE_integer(
   'num_draws', 1000, 'Of each sampler in the subspace.', lower_bound=20
 )
-_RANK = flags.DEFINE_integer('rank', 20, "Of SWAG's factor.", lower_bound=2)
-_EPOCHS = flags.DEFINE_integer('epochs', 400, 'Of SWAG.', lower_bound=1)
+_RANK = flags.DEFINE_integer('rank', 20, "Of SWAG's factor.", lower_bound=3)
+_EPOCHS = flags.DEFINE_integer('epochs', 2000, 'Of SWAG.', lower_bound=1)
 _ALL_SAMPLES = flags.DEFINE_integer(
   'all_samples', 150, 'Of each chain over all weights; 0 for none.', 0
 )

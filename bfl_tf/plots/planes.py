@@ -9,11 +9,12 @@ from collections.abc import Mapping
 
 from matplotlib import figure as figure_lib
 import numpy as np
-from scipy import stats
+from scipy import ndimage
 
 from bfl_tf.plots import canvas
 
 _GRID = 60
+_SMOOTH = 2.0  # Cells.
 
 
 def principal(samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -50,19 +51,21 @@ def plane(points: Mapping[str, np.ndarray]) -> figure_lib.Figure:
 
 
 def surface(points: Mapping[str, np.ndarray]) -> figure_lib.Figure:
-  """Draws a kernel density estimate over the plane, a panel a sampler [1].
+  """Draws the smoothed share of draws over the plane, a panel a sampler [1].
 
   Args:
     points: by name, `[num_samples, 2]`.
   """
   figure = canvas.new_figure((4.8 * len(points), 4.4))
   joined = np.concatenate([*points.values()])
-  lows, highs = np.percentile(joined, [0.5, 99.5], axis=0)
-  grid = np.meshgrid(*(np.linspace(a, b, _GRID) for a, b in zip(lows, highs)))
+  spans = np.percentile(joined, [0.5, 99.5], axis=0).T
+  edges = [np.linspace(low, high, _GRID + 1) for low, high in spans]
+  grid = np.meshgrid(*((e[:-1] + e[1:]) / 2 for e in edges), indexing='ij')
   for number, (name, found) in enumerate(points.items(), start=1):
     axes = figure.add_subplot(1, len(points), number, projection='3d')
-    places = np.stack([axis.ravel() for axis in grid])
-    height = stats.gaussian_kde(found.T)(places).reshape(_GRID, _GRID)
+    counts, _, _ = np.histogram2d(*found.T, edges)
+    # Smoothed cells, since samples of a line have no kernel density.
+    height = ndimage.gaussian_filter(counts / len(found), _SMOOTH)
     axes.plot_surface(*grid, height, cmap='viridis', lw=0)
     axes.set_title(name, fontsize=11)
     axes.set_xlabel('Component 1', fontsize=9)

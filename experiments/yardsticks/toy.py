@@ -51,7 +51,7 @@ def config(seed: int, epochs: int, rank: int) -> federation.Config:
     local_epochs=epochs,
     batch_size=32,
     client_optimizer='sgd',
-    client_learning_rate=0.05,
+    client_learning_rate=0.1,
     client_weight_decay=1 / (_NUM_EXAMPLES * PRIOR_SCALE**2),
     client_parts=('swag',),
     pooling='product',

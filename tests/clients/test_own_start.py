@@ -7,6 +7,7 @@ import toys
 
 from bfl_tf import clients
 
+PARTS = (clients.OwnStart(),)
 TINY = 1e-9  # Of a rate: what is left is the start.
 
 
@@ -15,7 +16,7 @@ def trainer(parts):
   return toys.worker(parts=parts)
 
 
-def started(seed, parts=(clients.OwnStart(),), epochs=1):
+def started(seed, parts=PARTS, epochs=1):
   worker = trainer(parts)
   begin = toys.start(worker)
   begin = begin._replace(point=begin.point + np.float32(0.25))

@@ -68,5 +68,7 @@ def test_a_message_of_another_layout_is_refused():
     natural.of_model(test_product.model(rng, 2, size)) for size in (30, 31)
   )
   for combine in (natural.add, natural.subtract):
-    with pytest.raises(ValueError, match='over 31 weights, the server.s over 30'):
+    with pytest.raises(
+      ValueError, match=r'over 31 weights, the server.s over 30'
+    ):
       combine(ours, theirs)

@@ -20,9 +20,6 @@ _SMOKE = {
   'num_server_examples': 400,
   'fine_tune.epochs': 1,
   'local_epochs': 1,
-  'thinning.burn_in': 0,
-  'thinning.every': 1,
-  'thinning.num_samples': 2,
 }
 
 

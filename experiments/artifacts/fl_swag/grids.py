@@ -22,6 +22,9 @@ PAPER = cells.Paper(
       'swag.burn_in': 0.0,
       'swag.rank': 2,
       'ensemble.num_samples': 2,
+      'thinning.burn_in': 0,
+      'thinning.every': 1,
+      'thinning.num_samples': 2,
     },
   },
 )
