@@ -74,7 +74,7 @@ def test_the_run_is_made_of_them(played):
 @pytest.mark.parametrize(
   'command, said',
   [
-    ('--help', 'bfl-tf run|reproduce|benchmark|convert --help'),
+    ('--help', 'bfl-tf run|reproduce|benchmark|convert|features|online --help'),
     ('fly', 'error: bfl-tf fly is unknown: bfl-tf run|'),
   ],
 )

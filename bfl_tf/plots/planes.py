@@ -63,7 +63,7 @@ def surface(points: Mapping[str, np.ndarray]) -> figure_lib.Figure:
   grid = np.meshgrid(*((e[:-1] + e[1:]) / 2 for e in edges), indexing='ij')
   for number, (name, found) in enumerate(points.items(), start=1):
     axes = figure.add_subplot(1, len(points), number, projection='3d')
-    counts, _, _ = np.histogram2d(*found.T, edges)
+    counts, _, _ = np.histogram2d(found[:, 0], found[:, 1], edges)
     # Smoothed cells, since samples of a line have no kernel density.
     height = ndimage.gaussian_filter(counts / len(found), _SMOOTH)
     axes.plot_surface(*grid, height, cmap='viridis', lw=0)
