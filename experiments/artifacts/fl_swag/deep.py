@@ -20,6 +20,11 @@ _SMOKE = {
   'num_server_examples': 400,
   'fine_tune.epochs': 1,
   'local_epochs': 1,
+  # The presets' own, which lie over the scale's.
+  **{
+    f'thinning.{name}': grids.PAPER.scales['smoke'][f'thinning.{name}']
+    for name in ('burn_in', 'every', 'num_samples')
+  },
 }
 
 
