@@ -54,7 +54,11 @@ NUM_SAMPLES = 3 if SMOKE else 30
 #
 # Eight clients of unequal sizes, each four times as interested in one digit as
 # in the others (Algorithm 4); logistic regression on the digits of scikit-learn.
-# `keep` leaves every client's message in the run's state.
+# `keep` leaves every client's message in the run's state. The weights must have
+# come to rest before they are collected, hence the epochs and the weight decay:
+# of weights still on their way the deviations say the way, not the doubt, and a
+# product mistrusts each client where it has learned most. With 20 epochs and no
+# decay FL-SWAG's accuracy here is 0.80 in place of what follows.
 
 # %%
 CONFIG = bfl_tf.Config(
@@ -67,7 +71,8 @@ CONFIG = bfl_tf.Config(
   client_learning_rate=0.1,
   batch_size=16,
   num_rounds=1,
-  local_epochs=5 if SMOKE else 20,
+  local_epochs=5 if SMOKE else 100,
+  client_weight_decay=0.01,
   client_parts=('swag',),
   pooling='product',
   refine=('ensemble', 'keep'),
@@ -84,7 +89,7 @@ CONFIG = bfl_tf.Config(
     'ensemble.num_samples': NUM_SAMPLES,
   },
 )
-summary = bfl_tf.run(CONFIG, RUNS / '05_fl_swag')
+summary = bfl_tf.run(CONFIG, RUNS / '05_fl_swag', show_progress=False)
 
 # %%
 bfl_tf.plots.sizes(RUNS / '05_fl_swag')
