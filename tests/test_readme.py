@@ -108,6 +108,8 @@ def test_flags_exist(page):
   known |= {'output_dir', 'flagfile', 'help', 'helpfull', 'describe'}
   # Of reproduce.
   known |= {'list', 'artifact', 'claim', 'scale', 'jobs', 'verdicts'}
+  # Of online and of features.
+  known |= {'run', 'add', 'replace', 'remove', 'form', 'output'}
   text = (_ROOT / page).read_text()
   said = re.findall(r'(?<![\w-])--([a-zA-Z][\w.]*\w)', text)
   assert said

@@ -13,12 +13,12 @@ TINY = 1e-9  # Of a rate: what is left is the start.
 
 @functools.cache
 def trainer(parts):
-  return toys.worker(parts=parts)
+  worker = toys.worker(parts=parts)
+  return worker, toys.start(worker)
 
 
 def started(seed, parts=PARTS, epochs=1):
-  worker = trainer(parts)
-  begin = toys.start(worker)
+  worker, begin = trainer(parts)
   begin = begin._replace(point=begin.point + np.float32(0.25))
   job = toys.job(begin, range(48), epochs=epochs, rate=TINY, seed=seed)
   return begin, worker.train(job).model

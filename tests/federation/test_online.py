@@ -1,11 +1,14 @@
 """A client that joins, changes or leaves: the laws of section 5.3."""
 
 import dataclasses
+import pathlib
 
+import binaries
 import numpy as np
 import pytest
 import toys
 
+from bfl_tf import federation
 from bfl_tf.federation import checkpoints, one_message, online
 
 SETTINGS = {
@@ -197,3 +200,34 @@ def test_samples_follow_and_other_rules_are_refused():
   ):
     with pytest.raises(ValueError, match=message):
       one_message.apply(pieces(**wrong), state, change)
+
+
+def test_the_binary_makes_changes_of_both_forms(tmp_path):
+  config = federation.Config(
+    dataset='toys:blobs', model='logistic', variant='deterministic',
+    num_clients=3, num_rounds=1, local_epochs=4, batch_size=25,
+    client_parts=('swag',), pooling='product', refine=('keep',),
+    settings={'swag.rank': 2, 'swag.period': 1},
+  )  # fmt: skip
+  federation.run(config, tmp_path / 'run', show_progress=False)
+  run = f'--run={tmp_path}/run'
+  removed, added, twice, unknown, nothing = binaries.drive(
+    'experiments.online',
+    [
+      [run, '--remove=1', '--form=message'],
+      [run, '--add=1', '--form=message'],
+      [run, '--add=1'],
+      [run, '--remove=7'],
+      [run],
+    ],
+    pathlib.Path(__file__).parents[1],
+  )
+  assert removed[0] == added[0] == 0, (removed, added)
+  assert 'clients  0, 2' in removed[1] and 'bytes up' in removed[1]
+  assert 'clients  0, 1, 2' in added[1] and 'accuracy' in added[1]
+  for (code, _, error), message in (
+    (twice, '--add=1: that client is there already'),
+    (unknown, '--remove=7: the run has clients 0 to 2'),
+    (nothing, 'give --run and one of --add, --replace, --remove'),
+  ):
+    assert code == 2 and message in error and error.count('\n') == 1
