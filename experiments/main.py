@@ -20,6 +20,7 @@ COMMANDS = {
     'compare',
     'export',
     'reproduce',
+    'features',
     'online',
     'benchmark',
     'convert',

@@ -4,8 +4,9 @@
   python -m experiments.online --run=runs/fl_swag --add=3
 
 The run must have kept its updates: `--refine=ensemble,keep`. Changes add up in
-`<run>/online`; the run itself stays as it is. Exit code 2: the change cannot be
-made, and nothing was.
+`<run>/online`; the run itself stays as it is. `--form=updates` pools all of
+them again, `--form=message` has the server's own posterior and the one client's
+message. Exit code 2: the change cannot be made, and nothing was.
 """
 
 import pathlib
@@ -13,10 +14,16 @@ import pathlib
 from absl import flags
 
 from bfl_tf import federation
-from bfl_tf.federation import checkpoints, evaluation, online
+from bfl_tf.federation import checkpoints, evaluation, one_message, online
 from experiments import flags as config_flags
 
 _RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
+_FORM = flags.DEFINE_enum(
+  'form',
+  'updates',
+  ['updates', 'message'],
+  "What is pooled: all updates, or the server's posterior and a message.",
+)
 _CHANGES = {
   kind: flags.DEFINE_integer(kind, None, f'Number of the client to {kind}.')
   for kind in online.KINDS
@@ -51,7 +58,8 @@ def _changed(path, change):
   )
   online.members(before)
   experiment = federation.Experiment.build(trained.config)
-  played = online.apply(experiment, before, change)
+  form = one_message if _FORM.value == 'message' else online
+  played = form.apply(experiment, before, change)
   scores = evaluation.evaluate(experiment, played, last=True).scores
   # By the number of changes: the newest is read.
   number = int(played.state.slots['keep']['changes'])

@@ -126,3 +126,12 @@ def test_replicas_draw_apart(monkeypatch):
   assert len(drawn) == 2 * (18 * (1 + 2 * 13) + 6 + 3 * 13) + 13
   assert repeated(drawn) == 0
   assert not set(drawn) & set(hashed)
+
+
+def test_clients_that_draw_their_own_start_draw_apart(monkeypatch):
+  with spy(monkeypatch) as (drawn, hashed):
+    play(client_parts=('own_start', 'test_draws:Noisy'))
+  # As above with one part, and three kernels a client and round.
+  assert len(drawn) == 2 * (18 * (1 + 1 + 3 * 4 + 1) + 6 + 3 * 13 + 3 * 3) + 13
+  assert repeated(drawn) == 0
+  assert not set(drawn) & set(hashed)

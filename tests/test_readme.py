@@ -120,6 +120,8 @@ def test_flags_exist(page):
   # Of sites, predict, export, doubt and compare.
   known |= {'run', 'input', 'output', 'near', 'far', 'scores'}
   known |= {'personalise_epochs', 'calibrate_on_test', 'strict'}
+  # Of online and of features.
+  known |= {'add', 'replace', 'remove', 'form'}
   text = (_ROOT / page).read_text()
   said = re.findall(r'(?<![\w-])--([a-zA-Z][\w.]*\w)', text)
   assert said

@@ -29,6 +29,12 @@ def blobs() -> datasets.Dataset:
   return datasets.from_arrays('blobs', x[:150], y[:150], x[150:], y[150:])
 
 
+def halves():
+  """The blobs with the first hundred examples to train on."""
+  whole = blobs()
+  return *whole.train.take(slice(0, 100)), *whole.test
+
+
 TRAIN = blobs().train
 BUILT: dict = {}  # Compiled workers, shared by all experiments on the blobs.
 DATA = training.Data(*TRAIN, np.zeros(4, np.float32), np.ones(4, np.float32))

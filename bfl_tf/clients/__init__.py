@@ -35,6 +35,7 @@ variational layers: it sets `scale` and, if it likes, `factor` of the model.
 """
 
 from bfl_tf.clients.gradient_noise import GradientNoise
+from bfl_tf.clients.own_start import OwnStart
 from bfl_tf.clients.projection import BALLS, Projection
 from bfl_tf.clients.proximal import PENALTIES, Proximal
 from bfl_tf.clients.scaffold import Scaffold
@@ -46,6 +47,7 @@ __all__ = [
   'PARTS',
   'PENALTIES',
   'GradientNoise',
+  'OwnStart',
   'Projection',
   'Proximal',
   'Scaffold',
@@ -55,6 +57,7 @@ __all__ = [
 
 PARTS = {
   'gradient_noise': GradientNoise,
+  'own_start': OwnStart,
   'projection': Projection,
   'proximal': Proximal,
   'scaffold': Scaffold,

@@ -35,11 +35,17 @@ def export(
     What was written.
 
   Raises:
-    ValueError: the folder holds something, or no samples are wanted.
+    ValueError: the folder holds something, no samples are wanted, or more than
+      one of a posterior over all weights.
   """
   count, path = trained.num_samples(num_samples), pathlib.Path(folder)
   if path.exists() and (not path.is_dir() or any(path.iterdir())):
     raise ValueError(f'{path} is there already: name a new folder.')
+  if trained.averages(count):
+    raise ValueError(
+      'a posterior over all weights is exported at its mean: leave '
+      '--num_mc_samples out.'
+    )
   path.parent.mkdir(parents=True, exist_ok=True)
   with tempfile.TemporaryDirectory(prefix='.', dir=path.parent) as scratch:
     names = _write(trained, count, pathlib.Path(scratch))

@@ -52,6 +52,7 @@ def resources(
     'num_classes': lambda: dataset.num_classes,
     'workers': lambda: clients_workers,
     'layout': lambda: clients_workers[0].layout,
+    'build_model': lambda: building.model_builder(config, dataset),
     'server_images': lambda: unlabeled().images,
     'server_labels': lambda: unlabeled().labels,
     'make_student': lambda: functools.partial(

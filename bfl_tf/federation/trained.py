@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow_probability import distributions as tfd
 import tf_keras
 
-from bfl_tf import metrics, seeds, training
+from bfl_tf import metrics, posteriors, seeds, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.datasets import arrays, preprocessing
 from bfl_tf.federation import building, checkpoints, recorded
@@ -126,6 +126,10 @@ class Trained:
     Of the run's test inputs it is what `predictions.npz` holds, bit for bit on
     CPUs of one type, unless the run was scored by an ensemble.
 
+    Where all weights are random (`--client_parts=swag`), one sample is the mean
+    and more are draws of the posterior, each with the batch normalization that
+    was pooled.
+
     Args:
       x: `[num_examples, *task.input_shape]` raw examples of `task.dtype`.
       num_samples: passes of a stochastic model; by default
@@ -138,13 +142,10 @@ class Trained:
       ValueError: examples of another kind, or no samples; or the model ran away
         and its probabilities are not finite.
     """
-    probs, aleatoric, epistemic = training.predict(
-      self._predictors,
-      self.weights,
-      self._raw(x),
-      seed=self.draws(seed),
-      num_samples=self.num_samples(num_samples),
-      first=first,
+    count = self.num_samples(num_samples)
+    asked = self._predict_mixture if self.averages(count) else self._predict
+    probs, aleatoric, epistemic = asked(
+      self._raw(x), self.draws(seed), count, first
     )
     entropy = metrics.normalized_entropy(probs)
     return Prediction(probs, entropy, aleatoric, epistemic)
@@ -170,6 +171,38 @@ class Trained:
     return training.Predictor(
       strategy, self._build, self.task.inputs, self._random
     )
+
+  def averages(self, num_samples: int) -> bool:
+    """Whether so many samples are whole networks, drawn from the posterior."""
+    return self._random == 'all' and num_samples > 1
+
+  def _predict(self, x, seed, num_samples, first):
+    return training.predict(
+      self._predictors,
+      self.weights,
+      x,
+      seed=seed,
+      num_samples=num_samples,
+      first=first,
+    )
+
+  def _predict_mixture(self, x, seed, num_samples, first):
+    """Of no layer's own draws but of whole networks, the same for all of x."""
+    del first
+    draws = posteriors.Draws(
+      posteriors.of_model(self.weights),
+      self.weights.at_a_point(),
+      self._predictors[0].layout.is_variance(),
+      seeds.child(seed, 0),
+      num_samples,
+      min_variance=0.0,
+    )
+    mixtures = training.Mixtures()
+    for name, member in training.predict_members(
+      self._predictors, {'S': draws}, x, seed=seeds.child(seed, 1)
+    ):
+      mixtures.add(name, member)
+    return mixtures.union(['S'])
 
   @functools.cached_property
   def _predictors(self):

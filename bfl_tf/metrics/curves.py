@@ -52,6 +52,21 @@ class Reliability(NamedTuple):
     return float(gaps @ self.counts[filled] / self.counts.sum())
 
 
+class GapAbove(NamedTuple):
+  """Calibration of the predictions that are as confident as a threshold.
+
+  Attributes:
+    thresholds: `[num_thresholds]`, tau from 0 to 1.
+    gap: `[num_thresholds]`, their accuracy less their mean confidence; NaN
+      where there is none.
+    counts: `[num_thresholds]`, integers, how many there are.
+  """
+
+  thresholds: np.ndarray
+  gap: np.ndarray
+  counts: np.ndarray
+
+
 class ConfidenceHistogram(NamedTuple):
   """How many right and wrong predictions were made at which confidence.
 
@@ -142,6 +157,37 @@ def reliability_of(
     return np.divide(totals, counts, out=nothing, where=filled)
 
   return Reliability(edges, mean(correct), mean(confidence), counts)
+
+
+def gap_above(
+  probs: npt.ArrayLike, labels: npt.ArrayLike, num_thresholds: int = 101
+) -> GapAbove:
+  """Accuracy less confidence where the confidence is at least tau.
+
+  Args:
+    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
+    labels: integers `[num_examples]`.
+    num_thresholds: tau's values, evenly from 0 to 1.
+
+  Returns:
+    curve: a `GapAbove`; its gap at 0 is accuracy less mean confidence.
+
+  Raises:
+    ValueError: an argument is not of the kind above.
+
+  References:
+    M. Vono et al. QLSD: Quantised Langevin stochastic dynamics for Bayesian
+    federated learning. 2021.
+  """
+  confidence, correct = _confident(probs, labels)
+  steps = predictive.check_num_bins(num_thresholds) - 1
+  thresholds = np.arange(steps + 1) / max(steps, 1)
+  order = np.argsort(-confidence, kind='stable')
+  total = np.append(0, np.cumsum((correct - confidence)[order]))
+  counts = np.searchsorted(-confidence[order], -thresholds, side='right')
+  nothing = np.full(counts.size, np.nan)
+  gap = np.divide(total[counts], counts, out=nothing, where=counts > 0)
+  return GapAbove(thresholds, gap, counts)
 
 
 def confidence_histogram(

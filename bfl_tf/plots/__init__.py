@@ -5,17 +5,25 @@ the axes they are given or on a new figure, and return the
 `matplotlib.figure.Figure`.
 """
 
-from bfl_tf.plots.calibration import confidence_histogram, reliability_diagram
-from bfl_tf.plots.clients import partition
+from bfl_tf.plots.calibration import (
+  calibration_above,
+  calibration_gap,
+  confidence_histogram,
+  reliability_diagram,
+)
+from bfl_tf.plots.clients import partition, sizes
 from bfl_tf.plots.corruption import corruption
 from bfl_tf.plots.curves import learning_curve, retention
 from bfl_tf.plots.drawing import draw_run
 from bfl_tf.plots.members import member_confidence, simplex
+from bfl_tf.plots.planes import plane, principal, surface
 from bfl_tf.plots.points import points
 from bfl_tf.plots.sites import dots
 from bfl_tf.plots.sweeps import sweep
 
 __all__ = [
+  'calibration_above',
+  'calibration_gap',
   'confidence_histogram',
   'corruption',
   'dots',
@@ -23,9 +31,13 @@ __all__ = [
   'learning_curve',
   'member_confidence',
   'partition',
+  'plane',
   'points',
+  'principal',
   'reliability_diagram',
   'retention',
   'simplex',
+  'sizes',
+  'surface',
   'sweep',
 ]

@@ -3,6 +3,7 @@
 #### References
 
 [1]: Chuan Guo et al. On Calibration of Modern Neural Networks. _ICML_, 2017.
+[2]: Mehdi Makni. Deriving FL-SWAG as a one-shot method. 2022, section 8.3.
 """
 
 from typing import Any
@@ -116,3 +117,95 @@ def confidence_histogram(
   axes.set_xlim(0, 1)
   canvas.legend_below(axes, ncols=2)
   return canvas.figure_of(axes)
+
+
+def calibration_gap(
+  runs: recorded.Runs,
+  num_bins: int = 20,
+  axes: axes_lib.Axes | None = None,
+) -> figure_lib.Figure:
+  """Draws accuracy less confidence against confidence [2].
+
+  Args:
+    runs: run directories by the name in the legend, one or a list of seeds, or
+      a single one. The examples of all seeds are taken together.
+    num_bins: of equal width.
+    axes: to draw on; a new figure where None.
+
+  Returns:
+    figure: one line a name, a point a bin that is not empty; below 0 it is
+      overconfident. The legend gives the ECE.
+
+  Raises:
+    FileNotFoundError: a run has no `predictions.npz`.
+    ValueError: it lacks an array, or one is not as `metrics` wants it.
+  """
+  results = _of_seeds_together(runs)
+  if axes is None:
+    (axes,) = canvas.new_axes((5.6, 4.2))
+  axes.axhline(0, color=canvas.GREY, lw=1.2, ls='--')
+  for (name, (probs, labels)), style in zip(
+    results.items(), canvas.styles(len(results))
+  ):
+    bins = metrics.reliability(probs, labels, num_bins)
+    filled = bins.counts > 0
+    label = f'{name} (ECE {bins.expected_calibration_error:.4f})'
+    gaps = (bins.accuracy - bins.confidence)[filled]
+    axes.plot(bins.confidence[filled], gaps, marker='o', label=label, **style)
+  canvas.finish(
+    axes,
+    'Calibration by confidence',
+    'Confidence (probability)',
+    'Accuracy less confidence',
+  )
+  canvas.legend(axes)
+  return canvas.figure_of(axes)
+
+
+def calibration_above(
+  runs: recorded.Runs, axes: axes_lib.Axes | None = None
+) -> figure_lib.Figure:
+  """Draws accuracy less mean confidence of the predictions above a confidence.
+
+  Args:
+    runs: as of `calibration_gap`.
+    axes: to draw on; a new figure where None.
+
+  Returns:
+    figure: one line a name, over tau in [0, 1], as far as a prediction is as
+      confident [2].
+
+  Raises:
+    FileNotFoundError: a run has no `predictions.npz`.
+    ValueError: it lacks an array, or one is not as `metrics` wants it.
+  """
+  results = _of_seeds_together(runs)
+  if axes is None:
+    (axes,) = canvas.new_axes((5.6, 4.2))
+  axes.axhline(0, color=canvas.GREY, lw=1.2, ls='--')
+  for (name, (probs, labels)), style in zip(
+    results.items(), canvas.styles(len(results))
+  ):
+    curve = metrics.gap_above(probs, labels)
+    axes.plot(curve.thresholds, curve.gap, label=name, **style)
+  canvas.finish(
+    axes,
+    'Calibration of the confident',
+    'Confidence above tau',
+    'Accuracy less mean confidence',
+  )
+  axes.set_xlim(0, 1)
+  canvas.legend(axes)
+  return canvas.figure_of(axes)
+
+
+def _of_seeds_together(runs) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+  """Returns probabilities and labels by name."""
+  results = {}
+  for name, seeds in recorded.named(runs).items():
+    read = [recorded.predictions(run) for run in seeds]
+    results[name] = (
+      np.concatenate([each.probs for each in read]),
+      np.concatenate([each.labels for each in read]),
+    )
+  return results

@@ -1,4 +1,4 @@
-"""Which client holds which classes."""
+"""Which client holds which classes, and how many examples."""
 
 from matplotlib import axes as axes_lib
 from matplotlib import collections, colormaps, colors, ticker
@@ -48,6 +48,42 @@ def partition(
   bar.ax.tick_params(labelsize=8)
   bar.ax.yaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
   return figure
+
+
+def sizes(
+  run_dir: recorded.RunDir, axes: axes_lib.Axes | None = None
+) -> figure_lib.Figure:
+  """Draws how many examples each client holds, classes stacked.
+
+  Args:
+    run_dir: holds `partition.csv`.
+    axes: to draw on; a new figure where None.
+
+  Returns:
+    figure: a bar a client, a shade a class.
+
+  Raises:
+    FileNotFoundError: there is no `partition.csv`.
+    ValueError: it is no table of counts.
+  """
+  table = recorded.partition(run_dir)
+  num_clients, num_classes = table.counts.shape
+  if axes is None:
+    width = np.clip(2.4 + 0.4 * num_clients, 4.8, 12.0)
+    (axes,) = canvas.new_axes((width, 4.0))
+  shades = colormaps['viridis'](np.linspace(0, 0.95, num_classes))
+  below = np.zeros(num_clients)
+  for name, held, shade in zip(table.classes, table.counts.T, shades):
+    axes.bar(
+      np.arange(num_clients), held, bottom=below, color=shade, label=name
+    )
+    below += held
+  title = f'{table.counts.sum():,} examples on {num_clients} clients'
+  canvas.finish(axes, title, 'Client', 'Examples')
+  _name_ticks(axes.xaxis, table.clients)
+  if num_classes <= MAX_TICKS:
+    canvas.legend(axes, title='Class', ncols=2, reverse=True)
+  return canvas.figure_of(axes)
 
 
 def _boxes(counts):

@@ -22,7 +22,8 @@ resources (`federation.resources`).
 from bfl_tf.server.distil import Distil, DISTILLATIONS, sharpen, TARGETS
 from bfl_tf.server.ensemble import Ensemble, GROUPS, groups_of
 from bfl_tf.server.fine_tune import FineTune
-from bfl_tf.server.keep import Keep, unpacked
+from bfl_tf.server.fresh_head import FreshHead, last_layer
+from bfl_tf.server.keep import Keep, packed, unpacked
 from bfl_tf.server.momentum import Momentum
 from bfl_tf.server.recalibrate import BATCH_NORMS, Recalibrate
 from bfl_tf.server.samples import Samples
@@ -42,6 +43,7 @@ __all__ = [
   'Ensemble',
   'ExtraSum',
   'FineTune',
+  'FreshHead',
   'Keep',
   'Momentum',
   'Recalibrate',
@@ -51,6 +53,8 @@ __all__ = [
   'SignVotes',
   'Students',
   'groups_of',
+  'last_layer',
+  'packed',
   'sharpen',
   'unpacked',
 ]
@@ -59,6 +63,7 @@ STAGES = {
   'distil': Distil,
   'ensemble': Ensemble,
   'fine_tune': FineTune,
+  'fresh_head': FreshHead,
   'keep': Keep,
   'momentum': Momentum,
   'recalibrate': Recalibrate,

@@ -34,6 +34,8 @@ _EXAMPLES = {
   'experiments.artifacts.priors.choosing:digits': 1150,
   'swiss_roll': 900,
   'experiments.artifacts.noniid_techniques.four_points:four_points': 4,
+  'experiments.artifacts.fl_swag.shared:mnist': 50000,
+  'experiments.artifacts.fl_swag.shared:fashion_mnist': 50000,
 }
 
 

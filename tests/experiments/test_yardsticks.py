@@ -1,12 +1,13 @@
 """Chains on densities that are known, and the density of a known model."""
 
+import binaries
 import numpy as np
 import pytest
 import tensorflow as tf
 import toys
 
-from bfl_tf import models, seeds
-from experiments.yardsticks import chains, energy
+from bfl_tf import models, seeds, weights
+from experiments.yardsticks import chains, energy, toy
 
 MEAN = np.array([1.0, -2.0, 0.5], np.float32)
 COVARIANCE = np.array([[1, 0.5, 0], [0.5, 2, 0], [0, 0, 0.1]], np.float32)
@@ -96,3 +97,54 @@ def test_a_subspace_is_a_slice_of_the_density():
   sliced = energy.in_subspace(density, origin, directions)
   whole = density(tf.constant(origin + z @ directions))
   assert float(sliced(tf.constant(z))) == pytest.approx(float(whole), rel=1e-5)
+
+
+def test_the_toy_network_has_the_thesis_s_weights():
+  model = toy.network((30,), 2, 'he_normal', 0)
+  assert sum(v.shape.num_elements() for v in model.trainable_variables) == 21401
+  logits = model(np.ones([3, 30], np.float32)).numpy()
+  assert logits.shape == (3, 2) and not logits[:, 0].any()
+
+
+def test_subspace_has_the_factors_covariance():
+  rng = np.random.default_rng(0)
+  factor = rng.normal(size=(3, 8)).astype(np.float32)
+  factor = np.concatenate([factor, factor[:1]])  # Of rank 3.
+  model = weights.Weights(
+    np.ones(8, np.float32), np.ones(8, np.float32), *np.zeros([2, 0]), factor
+  )
+  space = toy.Subspace.of(model)
+  assert space.directions.shape == (3, 8)
+  spanned = space.scales[:, np.newaxis] * space.directions
+  np.testing.assert_allclose(
+    spanned.T @ spanned, factor.T @ factor, rtol=1e-4, atol=1e-4
+  )
+  draws = space.weights(space.sample(rng, 4000))
+  error = 5 * np.sqrt(np.diag(factor.T @ factor) / 4000)
+  assert np.all(np.abs(draws.mean(0) - 1) < error)
+
+
+def test_deviation_by_hand():
+  left, right = np.array([[0.0, 1], [2, 3]]), np.array([[1.0, 1], [0, 4]])
+  assert toy.deviation(left, right) == pytest.approx((0.5 + 1.5) / 2)
+
+
+@pytest.mark.slow
+def test_the_binary_compares_and_draws(tmp_path):
+  flags = ['--num_draws=20', '--epochs=6', '--rank=3', '--all_samples=0']
+  good, bad, none = binaries.drive(
+    'experiments.hmc',
+    [
+      [f'--output_dir={tmp_path}/hmc', *flags],
+      [f'--output_dir={tmp_path}/bad', '--rank=9', '--epochs=2'],
+      [],
+    ],
+  )
+  assert good[0] == 0, good
+  assert 'subspace: R-hat, median' in good[1]
+  assert {p.name for p in (tmp_path / 'hmc').iterdir()} == {
+    'hmc.csv', 'hmc_plane.png', 'hmc_surface.png',
+  }  # fmt: skip
+  assert bad[0] == 2 and 'where 9 are the least' in bad[2]
+  assert none[0] == 2 and '--output_dir is missing' in none[2]
+  assert not (tmp_path / 'bad').exists()

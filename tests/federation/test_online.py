@@ -1,12 +1,15 @@
 """A client that joins, changes or leaves: the laws of section 5.3."""
 
 import dataclasses
+import pathlib
 
+import binaries
 import numpy as np
 import pytest
 import toys
 
-from bfl_tf.federation import checkpoints, online
+from bfl_tf import federation
+from bfl_tf.federation import checkpoints, one_message, online
 
 SETTINGS = {
   'client_parts': ('swag',),
@@ -122,3 +125,109 @@ def test_a_run_that_kept_nothing_or_played_on_is_refused():
     online.members(state)
   with pytest.raises(ValueError, match='--refine=keep is for one-shot runs'):
     pieces(num_rounds=2)
+
+
+def close(got, expected):
+  """To 1e-6 of a weight's own standard deviation, and of the covariance."""
+  scale = np.sqrt(expected.variance())
+  np.testing.assert_allclose(got.loc / scale, expected.loc / scale, atol=1e-5)
+  np.testing.assert_allclose(got.scale, expected.scale, rtol=1e-6)
+  ours, theirs = (m.factor.astype(float) for m in (got, expected))
+  np.testing.assert_allclose(
+    ours.T @ ours / np.outer(scale, scale),
+    theirs.T @ theirs / np.outer(scale, scale),
+    atol=1e-6,
+  )
+  np.testing.assert_allclose(got.buffers, expected.buffers, rtol=1e-5)
+
+
+@pytest.mark.parametrize('model', ['logistic', 'toys:normalized'])
+def test_one_message_is_pooling_at_once(model, tmp_path):
+  experiment = pieces(model=model)
+  state = played(experiment)
+  for kind, client in (('remove', 2), ('replace', 4), ('add', 2)):
+    change = online.Change(kind, client)
+    expected = online.apply(experiment, state, change)
+    got = one_message.apply(experiment, state, change)
+    close(got.state.model, expected.state.model)
+    assert got.info['bytes_down'] == expected.info['bytes_down']
+    # On from what a server would have stored.
+    checkpoints.save(got.state._replace(round=1), tmp_path / kind)
+    state = checkpoints.restore(tmp_path / kind)
+    assert len(state.slots['natural']['rows']) <= 2 * len(online.members(state))
+
+
+def test_only_the_message_of_the_one_is_read():
+  experiment = pieces()
+  state = one_message.apply(
+    experiment, played(experiment), online.Change('remove', 1)
+  ).state
+  for other in state.slots['keep']['updates'].values():
+    if other is not state.slots['keep']['updates']['3']:
+      other['model']['loc'][:] = np.nan
+  got = one_message.apply(experiment, state, online.Change('remove', 3))
+  assert np.all(np.isfinite(got.state.model.mean))
+  assert got.info['bytes_up'] == online.members(state)[3].num_bytes
+
+
+def test_a_message_that_was_never_added_is_refused():
+  experiment = pieces()
+  state = one_message.apply(
+    experiment, played(experiment), online.Change('remove', 1)
+  ).state
+  message = state.slots['keep']['updates']['3']['model']
+  message['scale'] /= 1000
+  before = toys.bits(state.slots['natural'].values())
+  with pytest.raises(ValueError, match='leaves no positive definite'):
+    one_message.apply(experiment, state, online.Change('remove', 3))
+  assert toys.bits(state.slots['natural'].values()) == before
+
+
+def test_samples_follow_and_other_rules_are_refused():
+  settings = {
+    'ensemble.groups': 'S', 'ensemble.num_samples': 3, 'predictor': 'S',
+    'refine': ('ensemble', 'keep'),
+  }  # fmt: skip
+  experiment = pieces(**settings)
+  state = played(experiment)
+  change = online.Change('remove', 0)
+  first = one_message.apply(experiment, state, change)
+  assert len(first.predictors['S']) == 3
+  settings |= {'ensemble.groups': 'C', 'predictor': 'C'}
+  for wrong, message in (
+    ({'pooling': 'lp'}, 'not lp: take --form=updates'),
+    (settings, 'for --predictor=C: take --form=updates'),
+  ):
+    with pytest.raises(ValueError, match=message):
+      one_message.apply(pieces(**wrong), state, change)
+
+
+def test_the_binary_makes_changes_of_both_forms(tmp_path):
+  config = federation.Config(
+    dataset='toys:blobs', model='logistic', variant='deterministic',
+    num_clients=3, num_rounds=1, local_epochs=4, batch_size=25,
+    client_parts=('swag',), pooling='product', refine=('keep',),
+    settings={'swag.rank': 2, 'swag.period': 1},
+  )  # fmt: skip
+  federation.run(config, tmp_path / 'run', show_progress=False)
+  run = f'--run={tmp_path}/run'
+  removed, added, twice, unknown, nothing = binaries.drive(
+    'experiments.online',
+    [
+      [run, '--remove=1', '--form=message'],
+      [run, '--add=1', '--form=message'],
+      [run, '--add=1'],
+      [run, '--remove=7'],
+      [run],
+    ],
+    pathlib.Path(__file__).parents[1],
+  )
+  assert removed[0] == added[0] == 0, (removed, added)
+  assert 'clients  0, 2' in removed[1] and 'bytes up' in removed[1]
+  assert 'clients  0, 1, 2' in added[1] and 'accuracy' in added[1]
+  for (code, _, error), message in (
+    (twice, '--add=1: that client is there already'),
+    (unknown, '--remove=7: the run has clients 0 to 2'),
+    (nothing, 'give --run and one of --add, --replace, --remove'),
+  ):
+    assert code == 2 and message in error and error.count('\n') == 1

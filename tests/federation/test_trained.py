@@ -177,3 +177,27 @@ def test_a_run_that_an_ensemble_scored_predicts_with_the_model(tmp_path):
   np.testing.assert_allclose(probs, expected, rtol=1e-5)
   recorded = np.load(tmp_path / 'predictions.npz')['probs']
   assert not np.allclose(probs, recorded, rtol=1e-3)
+
+
+def test_where_all_weights_are_random_samples_are_draws(tmp_path):
+  config = federation.Config(
+    dataset='toys:blobs', model='logistic', variant='deterministic',
+    num_clients=2, num_rounds=1, local_epochs=4, batch_size=15,
+    client_parts=('swag',), pooling='product',
+    settings={'swag.rank': 2, 'swag.period': 1, 'swag.min_scale': 0.3},
+  )  # fmt: skip
+  federation.run(config, tmp_path / 'run')
+  trained = federation.load(tmp_path / 'run')
+  x = toys.blobs().test.x
+  mean, few, many = (trained.predict(x, n) for n in (None, 2, 400))
+  assert not mean.epistemic_uncertainty.any()
+  assert np.array_equal(few.probs, trained.predict(x, 2).probs)
+  assert np.all(few.epistemic_uncertainty > 0)
+  # Of logits, which are linear in the weights, the posterior's own moments.
+  draws = np.asarray(trained.posterior.sample(400, seed=1))
+  inputs = np.asarray(trained.normalize(x))
+  logits = inputs @ draws[:, :12].reshape(400, 4, 3) + draws[:, np.newaxis, 12:]
+  probs = np.exp(logits - logits.max(-1, keepdims=True))
+  probs /= probs.sum(-1, keepdims=True)
+  error = np.sqrt(2) * probs.std(0) / 20
+  assert np.all(np.abs(many.probs - probs.mean(0)) < 5 * error + 1e-6)

@@ -44,8 +44,8 @@ def test_names_of_cells_are_unique():
       assert places.setdefault((cell.paper.name, cell.name), cell) is cell
 
 
-# A figure's, not a table's: read off its run, and part of a claim; and those of
-# whole networks of clients, which are no artifacts yet.
+# A figure's, not a table's: read off its run, and part of a claim; and those
+# whose third column, features of a ResNet-18, is a preset.
 NO_TABLES = {
   ('fedbe', 'figure1'),
   ('fl_swag', 'table_calibration'),
@@ -58,6 +58,10 @@ OUR_OWN = {
   ('noniid_techniques/table3', 'L2 bound 3 around zero'),
   ('noniid_techniques/table3', 'L2 bound 3 around zero noise 1e-4'),
   ('noniid_techniques/grid_search', 'best on validation data'),
+  *(
+    ('fl_swag/table_logistic_regression', f'{which} client')
+    for which in ('worst', 'mean', 'best')
+  ),
 }
 
 
@@ -78,6 +82,15 @@ def test_every_published_value_has_its_place(paper, name):
     if measure.published and (f'{paper}/{name}', row) not in OUR_OWN
   }
   assert ours == set(tables.published(paper, name))
+
+
+@pytest.mark.parametrize('name', ['table_deep', 'table_calibration'])
+def test_the_columns_that_are_no_preset_have_their_published_values(name):
+  table = artifacts.ARTIFACTS[f'fl_swag/{name}']
+  values = tables.published('fl_swag', name)
+  for column in {column for _, column in table.grid}:
+    theirs = {row for setting, row, _ in values if setting == column}
+    assert theirs and theirs <= {row for row, _ in table.grid}
 
 
 @pytest.mark.parametrize('scale', cells.SCALES)

@@ -1,13 +1,12 @@
-"""Makni 2022 (FL-SWAG): logistic regression, the rules on its clients, claims.
+"""Makni 2022 (FL-SWAG): tables, figures and claims of sections 7 and 8.
 
 The paper gives no rates, epochs, rank or period: `configs/fl_swag.flags` says
 ours. Of one run come FL-SWAG, BayAvg, wBayAvg and each client alone.
 """
 
 from experiments.artifacts.fl_swag.claims import CLAIMS
+from experiments.artifacts.fl_swag.figures import FIGURES
 from experiments.artifacts.fl_swag.grids import PAPER
 from experiments.artifacts.fl_swag.published import TABLES
-
-FIGURES: tuple = ()
 
 __all__ = ['CLAIMS', 'FIGURES', 'PAPER', 'TABLES']

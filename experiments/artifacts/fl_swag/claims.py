@@ -1,8 +1,9 @@
 """What Makni 2022 claims of logistic regression; tests fixed beforehand."""
 
+import functools
 import statistics
 
-from experiments.artifacts.fl_swag import grids, published
+from experiments.artifacts.fl_swag import deep, grids, published
 from experiments.harness import cells, claims, tables
 
 _POINTS = cells.Measure('points of accuracy', published.accuracy, factor=100)
@@ -23,6 +24,32 @@ def _one(row, column):
 def _published(column):
   found = tables.published('fl_swag', 'table_logistic_regression')
   return found[column, 'FL-SWAG', 'accuracy_percent']
+
+
+_OWN_STARTS = tuple(
+  f'{row}, own starts' for row in ('FL-SWAG', 'FedAvg', 'wFedAvg')
+)
+
+
+@functools.cache
+def _clients(column):
+  """The median client of FL-SWAG without a shared start, alone."""
+  run = deep.DEEP[_OWN_STARTS[0], column]
+  alone = grids.clients_of(run)
+  return claims.Side(
+    statistics.median, tuple(alone[name] for name in grids.CLIENTS)
+  )
+
+
+def _calibration(larger, smaller, dataset):
+  column = next(c for c, name in deep.DATASETS.items() if name == dataset)
+  left, right = (
+    claims.Side(claims.only, (deep.CALIBRATION[row, column],))
+    for row in (larger, smaller)
+  )
+  return claims.Comparison(
+    f'{larger} over {smaller}, {dataset}', left, right, _ECE
+  )
 
 
 CLAIMS = (
@@ -83,6 +110,70 @@ CLAIMS = (
         claims.Side(claims.only, (grids.RULES_ON_SWAG['Product', 'mnist'],)),
         _ECE,
         0.005,
+      ),
+    ),
+  ),
+  _claim(
+    'own_starts_collapse',
+    'LeNet-5 without a shared start: averages in weight space collapse, 10 '
+    'points or more below the median client.',
+    (
+      claims.Comparison(
+        f'the median client over {row} less 10 points, {dataset}',
+        _clients(column),
+        claims.Side(claims.only, (deep.DEEP[row, column],)),
+        _POINTS,
+        -10.0,
+      )
+      for column, dataset in deep.DATASETS.items()
+      for row in _OWN_STARTS
+    ),
+  ),
+  _claim(
+    'shared_start_helps',
+    'LeNet-5 with a shared start: FL-SWAG is within a point of its best '
+    'client.',
+    (
+      claims.Comparison(
+        f'FL-SWAG over the best client less a point, {dataset}',
+        claims.Side(claims.only, (deep.DEEP['FL-SWAG', column],)),
+        claims.Side(claims.only, (deep.DEEP['best client', column],)),
+        _POINTS,
+        1.0,
+      )
+      for column, dataset in deep.DATASETS.items()
+    ),
+  ),
+  _claim(
+    'calibrated_on_mnist',
+    "On MNIST FL-SWAG's ECE is below SGLD's and pSGLD's.",
+    (_calibration(row, 'FL-SWAG', 'mnist') for row in ('SGLD', 'pSGLD')),
+  ),
+  _claim(
+    'not_calibrated_on_fashion_mnist',
+    "On FashionMNIST FL-SWAG's ECE is above SGLD's and pSGLD's.",
+    (
+      _calibration('FL-SWAG', row, 'fashion_mnist') for row in ('SGLD', 'pSGLD')
+    ),
+  ),
+  _claim(
+    'epochs_drift',
+    'Over local epochs 5, 20, 80 pooled accuracy falls with a shared start, '
+    'and moves less on shared features; MNIST.',
+    (
+      claims.Comparison(
+        '5 epochs over 80, shared start',
+        claims.Side(claims.only, (deep.BY_EPOCHS['shared_init'][5],)),
+        claims.Side(claims.only, (deep.BY_EPOCHS['shared_init'][80],)),
+        _POINTS,
+      ),
+      claims.Comparison(
+        'spread over epochs, shared start over shared features',
+        *(
+          claims.Side(claims.spread, tuple(by_epochs.values()))
+          for by_epochs in deep.BY_EPOCHS.values()
+        ),
+        _POINTS,
       ),
     ),
   ),

@@ -1,5 +1,8 @@
 """The cells of Makni 2022, by method (row) and data set (column)."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from experiments.harness import cells
 
 _FEW = {'train_split': 'train[:10000]', 'test_split': 'test[:5000]'}
@@ -20,51 +23,67 @@ PAPER = cells.Paper(
       'swag.burn_in': 0.0,
       'swag.rank': 2,
       'ensemble.num_samples': 2,
+      'thinning.burn_in': 0,
+      'thinning.every': 1,
+      'thinning.num_samples': 2,
     },
   },
 )
 SEEDS = {'paper': 3, 'overnight': 3, 'laptop': 3, 'smoke': 1}
 NUM_CLIENTS = 10
 
-_SPLIT = 'noniid_interest_split_10_clients'
+SPLIT = 'noniid_interest_split_10_clients'
 DATASETS = {
-  f'{_SPLIT} MNIST': 'mnist',
-  f'{_SPLIT} FashionMNIST': 'fashion_mnist',
+  f'{SPLIT} MNIST': 'mnist',
+  f'{SPLIT} FashionMNIST': 'fashion_mnist',
 }
 CLIENTS = tuple(f'client {k + 1}' for k in range(NUM_CLIENTS))
+OVER_CLIENTS = ('worst client', 'mean client', 'best client')
 
 
-def _cell(row, column, overrides):
+def cell(name: str, dataset: str, overrides: Mapping[str, Any]) -> cells.Cell:
+  """Returns a cell of logistic regression."""
   # What the smallest scale sets is for every method.
-  dataset = DATASETS[column]
   return cells.Cell(
     PAPER,
-    f'logistic/{dataset}/{row.lower()}',
+    f'logistic/{dataset}/{name}',
     {'dataset': dataset, **overrides},
     {'smoke': {'dataset': 'digits'}},
   )
 
 
-def _logistic(column):
-  swag = _cell('FL-SWAG', column, {})
-  alone = {name: swag.reading(f'{swag.name}/{name}', name) for name in CLIENTS}
+def clients_of(swag: cells.Cell) -> dict[str, cells.Cell]:
+  """Returns each client alone, and what they amount to, off FL-SWAG's run."""
   return {
-    **alone,
+    name: swag.reading(f'{swag.name}/{name}', name)
+    for name in (*CLIENTS, *OVER_CLIENTS)
+  }
+
+
+def _logistic(column):
+  dataset = DATASETS[column]
+  swag = cell('fl-swag', dataset, {})
+  return {
+    **clients_of(swag),
     'FL-SWAG': swag,
     **{
-      row: _cell(row, column, PAPER.flags(row.lower()))
+      row: cell(row.lower(), dataset, PAPER.flags(row.lower()))
       for row in ('FedAvg', 'wFedAvg')
     },
     'BayAvg': swag.reading(f'{swag.name}/C', 'C'),
     'wBayAvg': swag.reading(f'{swag.name}/wC', 'wC'),
-    'Centralized': _cell('Centralized', column, PAPER.flags('centralized')),
+    'Centralized': cell('centralized', dataset, PAPER.flags('centralized')),
   }
 
 
 LOGISTIC = {
-  (row, column): cell
+  (row, column): found
   for column in DATASETS
-  for row, cell in _logistic(column).items()
+  for row, found in _logistic(column).items()
+}
+
+LOGISTIC_SWAG = {
+  dataset: LOGISTIC['FL-SWAG', column] for column, dataset in DATASETS.items()
 }
 
 RULES = {
@@ -78,9 +97,9 @@ _MNIST = next(iter(DATASETS))
 # Six rules on the same clients; on MNIST.
 RULES_ON_SWAG = {
   **{
-    (row, 'mnist'): _cell(f'rule_{row}', _MNIST, {'pooling': rule})
+    (row, 'mnist'): cell(f'rule_{row.lower()}', 'mnist', {'pooling': rule})
     for row, rule in RULES.items()
   },
   ('Product', 'mnist'): LOGISTIC['FL-SWAG', _MNIST],
 }
-DIAGONAL = _cell('diagonal', _MNIST, PAPER.flags('diagonal'))
+DIAGONAL = cell('diagonal', 'mnist', PAPER.flags('diagonal'))

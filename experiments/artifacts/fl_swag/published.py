@@ -1,19 +1,25 @@
-"""The tables: logistic regression (section 7.1), and rules on SWAG clients."""
+"""The tables of sections 7 and 8, and ours: rules, features, floors."""
 
+import dataclasses
 import pathlib
 
 import numpy as np
 
-from experiments.artifacts.fl_swag import grids
+from experiments.artifacts.fl_swag import deep, floors, grids
 from experiments.harness import cells, tables
+
+_OVER_CLIENTS = dict(zip(grids.OVER_CLIENTS, (np.min, np.mean, np.max)))
 
 
 def accuracy(directory: pathlib.Path, predictor: str) -> float:
-  """Of a run's predictor, of a union, or of the client of that name."""
-  if predictor not in grids.CLIENTS:
+  """Of a run's predictor, of a union, of a client, or over all clients."""
+  if predictor not in (*grids.CLIENTS, *_OVER_CLIENTS):
     return cells.final('accuracy')(directory, predictor)
   with np.load(directory / 'members.npz') as file:
-    return float(file['correct_C'][grids.CLIENTS.index(predictor)].mean())
+    alone = file['correct_C'].mean(-1)
+  if predictor in _OVER_CLIENTS:
+    return float(_OVER_CLIENTS[predictor](alone))
+  return float(alone[grids.CLIENTS.index(predictor)])
 
 
 ACCURACY = cells.Measure(
@@ -34,24 +40,68 @@ _CALIBRATION = (
   ),
 )
 
+_SCORES = (
+  ACCURACY,
+  cells.Measure('ECE x 100', cells.final('ece'), 'ece_x100', 100),
+  cells.Measure('Brier x 10', cells.final('brier'), 'brier_x10', 10),
+  cells.Measure('NLL x 10', cells.final('nll'), 'nll_nats_x10', 10),
+)
+_ON_FEATURES = (
+  dataclasses.replace(ACCURACY, published=None),
+  dataclasses.replace(cells.NLL, published=None),
+  cells.Measure('ECE', cells.final('ece'), digits=4),
+)
+_OF_FLOORS = (
+  cells.Measure(
+    'Validation accuracy (%)', floors.reading('accuracy'), factor=100
+  ),
+  cells.Measure('ECE', floors.reading('ece'), digits=4),
+  cells.Measure('Held (%)', floors.reading('held'), factor=100, digits=1),
+)
+
+
+def _table(name, title, grid, measures, seeds=grids.SEEDS):
+  return tables.Table(grids.PAPER, name, title, grid, measures, seeds, _NOTES)
+
+
 TABLES = (
-  tables.Table(
-    grids.PAPER,
+  _table(
     'table_logistic_regression',
     'logistic regression',
     grids.LOGISTIC,
     (ACCURACY,),
-    grids.SEEDS,
-    _NOTES,
   ),
-  tables.Table(
-    grids.PAPER,
+  _table(
     'rules_on_swag',
     'six rules on the same SWAG clients, and what their factors hold of '
     "the clients' variance",
     grids.RULES_ON_SWAG,
     _CALIBRATION,
-    grids.SEEDS,
-    _NOTES,
+  ),
+  _table(
+    'table_deep',
+    'LeNet-5 with a shared start, and with starts of their own',
+    deep.DEEP,
+    (ACCURACY,),
+  ),
+  _table(
+    'table_calibration',
+    'calibration beside centralized samplers',
+    deep.CALIBRATION,
+    _SCORES,
+  ),
+  _table(
+    'shared_features',
+    'logistic regression on 84 features of a pre-trained LeNet-5',
+    deep.SHARED_FEATURES,
+    _ON_FEATURES,
+  ),
+  _table(
+    'floors',
+    "the floor of a client's scale: FL-SWAG on validation examples, and how "
+    'many scales it holds',
+    deep.FLOORS,
+    _OF_FLOORS,
+    dict.fromkeys(grids.SEEDS, 1),
   ),
 )

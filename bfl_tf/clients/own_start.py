@@ -1,0 +1,66 @@
+"""Each client starts from weights of its own, not from the broadcast.
+
+What weight-space aggregation meets where nobody shares a start: the hidden
+units of two clients have no common order. FL-SWAG (section 8.2) reports that
+every average of deep networks then collapses.
+
+References:
+  M. Makni. Deriving FL-SWAG as a one-shot method. 2022.
+  H. Wang et al. Federated learning with matched averaging. ICLR 2020.
+"""
+
+import dataclasses
+import math
+from typing import ClassVar
+
+import tensorflow as tf
+
+from bfl_tf import seeds
+from bfl_tf import weights as weights_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnStart:
+  """Draws all kernels anew: N(0, 2 / inputs), He et al. 2015.
+
+  It does so in place of the first step of a training. Biases, and what
+  normalizes, stay as they are.
+
+  Attributes:
+    shapes: of the tensors in `mean`, once it is laid out.
+  """
+
+  shapes: tuple[tf.TensorShape, ...] = ()
+
+  name: ClassVar[str] = 'own_start'
+  needs: ClassVar[str | None] = None
+
+  def laid_out(self, layout):
+    """Returns itself for the shapes of a model."""
+    return dataclasses.replace(self, shapes=layout.loc + layout.point)
+
+  def after_step(self, mean, carry, step):
+    """Overwrites what the first step has made."""
+    mean = tf.cond(
+      tf.equal(step.index, 0), lambda: self._drawn(mean, step), lambda: mean
+    )
+    return mean, carry
+
+  def _drawn(self, mean, step):
+    stream = seeds.Stream(step.seed)
+    tensors = weights_lib.unflatten(mean, self.shapes)
+    return weights_lib.flatten(
+      [
+        _kernel(tensor, stream('kernel', place))
+        if tensor.shape.rank > 1
+        else tensor
+        for place, tensor in enumerate(tensors)
+      ]
+    )
+
+
+def _kernel(like, seed):
+  inputs = math.prod(like.shape[:-1])
+  return tf.random.stateless_normal(
+    like.shape, seed, stddev=math.sqrt(2 / inputs)
+  )

@@ -1,0 +1,86 @@
+"""What a trained network's last hidden layer says of examples (FL-SWAG, 8.3).
+
+A server that has pre-trained a network shares it but for the last layer; what
+clients then learn is a logistic regression on its features.
+"""
+
+from collections.abc import Mapping
+import hashlib
+
+import numpy as np
+import tf_keras
+
+from bfl_tf import datasets, server
+from bfl_tf.federation import building
+from bfl_tf.federation import trained as trained_lib
+
+_BATCH = 1000
+
+
+def of_dataset(
+  trained: trained_lib.Trained,
+  dataset: datasets.Dataset,
+  seen: datasets.Dataset | None = None,
+) -> Mapping[str, np.ndarray]:
+  """Returns features of what a network was not trained on.
+
+  Args:
+    trained: the network, deterministic.
+    dataset: whose training examples, but for those that the network was
+      trained on, become the clients'; its test examples stay apart.
+    seen: what the network was trained on; loaded by its config where None.
+
+  Returns:
+    `x_train, y_train, x_test, y_test`, as `--dataset=file.npz` reads them; a
+    feature is float32, and rows are `[num_features]`.
+
+  Raises:
+    ValueError: the network is stochastic, it takes other examples, or no
+      example is left.
+  """
+  config = trained.config
+  if config.variant != 'deterministic':
+    raise ValueError(
+      f'--run is of --variant={config.variant}: features are of a '
+      'deterministic network.'
+    )
+  seen = building.dataset(config, {}) if seen is None else seen
+  rows = _unseen(dataset.train.x, (seen.train.x, seen.validation.x))
+  if not rows.size:
+    raise ValueError(
+      f'--dataset={dataset.name}: the network was trained on every example of '
+      "it; pre-train it on a part, as --train_split='train[:10000]'."
+    )
+  return {
+    'x_train': hidden(trained, dataset.train.x[rows]),
+    'y_train': dataset.train.y[rows],
+    'x_test': hidden(trained, dataset.test.x),
+    'y_test': dataset.test.y,
+  }
+
+
+def hidden(trained: trained_lib.Trained, x: np.ndarray) -> np.ndarray:
+  """Returns what the last hidden layer says, `[num_examples, num_features]`.
+
+  Args:
+    trained: the network.
+    x: `[num_examples, ...]` raw examples.
+  """
+  last = server.last_layer(trained.model)
+  inner = tf_keras.Model(trained.model.input, last.input)
+  said = [
+    np.asarray(inner(trained.normalize(x[i : i + _BATCH]), training=False))
+    for i in range(0, len(x), _BATCH)
+  ]
+  return np.concatenate(said).reshape(len(x), -1)
+
+
+def _unseen(x, seen):
+  """Rows of `x` that are none of the seen examples, whatever their place."""
+  known = {_digest(example) for examples in seen for example in examples}
+  rows = [i for i, example in enumerate(x) if _digest(example) not in known]
+  return np.array(rows, np.int64)
+
+
+def _digest(example):
+  return hashlib.blake2b(example.tobytes(), digest_size=16).digest()

@@ -1,0 +1,159 @@
+"""A client joins, changes or leaves by its own message alone (FL-SWAG, 5.3).
+
+The server keeps no update: it has its posterior in natural parameters, and adds
+what a newcomer sends, or subtracts what one who leaves sent before and sends
+again. Equal to pooling everybody at once but for rounding; `online` is the form
+that is equal bit for bit, of any rule.
+
+What is no random weight is none under SWAG; batch normalization's statistics
+are an average by sizes, which is undone likewise.
+
+References:
+  M. Makni. Deriving FL-SWAG as a one-shot method. 2022, section 5.3.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from bfl_tf import seeds, server, statistics
+from bfl_tf import weights as weights_lib
+from bfl_tf.federation import admission, online
+from bfl_tf.federation import engine as engine_lib
+from bfl_tf.federation import experiment as experiment_lib
+from bfl_tf.federation import state as state_lib
+from bfl_tf.pooling import natural
+
+_RULES = ('product', 'conflation')
+_SLOT = 'natural'
+
+
+def apply(
+  experiment: experiment_lib.Experiment,
+  state: state_lib.State,
+  change: online.Change,
+) -> state_lib.Round:
+  """Makes a change; `state` is still good if that fails.
+
+  Args:
+    experiment: of the run.
+    state: after the run, or after earlier changes; its kept updates are the
+      clients' own copies, of which that of `change.client` alone is read, once
+      the server has its natural parameters.
+    change: what to do.
+
+  Returns:
+    As `online.apply`: of the clients' models there is no group.
+
+  Raises:
+    ValueError: the change cannot be made, the rule is no product, or no
+      positive definite precision is left.
+  """
+  check(experiment)
+  kept = online.members(state)
+  change.check(kept, experiment.config.num_clients)
+  number = int(state.slots['keep']['changes']) + 1
+  held = _held(state, kept)
+  sent: dict[str, statistics.ClientUpdate] = {}
+  if change.kind != 'add':
+    sent['old'] = kept.pop(change.client)
+    held = _moved(held, sent['old'], natural.subtract, -1)
+  begin = online.beginning(experiment, state)
+  if change.kind != 'remove':
+    sent['new'] = _trained(experiment, begin, change, number)
+    kept[change.client] = sent['new']
+    held = _moved(held, sent['new'], natural.add, 1)
+  model = _model(held, begin.model, experiment.method.rule.min_scale)
+  slots = {
+    **state.slots,
+    _SLOT: held,
+    'keep': {
+      **state.slots['keep'],
+      'updates': {str(k): server.packed(kept[k]) for k in sorted(kept)},
+      'changes': np.int32(number),
+    },
+  }
+  joins = change.kind != 'remove'
+  info = {
+    'bytes_up': sum(update.num_bytes for update in sent.values()),
+    'bytes_down': experiment.broadcast(begin).num_bytes if joins else 0,
+  }
+  after = state._replace(model=model, slots=slots)
+  return state_lib.Round(after, info, _samples(experiment, after, number))
+
+
+def check(experiment: experiment_lib.Experiment) -> None:
+  """Raises a ValueError unless one message is enough for the run's rule."""
+  config = experiment.config
+  if config.pooling not in _RULES or experiment.method.random != 'all':
+    raise ValueError(
+      f'--form=message is for posteriors over all weights under --pooling='
+      f'{" or ".join(_RULES)}, not {config.pooling}: take --form=updates.'
+    )
+  if config.predictor not in ('', 'S'):
+    raise ValueError(
+      f"--form=message has no clients' models for --predictor="
+      f'{config.predictor}: take --form=updates.'
+    )
+
+
+def _held(state, kept) -> dict[str, Any]:
+  """What the server has: of a run that has just ended, all that came in."""
+  if _SLOT in state.slots:
+    return state.slots[_SLOT]
+  first, *others = (kept[client] for client in sorted(kept))
+  held = {
+    **natural.of_model(first.model)._asdict(),
+    'buffers': first.model.buffers.astype(np.float64),
+    'num_examples': np.int64(first.num_examples),
+  }
+  for update in others:
+    held = _moved(held, update, natural.add, 1)
+  return held
+
+
+def _moved(held: Mapping[str, Any], update, combine, sign) -> dict[str, Any]:
+  posterior = natural.Natural(*(held[name] for name in natural.Natural._fields))
+  found = combine(posterior, natural.of_model(update.model))
+  size = int(held['num_examples'])
+  share = sign * update.num_examples / (size + sign * update.num_examples)
+  buffers = held['buffers'] + share * (update.model.buffers - held['buffers'])
+  return {
+    **found._asdict(),
+    'buffers': buffers,
+    'num_examples': np.int64(size + sign * update.num_examples),
+  }
+
+
+def _model(held, like, min_scale) -> weights_lib.Weights:
+  posterior = natural.Natural(*(held[name] for name in natural.Natural._fields))
+  found = natural.moments(posterior)
+  scale = np.maximum(np.sqrt(found.variance), np.float32(min_scale))
+  arrays = found.mean, scale, held['buffers'], found.factor
+  loc, scale, buffers, factor = (v.astype(np.float32) for v in arrays)
+  return like._replace(loc=loc, scale=scale, buffers=buffers, factor=factor)
+
+
+def _trained(experiment, begin, change, number) -> statistics.ClientUpdate:
+  """Has the newcomer train, with the draws that `online` gives it."""
+  joining = begin._replace(round=number)
+  (arrival,) = engine_lib.local(experiment, joining, [change.client])
+  defect = admission.find_defect(arrival, experiment.method.result_like)
+  if defect or arrival.update is None:
+    raise ValueError(
+      f'--{change.kind}={change.client}: its update was refused, {defect}; '
+      'nothing has changed.'
+    )
+  return arrival.update
+
+
+def _samples(experiment, state, number) -> dict[str, Any]:
+  """Group S of the new posterior, where the run made one."""
+  for stage in experiment.method.stages:
+    if 'S' in getattr(stage, 'predictors', ()):
+      alone = dataclasses.replace(stage, groups='S')
+      seed = seeds.named(experiment.config.seed, 'one_message', number)
+      return alone(state, state.model, state.model, {}, seed)[2]
+  return {}

@@ -1,0 +1,74 @@
+"""Samples of two samplers on one plane: points, and their density as a surface.
+
+#### References
+
+[1]: Mehdi Makni. Deriving FL-SWAG as a one-shot method. 2022, section 6.
+"""
+
+from collections.abc import Mapping
+
+from matplotlib import figure as figure_lib
+import numpy as np
+from scipy import ndimage
+
+from bfl_tf.plots import canvas
+
+_GRID = 60
+_SMOOTH = 2.0  # Cells.
+
+
+def principal(samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+  """Projects samples onto the plane of the first two components of them all.
+
+  Args:
+    samples: by name, `[num_samples, dimension]`.
+
+  Returns:
+    by name, `[num_samples, 2]`.
+  """
+  joined = np.concatenate([*samples.values()]).astype(np.float64)
+  centre = joined.mean(0)
+  _, _, rows = np.linalg.svd(joined - centre, full_matrices=False)
+  return {name: (s - centre) @ rows[:2].T for name, s in samples.items()}
+
+
+def plane(points: Mapping[str, np.ndarray]) -> figure_lib.Figure:
+  """Draws points, a panel a sampler, on the same axes [1].
+
+  Args:
+    points: by name, `[num_samples, 2]`.
+  """
+  figure = canvas.new_figure((4.4 * len(points), 4.2))
+  panels = figure.subplots(
+    1, len(points), sharex=True, sharey=True, squeeze=False
+  )[0]
+  for axes, (name, found), color in zip(panels, points.items(), canvas.PALETTE):
+    axes.plot(*found.T, 'o', ms=2.5, alpha=0.5, c=color, mew=0)
+    title = f'{name}: {len(found):,} draws'
+    canvas.finish(axes, title, 'First principal component', '')
+  panels[0].set_ylabel('Second principal component', fontsize=10)
+  return figure
+
+
+def surface(points: Mapping[str, np.ndarray]) -> figure_lib.Figure:
+  """Draws the smoothed share of draws over the plane, a panel a sampler [1].
+
+  Args:
+    points: by name, `[num_samples, 2]`.
+  """
+  figure = canvas.new_figure((4.8 * len(points), 4.4))
+  joined = np.concatenate([*points.values()])
+  spans = np.percentile(joined, [0.5, 99.5], axis=0).T
+  edges = [np.linspace(low, high, _GRID + 1) for low, high in spans]
+  grid = np.meshgrid(*((e[:-1] + e[1:]) / 2 for e in edges), indexing='ij')
+  for number, (name, found) in enumerate(points.items(), start=1):
+    axes = figure.add_subplot(1, len(points), number, projection='3d')
+    counts, _, _ = np.histogram2d(found[:, 0], found[:, 1], edges)
+    # Smoothed cells, since samples of a line have no kernel density.
+    height = ndimage.gaussian_filter(counts / len(found), _SMOOTH)
+    axes.plot_surface(*grid, height, cmap='viridis', lw=0)
+    axes.set_title(name, fontsize=11)
+    axes.set_xlabel('Component 1', fontsize=9)
+    axes.set_ylabel('Component 2', fontsize=9)
+    axes.tick_params(labelsize=7)
+  return figure

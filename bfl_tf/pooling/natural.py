@@ -1,0 +1,134 @@
+"""Gaussians in natural parameters: a client joins or leaves by its message.
+
+Notation (FL-SWAG, section 5.3): a posterior N(mu, Sigma) that is diagonal plus
+low rank has, by Woodbury, the precision
+
+  Sigma^-1 = diag(A) - W^T W      A [P], W [R, P]
+  shift = Sigma^-1 mu
+
+Products add these parameters, a client that leaves is subtracted. Of what is
+subtracted the rows come back with the other sign; whitened by A they are
+compressed again to as many as there is rank left. All is in float64.
+
+References:
+  M. Makni. Deriving FL-SWAG as a one-shot method. 2022, section 5.3.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg
+
+from bfl_tf import weights as weights_lib
+from bfl_tf.pooling import product
+
+# Relative to what cancels: what rounding leaves of a direction that is gone.
+_ROUNDING = 1e-13
+
+
+class Natural(NamedTuple):
+  """A Gaussian by its precision `diag(precision) - rows^T rows`, and shift.
+
+  Attributes:
+    precision: `[size]`.
+    shift: `[size]`, the precision times the mean.
+    rows: `[rank, size]`.
+  """
+
+  precision: np.ndarray
+  shift: np.ndarray
+  rows: np.ndarray
+
+
+def of_model(model: weights_lib.Weights) -> Natural:
+  """Returns the parameters of a model's posterior over its random weights."""
+  precision = 1.0 / np.square(model.scale, dtype=np.float64)
+  factor = model.factor.astype(np.float64)
+  scaled = factor * precision
+  cholesky = np.linalg.cholesky(np.eye(len(factor)) + scaled @ factor.T)
+  rows = linalg.solve_triangular(cholesky, scaled, lower=True)
+  loc = model.loc.astype(np.float64)
+  return Natural(precision, precision * loc - (rows @ loc) @ rows, rows)
+
+
+def add(server: Natural, client: Natural) -> Natural:
+  """Returns the product of two.
+
+  Raises:
+    ValueError: they are over different numbers of weights.
+  """
+  _check_layout(server, client)
+  return Natural(
+    server.precision + client.precision,
+    server.shift + client.shift,
+    np.concatenate([server.rows, client.rows]),
+  )
+
+
+def subtract(server: Natural, client: Natural) -> Natural:
+  """Returns what is left of a product without one of its members.
+
+  Raises:
+    ValueError: no precision is left that is positive definite: the client was
+      no member with this message; or it is over another number of weights.
+  """
+  _check_layout(server, client)
+  precision = server.precision - client.precision
+  if not np.all(precision > 0):
+    raise _not_a_member('diagonal')
+  rows = np.concatenate([server.rows, client.rows])
+  signs = np.repeat([1.0, -1.0], [len(server.rows), len(client.rows)])
+  rows = _compressed(rows / np.sqrt(precision), signs) * np.sqrt(precision)
+  return Natural(precision, server.shift - client.shift, rows)
+
+
+def moments(natural: Natural) -> product.Moments:
+  """Returns mean, variance and factor.
+
+  Raises:
+    ValueError: the precision is not positive definite.
+  """
+  rows = natural.rows / natural.precision
+  try:
+    cholesky = np.linalg.cholesky(np.eye(len(rows)) - rows @ natural.rows.T)
+  except np.linalg.LinAlgError:
+    raise _not_a_member('precision') from None
+  factor = linalg.solve_triangular(cholesky, rows, lower=True)
+  mean = natural.shift / natural.precision + (factor @ natural.shift) @ factor
+  return product.Moments(mean, 1.0 / natural.precision, factor)
+
+
+def _check_layout(server, client):
+  ours, theirs = server.precision.size, client.precision.size
+  if ours != theirs:
+    raise ValueError(
+      f"the client's posterior is over {theirs} weights, the server's over "
+      f'{ours}: it must be of the same network.'
+    )
+
+
+def _compressed(rows, signs):
+  """Rows whose W^T W is that of signed rows; at most as many as the rank."""
+  if not len(rows):
+    return rows
+  # An orthonormal basis of the rows, and the signed form in it.
+  values, vectors = np.linalg.eigh(rows @ rows.T)
+  nothing = _ROUNDING * len(rows) * max(1.0, values[-1])
+  kept = values > nothing
+  roots = np.sqrt(values[kept])
+  turned = vectors[:, kept]
+  basis = (turned / roots).T @ rows
+  form = (turned * roots).T @ (signs[:, np.newaxis] * (turned * roots))
+  values, vectors = np.linalg.eigh(form)
+  # Clients' precisions are at most their diagonals, and positive definite.
+  if values.size and (values[0] < -nothing or values[-1] >= 1):
+    raise _not_a_member('precision')
+  kept = values > nothing
+  return (vectors[:, kept] * np.sqrt(values[kept])).T @ basis
+
+
+def _not_a_member(what):
+  return ValueError(
+    f'leaves no positive definite {what}: the client was no member with this '
+    'message.'
+  )

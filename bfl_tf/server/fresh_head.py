@@ -1,0 +1,69 @@
+"""The last layer drawn anew, the same for all: what is shared is the features.
+
+FL-SWAG (section 8.3): the server pre-trains a network and communicates all of
+it but the last layer. As the last stage of `--start`, behind `fine_tune`.
+
+References:
+  M. Makni. Deriving FL-SWAG as a one-shot method. 2022, section 8.3.
+"""
+
+from collections.abc import Callable
+import dataclasses
+from typing import ClassVar
+
+import numpy as np
+import tf_keras
+
+from bfl_tf import weights as weights_lib
+
+_LARGEST_SEED = 2**31
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FreshHead:
+  """Replaces the last layer that has weights by a draw of its initializer.
+
+  Attributes:
+    build_model: seed -> the network with initial weights.
+    layout: of the model.
+  """
+
+  build_model: Callable[..., tf_keras.Model]
+  layout: weights_lib.Layout
+
+  name: ClassVar[str] = 'fresh_head'
+  statistics: ClassVar[tuple] = ()
+
+  def __call__(self, state, reference, pooled, statistics, seed):
+    drawn = self.build_model(seed=abs(int(seed[0])) % _LARGEST_SEED)
+    variables = weights_lib.Variables.of(drawn, self.layout.random)
+    fresh = weights_lib.Weights(*map(np.asarray, weights_lib.read(variables)))
+    last = {id(v) for v in last_layer(drawn).trainable_variables}
+    head = _places(variables.mean, last)
+    model = state.model.replace_mean(
+      np.where(head, fresh.mean, state.model.mean)
+    )
+    if variables.untransformed_scale:
+      of_loc = head[: model.loc.size]
+      scale = np.where(of_loc, fresh.scale, model.scale)
+      model = model._replace(scale=scale)
+    return state._replace(model=model), {'redrawn_weights': int(head.sum())}
+
+
+def last_layer(model: tf_keras.Model) -> tf_keras.layers.Layer:
+  """Returns the layer from the last features to the logits.
+
+  Raises:
+    ValueError: no layer trains.
+  """
+  trained = [layer for layer in model.layers if layer.trainable_variables]
+  if not trained:
+    raise ValueError('the network has no layer that trains.')
+  return trained[-1]
+
+
+def _places(variables, chosen):
+  """`[num_trainable]` bool: which belong to chosen variables."""
+  return np.concatenate(
+    [np.full(v.shape.num_elements(), id(v) in chosen) for v in variables]
+  )

@@ -1,0 +1,182 @@
+"""The cells of Makni 2022, section 8: LeNet-5, shared features, samplers."""
+
+from experiments.artifacts.fl_swag import floors, grids
+from experiments.harness import cells
+
+DATASETS = {
+  f'{grids.SPLIT} {name} LeNet5': dataset
+  for name, dataset in (('MNIST', 'mnist'), ('FashionMNIST', 'fashion_mnist'))
+}
+_FEATURES = 'experiments.artifacts.fl_swag.shared:'
+_START = grids.PAPER.flags('shared_init')
+_FEW = {
+  'num_server_examples': 2000,
+  'thinning.burn_in': 1570,
+  'thinning.every': 50,
+}
+_SMOKE = {
+  'dataset': 'digits',
+  'model': 'mlp',
+  'num_server_examples': 400,
+  'fine_tune.epochs': 1,
+  'local_epochs': 1,
+  # The presets' own, which lie over the scale's.
+  **{
+    f'thinning.{name}': grids.PAPER.scales['smoke'][f'thinning.{name}']
+    for name in ('burn_in', 'every', 'num_samples')
+  },
+}
+
+
+def cell(name, dataset, overrides):
+  """Returns a cell of LeNet-5."""
+  return cells.Cell(
+    grids.PAPER,
+    f'lenet5/{dataset}/{name}',
+    {'dataset': dataset, **overrides},
+    {'smoke': _SMOKE, 'laptop': _FEW},
+  )
+
+
+def _alone(row, name):
+  """What is scored of a method where everybody starts from weights of their
+  own."""
+  flags = grids.PAPER.flags(name) if name else {}
+  parts = ('own_start',) if name else ('own_start', 'swag')
+  return {**flags, 'model': 'lenet5', 'local_epochs': 20, 'client_parts': parts}
+
+
+def _column(dataset):
+  swag = cell('fl-swag', dataset, _START)
+  averages = {
+    row: {**_START, **grids.PAPER.flags(row.lower())}
+    for row in ('FedAvg', 'wFedAvg')
+  }
+  return {
+    **grids.clients_of(swag),
+    'FL-SWAG': swag,
+    **{row: cell(row.lower(), dataset, averages[row]) for row in averages},
+    'BayAvg': swag.reading(f'{swag.name}/C', 'C'),
+    'wBayAvg': swag.reading(f'{swag.name}/wC', 'wC'),
+    **{
+      f'{row}, own starts': cell(
+        f'own_start/{row.lower()}', dataset, _alone(row, name)
+      )
+      for row, name in (
+        ('FL-SWAG', ''),
+        ('FedAvg', 'fedavg'),
+        ('wFedAvg', 'wfedavg'),
+      )
+    },
+  }
+
+
+DEEP = {
+  (row, column): found
+  for column, dataset in DATASETS.items()
+  for row, found in _column(dataset).items()
+}
+CALIBRATION = {
+  (row, column): found
+  for column, dataset in DATASETS.items()
+  for row, found in {
+    'FL-SWAG': DEEP['FL-SWAG', column],
+    'FL-SWAG, diagonal': cell(
+      'diagonal', dataset, {**_START, **grids.PAPER.flags('diagonal')}
+    ),
+    'SGLD': cell('sgld', dataset, grids.PAPER.flags('sgld')),
+    'pSGLD': cell('psgld', dataset, grids.PAPER.flags('psgld')),
+  }.items()
+}
+
+FEATURES = tuple(DATASETS.values())
+EPOCHS = (5, 20, 80)
+_SHARED = {
+  **grids.PAPER.flags('shared_features'),
+  # Of what a function returns there is no slice.
+  'train_split': 'train',
+  'test_split': 'test',
+}
+
+
+def _on_features(name, dataset, overrides):
+  return cells.Cell(
+    grids.PAPER,
+    f'features/{dataset}/{name}',
+    {**_SHARED, 'dataset': f'{_FEATURES}{dataset}', **overrides},
+    {'smoke': {'dataset': 'digits', 'local_epochs': 1}},
+  )
+
+
+def _features_of(dataset):
+  swag = _on_features('fl-swag', dataset, {})
+  return {
+    **{
+      name: alone
+      for name, alone in grids.clients_of(swag).items()
+      if name in grids.OVER_CLIENTS
+    },
+    'FL-SWAG': swag,
+    'FL-SWAG, diagonal': _on_features(
+      'diagonal', dataset, grids.PAPER.flags('diagonal')
+    ),
+    **{
+      row: _on_features(row.lower(), dataset, grids.PAPER.flags(row.lower()))
+      for row in ('FedAvg', 'wFedAvg')
+    },
+    'BayAvg': swag.reading(f'{swag.name}/C', 'C'),
+    'wBayAvg': swag.reading(f'{swag.name}/wC', 'wC'),
+  }
+
+
+SHARED_FEATURES = {
+  (row, dataset): found
+  for dataset in FEATURES
+  for row, found in _features_of(dataset).items()
+}
+# Pooled, by local epochs; MNIST.
+BY_EPOCHS = {
+  'shared_init': {
+    20: DEEP['FL-SWAG', next(iter(DATASETS))],
+    **{
+      epochs: cell(
+        f'epochs{epochs}', 'mnist', {**_START, 'local_epochs': epochs}
+      )
+      for epochs in (5, 80)
+    },
+  },
+  'shared_features': {
+    epochs: _on_features(f'epochs{epochs}', 'mnist', {'local_epochs': epochs})
+    for epochs in EPOCHS
+  },
+}
+
+# One run tells of all floors of a client's scale, on validation examples; the
+# rate was chosen with it.
+_KEPT = {
+  'validation_split': 0.1,
+  'swag.min_scale': 1e-6,
+  'refine': ('ensemble', 'keep'),
+}
+FLOORS = {
+  (f'{floor:g}', column): run.reading(f'{run.name}/{floor:g}', f'{floor:g}')
+  for column, run in {
+    **{
+      f'logistic {dataset}, rate {rate:g}': grids.cell(
+        f'floors{rate:g}', dataset, {**_KEPT, 'client_learning_rate': rate}
+      )
+      for dataset in ('mnist', 'fashion_mnist')
+      for rate in (0.003, 0.01, 0.05)
+    },
+    **{
+      f'lenet5 mnist, rate {rate:g}': cell(
+        f'floors{rate:g}',
+        'mnist',
+        {**_START, **_KEPT, 'client_learning_rate': rate},
+      )
+      for rate in (0.002, 0.01, 0.05)
+    },
+    'features mnist': _on_features('floors', 'mnist', _KEPT),
+  }.items()
+  for floor in floors.FLOORS
+}

@@ -1,0 +1,67 @@
+"""The figures of Makni 2022: the split (section 7), calibration (section 8.3).
+
+The toy figures of section 6 are those of `experiments.hmc`.
+"""
+
+from bfl_tf import plots
+from experiments.artifacts.fl_swag import deep, grids
+from experiments.harness import figures
+
+_SPLIT = {'FL-SWAG': next(iter(grids.LOGISTIC_SWAG.values()))}
+
+
+def _one(draw):
+  def drawn(runs):
+    (run,) = runs.values()
+    return draw(run)
+
+  return drawn
+
+
+def _methods(column):
+  return {
+    row: cell
+    for (row, name), cell in deep.CALIBRATION.items()
+    if name == column
+  }
+
+
+_PANELS = {
+  dataset: _methods(column) for column, dataset in deep.DATASETS.items()
+}
+
+FIGURES = (
+  figures.Figure(
+    grids.PAPER,
+    'data_split',
+    'which classes, and how many examples, each client has',
+    {'classes': _SPLIT, 'sizes': _SPLIT},
+    {'classes': _one(plots.partition), 'sizes': _one(plots.sizes)},
+    grids.SEEDS,
+    first_only=True,
+  ),
+  figures.Figure(
+    grids.PAPER,
+    'calibration_gap',
+    'accuracy less confidence against confidence',
+    _PANELS,
+    plots.calibration_gap,
+    grids.SEEDS,
+  ),
+  figures.Figure(
+    grids.PAPER,
+    'calibration_above',
+    'accuracy less confidence of predictions above a confidence',
+    _PANELS,
+    plots.calibration_above,
+    grids.SEEDS,
+  ),
+  figures.Sweep(
+    grids.PAPER,
+    'by_epochs',
+    'FL-SWAG by local epochs',
+    {'mnist': deep.BY_EPOCHS},
+    {'mnist': 'Local epochs'},
+    grids.SEEDS,
+  ),
+)

@@ -1,0 +1,209 @@
+"""SWAG beside HMC on the Wisconsin breast cancer set (FL-SWAG, section 6).
+
+The thesis's network has three hidden layers, 21 401 weights and one output; its
+widths are not printed: 128, 120 and 16 make that number.
+
+Notation: SWAG's factor F [rank, P] = U S V^T; a point of its low-rank subspace
+is mean + V u, SWAG's own low-rank part u ~ N(0, S^2). HMC's coordinates
+are u: the prior is as wide in all of them.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tf_keras
+
+from bfl_tf import federation, models, seeds
+from bfl_tf import weights as weights_lib
+from experiments.yardsticks import chains, energy
+
+WIDTHS = (128, 120, 16)
+PRIOR_SCALE = 1.0
+_NUM_EXAMPLES = 455
+
+
+def network(input_shape, num_classes, kernel_initializer, seed):
+  """One logit against 0: 21 401 weights on 30 features."""
+  del num_classes
+  inner = models.build(
+    'mlp',
+    variant='deterministic',
+    input_shape=input_shape,
+    num_classes=1,
+    kernel_initializer=kernel_initializer,
+    seed=seed,
+    hidden_units=WIDTHS,
+  )
+  logits = tf_keras.layers.ZeroPadding1D((1, 0))(inner.output[..., tf.newaxis])
+  return tf_keras.Model(inner.input, logits[..., 0])
+
+
+def config(seed: int, epochs: int, rank: int) -> federation.Config:
+  """SWAG on all examples in one place, under the prior that HMC has."""
+  return federation.Config(
+    dataset='breast_cancer',
+    model='experiments.yardsticks.toy:network',
+    variant='deterministic',
+    num_clients=1,
+    num_rounds=1,
+    local_epochs=epochs,
+    batch_size=32,
+    client_optimizer='sgd',
+    client_learning_rate=0.1,
+    client_weight_decay=1 / (_NUM_EXAMPLES * PRIOR_SCALE**2),
+    client_parts=('swag',),
+    pooling='product',
+    seed=seed,
+    settings={'swag.rank': rank, 'swag.period': 15, 'swag.burn_in': 0.5},
+  )
+
+
+class Fitted(NamedTuple):
+  """SWAG's posterior and the density that it approximates.
+
+  Attributes:
+    model: the posterior.
+    density: log posterior of `[num_trainable]`.
+    scores: of the run's evaluation, at the mean.
+  """
+
+  model: weights_lib.Weights
+  density: Callable[[tf.Tensor], tf.Tensor]
+  scores: dict
+
+
+def fit(settings: federation.Config) -> Fitted:
+  """Trains SWAG; the density is of the same network on the same examples."""
+  experiment = federation.Experiment.build(settings)
+  state = federation.initial_state(experiment).state
+  played = federation.federated_round(experiment, state)
+  dataset = experiment.dataset
+  x = (dataset.train.x - dataset.mean) / dataset.std
+  density = energy.log_posterior(
+    experiment.method.build_model(), x, dataset.train.y, PRIOR_SCALE
+  )
+  return Fitted(played.state.model, density, played.info)
+
+
+class Subspace(NamedTuple):
+  """SWAG's low-rank part: `origin + u @ directions`.
+
+  Attributes:
+    origin: `[num_trainable]`, SWAG's mean.
+    directions: `[rank, num_trainable]`, orthonormal, the widest first.
+    scales: `[rank]`, SWAG's standard deviations along them.
+  """
+
+  origin: np.ndarray
+  directions: np.ndarray
+  scales: np.ndarray
+
+  @classmethod
+  def of(cls, model: weights_lib.Weights) -> 'Subspace':
+    """Turns a model's factor to its principal directions."""
+    _, scales, rows = np.linalg.svd(
+      model.factor.astype(np.float64), full_matrices=False
+    )
+    kept = scales > 1e-6 * scales[0]
+    directions, scales = (v[kept].astype(np.float32) for v in (rows, scales))
+    return cls(model.loc, directions, scales)
+
+  def sample(self, rng: np.random.Generator, num_draws: int) -> np.ndarray:
+    """Returns draws of SWAG's low-rank part, `[num_draws, rank]` float32."""
+    draws = rng.normal(size=[num_draws, len(self.scales)])
+    return (draws * self.scales).astype(np.float32)
+
+  def weights(self, u: np.ndarray) -> np.ndarray:
+    """Returns `[num_draws, num_trainable]`."""
+    return self.origin + u @ self.directions
+
+
+class Compared(NamedTuple):
+  """Draws in the subspace's coordinates, and how far they are apart.
+
+  Attributes:
+    swag: `[num_draws, rank]`.
+    hmc: `[num_draws, rank]`.
+    deviation: between SWAG's and HMC's draws, a mean over weights.
+    halves: between two halves of HMC's, likewise.
+    of_means: between the means of SWAG's and of HMC's draws.
+    spread_ratio: SWAG's standard deviation over HMC's, median coordinate.
+    chains: of HMC.
+  """
+
+  swag: np.ndarray
+  hmc: np.ndarray
+  deviation: float
+  halves: float
+  of_means: float
+  spread_ratio: float
+  chains: chains.Chains
+
+
+def deviation(left: np.ndarray, right: np.ndarray) -> float:
+  """Mean over pairs and coordinates of |left - right|; `[num_draws, P]`."""
+  return float(np.mean([np.abs(a - b).mean() for a, b in zip(left, right)]))
+
+
+def compare(
+  fitted: Fitted, seed: int, num_draws: int, num_chains: int = 2
+) -> Compared:
+  """Samples both in SWAG's subspace, equally many draws.
+
+  Args:
+    fitted: what SWAG made.
+    seed: of the draws.
+    num_draws: of each; of HMC over all chains.
+    num_chains: of HMC; each begins at a draw of SWAG.
+  """
+  space = Subspace.of(fitted.model)
+  rank = len(space.directions)
+  rng = seeds.generator(seed, 'swag_draws')
+  swag = space.sample(rng, num_draws)
+  found = chains.sample(
+    energy.in_subspace(fitted.density, space.origin, space.directions),
+    space.sample(rng, num_chains),
+    num_samples=num_draws // num_chains,
+    burn_in=num_draws // num_chains,
+    step_size=1e-2,
+    seed=seeds.named(seed, 'hmc_subspace'),
+    num_leapfrog_steps=20,
+  )
+  hmc = found.samples.reshape(-1, rank)
+  far, near = space.weights(swag), space.weights(hmc)
+  half = len(near) // 2
+  return Compared(
+    swag,
+    hmc,
+    deviation(far, near),
+    deviation(near[:half], near[half:]),
+    float(np.abs(far.mean(0) - near.mean(0)).mean()),
+    float(np.median(swag.std(0) / hmc.std(0))),
+    found,
+  )
+
+
+def over_all_weights(
+  fitted: Fitted,
+  settings: federation.Config,
+  num_samples: int,
+  num_chains: int,
+  num_leapfrog_steps: int = 20,
+) -> chains.Chains:
+  """HMC over all weights; each chain begins at other initial weights."""
+  starts = []
+  for number in range(num_chains):
+    drawn = network((30,), 2, settings.kernel_initializer, 1000 + number)
+    variables = weights_lib.Variables.of(drawn, 'all')
+    starts.append(weights_lib.read(variables).loc.numpy())
+  return chains.sample(
+    fitted.density,
+    np.stack(starts),
+    num_samples=num_samples,
+    burn_in=num_samples,
+    step_size=1e-3,
+    seed=seeds.named(settings.seed, 'hmc_all'),
+    num_leapfrog_steps=num_leapfrog_steps,
+  )

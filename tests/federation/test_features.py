@@ -1,0 +1,84 @@
+"""Features of a network: of what it was not trained on, by the binary too."""
+
+import pathlib
+
+import binaries
+import numpy as np
+import pytest
+import toys
+
+from bfl_tf import datasets, federation
+from bfl_tf.federation import features
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory):
+  """A pre-trained network, and its directory."""
+  path = tmp_path_factory.mktemp('features') / 'run'
+  config = federation.Config(
+    dataset='toys:halves', variant='deterministic', num_clients=1,
+    num_rounds=1, settings={'mlp.hidden_units': (7,)},
+  )  # fmt: skip
+  federation.run(config, path)
+  return path
+
+
+def test_clients_rows_are_those_it_has_not_seen(run):
+  trained, whole = federation.load(run), toys.blobs()
+  found = features.of_dataset(trained, whole)
+  assert np.array_equal(found['y_train'], whole.train.y[100:])
+  assert found['x_train'].shape == (50, 7) and len(found['x_test']) == 60
+  # The head on them says what the network says.
+  kernel, bias = trained.model.trainable_variables[-2:]
+  logits = found['x_test'] @ kernel.numpy() + bias.numpy()
+  probs = np.exp(logits - logits.max(-1, keepdims=True))
+  probs /= probs.sum(-1, keepdims=True)
+  np.testing.assert_allclose(
+    probs, trained.predict(whole.test.x).probs, atol=1e-5
+  )
+
+
+def test_the_binary_writes_a_data_set_or_says_in_a_line_why_not(run, tmp_path):
+  path = tmp_path / 'features.npz'
+  blobs = '--dataset=toys:blobs'
+  lines = [
+    [f'--run={run}', blobs, f'--output={path}'],
+    [f'--run={run}'],
+    [f'--run={run}', blobs, f'--output={tmp_path}/features.csv'],
+    [f'--run={tmp_path}', blobs, f'--output={path}'],
+    [f'--run={run}', '--dataset=wine', f'--output={path}'],
+    [f'--run={run}', blobs, '--train_split=train[:9]', f'--output={path}'],
+  ]
+  (code, out, _), *wrong = binaries.drive(
+    'experiments.features', lines, pathlib.Path(__file__).parents[1]
+  )
+  assert code == 0
+  assert '50 examples for clients and 60 to test, 7 features each' in out
+  dataset = datasets.load(str(path))
+  assert dataset.num_classes == 3 and dataset.train.x.shape == (50, 7)
+  for (code, _, error), message in zip(
+    wrong,
+    (
+      'give --run and --output',
+      'features.csv must end in .npz',
+      'holds no run: name the --output_dir of one',
+      'raw examples of shape (4,)',
+      'slice TFDS sets only',
+    ),
+  ):
+    assert code == 2 and message in error and error.count('\n') == 1, error
+  assert [p.name for p in tmp_path.iterdir()] == ['features.npz']
+
+
+def test_what_is_wrong_is_one_line(run, tmp_path):
+  trained = federation.load(run)
+  own = federation.load(run).config.dataset
+  with pytest.raises(ValueError, match='was trained on every example of it'):
+    features.of_dataset(trained, datasets.load(own))
+  with pytest.raises(ValueError, match='raw examples of shape'):
+    features.of_dataset(trained, datasets.load('wine'))
+  stochastic = federation.Trained(
+    trained.config.replace(variant='flipout'), trained.task, trained.weights
+  )
+  with pytest.raises(ValueError, match='--run is of --variant=flipout'):
+    features.of_dataset(stochastic, toys.blobs())

@@ -1,0 +1,74 @@
+"""Natural parameters: what joins and leaves, against the dense product."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+import test_product
+
+from bfl_tf.pooling import natural
+
+law = settings(max_examples=25, deadline=None)
+
+
+def joined(clients):
+  first, *others = map(natural.of_model, clients)
+  for other in others:
+    first = natural.add(first, other)
+  return first
+
+
+def check(found, clients):
+  got = natural.moments(found)
+  mean, sigma = test_product.dense(clients)
+  scale = np.sqrt(sigma.diagonal())
+  ours = np.diag(got.variance) + got.factor.T @ got.factor
+  np.testing.assert_allclose(got.mean / scale, mean / scale, atol=1e-8)
+  np.testing.assert_allclose(
+    ours / np.outer(scale, scale), sigma / np.outer(scale, scale), atol=1e-8
+  )
+
+
+@law
+@given(
+  st.integers(0, 2**31), st.lists(st.integers(0, 5), min_size=2, max_size=5)
+)
+def test_sums_are_the_product_and_who_leaves_was_never_there(seed, ranks):
+  rng = np.random.default_rng(seed)
+  clients = [test_product.model(rng, rank) for rank in ranks]
+  whole = joined(clients)
+  check(whole, clients)
+  left = natural.subtract(whole, natural.of_model(clients[0]))
+  check(left, clients[1:])
+  # No more rows than there is rank: changes do not add up.
+  assert len(left.rows) <= sum(ranks[1:])
+
+
+def test_who_never_came_cannot_leave():
+  rng = np.random.default_rng(0)
+  clients = [test_product.model(rng, 2) for _ in range(3)]
+  whole = joined(clients)
+  before = [value.copy() for value in whole]
+  precise = clients[0]._replace(scale=clients[0].scale / 100)
+  with pytest.raises(ValueError, match='no positive definite diagonal'):
+    natural.subtract(whole, natural.of_model(precise))
+  # Its diagonal fits, its factor does not.
+  other = clients[0]._replace(factor=clients[0].factor[:0])
+  tight = joined(
+    [clients[0]._replace(factor=100 * clients[0].factor), clients[1]]
+  )
+  with pytest.raises(ValueError, match='no positive definite precision'):
+    natural.subtract(tight, natural.of_model(other))
+  assert all(np.array_equal(a, b) for a, b in zip(before, whole))
+
+
+def test_a_message_of_another_layout_is_refused():
+  rng = np.random.default_rng(0)
+  ours, theirs = (
+    natural.of_model(test_product.model(rng, 2, size)) for size in (30, 31)
+  )
+  for combine in (natural.add, natural.subtract):
+    with pytest.raises(
+      ValueError, match=r'over 31 weights, the server.s over 30'
+    ):
+      combine(ours, theirs)

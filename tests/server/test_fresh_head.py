@@ -1,0 +1,53 @@
+"""The last layer alone is drawn anew, the same for all."""
+
+import numpy as np
+import pytest
+import tf_keras
+import toys
+
+from bfl_tf import server
+
+SETTINGS = {
+  'model': 'mlp',
+  'mlp.hidden_units': (5,),
+  'num_server_examples': 30,
+  'fine_tune.epochs': 2,
+  'fine_tune.patience': 0,
+}
+HEAD = 5 * 3 + 3
+
+
+def begun(**changes):
+  pieces = toys.experiment(**{**SETTINGS, **changes})
+  return pieces, toys.rounds(pieces, 0)[0]
+
+
+@pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
+def test_the_features_stay_as_they_were_trained(variant):
+  _, trained = begun(start=('fine_tune',), variant=variant)
+  pieces, played = begun(start=('fine_tune', 'fresh_head'), variant=variant)
+  old, new = trained.state.model, played.state.model
+  differs = old.mean != new.mean
+  assert not differs[:-HEAD].any() and differs[-HEAD:-3].all()
+  assert played.info['redrawn_weights'] == HEAD
+  # Neither what was trained nor what the training began with.
+  initial = pieces.method.initial_weights()
+  assert np.all(initial.mean[-HEAD:-3] != new.mean[-HEAD:-3])
+  if variant == 'flipout':
+    same = old.scale == new.scale
+    assert same[:-HEAD].all() and not same[-HEAD:].any()
+
+
+def test_another_run_draws_another():
+  heads = [
+    begun(start=('fresh_head',), seed=seed)[1].state.model.mean[-HEAD:]
+    for seed in (0, 0, 1)
+  ]
+  assert np.array_equal(heads[0], heads[1])
+  assert not np.array_equal(heads[0], heads[2])
+
+
+def test_a_network_without_weights_has_no_last_layer():
+  x = tf_keras.Input([3])
+  with pytest.raises(ValueError, match='no layer that trains'):
+    server.last_layer(tf_keras.Model(x, tf_keras.layers.ReLU()(x)))
