@@ -14,7 +14,13 @@ import pathlib
 from absl import flags
 
 from bfl_tf import federation
-from bfl_tf.federation import checkpoints, evaluation, one_message, online
+from bfl_tf.federation import (
+  checkpoints,
+  evaluation,
+  one_message,
+  online,
+  records,
+)
 from experiments import flags as config_flags
 
 _RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
@@ -53,17 +59,19 @@ def main() -> None:
 
 def _changed(path, change):
   trained = federation.load(path)
-  before = checkpoints.restore(path / 'online') or checkpoints.restore(
-    path / 'checkpoints'
-  )
-  online.members(before)
-  experiment = federation.Experiment.build(trained.config)
-  form = one_message if _FORM.value == 'message' else online
-  played = form.apply(experiment, before, change)
-  scores = evaluation.evaluate(experiment, played, last=True).scores
-  # By the number of changes: the newest is read.
-  number = int(played.state.slots['keep']['changes'])
-  checkpoints.save(played.state._replace(round=number), path / 'online')
+  # Who changes it at the same time would be forgotten.
+  with records.RunDirectory(path).locked():
+    before = checkpoints.restore(path / 'online') or checkpoints.restore(
+      path / 'checkpoints'
+    )
+    online.members(before)
+    experiment = federation.Experiment.build(trained.config)
+    form = one_message if _FORM.value == 'message' else online
+    played = form.apply(experiment, before, change)
+    scores = evaluation.evaluate(experiment, played, last=True).scores
+    # By the number of changes: the newest is read.
+    number = int(played.state.slots['keep']['changes'])
+    checkpoints.save(played.state._replace(round=number), path / 'online')
   return played, scores
 
 

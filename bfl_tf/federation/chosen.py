@@ -10,6 +10,7 @@ unless the shorter one came later.
 
 from collections.abc import Collection, Iterator, Mapping
 import difflib
+import functools
 from typing import Any, NamedTuple
 
 from absl import logging
@@ -223,8 +224,9 @@ class Chosen:
     name, setting = ['', *key.split('.')][-2:]
     elsewhere = [
       found
-      for found in known_methods(self._roles, self._names_given)
-      if setting in settings.of(found.thing, self._names_given)
+      for found in _all(self._roles)
+      if found.name == name
+      and setting in settings.of(found.thing, self._names_given)
       and key in found.keys(setting)
     ]
     if elsewhere and idle:
@@ -241,9 +243,7 @@ class Chosen:
           f'--{key} is unknown.{hint} Settings of {name}: {settings_known}.'
         )
     if not elsewhere:
-      names = {
-        found.name for found in known_methods(self._roles, self._names_given)
-      }
+      names = {found.name for found in _all(self._roles)}
       near = difflib.get_close_matches(name, names, 1, 0.8 if idle else 0.5)
       if idle and not near and '.' in key:
         # Anybody's own, which another file chose: a name cannot be told wrong.
@@ -285,9 +285,19 @@ def known_methods(
   """Returns every method of ours, once for every role that it may have."""
   return [
     found._replace(declared=settings.of(found.thing, names_given))
-    for role, (_, table) in roles.items()
-    for found in _in(role, table)
+    for found in _all(roles)
   ]
+
+
+def _all(roles) -> Iterator[Method]:
+  for role, (_, table) in roles.items():
+    yield from _found_in(role, tuple(table.items()))
+
+
+@functools.cache
+def _found_in(role, rows) -> tuple[Method, ...]:
+  """By what a table holds: a listing makes thousands of configs."""
+  return tuple(_in(role, dict(rows)))
 
 
 def _in(role: str, table: Mapping[str, Any]) -> Iterator[Method]:

@@ -106,7 +106,7 @@ class Task:
   seed: int
   root: pathlib.Path
 
-  @property
+  @functools.cached_property
   def config(self) -> federation.Config:
     """What to run."""
     return self.cell.config(self.scale, self.seed)

@@ -206,7 +206,7 @@ def test_sets_and_tables_of_sites(folder, run_dir):
   assert [code for code, *_ in bad] == [2, 2, 2]
   assert {path.name for path in (run_dir / 'sites').iterdir()} == {
     'sites.csv', 'classes.csv', 'summary.csv', 'sites.png', 'classes.png',
-    'coverage.png',
+    'coverage.png', 'scores.json',
   }  # fmt: skip
   promise = json.loads((run_dir / 'conformal.json').read_text())
   assert promise['levels'] == [0.9, 0.95]

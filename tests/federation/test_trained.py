@@ -12,7 +12,7 @@ import toys
 
 import bfl_tf
 from bfl_tf import federation, weights
-from bfl_tf.federation import building, checkpoints
+from bfl_tf.federation import building, checkpoints, exporting
 
 CONFIGS = {
   # Two batches of test examples, raw bytes.
@@ -191,6 +191,8 @@ def test_where_all_weights_are_random_samples_are_draws(tmp_path):
   x = toys.blobs().test.x
   mean, few, many = (trained.predict(x, n) for n in (None, 2, 400))
   assert not mean.epistemic_uncertainty.any()
+  with pytest.raises(ValueError, match='exported at its mean: leave --num_mc'):
+    exporting.export(trained, tmp_path / 'exported', 2)
   assert np.array_equal(few.probs, trained.predict(x, 2).probs)
   assert np.all(few.epistemic_uncertainty > 0)
   # Of logits, which are linear in the weights, the posterior's own moments.

@@ -67,7 +67,7 @@ def dense(name, updates, client_weights, reference):
   if name == 'trimmed_mean':
     return stats.trim_mean(m, 0.2), stats.trim_mean(v, 0.2)
   if name == 'multi_krum':
-    kept = krum(m, bad=len(m) // 5)
+    kept = krum(np.hstack([m, np.sqrt(v)]), bad=len(m) // 5)
     return m[kept].mean(0), v[kept].mean(0)
   if name in ('conflation', 'wc', 'llp', 'product'):
     w = np.ones_like(w) if name in ('conflation', 'product') else w
