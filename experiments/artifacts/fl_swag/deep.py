@@ -43,7 +43,8 @@ def _alone(row, name):
   own."""
   flags = grids.PAPER.flags(name) if name else {}
   parts = ('own_start',) if name else ('own_start', 'swag')
-  return {**flags, 'model': 'lenet5', 'local_epochs': 20, 'client_parts': parts}
+  lenet = grids.PAPER.flags('lenet5')
+  return {**flags, **lenet, 'client_parts': parts}
 
 
 def _column(dataset):
