@@ -22,7 +22,8 @@ MEASURES = (
   'aleatoric_uncertainty',
   'epistemic_uncertainty',
 )
-_TRAINED_ON = 'fine_tune'
+# Stages that train on the server's examples, with labels or without.
+_TRAINS = {'fine_tune', 'distil', 'students'}
 
 
 class Other(NamedTuple):
@@ -118,8 +119,8 @@ def temperature_data(
   if len(run.dataset.validation.y):
     return 'the validation examples', run.dataset.validation
   stages = (*config.start, *config.server_step, *config.refine)
-  if config.num_server_examples and _TRAINED_ON not in stages:
-    _, held = building.partition(config, run.dataset)
+  _, held = building.partition(config, run.dataset)
+  if held.size and not _TRAINS & {*stages}:
     return "the server's examples", run.dataset.train.take(held)
   return None
 

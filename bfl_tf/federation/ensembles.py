@@ -101,6 +101,18 @@ def predict(
     classes[name].append(
       member.probs.argmax(-1) if finite else np.full(len(y), -1)
     )
+  predicted = {name: np.stack(of) for name, of in classes.items()}
+  return Predicted(
+    _unions(mixtures, groups, len(y)),
+    {name: np.stack(of) for name, of in confidence.items()},
+    predicted,
+    {name: of == y for name, of in predicted.items()},
+    left_out,
+  )
+
+
+def _unions(mixtures, groups, num_examples) -> dict[str, training.Predictive]:
+  """Every union of A, C and S; others alone; those with shares by them too."""
   united = [name for name in server.GROUPS if name in groups]
   chosen = [
     names
@@ -113,20 +125,12 @@ def predict(
     for name, group in groups.items()
     if getattr(group, 'shares', None) is not None
   ]
-
   # As many rows as there are examples, whatever the number of classes.
-  nan = np.full(len(y), np.nan, np.float32)
+  nan = np.full(num_examples, np.nan, np.float32)
   nothing = training.Predictive(nan[:, np.newaxis], nan, nan)
 
   def union(names):
     finite = [name for name in names if name in mixtures]
     return mixtures.union(finite) if finite else nothing
 
-  predicted = {name: np.stack(of) for name, of in classes.items()}
-  return Predicted(
-    {'+'.join(names): union(names) for names in chosen},
-    {name: np.stack(of) for name, of in confidence.items()},
-    predicted,
-    {name: of == y for name, of in predicted.items()},
-    left_out,
-  )
+  return {'+'.join(names): union(names) for names in chosen}

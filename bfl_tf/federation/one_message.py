@@ -140,7 +140,10 @@ def _trained(experiment, begin, change, number) -> statistics.ClientUpdate:
   """Has the newcomer train, with the draws that `online` gives it."""
   joining = begin._replace(round=number)
   (arrival,) = engine_lib.local(experiment, joining, [change.client])
-  defect = admission.find_defect(arrival, experiment.method.result_like)
+  method = experiment.method
+  defect = admission.find_defect(
+    arrival, method.result_like, begin.model, method.config.max_update_norm
+  )
   if defect or arrival.update is None:
     raise ValueError(
       f'--{change.kind}={change.client}: its update was refused, {defect}; '

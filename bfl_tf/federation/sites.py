@@ -50,12 +50,12 @@ def report(
   promise = _promise(run)
   probs = trained.predict(test.split.x).probs
   y = test.split.y
-  rounds = _rounds_selected(run)
+  drawn = _drawn(run)
   sites = []
   for name, rows in test.sites:
     row = {'site': name, **_scores(probs[rows], y[rows], promise)}
-    if name in rounds:
-      row['rounds_selected'] = rounds[name]
+    if drawn:
+      row['rounds_selected'] = sum(name in each for each in drawn)
     if personalised:
       own = trained.replace(personalised[name]).predict(test.split.x[rows])
       scores = _scores(own.probs, y[rows], None)
@@ -68,7 +68,7 @@ def report(
     _classes(trained.task.classes, probs, y, promise),
     [
       {'over': 'all examples', **_scores(probs, y, promise)},
-      *_summary(sites, _selected_last(run)),
+      *_summary(sites, drawn[-1] if drawn else ()),
     ],
     promise,
   )
@@ -206,28 +206,14 @@ def _summary(sites: Sequence[Row], last: Sequence[str]) -> Iterator[Row]:
     )
 
 
-def _names(run) -> tuple[str, ...]:
+def _drawn(run) -> list[list[str]]:
+  """Which sites each round drew; nothing where all take part in all."""
   config = run.trained.config
-  partition, _ = building.partition(config, run.dataset)
-  return building.client_names(run.dataset, partition)
-
-
-def _rounds_selected(run) -> dict[str, int]:
-  """How many rounds drew each site; nothing where all take part in all."""
-  config, names = run.trained.config, _names(run)
-  if not config.clients_per_round or not names:
-    return {}
-  drawn = [loop.sampled(config, r) for r in range(config.num_rounds)]
-  return {
-    name: sum(client in each for each in drawn)
-    for client, name in enumerate(names)
-  }
-
-
-def _selected_last(run) -> list[str]:
-  config, names = run.trained.config, _names(run)
-  if not config.clients_per_round or not names:
+  if not config.clients_per_round:
     return []
+  partition, _ = building.partition(config, run.dataset)
+  names = building.client_names(run.dataset, partition)
   return [
-    names[client] for client in loop.sampled(config, config.num_rounds - 1)
+    [names[client] for client in loop.sampled(config, number)]
+    for number in range(config.num_rounds if names else 0)
   ]

@@ -56,8 +56,7 @@ def selective(
     raise ValueError(f'coverage must be in (0, 1], got {coverage!r}.')
   if not 0 <= risk <= 1:
     raise ValueError(f'risk must be in [0, 1], got {risk!r}.')
-  curve = curves.retention_curve(uncertainty, correct)
-  best = curves.retention_curve(1.0 - np.asarray(correct, np.float64), correct)
+  curve, best = _with_best(uncertainty, correct)
   kept = np.flatnonzero(1 - curve.accuracy <= risk)
   place = max(0, int(np.ceil(coverage * curve.accuracy.size - 1e-9)) - 1)
   return Selective(
@@ -85,8 +84,16 @@ def ranking_gain(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> float:
   Raises:
     ValueError: as `retention_curve`.
   """
-  correct = np.asarray(correct, np.float64)
-  area = curves.retention_curve(uncertainty, correct).area
-  best = curves.retention_curve(1.0 - correct, correct).area
-  accuracy = float(correct.mean())
-  return (area - accuracy) / (best - accuracy) if best > accuracy else 0.0
+  curve, best = _with_best(uncertainty, correct)
+  accuracy = float(curve.accuracy[-1])
+  possible = best.area - accuracy
+  return (curve.area - accuracy) / possible if possible > 0 else 0.0
+
+
+def _with_best(uncertainty, correct):
+  """Returns its retention curve, and that of a perfect ranking."""
+  wrong = 1.0 - np.asarray(correct, np.float64)
+  return (
+    curves.retention_curve(uncertainty, correct),
+    curves.retention_curve(wrong, correct),
+  )

@@ -98,7 +98,9 @@ def test_what_a_temperature_is_fitted_on():
   assert named(calibration_fraction=0.25) == ('the calibration share', 36)
   assert named(validation_split=0.5) == ('the validation examples', 71)
   assert named(num_server_examples=30) == ("the server's examples", 30)
+  assert named(server_fraction=0.25) == ("the server's examples", 36)
   # They were trained on.
+  assert named(server_fraction=0.25, refine=('distil',)) is None
   assert named(num_server_examples=30, start=('fine_tune',)) is None
 
 
