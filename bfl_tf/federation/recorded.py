@@ -1,5 +1,6 @@
 """A run's config as its `flags.txt`: a line a flag, and our version."""
 
+from collections.abc import Iterable
 import os
 import pathlib
 
@@ -37,6 +38,15 @@ def read_config(run_dir: str | os.PathLike) -> config_lib.Config:
       f'another directory, or bring it here with python -m experiments.convert '
       f'--root={run_dir}.'
     )
+  return parse(lines)
+
+
+def parse(lines: Iterable[str]) -> config_lib.Config:
+  """Returns the config of `flag_lines`; comments count for nothing.
+
+  Raises:
+    ValueError: a flag or a value that this version does not know.
+  """
   texts = dict(
     line.removeprefix('--').partition('=')[::2]
     for line in lines
