@@ -5,6 +5,7 @@ do is `federation`'s; this room carries it over Flower's messages.
 """
 
 from bfl_tf.flower.runs import FlowerError, play
-from bfl_tf.flower.simulation import simulate
+from bfl_tf.flower.simulation import simulate, superlink
+from bfl_tf.flower.strategy import BayesianStrategy
 
-__all__ = ['FlowerError', 'play', 'simulate']
+__all__ = ['BayesianStrategy', 'FlowerError', 'play', 'simulate', 'superlink']

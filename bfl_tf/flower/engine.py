@@ -24,6 +24,8 @@ from bfl_tf.federation import recorded
 from bfl_tf.federation import state as state_lib
 from bfl_tf.flower import messages
 
+Nodes = Callable[[Sequence[int]], Mapping[int, int]]
+
 
 class NodeError(RuntimeError):
   """What a node said in place of an update."""
@@ -44,7 +46,7 @@ class Engine:
   """
 
   grid: serverapp.Grid
-  nodes: Callable[[Sequence[int]], Mapping[int, int]]
+  nodes: Nodes
   window: int = 2
   keeps_memories: bool = True
   poll_seconds: float = 0.05

@@ -41,39 +41,38 @@ class Numbered:
 
   Attributes:
     grid: Flower's.
-    num_clients: of the run.
     numbers: by node, the client that it plays; None if it says nothing good.
   """
 
   grid: serverapp.Grid
-  num_clients: int
   numbers: dict[int, int | None] = dataclasses.field(default_factory=dict)
+
+  @classmethod
+  def of(
+    cls, grid: serverapp.Grid, num_clients: int, seconds: float
+  ) -> 'Numbered':
+    """Waits until all clients have a node.
+
+    Raises:
+      ValueError: they have not.
+    """
+    nodes, clients = cls(grid), range(num_clients)
+    deadline = time.monotonic() + seconds
+    while missing := sorted(set(clients) - set(nodes(clients))):
+      if time.monotonic() > deadline:
+        raise ValueError(
+          f'after {seconds:.0f} s clients {", ".join(map(str, missing[:10]))} '
+          f'of {num_clients} have no SuperNode: start each with --node-config '
+          "'partition-id=N'."
+        )
+      time.sleep(_POLL_SECONDS)
+    return nodes
 
   def __call__(self, clients: Sequence[int]) -> Mapping[int, int]:
     """Returns the nodes that are there, by client."""
     self._refresh()
     found = self._by_client()
     return {client: found[client] for client in clients if client in found}
-
-  def wait(self, seconds: float) -> None:
-    """Waits until all clients have one.
-
-    Raises:
-      ValueError: they have not.
-    """
-    deadline = time.monotonic() + seconds
-    clients = range(self.num_clients)
-    while True:
-      missing = sorted(set(clients) - set(self(clients)))
-      if not missing:
-        return
-      if time.monotonic() > deadline:
-        raise ValueError(
-          f'after {seconds:.0f} s clients {", ".join(map(str, missing[:10]))} '
-          f'of {self.num_clients} have no SuperNode: start each with '
-          "--node-config 'partition-id=N'."
-        )
-      time.sleep(_POLL_SECONDS)
 
   def _refresh(self) -> None:
     """Forgets who has gone and asks who is new."""

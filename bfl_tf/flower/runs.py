@@ -4,12 +4,14 @@ Flower's own `flwr run` ends with code 0 also where the run failed; what counts
 is the status that the SuperLink keeps.
 """
 
+from collections.abc import Callable, Mapping
 import json
 import os
 import pathlib
 import re
 import subprocess
 import tempfile
+import types
 from typing import Any
 
 from bfl_tf.federation import config as config_lib
@@ -30,7 +32,7 @@ def play(
   config: config_lib.Config,
   output_dir: str | os.PathLike,
   connection: str,
-  environment: dict[str, str] | None = None,
+  environment: Mapping[str, str] | None = None,
   federation_config: str = '',
   **settings: Any,
 ) -> None:
@@ -48,21 +50,54 @@ def play(
     ValueError: the config or a file was wrong; nothing has been written.
     FlowerError: it stopped; the same call goes on.
   """
+  flags = '\n'.join(recorded.flag_lines(config))
+  settings |= {'flags': flags, 'output-dir': str(output_dir)}
+
+  def show(line):
+    _, mark, ours = line.partition(MARK)
+    if mark:
+      print(ours, end='', flush=True)
+
+  submit(APP, connection, show, environment, federation_config, settings)
+
+
+def submit(
+  app: str | os.PathLike,
+  connection: str,
+  show: Callable[[str], None],
+  environment: Mapping[str, str] | None = None,
+  federation_config: str = '',
+  settings: Mapping[str, Any] = types.MappingProxyType({}),
+) -> None:
+  """Has a SuperLink run a Flower App and waits for its end.
+
+  Args:
+    app: its folder.
+    connection: that Flower's config.toml names.
+    show: is given the lines that the app prints, and Flower's.
+    environment: of Flower's commands.
+    federation_config: of `flwr run`.
+    settings: the run config.
+
+  Raises:
+    ValueError: nothing listens, or the app refused what it was asked.
+    FlowerError: it failed.
+  """
+  command = ['flwr', 'run', str(app), connection, '--stream']
+  if federation_config:
+    command += ['--federation-config', federation_config]
   with tempfile.TemporaryDirectory(prefix='bfl_tf_flower_') as scratch:
-    path = pathlib.Path(scratch) / 'run.toml'
-    flags = '\n'.join(recorded.flag_lines(config))
-    settings |= {'flags': flags, 'output-dir': str(output_dir)}
-    path.write_text(_toml(settings))
-    command = ['flwr', 'run', str(APP), connection, '--run-config', str(path)]
-    if federation_config:
-      command += ['--federation-config', federation_config]
-    run_id, said = _streamed([*command, '--stream'], environment)
+    if settings:
+      path = pathlib.Path(scratch) / 'run.toml'
+      path.write_text(_toml(settings))
+      command += ['--run-config', str(path)]
+    run_id, said = _streamed(command, show, environment)
   if run_id is None:
     raise ValueError(f'--superlink={connection}: {_last(said)}')
   _check(connection, run_id, environment)
 
 
-def _streamed(command, environment) -> tuple[str | None, list[str]]:
+def _streamed(command, show, environment) -> tuple[str | None, list[str]]:
   """Shows the lines that are meant for it; returns the run's id."""
   run_id: str | None = None
   said: list[str] = []
@@ -76,11 +111,8 @@ def _streamed(command, environment) -> tuple[str | None, list[str]]:
     for line in process.stdout or ():
       started = re.search(r'started run (\d+)', line)
       run_id = started[1] if started else run_id
-      _, mark, ours = line.partition(MARK)
-      if mark:
-        print(ours, end='', flush=True)
-      else:
-        said = [*said[-20:], line.strip('│╭╮╰╯─ \n')]
+      show(line)
+      said = [*said[-20:], line.strip('│╭╮╰╯─ \n')]
   return run_id, said
 
 

@@ -42,11 +42,13 @@ def main(grid: serverapp.Grid, context: flwr_app.Context) -> None:
 def _play(grid, settings):
   config = recorded.parse(str(settings['flags']).splitlines())
   simulated, window = bool(settings['simulation']), int(settings['window'])
+  nodes: engine_lib.Nodes
   if simulated:
     nodes = nodes_lib.Simulated.of(grid, window)
   else:
-    nodes = nodes_lib.Numbered(grid, config.num_clients)
-    nodes.wait(float(settings['node-timeout']))
+    nodes = nodes_lib.Numbered.of(
+      grid, config.num_clients, float(settings['node-timeout'])
+    )
   engine = engine_lib.Engine(grid, nodes, window, keeps_memories=simulated)
   federation.Run(config, settings['output-dir'], engine=engine).play()
 
