@@ -71,10 +71,13 @@ def _on_flower(config):
   except federation.StoppedError as error:
     config_flags.fail(error, code=1)
   except KeyboardInterrupt as stop:
-    why = str(stop) or 'interrupted'
-    config_flags.fail(
-      f'{why}: the same command goes on after the last round', _code(stop)
+    left = (
+      f'the run goes on: flwr list {_SUPERLINK.value} tells its number, flwr '
+      'stop ends it'
+      if _SUPERLINK.value
+      else 'the same command goes on after the last round'
     )
+    config_flags.fail(f'{str(stop) or "interrupted"}: {left}', _code(stop))
 
 
 def _show(summary):

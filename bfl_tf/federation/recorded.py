@@ -7,7 +7,8 @@ import pathlib
 from bfl_tf import version
 from bfl_tf.federation import config as config_lib
 
-_VERSION = f'# bfl_tf {version.__version__}'
+# The first line of a `flags.txt`.
+VERSION = f'# bfl_tf {version.__version__}'
 
 
 def flag_lines(config: config_lib.Config) -> list[str]:
@@ -17,7 +18,7 @@ def flag_lines(config: config_lib.Config) -> list[str]:
     for name, declared in config_lib.FIELDS.items()
   ]
   flags = [*fields, *config.chosen.lines()]
-  return [_VERSION, *(f'--{name}={text}' for name, text in flags)]
+  return [VERSION, *(f'--{name}={text}' for name, text in flags)]
 
 
 def read_config(run_dir: str | os.PathLike) -> config_lib.Config:
@@ -32,7 +33,7 @@ def read_config(run_dir: str | os.PathLike) -> config_lib.Config:
   """
   path = pathlib.Path(run_dir) / 'flags.txt'
   first, *lines = path.read_text().splitlines() or ['']
-  if first != _VERSION:
+  if first != VERSION:
     raise ValueError(
       f'{path} is of another version ({first.lstrip("# ") or "none"}): choose '
       f'another directory, or bring it here with python -m experiments.convert '

@@ -65,21 +65,22 @@ class Engine:
     clients: Sequence[int],
   ) -> Iterator[engine_lib.Arrival]:
     """See `federation.engine.Engine`."""
-    like = self.like(experiment.method)
-    nodes = self.nodes(clients)
+    method, nodes = experiment.method, self.nodes(clients)
+    wanted = _Wanted.of(method, self.like(method), state.round)
     for client in set(clients) - set(nodes):
-      failure = NodeError('it has no SuperNode')
-      yield engine_lib.Arrival(client, None, {}, failure)
+      yield _failed(client, NodeError('it has no SuperNode'))
     orders = self._orders(experiment, state, nodes)
     out: dict[str, _Out] = {}
     while True:
       for order, message in itertools.islice(orders, self.window - len(out)):
-        (number,) = self.grid.push_messages([message])
-        out[number] = order
+        numbers = [n for n in self.grid.push_messages([message]) if n]
+        if not numbers:
+          yield _failed(order.client, NodeError('its order could not be sent'))
+        out |= dict.fromkeys(numbers, order)
       if not out:
         return
       waiting = len(out)
-      yield from self._arrived(out, state.round, like)
+      yield from self._arrived(out, wanted)
       if len(out) == waiting:
         time.sleep(self.poll_seconds)
 
@@ -103,31 +104,44 @@ class Engine:
       )
       yield _Out(client, time.monotonic() + (seconds or math.inf)), message
 
-  def _arrived(self, out, round_index, like) -> Iterator[engine_lib.Arrival]:
+  def _arrived(self, out, wanted) -> Iterator[engine_lib.Arrival]:
     """Yields what has come, and what will not come any more."""
     for number, (client, deadline) in list(out.items()):
       replies = list(self.grid.pull_messages([number]))
       if replies:
         del out[number]
-        yield self._arrival(client, replies[0], round_index, like)
+        yield self._arrival(client, replies[0], wanted)
       elif time.monotonic() > deadline:
         del out[number]
         late = TimeoutError('nothing came within --client_timeout')
-        yield engine_lib.Arrival(client, None, {}, late)
+        yield _failed(client, late)
 
-  def _arrival(self, client, reply, round_index, like):
+  def _arrival(self, client, reply, wanted) -> engine_lib.Arrival:
     try:
       if reply.has_error():
         raise NodeError(_reason(reply.error))
-      update, memory = messages.unpack_update(
-        reply.content, messages.num_bytes(like)
-      )
+      update, memory = messages.unpack_update(reply.content, wanted.num_bytes)
     # Whatever somebody sends, it is this client's alone.
     except Exception as failure:
-      return engine_lib.Arrival(client, None, {}, failure)
+      return _failed(client, failure)
     if not self.keeps_memories:
-      memory = {'round': np.int32(round_index)} if like.memory else {}
+      there = bool(wanted.like.memory)
+      memory = {'round': np.int32(wanted.round)} if there else {}
     return engine_lib.Arrival(client, update, memory)
+
+
+class _Wanted(NamedTuple):
+  """What a good reply is like."""
+
+  round: int
+  like: training.Result
+  num_bytes: int
+
+  @classmethod
+  def of(cls, method, like, round_index) -> '_Wanted':
+    ranks = (getattr(part, 'rank', 0) for part in method.parts)
+    size = messages.num_bytes(like, max(ranks, default=0))
+    return cls(round_index, like, size)
 
 
 class _Out(NamedTuple):
@@ -135,6 +149,10 @@ class _Out(NamedTuple):
 
   client: int
   deadline: float
+
+
+def _failed(client, failure) -> engine_lib.Arrival:
+  return engine_lib.Arrival(client, None, {}, failure)
 
 
 def _reason(error) -> str:

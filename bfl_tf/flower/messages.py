@@ -6,6 +6,7 @@ has the update: the model's arrays, a part's vectors, the trace.
 """
 
 from collections.abc import Mapping
+import math
 from typing import Any, NamedTuple
 
 from flwr import app
@@ -93,7 +94,7 @@ def pack_update(
 
 
 def unpack_update(
-  content: app.RecordDict, most_bytes: float = float('inf')
+  content: app.RecordDict, most_bytes: float = math.inf
 ) -> tuple[statistics.ClientUpdate, Mapping[str, Any]]:
   """Reads what `pack_update` wrote, if it is not larger than it may be.
 
@@ -110,7 +111,7 @@ def unpack_update(
     raise ValueError('it has no records "arrays" and "metrics".')
   size = sum(len(array.data) for array in arrays.values())
   if size > most_bytes + _HEADER * (len(arrays) + 1):
-    raise ValueError(f'it has {size} bytes where {most_bytes:.0f} are the most')
+    raise ValueError(f'it has {size} bytes where {most_bytes} are the most')
   tree = _unpack(arrays)
   try:
     model = weights_lib.Weights(**tree.pop('model', {}))
@@ -124,12 +125,18 @@ def unpack_update(
   return update, tree.get('memory', {})
 
 
-def num_bytes(like: training.Result) -> float:
-  """The size of what a client sends, from its `tf.TensorSpec`s."""
-  specs = [spec for _, spec in trees.leaves(like._asdict())]
-  if not all(spec.shape.is_fully_defined() for spec in specs):
-    return float('inf')
-  return sum(spec.shape.num_elements() * spec.dtype.size for spec in specs)
+def num_bytes(like: training.Result, rank: int) -> int:
+  """The size of what a client sends.
+
+  Args:
+    like: its `tf.TensorSpec`s.
+    rank: that a part's factor has at most: the one size that a spec leaves out.
+  """
+  specs = (spec for _, spec in trees.leaves(like._asdict()))
+  return sum(
+    math.prod(rank if n is None else n for n in spec.shape) * spec.dtype.size
+    for spec in specs
+  )
 
 
 def _pack(tree) -> app.ArrayRecord:

@@ -73,7 +73,7 @@ def superlink(*flags: str) -> Iterator[dict[str, str]]:
     FlowerError: it does not come up.
   """
   home = pathlib.Path(tempfile.mkdtemp(prefix='bfl_tf_flower_'))
-  port = _free_port()
+  port = free_port()
   (home / 'config.toml').write_text(
     f'[superlink]\ndefault = "here"\n[superlink.here]\n'
     f'address = "127.0.0.1:{port}"\ninsecure = true\n'
@@ -109,7 +109,8 @@ def superlink(*flags: str) -> Iterator[dict[str, str]]:
     shutil.rmtree(home, ignore_errors=True)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+  """Returns a port of this machine that nobody listens at."""
   with socket.socket() as found:
     found.bind(('127.0.0.1', 0))
     return found.getsockname()[1]

@@ -72,7 +72,13 @@ def of(flags: str, data: str = '') -> Site:
     ValueError: the config asks for what this node does not give, or its file
       cannot be read.
   """
-  config = recorded.parse(flags.splitlines())
+  first, *lines = flags.splitlines()
+  if first != recorded.VERSION:
+    raise ValueError(
+      f'the server runs {first.lstrip("# ")}, this node '
+      f'{recorded.VERSION.lstrip("# ")}: install the same on both'
+    )
+  config = recorded.parse(lines)
   check(config, data)
   if data:
     config = config.replace(dataset=data)
