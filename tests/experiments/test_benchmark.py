@@ -52,11 +52,12 @@ def test_ensemble():
     assert 0.1 < float(re.search(r'(?:passes|step) ([\d.]+) \(', line)[1]) < 3
 
 
+@pytest.mark.slow
 def test_flower():
   pytest.importorskip('flwr')
   code, out, error = binaries.run(
     'experiments.benchmark', '--case=flower', '--models=lenet5',
-    '--num_clients=2', '--num_batches=1', '--repeats=1',
+    '--num_clients=2', '--num_batches=1', '--repeats=1', '--num_workers=1',
   )  # fmt: skip
   assert code == 0, error
   usual, *ours = out.splitlines()
@@ -71,11 +72,12 @@ def test_flower():
     assert ratio > 1
 
 
+@pytest.mark.slow
 def test_memory_on_flower():
   pytest.importorskip('flwr')
   code, out, error = binaries.run(
     'experiments.benchmark', '--case=flower_memory', '--num_clients=20',
-    '--num_params=100000',
+    '--num_params=100000', '--num_workers=1',
   )  # fmt: skip
   assert code == 0, error
   # 20 times 1.6 MB went by.

@@ -92,7 +92,10 @@ def main(grid, context) -> None:
     ended.append(time.perf_counter())
 
   strategy = strategies.FedAvg(
-    fraction_evaluate=0.0, train_metrics_aggr_fn=count
+    fraction_evaluate=0.0,
+    min_train_nodes=1,
+    min_available_nodes=1,
+    train_metrics_aggr_fn=count,
   )
   strategy.start(
     grid,
