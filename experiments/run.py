@@ -61,13 +61,7 @@ def main() -> None:
 
 def _on_flower(config):
   """The same on Flower's simulation, or where a SuperLink listens."""
-  try:
-    from bfl_tf import flower
-  except ModuleNotFoundError as error:
-    config_flags.fail(
-      f'--engine=flower needs {error.name}, of the extra: '
-      "pip install 'bfl_tf[flower]'."
-    )
+  flower = config_flags.flower('--engine=flower')
   try:
     if _SUPERLINK.value:
       flower.play(config, _OUTPUT_DIR.value, _SUPERLINK.value)

@@ -33,8 +33,8 @@ class Simulated:
     return cls(found)
 
   def __call__(self, clients: Sequence[int]) -> Mapping[int, int]:
-    """Deals clients out to nodes."""
-    return {c: self.ids[c % len(self.ids)] for c in clients}
+    """Deals clients out to nodes, one each while there are enough."""
+    return {c: self.ids[i % len(self.ids)] for i, c in enumerate(clients)}
 
 
 class Answer(NamedTuple):

@@ -28,6 +28,8 @@ from bfl_tf.flower import runs, sites
 _START_SECONDS = 60.0
 # Of <linux/prctl.h>.
 _PR_SET_PDEATHSIG = 1
+# Orders that the server can hold at once, however many clients there are.
+_NUM_NODES = 16
 
 
 def simulate(
@@ -49,9 +51,7 @@ def simulate(
   config = config.replace(engine='flower')
   path = pathlib.Path(output_dir).absolute()
   processes = config.num_workers or len(os.sched_getaffinity(0))
-  # Twice as many orders are out as can be played: nobody waits for the next.
-  # Any node may play any client here, so there need be no more of them.
-  nodes = min(config.num_clients, 2 * processes)
+  nodes = num_nodes(config, processes)
   federation_config = (
     f'num-supernodes={nodes} client-resources-num-cpus=1 '
     f'init-args-num-cpus={processes} init-args-log-to-driver=false'
@@ -65,6 +65,25 @@ def simulate(
   if summary is None:
     raise runs.FlowerError(f'{path} has no summary.')
   return summary
+
+
+def num_nodes(config: federation.Config, processes: int) -> int:
+  """Returns how many nodes play the clients, and orders are out at a time.
+
+  Any node may play any client here. Flower looks ten times a second what there
+  is for a node, and hands it one order: a few nodes would leave processes idle
+  whose trainings are short.
+
+  Args:
+    config: of the run.
+    processes: that train.
+  """
+  # Twice as many as can be played, so that nobody waits for the next. Where a
+  # client has a deadline there are no more: it begins when its order goes out.
+  nodes = 2 * processes
+  if not config.client_timeout:
+    nodes = max(nodes, _NUM_NODES)
+  return min(config.num_clients, nodes)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ import pytest
 import stopping
 
 from bfl_tf import federation
+from bfl_tf.flower import nodes as nodes_lib
 from bfl_tf.flower import runs, simulation
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -133,3 +134,26 @@ def test_the_example_app():
   assert float(accuracy[0].split()[1]) > 0.5
   source = _ROOT / 'experiments' / 'flower_example' / 'digits_app.py'
   assert len(source.read_text().splitlines()) < 60
+
+
+@pytest.mark.parametrize(
+  'num_clients, processes, timeout, nodes',
+  [
+    (10, 2, 0.0, 10),
+    (200, 2, 0.0, 16),
+    (200, 32, 0.0, 64),
+    (200, 2, 5.0, 4),
+    (3, 2, 5.0, 3),
+  ],
+)
+def test_orders_out_at_a_time(num_clients, processes, timeout, nodes):
+  config = federation.Config(
+    num_clients=num_clients, engine='flower', client_timeout=timeout
+  )
+  assert simulation.num_nodes(config, processes) == nodes
+
+
+def test_sampled_clients_have_nodes_of_their_own():
+  nodes = nodes_lib.Simulated([7, 8, 9])
+  assert nodes([0, 3, 6]) == {0: 7, 3: 8, 6: 9}
+  assert nodes(range(4)) == {0: 7, 1: 8, 2: 9, 3: 7}
