@@ -6,9 +6,11 @@ its own.
 
 from collections.abc import Iterator
 import contextlib
+import ctypes
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -24,6 +26,8 @@ from bfl_tf.federation import records
 from bfl_tf.flower import runs, sites
 
 _START_SECONDS = 60.0
+# Of <linux/prctl.h>.
+_PR_SET_PDEATHSIG = 1
 # Orders that the server can hold at once, however many clients there are.
 _NUM_NODES = 16
 
@@ -118,7 +122,12 @@ def superlink(*flags: str) -> Iterator[dict[str, str]]:
   log = home / 'superlink.txt'
   with log.open('w') as file:
     process = subprocess.Popen(
-      command, env=environment, stdout=file, stderr=file, start_new_session=True
+      command,
+      env=environment,
+      stdout=file,
+      stderr=file,
+      start_new_session=True,
+      preexec_fn=_ends_with_its_parent,
     )
   try:
     _wait_for(process, port, log)
@@ -133,6 +142,13 @@ def free_port() -> int:
   with socket.socket() as found:
     found.bind(('127.0.0.1', 0))
     return found.getsockname()[1]
+
+
+def _ends_with_its_parent():
+  """Also where that is killed and can end nothing any more; on Linux alone."""
+  if sys.platform == 'linux':
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _wait_for(process, port, log):

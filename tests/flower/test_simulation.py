@@ -1,9 +1,11 @@
 """Flower's simulation, with its real processes: the bits of one process."""
 
+import contextlib
 import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import psutil
 import pytest
@@ -33,15 +35,16 @@ METHODS = {
 
 
 @pytest.fixture(autouse=True)
-def no_process_is_left():
-  before = {process.pid for process in psutil.process_iter()}
+def no_process_is_left(tmp_path, monkeypatch):
+  """Known by the home that Flower's processes are given."""
+  monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
   yield
-  left = [
-    process
-    for process in psutil.process_iter(['pid', 'name', 'cmdline'])
-    if process.pid not in before
-    and 'bfl_tf_flower_' in ' '.join(process.info['cmdline'] or [])
-  ]
+  left = []
+  for process in psutil.process_iter():
+    with contextlib.suppress(psutil.Error):
+      home = process.environ().get('FLWR_HOME', '')
+      if home.startswith(str(tmp_path)) and process.pid != os.getpid():
+        left.append(process.cmdline())
   assert left == []
 
 
