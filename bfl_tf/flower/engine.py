@@ -91,6 +91,7 @@ class Engine:
     seconds = experiment.config.client_timeout
     flags = '\n'.join(recorded.flag_lines(experiment.config))
     broadcast = experiment.broadcast(state)
+    packed = messages.pack_broadcast(broadcast)
     for client, node in nodes.items():
       memory = state.memories.get(client, {})
       brought, accepted = memory, -1
@@ -100,7 +101,7 @@ class Engine:
         flags, client, broadcast, brought, accepted, self.told
       )
       message = flwr_app.Message(
-        messages.pack_order(order),
+        messages.pack_order(order, packed),
         node,
         'train',
         ttl=seconds or None,
