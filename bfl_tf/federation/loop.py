@@ -58,7 +58,7 @@ def federated_round(
   method = experiment.method
   clients = sampled(method.config, state.round)
   arrivals = engine(experiment, state, clients)
-  received = _receive(method, state, clients, arrivals)
+  received = _receive(experiment, state, clients, arrivals)
   _check_enough(method.config, state, received)
   pooled, results, info = received.reduction.finish()
   culprit = f'round {state.round}: --pooling={method.config.pooling}'
@@ -85,7 +85,8 @@ class _Received(NamedTuple):
   num_bytes: int
 
 
-def _receive(method, state, clients, arrivals) -> _Received:
+def _receive(experiment, state, clients, arrivals) -> _Received:
+  method = experiment.method
   reduction = reduction_lib.Reduction(
     method.rule, method.weighting, method.statistics, state.model
   )
@@ -98,7 +99,11 @@ def _receive(method, state, clients, arrivals) -> _Received:
       continue
     waiting.remove(client)
     defect = admission.find_defect(
-      arrival, method.result_like, state.model, method.config.max_update_norm
+      arrival,
+      method.result_like,
+      state.model,
+      method.config.max_update_norm,
+      len(experiment.partition[client]),
     )
     if defect:
       left_out[client] = defect
