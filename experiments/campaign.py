@@ -13,9 +13,9 @@ from absl import flags
 
 from bfl_tf import seeds
 from experiments import flags as config_flags
-from experiments.campaigns import books, kills, updates
+from experiments.campaigns import books, files, kills, updates
 
-CASES = {'kills': kills.Case, 'updates': updates.Case}
+CASES = {'files': files.Case, 'kills': kills.Case, 'updates': updates.Case}
 _CASE = flags.DEFINE_enum('case', 'kills', [*CASES], 'What to try.')
 _COUNT = flags.DEFINE_integer('count', 10, 'Attempts.', lower_bound=1)
 _SEED = flags.DEFINE_integer('seed', 0, 'Of what is tried.', lower_bound=0)

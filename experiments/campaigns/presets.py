@@ -6,12 +6,13 @@ from bfl_tf import federation
 from experiments import flags
 
 _CONFIGS = pathlib.Path(__file__).parents[2] / 'configs'
+NUM_ROUNDS = 5
 _SMALL = {
   'dataset': 'digits',
   'augment': 'false',
   'partition': 'iid',
   'num_clients': '4',
-  'num_rounds': '5',
+  'num_rounds': str(NUM_ROUNDS),
   'local_epochs': '1',
   'num_mc_samples': '2',
   'final_num_mc_samples': '3',
