@@ -14,11 +14,13 @@ class Trial:
     group: its row of the table.
     counts: how many attempts there were in it, by column.
     broken: which promise broke, and on what; empty if none did.
+    note: what was measured.
   """
 
   group: str
   counts: Mapping[str, int]
   broken: str = ''
+  note: str = ''
 
 
 class Book:

@@ -35,20 +35,14 @@ class Case:
     """Keeps runs below a folder."""
     self._folder = folder
     self._built: dict = {}
-    self._trials = [
-      (name, state, file, how)
-      for name, state in itertools.product(presets.NAMES, _STATES)
-      for file, how in itertools.product(self._files(name, state), _HOW)
-    ]
-    # All of them, in an order in which the first few are of every kind.
-    np.random.default_rng(0).shuffle(self._trials)
+    self._trials: dict[str, list[tuple[str, str, str]]] = {}
 
   def close(self) -> None:
     """Nothing was started."""
 
   def trial(self, number: int, rng: np.random.Generator) -> books.Trial:
     """Damages a file of a copy, starts it again and looks."""
-    name, state, file, how = self._trials[number % len(self._trials)]
+    name, state, file, how = self._drawn(number)
     # Under its own name, which figures have for a title.
     run = self._folder / 'damaged' / name
     shutil.rmtree(run, ignore_errors=True)
@@ -60,6 +54,26 @@ class Case:
     return books.Trial(
       f'{state}, {how}', {verdict: 1}, broken and where + broken
     )
+
+  def _drawn(self, number):
+    """One preset after the other, and of each all that can be damaged."""
+    while True:
+      for name in presets.NAMES:
+        if number < len(self._of(name)):
+          return name, *self._of(name)[number]
+        number -= len(self._of(name))
+
+  def _of(self, name):
+    """All damages of a preset, in an order that begins with every kind."""
+    if name not in self._trials:
+      found = [
+        (state, file, how)
+        for state in _STATES
+        for file, how in itertools.product(self._files(name, state), _HOW)
+      ]
+      np.random.default_rng(0).shuffle(found)
+      self._trials[name] = found
+    return self._trials[name]
 
   def _verdict(self, name, state, run, file, code, said):
     named = pathlib.Path(file).name.split('.')[0] in said

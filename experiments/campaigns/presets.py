@@ -72,5 +72,13 @@ def config(name: str, **more: object) -> federation.Config:
   return federation.Config.of({**preset, **values(name, **more)})
 
 
+def sites() -> federation.Config:
+  """Returns a run of a table with sites, which every binary can read."""
+  preset = flags.read_file(_file('wine_sites'))
+  table = _CONFIGS / 'wine_sites' / 'wine.csv'
+  small = {'dataset': str(table), 'num_rounds': 2, 'num_workers': 1}
+  return federation.Config.of({**preset, **small, 'final_num_mc_samples': 3})
+
+
 def _file(name):
   return _CONFIGS / f'{name}.flags'
