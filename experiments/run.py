@@ -19,6 +19,12 @@ flags.adopt_module_key_flags(config_flags)
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir', None, 'Where results go; the same run resumes there.'
 )
+_SUPERLINK = flags.DEFINE_string(
+  'superlink',
+  '',
+  "With --engine=flower, a connection of Flower's config.toml; a simulation on "
+  'this machine if none.',
+)
 
 
 def main() -> None:
@@ -27,7 +33,12 @@ def main() -> None:
   if not _OUTPUT_DIR.value:
     config_flags.fail('--output_dir is missing: name a directory for results.')
   try:
-    run = federation.Run(config_flags.config(), _OUTPUT_DIR.value)
+    config = config_flags.config()
+    if config.engine == 'flower':
+      return _on_flower(config)
+    if _SUPERLINK.value:
+      config_flags.fail('--superlink needs --engine=flower.')
+    run = federation.Run(config, _OUTPUT_DIR.value)
   except ValueError as error:
     config_flags.fail(error)
   except KeyboardInterrupt as stop:
@@ -45,6 +56,34 @@ def main() -> None:
     config_flags.fail(stop, _code(stop))
   except Exception as error:
     _fail_if_theirs(error, code=1)
+  _show(summary)
+
+
+def _on_flower(config):
+  """The same on Flower's simulation, or where a SuperLink listens."""
+  try:
+    from bfl_tf import flower
+  except ModuleNotFoundError as error:
+    config_flags.fail(
+      f'--engine=flower needs {error.name}, of the extra: '
+      "pip install 'bfl_tf[flower]'."
+    )
+  try:
+    if _SUPERLINK.value:
+      flower.play(config, _OUTPUT_DIR.value, _SUPERLINK.value)
+      print(f"\nresults in {_OUTPUT_DIR.value}, on the server's machine")
+    else:
+      _show(flower.simulate(config, _OUTPUT_DIR.value))
+  except federation.StoppedError as error:
+    config_flags.fail(error, code=1)
+  except KeyboardInterrupt as stop:
+    why = str(stop) or 'interrupted'
+    config_flags.fail(
+      f'{why}: the same command goes on after the last round', _code(stop)
+    )
+
+
+def _show(summary):
   print(f'\n{federation.table(summary)}\n\nresults in {_OUTPUT_DIR.value}')
 
 

@@ -152,15 +152,20 @@ def test_the_distribution_of_a_layout(variant):
     assert np.array_equal(posterior.mean(), model.point)
 
 
-@pytest.mark.parametrize('missing', ['scale', 'loc', 'shape'])
+@pytest.mark.parametrize('missing', ['loc', 'shape'])
 def test_half_a_pair_is_refused(missing):
   layer = tf_keras.layers.Layer()
   if missing != 'loc':
-    layer.add_weight(name='kernel_posterior_loc', shape=[2])
-  if missing != 'scale':
-    size = 3 if missing == 'shape' else 2
-    layer.add_weight(name='kernel_posterior_untransformed_scale', shape=[size])
+    layer.add_weight(name='kernel_posterior_loc', shape=[3])
+  layer.add_weight(name='kernel_posterior_untransformed_scale', shape=[2])
   with pytest.raises(
-    ValueError, match=r'\*posterior_loc needs its .*kernel_po'
+    ValueError, match=r'needs its \*posterior_loc .*kernel_po'
   ):
     weights.Layout.of(layer)
+
+
+def test_a_singular_posterior_of_tfps_is_a_point():
+  layer = tf_keras.layers.Layer()
+  layer.add_weight(name='bias_posterior_loc', shape=[2])
+  layout = weights.Layout.of(layer)
+  assert layout.size('point') == 2 and layout.size('loc') == 0

@@ -1,6 +1,6 @@
 """Atomic checkpoints of the state, restored by their stored shapes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 import os
 import pathlib
 import re
@@ -8,14 +8,13 @@ import shutil
 from typing import Any
 
 from absl import logging
-import numpy as np
 import tensorflow as tf
 
 from bfl_tf import weights as weights_lib
 from bfl_tf.federation import state as state_lib
+from bfl_tf.federation import trees
 
 _SUFFIX = '/.ATTRIBUTES/VARIABLE_VALUE'
-_SEPARATOR = '|'
 _OURS = re.compile(r'state-(\d+)(?:_temp|\.index|\.data-\d{5}-of-\d{5})')
 _KEPT = 2
 
@@ -30,7 +29,7 @@ def save(state: state_lib.State, directory: pathlib.Path) -> None:
     OSError: it could not be written; the checkpoints before are still there.
   """
   tree = state._asdict()
-  variables = {name: tf.Variable(value) for name, value in _flatten(tree)}
+  variables = {name: tf.Variable(value) for name, value in trees.flatten(tree)}
   directory.mkdir(exist_ok=True)
   try:
     tf.train.Checkpoint(**variables).write(str(directory / _name(state.round)))
@@ -103,25 +102,10 @@ def _read(path: pathlib.Path) -> state_lib.State:
   for key in reader.get_variable_to_shape_map():
     if not key.endswith(_SUFFIX) or key.startswith('save_counter'):
       continue
-    *parents, leaf = key.removesuffix(_SUFFIX).split(_SEPARATOR)
-    branch = tree
-    for parent in parents:
-      branch = branch.setdefault(parent, {})
-    branch[leaf] = reader.get_tensor(key)
+    trees.put(tree, key.removesuffix(_SUFFIX), reader.get_tensor(key))
   return state_lib.State(
     round=int(tree['round']),
     model=weights_lib.Weights(**tree['model']),
     slots=tree['slots'],
     memories={int(client): kept for client, kept in tree['memories'].items()},
   )
-
-
-def _flatten(tree, prefix=''):
-  for key, value in tree.items():
-    name = f'{prefix}{key}'
-    if hasattr(value, '_asdict'):
-      value = value._asdict()
-    if isinstance(value, Mapping):
-      yield from _flatten(value, name + _SEPARATOR)
-    else:
-      yield name, np.asarray(value)

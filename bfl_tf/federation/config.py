@@ -18,7 +18,7 @@ from bfl_tf.federation import chosen as chosen_lib
 from bfl_tf.settings import Setting
 
 # Changing these changes no result.
-MACHINE_FIELDS = ('num_workers',)
+MACHINE_FIELDS = ('num_workers', 'engine', 'client_timeout')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -246,6 +246,21 @@ class Config:
   deterministic: Annotated[bool, Setting('Deterministic kernels on a GPU.')] = (
     False
   )
+  engine: Annotated[
+    str,
+    Setting(
+      'Where clients train, to the same bits: in this process, or as apps of '
+      'Flower:',
+      choices=('local', 'flower'),
+    ),
+  ] = 'local'
+  client_timeout: Annotated[
+    float,
+    Setting(
+      'Seconds that a round waits for a client of --engine=flower; 0 for ever.',
+      least=0,
+    ),
+  ] = 0.0
 
   # Of methods, by `<method>.<setting>`; only what differs from a default stays.
   settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -274,6 +289,11 @@ class Config:
     chosen = chosen_lib.Chosen(_roles(values), self.settings, GIVEN)
     object.__setattr__(self, 'chosen', chosen)
     object.__setattr__(self, 'settings', chosen.settings)
+    if self.client_timeout and self.engine == 'local':
+      raise ValueError(
+        f'--client_timeout={self.client_timeout} needs --engine=flower: a '
+        'training in this process cannot be stopped.'
+      )
     if self.num_server_examples and self.server_fraction:
       raise ValueError(
         f'--num_server_examples={self.num_server_examples} and '

@@ -4,10 +4,11 @@ There is one. A method of a paper is a combination of the pieces of a `Method`,
 never a loop of its own.
 """
 
+import dataclasses
 import itertools
 import math
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 from absl import logging
 
@@ -57,8 +58,12 @@ def federated_round(
   started = time.perf_counter()
   method = experiment.method
   clients = sampled(method.config, state.round)
-  arrivals = engine(experiment, state, clients)
-  received = _receive(experiment, state, clients, arrivals)
+  received = _Received.nothing(method, state.model)
+  _ask(received, experiment, state, engine, clients)
+  if len(received.traces) < method.config.min_clients:
+    again = sorted(received.left_out)
+    logging.warning('Too few good updates: clients %s are asked again.', again)
+    _ask(received, experiment, state, engine, again)
   _check_enough(method.config, state, received)
   pooled, results, info = received.reduction.finish()
   culprit = f'round {state.round}: --pooling={method.config.pooling}'
@@ -70,54 +75,79 @@ def federated_round(
   played = _step(method, state, state_lib.Round(new, info), results)
   info = played.info | _describe(received)
   info['bytes_up'] = received.num_bytes
-  info['bytes_down'] = len(clients) * experiment.broadcast(state).num_bytes
+  info['bytes_down'] = received.asked * experiment.broadcast(state).num_bytes
   state = played.state._replace(round=state.round + 1)
   return played._replace(state=state, info=info)
 
 
-class _Received(NamedTuple):
-  """What was accepted of a round's arrivals, and why others were not."""
+@dataclasses.dataclass
+class _Received:
+  """What was accepted of a round's arrivals, and why others were not.
+
+  Attributes:
+    reduction: of all that was accepted.
+    memories: by client, what it is to keep.
+    traces: of the accepted.
+    left_out: by client, the reason.
+    asked: how often a client was sent the broadcast.
+    num_bytes: that came up.
+  """
 
   reduction: reduction_lib.Reduction
-  memories: dict[int, Any]
-  traces: list[training.Trace]
-  left_out: dict[int, str]
-  num_bytes: int
+  memories: dict[int, Any] = dataclasses.field(default_factory=dict)
+  traces: list[training.Trace] = dataclasses.field(default_factory=list)
+  left_out: dict[int, str] = dataclasses.field(default_factory=dict)
+  asked: int = 0
+  num_bytes: int = 0
+
+  @classmethod
+  def nothing(cls, method, reference) -> '_Received':
+    return cls(
+      reduction_lib.Reduction(
+        method.rule, method.weighting, method.statistics, reference
+      )
+    )
+
+  def add(self, update, memory) -> None:
+    """Takes in what is good."""
+    self.reduction.add(update)
+    self.traces.append(update.trace)
+    self.num_bytes += update.num_bytes
+    self.left_out.pop(update.client_id, None)
+    if memory:
+      self.memories[update.client_id] = memory
 
 
-def _receive(experiment, state, clients, arrivals) -> _Received:
-  method = experiment.method
-  reduction = reduction_lib.Reduction(
-    method.rule, method.weighting, method.statistics, state.model
-  )
-  memories, traces, left_out, num_bytes = {}, [], {}, 0
-  waiting = set(clients)
-  for arrival in arrivals:
-    client, update = arrival.client, arrival.update
+def _ask(received, experiment, state, engine, clients) -> None:
+  """Takes in what comes of clients; of who sends nothing good, why."""
+  method, waiting = experiment.method, set(clients)
+  received.asked += len(waiting)
+  like = getattr(engine, 'like', _like_here)(method)
+  for arrival in engine(experiment, state, clients):
+    client = arrival.client
     if client not in waiting:
       logging.warning('Client %r was not asked, or not again.', client)
       continue
     waiting.remove(client)
     defect = admission.find_defect(
       arrival,
-      method.result_like,
+      like,
       state.model,
       method.config.max_update_norm,
       len(experiment.partition[client]),
     )
     if defect:
-      left_out[client] = defect
+      received.left_out[client] = defect
       logging.warning(
         'Client %d is left out: %s.', client, defect, exc_info=arrival.failure
       )
       continue
-    reduction.add(update)
-    traces.append(update.trace)
-    num_bytes += update.num_bytes
-    if arrival.memory:
-      memories[client] = arrival.memory
-  left_out |= dict.fromkeys(waiting, 'nothing came')
-  return _Received(reduction, memories, traces, left_out, num_bytes)
+    received.add(arrival.update, arrival.memory)
+  received.left_out |= dict.fromkeys(waiting, 'nothing came')
+
+
+def _like_here(method):
+  return method.result_like
 
 
 def _check_enough(config, state, received):

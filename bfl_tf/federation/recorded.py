@@ -1,12 +1,14 @@
 """A run's config as its `flags.txt`: a line a flag, and our version."""
 
+from collections.abc import Iterable
 import os
 import pathlib
 
 from bfl_tf import version
 from bfl_tf.federation import config as config_lib
 
-_VERSION = f'# bfl_tf {version.__version__}'
+# The first line of a `flags.txt`.
+VERSION = f'# bfl_tf {version.__version__}'
 
 
 def flag_lines(config: config_lib.Config) -> list[str]:
@@ -16,7 +18,7 @@ def flag_lines(config: config_lib.Config) -> list[str]:
     for name, declared in config_lib.FIELDS.items()
   ]
   flags = [*fields, *config.chosen.lines()]
-  return [_VERSION, *(f'--{name}={text}' for name, text in flags)]
+  return [VERSION, *(f'--{name}={text}' for name, text in flags)]
 
 
 def read_config(run_dir: str | os.PathLike) -> config_lib.Config:
@@ -31,12 +33,21 @@ def read_config(run_dir: str | os.PathLike) -> config_lib.Config:
   """
   path = pathlib.Path(run_dir) / 'flags.txt'
   first, *lines = path.read_text().splitlines() or ['']
-  if first != _VERSION:
+  if first != VERSION:
     raise ValueError(
       f'{path} is of another version ({first.lstrip("# ") or "none"}): choose '
       f'another directory, or bring it here with python -m experiments.convert '
       f'--root={run_dir}.'
     )
+  return parse(lines)
+
+
+def parse(lines: Iterable[str]) -> config_lib.Config:
+  """Returns the config of `flag_lines`; comments count for nothing.
+
+  Raises:
+    ValueError: a flag or a value that this version does not know.
+  """
   texts = dict(
     line.removeprefix('--').partition('=')[::2]
     for line in lines

@@ -20,6 +20,7 @@ from bfl_tf.federation import (
   stopping,
 )
 from bfl_tf.federation import config as config_lib
+from bfl_tf.federation import engine as engine_lib
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import progress as progress_lib
 from bfl_tf.federation import state as state_lib
@@ -70,8 +71,18 @@ class Run:
     show_progress: bool = True,
     built: dict[Any, Any] | None = None,
     draw_plots: bool = True,
+    engine: engine_lib.Engine | None = None,
   ):
-    """Arguments as in `run`; `built` and ValueErrors as in `Experiment`."""
+    """Arguments as in `run`; `built` and ValueErrors as in `Experiment`.
+
+    `engine` is where clients train, in place of this process.
+    """
+    if engine is None and config.engine != 'local':
+      raise ValueError(
+        f'--engine={config.engine} is started by python -m experiments.run, or '
+        'by bfl_tf.flower.simulate.'
+      )
+    self._engine = engine or engine_lib.local
     self._draw_plots = draw_plots
     self._config = config
     self._progress = progress_lib.Progress(config.num_rounds, show_progress)
@@ -168,7 +179,7 @@ class Run:
   def _play_round(self, state):
     """Returns the next state alone: the memory of predictors is free again."""
     started = time.perf_counter()
-    played = loop.federated_round(self._experiment, state)
+    played = loop.federated_round(self._experiment, state, self._engine)
     played.info['train_seconds'] = time.perf_counter() - started
     self._record(played)
     return played.state

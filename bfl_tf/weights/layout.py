@@ -11,6 +11,8 @@ import tf_keras
 from bfl_tf.weights import arrays
 
 RANDOM = ('layers', 'all')
+# What TFP's layers call a posterior's variables.
+_LOC, _SCALE = 'posterior_loc', 'posterior_untransformed_scale'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,18 +96,20 @@ class Variables(NamedTuple):
         trainables are, and no variable holds their scale.
 
     Raises:
-      ValueError: a `*_loc` without its scale; unknown `random`; `all` of a
+      ValueError: a scale without its `*_loc`; unknown `random`; `all` of a
         network with variational layers.
     """
     if random not in RANDOM:
       raise ValueError(f'random must be one of {RANDOM}, got {random!r}.')
     trainable = model.trainable_variables
-    locs = [v for v in trainable if _named(v, 'posterior_loc')]
-    scales = [v for v in trainable if _named(v, 'untransformed_scale')]
+    scales = [v for v in trainable if _stem(v, _SCALE)]
+    # A singular posterior of TFP's (its default for biases) is a point.
+    stems = {_stem(v, _SCALE) for v in scales}
+    locs = [v for v in trainable if _stem(v, _LOC) in stems - {''}]
     buffers = list(model.non_trainable_variables)
     if [v.shape for v in locs] != [v.shape for v in scales]:
       raise ValueError(
-        'Every *posterior_loc needs its *untransformed_scale of the same '
+        f'Every *{_SCALE} needs its *{_LOC} of the same '
         f'shape; the model has {[v.name for v in trainable]}.'
       )
     if random == 'all':
@@ -130,8 +134,10 @@ class Variables(NamedTuple):
     return [*self.loc, *self.point]
 
 
-def _named(variable, ending: str) -> bool:
-  return variable.name.split(':')[0].endswith(ending)
+def _stem(variable, ending: str) -> str:
+  """What a variable's name has before the ending; nothing if it has another."""
+  name = variable.name.split(':')[0]
+  return name.removesuffix(ending) if name.endswith(ending) else ''
 
 
 def flatten(tensors, dtype=tf.float32) -> tf.Tensor:

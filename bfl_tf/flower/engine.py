@@ -1,0 +1,161 @@
+"""Clients train on Flower's nodes: an engine for the round loop.
+
+Orders go out a few at a time and replies are pulled one by one, so that the
+server holds a few models however many clients there are.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+import dataclasses
+import itertools
+import math
+import time
+from typing import NamedTuple
+
+from flwr import app as flwr_app
+from flwr import serverapp
+import numpy as np
+import tensorflow as tf
+
+from bfl_tf import training
+from bfl_tf.federation import engine as engine_lib
+from bfl_tf.federation import experiment as experiment_lib
+from bfl_tf.federation import method as method_lib
+from bfl_tf.federation import recorded
+from bfl_tf.federation import state as state_lib
+from bfl_tf.flower import messages
+
+Nodes = Callable[[Sequence[int]], Mapping[int, int]]
+
+
+class NodeError(RuntimeError):
+  """What a node said in place of an update."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Engine:
+  """Has the clients of a round trained by ClientApps.
+
+  Attributes:
+    grid: Flower's.
+    nodes: from clients' numbers to the ids of the nodes that play them, by
+      number; of who has one.
+    window: orders that may be out at a time.
+    keeps_memories: whether the server keeps what clients remember, as a
+      simulation needs to be resumed; otherwise nodes do.
+    poll_seconds: between two looks for replies.
+  """
+
+  grid: serverapp.Grid
+  nodes: Nodes
+  window: int = 2
+  keeps_memories: bool = True
+  poll_seconds: float = 0.05
+
+  def like(self, method: method_lib.Method) -> training.Result:
+    """`tf.TensorSpec`s of what arrives, as of `Method.result_like`."""
+    like = method.result_like
+    if self.keeps_memories or not tf.nest.flatten(like.memory):
+      return like
+    return like._replace(memory={'round': tf.TensorSpec([], tf.int32)})
+
+  def __call__(
+    self,
+    experiment: experiment_lib.Experiment,
+    state: state_lib.State,
+    clients: Sequence[int],
+  ) -> Iterator[engine_lib.Arrival]:
+    """See `federation.engine.Engine`."""
+    method, nodes = experiment.method, self.nodes(clients)
+    wanted = _Wanted.of(method, self.like(method), state.round)
+    for client in set(clients) - set(nodes):
+      yield _failed(client, NodeError('it has no SuperNode'))
+    orders = self._orders(experiment, state, nodes)
+    out: dict[str, _Out] = {}
+    while True:
+      for order, message in itertools.islice(orders, self.window - len(out)):
+        numbers = [n for n in self.grid.push_messages([message]) if n]
+        if not numbers:
+          yield _failed(order.client, NodeError('its order could not be sent'))
+        out |= dict.fromkeys(numbers, order)
+      if not out:
+        return
+      waiting = len(out)
+      yield from self._arrived(out, wanted)
+      if len(out) == waiting:
+        time.sleep(self.poll_seconds)
+
+  def _orders(self, experiment, state, nodes):
+    """Yields what goes out, one made at a time."""
+    seconds = experiment.config.client_timeout
+    flags = '\n'.join(recorded.flag_lines(experiment.config))
+    broadcast = experiment.broadcast(state)
+    for client, node in nodes.items():
+      memory = state.memories.get(client, {})
+      brought, accepted = memory, -1
+      if not self.keeps_memories:
+        brought, accepted = None, int(memory.get('round', -1))
+      order = messages.Order(flags, client, broadcast, brought, accepted)
+      message = flwr_app.Message(
+        messages.pack_order(order),
+        node,
+        'train',
+        ttl=seconds or None,
+        group_id=str(state.round),
+      )
+      yield _Out(client, time.monotonic() + (seconds or math.inf)), message
+
+  def _arrived(self, out, wanted) -> Iterator[engine_lib.Arrival]:
+    """Yields what has come, and what will not come any more."""
+    for number, (client, deadline) in list(out.items()):
+      replies = list(self.grid.pull_messages([number]))
+      if replies:
+        del out[number]
+        yield self._arrival(client, replies[0], wanted)
+      elif time.monotonic() > deadline:
+        del out[number]
+        late = TimeoutError('nothing came within --client_timeout')
+        yield _failed(client, late)
+
+  def _arrival(self, client, reply, wanted) -> engine_lib.Arrival:
+    try:
+      if reply.has_error():
+        raise NodeError(_reason(reply.error))
+      update, memory = messages.unpack_update(reply.content, wanted.num_bytes)
+    # Whatever somebody sends, it is this client's alone.
+    except Exception as failure:
+      return _failed(client, failure)
+    if not self.keeps_memories:
+      there = bool(wanted.like.memory)
+      memory = {'round': np.int32(wanted.round)} if there else {}
+    return engine_lib.Arrival(client, update, memory)
+
+
+class _Wanted(NamedTuple):
+  """What a good reply is like."""
+
+  round: int
+  like: training.Result
+  num_bytes: int
+
+  @classmethod
+  def of(cls, method, like, round_index) -> '_Wanted':
+    ranks = (getattr(part, 'rank', 0) for part in method.parts)
+    size = messages.num_bytes(like, max(ranks, default=0))
+    return cls(round_index, like, size)
+
+
+class _Out(NamedTuple):
+  """Whose order is out, and until when it is waited for."""
+
+  client: int
+  deadline: float
+
+
+def _failed(client, failure) -> engine_lib.Arrival:
+  return engine_lib.Arrival(client, None, {}, failure)
+
+
+def _reason(error) -> str:
+  """The line that a client's exception ended in, without Flower's wrapping."""
+  lines = [line for line in (error.reason or '').splitlines() if line.strip()]
+  return lines[-1].strip() if lines else f'error {error.code}'

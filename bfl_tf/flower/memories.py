@@ -1,0 +1,87 @@
+"""What a client keeps from round to round, where it stays on its own node.
+
+A memory counts only if the update that came with it was accepted, and the node
+hears of that with its next order. So what a training leaves is put beside what
+counts, and one of them is taken once the server says which.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import hashlib
+import os
+import pathlib
+import re
+from typing import Any
+
+import numpy as np
+
+from bfl_tf.federation import config as config_lib
+from bfl_tf.federation import trees
+
+# What may differ between the parts of one run that was resumed.
+_SAME_RUN = (*config_lib.MACHINE_FIELDS, 'num_rounds')
+_NAME = re.compile(r'round-(\d+)\.npz')
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+  """A directory with a file for each round whose memory may count."""
+
+  path: pathlib.Path
+
+  @classmethod
+  def of(cls, directory: str, flags: str, client: int) -> 'Kept':
+    """Returns what a node keeps for a client of a run.
+
+    Raises:
+      ValueError: there is no directory to keep it in.
+    """
+    if not directory:
+      raise ValueError(
+        'a part keeps a memory here: start the SuperNode with --node-config '
+        '\'memory="DIR"\''
+      )
+    names = tuple(f'--{name}=' for name in _SAME_RUN)
+    lines = [line for line in flags.splitlines() if not line.startswith(names)]
+    digest = hashlib.sha256('\n'.join(lines).encode()).hexdigest()[:16]
+    return cls(pathlib.Path(directory) / digest / f'client-{client}')
+
+  def take(self, accepted: int) -> Mapping[str, Any]:
+    """Returns the memory that counts, and forgets all others.
+
+    Args:
+      accepted: the round whose update the server took in last; -1 for none.
+
+    Raises:
+      ValueError: it is not here.
+    """
+    wanted = self._file(accepted)
+    if accepted >= 0 and not wanted.exists():
+      raise ValueError(
+        f'the memory of round {accepted} is not in {self.path}: begin the run '
+        'again in another --output_dir'
+      )
+    for path in self.path.glob('round-*.npz') if self.path.is_dir() else ():
+      if path != wanted and _NAME.fullmatch(path.name):
+        path.unlink()
+    if accepted < 0:
+      return {}
+    tree: dict[str, Any] = {}
+    with np.load(wanted, allow_pickle=False) as arrays:
+      for name in arrays.files:
+        trees.put(tree, name, arrays[name])
+    return tree
+
+  def put(self, round_index: int, memory: Mapping[str, Any]) -> None:
+    """Keeps what a round's training leaves, until the server has decided."""
+    self.path.mkdir(parents=True, exist_ok=True)
+    partial = self.path / 'partial'
+    with partial.open('wb') as file:
+      arrays: dict[str, Any] = dict(trees.flatten(memory))
+      np.savez(file, **arrays)
+      file.flush()
+      os.fsync(file.fileno())
+    partial.replace(self._file(round_index))
+
+  def _file(self, round_index):
+    return self.path / f'round-{round_index}.npz'

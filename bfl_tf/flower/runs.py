@@ -1,0 +1,151 @@
+"""Hands a run to a SuperLink, shows its progress, and says how it ended.
+
+Flower's own `flwr run` ends with code 0 also where the run failed; what counts
+is the status that the SuperLink keeps.
+"""
+
+from collections.abc import Callable, Mapping
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import types
+from typing import Any
+
+from bfl_tf.federation import config as config_lib
+from bfl_tf.federation import recorded, stopping
+
+APP = pathlib.Path(__file__).parent / 'app'
+# What the server's side puts before the lines that a person is to see, and
+# before the reason why it ended.
+MARK = 'bfl_tf| '
+_FAILED = re.compile(r'code (\d): (.*)', re.DOTALL)
+
+
+class FlowerError(stopping.StoppedError):
+  """The run ended elsewhere, for the reason given; its state is saved."""
+
+
+def play(
+  config: config_lib.Config,
+  output_dir: str | os.PathLike,
+  connection: str,
+  environment: Mapping[str, str] | None = None,
+  federation_config: str = '',
+  **settings: Any,
+) -> None:
+  """Plays a run on a SuperLink and prints its lines.
+
+  Args:
+    config: what to run.
+    output_dir: on the server's machine.
+    connection: that Flower's config.toml names.
+    environment: of Flower's commands; this process's own if None.
+    federation_config: of `flwr run`, for a simulation.
+    **settings: further run config of `servers`.
+
+  Raises:
+    ValueError: the config or a file was wrong; nothing has been written.
+    FlowerError: it stopped; the same call goes on.
+  """
+  flags = '\n'.join(recorded.flag_lines(config))
+  settings |= {'flags': flags, 'output-dir': str(output_dir)}
+
+  def show(line):
+    _, mark, ours = line.partition(MARK)
+    if mark:
+      print(ours, end='', flush=True)
+
+  submit(APP, connection, show, environment, federation_config, settings)
+
+
+def submit(
+  app: str | os.PathLike,
+  connection: str,
+  show: Callable[[str], None],
+  environment: Mapping[str, str] | None = None,
+  federation_config: str = '',
+  settings: Mapping[str, Any] = types.MappingProxyType({}),
+) -> None:
+  """Has a SuperLink run a Flower App and waits for its end.
+
+  Args:
+    app: its folder.
+    connection: that Flower's config.toml names.
+    show: is given the lines that the app prints, and Flower's.
+    environment: of Flower's commands.
+    federation_config: of `flwr run`.
+    settings: the run config.
+
+  Raises:
+    ValueError: nothing listens, or the app refused what it was asked.
+    FlowerError: it failed.
+  """
+  command = ['flwr', 'run', str(app), connection, '--stream']
+  if federation_config:
+    command += ['--federation-config', federation_config]
+  with tempfile.TemporaryDirectory(prefix='bfl_tf_flower_') as scratch:
+    if settings:
+      path = pathlib.Path(scratch) / 'run.toml'
+      path.write_text(_toml(settings))
+      command += ['--run-config', str(path)]
+    run_id, said = _streamed(command, show, environment)
+  if run_id is None:
+    raise ValueError(f'--superlink={connection}: {_last(said)}')
+  _check(connection, run_id, environment)
+
+
+def _streamed(command, show, environment) -> tuple[str | None, list[str]]:
+  """Shows the lines that are meant for it; returns the run's id."""
+  run_id: str | None = None
+  said: list[str] = []
+  with subprocess.Popen(
+    command,
+    env=environment,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.STDOUT,
+    text=True,
+  ) as process:
+    for line in process.stdout or ():
+      started = re.search(r'started run (\d+)', line)
+      run_id = started[1] if started else run_id
+      show(line)
+      said = [*said[-20:], line.strip('│╭╮╰╯─ \n')]
+  return run_id, said
+
+
+def _check(connection, run_id, environment):
+  """Raises what the run ended with, unless it was completed."""
+  command = ['flwr', 'list', connection, '--run-id', run_id, '--format', 'json']
+  found = subprocess.run(
+    command, env=environment, capture_output=True, text=True, check=False
+  )
+  try:
+    (run,) = json.loads(found.stdout)['runs']
+    status, details = run['status'], run['status-details']
+  except (ValueError, KeyError) as error:
+    raise FlowerError(
+      f'--superlink={connection} says nothing of run {run_id} any more: '
+      f'{_last(found.stdout.splitlines() + found.stderr.splitlines())}'
+    ) from error
+  if status == 'finished:completed':
+    return
+  failed = _FAILED.search(details)
+  if failed is None:
+    raise FlowerError(f'run {run_id} is {status}: {details}')
+  raise (ValueError if failed[1] == '2' else FlowerError)(failed[2])
+
+
+def _last(lines) -> str:
+  said = [line.strip() for line in lines if line.strip()]
+  return said[-1] if said else 'it said nothing'
+
+
+def _toml(settings) -> str:
+  """Strings as TOML's basic ones, which JSON's are."""
+  return ''.join(
+    f'{name.replace("_", "-")} = {json.dumps(value)}\n'
+    for name, value in settings.items()
+  )

@@ -1,0 +1,72 @@
+"""The server's side as Flower's ServerApp: a run of ours over its grid.
+
+Its run config, `[tool.flwr.app.config]` of the app, says what to run:
+
+  flags         the config, a flag a line
+  output-dir    the run directory, on the server's machine
+  simulation    any node plays any client, and lasts no longer than the run
+  window        orders that may be out at a time
+  node-timeout  seconds in which the clients' nodes must be there
+"""
+
+import contextlib
+import sys
+
+from flwr import app as flwr_app
+from flwr import serverapp
+
+from bfl_tf import federation
+from bfl_tf.federation import recorded
+from bfl_tf.flower import engine as engine_lib
+from bfl_tf.flower import nodes as nodes_lib
+from bfl_tf.flower import runs
+
+app = serverapp.ServerApp()
+
+
+class ServerError(RuntimeError):
+  """How a run ended: `code 2: --num_clients=3 ...`."""
+
+
+@app.main()
+def main(grid: serverapp.Grid, context: flwr_app.Context) -> None:
+  """Plays the run; where it fails, so does Flower's."""
+  try:
+    with contextlib.redirect_stdout(_Marked(sys.stdout)):
+      _play(grid, context.run_config)
+  except (ValueError, federation.StoppedError) as error:
+    code = 2 if isinstance(error, ValueError) else 1
+    raise ServerError(f'code {code}: {error}') from error
+
+
+def _play(grid, settings):
+  config = recorded.parse(str(settings['flags']).splitlines())
+  simulated, window = bool(settings['simulation']), int(settings['window'])
+  nodes: engine_lib.Nodes
+  if simulated:
+    nodes = nodes_lib.Simulated.of(grid, window)
+  else:
+    nodes = nodes_lib.Numbered.of(
+      grid, config.num_clients, float(settings['node-timeout'])
+    )
+  engine = engine_lib.Engine(grid, nodes, window, keeps_memories=simulated)
+  federation.Run(config, settings['output-dir'], engine=engine).play()
+
+
+class _Marked:
+  """A stream whose lines are told apart from Flower's own."""
+
+  def __init__(self, stream):
+    self._stream = stream
+
+  def write(self, text: str) -> int:
+    """Marks what begins a line."""
+    return self._stream.write(f'{runs.MARK}{text}' if text.strip() else text)
+
+  def flush(self) -> None:
+    """Passes it on."""
+    self._stream.flush()
+
+  def isatty(self) -> bool:
+    """A bar would be drawn over Flower's lines."""
+    return False

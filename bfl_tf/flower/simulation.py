@@ -1,0 +1,140 @@
+"""A run on Flower's simulation: a SuperLink on this machine, for this run.
+
+As `flwr run` does where nothing listens, but with a port, a home and an end of
+its own.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+import urllib.request
+
+import psutil
+
+from bfl_tf import federation
+from bfl_tf.federation import records
+from bfl_tf.flower import runs, sites
+
+_START_SECONDS = 60.0
+
+
+def simulate(
+  config: federation.Config, output_dir: str | os.PathLike
+) -> dict[str, Any]:
+  """As `bfl_tf.run`, each client an app of Flower: the same bits.
+
+  Args:
+    config: what to run; `num_workers` processes train, 0 for one a core.
+    output_dir: a new directory, or that of the same run.
+
+  Returns:
+    The summary.
+
+  Raises:
+    ValueError: as `bfl_tf.run`.
+    FlowerError: the run stopped; the same call goes on.
+  """
+  config = config.replace(engine='flower')
+  path = pathlib.Path(output_dir).absolute()
+  processes = config.num_workers or len(os.sched_getaffinity(0))
+  # Twice as many orders are out as can be played: nobody waits for the next.
+  # Any node may play any client here, so there need be no more of them.
+  nodes = min(config.num_clients, 2 * processes)
+  federation_config = (
+    f'num-supernodes={nodes} client-resources-num-cpus=1 '
+    f'init-args-num-cpus={processes} init-args-log-to-driver=false'
+  )
+  with superlink('--simulation') as environment:
+    runs.play(
+      config, path, 'here', environment, federation_config,
+      simulation=True, window=nodes,
+    )  # fmt: skip
+  summary = records.RunDirectory(path).summary()
+  if summary is None:
+    raise runs.FlowerError(f'{path} has no summary.')
+  return summary
+
+
+@contextlib.contextmanager
+def superlink(*flags: str) -> Iterator[dict[str, str]]:
+  """Starts a SuperLink; yields the environment in which it is `here`.
+
+  All that it started ends with it.
+
+  Raises:
+    FlowerError: it does not come up.
+  """
+  home = pathlib.Path(tempfile.mkdtemp(prefix='bfl_tf_flower_'))
+  port = _free_port()
+  (home / 'config.toml').write_text(
+    f'[superlink]\ndefault = "here"\n[superlink.here]\n'
+    f'address = "127.0.0.1:{port}"\ninsecure = true\n'
+  )
+  environment = os.environ | {
+    'FLWR_HOME': str(home),
+    'FLWR_TELEMETRY_ENABLED': '0',
+    'FLWR_DISABLE_UPDATE_CHECK': '1',
+    # Its commands are beside this interpreter, also where no venv is active.
+    'PATH': os.pathsep.join(
+      [os.path.dirname(sys.executable), os.environ['PATH']]
+    ),
+    'PYTHONPATH': os.pathsep.join(filter(None, sys.path)),
+    'RAY_DEDUP_LOGS': '0',
+    'TF_CPP_MIN_LOG_LEVEL': '3',
+    # Who names code of their own here runs it on their own machine.
+    sites.OWN_CODE: '1',
+  }
+  command = [
+    'flower-superlink', '--insecure', '--isolation', 'subprocess', '--port',
+    str(port), '--disable-runtime-dependency-installation', *flags,
+  ]  # fmt: skip
+  log = home / 'superlink.txt'
+  with log.open('w') as file:
+    process = subprocess.Popen(
+      command, env=environment, stdout=file, stderr=file, start_new_session=True
+    )
+  try:
+    _wait_for(process, port, log)
+    yield environment
+  finally:
+    _end(process)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def _free_port() -> int:
+  with socket.socket() as found:
+    found.bind(('127.0.0.1', 0))
+    return found.getsockname()[1]
+
+
+def _wait_for(process, port, log):
+  deadline = time.monotonic() + _START_SECONDS
+  while time.monotonic() < deadline and process.poll() is None:
+    with contextlib.suppress(OSError):
+      urllib.request.urlopen(f'http://127.0.0.1:{port}/health', timeout=1)
+      return
+    time.sleep(0.1)
+  lines = log.read_text().splitlines() or ['it said nothing']
+  raise runs.FlowerError(f'flower-superlink does not start: {lines[-1]}')
+
+
+def _end(process):
+  """Ends a process and all below it, the youngest too."""
+  with contextlib.suppress(psutil.NoSuchProcess):
+    below = psutil.Process(process.pid).children(recursive=True)
+    for one in [*below, psutil.Process(process.pid)]:
+      with contextlib.suppress(psutil.NoSuchProcess):
+        one.terminate()
+    _, alive = psutil.wait_procs(below, timeout=5)
+    for one in alive:
+      one.kill()
+  process.kill()
+  process.wait()

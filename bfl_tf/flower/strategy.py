@@ -1,0 +1,140 @@
+"""A Flower Strategy that pools posteriors, for anybody's own Flower App."""
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from absl import logging
+from flwr import app, serverapp
+from flwr.serverapp import strategy
+import numpy as np
+import tensorflow as tf
+import tf_keras
+
+from bfl_tf import pooling, registry, statistics, training
+from bfl_tf import weights as weights_lib
+from bfl_tf.federation import admission, reduction
+from bfl_tf.federation import engine as engine_lib
+
+
+class BayesianStrategy(strategy.FedAvg):
+  """Takes the place of Flower's FedAvg where clients train posteriors.
+
+    strategy = BayesianStrategy(model, rule='conflation', weighting='distance')
+    strategy.start(grid, ArrayRecord(model.get_weights()), num_rounds=3)
+
+  Clients do as with FedAvg: they set the model's weights, fit it, and reply
+  with `get_weights()` in an ArrayRecord and `num-examples` in a MetricRecord.
+  Means and scales of variational layers are pooled by the rule, all else is
+  averaged. A reply that is not finite, of other shapes, or without a positive
+  scale is left out and counted in the metric `left-out`.
+
+  References:
+    J. Fischer et al. Federated Bayesian deep learning: the application of
+    statistical aggregation methods to Bayesian models. arXiv:2403.15263.
+  """
+
+  def __init__(
+    self,
+    model: tf_keras.Model,
+    rule: str | Any = 'nwa',
+    weighting: str | Any = 'size',
+    max_update_norm: float = 0.0,
+    **fedavg: Any,
+  ):
+    """Makes the strategy.
+
+    Args:
+      model: built, as the clients'; its variational layers are TFP's or of
+        `bfl_tf.models.layers`. It is used to read and write arrays.
+      rule: a name in `pooling.RULES`, or a rule.
+      weighting: a name in `pooling.WEIGHTINGS`, or a weighting.
+      max_update_norm: see `Config.max_update_norm`.
+      **fedavg: of Flower's FedAvg.
+
+    Raises:
+      ValueError: nothing goes by a name.
+    """
+    super().__init__(**fedavg)
+    self._model = model
+    self._variables = weights_lib.Variables.of(model)
+    self._rule = _made('rule', rule, pooling.RULES)
+    self._weighting = _made('weighting', weighting, pooling.WEIGHTINGS)
+    self._max_update_norm = max_update_norm
+    layout = weights_lib.Layout.of(model)
+    specs = tf.nest.map_structure(tf.type_spec_from_value, layout.standard())
+    # Nothing comes beside a model: no extras, memory or trace.
+    nothing: Any = {}
+    self._like = training.Result(specs, nothing, nothing, nothing)
+    self._reference: weights_lib.Weights | None = None
+
+  def summary(self) -> None:
+    """Logs what pools beside what FedAvg says."""
+    logging.info('pools by %s, weighs by %s', self._rule, self._weighting)
+    super().summary()
+
+  def configure_train(
+    self,
+    server_round: int,
+    arrays: app.ArrayRecord,
+    config: app.ConfigRecord,
+    grid: serverapp.Grid,
+  ) -> Iterable[app.Message]:
+    """As FedAvg's; remembers what is broadcast."""
+    self._reference = self._read(arrays)
+    return super().configure_train(server_round, arrays, config, grid)
+
+  def aggregate_train(
+    self, server_round: int, replies: Iterable[app.Message]
+  ) -> tuple[app.ArrayRecord | None, app.MetricRecord | None]:
+    """Pools what is good; None if nothing is."""
+    reference = self._reference
+    if reference is None:
+      raise ValueError('aggregate_train comes after configure_train.')
+    reduced = reduction.Reduction(self._rule, self._weighting, (), reference)
+    accepted, left_out = [], 0
+    for reply in replies:
+      arrival = self._arrival(reply)
+      defect = admission.find_defect(
+        arrival, self._like, reference, self._max_update_norm
+      )
+      if defect:
+        left_out += 1
+        logging.warning('Node %d is left out: %s.', arrival.client, defect)
+        continue
+      reduced.add(cast(statistics.ClientUpdate, arrival.update))
+      accepted.append(reply.content)
+    if not accepted:
+      return None, None
+    pooled, _, _ = reduced.finish()
+    metrics = self.train_metrics_aggr_fn(accepted, self.weighted_by_key)
+    metrics['left-out'] = left_out
+    weights_lib.write(self._variables, pooled)
+    return app.ArrayRecord(self._model.get_weights()), metrics
+
+  def _arrival(self, reply) -> engine_lib.Arrival:
+    node = reply.metadata.src_node_id
+    try:
+      if reply.has_error():
+        raise RuntimeError(reply.error.reason)
+      (arrays,) = reply.content.array_records.values()
+      (metrics,) = reply.content.metric_records.values()
+      size = int(metrics[self.weighted_by_key])
+      update = statistics.ClientUpdate(node, size, self._read(arrays), {}, {})
+    # Whatever a node sends is that node's alone.
+    except Exception as failure:
+      return engine_lib.Arrival(node, None, {}, failure)
+    return engine_lib.Arrival(node, update, {})
+
+  def _read(self, arrays) -> weights_lib.Weights:
+    """Raises a ValueError unless shapes are the model's."""
+    self._model.set_weights(arrays.to_numpy_ndarrays())
+    return weights_lib.Weights(
+      *map(np.asarray, weights_lib.read(self._variables))
+    )
+
+
+def _made(flag, thing, table):
+  """A name's rule or weighting, with its default settings."""
+  if isinstance(thing, str):
+    return registry.resolve(flag, thing, table)()
+  return thing

@@ -1,0 +1,21 @@
+"""These tests need the extra `flower`, and run code of their own on nodes."""
+
+import pytest
+
+pytest.importorskip('flwr')
+
+from flwr.supercore import task_identity
+
+from bfl_tf.flower import sites
+
+
+@pytest.fixture(autouse=True)
+def trusting(monkeypatch):
+  monkeypatch.setenv(sites.OWN_CODE, '1')
+
+
+@pytest.fixture(autouse=True, scope='session')
+def identity():
+  """What Flower's processes are given: a message says who it is from."""
+  task = task_identity.TaskIdentity
+  task.run_id, task.node_id, task.task_id = 1, 1, 1

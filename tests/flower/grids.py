@@ -1,0 +1,56 @@
+"""Flower's grid without its processes: apps are called where orders go out."""
+
+from flwr import app
+
+from bfl_tf.flower import clients
+
+
+class Grid:
+  """Plays messages as they are pushed.
+
+  Attributes:
+    node_configs: by node, as of --node-config.
+    change: is given each reply to an order and returns what comes in its
+      place; None never comes.
+    most_out: orders that were out at a time.
+  """
+
+  def __init__(self, node_configs, change=lambda reply: reply):
+    self.node_configs = node_configs
+    self.change = change
+    self.most_out = 0
+    self._waiting = {}
+    self._count = 0
+
+  def get_node_ids(self):
+    return list(self.node_configs)
+
+  def push_messages(self, messages):
+    numbers = []
+    for message in messages:
+      self._count += 1
+      numbers.append(f'message-{self._count}')
+      self._waiting[numbers[-1]] = self._played(message)
+    self.most_out = max(self.most_out, len(self._waiting))
+    return numbers
+
+  def pull_messages(self, message_ids):
+    (number,) = message_ids
+    if self._waiting[number] is None:
+      return []
+    return [self._waiting.pop(number)]
+
+  def send_and_receive(self, messages, *, timeout=None):
+    return [self._played(message) for message in messages]
+
+  def _played(self, message):
+    node = message.metadata.dst_node_id
+    message.metadata.__dict__['_message_id'] = 'message'
+    config = self.node_configs[node]
+    context = app.Context(1, node, config, app.RecordDict(), {})
+    try:
+      reply = clients.app(message, context)
+    except Exception as error:
+      reply = app.Message(app.Error(0, str(error)), reply_to=message)
+    ordered = message.metadata.message_type == 'train'
+    return self.change(reply) if ordered else reply

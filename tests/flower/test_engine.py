@@ -1,0 +1,178 @@
+"""Clients as apps: the same bits, and whatever comes back is met."""
+
+import re
+
+from flwr import app
+import grids
+import numpy as np
+import pytest
+import toys
+
+from bfl_tf.flower import engine as engine_lib
+from bfl_tf.flower import nodes
+
+FLIPOUT = {'variant': 'flipout'}
+SCAFFOLD = {'client_parts': ('scaffold',), 'clients_per_round': 4}
+FEDBE = {
+  'num_server_examples': 30, 'refine': ('distil',), 'distil.optimizer': 'sgd',
+}  # fmt: skip
+
+
+def engine(change=lambda reply: reply, configs=None, **settings):
+  """Of six nodes that any client may be played on, or of the nodes given."""
+  simulated = configs is None
+  grid = grids.Grid(configs or {n: {} for n in range(6)}, change)
+  found = nodes.Simulated.of(grid, 6) if simulated else nodes.Numbered(grid)
+  return engine_lib.Engine(grid, found, poll_seconds=0.01, **settings)
+
+
+def numbered(tmp_path, numbers=range(6)):
+  return {
+    100 + n: {'partition-id': n, 'memory': str(tmp_path)} for n in numbers
+  }
+
+
+@pytest.mark.parametrize(
+  'changes',
+  [
+    FLIPOUT,
+    FLIPOUT | {'pooling': 'ws', 'weighting': 'distance'},
+    SCAFFOLD,
+    FEDBE,
+    {'client_parts': ('toys:Counter',)},
+  ],
+)
+def test_the_bits_of_the_local_engine(changes, tmp_path):
+  experiment = toys.experiment(**changes)
+  local = toys.play(experiment, 3)
+  flower = toys.play(experiment, 3, engine=engine())
+  assert toys.same(flower[0], local[0])
+  assert flower[1] == local[1]
+
+
+@pytest.mark.parametrize('changes', [SCAFFOLD, FEDBE])
+def test_nodes_that_keep_their_own_memory(changes, tmp_path):
+  experiment = toys.experiment(**changes)
+  state, rows = toys.play(experiment, 3)
+  deployed = engine(configs=numbered(tmp_path), keeps_memories=False)
+  theirs, their_rows = toys.play(experiment, 3, engine=deployed)
+  assert toys.same(theirs.model, state.model)
+  assert toys.same(theirs.slots, state.slots)
+  assert their_rows == rows
+  # All that the server knows of them: the round that they are of.
+  assert all(set(kept) == {'round'} for kept in theirs.memories.values())
+  assert set(theirs.memories) == set(
+    state.memories if changes is SCAFFOLD else {}
+  )
+
+
+def spoiled(change, client=2):
+  """Changes the reply of one client."""
+
+  def spoil(reply):
+    numbers = reply.content['metrics']
+    return change(reply) if numbers['client'] == client else reply
+
+  return spoil
+
+
+def put(name, value):
+  def change(reply):
+    arrays = reply.content['arrays']
+    arrays[name] = app.Array(value(arrays[name].numpy()))
+    return reply
+
+  return change
+
+
+def without(record, name):
+  def change(reply):
+    del reply.content[record][name]
+    return reply
+
+  return change
+
+
+def nan(array):
+  return np.full_like(array, np.nan)
+
+
+BAD = {
+  'its loc is not finite': put('model|loc', nan),
+  'its loc has shape': put('model|loc', lambda a: a[1:]),
+  'its loc is float64': put('model|loc', lambda a: a.astype(np.float64)),
+  'its scale is not positive': put('model|scale', lambda a: -a),
+  'its extra counter is missing': without('arrays', 'extras|counter'),
+  'its memory counter steps is missing': without(
+    'arrays', 'memory|counter|steps'
+  ),
+  'bytes where .* are the most': put(
+    'model|loc', lambda a: np.zeros(9999 * a.size, np.float32)
+  ),
+  'it has no records': lambda reply: app.Message(
+    app.RecordDict(), reply_to=reply
+  ),
+  'it is no update': without('arrays', 'model|loc'),
+  'it trained on 0 examples': lambda reply: _count(reply, 0),
+  'it raised NodeError: no power': lambda reply: app.Message(
+    app.Error(0, 'no lines\nno power'), reply_to=reply
+  ),
+}
+
+
+def _count(reply, number):
+  reply.content['metrics']['num-examples'] = number
+  return reply
+
+
+@pytest.mark.parametrize('reason', BAD)
+def test_a_bad_reply_is_left_out_and_named(reason):
+  changes = {'client_parts': ('toys:Counter',), 'variant': 'flipout'}
+  experiment = toys.experiment(**changes)
+  state, (row,) = toys.play(experiment, 1, engine=engine(spoiled(BAD[reason])))
+  assert row['left_out'] == '2'
+  assert re.search(reason, row['left_out_reasons'])
+  assert np.all(np.isfinite(state.model.mean))
+
+
+def test_who_stays_silent_is_left_out_after_the_timeout():
+  experiment = toys.changed(
+    toys.experiment(), engine='flower', client_timeout=0.5
+  )
+  silent = engine(spoiled(lambda reply: None))
+  _, (row,) = toys.play(experiment, 1, engine=silent)
+  assert row['left_out_reasons'] == (
+    '2: it raised TimeoutError: nothing came within --client_timeout'
+  )
+
+
+def test_a_client_without_a_node_is_left_out(tmp_path):
+  experiment = toys.experiment()
+  some = engine(configs=numbered(tmp_path, [0, 1, 3, 4, 5]))
+  _, (row,) = toys.play(experiment, 1, engine=some)
+  assert (
+    row['left_out_reasons'] == '2: it raised NodeError: it has no SuperNode'
+  )
+
+
+def test_no_more_orders_are_out_than_the_window():
+  wide = engine(window=3)
+  toys.play(toys.experiment(), 1, engine=wide)
+  assert wide.grid.most_out == 3
+
+
+def test_too_few_good_replies_are_asked_for_once_more():
+  experiment = toys.changed(toys.experiment(), min_clients=6)
+  failures = []
+
+  def once(reply):
+    failures.append(reply)
+    return _error(reply) if len(failures) == 1 else reply
+
+  state, (row,) = toys.play(experiment, 1, engine=engine(spoiled(once)))
+  assert row['clients_pooled'] == 6 and row['left_out'] == ''
+  assert toys.same(state.model, toys.play(experiment, 1)[0].model)
+
+
+def _error(reply):
+  return app.Message(app.Error(0, 'no power'), reply_to=reply)

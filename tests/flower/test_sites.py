@@ -1,0 +1,141 @@
+"""What a node does with its own files, and what it does not do for a server."""
+
+from flwr import app
+import grids
+import numpy as np
+import pytest
+import toys
+
+from bfl_tf import federation
+from bfl_tf.federation import recorded
+from bfl_tf.flower import memories, messages, nodes, sites
+
+
+def flags(**changes):
+  config = federation.Config.of({'dataset': 'digits'} | changes)
+  return '\n'.join(recorded.flag_lines(config))
+
+
+@pytest.mark.parametrize(
+  'changes, message',
+  [
+    ({'dataset': 'os:getcwd'}, '--dataset=os:getcwd is code that this node'),
+    ({'client_parts': 'toys:Idle'}, '--client_parts=toys:Idle is code that'),
+    ({'dataset': '/etc/secrets.csv'}, 'a server names no files here; start'),
+    ({'dataset': 'secrets.npz'}, 'a server names no files here; start'),
+  ],
+)
+def test_a_server_names_neither_code_nor_files(monkeypatch, changes, message):
+  monkeypatch.delenv(sites.OWN_CODE)
+  with pytest.raises(ValueError, match=message):
+    sites.of(flags(**changes))
+
+
+def test_another_version_is_refused():
+  _, *lines = flags().splitlines()
+  text = '\n'.join(['# bfl_tf 0.0.1', *lines])
+  with pytest.raises(ValueError, match=r'the server runs bfl_tf 0\.0\.1, this'):
+    sites.of(text)
+
+
+def test_a_node_trains_on_its_own_file(tmp_path):
+  x, y = np.random.default_rng(0).normal(size=[60, 3]), np.arange(60) % 3
+  file = tmp_path / 'own.npz'
+  np.savez(file, x_train=x, y_train=y, x_test=x, y_test=y)
+  site = sites.of(flags(num_clients=2), str(file))
+  np.testing.assert_allclose(site.dataset.train.x, x.astype(np.float32))
+
+
+class TestMemories:
+  """Only what came with an accepted update counts."""
+
+  def kept(self, tmp_path):
+    return memories.Kept.of(str(tmp_path), flags(), 3)
+
+  def memory(self, number):
+    return {'part': {'steps': np.int32(number)}, 'other': np.float32(number)}
+
+  def test_accepted(self, tmp_path):
+    kept = self.kept(tmp_path)
+    assert kept.take(-1) == {}
+    kept.put(0, self.memory(0))
+    kept.put(1, self.memory(1))
+    assert toys.same(kept.take(1), self.memory(1))
+
+  def test_left_out(self, tmp_path):
+    kept = self.kept(tmp_path)
+    kept.put(0, self.memory(0))
+    kept.put(1, self.memory(1))
+    assert toys.same(kept.take(0), self.memory(0))
+    # What did not count is gone for good.
+    with pytest.raises(ValueError, match='the memory of round 1 is not in'):
+      kept.take(1)
+
+  def test_never_accepted(self, tmp_path):
+    kept = self.kept(tmp_path)
+    kept.put(0, self.memory(0))
+    assert kept.take(-1) == {}
+    assert list(kept.path.iterdir()) == []
+
+  def test_other_runs_and_clients_have_their_own(self, tmp_path):
+    texts = [flags(seed=1), flags(seed=2), flags(seed=1, num_rounds=7)]
+    first, second, longer = (
+      memories.Kept.of(str(tmp_path), text, 0).path for text in texts
+    )
+    assert first != second and first == longer
+    assert first != memories.Kept.of(str(tmp_path), texts[0], 1).path
+
+  def test_without_a_directory(self):
+    with pytest.raises(ValueError, match="--node-config 'memory="):
+      memories.Kept.of('', flags(), 0)
+
+
+class TestNumbered:
+  """SuperNodes by the number that their owners gave them."""
+
+  def test_in_any_order_the_first_of_two_counts(self):
+    configs = {7: 1, 8: 0, 9: 1, 10: 5}
+    grid = grids.Grid({n: {'partition-id': c} for n, c in configs.items()})
+    assert nodes.Numbered(grid)([0, 1, 2]) == {0: 8, 1: 7}
+
+  def test_who_comes_and_goes(self):
+    grid = grids.Grid({7: {'partition-id': 0}})
+    numbered = nodes.Numbered(grid)
+    assert numbered([0, 1]) == {0: 7}
+    grid.node_configs = {8: {'partition-id': 1}, 9: {}}
+    assert numbered([0, 1]) == {1: 8}
+
+  def test_missing(self):
+    grid = grids.Grid({7: {'partition-id': 0}})
+    with pytest.raises(ValueError, match='clients 1, 2 of 3 have no SuperNode'):
+      nodes.Numbered.of(grid, 3, seconds=0.1)
+
+
+def test_orders_come_back_as_they_were():
+  experiment = toys.experiment(client_parts=('scaffold',))
+  state = federation.initial_state(experiment).state
+  broadcast = experiment.broadcast(state)
+  for memory in (None, {}, {'part': {'a': np.arange(3)}}):
+    order = messages.Order('--a=b\n--c=d', 4, broadcast, memory, 2)
+    back = messages.unpack_order(messages.pack_order(order))
+    assert (back.flags, back.client, back.accepted) == ('--a=b\n--c=d', 4, 2)
+    assert (back.memory is None) == (memory is None)
+    assert toys.same(back.memory or {}, memory or {})
+    assert toys.same(back.broadcast, broadcast)
+
+
+def test_nothing_is_unpickled(tmp_path):
+  array = np.array([{'evil': 1}], object)
+  with pytest.raises(ValueError, match=r'[Oo]bject arrays cannot be'):
+    app.Array(array)
+  file = tmp_path / 'pickled.npy'
+  np.save(file, array, allow_pickle=True)
+  pickled = app.Array('object', (1,), 'numpy.ndarray', file.read_bytes())
+  record = app.RecordDict(
+    {
+      'arrays': app.ArrayRecord({'model|loc': pickled}),
+      'metrics': app.MetricRecord({'client': 0, 'num-examples': 1}),
+    }
+  )
+  with pytest.raises(ValueError, match='allow_pickle=False'):
+    messages.unpack_update(record)

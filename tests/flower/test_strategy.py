@@ -1,0 +1,122 @@
+"""BayesianStrategy pools what Flower's FedAvg would average."""
+
+from flwr import app
+import numpy as np
+import pytest
+import tensorflow_probability as tfp
+import tf_keras
+
+from bfl_tf import models, pooling, weights
+from bfl_tf.flower import BayesianStrategy
+
+SIZES = (10, 30)
+
+
+class Grid:
+  """As many nodes as there are sizes."""
+
+  def get_node_ids(self):
+    return range(len(SIZES))
+
+
+def build():
+  return models.build(
+    'logistic', variant='flipout', input_shape=(4,), num_classes=3
+  )
+
+
+def trained(model, seed):
+  """Weights that a client might reply with."""
+  rng = np.random.default_rng(seed)
+  return [
+    (w + rng.normal(size=w.shape)).astype(np.float32)
+    for w in model.get_weights()
+  ]
+
+
+def reply(node, arrays, size):
+  message = app.Message(app.RecordDict(), node, 'train')
+  message.metadata.__dict__['_message_id'] = 'message'
+  metrics = app.MetricRecord({'num-examples': size, 'loss': float(node)})
+  content = {'arrays': app.ArrayRecord(arrays), 'metrics': metrics}
+  back = app.Message(app.RecordDict(content), reply_to=message)
+  back.metadata.__dict__['_src_node_id'] = node
+  return back
+
+
+def pooled(replies, rule='conflation', **settings):
+  """Returns the model's weights after a round, and its metrics."""
+  model = build()
+  strategy = BayesianStrategy(model, rule=rule, **settings)
+  start = app.ArrayRecord(model.get_weights())
+  list(strategy.configure_train(1, start, app.ConfigRecord(), Grid()))
+  arrays, metrics = strategy.aggregate_train(1, replies)
+  return arrays and arrays.to_numpy_ndarrays(), metrics
+
+
+def posterior(arrays):
+  model = build()
+  model.set_weights(arrays)
+  read = weights.read(weights.Variables.of(model))
+  return weights.distribution(weights.Weights(*map(np.asarray, read)))
+
+
+@pytest.mark.parametrize('rule', ['nwa', 'conflation', 'ws', 'median'])
+def test_the_rules_result(rule):
+  sent = [trained(build(), seed) for seed in range(2)]
+  replies = [reply(n, a, s) for n, (a, s) in enumerate(zip(sent, SIZES))]
+  arrays, metrics = pooled(replies, rule)
+  weighted = None if rule in ('conflation', 'median') else SIZES
+  expected = pooling.pool(rule, map(posterior, sent), weighted)
+  found = posterior(arrays)
+  np.testing.assert_allclose(found.mean(), expected.mean(), rtol=1e-6)
+  np.testing.assert_allclose(found.stddev(), expected.stddev(), rtol=1e-5)
+  assert metrics['left-out'] == 0
+  # As of FedAvg: the mean by examples.
+  assert metrics['loss'] == pytest.approx(30 / 40)
+
+
+def nan(arrays):
+  return [np.full_like(a, np.nan) for a in arrays]
+
+
+def cut(arrays):
+  return [a[1:] for a in arrays]
+
+
+@pytest.mark.parametrize(
+  'change', [nan, cut, lambda arrays: arrays[1:], lambda arrays: 50 * arrays]
+)
+def test_a_bad_reply_changes_nothing(change):
+  good = reply(0, trained(build(), 0), 10)
+  bad = reply(1, change(trained(build(), 1)), 30)
+  arrays, metrics = pooled([bad, good])
+  alone, _ = pooled([good])
+  assert metrics['left-out'] == 1
+  for one, other in zip(arrays, alone):
+    np.testing.assert_array_equal(one, other)
+
+
+def test_errors_alone_change_nothing():
+  message = app.Message(app.RecordDict(), 0, 'train')
+  message.metadata.__dict__['_message_id'] = 'message'
+  error = app.Message(app.Error(0, 'no power'), reply_to=message)
+  assert pooled([error]) == (None, None)
+
+
+def test_far_updates_are_left_out():
+  far = [w + 1e3 for w in trained(build(), 0)]
+  replies = [reply(0, trained(build(), 1), 10), reply(1, far, 10)]
+  _, metrics = pooled(replies, max_update_norm=100.0)
+  assert metrics['left-out'] == 1
+
+
+def test_tfps_own_layers_biases_are_points():
+  layers = [tf_keras.Input([4]), tfp.layers.DenseFlipout(3)]
+  layout = weights.Layout.of(tf_keras.Sequential(layers))
+  assert layout.size('loc') == 12 and layout.size('point') == 3
+
+
+def test_an_unknown_rule_is_named():
+  with pytest.raises(ValueError, match="Did you mean 'conflation'"):
+    BayesianStrategy(build(), rule='conflate')
