@@ -20,8 +20,14 @@ from experiments.campaigns import books, outcomes, presets
 
 _HOW = ('cut', 'emptied', 'flipped', 'removed')
 _STATES = ('finished', 'interrupted')
+# Beside a run that was played: it is whole.
+_OURS = '.whole'
 # Written for another program, and never read.
-_NOT_READ = ('tensorboard', '.lock')
+_NOT_READ = ('tensorboard', '.lock', _OURS)
+
+
+# With times in them, or of other files: their bytes say nothing.
+_BY_OUTCOME = ('metrics.csv', 'summary.json', '.digests')
 
 
 class _Stopped(BaseException):
@@ -76,7 +82,7 @@ class Case:
     return self._trials[name]
 
   def _verdict(self, name, state, run, file, code, said):
-    named = pathlib.Path(file).name.split('.')[0] in said
+    named = pathlib.Path(file).stem.split('.')[0] in said
     if code not in (0, 2):
       return 'stopped', f'code {code}: {said}'
     if code:
@@ -103,14 +109,14 @@ class Case:
   def _run(self, name, state):
     """A run that was played, or stopped after three rounds."""
     run = self._folder / state / name
-    if not (run / '.whole').exists():
+    if not (run / _OURS).exists():
       shutil.rmtree(run, ignore_errors=True)
       at = _at_call(loop.federated_round, 4 if state == 'interrupted' else 99)
       with mock.patch.object(loop, 'federated_round', at):
         code, said = self._played(presets.config(name), run)
       if code:
         raise RuntimeError(f'{name} could not be played: {said}')
-      (run / '.whole').touch()
+      (run / _OURS).touch()
     return run
 
   def _played(self, config, run):
@@ -166,7 +172,7 @@ def _is_spare(path):
 
 def _is_whole(path, like):
   """Whether a file is as it was; what has times in it is known by its rows."""
-  if path.name in ('metrics.csv', 'summary.json') or not like.exists():
+  if path.name in _BY_OUTCOME or not like.exists():
     return True
   if path.parent.name == 'checkpoints':
     state = checkpoints.restore(path.parent)
