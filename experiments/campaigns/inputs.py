@@ -61,7 +61,7 @@ class Case:
     before = _snapshot(place)
     found = self._call(name, arguments)
     changed = _snapshot(place) != before
-    verdict, broken = _verdict(found, changed)
+    verdict, broken = _verdict(found, changed, place)
     where = f'trial {number}, {name} {" ".join(arguments)[:400]!r}: '
     return books.Trial(group, {verdict: 1}, broken and where + broken)
 
@@ -127,13 +127,16 @@ def _of_a_run(unused, place, rng):
   return kind, [*small, f'--{role}={path}', *more]
 
 
-def _verdict(found, changed):
+def _verdict(found, changed, place):
   if found is None:
     return 'hung', f'no answer in {_TIMEOUT} s'
-  code, _, errors = found
+  code, out, errors = found
   ours = _LOGGED.sub('', errors)
   if code == 0:
     return 'was right', ''
+  if code == 1 and out.startswith(f'{place}/') and not ours:
+    # `convert` says of each run what it is.
+    return 'refused', ''
   if code != 2:
     return 'traceback', f'code {code}: {ours[-300:]!r}'
   broken = ''
