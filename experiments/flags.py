@@ -12,6 +12,7 @@ import inspect
 import os
 import re
 import sys
+import types
 import typing
 
 from absl import app, flags, logging
@@ -107,6 +108,17 @@ def fail(message: object, code: int = 2) -> typing.NoReturn:
   line = ' '.join(str(message).splitlines())
   print(f'error: {line}', file=sys.stderr)
   sys.exit(code)
+
+
+def flower(flag: str) -> types.ModuleType:
+  """Returns `bfl_tf.flower`; without its extra, one line says what needs it."""
+  try:
+    from bfl_tf import flower as module
+  except ModuleNotFoundError as error:
+    fail(
+      f"{flag} needs {error.name}, of the extra: pip install 'bfl_tf[flower]'."
+    )
+  return module
 
 
 def _fields(values, present=False) -> dict[str, typing.Any]:

@@ -61,13 +61,7 @@ def main() -> None:
 
 def _on_flower(config):
   """The same on Flower's simulation, or where a SuperLink listens."""
-  try:
-    from bfl_tf import flower
-  except ModuleNotFoundError as error:
-    config_flags.fail(
-      f'--engine=flower needs {error.name}, of the extra: '
-      "pip install 'bfl_tf[flower]'."
-    )
+  flower = config_flags.flower('--engine=flower')
   try:
     if _SUPERLINK.value:
       flower.play(config, _OUTPUT_DIR.value, _SUPERLINK.value)
@@ -77,10 +71,13 @@ def _on_flower(config):
   except federation.StoppedError as error:
     config_flags.fail(error, code=1)
   except KeyboardInterrupt as stop:
-    why = str(stop) or 'interrupted'
-    config_flags.fail(
-      f'{why}: the same command goes on after the last round', _code(stop)
+    left = (
+      f'the run goes on: flwr list {_SUPERLINK.value} tells its number, flwr '
+      'stop ends it'
+      if _SUPERLINK.value
+      else 'the same command goes on after the last round'
     )
+    config_flags.fail(f'{str(stop) or "interrupted"}: {left}', _code(stop))
 
 
 def _show(summary):

@@ -3,6 +3,14 @@
 from bfl_tf.datasets.arrays import from_arrays
 from bfl_tf.datasets.columns import Dataset, Split
 from bfl_tf.datasets.loading import load
+from bfl_tf.datasets.moments import Moments
 from bfl_tf.datasets.unlabeled import load_unlabeled
 
-__all__ = ['Dataset', 'Split', 'from_arrays', 'load', 'load_unlabeled']
+__all__ = [
+  'Dataset',
+  'Moments',
+  'Split',
+  'from_arrays',
+  'load',
+  'load_unlabeled',
+]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bfl_tf.datasets import moments
+from bfl_tf.datasets import moments as moments_lib
 
 
 class Split(NamedTuple):
@@ -45,6 +45,7 @@ class Dataset:
     test_ids: `[num_test]`, as `client_ids`.
     class_names: as the source calls the classes, if it does.
     feature_names: `[num_features]`, likewise.
+    moments: to normalise by; those of the training examples if None.
   """
 
   name: str
@@ -59,6 +60,7 @@ class Dataset:
   test_ids: np.ndarray | None = None
   class_names: tuple[str, ...] = ()
   feature_names: tuple[str, ...] = ()
+  moments: moments_lib.Moments | None = None
 
   @property
   def row_numbers(self) -> np.ndarray:
@@ -71,7 +73,7 @@ class Dataset:
 
   @property
   def mean(self) -> np.ndarray:
-    """Mean of each channel or feature over the training split, float32."""
+    """Mean of each channel or feature over all sites' examples, float32."""
     return self._moments.mean.astype(np.float32)
 
   @property
@@ -81,7 +83,7 @@ class Dataset:
 
   @functools.cached_property
   def _moments(self):
-    return moments.merged(self.train.x, self.client_ids)
+    return self.moments or moments_lib.merged(self.train.x, self.client_ids)
 
 
 def stratify(

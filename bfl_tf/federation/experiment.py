@@ -48,7 +48,10 @@ class Experiment:
 
   @classmethod
   def build(
-    cls, config: config_lib.Config, built: dict[Any, Any] | None = None
+    cls,
+    config: config_lib.Config,
+    built: dict[Any, Any] | None = None,
+    dataset: datasets.Dataset | None = None,
   ) -> 'Experiment':
     """Makes the pieces.
 
@@ -56,6 +59,7 @@ class Experiment:
       config: what to make.
       built: data sets and compiled workers of earlier experiments, to be used
         again where they fit and added to.
+      dataset: in place of what --dataset names.
 
     Raises:
       ValueError: the message names the flag and the fix.
@@ -64,7 +68,7 @@ class Experiment:
     # First what takes no time and may be refused.
     plan = client_lib.Plan.of(config)
     rule, weighting = method_lib.rule_and_weighting(plan)
-    dataset = building.dataset(config, built)
+    dataset = dataset or building.dataset(config, built)
     partition, held = building.partition(config, dataset)
     plan.check_trainings([len(indices) for indices in partition])
     workers = building.workers(config, dataset, plan.parts, built, plan.random)

@@ -9,7 +9,7 @@ from typing import Any
 from absl import logging
 import numpy as np
 
-from bfl_tf import metrics, own, partitions, plots, training, version
+from bfl_tf import datasets, metrics, own, partitions, plots, training, version
 from bfl_tf.federation import (
   building,
   checkpoints,
@@ -72,8 +72,9 @@ class Run:
     built: dict[Any, Any] | None = None,
     draw_plots: bool = True,
     engine: engine_lib.Engine | None = None,
+    dataset: datasets.Dataset | None = None,
   ):
-    """Arguments as in `run`; `built` and ValueErrors as in `Experiment`.
+    """Arguments as in `run`; `built`, `dataset`, errors as in `Experiment`.
 
     `engine` is where clients train, in place of this process.
     """
@@ -94,7 +95,7 @@ class Run:
     if self._finished is None:
       self._directory.check_free()
       training.configure(config.num_workers, config.deterministic)
-      self._experiment = experiment_lib.Experiment.build(config, built)
+      self._experiment = experiment_lib.Experiment.build(config, built, dataset)
 
   def play(self) -> dict[str, Any]:
     """Plays the rounds that are left; a finished run is not played again."""

@@ -42,6 +42,7 @@ class Engine:
     window: orders that may be out at a time.
     keeps_memories: whether the server keeps what clients remember, as a
       simulation needs to be resumed; otherwise nodes do.
+    told: of nodes with files of their own, see `messages.Order`.
     poll_seconds: between two looks for replies.
   """
 
@@ -49,6 +50,7 @@ class Engine:
   nodes: Nodes
   window: int = 2
   keeps_memories: bool = True
+  told: str = ''
   poll_seconds: float = 0.05
 
   def like(self, method: method_lib.Method) -> training.Result:
@@ -99,7 +101,9 @@ class Engine:
       brought, accepted = memory, -1
       if not self.keeps_memories:
         brought, accepted = None, int(memory.get('round', -1))
-      order = messages.Order(flags, client, broadcast, brought, accepted)
+      order = messages.Order(
+        flags, client, broadcast, brought, accepted, self.told
+      )
       message = flwr_app.Message(
         messages.pack_order(order),
         node,
@@ -124,7 +128,7 @@ class Engine:
   def _arrival(self, client, reply, wanted) -> engine_lib.Arrival:
     try:
       if reply.has_error():
-        raise NodeError(_reason(reply.error))
+        raise NodeError(messages.reason(reply.error))
       update, memory = messages.unpack_update(reply.content, wanted.num_bytes)
     # Whatever somebody sends, it is this client's alone.
     except Exception as failure:
@@ -158,9 +162,3 @@ class _Out(NamedTuple):
 
 def _failed(client, failure) -> engine_lib.Arrival:
   return engine_lib.Arrival(client, None, {}, failure)
-
-
-def _reason(error) -> str:
-  """The line that a client's exception ended in, without Flower's wrapping."""
-  lines = [line for line in (error.reason or '').splitlines() if line.strip()]
-  return lines[-1].strip() if lines else f'error {error.code}'

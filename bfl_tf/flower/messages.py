@@ -30,6 +30,8 @@ class Order(NamedTuple):
     memory: by part name, what it kept; None where it keeps that itself.
     accepted: the last round whose update of this client was taken in, from 0;
       -1 if none was.
+    told: what everybody's own files are together, an `Introduction` as JSON;
+      nothing where nodes have none.
   """
 
   flags: str
@@ -37,6 +39,17 @@ class Order(NamedTuple):
   broadcast: client_lib.Broadcast
   memory: Mapping[str, Any] | None = None
   accepted: int = -1
+  told: str = ''
+
+
+def pack_question(flags: str) -> app.RecordDict:
+  """Returns the message that asks a node who it is."""
+  return app.RecordDict({'config': app.ConfigRecord({'flags': flags})})
+
+
+def unpack_question(content: app.RecordDict) -> str:
+  """Returns the flags of what will be run."""
+  return str(content.config_records['config']['flags'])
 
 
 def pack_order(order: Order) -> app.RecordDict:
@@ -51,6 +64,7 @@ def pack_order(order: Order) -> app.RecordDict:
     'round': int(broadcast.round),
     'num-examples': int(broadcast.num_examples),
     'accepted': int(order.accepted),
+    'told': order.told,
     'brings-memory': order.memory is not None,
   }
   return app.RecordDict(
@@ -70,8 +84,9 @@ def unpack_order(content: app.RecordDict) -> Order:
   )
   memory = tree.get('memory', {}) if config['brings-memory'] else None
   return Order(
-    config['flags'], config['client'], broadcast, memory, config['accepted']
-  )
+    config['flags'], config['client'], broadcast, memory, config['accepted'],
+    config['told'],
+  )  # fmt: skip
 
 
 def pack_update(
@@ -137,6 +152,12 @@ def num_bytes(like: training.Result, rank: int) -> int:
     math.prod(rank if n is None else n for n in spec.shape) * spec.dtype.size
     for spec in specs
   )
+
+
+def reason(error: app.Error) -> str:
+  """The line that an app's exception ended in, without Flower's wrapping."""
+  lines = [line for line in (error.reason or '').splitlines() if line.strip()]
+  return lines[-1].strip() if lines else f'error {error.code}'
 
 
 def _pack(tree) -> app.ArrayRecord:

@@ -83,6 +83,8 @@ def submit(
     ValueError: nothing listens, or the app refused what it was asked.
     FlowerError: it failed.
   """
+  # A narrow terminal's lines would be broken.
+  environment = {**(environment or os.environ), 'COLUMNS': '500'}
   command = ['flwr', 'run', str(app), connection, '--stream']
   if federation_config:
     command += ['--federation-config', federation_config]
@@ -139,8 +141,11 @@ def _check(connection, run_id, environment):
 
 
 def _last(lines) -> str:
-  said = [line.strip() for line in lines if line.strip()]
-  return said[-1] if said else 'it said nothing'
+  """The text of Flower's last box of an error, or the last line."""
+  text = '\n'.join(line.strip() for line in lines if line.strip())
+  _, boxed, error = text.rpartition('Error')
+  said = error.split('\n', 1)[-1] if boxed else text.rpartition('\n')[2]
+  return ' '.join(said.split()) or 'it said nothing'
 
 
 def _toml(settings) -> str:

@@ -16,10 +16,10 @@ from flwr import app as flwr_app
 from flwr import serverapp
 
 from bfl_tf import federation
-from bfl_tf.federation import recorded
+from bfl_tf.federation import building, recorded
 from bfl_tf.flower import engine as engine_lib
+from bfl_tf.flower import introductions, runs
 from bfl_tf.flower import nodes as nodes_lib
-from bfl_tf.flower import runs
 
 app = serverapp.ServerApp()
 
@@ -40,17 +40,44 @@ def main(grid: serverapp.Grid, context: flwr_app.Context) -> None:
 
 
 def _play(grid, settings):
-  config = recorded.parse(str(settings['flags']).splitlines())
+  flags = str(settings['flags'])
+  config = recorded.parse(flags.splitlines())
   simulated, window = bool(settings['simulation']), int(settings['window'])
   nodes: engine_lib.Nodes
+  told, dataset = '', None
   if simulated:
     nodes = nodes_lib.Simulated.of(grid, window)
   else:
-    nodes = nodes_lib.Numbered.of(
-      grid, config.num_clients, float(settings['node-timeout'])
+    seconds = float(settings['node-timeout'])
+    nodes = nodes_lib.Numbered.of(grid, flags, config.num_clients, seconds)
+    told, dataset = _told(config, nodes)
+  engine = engine_lib.Engine(grid, nodes, window, simulated, told)
+  path = settings['output-dir']
+  federation.Run(config, path, engine=engine, dataset=dataset).play()
+
+
+def _told(config, nodes):
+  """What nodes with files of their own say together; nothing if none has one.
+
+  Raises:
+    ValueError: some have and some have not, or they do not fit together.
+  """
+  clients = range(config.num_clients)
+  said = nodes.introductions(clients)
+  if not said:
+    return '', None
+  without = sorted(set(clients) - set(said))
+  if without:
+    raise ValueError(
+      f'clients {", ".join(map(str, without))} have no file of their own and '
+      'others do: start their SuperNodes with --node-config \'data="FILE"\'.'
     )
-  engine = engine_lib.Engine(grid, nodes, window, keeps_memories=simulated)
-  federation.Run(config, settings['output-dir'], engine=engine).play()
+  introduced = {
+    client: introductions.Introduction.from_json(text)
+    for client, text in said.items()
+  }
+  dataset = introductions.as_told(building.dataset(config, {}), introduced)
+  return introductions.merged(introduced).to_json(), dataset
 
 
 class _Marked:

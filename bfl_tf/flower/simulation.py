@@ -6,9 +6,11 @@ its own.
 
 from collections.abc import Iterator
 import contextlib
+import ctypes
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -24,6 +26,10 @@ from bfl_tf.federation import records
 from bfl_tf.flower import runs, sites
 
 _START_SECONDS = 60.0
+# Of <linux/prctl.h>.
+_PR_SET_PDEATHSIG = 1
+# Orders that the server can hold at once, however many clients there are.
+_NUM_NODES = 16
 
 
 def simulate(
@@ -45,9 +51,7 @@ def simulate(
   config = config.replace(engine='flower')
   path = pathlib.Path(output_dir).absolute()
   processes = config.num_workers or len(os.sched_getaffinity(0))
-  # Twice as many orders are out as can be played: nobody waits for the next.
-  # Any node may play any client here, so there need be no more of them.
-  nodes = min(config.num_clients, 2 * processes)
+  nodes = num_nodes(config, processes)
   federation_config = (
     f'num-supernodes={nodes} client-resources-num-cpus=1 '
     f'init-args-num-cpus={processes} init-args-log-to-driver=false'
@@ -63,6 +67,25 @@ def simulate(
   return summary
 
 
+def num_nodes(config: federation.Config, processes: int) -> int:
+  """Returns how many nodes play the clients, and orders are out at a time.
+
+  Any node may play any client here. Flower looks ten times a second what there
+  is for a node, and hands it one order: a few nodes would leave processes idle
+  whose trainings are short.
+
+  Args:
+    config: of the run.
+    processes: that train.
+  """
+  # Twice as many as can be played, so that nobody waits for the next. Where a
+  # client has a deadline there are no more: it begins when its order goes out.
+  nodes = 2 * processes
+  if not config.client_timeout:
+    nodes = max(nodes, _NUM_NODES)
+  return min(config.num_clients, nodes)
+
+
 @contextlib.contextmanager
 def superlink(*flags: str) -> Iterator[dict[str, str]]:
   """Starts a SuperLink; yields the environment in which it is `here`.
@@ -73,7 +96,7 @@ def superlink(*flags: str) -> Iterator[dict[str, str]]:
     FlowerError: it does not come up.
   """
   home = pathlib.Path(tempfile.mkdtemp(prefix='bfl_tf_flower_'))
-  port = _free_port()
+  port = free_port()
   (home / 'config.toml').write_text(
     f'[superlink]\ndefault = "here"\n[superlink.here]\n'
     f'address = "127.0.0.1:{port}"\ninsecure = true\n'
@@ -99,7 +122,12 @@ def superlink(*flags: str) -> Iterator[dict[str, str]]:
   log = home / 'superlink.txt'
   with log.open('w') as file:
     process = subprocess.Popen(
-      command, env=environment, stdout=file, stderr=file, start_new_session=True
+      command,
+      env=environment,
+      stdout=file,
+      stderr=file,
+      start_new_session=True,
+      preexec_fn=_ends_with_its_parent,
     )
   try:
     _wait_for(process, port, log)
@@ -109,10 +137,18 @@ def superlink(*flags: str) -> Iterator[dict[str, str]]:
     shutil.rmtree(home, ignore_errors=True)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+  """Returns a port of this machine that nobody listens at."""
   with socket.socket() as found:
     found.bind(('127.0.0.1', 0))
     return found.getsockname()[1]
+
+
+def _ends_with_its_parent():
+  """Also where that is killed and can end nothing any more; on Linux alone."""
+  if sys.platform == 'linux':
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _wait_for(process, port, log):

@@ -4,6 +4,7 @@ One model a process, kept over rounds and clients: any idle process may play any
 client, so what is kept goes by what was compiled.
 """
 
+from collections.abc import Callable
 import dataclasses
 import functools
 import os
@@ -15,7 +16,7 @@ from bfl_tf import datasets, training
 from bfl_tf.federation import building, recorded
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import config as config_lib
-from bfl_tf.flower import memories, messages
+from bfl_tf.flower import introductions, memories, messages
 
 # That a server names code to be imported is for the owner of a node to allow.
 OWN_CODE = 'BFL_TF_OWN_CODE'
@@ -27,14 +28,12 @@ class Site:
 
   Attributes:
     plan: what clients are told.
-    dataset: the examples.
-    partition: by client, indices into them.
-    worker: this process's device.
+    examples: of a client, indices into what the worker holds.
+    worker: this process's device, with the data.
   """
 
   plan: client_lib.Plan
-  dataset: datasets.Dataset
-  partition: list[np.ndarray]
+  examples: Callable[[int], np.ndarray]
   worker: training.Worker
 
   def train(self, order: messages.Order, memory_dir: str = ''):
@@ -45,14 +44,12 @@ class Site:
       memory_dir: where this node keeps what the order does not bring.
     """
     client, memory = order.client, order.memory
-    if not 0 <= client < len(self.partition):
-      raise ValueError(f'client {client} is none of {len(self.partition)}')
     kept = None
     if memory is None and self.plan.fresh_memory(order.broadcast.model):
       kept = memories.Kept.of(memory_dir, order.flags, client)
       memory = kept.take(order.accepted)
     job = client_lib.job(
-      self.plan, order.broadcast, client, self.partition[client], memory
+      self.plan, order.broadcast, client, self.examples(client), memory
     )
     attacked = client_lib.Attacked.of(self.plan, order.broadcast.round, client)
     update, memory = client_lib.train_client(self.worker, job, client, attacked)
@@ -62,16 +59,39 @@ class Site:
 
 
 @functools.cache
-def of(flags: str, data: str = '') -> Site:
+def of(flags: str, data: str = '', told: str = '') -> Site:
   """Returns the site of a config.
 
   Args:
     flags: as of `recorded.flag_lines`, a line each.
-    data: a file of the node's own, in place of --dataset.
+    data: the node's own file: all its training examples are its client's.
+    told: of everybody's files, an `Introduction`; where there are any.
 
   Raises:
     ValueError: the config asks for what this node does not give, or its file
       cannot be read.
+  """
+  config, dataset = read(flags, data)
+  if told:
+    dataset = introductions.Introduction.from_json(told).tell(dataset)
+  training.configure(1, config.deterministic)
+  plan = client_lib.Plan.of(config)
+  # One device: another process is there for another core.
+  (worker,) = building.workers(
+    config.replace(num_workers=1), dataset, plan.parts, {}, plan.random
+  )
+  if data:
+    everything = np.arange(len(dataset.train.y), dtype=np.int32)
+    return Site(plan, lambda client: everything, worker)
+  partition, _ = building.partition(config, dataset)
+  return Site(plan, partition.__getitem__, worker)
+
+
+def read(flags: str, data: str) -> tuple[config_lib.Config, datasets.Dataset]:
+  """Returns the config, and the examples that a node has.
+
+  Raises:
+    ValueError: as of `of`.
   """
   first, *lines = flags.splitlines()
   if first != recorded.VERSION:
@@ -81,17 +101,14 @@ def of(flags: str, data: str = '') -> Site:
     )
   config = recorded.parse(lines)
   check(config, data)
+  if data and config.partition != 'natural':
+    raise ValueError(
+      f'--partition={config.partition}: a node with a file of its own is one '
+      'client: set --partition=natural'
+    )
   if data:
-    config = config.replace(dataset=data)
-  training.configure(1, config.deterministic)
-  plan = client_lib.Plan.of(config)
-  dataset = building.dataset(config, {})
-  partition, _ = building.partition(config, dataset)
-  # One device: another process is there for another core.
-  (worker,) = building.workers(
-    config.replace(num_workers=1), dataset, plan.parts, {}, plan.random
-  )
-  return Site(plan, dataset, partition, worker)
+    config = config.replace(dataset=data, client_column='')
+  return config, building.dataset(config, {})
 
 
 def check(config: config_lib.Config, data: str) -> None:

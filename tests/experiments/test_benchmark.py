@@ -52,13 +52,49 @@ def test_ensemble():
     assert 0.1 < float(re.search(r'(?:passes|step) ([\d.]+) \(', line)[1]) < 3
 
 
+@pytest.mark.slow
+def test_flower():
+  pytest.importorskip('flwr')
+  code, out, error = binaries.run(
+    'experiments.benchmark', '--case=flower', '--models=lenet5',
+    '--num_clients=2', '--num_batches=1', '--repeats=1', '--num_workers=1',
+  )  # fmt: skip
+  assert code == 0, error
+  usual, *ours = out.splitlines()
+  pattern = r'lenet5 +(usual app|on Flower|local engine) +([\d.]+) \('
+  seconds = float(re.match(pattern, usual)[2])
+  for line, aim in zip(ours, (3, 5), strict=True):
+    ratio = float(re.search(r'([\d.]+) times as fast', line)[1])
+    found = re.match(pattern, line)
+    assert ratio == pytest.approx(seconds / float(found[2]), rel=0.02, abs=0.01)
+    assert f'(at least {aim} wanted)' in line
+    # One batch is soon trained: what takes long is to build and to trace.
+    assert ratio > 1
+
+
+@pytest.mark.slow
+def test_memory_on_flower():
+  pytest.importorskip('flwr')
+  code, out, error = binaries.run(
+    'experiments.benchmark', '--case=flower_memory', '--num_clients=20',
+    '--num_params=100000', '--num_workers=1',
+  )  # fmt: skip
+  assert code == 0, error
+  # 20 times 1.6 MB went by.
+  assert '20: ' in out and out.endswith('their updates have 15 MiB\n'), out
+  assert float(re.search(r'([\d.]+) times \(at most', out)[1]) < 1.1
+
+
 def test_refused():
   small = ['--num_params=10', '--num_clients=2', '--repeats=1']
   wrong = {
-    'choose round, pooling or ensemble': ['--case=rounds'],
+    'choose round, pooling, ensemble, flower or flower_memory': [
+      '--case=rounds'
+    ],
     'not resnet18': ['--case=round', '--models=resnet18'],
     '--repeats': ['--case=pooling', *small, '--repeats=0'],
     '--num_clients': ['--case=pooling', *small, '--num_clients=0'],
+    '--num_batches': ['--case=flower', *small, '--num_batches=0'],
   }
   outcomes = binaries.drive('experiments.benchmark', list(wrong.values()))
   for message, (code, _, error) in zip(wrong, outcomes, strict=True):

@@ -42,8 +42,12 @@ def test_a_node_trains_on_its_own_file(tmp_path):
   x, y = np.random.default_rng(0).normal(size=[60, 3]), np.arange(60) % 3
   file = tmp_path / 'own.npz'
   np.savez(file, x_train=x, y_train=y, x_test=x, y_test=y)
-  site = sites.of(flags(num_clients=2), str(file))
-  np.testing.assert_allclose(site.dataset.train.x, x.astype(np.float32))
+  site = sites.of(flags(partition='natural'), str(file))
+  assert site.examples(7).tolist() == list(range(60))
+  held, _ = site.worker.examples(np.arange(60))
+  np.testing.assert_allclose(
+    held, (x - x.mean(0)) / x.std(0), rtol=1e-4, atol=1e-5
+  )
 
 
 class TestMemories:
@@ -96,11 +100,11 @@ class TestNumbered:
   def test_in_any_order_the_first_of_two_counts(self):
     configs = {7: 1, 8: 0, 9: 1, 10: 5}
     grid = grids.Grid({n: {'partition-id': c} for n, c in configs.items()})
-    assert nodes.Numbered(grid)([0, 1, 2]) == {0: 8, 1: 7}
+    assert nodes.Numbered(grid, '')([0, 1, 2]) == {0: 8, 1: 7}
 
   def test_who_comes_and_goes(self):
     grid = grids.Grid({7: {'partition-id': 0}})
-    numbered = nodes.Numbered(grid)
+    numbered = nodes.Numbered(grid, '')
     assert numbered([0, 1]) == {0: 7}
     grid.node_configs = {8: {'partition-id': 1}, 9: {}}
     assert numbered([0, 1]) == {1: 8}
@@ -108,7 +112,7 @@ class TestNumbered:
   def test_missing(self):
     grid = grids.Grid({7: {'partition-id': 0}})
     with pytest.raises(ValueError, match='clients 1, 2 of 3 have no SuperNode'):
-      nodes.Numbered.of(grid, 3, seconds=0.1)
+      nodes.Numbered.of(grid, '', 3, seconds=0.1)
 
 
 def test_orders_come_back_as_they_were():

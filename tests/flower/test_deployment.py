@@ -1,0 +1,194 @@
+"""docs/deployment.md as it is typed: a SuperLink, three SuperNodes, TLS, keys.
+
+Real processes on this machine's loopback; every one ends with its test.
+"""
+
+import contextlib
+import csv
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+import stopping
+
+from bfl_tf import federation
+from bfl_tf.flower import simulation
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_PAGE = (_ROOT / 'docs' / 'deployment.md').read_text()
+_RUN = [
+  '--num_clients=3', '--num_rounds=3', '--num_mc_samples=2',
+  '--final_num_mc_samples=2', '--variant=deterministic',
+  '--client_parts=scaffold', '--client_optimizer=sgd',
+  '--client_learning_rate=0.05', '--noaugment',
+]  # fmt: skip
+
+
+def typed(name, **changes):
+  """Returns the page's text for a step, with a port of this test's."""
+  found = re.search(rf'<!-- tested: {name} -->\n```\w+\n(.*?)```', _PAGE, re.S)
+  text = found[1]
+  for old, new in changes.items():
+    text = text.replace(old, new)
+  return text
+
+
+class Federation:
+  """What the page has one type, below a directory."""
+
+  def __init__(self, path):
+    self.path, self.processes = path, {}
+    self.port = str(simulation.free_port())
+    self.environment = os.environ | {
+      'FLWR_HOME': str(path / 'home'),
+      'FLWR_TELEMETRY_ENABLED': '0',
+      'FLWR_DISABLE_UPDATE_CHECK': '1',
+      'PATH': f'{pathlib.Path(sys.executable).parent}:{os.environ["PATH"]}',
+      'PYTHONPATH': os.pathsep.join(sys.path),
+      'TF_CPP_MIN_LOG_LEVEL': '3',
+      'COLUMNS': '300',
+    }
+
+  def text(self, name, number=0):
+    changes = {
+      '/srv/federation': str(self.path),
+      '8000': self.port, '9100': str(simulation.free_port()),
+      '0.0.0.0': '127.0.0.1', 'node0': f'node{number}',
+      'partition-id=0': f'partition-id={number}',
+    }  # fmt: skip
+    text = typed(name)
+    for old, new in changes.items():
+      text = text.replace(old, new)
+    return text
+
+  def do(self, name, number=0):
+    done = subprocess.run(
+      ['bash', '-e', '-c', self.text(name, number)],
+      cwd=self.path, env=self.environment, check=False, capture_output=True,
+      text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+  def begin(self, key, name, number=0):
+    """Starts what the page starts; its last words go to a file."""
+    with (self.path / f'{key}.txt').open('a') as log:
+      self.processes[key] = subprocess.Popen(
+        ['bash', '-c', f'exec {self.text(name, number)}'],
+        cwd=self.path, env=self.environment, stdout=log, stderr=log,
+        start_new_session=True,
+      )  # fmt: skip
+    return self.processes[key]
+
+  def end(self, key):
+    process = self.processes.pop(key)
+    with contextlib.suppress(psutil.NoSuchProcess):
+      below = psutil.Process(process.pid).children(recursive=True)
+      for one in [psutil.Process(process.pid), *below]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+          one.send_signal(signal.SIGKILL)
+    process.wait()
+
+  def begin_server(self):
+    self.begin('superlink', 'superlink')
+    self.until('superlink', 'startup complete')
+
+  def until(self, key, words, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while words not in (said := (self.path / f'{key}.txt').read_text()):
+      assert time.monotonic() < deadline, said
+      time.sleep(0.1)
+
+  def run(self, output_dir, *flags, **kwargs):
+    """Starts `bfl-tf run` on it."""
+    command = [sys.executable, '-m', 'experiments.run', '--engine=flower']
+    command += ['--superlink=hospitals', f'--output_dir={output_dir}']
+    return subprocess.Popen(
+      [*command, *_RUN, *flags], cwd=self.path, env=self.environment,
+      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **kwargs
+    )  # fmt: skip
+
+
+@pytest.fixture(scope='module')
+def hospitals(tmp_path_factory):
+  """A SuperLink and three SuperNodes."""
+  made = Federation(tmp_path_factory.mktemp('hospitals'))
+  (made.path / 'home').mkdir()
+  (made.path / 'home' / 'config.toml').write_text(made.text('connection'))
+  try:
+    made.do('certificates')
+    made.begin_server()
+    for number in range(3):
+      made.do('keys', number)
+      made.do('register', number)
+      made.begin(f'node{number}', 'supernode', number)
+    yield made
+  finally:
+    for key in list(made.processes):
+      made.end(key)
+
+
+def rows(path):
+  """How many rounds have been played."""
+  metrics = path / 'metrics.csv'
+  return metrics.read_text().count('\n') - 1 if metrics.exists() else 0
+
+
+def wait_for(process, path, number):
+  deadline = time.monotonic() + 240
+  while rows(path) < number:
+    assert process.poll() is None, process.communicate()[0]
+    assert time.monotonic() < deadline
+    time.sleep(0.05)
+
+
+def test_the_servers_death_and_the_bits_of_one_process(hospitals, tmp_path):
+  flags = [flag for flag in typed('run').split() if flag.startswith('--')]
+  assert '--superlink=hospitals' in flags
+  path = tmp_path / 'run'
+  first = hospitals.run(path, '--dataset=digits')
+  wait_for(first, path, 2)
+  hospitals.end('superlink')
+  said, _ = first.communicate(timeout=120)
+  assert first.returncode == 1, said
+  assert said.splitlines()[-1].startswith('error: --superlink=hospitals'), said
+  assert not (path / 'summary.json').exists()
+
+  hospitals.begin_server()
+  again = hospitals.run(path, '--dataset=digits')
+  said, _ = again.communicate(timeout=240)
+  assert again.returncode == 0, said
+  assert 'going on after round' in said and 'round 3/3' in said
+  assert 'bfl-tf/bfl-tf-app' in hospitals.do('list')
+
+  alone = tmp_path / 'alone'
+  config = federation.read_config(path).replace(engine='local')
+  federation.Run(config, alone, False).play()
+  assert stopping.outcome(path) == stopping.outcome(alone)
+
+
+def test_a_key_that_is_not_registered_is_refused(hospitals):
+  hospitals.do('keys', 9)
+  stranger = hospitals.begin('stranger', 'supernode', 9)
+  assert stranger.wait(timeout=60) != 0
+  said = (hospitals.path / 'stranger.txt').read_text()
+  assert 'not registered' in said or 'authenticat' in said.lower(), said
+
+
+def test_a_node_that_dies_is_left_out(hospitals, tmp_path):
+  path = tmp_path / 'run'
+  process = hospitals.run(path, '--dataset=digits', '--client_timeout=30')
+  wait_for(process, path, 2)
+  hospitals.end('node2')
+  said, _ = process.communicate(timeout=300)
+  assert process.returncode == 0, said
+  with (path / 'metrics.csv').open() as file:
+    last = list(csv.DictReader(file))[-1]
+  assert last['left_out'] == '2' and last['clients_pooled'] == '2'
+  assert last['left_out_reasons'].startswith('2: it raised')

@@ -1,0 +1,136 @@
+"""Nodes with files of their own: the bits of one process with all of them."""
+
+import csv
+
+import grids
+import numpy as np
+import pytest
+from sklearn import datasets as sklearn_datasets
+import stopping
+
+from bfl_tf import datasets, federation
+from bfl_tf.federation import recorded
+from bfl_tf.flower import introductions, servers, sites
+
+SETTINGS = {
+  'num_clients': 3, 'partition': 'natural', 'num_rounds': 2,
+  'num_mc_samples': 2, 'final_num_mc_samples': 2, 'mlp.hidden_units': (8,),
+}  # fmt: skip
+NAMES = np.array(['barolo', 'grignolino', 'barbera'])
+
+
+def write(path, x, y, header='abcdefghijklm'):
+  rows = [[*map(repr, map(float, row)), name] for row, name in zip(x, y)]
+  with path.open('w', newline='') as file:
+    csv.writer(file).writerows([[*header, 'label'], *rows])
+  return str(path)
+
+
+def wine(path):
+  """Writes three sites' files and the server's; site 0 lacks a class."""
+  x, y = sklearn_datasets.load_wine(return_X_y=True)
+  owner = np.arange(len(y)) % 4
+  owner[(y == 2) & (owner == 0)] = 1
+  return [write(path / f'{n}.csv', x[owner == n], NAMES[y[owner == n]])
+          for n in range(4)]  # fmt: skip
+
+
+def play(path, files, server, **changes):
+  """What the ServerApp does over nodes with these files."""
+  config = federation.Config.of(SETTINGS | {'dataset': server} | changes)
+  grid = grids.Grid(
+    {10 + n: {'partition-id': n, 'data': f} for n, f in enumerate(files)}
+  )
+  settings = {
+    'flags': '\n'.join(recorded.flag_lines(config)), 'output-dir': str(path),
+    'simulation': False, 'window': 9, 'node-timeout': 1.0,
+  }  # fmt: skip
+  servers._play(grid, settings)
+  return config
+
+
+def together(path, files, server):
+  """An .npz of what the nodes train on, and the server tests on."""
+  parts = [datasets.load(file) for file in files]
+  own = datasets.load(server)
+  numbers = {name: n for n, name in enumerate(sorted(NAMES))}
+
+  def labels(dataset, split):
+    return [numbers[dataset.class_names[c]] for c in split.y]
+
+  np.savez(
+    path,
+    x_train=np.concatenate([part.train.x for part in parts]),
+    y_train=np.concatenate([labels(part, part.train) for part in parts]),
+    x_test=np.concatenate([own.train.x, own.test.x]),
+    y_test=np.concatenate([labels(own, own.train), labels(own, own.test)]),
+    client_ids=np.repeat(range(3), [len(part.train.y) for part in parts]),
+  )
+  return str(path)
+
+
+def test_the_bits_of_one_process_with_all_the_files(tmp_path):
+  *files, server = wine(tmp_path)
+  config = play(tmp_path / 'nodes', files, server)
+  alone = config.replace(dataset=together(tmp_path / 'a.npz', files, server))
+  federation.Run(alone, tmp_path / 'alone', False).play()
+  table, arrays, final, rounds = stopping.outcome(tmp_path / 'nodes')
+  assert (table, arrays, final, rounds) == stopping.outcome(tmp_path / 'alone')
+  # What the model says has the names of all sites.
+  task = federation.load(tmp_path / 'nodes').task
+  assert task.class_names == ('barbera', 'barolo', 'grignolino')
+  assert task.feature_names == tuple('abcdefghijklm')
+
+
+def test_no_example_is_in_what_a_node_says(tmp_path):
+  *files, _ = wine(tmp_path)
+  dataset = datasets.load(files[0])
+  text = introductions.Introduction.of(dataset).to_json()
+  assert len(text) < 2000
+  back = introductions.Introduction.from_json(text)
+  assert back.to_json() == text and back.counts['barolo'] > 0
+  assert 'barbera' not in back.counts
+
+
+@pytest.mark.parametrize(
+  'spoil, message',
+  [
+    (lambda f: f[:2], r'clients 2 of 3 have no SuperNode'),
+    (lambda f: [*f[:2], ''], r'clients 2 have no file of their own and others'),
+    (lambda f: [*f[:2], 'gone.csv'], r'gone\.csv cannot be read as a \.csv'),
+    (lambda f: [*f[:2], _renamed(f[2])], r'client 2: its feature names are'),
+  ],
+)
+def test_what_does_not_fit_is_one_line(tmp_path, spoil, message):
+  *files, server = wine(tmp_path)
+  with pytest.raises(ValueError, match=message):
+    play(tmp_path / 'out', spoil(files), server)
+  assert not (tmp_path / 'out').exists()
+
+
+def _renamed(file):
+  with open(file) as opened:
+    text = opened.read()
+  with open(file, 'w') as opened:
+    opened.write(text.replace('a,b,c', 'a,c,b', 1))
+  return file
+
+
+def test_a_class_of_the_servers_alone(tmp_path):
+  *files, _ = wine(tmp_path)
+  server = write(tmp_path / 's.csv', np.ones([20, 13]), ['barolo', 'rose'] * 10)
+  with pytest.raises(ValueError, match="the class 'rose', which no client has"):
+    play(tmp_path / 'out', files, server)
+
+
+def test_another_partition_is_refused(tmp_path):
+  *files, server = wine(tmp_path)
+  with pytest.raises(ValueError, match='set --partition=natural'):
+    play(tmp_path / 'out', files, server, partition='iid')
+
+
+def test_a_site_is_made_once(tmp_path):
+  *files, server = wine(tmp_path)
+  config = federation.Config.of(SETTINGS | {'dataset': server})
+  flags = '\n'.join(recorded.flag_lines(config))
+  assert sites.of(flags, files[1]) is sites.of(flags, files[1])
