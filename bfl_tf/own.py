@@ -66,7 +66,7 @@ def place(error: BaseException) -> str | None:
   ]
   ours = [i for i, (file, _) in enumerate(frames) if file.startswith(_OURS)]
   frames = frames[ours[0] :] if ours else []
-  frames += _IN_MESSAGE.findall(str(error))
+  frames += _IN_MESSAGE.findall(_message(error))
   for file, line in reversed(frames):
     if _is_theirs(file):
       return f'{file}, line {line}'
@@ -75,12 +75,20 @@ def place(error: BaseException) -> str | None:
 
 def describe(error: BaseException) -> str:
   """Returns an exception's type and message, and its place if it is theirs."""
-  lines = str(error).strip().splitlines() or ['']
+  lines = _message(error).strip().splitlines() or ['']
   text = f'{type(error).__name__}: {lines[0]}'
   if lines[0].startswith('in user code'):
     text = lines[-1].strip()
   where = place(error)
   return f'{text} ({where})' if where else text
+
+
+def _message(error):
+  try:
+    return str(error)
+  # Anybody's exception may fail to print; what failed first is the news.
+  except Exception as second:
+    return f'its message raised {type(second).__name__}'
 
 
 def digest(name: str) -> str | None:

@@ -83,6 +83,15 @@ def main(function: Callable[..., int | None]) -> None:
   takes_words = bool(inspect.signature(function).parameters)
 
   def body(arguments: Sequence[str]) -> int | None:
+    try:
+      return call(arguments)
+    except OSError as error:
+      # A file that somebody named, or one of a run, is none to be read.
+      if error.filename is None:
+        raise
+      fail(f'{error.filename}: {error.strerror}.')
+
+  def call(arguments: Sequence[str]) -> int | None:
     if takes_words:
       return function(arguments[1:])
     if len(arguments) > 1:
@@ -95,7 +104,9 @@ def main(function: Callable[..., int | None]) -> None:
 
 def fail(message: object, code: int = 2) -> typing.NoReturn:
   """Prints one line and exits."""
-  print(f'error: {message}', file=sys.stderr)
+  # What was typed may have more lines.
+  line = ' '.join(str(message).splitlines())
+  print(f'error: {line}', file=sys.stderr)
   sys.exit(code)
 
 

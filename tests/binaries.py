@@ -8,28 +8,6 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).parents[1]
-# TensorFlow starts once, and absl's flags stay out of the test's own process.
-_DRIVER = """
-import contextlib, importlib, io, json, sys
-from absl.testing import flagsaver
-from experiments import flags
-
-binary = importlib.import_module(sys.argv[1])
-for arguments in json.load(sys.stdin):
-  streams = io.StringIO(), io.StringIO()
-  sys.argv = ['binary', *arguments]
-  code = 0
-  with flagsaver.flagsaver(), contextlib.ExitStack() as stack:
-    stack.enter_context(contextlib.redirect_stdout(streams[0]))
-    stack.enter_context(contextlib.redirect_stderr(streams[1]))
-    try:
-      flags.main(binary.main)
-    except SystemExit as stop:
-      code = stop.code or 0
-    except BaseException as error:
-      code = repr(error)
-  print(json.dumps([code, *(stream.getvalue() for stream in streams)]))
-"""
 
 
 def start(module, *arguments) -> subprocess.Popen:
@@ -66,9 +44,10 @@ def drive(module, lines, folder=ROOT):
 
   Modules of anybody's own are found in the folder.
   """
+  # In one process: TensorFlow starts once.
   process = subprocess.run(
-    [sys.executable, '-c', _DRIVER, module],
-    input=json.dumps(lines),
+    [sys.executable, '-m', 'experiments.campaigns.driven', module, 'play'],
+    input=''.join(f'{json.dumps(line)}\n' for line in lines),
     cwd=ROOT,
     env={**os.environ, 'PYTHONPATH': f'{ROOT}{os.pathsep}{folder}'},
     capture_output=True,

@@ -1,12 +1,9 @@
 """A small run that carries everything, and how to stop it anywhere."""
 
-import csv
-import json
-
-import numpy as np
 import pytest
 
 from bfl_tf import federation
+from experiments.campaigns import outcomes
 
 CONFIG = federation.Config(
   dataset='toys:blobs',
@@ -21,6 +18,7 @@ CONFIG = federation.Config(
   num_workers=1,
 )
 BUILT = {}
+outcome = outcomes.of
 
 
 class Killed(BaseException):
@@ -29,22 +27,6 @@ class Killed(BaseException):
 
 def play(path, config=CONFIG):
   return federation.Run(config, path, False, BUILT).play()
-
-
-def outcome(path):
-  """All that a run leaves but for times and memory."""
-  with open(path / 'metrics.csv', newline='') as file:
-    header, *rows = csv.reader(file)
-  kept = [i for i, name in enumerate(header) if not timing(name)]
-  with np.load(path / 'predictions.npz') as archive:
-    arrays = {name: archive[name].tobytes() for name in archive.files}
-  summary = json.loads((path / 'summary.json').read_text())
-  table = [[row[i] for i in kept] for row in [header, *rows]]
-  return table, arrays, summary['final'], summary['rounds']
-
-
-def timing(column):
-  return column.endswith('_seconds') or column.startswith('peak_memory')
 
 
 def stop(monkeypatch, owner, name, call, after=False):

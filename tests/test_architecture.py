@@ -18,7 +18,7 @@ _FLOORS = (
   ('metrics', 'partitions', 'datasets', 'models', 'weights'),
   ('statistics', 'training', 'plots'),
   ('posteriors',),
-  ('pooling', 'clients'),
+  ('pooling', 'clients', 'attacks'),
   ('server',),
   ('federation',),
   ('flower',),

@@ -118,7 +118,9 @@ def _classes(where, y):
     raise ValueError(
       f'{where} must be integer classes [N], got shape {y.shape} of {y.dtype}.'
     )
-  whole = y.dtype.kind != 'f' or bool(np.all(np.isfinite(y) & (y == y // 1)))
+  whole = y.dtype.kind != 'f' or bool(
+    np.all(np.isfinite(y) & (y == np.floor(y)))
+  )
   if not whole and y.ndim == 1:
     raise ValueError(
       f'{where} is {y.dtype} with fractions, a regression target: '
@@ -131,7 +133,11 @@ def _classes(where, y):
         'must be integer classes [N].'
       )
     return y.argmax(1)
-  return y if y.dtype.kind in 'iu' else y.astype(np.int64)
+  if y.dtype.kind in 'iu':
+    return y
+  if np.any(np.abs(y.astype(np.float64)) >= 2**31):
+    raise ValueError(f'{where} has a label beyond 2^31: number them from 0.')
+  return y.astype(np.int64)
 
 
 def _covered(where, y):

@@ -68,12 +68,16 @@ def inputs(flag: str, path: str, keys: tuple[str, ...]) -> np.ndarray:
     keys: of arrays.
 
   Raises:
-    ValueError: the file cannot be read, or has none of them.
+    ValueError: the file cannot be read, or has none of them, or a single
+      number under its name.
   """
   found = _read(flag, path, keys)
   if not found:
     _check(f'--{flag}={path} lacks', found, keys[:1], ' or '.join(keys))
-  return next(found[key] for key in keys if key in found)
+  key = next(key for key in keys if key in found)
+  if not found[key].ndim:
+    raise ValueError(f'--{flag}={path}: {key} is one value, not an array.')
+  return found[key]
 
 
 def _ids(where, key, found, size):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import own, training
+from bfl_tf import own, statistics, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.federation import engine as engine_lib
 
@@ -24,6 +24,7 @@ def find_defect(
   like: training.Result,
   reference: weights_lib.Weights | None = None,
   max_update_norm: float = 0.0,
+  num_examples: int | None = None,
 ) -> str | None:
   """Says why an update must not be pooled, or returns None.
 
@@ -33,16 +34,16 @@ def find_defect(
     reference: what was broadcast.
     max_update_norm: the L2 norm that an update of the mean may have, in units
       of the broadcast mean's; any if 0.
+    num_examples: that the client has; any number if None.
   """
   update = arrival.update
   if update is None:
     return _failure(arrival.failure)
-  if update.client_id != arrival.client:
-    return f'it calls itself client {update.client_id!r}'
-  examples = update.num_examples
-  whole = isinstance(examples, int | np.integer)
-  if not whole or not 0 < examples < 2**31:
-    return f'it trained on {examples!r} examples'
+  if not isinstance(update, statistics.ClientUpdate):
+    return f'it sent {type(update).__name__}, no update'
+  defect = _misstated(arrival, num_examples)
+  if defect:
+    return defect
   sent = _leaves(update.model, update.extras, arrival.memory, update.trace)
   wanted = _leaves(like.model, like.extra, like.memory, like.trace)
   for name in {**wanted, **sent}:
@@ -65,6 +66,28 @@ def find_defect(
   if reference is not None and max_update_norm:
     return _too_far(update.model, reference, max_update_norm)
   return None
+
+
+def _misstated(arrival, num_examples) -> str | None:
+  """What an update says of its client, who might count for more by it."""
+  said, examples = arrival.update.client_id, arrival.update.num_examples
+  if not _is_whole(said) or said != arrival.client:
+    return f'it calls itself client {_told(said)}'
+  if not _is_whole(examples) or not 0 < examples < 2**31:
+    return f'it trained on {_told(examples)} examples'
+  if num_examples is not None and examples != num_examples:
+    return f'it trained on {examples} examples, and has {num_examples}'
+  return None
+
+
+def _is_whole(value):
+  return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _told(value):
+  """As it is where that is short: it may be anything."""
+  plain = value is None or isinstance(value, int | float | np.number | str)
+  return repr(value)[:40] if plain else type(value).__name__
 
 
 def _too_far(model, reference, most) -> str | None:

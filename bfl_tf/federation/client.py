@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from bfl_tf import attacks as attacks_lib
 from bfl_tf import seeds, statistics, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.federation import binding
@@ -26,24 +27,39 @@ class Plan:
     config: what it was made from.
     parts: the chain of client parts.
     schedule: the learning rate over rounds.
+    attacks: what bad clients do.
   """
 
   config: config_lib.Config
   parts: tuple
   schedule: Any
+  attacks: tuple
 
   @classmethod
   def of(cls, config: config_lib.Config) -> 'Plan':
     """Makes the plan; a ValueError names the flag and the fix."""
     parts = binding.chain('client_parts', config)
     _check(config, parts)
-    return cls(config, parts, binding.make('learning_rate_schedule', config))
+    schedule = binding.make('learning_rate_schedule', config)
+    return cls(config, parts, schedule, binding.chain('attack', config))
 
   @property
   def random(self) -> str:
     """Which weights are random: as a part says, or those of layers."""
     said = [getattr(part, 'random', 'layers') for part in self.parts]
     return next((random for random in said if random != 'layers'), 'layers')
+
+  def attacks_of(self, client: int) -> tuple:
+    """Returns what a client does wrong: nothing, of a good one."""
+    config = self.config
+    return tuple(
+      attack
+      for attack in self.attacks
+      if client
+      in attacks_lib.bad_clients(
+        config.seed, config.num_clients, attack.fraction
+      )
+    )
 
   def check_trainings(self, sizes: Sequence[int]) -> None:
     """Asks parts about the smallest and the largest training of each client.
@@ -101,6 +117,45 @@ class Broadcast(NamedTuple):
     return self.model.num_bytes + sum(array.nbytes for array in shared)
 
 
+class Attacked(NamedTuple):
+  """A bad client in a round.
+
+  Attributes:
+    attacks: what it does, in order.
+    run_seed: the run's `--seed`.
+    round: rounds done.
+    client: its number.
+  """
+
+  attacks: tuple
+  run_seed: int
+  round: int
+  client: int
+
+  @classmethod
+  def of(cls, plan: Plan, round_index: int, client: int) -> 'Attacked | None':
+    """Returns it, or None for a good client."""
+    attacks = plan.attacks_of(client)
+    if not attacks:
+      return None
+    return cls(attacks, plan.config.seed, round_index, client)
+
+  def train(self, worker: training.Worker, job: training.Job):
+    """Returns what comes of a training that went as the attacks say."""
+    y = worker.labels
+    for attack in self.attacks:
+      if hasattr(attack, 'labels'):
+        y = attack.labels(y, worker.model.output_shape[-1])
+    result = worker.train(job, y=None if y is worker.labels else y)
+    model = result.model
+    for attack in self.attacks:
+      if hasattr(attack, 'send'):
+        name = (f'attack_{attack.name}', self.round, self.client)
+        generator = seeds.generator(self.run_seed, *name)
+        model = attack.send(model, job.start, generator)
+    return result._replace(model=model)
+
+
 def job(
   plan: Plan,
   broadcast: Broadcast,
@@ -134,10 +189,23 @@ def job(
 
 
 def train_client(
-  worker: training.Worker, job: training.Job, client: int
+  worker: training.Worker,
+  job: training.Job,
+  client: int,
+  attacked: Attacked | None = None,
 ) -> tuple[statistics.ClientUpdate, Mapping[str, Any]]:
-  """Returns what a client sends, and what it keeps by part name."""
-  result = worker.train(job)
+  """Returns what a client sends, and what it keeps by part name.
+
+  Args:
+    worker: to train it.
+    job: of the client.
+    client: its number.
+    attacked: what it does wrong; nothing if None.
+  """
+  if attacked is None:
+    result = worker.train(job)
+  else:
+    result = attacked.train(worker, job)
   update = statistics.ClientUpdate(
     client, len(job.indices), result.model, result.extra, result.trace
   )

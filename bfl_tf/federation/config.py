@@ -10,7 +10,7 @@ import difflib
 import inspect
 from typing import Annotated, Any
 
-from bfl_tf import clients, models, partitions, server, training
+from bfl_tf import attacks, clients, models, partitions, server, training
 from bfl_tf import pooling as pooling_lib
 from bfl_tf import settings as settings_lib
 from bfl_tf.datasets import builtin
@@ -179,6 +179,10 @@ class Config:
   epoch_decay_every: Annotated[int, Setting('See epoch_decay.', least=1)] = 1
   client_parts: Annotated[
     tuple[str, ...], Setting('Chain of parts:', table=clients.PARTS)
+  ] = ()
+  attack: Annotated[
+    tuple[str, ...],
+    Setting('What a fraction of the clients do wrong:', table=attacks.ATTACKS),
   ] = ()
 
   # Server.

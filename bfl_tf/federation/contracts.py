@@ -8,6 +8,7 @@ _STAGE = ('name', 'statistics', '__call__')
 # By role; of `a|b` one is enough.
 _NEEDED = {
   'client_parts': ('name', 'needs'),
+  'attack': ('name', 'fraction', 'labels|send'),
   'server_step': _STAGE,
   'refine': _STAGE,
   'start': _STAGE,

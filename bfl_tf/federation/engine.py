@@ -53,6 +53,7 @@ def local(
         state.memories.get(client),
       ),
       client,
+      client_lib.Attacked.of(experiment.method, state.round, client),
     )
     for client in clients
   ]
@@ -61,9 +62,9 @@ def local(
 
 
 def _train(worker, task) -> Arrival:
-  job, client = task
+  job, client, attacked = task
   try:
-    update, memory = client_lib.train_client(worker, job, client)
+    update, memory = client_lib.train_client(worker, job, client, attacked)
   # Whatever it is, it is this client's alone; an interrupt is no Exception.
   except Exception as failure:
     return Arrival(client, None, {}, failure)

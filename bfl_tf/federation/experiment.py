@@ -82,6 +82,7 @@ class Experiment:
       config=config,
       parts=plan.parts,
       schedule=plan.schedule,
+      attacks=plan.attacks,
       rule=rule,
       weighting=weighting,
       stages=stages,

@@ -123,6 +123,8 @@ def _ask(received, experiment, state, engine, clients) -> None:
   method, waiting = experiment.method, set(clients)
   received.asked += len(waiting)
   like = getattr(engine, 'like', _like_here)(method)
+  # A node may have examples of its own in place of those that were dealt.
+  dealt = getattr(engine, 'trains_on_what_is_dealt', True)
   for arrival in engine(experiment, state, clients):
     client = arrival.client
     if client not in waiting:
@@ -130,7 +132,11 @@ def _ask(received, experiment, state, engine, clients) -> None:
       continue
     waiting.remove(client)
     defect = admission.find_defect(
-      arrival, like, state.model, method.config.max_update_norm
+      arrival,
+      like,
+      state.model,
+      method.config.max_update_norm,
+      len(experiment.partition[client]) if dealt else None,
     )
     if defect:
       received.left_out[client] = defect

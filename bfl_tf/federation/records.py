@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import csv
+import itertools
 import json
 import os
 import pathlib
@@ -15,7 +16,7 @@ import filelock
 import numpy as np
 import tensorflow as tf
 
-from bfl_tf.federation import checkpoints, identity, recorded
+from bfl_tf.federation import checkpoints, digests, identity, recorded
 from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import task as task_lib
 
@@ -49,6 +50,7 @@ class RunDirectory:
     self.rows: list[dict[str, Any]] = []
     self._writer: Any = None
     self._extends = False
+    self._digests = digests.Digests(self.path)
 
   @property
   def checkpoints(self) -> pathlib.Path:
@@ -68,13 +70,16 @@ class RunDirectory:
       return
     if not (self.path / 'flags.txt').exists():
       raise ValueError(
-        f'--output_dir={self.path} is not empty and holds no run: choose '
-        'another.'
+        f'--output_dir={self.path} is not empty and holds no run, which has a '
+        'flags.txt: choose another.'
       )
     try:
       theirs = recorded.read_config(self.path)
     except ValueError as error:
-      raise ValueError(f'--output_dir={self.path}: {error}') from error
+      raise ValueError(
+        f'--output_dir={self.path}: flags.txt{self._as_written("flags.txt")}: '
+        f'{error}'
+      ) from error
     differ = recorded.differences(config, theirs)
     if differ == ['num_rounds']:
       self._check_more_rounds(config, theirs.num_rounds)
@@ -82,7 +87,8 @@ class RunDirectory:
       names = ', '.join(f'--{name}' for name in differ)
       raise ValueError(
         f'--output_dir={self.path} holds another run; {names} differ: choose '
-        'another directory or the flags of its flags.txt.'
+        f'another directory or the flags of its flags.txt'
+        f'{self._as_written("flags.txt")}.'
       )
     changed = identity.changed(config, (self.path / 'flags.txt').read_text())
     if changed:
@@ -92,6 +98,10 @@ class RunDirectory:
         'directory.'
       )
     self._check_rows()
+
+  def _as_written(self, name):
+    changed = name in self._digests.changed()
+    return ', which is not as it was written' if changed else ''
 
   def check_free(self) -> None:
     """Refuses a directory that no run can be played in.
@@ -160,15 +170,21 @@ class RunDirectory:
     """Writes down what the run is."""
     if self._extends:
       self._forget_the_end()
-    if self._extends or not (self.path / 'flags.txt').exists():
+    if self._extends or self._lacks('flags.txt'):
       self.write_flags(config)
+
+  def _lacks(self, name):
+    path = self.path / name
+    return not path.exists() or name in self._digests.changed()
 
   def _forget_the_end(self):
     """Removes what only the end of a run writes, and this one may not."""
     # First, so that a run cut off here is unfinished and not a wrong one.
-    for name in ('summary.json', 'predictions.npz', 'members.npz'):
+    names = ('summary.json', 'predictions.npz', 'members.npz')
+    for name in names:
       (self.path / name).unlink(missing_ok=True)
     shutil.rmtree(self.path / 'plots', ignore_errors=True)
+    self._digests.forget([*names, 'plots'])
 
   def write_flags(self, config: config_lib.Config) -> None:
     """Writes `flags.txt`: what the run is."""
@@ -178,7 +194,7 @@ class RunDirectory:
 
   def write_task(self, task: task_lib.Task) -> None:
     """Writes `task.json`, unless it is there: what a model is asked."""
-    if not (self.path / 'task.json').exists():
+    if self._lacks('task.json'):
       self._write('task.json', task.to_json())
 
   def summary(self) -> dict[str, Any] | None:
@@ -187,12 +203,19 @@ class RunDirectory:
     None too of one that is to be extended, or was damaged and is to be written
     again.
     """
-    if self._extends:
+    if self._extends or 'summary.json' in self._digests.changed():
       return None
     try:
       return json.loads((self.path / 'summary.json').read_text())
     except (FileNotFoundError, ValueError):
       return None
+
+  def damaged(self) -> list[str]:
+    """Returns what was written and is missing, or is not as it was."""
+    found = self._digests.changed()
+    if 'predictions.npz' not in found and not self.has_predictions():
+      found.append('predictions.npz')
+    return found
 
   def has_predictions(self) -> bool:
     """Whether `predictions.npz` is there, and whole."""
@@ -208,8 +231,16 @@ class RunDirectory:
       lines = (self.path / 'metrics.csv').read_text().splitlines(keepends=True)
     except (FileNotFoundError, UnicodeDecodeError):
       return []
-    # The last may have been cut.
-    table = list(csv.reader(line for line in lines if line.endswith('\n')))
+    known = self._digests.lines('metrics.csv')
+    # The last may have been cut, and any may have changed since.
+    whole_lines = itertools.takewhile(
+      lambda line: (
+        line.endswith('\n')
+        and (known is None or digests.line_sum(line) in known)
+      ),
+      lines,
+    )
+    table = list(csv.reader(whole_lines))
     whole: list[dict[str, Any]] = []
     for row in table[1:]:
       named = dict(zip(table[0], row))
@@ -252,7 +283,12 @@ class RunDirectory:
   def write_partition(
     self, counts: np.ndarray, clients: Sequence[str] = ()
   ) -> None:
-    """Writes `partition.csv`: examples by client, or its name, and class."""
+    """Writes `partition.csv`: examples by client, or its name, and class.
+
+    Unless it is there.
+    """
+    if not self._lacks('partition.csv'):
+      return
     header = ['client', *(f'class_{c}' for c in range(counts.shape[1]))]
     names = clients or range(len(counts))
     with (
@@ -271,6 +307,8 @@ class RunDirectory:
   def finish(self, summary: Mapping[str, Any]) -> None:
     """Writes `summary.json`: from now on the run is finished."""
     self.write_rows()
+    for path in sorted((self.path / 'plots').glob('*.png')):
+      self._digests.expect(f'plots/{path.name}', path)
     self._write('summary.json', json.dumps(summary, indent=2) + '\n')
 
   def _write(self, name, text):
@@ -284,10 +322,11 @@ class RunDirectory:
     with temporary.open('rb') as file:
       # On the disk before its name is: a power failure leaves either file.
       os.fsync(file.fileno())
+    self._digests.expect(name, temporary)
     os.replace(temporary, self.path / name)
 
 
 def _is_trace(path: pathlib.Path) -> bool:
   """What a process that was killed before it wrote a file left behind."""
   temporary = path.name.startswith('.') and path.name.endswith('.tmp')
-  return temporary or path.name == _LOCK
+  return temporary or path.name in (_LOCK, digests.NAME)

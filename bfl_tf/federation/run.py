@@ -29,6 +29,8 @@ from bfl_tf.federation import task as task_lib
 # Adam moves a weight by its rate a step: 50 steps of 1e-3 move it by 0.05,
 # which is less than a kernel's initial spread.
 _FEW_STEPS = 50
+# Made when a run begins or goes on, or of rows and predictions at its end.
+_OF_AN_END = ('flags.txt', 'task.json', 'partition.csv', 'plots', 'summary')
 
 
 def run(
@@ -109,22 +111,43 @@ class Run:
   def _whole_summary(self) -> dict[str, Any] | None:
     """The summary of a finished run that lacks nothing, or None.
 
-    One that lost its predictions plays its last round again.
+    One that lost something else is played again from where that is made.
     """
     summary = self._directory.summary()
-    if summary is None or self._directory.has_predictions():
+    if summary is None:
+      return None
+    damaged = self._damaged(summary)
+    if not damaged:
       return summary
+    saved = checkpoints.restore(
+      self._directory.checkpoints, self._round_before(damaged)
+    )
+    if saved is not None:
+      return None
+    logging.warning(
+      '%s: %s is missing or damaged, and no checkpoint is left to make it '
+      'from.',
+      self._directory.path,
+      ', '.join(damaged),
+    )
+    return summary
+
+  def _damaged(self, summary) -> list[str]:
+    """What a finished run should have, by name."""
+    found, last = self._directory.damaged(), self._config.num_rounds
     if math.isnan(summary['final'].get('nll', math.nan)):
-      return summary
-    saved = checkpoints.rounds(self._directory.checkpoints)
-    if not saved or saved[-1] >= self._config.num_rounds:
-      logging.warning(
-        '%s: predictions.npz is missing or damaged, and no checkpoint is left '
-        'to make it from.',
-        self._directory.path,
-      )
-      return summary
-    return None
+      found = [name for name in found if name != 'predictions.npz']
+    if len(self._directory.whole_rows()) <= last:
+      found.append('metrics.csv')
+    newest = checkpoints.restore(self._directory.checkpoints)
+    if newest is None or newest.round < last:
+      found.append(f'checkpoints/state-{last}')
+    return list(dict.fromkeys(found))
+
+  def _round_before(self, damaged) -> int:
+    """The last round of which a checkpoint can make what is damaged."""
+    made_anew = all(name.startswith(_OF_AN_END) for name in damaged)
+    return self._config.num_rounds - (0 if made_anew else 1)
 
   def _play(self) -> dict[str, Any]:
     try:
@@ -165,7 +188,12 @@ class Run:
   def _begin(self):
     self._warn()
     self._directory.start(self._config)
-    self._directory.write_task(task_lib.Task.of(self._experiment.dataset))
+    dataset, dealt = self._experiment.dataset, self._experiment.partition
+    self._directory.write_task(task_lib.Task.of(dataset))
+    self._directory.write_partition(
+      partitions.counts(dataset.train.y, dealt, dataset.num_classes),
+      building.client_names(dataset, dealt),
+    )
     state = self._restored()
     if state is not None:
       # A slot without arrays leaves nothing in a checkpoint.
@@ -177,11 +205,6 @@ class Run:
       self._progress.say(f'going on after round {state.round}')
       self._progress.begin(state.round)
       return state
-    dataset, dealt = self._experiment.dataset, self._experiment.partition
-    self._directory.write_partition(
-      partitions.counts(dataset.train.y, dealt, dataset.num_classes),
-      building.client_names(dataset, dealt),
-    )
     self._progress.begin(0)
     played = loop.initial_state(self._experiment)
     self._record(played)
@@ -191,10 +214,11 @@ class Run:
     """The newest state that has its rows and can make what is missing."""
     directory, last = self._directory, self._config.num_rounds
     newest = len(directory.whole_rows()) - 1
-    if newest == last and not directory.has_predictions():
-      before = checkpoints.restore(directory.checkpoints, last - 1)
-      if before is not None:
-        return before
+    if newest == last:
+      before = self._round_before(directory.damaged())
+      found = checkpoints.restore(directory.checkpoints, before)
+      if found is not None:
+        return found
     return checkpoints.restore(directory.checkpoints, newest)
 
   def _warn(self):

@@ -51,7 +51,8 @@ class Site:
     job = client_lib.job(
       self.plan, order.broadcast, client, self.examples(client), memory
     )
-    update, memory = client_lib.train_client(self.worker, job, client)
+    attacked = client_lib.Attacked.of(self.plan, order.broadcast.round, client)
+    update, memory = client_lib.train_client(self.worker, job, client, attacked)
     if kept is not None:
       kept.put(order.broadcast.round, memory)
     return update, None if kept is not None else memory

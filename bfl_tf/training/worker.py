@@ -17,6 +17,7 @@ class Worker(predictor.Predictor):
 
   Attributes:
     training: its `LocalTraining`.
+    labels: of all examples, as they were given.
   """
 
   def __init__(
@@ -33,7 +34,7 @@ class Worker(predictor.Predictor):
       self.training = local.LocalTraining(strategy, self._model, data, settings)
     with tf.device(self.device):
       self._x, self._y = tf.constant(data.x), tf.constant(data.y)
-    self._source = data.x
+    self._source, self.labels = data.x, data.y
     self._train: tf.types.experimental.PolymorphicFunction | None = None
 
   @property

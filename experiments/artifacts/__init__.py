@@ -7,6 +7,7 @@ from experiments.artifacts import (
   fedbe,
   fl_swag,
   noniid_techniques,
+  outliers,
   posterior_pooling,
   priors,
   quickstart,
@@ -18,6 +19,7 @@ _PAPERS = (
   noniid_techniques,
   fl_swag,
   priors,
+  outliers,
   quickstart,
 )
 

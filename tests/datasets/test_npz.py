@@ -95,6 +95,7 @@ BAD = {
   'y_train is float64 with fractions, a regression target: Class': {
     'y_train': LABELS + 0.5
   },
+  r'y_train has a label beyond 2\^31': {'y_train': LABELS * 1e300},
   'y_train has the negative label -1': {'y_train': LABELS - 1},
   'y_train has no example of class 1': {'y_train': LABELS * 2},
   'y_train has no example of class 0': {'y_train': LABELS + 1},

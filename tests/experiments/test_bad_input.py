@@ -209,6 +209,22 @@ def test_bad_input_is_one_line_and_code_2(said, message):
   assert out == ''
 
 
+def test_any_file_that_is_none_is_one_line(tmp_path):
+  (tmp_path / 'run' / 'flags.txt').mkdir(parents=True)
+  (tmp_path / 'run' / 'summary.json').write_text('{}')
+  names = {
+    'Is a directory': f'{tmp_path}/run',
+    'holds no run': 'two\nlines',
+    'too long': 'x' * 5000,
+  }
+  lines = [[f'--run={path}', '--output=new'] for path in names.values()]
+  outcomes = binaries.drive('experiments.export', lines)
+  for message, (code, _, error) in zip(names, outcomes, strict=True):
+    assert code == 2, error
+    assert message in error
+    assert error.startswith('error: ') and error.count('\n') == 1
+
+
 def test_bad_input_writes_nothing(said):
   _, written, (late, *_) = said
   assert {p.name for p, _ in written if late not in (p, *p.parents)} == set()

@@ -118,6 +118,7 @@ BAD = {
   "row 3, column 'height' is empty": '--input={tmp}/hole.csv',
   'wide.npz: x must hold raw examples of shape (2,)': '--input={tmp}/wide.npz',
   'nan.npz: x has values that are not finite': '--input={tmp}/nan.npz',
+  'single.npz: x is one value, not an array': '--input={tmp}/single.npz',
   'x.npy must be a .csv or an .npz with x': '--input={tmp}/x.npy',
   'unnamed.npz lacks x; it needs x or x_test': '--input={tmp}/unnamed.npz',
   'num_samples must be positive, got 0': '--num_mc_samples=0',
@@ -139,6 +140,7 @@ def said(folder, run_dir):
   site_data.write(folder / 'hole.csv', [[1, 2], [1, '']], ['width', 'height'])
   np.savez(folder / 'good.npz', x=np.array(lines, np.float32))
   np.savez(folder / 'wide.npz', x=np.ones([3, 5]))
+  np.savez(folder / 'single.npz', x=np.float32(1))
   np.savez(folder / 'nan.npz', x=np.full([3, 2], np.nan))
   np.savez(folder / 'unnamed.npz', np.ones([3, 2]))
   (folder / 'x.npy').write_bytes(b'')

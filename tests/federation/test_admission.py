@@ -20,6 +20,11 @@ LIKE = training.Result(
 )
 
 
+class Unprintable(Exception):
+  def __str__(self):
+    raise RuntimeError
+
+
 def defect(memory=MEMORY, failure=None, update=UPDATE, limit=(), **changes):
   update = update and update._replace(**changes)
   arrival = engine.Arrival(3, update, memory, failure)
@@ -63,6 +68,14 @@ def test_one_vector_is_bad(value, reason):
     ({'num_examples': 0}, 'it trained on 0 examples'),
     ({'num_examples': 2.5}, 'it trained on 2.5 examples'),
     ({'num_examples': None}, 'it trained on None examples'),
+    ({'num_examples': True}, 'it trained on True examples'),
+    ({'num_examples': TWO}, 'it trained on ndarray examples'),
+    ({'client_id': TWO}, 'it calls itself client ndarray'),
+    ({'client_id': 4}, 'it calls itself client 4'),
+    (
+      {'update': None, 'failure': Unprintable()},
+      'it raised Unprintable: its message raised RuntimeError',
+    ),
     ({'model': None}, 'its loc is missing'),
     ({'model': MODEL._replace(scale=-TWO)}, 'its scale is not positive'),
     (
@@ -97,6 +110,21 @@ def test_one_vector_is_bad(value, reason):
 )
 def test_one_thing_is_bad(changes, reason):
   assert defect(**changes) == reason
+
+
+@pytest.mark.parametrize('sent', [{}, (), 3, 'update', TWO])
+def test_what_is_no_update(sent):
+  arrival = engine.Arrival(3, sent, MEMORY)
+  said = f'it sent {type(sent).__name__}, no update'
+  assert admission.find_defect(arrival, LIKE) == said
+
+
+def test_how_many_examples_a_client_has_is_known():
+  """Who could say more would weigh more."""
+  assert defect(limit=(None, 0.0, 10)) is None
+  assert defect(limit=(None, 0.0, 9)) == (
+    'it trained on 10 examples, and has 9'
+  )
 
 
 @pytest.mark.parametrize(

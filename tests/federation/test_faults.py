@@ -90,6 +90,76 @@ def test_a_finished_run_makes_what_is_damaged_anew(never, tmp_path, name, how):
   assert stopping.outcome(tmp_path) == never
 
 
+def digit_changed(path):
+  """Of the last number: nothing but a checksum can tell."""
+  text = path.read_text()
+  place = max(i for i, letter in enumerate(text) if letter.isdigit())
+  other = '1' if text[place] != '1' else '2'
+  path.write_text(text[:place] + other + text[place + 1 :])
+
+
+@pytest.mark.parametrize(
+  'name', ['metrics.csv', 'summary.json', 'task.json', 'partition.csv']
+)
+def test_a_finished_run_makes_a_changed_digit_anew(never, tmp_path, name):
+  stopping.play(tmp_path)
+  before = (tmp_path / name).read_text()
+  digit_changed(tmp_path / name)
+  stopping.play(tmp_path)
+  assert stopping.outcome(tmp_path) == never
+  if name in ('task.json', 'partition.csv'):
+    assert (tmp_path / name).read_text() == before
+
+
+@pytest.mark.parametrize('name', ['task.json', 'partition.csv', 'metrics.csv'])
+def test_an_unfinished_run_makes_a_changed_digit_anew(never, tmp_path, name):
+  stopping.stopped(tmp_path, loop, 'federated_round', 4)
+  before = (tmp_path / name).read_text()
+  digit_changed(tmp_path / name)
+  stopping.play(tmp_path)
+  assert stopping.outcome(tmp_path) == never
+  if name != 'metrics.csv':
+    assert (tmp_path / name).read_text() == before
+
+
+def test_a_changed_digit_of_a_row_that_is_lost_is_said(tmp_path):
+  stopping.stopped(tmp_path, loop, 'federated_round', 4)
+  header, first, *rows = (tmp_path / 'metrics.csv').read_text().splitlines()
+  text = '\n'.join([header, f'{first}1', *rows, ''])
+  (tmp_path / 'metrics.csv').write_text(text)
+  with pytest.raises(
+    ValueError, match=r'metrics\.csv has whole rows of its firs'
+  ):
+    stopping.play(tmp_path)
+
+
+def test_checksums_that_cannot_be_trusted_are_none(never, tmp_path):
+  stopping.stopped(tmp_path, loop, 'federated_round', 4)
+  data = (tmp_path / '.digests').read_bytes()
+  (tmp_path / '.digests').write_bytes(data[:50] + b'x' + data[51:])
+  stopping.play(tmp_path)
+  assert stopping.outcome(tmp_path) == never
+
+
+def test_a_last_checkpoint_that_is_lost_is_made_anew(never, tmp_path):
+  stopping.play(tmp_path)
+  for path in (tmp_path / 'checkpoints').glob('state-4*'):
+    path.write_bytes(path.read_bytes()[:9])
+  stopping.play(tmp_path)
+  assert stopping.outcome(tmp_path) == never
+  assert checkpoints.restore(tmp_path / 'checkpoints').round == 4
+
+
+@pytest.mark.parametrize('how', ['missing', 'cut', 'changed'])
+def test_flags_that_were_damaged_are_called_that(tmp_path, how):
+  stopping.stopped(tmp_path, loop, 'federated_round', 2)
+  damaged(tmp_path / 'flags.txt', how)
+  with pytest.raises(ValueError, match=r'flags\.txt') as caught:
+    stopping.play(tmp_path)
+  if how != 'missing':
+    assert 'not as it was written' in str(caught.value)
+
+
 def test_any_damage_to_predictions_is_seen(tmp_path):
   directory = records.RunDirectory(tmp_path)
   path = tmp_path / 'predictions.npz'
@@ -108,6 +178,8 @@ def test_scores_of_other_rounds_are_not_the_last_ones(never, tmp_path):
   """As of a set with a rare class, where the last model ran away."""
   stopping.play(tmp_path)
   (tmp_path / 'summary.json').unlink()
+  # As of a version that wrote no checksums.
+  (tmp_path / '.digests').unlink()
   header, *rows = (tmp_path / 'metrics.csv').read_text().splitlines()
   rows = [f'{row},0.5' for row in rows[:-1]] + [f'{rows[-1]},']
   text = '\n'.join([f'{header},balanced_accuracy', *rows, ''])
@@ -123,7 +195,8 @@ def test_without_checkpoints_it_says_so(tmp_path, caplog, left):
     if not left or path.name.startswith('state-3'):
       path.unlink()
   assert stopping.play(tmp_path) == summary
-  assert 'predictions.npz is missing or damaged, and no checkp' in caplog.text
+  assert 'predictions.npz' in caplog.text
+  assert 'missing or damaged, and no checkpoint is left to mak' in caplog.text
 
 
 def cut_rows(path, lines, tail=''):
@@ -216,4 +289,5 @@ def test_a_row_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
   directory = records.RunDirectory(tmp_path)
   directory.rows = [{'round': 0, 'accuracy': np.float32(0.5)}]
   directory.write_rows()
-  assert said == ['fsync', 'replace']
+  # Its checksum before it.
+  assert said == ['fsync', 'fsync', 'replace', 'replace']

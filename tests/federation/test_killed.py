@@ -11,9 +11,9 @@ from bfl_tf import federation
 from bfl_tf.federation import loop
 
 
-# flags.txt, task.json, partition.csv, 5 rows, predictions.npz, rows, then
-# summary.json.
-@pytest.mark.parametrize('call', range(1, 12))
+# Of .digests and then of flags.txt, task.json, partition.csv, 5 rows,
+# predictions.npz, rows, summary.json.
+@pytest.mark.parametrize('call', range(1, 23))
 def test_stopped_before_a_file_is_in_its_place(never, tmp_path, call):
   stopping.stopped(tmp_path, os, 'replace', call)
   stopping.play(tmp_path)

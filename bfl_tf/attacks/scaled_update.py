@@ -1,0 +1,39 @@
+"""A scaled update: start + factor (trained - start)."""
+
+import dataclasses
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from bfl_tf import settings, weights
+from bfl_tf.settings import Setting
+
+
+@dataclasses.dataclass(frozen=True)
+class ScaledUpdate:
+  """A client that goes further than it was trained to, or back.
+
+  Of a posterior the mean is moved; its spread is what was trained.
+  """
+
+  fraction: Annotated[
+    float, Setting('Of the clients that are bad.', least=0, below=1)
+  ] = 0.2
+  factor: Annotated[
+    float, Setting('On the update of the mean; below 0 it goes back.')
+  ] = -5.0
+
+  name: ClassVar[str] = 'scaled_update'
+
+  def __post_init__(self):
+    settings.check(self)
+
+  def send(
+    self,
+    model: weights.Weights,
+    start: weights.Weights,
+    generator: np.random.Generator,
+  ) -> weights.Weights:
+    """Returns the model with its mean moved."""
+    before = start.mean.astype(np.float64)
+    return model.replace_mean(before + self.factor * (model.mean - before))

@@ -1,0 +1,76 @@
+"""Bad clients against rules and weightings: an experiment of our own.
+
+A fraction of twenty variational clients flips its labels, sends its update five
+times as far the other way, or sends noise. Do maximum discrepancy and distance,
+which were proposed to weigh outliers less, help; and the robust rules?
+"""
+
+from experiments.harness import cells, tables
+
+PAPER = cells.Paper(
+  'outliers',
+  scales={
+    'paper': {'eval_every': 20},
+    'overnight': {'eval_every': 20},
+    # Only the last scores are read.
+    'laptop': {'num_rounds': 10, 'eval_every': 10, 'checkpoint_every': 10},
+    'smoke': {
+      'mlp.hidden_units': (8,),
+      'num_rounds': 1,
+      'local_epochs': 1,
+      'num_mc_samples': 2,
+      'final_num_mc_samples': 2,
+    },
+  },
+)
+SEEDS = {**dict.fromkeys(cells.SCALES, 3), 'laptop': 1, 'smoke': 1}
+FRACTIONS = (0.1, 0.2, 0.4)
+METHODS = {
+  'NWA, size': {'pooling': 'nwa'},
+  'NWA, max discrepancy': {'pooling': 'nwa', 'weighting': 'max_discrepancy'},
+  'NWA, distance': {'pooling': 'nwa', 'weighting': 'distance'},
+  'LP, size': {'pooling': 'lp'},
+  'WC, max discrepancy': {'pooling': 'wc', 'weighting': 'max_discrepancy'},
+  'Conflation': {'pooling': 'conflation'},
+  'Median': {'pooling': 'median'},
+  'Trimmed mean': {'pooling': 'trimmed_mean'},
+  'Multi-Krum': {'pooling': 'multi_krum'},
+}
+_KINDS = {
+  'flipped labels': 'label_flip',
+  'scaled by -5': 'scaled_update',
+  'random model': 'random_model',
+}
+COLUMNS = {'none': {}} | {
+  f'{title}, {fraction:.0%}': {
+    'attack': (kind,),
+    f'{kind}.fraction': fraction,
+  }
+  for title, kind in _KINDS.items()
+  for fraction in FRACTIONS
+}
+_NAMES = str.maketrans({' ': '_', ',': None, '%': None, '-': None})
+
+
+def _cell(method, column):
+  path = f'{column}/{method}'.translate(_NAMES).lower()
+  return cells.Cell(PAPER, path, {**METHODS[method], **COLUMNS[column]})
+
+
+_TEXT = 'Twenty clients on digits, IID, {} rounds of 5 epochs.'
+TABLES = (
+  tables.Table(
+    PAPER,
+    'rules',
+    'bad clients, by rule and weighting',
+    {(m, c): _cell(m, c) for m in METHODS for c in COLUMNS},
+    (cells.Measure('Accuracy (%)', cells.final('accuracy'), factor=100),),
+    SEEDS,
+    {
+      **dict.fromkeys(cells.SCALES, _TEXT.format(20)),
+      'laptop': _TEXT.format(10),
+      'smoke': 'A small network for one round: only that it runs.',
+    },
+  ),
+)
+CLAIMS, FIGURES = (), ()

@@ -1,0 +1,1 @@
+"""Attempts to break what is promised, a module a case of the campaign."""

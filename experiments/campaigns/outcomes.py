@@ -1,0 +1,33 @@
+"""What a run leaves that must be the same bits however it came about."""
+
+import csv
+import json
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+
+
+def of(path: str | os.PathLike) -> tuple[Any, ...]:
+  """Returns all that a run leaves but for times and memory."""
+  path = pathlib.Path(path)
+  with open(path / 'metrics.csv', newline='') as file:
+    header, *rows = csv.reader(file)
+  kept = [i for i, name in enumerate(header) if not _of_the_machine(name)]
+  with np.load(path / 'predictions.npz') as archive:
+    arrays = {name: archive[name].tobytes() for name in archive.files}
+  summary = json.loads((path / 'summary.json').read_text())
+  table = [[row[i] for i in kept] for row in [header, *rows]]
+  return table, arrays, summary['final'], summary['rounds']
+
+
+def difference(found: tuple[Any, ...], wanted: tuple[Any, ...]) -> str:
+  """Says in which file two outcomes differ; nothing if they do not."""
+  names = ('metrics.csv', 'predictions.npz', 'summary.json', 'summary.json')
+  differ = [n for n, a, b in zip(names, found, wanted) if a != b]
+  return ', '.join(dict.fromkeys(differ))
+
+
+def _of_the_machine(column):
+  return column.endswith('_seconds') or column.startswith('peak_memory')

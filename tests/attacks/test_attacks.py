@@ -1,0 +1,158 @@
+"""What bad clients do is what is said, to the bit, and only they do it."""
+
+import numpy as np
+import pytest
+import toys
+
+from bfl_tf import attacks, federation, seeds
+from bfl_tf.federation import engine as engine_lib
+from bfl_tf.federation import evaluation
+
+KINDS = [*attacks.ATTACKS]
+
+
+def arrivals(**changes):
+  """What comes of a first round, by client; the experiment, and the start."""
+  experiment = toys.experiment(**changes)
+  state = federation.initial_state(experiment).state
+  came = engine_lib.local(experiment, state, range(6))
+  return {arrival.client: arrival for arrival in came}, experiment, state
+
+
+def settings(kind, fraction=0.4, **more):
+  return {'attack': (kind,), f'{kind}.fraction': fraction, **more}
+
+
+@pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
+@pytest.mark.parametrize('kind', KINDS)
+def test_bad_clients_alone_send_something_else(kind, variant):
+  good, _, _ = arrivals(variant=variant)
+  some, experiment, _ = arrivals(variant=variant, **settings(kind))
+  bad = attacks.bad_clients(experiment.config.seed, 6, 0.4)
+  assert len(bad) == 2
+  for client in range(6):
+    same = toys.same(good[client].update.model, some[client].update.model)
+    assert same == (client not in bad)
+    assert all(np.isfinite(v).all() for v in some[client].update.model)
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_no_bad_clients_are_none(kind):
+  """As without attacks, bit for bit."""
+  without, _ = toys.play(toys.experiment())
+  none, _ = toys.play(toys.experiment(**settings(kind, fraction=0.0)))
+  assert toys.same(without.model, none.model)
+
+
+def test_who_is_bad():
+  few, more = (attacks.bad_clients(3, 20, f) for f in (0.1, 0.4))
+  assert (len(few), len(more)) == (2, 8)
+  assert few < more
+  assert attacks.bad_clients(4, 20, 0.4) != more
+
+
+def test_labels_are_flipped():
+  flip = attacks.LabelFlip()
+  y = np.array([0, 1, 2, 0], np.int32)
+  assert flip.labels(y, 3).tolist() == [2, 1, 0, 2]
+  assert flip.labels(y, 3).dtype == np.int32
+  probs = np.float32([[0.7, 0.2, 0.1]])
+  assert flip.labels(probs, 3).tolist() == [[*probs[0, ::-1]]]
+
+
+def test_a_flipped_client_trains_on_flipped_labels():
+  some, experiment, state = arrivals(**settings('label_flip'))
+  (client, *_) = attacks.bad_clients(experiment.config.seed, 6, 0.4)
+  work = federation.job(
+    experiment.method,
+    experiment.broadcast(state),
+    client,
+    experiment.partition[client],
+  )
+  worker = experiment.workers[0]
+  flipped = worker.train(work, y=2 - worker.labels)
+  assert toys.same(flipped.model, some[client].update.model)
+
+
+def test_an_update_is_scaled():
+  good, _, state = arrivals()
+  some, experiment, _ = arrivals(
+    **settings('scaled_update', **{'scaled_update.factor': 3.0})
+  )
+  for client in attacks.bad_clients(experiment.config.seed, 6, 0.4):
+    before = state.model.mean
+    np.testing.assert_allclose(
+      some[client].update.model.mean - before,
+      3 * (good[client].update.model.mean - before),
+      rtol=1e-4,
+      atol=1e-6,
+    )
+
+
+def test_a_random_model_has_a_name():
+  some, experiment, _ = arrivals(
+    **settings('random_model', **{'random_model.scale': 0.5})
+  )
+  (client, *_) = attacks.bad_clients(experiment.config.seed, 6, 0.4)
+  name = (experiment.config.seed, 'attack_random_model', 0, client)
+  noise = seeds.generator(*name).standard_normal(15)
+  assert np.array_equal(some[client].update.model.mean, np.float32(0.5 * noise))
+
+
+def test_every_draw_has_a_name_of_its_own(monkeypatch):
+  original, names = seeds.generator, []
+  monkeypatch.setattr(
+    seeds, 'generator', lambda *name: (names.append(name), original(*name))[1]
+  )
+  toys.play(toys.experiment(**settings('random_model')), 3)
+  drawn = [name for name in names if name[1].startswith('attack_')]
+  assert len(drawn) == len(set(drawn)) == 2 * 3
+
+
+def test_attacks_add_up():
+  """A flipped update that is scaled, in this order."""
+  both = {
+    **settings('label_flip'),
+    **settings('scaled_update'),
+    'attack': ('label_flip', 'scaled_update'),
+  }
+  some, experiment, state = arrivals(**both)
+  flipped, _, _ = arrivals(**settings('label_flip'))
+  (client, *_) = attacks.bad_clients(experiment.config.seed, 6, 0.4)
+  before = state.model.mean
+  np.testing.assert_allclose(
+    some[client].update.model.mean - before,
+    -5 * (flipped[client].update.model.mean - before),
+    rtol=1e-4,
+    atol=1e-6,
+  )
+
+
+def test_a_median_stands_what_an_average_does_not():
+  attack = settings('scaled_update', **{'scaled_update.factor': -50.0})
+  scores = {}
+  for rule in ('nwa', 'median'):
+    experiment = toys.experiment(pooling=rule, partition='iid', **attack)
+    played = toys.rounds(experiment, 8)[-1]
+    found = evaluation.evaluate(experiment, played, last=True)
+    scores[rule] = found.scores['accuracy']
+  assert scores['median'] > scores['nwa'] + 0.2
+
+
+@pytest.mark.parametrize(
+  ('changes', 'message'),
+  [
+    (
+      {'attack': ('label_flips',)},
+      '--attack=label_flips is unknown. Did you m',
+    ),
+    (settings('label_flip', fraction=1.0), 'must be below 1'),
+    (
+      settings('random_model', **{'random_model.scale': 0.0}),
+      'must be above 0',
+    ),
+  ],
+)
+def test_refused(changes, message):
+  with pytest.raises(ValueError, match=message):
+    toys.experiment(**changes)
