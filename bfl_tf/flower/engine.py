@@ -60,11 +60,6 @@ class Engine:
       return like
     return like._replace(memory={'round': tf.TensorSpec([], tf.int32)})
 
-  @property
-  def trains_on_what_is_dealt(self) -> bool:
-    """Nodes that keep what is theirs may have a file of their own too."""
-    return self.keeps_memories
-
   def __call__(
     self,
     experiment: experiment_lib.Experiment,
