@@ -7,6 +7,7 @@ few good updates came in, something of one's own failed, or the disk is full;
 the state is saved. Exit code 130: interrupted, 143: terminated; likewise.
 """
 
+import os
 import signal
 
 from absl import flags
@@ -64,6 +65,11 @@ def _on_flower(config):
   flower = config_flags.flower('--engine=flower')
   try:
     if _SUPERLINK.value:
+      if not os.path.isabs(_OUTPUT_DIR.value):
+        config_flags.fail(
+          f'--output_dir={_OUTPUT_DIR.value}: with --superlink it is a path on '
+          "the server's machine: begin it with /."
+        )
       flower.play(config, _OUTPUT_DIR.value, _SUPERLINK.value)
       print(f"\nresults in {_OUTPUT_DIR.value}, on the server's machine")
     else:

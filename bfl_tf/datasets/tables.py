@@ -1,6 +1,6 @@
 """From a table of one's own to a data set: labels by text, sites by column."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import contextlib
 import dataclasses
 import re
@@ -84,12 +84,11 @@ def classes(
   Raises:
     ValueError: the labels are no classes, or `num_classes` does not fit them.
   """
-  found = sorted(set(texts))
+  found = ordered(set(texts))
   column = f'{where}: column {reading.label_column!r}'
-  if all(re.fullmatch(r'\d{1,9}', text) for text in found):
+  if _are_whole(found):
     if reading.num_classes:
       return _numbered(column, texts, reading.num_classes)
-    found.sort(key=int)
   elif any(_fraction(text) for text in found):
     raise ValueError(
       f'{column} has fractions, a regression target: Classification only.'
@@ -104,6 +103,16 @@ def classes(
     raise ValueError(f'{column} has no class but {found[0]!r}.')
   numbers = {text: number for number, text in enumerate(found)}
   return np.array([numbers[text] for text in texts], np.int32), tuple(found)
+
+
+def ordered(names: Iterable[str]) -> list[str]:
+  """Returns classes in the order of their numbers."""
+  names = sorted(names)
+  return sorted(names, key=int) if _are_whole(names) else names
+
+
+def _are_whole(names):
+  return all(re.fullmatch(r'\d{1,9}', name) for name in names)
 
 
 def _numbered(column, texts, num_classes):

@@ -1,8 +1,8 @@
 """The client's side as Flower's ClientApp.
 
-A SuperNode's --node-config may say `data="FILE"`, the examples that it trains
-on in place of --dataset, and `memory="DIR"`, where a client's own memory is
-kept. `partition-id` is the client's number.
+Of a SuperNode's --node-config `partition-id` is the client's number, `data` the
+file that it trains on in place of --dataset (`label-column`, `ignore-columns`:
+how it is read), `memory` where a client's own memory is kept.
 """
 
 from typing import Any
@@ -20,15 +20,11 @@ def query(
   message: flwr_app.Message, context: flwr_app.Context
 ) -> flwr_app.Message:
   """Says which client this node is, and sums of the examples of its own."""
-  node = context.node_config
-  said: dict[str, Any] = {
-    'client': int(node.get('partition-id', -1)),
-    'introduction': '',
-  }
-  data = str(node.get('data', ''))
-  if data:
+  said: dict[str, Any] = {'client': _number(context), 'introduction': ''}
+  own = sites.Own.of(context.node_config)
+  if own.data:
     flags = messages.unpack_question(message.content)
-    _, dataset = sites.read(flags, data)
+    _, dataset = sites.read(flags, own)
     said['introduction'] = introductions.Introduction.of(dataset).to_json()
   record = flwr_app.ConfigRecord(said)
   return flwr_app.Message(
@@ -43,8 +39,17 @@ def train(
   """Trains as the server's order says; what it raises is this client's."""
   node = context.node_config
   order = messages.unpack_order(message.content)
-  site = sites.of(order.flags, str(node.get('data', '')), order.told)
+  # In a simulation any node plays any client.
+  if order.memory is None and order.client != _number(context):
+    raise ValueError(
+      f'it is client {_number(context)} now and was asked for {order.client}'
+    )
+  site = sites.of(order.flags, sites.Own.of(node), order.told)
   update, memory = site.train(order, str(node.get('memory', '')))
   return flwr_app.Message(
     messages.pack_update(update, memory), reply_to=message
   )
+
+
+def _number(context) -> int:
+  return int(context.node_config.get('partition-id', -1))

@@ -42,6 +42,7 @@ class Engine:
     window: orders that may be out at a time.
     keeps_memories: whether the server keeps what clients remember, as a
       simulation needs to be resumed; otherwise nodes do.
+    run: names the run to nodes that keep memories.
     told: of nodes with files of their own, see `messages.Order`.
     poll_seconds: between two looks for replies.
   """
@@ -50,6 +51,7 @@ class Engine:
   nodes: Nodes
   window: int = 2
   keeps_memories: bool = True
+  run: str = ''
   told: str = ''
   poll_seconds: float = 0.05
 
@@ -69,17 +71,20 @@ class Engine:
     """See `federation.engine.Engine`."""
     method, nodes = experiment.method, self.nodes(clients)
     wanted = _Wanted.of(method, self.like(method), state.round)
+    _check_memories(state, wanted.like)
     for client in set(clients) - set(nodes):
       yield _failed(client, NodeError('it has no SuperNode'))
     orders = self._orders(experiment, state, nodes)
     out: dict[str, _Out] = {}
+    sent = 0
     while True:
       for order, message in itertools.islice(orders, self.window - len(out)):
         numbers = [n for n in self.grid.push_messages([message]) if n]
         if not numbers:
           yield _failed(order.client, NodeError('its order could not be sent'))
         out |= dict.fromkeys(numbers, order)
-      if not out:
+        sent += 1
+      if not out and sent == len(nodes):
         return
       waiting = len(out)
       yield from self._arrived(out, wanted)
@@ -98,13 +103,14 @@ class Engine:
       if not self.keeps_memories:
         brought, accepted = None, int(memory.get('round', -1))
       order = messages.Order(
-        flags, client, broadcast, brought, accepted, self.told
+        flags, client, broadcast, brought, accepted, self.run, self.told
       )
       message = flwr_app.Message(
         messages.pack_order(order, packed),
         node,
         'train',
-        ttl=seconds or None,
+        # Longer than we wait: what came in time must not lapse meanwhile.
+        ttl=max(flwr_app.DEFAULT_TTL, 10 * seconds),
         group_id=str(state.round),
       )
       yield _Out(client, time.monotonic() + (seconds or math.inf)), message
@@ -125,7 +131,7 @@ class Engine:
     try:
       if reply.has_error():
         raise NodeError(messages.reason(reply.error))
-      update, memory = messages.unpack_update(reply.content, wanted.num_bytes)
+      update, memory = messages.unpack_update(reply.content, wanted.sizes)
     # Whatever somebody sends, it is this client's alone.
     except Exception as failure:
       return _failed(client, failure)
@@ -140,13 +146,13 @@ class _Wanted(NamedTuple):
 
   round: int
   like: training.Result
-  num_bytes: int
+  sizes: Mapping[str, int]
 
   @classmethod
   def of(cls, method, like, round_index) -> '_Wanted':
     ranks = (getattr(part, 'rank', 0) for part in method.parts)
-    size = messages.num_bytes(like, max(ranks, default=0))
-    return cls(round_index, like, size)
+    sizes = messages.sizes(method.result_like, max(ranks, default=0))
+    return cls(round_index, like, sizes)
 
 
 class _Out(NamedTuple):
@@ -154,6 +160,16 @@ class _Out(NamedTuple):
 
   client: int
   deadline: float
+
+
+def _check_memories(state, like):
+  """Refuses a run whose clients' memories are where another engine had them."""
+  for memory in state.memories.values():
+    if set(memory) != set(like.memory):
+      raise ValueError(
+        'clients of this run remember on the other side: go on with the '
+        '--engine and --superlink that it was begun with.'
+      )
 
 
 def _failed(client, failure) -> engine_lib.Arrival:

@@ -10,10 +10,15 @@ from collections.abc import Mapping
 import dataclasses
 import functools
 import json
+import math
 
 import numpy as np
 
 from bfl_tf import datasets
+from bfl_tf.datasets import tables
+
+# Of one site: what comes of the counts is held by the server.
+_MOST = 10**8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,19 +66,24 @@ class Introduction:
         fields[name] = tuple(fields[name])
       read = cls(**fields, moments=datasets.Moments(int(size), *sums))
       read._check()
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    # It may be anything.
+    except Exception as error:
       raise ValueError(f'its introduction cannot be read: {error}') from error
     return read
 
   def _check(self):
     """Refuses sums that no examples have."""
     counts = list(self.counts.values())
-    if not all(type(n) is int and 0 <= n < 2**31 for n in counts):
+    if not all(type(n) is int and n >= 0 for n in counts):
       raise ValueError(f'counts of {counts}')
+    if not 0 < sum(counts) <= _MOST:
+      raise ValueError(f'{sum(counts)} examples')
     size, mean, scatter = self.moments
-    wide = np.shape(mean) == np.shape(scatter) == (self.shape[-1],)
-    fine = np.all(np.isfinite(mean)) and np.all(scatter >= 0)
-    if not (wide and fine and size > 0 and sum(counts) > 0):
+    if np.shape(mean) != (self.shape[-1],) or mean.shape != scatter.shape:
+      raise ValueError(f'moments of {np.shape(mean)} features')
+    if size != sum(counts) * math.prod(self.shape[:-1]):
+      raise ValueError(f'moments of {size} values')
+    if not np.all(np.isfinite([mean, scatter])) or np.any(scatter < 0):
       raise ValueError('moments that no examples have')
 
   def to_json(self) -> str:
@@ -86,8 +96,7 @@ class Introduction:
   @property
   def classes(self) -> tuple[str, ...]:
     """Names in the order of their numbers: by value if whole, else as texts."""
-    whole = all(name.isdigit() for name in self.counts)
-    return tuple(sorted(self.counts, key=int if whole else str))
+    return tuple(tables.ordered(self.counts))
 
   def merge(self, other: 'Introduction') -> 'Introduction':
     """Of both; features must be the same.
@@ -160,7 +169,7 @@ def as_told(
 
   Returns:
     Training examples are labels alone, as many of each class and client as
-    there are on the nodes; their inputs are zeros and take no memory here.
+    there are on the nodes; their inputs are zeros.
 
   Raises:
     ValueError: features differ, or the server's file has a class that no

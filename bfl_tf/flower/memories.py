@@ -30,8 +30,14 @@ class Kept:
   path: pathlib.Path
 
   @classmethod
-  def of(cls, directory: str, flags: str, client: int) -> 'Kept':
+  def of(cls, directory: str, run: str, flags: str, client: int) -> 'Kept':
     """Returns what a node keeps for a client of a run.
+
+    Args:
+      directory: of the node.
+      run: see `messages.Order`.
+      flags: likewise.
+      client: its number.
 
     Raises:
       ValueError: there is no directory to keep it in.
@@ -43,14 +49,17 @@ class Kept:
       )
     names = tuple(f'--{name}=' for name in _SAME_RUN)
     lines = [line for line in flags.splitlines() if not line.startswith(names)]
-    digest = hashlib.sha256('\n'.join(lines).encode()).hexdigest()[:16]
+    text = '\n'.join([run, *lines])
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return cls(pathlib.Path(directory) / digest / f'client-{client}')
 
-  def take(self, accepted: int) -> Mapping[str, Any]:
-    """Returns the memory that counts, and forgets all others.
+  def take(self, accepted: int, oldest: int = 0) -> Mapping[str, Any]:
+    """Returns the memory that counts, and forgets what never will.
 
     Args:
       accepted: the round whose update the server took in last; -1 for none.
+      oldest: the first round that the server may begin again, from one of its
+        checkpoints: what counted there is kept.
 
     Raises:
       ValueError: it is not here.
@@ -61,9 +70,7 @@ class Kept:
         f'the memory of round {accepted} is not in {self.path}: begin the run '
         'again in another --output_dir'
       )
-    for path in self.path.glob('round-*.npz') if self.path.is_dir() else ():
-      if path != wanted and _NAME.fullmatch(path.name):
-        path.unlink()
+    self._forget(accepted, oldest)
     if accepted < 0:
       return {}
     tree: dict[str, Any] = {}
@@ -75,13 +82,26 @@ class Kept:
   def put(self, round_index: int, memory: Mapping[str, Any]) -> None:
     """Keeps what a round's training leaves, until the server has decided."""
     self.path.mkdir(parents=True, exist_ok=True)
-    partial = self.path / 'partial'
+    partial = self.path / f'partial-{os.getpid()}'
     with partial.open('wb') as file:
       arrays: dict[str, Any] = dict(trees.flatten(memory))
       np.savez(file, **arrays)
       file.flush()
       os.fsync(file.fileno())
     partial.replace(self._file(round_index))
+
+  def _forget(self, accepted, oldest):
+    """What was left out goes, and what no checkpoint goes back to."""
+    found = {
+      int(match[1]): path
+      for path in (self.path.iterdir() if self.path.is_dir() else ())
+      if (match := _NAME.fullmatch(path.name))
+    }
+    # That which counted when the oldest round began.
+    first = max((number for number in found if number < oldest), default=-1)
+    for number, path in found.items():
+      if number > accepted or number < first:
+        path.unlink()
 
   def _file(self, round_index):
     return self.path / f'round-{round_index}.npz'

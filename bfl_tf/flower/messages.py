@@ -18,6 +18,8 @@ from bfl_tf.federation import trees
 
 # Of what NumPy writes before an array's data, generously.
 _HEADER = 1024
+# Of what somebody else's reason goes into a line.
+_LONGEST = 300
 
 
 class Order(NamedTuple):
@@ -30,6 +32,7 @@ class Order(NamedTuple):
     memory: by part name, what it kept; None where it keeps that itself.
     accepted: the last round whose update of this client was taken in, from 0;
       -1 if none was.
+    run: names the run, among others of the same flags.
     told: what everybody's own files are together, an `Introduction` as JSON;
       nothing where nodes have none.
   """
@@ -39,6 +42,7 @@ class Order(NamedTuple):
   broadcast: client_lib.Broadcast
   memory: Mapping[str, Any] | None = None
   accepted: int = -1
+  run: str = ''
   told: str = ''
 
 
@@ -72,6 +76,7 @@ def pack_order(order: Order, packed: app.ArrayRecord) -> app.RecordDict:
     'round': int(broadcast.round),
     'num-examples': int(broadcast.num_examples),
     'accepted': int(order.accepted),
+    'run': order.run,
     'told': order.told,
     'brings-memory': order.memory is not None,
   }
@@ -92,7 +97,7 @@ def unpack_order(content: app.RecordDict) -> Order:
   memory = tree.get('memory', {}) if config['brings-memory'] else None
   return Order(
     config['flags'], config['client'], broadcast, memory, config['accepted'],
-    config['told'],
+    config['run'], config['told'],
   )  # fmt: skip
 
 
@@ -116,13 +121,13 @@ def pack_update(
 
 
 def unpack_update(
-  content: app.RecordDict, most_bytes: float = math.inf
+  content: app.RecordDict, sizes: Mapping[str, int]
 ) -> tuple[statistics.ClientUpdate, Mapping[str, Any]]:
-  """Reads what `pack_update` wrote, if it is not larger than it may be.
+  """Reads what `pack_update` wrote, if it is no more than was asked for.
 
   Args:
     content: of anybody's reply.
-    most_bytes: as of `num_bytes`; looked at before anything is unpacked.
+    sizes: as of `sizes`; looked at before anything is unpacked.
 
   Raises:
     ValueError: it is larger, or something else.
@@ -131,9 +136,13 @@ def unpack_update(
   numbers: Any = content.metric_records.get('metrics')
   if arrays is None or numbers is None:
     raise ValueError('it has no records "arrays" and "metrics".')
-  size = sum(len(array.data) for array in arrays.values())
-  if size > most_bytes + _HEADER * (len(arrays) + 1):
-    raise ValueError(f'it has {size} bytes where {most_bytes} are the most')
+  for name, array in arrays.items():
+    if name not in sizes:
+      raise ValueError(f'it sent {name[:40]!r}, which nobody asked for')
+    if len(array.data) > sizes[name] + _HEADER:
+      raise ValueError(
+        f'its {name} has {len(array.data)} bytes where {sizes[name]} are wanted'
+      )
   tree = _unpack(arrays)
   try:
     model = weights_lib.Weights(**tree.pop('model', {}))
@@ -147,24 +156,30 @@ def unpack_update(
   return update, tree.get('memory', {})
 
 
-def num_bytes(like: training.Result, rank: int) -> int:
-  """The size of what a client sends.
+def sizes(like: training.Result, rank: int) -> dict[str, int]:
+  """The bytes of each array that a client may send, by its name.
 
   Args:
-    like: its `tf.TensorSpec`s.
+    like: `tf.TensorSpec`s of a training's result.
     rank: that a part's factor has at most: the one size that a spec leaves out.
   """
-  specs = (spec for _, spec in trees.leaves(like._asdict()))
-  return sum(
-    math.prod(rank if n is None else n for n in spec.shape) * spec.dtype.size
-    for spec in specs
-  )
+  tree = {
+    'model': like.model,
+    'extras': like.extra,
+    'trace': like.trace,
+    'memory': like.memory,
+  }
+  return {
+    name: math.prod(rank if n is None else n for n in spec.shape)
+    * spec.dtype.size
+    for name, spec in trees.leaves(tree)
+  }
 
 
 def reason(error: app.Error) -> str:
   """The line that an app's exception ended in, without Flower's wrapping."""
   lines = [line for line in (error.reason or '').splitlines() if line.strip()]
-  return lines[-1].strip() if lines else f'error {error.code}'
+  return lines[-1].strip()[:_LONGEST] if lines else f'error {error.code}'
 
 
 def _pack(tree) -> app.ArrayRecord:

@@ -1,18 +1,17 @@
 """Which node plays which client."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import time
 from typing import Any, NamedTuple
 
+from absl import logging
 from flwr import app as flwr_app
 from flwr import serverapp
 
 from bfl_tf.flower import messages
 
 _POLL_SECONDS = 0.2
-# For a node to say its number: it may have to start Python first.
-_ANSWER_SECONDS = 60.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +49,17 @@ class Answer(NamedTuple):
   introduction: str = ''
   refusal: str = ''
 
+  @classmethod
+  def of(cls, reply: flwr_app.Message) -> 'Answer':
+    """Reads anybody's reply."""
+    if reply.has_error():
+      return cls(refusal=messages.reason(reply.error))
+    said: Any = reply.content.config_records.get('node', {})
+    client, introduction = said.get('client'), said.get('introduction')
+    if type(client) is not int or not isinstance(introduction, str):
+      return cls(refusal='its answer cannot be read')
+    return cls(client, introduction)
+
 
 @dataclasses.dataclass
 class Numbered:
@@ -59,11 +69,15 @@ class Numbered:
     grid: Flower's.
     flags: of the run, as of `recorded.flag_lines`.
     answers: by node.
+    asked: by node that has not answered yet, the message's number.
+    playing: by client, its node, as long as that is there.
   """
 
   grid: serverapp.Grid
   flags: str
   answers: dict[int, Answer] = dataclasses.field(default_factory=dict)
+  asked: dict[int, str] = dataclasses.field(default_factory=dict)
+  playing: dict[int, int] = dataclasses.field(default_factory=dict)
 
   @classmethod
   def of(
@@ -72,32 +86,20 @@ class Numbered:
     """Waits until all clients have a node.
 
     Raises:
-      ValueError: they have not, or one will not take part.
+      ValueError: they have not; says why nodes will not take part.
     """
     nodes, clients = cls(grid, flags), range(num_clients)
     deadline = time.monotonic() + seconds
     while missing := sorted(set(clients) - set(nodes(clients))):
-      for node, answer in nodes.answers.items():
-        if answer.refusal:
-          raise ValueError(f'SuperNode {node}: {answer.refusal}')
       if time.monotonic() > deadline:
-        raise ValueError(
-          f'after {seconds:.0f} s clients {", ".join(map(str, missing[:10]))} '
-          f'of {num_clients} have no SuperNode: start each with --node-config '
-          "'partition-id=N'."
-        )
+        raise ValueError(nodes._missing(missing, num_clients, seconds))
       time.sleep(_POLL_SECONDS)
     return nodes
 
   def __call__(self, clients: Sequence[int]) -> Mapping[int, int]:
     """Returns the nodes that are there, by client."""
     self._refresh()
-    # The first to say a number has it.
-    found: dict[int, int] = {}
-    for node, answer in sorted(self.answers.items()):
-      if answer.client is not None and answer.client in clients:
-        found.setdefault(answer.client, node)
-    return found
+    return {c: self.playing[c] for c in clients if c in self.playing}
 
   def introductions(self, clients: Sequence[int]) -> dict[int, str]:
     """Returns what those said that have examples of their own, by client."""
@@ -105,24 +107,42 @@ class Numbered:
     return {client: text for client, text in said.items() if text}
 
   def _refresh(self) -> None:
-    """Forgets who has gone and asks who is new."""
+    """Forgets who has gone, asks who is new, and hears who has answered."""
     present = set(self.grid.get_node_ids())
-    self.answers = {n: a for n, a in self.answers.items() if n in present}
-    new = sorted(present - set(self.answers))
-    self.answers |= dict.fromkeys(new, Answer()) | dict(self._asked(new))
+    for known in (self.answers, self.asked):
+      for node in set(known) - present:
+        del known[node]
+    self.playing = {c: n for c, n in self.playing.items() if n in present}
+    for node in sorted(present - set(self.answers) - set(self.asked)):
+      content = messages.pack_question(self.flags)
+      query = flwr_app.Message(content, node, 'query')
+      for number in self.grid.push_messages([query]):
+        self.asked[node] = number
+    # One that trains for a run before this one answers when it is done.
+    for node, number in list(self.asked.items()):
+      for reply in self.grid.pull_messages([number]):
+        del self.asked[node]
+        self._hear(node, Answer.of(reply))
 
-  def _asked(self, nodes) -> Iterator[tuple[int, Answer]]:
-    if not nodes:
+  def _hear(self, node, answer):
+    self.answers[node] = answer
+    if answer.client is None:
       return
-    content = messages.pack_question(self.flags)
-    replies = self.grid.send_and_receive(
-      [flwr_app.Message(content, node, 'query') for node in nodes],
-      timeout=_ANSWER_SECONDS,
+    first = self.playing.setdefault(answer.client, node)
+    if first != node:
+      logging.warning(
+        'SuperNodes %d and %d both say that they are client %d: the first '
+        'plays it.', first, node, answer.client,
+      )  # fmt: skip
+
+  def _missing(self, missing, num_clients, seconds) -> str:
+    said = [
+      f'SuperNode {node}: {answer.refusal}'
+      for node, answer in sorted(self.answers.items())
+      if answer.refusal
+    ]
+    said = said or ["start each with --node-config 'partition-id=N'."]
+    return (
+      f'after {seconds:.0f} s clients {", ".join(map(str, missing[:10]))} of '
+      f'{num_clients} have no SuperNode: {"; ".join(said)}'
     )
-    for reply in replies:
-      node = reply.metadata.src_node_id
-      if reply.has_error():
-        yield node, Answer(refusal=messages.reason(reply.error))
-      else:
-        said: Mapping[str, Any] = reply.content.config_records['node']
-        yield node, Answer(said['client'], said['introduction'])

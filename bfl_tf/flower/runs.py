@@ -10,7 +10,9 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
+import time
 import types
 from typing import Any
 
@@ -21,6 +23,9 @@ APP = pathlib.Path(__file__).parent / 'app'
 # What the server's side puts before the lines that a person is to see, and
 # before the reason why it ended.
 MARK = 'bfl_tf| '
+# Flower's commands are beside this interpreter, also where no venv is active.
+_BESIDE = os.path.dirname(sys.executable)
+_POLL_SECONDS = 5.0
 _FAILED = re.compile(r'code (\d): (.*)', re.DOTALL)
 
 
@@ -85,6 +90,7 @@ def submit(
   """
   # A narrow terminal's lines would be broken.
   environment = {**(environment or os.environ), 'COLUMNS': '500'}
+  environment['PATH'] = os.pathsep.join([_BESIDE, environment['PATH']])
   command = ['flwr', 'run', str(app), connection, '--stream']
   if federation_config:
     command += ['--federation-config', federation_config]
@@ -110,34 +116,47 @@ def _streamed(command, show, environment) -> tuple[str | None, list[str]]:
     stderr=subprocess.STDOUT,
     text=True,
   ) as process:
-    for line in process.stdout or ():
-      started = re.search(r'started run (\d+)', line)
-      run_id = started[1] if started else run_id
-      show(line)
-      said = [*said[-20:], line.strip('│╭╮╰╯─ \n')]
+    try:
+      for line in process.stdout or ():
+        started = re.search(r'started run (\d+)', line)
+        run_id = started[1] if started else run_id
+        show(line)
+        said = [*said[-20:], line.strip('│╭╮╰╯─ \n')]
+    finally:
+      # Whoever stops watching is not made to wait for the run.
+      process.terminate()
   return run_id, said
 
 
 def _check(connection, run_id, environment):
-  """Raises what the run ended with, unless it was completed."""
-  command = ['flwr', 'list', connection, '--run-id', run_id, '--format', 'json']
-  found = subprocess.run(
-    command, env=environment, capture_output=True, text=True, check=False
-  )
-  try:
-    (run,) = json.loads(found.stdout)['runs']
-    status, details = run['status'], run['status-details']
-  except (ValueError, KeyError) as error:
-    raise FlowerError(
-      f'--superlink={connection} says nothing of run {run_id} any more: '
-      f'{_last(found.stdout.splitlines() + found.stderr.splitlines())}'
-    ) from error
+  """Waits for a run's end; raises what it ended with if not completed."""
+  while True:
+    status, details = _status(connection, run_id, environment)
+    if status.startswith('finished'):
+      break
+    # The stream of its lines broke off.
+    time.sleep(_POLL_SECONDS)
   if status == 'finished:completed':
     return
   failed = _FAILED.search(details)
   if failed is None:
     raise FlowerError(f'run {run_id} is {status}: {details}')
   raise (ValueError if failed[1] == '2' else FlowerError)(failed[2])
+
+
+def _status(connection, run_id, environment) -> tuple[str, str]:
+  command = ['flwr', 'list', connection, '--run-id', run_id, '--format', 'json']
+  found = subprocess.run(
+    command, env=environment, capture_output=True, text=True, check=False
+  )
+  try:
+    (run,) = json.loads(found.stdout)['runs']
+    return run['status'], run['status-details']
+  except (ValueError, KeyError) as error:
+    raise FlowerError(
+      f'--superlink={connection} says nothing of run {run_id} any more: '
+      f'{_last(found.stdout.splitlines() + found.stderr.splitlines())}'
+    ) from error
 
 
 def _last(lines) -> str:

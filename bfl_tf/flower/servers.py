@@ -10,13 +10,14 @@ Its run config, `[tool.flwr.app.config]` of the app, says what to run:
 """
 
 import contextlib
+import pathlib
 import sys
 
 from flwr import app as flwr_app
 from flwr import serverapp
 
 from bfl_tf import federation
-from bfl_tf.federation import building, recorded
+from bfl_tf.federation import building, recorded, task
 from bfl_tf.flower import engine as engine_lib
 from bfl_tf.flower import introductions, runs
 from bfl_tf.flower import nodes as nodes_lib
@@ -53,11 +54,23 @@ def _play(grid, settings):
     told, dataset = _told(config, nodes)
   # Elsewhere each look is a request.
   poll_seconds = 0.05 if simulated else 1.0
+  path = str(settings['output-dir'])
   engine = engine_lib.Engine(
-    grid, nodes, window, simulated, told, poll_seconds=poll_seconds
+    grid, nodes, window, simulated, path, told, poll_seconds
   )
-  path = settings['output-dir']
+  if dataset is not None:
+    _check_unchanged(path, dataset)
   federation.Run(config, path, engine=engine, dataset=dataset).play()
+
+
+def _check_unchanged(path, dataset):
+  """Refuses to go on with a run whose nodes have other files by now."""
+  file = pathlib.Path(path) / 'task.json'
+  if file.exists() and file.read_text() != task.Task.of(dataset).to_json():
+    raise ValueError(
+      f'--output_dir={path} holds a run of other examples: files of nodes have '
+      'changed since; put them back, or choose another directory.'
+    )
 
 
 def _told(config, nodes):
@@ -75,6 +88,12 @@ def _told(config, nodes):
     raise ValueError(
       f'clients {", ".join(map(str, without))} have no file of their own and '
       'others do: start their SuperNodes with --node-config \'data="FILE"\'.'
+    )
+  held = config.num_server_examples or config.server_fraction
+  if held and not config.server_dataset:
+    raise ValueError(
+      '--num_server_examples and --server_fraction take examples of clients, '
+      'which have files of their own: name --server_dataset in place of them.'
     )
   introduced = {client: _read(client, text) for client, text in said.items()}
   dataset = introductions.as_told(building.dataset(config, {}), introduced)

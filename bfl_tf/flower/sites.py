@@ -4,11 +4,13 @@ One model a process, kept over rounds and clients: any idle process may play any
 client, so what is kept goes by what was compiled.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 import dataclasses
 import functools
 import os
 import pathlib
+import re
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from bfl_tf.flower import introductions, memories, messages
 
 # That a server names code to be imported is for the owner of a node to allow.
 OWN_CODE = 'BFL_TF_OWN_CODE'
+_CODE = re.compile(r'[A-Za-z_][\w.]*:[A-Za-z_][\w.]*')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,8 +49,10 @@ class Site:
     client, memory = order.client, order.memory
     kept = None
     if memory is None and self.plan.fresh_memory(order.broadcast.model):
-      kept = memories.Kept.of(memory_dir, order.flags, client)
-      memory = kept.take(order.accepted)
+      kept = memories.Kept.of(memory_dir, order.run, order.flags, client)
+      # Two checkpoints are kept, so many rounds apart.
+      back = 2 * self.plan.config.checkpoint_every
+      memory = kept.take(order.accepted, order.broadcast.round - back)
     job = client_lib.job(
       self.plan, order.broadcast, client, self.examples(client), memory
     )
@@ -58,21 +63,49 @@ class Site:
     return update, None if kept is not None else memory
 
 
+class Own(NamedTuple):
+  """The file of a node's owner, who says how it is read.
+
+  Attributes:
+    data: the file; nothing if the node has none.
+    label_column: of a .csv.
+    ignore_columns: of a .csv, separated by commas.
+  """
+
+  data: str = ''
+  label_column: str = 'label'
+  ignore_columns: str = ''
+
+  @classmethod
+  def of(cls, node_config: Mapping[str, Any]) -> 'Own':
+    """Reads a SuperNode's --node-config."""
+    names = {name: name.replace('_', '-') for name in cls._fields}
+    return cls(
+      **{n: str(node_config[k]) for n, k in names.items() if k in node_config}
+    )
+
+
 # Of the run that is played: another one's is let go of.
 @functools.lru_cache(maxsize=1)
-def of(flags: str, data: str = '', told: str = '') -> Site:
+def of(flags: str, own: Own = Own(), told: str = '') -> Site:  # noqa: B008
   """Returns the site of a config.
 
   Args:
     flags: as of `recorded.flag_lines`, a line each.
-    data: the node's own file: all its training examples are its client's.
+    own: the node's own file: all its training examples are its client's.
     told: of everybody's files, an `Introduction`; where there are any.
 
   Raises:
     ValueError: the config asks for what this node does not give, or its file
       cannot be read.
   """
-  config, dataset = read(flags, data)
+  if bool(told) != bool(own.data):
+    raise ValueError(
+      'this node has a file of its own, and the run has none'
+      if own.data
+      else 'the run is of nodes with files of their own: set data="FILE"'
+    )
+  config, dataset = read(flags, own)
   if told:
     dataset = introductions.Introduction.from_json(told).tell(dataset)
   training.configure(1, config.deterministic)
@@ -81,14 +114,14 @@ def of(flags: str, data: str = '', told: str = '') -> Site:
   (worker,) = building.workers(
     config.replace(num_workers=1), dataset, plan.parts, {}, plan.random
   )
-  if data:
+  if own.data:
     everything = np.arange(len(dataset.train.y), dtype=np.int32)
     return Site(plan, lambda client: everything, worker)
   partition, _ = building.partition(config, dataset)
   return Site(plan, partition.__getitem__, worker)
 
 
-def read(flags: str, data: str) -> tuple[config_lib.Config, datasets.Dataset]:
+def read(flags: str, own: Own) -> tuple[config_lib.Config, datasets.Dataset]:
   """Returns the config, and the examples that a node has.
 
   Raises:
@@ -100,36 +133,47 @@ def read(flags: str, data: str) -> tuple[config_lib.Config, datasets.Dataset]:
       f'the server runs {first.lstrip("# ")}, this node '
       f'{recorded.VERSION.lstrip("# ")}: install the same on both'
     )
+  # Before it is parsed, which imports what is named.
+  check(lines, own)
   config = recorded.parse(lines)
-  check(config, data)
-  if data and config.partition != 'natural':
+  if own.data and config.partition != 'natural':
     raise ValueError(
       f'--partition={config.partition}: a node with a file of its own is one '
       'client: set --partition=natural'
     )
-  if data:
-    config = config.replace(dataset=data, client_column='')
+  if own.data:
+    config = config.replace(
+      dataset=own.data,
+      client_column='',
+      label_column=own.label_column,
+      ignore_columns=own.ignore_columns,
+    )
   return config, building.dataset(config, {})
 
 
-def check(config: config_lib.Config, data: str) -> None:
+def check(lines: Iterable[str], own: Own) -> None:
   """Refuses what a server may not ask of a node.
+
+  Args:
+    lines: flags, as texts.
+    own: of the node.
 
   Raises:
     ValueError: naming the flag, and what the node's owner would set.
   """
   if os.environ.get(OWN_CODE) == '1':
     return
-  for role in ('dataset', 'server_dataset', *config_lib.ROLES):
-    value = getattr(config, role)
-    for name in value if isinstance(value, tuple) else (value,):
-      if ':' in name:
-        raise ValueError(
-          f'--{role}={name} is code that this node does not run: set '
-          f'{OWN_CODE}=1 there to allow it.'
-        )
-  if not data and pathlib.Path(config.dataset).suffix in ('.csv', '.npz'):
-    raise ValueError(
-      f'--dataset={config.dataset}: a server names no files here; start the '
-      'SuperNode with --node-config \'data="FILE"\'.'
-    )
+  for line in lines:
+    flag, _, value = line.partition('=')
+    if any(_CODE.fullmatch(item) for item in value.split(',')):
+      raise ValueError(
+        f'{line[:100]} is code that this node does not run: set '
+        f'{OWN_CODE}=1 there to allow it.'
+      )
+    suffix = pathlib.Path(value).suffix
+    named = flag == '--dataset' and not own.data
+    if named and suffix in ('.csv', '.npz'):
+      raise ValueError(
+        f'{line[:100]}: a server names no files here; start the SuperNode with '
+        '--node-config \'data="FILE"\'.'
+      )

@@ -1,6 +1,7 @@
 """A Flower Strategy that pools posteriors, for anybody's own Flower App."""
 
 from collections.abc import Iterable
+import math
 from typing import Any, cast
 
 from absl import logging
@@ -19,7 +20,7 @@ from bfl_tf.federation import engine as engine_lib
 class BayesianStrategy(strategy.FedAvg):
   """Takes the place of Flower's FedAvg where clients train posteriors.
 
-    strategy = BayesianStrategy(model, rule='conflation', weighting='distance')
+    strategy = BayesianStrategy(model, rule='ws', weighting='distance')
     strategy.start(grid, ArrayRecord(model.get_weights()), num_rounds=3)
 
   Clients do as with FedAvg: they set the model's weights, fit it, and reply
@@ -52,13 +53,18 @@ class BayesianStrategy(strategy.FedAvg):
       **fedavg: of Flower's FedAvg.
 
     Raises:
-      ValueError: nothing goes by a name.
+      ValueError: nothing goes by a name, or the rule takes no weights.
     """
     super().__init__(**fedavg)
     self._model = model
     self._variables = weights_lib.Variables.of(model)
     self._rule = _made('rule', rule, pooling.RULES)
     self._weighting = _made('weighting', weighting, pooling.WEIGHTINGS)
+    if not self._rule.takes_weights and weighting not in ('size', 'equal'):
+      raise ValueError(
+        f'rule {rule!r} takes no client weights: leave weighting='
+        f'{weighting!r} out.'
+      )
     self._max_update_norm = max_update_norm
     layout = weights_lib.Layout.of(model)
     specs = tf.nest.map_structure(tf.type_spec_from_value, layout.standard())
@@ -91,9 +97,10 @@ class BayesianStrategy(strategy.FedAvg):
     if reference is None:
       raise ValueError('aggregate_train comes after configure_train.')
     reduced = reduction.Reduction(self._rule, self._weighting, (), reference)
-    accepted, left_out = [], 0
+    accepted: list[app.RecordDict] = []
+    left_out = 0
     for reply in replies:
-      arrival = self._arrival(reply)
+      arrival = self._arrival(reply, accepted[:1])
       defect = admission.find_defect(
         arrival, self._like, reference, self._max_update_norm
       )
@@ -111,14 +118,16 @@ class BayesianStrategy(strategy.FedAvg):
     weights_lib.write(self._variables, pooled)
     return app.ArrayRecord(self._model.get_weights()), metrics
 
-  def _arrival(self, reply) -> engine_lib.Arrival:
+  def _arrival(self, reply, accepted) -> engine_lib.Arrival:
+    """Reads a reply; its metrics must be those of who was accepted before."""
     node = reply.metadata.src_node_id
     try:
       if reply.has_error():
         raise RuntimeError(reply.error.reason)
       (arrays,) = reply.content.array_records.values()
       (metrics,) = reply.content.metric_records.values()
-      size = int(metrics[self.weighted_by_key])
+      _check_metrics(metrics, accepted)
+      size = metrics[self.weighted_by_key]
       update = statistics.ClientUpdate(node, size, self._read(arrays), {}, {})
     # Whatever a node sends is that node's alone.
     except Exception as failure:
@@ -131,6 +140,17 @@ class BayesianStrategy(strategy.FedAvg):
     return weights_lib.Weights(
       *map(np.asarray, weights_lib.read(self._variables))
     )
+
+
+def _check_metrics(metrics, accepted):
+  """Raises a ValueError for what cannot be averaged."""
+  if not all(isinstance(v, int | float) and math.isfinite(v)
+             for v in metrics.values()):  # fmt: skip
+    raise ValueError(f'its metrics are {dict(metrics)}')
+  for content in accepted:
+    (wanted,) = content.metric_records.values()
+    if set(metrics) != set(wanted):
+      raise ValueError(f'its metrics are {sorted(metrics)}')
 
 
 def _made(flag, thing, table):

@@ -12,12 +12,14 @@ class Grid:
     node_configs: by node, as of --node-config.
     change: is given each reply to an order and returns what comes in its
       place; None never comes.
+    answer: likewise, of answers to who a node is.
     most_out: orders that were out at a time.
   """
 
   def __init__(self, node_configs, change=lambda reply: reply):
     self.node_configs = node_configs
     self.change = change
+    self.answer = lambda reply: reply
     self.most_out = 0
     self._waiting = {}
     self._count = 0
@@ -31,17 +33,15 @@ class Grid:
       self._count += 1
       numbers.append(f'message-{self._count}')
       self._waiting[numbers[-1]] = self._played(message)
-    self.most_out = max(self.most_out, len(self._waiting))
+      if messages[-1].metadata.message_type == 'train':
+        self.most_out = max(self.most_out, len(self._waiting))
     return numbers
 
   def pull_messages(self, message_ids):
     (number,) = message_ids
-    if self._waiting[number] is None:
+    if self._waiting.get(number) is None:
       return []
     return [self._waiting.pop(number)]
-
-  def send_and_receive(self, messages, *, timeout=None):
-    return [self._played(message) for message in messages]
 
   def _played(self, message):
     node = message.metadata.dst_node_id
@@ -52,5 +52,6 @@ class Grid:
       reply = clients.app(message, context)
     except Exception as error:
       reply = app.Message(app.Error(0, str(error)), reply_to=message)
-    ordered = message.metadata.message_type == 'train'
-    return self.change(reply) if ordered else reply
+    if message.metadata.message_type == 'train':
+      return self.change(reply)
+    return self.answer(reply)

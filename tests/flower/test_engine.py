@@ -106,8 +106,11 @@ BAD = {
   'its memory counter steps is missing': without(
     'arrays', 'memory|counter|steps'
   ),
-  'bytes where .* are the most': put(
+  r'its model\|loc has \d+ bytes where 60 are wanted': put(
     'model|loc', lambda a: np.zeros(9999 * a.size, np.float32)
+  ),
+  r'it sent .extras\|more.*, which nobody asked for': lambda reply: _more(
+    reply
   ),
   'it has no records': lambda reply: app.Message(
     app.RecordDict(), reply_to=reply
@@ -118,6 +121,13 @@ BAD = {
     app.Error(0, 'no lines\nno power'), reply_to=reply
   ),
 }
+
+
+def _more(reply):
+  # So deep that whoever walks it down would have no stack left.
+  name = 'extras|more' + 2000 * '|a'
+  reply.content['arrays'][name] = app.Array(np.zeros(1))
+  return reply
 
 
 def _count(reply, number):
@@ -153,6 +163,14 @@ def test_a_client_without_a_node_is_left_out(tmp_path):
   assert (
     row['left_out_reasons'] == '2: it raised NodeError: it has no SuperNode'
   )
+
+
+def test_another_engines_memories_are_refused(tmp_path):
+  experiment = toys.experiment(**SCAFFOLD)
+  state, _ = toys.play(experiment, 1)
+  deployed = engine(configs=numbered(tmp_path), keeps_memories=False)
+  with pytest.raises(ValueError, match='that it was begun with'):
+    toys.federation.federated_round(experiment, state, deployed)
 
 
 def test_no_more_orders_are_out_than_the_window():

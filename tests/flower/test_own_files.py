@@ -100,6 +100,13 @@ def test_no_example_is_in_what_a_node_says(tmp_path):
     lambda text: text.replace('"barolo": ', '"barolo": -'),
     lambda text: text.replace('"shape": [13]', '"shape": [12]'),
     lambda text: text.replace('"moments": [', '"moments": [NaN, '),
+    lambda text: text.replace('"moments": [', '"moments": [9'),
+    lambda text: text.replace('"barolo": ', '"barolo": 9999999999'),
+    lambda text: (
+      text[: text.rindex('[') + 1]
+      + 'Infinity, '
+      + text[text.rindex('[') + 1 :].split(', ', 1)[1]
+    ),
   ],
 )
 def test_what_is_no_introduction_is_refused(tmp_path, change):
@@ -152,4 +159,33 @@ def test_a_site_is_made_once(tmp_path):
   *files, server = wine(tmp_path)
   config = federation.Config.of(SETTINGS | {'dataset': server})
   flags = '\n'.join(recorded.flag_lines(config))
-  assert sites.of(flags, files[1]) is sites.of(flags, files[1])
+  own = sites.Own(files[1])
+  told = introductions.Introduction.of(datasets.load(files[1])).to_json()
+  assert sites.of(flags, own, told) is sites.of(flags, own, told)
+
+
+def test_files_that_changed_end_a_run_that_goes_on(tmp_path):
+  *files, server = wine(tmp_path)
+  play(tmp_path / 'nodes', files, server)
+  with open(files[0]) as opened:
+    text = opened.read()
+  with open(files[0], 'w') as opened:
+    opened.write(text.replace('1', '2', 20))
+  sites.of.cache_clear()
+  with pytest.raises(ValueError, match='files of nodes have changed since'):
+    play(tmp_path / 'nodes', files, server, num_rounds=3)
+
+
+def test_the_servers_share_of_nothing_is_refused(tmp_path):
+  *files, server = wine(tmp_path)
+  with pytest.raises(ValueError, match='name --server_dataset in place of'):
+    play(tmp_path / 'out', files, server, num_server_examples=9)
+
+
+def test_the_owner_says_how_a_file_is_read(tmp_path):
+  *files, _ = wine(tmp_path)
+  own = sites.Own.of({'data': files[1], 'ignore-columns': 'a,b'})
+  config = federation.Config.of(SETTINGS | {'label_column': 'c'})
+  flags = '\n'.join(recorded.flag_lines(config))
+  _, dataset = sites.read(flags, own)
+  assert dataset.feature_names == tuple('cdefghijklm')

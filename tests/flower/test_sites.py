@@ -8,7 +8,7 @@ import toys
 
 from bfl_tf import federation
 from bfl_tf.federation import recorded
-from bfl_tf.flower import memories, messages, nodes, sites
+from bfl_tf.flower import introductions, memories, messages, nodes, sites
 
 
 def flags(**changes):
@@ -27,8 +27,18 @@ def flags(**changes):
 )
 def test_a_server_names_neither_code_nor_files(monkeypatch, changes, message):
   monkeypatch.delenv(sites.OWN_CODE)
+  lines = [f'--{name}={value}' for name, value in changes.items()]
   with pytest.raises(ValueError, match=message):
-    sites.of(flags(**changes))
+    sites.of('\n'.join([recorded.VERSION, *lines]))
+
+
+def test_code_is_refused_before_it_is_imported(monkeypatch, tmp_path):
+  (tmp_path / 'evil.py').write_text("raise SystemExit('it ran')")
+  monkeypatch.syspath_prepend(tmp_path)
+  monkeypatch.delenv(sites.OWN_CODE)
+  for line in ('--model=evil:Net', '--refine=distil,evil:x', '--a.b=evil:y'):
+    with pytest.raises(ValueError, match='is code that this node does not run'):
+      sites.of(f'{recorded.VERSION}\n{line}')
 
 
 def test_another_version_is_refused():
@@ -42,7 +52,10 @@ def test_a_node_trains_on_its_own_file(tmp_path):
   x, y = np.random.default_rng(0).normal(size=[60, 3]), np.arange(60) % 3
   file = tmp_path / 'own.npz'
   np.savez(file, x_train=x, y_train=y, x_test=x, y_test=y)
-  site = sites.of(flags(partition='natural'), str(file))
+  own = sites.Own(str(file))
+  _, dataset = sites.read(flags(partition='natural'), own)
+  told = introductions.Introduction.of(dataset).to_json()
+  site = sites.of(flags(partition='natural'), own, told)
   assert site.examples(7).tolist() == list(range(60))
   held, _ = site.worker.examples(np.arange(60))
   np.testing.assert_allclose(
@@ -54,7 +67,7 @@ class TestMemories:
   """Only what came with an accepted update counts."""
 
   def kept(self, tmp_path):
-    return memories.Kept.of(str(tmp_path), flags(), 3)
+    return memories.Kept.of(str(tmp_path), '/run', flags(), 3)
 
   def memory(self, number):
     return {'part': {'steps': np.int32(number)}, 'other': np.float32(number)}
@@ -75,6 +88,24 @@ class TestMemories:
     with pytest.raises(ValueError, match='the memory of round 1 is not in'):
       kept.take(1)
 
+  def test_what_a_checkpoint_goes_back_to_is_kept(self, tmp_path):
+    kept = self.kept(tmp_path)
+    for number in range(8):
+      kept.take(number - 1, oldest=number - 4)
+      kept.put(number, self.memory(number))
+    # The server begins round 5 again: what counted then was of round 4.
+    assert toys.same(kept.take(4, oldest=1), self.memory(4))
+    with pytest.raises(ValueError, match='the memory of round 1 is not in'):
+      kept.take(1)
+
+  def test_who_is_asked_seldom_keeps_what_counts(self, tmp_path):
+    kept = self.kept(tmp_path)
+    kept.put(0, self.memory(0))
+    kept.take(0, oldest=40)
+    kept.put(44, self.memory(44))
+    kept.take(44, oldest=44)
+    assert toys.same(kept.take(0, oldest=44), self.memory(0))
+
   def test_never_accepted(self, tmp_path):
     kept = self.kept(tmp_path)
     kept.put(0, self.memory(0))
@@ -82,16 +113,17 @@ class TestMemories:
     assert list(kept.path.iterdir()) == []
 
   def test_other_runs_and_clients_have_their_own(self, tmp_path):
-    texts = [flags(seed=1), flags(seed=2), flags(seed=1, num_rounds=7)]
-    first, second, longer = (
-      memories.Kept.of(str(tmp_path), text, 0).path for text in texts
-    )
-    assert first != second and first == longer
-    assert first != memories.Kept.of(str(tmp_path), texts[0], 1).path
+    def path(run, client=0, **changes):
+      kept = memories.Kept.of(str(tmp_path), run, flags(**changes), client)
+      return kept.path
+
+    assert path('/a') == path('/a', num_rounds=7)
+    others = [path('/b'), path('/a', seed=2), path('/a', client=1)]
+    assert path('/a') not in others and len(set(others)) == 3
 
   def test_without_a_directory(self):
     with pytest.raises(ValueError, match="--node-config 'memory="):
-      memories.Kept.of('', flags(), 0)
+      memories.Kept.of('', '/run', flags(), 0)
 
 
 class TestNumbered:
@@ -108,6 +140,34 @@ class TestNumbered:
     assert numbered([0, 1]) == {0: 7}
     grid.node_configs = {8: {'partition-id': 1}, 9: {}}
     assert numbered([0, 1]) == {1: 8}
+
+  def test_who_answers_late_is_heard(self):
+    grid = grids.Grid({7: {'partition-id': 0}})
+    answer, grid.answer = grid.answer, lambda reply: None
+    numbered = nodes.Numbered(grid, '')
+    assert numbered([0]) == {}
+    (number,) = numbered.asked.values()
+    grid.answer = answer
+    message = app.Message(messages.pack_question(''), 7, 'query')
+    grid._waiting[number] = grid._played(message)
+    assert numbered([0]) == {0: 7}
+
+  def test_who_has_a_number_keeps_it(self):
+    grid = grids.Grid({9: {'partition-id': 0}})
+    numbered = nodes.Numbered(grid, '')
+    assert numbered([0]) == {0: 9}
+    grid.node_configs[7] = {'partition-id': 0}
+    assert numbered([0]) == {0: 9}
+    del grid.node_configs[9]
+    assert numbered([0]) == {}
+
+  @pytest.mark.parametrize('said', [{}, {'client': 'one'}, {'client': [0]}])
+  def test_an_answer_that_cannot_be_read(self, said):
+    grid = grids.Grid({7: {'partition-id': 0}})
+    record = app.RecordDict({'node': app.ConfigRecord(said)})
+    grid.answer = lambda reply: app.Message(record, reply_to=reply)
+    with pytest.raises(ValueError, match='SuperNode 7: its answer cannot be'):
+      nodes.Numbered.of(grid, '', 1, seconds=0.1)
 
   def test_missing(self):
     grid = grids.Grid({7: {'partition-id': 0}})
@@ -143,4 +203,4 @@ def test_nothing_is_unpickled(tmp_path):
     }
   )
   with pytest.raises(ValueError, match='allow_pickle=False'):
-    messages.unpack_update(record)
+    messages.unpack_update(record, {'model|loc': 999})

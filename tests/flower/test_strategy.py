@@ -97,6 +97,23 @@ def test_a_bad_reply_changes_nothing(change):
     np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize(
+  'metrics', [{'loss': float('nan')}, {'loss': [1.0, 2.0]}, {'other': 1.0}]
+)
+def test_metrics_that_cannot_be_averaged(metrics):
+  good = reply(0, trained(build(), 0), 10)
+  bad = reply(1, trained(build(), 1), 30)
+  for name, value in metrics.items():
+    bad.content['metrics'][name] = value
+  _, found = pooled([good, bad])
+  assert found['left-out'] == 1 and found['loss'] == 0.0
+
+
+def test_weights_for_a_rule_that_takes_none():
+  with pytest.raises(ValueError, match="leave weighting='distance' out"):
+    BayesianStrategy(build(), rule='conflation', weighting='distance')
+
+
 def test_errors_alone_change_nothing():
   message = app.Message(app.RecordDict(), 0, 'train')
   message.metadata.__dict__['_message_id'] = 'message'
