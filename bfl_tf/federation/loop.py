@@ -123,8 +123,6 @@ def _ask(received, experiment, state, engine, clients) -> None:
   method, waiting = experiment.method, set(clients)
   received.asked += len(waiting)
   like = getattr(engine, 'like', _like_here)(method)
-  # A node may have examples of its own in place of those that were dealt.
-  dealt = getattr(engine, 'trains_on_what_is_dealt', True)
   for arrival in engine(experiment, state, clients):
     client = arrival.client
     if client not in waiting:
@@ -136,7 +134,7 @@ def _ask(received, experiment, state, engine, clients) -> None:
       like,
       state.model,
       method.config.max_update_norm,
-      len(experiment.partition[client]) if dealt else None,
+      len(experiment.partition[client]),
     )
     if defect:
       received.left_out[client] = defect

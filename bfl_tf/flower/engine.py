@@ -60,11 +60,6 @@ class Engine:
       return like
     return like._replace(memory={'round': tf.TensorSpec([], tf.int32)})
 
-  @property
-  def trains_on_what_is_dealt(self) -> bool:
-    """Nodes that keep what is theirs may have a file of their own too."""
-    return self.keeps_memories
-
   def __call__(
     self,
     experiment: experiment_lib.Experiment,
@@ -96,6 +91,7 @@ class Engine:
     seconds = experiment.config.client_timeout
     flags = '\n'.join(recorded.flag_lines(experiment.config))
     broadcast = experiment.broadcast(state)
+    packed = messages.pack_broadcast(broadcast)
     for client, node in nodes.items():
       memory = state.memories.get(client, {})
       brought, accepted = memory, -1
@@ -105,7 +101,7 @@ class Engine:
         flags, client, broadcast, brought, accepted, self.told
       )
       message = flwr_app.Message(
-        messages.pack_order(order),
+        messages.pack_order(order, packed),
         node,
         'train',
         ttl=seconds or None,

@@ -48,13 +48,33 @@ class Introduction:
 
   @classmethod
   def from_json(cls, text: str) -> 'Introduction':
-    """Reads what `to_json` wrote, the same to the last bit."""
-    fields = json.loads(text)
-    size, mean, scatter = fields.pop('moments')
-    moments = datasets.Moments(size, np.array(mean), np.array(scatter))
-    for name in ('feature_names', 'shape'):
-      fields[name] = tuple(fields[name])
-    return cls(**fields, moments=moments)
+    """Reads what `to_json` wrote, the same to the last bit.
+
+    Raises:
+      ValueError: it is something else.
+    """
+    try:
+      fields = json.loads(text)
+      size, mean, scatter = fields.pop('moments')
+      sums = np.array(mean, np.float64), np.array(scatter, np.float64)
+      for name in ('feature_names', 'shape'):
+        fields[name] = tuple(fields[name])
+      read = cls(**fields, moments=datasets.Moments(int(size), *sums))
+      read._check()
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+      raise ValueError(f'its introduction cannot be read: {error}') from error
+    return read
+
+  def _check(self):
+    """Refuses sums that no examples have."""
+    counts = list(self.counts.values())
+    if not all(type(n) is int and 0 <= n < 2**31 for n in counts):
+      raise ValueError(f'counts of {counts}')
+    size, mean, scatter = self.moments
+    wide = np.shape(mean) == np.shape(scatter) == (self.shape[-1],)
+    fine = np.all(np.isfinite(mean)) and np.all(scatter >= 0)
+    if not (wide and fine and size > 0 and sum(counts) > 0):
+      raise ValueError('moments that no examples have')
 
   def to_json(self) -> str:
     """Returns a text; floats are written so that they come back."""

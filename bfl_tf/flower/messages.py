@@ -52,12 +52,20 @@ def unpack_question(content: app.RecordDict) -> str:
   return str(content.config_records['config']['flags'])
 
 
-def pack_order(order: Order) -> app.RecordDict:
-  """Returns the message of an order."""
+def pack_broadcast(broadcast: client_lib.Broadcast) -> app.ArrayRecord:
+  """Returns what all orders of a round have in common, to be packed once."""
+  return _pack({'model': broadcast.model, 'shared': broadcast.shared})
+
+
+def pack_order(order: Order, packed: app.ArrayRecord) -> app.RecordDict:
+  """Returns the message of an order.
+
+  Args:
+    order: what is sent.
+    packed: its broadcast, whose bytes are shared and not copied.
+  """
   broadcast = order.broadcast
-  tree = {'model': broadcast.model, 'shared': broadcast.shared}
-  if order.memory is not None:
-    tree['memory'] = order.memory
+  own = _pack({'memory': order.memory or {}})
   numbers: dict[str, Any] = {
     'flags': order.flags,
     'client': int(order.client),
@@ -67,9 +75,8 @@ def pack_order(order: Order) -> app.RecordDict:
     'told': order.told,
     'brings-memory': order.memory is not None,
   }
-  return app.RecordDict(
-    {'arrays': _pack(tree), 'config': app.ConfigRecord(numbers)}
-  )
+  arrays = app.ArrayRecord({**packed, **own})
+  return app.RecordDict({'arrays': arrays, 'config': app.ConfigRecord(numbers)})
 
 
 def unpack_order(content: app.RecordDict) -> Order:

@@ -51,7 +51,11 @@ def _play(grid, settings):
     seconds = float(settings['node-timeout'])
     nodes = nodes_lib.Numbered.of(grid, flags, config.num_clients, seconds)
     told, dataset = _told(config, nodes)
-  engine = engine_lib.Engine(grid, nodes, window, simulated, told)
+  # Elsewhere each look is a request.
+  poll_seconds = 0.05 if simulated else 1.0
+  engine = engine_lib.Engine(
+    grid, nodes, window, simulated, told, poll_seconds=poll_seconds
+  )
   path = settings['output-dir']
   federation.Run(config, path, engine=engine, dataset=dataset).play()
 
@@ -72,12 +76,16 @@ def _told(config, nodes):
       f'clients {", ".join(map(str, without))} have no file of their own and '
       'others do: start their SuperNodes with --node-config \'data="FILE"\'.'
     )
-  introduced = {
-    client: introductions.Introduction.from_json(text)
-    for client, text in said.items()
-  }
+  introduced = {client: _read(client, text) for client, text in said.items()}
   dataset = introductions.as_told(building.dataset(config, {}), introduced)
   return introductions.merged(introduced).to_json(), dataset
+
+
+def _read(client, text):
+  try:
+    return introductions.Introduction.from_json(text)
+  except ValueError as error:
+    raise ValueError(f'client {client}: {error}.') from error
 
 
 class _Marked:

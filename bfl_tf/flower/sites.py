@@ -58,7 +58,8 @@ class Site:
     return update, None if kept is not None else memory
 
 
-@functools.cache
+# Of the run that is played: another one's is let go of.
+@functools.lru_cache(maxsize=1)
 def of(flags: str, data: str = '', told: str = '') -> Site:
   """Returns the site of a config.
 

@@ -66,7 +66,8 @@ def test_flower():
   for line, aim in zip(ours, (3, 5), strict=True):
     ratio = float(re.search(r'([\d.]+) times as fast', line)[1])
     found = re.match(pattern, line)
-    assert ratio == pytest.approx(seconds / float(found[2]), rel=0.02, abs=0.01)
+    # Of numbers with three decimals.
+    assert ratio == pytest.approx(seconds / float(found[2]), rel=0.05)
     assert f'(at least {aim} wanted)' in line
     # One batch is soon trained: what takes long is to build and to trace.
     assert ratio > 1

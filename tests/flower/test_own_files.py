@@ -93,6 +93,25 @@ def test_no_example_is_in_what_a_node_says(tmp_path):
 
 
 @pytest.mark.parametrize(
+  'change',
+  [
+    lambda text: 'nothing',
+    lambda text: text.replace('"counts"', '"more"'),
+    lambda text: text.replace('"barolo": ', '"barolo": -'),
+    lambda text: text.replace('"shape": [13]', '"shape": [12]'),
+    lambda text: text.replace('"moments": [', '"moments": [NaN, '),
+  ],
+)
+def test_what_is_no_introduction_is_refused(tmp_path, change):
+  file, *_ = wine(tmp_path)
+  text = introductions.Introduction.of(datasets.load(file)).to_json()
+  changed = change(text)
+  assert changed != text
+  with pytest.raises(ValueError, match='its introduction cannot be read'):
+    introductions.Introduction.from_json(changed)
+
+
+@pytest.mark.parametrize(
   'spoil, message',
   [
     (lambda f: f[:2], r'clients 2 of 3 have no SuperNode'),

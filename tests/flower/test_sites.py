@@ -121,7 +121,8 @@ def test_orders_come_back_as_they_were():
   broadcast = experiment.broadcast(state)
   for memory in (None, {}, {'part': {'a': np.arange(3)}}):
     order = messages.Order('--a=b\n--c=d', 4, broadcast, memory, 2)
-    back = messages.unpack_order(messages.pack_order(order))
+    packed = messages.pack_broadcast(broadcast)
+    back = messages.unpack_order(messages.pack_order(order, packed))
     assert (back.flags, back.client, back.accepted) == ('--a=b\n--c=d', 4, 2)
     assert (back.memory is None) == (memory is None)
     assert toys.same(back.memory or {}, memory or {})
