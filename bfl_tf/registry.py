@@ -44,13 +44,19 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
   if ':' in name:
     module, _, attribute = name.partition(':')
     try:
-      return getattr(importlib.import_module(module), attribute)
+      thing = getattr(importlib.import_module(module), attribute)
     # Their module may raise anything while it is imported.
     except Exception as error:
       said = error if own.place(error) is None else own.describe(error)
       raise ValueError(
         f'--{flag}={name} cannot be imported: {said}.'
       ) from error
+    if not callable(thing):
+      raise ValueError(
+        f'--{flag}={name} is of type {type(thing).__name__}: a class or a '
+        'function is wanted.'
+      )
+    return thing
   near = difflib.get_close_matches(name, table, n=1)
   hint = f' Did you mean {near[0]!r}?' if near else ''
   raise ValueError(

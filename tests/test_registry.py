@@ -66,3 +66,9 @@ def test_an_entry_with_a_colon_is_ours():
 def test_nothing_goes_by_that_name(name, message):
   with pytest.raises(ValueError, match=f'^{re.escape(message)}'):
     registry.resolve('pooling', name, TABLE)
+
+
+def test_what_cannot_be_called_is_refused():
+  message = '--pooling=math:pi is of type float: a class or a function is want'
+  with pytest.raises(ValueError, match=message):
+    registry.resolve('pooling', 'math:pi', {})

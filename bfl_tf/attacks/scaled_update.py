@@ -20,7 +20,8 @@ class ScaledUpdate:
     float, Setting('Of the clients that are bad.', least=0, below=1)
   ] = 0.2
   factor: Annotated[
-    float, Setting('On the update of the mean; below 0 it goes back.')
+    float,
+    Setting('On the update of the mean; below 0 it goes back.', least=-1e6),
   ] = -5.0
 
   name: ClassVar[str] = 'scaled_update'

@@ -51,6 +51,9 @@ def configure(num_workers: int = 0, deterministic: bool = False) -> None:
     )
   if deterministic:
     tf.config.experimental.enable_op_determinism()
+    # A model that is built or called by hand draws outside of our seeds, which
+    # TensorFlow then refuses without one of its own.
+    tf.random.set_seed(0)
 
 
 def _graph_options() -> dict[str, bool]:

@@ -9,23 +9,34 @@ import contextlib
 import importlib
 import io
 import json
+import os
+import pathlib
 import selectors
 import subprocess
 import sys
 from typing import Any
 
+_ROOT = str(pathlib.Path(__file__).parents[2])
+
 
 class Driven:
   """A process that calls one binary."""
 
-  def __init__(self, module: str, check_only: bool = False):
-    """Starts it; with `check_only` a run that could be played is not."""
+  def __init__(
+    self, module: str, check_only: bool = False, folder: str | None = None
+  ):
+    """Starts it; with `check_only` a run that could be played is not.
+
+    Relative paths begin at the folder.
+    """
     words = [sys.executable, '-m', __name__, module]
     self._process = subprocess.Popen(
       [*words, 'check' if check_only else 'play'],
       stdin=subprocess.PIPE,
       stdout=subprocess.PIPE,
       stderr=subprocess.DEVNULL,
+      cwd=folder,
+      env={**os.environ, 'PYTHONPATH': _ROOT},
     )
     self._waiting = selectors.DefaultSelector()
     self._waiting.register(self._process.stdout, selectors.EVENT_READ)

@@ -41,7 +41,7 @@ class Case:
 
   def __init__(self, folder: pathlib.Path, most: int):
     """Keeps what is handed over below a folder."""
-    self._folder, self._name = folder, ''
+    self._folder, self._name = folder.resolve(), ''
     self._driven: driven.Driven | None = None
 
   def close(self) -> None:
@@ -54,8 +54,10 @@ class Case:
     block = number // _BLOCK
     name = [*_OTHERS][block // 2 % len(_OTHERS)] if block % 2 else 'run'
     place = self._folder / 'here'
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir()
+    place.mkdir(exist_ok=True)
+    # The folder itself stays: the binary is called in it.
+    for path in place.iterdir():
+      _remove(path)
     make = _of_a_run if name == 'run' else self._of_another
     group, arguments = make(name, place, rng)
     before = _snapshot(place)
@@ -70,7 +72,11 @@ class Case:
     if self._driven is None or self._driven.over or name != self._name:
       self.close()
       self._name = name
-      self._driven = driven.Driven(f'experiments.{name}', check_only=True)
+      self._driven = driven.Driven(
+        f'experiments.{name}',
+        check_only=True,
+        folder=str(self._folder / 'here'),
+      )
     return self._driven.call(arguments, _TIMEOUT)
 
   def _of_another(self, name, place, rng):
@@ -145,6 +151,10 @@ def _verdict(found, changed, place):
   elif changed:
     broken = f'was refused ({ours[:100]!r}), and something was written'
   return 'refused', broken
+
+
+def _remove(path):
+  shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _snapshot(folder):

@@ -27,8 +27,8 @@ def test_two_rounds_on_digits(finished):
   path, out = finished
   files = {p.name for p in path.iterdir() if p.is_file()}
   assert files == {
-    '.lock', 'flags.txt', 'metrics.csv', 'partition.csv', 'predictions.npz',
-    'summary.json', 'task.json',
+    '.digests', '.lock', 'flags.txt', 'metrics.csv', 'partition.csv',
+    'predictions.npz', 'summary.json', 'task.json',
   }  # fmt: skip
   with open(path / 'metrics.csv', newline='') as file:
     rows = list(csv.DictReader(file))
@@ -64,3 +64,14 @@ def test_a_finished_run_is_told_and_a_changed_one_refused(finished):
   (line,) = error.splitlines()
   assert line.startswith('error: ')
   assert 'holds another run; --dirichlet.alpha differ' in line
+
+
+def test_deterministic_kernels(tmp_path):
+  """Also where layers draw while they are built."""
+  code, _, error = binaries.run(
+    'experiments.run', '--num_rounds=2', '--mlp.hidden_units=8',
+    '--num_mc_samples=2', '--num_clients=4', '--deterministic',
+    f'--output_dir={tmp_path}',
+  )  # fmt: skip
+  assert code == 0, error
+  assert json.loads((tmp_path / 'summary.json').read_text())['rounds'] == 2

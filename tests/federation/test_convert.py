@@ -11,7 +11,7 @@ import toys
 
 import bfl_tf
 from bfl_tf import federation, version
-from bfl_tf.federation import checkpoints, config, loop
+from bfl_tf.federation import checkpoints, config, loop, trees
 from experiments import convert
 
 # What version 0.1 wrote of a run whose every flag had its default.
@@ -193,15 +193,14 @@ def test_a_finished_run_is_the_same_finished_run(tmp_path, never):
 def test_an_unfinished_run_goes_on_to_the_same_bits(
   tmp_path, never, monkeypatch
 ):
-  flatten = checkpoints._flatten
+  flatten = trees.flatten
 
-  def without_factor(tree, prefix=''):
-    pairs = flatten(tree, prefix)
-    return ((n, v) for n, v in pairs if not n.endswith('|factor'))
+  def without_factor(tree):
+    return ((n, v) for n, v in flatten(tree) if not n.endswith('|factor'))
 
   # The weights of version 0.1 were four arrays.
   with monkeypatch.context() as patch:
-    patch.setattr(checkpoints, '_flatten', without_factor)
+    patch.setattr(trees, 'flatten', without_factor)
     stopping.stopped(tmp_path, loop, 'federated_round', 3)
   make_old(tmp_path, **_RUN)
   convert.convert(tmp_path)

@@ -95,7 +95,8 @@ def test_too_few_clients_save_the_state(never, tmp_path, monkeypatch):
     stopping.CONFIG, min_clients=3, checkpoint_every=4
   )
   run = federation.Run(config, tmp_path, False, stopping.BUILT)
-  defects = iter([None] * 7 + ['is bad'] + [None] * 9)
+  # Who was bad is asked once more.
+  defects = iter([None] * 7 + ['is bad', None, 'is bad'] + [None] * 9)
   with monkeypatch.context() as patch:
     patch.setattr(admission, 'find_defect', lambda *unused: next(defects))
     with pytest.raises(federation.TooFewClientsError, match='round 2: 2 acc'):

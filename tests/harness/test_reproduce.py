@@ -51,7 +51,8 @@ def test_one_per_method(results):
   )
   assert all(task.is_done for task in chosen)
   assert {task.config.pooling for task in chosen} == {
-    'nwa', 'ws', 'lp', 'wc', 'conflation', 'dwc', 'product',
+    'nwa', 'ws', 'lp', 'wc', 'conflation', 'dwc', 'product', 'median',
+    'trimmed_mean', 'multi_krum',
   }  # fmt: skip
 
 
