@@ -48,7 +48,14 @@ def no_process_is_left(tmp_path, monkeypatch):
   assert left == []
 
 
-@pytest.mark.parametrize('method', METHODS)
+# One of them often; the others over a grid without processes, and slowly.
+@pytest.mark.parametrize(
+  'method',
+  [
+    method if method == 'ws' else pytest.param(method, marks=pytest.mark.slow)
+    for method in METHODS
+  ],
+)
 def test_the_bits_of_the_local_engine(method, tmp_path):
   config = federation.Config.of(_SMALL | METHODS[method])
   simulation.simulate(config, tmp_path / 'flower')
@@ -59,6 +66,7 @@ def test_the_bits_of_the_local_engine(method, tmp_path):
   assert flower == local
 
 
+@pytest.mark.slow
 def test_the_binary_goes_on_where_it_was(tmp_path):
   """Rounds may be played here and there."""
   flags = [f'--{name}={value}' for name, value in _SMALL.items()]
