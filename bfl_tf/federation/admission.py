@@ -36,6 +36,16 @@ def find_defect(
       of the broadcast mean's; any if 0.
     num_examples: that the client has; any number if None.
   """
+  try:
+    return _defect(arrival, like, reference, max_update_norm, num_examples)
+  # Whatever was sent, looking at it ends nobody's round.
+  except Exception as error:
+    return f'it cannot be read: {type(error).__name__}'
+
+
+def _defect(
+  arrival, like, reference, max_update_norm, num_examples
+) -> str | None:
   update = arrival.update
   if update is None:
     return _failure(arrival.failure)

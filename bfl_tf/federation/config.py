@@ -17,7 +17,7 @@ from bfl_tf.datasets import builtin
 from bfl_tf.federation import chosen as chosen_lib
 from bfl_tf.settings import Setting
 
-# Changing these changes no result.
+# Changing these changes no result, but for who comes too late.
 MACHINE_FIELDS = ('num_workers', 'engine', 'client_timeout')
 
 

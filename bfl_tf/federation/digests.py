@@ -1,6 +1,6 @@
 """Whether the files of a run are as they were written."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 import json
 import os
 import pathlib
@@ -30,7 +30,8 @@ class Digests:
     """
     known = self._known()
     before = _of(self._folder / name)
-    if not self._has(known.get(name), before):
+    # What is not as it was written is not taken for good by being there.
+    if name in known and not self._has(known[name], before):
       before = {}
     after = _of(path)
     known[name] = {
@@ -46,12 +47,17 @@ class Digests:
     if kept != known:
       self._write(kept)
 
-  def changed(self) -> list[str]:
-    """Returns the names of files that are missing or not as written."""
+  def changed(self, names: Collection[str] | None = None) -> list[str]:
+    """Returns the names of files that are missing or not as written.
+
+    Args:
+      names: of those to be looked at; all if None.
+    """
     return [
       name
       for name, sums in self._known().items()
-      if not self._has(sums, _of(self._folder / name))
+      if (names is None or name in names)
+      and not self._has(sums, _of(self._folder / name))
     ]
 
   def lines(self, name: str) -> frozenset[str] | None:

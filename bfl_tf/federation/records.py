@@ -203,12 +203,14 @@ class RunDirectory:
     None too of one that is to be extended, or was damaged and is to be written
     again.
     """
-    if self._extends or 'summary.json' in self._digests.changed():
+    if self._extends or self._digests.changed(['summary.json']):
       return None
     try:
-      return json.loads((self.path / 'summary.json').read_text())
+      summary = json.loads((self.path / 'summary.json').read_text())
     except (FileNotFoundError, ValueError):
       return None
+    whole = isinstance(summary, dict) and isinstance(summary.get('final'), dict)
+    return summary if whole else None
 
   def damaged(self) -> list[str]:
     """Returns what was written and is missing, or is not as it was."""

@@ -13,7 +13,7 @@ import tf_keras
 from bfl_tf import metrics, posteriors, seeds, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.datasets import arrays, preprocessing
-from bfl_tf.federation import building, checkpoints, recorded
+from bfl_tf.federation import building, checkpoints, digests, recorded
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import task as task_lib
@@ -37,6 +37,7 @@ def load(run_dir: str | os.PathLike) -> 'Trained':
       f'{path} holds an unfinished run: go on with it by --flagfile='
       f'{path}/flags.txt --output_dir={path}.'
     )
+  _check_as_written(path)
   config = recorded.read_config(path)
   task = _task(path)
   training.configure(config.num_workers, config.deterministic)
@@ -224,6 +225,16 @@ class Trained:
         f'{task.dtype}, as the run was given; got {x.shape[1:]} of {x.dtype}.'
       )
     return x
+
+
+def _check_as_written(path):
+  """Refuses what says how the model is made and asked, if it was changed."""
+  for name in digests.Digests(path).changed(['task.json', 'flags.txt']):
+    if (path / name).exists():
+      raise ValueError(
+        f'{path / name} is not as it was written: put it back, or start the '
+        'run again with its flags, which makes it anew.'
+      )
 
 
 def _task(path):

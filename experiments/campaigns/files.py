@@ -82,7 +82,7 @@ class Case:
     return self._trials[name]
 
   def _verdict(self, name, state, run, file, code, said):
-    named = pathlib.Path(file).stem.split('.')[0] in said
+    named = pathlib.Path(file).name.lstrip('.').split('.')[0] in said
     if code not in (0, 2):
       return 'stopped', f'code {code}: {said}'
     if code:
@@ -91,7 +91,7 @@ class Case:
     differ = outcomes.difference(
       outcomes.of(run), outcomes.of(self._run(name, 'finished'))
     )
-    if state == 'finished' and _is_spare(run / file):
+    if not differ and state == 'finished' and _is_spare(run / file):
       return 'not needed', ''
     whole = self._run(name, 'finished') / file
     if not differ and _is_whole(run / file, whole):

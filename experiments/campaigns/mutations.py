@@ -72,6 +72,7 @@ _WORDS: dict[str, list[Any]] = {
   'num_examples': [
     0, -1, 2.5, float('nan'), None, True, '10', 2**31, 2**31 - 1, 10**6, 1,
     np.int64(7), np.float32(3), np.array([1, 2]), [5], {}, 10**30,
+    10**5000,
   ],
   'client_id': [
     None, -1, 10**9, '1', 1.5, float('nan'), np.array([1, 2]), [1], {}, b'1',

@@ -53,6 +53,15 @@ _CHANGES = {
   },
 }
 NAMES = tuple(_CHANGES)
+# What sends a vector beside the model, and keeps a memory.
+SCAFFOLD = 'scaffold'
+_CHANGES[SCAFFOLD] = {
+  **_MLP,
+  'batch_size': '64',
+  'client_parts': 'scaffold',
+  'sgd.momentum': '0',
+}
+_PRESETS = {SCAFFOLD: 'noniid_techniques'}
 
 
 def values(name: str, **more: object) -> dict[str, str]:
@@ -81,4 +90,4 @@ def sites() -> federation.Config:
 
 
 def _file(name):
-  return _CONFIGS / f'{name}.flags'
+  return _CONFIGS / f'{_PRESETS.get(name, name)}.flags'

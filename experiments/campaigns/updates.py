@@ -49,6 +49,9 @@ class _Round(NamedTuple):
     return played.state, played.info, Seen.pooled[0]
 
 
+_PRESETS = (*presets.NAMES, presets.SCAFFOLD)
+
+
 class Case:
   """Mutated updates, by what of them was mutated."""
 
@@ -62,7 +65,7 @@ class Case:
 
   def trial(self, number: int, rng: np.random.Generator) -> books.Trial:
     """Mutates one client's update and plays the round."""
-    name = presets.NAMES[number % len(presets.NAMES)]
+    name = _PRESETS[number % len(_PRESETS)]
     begun = self._begun(name)
     bad = int(rng.integers(len(begun.arrivals)))
     what, came = mutations.mutated(begun.arrivals[bad], rng)
@@ -138,8 +141,8 @@ class Case:
       stack = np.stack([_values(update.model) for update in all_sent])
       found = _values(pooled)
       beyond = np.maximum(found - stack.max(0), stack.min(0) - found)
-    # What rounding to float32 leaves open.
-    largest = max(np.abs(_values(update.model)).max() for update in all_sent)
+    # What rounding to float32 leaves open, of each coordinate.
+    largest = np.max([np.abs(_values(u.model)) for u in all_sent], axis=0)
     if np.any(beyond > _ROUNDING * largest):
       return f'was accepted, and went {beyond.max():.3g} beyond its share'
     return ''
