@@ -37,9 +37,10 @@ def load(run_dir: str | os.PathLike) -> 'Trained':
       f'{path} holds an unfinished run: go on with it by --flagfile='
       f'{path}/flags.txt --output_dir={path}.'
     )
-  _check_as_written(path)
   config = recorded.read_config(path)
   task = _task(path)
+  # What cannot be read has said so by now.
+  _check_as_written(path)
   training.configure(config.num_workers, config.deterministic)
   state = checkpoints.restore(path / 'checkpoints')
   if state is None or state.round < config.num_rounds:
