@@ -60,7 +60,7 @@ def test_flower():
     '--num_clients=2', '--num_batches=1', '--repeats=1', '--num_workers=1',
   )  # fmt: skip
   assert code == 0, error
-  usual, *ours = out.splitlines()
+  _, usual, *ours = out.splitlines()
   pattern = r'lenet5 +(usual app, 2|on Flower|local engine)\D* ([\d.]+) \('
   seconds = float(re.match(pattern, usual)[2])
   for line, aim in zip(ours, (3, 5), strict=True):
