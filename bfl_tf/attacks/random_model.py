@@ -5,29 +5,24 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from bfl_tf import settings, weights
+from bfl_tf import weights
+from bfl_tf.attacks import base
 from bfl_tf.settings import Setting
 
 
 @dataclasses.dataclass(frozen=True)
-class RandomModel:
+class RandomModel(base.Attack):
   """A client that sends noise, another one each round.
 
   Of a posterior the mean is noise; its spread is what was trained, so that it
   claims to be as sure as the others.
   """
 
-  fraction: Annotated[
-    float, Setting('Of the clients that are bad.', least=0, below=1)
-  ] = 0.2
   scale: Annotated[
     float, Setting('Standard deviation of the noise.', above=0)
   ] = 1.0
 
   name: ClassVar[str] = 'random_model'
-
-  def __post_init__(self):
-    settings.check(self)
 
   def send(
     self,

@@ -5,29 +5,24 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from bfl_tf import settings, weights
+from bfl_tf import weights
+from bfl_tf.attacks import base
 from bfl_tf.settings import Setting
 
 
 @dataclasses.dataclass(frozen=True)
-class ScaledUpdate:
+class ScaledUpdate(base.Attack):
   """A client that goes further than it was trained to, or back.
 
   Of a posterior the mean is moved; its spread is what was trained.
   """
 
-  fraction: Annotated[
-    float, Setting('Of the clients that are bad.', least=0, below=1)
-  ] = 0.2
   factor: Annotated[
     float,
     Setting('On the update of the mean; below 0 it goes back.', least=-1e6),
   ] = -5.0
 
   name: ClassVar[str] = 'scaled_update'
-
-  def __post_init__(self):
-    settings.check(self)
 
   def send(
     self,

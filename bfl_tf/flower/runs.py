@@ -23,8 +23,6 @@ APP = pathlib.Path(__file__).parent / 'app'
 # What the server's side puts before the lines that a person is to see, and
 # before the reason why it ended.
 MARK = 'bfl_tf| '
-# Flower's commands are beside this interpreter, also where no venv is active.
-_BESIDE = os.path.dirname(sys.executable)
 _POLL_SECONDS = 5.0
 _FAILED = re.compile(r'code (\d): (.*)', re.DOTALL)
 
@@ -89,8 +87,7 @@ def submit(
     FlowerError: it failed.
   """
   # A narrow terminal's lines would be broken.
-  environment = {**(environment or os.environ), 'COLUMNS': '500'}
-  environment['PATH'] = os.pathsep.join([_BESIDE, environment['PATH']])
+  environment = with_commands({**(environment or os.environ), 'COLUMNS': '500'})
   command = ['flwr', 'run', str(app), connection, '--stream']
   if federation_config:
     command += ['--federation-config', federation_config]
@@ -103,6 +100,16 @@ def submit(
   if run_id is None:
     raise ValueError(f'--superlink={connection}: {_last(said)}')
   _check(connection, run_id, environment)
+
+
+def with_commands(environment: Mapping[str, str]) -> dict[str, str]:
+  """Returns an environment in which Flower's commands are found.
+
+  They are beside this interpreter, also where no virtual one is active.
+  """
+  beside = os.path.dirname(sys.executable)
+  path = os.pathsep.join([beside, environment.get('PATH', '')])
+  return {**environment, 'PATH': path}
 
 
 def _streamed(command, show, environment) -> tuple[str | None, list[str]]:

@@ -101,14 +101,10 @@ def superlink(*flags: str) -> Iterator[dict[str, str]]:
     f'[superlink]\ndefault = "here"\n[superlink.here]\n'
     f'address = "127.0.0.1:{port}"\ninsecure = true\n'
   )
-  environment = os.environ | {
+  environment = runs.with_commands(os.environ) | {
     'FLWR_HOME': str(home),
     'FLWR_TELEMETRY_ENABLED': '0',
     'FLWR_DISABLE_UPDATE_CHECK': '1',
-    # Its commands are beside this interpreter, also where no venv is active.
-    'PATH': os.pathsep.join(
-      [os.path.dirname(sys.executable), os.environ['PATH']]
-    ),
     'PYTHONPATH': os.pathsep.join(filter(None, sys.path)),
     'RAY_DEDUP_LOGS': '0',
     'TF_CPP_MIN_LOG_LEVEL': '3',
