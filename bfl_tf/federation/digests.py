@@ -21,23 +21,24 @@ class Digests:
     """Keeps checksums of the files in a folder."""
     self._folder = folder
 
-  def expect(self, name: str, path: pathlib.Path) -> None:
-    """Writes down what is about to be at a name.
+  def expect(self, files: Mapping[str, pathlib.Path]) -> None:
+    """Writes down what is about to be in the folder.
 
     Args:
-      name: of the file in the folder.
-      path: where it is now.
+      files: by the name that each will have there, where it is now.
     """
+    if not files:
+      return
     known = self._known()
-    before = _of(self._folder / name)
-    # What is not as it was written is not taken for good by being there.
-    if name in known and not self._has(known[name], before):
-      before = {}
-    after = _of(path)
-    known[name] = {
-      kind: sorted({*sums, *before.get(kind, ())})
-      for kind, sums in after.items()
-    }
+    for name, path in files.items():
+      before = _of(self._folder / name)
+      # What is not as it was written is not taken for good by being there.
+      if name in known and not self._has(known[name], before):
+        before = {}
+      known[name] = {
+        kind: sorted({*sums, *before.get(kind, ())})
+        for kind, sums in _of(path).items()
+      }
     self._write(known)
 
   def forget(self, names: Iterable[str]) -> None:

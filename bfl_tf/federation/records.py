@@ -100,7 +100,7 @@ class RunDirectory:
     self._check_rows()
 
   def _as_written(self, name):
-    changed = name in self._digests.changed()
+    changed = self._digests.changed([name])
     return ', which is not as it was written' if changed else ''
 
   def check_free(self) -> None:
@@ -136,12 +136,22 @@ class RunDirectory:
       )
     self._extends = True
 
+  def can_be_written(self) -> bool:
+    """Whether files can be, also where the directory is yet to be made."""
+    place = self._nearest()
+    return place.is_dir() and os.access(place, os.W_OK)
+
   def _check_writable(self):
+    if not self.can_be_written():
+      raise ValueError(
+        f'--output_dir={self.path}: {self._nearest()} cannot be written.'
+      )
+
+  def _nearest(self):
     place = self.path.absolute()
     while not place.exists():
       place = place.parent
-    if not place.is_dir() or not os.access(place, os.W_OK):
-      raise ValueError(f'--output_dir={self.path}: {place} cannot be written.')
+    return place
 
   @contextlib.contextmanager
   def locked(self) -> Iterator[None]:
@@ -175,7 +185,7 @@ class RunDirectory:
 
   def _lacks(self, name):
     path = self.path / name
-    return not path.exists() or name in self._digests.changed()
+    return not path.exists() or bool(self._digests.changed([name]))
 
   def _forget_the_end(self):
     """Removes what only the end of a run writes, and this one may not."""
@@ -306,11 +316,17 @@ class RunDirectory:
     with self._replacing(f'{name}.npz') as path, path.open('wb') as file:
       np.savez_compressed(file, **arrays)
 
-  def finish(self, summary: Mapping[str, Any]) -> None:
-    """Writes `summary.json`: from now on the run is finished."""
+  def finish(
+    self, summary: Mapping[str, Any], figures: Sequence[pathlib.Path] = ()
+  ) -> None:
+    """Writes `summary.json`: from now on the run is finished.
+
+    Args:
+      summary: of the run.
+      figures: that were drawn of it, in `plots`.
+    """
     self.write_rows()
-    for path in sorted((self.path / 'plots').glob('*.png')):
-      self._digests.expect(f'plots/{path.name}', path)
+    self._digests.expect({f'plots/{path.name}': path for path in figures})
     self._write('summary.json', json.dumps(summary, indent=2) + '\n')
 
   def _write(self, name, text):
@@ -324,7 +340,7 @@ class RunDirectory:
     with temporary.open('rb') as file:
       # On the disk before its name is: a power failure leaves either file.
       os.fsync(file.fileno())
-    self._digests.expect(name, temporary)
+    self._digests.expect({name: temporary})
     os.replace(temporary, self.path / name)
 
 

@@ -2,6 +2,7 @@
 
 import math
 import os
+import pathlib
 import resource
 import time
 from typing import Any
@@ -13,6 +14,7 @@ from bfl_tf import datasets, metrics, own, partitions, plots, training, version
 from bfl_tf.federation import (
   building,
   checkpoints,
+  ending,
   ensembles,
   evaluation,
   loop,
@@ -29,8 +31,6 @@ from bfl_tf.federation import task as task_lib
 # Adam moves a weight by its rate a step: 50 steps of 1e-3 move it by 0.05,
 # which is less than a kernel's initial spread.
 _FEW_STEPS = 50
-# Made when a run begins or goes on, or of rows and predictions at its end.
-_OF_AN_END = ('flags.txt', 'task.json', 'partition.csv', 'plots', 'summary')
 
 
 def run(
@@ -89,9 +89,10 @@ class Run:
     self._progress = progress_lib.Progress(config.num_rounds, show_progress)
     self._directory = records.RunDirectory(output_dir)
     self._directory.check(config)
+    self._ending = ending.Ending(self._directory, config.num_rounds, draw_plots)
     self._played: state_lib.State | None = None
     self._saved: int | None = None
-    self._finished = self._whole_summary()
+    self._finished = self._ending.summary()
     if self._finished is None:
       self._directory.check_free()
       training.configure(config.num_workers, config.deterministic)
@@ -105,49 +106,8 @@ class Run:
     with self._directory.locked():
       # Another process may have been here since.
       self._directory.check(self._config)
-      self._finished = self._whole_summary()
+      self._finished = self._ending.summary()
       return self._finished or self._play()
-
-  def _whole_summary(self) -> dict[str, Any] | None:
-    """The summary of a finished run that lacks nothing, or None.
-
-    One that lost something else is played again from where that is made.
-    """
-    summary = self._directory.summary()
-    if summary is None:
-      return None
-    damaged = self._damaged(summary)
-    if not damaged:
-      return summary
-    saved = checkpoints.restore(
-      self._directory.checkpoints, self._round_before(damaged)
-    )
-    if saved is not None:
-      return None
-    logging.warning(
-      '%s: %s is missing or damaged, and no checkpoint is left to make it '
-      'from.',
-      self._directory.path,
-      ', '.join(damaged),
-    )
-    return summary
-
-  def _damaged(self, summary) -> list[str]:
-    """What a finished run should have, by name."""
-    found, last = self._directory.damaged(), self._config.num_rounds
-    if math.isnan(summary['final'].get('nll', math.nan)):
-      found = [name for name in found if name != 'predictions.npz']
-    if len(self._directory.whole_rows()) <= last:
-      found.append('metrics.csv')
-    newest = checkpoints.restore(self._directory.checkpoints)
-    if newest is None or newest.round < last:
-      found.append(f'checkpoints/state-{last}')
-    return list(dict.fromkeys(found))
-
-  def _round_before(self, damaged) -> int:
-    """The last round of which a checkpoint can make what is damaged."""
-    made_anew = all(name.startswith(_OF_AN_END) for name in damaged)
-    return self._config.num_rounds - (0 if made_anew else 1)
 
   def _play(self) -> dict[str, Any]:
     try:
@@ -215,7 +175,7 @@ class Run:
     directory, last = self._directory, self._config.num_rounds
     newest = len(directory.whole_rows()) - 1
     if newest == last:
-      before = self._round_before(directory.damaged())
+      before = self._ending.round_before(self._ending.damaged())
       found = checkpoints.restore(directory.checkpoints, before)
       if found is not None:
         return found
@@ -308,7 +268,8 @@ class Run:
     }
     self._directory.write_rows()
     predicted = (self._directory.path / 'predictions.npz').exists()
+    figures: list[pathlib.Path] = []
     if predicted and self._draw_plots:
-      plots.draw_run(self._directory.path, self._config.num_bins)
-    self._directory.finish(summary)
+      figures = plots.draw_run(self._directory.path, self._config.num_bins)
+    self._directory.finish(summary, figures)
     return summary

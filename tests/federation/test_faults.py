@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import stopping
 
-from bfl_tf import federation
+from bfl_tf import federation, plots
 from bfl_tf.federation import checkpoints, loop, records
 
 HOLD = (
@@ -68,6 +68,41 @@ def test_a_finished_run_that_cannot_be_written_is_read(tmp_path, monkeypatch):
   (tmp_path / 'summary.json').unlink()
   with pytest.raises(ValueError, match=f'{tmp_path} cannot be written'):
     stopping.play(tmp_path)
+
+
+def test_a_lost_figure_is_drawn_by_who_draws(tmp_path, monkeypatch, caplog):
+  figure = tmp_path / 'plots' / 'accuracy.png'
+
+  def draw(*unused):
+    figure.parent.mkdir(exist_ok=True)
+    figure.write_bytes(b'drawn')
+    return [figure]
+
+  monkeypatch.setattr(plots, 'draw_run', draw)
+  summary = stopping.play(tmp_path)
+  figure.unlink()
+
+  # Who draws none takes the run as it is, and a wrong figure not for the right.
+  def figureless():
+    return federation.Run(
+      stopping.CONFIG, tmp_path, False, stopping.BUILT, draw_plots=False
+    )
+
+  assert figureless().play() == summary
+  figure.write_bytes(b'wrong')
+  damaged(tmp_path / 'predictions.npz', 'cut')
+  summary = figureless().play()
+  assert (tmp_path / 'predictions.npz').exists()
+  assert figure.read_bytes() == b'wrong'
+
+  with monkeypatch.context() as patch:
+    patch.setattr(os, 'access', lambda path, mode: mode != os.W_OK)
+    assert stopping.play(tmp_path) == summary
+  assert 'plots/accuracy.png is missing or damaged, and' in caplog.text
+  assert 'the directory cannot be written' in caplog.text
+
+  assert stopping.play(tmp_path) == summary
+  assert figure.read_bytes() == b'drawn'
 
 
 def damaged(path, how):

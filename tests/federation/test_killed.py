@@ -4,20 +4,48 @@ import os
 import signal
 
 import binaries
+from matplotlib import figure
 import pytest
 import stopping
 
-from bfl_tf import federation
+from bfl_tf import federation, plots
 from bfl_tf.federation import loop
-
+from bfl_tf.plots import drawing
 
 # Of .digests and then of flags.txt, task.json, partition.csv, 5 rows,
-# predictions.npz, rows, summary.json.
-@pytest.mark.parametrize('call', range(1, 23))
-def test_stopped_before_a_file_is_in_its_place(never, tmp_path, call):
+# predictions.npz, rows twice; two figures and .digests of both; of .digests and
+# then of summary.json.
+NUM_RENAMES = 2 * 11 + 2 + 1 + 2
+
+
+def drawn(path, *unused):
+  """As quick as a figure can be."""
+  (path / 'plots').mkdir(exist_ok=True)
+  return [
+    drawing._write(figure.Figure((1, 1)), path / 'plots', name)
+    for name in ('first', 'second')
+  ]
+
+
+@pytest.mark.parametrize('call', range(1, NUM_RENAMES + 1))
+def test_stopped_before_a_file_is_in_its_place(
+  never, tmp_path, monkeypatch, call
+):
+  monkeypatch.setattr(plots, 'draw_run', drawn)
   stopping.stopped(tmp_path, os, 'replace', call)
   stopping.play(tmp_path)
   assert stopping.outcome(tmp_path) == never
+  assert len(list((tmp_path / 'plots').iterdir())) == 2
+
+
+def test_these_are_all_files(tmp_path, monkeypatch):
+  monkeypatch.setattr(plots, 'draw_run', drawn)
+  calls, replace = [], os.replace
+  monkeypatch.setattr(
+    os, 'replace', lambda *names: (calls.append(names), replace(*names))[1]
+  )
+  stopping.play(tmp_path)
+  assert len(calls) == NUM_RENAMES
 
 
 @pytest.mark.parametrize('broken', [['3'], ['2', '3']])

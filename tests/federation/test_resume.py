@@ -58,7 +58,9 @@ def test_stopped_anywhere(never, tmp_path, owner, name, call, after):
 def test_stopped_while_it_draws(tmp_path, monkeypatch):
   drawn = []
   stopping.stopped(tmp_path, plots, 'draw_run', 1)
-  monkeypatch.setattr(plots, 'draw_run', lambda path, bins: drawn.append(path))
+  monkeypatch.setattr(
+    plots, 'draw_run', lambda path, bins: drawn.append(path) or []
+  )
   stopping.play(tmp_path)
   assert drawn == [tmp_path]
 
