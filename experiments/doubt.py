@@ -17,10 +17,11 @@ from absl import flags
 from bfl_tf import datasets, metrics, plots
 from bfl_tf.datasets import builtin, loading
 from bfl_tf.federation import doubts, reopened
+from experiments import finished
 from experiments import flags as config_flags
 from experiments import rows as rows_lib
 
-_RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
+flags.adopt_module_key_flags(finished)
 _OTHERS = {
   distance: flags.DEFINE_list(distance, [], text)
   for distance, text in (
@@ -37,14 +38,6 @@ _SAMPLES = flags.DEFINE_integer(
 _CORRUPT = flags.DEFINE_boolean(
   'corrupt', True, 'Score corrupted images, if they are uint8 images.'
 )
-_ON_TEST = flags.DEFINE_float(
-  'calibrate_on_test',
-  0.0,
-  'Of a run without a calibration share: the fraction of the test examples to '
-  'fit a temperature on instead; the others are scored.',
-  lower_bound=0.0,
-  upper_bound=0.9,
-)
 
 # Below it images are of another scale, as scikit-learn's digits of 0 to 16.
 _DARK = 128
@@ -52,11 +45,9 @@ _DARK = 128
 
 def main() -> None:
   """Asks, writes tables and plots, and prints the tables."""
-  if not _RUN.value:
-    config_flags.fail('--run is missing: name the --output_dir of a run.')
-  path = pathlib.Path(_RUN.value)
+  path = finished.path()
   try:
-    run = reopened.reopen(path, _ON_TEST.value)
+    run = finished.reopen()
     found = ask(run, list(others(run.dataset)))
   except ValueError as error:
     config_flags.fail(error)

@@ -8,6 +8,7 @@ experiments.predict adds sets. Exit code 2: something is wrong, and nothing was
 written.
 """
 
+from collections.abc import Iterable
 import json
 import pathlib
 from typing import Any
@@ -15,35 +16,26 @@ from typing import Any
 from absl import flags
 
 from bfl_tf import plots
-from bfl_tf.federation import checkpoints, promises, reopened, sites
+from bfl_tf.federation import checkpoints, promises, sites
+from experiments import finished
 from experiments import flags as config_flags
 from experiments import rows as rows_lib
 
-_RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
+flags.adopt_module_key_flags(finished)
 _EPOCHS = flags.DEFINE_integer(
   'personalise_epochs',
   0,
   'Epochs that each site trains on from the global model; 0: none.',
   lower_bound=0,
 )
-_ON_TEST = flags.DEFINE_float(
-  'calibrate_on_test',
-  0.0,
-  'Of a run without a calibration share: the fraction of the test examples to '
-  'calibrate on instead; the others are scored.',
-  lower_bound=0.0,
-  upper_bound=0.9,
-)
 
 
 def main() -> None:
   """Scores, writes tables and plots, and prints the tables."""
-  if not _RUN.value:
-    config_flags.fail('--run is missing: name the --output_dir of a run.')
-  path = pathlib.Path(_RUN.value)
+  path = finished.path()
   try:
-    run = reopened.reopen(path, _ON_TEST.value)
-    personalised = None
+    run = finished.reopen()
+    personalised: Iterable[sites.Personalised] = ()
     if _EPOCHS.value:
       state = checkpoints.restore(path / 'checkpoints')
       personalised = sites.personalise(run, state, _EPOCHS.value)

@@ -2,7 +2,7 @@
 
 An engine is a function `(experiment, state, clients) -> arrivals`: it has the
 clients of a round trained, anywhere, and yields what comes of each, in any
-order.
+order. Where clients keep their memories elsewhere it also has a method `like`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from bfl_tf import statistics, training
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import experiment as experiment_lib
+from bfl_tf.federation import method as method_lib
 from bfl_tf.federation import state as state_lib
 
 
@@ -34,6 +35,12 @@ Engine = Callable[
   [experiment_lib.Experiment, state_lib.State, Sequence[int]],
   Iterator[Arrival],
 ]
+
+
+def like(engine: Engine, method: method_lib.Method) -> training.Result:
+  """Returns `tf.TensorSpec`s of what arrives, as of `Method.result_like`."""
+  own = getattr(engine, 'like', None)
+  return own(method) if own else method.result_like
 
 
 def local(

@@ -122,7 +122,7 @@ def _ask(received, experiment, state, engine, clients) -> None:
   """Takes in what comes of clients; of who sends nothing good, why."""
   method, waiting = experiment.method, set(clients)
   received.asked += len(waiting)
-  like = getattr(engine, 'like', _like_here)(method)
+  like = engine_lib.like(engine, method)
   for arrival in engine(experiment, state, clients):
     client = arrival.client
     if client not in waiting:
@@ -144,10 +144,6 @@ def _ask(received, experiment, state, engine, clients) -> None:
       continue
     received.add(arrival.update, arrival.memory)
   received.left_out |= dict.fromkeys(waiting, 'nothing came')
-
-
-def _like_here(method):
-  return method.result_like
 
 
 def _check_enough(config, state, received):

@@ -1,6 +1,6 @@
 """For whom a global model fails: its scores on each site's own test share."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import dataclasses
 from typing import Any
 
@@ -14,6 +14,8 @@ from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import state as state_lib
 
 Row = dict[str, Any]
+# A site's name and the model that is its own.
+Personalised = tuple[str, weights_lib.Weights]
 # Where a larger value is the worse one; of all others the smaller.
 _WORSE_IF_LARGE = ('nll', 'ece', 'size')
 
@@ -38,31 +40,26 @@ class Report:
 
 def report(
   run: reopened.Reopened,
-  personalised: Mapping[str, weights_lib.Weights] | None = None,
+  personalised: Iterable[Personalised] = (),
 ) -> Report:
   """Scores the global model, and each site's own if there are such.
 
   Args:
     run: with its held-out shares.
-    personalised: by site, a model of its own, as of `personalise`.
+    personalised: models as of `personalise`, one at a time.
   """
   trained, test = run.trained, run.test
   promise = _promise(run)
   probs = trained.predict(test.split.x).probs
   y = test.split.y
   drawn = _drawn(run)
+  own = dict(_own_scores(run, personalised))
   sites = []
   for name, rows in test.sites:
     row = {'site': name, **_scores(probs[rows], y[rows], promise)}
     if drawn:
       row['rounds_selected'] = sum(name in each for each in drawn)
-    if personalised:
-      own = trained.replace(personalised[name]).predict(test.split.x[rows])
-      scores = _scores(own.probs, y[rows], None)
-      row |= {
-        f'personalised_{k}': scores[k] for k in ('accuracy', 'nll', 'ece')
-      }
-    sites.append(row)
+    sites.append(row | own.get(name, {}))
   return Report(
     sites,
     _classes(trained.task.classes, probs, y, promise),
@@ -92,7 +89,7 @@ def flat(found: Report) -> dict[str, float]:
 
 def personalise(
   run: reopened.Reopened, state: state_lib.State, epochs: int
-) -> dict[str, weights_lib.Weights]:
+) -> Iterator[Personalised]:
   """Trains the global model on each site's own examples, for that site alone.
 
   It is one more local training as of the run's clients. Where weights are
@@ -102,6 +99,9 @@ def personalise(
     run: whose clients are sites.
     state: after its last round.
     epochs: of each site.
+
+  Returns:
+    Each site with its model, as soon as that is trained.
 
   Raises:
     ValueError: its clients are no sites.
@@ -126,7 +126,21 @@ def personalise(
     return names[client], update.model
 
   clients = range(len(names))
-  return dict(training.in_parallel(experiment.workers, clients, train))
+  return training.in_parallel(experiment.workers, clients, train)
+
+
+def _own_scores(run, personalised) -> Iterator[tuple[str, Row]]:
+  """Yields what each site's own model scores on its test share."""
+  split, tested = run.test.split, dict(run.test.sites)
+  for name, model in personalised:
+    if name in tested:
+      rows = tested[name]
+      probs = run.trained.replace(model).predict(split.x[rows]).probs
+      scores = _scores(probs, split.y[rows], None)
+      yield (
+        name,
+        {f'personalised_{k}': scores[k] for k in ('accuracy', 'nll', 'ece')},
+      )
 
 
 def _promise(run) -> promises.Promise | None:

@@ -14,13 +14,7 @@ PAPER = cells.Paper(
     'overnight': {'eval_every': 20},
     # Only the last scores are read.
     'laptop': {'num_rounds': 10, 'eval_every': 10, 'checkpoint_every': 10},
-    'smoke': {
-      'mlp.hidden_units': (8,),
-      'num_rounds': 1,
-      'local_epochs': 1,
-      'num_mc_samples': 2,
-      'final_num_mc_samples': 2,
-    },
+    'smoke': cells.SMALLEST,
   },
 )
 SEEDS = {**dict.fromkeys(cells.SCALES, 3), 'laptop': 1, 'smoke': 1}

@@ -11,13 +11,7 @@ PAPER = cells.Paper(
   'quickstart',
   scales={
     **{scale: {} for scale in cells.SCALES},
-    'smoke': {
-      'mlp.hidden_units': (8,),
-      'num_rounds': 1,
-      'local_epochs': 1,
-      'num_mc_samples': 2,
-      'final_num_mc_samples': 2,
-    },
+    'smoke': cells.SMALLEST,
   },
 )
 RULES = {

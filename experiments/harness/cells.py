@@ -20,6 +20,14 @@ from bfl_tf.federation import chosen, records
 from experiments import flags as config_flags
 
 SCALES = ('smoke', 'laptop', 'overnight', 'paper')
+# Of a multilayer perceptron at the scale `smoke`: only that it runs.
+SMALLEST: Mapping[str, Any] = {
+  'mlp.hidden_units': (8,),
+  'num_rounds': 1,
+  'local_epochs': 1,
+  'num_mc_samples': 2,
+  'final_num_mc_samples': 2,
+}
 _CONFIGS = pathlib.Path(__file__).parents[2] / 'configs'
 
 

@@ -13,14 +13,7 @@ PAPER = cells.Paper(
     'paper': {'eval_every': 20},
     'overnight': {'eval_every': 20},
     'laptop': {},
-    'smoke': {
-      'dataset': 'digits',
-      'mlp.hidden_units': (8,),
-      'num_rounds': 1,
-      'local_epochs': 1,
-      'num_mc_samples': 2,
-      'final_num_mc_samples': 2,
-    },
+    'smoke': {**cells.SMALLEST, 'dataset': 'digits'},
   },
 )
 SEEDS = {**dict.fromkeys(cells.SCALES, 3), 'smoke': 1}
