@@ -65,8 +65,9 @@ def test_the_run_is_made_of_them(played):
   assert '--small.units=8' in flags
   assert '--PowerMean.power=2.0' in flags
   assert '--Ridge.strength=0.001' in flags
+  assert '--FreeRider.fraction=0.4' in flags
   digests = [line for line in flags if line.startswith('# digest of ')]
-  assert len(digests) == 7
+  assert len(digests) == 8
   counts = np.loadtxt(played / 'partition.csv', delimiter=',', skiprows=1)
   assert counts[:, 1:].sum(1).tolist() == [100, 100, 100]
 

@@ -101,6 +101,9 @@ BAD = {
   '--augment_padding=-1 must be at least 0': '--augment_padding=-1',
   '--pooling=mean is unknown': '--pooling=mean',
   '--pooling=wc pools posteriors': '--pooling=wc --variant=deterministic',
+  '--pooling=product pools posteriors, and no weights are random here': (
+    '--pooling=product --variant=deterministic'
+  ),
   'takes no client weights': '--pooling=conflation --weighting=distance',
   '--weighting=sized is unknown': '--weighting=sized',
   '--max_discrepancy.discrepancy=median is unknown': (
