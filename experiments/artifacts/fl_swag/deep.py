@@ -11,8 +11,8 @@ _FEATURES = 'experiments.artifacts.fl_swag.shared:'
 _START = grids.PAPER.flags('shared_init')
 _FEW = {
   'num_server_examples': 2000,
-  'thinning.burn_in': 1570,
-  'thinning.every': 50,
+  'thinning.burn_in': 1400,
+  'thinning.every': 45,
 }
 _SMOKE = {
   'dataset': 'digits',
@@ -30,11 +30,13 @@ _SMOKE = {
 
 def cell(name, dataset, overrides):
   """Returns a cell of LeNet-5."""
+  # Less of what its method sets.
+  few = {key: value for key, value in _FEW.items() if key in overrides}
   return cells.Cell(
     grids.PAPER,
     f'lenet5/{dataset}/{name}',
     {'dataset': dataset, **overrides},
-    {'smoke': _SMOKE, 'laptop': _FEW},
+    {'smoke': _SMOKE, 'laptop': few},
   )
 
 
@@ -88,6 +90,24 @@ CALIBRATION = {
     'SGLD': cell('sgld', dataset, grids.PAPER.flags('sgld')),
     'pSGLD': cell('psgld', dataset, grids.PAPER.flags('psgld')),
   }.items()
+}
+
+# The samplers' rates, chosen on validation examples of MNIST.
+_RATES = {'SGLD': (0.01, 0.05, 0.2), 'pSGLD': (1e-4, 3e-4, 1e-3)}
+SAMPLERS = {
+  (f'{row}, rate {rate:g}', 'mnist'): cell(
+    f'rate{rate:g}/{row.lower()}',
+    'mnist',
+    {
+      **grids.PAPER.flags(row.lower()),
+      # Fewer examples are fewer steps.
+      'thinning.every': 250,
+      'validation_split': 0.1,
+      'client_learning_rate': rate,
+    },
+  )
+  for row, rates in _RATES.items()
+  for rate in rates
 }
 
 FEATURES = tuple(DATASETS.values())

@@ -1,4 +1,4 @@
-"""The tables of sections 7 and 8, and ours: rules, features, floors."""
+"""The tables of sections 7 and 8, and ours: rules, features, choices."""
 
 import dataclasses
 import pathlib
@@ -58,6 +58,15 @@ _OF_FLOORS = (
   cells.Measure('ECE', floors.reading('ece'), digits=4),
   cells.Measure('Held (%)', floors.reading('held'), factor=100, digits=1),
 )
+_OF_RATES = (
+  cells.Measure(
+    'Validation accuracy (%)', cells.final('validation_accuracy'), factor=100
+  ),
+  cells.Measure(
+    'Validation NLL (nats)', cells.final('validation_nll'), digits=3
+  ),
+  cells.Measure('Validation ECE', cells.final('validation_ece'), digits=4),
+)
 
 
 def _table(name, title, grid, measures, seeds=grids.SEEDS):
@@ -95,6 +104,13 @@ TABLES = (
     'logistic regression on 84 features of a pre-trained LeNet-5',
     deep.SHARED_FEATURES,
     _ON_FEATURES,
+  ),
+  _table(
+    'samplers',
+    "the samplers' rates: LeNet-5 on validation examples",
+    deep.SAMPLERS,
+    _OF_RATES,
+    dict.fromkeys(grids.SEEDS, 1),
   ),
   _table(
     'floors',
