@@ -27,7 +27,11 @@ def on_files(files, config):
   for path in sorted(linked):
     for uri, made in _files(path):
       if files.get_file_from_path(uri) is None:
-        files.append(files_lib.File.generated(config, uri, **made))
+        files.append(
+          files_lib.File.generated(
+            config, uri, inclusion=files_lib.InclusionLevel.NOT_IN_NAV, **made
+          )
+        )
   files.append(
     files_lib.File.generated(config, 'index.md', content=_text('index.md'))
   )

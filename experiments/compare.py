@@ -159,13 +159,18 @@ def scores_of(run: pathlib.Path) -> dict[str, float]:
 
 
 def mean_and_error(values: Sequence[float]) -> str:
-  """Returns `0.9123 ± 0.0012`; without the latter of a single value."""
+  """Returns `0.9123 ± 0.0012`; without the latter of a single value.
+
+  Where some have none, as of a model that ran away: `0.9123 ± 0.0012 (2 of 3)`.
+  """
   finite = [value for value in values if np.isfinite(value)]
   if not finite:
     return '-'
   text = f'{np.mean(finite):.4f}'
   if len(finite) > 1:
     text += f' ± {np.std(finite, ddof=1) / len(finite) ** 0.5:.4f}'
+  if len(finite) < len(values):
+    text += f' ({len(finite)} of {len(values)})'
   return text
 
 

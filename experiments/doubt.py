@@ -54,6 +54,9 @@ def main() -> None:
   folder = path / 'doubt'
   folder.mkdir(exist_ok=True)
   for name, rows in found.items():
+    # Of an earlier question, which this one does not ask.
+    for kind in ('csv', 'png'):
+      (folder / f'{name}.{kind}').unlink(missing_ok=True)
     if rows:
       rows_lib.write_csv(folder / f'{name}.csv', rows)
       if name != 'corruptions':
@@ -68,6 +71,7 @@ def main() -> None:
 
 def others(dataset: datasets.Dataset):
   """Yields the sets that the flags name."""
+  seen: set[tuple[str, str]] = set()
   for distance, flag in _OTHERS.items():
     for text in flag.value:
       name, _, split = text.partition('@')
@@ -77,6 +81,11 @@ def others(dataset: datasets.Dataset):
         name, split=split or default, like=dataset, resize=True, flag=distance
       )
       shown = pathlib.Path(name).stem if ours else name
+      if (distance, shown) in seen:
+        raise ValueError(
+          f'--{distance}={text}: another set is called {shown} too: rename one.'
+        )
+      seen.add((distance, shown))
       yield doubts.Other(distance, shown, doubts.some_of(x, _EXAMPLES.value))
 
 

@@ -46,13 +46,25 @@ def main() -> None:
       )
   try:
     trained = federation.load(_RUN.value)
-    promise = promises.read(_RUN.value)
+    promise = _promise(trained)
     count = _write(trained, promise, pathlib.Path(_OUTPUT.value))
   except ValueError as error:
     config_flags.fail(error)
   print(f'{count} predictions in {_OUTPUT.value}')
+
+
+def _promise(trained):
+  """Says why there are no sets."""
+  promise = promises.read(_RUN.value)
   if promise is None:
     print(f'no sets: python -m experiments.sites --run={_RUN.value} makes them')
+  elif trained.num_samples(_SAMPLES.value) != promise.num_samples:
+    print(
+      'no sets: they hold for --num_mc_samples='
+      f'{promise.num_samples}, which they were calibrated with'
+    )
+    return None
+  return promise
 
 
 def _write(trained, promise, path):

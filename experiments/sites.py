@@ -112,7 +112,7 @@ def say(report: sites.Report) -> None:
     print(
       f'sets of {level:g}: every class of probability {1 - limit:.3f} or more, '
       f'from {promise.num_examples} calibration examples'
-      + (': too few, so every class' if limit == 1 else '')
+      + ('' if promise.is_enough(level) else ': too few, so every class')
     )
 
 

@@ -113,8 +113,8 @@ bfl_tf.plots.dots(
 # ## Predict
 #
 # Eighteen wines that no site had. A set holds the cultivar of nine in ten such
-# wines; one of a single name is a firm answer, an empty one says that the wine is
-# like none that the sites know well.
+# wines; one of a single name is a firm answer, an empty one says that no
+# cultivar is probable enough.
 
 # %%
 wines = pd.read_csv(FOLDER / 'new.csv')

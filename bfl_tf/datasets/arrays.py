@@ -91,7 +91,11 @@ def inputs(where: str, x: np.ndarray) -> np.ndarray:
   with np.errstate(over='ignore'):  # Too large for float32: not finite.
     x = x.astype(np.float32, copy=False)
   if not np.isfinite(x).all():
-    raise ValueError(f'{where} has values that are not finite in float32.')
+    wrong = np.flatnonzero(~np.isfinite(x.reshape(len(x), -1)).all(-1))
+    raise ValueError(
+      f'{where} has values that are not finite in float32, the first in '
+      f'example {wrong[0]}.'
+    )
   return x
 
 

@@ -14,6 +14,8 @@ import numpy as np
 
 CHUNK = 2048
 _LARGEST = float(np.finfo(np.float32).max)
+# What programs write for nothing; `Na` may be sodium.
+_MISSING = frozenset(('NA', 'N/A', '#N/A', 'NaN', 'nan', 'NULL', 'null'))
 
 
 class Chunk(NamedTuple):
@@ -101,9 +103,10 @@ class CsvFile:
       # Spreadsheets begin a file with a mark that is no part of a name.
       with open(self._path, newline='', encoding='utf-8-sig') as file:
         reader = csv.reader(file, strict=True)
-        for cells in reader:
+        # A quoted line break is within a row.
+        for row, cells in enumerate(reader, start=1):
           if cells:
-            yield reader.line_num, [cell.strip() for cell in cells]
+            yield row, [cell.strip() for cell in cells]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
       said = getattr(error, 'strerror', None) or error
       raise ValueError(
@@ -121,7 +124,8 @@ class CsvFile:
     rows = [row for row, _ in lines]
     try:
       wide = np.array(
-        [[float(cells[at]) for at in places] for _, cells in lines], np.float64
+        [[_number(cells[at]) for at in places] for _, cells in lines],
+        np.float64,
       )
       with np.errstate(over='ignore'):  # Too large for float32: not finite.
         x = wide.astype(np.float32)
@@ -138,6 +142,11 @@ class CsvFile:
     for row, cells in lines:
       if not cells[at]:
         raise ValueError(f'{self._where}: row {row}, column {name!r} is empty.')
+      if cells[at] in _MISSING:
+        raise ValueError(
+          f'{self._where}: row {row}, column {name!r} has {cells[at]!r}, a '
+          'missing value: leave the row out, or call it otherwise.'
+        )
     return [cells[at] for _, cells in lines]
 
   def _blame(self, lines, places):
@@ -172,11 +181,18 @@ def features(where: str, path: str, names: Sequence[str]) -> np.ndarray:
   return np.concatenate(chunks)
 
 
+def _number(text: str) -> float:
+  """As a spreadsheet reads it: Python takes 1_000 too."""
+  if '_' in text:
+    raise ValueError(text)
+  return float(text)
+
+
 def _problem(text: str) -> str | None:
   if not text:
     return 'is empty: fill it in, or leave the row or the column out'
   try:
-    value = float(text)
+    value = _number(text)
   except ValueError:
     return (
       f'has {text!r}, which is no number: leave the column out by '

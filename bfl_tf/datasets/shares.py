@@ -19,10 +19,12 @@ class Share(NamedTuple):
   Attributes:
     flag: that says it.
     fraction: of each site's examples, in [0, 1).
+    fix: what to do where a site has too few.
   """
 
   flag: str
   fraction: float
+  fix: str = 'leave it out'
 
 
 def hold_out(
@@ -46,16 +48,16 @@ def hold_out(
     return np.arange(0), np.arange(y.size)
   whose = np.zeros(y.size, int) if ids is None else ids
   held, rest = [], []
-  for number, (site, rows) in enumerate(sites.grouped(whose)):
+  for site, rows in sites.grouped(whose):
     quota = max(1, round(share.fraction * rows.size))
     if rows.size <= quota:
       named = '' if ids is None else f'site {site!r} has '
       raise ValueError(
         f'{where}: {named}{rows.size} example(s) left to hold --{share.flag}='
-        f'{share.fraction} out of, which leaves none to train on: leave it '
-        f'out, or set --{share.flag}=0.'
+        f'{share.fraction} out of, which leaves none to train on: {share.fix}.'
       )
-    rng = seeds.generator(0, share.flag, number)
+    # The same for all: who else is there changes nobody's share.
+    rng = seeds.generator(0, share.flag)
     taken, kept = columns.stratify(y[rows], quota / rows.size, rng)
     held.append(rows[taken])
     rest.append(rows[kept])
@@ -73,12 +75,24 @@ def take_calibration(
       f'--calibration_fraction={fraction}, but --dataset={dataset.name} brings '
       'its own calibration examples.'
     )
-  share = Share('calibration_fraction', fraction)
+  share = Share(
+    'calibration_fraction',
+    fraction,
+    'leave it out, or set --calibration_fraction=0',
+  )
   where, ids = f'--dataset={dataset.name}', dataset.client_ids
   held, rest = hold_out(where, dataset.train.y, ids, share)
+  train = dataset.train.take(rest)
+  untrained = np.setdiff1d(dataset.train.y, train.y)
+  if untrained.size:
+    names = dataset.class_names or range(dataset.num_classes)
+    raise ValueError(
+      f'{where}: --calibration_fraction={fraction} holds all of class '
+      f'{str(names[untrained[0]])!r} out: lower it.'
+    )
   return dataclasses.replace(
     dataset,
-    train=dataset.train.take(rest),
+    train=train,
     calibration=dataset.train.take(held),
     client_ids=of(ids, rest),
     calibration_ids=of(ids, held),

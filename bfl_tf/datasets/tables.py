@@ -99,8 +99,6 @@ def classes(
       f'({", ".join(found[:5])}); with more classes than are seen, labels must '
       'be integers from 0.'
     )
-  if len(found) < 2:
-    raise ValueError(f'{column} has no class but {found[0]!r}.')
   numbers = {text: number for number, text in enumerate(found)}
   return np.array([numbers[text] for text in texts], np.int32), tuple(found)
 

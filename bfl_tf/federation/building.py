@@ -90,6 +90,15 @@ def dataset(config, built):
   return built[key]
 
 
+def check_classes(dataset):
+  """Refuses examples of one class, which a single site may well have."""
+  if dataset.num_classes < 2:
+    raise ValueError(
+      f'--dataset={dataset.name} has no class but '
+      f'{str((*dataset.class_names, 0)[0])!r}: there is nothing to tell apart.'
+    )
+
+
 def workers(config, dataset, parts, built, random):
   """Makes a worker a device, compiled for the clients' training."""
   if config.augment and len(dataset.input_shape) != 3:

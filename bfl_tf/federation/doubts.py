@@ -110,19 +110,25 @@ def temperature_data(
 ) -> tuple[str, datasets.Split] | None:
   """Returns examples to fit a temperature on, and what they are.
 
-  The calibration share; or the validation examples; or those of the server, if
-  nothing was trained on them. Never test examples that are scored.
+  Those of the server, if nothing was trained on them; or the validation
+  examples; or the calibration shares, which are then no longer each site's
+  own. Never test examples that are scored.
   """
   config = run.trained.config
-  if run.calibration is not None:
-    return 'the calibration share', run.calibration.split
+  _, held = building.partition(config, run.dataset)
+  if held.size and not _trains_on_the_servers(config):
+    return "the server's examples", run.dataset.train.take(held)
   if len(run.dataset.validation.y):
     return 'the validation examples', run.dataset.validation
-  stages = (*config.start, *config.server_step, *config.refine)
-  _, held = building.partition(config, run.dataset)
-  if held.size and not _TRAINS & {*stages}:
-    return "the server's examples", run.dataset.train.take(held)
+  if run.calibration is not None:
+    return 'the calibration share', run.calibration.split
   return None
+
+
+def _trains_on_the_servers(config) -> bool:
+  """Whether a stage may; of a stage of one's own nobody knows."""
+  stages = {*config.start, *config.server_step, *config.refine}
+  return bool(_TRAINS & stages) or any(':' in str(name) for name in stages)
 
 
 def corrupted(

@@ -69,6 +69,7 @@ class Experiment:
     plan = client_lib.Plan.of(config)
     rule, weighting = method_lib.rule_and_weighting(plan)
     dataset = dataset or building.dataset(config, built)
+    building.check_classes(dataset)
     partition, held = building.partition(config, dataset)
     plan.check_trainings([len(indices) for indices in partition])
     workers = building.workers(config, dataset, plan.parts, built, plan.random)

@@ -8,6 +8,7 @@ is reported and not promised.
 
 from collections.abc import Sequence
 import json
+import math
 import os
 import pathlib
 from typing import NamedTuple
@@ -27,22 +28,28 @@ class Promise(NamedTuple):
     levels: how often a set is to hold the label.
     thresholds: for each, the largest score 1 - p of a class in the set.
     num_examples: that were counted.
+    num_samples: passes of the model that was asked; it holds for no other.
   """
 
   levels: tuple[float, ...]
   thresholds: tuple[float, ...]
   num_examples: int
+  num_samples: int
 
   @classmethod
-  def of(cls, counts: Sequence[np.ndarray]) -> 'Promise':
+  def of(cls, counts: Sequence[np.ndarray], num_samples: int) -> 'Promise':
     """Merges what the sites send: `[num_bins]` integers each."""
     total = np.sum(counts, axis=0)
     limits = tuple(metrics.threshold(total, 1 - level) for level in LEVELS)
-    return cls(LEVELS, limits, int(total.sum()))
+    return cls(LEVELS, limits, int(total.sum()), num_samples)
 
   def sets(self, probs: np.ndarray) -> list[np.ndarray]:
     """Returns for each level `[num_examples, num_classes]` bool."""
     return [metrics.prediction_sets(probs, limit) for limit in self.thresholds]
+
+  def is_enough(self, level: float) -> bool:
+    """Whether so many examples can promise a level by less than all classes."""
+    return math.ceil((self.num_examples + 1) * level) <= self.num_examples
 
   def to_json(self) -> str:
     """Returns the text of `conformal.json`."""
@@ -65,7 +72,8 @@ def read(run_dir: str | os.PathLike) -> Promise | None:
     )
     if len(levels) != len(limits):
       raise ValueError('a threshold a level is wanted')
-    return Promise(levels, limits, int(fields['num_examples']))
+    counts = (int(fields[name]) for name in ('num_examples', 'num_samples'))
+    return Promise(levels, limits, *counts)
   except (KeyError, TypeError, ValueError) as error:
     raise ValueError(
       f'{path} cannot be read: delete it, and python -m experiments.sites '

@@ -16,7 +16,13 @@ import filelock
 import numpy as np
 import tensorflow as tf
 
-from bfl_tf.federation import checkpoints, digests, identity, recorded
+from bfl_tf.federation import (
+  checkpoints,
+  digests,
+  identity,
+  promises,
+  recorded,
+)
 from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import task as task_lib
 
@@ -27,6 +33,8 @@ _SCALAR = tf.compat.v1.SummaryMetadata(
 
 
 _LOCK = '.lock'
+# The last holds for the model of that end alone.
+_OF_AN_END = ('summary.json', 'predictions.npz', 'members.npz', promises.FILE)
 # What reading a damaged archive may raise.
 _UNREADABLE = (
   zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError,
@@ -190,11 +198,12 @@ class RunDirectory:
   def _forget_the_end(self):
     """Removes what only the end of a run writes, and this one may not."""
     # First, so that a run cut off here is unfinished and not a wrong one.
-    names = ('summary.json', 'predictions.npz', 'members.npz')
-    for name in names:
+    for name in _OF_AN_END:
       (self.path / name).unlink(missing_ok=True)
-    shutil.rmtree(self.path / 'plots', ignore_errors=True)
-    self._digests.forget([*names, 'plots'])
+    # The last two are what was asked of the model of that end.
+    for name in ('plots', 'sites', 'doubt'):
+      shutil.rmtree(self.path / name, ignore_errors=True)
+    self._digests.forget([*_OF_AN_END, 'plots'])
 
   def write_flags(self, config: config_lib.Config) -> None:
     """Writes `flags.txt`: what the run is."""

@@ -65,9 +65,13 @@ def reopen(
   config, path = trained.config, pathlib.Path(run_dir)
   changed = identity.changed(config, (path / 'flags.txt').read_text())
   dataset = building.dataset(config, {})
-  if changed or _nameless(task_lib.Task.of(dataset)) != (
-    _nameless(trained.task)
-  ):
+  same = _nameless(task_lib.Task.of(dataset)) == _nameless(trained.task)
+  if not (same or changed) and config.engine == 'flower':
+    raise ValueError(
+      f'{path}: its clients trained on files of their own nodes, which are not '
+      'here: experiments.predict and export need none of them.'
+    )
+  if changed or not same:
     named = ', '.join(changed) or f'--dataset={config.dataset}'
     raise ValueError(
       f'{path}: what {named} names has changed since the run; bring the old '

@@ -92,8 +92,8 @@ def personalise(
 ) -> Iterator[Personalised]:
   """Trains the global model on each site's own examples, for that site alone.
 
-  It is one more local training as of the run's clients. Where weights are
-  random the global posterior is the prior, as under `--flipout.update_prior`.
+  It is one more local training as of the run's clients. Of variational weights
+  the global posterior is the prior, as under `--flipout.update_prior`.
 
   Args:
     run: whose clients are sites.
@@ -121,7 +121,13 @@ def personalise(
   plan = client_lib.Plan.of(config)
 
   def train(worker, client):
-    job = client_lib.job(plan, broadcast, client, experiment.partition[client])
+    job = client_lib.job(
+      plan,
+      broadcast,
+      client,
+      experiment.partition[client],
+      state.memories.get(client),
+    )
     update, _ = client_lib.train_client(worker, job, client)
     return names[client], update.model
 
@@ -150,7 +156,8 @@ def _promise(run) -> promises.Promise | None:
   probs = run.trained.predict(held.split.x).probs
   parts = [rows for _, rows in held.sites] or [slice(None)]
   return promises.Promise.of(
-    [metrics.score_counts(probs[rows], held.split.y[rows]) for rows in parts]
+    [metrics.score_counts(probs[rows], held.split.y[rows]) for rows in parts],
+    run.trained.num_samples(),
   )
 
 

@@ -3,7 +3,8 @@
 Before the first round a node with a file of its own sends sums: how many
 examples of each class, means and spreads of features. The server merges them
 and sends the result back, so that all normalise and number classes alike. No
-example leaves a node; one class at one site is told apart from none.
+example leaves a node as such; of a site with one or two its sums say them
+(docs/privacy.md). One class at one site is told apart from none.
 """
 
 from collections.abc import Mapping

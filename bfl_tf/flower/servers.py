@@ -95,6 +95,11 @@ def _told(config, nodes):
       '--num_server_examples and --server_fraction take examples of clients, '
       'which have files of their own: name --server_dataset in place of them.'
     )
+  if config.calibration_fraction:
+    raise ValueError(
+      f'--calibration_fraction={config.calibration_fraction} holds out what '
+      'nobody asks on nodes with files of their own: leave it out.'
+    )
   introduced = {client: _read(client, text) for client, text in said.items()}
   dataset = introductions.as_told(building.dataset(config, {}), introduced)
   return introductions.merged(introduced).to_json(), dataset

@@ -8,6 +8,8 @@
 [3]: Chuan Guo et al. On Calibration of Modern Neural Networks. _ICML_, 2017.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy import typing as npt
 from scipy import optimize
@@ -32,12 +34,49 @@ def adaptive_calibration_error(
   Returns:
     error: in [0, 1]; lower is better.
   """
-  confidence, correct = _confident(probs, labels)
+  bins = equal_bins(probs, labels, num_bins)
+  gaps = np.abs(bins.confidence - bins.accuracy)
+  return float(np.average(gaps, weights=bins.counts))
+
+
+class EqualBins(NamedTuple):
+  """Bins of equally many examples, from the least confident.
+
+  Attributes:
+    confidence: `[num_bins]`, the mean in each.
+    accuracy: `[num_bins]`, likewise.
+    counts: `[num_bins]` examples; they differ by at most 1.
+  """
+
+  confidence: np.ndarray
+  accuracy: np.ndarray
+  counts: np.ndarray
+
+
+def equal_bins(
+  probs: npt.ArrayLike, labels: npt.ArrayLike, num_bins: int = 15
+) -> EqualBins:
+  """Returns accuracy and confidence by rank of the confidence [1].
+
+  Examples of one confidence that two bins share count in both as the mean of
+  them all, so that the order of the examples changes nothing.
+
+  Args:
+    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
+    labels: integers `[num_examples]`.
+    num_bins: fewer where there are fewer examples.
+  """
+  confidence, correct = predictive.confidence(probs, labels)
   num_bins = predictive.check_num_bins(num_bins)
+  _, group = np.unique(confidence, return_inverse=True)
+  shared = np.bincount(group, weights=correct) / np.bincount(group)
   order = np.argsort(confidence, kind='stable')
   bins = np.array_split(order, min(num_bins, order.size))
-  gaps = [abs((confidence[b] - correct[b]).sum()) for b in bins]
-  return float(np.sum(gaps) / order.size)
+  return EqualBins(
+    np.array([confidence[b].mean(dtype=np.float64) for b in bins]),
+    np.array([shared[group[b]].mean() for b in bins]),
+    np.array([b.size for b in bins]),
+  )
 
 
 def classwise_calibration_error(
@@ -63,7 +102,7 @@ def classwise_calibration_error(
 
 
 def confidence_gap(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-  """Mean confidence less accuracy: above 0 overconfident, below 0 timid.
+  """Mean confidence less accuracy: above 0 over-, below 0 underconfident.
 
   Args:
     probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
@@ -72,7 +111,7 @@ def confidence_gap(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
   Returns:
     gap: in [-1, 1]; 0 is best.
   """
-  confidence, correct = _confident(probs, labels)
+  confidence, correct = predictive.confidence(probs, labels)
   return float(confidence.mean() - correct.mean())
 
 
@@ -110,9 +149,3 @@ def fit_temperature(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
   bounds = tuple(np.log(_TEMPERATURES))
   found = optimize.minimize_scalar(loss, bounds=bounds, method='bounded')
   return float(np.exp(found.x))
-
-
-def _confident(probs, labels):
-  correct = predictive.is_correct(probs, labels)
-  confidence = predictive.mean(predictive.check_probs(probs)).max(axis=-1)
-  return confidence, correct

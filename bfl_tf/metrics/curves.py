@@ -133,7 +133,7 @@ def reliability(
   Raises:
     ValueError: an argument is not of the kind above.
   """
-  confidence, correct = _confident(probs, labels)
+  confidence, correct = predictive.confidence(probs, labels)
   return reliability_of(confidence, correct, num_bins)
 
 
@@ -179,7 +179,7 @@ def gap_above(
     M. Vono et al. QLSD: Quantised Langevin stochastic dynamics for Bayesian
     federated learning. 2021.
   """
-  confidence, correct = _confident(probs, labels)
+  confidence, correct = predictive.confidence(probs, labels)
   steps = predictive.check_num_bins(num_thresholds) - 1
   thresholds = np.arange(steps + 1) / max(steps, 1)
   order = np.argsort(-confidence, kind='stable')
@@ -206,7 +206,7 @@ def confidence_histogram(
   Raises:
     ValueError: an argument is not of the kind above.
   """
-  confidence, correct = _confident(probs, labels)
+  confidence, correct = predictive.confidence(probs, labels)
   edges, bins = _binned(confidence, num_bins)
   return ConfidenceHistogram(
     edges=edges,
@@ -215,13 +215,6 @@ def confidence_histogram(
     accuracy=float(correct.mean()),
     confidence=float(confidence.mean()),
   )
-
-
-def _confident(probs, labels):
-  """Returns confidence and correctness, per example."""
-  correct = predictive.is_correct(probs, labels)
-  confidence = predictive.mean(predictive.check_probs(probs)).max(axis=-1)
-  return confidence, correct
 
 
 def _binned(confidence, num_bins):

@@ -9,6 +9,8 @@ for. In are the examples of the model's own kind, out the others.
      Out-of-Distribution Examples in Neural Networks. _ICLR_, 2017.
 [2]: Shiyu Liang et al. Enhancing the Reliability of Out-of-Distribution Image
      Detection in Neural Networks. _ICLR_, 2018.
+[3]: Dan Hendrycks et al. Deep Anomaly Detection with Outlier Exposure. _ICLR_,
+     2019.
 """
 
 from typing import NamedTuple
@@ -28,8 +30,9 @@ class Detection(NamedTuple):
     aupr_out: area under precision over recall, as average precision, with out
       as the positives; the share of out for a score that knows nothing.
     aupr_in: likewise, with in as the positives.
-    fpr_at_95: share of in that is called out where 95 % of out are; lower is
-      better.
+    fpr_at_95: share of in that is called out where 95 % of out are, so out are
+      the positives as in [3]; lower is better. [2] has it the other way round:
+      the share of out that passes where 95 % of in do.
   """
 
   auroc: float

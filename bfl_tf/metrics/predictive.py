@@ -107,5 +107,22 @@ def is_correct(probs: npt.ArrayLike, labels: npt.ArrayLike) -> np.ndarray:
   Returns:
     correct: booleans `[num_examples]`.
   """
+  return confidence(probs, labels)[1]
+
+
+def confidence(
+  probs: npt.ArrayLike, labels: npt.ArrayLike
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the largest probability of each example, and `is_correct`.
+
+  Args:
+    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
+    labels: integers `[num_examples]`.
+
+  Returns:
+    confidence: float64 `[num_examples]`.
+    correct: booleans `[num_examples]`.
+  """
   samples = check_probs(probs)
-  return mean(samples).argmax(axis=-1) == check_labels(labels, samples)
+  p = mean(samples)
+  return p.max(axis=-1), p.argmax(axis=-1) == check_labels(labels, samples)

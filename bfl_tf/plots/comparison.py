@@ -59,13 +59,8 @@ def calibration(groups: Groups, num_bins: int = 15) -> figure_lib.Figure:
 
   def gaps(run):
     read = recorded.predictions(run)
-    confidence = read.probs.max(-1).astype(np.float64)
-    right = metrics.is_correct(read.probs, read.labels)
-    order = np.argsort(confidence, kind='stable')
-    bins = np.array_split(order, min(num_bins, order.size))
-    means = [(confidence[b].mean(), right[b].mean()) for b in bins]
-    x, y = np.array(means).T
-    return x, y - x
+    bins = metrics.equal_bins(read.probs, read.labels, num_bins)
+    return bins.confidence, bins.accuracy - bins.confidence
 
   lines = {n: [gaps(run) for run in runs] for n, runs in groups.items()}
   # Bins of equal rank: their confidences are averaged over seeds too.

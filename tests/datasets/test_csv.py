@@ -67,9 +67,9 @@ def test_shares_are_the_same_for_every_seed_and_but_for_ones_own_rows(tmp_path):
   )
   np.testing.assert_array_equal(first.test.x, again.test.x)
   assert not np.array_equal(first.validation.x, again.validation.x)
-  more = [r for r in rows() if r[1] != 'c']
-  other = load(write(tmp_path, more), validation_split=0.2)
-  for site in 'ab':
+  fewer = [r for r in rows() if r[1] != 'a']
+  other = load(write(tmp_path, fewer), validation_split=0.2)
+  for site in 'bc':
     np.testing.assert_array_equal(
       first.test.x[first.test_ids == site],
       other.test.x[other.test_ids == site],
@@ -91,6 +91,11 @@ def test_what_spreadsheets_write(tmp_path):
   with open(path, 'a') as file:
     file.write('\n\n')
   assert load(path).feature_names == ('ash', 'hue')
+  # A line break within quotes is within a row.
+  broken = [*rows()]
+  broken[0][1], broken[5][0] = 'a\nsite', ''
+  with pytest.raises(ValueError, match="row 7, column 'ash' is empty"):
+    load(write(tmp_path, broken))
   quoted = [[r[0], f'{r[1]}, Inc.', f' {r[2]} ', r[3]] for r in rows()]
   assert set(load(write(tmp_path, quoted)).client_ids) == {
     f'{s}, Inc.' for s in 'abc'
@@ -159,7 +164,16 @@ BAD = {
   r'--num_classes=4: .* has 3 texts \(red, rose, white\)': (
     rows(), {'num_classes': 4},
   ),
-  "column 'label' has no class but 'red'": (rows(labels=('red',) * 3), {}),
+  "row 3, column 'ash' has '1_0', which is no number": (
+    change(1, 'ash', '1_0'), {},
+  ),
+  "row 9, column 'label' has 'NA', a missing value": (
+    change(7, 'label', 'NA'), {},
+  ),
+  "calibration_fraction=0.9 holds all of class 'cider' out: lower it": (
+    [*rows(), *[['1', 'a', '2', 'cider']] * 2],
+    {'calibration_fraction': 0.9},
+  ),
   "class 'cider' has too few rows: all are held out": (
     [*rows(), ['1', 'd', '2', 'cider'], *[['1', 'd', '2', 'red']] * 3],
     {'test_fraction': 0.7},

@@ -126,6 +126,7 @@ def test_compare_reads_what_doubt_has_found(compared):
   (lp,) = [line for line in out.splitlines() if 'pooling=lp' in line]
   # Of one of two seeds it is known, of the other rule it is not.
   assert '±' not in nwa.split('|')[3]
+  assert '(1 of 2)' in nwa.split('|')[3]
   assert lp.split('|')[3].strip() == '-'
 
 

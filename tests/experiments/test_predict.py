@@ -214,6 +214,23 @@ def test_sets_and_tables_of_sites(folder, run_dir):
   assert promise['levels'] == [0.9, 0.95]
   run = reopened.reopen(run_dir)
   assert promise['num_examples'] == len(run.calibration.split.y)
+  _sets_hold_for_the_samples_they_were_made_with(folder, run_dir)
+
+
+def _sets_hold_for_the_samples_they_were_made_with(folder, run_dir):
+  np.savez(folder / 'x.npz', x=np.zeros([2, 2], np.float32))
+  asked = [f'--run={run_dir}', f'--input={folder}/x.npz']
+  same, other = binaries.drive(
+    'experiments.predict',
+    [
+      [*asked, f'--output={folder}/sets.csv'],
+      [*asked, f'--output={folder}/none.csv', '--num_mc_samples=1'],
+    ],
+  )
+  assert 'no sets' not in same[1]
+  assert 'set_0.9' in (folder / 'sets.csv').read_text()
+  assert 'no sets: they hold for --num_mc_samples=' in other[1]
+  assert 'set_0.9' not in (folder / 'none.csv').read_text()
 
 
 def test_export(folder, run_dir):

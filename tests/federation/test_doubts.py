@@ -99,7 +99,11 @@ def test_what_a_temperature_is_fitted_on():
   assert named(validation_split=0.5) == ('the validation examples', 71)
   assert named(num_server_examples=30) == ("the server's examples", 30)
   assert named(server_fraction=0.25) == ("the server's examples", 36)
-  # They were trained on.
+  # Sites' own shares are pooled last.
+  both = {'calibration_fraction': 0.25, 'server_fraction': 0.25}
+  assert named(**both)[0] == "the server's examples"
+  # They were trained on, or may have been.
+  assert named(num_server_examples=30, refine=('toys:Idle',)) is None
   assert named(server_fraction=0.25, refine=('distil',)) is None
   assert named(num_server_examples=30, start=('fine_tune',)) is None
 

@@ -31,9 +31,16 @@ def test_a_longer_run_is_the_longer_run(tmp_path):
   whole = stopping.play(tmp_path / 'whole', CONFIG.replace(num_rounds=4))
   path = tmp_path / 'extended'
   stopping.play(path, CONFIG)
+  # What was asked of the model of that end.
+  (path / 'conformal.json').touch()
+  for name in ('sites', 'doubt'):
+    (path / name).mkdir()
+    (path / name / 'scores.json').touch()
   extended = stopping.play(path, CONFIG.replace(num_rounds=4))
   assert extended['final'] == whole['final']
   assert extended['rounds'] == 4
+  for name in ('conformal.json', 'sites', 'doubt'):
+    assert not (path / name).exists()
   assert [row['round'] for row in rows(path)] == ['0', '1', '2', '3', '4']
   assert json.loads((path / 'summary.json').read_text())['rounds'] == 4
   with pytest.raises(ValueError, match='the run there has 4 rounds'):

@@ -79,9 +79,23 @@ def test_the_promise_is_that_of_all_scores_together(run, report):
   held = run.calibration
   probs = run.trained.predict(held.split.x).probs
   whole = metrics.score_counts(probs, held.split.y)
-  assert report.promise == promises.Promise.of([whole])
+  assert report.promise == promises.Promise.of(
+    [whole], run.trained.config.final_num_mc_samples
+  )
   assert report.promise.num_examples == len(held.split.y) == 72
   assert report.promise.levels == (0.9, 0.95)
+
+
+@pytest.mark.parametrize(
+  'num_examples, level, wanted',
+  [(8, 0.9, False), (9, 0.9, True), (18, 0.95, False), (19, 0.95, True)],
+)
+def test_how_many_a_promise_needs(num_examples, level, wanted):
+  # All scores in the last bin: the threshold is 1, however many there are.
+  counts = np.eye(1000, dtype=int)[-1] * num_examples
+  promise = promises.Promise.of([counts], 1)
+  assert promise.thresholds == (1, 1)
+  assert promise.is_enough(level) == wanted
 
 
 def test_a_promise_is_read_back(tmp_path, report):

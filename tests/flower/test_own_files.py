@@ -9,7 +9,7 @@ from sklearn import datasets as sklearn_datasets
 import stopping
 
 from bfl_tf import datasets, federation
-from bfl_tf.federation import recorded
+from bfl_tf.federation import recorded, reopened
 from bfl_tf.flower import introductions, servers, sites
 
 SETTINGS = {
@@ -27,10 +27,10 @@ def write(path, x, y, header='abcdefghijklm'):
 
 
 def wine(path):
-  """Writes three sites' files and the server's; site 0 lacks a class."""
+  """Writes three sites' files and the server's; site 0 has one class."""
   x, y = sklearn_datasets.load_wine(return_X_y=True)
   owner = np.arange(len(y)) % 4
-  owner[(y == 2) & (owner == 0)] = 1
+  owner[(y != 0) & (owner == 0)] = 1
   return [write(path / f'{n}.csv', x[owner == n], NAMES[y[owner == n]])
           for n in range(4)]  # fmt: skip
 
@@ -71,8 +71,10 @@ def together(path, files, server):
 
 def test_the_bits_of_one_process_with_all_the_files(tmp_path):
   *files, server = wine(tmp_path)
-  config = play(tmp_path / 'nodes', files, server)
-  alone = config.replace(dataset=together(tmp_path / 'a.npz', files, server))
+  config = play(tmp_path / 'nodes', files, server, engine='flower')
+  alone = config.replace(
+    dataset=together(tmp_path / 'a.npz', files, server), engine='local'
+  )
   federation.Run(alone, tmp_path / 'alone', False).play()
   table, arrays, final, rounds = stopping.outcome(tmp_path / 'nodes')
   assert (table, arrays, final, rounds) == stopping.outcome(tmp_path / 'alone')
@@ -80,6 +82,9 @@ def test_the_bits_of_one_process_with_all_the_files(tmp_path):
   task = federation.load(tmp_path / 'nodes').task
   assert task.class_names == ('barbera', 'barolo', 'grignolino')
   assert task.feature_names == tuple('abcdefghijklm')
+  # Who asks more of it is told where its examples are.
+  with pytest.raises(ValueError, match='clients trained on files of their own'):
+    reopened.reopen(tmp_path / 'nodes')
 
 
 def test_no_example_is_in_what_a_node_says(tmp_path):
@@ -131,6 +136,13 @@ def test_what_does_not_fit_is_one_line(tmp_path, spoil, message):
   *files, server = wine(tmp_path)
   with pytest.raises(ValueError, match=message):
     play(tmp_path / 'out', spoil(files), server)
+  assert not (tmp_path / 'out').exists()
+
+
+def test_a_share_that_nobody_asks(tmp_path):
+  *files, server = wine(tmp_path)
+  with pytest.raises(ValueError, match=r'--calibration_fraction=0\.2 holds'):
+    play(tmp_path / 'out', files, server, calibration_fraction=0.2)
   assert not (tmp_path / 'out').exists()
 
 

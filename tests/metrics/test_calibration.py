@@ -35,6 +35,16 @@ def test_more_bins_than_examples():
   assert found == pytest.approx(gaps.mean())
 
 
+def test_the_order_of_the_examples_changes_nothing():
+  # Half of them are equally confident, and three bins share these.
+  probs, labels = drawn(100)
+  probs[::2] = [1, 0, 0, 0]
+  order = np.argsort(labels)
+  assert metrics.adaptive_calibration_error(
+    probs[order], labels[order]
+  ) == pytest.approx(metrics.adaptive_calibration_error(probs, labels))
+
+
 def test_the_sign_of_the_gap():
   probs, labels = drawn()
   assert metrics.confidence_gap(metrics.tempered(probs, 0.5), labels) > 0.05

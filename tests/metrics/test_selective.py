@@ -27,6 +27,14 @@ def test_coverage_is_at_least_what_was_asked(coverage, accuracy):
   assert found.accuracy_at == pytest.approx(accuracy)
 
 
+@pytest.mark.parametrize('count', [20, 40, 100, 960])
+def test_exactly_the_risk_that_was_asked_for(count):
+  # In floating point 1 - 0.95 is above 0.05.
+  correct = np.arange(count) % 20 > 0
+  found = metrics.selective(np.zeros(count), correct, risk=0.05)
+  assert found.coverage_at == 1
+
+
 def test_no_answer_is_safe_enough():
   assert metrics.selective([0.1, 0.2], [0, 0], risk=0.5).coverage_at == 0
 
