@@ -63,9 +63,10 @@ def apply(
   begin = online.beginning(experiment, state)
   memories = {k: v for k, v in state.memories.items() if k != change.client}
   if change.kind != 'remove':
-    arrival = _trained(experiment, begin, change, number)
-    sent['new'] = kept[change.client] = arrival.update
-    memories[change.client] = dict(arrival.memory)
+    sent['new'], memory = _trained(experiment, begin, change, number)
+    kept[change.client] = sent['new']
+    if memory:
+      memories[change.client] = dict(memory)
     held = _moved(held, sent['new'], natural.add, 1)
   model = _model(held, begin.model, experiment.method.rule.min_scale)
   slots = {
@@ -158,7 +159,9 @@ def _model(held, like, min_scale) -> weights_lib.Weights:
   return like._replace(loc=loc, scale=scale, buffers=buffers, factor=factor)
 
 
-def _trained(experiment, begin, change, number) -> engine_lib.Arrival:
+def _trained(
+  experiment, begin, change, number
+) -> tuple[statistics.ClientUpdate, Mapping[str, Any]]:
   """Has the newcomer train, with the draws that `online` gives it."""
   (arrival,) = engine_lib.local(experiment, begin, [change.client], number)
   method = experiment.method
@@ -170,7 +173,7 @@ def _trained(experiment, begin, change, number) -> engine_lib.Arrival:
       f'--{change.kind}={change.client}: its update was refused, {defect}; '
       'nothing has changed.'
     )
-  return arrival
+  return arrival.update, arrival.memory
 
 
 def _samples(experiment, state, number) -> dict[str, Any]:

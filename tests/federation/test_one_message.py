@@ -56,6 +56,20 @@ def test_who_is_far_more_certain_takes_nothing_of_the_others_along():
   )
 
 
+def test_what_a_client_remembers_goes_with_it():
+  experiment = test_online.pieces(client_parts=('toys:Counter', 'swag'))
+  state = test_online.played(experiment)
+  for kind in ('remove', 'add'):
+    change = online.Change(kind, 2)
+    expected = online.apply(experiment, state, change).state
+    state = one_message.apply(experiment, state, change).state
+    assert sorted(state.memories) == sorted(expected.memories)
+    assert toys.same(*(
+      [s.memories[client] for client in sorted(s.memories)]
+      for s in (state, expected)
+    ))  # fmt: skip
+
+
 def test_only_the_message_of_the_one_is_read():
   experiment = test_online.pieces()
   state = one_message.apply(
