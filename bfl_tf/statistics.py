@@ -150,16 +150,16 @@ def _add(into: np.ndarray, other: np.ndarray) -> np.ndarray:
   flat = other.reshape(len(other), high.size)
   for part in chunks(high.size):
     a, b = high[part], flat[0, part]
-    total, error = _two_sum(a, b)
+    total, error = two_sum(a, b)
     error += low[part]
     if len(flat) == 2:
       error += flat[1, part]
-    high[part], low[part] = _two_sum(total, error)
+    high[part], low[part] = two_sum(total, error)
   return into
 
 
-def _two_sum(a, b):
-  """Returns fl(a + b) and what the rounding left out, exactly."""
+def two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+  """Returns fl(a + b) and what the rounding left out, exactly; of float64."""
   total = a + b
   b_rounded = total - a
   error = a - (total - b_rounded)

@@ -4,7 +4,8 @@
 
 Once in SWAG's low-rank subspace, with two plots, and once over all 21 401
 weights, where R-hat and the effective sizes say how far the chains can be
-trusted. Some five minutes on 2 CPU cores.
+trusted. Some five minutes on 2 CPU cores. `--kernel=nuts` samples by NUTS in
+place of HMC, whose trajectories may be fifty times as long.
 """
 
 import csv
@@ -15,7 +16,7 @@ import numpy as np
 
 from bfl_tf import plots, training
 from experiments import flags as config_flags
-from experiments.yardsticks import toy
+from experiments.yardsticks import chains, toy
 
 _OUTPUT_DIR = flags.DEFINE_string('output_dir', None, 'Where results go.')
 _SEED = flags.DEFINE_integer('seed', 0, 'Of every draw.', lower_bound=0)
@@ -26,6 +27,9 @@ _RANK = flags.DEFINE_integer('rank', 20, "Of SWAG's factor.", lower_bound=3)
 _EPOCHS = flags.DEFINE_integer('epochs', 2000, 'Of SWAG.', lower_bound=1)
 _ALL_SAMPLES = flags.DEFINE_integer(
   'all_samples', 150, 'Of each chain over all weights; 0 for none.', 0
+)
+_KERNEL = flags.DEFINE_enum(
+  'kernel', 'hmc', list(chains.KERNELS), 'What SWAG is held against.'
 )
 _CHAINS = flags.DEFINE_integer('chains', 3, 'Over all weights.', lower_bound=2)
 
@@ -40,11 +44,13 @@ def main() -> None:
     fitted = toy.fit(settings)
   except ValueError as error:
     config_flags.fail(error)
-  compared = toy.compare(fitted, _SEED.value, _NUM_DRAWS.value)
+  compared = toy.compare(
+    fitted, _SEED.value, _NUM_DRAWS.value, kernel=_KERNEL.value
+  )
   rows = _subspace_rows(compared)
   if _ALL_SAMPLES.value:
     found = toy.over_all_weights(
-      fitted, settings, _ALL_SAMPLES.value, _CHAINS.value
+      fitted, settings, _ALL_SAMPLES.value, _CHAINS.value, _KERNEL.value
     )
     rows += _chain_rows('all weights', found)
   _write(pathlib.Path(_OUTPUT_DIR.value), rows, compared)
@@ -54,13 +60,14 @@ def main() -> None:
 
 def _subspace_rows(compared):
   ratio = compared.deviation / compared.halves
+  name = _KERNEL.value.upper()
   return [
-    ('mean deviation of SWAG and HMC draws', f'{compared.deviation:.3e}'),
-    ('mean deviation of two halves of HMC', f'{compared.halves:.3e}'),
+    (f'mean deviation of SWAG and {name} draws', f'{compared.deviation:.3e}'),
+    (f'mean deviation of two halves of {name}', f'{compared.halves:.3e}'),
     ('the first over the second', f'{ratio:.3f}'),
     ('published mean deviation, order of', '1e-03'),
     ('mean deviation of the means', f'{compared.of_means:.3e}'),
-    ("SWAG's scale over HMC's, median", f'{compared.spread_ratio:.3f}'),
+    (f"SWAG's scale over {name}'s, median", f'{compared.spread_ratio:.3f}'),
     ('no more than twice', 'holds' if ratio <= 2 else 'does not hold'),
     *_chain_rows('subspace', compared.chains),
   ]
@@ -68,11 +75,11 @@ def _subspace_rows(compared):
 
 def _chain_rows(name, found):
   r_hat, sizes = found.r_hat(), found.effective_size()
-  chains, samples, dimension = found.samples.shape
+  num_chains, samples, dimension = found.samples.shape
   return [
     (
       f'{name}: chains x draws x dimension',
-      f'{chains} x {samples} x {dimension}',
+      f'{num_chains} x {samples} x {dimension}',
     ),
     (f'{name}: mean acceptance', f'{found.accepted.mean():.3f}'),
     (f'{name}: step sizes', ', '.join(f'{s:.2e}' for s in found.step_size)),
@@ -88,7 +95,8 @@ def _write(folder, rows, compared):
   folder.mkdir(parents=True, exist_ok=True)
   with (folder / 'hmc.csv').open('w', newline='') as file:
     csv.writer(file).writerows([('quantity', 'value'), *rows])
-  points = plots.principal({'SWAG': compared.swag, 'HMC': compared.hmc})
+  name = _KERNEL.value.upper()
+  points = plots.principal({'SWAG': compared.swag, name: compared.hmc})
   for name, draw in (('plane', plots.plane), ('surface', plots.surface)):
     draw(points).savefig(folder / f'hmc_{name}.png', dpi=100)
 

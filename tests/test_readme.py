@@ -120,8 +120,8 @@ def test_flags_exist(page):
   # Of sites, predict, export, doubt and compare.
   known |= {'run', 'input', 'output', 'near', 'far', 'scores'}
   known |= {'personalise_epochs', 'calibrate_on_test', 'strict'}
-  # Of online and of features.
-  known |= {'add', 'replace', 'remove', 'form'}
+  # Of online and of hmc.
+  known |= {'add', 'replace', 'remove', 'form', 'kernel'}
   # Of Flower's commands; what has a dash is theirs too.
   known |= {'superlink', 'host', 'port', 'database'}
   text = (_ROOT / page).read_text()

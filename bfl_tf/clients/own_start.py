@@ -23,8 +23,8 @@ from bfl_tf import weights as weights_lib
 class OwnStart:
   """Draws all kernels anew: N(0, 2 / inputs), He et al. 2015.
 
-  It does so in place of the first step of a training. Biases, and what
-  normalizes, stay as they are.
+  It does so after the first step of a training, in place of what that made of
+  them. Biases, and what normalizes, are the broadcast's after that one step.
 
   Attributes:
     shapes: of the tensors in `mean`, once it is laid out.

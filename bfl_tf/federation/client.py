@@ -123,22 +123,23 @@ class Attacked(NamedTuple):
   Attributes:
     attacks: what it does, in order.
     run_seed: the run's `--seed`.
-    round: rounds done.
-    client: its number.
+    draw: of `draw_name`.
   """
 
   attacks: tuple
   run_seed: int
-  round: int
-  client: int
+  draw: tuple[int, ...]
 
   @classmethod
-  def of(cls, plan: Plan, round_index: int, client: int) -> 'Attacked | None':
+  def of(
+    cls, plan: Plan, round_index: int, client: int, change: int = 0
+  ) -> 'Attacked | None':
     """Returns it, or None for a good client."""
     attacks = plan.attacks_of(client)
     if not attacks:
       return None
-    return cls(attacks, plan.config.seed, round_index, client)
+    draw = draw_name(round_index, client, change)
+    return cls(attacks, plan.config.seed, draw)
 
   def train(self, worker: training.Worker, job: training.Job):
     """Returns what comes of a training that went as the attacks say."""
@@ -150,10 +151,24 @@ class Attacked(NamedTuple):
     model = result.model
     for attack in self.attacks:
       if hasattr(attack, 'send'):
-        name = (f'attack_{attack.name}', self.round, self.client)
-        generator = seeds.generator(self.run_seed, *name)
+        name = f'attack_{attack.name}'
+        generator = seeds.generator(self.run_seed, name, *self.draw)
         model = attack.send(model, job.start, generator)
     return result._replace(model=model)
+
+
+def draw_name(
+  round_index: int, client: int, change: int = 0
+) -> tuple[int, ...]:
+  """Returns the indices that name what a client draws of its training.
+
+  Args:
+    round_index: rounds done.
+    client: its number.
+    change: of a client that joins or changes after the run, the number of that
+      change, from 1: it draws anew, by the rates and epochs of the round.
+  """
+  return (round_index, client, change) if change else (round_index, client)
 
 
 def job(
@@ -162,6 +177,7 @@ def job(
   client: int,
   indices: np.ndarray,
   memory: Mapping[str, Any] | None = None,
+  change: int = 0,
 ) -> training.Job:
   """Returns a client's work of a round; every draw has its name in it.
 
@@ -171,6 +187,7 @@ def job(
     client: its number.
     indices: `[num_examples]` int32 into the training data.
     memory: by part name, what the client kept from its last round.
+    change: of `draw_name`.
   """
   config, round_index = plan.config, broadcast.round
   return training.Job(
@@ -180,7 +197,9 @@ def job(
     learning_rate=np.float32(
       plan.schedule(config.client_learning_rate, round_index, config.num_rounds)
     ),
-    seed=seeds.named(config.seed, 'local_training', round_index, client),
+    seed=seeds.named(
+      config.seed, 'local_training', *draw_name(round_index, client, change)
+    ),
     shared=broadcast.shared,
     # A memory without arrays leaves nothing in a checkpoint.
     memory={**plan.fresh_memory(broadcast.model), **(memory or {})},

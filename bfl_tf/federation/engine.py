@@ -47,8 +47,16 @@ def local(
   experiment: experiment_lib.Experiment,
   state: state_lib.State,
   clients: Sequence[int],
+  change: int = 0,
 ) -> Iterator[Arrival]:
-  """Trains clients on the experiment's workers; the longest begin first."""
+  """Trains clients on the experiment's workers; the longest begin first.
+
+  Args:
+    experiment: what they train for.
+    state: whose broadcast they begin with.
+    clients: their numbers.
+    change: of `client.draw_name`.
+  """
   broadcast = experiment.broadcast(state)
   tasks = [
     (
@@ -58,9 +66,10 @@ def local(
         client,
         experiment.partition[client],
         state.memories.get(client),
+        change,
       ),
       client,
-      client_lib.Attacked.of(experiment.method, state.round, client),
+      client_lib.Attacked.of(experiment.method, state.round, client, change),
     )
     for client in clients
   ]

@@ -61,9 +61,12 @@ def apply(
     sent['old'] = kept.pop(change.client)
     held = _moved(held, sent['old'], natural.subtract, -1)
   begin = online.beginning(experiment, state)
+  memories = {k: v for k, v in state.memories.items() if k != change.client}
   if change.kind != 'remove':
-    sent['new'] = _trained(experiment, begin, change, number)
+    sent['new'], memory = _trained(experiment, begin, change, number)
     kept[change.client] = sent['new']
+    if memory:
+      memories[change.client] = dict(memory)
     held = _moved(held, sent['new'], natural.add, 1)
   model = _model(held, begin.model, experiment.method.rule.min_scale)
   slots = {
@@ -80,7 +83,7 @@ def apply(
     'bytes_up': sum(update.num_bytes for update in sent.values()),
     'bytes_down': experiment.broadcast(begin).num_bytes if joins else 0,
   }
-  after = state._replace(model=model, slots=slots)
+  after = state._replace(model=model, slots=slots, memories=memories)
   return state_lib.Round(after, info, _samples(experiment, after, number))
 
 
@@ -97,6 +100,22 @@ def check(experiment: experiment_lib.Experiment) -> None:
       f"--form=message has no clients' models for --predictor="
       f'{config.predictor}: take --form=updates.'
     )
+  for stage in experiment.method.stages:
+    if isinstance(stage, server.Keep) or _samples_pooled(experiment, stage):
+      continue
+    raise ValueError(
+      f'--form=message pools nothing again for the server stage {stage.name}: '
+      'only keep, and an ensemble whose samples are of the pooled posterior, '
+      'can follow; take --form=updates.'
+    )
+
+
+def _samples_pooled(experiment, stage) -> bool:
+  """Whether a stage is an ensemble whose S needs no client's update."""
+  if not isinstance(stage, server.Ensemble) or stage.recalibrated:
+    return False
+  alone = dataclasses.replace(stage, groups='S')
+  return 'S' not in stage.predictors or not alone.statistics
 
 
 def _held(state, kept) -> dict[str, Any]:
@@ -114,9 +133,14 @@ def _held(state, kept) -> dict[str, Any]:
   return held
 
 
+def _posterior(held) -> natural.Natural:
+  # Older states have no errors.
+  names = [name for name in natural.Natural._fields if name in held]
+  return natural.Natural(**{name: held[name] for name in names})
+
+
 def _moved(held: Mapping[str, Any], update, combine, sign) -> dict[str, Any]:
-  posterior = natural.Natural(*(held[name] for name in natural.Natural._fields))
-  found = combine(posterior, natural.of_model(update.model))
+  found = combine(_posterior(held), natural.of_model(update.model))
   size = int(held['num_examples'])
   share = sign * update.num_examples / (size + sign * update.num_examples)
   buffers = held['buffers'] + share * (update.model.buffers - held['buffers'])
@@ -128,18 +152,18 @@ def _moved(held: Mapping[str, Any], update, combine, sign) -> dict[str, Any]:
 
 
 def _model(held, like, min_scale) -> weights_lib.Weights:
-  posterior = natural.Natural(*(held[name] for name in natural.Natural._fields))
-  found = natural.moments(posterior)
+  found = natural.moments(_posterior(held))
   scale = np.maximum(np.sqrt(found.variance), np.float32(min_scale))
   arrays = found.mean, scale, held['buffers'], found.factor
   loc, scale, buffers, factor = (v.astype(np.float32) for v in arrays)
   return like._replace(loc=loc, scale=scale, buffers=buffers, factor=factor)
 
 
-def _trained(experiment, begin, change, number) -> statistics.ClientUpdate:
+def _trained(
+  experiment, begin, change, number
+) -> tuple[statistics.ClientUpdate, Mapping[str, Any]]:
   """Has the newcomer train, with the draws that `online` gives it."""
-  joining = begin._replace(round=number)
-  (arrival,) = engine_lib.local(experiment, joining, [change.client])
+  (arrival,) = engine_lib.local(experiment, begin, [change.client], number)
   method = experiment.method
   defect = admission.find_defect(
     arrival, method.result_like, begin.model, method.config.max_update_norm
@@ -149,13 +173,13 @@ def _trained(experiment, begin, change, number) -> statistics.ClientUpdate:
       f'--{change.kind}={change.client}: its update was refused, {defect}; '
       'nothing has changed.'
     )
-  return arrival.update
+  return arrival.update, arrival.memory
 
 
 def _samples(experiment, state, number) -> dict[str, Any]:
   """Group S of the new posterior, where the run made one."""
   for stage in experiment.method.stages:
-    if 'S' in getattr(stage, 'predictors', ()):
+    if isinstance(stage, server.Ensemble) and 'S' in stage.predictors:
       alone = dataclasses.replace(stage, groups='S')
       seed = seeds.named(experiment.config.seed, 'one_message', number)
       return alone(state, state.model, state.model, {}, seed)[2]

@@ -19,7 +19,7 @@ from bfl_tf import registry, server, statistics
 from bfl_tf import weights as weights_lib
 from bfl_tf.federation import engine as engine_lib
 from bfl_tf.federation import experiment as experiment_lib
-from bfl_tf.federation import loop
+from bfl_tf.federation import loop, stopping
 from bfl_tf.federation import state as state_lib
 
 KINDS = ('add', 'replace', 'remove')
@@ -93,22 +93,19 @@ def apply(
 
   Raises:
     ValueError: the change cannot be made, or its client's update is no good.
-    TooFewClientsError: fewer than `--min_clients` would be left.
+    StoppedError: what a member had sent was refused, or fewer than
+      `--min_clients` would be left.
   """
   kept = members(state)
   change.check(kept, experiment.config.num_clients)
   begin = beginning(experiment, state)
   number = int(state.slots['keep']['changes']) + 1
   played = loop.federated_round(
-    experiment, begin, _engine(kept, change, number)
+    experiment, begin, _engine(state, kept, change, number)
   )
   found = members(played.state)
   trains = change.kind != 'remove'
-  if trains and change.client not in found:
-    raise ValueError(
-      f'--{change.kind}={change.client}: its update was refused; nothing has '
-      'changed.'
-    )
+  _check_members(change, set(kept), set(found), played.info)
   sent = found[change.client].num_bytes if trains else 0
   broadcast = experiment.broadcast(begin)
   played.info['bytes_up'] = sent
@@ -120,8 +117,23 @@ def apply(
   )
 
 
-def _engine(kept, change, number):
-  """Who is there sends what it sent; a newcomer trains.
+def _check_members(change, before, found, info):
+  """Raises an error unless they are those before, but for who changes."""
+  flag = f'--{change.kind}={change.client}'
+  trains = change.kind != 'remove'
+  if trains and change.client not in found:
+    raise ValueError(f'{flag}: its update was refused; nothing has changed.')
+  expected = before - {change.client} | ({change.client} if trains else set())
+  if found != expected:
+    raise stopping.StoppedError(
+      f'{flag}: members would be {", ".join(map(str, sorted(found)))} in place '
+      f'of {", ".join(map(str, sorted(expected)))} '
+      f'({info["left_out_reasons"]}); nothing has changed.'
+    )
+
+
+def _engine(before, kept, change, number):
+  """Who is there sends what it sent, and keeps what it kept; a newcomer trains.
 
   Its seeds carry the number of the change, so that who changes draws anew.
   """
@@ -129,9 +141,9 @@ def _engine(kept, change, number):
   def engine(experiment, state, clients) -> Iterator[engine_lib.Arrival]:
     for client, update in kept.items():
       if client != change.client:
-        yield engine_lib.Arrival(client, update, {})
+        memory = before.memories.get(client, {})
+        yield engine_lib.Arrival(client, update, memory)
     if change.kind != 'remove':
-      joining = state._replace(round=number)
-      yield from engine_lib.local(experiment, joining, [change.client])
+      yield from engine_lib.local(experiment, state, [change.client], number)
 
   return engine

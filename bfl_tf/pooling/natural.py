@@ -6,9 +6,12 @@ low rank has, by Woodbury, the precision
   Sigma^-1 = diag(A) - W^T W      A [P], W [R, P]
   shift = Sigma^-1 mu
 
-Products add these parameters, a client that leaves is subtracted. Of what is
-subtracted the rows come back with the other sign; whitened by A they are
-compressed again to as many as there is rank left. All is in float64.
+Products add these parameters, a client that leaves is subtracted. A and the
+shift are sums of float64 with their rounding errors, and the rows of who leaves
+are dropped where they are found to the bit: so a client whose scales are small
+beside the others' takes nothing of theirs along. Where one is not found, all
+come back with the other sign; whitened by A they are compressed to as many as
+there is rank left.
 
 References:
   M. Makni. Deriving FL-SWAG as a one-shot method. 2022, section 5.3.
@@ -19,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
+from bfl_tf import statistics
 from bfl_tf import weights as weights_lib
 from bfl_tf.pooling import product
 
@@ -33,11 +37,13 @@ class Natural(NamedTuple):
     precision: `[size]`.
     shift: `[size]`, the precision times the mean.
     rows: `[rank, size]`.
+    errors: `[2, size]`, what rounding left out of precision and shift.
   """
 
   precision: np.ndarray
   shift: np.ndarray
   rows: np.ndarray
+  errors: np.ndarray = np.zeros([2, 1])
 
 
 def of_model(model: weights_lib.Weights) -> Natural:
@@ -58,11 +64,9 @@ def add(server: Natural, client: Natural) -> Natural:
     ValueError: they are over different numbers of weights.
   """
   _check_layout(server, client)
-  return Natural(
-    server.precision + client.precision,
-    server.shift + client.shift,
-    np.concatenate([server.rows, client.rows]),
-  )
+  (precision, shift), errors = _sums(server, client, 1)
+  rows = np.concatenate([server.rows, client.rows])
+  return Natural(precision, shift, rows, errors)
 
 
 def subtract(server: Natural, client: Natural) -> Natural:
@@ -73,13 +77,17 @@ def subtract(server: Natural, client: Natural) -> Natural:
       no member with this message; or it is over another number of weights.
   """
   _check_layout(server, client)
-  precision = server.precision - client.precision
+  (precision, shift), errors = _sums(server, client, -1)
   if not np.all(precision > 0):
     raise _not_a_member('diagonal')
-  rows = np.concatenate([server.rows, client.rows])
-  signs = np.repeat([1.0, -1.0], [len(server.rows), len(client.rows)])
-  rows = _compressed(rows / np.sqrt(precision), signs) * np.sqrt(precision)
-  return Natural(precision, server.shift - client.shift, rows)
+  rows = _without(server.rows, client.rows)
+  if rows is None:
+    rows = np.concatenate([server.rows, client.rows])
+    signs = np.repeat([1.0, -1.0], [len(server.rows), len(client.rows)])
+    rows = _compressed(rows / np.sqrt(precision), signs) * np.sqrt(precision)
+  left = Natural(precision, shift, rows, errors)
+  _latent_cholesky(left)
+  return left
 
 
 def moments(natural: Natural) -> product.Moments:
@@ -89,13 +97,20 @@ def moments(natural: Natural) -> product.Moments:
     ValueError: the precision is not positive definite.
   """
   rows = natural.rows / natural.precision
-  try:
-    cholesky = np.linalg.cholesky(np.eye(len(rows)) - rows @ natural.rows.T)
-  except np.linalg.LinAlgError:
-    raise _not_a_member('precision') from None
-  factor = linalg.solve_triangular(cholesky, rows, lower=True)
+  factor = linalg.solve_triangular(_latent_cholesky(natural), rows, lower=True)
   mean = natural.shift / natural.precision + (factor @ natural.shift) @ factor
   return product.Moments(mean, 1.0 / natural.precision, factor)
+
+
+def _latent_cholesky(natural):
+  """Of I - W A^-1 W^T, positive definite where the precision is."""
+  rows = natural.rows
+  try:
+    return np.linalg.cholesky(
+      np.eye(len(rows)) - (rows / natural.precision) @ rows.T
+    )
+  except np.linalg.LinAlgError:
+    raise _not_a_member('precision') from None
 
 
 def _check_layout(server, client):
@@ -105,6 +120,28 @@ def _check_layout(server, client):
       f"the client's posterior is over {theirs} weights, the server's over "
       f'{ours}: it must be of the same network.'
     )
+
+
+def _sums(server, client, sign):
+  """Precision and shift, `[2, size]`, and their errors."""
+  ours, theirs = (np.stack([n.precision, n.shift]) for n in (server, client))
+  total, error = statistics.two_sum(ours, sign * theirs)
+  return statistics.two_sum(total, error + server.errors + sign * client.errors)
+
+
+def _without(rows, gone):
+  """The rows that are left if all that go are there to the bit, or None.
+
+  No difference is taken then: of a client whose scales are small beside the
+  others', one would lose what the others have.
+  """
+  left = list(range(len(rows)))
+  for row in gone:
+    same = [place for place in left if np.array_equal(rows[place], row)]
+    if not same:
+      return None
+    left.remove(same[0])
+  return rows[left]
 
 
 def _compressed(rows, signs):

@@ -18,9 +18,11 @@ class Keep:
 
   Attributes:
     num_rounds: of the run.
+    clients_per_round: of the run; 0 for all.
   """
 
   num_rounds: int = 1
+  clients_per_round: int = 0
 
   name: ClassVar[str] = 'keep'
   statistics: ClassVar[tuple] = (posteriors.Messages(),)
@@ -30,6 +32,11 @@ class Keep:
       raise ValueError(
         f'--refine=keep is for one-shot runs, whose updates all begin at one '
         f'start: set --num_rounds=1 in place of {self.num_rounds}.'
+      )
+    if self.clients_per_round:
+      raise ValueError(
+        f'--refine=keep is for runs that ask all clients, who may then leave '
+        f'or change: leave --clients_per_round={self.clients_per_round} out.'
       )
 
   def init(self, model):

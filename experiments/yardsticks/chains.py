@@ -4,6 +4,8 @@ References:
   R. M. Neal. MCMC using Hamiltonian dynamics. Handbook of MCMC, 2011.
   M. D. Hoffman, A. Gelman. The No-U-Turn sampler. JMLR 2014.
   A. Gelman, D. B. Rubin. Inference from iterative simulation. 1992.
+  A. Gelman et al. Bayesian Data Analysis, 3rd ed., section 11.4. 2013.
+  C. J. Geyer. Practical Markov chain Monte Carlo. 1992.
 """
 
 from collections.abc import Callable
@@ -32,14 +34,18 @@ class Chains(NamedTuple):
   step_size: np.ndarray
 
   def r_hat(self) -> np.ndarray:
-    """`[dimension]`: potential scale reduction; near 1 where chains agree."""
+    """`[dimension]`: split R-hat; near 1 where the chains' halves agree."""
     by_sample = np.swapaxes(self.samples, 0, 1)
-    return tfp.mcmc.potential_scale_reduction(by_sample).numpy()
+    return tfp.mcmc.potential_scale_reduction(
+      by_sample, split_chains=True
+    ).numpy()
 
   def effective_size(self) -> np.ndarray:
     """`[dimension]`: independent draws that all chains are worth."""
     by_sample = np.swapaxes(self.samples, 0, 1)
-    sizes = tfp.mcmc.effective_sample_size(by_sample, cross_chain_dims=1)
+    sizes = tfp.mcmc.effective_sample_size(
+      by_sample, filter_beyond_positive_pairs=True, cross_chain_dims=1
+    )
     return sizes.numpy()
 
 
@@ -53,7 +59,6 @@ def sample(
   seed: np.ndarray,
   kernel: str = 'hmc',
   num_leapfrog_steps: int = 20,
-  thinning: int = 1,
 ) -> Chains:
   """Samples chains one after the other, each from its own start.
 
@@ -67,7 +72,6 @@ def sample(
     seed: `[2]` int32.
     kernel: `hmc` or `nuts`.
     num_leapfrog_steps: of HMC.
-    thinning: steps a sample.
 
   Raises:
     ValueError: an unknown kernel.
@@ -83,7 +87,6 @@ def sample(
       start,
       kernel=made,
       num_burnin_steps=burn_in,
-      num_steps_between_results=thinning - 1,
       trace_fn=lambda _, results: (
         tf.exp(tf.minimum(0.0, results.inner_results.log_accept_ratio)),
         results.new_step_size,

@@ -3,9 +3,10 @@
 The thesis's network has three hidden layers, 21 401 weights and one output; its
 widths are not printed: 128, 120 and 16 make that number.
 
-Notation: SWAG's factor F [rank, P] = U S V^T; a point of its low-rank subspace
-is mean + V u, SWAG's own low-rank part u ~ N(0, S^2). HMC's coordinates
-are u: the prior is as wide in all of them.
+Notation: SWAG's factor F [rank, P] = U S V^T, its covariance D^2 + F^T F, D the
+diagonal of its scales; a point of its low-rank subspace is mean + V u. A draw
+of SWAG has there, by projection, u ~ N(0, S^2 + V^T D^2 V). The chains'
+coordinates are u: the prior is as wide in all of them.
 """
 
 from collections.abc import Callable
@@ -66,12 +67,10 @@ class Fitted(NamedTuple):
   Attributes:
     model: the posterior.
     density: log posterior of `[num_trainable]`.
-    scores: of the run's evaluation, at the mean.
   """
 
   model: weights_lib.Weights
   density: Callable[[tf.Tensor], tf.Tensor]
-  scores: dict
 
 
 def fit(settings: federation.Config) -> Fitted:
@@ -84,21 +83,22 @@ def fit(settings: federation.Config) -> Fitted:
   density = energy.log_posterior(
     experiment.method.build_model(), x, dataset.train.y, PRIOR_SCALE
   )
-  return Fitted(played.state.model, density, played.info)
+  return Fitted(played.state.model, density)
 
 
 class Subspace(NamedTuple):
-  """SWAG's low-rank part: `origin + u @ directions`.
+  """The subspace of SWAG's factor: `origin + u @ directions`.
 
   Attributes:
     origin: `[num_trainable]`, SWAG's mean.
-    directions: `[rank, num_trainable]`, orthonormal, the widest first.
-    scales: `[rank]`, SWAG's standard deviations along them.
+    directions: `[rank, num_trainable]`, orthonormal, the factor's widest first.
+    root: `[rank, rank]`; `root @ root.T` is the covariance of SWAG's draws
+      along them.
   """
 
   origin: np.ndarray
   directions: np.ndarray
-  scales: np.ndarray
+  root: np.ndarray
 
   @classmethod
   def of(cls, model: weights_lib.Weights) -> 'Subspace':
@@ -107,13 +107,16 @@ class Subspace(NamedTuple):
       model.factor.astype(np.float64), full_matrices=False
     )
     kept = scales > 1e-6 * scales[0]
-    directions, scales = (v[kept].astype(np.float32) for v in (rows, scales))
-    return cls(model.loc, directions, scales)
+    directions, scales = rows[kept], scales[kept]
+    diagonal = directions * np.square(model.scale, dtype=np.float64)
+    covariance = np.diag(scales**2) + diagonal @ directions.T
+    root = np.linalg.cholesky(covariance)
+    return cls(model.loc, directions.astype(np.float32), root)
 
   def sample(self, rng: np.random.Generator, num_draws: int) -> np.ndarray:
-    """Returns draws of SWAG's low-rank part, `[num_draws, rank]` float32."""
-    draws = rng.normal(size=[num_draws, len(self.scales)])
-    return (draws * self.scales).astype(np.float32)
+    """Returns SWAG's draws, projected: `[num_draws, rank]` float32."""
+    draws = rng.normal(size=[num_draws, len(self.root)])
+    return (draws @ self.root.T).astype(np.float32)
 
   def weights(self, u: np.ndarray) -> np.ndarray:
     """Returns `[num_draws, num_trainable]`."""
@@ -125,7 +128,7 @@ class Compared(NamedTuple):
 
   Attributes:
     swag: `[num_draws, rank]`.
-    hmc: `[num_draws, rank]`.
+    hmc: `[num_draws, rank]`, of the chains.
     deviation: between SWAG's and HMC's draws, a mean over weights.
     halves: between two halves of HMC's, likewise.
     of_means: between the means of SWAG's and of HMC's draws.
@@ -148,7 +151,11 @@ def deviation(left: np.ndarray, right: np.ndarray) -> float:
 
 
 def compare(
-  fitted: Fitted, seed: int, num_draws: int, num_chains: int = 2
+  fitted: Fitted,
+  seed: int,
+  num_draws: int,
+  num_chains: int = 2,
+  kernel: str = 'hmc',
 ) -> Compared:
   """Samples both in SWAG's subspace, equally many draws.
 
@@ -157,6 +164,7 @@ def compare(
     seed: of the draws.
     num_draws: of each; of HMC over all chains.
     num_chains: of HMC; each begins at a draw of SWAG.
+    kernel: of the chains: `hmc`, or `nuts` in its place.
   """
   space = Subspace.of(fitted.model)
   rank = len(space.directions)
@@ -169,6 +177,7 @@ def compare(
     burn_in=num_draws // num_chains,
     step_size=1e-2,
     seed=seeds.named(seed, 'hmc_subspace'),
+    kernel=kernel,
     num_leapfrog_steps=20,
   )
   hmc = found.samples.reshape(-1, rank)
@@ -190,9 +199,9 @@ def over_all_weights(
   settings: federation.Config,
   num_samples: int,
   num_chains: int,
-  num_leapfrog_steps: int = 20,
+  kernel: str = 'hmc',
 ) -> chains.Chains:
-  """HMC over all weights; each chain begins at other initial weights."""
+  """Samples over all weights; each chain begins at other initial weights."""
   starts = []
   for number in range(num_chains):
     drawn = network((30,), 2, settings.kernel_initializer, 1000 + number)
@@ -205,5 +214,5 @@ def over_all_weights(
     burn_in=num_samples,
     step_size=1e-3,
     seed=seeds.named(settings.seed, 'hmc_all'),
-    num_leapfrog_steps=num_leapfrog_steps,
+    kernel=kernel,
   )

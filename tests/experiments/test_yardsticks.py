@@ -23,7 +23,7 @@ def test_the_moments_of_a_gaussian(kernel):
   found = chains.sample(
     gaussian,
     np.stack([MEAN, MEAN + 1]),
-    num_samples=1500 if kernel == 'hmc' else 500,
+    num_samples=1500 if kernel == 'hmc' else 1000,
     burn_in=300,
     step_size=0.2,
     seed=seeds.named(0, 'test'),
@@ -106,22 +106,45 @@ def test_the_toy_network_has_the_thesis_s_weights():
   assert logits.shape == (3, 2) and not logits[:, 0].any()
 
 
-def test_subspace_has_the_factors_covariance():
+def test_draws_in_the_subspace_are_swags_projected():
   rng = np.random.default_rng(0)
   factor = rng.normal(size=(3, 8)).astype(np.float32)
   factor = np.concatenate([factor, factor[:1]])  # Of rank 3.
+  scale = np.exp(rng.normal(size=8)).astype(np.float32)
   model = weights.Weights(
-    np.ones(8, np.float32), np.ones(8, np.float32), *np.zeros([2, 0]), factor
+    np.ones(8, np.float32), scale, *np.zeros([2, 0]), factor
   )
   space = toy.Subspace.of(model)
   assert space.directions.shape == (3, 8)
-  spanned = space.scales[:, np.newaxis] * space.directions
+  # All of the factor is in there.
+  inside = space.directions.T @ space.directions
+  np.testing.assert_allclose(factor @ inside, factor, atol=1e-4)
+  covariance = np.diag(scale**2) + factor.T @ factor
+  projected = space.directions @ covariance @ space.directions.T
   np.testing.assert_allclose(
-    spanned.T @ spanned, factor.T @ factor, rtol=1e-4, atol=1e-4
+    space.root @ space.root.T, projected, rtol=1e-4, atol=1e-4
   )
-  draws = space.weights(space.sample(rng, 4000))
-  error = 5 * np.sqrt(np.diag(factor.T @ factor) / 4000)
-  assert np.all(np.abs(draws.mean(0) - 1) < error)
+  u = space.sample(rng, 4000)
+  variance = np.diag(projected)
+  assert np.all(np.abs(u.mean(0)) < 5 * np.sqrt(variance / 4000))
+  assert np.all(np.abs(u.var(0) - variance) < 5 * variance * np.sqrt(2 / 4000))
+  np.testing.assert_allclose(
+    space.weights(u), 1 + u @ space.directions, rtol=1e-5
+  )
+
+
+@pytest.mark.parametrize('kernel', chains.KERNELS)
+def test_both_kernels_can_be_held_against_swag(kernel):
+  rng = np.random.default_rng(0)
+  factor = rng.normal(size=(2, 3)).astype(np.float32)
+  model = weights.Weights(
+    MEAN, np.ones(3, np.float32), *np.zeros([2, 0]), factor
+  )
+  found = toy.compare(toy.Fitted(model, gaussian), 0, 40, kernel=kernel)
+  assert found.swag.shape == found.hmc.shape == (40, 2)
+  assert found.deviation > 0 and found.chains.samples.shape == (2, 20, 2)
+  other = toy.compare(toy.Fitted(model, gaussian), 0, 40)
+  assert np.array_equal(found.hmc, other.hmc) == (kernel == 'hmc')
 
 
 def test_deviation_by_hand():
@@ -132,10 +155,11 @@ def test_deviation_by_hand():
 @pytest.mark.slow
 def test_the_binary_compares_and_draws(tmp_path):
   flags = ['--num_draws=20', '--epochs=6', '--rank=3', '--all_samples=0']
-  good, bad, none = binaries.drive(
+  good, nuts, bad, none = binaries.drive(
     'experiments.hmc',
     [
       [f'--output_dir={tmp_path}/hmc', *flags],
+      [f'--output_dir={tmp_path}/nuts', '--kernel=nuts', *flags],
       [f'--output_dir={tmp_path}/bad', '--rank=9', '--epochs=2'],
       [],
     ],
@@ -145,6 +169,7 @@ def test_the_binary_compares_and_draws(tmp_path):
   assert {p.name for p in (tmp_path / 'hmc').iterdir()} == {
     'hmc.csv', 'hmc_plane.png', 'hmc_surface.png',
   }  # fmt: skip
+  assert nuts[0] == 0 and 'SWAG and NUTS draws' in nuts[1]
   assert bad[0] == 2 and 'where 9 are the least' in bad[2]
   assert none[0] == 2 and '--output_dir is missing' in none[2]
   assert not (tmp_path / 'bad').exists()

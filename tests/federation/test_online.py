@@ -1,6 +1,5 @@
 """A client that joins, changes or leaves: the laws of section 5.3."""
 
-import dataclasses
 import pathlib
 
 import binaries
@@ -9,7 +8,7 @@ import pytest
 import toys
 
 from bfl_tf import federation
-from bfl_tf.federation import checkpoints, one_message, online
+from bfl_tf.federation import checkpoints, online
 
 SETTINGS = {
   'client_parts': ('swag',),
@@ -69,7 +68,7 @@ def test_added_and_removed_it_was_never_there_and_order_is_nothing(changes):
   # Equal updates, all at once.
   assert not toys.same(sent.model, online.members(whole)[2].model)
   slot = added.state.slots['keep']
-  again = dataclasses.replace(online.Change('remove', 5))
+  again = online.Change('remove', 5)
   there_and_back = online.apply(
     experiment, added.state, online.Change('remove', 2)
   )
@@ -91,6 +90,50 @@ def test_replaced_it_draws_anew_and_the_others_stay():
   ours, theirs = online.members(before), online.members(after.state)
   assert not toys.same(ours[1].model, theirs[1].model)
   assert all(toys.same(ours[k].model, theirs[k].model) for k in (0, 2, 3, 4, 5))
+
+
+@pytest.mark.parametrize('part', ['scaffold', 'toys:Counter'])
+def test_what_clients_remember_goes_with_them(part):
+  experiment = pieces(client_parts=(part, 'swag'))
+  whole, alone = played(experiment), without(experiment, 2)
+  removed = online.apply(experiment, whole, online.Change('remove', 2)).state
+  assert toys.same(removed.model, alone.model)
+  assert toys.same(removed.memories, alone.memories)
+  added = online.apply(experiment, alone, online.Change('add', 2)).state
+  assert sorted(added.memories) == [0, 1, 2, 3, 4, 5]
+  for client, memory in alone.memories.items():
+    assert toys.same(added.memories[client], memory)
+
+
+def test_a_member_that_is_refused_is_not_dropped():
+  experiment = pieces()
+  state = played(experiment)
+  state.slots['keep']['updates']['4']['model']['loc'][0] = np.nan
+  with pytest.raises(
+    federation.StoppedError,
+    match=r'--remove=1: members would be 0, 2, 3, 5 in place of 0, 2, 3, 4, 5 '
+    r'\(.*4: its loc is not finite',
+  ):
+    online.apply(experiment, state, online.Change('remove', 1))
+
+
+SCHEDULES = [
+  {'learning_rate_schedule': 'steps', 'steps.first_factor': 0.5},
+  {'early_local_epochs': 7, 'early_rounds': 1},
+  {'min_local_epochs': 2, 'local_epochs': 9},
+]
+
+
+@pytest.mark.parametrize('changes', SCHEDULES)
+def test_a_newcomer_trains_by_the_founders_schedule(changes):
+  """By the rates and epochs of the one round, by draws of its own."""
+  experiment = pieces(**changes)
+  before = played(experiment)
+  after = online.apply(experiment, before, online.Change('replace', 1)).state
+  ours, theirs = (online.members(state)[1] for state in (before, after))
+  assert not toys.same(ours.model, theirs.model)
+  assert ours.trace.steps == theirs.trace.steps
+  assert ours.trace.sum_rates == theirs.trace.sum_rates
 
 
 def test_it_goes_on_from_a_checkpoint(tmp_path):
@@ -119,87 +162,14 @@ def test_what_cannot_be_done_is_refused(kind, client, message):
     online.apply(experiment, state, online.Change(kind, client))
 
 
-def test_a_run_that_kept_nothing_or_played_on_is_refused():
+def test_a_run_that_kept_nothing_or_not_all_or_played_on_is_refused():
   state, _ = toys.play(pieces(refine=()), 1)
   with pytest.raises(ValueError, match='play it with --refine=keep'):
     online.members(state)
   with pytest.raises(ValueError, match='--refine=keep is for one-shot runs'):
     pieces(num_rounds=2)
-
-
-def close(got, expected):
-  """To 1e-6 of a weight's own standard deviation, and of the covariance."""
-  scale = np.sqrt(expected.variance())
-  np.testing.assert_allclose(got.loc / scale, expected.loc / scale, atol=1e-5)
-  np.testing.assert_allclose(got.scale, expected.scale, rtol=1e-6)
-  ours, theirs = (m.factor.astype(float) for m in (got, expected))
-  np.testing.assert_allclose(
-    ours.T @ ours / np.outer(scale, scale),
-    theirs.T @ theirs / np.outer(scale, scale),
-    atol=1e-6,
-  )
-  np.testing.assert_allclose(got.buffers, expected.buffers, rtol=1e-5)
-
-
-@pytest.mark.parametrize('model', ['logistic', 'toys:normalized'])
-def test_one_message_is_pooling_at_once(model, tmp_path):
-  experiment = pieces(model=model)
-  state = played(experiment)
-  for kind, client in (('remove', 2), ('replace', 4), ('add', 2)):
-    change = online.Change(kind, client)
-    expected = online.apply(experiment, state, change)
-    got = one_message.apply(experiment, state, change)
-    close(got.state.model, expected.state.model)
-    assert got.info['bytes_down'] == expected.info['bytes_down']
-    # On from what a server would have stored.
-    checkpoints.save(got.state._replace(round=1), tmp_path / kind)
-    state = checkpoints.restore(tmp_path / kind)
-    assert len(state.slots['natural']['rows']) <= 2 * len(online.members(state))
-
-
-def test_only_the_message_of_the_one_is_read():
-  experiment = pieces()
-  state = one_message.apply(
-    experiment, played(experiment), online.Change('remove', 1)
-  ).state
-  for other in state.slots['keep']['updates'].values():
-    if other is not state.slots['keep']['updates']['3']:
-      other['model']['loc'][:] = np.nan
-  got = one_message.apply(experiment, state, online.Change('remove', 3))
-  assert np.all(np.isfinite(got.state.model.mean))
-  assert got.info['bytes_up'] == online.members(state)[3].num_bytes
-
-
-def test_a_message_that_was_never_added_is_refused():
-  experiment = pieces()
-  state = one_message.apply(
-    experiment, played(experiment), online.Change('remove', 1)
-  ).state
-  message = state.slots['keep']['updates']['3']['model']
-  message['scale'] /= 1000
-  before = toys.bits(state.slots['natural'].values())
-  with pytest.raises(ValueError, match='leaves no positive definite'):
-    one_message.apply(experiment, state, online.Change('remove', 3))
-  assert toys.bits(state.slots['natural'].values()) == before
-
-
-def test_samples_follow_and_other_rules_are_refused():
-  settings = {
-    'ensemble.groups': 'S', 'ensemble.num_samples': 3, 'predictor': 'S',
-    'refine': ('ensemble', 'keep'),
-  }  # fmt: skip
-  experiment = pieces(**settings)
-  state = played(experiment)
-  change = online.Change('remove', 0)
-  first = one_message.apply(experiment, state, change)
-  assert len(first.predictors['S']) == 3
-  settings |= {'ensemble.groups': 'C', 'predictor': 'C'}
-  for wrong, message in (
-    ({'pooling': 'lp'}, 'not lp: take --form=updates'),
-    (settings, 'for --predictor=C: take --form=updates'),
-  ):
-    with pytest.raises(ValueError, match=message):
-      one_message.apply(pieces(**wrong), state, change)
+  with pytest.raises(ValueError, match='leave --clients_per_round=3 out'):
+    pieces(clients_per_round=3)
 
 
 def test_the_binary_makes_changes_of_both_forms(tmp_path):

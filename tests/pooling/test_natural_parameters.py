@@ -44,6 +44,29 @@ def test_sums_are_the_product_and_who_leaves_was_never_there(seed, ranks):
   assert len(left.rows) <= sum(ranks[1:])
 
 
+@law
+@given(st.integers(0, 2**31), st.sampled_from([1e-3, 1e-5, 1e-6]))
+def test_who_is_far_more_certain_takes_nothing_of_the_others_along(seed, ratio):
+  rng = np.random.default_rng(seed)
+  clients = [test_product.model(rng, 3, spread=0.3) for _ in range(4)]
+  small = (np.float32(ratio) * v for v in (clients[0].scale, clients[0].factor))
+  clients[0] = clients[0]._replace(**dict(zip(('scale', 'factor'), small)))
+  for order in (clients, clients[::-1]):
+    whole = joined(order)
+    check(natural.subtract(whole, natural.of_model(clients[0])), clients[1:])
+
+
+def test_rows_of_other_bits_are_compressed_instead():
+  """As of a client whose message another machine took apart."""
+  rng = np.random.default_rng(0)
+  clients = [test_product.model(rng, 3) for _ in range(3)]
+  gone = natural.of_model(clients[0])
+  gone = gone._replace(rows=gone.rows * (1 + 2**-50))
+  left = natural.subtract(joined(clients), gone)
+  check(left, clients[1:])
+  assert len(left.rows) <= 6
+
+
 def test_who_never_came_cannot_leave():
   rng = np.random.default_rng(0)
   clients = [test_product.model(rng, 2) for _ in range(3)]

@@ -1,5 +1,7 @@
 """The cells of Makni 2022, section 8: LeNet-5, shared features, samplers."""
 
+import types
+
 from experiments.artifacts.fl_swag import floors, grids
 from experiments.harness import cells
 
@@ -14,6 +16,9 @@ _FEW = {
   'thinning.burn_in': 1400,
   'thinning.every': 45,
 }
+# The samplers' prior is N(0, 1 / (d N)): of a sixth of the examples d is six
+# times as much.
+_FEW_DECAY = 3e-3
 _SMOKE = {
   'dataset': 'digits',
   'model': 'mlp',
@@ -28,15 +33,18 @@ _SMOKE = {
 }
 
 
-def cell(name, dataset, overrides):
+def cell(name, dataset, overrides, laptop=types.MappingProxyType({}), **more):
   """Returns a cell of LeNet-5."""
   # Less of what its method sets.
   few = {key: value for key, value in _FEW.items() if key in overrides}
+  if 'thinning.burn_in' in overrides:
+    few['client_weight_decay'] = _FEW_DECAY
   return cells.Cell(
     grids.PAPER,
     f'lenet5/{dataset}/{name}',
     {'dataset': dataset, **overrides},
-    {'smoke': _SMOKE, 'laptop': few},
+    {'smoke': _SMOKE, 'laptop': {**few, **laptop}},
+    **more,
   )
 
 
@@ -120,12 +128,12 @@ _SHARED = {
 }
 
 
-def _on_features(name, dataset, overrides):
+def _on_features(name, dataset, overrides, laptop=types.MappingProxyType({})):
   return cells.Cell(
     grids.PAPER,
     f'features/{dataset}/{name}',
     {**_SHARED, 'dataset': f'{_FEATURES}{dataset}', **overrides},
-    {'smoke': {'dataset': 'digits', 'local_epochs': 1}},
+    {'smoke': {'dataset': 'digits', 'local_epochs': 1}, 'laptop': laptop},
   )
 
 
@@ -155,19 +163,31 @@ SHARED_FEATURES = {
   for dataset in FEATURES
   for row, found in _features_of(dataset).items()
 }
-# Pooled, by local epochs; MNIST.
+# Five epochs of a client of few images end too few periods for ten deviations.
+_FEW_DEVIATIONS = {'swag.rank': 4}
+_OF_20 = DEEP['FL-SWAG', next(iter(DATASETS))]
+# Pooled, by local epochs; MNIST. Both sides without weight decay.
 BY_EPOCHS = {
   'shared_init': {
-    20: DEEP['FL-SWAG', next(iter(DATASETS))],
-    **{
-      epochs: cell(
-        f'epochs{epochs}', 'mnist', {**_START, 'local_epochs': epochs}
-      )
-      for epochs in (5, 80)
-    },
+    epochs: cell(
+      f'epochs{epochs}',
+      'mnist',
+      {**_START, 'client_weight_decay': 0.0, 'local_epochs': epochs},
+      _FEW_DEVIATIONS,
+      same_at=dict.fromkeys(
+        (scale for scale in cells.SCALES if epochs == 20 and scale != 'laptop'),
+        _OF_20,
+      ),
+    )
+    for epochs in EPOCHS
   },
   'shared_features': {
-    epochs: _on_features(f'epochs{epochs}', 'mnist', {'local_epochs': epochs})
+    epochs: _on_features(
+      f'epochs{epochs}',
+      'mnist',
+      {'client_weight_decay': 0.0, 'local_epochs': epochs},
+      _FEW_DEVIATIONS,
+    )
     for epochs in EPOCHS
   },
 }

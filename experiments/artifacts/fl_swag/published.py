@@ -55,6 +55,7 @@ _OF_FLOORS = (
   cells.Measure(
     'Validation accuracy (%)', floors.reading('accuracy'), factor=100
   ),
+  cells.Measure('NLL (nats)', floors.reading('nll'), digits=4),
   cells.Measure('ECE', floors.reading('ece'), digits=4),
   cells.Measure('Held (%)', floors.reading('held'), factor=100, digits=1),
 )

@@ -1,0 +1,64 @@
+"""FL-SWAG's cells keep what they compare comparable, at every scale."""
+
+import pytest
+
+from experiments.artifacts import fl_swag
+from experiments.artifacts.fl_swag import claims, deep
+
+CLAIMS = {claim.name: claim for claim in fl_swag.CLAIMS}
+
+
+@pytest.mark.parametrize('scale', ['laptop', 'overnight', 'paper'])
+def test_over_epochs_nothing_but_the_features_differs(scale):
+  for epochs in deep.EPOCHS:
+    ours, theirs = (
+      by_epochs[epochs].config(scale, 0)
+      for by_epochs in deep.BY_EPOCHS.values()
+    )
+    assert ours.local_epochs == theirs.local_epochs == epochs
+    assert ours.client_weight_decay == theirs.client_weight_decay == 0
+    rank = 4 if scale == 'laptop' else 10
+    assert ours.get('swag.rank') == theirs.get('swag.rank') == rank
+
+
+def test_a_run_that_is_shared_has_the_same_config():
+  for by_epochs in deep.BY_EPOCHS.values():
+    for cell in by_epochs.values():
+      for scale, other in cell.same_at.items():
+        assert cell.config(scale, 1) == other.config(scale, 1)
+
+
+def test_the_samplers_prior_is_the_same_at_laptop_scale():
+  """N times weight decay; a validation share is of both."""
+  samplers = [
+    cell for (row, _), cell in deep.CALIBRATION.items() if 'LD' in row
+  ]
+  assert len(samplers) == 4
+  for cell in (*samplers, *deep.SAMPLERS.values()):
+    few, all_of_them = (cell.config(scale, 0) for scale in ('laptop', 'paper'))
+    assert few.train_split == 'train[:10000]'
+    assert 10_000 * few.client_weight_decay == pytest.approx(
+      60_000 * all_of_them.client_weight_decay
+    )
+
+
+def test_most_of_ten_are_six():
+  assert claims._sixth([3, 1, 2, 10, 9, 8, 7, 6, 5, 4]) == 6
+  (comparison, _) = CLAIMS['beats_most_clients'].comparisons
+  assert len(comparison.right.cells) == 10
+
+
+def test_near_is_near_from_both_sides():
+  compared = CLAIMS['averages_near_centralized'].comparisons
+  pairs = {(c.left.cells[0].name, c.right.cells[0].name) for c in compared}
+  assert len(pairs) == len(compared) == 16
+  assert {(right, left) for left, right in pairs} == pairs
+  assert {c.margin for c in compared} == {1.5}
+
+
+def test_drift_is_asked_from_each_number_of_epochs_to_the_next():
+  *falls, _ = CLAIMS['epochs_drift'].comparisons
+  assert [c.statement for c in falls] == [
+    '5 epochs over 20, shared start',
+    '20 epochs over 80, shared start',
+  ]
