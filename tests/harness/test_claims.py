@@ -86,9 +86,26 @@ def test_what_is_printed_of_a_test(tmp_path):
   _, text = claims.report(claim, 'smoke', tmp_path)
   assert text.endswith(
     'left over right: +3.000 ± 1.528 points; 3 of 3 seeds, one-sided 5% at 2 '
-    'degrees of freedom, visible from 4.460, p 0.094 above and 0.906 below: '
-    'undecided'
+    'degrees of freedom, holds from 4.460, fails from -4.460, p 0.094 above '
+    'and 0.906 below: undecided'
   )
+  # As one of two it fails at 2.5 %, whose quantile is 4.303.
+  (result,) = claim.results('smoke', tmp_path)
+  assert 'holds from 4.460, fails from -6.572,' in result.text('undecided', 2)
+
+
+@pytest.mark.parametrize('reduce', [min, max])
+def test_a_diverged_run_is_missing_whatever_is_made_of_it(tmp_path, reduce):
+  claim = _claim(right=False)
+  cell, diverged = claim.cells[0], made_runs.cell('diverged')
+  (comparison,) = claim.comparisons
+  several = claims.Side(reduce, (cell, diverged))
+  claim = dataclasses.replace(
+    claim, comparisons=(dataclasses.replace(comparison, left=several),)
+  )
+  _finish(claim, tmp_path, (0.9, 0.8, 0.9), (0.9, 0.8, float('nan')))
+  (result,) = claim.results('smoke', tmp_path)
+  assert result.seeds == 2 and not result.is_complete
 
 
 def _results(*differences):
