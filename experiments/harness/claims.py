@@ -146,8 +146,8 @@ class Claim:
     statement: in the paper's sense.
     comparisons: all must hold.
     seeds: how many, by scale.
-    expected: the verdict that the published tables themselves give, if they
-      contradict the text.
+    expected: the verdict of the published means, whatever their spread, if
+      they contradict the statement.
   """
 
   paper: cells_lib.Paper
@@ -218,7 +218,7 @@ def report(claim: Claim, scale: str, root: pathlib.Path) -> tuple[str, str]:
     f'{claim.paper.name}/{claim.name} at {scale} scale: {outcome}',
     f'  {claim.statement}',
     *(
-      [f'  (The published tables themselves say: {claim.expected}.)']
+      [f'  (The published means themselves say: {claim.expected}.)']
       if claim.expected != 'holds'
       else []
     ),

@@ -6,7 +6,6 @@ from harness import made_runs
 import numpy as np
 import pytest
 
-from experiments import artifacts
 from experiments.harness import cells, claims
 
 _POINTS = cells.Measure('points', cells.final('accuracy'), factor=100)
@@ -157,22 +156,3 @@ def test_error_rates_where_no_method_differs():
   shared = draws + 2 * draws[:, :1]
   tied = [claims.verdict(_results(*d)) == 'does not hold' for d in shared]
   assert np.mean(tied) < 0.05 + 4 * (0.05 * 0.95 / 2000) ** 0.5
-
-
-@pytest.mark.parametrize(
-  ('name', 'gains', 'difference'),
-  [
-    # Neither ranks: all of the tenth is left. One ranks perfectly: far over it.
-    ('epistemic_calibration_at_five_epochs', (0, 0), 0.1),
-    ('epistemic_calibration_at_five_epochs', (0, 1), -0.9),
-    ('pretrained_one_shot_is_calibrated', (1, 1), 0.75),
-    ('pretrained_one_shot_is_calibrated', (1, 0), -0.25),
-  ],
-)
-def test_claims_of_calibration_by_hand(tmp_path, name, gains, difference):
-  comparison = artifacts.CLAIMS[f'posterior_pooling/{name}'].comparisons[0]
-  tasks = {}
-  for cell, gain in zip(comparison.cells, gains, strict=True):
-    tasks[cell] = cells.Task(cell, 'overnight', 0, tmp_path)
-    made_runs.finish(tasks[cell], 0.75, epistemic_ranking=gain)
-  assert comparison.difference(tasks) == pytest.approx(difference)
