@@ -12,12 +12,15 @@ and while a planned seed is missing, as of a run that diverged. Below two seeds
 there is no test. So "the slowest of three is faster" is three comparisons: the
 least of three is below zero by chance, and would fail where none is slower.
 
+Some of the planned seeds can be judged alone, by the same test. Who looks after
+each seed has more than one try at 5 %: what counts are all of them.
+
 What could be seen is two effects: the smallest with which a comparison holds,
 at 5 %, and the smallest with which it fails while no other does, at Holm's
 first level, 5 % over their number.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 import dataclasses
 import functools
 import math
@@ -162,8 +165,34 @@ class Claim:
     """All of them, once."""
     return list(dict.fromkeys(c for x in self.comparisons for c in x.cells))
 
-  def results(self, scale: str, root: pathlib.Path) -> list[Result]:
-    """Tests the claim on what has been run."""
+  def judged(
+    self,
+    scale: str,
+    root: pathlib.Path,
+    seeds: Collection[int] | None = None,
+  ) -> list[int]:
+    """Returns the planned seeds; if some are named, these and all begun ones.
+
+    One that diverged was begun, and stays missing.
+    """
+    return [
+      seed
+      for seed in range(self.seeds[scale])
+      if seeds is None
+      or seed in seeds
+      or any(
+        cells_lib.Task(cell, scale, seed, root).directory.exists()
+        for cell in self.cells
+      )
+    ]
+
+  def results(
+    self,
+    scale: str,
+    root: pathlib.Path,
+    seeds: Collection[int] | None = None,
+  ) -> list[Result]:
+    """Tests the claim on what has been run, of all planned or of `judged`."""
     return [
       Result(
         comparison,
@@ -175,7 +204,7 @@ class Claim:
                 for cell in comparison.cells
               }
             )
-            for seed in range(self.seeds[scale])
+            for seed in self.judged(scale, root, seeds)
           ]
         ),
       )
@@ -210,12 +239,20 @@ def verdict(results: Sequence[Result]) -> str:
   return 'holds'
 
 
-def report(claim: Claim, scale: str, root: pathlib.Path) -> tuple[str, str]:
-  """Returns the verdict, and all of it as text."""
-  results = claim.results(scale, root)
+def report(
+  claim: Claim,
+  scale: str,
+  root: pathlib.Path,
+  seeds: Collection[int] | None = None,
+) -> tuple[str, str]:
+  """Returns the verdict, of all planned or of `judged`, and it as text."""
+  results = claim.results(scale, root, seeds)
   outcome = verdict(results)
+  named = ', '.join(map(str, claim.judged(scale, root, seeds))) or 'none'
+  alone = f', seeds {named} of {claim.seeds[scale]} planned'
   lines = [
-    f'{claim.paper.name}/{claim.name} at {scale} scale: {outcome}',
+    f'{claim.paper.name}/{claim.name} at {scale} scale'
+    f'{alone if seeds is not None else ""}: {outcome}',
     f'  {claim.statement}',
     *(
       [f'  (The published means themselves say: {claim.expected}.)']

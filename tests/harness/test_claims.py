@@ -63,6 +63,36 @@ def test_undecided_while_a_seed_is_missing(tmp_path):
   assert claims.report(claim, 'smoke', tmp_path)[0] == 'undecided'
 
 
+@pytest.mark.parametrize(
+  ('seeds', 'expected'),
+  [
+    (None, 'undecided'),
+    ({0, 1}, 'holds'),
+    # What was begun before counts too.
+    ({0}, 'holds'),
+    ({2}, 'undecided'),
+  ],
+)
+def test_some_seeds_alone(tmp_path, seeds, expected):
+  claim = _claim()
+  _finish(claim, tmp_path, (0.9, 0.91), (0.1, 0.1))
+  verdict, text = claims.report(claim, 'smoke', tmp_path, seeds)
+  assert verdict == expected
+  assert ('of 3 planned' in text) == (seeds is not None)
+
+
+@pytest.mark.parametrize('other', [0.1, float('nan')])
+def test_one_named_seed_is_no_test_and_a_diverged_one_stays_missing(
+  tmp_path, other
+):
+  claim = _claim()
+  _finish(claim, tmp_path, (0.9,), (0.1,))
+  assert claims.report(claim, 'smoke', tmp_path, {0})[0] == 'no test'
+  _finish(claim, tmp_path, (0.9, 0.9, 0.91), (0.1, other, 0.1))
+  verdict, _ = claims.report(claim, 'smoke', tmp_path, {0})
+  assert verdict == ('undecided' if np.isnan(other) else 'holds')
+
+
 def test_against_zero(tmp_path):
   claim = _claim(right=False)
   _finish(claim, tmp_path, (0.9, 0.8, 0.9), ())
