@@ -24,9 +24,6 @@ def _spread(grid):
   return claims.Side(claims.spread, tuple(cells_of_rules))
 
 
-# `cells.SPEED` stands for the speed of convergence, which the paper shows as
-# curves and does not define: a mean over rounds is the area under one. A curve
-# that ends higher has more of it too: statements say `ahead over the rounds`.
 _compare = claims.Comparison
 _TWO = ('iid', 'two_class')
 _DETERMINISTIC = 'Deterministic NWA train_size'
@@ -91,6 +88,9 @@ CLAIMS = (
     'fast_rules_at_one_epoch',
     'With E = 1, WS, WC and conflation are ahead of NWA and LP over the rounds '
     '(in the paper: converge much faster).',
+    # The paper shows curves and defines no speed. A mean over rounds is the
+    # area under a curve: one that ends higher has more of it too, so that
+    # neither this statement nor that on MC dropout says `faster`.
     *_each_over(_FAST, _SLOW, cells.SPEED),
   ),
   _claim(
