@@ -3,6 +3,7 @@
   python -m experiments.reproduce --list
   python -m experiments.reproduce --artifact=posterior_pooling/table2
   python -m experiments.reproduce --claim=posterior_pooling/lp_last_at_one_epoch
+  python -m experiments.reproduce --claim=all --scale=overnight --seeds=0
   python -m experiments.reproduce --verdicts
 
 Finished runs are read, interrupted ones go on. Exit code of a claim: 0 holds,
@@ -42,6 +43,12 @@ _SCALE = flags.DEFINE_string(
   f'{", ".join(cells.SCALES)}: whether it runs, how a method works, the '
   "paper's data and a network that two cores can train, the paper's own.",
 )
+_SEEDS = flags.DEFINE_list(
+  'seeds',
+  None,
+  'Those to run, of --artifact and --claim: 0,1; all of the scale if not '
+  'given. Claims are judged by them and by those begun before.',
+)
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir', 'runs/reproduce', 'Runs, tables and figures; may be shared.'
 )
@@ -70,6 +77,8 @@ def main() -> int | None:
     _check_version(root)
   except ValueError as error:
     config_flags.fail(error)
+  if _SEEDS.value is not None and (_LIST.value or _VERDICTS.value):
+    config_flags.fail('--list and --verdicts are of all seeds: leave --seeds.')
   if _LIST.value:
     print(estimates.listing(root))
     return None
@@ -79,11 +88,15 @@ def main() -> int | None:
     return None
   if not chosen and not claimed:
     config_flags.fail('give --list, --verdicts, --artifact or --claim.')
+  try:
+    seeds = _seeds([*chosen, *claimed])
+  except ValueError as error:
+    config_flags.fail(error)
   # Figures that ask models do it as runs do.
   training.configure(0)
   root.mkdir(parents=True, exist_ok=True)
   (root / 'version.txt').write_text(_VERSION)
-  failed = _play([*chosen, *claimed], root) if _RUN.value else 0
+  failed = _play([*chosen, *claimed], root, seeds) if _RUN.value else 0
   for artifact in chosen:
     if isinstance(artifact, tables.Table):
       text = tables.write(artifact, _SCALE.value, root)
@@ -93,14 +106,14 @@ def main() -> int | None:
     print(text, '\n')
   codes = []
   for claim in claimed:
-    verdict, text = claims.report(claim, _SCALE.value, root)
+    verdict, text = claims.report(claim, _SCALE.value, root, seeds)
     codes.append(claims.VERDICTS[verdict])
     print(text, '\n')
   return max(codes, default=int(bool(failed)))
 
 
-def _play(wanted, root):
-  tasks = estimates.tasks(wanted, _SCALE.value, root)
+def _play(wanted, root, seeds):
+  tasks = estimates.tasks(wanted, _SCALE.value, root, seeds)
   jobs = _JOBS.value or len(os.sched_getaffinity(0))
   if _SAMPLE.value:
     chosen = estimates.one_per_method(tasks)
@@ -120,6 +133,25 @@ def _chosen(kind, names, known):
   if names == ['all']:
     return list(known.values())
   return [artifacts.find(kind, name, known) for name in names]
+
+
+def _seeds(wanted):
+  if _SEEDS.value is None:
+    return None
+  text = ','.join(_SEEDS.value)
+  planned = range(max(item.seeds[_SCALE.value] for item in wanted))
+  try:
+    named = set(map(int, _SEEDS.value))
+  except ValueError:
+    raise ValueError(
+      f'--seeds={text} must be a comma-separated list of int.'
+    ) from None
+  if not named or not named <= set(planned):
+    raise ValueError(
+      f'--seeds={text} must be of 0 to {planned[-1]}, those of {_SCALE.value} '
+      'scale here.'
+    )
+  return named
 
 
 def _check_version(root):

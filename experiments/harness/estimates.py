@@ -1,6 +1,6 @@
 """What is to be run, what is done, and how long the rest will take."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 import os
 import pathlib
 import re
@@ -40,14 +40,25 @@ _EXAMPLES = {
 
 
 def tasks(
-  wanted: Iterable[Any], scale: str, root: pathlib.Path
+  wanted: Iterable[Any],
+  scale: str,
+  root: pathlib.Path,
+  seeds: Collection[int] | None = None,
 ) -> list[cells.Task]:
-  """Returns the tasks of artifacts and claims, each run once."""
+  """Returns the tasks of artifacts and claims, each run once.
+
+  Args:
+    wanted: artifacts and claims.
+    scale: of all.
+    root: of the runs.
+    seeds: of those that each has, the ones to run; None for all.
+  """
   every = (
     cells.Task(cell, scale, seed, root)
     for artifact in wanted
     for cell in artifact.cells
     for seed in range(artifact.seeds[scale])
+    if seeds is None or seed in seeds
   )
   # Cells that read different predictors share a directory.
   return list({task.directory: task for task in every}.values())

@@ -37,7 +37,6 @@ class Test(NamedTuple):
     degrees_of_freedom: one less than there are differences.
     p_above: of a mean as large or larger, were the true one zero.
     p_below: of a mean as small or smaller, likewise.
-    visible: the smallest mean that such a spread would have let the test show.
   """
 
   mean: float
@@ -45,7 +44,24 @@ class Test(NamedTuple):
   degrees_of_freedom: int
   p_above: float
   p_below: float
-  visible: float
+
+  def visible(self, num_tests: int = 1) -> float:
+    """Returns the smallest mean that such a spread lets a test show.
+
+    Args:
+      num_tests: of which it is one under Holm's correction, without another
+        that is significant: the level is `LEVEL / num_tests`.
+
+    Returns:
+      The mean, to either side.
+    """
+    level = LEVEL / num_tests
+    if not self.standard_error:
+      return (
+        0.0 if _all_alike(self.degrees_of_freedom + 1) < level else math.inf
+      )
+    quantile = special.stdtrit(self.degrees_of_freedom, 1 - level)
+    return float(quantile) * self.standard_error
 
 
 def student(differences: np.ndarray) -> Test | None:
@@ -70,16 +86,19 @@ def student(differences: np.ndarray) -> Test | None:
     freedom,
     float(special.stdtr(freedom, -t)),
     float(special.stdtr(freedom, t)),
-    float(special.stdtrit(freedom, 1 - LEVEL)) * error,
   )
 
 
 def _signs(mean, count):
-  p = 0.5**count
-  visible = 0.0 if p < LEVEL else math.inf
   if abs(mean) < _SAME:
-    return 1.0, 1.0, visible
-  return (p, 1.0, visible) if mean > 0 else (1.0, p, visible)
+    return 1.0, 1.0
+  p = _all_alike(count)
+  return (p, 1.0) if mean > 0 else (1.0, p)
+
+
+def _all_alike(count):
+  """The chance that so many differences all have a given sign."""
+  return 0.5**count
 
 
 def holm(p_values: Sequence[float]) -> np.ndarray:

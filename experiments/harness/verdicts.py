@@ -29,7 +29,9 @@ class Row:
     unit: of the effect.
     effect: mean difference over seeds, its margin included.
     standard_error: of the effect.
-    smallest_visible: effect that such a spread could have shown.
+    holds_from: the smallest effect with which such a spread holds.
+    fails_from: the one nearest to zero with which it fails, while no other
+      comparison of the claim does.
     degrees_of_freedom: of the test.
     p_above: of so large an effect by chance.
     p_below: of so small a one.
@@ -45,7 +47,8 @@ class Row:
   unit: str
   effect: float | None
   standard_error: float | None
-  smallest_visible: float | None
+  holds_from: float | None
+  fails_from: float | None
   degrees_of_freedom: int | None
   p_above: float | None
   p_below: float | None
@@ -54,12 +57,13 @@ class Row:
 
   @property
   def text(self) -> str:
-    """`+0.74 (1.20; 3): undecided`: effect, smallest visible, seeds."""
+    """`+0.74 (-2.1, +1.2; 3): undecided`: what fails, what holds, seeds."""
     if self.effect is None:
       return _DASH
-    visible = self.smallest_visible
-    least = _DASH if visible is None else f'{visible:.3g}'
-    return f'{self.effect:+.3g} ({least}; {self.seeds}): {self.verdict}'
+    visible = _DASH
+    if self.fails_from is not None:
+      visible = f'{self.fails_from:+.3g}, {self.holds_from:+.3g}'
+    return f'{self.effect:+.3g} ({visible}; {self.seeds}): {self.verdict}'
 
 
 def read(claims: Iterable[claims_lib.Claim], root: pathlib.Path) -> list[Row]:
@@ -84,7 +88,8 @@ def _judge(claim, scale, root):
       unit=result.comparison.measure.label,
       effect=float(np.nanmean(result.differences)) if result.seeds else None,
       standard_error=test and test.standard_error,
-      smallest_visible=test and test.visible,
+      holds_from=test and test.visible(),
+      fails_from=test and -test.visible(len(results)),
       degrees_of_freedom=test and test.degrees_of_freedom,
       p_above=test and test.p_above,
       p_below=test and test.p_below,
@@ -97,8 +102,10 @@ def write(claims: Iterable[claims_lib.Claim], root: pathlib.Path) -> str:
   """Writes `verdicts.csv` and `verdicts.md`; returns the latter's text."""
   rows = read(claims, root)
   text = (
-    'Verdicts by scale. Below a claim its comparisons: effect (smallest '
-    "visible by Student's one-sided test at 5 %; seeds): verdict. "
+    'Verdicts by scale. Below a claim its comparisons: effect (what it fails '
+    'from, what it holds from; seeds): verdict. These are the smallest visible '
+    "effects by Student's one-sided test: a comparison holds at 5 %, and "
+    'fails, alone, at 5 % over the number of comparisons (Holm). '
     f'{_DASH} nothing ran.\n\n{tables.markdown(_table(rows))}'
   )
   tables.replace(root / 'verdicts.csv', _csv(rows))

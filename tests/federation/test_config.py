@@ -59,6 +59,8 @@ def test_what_is_meant_is_taken(field, given, value):
     ),
     ({'num_round': 3}, r'num_round is no field .* Did you mean num_rounds\?'),
     ({'num_rounds': 'three'}, '--num_rounds=three must be an integer'),
+    # From 2^31 on initial weights would begin again with those of seed 0.
+    ({'seed': 2**31}, r'--seed=2147483648 must be below 2\^31'),
     ({'partition': lambda labels: labels}, 'has no name in a module'),
     ({'settings': ['dirichlet.alpha']}, 'settings must be a mapping'),
   ],

@@ -6,7 +6,6 @@ from harness import made_runs
 import numpy as np
 import pytest
 
-from experiments import artifacts
 from experiments.harness import cells, claims
 
 _POINTS = cells.Measure('points', cells.final('accuracy'), factor=100)
@@ -64,6 +63,36 @@ def test_undecided_while_a_seed_is_missing(tmp_path):
   assert claims.report(claim, 'smoke', tmp_path)[0] == 'undecided'
 
 
+@pytest.mark.parametrize(
+  ('seeds', 'expected'),
+  [
+    (None, 'undecided'),
+    ({0, 1}, 'holds'),
+    # What was begun before counts too.
+    ({0}, 'holds'),
+    ({2}, 'undecided'),
+  ],
+)
+def test_some_seeds_alone(tmp_path, seeds, expected):
+  claim = _claim()
+  _finish(claim, tmp_path, (0.9, 0.91), (0.1, 0.1))
+  verdict, text = claims.report(claim, 'smoke', tmp_path, seeds)
+  assert verdict == expected
+  assert ('of 3 planned' in text) == (seeds is not None)
+
+
+@pytest.mark.parametrize('other', [0.1, float('nan')])
+def test_one_named_seed_is_no_test_and_a_diverged_one_stays_missing(
+  tmp_path, other
+):
+  claim = _claim()
+  _finish(claim, tmp_path, (0.9,), (0.1,))
+  assert claims.report(claim, 'smoke', tmp_path, {0})[0] == 'no test'
+  _finish(claim, tmp_path, (0.9, 0.9, 0.91), (0.1, other, 0.1))
+  verdict, _ = claims.report(claim, 'smoke', tmp_path, {0})
+  assert verdict == ('undecided' if np.isnan(other) else 'holds')
+
+
 def test_against_zero(tmp_path):
   claim = _claim(right=False)
   _finish(claim, tmp_path, (0.9, 0.8, 0.9), ())
@@ -86,9 +115,26 @@ def test_what_is_printed_of_a_test(tmp_path):
   _, text = claims.report(claim, 'smoke', tmp_path)
   assert text.endswith(
     'left over right: +3.000 ± 1.528 points; 3 of 3 seeds, one-sided 5% at 2 '
-    'degrees of freedom, visible from 4.460, p 0.094 above and 0.906 below: '
-    'undecided'
+    'degrees of freedom, holds from 4.460, fails from -4.460, p 0.094 above '
+    'and 0.906 below: undecided'
   )
+  # As one of two it fails at 2.5 %, whose quantile is 4.303.
+  (result,) = claim.results('smoke', tmp_path)
+  assert 'holds from 4.460, fails from -6.572,' in result.text('undecided', 2)
+
+
+@pytest.mark.parametrize('reduce', [min, max])
+def test_a_diverged_run_is_missing_whatever_is_made_of_it(tmp_path, reduce):
+  claim = _claim(right=False)
+  cell, diverged = claim.cells[0], made_runs.cell('diverged')
+  (comparison,) = claim.comparisons
+  several = claims.Side(reduce, (cell, diverged))
+  claim = dataclasses.replace(
+    claim, comparisons=(dataclasses.replace(comparison, left=several),)
+  )
+  _finish(claim, tmp_path, (0.9, 0.8, 0.9), (0.9, 0.8, float('nan')))
+  (result,) = claim.results('smoke', tmp_path)
+  assert result.seeds == 2 and not result.is_complete
 
 
 def _results(*differences):
@@ -140,22 +186,3 @@ def test_error_rates_where_no_method_differs():
   shared = draws + 2 * draws[:, :1]
   tied = [claims.verdict(_results(*d)) == 'does not hold' for d in shared]
   assert np.mean(tied) < 0.05 + 4 * (0.05 * 0.95 / 2000) ** 0.5
-
-
-@pytest.mark.parametrize(
-  ('name', 'gains', 'difference'),
-  [
-    # Neither ranks: all of the tenth is left. One ranks perfectly: far over it.
-    ('epistemic_calibration_at_five_epochs', (0, 0), 0.1),
-    ('epistemic_calibration_at_five_epochs', (0, 1), -0.9),
-    ('pretrained_one_shot_is_calibrated', (1, 1), 0.75),
-    ('pretrained_one_shot_is_calibrated', (1, 0), -0.25),
-  ],
-)
-def test_claims_of_calibration_by_hand(tmp_path, name, gains, difference):
-  comparison = artifacts.CLAIMS[f'posterior_pooling/{name}'].comparisons[0]
-  tasks = {}
-  for cell, gain in zip(comparison.cells, gains, strict=True):
-    tasks[cell] = cells.Task(cell, 'overnight', 0, tmp_path)
-    made_runs.finish(tasks[cell], 0.75, epistemic_ranking=gain)
-  assert comparison.difference(tasks) == pytest.approx(difference)

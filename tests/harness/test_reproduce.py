@@ -10,6 +10,8 @@ import pytest
 from experiments import artifacts, reproduce
 from experiments.harness import cells, estimates, runner, tables
 
+_ONE_CLAIM = {'claim': ['fedbe/swa_beats_sgd'], 'scale': 'overnight'}
+
 
 def _run(**flags):
   with flagsaver.flagsaver(**flags):
@@ -119,6 +121,11 @@ def test_list(results, capsys):
     ({'claim': ['lp_last']}, 'posterior_pooling/lp_last_at_one_epoch'),
     ({'scale': 'huge'}, '--scale=huge'),
     ({}, 'give --list, --verdicts, --artifact or --claim'),
+    ({**_ONE_CLAIM, 'seeds': ['0', 'x']}, '--seeds=0,x must be a comma-sepa'),
+    ({**_ONE_CLAIM, 'seeds': ['0', '3']}, '--seeds=0,3 must be of 0 to 2'),
+    ({**_ONE_CLAIM, 'seeds': ['-1']}, '--seeds=-1 must be of 0 to 2'),
+    ({**_ONE_CLAIM, 'seeds': []}, '--seeds= must be of 0 to 2'),
+    ({'seeds': ['0'], 'verdicts': True}, 'leave --seeds'),
   ],
 )
 def test_bad_input(flags, message, tmp_path, capsys):
@@ -128,6 +135,18 @@ def test_bad_input(flags, message, tmp_path, capsys):
   assert stopped.value.code == 2 and message in error
   assert error.count('\n') == 1
   assert not pathlib.Path(tmp_path / 'new').exists()
+
+
+def test_seeds_are_run_and_judged_alone(tmp_path, monkeypatch, capsys):
+  ran = []
+  monkeypatch.setattr(
+    runner, 'run_all', lambda tasks, _: ran.extend(tasks) or []
+  )
+  code = _run(output_dir=str(tmp_path), seeds=['0', '2'], **_ONE_CLAIM)
+  assert code == 3
+  assert {task.seed for task in ran} == {0, 2} and len(ran) == 4
+  printed = capsys.readouterr().out
+  assert 'overnight scale, seeds 0, 2 of 3 planned: no test' in printed
 
 
 def test_verdicts_of_every_claim(results, capsys):

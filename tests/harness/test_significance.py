@@ -18,14 +18,15 @@ def test_by_hand():
   assert test.p_above == pytest.approx(0.5 - 12**0.5 / (2 * 14**0.5))
   assert test.p_below == pytest.approx(1 - test.p_above)
   # The table's 2.920 times the error.
-  assert test.visible == pytest.approx(2.920 * 3**-0.5, abs=5e-4)
+  assert test.visible() == pytest.approx(2.920 * 3**-0.5, abs=5e-4)
 
 
-def test_a_mean_at_the_smallest_visible_effect_has_the_level():
+@pytest.mark.parametrize('num_tests', [1, 4])
+def test_a_mean_at_the_smallest_visible_effect_has_the_level(num_tests):
   noise = np.random.default_rng(0).normal(size=5)
-  visible = significance.student(noise).visible
+  visible = significance.student(noise).visible(num_tests)
   moved = significance.student(noise - noise.mean() + visible)
-  assert moved.p_above == pytest.approx(significance.LEVEL)
+  assert moved.p_above == pytest.approx(significance.LEVEL / num_tests)
 
 
 def test_against_scipy():
@@ -53,7 +54,9 @@ def test_without_a_spread_only_signs_count(value, size, above, below, visible):
   differences = value + np.linspace(0, 1e-13, size)
   test = significance.student(differences)
   assert (test.p_above, test.p_below) == (above, below)
-  assert (test.standard_error, test.visible) == (0, visible)
+  assert (test.standard_error, test.visible()) == (0, visible)
+  # 2^-5 is below 5 % and above a half of it.
+  assert test.visible(2) == math.inf
 
 
 @pytest.mark.parametrize(

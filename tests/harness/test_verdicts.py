@@ -40,8 +40,9 @@ def test_by_hand(claim, tmp_path):
   # Differences 1, 2, 3: error 3^-0.5, the quantile 2.920 times it is visible.
   assert (laptop.claim_verdict, laptop.verdict) == ('holds', 'holds')
   assert laptop.effect == pytest.approx(2)
-  assert laptop.smallest_visible == pytest.approx(2.920 * 3**-0.5, abs=5e-4)
-  assert laptop.text == '+2 (1.69; 3): holds'
+  assert laptop.holds_from == pytest.approx(2.920 * 3**-0.5, abs=5e-4)
+  assert laptop.fails_from == -laptop.holds_from
+  assert laptop.text == '+2 (-1.69, +1.69; 3): holds'
   assert overnight.text == '+40 (-; 1): no test'
   assert (paper.effect, paper.seeds, paper.text) == (None, 0, '-')
 
@@ -55,8 +56,8 @@ def test_what_is_written(claim, tmp_path):
     '**posterior_pooling/a_claim**', '', '**holds**', '**no test**', '-',
   ]  # fmt: skip
   assert rows[3] == [
-    'left over right', 'points', '+2 (1.69; 3): holds', '+40 (-; 1): no test',
-    '-',
+    'left over right', 'points', '+2 (-1.69, +1.69; 3): holds',
+    '+40 (-; 1): no test', '-',
   ]  # fmt: skip
   assert (tmp_path / 'verdicts.md').read_text() == text
   with (tmp_path / 'verdicts.csv').open(newline='') as file:

@@ -19,18 +19,19 @@ _CALIBRATION = _CALIBRATIONS['epistemic uncertainty']
 _LACK = dataclasses.replace(_CALIBRATION, factor=-1)
 
 
-def _rules(grid, column, rules):
-  return tuple(grid[grids.method(rule), column] for rule in rules)
+def _spread(grid):
+  cells_of_rules = (grid[grids.method(rule), 'iid'] for rule in grids.FIVE)
+  return claims.Side(claims.spread, tuple(cells_of_rules))
 
 
 _compare = claims.Comparison
 _TWO = ('iid', 'two_class')
 _DETERMINISTIC = 'Deterministic NWA train_size'
 _DROPOUT = 'MC Dropout NWA train_size'
-_PRETRAINED_TWO_CLASS = tuple(
-  grids.ONE_SHOT[f'Flipout {rule} pretrain=Yes', 'two_class']
+_PRETRAINED_TWO_CLASS = {
+  rule: grids.ONE_SHOT[f'Flipout {rule} pretrain=Yes', 'two_class']
   for rule in ('DWC', 'WS')
-)
+}
 _FAST, _SLOW = ('WS', 'WC', 'Conflation'), ('NWA', 'LP')
 # No difference, in points: the size of the paper's spread over seeds.
 _PAR = {'iid': 1.0, 'two_class': 5.0}
@@ -56,7 +57,7 @@ def _equivalent(weighting, margin=_PAR['two_class']):
       cells.POINTS,
       margin,
     )
-    for rule in ('NWA', 'WS', 'WC')
+    for rule in ('NWA', 'WS', 'WC', 'LP')
     for text, (ahead, behind) in sides.items()
   )
 
@@ -67,44 +68,43 @@ def _claim(name, statement, *comparisons, **more):
   )
 
 
-def _over_partitions(statement, make):
-  return tuple(make(f'{statement}, {column}', column) for column in _TWO)
+def _each_over(better, worse, measure):
+  """E = 1: a comparison a pair of rules, on either split."""
+  return tuple(
+    _compare(
+      f'{left} over {right}, {column}',
+      _one(grids.E1[grids.method(left), column]),
+      _one(grids.E1[grids.method(right), column]),
+      measure,
+    )
+    for column in _TWO
+    for left in better
+    for right in worse
+  )
 
 
 CLAIMS = (
   _claim(
     'fast_rules_at_one_epoch',
-    'With E = 1, WS, WC and conflation converge faster than NWA.',
-    *_over_partitions(
-      'the slowest of WS, WC, conflation over NWA',
-      lambda text, column: _compare(
-        text,
-        claims.Side(min, _rules(grids.E1, column, _FAST)),
-        claims.Side(claims.only, _rules(grids.E1, column, ('NWA',))),
-        cells.SPEED,
-      ),
-    ),
+    'With E = 1, WS, WC and conflation are ahead of NWA and LP over the rounds '
+    '(in the paper: converge much faster).',
+    # The paper shows curves and defines no speed. A mean over rounds is the
+    # area under a curve: one that ends higher has more of it too, so that
+    # neither this statement nor that on MC dropout says `faster`.
+    *_each_over(_FAST, _SLOW, cells.SPEED),
   ),
   _claim(
     'lp_last_at_one_epoch',
     'With E = 1, LP is last.',
-    *_over_partitions(
-      'the worst of the others over LP',
-      lambda text, column: _compare(
-        text,
-        claims.Side(min, _rules(grids.E1, column, ('NWA', *_FAST))),
-        claims.Side(claims.only, _rules(grids.E1, column, ('LP',))),
-        cells.POINTS,
-      ),
-    ),
+    *_each_over(('NWA', *_FAST), ('LP',), cells.POINTS),
   ),
   _claim(
     'rules_together_at_five_epochs',
     'With E = 5 the rules come together.',
     _compare(
       'the spread over rules at E = 1 over that at E = 5, iid',
-      claims.Side(claims.spread, _rules(grids.E1, 'iid', grids.FIVE)),
-      claims.Side(claims.spread, _rules(grids.E5, 'iid', grids.FIVE)),
+      _spread(grids.E1),
+      _spread(grids.E5),
       cells.POINTS,
     ),
   ),
@@ -112,28 +112,20 @@ CLAIMS = (
     'epistemic_calibration_at_one_epoch',
     'With E = 1, WS, WC and conflation have better calibrated epistemic '
     'uncertainty than NWA and LP.',
-    *_over_partitions(
-      'the worst of WS, WC, conflation over the better of NWA and LP',
-      lambda text, column: _compare(
-        text,
-        claims.Side(min, _rules(grids.E1, column, _FAST)),
-        claims.Side(max, _rules(grids.E1, column, _SLOW)),
-        _CALIBRATION,
-      ),
-    ),
+    *_each_over(_FAST, _SLOW, _CALIBRATION),
   ),
   _claim(
     'dwc_needs_pretraining',
     'DWC from a random start fails, and from a pre-trained model works.',
-    *_over_partitions(
-      'DWC pre-trained over DWC from a random start by 10 points',
-      lambda text, column: _compare(
-        text,
+    *(
+      _compare(
+        f'DWC pre-trained over DWC from a random start by 10 points, {column}',
         _one(grids.ONE_SHOT['Flipout DWC pretrain=Yes', column]),
         _one(grids.ONE_SHOT['Flipout DWC pretrain=No', column]),
         cells.POINTS,
         margin=-10.0,
-      ),
+      )
+      for column in _TWO
     ),
     _compare(
       'DWC pre-trained is within 5 points of WS pre-trained, iid',
@@ -146,14 +138,19 @@ CLAIMS = (
   _claim(
     'pretrained_one_shot_on_two_classes',
     'Pre-trained one-shot pooling beats every multi-round rule (NWA, WS, LP, '
-    'WC by size and conflation, E = 1) on the two-class split.',
-    _compare(
-      'the worse of DWC and WS pre-trained over the best multi-round rule',
-      claims.Side(min, _PRETRAINED_TWO_CLASS),
-      claims.Side(
-        max, tuple(grids.E1_CIFAR[rule, 'two_class'] for rule in grids.FIVE)
-      ),
-      cells.POINTS,
+    'WC by size and conflation, E = 1) on the two-class split. Beside the '
+    'pre-training, a client has as many epochs as in 400 rounds at the '
+    "paper's scale; at overnight scale 400 against 100, at laptop scale 40 "
+    'against 20: there the budget may be what is seen.',
+    *(
+      _compare(
+        f'{name} pre-trained over {rule}',
+        _one(cell),
+        _one(grids.E1_CIFAR[rule, 'two_class']),
+        cells.POINTS,
+      )
+      for name, cell in _PRETRAINED_TWO_CLASS.items()
+      for rule in grids.FIVE
     ),
   ),
   _claim(
@@ -171,9 +168,10 @@ CLAIMS = (
   ),
   _claim(
     'mc_dropout_on_a_par',
-    'MC dropout is at least on a par with deterministic training and with '
-    'every VI rule on IID data, and behind VI on the two-class split (behind '
-    "WS, the paper's reference there: the best of five would win by chance).",
+    'With E = 1, MC dropout is at least on a par with deterministic training '
+    'and with every VI rule (by size) on IID data, and behind VI on the '
+    "two-class split (behind WS, the paper's reference in its figures). The "
+    'paper says it of E = 5 as well, which is not tested.',
     _compare(
       'MC dropout over deterministic less one point, iid',
       _one(grids.E1[_DROPOUT, 'iid']),
@@ -181,44 +179,52 @@ CLAIMS = (
       cells.POINTS,
       margin=1.0,
     ),
-    _compare(
-      'MC dropout over the best VI rule less one point, iid',
-      _one(grids.E1[_DROPOUT, 'iid']),
-      claims.Side(max, _rules(grids.E1, 'iid', grids.FIVE)),
-      cells.POINTS,
-      margin=1.0,
+    *(
+      _compare(
+        f'MC dropout over {rule} less one point, iid',
+        _one(grids.E1[_DROPOUT, 'iid']),
+        _one(grids.E1[grids.method(rule), 'iid']),
+        cells.POINTS,
+        margin=1.0,
+      )
+      for rule in grids.FIVE
     ),
     _compare(
       'WS over MC dropout, two_class',
-      claims.Side(claims.only, _rules(grids.E1, 'two_class', ('WS',))),
+      _one(grids.E1[grids.method('WS'), 'two_class']),
       _one(grids.E1[_DROPOUT, 'two_class']),
       cells.POINTS,
     ),
   ),
   _claim(
     'weighting_makes_no_difference',
-    'The client weighting makes no clear difference: on the two-class split, '
-    'less than five points, the spread over seeds that the paper reports.',
+    'With E = 1 the client weighting makes no clear difference under NWA, WS, '
+    'WC and LP: on the two-class split, less than five points, the spread over '
+    'seeds that the paper reports. The paper calls its experiment inconclusive '
+    '(section 3.8).',
     *_equivalent('max_discrepancy'),
     *_equivalent('distance'),
+    # Table 2: WS by maximum discrepancy 47.72 against 53.52, WC by distance
+    # 46.41 against 53.00, each ± 4 to 6.
+    expected='does not hold',
   ),
   _claim(
     'vi_beats_deterministic_on_two_classes',
     'With E = 5, all VI rules (by size, and NWA and LP by distance) beat '
     "deterministic training on the two-class split (the paper's text; its "
     'Table 3 says otherwise).',
-    _compare(
-      'the worst VI rule over deterministic',
-      claims.Side(
-        min,
-        (
-          *_rules(grids.E5, 'two_class', grids.FIVE),
-          grids.E5['Flipout NWA distance', 'two_class'],
-          grids.E5['Flipout LP distance', 'two_class'],
-        ),
-      ),
-      _one(grids.E5[_DETERMINISTIC, 'two_class']),
-      cells.POINTS,
+    *(
+      _compare(
+        f'{row.removeprefix("Flipout ")} over deterministic',
+        _one(grids.E5[row, 'two_class']),
+        _one(grids.E5[_DETERMINISTIC, 'two_class']),
+        cells.POINTS,
+      )
+      for row in (
+        *map(grids.method, grids.FIVE),
+        'Flipout NWA distance',
+        'Flipout LP distance',
+      )
     ),
     expected='does not hold',
   ),
@@ -229,13 +235,14 @@ CLAIMS = (
     'curve.',
     *(
       _compare(
-        f'a tenth over the better of NWA and LP, {column}',
-        claims.Side(min, _rules(grids.E5, column, _SLOW)),
+        f'a tenth over {rule}, {column}',
+        _one(grids.E5[grids.method(rule), column]),
         None,
         _LACK,
         margin=_FLAT,
       )
       for column in _TWO
+      for rule in _SLOW
     ),
   ),
   _claim(
@@ -246,7 +253,7 @@ CLAIMS = (
     *(
       _compare(
         f'NWA over {rule} less {margin:g} points, {column}',
-        *(_one(_rules(grids.E5, column, (name,))[0]) for name in ('NWA', rule)),
+        *(_one(grids.E5[grids.method(x), column]) for x in ('NWA', rule)),
         cells.POINTS,
         margin=margin,
       )
@@ -270,8 +277,9 @@ CLAIMS = (
   ),
   _claim(
     'mc_dropout_converges_slower',
-    'On two classes MC dropout converges slower than WS, with E = 1 and E = 5. '
-    'No margin: the paper shows curves and gives no size.',
+    'On two classes MC dropout is behind WS over the rounds, with E = 1 and '
+    'E = 5 (in the paper: converges slower). No margin: the paper shows curves '
+    'and gives no size.',
     *(
       _compare(
         f'WS over MC dropout, E = {epochs}, two_class',
@@ -289,13 +297,14 @@ CLAIMS = (
     'possible gain, a rise that a figure shows.',
     *(
       _compare(
-        f'the worse of DWC and WS over a quarter, {name}',
-        claims.Side(min, _PRETRAINED_TWO_CLASS),
+        f'{rule} over a quarter, {name}',
+        _one(cell),
         None,
         measure,
         margin=-_RISING,
       )
       for name, measure in _CALIBRATIONS.items()
+      for rule, cell in _PRETRAINED_TWO_CLASS.items()
     ),
   ),
 )

@@ -213,7 +213,11 @@ CENTRALIZED = {
     PAPER,
     f'centralized/{variant}',
     {'num_clients': 1, 'num_rounds': 200, 'variant': variant},
-    {'laptop': {'num_rounds': 10}, **SMOKE},
+    {
+      'laptop': {'num_rounds': 10},
+      'overnight': {'num_rounds': 100},
+      **SMOKE,
+    },
   )
   for row, variant in {
     'Deterministic': 'deterministic',
