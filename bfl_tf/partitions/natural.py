@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from bfl_tf.datasets import sites
 from bfl_tf.partitions import splitting
 
 
@@ -28,10 +27,14 @@ def natural(
     ValueError: there are more or fewer sites than clients.
   """
   labels = splitting.check(labels, num_clients, seed)
-  found = sites.grouped(client_ids)
-  if len(found) != num_clients:
+  sites, owner, sizes = np.unique(
+    np.asarray(client_ids), return_inverse=True, return_counts=True
+  )
+  if sites.size != num_clients:
     raise ValueError(
-      f'natural makes a client of each of the {len(found)} sites: set '
-      f'--num_clients={len(found)}, got num_clients={num_clients}.'
+      f'natural makes a client of each of the {sites.size} sites: set '
+      f'--num_clients={sites.size}, got num_clients={num_clients}.'
     )
-  return [splitting.sorted_indices(part) for _, part in found]
+  order = np.argsort(owner, kind='stable')
+  parts = np.split(order, np.cumsum(sizes)[:-1])
+  return [splitting.sorted_indices(part) for part in parts]
