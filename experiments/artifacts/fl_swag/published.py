@@ -113,12 +113,18 @@ TABLES = (
     _OF_RATES,
     dict.fromkeys(grids.SEEDS, 1),
   ),
-  _table(
-    'floors',
-    "the floor of a client's scale: FL-SWAG on validation examples, and how "
-    'many scales it holds',
-    deep.FLOORS,
-    _OF_FLOORS,
-    dict.fromkeys(grids.SEEDS, 1),
+  *(
+    _table(
+      name,
+      f"the floor of a client's scale, {of}: FL-SWAG on validation examples, "
+      'and how many scales it holds',
+      grid,
+      _OF_FLOORS,
+      dict.fromkeys(grids.SEEDS, 1),
+    )
+    for name, of, grid in (
+      ('floors', 'logistic regression', deep.FLOORS),
+      ('floors_lenet5', 'LeNet-5 on MNIST', deep.LENET5_FLOORS),
+    )
   ),
 )
