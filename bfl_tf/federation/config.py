@@ -293,6 +293,10 @@ class Config:
     chosen = chosen_lib.Chosen(_roles(values), self.settings, GIVEN)
     object.__setattr__(self, 'chosen', chosen)
     object.__setattr__(self, 'settings', chosen.settings)
+    self._check_together()
+
+  def _check_together(self):
+    """Refuses values that are each within bounds and not together."""
     if self.client_timeout and self.engine == 'local':
       raise ValueError(
         f'--client_timeout={self.client_timeout} needs --engine=flower: a '
