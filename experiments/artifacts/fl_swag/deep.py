@@ -101,7 +101,7 @@ CALIBRATION = {
 }
 
 # The samplers' rates, chosen on validation examples of MNIST.
-_RATES = {'SGLD': (0.01, 0.05, 0.2), 'pSGLD': (1e-4, 3e-4, 1e-3)}
+_RATES = {'SGLD': (0.01, 0.05, 0.2), 'pSGLD': (1e-4, 3e-4, 1e-3, 3e-3)}
 SAMPLERS = {
   (f'{row}, rate {rate:g}', 'mnist'): cell(
     f'rate{rate:g}/{row.lower()}',
