@@ -4,7 +4,7 @@
 
 Once in SWAG's low-rank subspace, with two plots, and once over all 21 401
 weights, where R-hat and the effective sizes say how far the chains can be
-trusted. Some five minutes on 2 CPU cores. `--kernel=nuts` samples by NUTS in
+trusted. One to two minutes on 2 CPU cores. `--kernel=nuts` samples by NUTS in
 place of HMC, whose trajectories may be fifty times as long.
 """
 
@@ -33,11 +33,19 @@ _KERNEL = flags.DEFINE_enum(
 )
 _CHAINS = flags.DEFINE_integer('chains', 3, 'Over all weights.', lower_bound=2)
 
+# Of half a chain two, for their spread.
+_FEWEST = 4
+
 
 def main() -> None:
   """Samples, writes a table and two figures, and prints the table."""
   if not _OUTPUT_DIR.value:
     config_flags.fail('--output_dir is missing: name a directory for results.')
+  if 0 < _ALL_SAMPLES.value < _FEWEST:
+    config_flags.fail(
+      f'--all_samples={_ALL_SAMPLES.value}: R-hat needs {_FEWEST} of each '
+      'chain; 0 for none.'
+    )
   training.configure(0)
   settings = toy.config(_SEED.value, _EPOCHS.value, _RANK.value)
   try:

@@ -54,6 +54,10 @@ def write(path: pathlib.Path, report: sites.Report) -> None:
   """Writes `sites/` below a run, and its `conformal.json`."""
   folder = path / 'sites'
   folder.mkdir(exist_ok=True)
+  # Of an earlier question, which this one does not ask.
+  for old in (*folder.glob('*.csv'), *folder.glob('*.png')):
+    old.unlink()
+  (path / promises.FILE).unlink(missing_ok=True)
   for name in ('sites', 'classes', 'summary'):
     rows = getattr(report, name)
     if rows:

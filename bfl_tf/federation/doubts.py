@@ -110,11 +110,14 @@ def temperature_data(
 ) -> tuple[str, datasets.Split] | None:
   """Returns examples to fit a temperature on, and what they are.
 
-  Those of the server, if nothing was trained on them; or the validation
-  examples; or the calibration shares, which are then no longer each site's
-  own. Never test examples that are scored.
+  The test examples that were set apart for it; or those of the server, if
+  nothing was trained on them; or the validation examples; or the calibration
+  shares, which are then no longer each site's own. Never test examples that are
+  scored.
   """
   config = run.trained.config
+  if run.calibration is not None and run.dataset.calibration is None:
+    return 'the test examples set apart', run.calibration.split
   _, held = building.partition(config, run.dataset)
   if held.size and not _trains_on_the_servers(config):
     return "the server's examples", run.dataset.train.take(held)

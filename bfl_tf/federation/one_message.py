@@ -26,7 +26,13 @@ from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import state as state_lib
 from bfl_tf.pooling import natural
 
-_RULES = ('product', 'conflation')
+# By rule, what of a client's posterior it pools.
+_RULES = {
+  'product': lambda model: model,
+  'conflation': lambda model: model._replace(
+    scale=np.sqrt(model.variance()), factor=model.factor[:0]
+  ),
+}
 _SLOT = 'natural'
 
 
@@ -55,11 +61,14 @@ def apply(
   kept = online.members(state)
   change.check(kept, experiment.config.num_clients)
   number = int(state.slots['keep']['changes']) + 1
-  held = _held(state, kept)
+  pooled = _RULES[experiment.config.pooling]
+  held = _held(state, kept, pooled)
   sent: dict[str, statistics.ClientUpdate] = {}
   if change.kind != 'add':
     sent['old'] = kept.pop(change.client)
-    held = _moved(held, sent['old'], natural.subtract, -1)
+  others = bool(kept)
+  if sent and others:
+    held = _moved(held, sent['old'], pooled, natural.subtract, -1)
   begin = online.beginning(experiment, state)
   memories = {k: v for k, v in state.memories.items() if k != change.client}
   if change.kind != 'remove':
@@ -67,7 +76,11 @@ def apply(
     kept[change.client] = sent['new']
     if memory:
       memories[change.client] = dict(memory)
-    held = _moved(held, sent['new'], natural.add, 1)
+    held = (
+      _moved(held, sent['new'], pooled, natural.add, 1)
+      if others
+      else _first(sent['new'], pooled)
+    )
   model = _model(held, begin.model, experiment.method.rule.min_scale)
   slots = {
     **state.slots,
@@ -118,19 +131,23 @@ def _samples_pooled(experiment, stage) -> bool:
   return 'S' not in stage.predictors or not alone.statistics
 
 
-def _held(state, kept) -> dict[str, Any]:
+def _held(state, kept, pooled) -> dict[str, Any]:
   """What the server has: of a run that has just ended, all that came in."""
   if _SLOT in state.slots:
     return state.slots[_SLOT]
   first, *others = (kept[client] for client in sorted(kept))
-  held = {
-    **natural.of_model(first.model)._asdict(),
-    'buffers': first.model.buffers.astype(np.float64),
-    'num_examples': np.int64(first.num_examples),
-  }
+  held = _first(first, pooled)
   for update in others:
-    held = _moved(held, update, natural.add, 1)
+    held = _moved(held, update, pooled, natural.add, 1)
   return held
+
+
+def _first(update, pooled) -> dict[str, Any]:
+  return {
+    **natural.of_model(pooled(update.model))._asdict(),
+    'buffers': update.model.buffers.astype(np.float64),
+    'num_examples': np.int64(update.num_examples),
+  }
 
 
 def _posterior(held) -> natural.Natural:
@@ -139,8 +156,10 @@ def _posterior(held) -> natural.Natural:
   return natural.Natural(**{name: held[name] for name in names})
 
 
-def _moved(held: Mapping[str, Any], update, combine, sign) -> dict[str, Any]:
-  found = combine(_posterior(held), natural.of_model(update.model))
+def _moved(
+  held: Mapping[str, Any], update, pooled, combine, sign
+) -> dict[str, Any]:
+  found = combine(_posterior(held), natural.of_model(pooled(update.model)))
   size = int(held['num_examples'])
   share = sign * update.num_examples / (size + sign * update.num_examples)
   buffers = held['buffers'] + share * (update.model.buffers - held['buffers'])

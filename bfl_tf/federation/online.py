@@ -98,6 +98,7 @@ def apply(
   """
   kept = members(state)
   change.check(kept, experiment.config.num_clients)
+  engine_lib.check_memories(state, experiment.method.result_like)
   begin = beginning(experiment, state)
   number = int(state.slots['keep']['changes']) + 1
   played = loop.federated_round(
@@ -122,7 +123,10 @@ def _check_members(change, before, found, info):
   flag = f'--{change.kind}={change.client}'
   trains = change.kind != 'remove'
   if trains and change.client not in found:
-    raise ValueError(f'{flag}: its update was refused; nothing has changed.')
+    raise ValueError(
+      f'{flag}: its update was refused ({info["left_out_reasons"]}); nothing '
+      'has changed.'
+    )
   expected = before - {change.client} | ({change.client} if trains else set())
   if found != expected:
     raise stopping.StoppedError(

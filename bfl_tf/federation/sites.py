@@ -8,7 +8,7 @@ import numpy as np
 
 from bfl_tf import metrics, training
 from bfl_tf import weights as weights_lib
-from bfl_tf.federation import building, loop, promises, reopened
+from bfl_tf.federation import building, engine, loop, promises, reopened
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import state as state_lib
@@ -117,6 +117,7 @@ def personalise(
       f'--partition={config.partition}: clients are no sites to personalise '
       'for; natural makes them so.'
     )
+  engine.check_memories(state, experiment.method.result_like)
   broadcast = experiment.broadcast(state)
   plan = client_lib.Plan.of(config)
 
@@ -201,7 +202,9 @@ def _summary(sites: Sequence[Row], last: Sequence[str]) -> Iterator[Row]:
   """Yields mean, worst and standard deviation over sites, where there are."""
   if not sites:
     return
-  columns = [name for name in sites[0] if name not in ('site', 'num_examples')]
+  # The first may have no model of its own.
+  every = dict.fromkeys(name for row in sites for name in row)
+  columns = [name for name in every if name not in ('site', 'num_examples')]
 
   def over(rows, function: Callable) -> Row:
     found: Row = {}

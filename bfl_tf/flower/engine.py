@@ -71,7 +71,7 @@ class Engine:
     """See `federation.engine.Engine`."""
     method, nodes = experiment.method, self.nodes(clients)
     wanted = _Wanted.of(method, self.like(method), state.round)
-    _check_memories(state, wanted.like)
+    engine_lib.check_memories(state, wanted.like)
     for client in set(clients) - set(nodes):
       yield _failed(client, NodeError('it has no SuperNode'))
     orders = self._orders(experiment, state, nodes)
@@ -160,16 +160,6 @@ class _Out(NamedTuple):
 
   client: int
   deadline: float
-
-
-def _check_memories(state, like):
-  """Refuses a run whose clients' memories are where another engine had them."""
-  for memory in state.memories.values():
-    if set(memory) != set(like.memory):
-      raise ValueError(
-        'clients of this run remember on the other side: go on with the '
-        '--engine and --superlink that it was begun with.'
-      )
 
 
 def _failed(client, failure) -> engine_lib.Arrival:

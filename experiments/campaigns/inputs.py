@@ -27,7 +27,7 @@ _OTHERS = {
   'export': ('run', 'output', 'num_mc_samples'),
   'features': ('run', 'dataset', 'train_split', 'output'),
   'convert': ('root',),
-  'reproduce': ('scale', 'claim', 'jobs', 'output_dir'),
+  'reproduce': ('scale', 'claim', 'seeds', 'jobs', 'output_dir'),
   'benchmark': ('repeats', 'models', 'num_clients', 'num_workers'),
 }
 # What absl and TensorFlow log is no message of ours.

@@ -173,14 +173,15 @@ class Claim:
   ) -> list[int]:
     """Returns the planned seeds; if some are named, these and all begun ones.
 
-    One that diverged was begun, and stays missing.
+    One that diverged was begun, and stays missing; one of which only cells have
+    run that other claims share was not.
     """
     return [
       seed
       for seed in range(self.seeds[scale])
       if seeds is None
       or seed in seeds
-      or any(
+      or all(
         cells_lib.Task(cell, scale, seed, root).directory.exists()
         for cell in self.cells
       )

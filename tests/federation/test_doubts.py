@@ -78,13 +78,15 @@ def test_some_examples_are_the_same_each_time():
 
 
 def test_what_a_temperature_is_fitted_on():
-  def named(**changes):
+  def named(set_apart=False, **changes):
     config = federation.Config.of({'dataset': 'wine'} | changes)
     reading = {'calibration_fraction': config.calibration_fraction}
     dataset = datasets.load(
       'wine', validation_split=config.validation_split, **reading
     )
     held = dataset.calibration and reopened.Held(dataset.calibration, None)
+    if set_apart:
+      held = reopened.Held(dataset.test.take(slice(0, 9)), None)
     run = reopened.Reopened(
       trained.Trained(config, None, None),
       dataset,
@@ -99,6 +101,9 @@ def test_what_a_temperature_is_fitted_on():
   assert named(validation_split=0.5) == ('the validation examples', 71)
   assert named(num_server_examples=30) == ("the server's examples", 30)
   assert named(server_fraction=0.25) == ("the server's examples", 36)
+  # Who sets test examples apart wants them to be used.
+  found = named(set_apart=True, server_fraction=0.25, validation_split=0.2)
+  assert found == ('the test examples set apart', 9)
   # Sites' own shares are pooled last.
   both = {'calibration_fraction': 0.25, 'server_fraction': 0.25}
   assert named(**both)[0] == "the server's examples"

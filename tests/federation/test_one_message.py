@@ -27,9 +27,17 @@ def close(got, expected):
   np.testing.assert_allclose(got.buffers, expected.buffers, rtol=1e-5)
 
 
-@pytest.mark.parametrize('model', ['logistic', 'toys:normalized'])
-def test_one_message_is_pooling_at_once(model, tmp_path):
-  experiment = test_online.pieces(model=model)
+@pytest.mark.parametrize(
+  'model, pooling',
+  [
+    ('logistic', 'product'),
+    ('toys:normalized', 'product'),
+    # Of marginals.
+    ('logistic', 'conflation'),
+  ],
+)
+def test_one_message_is_pooling_at_once(model, pooling, tmp_path):
+  experiment = test_online.pieces(model=model, pooling=pooling)
   state = test_online.played(experiment)
   for kind, client in (('remove', 2), ('replace', 4), ('add', 2)):
     change = online.Change(kind, client)
@@ -54,6 +62,29 @@ def test_who_is_far_more_certain_takes_nothing_of_the_others_along():
   close(
     one_message.apply(experiment, state, change).state.model, expected.model
   )
+
+
+def test_the_only_member_is_replaced():
+  experiment = test_online.pieces()
+  state = test_online.played(experiment)
+  for client in range(1, experiment.config.num_clients):
+    change = online.Change('remove', client)
+    state = online.apply(experiment, state, change).state
+  change = online.Change('replace', 0)
+  expected = online.apply(experiment, state, change).state.model
+  close(one_message.apply(experiment, state, change).state.model, expected)
+
+
+def test_memories_that_nodes_keep_are_none_to_go_on_with():
+  experiment = test_online.pieces(client_parts=('toys:Counter', 'swag'))
+  state = test_online.played(experiment)
+  there = {client: {'round': np.int32(0)} for client in state.memories}
+  with pytest.raises(ValueError, match='remember on the other side: go on wit'):
+    online.apply(
+      experiment,
+      state._replace(memories=there),
+      online.Change('remove', 2),
+    )
 
 
 def test_what_a_client_remembers_goes_with_it():
