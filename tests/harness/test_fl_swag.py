@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.artifacts import fl_swag
-from experiments.artifacts.fl_swag import claims, deep
+from experiments.artifacts.fl_swag import deep
 
 CLAIMS = {claim.name: claim for claim in fl_swag.CLAIMS}
 
