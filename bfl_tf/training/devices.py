@@ -107,7 +107,8 @@ def in_parallel(workers: Sequence, jobs: Iterable, run: Callable) -> Iterator:
   Args:
     workers: what a job needs one of, exclusively.
     jobs: in the order in which to start them; may be a generator.
-    run: called in a thread; TensorFlow lets go of the interpreter's lock.
+    run: called in a thread, which must not wait for `in_parallel` itself;
+      TensorFlow lets go of the interpreter's lock.
   """
   free: queue.Queue = queue.Queue()
   for worker in workers:
@@ -120,24 +121,34 @@ def in_parallel(workers: Sequence, jobs: Iterable, run: Callable) -> Iterator:
     finally:
       free.put(worker)
 
-  jobs = iter(jobs)
-  with concurrent.futures.ThreadPoolExecutor(len(workers)) as pool:
-    pending = {
-      pool.submit(task, job) for job in itertools.islice(jobs, 2 * len(workers))
-    }
-    try:
-      while pending:
-        done, pending = concurrent.futures.wait(
-          pending, return_when=concurrent.futures.FIRST_COMPLETED
-        )
-        pending |= {
-          pool.submit(task, job) for job in itertools.islice(jobs, len(done))
-        }
-        # An error ends it all: it comes after what is finished.
-        ready = sorted(done, key=lambda future: future.exception() is None)
-        del done
-        while ready:
-          yield ready.pop().result()
-    finally:
-      for future in pending:
-        future.cancel()
+  jobs, pool = iter(jobs), _threads(len(workers))
+  pending = {
+    pool.submit(task, job) for job in itertools.islice(jobs, 2 * len(workers))
+  }
+  try:
+    while pending:
+      done, pending = concurrent.futures.wait(
+        pending, return_when=concurrent.futures.FIRST_COMPLETED
+      )
+      pending |= {
+        pool.submit(task, job) for job in itertools.islice(jobs, len(done))
+      }
+      # An error ends it all: it comes after what is finished.
+      ready = sorted(done, key=lambda future: future.exception() is None)
+      del done
+      while ready:
+        yield ready.pop().result()
+  finally:
+    # Who is at work has a worker until the end.
+    concurrent.futures.wait([f for f in pending if not f.cancel()])
+
+
+@functools.cache
+def _threads(count: int) -> concurrent.futures.ThreadPoolExecutor:
+  """Returns threads that stay: of each that calls it TensorFlow keeps some."""
+  return concurrent.futures.ThreadPoolExecutor(count)
+
+
+if hasattr(os, 'register_at_fork'):
+  # A child has none of them.
+  os.register_at_fork(after_in_child=_threads.cache_clear)

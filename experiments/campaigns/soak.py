@@ -89,7 +89,7 @@ class Case:
 
   def _part(self, name, run, until):
     """Goes on until there are so many rounds, or to the end."""
-    # The part before may have gone further; who has only begun knows no SIGTERM.
+    # The part before may have gone further; who only begins knows no SIGTERM.
     least = max(until or 0, len(_memory(run)) + 1)
     pid = self._start(name, run)
     while until is not None and len(_memory(run)) < least and forks.alive(pid):

@@ -1,6 +1,8 @@
 """Jobs on the next free worker: each one once, few at a time."""
 
+import os
 import threading
+import time
 
 import pytest
 import tensorflow as tf
@@ -54,6 +56,44 @@ def test_an_error_comes_through_and_stops_the_rest():
   with pytest.raises(RuntimeError, match='job 3'):
     list(training.in_parallel(['a'], range(1000), run))
   assert len(started) < 10
+
+
+def test_threads_are_kept():
+  """TensorFlow keeps some of each that ever called it."""
+  used = {
+    thread
+    for _ in range(20)
+    for thread in training.in_parallel(
+      ['a', 'b'], range(4), lambda worker, job: threading.get_ident()
+    )
+  }
+  assert len(used) <= 2
+
+
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
+def test_a_child_has_threads_of_its_own():
+  def double(worker, job):
+    return 2 * job
+
+  assert list(training.in_parallel(['a'], [1], double)) == [2]
+  child = os.fork()
+  if not child:
+    os._exit(next(iter(training.in_parallel(['a'], [21], double))))
+  assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 42
+
+
+def test_who_stops_listening_waits_for_who_works():
+  started, ended = [], []
+
+  def run(worker, job):
+    started.append(job)
+    time.sleep(0.02)
+    ended.append(job)
+
+  results = training.in_parallel(['a', 'b'], range(50), run)
+  next(results)
+  results.close()
+  assert sorted(started) == sorted(ended) and len(started) < 10
 
 
 def test_no_jobs_are_no_results():
