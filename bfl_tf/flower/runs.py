@@ -99,7 +99,7 @@ def submit(
     run_id, said = _streamed(command, show, environment)
   if run_id is None:
     raise ValueError(f'--superlink={connection}: {_last(said)}')
-  _check(connection, run_id, environment)
+  _check(connection, run_id, environment, said)
 
 
 def with_commands(environment: Mapping[str, str]) -> dict[str, str]:
@@ -135,8 +135,12 @@ def _streamed(command, show, environment) -> tuple[str | None, list[str]]:
   return run_id, said
 
 
-def _check(connection, run_id, environment):
-  """Waits for a run's end; raises what it ended with if not completed."""
+def _check(connection, run_id, environment, said):
+  """Waits for a run's end; raises what it ended with if not completed.
+
+  Where a simulation ends with its server, Flower may keep the simulation's
+  reason and only stream the server's, whose last lines are `said`.
+  """
   while True:
     status, details = _status(connection, run_id, environment)
     if status.startswith('finished'):
@@ -145,7 +149,7 @@ def _check(connection, run_id, environment):
     time.sleep(_POLL_SECONDS)
   if status == 'finished:completed':
     return
-  failed = _FAILED.search(details)
+  failed = next(filter(None, map(_FAILED.search, [details, *said])), None)
   if failed is None:
     raise FlowerError(f'run {run_id} is {status}: {details}')
   raise (ValueError if failed[1] == '2' else FlowerError)(failed[2])

@@ -87,6 +87,21 @@ def test_the_binary_goes_on_where_it_was(tmp_path):
 
 
 @pytest.mark.parametrize(
+  'code, error', [(2, ValueError), (1, runs.FlowerError)]
+)
+def test_the_servers_reason_is_in_the_stream_at_least(monkeypatch, code, error):
+  details = 'Simulation failed with exception: An error was encountered.'
+  monkeypatch.setattr(
+    runs, '_status', lambda *unused: ('finished:failed', details)
+  )
+  streamed = ['main', f'servers.ServerError: code {code}: the fix', 'Exit Code']
+  with pytest.raises(error, match='^the fix$'):
+    runs._check('here', '1', {}, streamed)
+  with pytest.raises(runs.FlowerError, match='An error was encountered'):
+    runs._check('here', '1', {}, ['main'])
+
+
+@pytest.mark.parametrize(
   'flags, code, said',
   [
     ('--dataset=nothing', 2, '--dataset=nothing is unknown.'),
