@@ -139,7 +139,8 @@ def _check(connection, run_id, environment, said):
   """Waits for a run's end; raises what it ended with if not completed.
 
   Where a simulation ends with its server, Flower may keep the simulation's
-  reason and only stream the server's, whose last lines are `said`.
+  reason and have the server's in its log alone, of which `said` are the last
+  lines that were streamed: of a run that ends at once there are none.
   """
   while True:
     status, details = _status(connection, run_id, environment)
@@ -149,10 +150,24 @@ def _check(connection, run_id, environment, said):
     time.sleep(_POLL_SECONDS)
   if status == 'finished:completed':
     return
-  failed = next(filter(None, map(_FAILED.search, [details, *said])), None)
+  failed = _failure([details, *said]) or _failure(
+    _logged(connection, run_id, environment)
+  )
   if failed is None:
     raise FlowerError(f'run {run_id} is {status}: {details}')
   raise (ValueError if failed[1] == '2' else FlowerError)(failed[2])
+
+
+def _failure(lines) -> re.Match | None:
+  return next(filter(None, map(_FAILED.search, lines)), None)
+
+
+def _logged(connection, run_id, environment) -> list[str]:
+  command = ['flwr', 'log', run_id, connection, '--show']
+  found = subprocess.run(
+    command, env=environment, capture_output=True, text=True, check=False
+  )
+  return found.stdout.splitlines()
 
 
 def _status(connection, run_id, environment) -> tuple[str, str]:

@@ -94,11 +94,16 @@ def test_the_servers_reason_is_in_the_stream_at_least(monkeypatch, code, error):
   monkeypatch.setattr(
     runs, '_status', lambda *unused: ('finished:failed', details)
   )
+  monkeypatch.setattr(runs, '_logged', lambda *unused: ['main'])
   streamed = ['main', f'servers.ServerError: code {code}: the fix', 'Exit Code']
   with pytest.raises(error, match='the fix'):
     runs._check('here', '1', {}, streamed)
   with pytest.raises(runs.FlowerError, match='An error was encountered'):
     runs._check('here', '1', {}, ['main'])
+  # The stream of a run that ends at once.
+  monkeypatch.setattr(runs, '_logged', lambda *unused: streamed)
+  with pytest.raises(error, match='the fix'):
+    runs._check('here', '1', {}, [])
 
 
 @pytest.mark.parametrize(
