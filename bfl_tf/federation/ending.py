@@ -8,7 +8,7 @@ from absl import logging
 from bfl_tf.federation import checkpoints, records
 
 # Made when a run begins or goes on, or of rows and predictions at its end.
-_OF_AN_END = ('flags.txt', 'task.json', 'partition.csv', 'plots', 'summary')
+_MADE_ANEW = ('flags.txt', 'task.json', 'partition.csv', 'plots', 'summary')
 
 
 class Ending:
@@ -54,7 +54,7 @@ class Ending:
 
   def round_before(self, lost: list[str]) -> int:
     """Returns the last round of which a checkpoint can make what is lost."""
-    made_anew = all(name.startswith(_OF_AN_END) for name in lost)
+    made_anew = all(name.startswith(_MADE_ANEW) for name in lost)
     return self._num_rounds - (0 if made_anew else 1)
 
   def damaged(self) -> list[str]:

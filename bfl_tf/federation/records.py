@@ -34,7 +34,12 @@ _SCALAR = tf.compat.v1.SummaryMetadata(
 
 _LOCK = '.lock'
 # The last holds for the model of that end alone.
-_OF_AN_END = ('summary.json', 'predictions.npz', 'members.npz', promises.FILE)
+_WRITTEN_LAST = (
+  'summary.json',
+  'predictions.npz',
+  'members.npz',
+  promises.FILE,
+)
 # What reading a damaged archive may raise.
 _UNREADABLE = (
   zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError,
@@ -198,12 +203,12 @@ class RunDirectory:
   def _forget_the_end(self):
     """Removes what only the end of a run writes, and this one may not."""
     # First, so that a run cut off here is unfinished and not a wrong one.
-    for name in _OF_AN_END:
+    for name in _WRITTEN_LAST:
       (self.path / name).unlink(missing_ok=True)
     # The last two are what was asked of the model of that end.
     for name in ('plots', 'sites', 'doubt'):
       shutil.rmtree(self.path / name, ignore_errors=True)
-    self._digests.forget([*_OF_AN_END, 'plots'])
+    self._digests.forget([*_WRITTEN_LAST, 'plots'])
 
   def write_flags(self, config: config_lib.Config) -> None:
     """Writes `flags.txt`: what the run is."""

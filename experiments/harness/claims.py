@@ -194,6 +194,7 @@ class Claim:
     seeds: Collection[int] | None = None,
   ) -> list[Result]:
     """Tests the claim on what has been run, of all planned or of `judged`."""
+    judged = self.judged(scale, root, seeds)
     return [
       Result(
         comparison,
@@ -205,7 +206,7 @@ class Claim:
                 for cell in comparison.cells
               }
             )
-            for seed in self.judged(scale, root, seeds)
+            for seed in judged
           ]
         ),
       )
