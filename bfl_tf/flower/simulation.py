@@ -129,7 +129,7 @@ def superlink(*flags: str) -> Iterator[dict[str, str]]:
     _wait_for(process, port, log)
     yield environment
   finally:
-    _end(process)
+    _end(process, home)
     shutil.rmtree(home, ignore_errors=True)
 
 
@@ -158,15 +158,24 @@ def _wait_for(process, port, log):
   raise runs.FlowerError(f'flower-superlink does not start: {lines[-1]}')
 
 
-def _end(process):
-  """Ends a process and all below it, the youngest too."""
-  with contextlib.suppress(psutil.NoSuchProcess):
-    below = psutil.Process(process.pid).children(recursive=True)
-    for one in [*below, psutil.Process(process.pid)]:
+def _end(process, home):
+  """Ends a process and all that it started.
+
+  They are known by their home: when a run is over, Ray's own processes may
+  have lost their parent and still be there.
+  """
+  for stop in (psutil.Process.terminate, psutil.Process.kill):
+    started = list(_at_home(home))
+    for one in started:
       with contextlib.suppress(psutil.NoSuchProcess):
-        one.terminate()
-    _, alive = psutil.wait_procs(below, timeout=5)
-    for one in alive:
-      one.kill()
-  process.kill()
+        stop(one)
+    psutil.wait_procs(started, timeout=5)
   process.wait()
+
+
+def _at_home(home):
+  for process in psutil.process_iter():
+    # Other people's processes show nothing.
+    with contextlib.suppress(psutil.Error):
+      if process.environ().get('FLWR_HOME') == str(home):
+        yield process

@@ -151,6 +151,13 @@ def test_without_the_extra(tmp_path):
   )
 
 
+def test_who_lost_its_parent_ends_too():
+  """As Ray's processes may when a run is over."""
+  leave = 'import subprocess; subprocess.Popen(["sleep", "100"])'
+  with simulation.superlink('--simulation') as environment:
+    subprocess.run([sys.executable, '-c', leave], env=environment, check=True)
+
+
 def test_the_example_app():
   lines = []
   with simulation.superlink('--simulation') as environment:
