@@ -17,9 +17,9 @@ import numpy as np
 
 from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import recorded
+from bfl_tf.federation import rows as rows_lib
 from bfl_tf.plots import comparison
 from experiments import flags as config_flags
-from experiments import rows as rows_lib
 
 _OUTPUT = flags.DEFINE_string(
   'output', None, 'Where the table and the figures go; only printed if empty.'

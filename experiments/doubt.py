@@ -17,9 +17,9 @@ from absl import flags
 from bfl_tf import datasets, metrics, plots
 from bfl_tf.datasets import builtin, loading
 from bfl_tf.federation import doubts, reopened
+from bfl_tf.federation import rows as rows_lib
 from experiments import finished
 from experiments import flags as config_flags
-from experiments import rows as rows_lib
 
 flags.adopt_module_key_flags(finished)
 _OTHERS = {

@@ -32,3 +32,8 @@ def reopen() -> reopened.Reopened:
     ValueError: as of `reopened.reopen`.
   """
   return reopened.reopen(path(), _ON_TEST.value)
+
+
+def calibrates_on_test() -> bool:
+  """Whether test examples are to stand in for a calibration share."""
+  return bool(_ON_TEST.value)

@@ -10,6 +10,7 @@ import difflib
 import functools
 import inspect
 import os
+import pathlib
 import re
 import sys
 import types
@@ -119,6 +120,16 @@ def flower(flag: str) -> types.ModuleType:
       f"{flag} needs {error.name}, of the extra: pip install 'bfl_tf[flower]'."
     )
   return module
+
+
+def on_server(flag: str, path: str | os.PathLike) -> pathlib.Path:
+  """Returns a path of another machine, where no working directory is ours."""
+  if not os.path.isabs(path):
+    fail(
+      f"{flag}={path}: with --superlink it is a path on the server's machine: "
+      'begin it with /.'
+    )
+  return pathlib.Path(path)
 
 
 def _fields(values, present=False) -> dict[str, typing.Any]:

@@ -7,7 +7,6 @@ few good updates came in, something of one's own failed, or the disk is full;
 the state is saved. Exit code 130: interrupted, 143: terminated; likewise.
 """
 
-import os
 import signal
 
 from absl import flags
@@ -65,12 +64,8 @@ def _on_flower(config):
   flower = config_flags.flower('--engine=flower')
   try:
     if _SUPERLINK.value:
-      if not os.path.isabs(_OUTPUT_DIR.value):
-        config_flags.fail(
-          f'--output_dir={_OUTPUT_DIR.value}: with --superlink it is a path on '
-          "the server's machine: begin it with /."
-        )
-      flower.play(config, _OUTPUT_DIR.value, _SUPERLINK.value)
+      path = config_flags.on_server('--output_dir', _OUTPUT_DIR.value)
+      flower.play(config, path, _SUPERLINK.value)
       print(f"\nresults in {_OUTPUT_DIR.value}, on the server's machine")
     else:
       _show(flower.simulate(config, _OUTPUT_DIR.value))

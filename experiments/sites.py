@@ -4,22 +4,19 @@
 
 The global model on each site's own test share, in <run>/sites; and a threshold
 from all sites' calibration shares, in <run>/conformal.json, by which
-experiments.predict adds sets. Exit code 2: something is wrong, and nothing was
-written.
+experiments.predict adds sets. Where sites are nodes with files of their own,
+--superlink has them asked, and they answer in sums. Exit code 2: something is
+wrong, and nothing was written. Exit code 1: too few nodes answered.
 """
 
 from collections.abc import Iterable
-import json
-import pathlib
-from typing import Any
 
 from absl import flags
 
-from bfl_tf import plots
-from bfl_tf.federation import checkpoints, promises, sites
+from bfl_tf import federation
+from bfl_tf.federation import checkpoints, site_reports, sites
 from experiments import finished
 from experiments import flags as config_flags
-from experiments import rows as rows_lib
 
 flags.adopt_module_key_flags(finished)
 _EPOCHS = flags.DEFINE_integer(
@@ -28,11 +25,19 @@ _EPOCHS = flags.DEFINE_integer(
   'Epochs that each site trains on from the global model; 0: none.',
   lower_bound=0,
 )
+_SUPERLINK = flags.DEFINE_string(
+  'superlink',
+  '',
+  "A connection of Flower's config.toml, whose nodes are asked; --run is then "
+  "on the server's machine.",
+)
 
 
 def main() -> None:
   """Scores, writes tables and plots, and prints the tables."""
   path = finished.path()
+  if _SUPERLINK.value:
+    return _ask_nodes(path)
   try:
     run = finished.reopen()
     personalised: Iterable[sites.Personalised] = ()
@@ -42,94 +47,25 @@ def main() -> None:
     report = sites.report(run, personalised)
   except ValueError as error:
     config_flags.fail(error)
-  write(path, report)
-  for rows in (report.sites, report.summary, report.classes):
-    if rows:
-      print(f'{rows_lib.table(rows)}\n')
-  say(report)
-  print(f'tables and plots in {path / "sites"}')
+  site_reports.write(path, report)
+  for line in site_reports.lines(path, report):
+    print(line)
 
 
-def write(path: pathlib.Path, report: sites.Report) -> None:
-  """Writes `sites/` below a run, and its `conformal.json`."""
-  folder = path / 'sites'
-  folder.mkdir(exist_ok=True)
-  # Of an earlier question, which this one does not ask.
-  for old in (*folder.glob('*.csv'), *folder.glob('*.png')):
-    old.unlink()
-  (path / promises.FILE).unlink(missing_ok=True)
-  for name in ('sites', 'classes', 'summary'):
-    rows = getattr(report, name)
-    if rows:
-      rows_lib.write_csv(folder / f'{name}.csv', rows)
-  if report.promise:
-    rows_lib.write_text(path / promises.FILE, report.promise.to_json())
-  scores = json.dumps(sites.flat(report), indent=2)
-  rows_lib.write_text(folder / 'scores.json', scores + '\n')
-  for name, figure in figures(report).items():
-    figure.savefig(folder / f'{name}.png')
-
-
-def figures(report: sites.Report) -> dict[str, Any]:
-  """Draws scores of sites and of classes."""
-  levels = report.promise.levels if report.promise else ()
-  targets = {f'Coverage of {level:g}': level for level in levels}
-  drawn = {}
-  if report.sites:
-    names = {'Accuracy': 'accuracy', 'Personalised': 'personalised_accuracy'}
-    drawn['sites'] = plots.dots(
-      _by_name(report.sites, 'site', names),
-      'Accuracy (fraction of the test share)',
-      'The global model on each site',
+def _ask_nodes(path):
+  if _EPOCHS.value or finished.calibrates_on_test():
+    config_flags.fail(
+      '--superlink: nodes are asked for scores alone: leave '
+      '--personalise_epochs and --calibrate_on_test out.'
     )
-  names = {'Recall': 'recall'} | {
-    name: f'coverage_{level:g}' for name, level in targets.items()
-  }
-  drawn['classes'] = plots.dots(
-    _by_name(report.classes, 'class', names),
-    'Fraction of the class',
-    'The global model on each class',
-    targets,
-  )
-  if levels and report.sites:
-    del names['Recall']
-    drawn['coverage'] = plots.dots(
-      _by_name(report.sites, 'site', names),
-      'Coverage (fraction of the test share)',
-      'Sets that hold the label, by site',
-      targets,
-    )
-  return drawn
-
-
-def say(report: sites.Report) -> None:
-  """Says what is not there and why, and what was promised."""
-  if not report.sites:
-    print('no sites: of a .csv --client_column names them, of an .npz '
-          'client_ids and client_ids_test')  # fmt: skip
-  promise = report.promise
-  if promise is None:
-    print('no sets: give the run a --calibration_fraction, or '
-          '--calibrate_on_test=0.5 here')  # fmt: skip
-    return
-  for level, limit in zip(promise.levels, promise.thresholds, strict=True):
-    print(
-      f'sets of {level:g}: every class of probability {1 - limit:.3f} or more, '
-      f'from {promise.num_examples} calibration examples'
-      + ('' if promise.is_enough(level) else ': too few, so every class')
-    )
-
-
-def _by_name(rows, first, names):
-  found = {
-    str(row[first]): {
-      shown: row[column]
-      for shown, column in names.items()
-      if row.get(column) is not None
-    }
-    for row in rows
-  }
-  return {name: scores for name, scores in found.items() if scores}
+  flower = config_flags.flower('--superlink')
+  absolute = config_flags.on_server('--run', path)
+  try:
+    flower.ask_sites(absolute, _SUPERLINK.value)
+  except ValueError as error:
+    config_flags.fail(error)
+  except federation.StoppedError as error:
+    config_flags.fail(error, code=1)
 
 
 if __name__ == '__main__':

@@ -43,6 +43,26 @@ class Promise(NamedTuple):
     limits = tuple(metrics.threshold(total, 1 - level) for level in LEVELS)
     return cls(LEVELS, limits, int(total.sum()), num_samples)
 
+  @classmethod
+  def from_json(cls, text: str) -> 'Promise':
+    """Reads what `to_json` wrote.
+
+    Raises:
+      ValueError: it is something else.
+    """
+    try:
+      fields = json.loads(text)
+      levels, limits = (
+        tuple(map(float, fields[name])) for name in ('levels', 'thresholds')
+      )
+      counts = (int(fields[name]) for name in ('num_examples', 'num_samples'))
+      read = cls(levels, limits, *counts)
+    except (KeyError, TypeError) as error:
+      raise ValueError(str(error)) from error
+    if len(levels) != len(limits):
+      raise ValueError('a threshold a level is wanted')
+    return read
+
   def sets(self, probs: np.ndarray) -> list[np.ndarray]:
     """Returns for each level `[num_examples, num_classes]` bool."""
     return [metrics.prediction_sets(probs, limit) for limit in self.thresholds]
@@ -66,15 +86,8 @@ def read(run_dir: str | os.PathLike) -> Promise | None:
   if not path.exists():
     return None
   try:
-    fields = json.loads(path.read_text())
-    levels, limits = (
-      tuple(map(float, fields[name])) for name in ('levels', 'thresholds')
-    )
-    if len(levels) != len(limits):
-      raise ValueError('a threshold a level is wanted')
-    counts = (int(fields[name]) for name in ('num_examples', 'num_samples'))
-    return Promise(levels, limits, *counts)
-  except (KeyError, TypeError, ValueError) as error:
+    return Promise.from_json(path.read_text())
+  except ValueError as error:
     raise ValueError(
       f'{path} cannot be read: delete it, and python -m experiments.sites '
       f'--run={run_dir} makes it anew.'

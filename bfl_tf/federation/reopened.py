@@ -69,7 +69,8 @@ def reopen(
   if not (same or changed) and config.engine == 'flower':
     raise ValueError(
       f'{path}: its clients trained on files of their own nodes, which are not '
-      'here: experiments.predict and export need none of them.'
+      'here: experiments.sites asks them with --superlink, and predict and '
+      'export need none of them.'
     )
   if changed or not same:
     named = ', '.join(changed) or f'--dataset={config.dataset}'

@@ -1,7 +1,8 @@
 """For whom a global model fails: its scores on each site's own test share."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
+import types
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from bfl_tf.federation import building, engine, loop, promises, reopened
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import state as state_lib
+from bfl_tf.federation import tallies as tallies_lib
+from bfl_tf.federation import trained as trained_lib
 
 Row = dict[str, Any]
 # A site's name and the model that is its own.
@@ -30,12 +33,54 @@ class Report:
     summary: all examples together, and the mean, the worst and the standard
       deviation over sites.
     promise: that the calibration shares made; None without such shares.
+    left_out: by site, why it said nothing.
   """
 
   sites: list[Row]
   classes: list[Row]
   summary: list[Row]
   promise: promises.Promise | None
+  left_out: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+  @classmethod
+  def of(
+    cls,
+    trained: trained_lib.Trained,
+    tallies: Mapping[str, tallies_lib.Tally],
+    together: tallies_lib.Tally,
+    promise: promises.Promise | None,
+    client_names: Sequence[str],
+    personalised: Mapping[str, Row] = types.MappingProxyType({}),
+  ) -> 'Report':
+    """Makes the tables.
+
+    Args:
+      trained: the run's model.
+      tallies: by site, in the order of the rows.
+      together: of all examples.
+      promise: that the tallies' sets were made by.
+      client_names: sites by client number; nothing where clients are no sites.
+      personalised: by site, further columns.
+    """
+    drawn = _drawn(trained.config, client_names)
+    sites = []
+    for name, tally in tallies.items():
+      row = {'site': name, **tally.row(promise)}
+      if drawn:
+        row['rounds_selected'] = sum(name in each for each in drawn)
+      sites.append(row | personalised.get(name, {}))
+    return cls(
+      sites,
+      [
+        {'class': name, **together.class_row(number, promise)}
+        for number, name in enumerate(trained.task.classes)
+      ],
+      [
+        {'over': 'all examples', **together.row(promise)},
+        *_summary(sites, drawn[-1] if drawn else ()),
+      ],
+      promise,
+    )
 
 
 def report(
@@ -50,24 +95,18 @@ def report(
   """
   trained, test = run.trained, run.test
   promise = _promise(run)
-  probs = trained.predict(test.split.x).probs
-  y = test.split.y
-  drawn = _drawn(run)
-  own = dict(_own_scores(run, personalised))
-  sites = []
-  for name, rows in test.sites:
-    row = {'site': name, **_scores(probs[rows], y[rows], promise)}
-    if drawn:
-      row['rounds_selected'] = sum(name in each for each in drawn)
-    sites.append(row | own.get(name, {}))
-  return Report(
-    sites,
-    _classes(trained.task.classes, probs, y, promise),
-    [
-      {'over': 'all examples', **_scores(probs, y, promise)},
-      *_summary(sites, drawn[-1] if drawn else ()),
-    ],
+  probs, y = trained.predict(test.split.x).probs, test.split.y
+  partition, _ = building.partition(trained.config, run.dataset)
+  return Report.of(
+    trained,
+    {
+      name: tallies_lib.Tally.of(probs[rows], y[rows], promise)
+      for name, rows in test.sites
+    },
+    tallies_lib.Tally.of(probs, y, promise),
     promise,
+    building.client_names(run.dataset, partition),
+    dict(_own_scores(run, personalised)),
   )
 
 
@@ -143,7 +182,7 @@ def _own_scores(run, personalised) -> Iterator[tuple[str, Row]]:
     if name in tested:
       rows = tested[name]
       probs = run.trained.replace(model).predict(split.x[rows]).probs
-      scores = _scores(probs, split.y[rows], None)
+      scores = tallies_lib.Tally.of(probs, split.y[rows], None).row(None)
       yield (
         name,
         {f'personalised_{k}': scores[k] for k in ('accuracy', 'nll', 'ece')},
@@ -160,42 +199,6 @@ def _promise(run) -> promises.Promise | None:
     [metrics.score_counts(probs[rows], held.split.y[rows]) for rows in parts],
     run.trained.num_samples(),
   )
-
-
-def _scores(probs, y, promise) -> Row:
-  auroc = metrics.one_against_rest(probs, y)
-  row = {
-    'num_examples': len(y),
-    'accuracy': metrics.accuracy(probs, y),
-    'balanced_accuracy': metrics.balanced_accuracy(probs, y),
-    'auroc': float(np.nanmean(auroc)) if np.isfinite(auroc).any() else None,
-    'nll': metrics.negative_log_likelihood(probs, y),
-    'ece': metrics.expected_calibration_error(probs, y),
-  }
-  return row | _coverage(probs, y, promise)
-
-
-def _coverage(probs, y, promise) -> Row:
-  row = {}
-  if promise:
-    for level, sets in zip(promise.levels, promise.sets(probs), strict=True):
-      row[f'coverage_{level:g}'] = metrics.coverage(sets, y)
-      row[f'size_{level:g}'] = float(sets.sum(-1).mean())
-  return row
-
-
-def _classes(names, probs, y, promise) -> list[Row]:
-  recall = metrics.per_class_recall(probs, y)
-  auroc = metrics.one_against_rest(probs, y)
-  rows = []
-  for number, name in enumerate(names):
-    of_class = y == number
-    row = {'class': name, 'num_examples': int(of_class.sum())}
-    if of_class.any():
-      row |= {'recall': float(recall[number]), 'auroc': float(auroc[number])}
-      row |= _coverage(probs[of_class], y[of_class], promise)
-    rows.append(row)
-  return rows
 
 
 def _summary(sites: Sequence[Row], last: Sequence[str]) -> Iterator[Row]:
@@ -230,14 +233,11 @@ def _summary(sites: Sequence[Row], last: Sequence[str]) -> Iterator[Row]:
     )
 
 
-def _drawn(run) -> list[list[str]]:
+def _drawn(config, names) -> list[list[str]]:
   """Which sites each round drew; nothing where all take part in all."""
-  config = run.trained.config
-  if not config.clients_per_round:
+  if not (config.clients_per_round and names):
     return []
-  partition, _ = building.partition(config, run.dataset)
-  names = building.client_names(run.dataset, partition)
   return [
     [names[client] for client in loop.sampled(config, number)]
-    for number in range(config.num_rounds if names else 0)
+    for number in range(config.num_rounds)
   ]

@@ -4,8 +4,15 @@ Needs the extra `flower`: pip install 'bfl_tf[flower]'. What clients and server
 do is `federation`'s; this room carries it over Flower's messages.
 """
 
-from bfl_tf.flower.runs import FlowerError, play
+from bfl_tf.flower.runs import ask_sites, FlowerError, play
 from bfl_tf.flower.simulation import simulate, superlink
 from bfl_tf.flower.strategy import BayesianStrategy
 
-__all__ = ['BayesianStrategy', 'FlowerError', 'play', 'simulate', 'superlink']
+__all__ = [
+  'BayesianStrategy',
+  'FlowerError',
+  'ask_sites',
+  'play',
+  'simulate',
+  'superlink',
+]

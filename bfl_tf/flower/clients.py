@@ -10,7 +10,7 @@ from typing import Any
 from flwr import app as flwr_app
 from flwr import clientapp
 
-from bfl_tf.flower import introductions, messages, sites
+from bfl_tf.flower import introductions, messages, questions, sites
 
 app = clientapp.ClientApp()
 
@@ -40,15 +40,33 @@ def train(
   node = context.node_config
   order = messages.unpack_order(message.content)
   # In a simulation any node plays any client.
-  if order.memory is None and order.client != _number(context):
-    raise ValueError(
-      f'it is client {_number(context)} now and was asked for {order.client}'
-    )
+  if order.memory is None:
+    _check_asked(context, order.client)
   site = sites.of(order.flags, sites.Own.of(node), order.told)
   update, memory = site.train(order, str(node.get('memory', '')))
   return flwr_app.Message(
     messages.pack_update(update, memory), reply_to=message
   )
+
+
+@app.evaluate()
+def evaluate(
+  message: flwr_app.Message, context: flwr_app.Context
+) -> flwr_app.Message:
+  """Says what the examples add up to that this node's file holds out."""
+  question = questions.Question.read(message.content)
+  _check_asked(context, question.client)
+  said = questions.answer(question, sites.Own.of(context.node_config))
+  content = flwr_app.RecordDict({'arrays': messages.pack(said)})
+  return flwr_app.Message(content, reply_to=message)
+
+
+def _check_asked(context, client):
+  """Its owner may have given it another number since it said who it is."""
+  if client != _number(context):
+    raise ValueError(
+      f'it is client {_number(context)} now and was asked for {client}'
+    )
 
 
 def _number(context) -> int:

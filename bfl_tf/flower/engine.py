@@ -1,14 +1,8 @@
-"""Clients train on Flower's nodes: an engine for the round loop.
-
-Orders go out a few at a time and replies are pulled one by one, so that the
-server holds a few models however many clients there are.
-"""
+"""Clients train on Flower's nodes: an engine for the round loop."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import dataclasses
-import itertools
 import math
-import time
 from typing import NamedTuple
 
 from flwr import app as flwr_app
@@ -22,13 +16,9 @@ from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import method as method_lib
 from bfl_tf.federation import recorded
 from bfl_tf.federation import state as state_lib
-from bfl_tf.flower import messages
+from bfl_tf.flower import exchange, messages
 
 Nodes = Callable[[Sequence[int]], Mapping[int, int]]
-
-
-class NodeError(RuntimeError):
-  """What a node said in place of an update."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,23 +63,12 @@ class Engine:
     wanted = _Wanted.of(method, self.like(method), state.round)
     engine_lib.check_memories(state, wanted.like)
     for client in set(clients) - set(nodes):
-      yield _failed(client, NodeError('it has no SuperNode'))
+      yield _failed(client, exchange.NodeError('it has no SuperNode'))
     orders = self._orders(experiment, state, nodes)
-    out: dict[str, _Out] = {}
-    sent = 0
-    while True:
-      for order, message in itertools.islice(orders, self.window - len(out)):
-        numbers = [n for n in self.grid.push_messages([message]) if n]
-        if not numbers:
-          yield _failed(order.client, NodeError('its order could not be sent'))
-        out |= dict.fromkeys(numbers, order)
-        sent += 1
-      if not out and sent == len(nodes):
-        return
-      waiting = len(out)
-      yield from self._arrived(out, wanted)
-      if len(out) == waiting:
-        time.sleep(self.poll_seconds)
+    for client, reply in exchange.exchange(
+      self.grid, orders, self.window, self.poll_seconds
+    ):
+      yield self._arrival(client, reply, wanted)
 
   def _orders(self, experiment, state, nodes):
     """Yields what goes out, one made at a time."""
@@ -113,25 +92,12 @@ class Engine:
         ttl=max(flwr_app.DEFAULT_TTL, 10 * seconds),
         group_id=str(state.round),
       )
-      yield _Out(client, time.monotonic() + (seconds or math.inf)), message
-
-  def _arrived(self, out, wanted) -> Iterator[engine_lib.Arrival]:
-    """Yields what has come, and what will not come any more."""
-    for number, (client, deadline) in list(out.items()):
-      replies = list(self.grid.pull_messages([number]))
-      if replies:
-        del out[number]
-        yield self._arrival(client, replies[0], wanted)
-      elif time.monotonic() > deadline:
-        del out[number]
-        late = TimeoutError('nothing came within --client_timeout')
-        yield _failed(client, late)
+      yield exchange.Order(client, message, seconds or math.inf)
 
   def _arrival(self, client, reply, wanted) -> engine_lib.Arrival:
     try:
-      if reply.has_error():
-        raise NodeError(messages.reason(reply.error))
-      update, memory = messages.unpack_update(reply.content, wanted.sizes)
+      content = exchange.content(reply)
+      update, memory = messages.unpack_update(content, wanted.sizes)
     # Whatever somebody sends, it is this client's alone.
     except Exception as failure:
       return _failed(client, failure)
@@ -153,13 +119,6 @@ class _Wanted(NamedTuple):
     ranks = (getattr(part, 'rank', 0) for part in method.parts)
     sizes = messages.sizes(method.result_like, max(ranks, default=0))
     return cls(round_index, like, sizes)
-
-
-class _Out(NamedTuple):
-  """Whose order is out, and until when it is waited for."""
-
-  client: int
-  deadline: float
 
 
 def _failed(client, failure) -> engine_lib.Arrival:

@@ -7,7 +7,7 @@ example leaves a node as such; of a site with one or two its sums say them
 (docs/privacy.md). One class at one site is told apart from none.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
 import json
@@ -119,15 +119,14 @@ class Introduction:
 
   def tell(self, dataset: datasets.Dataset) -> datasets.Dataset:
     """Returns a site's data set with everybody's classes and normalisation."""
-    places = {name: number for number, name in enumerate(self.classes)}
-    own = np.array([places[name] for name in names(dataset)], np.int32)
+    own = numbers(dataset, self.classes)
 
     def renumbered(split):
       return split._replace(y=own[split.y])
 
     return dataclasses.replace(
       dataset,
-      num_classes=len(places),
+      num_classes=len(self.classes),
       class_names=self.classes,
       train=renumbered(dataset.train),
       validation=renumbered(dataset.validation),
@@ -139,6 +138,23 @@ class Introduction:
 def names(dataset: datasets.Dataset) -> tuple[str, ...]:
   """What the classes are called; by their numbers if they have no names."""
   return dataset.class_names or tuple(map(str, range(dataset.num_classes)))
+
+
+def numbers(dataset: datasets.Dataset, classes: Sequence[str]) -> np.ndarray:
+  """Returns, of a site's classes, the numbers that everybody gives them.
+
+  Args:
+    dataset: the site's; its class `c` is everybody's `numbers[c]`.
+    classes: everybody's, by name.
+
+  Raises:
+    ValueError: the site has another one.
+  """
+  places = {name: number for number, name in enumerate(classes)}
+  unknown = sorted(set(names(dataset)) - set(places))
+  if unknown:
+    raise ValueError(f'its file has the class {unknown[0]!r}, new to the run')
+  return np.array([places[name] for name in names(dataset)], np.int32)
 
 
 def merged(said: Mapping[int, Introduction]) -> Introduction:

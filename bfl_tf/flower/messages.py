@@ -58,7 +58,7 @@ def unpack_question(content: app.RecordDict) -> str:
 
 def pack_broadcast(broadcast: client_lib.Broadcast) -> app.ArrayRecord:
   """Returns what all orders of a round have in common, to be packed once."""
-  return _pack({'model': broadcast.model, 'shared': broadcast.shared})
+  return pack({'model': broadcast.model, 'shared': broadcast.shared})
 
 
 def pack_order(order: Order, packed: app.ArrayRecord) -> app.RecordDict:
@@ -69,7 +69,7 @@ def pack_order(order: Order, packed: app.ArrayRecord) -> app.RecordDict:
     packed: its broadcast, whose bytes are shared and not copied.
   """
   broadcast = order.broadcast
-  own = _pack({'memory': order.memory or {}})
+  own = pack({'memory': order.memory or {}})
   numbers: dict[str, Any] = {
     'flags': order.flags,
     'client': int(order.client),
@@ -87,7 +87,7 @@ def pack_order(order: Order, packed: app.ArrayRecord) -> app.RecordDict:
 def unpack_order(content: app.RecordDict) -> Order:
   """Reads what `pack_order` wrote."""
   config: Mapping[str, Any] = content.config_records['config']
-  tree = _unpack(content.array_records['arrays'])
+  tree = unpacked(content.array_records['arrays'])
   broadcast = client_lib.Broadcast(
     config['round'],
     weights_lib.Weights(**tree['model']),
@@ -116,7 +116,7 @@ def pack_update(
     'num-examples': int(update.num_examples),
   }
   return app.RecordDict(
-    {'arrays': _pack(tree), 'metrics': app.MetricRecord(numbers)}
+    {'arrays': pack(tree), 'metrics': app.MetricRecord(numbers)}
   )
 
 
@@ -127,23 +127,15 @@ def unpack_update(
 
   Args:
     content: of anybody's reply.
-    sizes: as of `sizes`; looked at before anything is unpacked.
+    sizes: as of `sizes`.
 
   Raises:
     ValueError: it is larger, or something else.
   """
-  arrays = content.array_records.get('arrays')
   numbers: Any = content.metric_records.get('metrics')
-  if arrays is None or numbers is None:
-    raise ValueError('it has no records "arrays" and "metrics".')
-  for name, array in arrays.items():
-    if name not in sizes:
-      raise ValueError(f'it sent {name[:40]!r}, which nobody asked for')
-    if len(array.data) > sizes[name] + _HEADER:
-      raise ValueError(
-        f'its {name} has {len(array.data)} bytes where {sizes[name]} are wanted'
-      )
-  tree = _unpack(arrays)
+  if numbers is None:
+    raise ValueError('it has no record "metrics".')
+  tree = unpack(content, sizes)
   try:
     model = weights_lib.Weights(**tree.pop('model', {}))
     trace = training.Trace(**{'report': {}, **tree.pop('trace', {})})
@@ -154,6 +146,30 @@ def unpack_update(
     tree.get('extras', {}), trace,
   )  # fmt: skip
   return update, tree.get('memory', {})
+
+
+def unpack(content: app.RecordDict, sizes: Mapping[str, int]) -> dict[str, Any]:
+  """Returns anybody's arrays, if they are no more than was asked for.
+
+  Args:
+    content: of a reply.
+    sizes: the bytes of each array by its name; looked at before anything is
+      unpacked.
+
+  Raises:
+    ValueError: there are none, or others, or larger ones.
+  """
+  arrays = content.array_records.get('arrays')
+  if arrays is None:
+    raise ValueError('it has no record "arrays".')
+  for name, array in arrays.items():
+    if name not in sizes:
+      raise ValueError(f'it sent {name[:40]!r}, which nobody asked for')
+    if len(array.data) > sizes[name] + _HEADER:
+      raise ValueError(
+        f'its {name} has {len(array.data)} bytes where {sizes[name]} are wanted'
+      )
+  return unpacked(arrays)
 
 
 def sizes(like: training.Result, rank: int) -> dict[str, int]:
@@ -182,13 +198,15 @@ def reason(error: app.Error) -> str:
   return lines[-1].strip()[:_LONGEST] if lines else f'error {error.code}'
 
 
-def _pack(tree) -> app.ArrayRecord:
+def pack(tree: Mapping[str, Any]) -> app.ArrayRecord:
+  """Returns the arrays of a tree, named by their places in it."""
   return app.ArrayRecord(
     {name: app.Array(value) for name, value in trees.flatten(tree)}
   )
 
 
-def _unpack(record) -> dict[str, Any]:
+def unpacked(record: app.ArrayRecord) -> dict[str, Any]:
+  """Returns the tree that `pack` was given, of arrays."""
   tree: dict[str, Any] = {}
   for name, array in record.items():
     # Without pickles: `Array.numpy` allows none.

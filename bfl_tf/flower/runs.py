@@ -55,13 +55,39 @@ def play(
   """
   flags = '\n'.join(recorded.flag_lines(config))
   settings |= {'flags': flags, 'output-dir': str(output_dir)}
+  submit(APP, connection, _show, environment, federation_config, settings)
 
-  def show(line):
-    _, mark, ours = line.partition(MARK)
-    if mark:
-      print(ours, end='', flush=True)
 
-  submit(APP, connection, show, environment, federation_config, settings)
+def ask_sites(
+  run_dir: str | os.PathLike,
+  connection: str,
+  environment: Mapping[str, str] | None = None,
+  **settings: Any,
+) -> None:
+  """Has nodes with files of their own score a finished run's model.
+
+  What `python -m experiments.sites` writes and prints of one process's
+  examples: sums are all that leaves a node.
+
+  Args:
+    run_dir: on the server's machine.
+    connection: that Flower's config.toml names.
+    environment: of Flower's commands; this process's own if None.
+    **settings: further run config of `servers`.
+
+  Raises:
+    ValueError: it is no finished run, or its nodes cannot be asked.
+    FlowerError: too few answered.
+  """
+  settings['output-dir'] = str(run_dir)
+  submit(APP, connection, _show, environment, settings=settings)
+
+
+def _show(line):
+  """Prints what is ours of the lines that are streamed."""
+  _, mark, ours = line.partition(MARK)
+  if mark:
+    print(ours, end='', flush=True)
 
 
 def submit(

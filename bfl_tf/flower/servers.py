@@ -2,7 +2,8 @@
 
 Its run config, `[tool.flwr.app.config]` of the app, says what to run:
 
-  flags         the config, a flag a line
+  flags         the config, a flag a line; nothing if a finished run's nodes are
+                to be asked about its model
   output-dir    the run directory, on the server's machine
   simulation    any node plays any client, and lasts no longer than the run
   window        orders that may be out at a time
@@ -17,9 +18,9 @@ from flwr import app as flwr_app
 from flwr import serverapp
 
 from bfl_tf import federation
-from bfl_tf.federation import building, recorded, task
+from bfl_tf.federation import building, recorded, site_reports, task
 from bfl_tf.flower import engine as engine_lib
-from bfl_tf.flower import introductions, runs
+from bfl_tf.flower import introductions, questions, runs
 from bfl_tf.flower import nodes as nodes_lib
 
 app = serverapp.ServerApp()
@@ -34,7 +35,8 @@ def main(grid: serverapp.Grid, context: flwr_app.Context) -> None:
   """Plays the run; where it fails, so does Flower's."""
   try:
     with contextlib.redirect_stdout(_Marked(sys.stdout)):
-      _play(grid, context.run_config)
+      played = _play if context.run_config['flags'] else _ask
+      played(grid, context.run_config)
   except (ValueError, federation.StoppedError) as error:
     code = 2 if isinstance(error, ValueError) else 1
     raise ServerError(f'code {code}: {error}') from error
@@ -61,6 +63,28 @@ def _play(grid, settings):
   if dataset is not None:
     _check_unchanged(path, dataset)
   federation.Run(config, path, engine=engine, dataset=dataset).play()
+
+
+def _ask(grid, settings):
+  """Has nodes with files of their own score a finished run's model."""
+  path = str(settings['output-dir'])
+  trained = federation.load(path)
+  config = trained.config
+  flags = '\n'.join(recorded.flag_lines(config))
+  nodes = nodes_lib.Numbered.of(
+    grid, flags, config.num_clients, float(settings['node-timeout'])
+  )
+  _, dataset = _told(config, nodes)
+  if dataset is None:
+    raise ValueError(
+      f'--run={path}: its nodes have no files of their own: leave --superlink '
+      'out.'
+    )
+  _check_unchanged(path, dataset)
+  report = questions.ask(grid, nodes, trained)
+  site_reports.write(pathlib.Path(path), report)
+  for line in site_reports.lines(pathlib.Path(path), report):
+    print(line)
 
 
 def _check_unchanged(path, dataset):
@@ -95,13 +119,10 @@ def _told(config, nodes):
       '--num_server_examples and --server_fraction take examples of clients, '
       'which have files of their own: name --server_dataset in place of them.'
     )
-  if config.calibration_fraction:
-    raise ValueError(
-      f'--calibration_fraction={config.calibration_fraction} holds out what '
-      'nobody asks on nodes with files of their own: leave it out.'
-    )
   introduced = {client: _read(client, text) for client, text in said.items()}
-  dataset = introductions.as_told(building.dataset(config, {}), introduced)
+  # The server's own examples are tests, all of them.
+  own = building.dataset(config.replace(calibration_fraction=0.0), {})
+  dataset = introductions.as_told(own, introduced)
   return introductions.merged(introduced).to_json(), dataset
 
 

@@ -200,12 +200,16 @@ def test_sets_and_tables_of_sites(folder, run_dir):
     ['--run='],
     [f'--run={run_dir}', '--calibrate_on_test=0.5'],
     [f'--run={folder}/old'],
+    [f'--run={run_dir}', '--superlink=here', '--personalise_epochs=1'],
+    ['--run=runs/wine', '--superlink=here'],
   ]
   good, *bad = binaries.drive('experiments.sites', calls)
   assert good[0] == 0, good
   for text in ('worst site', 'personalised_accuracy', 'sets of 0.9: every'):
     assert text in good[1]
-  assert [code for code, *_ in bad] == [2, 2, 2]
+  assert [code for code, *_ in bad] == [2] * 5
+  assert 'leave --personalise_epochs and --calib' in bad[3][2]
+  assert '--run=runs/wine: with --superlink it is a path on' in bad[4][2]
   assert {path.name for path in (run_dir / 'sites').iterdir()} == {
     'sites.csv', 'classes.csv', 'summary.csv', 'sites.png', 'classes.png',
     'coverage.png', 'scores.json',

@@ -13,11 +13,13 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import psutil
 import pytest
 import stopping
+import wines
 
-from bfl_tf import federation
+from bfl_tf import datasets, federation
 from bfl_tf.flower import simulation
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -40,10 +42,14 @@ def typed(name, **changes):
 
 
 class Federation:
-  """What the page has one type, below a directory."""
+  """What the page has one type, below a directory.
 
-  def __init__(self, path):
-    self.path, self.processes = path, {}
+  Attributes:
+    files: by a node's number, its own; none if all have a public set.
+  """
+
+  def __init__(self, path, files=()):
+    self.path, self.files, self.processes = path, files, {}
     self.port = str(simulation.free_port())
     self.environment = os.environ | {
       'FLWR_HOME': str(path / 'home'),
@@ -62,16 +68,18 @@ class Federation:
       '0.0.0.0': '127.0.0.1', 'node0': f'node{number}',
       'partition-id=0': f'partition-id={number}',
     }  # fmt: skip
+    if number < len(self.files):
+      changes['partition-id=0'] += f' data="{self.files[number]}"'
     text = typed(name)
     for old, new in changes.items():
       text = text.replace(old, new)
     return text
 
-  def do(self, name, number=0):
+  def do(self, name, number=0, timeout=60):
     done = subprocess.run(
       ['bash', '-e', '-c', self.text(name, number)],
       cwd=self.path, env=self.environment, check=False, capture_output=True,
-      text=True, timeout=60,
+      text=True, timeout=timeout,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -117,8 +125,14 @@ class Federation:
 
 @pytest.fixture(scope='module')
 def hospitals(tmp_path_factory):
+  with started(tmp_path_factory.mktemp('hospitals')) as made:
+    yield made
+
+
+@contextlib.contextmanager
+def started(path, files=()):
   """A SuperLink and three SuperNodes."""
-  made = Federation(tmp_path_factory.mktemp('hospitals'))
+  made = Federation(path, files)
   (made.path / 'home').mkdir()
   (made.path / 'home' / 'config.toml').write_text(made.text('connection'))
   try:
@@ -198,3 +212,27 @@ def test_a_node_that_dies_is_left_out(hospitals, tmp_path):
     last = list(csv.DictReader(file))[-1]
   assert last['left_out'] == '2' and last['clients_pooled'] == '2'
   assert last['left_out_reasons'].startswith('2: it raised')
+
+
+@pytest.mark.slow
+def test_sites_are_asked_about_the_model(tmp_path):
+  *files, server = wines.wine(tmp_path)
+  with started(tmp_path, files) as made:
+    process = made.run(
+      tmp_path / 'wine', f'--dataset={server}', '--partition=natural',
+      '--num_rounds=1', '--calibration_fraction=0.3',
+    )  # fmt: skip
+    said, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, said
+    said = made.do('sites', timeout=300)
+  with (tmp_path / 'wine' / 'sites' / 'sites.csv').open() as file:
+    rows = list(csv.DictReader(file))
+  trained = federation.load(tmp_path / 'wine')
+  for row, file in zip(rows, files, strict=True):
+    own = datasets.load(file, calibration_fraction=0.3)
+    names = [trained.task.class_names.index(name) for name in own.class_names]
+    probs = trained.predict(own.test.x).probs
+    right = probs.argmax(1) == np.array(names)[own.test.y]
+    assert float(row['accuracy']) == right.mean()
+  assert 'worst site' in said and 'sets of 0.9: every class of prob' in said
+  assert f'tables and plots in {tmp_path / "wine" / "sites"}' in said

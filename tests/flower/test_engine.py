@@ -112,7 +112,7 @@ BAD = {
   r'it sent .extras\|more.*, which nobody asked for': lambda reply: _more(
     reply
   ),
-  'it has no records': lambda reply: app.Message(
+  'it has no record': lambda reply: app.Message(
     app.RecordDict(), reply_to=reply
   ),
   'it is no update': without('arrays', 'model|loc'),

@@ -1,59 +1,21 @@
 """Nodes with files of their own: the bits of one process with all of them."""
 
-import csv
-
-import grids
 import numpy as np
 import pytest
-from sklearn import datasets as sklearn_datasets
 import stopping
+import wines
+from wines import play, wine, write
 
 from bfl_tf import datasets, federation
 from bfl_tf.federation import recorded, reopened
-from bfl_tf.flower import introductions, servers, sites
-
-SETTINGS = {
-  'num_clients': 3, 'partition': 'natural', 'num_rounds': 2,
-  'num_mc_samples': 2, 'final_num_mc_samples': 2, 'mlp.hidden_units': (8,),
-}  # fmt: skip
-NAMES = np.array(['barolo', 'grignolino', 'barbera'])
-
-
-def write(path, x, y, header='abcdefghijklm'):
-  rows = [[*map(repr, map(float, row)), name] for row, name in zip(x, y)]
-  with path.open('w', newline='') as file:
-    csv.writer(file).writerows([[*header, 'label'], *rows])
-  return str(path)
-
-
-def wine(path):
-  """Writes three sites' files and the server's; site 0 has one class."""
-  x, y = sklearn_datasets.load_wine(return_X_y=True)
-  owner = np.arange(len(y)) % 4
-  owner[(y != 0) & (owner == 0)] = 1
-  return [write(path / f'{n}.csv', x[owner == n], NAMES[y[owner == n]])
-          for n in range(4)]  # fmt: skip
-
-
-def play(path, files, server, **changes):
-  """What the ServerApp does over nodes with these files."""
-  config = federation.Config.of(SETTINGS | {'dataset': server} | changes)
-  grid = grids.Grid(
-    {10 + n: {'partition-id': n, 'data': f} for n, f in enumerate(files)}
-  )
-  settings = {
-    'flags': '\n'.join(recorded.flag_lines(config)), 'output-dir': str(path),
-    'simulation': False, 'window': 9, 'node-timeout': 1.0,
-  }  # fmt: skip
-  servers._play(grid, settings)
-  return config
+from bfl_tf.flower import introductions, sites
 
 
 def together(path, files, server):
   """An .npz of what the nodes train on, and the server tests on."""
   parts = [datasets.load(file) for file in files]
   own = datasets.load(server)
-  numbers = {name: n for n, name in enumerate(sorted(NAMES))}
+  numbers = {name: n for n, name in enumerate(sorted(wines.NAMES))}
 
   def labels(dataset, split):
     return [numbers[dataset.class_names[c]] for c in split.y]
@@ -139,13 +101,6 @@ def test_what_does_not_fit_is_one_line(tmp_path, spoil, message):
   assert not (tmp_path / 'out').exists()
 
 
-def test_a_share_that_nobody_asks(tmp_path):
-  *files, server = wine(tmp_path)
-  with pytest.raises(ValueError, match=r'--calibration_fraction=0\.2 holds'):
-    play(tmp_path / 'out', files, server, calibration_fraction=0.2)
-  assert not (tmp_path / 'out').exists()
-
-
 def _renamed(file):
   with open(file) as opened:
     text = opened.read()
@@ -169,7 +124,7 @@ def test_another_partition_is_refused(tmp_path):
 
 def test_a_site_is_made_once(tmp_path):
   *files, server = wine(tmp_path)
-  config = federation.Config.of(SETTINGS | {'dataset': server})
+  config = federation.Config.of(wines.SETTINGS | {'dataset': server})
   flags = '\n'.join(recorded.flag_lines(config))
   own = sites.Own(files[1])
   told = introductions.Introduction.of(datasets.load(files[1])).to_json()
@@ -197,7 +152,7 @@ def test_the_servers_share_of_nothing_is_refused(tmp_path):
 def test_the_owner_says_how_a_file_is_read(tmp_path):
   *files, _ = wine(tmp_path)
   own = sites.Own.of({'data': files[1], 'ignore-columns': 'a,b'})
-  config = federation.Config.of(SETTINGS | {'label_column': 'c'})
+  config = federation.Config.of(wines.SETTINGS | {'label_column': 'c'})
   flags = '\n'.join(recorded.flag_lines(config))
   _, dataset = sites.read(flags, own)
   assert dataset.feature_names == tuple('cdefghijklm')

@@ -1,0 +1,203 @@
+"""Nodes with files of their own, asked about a finished run's model."""
+
+import csv
+import json
+import re
+
+from flwr import app
+import numpy as np
+import pytest
+import wines
+
+from bfl_tf import datasets, federation, metrics
+from bfl_tf.federation import promises, recorded, reopened, site_reports
+from bfl_tf.flower import nodes, questions, servers, sites
+
+
+@pytest.fixture(scope='module')
+def files(tmp_path_factory):
+  return wines.wine(tmp_path_factory.mktemp('wine'))
+
+
+@pytest.fixture(scope='module')
+def run_dir(files, tmp_path_factory):
+  path = tmp_path_factory.mktemp('run')
+  *own, server = files
+  wines.play(path, own, server, engine='flower', calibration_fraction=0.3)
+  return path
+
+
+def ask(run_dir, files, answer=lambda reply: reply, instead=()):
+  """Has nodes asked; by then they read `instead` of their files."""
+  grid = wines.grid(files[:3])
+  grid.answer = answer
+  trained = federation.load(run_dir)
+  flags = '\n'.join(recorded.flag_lines(trained.config))
+  there = nodes.Numbered.of(grid, flags, 3, 1.0)
+  for config, file in zip(grid.node_configs.values(), instead):
+    config['data'] = file
+  return questions.ask(grid, there, trained, 0.01)
+
+
+def held_out(trained, file, share):
+  """What a site's model says of a share of its file, and the labels."""
+  own = datasets.load(file, calibration_fraction=0.3)
+  split = getattr(own, share)
+  names = trained.task.class_names
+  y = np.array([names.index(own.class_names[c]) for c in split.y])
+  return trained.predict(split.x).probs, y
+
+
+def test_each_site_and_all_together_by_hand(run_dir, files):
+  trained = federation.load(run_dir)
+  found = ask(run_dir, files)
+  calibration = [held_out(trained, f, 'calibration') for f in files[:3]]
+  counts = [metrics.score_counts(*said) for said in calibration]
+  assert found.promise == promises.Promise.of(counts, 2)
+  tests = [held_out(trained, f, 'test') for f in files[:3]]
+  together = [np.concatenate(both) for both in zip(*tests)]
+  assert [row['site'] for row in found.sites] == ['0', '1', '2']
+  for row, (probs, y) in zip(
+    [*found.sites, found.summary[0]], [*tests, together], strict=True
+  ):
+    assert row['num_examples'] == len(y)
+    assert row['accuracy'] == metrics.accuracy(probs, y)
+    assert row['balanced_accuracy'] == metrics.balanced_accuracy(probs, y)
+    by_hand = {
+      'nll': metrics.negative_log_likelihood(probs, y),
+      'ece': metrics.expected_calibration_error(probs, y),
+    }
+    for level, sets in zip(
+      found.promise.levels, found.promise.sets(probs), strict=True
+    ):
+      by_hand[f'coverage_{level:g}'] = metrics.coverage(sets, y)
+      by_hand[f'size_{level:g}'] = sets.sum(-1).mean()
+    for name, value in by_hand.items():
+      assert row[name] == pytest.approx(value, rel=1e-12, abs=1e-12)
+  recall = metrics.per_class_recall(*together)
+  assert [row['recall'] for row in found.classes] == recall.tolist()
+  # One site has one class, and all together have no scores side by side.
+  assert [row['auroc'] is None for row in found.sites] == [True, False, False]
+  assert found.summary[0]['auroc'] is None
+  assert not found.left_out
+
+
+def test_what_the_server_writes_and_says(run_dir, files, capsys):
+  servers._ask(wines.grid(files[:3]), wines.settings(run_dir))
+  said = capsys.readouterr().out.splitlines()
+  with (run_dir / 'sites' / 'sites.csv').open() as file:
+    rows = list(csv.DictReader(file))
+  found = ask(run_dir, files)
+  assert [float(row['nll']) for row in rows] == [
+    row['nll'] for row in found.sites
+  ]
+  assert promises.read(run_dir) == found.promise
+  scores = json.loads((run_dir / 'sites' / 'scores.json').read_text())
+  assert scores['accuracy_worst_site'] == min(
+    row['accuracy'] for row in found.sites
+  )
+  assert said[0].split()[:3] == ['site', 'num_examples', 'accuracy']
+  assert said[-1] == f'tables and plots in {run_dir / "sites"}'
+  for name in ('sites', 'classes', 'coverage'):
+    assert (run_dir / 'sites' / f'{name}.png').stat().st_size > 1000
+  with pytest.raises(ValueError, match='asks them with --superlink'):
+    reopened.reopen(run_dir)
+
+
+def of_site_1(change, name):
+  """Changes what that site says where it holds an array of the name."""
+
+  def changed(reply):
+    arrays = reply.content.array_records.get('arrays', {})
+    if reply.metadata.src_node_id == 11 and name in arrays:
+      change(arrays)
+    return reply
+
+  return changed
+
+
+BAD = [
+  ('right', lambda a: a + 99, 'its right is more than its examples'),
+  ('loss', lambda a: a.astype(np.float32), r'its loss is float32 of shape \('),
+  ('right', lambda a: np.zeros(9999), r'its right has \d+ bytes where 24 are'),
+  ('counts', lambda a: a - 1, 'its counts are of no examples'),
+]
+
+
+@pytest.mark.parametrize('name, value, why', BAD)
+def test_what_no_examples_add_up_to_is_left_out(
+  run_dir, files, name, value, why
+):
+  def change(arrays):
+    arrays[name] = app.Array(value(arrays[name].numpy()))
+
+  found = ask(run_dir, files, of_site_1(change, name))
+  assert [row['site'] for row in found.sites] == ['0', '2']
+  assert list(found.left_out) == ['1']
+  assert re.match(why, found.left_out['1'])
+  others = found.summary[0]['num_examples']
+  assert others == sum(row['num_examples'] for row in found.sites)
+
+
+def test_more_and_less_than_was_asked_for(run_dir, files):
+  def more(arrays):
+    arrays['more'] = arrays['right']
+
+  found = ask(run_dir, files, of_site_1(more, 'right'))
+  assert found.left_out == {'1': "it sent 'more', which nobody asked for"}
+  found = ask(run_dir, files, of_site_1(lambda a: a.pop('right'), 'right'))
+  assert found.left_out == {'1': 'its answer lacks right'}
+
+
+def test_who_fails_is_named_and_too_few_stop_it(run_dir, files):
+  gone = str(run_dir / 'gone.csv')
+  found = ask(run_dir, files, instead=[*files[:2], gone])
+  assert [row['site'] for row in found.sites] == ['0', '1']
+  assert 'gone.csv cannot be read' in found.left_out['2']
+  (line,) = [
+    line for line in site_reports.lines(run_dir, found) if 'left out' in line
+  ]
+  assert line.startswith('site 2 is left out: ')
+  with pytest.raises(
+    federation.StoppedError, match=r'fewer than --min_clients=1 \(0: .*; 1: '
+  ):
+    ask(run_dir, files, instead=[gone] * 3)
+
+
+def test_a_node_without_a_share_says_so(files):
+  own = sites.Own(files[1])
+  config = federation.Config.of(wines.SETTINGS | {'dataset': files[3]})
+  flags = '\n'.join(recorded.flag_lines(config))
+  question = questions.Question(flags, 1, '', 'calibration', '', None)
+  with pytest.raises(ValueError, match='holds out no calibration share'):
+    questions.answer(question, own)
+  with pytest.raises(ValueError, match='this node has no file of its own'):
+    questions.answer(question, sites.Own())
+
+
+def test_a_run_without_a_calibration_share_has_no_sets(files, tmp_path):
+  *own, server = files
+  wines.play(tmp_path, own, server, num_rounds=1)
+  servers._ask(wines.grid(own), wines.settings(tmp_path))
+  assert not (tmp_path / promises.FILE).exists()
+  assert (tmp_path / 'sites' / 'sites.csv').exists()
+
+
+def test_what_cannot_be_asked_is_one_line(run_dir, files, tmp_path):
+  grid = wines.grid(files[:3])
+  with pytest.raises(ValueError, match='holds no run: name the --output_dir'):
+    servers._ask(grid, wines.settings(tmp_path))
+  other = [wines.grid([*files[:2], files[1]]), wines.settings(run_dir)]
+  with pytest.raises(ValueError, match='files of nodes have changed since'):
+    servers._ask(*other)
+  with pytest.raises(ValueError, match='clients 2 of 3 have no SuperNode'):
+    servers._ask(wines.grid(files[:2]), wines.settings(run_dir))
+
+
+def test_nodes_without_files_need_no_asking(tmp_path):
+  config = federation.Config.of(
+    wines.SETTINGS | {'dataset': 'wine', 'partition': 'iid', 'num_rounds': 1}
+  )
+  federation.Run(config, tmp_path, False, draw_plots=False).play()
+  with pytest.raises(ValueError, match='no files of their own: leave --super'):
+    servers._ask(wines.grid(['', '', '']), wines.settings(tmp_path))

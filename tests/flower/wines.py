@@ -1,0 +1,56 @@
+"""Wine at three sites, each a file of its own; and the server's."""
+
+import csv
+
+import grids
+import numpy as np
+from sklearn import datasets as sklearn_datasets
+
+from bfl_tf import federation
+from bfl_tf.federation import recorded
+from bfl_tf.flower import servers
+
+SETTINGS = {
+  'num_clients': 3, 'partition': 'natural', 'num_rounds': 2,
+  'num_mc_samples': 2, 'final_num_mc_samples': 2, 'mlp.hidden_units': (8,),
+}  # fmt: skip
+NAMES = np.array(['barolo', 'grignolino', 'barbera'])
+
+
+def write(path, x, y, header='abcdefghijklm'):
+  rows = [[*map(repr, map(float, row)), name] for row, name in zip(x, y)]
+  with path.open('w', newline='') as file:
+    csv.writer(file).writerows([[*header, 'label'], *rows])
+  return str(path)
+
+
+def wine(path):
+  """Writes three sites' files and the server's; site 0 has one class."""
+  x, y = sklearn_datasets.load_wine(return_X_y=True)
+  owner = np.arange(len(y)) % 4
+  owner[(y != 0) & (owner == 0)] = 1
+  return [write(path / f'{n}.csv', x[owner == n], NAMES[y[owner == n]])
+          for n in range(4)]  # fmt: skip
+
+
+def play(path, files, server, **changes):
+  """What the ServerApp does over nodes with these files."""
+  config = federation.Config.of(SETTINGS | {'dataset': server} | changes)
+  flags = '\n'.join(recorded.flag_lines(config))
+  servers._play(grid(files), settings(path, flags))
+  return config
+
+
+def grid(files):
+  """SuperNodes, one a file."""
+  return grids.Grid(
+    {10 + n: {'partition-id': n, 'data': f} for n, f in enumerate(files)}
+  )
+
+
+def settings(path, flags=''):
+  """The run config of the ServerApp."""
+  return {
+    'flags': flags, 'output-dir': str(path), 'simulation': False, 'window': 9,
+    'node-timeout': 1.0,
+  }  # fmt: skip
