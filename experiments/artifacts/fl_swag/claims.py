@@ -43,7 +43,8 @@ def _clients(column):
 
 
 def _calibration(larger, smaller, dataset):
-  column = next(c for c, name in deep.DATASETS.items() if name == dataset)
+  columns = {name: column for column, name in deep.DATASETS.items()}
+  column = columns.get(dataset, deep.CIFAR10)
   left, right = (
     claims.Side(claims.only, (deep.CALIBRATION[row, column],))
     for row in (larger, smaller)
@@ -158,6 +159,14 @@ CLAIMS = (
     "On FashionMNIST FL-SWAG's ECE is above SGLD's and pSGLD's.",
     (
       _calibration('FL-SWAG', row, 'fashion_mnist') for row in ('SGLD', 'pSGLD')
+    ),
+  ),
+  _claim(
+    'between_on_cifar10_features',
+    "On features of CIFAR-10 FL-SWAG's ECE is above SGLD's and below pSGLD's.",
+    (
+      _calibration('FL-SWAG', 'SGLD', 'features of CIFAR-10'),
+      _calibration('pSGLD', 'FL-SWAG', 'features of CIFAR-10'),
     ),
   ),
   _claim(

@@ -9,7 +9,15 @@ DATASETS = {
   f'{grids.SPLIT} {name} LeNet5': dataset
   for name, dataset in (('MNIST', 'mnist'), ('FashionMNIST', 'fashion_mnist'))
 }
-_FEATURES = 'experiments.artifacts.fl_swag.shared:'
+CIFAR10 = f'{grids.SPLIT} CIFAR10 ResNet18 features'
+_FEATURES = {
+  **{
+    name: f'experiments.artifacts.fl_swag.shared:{name}'
+    for name in DATASETS.values()
+  },
+  # Of a ResNet-18 that trains for an hour: `experiments.features` writes them.
+  'cifar10': 'runs/features/cifar10.npz',
+}
 _START = grids.PAPER.flags('shared_init')
 _FEW = {
   'num_server_examples': 2000,
@@ -82,44 +90,6 @@ def _column(dataset):
   }
 
 
-DEEP = {
-  (row, column): found
-  for column, dataset in DATASETS.items()
-  for row, found in _column(dataset).items()
-}
-CALIBRATION = {
-  (row, column): found
-  for column, dataset in DATASETS.items()
-  for row, found in {
-    'FL-SWAG': DEEP['FL-SWAG', column],
-    'FL-SWAG, diagonal': cell(
-      'diagonal', dataset, {**_START, **grids.PAPER.flags('diagonal')}
-    ),
-    'SGLD': cell('sgld', dataset, grids.PAPER.flags('sgld')),
-    'pSGLD': cell('psgld', dataset, grids.PAPER.flags('psgld')),
-  }.items()
-}
-
-# The samplers' rates, chosen on validation examples of MNIST.
-_RATES = {'SGLD': (0.01, 0.05, 0.2), 'pSGLD': (1e-4, 3e-4, 1e-3, 3e-3)}
-SAMPLERS = {
-  (f'{row}, rate {rate:g}', 'mnist'): cell(
-    f'rate{rate:g}/{row.lower()}',
-    'mnist',
-    {
-      **grids.PAPER.flags(row.lower()),
-      # Fewer examples are fewer steps.
-      'thinning.every': 250,
-      'validation_split': 0.1,
-      'client_learning_rate': rate,
-    },
-  )
-  for row, rates in _RATES.items()
-  for rate in rates
-}
-
-FEATURES = tuple(DATASETS.values())
-EPOCHS = (5, 20, 80)
 _SHARED = {
   **grids.PAPER.flags('shared_features'),
   # Of what a function returns there is no slice.
@@ -132,19 +102,15 @@ def _on_features(name, dataset, overrides, laptop=types.MappingProxyType({})):
   return cells.Cell(
     grids.PAPER,
     f'features/{dataset}/{name}',
-    {**_SHARED, 'dataset': f'{_FEATURES}{dataset}', **overrides},
-    {'smoke': {'dataset': 'digits', 'local_epochs': 1}, 'laptop': laptop},
+    {**_SHARED, 'dataset': _FEATURES[dataset], **overrides},
+    {'smoke': _SMOKE | {'model': 'logistic'}, 'laptop': laptop},
   )
 
 
 def _features_of(dataset):
   swag = _on_features('fl-swag', dataset, {})
   return {
-    **{
-      name: alone
-      for name, alone in grids.clients_of(swag).items()
-      if name in grids.OVER_CLIENTS
-    },
+    **grids.clients_of(swag),
     'FL-SWAG': swag,
     'FL-SWAG, diagonal': _on_features(
       'diagonal', dataset, grids.PAPER.flags('diagonal')
@@ -158,10 +124,84 @@ def _features_of(dataset):
   }
 
 
+# As many epochs and the same prior as the presets', of 40 000 examples.
+_SAMPLED = {
+  'model': 'logistic',
+  'client_weight_decay': 7.5e-4,
+  'thinning.burn_in': 6250,
+  'thinning.every': 200,
+}
+
+
+def _sampled(name, overrides=types.MappingProxyType({})):
+  """Returns a cell of a sampler on the features of CIFAR-10."""
+  method = name.split('/')[-1]
+  flags = {**grids.PAPER.flags(method), **_SAMPLED, **overrides}
+  return _on_features(name, 'cifar10', flags)
+
+
+_OF_CIFAR10 = _features_of('cifar10')
+DEEP = {
+  (row, column): found
+  for column, rows in {
+    **{column: _column(dataset) for column, dataset in DATASETS.items()},
+    CIFAR10: {
+      row: found
+      for row, found in _OF_CIFAR10.items()
+      if row != 'FL-SWAG, diagonal'
+    },
+  }.items()
+  for row, found in rows.items()
+}
+SAMPLERS = ('SGLD', 'pSGLD')
+CALIBRATION = {
+  **{
+    (row, column): found
+    for column, dataset in DATASETS.items()
+    for row, found in {
+      'FL-SWAG': DEEP['FL-SWAG', column],
+      'FL-SWAG, diagonal': cell(
+        'diagonal', dataset, {**_START, **grids.PAPER.flags('diagonal')}
+      ),
+      **{
+        row: cell(row.lower(), dataset, grids.PAPER.flags(row.lower()))
+        for row in SAMPLERS
+      },
+    }.items()
+  },
+  **{
+    (row, CIFAR10): _OF_CIFAR10[row] for row in ('FL-SWAG', 'FL-SWAG, diagonal')
+  },
+  **{(row, CIFAR10): _sampled(row.lower()) for row in SAMPLERS},
+}
+
+# The samplers' rates, chosen on validation examples of MNIST, and of features.
+_RATES = {'SGLD': (0.01, 0.05, 0.2), 'pSGLD': (1e-4, 3e-4, 1e-3, 3e-3)}
+
+
+def _at_rate(row, rate):
+  """Yields a cell a data set; fewer examples are fewer steps."""
+  name = f'rate{rate:g}/{row.lower()}'
+  common = {'validation_split': 0.1, 'client_learning_rate': rate}
+  flags = grids.PAPER.flags(row.lower())
+  yield 'mnist', cell(name, 'mnist', flags | {'thinning.every': 250} | common)
+  yield 'features cifar10', _sampled(name, {'thinning.every': 150} | common)
+
+
+RATES = {
+  (f'{row}, rate {rate:g}', column): found
+  for row, rates in _RATES.items()
+  for rate in rates
+  for column, found in _at_rate(row, rate)
+}
+
+FEATURES = tuple(DATASETS.values())
+EPOCHS = (5, 20, 80)
 SHARED_FEATURES = {
   (row, dataset): found
   for dataset in FEATURES
   for row, found in _features_of(dataset).items()
+  if row not in grids.CLIENTS
 }
 # Five epochs of a client of few images end too few periods for ten deviations.
 _FEW_DEVIATIONS = {'swag.rank': 4}

@@ -27,7 +27,8 @@ def _methods(column):
 
 
 _PANELS = {
-  dataset: _methods(column) for column, dataset in deep.DATASETS.items()
+  **{dataset: _methods(column) for column, dataset in deep.DATASETS.items()},
+  'cifar10_features': _methods(deep.CIFAR10),
 }
 
 FIGURES = (

@@ -90,7 +90,8 @@ TABLES = (
   ),
   _table(
     'table_deep',
-    'LeNet-5 with a shared start, and with starts of their own',
+    'LeNet-5 with a shared start, and with starts of their own; logistic '
+    'regression on features of a ResNet-18',
     deep.DEEP,
     (ACCURACY,),
   ),
@@ -108,8 +109,9 @@ TABLES = (
   ),
   _table(
     'samplers',
-    "the samplers' rates: LeNet-5 on validation examples",
-    deep.SAMPLERS,
+    "the samplers' rates on validation examples: LeNet-5, and logistic "
+    'regression on features',
+    deep.RATES,
     _OF_RATES,
     dict.fromkeys(grids.SEEDS, 1),
   ),
