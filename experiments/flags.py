@@ -4,7 +4,8 @@ Flags are parsed twice: first those that choose methods, then their settings,
 `--<method>.<setting>=value`. What is wrong is one line, code 2.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+import contextlib
 import dataclasses
 import difflib
 import functools
@@ -12,6 +13,7 @@ import inspect
 import os
 import pathlib
 import re
+import signal
 import sys
 import types
 import typing
@@ -130,6 +132,37 @@ def on_server(flag: str, path: str | os.PathLike) -> pathlib.Path:
       'begin it with /.'
     )
   return pathlib.Path(path)
+
+
+@contextlib.contextmanager
+def watching(connection: str) -> Iterator[None]:
+  """Turns what ends a run on a SuperLink, or the watching, into one line."""
+  try:
+    yield
+  except federation.StoppedError as error:
+    fail(error, code=1)
+  except KeyboardInterrupt as stop:
+    interrupted(
+      stop,
+      f'the run goes on: flwr list {connection} tells its number, flwr stop '
+      'ends it',
+    )
+
+
+def interrupted(stop: KeyboardInterrupt, left: str = '') -> typing.NoReturn:
+  """Says what an interrupt left behind: code 130; 143 if terminated."""
+  code = 143 if isinstance(stop, federation.Terminated) else 130
+  said = [str(stop) or 'interrupted', *([left] if left else [])]
+  fail(': '.join(said), code)
+
+
+def terminable() -> None:
+  """Has SIGTERM end the program as Ctrl-C does."""
+  signal.signal(signal.SIGTERM, _terminate)
+
+
+def _terminate(*unused):
+  raise federation.Terminated('terminated')
 
 
 def _fields(values, present=False) -> dict[str, typing.Any]:

@@ -7,8 +7,6 @@ few good updates came in, something of one's own failed, or the disk is full;
 the state is saved. Exit code 130: interrupted, 143: terminated; likewise.
 """
 
-import signal
-
 from absl import flags
 
 from bfl_tf import federation, own
@@ -29,7 +27,7 @@ _SUPERLINK = flags.DEFINE_string(
 
 def main() -> None:
   """Runs what the flags say and prints the final scores."""
-  signal.signal(signal.SIGTERM, _terminate)
+  config_flags.terminable()
   if not _OUTPUT_DIR.value:
     config_flags.fail('--output_dir is missing: name a directory for results.')
   try:
@@ -42,8 +40,7 @@ def main() -> None:
   except ValueError as error:
     config_flags.fail(error)
   except KeyboardInterrupt as stop:
-    why = str(stop) or 'interrupted'
-    config_flags.fail(f'{why}: nothing was written', _code(stop))
+    config_flags.interrupted(stop, 'nothing was written')
   except Exception as error:
     _fail_if_theirs(error, code=2)
   try:
@@ -53,7 +50,7 @@ def main() -> None:
   except federation.StoppedError as error:
     config_flags.fail(error, code=1)
   except KeyboardInterrupt as stop:
-    config_flags.fail(stop, _code(stop))
+    config_flags.interrupted(stop)
   except Exception as error:
     _fail_if_theirs(error, code=1)
   _show(summary)
@@ -62,35 +59,23 @@ def main() -> None:
 def _on_flower(config):
   """The same on Flower's simulation, or where a SuperLink listens."""
   flower = config_flags.flower('--engine=flower')
-  try:
-    if _SUPERLINK.value:
-      path = config_flags.on_server('--output_dir', _OUTPUT_DIR.value)
+  if _SUPERLINK.value:
+    path = config_flags.on_server('--output_dir', _OUTPUT_DIR.value)
+    with config_flags.watching(_SUPERLINK.value):
       flower.play(config, path, _SUPERLINK.value)
-      print(f"\nresults in {_OUTPUT_DIR.value}, on the server's machine")
-    else:
-      _show(flower.simulate(config, _OUTPUT_DIR.value))
+    print(f"\nresults in {path}, on the server's machine")
+    return
+  try:
+    _show(flower.simulate(config, _OUTPUT_DIR.value))
   except federation.StoppedError as error:
     config_flags.fail(error, code=1)
   except KeyboardInterrupt as stop:
-    left = (
-      f'the run goes on: flwr list {_SUPERLINK.value} tells its number, flwr '
-      'stop ends it'
-      if _SUPERLINK.value
-      else 'the same command goes on after the last round'
-    )
-    config_flags.fail(f'{str(stop) or "interrupted"}: {left}', _code(stop))
+    left = 'the same command goes on after the last round'
+    config_flags.interrupted(stop, left)
 
 
 def _show(summary):
   print(f'\n{federation.table(summary)}\n\nresults in {_OUTPUT_DIR.value}')
-
-
-def _terminate(*unused):
-  raise federation.Terminated('terminated')
-
-
-def _code(stop):
-  return 143 if isinstance(stop, federation.Terminated) else 130
 
 
 def _fail_if_theirs(error, code):

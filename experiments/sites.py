@@ -13,7 +13,6 @@ from collections.abc import Iterable
 
 from absl import flags
 
-from bfl_tf import federation
 from bfl_tf.federation import checkpoints, site_reports, sites
 from experiments import finished
 from experiments import flags as config_flags
@@ -30,6 +29,13 @@ _SUPERLINK = flags.DEFINE_string(
   '',
   "A connection of Flower's config.toml, whose nodes are asked; --run is then "
   "on the server's machine.",
+)
+_TIMEOUT = flags.DEFINE_float(
+  'answer_timeout',
+  0.0,
+  "With --superlink, seconds for a node's answer; the run's --client_timeout "
+  'if 0.',
+  lower_bound=0.0,
 )
 
 
@@ -58,14 +64,14 @@ def _ask_nodes(path):
       '--superlink: nodes are asked for scores alone: leave '
       '--personalise_epochs and --calibrate_on_test out.'
     )
+  config_flags.terminable()
   flower = config_flags.flower('--superlink')
   absolute = config_flags.on_server('--run', path)
   try:
-    flower.ask_sites(absolute, _SUPERLINK.value)
+    with config_flags.watching(_SUPERLINK.value):
+      flower.ask_sites(absolute, _SUPERLINK.value, _TIMEOUT.value)
   except ValueError as error:
     config_flags.fail(error)
-  except federation.StoppedError as error:
-    config_flags.fail(error, code=1)
 
 
 if __name__ == '__main__':

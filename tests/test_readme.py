@@ -120,6 +120,7 @@ def test_flags_exist(page):
   # Of sites, predict, export, doubt and compare.
   known |= {'run', 'input', 'output', 'near', 'far', 'scores'}
   known |= {'personalise_epochs', 'calibrate_on_test', 'strict'}
+  known |= {'answer_timeout'}
   # Of online and of hmc.
   known |= {'add', 'replace', 'remove', 'form', 'kernel'}
   # Of Flower's commands; what has a dash is theirs too.

@@ -5,7 +5,6 @@ never a loop of its own.
 """
 
 import dataclasses
-import itertools
 import math
 import time
 from typing import Any
@@ -20,9 +19,6 @@ from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import method as method_lib
 from bfl_tf.federation import reduction as reduction_lib
 from bfl_tf.federation import state as state_lib
-
-# That a row of `metrics.csv` tells: thousands of clients may have one each.
-_MOST_REASONS = 10
 
 
 def initial_state(experiment: experiment_lib.Experiment) -> state_lib.Round:
@@ -149,23 +145,11 @@ def _ask(received, experiment, state, engine, clients) -> None:
 def _check_enough(config, state, received):
   if len(received.traces) >= config.min_clients:
     return
+  why = stopping.reasons(received.left_out)
   raise stopping.TooFewClientsError(
     f'round {state.round}: {len(received.traces)} accepted updates are fewer '
-    f'than --min_clients={config.min_clients} ({_reasons(received.left_out)}).'
+    f'than --min_clients={config.min_clients} ({why}).'
   )
-
-
-def _reasons(left_out: dict[int, str]) -> str:
-  """Who was left out, by reason: `1, 4: it sent nothing; 2: ...`."""
-  clients: dict[str, list[int]] = {}
-  for client, why in sorted(left_out.items()):
-    clients.setdefault(why, []).append(client)
-  said = [
-    f'{", ".join(map(str, who))}: {why}'
-    for why, who in itertools.islice(clients.items(), _MOST_REASONS)
-  ]
-  more = len(clients) - len(said)
-  return '; '.join([*said, *([f'and {more} more'] if more else [])])
 
 
 def _step(
@@ -225,7 +209,7 @@ def _describe(received) -> dict[str, Any]:
     'clients_pooled': len(traces),
     'clients_left_out': len(left_out),
     'left_out': ' '.join(map(str, sorted(left_out))),
-    'left_out_reasons': _reasons(left_out),
+    'left_out_reasons': stopping.reasons(left_out),
     **_reported(traces),
   }
 

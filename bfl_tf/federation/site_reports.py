@@ -29,8 +29,16 @@ def write(path: pathlib.Path, report: sites.Report) -> None:
     figure.savefig(folder / f'{name}.png')
 
 
-def lines(path: pathlib.Path, report: sites.Report) -> Iterator[str]:
-  """Yields what is printed: tables, what is not there and why, promises."""
+def lines(
+  path: pathlib.Path, report: sites.Report, of_nodes: bool = False
+) -> Iterator[str]:
+  """Yields what is printed: tables, what is not there and why, promises.
+
+  Args:
+    path: the run's.
+    report: of it.
+    of_nodes: who were asked, by a server that has the files.
+  """
   for table in (report.sites, report.summary, report.classes):
     if table:
       yield from [*rows.table(table).splitlines(), '']
@@ -41,17 +49,16 @@ def lines(path: pathlib.Path, report: sites.Report) -> Iterator[str]:
       'no sites: of a .csv --client_column names them, of an .npz client_ids '
       'and client_ids_test'
     )
-  yield from _promised(report.promise)
-  yield f'tables and plots in {path / "sites"}'
+  if report.promise is None:
+    here = '' if of_nodes else ', or --calibrate_on_test=0.5 here'
+    yield f'no sets: give the run a --calibration_fraction{here}'
+  else:
+    yield from _promised(report.promise)
+  there = ", on the server's machine" if of_nodes else ''
+  yield f'tables and plots in {path / "sites"}{there}'
 
 
 def _promised(promise):
-  if promise is None:
-    yield (
-      'no sets: give the run a --calibration_fraction, or '
-      '--calibrate_on_test=0.5 here'
-    )
-    return
   for level, limit in zip(promise.levels, promise.thresholds, strict=True):
     yield (
       f'sets of {level:g}: every class of probability {1 - limit:.3f} or more, '

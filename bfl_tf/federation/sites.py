@@ -96,7 +96,10 @@ def report(
   trained, test = run.trained, run.test
   promise = _promise(run)
   probs, y = trained.predict(test.split.x).probs, test.split.y
-  partition, _ = building.partition(trained.config, run.dataset)
+  names: Sequence[str] = ()
+  if trained.config.clients_per_round:
+    partition, _ = building.partition(trained.config, run.dataset)
+    names = building.client_names(run.dataset, partition)
   return Report.of(
     trained,
     {
@@ -105,7 +108,7 @@ def report(
     },
     tallies_lib.Tally.of(probs, y, promise),
     promise,
-    building.client_names(run.dataset, partition),
+    names,
     dict(_own_scores(run, personalised)),
   )
 

@@ -1,11 +1,16 @@
 """Why a run stops before its last round; its state is saved."""
 
+from collections.abc import Mapping
+import itertools
 from typing import Any
 
 import numpy as np
 
 from bfl_tf import training
 from bfl_tf import weights as weights_lib
+
+# That one line tells: thousands of clients may have one each.
+_MOST_REASONS = 10
 
 
 class StoppedError(RuntimeError):
@@ -26,6 +31,23 @@ class MachineError(StoppedError):
 
 class Terminated(KeyboardInterrupt):
   """The process was asked to end, as Ctrl-C asks it."""
+
+
+def reasons(left_out: Mapping[int, str]) -> str:
+  """Says who was left out, by reason: `1, 4: it sent nothing; 2: ...`.
+
+  Args:
+    left_out: by client, why.
+  """
+  clients: dict[str, list[int]] = {}
+  for client, why in sorted(left_out.items()):
+    clients.setdefault(why, []).append(client)
+  said = [
+    f'{", ".join(map(str, who))}: {why}'
+    for why, who in itertools.islice(clients.items(), _MOST_REASONS)
+  ]
+  more = len(clients) - len(said)
+  return '; '.join([*said, *([f'and {more} more'] if more else [])])
 
 
 def check_weight(culprit: str, client: int, weight: Any) -> None:

@@ -14,8 +14,6 @@ from bfl_tf.federation import promises
 
 # Of calibration errors, as everywhere.
 _NUM_BINS = 15
-# Examples that a site may say it has.
-_MOST = 10**8
 
 
 class Tally(NamedTuple):
@@ -58,12 +56,13 @@ class Tally(NamedTuple):
 
     sets = promise.sets(probs) if promise else []
     rows = np.arange(y.size)
+    likelihood = probs.astype(np.float64)[rows, y]
     bins = metrics.reliability(probs, y, _NUM_BINS)
     filled = np.nan_to_num([bins.accuracy, bins.confidence])
     return cls(
       by_class(np.ones(y.size)),
       by_class(metrics.is_correct(probs, y)),
-      np.array(metrics.negative_log_likelihood(probs, y) * y.size),
+      -np.log(np.maximum(likelihood, metrics.MIN_PROBABILITY)).sum(),
       np.stack([bins.counts, *(filled * bins.counts)]),
       _stacked([by_class(each[rows, y]) for each in sets], num_classes),
       _stacked([by_class(each.sum(-1)) for each in sets], num_classes),
@@ -81,8 +80,11 @@ class Tally(NamedTuple):
       of_classes, of_classes, np.zeros([]), binned, of_sets, of_sets, unknown
     )
 
-  def check(self) -> None:
+  def check(self, num_examples: int) -> None:
     """Refuses what no examples add up to, as somebody may send it.
+
+    Args:
+      num_examples: that the site has.
 
     Raises:
       ValueError: says what is wrong.
@@ -91,17 +93,17 @@ class Tally(NamedTuple):
       known = value[~np.isnan(value)] if name == 'auroc' else value
       if not np.all(np.isfinite(known)) or np.any(known < 0):
         raise ValueError(f'its {name} is what no examples add up to')
+    check_counts(self.examples, num_examples)
     in_bins, right, confidence = self.binned
-    # First each by itself, so that no sum runs over.
-    if np.any(self.examples > _MOST) or not 0 < self.num_examples <= _MOST:
-      raise ValueError(f'it counts {self.examples.tolist()} examples')
+    worst = -num_examples * np.log(metrics.MIN_PROBABILITY)
     parts = {
       'right': self.right <= self.examples,
+      'loss': self.loss <= worst * (1 + 1e-6),
       'covered': self.covered <= self.examples,
       'sizes': self.sizes <= self.examples * self.examples.size,
       'binned': np.append(
         np.maximum(right, confidence) <= in_bins * (1 + 1e-6),
-        in_bins.sum() == self.num_examples,
+        in_bins.sum() == num_examples,
       ),
       'auroc': ~(self.auroc > 1),
     }
@@ -162,6 +164,22 @@ class Tally(NamedTuple):
       row[f'coverage_{level:g}'] = float(self.covered[at, classes].sum() / size)
       row[f'size_{level:g}'] = float(self.sizes[at, classes].sum() / size)
     return row
+
+
+def check_counts(counts: np.ndarray, num_examples: int) -> None:
+  """Refuses counts of other examples than a site has.
+
+  Args:
+    counts: integers.
+    num_examples: that they must add up to.
+
+  Raises:
+    ValueError: they do not.
+  """
+  # First each by itself, so that no sum runs over.
+  good = np.all(counts >= 0) and np.all(counts <= num_examples)
+  if not good or counts.sum() != num_examples:
+    raise ValueError(f'it does not count the {num_examples} examples it has')
 
 
 def _stacked(rows, num_classes):

@@ -23,7 +23,7 @@ def query(
   said: dict[str, Any] = {'client': _number(context), 'introduction': ''}
   own = sites.Own.of(context.node_config)
   if own.data:
-    flags = messages.unpack_question(message.content)
+    flags = messages.unpack_greeting(message.content)
     _, dataset = sites.read(flags, own)
     said['introduction'] = introductions.Introduction.of(dataset).to_json()
   record = flwr_app.ConfigRecord(said)
@@ -54,9 +54,9 @@ def evaluate(
   message: flwr_app.Message, context: flwr_app.Context
 ) -> flwr_app.Message:
   """Says what the examples add up to that this node's file holds out."""
-  question = questions.Question.read(message.content)
+  question, model = questions.read(message.content)
   _check_asked(context, question.client)
-  said = questions.answer(question, sites.Own.of(context.node_config))
+  said = questions.answer(question, model, sites.Own.of(context.node_config))
   content = flwr_app.RecordDict({'arrays': messages.pack(said)})
   return flwr_app.Message(content, reply_to=message)
 

@@ -92,7 +92,7 @@ class Engine:
         ttl=max(flwr_app.DEFAULT_TTL, 10 * seconds),
         group_id=str(state.round),
       )
-      yield exchange.Order(client, message, seconds or math.inf)
+      yield exchange.Errand(client, message, seconds or math.inf)
 
   def _arrival(self, client, reply, wanted) -> engine_lib.Arrival:
     try:

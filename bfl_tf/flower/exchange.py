@@ -19,7 +19,7 @@ class NodeError(RuntimeError):
   """What a node said in place of an answer."""
 
 
-class Order(NamedTuple):
+class Errand(NamedTuple):
   """What goes out to one client's node.
 
   Attributes:
@@ -38,35 +38,33 @@ Reply = flwr_app.Message | Exception
 
 def exchange(
   grid: serverapp.Grid,
-  orders: Iterator[Order],
+  errands: Iterator[Errand],
   window: int,
   poll_seconds: float,
 ) -> Iterator[tuple[int, Reply]]:
-  """Sends orders and yields each client with its reply, as they come.
+  """Sends messages and yields each client with its reply, as they come.
 
   Args:
     grid: Flower's.
-    orders: made one at a time, when they go out.
+    errands: made one at a time, when they go out.
     window: how many may be out at a time.
     poll_seconds: between two looks for replies.
 
   Returns:
     The reply, or why there is none.
   """
-  # By a message's number, who is asked, and until when.
-  out: dict[str, tuple[int, float]] = {}
-  orders, more = iter(orders), True
+  # By a message's number, what is out, and since when.
+  out: dict[str, tuple[Errand, float]] = {}
+  errands, more = iter(errands), True
   while more or out:
     free = window - len(out)
     sent = 0
-    for order in itertools.islice(orders, free):
+    for errand in itertools.islice(errands, free):
       sent += 1
-      numbers = [n for n in grid.push_messages([order.message]) if n]
+      numbers = [n for n in grid.push_messages([errand.message]) if n]
       if not numbers:
-        yield order.client, NodeError('its order could not be sent')
-      out |= dict.fromkeys(
-        numbers, (order.client, time.monotonic() + order.seconds)
-      )
+        yield errand.client, NodeError('its message could not be sent')
+      out |= dict.fromkeys(numbers, (errand, time.monotonic()))
     more = sent == free
     waiting = len(out)
     yield from _arrived(grid, out)
@@ -76,14 +74,15 @@ def exchange(
 
 def _arrived(grid, out) -> Iterator[tuple[int, Reply]]:
   """Yields what has come, and what will not come any more."""
-  for number, (client, deadline) in list(out.items()):
+  for number, (errand, started) in list(out.items()):
     replies = list(grid.pull_messages([number]))
     if replies:
       del out[number]
-      yield client, replies[0]
-    elif time.monotonic() > deadline:
+      yield errand.client, replies[0]
+    elif time.monotonic() > started + errand.seconds:
       del out[number]
-      yield client, TimeoutError('nothing came within --client_timeout')
+      late = TimeoutError(f'nothing came within {errand.seconds:g} s')
+      yield errand.client, late
 
 
 def content(reply: Reply) -> flwr_app.RecordDict:

@@ -1,10 +1,11 @@
 """What nodes say of their own examples, and what the server makes of it.
 
 Before the first round a node with a file of its own sends sums: how many
-examples of each class, means and spreads of features. The server merges them
-and sends the result back, so that all normalise and number classes alike. No
-example leaves a node as such; of a site with one or two its sums say them
-(docs/privacy.md). One class at one site is told apart from none.
+examples of each class, means and spreads of features, how many it holds out.
+The server merges them and sends the result back, so that all normalise and
+number classes alike. No example leaves a node as such; of a site with one or
+two its sums say them (docs/privacy.md). One class at one site is told apart
+from none.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,8 @@ class Introduction:
     shape: of an example.
     dtype: `uint8` or `float32`.
     moments: to normalise by.
+    held: how many examples it keeps from training, by share: `calibration`,
+      `test`.
   """
 
   counts: Mapping[str, int]
@@ -39,6 +42,7 @@ class Introduction:
   shape: tuple[int, ...]
   dtype: str
   moments: datasets.Moments
+  held: Mapping[str, int]
 
   @classmethod
   def of(cls, dataset: datasets.Dataset) -> 'Introduction':
@@ -50,6 +54,10 @@ class Introduction:
       tuple(dataset.input_shape),
       dataset.train.x.dtype.name,
       datasets.Moments.of(dataset.train.x),
+      {
+        'calibration': len(dataset.calibration.y) if dataset.calibration else 0,
+        'test': len(dataset.test.y),
+      },
     )
 
   @classmethod
@@ -79,6 +87,9 @@ class Introduction:
       raise ValueError(f'counts of {counts}')
     if not 0 < sum(counts) <= _MOST:
       raise ValueError(f'{sum(counts)} examples')
+    held = [self.held[share] for share in ('calibration', 'test')]
+    if not all(type(n) is int and 0 <= n <= _MOST for n in held):
+      raise ValueError(f'shares of {held}')
     size, mean, scatter = self.moments
     if np.shape(mean) != (self.shape[-1],) or mean.shape != scatter.shape:
       raise ValueError(f'moments of {np.shape(mean)} features')
@@ -115,7 +126,8 @@ class Introduction:
     for name, number in other.counts.items():
       counts[name] = counts.get(name, 0) + number
     moments = self.moments.merge(other.moments)
-    return dataclasses.replace(self, counts=counts, moments=moments)
+    held = {share: n + other.held[share] for share, n in self.held.items()}
+    return dataclasses.replace(self, counts=counts, moments=moments, held=held)
 
   def tell(self, dataset: datasets.Dataset) -> datasets.Dataset:
     """Returns a site's data set with everybody's classes and normalisation."""

@@ -46,12 +46,12 @@ class Order(NamedTuple):
   told: str = ''
 
 
-def pack_question(flags: str) -> app.RecordDict:
+def pack_greeting(flags: str) -> app.RecordDict:
   """Returns the message that asks a node who it is."""
   return app.RecordDict({'config': app.ConfigRecord({'flags': flags})})
 
 
-def unpack_question(content: app.RecordDict) -> str:
+def unpack_greeting(content: app.RecordDict) -> str:
   """Returns the flags of what will be run."""
   return str(content.config_records['config']['flags'])
 

@@ -114,7 +114,7 @@ class Numbered:
         del known[node]
     self.playing = {c: n for c, n in self.playing.items() if n in present}
     for node in sorted(present - set(self.answers) - set(self.asked)):
-      content = messages.pack_question(self.flags)
+      content = messages.pack_greeting(self.flags)
       query = flwr_app.Message(content, node, 'query')
       for number in self.grid.push_messages([query]):
         self.asked[node] = number

@@ -9,25 +9,24 @@ from collections.abc import Iterator, Mapping
 import dataclasses
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from flwr import app as flwr_app
 from flwr import serverapp
 import numpy as np
+import tensorflow as tf
 
 from bfl_tf import metrics, training
 from bfl_tf import weights as weights_lib
-from bfl_tf.federation import promises, recorded, sites, stopping, tallies
+from bfl_tf.federation import promises, recorded, stopping, tallies
+from bfl_tf.federation import sites as reports
 from bfl_tf.federation import task as task_lib
 from bfl_tf.federation import trained as trained_lib
-from bfl_tf.flower import exchange, introductions, messages, nodes
-from bfl_tf.flower import sites as sites_lib
+from bfl_tf.flower import exchange, introductions, messages, nodes, sites
 from bfl_tf.metrics import conformal
 
 # At a time: an answer is small, and a node takes its time to import TensorFlow.
 _WINDOW = 64
-# Examples that a node may say it calibrates on.
-_MOST = 10**8
 
 
 class Question(NamedTuple):
@@ -40,7 +39,6 @@ class Question(NamedTuple):
     share: `calibration` or `test`.
     promise: as JSON, by which sets are made of the test share; nothing if no
       node held out a calibration share.
-    model: that is asked.
   """
 
   flags: str
@@ -48,91 +46,101 @@ class Question(NamedTuple):
   task: str
   share: str
   promise: str
-  model: weights_lib.Weights
-
-  @classmethod
-  def read(cls, content: flwr_app.RecordDict) -> 'Question':
-    """Reads what `write` wrote."""
-    numbers: Mapping[str, Any] = content.config_records['config']
-    tree = messages.unpacked(content.array_records['arrays'])
-    return cls(
-      numbers['flags'], numbers['client'], numbers['task'], numbers['share'],
-      numbers['promise'], weights_lib.Weights(**tree['model']),
-    )  # fmt: skip
 
   def write(self, packed: flwr_app.ArrayRecord) -> flwr_app.RecordDict:
-    """Returns the message; `packed` is its model, packed once for all."""
-    numbers = self._asdict()
-    del numbers['model']
-    return flwr_app.RecordDict(
-      {'arrays': packed, 'config': flwr_app.ConfigRecord(numbers)}
-    )
+    """Returns the message; `packed` is the model, packed once for all."""
+    record = flwr_app.ConfigRecord(self._asdict())
+    return flwr_app.RecordDict({'arrays': packed, 'config': record})
 
 
-def answer(question: Question, own: sites_lib.Own) -> dict[str, np.ndarray]:
+def read(content: flwr_app.RecordDict) -> tuple[Question, weights_lib.Weights]:
+  """Reads what `Question.write` wrote: it, and the model that is asked."""
+  fields: Mapping[str, Any] = content.config_records['config']
+  tree = messages.unpacked(content.array_records['arrays'])
+  return Question(**fields), weights_lib.Weights(**tree['model'])
+
+
+def answer(
+  question: Question, model: weights_lib.Weights, own: sites.Own
+) -> dict[str, np.ndarray]:
   """Returns what a node says: sums over examples of its own file.
 
   Args:
     question: of the server.
+    model: that is asked.
     own: the node's own file.
 
   Raises:
-    ValueError: it has no such examples.
+    ValueError: it has no such examples, or will not tell so much of them.
   """
   if not own.data:
     raise ValueError('this node has no file of its own')
-  config, dataset = sites_lib.read(question.flags, own)
+  config, dataset = sites.read(question.flags, own)
   split = getattr(dataset, question.share)
   if split is None or not len(split.y):
     raise ValueError(f'its file holds out no {question.share} share')
-  training.configure(1, config.deterministic)
   task = task_lib.Task.from_json(question.task)
-  trained = trained_lib.Trained(
-    config.replace(num_workers=1), task, question.model
-  )
+  if tuple(dataset.feature_names) != task.feature_names:
+    raise ValueError('its file has other columns than the run')
+  promise = _promise(question.promise)
+  training.configure(1, config.deterministic)
+  trained = trained_lib.Trained(config.replace(num_workers=1), task, model)
   probs = trained.predict(split.x).probs
   y = introductions.numbers(dataset, task.classes)[split.y]
   if question.share == 'calibration':
     return {'counts': metrics.score_counts(probs, y)}
-  promise = None
-  if question.promise:
-    promise = promises.Promise.from_json(question.promise)
   return tallies.Tally.of(probs, y, promise)._asdict()
+
+
+def _promise(text) -> promises.Promise | None:
+  """Refuses one that nobody makes, which could tell an example's score."""
+  if not text:
+    return None
+  promise = promises.Promise.from_json(text)
+  edges = np.array(promise.thresholds) * conformal.NUM_BINS
+  if promise.levels != promises.LEVELS or np.any(
+    np.abs(edges - np.round(edges)) > 1e-6
+  ):
+    raise ValueError('it tells of no sets but those of a promise')
+  return promise
 
 
 def ask(
   grid: serverapp.Grid,
   playing: nodes.Numbered,
+  introduced: Mapping[int, introductions.Introduction],
   trained: trained_lib.Trained,
+  seconds: float = math.inf,
   poll_seconds: float = 1.0,
-) -> sites.Report:
+) -> reports.Report:
   """Has a finished run's nodes score its model.
 
   Args:
     grid: Flower's.
     playing: who plays which client.
+    introduced: by client, what its node said of its file.
     trained: the run's model.
+    seconds: in which an answer is waited for.
     poll_seconds: between two looks for answers.
 
   Raises:
     TooFewClientsError: fewer than `--min_clients` said something good.
   """
-  config, num_classes = trained.config, trained.task.num_classes
-  asking = _Asking(grid, playing, trained, poll_seconds)
+  asking = _Asking(grid, playing, introduced, trained, seconds, poll_seconds)
   promise = None
-  if config.calibration_fraction:
-    counts = asking.ask('calibration', None, _Counts.nothing())
+  if trained.config.calibration_fraction:
+    counts = asking.answers('calibration', None, _Counts.nothing())
     arrays = [said.counts for said in counts.values()]
     promise = promises.Promise.of(arrays, trained.num_samples())
   levels = promise.levels if promise else ()
-  nothing = tallies.Tally.nothing(num_classes, len(levels))
-  said = asking.ask('test', promise, nothing)
-  report = sites.Report.of(
+  nothing = tallies.Tally.nothing(trained.task.num_classes, len(levels))
+  said = asking.answers('test', promise, nothing)
+  report = reports.Report.of(
     trained,
-    {str(client): tally for client, tally in sorted(said.items())},
+    {str(client): tally for client, tally in said.items()},
     functools.reduce(tallies.Tally.merge, said.values()),
     promise,
-    [str(client) for client in range(config.num_clients)],
+    list(map(str, range(trained.config.num_clients))),
   )
   left_out = {str(c): why for c, why in sorted(asking.left_out.items())}
   return dataclasses.replace(report, left_out=left_out)
@@ -147,78 +155,81 @@ class _Counts(NamedTuple):
   def nothing(cls) -> '_Counts':
     return cls(np.zeros(conformal.NUM_BINS, np.int64))
 
-  def check(self) -> None:
-    """Refuses what nobody counts."""
-    large = np.any(self.counts > _MOST)
-    if large or np.any(self.counts < 0) or not self.counts.any():
-      raise ValueError('its counts are of no examples')
+  def check(self, num_examples: int) -> None:
+    """As of `Tally.check`."""
+    tallies.check_counts(self.counts, num_examples)
+
+
+_Said = TypeVar('_Said', tallies.Tally, _Counts)
 
 
 @dataclasses.dataclass
 class _Asking:
-  """Questions to nodes; `left_out` says by client why nothing good came."""
+  """The arguments of `ask`, and by client why nothing good came."""
 
   grid: serverapp.Grid
   playing: nodes.Numbered
+  introduced: Mapping[int, introductions.Introduction]
   trained: trained_lib.Trained
+  seconds: float
   poll_seconds: float
   left_out: dict[int, str] = dataclasses.field(default_factory=dict)
 
-  def ask(self, share, promise, nothing) -> dict[int, Any]:
-    """Returns what came, by client; each is like `nothing`."""
-    config, found = self.trained.config, {}
+  def answers(
+    self, share: str, promise: promises.Promise | None, nothing: _Said
+  ) -> dict[int, _Said]:
+    """Returns what came of those who are not left out yet, in their order.
+
+    Args:
+      share: as of `Question`.
+      promise: likewise.
+      nothing: what an answer of no examples is.
+    """
+    found: dict[int, _Said] = {}
     sizes = {name: array.nbytes for name, array in nothing._asdict().items()}
-    orders = self._orders(share, promise.to_json() if promise else '')
     for client, reply in exchange.exchange(
-      self.grid, orders, _WINDOW, self.poll_seconds
+      self.grid, self._errands(share, promise), _WINDOW, self.poll_seconds
     ):
       try:
         tree = messages.unpack(exchange.content(reply), sizes)
-        found[client] = _checked(tree, nothing)
+        said = _shaped(tree, nothing)
+        said.check(self.introduced[client].held[share])
+        found[client] = said
       # Whatever somebody sends, it is this node's alone.
       except Exception as failure:
-        self.left_out[client] = str(failure)
-    if len(found) < config.min_clients:
-      reasons = sorted(self.left_out.items())
-      said = '; '.join(f'{client}: {why}' for client, why in reasons)
+        self.left_out[client] = f'{share} share: {failure}'
+    wanted = self.trained.config.min_clients
+    if len(found) < wanted:
       raise stopping.TooFewClientsError(
         f'{len(found)} answers on the {share} share are fewer than '
-        f'--min_clients={config.min_clients} ({said}).'
+        f'--min_clients={wanted} ({stopping.reasons(self.left_out)}).'
       )
-    return found
+    # Floats add up in this order, whoever answers first.
+    return dict(sorted(found.items()))
 
-  def _orders(self, share, promise) -> Iterator[exchange.Order]:
-    trained = self.trained
-    config = trained.config
-    flags = '\n'.join(recorded.flag_lines(config))
-    task, model = trained.task.to_json(), trained.weights
-    packed = messages.pack({'model': model})
-    clients = range(config.num_clients)
+  def _errands(self, share, promise) -> Iterator[exchange.Errand]:
+    flags = '\n'.join(recorded.flag_lines(self.trained.config))
+    task = self.trained.task.to_json()
+    packed = messages.pack({'model': self.trained.weights})
+    clients = sorted(set(self.introduced) - set(self.left_out))
     there = self.playing(clients)
-    self.left_out |= dict.fromkeys(
-      set(clients) - set(there), 'it has no SuperNode'
-    )
-    for client, node in there.items():
-      if client in self.left_out:
+    for client in clients:
+      if client not in there:
+        self.left_out[client] = f'{share} share: it has no SuperNode'
         continue
-      question = Question(flags, client, task, share, promise, model)
-      message = flwr_app.Message(question.write(packed), node, 'evaluate')
-      seconds = config.client_timeout or math.inf
-      yield exchange.Order(client, message, seconds)
-
-
-def _checked(tree, nothing):
-  """Returns what a node sent, shaped as `nothing`."""
-  like = nothing._asdict()
-  if set(tree) != set(like):
-    raise ValueError(f'its answer lacks {min(set(like) - set(tree))}')
-  for name, array in like.items():
-    given = tree[name]
-    if (given.shape, given.dtype) != (array.shape, array.dtype):
-      raise ValueError(
-        f'its {name} is {given.dtype} of shape {given.shape} where '
-        f'{array.dtype} of {array.shape} is wanted'
+      text = promise.to_json() if promise else ''
+      question = Question(flags, client, task, share, text)
+      message = flwr_app.Message(
+        question.write(packed), there[client], 'evaluate'
       )
-  said = type(nothing)(**tree)
-  said.check()
-  return said
+      yield exchange.Errand(client, message, self.seconds)
+
+
+def _shaped(tree: Mapping[str, Any], nothing: _Said) -> _Said:
+  """Returns what a node sent, if it is an answer at all."""
+  for name, array in nothing._asdict().items():
+    spec = tf.TensorSpec(array.shape, array.dtype)
+    defect = training.mismatch(tree.get(name), spec)
+    if defect:
+      raise ValueError(f'its {name} {defect}')
+  return type(nothing)(**tree)

@@ -61,6 +61,7 @@ def play(
 def ask_sites(
   run_dir: str | os.PathLike,
   connection: str,
+  timeout: float = 0.0,
   environment: Mapping[str, str] | None = None,
   **settings: Any,
 ) -> None:
@@ -72,6 +73,7 @@ def ask_sites(
   Args:
     run_dir: on the server's machine.
     connection: that Flower's config.toml names.
+    timeout: seconds for an answer; the run's `--client_timeout` if 0.
     environment: of Flower's commands; this process's own if None.
     **settings: further run config of `servers`.
 
@@ -79,6 +81,7 @@ def ask_sites(
     ValueError: it is no finished run, or its nodes cannot be asked.
     FlowerError: too few answered.
   """
+  settings |= {'ask': True, 'answer-timeout': timeout}
   settings['output-dir'] = str(run_dir)
   submit(APP, connection, _show, environment, settings=settings)
 

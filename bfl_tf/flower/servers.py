@@ -2,15 +2,17 @@
 
 Its run config, `[tool.flwr.app.config]` of the app, says what to run:
 
-  flags         the config, a flag a line; nothing if a finished run's nodes are
-                to be asked about its model
+  flags         the config, a flag a line
   output-dir    the run directory, on the server's machine
+  ask           have a finished run's nodes score its model; without flags
+  answer-timeout  of that: seconds for an answer; 0: the run's --client_timeout
   simulation    any node plays any client, and lasts no longer than the run
   window        orders that may be out at a time
   node-timeout  seconds in which the clients' nodes must be there
 """
 
 import contextlib
+import math
 import pathlib
 import sys
 
@@ -35,8 +37,8 @@ def main(grid: serverapp.Grid, context: flwr_app.Context) -> None:
   """Plays the run; where it fails, so does Flower's."""
   try:
     with contextlib.redirect_stdout(_Marked(sys.stdout)):
-      played = _play if context.run_config['flags'] else _ask
-      played(grid, context.run_config)
+      do = _score if context.run_config['ask'] else _play
+      do(grid, context.run_config)
   except (ValueError, federation.StoppedError) as error:
     code = 2 if isinstance(error, ValueError) else 1
     raise ServerError(f'code {code}: {error}') from error
@@ -53,77 +55,90 @@ def _play(grid, settings):
   else:
     seconds = float(settings['node-timeout'])
     nodes = nodes_lib.Numbered.of(grid, flags, config.num_clients, seconds)
-    told, dataset = _told(config, nodes)
+    introduced = _introduced(config, nodes)
+    if introduced:
+      _check_no_share(config)
+      told = introductions.merged(introduced).to_json()
+      dataset = _as_told(config, introduced)
   # Elsewhere each look is a request.
   poll_seconds = 0.05 if simulated else 1.0
   path = str(settings['output-dir'])
   engine = engine_lib.Engine(
     grid, nodes, window, simulated, path, told, poll_seconds
   )
-  if dataset is not None:
-    _check_unchanged(path, dataset)
+  if dataset is not None and not _is_unchanged(path, dataset):
+    raise ValueError(
+      f'--output_dir={path} holds a run of other examples: files of nodes have '
+      'changed since; put them back, or choose another directory.'
+    )
   federation.Run(config, path, engine=engine, dataset=dataset).play()
 
 
-def _ask(grid, settings):
+def _score(grid, settings):
   """Has nodes with files of their own score a finished run's model."""
-  path = str(settings['output-dir'])
+  path = pathlib.Path(str(settings['output-dir']))
   trained = federation.load(path)
   config = trained.config
   flags = '\n'.join(recorded.flag_lines(config))
   nodes = nodes_lib.Numbered.of(
     grid, flags, config.num_clients, float(settings['node-timeout'])
   )
-  _, dataset = _told(config, nodes)
-  if dataset is None:
+  introduced = _introduced(config, nodes)
+  if not introduced:
     raise ValueError(
       f'--run={path}: its nodes have no files of their own: leave --superlink '
       'out.'
     )
-  _check_unchanged(path, dataset)
-  report = questions.ask(grid, nodes, trained)
-  site_reports.write(pathlib.Path(path), report)
-  for line in site_reports.lines(pathlib.Path(path), report):
-    print(line)
-
-
-def _check_unchanged(path, dataset):
-  """Refuses to go on with a run whose nodes have other files by now."""
-  file = pathlib.Path(path) / 'task.json'
-  if file.exists() and file.read_text() != task.Task.of(dataset).to_json():
+  if not _is_unchanged(path, _as_told(config, introduced)):
     raise ValueError(
-      f'--output_dir={path} holds a run of other examples: files of nodes have '
-      'changed since; put them back, or choose another directory.'
+      f'--run={path}: files of nodes have changed since the run; put them back.'
     )
+  seconds = float(settings['answer-timeout']) or config.client_timeout
+  report = questions.ask(grid, nodes, introduced, trained, seconds or math.inf)
+  site_reports.write(path, report)
+  for line in site_reports.lines(path, report, of_nodes=True):
+    # An empty line would not be told from Flower's own.
+    print(line or ' ')
 
 
-def _told(config, nodes):
-  """What nodes with files of their own say together; nothing if none has one.
+def _is_unchanged(path, dataset) -> bool:
+  """Whether nodes have the files that the run began with, by what they say."""
+  file = pathlib.Path(path) / 'task.json'
+  return not file.exists() or (
+    file.read_text() == task.Task.of(dataset).to_json()
+  )
+
+
+def _introduced(config, nodes) -> dict[int, introductions.Introduction]:
+  """What nodes say of files of their own, by client; nothing if none has one.
 
   Raises:
-    ValueError: some have and some have not, or they do not fit together.
+    ValueError: some have and some have not, or one's answer cannot be read.
   """
   clients = range(config.num_clients)
   said = nodes.introductions(clients)
-  if not said:
-    return '', None
   without = sorted(set(clients) - set(said))
-  if without:
+  if said and without:
     raise ValueError(
       f'clients {", ".join(map(str, without))} have no file of their own and '
       'others do: start their SuperNodes with --node-config \'data="FILE"\'.'
     )
+  return {client: _read(client, text) for client, text in said.items()}
+
+
+def _check_no_share(config):
   held = config.num_server_examples or config.server_fraction
   if held and not config.server_dataset:
     raise ValueError(
       '--num_server_examples and --server_fraction take examples of clients, '
       'which have files of their own: name --server_dataset in place of them.'
     )
-  introduced = {client: _read(client, text) for client, text in said.items()}
-  # The server's own examples are tests, all of them.
+
+
+def _as_told(config, introduced):
+  """The data set that a server has, of whose own examples all are tests."""
   own = building.dataset(config.replace(calibration_fraction=0.0), {})
-  dataset = introductions.as_told(own, introduced)
-  return introductions.merged(introduced).to_json(), dataset
+  return introductions.as_told(own, introduced)
 
 
 def _read(client, text):
@@ -141,7 +156,8 @@ class _Marked:
 
   def write(self, text: str) -> int:
     """Marks what begins a line."""
-    return self._stream.write(f'{runs.MARK}{text}' if text.strip() else text)
+    begins = text.strip('\n')
+    return self._stream.write(f'{runs.MARK}{text}' if begins else text)
 
   def flush(self) -> None:
     """Passes it on."""

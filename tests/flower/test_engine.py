@@ -152,7 +152,7 @@ def test_who_stays_silent_is_left_out_after_the_timeout():
   silent = engine(spoiled(lambda reply: None))
   _, (row,) = toys.play(experiment, 1, engine=silent)
   assert row['left_out_reasons'] == (
-    '2: it raised TimeoutError: nothing came within --client_timeout'
+    '2: it raised TimeoutError: nothing came within 0.5 s'
   )
 
 

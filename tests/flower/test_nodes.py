@@ -148,7 +148,7 @@ class TestNumbered:
     assert numbered([0]) == {}
     (number,) = numbered.asked.values()
     grid.answer = answer
-    message = app.Message(messages.pack_question(''), 7, 'query')
+    message = app.Message(messages.pack_greeting(''), 7, 'query')
     grid._waiting[number] = grid._played(message)
     assert numbered([0]) == {0: 7}
 

@@ -11,7 +11,7 @@ import wines
 
 from bfl_tf import datasets, federation, metrics
 from bfl_tf.federation import promises, recorded, reopened, site_reports
-from bfl_tf.flower import nodes, questions, servers, sites
+from bfl_tf.flower import exchange, nodes, questions, servers, sites
 
 
 @pytest.fixture(scope='module')
@@ -30,13 +30,14 @@ def run_dir(files, tmp_path_factory):
 def ask(run_dir, files, answer=lambda reply: reply, instead=()):
   """Has nodes asked; by then they read `instead` of their files."""
   grid = wines.grid(files[:3])
-  grid.answer = answer
   trained = federation.load(run_dir)
   flags = '\n'.join(recorded.flag_lines(trained.config))
   there = nodes.Numbered.of(grid, flags, 3, 1.0)
+  introduced = servers._introduced(trained.config, there)
+  grid.answer = answer
   for config, file in zip(grid.node_configs.values(), instead):
     config['data'] = file
-  return questions.ask(grid, there, trained, 0.01)
+  return questions.ask(grid, there, introduced, trained, 0.05, 0.01)
 
 
 def held_out(trained, file, share):
@@ -83,7 +84,7 @@ def test_each_site_and_all_together_by_hand(run_dir, files):
 
 
 def test_what_the_server_writes_and_says(run_dir, files, capsys):
-  servers._ask(wines.grid(files[:3]), wines.settings(run_dir))
+  servers._score(wines.grid(files[:3]), wines.settings(run_dir))
   said = capsys.readouterr().out.splitlines()
   with (run_dir / 'sites' / 'sites.csv').open() as file:
     rows = list(csv.DictReader(file))
@@ -97,7 +98,8 @@ def test_what_the_server_writes_and_says(run_dir, files, capsys):
     row['accuracy'] for row in found.sites
   )
   assert said[0].split()[:3] == ['site', 'num_examples', 'accuracy']
-  assert said[-1] == f'tables and plots in {run_dir / "sites"}'
+  there = f'tables and plots in {run_dir / "sites"}'
+  assert said[-1] == f"{there}, on the server's machine"
   for name in ('sites', 'classes', 'coverage'):
     assert (run_dir / 'sites' / f'{name}.png').stat().st_size > 1000
   with pytest.raises(ValueError, match='asks them with --superlink'):
@@ -118,9 +120,10 @@ def of_site_1(change, name):
 
 BAD = [
   ('right', lambda a: a + 99, 'its right is more than its examples'),
-  ('loss', lambda a: a.astype(np.float32), r'its loss is float32 of shape \('),
+  ('loss', lambda a: a.astype(np.float32), 'its loss is float32, not float64'),
   ('right', lambda a: np.zeros(9999), r'its right has \d+ bytes where 24 are'),
-  ('counts', lambda a: a - 1, 'its counts are of no examples'),
+  ('counts', lambda a: a + 1, r'it does not count the \d+ examples it has'),
+  ('examples', lambda a: a * 2, r'it does not count the \d+ examples it has'),
 ]
 
 
@@ -134,7 +137,8 @@ def test_what_no_examples_add_up_to_is_left_out(
   found = ask(run_dir, files, of_site_1(change, name))
   assert [row['site'] for row in found.sites] == ['0', '2']
   assert list(found.left_out) == ['1']
-  assert re.match(why, found.left_out['1'])
+  share = 'calibration' if name == 'counts' else 'test'
+  assert re.match(f'{share} share: {why}', found.left_out['1'])
   others = found.summary[0]['num_examples']
   assert others == sum(row['num_examples'] for row in found.sites)
 
@@ -144,9 +148,34 @@ def test_more_and_less_than_was_asked_for(run_dir, files):
     arrays['more'] = arrays['right']
 
   found = ask(run_dir, files, of_site_1(more, 'right'))
-  assert found.left_out == {'1': "it sent 'more', which nobody asked for"}
+  assert found.left_out == {
+    '1': "test share: it sent 'more', which nobody asked for"
+  }
   found = ask(run_dir, files, of_site_1(lambda a: a.pop('right'), 'right'))
-  assert found.left_out == {'1': 'its answer lacks right'}
+  assert found.left_out == {
+    '1': 'test share: its right is of type NoneType, not an array'
+  }
+
+
+def test_who_is_silent_is_waited_for_so_long(run_dir, files):
+  def silent(reply):
+    return None if reply.metadata.src_node_id == 11 else reply
+
+  found = ask(run_dir, files, silent)
+  assert found.left_out == {
+    '1': 'calibration share: nothing came within 0.05 s'
+  }
+
+
+def test_the_order_of_arrival_changes_no_bit(run_dir, files, monkeypatch):
+  exchanged = exchange.exchange
+
+  def reversed_(*args):
+    return reversed(list(exchanged(*args)))
+
+  first = ask(run_dir, files)
+  monkeypatch.setattr(exchange, 'exchange', reversed_)
+  assert ask(run_dir, files) == first
 
 
 def test_who_fails_is_named_and_too_few_stop_it(run_dir, files):
@@ -158,9 +187,8 @@ def test_who_fails_is_named_and_too_few_stop_it(run_dir, files):
     line for line in site_reports.lines(run_dir, found) if 'left out' in line
   ]
   assert line.startswith('site 2 is left out: ')
-  with pytest.raises(
-    federation.StoppedError, match=r'fewer than --min_clients=1 \(0: .*; 1: '
-  ):
+  few = r'fewer than --min_clients=1 \(0, 1, 2: calibration share: '
+  with pytest.raises(federation.StoppedError, match=few):
     ask(run_dir, files, instead=[gone] * 3)
 
 
@@ -168,30 +196,50 @@ def test_a_node_without_a_share_says_so(files):
   own = sites.Own(files[1])
   config = federation.Config.of(wines.SETTINGS | {'dataset': files[3]})
   flags = '\n'.join(recorded.flag_lines(config))
-  question = questions.Question(flags, 1, '', 'calibration', '', None)
+  question = questions.Question(flags, 1, '', 'calibration', '')
   with pytest.raises(ValueError, match='holds out no calibration share'):
-    questions.answer(question, own)
+    questions.answer(question, None, own)
   with pytest.raises(ValueError, match='this node has no file of its own'):
-    questions.answer(question, sites.Own())
+    questions.answer(question, None, sites.Own())
 
 
-def test_a_run_without_a_calibration_share_has_no_sets(files, tmp_path):
+@pytest.mark.parametrize(
+  'levels, thresholds',
+  [((0.9, 0.95), (0.5, 0.70001)), ((0.9, 0.95, 0.97), (0.1, 0.2, 0.3))],
+)
+def test_a_node_tells_of_no_sets_that_nobody_promised(
+  run_dir, files, levels, thresholds
+):
+  trained = federation.load(run_dir)
+  flags = '\n'.join(recorded.flag_lines(trained.config))
+  promise = promises.Promise(levels, thresholds, 9, 2).to_json()
+  question = questions.Question(
+    flags, 1, trained.task.to_json(), 'test', promise
+  )
+  with pytest.raises(ValueError, match='no sets but those of a promise'):
+    questions.answer(question, trained.weights, sites.Own(files[1]))
+
+
+def test_a_run_without_a_calibration_share_has_no_sets(files, tmp_path, capsys):
   *own, server = files
   wines.play(tmp_path, own, server, num_rounds=1)
-  servers._ask(wines.grid(own), wines.settings(tmp_path))
+  servers._score(wines.grid(own), wines.settings(tmp_path))
   assert not (tmp_path / promises.FILE).exists()
   assert (tmp_path / 'sites' / 'sites.csv').exists()
+  # What helps in one process alone is not said.
+  said = capsys.readouterr().out.splitlines()
+  assert 'no sets: give the run a --calibration_fraction' in said
 
 
 def test_what_cannot_be_asked_is_one_line(run_dir, files, tmp_path):
   grid = wines.grid(files[:3])
   with pytest.raises(ValueError, match='holds no run: name the --output_dir'):
-    servers._ask(grid, wines.settings(tmp_path))
+    servers._score(grid, wines.settings(tmp_path))
   other = [wines.grid([*files[:2], files[1]]), wines.settings(run_dir)]
   with pytest.raises(ValueError, match='files of nodes have changed since'):
-    servers._ask(*other)
+    servers._score(*other)
   with pytest.raises(ValueError, match='clients 2 of 3 have no SuperNode'):
-    servers._ask(wines.grid(files[:2]), wines.settings(run_dir))
+    servers._score(wines.grid(files[:2]), wines.settings(run_dir))
 
 
 def test_nodes_without_files_need_no_asking(tmp_path):
@@ -200,4 +248,4 @@ def test_nodes_without_files_need_no_asking(tmp_path):
   )
   federation.Run(config, tmp_path, False, draw_plots=False).play()
   with pytest.raises(ValueError, match='no files of their own: leave --super'):
-    servers._ask(wines.grid(['', '', '']), wines.settings(tmp_path))
+    servers._score(wines.grid(['', '', '']), wines.settings(tmp_path))

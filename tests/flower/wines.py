@@ -52,5 +52,5 @@ def settings(path, flags=''):
   """The run config of the ServerApp."""
   return {
     'flags': flags, 'output-dir': str(path), 'simulation': False, 'window': 9,
-    'node-timeout': 1.0,
+    'node-timeout': 1.0, 'answer-timeout': 0.0,
   }  # fmt: skip
