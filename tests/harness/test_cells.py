@@ -2,6 +2,7 @@
 
 import csv
 import pathlib
+import pickle
 
 from harness import made_runs
 import numpy as np
@@ -64,6 +65,14 @@ OUR_OWN = {
   ),
   ('fl_swag/table_calibration', 'FL-SWAG, diagonal'),
 }
+
+
+def test_cells_go_to_other_processes(tmp_path):
+  for artifact in (*artifacts.ARTIFACTS.values(), *artifacts.CLAIMS.values()):
+    for cell in artifact.cells:
+      task = cells.Task(cell, 'smoke', 0, tmp_path)
+      back = pickle.loads(pickle.dumps(task))
+      assert back.directory == task.directory
 
 
 def published_tables():

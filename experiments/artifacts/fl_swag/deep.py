@@ -103,7 +103,7 @@ def _on_features(name, dataset, overrides, laptop=types.MappingProxyType({})):
     grids.PAPER,
     f'features/{dataset}/{name}',
     {**_SHARED, 'dataset': _FEATURES[dataset], **overrides},
-    {'smoke': _SMOKE | {'model': 'logistic'}, 'laptop': laptop},
+    {'smoke': _SMOKE | {'model': 'logistic'}, 'laptop': dict(laptop)},
   )
 
 
