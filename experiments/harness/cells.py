@@ -159,6 +159,10 @@ class Task:
     return path.read_text().strip() if path.exists() else None
 
 
+class UnrecordedError(LookupError):
+  """A run keeps no such score, of such a predictor."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Measure:
   """A number read off a finished run.
@@ -178,15 +182,25 @@ class Measure:
   digits: int = 2
 
   def __call__(self, task: Task) -> float:
-    return self.factor * self.read(task.directory, task.cell.predictor)
+    value = self.get(task)
+    return math.nan if value is None else value
+
+  def get(self, task: Task) -> float | None:
+    """Returns the number; None where no run has it, NaN where one diverged."""
+    try:
+      return self.factor * self.read(task.directory, task.cell.predictor)
+    except UnrecordedError:
+      return None
 
 
 def final(name: str) -> Callable[[pathlib.Path, str], float]:
   """Reads one of the last scores."""
 
   def read(directory: pathlib.Path, predictor: str = '') -> float:
-    summary = json.loads((directory / 'summary.json').read_text())
-    return float(summary['final'].get(_of(name, predictor), math.nan))
+    scores = json.loads((directory / 'summary.json').read_text())['final']
+    if _of(name, predictor) not in scores:
+      raise UnrecordedError(f'{directory} has no {_of(name, predictor)}')
+    return float(scores[_of(name, predictor)])
 
   return read
 
@@ -205,7 +219,9 @@ def column(
         if int(row['round']) >= first_round
       ]
     numbers = [float(value) for value in values if value]
-    return pick(numbers) if numbers else math.nan
+    if not numbers:
+      raise UnrecordedError(f'{directory} has no column {column}')
+    return pick(numbers)
 
   return read
 

@@ -100,7 +100,8 @@ class Entry:
       cells_lib.Task(cell, scale, seed, root)
       for seed in range(table.seeds[scale] if cell else 0)
     ]
-    values = np.array([measure(t) for t in tasks if t.is_done])
+    read = [measure.get(task) for task in tasks if task.is_done]
+    values = np.array([value for value in read if value is not None], float)
     finite = values[np.isfinite(values)]
     failures = [t.failure for t in tasks if t.failure and not t.is_done]
     diverged = [why for why in failures if why.startswith('TooFewClients')]
@@ -111,7 +112,8 @@ class Entry:
       digits=measure.digits,
       mean=float(finite.mean()) if finite.size else None,
       standard_error=standard_error(finite),
-      seeds=finite.size,
+      # Of a score that runs do not keep, those that would have it.
+      seeds=finite.size if values.size else len(read),
       diverged=values.size - finite.size + len(diverged),
       published=published(table.paper.name, table.name).get(
         (column, row, measure.published)

@@ -35,7 +35,8 @@ def test_mean_after_start(tmp_path):
   assert cells.SPEED(task) == pytest.approx(60)
   assert cells.column('accuracy', lambda v: v[0])(task.directory) == 0.1
   assert cells.column('accuracy', sum, 3)(task.directory) == 0.8
-  assert np.isnan(cells.column('nothing', max)(task.directory))
+  nothing = cells.Measure('nothing', cells.column('nothing', max))
+  assert nothing.get(task) is None and np.isnan(nothing(task))
 
 
 def test_names_of_cells_are_unique():

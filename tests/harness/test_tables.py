@@ -53,6 +53,16 @@ def test_a_diverged_run_is_marked_and_left_out(tmp_path):
   assert entries[row, 'Accuracy (%)'].reason == 'TooFewClientsError: all NaN'
 
 
+def test_a_score_that_runs_do_not_keep_is_no_divergence(tmp_path):
+  table = _table(cells.ACCURACY, cells.Measure('Other', cells.final('other')))
+  for row, _ in table.grid:
+    for seed in range(3):
+      made_runs.finish(_task(table, row, seed, tmp_path), 0.5)
+  entries = table.entries('smoke', tmp_path)
+  assert {e.text for e in entries if e.label == 'Other'} == {'-'}
+  assert 'over 3 of 3 seeds' in tables.write(table, 'smoke', tmp_path)
+
+
 def test_written_as_csv_markdown_and_latex(tmp_path):
   table = _table(cells.ACCURACY)
   made_runs.finish(_task(table, 'Flipout NWA train_size', 0, tmp_path), 0.5)
