@@ -14,13 +14,17 @@ from matplotlib import figure as figure_lib
 
 from experiments.harness import cells
 
+BAND = 'mean, and a band from the lowest to the highest'
 _SMOKE = 'A SMOKE TEST: it shows that the code runs, and nothing else.'
 _PER_INCH = 15  # Characters, at the size below.
 _SIZE = 9
 
 
 def add(
-  drawn: figure_lib.Figure, figure: Any, tasks: Sequence[cells.Task]
+  drawn: figure_lib.Figure,
+  figure: Any,
+  tasks: Sequence[cells.Task],
+  of_seeds: str = BAND,
 ) -> None:
   """Writes a title above a figure.
 
@@ -28,9 +32,13 @@ def add(
     drawn: to write on.
     figure: of `figures`, with `paper`, `name`, `title`.
     tasks: whose runs are drawn, of one scale.
+    of_seeds: what is drawn of several.
   """
   width = int(_PER_INCH * drawn.get_figwidth())
-  paragraphs = [f'{_origin(figure)}: {figure.title}', _drawn_from(tasks)]
+  paragraphs = [
+    f'{_origin(figure)}: {figure.title}',
+    _drawn_from(tasks, of_seeds),
+  ]
   lines = [line for text in paragraphs for line in textwrap.wrap(text, width)]
   is_smoke = tasks[0].scale == 'smoke'
   if is_smoke:
@@ -51,13 +59,13 @@ def _origin(figure) -> str:
   return f'{what} {number.upper()} of {figure.paper.citation}'
 
 
-def _drawn_from(tasks) -> str:
+def _drawn_from(tasks, of_seeds) -> str:
   configs = [task.config for task in tasks]
   data = _joined(_data(config) for config in configs)
   splits = _joined(_short(config.partition) for config in configs)
   clients = _joined(str(config.num_clients) for config in configs)
   seeds = sorted({task.seed for task in tasks})
-  several = ': mean, and a band from the lowest to the highest'
+  several = f': {of_seeds}'
   return (
     f'{data}, {splits} split, {clients} client{"s" * (clients != "1")}; '
     f'{tasks[0].scale} scale; seed{"s" * (len(seeds) > 1)} '

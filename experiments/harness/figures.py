@@ -22,6 +22,7 @@ class Figure:
     draw: runs by name -> `matplotlib.figure.Figure`; or one for each panel.
     seeds: how many, by scale; `draw` is given a list of runs a name.
     first_only: `draw` is given one run a name, the first seed's.
+    of_seeds: what it shows of several, for the title.
   """
 
   paper: cells_lib.Paper
@@ -31,6 +32,7 @@ class Figure:
   draw: Callable | Mapping[str, Callable]
   seeds: Mapping[str, int]
   first_only: bool = False
+  of_seeds: str = captions.BAND
 
   @property
   def cells(self) -> list[cells_lib.Cell]:
@@ -66,9 +68,8 @@ class Figure:
     drawn = draw(
       {n: r[0] for n, r in runs.items()} if self.first_only else runs
     )
-    captions.add(
-      drawn, self, [task for ended in done.values() for task in ended]
-    )
+    tasks = [task for ended in done.values() for task in ended]
+    captions.add(drawn, self, tasks, self.of_seeds)
     return drawn, missing
 
 

@@ -83,7 +83,9 @@ def _play(task, num_workers):
   except federation.BusyError:
     raise
   except Exception as error:
-    logging.exception('%s failed.', task.directory)
+    # What is wrong with a flag or a file is said in one line.
+    ours = not isinstance(error, ValueError)
+    logging.error('%s failed: %s', task.directory, error, exc_info=ours)
     return _fail(task, f'{type(error).__name__}: {error}'.splitlines()[0])
   return 'done'
 

@@ -175,13 +175,20 @@ def write(table: Table, scale: str, root: pathlib.Path) -> str:
   replace(stem.with_suffix('.csv'), _csv(entries))
   replace(stem.with_suffix('.md'), f'{header}\n\n{markdown(rows)}')
   replace(stem.with_suffix('.tex'), _latex(header, rows))
-  reasons = dict.fromkeys(
-    f'{e.row}, {e.column}: {said}'
-    for e in entries
-    for said in (e.reason, e.picked)
-    if said
-  )
-  return '\n'.join([header, '', markdown(rows), *reasons])
+  return '\n'.join([header, '', markdown(rows), *_said(entries)])
+
+
+def _said(entries):
+  """Yields what was picked of each best, and each reason why runs failed."""
+  failed: dict[str, dict[str, None]] = {}
+  for e in entries:
+    if e.picked:
+      yield f'{e.row}, {e.column}: {e.picked}'
+    if e.reason:
+      failed.setdefault(e.reason, {})[f'{e.row}, {e.column}'] = None
+  for reason, (first, *more) in failed.items():
+    others = f' and {len(more)} more' if more else ''
+    yield f'{first}{others}: {reason}'
 
 
 def _header(table, scale, entries):

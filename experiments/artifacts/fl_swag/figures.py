@@ -31,6 +31,8 @@ _PANELS = {
   'cifar10_features': _methods(deep.CIFAR10),
 }
 
+_TOGETHER = 'their examples together'
+
 FIGURES = (
   figures.Figure(
     grids.PAPER,
@@ -48,6 +50,7 @@ FIGURES = (
     _PANELS,
     plots.calibration_gap,
     grids.SEEDS,
+    of_seeds=_TOGETHER,
   ),
   figures.Figure(
     grids.PAPER,
@@ -56,6 +59,7 @@ FIGURES = (
     _PANELS,
     plots.calibration_above,
     grids.SEEDS,
+    of_seeds=_TOGETHER,
   ),
   figures.Sweep(
     grids.PAPER,
