@@ -87,8 +87,9 @@ class Introduction:
       raise ValueError(f'counts of {counts}')
     if not 0 < sum(counts) <= _MOST:
       raise ValueError(f'{sum(counts)} examples')
-    held = [self.held[share] for share in ('calibration', 'test')]
-    if not all(type(n) is int and 0 <= n <= _MOST for n in held):
+    held = list(self.held.values())
+    whole = all(type(n) is int and 0 <= n <= _MOST for n in held)
+    if set(self.held) != {'calibration', 'test'} or not whole:
       raise ValueError(f'shares of {held}')
     size, mean, scatter = self.moments
     if np.shape(mean) != (self.shape[-1],) or mean.shape != scatter.shape:

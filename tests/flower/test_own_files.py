@@ -69,6 +69,8 @@ def test_no_example_is_in_what_a_node_says(tmp_path):
     lambda text: text.replace('"moments": [', '"moments": [NaN, '),
     lambda text: text.replace('"moments": [', '"moments": [9'),
     lambda text: text.replace('"barolo": ', '"barolo": 9999999999'),
+    lambda text: text.replace('"test": ', '"more": 1, "test": '),
+    lambda text: text.replace('"test": ', '"test": -'),
     lambda text: (
       text[: text.rindex('[') + 1]
       + 'Infinity, '

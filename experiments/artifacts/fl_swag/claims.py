@@ -44,7 +44,7 @@ def _clients(column):
 
 def _calibration(larger, smaller, dataset):
   columns = {name: column for column, name in deep.DATASETS.items()}
-  column = columns.get(dataset, deep.CIFAR10)
+  column = {**columns, 'features of CIFAR-10': deep.CIFAR10}[dataset]
   left, right = (
     claims.Side(claims.only, (deep.CALIBRATION[row, column],))
     for row in (larger, smaller)
