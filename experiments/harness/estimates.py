@@ -36,7 +36,7 @@ _EXAMPLES = {
   'experiments.artifacts.noniid_techniques.four_points:four_points': 4,
   'experiments.artifacts.fl_swag.shared:mnist': 50000,
   'experiments.artifacts.fl_swag.shared:fashion_mnist': 50000,
-  'runs/features/cifar10.npz': 40000,
+  'experiments.artifacts.fl_swag.shared:cifar10': 40000,
 }
 
 

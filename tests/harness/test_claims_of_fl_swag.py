@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.artifacts import fl_swag
-from experiments.artifacts.fl_swag import deep
+from experiments.artifacts.fl_swag import deep, shared
 
 CLAIMS = {claim.name: claim for claim in fl_swag.CLAIMS}
 
@@ -37,7 +37,7 @@ def test_the_samplers_prior_is_the_same_everywhere():
   for cell in (*samplers, *deep.RATES.values()):
     for scale in ('laptop', 'paper'):
       config = cell.config(scale, 0)
-      if config.dataset.endswith('.npz'):
+      if config.dataset.endswith(':cifar10'):
         # The ResNet-18 keeps 10 000 for itself.
         examples = 40_000
       else:
@@ -62,3 +62,13 @@ def test_drift_is_asked_from_each_number_of_epochs_to_the_next():
     '5 epochs over 20, shared start',
     '20 epochs over 80, shared start',
   ]
+
+
+def test_features_that_are_not_there_say_how_they_are_made(
+  tmp_path, monkeypatch
+):
+  monkeypatch.chdir(tmp_path)
+  with pytest.raises(ValueError, match=r'cifar10\.npz is missing') as found:
+    shared.cifar10()
+  for part in ('pretrain_cifar10.flags', 'experiments.features', '--output'):
+    assert part in str(found.value)

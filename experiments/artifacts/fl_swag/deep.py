@@ -11,12 +11,8 @@ DATASETS = {
 }
 CIFAR10 = f'{grids.SPLIT} CIFAR10 ResNet18 features'
 _FEATURES = {
-  **{
-    name: f'experiments.artifacts.fl_swag.shared:{name}'
-    for name in DATASETS.values()
-  },
-  # Of a ResNet-18 that trains for an hour: `experiments.features` writes them.
-  'cifar10': 'runs/features/cifar10.npz',
+  name: f'experiments.artifacts.fl_swag.shared:{name}'
+  for name in (*DATASETS.values(), 'cifar10')
 }
 _START = grids.PAPER.flags('shared_init')
 _FEW = {
