@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.artifacts import fl_swag
-from experiments.artifacts.fl_swag import deep, shared
+from experiments.artifacts.fl_swag import choosing, deep, shared
 
 CLAIMS = {claim.name: claim for claim in fl_swag.CLAIMS}
 
@@ -34,7 +34,7 @@ def test_the_samplers_prior_is_the_same_everywhere():
     cell for (row, _), cell in deep.CALIBRATION.items() if 'LD' in row
   ]
   assert len(samplers) == 6
-  for cell in (*samplers, *deep.RATES.values()):
+  for cell in (*samplers, *choosing.RATES.values()):
     for scale in ('laptop', 'paper'):
       config = cell.config(scale, 0)
       if config.dataset.endswith(':cifar10'):

@@ -2,7 +2,7 @@
 
 import types
 
-from experiments.artifacts.fl_swag import floors, grids
+from experiments.artifacts.fl_swag import grids
 from experiments.harness import cells
 
 DATASETS = {
@@ -14,7 +14,7 @@ _FEATURES = {
   name: f'experiments.artifacts.fl_swag.shared:{name}'
   for name in (*DATASETS.values(), 'cifar10')
 }
-_START = grids.PAPER.flags('shared_init')
+START = grids.PAPER.flags('shared_init')
 _FEW = {
   'num_server_examples': 2000,
   'thinning.burn_in': 1400,
@@ -62,9 +62,9 @@ def _alone(row, name):
 
 
 def _column(dataset):
-  swag = cell('fl-swag', dataset, _START)
+  swag = cell('fl-swag', dataset, START)
   averages = {
-    row: {**_START, **grids.PAPER.flags(row.lower())}
+    row: {**START, **grids.PAPER.flags(row.lower())}
     for row in ('FedAvg', 'wFedAvg')
   }
   return {
@@ -94,7 +94,7 @@ _SHARED = {
 }
 
 
-def _on_features(name, dataset, overrides, laptop=types.MappingProxyType({})):
+def on_features(name, dataset, overrides, laptop=types.MappingProxyType({})):
   return cells.Cell(
     grids.PAPER,
     f'features/{dataset}/{name}',
@@ -104,15 +104,15 @@ def _on_features(name, dataset, overrides, laptop=types.MappingProxyType({})):
 
 
 def _features_of(dataset):
-  swag = _on_features('fl-swag', dataset, {})
+  swag = on_features('fl-swag', dataset, {})
   return {
     **grids.clients_of(swag),
     'FL-SWAG': swag,
-    'FL-SWAG, diagonal': _on_features(
+    'FL-SWAG, diagonal': on_features(
       'diagonal', dataset, grids.PAPER.flags('diagonal')
     ),
     **{
-      row: _on_features(row.lower(), dataset, grids.PAPER.flags(row.lower()))
+      row: on_features(row.lower(), dataset, grids.PAPER.flags(row.lower()))
       for row in ('FedAvg', 'wFedAvg')
     },
     'BayAvg': swag.reading(f'{swag.name}/C', 'C'),
@@ -129,11 +129,11 @@ _SAMPLED = {
 }
 
 
-def _sampled(name, overrides=types.MappingProxyType({})):
+def sampled(name, overrides=types.MappingProxyType({})):
   """Returns a cell of a sampler on the features of CIFAR-10."""
   method = name.split('/')[-1]
   flags = {**grids.PAPER.flags(method), **_SAMPLED, **overrides}
-  return _on_features(name, 'cifar10', flags)
+  return on_features(name, 'cifar10', flags)
 
 
 _OF_CIFAR10 = _features_of('cifar10')
@@ -157,7 +157,7 @@ CALIBRATION = {
     for row, found in {
       'FL-SWAG': DEEP['FL-SWAG', column],
       'FL-SWAG, diagonal': cell(
-        'diagonal', dataset, {**_START, **grids.PAPER.flags('diagonal')}
+        'diagonal', dataset, {**START, **grids.PAPER.flags('diagonal')}
       ),
       **{
         row: cell(row.lower(), dataset, grids.PAPER.flags(row.lower()))
@@ -168,27 +168,7 @@ CALIBRATION = {
   **{
     (row, CIFAR10): _OF_CIFAR10[row] for row in ('FL-SWAG', 'FL-SWAG, diagonal')
   },
-  **{(row, CIFAR10): _sampled(row.lower()) for row in SAMPLERS},
-}
-
-# The samplers' rates, chosen on validation examples of MNIST, and of features.
-_RATES = {'SGLD': (0.01, 0.05, 0.2), 'pSGLD': (1e-4, 3e-4, 1e-3, 3e-3)}
-
-
-def _at_rate(row, rate):
-  """Yields a cell a data set; fewer examples are fewer steps."""
-  name = f'rate{rate:g}/{row.lower()}'
-  common = {'validation_split': 0.1, 'client_learning_rate': rate}
-  flags = grids.PAPER.flags(row.lower())
-  yield 'mnist', cell(name, 'mnist', flags | {'thinning.every': 250} | common)
-  yield 'features cifar10', _sampled(name, {'thinning.every': 150} | common)
-
-
-RATES = {
-  (f'{row}, rate {rate:g}', column): found
-  for row, rates in _RATES.items()
-  for rate in rates
-  for column, found in _at_rate(row, rate)
+  **{(row, CIFAR10): sampled(row.lower()) for row in SAMPLERS},
 }
 
 FEATURES = tuple(DATASETS.values())
@@ -208,7 +188,7 @@ BY_EPOCHS = {
     epochs: cell(
       f'epochs{epochs}',
       'mnist',
-      {**_START, 'client_weight_decay': 0.0, 'local_epochs': epochs},
+      {**START, 'client_weight_decay': 0.0, 'local_epochs': epochs},
       _FEW_DEVIATIONS,
       same_at=dict.fromkeys(
         (scale for scale in cells.SCALES if epochs == 20 and scale != 'laptop'),
@@ -218,7 +198,7 @@ BY_EPOCHS = {
     for epochs in EPOCHS
   },
   'shared_features': {
-    epochs: _on_features(
+    epochs: on_features(
       f'epochs{epochs}',
       'mnist',
       {'client_weight_decay': 0.0, 'local_epochs': epochs},
@@ -227,43 +207,3 @@ BY_EPOCHS = {
     for epochs in EPOCHS
   },
 }
-
-# One run tells of all floors of a client's scale, on validation examples; the
-# rate was chosen with it.
-_KEPT = {
-  'validation_split': 0.1,
-  'swag.min_scale': 1e-6,
-  'refine': ('ensemble', 'keep'),
-}
-
-
-def _at_all_floors(runs):
-  return {
-    (f'{floor:g}', column): run.reading(f'{run.name}/{floor:g}', f'{floor:g}')
-    for column, run in runs.items()
-    for floor in floors.FLOORS
-  }
-
-
-FLOORS = _at_all_floors(
-  {
-    **{
-      f'logistic {dataset}, rate {rate:g}': grids.cell(
-        f'floors{rate:g}', dataset, {**_KEPT, 'client_learning_rate': rate}
-      )
-      for dataset in ('mnist', 'fashion_mnist')
-      for rate in (0.003, 0.01, 0.05)
-    },
-    'features mnist': _on_features('floors', 'mnist', _KEPT),
-  }
-)
-LENET5_FLOORS = _at_all_floors(
-  {
-    f'rate {rate:g}': cell(
-      f'floors{rate:g}',
-      'mnist',
-      {**_START, **_KEPT, 'client_learning_rate': rate},
-    )
-    for rate in (0.002, 0.01, 0.05)
-  }
-)

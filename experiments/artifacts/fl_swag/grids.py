@@ -1,6 +1,7 @@
 """The cells of Makni 2022, by method (row) and data set (column)."""
 
 from collections.abc import Mapping
+import types
 from typing import Any
 
 from experiments.harness import cells
@@ -41,14 +42,19 @@ CLIENTS = tuple(f'client {k + 1}' for k in range(NUM_CLIENTS))
 OVER_CLIENTS = ('worst client', 'mean client', 'best client')
 
 
-def cell(name: str, dataset: str, overrides: Mapping[str, Any]) -> cells.Cell:
-  """Returns a cell of logistic regression."""
+def cell(
+  name: str,
+  dataset: str,
+  overrides: Mapping[str, Any],
+  smoke: Mapping[str, Any] = types.MappingProxyType({}),
+) -> cells.Cell:
+  """Returns a cell of logistic regression; `smoke` lies over all else there."""
   # What the smallest scale sets is for every method.
   return cells.Cell(
     PAPER,
     f'logistic/{dataset}/{name}',
     {'dataset': dataset, **overrides},
-    {'smoke': {'dataset': 'digits'}},
+    {'smoke': {'dataset': 'digits', **smoke}},
   )
 
 

@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 
-from experiments.artifacts.fl_swag import deep, floors, grids
+from experiments.artifacts.fl_swag import choosing, deep, floors, grids
 from experiments.harness import cells, tables
 
 _OVER_CLIENTS = dict(zip(grids.OVER_CLIENTS, (np.min, np.mean, np.max)))
@@ -111,7 +111,7 @@ TABLES = (
     'samplers',
     "the samplers' rates on validation examples: LeNet-5, and logistic "
     'regression on features',
-    deep.RATES,
+    choosing.RATES,
     _OF_RATES,
     dict.fromkeys(grids.SEEDS, 1),
   ),
@@ -125,8 +125,13 @@ TABLES = (
       dict.fromkeys(grids.SEEDS, 1),
     )
     for name, of, grid in (
-      ('floors', 'logistic regression', deep.FLOORS),
-      ('floors_lenet5', 'LeNet-5 on MNIST', deep.LENET5_FLOORS),
+      ('floors', 'logistic regression', choosing.FLOORS),
+      ('floors_lenet5', 'LeNet-5 on MNIST', choosing.LENET5_FLOORS),
+      (
+        'deviations',
+        'logistic regression by its deviations',
+        choosing.DEVIATIONS,
+      ),
     )
   ),
 )

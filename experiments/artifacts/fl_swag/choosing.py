@@ -1,0 +1,100 @@
+"""Settings that the thesis does not print, tried on validation examples.
+
+What is chosen goes into `configs/fl_swag.flags` and the files beside it.
+"""
+
+from experiments.artifacts.fl_swag import deep, floors, grids
+
+# The samplers' rates, chosen on validation examples of MNIST, and of features.
+_RATES = {'SGLD': (0.01, 0.05, 0.2), 'pSGLD': (1e-4, 3e-4, 1e-3, 3e-3)}
+
+
+def _at_rate(row, rate):
+  """Yields a cell a data set; fewer examples are fewer steps."""
+  name = f'rate{rate:g}/{row.lower()}'
+  common = {'validation_split': 0.1, 'client_learning_rate': rate}
+  flags = grids.PAPER.flags(row.lower())
+  yield (
+    'mnist',
+    deep.cell(name, 'mnist', flags | {'thinning.every': 250} | common),
+  )
+  yield 'features cifar10', deep.sampled(name, {'thinning.every': 150} | common)
+
+
+RATES = {
+  (f'{row}, rate {rate:g}', column): found
+  for row, rates in _RATES.items()
+  for rate in rates
+  for column, found in _at_rate(row, rate)
+}
+
+# One run tells of all floors of a client's scale, on validation examples; the
+# rate was chosen with it.
+_KEPT = {
+  'validation_split': 0.1,
+  'swag.min_scale': 1e-6,
+  'refine': ('ensemble', 'keep'),
+}
+
+
+def _at_all_floors(runs):
+  return {
+    (f'{floor:g}', column): run.reading(f'{run.name}/{floor:g}', f'{floor:g}')
+    for column, run in runs.items()
+    for floor in floors.FLOORS
+  }
+
+
+FLOORS = _at_all_floors(
+  {
+    **{
+      f'logistic {dataset}, rate {rate:g}': grids.cell(
+        f'floors{rate:g}', dataset, {**_KEPT, 'client_learning_rate': rate}
+      )
+      for dataset in ('mnist', 'fashion_mnist')
+      for rate in (0.003, 0.01, 0.05)
+    },
+    'features mnist': deep.on_features('floors', 'mnist', _KEPT),
+  }
+)
+LENET5_FLOORS = _at_all_floors(
+  {
+    f'rate {rate:g}': deep.cell(
+      f'floors{rate:g}',
+      'mnist',
+      {**deep.START, **_KEPT, 'client_learning_rate': rate},
+    )
+    for rate in (0.002, 0.01, 0.05)
+  }
+)
+
+
+def _factor(name, overrides):
+  smoke = grids.PAPER.scales['smoke']
+  fewer = {key: smoke[key] for key in overrides if key in smoke}
+  return grids.cell(name, 'mnist', {**_KEPT, **overrides}, fewer)
+
+
+# Of logistic regression at the preset's rate: the diagonal product, and other
+# factors than ten deviations two steps apart, which span the last 20 steps of
+# SGD. The least client takes 200 steps after its burn-in, ten periods of 20.
+DEVIATIONS = {
+  **{
+    (f'{floor:g}', 'rank 10, period 2'): FLOORS[
+      f'{floor:g}', 'logistic mnist, rate 0.05'
+    ]
+    for floor in floors.FLOORS
+  },
+  **_at_all_floors(
+    {
+      **{
+        f'rank {rank}, period {period}': _factor(
+          f'floors_rank{rank}_period{period}',
+          {'swag.rank': rank, 'swag.period': period},
+        )
+        for rank, period in ((5, 2), (20, 2), (10, 5), (10, 10), (10, 20))
+      },
+      'diagonal': _factor('floors_diagonal', grids.PAPER.flags('diagonal')),
+    }
+  ),
+}
