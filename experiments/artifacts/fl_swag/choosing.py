@@ -54,7 +54,10 @@ FLOORS = _at_all_floors(
       for dataset in ('mnist', 'fashion_mnist')
       for rate in (0.003, 0.01, 0.05)
     },
-    'features mnist': deep.on_features('floors', 'mnist', _KEPT),
+    **{
+      f'features {dataset}': deep.on_features('floors', dataset, _KEPT)
+      for dataset in ('mnist', 'cifar10')
+    },
   }
 )
 LENET5_FLOORS = _at_all_floors(
