@@ -16,7 +16,7 @@ import numpy as np
 from bfl_tf import federation
 from bfl_tf.federation import checkpoints, evaluation, online
 
-FLOORS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
+FLOORS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)
 _FILE = 'floors.json'
 
 
