@@ -15,6 +15,9 @@ import numpy as np
 from bfl_tf import metrics
 from bfl_tf.plots import canvas, recorded
 
+# Of the examples: what a bin must hold to be a point of `calibration_gap`.
+_LEAST_SHARE = 1e-3
+
 
 def reliability_diagram(
   run_dir: recorded.RunDir,
@@ -133,8 +136,9 @@ def calibration_gap(
     axes: to draw on; a new figure where None.
 
   Returns:
-    figure: one line a name, a point a bin that is not empty; below 0 it is
-      overconfident. The legend gives the ECE.
+    figure: one line a name, a point a bin that has at least a thousandth of the
+      examples: of fewer, one would set the scale of the axis; below 0 it is
+      overconfident. The legend gives the ECE, of all.
 
   Raises:
     FileNotFoundError: a run has no `predictions.npz`.
@@ -148,10 +152,10 @@ def calibration_gap(
     results.items(), canvas.styles(len(results))
   ):
     bins = metrics.reliability(probs, labels, num_bins)
-    filled = bins.counts > 0
+    shown = bins.counts >= max(1, _LEAST_SHARE * len(labels))
     label = f'{name} (ECE {bins.expected_calibration_error:.4f})'
-    gaps = (bins.accuracy - bins.confidence)[filled]
-    axes.plot(bins.confidence[filled], gaps, marker='o', label=label, **style)
+    gaps = (bins.accuracy - bins.confidence)[shown]
+    axes.plot(bins.confidence[shown], gaps, marker='o', label=label, **style)
   canvas.finish(
     axes,
     'Calibration by confidence',

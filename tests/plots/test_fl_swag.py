@@ -9,16 +9,20 @@ PROBS = np.array([[0.9, 0.1], [0.7, 0.3], [0.7, 0.3], [0.55, 0.45]])
 LABELS = np.array([0, 0, 1, 1])
 
 
+def save(folder, labels, probs):
+  nothing = np.zeros(len(labels))
+  np.savez(
+    folder / 'predictions.npz', labels=labels, probs=probs,
+    normalized_entropy=nothing, aleatoric_uncertainty=nothing,
+    epistemic_uncertainty=nothing,
+  )  # fmt: skip
+
+
 @pytest.fixture
 def run(tmp_path):
   folder = tmp_path / 'run'
   folder.mkdir()
-  nothing = np.zeros(4)
-  np.savez(
-    folder / 'predictions.npz', labels=LABELS, probs=PROBS,
-    normalized_entropy=nothing, aleatoric_uncertainty=nothing,
-    epistemic_uncertainty=nothing,
-  )  # fmt: skip
+  save(folder, LABELS, PROBS)
   rows = 'client,class_0,class_1\n0,3,1\n1,0,5\n'
   (folder / 'partition.csv').write_text(rows)
   return folder
@@ -46,6 +50,14 @@ def test_calibration_by_confidence_and_above_it(run):
   (axes,) = plots.calibration_above({'one': run, 'two': run}).axes
   assert len(axes.lines) == 3 and axes.get_xlim() == (0, 1)
   assert axes.lines[1].get_ydata()[0] == pytest.approx(-0.2125)
+
+
+def test_a_bin_of_a_single_example_does_not_set_the_scale(tmp_path):
+  probs = np.tile([0.9, 0.1], [2000, 1])
+  probs[0] = 0.52, 0.48
+  save(tmp_path, (np.arange(2000) % 10 == 1).astype(int), probs)
+  (axes,) = plots.calibration_gap({'one': tmp_path}).axes
+  np.testing.assert_allclose(axes.lines[1].get_xdata(), [0.9])
 
 
 def test_sizes_are_stacked_by_class(run):
