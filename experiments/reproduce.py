@@ -49,6 +49,9 @@ _SEEDS = flags.DEFINE_list(
   'Those to run, of --artifact and --claim: 0,1; all of the scale if not '
   'given. Claims are judged by them and by those begun before.',
 )
+_CELLS = flags.DEFINE_string(
+  'cells', '', 'Run only those with this in their name: features/cifar10.'
+)
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir', 'runs/reproduce', 'Runs, tables and figures; may be shared.'
 )
@@ -90,13 +93,14 @@ def main() -> int | None:
     config_flags.fail('give --list, --verdicts, --artifact or --claim.')
   try:
     seeds = _seeds([*chosen, *claimed])
+    tasks = _tasks([*chosen, *claimed], root, seeds)
   except ValueError as error:
     config_flags.fail(error)
   # Figures that ask models do it as runs do.
   training.configure(0)
   root.mkdir(parents=True, exist_ok=True)
   (root / 'version.txt').write_text(_VERSION)
-  failed = _play([*chosen, *claimed], root, seeds) if _RUN.value else 0
+  failed = _play(tasks, root) if _RUN.value else 0
   for artifact in chosen:
     if isinstance(artifact, tables.Table):
       text = tables.write(artifact, _SCALE.value, root)
@@ -112,8 +116,18 @@ def main() -> int | None:
   return max(codes, default=int(bool(failed)))
 
 
-def _play(wanted, root, seeds):
+def _tasks(wanted, root, seeds):
   tasks = estimates.tasks(wanted, _SCALE.value, root, seeds)
+  named = [task for task in tasks if _CELLS.value in task.cell.name]
+  if tasks and not named:
+    raise ValueError(
+      f'--cells={_CELLS.value} is in no name of a cell, such as '
+      f'{tasks[0].cell.name}.'
+    )
+  return named
+
+
+def _play(tasks, root):
   jobs = _JOBS.value or len(os.sched_getaffinity(0))
   if _SAMPLE.value:
     chosen = estimates.one_per_method(tasks)

@@ -126,6 +126,7 @@ def test_list(results, capsys):
     ({**_ONE_CLAIM, 'seeds': ['-1']}, '--seeds=-1 must be of 0 to 2'),
     ({**_ONE_CLAIM, 'seeds': []}, '--seeds= must be of 0 to 2'),
     ({'seeds': ['0'], 'verdicts': True}, 'leave --seeds'),
+    ({**_ONE_CLAIM, 'cells': 'lenet6'}, '--cells=lenet6 is in no name of a'),
   ],
 )
 def test_bad_input(flags, message, tmp_path, capsys):
@@ -137,11 +138,24 @@ def test_bad_input(flags, message, tmp_path, capsys):
   assert not pathlib.Path(tmp_path / 'new').exists()
 
 
-def test_seeds_are_run_and_judged_alone(tmp_path, monkeypatch, capsys):
-  ran = []
+@pytest.fixture
+def ran(monkeypatch):
+  """The tasks that would be run."""
+  found = []
   monkeypatch.setattr(
-    runner, 'run_all', lambda tasks, _: ran.extend(tasks) or []
+    runner, 'run_all', lambda tasks, _: found.extend(tasks) or []
   )
+  return found
+
+
+def test_cells_are_run_by_their_names(tmp_path, ran):
+  artifact = {'artifact': ['fl_swag/table_deep'], 'scale': 'paper'}
+  _run(output_dir=str(tmp_path), cells='features/cifar10/fedavg', **artifact)
+  names = {task.cell.name for task in ran}
+  assert names == {'features/cifar10/fedavg'} and len(ran) == 3
+
+
+def test_seeds_are_run_and_judged_alone(tmp_path, ran, capsys):
   code = _run(output_dir=str(tmp_path), seeds=['0', '2'], **_ONE_CLAIM)
   assert code == 3
   assert {task.seed for task in ran} == {0, 2} and len(ran) == 4
