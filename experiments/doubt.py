@@ -10,13 +10,11 @@ resized to the run's images; of TFDS their test split, or NAME@SPLIT. Exit code
 """
 
 import json
-import pathlib
 
 from absl import flags
 
-from bfl_tf import datasets, metrics, plots
-from bfl_tf.datasets import builtin, loading
-from bfl_tf.federation import doubts, reopened
+from bfl_tf import datasets, plots
+from bfl_tf.federation import doubts
 from bfl_tf.federation import rows as rows_lib
 from experiments import finished
 from experiments import flags as config_flags
@@ -39,19 +37,24 @@ _CORRUPT = flags.DEFINE_boolean(
   'corrupt', True, 'Score corrupted images, if they are uint8 images.'
 )
 
-# Below it images are of another scale, as scikit-learn's digits of 0 to 16.
-_DARK = 128
-
 
 def main() -> None:
   """Asks, writes tables and plots, and prints the tables."""
   path = finished.path()
   try:
     run = finished.reopen()
-    found = ask(run, list(others(run.dataset)))
+    asked = doubts.ask(
+      run,
+      list(others(run.dataset)),
+      num_samples=_SAMPLES.value,
+      num_examples=_EXAMPLES.value,
+      corrupt=_CORRUPT.value,
+    )
   except ValueError as error:
     config_flags.fail(error)
-  folder = path / 'doubt'
+  for remark in asked.remarks:
+    print(remark)
+  found, folder = asked.tables, path / 'doubt'
   folder.mkdir(exist_ok=True)
   for name, rows in found.items():
     # Of an earlier question, which this one does not ask.
@@ -74,61 +77,14 @@ def others(dataset: datasets.Dataset):
   seen: set[tuple[str, str]] = set()
   for distance, flag in _OTHERS.items():
     for text in flag.value:
-      name, _, split = text.partition('@')
-      ours = name in builtin.BUILTIN or name.endswith(('.npz', '.csv'))
-      default = 'train' if ours or loading.is_function(name) else 'test'
-      x = datasets.load_unlabeled(
-        name, split=split or default, like=dataset, resize=True, flag=distance
-      )
-      shown = pathlib.Path(name).stem if ours else name
-      if (distance, shown) in seen:
+      other = doubts.other(distance, text, dataset, _EXAMPLES.value)
+      if other[:2] in seen:
         raise ValueError(
-          f'--{distance}={text}: another set is called {shown} too: rename one.'
+          f'--{distance}={text}: another set is called {other.name} too: '
+          'rename one.'
         )
-      seen.add((distance, shown))
-      yield doubts.Other(distance, shown, doubts.some_of(x, _EXAMPLES.value))
-
-
-def ask(run: reopened.Reopened, others) -> dict[str, list[doubts.Row]]:
-  """Returns the tables by name; one that cannot be made is empty."""
-  trained, samples = run.trained, _SAMPLES.value
-  test = doubts.some(run.test.split, _EXAMPLES.value)
-  said = trained.predict(test.x, samples)
-  found = {
-    'detection': [
-      row
-      for other in others
-      for row in doubts.detection(
-        said, trained.predict(other.x, samples), other
-      )
-    ],
-    'selection': list(doubts.selection(said, test.y)),
-    'calibration': [doubts.calibration(said.probs, test.y)],
-    'corruptions': [],
-  }
-  held = doubts.temperature_data(run)
-  if held:
-    name, split = held
-    probs = trained.predict(split.x, samples).probs
-    temperature = metrics.fit_temperature(probs, split.y)
-    found['calibration'].append(
-      doubts.calibration(said.probs, test.y, temperature)
-    )
-    print(f'a temperature of {temperature:.3f}, fitted on {name}')
-  else:
-    print(
-      'no temperature: give the run a --calibration_fraction, or '
-      '--calibrate_on_test=0.5 here'
-    )
-  if test.x.ndim == 4 and test.x.dtype == 'uint8' and test.x.max() < _DARK:
-    print(
-      f'pixels go up to {test.x.max()}: other sets, and corruptions, are made '
-      'for 255 and lie far off'
-    )
-  if _CORRUPT.value and test.x.ndim == 4 and test.x.dtype == 'uint8':
-    seed = trained.config.seed
-    found['corruptions'] = list(doubts.corrupted(trained, test, samples, seed))
-  return found
+      seen.add(other[:2])
+      yield other
 
 
 def figures(found):

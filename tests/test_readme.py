@@ -116,7 +116,8 @@ def test_flags_exist(page):
   known = {*config_lib.FIELDS, *_settings()}
   known |= {'output_dir', 'flagfile', 'help', 'helpfull', 'describe'}
   # Of reproduce.
-  known |= {'list', 'artifact', 'claim', 'scale', 'seeds', 'jobs', 'verdicts'}
+  known |= {'list', 'artifact', 'claim', 'scale', 'seeds', 'cells', 'jobs'}
+  known |= {'verdicts'}
   # Of sites, predict, export, doubt and compare.
   known |= {'run', 'input', 'output', 'near', 'far', 'scores'}
   known |= {'personalise_epochs', 'calibrate_on_test', 'strict'}

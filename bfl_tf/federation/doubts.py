@@ -7,12 +7,13 @@ this is left of images that are corrupted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+import pathlib
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bfl_tf import datasets, metrics, seeds
-from bfl_tf.datasets import corruptions
+from bfl_tf.datasets import builtin, corruptions, loading
 from bfl_tf.federation import building, reopened
 from bfl_tf.federation import trained as trained_lib
 
@@ -24,6 +25,8 @@ MEASURES = (
 )
 # Stages that train on the server's examples, with labels or without.
 _TRAINS = {'fine_tune', 'distil', 'students'}
+# Below it images are of another scale, as scikit-learn's digits of 0 to 16.
+_DARK = 128
 
 
 class Other(NamedTuple):
@@ -38,6 +41,97 @@ class Other(NamedTuple):
   distance: str
   name: str
   x: np.ndarray
+
+
+def other(
+  distance: str, text: str, like: datasets.Dataset, count: int = 0
+) -> Other:
+  """Loads a set to be told apart, as the run's inputs.
+
+  Args:
+    distance: `near` or `far`, the flag that names it.
+    text: a data set's name, or `name@split`; by default TFDS's `test`, and all
+      of a file, of a function's and of a set of scikit-learn's.
+    like: the run's data, to whose images its images are resized.
+    count: so many at most; 0: all.
+
+  Raises:
+    ValueError: as of `datasets.load_unlabeled`.
+  """
+  name, _, split = text.partition('@')
+  ours = name in builtin.BUILTIN or name.endswith(('.npz', '.csv'))
+  default = 'train' if ours or loading.is_function(name) else 'test'
+  x = datasets.load_unlabeled(
+    name, split=split or default, like=like, resize=True, flag=distance
+  )
+  shown = pathlib.Path(name).stem if ours else name
+  return Other(distance, shown, some_of(x, count))
+
+
+class Asked(NamedTuple):
+  """What a model said of itself.
+
+  Attributes:
+    tables: rows by name: `detection`, `selection`, `calibration`,
+      `corruptions`; empty where it cannot be made.
+    remarks: lines on what was found, and on what could not be asked.
+  """
+
+  tables: dict[str, list[Row]]
+  remarks: tuple[str, ...]
+
+
+def ask(
+  run: reopened.Reopened,
+  others: Sequence[Other],
+  num_samples: int | None = None,
+  num_examples: int = 0,
+  corrupt: bool = True,
+) -> Asked:
+  """Asks all four questions.
+
+  Args:
+    run: of whose test examples.
+    others: sets to be told apart from them.
+    num_samples: as of `Trained.predict`.
+    num_examples: of the test set, so many at most; 0: all.
+    corrupt: whether to score corrupted images, if they are uint8 images.
+  """
+  trained, remarks = run.trained, []
+  test = some(run.test.split, num_examples)
+  said = trained.predict(test.x, num_samples)
+  tables: dict[str, list[Row]] = {
+    'detection': [
+      row
+      for other in others
+      for row in detection(said, trained.predict(other.x, num_samples), other)
+    ],
+    'selection': list(selection(said, test.y)),
+    'calibration': [calibration(said.probs, test.y)],
+    'corruptions': [],
+  }
+  held = temperature_data(run)
+  if held:
+    name, split = held
+    probs = trained.predict(split.x, num_samples).probs
+    temperature = metrics.fit_temperature(probs, split.y)
+    tables['calibration'].append(calibration(said.probs, test.y, temperature))
+    remarks.append(f'a temperature of {temperature:.3f}, fitted on {name}')
+  else:
+    remarks.append(
+      'no temperature: give the run a --calibration_fraction, or '
+      '--calibrate_on_test=0.5 here'
+    )
+  if test.x.ndim == 4 and test.x.dtype == 'uint8':
+    if test.x.max() < _DARK:
+      remarks.append(
+        f'pixels go up to {test.x.max()}: other sets, and corruptions, are '
+        'made for 255 and lie far off'
+      )
+    if corrupt:
+      seed = trained.config.seed
+      tables['corruptions'] = list(corrupted(trained, test, num_samples, seed))
+  return Asked(tables, tuple(remarks))
 
 
 def some(split: datasets.Split, count: int) -> datasets.Split:

@@ -4,6 +4,7 @@ import difflib
 from typing import Any
 
 from experiments.artifacts import (
+  doubts,
   fedbe,
   fl_swag,
   noniid_techniques,
@@ -20,6 +21,7 @@ _PAPERS = (
   fl_swag,
   priors,
   outliers,
+  doubts,
   quickstart,
 )
 

@@ -1,0 +1,141 @@
+"""What Fischer's models know that they do not know: an experiment of our own.
+
+The IID models of Table 2, weighted by size: five rules and three variants. Half
+of the test examples fits a temperature and conformal sets, the other half is
+scored. A finished run is asked once; its answers stay in its directory.
+"""
+
+import functools
+import json
+
+from bfl_tf.federation import doubts, reopened, sites
+from bfl_tf.federation import rows as rows_lib
+from experiments.artifacts.posterior_pooling import grids
+from experiments.harness import cells, tables
+
+PAPER = cells.Paper('doubts', scales={})
+_FILE = 'doubts.json'
+# By the data of a run: sets much like them, and of another world.
+_OTHERS = {
+  'cifar10': {'near': ('cifar100', 'tiny_imagenet@validation'),
+              'far': ('mnist',)},
+  'fashion_mnist': {'far': ('mnist',)},
+  'digits': {'far': ('digits',)},
+}  # fmt: skip
+_EXAMPLES, _SAMPLES = 2000, 20
+
+
+def _read(name, directory, predictor):
+  del predictor  # It is the run's own that is asked.
+  path = directory / _FILE
+  if not path.exists():
+    try:
+      answers = ask(directory)
+    except ValueError as error:
+      # Of a run whose model was not kept.
+      raise cells.UnrecordedError(str(error)) from error
+    rows_lib.write_text(path, json.dumps(answers, indent=2) + '\n')
+  found = json.loads(path.read_text())
+  if name not in found:
+    raise cells.UnrecordedError(name)
+  return found[name]
+
+
+def ask(directory):
+  """Returns what a finished run says, by the names of `experiments.compare`."""
+  run = reopened.reopen(directory, calibrate_on_test=0.5)
+  others = [
+    doubts.other(distance, text, run.dataset, _EXAMPLES)
+    for distance, texts in _OTHERS[run.trained.config.dataset].items()
+    for text in texts
+  ]
+  asked = doubts.ask(run, others, _SAMPLES, _EXAMPLES)
+  return {**doubts.flat(asked.tables), **sites.flat(sites.report(run))}
+
+
+def _measure(label, name, factor=1.0, digits=3):
+  read = functools.partial(_read, name)
+  return cells.Measure(label, read, factor=factor, digits=digits)
+
+
+_SHORT = {
+  'entropy': 'normalized_entropy',
+  'aleatoric': 'aleatoric_uncertainty',
+  'epistemic': 'epistemic_uncertainty',
+}
+_SETS = {
+  'CIFAR-100': 'near_cifar100',
+  'Tiny-ImageNet': 'near_tiny_imagenet',
+  'MNIST': 'far_mnist',
+}
+_DETECTION = tuple(
+  _measure(f'{shown}, {short}', f'{place}_{measure}_auroc')
+  for shown, place in _SETS.items()
+  for short, measure in _SHORT.items()
+)
+_CALIBRATION = (
+  _measure('NLL (nats)', 'nll_untempered'),
+  _measure('ECE', 'ece_untempered'),
+  _measure('gap', 'gap'),
+  _measure('temperature', 'temperature_tempered'),
+  _measure('NLL after', 'nll_tempered'),
+  _measure('ECE after', 'ece_tempered'),
+  *(
+    _measure(f'AURC, {short}', f'aurc_{measure}')
+    for short, measure in _SHORT.items()
+  ),
+)
+_COVERAGE = tuple(
+  _measure(f'{label} of {level} % sets', f'{name}_{level / 100:g}')
+  for level in (90, 95)
+  for label, name in (('coverage', 'coverage'), ('size', 'size'))
+)
+_CORRUPTED = (
+  _measure('Accuracy (%)', 'corrupted_accuracy', factor=100, digits=2),
+  _measure('NLL (nats)', 'corrupted_nll'),
+  _measure('ECE', 'corrupted_ece'),
+)
+_ROWS = {
+  'Deterministic, NWA': 'Deterministic NWA train_size',
+  'MC dropout, NWA': 'MC Dropout NWA train_size',
+  **{
+    f'Flipout, {rule}': f'Flipout {rule} train_size'
+    for rule in ('NWA', 'WS', 'LP', 'WC')
+  },
+  'Flipout, conflation': 'Flipout Conflation none',
+}
+_GRID = {(row, 'iid'): grids.E1[name, 'iid'] for row, name in _ROWS.items()}
+_TEXT = (
+  f'{_EXAMPLES} test examples and {_EXAMPLES} of each other set, {_SAMPLES} '
+  'Monte Carlo samples.'
+)
+TABLES = tuple(
+  tables.Table(
+    PAPER,
+    name,
+    title,
+    _GRID,
+    measures,
+    grids.SEEDS,
+    dict.fromkeys(cells.SCALES, _TEXT),
+  )
+  for name, title, measures in (
+    (
+      'out_of_distribution',
+      'AUROC of telling other sets from test images, by each uncertainty',
+      _DETECTION,
+    ),
+    (
+      'calibration',
+      'calibration before and after a temperature, and risk over coverage',
+      _CALIBRATION,
+    ),
+    ('coverage', 'how often conformal sets hold the label', _COVERAGE),
+    (
+      'corruptions',
+      'images corrupted at strength 5, mean of five kinds',
+      _CORRUPTED,
+    ),
+  )
+)
+CLAIMS, FIGURES = (), ()
