@@ -50,7 +50,7 @@ _SEEDS = flags.DEFINE_list(
   'given. Claims are judged by them and by those begun before.',
 )
 _CELLS = flags.DEFINE_string(
-  'cells', '', 'Run only those with this in their name: features/cifar10.'
+  'cells', '', 'Run only those with this in their place: features/cifar10.'
 )
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir', 'runs/reproduce', 'Runs, tables and figures; may be shared.'
@@ -80,8 +80,11 @@ def main() -> int | None:
     _check_version(root)
   except ValueError as error:
     config_flags.fail(error)
-  if _SEEDS.value is not None and (_LIST.value or _VERDICTS.value):
-    config_flags.fail('--list and --verdicts are of all seeds: leave --seeds.')
+  narrowed = _SEEDS.value is not None or _CELLS.value
+  if narrowed and (_LIST.value or _VERDICTS.value):
+    config_flags.fail(
+      '--list and --verdicts are of all: leave --seeds and --cells.'
+    )
   if _LIST.value:
     print(estimates.listing(root))
     return None
@@ -118,11 +121,12 @@ def main() -> int | None:
 
 def _tasks(wanted, root, seeds):
   tasks = estimates.tasks(wanted, _SCALE.value, root, seeds)
-  named = [task for task in tasks if _CELLS.value in task.cell.name]
+  # Cells that share a run are in one place and have many names.
+  places = [str(task.directory.relative_to(root)) for task in tasks]
+  named = [t for t, place in zip(tasks, places) if _CELLS.value in place]
   if tasks and not named:
     raise ValueError(
-      f'--cells={_CELLS.value} is in no name of a cell, such as '
-      f'{tasks[0].cell.name}.'
+      f'--cells={_CELLS.value} is in no place of a cell, such as {places[0]}.'
     )
   return named
 

@@ -126,7 +126,8 @@ def test_list(results, capsys):
     ({**_ONE_CLAIM, 'seeds': ['-1']}, '--seeds=-1 must be of 0 to 2'),
     ({**_ONE_CLAIM, 'seeds': []}, '--seeds= must be of 0 to 2'),
     ({'seeds': ['0'], 'verdicts': True}, 'leave --seeds'),
-    ({**_ONE_CLAIM, 'cells': 'lenet6'}, '--cells=lenet6 is in no name of a'),
+    ({'cells': 'lenet5', 'list': True}, 'leave --seeds and --cells'),
+    ({**_ONE_CLAIM, 'cells': 'lenet6'}, '--cells=lenet6 is in no place of a'),
   ],
 )
 def test_bad_input(flags, message, tmp_path, capsys):
@@ -148,11 +149,15 @@ def ran(monkeypatch):
   return found
 
 
-def test_cells_are_run_by_their_names(tmp_path, ran):
-  artifact = {'artifact': ['fl_swag/table_deep'], 'scale': 'paper'}
-  _run(output_dir=str(tmp_path), cells='features/cifar10/fedavg', **artifact)
-  names = {task.cell.name for task in ran}
-  assert names == {'features/cifar10/fedavg'} and len(ran) == 3
+def test_cells_are_run_by_their_place(tmp_path, ran):
+  # By epochs, 20 are FL-SWAG's own run.
+  artifacts_ = {'artifact': ['fl_swag/table_deep', 'fl_swag/by_epochs']}
+  cells_ = 'lenet5/mnist/fl-swag'
+  _run(output_dir=str(tmp_path), scale='paper', cells=cells_, **artifacts_)
+  place = tmp_path / 'paper' / 'fl_swag' / cells_
+  assert [task.directory for task in ran] == [
+    place / f'seed{seed}' for seed in range(3)
+  ]
 
 
 def test_seeds_are_run_and_judged_alone(tmp_path, ran, capsys):

@@ -1,6 +1,7 @@
 """Settings that the thesis does not print, tried on validation examples.
 
-What is chosen goes into `configs/fl_swag.flags` and the files beside it.
+What is chosen goes into `configs/fl_swag.flags` and the files beside it; of
+features of a ResNet-18 into `deep.py`.
 """
 
 from experiments.artifacts.fl_swag import deep, floors, grids
@@ -112,7 +113,9 @@ DEVIATIONS = {
         )
         for rank, period in ((5, 2), (20, 2), (10, 5), (10, 10), (10, 20))
       },
-      'diagonal': _factor('floors_diagonal', grids.PAPER.flags('diagonal')),
+      'diagonal': grids.cell(
+        'floors_diagonal', 'mnist', {**_KEPT, **grids.PAPER.flags('diagonal')}
+      ),
     }
   ),
 }

@@ -95,6 +95,7 @@ _SHARED = {
 
 
 def on_features(name, dataset, overrides, laptop=types.MappingProxyType({})):
+  """Returns a cell of logistic regression on features of `dataset`."""
   return cells.Cell(
     grids.PAPER,
     f'features/{dataset}/{name}',
@@ -103,14 +104,14 @@ def on_features(name, dataset, overrides, laptop=types.MappingProxyType({})):
   )
 
 
-# Other than on MNIST the least negative log likelihood of validation examples
-# (fl_swag/floors, fl_swag/samplers) is here:
-_OF_RESNET18 = {'client_learning_rate': 0.2, 'swag.min_scale': 0.1}
-_RATES_OF_RESNET18 = {'sgld': 0.2, 'psgld': 0.003}
+# Of CIFAR-10's features, by the negative log likelihood of validation examples
+# (fl_swag/floors, fl_swag/samplers); the presets' are MNIST's.
+_CHOSEN_ON_RESNET18 = {'client_learning_rate': 0.2, 'swag.min_scale': 0.1}
+_RATES_ON_RESNET18 = {'sgld': 0.2, 'psgld': 0.003}
 
 
 def _features_of(dataset):
-  chosen = _OF_RESNET18 if dataset == 'cifar10' else {}
+  chosen = _CHOSEN_ON_RESNET18 if dataset == 'cifar10' else {}
   swag = on_features('fl-swag', dataset, chosen)
   return {
     **grids.clients_of(swag),
@@ -140,7 +141,7 @@ _SAMPLED = {
 def sampled(name, overrides=types.MappingProxyType({})):
   """Returns a cell of a sampler on the features of CIFAR-10."""
   method = name.split('/')[-1]
-  chosen = {'client_learning_rate': _RATES_OF_RESNET18[method]}
+  chosen = {'client_learning_rate': _RATES_ON_RESNET18[method]}
   flags = {**grids.PAPER.flags(method), **_SAMPLED, **chosen, **overrides}
   return on_features(name, 'cifar10', flags)
 

@@ -2,8 +2,7 @@
 
 The floor only enters at the end of a client's training, so that one run that
 kept its updates (`--refine=ensemble,keep`) tells of all floors: the scales are
-lifted and everything is pooled again. What is chosen goes into
-`configs/fl_swag.flags` and the files beside it.
+lifted and everything is pooled again.
 """
 
 from collections.abc import Callable
@@ -27,9 +26,11 @@ def reading(name: str) -> Callable[[pathlib.Path, str], float]:
 
 def _read(name, directory, floor):
   path = directory / _FILE
-  if not path.exists():
-    path.write_text(json.dumps(sweep(directory)))
-  return json.loads(path.read_text())[floor][name]
+  found = json.loads(path.read_text()) if path.exists() else {}
+  if floor not in found:
+    found = sweep(directory)
+    path.write_text(json.dumps(found))
+  return found[floor][name]
 
 
 def sweep(directory: pathlib.Path) -> dict[str, dict[str, float]]:

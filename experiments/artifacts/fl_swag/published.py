@@ -129,7 +129,7 @@ TABLES = (
       ('floors_lenet5', 'LeNet-5 on MNIST', choosing.LENET5_FLOORS),
       (
         'deviations',
-        'logistic regression by its deviations',
+        'logistic regression with other factors',
         choosing.DEVIATIONS,
       ),
     )
