@@ -128,7 +128,7 @@ def submit(
     run_id, said = _streamed(command, show, environment)
   if run_id is None:
     raise ValueError(f'--superlink={connection}: {_last(said)}')
-  _check(connection, run_id, environment, said)
+  _check(connection, run_id, environment, settings.get('reason_file', ''))
 
 
 def with_commands(environment: Mapping[str, str]) -> dict[str, str]:
@@ -164,12 +164,12 @@ def _streamed(command, show, environment) -> tuple[str | None, list[str]]:
   return run_id, said
 
 
-def _check(connection, run_id, environment, said):
+def _check(connection, run_id, environment, reason_file):
   """Waits for a run's end; raises what it ended with if not completed.
 
   Where a simulation ends with its server, Flower may keep the simulation's
-  reason and have the server's in its log alone, of which `said` are the last
-  lines that were streamed: of a run that ends at once there are none.
+  reason alone, and its log gives the server's three seconds to arrive in: so
+  the server leaves it in a file too.
   """
   while True:
     status, details = _status(connection, run_id, environment)
@@ -179,24 +179,12 @@ def _check(connection, run_id, environment, said):
     time.sleep(_POLL_SECONDS)
   if status == 'finished:completed':
     return
-  failed = _failure([details, *said]) or _failure(
-    _logged(connection, run_id, environment)
-  )
+  path = pathlib.Path(reason_file)
+  left = path.read_text() if path.is_file() else ''
+  failed = _FAILED.search(left) or _FAILED.search(details)
   if failed is None:
     raise FlowerError(f'run {run_id} is {status}: {details}')
   raise (ValueError if failed[1] == '2' else FlowerError)(failed[2])
-
-
-def _failure(lines) -> re.Match | None:
-  return next(filter(None, map(_FAILED.search, lines)), None)
-
-
-def _logged(connection, run_id, environment) -> list[str]:
-  command = ['flwr', 'log', run_id, connection, '--show']
-  found = subprocess.run(
-    command, env=environment, capture_output=True, text=True, check=False
-  )
-  return found.stdout.splitlines()
 
 
 def _status(connection, run_id, environment) -> tuple[str, str]:

@@ -60,6 +60,7 @@ def simulate(
     runs.play(
       config, path, 'here', environment, federation_config,
       simulation=True, window=nodes,
+      reason_file=str(pathlib.Path(environment['FLWR_HOME'], 'reason.txt')),
     )  # fmt: skip
   summary = records.RunDirectory(path).summary()
   if summary is None:

@@ -89,21 +89,19 @@ def test_the_binary_goes_on_where_it_was(tmp_path):
 @pytest.mark.parametrize(
   'code, error', [(2, ValueError), (1, runs.FlowerError)]
 )
-def test_the_servers_reason_is_in_the_stream_at_least(monkeypatch, code, error):
+def test_the_servers_reason_is_left_where_flower_keeps_none(
+  code, error, monkeypatch, tmp_path
+):
   details = 'Simulation failed with exception: An error was encountered.'
   monkeypatch.setattr(
     runs, '_status', lambda *unused: ('finished:failed', details)
   )
-  monkeypatch.setattr(runs, '_logged', lambda *unused: ['main'])
-  streamed = ['main', f'servers.ServerError: code {code}: the fix', 'Exit Code']
-  with pytest.raises(error, match='the fix'):
-    runs._check('here', '1', {}, streamed)
+  path = tmp_path / 'reason.txt'
   with pytest.raises(runs.FlowerError, match='An error was encountered'):
-    runs._check('here', '1', {}, ['main'])
-  # The stream of a run that ends at once.
-  monkeypatch.setattr(runs, '_logged', lambda *unused: streamed)
+    runs._check('here', '1', {}, str(path))
+  path.write_text(f'code {code}: the fix')
   with pytest.raises(error, match='the fix'):
-    runs._check('here', '1', {}, [])
+    runs._check('here', '1', {}, str(path))
 
 
 @pytest.mark.parametrize(
