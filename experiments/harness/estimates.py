@@ -6,11 +6,12 @@ import pathlib
 import re
 from typing import Any
 
+from bfl_tf.federation import recorded, records
 from experiments import artifacts
 from experiments.harness import cells
 
 # Training images a second and core, measured by `experiments.benchmark`; a
-# forward pass costs a third of a step.
+# forward pass costs a third of a step. Another machine's are others: `_pace`.
 _SPEED = {
   ('resnet20', 'deterministic'): 670,
   ('resnet20', 'mc_dropout'): 600,
@@ -155,22 +156,47 @@ def _speed(config):
 
 
 def listing(root: pathlib.Path) -> str:
-  """Returns a line for every artifact and claim."""
+  """Returns a line for every artifact and claim.
+
+  Where runs of a scale are finished below `root`, the cost of the others goes
+  by how long those took.
+  """
   cores = len(os.sched_getaffinity(0))
+  items = {**artifacts.ARTIFACTS, **artifacts.CLAIMS}
   heads = [f'{scale} min, state' for scale in cells.SCALES]
-  lines = [f'{"name":58}' + ''.join(f'{head:>22}' for head in heads)]
-  for name, item in {**artifacts.ARTIFACTS, **artifacts.CLAIMS}.items():
-    columns = []
-    for scale in cells.SCALES:
-      every = tasks([item], scale, root)
-      done = sum(task.is_done for task in every)
-      state = (
-        'done' if done == len(every) else 'partly' if done else 'never run'
-      )
-      minutes = sum(core_seconds(t) for t in every if not t.is_done)
-      columns.append(f'{minutes / 60 / cores:10.1f} {state:>11}')
-    lines.append(f'{name:58}' + ''.join(columns))
-  lines.append(
+  lines = [f'{name:58}' for name in ('name', *items)]
+  notes = [
     f'minutes of {cores} cores for what is not done yet; runs are shared'
-  )
-  return '\n'.join(lines)
+  ]
+  for head, scale in zip(heads, cells.SCALES):
+    of_items = [tasks([item], scale, root) for item in items.values()]
+    every = {task.directory: task for own in of_items for task in own}
+    done = {place: task for place, task in every.items() if task.is_done}
+    pace = _pace(done.values())
+    column = [f'{head:>22}']
+    for own in of_items:
+      left = [task for task in own if task.directory not in done]
+      missing = 'partly' if len(left) < len(own) else 'never run'
+      state = missing if left else 'done'
+      minutes = pace * sum(map(core_seconds, left)) / 60 / cores
+      column.append(f'{minutes:10.1f} {state:>11}')
+    lines = [line + text for line, text in zip(lines, column, strict=True)]
+    if done:
+      notes.append(
+        f'{scale}: {pace:.2f} times the first estimate, as its {len(done)} '
+        'finished runs took'
+      )
+  return '\n'.join([*lines, *notes])
+
+
+def _pace(done) -> float:
+  """How long finished runs took, in terms of the estimate of them."""
+  took = sum(map(_took, done))
+  return took / sum(map(core_seconds, done)) if took else 1.0
+
+
+def _took(task):
+  """Core seconds of a finished run; evaluations aside, which are few."""
+  workers = recorded.read_config(task.directory).num_workers
+  summary = records.RunDirectory(task.directory).summary()
+  return summary['train_seconds'] * (workers or len(os.sched_getaffinity(0)))

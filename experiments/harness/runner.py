@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 import concurrent.futures
 import dataclasses
 import multiprocessing
+import os
+import threading
 from typing import Any
 
 from absl import logging
@@ -117,7 +119,9 @@ def _side_by_side(tasks, jobs) -> Iterator[Outcome]:
   """Runs tasks until all are through or a process dies."""
   # Spawned, since TensorFlow does not survive a fork.
   context = multiprocessing.get_context('spawn')
-  with concurrent.futures.ProcessPoolExecutor(jobs, context) as pool:
+  with concurrent.futures.ProcessPoolExecutor(
+    jobs, context, _end_with_parent
+  ) as pool:
     futures = {pool.submit(run_one, task, 1): task for task in tasks}
     for future in concurrent.futures.as_completed(futures):
       try:
@@ -126,6 +130,17 @@ def _side_by_side(tasks, jobs) -> Iterator[Outcome]:
       except concurrent.futures.process.BrokenProcessPool:
         logging.warning('A process died; going on with a new pool.')
         return
+
+
+def _end_with_parent():
+  """Where that is killed, a process would train on, and keep its run locked."""
+  parent = multiprocessing.parent_process()
+
+  def wait():
+    parent.join()
+    os._exit(1)
+
+  threading.Thread(target=wait, daemon=True).start()
 
 
 def _compiled_alike(config):

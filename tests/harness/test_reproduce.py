@@ -1,15 +1,21 @@
 """The binary: every artifact and claim at smoke scale, and what goes wrong."""
 
+import json
+import os
 import pathlib
 import subprocess
 import sys
+import time
 
 from absl.testing import flagsaver
+import psutil
 import pytest
 
+from bfl_tf.federation import records
 from experiments import artifacts, reproduce
 from experiments.harness import cells, estimates, runner, tables
 
+_ROOT = pathlib.Path(__file__).parents[2]
 _ONE_CLAIM = {'claim': ['fedbe/swa_beats_sgd'], 'scale': 'overnight'}
 
 
@@ -112,6 +118,43 @@ def test_list(results, capsys):
     if line.endswith('table1') or line.startswith('posterior_pooling/table1 ')
   )
   assert 'done' in table1 and 'never run' in table1
+  assert 'smoke: ' in lines[-1] and 'overnight' not in lines[-1]
+
+
+def test_the_cost_goes_by_what_finished_runs_took(tmp_path, monkeypatch):
+  def cost():
+    return float(estimates.listing(tmp_path).splitlines()[1].split()[1])
+
+  table = artifacts.ARTIFACTS['posterior_pooling/table5']
+  monkeypatch.setattr(artifacts, 'ARTIFACTS', {'table5': table})
+  monkeypatch.setattr(artifacts, 'CLAIMS', {})
+  first, second, *others = estimates.tasks([table], 'smoke', tmp_path)
+  left = sum(map(estimates.core_seconds, others))
+  for task in (first, second):
+    directory = records.RunDirectory(task.directory)
+    with directory.locked():
+      directory.start(task.config.replace(num_workers=2))
+    took = 500 * estimates.core_seconds(task)  # Of two workers.
+    summary = {'final': {'accuracy': 0.5}, 'train_seconds': took}
+    (task.directory / 'summary.json').write_text(json.dumps(summary))
+  minutes = 1000 * left / 60 / len(os.sched_getaffinity(0))
+  assert cost() == pytest.approx(minutes, rel=0.01)
+
+
+def test_processes_end_with_the_one_that_is_killed(tmp_path):
+  """Or runs would stay locked, by processes that nobody knows."""
+  command = [
+    sys.executable, '-m', 'experiments.reproduce', '--scale=laptop', '--jobs=2',
+    '--artifact=posterior_pooling/table5', f'--output_dir={tmp_path}',
+  ]  # fmt: skip
+  with subprocess.Popen(command, cwd=_ROOT) as process:
+    while not [*tmp_path.rglob('flags.txt')]:
+      assert process.poll() is None
+      time.sleep(0.1)
+    children = psutil.Process(process.pid).children()
+    process.kill()
+  assert len(children) > 1
+  assert psutil.wait_procs(children, timeout=10)[1] == []
 
 
 @pytest.mark.parametrize(
