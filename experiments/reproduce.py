@@ -68,6 +68,16 @@ _VERSION = f'bfl_tf {version.__version__}\n'
 
 def main() -> int | None:
   """Does what the flags say."""
+  config_flags.terminable()
+  try:
+    return _do()
+  except KeyboardInterrupt as stop:
+    # A run of this process says it itself.
+    said = 'goes on' in str(stop)
+    config_flags.interrupted(stop, '' if said else 'the same command goes on')
+
+
+def _do():
   if _SCALE.value not in cells.SCALES:
     config_flags.fail(
       f'--scale={_SCALE.value} is unknown. Choose one of '
@@ -106,7 +116,11 @@ def main() -> int | None:
   failed = _play(tasks, root) if _RUN.value else 0
   for artifact in chosen:
     if isinstance(artifact, tables.Table):
-      text = tables.write(artifact, _SCALE.value, root)
+      try:
+        text = tables.write(artifact, _SCALE.value, root)
+      except ValueError as error:
+        # Of data to ask models about.
+        config_flags.fail(error)
     else:
       text, broken = figures.write(artifact, _SCALE.value, root)
       failed += broken

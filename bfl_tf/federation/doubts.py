@@ -103,8 +103,10 @@ def ask(
   tables: dict[str, list[Row]] = {
     'detection': [
       row
-      for other in others
-      for row in detection(said, trained.predict(other.x, num_samples), other)
+      for outside in others
+      for row in detection(
+        said, trained.predict(outside.x, num_samples), outside
+      )
     ],
     'selection': list(selection(said, test.y)),
     'calibration': [calibration(said.probs, test.y)],

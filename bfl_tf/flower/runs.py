@@ -37,6 +37,7 @@ def play(
   connection: str,
   environment: Mapping[str, str] | None = None,
   federation_config: str = '',
+  reason_file: str = '',
   **settings: Any,
 ) -> None:
   """Plays a run on a SuperLink and prints its lines.
@@ -47,6 +48,7 @@ def play(
     connection: that Flower's config.toml names.
     environment: of Flower's commands; this process's own if None.
     federation_config: of `flwr run`, for a simulation.
+    reason_file: of a simulation, as of `submit`.
     **settings: further run config of `servers`.
 
   Raises:
@@ -55,7 +57,10 @@ def play(
   """
   flags = '\n'.join(recorded.flag_lines(config))
   settings |= {'flags': flags, 'output-dir': str(output_dir)}
-  submit(APP, connection, _show, environment, federation_config, settings)
+  submit(
+    APP, connection, _show, environment, federation_config, settings,
+    reason_file,
+  )  # fmt: skip
 
 
 def ask_sites(
@@ -100,6 +105,7 @@ def submit(
   environment: Mapping[str, str] | None = None,
   federation_config: str = '',
   settings: Mapping[str, Any] = types.MappingProxyType({}),
+  reason_file: str = '',
 ) -> None:
   """Has a SuperLink run a Flower App and waits for its end.
 
@@ -110,6 +116,8 @@ def submit(
     environment: of Flower's commands.
     federation_config: of `flwr run`.
     settings: the run config.
+    reason_file: of this machine, where `servers` is to say why it failed; none
+      where its machine is another.
 
   Raises:
     ValueError: nothing listens, or the app refused what it was asked.
@@ -120,6 +128,8 @@ def submit(
   command = ['flwr', 'run', str(app), connection, '--stream']
   if federation_config:
     command += ['--federation-config', federation_config]
+  if reason_file:
+    settings = {**settings, 'reason-file': reason_file}
   with tempfile.TemporaryDirectory(prefix='bfl_tf_flower_') as scratch:
     if settings:
       path = pathlib.Path(scratch) / 'run.toml'
@@ -128,7 +138,7 @@ def submit(
     run_id, said = _streamed(command, show, environment)
   if run_id is None:
     raise ValueError(f'--superlink={connection}: {_last(said)}')
-  _check(connection, run_id, environment, settings.get('reason_file', ''))
+  _check(connection, run_id, environment, reason_file)
 
 
 def with_commands(environment: Mapping[str, str]) -> dict[str, str]:
@@ -167,9 +177,9 @@ def _streamed(command, show, environment) -> tuple[str | None, list[str]]:
 def _check(connection, run_id, environment, reason_file):
   """Waits for a run's end; raises what it ended with if not completed.
 
-  Where a simulation ends with its server, Flower may keep the simulation's
-  reason alone, and its log gives the server's three seconds to arrive in: so
-  the server leaves it in a file too.
+  Where a simulation's server fails, Flower may report only that the simulation
+  did, and its log may end before the server's error reaches it: so the server
+  leaves its reason in a file too.
   """
   while True:
     status, details = _status(connection, run_id, environment)

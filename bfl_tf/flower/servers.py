@@ -7,7 +7,7 @@ Its run config, `[tool.flwr.app.config]` of the app, says what to run:
   ask           have a finished run's nodes score its model; without flags
   answer-timeout  of that: seconds for an answer; 0: the run's --client_timeout
   simulation    any node plays any client, and lasts no longer than the run
-  reason-file   of a simulation: is left why the run failed
+  reason-file   that is to say why a simulation failed
   window        orders that may be out at a time
   node-timeout  seconds in which the clients' nodes must be there
 """
@@ -43,8 +43,9 @@ def main(grid: serverapp.Grid, context: flwr_app.Context) -> None:
   except (ValueError, federation.StoppedError) as error:
     code = 2 if isinstance(error, ValueError) else 1
     reason = f'code {code}: {error}'
-    if context.run_config['reason-file']:
-      pathlib.Path(str(context.run_config['reason-file'])).write_text(reason)
+    # An app of an older package has no such setting.
+    if file := context.run_config.get('reason-file'):
+      pathlib.Path(str(file)).write_text(reason)
     raise ServerError(reason) from error
 
 

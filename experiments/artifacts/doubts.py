@@ -8,13 +8,14 @@ scored. A finished run is asked once; its answers stay in its directory.
 import functools
 import json
 
-from bfl_tf.federation import doubts, reopened, sites
+from bfl_tf.federation import doubts, recorded, reopened, sites
 from bfl_tf.federation import rows as rows_lib
 from experiments.artifacts.posterior_pooling import grids
 from experiments.harness import cells, tables
 
 PAPER = cells.Paper('doubts', scales={})
-_FILE = 'doubts.json'
+# Below `doubt`: what a run that is extended forgets.
+_FILE = 'doubt/answers.json'
 # By the data of a run: sets much like them, and of another world.
 _OTHERS = {
   'cifar10': {'near': ('cifar100', 'tiny_imagenet@validation'),
@@ -27,26 +28,39 @@ _EXAMPLES, _SAMPLES = 2000, 20
 
 def _read(name, directory, predictor):
   del predictor  # It is the run's own that is asked.
-  path = directory / _FILE
-  if not path.exists():
-    try:
-      answers = ask(directory)
-    except ValueError as error:
-      # Of a run whose model was not kept.
-      raise cells.UnrecordedError(str(error)) from error
-    rows_lib.write_text(path, json.dumps(answers, indent=2) + '\n')
-  found = json.loads(path.read_text())
-  if name not in found:
+  path, question = directory / _FILE, _question(directory)
+  found = json.loads(path.read_text()) if path.exists() else {}
+  if found.get('question') != question:
+    if not (directory / 'checkpoints').is_dir():
+      raise cells.UnrecordedError(f'{directory} kept no model')
+    found = {'question': question, 'answers': ask(directory)}
+    path.parent.mkdir(exist_ok=True)
+    rows_lib.write_text(path, json.dumps(found, indent=2) + '\n')
+  if name not in found['answers']:
     raise cells.UnrecordedError(name)
-  return found[name]
+  return found['answers'][name]
+
+
+def _question(directory):
+  """What a run is asked, as JSON has it."""
+  others = _OTHERS[recorded.read_config(directory).dataset]
+  return {
+    'others': {distance: [*texts] for distance, texts in others.items()},
+    'num_examples': _EXAMPLES,
+    'num_mc_samples': _SAMPLES,
+  }
 
 
 def ask(directory):
-  """Returns what a finished run says, by the names of `experiments.compare`."""
+  """Returns what a finished run says, by the names of `experiments.compare`.
+
+  Raises:
+    ValueError: its data, or another set, cannot be read.
+  """
   run = reopened.reopen(directory, calibrate_on_test=0.5)
   others = [
     doubts.other(distance, text, run.dataset, _EXAMPLES)
-    for distance, texts in _OTHERS[run.trained.config.dataset].items()
+    for distance, texts in _question(directory)['others'].items()
     for text in texts
   ]
   asked = doubts.ask(run, others, _SAMPLES, _EXAMPLES)

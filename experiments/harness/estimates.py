@@ -1,5 +1,6 @@
 """What is to be run, what is done, and how long the rest will take."""
 
+import collections
 from collections.abc import Collection, Iterable
 import os
 import pathlib
@@ -11,7 +12,7 @@ from experiments import artifacts
 from experiments.harness import cells
 
 # Training images a second and core, measured by `experiments.benchmark`; a
-# forward pass costs a third of a step. Another machine's are others: `_pace`.
+# forward pass costs a third of a step. What finished runs took corrects them.
 _SPEED = {
   ('resnet20', 'deterministic'): 670,
   ('resnet20', 'mc_dropout'): 600,
@@ -163,40 +164,60 @@ def listing(root: pathlib.Path) -> str:
   """
   cores = len(os.sched_getaffinity(0))
   items = {**artifacts.ARTIFACTS, **artifacts.CLAIMS}
-  heads = [f'{scale} min, state' for scale in cells.SCALES]
   lines = [f'{name:58}' for name in ('name', *items)]
   notes = [
     f'minutes of {cores} cores for what is not done yet; runs are shared'
   ]
-  for head, scale in zip(heads, cells.SCALES):
+  for scale in cells.SCALES:
     of_items = [tasks([item], scale, root) for item in items.values()]
     every = {task.directory: task for own in of_items for task in own}
     done = {place: task for place, task in every.items() if task.is_done}
-    pace = _pace(done.values())
-    column = [f'{head:>22}']
+    paces = _paces(done.values())
+    column = [f'{f"{scale} min, state":>22}']
     for own in of_items:
       left = [task for task in own if task.directory not in done]
+      minutes = sum(_cost(task, paces) for task in left) / 60 / cores
       missing = 'partly' if len(left) < len(own) else 'never run'
-      state = missing if left else 'done'
-      minutes = pace * sum(map(core_seconds, left)) / 60 / cores
-      column.append(f'{minutes:10.1f} {state:>11}')
+      column.append(f'{minutes:10.1f} {missing if left else "done":>11}')
     lines = [line + text for line, text in zip(lines, column, strict=True)]
     if done:
       notes.append(
-        f'{scale}: {pace:.2f} times the first estimate, as its {len(done)} '
-        'finished runs took'
+        f'{scale}: as its {len(done)} finished runs took, '
+        f'{paces[None]:.2f} times the first estimate of them'
       )
   return '\n'.join([*lines, *notes])
 
 
-def _pace(done) -> float:
-  """How long finished runs took, in terms of the estimate of them."""
-  took = sum(map(_took, done))
-  return took / sum(map(core_seconds, done)) if took else 1.0
+def _cost(task, paces) -> float:
+  """Core seconds, by runs of the same network and variant if there are any."""
+  pace = paces.get(_kind(task.config), paces.get(None, 1.0))
+  return pace * core_seconds(task)
+
+
+def _paces(done) -> dict[tuple[str, str] | None, float]:
+  """How long finished runs took, in terms of the estimate of them.
+
+  Returns:
+    By network and variant; under None of all together.
+  """
+  took, guessed = collections.Counter(), collections.Counter()
+  for task in done:
+    for kind in (_kind(task.config), None):
+      took[kind] += _took(task)
+      guessed[kind] += core_seconds(task)
+  return {kind: took[kind] / guessed[kind] for kind in took}
 
 
 def _took(task):
-  """Core seconds of a finished run; evaluations aside, which are few."""
+  """Core seconds of a finished run, as if it had run on this machine."""
   workers = recorded.read_config(task.directory).num_workers
-  summary = records.RunDirectory(task.directory).summary()
-  return summary['train_seconds'] * (workers or len(os.sched_getaffinity(0)))
+  seconds = _START_SECONDS + sum(
+    float(row.get(name) or 0)
+    for row in records.RunDirectory(task.directory).whole_rows()
+    for name in ('train_seconds', 'evaluate_seconds')
+  )
+  return seconds * (workers or len(os.sched_getaffinity(0)))
+
+
+def _kind(config):
+  return config.model, config.variant

@@ -120,25 +120,39 @@ def _side_by_side(tasks, jobs) -> Iterator[Outcome]:
   # Spawned, since TensorFlow does not survive a fork.
   context = multiprocessing.get_context('spawn')
   with concurrent.futures.ProcessPoolExecutor(
-    jobs, context, _end_with_parent
+    jobs, context, _begin_process
   ) as pool:
     futures = {pool.submit(run_one, task, 1): task for task in tasks}
-    for future in concurrent.futures.as_completed(futures):
-      try:
+    try:
+      for future in concurrent.futures.as_completed(futures):
         # Our own task: what comes back of it is a copy.
         yield dataclasses.replace(future.result(), task=futures[future])
-      except concurrent.futures.process.BrokenProcessPool:
-        logging.warning('A process died; going on with a new pool.')
-        return
+    except concurrent.futures.process.BrokenProcessPool:
+      logging.warning('A process died; going on with a new pool.')
+    except BaseException:
+      _abandon(pool)
+      raise
 
 
-def _end_with_parent():
-  """Where that is killed, a process would train on, and keep its run locked."""
+def _abandon(pool):
+  """Ends runs under way, which lose a round at most, and begins no others."""
+  pool.shutdown(wait=False, cancel_futures=True)
+  for process in multiprocessing.active_children():
+    process.terminate()
+
+
+def _begin_process():
+  """Has a process end with its parent.
+
+  If that is killed nobody else would end it, and its run would stay locked.
+  """
+  # By default it has a semaphore, which a process that is killed leaves over.
+  tqdm.tqdm.set_lock(threading.RLock())
   parent = multiprocessing.parent_process()
 
   def wait():
     parent.join()
-    os._exit(1)
+    os._exit(1)  # An exception would end this thread alone.
 
   threading.Thread(target=wait, daemon=True).start()
 

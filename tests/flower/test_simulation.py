@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import types
 
 import psutil
 import pytest
@@ -13,7 +14,7 @@ import stopping
 
 from bfl_tf import federation
 from bfl_tf.flower import nodes as nodes_lib
-from bfl_tf.flower import runs, simulation
+from bfl_tf.flower import runs, servers, simulation
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _SMALL = {
@@ -99,9 +100,26 @@ def test_the_servers_reason_is_left_where_flower_keeps_none(
   path = tmp_path / 'reason.txt'
   with pytest.raises(runs.FlowerError, match='An error was encountered'):
     runs._check('here', '1', {}, str(path))
-  path.write_text(f'code {code}: the fix')
-  with pytest.raises(error, match='the fix'):
+  told = {'flags': '--num_rounds=few', 'ask': False, 'reason-file': str(path)}
+  with pytest.raises(servers.ServerError, match='num_rounds=few'):
+    servers.main(None, types.SimpleNamespace(run_config=told))
+  path.write_text(path.read_text().replace('code 2', f'code {code}'))
+  with pytest.raises(error, match='num_rounds=few'):
     runs._check('here', '1', {}, str(path))
+
+
+def test_the_server_is_told_where_to_leave_it(monkeypatch):
+  told, checked = [], []
+
+  def streamed(command, *unused):
+    told.extend(pathlib.Path(command[-1]).read_text().splitlines())
+    return '1', []
+
+  monkeypatch.setattr(runs, '_streamed', streamed)
+  monkeypatch.setattr(runs, '_check', lambda *given: checked.extend(given))
+  runs.play(federation.Config(), 'run', 'here', {}, reason_file='f', window=3)
+  assert 'reason-file = "f"' in told and 'window = 3' in told
+  assert checked[-1] == 'f'
 
 
 @pytest.mark.parametrize(

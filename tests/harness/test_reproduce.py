@@ -1,13 +1,15 @@
 """The binary: every artifact and claim at smoke scale, and what goes wrong."""
 
-import json
+import contextlib
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
 
 from absl.testing import flagsaver
+import binaries
 import psutil
 import pytest
 
@@ -15,7 +17,7 @@ from bfl_tf.federation import records
 from experiments import artifacts, reproduce
 from experiments.harness import cells, estimates, runner, tables
 
-_ROOT = pathlib.Path(__file__).parents[2]
+_CORES = len(os.sched_getaffinity(0))
 _ONE_CLAIM = {'claim': ['fedbe/swa_beats_sgd'], 'scale': 'overnight'}
 
 
@@ -130,31 +132,42 @@ def test_the_cost_goes_by_what_finished_runs_took(tmp_path, monkeypatch):
   monkeypatch.setattr(artifacts, 'CLAIMS', {})
   first, second, *others = estimates.tasks([table], 'smoke', tmp_path)
   left = sum(map(estimates.core_seconds, others))
-  for task in (first, second):
+  for task, workers in ((first, 2), (second, 0)):
     directory = records.RunDirectory(task.directory)
     with directory.locked():
-      directory.start(task.config.replace(num_workers=2))
-    took = 500 * estimates.core_seconds(task)  # Of two workers.
-    summary = {'final': {'accuracy': 0.5}, 'train_seconds': took}
-    (task.directory / 'summary.json').write_text(json.dumps(summary))
-  minutes = 1000 * left / 60 / len(os.sched_getaffinity(0))
-  assert cost() == pytest.approx(minutes, rel=0.01)
+      directory.start(task.config.replace(num_workers=workers))
+    (task.directory / 'summary.json').write_text('{"final": {}}')
+    seconds = 1000 * estimates.core_seconds(task) / (workers or _CORES)
+    # Two seconds of it are the start.
+    (task.directory / 'metrics.csv').write_text(
+      'round,train_seconds,evaluate_seconds\n'
+      f'0,,3\n1,{seconds / 4},\n2,{seconds * 3 / 4 - 10},5\n'
+    )
+  assert cost() == pytest.approx(1000 * left / 60 / _CORES, rel=0.01)
 
 
-def test_processes_end_with_the_one_that_is_killed(tmp_path):
+@pytest.mark.parametrize('sent, code', [('SIGKILL', -9), ('SIGTERM', 143)])
+def test_processes_end_with_the_one_that_is_stopped(sent, code, tmp_path):
   """Or runs would stay locked, by processes that nobody knows."""
-  command = [
-    sys.executable, '-m', 'experiments.reproduce', '--scale=laptop', '--jobs=2',
-    '--artifact=posterior_pooling/table5', f'--output_dir={tmp_path}',
-  ]  # fmt: skip
-  with subprocess.Popen(command, cwd=_ROOT) as process:
-    while not [*tmp_path.rglob('flags.txt')]:
-      assert process.poll() is None
+  process = binaries.start(
+    'experiments.reproduce', '--scale=laptop', '--jobs=2',
+    '--artifact=priors/scores', f'--output_dir={tmp_path}',
+  )  # fmt: skip
+  children, deadline = [], time.monotonic() + 200
+  try:
+    while len([*tmp_path.rglob('flags.txt')]) < 2:
+      assert process.poll() is None and time.monotonic() < deadline
       time.sleep(0.1)
     children = psutil.Process(process.pid).children()
-    process.kill()
-  assert len(children) > 1
-  assert psutil.wait_procs(children, timeout=10)[1] == []
+    process.send_signal(getattr(signal, sent))
+    _, said = process.communicate(timeout=20)
+    assert psutil.wait_procs(children, timeout=10)[1] == []
+  finally:
+    for one in (process, *children):
+      with contextlib.suppress(psutil.NoSuchProcess):
+        one.kill()
+  assert process.returncode == code
+  assert sent == 'SIGKILL' or said.endswith(': the same command goes on\n')
 
 
 @pytest.mark.parametrize(
