@@ -1,8 +1,9 @@
 """What Fischer's models know that they do not know: an experiment of our own.
 
-The IID models of Table 2, weighted by size: five rules and three variants. Half
-of the test examples fits a temperature and conformal sets, the other half is
-scored. A finished run is asked once; its answers stay in its directory.
+The IID models of Table 2, weighted by size: five rules, with KL / N, and three
+variants. Half of the test examples fits a temperature and conformal sets, the
+other half is scored. A finished run is asked once; its answers stay in its
+directory.
 """
 
 import functools
@@ -109,16 +110,15 @@ _CORRUPTED = (
   _measure('NLL (nats)', 'corrupted_nll'),
   _measure('ECE', 'corrupted_ece'),
 )
-_ROWS = {
-  'Deterministic, NWA': 'Deterministic NWA train_size',
-  'MC dropout, NWA': 'MC Dropout NWA train_size',
+_CELLS = {
+  'Deterministic, NWA': grids.E1['Deterministic NWA train_size', 'iid'],
+  'MC dropout, NWA': grids.E1['MC Dropout NWA train_size', 'iid'],
   **{
-    f'Flipout, {rule}': f'Flipout {rule} train_size'
-    for rule in ('NWA', 'WS', 'LP', 'WC')
+    f'Flipout, {rule}': grids.KL_ALL[grids.method(rule), 'iid']
+    for rule in grids.FIVE
   },
-  'Flipout, conflation': 'Flipout Conflation none',
 }
-_GRID = {(row, 'iid'): grids.E1[name, 'iid'] for row, name in _ROWS.items()}
+_GRID = {(row, 'iid'): cell for row, cell in _CELLS.items()}
 _TEXT = (
   f'{_EXAMPLES} test examples and {_EXAMPLES} of each other set, {_SAMPLES} '
   'Monte Carlo samples.'

@@ -189,6 +189,21 @@ def _on_cifar(folder, rule, column, overrides, **same):
   )
 
 
+# Ours: Table 2's rules where clients weigh the prior against everybody's
+# examples. Against their own, averages forget what they learned by round 100.
+KL_ALL = {
+  (method(rule), column): dataclasses.replace(
+    E1[method(rule), column],
+    name=f'e1_kl_all/{column}/{RULES[rule]}',
+    overrides={
+      **E1[method(rule), column].overrides,
+      'flipout.kl_examples': 'all',
+    },
+  )
+  for rule in FIVE
+  for column in PARTITIONS
+}
+
 PRIOR_UPDATED = {
   (method(rule), 'iid'): _on_cifar(
     'prior_updated', rule, 'iid', {'flipout.update_prior': True}
