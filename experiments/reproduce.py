@@ -114,23 +114,31 @@ def _do():
   root.mkdir(parents=True, exist_ok=True)
   (root / 'version.txt').write_text(_VERSION)
   failed = _play(tasks, root) if _RUN.value else 0
-  for artifact in chosen:
-    if isinstance(artifact, tables.Table):
-      try:
-        text = tables.write(artifact, _SCALE.value, root)
-      except ValueError as error:
-        # Of data to ask models about.
-        config_flags.fail(error)
-    else:
-      text, broken = figures.write(artifact, _SCALE.value, root)
-      failed += broken
-    print(text, '\n')
-  codes = []
-  for claim in claimed:
-    verdict, text = claims.report(claim, _SCALE.value, root, seeds)
-    codes.append(claims.VERDICTS[verdict])
-    print(text, '\n')
+  failed += sum(_write(artifact, root) for artifact in chosen)
+  codes = [_judge(claim, root, seeds) for claim in claimed]
   return max(codes, default=int(bool(failed)))
+
+
+def _write(artifact, root):
+  """Writes a table or figure and prints it; returns how many are broken."""
+  broken = 0
+  if isinstance(artifact, tables.Table):
+    try:
+      text = tables.write(artifact, _SCALE.value, root)
+    except ValueError as error:
+      # Of data to ask models about.
+      config_flags.fail(error)
+  else:
+    text, broken = figures.write(artifact, _SCALE.value, root)
+  print(text, '\n')
+  return broken
+
+
+def _judge(claim, root, seeds):
+  """Prints the verdict on a claim; returns its exit code."""
+  verdict, text = claims.report(claim, _SCALE.value, root, seeds)
+  print(text, '\n')
+  return claims.VERDICTS[verdict]
 
 
 def _tasks(wanted, root, seeds):
