@@ -4,8 +4,10 @@
 
 The global model on each site's own test share, in <run>/sites; and a threshold
 from all sites' calibration shares, in <run>/conformal.json, by which
-experiments.predict adds sets. Where sites are nodes with files of their own,
---superlink has them asked, and they answer in sums. Exit code 2: something is
+experiments.predict adds sets. What sites train for themselves is kept, each in
+<run>/sites/models/<site>, which predict takes as its --run. Where sites are
+nodes with files of their own, --superlink has them asked, and they answer in
+sums. Exit code 2: something is
 wrong, and nothing was written. Exit code 1: too few nodes answered.
 """
 
@@ -13,7 +15,7 @@ from collections.abc import Iterable
 
 from absl import flags
 
-from bfl_tf.federation import checkpoints, site_reports, sites
+from bfl_tf.federation import checkpoints, site_models, site_reports, sites
 from experiments import finished
 from experiments import flags as config_flags
 
@@ -49,13 +51,17 @@ def main() -> None:
     personalised: Iterable[sites.Personalised] = ()
     if _EPOCHS.value:
       state = checkpoints.restore(path / 'checkpoints')
-      personalised = sites.personalise(run, state, _EPOCHS.value)
+      personalised = site_models.kept(
+        path, run.trained, sites.personalise(run, state, _EPOCHS.value)
+      )
     report = sites.report(run, personalised)
   except ValueError as error:
     config_flags.fail(error)
   site_reports.write(path, report)
   for line in site_reports.lines(path, report):
     print(line)
+  if _EPOCHS.value:
+    print(f"sites' own models in {site_models.home(path)}")
 
 
 def _ask_nodes(path):

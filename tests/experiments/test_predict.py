@@ -14,7 +14,7 @@ import site_data
 
 import bfl_tf
 from bfl_tf.datasets import csv_files
-from bfl_tf.federation import exporting, reopened
+from bfl_tf.federation import exporting, reopened, site_models
 from experiments import main
 
 _FRESH = """
@@ -212,13 +212,30 @@ def test_sets_and_tables_of_sites(folder, run_dir):
   assert '--run=runs/wine: with --superlink it is a path on' in bad[4][2]
   assert {path.name for path in (run_dir / 'sites').iterdir()} == {
     'sites.csv', 'classes.csv', 'summary.csv', 'sites.png', 'classes.png',
-    'coverage.png', 'scores.json',
+    'coverage.png', 'scores.json', 'models',
   }  # fmt: skip
+  assert f"sites' own models in {run_dir}/sites/models" in good[1]
   promise = json.loads((run_dir / 'conformal.json').read_text())
   assert promise['levels'] == [0.9, 0.95]
   run = reopened.reopen(run_dir)
   assert promise['num_examples'] == len(run.calibration.split.y)
   _sets_hold_for_the_samples_they_were_made_with(folder, run_dir)
+
+
+def test_predicts_with_a_sites_own_model(folder, run_dir):
+  calls = [
+    [f'--run={run}', f'--input={folder}/good.csv', f'--output={folder}/{n}.csv']
+    for n, run in (
+      ('global', run_dir),
+      ('odd', site_models.folder(run_dir, 'odd')),
+    )
+  ]
+  flags = [f'--run={run_dir}', '--personalise_epochs=9']
+  binaries.drive('experiments.sites', [flags])
+  outcomes = binaries.drive('experiments.predict', calls)
+  assert [code for code, *_ in outcomes] == [0, 0], outcomes
+  ours, own = (read(folder / f'{name}.csv') for name in ('global', 'odd'))
+  assert [r['class'] for r in ours] != [r['class'] for r in own]
 
 
 def _sets_hold_for_the_samples_they_were_made_with(folder, run_dir):

@@ -1,13 +1,20 @@
 """A run on three sites: scored on each one's own share, and made its own."""
 
 import csv
+import pathlib
 
 import numpy as np
 import pytest
 import site_data
 
 from bfl_tf import datasets, federation, metrics
-from bfl_tf.federation import checkpoints, promises, reopened, sites
+from bfl_tf.federation import (
+  checkpoints,
+  promises,
+  reopened,
+  site_models,
+  sites,
+)
 
 
 @pytest.fixture(scope='module')
@@ -121,6 +128,51 @@ def test_a_site_of_its_own_mind_is_right_after_training_for_itself(
   assert [r['accuracy'] for r in again.sites] == [
     r['accuracy'] for r in report.sites
   ]
+
+
+def test_a_sites_own_model_is_a_run(tmp_path):
+  """Asked as any other, it says of the site's share what the table says."""
+  run_dir = site_data.play(tmp_path)
+  run = reopened.reopen(run_dir)
+  state = checkpoints.restore(run_dir / 'checkpoints')
+  own = site_models.kept(
+    run_dir, run.trained, sites.personalise(run, state, epochs=2)
+  )
+  report = sites.report(run, own)
+  found = {path.name for path in site_models.home(run_dir).iterdir()}
+  assert found == {'north', 'odd', 'south'}
+  shares = dict(run.test.sites)
+  for row in report.sites:
+    own = federation.load(site_models.folder(run_dir, row['site']))
+    share = run.test.split.take(shares[row['site']])
+    probs = own.predict(share.x).probs
+    said = (
+      metrics.accuracy(probs, share.y),
+      metrics.negative_log_likelihood(probs, share.y),
+    )
+    wanted = row['personalised_accuracy'], row['personalised_nll']
+    assert said == pytest.approx(wanted, rel=1e-9)
+  # One that breaks off leaves the models before.
+  broken = site_models.kept(
+    run_dir, run.trained, [('north', run.trained.weights)]
+  )
+  next(broken)
+  broken.close()
+  assert {path.name for path in site_models.home(run_dir).iterdir()} == found
+  assert not list((run_dir / 'sites').glob('.*'))
+
+
+@pytest.mark.parametrize(
+  'site, name',
+  [
+    ('St. Mary', 'St. Mary'), ('a/b', 'a%2Fb'), ('..', '%2E.'),
+    ('.git', '%2Egit'), ('Zürich', 'Z%C3%BCrich'),
+  ],
+)  # fmt: skip
+def test_the_folder_of_a_site(site, name):
+  assert site_models.folder('runs/x', site) == (
+    pathlib.Path('runs/x/sites/models') / name
+  )
 
 
 def test_selected_sites_are_told_from_all(tmp_path):
