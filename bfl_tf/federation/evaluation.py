@@ -53,6 +53,10 @@ def evaluate(
     held, _ = _predict(experiment, played, validation, last, 'validation')
     for name, value in _score(held, validation.y, config).items():
       scores[f'validation_{name}'] = value
+  model = played.state.model
+  if model.loc.size:
+    # Beside the prior's: whether rounds keep what they learned.
+    scores['median_scale'] = float(np.median(model.variance()) ** 0.5)
   return Evaluated(scores, predictive, groups)
 
 

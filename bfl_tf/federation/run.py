@@ -31,6 +31,8 @@ from bfl_tf.federation import task as task_lib
 # Adam moves a weight by its rate a step: 50 steps of 1e-3 move it by 0.05,
 # which is less than a kernel's initial spread.
 _FEW_STEPS = 50
+# Of its best accuracy, what a model keeps that has not forgotten.
+_KEPT = 0.5
 
 
 def run(
@@ -90,6 +92,7 @@ class Run:
     self._directory = records.RunDirectory(output_dir)
     self._directory.check(config)
     self._ending = ending.Ending(self._directory, config.num_rounds, draw_plots)
+    self._forgets = False
     self._played: state_lib.State | None = None
     self._saved: int | None = None
     self._finished = self._ending.summary()
@@ -199,6 +202,26 @@ class Run:
         'each class beside accuracy'
       )
 
+  def _warn_of_forgetting(self):
+    """Says once that rounds undo what the rounds before them taught."""
+    scores = [
+      (float(row['accuracy']), int(row['round']))
+      for row in self._directory.rows
+      if row.get('accuracy', '') != ''
+    ]
+    (best, at), (now, number) = max(scores), scores[-1]
+    if now < _KEPT * best and not self._forgets:
+      self._forgets = True
+      logging.warning(
+        '%s: accuracy %.3f after round %d, %.3f after round %d: the model '
+        'forgets; see train_loss and median_scale in metrics.csv.',
+        self._directory.path,
+        now,
+        number,
+        best,
+        at,
+      )
+
   def _record(self, played):
     """Row first, then checkpoint: a row without its checkpoint is replayed."""
     state, info = played.state, played.info
@@ -216,6 +239,7 @@ class Run:
     self._directory.add(row)
     self._played = state
     self._progress.report(row)
+    self._warn_of_forgetting()
     if last or state.round % self._config.checkpoint_every == 0:
       self._save(state)
 

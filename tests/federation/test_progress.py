@@ -1,6 +1,29 @@
 """What a run says of itself."""
 
+import csv
+import dataclasses
+import logging
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from bfl_tf import federation
 from bfl_tf.federation import progress
+
+
+@dataclasses.dataclass(frozen=True)
+class Forget:
+  """From the third round on nothing is left of what was learned."""
+
+  name: ClassVar[str] = 'forget'
+  statistics: ClassVar[tuple] = ()
+
+  def __call__(self, state, *unused):
+    if state.round < 2:
+      return state, {}
+    mean = np.zeros_like(state.model.mean)
+    return state._replace(model=state.model.replace_mean(mean)), {}
 
 
 def test_a_line_a_round_with_the_time_left(capsys):
@@ -22,3 +45,47 @@ def test_no_time_left_is_told_before_a_round_was_played(capsys):
     shown.begin(0)
     shown.report({'round': 0, 'accuracy': 0.1, 'evaluate_seconds': 0.25})
   assert capsys.readouterr().out == 'round 0/2  accuracy 0.1  0.2 s\n'
+
+
+def play(path, **changes):
+  config = federation.Config.of(
+    {
+      'dataset': 'toys:blobs',
+      'model': 'logistic',
+      'num_clients': 2,
+      'client_learning_rate': 0.1,
+      'num_mc_samples': 2,
+      'final_num_mc_samples': 2,
+      'num_workers': 1,
+    }
+    | changes
+  )
+  federation.Run(config, path, False, draw_plots=False).play()
+
+
+@pytest.mark.parametrize('stages', [(f'{__name__}:Forget',), ()])
+def test_a_model_that_forgets_is_named_once(tmp_path, caplog, stages):
+  with caplog.at_level(logging.WARNING):
+    play(tmp_path, variant='deterministic', num_rounds=4, server_step=stages)
+  said = [r.getMessage() for r in caplog.records if 'forgets' in r.getMessage()]
+  assert len(said) == len(stages)
+  for line in said:
+    assert line.startswith(f'{tmp_path}: accuracy 0.333 after round 3, 0.')
+
+
+@pytest.mark.parametrize(
+  'changes, wanted',
+  [
+    ({'variant': 'flipout', 'flipout.initial_scale': 0.25}, 0.25),
+    ({'variant': 'deterministic'}, None),
+  ],
+)
+def test_the_scale_is_a_column(tmp_path, changes, wanted):
+  play(tmp_path, num_rounds=1, **changes)
+  with (tmp_path / 'metrics.csv').open(newline='') as file:
+    first, last = csv.DictReader(file)
+  if wanted is None:
+    assert 'median_scale' not in first
+  else:
+    assert float(first['median_scale']) == pytest.approx(wanted)
+    assert 0 < float(last['median_scale']) != float(first['median_scale'])
