@@ -17,7 +17,7 @@ import numpy as np
 
 from bfl_tf import federation
 from bfl_tf.datasets import csv_files, npz
-from bfl_tf.federation import promises
+from bfl_tf.federation import promises, recorded
 from experiments import flags as config_flags
 
 _RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
@@ -56,7 +56,9 @@ def main() -> None:
 def _promise(trained):
   """Says why there are no sets."""
   promise = promises.read(_RUN.value)
-  if promise is None:
+  if recorded.is_sites_own(_RUN.value):
+    print("no sets: they are of the run's model, and this is a site's own")
+  elif promise is None:
     print(f'no sets: python -m experiments.sites --run={_RUN.value} makes them')
   elif trained.num_samples(_SAMPLES.value) != promise.num_samples:
     print(

@@ -7,8 +7,8 @@ from all sites' calibration shares, in <run>/conformal.json, by which
 experiments.predict adds sets. What sites train for themselves is kept, each in
 <run>/sites/models/<site>, which predict takes as its --run. Where sites are
 nodes with files of their own, --superlink has them asked, and they answer in
-sums. Exit code 2: something is
-wrong, and nothing was written. Exit code 1: too few nodes answered.
+sums. Exit code 2: something is wrong, and nothing was written. Exit code 1: too
+few nodes answered.
 """
 
 from collections.abc import Iterable
@@ -44,6 +44,7 @@ _TIMEOUT = flags.DEFINE_float(
 def main() -> None:
   """Scores, writes tables and plots, and prints the tables."""
   path = finished.path()
+  config_flags.terminable()
   if _SUPERLINK.value:
     return _ask_nodes(path)
   try:
@@ -52,11 +53,16 @@ def main() -> None:
     if _EPOCHS.value:
       state = checkpoints.restore(path / 'checkpoints')
       personalised = site_models.kept(
-        path, run.trained, sites.personalise(run, state, _EPOCHS.value)
+        path,
+        run.trained,
+        sites.personalise(run, state, _EPOCHS.value),
+        _EPOCHS.value,
       )
     report = sites.report(run, personalised)
   except ValueError as error:
     config_flags.fail(error)
+  except KeyboardInterrupt as stop:
+    config_flags.interrupted(stop)
   site_reports.write(path, report)
   for line in site_reports.lines(path, report):
     print(line)
@@ -70,7 +76,6 @@ def _ask_nodes(path):
       '--superlink: nodes are asked for scores alone: leave '
       '--personalise_epochs and --calibrate_on_test out.'
     )
-  config_flags.terminable()
   flower = config_flags.flower('--superlink')
   absolute = config_flags.on_server('--run', path)
   try:

@@ -14,6 +14,7 @@ from bfl_tf.federation import state as state_lib
 _OF_UNIONS = ('accuracy', 'nll', 'ece')
 # Where the classes are uneven.
 OF_CLASSES = ('balanced_accuracy', 'recall_class')
+_STRETCH = 1 << 16
 
 
 class Evaluated(NamedTuple):
@@ -53,11 +54,18 @@ def evaluate(
     held, _ = _predict(experiment, played, validation, last, 'validation')
     for name, value in _score(held, validation.y, config).items():
       scores[f'validation_{name}'] = value
-  model = played.state.model
-  if model.loc.size:
-    # Beside the prior's: whether rounds keep what they learned.
-    scores['median_scale'] = float(np.median(model.variance()) ** 0.5)
+  if played.state.model.loc.size:
+    scores['median_scale'] = _median_scale(played.state.model)
   return Evaluated(scores, predictive, groups)
+
+
+def _median_scale(model):
+  """It tells weights that are points by now, or as wide as their prior."""
+  # By stretches: the squares of a whole factor would be twice its size.
+  size = model.loc.size
+  parts = [slice(i, i + _STRETCH) for i in range(0, size, _STRETCH)]
+  variance = np.concatenate([model.variance(part) for part in parts])
+  return float(np.median(variance) ** 0.5)
 
 
 def _some(test, config):

@@ -1,14 +1,41 @@
-"""A run's config as its `flags.txt`: a line a flag, and our version."""
+"""A run's config as its `flags.txt`: a line a flag, and our version.
+
+And what else a directory with flags may be: a site's own model.
+"""
 
 from collections.abc import Iterable
+import json
 import os
 import pathlib
+from typing import NamedTuple
 
 from bfl_tf import version
 from bfl_tf.federation import config as config_lib
 
 # The first line of a `flags.txt`.
 VERSION = f'# bfl_tf {version.__version__}'
+SITE = 'site.json'
+
+
+class Site(NamedTuple):
+  """Whose a model is that was trained on from a run's.
+
+  Attributes:
+    site: its name.
+    personalise_epochs: that it trained.
+  """
+
+  site: str
+  personalise_epochs: int
+
+  def to_json(self) -> str:
+    """Returns the text of `site.json`."""
+    return json.dumps(self._asdict(), indent=2, ensure_ascii=False) + '\n'
+
+
+def is_sites_own(directory: str | os.PathLike) -> bool:
+  """Whether a directory holds a site's own model, and no run."""
+  return (pathlib.Path(directory) / SITE).exists()
 
 
 def flag_lines(config: config_lib.Config) -> list[str]:

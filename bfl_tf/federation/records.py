@@ -86,6 +86,11 @@ class RunDirectory:
         f'--output_dir={self.path} is not empty and holds no run, which has a '
         'flags.txt: choose another.'
       )
+    if recorded.is_sites_own(self.path):
+      raise ValueError(
+        f"--output_dir={self.path} holds a site's own model and no run: choose "
+        'another.'
+      )
     try:
       theirs = recorded.read_config(self.path)
     except ValueError as error:
@@ -220,6 +225,10 @@ class RunDirectory:
     """Writes `task.json`, unless it is there: what a model is asked."""
     if self._lacks('task.json'):
       self._write('task.json', task.to_json())
+
+  def write_site(self, site: recorded.Site) -> None:
+    """Writes `site.json`: a site's own model is here, and no run."""
+    self._write(recorded.SITE, site.to_json())
 
   def summary(self) -> dict[str, Any] | None:
     """The summary of a finished run, or None.

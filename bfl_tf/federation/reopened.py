@@ -9,7 +9,7 @@ import numpy as np
 
 from bfl_tf import datasets
 from bfl_tf.datasets import shares, sites
-from bfl_tf.federation import building, identity
+from bfl_tf.federation import building, identity, recorded
 from bfl_tf.federation import task as task_lib
 from bfl_tf.federation import trained as trained_lib
 
@@ -58,9 +58,15 @@ def reopen(
       its test examples to calibrate on, which are then not scored.
 
   Raises:
-    ValueError: as of `load`; the data are not those of the run any more; or
-      the run has a calibration share and is to calibrate on test examples.
+    ValueError: as of `load`; it is a site's own model; the data are not those
+      of the run any more; or the run has a calibration share and is to
+      calibrate on test examples.
   """
+  if recorded.is_sites_own(run_dir):
+    raise ValueError(
+      f"{run_dir} is a site's own model: predict and export take it, other "
+      'questions are asked of its run.'
+    )
   trained = trained_lib.load(run_dir)
   config, path = trained.config, pathlib.Path(run_dir)
   changed = identity.changed(config, (path / 'flags.txt').read_text())

@@ -17,6 +17,7 @@ from bfl_tf.federation import (
   ending,
   ensembles,
   evaluation,
+  forgetting,
   loop,
   records,
   stopping,
@@ -31,8 +32,6 @@ from bfl_tf.federation import task as task_lib
 # Adam moves a weight by its rate a step: 50 steps of 1e-3 move it by 0.05,
 # which is less than a kernel's initial spread.
 _FEW_STEPS = 50
-# Of its best accuracy, what a model keeps that has not forgotten.
-_KEPT = 0.5
 
 
 def run(
@@ -92,7 +91,6 @@ class Run:
     self._directory = records.RunDirectory(output_dir)
     self._directory.check(config)
     self._ending = ending.Ending(self._directory, config.num_rounds, draw_plots)
-    self._forgets = False
     self._played: state_lib.State | None = None
     self._saved: int | None = None
     self._finished = self._ending.summary()
@@ -203,24 +201,23 @@ class Run:
       )
 
   def _warn_of_forgetting(self):
-    """Says once that rounds undo what the rounds before them taught."""
-    scores = [
-      (float(row['accuracy']), int(row['round']))
-      for row in self._directory.rows
-      if row.get('accuracy', '') != ''
-    ]
-    (best, at), (now, number) = max(scores), scores[-1]
-    if now < _KEPT * best and not self._forgets:
-      self._forgets = True
-      logging.warning(
-        '%s: accuracy %.3f after round %d, %.3f after round %d: the model '
-        'forgets; see train_loss and median_scale in metrics.csv.',
-        self._directory.path,
-        now,
-        number,
-        best,
-        at,
-      )
+    """Says so in the first round that has lost what was learned."""
+    rows, dataset = self._directory.rows, self._experiment.dataset
+    counts = np.bincount(dataset.test.y)
+    lost = forgetting.first_loss(rows, counts.max() / counts.sum())
+    if lost is None or lost.round != rows[-1]['round']:
+      return
+    seen = ' and median_scale' if 'median_scale' in rows[-1] else ''
+    logging.warning(
+      '%s: accuracy %.3f after round %d, %.3f after round %d: the model has '
+      'lost what it learned; see train_loss%s in metrics.csv.',
+      self._directory.path,
+      lost.accuracy,
+      lost.round,
+      lost.best,
+      lost.best_round,
+      seen,
+    )
 
   def _record(self, played):
     """Row first, then checkpoint: a row without its checkpoint is replayed."""

@@ -1,15 +1,17 @@
-"""Sites' own models, each kept as a finished run: to predict with."""
+"""Sites' own models, kept to predict with."""
 
 from collections.abc import Iterable, Iterator
 import os
 import pathlib
+import re
 import shutil
-import tempfile
-import urllib.parse
 
-from bfl_tf.federation import checkpoints, records, sites
+from bfl_tf.federation import checkpoints, recorded, records, sites
 from bfl_tf.federation import state as state_lib
 from bfl_tf.federation import trained as trained_lib
+
+# What the name of a file may not hold somewhere, and what would hide it.
+_NOT_IN_NAMES = re.compile(r'[\x00-\x1f%/\\:*?"<>|]|^\.')
 
 
 def home(run_dir: str | os.PathLike) -> pathlib.Path:
@@ -22,54 +24,65 @@ def folder(run_dir: str | os.PathLike, site: str) -> pathlib.Path:
 
   Args:
     run_dir: of the global model.
-    site: its name; what a file's name may not hold is percent-encoded.
+    site: its name; what the name of a file may not hold is percent-encoded.
   """
-  name = urllib.parse.quote(site, safe=' ')
-  # A dot in front hides a file, or is a folder above.
-  name = f'%2E{name[1:]}' if name.startswith('.') else name
-  return home(run_dir) / name
+  return home(run_dir) / _NOT_IN_NAMES.sub(
+    lambda found: f'%{ord(found[0]):02X}', site
+  )
 
 
 def kept(
   run_dir: str | os.PathLike,
   trained: trained_lib.Trained,
   personalised: Iterable[sites.Personalised],
+  epochs: int,
 ) -> Iterator[sites.Personalised]:
   """Passes models on, and keeps them, one in memory at a time.
 
-  A site's folder is a finished run that has the global run's flags, task and
-  rows and the site's model: `bfl_tf.load`, experiments.predict, export and
-  doubt take it. All of them take the place of those before after the last.
+  `bfl_tf.load`, and so experiments.predict and export, take a site's folder as
+  that of a finished run, which it is not: it has no rounds of its own, and
+  whatever plays or scores runs refuses it. When the last is written all of them
+  take the place of those before.
 
   Args:
     run_dir: of the global model.
     trained: the run.
     personalised: as of `sites.personalise`.
+    epochs: of each site, to be written down.
 
   Returns:
     The same models in their order.
+
+  Raises:
+    ValueError: one cannot be written; those before are as they were.
   """
-  place = home(run_dir)
-  place.parent.mkdir(exist_ok=True)
-  rows = records.RunDirectory(run_dir).whole_rows()
-  with tempfile.TemporaryDirectory(prefix='.', dir=place.parent) as scratch:
-    whole = pathlib.Path(scratch) / place.name
-    whole.mkdir()
+  scratch = pathlib.Path(run_dir) / '.site_models.tmp'
+  # Of a process that was killed.
+  shutil.rmtree(scratch, ignore_errors=True)
+  try:
     for site, model in personalised:
-      directory = records.RunDirectory(whole / folder(run_dir, site).name)
-      directory.rows = rows
-      _write(directory, trained, site, model)
+      path = scratch / 'new' / folder(run_dir, site).name
+      _write(path, trained, model, recorded.Site(site, epochs))
       yield site, model
-    shutil.rmtree(place, ignore_errors=True)
-    os.replace(whole, place)
+    _replace(home(run_dir), scratch)
+  except OSError as error:
+    raise ValueError(f"sites' models cannot be kept: {error}.") from error
+  finally:
+    shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _write(directory, trained, site, model):
-  config = trained.config
-  directory.path.mkdir()
-  directory.write_flags(config)
+def _write(path, trained, model, site):
+  path.mkdir(parents=True)
+  directory = records.RunDirectory(path)
+  directory.write_flags(trained.config)
   directory.write_task(trained.task)
-  state = state_lib.State(config.num_rounds, model, {}, {})
+  directory.write_site(site)
+  state = state_lib.State(trained.config.num_rounds, model, {}, {})
   checkpoints.save(state, directory.checkpoints)
-  # Nobody has scored it there.
-  directory.finish({'site': site, 'final': {}})
+
+
+def _replace(place, scratch):
+  place.parent.mkdir(exist_ok=True)
+  if place.exists():
+    os.replace(place, scratch / 'old')
+  os.replace(scratch / 'new', place)

@@ -18,12 +18,14 @@ from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import task as task_lib
 
+_MADE_ANEW = "experiments.sites --personalise_epochs makes sites' models anew"
+
 
 def load(run_dir: str | os.PathLike) -> 'Trained':
   """Returns what a finished run has trained; needs none of its data.
 
   Args:
-    run_dir: its `--output_dir`.
+    run_dir: its `--output_dir`, or where a site's own model is kept.
 
   Raises:
     ValueError: it is no finished run, or its last checkpoint cannot be read;
@@ -32,7 +34,8 @@ def load(run_dir: str | os.PathLike) -> 'Trained':
   path = pathlib.Path(run_dir)
   if not (path / 'flags.txt').exists():
     raise ValueError(f'{path} holds no run: name the --output_dir of one.')
-  if not (path / 'summary.json').exists():
+  sites_own = recorded.is_sites_own(path)
+  if not (sites_own or (path / 'summary.json').exists()):
     raise ValueError(
       f'{path} holds an unfinished run: go on with it by --flagfile='
       f'{path}/flags.txt --output_dir={path}.'
@@ -40,9 +43,11 @@ def load(run_dir: str | os.PathLike) -> 'Trained':
   config = recorded.read_config(path)
   task = _task(path)
   # What cannot be read has said so by now.
-  _check_as_written(path)
+  _check_as_written(path, sites_own)
   training.configure(config.num_workers, config.deterministic)
   state = checkpoints.restore(path / 'checkpoints')
+  if state is None and sites_own:
+    raise ValueError(f'{path} has no readable checkpoint: {_MADE_ANEW}.')
   if state is None or state.round < config.num_rounds:
     raise ValueError(
       f'{path} has no readable checkpoint of its last round: delete its '
@@ -228,13 +233,14 @@ class Trained:
     return x
 
 
-def _check_as_written(path):
+def _check_as_written(path, sites_own):
   """Refuses what says how the model is made and asked, if it was changed."""
+  remedy = 'start the run again with its flags, which makes it anew'
   for name in digests.Digests(path).changed(['task.json', 'flags.txt']):
     if (path / name).exists():
       raise ValueError(
-        f'{path / name} is not as it was written: put it back, or start the '
-        'run again with its flags, which makes it anew.'
+        f'{path / name} is not as it was written: put it back, or '
+        f'{_MADE_ANEW if sites_own else remedy}.'
       )
 
 

@@ -236,6 +236,8 @@ def test_predicts_with_a_sites_own_model(folder, run_dir):
   assert [code for code, *_ in outcomes] == [0, 0], outcomes
   ours, own = (read(folder / f'{name}.csv') for name in ('global', 'odd'))
   assert [r['class'] for r in ours] != [r['class'] for r in own]
+  assert 'no sets: they are of the run' in outcomes[1][1]
+  assert 'set_0.9' in ours[0] and 'set_0.9' not in own[0]
 
 
 def _sets_hold_for_the_samples_they_were_made_with(folder, run_dir):

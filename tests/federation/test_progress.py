@@ -3,13 +3,14 @@
 import csv
 import dataclasses
 import logging
+import math
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from bfl_tf import federation
-from bfl_tf.federation import progress
+from bfl_tf.federation import forgetting, progress
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +48,9 @@ def test_no_time_left_is_told_before_a_round_was_played(capsys):
   assert capsys.readouterr().out == 'round 0/2  accuracy 0.1  0.2 s\n'
 
 
+NAN = pytest.approx(math.nan, nan_ok=True)
+
+
 def play(path, **changes):
   config = federation.Config.of(
     {
@@ -67,10 +71,35 @@ def play(path, **changes):
 def test_a_model_that_forgets_is_named_once(tmp_path, caplog, stages):
   with caplog.at_level(logging.WARNING):
     play(tmp_path, variant='deterministic', num_rounds=4, server_step=stages)
-  said = [r.getMessage() for r in caplog.records if 'forgets' in r.getMessage()]
+  said = [r.getMessage() for r in caplog.records if 'lost' in r.getMessage()]
   assert len(said) == len(stages)
   for line in said:
     assert line.startswith(f'{tmp_path}: accuracy 0.333 after round 3, 0.')
+    assert line.endswith('see train_loss in metrics.csv.')
+
+
+@pytest.mark.parametrize(
+  'accuracies, chance, wanted',
+  [
+    # Of a gain of 0.4 a quarter is 0.1: 0.2 is kept, 0.19 is not.
+    (['0.1', '0.5', '', '0.2'], 0.1, None),
+    (['0.1', '0.5', '', '0.19'], 0.1, (3, 0.19, 1, 0.5)),
+    # The first, whatever comes after it.
+    ([0.1, 0.5, 0.1, 0.6, 0.1], 0.1, (2, 0.1, 1, 0.5)),
+    # Two classes, and uneven ones, of which chance is right often.
+    ([0.5, 0.95, 0.55], 0.5, (2, 0.55, 1, 0.95)),
+    ([0.8, 0.95, 0.81], 0.8, (2, 0.81, 1, 0.95)),
+    # Nothing was gained, so nothing is lost.
+    ([0.1, 0.19, 0.1], 0.1, None),
+    ([], 0.1, None),
+    # A model that ran away, and one that began so.
+    ([0.1, 0.5, math.nan], 0.1, (2, NAN, 1, 0.5)),
+    ([math.nan, 0.5, 0.5], 0.1, None),
+  ],
+)  # fmt: skip
+def test_the_first_loss(accuracies, chance, wanted):
+  rows = [{'round': str(n), 'accuracy': a} for n, a in enumerate(accuracies)]
+  assert forgetting.first_loss(rows, chance) == wanted
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """A run on three sites: scored on each one's own share, and made its own."""
 
 import csv
+import json
 import pathlib
+import shutil
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from bfl_tf import datasets, federation, metrics
 from bfl_tf.federation import (
   checkpoints,
   promises,
+  recorded,
   reopened,
   site_models,
   sites,
@@ -130,21 +133,26 @@ def test_a_site_of_its_own_mind_is_right_after_training_for_itself(
   ]
 
 
-def test_a_sites_own_model_is_a_run(tmp_path):
-  """Asked as any other, it says of the site's share what the table says."""
+def keep(run_dir, run, epochs):
+  """Trains for each site, and keeps it; returns the rows by site."""
+  state = checkpoints.restore(run_dir / 'checkpoints')
+  own = sites.personalise(run, state, epochs)
+  kept = site_models.kept(run_dir, run.trained, own, epochs)
+  return {row['site']: row for row in sites.report(run, kept).sites}
+
+
+def loc(run_dir, site):
+  return federation.load(site_models.folder(run_dir, site)).weights.loc
+
+
+def test_a_sites_own_model_predicts_as_it_was_scored(tmp_path):
   run_dir = site_data.play(tmp_path)
   run = reopened.reopen(run_dir)
-  state = checkpoints.restore(run_dir / 'checkpoints')
-  own = site_models.kept(
-    run_dir, run.trained, sites.personalise(run, state, epochs=2)
-  )
-  report = sites.report(run, own)
-  found = {path.name for path in site_models.home(run_dir).iterdir()}
-  assert found == {'north', 'odd', 'south'}
-  shares = dict(run.test.sites)
-  for row in report.sites:
-    own = federation.load(site_models.folder(run_dir, row['site']))
-    share = run.test.split.take(shares[row['site']])
+  table, shares = keep(run_dir, run, 2), dict(run.test.sites)
+  assert [*table] == ['north', 'odd', 'south']
+  for site, row in table.items():
+    own = federation.load(site_models.folder(run_dir, site))
+    share = run.test.split.take(shares[site])
     probs = own.predict(share.x).probs
     said = (
       metrics.accuracy(probs, share.y),
@@ -152,21 +160,59 @@ def test_a_sites_own_model_is_a_run(tmp_path):
     )
     wanted = row['personalised_accuracy'], row['personalised_nll']
     assert said == pytest.approx(wanted, rel=1e-9)
-  # One that breaks off leaves the models before.
-  broken = site_models.kept(
-    run_dir, run.trained, [('north', run.trained.weights)]
-  )
+  path = site_models.folder(run_dir, 'odd')
+  assert json.loads((path / 'site.json').read_text()) == {
+    'site': 'odd',
+    'personalise_epochs': 2,
+  }
+
+
+def test_sites_models_are_replaced_together(tmp_path):
+  run_dir = site_data.play(tmp_path)
+  run = reopened.reopen(run_dir)
+  keep(run_dir, run, 1)
+  first = loc(run_dir, 'north')
+  # One that breaks off leaves those before, and nothing else.
+  model = run.trained.weights
+  broken = site_models.kept(run_dir, run.trained, [('north', model)], 9)
   next(broken)
   broken.close()
-  assert {path.name for path in site_models.home(run_dir).iterdir()} == found
-  assert not list((run_dir / 'sites').glob('.*'))
+  # As does one that cannot be written.
+  long = [('north', model), ('x' * 300, model)]
+  with pytest.raises(ValueError, match='models cannot be kept'):
+    list(site_models.kept(run_dir, run.trained, long, 9))
+  found = {path.name for path in site_models.home(run_dir).iterdir()}
+  assert found == {'north', 'odd', 'south'}
+  assert np.array_equal(loc(run_dir, 'north'), first)
+  keep(run_dir, run, 3)
+  assert not np.array_equal(loc(run_dir, 'north'), first)
+  assert not list(run_dir.glob('.site*'))
+
+
+def test_a_sites_own_model_is_no_run(tmp_path):
+  run_dir = site_data.play(tmp_path)
+  keep(run_dir, reopened.reopen(run_dir), 1)
+  path = site_models.folder(run_dir, 'odd')
+  with pytest.raises(ValueError, match="holds a site's own model and no run"):
+    federation.Run(recorded.read_config(path), path, False)
+  with pytest.raises(ValueError, match="is a site's own model: predict and"):
+    reopened.reopen(path)
+  # What is damaged is not made anew as a run.
+  with (path / 'task.json').open('a') as file:
+    file.write(' ')
+  with pytest.raises(ValueError, match=r'experiments\.sites --personalise'):
+    federation.load(path)
+  path = site_models.folder(run_dir, 'north')
+  shutil.rmtree(path / 'checkpoints')
+  with pytest.raises(ValueError, match=r'experiments\.sites --personalise'):
+    federation.load(path)
 
 
 @pytest.mark.parametrize(
   'site, name',
   [
-    ('St. Mary', 'St. Mary'), ('a/b', 'a%2Fb'), ('..', '%2E.'),
-    ('.git', '%2Egit'), ('Zürich', 'Z%C3%BCrich'),
+    ('St. Mary & Co', 'St. Mary & Co'), ('a/b', 'a%2Fb'), ('..', '%2E.'),
+    ('.git', '%2Egit'), ('Zürich', 'Zürich'), ('50 %', '50 %25'),
   ],
 )  # fmt: skip
 def test_the_folder_of_a_site(site, name):
