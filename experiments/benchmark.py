@@ -32,8 +32,7 @@ from absl import flags
 from bfl_tf import pooling as pooling_lib
 from bfl_tf import training
 from experiments import flags as config_flags
-from experiments import random_images
-from experiments.benchmarks import ensemble, pooling
+from experiments.benchmarks import ensemble, pooling, random_images
 from experiments.benchmarks import round as round_lib
 
 _CASE = flags.DEFINE_string(

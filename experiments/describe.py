@@ -32,9 +32,7 @@ def answer(arguments: Sequence[str], module: types.ModuleType) -> None:
     ValueError: nothing is known by the name to be described.
   """
   for word in arguments[1:]:
-    asked = re.fullmatch(
-      r'--?(helpfull|helpshort|help|describe)(?:=(.*))?', word
-    )
+    asked = _ASKED.fullmatch(word)
     if asked:
       show = {'helpfull': _everything, 'describe': _method}
       what = show.get(asked[1])

@@ -88,6 +88,8 @@ def main(function: Callable[..., int | None]) -> None:
   def body(arguments: Sequence[str]) -> int | None:
     try:
       return call(arguments)
+    except KeyboardInterrupt as stop:
+      interrupted(stop)
     except OSError as error:
       # A file that somebody named, or one of a run, is none to be read.
       if error.filename is None:

@@ -127,7 +127,8 @@ def _pieces(task) -> Iterator[np.ndarray]:
   else:
     file = csv_files.CsvFile(where, path)
     file.check_columns(task.feature_names, 'which the run was trained on')
-    unused = [name for name in file.header if name not in task.feature_names]
+    used = frozenset(task.feature_names)
+    unused = [name for name in file.header if name not in used]
     if unused:
       print(f'not used: {", ".join(unused)}')
     yield from (chunk.x for chunk in file.chunks(task.feature_names))

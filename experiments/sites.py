@@ -61,8 +61,6 @@ def main() -> None:
     report = sites.report(run, personalised)
   except ValueError as error:
     config_flags.fail(error)
-  except KeyboardInterrupt as stop:
-    config_flags.interrupted(stop)
   site_reports.write(path, report)
   for line in site_reports.lines(path, report):
     print(line)

@@ -140,7 +140,7 @@ def test_the_distribution_of_a_layout(variant):
   rng = np.random.default_rng(0)
   sizes = [layout.size(g) for g in ('loc', 'loc', 'point', 'buffers')]
   model = weights.Weights(*(rng.uniform(1, 2, n).astype('f4') for n in sizes))
-  posterior = layout.distribution(model)
+  posterior = weights.distribution(model)
   if variant == 'flipout':
     assert isinstance(posterior, tfd.MultivariateNormalDiag)
     assert posterior.event_shape == RESNET8

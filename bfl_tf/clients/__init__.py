@@ -28,10 +28,12 @@ client. What is reported is averaged over the clients that were pooled, each
 counting the same, into columns `<name>_<column>` of `metrics.csv`. One part of
 a chain at most gives the prior of variational weights.
 
-A part that needs only a loss writes only that. Two things are said by class
-attributes: `plain_sgd = True`, right for SGD without momentum only; and `random
-= 'all'`, `finish` makes a Gaussian over all weights of a network without
-variational layers: it sets `scale` and, if it likes, `factor` of the model.
+A part that needs only a loss writes only that. Three things are said by class
+attributes: `plain_sgd = True`, right for SGD without momentum only;
+`prior_is_broadcast = True`, the posterior that it leaves has what was broadcast
+as its prior, for a rule that divides that out; and `random = 'all'`, `finish`
+makes a Gaussian over all weights of a network without variational layers: it
+sets `scale` and, if it likes, `factor` of the model.
 """
 
 from bfl_tf.clients.gradient_noise import GradientNoise

@@ -1,5 +1,8 @@
 """From four arrays to a data set: what is checked, and how it is told."""
 
+import dataclasses
+from typing import Any
+
 import numpy as np
 
 from bfl_tf.datasets import columns
@@ -32,8 +35,8 @@ def from_arrays(
     ValueError: naming the data set, the array and the problem.
   """
   where = f'--dataset={name}'
-  train = _split(where, 'train', x_train, y_train)
-  test = _split(where, 'test', x_test, y_test)
+  train = examples(where, 'x_train', x_train, 'y_train', y_train)
+  test = examples(where, 'x_test', x_test, 'y_test', y_test)
   if train.x.shape[1:] != test.x.shape[1:] or train.x.dtype != test.x.dtype:
     raise ValueError(
       f'{where}: x_train {train.x.shape[1:]} of {train.x.dtype} and x_test '
@@ -42,20 +45,61 @@ def from_arrays(
   if num_classes is None:
     num_classes = _covered(where, train.y)
   for key, y in (('y_train', train.y), ('y_test', test.y)):
-    if y.max() >= num_classes:
-      raise ValueError(
-        f'{where}: {key} has label {y.max()}, out of range: there are '
-        f'{num_classes} classes to train on, 0 to {num_classes - 1}.'
-      )
-  return columns.Dataset(name, num_classes, train, train.take(slice(0)), test)
+    _check_range(f'{where}: {key}', y, num_classes)
+  none = train.take(np.arange(0))
+  return columns.Dataset(name, num_classes, train, none, test)
 
 
-def _split(where, suffix, x, y):
-  x = inputs(f'{where}: x_{suffix}', np.asarray(x))
-  y = labels(f'{where}: y_{suffix}', np.asarray(y))
+def checked(where: str, dataset: columns.Dataset) -> columns.Dataset:
+  """Returns a data set that somebody else made, as `from_arrays` makes them.
+
+  Args:
+    where: names it in errors.
+    dataset: with whatever splits it has.
+
+  Raises:
+    ValueError: naming the split and what is wrong in it.
+  """
+  splits: dict[str, Any] = {}
+  for name in ('train', 'validation', 'calibration', 'test'):
+    split = getattr(dataset, name)
+    # No example to validate on is well; to train and to test on it is not.
+    if split is None or (name == 'validation' and not len(split.y)):
+      continue
+    keys = (f'{name}.x', split.x, f'{name}.y', split.y)
+    splits[name] = examples(where, *keys)
+    _check_range(f'{where}: {name}.y', splits[name].y, dataset.num_classes)
+  return dataclasses.replace(dataset, **splits)
+
+
+def _check_range(where, y, num_classes):
+  if y.max() >= num_classes:
+    raise ValueError(
+      f'{where} has label {y.max()}, out of range: there are {num_classes} '
+      f'classes to train on, 0 to {num_classes - 1}.'
+    )
+
+
+def examples(
+  where: str, x_name: str, x: np.ndarray, y_name: str, y: np.ndarray
+) -> columns.Split:
+  """Returns inputs and labels as a `Split` holds them.
+
+  Args:
+    where: names the data set in errors.
+    x_name: names the inputs there.
+    x: as `x_train` of `from_arrays`.
+    y_name: names the labels there.
+    y: as `y_train` of `from_arrays`.
+
+  Raises:
+    ValueError: one of them is wrong, or they are not equally many.
+  """
+  x = inputs(f'{where}: {x_name}', np.asarray(x))
+  y = labels(f'{where}: {y_name}', np.asarray(y))
   if len(x) != len(y):
     raise ValueError(
-      f'{where}: x_{suffix} has {len(x)} examples, y_{suffix} has {len(y)}.'
+      f'{where}: {x_name} has {len(x)} examples, {y_name} has {len(y)}.'
     )
   return columns.Split(x, y)
 
@@ -102,9 +146,9 @@ def inputs(where: str, x: np.ndarray) -> np.ndarray:
 def labels(where: str, y: np.ndarray) -> np.ndarray:
   """Returns classes `[num_examples]` as int32; `where` names them in errors."""
   y = _classes(where, y)
-  if y.size and y.min() < 0:
+  if y.min() < 0:
     raise ValueError(f'{where} has the negative label {y.min()}.')
-  if y.size and y.max() > np.iinfo(np.int32).max:
+  if y.max() > np.iinfo(np.int32).max:
     raise ValueError(f'{where} has label {y.max()}, out of range.')
   return y.astype(np.int32, copy=False)
 
@@ -113,6 +157,8 @@ def _classes(where, y):
   """Returns labels as integers, of whatever kind says the same."""
   if y.ndim == 2 and y.shape[1] == 1:
     y = y[:, 0]
+  if y.size == 0:
+    raise ValueError(f'{where} is empty, of shape {y.shape}.')
   if y.dtype.kind in 'USO' and y.ndim == 1:
     raise ValueError(
       f'{where} has texts, as {str(y[0])!r}: number them, as '

@@ -57,8 +57,9 @@ class CsvFile:
       raise ValueError(
         f'{where}: columns must be separated by commas, got {self.header[0]!r}.'
       )
-    for name in self.header:
-      if not name or self.header.count(name) > 1:
+    self._places = {name: at for at, name in enumerate(self.header)}
+    for at, name in enumerate(self.header):
+      if not name or self._places[name] != at:
         raise ValueError(
           f'{where}: every column needs a name of its own, got {name!r}.'
         )
@@ -66,7 +67,7 @@ class CsvFile:
   def check_columns(self, wanted: Sequence[str], why: str) -> None:
     """Raises a ValueError that names the first column that is not there."""
     for name in wanted:
-      if name not in self.header:
+      if name not in self._places:
         raise ValueError(
           f'{self._where} has no column {name!r}, {why}; it has '
           f'{", ".join(self.header)}.'
@@ -120,7 +121,7 @@ class CsvFile:
           f'{self._where}: row {row} has {len(cells)} cells, the header '
           f'{len(self.header)}.'
         )
-    places = [self.header.index(name) for name in numbers]
+    places = [self._places[name] for name in numbers]
     rows = [row for row, _ in lines]
     try:
       wide = np.array(
@@ -138,7 +139,7 @@ class CsvFile:
     return Chunk(x, found, rows)
 
   def _texts(self, lines, name):
-    at = self.header.index(name)
+    at = self._places[name]
     for row, cells in lines:
       if not cells[at]:
         raise ValueError(f'{self._where}: row {row}, column {name!r} is empty.')

@@ -143,7 +143,7 @@ def call(flag: str, name: str) -> columns.Dataset | Sequence[np.ndarray]:
 def _from_function(name, read):
   result = call('dataset', name)
   if isinstance(result, columns.Dataset):
-    return result
+    return arrays.checked(f'--dataset={name}', result)
   return arrays.from_arrays(name, *result, num_classes=read.num_classes or None)
 
 

@@ -35,8 +35,8 @@ def load(path: str, reading: tables.Reading) -> columns.Dataset:
   ids = _ids(where, 'client_ids', found, len(x) if x.ndim else 0)
   names = tuple(map(str, np.atleast_1d(found.get('class_names', ()))))
   if whole:
-    labels = arrays.labels(f'{where}: y', y)
-    dataset = tables.split(path, x, labels, ids, reading)
+    x, y = arrays.examples(where, 'x', x, 'y', y)
+    dataset = tables.split(path, x, y, ids, reading)
   elif reading.test_fraction != tables.Reading.test_fraction:
     raise ValueError(
       f'--test_fraction={reading.test_fraction}: {where[2:]} brings its own '

@@ -49,11 +49,8 @@ def load(path: str, reading: Reading) -> columns.Dataset:
   ):
     file.check_columns(named, f'which --{flag} names')
   apart = [reading.label_column, *of_site]
-  features = [
-    name
-    for name in file.header
-    if name not in (*apart, *reading.ignore_columns)
-  ]
+  unused = {*apart, *reading.ignore_columns}
+  features = [name for name in file.header if name not in unused]
   if not features:
     raise ValueError(f'{where} has no column left to be a feature.')
   chunks = list(file.chunks(features, apart))

@@ -1,4 +1,7 @@
-"""The loop, its seam where clients run, config, checkpoints and records."""
+"""The loop, its seam where clients run, config, checkpoints and records.
+
+And what a finished run is asked: its model, its sites, its doubts.
+"""
 
 from bfl_tf.federation.binding import configured
 from bfl_tf.federation.client import Broadcast, job, Plan, train_client

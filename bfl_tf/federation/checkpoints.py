@@ -29,7 +29,9 @@ def save(state: state_lib.State, directory: pathlib.Path) -> None:
     OSError: it could not be written; the checkpoints before are still there.
   """
   tree = state._asdict()
-  variables = {name: tf.Variable(value) for name, value in trees.flatten(tree)}
+  # Beside clients' memories an accelerator's own would be small.
+  with tf.device('/CPU:0'):
+    variables = {name: tf.Variable(v) for name, v in trees.flatten(tree)}
   directory.mkdir(exist_ok=True)
   try:
     tf.train.Checkpoint(**variables).write(str(directory / _name(state.round)))

@@ -17,7 +17,7 @@ VERSION = f'# bfl_tf {version.__version__}'
 SITE = 'site.json'
 
 
-class Site(NamedTuple):
+class SiteModel(NamedTuple):
   """Whose a model is that was trained on from a run's.
 
   Attributes:

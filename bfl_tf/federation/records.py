@@ -226,7 +226,7 @@ class RunDirectory:
     if self._lacks('task.json'):
       self._write('task.json', task.to_json())
 
-  def write_site(self, site: recorded.Site) -> None:
+  def write_site(self, site: recorded.SiteModel) -> None:
     """Writes `site.json`: a site's own model is here, and no run."""
     self._write(recorded.SITE, site.to_json())
 

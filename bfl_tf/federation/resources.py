@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bfl_tf import datasets, registry, seeds, server, training
+from bfl_tf import datasets, seeds, server, training
 from bfl_tf.federation import binding, building
 from bfl_tf.federation import config as config_lib
 
@@ -82,7 +82,6 @@ def recalibration(config, configured):
     The stage that measures batch normalization's statistics anew, or None to
     leave them as they are averaged, sampled or trained.
   """
-  registry.check_choice('batch_norm', config.batch_norm, server.BATCH_NORMS)
   if config.batch_norm == 'average':
     return None
   return configured(server.Recalibrate)()

@@ -62,7 +62,7 @@ def kept(
   try:
     for site, model in personalised:
       path = scratch / 'new' / folder(run_dir, site).name
-      _write(path, trained, model, recorded.Site(site, epochs))
+      _write(path, trained, model, recorded.SiteModel(site, epochs))
       yield site, model
     _replace(home(run_dir), scratch)
   except OSError as error:

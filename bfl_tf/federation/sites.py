@@ -152,7 +152,7 @@ def personalise(
   config = config.replace(early_local_epochs=0)
   if config.variant == 'flipout':
     config = config.replace(**{'flipout.update_prior': True})
-  experiment = experiment_lib.Experiment.build(config)
+  experiment = experiment_lib.Experiment.build(config, dataset=run.dataset)
   names = building.client_names(experiment.dataset, experiment.partition)
   if not names:
     raise ValueError(

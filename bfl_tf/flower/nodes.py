@@ -25,9 +25,21 @@ class Simulated:
   ids: Sequence[int]
 
   @classmethod
-  def of(cls, grid: serverapp.Grid, num_nodes: int) -> 'Simulated':
-    """Waits for all of them."""
+  def of(
+    cls, grid: serverapp.Grid, num_nodes: int, seconds: float
+  ) -> 'Simulated':
+    """Waits for all of them.
+
+    Raises:
+      ValueError: they are not there in time.
+    """
+    deadline = time.monotonic() + seconds
     while len(found := sorted(grid.get_node_ids())) < num_nodes:
+      if time.monotonic() > deadline:
+        raise ValueError(
+          f'after {seconds:.0f} s {len(found)} of {num_nodes} simulated nodes '
+          'are there: the machine is too busy for them.'
+        )
       time.sleep(_POLL_SECONDS)
     return cls(found)
 

@@ -55,10 +55,10 @@ def _play(grid, settings):
   simulated, window = bool(settings['simulation']), int(settings['window'])
   nodes: engine_lib.Nodes
   told, dataset = '', None
+  seconds = float(settings['node-timeout'])
   if simulated:
-    nodes = nodes_lib.Simulated.of(grid, window)
+    nodes = nodes_lib.Simulated.of(grid, window, seconds)
   else:
-    seconds = float(settings['node-timeout'])
     nodes = nodes_lib.Numbered.of(grid, flags, config.num_clients, seconds)
     introduced = _introduced(config, nodes)
     if introduced:

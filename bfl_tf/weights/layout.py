@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from tensorflow_probability import distributions as tfd
 import tf_keras
 
 from bfl_tf.weights import arrays
@@ -71,10 +70,6 @@ class Layout:
       np.zeros(self.size('point'), np.float32),
       np.zeros(self.size('buffers'), np.float32),
     )
-
-  def distribution(self, weights: arrays.Weights) -> tfd.Distribution:
-    """The posterior over the random weights; see `weights.distribution`."""
-    return arrays.distribution(weights)
 
 
 class Variables(NamedTuple):

@@ -16,7 +16,7 @@ _SEED = np.zeros(2, np.int32)
 def run(name: str, num_workers: int, repeats: int) -> None:
   """Prints a line for the teachers and one for the student."""
   config = federation.Config(
-    dataset=f'experiments.random_images:{name}',
+    dataset=f'experiments.benchmarks.random_images:{name}',
     model=name,
     variant='deterministic',
     client_optimizer='sgd',

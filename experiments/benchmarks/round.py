@@ -4,8 +4,7 @@ import statistics as stats
 import time
 
 from bfl_tf import federation
-from experiments import random_images
-from experiments.benchmarks import measuring
+from experiments.benchmarks import measuring, random_images
 
 
 def run(name: str, variant: str, num_workers: int, repeats: int) -> None:

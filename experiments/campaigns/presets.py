@@ -1,11 +1,9 @@
 """The presets of all four papers, on digits and in seconds."""
 
-import pathlib
-
 from bfl_tf import federation
 from experiments import flags
+from experiments.harness import cells
 
-_CONFIGS = pathlib.Path(__file__).parents[2] / 'configs'
 NUM_ROUNDS = 5
 _SMALL = {
   'dataset': 'digits',
@@ -84,10 +82,10 @@ def config(name: str, **more: object) -> federation.Config:
 def sites() -> federation.Config:
   """Returns a run of a table with sites, which every binary can read."""
   preset = flags.read_file(_file('wine_sites'))
-  table = _CONFIGS / 'wine_sites' / 'wine.csv'
+  table = cells.CONFIGS / 'wine_sites' / 'wine.csv'
   small = {'dataset': str(table), 'num_rounds': 2, 'num_workers': 1}
   return federation.Config.of({**preset, **small, 'final_num_mc_samples': 3})
 
 
 def _file(name):
-  return _CONFIGS / f'{_PRESETS.get(name, name)}.flags'
+  return cells.CONFIGS / f'{_PRESETS.get(name, name)}.flags'

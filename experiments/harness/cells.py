@@ -28,7 +28,16 @@ SMALLEST: Mapping[str, Any] = {
   'num_mc_samples': 2,
   'final_num_mc_samples': 2,
 }
-_CONFIGS = pathlib.Path(__file__).parents[2] / 'configs'
+# Fischer's rules, as tables call them.
+RULES = {
+  'NWA': 'nwa',
+  'WS': 'ws',
+  'LP': 'lp',
+  'WC': 'wc',
+  'Conflation': 'conflation',
+}
+# A link in a clone; a wheel has them there.
+CONFIGS = pathlib.Path(__file__).parents[1] / 'configs'
 
 
 @functools.cache
@@ -43,7 +52,7 @@ class Paper:
   Attributes:
     name: `posterior_pooling`; its preset is `configs/<name>.flags`, what goes
       behind it lies in `configs/<name>/`.
-    scales: overrides of the preset by scale; `paper` has none.
+    scales: overrides of the preset by scale.
     citation: `Chen & Chao 2021`; empty of experiments of our own.
   """
 
@@ -54,11 +63,11 @@ class Paper:
   @functools.cached_property
   def preset(self) -> dict[str, Any]:
     """The paper's settings."""
-    return _read(_CONFIGS / f'{self.name}.flags')
+    return _read(CONFIGS / f'{self.name}.flags')
 
   def flags(self, *names: str) -> dict[str, Any]:
     """What `configs/<paper>/<name>.flags` set, the later over the earlier."""
-    files = [_CONFIGS / self.name / f'{name}.flags' for name in names]
+    files = [CONFIGS / self.name / f'{name}.flags' for name in names]
     return {key: v for file in files for key, v in _read(file).items()}
 
 

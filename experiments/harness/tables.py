@@ -10,10 +10,11 @@ import pathlib
 
 import numpy as np
 
+from bfl_tf.federation import rows as rows_lib
 from experiments.harness import best
 from experiments.harness import cells as cells_lib
 
-_PUBLISHED = pathlib.Path(__file__).parents[2] / 'configs' / 'published.csv'
+_PUBLISHED = cells_lib.CONFIGS / 'published.csv'
 _DASH = '-'
 _DIVERGED = '†'
 
@@ -172,9 +173,9 @@ def write(table: Table, scale: str, root: pathlib.Path) -> str:
   stem.parent.mkdir(parents=True, exist_ok=True)
   header = _header(table, scale, entries)
   rows = _rows(table, entries)
-  replace(stem.with_suffix('.csv'), _csv(entries))
-  replace(stem.with_suffix('.md'), f'{header}\n\n{markdown(rows)}')
-  replace(stem.with_suffix('.tex'), _latex(header, rows))
+  rows_lib.write_text(stem.with_suffix('.csv'), _csv(entries))
+  rows_lib.write_text(stem.with_suffix('.md'), f'{header}\n\n{markdown(rows)}')
+  rows_lib.write_text(stem.with_suffix('.tex'), _latex(header, rows))
   return '\n'.join([header, '', markdown(rows), *_said(entries)])
 
 
@@ -267,10 +268,3 @@ def _csv(entries):
   writer.writeheader()
   writer.writerows(dataclasses.asdict(entry) for entry in entries)
   return file.getvalue()
-
-
-def replace(path: pathlib.Path, text: str) -> None:
-  """Writes a file so that it is never seen half written."""
-  temporary = path.with_name(f'.{path.name}.tmp')
-  temporary.write_text(text)
-  temporary.replace(path)

@@ -1,5 +1,7 @@
 """Built-in sets, functions, validation, and the moments of a set."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from sklearn import linear_model, neighbors
@@ -125,6 +127,23 @@ def a_dataset():
   return datasets.from_arrays('mine', *arrays())
 
 
+def double():
+  """Made by hand, of what no training and no file has."""
+  x, y, *_ = arrays()
+  split = columns.Split(x.astype(np.float64), y)
+  return columns.Dataset('mine', 2, split, split.take(np.arange(0)), split)
+
+
+def unseen():
+  return dataclasses.replace(a_dataset(), num_classes=1)
+
+
+def running_away():
+  made = a_dataset()
+  split = columns.Split(made.test.x * np.nan, made.test.y)
+  return dataclasses.replace(made, test=split)
+
+
 def nothing():
   return None
 
@@ -135,6 +154,15 @@ def test_a_function_by_its_dotted_name(monkeypatch):
     dataset = datasets.load(f'test_loading:{function}')
     assert dataset.input_shape == (2,)
     assert dataset.num_classes == 2
+  assert datasets.load('test_loading:double').train.x.dtype == np.float32
+  for name, message in (
+    ('unseen', r'train\.y has label 1, out of range: there are 1 classes'),
+    ('running_away', r'test\.x has values that are not finite'),
+  ):
+    with pytest.raises(ValueError, match=f'^--dataset=test_loading:{name}: '):
+      datasets.load(f'test_loading:{name}')
+    with pytest.raises(ValueError, match=message):
+      datasets.load(f'test_loading:{name}')
   with pytest.raises(ValueError, match='must return a Dataset or'):
     datasets.load('test_loading:nothing')
   with pytest.raises(ValueError, match='cannot be imported'):

@@ -129,6 +129,28 @@ def test_bad_arrays_are_refused_by_name(tmp_path, message):
   assert '\n' not in str(error.value)
 
 
+@pytest.mark.parametrize(
+  'changes, message',
+  [
+    ({'y': LABELS[:5]}, 'x has 6 examples, y has 5'),
+    ({'x': FEATURES[:5]}, 'x has 5 examples, y has 6'),
+    ({'x': np.float64(1)}, r'x is empty, of shape \(\)'),
+    ({'y': np.array([], str)}, r'y is empty, of shape \(0,\)'),
+    ({'x': FEATURES * np.nan}, 'x has values that are not finite'),
+    (
+      {'x': FEATURES[:5], 'client_ids': LABELS},
+      r'client_ids must be integers or texts \[5\]',
+    ),
+  ],
+)
+def test_one_table_with_bad_arrays(tmp_path, changes, message):
+  path = tmp_path / 'whole.npz'
+  np.savez(path, **({'x': FEATURES, 'y': LABELS} | changes))
+  with pytest.raises(ValueError, match=message) as error:
+    datasets.load(str(path))
+  assert str(error.value).startswith(f'--dataset={path}')
+
+
 def test_only_one_class_is_refused(tmp_path):
   zeros = LABELS * 0
   with pytest.raises(ValueError, match='y_train has no class but 0'):

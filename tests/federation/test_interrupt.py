@@ -1,6 +1,8 @@
 """Ctrl-C is one line and code 130, SIGTERM 143; the same command goes on."""
 
 import signal
+import subprocess
+import sys
 
 import binaries
 import pytest
@@ -40,6 +42,20 @@ def test_an_interrupt_before_anything_is_saved(never, tmp_path, monkeypatch):
       stopping.play(tmp_path)
   stopping.play(tmp_path)
   assert stopping.outcome(tmp_path) == never
+
+
+def test_every_binary_ends_in_a_line():
+  program = (
+    'from experiments import flags\n'
+    'def main():\n'
+    '  raise KeyboardInterrupt\n'
+    'flags.main(main)\n'
+  )
+  done = subprocess.run(
+    [sys.executable, '-c', program],
+    cwd=binaries.ROOT, capture_output=True, text=True, check=False,
+  )  # fmt: skip
+  assert (done.returncode, done.stderr) == (130, 'error: interrupted\n')
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,9 @@ def engine(change=lambda reply: reply, configs=None, **settings):
   """Of six nodes that any client may be played on, or of the nodes given."""
   simulated = configs is None
   grid = grids.Grid(configs or {n: {} for n in range(6)}, change)
-  found = nodes.Simulated.of(grid, 6) if simulated else nodes.Numbered(grid, '')
+  found = (
+    nodes.Simulated.of(grid, 6, 1.0) if simulated else nodes.Numbered(grid, '')
+  )
   return engine_lib.Engine(grid, found, poll_seconds=0.01, **settings)
 
 

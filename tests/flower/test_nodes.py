@@ -32,6 +32,12 @@ def test_a_server_names_neither_code_nor_files(monkeypatch, changes, message):
     sites.of('\n'.join([recorded.VERSION, *lines]))
 
 
+def test_a_simulation_that_never_begins_says_so():
+  grid = grids.Grid({0: {}, 1: {}})
+  with pytest.raises(ValueError, match='after 0 s 2 of 3 simulated nodes'):
+    nodes.Simulated.of(grid, 3, 0.0)
+
+
 def test_code_is_refused_before_it_is_imported(monkeypatch, tmp_path):
   (tmp_path / 'evil.py').write_text("raise SystemExit('it ran')")
   monkeypatch.syspath_prepend(tmp_path)

@@ -224,6 +224,23 @@ def test_seeds_are_run_and_judged_alone(tmp_path, ran, capsys):
   assert 'overnight scale, seeds 0, 2 of 3 planned: no test' in printed
 
 
+@pytest.mark.parametrize(
+  'failed, wanted, code',
+  [
+    (1, {'artifact': ['fedbe/table1']}, 1),
+    (1, {'artifact': ['fedbe/table1'], **_ONE_CLAIM}, 1),
+    (1, _ONE_CLAIM, 0),
+    (0, {'artifact': ['fedbe/table1'], **_ONE_CLAIM}, 0),
+  ],
+)
+def test_a_claim_that_holds_hides_no_failure(
+  tmp_path, monkeypatch, failed, wanted, code
+):
+  for name, found in (('_play', failed), ('_write', 0), ('_judge', 0)):
+    monkeypatch.setattr(reproduce, name, lambda *_, found=found: found)
+  assert _run(output_dir=str(tmp_path), **wanted) == code
+
+
 def test_verdicts_of_every_claim(results, capsys):
   assert _run(verdicts=True, output_dir=str(results)) is None
   printed = capsys.readouterr().out

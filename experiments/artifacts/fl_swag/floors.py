@@ -13,7 +13,8 @@ import pathlib
 import numpy as np
 
 from bfl_tf import federation
-from bfl_tf.federation import checkpoints, evaluation, online
+from bfl_tf.federation import checkpoints, evaluation, online, rows
+from experiments.harness import cells
 
 FLOORS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)
 _FILE = 'floors.json'
@@ -29,7 +30,7 @@ def _read(name, directory, floor):
   found = json.loads(path.read_text()) if path.exists() else {}
   if floor not in found:
     found = sweep(directory)
-    path.write_text(json.dumps(found))
+    rows.write_text(path, json.dumps(found))
   return found[floor][name]
 
 
@@ -37,6 +38,8 @@ def sweep(directory: pathlib.Path) -> dict[str, dict[str, float]]:
   """Returns by floor the scores of a run's clients pooled at that floor."""
   experiment = federation.Experiment.build(federation.read_config(directory))
   state = checkpoints.restore(directory / 'checkpoints')
+  if state is None:
+    raise cells.UnrecordedError(f'{directory} kept no model')
   begin, kept = online.beginning(experiment, state), online.members(state)
   found = {}
   for floor in FLOORS:

@@ -92,19 +92,12 @@ LOGISTIC_SWAG = {
   dataset: LOGISTIC['FL-SWAG', column] for column, dataset in DATASETS.items()
 }
 
-RULES = {
-  'NWA': 'nwa',
-  'WS': 'ws',
-  'LP': 'lp',
-  'WC': 'wc',
-  'Conflation': 'conflation',
-}
 _MNIST = next(iter(DATASETS))
 # Six rules on the same clients; on MNIST.
 RULES_ON_SWAG = {
   **{
     (row, 'mnist'): cell(f'rule_{row.lower()}', 'mnist', {'pooling': rule})
-    for row, rule in RULES.items()
+    for row, rule in cells.RULES.items()
   },
   ('Product', 'mnist'): LOGISTIC['FL-SWAG', _MNIST],
 }

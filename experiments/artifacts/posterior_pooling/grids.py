@@ -65,13 +65,6 @@ _EPOCHS = {
   ),
 }
 SMOKE = {'smoke': {'num_rounds': 1, 'local_epochs': 1}}
-RULES = {
-  'NWA': 'nwa',
-  'WS': 'ws',
-  'LP': 'lp',
-  'WC': 'wc',
-  'Conflation': 'conflation',
-}
 WEIGHTINGS = {
   'train_size': 'size',
   'max_discrepancy': 'max_discrepancy',
@@ -88,7 +81,7 @@ def _rows():
   for rule in ('NWA', 'WS', 'LP', 'WC'):
     for name, weighting in WEIGHTINGS.items():
       rows[f'Flipout {rule} {name}'] = {
-        'pooling': RULES[rule],
+        'pooling': cells.RULES[rule],
         'weighting': weighting,
       }
   rows['Flipout Conflation none'] = {'pooling': 'conflation'}
@@ -180,7 +173,7 @@ def _on_cifar(folder, rule, column, overrides, **same):
     folder,
     method(rule),
     column,
-    {'num_rounds': 400, 'pooling': RULES[rule], **overrides},
+    {'num_rounds': 400, 'pooling': cells.RULES[rule], **overrides},
     {
       'laptop': {**CIFAR, 'num_rounds': 20},
       'overnight': {'num_rounds': 100},
@@ -194,7 +187,7 @@ def _on_cifar(folder, rule, column, overrides, **same):
 KL_ALL = {
   (method(rule), column): dataclasses.replace(
     E1[method(rule), column],
-    name=f'e1_kl_all/{column}/{RULES[rule]}',
+    name=f'e1_kl_all/{column}/{cells.RULES[rule]}',
     overrides={
       **E1[method(rule), column].overrides,
       'flipout.kl_examples': 'all',

@@ -20,13 +20,6 @@ SEEDS = {**dict.fromkeys(cells.SCALES, 3), 'smoke': 1}
 # Of the choice.
 FEWER = {**SEEDS, 'laptop': 1}
 
-RULES = {
-  'NWA': 'nwa',
-  'WS': 'ws',
-  'LP': 'lp',
-  'WC': 'wc',
-  'Conflation': 'conflation',
-}
 PARTITIONS = {
   'iid': {'partition': 'iid'},
   'dirichlet_0.5': {},
@@ -42,7 +35,7 @@ _TEMPERATURES = (0.3, 0.1, 0.03, 0.01, 0.003)
 TEMPERATURES = {f'T = {t}': {'flipout.temperature': t} for t in _TEMPERATURES}
 # Of `TEMPERATURES`, the one of the least NLL in the table `choosing`: for each
 # rule the coldest that was tried.
-CHOSEN = dict.fromkeys(RULES.values(), 0.003)
+CHOSEN = dict.fromkeys(cells.RULES.values(), 0.003)
 POINTS = 'Deterministic'
 _SHORTER = {
   'laptop': {'num_rounds': 10, 'eval_every': 10, 'checkpoint_every': 10}
@@ -66,7 +59,7 @@ CHOOSING = {
     {**_DIGITS, 'pooling': pooling, **settings},
     {'smoke': {'dataset': 'digits'}},
   )
-  for rule, pooling in RULES.items()
+  for rule, pooling in cells.RULES.items()
   for prior, settings in {**PRIORS, **TEMPERATURES}.items()
 }
 
@@ -78,7 +71,7 @@ def _priors(pooling):
 
 _METHODS = {
   f'{rule}, {prior}': {'pooling': pooling, **settings}
-  for rule, pooling in RULES.items()
+  for rule, pooling in cells.RULES.items()
   for prior, settings in _priors(pooling).items()
 } | {POINTS: {'variant': 'deterministic'}}
 SCORES = {
