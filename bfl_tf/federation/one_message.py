@@ -54,50 +54,52 @@ def apply(
     As `online.apply`: of the clients' models there is no group.
 
   Raises:
-    ValueError: the change cannot be made, the rule is no product, or no
-      positive definite precision is left.
+    ValueError: the change cannot be made, the rule is no product, clients
+      remember elsewhere, or no positive definite precision is left.
   """
   check(experiment)
   kept = online.members(state)
   change.check(kept, experiment.config.num_clients)
+  engine_lib.check_memories(state, experiment.method.result_like)
   number = int(state.slots['keep']['changes']) + 1
   pooled = _RULES[experiment.config.pooling]
   held = _held(state, kept, pooled)
-  sent: dict[str, statistics.ClientUpdate] = {}
-  if change.kind != 'add':
-    sent['old'] = kept.pop(change.client)
-  others = bool(kept)
-  if sent and others:
-    held = _moved(held, sent['old'], pooled, natural.subtract, -1)
   begin = online.beginning(experiment, state)
+  # There unless somebody joins, and alone if nobody else is kept.
+  old, new = kept.pop(change.client, None), None
+  if old and kept:
+    held = _moved(held, old, pooled, natural.subtract, -1)
   memories = {k: v for k, v in state.memories.items() if k != change.client}
   if change.kind != 'remove':
-    sent['new'], memory = _trained(experiment, begin, change, number)
-    kept[change.client] = sent['new']
+    new, memory = _trained(experiment, begin, change, number)
+    held = (
+      _moved(held, new, pooled, natural.add, 1) if kept else _first(new, pooled)
+    )
+    kept[change.client] = new
     if memory:
       memories[change.client] = dict(memory)
-    held = (
-      _moved(held, sent['new'], pooled, natural.add, 1)
-      if others
-      else _first(sent['new'], pooled)
-    )
-  model = _model(held, begin.model, experiment.method.rule.min_scale)
-  slots = {
+  after = state._replace(
+    model=_model(held, begin.model, experiment.method.rule.min_scale),
+    slots=_slots(state, held, kept, number),
+    memories=memories,
+  )
+  info = {
+    'bytes_up': sum(update.num_bytes for update in (old, new) if update),
+    'bytes_down': experiment.broadcast(begin).num_bytes if new else 0,
+  }
+  return state_lib.Round(after, info, _samples(experiment, after, number))
+
+
+def _slots(state, held, kept, number) -> dict[str, Any]:
+  updates = {
+    str(client): server.packed(kept[client]) for client in sorted(kept)
+  }
+  keep = {'updates': updates, 'changes': np.int32(number)}
+  return {
     **state.slots,
     _SLOT: held,
-    'keep': {
-      **state.slots['keep'],
-      'updates': {str(k): server.packed(kept[k]) for k in sorted(kept)},
-      'changes': np.int32(number),
-    },
+    'keep': {**state.slots['keep'], **keep},
   }
-  joins = change.kind != 'remove'
-  info = {
-    'bytes_up': sum(update.num_bytes for update in sent.values()),
-    'bytes_down': experiment.broadcast(begin).num_bytes if joins else 0,
-  }
-  after = state._replace(model=model, slots=slots, memories=memories)
-  return state_lib.Round(after, info, _samples(experiment, after, number))
 
 
 def check(experiment: experiment_lib.Experiment) -> None:
