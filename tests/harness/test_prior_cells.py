@@ -7,6 +7,7 @@ import pytest
 
 from bfl_tf import datasets
 from experiments.artifacts.priors import choosing, grids
+from experiments.harness import cells
 
 _ROOT = pathlib.Path(__file__).parents[2]
 
@@ -28,7 +29,7 @@ def test_the_chosen_temperatures_are_the_best_that_were_tried():
       for row in csv.DictReader(file)
       if row['label'] == 'NLL (nats)'
     }
-  for rule, pooling in grids.RULES.items():
+  for rule, pooling in cells.RULES.items():
     best = min(grids.TEMPERATURES, key=lambda name: nll[rule, name])
     chosen = {'flipout.temperature': grids.CHOSEN[pooling]}
     assert grids.TEMPERATURES[best] == chosen
