@@ -144,13 +144,8 @@ def calibration_gap(
     FileNotFoundError: a run has no `predictions.npz`.
     ValueError: it lacks an array, or one is not as `metrics` wants it.
   """
-  results = _of_seeds_together(runs)
-  if axes is None:
-    (axes,) = canvas.new_axes((5.6, 4.2))
-  axes.axhline(0, color=canvas.GREY, lw=1.2, ls='--')
-  for (name, (probs, labels)), style in zip(
-    results.items(), canvas.styles(len(results))
-  ):
+  axes, lines = _lines_over_zero(runs, axes)
+  for name, probs, labels, style in lines:
     bins = metrics.reliability(probs, labels, num_bins)
     shown = bins.counts >= max(1, _LEAST_SHARE * len(labels))
     label = f'{name} (ECE {bins.expected_calibration_error:.4f})'
@@ -183,13 +178,8 @@ def calibration_above(
     FileNotFoundError: a run has no `predictions.npz`.
     ValueError: it lacks an array, or one is not as `metrics` wants it.
   """
-  results = _of_seeds_together(runs)
-  if axes is None:
-    (axes,) = canvas.new_axes((5.6, 4.2))
-  axes.axhline(0, color=canvas.GREY, lw=1.2, ls='--')
-  for (name, (probs, labels)), style in zip(
-    results.items(), canvas.styles(len(results))
-  ):
+  axes, lines = _lines_over_zero(runs, axes)
+  for name, probs, labels, style in lines:
     curve = metrics.gap_above(probs, labels)
     axes.plot(curve.thresholds, curve.gap, label=name, **style)
   canvas.finish(
@@ -201,6 +191,19 @@ def calibration_above(
   axes.set_xlim(0, 1)
   canvas.legend(axes)
   return canvas.figure_of(axes)
+
+
+def _lines_over_zero(runs, axes):
+  """Returns axes with a line at 0; names, their examples and styles."""
+  results = _of_seeds_together(runs)
+  if axes is None:
+    (axes,) = canvas.new_axes((5.6, 4.2))
+  axes.axhline(0, color=canvas.GREY, lw=1.2, ls='--')
+  styles = canvas.styles(len(results))
+  return axes, [
+    (name, *examples, style)
+    for (name, examples), style in zip(results.items(), styles)
+  ]
 
 
 def _of_seeds_together(runs) -> dict[str, tuple[np.ndarray, np.ndarray]]:
