@@ -157,7 +157,7 @@ def calibration_gap(
     'Confidence (probability)',
     'Accuracy less confidence',
   )
-  canvas.legend(axes)
+  canvas.legend_of_lines(axes)
   return canvas.figure_of(axes)
 
 
@@ -189,7 +189,7 @@ def calibration_above(
     'Accuracy less mean confidence',
   )
   axes.set_xlim(0, 1)
-  canvas.legend(axes)
+  canvas.legend_of_lines(axes)
   return canvas.figure_of(axes)
 
 

@@ -39,6 +39,8 @@ _DASHES = (
 )
 _MOST = 28
 _THICK, _THIN = 3.2, 1.4
+# Lines that a legend between them leaves to be seen.
+_MOST_INSIDE = 6
 BLUE, VERMILION, SKY = PALETTE[0], PALETTE[1], PALETTE[5]
 GREY = '#666666'
 
@@ -127,6 +129,14 @@ def legend(axes: axes_lib.Axes, **options: Any) -> None:
   """Adds a legend where it hides least."""
   look = {'fontsize': 8.5, 'framealpha': 0.85, 'edgecolor': '#cccccc'}
   axes.legend(**(look | options))
+
+
+def legend_of_lines(axes: axes_lib.Axes) -> None:
+  """Adds a legend to a single panel; of many lines it is under the x label."""
+  if len(axes.get_legend_handles_labels()[1]) > _MOST_INSIDE:
+    legend_below(axes, ncols=3)
+  else:
+    legend(axes)
 
 
 def legend_below(axes: axes_lib.Axes, **options: Any) -> None:

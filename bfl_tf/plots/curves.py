@@ -91,7 +91,7 @@ def learning_curve(
   )
   axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
   axes.margins(x=0.02)
-  canvas.legend(axes)
+  canvas.legend_of_lines(axes)
   return canvas.figure_of(axes)
 
 

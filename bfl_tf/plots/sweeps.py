@@ -40,5 +40,5 @@ def sweep(
     scores = [values[at] for at in x]
     canvas.draw_seeds(axes, x, scores, label=name, marker='o', **style)
   canvas.finish(axes, title, xlabel, ylabel)
-  canvas.legend(axes)
+  canvas.legend_of_lines(axes)
   return canvas.figure_of(axes)
