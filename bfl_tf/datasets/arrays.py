@@ -37,11 +37,7 @@ def from_arrays(
   where = f'--dataset={name}'
   train = examples(where, 'x_train', x_train, 'y_train', y_train)
   test = examples(where, 'x_test', x_test, 'y_test', y_test)
-  if train.x.shape[1:] != test.x.shape[1:] or train.x.dtype != test.x.dtype:
-    raise ValueError(
-      f'{where}: x_train {train.x.shape[1:]} of {train.x.dtype} and x_test '
-      f'{test.x.shape[1:]} of {test.x.dtype} must agree.'
-    )
+  _check_alike(where, train, test)
   if num_classes is None:
     num_classes = _covered(where, train.y)
   for key, y in (('y_train', train.y), ('y_test', test.y)):
@@ -69,7 +65,16 @@ def checked(where: str, dataset: columns.Dataset) -> columns.Dataset:
     keys = (f'{name}.x', split.x, f'{name}.y', split.y)
     splits[name] = examples(where, *keys)
     _check_range(f'{where}: {name}.y', splits[name].y, dataset.num_classes)
+  _check_alike(where, splits['train'], splits['test'])
   return dataclasses.replace(dataset, **splits)
+
+
+def _check_alike(where, train, test):
+  if train.x.shape[1:] != test.x.shape[1:] or train.x.dtype != test.x.dtype:
+    raise ValueError(
+      f'{where}: x_train {train.x.shape[1:]} of {train.x.dtype} and x_test '
+      f'{test.x.shape[1:]} of {test.x.dtype} must agree.'
+    )
 
 
 def _check_range(where, y, num_classes):

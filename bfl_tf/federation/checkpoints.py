@@ -29,7 +29,7 @@ def save(state: state_lib.State, directory: pathlib.Path) -> None:
     OSError: it could not be written; the checkpoints before are still there.
   """
   tree = state._asdict()
-  # Beside clients' memories an accelerator's own would be small.
+  # On the host: an accelerator need not hold all clients' memories.
   with tf.device('/CPU:0'):
     variables = {name: tf.Variable(v) for name, v in trees.flatten(tree)}
   directory.mkdir(exist_ok=True)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bfl_tf import metrics, seeds, training
+from bfl_tf import metrics, seeds, statistics, training
 from bfl_tf.federation import ensembles
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import state as state_lib
@@ -14,7 +14,6 @@ from bfl_tf.federation import state as state_lib
 _OF_UNIONS = ('accuracy', 'nll', 'ece')
 # Where the classes are uneven.
 OF_CLASSES = ('balanced_accuracy', 'recall_class')
-_STRETCH = 1 << 16
 
 
 class Evaluated(NamedTuple):
@@ -61,9 +60,8 @@ def evaluate(
 
 def _median_scale(model):
   """It tells weights that are points by now, or as wide as their prior."""
-  # By stretches: the squares of a whole factor would be twice its size.
-  size = model.loc.size
-  parts = [slice(i, i + _STRETCH) for i in range(0, size, _STRETCH)]
+  # By chunks: the squares of a whole factor would be twice its size.
+  parts = statistics.chunks(model.loc.size)
   variance = np.concatenate([model.variance(part) for part in parts])
   return float(np.median(variance) ** 0.5)
 

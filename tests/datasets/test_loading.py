@@ -144,6 +144,12 @@ def running_away():
   return dataclasses.replace(made, test=split)
 
 
+def wider():
+  made = a_dataset()
+  split = columns.Split(np.ones([6, 3]), made.test.y)
+  return dataclasses.replace(made, test=split)
+
+
 def nothing():
   return None
 
@@ -158,6 +164,7 @@ def test_a_function_by_its_dotted_name(monkeypatch):
   for name, message in (
     ('unseen', r'train\.y has label 1, out of range: there are 1 classes'),
     ('running_away', r'test\.x has values that are not finite'),
+    ('wider', r'x_train \(2,\) of float32 and x_test \(3,\) of float32 must'),
   ):
     with pytest.raises(ValueError, match=f'^--dataset=test_loading:{name}: '):
       datasets.load(f'test_loading:{name}')
