@@ -54,18 +54,26 @@ def main() -> None:
 
 
 def _promise(trained):
-  """Says why there are no sets."""
+  """Says why there are no sets, or none that help."""
   promise = promises.read(_RUN.value)
-  if recorded.is_sites_own(_RUN.value):
-    print("no sets: they are of the run's model, and this is a site's own")
-  elif promise is None:
-    print(f'no sets: python -m experiments.sites --run={_RUN.value} makes them')
-  elif trained.num_samples(_SAMPLES.value) != promise.num_samples:
+  if promise is None:
+    makes_them = f'python -m experiments.sites --run={_RUN.value} makes them'
+    if recorded.is_sites_own(_RUN.value):
+      makes_them = 'its run kept no --calibration_fraction to make them of'
+    print(f'no sets: {makes_them}')
+    return None
+  if trained.num_samples(_SAMPLES.value) != promise.num_samples:
     print(
       'no sets: they hold for --num_mc_samples='
       f'{promise.num_samples}, which they were calibrated with'
     )
     return None
+  for level in promise.levels:
+    if not promise.is_enough(level):
+      print(
+        f'set_{level:g} is every class: {promise.num_examples} calibration '
+        'examples are too few'
+      )
   return promise
 
 

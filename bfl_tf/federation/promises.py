@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bfl_tf import metrics
+from bfl_tf.federation import rows
 
 LEVELS = (0.9, 0.95)
 FILE = 'conformal.json'
@@ -76,6 +77,11 @@ class Promise(NamedTuple):
     return json.dumps(self._asdict(), indent=2) + '\n'
 
 
+def write(run_dir: str | os.PathLike, promise: Promise) -> None:
+  """Writes a run's promise, or a site's own model's."""
+  rows.write_text(pathlib.Path(run_dir) / FILE, promise.to_json())
+
+
 def read(run_dir: str | os.PathLike) -> Promise | None:
   """Returns a run's promise; None if nobody has made one.
 
@@ -90,5 +96,5 @@ def read(run_dir: str | os.PathLike) -> Promise | None:
   except ValueError as error:
     raise ValueError(
       f'{path} cannot be read: delete it, and python -m experiments.sites '
-      f'--run={run_dir} makes it anew.'
+      'makes it anew.'
     ) from error

@@ -30,6 +30,13 @@ class Held(NamedTuple):
     """Each site's name and the indices of its examples, by name."""
     return [] if self.ids is None else sites.grouped(self.ids)
 
+  def of(self, site: str) -> 'Held | None':
+    """Returns one site's; None if it has none."""
+    rows = dict(self.sites).get(site)
+    if rows is None:
+      return None
+    return Held(self.split.take(rows), shares.of(self.ids, rows))
+
 
 class Reopened(NamedTuple):
   """A finished run with the examples that it held out.

@@ -6,7 +6,7 @@ import pathlib
 import re
 import shutil
 
-from bfl_tf.federation import checkpoints, recorded, records, sites
+from bfl_tf.federation import checkpoints, promises, recorded, records, sites
 from bfl_tf.federation import state as state_lib
 from bfl_tf.federation import trained as trained_lib
 
@@ -60,10 +60,10 @@ def kept(
   # Of a process that was killed.
   shutil.rmtree(scratch, ignore_errors=True)
   try:
-    for site, model in personalised:
-      path = scratch / 'new' / folder(run_dir, site).name
-      _write(path, trained, model, recorded.SiteModel(site, epochs))
-      yield site, model
+    for own in personalised:
+      path = scratch / 'new' / folder(run_dir, own.site).name
+      _write(path, trained, own, epochs)
+      yield own
     _replace(home(run_dir), scratch)
   except OSError as error:
     raise ValueError(f"sites' models cannot be kept: {error}.") from error
@@ -71,14 +71,16 @@ def kept(
     shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _write(path, trained, model, site):
+def _write(path, trained, own, epochs):
   path.mkdir(parents=True)
   directory = records.RunDirectory(path)
   directory.write_flags(trained.config)
   directory.write_task(trained.task)
-  directory.write_site(site)
-  state = state_lib.State(trained.config.num_rounds, model, {}, {})
+  directory.write_site(recorded.SiteModel(own.site, epochs))
+  state = state_lib.State(trained.config.num_rounds, own.model, {}, {})
   checkpoints.save(state, directory.checkpoints)
+  if own.promise:
+    promises.write(path, own.promise)
 
 
 def _replace(place, scratch):

@@ -22,7 +22,7 @@ def write(path: pathlib.Path, report: sites.Report) -> None:
     if table:
       rows.write_csv(folder / f'{name}.csv', table)
   if report.promise:
-    rows.write_text(path / promises.FILE, report.promise.to_json())
+    promises.write(path, report.promise)
   scores = json.dumps(sites.flat(report), indent=2)
   rows.write_text(folder / 'scores.json', scores + '\n')
   for name, figure in figures(report).items():

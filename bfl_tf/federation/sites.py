@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import types
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,10 +17,25 @@ from bfl_tf.federation import tallies as tallies_lib
 from bfl_tf.federation import trained as trained_lib
 
 Row = dict[str, Any]
-# A site's name and the model that is its own.
-Personalised = tuple[str, weights_lib.Weights]
 # Where a larger value is the worse one; of all others the smaller.
 _WORSE_IF_LARGE = ('nll', 'ece', 'size')
+# Of a site's own model.
+_OWN_SCORES = ('accuracy', 'nll', 'ece', 'coverage', 'size')
+
+
+class Personalised(NamedTuple):
+  """A site's own model.
+
+  Attributes:
+    site: its name.
+    model: that it trained for itself.
+    promise: that its own calibration share made with it, which holds for this
+      site; None without such a share.
+  """
+
+  site: str
+  model: weights_lib.Weights
+  promise: promises.Promise | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +109,7 @@ def report(
     personalised: models as of `personalise`, one at a time.
   """
   trained, test = run.trained, run.test
-  promise = _promise(run)
+  promise = _promise(trained, run.calibration)
   probs, y = trained.predict(test.split.x).probs, test.split.y
   names: Sequence[str] = ()
   if trained.config.clients_per_round:
@@ -143,7 +158,7 @@ def personalise(
     epochs: of each site.
 
   Returns:
-    Each site with its model, as soon as that is trained.
+    Each site's, as soon as it is trained.
 
   Raises:
     ValueError: its clients are no sites.
@@ -175,32 +190,35 @@ def personalise(
     return names[client], update.model
 
   clients = range(len(names))
-  return training.in_parallel(experiment.workers, clients, train)
+  models = training.in_parallel(experiment.workers, clients, train)
+  return (_own(run, site, model) for site, model in models)
+
+
+def _own(run, site, model) -> Personalised:
+  held = run.calibration.of(site) if run.calibration else None
+  return Personalised(site, model, _promise(run.trained.replace(model), held))
 
 
 def _own_scores(run, personalised) -> Iterator[tuple[str, Row]]:
   """Yields what each site's own model scores on its test share."""
   split, tested = run.test.split, dict(run.test.sites)
-  for name, model in personalised:
-    if name in tested:
-      rows = tested[name]
+  for site, model, promise in personalised:
+    if site in tested:
+      rows = tested[site]
       probs = run.trained.replace(model).predict(split.x[rows]).probs
-      scores = tallies_lib.Tally.of(probs, split.y[rows], None).row(None)
-      yield (
-        name,
-        {f'personalised_{k}': scores[k] for k in ('accuracy', 'nll', 'ece')},
-      )
+      scores = tallies_lib.Tally.of(probs, split.y[rows], promise).row(promise)
+      shown = {n: v for n, v in scores.items() if n.startswith(_OWN_SCORES)}
+      yield site, {f'personalised_{n}': v for n, v in shown.items()}
 
 
-def _promise(run) -> promises.Promise | None:
-  held = run.calibration
+def _promise(trained, held) -> promises.Promise | None:
   if held is None:
     return None
-  probs = run.trained.predict(held.split.x).probs
+  probs = trained.predict(held.split.x).probs
   parts = [rows for _, rows in held.sites] or [slice(None)]
   return promises.Promise.of(
     [metrics.score_counts(probs[rows], held.split.y[rows]) for rows in parts],
-    run.trained.num_samples(),
+    trained.num_samples(),
   )
 
 

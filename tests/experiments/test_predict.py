@@ -130,7 +130,7 @@ BAD = {
 
 
 @pytest.fixture(scope='module')
-def said(folder, run_dir):
+def files(folder):
   lines = [row[::2] for row in site_data.rows(per_site=2)]
   shuffled = [[h, 'note', w] for w, h in lines]
   site_data.write(folder / 'good.csv', lines, ['width', 'height'])
@@ -147,6 +147,11 @@ def said(folder, run_dir):
   (folder / 'old').mkdir()
   (folder / 'old' / 'summary.json').write_text('{}')
   (folder / 'old' / 'flags.txt').write_text('# bfl_tf 0.0.1\n')
+
+
+@pytest.fixture(scope='module')
+def said(folder, files, run_dir):
+  del files
   good = [f'--run={run_dir}', f'--output={folder}/p.csv']
   calls = [
     [*good, f'--input={folder}/{name}', f'--output={folder}/{name}.csv']
@@ -193,6 +198,7 @@ def test_bad_input(folder, said, message):
   assert not list(folder.glob('p.csv')) and not list(folder.glob('.*.tmp'))
 
 
+@pytest.mark.usefixtures('files')
 def test_sets_and_tables_of_sites(folder, run_dir):
   """The commands of the README, in their order, by `bfl-tf`."""
   calls = [
@@ -222,12 +228,14 @@ def test_sets_and_tables_of_sites(folder, run_dir):
   _sets_hold_for_the_samples_they_were_made_with(folder, run_dir)
 
 
+@pytest.mark.usefixtures('files')
 def test_predicts_with_a_sites_own_model(folder, run_dir):
+  odd = site_models.folder(run_dir, 'odd')
   calls = [
     [f'--run={run}', f'--input={folder}/good.csv', f'--output={folder}/{n}.csv']
     for n, run in (
       ('global', run_dir),
-      ('odd', site_models.folder(run_dir, 'odd')),
+      ('odd', odd),
     )
   ]
   flags = [f'--run={run_dir}', '--personalise_epochs=9']
@@ -236,8 +244,20 @@ def test_predicts_with_a_sites_own_model(folder, run_dir):
   assert [code for code, *_ in outcomes] == [0, 0], outcomes
   ours, own = (read(folder / f'{name}.csv') for name in ('global', 'odd'))
   assert [r['class'] for r in ours] != [r['class'] for r in own]
-  assert 'no sets: they are of the run' in outcomes[1][1]
-  assert 'set_0.9' in ours[0] and 'set_0.9' not in own[0]
+  # The same rows in other sets: each model's are from its own calibration.
+  assert [r['set_0.9'] for r in ours] != [r['set_0.9'] for r in own]
+  # One site counted too few examples, and one none.
+  promise = json.loads((odd / 'conformal.json').read_text())
+  few = json.dumps(promise | {'num_examples': 18})
+  (odd / 'conformal.json').write_text(few)
+  south = site_models.folder(run_dir, 'south')
+  (south / 'conformal.json').unlink()
+  calls[0][0] = f'--run={south}'
+  without, too_few = binaries.drive('experiments.predict', calls)
+  assert 'no sets: its run kept no --calibration_fraction' in without[1]
+  assert 'set_0.9' not in read(folder / 'global.csv')[0]
+  assert 'set_0.95 is every class: 18 calibration examples are' in too_few[1]
+  assert 'set_0.9 is' not in too_few[1]
 
 
 def _sets_hold_for_the_samples_they_were_made_with(folder, run_dir):

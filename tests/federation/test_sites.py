@@ -167,6 +167,34 @@ def test_a_sites_own_model_predicts_as_it_was_scored(tmp_path):
   }
 
 
+def test_a_sites_sets_are_from_its_own_calibration_share(tmp_path):
+  run_dir = site_data.play(tmp_path)
+  run = reopened.reopen(run_dir)
+  table, shares = keep(run_dir, run, 2), dict(run.test.sites)
+  held = run.calibration
+  for site, rows in held.sites:
+    path = site_models.folder(run_dir, site)
+    own, promise = federation.load(path), promises.read(path)
+    assert promise.num_examples == len(rows) == 24
+    # The rank by hand: the 23rd and the 24th smallest score, ceil(25 * 0.9) and
+    # ceil(25 * 0.95), each within the thousandth that its bin is wide.
+    said = own.predict(held.split.x[rows]).probs
+    scores = np.sort(1 - said[np.arange(len(rows)), held.split.y[rows]])
+    limits = np.array(promise.thresholds)
+    assert np.all(limits >= scores[[22, 23]] - 1e-6)
+    assert np.all(limits <= scores[[22, 23]] + 1e-3 + 1e-6)
+    share = run.test.split.take(shares[site])
+    for level, sets in zip(
+      promise.levels, promise.sets(own.predict(share.x).probs)
+    ):
+      covered = sets[np.arange(len(share.y)), share.y].mean()
+      row = table[site]
+      assert row[f'personalised_coverage_{level:g}'] == pytest.approx(covered)
+      assert row[f'personalised_size_{level:g}'] == pytest.approx(
+        sets.sum(-1).mean()
+      )
+
+
 def test_sites_models_are_replaced_together(tmp_path):
   run_dir = site_data.play(tmp_path)
   run = reopened.reopen(run_dir)
@@ -174,11 +202,12 @@ def test_sites_models_are_replaced_together(tmp_path):
   first = loc(run_dir, 'north')
   # One that breaks off leaves those before, and nothing else.
   model = run.trained.weights
-  broken = site_models.kept(run_dir, run.trained, [('north', model)], 9)
+  north = sites.Personalised('north', model, None)
+  broken = site_models.kept(run_dir, run.trained, [north], 9)
   next(broken)
   broken.close()
   # As does one that cannot be written.
-  long = [('north', model), ('x' * 300, model)]
+  long = [sites.Personalised(name, model, None) for name in ('a', 'x' * 300)]
   with pytest.raises(ValueError, match='models cannot be kept'):
     list(site_models.kept(run_dir, run.trained, long, 9))
   found = {path.name for path in site_models.home(run_dir).iterdir()}
