@@ -54,12 +54,12 @@ def main() -> None:
 
 
 def _promise(trained):
-  """Says why there are no sets, or none that help."""
+  """Returns what sets are made by; says which are none, or every class."""
   promise = promises.read(_RUN.value)
   if promise is None:
     makes_them = f'python -m experiments.sites --run={_RUN.value} makes them'
     if recorded.is_sites_own(_RUN.value):
-      makes_them = 'its run kept no --calibration_fraction to make them of'
+      makes_them = f'{recorded.MADE_ANEW}, with sets of a calibration share'
     print(f'no sets: {makes_them}')
     return None
   if trained.num_samples(_SAMPLES.value) != promise.num_samples:

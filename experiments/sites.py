@@ -4,11 +4,11 @@
 
 The global model on each site's own test share, in <run>/sites; and a threshold
 from all sites' calibration shares, in <run>/conformal.json, by which
-experiments.predict adds sets. What sites train for themselves is kept, each in
-<run>/sites/models/<site>, which predict takes as its --run. Where sites are
-nodes with files of their own, --superlink has them asked, and they answer in
-sums. Exit code 2: something is wrong, and nothing was written. Exit code 1: too
-few nodes answered.
+experiments.predict adds sets. What sites train for themselves is kept, each
+with a threshold of its own in <run>/sites/models/<site>, which predict takes as
+its --run. Where sites are nodes with files of their own, --superlink has them
+asked, and they answer in sums. Exit code 2: something is wrong, and nothing was
+written. Exit code 1: too few nodes answered.
 """
 
 from collections.abc import Iterable

@@ -3,10 +3,12 @@
 Each site counts its calibration scores by bin and sends the counts; the server
 adds them up and reads off a threshold (`metrics.conformal`). What is promised
 is the coverage over all sites' examples together: of a site, or of a class, it
-is reported and not promised.
+is reported and not promised. A site that has a model of its own makes a promise
+of its own with it, from its own counts, and for itself.
 """
 
 from collections.abc import Sequence
+import itertools
 import json
 import math
 import os
@@ -16,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bfl_tf import metrics
-from bfl_tf.federation import rows
+from bfl_tf.federation import recorded, rows
 
 LEVELS = (0.9, 0.95)
 FILE = 'conformal.json'
@@ -39,7 +41,7 @@ class Promise(NamedTuple):
 
   @classmethod
   def of(cls, counts: Sequence[np.ndarray], num_samples: int) -> 'Promise':
-    """Merges what the sites send: `[num_bins]` integers each."""
+    """Merges what sites count: `[num_bins]` integers each."""
     total = np.sum(counts, axis=0)
     limits = tuple(metrics.threshold(total, 1 - level) for level in LEVELS)
     return cls(LEVELS, limits, int(total.sum()), num_samples)
@@ -72,18 +74,27 @@ class Promise(NamedTuple):
     """Whether so many examples can promise a level by less than all classes."""
     return math.ceil((self.num_examples + 1) * level) <= self.num_examples
 
+  def informative(self) -> 'Promise':
+    """Returns it without the levels whose sets are every class."""
+    enough = [self.is_enough(level) for level in self.levels]
+    levels, limits = (
+      tuple(itertools.compress(values, enough))
+      for values in (self.levels, self.thresholds)
+    )
+    return self._replace(levels=levels, thresholds=limits)
+
   def to_json(self) -> str:
     """Returns the text of `conformal.json`."""
     return json.dumps(self._asdict(), indent=2) + '\n'
 
 
 def write(run_dir: str | os.PathLike, promise: Promise) -> None:
-  """Writes a run's promise, or a site's own model's."""
+  """Writes the promise of a run, or of a site's own model, in its directory."""
   rows.write_text(pathlib.Path(run_dir) / FILE, promise.to_json())
 
 
 def read(run_dir: str | os.PathLike) -> Promise | None:
-  """Returns a run's promise; None if nobody has made one.
+  """Returns the promise of a run or of a site's own model; None without one.
 
   Raises:
     ValueError: the file holds something else.
@@ -94,7 +105,7 @@ def read(run_dir: str | os.PathLike) -> Promise | None:
   try:
     return Promise.from_json(path.read_text())
   except ValueError as error:
-    raise ValueError(
-      f'{path} cannot be read: delete it, and python -m experiments.sites '
-      'makes it anew.'
-    ) from error
+    remedy = f'delete it, and experiments.sites --run={run_dir} makes it anew'
+    if recorded.is_sites_own(run_dir):
+      remedy = recorded.MADE_ANEW
+    raise ValueError(f'{path} cannot be read: {remedy}.') from error

@@ -15,6 +15,8 @@ from bfl_tf.federation import config as config_lib
 # The first line of a `flags.txt`.
 VERSION = f'# bfl_tf {version.__version__}'
 SITE = 'site.json'
+# What to do where a site's own model lacks something.
+MADE_ANEW = "experiments.sites --personalise_epochs makes sites' models anew"
 
 
 class SiteModel(NamedTuple):

@@ -30,11 +30,8 @@ class Held(NamedTuple):
     """Each site's name and the indices of its examples, by name."""
     return [] if self.ids is None else sites.grouped(self.ids)
 
-  def of(self, site: str) -> 'Held | None':
-    """Returns one site's; None if it has none."""
-    rows = dict(self.sites).get(site)
-    if rows is None:
-      return None
+  def take(self, rows: np.ndarray) -> 'Held':
+    """Returns some of them."""
     return Held(self.split.take(rows), shares.of(self.ids, rows))
 
 
@@ -103,11 +100,7 @@ def reopen(
     return Reopened(trained, dataset, None, test)
   share = shares.Share('calibrate_on_test', calibrate_on_test)
   taken, rest = shares.hold_out(str(path), test.split.y, test.ids, share)
-  held, left = (
-    Held(test.split.take(part), shares.of(test.ids, part))
-    for part in (taken, rest)
-  )
-  return Reopened(trained, dataset, held, left)
+  return Reopened(trained, dataset, test.take(taken), test.take(rest))
 
 
 def _nameless(task):

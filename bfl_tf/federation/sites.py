@@ -19,7 +19,7 @@ from bfl_tf.federation import trained as trained_lib
 Row = dict[str, Any]
 # Where a larger value is the worse one; of all others the smaller.
 _WORSE_IF_LARGE = ('nll', 'ece', 'size')
-# Of a site's own model.
+# What is shown of a site's own model, beside the global one's.
 _OWN_SCORES = ('accuracy', 'nll', 'ece', 'coverage', 'size')
 
 
@@ -191,12 +191,16 @@ def personalise(
 
   clients = range(len(names))
   models = training.in_parallel(experiment.workers, clients, train)
-  return (_own(run, site, model) for site, model in models)
+  return _with_promises(run, models)
 
 
-def _own(run, site, model) -> Personalised:
-  held = run.calibration.of(site) if run.calibration else None
-  return Personalised(site, model, _promise(run.trained.replace(model), held))
+def _with_promises(run, models) -> Iterator[Personalised]:
+  held = run.calibration
+  shares = dict(held.sites) if held else {}
+  for site, model in models:
+    share = held.take(shares[site]) if site in shares else None
+    own = run.trained.replace(model)
+    yield Personalised(site, model, _promise(own, share))
 
 
 def _own_scores(run, personalised) -> Iterator[tuple[str, Row]]:
@@ -206,9 +210,17 @@ def _own_scores(run, personalised) -> Iterator[tuple[str, Row]]:
     if site in tested:
       rows = tested[site]
       probs = run.trained.replace(model).predict(split.x[rows]).probs
+      # A set that is every class for want of examples has no score.
+      promise = promise and promise.informative()
       scores = tallies_lib.Tally.of(probs, split.y[rows], promise).row(promise)
-      shown = {n: v for n, v in scores.items() if n.startswith(_OWN_SCORES)}
-      yield site, {f'personalised_{n}': v for n, v in shown.items()}
+      yield (
+        site,
+        {
+          f'personalised_{name}': score
+          for name, score in scores.items()
+          if name.startswith(_OWN_SCORES)
+        },
+      )
 
 
 def _promise(trained, held) -> promises.Promise | None:

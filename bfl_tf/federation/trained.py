@@ -18,8 +18,6 @@ from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import task as task_lib
 
-_MADE_ANEW = "experiments.sites --personalise_epochs makes sites' models anew"
-
 
 def load(run_dir: str | os.PathLike) -> 'Trained':
   """Returns what a finished run has trained; needs none of its data.
@@ -47,7 +45,9 @@ def load(run_dir: str | os.PathLike) -> 'Trained':
   training.configure(config.num_workers, config.deterministic)
   state = checkpoints.restore(path / 'checkpoints')
   if state is None and sites_own:
-    raise ValueError(f'{path} has no readable checkpoint: {_MADE_ANEW}.')
+    raise ValueError(
+      f'{path} has no readable checkpoint: {recorded.MADE_ANEW}.'
+    )
   if state is None or state.round < config.num_rounds:
     raise ValueError(
       f'{path} has no readable checkpoint of its last round: delete its '
@@ -240,7 +240,7 @@ def _check_as_written(path, sites_own):
     if (path / name).exists():
       raise ValueError(
         f'{path / name} is not as it was written: put it back, or '
-        f'{_MADE_ANEW if sites_own else remedy}.'
+        f'{recorded.MADE_ANEW if sites_own else remedy}.'
       )
 
 

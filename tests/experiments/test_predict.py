@@ -4,6 +4,7 @@ import csv
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -14,7 +15,13 @@ import site_data
 
 import bfl_tf
 from bfl_tf.datasets import csv_files
-from bfl_tf.federation import exporting, reopened, site_models
+from bfl_tf.federation import (
+  exporting,
+  promises,
+  reopened,
+  site_models,
+  sites,
+)
 from experiments import main
 
 _FRESH = """
@@ -244,20 +251,47 @@ def test_predicts_with_a_sites_own_model(folder, run_dir):
   assert [code for code, *_ in outcomes] == [0, 0], outcomes
   ours, own = (read(folder / f'{name}.csv') for name in ('global', 'odd'))
   assert [r['class'] for r in ours] != [r['class'] for r in own]
-  # The same rows in other sets: each model's are from its own calibration.
-  assert [r['set_0.9'] for r in ours] != [r['set_0.9'] for r in own]
-  # One site counted too few examples, and one none.
-  promise = json.loads((odd / 'conformal.json').read_text())
-  few = json.dumps(promise | {'num_examples': 18})
-  (odd / 'conformal.json').write_text(few)
-  south = site_models.folder(run_dir, 'south')
-  (south / 'conformal.json').unlink()
-  calls[0][0] = f'--run={south}'
-  without, too_few = binaries.drive('experiments.predict', calls)
-  assert 'no sets: its run kept no --calibration_fraction' in without[1]
-  assert 'set_0.9' not in read(folder / 'global.csv')[0]
-  assert 'set_0.95 is every class: 18 calibration examples are' in too_few[1]
-  assert 'set_0.9 is' not in too_few[1]
+  # Each model's sets are by its own threshold.
+  x = np.array([row[::2] for row in site_data.rows(per_site=2)], np.float32)
+  for place, rows in ((run_dir, ours), (odd, own)):
+    probs = bfl_tf.load(place).predict(x).probs
+    (likely, _) = promises.read(place).sets(probs)
+    kinds = np.array(site_data.KINDS)
+    said = [set(filter(None, row['set_0.9'].split('|'))) for row in rows]
+    assert said == [set(kinds[each]) for each in likely]
+  assert promises.read(run_dir).thresholds != promises.read(odd).thresholds
+
+
+@pytest.mark.usefixtures('files')
+def test_a_site_of_few_or_no_calibration_examples(folder, tmp_path):
+  run_dir = site_data.play(tmp_path)
+  trained = bfl_tf.load(run_dir)
+  counts = np.eye(1000, dtype=int)[-1] * 18
+  of_few = promises.Promise.of([counts], trained.num_samples())
+  own = [
+    sites.Personalised('few', trained.weights, of_few),
+    sites.Personalised('none', trained.weights, None),
+  ]
+  list(site_models.kept(run_dir, trained, own, 1))
+  few, none = (site_models.folder(run_dir, each.site) for each in own)
+  broken = tmp_path / 'broken'
+  shutil.copytree(few, broken)
+  (broken / 'conformal.json').write_text('{')
+  outcomes = binaries.drive(
+    'experiments.predict',
+    [
+      [f'--run={own}', f'--input={folder}/good.csv', f'--output={tmp_path}/{n}']
+      for n, own in enumerate((few, none, broken))
+    ],
+  )
+  assert 'set_0.95 is every class: 18 calibration examples' in outcomes[0][1]
+  assert {row['set_0.95'] for row in read(tmp_path / '0')} == {
+    '|'.join(site_data.KINDS)
+  }
+  assert 'no sets: experiments.sites --personalise_epochs' in outcomes[1][1]
+  assert 'set_0.9' not in read(tmp_path / '1')[0]
+  assert outcomes[2][0] == 2
+  assert 'cannot be read: experiments.sites --person' in outcomes[2][2]
 
 
 def _sets_hold_for_the_samples_they_were_made_with(folder, run_dir):

@@ -113,7 +113,9 @@ def test_a_promise_is_read_back(tmp_path, report):
   (tmp_path / promises.FILE).write_text(report.promise.to_json())
   assert promises.read(tmp_path) == report.promise
   (tmp_path / promises.FILE).write_text('{"levels": [0.9], "thresholds": []}')
-  with pytest.raises(ValueError, match=r'conformal\.json cannot be read: dele'):
+  with pytest.raises(
+    ValueError, match=r'read: delete it, and experiments\.sites'
+  ):
     promises.read(tmp_path)
 
 
@@ -193,6 +195,35 @@ def test_a_sites_sets_are_from_its_own_calibration_share(tmp_path):
       assert row[f'personalised_size_{level:g}'] == pytest.approx(
         sets.sum(-1).mean()
       )
+
+
+def test_sets_that_are_every_class_have_no_score(tmp_path):
+  run = reopened.reopen(site_data.play(tmp_path))
+  model = run.trained.weights
+  of_few = promises.Promise.of(
+    [np.eye(1000, dtype=int)[-1] * 18], run.trained.num_samples()
+  )
+  own = [
+    sites.Personalised('odd', model, of_few),
+    sites.Personalised('north', model, None),
+  ]
+  rows = {row['site']: row for row in sites.report(run, own).sites}
+  assert rows['odd']['personalised_coverage_0.9'] == 1
+  assert 'personalised_coverage_0.95' not in rows['odd']
+  assert 'personalised_coverage_0.9' not in rows['north']
+  assert rows['north']['personalised_nll'] == rows['north']['nll']
+
+
+@pytest.mark.parametrize('fraction, promised', [(0.0, False), (0.5, True)])
+def test_a_run_without_a_calibration_share(tmp_path, fraction, promised):
+  run_dir = site_data.play(tmp_path, calibration_fraction=0)
+  run = reopened.reopen(run_dir, calibrate_on_test=fraction)
+  table = keep(run_dir, run, 1)
+  for site, row in table.items():
+    read = promises.read(site_models.folder(run_dir, site))
+    # Half of a site's twelve test rows are too few for a level.
+    assert not any('coverage' in name for name in row if 'personal' in name)
+    assert (read.num_examples if read else 0) == (6 if promised else 0)
 
 
 def test_sites_models_are_replaced_together(tmp_path):

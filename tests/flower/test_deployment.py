@@ -155,7 +155,7 @@ def rows(path):
 
 
 def wait_for(process, path, number):
-  deadline = time.monotonic() + 240
+  deadline = time.monotonic() + 600
   while rows(path) < number:
     assert process.poll() is None, process.communicate()[0]
     assert time.monotonic() < deadline
@@ -176,7 +176,7 @@ def test_the_servers_death_and_the_bits_of_one_process(hospitals, tmp_path):
 
   hospitals.begin_server()
   again = hospitals.run(path, '--dataset=digits', '--num_rounds=2')
-  said, _ = again.communicate(timeout=240)
+  said, _ = again.communicate(timeout=600)
   assert again.returncode == 0, said
   assert 'going on after round' in said and 'round 2/2' in said
   assert 'bfl-tf/bfl-tf-app' in hospitals.do('list')
@@ -206,7 +206,7 @@ def test_a_node_that_dies_is_left_out(hospitals, tmp_path):
   )
   wait_for(process, path, 2)
   hospitals.end('node2')
-  said, _ = process.communicate(timeout=300)
+  said, _ = process.communicate(timeout=600)
   assert process.returncode == 0, said
   with (path / 'metrics.csv').open() as file:
     last = list(csv.DictReader(file))[-1]
@@ -222,7 +222,7 @@ def test_sites_are_asked_about_the_model(tmp_path):
       tmp_path / 'wine', f'--dataset={server}', '--partition=natural',
       '--num_rounds=1', '--calibration_fraction=0.3',
     )  # fmt: skip
-    said, _ = process.communicate(timeout=300)
+    said, _ = process.communicate(timeout=600)
     assert process.returncode == 0, said
     said = made.do('sites', timeout=300)
   with (tmp_path / 'wine' / 'sites' / 'sites.csv').open() as file:
