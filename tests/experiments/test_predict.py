@@ -240,10 +240,7 @@ def test_predicts_with_a_sites_own_model(folder, run_dir):
   odd = site_models.folder(run_dir, 'odd')
   calls = [
     [f'--run={run}', f'--input={folder}/good.csv', f'--output={folder}/{n}.csv']
-    for n, run in (
-      ('global', run_dir),
-      ('odd', odd),
-    )
+    for n, run in (('global', run_dir), ('odd', odd))
   ]
   flags = [f'--run={run_dir}', '--personalise_epochs=9']
   binaries.drive('experiments.sites', [flags])
@@ -257,8 +254,8 @@ def test_predicts_with_a_sites_own_model(folder, run_dir):
     probs = bfl_tf.load(place).predict(x).probs
     (likely, _) = promises.read(place).sets(probs)
     kinds = np.array(site_data.KINDS)
-    said = [set(filter(None, row['set_0.9'].split('|'))) for row in rows]
-    assert said == [set(kinds[each]) for each in likely]
+    written = [set(filter(None, row['set_0.9'].split('|'))) for row in rows]
+    assert written == [set(kinds[each]) for each in likely]
   assert promises.read(run_dir).thresholds != promises.read(odd).thresholds
 
 
@@ -266,8 +263,7 @@ def test_predicts_with_a_sites_own_model(folder, run_dir):
 def test_a_site_of_few_or_no_calibration_examples(folder, tmp_path):
   run_dir = site_data.play(tmp_path)
   trained = bfl_tf.load(run_dir)
-  counts = np.eye(1000, dtype=int)[-1] * 18
-  of_few = promises.Promise.of([counts], trained.num_samples())
+  of_few = site_data.promise(18, trained.num_samples())
   own = [
     sites.Personalised('few', trained.weights, of_few),
     sites.Personalised('none', trained.weights, None),
@@ -280,8 +276,8 @@ def test_a_site_of_few_or_no_calibration_examples(folder, tmp_path):
   outcomes = binaries.drive(
     'experiments.predict',
     [
-      [f'--run={own}', f'--input={folder}/good.csv', f'--output={tmp_path}/{n}']
-      for n, own in enumerate((few, none, broken))
+      [f'--run={at}', f'--input={folder}/good.csv', f'--output={tmp_path}/{n}']
+      for n, at in enumerate((few, none, broken))
     ],
   )
   assert 'set_0.95 is every class: 18 calibration examples' in outcomes[0][1]

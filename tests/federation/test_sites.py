@@ -102,8 +102,7 @@ def test_the_promise_is_that_of_all_scores_together(run, report):
 )
 def test_how_many_a_promise_needs(num_examples, level, wanted):
   # All scores in the last bin: the threshold is 1, however many there are.
-  counts = np.eye(1000, dtype=int)[-1] * num_examples
-  promise = promises.Promise.of([counts], 1)
+  promise = site_data.promise(num_examples)
   assert promise.thresholds == (1, 1)
   assert promise.is_enough(level) == wanted
 
@@ -200,9 +199,7 @@ def test_a_sites_sets_are_from_its_own_calibration_share(tmp_path):
 def test_sets_that_are_every_class_have_no_score(tmp_path):
   run = reopened.reopen(site_data.play(tmp_path))
   model = run.trained.weights
-  of_few = promises.Promise.of(
-    [np.eye(1000, dtype=int)[-1] * 18], run.trained.num_samples()
-  )
+  of_few = site_data.promise(18, run.trained.num_samples())
   own = [
     sites.Personalised('odd', model, of_few),
     sites.Personalised('north', model, None),

@@ -24,6 +24,8 @@ from bfl_tf.flower import simulation
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _PAGE = (_ROOT / 'docs' / 'deployment.md').read_text()
+# Seconds: a node starts a process a message, a minute a round on slow cores.
+_PATIENCE = 600
 _RUN = [
   '--num_clients=3', '--num_mc_samples=2',
   '--final_num_mc_samples=2', '--variant=deterministic',
@@ -155,7 +157,7 @@ def rows(path):
 
 
 def wait_for(process, path, number):
-  deadline = time.monotonic() + 600
+  deadline = time.monotonic() + _PATIENCE
   while rows(path) < number:
     assert process.poll() is None, process.communicate()[0]
     assert time.monotonic() < deadline
@@ -176,7 +178,7 @@ def test_the_servers_death_and_the_bits_of_one_process(hospitals, tmp_path):
 
   hospitals.begin_server()
   again = hospitals.run(path, '--dataset=digits', '--num_rounds=2')
-  said, _ = again.communicate(timeout=600)
+  said, _ = again.communicate(timeout=_PATIENCE)
   assert again.returncode == 0, said
   assert 'going on after round' in said and 'round 2/2' in said
   assert 'bfl-tf/bfl-tf-app' in hospitals.do('list')
@@ -206,7 +208,7 @@ def test_a_node_that_dies_is_left_out(hospitals, tmp_path):
   )
   wait_for(process, path, 2)
   hospitals.end('node2')
-  said, _ = process.communicate(timeout=600)
+  said, _ = process.communicate(timeout=_PATIENCE)
   assert process.returncode == 0, said
   with (path / 'metrics.csv').open() as file:
     last = list(csv.DictReader(file))[-1]
@@ -222,7 +224,7 @@ def test_sites_are_asked_about_the_model(tmp_path):
       tmp_path / 'wine', f'--dataset={server}', '--partition=natural',
       '--num_rounds=1', '--calibration_fraction=0.3',
     )  # fmt: skip
-    said, _ = process.communicate(timeout=600)
+    said, _ = process.communicate(timeout=_PATIENCE)
     assert process.returncode == 0, said
     said = made.do('sites', timeout=300)
   with (tmp_path / 'wine' / 'sites' / 'sites.csv').open() as file:
