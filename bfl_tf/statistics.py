@@ -146,6 +146,8 @@ def chunks(size: int) -> Iterator[slice]:
 def _add(into: np.ndarray, other: np.ndarray) -> np.ndarray:
   if len(into) == 1:
     into = np.concatenate([into, np.zeros_like(into)])
+  # Of a transpose what follows would be a copy, and the sum lost.
+  into = np.ascontiguousarray(into)
   high, low = into.reshape(2, -1)
   flat = other.reshape(len(other), high.size)
   for part in chunks(high.size):

@@ -8,14 +8,13 @@ are the clients'. The test examples stay apart. Exit code 2: a flag or a file is
 wrong, and nothing was written.
 """
 
-import pathlib
-
 from absl import flags
 import numpy as np
 
-from bfl_tf import datasets, federation
+from bfl_tf import federation
 from bfl_tf.federation import features
 from experiments import flags as config_flags
+from experiments import outputs
 
 _RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
 _DATASET = flags.DEFINE_string(
@@ -30,11 +29,11 @@ def main() -> None:
   """Writes the file and says what is in it."""
   if not _RUN.value or not _OUTPUT.value:
     config_flags.fail('give --run and --output.')
-  path = pathlib.Path(_OUTPUT.value)
-  if path.suffix != '.npz':
-    config_flags.fail(f'--output={path} must end in .npz.')
   try:
-    found = _features()
+    trained = federation.load(_RUN.value)
+    name = _DATASET.value or trained.config.dataset
+    path = outputs.checked(_OUTPUT.value, '.npz', name)
+    found = _features(trained, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     _write(path, found)
   except (OSError, ValueError) as error:
@@ -46,10 +45,10 @@ def main() -> None:
   )
 
 
-def _features():
-  trained = federation.load(_RUN.value)
-  dataset = datasets.load(
-    _DATASET.value or trained.config.dataset,
+def _features(trained, name):
+  dataset = features.read(
+    trained.config,
+    name,
     train_split=_TRAIN_SPLIT.value,
     test_split=_TEST_SPLIT.value,
   )

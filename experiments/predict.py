@@ -10,7 +10,6 @@ code 2: a flag, a file or a cell is wrong, and nothing was written.
 from collections.abc import Iterator
 import csv
 import os
-import pathlib
 
 from absl import flags
 import numpy as np
@@ -19,6 +18,7 @@ from bfl_tf import federation
 from bfl_tf.datasets import csv_files, npz
 from bfl_tf.federation import promises, recorded
 from experiments import flags as config_flags
+from experiments import outputs
 
 _RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
 _INPUT = flags.DEFINE_string('input', None, 'A .csv, or an .npz with x.')
@@ -45,9 +45,10 @@ def main() -> None:
         f'--{flag.name} is missing: give --run, --input, --output.'
       )
   try:
+    path = outputs.checked(_OUTPUT.value, '', _INPUT.value)
     trained = federation.load(_RUN.value)
     promise = _promise(trained)
-    count = _write(trained, promise, pathlib.Path(_OUTPUT.value))
+    count = _write(trained, promise, path)
   except ValueError as error:
     config_flags.fail(error)
   print(f'{count} predictions in {_OUTPUT.value}')
@@ -79,7 +80,7 @@ def _promise(trained):
 
 def _write(trained, promise, path):
   """Writes all rows beside the file, then moves them over it."""
-  if not path.parent.is_dir() or path.is_dir():
+  if not path.parent.is_dir():
     raise ValueError(f'--output={path} cannot be written: name a file.')
   unfinished = path.with_name(f'.{path.name}.tmp')
   count = 0

@@ -109,6 +109,10 @@ def test_shapes_are_kept_and_must_agree():
   assert sums.value('vector').shape == (2, 3, 4)
   assert np.all(sums.value('vector') == 3)
   assert merge([share(0)] * 2).value('vector').shape == (0,)
+  # Of a transpose too, in whatever order its numbers lie.
+  turned = np.arange(6.0).reshape(2, 3).T
+  shares = [statistics.single(1.0, {'vector': turned}) for _ in range(3)]
+  assert np.array_equal(merge(shares).value('vector'), 3 * turned)
   for first, second in ((3, 1), (1, 3), (0, 2), (2, 0)):
     with pytest.raises(ValueError, match='cannot reshape'):
       merge([share(first), share(second)])

@@ -169,3 +169,10 @@ def test_a_singular_posterior_of_tfps_is_a_point():
   layer.add_weight(name='bias_posterior_loc', shape=[2])
   layout = weights.Layout.of(layer)
   assert layout.size('point') == 2 and layout.size('loc') == 0
+
+
+def test_a_variable_that_is_no_float32_is_named():
+  layer = tf_keras.layers.Normalization()
+  layer.adapt(np.ones([4, 2], np.float32))
+  with pytest.raises(ValueError, match='count of int64; weights are float32'):
+    weights.Layout.of(tf_keras.Sequential([layer, tf_keras.layers.Dense(1)]))

@@ -28,16 +28,20 @@ class OwnStart:
 
   Attributes:
     shapes: of the tensors in `mean`, once it is laid out.
+    depthwise: of each, whether its filters see one channel.
   """
 
   shapes: tuple[tf.TensorShape, ...] = ()
+  depthwise: tuple[bool, ...] = ()
 
   name: ClassVar[str] = 'own_start'
   needs: ClassVar[str | None] = None
 
   def laid_out(self, layout):
     """Returns itself for the shapes of a model."""
-    return dataclasses.replace(self, shapes=layout.loc + layout.point)
+    return dataclasses.replace(
+      self, shapes=layout.loc + layout.point, depthwise=layout.depthwise
+    )
 
   def after_step(self, mean, carry, step):
     """Overwrites what the first step has made."""
@@ -51,16 +55,19 @@ class OwnStart:
     tensors = weights_lib.unflatten(mean, self.shapes)
     return weights_lib.flatten(
       [
-        _kernel(tensor, stream('kernel', place))
+        _kernel(tensor, stream('kernel', place), depthwise)
         if tensor.shape.rank > 1
         else tensor
-        for place, tensor in enumerate(tensors)
+        for place, (tensor, depthwise) in enumerate(
+          zip(tensors, self.depthwise, strict=True)
+        )
       ]
     )
 
 
-def _kernel(like, seed):
-  inputs = math.prod(like.shape[:-1])
+def _kernel(like, seed, depthwise):
+  # [height, width, channels, 1], a filter for each channel.
+  inputs = math.prod(like.shape[:-2] if depthwise else like.shape[:-1])
   return tf.random.stateless_normal(
     like.shape, seed, stddev=math.sqrt(2 / inputs)
   )

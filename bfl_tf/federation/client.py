@@ -260,9 +260,19 @@ def _possible_epochs(config) -> list[int]:
 
 def _check(config, parts):
   plain = config.client_optimizer == 'sgd' and not config.get('sgd.momentum')
+  fits = ''
   for part in parts:
-    if getattr(part, 'plain_sgd', False) and not plain:
+    if getattr(part, 'random', '') == 'all':
+      fits = part.name
+    if not getattr(part, 'plain_sgd', False):
+      continue
+    if not plain:
       raise ValueError(
         f'--client_parts={part.name} needs --client_optimizer=sgd with '
         '--sgd.momentum=0.'
+      )
+    if fits:
+      raise ValueError(
+        f'--client_parts={fits},{part.name}: {part.name} reads where SGD '
+        f'ended, which {fits} replaces; name {part.name} first.'
       )

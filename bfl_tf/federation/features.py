@@ -12,9 +12,30 @@ import tf_keras
 
 from bfl_tf import datasets, server
 from bfl_tf.federation import building
+from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import trained as trained_lib
 
 _BATCH = 1000
+
+
+def read(
+  config: config_lib.Config, name: str, **splits: str
+) -> datasets.Dataset:
+  """Loads what features are wanted of.
+
+  Args:
+    config: of the run whose network is asked.
+    name: of a data set. The run's own is read as the run read it, so that what
+      it held out to test, and no more, is tested on.
+    **splits: `train_split` and `test_split`.
+
+  Raises:
+    ValueError: as of `datasets.load`.
+  """
+  if name != config.dataset:
+    return datasets.load(name, **splits)
+  # What it validated on is told from the others as it was trained on.
+  return building.dataset(config.replace(validation_split=0, **splits), {})
 
 
 def of_dataset(
@@ -49,7 +70,8 @@ def of_dataset(
   if not rows.size:
     raise ValueError(
       f'--dataset={dataset.name}: the network was trained on every example of '
-      "it; pre-train it on a part, as --train_split='train[:10000]'."
+      "it; pre-train it on a part, as --train_split='train[:10000]', or give "
+      'another --dataset.'
     )
   return {
     'x_train': hidden(trained, dataset.train.x[rows]),

@@ -69,7 +69,7 @@ class FineTune:
       elif epoch - best_epoch >= self.patience:
         break
     info = {'server_epochs': epoch, 'server_loss': float(result.trace.loss)}
-    if self.patience:
+    if self.patience and best_epoch:
       model = best[1]
       info['server_validation_accuracy'] = best[0]
     return state._replace(model=model), info
@@ -86,6 +86,7 @@ class FineTune:
     return self.server_workers[0].train(job)
 
   def _validate(self, model, seed) -> float:
+    """Returns the accuracy, of a model that ran away -1: it is never best."""
     predictive = training.predict(
       self.server_workers,
       model,
@@ -93,4 +94,6 @@ class FineTune:
       seed=seed,
       num_samples=self.num_mc_samples,
     )
+    if not np.all(np.isfinite(predictive.probs)):
+      return -1.0
     return metrics.accuracy(predictive.probs, self.validation.y)

@@ -114,9 +114,11 @@ class Predictor:
       id(variable): 1.0 - layer.momentum
       for layer in self._model.submodules
       if isinstance(layer, tf_keras.layers.BatchNormalization)
+      and layer.trainable
       for variable in (layer.moving_mean, layer.moving_variance)
     }
-    # What else is not trained, a frozen kernel say, is as it was.
+    # What else is not trained, a frozen layer's kernel or statistics, is as it
+    # was.
     buffers = self.variables.buffers
     for variable in buffers:
       if id(variable) in share:

@@ -4,10 +4,11 @@ A schedule is a function `(rate, round, num_rounds) -> rate`, round from 0.
 """
 
 import dataclasses
-import operator
 from typing import Annotated
 
 from bfl_tf.settings import Setting
+
+_TINY = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,8 +44,9 @@ class Steps:
       raise ValueError('--steps.decay_factor must have at least one factor.')
 
   def __call__(self, rate: float, round_index: int, num_rounds: int) -> float:
-    reached = operator.gt if self.decay_after else operator.ge
-    passed = sum(reached(round_index, at * num_rounds) for at in self.decay_at)
+    # 0.55 of 100 rounds is 55.00000000000001: by less than a round's fraction.
+    off = _TINY if self.decay_after else -_TINY
+    passed = sum(round_index > at * num_rounds + off for at in self.decay_at)
     last = len(self.decay_factor) - 1
     for place in range(passed):
       rate *= self.decay_factor[min(place, last)]

@@ -16,13 +16,24 @@ _LOC, _SCALE = 'posterior_loc', 'posterior_untransformed_scale'
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-  """Order and shapes of a model's variables inside the flat vectors."""
+  """Order and shapes of a model's variables inside the flat vectors.
+
+  Attributes:
+    loc: of the variational weights' means, and of their scales.
+    point: of the other trainable weights.
+    buffers: of what is not trained.
+    buffer_names: of these.
+    random: as of `Variables.of`.
+    depthwise: of each tensor of `loc` and `point`, whether it is a depthwise
+      kernel, whose filters see one channel each.
+  """
 
   loc: tuple[tf.TensorShape, ...]
   point: tuple[tf.TensorShape, ...]
   buffers: tuple[tf.TensorShape, ...]
   buffer_names: tuple[str, ...] = ()
   random: str = 'layers'
+  depthwise: tuple[bool, ...] = ()
 
   @classmethod
   def of(cls, model: tf_keras.Model, random: str = 'layers') -> 'Layout':
@@ -39,6 +50,7 @@ class Layout:
       shapes(groups.buffers),
       names,
       random,
+      tuple('depthwise_kernel' in variable.name for variable in groups.mean),
     )
 
   @property
@@ -92,7 +104,8 @@ class Variables(NamedTuple):
 
     Raises:
       ValueError: a scale without its `*_loc`; unknown `random`; `all` of a
-        network with variational layers.
+        network with variational layers; a variable of another type than
+        float32.
     """
     if random not in RANDOM:
       raise ValueError(f'random must be one of {RANDOM}, got {random!r}.')
@@ -102,6 +115,7 @@ class Variables(NamedTuple):
     stems = {_stem(v, _SCALE) for v in scales}
     locs = [v for v in trainable if _stem(v, _LOC) in stems - {''}]
     buffers = list(model.non_trainable_variables)
+    _check_types([*trainable, *buffers])
     if [v.shape for v in locs] != [v.shape for v in scales]:
       raise ValueError(
         f'Every *{_SCALE} needs its *{_LOC} of the same '
@@ -127,6 +141,16 @@ class Variables(NamedTuple):
   def mean(self) -> list[tf.Variable]:
     """The variables of `mean = [loc; point]`."""
     return [*self.loc, *self.point]
+
+
+def _check_types(variables):
+  for variable in variables:
+    if variable.dtype != tf.float32:
+      raise ValueError(
+        f'The network has {variable.name.split(":")[0]} of '
+        f'{variable.dtype.name}; weights are float32. A Normalization layer '
+        'takes mean= and variance= in place of adapt.'
+      )
 
 
 def _stem(variable, ending: str) -> str:

@@ -92,3 +92,9 @@ def test_adam_and_momentum_are_refused():
       federation.Experiment.build(
         CONFIG.replace(client_parts=('scaffold',), **changes)
       )
+
+
+def test_a_part_that_replaces_the_last_iterate_comes_behind():
+  config = CONFIG.replace(client_parts=('swag', 'scaffold'))
+  with pytest.raises(ValueError, match='where SGD ended, which swag replaces'):
+    federation.Experiment.build(config)

@@ -130,6 +130,8 @@ BAD = {
   'unnamed.npz lacks x; it needs x or x_test': '--input={tmp}/unnamed.npz',
   'num_samples must be positive, got 0': '--num_mc_samples=0',
   'p.csv cannot be written: name a file': '--output={tmp}/none/p.csv',
+  'good.csv is read from too: name another file': '--output={tmp}/good.csv',
+  'pipe cannot be written: name a file': '--output={tmp}/pipe',
   'is of another version (# bfl_tf 0.0.1)'.replace('# ', ''): (
     '--run={tmp}/old'
   ),
@@ -151,6 +153,7 @@ def files(folder):
   np.savez(folder / 'nan.npz', x=np.full([3, 2], np.nan))
   np.savez(folder / 'unnamed.npz', np.ones([3, 2]))
   (folder / 'x.npy').write_bytes(b'')
+  os.mkfifo(folder / 'pipe')
   (folder / 'old').mkdir()
   (folder / 'old' / 'summary.json').write_text('{}')
   (folder / 'old' / 'flags.txt').write_text('# bfl_tf 0.0.1\n')

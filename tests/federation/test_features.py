@@ -70,6 +70,19 @@ def test_the_binary_writes_a_data_set_or_says_in_a_line_why_not(run, tmp_path):
   assert [p.name for p in tmp_path.iterdir()] == ['features.npz']
 
 
+def test_a_table_is_read_as_the_run_read_it(tmp_path):
+  rng = np.random.default_rng(0)
+  x, y = rng.normal(size=(100, 3)), np.arange(100) % 2
+  np.savez(tmp_path / 'own.npz', x=x.astype(np.float32), y=y)
+  config = federation.Config(
+    dataset=str(tmp_path / 'own.npz'), test_fraction=0.1, validation_split=0.1
+  )
+  found = features.read(config, config.dataset, test_split='test')
+  assert found.test.y.size == 10 and found.train.y.size == 90
+  other = features.read(config, 'wine', train_split='train')
+  assert other.name == 'wine' and other.test.y.size > 10
+
+
 def test_what_is_wrong_is_one_line(run, tmp_path):
   trained = federation.load(run)
   own = federation.load(run).config.dataset

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import pooling, statistics, weights
+from bfl_tf import attacks, pooling, statistics, weights
 from bfl_tf.pooling import robust
 
 every_rule = pytest.mark.parametrize('name', robust.ROBUST)
@@ -92,6 +92,22 @@ def test_a_share_of_the_clients_is_what_was_typed():
   assert model.loc == 0
 
 
+@pytest.mark.parametrize('size', range(5, 24))
+def test_as_many_are_left_aside_as_an_attack_makes_bad(size):
+  bad = attacks.bad_clients(0, size, 0.2)
+  loc = [[1e6 if client in bad else 1.0] for client in range(size)]
+  for name in ('trimmed_mean', 'multi_krum'):
+    model, _ = pooled(name, loc, [[1]] * size)
+    assert model.loc == 1
+
+
+def test_of_few_clients_one_is_left():
+  model, _ = pooled('trimmed_mean', [[1], [7]], [[1]] * 2, trim=0.49)
+  assert model.loc == 4
+  model, _ = pooled('trimmed_mean', [[1], [7], [2]], [[1]] * 3, trim=0.49)
+  assert model.loc == 2
+
+
 def test_krum_needs_neighbours():
   settings = {'pooling': 'multi_krum', 'multi_krum.bad': 0.4}
   with pytest.raises(
@@ -104,7 +120,7 @@ def test_krum_needs_neighbours():
     ValueError, match=r'of 3 clients .* lower --multi_krum.ba'
   ):
     toys.experiment(num_clients=6, clients_per_round=3, **settings)
-  toys.experiment(num_clients=7, **settings)
+  toys.experiment(num_clients=11, **settings)
 
 
 @every_rule

@@ -43,6 +43,13 @@ def test_a_decay_after_its_fraction_is_a_round_later_where_it_falls_on_one():
   assert rates(later, 7) == rates(training.SCHEDULES['steps'](), 7)
 
 
+def test_a_fraction_that_floats_miss_falls_on_its_round():
+  # 0.55 * 100 is 55.00000000000001, 0.7 * 90 is 62.99999999999999.
+  steps = training.SCHEDULES['steps']
+  assert rates(steps((0.55,)), 100, 1.0).index(0.1) == 55
+  assert rates(steps((0.7,), decay_after=True), 90, 1.0).index(0.1) == 64
+
+
 def test_exponential_after_silent_rounds():
   # lr0 x 0.96^max(0, r - 50), r from 0.
   exponential = training.SCHEDULES['exponential']()
