@@ -10,9 +10,11 @@ value names other methods, whose settings join.
 """
 
 from collections.abc import Callable, Mapping
+import csv
 import dataclasses
 import functools
 import inspect
+import io
 import math
 import typing
 from typing import Any
@@ -85,9 +87,11 @@ class Declared:
     """
     try:
       if self.many:
-        return tuple(self._one(item) for item in text.split(',') if item)
+        # Quoted, as a cell is, an item may have a comma.
+        items = next(csv.reader([text]), [])
+        return tuple(self._one(item) for item in items if item)
       return self._one(text)
-    except ValueError:
+    except (ValueError, csv.Error):
       what = _NAMES.get(self.kind, 'text')
       if self.many:
         what = f'a comma-separated list of {self.kind.__name__}'
@@ -95,7 +99,11 @@ class Declared:
 
   def format(self, value: Any) -> str:
     """Returns the text that `parse` takes back."""
-    return ','.join(map(str, value)) if self.many else str(value)
+    if not self.many:
+      return str(value)
+    line = io.StringIO()
+    csv.writer(line, lineterminator='').writerow(value)
+    return line.getvalue()
 
   def checked(self, flag: str, value: Any) -> Any:
     """Returns the value in its own type: a float for 1, a tuple for a list.

@@ -16,7 +16,7 @@ from absl import flags
 import numpy as np
 
 from bfl_tf.federation import config as config_lib
-from bfl_tf.federation import recorded
+from bfl_tf.federation import identity, recorded
 from bfl_tf.federation import rows as rows_lib
 from bfl_tf.plots import comparison
 from experiments import flags as config_flags
@@ -36,7 +36,8 @@ class Group:
   """Runs that differ in their seeds alone.
 
   Attributes:
-    settings: every flag but the seed, as text.
+    settings: every flag but the seed, as text; by `--flag=name` the digest of
+      a file, or of somebody's own code.
     runs: directories, by seed.
   """
 
@@ -59,17 +60,29 @@ def main(paths: Sequence[str]) -> None:
       name: [group.runs[seed] for seed in sorted(group.runs)]
       for name, group in groups.items()
     }
-    figures = (
-      {name: draw(directories) for name, draw in comparison.FIGURES.items()}
-      if _OUTPUT.value
-      else {}
-    )
+    figures = dict(_drawn(directories)) if _OUTPUT.value else {}
     print(markdown(lines))
     if _OUTPUT.value:
       _write(pathlib.Path(_OUTPUT.value), lines, figures)
       print(f'\ntable and figures in {_OUTPUT.value}')
   except (OSError, ValueError) as error:
     config_flags.fail(error)
+
+
+def _drawn(directories):
+  """Yields figures by name; of what a run lacks it is not in them."""
+  for name, draw in comparison.FIGURES.items():
+    yield name, draw(directories)
+  whole = {}
+  for group, runs in directories.items():
+    for run in runs:
+      if (run / 'predictions.npz').exists():
+        whole.setdefault(group, []).append(run)
+      else:
+        print(f'{run} kept no predictions: it is not in every figure')
+  if whole:
+    for name, draw in comparison.OF_PREDICTIONS.items():
+      yield name, draw(whole)
 
 
 def grouped(paths: Sequence[str]) -> list[Group]:
@@ -89,6 +102,8 @@ def grouped(paths: Sequence[str]) -> list[Group]:
       for line in recorded.flag_lines(config)[1:]
     )
     settings = {k: v for k, v in settings.items() if k not in _SAME}
+    # Of another file, or other code, a run is no seed of the same setting.
+    settings |= identity.digests((path / 'flags.txt').read_text())
     found = [group for group in groups if group.settings == settings]
     if not found:
       groups.append(Group(settings))
@@ -150,12 +165,23 @@ def rows(
 
 def scores_of(run: pathlib.Path) -> dict[str, float]:
   """The last scores of a run, and those of experiments.sites and doubt."""
-  scores = dict(json.loads((run / 'summary.json').read_text())['final'])
+  scores = _read(run / 'summary.json', 'final')
   for more in ('sites', 'doubt'):
     path = run / more / 'scores.json'
     if path.exists():
-      scores |= json.loads(path.read_text())
+      scores |= _read(path)
   return scores
+
+
+def _read(path, part=''):
+  try:
+    found = json.loads(path.read_text())
+    found = found[part] if part else found
+    return {name: float(score) for name, score in found.items()}
+  except (AttributeError, KeyError, TypeError, ValueError) as error:
+    raise ValueError(
+      f'{path} is damaged: make it again, or leave its run out.'
+    ) from error
 
 
 def mean_and_error(values: Sequence[float]) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 from absl import flags
 
 from bfl_tf import federation, pooling, version
-from bfl_tf.federation import building, records
+from bfl_tf.federation import building, identity, records
 from bfl_tf.federation import config as config_lib
 from experiments import flags as config_flags
 
@@ -112,7 +112,8 @@ def convert(run: pathlib.Path, built: dict[Any, Any] | None = None) -> str:
     built: data sets that were loaded for others.
 
   Raises:
-    ValueError: it is of neither version, or its data set cannot be loaded.
+    ValueError: it is of neither version, or its data set cannot be loaded or
+      has changed.
   """
   first, *lines = (run / 'flags.txt').read_text().splitlines() or ['']
   if first == f'# bfl_tf {_OLD}':
@@ -123,6 +124,8 @@ def convert(run: pathlib.Path, built: dict[Any, Any] | None = None) -> str:
     return f'left alone: of version {_OURS}'
   else:
     config, done = federation.read_config(run), 'given its task'
+    # Or the task would be of other data than the model.
+    identity.check(run, config)
   directory = records.RunDirectory(run)
   dataset = building.dataset(config, {} if built is None else built)
   directory.write_task(federation.Task.of(dataset))

@@ -6,14 +6,14 @@ Scores on the run's test examples, written to <run>/doubt: telling examples of
 other sets, by entropy, aleatoric and epistemic uncertainty; staying silent;
 calibration, before and after a temperature; corrupted images. Other sets are
 resized to the run's images; of TFDS their test split, or NAME@SPLIT. Exit code
-2: something is wrong, and nothing was written.
+2: something is wrong, and nothing was written. Exit code 1: the disk is full.
 """
 
 import json
 
 from absl import flags
 
-from bfl_tf import datasets, plots
+from bfl_tf import datasets, federation, plots
 from bfl_tf.federation import doubts
 from bfl_tf.federation import rows as rows_lib
 from experiments import finished
@@ -54,22 +54,26 @@ def main() -> None:
     config_flags.fail(error)
   for remark in asked.remarks:
     print(remark)
-  found, folder = asked.tables, path / 'doubt'
-  folder.mkdir(exist_ok=True)
+  for name, rows in asked.tables.items():
+    if rows and name != 'corruptions':
+      print(f'{rows_lib.table(rows)}\n')
+  try:
+    with rows_lib.replacing(path / 'doubt') as folder:
+      _write(folder, asked.tables)
+  except federation.StoppedError as error:
+    config_flags.fail(error, code=1)
+  print(f'tables and plots in {path / "doubt"}')
+
+
+def _write(folder, found):
   for name, rows in found.items():
-    # Of an earlier question, which this one does not ask.
-    for kind in ('csv', 'png'):
-      (folder / f'{name}.{kind}').unlink(missing_ok=True)
     if rows:
       rows_lib.write_csv(folder / f'{name}.csv', rows)
-      if name != 'corruptions':
-        print(f'{rows_lib.table(rows)}\n')
   rows_lib.write_text(
     folder / 'scores.json', json.dumps(doubts.flat(found), indent=2) + '\n'
   )
   for name, figure in figures(found).items():
     figure.savefig(folder / f'{name}.png')
-  print(f'tables and plots in {folder}')
 
 
 def others(dataset: datasets.Dataset):
@@ -81,7 +85,7 @@ def others(dataset: datasets.Dataset):
       if other[:2] in seen:
         raise ValueError(
           f'--{distance}={text}: another set is called {other.name} too: '
-          'rename one.'
+          'rename one, or ask of one at a time.'
         )
       seen.add(other[:2])
       yield other

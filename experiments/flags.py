@@ -173,7 +173,7 @@ def _fields(values, present=False) -> dict[str, typing.Any]:
     if name in values and (values[name].present or not present):
       value = values[name].value
       fields[name] = (
-        declared.parse(name, ','.join(value)) if declared.many else value
+        declared.parse(name, declared.format(value)) if declared.many else value
       )
   return fields
 

@@ -17,6 +17,7 @@ from bfl_tf import federation
 from bfl_tf.federation import (
   checkpoints,
   evaluation,
+  identity,
   one_message,
   online,
   records,
@@ -59,6 +60,7 @@ def main() -> None:
 
 def _changed(path, change):
   trained = federation.load(path)
+  identity.check(path, trained.config)
   # Who changes it at the same time would be forgotten.
   with records.RunDirectory(path).locked():
     before = checkpoints.restore(path / 'online') or checkpoints.restore(

@@ -15,7 +15,7 @@ from absl import flags
 import numpy as np
 
 from bfl_tf import federation
-from bfl_tf.datasets import csv_files, npz
+from bfl_tf.datasets import csv_files, names, npz
 from bfl_tf.federation import promises, recorded
 from experiments import flags as config_flags
 from experiments import outputs
@@ -114,19 +114,22 @@ def _rows(trained, promise, x, first) -> Iterator[list]:
     ),
   ]
   if promise:
+    # So that a name that has the mark between names is read back.
+    marked = np.array([name.replace('|', r'\|') for name in classes])
     for sets in promise.sets(said.probs):
-      columns.append(['|'.join(classes[each]) for each in sets])
+      columns.append(['|'.join(marked[each]) for each in sets])
   yield from zip(*columns)
 
 
 def _pieces(task) -> Iterator[np.ndarray]:
   """Yields examples; all but the last piece are whole batches."""
   path, where = _INPUT.value, f'--input={_INPUT.value}'
-  if path.endswith('.npz'):
+  kind = names.kind(path)
+  if kind is names.Kind.NPZ:
     x = npz.inputs('input', path, _ARRAYS)
     size = csv_files.CHUNK
     yield from (x[i : i + size] for i in range(0, max(1, len(x)), size))
-  elif not path.endswith('.csv'):
+  elif kind is not names.Kind.CSV:
     raise ValueError(f'{where} must be a .csv or an .npz with x.')
   elif not task.feature_names:
     raise ValueError(

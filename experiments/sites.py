@@ -8,13 +8,14 @@ experiments.predict adds sets. What sites train for themselves is kept, each
 with a threshold of its own in <run>/sites/models/<site>, which predict takes as
 its --run. Where sites are nodes with files of their own, --superlink has them
 asked, and they answer in sums. Exit code 2: something is wrong, and nothing was
-written. Exit code 1: too few nodes answered.
+written. Exit code 1: too few nodes answered, or the disk is full.
 """
 
 from collections.abc import Iterable
 
 from absl import flags
 
+from bfl_tf import federation
 from bfl_tf.federation import checkpoints, site_models, site_reports, sites
 from experiments import finished
 from experiments import flags as config_flags
@@ -61,7 +62,10 @@ def main() -> None:
     report = sites.report(run, personalised)
   except ValueError as error:
     config_flags.fail(error)
-  site_reports.write(path, report)
+  try:
+    site_reports.write(path, report)
+  except federation.StoppedError as error:
+    config_flags.fail(error, code=1)
   for line in site_reports.lines(path, report):
     print(line)
   if _EPOCHS.value:

@@ -12,7 +12,7 @@ _PACKAGE = _ROOT / 'bfl_tf'
 # From the ground up. A room may import rooms of the rows before its own: those
 # of one row are strangers to each other.
 _FLOORS = (
-  ('own', 'seeds', 'startup', 'version'),
+  ('archives', 'own', 'seeds', 'startup', 'version'),
   ('registry',),
   ('settings',),
   ('metrics', 'partitions', 'datasets', 'models', 'weights'),
@@ -24,8 +24,8 @@ _FLOORS = (
   ('flower',),
 )
 _FLOOR = {room: i for i, floor in enumerate(_FLOORS) for room in floor}
-# Plots read recorded results: of all rooms below them they know this one.
-_ONLY = {'plots': {'metrics'}}
+# Plots read recorded results: of all rooms below them they know these.
+_ONLY = {'plots': {'archives', 'metrics'}}
 
 
 def _sources() -> dict[str, list[str]]:

@@ -67,6 +67,20 @@ def test_text_is_a_value_and_back(name, text, value):
 
 
 @pytest.mark.parametrize(
+  'text, value',
+  [
+    ('a,b', ('a', 'b')),
+    ('"a, kg",b', ('a, kg', 'b')),
+    ('"say ""a""",b', ('say "a"', 'b')),
+  ],
+)
+def test_an_item_of_a_list_may_have_a_comma(text, value):
+  names = settings.of(anybodys)['others']
+  assert names.parse('x', text) == value
+  assert names.parse('x', names.format(value)) == value
+
+
+@pytest.mark.parametrize(
   'given, value', [(1, 1.0), (np.float32(0.5), 0.5), (np.int64(1), 1.0)]
 )
 def test_a_number_takes_the_settings_type(given, value):

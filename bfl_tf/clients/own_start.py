@@ -27,21 +27,17 @@ class OwnStart:
   them. Biases, and what normalizes, are the broadcast's after that one step.
 
   Attributes:
-    shapes: of the tensors in `mean`, once it is laid out.
-    depthwise: of each, whether its filters see one channel.
+    layout: of the model, once it is laid out.
   """
 
-  shapes: tuple[tf.TensorShape, ...] = ()
-  depthwise: tuple[bool, ...] = ()
+  layout: weights_lib.Layout | None = None
 
   name: ClassVar[str] = 'own_start'
   needs: ClassVar[str | None] = None
 
   def laid_out(self, layout):
     """Returns itself for the shapes of a model."""
-    return dataclasses.replace(
-      self, shapes=layout.loc + layout.point, depthwise=layout.depthwise
-    )
+    return dataclasses.replace(self, layout=layout)
 
   def after_step(self, mean, carry, step):
     """Overwrites what the first step has made."""
@@ -51,15 +47,15 @@ class OwnStart:
     return mean, carry
 
   def _drawn(self, mean, step):
-    stream = seeds.Stream(step.seed)
-    tensors = weights_lib.unflatten(mean, self.shapes)
+    stream, layout = seeds.Stream(step.seed), self.layout
+    tensors = weights_lib.unflatten(mean, layout.loc + layout.point)
     return weights_lib.flatten(
       [
         _kernel(tensor, stream('kernel', place), depthwise)
         if tensor.shape.rank > 1
         else tensor
         for place, (tensor, depthwise) in enumerate(
-          zip(tensors, self.depthwise, strict=True)
+          zip(tensors, layout.depthwise, strict=True)
         )
       ]
     )

@@ -41,6 +41,7 @@ class Dataset:
       validation examples were taken out.
     calibration: held out to set thresholds and temperatures by, never trained
       on; None where the run keeps no such share.
+    validation_ids: `[num_validation]`, as `client_ids`.
     calibration_ids: `[num_calibration]`, as `client_ids`.
     test_ids: `[num_test]`, as `client_ids`.
     class_names: as the source calls the classes, if it does.
@@ -56,6 +57,7 @@ class Dataset:
   client_ids: np.ndarray | None = None
   rows: np.ndarray | None = None
   calibration: Split | None = None
+  validation_ids: np.ndarray | None = None
   calibration_ids: np.ndarray | None = None
   test_ids: np.ndarray | None = None
   class_names: tuple[str, ...] = ()

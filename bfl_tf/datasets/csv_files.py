@@ -15,7 +15,7 @@ import numpy as np
 CHUNK = 2048
 _LARGEST = float(np.finfo(np.float32).max)
 # What programs write for nothing; `Na` may be sodium.
-_MISSING = frozenset(('NA', 'N/A', '#N/A', 'NaN', 'nan', 'NULL', 'null'))
+_MISSING = frozenset(('NA', 'N/A', '#N/A', 'NaN', 'NAN', 'nan', 'NULL', 'null'))
 
 
 class Chunk(NamedTuple):

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 import dataclasses
 import numbers
-import pathlib
-import re
 from typing import Any
 
 import numpy as np
@@ -14,15 +12,12 @@ from bfl_tf.datasets import (
   arrays,
   builtin,
   columns,
+  names,
   npz,
   shares,
   tables,
   tfds,
 )
-
-# What people keep data in, and no name of TFDS ends in.
-_FILES = ('.tsv', '.parquet', '.npy', '.xlsx', '.mat', '.h5', '.pkl')
-_FUNCTION = re.compile(r'[A-Za-z_][\w.]*:[A-Za-z_]\w*')
 
 
 def load(
@@ -59,15 +54,16 @@ def load(
   """
   read = tables.Reading(**reading)
   sliced = (train_split, test_split) != ('train', 'test')
-  if name in builtin.BUILTIN:
+  kind = names.kind(name)
+  if kind is names.Kind.BUILTIN:
     dataset = builtin.BUILTIN[name]()
-  elif name.endswith('.npz'):
+  elif kind is names.Kind.NPZ:
     dataset = npz.load(name, read)
-  elif name.endswith('.csv'):
+  elif kind is names.Kind.CSV:
     dataset = tables.load(name, read)
-  elif is_function(name):
+  elif kind is names.Kind.FUNCTION:
     dataset = _from_function(name, read)
-  elif pathlib.PurePath(name).suffix in _FILES:
+  elif kind is names.Kind.UNREAD:
     raise ValueError(
       f'--dataset={name}: a file must be a .csv, or an .npz with '
       f'{", ".join(npz.KEYS)}; np.savez writes one, and '
@@ -88,17 +84,17 @@ def load(
 
 def _check_reading(name, read, dataset):
   """Refuses what a file that is no table would not be read by."""
-  default = tables.Reading()
+  default, kind = tables.Reading(), names.kind(name)
   of_table = ('label_column', 'client_column', 'ignore_columns')
   for field in of_table:
     said = getattr(read, field)
-    if not name.endswith('.csv') and said != getattr(default, field):
+    if kind is not names.Kind.CSV and said != getattr(default, field):
       text = ','.join(said) if isinstance(said, tuple) else said
       raise ValueError(
         f'--{field}={text} is for a .csv file: leave it out for '
         f'--dataset={name}.'
       )
-  if not name.endswith(('.csv', '.npz')):
+  if not kind.is_file:
     _check_test_share(name, read)
   if read.num_classes not in (0, dataset.num_classes):
     raise ValueError(
@@ -113,11 +109,6 @@ def _check_test_share(name, read):
       f'--test_fraction={read.test_fraction}: --dataset={name} brings its own '
       'test examples; leave it out.'
     )
-
-
-def is_function(name: str) -> bool:
-  """Whether a data set's name is a `package.module:function`."""
-  return bool(_FUNCTION.fullmatch(name))
 
 
 def call(flag: str, name: str) -> columns.Dataset | Sequence[np.ndarray]:
@@ -173,5 +164,6 @@ def _take_validation(dataset, validation_split, seed):
     train=train,
     validation=validation,
     client_ids=shares.of(dataset.client_ids, rest),
+    validation_ids=shares.of(dataset.client_ids, held),
     rows=dataset.row_numbers[rest],
   )

@@ -1,10 +1,10 @@
 """A user's own arrays: `--dataset=path/to/file.npz`."""
 
 import dataclasses
-import zipfile
 
 import numpy as np
 
+from bfl_tf import archives
 from bfl_tf.datasets import arrays, columns, tables
 
 KEYS = ('x_train', 'y_train', 'x_test', 'y_test')
@@ -56,6 +56,8 @@ def load(path: str, reading: tables.Reading) -> columns.Dataset:
       f'{where}: class_names has {len(names)} names for '
       f'{dataset.num_classes} classes.'
     )
+  if len(set(names)) < len(names):
+    raise ValueError(f'{where}: class_names has a name twice.')
   return dataclasses.replace(dataset, class_names=names)
 
 
@@ -100,12 +102,6 @@ def _check(what, found, keys, needed):
 
 def _read(flag, path, keys):
   try:
-    archive = np.load(path, allow_pickle=False)
-    if not isinstance(archive, np.lib.npyio.NpzFile):
-      raise ValueError('it holds a single array')
-    with archive:
-      return {key: archive[key] for key in keys if key in archive}
-  except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-    raise ValueError(
-      f'--{flag}={path} cannot be read as an .npz file: {error}.'
-    ) from error
+    return archives.read(path, keys)
+  except ValueError as error:
+    raise ValueError(f'--{flag}={error}') from error

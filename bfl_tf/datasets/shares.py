@@ -20,11 +20,13 @@ class Share(NamedTuple):
     flag: that says it.
     fraction: of each site's examples, in [0, 1).
     fix: what to do where a site has too few.
+    rest: what the others are for.
   """
 
   flag: str
   fraction: float
   fix: str = 'leave it out'
+  rest: str = 'train on'
 
 
 def hold_out(
@@ -54,7 +56,8 @@ def hold_out(
       named = '' if ids is None else f'site {site!r} has '
       raise ValueError(
         f'{where}: {named}{rows.size} example(s) left to hold --{share.flag}='
-        f'{share.fraction} out of, which leaves none to train on: {share.fix}.'
+        f'{share.fraction} out of, which leaves none to {share.rest}: '
+        f'{share.fix}.'
       )
     # The same for all: who else is there changes nobody's share.
     rng = seeds.generator(0, share.flag)

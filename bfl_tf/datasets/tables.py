@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 import contextlib
 import dataclasses
+import itertools
+import math
 import re
 
 import numpy as np
@@ -81,9 +83,12 @@ def classes(
   Raises:
     ValueError: the labels are no classes, or `num_classes` does not fit them.
   """
-  found = ordered(set(texts))
   column = f'{where}: column {reading.label_column!r}'
-  if _are_whole(found):
+  try:
+    found = ordered(set(texts))
+  except ValueError as error:
+    raise ValueError(f'{column} has {error}.') from error
+  if all(re.fullmatch(r'\d{1,9}', name) for name in found):
     if reading.num_classes:
       return _numbered(column, texts, reading.num_classes)
   elif any(_fraction(text) for text in found):
@@ -101,13 +106,22 @@ def classes(
 
 
 def ordered(names: Iterable[str]) -> list[str]:
-  """Returns classes in the order of their numbers."""
+  """Returns classes in the order of their numbers.
+
+  Raises:
+    ValueError: whole numbers of which one is spelled in two ways, as a program
+      does that writes 1.0 where another row of the column is empty.
+  """
   names = sorted(names)
-  return sorted(names, key=int) if _are_whole(names) else names
-
-
-def _are_whole(names):
-  return all(re.fullmatch(r'\d{1,9}', name) for name in names)
+  if not all(re.fullmatch(r'-?\d{1,9}(\.0*)?', name) for name in names):
+    return names
+  names = sorted(names, key=float)
+  for one, other in itertools.pairwise(names):
+    if float(one) == float(other):
+      raise ValueError(
+        f'{one!r} and {other!r} for one number: spell a class in one way'
+      )
+  return names
 
 
 def _numbered(column, texts, num_classes):
@@ -122,7 +136,9 @@ def _numbered(column, texts, num_classes):
 
 def _fraction(text) -> bool:
   with contextlib.suppress(ValueError):
-    return not float(text).is_integer()
+    value = float(text)
+    # A class may be called inf.
+    return math.isfinite(value) and not value.is_integer()
   return False
 
 
@@ -152,7 +168,11 @@ def split(
     raise ValueError(
       f'--test_fraction=0 leaves no test example of {where}: raise it.'
     )
-  share = shares.Share('test_fraction', reading.test_fraction)
+  share = shares.Share(
+    'test_fraction',
+    reading.test_fraction,
+    'add rows' if ids is None else "add rows, or leave the site's out",
+  )
   test, train = shares.hold_out(where, y, ids, share)
   known = reading.num_classes or len(class_names)
   dataset = arrays.from_arrays(

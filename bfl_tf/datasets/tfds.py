@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf.datasets import arrays, builtin, columns
+from bfl_tf.datasets import arrays, builtin, columns, names
 
 
 def load(name: str, train_split: str, test_split: str) -> columns.Dataset:
@@ -73,13 +73,14 @@ def _builder(where: str, name: str) -> Any:
   try:
     return tfds.builder(name, data_dir=os.environ.get('TFDS_DATA_DIR'))
   except tfds.core.DatasetNotFoundError as error:
-    files = [path.name for path in pathlib.Path().glob('*.npz')]
-    known = [*files, *builtin.BUILTIN, *tfds.list_builders()]
+    files = (path.name for path in pathlib.Path().iterdir())
+    readable = (file for file in files if names.kind(file).is_file)
+    known = [*readable, *builtin.BUILTIN, *tfds.list_builders()]
     near = difflib.get_close_matches(name, known, n=1)
     hint = f' Did you mean {near[0]!r}?' if near else ''
     raise ValueError(
       f'{where} is unknown.{hint} Give {", ".join(builtin.BUILTIN)}, a name of '
-      'TensorFlow Datasets, a file.npz or package.module:function.'
+      'TensorFlow Datasets, a file.csv, a file.npz or package.module:function.'
     ) from error
   except Exception as error:  # Configs, versions and imports fail in many ways.
     raise ValueError(f'{where}: {_line(error)}') from error

@@ -13,6 +13,7 @@ from bfl_tf.datasets import (
   columns,
   csv_files,
   loading,
+  names,
   npz,
   tfds,
 )
@@ -65,19 +66,19 @@ def load_unlabeled(
 
 
 def _load(flag, name, split, like):
-  own = name in builtin.BUILTIN or name.endswith(('.npz', '.csv'))
-  if not own and not loading.is_function(name):
+  kind = names.kind(name)
+  if kind in (names.Kind.TFDS, names.Kind.UNREAD):
     return tfds.load_images(name, split, flag)
   if split != 'train':
     raise ValueError(
       f'{_said(flag, split)} slices TFDS sets only: leave it out for '
       f'--{flag}={name}.'
     )
-  if name in builtin.BUILTIN:
+  if kind is names.Kind.BUILTIN:
     return builtin.BUILTIN[name]().train.x
-  if name.endswith('.npz'):
+  if kind is names.Kind.NPZ:
     return npz.inputs(flag, name, ('x_train',))
-  if name.endswith('.csv'):
+  if kind is names.Kind.CSV:
     where = f'--{flag}={name}'
     return csv_files.features(where, name, like.feature_names)
   result = loading.call(flag, name)

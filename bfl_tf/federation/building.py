@@ -56,13 +56,34 @@ def _of_examples(config, dataset, rest):
         f'--dataset={config.dataset} does not bring: of a .csv '
         '--client_column names them, of an .npz client_ids.'
       )
-    return dataset.client_ids[rest]
+    ids = dataset.client_ids[rest]
+    _check_every_site(config, dataset, ids)
+    return ids
 
   return {
     'num_classes': lambda: dataset.num_classes,
     'rows': lambda: dataset.row_numbers[rest],
     'client_ids': client_ids,
   }
+
+
+def _check_every_site(config, dataset, ids):
+  """Refuses to leave a site out whose every example was taken."""
+  known = [dataset.client_ids]
+  if dataset.validation_ids is not None:
+    known.append(dataset.validation_ids)
+  gone = np.setdiff1d(np.concatenate(known), ids)
+  if gone.size:
+    took = [
+      f'--{flag}={getattr(config, flag)}'
+      for flag in ('validation_split', 'num_server_examples', 'server_fraction')
+      if getattr(config, flag)
+    ]
+    raise ValueError(
+      f'--partition={config.partition}: site {str(gone[0])!r} has no example '
+      f'left to train on: {" and ".join(took)} took all; take fewer, or leave '
+      'its rows out.'
+    )
 
 
 def client_names(dataset, partition):

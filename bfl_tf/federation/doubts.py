@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bfl_tf import datasets, metrics, seeds
-from bfl_tf.datasets import builtin, corruptions, loading
+from bfl_tf.datasets import corruptions, names
 from bfl_tf.federation import building, reopened
 from bfl_tf.federation import trained as trained_lib
 
@@ -58,13 +58,16 @@ def other(
   Raises:
     ValueError: as of `datasets.load_unlabeled`.
   """
-  name, _, split = text.partition('@')
-  ours = name in builtin.BUILTIN or name.endswith(('.npz', '.csv'))
-  default = 'train' if ours or loading.is_function(name) else 'test'
+  # The path of a file may have one of its own.
+  name, _, split = (
+    (text, '', '') if names.kind(text).is_file else text.partition('@')
+  )
+  kind = names.kind(name)
+  default = 'test' if kind is names.Kind.TFDS else 'train'
   x = datasets.load_unlabeled(
     name, split=split or default, like=like, resize=True, flag=distance
   )
-  shown = pathlib.Path(name).stem if ours else name
+  shown = pathlib.Path(name).stem if kind.is_file else name
   return Other(distance, shown, some_of(x, count))
 
 

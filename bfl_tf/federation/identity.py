@@ -7,6 +7,7 @@ A flag may name a file or anybody's own code: a digest of either goes into
 from collections.abc import Iterator, Mapping
 import hashlib
 import inspect
+import os
 import pathlib
 
 from bfl_tf import own
@@ -25,6 +26,15 @@ def digest_lines(config: config_lib.Config) -> list[str]:
   ]
 
 
+def digests(text: str) -> dict[str, str]:
+  """Returns the digests in a run's `flags.txt`, by `--flag=name`."""
+  return dict(
+    line.removeprefix(_PREFIX).rpartition(' ')[::2]
+    for line in text.splitlines()
+    if line.startswith(_PREFIX)
+  )
+
+
 def changed(config: config_lib.Config, text: str) -> list[str]:
   """Returns the flags whose file or code has changed since a run began.
 
@@ -32,13 +42,24 @@ def changed(config: config_lib.Config, text: str) -> list[str]:
     config: of the run.
     text: of its `flags.txt`; what has no digest there is not compared.
   """
-  theirs = dict(
-    line.removeprefix(_PREFIX).rpartition(' ')[::2]
-    for line in text.splitlines()
-    if line.startswith(_PREFIX)
-  )
-  ours = _digests(config)
+  theirs, ours = digests(text), _digests(config)
   return [flag for flag in ours if theirs.get(flag, ours[flag]) != ours[flag]]
+
+
+def check(run_dir: str | os.PathLike, config: config_lib.Config) -> None:
+  """Raises a ValueError if a run's file or code is another by now."""
+  path = pathlib.Path(run_dir)
+  others = changed(config, (path / 'flags.txt').read_text())
+  if others:
+    raise ValueError(has_changed(path, ', '.join(others)))
+
+
+def has_changed(path: pathlib.Path, named: str) -> str:
+  """Says that what a run was made of is not there any more."""
+  return (
+    f'{path}: what {named} names has changed since the run; bring the old file '
+    'back.'
+  )
 
 
 def obstacle_to_more_rounds(

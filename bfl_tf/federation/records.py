@@ -10,12 +10,12 @@ import pathlib
 import shutil
 from typing import Any
 import zipfile
-import zlib
 
 import filelock
 import numpy as np
 import tensorflow as tf
 
+from bfl_tf import archives
 from bfl_tf.federation import (
   checkpoints,
   digests,
@@ -40,10 +40,6 @@ _WRITTEN_LAST = (
   'members.npz',
   promises.FILE,
 )
-# What reading a damaged archive may raise.
-_UNREADABLE = (
-  zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError,
-)  # fmt: skip
 
 
 class BusyError(ValueError):
@@ -257,7 +253,7 @@ class RunDirectory:
     try:
       with zipfile.ZipFile(self.path / 'predictions.npz') as archive:
         return archive.testzip() is None
-    except _UNREADABLE:
+    except archives.UNREADABLE:
       return False
 
   def whole_rows(self) -> list[dict[str, Any]]:

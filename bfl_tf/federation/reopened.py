@@ -84,10 +84,7 @@ def reopen(
     )
   if changed or not same:
     named = ', '.join(changed) or f'--dataset={config.dataset}'
-    raise ValueError(
-      f'{path}: what {named} names has changed since the run; bring the old '
-      'file back.'
-    )
+    raise ValueError(identity.has_changed(path, named))
   test = Held(dataset.test, dataset.test_ids)
   if dataset.calibration is not None:
     if calibrate_on_test:
@@ -98,7 +95,12 @@ def reopen(
     return Reopened(trained, dataset, calibration, test)
   if not calibrate_on_test:
     return Reopened(trained, dataset, None, test)
-  share = shares.Share('calibrate_on_test', calibrate_on_test)
+  share = shares.Share(
+    'calibrate_on_test',
+    calibrate_on_test,
+    'leave --calibrate_on_test out',
+    rest='score',
+  )
   taken, rest = shares.hold_out(str(path), test.split.y, test.ids, share)
   return Reopened(trained, dataset, test.take(taken), test.take(rest))
 

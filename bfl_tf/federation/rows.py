@@ -1,11 +1,15 @@
 """Tables of rows by column: as text, and as files that appear whole."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+import contextlib
 import csv
 import io
 import os
 import pathlib
+import shutil
 from typing import Any
+
+from bfl_tf.federation import stopping
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -36,8 +40,41 @@ def write_csv(path: pathlib.Path, rows: Rows) -> None:
 def write_text(path: pathlib.Path, text: str) -> None:
   """Writes beside the file, then moves over it."""
   temporary = path.with_name(f'.{path.name}.tmp')
-  temporary.write_text(text)
-  os.replace(temporary, path)
+  try:
+    temporary.write_text(text)
+    os.replace(temporary, path)
+  finally:
+    temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def replacing(folder: pathlib.Path) -> Iterator[pathlib.Path]:
+  """Gives a new folder, whose files then take the place of a folder's own.
+
+  Tables and plots of an earlier question, which this one does not ask, go; what
+  else is there stays. Until all is written everything is as it was.
+
+  Raises:
+    stopping.MachineError: something cannot be written.
+  """
+  scratch = folder.with_name(f'.{folder.name}.tmp')
+  # Of a process that was killed.
+  shutil.rmtree(scratch, ignore_errors=True)
+  try:
+    scratch.mkdir()
+    yield scratch
+    folder.mkdir(exist_ok=True)
+    for old in (*folder.glob('*.csv'), *folder.glob('*.png')):
+      if not (scratch / old.name).exists():
+        old.unlink()
+    for new in scratch.iterdir():
+      os.replace(new, folder / new.name)
+  except OSError as error:
+    raise stopping.MachineError(
+      f'{folder} cannot be written: {error}; what was there is there still'
+    ) from error
+  finally:
+    shutil.rmtree(scratch, ignore_errors=True)
 
 
 def columns(rows: Rows) -> list[str]:

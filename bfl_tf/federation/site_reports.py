@@ -10,23 +10,24 @@ from bfl_tf.federation import promises, rows, sites
 
 
 def write(path: pathlib.Path, report: sites.Report) -> None:
-  """Writes `sites/` below a run, and its `conformal.json`."""
-  folder = path / 'sites'
-  folder.mkdir(exist_ok=True)
-  # Of an earlier question, which this one does not ask.
-  for old in (*folder.glob('*.csv'), *folder.glob('*.png')):
-    old.unlink()
-  (path / promises.FILE).unlink(missing_ok=True)
-  for name in ('sites', 'classes', 'summary'):
-    table = getattr(report, name)
-    if table:
-      rows.write_csv(folder / f'{name}.csv', table)
-  if report.promise:
-    promises.write(path, report.promise)
-  scores = json.dumps(sites.flat(report), indent=2)
-  rows.write_text(folder / 'scores.json', scores + '\n')
-  for name, figure in figures(report).items():
-    figure.savefig(folder / f'{name}.png')
+  """Writes `sites/` below a run, and its `conformal.json`.
+
+  Raises:
+    stopping.MachineError: something cannot be written; all is as it was.
+  """
+  with rows.replacing(path / 'sites') as folder:
+    for name in ('sites', 'classes', 'summary'):
+      table = getattr(report, name)
+      if table:
+        rows.write_csv(folder / f'{name}.csv', table)
+    scores = json.dumps(sites.flat(report), indent=2)
+    rows.write_text(folder / 'scores.json', scores + '\n')
+    for name, figure in figures(report).items():
+      figure.savefig(folder / f'{name}.png')
+    if report.promise:
+      promises.write(path, report.promise)
+    else:
+      (path / promises.FILE).unlink(missing_ok=True)
 
 
 def lines(
@@ -87,6 +88,7 @@ def figures(report: sites.Report) -> dict[str, Any]:
     'Fraction of the class',
     'The global model on each class',
     targets,
+    of='classes',
   )
   if levels and report.sites:
     del names['Recall']

@@ -112,7 +112,7 @@ class Introduction:
     return tuple(tables.ordered(self.counts))
 
   def merge(self, other: 'Introduction') -> 'Introduction':
-    """Of both; features must be the same.
+    """Of both; features must be the same, and classes spelled alike.
 
     Raises:
       ValueError: they are not.
@@ -126,6 +126,10 @@ class Introduction:
     counts = {**self.counts}
     for name, number in other.counts.items():
       counts[name] = counts.get(name, 0) + number
+    try:
+      tables.ordered(counts)
+    except ValueError as error:
+      raise ValueError(f"its classes and the others' have {error}") from error
     moments = self.moments.merge(other.moments)
     held = {share: n + other.held[share] for share, n in self.held.items()}
     return dataclasses.replace(self, counts=counts, moments=moments, held=held)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from bfl_tf import archives
 from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import trees
 
@@ -74,9 +75,8 @@ class Kept:
     if accepted < 0:
       return {}
     tree: dict[str, Any] = {}
-    with np.load(wanted, allow_pickle=False) as arrays:
-      for name in arrays.files:
-        trees.put(tree, name, arrays[name])
+    for name, array in archives.read(wanted).items():
+      trees.put(tree, name, array)
     return tree
 
   def put(self, round_index: int, memory: Mapping[str, Any]) -> None:

@@ -139,8 +139,9 @@ def _one_legend(panels: Sequence[axes_lib.Axes]) -> None:
 
 
 Draw = Callable[[Groups], figure_lib.Figure]
-FIGURES: dict[str, Draw] = {
-  'learning_curves': learning_curves,
+FIGURES: dict[str, Draw] = {'learning_curves': learning_curves}
+# Of runs that kept predictions, as one does whose model did not run away.
+OF_PREDICTIONS: dict[str, Draw] = {
   'calibration': calibration,
   'risk_coverage': risk_coverage,
 }

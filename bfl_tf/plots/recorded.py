@@ -5,9 +5,10 @@ import csv
 import os
 import pathlib
 from typing import NamedTuple
-import zipfile
 
 import numpy as np
+
+from bfl_tf import archives
 
 RunDir = str | os.PathLike
 # By name one run, or runs of one setting that differ in their seeds.
@@ -146,13 +147,7 @@ def members(run_dir: RunDir, group: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _arrays(path, names):
-  try:
-    with np.load(path, allow_pickle=False) as archive:
-      arrays = {name: archive[name] for name in archive.files}
-  except (AttributeError, EOFError, OSError, TypeError, ValueError) as error:
-    raise ValueError(f'{path} is not an archive of arrays: {error}') from error
-  except zipfile.BadZipFile as error:
-    raise ValueError(f'{path} is not an archive of arrays: {error}') from error
+  arrays = archives.read(path)
   missing = [name for name in names if name not in arrays]
   if missing:
     raise ValueError(f'{path} lacks {", ".join(missing)}.')

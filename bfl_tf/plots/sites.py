@@ -18,6 +18,7 @@ def dots(
   title: str = '',
   targets: Mapping[str, float] | None = None,
   axes: axes_lib.Axes | None = None,
+  of: str = 'sites',
 ) -> figure_lib.Figure:
   """Draws a row of dots for each name, the worst at the bottom.
 
@@ -27,6 +28,7 @@ def dots(
     title: of the axes.
     targets: of a score, where a dashed line goes; its mean is a solid one.
     axes: to draw on; a new figure, sized to the rows, where None.
+    of: what the names are of, where there are too many to be written.
 
   Returns:
     figure: sorted by the first score.
@@ -62,7 +64,7 @@ def dots(
   if len(names) <= _MAX_NAMES:
     axes.set_yticks(range(len(names)), names)
   else:
-    axes.set_ylabel(f'{len(names)} sites, by rank', fontsize=10)
+    axes.set_ylabel(f'{len(names)} {of}, by rank', fontsize=10)
   axes.set_ylim(-0.7, len(names) - 0.3)
   below = -0.45 / (canvas.figure_of(axes).get_figheight() - 1)
   canvas.legend_below(axes, ncols=2, bbox_to_anchor=(0.5, below))

@@ -87,6 +87,11 @@ class Case:
       return name, [*arguments, f'--{case}=no/such']
     run = place / 'run'
     shutil.copytree(self._played(name), run)
+    if name == 'compare':
+      # Else it is the run beside it, whatever is damaged.
+      flags_txt = run / 'flags.txt'
+      text = flags_txt.read_text()
+      flags_txt.write_text(text.replace('--seed=0', '--seed=1'))
     files = [path for path in run.rglob('*') if path.is_file()]
     if rng.random() < 0.8:
       wrong.damage(wrong.one_of(sorted(files), rng), rng)

@@ -88,7 +88,8 @@ def npz(path: pathlib.Path, rng: np.random.Generator) -> None:
     # What was changed before may not take this too.
     with contextlib.suppress(TypeError, ValueError, IndexError, OverflowError):
       arrays[name] = change(array)
-  np.savez(path, **{k: v for k, v in arrays.items() if v is not None})
+  save = np.savez if rng.random() < 0.5 else np.savez_compressed
+  save(path, **{k: v for k, v in arrays.items() if v is not None})
   if rng.random() < 0.4:
     damage(path, rng)
 

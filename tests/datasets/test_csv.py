@@ -111,6 +111,20 @@ def test_without_sites_and_columns_left_out(tmp_path):
   assert len(dataset.test.y) == 12
 
 
+@pytest.mark.parametrize(
+  'labels, names',
+  [
+    (('10', '9', '0'), ('0', '9', '10')),
+    (('10.0', '9.0', '0.0'), ('0.0', '9.0', '10.0')),
+    (('1', '-1', '0'), ('-1', '0', '1')),
+    (('inf', 'nil', '2'), ('2', 'inf', 'nil')),
+  ],
+)
+def test_whole_numbers_are_ordered_by_value(tmp_path, labels, names):
+  dataset = load(write(tmp_path, rows(labels=labels)))
+  assert dataset.class_names == names
+
+
 def test_server_data_has_the_columns_by_name(tmp_path):
   like = load(write(tmp_path, rows()))
   path = write(
@@ -157,6 +171,9 @@ BAD = {
   ),
   "column 'label' has fractions, a regression target": (
     rows(labels=('0.5', '1', '2')), {},
+  ),
+  "column 'label' has '1' and '1.0' for one number: spell a class in": (
+    rows(labels=('0', '1', '1.0')), {},
   ),
   "column 'label' has label 2, unseen by --num_classes=2": (
     rows(labels=('0', '1', '2')), {'num_classes': 2},
@@ -241,3 +258,10 @@ def test_a_calibration_share_of_any_set():
   np.testing.assert_array_equal(whole.train.x[dataset.rows], dataset.train.x)
   with pytest.raises(ValueError, match='brings its own calibration'):
     shares.take_calibration(dataset, 0.1)
+
+
+def test_a_name_in_capitals_and_columns_with_commas(tmp_path):
+  header = ['ash', 'site', 'hue, kg', 'label']
+  path = write(tmp_path, rows(), 'TABLE.CSV', header)
+  dataset = datasets.load(path, ignore_columns=('hue, kg', 'site'))
+  assert dataset.feature_names == ('ash',)

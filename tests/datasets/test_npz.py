@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bfl_tf import datasets
+from bfl_tf import archives, datasets
 
 IMAGES = np.zeros((6, 5, 4), np.uint8)
 FEATURES = np.ones((6, 3))
@@ -89,6 +89,7 @@ def test_one_table_is_split_by_site(tmp_path):
 
 BAD = {
   r'client_ids must be integers or texts \[6\]': {'client_ids': LABELS[:5]},
+  'class_names has a name twice': {'class_names': ['a', 'b', 'a']},
   'class_names has 2 names for 3 classes': {'class_names': ['a', 'b']},
   'lacks x_test, y_test': {'x_test': None, 'y_test': None},
   'x_train has 5 examples, y_train has 6': {'x_train': FEATURES[:5]},
@@ -172,3 +173,21 @@ def test_a_single_array_is_no_archive(tmp_path):
     np.save(file, FEATURES)
   with pytest.raises(ValueError, match='it holds a single array'):
     datasets.load(str(path))
+
+
+def test_a_damaged_file_is_named(tmp_path):
+  whole = tmp_path / 'whole.npz'
+  arrays = {'x': np.random.default_rng(0).normal(size=[40, 3]), 'y': LABELS}
+  np.savez_compressed(whole, **arrays)
+  path, data = tmp_path / 'flipped.npz', whole.read_bytes()
+  wrong = 0
+  for bit in range(0, 8 * len(data), 23):
+    flipped = bytearray(data)
+    flipped[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(flipped)
+    try:
+      archives.read(path)
+    except ValueError as error:
+      assert str(error).startswith(f'{path} cannot be read as an .npz file: ')
+      wrong += 1
+  assert wrong > 100

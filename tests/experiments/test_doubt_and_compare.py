@@ -2,10 +2,12 @@
 
 import csv
 import json
+import shutil
 
 import binaries
 import numpy as np
 import pytest
+import site_data
 
 from bfl_tf import federation
 from experiments import compare
@@ -96,8 +98,26 @@ def compared(folder, doubted):
       [runs[0], runs[0]],
       [runs[0], str(folder)],
       [*runs, '--scores=beauty'],
+      [runs[0], _damaged(folder, 'summary.json', '{}')],
+      [runs[0], _damaged(folder, 'doubt/scores.json', '{"aurc": nu')],
+      [runs[2], _without_predictions(folder), f'--output={folder}/fewer'],
     ],
   )
+
+
+def _damaged(folder, name, text):
+  path = folder / f'damaged_{len(text)}'
+  shutil.copytree(folder / 'nwa_1', path)
+  (path / 'doubt').mkdir(exist_ok=True)
+  (path / name).write_text(text)
+  return str(path)
+
+
+def _without_predictions(folder):
+  path = folder / 'ran_away'
+  shutil.copytree(folder / 'nwa_1', path)
+  (path / 'predictions.npz').unlink()
+  return str(path)
 
 
 def test_compare(folder, compared):
@@ -137,12 +157,32 @@ def test_compare_reads_what_doubt_has_found(compared):
     (3, 'are the same run: leave one out'),
     (4, 'holds no finished run'),
     (5, '--scores: no run has beauty; accuracy'),
+    (6, 'summary.json is damaged: make it again, or leave its run out'),
+    (7, 'doubt/scores.json is damaged: make it again'),
   ],
 )
 def test_compare_refuses(compared, number, message):
   code, _, error = compared[number]
   assert (code, error.count('\n')) == (2, 1), error
   assert message in error
+
+
+def test_a_run_without_predictions_is_compared_in_what_it_has(folder, compared):
+  code, out, error = compared[8]
+  assert code == 0, error
+  assert 'ran_away kept no predictions: it is not in every figure' in out
+  assert 'pooling=nwa' in out and len(list((folder / 'fewer').iterdir())) == 5
+
+
+def test_a_run_on_another_file_is_no_other_seed(tmp_path):
+  for seed in range(2):
+    site_data.write(tmp_path / 'sites.csv', site_data.rows(seed=seed))
+    config = site_data.config(tmp_path / 'sites.csv', seed=seed, num_rounds=1)
+    run = federation.Run(config, tmp_path / str(seed), False, draw_plots=False)
+    run.play()
+  found = compare.named(compare.grouped([tmp_path / '0', tmp_path / '1']))
+  assert len(found) == 2
+  assert all(name.startswith('--dataset=') for name in found)
 
 
 def test_rows_are_named_by_what_differs():

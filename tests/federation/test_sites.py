@@ -8,11 +8,13 @@ import site_data
 
 from bfl_tf import datasets, federation, metrics
 from bfl_tf.federation import (
+  building,
   checkpoints,
   promises,
   reopened,
   sites,
 )
+from experiments import convert, online
 
 
 @pytest.fixture(scope='module')
@@ -162,5 +164,36 @@ def test_data_that_have_changed(tmp_path):
   with pytest.raises(ValueError, match='kept a calibration share: leave --cal'):
     reopened.reopen(run_dir, calibrate_on_test=0.5)
   site_data.write(tmp_path / 'sites.csv', site_data.rows(seed=1))
-  with pytest.raises(ValueError, match=r'what --dataset=.*has changed since'):
+  changed = r'what --dataset=.*has changed since'
+  with pytest.raises(ValueError, match=changed):
     reopened.reopen(run_dir)
+  with pytest.raises(ValueError, match=changed):
+    online._changed(run_dir, online.online.Change('add', 0))
+  # Nor is the lost task of a run made of other data.
+  (run_dir / 'task.json').unlink()
+  with pytest.raises(ValueError, match=changed):
+    convert.convert(run_dir)
+  assert not (run_dir / 'task.json').exists()
+
+
+@pytest.mark.parametrize('took', ['validation_split', 'num_server_examples'])
+def test_no_site_is_left_out_without_a_word(tmp_path, took):
+  lines = [*site_data.rows(20), *[['1', 'tiny', '2', 'up']] * 2]
+  path = site_data.write(tmp_path / 'sites.csv', lines)
+  options = {took: 0.5 if took == 'validation_split' else 24, 'num_clients': 4}
+  refused = 0
+  for seed in range(12):
+    config = site_data.config(
+      path, seed=seed, calibration_fraction=0, **options
+    )
+    data = building.dataset(config, {})
+    try:
+      parts, _ = building.partition(config, data)
+    except ValueError as error:
+      assert f"site 'tiny' has no example left to train on: --{took}" in str(
+        error
+      )
+      refused += 1
+    else:
+      assert building.client_names(data, parts)[-1] == 'tiny'
+  assert 0 < refused < 12

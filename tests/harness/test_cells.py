@@ -8,7 +8,8 @@ from harness import made_runs
 import numpy as np
 import pytest
 
-from bfl_tf.datasets import builtin, loading
+from bfl_tf.datasets import builtin
+from bfl_tf.datasets import names as data_names
 from experiments import artifacts
 from experiments.harness import cells, estimates, tables
 
@@ -115,7 +116,7 @@ def test_smoke_needs_no_prepared_data():
   for artifact in (*artifacts.ARTIFACTS.values(), *artifacts.CLAIMS.values()):
     for cell in artifact.cells:
       config = cell.config('smoke', seed=0)
-      made = loading.is_function(config.dataset)
+      made = data_names.kind(config.dataset) is data_names.Kind.FUNCTION
       assert made or config.dataset in builtin.BUILTIN
       assert config.server_dataset in ('', *builtin.BUILTIN)
 

@@ -1,0 +1,39 @@
+"""What the name of a data set, as a flag has it, says that it is."""
+
+import enum
+import pathlib
+import re
+
+from bfl_tf.datasets import builtin
+
+_FUNCTION = re.compile(r'[A-Za-z_][\w.]*:[A-Za-z_]\w*')
+# What people keep data in, and no name of TFDS ends in.
+_UNREAD = ('.tsv', '.parquet', '.npy', '.xlsx', '.mat', '.h5', '.pkl')
+
+
+class Kind(enum.Enum):
+  """Where a data set comes from."""
+
+  BUILTIN = 'a set of scikit-learn or of ours'
+  NPZ = 'arrays of a file'
+  CSV = 'a table'
+  UNREAD = 'a file of a kind that is not read'
+  FUNCTION = "anybody's own function"
+  TFDS = 'a name of TensorFlow Datasets'
+
+  @property
+  def is_file(self) -> bool:
+    """Whether it is a file that is read."""
+    return self in (Kind.NPZ, Kind.CSV)
+
+
+def kind(name: str) -> Kind:
+  """Returns the kind of a set; by a file's ending, in capitals or not."""
+  suffix = pathlib.PurePath(name).suffix.lower()
+  if name in builtin.BUILTIN:
+    return Kind.BUILTIN
+  if suffix in ('.npz', '.csv'):
+    return Kind.NPZ if suffix == '.npz' else Kind.CSV
+  if _FUNCTION.fullmatch(name):
+    return Kind.FUNCTION
+  return Kind.UNREAD if suffix in _UNREAD else Kind.TFDS
