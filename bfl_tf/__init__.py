@@ -1,8 +1,8 @@
 """Bayesian federated learning on TensorFlow Probability.
 
 import bfl_tf
-summary = bfl_tf.run(bfl_tf.Config(pooling='wc'), '/tmp/wc')
-trained = bfl_tf.load('/tmp/wc')
+summary = bfl_tf.run(bfl_tf.Config(pooling='wc'), 'runs/wc')
+trained = bfl_tf.load('runs/wc')
 """
 
 from bfl_tf import startup  # noqa: F401  First, before TensorFlow.

@@ -7,7 +7,7 @@ updates: a pooling rule, a moment, a table of kept updates.
   merge(sums, sums) -> sums                        any order, any tree
   finalize(sums, reference) -> (result, info)
 
-`weight` is any positive number and `finalize` normalises, so that a client's
+`weight` is any number not below 0 and `finalize` normalises, so that a client's
 weight need not be known against the others' when it arrives. `reference` is
 what was broadcast.
 

@@ -28,7 +28,8 @@
 # | `wc` | precision-weighted | max w_k / sum (w_k / v_k) | the product, each to the power w_k / max w_k |
 # | `dwc` | precision-weighted | 1 / (1/v_0 + sum (1/v_k - 1/v_0)) | the product, with the prior v_0 counted once |
 #
-# Disagreement is the weighted variance of the means.
+# Disagreement is the weighted variance of the means. `product`, which pools whole
+# covariances, and the robust rules are in docs/methods.md.
 
 # %%
 import os
@@ -37,6 +38,7 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 
 from bfl_tf import pooling
 from bfl_tf.plots import canvas
+from bfl_tf.pooling import rules
 from matplotlib import figure as figure_lib
 from matplotlib import patches
 import numpy as np
@@ -48,7 +50,7 @@ from tensorflow_probability import distributions as tfd
 
 SMOKE = os.environ.get('BFL_TF_SMOKE') == '1'
 NUM_ROUNDS = 4 if SMOKE else 16
-COLORS = dict(zip(pooling.RULES, canvas.PALETTE))
+COLORS = dict(zip(rules.ELEMENTWISE, canvas.PALETTE))
 SMALL = {'color': canvas.GREY, 'lw': 0.9, 'ls': '--'}
 
 
@@ -58,9 +60,9 @@ def gaussian(mean, scale):
 
 
 def pool_by_each(clients, weights=None):
-  """Pools by every rule but `dwc`, which needs a prior: see below."""
+  """Pools by the rules above but `dwc`, which needs a prior: see below."""
   pooled = {}
-  for name, rule in pooling.RULES.items():
+  for name, rule in rules.ELEMENTWISE.items():
     if not rule.needs_prior:
       own = weights if rule.takes_weights else None
       pooled[name] = pooling.pool(name, clients, own)
@@ -245,7 +247,7 @@ def simulate(name, num_clients=10, size=1000):
   return np.array(scales)
 
 
-scales = {name: simulate(name) for name in pooling.RULES}
+scales = {name: simulate(name) for name in rules.ELEMENTWISE}
 by_clients = {k: simulate('ws', k) for k in (2, 5, 10, 20)}
 rounds = np.arange(NUM_ROUNDS + 1)
 
@@ -256,13 +258,13 @@ def finish(axes, title):
   axes.xaxis.get_major_locator().set_params(integer=True)
 
 
-# Every rule has its line; those of a group lie on top of each other.
+# Each of the seven has its line; those of a group lie on top of each other.
 GROUPS = {
   'lp': ('lp',),
   'nwa, llp, dwc': ('nwa', 'llp', 'dwc'),
   'ws, wc, conflation': ('ws', 'wc', 'conflation'),
 }
-FLOOR = pooling.RULES['ws']().min_scale
+FLOOR = rules.ELEMENTWISE['ws']().min_scale
 
 figure = figure_lib.Figure(figsize=(13, 4.4), dpi=150, layout='constrained')
 every_rule, number, disagreement = figure.subplots(1, 3)
@@ -274,7 +276,7 @@ for label, names in GROUPS.items():
     every_rule.plot(rounds, scales[name], 'o-', ms=4.5, lw=1.8, color=color)
 every_rule.axhline(FLOOR, **SMALL)
 every_rule.set_yscale('log')
-finish(every_rule, 'Ten clients, every rule')
+finish(every_rule, 'Ten clients, seven rules')
 canvas.legend_below(every_rule, ncols=2)
 
 for (num_clients, values), color in zip(by_clients.items(), canvas.PALETTE):

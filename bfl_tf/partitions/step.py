@@ -1,6 +1,6 @@
 """Each client has a few major classes and a little of all others (FedBE).
 
-Chen & Chao 2021, appendix B.1: on CIFAR-10 less 10 000 server images, ten
+Chen & Chao 2021, section 5.2: on CIFAR-10 less 10 000 server images, ten
 clients have 2 major classes with 1 960 images each and 8 minor ones with 10.
 No image is in two places; the published code lets a minor image also sit in
 another client's shard.
