@@ -18,6 +18,8 @@ import tensorflow as tf
 from bfl_tf import seeds
 from bfl_tf import weights as weights_lib
 
+_NOTHING = weights_lib.Layout((), (), ())
+
 
 @dataclasses.dataclass(frozen=True)
 class OwnStart:
@@ -30,7 +32,7 @@ class OwnStart:
     layout: of the model, once it is laid out.
   """
 
-  layout: weights_lib.Layout | None = None
+  layout: weights_lib.Layout = _NOTHING
 
   name: ClassVar[str] = 'own_start'
   needs: ClassVar[str | None] = None

@@ -19,7 +19,10 @@ _BATCH = 1000
 
 
 def read(
-  config: config_lib.Config, name: str, **splits: str
+  config: config_lib.Config,
+  name: str,
+  train_split: str = 'train',
+  test_split: str = 'test',
 ) -> datasets.Dataset:
   """Loads what features are wanted of.
 
@@ -27,15 +30,19 @@ def read(
     config: of the run whose network is asked.
     name: of a data set. The run's own is read as the run read it, so that what
       it held out to test, and no more, is tested on.
-    **splits: `train_split` and `test_split`.
+    train_split: of a set of TFDS.
+    test_split: likewise.
 
   Raises:
     ValueError: as of `datasets.load`.
   """
   if name != config.dataset:
-    return datasets.load(name, **splits)
+    return datasets.load(name, train_split=train_split, test_split=test_split)
   # What it validated on is told from the others as it was trained on.
-  return building.dataset(config.replace(validation_split=0, **splits), {})
+  config = config.replace(
+    validation_split=0, train_split=train_split, test_split=test_split
+  )
+  return building.dataset(config, {})
 
 
 def of_dataset(

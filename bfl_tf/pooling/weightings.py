@@ -2,8 +2,8 @@
 
 A weighting is `one(update, reference) -> (weight, guards)`, or, where a
 client's weight needs the others', `all(updates, reference) -> (weights,
-guards)`. Weights are any numbers not below 0; who pools normalises them. `guards`
-counts where a floor or a fallback decided.
+guards)`. Weights are any numbers not below 0; who pools normalises them.
+`guards` counts where a floor or a fallback decided.
 
 Divergences are between the posteriors' marginals, in float64; between point
 models the squared Euclidean distance takes their place.
