@@ -58,10 +58,10 @@ def other(
   Raises:
     ValueError: as of `datasets.load_unlabeled`.
   """
+  name, split = text, ''
   # The path of a file may have one of its own.
-  name, _, split = (
-    (text, '', '') if names.kind(text).is_file else text.partition('@')
-  )
+  if '@' in text and not names.kind(text).is_file:
+    name, _, split = text.rpartition('@')
   kind = names.kind(name)
   default = 'test' if kind is names.Kind.TFDS else 'train'
   x = datasets.load_unlabeled(

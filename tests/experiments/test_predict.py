@@ -4,6 +4,7 @@ import csv
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from bfl_tf.federation import (
   site_models,
   sites,
 )
-from experiments import main
+from experiments import main, predict
 
 _FRESH = """
 import json, sys
@@ -341,6 +342,15 @@ def test_export(folder, run_dir):
     assert message in error
   # Nothing half-made.
   assert [path.name for path in (folder / 'exports').iterdir()] == ['one']
+
+
+def test_a_set_is_read_back():
+  names = ['a|b', 'green', 'c']
+  cell = predict.joined(names)
+  assert cell == r'a\|b|green|c'
+  found = re.split(r'(?<!\\)\|', cell)
+  assert [name.replace(r'\|', '|') for name in found] == names
+  assert predict.joined([]) == ''
 
 
 def test_every_command_is_a_module():

@@ -132,3 +132,14 @@ def test_corrupted_images_of_a_run(tmp_path):
   assert row['nll'] == metrics.negative_log_likelihood(
     model.predict(x).probs, test.y
   )
+
+
+def test_a_file_may_have_an_at_sign_in_its_path(tmp_path):
+  path = tmp_path / 'me@host'
+  path.mkdir()
+  images = np.full([4, 9, 9], 200, np.uint8)
+  np.savez(path / 'other.npz', x_train=images)
+  like = datasets.load('digits')
+  for text in (f'{path}/other.npz', f'{path}/other.npz@train'):
+    found = doubts.other('far', text, like)
+    assert found.name == 'other' and found.x.shape == (4, 8, 8, 1)

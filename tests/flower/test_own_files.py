@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import site_data
 import stopping
 import wines
 from wines import play, wine, write
@@ -158,3 +159,15 @@ def test_the_owner_says_how_a_file_is_read(tmp_path):
   flags = '\n'.join(recorded.flag_lines(config))
   _, dataset = sites.read(flags, own)
   assert dataset.feature_names == tuple('cdefghijklm')
+
+
+def test_nodes_spell_a_class_in_one_way(tmp_path):
+  said = {}
+  for client, labels in enumerate((['0', '1'], ['0.0', '1.0'])):
+    lines = [[x, labels[x % 2]] for x in range(20)]
+    path = site_data.write(tmp_path / f'{client}.csv', lines, ['x', 'label'])
+    said[client] = introductions.Introduction.of(datasets.load(str(path)))
+  with pytest.raises(
+    ValueError, match=r"client 1: .* have '0' and '0\.0' for one number: spell"
+  ):
+    introductions.merged(said)
