@@ -17,8 +17,7 @@ import numpy as np
 
 from bfl_tf import federation, flower
 from bfl_tf.flower import runs
-from experiments import random_images
-from experiments.benchmarks import measuring
+from experiments.benchmarks import measuring, random_images
 
 _APP = pathlib.Path(__file__).parent / 'usual_app'
 _FEW_CLIENTS, _FEATURES = 10, 784

@@ -32,7 +32,11 @@ def run(rule_name: str, num_clients: int, size: int, repeats: int) -> None:
   def pool(count):
     sums = None
     for k in range(count):
-      share = rule.accumulate(updates[k % 4], 1.0 + k, tight)
+      update = updates[k % 4]._replace(client_id=k)
+      if not rule.streams:
+        # It is kept, as one that came over a network is.
+        update = update._replace(model=_copy(update.model))
+      share = rule.accumulate(update, 1.0 + k, tight)
       sums = share if sums is None else statistics.merge(sums, share)
     return rule.finalize(sums, tight)
 
@@ -54,3 +58,7 @@ def run(rule_name: str, num_clients: int, size: int, repeats: int) -> None:
     f'{model.num_bytes / copy / 1e9:.2f} GB/s',
     flush=True,
   )
+
+
+def _copy(model):
+  return model._replace(loc=model.loc.copy(), scale=model.scale.copy())

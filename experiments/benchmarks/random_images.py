@@ -12,6 +12,11 @@ SHAPES = {
 }
 
 
+def dataset(model: str) -> str:
+  """Returns what `--dataset` says for a model's images."""
+  return f'{__name__}:{model}'
+
+
 def resnet20() -> datasets.Dataset:
   """Ten clients' worth for a ResNet-20."""
   return _images('resnet20')

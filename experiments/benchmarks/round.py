@@ -11,7 +11,7 @@ def run(name: str, variant: str, num_workers: int, repeats: int) -> None:
   """Prints one line: a round's images/s over the bare step's."""
   _, per_client, batch_size = random_images.SHAPES[name]
   config = federation.Config(
-    dataset=f'experiments.random_images:{name}',
+    dataset=random_images.dataset(name),
     model=name,
     variant=variant,
     batch_size=batch_size,

@@ -53,6 +53,11 @@ class Side:
   cells: Sequence[cells_lib.Cell]
 
 
+def one(cell: cells_lib.Cell) -> Side:
+  """The side of one cell."""
+  return Side(only, (cell,))
+
+
 @dataclasses.dataclass(frozen=True)
 class Comparison:
   """left - right + margin > 0, in the measure's unit.
@@ -137,6 +142,17 @@ class Result:
       f'{-test.visible(num_comparisons):.3f}, '
       f'p {test.p_above:.3f} above and {test.p_below:.3f} below'
     )
+
+
+def over(
+  statement: str,
+  better: cells_lib.Cell,
+  worse: cells_lib.Cell,
+  measure: cells_lib.Measure = cells_lib.POINTS,
+  margin: float = 0.0,
+) -> Comparison:
+  """The comparison of one cell with another."""
+  return Comparison(statement, one(better), one(worse), measure, margin)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,6 +22,7 @@ _SPEED = {
   ('lenet5', 'flipout'): 8000,
   ('convnet', 'deterministic'): 6000,
   ('mobilenetv2', 'deterministic'): 150,
+  ('logistic', 'deterministic'): 400000,
 }
 _OTHER = 20000
 _START_SECONDS = 2.0

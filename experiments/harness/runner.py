@@ -109,10 +109,11 @@ def _outcomes(tasks, jobs) -> Iterator[Outcome]:
       del waiting[outcome.task]
       yield outcome
     if len(waiting) == before:
-      # Its process dies whenever it is tried first.
-      task = next(iter(waiting))
-      del waiting[task]
-      yield Outcome(task, _fail(task, 'its process died'))
+      # Of those that began together one dies: which it is, each alone tells.
+      for task in list(waiting)[:jobs]:
+        del waiting[task]
+        alone = list(_side_by_side([task], 1))
+        yield from alone or [Outcome(task, _fail(task, 'its process died'))]
 
 
 def _side_by_side(tasks, jobs) -> Iterator[Outcome]:

@@ -65,6 +65,12 @@ class Table:
     ]
 
 
+def _ran_away(why: str) -> bool:
+  """Whether a run ended since its clients' models, or the server's, did."""
+  of_server = why.startswith('CulpritError') and 'is not finite' in why
+  return why.startswith('TooFewClientsError') or of_server
+
+
 @dataclasses.dataclass(frozen=True)
 class Entry:
   """One number of a table: ours over seeds, and the published one.
@@ -105,7 +111,7 @@ class Entry:
     values = np.array([value for value in read if value is not None], float)
     finite = values[np.isfinite(values)]
     failures = [t.failure for t in tasks if t.failure and not t.is_done]
-    diverged = [why for why in failures if why.startswith('TooFewClients')]
+    diverged = [why for why in failures if _ran_away(why)]
     return cls(
       row=row,
       column=column,

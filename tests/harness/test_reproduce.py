@@ -109,6 +109,27 @@ def test_a_failing_cell_leaves_the_others_running(tmp_path, jobs):
   assert tasks[0].failure == outcomes['bad']
 
 
+def test_who_dies_alone_is_blamed_and_nobody_else(monkeypatch, tmp_path):
+  paper = artifacts.posterior_pooling.PAPER
+  tasks = [
+    cells.Task(cells.Cell(paper, name, {}), 'smoke', 0, tmp_path)
+    for name in ('first', 'deadly', 'last')
+  ]
+
+  def until_one_dies(waiting, jobs):
+    # All that run beside one that dies die with it.
+    waiting = list(waiting)
+    while waiting and 'deadly' not in {t.cell.name for t in waiting[:jobs]}:
+      yield runner.Outcome(waiting.pop(0), 'done')
+
+  monkeypatch.setattr(runner, '_side_by_side', until_one_dies)
+  found = {o.task.cell.name: o.status for o in runner._outcomes(tasks, 2)}
+  assert found == {
+    'first': 'done', 'deadly': 'its process died', 'last': 'done',
+  }  # fmt: skip
+  assert [t.failure for t in tasks] == [None, 'its process died', None]
+
+
 def test_list(results, capsys):
   assert _run(list=True, output_dir=str(results)) is None
   lines = capsys.readouterr().out.splitlines()

@@ -40,17 +40,25 @@ def test_mean_error_and_published(tmp_path):
   assert other.text == '-' and other.published_text == '87.41'
 
 
-def test_a_diverged_run_is_marked_and_left_out(tmp_path):
+@pytest.mark.parametrize(
+  'why',
+  [
+    'TooFewClientsError: all NaN',
+    'CulpritError: round 8: the server stage fine_tune returned a model whose '
+    'point is not finite',
+  ],
+)
+def test_a_diverged_run_is_marked_and_left_out(tmp_path, why):
   table = _table()
   row = 'Flipout WS train_size'
   made_runs.finish(_task(table, row, 0, tmp_path), 0.5, nll=math.nan)
   made_runs.finish(_task(table, row, 1, tmp_path), 0.7, nll=2.0)
   failed = _task(table, row, 2, tmp_path)
-  failed.failure_path.write_text('TooFewClientsError: all NaN\n')
+  failed.failure_path.write_text(f'{why}\n')
   entries = {(e.row, e.label): e for e in table.entries('smoke', tmp_path)}
   assert entries[row, 'NLL (nats)'].text == '2.000†'
   assert entries[row, 'NLL (nats)'].diverged == 2
-  assert entries[row, 'Accuracy (%)'].reason == 'TooFewClientsError: all NaN'
+  assert entries[row, 'Accuracy (%)'].reason == why
 
 
 def test_a_score_that_runs_do_not_keep_is_no_divergence(tmp_path):

@@ -20,11 +20,6 @@ _TECHNIQUES = {
 }
 
 
-def _over(statement, better, worse, measure=cells.POINTS, margin=0.0):
-  sides = (claims.Side(claims.only, (cell,)) for cell in (better, worse))
-  return claims.Comparison(statement, *sides, measure, margin)
-
-
 def _claim(name, statement, *comparisons, seeds=settings.SEEDS):
   return claims.Claim(settings.PAPER, name, statement, comparisons, seeds)
 
@@ -34,13 +29,13 @@ CLAIMS = (
     'iid_is_centralized',
     'On IID data federated training is within a point of centralized training, '
     'and five points above NIID(5).',
-    _over(
+    claims.over(
       'IID over centralized, less one point',
       grids.IID,
       grids.CENTRALIZED,
       margin=1.0,
     ),
-    _over(
+    claims.over(
       'IID over NIID(5), by five points', grids.IID, grids.BASELINE, margin=-5.0
     ),
   ),
@@ -48,7 +43,7 @@ CLAIMS = (
     'each_technique_helps',
     'Each technique alone beats the baseline on NIID(5).',
     *(
-      _over(f'{name} over the baseline', cell, grids.BASELINE)
+      claims.over(f'{name} over the baseline', cell, grids.BASELINE)
       for name, cell in _TECHNIQUES.items()
     ),
   ),
@@ -57,10 +52,10 @@ CLAIMS = (
     'Server data, momentum 0.9 and the sign threshold together beat each '
     'technique alone, and are within five points of centralized training.',
     *(
-      _over(f'the combination over {name}', grids.COMBINATION, cell)
+      claims.over(f'the combination over {name}', grids.COMBINATION, cell)
       for name, cell in _TECHNIQUES.items()
     ),
-    _over(
+    claims.over(
       'the combination over centralized, less five points',
       grids.COMBINATION,
       grids.CENTRALIZED,
@@ -70,7 +65,7 @@ CLAIMS = (
   _claim(
     'noise_adds_to_projection',
     'Noise on gradients adds to projection.',
-    _over(
+    claims.over(
       'projection with noise over projection',
       grids.PROJECTION_NOISE,
       grids.PROJECTION,
@@ -79,7 +74,7 @@ CLAIMS = (
   _claim(
     'less_momentum_is_better',
     'Server momentum 0.5 beats 0.9.',
-    _over('0.5 over 0.9', grids.MOMENTUM, grids.MORE_MOMENTUM),
+    claims.over('0.5 over 0.9', grids.MOMENTUM, grids.MORE_MOMENTUM),
   ),
   _claim(
     'conflicts_fall',
@@ -87,7 +82,7 @@ CLAIMS = (
     'with each of the other techniques too (ours: the paper believes it of '
     'server-side training alone, section 3.1).',
     *(
-      _over(f'the baseline over {name}', grids.BASELINE, cell, _CONFLICT)
+      claims.over(f'the baseline over {name}', grids.BASELINE, cell, _CONFLICT)
       for name, cell in _TECHNIQUES.items()
     ),
   ),
@@ -96,10 +91,10 @@ CLAIMS = (
     'On four points two agents learn conflicting hypotheses: the average of '
     'their models is less accurate over the plane than centralized training, '
     'and over the rounds they contradict each other on most of it on average.',
-    _over('centralized over federated', grids.TOY_CENTRALIZED, grids.TOY),
+    claims.over('centralized over federated', grids.TOY_CENTRALIZED, grids.TOY),
     claims.Comparison(
       'conflict on more than half of the plane',
-      claims.Side(claims.only, (grids.TOY,)),
+      claims.one(grids.TOY),
       None,
       _CONFLICT,
       margin=-50.0,

@@ -39,10 +39,6 @@ _PAR = {'iid': 1.0, 'two_class': 5.0}
 _FLAT, _RISING = 0.1, 0.25
 
 
-def _one(cell):
-  return claims.Side(claims.only, (cell,))
-
-
 def _equivalent(weighting, margin=_PAR['two_class']):
   """Two one-sided tests a rule: neither weighting is ahead by the margin."""
   sides = {
@@ -52,8 +48,8 @@ def _equivalent(weighting, margin=_PAR['two_class']):
   return tuple(
     _compare(
       f'{rule}, {weighting} not {text} by {margin:g} points',
-      _one(grids.E1[f'Flipout {rule} {behind}', 'two_class']),
-      _one(grids.E1[f'Flipout {rule} {ahead}', 'two_class']),
+      claims.one(grids.E1[f'Flipout {rule} {behind}', 'two_class']),
+      claims.one(grids.E1[f'Flipout {rule} {ahead}', 'two_class']),
       cells.POINTS,
       margin,
     )
@@ -73,8 +69,8 @@ def _each_over(better, worse, measure):
   return tuple(
     _compare(
       f'{left} over {right}, {column}',
-      _one(grids.E1[grids.method(left), column]),
-      _one(grids.E1[grids.method(right), column]),
+      claims.one(grids.E1[grids.method(left), column]),
+      claims.one(grids.E1[grids.method(right), column]),
       measure,
     )
     for column in _TWO
@@ -120,8 +116,8 @@ CLAIMS = (
     *(
       _compare(
         f'DWC pre-trained over DWC from a random start by 10 points, {column}',
-        _one(grids.ONE_SHOT['Flipout DWC pretrain=Yes', column]),
-        _one(grids.ONE_SHOT['Flipout DWC pretrain=No', column]),
+        claims.one(grids.ONE_SHOT['Flipout DWC pretrain=Yes', column]),
+        claims.one(grids.ONE_SHOT['Flipout DWC pretrain=No', column]),
         cells.POINTS,
         margin=-10.0,
       )
@@ -129,8 +125,8 @@ CLAIMS = (
     ),
     _compare(
       'DWC pre-trained is within 5 points of WS pre-trained, iid',
-      _one(grids.ONE_SHOT['Flipout DWC pretrain=Yes', 'iid']),
-      _one(grids.ONE_SHOT['Flipout WS pretrain=Yes', 'iid']),
+      claims.one(grids.ONE_SHOT['Flipout DWC pretrain=Yes', 'iid']),
+      claims.one(grids.ONE_SHOT['Flipout WS pretrain=Yes', 'iid']),
       cells.POINTS,
       margin=5.0,
     ),
@@ -145,8 +141,8 @@ CLAIMS = (
     *(
       _compare(
         f'{name} pre-trained over {rule}',
-        _one(cell),
-        _one(grids.E1_CIFAR[rule, 'two_class']),
+        claims.one(cell),
+        claims.one(grids.E1_CIFAR[rule, 'two_class']),
         cells.POINTS,
       )
       for name, cell in _PRETRAINED_TWO_CLASS.items()
@@ -159,8 +155,8 @@ CLAIMS = (
     *(
       _compare(
         f'{rule} with its prior kept over updated, iid',
-        _one(grids.E1_CIFAR[rule, 'iid']),
-        _one(grids.PRIOR_UPDATED[grids.method(rule), 'iid']),
+        claims.one(grids.E1_CIFAR[rule, 'iid']),
+        claims.one(grids.PRIOR_UPDATED[grids.method(rule), 'iid']),
         cells.POINTS,
       )
       for rule in grids.FIVE
@@ -174,16 +170,16 @@ CLAIMS = (
     'paper says it of E = 5 as well, which is not tested.',
     _compare(
       'MC dropout over deterministic less one point, iid',
-      _one(grids.E1[_DROPOUT, 'iid']),
-      _one(grids.E1[_DETERMINISTIC, 'iid']),
+      claims.one(grids.E1[_DROPOUT, 'iid']),
+      claims.one(grids.E1[_DETERMINISTIC, 'iid']),
       cells.POINTS,
       margin=1.0,
     ),
     *(
       _compare(
         f'MC dropout over {rule} less one point, iid',
-        _one(grids.E1[_DROPOUT, 'iid']),
-        _one(grids.E1[grids.method(rule), 'iid']),
+        claims.one(grids.E1[_DROPOUT, 'iid']),
+        claims.one(grids.E1[grids.method(rule), 'iid']),
         cells.POINTS,
         margin=1.0,
       )
@@ -191,8 +187,8 @@ CLAIMS = (
     ),
     _compare(
       'WS over MC dropout, two_class',
-      _one(grids.E1[grids.method('WS'), 'two_class']),
-      _one(grids.E1[_DROPOUT, 'two_class']),
+      claims.one(grids.E1[grids.method('WS'), 'two_class']),
+      claims.one(grids.E1[_DROPOUT, 'two_class']),
       cells.POINTS,
     ),
   ),
@@ -216,8 +212,8 @@ CLAIMS = (
     *(
       _compare(
         f'{row.removeprefix("Flipout ")} over deterministic',
-        _one(grids.E5[row, 'two_class']),
-        _one(grids.E5[_DETERMINISTIC, 'two_class']),
+        claims.one(grids.E5[row, 'two_class']),
+        claims.one(grids.E5[_DETERMINISTIC, 'two_class']),
         cells.POINTS,
       )
       for row in (
@@ -236,7 +232,7 @@ CLAIMS = (
     *(
       _compare(
         f'a tenth over {rule}, {column}',
-        _one(grids.E5[grids.method(rule), column]),
+        claims.one(grids.E5[grids.method(rule), column]),
         None,
         _LACK,
         margin=_FLAT,
@@ -253,7 +249,7 @@ CLAIMS = (
     *(
       _compare(
         f'NWA over {rule} less {margin:g} points, {column}',
-        *(_one(grids.E5[grids.method(x), column]) for x in ('NWA', rule)),
+        *(claims.one(grids.E5[grids.method(x), column]) for x in ('NWA', rule)),
         cells.POINTS,
         margin=margin,
       )
@@ -268,8 +264,8 @@ CLAIMS = (
     *(
       _compare(
         f'deterministic over {rule}, iid',
-        _one(grids.E5[_DETERMINISTIC, 'iid']),
-        _one(grids.E5[grids.method(rule), 'iid']),
+        claims.one(grids.E5[_DETERMINISTIC, 'iid']),
+        claims.one(grids.E5[grids.method(rule), 'iid']),
         cells.POINTS,
       )
       for rule in grids.FIVE
@@ -283,8 +279,8 @@ CLAIMS = (
     *(
       _compare(
         f'WS over MC dropout, E = {epochs}, two_class',
-        _one(grid[grids.method('WS'), 'two_class']),
-        _one(grid[_DROPOUT, 'two_class']),
+        claims.one(grid[grids.method('WS'), 'two_class']),
+        claims.one(grid[_DROPOUT, 'two_class']),
         cells.SPEED,
       )
       for epochs, grid in ((1, grids.E1), (5, grids.E5))
@@ -298,7 +294,7 @@ CLAIMS = (
     *(
       _compare(
         f'{rule} over a quarter, {name}',
-        _one(cell),
+        claims.one(cell),
         None,
         measure,
         margin=-_RISING,

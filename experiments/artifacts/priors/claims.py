@@ -10,17 +10,13 @@ def _better(rules, prior):
   return tuple(
     claims.Comparison(
       f'{rule}, KL / N_k over {prior}, {column}',
-      _one(grids.SCORES[f'{rule}, KL / N_k', column]),
-      _one(grids.SCORES[f'{rule}, {prior}', column]),
+      claims.one(grids.SCORES[f'{rule}, KL / N_k', column]),
+      claims.one(grids.SCORES[f'{rule}, {prior}', column]),
       scores.NLL,
     )
     for rule in rules
     for column in grids.PARTITIONS
   )
-
-
-def _one(cell):
-  return claims.Side(claims.only, (cell,))
 
 
 CLAIMS = (
