@@ -45,7 +45,7 @@ def main() -> None:
     _fail_if_theirs(error, code=2)
   try:
     summary = run.play()
-  except federation.BusyError as error:
+  except (federation.BusyError, federation.OtherSideError) as error:
     config_flags.fail(error)
   except federation.StoppedError as error:
     config_flags.fail(error, code=1)

@@ -179,3 +179,10 @@ def test_a_made_method_checks_itself():
   settings.check(Ours(None, rate=0.1))
   with pytest.raises(ValueError, match=r'--Ours\.rate=2\.0 must be below 1'):
     settings.check(Ours(None, rate=2))
+
+
+def test_a_text_is_one_line():
+  with pytest.raises(ValueError, match=r"--name='a\\nb' must be one line"):
+    settings.of(anybodys)['name'].checked('name', 'a\nb')
+  with pytest.raises(ValueError, match='must be one line'):
+    settings.of(anybodys)['others'].checked('others', ('a', 'b\nc'))

@@ -33,7 +33,10 @@ def load(path: str, reading: tables.Reading) -> columns.Dataset:
   _check(f'{where} lacks', found, keys, f'{", ".join(KEYS)}, or x, y')
   x, y, *test = (found[key] for key in keys)
   ids = _ids(where, 'client_ids', found, len(x) if x.ndim else 0)
-  names = tuple(map(str, np.atleast_1d(found.get('class_names', ()))))
+  names = _names(where, found)
+  if names and not reading.num_classes and _has_room(names, y):
+    # Of classes that the file does not have too.
+    reading = dataclasses.replace(reading, num_classes=len(names))
   if whole:
     x, y = arrays.examples(where, 'x', x, 'y', y)
     dataset = tables.split(path, x, y, ids, reading)
@@ -56,9 +59,24 @@ def load(path: str, reading: tables.Reading) -> columns.Dataset:
       f'{where}: class_names has {len(names)} names for '
       f'{dataset.num_classes} classes.'
     )
+  return dataclasses.replace(dataset, class_names=names)
+
+
+def _names(where, found):
+  given = np.atleast_1d(found.get('class_names', ()))
+  # Of bytes the texts, not what Python calls them.
+  names = tuple(
+    map(str, given.astype(str) if given.dtype.kind == 'S' else given)
+  )
   if len(set(names)) < len(names):
     raise ValueError(f'{where}: class_names has a name twice.')
-  return dataclasses.replace(dataset, class_names=names)
+  return names
+
+
+def _has_room(names, y):
+  """Whether all labels that are numbers have a name."""
+  numbers = y.ndim == 1 and y.dtype.kind in 'iuf' and y.size
+  return bool(numbers) and y.max() < len(names)
 
 
 def inputs(flag: str, path: str, keys: tuple[str, ...]) -> np.ndarray:

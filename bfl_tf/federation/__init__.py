@@ -6,7 +6,7 @@ And what a finished run is asked: its model, its sites, its doubts.
 from bfl_tf.federation.binding import configured
 from bfl_tf.federation.client import Broadcast, job, Plan, train_client
 from bfl_tf.federation.config import Config
-from bfl_tf.federation.engine import Arrival
+from bfl_tf.federation.engine import Arrival, OtherSideError
 from bfl_tf.federation.experiment import Experiment
 from bfl_tf.federation.loop import federated_round, initial_state
 from bfl_tf.federation.method import Method
@@ -35,6 +35,7 @@ __all__ = [
   'Experiment',
   'MachineError',
   'Method',
+  'OtherSideError',
   'Plan',
   'Prediction',
   'Reduction',

@@ -264,6 +264,11 @@ def _check(config, parts):
   for part in parts:
     if getattr(part, 'random', '') == 'all':
       fits = part.name
+      if config.variant == 'mc_dropout':
+        raise ValueError(
+          f'--client_parts={fits} makes all weights random, which dropout is '
+          'there for too: set --variant=deterministic.'
+        )
     if not getattr(part, 'plain_sgd', False):
       continue
     if not plain:

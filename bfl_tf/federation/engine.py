@@ -43,16 +43,23 @@ def like(engine: Engine, method: method_lib.Method) -> training.Result:
   return own(method) if own else method.result_like
 
 
+class OtherSideError(ValueError):
+  """What clients remember is on nodes and not here, or here and not there."""
+
+
 def check_memories(state: state_lib.State, like: training.Result) -> None:
   """Refuses clients' memories that are where another engine had them.
 
   Args:
     state: of a run.
     like: of `like`, what this engine's arrivals hold.
+
+  Raises:
+    OtherSideError: they are elsewhere.
   """
   for memory in state.memories.values():
     if set(memory) != set(like.memory):
-      raise ValueError(
+      raise OtherSideError(
         'clients of this run remember on the other side: go on with the '
         '--engine and --superlink that it was begun with.'
       )

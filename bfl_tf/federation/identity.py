@@ -11,6 +11,7 @@ import os
 import pathlib
 
 from bfl_tf import own
+from bfl_tf.datasets import names
 from bfl_tf.federation import binding
 from bfl_tf.federation import config as config_lib
 
@@ -94,10 +95,11 @@ def obstacle_to_more_rounds(
 def _digests(config) -> Mapping[str, str]:
   found = {}
   for flag, name in _named(config):
-    if ':' in name:
-      digest = own.digest(name)
+    # The path of a file may have a colon too.
+    if flag in _DATA and names.kind(name).is_file:
+      digest = _of_file(pathlib.Path(name))
     else:
-      digest = _of_file(pathlib.Path(name)) if flag in _DATA else None
+      digest = own.digest(name) if ':' in name else None
     if digest:
       found[f'--{flag}={name}'] = digest
   return found

@@ -157,6 +157,8 @@ class Run:
     )
     state = self._restored()
     if state is not None:
+      method = self._experiment.method
+      engine_lib.check_memories(state, engine_lib.like(self._engine, method))
       # A slot without arrays leaves nothing in a checkpoint.
       stages = self._experiment.method.stages
       fresh = state_lib.fresh_slots(stages, state.model)

@@ -2,7 +2,8 @@
 
 Of a SuperNode's --node-config `partition-id` is the client's number, `data` the
 file that it trains on in place of --dataset (`label-column`, `ignore-columns`:
-how it is read), `memory` where a client's own memory is kept.
+how it is read; `test-fraction`, `calibration-fraction`: what it holds out),
+`memory` where a client's own memory is kept.
 """
 
 from typing import Any
@@ -42,6 +43,8 @@ def train(
   # In a simulation any node plays any client.
   if order.memory is None:
     _check_asked(context, order.client)
+  elif {'memory', 'data'} & set(node):
+    raise ValueError('what a client of this node remembers stays on it')
   site = sites.of(order.flags, sites.Own.of(node), order.told)
   update, memory = site.train(order, str(node.get('memory', '')))
   return flwr_app.Message(

@@ -236,5 +236,7 @@ def as_told(
       np.concatenate([own.train.y, own.test.y]),
     ),
     client_ids=np.concatenate(ids),
+    validation_ids=None,
+    test_ids=None,
     rows=None,
   )

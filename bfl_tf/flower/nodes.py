@@ -125,11 +125,17 @@ class Numbered:
       for node in set(known) - present:
         del known[node]
     self.playing = {c: n for c, n in self.playing.items() if n in present}
+    # Another that said the same number takes over.
+    for node, answer in sorted(self.answers.items()):
+      if answer.client is not None:
+        self.playing.setdefault(answer.client, node)
     for node in sorted(present - set(self.answers) - set(self.asked)):
       content = messages.pack_greeting(self.flags)
       query = flwr_app.Message(content, node, 'query')
       for number in self.grid.push_messages([query]):
-        self.asked[node] = number
+        # None of one that Flower could not take.
+        if number:
+          self.asked[node] = number
     # One that trains for a run before this one answers when it is done.
     for node, number in list(self.asked.items()):
       for reply in self.grid.pull_messages([number]):

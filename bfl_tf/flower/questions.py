@@ -75,6 +75,8 @@ def answer(
   """
   if not own.data:
     raise ValueError('this node has no file of its own')
+  if question.share not in ('calibration', 'test'):
+    raise ValueError('it says nothing of examples that it trains on')
   config, dataset = sites.read(question.flags, own)
   split = getattr(dataset, question.share)
   if split is None or not len(split.y):

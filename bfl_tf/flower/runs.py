@@ -221,8 +221,8 @@ def _last(lines) -> str:
 
 
 def _toml(settings) -> str:
-  """Strings as TOML's basic ones, which JSON's are."""
+  """Strings as TOML's basic ones, which JSON's are but for escapes of pairs."""
   return ''.join(
-    f'{name.replace("_", "-")} = {json.dumps(value)}\n'
+    f'{name.replace("_", "-")} = {json.dumps(value, ensure_ascii=False)}\n'
     for name, value in settings.items()
   )

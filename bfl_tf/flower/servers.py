@@ -13,6 +13,9 @@ Its run config, `[tool.flwr.app.config]` of the app, says what to run:
 """
 
 import contextlib
+import dataclasses
+import hashlib
+import json
 import math
 import pathlib
 import sys
@@ -21,12 +24,14 @@ from flwr import app as flwr_app
 from flwr import serverapp
 
 from bfl_tf import federation
-from bfl_tf.federation import building, recorded, site_reports, task
+from bfl_tf.federation import building, recorded, rows, site_reports
 from bfl_tf.flower import engine as engine_lib
 from bfl_tf.flower import introductions, questions, runs
 from bfl_tf.flower import nodes as nodes_lib
 
 app = serverapp.ServerApp()
+# In a run's directory.
+_NODES = 'nodes.json'
 
 
 class ServerError(RuntimeError):
@@ -71,10 +76,15 @@ def _play(grid, settings):
   engine = engine_lib.Engine(
     grid, nodes, window, simulated, path, told, poll_seconds
   )
-  if dataset is not None and not _is_unchanged(path, dataset):
-    raise ValueError(
-      f'--output_dir={path} holds a run of other examples: files of nodes have '
-      'changed since; put them back, or choose another directory.'
+  if dataset is not None:
+    if not _is_unchanged(path, introduced):
+      raise ValueError(
+        f'--output_dir={path} holds a run of other examples: files of nodes '
+        'have changed since; put them back, or choose another directory.'
+      )
+    file, said = pathlib.Path(path, _NODES), _said(introduced)
+    engine = dataclasses.replace(
+      engine, begin=lambda: rows.write_text(file, said)
     )
   federation.Run(config, path, engine=engine, dataset=dataset).play()
 
@@ -94,7 +104,7 @@ def _score(grid, settings):
       f'--run={path}: its nodes have no files of their own: leave --superlink '
       'out.'
     )
-  if not _is_unchanged(path, _as_told(config, introduced)):
+  if not _is_unchanged(path, introduced):
     raise ValueError(
       f'--run={path}: files of nodes have changed since the run; put them back.'
     )
@@ -106,12 +116,19 @@ def _score(grid, settings):
     print(line or ' ')
 
 
-def _is_unchanged(path, dataset) -> bool:
+def _is_unchanged(path, introduced) -> bool:
   """Whether nodes have the files that the run began with, by what they say."""
-  file = pathlib.Path(path) / 'task.json'
-  return not file.exists() or (
-    file.read_text() == task.Task.of(dataset).to_json()
-  )
+  file = pathlib.Path(path, _NODES)
+  return not file.exists() or file.read_text() == _said(introduced)
+
+
+def _said(introduced) -> str:
+  """Returns a digest of what each node said of its file, by client."""
+  digests = {
+    str(client): hashlib.sha256(said.to_json().encode()).hexdigest()[:16]
+    for client, said in sorted(introduced.items())
+  }
+  return json.dumps(digests, indent=2) + '\n'
 
 
 def _introduced(config, nodes) -> dict[int, introductions.Introduction]:

@@ -5,16 +5,17 @@ client, so what is kept goes by what was compiled.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+import csv
 import dataclasses
 import functools
 import os
-import pathlib
 import re
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bfl_tf import datasets, training
+from bfl_tf.datasets import names
 from bfl_tf.federation import building, recorded
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import config as config_lib
@@ -22,7 +23,13 @@ from bfl_tf.flower import introductions, memories, messages
 
 # That a server names code to be imported is for the owner of a node to allow.
 OWN_CODE = 'BFL_TF_OWN_CODE'
-_CODE = re.compile(r'[A-Za-z_][\w.]*:[A-Za-z_][\w.]*')
+_DATA = ('dataset', 'server_dataset')
+# Of TFDS; what else has a colon is code, but for texts that name nothing.
+_VERSIONED = re.compile(r'[\w/]+:\d+\.\d+\.\d+')
+_NO_NAMES = frozenset((
+  'train_split', 'test_split', 'server_split', 'label_column', 'client_column',
+  'ignore_columns',
+))  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,18 +77,22 @@ class Own(NamedTuple):
     data: the file; nothing if the node has none.
     label_column: of a .csv.
     ignore_columns: of a .csv, separated by commas.
+    test_fraction: that it holds out; if empty what a run asks for.
+    calibration_fraction: likewise.
   """
 
   data: str = ''
   label_column: str = 'label'
   ignore_columns: str = ''
+  test_fraction: str = ''
+  calibration_fraction: str = ''
 
   @classmethod
   def of(cls, node_config: Mapping[str, Any]) -> 'Own':
     """Reads a SuperNode's --node-config."""
-    names = {name: name.replace('_', '-') for name in cls._fields}
+    keys = {name: name.replace('_', '-') for name in cls._fields}
     return cls(
-      **{n: str(node_config[k]) for n, k in names.items() if k in node_config}
+      **{n: str(node_config[k]) for n, k in keys.items() if k in node_config}
     )
 
 
@@ -142,8 +153,11 @@ def read(flags: str, own: Own) -> tuple[config_lib.Config, datasets.Dataset]:
       'client: set --partition=natural'
     )
   if own.data:
+    _check_shares(config, own)
     config = config.replace(
       dataset=own.data,
+      # Of the server's own file: nobody would score these.
+      validation_split=0.0,
       client_column='',
       label_column=own.label_column,
       ignore_columns=own.ignore_columns,
@@ -151,8 +165,22 @@ def read(flags: str, own: Own) -> tuple[config_lib.Config, datasets.Dataset]:
   return config, building.dataset(config, {})
 
 
+def _check_shares(config, own):
+  """Refuses other shares than the owner's, which would tell rows apart."""
+  for share in ('test_fraction', 'calibration_fraction'):
+    wanted, asked = getattr(own, share), getattr(config, share)
+    if wanted and float(wanted) != asked:
+      raise ValueError(
+        f'--{share}={asked}: the owner of this node holds out {wanted}, and no '
+        'other share'
+      )
+
+
 def check(lines: Iterable[str], own: Own) -> None:
   """Refuses what a server may not ask of a node.
+
+  A text is taken apart as `recorded.parse` does. A colon is what makes a name
+  one of code (`registry.resolve`), whatever is on either side of it.
 
   Args:
     lines: flags, as texts.
@@ -164,15 +192,19 @@ def check(lines: Iterable[str], own: Own) -> None:
   if os.environ.get(OWN_CODE) == '1':
     return
   for line in lines:
-    flag, _, value = line.partition('=')
-    if any(_CODE.fullmatch(item) for item in value.split(',')):
+    if line.startswith('#'):
+      continue
+    flag, _, value = line.removeprefix('--').partition('=')
+    if not line.startswith('--'):
+      raise ValueError(f'{line[:100]!r} is no flag')
+    items = [value, *next(csv.reader([value]), [])]
+    named = flag in _DATA and _VERSIONED.fullmatch(value)
+    if flag not in _NO_NAMES and not named and any(':' in i for i in items):
       raise ValueError(
         f'{line[:100]} is code that this node does not run: set '
         f'{OWN_CODE}=1 there to allow it.'
       )
-    suffix = pathlib.Path(value).suffix
-    named = flag == '--dataset' and not own.data
-    if named and suffix in ('.csv', '.npz'):
+    if flag == 'dataset' and not own.data and names.kind(value).is_file:
       raise ValueError(
         f'{line[:100]}: a server names no files here; start the SuperNode with '
         '--node-config \'data="FILE"\'.'

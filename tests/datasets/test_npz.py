@@ -191,3 +191,18 @@ def test_a_damaged_file_is_named(tmp_path):
       assert str(error).startswith(f'{path} cannot be read as an .npz file: ')
       wrong += 1
   assert wrong > 100
+
+
+@pytest.mark.parametrize('kind', [str, bytes])
+@pytest.mark.parametrize('whole', [True, False])
+def test_a_file_may_name_classes_that_it_does_not_have(tmp_path, kind, whole):
+  names = [b'cat', b'cow', b'dog'] if kind is bytes else ['cat', 'cow', 'dog']
+  y = np.array([0, 2, 0, 2, 0, 2])
+  if whole:
+    path = str(tmp_path / 'whole.npz')
+    np.savez(path, x=FEATURES, y=y, class_names=names)
+  else:
+    path = write(tmp_path, y_train=y, y_test=y, class_names=names)
+  dataset = datasets.load(path)
+  assert dataset.num_classes == 3
+  assert dataset.class_names == ('cat', 'cow', 'dog')

@@ -7,7 +7,7 @@ import pytest
 import stopping
 
 from bfl_tf import federation, plots
-from bfl_tf.federation import admission, checkpoints, loop, records
+from bfl_tf.federation import admission, checkpoints, engine, loop, records
 
 
 class Nested:
@@ -119,3 +119,22 @@ def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch):
     == summary
   )
   assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob('*')} == times
+
+
+def test_memories_of_the_other_side_are_not_forgotten(tmp_path):
+  class Elsewhere:
+    """An engine whose clients keep what they remember."""
+
+    def __call__(self, *arguments):
+      return engine.local(*arguments)
+
+    def like(self, method):
+      return method.result_like._replace(memory={'round': None})
+
+  stopping.stopped(tmp_path, loop, 'federated_round', 3)
+  run = federation.Run(
+    stopping.CONFIG, tmp_path, False, stopping.BUILT, engine=Elsewhere()
+  )
+  with pytest.raises(federation.OtherSideError, match='on the other side: go'):
+    run.play()
+  assert stopping.play(tmp_path)['rounds'] == 4

@@ -1,5 +1,7 @@
 """What a node does with its own files, and what it does not do for a server."""
 
+from types import SimpleNamespace
+
 from flwr import app
 import grids
 import numpy as np
@@ -8,7 +10,14 @@ import toys
 
 from bfl_tf import federation
 from bfl_tf.federation import recorded
-from bfl_tf.flower import introductions, memories, messages, nodes, sites
+from bfl_tf.flower import (
+  clients,
+  introductions,
+  memories,
+  messages,
+  nodes,
+  sites,
+)
 
 
 def flags(**changes):
@@ -23,6 +32,11 @@ def flags(**changes):
     ({'client_parts': 'toys:Idle'}, '--client_parts=toys:Idle is code that'),
     ({'dataset': '/etc/secrets.csv'}, 'a server names no files here; start'),
     ({'dataset': 'secrets.npz'}, 'a server names no files here; start'),
+    ({'dataset': 'secrets.CSV'}, 'a server names no files here; start'),
+    ({'dataset': 'mnist:evil'}, 'is code that'),
+    ({'attack': '"os:getcwd"'}, 'is code that'),
+    ({'model': 'my-mod:Net'}, 'is code that'),
+    ({'model': 'ähnlich:Net'}, 'is code that'),
   ],
 )
 def test_a_server_names_neither_code_nor_files(monkeypatch, changes, message):
@@ -30,6 +44,37 @@ def test_a_server_names_neither_code_nor_files(monkeypatch, changes, message):
   lines = [f'--{name}={value}' for name, value in changes.items()]
   with pytest.raises(ValueError, match=message):
     sites.of('\n'.join([recorded.VERSION, *lines]))
+
+
+def test_what_is_no_flag_is_no_field_either(monkeypatch):
+  monkeypatch.delenv(sites.OWN_CODE)
+  with pytest.raises(ValueError, match=r"'dataset=secrets\.csv' is no flag"):
+    sites.of(f'{recorded.VERSION}\ndataset=secrets.csv')
+
+
+def test_names_without_code_pass(monkeypatch):
+  monkeypatch.delenv(sites.OWN_CODE)
+  lines = ['# a:b', '--dataset=mnist:3.0.1', '--train_split=train[:100]']
+  sites.check(lines, sites.Own())
+  sites.check(['--dataset=own.csv'], sites.Own('mine.csv'))
+
+
+def test_the_owner_says_what_is_held_out(tmp_path):
+  x, y = np.random.default_rng(0).normal(size=[60, 3]), np.arange(60) % 3
+  np.savez(tmp_path / 'own.npz', x=x, y=y)
+  asked = flags(
+    partition='natural', test_fraction=0.3, validation_split=0.5,
+    num_clients=1,
+  )  # fmt: skip
+  own = sites.Own.of({'data': f'{tmp_path}/own.npz', 'test-fraction': 0.3})
+  _, dataset = sites.read(asked, own)
+  # What a run validates on is of the server's file.
+  assert (len(dataset.train.y), len(dataset.test.y)) == (42, 18)
+  own = own._replace(test_fraction='0.2')
+  with pytest.raises(
+    ValueError, match=r'owner of this node holds out 0\.2, and'
+  ):
+    sites.read(asked, own)
 
 
 def test_a_simulation_that_never_begins_says_so():
@@ -165,7 +210,7 @@ class TestNumbered:
     grid.node_configs[7] = {'partition-id': 0}
     assert numbered([0]) == {0: 9}
     del grid.node_configs[9]
-    assert numbered([0]) == {}
+    assert numbered([0]) == {0: 7}
 
   @pytest.mark.parametrize('said', [{}, {'client': 'one'}, {'client': [0]}])
   def test_an_answer_that_cannot_be_read(self, said):
@@ -210,3 +255,14 @@ def test_nothing_is_unpickled(tmp_path):
   )
   with pytest.raises(ValueError, match='allow_pickle=False'):
     messages.unpack_update(record, {'model|loc': 999})
+
+
+@pytest.mark.parametrize('own', [{'memory': 'kept'}, {'data': 'own.csv'}])
+def test_what_a_client_remembers_stays_where_it_is_kept(own):
+  experiment = toys.experiment(client_parts=('scaffold',))
+  broadcast = experiment.broadcast(federation.initial_state(experiment).state)
+  order = messages.Order(flags(), 0, broadcast, memory={})
+  content = messages.pack_order(order, messages.pack_broadcast(broadcast))
+  context = SimpleNamespace(node_config={'partition-id': 0, **own})
+  with pytest.raises(ValueError, match='of this node remembers stays on it'):
+    clients.train(SimpleNamespace(content=content), context)

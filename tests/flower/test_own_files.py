@@ -146,6 +146,14 @@ def test_files_that_changed_end_a_run_that_goes_on(tmp_path):
     play(tmp_path / 'nodes', files, server, num_rounds=3)
 
 
+def test_files_that_nodes_have_exchanged_end_it_too(tmp_path):
+  one, other, third, server = wine(tmp_path)
+  play(tmp_path / 'nodes', [one, other, third], server)
+  # The sums of all are as they were.
+  with pytest.raises(ValueError, match='files of nodes have changed since'):
+    play(tmp_path / 'nodes', [other, one, third], server, num_rounds=3)
+
+
 def test_the_servers_share_of_nothing_is_refused(tmp_path):
   *files, server = wine(tmp_path)
   with pytest.raises(ValueError, match='name --server_dataset in place of'):

@@ -220,6 +220,13 @@ def test_a_node_tells_of_no_sets_that_nobody_promised(
     questions.answer(question, trained.weights, sites.Own(files[1]))
 
 
+@pytest.mark.parametrize('share', ['train', 'validation', 'name'])
+def test_a_node_says_nothing_of_what_it_trains_on(files, share):
+  question = questions.Question('', 0, '', share, '')
+  with pytest.raises(ValueError, match='nothing of examples that it trains on'):
+    questions.answer(question, None, sites.Own(files[0]))
+
+
 def test_a_run_without_a_calibration_share_has_no_sets(files, tmp_path, capsys):
   *own, server = files
   wines.play(tmp_path, own, server, num_rounds=1)
