@@ -138,7 +138,7 @@ class Declared:
     if type(value) is not self.kind:
       what = _NAMES.get(self.kind, 'text')
       raise ValueError(f'--{flag}={value!r} must be {what}.')
-    if isinstance(value, str) and len(value.splitlines()) > 1:
+    if isinstance(value, str) and value.splitlines() not in ([], [value]):
       raise ValueError(f'--{flag}={value!r} must be one line.')
     if self.setting.choices:
       registry.check_choice(flag, str(value), self.setting.choices)

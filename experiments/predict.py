@@ -7,7 +7,7 @@ A .csv is read by the names of its columns and streamed; an .npz has x. Exit
 code 2: a flag, a file or a cell is wrong, and nothing was written.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 import csv
 import os
 
@@ -115,13 +115,8 @@ def _rows(trained, promise, x, first) -> Iterator[list]:
   ]
   if promise:
     for sets in promise.sets(said.probs):
-      columns.append([joined(classes[each]) for each in sets])
+      columns.append([promises.text(classes[each]) for each in sets])
   yield from zip(*columns)
-
-
-def joined(names: Iterable[str]) -> str:
-  """Returns a set of classes as a cell; a name's own | is marked."""
-  return '|'.join(name.replace('|', r'\|') for name in names)
 
 
 def _pieces(task) -> Iterator[np.ndarray]:

@@ -186,3 +186,6 @@ def test_a_text_is_one_line():
     settings.of(anybodys)['name'].checked('name', 'a\nb')
   with pytest.raises(ValueError, match='must be one line'):
     settings.of(anybodys)['others'].checked('others', ('a', 'b\nc'))
+  with pytest.raises(ValueError, match='must be one line'):
+    settings.of(anybodys)['name'].checked('name', 'a\n')
+  assert settings.of(anybodys)['name'].checked('name', '') == ''

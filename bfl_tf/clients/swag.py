@@ -67,6 +67,7 @@ class Swag:
 
   name: ClassVar[str] = 'swag'
   needs: ClassVar[str | None] = None
+  replaces_mean: ClassVar[bool] = True
 
   def __post_init__(self):
     if self.rank == 1:

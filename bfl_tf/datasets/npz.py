@@ -34,12 +34,11 @@ def load(path: str, reading: tables.Reading) -> columns.Dataset:
   x, y, *test = (found[key] for key in keys)
   ids = _ids(where, 'client_ids', found, len(x) if x.ndim else 0)
   names = _names(where, found)
-  if names and not reading.num_classes and _has_room(names, y):
-    # Of classes that the file does not have too.
-    reading = dataclasses.replace(reading, num_classes=len(names))
+  # Of classes too that the file does not have.
+  known = names if _has_room(names, y) else ()
   if whole:
     x, y = arrays.examples(where, 'x', x, 'y', y)
-    dataset = tables.split(path, x, y, ids, reading)
+    dataset = tables.split(path, x, y, ids, reading, known)
   elif reading.test_fraction != tables.Reading.test_fraction:
     raise ValueError(
       f'--test_fraction={reading.test_fraction}: {where[2:]} brings its own '
@@ -47,7 +46,7 @@ def load(path: str, reading: tables.Reading) -> columns.Dataset:
     )
   else:
     dataset = arrays.from_arrays(
-      path, x, y, *test, num_classes=reading.num_classes or None
+      path, x, y, *test, num_classes=reading.num_classes or len(known) or None
     )
     dataset = dataclasses.replace(
       dataset,
@@ -64,10 +63,12 @@ def load(path: str, reading: tables.Reading) -> columns.Dataset:
 
 def _names(where, found):
   given = np.atleast_1d(found.get('class_names', ()))
-  # Of bytes the texts, not what Python calls them.
-  names = tuple(
-    map(str, given.astype(str) if given.dtype.kind == 'S' else given)
-  )
+  try:
+    if given.dtype.kind == 'S':
+      given = np.char.decode(given, 'utf-8')
+  except UnicodeDecodeError as error:
+    raise ValueError(f'{where}: class_names is not in UTF-8.') from error
+  names = tuple(map(str, given))
   if len(set(names)) < len(names):
     raise ValueError(f'{where}: class_names has a name twice.')
   return names

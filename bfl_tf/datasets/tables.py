@@ -179,7 +179,7 @@ def split(
     name, x[train], y[train], x[test], y[test], num_classes=known or None
   )
   if not reading.num_classes:
-    _check_trained(where, dataset, class_names)
+    _check_trained(where, dataset, y, class_names)
   return dataclasses.replace(
     dataset,
     client_ids=shares.of(ids, train),
@@ -189,11 +189,10 @@ def split(
   )
 
 
-def _check_trained(where, dataset, names):
-  sizes = np.bincount(dataset.train.y, minlength=dataset.num_classes)
-  if not sizes.all():
-    missing = int(sizes.argmin())
-    name = names[missing] if names else missing
+def _check_trained(where, dataset, y, names):
+  missing = np.setdiff1d(y, dataset.train.y)
+  if missing.size:
+    name = names[missing[0]] if names else missing[0]
     raise ValueError(
       f'{where}: class {str(name)!r} has too few rows: all are held out, none '
       'is left to train on; add some, or lower --test_fraction.'

@@ -39,7 +39,6 @@ class Plan:
   def of(cls, config: config_lib.Config) -> 'Plan':
     """Makes the plan; a ValueError names the flag and the fix."""
     parts = binding.chain('client_parts', config)
-    _check(config, parts)
     schedule = binding.make('learning_rate_schedule', config)
     return cls(config, parts, schedule, binding.chain('attack', config))
 
@@ -60,6 +59,30 @@ class Plan:
         config.seed, config.num_clients, attack.fraction
       )
     )
+
+  def check(self) -> None:
+    """Refuses parts that do not go with each other, or with the optimizer.
+
+    Raises:
+      ValueError: naming the flag and the fix.
+    """
+    config, replaces = self.config, ''
+    plain = config.client_optimizer == 'sgd' and not config.get('sgd.momentum')
+    for part in self.parts:
+      if getattr(part, 'replaces_mean', False):
+        replaces = part.name
+      if not getattr(part, 'plain_sgd', False):
+        continue
+      if not plain:
+        raise ValueError(
+          f'--client_parts={part.name} needs --client_optimizer=sgd with '
+          '--sgd.momentum=0.'
+        )
+      if replaces:
+        raise ValueError(
+          f'--client_parts={replaces},{part.name}: {part.name} reads where SGD '
+          f'ended, which {replaces} replaces; name {part.name} first.'
+        )
 
   def check_trainings(self, sizes: Sequence[int]) -> None:
     """Asks parts about the smallest and the largest training of each client.
@@ -256,28 +279,3 @@ def _possible_epochs(config) -> list[int]:
   possible = [config.min_local_epochs or config.local_epochs]
   possible += [config.local_epochs, early or config.local_epochs]
   return sorted({min(possible), max(possible)})
-
-
-def _check(config, parts):
-  plain = config.client_optimizer == 'sgd' and not config.get('sgd.momentum')
-  fits = ''
-  for part in parts:
-    if getattr(part, 'random', '') == 'all':
-      fits = part.name
-      if config.variant == 'mc_dropout':
-        raise ValueError(
-          f'--client_parts={fits} makes all weights random, which dropout is '
-          'there for too: set --variant=deterministic.'
-        )
-    if not getattr(part, 'plain_sgd', False):
-      continue
-    if not plain:
-      raise ValueError(
-        f'--client_parts={part.name} needs --client_optimizer=sgd with '
-        '--sgd.momentum=0.'
-      )
-    if fits:
-      raise ValueError(
-        f'--client_parts={fits},{part.name}: {part.name} reads where SGD '
-        f'ended, which {fits} replaces; name {part.name} first.'
-      )

@@ -8,6 +8,8 @@ order. Where clients keep their memories elsewhere it also has a method `like`.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import tensorflow as tf
+
 from bfl_tf import statistics, training
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import experiment as experiment_lib
@@ -57,8 +59,11 @@ def check_memories(state: state_lib.State, like: training.Result) -> None:
   Raises:
     OtherSideError: they are elsewhere.
   """
+  # What holds no array leaves nothing in a checkpoint.
+  wanted = {name for name, kept in like.memory.items() if tf.nest.flatten(kept)}
   for memory in state.memories.values():
-    if set(memory) != set(like.memory):
+    kept = {name for name, array in memory.items() if tf.nest.flatten(array)}
+    if kept != wanted:
       raise OtherSideError(
         'clients of this run remember on the other side: go on with the '
         '--engine and --superlink that it was begun with.'

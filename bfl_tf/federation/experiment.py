@@ -67,6 +67,7 @@ class Experiment:
     built = {} if built is None else built
     # First what takes no time and may be refused.
     plan = client_lib.Plan.of(config)
+    plan.check()
     rule, weighting = method_lib.rule_and_weighting(plan)
     dataset = dataset or building.dataset(config, built)
     building.check_classes(dataset)

@@ -41,7 +41,7 @@ def export(
   count, path = trained.num_samples(num_samples), pathlib.Path(folder)
   if path.exists() and (not path.is_dir() or any(path.iterdir())):
     raise ValueError(f'{path} is there already: name a new folder.')
-  if trained.averages(count):
+  if trained.averages(num_samples):
     raise ValueError(
       'a posterior over all weights is exported at its mean: leave '
       '--num_mc_samples out.'

@@ -7,12 +7,13 @@ is reported and not promised. A site that has a model of its own makes a promise
 of its own with it, from its own counts, and for itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import itertools
 import json
 import math
 import os
 import pathlib
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -86,6 +87,11 @@ class Promise(NamedTuple):
   def to_json(self) -> str:
     """Returns the text of `conformal.json`."""
     return json.dumps(self._asdict(), indent=2) + '\n'
+
+
+def text(names: Iterable[str]) -> str:
+  """Returns a set of classes, joined by |; a name's own | and \\ are marked."""
+  return '|'.join(re.sub(r'([\\|])', r'\\\1', name) for name in names)
 
 
 def write(run_dir: str | os.PathLike, promise: Promise) -> None:

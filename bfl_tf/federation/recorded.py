@@ -15,6 +15,7 @@ from bfl_tf.federation import config as config_lib
 # The first line of a `flags.txt`.
 VERSION = f'# bfl_tf {version.__version__}'
 SITE = 'site.json'
+NODES = 'nodes.json'
 # What to do where a site's own model lacks something.
 MADE_ANEW = "experiments.sites --personalise_epochs makes sites' models anew"
 

@@ -222,6 +222,17 @@ class RunDirectory:
     if self._lacks('task.json'):
       self._write('task.json', task.to_json())
 
+  def check_task(self, task: task_lib.Task) -> None:
+    """Refuses data whose classes are numbered otherwise than in `task.json`."""
+    if not self._lacks('task.json'):
+      text = (self.path / 'task.json').read_text()
+      task_lib.Task.from_json(text).check_order(self.path, task)
+
+  def write_nodes(self, text: str) -> None:
+    """Writes `nodes.json`, unless it is there: whose examples the run is of."""
+    if self._lacks(recorded.NODES):
+      self._write(recorded.NODES, text)
+
   def write_site(self, site: recorded.SiteModel) -> None:
     """Writes `site.json`: a site's own model is here, and no run."""
     self._write(recorded.SITE, site.to_json())

@@ -75,7 +75,8 @@ def reopen(
   config, path = trained.config, pathlib.Path(run_dir)
   changed = identity.changed(config, (path / 'flags.txt').read_text())
   dataset = building.dataset(config, {})
-  same = _nameless(task_lib.Task.of(dataset)) == _nameless(trained.task)
+  asked = task_lib.Task.of(dataset)
+  same = _nameless(asked) == _nameless(trained.task)
   if not (same or changed) and config.engine == 'flower':
     raise ValueError(
       f'{path}: its clients trained on files of their own nodes, which are not '
@@ -85,6 +86,7 @@ def reopen(
   if changed or not same:
     named = ', '.join(changed) or f'--dataset={config.dataset}'
     raise ValueError(identity.has_changed(path, named))
+  trained.task.check_order(path, asked)
   test = Held(dataset.test, dataset.test_ids)
   if dataset.calibration is not None:
     if calibrate_on_test:

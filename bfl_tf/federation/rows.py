@@ -52,14 +52,12 @@ def replacing(folder: pathlib.Path) -> Iterator[pathlib.Path]:
   """Gives a new folder, whose files then take the place of a folder's own.
 
   Tables and plots of an earlier question, which this one does not ask, go; what
-  else is there stays. Until all is written everything is as it was.
+  else is there stays. Until all is written there, all is as it was.
 
   Raises:
     stopping.MachineError: something cannot be written.
   """
-  scratch = folder.with_name(f'.{folder.name}.tmp')
-  # Of a process that was killed.
-  shutil.rmtree(scratch, ignore_errors=True)
+  scratch = folder.with_name(f'.{folder.name}.{os.getpid()}.tmp')
   try:
     scratch.mkdir()
     yield scratch
@@ -71,7 +69,7 @@ def replacing(folder: pathlib.Path) -> Iterator[pathlib.Path]:
       os.replace(new, folder / new.name)
   except OSError as error:
     raise stopping.MachineError(
-      f'{folder} cannot be written: {error}; what was there is there still'
+      f'{folder} cannot be written: {error}.'
     ) from error
   finally:
     shutil.rmtree(scratch, ignore_errors=True)

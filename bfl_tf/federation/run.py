@@ -74,10 +74,12 @@ class Run:
     draw_plots: bool = True,
     engine: engine_lib.Engine | None = None,
     dataset: datasets.Dataset | None = None,
+    nodes: str = '',
   ):
     """Arguments as in `run`; `built`, `dataset`, errors as in `Experiment`.
 
-    `engine` is where clients train, in place of this process.
+    `engine` is where clients train, in place of this process, and `nodes` what
+    is to be kept of the nodes that have their examples.
     """
     if engine is None and config.engine != 'local':
       raise ValueError(
@@ -85,6 +87,7 @@ class Run:
         'by bfl_tf.flower.simulate.'
       )
     self._engine = engine or engine_lib.local
+    self._nodes = nodes
     self._draw_plots = draw_plots
     self._config = config
     self._progress = progress_lib.Progress(config.num_rounds, show_progress)
@@ -98,6 +101,8 @@ class Run:
       self._directory.check_free()
       training.configure(config.num_workers, config.deterministic)
       self._experiment = experiment_lib.Experiment.build(config, built, dataset)
+      task = task_lib.Task.of(self._experiment.dataset)
+      self._directory.check_task(task)
 
   def play(self) -> dict[str, Any]:
     """Plays the rounds that are left; a finished run is not played again."""
@@ -148,17 +153,18 @@ class Run:
 
   def _begin(self):
     self._warn()
+    self._check_memories()
     self._directory.start(self._config)
     dataset, dealt = self._experiment.dataset, self._experiment.partition
     self._directory.write_task(task_lib.Task.of(dataset))
+    if self._nodes:
+      self._directory.write_nodes(self._nodes)
     self._directory.write_partition(
       partitions.counts(dataset.train.y, dealt, dataset.num_classes),
       building.client_names(dataset, dealt),
     )
     state = self._restored()
     if state is not None:
-      method = self._experiment.method
-      engine_lib.check_memories(state, engine_lib.like(self._engine, method))
       # A slot without arrays leaves nothing in a checkpoint.
       stages = self._experiment.method.stages
       fresh = state_lib.fresh_slots(stages, state.model)
@@ -172,6 +178,13 @@ class Run:
     played = loop.initial_state(self._experiment)
     self._record(played)
     return played.state
+
+  def _check_memories(self):
+    """Before anything is written, or of a longer run's end forgotten."""
+    like = engine_lib.like(self._engine, self._experiment.method)
+    state = like.memory and checkpoints.restore(self._directory.checkpoints)
+    if state:
+      engine_lib.check_memories(state, like)
 
   def _restored(self) -> state_lib.State | None:
     """The newest state that has its rows and can make what is missing."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 import dataclasses
 import json
+import os
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,23 @@ class Task:
   def to_json(self) -> str:
     """Returns the text of `task.json`."""
     return json.dumps(dataclasses.asdict(self), indent=2) + '\n'
+
+  def check_order(self, path: str | os.PathLike, dataset: 'Task') -> None:
+    """Refuses data whose classes have other numbers than a run's.
+
+    Args:
+      path: of the run that this is the task of.
+      dataset: the task of its data, as they are read now.
+
+    Raises:
+      ValueError: classes of the same names are in another order.
+    """
+    theirs, ours = self.class_names, dataset.class_names
+    if theirs != ours and sorted(theirs) == sorted(ours):
+      raise ValueError(
+        f'{path}: classes of a run of this age are numbered in the order '
+        f'{", ".join(theirs)}, and by value now: run it anew elsewhere.'
+      )
 
   @property
   def classes(self) -> tuple[str, ...]:

@@ -150,7 +150,8 @@ class Trained:
         and its probabilities are not finite.
     """
     count = self.num_samples(num_samples)
-    asked = self._predict_mixture if self.averages(count) else self._predict
+    mixture = self.averages(num_samples)
+    asked = self._predict_mixture if mixture else self._predict
     probs, aleatoric, epistemic = asked(
       self._raw(x), self.draws(seed), count, first
     )
@@ -179,9 +180,12 @@ class Trained:
       strategy, self._build, self.task.inputs, self._random
     )
 
-  def averages(self, num_samples: int) -> bool:
-    """Whether so many samples are whole networks, drawn from the posterior."""
-    return self._random == 'all' and num_samples > 1
+  def averages(self, wanted: int | None) -> bool:
+    """Whether so many samples are whole networks, drawn from the posterior.
+
+    If nobody says how many, it is as in the run's last evaluation: at the mean.
+    """
+    return self._random == 'all' and wanted is not None and wanted > 1
 
   def _predict(self, x, seed, num_samples, first):
     return training.predict(

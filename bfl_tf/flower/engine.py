@@ -35,8 +35,6 @@ class Engine:
     run: names the run to nodes that keep memories.
     told: of nodes with files of their own, see `messages.Order`.
     poll_seconds: between two looks for replies.
-    begin: called before a round's orders go out, when the run has its
-      directory.
   """
 
   grid: serverapp.Grid
@@ -46,7 +44,6 @@ class Engine:
   run: str = ''
   told: str = ''
   poll_seconds: float = 0.05
-  begin: Callable[[], None] = lambda: None
 
   def like(self, method: method_lib.Method) -> training.Result:
     """`tf.TensorSpec`s of what arrives, as of `Method.result_like`."""
@@ -62,7 +59,6 @@ class Engine:
     clients: Sequence[int],
   ) -> Iterator[engine_lib.Arrival]:
     """See `federation.engine.Engine`."""
-    self.begin()
     method, nodes = experiment.method, self.nodes(clients)
     wanted = _Wanted.of(method, self.like(method), state.round)
     engine_lib.check_memories(state, wanted.like)

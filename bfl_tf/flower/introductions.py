@@ -210,7 +210,10 @@ def as_told(
       client has.
   """
   everybody = merged(said)
-  merged({**said, len(said): Introduction.of(own)})
+  try:
+    everybody.merge(Introduction.of(own))
+  except ValueError as error:
+    raise ValueError(f'--dataset={own.name}: {error}.') from error
   unknown = set(names(own)) - set(everybody.classes)
   if unknown:
     raise ValueError(

@@ -83,6 +83,7 @@ class Numbered:
     answers: by node.
     asked: by node that has not answered yet, the message's number.
     playing: by client, its node, as long as that is there.
+    said: by client, what its first node said of its examples.
   """
 
   grid: serverapp.Grid
@@ -90,6 +91,7 @@ class Numbered:
   answers: dict[int, Answer] = dataclasses.field(default_factory=dict)
   asked: dict[int, str] = dataclasses.field(default_factory=dict)
   playing: dict[int, int] = dataclasses.field(default_factory=dict)
+  said: dict[int, str] = dataclasses.field(default_factory=dict)
 
   @classmethod
   def of(
@@ -125,9 +127,9 @@ class Numbered:
       for node in set(known) - present:
         del known[node]
     self.playing = {c: n for c, n in self.playing.items() if n in present}
-    # Another that said the same number takes over.
+    # Another that said the same number takes over, with the same examples.
     for node, answer in sorted(self.answers.items()):
-      if answer.client is not None:
+      if answer.client is not None and self._is_same(answer):
         self.playing.setdefault(answer.client, node)
     for node in sorted(present - set(self.answers) - set(self.asked)):
       content = messages.pack_greeting(self.flags)
@@ -142,9 +144,20 @@ class Numbered:
         del self.asked[node]
         self._hear(node, Answer.of(reply))
 
+  def _is_same(self, answer) -> bool:
+    """Whether it is of the examples that its client had first."""
+    said = answer.introduction
+    return self.said.setdefault(answer.client, said) == said
+
   def _hear(self, node, answer):
     self.answers[node] = answer
     if answer.client is None:
+      return
+    if not self._is_same(answer):
+      logging.warning(
+        'SuperNode %d says that it is client %d, and has another file than the '
+        'first: it does not play it.', node, answer.client,
+      )  # fmt: skip
       return
     first = self.playing.setdefault(answer.client, node)
     if first != node:

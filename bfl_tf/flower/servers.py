@@ -13,7 +13,6 @@ Its run config, `[tool.flwr.app.config]` of the app, says what to run:
 """
 
 import contextlib
-import dataclasses
 import hashlib
 import json
 import math
@@ -24,14 +23,12 @@ from flwr import app as flwr_app
 from flwr import serverapp
 
 from bfl_tf import federation
-from bfl_tf.federation import building, recorded, rows, site_reports
+from bfl_tf.federation import building, recorded, site_reports, task
 from bfl_tf.flower import engine as engine_lib
 from bfl_tf.flower import introductions, questions, runs
 from bfl_tf.flower import nodes as nodes_lib
 
 app = serverapp.ServerApp()
-# In a run's directory.
-_NODES = 'nodes.json'
 
 
 class ServerError(RuntimeError):
@@ -76,17 +73,15 @@ def _play(grid, settings):
   engine = engine_lib.Engine(
     grid, nodes, window, simulated, path, told, poll_seconds
   )
-  if dataset is not None:
-    if not _is_unchanged(path, introduced):
-      raise ValueError(
-        f'--output_dir={path} holds a run of other examples: files of nodes '
-        'have changed since; put them back, or choose another directory.'
-      )
-    file, said = pathlib.Path(path, _NODES), _said(introduced)
-    engine = dataclasses.replace(
-      engine, begin=lambda: rows.write_text(file, said)
+  nodes_say = _said(introduced) if dataset is not None else ''
+  if dataset is not None and not _is_unchanged(path, introduced, dataset):
+    raise ValueError(
+      f'--output_dir={path} holds a run of other examples: files of nodes have '
+      'changed since; put them back, or choose another directory.'
     )
-  federation.Run(config, path, engine=engine, dataset=dataset).play()
+  federation.Run(
+    config, path, engine=engine, dataset=dataset, nodes=nodes_say
+  ).play()
 
 
 def _score(grid, settings):
@@ -104,7 +99,8 @@ def _score(grid, settings):
       f'--run={path}: its nodes have no files of their own: leave --superlink '
       'out.'
     )
-  if not _is_unchanged(path, introduced):
+  told = _as_told(config, introduced)
+  if not _is_unchanged(path, introduced, told):
     raise ValueError(
       f'--run={path}: files of nodes have changed since the run; put them back.'
     )
@@ -116,10 +112,17 @@ def _score(grid, settings):
     print(line or ' ')
 
 
-def _is_unchanged(path, introduced) -> bool:
+def _is_unchanged(path, introduced, dataset) -> bool:
   """Whether nodes have the files that the run began with, by what they say."""
-  file = pathlib.Path(path, _NODES)
-  return not file.exists() or file.read_text() == _said(introduced)
+  said, asked = (
+    pathlib.Path(path, name) for name in (recorded.NODES, 'task.json')
+  )
+  if said.exists():
+    return said.read_text() == _said(introduced)
+  # Of an older run.
+  return not asked.exists() or (
+    asked.read_text() == task.Task.of(dataset).to_json()
+  )
 
 
 def _said(introduced) -> str:

@@ -5,7 +5,7 @@ client, so what is kept goes by what was compiled.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-import csv
+import contextlib
 import dataclasses
 import functools
 import os
@@ -25,7 +25,7 @@ from bfl_tf.flower import introductions, memories, messages
 OWN_CODE = 'BFL_TF_OWN_CODE'
 _DATA = ('dataset', 'server_dataset')
 # Of TFDS; what else has a colon is code, but for texts that name nothing.
-_VERSIONED = re.compile(r'[\w/]+:\d+\.\d+\.\d+')
+_VERSIONED = re.compile(r'[\w./-]+:[\d.*]+')
 _NO_NAMES = frozenset((
   'train_split', 'test_split', 'server_split', 'label_column', 'client_column',
   'ignore_columns',
@@ -169,18 +169,24 @@ def _check_shares(config, own):
   """Refuses other shares than the owner's, which would tell rows apart."""
   for share in ('test_fraction', 'calibration_fraction'):
     wanted, asked = getattr(own, share), getattr(config, share)
-    if wanted and float(wanted) != asked:
+    if wanted and not _is_number(wanted, asked):
       raise ValueError(
         f'--{share}={asked}: the owner of this node holds out {wanted}, and no '
         'other share'
       )
 
 
+def _is_number(text, value) -> bool:
+  with contextlib.suppress(ValueError):
+    return float(text) == value
+  return False
+
+
 def check(lines: Iterable[str], own: Own) -> None:
   """Refuses what a server may not ask of a node.
 
-  A text is taken apart as `recorded.parse` does. A colon is what makes a name
-  one of code (`registry.resolve`), whatever is on either side of it.
+  A colon is what makes a name one of code (`registry.resolve`), whatever is on
+  either side of it and however a list quotes it.
 
   Args:
     lines: flags, as texts.
@@ -197,14 +203,14 @@ def check(lines: Iterable[str], own: Own) -> None:
     flag, _, value = line.removeprefix('--').partition('=')
     if not line.startswith('--'):
       raise ValueError(f'{line[:100]!r} is no flag')
-    items = [value, *next(csv.reader([value]), [])]
-    named = flag in _DATA and _VERSIONED.fullmatch(value)
-    if flag not in _NO_NAMES and not named and any(':' in i for i in items):
+    is_file = flag in _DATA and names.kind(value).is_file
+    named = is_file or (flag in _DATA and _VERSIONED.fullmatch(value))
+    if ':' in value and not named and flag not in _NO_NAMES:
       raise ValueError(
         f'{line[:100]} is code that this node does not run: set '
         f'{OWN_CODE}=1 there to allow it.'
       )
-    if flag == 'dataset' and not own.data and names.kind(value).is_file:
+    if flag == 'dataset' and is_file and not own.data:
       raise ValueError(
         f'{line[:100]}: a server names no files here; start the SuperNode with '
         '--node-config \'data="FILE"\'.'

@@ -148,8 +148,12 @@ def _check_types(variables):
     if variable.dtype != tf.float32:
       raise ValueError(
         f'The network has {variable.name.split(":")[0]} of '
-        f'{variable.dtype.name}; weights are float32. A Normalization layer '
-        'takes mean= and variance= in place of adapt.'
+        f'{variable.dtype.name}; weights are float32'
+        + (
+          ': give a Normalization layer mean= and variance= in place of adapt.'
+          if variable.name.startswith('count')
+          else ', and so is what counts.'
+        )
       )
 
 

@@ -1,7 +1,7 @@
 """Clients that start from weights of their own."""
 
 import functools
-from types import SimpleNamespace
+import types
 
 import numpy as np
 import tensorflow as tf
@@ -61,7 +61,7 @@ def test_a_filter_of_one_channel_has_inputs_of_one_channel():
   layout = weights.Layout.of(network)
   assert layout.depthwise == (True, False, False, False)
   part = clients.OwnStart().laid_out(layout)
-  first = SimpleNamespace(index=tf.constant(0), seed=tf.constant([0, 1]))
+  first = types.SimpleNamespace(index=tf.constant(0), seed=tf.constant([0, 1]))
   drawn, _ = part.after_step(tf.zeros([layout.num_trainable()]), (), first)
   kernel, _, other, _ = weights.unflatten(drawn, layout.shapes)
   # N(0, 2 / 9) and N(0, 2 / 360), of 360 each: five standard errors.

@@ -94,7 +94,9 @@ def test_adam_and_momentum_are_refused():
       )
 
 
-def test_a_part_that_replaces_the_last_iterate_comes_behind():
-  config = CONFIG.replace(client_parts=('swag', 'scaffold'))
+@pytest.mark.parametrize('fits_scale', [True, False])
+def test_a_part_that_replaces_the_last_iterate_comes_behind(fits_scale):
+  settings = {'swag.fits_scale': fits_scale, 'swag.rank': 2 * fits_scale}
+  config = CONFIG.replace(client_parts=('swag', 'scaffold'), **settings)
   with pytest.raises(ValueError, match='where SGD ended, which swag replaces'):
     federation.Experiment.build(config)

@@ -206,3 +206,18 @@ def test_a_file_may_name_classes_that_it_does_not_have(tmp_path, kind, whole):
   dataset = datasets.load(path)
   assert dataset.num_classes == 3
   assert dataset.class_names == ('cat', 'cow', 'dog')
+
+
+def test_names_in_bytes_are_utf_8_and_a_class_of_one_row_is_not_left_out(
+  tmp_path,
+):
+  names = ['Zürich'.encode(), b'b', b'c']
+  path = write(tmp_path, class_names=names)
+  assert datasets.load(path).class_names == ('Zürich', 'b', 'c')
+  with pytest.raises(ValueError, match='class_names is not in UTF-8'):
+    datasets.load(write(tmp_path, class_names=[b'\xff', b'b', b'c']))
+  y = np.array([0, 1] * 20 + [2])
+  whole = str(tmp_path / 'whole.npz')
+  np.savez(whole, x=np.ones([41, 3]), y=y, class_names=['a', 'b', 'c'])
+  with pytest.raises(ValueError, match="class 'c' has too few rows"):
+    datasets.load(whole, test_fraction=0.6)

@@ -4,7 +4,6 @@ import csv
 import importlib.util
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from bfl_tf.federation import (
   site_models,
   sites,
 )
-from experiments import main, predict
+from experiments import main
 
 _FRESH = """
 import json, sys
@@ -342,15 +341,6 @@ def test_export(folder, run_dir):
     assert message in error
   # Nothing half-made.
   assert [path.name for path in (folder / 'exports').iterdir()] == ['one']
-
-
-def test_a_set_is_read_back():
-  names = ['a|b', 'green', 'c']
-  cell = predict.joined(names)
-  assert cell == r'a\|b|green|c'
-  found = re.split(r'(?<!\\)\|', cell)
-  assert [name.replace(r'\|', '|') for name in found] == names
-  assert predict.joined([]) == ''
 
 
 def test_every_command_is_a_module():

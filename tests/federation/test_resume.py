@@ -1,10 +1,12 @@
 """Stopped anywhere and started again is never stopped, bit for bit."""
 
 import dataclasses
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import stopping
+import toys
 
 from bfl_tf import federation, plots
 from bfl_tf.federation import admission, checkpoints, engine, loop, records
@@ -131,10 +133,32 @@ def test_memories_of_the_other_side_are_not_forgotten(tmp_path):
     def like(self, method):
       return method.result_like._replace(memory={'round': None})
 
-  stopping.stopped(tmp_path, loop, 'federated_round', 3)
+  stopping.play(tmp_path)
+  before = stopping.outcome(tmp_path)
+  longer = stopping.CONFIG.replace(num_rounds=6)
   run = federation.Run(
-    stopping.CONFIG, tmp_path, False, stopping.BUILT, engine=Elsewhere()
+    longer, tmp_path, False, stopping.BUILT, engine=Elsewhere()
   )
   with pytest.raises(federation.OtherSideError, match='on the other side: go'):
     run.play()
-  assert stopping.play(tmp_path)['rounds'] == 4
+  # What its end wrote is there still.
+  assert stopping.outcome(tmp_path) == before
+  assert (tmp_path / 'predictions.npz').exists()
+  assert stopping.play(tmp_path, longer)['rounds'] == 6
+
+
+@dataclasses.dataclass(frozen=True)
+class Forgetful(toys.Idle):
+  """A part that could remember, and has nothing to."""
+
+  name: ClassVar[str] = 'forgetful'
+
+  def init_memory(self, model):
+    return {}
+
+
+def test_a_memory_of_nothing_is_no_other_side(tmp_path):
+  parts = ('toys:Counter', 'federation.test_resume:Forgetful')
+  config = stopping.CONFIG.replace(client_parts=parts)
+  stopping.stopped(tmp_path, loop, 'federated_round', 3, config=config)
+  assert stopping.play(tmp_path, config)['rounds'] == 4

@@ -1,6 +1,8 @@
 """A run on three sites: scored on each one's own share, and made its own."""
 
 import csv
+import json
+import re
 
 import numpy as np
 import pytest
@@ -10,11 +12,13 @@ from bfl_tf import datasets, federation, metrics
 from bfl_tf.federation import (
   building,
   checkpoints,
+  identity,
   promises,
+  recorded,
   reopened,
   sites,
 )
-from experiments import convert, online
+from experiments import convert
 
 
 @pytest.fixture(scope='module')
@@ -115,6 +119,16 @@ def test_a_promise_is_read_back(tmp_path, report):
     promises.read(tmp_path)
 
 
+def test_a_set_is_read_back():
+  names = ['a|b', 'green', 'c\\', '\\|']
+  cell = promises.text(names)
+  assert cell == r'a\|b|green|c\\|\\\|'
+  # A mark and what it marks, or anything else but the mark between names.
+  found = re.findall(r'(?:\\.|[^\\|])+', cell)
+  assert [re.sub(r'\\(.)', r'\1', name) for name in found] == names
+  assert promises.text([]) == ''
+
+
 def test_a_site_of_its_own_mind_is_right_after_training_for_itself(
   run_dir, run
 ):
@@ -159,6 +173,25 @@ def test_another_set_with_a_calibration_share_has_no_sites(tmp_path):
     sites.personalise(run, checkpoints.restore(tmp_path / 'checkpoints'), 1)
 
 
+def test_classes_that_an_older_version_numbered_otherwise(tmp_path):
+  numbers = {'left': '10.0', 'right': '9.0', 'up': '0.0'}
+  lines = [[*row[:3], numbers[row[3]]] for row in site_data.rows()]
+  path = site_data.write(tmp_path / 'sites.csv', lines)
+  config = site_data.config(path, num_rounds=1, local_epochs=1)
+  run_dir = tmp_path / 'run'
+  federation.Run(config, run_dir, False, draw_plots=False).play()
+  task = json.loads((run_dir / 'task.json').read_text())
+  assert task['class_names'] == ['0.0', '9.0', '10.0']
+  task['class_names'] = ['0.0', '10.0', '9.0']
+  (run_dir / 'task.json').write_text(json.dumps(task))
+  (run_dir / '.digests').unlink()
+  message = 'numbered in the order 0.0, 10.0, 9.0, and by value now'
+  with pytest.raises(ValueError, match=message):
+    reopened.reopen(run_dir)
+  with pytest.raises(ValueError, match=message):
+    federation.Run(config.replace(num_rounds=2), run_dir, False)
+
+
 def test_data_that_have_changed(tmp_path):
   run_dir = site_data.play(tmp_path, num_rounds=1, local_epochs=1)
   with pytest.raises(ValueError, match='kept a calibration share: leave --cal'):
@@ -168,7 +201,7 @@ def test_data_that_have_changed(tmp_path):
   with pytest.raises(ValueError, match=changed):
     reopened.reopen(run_dir)
   with pytest.raises(ValueError, match=changed):
-    online._changed(run_dir, online.online.Change('add', 0))
+    identity.check(run_dir, recorded.read_config(run_dir))
   # Nor is the lost task of a run made of other data.
   (run_dir / 'task.json').unlink()
   with pytest.raises(ValueError, match=changed):

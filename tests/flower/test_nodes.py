@@ -1,6 +1,6 @@
 """What a node does with its own files, and what it does not do for a server."""
 
-from types import SimpleNamespace
+import types
 
 from flwr import app
 import grids
@@ -212,6 +212,20 @@ class TestNumbered:
     del grid.node_configs[9]
     assert numbered([0]) == {0: 7}
 
+  def test_who_has_another_file_does_not_take_over(self, tmp_path):
+    for number, name in enumerate('ab'):
+      x, y = np.full([9, 3], number), np.arange(9) % 3
+      arrays = {'x_train': x, 'y_train': y, 'x_test': x, 'y_test': y}
+      np.savez(tmp_path / f'{name}.npz', **arrays)
+    first, other = (f'{tmp_path}/{name}.npz' for name in 'ab')
+    grid = grids.Grid({9: {'partition-id': 0, 'data': first}})
+    numbered = nodes.Numbered(grid, flags(partition='natural', num_clients=1))
+    assert numbered([0]) == {0: 9}
+    grid.node_configs = {7: {'partition-id': 0, 'data': other}}
+    assert numbered([0]) == numbered([0]) == {}
+    grid.node_configs[8] = {'partition-id': 0, 'data': first}
+    assert numbered([0]) == {0: 8}
+
   @pytest.mark.parametrize('said', [{}, {'client': 'one'}, {'client': [0]}])
   def test_an_answer_that_cannot_be_read(self, said):
     grid = grids.Grid({7: {'partition-id': 0}})
@@ -263,6 +277,6 @@ def test_what_a_client_remembers_stays_where_it_is_kept(own):
   broadcast = experiment.broadcast(federation.initial_state(experiment).state)
   order = messages.Order(flags(), 0, broadcast, memory={})
   content = messages.pack_order(order, messages.pack_broadcast(broadcast))
-  context = SimpleNamespace(node_config={'partition-id': 0, **own})
+  context = types.SimpleNamespace(node_config={'partition-id': 0, **own})
   with pytest.raises(ValueError, match='of this node remembers stays on it'):
-    clients.train(SimpleNamespace(content=content), context)
+    clients.train(types.SimpleNamespace(content=content), context)

@@ -1,5 +1,8 @@
 """Nodes with files of their own: the bits of one process with all of them."""
 
+import json
+import pathlib
+
 import numpy as np
 import pytest
 import site_data
@@ -146,9 +149,22 @@ def test_files_that_changed_end_a_run_that_goes_on(tmp_path):
     play(tmp_path / 'nodes', files, server, num_rounds=3)
 
 
+def test_files_of_a_run_of_an_older_version_that_changed(tmp_path):
+  *files, server = wine(tmp_path)
+  play(tmp_path / 'nodes', files, server)
+  (tmp_path / 'nodes' / 'nodes.json').unlink()
+  text = pathlib.Path(files[0]).read_text()
+  pathlib.Path(files[0]).write_text(text.replace('1', '2', 20))
+  sites.of.cache_clear()
+  with pytest.raises(ValueError, match='files of nodes have changed since'):
+    play(tmp_path / 'nodes', files, server, num_rounds=3)
+
+
 def test_files_that_nodes_have_exchanged_end_it_too(tmp_path):
   one, other, third, server = wine(tmp_path)
   play(tmp_path / 'nodes', [one, other, third], server)
+  kept = tmp_path / 'nodes' / 'nodes.json'
+  assert list(json.loads(kept.read_text())) == ['0', '1', '2']
   # The sums of all are as they were.
   with pytest.raises(ValueError, match='files of nodes have changed since'):
     play(tmp_path / 'nodes', [other, one, third], server, num_rounds=3)
