@@ -222,6 +222,11 @@ class RunDirectory:
     if self._lacks('task.json'):
       self._write('task.json', task.to_json())
 
+  @property
+  def extends(self) -> bool:
+    """Whether what is checked is more rounds of the run that is there."""
+    return self._extends
+
   def check_task(self, task: task_lib.Task) -> None:
     """Refuses data whose classes are numbered otherwise than in `task.json`."""
     if not self._lacks('task.json'):

@@ -153,7 +153,9 @@ class Run:
 
   def _begin(self):
     self._warn()
-    self._check_memories()
+    if self._directory.extends:
+      # Before the end of the shorter run is forgotten.
+      self._check_memories(checkpoints.restore(self._directory.checkpoints))
     self._directory.start(self._config)
     dataset, dealt = self._experiment.dataset, self._experiment.partition
     self._directory.write_task(task_lib.Task.of(dataset))
@@ -164,6 +166,7 @@ class Run:
       building.client_names(dataset, dealt),
     )
     state = self._restored()
+    self._check_memories(state)
     if state is not None:
       # A slot without arrays leaves nothing in a checkpoint.
       stages = self._experiment.method.stages
@@ -179,11 +182,9 @@ class Run:
     self._record(played)
     return played.state
 
-  def _check_memories(self):
-    """Before anything is written, or of a longer run's end forgotten."""
-    like = engine_lib.like(self._engine, self._experiment.method)
-    state = like.memory and checkpoints.restore(self._directory.checkpoints)
-    if state:
+  def _check_memories(self, state):
+    if state is not None:
+      like = engine_lib.like(self._engine, self._experiment.method)
       engine_lib.check_memories(state, like)
 
   def _restored(self) -> state_lib.State | None:
