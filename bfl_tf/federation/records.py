@@ -230,8 +230,12 @@ class RunDirectory:
   def check_task(self, task: task_lib.Task) -> None:
     """Refuses data whose classes are numbered otherwise than in `task.json`."""
     if not self._lacks('task.json'):
-      text = (self.path / 'task.json').read_text()
-      task_lib.Task.from_json(text).check_order(self.path, task)
+      path = self.path / 'task.json'
+      try:
+        theirs = task_lib.Task.from_json(path.read_text())
+      except (TypeError, ValueError) as error:
+        raise ValueError(f'{path} cannot be read: delete it.') from error
+      theirs.check_order(self.path, task)
 
   def write_nodes(self, text: str) -> None:
     """Writes `nodes.json`, unless it is there: whose examples the run is of."""

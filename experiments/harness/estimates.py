@@ -22,7 +22,8 @@ _SPEED = {
   ('lenet5', 'flipout'): 8000,
   ('convnet', 'deterministic'): 6000,
   ('mobilenetv2', 'deterministic'): 150,
-  ('logistic', 'deterministic'): 400000,
+  # Of 42 runs of 100 epochs of MNIST: 20 seconds of a core each.
+  ('logistic', 'deterministic'): 300000,
 }
 _OTHER = 20000
 _START_SECONDS = 2.0

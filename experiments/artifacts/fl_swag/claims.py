@@ -108,10 +108,10 @@ CLAIMS = (
     'The exact low-rank product is at least as well calibrated as the diagonal '
     'one: less than half a point of ECE behind.',
     (
-      claims.Comparison(
+      claims.over(
         "the diagonal product's ECE over the low-rank one's, MNIST",
-        claims.one(grids.DIAGONAL),
-        claims.one(grids.RULES_ON_SWAG['Product', 'mnist']),
+        grids.DIAGONAL,
+        grids.RULES_ON_SWAG['Product', 'mnist'],
         _ECE,
         0.005,
       ),
@@ -138,10 +138,10 @@ CLAIMS = (
     'LeNet-5 with a shared start: FL-SWAG is within a point of its best '
     'client.',
     (
-      claims.Comparison(
+      claims.over(
         f'FL-SWAG over the best client less a point, {dataset}',
-        claims.one(deep.DEEP['FL-SWAG', column]),
-        claims.one(deep.DEEP['best client', column]),
+        deep.DEEP['FL-SWAG', column],
+        deep.DEEP['best client', column],
         _POINTS,
         1.0,
       )
@@ -175,10 +175,10 @@ CLAIMS = (
     'the latter at 0.05.',
     (
       *(
-        claims.Comparison(
+        claims.over(
           f'{fewer} epochs over {more}, shared start',
-          claims.one(deep.BY_EPOCHS['shared_init'][fewer]),
-          claims.one(deep.BY_EPOCHS['shared_init'][more]),
+          deep.BY_EPOCHS['shared_init'][fewer],
+          deep.BY_EPOCHS['shared_init'][more],
           _POINTS,
         )
         for fewer, more in itertools.pairwise(deep.EPOCHS)
