@@ -2,7 +2,7 @@
 
 from bfl_tf.datasets.arrays import from_arrays
 from bfl_tf.datasets.columns import Dataset, Split
-from bfl_tf.datasets.loading import load
+from bfl_tf.datasets.loading import check_there, load
 from bfl_tf.datasets.moments import Moments
 from bfl_tf.datasets.unlabeled import load_unlabeled
 
@@ -10,6 +10,7 @@ __all__ = [
   'Dataset',
   'Moments',
   'Split',
+  'check_there',
   'from_arrays',
   'load',
   'load_unlabeled',

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 import dataclasses
 import numbers
+import os
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,24 @@ def load(
   _check_reading(name, read, dataset)
   dataset = shares.take_calibration(dataset, calibration_fraction)
   return _take_validation(dataset, validation_split, seed)
+
+
+def check_there(name: str, train_split: str, test_split: str) -> None:
+  """Refuses a set that is not there, before others are started who read it.
+
+  Not what only reading shows, and no code of anybody's is imported.
+
+  Args:
+    name: as of `load`, likewise the splits.
+
+  Raises:
+    ValueError: as of `load`.
+  """
+  kind = names.kind(name)
+  if kind is names.Kind.TFDS:
+    tfds.check(name, train_split, test_split)
+  elif kind is names.Kind.UNREAD or (kind.is_file and not os.path.exists(name)):
+    load(name)  # Says why it cannot.
 
 
 def _check_reading(name, read, dataset):

@@ -26,16 +26,33 @@ def load(name: str, train_split: str, test_split: str) -> columns.Dataset:
     ValueError: no such set or split, not image classification, or not here
       and not to be downloaded.
   """
-  builder, num_classes = _open('dataset', name)
-  # Both are checked before the first is read, which may take minutes. That of
-  # the test goes first: it is the one that sets lack.
-  _check_split(builder, 'test_split', test_split)
-  _check_split(builder, 'train_split', train_split)
+  builder, num_classes = check(name, train_split, test_split)
   x_train, y_train = _read(builder, train_split)
   x_test, y_test = _read(builder, test_split)
   return arrays.from_arrays(
     name, x_train, y_train, x_test, y_test, num_classes=num_classes
   )
+
+
+def check(name: str, train_split: str, test_split: str) -> tuple[Any, int]:
+  """Refuses what `load` would refuse, in seconds: it reads no example.
+
+  A set that is not prepared is downloaded.
+
+  Args:
+    name: as of `load`, likewise the splits.
+
+  Returns:
+    TFDS's builder, and the number of classes.
+
+  Raises:
+    ValueError: as of `load`.
+  """
+  builder, num_classes = _open('dataset', name)
+  # That of the test goes first: it is the one that sets lack.
+  _check_split(builder, 'test_split', test_split)
+  _check_split(builder, 'train_split', train_split)
+  return builder, num_classes
 
 
 def load_images(

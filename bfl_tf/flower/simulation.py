@@ -21,7 +21,7 @@ import urllib.request
 
 import psutil
 
-from bfl_tf import federation
+from bfl_tf import datasets, federation
 from bfl_tf.federation import records
 from bfl_tf.flower import runs, sites
 
@@ -49,6 +49,8 @@ def simulate(
     FlowerError: the run stopped; the same call goes on.
   """
   config = config.replace(engine='flower')
+  # The server reads the data, in a process that takes a minute to be there.
+  datasets.check_there(config.dataset, config.train_split, config.test_split)
   path = pathlib.Path(output_dir).absolute()
   processes = config.num_workers or len(os.sched_getaffinity(0))
   nodes = num_nodes(config, processes)

@@ -136,6 +136,34 @@ def test_refusals_are_one_line(data_dir, name, message):
   assert '\n' not in str(error.value)
 
 
+@pytest.mark.parametrize(
+  'name, split, message',
+  [
+    ('nothing', 'train', '--dataset=nothing is unknown'),
+    ('bfl_toy_images', 'x', '--train_split=x is no split of bfl_toy_images'),
+    ('nowhere.csv', 'train', '--dataset=nowhere.csv'),
+    ('nowhere.npz', 'train', '--dataset=nowhere.npz'),
+    ('table.parquet', 'train', '--dataset=table.parquet: a file must be'),
+  ],
+)
+def test_what_is_not_there_is_refused_unread(
+  data_dir, monkeypatch, name, split, message
+):
+  monkeypatch.setattr(_Toy, 'as_dataset', None)
+  with pytest.raises(ValueError, match=message):
+    datasets.check_there(name, split, 'test')
+
+
+@pytest.mark.parametrize(
+  'name', ['wine', 'bfl_toy_images', 'there.csv', 'never_imported:data']
+)
+def test_what_is_there_is_not_read(data_dir, monkeypatch, name):
+  monkeypatch.setattr(_Toy, 'as_dataset', None)
+  monkeypatch.chdir(data_dir)
+  (data_dir / 'there.csv').write_text('no table')
+  datasets.check_there(name, 'train', 'test')
+
+
 def test_a_file_that_is_nearly_meant(data_dir, tmp_path, monkeypatch):
   (tmp_path / 'wine_scaled.npz').touch()
   monkeypatch.chdir(tmp_path)

@@ -164,9 +164,25 @@ def wait_for(process, path, number):
     time.sleep(0.05)
 
 
-def test_the_servers_death_and_the_bits_of_one_process(hospitals, tmp_path):
+def check_bits_of_one_process(path, alone):
+  config = federation.read_config(path).replace(engine='local')
+  federation.Run(config, alone, False).play()
+  assert stopping.outcome(path) == stopping.outcome(alone)
+
+
+def test_the_bits_of_one_process(hospitals, tmp_path):
   flags = [flag for flag in typed('run').split() if flag.startswith('--')]
   assert '--superlink=hospitals' in flags
+  path = tmp_path / 'run'
+  process = hospitals.run(path, '--dataset=digits', '--num_rounds=1')
+  said, _ = process.communicate(timeout=_PATIENCE)
+  assert process.returncode == 0 and 'round 1/1' in said, said
+  assert 'bfl-tf/bfl-tf-app' in hospitals.do('list')
+  check_bits_of_one_process(path, tmp_path / 'alone')
+
+
+@pytest.mark.slow
+def test_the_servers_death(hospitals, tmp_path):
   path = tmp_path / 'run'
   first = hospitals.run(path, '--dataset=digits', '--num_rounds=2')
   wait_for(first, path, 2)
@@ -181,12 +197,7 @@ def test_the_servers_death_and_the_bits_of_one_process(hospitals, tmp_path):
   said, _ = again.communicate(timeout=_PATIENCE)
   assert again.returncode == 0, said
   assert 'going on after round' in said and 'round 2/2' in said
-  assert 'bfl-tf/bfl-tf-app' in hospitals.do('list')
-
-  alone = tmp_path / 'alone'
-  config = federation.read_config(path).replace(engine='local')
-  federation.Run(config, alone, False).play()
-  assert stopping.outcome(path) == stopping.outcome(alone)
+  check_bits_of_one_process(path, tmp_path / 'alone')
 
 
 def test_only_a_registered_key_is_let_in(hospitals):

@@ -126,6 +126,13 @@ def test_the_server_is_told_where_to_leave_it(monkeypatch):
   'flags, code, said',
   [
     ('--dataset=nothing', 2, '--dataset=nothing is unknown.'),
+    # Whose server alone sees what is in it.
+    pytest.param(
+      '--dataset={there}/no_label.csv',
+      2,
+      'no_label.csv',
+      marks=pytest.mark.slow,
+    ),
     ('--superlink=nowhere', 2, "SuperLink connection 'nowhere' not found"),
     ('--superlink=closed', 2, 'Connection to the SuperLink is unavailable'),
     ('--engine=local --superlink=x', 2, '--superlink needs --engine=flower'),
@@ -137,10 +144,11 @@ def test_what_is_wrong_is_one_line(flags, code, said, tmp_path):
   (tmp_path / 'config.toml').write_text(
     f'[superlink.closed]\naddress = "127.0.0.1:{port}"\ninsecure = true\n'
   )
+  (tmp_path / 'no_label.csv').write_text('x,y\n1,2\n')
   path = tmp_path / 'run'
   done = subprocess.run(
     [sys.executable, '-m', 'experiments.run', '--engine=flower',
-     *flags.split(), f'--output_dir={path}'],
+     *flags.format(there=tmp_path).split(), f'--output_dir={path}'],
     cwd=_ROOT, capture_output=True, text=True, check=False,
     env=os.environ | {'FLWR_HOME': str(tmp_path)},
   )  # fmt: skip
