@@ -10,8 +10,8 @@ import numpy as np
 
 # What reading such a file may raise.
 UNREADABLE = (
-  AttributeError, EOFError, OSError, RuntimeError, SyntaxError, TypeError,
-  ValueError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+  AttributeError, EOFError, MemoryError, OSError, RuntimeError, SyntaxError,
+  TypeError, ValueError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 
 

@@ -101,8 +101,8 @@ class Run:
       self._directory.check_free()
       training.configure(config.num_workers, config.deterministic)
       self._experiment = experiment_lib.Experiment.build(config, built, dataset)
-      task = task_lib.Task.of(self._experiment.dataset)
-      self._directory.check_task(task)
+      self._task = task_lib.Task.of(self._experiment.dataset)
+      self._directory.check_task(self._task)
 
   def play(self) -> dict[str, Any]:
     """Plays the rounds that are left; a finished run is not played again."""
@@ -158,7 +158,7 @@ class Run:
       self._check_memories(checkpoints.restore(self._directory.checkpoints))
     self._directory.start(self._config)
     dataset, dealt = self._experiment.dataset, self._experiment.partition
-    self._directory.write_task(task_lib.Task.of(dataset))
+    self._directory.write_task(self._task)
     if self._nodes:
       self._directory.write_nodes(self._nodes)
     self._directory.write_partition(

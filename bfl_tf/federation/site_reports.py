@@ -13,7 +13,7 @@ def write(path: pathlib.Path, report: sites.Report) -> None:
   """Writes `sites/` below a run, and its `conformal.json`.
 
   Raises:
-    stopping.MachineError: tables or plots cannot be written; all is as it was.
+    stopping.MachineError: something cannot be written; all is as it was.
   """
   with rows.replacing(path / 'sites') as folder:
     for name in ('sites', 'classes', 'summary'):
@@ -24,10 +24,11 @@ def write(path: pathlib.Path, report: sites.Report) -> None:
     rows.write_text(folder / 'scores.json', scores + '\n')
     for name, figure in figures(report).items():
       figure.savefig(folder / f'{name}.png')
-  if report.promise:
-    promises.write(path, report.promise)
-  else:
-    (path / promises.FILE).unlink(missing_ok=True)
+    # Last, for it lies elsewhere: then there are only files to be moved.
+    if report.promise:
+      promises.write(path, report.promise)
+    else:
+      (path / promises.FILE).unlink(missing_ok=True)
 
 
 def lines(

@@ -1,5 +1,7 @@
 """A user's file: good ones load, each kind of bad one is refused by name."""
 
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -172,6 +174,15 @@ def test_a_single_array_is_no_archive(tmp_path):
   with path.open('wb') as file:
     np.save(file, FEATURES)
   with pytest.raises(ValueError, match='it holds a single array'):
+    datasets.load(str(path))
+
+
+def test_a_header_that_promises_more_than_memory_holds(tmp_path):
+  path = tmp_path / 'file.npz'
+  header = {'descr': '<f8', 'fortran_order': False, 'shape': (10**12, 100)}
+  with zipfile.ZipFile(path, 'w') as archive, archive.open('x.npy', 'w') as x:
+    np.lib.format.write_array_header_1_0(x, header)
+  with pytest.raises(ValueError, match=r'cannot be read as an .npz file: Una'):
     datasets.load(str(path))
 
 

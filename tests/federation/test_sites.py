@@ -1,6 +1,7 @@
 """A run on three sites: scored on each one's own share, and made its own."""
 
 import csv
+import dataclasses
 import json
 import re
 
@@ -16,6 +17,7 @@ from bfl_tf.federation import (
   promises,
   recorded,
   reopened,
+  site_reports,
   sites,
 )
 from experiments import convert
@@ -117,6 +119,18 @@ def test_a_promise_is_read_back(tmp_path, report):
     ValueError, match=r'read: delete it, and experiments\.sites'
   ):
     promises.read(tmp_path)
+
+
+def test_tables_stay_where_the_promise_cannot_be_written(tmp_path, report):
+  site_reports.write(tmp_path, report)
+  before = {p.name: p.read_bytes() for p in (tmp_path / 'sites').iterdir()}
+  # In the place of the file that is then moved over the promise.
+  (tmp_path / f'.{promises.FILE}.tmp').mkdir()
+  other = dataclasses.replace(report, summary=[])
+  with pytest.raises(federation.MachineError, match='cannot be written'):
+    site_reports.write(tmp_path, other)
+  after = {p.name: p.read_bytes() for p in (tmp_path / 'sites').iterdir()}
+  assert after == before
 
 
 def test_a_set_is_read_back():
