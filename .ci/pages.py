@@ -7,23 +7,22 @@ A link to what is not there is an error.
 
 from collections.abc import Iterator
 import pathlib
+import posixpath
 import re
 
 from mkdocs import exceptions
 from mkdocs.structure import files as files_lib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+DOCS, README = ROOT / 'docs', ROOT / 'README.md'
 _LINK = re.compile(r'(?<=\]\()(?![a-z]+:|#)([^)#\s]+)')
 _CODE = re.compile(r'```.*?```', re.DOTALL)
 
 
 def on_files(files, config):
   """Adds the first page, and all that pages link to."""
-  sources = {'index.md': ROOT / 'README.md'}
-  sources |= {
-    path.name: path for path in pathlib.Path(config.docs_dir).glob('*.md')
-  }
-  linked = {path for source in sources.values() for path in _linked(source)}
+  sources = [README, *DOCS.rglob('*.md')]
+  linked = {path for source in sources for path in _linked(source)}
   for path in sorted(linked):
     for uri, made in _files(path):
       if files.get_file_from_path(uri) is None:
@@ -33,28 +32,31 @@ def on_files(files, config):
           )
         )
   files.append(
-    files_lib.File.generated(config, 'index.md', content=_text('index.md'))
+    files_lib.File.generated(
+      config, 'index.md', content=rewrite(README.read_text(), README)
+    )
   )
   return files
 
 
 def on_page_markdown(markdown, page, config, files):
   """Leads the links of a page of docs/ to where their targets are."""
-  uri = page.file.src_uri
-  at_root = '/' not in uri and uri != 'index.md'
-  return rewrite(markdown, ROOT / 'docs') if at_root else markdown
+  source = DOCS / page.file.src_uri
+  return rewrite(markdown, source) if source.is_file() else markdown
 
 
-def rewrite(text: str, folder: pathlib.Path) -> str:
+def rewrite(text: str, source: pathlib.Path) -> str:
   """Returns markdown whose links are those of the site.
 
   Args:
-    text: of a page at the root of the site.
-    folder: that its links are relative to in the repository.
+    text: of a page.
+    source: its file in the repository, which its links are relative to.
   """
+  place = posixpath.dirname(_uri(source, source.parent)) or '.'
 
   def lead(match):
-    return _uri((folder / match[1]).resolve(), folder)
+    target = (source.parent / match[1]).resolve()
+    return posixpath.relpath(_uri(target, source.parent), place)
 
   parts = re.split(f'({_CODE.pattern})', text, flags=re.DOTALL)
   return ''.join(
@@ -62,17 +64,12 @@ def rewrite(text: str, folder: pathlib.Path) -> str:
   )
 
 
-def _text(uri):
-  source = ROOT / 'README.md' if uri == 'index.md' else ROOT / 'docs' / uri
-  return rewrite(source.read_text(), source.parent)
-
-
 def _linked(source: pathlib.Path) -> Iterator[pathlib.Path]:
   """Yields what a page links to that is not in docs/."""
   text = _CODE.sub('', source.read_text())
   for target in _LINK.findall(text):
     path = (source.parent / target).resolve()
-    inside = ROOT / 'docs' in path.parents or path == ROOT / 'README.md'
+    inside = DOCS in path.parents or path == README
     if not inside:
       _uri(path, source.parent)
       yield path
@@ -84,10 +81,10 @@ def _uri(path: pathlib.Path, folder: pathlib.Path) -> str:
     raise exceptions.PluginError(
       f'a page in {folder} links to {path}, which is not there.'
     )
-  if path == ROOT / 'README.md':
+  if path == README:
     return 'index.md'
-  if path.parent == ROOT / 'docs':
-    return path.name
+  if DOCS in path.parents:
+    return path.relative_to(DOCS).as_posix()
   place = path.relative_to(ROOT).as_posix()
   return f'files/{place}/index.md' if path.is_dir() else f'files/{place}'
 

@@ -1,8 +1,8 @@
 """Chen & Chao 2021 (FedBE): its tables, figures and claims.
 
-Deviations that hold for all of them: `docs/results.md`. Centralized training is
-one client with all the data and one epoch a round, so momentum starts afresh
-each epoch.
+Deviations that hold for all of them: `docs/results/fedbe.md`. Centralized
+training is one client with all the data and one epoch a round, so momentum
+starts afresh each epoch.
 """
 
 from experiments.artifacts.fedbe.claims import CLAIMS
