@@ -10,8 +10,8 @@ import numpy as np
 
 # What reading such a file may raise.
 UNREADABLE = (
-  AttributeError, EOFError, MemoryError, OSError, RuntimeError, SyntaxError,
-  TypeError, ValueError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+  AttributeError, EOFError, OSError, RuntimeError, SyntaxError, TypeError,
+  ValueError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 
 
@@ -37,7 +37,8 @@ def read(
         for name in archive.files
         if names is None or name in names
       }
-  except UNREADABLE as error:
+  # A damaged header may promise more than memory holds.
+  except (*UNREADABLE, MemoryError) as error:
     raise ValueError(
       f'{os.fspath(path)} cannot be read as an .npz file: {error}.'
     ) from error

@@ -54,7 +54,6 @@ def load(
     ValueError: naming the flag and what to do.
   """
   read = tables.Reading(**reading)
-  sliced = (train_split, test_split) != ('train', 'test')
   kind = names.kind(name)
   if kind is names.Kind.BUILTIN:
     dataset = builtin.BUILTIN[name]()
@@ -71,13 +70,8 @@ def load(
       'package.module:function may read any other.'
     )
   else:
-    sliced = False
     dataset = tfds.load(name, train_split, test_split)
-  if sliced:
-    raise ValueError(
-      f'--train_split={train_split} and --test_split={test_split} slice TFDS '
-      f'sets only: leave them out for --dataset={name}.'
-    )
+  _check_unsliced(name, train_split, test_split)
   _check_reading(name, read, dataset)
   dataset = shares.take_calibration(dataset, calibration_fraction)
   return _take_validation(dataset, validation_split, seed)
@@ -86,7 +80,8 @@ def load(
 def check_there(name: str, train_split: str, test_split: str) -> None:
   """Refuses a set that is not there, before others are started who read it.
 
-  Not what only reading shows, and no code of anybody's is imported.
+  Not what only reading shows, and no code of anybody's is imported. A set of
+  TFDS that is not prepared is downloaded.
 
   Args:
     name: as of `load`, likewise the splits.
@@ -99,6 +94,16 @@ def check_there(name: str, train_split: str, test_split: str) -> None:
     tfds.check(name, train_split, test_split)
   elif kind is names.Kind.UNREAD or (kind.is_file and not os.path.exists(name)):
     load(name)  # Says why it cannot.
+  _check_unsliced(name, train_split, test_split)
+
+
+def _check_unsliced(name, train_split, test_split):
+  sliced = (train_split, test_split) != ('train', 'test')
+  if sliced and names.kind(name) is not names.Kind.TFDS:
+    raise ValueError(
+      f'--train_split={train_split} and --test_split={test_split} slice TFDS '
+      f'sets only: leave them out for --dataset={name}.'
+    )
 
 
 def _check_reading(name, read, dataset):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 import json
+import os
 import pathlib
 from typing import Any
 
@@ -24,11 +25,13 @@ def write(path: pathlib.Path, report: sites.Report) -> None:
     rows.write_text(folder / 'scores.json', scores + '\n')
     for name, figure in figures(report).items():
       figure.savefig(folder / f'{name}.png')
-    # Last, for it lies elsewhere: then there are only files to be moved.
+    # Here first: when all is written there are only files to be moved.
     if report.promise:
-      promises.write(path, report.promise)
-    else:
-      (path / promises.FILE).unlink(missing_ok=True)
+      promises.write(folder, report.promise)
+  if report.promise:
+    os.replace(path / 'sites' / promises.FILE, path / promises.FILE)
+  else:
+    (path / promises.FILE).unlink(missing_ok=True)
 
 
 def lines(

@@ -49,9 +49,11 @@ def simulate(
     FlowerError: the run stopped; the same call goes on.
   """
   config = config.replace(engine='flower')
-  # The server reads the data, in a process that takes a minute to be there.
-  datasets.check_there(config.dataset, config.train_split, config.test_split)
   path = pathlib.Path(output_dir).absolute()
+  # The server reads the data, in a process that takes a minute to be there; of
+  # a finished run it reads none.
+  if records.RunDirectory(path).summary() is None:
+    datasets.check_there(config.dataset, config.train_split, config.test_split)
   processes = config.num_workers or len(os.sched_getaffinity(0))
   nodes = num_nodes(config, processes)
   federation_config = (

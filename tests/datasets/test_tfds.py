@@ -8,6 +8,7 @@ import pytest
 import tensorflow_datasets as tfds
 
 from bfl_tf import datasets
+from bfl_tf.datasets import builtin
 
 SHARED = pathlib.Path(__file__).parents[3] / 'shared' / 'tensorflow_datasets'
 REAL = pathlib.Path(os.environ.get('TFDS_DATA_DIR', SHARED))
@@ -143,6 +144,7 @@ def test_refusals_are_one_line(data_dir, name, message):
     ('bfl_toy_images', 'x', '--train_split=x is no split of bfl_toy_images'),
     ('nowhere.csv', 'train', '--dataset=nowhere.csv'),
     ('nowhere.npz', 'train', '--dataset=nowhere.npz'),
+    ('wine', 'x', '--train_split=x and --test_split=test slice TFDS'),
     ('table.parquet', 'train', '--dataset=table.parquet: a file must be'),
   ],
 )
@@ -159,6 +161,7 @@ def test_what_is_not_there_is_refused_unread(
 )
 def test_what_is_there_is_not_read(data_dir, monkeypatch, name):
   monkeypatch.setattr(_Toy, 'as_dataset', None)
+  monkeypatch.setitem(builtin.BUILTIN, 'wine', None)
   monkeypatch.chdir(data_dir)
   (data_dir / 'there.csv').write_text('no table')
   datasets.check_there(name, 'train', 'test')

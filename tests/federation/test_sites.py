@@ -121,16 +121,43 @@ def test_a_promise_is_read_back(tmp_path, report):
     promises.read(tmp_path)
 
 
-def test_tables_stay_where_the_promise_cannot_be_written(tmp_path, report):
+def written(folder):
+  return {
+    str(path.relative_to(folder)): path.read_bytes()
+    for path in folder.rglob('*')
+    if path.is_file()
+  }
+
+
+def never_written(*unused):
+  raise OSError('No space left on device')
+
+
+def test_tables_and_promise_are_replaced_together(
+  tmp_path, report, monkeypatch
+):
   site_reports.write(tmp_path, report)
-  before = {p.name: p.read_bytes() for p in (tmp_path / 'sites').iterdir()}
-  # In the place of the file that is then moved over the promise.
-  (tmp_path / f'.{promises.FILE}.tmp').mkdir()
+  before = written(tmp_path)
+  assert {promises.FILE, 'sites/sites.csv'} < set(before)
+  assert f'sites/{promises.FILE}' not in before
   other = dataclasses.replace(report, summary=[])
+  with monkeypatch.context() as full:
+    full.setattr(promises, 'write', never_written)
+    with pytest.raises(federation.MachineError, match='No space left'):
+      site_reports.write(tmp_path, other)
+  assert written(tmp_path) == before
+  site_reports.write(tmp_path, dataclasses.replace(other, promise=None))
+  assert set(before) - set(written(tmp_path)) >= {
+    promises.FILE, 'sites/summary.csv',
+  }  # fmt: skip
+
+
+def test_a_promise_stays_where_tables_cannot_be_put(tmp_path, report):
+  (tmp_path / 'sites').write_text('')
+  (tmp_path / promises.FILE).write_text('of before')
   with pytest.raises(federation.MachineError, match='cannot be written'):
-    site_reports.write(tmp_path, other)
-  after = {p.name: p.read_bytes() for p in (tmp_path / 'sites').iterdir()}
-  assert after == before
+    site_reports.write(tmp_path, report)
+  assert written(tmp_path) == {'sites': b'', promises.FILE: b'of before'}
 
 
 def test_a_set_is_read_back():

@@ -13,6 +13,7 @@ import pytest
 import stopping
 
 from bfl_tf import federation
+from bfl_tf.federation import records
 from bfl_tf.flower import nodes as nodes_lib
 from bfl_tf.flower import runs, servers, simulation
 
@@ -65,6 +66,18 @@ def test_the_bits_of_the_local_engine(method, tmp_path):
     stopping.outcome, (tmp_path / 'flower', tmp_path / 'local')
   )
   assert flower == local
+
+
+def test_data_are_looked_for_before_anything_starts(tmp_path, monkeypatch):
+  monkeypatch.setattr(simulation, 'superlink', None)
+  config, path = federation.Config(dataset='nothing'), tmp_path / 'run'
+  with pytest.raises(ValueError, match='--dataset=nothing is unknown'):
+    simulation.simulate(config, path)
+  assert not path.exists()
+  # Those of a finished run are needed no more.
+  monkeypatch.setattr(records.RunDirectory, 'summary', lambda self: {})
+  with pytest.raises(TypeError, match='not callable'):
+    simulation.simulate(config, path)
 
 
 @pytest.mark.slow
@@ -130,7 +143,7 @@ def test_the_server_is_told_where_to_leave_it(monkeypatch):
     pytest.param(
       '--dataset={there}/no_label.csv',
       2,
-      'no_label.csv',
+      "no_label.csv has no column 'label'",
       marks=pytest.mark.slow,
     ),
     ('--superlink=nowhere', 2, "SuperLink connection 'nowhere' not found"),
