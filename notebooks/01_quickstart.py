@@ -115,7 +115,7 @@ pd.Series(summary['final']).round(4).to_frame('final')
 # %% [markdown]
 # ## How much the prior counts
 #
-# By the papers' objective each client weighs the whole prior against its own
+# By the paper's objective each client weighs the whole prior against its own
 # examples, here a tenth of all. The server averages ten posteriors, of which
 # each has seen too little for such a prior. The quickstart multiplies that
 # divergence by a temperature instead, chosen on validation data. The same run

@@ -52,8 +52,8 @@ RUNS = pathlib.Path(scratch.name) if SMOKE else ROOT / 'runs'
 #
 # Section 3.3 and Figure 1: three classes, an arm of a spiral each, and three
 # clients with 300 points each, 80 % of them from one class. A network with two
-# hidden layers is trained by FedAvg for 10 rounds of 2 epochs. The paper prints
-# neither the data's numbers nor the learning rate: ours are in
+# hidden layers is trained by FedAvg for 10 rounds of 2 epochs. The paper does not
+# print the data's numbers; these and a learning rate of ours are in
 # `configs/fedbe/swiss_roll.flags`.
 
 # %%

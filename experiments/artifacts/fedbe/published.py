@@ -43,7 +43,8 @@ def _table(
   seeds=settings.SEEDS,
 ):
   notes = {
-    'paper': 'The settings of the paper; a random deal of the major classes.',
+    'paper': 'The settings of the paper; where it has none, ours: '
+    'docs/results/fedbe.md. A random deal of the major classes.',
     'overnight': overnight,
     'laptop': laptop,
     'smoke': 'A small network on digits for one round: only that it runs.',

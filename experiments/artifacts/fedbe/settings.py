@@ -97,7 +97,7 @@ NETWORKS: dict[str, tuple[_Settings, dict[str, _Settings]]] = {
     )
     for depth, shallow in _SHALLOW.items()
   },
-  # The paper gives no weight decay: that of the other networks with batch norm.
+  # The weight decay is ours, as of the other networks with batch norm.
   'MobileNetV2': (
     {'model': 'mobilenetv2', 'client_weight_decay': 2e-4, 'local_epochs': 10},
     {

@@ -1,7 +1,8 @@
 """Makni 2022 (FL-SWAG): tables, figures and claims of sections 7 and 8.
 
-The paper gives no rates, epochs, rank or period: `configs/fl_swag.flags` says
-ours. Of one run come FL-SWAG, BayAvg, wBayAvg and each client alone.
+The paper gives no rates, rank or period, and epochs for section 8.3 alone:
+`configs/fl_swag.flags` says ours. Of one run come FL-SWAG, BayAvg, wBayAvg and
+each client alone.
 """
 
 from experiments.artifacts.fl_swag.claims import CLAIMS

@@ -26,7 +26,8 @@ ACCURACY = cells.Measure(
   'Accuracy (%)', accuracy, 'accuracy_percent', factor=100
 )
 _NOTES = {
-  'paper': "The paper's split and data; the rates are ours.",
+  'paper': "The paper's split and data; what it does not print is ours: "
+  'docs/results/fl_swag.md.',
   'overnight': 'As at paper scale.',
   'laptop': 'The first 10 000 training images.',
   'smoke': 'Digits, one epoch: only that it runs.',

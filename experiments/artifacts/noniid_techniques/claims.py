@@ -88,8 +88,10 @@ CLAIMS = (
   ),
   _claim(
     'four_points',
-    'On four points two agents learn conflicting hypotheses: the average of '
-    'their models is less accurate over the plane than centralized training, '
+    "On four points two agents learn conflicting hypotheses (the paper's are "
+    'decision trees, which it does not average; ours are networks): the '
+    'average of their models is less accurate over the plane than centralized '
+    'training, '
     'and over the rounds they contradict each other on most of it on average.',
     claims.over('centralized over federated', grids.TOY_CENTRALIZED, grids.TOY),
     claims.Comparison(

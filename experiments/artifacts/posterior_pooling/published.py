@@ -46,7 +46,7 @@ TABLES = (
     'centralized training',
     grids.CENTRALIZED,
     f'{_FASHION} Ten epochs.',
-    "100 epochs, half the paper's.",
+    '100 epochs, half of ours at paper scale: the paper gives none.',
     _SCORES[:1],
     {**grids.SEEDS, 'paper': 1},
   ),
