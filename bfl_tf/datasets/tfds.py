@@ -35,9 +35,9 @@ def load(name: str, train_split: str, test_split: str) -> columns.Dataset:
 
 
 def check(name: str, train_split: str, test_split: str) -> tuple[Any, int]:
-  """Refuses what `load` would refuse, in seconds: it reads no example.
+  """Refuses what `load` would refuse, and reads no example.
 
-  A set that is not prepared is downloaded.
+  That takes seconds, but for a set that is not prepared: it is downloaded.
 
   Args:
     name: as of `load`, likewise the splits.
