@@ -36,6 +36,7 @@ class OwnStart:
 
   name: ClassVar[str] = 'own_start'
   needs: ClassVar[str | None] = None
+  moves_mean: ClassVar[bool] = True
 
   def laid_out(self, layout):
     """Returns itself for the shapes of a model."""

@@ -1,11 +1,18 @@
 """What each site holds out of its own examples, to calibrate and to test.
 
 The same examples whatever the run's seed, so that results compare across
-seeds; and a site's share depends on its own examples alone.
+seeds; and a site's share depends on its own examples alone. Each of these has
+the same chance to be held out: of the many small sites' shares together a class
+is as frequent as of all examples, which scores and conformal sets rest on.
+
+References:
+  W. G. Madow. On the theory of systematic sampling, II. Annals of Mathematical
+  Statistics, 1949.
 """
 
 import dataclasses
 from typing import NamedTuple
+import zlib
 
 import numpy as np
 
@@ -30,12 +37,17 @@ class Share(NamedTuple):
 
 
 def hold_out(
-  where: str, y: np.ndarray, ids: np.ndarray | None, share: Share
+  where: str,
+  x: np.ndarray,
+  y: np.ndarray,
+  ids: np.ndarray | None,
+  share: Share,
 ) -> tuple[np.ndarray, np.ndarray]:
   """Takes a fraction of every site's examples, of each class alike.
 
   Args:
     where: names the data in errors.
+    x: inputs `[num_examples, ...]`.
     y: integer classes `[num_examples]`.
     ids: `[num_examples]`, whose each is; None for one site.
     share: what to hold out; of each site at least one example.
@@ -59,12 +71,34 @@ def hold_out(
         f'{share.fraction} out of, which leaves none to {share.rest}: '
         f'{share.fix}.'
       )
-    # The same for all: who else is there changes nobody's share.
-    rng = seeds.generator(0, share.flag)
-    taken, kept = columns.stratify(y[rows], quota / rows.size, rng)
+    own = (x, y) if ids is None else (x[rows], y[rows])
+    taken = _spread(own[1], quota, _draws(share.flag, *own))
     held.append(rows[taken])
-    rest.append(rows[kept])
+    rest.append(rows[~taken])
   return np.sort(np.concatenate(held)), np.sort(np.concatenate(rest))
+
+
+def _draws(purpose, x, y):
+  """Of a site by what it has: who else is there changes nobody's share."""
+  code = 0
+  for array in (x, y):
+    code = zlib.crc32(np.ascontiguousarray(array), code)
+  return seeds.generator(0, purpose, code)
+
+
+def _spread(labels, total, rng) -> np.ndarray:
+  """Returns which `total` are taken `[num_examples]`, by systematic sampling.
+
+  Of a class a whole number next to its exact quota is taken, and more of them by
+  chance: rounded to the nearest, a rare class would be left out at every small
+  site. Each example's chance is `total / num_examples` exactly.
+  """
+  shuffled = rng.permutation(labels.size)
+  line = shuffled[np.argsort(labels[shuffled], kind='stable')]
+  places = total * np.arange(labels.size + 1) + rng.integers(labels.size)
+  taken = np.zeros(labels.size, bool)
+  taken[line] = np.diff(places // labels.size) > 0
+  return taken
 
 
 def take_calibration(
@@ -84,7 +118,7 @@ def take_calibration(
     'leave it out, or set --calibration_fraction=0',
   )
   where, ids = f'--dataset={dataset.name}', dataset.client_ids
-  held, rest = hold_out(where, dataset.train.y, ids, share)
+  held, rest = hold_out(where, *dataset.train, ids, share)
   train = dataset.train.take(rest)
   untrained = np.setdiff1d(dataset.train.y, train.y)
   if untrained.size:

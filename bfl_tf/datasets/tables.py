@@ -173,7 +173,7 @@ def split(
     reading.test_fraction,
     'add rows' if ids is None else "add rows, or leave the site's out",
   )
-  test, train = shares.hold_out(where, y, ids, share)
+  test, train = shares.hold_out(where, x, y, ids, share)
   known = reading.num_classes or len(class_names)
   dataset = arrays.from_arrays(
     name, x[train], y[train], x[test], y[test], num_classes=known or None

@@ -67,6 +67,7 @@ class Plan:
       ValueError: naming the flag and the fix.
     """
     config, replaces = self.config, ''
+    moving = [p.name for p in self.parts if getattr(p, 'moves_mean', False)]
     plain = config.client_optimizer == 'sgd' and not config.get('sgd.momentum')
     for part in self.parts:
       if getattr(part, 'replaces_mean', False):
@@ -77,6 +78,12 @@ class Plan:
         raise ValueError(
           f'--client_parts={part.name} needs --client_optimizer=sgd with '
           '--sgd.momentum=0.'
+        )
+      if moving:
+        raise ValueError(
+          f'--client_parts={part.name},{moving[0]}: {part.name} takes the way '
+          f'from start to end for that of SGD, which {moving[0]} leaves: drop '
+          'one of them.'
         )
       if replaces:
         raise ValueError(

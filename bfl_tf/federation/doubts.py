@@ -43,6 +43,20 @@ class Other(NamedTuple):
   x: np.ndarray
 
 
+class Fitting(NamedTuple):
+  """Examples to fit a temperature on.
+
+  Attributes:
+    name: what they are.
+    split: they.
+    weights: `[num_examples]`, what each counts; None for all the same.
+  """
+
+  name: str
+  split: datasets.Split
+  weights: np.ndarray | None = None
+
+
 def other(
   distance: str, text: str, like: datasets.Dataset, count: int = 0
 ) -> Other:
@@ -117,11 +131,10 @@ def ask(
   }
   held = temperature_data(run)
   if held:
-    name, split = held
-    probs = trained.predict(split.x, num_samples).probs
-    temperature = metrics.fit_temperature(probs, split.y)
+    probs = trained.predict(held.split.x, num_samples).probs
+    temperature = metrics.fit_temperature(probs, held.split.y, held.weights)
     tables['calibration'].append(calibration(said.probs, test.y, temperature))
-    remarks.append(f'a temperature of {temperature:.3f}, fitted on {name}')
+    remarks.append(f'a temperature of {temperature:.3f}, fitted on {held.name}')
   else:
     remarks.append(
       'no temperature: give the run a --calibration_fraction, or '
@@ -204,27 +217,35 @@ def calibration(
   }
 
 
-def temperature_data(
-  run: reopened.Reopened,
-) -> tuple[str, datasets.Split] | None:
-  """Returns examples to fit a temperature on, and what they are.
+def temperature_data(run: reopened.Reopened) -> Fitting | None:
+  """Returns examples to fit a temperature on.
 
   The test examples that were set apart for it; or those of the server, if
-  nothing was trained on them; or the validation examples; or the calibration
+  nothing was trained on them, each class counting as among all the training
+  examples, since the server's classes are alike in size; or the validation examples; or the calibration
   shares, which are then no longer each site's own. Never test examples that are
   scored.
   """
   config = run.trained.config
   if run.calibration is not None and run.dataset.calibration is None:
-    return 'the test examples set apart', run.calibration.split
+    return Fitting('the test examples set apart', run.calibration.split)
   _, held = building.partition(config, run.dataset)
   if held.size and not _trains_on_the_servers(config):
-    return "the server's examples", run.dataset.train.take(held)
+    split = run.dataset.train.take(held)
+    weights = _as_frequent_as_in(run.dataset.train.y, split.y)
+    return Fitting("the server's examples", split, weights)
   if len(run.dataset.validation.y):
-    return 'the validation examples', run.dataset.validation
+    return Fitting('the validation examples', run.dataset.validation)
   if run.calibration is not None:
-    return 'the calibration share', run.calibration.split
+    return Fitting('the calibration share', run.calibration.split)
   return None
+
+
+def _as_frequent_as_in(everybody, labels) -> np.ndarray:
+  """Returns what examples count, for each class's share to be another's."""
+  shares = np.bincount(everybody) / everybody.size
+  ours = np.bincount(labels, minlength=shares.size) / labels.size
+  return shares[labels] / ours[labels]
 
 
 def _trains_on_the_servers(config) -> bool:

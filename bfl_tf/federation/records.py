@@ -228,7 +228,7 @@ class RunDirectory:
     return self._extends
 
   def check_task(self, task: task_lib.Task) -> None:
-    """Refuses data whose classes are numbered otherwise than in `task.json`."""
+    """Refuses data that are not those of `task.json`."""
     if not self._lacks('task.json'):
       path = self.path / 'task.json'
       try:
@@ -236,6 +236,7 @@ class RunDirectory:
       except (TypeError, ValueError) as error:
         raise ValueError(f'{path} cannot be read: delete it.') from error
       theirs.check_order(self.path, task)
+      theirs.check_examples(self.path, task)
 
   def write_nodes(self, text: str) -> None:
     """Writes `nodes.json`, unless it is there: whose examples the run is of."""

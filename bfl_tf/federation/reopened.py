@@ -76,17 +76,17 @@ def reopen(
   changed = identity.changed(config, (path / 'flags.txt').read_text())
   dataset = building.dataset(config, {})
   asked = task_lib.Task.of(dataset)
-  same = _nameless(asked) == _nameless(trained.task)
+  same = trained.task.is_like(asked)
   if not (same or changed) and config.engine == 'flower':
     raise ValueError(
       f'{path}: its clients trained on files of their own nodes, which are not '
       'here: experiments.sites asks them with --superlink, and predict and '
       'export need none of them.'
     )
-  if changed or not same:
-    named = ', '.join(changed) or f'--dataset={config.dataset}'
-    raise ValueError(identity.has_changed(path, named))
+  if changed:
+    raise ValueError(identity.has_changed(path, ', '.join(changed)))
   trained.task.check_order(path, asked)
+  trained.task.check_examples(path, asked)
   test = Held(dataset.test, dataset.test_ids)
   if dataset.calibration is not None:
     if calibrate_on_test:
@@ -103,10 +103,6 @@ def reopen(
     'leave --calibrate_on_test out',
     rest='score',
   )
-  taken, rest = shares.hold_out(str(path), test.split.y, test.ids, share)
+  taken, rest = shares.hold_out(str(path), *test.split, test.ids, share)
   return Reopened(trained, dataset, test.take(taken), test.take(rest))
 
-
-def _nameless(task):
-  """A run may be older than the names of its classes."""
-  return dataclasses.replace(task, class_names=(), feature_names=())

@@ -10,6 +10,9 @@ import numpy as np
 
 from bfl_tf import datasets, training
 
+# Of a standard deviation: means and deviations so near are of the same examples.
+_SAME = 1e-5
+
 
 @dataclasses.dataclass(frozen=True)
 class Task:
@@ -81,6 +84,33 @@ class Task:
         f'{path}: classes of a run of this age are numbered in the order '
         f'{", ".join(theirs)}, and by value now: run it anew elsewhere.'
       )
+
+  def check_examples(self, path: str | os.PathLike, dataset: 'Task') -> None:
+    """Refuses data whose training examples are not those of a run.
+
+    Args:
+      path: of the run that this is the task of.
+      dataset: the task of its data, as they are read now.
+
+    Raises:
+      ValueError: their shape, classes or moments are others.
+    """
+    if not self.is_like(dataset):
+      raise ValueError(
+        f'{path}: the training examples are not those that the run began with '
+        '(other data, or a version that holds other rows out): run it anew '
+        'elsewhere.'
+      )
+
+  def is_like(self, other: 'Task') -> bool:
+    """Whether another is of the same examples, whatever they are called."""
+    kinds = [(t.input_shape, t.dtype, t.num_classes) for t in (self, other)]
+    if kinds[0] != kinds[1]:
+      return False
+    # Sums may end in other bits on another machine.
+    scale = np.array(self.std)
+    moved = np.abs([np.subtract(self.mean, other.mean), scale - other.std])
+    return bool(np.all(moved <= _SAME * scale))
 
   @property
   def classes(self) -> tuple[str, ...]:

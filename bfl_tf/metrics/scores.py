@@ -32,13 +32,16 @@ def accuracy(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
 
 
 def negative_log_likelihood(
-  probs: npt.ArrayLike, labels: npt.ArrayLike
+  probs: npt.ArrayLike,
+  labels: npt.ArrayLike,
+  weights: npt.ArrayLike | None = None,
 ) -> float:
   """Mean of `-log p(label)`, with `p` floored at `MIN_PROBABILITY`.
 
   Args:
     probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
     labels: integers `[num_examples]`.
+    weights: `[num_examples]`, what each counts; None for all the same.
 
   Returns:
     nll: in nats per example; lower is better.
@@ -46,7 +49,8 @@ def negative_log_likelihood(
   samples = predictive.check_probs(probs)
   labels = predictive.check_labels(labels, samples)
   likelihood = predictive.mean(samples)[np.arange(labels.size), labels]
-  return float(-np.log(np.maximum(likelihood, MIN_PROBABILITY)).mean())
+  losses = -np.log(np.maximum(likelihood, MIN_PROBABILITY))
+  return float(np.average(losses, weights=weights))
 
 
 def brier_score(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:

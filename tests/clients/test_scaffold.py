@@ -94,6 +94,13 @@ def test_adam_and_momentum_are_refused():
       )
 
 
+@pytest.mark.parametrize('other', ['own_start', 'projection'])
+def test_a_part_that_leaves_the_way_of_sgd_is_refused(other):
+  for parts in (('scaffold', other), (other, 'scaffold')):
+    with pytest.raises(ValueError, match=f'SGD, which {other} leaves: drop'):
+      federation.Experiment.build(CONFIG.replace(client_parts=parts))
+
+
 @pytest.mark.parametrize('fits_scale', [True, False])
 def test_a_part_that_replaces_the_last_iterate_comes_behind(fits_scale):
   settings = {'swag.fits_scale': fits_scale, 'swag.rank': 2 * fits_scale}

@@ -231,4 +231,4 @@ def test_names_in_bytes_are_utf_8_and_a_class_of_one_row_is_not_left_out(
   whole = str(tmp_path / 'whole.npz')
   np.savez(whole, x=np.ones([41, 3]), y=y, class_names=['a', 'b', 'c'])
   with pytest.raises(ValueError, match="class 'c' has too few rows"):
-    datasets.load(whole, test_fraction=0.6)
+    datasets.load(whole, test_fraction=0.95)

@@ -94,7 +94,12 @@ def test_what_a_temperature_is_fitted_on():
       reopened.Held(dataset.test, None),
     )
     found = doubts.temperature_data(run)
-    return found and (found[0], len(found[1].y))
+    if found and found.weights is not None:
+      # Each class counts as it does among all.
+      counted = np.bincount(found.split.y, found.weights)
+      whole = np.bincount(dataset.train.y) / len(dataset.train.y)
+      np.testing.assert_allclose(counted / counted.sum(), whole)
+    return found and (found.name, len(found.split.y))
 
   assert named() is None
   assert named(calibration_fraction=0.25) == ('the calibration share', 36)

@@ -20,6 +20,7 @@ from bfl_tf.federation import (
   site_reports,
   sites,
 )
+from bfl_tf.datasets import shares
 from experiments import convert
 
 
@@ -248,6 +249,19 @@ def test_data_that_have_changed(tmp_path):
   with pytest.raises(ValueError, match=changed):
     convert.convert(run_dir)
   assert not (run_dir / 'task.json').exists()
+
+
+def test_rows_that_another_version_held_out(tmp_path, monkeypatch):
+  run_dir = site_data.play(tmp_path, num_rounds=1, local_epochs=1)
+  config = recorded.read_config(run_dir)
+  monkeypatch.setattr(
+    shares.seeds, 'generator', lambda *name: np.random.default_rng(7)
+  )
+  message = 'the training examples are not those that the run began with'
+  with pytest.raises(ValueError, match=message):
+    reopened.reopen(run_dir)
+  with pytest.raises(ValueError, match=message):
+    federation.Run(config.replace(num_rounds=2), run_dir, False)
 
 
 @pytest.mark.parametrize('took', ['validation_split', 'num_server_examples'])
