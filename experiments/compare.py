@@ -65,8 +65,11 @@ def main(paths: Sequence[str]) -> None:
     if _OUTPUT.value:
       _write(pathlib.Path(_OUTPUT.value), lines, figures)
       print(f'\ntable and figures in {_OUTPUT.value}')
-  except (OSError, ValueError) as error:
+  except ValueError as error:
     config_flags.fail(error)
+  except OSError as error:
+    flag = '' if error.filename else f'--output={_OUTPUT.value}: '
+    config_flags.fail(f'{flag}{error}')
 
 
 def _drawn(directories):

@@ -7,6 +7,7 @@ has no layers of ours. Exit code 2: it cannot be made, and nothing was written.
 """
 
 from absl import flags
+import tensorflow as tf
 
 from bfl_tf import federation
 from bfl_tf.federation import exporting
@@ -15,7 +16,10 @@ from experiments import flags as config_flags
 _RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
 _OUTPUT = flags.DEFINE_string('output', None, 'A new folder.')
 _SAMPLES = flags.DEFINE_integer(
-  'num_mc_samples', None, "Of a stochastic model; the run's last if not said."
+  'num_mc_samples',
+  None,
+  "Of a stochastic model; the run's last if not said.",
+  lower_bound=1,
 )
 
 
@@ -28,10 +32,16 @@ def main() -> None:
     written = exporting.export(trained, _OUTPUT.value, _SAMPLES.value)
   except (OSError, ValueError) as error:
     config_flags.fail(error)
+  except tf.errors.OpError as error:
+    # What TensorFlow writes itself: the disk is full.
+    reason = error.message.splitlines()[0]
+    config_flags.fail(f'--output={_OUTPUT.value}: {reason}.', code=1)
   for path in written:
     print(path)
   if len(written) == 1:
-    print('no Keras model: the network has layers that tf_keras lacks')
+    print(
+      'no Keras model: the network has layers or functions that tf_keras lacks'
+    )
 
 
 if __name__ == '__main__':

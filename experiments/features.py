@@ -32,12 +32,15 @@ def main() -> None:
   try:
     trained = federation.load(_RUN.value)
     name = _DATASET.value or trained.config.dataset
-    path = outputs.checked(_OUTPUT.value, '.npz', name)
+    path = outputs.checked(_OUTPUT.value, '.npz', name, run=_RUN.value)
     found = _features(trained, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     _write(path, found)
-  except (OSError, ValueError) as error:
+  except ValueError as error:
     config_flags.fail(error)
+  except OSError as error:
+    flag = '' if error.filename else f'--output={_OUTPUT.value}: '
+    config_flags.fail(f'{flag}{error}')
   train, test = found['x_train'], found['x_test']
   print(
     f'{len(train)} examples for clients and {len(test)} to test, '

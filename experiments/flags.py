@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import dataclasses
 import difflib
+import errno
 import functools
 import inspect
 import os
@@ -31,6 +32,7 @@ _DEFINE = {
   float: flags.DEFINE_float,
   str: flags.DEFINE_string,
 }
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SETTING = re.compile(r'--?(?P<key>\w+(?:\.\w+)+)(?:=(?P<text>.*))?')
 
 
@@ -92,9 +94,11 @@ def main(function: Callable[..., int | None]) -> None:
       interrupted(stop)
     except OSError as error:
       # A file that somebody named, or one of a run, is none to be read.
-      if error.filename is None:
+      if error.filename is not None:
+        fail(f'{error.filename}: {error.strerror}.')
+      if error.errno not in _FULL:
         raise
-      fail(f'{error.filename}: {error.strerror}.')
+      fail(f'{error.strerror}: make room, then do it again.', code=1)
 
   def call(arguments: Sequence[str]) -> int | None:
     if takes_words:
@@ -188,6 +192,8 @@ def _parse(module, arguments):
     return flags.FLAGS(rest)
   except flags.Error as error:
     fail(f'{" ".join(str(error).split())}{_near(str(error))}')
+  except UnicodeDecodeError as error:
+    fail(f'--flagfile names a file that is no text in UTF-8: {error}.')
   except ValueError as error:
     fail(error)
 
@@ -247,7 +253,7 @@ def _is_switch(key):
 def _near(message):
   """A hint for a flag that is a setting now, or nearly one of the config's."""
   found = re.search(r"flag '(\w+)'", message)
-  if not found:
+  if not found or 'pooling' not in flags.FLAGS:
     return ''
   name, keys = found[1], config_lib.setting_keys()
   same = [key for key in keys if key.endswith(f'.{name}')]

@@ -47,6 +47,8 @@ def main() -> None:
       'chain; 0 for none.'
     )
   training.configure(0)
+  folder = pathlib.Path(_OUTPUT_DIR.value)
+  folder.mkdir(parents=True, exist_ok=True)
   settings = toy.config(_SEED.value, _EPOCHS.value, _RANK.value)
   try:
     fitted = toy.fit(settings)
@@ -61,7 +63,7 @@ def main() -> None:
       fitted, settings, _ALL_SAMPLES.value, _CHAINS.value, _KERNEL.value
     )
     rows += _chain_rows('all weights', found)
-  _write(pathlib.Path(_OUTPUT_DIR.value), rows, compared)
+  _write(folder, rows, compared)
   for name, value in rows:
     print(f'{name:52} {value}')
 
@@ -100,7 +102,6 @@ def _chain_rows(name, found):
 
 
 def _write(folder, rows, compared):
-  folder.mkdir(parents=True, exist_ok=True)
   with (folder / 'hmc.csv').open('w', newline='') as file:
     csv.writer(file).writerows([('quantity', 'value'), *rows])
   name = _KERNEL.value.upper()

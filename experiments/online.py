@@ -73,7 +73,10 @@ def _changed(path, change):
     scores = evaluation.evaluate(experiment, played, last=True).scores
     # By the number of changes: the newest is read.
     number = int(played.state.slots['keep']['changes'])
-    checkpoints.save(played.state._replace(round=number), path / 'online')
+    try:
+      checkpoints.save(played.state._replace(round=number), path / 'online')
+    except OSError as error:
+      raise federation.MachineError(f'{error}: nothing is changed') from error
   return played, scores
 
 

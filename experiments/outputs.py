@@ -3,17 +3,23 @@
 import os
 import pathlib
 
+from bfl_tf.federation import digests, promises
 
-def checked(output: str, suffix: str, *inputs: str) -> pathlib.Path:
+
+def checked(
+  output: str, suffix: str, *inputs: str, run: str | os.PathLike
+) -> pathlib.Path:
   """Returns the path of an `--output` that can be written.
 
   Args:
     output: what the flag said.
     suffix: that it must have; any if empty.
     *inputs: what is read, files or not.
+    run: the directory of a run, which may hold it too, but not in place of a
+      file of its own.
 
   Raises:
-    ValueError: it is there and no file, or it is one of those read.
+    ValueError: it is there and no file, it is one of those read, or of the run.
   """
   path, flag = pathlib.Path(output), f'--output={output}'
   if path.suffix != suffix and suffix:
@@ -23,4 +29,7 @@ def checked(output: str, suffix: str, *inputs: str) -> pathlib.Path:
   for each in inputs:
     if path.exists() and os.path.exists(each) and path.samefile(each):
       raise ValueError(f'{flag} is read from too: name another file.')
+  own = {digests.NAME, promises.FILE, *digests.Digests(pathlib.Path(run)).names}
+  if path.name in own and path.resolve().parent == pathlib.Path(run).resolve():
+    raise ValueError(f"{flag} is a file of the run's own: name another file.")
   return path

@@ -10,6 +10,7 @@ code 2: a flag, a file or a cell is wrong, and nothing was written.
 from collections.abc import Iterator
 import csv
 import os
+import shlex
 
 from absl import flags
 import numpy as np
@@ -24,7 +25,10 @@ _RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
 _INPUT = flags.DEFINE_string('input', None, 'A .csv, or an .npz with x.')
 _OUTPUT = flags.DEFINE_string('output', None, 'The .csv to write.')
 _SAMPLES = flags.DEFINE_integer(
-  'num_mc_samples', None, "Of a stochastic model; the run's last if not said."
+  'num_mc_samples',
+  None,
+  "Of a stochastic model; the run's last if not said.",
+  lower_bound=1,
 )
 
 _COLUMNS = (
@@ -45,7 +49,7 @@ def main() -> None:
         f'--{flag.name} is missing: give --run, --input, --output.'
       )
   try:
-    path = outputs.checked(_OUTPUT.value, '', _INPUT.value)
+    path = outputs.checked(_OUTPUT.value, '', _INPUT.value, run=_RUN.value)
     trained = federation.load(_RUN.value)
     promise = _promise(trained)
     count = _write(trained, promise, path)
@@ -58,7 +62,10 @@ def _promise(trained):
   """Returns what sets are made by; says which are none, or every class."""
   promise = promises.read(_RUN.value)
   if promise is None:
-    makes_them = f'python -m experiments.sites --run={_RUN.value} makes them'
+    command = f'python -m experiments.sites --run={shlex.quote(_RUN.value)}'
+    if not trained.config.calibration_fraction:
+      command += ' --calibrate_on_test=0.5'
+    makes_them = f'{command} makes them'
     if recorded.is_sites_own(_RUN.value):
       makes_them = f'{recorded.MADE_ANEW}, with sets of a calibration share'
     print(f'no sets: {makes_them}')

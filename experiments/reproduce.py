@@ -17,6 +17,7 @@ import pathlib
 from absl import flags
 
 from bfl_tf import training, version
+from bfl_tf.federation import rows
 from experiments import artifacts
 from experiments import flags as config_flags
 from experiments.harness import (
@@ -112,7 +113,9 @@ def _do():
   # Figures that ask models do it as runs do.
   training.configure(0)
   root.mkdir(parents=True, exist_ok=True)
-  (root / 'version.txt').write_text(_VERSION)
+  named = root / 'version.txt'
+  if not named.exists() or not named.read_text():
+    rows.write_text(named, _VERSION)
   failed = _play(tasks, root) if _RUN.value else 0
   failed += sum(_write(artifact, root) for artifact in chosen)
   codes = [_judge(claim, root, seeds) for claim in claimed]
@@ -197,7 +200,8 @@ def _seeds(wanted):
 
 def _check_version(root):
   path = root / 'version.txt'
-  if path.exists() and path.read_text() != _VERSION:
+  # An empty one was cut off by what stopped its writing.
+  if path.exists() and path.read_text() not in ('', _VERSION):
     raise ValueError(
       f'--output_dir={root} holds results of {path.read_text().strip()}, this '
       f'is {_VERSION.strip()}: choose another directory.'

@@ -190,3 +190,14 @@ def normalized(input_shape, num_classes):
       tf_keras.layers.Dense(num_classes),
     ]
   )
+
+
+def squashed(input_shape, num_classes):
+  """A network with a function of one's own in a layer of Keras."""
+  return tf_keras.Sequential(
+    [
+      tf_keras.Input(input_shape),
+      tf_keras.layers.Dense(3, activation=lambda x: tf.tanh(x)),
+      tf_keras.layers.Dense(num_classes),
+    ]
+  )

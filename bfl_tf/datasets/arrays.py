@@ -1,11 +1,17 @@
 """From four arrays to a data set: what is checked, and how it is told."""
 
+from collections.abc import Sequence
 import dataclasses
 from typing import Any
 
 import numpy as np
 
 from bfl_tf.datasets import columns
+
+# Of how far a feature goes: what float32 may round off at most.
+_MOST_LOST = 0.05
+# Of a feature's size: how far a constant goes.
+_NOISE = 1e-12
 
 
 def from_arrays(
@@ -35,6 +41,7 @@ def from_arrays(
     ValueError: naming the data set, the array and the problem.
   """
   where = f'--dataset={name}'
+  check_precision(where, 'x_train', np.asarray(x_train))
   train = examples(where, 'x_train', x_train, 'y_train', y_train)
   test = examples(where, 'x_test', x_test, 'y_test', y_test)
   _check_alike(where, train, test)
@@ -44,6 +51,54 @@ def from_arrays(
     _check_range(f'{where}: {key}', y, num_classes)
   none = train.take(np.arange(0))
   return columns.Dataset(name, num_classes, train, none, test)
+
+
+class Precision:
+  """Whether float32 holds how features differ, over the pieces of a table."""
+
+  def __init__(self):
+    """Of no example yet."""
+    self._low, self._high, self._lost = np.inf, -np.inf, 0.0
+
+  def add(self, x: np.ndarray) -> None:
+    """Takes examples in, `[num_examples, num_features]`, not yet float32."""
+    wide = x.astype(np.float64, copy=False)
+    with np.errstate(over='ignore', invalid='ignore'):
+      lost = np.abs(wide - wide.astype(np.float32)).max(0)
+    self._low = np.minimum(self._low, wide.min(0))
+    self._high = np.maximum(self._high, wide.max(0))
+    self._lost = np.maximum(self._lost, lost)
+
+  def check(self, where: str, names: Sequence[str]) -> None:
+    """Raises a ValueError that names the first feature for which it does not.
+
+    Args:
+      where: names the data.
+      names: of the features.
+    """
+    low, high = self._low, self._high
+    with np.errstate(over='ignore', invalid='ignore'):
+      varies = high - low
+      # Less is what arithmetic in float64 leaves of a constant.
+      counts = varies > _NOISE * np.maximum(np.abs(low), np.abs(high))
+      wrong = np.flatnonzero(counts & (self._lost > _MOST_LOST * varies))
+    if wrong.size:
+      at = wrong[0]
+      raise ValueError(
+        f'{where}: {names[at]} goes from {low[at]:.12g} to {high[at]:.12g}, '
+        'between which float32 has too few numbers: subtract a constant, or '
+        'leave it out.'
+      )
+
+
+def check_precision(where: str, name: str, x: np.ndarray) -> None:
+  """Refuses features that `Precision` does; `name` is the array's."""
+  numbers = x.dtype.kind in 'iuf' and not np.can_cast(x.dtype, np.float32)
+  if numbers and x.ndim == 2 and x.size:
+    precision = Precision()
+    precision.add(x)
+    places = [f'feature {i} of {name}' for i in range(x.shape[1])]
+    precision.check(where, places)
 
 
 def checked(where: str, dataset: columns.Dataset) -> columns.Dataset:

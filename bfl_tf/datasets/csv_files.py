@@ -22,14 +22,19 @@ class Chunk(NamedTuple):
   """Some rows of a file.
 
   Attributes:
-    x: `[num_rows, num_features]` float32.
+    wide: `[num_rows, num_features]` float64, finite in float32.
     texts: by column, `num_rows` texts.
     rows: their numbers.
   """
 
-  x: np.ndarray
+  wide: np.ndarray
   texts: dict[str, list[str]]
   rows: list[int]
+
+  @property
+  def x(self) -> np.ndarray:
+    """As models take them: `[num_rows, num_features]` float32."""
+    return self.wide.astype(np.float32)
 
 
 class CsvFile:
@@ -129,14 +134,13 @@ class CsvFile:
         np.float64,
       )
       with np.errstate(over='ignore'):  # Too large for float32: not finite.
-        x = wide.astype(np.float32)
-      fine = bool(np.isfinite(x).all())
+        fine = bool(np.isfinite(wide.astype(np.float32)).all())
     except ValueError:
       fine = False
     if not fine:
       self._blame(lines, places)
     found = {name: self._texts(lines, name) for name in texts}
-    return Chunk(x, found, rows)
+    return Chunk(wide, found, rows)
 
   def _texts(self, lines, name):
     at = self._places[name]

@@ -37,6 +37,7 @@ def load(path: str, reading: tables.Reading) -> columns.Dataset:
   # Of classes too that the file does not have.
   known = names if _has_room(names, y) else ()
   if whole:
+    arrays.check_precision(where, 'x', x)
     x, y = arrays.examples(where, 'x', x, 'y', y)
     dataset = tables.split(path, x, y, ids, reading, known)
   elif reading.test_fraction != tables.Reading.test_fraction:

@@ -89,9 +89,9 @@ def _draws(purpose, x, y):
 def _spread(labels, total, rng) -> np.ndarray:
   """Returns which `total` are taken `[num_examples]`, by systematic sampling.
 
-  Of a class a whole number next to its exact quota is taken, and more of them by
-  chance: rounded to the nearest, a rare class would be left out at every small
-  site. Each example's chance is `total / num_examples` exactly.
+  Of a class a whole number next to its exact quota is taken, the larger one by
+  chance: rounded to the nearest, a rare class would be left out at every site
+  that is small. Each example's chance is `total / num_examples` exactly.
   """
   shuffled = rng.permutation(labels.size)
   line = shuffled[np.argsort(labels[shuffled], kind='stable')]

@@ -55,15 +55,20 @@ def load(path: str, reading: Reading) -> columns.Dataset:
   features = [name for name in file.header if name not in unused]
   if not features:
     raise ValueError(f'{where} has no column left to be a feature.')
-  chunks = list(file.chunks(features, apart))
-  if not chunks:
+  parts, precision = [], arrays.Precision()
+  columns_apart: dict[str, list[str]] = {name: [] for name in apart}
+  for chunk in file.chunks(features, apart):
+    parts.append(chunk.x)
+    precision.add(chunk.wide)
+    for name, texts in chunk.texts.items():
+      columns_apart[name] += texts
+  if not parts:
     raise ValueError(f'{where} has no row below its header.')
-  x = np.concatenate([chunk.x for chunk in chunks])
-  texts, *ids = (
-    [text for chunk in chunks for text in chunk.texts[name]] for name in apart
-  )
-  y, names = classes(where, reading, texts)
-  dataset = split(path, x, y, np.array(ids[0]) if ids else None, reading, names)
+  precision.check(where, [f'column {name!r}' for name in features])
+  x = np.concatenate(parts)
+  y, names = classes(where, reading, columns_apart[reading.label_column])
+  ids = [np.array(columns_apart[name]) for name in of_site]
+  dataset = split(path, x, y, ids[0] if ids else None, reading, names)
   return dataclasses.replace(dataset, feature_names=tuple(features))
 
 

@@ -77,7 +77,7 @@ def _load(flag, name, split, like):
   if kind is names.Kind.BUILTIN:
     return builtin.BUILTIN[name]().train.x
   if kind is names.Kind.NPZ:
-    return npz.inputs(flag, name, ('x_train',))
+    return npz.inputs(flag, name, ('x_train', 'x'))
   if kind is names.Kind.CSV:
     where = f'--{flag}={name}'
     return csv_files.features(where, name, like.feature_names)

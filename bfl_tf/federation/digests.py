@@ -48,6 +48,11 @@ class Digests:
     if kept != known:
       self._write(kept)
 
+  @property
+  def names(self) -> Collection[str]:
+    """Of the files that are expected."""
+    return self._known().keys()
+
   def changed(self, names: Collection[str] | None = None) -> list[str]:
     """Returns the names of files that are missing or not as written.
 

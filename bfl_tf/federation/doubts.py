@@ -222,9 +222,9 @@ def temperature_data(run: reopened.Reopened) -> Fitting | None:
 
   The test examples that were set apart for it; or those of the server, if
   nothing was trained on them, each class counting as among all the training
-  examples, since the server's classes are alike in size; or the validation examples; or the calibration
-  shares, which are then no longer each site's own. Never test examples that are
-  scored.
+  examples, since the server's classes are alike in size; or the validation
+  examples; or the calibration shares, which are then no longer each site's own.
+  Never test examples that are scored.
   """
   config = run.trained.config
   if run.calibration is not None and run.dataset.calibration is None:

@@ -4,6 +4,7 @@ import os
 import pathlib
 import tempfile
 
+from absl import logging
 import numpy as np
 import tensorflow as tf
 import tf_keras
@@ -22,9 +23,9 @@ def export(
   """Writes what predicts from raw examples.
 
   Always a SavedModel with the draws of `Trained.predict` in it: of the same
-  rows in the same order it says the same. Where the network has no layer of
-  ours, or of anybody's own, a Keras model from raw examples to probabilities
-  too, which `tf_keras` loads.
+  rows in the same order it says the same. Where the network has no layer or
+  function of ours, or of anybody's own, a Keras model from raw examples to
+  probabilities too, which `tf_keras` loads.
 
   Args:
     trained: the run.
@@ -65,6 +66,13 @@ def _write(trained, count, scratch) -> list[str]:
   if not is_portable(trained.model):
     return [SAVED_MODEL]
   keras_model(trained).save(made / KERAS)
+  try:
+    tf_keras.models.load_model(made / KERAS, compile=False)
+  # Whatever a layer that holds somebody's function raises when it is read.
+  except Exception as error:
+    logging.info('%s cannot be loaded: %s', KERAS, error)
+    (made / KERAS).unlink()
+    return [SAVED_MODEL]
   return [SAVED_MODEL, KERAS]
 
 

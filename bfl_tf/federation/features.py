@@ -5,17 +5,20 @@ clients then learn is a logistic regression on its features.
 """
 
 from collections.abc import Mapping
+import dataclasses
 import hashlib
 
 import numpy as np
 import tf_keras
 
 from bfl_tf import datasets, server
+from bfl_tf.datasets import names
 from bfl_tf.federation import building
 from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import trained as trained_lib
 
 _BATCH = 1000
+_COLUMNS = ('label_column', 'client_column', 'ignore_columns')
 
 
 def read(
@@ -29,7 +32,8 @@ def read(
   Args:
     config: of the run whose network is asked.
     name: of a data set. The run's own is read as the run read it, so that what
-      it held out to test, and no more, is tested on.
+      it held out to test, and no more, is tested on; a file by the columns that
+      the run named.
     train_split: of a set of TFDS.
     test_split: likewise.
 
@@ -37,7 +41,11 @@ def read(
     ValueError: as of `datasets.load`.
   """
   if name != config.dataset:
-    return datasets.load(name, train_split=train_split, test_split=test_split)
+    is_table = names.kind(name) is names.Kind.CSV
+    reading = {key: getattr(config, key) for key in _COLUMNS if is_table}
+    return datasets.load(
+      name, train_split=train_split, test_split=test_split, **reading
+    )
   # What it validated on is told from the others as it was trained on.
   config = config.replace(
     validation_split=0, train_split=train_split, test_split=test_split
@@ -73,6 +81,7 @@ def of_dataset(
       'deterministic network.'
     )
   seen = building.dataset(config, {}) if seen is None else seen
+  dataset = _as_seen(dataset, seen.feature_names)
   rows = _unseen(dataset.train.x, (seen.train.x, seen.validation.x))
   if not rows.size:
     raise ValueError(
@@ -102,6 +111,30 @@ def hidden(trained: trained_lib.Trained, x: np.ndarray) -> np.ndarray:
     for i in range(0, len(x), _BATCH)
   ]
   return np.concatenate(said).reshape(len(x), -1)
+
+
+def _as_seen(dataset, wanted):
+  """Returns a table with its columns in the order of a network's inputs."""
+  ours = dataset.feature_names
+  if not ours or not wanted or ours == wanted:
+    return dataset
+  missing = [name for name in wanted if name not in ours]
+  if missing:
+    raise ValueError(
+      f'--dataset={dataset.name} has no column {missing[0]!r}, which the run '
+      f'was trained on; it has {", ".join(ours)}.'
+    )
+  places = [ours.index(name) for name in wanted]
+
+  def ordered(split):
+    return split._replace(x=np.ascontiguousarray(split.x[:, places]))
+
+  return dataclasses.replace(
+    dataset,
+    train=ordered(dataset.train),
+    test=ordered(dataset.test),
+    feature_names=wanted,
+  )
 
 
 def _unseen(x, seen):

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bfl_tf import metrics
-from bfl_tf.federation import recorded, rows
+from bfl_tf.federation import digests, recorded, rows
 
 LEVELS = (0.9, 0.95)
 FILE = 'conformal.json'
@@ -61,10 +61,12 @@ class Promise(NamedTuple):
       )
       counts = (int(fields[name]) for name in ('num_examples', 'num_samples'))
       read = cls(levels, limits, *counts)
+      # Older ones have none.
+      as_written = fields.get('checksum', read.checksum) == read.checksum
     except (KeyError, TypeError) as error:
       raise ValueError(str(error)) from error
-    if len(levels) != len(limits):
-      raise ValueError('a threshold a level is wanted')
+    if len(levels) != len(limits) or not as_written:
+      raise ValueError('a threshold a level is wanted, as they were written')
     return read
 
   def sets(self, probs: np.ndarray) -> list[np.ndarray]:
@@ -86,7 +88,13 @@ class Promise(NamedTuple):
 
   def to_json(self) -> str:
     """Returns the text of `conformal.json`."""
-    return json.dumps(self._asdict(), indent=2) + '\n'
+    fields = {**self._asdict(), 'checksum': self.checksum}
+    return json.dumps(fields, indent=2) + '\n'
+
+  @property
+  def checksum(self) -> str:
+    """Of all that it says: a changed byte would promise something else."""
+    return digests.line_sum(json.dumps(self._asdict()))
 
 
 def text(names: Iterable[str]) -> str:

@@ -1,6 +1,5 @@
 """A finished run and its data again, to ask more of both."""
 
-import dataclasses
 import os
 import pathlib
 from typing import NamedTuple
@@ -105,4 +104,3 @@ def reopen(
   )
   taken, rest = shares.hold_out(str(path), *test.split, test.ids, share)
   return Reopened(trained, dataset, test.take(taken), test.take(rest))
-

@@ -294,6 +294,12 @@ class Run:
       # A row that was read back names the scores of other rounds too.
       if name.removeprefix('validation_').startswith(scores) and value != ''
     }
+    # Of a class without examples there is no recall, and JSON has no NaN.
+    final = {
+      name: value
+      for name, value in final.items()
+      if not (math.isnan(value) and 'recall_class' in name)
+    }
     layout = self._experiment.method.layout
     summary = {
       'version': version.__version__,

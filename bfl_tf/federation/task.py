@@ -10,7 +10,7 @@ import numpy as np
 
 from bfl_tf import datasets, training
 
-# Of a standard deviation: means and deviations so near are of the same examples.
+# Of a standard deviation: moments so near are of the same examples.
 _SAME = 1e-5
 
 

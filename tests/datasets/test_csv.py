@@ -265,3 +265,25 @@ def test_a_name_in_capitals_and_columns_with_commas(tmp_path):
   path = write(tmp_path, rows(), 'TABLE.CSV', header)
   dataset = datasets.load(path, ignore_columns=('hue, kg', 'site'))
   assert dataset.feature_names == ('ash',)
+
+
+def test_numbers_that_float32_does_not_tell_apart(tmp_path):
+  rng = np.random.default_rng(0)
+  seconds = 1_700_000_000 + 20 * (np.arange(60) % 2) + rng.normal(size=60)
+  lines = [[0.1 + 1e-17 * i, s, i % 2] for i, s in enumerate(seconds)]
+  path = write(tmp_path, lines, 'times.csv', ['constant', 'seen', 'label'])
+  message = "column 'seen' goes from 1.* float32 has too few numbers"
+  with pytest.raises(ValueError, match=message):
+    datasets.load(path)
+  near = [[c, s - 1_700_000_000, y] for c, s, y in lines]
+  path = write(tmp_path, near, 'near.csv', ['constant', 'seen', 'label'])
+  assert datasets.load(path).feature_names == ('constant', 'seen')
+  # As dates are written, they differ by enough.
+  dates = [[20240100 + i, i % 2] for i in range(28)]
+  datasets.load(write(tmp_path, dates, 'dates.csv', ['date', 'label']))
+  x, y = seconds[:, np.newaxis], np.arange(60) % 2
+  np.savez(tmp_path / 'times.npz', x=x, y=y)
+  with pytest.raises(ValueError, match='feature 0 of x goes from 1'):
+    datasets.load(str(tmp_path / 'times.npz'))
+  with pytest.raises(ValueError, match='feature 0 of x_train goes from 1'):
+    datasets.from_arrays('ours', x, y, x, y)

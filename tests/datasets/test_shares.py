@@ -26,7 +26,9 @@ def _sites(labels, num_sites):
 )
 def test_each_example_has_the_same_chance(labels, fraction):
   x, y, ids = _sites(labels, 2000)
-  held, rest = shares.hold_out('x', x, y, ids, SHARE._replace(fraction=fraction))
+  held, rest = shares.hold_out(
+    'x', x, y, ids, SHARE._replace(fraction=fraction)
+  )
   assert np.array_equal(np.sort(np.r_[held, rest]), np.arange(y.size))
   taken = np.zeros(y.size)
   taken[held] = 1

@@ -128,7 +128,8 @@ BAD = {
   'single.npz: x is one value, not an array': '--input={tmp}/single.npz',
   'x.npy must be a .csv or an .npz with x': '--input={tmp}/x.npy',
   'unnamed.npz lacks x; it needs x or x_test': '--input={tmp}/unnamed.npz',
-  'num_samples must be positive, got 0': '--num_mc_samples=0',
+  '--num_mc_samples=0: 0 is not': '--num_mc_samples=0',
+  "a file of the run's own: name another": '--output={run}/metrics.csv',
   'p.csv cannot be written: name a file': '--output={tmp}/none/p.csv',
   'good.csv is read from too: name another file': '--output={tmp}/good.csv',
   'pipe cannot be written: name a file': '--output={tmp}/pipe',
@@ -168,7 +169,7 @@ def said(folder, files, run_dir):
     for name in ('good.csv', 'other.csv', 'good.npz')
   ]
   calls += [
-    [*good, f'--input={folder}/good.csv', flag.format(tmp=folder)]
+    [*good, f'--input={folder}/good.csv', flag.format(tmp=folder, run=run_dir)]
     for flag in BAD.values()
   ]
   return binaries.drive('experiments.predict', calls)
@@ -327,11 +328,11 @@ def test_export(folder, run_dir):
   assert good[0] == 0, good
   assert good[1].splitlines() == [
     f'{folder}/exports/one/saved_model',
-    'no Keras model: the network has layers that tf_keras lacks',
+    'no Keras model: the network has layers or functions that tf_keras lacks',
   ]
   messages = (
     'exports/one is there already: name a new folder',
-    'num_samples must be positive, got 0',
+    '--num_mc_samples=0: 0 is not',
     'good.csv',
     'give --run and --output',
     'holds no run',

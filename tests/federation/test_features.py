@@ -83,6 +83,39 @@ def test_a_table_is_read_as_the_run_read_it(tmp_path):
   assert other.name == 'wine' and other.test.y.size > 10
 
 
+def test_columns_go_by_their_names(tmp_path):
+  def table(name, header, lines):
+    path = tmp_path / name
+    path.write_text(
+      '\n'.join(','.join(map(str, line)) for line in [header, *lines]) + '\n'
+    )
+    return str(path)
+
+  rng = np.random.default_rng(0)
+  rows = [[*rng.normal(size=2), i % 2] for i in range(60)]
+  first = table('first.csv', ['a', 'b', 'kind'], rows[:30])
+  config = federation.Config(
+    dataset=first, label_column='kind', variant='deterministic', num_clients=1,
+    num_rounds=1, settings={'mlp.hidden_units': (4,)},
+  )  # fmt: skip
+  federation.run(config, tmp_path / 'run', show_progress=False)
+  trained = federation.load(tmp_path / 'run')
+
+  def found(path):
+    return features.of_dataset(trained, features.read(config, path))
+
+  same = found(table('same.csv', ['a', 'b', 'kind'], rows[30:]))
+  turned = [[kind, b, a] for a, b, kind in rows[30:]]
+  other = found(table('turned.csv', ['kind', 'b', 'a'], turned))
+  # What is held out goes by the columns as they are.
+  for array in (same, other):
+    array['all'] = np.sort(np.r_[array['x_train'], array['x_test']], axis=0)
+  np.testing.assert_array_equal(same['all'], other['all'])
+  lacks = table('lacks.csv', ['a', 'c', 'kind'], rows[30:])
+  with pytest.raises(ValueError, match="has no column 'b', which the run was"):
+    found(lacks)
+
+
 def test_what_is_wrong_is_one_line(run, tmp_path):
   trained = federation.load(run)
   own = federation.load(run).config.dataset

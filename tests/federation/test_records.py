@@ -191,3 +191,24 @@ def test_an_empty_directory_will_do(tmp_path):
   records.RunDirectory(tmp_path).check(CONFIG)
   records.RunDirectory(tmp_path / 'new').check(CONFIG)
   assert list(tmp_path.iterdir()) == []
+
+
+def test_a_class_without_test_examples_has_no_recall(tmp_path):
+  y = np.arange(60) % 3
+  x = np.eye(3)[y]
+  few = y[:20] < 2
+  arrays = {'x_test': x[:20][few], 'y_test': y[:20][few]}
+  np.savez(tmp_path / 'own.npz', x_train=x, y_train=y, **arrays)
+  config = federation.Config(
+    dataset=str(tmp_path / 'own.npz'), model='logistic', num_clients=1,
+    num_rounds=1, variant='deterministic',
+  )  # fmt: skip
+  federation.run(config, tmp_path / 'run', show_progress=False)
+
+  def refuse(constant):
+    raise AssertionError(constant)
+
+  text = (tmp_path / 'run' / 'summary.json').read_text()
+  final = json.loads(text, parse_constant=refuse)['final']
+  assert {'recall_class_0', 'recall_class_1'} <= set(final)
+  assert 'recall_class_2' not in final

@@ -10,6 +10,7 @@ import pytest
 import site_data
 
 from bfl_tf import datasets, federation, metrics
+from bfl_tf.datasets import shares
 from bfl_tf.federation import (
   building,
   checkpoints,
@@ -20,7 +21,6 @@ from bfl_tf.federation import (
   site_reports,
   sites,
 )
-from bfl_tf.datasets import shares
 from experiments import convert
 
 

@@ -203,3 +203,15 @@ def test_where_all_weights_are_random_samples_are_draws(tmp_path):
   probs /= probs.sum(-1, keepdims=True)
   error = np.sqrt(2) * probs.std(0) / 20
   assert np.all(np.abs(many.probs - probs.mean(0)) < 5 * error + 1e-6)
+
+
+def test_somebodys_function_is_in_no_keras_file(tmp_path):
+  config = federation.Config(
+    dataset='toys:blobs', model='toys:squashed', variant='deterministic',
+    num_clients=1, num_rounds=1,
+  )  # fmt: skip
+  federation.run(config, tmp_path / 'run', show_progress=False)
+  trained = federation.load(tmp_path / 'run')
+  written = exporting.export(trained, tmp_path / 'exported')
+  assert written == list((tmp_path / 'exported').iterdir())
+  assert [path.name for path in written] == [exporting.SAVED_MODEL]

@@ -277,3 +277,6 @@ def test_results_of_another_version_are_refused(tmp_path, capsys):
   with pytest.raises(SystemExit):
     _run(output_dir=str(tmp_path), list=True)
   assert 'bfl_tf 0.0.1' in capsys.readouterr().err
+  # What a full disk leaves.
+  (tmp_path / 'version.txt').write_text('')
+  assert _run(output_dir=str(tmp_path), list=True) is None
