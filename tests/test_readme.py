@@ -19,7 +19,6 @@ from bfl_tf import (
 )
 from bfl_tf.datasets import builtin
 from bfl_tf.federation import config as config_lib
-from experiments import artifacts
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _README = (_ROOT / 'README.md').read_text()
@@ -93,22 +92,6 @@ def test_files_and_links_are_there(page):
   assert all((folder / link).exists() for link in links)
   for path in re.findall(r'`(bfl_tf/[^`]*)`', text):
     assert (_ROOT / path).exists(), path
-
-
-def test_every_claim_has_a_verdict_or_none_yet():
-  page = (_ROOT / 'docs/results.md').read_text()
-  shown, paper = [], ''
-  for row in re.findall(r'^\| (.*) \|$', page, re.M):
-    cells = [cell.strip() for cell in row.split('|')]
-    names = re.findall(r'`([a-z0-9_]+)(/\.\.\.)?`', row)
-    if len(cells) == 4 and names:
-      ((name, is_paper),) = names
-      paper = name if is_paper else paper
-      if not is_paper:
-        shown.append(f'{paper}/{name}')
-        verdicts = {'', 'undecided', '**holds**', '**does not hold**'}
-        assert set(cells[2:]) <= verdicts, row
-  assert sorted(shown) == sorted(artifacts.CLAIMS)
 
 
 def _settings():
