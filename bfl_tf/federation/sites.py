@@ -150,7 +150,8 @@ def personalise(
   """Trains the global model on each site's own examples, for that site alone.
 
   It is one more local training as of the run's clients. Of variational weights
-  the global posterior is the prior, as under `--flipout.update_prior`.
+  the global posterior is the prior, as under `--flipout.update_prior`, weighed
+  against the site's own examples: nobody else's are pooled with them.
 
   Args:
     run: whose clients are sites.
@@ -166,7 +167,8 @@ def personalise(
   config = run.trained.config.replace(local_epochs=epochs, min_local_epochs=0)
   config = config.replace(early_local_epochs=0)
   if config.variant == 'flipout':
-    config = config.replace(**{'flipout.update_prior': True})
+    own_prior = {'flipout.update_prior': True, 'flipout.kl_examples': 'own'}
+    config = config.replace(**own_prior)
   experiment = experiment_lib.Experiment.build(config, dataset=run.dataset)
   names = building.client_names(experiment.dataset, experiment.partition)
   if not names:

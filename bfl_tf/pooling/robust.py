@@ -18,6 +18,7 @@ from collections.abc import Sequence
 import dataclasses
 from typing import Annotated, Any, ClassVar
 
+from absl import logging
 import numpy as np
 
 from bfl_tf import statistics
@@ -135,6 +136,14 @@ class MultiKrum(Median):
 
   def trusted(self, models):
     bad = _share(self.bad, len(models))
+    if len(models) < 2 * bad + 3:
+      logging.warning(
+        '--pooling=multi_krum: %d updates have come, of which %d may be bad: '
+        'they could vouch for each other, which takes %d to prevent.',
+        len(models),
+        bad,
+        2 * bad + 3,
+      )
     near = max(len(models) - bad - 2, 1)
     # Of each row the first is its distance to itself.
     scores = np.sort(_distances(models), axis=1)[:, 1 : near + 1].sum(axis=1)

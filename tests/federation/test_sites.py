@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 import site_data
+import toys
 
 from bfl_tf import datasets, federation, metrics
 from bfl_tf.datasets import shares
@@ -185,6 +186,19 @@ def test_a_site_of_its_own_mind_is_right_after_training_for_itself(
   assert [r['accuracy'] for r in again.sites] == [
     r['accuracy'] for r in report.sites
   ]
+
+
+def test_a_model_of_its_own_stands_for_nobody_else(run_dir, run):
+  state = checkpoints.restore(run_dir / 'checkpoints')
+  config = run.trained.config.replace(**{'flipout.kl_examples': 'all'})
+  of_all = run._replace(
+    trained=federation.Trained(config, run.trained.task, run.trained.weights)
+  )
+  own, other = (
+    {one.site: one.model for one in sites.personalise(each, state, 2)}
+    for each in (run, of_all)
+  )
+  assert all(toys.same(own[site], other[site]) for site in own | other)
 
 
 def test_selected_sites_are_told_from_all(tmp_path):
