@@ -67,9 +67,6 @@ def main(paths: Sequence[str]) -> None:
       print(f'\ntable and figures in {_OUTPUT.value}')
   except ValueError as error:
     config_flags.fail(error)
-  except OSError as error:
-    flag = '' if error.filename else f'--output={_OUTPUT.value}: '
-    config_flags.fail(f'{flag}{error}')
 
 
 def _drawn(directories):

@@ -38,9 +38,6 @@ def main() -> None:
     _write(path, found)
   except ValueError as error:
     config_flags.fail(error)
-  except OSError as error:
-    flag = '' if error.filename else f'--output={_OUTPUT.value}: '
-    config_flags.fail(f'{flag}{error}')
   train, test = found['x_train'], found['x_test']
   print(
     f'{len(train)} examples for clients and {len(test)} to test, '

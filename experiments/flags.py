@@ -94,11 +94,12 @@ def main(function: Callable[..., int | None]) -> None:
       interrupted(stop)
     except OSError as error:
       # A file that somebody named, or one of a run, is none to be read.
-      if error.filename is not None:
-        fail(f'{error.filename}: {error.strerror}.')
-      if error.errno not in _FULL:
+      place = '' if error.filename is None else f'{error.filename}: '
+      if error.errno in _FULL:
+        fail(f'{place}{error.strerror}: make room, then do it again.', code=1)
+      if not place:
         raise
-      fail(f'{error.strerror}: make room, then do it again.', code=1)
+      fail(f'{place}{error.strerror}.')
 
   def call(arguments: Sequence[str]) -> int | None:
     if takes_words:

@@ -49,8 +49,12 @@ def main() -> None:
   path = pathlib.Path(_RUN.value)
   try:
     played, scores = _changed(path, wanted[0])
-  except (ValueError, federation.StoppedError) as error:
+  except ValueError as error:
     config_flags.fail(error)
+  except federation.StoppedError as error:
+    # A full disk is nothing that was typed.
+    full = isinstance(error, federation.MachineError)
+    config_flags.fail(error, code=1 if full else 2)
   info = played.info
   print(f'clients  {", ".join(map(str, sorted(online.members(played.state))))}')
   print(f'sent     {info["bytes_up"]} bytes up, {info["bytes_down"]} down')

@@ -29,7 +29,8 @@ def checked(
   for each in inputs:
     if path.exists() and os.path.exists(each) and path.samefile(each):
       raise ValueError(f'{flag} is read from too: name another file.')
-  own = {digests.NAME, promises.FILE, *digests.Digests(pathlib.Path(run)).names}
-  if path.name in own and path.resolve().parent == pathlib.Path(run).resolve():
+  folder = pathlib.Path(run)
+  own = (digests.NAME, promises.FILE, *digests.Digests(folder).names)
+  if path.resolve() in {(folder / name).resolve() for name in own}:
     raise ValueError(f"{flag} is a file of the run's own: name another file.")
   return path

@@ -38,8 +38,8 @@ def _decides(verdict, comparisons):
     (one for one in comparisons if one['verdict'] == verdict),
     key=lambda one: -float(one['below']) if fails else float(one['above']),
   )
-  # Texts from before `fails from` have one number for both.
-  visible = (fails and one['fails']) or one['holds']
+  # Texts from before `fails from` do not say it.
+  visible = (one['fails'] or '-') if fails else one['holds']
   hold = sum(one['verdict'] == 'holds' for one in comparisons)
   several = f'; {hold} of {len(comparisons)} hold' if comparisons[1:] else ''
   return (

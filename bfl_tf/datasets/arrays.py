@@ -58,7 +58,9 @@ class Precision:
 
   def __init__(self):
     """Of no example yet."""
-    self._low, self._high, self._lost = np.inf, -np.inf, 0.0
+    self._low: Any = np.inf
+    self._high: Any = -np.inf
+    self._lost: Any = 0.0
 
   def add(self, x: np.ndarray) -> None:
     """Takes examples in, `[num_examples, num_features]`, not yet float32."""
@@ -81,7 +83,9 @@ class Precision:
       varies = high - low
       # Less is what arithmetic in float64 leaves of a constant.
       counts = varies > _NOISE * np.maximum(np.abs(low), np.abs(high))
-      wrong = np.flatnonzero(counts & (self._lost > _MOST_LOST * varies))
+      # What is too large for float32 is said of the example that has it.
+      lost = np.isfinite(self._lost) & (self._lost > _MOST_LOST * varies)
+      wrong = np.flatnonzero(counts & lost)
     if wrong.size:
       at = wrong[0]
       raise ValueError(

@@ -1,9 +1,10 @@
 """What each site holds out of its own examples, to calibrate and to test.
 
 The same examples whatever the run's seed, so that results compare across
-seeds; and a site's share depends on its own examples alone. Each of these has
-the same chance to be held out: of the many small sites' shares together a class
-is as frequent as of all examples, which scores and conformal sets rest on.
+seeds; and a site's share depends on its own examples alone. Within a site each
+has the same chance to be held out: a class that is rare at many small sites is
+as frequent in all their shares together as at the sites, which scores and
+conformal sets rest on.
 
 References:
   W. G. Madow. On the theory of systematic sampling, II. Annals of Mathematical
@@ -81,8 +82,10 @@ def hold_out(
 def _draws(purpose, x, y):
   """Of a site by what it has: who else is there changes nobody's share."""
   code = 0
-  for array in (x, y):
-    code = zlib.crc32(np.ascontiguousarray(array), code)
+  # Not by the numbers of classes, which are those of all sites' together.
+  _, ranks = np.unique(y, return_inverse=True)
+  for array in (x, ranks.astype(np.int32)):
+    code = zlib.crc32(np.ascontiguousarray(array).data, code)
   return seeds.generator(0, purpose, code)
 
 

@@ -2,9 +2,10 @@
 
 import os
 import pathlib
+import re
 import tempfile
+import zipfile
 
-from absl import logging
 import numpy as np
 import tensorflow as tf
 import tf_keras
@@ -66,14 +67,29 @@ def _write(trained, count, scratch) -> list[str]:
   if not is_portable(trained.model):
     return [SAVED_MODEL]
   keras_model(trained).save(made / KERAS)
-  try:
-    tf_keras.models.load_model(made / KERAS, compile=False)
-  # Whatever a layer that holds somebody's function raises when it is read.
-  except Exception as error:
-    logging.info('%s cannot be loaded: %s', KERAS, error)
+  if _needs_others(made / KERAS):
     (made / KERAS).unlink()
     return [SAVED_MODEL]
   return [SAVED_MODEL, KERAS]
+
+
+def _needs_others(path) -> bool:
+  """Whether a Keras file names a function or a class that is not Keras's."""
+  with zipfile.ZipFile(path) as archive:
+    config = archive.read('config.json').decode()
+  # Somebody's function may be found in this process and in no other: Keras
+  # calls it one of builtins, or names the module.
+  modules = re.findall(r'"module": "([^"]+)"', config)
+  if {name.partition('.')[0] for name in modules} - {'keras', 'tf_keras'}:
+    return True
+  try:
+    tf_keras.models.load_model(path, compile=False)
+  except (OSError, MemoryError):
+    raise
+  # Whatever is raised for a lambda, which is kept as its bytes.
+  except Exception:
+    return True
+  return False
 
 
 def is_portable(model: tf_keras.Model) -> bool:

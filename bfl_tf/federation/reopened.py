@@ -76,7 +76,8 @@ def reopen(
   dataset = building.dataset(config, {})
   asked = task_lib.Task.of(dataset)
   same = trained.task.is_like(asked)
-  if not (same or changed) and config.engine == 'flower':
+  of_nodes = (path / recorded.NODES).exists()
+  if not (same or changed) and of_nodes:
     raise ValueError(
       f'{path}: its clients trained on files of their own nodes, which are not '
       'here: experiments.sites asks them with --superlink, and predict and '

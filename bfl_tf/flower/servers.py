@@ -77,7 +77,8 @@ def _play(grid, settings):
   if dataset is not None and not _is_unchanged(path, introduced, dataset):
     raise ValueError(
       f'--output_dir={path} holds a run of other examples: files of nodes have '
-      'changed since; put them back, or choose another directory.'
+      'changed since, or a version holds other rows out; put them back, or '
+      'choose another directory.'
     )
   federation.Run(
     config, path, engine=engine, dataset=dataset, nodes=nodes_say
@@ -102,7 +103,8 @@ def _score(grid, settings):
   told = _as_told(config, introduced)
   if not _is_unchanged(path, introduced, told):
     raise ValueError(
-      f'--run={path}: files of nodes have changed since the run; put them back.'
+      f'--run={path}: files of nodes have changed since the run, or a version '
+      'holds other rows out; put them back, or run it anew.'
     )
   seconds = float(settings['answer-timeout']) or config.client_timeout
   report = questions.ask(grid, nodes, introduced, trained, seconds or math.inf)
@@ -120,8 +122,8 @@ def _is_unchanged(path, introduced, dataset) -> bool:
   if said.exists():
     return said.read_text() == _said(introduced)
   # Of an older run.
-  return not asked.exists() or (
-    asked.read_text() == task.Task.of(dataset).to_json()
+  return not asked.exists() or task.Task.from_json(asked.read_text()).is_like(
+    task.Task.of(dataset)
   )
 
 

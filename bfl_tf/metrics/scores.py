@@ -50,7 +50,9 @@ def negative_log_likelihood(
   labels = predictive.check_labels(labels, samples)
   likelihood = predictive.mean(samples)[np.arange(labels.size), labels]
   losses = -np.log(np.maximum(likelihood, MIN_PROBABILITY))
-  return float(np.average(losses, weights=weights))
+  if weights is None:
+    return float(losses.mean())
+  return float(np.average(losses, weights=np.asarray(weights)))
 
 
 def brier_score(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:

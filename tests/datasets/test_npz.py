@@ -95,6 +95,9 @@ BAD = {
   'class_names has 2 names for 3 classes': {'class_names': ['a', 'b']},
   'lacks x_test, y_test': {'x_test': None, 'y_test': None},
   'x_train has 5 examples, y_train has 6': {'x_train': FEATURES[:5]},
+  'x_train has values that are not finite in float32': {
+    'x_train': FEATURES * 1e300
+  },
   'y_train is float64 with fractions, a regression target: Class': {
     'y_train': LABELS + 0.5
   },

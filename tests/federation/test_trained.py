@@ -205,9 +205,10 @@ def test_where_all_weights_are_random_samples_are_draws(tmp_path):
   assert np.all(np.abs(many.probs - probs.mean(0)) < 5 * error + 1e-6)
 
 
-def test_somebodys_function_is_in_no_keras_file(tmp_path):
+@pytest.mark.parametrize('network', ['squashed', 'squashed_by_lambda'])
+def test_somebodys_function_is_in_no_keras_file(tmp_path, network):
   config = federation.Config(
-    dataset='toys:blobs', model='toys:squashed', variant='deterministic',
+    dataset='toys:blobs', model=f'toys:{network}', variant='deterministic',
     num_clients=1, num_rounds=1,
   )  # fmt: skip
   federation.run(config, tmp_path / 'run', show_progress=False)

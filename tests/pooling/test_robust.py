@@ -90,6 +90,10 @@ def test_krum_says_when_too_few_have_come(caplog):
   assert not caplog.text
   pooled('multi_krum', [[0], [1], [9], [9]], [[1]] * 4, bad=0.3)
   assert '4 updates have come, of which 1 may be bad' in caplog.text
+  # Of ten two are bad, and both may be among six.
+  loc = [[0], [1], [2], [3], [9], [9]]
+  pooled('multi_krum', loc, [[1]] * 6, num_clients=10)
+  assert '6 updates have come, of which 2 may be bad' in caplog.text
 
 
 def test_a_share_of_the_clients_is_what_was_typed():
