@@ -30,7 +30,7 @@ a chain at most gives the prior of variational weights.
 
 A part that needs only a loss writes only that. Five things are said by class
 attributes: `plain_sgd = True`, right for SGD without momentum only;
-`moves_mean = True`, `after_step` moves the mean otherwise than SGD does;
+`moves_mean = True`, `after_step` moves the mean to where no step of SGD leads;
 `replaces_mean = True`, what `finish` makes of the mean is not where SGD ended;
 `prior_is_broadcast = True`, the posterior that it leaves has what was broadcast
 as its prior, for a rule that divides that out; and `random = 'all'`, `finish`

@@ -37,7 +37,6 @@ class Projection:
 
   name: ClassVar[str] = 'projection'
   needs: ClassVar[str | None] = None
-  moves_mean: ClassVar[bool] = True
 
   def __post_init__(self):
     if not self.radius > 0:

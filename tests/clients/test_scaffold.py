@@ -94,10 +94,9 @@ def test_adam_and_momentum_are_refused():
       )
 
 
-@pytest.mark.parametrize('other', ['own_start', 'projection'])
-def test_a_part_that_leaves_the_way_of_sgd_is_refused(other):
-  for parts in (('scaffold', other), (other, 'scaffold')):
-    with pytest.raises(ValueError, match=f'SGD, which {other} leaves: drop'):
+def test_a_part_that_leaves_the_way_of_sgd_is_refused():
+  for parts in (('scaffold', 'own_start'), ('own_start', 'scaffold')):
+    with pytest.raises(ValueError, match='SGD, which own_start leaves: drop'):
       federation.Experiment.build(CONFIG.replace(client_parts=parts))
 
 
