@@ -292,13 +292,10 @@ class Run:
       name: float(value)
       for name, value in rows[-1].items()
       # A row that was read back names the scores of other rounds too.
-      if name.removeprefix('validation_').startswith(scores) and value != ''
-    }
-    # Of a class without examples there is no recall, and JSON has no NaN.
-    final = {
-      name: value
-      for name, value in final.items()
-      if not (math.isnan(value) and 'recall_class' in name)
+      if name.removeprefix('validation_').startswith(scores)
+      and value != ''
+      # Of a class without examples there is no recall, and JSON has no NaN.
+      and not ('recall_class' in name and math.isnan(float(value)))
     }
     layout = self._experiment.method.layout
     summary = {
