@@ -14,6 +14,7 @@ import inspect
 import os
 import pathlib
 import re
+import select
 import signal
 import sys
 import types
@@ -109,7 +110,8 @@ def main(function: Callable[..., int | None]) -> None:
     return function()
 
   module = sys.modules[function.__module__]
-  app.run(body, flags_parser=functools.partial(_parse, module))
+  with _reader():
+    app.run(body, flags_parser=functools.partial(_parse, module))
 
 
 def fail(message: object, code: int = 2) -> typing.NoReturn:
@@ -166,6 +168,24 @@ def interrupted(stop: KeyboardInterrupt, left: str = '') -> typing.NoReturn:
 def terminable() -> None:
   """Has SIGTERM end the program as Ctrl-C does."""
   signal.signal(signal.SIGTERM, _terminate)
+
+
+@contextlib.contextmanager
+def _reader():
+  """Ends without a word where who read has gone, as `head` does: code 141."""
+  try:
+    try:
+      yield
+    finally:
+      sys.stdout.flush()
+  except BrokenPipeError:
+    ends = select.poll()
+    ends.register(sys.stdout, select.POLLOUT)
+    if not any(event & select.POLLERR for _, event in ends.poll(0)):
+      raise  # Another pipe's.
+    # What is left is flushed once more at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(141)
 
 
 def _terminate(*unused):

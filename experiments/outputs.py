@@ -5,6 +5,9 @@ import pathlib
 
 from bfl_tf.federation import digests, promises
 
+# Of a run: what replaces them whole would remove a stranger's file.
+_FOLDERS = ('checkpoints', 'doubt', 'plots', 'sites', 'tensorboard')
+
 
 def checked(
   output: str, suffix: str, *inputs: str, run: str | os.PathLike
@@ -16,7 +19,7 @@ def checked(
     suffix: that it must have; any if empty.
     *inputs: what is read, files or not.
     run: the directory of a run, which may hold it too, but not in place of a
-      file of its own.
+      file of its own, nor in a folder of its own.
 
   Raises:
     ValueError: it is there and no file, it is one of those read, or of the run.
@@ -33,4 +36,8 @@ def checked(
   own = (digests.NAME, promises.FILE, *digests.Digests(folder).names)
   if path.resolve() in {(folder / name).resolve() for name in own}:
     raise ValueError(f"{flag} is a file of the run's own: name another file.")
+  if {(folder / name).resolve() for name in _FOLDERS} & {
+    *path.resolve().parents
+  }:
+    raise ValueError(f"{flag} is in a folder of the run's own: name another.")
   return path

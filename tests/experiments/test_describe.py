@@ -1,7 +1,10 @@
 """What the binaries say of themselves; and a part of anybody's in full."""
 
 import functools
+import os
 import re
+import subprocess
+import sys
 
 import binaries
 import pytest
@@ -185,3 +188,19 @@ def test_anybodys_own_is_refused_in_one_line(said, name, message):
   code, _, error = said[1][name]
   assert code == 2 and error.startswith(f'error: {message}')
   assert error.count('\n') == 1
+
+
+def test_ends_without_a_word_where_nobody_reads():
+  reader, writer = os.pipe()
+  os.close(reader)
+  process = subprocess.run(
+    [sys.executable, '-m', 'experiments.run', '--helpfull'],
+    cwd=binaries.ROOT,
+    env={**os.environ, 'TF_CPP_MIN_LOG_LEVEL': '3'},
+    stdout=writer,
+    stderr=subprocess.PIPE,
+    text=True,
+  )
+  os.close(writer)
+  assert process.returncode == 141, process.stderr
+  assert 'BrokenPipe' not in process.stderr
