@@ -90,7 +90,10 @@ def main(function: Callable[..., int | None]) -> None:
 
   def body(arguments: Sequence[str]) -> int | None:
     try:
-      return call(arguments)
+      code = call(arguments)
+      if sys.stdout:
+        sys.stdout.flush()
+      return code
     except KeyboardInterrupt as stop:
       interrupted(stop)
     except OSError as error:
@@ -110,8 +113,14 @@ def main(function: Callable[..., int | None]) -> None:
     return function()
 
   module = sys.modules[function.__module__]
-  with _reader():
+  try:
     app.run(body, flags_parser=functools.partial(_parse, module))
+  except BrokenPipeError:
+    if _is_read():
+      raise  # Another pipe's.
+    # What is left is flushed once more at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(141)
 
 
 def fail(message: object, code: int = 2) -> typing.NoReturn:
@@ -170,22 +179,16 @@ def terminable() -> None:
   signal.signal(signal.SIGTERM, _terminate)
 
 
-@contextlib.contextmanager
-def _reader():
-  """Ends without a word where who read has gone, as `head` does: code 141."""
+def _is_read() -> bool:
+  """Whether who reads the output is still there; `head` may have gone."""
+  ends = select.poll()
   try:
-    try:
-      yield
-    finally:
-      sys.stdout.flush()
-  except BrokenPipeError:
-    ends = select.poll()
-    ends.register(sys.stdout, select.POLLOUT)
-    if not any(event & select.POLLERR for _, event in ends.poll(0)):
-      raise  # Another pipe's.
-    # What is left is flushed once more at exit.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(141)
+    ends.register(sys.stdout.fileno(), select.POLLOUT)
+  except (AttributeError, OSError):  # None, or no file.
+    return True
+  return not any(
+    event & (select.POLLERR | select.POLLHUP) for _, event in ends.poll(0)
+  )
 
 
 def _terminate(*unused):

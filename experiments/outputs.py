@@ -5,8 +5,8 @@ import pathlib
 
 from bfl_tf.federation import digests, promises
 
-# Of a run: what replaces them whole would remove a stranger's file.
-_FOLDERS = ('checkpoints', 'doubt', 'plots', 'sites', 'tensorboard')
+# Of a run: what writes them makes room by removing files.
+_FOLDERS = ('checkpoints', 'doubt', 'online', 'plots', 'sites', 'tensorboard')
 
 
 def checked(
@@ -19,7 +19,7 @@ def checked(
     suffix: that it must have; any if empty.
     *inputs: what is read, files or not.
     run: the directory of a run, which may hold it too, but not in place of a
-      file of its own, nor in a folder of its own.
+      file of its own, nor in a folder of its own, nor as one.
 
   Raises:
     ValueError: it is there and no file, it is one of those read, or of the run.
@@ -39,5 +39,7 @@ def checked(
   if {(folder / name).resolve() for name in _FOLDERS} & {
     *path.resolve().parents
   }:
-    raise ValueError(f"{flag} is in a folder of the run's own: name another.")
+    raise ValueError(
+      f"{flag} is a folder of the run's own, or in one: name another."
+    )
   return path

@@ -123,7 +123,7 @@ bfl_tf.plots.retention({name: FOLDER / name for name in VARIANTS})
 #
 # And would one number, a temperature fitted on held-out examples, do as well? The
 # gap is confidence less accuracy: above 0 a model is overconfident. Here one number
-# is little: fitted on 180 examples it makes the test examples likelier to the point,
+# is little: fitted on 180 examples it makes the test examples likelier for the point,
 # and the other two, which hold back already, worse by every error.
 
 # %%

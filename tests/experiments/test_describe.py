@@ -1,6 +1,7 @@
 """What the binaries say of themselves; and a part of anybody's in full."""
 
 import functools
+import io
 import os
 import re
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 from bfl_tf import settings
 from bfl_tf.federation import config
-from experiments import benchmark, convert, describe, reproduce
+from experiments import benchmark, convert, describe, flags, reproduce
 
 # As anybody would write it, outside of the package: two settings, one method.
 CLIP = """\
@@ -204,3 +205,15 @@ def test_ends_without_a_word_where_nobody_reads():
   os.close(writer)
   assert process.returncode == 141, process.stderr
   assert 'BrokenPipe' not in process.stderr
+
+
+def test_another_pipes_end_is_not_the_readers(monkeypatch):
+  reader, writer = os.pipe()
+  with open(writer, 'w') as out:
+    monkeypatch.setattr(sys, 'stdout', out)
+    assert flags._is_read()
+    os.close(reader)
+    assert not flags._is_read()
+  for nothing in (None, io.StringIO()):
+    monkeypatch.setattr(sys, 'stdout', nothing)
+    assert flags._is_read()

@@ -130,9 +130,10 @@ BAD = {
   'unnamed.npz lacks x; it needs x or x_test': '--input={tmp}/unnamed.npz',
   '--num_mc_samples=0: 0 is not': '--num_mc_samples=0',
   "a file of the run's own: name another": '--output={run}/metrics.csv',
-  "in a folder of the run's own: name another": (
+  "checkpoint is a folder of the run's own, or in one: name another": (
     '--output={run}/checkpoints/checkpoint'
   ),
+  "doubt is a folder of the run's own, or in one": '--output={run}/doubt',
   'p.csv cannot be written: name a file': '--output={tmp}/none/p.csv',
   'good.csv is read from too: name another file': '--output={tmp}/good.csv',
   'pipe cannot be written: name a file': '--output={tmp}/pipe',
