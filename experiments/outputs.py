@@ -34,11 +34,11 @@ def checked(
       raise ValueError(f'{flag} is read from too: name another file.')
   folder = pathlib.Path(run)
   own = (digests.NAME, promises.FILE, *digests.Digests(folder).names)
-  if path.resolve() in {(folder / name).resolve() for name in own}:
+  place = path.resolve()
+  if place in {(folder / name).resolve() for name in own}:
     raise ValueError(f"{flag} is a file of the run's own: name another file.")
-  if {(folder / name).resolve() for name in _FOLDERS} & {
-    *path.resolve().parents
-  }:
+  folders = {(folder / name).resolve() for name in _FOLDERS}
+  if folders & {place, *place.parents}:
     raise ValueError(
       f"{flag} is a folder of the run's own, or in one: name another."
     )
