@@ -27,7 +27,6 @@ import tempfile
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 
 import bfl_tf
-from bfl_tf import metrics
 from bfl_tf.federation import doubts, reopened
 import numpy as np
 import pandas as pd
@@ -132,9 +131,7 @@ for variant, run in runs.items():
   held = doubts.temperature_data(run)
   test = run.test.split
   probs = run.trained.predict(test.x).probs
-  fitted = metrics.fit_temperature(
-    run.trained.predict(held.split.x).probs, held.split.y, held.weights
-  )
+  fitted = doubts.fitted_temperature(run.trained, held)
   for temperature in (1.0, fitted):
     row = doubts.calibration(probs, test.y, temperature)
     rows.append({'variant': variant, **row})

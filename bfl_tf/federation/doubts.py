@@ -131,8 +131,7 @@ def ask(
   }
   held = temperature_data(run)
   if held:
-    probs = trained.predict(held.split.x, num_samples).probs
-    temperature = metrics.fit_temperature(probs, held.split.y, held.weights)
+    temperature = fitted_temperature(trained, held, num_samples)
     tables['calibration'].append(calibration(said.probs, test.y, temperature))
     remarks.append(f'a temperature of {temperature:.3f}, fitted on {held.name}')
   else:
@@ -239,6 +238,14 @@ def temperature_data(run: reopened.Reopened) -> Fitting | None:
   if run.calibration is not None:
     return Fitting('the calibration share', run.calibration.split)
   return None
+
+
+def fitted_temperature(
+  trained: trained_lib.Trained, held: Fitting, num_samples: int | None = None
+) -> float:
+  """Returns the temperature with which a model fits examples best."""
+  probs = trained.predict(held.split.x, num_samples).probs
+  return metrics.fit_temperature(probs, held.split.y, held.weights)
 
 
 def _as_frequent_as_in(everybody, labels) -> np.ndarray:
