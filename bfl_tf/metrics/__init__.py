@@ -1,7 +1,8 @@
 """Scores of predictive probabilities: pure NumPy, float64 inside.
 
 Every function takes `probs` of shape `[num_examples, num_classes]`, or sampled
-`[num_samples, num_examples, num_classes]`, scored by their mean over samples.
+`[num_samples, num_examples, num_classes]`, scored by their mean over samples,
+and `labels`, integers `[num_examples]`; a ValueError names the one that is not.
 Entropies and likelihoods are in nats, everything else is a fraction.
 """
 

@@ -26,10 +26,7 @@ def adaptive_calibration_error(
   """Mean |accuracy - confidence| over bins that hold equally many [1].
 
   Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
-    labels: integers `[num_examples]`.
-    num_bins: bins by rank of the confidence; sizes differ by at most 1. Fewer
-      where there are fewer examples.
+    num_bins: of `equal_bins`.
 
   Returns:
     error: in [0, 1]; lower is better.
@@ -62,8 +59,6 @@ def equal_bins(
   them all, so that the order of the examples changes nothing.
 
   Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
-    labels: integers `[num_examples]`.
     num_bins: fewer where there are fewer examples.
   """
   confidence, correct = predictive.confidence(probs, labels)
@@ -85,28 +80,21 @@ def classwise_calibration_error(
   """Mean over classes of the error of that class's probability [2].
 
   Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
-    labels: integers `[num_examples]`.
     num_bins: of equal width.
 
   Returns:
     error: in [0, 1]; lower is better.
   """
-  samples = predictive.check_probs(probs)
-  labels = predictive.check_labels(labels, samples)
+  p_bar, labels = predictive.checked(probs, labels)
   errors = [
     curves.reliability_of(p, labels == c, num_bins).expected_calibration_error
-    for c, p in enumerate(predictive.mean(samples).T)
+    for c, p in enumerate(p_bar.T)
   ]
   return float(np.mean(errors))
 
 
 def confidence_gap(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
   """Mean confidence less accuracy: above 0 over-, below 0 underconfident.
-
-  Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
-    labels: integers `[num_examples]`.
 
   Returns:
     gap: in [-1, 1]; 0 is best.
@@ -119,7 +107,6 @@ def tempered(probs: npt.ArrayLike, temperature: float) -> np.ndarray:
   """Returns `p^(1 / temperature)`, normalised: `[num_examples, num_classes]`.
 
   Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
     temperature: positive; above 1 flattens, below 1 sharpens.
   """
   if not temperature > 0:
@@ -138,9 +125,8 @@ def fit_temperature(
   """Returns the temperature of least negative log likelihood [3].
 
   Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those, on
-      examples that are not scored afterwards.
-    labels: integers `[num_examples]`.
+    probs: on examples that are not scored afterwards.
+    labels: theirs.
     weights: `[num_examples]`, what each counts, where its class is more or less
       frequent than among the examples that are scored; None for all the same.
 

@@ -15,18 +15,13 @@ def per_class_recall(
 ) -> npt.NDArray[np.float64]:
   """Fraction of each class's examples whose most probable class it is.
 
-  Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
-    labels: integers `[num_examples]`.
-
   Returns:
     recall: `[num_classes]` in [0, 1]; higher is better; NaN of a class without
       examples.
   """
-  samples = predictive.check_probs(probs)
-  labels = predictive.check_labels(labels, samples)
-  right = predictive.is_correct(probs, labels)
-  num_classes = samples.shape[-1]
+  p_bar, labels = predictive.checked(probs, labels)
+  right = p_bar.argmax(axis=-1) == labels
+  num_classes = p_bar.shape[-1]
   sizes = np.bincount(labels, minlength=num_classes)
   hits = np.bincount(labels, weights=right, minlength=num_classes)
   with np.errstate(invalid='ignore'):
@@ -35,10 +30,6 @@ def per_class_recall(
 
 def balanced_accuracy(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
   """Mean of the recall of all classes that have examples.
-
-  Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
-    labels: integers `[num_examples]`.
 
   Returns:
     balanced_accuracy: in [0, 1]; higher is better; 1 / num_classes of a
@@ -52,18 +43,13 @@ def one_against_rest(
 ) -> npt.NDArray[np.float64]:
   """AUROC of each class's probability as the score of that class.
 
-  Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
-    labels: integers `[num_examples]`.
-
   Returns:
     auroc: `[num_classes]` in [0, 1]; 0.5 knows nothing; NaN of a class that no
       example, or every one, is of.
   """
-  samples = predictive.check_probs(probs)
-  labels = predictive.check_labels(labels, samples)
-  found = np.full(samples.shape[-1], np.nan)
-  for number, p in enumerate(predictive.mean(samples).T):
+  p_bar, labels = predictive.checked(probs, labels)
+  found = np.full(p_bar.shape[-1], np.nan)
+  for number, p in enumerate(p_bar.T):
     is_class = labels == number
     if is_class.any() and not is_class.all():
       found[number] = detection.detection(p[~is_class], p[is_class]).auroc

@@ -30,17 +30,14 @@ def score_counts(
   """Counts a site's scores by bin: all that it sends.
 
   Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
-    labels: integers `[num_examples]`.
     num_bins: of equal width over [0, 1]; a score on an edge is in the bin that
       ends there.
 
   Returns:
     counts: `[num_bins]` integers; those of sites are added.
   """
-  samples = predictive.check_probs(probs)
-  labels = predictive.check_labels(labels, samples)
-  scores = 1 - predictive.mean(samples)[np.arange(labels.size), labels]
+  p_bar, labels = predictive.checked(probs, labels)
+  scores = 1 - p_bar[np.arange(labels.size), labels]
   num_bins = predictive.check_num_bins(num_bins)
   edges = np.arange(num_bins + 1) / num_bins
   bins = np.searchsorted(edges, scores, side='left') - 1
@@ -78,7 +75,6 @@ def prediction_sets(probs: npt.ArrayLike, limit: float) -> np.ndarray:
   """Returns `[num_examples, num_classes]` bool: the classes in each set.
 
   Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
     limit: of `threshold`.
   """
   return 1 - predictive.mean(predictive.check_probs(probs)) <= limit
@@ -89,7 +85,6 @@ def coverage(sets: np.ndarray, labels: npt.ArrayLike) -> float:
 
   Args:
     sets: `[num_examples, num_classes]` bool.
-    labels: integers `[num_examples]`.
   """
   labels = np.asarray(labels)
   return float(sets[np.arange(labels.size), labels].mean())

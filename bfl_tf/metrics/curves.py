@@ -123,15 +123,10 @@ def reliability(
   """Bins predictions by the probability of the predicted class.
 
   Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
-    labels: integers `[num_examples]`.
     num_bins: of equal width; each holds its lower edge, the last holds 1 too.
 
   Returns:
     bins: a `Reliability`.
-
-  Raises:
-    ValueError: an argument is not of the kind above.
   """
   confidence, correct = predictive.confidence(probs, labels)
   return reliability_of(confidence, correct, num_bins)
@@ -165,15 +160,10 @@ def gap_above(
   """Accuracy less confidence where the confidence is at least tau.
 
   Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
-    labels: integers `[num_examples]`.
     num_thresholds: tau's values, evenly from 0 to 1.
 
   Returns:
     curve: a `GapAbove`; its gap at 0 is accuracy less mean confidence.
-
-  Raises:
-    ValueError: an argument is not of the kind above.
 
   References:
     M. Vono et al. QLSD: Quantised Langevin stochastic dynamics for Bayesian
@@ -196,15 +186,10 @@ def confidence_histogram(
   """Counts right and wrong predictions by confidence.
 
   Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
-    labels: integers `[num_examples]`.
     num_bins: as in `reliability`.
 
   Returns:
     histogram: a `ConfidenceHistogram`.
-
-  Raises:
-    ValueError: an argument is not of the kind above.
   """
   confidence, correct = predictive.confidence(probs, labels)
   edges, bins = _binned(confidence, num_bins)

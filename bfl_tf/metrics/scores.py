@@ -21,10 +21,6 @@ MIN_PROBABILITY = float(np.finfo(np.float32).tiny)
 def accuracy(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
   """Fraction of examples whose most probable class is the label.
 
-  Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
-    labels: integers `[num_examples]`.
-
   Returns:
     accuracy: in [0, 1]; higher is better.
   """
@@ -39,16 +35,13 @@ def negative_log_likelihood(
   """Mean of `-log p(label)`, with `p` floored at `MIN_PROBABILITY`.
 
   Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
-    labels: integers `[num_examples]`.
     weights: `[num_examples]`, what each counts; None for all the same.
 
   Returns:
     nll: in nats per example; lower is better.
   """
-  samples = predictive.check_probs(probs)
-  labels = predictive.check_labels(labels, samples)
-  likelihood = predictive.mean(samples)[np.arange(labels.size), labels]
+  p_bar, labels = predictive.checked(probs, labels)
+  likelihood = p_bar[np.arange(labels.size), labels]
   losses = -np.log(np.maximum(likelihood, MIN_PROBABILITY))
   if weights is None:
     return float(losses.mean())
@@ -58,19 +51,13 @@ def negative_log_likelihood(
 def brier_score(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
   """Squared distance to the one-hot label: summed over classes, mean over N.
 
-  Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
-    labels: integers `[num_examples]`.
-
   Returns:
     brier: in [0, 2]; lower is better. (Brier's own definition [2]; scikit-learn
       halves it for two classes.)
   """
-  samples = predictive.check_probs(probs)
-  labels = predictive.check_labels(labels, samples)
-  errors = predictive.mean(samples)
-  errors[np.arange(labels.size), labels] -= 1
-  return float(np.square(errors).sum(axis=-1).mean())
+  p_bar, labels = predictive.checked(probs, labels)
+  p_bar[np.arange(labels.size), labels] -= 1
+  return float(np.square(p_bar).sum(axis=-1).mean())
 
 
 def expected_calibration_error(
@@ -79,8 +66,6 @@ def expected_calibration_error(
   """Mean over examples of their bin's |accuracy - confidence| [1].
 
   Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
-    labels: integers `[num_examples]`.
     num_bins: of equal width; a confidence of 1 belongs to the last.
 
   Returns:
@@ -112,8 +97,6 @@ def summarize(
   """Returns every score: the columns that an evaluation adds to metrics.csv.
 
   Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
-    labels: integers `[num_examples]`.
     aleatoric: `[num_examples]`, from a prediction that streamed over its
       samples and kept only their mean in `probs`; where None, from `probs`.
     epistemic: `[num_examples]`, likewise.
@@ -122,9 +105,6 @@ def summarize(
   Returns:
     scores: accuracy, nll, ece, brier, entropy, aleatoric, epistemic; the last
       three are means over examples.
-
-  Raises:
-    ValueError: an argument is not of the kind above.
   """
   labels = np.asarray(labels)
   scores = {

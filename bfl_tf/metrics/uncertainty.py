@@ -26,9 +26,6 @@ from bfl_tf.metrics import predictive
 def normalized_entropy(probs: npt.ArrayLike) -> np.ndarray:
   """Entropy of the mean prediction over its largest value, log C (Eq. 8).
 
-  Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
-
   Returns:
     entropy: float64 `[num_examples]` in [0, 1]; 1 is a uniform prediction.
   """
@@ -42,9 +39,6 @@ def normalized_entropy(probs: npt.ArrayLike) -> np.ndarray:
 
 def aleatoric_uncertainty(probs: npt.ArrayLike) -> np.ndarray:
   """Variance that more training data would not remove (Eq. 9, first term).
-
-  Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those.
 
   Returns:
     aleatoric: mean over m of `sum_c p_mc (1 - p_mc)`, float64

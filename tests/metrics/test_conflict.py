@@ -22,9 +22,3 @@ def test_is_the_mean_over_pairs():
   pairs = [np.mean(a != b) for a, b in itertools.combinations(classes, 2)]
   got = metrics.hypothesis_conflict(classes)
   assert got == pytest.approx(np.mean(pairs), rel=1e-12)
-
-
-@pytest.mark.parametrize('shape', [(1, 4), (4,), (2, 0)])
-def test_models_are_checked(shape):
-  with pytest.raises(ValueError, match='at least 2 models, got'):
-    metrics.hypothesis_conflict(np.zeros(shape, int))

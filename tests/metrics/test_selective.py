@@ -20,14 +20,14 @@ def test_by_hand():
 
 
 @pytest.mark.parametrize(
-  ('coverage', 'accuracy'), [(0.5, 1), (0.51, 2 / 3), (1, 3 / 4), (0.1, 1)]
+  ('coverage', 'accuracy'), [(0.5, 1), (0.51, 2 / 3), (1, 3 / 4)]
 )
 def test_coverage_is_at_least_what_was_asked(coverage, accuracy):
   found = metrics.selective(UNCERTAINTY, CORRECT, coverage=coverage)
   assert found.accuracy_at == pytest.approx(accuracy)
 
 
-@pytest.mark.parametrize('count', [20, 40, 100, 960])
+@pytest.mark.parametrize('count', [20, 960])
 def test_exactly_the_risk_that_was_asked_for(count):
   # In floating point 1 - 0.95 is above 0.05.
   correct = np.arange(count) % 20 > 0
@@ -59,20 +59,5 @@ def test_ranking_gain(uncertainty, gain):
   correct = [True, True, True, False]
   found = metrics.ranking_gain(uncertainty, correct)
   assert found == pytest.approx(gain, abs=1e-12)
-
-
-@pytest.mark.parametrize('correct', [[1, 1], [0, 0]])
-def test_nothing_to_rank(correct):
-  assert metrics.ranking_gain([0.1, 0.2], correct) == 0
-
-
-@pytest.mark.parametrize(
-  ('settings', 'message'),
-  [
-    ({'coverage': 0}, r'coverage must be in \(0, 1\], got 0'),
-    ({'risk': 1.5}, r'risk must be in \[0, 1\], got 1.5'),
-  ],
-)
-def test_refused(settings, message):
-  with pytest.raises(ValueError, match=message):
-    metrics.selective(UNCERTAINTY, CORRECT, **settings)
+  assert metrics.ranking_gain(uncertainty, [1] * 4) == 0
+  assert metrics.ranking_gain(uncertainty, [0] * 4) == 0
