@@ -9,7 +9,9 @@ from bfl_tf import startup  # noqa: F401  First, before TensorFlow.
 
 # isort: split
 from bfl_tf import metrics, models, partitions, plots, pooling, weights
-from bfl_tf.federation import Config, load, run
+from bfl_tf.config import Config
+from bfl_tf.runs import run
+from bfl_tf.trained import load
 from bfl_tf.version import __version__
 
 __all__ = [

@@ -15,10 +15,11 @@ import pathlib
 from absl import flags
 import numpy as np
 
-from bfl_tf.federation import config as config_lib
-from bfl_tf.federation import identity, recorded
-from bfl_tf.federation import rows as rows_lib
+from bfl_tf.config import config as config_lib
 from bfl_tf.plots import comparison
+from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import identity
+from bfl_tf.runs import rows as rows_lib
 from experiments import flags as config_flags
 
 _OUTPUT = flags.DEFINE_string(

@@ -11,7 +11,7 @@ from typing import Any
 from absl import flags
 
 from bfl_tf import registry, settings
-from bfl_tf.federation import config as config_lib
+from bfl_tf.config import config as config_lib
 
 _WIDTH = 80
 _ASKED = re.compile(r'--?(helpfull|helpshort|help|describe)(?:=(.*))?')

@@ -14,8 +14,8 @@ import json
 from absl import flags
 
 from bfl_tf import datasets, federation, plots
-from bfl_tf.federation import doubts
-from bfl_tf.federation import rows as rows_lib
+from bfl_tf.runs import rows as rows_lib
+from bfl_tf.trained import doubts
 from experiments import finished
 from experiments import flags as config_flags
 

@@ -9,8 +9,8 @@ has no layers of ours. Exit code 2: it cannot be made, and nothing was written.
 from absl import flags
 import tensorflow as tf
 
-from bfl_tf import federation
-from bfl_tf.federation import exporting
+from bfl_tf import trained as trained_lib
+from bfl_tf.trained import exporting
 from experiments import flags as config_flags
 
 _RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
@@ -28,7 +28,7 @@ def main() -> None:
   if not _RUN.value or not _OUTPUT.value:
     config_flags.fail('give --run and --output.')
   try:
-    trained = federation.load(_RUN.value)
+    trained = trained_lib.load(_RUN.value)
     written = exporting.export(trained, _OUTPUT.value, _SAMPLES.value)
   except (OSError, ValueError) as error:
     config_flags.fail(error)

@@ -11,8 +11,8 @@ wrong, and nothing was written.
 from absl import flags
 import numpy as np
 
-from bfl_tf import federation
-from bfl_tf.federation import features
+from bfl_tf import trained as trained_lib
+from bfl_tf.trained import features
 from experiments import flags as config_flags
 from experiments import outputs
 
@@ -30,7 +30,7 @@ def main() -> None:
   if not _RUN.value or not _OUTPUT.value:
     config_flags.fail('give --run and --output.')
   try:
-    trained = federation.load(_RUN.value)
+    trained = trained_lib.load(_RUN.value)
     name = _DATASET.value or trained.config.dataset
     path = outputs.checked(_OUTPUT.value, '.npz', name, run=_RUN.value)
     found = _features(trained, name)

@@ -4,7 +4,7 @@ import pathlib
 
 from absl import flags
 
-from bfl_tf.federation import reopened
+from bfl_tf.trained import reopened
 from experiments import flags as config_flags
 
 _RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')

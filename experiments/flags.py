@@ -23,8 +23,8 @@ import typing
 from absl import app, flags, logging
 
 from bfl_tf import federation
-from bfl_tf.federation import chosen
-from bfl_tf.federation import config as config_lib
+from bfl_tf.config import chosen
+from bfl_tf.config import config as config_lib
 from experiments import describe
 
 _DEFINE = {
@@ -59,13 +59,13 @@ def define(values: flags.FlagValues = flags.FLAGS) -> None:
       _DEFINE[declared.kind](name, default, doc, flag_values=values)
 
 
-def config() -> federation.Config:
+def config() -> config_lib.Config:
   """Returns the config that the parsed flags say.
 
   Raises:
     ValueError: naming the flag.
   """
-  return federation.Config.of(
+  return config_lib.Config.of(
     {**_fields(flags.FLAGS), **_given.texts}, typed=_given.typed
   )
 

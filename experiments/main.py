@@ -23,7 +23,6 @@ COMMANDS = {
     'features',
     'online',
     'benchmark',
-    'convert',
   )
 }
 _USAGE = f'bfl-tf {"|".join(COMMANDS)} --help'

@@ -14,14 +14,12 @@ import pathlib
 from absl import flags
 
 from bfl_tf import federation
-from bfl_tf.federation import (
-  checkpoints,
-  evaluation,
-  identity,
-  one_message,
-  online,
-  records,
-)
+from bfl_tf import trained as trained_lib
+from bfl_tf.federation import evaluation
+from bfl_tf.online import message as one_message
+from bfl_tf.online import updates as online
+from bfl_tf.runs import checkpoints, identity
+from bfl_tf.runs import directory as records
 from experiments import flags as config_flags
 
 _RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
@@ -63,7 +61,7 @@ def main() -> None:
 
 
 def _changed(path, change):
-  trained = federation.load(path)
+  trained = trained_lib.load(path)
   identity.check(path, trained.config)
   # Who changes it at the same time would be forgotten.
   with records.RunDirectory(path).locked():

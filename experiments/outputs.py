@@ -3,7 +3,7 @@
 import os
 import pathlib
 
-from bfl_tf.federation import digests, promises
+from bfl_tf.runs import digests, promises
 
 # Of a run: what writes them makes room by removing files.
 _FOLDERS = ('checkpoints', 'doubt', 'online', 'plots', 'sites', 'tensorboard')

@@ -15,9 +15,10 @@ import shlex
 from absl import flags
 import numpy as np
 
-from bfl_tf import federation
+from bfl_tf import trained as trained_lib
 from bfl_tf.datasets import csv_files, names, npz
-from bfl_tf.federation import promises, recorded
+from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import promises
 from experiments import flags as config_flags
 from experiments import outputs
 
@@ -50,7 +51,7 @@ def main() -> None:
       )
   try:
     path = outputs.checked(_OUTPUT.value, '', _INPUT.value, run=_RUN.value)
-    trained = federation.load(_RUN.value)
+    trained = trained_lib.load(_RUN.value)
     promise = _promise(trained)
     count = _write(trained, promise, path)
   except ValueError as error:

@@ -17,7 +17,7 @@ import pathlib
 from absl import flags
 
 from bfl_tf import training, version
-from bfl_tf.federation import rows
+from bfl_tf.runs import rows
 from experiments import artifacts
 from experiments import flags as config_flags
 from experiments.harness import (

@@ -10,6 +10,7 @@ the state is saved. Exit code 130: interrupted, 143: terminated; likewise.
 from absl import flags
 
 from bfl_tf import federation, own
+from bfl_tf import runs as runs_lib
 from experiments import flags as config_flags
 
 config_flags.define()
@@ -36,7 +37,7 @@ def main() -> None:
       return _on_flower(config)
     if _SUPERLINK.value:
       config_flags.fail('--superlink needs --engine=flower.')
-    run = federation.Run(config, _OUTPUT_DIR.value)
+    run = runs_lib.Run(config, _OUTPUT_DIR.value)
   except ValueError as error:
     config_flags.fail(error)
   except KeyboardInterrupt as stop:
@@ -45,7 +46,7 @@ def main() -> None:
     _fail_if_theirs(error, code=2)
   try:
     summary = run.play()
-  except (federation.BusyError, federation.OtherSideError) as error:
+  except (runs_lib.BusyError, federation.OtherSideError) as error:
     config_flags.fail(error)
   except federation.StoppedError as error:
     config_flags.fail(error, code=1)
@@ -75,7 +76,7 @@ def _on_flower(config):
 
 
 def _show(summary):
-  print(f'\n{federation.table(summary)}\n\nresults in {_OUTPUT_DIR.value}')
+  print(f'\n{runs_lib.table(summary)}\n\nresults in {_OUTPUT_DIR.value}')
 
 
 def _fail_if_theirs(error, code):

@@ -16,7 +16,8 @@ from collections.abc import Iterable
 from absl import flags
 
 from bfl_tf import federation
-from bfl_tf.federation import checkpoints, site_models, site_reports, sites
+from bfl_tf.runs import checkpoints
+from bfl_tf.trained import site_models, site_reports, sites
 from experiments import finished
 from experiments import flags as config_flags
 
@@ -78,8 +79,8 @@ def _ask_nodes(path):
       '--superlink: nodes are asked for scores alone: leave '
       '--personalise_epochs and --calibrate_on_test out.'
     )
-  flower = config_flags.flower('--superlink')
   absolute = config_flags.on_server('--run', path)
+  flower = config_flags.flower('--superlink')
   try:
     with config_flags.watching(_SUPERLINK.value):
       flower.ask_sites(absolute, _SUPERLINK.value, _TIMEOUT.value)

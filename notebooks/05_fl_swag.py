@@ -30,9 +30,11 @@ import tempfile
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 
 import bfl_tf
-from bfl_tf import federation, metrics, posteriors, seeds, training
-from bfl_tf.federation import checkpoints, online
-from bfl_tf.pooling import natural
+from bfl_tf import metrics, posteriors, seeds, training
+from bfl_tf import federation
+from bfl_tf.runs import checkpoints
+from bfl_tf.online import updates as online
+from bfl_tf.online import natural
 from IPython.display import display
 import ipywidgets
 from matplotlib import figure as figure_lib

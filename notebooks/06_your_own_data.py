@@ -27,7 +27,9 @@ import tempfile
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 
 import bfl_tf
-from bfl_tf.federation import checkpoints, reopened, sites
+from bfl_tf.runs import checkpoints
+from bfl_tf.trained import reopened
+from bfl_tf.trained import sites
 import pandas as pd
 
 # %matplotlib inline

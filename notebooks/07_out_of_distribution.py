@@ -27,7 +27,8 @@ import tempfile
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 
 import bfl_tf
-from bfl_tf.federation import doubts, reopened
+from bfl_tf.trained import doubts
+from bfl_tf.trained import reopened
 import numpy as np
 import pandas as pd
 from sklearn import datasets

@@ -5,8 +5,9 @@ import pathlib
 
 import numpy as np
 
-from bfl_tf import federation
-from bfl_tf.federation import promises
+from bfl_tf import config as config_lib
+from bfl_tf import runs as runs_lib
+from bfl_tf.runs import promises
 
 HEADER = ['width', 'site', 'height', 'kind']
 KINDS = ('left', 'right', 'up')
@@ -31,9 +32,9 @@ def write(path: pathlib.Path, lines=None, header=HEADER) -> pathlib.Path:
   return path
 
 
-def config(path, **changes) -> federation.Config:
+def config(path, **changes) -> config_lib.Config:
   """A small run on it, a client a site."""
-  return federation.Config.of(
+  return config_lib.Config.of(
     {
       'dataset': str(path),
       'label_column': 'kind',
@@ -63,7 +64,7 @@ def promise(num_examples, num_samples=1) -> promises.Promise:
 def play(folder: pathlib.Path, **changes) -> pathlib.Path:
   """Runs it in a folder; returns the run's directory."""
   path = write(folder / 'sites.csv')
-  run = federation.Run(
+  run = runs_lib.Run(
     config(path, **changes), folder / 'run', False, draw_plots=False
   )
   run.play()

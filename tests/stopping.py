@@ -2,10 +2,11 @@
 
 import pytest
 
-from bfl_tf import federation
+from bfl_tf import config as config_lib
+from bfl_tf import runs as runs_lib
 from experiments.campaigns import outcomes
 
-CONFIG = federation.Config(
+CONFIG = config_lib.Config(
   dataset='toys:blobs',
   model='logistic',
   num_clients=5,
@@ -26,7 +27,7 @@ class Killed(BaseException):
 
 
 def play(path, config=CONFIG):
-  return federation.Run(config, path, False, BUILT).play()
+  return runs_lib.Run(config, path, False, BUILT).play()
 
 
 def stop(monkeypatch, owner, name, call, after=False):

@@ -20,7 +20,10 @@ _FLOORS = (
   ('posteriors',),
   ('pooling', 'clients', 'attacks'),
   ('server',),
+  ('config',),
   ('federation',),
+  ('runs', 'online'),
+  ('trained',),
   ('flower',),
 )
 _FLOOR = {room: i for i, floor in enumerate(_FLOORS) for room in floor}

@@ -14,6 +14,7 @@ import tensorflow as tf
 import tf_keras
 import toys
 
+from bfl_tf import config as config_lib
 from bfl_tf import federation, models, training
 
 # Where each generator takes its seed.
@@ -91,7 +92,7 @@ class Noisier(Noisy):
 
 def play(**changes):
   """Two rounds of three clients, each evaluated with samples."""
-  config = federation.Config(
+  config = config_lib.Config(
     dataset='test_draws:images', model='test_draws:stochastic', augment=True,
     num_clients=3, batch_size=8, local_epochs=2, **changes,
   )  # fmt: skip

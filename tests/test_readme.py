@@ -17,8 +17,8 @@ from bfl_tf import (
   server,
   training,
 )
+from bfl_tf.config import config as config_lib
 from bfl_tf.datasets import builtin
-from bfl_tf.federation import config as config_lib
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _README = (_ROOT / 'README.md').read_text()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bfl_tf import settings
-from bfl_tf.federation import config as config_lib
+from bfl_tf.config import config as config_lib
 from bfl_tf.settings import Setting
 
 METHODS = {f'{m.role}:{m.name}': m.thing for m in config_lib.known_methods()}

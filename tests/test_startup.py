@@ -4,6 +4,10 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.process
+
 _SCRIPT = """
 import bfl_tf
 config = bfl_tf.Config(dataset='wine', model='logistic', num_rounds=1,

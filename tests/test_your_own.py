@@ -13,6 +13,8 @@ import pytest
 
 from experiments import main
 
+pytestmark = pytest.mark.process
+
 _ROOT = pathlib.Path(__file__).parents[1]
 _PAGE = (_ROOT / 'docs' / 'your_own.md').read_text()
 _FILES = {

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
+from bfl_tf import config as config_lib
 from bfl_tf import (
   datasets,
   federation,
@@ -90,7 +91,7 @@ def experiment(**changes) -> federation.Experiment:
     'client_optimizer': 'sgd',
     'client_learning_rate': 0.1,
   } | changes
-  return federation.Experiment.build(federation.Config.of(config), BUILT)
+  return federation.Experiment.build(config_lib.Config.of(config), BUILT)
 
 
 def rounds(pieces: federation.Experiment, num_rounds: int = 2, **engine):

@@ -11,7 +11,7 @@ import numpy as np
 
 from bfl_tf import datasets as datasets_lib
 from bfl_tf import models, own, partitions, training
-from bfl_tf.federation import binding
+from bfl_tf.config import binding
 
 # What decides how examples are read, and what each site holds out.
 _OF_FILES = (

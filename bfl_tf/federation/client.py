@@ -15,8 +15,8 @@ import tensorflow as tf
 from bfl_tf import attacks as attacks_lib
 from bfl_tf import seeds, statistics, training
 from bfl_tf import weights as weights_lib
-from bfl_tf.federation import binding
-from bfl_tf.federation import config as config_lib
+from bfl_tf.config import binding
+from bfl_tf.config import config as config_lib
 
 
 @dataclasses.dataclass(frozen=True)

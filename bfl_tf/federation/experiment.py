@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from bfl_tf import datasets, training
+from bfl_tf.config import config as config_lib
 from bfl_tf.federation import building
 from bfl_tf.federation import client as client_lib
-from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import method as method_lib
 from bfl_tf.federation import resources as resources_lib
 from bfl_tf.federation import state as state_lib

@@ -12,8 +12,8 @@ from typing import Any
 from absl import logging
 
 from bfl_tf import seeds, training
+from bfl_tf.config import config as config_lib
 from bfl_tf.federation import admission, stopping
-from bfl_tf.federation import config as config_lib
 from bfl_tf.federation import engine as engine_lib
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import method as method_lib

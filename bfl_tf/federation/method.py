@@ -13,7 +13,7 @@ import numpy as np
 
 from bfl_tf import server, training
 from bfl_tf import weights as weights_lib
-from bfl_tf.federation import binding
+from bfl_tf.config import binding
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import state as state_lib
 

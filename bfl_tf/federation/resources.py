@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bfl_tf import datasets, seeds, server, training
-from bfl_tf.federation import binding, building
-from bfl_tf.federation import config as config_lib
+from bfl_tf.config import binding
+from bfl_tf.config import config as config_lib
+from bfl_tf.federation import building
 
 
 def resources(

@@ -14,9 +14,9 @@ from bfl_tf import training
 from bfl_tf.federation import engine as engine_lib
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import method as method_lib
-from bfl_tf.federation import recorded
 from bfl_tf.federation import state as state_lib
 from bfl_tf.flower import exchange, messages
+from bfl_tf.runs import flags_file as recorded
 
 Nodes = Callable[[Sequence[int]], Mapping[int, int]]
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from bfl_tf import archives
-from bfl_tf.federation import config as config_lib
-from bfl_tf.federation import trees
+from bfl_tf.config import config as config_lib
+from bfl_tf.runs import trees
 
 # What may differ between the parts of one run that was resumed.
 _SAME_RUN = (*config_lib.MACHINE_FIELDS, 'num_rounds')

@@ -14,7 +14,7 @@ from flwr import app
 from bfl_tf import statistics, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.federation import client as client_lib
-from bfl_tf.federation import trees
+from bfl_tf.runs import trees
 
 # Of what NumPy writes before an array's data, generously.
 _HEADER = 1024

@@ -18,12 +18,15 @@ import tensorflow as tf
 
 from bfl_tf import metrics, training
 from bfl_tf import weights as weights_lib
-from bfl_tf.federation import promises, recorded, stopping, tallies
-from bfl_tf.federation import sites as reports
-from bfl_tf.federation import task as task_lib
-from bfl_tf.federation import trained as trained_lib
+from bfl_tf.federation import stopping
 from bfl_tf.flower import exchange, introductions, messages, nodes, sites
 from bfl_tf.metrics import conformal
+from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import promises
+from bfl_tf.runs import task as task_lib
+from bfl_tf.trained import model as trained_lib
+from bfl_tf.trained import sites as reports
+from bfl_tf.trained import tallies
 
 # At a time: an answer is small, and a node takes its time to import TensorFlow.
 _WINDOW = 64

@@ -16,8 +16,9 @@ import time
 import types
 from typing import Any
 
-from bfl_tf.federation import config as config_lib
-from bfl_tf.federation import recorded, stopping
+from bfl_tf.config import config as config_lib
+from bfl_tf.federation import stopping
+from bfl_tf.runs import flags_file as recorded
 
 APP = pathlib.Path(__file__).parent / 'app'
 # What the server's side puts before the lines that a person is to see, and

@@ -23,10 +23,15 @@ from flwr import app as flwr_app
 from flwr import serverapp
 
 from bfl_tf import federation
-from bfl_tf.federation import building, recorded, site_reports, task
+from bfl_tf import runs as runs_lib
+from bfl_tf import trained as trained_lib
+from bfl_tf.federation import building
 from bfl_tf.flower import engine as engine_lib
 from bfl_tf.flower import introductions, questions, runs
 from bfl_tf.flower import nodes as nodes_lib
+from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import task
+from bfl_tf.trained import site_reports
 
 app = serverapp.ServerApp()
 
@@ -80,7 +85,7 @@ def _play(grid, settings):
       'changed since, or a version holds other rows out; put them back, or '
       'choose another directory.'
     )
-  federation.Run(
+  runs_lib.Run(
     config, path, engine=engine, dataset=dataset, nodes=nodes_say
   ).play()
 
@@ -88,7 +93,7 @@ def _play(grid, settings):
 def _score(grid, settings):
   """Has nodes with files of their own score a finished run's model."""
   path = pathlib.Path(str(settings['output-dir']))
-  trained = federation.load(path)
+  trained = trained_lib.load(path)
   config = trained.config
   flags = '\n'.join(recorded.flag_lines(config))
   nodes = nodes_lib.Numbered.of(

@@ -21,9 +21,10 @@ import urllib.request
 
 import psutil
 
-from bfl_tf import datasets, federation
-from bfl_tf.federation import records
+from bfl_tf import config as config_lib
+from bfl_tf import datasets
 from bfl_tf.flower import runs, sites
+from bfl_tf.runs import directory as records
 
 _START_SECONDS = 60.0
 # Of <linux/prctl.h>.
@@ -33,7 +34,7 @@ _NUM_NODES = 16
 
 
 def simulate(
-  config: federation.Config, output_dir: str | os.PathLike
+  config: config_lib.Config, output_dir: str | os.PathLike
 ) -> dict[str, Any]:
   """As `bfl_tf.run`, each client an app of Flower: the same bits.
 
@@ -72,7 +73,7 @@ def simulate(
   return summary
 
 
-def num_nodes(config: federation.Config, processes: int) -> int:
+def num_nodes(config: config_lib.Config, processes: int) -> int:
   """Returns how many nodes play the clients, and orders are out at a time.
 
   Any node may play any client here. Flower looks ten times a second what there

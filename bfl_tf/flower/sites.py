@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bfl_tf import datasets, training
+from bfl_tf.config import config as config_lib
 from bfl_tf.datasets import names
-from bfl_tf.federation import building, recorded
+from bfl_tf.federation import building
 from bfl_tf.federation import client as client_lib
-from bfl_tf.federation import config as config_lib
 from bfl_tf.flower import introductions, memories, messages
+from bfl_tf.runs import flags_file as recorded
 
 # That a server names code to be imported is for the owner of a node to allow.
 OWN_CODE = 'BFL_TF_OWN_CODE'

@@ -1,6 +1,6 @@
 """The start and every client's update stay in the state (FL-SWAG, 5.3).
 
-What `federation.online` pools again when a client joins, changes or leaves.
+What `online.updates` pools again when a client joins, changes or leaves.
 """
 
 import dataclasses

@@ -9,8 +9,9 @@ directory.
 import functools
 import json
 
-from bfl_tf.federation import doubts, recorded, reopened, sites
-from bfl_tf.federation import rows as rows_lib
+from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import rows as rows_lib
+from bfl_tf.trained import doubts, reopened, sites
 from experiments.artifacts.posterior_pooling import grids
 from experiments.harness import cells, tables
 

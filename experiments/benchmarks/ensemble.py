@@ -6,6 +6,7 @@ import statistics as stats
 import numpy as np
 import tensorflow as tf
 
+from bfl_tf import config as config_lib
 from bfl_tf import federation, statistics, training
 from experiments.benchmarks import measuring
 
@@ -15,7 +16,7 @@ _SEED = np.zeros(2, np.int32)
 
 def run(name: str, num_workers: int, repeats: int) -> None:
   """Prints a line for the teachers and one for the student."""
-  config = federation.Config(
+  config = config_lib.Config(
     dataset=f'experiments.benchmarks.random_images:{name}',
     model=name,
     variant='deterministic',

@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import federation, flower
+from bfl_tf import config as config_lib
+from bfl_tf import flower
+from bfl_tf import runs as runs_lib
 from bfl_tf.flower import runs
 from experiments.benchmarks import measuring, random_images
 
@@ -42,7 +44,7 @@ def run(
       print(f'{name:9} {what:27} {_a_round(usual)}', flush=True)
     for what, play, aim in (
       ('on Flower', flower.simulate, 3),
-      ('local engine', federation.run, 5),
+      ('local engine', runs_lib.run, 5),
     ):
       rows = _rows(play, config, pathlib.Path(folder, what))
       # Without the first round, which traces.
@@ -84,7 +86,7 @@ def memory(num_workers: int, num_clients: int, num_params: int) -> None:
 
 def _config(data, num_workers, num_clients, batch_size, **values):
   """A run that is all training: its only evaluations are the first and last."""
-  return federation.Config(
+  return config_lib.Config(
     dataset=str(data),
     num_workers=num_workers,
     num_clients=num_clients,

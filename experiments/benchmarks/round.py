@@ -3,6 +3,7 @@
 import statistics as stats
 import time
 
+from bfl_tf import config as config_lib
 from bfl_tf import federation
 from experiments.benchmarks import measuring, random_images
 
@@ -10,7 +11,7 @@ from experiments.benchmarks import measuring, random_images
 def run(name: str, variant: str, num_workers: int, repeats: int) -> None:
   """Prints one line: a round's images/s over the bare step's."""
   _, per_client, batch_size = random_images.SHAPES[name]
-  config = federation.Config(
+  config = config_lib.Config(
     dataset=random_images.dataset(name),
     model=name,
     variant=variant,

@@ -70,11 +70,11 @@ class Driven:
 
 
 def _serve(module: str, how: str) -> None:
-  from bfl_tf import federation
+  from bfl_tf import runs as runs_lib
 
   binary = importlib.import_module(module)
   if how == 'check':
-    federation.Run.play = lambda self: sys.exit(0)
+    runs_lib.Run.play = lambda self: sys.exit(0)
   answers = sys.stdout
   for line in sys.stdin:
     answer = _called(binary, json.loads(line))

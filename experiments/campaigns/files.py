@@ -14,8 +14,9 @@ from unittest import mock
 from absl import logging
 import numpy as np
 
-from bfl_tf import federation
-from bfl_tf.federation import checkpoints, loop
+from bfl_tf import runs as runs_lib
+from bfl_tf.federation import loop
+from bfl_tf.runs import checkpoints
 from experiments.campaigns import books, outcomes, presets
 
 _HOW = ('cut', 'emptied', 'flipped', 'removed')
@@ -126,7 +127,7 @@ class Case:
     logging.get_absl_logger().addHandler(handler)
     try:
       with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        federation.Run(config, run, False, self._built).play()
+        runs_lib.Run(config, run, False, self._built).play()
       return 0, said.getvalue()
     except _Stopped:
       return 0, said.getvalue()

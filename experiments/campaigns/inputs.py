@@ -11,7 +11,7 @@ import shutil
 
 import numpy as np
 
-from bfl_tf import federation
+from bfl_tf import runs as runs_lib
 from experiments.campaigns import books, driven, presets, wrong
 
 _TIMEOUT = 120
@@ -115,7 +115,7 @@ class Case:
       config = presets.config(
         'fl_swag', num_rounds=1, refine='ensemble,keep'
       ) if kind == 'online' else presets.sites()  # fmt: skip
-      federation.Run(config, run, False).play()
+      runs_lib.Run(config, run, False).play()
     return run
 
 

@@ -1,6 +1,6 @@
 """The presets of all four papers, on digits and in seconds."""
 
-from bfl_tf import federation
+from bfl_tf import config as config_lib
 from experiments import flags
 from experiments.harness import cells
 
@@ -73,18 +73,18 @@ def arguments(name: str, **more: object) -> list[str]:
   return [f'--flagfile={_file(name)}', *(f'--{k}={v}' for k, v in changes)]
 
 
-def config(name: str, **more: object) -> federation.Config:
+def config(name: str, **more: object) -> config_lib.Config:
   """Returns a small preset as a config."""
   preset = flags.read_file(_file(name))
-  return federation.Config.of({**preset, **values(name, **more)})
+  return config_lib.Config.of({**preset, **values(name, **more)})
 
 
-def sites() -> federation.Config:
+def sites() -> config_lib.Config:
   """Returns a run of a table with sites, which every binary can read."""
   preset = flags.read_file(_file('wine_sites'))
   table = cells.CONFIGS / 'wine_sites' / 'wine.csv'
   small = {'dataset': str(table), 'num_rounds': 2, 'num_workers': 1}
-  return federation.Config.of({**preset, **small, 'final_num_mc_samples': 3})
+  return config_lib.Config.of({**preset, **small, 'final_num_mc_samples': 3})
 
 
 def _file(name):

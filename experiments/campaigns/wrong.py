@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bfl_tf import settings
-from bfl_tf.federation import config as config_lib
+from bfl_tf.config import config as config_lib
 
 # No place outside of where it is tried: `convert` writes wherever it is sent.
 _TEXTS = (

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import federation
-from bfl_tf.federation import chosen, records
+from bfl_tf import config as config_lib
+from bfl_tf.config import chosen
+from bfl_tf.runs import directory as records
 from experiments import flags as config_flags
 
 SCALES = ('smoke', 'laptop', 'overnight', 'paper')
@@ -101,9 +102,9 @@ class Cell:
       self, name=name, same_at=shared, predictor=predictor
     )
 
-  def config(self, scale: str, seed: int) -> federation.Config:
+  def config(self, scale: str, seed: int) -> config_lib.Config:
     """Returns what to run."""
-    return federation.Config.of(
+    return config_lib.Config.of(
       chosen.merged(
         self.paper.preset,
         self.paper.scales[scale],
@@ -124,7 +125,7 @@ class Task:
   root: pathlib.Path
 
   @functools.cached_property
-  def config(self) -> federation.Config:
+  def config(self) -> config_lib.Config:
     """What to run."""
     return self.cell.config(self.scale, self.seed)
 

@@ -7,7 +7,8 @@ import pathlib
 import re
 from typing import Any
 
-from bfl_tf.federation import recorded, records
+from bfl_tf.runs import directory as records
+from bfl_tf.runs import flags_file as recorded
 from experiments import artifacts
 from experiments.harness import cells
 

@@ -16,6 +16,7 @@ from absl import logging
 import tqdm
 
 from bfl_tf import federation
+from bfl_tf import runs as runs_lib
 from experiments.harness import cells
 
 # Data sets and compiled workers of this process, by what they were made from.
@@ -57,7 +58,7 @@ def run_one(task: cells.Task, num_workers: int) -> Outcome:
   """Runs a task in this process; never raises for what the run did."""
   try:
     return Outcome(task, _play(task, num_workers))
-  except federation.BusyError:
+  except runs_lib.BusyError:
     return Outcome(task, 'busy')
 
 
@@ -78,11 +79,9 @@ def _play(task, num_workers):
   task.failure_path.unlink(missing_ok=True)
   config = task.config.replace(num_workers=num_workers)
   try:
-    run = federation.Run(
-      config, task.directory, False, _built, draw_plots=False
-    )
+    run = runs_lib.Run(config, task.directory, False, _built, draw_plots=False)
     run.play()
-  except federation.BusyError:
+  except runs_lib.BusyError:
     raise
   except Exception as error:
     # What is wrong with a flag or a file is said in one line.

@@ -10,7 +10,7 @@ import pathlib
 
 import numpy as np
 
-from bfl_tf.federation import rows as rows_lib
+from bfl_tf.runs import rows as rows_lib
 from experiments.harness import best
 from experiments.harness import cells as cells_lib
 

@@ -8,7 +8,7 @@ import pathlib
 
 import numpy as np
 
-from bfl_tf.federation import rows as rows_lib
+from bfl_tf.runs import rows as rows_lib
 from experiments.harness import claims as claims_lib
 from experiments.harness import tables
 

@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
+from bfl_tf import config as config_lib
 from bfl_tf import federation, models, seeds
 from bfl_tf import weights as weights_lib
 from experiments.yardsticks import chains, energy
@@ -41,9 +42,9 @@ def network(input_shape, num_classes, kernel_initializer, seed):
   return tf_keras.Model(inner.input, logits[..., 0])
 
 
-def config(seed: int, epochs: int, rank: int) -> federation.Config:
+def config(seed: int, epochs: int, rank: int) -> config_lib.Config:
   """SWAG on all examples in one place, under the prior that HMC has."""
-  return federation.Config(
+  return config_lib.Config(
     dataset='breast_cancer',
     model='experiments.yardsticks.toy:network',
     variant='deterministic',
@@ -73,7 +74,7 @@ class Fitted(NamedTuple):
   density: Callable[[tf.Tensor], tf.Tensor]
 
 
-def fit(settings: federation.Config) -> Fitted:
+def fit(settings: config_lib.Config) -> Fitted:
   """Trains SWAG; the density is of the same network on the same examples."""
   experiment = federation.Experiment.build(settings)
   state = federation.initial_state(experiment).state
@@ -196,7 +197,7 @@ def compare(
 
 def over_all_weights(
   fitted: Fitted,
-  settings: federation.Config,
+  settings: config_lib.Config,
   num_samples: int,
   num_chains: int,
   kernel: str = 'hmc',

@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 import toys
 
-from bfl_tf import federation, server
+from bfl_tf import runs as runs_lib
+from bfl_tf import server
 
 ONE = {'num_workers': 1}
 
@@ -138,7 +139,7 @@ def test_reports_are_columns_of_a_run(tmp_path):
   config = dataclasses.replace(
     toys.experiment().config, client_parts=own('Reporter'), num_rounds=1
   )
-  federation.Run(config, tmp_path, False, toys.BUILT, False).play()
+  runs_lib.Run(config, tmp_path, False, toys.BUILT, False).play()
   header, _, row = (tmp_path / 'metrics.csv').read_text().splitlines()
   row = dict(zip(header.split(','), row.split(',')))
   assert float(row['reporter_loss']) > 0

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from bfl_tf import config as config_lib
 from bfl_tf import datasets, federation
 
 
@@ -26,7 +27,7 @@ def halves(labels, *, num_clients, seed):
 
 
 # Names are looked up here: what they name is above.
-CONFIG = federation.Config(
+CONFIG = config_lib.Config(
   dataset='clients.test_scaffold:drifting',
   partition='clients.test_scaffold:halves',
   num_clients=2,

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import federation
+from bfl_tf import config as config_lib
+from bfl_tf import runs as runs_lib
 
 CHANGES = {
   'client_parts': ('thinning',),
@@ -36,7 +37,7 @@ def test_the_samples_are_the_iterates_of_their_steps():
 
 
 def test_the_samples_vote(tmp_path):
-  config = federation.Config.of(
+  config = config_lib.Config.of(
     {
       'dataset': 'toys:blobs',
       'model': 'logistic',
@@ -50,7 +51,7 @@ def test_the_samples_vote(tmp_path):
       'predictor': 'S',
     }
   )
-  final = federation.run(config, tmp_path, False)['final']
+  final = runs_lib.run(config, tmp_path, False)['final']
   assert final['accuracy'] == final['accuracy_S']
   assert final['epistemic'] > 0
 

@@ -4,6 +4,8 @@ import binaries
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.process
+
 
 def npz(path, **changes):
   x, y = np.random.default_rng(0).normal(size=[60, 3]), np.arange(60) % 3

@@ -11,6 +11,8 @@ from bfl_tf.pooling import robust
 from experiments.benchmarks import ensemble, random_images
 from experiments.benchmarks import round as round_lib
 
+pytestmark = pytest.mark.process
+
 
 def test_memory_of_pooling_is_flat_in_clients_but_of_robust_rules():
   code, out, error = binaries.run(

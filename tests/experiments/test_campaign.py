@@ -7,6 +7,8 @@ import pytest
 
 from experiments.campaigns import books, outcomes
 
+pytestmark = pytest.mark.process
+
 
 def table(out):
   """By row of the table, its last two columns: tried and broken."""

@@ -11,8 +11,10 @@ import binaries
 import pytest
 
 from bfl_tf import settings
-from bfl_tf.federation import config
-from experiments import benchmark, convert, describe, flags, reproduce
+from bfl_tf.config import config
+from experiments import benchmark, describe, flags, reproduce
+
+pytestmark = pytest.mark.process
 
 # As anybody would write it, outside of the package: two settings, one method.
 CLIP = """\
@@ -136,7 +138,7 @@ def test_every_method_of_ours_can_be_described(capsys):
 
 @pytest.mark.parametrize(
   'module, flag',
-  [(reproduce, 'artifact'), (benchmark, 'case'), (convert, 'root')],
+  [(reproduce, 'artifact'), (benchmark, 'case')],
 )
 def test_other_binaries_show_their_own_flags(capsys, module, flag):
   out = asked(capsys, '--help', module)

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 import site_data
 
-from bfl_tf import federation
+from bfl_tf import config as config_lib
+from bfl_tf import runs as runs_lib
 from experiments import compare
+
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture(scope='module')
@@ -19,12 +22,12 @@ def folder(tmp_path_factory):
   root = tmp_path_factory.mktemp('runs')
   built: dict = {}
   for rule, seed in (('nwa', 0), ('nwa', 1), ('lp', 0)):
-    config = federation.Config(
+    config = config_lib.Config(
       dataset='digits', model='logistic', num_clients=2, num_rounds=2,
       client_learning_rate=0.01, pooling=rule, seed=seed,
       calibration_fraction=0.2, num_mc_samples=2, final_num_mc_samples=3,
     )  # fmt: skip
-    federation.Run(
+    runs_lib.Run(
       config, root / f'{rule}_{seed}', False, built, draw_plots=False
     ).play()
   return root
@@ -178,7 +181,7 @@ def test_a_run_on_another_file_is_no_other_seed(tmp_path):
   for seed in range(2):
     site_data.write(tmp_path / 'sites.csv', site_data.rows(seed=seed))
     config = site_data.config(tmp_path / 'sites.csv', seed=seed, num_rounds=1)
-    run = federation.Run(config, tmp_path / str(seed), False, draw_plots=False)
+    run = runs_lib.Run(config, tmp_path / str(seed), False, draw_plots=False)
     run.play()
   found = compare.named(compare.grouped([tmp_path / '0', tmp_path / '1']))
   assert len(found) == 2

@@ -14,6 +14,8 @@ import pytest
 
 import bfl_tf
 
+pytestmark = pytest.mark.process
+
 _FOLDER = pathlib.Path(__file__).parent
 _PAGE = _FOLDER.parents[1] / 'docs' / 'nothing_silent.md'
 _ROW = re.compile(r'\| `(.+?)` \| .+ \| (.+) \|')

@@ -15,14 +15,11 @@ import site_data
 
 import bfl_tf
 from bfl_tf.datasets import csv_files
-from bfl_tf.federation import (
-  exporting,
-  promises,
-  reopened,
-  site_models,
-  sites,
-)
+from bfl_tf.runs import promises
+from bfl_tf.trained import exporting, reopened, site_models, sites
 from experiments import main
+
+pytestmark = pytest.mark.process
 
 _FRESH = """
 import json, sys

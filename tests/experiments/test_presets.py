@@ -4,6 +4,7 @@ import pathlib
 
 import pytest
 
+from bfl_tf import config as config_lib
 from bfl_tf import federation
 from bfl_tf.federation import evaluation
 from experiments import flags
@@ -22,7 +23,7 @@ _BUILT: dict = {}
   'path', sorted(_CONFIGS.glob('*.flags')), ids=lambda path: path.stem
 )
 def test_a_preset_is_a_config(path):
-  federation.Config.of(flags.read_file(path))
+  config_lib.Config.of(flags.read_file(path))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_a_preset_does_not_rest_on_defaults_of_training(path):
 
 def test_the_defaults_learn_the_smallest_set():
   """Ten clients of 11 or 12 examples, a step a round."""
-  config = federation.Config(
+  config = config_lib.Config(
     dataset='wine', validation_split=0.2, num_workers=1
   )
   experiment = federation.Experiment.build(config)
@@ -62,8 +63,8 @@ def test_the_defaults_learn_the_smallest_set():
 @pytest.mark.parametrize(('paper', 'name'), _BEHIND)
 def test_flags_behind_a_preset_make_another_experiment(paper, name):
   behind, preset = paper.flags(name), paper.preset
-  assert federation.Config.of({**preset, **behind}) != (
-    federation.Config.of(preset)
+  assert config_lib.Config.of({**preset, **behind}) != (
+    config_lib.Config.of(preset)
   )
   # At smoke size, since the data set may not be here.
   small = {**preset, **behind, **paper.scales['smoke']}
@@ -72,7 +73,7 @@ def test_flags_behind_a_preset_make_another_experiment(paper, name):
   if paper is fl_swag.PAPER and small['model'] != 'logistic':
     # No network for images of 28x28 or colours.
     small |= {'model': 'mlp', 'augment': False, 'train_split': 'train'}
-  federation.Experiment.build(federation.Config.of(small), _BUILT)
+  federation.Experiment.build(config_lib.Config.of(small), _BUILT)
 
 
 def test_which_stages_the_baselines_are_made_of():
@@ -83,7 +84,7 @@ def test_which_stages_the_baselines_are_made_of():
       **fedbe.PAPER.scales['smoke'],
     }
     experiment = federation.Experiment.build(
-      federation.Config.of(settings), _BUILT
+      config_lib.Config.of(settings), _BUILT
     )
     return [stage.name for stage in experiment.method.stages]
 

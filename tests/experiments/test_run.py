@@ -7,7 +7,9 @@ import binaries
 import numpy as np
 import pytest
 
-from bfl_tf import federation
+from bfl_tf import runs as runs_lib
+
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture(scope='module')
@@ -54,8 +56,8 @@ def test_two_rounds_on_digits(finished):
 
 def test_a_finished_run_is_told_and_a_changed_one_refused(finished):
   path, _ = finished
-  config = federation.read_config(path)
-  assert federation.run(config, path, False)['rounds'] == 2
+  config = runs_lib.read_config(path)
+  assert runs_lib.run(config, path, False)['rounds'] == 2
   code, _, error = binaries.run(
     'experiments.run', f'--flagfile={path}/flags.txt', '--dirichlet.alpha=0.75',
     f'--output_dir={path}',

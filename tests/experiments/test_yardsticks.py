@@ -9,6 +9,8 @@ import toys
 from bfl_tf import models, seeds, weights
 from experiments.yardsticks import chains, energy, toy
 
+pytestmark = pytest.mark.process
+
 MEAN = np.array([1.0, -2.0, 0.5], np.float32)
 COVARIANCE = np.array([[1, 0.5, 0], [0.5, 2, 0], [0, 0, 0.1]], np.float32)
 

@@ -12,6 +12,7 @@ from tensorflow_probability import distributions as tfd
 import toys
 
 from bfl_tf import federation, pooling, statistics, training
+from bfl_tf import trained as trained_lib
 from bfl_tf.federation import admission, loop
 
 
@@ -198,7 +199,7 @@ def test_a_run_gives_it_back(tmp_path):
     client_parts=('toys:Counter', own('Spread')),
   )
   stopping.play(tmp_path, config)
-  trained = federation.load(tmp_path)
+  trained = trained_lib.load(tmp_path)
   posterior = trained.posterior
   assert isinstance(posterior, tfd.MultivariateNormalDiagPlusLowRankCovariance)
   np.testing.assert_allclose(

@@ -19,8 +19,12 @@ import pytest
 import stopping
 import wines
 
-from bfl_tf import datasets, federation
+from bfl_tf import datasets
+from bfl_tf import runs as runs_lib
+from bfl_tf import trained as trained_lib
 from bfl_tf.flower import simulation
+
+pytestmark = pytest.mark.process
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _PAGE = (_ROOT / 'docs' / 'deployment.md').read_text()
@@ -165,8 +169,8 @@ def wait_for(process, path, number):
 
 
 def check_bits_of_one_process(path, alone):
-  config = federation.read_config(path).replace(engine='local')
-  federation.Run(config, alone, False).play()
+  config = runs_lib.read_config(path).replace(engine='local')
+  runs_lib.Run(config, alone, False).play()
   assert stopping.outcome(path) == stopping.outcome(alone)
 
 
@@ -241,7 +245,7 @@ def test_sites_are_asked_about_the_model(tmp_path):
     said = made.do('sites', timeout=300)
   with (tmp_path / 'wine' / 'sites' / 'sites.csv').open() as file:
     rows = list(csv.DictReader(file))
-  trained = federation.load(tmp_path / 'wine')
+  trained = trained_lib.load(tmp_path / 'wine')
   for row, file in zip(rows, files, strict=True):
     own = datasets.load(file, calibration_fraction=0.3)
     names = [trained.task.class_names.index(name) for name in own.class_names]

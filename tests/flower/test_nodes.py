@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import toys
 
+from bfl_tf import config as config_lib
 from bfl_tf import federation
-from bfl_tf.federation import recorded
 from bfl_tf.flower import (
   clients,
   introductions,
@@ -18,10 +18,11 @@ from bfl_tf.flower import (
   nodes,
   sites,
 )
+from bfl_tf.runs import flags_file as recorded
 
 
 def flags(**changes):
-  config = federation.Config.of({'dataset': 'digits'} | changes)
+  config = config_lib.Config.of({'dataset': 'digits'} | changes)
   return '\n'.join(recorded.flag_lines(config))
 
 

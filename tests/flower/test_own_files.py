@@ -10,9 +10,13 @@ import stopping
 import wines
 from wines import play, wine, write
 
-from bfl_tf import datasets, federation
-from bfl_tf.federation import recorded, reopened
+from bfl_tf import config as config_lib
+from bfl_tf import datasets
+from bfl_tf import runs as runs_lib
+from bfl_tf import trained as trained_lib
 from bfl_tf.flower import introductions, sites
+from bfl_tf.runs import flags_file as recorded
+from bfl_tf.trained import reopened
 
 
 def together(path, files, server):
@@ -41,11 +45,11 @@ def test_the_bits_of_one_process_with_all_the_files(tmp_path):
   alone = config.replace(
     dataset=together(tmp_path / 'a.npz', files, server), engine='local'
   )
-  federation.Run(alone, tmp_path / 'alone', False).play()
+  runs_lib.Run(alone, tmp_path / 'alone', False).play()
   table, arrays, final, rounds = stopping.outcome(tmp_path / 'nodes')
   assert (table, arrays, final, rounds) == stopping.outcome(tmp_path / 'alone')
   # What the model says has the names of all sites.
-  task = federation.load(tmp_path / 'nodes').task
+  task = trained_lib.load(tmp_path / 'nodes').task
   assert task.class_names == ('barbera', 'barolo', 'grignolino')
   assert task.feature_names == tuple('abcdefghijklm')
   # Who asks more of it is told where its examples are.
@@ -130,7 +134,7 @@ def test_another_partition_is_refused(tmp_path):
 
 def test_a_site_is_made_once(tmp_path):
   *files, server = wine(tmp_path)
-  config = federation.Config.of(wines.SETTINGS | {'dataset': server})
+  config = config_lib.Config.of(wines.SETTINGS | {'dataset': server})
   flags = '\n'.join(recorded.flag_lines(config))
   own = sites.Own(files[1])
   told = introductions.Introduction.of(datasets.load(files[1])).to_json()
@@ -179,7 +183,7 @@ def test_the_servers_share_of_nothing_is_refused(tmp_path):
 def test_the_owner_says_how_a_file_is_read(tmp_path):
   *files, _ = wine(tmp_path)
   own = sites.Own.of({'data': files[1], 'ignore-columns': 'a,b'})
-  config = federation.Config.of(wines.SETTINGS | {'label_column': 'c'})
+  config = config_lib.Config.of(wines.SETTINGS | {'label_column': 'c'})
   flags = '\n'.join(recorded.flag_lines(config))
   _, dataset = sites.read(flags, own)
   assert dataset.feature_names == tuple('cdefghijklm')

@@ -9,9 +9,14 @@ import numpy as np
 import pytest
 import wines
 
+from bfl_tf import config as config_lib
 from bfl_tf import datasets, federation, metrics
-from bfl_tf.federation import promises, recorded, reopened, site_reports
+from bfl_tf import runs as runs_lib
+from bfl_tf import trained as trained_lib
 from bfl_tf.flower import exchange, nodes, questions, servers, sites
+from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import promises
+from bfl_tf.trained import reopened, site_reports
 
 
 @pytest.fixture(scope='module')
@@ -30,7 +35,7 @@ def run_dir(files, tmp_path_factory):
 def ask(run_dir, files, answer=lambda reply: reply, instead=()):
   """Has nodes asked; by then they read `instead` of their files."""
   grid = wines.grid(files[:3])
-  trained = federation.load(run_dir)
+  trained = trained_lib.load(run_dir)
   flags = '\n'.join(recorded.flag_lines(trained.config))
   there = nodes.Numbered.of(grid, flags, 3, 1.0)
   introduced = servers._introduced(trained.config, there)
@@ -50,7 +55,7 @@ def held_out(trained, file, share):
 
 
 def test_each_site_and_all_together_by_hand(run_dir, files):
-  trained = federation.load(run_dir)
+  trained = trained_lib.load(run_dir)
   found = ask(run_dir, files)
   calibration = [held_out(trained, f, 'calibration') for f in files[:3]]
   counts = [metrics.score_counts(*said) for said in calibration]
@@ -194,7 +199,7 @@ def test_who_fails_is_named_and_too_few_stop_it(run_dir, files):
 
 def test_a_node_without_a_share_says_so(files):
   own = sites.Own(files[1])
-  config = federation.Config.of(wines.SETTINGS | {'dataset': files[3]})
+  config = config_lib.Config.of(wines.SETTINGS | {'dataset': files[3]})
   flags = '\n'.join(recorded.flag_lines(config))
   question = questions.Question(flags, 1, '', 'calibration', '')
   with pytest.raises(ValueError, match='holds out no calibration share'):
@@ -210,7 +215,7 @@ def test_a_node_without_a_share_says_so(files):
 def test_a_node_tells_of_no_sets_that_nobody_promised(
   run_dir, files, levels, thresholds
 ):
-  trained = federation.load(run_dir)
+  trained = trained_lib.load(run_dir)
   flags = '\n'.join(recorded.flag_lines(trained.config))
   promise = promises.Promise(levels, thresholds, 9, 2).to_json()
   question = questions.Question(
@@ -250,9 +255,9 @@ def test_what_cannot_be_asked_is_one_line(run_dir, files, tmp_path):
 
 
 def test_nodes_without_files_need_no_asking(tmp_path):
-  config = federation.Config.of(
+  config = config_lib.Config.of(
     wines.SETTINGS | {'dataset': 'wine', 'partition': 'iid', 'num_rounds': 1}
   )
-  federation.Run(config, tmp_path, False, draw_plots=False).play()
+  runs_lib.Run(config, tmp_path, False, draw_plots=False).play()
   with pytest.raises(ValueError, match='no files of their own: leave --super'):
     servers._score(wines.grid(['', '', '']), wines.settings(tmp_path))

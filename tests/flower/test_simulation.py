@@ -12,10 +12,13 @@ import psutil
 import pytest
 import stopping
 
-from bfl_tf import federation
-from bfl_tf.federation import records
+from bfl_tf import config as config_lib
+from bfl_tf import runs as runs_lib
 from bfl_tf.flower import nodes as nodes_lib
 from bfl_tf.flower import runs, servers, simulation
+from bfl_tf.runs import directory as records
+
+pytestmark = pytest.mark.process
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _SMALL = {
@@ -59,9 +62,9 @@ def no_process_is_left(tmp_path, monkeypatch):
   ],
 )
 def test_the_bits_of_the_local_engine(method, tmp_path):
-  config = federation.Config.of(_SMALL | METHODS[method])
+  config = config_lib.Config.of(_SMALL | METHODS[method])
   simulation.simulate(config, tmp_path / 'flower')
-  federation.Run(config, tmp_path / 'local', False).play()
+  runs_lib.Run(config, tmp_path / 'local', False).play()
   flower, local = map(
     stopping.outcome, (tmp_path / 'flower', tmp_path / 'local')
   )
@@ -70,7 +73,7 @@ def test_the_bits_of_the_local_engine(method, tmp_path):
 
 def test_data_are_looked_for_before_anything_starts(tmp_path, monkeypatch):
   monkeypatch.setattr(simulation, 'superlink', None)
-  config, path = federation.Config(dataset='nothing'), tmp_path / 'run'
+  config, path = config_lib.Config(dataset='nothing'), tmp_path / 'run'
   with pytest.raises(ValueError, match='--dataset=nothing is unknown'):
     simulation.simulate(config, path)
   assert not path.exists()
@@ -95,8 +98,8 @@ def test_the_binary_goes_on_where_it_was(tmp_path):
   )  # fmt: skip
   assert 'going on after round 1' in done.stdout
   assert 'Brier score' in done.stdout
-  config = federation.Config.of(_SMALL)
-  federation.Run(config, tmp_path / 'local', False).play()
+  config = config_lib.Config.of(_SMALL)
+  runs_lib.Run(config, tmp_path / 'local', False).play()
   assert stopping.outcome(path) == stopping.outcome(tmp_path / 'local')
 
 
@@ -130,7 +133,7 @@ def test_the_server_is_told_where_to_leave_it(monkeypatch):
 
   monkeypatch.setattr(runs, '_streamed', streamed)
   monkeypatch.setattr(runs, '_check', lambda *given: checked.extend(given))
-  runs.play(federation.Config(), 'run', 'here', {}, reason_file='f', window=3)
+  runs.play(config_lib.Config(), 'run', 'here', {}, reason_file='f', window=3)
   assert 'reason-file = "f"' in told and 'window = 3' in told
   assert checked[-1] == 'f'
 
@@ -219,7 +222,7 @@ def test_the_example_app():
   ],
 )
 def test_orders_out_at_a_time(num_clients, processes, timeout, nodes):
-  config = federation.Config(
+  config = config_lib.Config(
     num_clients=num_clients, engine='flower', client_timeout=timeout
   )
   assert simulation.num_nodes(config, processes) == nodes

@@ -2,7 +2,7 @@
 
 import json
 
-from bfl_tf.federation import records
+from bfl_tf.runs import directory as records
 from experiments.harness import cells
 
 PAPER = cells.Paper('posterior_pooling', scales={'smoke': {}, 'laptop': {}})

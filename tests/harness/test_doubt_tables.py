@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from bfl_tf import federation
-from bfl_tf.federation import records
+from bfl_tf import config as config_lib
+from bfl_tf.runs import directory as records
 from experiments.artifacts import doubts
 from experiments.harness import cells
 
@@ -14,7 +14,7 @@ from experiments.harness import cells
 def directory(tmp_path):
   run = records.RunDirectory(tmp_path / 'run')
   with run.locked():
-    run.start(federation.Config(dataset='digits'))
+    run.start(config_lib.Config(dataset='digits'))
   return run.path
 
 

@@ -13,9 +13,11 @@ import binaries
 import psutil
 import pytest
 
-from bfl_tf.federation import records
+from bfl_tf.runs import directory as records
 from experiments import artifacts, reproduce
 from experiments.harness import cells, estimates, runner, tables
+
+pytestmark = pytest.mark.process
 
 _CORES = len(os.sched_getaffinity(0))
 _ONE_CLAIM = {'claim': ['fedbe/swa_beats_sgd'], 'scale': 'overnight'}

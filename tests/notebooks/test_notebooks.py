@@ -11,6 +11,8 @@ import pytest
 import bfl_tf
 from experiments import flags
 
+pytestmark = pytest.mark.process
+
 _ROOT = pathlib.Path(__file__).parents[2]
 _FOLDER = _ROOT / 'notebooks'
 _NOTEBOOKS = sorted(_FOLDER.glob('*.ipynb'))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import test_product
 
-from bfl_tf.pooling import natural
+from bfl_tf.online import natural
 
 law = settings(max_examples=25, deadline=None)
 

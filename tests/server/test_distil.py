@@ -8,7 +8,9 @@ import pytest
 import tensorflow as tf
 import toys
 
-from bfl_tf import federation, metrics, server, training
+from bfl_tf import config as config_lib
+from bfl_tf import metrics, server, training
+from bfl_tf import runs as runs_lib
 from bfl_tf.federation import ensembles
 
 DISTIL = {
@@ -25,7 +27,7 @@ EQ7 = {'ensemble.posterior': 'dirichlet'}
 
 def run(path, **settings):
   """Runs a logistic regression; returns the summary and the last row."""
-  config = federation.Config.of(
+  config = config_lib.Config.of(
     {
       'dataset': 'toys:blobs',
       'model': 'logistic',
@@ -34,7 +36,7 @@ def run(path, **settings):
       **settings,
     }
   )
-  summary = federation.run(config, path, show_progress=False)
+  summary = runs_lib.run(config, path, show_progress=False)
   with (path / 'metrics.csv').open(newline='') as file:
     return summary, list(csv.DictReader(file))[-1]
 

@@ -8,6 +8,7 @@ import tensorflow as tf
 import tf_keras
 import toys
 
+from bfl_tf import config as config_lib
 from bfl_tf import federation, models, seeds, training
 
 MLP = functools.partial(
@@ -114,7 +115,7 @@ def test_prediction_and_loading(mirrored):
 def test_mirrored_workers_of_their_own_live_side_by_side():
   """Clients' and the server's workers differ: two compiled functions."""
   shared = {'dataset': 'toys:blobs', 'num_clients': 3, 'num_server_examples': 9}
-  config = federation.Config(
+  config = config_lib.Config(
     **shared, distribution='mirrored', client_parts=('proximal',),
     refine=('fine_tune',),
     settings={'fine_tune.epochs': 2, 'fine_tune.patience': 0},

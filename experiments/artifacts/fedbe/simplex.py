@@ -11,6 +11,7 @@ from matplotlib import figure as figure_lib
 import numpy as np
 
 from bfl_tf import federation, metrics, plots, posteriors, seeds, training
+from bfl_tf import runs as runs_lib
 
 NUM_MODELS = 400
 
@@ -68,4 +69,4 @@ def models(
 
 def _experiment(runs):
   (run_dir,) = runs.values()
-  return federation.Experiment.build(federation.read_config(run_dir))
+  return federation.Experiment.build(runs_lib.read_config(run_dir))

@@ -13,7 +13,10 @@ import pathlib
 import numpy as np
 
 from bfl_tf import federation
-from bfl_tf.federation import checkpoints, evaluation, online, rows
+from bfl_tf import runs as runs_lib
+from bfl_tf.federation import evaluation
+from bfl_tf.online import updates as online
+from bfl_tf.runs import checkpoints, rows
 from experiments.harness import cells
 
 FLOORS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)
@@ -36,7 +39,7 @@ def _read(name, directory, floor):
 
 def sweep(directory: pathlib.Path) -> dict[str, dict[str, float]]:
   """Returns by floor the scores of a run's clients pooled at that floor."""
-  experiment = federation.Experiment.build(federation.read_config(directory))
+  experiment = federation.Experiment.build(runs_lib.read_config(directory))
   state = checkpoints.restore(directory / 'checkpoints')
   if state is None:
     raise cells.UnrecordedError(f'{directory} kept no model')

@@ -9,8 +9,12 @@ from a file.
 import functools
 import pathlib
 
+from bfl_tf import config as config_lib
 from bfl_tf import datasets, federation
-from bfl_tf.federation import chosen, features
+from bfl_tf import runs as runs_lib
+from bfl_tf import trained as trained_lib
+from bfl_tf.config import chosen
+from bfl_tf.trained import features
 from experiments.artifacts.fl_swag import grids
 
 _OF_RESNET18 = pathlib.Path('runs/features/cifar10.npz')
@@ -44,7 +48,7 @@ def cifar10() -> datasets.Dataset:
 
 @functools.cache
 def _features(name):
-  config = federation.Config.of(
+  config = config_lib.Config.of(
     chosen.merged(
       grids.PAPER.preset, grids.PAPER.flags('pretrain'), {'dataset': name}
     )
@@ -53,7 +57,7 @@ def _features(name):
   state = federation.initial_state(experiment).state
   for _ in range(config.num_rounds):
     state = federation.federated_round(experiment, state).state
-  task = federation.Task.of(experiment.dataset)
-  network = federation.Trained(config, task, state.model)
+  task = runs_lib.Task.of(experiment.dataset)
+  network = trained_lib.Trained(config, task, state.model)
   arrays = features.of_dataset(network, datasets.load(name), experiment.dataset)
   return datasets.from_arrays(f'features of {name}', **arrays)

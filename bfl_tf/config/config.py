@@ -1,0 +1,412 @@
+"""What a run decides; the settings of its methods live with the methods.
+
+Flags are derived from these fields and from the settings of what is chosen, a
+preset is a file of flags.
+"""
+
+from collections.abc import Collection, Mapping
+import dataclasses
+import difflib
+import inspect
+from typing import Annotated, Any
+
+from bfl_tf import attacks, clients, models, partitions, server, training
+from bfl_tf import pooling as pooling_lib
+from bfl_tf import settings as settings_lib
+from bfl_tf.config import chosen as chosen_lib
+from bfl_tf.datasets import builtin
+from bfl_tf.settings import Setting
+
+# Changing these changes no result, but for who comes too late.
+MACHINE_FIELDS = ('num_workers', 'engine', 'client_timeout')
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+  """The settings of a run; each field but the last is a flag of its name.
+
+  `Config(partition='dirichlet', settings={'dirichlet.alpha': 0.1})`. A setting
+  of a method that is not chosen is refused; `Config.of` lets it lie.
+
+  Raises:
+    ValueError: a value out of its bounds; the message names the flag.
+  """
+
+  # Data.
+  dataset: Annotated[
+    str,
+    Setting(
+      f'{", ".join(builtin.BUILTIN)}, a TFDS name, tiny_imagenet, a path to '
+      '.npz or .csv, or package.module:function.'
+    ),
+  ] = 'digits'
+  train_split: Annotated[str, Setting("TFDS slice: 'train[:10000]'.")] = 'train'
+  test_split: Annotated[str, Setting('TFDS slice.')] = 'test'
+  validation_split: Annotated[
+    float,
+    Setting(
+      'Fraction of the training examples kept for validation.', least=0, below=1
+    ),
+  ] = 0.0
+  calibration_fraction: Annotated[
+    float,
+    Setting(
+      "Of each site's training examples, kept to calibrate by.",
+      least=0,
+      below=1,
+    ),
+  ] = 0.0
+  test_fraction: Annotated[
+    float,
+    Setting(
+      "Of each site's examples, kept to test on, of a file that has no test "
+      'examples.',
+      least=0,
+      below=1,
+    ),
+  ] = 0.2
+  num_classes: Annotated[
+    int,
+    Setting('Where no site has seen them all; 0: as the labels say.', least=0),
+  ] = 0
+  label_column: Annotated[str, Setting('Of a .csv: the class.')] = 'label'
+  client_column: Annotated[
+    str, Setting('Of a .csv: whose each row is, for --partition=natural.')
+  ] = ''
+  ignore_columns: Annotated[
+    tuple[str, ...], Setting('Of a .csv: columns that are no features.')
+  ] = ()
+  augment: Annotated[bool, Setting('Pad, random crop and flip on clients.')] = (
+    False
+  )
+  augment_padding: Annotated[
+    int, Setting('Zeros a side, of augment.', least=0)
+  ] = 4
+
+  # Clients and their data.
+  partition: Annotated[
+    str, Setting('How examples are dealt:', table=partitions.PARTITIONS)
+  ] = 'iid'
+  num_clients: Annotated[int, Setting('Clients in all.', least=1)] = 10
+  clients_per_round: Annotated[
+    int, Setting('Clients drawn each round; 0 for all.', least=0)
+  ] = 0
+  min_clients: Annotated[
+    int, Setting('Fewer accepted updates than this stop the run.', least=1)
+  ] = 1
+  max_update_norm: Annotated[
+    float,
+    Setting(
+      "Largest L2 norm of a client's update, in units of the broadcast's; what "
+      'is larger is left out; any if 0.',
+      least=0,
+    ),
+  ] = 0.0
+  num_server_examples: Annotated[
+    int, Setting('Class-balanced examples held back for the server.', least=0)
+  ] = 0
+  server_fraction: Annotated[
+    float,
+    Setting(
+      'The same as a fraction of the training examples.', least=0, below=1
+    ),
+  ] = 0.0
+  server_dataset: Annotated[
+    str,
+    Setting("Unlabeled examples of another data set instead, as 'dataset'."),
+  ] = ''
+  server_split: Annotated[str, Setting('TFDS slice of server_dataset.')] = (
+    'train'
+  )
+  resize: Annotated[
+    bool, Setting("Fit server_dataset's images to the clients'.")
+  ] = False
+  num_unlabeled_examples: Annotated[
+    int,
+    Setting("Of the server's examples, how many it uses; 0 for all.", least=0),
+  ] = 0
+
+  # Model.
+  model: Annotated[str, Setting('A network:', table=models.NETWORKS)] = 'mlp'
+  variant: Annotated[str, Setting('Its weights:', table=models.VARIANTS)] = (
+    'flipout'
+  )
+  kernel_initializer: Annotated[
+    str,
+    Setting(
+      'Of kernels or their means:', choices=(*models.KERNEL_INITIALIZERS,)
+    ),
+  ] = 'he_normal'
+
+  # Local training.
+  num_rounds: Annotated[int, Setting('Rounds.', least=1)] = 20
+  local_epochs: Annotated[
+    int, Setting('Epochs a client trains a round.', least=1)
+  ] = 1
+  min_local_epochs: Annotated[
+    int,
+    Setting(
+      'If positive, epochs are drawn from here to local_epochs.', least=0
+    ),
+  ] = 0
+  early_local_epochs: Annotated[
+    int,
+    Setting('If positive, epochs of the first early_rounds rounds.', least=0),
+  ] = 0
+  early_rounds: Annotated[int, Setting('See early_local_epochs.', least=1)] = 5
+  batch_size: Annotated[int, Setting('Examples a step.', least=1)] = 32
+  client_optimizer: Annotated[
+    str, Setting('Fresh each round:', table=training.OPTIMIZERS)
+  ] = 'adam'
+  client_learning_rate: Annotated[float, Setting('At first.', above=0)] = 1e-2
+  client_weight_decay: Annotated[
+    float, Setting('Added to the gradient before momentum.', least=0)
+  ] = 0.0
+  decay_biases: Annotated[
+    bool,
+    Setting("Weight decay on biases and normalization's gamma and beta too."),
+  ] = True
+  learning_rate_schedule: Annotated[
+    str, Setting('Over rounds:', table=training.SCHEDULES)
+  ] = 'constant'
+  step_decay: Annotated[
+    float, Setting('Factor on the rate at each step of a round.', above=0)
+  ] = 1.0
+  epoch_decay: Annotated[
+    float,
+    Setting('Factor on the rate every epoch_decay_every epochs.', above=0),
+  ] = 1.0
+  epoch_decay_every: Annotated[int, Setting('See epoch_decay.', least=1)] = 1
+  client_parts: Annotated[
+    tuple[str, ...], Setting('Chain of parts:', table=clients.PARTS)
+  ] = ()
+  attack: Annotated[
+    tuple[str, ...],
+    Setting('What a fraction of the clients do wrong:', table=attacks.ATTACKS),
+  ] = ()
+
+  # Server.
+  pooling: Annotated[str, Setting('A rule:', table=pooling_lib.RULES)] = 'nwa'
+  weighting: Annotated[
+    str, Setting("The clients' weights:", table=pooling_lib.WEIGHTINGS)
+  ] = 'size'
+  server_step: Annotated[
+    tuple[str, ...],
+    Setting('Chain of stages after pooling:', table=server.STAGES),
+  ] = ()
+  refine: Annotated[
+    tuple[str, ...],
+    Setting('Chain of stages after server_step:', table=server.STAGES),
+  ] = ()
+  start: Annotated[
+    tuple[str, ...],
+    Setting('Chain of stages before the first round:', table=server.STAGES),
+  ] = ()
+  batch_norm: Annotated[
+    str,
+    Setting(
+      'Moving statistics of pooled models and teachers: as pooled, or measured '
+      'on server data:',
+      choices=server.BATCH_NORMS,
+    ),
+  ] = 'average'
+  predictor: Annotated[
+    str, Setting("Groups whose union is scored in place of the model: 'A+C+S'.")
+  ] = ''
+
+  # Evaluation and records.
+  num_mc_samples: Annotated[int, Setting('Samples an evaluation.', least=1)] = (
+    10
+  )
+  final_num_mc_samples: Annotated[
+    int, Setting('Samples at the last.', least=1)
+  ] = 50
+  eval_every: Annotated[
+    int, Setting('Rounds between evaluations.', least=1)
+  ] = 1
+  num_eval_examples: Annotated[
+    int,
+    Setting('Test examples before the last evaluation; 0 for all.', least=0),
+  ] = 0
+  num_bins: Annotated[
+    int, Setting('Bins of the calibration error.', least=1)
+  ] = 15
+  checkpoint_every: Annotated[
+    int, Setting('Rounds between checkpoints.', least=1)
+  ] = 1
+
+  # Machine.
+  seed: Annotated[int, Setting('Of every draw in the run.', least=0)] = 0
+  num_workers: Annotated[
+    int, Setting('Devices to train on; 0 for all: changes no result.', least=0)
+  ] = 0
+  distribution: Annotated[
+    str,
+    Setting(
+      'Clients side by side, or each over all devices:',
+      choices=training.DISTRIBUTIONS,
+    ),
+  ] = 'clients'
+  deterministic: Annotated[bool, Setting('Deterministic kernels on a GPU.')] = (
+    False
+  )
+  engine: Annotated[
+    str,
+    Setting(
+      'Where clients train, to the same bits: in this process, or as apps of '
+      'Flower:',
+      choices=('local', 'flower'),
+    ),
+  ] = 'local'
+  client_timeout: Annotated[
+    float,
+    Setting(
+      'Seconds that a round waits for a client of --engine=flower; 0 for ever.',
+      least=0,
+    ),
+  ] = 0.0
+
+  # Of methods, by `<method>.<setting>`; only what differs from a default stays.
+  settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+  chosen: chosen_lib.Chosen = dataclasses.field(
+    init=False, repr=False, compare=False
+  )
+
+  def __new__(cls, *unused: Any, **values: Any) -> 'Config':
+    """Refuses what is no field by name, before Python does it without."""
+    for name in values:
+      if name not in FIELDS and name != 'settings':
+        raise ValueError(f'{name} is no field of a Config{_near(name)}')
+    return super().__new__(cls)
+
+  def __post_init__(self):
+    if not isinstance(self.settings, Mapping):
+      raise ValueError(
+        "settings must be a mapping, as {'dirichlet.alpha': 0.1}, got "
+        f'{self.settings!r}.'
+      )
+    for name, declared in FIELDS.items():
+      value = declared.checked(name, getattr(self, name))
+      object.__setattr__(self, name, value)
+    values = {name: getattr(self, name) for name in FIELDS}
+    chosen = chosen_lib.Chosen(_roles(values), self.settings, GIVEN)
+    object.__setattr__(self, 'chosen', chosen)
+    object.__setattr__(self, 'settings', chosen.settings)
+    self._check_together()
+
+  def _check_together(self):
+    """Refuses values that are each within bounds and not together."""
+    if self.client_timeout and self.engine == 'local':
+      raise ValueError(
+        f'--client_timeout={self.client_timeout} needs --engine=flower: a '
+        'training in this process cannot be stopped.'
+      )
+    if self.num_server_examples and self.server_fraction:
+      raise ValueError(
+        f'--num_server_examples={self.num_server_examples} and '
+        f'--server_fraction={self.server_fraction} mean the same examples: set '
+        'one of them to 0.'
+      )
+    if self.min_local_epochs > self.local_epochs:
+      raise ValueError(
+        f'--min_local_epochs={self.min_local_epochs} must not exceed '
+        f'--local_epochs={self.local_epochs}.'
+      )
+    if max(self.clients_per_round, self.min_clients) > self.num_clients:
+      raise ValueError(
+        f'--clients_per_round={self.clients_per_round} and '
+        f'--min_clients={self.min_clients} must not exceed '
+        f'--num_clients={self.num_clients}.'
+      )
+    if self.min_clients > (self.clients_per_round or self.num_clients):
+      raise ValueError(
+        f'--min_clients={self.min_clients} must not exceed '
+        f'--clients_per_round={self.clients_per_round}.'
+      )
+
+  @classmethod
+  def of(
+    cls,
+    values: Mapping[str, Any],
+    typed: Collection[str] = (),
+    forgotten: Collection[str] = (),
+  ) -> 'Config':
+    """Returns the config of fields and settings in one mapping.
+
+    Args:
+      values: by field or setting, as `{'num_rounds': 3, 'step.deal': 'ring'}`.
+      typed: settings that are refused where their method is not chosen; others
+        then lie idle, as those of a preset do behind which another method is
+        put.
+      forgotten: settings that may be of no method that anybody knows.
+    """
+    fields = {name: v for name, v in values.items() if name in FIELDS}
+    given = {name: v for name, v in values.items() if name not in FIELDS}
+    roles = {
+      role: (FIELDS[role].checked(role, value), table)
+      for role, (value, table) in _roles({**_DEFAULTS, **fields}).items()
+    }
+    idle = set(given) - set(typed)
+    chosen = chosen_lib.Chosen(roles, given, GIVEN, idle, forgotten)
+    return cls(**fields, settings=chosen.settings)
+
+  def replace(self, **changes: Any) -> 'Config':
+    """Returns the config with other fields; what they leave idle is dropped."""
+    changes |= changes.pop('settings', {})
+    values = {name: getattr(self, name) for name in FIELDS}
+    return Config.of(
+      chosen_lib.merged(values, self.settings, changes), forgotten=self.settings
+    )
+
+  def get(self, key: str) -> Any:
+    """Returns a setting by `<method>.<setting>`; None if it is not chosen."""
+    return self.chosen.get(key)
+
+
+def _roles(values):
+  """Returns the fields that choose methods, with value and table."""
+  return {
+    name: (values[name], declared.table)
+    for name, declared in FIELDS.items()
+    if declared.table is not None
+  }
+
+
+# That of `__new__` would be looked at first.
+Config.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+  [*inspect.signature(Config.__init__).parameters.values()][1:]
+)
+FIELDS = settings_lib.of(Config)
+ROLES = tuple(n for n, d in FIELDS.items() if d.table is not None)
+# What a run says itself: no method's setting, unless it says so.
+GIVEN = (
+  frozenset(FIELDS)
+  | {'input_shape', 'rows', 'client_ids'}
+  | {s for kind in models.VARIANTS.values() for s in settings_lib.of(kind)}
+)
+_DEFAULTS = {name: declared.default for name, declared in FIELDS.items()}
+
+
+def known_methods() -> list[chosen_lib.Method]:
+  """Returns every method of ours, once for every role that it may have."""
+  return chosen_lib.known_methods(_roles(_DEFAULTS), GIVEN)
+
+
+def setting_keys() -> list[str]:
+  """Returns `<method>.<setting>` of every method of ours."""
+  return [
+    f'{method.name}.{setting}'
+    for method in known_methods()
+    for setting in method.declared
+  ]
+
+
+def _near(name):
+  """A hint for what is a setting, or nearly a field."""
+  same = [key for key in setting_keys() if key.endswith(f'.{name}')]
+  if same:
+    said = (f"settings={{'{key}': ...}}" for key in dict.fromkeys(same))
+    return f': say {" or ".join(said)}.'
+  found = difflib.get_close_matches(name, FIELDS, 1)
+  return f'. Did you mean {found[0]}?' if found else '.'

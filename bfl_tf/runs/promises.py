@@ -1,0 +1,126 @@
+"""Sets of classes that hold the label as often as they promise.
+
+Each site counts its calibration scores by bin and sends the counts; the server
+adds them up and reads off a threshold (`metrics.conformal`). What is promised
+is the coverage over all sites' examples together: of a site, or of a class, it
+is reported and not promised. A site that has a model of its own makes a promise
+of its own with it, from its own counts, and for itself.
+"""
+
+from collections.abc import Iterable, Sequence
+import itertools
+import json
+import math
+import os
+import pathlib
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from bfl_tf import metrics
+from bfl_tf.runs import digests, rows
+from bfl_tf.runs import flags_file as recorded
+
+LEVELS = (0.9, 0.95)
+FILE = 'conformal.json'
+
+
+class Promise(NamedTuple):
+  """How probable a class must be to be in a set.
+
+  Attributes:
+    levels: how often a set is to hold the label.
+    thresholds: for each, the largest score 1 - p of a class in the set.
+    num_examples: that were counted.
+    num_samples: passes of the model that was asked; it holds for no other.
+  """
+
+  levels: tuple[float, ...]
+  thresholds: tuple[float, ...]
+  num_examples: int
+  num_samples: int
+
+  @classmethod
+  def of(cls, counts: Sequence[np.ndarray], num_samples: int) -> 'Promise':
+    """Merges what sites count: `[num_bins]` integers each."""
+    total = np.sum(counts, axis=0)
+    limits = tuple(metrics.threshold(total, 1 - level) for level in LEVELS)
+    return cls(LEVELS, limits, int(total.sum()), num_samples)
+
+  @classmethod
+  def from_json(cls, text: str) -> 'Promise':
+    """Reads what `to_json` wrote.
+
+    Raises:
+      ValueError: it is something else.
+    """
+    try:
+      fields = json.loads(text)
+      levels, limits = (
+        tuple(map(float, fields[name])) for name in ('levels', 'thresholds')
+      )
+      counts = (int(fields[name]) for name in ('num_examples', 'num_samples'))
+      read = cls(levels, limits, *counts)
+      # Older ones have none.
+      as_written = fields.get('checksum', read.checksum) == read.checksum
+    except (KeyError, TypeError) as error:
+      raise ValueError(str(error)) from error
+    if len(levels) != len(limits) or not as_written:
+      raise ValueError('a threshold a level is wanted, as they were written')
+    return read
+
+  def sets(self, probs: np.ndarray) -> list[np.ndarray]:
+    """Returns for each level `[num_examples, num_classes]` bool."""
+    return [metrics.prediction_sets(probs, limit) for limit in self.thresholds]
+
+  def is_enough(self, level: float) -> bool:
+    """Whether so many examples can promise a level by less than all classes."""
+    return math.ceil((self.num_examples + 1) * level) <= self.num_examples
+
+  def informative(self) -> 'Promise':
+    """Returns it without the levels whose sets are every class."""
+    enough = [self.is_enough(level) for level in self.levels]
+    levels, limits = (
+      tuple(itertools.compress(values, enough))
+      for values in (self.levels, self.thresholds)
+    )
+    return self._replace(levels=levels, thresholds=limits)
+
+  def to_json(self) -> str:
+    """Returns the text of `conformal.json`."""
+    fields = {**self._asdict(), 'checksum': self.checksum}
+    return json.dumps(fields, indent=2) + '\n'
+
+  @property
+  def checksum(self) -> str:
+    """Of all that it says: a changed byte would promise something else."""
+    return digests.line_sum(json.dumps(self._asdict()))
+
+
+def text(names: Iterable[str]) -> str:
+  """Returns a set of classes, joined by |; a name's own | and \\ are marked."""
+  return '|'.join(re.sub(r'([\\|])', r'\\\1', name) for name in names)
+
+
+def write(run_dir: str | os.PathLike, promise: Promise) -> None:
+  """Writes the promise of a run, or of a site's own model, in its directory."""
+  rows.write_text(pathlib.Path(run_dir) / FILE, promise.to_json())
+
+
+def read(run_dir: str | os.PathLike) -> Promise | None:
+  """Returns the promise of a run or of a site's own model; None without one.
+
+  Raises:
+    ValueError: the file holds something else.
+  """
+  path = pathlib.Path(run_dir) / FILE
+  if not path.exists():
+    return None
+  try:
+    return Promise.from_json(path.read_text())
+  except ValueError as error:
+    remedy = f'delete it, and experiments.sites --run={run_dir} makes it anew'
+    if recorded.is_sites_own(run_dir):
+      remedy = recorded.MADE_ANEW
+    raise ValueError(f'{path} cannot be read: {remedy}.') from error

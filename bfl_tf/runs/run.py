@@ -1,0 +1,307 @@
+"""A run from its config to its directory: resume, rounds, scores, plots."""
+
+import math
+import os
+import pathlib
+import resource
+import time
+from typing import Any
+
+from absl import logging
+import numpy as np
+
+from bfl_tf import datasets, metrics, own, partitions, plots, training, version
+from bfl_tf.config import config as config_lib
+from bfl_tf.federation import building, ensembles, evaluation, loop, stopping
+from bfl_tf.federation import engine as engine_lib
+from bfl_tf.federation import experiment as experiment_lib
+from bfl_tf.federation import state as state_lib
+from bfl_tf.runs import checkpoints, ending, forgetting
+from bfl_tf.runs import directory as records
+from bfl_tf.runs import progress as progress_lib
+from bfl_tf.runs import task as task_lib
+
+# Adam moves a weight by its rate a step: 50 steps of 1e-3 move it by 0.05,
+# which is less than a kernel's initial spread.
+_FEW_STEPS = 50
+
+
+def run(
+  config: config_lib.Config,
+  output_dir: str | os.PathLike,
+  show_progress: bool = True,
+) -> dict[str, Any]:
+  """Runs an experiment, or goes on with it where it was interrupted.
+
+  Args:
+    config: what to run.
+    output_dir: a new directory, or that of the same run.
+    show_progress: print a line a round and a progress bar.
+
+  Returns:
+    The summary, as in `summary.json`; `final` holds the last scores.
+
+  Raises:
+    ValueError: the config cannot be run; nothing has been written.
+    BusyError: another process plays it.
+    StoppedError: too many updates were bad, or a rule, weighting or stage was,
+      or the disk is full; the state is saved.
+    KeyboardInterrupt: the state is saved; says after which round.
+  """
+  return Run(config, output_dir, show_progress).play()
+
+
+class Run:
+  """The rounds of one run, recorded.
+
+  Making one finds out all that a user may have got wrong; `play` then writes.
+  """
+
+  def __init__(
+    self,
+    config: config_lib.Config,
+    output_dir: str | os.PathLike,
+    show_progress: bool = True,
+    built: dict[Any, Any] | None = None,
+    draw_plots: bool = True,
+    engine: engine_lib.Engine | None = None,
+    dataset: datasets.Dataset | None = None,
+    nodes: str = '',
+  ):
+    """Arguments as in `run`; `built`, `dataset`, errors as in `Experiment`.
+
+    `engine` is where clients train, in place of this process, and `nodes` what
+    is to be kept of the nodes that have their examples.
+    """
+    if engine is None and config.engine != 'local':
+      raise ValueError(
+        f'--engine={config.engine} is started by python -m experiments.run, or '
+        'by bfl_tf.flower.simulate.'
+      )
+    self._engine = engine or engine_lib.local
+    self._nodes = nodes
+    self._draw_plots = draw_plots
+    self._config = config
+    self._progress = progress_lib.Progress(config.num_rounds, show_progress)
+    self._directory = records.RunDirectory(output_dir)
+    self._directory.check(config)
+    self._ending = ending.Ending(self._directory, config.num_rounds, draw_plots)
+    self._played: state_lib.State | None = None
+    self._saved: int | None = None
+    self._finished = self._ending.summary()
+    if self._finished is None:
+      self._directory.check_free()
+      training.configure(config.num_workers, config.deterministic)
+      self._experiment = experiment_lib.Experiment.build(config, built, dataset)
+      self._task = task_lib.Task.of(self._experiment.dataset)
+      self._directory.check_task(self._task)
+
+  def play(self) -> dict[str, Any]:
+    """Plays the rounds that are left; a finished run is not played again."""
+    if self._finished is not None:
+      self._progress.say(f'{self._directory.path} holds the finished run')
+      return self._finished
+    with self._directory.locked():
+      # Another process may have been here since.
+      self._directory.check(self._config)
+      self._finished = self._ending.summary()
+      return self._finished or self._play()
+
+  def _play(self) -> dict[str, Any]:
+    try:
+      state = self._begin()
+      with self._progress:
+        while state.round < self._config.num_rounds:
+          state = self._play_round(state)
+      return self._finish(state)
+    # Whatever stops it: the next start goes on from here.
+    except KeyboardInterrupt as stop:
+      why = str(stop) or 'interrupted'
+      raise type(stop)(f'{why}: {self._save_played()}') from None
+    except Exception as error:
+      saved = self._save_played()
+      if isinstance(error, OSError) and own.place(error) is None:
+        raise stopping.MachineError(f'{error}: {saved}') from error
+      raise
+
+  def _save_played(self) -> str:
+    """Saves what is not saved yet; says how to go on."""
+    try:
+      if self._played is not None and self._saved != self._played.round:
+        self._save(self._played)
+    except OSError as error:
+      logging.warning('%s', error)
+    if self._saved is None:
+      return 'nothing is saved yet; the same command begins again'
+    return f'saved after round {self._saved}; the same command goes on'
+
+  def _play_round(self, state):
+    """Returns the next state alone: the memory of predictors is free again."""
+    started = time.perf_counter()
+    played = loop.federated_round(self._experiment, state, self._engine)
+    played.info['train_seconds'] = time.perf_counter() - started
+    self._record(played)
+    return played.state
+
+  def _begin(self):
+    self._warn()
+    if self._directory.extends:
+      # Before the end of the shorter run is forgotten.
+      self._check_memories(checkpoints.restore(self._directory.checkpoints))
+    self._directory.start(self._config)
+    dataset, dealt = self._experiment.dataset, self._experiment.partition
+    self._directory.write_task(self._task)
+    if self._nodes:
+      self._directory.write_nodes(self._nodes)
+    self._directory.write_partition(
+      partitions.counts(dataset.train.y, dealt, dataset.num_classes),
+      building.client_names(dataset, dealt),
+    )
+    state = self._restored()
+    self._check_memories(state)
+    if state is not None:
+      # A slot without arrays leaves nothing in a checkpoint.
+      stages = self._experiment.method.stages
+      fresh = state_lib.fresh_slots(stages, state.model)
+      state = state._replace(slots={**fresh, **state.slots})
+      self._directory.resume(state.round)
+      self._played, self._saved = state, state.round
+      self._progress.say(f'going on after round {state.round}')
+      self._progress.begin(state.round)
+      return state
+    self._progress.begin(0)
+    played = loop.initial_state(self._experiment)
+    self._record(played)
+    return played.state
+
+  def _check_memories(self, state):
+    if state is not None:
+      like = engine_lib.like(self._engine, self._experiment.method)
+      engine_lib.check_memories(state, like)
+
+  def _restored(self) -> state_lib.State | None:
+    """The newest state that has its rows and can make what is missing."""
+    directory, last = self._directory, self._config.num_rounds
+    newest = len(directory.whole_rows()) - 1
+    if newest == last:
+      before = self._ending.round_before(self._ending.damaged())
+      found = checkpoints.restore(directory.checkpoints, before)
+      if found is not None:
+        return found
+    return checkpoints.restore(directory.checkpoints, newest)
+
+  def _warn(self):
+    """Says what makes numbers mean less than they seem to."""
+    config, dataset = self._config, self._experiment.dataset
+    largest = max(map(len, self._experiment.partition))
+    steps = config.local_epochs * math.ceil(largest / config.batch_size)
+    if steps * config.num_rounds < _FEW_STEPS:
+      self._progress.say(
+        f'no client takes more than {steps} step(s) a round, '
+        f'{steps * config.num_rounds} in all, which may be too few: raise '
+        '--local_epochs, --num_rounds or --client_learning_rate'
+      )
+    uneven = metrics.imbalance(dataset.test.y, dataset.num_classes)
+    if uneven:
+      self._progress.say(
+        f'{uneven} to be tested on: see balanced_accuracy and the recall of '
+        'each class beside accuracy'
+      )
+
+  def _warn_of_forgetting(self):
+    """Says so in the first round that has lost what was learned."""
+    rows, dataset = self._directory.rows, self._experiment.dataset
+    counts = np.bincount(dataset.test.y)
+    lost = forgetting.first_loss(rows, counts.max() / counts.sum())
+    if lost is None or lost.round != rows[-1]['round']:
+      return
+    seen = ' and median_scale' if 'median_scale' in rows[-1] else ''
+    logging.warning(
+      '%s: accuracy %.3f after round %d, %.3f after round %d: the model has '
+      'lost what it learned; see train_loss%s in metrics.csv.',
+      self._directory.path,
+      lost.accuracy,
+      lost.round,
+      lost.best,
+      lost.best_round,
+      seen,
+    )
+
+  def _record(self, played):
+    """Row first, then checkpoint: a row without its checkpoint is replayed."""
+    state, info = played.state, played.info
+    last = state.round == self._config.num_rounds
+    row = {'round': state.round, **info}
+    if last or state.round % self._config.eval_every == 0:
+      started = time.perf_counter()
+      evaluated = evaluation.evaluate(self._experiment, played, last)
+      row = {'round': state.round, **evaluated.scores, **info}
+      row['evaluate_seconds'] = time.perf_counter() - started
+      if last:
+        self._keep(evaluated)
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    row['peak_memory_mib'] = round(kilobytes / 1024, 1)
+    self._directory.add(row)
+    self._played = state
+    self._progress.report(row)
+    self._warn_of_forgetting()
+    if last or state.round % self._config.checkpoint_every == 0:
+      self._save(state)
+
+  def _save(self, state):
+    started = time.perf_counter()
+    checkpoints.save(state, self._directory.checkpoints)
+    self._saved = state.round
+    seconds = time.perf_counter() - started
+    # Written with the next row: a row is on disk before its checkpoint.
+    self._directory.rows[-1]['checkpoint_seconds'] = seconds
+
+  def _keep(self, evaluated):
+    """Writes what the plots read; of a model that ran away there is nothing."""
+    groups, predictive = evaluated.groups, evaluated.predictive
+    if groups:
+      self._directory.write_arrays(
+        'members',
+        **{f'confidence_{name}': v for name, v in groups.confidence.items()},
+        **{f'classes_{name}': v for name, v in groups.classes.items()},
+        **{f'correct_{name}': v for name, v in groups.correct.items()},
+      )
+    if np.isnan(evaluated.scores['nll']):
+      return
+    self._directory.write_arrays(
+      'predictions',
+      labels=self._experiment.dataset.test.y,
+      probs=predictive.probs,
+      normalized_entropy=metrics.normalized_entropy(predictive.probs),
+      aleatoric_uncertainty=predictive.aleatoric,
+      epistemic_uncertainty=predictive.epistemic,
+    )
+
+  def _finish(self, state):
+    rows = self._directory.rows
+    scores = (*metrics.SCORES, *ensembles.OF_MEMBERS, *evaluation.OF_CLASSES)
+    final = {
+      name: float(value)
+      for name, value in rows[-1].items()
+      # A row that was read back names the scores of other rounds too.
+      if name.removeprefix('validation_').startswith(scores)
+      and value != ''
+      # Of a class without examples there is no recall, and JSON has no NaN.
+      and not ('recall_class' in name and math.isnan(float(value)))
+    }
+    layout = self._experiment.method.layout
+    summary = {
+      'version': version.__version__,
+      'rounds': state.round,
+      'final': final,
+      'num_trainable': layout.num_trainable(),
+      'num_variational': layout.size('loc'),
+      'train_seconds': sum(float(row['train_seconds']) for row in rows[1:]),
+    }
+    self._directory.write_rows()
+    predicted = (self._directory.path / 'predictions.npz').exists()
+    figures: list[pathlib.Path] = []
+    if predicted and self._draw_plots:
+      figures = plots.draw_run(self._directory.path, self._config.num_bins)
+    self._directory.finish(summary, figures)
+    return summary

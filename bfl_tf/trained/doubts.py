@@ -1,0 +1,328 @@
+"""Does a finished run's model know what it does not know?
+
+Four questions to one model, each with the measures that are usual for it: does
+an uncertainty tell examples of another kind; does it say when to stay silent;
+are probabilities frequencies, and would a temperature do as well; what of all
+this is left of images that are corrupted.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+import pathlib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bfl_tf import datasets, metrics, seeds
+from bfl_tf.datasets import corruptions, names
+from bfl_tf.federation import building
+from bfl_tf.trained import model as trained_lib
+from bfl_tf.trained import reopened
+
+Row = dict[str, Any]
+MEASURES = (
+  'normalized_entropy',
+  'aleatoric_uncertainty',
+  'epistemic_uncertainty',
+)
+# Stages that train on the server's examples, with labels or without.
+_TRAINS = {'fine_tune', 'distil', 'students'}
+# Below it images are of another scale, as scikit-learn's digits of 0 to 16.
+_DARK = 128
+
+
+class Other(NamedTuple):
+  """Examples of another kind.
+
+  Attributes:
+    distance: `near` or `far`.
+    name: of the data set.
+    x: `[num_examples, ...]`, shaped as the run's.
+  """
+
+  distance: str
+  name: str
+  x: np.ndarray
+
+
+class Fitting(NamedTuple):
+  """Examples to fit a temperature on.
+
+  Attributes:
+    name: what they are.
+    split: they.
+    weights: `[num_examples]`, what each counts; None for all the same.
+  """
+
+  name: str
+  split: datasets.Split
+  weights: np.ndarray | None = None
+
+
+def other(
+  distance: str, text: str, like: datasets.Dataset, count: int = 0
+) -> Other:
+  """Loads a set to be told apart, as the run's inputs.
+
+  Args:
+    distance: `near` or `far`, the flag that names it.
+    text: a data set's name, or `name@split`; by default TFDS's `test`, and all
+      of a file, of a function's and of a set of scikit-learn's.
+    like: the run's data, to whose images its images are resized.
+    count: so many at most; 0: all.
+
+  Raises:
+    ValueError: as of `datasets.load_unlabeled`.
+  """
+  name, split = text, ''
+  # The path of a file may have one of its own.
+  if '@' in text and not names.kind(text).is_file:
+    name, _, split = text.rpartition('@')
+  kind = names.kind(name)
+  default = 'test' if kind is names.Kind.TFDS else 'train'
+  x = datasets.load_unlabeled(
+    name, split=split or default, like=like, resize=True, flag=distance
+  )
+  shown = pathlib.Path(name).stem if kind.is_file else name
+  return Other(distance, shown, some_of(x, count))
+
+
+class Asked(NamedTuple):
+  """What a model said of itself.
+
+  Attributes:
+    tables: rows by name: `detection`, `selection`, `calibration`,
+      `corruptions`; empty where it cannot be made.
+    remarks: lines on what was found, and on what could not be asked.
+  """
+
+  tables: dict[str, list[Row]]
+  remarks: tuple[str, ...]
+
+
+def ask(
+  run: reopened.Reopened,
+  others: Sequence[Other],
+  num_samples: int | None = None,
+  num_examples: int = 0,
+  corrupt: bool = True,
+) -> Asked:
+  """Asks all four questions.
+
+  Args:
+    run: of whose test examples.
+    others: sets to be told apart from them.
+    num_samples: as of `Trained.predict`.
+    num_examples: of the test set, so many at most; 0: all.
+    corrupt: whether to score corrupted images, if they are uint8 images.
+  """
+  trained, remarks = run.trained, []
+  test = some(run.test.split, num_examples)
+  said = trained.predict(test.x, num_samples)
+  tables: dict[str, list[Row]] = {
+    'detection': [
+      row
+      for outside in others
+      for row in detection(
+        said, trained.predict(outside.x, num_samples), outside
+      )
+    ],
+    'selection': list(selection(said, test.y)),
+    'calibration': [calibration(said.probs, test.y)],
+    'corruptions': [],
+  }
+  held = temperature_data(run)
+  if held:
+    temperature = fitted_temperature(trained, held, num_samples)
+    tables['calibration'].append(calibration(said.probs, test.y, temperature))
+    remarks.append(f'a temperature of {temperature:.3f}, fitted on {held.name}')
+  else:
+    remarks.append(
+      'no temperature: give the run a --calibration_fraction, or '
+      '--calibrate_on_test=0.5 here'
+    )
+  if test.x.ndim == 4 and test.x.dtype == 'uint8':
+    if test.x.max() < _DARK:
+      remarks.append(
+        f'pixels go up to {test.x.max()}: other sets, and corruptions, are '
+        'made for 255 and lie far off'
+      )
+    if corrupt:
+      seed = trained.config.seed
+      tables['corruptions'] = list(corrupted(trained, test, num_samples, seed))
+  return Asked(tables, tuple(remarks))
+
+
+def some(split: datasets.Split, count: int) -> datasets.Split:
+  """Returns `count` of the examples, the same each time; all of them if 0."""
+  return split.take(_chosen(len(split.y), count))
+
+
+def some_of(x: np.ndarray, count: int) -> np.ndarray:
+  """Likewise, of examples without labels."""
+  return x[_chosen(len(x), count)]
+
+
+def _chosen(size, count):
+  if not 0 < count < size:
+    return np.arange(size)
+  rng = seeds.generator(0, 'doubt_examples')
+  return np.sort(rng.permutation(size)[:count])
+
+
+def detection(
+  inside: trained_lib.Prediction, outside: trained_lib.Prediction, other: Other
+) -> Iterator[Row]:
+  """Yields a row a measure: how well it tells `other` from test examples."""
+  for measure in MEASURES:
+    found = metrics.detection(
+      getattr(inside, measure), getattr(outside, measure)
+    )
+    yield {
+      'distance': other.distance,
+      'set': other.name,
+      'measure': measure,
+      **found._asdict(),
+      'num_in': len(inside.probs),
+      'num_out': len(outside.probs),
+    }
+
+
+def selection(said: trained_lib.Prediction, y: np.ndarray) -> Iterator[Row]:
+  """Yields a row a measure: what staying silent by it buys."""
+  right = metrics.is_correct(said.probs, y)
+  for measure in MEASURES:
+    found = metrics.selective(getattr(said, measure), right)
+    yield {
+      'measure': measure,
+      'aurc': found.area,
+      'excess_aurc': found.excess,
+      'accuracy_at_80_coverage': found.accuracy_at,
+      'coverage_at_5_risk': found.coverage_at,
+    }
+
+
+def calibration(
+  probs: np.ndarray, y: np.ndarray, temperature: float = 1.0
+) -> Row:
+  """Returns the errors of probabilities, at a temperature."""
+  if temperature != 1:
+    probs = metrics.tempered(probs, temperature)
+  return {
+    'temperature': temperature,
+    'nll': metrics.negative_log_likelihood(probs, y),
+    'ece': metrics.expected_calibration_error(probs, y),
+    'adaptive_ece': metrics.adaptive_calibration_error(probs, y),
+    'classwise_ece': metrics.classwise_calibration_error(probs, y),
+    'gap': metrics.confidence_gap(probs, y),
+  }
+
+
+def temperature_data(run: reopened.Reopened) -> Fitting | None:
+  """Returns examples to fit a temperature on.
+
+  The test examples that were set apart for it; or those of the server, if
+  nothing was trained on them, each class counting as among all the training
+  examples, since the server's classes are alike in size; or the validation
+  examples; or the calibration shares, which are then no longer each site's own.
+  Never test examples that are scored.
+  """
+  config = run.trained.config
+  if run.calibration is not None and run.dataset.calibration is None:
+    return Fitting('the test examples set apart', run.calibration.split)
+  _, held = building.partition(config, run.dataset)
+  if held.size and not _trains_on_the_servers(config):
+    split = run.dataset.train.take(held)
+    weights = _as_frequent_as_in(run.dataset.train.y, split.y)
+    return Fitting("the server's examples", split, weights)
+  if len(run.dataset.validation.y):
+    return Fitting('the validation examples', run.dataset.validation)
+  if run.calibration is not None:
+    return Fitting('the calibration share', run.calibration.split)
+  return None
+
+
+def fitted_temperature(
+  trained: trained_lib.Trained, held: Fitting, num_samples: int | None = None
+) -> float:
+  """Returns the temperature with which a model fits examples best."""
+  probs = trained.predict(held.split.x, num_samples).probs
+  return metrics.fit_temperature(probs, held.split.y, held.weights)
+
+
+def _as_frequent_as_in(everybody, labels) -> np.ndarray:
+  """Returns what examples count, for each class's share to be another's."""
+  shares = np.bincount(everybody) / everybody.size
+  ours = np.bincount(labels, minlength=shares.size) / labels.size
+  return shares[labels] / ours[labels]
+
+
+def _trains_on_the_servers(config) -> bool:
+  """Whether a stage may; of a stage of one's own nobody knows."""
+  stages = {*config.start, *config.server_step, *config.refine}
+  return bool(_TRAINS & stages) or any(':' in str(name) for name in stages)
+
+
+def corrupted(
+  trained: trained_lib.Trained,
+  test: datasets.Split,
+  num_samples: int | None,
+  seed: int,
+) -> Iterator[Row]:
+  """Yields a row for the clean images, and a kind and strength.
+
+  Args:
+    trained: the run.
+    test: uint8 images.
+    num_samples: as of `Trained.predict`.
+    seed: of the noise.
+
+  Raises:
+    ValueError: they are no uint8 images.
+  """
+  cells = [('none', 0)] + [
+    (kind, strength)
+    for kind in corruptions.KINDS
+    for strength in corruptions.STRENGTHS
+  ]
+  for kind, strength in cells:
+    x = (
+      corruptions.corrupt(test.x, kind, strength, seed) if strength else test.x
+    )
+    said = trained.predict(x, num_samples)
+    yield {
+      'kind': kind,
+      'strength': strength,
+      'accuracy': metrics.accuracy(said.probs, test.y),
+      'nll': metrics.negative_log_likelihood(said.probs, test.y),
+      'ece': metrics.expected_calibration_error(said.probs, test.y),
+      'entropy': float(said.normalized_entropy.mean()),
+      'epistemic': float(said.epistemic_uncertainty.mean()),
+    }
+
+
+def flat(
+  found: Mapping[str, Sequence[Row]],
+) -> dict[str, float]:
+  """Returns all numbers by one name each, for tables over runs."""
+  scores: dict[str, float] = {}
+  for row in found.get('detection', ()):
+    place = '_'.join(row[key] for key in ('distance', 'set', 'measure'))
+    for name in metrics.Detection._fields:
+      scores[f'{place}_{name}'] = row[name]
+  for row in found.get('selection', ()):
+    for name in list(row)[1:]:
+      scores[f'{name}_{row["measure"]}'] = row[name]
+  for row, end in zip(found.get('calibration', ()), ('', '_tempered')):
+    for name in row:
+      # Those of all test examples the run says itself.
+      apart = '_untempered' if name in ('nll', 'ece') and not end else end
+      if end or name != 'temperature':
+        scores[f'{name}{apart}'] = row[name]
+  worst = [
+    row
+    for row in found.get('corruptions', ())
+    if row['strength'] == corruptions.STRENGTHS[-1]
+  ]
+  for name in ('accuracy', 'nll', 'ece') if worst else ():
+    scores[f'corrupted_{name}'] = float(np.mean([row[name] for row in worst]))
+  return scores

@@ -1,0 +1,260 @@
+"""What a finished run gives back: its posterior, its model, its predictions."""
+
+import functools
+import os
+import pathlib
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from tensorflow_probability import distributions as tfd
+import tf_keras
+
+from bfl_tf import metrics, posteriors, seeds, training
+from bfl_tf import weights as weights_lib
+from bfl_tf.config import config as config_lib
+from bfl_tf.datasets import arrays, preprocessing
+from bfl_tf.federation import building
+from bfl_tf.federation import client as client_lib
+from bfl_tf.runs import checkpoints, digests
+from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import task as task_lib
+
+
+def load(run_dir: str | os.PathLike) -> 'Trained':
+  """Returns what a finished run has trained; needs none of its data.
+
+  Args:
+    run_dir: its `--output_dir`, or where a site's own model is kept.
+
+  Raises:
+    ValueError: it is no finished run, or its last checkpoint cannot be read;
+      the message names the directory and the fix.
+  """
+  path = pathlib.Path(run_dir)
+  if not (path / 'flags.txt').exists():
+    raise ValueError(f'{path} holds no run: name the --output_dir of one.')
+  sites_own = recorded.is_sites_own(path)
+  if not (sites_own or (path / 'summary.json').exists()):
+    raise ValueError(
+      f'{path} holds an unfinished run: go on with it by --flagfile='
+      f'{path}/flags.txt --output_dir={path}.'
+    )
+  config = recorded.read_config(path)
+  task = _task(path)
+  # What cannot be read has said so by now.
+  _check_as_written(path, sites_own)
+  training.configure(config.num_workers, config.deterministic)
+  state = checkpoints.restore(path / 'checkpoints')
+  if state is None and sites_own:
+    raise ValueError(
+      f'{path} has no readable checkpoint: {recorded.MADE_ANEW}.'
+    )
+  if state is None or state.round < config.num_rounds:
+    raise ValueError(
+      f'{path} has no readable checkpoint of its last round: delete its '
+      'summary.json, and the same command plays again what is lost.'
+    )
+  return Trained(config, task, state.model)
+
+
+class Prediction(NamedTuple):
+  """What a model says of examples; named as in `predictions.npz`.
+
+  Attributes:
+    probs: `[num_examples, num_classes]` float32, mean over samples.
+    normalized_entropy: `[num_examples]` float64 in [0, 1], of `probs`.
+    aleatoric_uncertainty: `[num_examples]` float32, Eq. 9, first term.
+    epistemic_uncertainty: `[num_examples]` float32, second term.
+  """
+
+  probs: np.ndarray
+  normalized_entropy: np.ndarray
+  aleatoric_uncertainty: np.ndarray
+  epistemic_uncertainty: np.ndarray
+
+
+class Trained:
+  """The global model of a finished run, after its last round.
+
+  A run that is scored by an ensemble (`--predictor=A+C+S`) keeps no member of
+  it: here too it is the model, and `predictions.npz` has the ensemble's say.
+
+  Attributes:
+    config: of the run.
+    task: what it was asked.
+    weights: of the model, as flat vectors.
+  """
+
+  def __init__(
+    self,
+    config: config_lib.Config,
+    task: task_lib.Task,
+    weights: weights_lib.Weights,
+  ):
+    self.config, self.task, self.weights = config, task, weights
+
+  def replace(self, weights: weights_lib.Weights) -> 'Trained':
+    """Returns the same with other weights, to be asked in turns with it."""
+    other = Trained(self.config, self.task, weights)
+    other.__dict__['_predictors'] = self._predictors
+    return other
+
+  @functools.cached_property
+  def model(self) -> tf_keras.Model:
+    """A Keras model with the weights in, from `normalize(x)` to logits.
+
+    A stochastic one draws anew at each call, or by the seed of a
+    `bfl_tf.models.scope`.
+    """
+    model = self._build()
+    weights_lib.write(
+      weights_lib.Variables.of(model, self._random), self.weights
+    )
+    return model
+
+  @property
+  def posterior(self) -> tfd.Distribution:
+    """Over the random weights; of a model without any, its point."""
+    return weights_lib.distribution(self.weights)
+
+  def normalize(self, x: np.ndarray) -> tf.Tensor:
+    """Returns raw examples as `model` takes them."""
+    inputs = self.task.inputs
+    return preprocessing.normalize(self._raw(x), inputs.mean, inputs.std)
+
+  def predict(
+    self,
+    x: np.ndarray,
+    num_samples: int | None = None,
+    seed: int | None = None,
+    first: int = 0,
+  ) -> Prediction:
+    """Predicts as the run's last evaluation did.
+
+    Of the run's test inputs it is what `predictions.npz` holds, bit for bit on
+    CPUs of one type, unless the run was scored by an ensemble.
+
+    Where all weights are random (`--client_parts=swag`), one sample is the mean
+    and more are draws of the posterior, each with the batch normalization that
+    was pooled.
+
+    Args:
+      x: `[num_examples, *task.input_shape]` raw examples of `task.dtype`.
+      num_samples: passes of a stochastic model; by default
+        `--final_num_mc_samples`, and 1 of a deterministic model.
+      seed: names other draws than those of the run's last evaluation.
+      first: number of the first example, a multiple of
+        `training.BATCH_SIZE`, where more are predicted in pieces.
+
+    Raises:
+      ValueError: examples of another kind, or no samples; or the model ran away
+        and its probabilities are not finite.
+    """
+    count = self.num_samples(num_samples)
+    mixture = self.averages(num_samples)
+    asked = self._predict_mixture if mixture else self._predict
+    probs, aleatoric, epistemic = asked(
+      self._raw(x), self.draws(seed), count, first
+    )
+    entropy = metrics.normalized_entropy(probs)
+    return Prediction(probs, entropy, aleatoric, epistemic)
+
+  def num_samples(self, wanted: int | None = None) -> int:
+    """Returns how many passes `predict` makes where so many are wanted."""
+    config = self.config
+    if wanted is None:
+      deterministic = config.variant == 'deterministic'
+      return 1 if deterministic else config.final_num_mc_samples
+    if wanted < 1:
+      raise ValueError(f'num_samples must be positive, got {wanted!r}.')
+    return wanted
+
+  def draws(self, seed: int | None = None) -> np.ndarray:
+    """Returns the `[2]` int32 seed that `predict` draws by."""
+    if seed is not None:
+      return seeds.named(seed, 'prediction')
+    return seeds.named(self.config.seed, 'evaluation', self.config.num_rounds)
+
+  def predictor(self, strategy: tf.distribute.Strategy) -> training.Predictor:
+    """Returns a new predictor on a device, without the weights."""
+    return training.Predictor(
+      strategy, self._build, self.task.inputs, self._random
+    )
+
+  def averages(self, wanted: int | None) -> bool:
+    """Whether so many samples are whole networks, drawn from the posterior.
+
+    If nobody says how many, it is as in the run's last evaluation: at the mean.
+    """
+    return self._random == 'all' and wanted is not None and wanted > 1
+
+  def _predict(self, x, seed, num_samples, first):
+    return training.predict(
+      self._predictors,
+      self.weights,
+      x,
+      seed=seed,
+      num_samples=num_samples,
+      first=first,
+    )
+
+  def _predict_mixture(self, x, seed, num_samples, first):
+    """Of no layer's own draws but of whole networks, the same for all of x."""
+    del first
+    draws = posteriors.Draws(
+      posteriors.of_model(self.weights),
+      self.weights.at_a_point(),
+      self._predictors[0].layout.is_variance(),
+      seeds.child(seed, 0),
+      num_samples,
+      min_variance=0.0,
+    )
+    mixtures = training.Mixtures()
+    for name, member in training.predict_members(
+      self._predictors, {'S': draws}, x, seed=seeds.child(seed, 1)
+    ):
+      mixtures.add(name, member)
+    return mixtures.union(['S'])
+
+  @functools.cached_property
+  def _predictors(self):
+    strategies = training.strategies(self.config.num_workers)
+    return [self.predictor(strategy) for strategy in strategies]
+
+  @functools.cached_property
+  def _random(self):
+    return client_lib.Plan.of(self.config).random
+
+  def _build(self):
+    return building.model_builder(self.config, self.task)()
+
+  def _raw(self, x):
+    x, task = arrays.inputs('x', np.asarray(x)), self.task
+    if x.shape[1:] != task.input_shape or x.dtype != task.dtype:
+      raise ValueError(
+        f'x must hold raw examples of shape {task.input_shape} of '
+        f'{task.dtype}, as the run was given; got {x.shape[1:]} of {x.dtype}.'
+      )
+    return x
+
+
+def _check_as_written(path, sites_own):
+  """Refuses what says how the model is made and asked, if it was changed."""
+  remedy = 'start the run again with its flags, which makes it anew'
+  for name in digests.Digests(path).changed(['task.json', 'flags.txt']):
+    if (path / name).exists():
+      raise ValueError(
+        f'{path / name} is not as it was written: put it back, or '
+        f'{recorded.MADE_ANEW if sites_own else remedy}.'
+      )
+
+
+def _task(path):
+  file = path / 'task.json'
+  try:
+    return task_lib.Task.from_json(file.read_text())
+  except (OSError, ValueError) as error:
+    raise ValueError(
+      f'{file} cannot be read: put it back, or play the run again elsewhere.'
+    ) from error

@@ -1,0 +1,109 @@
+"""A finished run and its data again, to ask more of both."""
+
+import os
+import pathlib
+from typing import NamedTuple
+
+import numpy as np
+
+from bfl_tf import datasets
+from bfl_tf.datasets import shares, sites
+from bfl_tf.federation import building
+from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import identity
+from bfl_tf.runs import task as task_lib
+from bfl_tf.trained import model as trained_lib
+
+
+class Held(NamedTuple):
+  """Examples that nothing was trained on.
+
+  Attributes:
+    split: them.
+    ids: `[num_examples]`, whose each is; None where nobody says.
+  """
+
+  split: datasets.Split
+  ids: np.ndarray | None
+
+  @property
+  def sites(self) -> list[tuple[str, np.ndarray]]:
+    """Each site's name and the indices of its examples, by name."""
+    return [] if self.ids is None else sites.grouped(self.ids)
+
+  def take(self, rows: np.ndarray) -> 'Held':
+    """Returns some of them."""
+    return Held(self.split.take(rows), shares.of(self.ids, rows))
+
+
+class Reopened(NamedTuple):
+  """A finished run with the examples that it held out.
+
+  Attributes:
+    trained: the run.
+    dataset: its data.
+    calibration: to set thresholds by; None where there is no such share.
+    test: what is left to be scored on.
+  """
+
+  trained: trained_lib.Trained
+  dataset: datasets.Dataset
+  calibration: Held | None
+  test: Held
+
+
+def reopen(
+  run_dir: str | os.PathLike, calibrate_on_test: float = 0.0
+) -> Reopened:
+  """Loads a finished run and its data.
+
+  Args:
+    run_dir: its `--output_dir`.
+    calibrate_on_test: of a run that kept no calibration share, the fraction of
+      its test examples to calibrate on, which are then not scored.
+
+  Raises:
+    ValueError: as of `load`; it is a site's own model; the data are not those
+      of the run any more; or the run has a calibration share and is to
+      calibrate on test examples.
+  """
+  if recorded.is_sites_own(run_dir):
+    raise ValueError(
+      f"{run_dir} is a site's own model: predict and export take it, other "
+      'questions are asked of its run.'
+    )
+  trained = trained_lib.load(run_dir)
+  config, path = trained.config, pathlib.Path(run_dir)
+  changed = identity.changed(config, (path / 'flags.txt').read_text())
+  dataset = building.dataset(config, {})
+  asked = task_lib.Task.of(dataset)
+  same = trained.task.is_like(asked)
+  of_nodes = (path / recorded.NODES).exists()
+  if not (same or changed) and of_nodes:
+    raise ValueError(
+      f'{path}: its clients trained on files of their own nodes, which are not '
+      'here: experiments.sites asks them with --superlink, and predict and '
+      'export need none of them.'
+    )
+  if changed:
+    raise ValueError(identity.has_changed(path, ', '.join(changed)))
+  trained.task.check_order(path, asked)
+  trained.task.check_examples(path, asked)
+  test = Held(dataset.test, dataset.test_ids)
+  if dataset.calibration is not None:
+    if calibrate_on_test:
+      raise ValueError(
+        f'{path} kept a calibration share: leave --calibrate_on_test out.'
+      )
+    calibration = Held(dataset.calibration, dataset.calibration_ids)
+    return Reopened(trained, dataset, calibration, test)
+  if not calibrate_on_test:
+    return Reopened(trained, dataset, None, test)
+  share = shares.Share(
+    'calibrate_on_test',
+    calibrate_on_test,
+    'leave --calibrate_on_test out',
+    rest='score',
+  )
+  taken, rest = shares.hold_out(str(path), *test.split, test.ids, share)
+  return Reopened(trained, dataset, test.take(taken), test.take(rest))

@@ -1,0 +1,118 @@
+"""A report on sites as people see it: tables, plots, lines."""
+
+from collections.abc import Iterator
+import json
+import os
+import pathlib
+from typing import Any
+
+from bfl_tf import plots
+from bfl_tf.runs import promises, rows
+from bfl_tf.trained import sites
+
+
+def write(path: pathlib.Path, report: sites.Report) -> None:
+  """Writes `sites/` below a run, and its `conformal.json`.
+
+  Raises:
+    stopping.MachineError: something cannot be written; all is as it was.
+  """
+  with rows.replacing(path / 'sites') as folder:
+    for name in ('sites', 'classes', 'summary'):
+      table = getattr(report, name)
+      if table:
+        rows.write_csv(folder / f'{name}.csv', table)
+    scores = json.dumps(sites.flat(report), indent=2)
+    rows.write_text(folder / 'scores.json', scores + '\n')
+    for name, figure in figures(report).items():
+      figure.savefig(folder / f'{name}.png')
+    # Here first: when all is written there are only files to be moved.
+    if report.promise:
+      promises.write(folder, report.promise)
+  if report.promise:
+    os.replace(path / 'sites' / promises.FILE, path / promises.FILE)
+  else:
+    (path / promises.FILE).unlink(missing_ok=True)
+
+
+def lines(
+  path: pathlib.Path, report: sites.Report, of_nodes: bool = False
+) -> Iterator[str]:
+  """Yields what is printed: tables, what is not there and why, promises.
+
+  Args:
+    path: the run's.
+    report: of it.
+    of_nodes: who were asked, by a server that has the files.
+  """
+  for table in (report.sites, report.summary, report.classes):
+    if table:
+      yield from [*rows.table(table).splitlines(), '']
+  for site, why in report.left_out.items():
+    yield f'site {site} is left out: {why}'
+  if not report.sites:
+    yield (
+      'no sites: of a .csv --client_column names them, of an .npz client_ids '
+      'and client_ids_test'
+    )
+  if report.promise is None:
+    here = '' if of_nodes else ', or --calibrate_on_test=0.5 here'
+    yield f'no sets: give the run a --calibration_fraction{here}'
+  else:
+    yield from _promised(report.promise)
+  there = ", on the server's machine" if of_nodes else ''
+  yield f'tables and plots in {path / "sites"}{there}'
+
+
+def _promised(promise):
+  for level, limit in zip(promise.levels, promise.thresholds, strict=True):
+    yield (
+      f'sets of {level:g}: every class of probability {1 - limit:.3f} or more, '
+      f'from {promise.num_examples} calibration examples'
+      + ('' if promise.is_enough(level) else ': too few, so every class')
+    )
+
+
+def figures(report: sites.Report) -> dict[str, Any]:
+  """Draws scores of sites and of classes."""
+  levels = report.promise.levels if report.promise else ()
+  targets = {f'Coverage of {level:g}': level for level in levels}
+  drawn = {}
+  if report.sites:
+    names = {'Accuracy': 'accuracy', 'Personalised': 'personalised_accuracy'}
+    drawn['sites'] = plots.dots(
+      _by_name(report.sites, 'site', names),
+      'Accuracy (fraction of the test share)',
+      'The global model on each site',
+    )
+  names = {'Recall': 'recall'} | {
+    name: f'coverage_{level:g}' for name, level in targets.items()
+  }
+  drawn['classes'] = plots.dots(
+    _by_name(report.classes, 'class', names),
+    'Fraction of the class',
+    'The global model on each class',
+    targets,
+    of='classes',
+  )
+  if levels and report.sites:
+    del names['Recall']
+    drawn['coverage'] = plots.dots(
+      _by_name(report.sites, 'site', names),
+      'Coverage (fraction of the test share)',
+      'Sets that hold the label, by site',
+      targets,
+    )
+  return drawn
+
+
+def _by_name(table, first, names):
+  found = {
+    str(row[first]): {
+      shown: row[column]
+      for shown, column in names.items()
+      if row.get(column) is not None
+    }
+    for row in table
+  }
+  return {name: scores for name, scores in found.items() if scores}

@@ -1,0 +1,186 @@
+"""What a model's answers to labelled examples add up to.
+
+Tallies of sites are added: all of them together are scored by a server that has
+neither their examples nor their predictions.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bfl_tf import metrics
+from bfl_tf.runs import promises
+
+# Of calibration errors, as everywhere.
+_NUM_BINS = 15
+
+
+class Tally(NamedTuple):
+  """Sums over the examples of one site, or of several.
+
+  Attributes:
+    examples: `[num_classes]` integers, of each class.
+    right: `[num_classes]`, those whose most probable class it is.
+    loss: `[]`, their negative log likelihoods.
+    binned: `[3, num_bins]` by confidence: examples, right ones, confidences.
+    covered: `[num_levels, num_classes]`, those whose label is in their set.
+    sizes: `[num_levels, num_classes]`, classes in their sets.
+    auroc: `[num_classes]`, one against the rest, which is of one site alone:
+      NaN where it is not known.
+  """
+
+  examples: np.ndarray
+  right: np.ndarray
+  loss: np.ndarray
+  binned: np.ndarray
+  covered: np.ndarray
+  sizes: np.ndarray
+  auroc: np.ndarray
+
+  @classmethod
+  def of(
+    cls, probs: np.ndarray, y: np.ndarray, promise: promises.Promise | None
+  ) -> 'Tally':
+    """Adds up examples.
+
+    Args:
+      probs: `[num_examples, num_classes]`.
+      y: integers `[num_examples]`.
+      promise: by which sets are made; None if there are none.
+    """
+    num_classes = probs.shape[1]
+
+    def by_class(values):
+      return np.bincount(y, values, num_classes).astype(np.int64)
+
+    sets = promise.sets(probs) if promise else []
+    rows = np.arange(y.size)
+    likelihood = probs.astype(np.float64)[rows, y]
+    bins = metrics.reliability(probs, y, _NUM_BINS)
+    filled = np.nan_to_num([bins.accuracy, bins.confidence])
+    return cls(
+      by_class(np.ones(y.size)),
+      by_class(metrics.is_correct(probs, y)),
+      -np.log(np.maximum(likelihood, metrics.MIN_PROBABILITY)).sum(),
+      np.stack([bins.counts, *(filled * bins.counts)]),
+      _stacked([by_class(each[rows, y]) for each in sets], num_classes),
+      _stacked([by_class(each.sum(-1)) for each in sets], num_classes),
+      metrics.one_against_rest(probs, y),
+    )
+
+  @classmethod
+  def nothing(cls, num_classes: int, num_levels: int) -> 'Tally':
+    """Of no examples: what every tally is shaped like."""
+    of_classes = np.zeros(num_classes, np.int64)
+    of_sets = np.zeros([num_levels, num_classes], np.int64)
+    binned = np.zeros([3, _NUM_BINS])
+    unknown = np.full(num_classes, np.nan)
+    return cls(
+      of_classes, of_classes, np.zeros([]), binned, of_sets, of_sets, unknown
+    )
+
+  def check(self, num_examples: int) -> None:
+    """Refuses what no examples add up to, as somebody may send it.
+
+    Args:
+      num_examples: that the site has.
+
+    Raises:
+      ValueError: says what is wrong.
+    """
+    for name, value in self._asdict().items():
+      known = value[~np.isnan(value)] if name == 'auroc' else value
+      if not np.all(np.isfinite(known)) or np.any(known < 0):
+        raise ValueError(f'its {name} is what no examples add up to')
+    check_counts(self.examples, num_examples)
+    in_bins, right, confidence = self.binned
+    worst = -num_examples * np.log(metrics.MIN_PROBABILITY)
+    parts = {
+      'right': self.right <= self.examples,
+      'loss': self.loss <= worst * (1 + 1e-6),
+      'covered': self.covered <= self.examples,
+      'sizes': self.sizes <= self.examples * self.examples.size,
+      'binned': np.append(
+        np.maximum(right, confidence) <= in_bins * (1 + 1e-6),
+        in_bins.sum() == num_examples,
+      ),
+      'auroc': ~(self.auroc > 1),
+    }
+    for name, good in parts.items():
+      if not np.all(good):
+        raise ValueError(f'its {name} is more than its examples')
+
+  def merge(self, other: 'Tally') -> 'Tally':
+    """Of the examples of both."""
+    sums = Tally(*(mine + theirs for mine, theirs in zip(self, other)))
+    return sums._replace(auroc=np.full_like(self.auroc, np.nan))
+
+  @property
+  def num_examples(self) -> int:
+    """Of all classes."""
+    return int(self.examples.sum())
+
+  @property
+  def recall(self) -> np.ndarray:
+    """`[num_classes]`; NaN of a class without examples."""
+    with np.errstate(invalid='ignore'):
+      return self.right / self.examples
+
+  def row(self, promise: promises.Promise | None) -> dict[str, Any]:
+    """Returns the scores of all examples; None for one that is not known."""
+    size = self.num_examples
+    in_bins, right, confidence = self.binned
+    known = self.auroc[np.isfinite(self.auroc)]
+    return {
+      'num_examples': size,
+      'accuracy': float(self.right.sum() / size),
+      'balanced_accuracy': float(np.nanmean(self.recall)),
+      'auroc': float(known.mean()) if known.size else None,
+      'nll': float(self.loss / size),
+      'ece': float(np.abs(right - confidence).sum() / in_bins.sum()),
+      **self._sets(promise, np.s_[:]),
+    }
+
+  def class_row(
+    self, number: int, promise: promises.Promise | None
+  ) -> Mapping[str, Any]:
+    """Returns the scores of one class; of one without examples their number."""
+    row = {'num_examples': int(self.examples[number])}
+    if not row['num_examples']:
+      return row
+    auroc = float(self.auroc[number])
+    return {
+      **row,
+      'recall': float(self.recall[number]),
+      **({'auroc': auroc} if np.isfinite(auroc) else {}),
+      **self._sets(promise, np.s_[number : number + 1]),
+    }
+
+  def _sets(self, promise, classes):
+    row: dict[str, float] = {}
+    size = self.examples[classes].sum()
+    for at, level in enumerate(promise.levels if promise else ()):
+      row[f'coverage_{level:g}'] = float(self.covered[at, classes].sum() / size)
+      row[f'size_{level:g}'] = float(self.sizes[at, classes].sum() / size)
+    return row
+
+
+def check_counts(counts: np.ndarray, num_examples: int) -> None:
+  """Refuses counts of other examples than a site has.
+
+  Args:
+    counts: integers.
+    num_examples: that they must add up to.
+
+  Raises:
+    ValueError: they do not.
+  """
+  # First each by itself, so that no sum runs over.
+  good = np.all(counts >= 0) and np.all(counts <= num_examples)
+  if not good or counts.sum() != num_examples:
+    raise ValueError(f'it does not count the {num_examples} examples it has')
+
+
+def _stacked(rows, num_classes):
+  return np.array(rows, np.int64).reshape(len(rows), num_classes)

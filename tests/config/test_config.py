@@ -1,0 +1,167 @@
+"""Every field has a text and bounds; flags and files say the same config."""
+
+import dataclasses
+import inspect
+import pathlib
+
+import pytest
+
+from bfl_tf import models, training, version
+from bfl_tf import runs as runs_lib
+from bfl_tf.config import binding
+from bfl_tf.config import config as config_lib
+from bfl_tf.runs import flags_file as recorded
+from experiments import flags
+
+PRESETS = sorted(
+  (pathlib.Path(__file__).parents[2] / 'configs').glob('*.flags')
+)
+
+
+@pytest.mark.parametrize(
+  'changes, message',
+  [
+    (
+      {'min_local_epochs': 3, 'local_epochs': 2},
+      '--min_local_epochs=3 must not exceed --local_epochs=2',
+    ),
+    ({'clients_per_round': 11}, '--clients_per_round=11 and --min_clients=1 '),
+    ({'min_clients': 11}, 'must not exceed --num_clients=10'),
+    (
+      {'min_clients': 4, 'clients_per_round': 3},
+      '--min_clients=4 must not exceed --clients_per_round=3',
+    ),
+  ],
+)
+def test_fields_that_contradict_each_other(changes, message):
+  with pytest.raises(ValueError, match=message):
+    config_lib.Config(**changes)
+
+
+@pytest.mark.parametrize(
+  'field, given, value',
+  [
+    ('num_rounds', '3', 3),
+    ('client_parts', 'proximal', ('proximal',)),
+    ('client_parts', 'proximal,scaffold', ('proximal', 'scaffold')),
+    ('model', models.NETWORKS['mlp'], 'bfl_tf.models.networks:mlp'),
+    ('augment', 'true', True),
+  ],
+)
+def test_what_is_meant_is_taken(field, given, value):
+  assert getattr(config_lib.Config(**{field: given}), field) == value
+
+
+@pytest.mark.parametrize(
+  'changes, message',
+  [
+    (
+      {'hidden_units': [32, 32]},
+      r"hidden_units is no field of a Config: say settings={'mlp.hidden_units'",
+    ),
+    ({'num_round': 3}, r'num_round is no field .* Did you mean num_rounds\?'),
+    ({'num_rounds': 'three'}, '--num_rounds=three must be an integer'),
+    # From 2^31 on initial weights would begin again with those of seed 0.
+    ({'seed': 2**31}, r'--seed=2147483648 must be below 2\^31'),
+    ({'partition': lambda labels: labels}, 'has no name in a module'),
+    ({'settings': ['dirichlet.alpha']}, 'settings must be a mapping'),
+  ],
+)
+def test_what_is_not_is_refused_by_name(changes, message):
+  with pytest.raises(ValueError, match=message):
+    config_lib.Config(**changes)
+
+
+def test_at_the_bounds():
+  config_lib.Config(
+    clients_per_round=10, min_clients=10, min_local_epochs=1, num_clients=10,
+    validation_split=0.0, variant='mc_dropout', client_optimizer='sgd',
+    settings={'mc_dropout.rate': 0.0, 'sgd.momentum': 0.0},
+  )  # fmt: skip
+
+
+CHANGED = {
+  'dataset': 'some where/my file.npz',
+  'train_split': 'train[:10%]',
+  'augment': True,
+  'mlp.hidden_units': (200, 100),
+  'learning_rate_schedule': 'steps',
+  'steps.decay_at': (),
+  'client_parts': ('proximal', 'toys:Counter'),
+  'client_learning_rate': 1e-05,
+  'flipout.prior_scale': 1 / 3,
+  'flipout.update_prior': True,
+  'seed': 2**31 - 1,
+  'start': ('fine_tune',),
+  'refine': ('fine_tune', 'ensemble'),
+  'start.fine_tune.epochs': 3,
+  'ensemble.posterior': 'dirichlet',
+}
+
+
+@pytest.mark.parametrize('changes', [{}, CHANGED], ids=['defaults', 'changed'])
+def test_flags_txt_is_a_flagfile_of_the_same_config(tmp_path, changes):
+  config = config_lib.Config.of(changes)
+  path = tmp_path / 'flags.txt'
+  path.write_text('\n'.join(recorded.flag_lines(config)))
+  fields = flags.read_file(path)
+  assert set(fields) == {*config_lib.FIELDS, *dict(config.chosen.lines())}
+  assert config_lib.Config.of(fields, typed=config.settings) == config
+  assert runs_lib.read_config(tmp_path) == config
+
+
+def test_flags_txt_of_another_version(tmp_path):
+  path = tmp_path / 'flags.txt'
+  path.write_text('# bfl_tf 0.0.1\n--seed=3\n')
+  with pytest.raises(ValueError, match=r'another version \(bfl_tf 0\.0\.1\)'):
+    runs_lib.read_config(tmp_path)
+  path.write_text(f'# bfl_tf {version.__version__}\n--seed=3\n--sead=4\n')
+  with pytest.raises(ValueError, match='--sead is unknown'):
+    runs_lib.read_config(tmp_path)
+
+
+@pytest.mark.parametrize('path', PRESETS, ids=lambda path: path.stem)
+def test_presets_parse_and_say_what_they_are(path):
+  assert path.read_text().startswith('# ')
+  config_lib.Config.of(flags.read_file(path))
+
+
+def test_a_things_arguments_are_bound_by_name():
+  @dataclasses.dataclass(frozen=True)
+  class Thing:
+    """Takes two of its arguments from the config, one a method's."""
+
+    num_rounds: int
+    prior_scale: float
+    other: int = 3
+
+  config = config_lib.Config(
+    num_rounds=4, settings={'flipout.prior_scale': 0.125}
+  )
+  assert binding.configured(Thing, config)() == Thing(4, 0.125)
+
+
+@pytest.mark.parametrize(
+  'thing, key, value',
+  [
+    (models.build, 'kernel_initializer', 'glorot_uniform'),
+    (training.Settings, 'augment_padding', 2),
+    (training.Settings, 'flipout.update_prior', True),
+  ],
+)
+def test_a_field_reaches_what_it_is_for(thing, key, value):
+  config = config_lib.Config.of({key: value})
+  name = key.rpartition('.')[2]
+  assert binding.configured(thing, config).keywords[name] == value
+  # Python's callers start from the same default.
+  default = inspect.signature(thing).parameters[name].default
+  plain = binding.configured(thing, config_lib.Config()).keywords[name]
+  assert plain == default
+
+
+def test_replace_takes_settings_as_the_constructor_does():
+  config = config_lib.Config(partition='dirichlet')
+  key = 'dirichlet.alpha'
+  replaced = config.replace(seed=1, settings={key: 0.25})
+  assert replaced == config.replace(seed=1, **{key: 0.25})
+  assert replaced.get(key) == 0.25

@@ -1,0 +1,176 @@
+"""A client that joins, changes or leaves by its own message alone."""
+
+import numpy as np
+import pytest
+import test_online
+import toys
+
+from bfl_tf.online import message as one_message
+from bfl_tf.online import updates as online
+from bfl_tf.runs import checkpoints
+
+
+def close(got, expected):
+  """To 1e-6 of a weight's own standard deviation, and of the covariance.
+
+  A mean is rounded to float32 besides, and may be many deviations from 0.
+  """
+  scale = np.sqrt(expected.variance())
+  np.testing.assert_allclose(
+    got.loc / scale, expected.loc / scale, atol=1e-6, rtol=2**-23
+  )
+  np.testing.assert_allclose(got.scale, expected.scale, rtol=1e-6)
+  ours, theirs = (m.factor.astype(float) for m in (got, expected))
+  np.testing.assert_allclose(
+    ours.T @ ours / np.outer(scale, scale),
+    theirs.T @ theirs / np.outer(scale, scale),
+    atol=1e-6,
+  )
+  np.testing.assert_allclose(got.buffers, expected.buffers, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+  'model, pooling',
+  [
+    ('logistic', 'product'),
+    ('toys:normalized', 'product'),
+    # Of marginals.
+    ('logistic', 'conflation'),
+  ],
+)
+def test_one_message_is_pooling_at_once(model, pooling, tmp_path):
+  experiment = test_online.pieces(model=model, pooling=pooling)
+  state = test_online.played(experiment)
+  for kind, client in (('remove', 2), ('replace', 4), ('add', 2)):
+    change = online.Change(kind, client)
+    expected = online.apply(experiment, state, change)
+    got = one_message.apply(experiment, state, change)
+    close(got.state.model, expected.state.model)
+    assert got.info['bytes_down'] == expected.info['bytes_down']
+    # On from what a server would have stored.
+    checkpoints.save(got.state._replace(round=1), tmp_path / kind)
+    state = checkpoints.restore(tmp_path / kind)
+    assert len(state.slots['natural']['rows']) <= 2 * len(online.members(state))
+
+
+def test_who_is_far_more_certain_takes_nothing_of_the_others_along():
+  experiment = test_online.pieces()
+  state = test_online.played(experiment)
+  sent = state.slots['keep']['updates']['2']['model']
+  for name in ('scale', 'factor'):
+    sent[name] = np.float32(1e-5) * sent[name]
+  change = online.Change('remove', 2)
+  expected = online.apply(experiment, state, change).state
+  close(
+    one_message.apply(experiment, state, change).state.model, expected.model
+  )
+
+
+def test_the_only_member_is_replaced():
+  experiment = test_online.pieces()
+  state = test_online.played(experiment)
+  for client in range(1, experiment.config.num_clients):
+    change = online.Change('remove', client)
+    state = online.apply(experiment, state, change).state
+  change = online.Change('replace', 0)
+  expected = online.apply(experiment, state, change).state.model
+  close(one_message.apply(experiment, state, change).state.model, expected)
+
+
+def test_memories_that_nodes_keep_are_none_to_go_on_with():
+  experiment = test_online.pieces(client_parts=('toys:Counter', 'swag'))
+  state = test_online.played(experiment)
+  there = {client: {'round': np.int32(0)} for client in state.memories}
+  with pytest.raises(ValueError, match='remember on the other side: go on wit'):
+    online.apply(
+      experiment,
+      state._replace(memories=there),
+      online.Change('remove', 2),
+    )
+
+
+def test_what_a_client_remembers_goes_with_it():
+  experiment = test_online.pieces(client_parts=('toys:Counter', 'swag'))
+  state = test_online.played(experiment)
+  for kind in ('remove', 'add'):
+    change = online.Change(kind, 2)
+    expected = online.apply(experiment, state, change).state
+    state = one_message.apply(experiment, state, change).state
+    assert sorted(state.memories) == sorted(expected.memories)
+    assert toys.same(*(
+      [s.memories[client] for client in sorted(s.memories)]
+      for s in (state, expected)
+    ))  # fmt: skip
+
+
+def test_only_the_message_of_the_one_is_read():
+  experiment = test_online.pieces()
+  state = one_message.apply(
+    experiment, test_online.played(experiment), online.Change('remove', 1)
+  ).state
+  for other in state.slots['keep']['updates'].values():
+    if other is not state.slots['keep']['updates']['3']:
+      other['model']['loc'][:] = np.nan
+  got = one_message.apply(experiment, state, online.Change('remove', 3))
+  assert np.all(np.isfinite(got.state.model.mean))
+  assert got.info['bytes_up'] == online.members(state)[3].num_bytes
+
+
+def test_a_message_that_was_never_added_is_refused():
+  experiment = test_online.pieces()
+  state = one_message.apply(
+    experiment, test_online.played(experiment), online.Change('remove', 1)
+  ).state
+  message = state.slots['keep']['updates']['3']['model']
+  message['scale'] /= 1000
+  before = toys.bits(state.slots['natural'].values())
+  with pytest.raises(ValueError, match='leaves no positive definite'):
+    one_message.apply(experiment, state, online.Change('remove', 3))
+  assert toys.bits(state.slots['natural'].values()) == before
+
+
+def test_samples_follow_and_other_rules_are_refused():
+  settings = {
+    'ensemble.groups': 'S', 'ensemble.num_samples': 3, 'predictor': 'S',
+    'refine': ('ensemble', 'keep'),
+  }  # fmt: skip
+  experiment = test_online.pieces(**settings)
+  state = test_online.played(experiment)
+  change = online.Change('remove', 0)
+  first = one_message.apply(experiment, state, change)
+  assert len(first.predictors['S']) == 3
+  settings |= {'ensemble.groups': 'C', 'predictor': 'C'}
+  for wrong, message in (
+    ({'pooling': 'lp'}, 'not lp: take --form=updates'),
+    (settings, 'for --predictor=C: take --form=updates'),
+  ):
+    with pytest.raises(ValueError, match=message):
+      one_message.apply(test_online.pieces(**wrong), state, change)
+
+
+_ENSEMBLE = {'refine': ('ensemble', 'keep')}
+_SERVER = {'num_server_examples': 30}
+_LEFT_OUT = {
+  'recalibrate': {
+    **_SERVER, 'model': 'toys:normalized', 'batch_norm': 'recalibrate',
+  },
+  'momentum': {'server_step': ('momentum',)},
+  'fine_tune': {
+    **_SERVER, 'refine': ('fine_tune', 'keep'), 'fine_tune.patience': 0,
+  },
+  'ensemble': {**_ENSEMBLE, 'ensemble.posterior': 'gaussian'},
+  'ensemble, dirichlet': {**_ENSEMBLE, 'ensemble.posterior': 'dirichlet'},
+  'scaffold': {'client_parts': ('scaffold', 'swag')},
+  'samples': {
+    'client_parts': ('thinning', 'swag'),
+    'thinning.burn_in': 1, 'thinning.every': 1, 'thinning.num_samples': 2,
+  },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize('name', _LEFT_OUT)
+def test_stages_that_would_be_left_out_are_refused(name):
+  stage = name.partition(',')[0]
+  message = f'again for the server stage {stage}: .* take --form=updates'
+  with pytest.raises(ValueError, match=message):
+    one_message.check(test_online.pieces(**_LEFT_OUT[name]))

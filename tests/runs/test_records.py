@@ -1,0 +1,214 @@
+"""What a run directory holds, row by row, and which ones are refused."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bfl_tf import config as config_lib
+from bfl_tf import metrics, version
+from bfl_tf import runs as runs_lib
+from bfl_tf.runs import directory as records
+
+CONFIG = config_lib.Config(
+  dataset='toys:blobs',
+  model='logistic',
+  num_clients=4,
+  num_rounds=5,
+  eval_every=2,
+  num_eval_examples=20,
+  validation_split=0.2,
+  num_mc_samples=2,
+  final_num_mc_samples=3,
+)
+
+
+@pytest.fixture(scope='module')
+def finished(tmp_path_factory):
+  path = tmp_path_factory.mktemp('finished')
+  return path, runs_lib.run(CONFIG, path, False)
+
+
+def rows(path):
+  with open(path / 'metrics.csv', newline='') as file:
+    return list(csv.DictReader(file))
+
+
+def test_a_row_a_round_scores_where_they_were_measured(finished):
+  path, summary = finished
+  table = rows(path)
+  assert [row['round'] for row in table] == list('012345')
+  # Every other round, and the last.
+  scored = [row['round'] for row in table if row['accuracy'] != '']
+  assert scored == ['0', '2', '4', '5']
+  assert [row['train_loss'] == '' for row in table] == [True] + [False] * 5
+  for row in table[:-1]:
+    if row['accuracy']:
+      # Of 20 examples; at the end of all 60.
+      accuracy = float(row['accuracy']) * 20
+      assert accuracy == pytest.approx(round(accuracy), abs=1e-6)
+      assert 0 <= float(row['validation_accuracy']) <= 1
+  last = {n: float(table[-1][n]) for n in summary['final']}
+  assert summary['final'] == last
+  assert {'accuracy', 'nll', 'validation_nll'} <= set(last)
+
+
+def test_times_come_last(finished):
+  header = list(rows(finished[0])[0])
+  seconds = [name.endswith('_seconds') for name in header]
+  assert header[0] == 'round'
+  assert seconds == sorted(seconds)
+  assert {'clients_seconds', 'train_seconds', 'evaluate_seconds'} < set(header)
+
+
+def test_summary_and_predictions(finished):
+  path, summary = finished
+  assert json.loads((path / 'summary.json').read_text()) == summary
+  assert summary['version'] == version.__version__
+  assert (summary['num_trainable'], summary['num_variational']) == (15, 15)
+  with np.load(path / 'predictions.npz') as archive:
+    arrays = dict(archive)
+  probs = arrays.pop('probs')
+  assert probs.shape == (60, 3)
+  assert {array.shape for array in arrays.values()} == {(60,)}
+  right = metrics.is_correct(probs, arrays['labels'])
+  gain = metrics.ranking_gain(arrays['normalized_entropy'], right)
+  assert summary['final']['entropy_ranking'] == gain
+  counts = np.loadtxt(path / 'partition.csv', delimiter=',', skiprows=1)
+  assert counts[:, 0].tolist() == [0, 1, 2, 3]
+  # What is left of 150 after validation.
+  assert counts[:, 1:].sum(0).tolist() == [40, 40, 40]
+
+
+def test_tensorboard_reads_the_same(finished):
+  path, _ = finished
+  events = {}
+  for file in (path / 'tensorboard').iterdir():
+    for event in tf.compat.v1.train.summary_iterator(str(file)):
+      for value in event.summary.value:
+        scalar = float(tf.make_ndarray(value.tensor))
+        events[value.tag, event.step] = scalar
+        assert value.metadata.plugin_data.plugin_name == 'scalars'
+  for row in rows(path):
+    for name in ('accuracy', 'train_loss'):
+      if row[name]:
+        expected = pytest.approx(float(row[name]), rel=1e-6)
+        assert events[name, int(row['round'])] == expected
+
+
+class Explode:
+  """A stage after which the model is finite and no logit is."""
+
+  name, statistics = 'explode', ()
+
+  def init(self, model):
+    return {}
+
+  def __call__(self, state, reference, pooled, statistics, seed):
+    mean = np.full(pooled.mean.size, 3e38)
+    return state._replace(model=pooled.replace_mean(mean)), {}
+
+
+def test_a_run_that_diverged_says_so(tmp_path):
+  stages = (f'{__name__}:Explode',)
+  config = CONFIG.replace(num_rounds=1, server_step=stages)
+  final = runs_lib.run(config, tmp_path, False)['final']
+  assert {'accuracy', 'nll'} <= set(final)
+  assert np.all(np.isnan(list(final.values())))
+  assert [row['nll'] == 'nan' for row in rows(tmp_path)] == [False, True]
+  assert not (tmp_path / 'predictions.npz').exists()
+  # Finished all the same.
+  assert runs_lib.run(config, tmp_path, False)['rounds'] == 1
+
+
+def test_rows_past_the_checkpoint_are_forgotten(tmp_path):
+  directory = records.RunDirectory(tmp_path)
+  directory.resume(3)
+  assert directory.rows == []
+  for index in range(5):
+    directory.add({'round': index, 'nll': index / 3})
+  again = records.RunDirectory(tmp_path)
+  again.resume(2)
+  assert [row['round'] for row in again.rows] == ['0', '1', '2']
+  # The same digits again.
+  before = (tmp_path / 'metrics.csv').read_text().splitlines()[:4]
+  again.write_rows()
+  assert (tmp_path / 'metrics.csv').read_text().splitlines() == before
+
+
+@pytest.mark.parametrize(
+  'changes, named',
+  [
+    ({'seed': 1}, '--seed differ'),
+    ({'seed': 1, 'flipout.prior_scale': 3}, '--flipout.prior_scale, --seed'),
+    ({'pooling': 'lp'}, '--lp.min_scale, --nwa.min_scale, --pooling'),
+    ({'augment': True}, '--augment differ'),
+    ({'num_rounds': 3}, '--num_rounds=3 cannot extend it'),
+  ],
+)
+def test_a_changed_flag_is_refused_by_name(finished, changes, named):
+  config = CONFIG.replace(**changes)
+  with pytest.raises(ValueError, match=f'holds another run; {named}'):
+    runs_lib.Run(config, finished[0])
+
+
+def test_a_flag_that_is_newer_than_the_run_has_its_default(tmp_path):
+  directory = records.RunDirectory(tmp_path)
+  directory.start(CONFIG)
+  path = tmp_path / 'flags.txt'
+  lines = path.read_text().splitlines(keepends=True)
+  newer = ('--flipout.prior_scale=', '--augment=')
+  path.write_text(''.join(l for l in lines if not l.startswith(newer)))
+  directory.check(CONFIG)
+  for name, value in (('flipout.prior_scale', 3), ('augment', True)):
+    with pytest.raises(ValueError, match=f'another run; --{name} differ'):
+      directory.check(CONFIG.replace(**{name: value}))
+
+
+def test_what_is_no_directory_of_this_run(tmp_path):
+  with pytest.raises(ValueError, match='file cannot be written'):
+    path = tmp_path / 'file'
+    path.touch()
+    runs_lib.Run(CONFIG, path)
+  with pytest.raises(ValueError, match='not empty and holds no run'):
+    runs_lib.Run(CONFIG, tmp_path)
+
+
+def test_another_version_is_refused(tmp_path):
+  directory = records.RunDirectory(tmp_path)
+  directory.start(CONFIG)
+  directory.check(CONFIG)
+  directory.check(CONFIG.replace(num_workers=7))
+  flags = tmp_path / 'flags.txt'
+  flags.write_text(flags.read_text().replace(version.__version__, '0.0.9'))
+  with pytest.raises(ValueError, match='another version'):
+    directory.check(CONFIG)
+
+
+def test_an_empty_directory_will_do(tmp_path):
+  records.RunDirectory(tmp_path).check(CONFIG)
+  records.RunDirectory(tmp_path / 'new').check(CONFIG)
+  assert list(tmp_path.iterdir()) == []
+
+
+def test_a_class_without_test_examples_has_no_recall(tmp_path):
+  y = np.arange(60) % 3
+  x = np.eye(3)[y]
+  few = y[:20] < 2
+  arrays = {'x_test': x[:20][few], 'y_test': y[:20][few]}
+  np.savez(tmp_path / 'own.npz', x_train=x, y_train=y, **arrays)
+  config = config_lib.Config(
+    dataset=str(tmp_path / 'own.npz'), model='logistic', num_clients=1,
+    num_rounds=1, variant='deterministic',
+  )  # fmt: skip
+  runs_lib.run(config, tmp_path / 'run', show_progress=False)
+
+  def refuse(constant):
+    raise AssertionError(constant)
+
+  text = (tmp_path / 'run' / 'summary.json').read_text()
+  final = json.loads(text, parse_constant=refuse)['final']
+  assert {'recall_class_0', 'recall_class_1'} <= set(final)
+  assert 'recall_class_2' not in final

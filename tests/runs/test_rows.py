@@ -1,0 +1,66 @@
+"""Tables and plots appear whole, or not at all."""
+
+import resource
+
+import pytest
+
+from bfl_tf import federation
+from bfl_tf.runs import rows
+
+ROWS = [{'site': 'a', 'nll': 0.5}, {'site': 'b', 'nll': float('nan'), 'ece': 1}]
+
+
+@pytest.fixture
+def folder(tmp_path):
+  """Of an earlier question, with what is no answer beside it."""
+  path = tmp_path / 'sites'
+  (path / 'models').mkdir(parents=True)
+  for name in ('old.csv', 'same.csv', 'old.png', 'answers.json'):
+    (path / name).write_text('old')
+  return path
+
+
+def written(folder):
+  return {path.name: path.read_text() for path in folder.glob('*.*')}
+
+
+def test_a_table_and_its_file(tmp_path):
+  assert rows.table(ROWS).splitlines() == [
+    'site     nll  ece', 'a     0.5000    -', 'b          -    1',
+  ]  # fmt: skip
+  path = tmp_path / 'table.csv'
+  rows.write_csv(path, ROWS)
+  assert path.read_text() == 'site,nll,ece\na,0.5,\nb,nan,1\n'
+
+
+def test_answers_of_an_earlier_question_go_and_nothing_else(folder):
+  with rows.replacing(folder) as new:
+    for name in ('same.csv', 'new.png', 'scores.json'):
+      (new / name).write_text('new')
+    assert written(folder) == dict.fromkeys(
+      ['old.csv', 'same.csv', 'old.png', 'answers.json'], 'old'
+    )
+  assert written(folder) == {
+    'same.csv': 'new', 'new.png': 'new', 'scores.json': 'new',
+    'answers.json': 'old',
+  }  # fmt: skip
+  assert (folder / 'models').is_dir()
+  assert [path.name for path in folder.parent.iterdir()] == ['sites']
+
+
+def test_on_a_full_disk_all_is_as_it_was(folder):
+  before = written(folder)
+  limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+  resource.setrlimit(resource.RLIMIT_FSIZE, (100, limit[1]))
+  try:
+    with (
+      pytest.raises(federation.MachineError, match='File too large') as caught,
+      rows.replacing(folder) as new,
+    ):
+      rows.write_text(new / 'same.csv', 'new')
+      rows.write_text(new / 'scores.json', 'x' * 1000)
+  finally:
+    resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+  assert str(caught.value).startswith(f'{folder} cannot be written: ')
+  assert written(folder) == before
+  assert [path.name for path in folder.parent.iterdir()] == ['sites']

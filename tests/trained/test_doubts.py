@@ -1,0 +1,154 @@
+"""What a run's model is asked, against the metrics by hand."""
+
+import numpy as np
+import pytest
+
+from bfl_tf import config as config_lib
+from bfl_tf import datasets, metrics
+from bfl_tf import runs as runs_lib
+from bfl_tf import trained as trained_lib
+from bfl_tf.datasets import columns, corruptions
+from bfl_tf.trained import doubts, reopened
+from bfl_tf.trained import model as trained
+
+
+def prediction(probs, epistemic):
+  probs, epistemic = np.array(probs), np.array(epistemic)
+  entropy = metrics.normalized_entropy(probs)
+  return trained.Prediction(probs, entropy, 1 - probs.max(1), epistemic)
+
+
+INSIDE = prediction([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], [0.1, 0.2, 0.3])
+OUTSIDE = prediction([[0.5, 0.5], [1.0, 0.0]], [0.25, 0.4])
+
+
+def test_detection_by_hand():
+  other = doubts.Other('far', 'noise', np.zeros([2, 1]))
+  rows = {r['measure']: r for r in doubts.detection(INSIDE, OUTSIDE, other)}
+  assert list(rows) == list(doubts.MEASURES)
+  # Of six pairs by epistemic uncertainty one is the wrong way around.
+  assert rows['epistemic_uncertainty']['auroc'] == pytest.approx(5 / 6)
+  # One is more uncertain than all by entropy, one less than all.
+  assert rows['normalized_entropy']['auroc'] == pytest.approx(1 / 2)
+  assert rows['normalized_entropy']['num_out'] == 2
+
+
+def test_selection_and_calibration_are_the_metrics():
+  y = np.array([0, 1, 1])
+  rows = list(doubts.selection(INSIDE, y))
+  right = metrics.is_correct(INSIDE.probs, y)
+  found = metrics.selective(INSIDE.epistemic_uncertainty, right)
+  assert rows[2]['aurc'] == found.area
+  assert rows[2]['coverage_at_5_risk'] == found.coverage_at
+  row = doubts.calibration(INSIDE.probs, y, temperature=2.0)
+  tempered = metrics.tempered(INSIDE.probs, 2.0)
+  assert row['nll'] == metrics.negative_log_likelihood(tempered, y)
+  assert row['gap'] == metrics.confidence_gap(tempered, y)
+
+
+def test_names_for_tables_over_runs():
+  other = doubts.Other('near', 'cifar100', np.zeros([2, 1]))
+  found = {
+    'detection': list(doubts.detection(INSIDE, OUTSIDE, other)),
+    'selection': list(doubts.selection(INSIDE, np.array([0, 1, 1]))),
+    'calibration': [
+      doubts.calibration(INSIDE.probs, np.array([0, 0, 1]), t) for t in (1, 2)
+    ],
+    'corruptions': [
+      {'strength': s, 'accuracy': s / 10, 'nll': s, 'ece': 0} for s in (0, 5, 5)
+    ],
+  }
+  scores = doubts.flat(found)
+  assert (
+    scores['near_cifar100_epistemic_uncertainty_auroc']
+    == (found['detection'][2]['auroc'])
+  )
+  assert scores['aurc_epistemic_uncertainty'] == found['selection'][2]['aurc']
+  assert scores['temperature_tempered'] == 2
+  assert 'ece' not in scores and 'temperature' not in scores
+  before, after = found['calibration']
+  assert scores['ece_untempered'] == before['ece']
+  assert scores['ece_tempered'] == after['ece']
+  assert scores['corrupted_accuracy'] == 0.5
+
+
+def test_some_examples_are_the_same_each_time():
+  split = columns.Split(np.arange(50), np.arange(50))
+  first, again = doubts.some(split, 9), doubts.some(split, 9)
+  assert len(first.y) == len(set(first.y)) == 9
+  np.testing.assert_array_equal(first.x, again.x)
+  assert doubts.some(split, 0) is not None
+  assert len(doubts.some(split, 0).y) == len(doubts.some(split, 99).y) == 50
+
+
+def test_what_a_temperature_is_fitted_on():
+  def named(set_apart=False, **changes):
+    config = config_lib.Config.of({'dataset': 'wine'} | changes)
+    reading = {'calibration_fraction': config.calibration_fraction}
+    dataset = datasets.load(
+      'wine', validation_split=config.validation_split, **reading
+    )
+    held = dataset.calibration and reopened.Held(dataset.calibration, None)
+    if set_apart:
+      held = reopened.Held(dataset.test.take(slice(0, 9)), None)
+    run = reopened.Reopened(
+      trained.Trained(config, None, None),
+      dataset,
+      held,
+      reopened.Held(dataset.test, None),
+    )
+    found = doubts.temperature_data(run)
+    if found and found.weights is not None:
+      # Each class counts as it does among all.
+      counted = np.bincount(found.split.y, found.weights)
+      whole = np.bincount(dataset.train.y) / len(dataset.train.y)
+      np.testing.assert_allclose(counted / counted.sum(), whole)
+    return found and (found.name, len(found.split.y))
+
+  assert named() is None
+  assert named(calibration_fraction=0.25) == ('the calibration share', 36)
+  assert named(validation_split=0.5) == ('the validation examples', 71)
+  assert named(num_server_examples=30) == ("the server's examples", 30)
+  assert named(server_fraction=0.25) == ("the server's examples", 36)
+  # Who sets test examples apart wants them to be used.
+  found = named(set_apart=True, server_fraction=0.25, validation_split=0.2)
+  assert found == ('the test examples set apart', 9)
+  # Sites' own shares are pooled last.
+  both = {'calibration_fraction': 0.25, 'server_fraction': 0.25}
+  assert named(**both)[0] == "the server's examples"
+  # They were trained on, or may have been.
+  assert named(num_server_examples=30, refine=('toys:Idle',)) is None
+  assert named(server_fraction=0.25, refine=('distil',)) is None
+  assert named(num_server_examples=30, start=('fine_tune',)) is None
+
+
+def test_corrupted_images_of_a_run(tmp_path):
+  config = config_lib.Config(
+    dataset='digits', model='logistic', variant='deterministic', num_clients=2,
+    num_rounds=1, client_learning_rate=0.01,
+  )  # fmt: skip
+  runs_lib.Run(config, tmp_path, False, draw_plots=False).play()
+  model = trained_lib.load(tmp_path)
+  test = doubts.some(datasets.load('digits').test, 60)
+  rows = list(doubts.corrupted(model, test, None, seed=0))
+  assert len(rows) == 1 + 5 * len(corruptions.KINDS)
+  clean, *others = rows
+  assert (clean['kind'], clean['strength']) == ('none', 0)
+  probs = model.predict(test.x).probs
+  assert clean['accuracy'] == metrics.accuracy(probs, test.y)
+  x = corruptions.corrupt(test.x, 'noise', 3, 0)
+  (row,) = [r for r in others if (r['kind'], r['strength']) == ('noise', 3)]
+  assert row['nll'] == metrics.negative_log_likelihood(
+    model.predict(x).probs, test.y
+  )
+
+
+def test_a_file_may_have_an_at_sign_in_its_path(tmp_path):
+  path = tmp_path / 'me@host'
+  path.mkdir()
+  images = np.full([4, 9, 9], 200, np.uint8)
+  np.savez(path / 'other.npz', x_train=images)
+  like = datasets.load('digits')
+  for text in (f'{path}/other.npz', f'{path}/other.npz@train'):
+    found = doubts.other('far', text, like)
+    assert found.name == 'other' and found.x.shape == (4, 8, 8, 1)

@@ -1,0 +1,292 @@
+"""A run on three sites: scored on each one's own share, and made its own."""
+
+import csv
+import dataclasses
+import json
+import re
+
+import numpy as np
+import pytest
+import site_data
+import toys
+
+from bfl_tf import config as config_lib
+from bfl_tf import datasets, federation, metrics
+from bfl_tf import runs as runs_lib
+from bfl_tf import trained as trained_lib
+from bfl_tf.datasets import shares
+from bfl_tf.federation import building
+from bfl_tf.runs import checkpoints, identity, promises
+from bfl_tf.runs import flags_file as recorded
+from bfl_tf.trained import reopened, site_reports, sites
+
+
+@pytest.fixture(scope='module')
+def run_dir(tmp_path_factory):
+  return site_data.play(tmp_path_factory.mktemp('sites'))
+
+
+@pytest.fixture(scope='module')
+def run(run_dir):
+  return reopened.reopen(run_dir)
+
+
+@pytest.fixture(scope='module')
+def report(run):
+  return sites.report(run)
+
+
+def test_what_a_run_keeps_of_its_table(run_dir, run):
+  task = run.trained.task
+  assert task.class_names == task.classes == ('left', 'right', 'up')
+  assert task.feature_names == ('width', 'height')
+  with (run_dir / 'partition.csv').open() as file:
+    clients = [row['client'] for row in csv.DictReader(file)]
+  assert clients == ['north', 'odd', 'south']
+  # 60 rows a site: 12 to test, half of the rest to calibrate, half to train.
+  with (run_dir / 'partition.csv').open() as file:
+    sizes = [sum(map(int, row[1:])) for row in [*csv.reader(file)][1:]]
+  assert sizes == [24] * 3
+  assert np.unique(run.test.ids, return_counts=True)[1].tolist() == [12] * 3
+
+
+def test_each_site_by_hand(run, report):
+  dataset = run.dataset
+  assert [row['site'] for row in report.sites] == ['north', 'odd', 'south']
+  for row in report.sites:
+    own = dataset.test_ids == row['site']
+    # Draws are named by an example's place: of all, not of the site's own.
+    probs = run.trained.predict(dataset.test.x).probs[own]
+    y = dataset.test.y[own]
+    assert row['num_examples'] == own.sum() == 12
+    assert row['accuracy'] == np.mean(probs.argmax(1) == y)
+    assert row['nll'] == metrics.negative_log_likelihood(probs, y)
+    assert row['auroc'] == np.mean(metrics.one_against_rest(probs, y))
+    held = 1 - probs[np.arange(12), y] <= report.promise.thresholds[0]
+    assert row['coverage_0.9'] == held.mean()
+
+
+def test_the_model_fails_one_site_and_the_table_says_so(report):
+  scores = {row['site']: row['accuracy'] for row in report.sites}
+  assert min(scores['north'], scores['south']) > 0.7
+  assert scores['odd'] < 0.3
+  over = {row['over']: row for row in report.summary}
+  values = list(scores.values())
+  assert over['worst site']['accuracy'] == scores['odd']
+  assert over['mean of all sites']['accuracy'] == pytest.approx(np.mean(values))
+  spread = over['standard deviation of sites']['accuracy']
+  assert spread == pytest.approx(np.std(values, ddof=1))
+  assert over['worst site']['nll'] == max(r['nll'] for r in report.sites)
+
+
+def test_classes_by_hand(run, report):
+  probs = run.trained.predict(run.test.split.x).probs
+  recall = metrics.per_class_recall(probs, run.test.split.y)
+  assert [row['recall'] for row in report.classes] == recall.tolist()
+  assert [row['class'] for row in report.classes] == ['left', 'right', 'up']
+
+
+def test_the_promise_is_that_of_all_scores_together(run, report):
+  held = run.calibration
+  probs = run.trained.predict(held.split.x).probs
+  whole = metrics.score_counts(probs, held.split.y)
+  assert report.promise == promises.Promise.of(
+    [whole], run.trained.config.final_num_mc_samples
+  )
+  assert report.promise.num_examples == len(held.split.y) == 72
+  assert report.promise.levels == (0.9, 0.95)
+
+
+@pytest.mark.parametrize(
+  'num_examples, level, wanted',
+  [(8, 0.9, False), (9, 0.9, True), (18, 0.95, False), (19, 0.95, True)],
+)
+def test_how_many_a_promise_needs(num_examples, level, wanted):
+  # All scores in the last bin: the threshold is 1, however many there are.
+  promise = site_data.promise(num_examples)
+  assert promise.thresholds == (1, 1)
+  assert promise.is_enough(level) == wanted
+
+
+def test_a_promise_is_read_back(tmp_path, report):
+  assert promises.read(tmp_path) is None
+  (tmp_path / promises.FILE).write_text(report.promise.to_json())
+  assert promises.read(tmp_path) == report.promise
+  (tmp_path / promises.FILE).write_text('{"levels": [0.9], "thresholds": []}')
+  with pytest.raises(
+    ValueError, match=r'read: delete it, and experiments\.sites'
+  ):
+    promises.read(tmp_path)
+
+
+def written(folder):
+  return {
+    str(path.relative_to(folder)): path.read_bytes()
+    for path in folder.rglob('*')
+    if path.is_file()
+  }
+
+
+def never_written(*unused):
+  raise OSError('No space left on device')
+
+
+def test_tables_and_promise_are_replaced_together(
+  tmp_path, report, monkeypatch
+):
+  site_reports.write(tmp_path, report)
+  before = written(tmp_path)
+  assert {promises.FILE, 'sites/sites.csv'} < set(before)
+  assert f'sites/{promises.FILE}' not in before
+  other = dataclasses.replace(report, summary=[])
+  with monkeypatch.context() as full:
+    full.setattr(promises, 'write', never_written)
+    with pytest.raises(federation.MachineError, match='No space left'):
+      site_reports.write(tmp_path, other)
+  assert written(tmp_path) == before
+  site_reports.write(tmp_path, dataclasses.replace(other, promise=None))
+  assert set(before) - set(written(tmp_path)) >= {
+    promises.FILE, 'sites/summary.csv',
+  }  # fmt: skip
+
+
+def test_a_promise_stays_where_tables_cannot_be_put(tmp_path, report):
+  (tmp_path / 'sites').write_text('')
+  (tmp_path / promises.FILE).write_text('of before')
+  with pytest.raises(federation.MachineError, match='cannot be written'):
+    site_reports.write(tmp_path, report)
+  assert written(tmp_path) == {'sites': b'', promises.FILE: b'of before'}
+
+
+def test_a_set_is_read_back():
+  names = ['a|b', 'green', 'c\\', '\\|']
+  cell = promises.text(names)
+  assert cell == r'a\|b|green|c\\|\\\|'
+  # A mark and what it marks, or anything else but the mark between names.
+  found = re.findall(r'(?:\\.|[^\\|])+', cell)
+  assert [re.sub(r'\\(.)', r'\1', name) for name in found] == names
+  assert promises.text([]) == ''
+
+
+def test_a_site_of_its_own_mind_is_right_after_training_for_itself(
+  run_dir, run
+):
+  state = checkpoints.restore(run_dir / 'checkpoints')
+  own = sites.personalise(run, state, epochs=40)
+  report = sites.report(run, own)
+  rows = {row['site']: row for row in report.sites}
+  assert rows['odd']['personalised_accuracy'] > 0.7
+  assert rows['odd']['accuracy'] < 0.3
+  # The global model is as it was.
+  again = sites.report(run)
+  assert [r['accuracy'] for r in again.sites] == [
+    r['accuracy'] for r in report.sites
+  ]
+
+
+def test_a_model_of_its_own_stands_for_nobody_else(run_dir, run):
+  state = checkpoints.restore(run_dir / 'checkpoints')
+  config = run.trained.config.replace(**{'flipout.kl_examples': 'all'})
+  of_all = run._replace(
+    trained=trained_lib.Trained(config, run.trained.task, run.trained.weights)
+  )
+  own, other = (
+    {one.site: one.model for one in sites.personalise(each, state, 2)}
+    for each in (run, of_all)
+  )
+  assert all(toys.same(own[site], other[site]) for site in own | other)
+
+
+def test_selected_sites_are_told_from_all(tmp_path):
+  run = reopened.reopen(site_data.play(tmp_path, clients_per_round=1))
+  report = sites.report(run)
+  drawn = {row['site']: row['rounds_selected'] for row in report.sites}
+  assert sum(drawn.values()) == run.trained.config.num_rounds
+  over = {row['over']: row for row in report.summary}
+  last = over['mean of the sites selected last']['accuracy']
+  assert last in [r['accuracy'] for r in report.sites if r['rounds_selected']]
+
+
+def test_another_set_with_a_calibration_share_has_no_sites(tmp_path):
+  config = config_lib.Config(
+    dataset='wine', model='logistic', num_clients=2, num_rounds=1,
+    final_num_mc_samples=2,
+  )  # fmt: skip
+  runs_lib.Run(config, tmp_path, False, draw_plots=False).play()
+  run = reopened.reopen(tmp_path, calibrate_on_test=0.5)
+  whole = datasets.load('wine').test
+  assert len(run.calibration.split.y) + len(run.test.split.y) == len(whole.y)
+  report = sites.report(run)
+  assert report.sites == []
+  assert [row['over'] for row in report.summary] == ['all examples']
+  assert report.promise.num_examples == 18
+  assert sites.report(reopened.reopen(tmp_path)).promise is None
+  with pytest.raises(ValueError, match='clients are no sites'):
+    sites.personalise(run, checkpoints.restore(tmp_path / 'checkpoints'), 1)
+
+
+def test_classes_that_an_older_version_numbered_otherwise(tmp_path):
+  numbers = {'left': '10.0', 'right': '9.0', 'up': '0.0'}
+  lines = [[*row[:3], numbers[row[3]]] for row in site_data.rows()]
+  path = site_data.write(tmp_path / 'sites.csv', lines)
+  config = site_data.config(path, num_rounds=1, local_epochs=1)
+  run_dir = tmp_path / 'run'
+  runs_lib.Run(config, run_dir, False, draw_plots=False).play()
+  task = json.loads((run_dir / 'task.json').read_text())
+  assert task['class_names'] == ['0.0', '9.0', '10.0']
+  task['class_names'] = ['0.0', '10.0', '9.0']
+  (run_dir / 'task.json').write_text(json.dumps(task))
+  (run_dir / '.digests').unlink()
+  message = 'numbered in the order 0.0, 10.0, 9.0, and by value now'
+  with pytest.raises(ValueError, match=message):
+    reopened.reopen(run_dir)
+  with pytest.raises(ValueError, match=message):
+    runs_lib.Run(config.replace(num_rounds=2), run_dir, False)
+
+
+def test_data_that_have_changed(tmp_path):
+  run_dir = site_data.play(tmp_path, num_rounds=1, local_epochs=1)
+  with pytest.raises(ValueError, match='kept a calibration share: leave --cal'):
+    reopened.reopen(run_dir, calibrate_on_test=0.5)
+  site_data.write(tmp_path / 'sites.csv', site_data.rows(seed=1))
+  changed = r'what --dataset=.*has changed since'
+  with pytest.raises(ValueError, match=changed):
+    reopened.reopen(run_dir)
+  with pytest.raises(ValueError, match=changed):
+    identity.check(run_dir, recorded.read_config(run_dir))
+
+
+def test_rows_that_another_version_held_out(tmp_path, monkeypatch):
+  run_dir = site_data.play(tmp_path, num_rounds=1, local_epochs=1)
+  config = recorded.read_config(run_dir)
+  monkeypatch.setattr(
+    shares.seeds, 'generator', lambda *name: np.random.default_rng(7)
+  )
+  message = 'the training examples are not those that the run began with'
+  with pytest.raises(ValueError, match=message):
+    reopened.reopen(run_dir)
+  with pytest.raises(ValueError, match=message):
+    runs_lib.Run(config.replace(num_rounds=2), run_dir, False)
+
+
+@pytest.mark.parametrize('took', ['validation_split', 'num_server_examples'])
+def test_no_site_is_left_out_without_a_word(tmp_path, took):
+  lines = [*site_data.rows(20), *[['1', 'tiny', '2', 'up']] * 2]
+  path = site_data.write(tmp_path / 'sites.csv', lines)
+  options = {took: 0.5 if took == 'validation_split' else 24, 'num_clients': 4}
+  refused = 0
+  for seed in range(12):
+    config = site_data.config(
+      path, seed=seed, calibration_fraction=0, **options
+    )
+    data = building.dataset(config, {})
+    try:
+      parts, _ = building.partition(config, data)
+    except ValueError as error:
+      assert f"site 'tiny' has no example left to train on: --{took}" in str(
+        error
+      )
+      refused += 1
+    else:
+      assert building.client_names(data, parts)[-1] == 'tiny'
+  assert 0 < refused < 12

@@ -1,0 +1,115 @@
+"""What examples add up to: the scores of all of them, whoever holds which."""
+
+import functools
+import json
+
+import numpy as np
+import pytest
+
+from bfl_tf import metrics
+from bfl_tf.runs import promises
+from bfl_tf.trained import tallies
+
+PROMISE = promises.Promise((0.9, 0.95), (0.6, 0.8), 99, 1)
+
+
+def test_a_changed_byte_of_a_promise_is_seen():
+  text = PROMISE.to_json()
+  assert promises.Promise.from_json(text) == PROMISE
+  with pytest.raises(ValueError, match='as they were written'):
+    promises.Promise.from_json(text.replace('0.8', '0.1'))
+  older = json.dumps(PROMISE._asdict())
+  assert promises.Promise.from_json(older) == PROMISE
+
+
+def examples(size, num_classes=4, seed=0):
+  rng = np.random.default_rng(seed)
+  return (
+    rng.dirichlet(np.full(num_classes, 0.5), size),
+    rng.integers(num_classes - 1, size=size),
+  )
+
+
+@pytest.mark.parametrize('promise', [None, PROMISE])
+@pytest.mark.parametrize('parts', [1, 2, 7])
+def test_parts_add_up_to_the_scores_of_all(parts, promise):
+  probs, y = examples(200)
+  rows = np.array_split(np.arange(200), parts)
+  whole = functools.reduce(
+    tallies.Tally.merge,
+    (tallies.Tally.of(probs[r], y[r], promise) for r in rows),
+  )
+  row = whole.row(promise)
+  by_hand = {
+    'num_examples': 200,
+    'accuracy': metrics.accuracy(probs, y),
+    'balanced_accuracy': metrics.balanced_accuracy(probs, y),
+    'nll': metrics.negative_log_likelihood(probs, y),
+    'ece': metrics.expected_calibration_error(probs, y),
+  }
+  for level, sets in zip((0.9, 0.95), promise.sets(probs) if promise else ()):
+    by_hand[f'coverage_{level:g}'] = metrics.coverage(sets, y)
+    by_hand[f'size_{level:g}'] = sets.sum(-1).mean()
+  # The area under a curve does not add up.
+  auroc = row.pop('auroc')
+  alone = np.nanmean(metrics.one_against_rest(probs, y))
+  assert auroc == (alone if parts == 1 else None)
+  assert set(row) == set(by_hand)
+  for name, value in by_hand.items():
+    assert row[name] == pytest.approx(value, rel=1e-12), name
+
+
+def test_a_class_by_hand():
+  probs, y = examples(50)
+  tally = tallies.Tally.of(probs, y, PROMISE)
+  of_class = y == 1
+  (sets, _), row = PROMISE.sets(probs), tally.class_row(1, PROMISE)
+  assert row['num_examples'] == of_class.sum()
+  assert row['recall'] == np.mean(probs[of_class].argmax(1) == 1)
+  assert row['coverage_0.9'] == sets[of_class, 1].mean()
+  assert row['size_0.9'] == sets[of_class].sum(1).mean()
+  assert row['auroc'] == metrics.one_against_rest(probs, y)[1]
+  # Nobody has the last one.
+  assert tally.class_row(3, PROMISE) == {'num_examples': 0}
+
+
+@pytest.mark.parametrize('seed', range(20))
+def test_what_examples_add_up_to_is_admitted(seed):
+  size = 1 + seed * 7
+  probs, y = examples(size, seed=seed)
+  tally = tallies.Tally.of(probs.astype(np.float32), y, PROMISE)
+  tally.check(size)
+  nothing = tallies.Tally.nothing(4, 2)
+  for given, like in zip(tally, nothing, strict=True):
+    assert (given.shape, given.dtype) == (like.shape, like.dtype)
+  tally.merge(tally).check(2 * size)
+  with pytest.raises(ValueError, match='it does not count the'):
+    nothing.check(size)
+
+
+@pytest.mark.parametrize(
+  'name, value, why',
+  [
+    ('right', lambda a: a + 99, 'its right is more than its examples'),
+    ('covered', lambda a: a + 99, 'its covered is more than its examples'),
+    ('sizes', lambda a: a + 999, 'its sizes is more than its examples'),
+    ('binned', lambda a: a * 2, 'its binned is more than its examples'),
+    ('auroc', lambda a: a * 0 + 2, 'its auroc is more than its examples'),
+    ('auroc', lambda a: a + np.inf, 'its auroc is what no examples add up to'),
+    ('examples', lambda a: a * 10**9, 'it does not count the 50 examples'),
+    ('examples', lambda a: a + 2**62, 'it does not count the 50 examples'),
+    ('examples', lambda a: a * 0, 'it does not count the 50 examples'),
+    (
+      'examples',
+      lambda a: a - 99,
+      'its examples is what no examples add up to',
+    ),
+    ('loss', lambda a: a * np.nan, 'its loss is what no examples add up to'),
+    ('loss', lambda a: a * 1e300, 'its loss is more than its examples'),
+    ('loss', lambda a: -a, 'its loss is what no examples add up to'),
+  ],
+)
+def test_what_no_examples_add_up_to_is_refused(name, value, why):
+  tally = tallies.Tally.of(*examples(50), PROMISE)
+  with pytest.raises(ValueError, match=why):
+    tally._replace(**{name: value(getattr(tally, name))}).check(50)
