@@ -1,8 +1,9 @@
-"""Imports go down one way, and docs/architecture.md names every room."""
+"""Imports go down one way, and docs/architecture.md is of this code."""
 
 import ast
 from collections.abc import Iterator
 import pathlib
+import re
 
 import pytest
 
@@ -79,3 +80,10 @@ def test_imports_go_down(room):
 def test_page_names_the_room(room):
   page = (_ROOT / 'docs' / 'architecture.md').read_text()
   assert f'| `{room}` |' in page
+
+
+def test_the_page_shows_the_loop():
+  page = (_ROOT / 'docs' / 'architecture.md').read_text()
+  (shown,) = re.findall(r'```python\n(.*?)```', page, re.DOTALL)
+  loop = (_PACKAGE / 'federation' / 'loop.py').read_text()
+  assert shown in re.sub(r'\n  """.*?"""', '', loop, flags=re.DOTALL)

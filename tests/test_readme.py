@@ -107,6 +107,7 @@ def _settings():
   [
     'README.md',
     'docs/architecture.md',
+    'docs/decisions.md',
     'docs/methods.md',
     'docs/prior.md',
     'docs/your_data.md',

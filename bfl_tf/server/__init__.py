@@ -1,21 +1,6 @@
-"""Server stages: how the pooled model becomes the next global one.
+"""Server stages, from the pooled model to the next global one: `stage.Stage`.
 
-A stage has a `name`, the `statistics` that it needs beside the pooling rule,
-and is called
-
-  (state, reference, pooled, statistics, seed) -> (state, info)
-
-or, if it makes groups of models to be scored with the round, a third thing: the
-groups by name, which are not kept. `state.model` starts as the pooled model and
-each stage of a chain rewrites it; `reference` (what was broadcast) and `pooled`
-stay fixed. Stages compute in float64 and round once. A stage may have any of
-these:
-
-  init(model) -> slot   what it carries from round to round in `state.slots`, an
-                        array or a dict of arrays
-  predictors            names of the groups of models that it makes
-
-One that trains or predicts is given what it names of the federation's
+A stage that trains or predicts is given what it names of the federation's
 resources (`federation.resources`).
 """
 
