@@ -1,0 +1,120 @@
+"""Runs without training: updates and scores are made of seeds, in NumPy.
+
+`play` plays a run with all its files in a tenth of a second. It is for tests of
+rounds and directories; what is learned is nothing.
+"""
+
+import zlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bfl_tf import config as config_lib
+from bfl_tf import metrics, seeds, statistics, training
+from bfl_tf import runs as runs_lib
+from bfl_tf.federation import engine as engine_lib
+from bfl_tf.federation import evaluation
+from experiments.campaigns import outcomes
+
+CONFIG = config_lib.Config(
+  dataset='toys:blobs',
+  model='logistic',
+  num_clients=5,
+  clients_per_round=3,
+  client_parts=('toys:Counter',),  # Has a memory.
+  server_step=('momentum',),  # Has a slot.
+  num_rounds=4,
+  num_workers=1,
+)
+BUILT: dict = {}
+outcome = outcomes.of
+
+
+class Killed(BaseException):
+  """As good as a signal: nothing handles it."""
+
+
+def engine(experiment, state, clients):
+  """Yields every client's arrival, in the order asked."""
+  for client in clients:
+    yield arrival(experiment, state, client)
+
+
+def arrival(experiment, state, client) -> engine_lib.Arrival:
+  """An update that admission lets in, by what the client got and remembers."""
+  method, indices = experiment.method, experiment.partition[client]
+  rng = seeds.generator(method.config.seed, 'fake', state.round, client)
+  like = method.result_like
+  kept = state.memories.get(client) or method.fresh_memory(state.model)
+  memory = tf.nest.map_structure(lambda array: array + 1, kept)
+  memory = tf.nest.map_structure(_as, memory, like.memory)
+  mean = state.model.mean
+  model = state.model.replace_mean(mean + rng.normal(0, 0.1, mean.shape))
+  trace = tf.nest.map_structure(lambda spec: _drawn(spec, rng), like.trace)
+  # Who forgets anything of it is found out by the column train_loss.
+  loss = trace.loss + sum(map(np.sum, tf.nest.flatten(memory)))
+  trace = trace._replace(loss=np.float32(loss))
+  extras = tf.nest.map_structure(lambda spec: _drawn(spec, rng), like.extra)
+  update = statistics.ClientUpdate(client, len(indices), model, extras, trace)
+  return engine_lib.Arrival(client, update, memory)
+
+
+def evaluate(experiment, played, last) -> evaluation.Evaluated:
+  """Scores that hang on every bit of the model's mean."""
+  del last
+  labels = experiment.dataset.test.y
+  rng = np.random.default_rng(zlib.crc32(played.state.model.mean.tobytes()))
+  predictive = training.Predictive(
+    rng.dirichlet(np.ones(experiment.dataset.num_classes), len(labels)),
+    *rng.random([2, len(labels)]),
+  )
+  return evaluation.Evaluated(
+    {name: float(rng.random()) for name in metrics.SCORES}, predictive, None
+  )
+
+
+def run(path, config=CONFIG, engine=engine, **options) -> runs_lib.Run:
+  """A run that trains nothing, draws nothing and says nothing."""
+  options = {'draw_plots': False} | options
+  return runs_lib.Run(config, path, False, BUILT, engine=engine, **options)
+
+
+def play(path, config=CONFIG, **options):
+  """Plays one; returns its summary."""
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(evaluation, 'evaluate', evaluate)
+    return run(path, config, **options).play()
+
+
+def stop(patch, owner, name, call, after=False, error=Killed):
+  """Stops a run at a call of a function, before or after its work is done."""
+  original, calls = getattr(owner, name), []
+
+  def stopping(*args, **kwargs):
+    calls.append(name)
+    if len(calls) == call and not after:
+      raise error
+    result = original(*args, **kwargs)
+    if len(calls) == call:
+      raise error
+    return result
+
+  patch.setattr(owner, name, stopping)
+
+
+def stopped(path, *where, error=Killed, play=play, config=CONFIG, **how):
+  """Plays a run until it is stopped as by `stop`."""
+  with pytest.MonkeyPatch.context() as patch:
+    stop(patch, *where, error=error, **how)
+    with pytest.raises(error):
+      play(path, config)
+
+
+def _as(array, spec):
+  return np.asarray(array, spec.dtype.as_numpy_dtype)
+
+
+def _drawn(spec, rng):
+  """Small positive numbers of a shape and type."""
+  return _as(rng.integers(1, 9, spec.shape), spec)
