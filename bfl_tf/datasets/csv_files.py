@@ -22,19 +22,12 @@ class Chunk(NamedTuple):
   """Some rows of a file.
 
   Attributes:
-    wide: `[num_rows, num_features]` float64, finite in float32.
+    x: `[num_rows, num_features]` float32, finite.
     texts: by column, `num_rows` texts.
-    rows: their numbers.
   """
 
-  wide: np.ndarray
+  x: np.ndarray
   texts: dict[str, list[str]]
-  rows: list[int]
-
-  @property
-  def x(self) -> np.ndarray:
-    """As models take them: `[num_rows, num_features]` float32."""
-    return self.wide.astype(np.float32)
 
 
 class CsvFile:
@@ -56,18 +49,12 @@ class CsvFile:
     """
     self._where, self._path = where, path
     self.header: list[str] = next((cells for _, cells in self._lines()), [])
-    if not self.header:
-      raise ValueError(f'{where} is empty: its first row names the columns.')
-    if len(self.header) == 1 and any(c in self.header[0] for c in ';\t'):
-      raise ValueError(
-        f'{where}: columns must be separated by commas, got {self.header[0]!r}.'
-      )
     self._places = {name: at for at, name in enumerate(self.header)}
-    for at, name in enumerate(self.header):
-      if not name or self._places[name] != at:
-        raise ValueError(
-          f'{where}: every column needs a name of its own, got {name!r}.'
-        )
+    if '' in self._places or not 0 < len(self._places) == len(self.header):
+      raise ValueError(
+        f'{where}: the first row must name every column, each by a name of its '
+        f'own, separated by commas, got {",".join(self.header)!r}.'
+      )
 
   def check_columns(self, wanted: Sequence[str], why: str) -> None:
     """Raises a ValueError that names the first column that is not there."""
@@ -127,42 +114,38 @@ class CsvFile:
           f'{len(self.header)}.'
         )
     places = [self._places[name] for name in numbers]
-    rows = [row for row, _ in lines]
-    try:
-      wide = np.array(
-        [[_number(cells[at]) for at in places] for _, cells in lines],
-        np.float64,
-      )
-      with np.errstate(over='ignore'):  # Too large for float32: not finite.
-        fine = bool(np.isfinite(wide.astype(np.float32)).all())
-    except ValueError:
-      fine = False
-    if not fine:
-      self._blame(lines, places)
-    found = {name: self._texts(lines, name) for name in texts}
-    return Chunk(wide, found, rows)
+    wide = [
+      [self._number(row, at, cells[at]) for at in places]
+      for row, cells in lines
+    ]
+    return Chunk(
+      np.array(wide, np.float64).astype(np.float32),
+      {name: self._texts(lines, self._places[name]) for name in texts},
+    )
 
-  def _texts(self, lines, name):
-    at = self._places[name]
+  def _number(self, row, at, text):
+    try:
+      value = float(text)
+    except ValueError:
+      value = math.nan
+    # Python takes 1_000 too, which no spreadsheet does.
+    if not abs(value) <= _LARGEST or '_' in text:
+      raise ValueError(
+        f'{self._where}: row {row}, column {self.header[at]!r} has {text!r}, '
+        'which is no finite number: fill it in, leave the row out, or the '
+        'column by --ignore_columns.'
+      )
+    return value
+
+  def _texts(self, lines, at):
     for row, cells in lines:
-      if not cells[at]:
-        raise ValueError(f'{self._where}: row {row}, column {name!r} is empty.')
-      if cells[at] in _MISSING:
+      if not cells[at] or cells[at] in _MISSING:
         raise ValueError(
-          f'{self._where}: row {row}, column {name!r} has {cells[at]!r}, a '
-          'missing value: leave the row out, or call it otherwise.'
+          f'{self._where}: row {row}, column {self.header[at]!r} has '
+          f'{cells[at]!r}, a missing value: leave the row out, or call it '
+          'otherwise.'
         )
     return [cells[at] for _, cells in lines]
-
-  def _blame(self, lines, places):
-    """Raises for the first cell that is no finite float32."""
-    for row, cells in lines:
-      for at in places:
-        problem = _problem(cells[at])
-        if problem:
-          raise ValueError(
-            f'{self._where}: row {row}, column {self.header[at]!r} {problem}.'
-          )
 
 
 def features(where: str, path: str, names: Sequence[str]) -> np.ndarray:
@@ -184,25 +167,3 @@ def features(where: str, path: str, names: Sequence[str]) -> np.ndarray:
   if not chunks:
     raise ValueError(f'{where} has no row below its header.')
   return np.concatenate(chunks)
-
-
-def _number(text: str) -> float:
-  """As a spreadsheet reads it: Python takes 1_000 too."""
-  if '_' in text:
-    raise ValueError(text)
-  return float(text)
-
-
-def _problem(text: str) -> str | None:
-  if not text:
-    return 'is empty: fill it in, or leave the row or the column out'
-  try:
-    value = _number(text)
-  except ValueError:
-    return (
-      f'has {text!r}, which is no number: leave the column out by '
-      '--ignore_columns, or name it as --label_column or --client_column'
-    )
-  if not math.isfinite(value) or abs(value) > _LARGEST:
-    return f'has {text!r}, which is not finite in float32'
-  return None

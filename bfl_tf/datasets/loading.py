@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 import dataclasses
-import numbers
 import os
 from typing import Any
 
@@ -63,16 +62,14 @@ def load(
     dataset = tables.load(name, read)
   elif kind is names.Kind.FUNCTION:
     dataset = _from_function(name, read)
-  elif kind is names.Kind.UNREAD:
-    raise ValueError(
-      f'--dataset={name}: a file must be a .csv, or an .npz with '
-      f'{", ".join(npz.KEYS)}; np.savez writes one, and '
-      'package.module:function may read any other.'
-    )
   else:
     dataset = tfds.load(name, train_split, test_split)
-  _check_unsliced(name, train_split, test_split)
-  _check_reading(name, read, dataset)
+  _check_flags(name, read, train_split, test_split)
+  if read.num_classes not in (0, dataset.num_classes):
+    raise ValueError(
+      f'--num_classes={read.num_classes}: --dataset={name} has '
+      f'{dataset.num_classes} classes.'
+    )
   dataset = shares.take_calibration(dataset, calibration_fraction)
   return _take_validation(dataset, validation_split, seed)
 
@@ -92,47 +89,31 @@ def check_there(name: str, train_split: str, test_split: str) -> None:
   kind = names.kind(name)
   if kind is names.Kind.TFDS:
     tfds.check(name, train_split, test_split)
-  elif kind is names.Kind.UNREAD or (kind.is_file and not os.path.exists(name)):
+  elif kind.is_file and not os.path.exists(name):
     load(name)  # Says why it cannot.
-  _check_unsliced(name, train_split, test_split)
+  _check_flags(name, tables.Reading(), train_split, test_split)
 
 
-def _check_unsliced(name, train_split, test_split):
-  sliced = (train_split, test_split) != ('train', 'test')
-  if sliced and names.kind(name) is not names.Kind.TFDS:
-    raise ValueError(
-      f'--train_split={train_split} and --test_split={test_split} slice TFDS '
-      f'sets only: leave them out for --dataset={name}.'
-    )
-
-
-def _check_reading(name, read, dataset):
-  """Refuses what a file that is no table would not be read by."""
-  default, kind = tables.Reading(), names.kind(name)
-  of_table = ('label_column', 'client_column', 'ignore_columns')
-  for field in of_table:
-    said = getattr(read, field)
-    if kind is not names.Kind.CSV and said != getattr(default, field):
-      text = ','.join(said) if isinstance(said, tuple) else said
+def _check_flags(name, read, train_split, test_split):
+  """Refuses flags that say nothing about such a set."""
+  kind = names.kind(name)
+  said = dataclasses.asdict(read)
+  usual = dataclasses.asdict(tables.Reading())
+  if kind is not names.Kind.TFDS:
+    said |= {'train_split': train_split, 'test_split': test_split}
+    usual |= {'train_split': 'train', 'test_split': 'test'}
+  taken = {'num_classes'}
+  if kind.is_file:
+    taken.add('test_fraction')
+  if kind is names.Kind.CSV:
+    taken |= {'label_column', 'client_column', 'ignore_columns'}
+  for flag, value in said.items():
+    if flag not in taken and value != usual[flag]:
+      text = ','.join(value) if isinstance(value, tuple) else value
       raise ValueError(
-        f'--{field}={text} is for a .csv file: leave it out for '
+        f'--{flag}={text} says nothing about {kind.value}: leave it out for '
         f'--dataset={name}.'
       )
-  if not kind.is_file:
-    _check_test_share(name, read)
-  if read.num_classes not in (0, dataset.num_classes):
-    raise ValueError(
-      f'--num_classes={read.num_classes}: --dataset={name} has '
-      f'{dataset.num_classes} classes.'
-    )
-
-
-def _check_test_share(name, read):
-  if read.test_fraction != tables.Reading.test_fraction:
-    raise ValueError(
-      f'--test_fraction={read.test_fraction}: --dataset={name} brings its own '
-      'test examples; leave it out.'
-    )
 
 
 def call(flag: str, name: str) -> columns.Dataset | Sequence[np.ndarray]:
@@ -163,8 +144,7 @@ def _from_function(name, read):
 
 
 def _take_validation(dataset, validation_split, seed):
-  is_number = isinstance(validation_split, numbers.Real)
-  if not is_number or not 0 <= validation_split < 1:
+  if not 0 <= validation_split < 1:
     raise ValueError(
       f'validation_split must be in [0, 1), got {validation_split!r}.'
     )
@@ -177,17 +157,20 @@ def _take_validation(dataset, validation_split, seed):
     )
   rng = seeds.generator(seed, 'validation_split')
   held, rest = columns.stratify(dataset.train.y, validation_split, rng)
-  train, validation = dataset.train.take(rest), dataset.train.take(held)
-  if not held.size or len(set(train.y)) < len(set(dataset.train.y)):
+  if not held.size:
     raise ValueError(
-      f'validation_split={validation_split} leaves no validation example, or '
-      f'a class untrained, of the {dataset.train.y.size} of {dataset.name}.'
+      f'validation_split={validation_split} leaves no validation example of '
+      f'the {dataset.train.y.size} of {dataset.name}.'
     )
-  return dataclasses.replace(
+  taken = dataclasses.replace(
     dataset,
-    train=train,
-    validation=validation,
+    train=dataset.train.take(rest),
+    validation=dataset.train.take(held),
     client_ids=shares.of(dataset.client_ids, rest),
     validation_ids=shares.of(dataset.client_ids, held),
     rows=dataset.row_numbers[rest],
   )
+  shares.check_trained(
+    'validation_split', taken, dataset.train.y, dataset.class_names
+  )
+  return taken

@@ -7,8 +7,6 @@ import re
 from bfl_tf.datasets import builtin
 
 _FUNCTION = re.compile(r'[A-Za-z_][\w.]*:[A-Za-z_]\w*')
-# What people keep data in, and no name of TFDS ends in.
-_UNREAD = ('.tsv', '.parquet', '.npy', '.xlsx', '.mat', '.h5', '.pkl')
 
 
 class Kind(enum.Enum):
@@ -17,7 +15,6 @@ class Kind(enum.Enum):
   BUILTIN = 'a set of scikit-learn or of ours'
   NPZ = 'arrays of a file'
   CSV = 'a table'
-  UNREAD = 'a file of a kind that is not read'
   FUNCTION = "anybody's own function"
   TFDS = 'a name of TensorFlow Datasets'
 
@@ -34,6 +31,4 @@ def kind(name: str) -> Kind:
     return Kind.BUILTIN
   if suffix in ('.npz', '.csv'):
     return Kind.NPZ if suffix == '.npz' else Kind.CSV
-  if _FUNCTION.fullmatch(name):
-    return Kind.FUNCTION
-  return Kind.UNREAD if suffix in _UNREAD else Kind.TFDS
+  return Kind.FUNCTION if _FUNCTION.fullmatch(name) else Kind.TFDS

@@ -37,13 +37,12 @@ def load(path: str, reading: tables.Reading) -> columns.Dataset:
   # Of classes too that the file does not have.
   known = names if _has_room(names, y) else ()
   if whole:
-    arrays.check_precision(where, 'x', x)
     x, y = arrays.examples(where, 'x', x, 'y', y)
     dataset = tables.split(path, x, y, ids, reading, known)
   elif reading.test_fraction != tables.Reading.test_fraction:
     raise ValueError(
-      f'--test_fraction={reading.test_fraction}: {where[2:]} brings its own '
-      'test examples; leave it out.'
+      f'--test_fraction={reading.test_fraction}: {path} brings its own test '
+      'examples; leave it out.'
     )
   else:
     dataset = arrays.from_arrays(
@@ -63,13 +62,9 @@ def load(path: str, reading: tables.Reading) -> columns.Dataset:
 
 
 def _names(where, found):
-  given = np.atleast_1d(found.get('class_names', ()))
-  try:
-    if given.dtype.kind == 'S':
-      given = np.char.decode(given, 'utf-8')
-  except UnicodeDecodeError as error:
-    raise ValueError(f'{where}: class_names is not in UTF-8.') from error
-  names = tuple(map(str, given))
+  names = tuple(
+    map(str, np.atleast_1d(found.get('class_names', ())).astype(str))
+  )
   if len(set(names)) < len(names):
     raise ValueError(f'{where}: class_names has a name twice.')
   return names

@@ -120,17 +120,11 @@ def take_calibration(
     fraction,
     'leave it out, or set --calibration_fraction=0',
   )
-  where, ids = f'--dataset={dataset.name}', dataset.client_ids
+  ids = dataset.client_ids
+  where = f'--dataset={dataset.name}'
   held, rest = hold_out(where, *dataset.train, ids, share)
   train = dataset.train.take(rest)
-  untrained = np.setdiff1d(dataset.train.y, train.y)
-  if untrained.size:
-    names = dataset.class_names or range(dataset.num_classes)
-    raise ValueError(
-      f'{where}: --calibration_fraction={fraction} holds all of class '
-      f'{str(names[untrained[0]])!r} out: lower it.'
-    )
-  return dataclasses.replace(
+  taken = dataclasses.replace(
     dataset,
     train=train,
     calibration=dataset.train.take(held),
@@ -138,6 +132,34 @@ def take_calibration(
     calibration_ids=of(ids, held),
     rows=dataset.row_numbers[rest],
   )
+  check_trained(share.flag, taken, dataset.train.y, dataset.class_names)
+  return taken
+
+
+def check_trained(
+  flag: str,
+  dataset: columns.Dataset,
+  labels: np.ndarray,
+  names: tuple[str, ...] = (),
+) -> None:
+  """Refuses a share that leaves no training example of a class.
+
+  Args:
+    flag: that says the share.
+    dataset: what is left.
+    labels: of all that were there.
+    names: of the classes, where they have any.
+
+  Raises:
+    ValueError: naming the first such class.
+  """
+  missing = np.setdiff1d(labels, dataset.train.y)
+  if missing.size:
+    name = names[missing[0]] if names else missing[0]
+    raise ValueError(
+      f'--dataset={dataset.name}: --{flag} leaves no row of class '
+      f'{str(name)!r} to train on: lower it, or add rows of that class.'
+    )
 
 
 def of(ids: np.ndarray | None, indices: np.ndarray) -> np.ndarray | None:

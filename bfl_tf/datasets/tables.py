@@ -1,15 +1,15 @@
 """From a table of one's own to a data set: labels by text, sites by column."""
 
 from collections.abc import Iterable, Sequence
-import contextlib
 import dataclasses
 import itertools
-import math
 import re
 
 import numpy as np
 
 from bfl_tf.datasets import arrays, columns, csv_files, shares
+
+_FRACTION = re.compile(r'-?\d*\.\d*[1-9]\d*')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,16 +55,14 @@ def load(path: str, reading: Reading) -> columns.Dataset:
   features = [name for name in file.header if name not in unused]
   if not features:
     raise ValueError(f'{where} has no column left to be a feature.')
-  parts, precision = [], arrays.Precision()
+  parts = []
   columns_apart: dict[str, list[str]] = {name: [] for name in apart}
   for chunk in file.chunks(features, apart):
     parts.append(chunk.x)
-    precision.add(chunk.wide)
     for name, texts in chunk.texts.items():
       columns_apart[name] += texts
   if not parts:
     raise ValueError(f'{where} has no row below its header.')
-  precision.check(where, [f'column {name!r}' for name in features])
   x = np.concatenate(parts)
   y, names = classes(where, reading, columns_apart[reading.label_column])
   ids = [np.array(columns_apart[name]) for name in of_site]
@@ -96,7 +94,7 @@ def classes(
   if all(re.fullmatch(r'\d{1,9}', name) for name in found):
     if reading.num_classes:
       return _numbered(column, texts, reading.num_classes)
-  elif any(_fraction(text) for text in found):
+  elif any(_FRACTION.fullmatch(text) for text in found):
     raise ValueError(
       f'{column} has fractions, a regression target: Classification only.'
     )
@@ -139,14 +137,6 @@ def _numbered(column, texts, num_classes):
   return y, tuple(map(str, range(num_classes)))
 
 
-def _fraction(text) -> bool:
-  with contextlib.suppress(ValueError):
-    value = float(text)
-    # A class may be called inf.
-    return math.isfinite(value) and not value.is_integer()
-  return False
-
-
 def split(
   name: str,
   x: np.ndarray,
@@ -184,7 +174,7 @@ def split(
     name, x[train], y[train], x[test], y[test], num_classes=known or None
   )
   if not reading.num_classes:
-    _check_trained(where, dataset, y, class_names)
+    shares.check_trained('test_fraction', dataset, y, class_names)
   return dataclasses.replace(
     dataset,
     client_ids=shares.of(ids, train),
@@ -192,13 +182,3 @@ def split(
     class_names=class_names,
     rows=train,
   )
-
-
-def _check_trained(where, dataset, y, names):
-  missing = np.setdiff1d(y, dataset.train.y)
-  if missing.size:
-    name = names[missing[0]] if names else missing[0]
-    raise ValueError(
-      f'{where}: class {str(name)!r} has too few rows: all are held out, none '
-      'is left to train on; add some, or lower --test_fraction.'
-    )

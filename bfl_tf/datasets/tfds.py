@@ -6,12 +6,11 @@ network. TFDS itself takes seconds to import: only here, when it is wanted.
 
 import difflib
 import os
-import pathlib
 from typing import Any
 
 import numpy as np
 
-from bfl_tf.datasets import arrays, builtin, columns, names
+from bfl_tf.datasets import arrays, builtin, columns
 
 
 def load(name: str, train_split: str, test_split: str) -> columns.Dataset:
@@ -89,18 +88,15 @@ def _builder(where: str, name: str) -> Any:
 
   try:
     return tfds.builder(name, data_dir=os.environ.get('TFDS_DATA_DIR'))
-  except tfds.core.DatasetNotFoundError as error:
-    files = (path.name for path in pathlib.Path().iterdir())
-    readable = (file for file in files if names.kind(file).is_file)
-    known = [*readable, *builtin.BUILTIN, *tfds.list_builders()]
+  except Exception as error:  # Configs, versions and imports fail in many ways.
+    known = [*builtin.BUILTIN, *tfds.list_builders()]
     near = difflib.get_close_matches(name, known, n=1)
     hint = f' Did you mean {near[0]!r}?' if near else ''
     raise ValueError(
-      f'{where} is unknown.{hint} Give {", ".join(builtin.BUILTIN)}, a name of '
-      'TensorFlow Datasets, a file.csv, a file.npz or package.module:function.'
+      f'{where} is unknown.{hint} Give one of '
+      f'{", ".join(builtin.BUILTIN)}, a name of TensorFlow Datasets, a '
+      f'file.csv, a file.npz or package.module:function ({_line(error)}).'
     ) from error
-  except Exception as error:  # Configs, versions and imports fail in many ways.
-    raise ValueError(f'{where}: {_line(error)}') from error
 
 
 def _prepare(where, builder):
@@ -121,21 +117,19 @@ def _check_classification(where, info):
   """Returns the number of classes of a set of equal images with one label."""
   import tensorflow_datasets as tfds
 
-  keys = info.supervised_keys
-  if not keys or len(keys) != 2 or not all(isinstance(k, str) for k in keys):
+  keys = info.supervised_keys or ()
+  image, label = (
+    info.features[key] if isinstance(key, str) else None
+    for key in (*keys, None, None)[:2]
+  )
+  if (
+    not isinstance(label, tfds.features.ClassLabel)
+    or not isinstance(image, tfds.features.Image)
+    or None in image.shape
+  ):
     raise ValueError(
-      f'{where} has no supervised (image, label) pair: Classification only.'
-    )
-  image, label = (info.features[key] for key in keys)
-  if not isinstance(label, tfds.features.ClassLabel) or not label.num_classes:
-    raise ValueError(
-      f'{where} has {type(label).__name__} {keys[1]!r} as its label, not '
-      'classes: Classification only.'
-    )
-  if not isinstance(image, tfds.features.Image) or None in image.shape:
-    raise ValueError(
-      f'{where} has {type(image).__name__} {keys[0]!r} of shape {image.shape}: '
-      'images of one size only. Resize them into a file.npz.'
+      f'{where} is not of images of one size with a class each, but of {keys}: '
+      f'{image}, {label}. Classification only; write others into a file.npz.'
     )
   return label.num_classes
 

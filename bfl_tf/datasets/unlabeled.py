@@ -67,7 +67,7 @@ def load_unlabeled(
 
 def _load(flag, name, split, like):
   kind = names.kind(name)
-  if kind in (names.Kind.TFDS, names.Kind.UNREAD):
+  if kind is names.Kind.TFDS:
     return tfds.load_images(name, split, flag)
   if split != 'train':
     raise ValueError(

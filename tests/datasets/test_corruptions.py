@@ -45,10 +45,8 @@ def test_by_hand():
   assert flatter.ravel().tolist() == [50, 100, 150, 100]
 
 
-@pytest.mark.parametrize(
-  ('kind', 'strength', 'dtype'),
-  [('fog', 1, np.uint8), ('blur', 6, np.uint8), ('blur', 1, np.float32)],
-)
-def test_refused(kind, strength, dtype):
-  with pytest.raises(ValueError, match=r'kind must be one|needs uint8 images'):
-    corruptions.corrupt(images().astype(dtype), kind, strength, seed=0)
+def test_refused():
+  with pytest.raises(ValueError, match='kind'):
+    corruptions.corrupt(images(), 'fog', 1, seed=0)
+  with pytest.raises(ValueError, match='uint8'):
+    corruptions.corrupt(images().astype(np.float32), 'blur', 1, seed=0)
