@@ -170,7 +170,6 @@ def _take_validation(dataset, validation_split, seed):
     validation_ids=shares.of(dataset.client_ids, held),
     rows=dataset.row_numbers[rest],
   )
-  shares.check_trained(
-    'validation_split', taken, dataset.train.y, dataset.class_names
-  )
+  share = f'validation_split={validation_split}'
+  shares.check_trained(share, taken, dataset.train.y, dataset.class_names)
   return taken

@@ -132,12 +132,13 @@ def take_calibration(
     calibration_ids=of(ids, held),
     rows=dataset.row_numbers[rest],
   )
-  check_trained(share.flag, taken, dataset.train.y, dataset.class_names)
+  said = f'{share.flag}={fraction}'
+  check_trained(said, taken, dataset.train.y, dataset.class_names)
   return taken
 
 
 def check_trained(
-  flag: str,
+  share: str,
   dataset: columns.Dataset,
   labels: np.ndarray,
   names: tuple[str, ...] = (),
@@ -145,7 +146,7 @@ def check_trained(
   """Refuses a share that leaves no training example of a class.
 
   Args:
-    flag: that says the share.
+    share: the flag that says it, with its value.
     dataset: what is left.
     labels: of all that were there.
     names: of the classes, where they have any.
@@ -157,7 +158,7 @@ def check_trained(
   if missing.size:
     name = names[missing[0]] if names else missing[0]
     raise ValueError(
-      f'--dataset={dataset.name}: --{flag} leaves no row of class '
+      f'--dataset={dataset.name}: --{share} leaves no row of class '
       f'{str(name)!r} to train on: lower it, or add rows of that class.'
     )
 

@@ -174,7 +174,8 @@ def split(
     name, x[train], y[train], x[test], y[test], num_classes=known or None
   )
   if not reading.num_classes:
-    shares.check_trained('test_fraction', dataset, y, class_names)
+    said = f'{share.flag}={share.fraction}'
+    shares.check_trained(said, dataset, y, class_names)
   return dataclasses.replace(
     dataset,
     client_ids=shares.of(ids, train),

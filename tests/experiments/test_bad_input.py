@@ -50,13 +50,11 @@ BAD = {
   'validation_split=0.999': '--validation_split=0.999',
   'text.npz cannot be read as an .npz file': '--dataset={tmp}/text.npz',
   'lacks x_test, y_test': '--dataset={tmp}/half.npz',
-  'a regression target': '--dataset={tmp}/regression.npz',
+  'y_train must be integer classes': '--dataset={tmp}/regression.npz',
   'x_train has 7 examples, y_train has 60': '--dataset={tmp}/short.npz',
   'not finite': '--dataset={tmp}/nan.npz',
-  "row 4, column 'a' is empty": '--dataset={tmp}/hole.csv',
-  "row 4, column 'a' has 'two', which is no number": (
-    '--dataset={tmp}/text.csv'
-  ),
+  "row 4, column 'a' has ''": '--dataset={tmp}/hole.csv',
+  "row 4, column 'a' has 'two'": ('--dataset={tmp}/text.csv'),
   "site 'lone' has 1 example(s) left": (
     '--dataset={tmp}/lone.csv --client_column=site'
   ),
@@ -71,7 +69,7 @@ BAD = {
     '--dataset={tmp}/sites.csv --client_column=site --partition=natural'
   ),
   '--calibration_fraction=1.0 must be below 1': '--calibration_fraction=1',
-  '--client_column=site is for a .csv file': '--client_column=site',
+  '--client_column=site says nothing': '--client_column=site',
   '--augment needs images': '--augment --dataset=wine',
   '--partition=rings is unknown': '--partition=rings',
   'classes_per_client must not': (

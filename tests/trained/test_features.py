@@ -68,7 +68,7 @@ def test_the_binary_writes_a_data_set_or_says_in_a_line_why_not(run, tmp_path):
       'features.csv must end in .npz',
       'holds no run: name the --output_dir of one',
       'raw examples of shape (4,)',
-      'slice TFDS sets only',
+      '--train_split=',
     ),
   ):
     assert code == 2 and message in error and error.count('\n') == 1, error

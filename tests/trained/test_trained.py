@@ -151,7 +151,7 @@ def test_draws_and_samples_of_ones_own(runs, flipout):
   [
     (np.zeros([3, 8, 8, 1]), r'got \(8, 8, 1\) of float32'),
     (np.zeros([3, 8, 8, 3], np.uint8), r'got \(8, 8, 3\) of uint8'),
-    (np.zeros([0, 8, 8, 1], np.uint8), 'x is empty'),
+    (np.zeros([0, 8, 8, 1], np.uint8), 'x must be'),
     (np.zeros([3, 8, 8, 1], np.int64), 'of uint8, as the run was given'),
   ],
 )
