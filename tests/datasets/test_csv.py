@@ -183,11 +183,11 @@ BAD = {
     rows(labels=('0', '1', '2')), {'num_classes': 2},
   ),
   '--num_classes=4: .*red, rose, white': (rows(), {'num_classes': 4}),
-  "calibration_fraction .* class 'cider'": (
+  "calibration_fraction.* class 'cider'": (
     [*rows(), *[['1', 'a', '2', 'cider']] * 2],
     {'calibration_fraction': 0.9},
   ),
-  "test_fraction .* class 'cider'": (
+  "test_fraction.* class 'cider'": (
     [*rows(), ['1', 'd', '2', 'cider'], *[['1', 'd', '2', 'red']] * 3],
     {'test_fraction': 0.7},
   ),
