@@ -21,6 +21,7 @@ _FLOORS = (
   ('posteriors',),
   ('pooling', 'clients', 'attacks'),
   ('server',),
+  ('methods',),
   ('config',),
   ('federation',),
   ('runs', 'online'),

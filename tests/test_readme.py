@@ -10,7 +10,7 @@ import pytest
 from tensorflow_probability import distributions as tfd
 
 from bfl_tf import (
-  clients,
+  methods,
   models,
   partitions,
   pooling,
@@ -52,12 +52,12 @@ def test_own_rule(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
   'names',
   [
-    pooling.RULES,
+    methods.RULES,
     pooling.WEIGHTINGS,
     models.VARIANTS,
     models.NETWORKS,
-    clients.PARTS,
-    server.STAGES,
+    methods.PARTS,
+    methods.STAGES,
     server.TEACHER_POSTERIORS,
     partitions.PARTITIONS,
     training.OPTIMIZERS,

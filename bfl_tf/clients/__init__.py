@@ -4,9 +4,7 @@ from bfl_tf.clients.gradient_noise import GradientNoise
 from bfl_tf.clients.own_start import OwnStart
 from bfl_tf.clients.projection import BALLS, Projection
 from bfl_tf.clients.proximal import PENALTIES, Proximal
-from bfl_tf.clients.scaffold import Scaffold
 from bfl_tf.clients.swag import Swag
-from bfl_tf.clients.thinning import Thinning
 
 __all__ = [
   'BALLS',
@@ -16,9 +14,7 @@ __all__ = [
   'OwnStart',
   'Projection',
   'Proximal',
-  'Scaffold',
   'Swag',
-  'Thinning',
 ]
 
 PARTS = {
@@ -26,7 +22,5 @@ PARTS = {
   'own_start': OwnStart,
   'projection': Projection,
   'proximal': Proximal,
-  'scaffold': Scaffold,
   'swag': Swag,
-  'thinning': Thinning,
 }

@@ -10,7 +10,7 @@ import difflib
 import inspect
 from typing import Annotated, Any
 
-from bfl_tf import attacks, clients, models, partitions, server, training
+from bfl_tf import attacks, methods, models, partitions, server, training
 from bfl_tf import pooling as pooling_lib
 from bfl_tf import settings as settings_lib
 from bfl_tf.config import chosen as chosen_lib
@@ -178,7 +178,7 @@ class Config:
   ] = 1.0
   epoch_decay_every: Annotated[int, Setting('See epoch_decay.', least=1)] = 1
   client_parts: Annotated[
-    tuple[str, ...], Setting('Chain of parts:', table=clients.PARTS)
+    tuple[str, ...], Setting('Chain of parts:', table=methods.PARTS)
   ] = ()
   attack: Annotated[
     tuple[str, ...],
@@ -186,21 +186,21 @@ class Config:
   ] = ()
 
   # Server.
-  pooling: Annotated[str, Setting('A rule:', table=pooling_lib.RULES)] = 'nwa'
+  pooling: Annotated[str, Setting('A rule:', table=methods.RULES)] = 'nwa'
   weighting: Annotated[
     str, Setting("The clients' weights:", table=pooling_lib.WEIGHTINGS)
   ] = 'size'
   server_step: Annotated[
     tuple[str, ...],
-    Setting('Chain of stages after pooling:', table=server.STAGES),
+    Setting('Chain of stages after pooling:', table=methods.STAGES),
   ] = ()
   refine: Annotated[
     tuple[str, ...],
-    Setting('Chain of stages after server_step:', table=server.STAGES),
+    Setting('Chain of stages after server_step:', table=methods.STAGES),
   ] = ()
   start: Annotated[
     tuple[str, ...],
-    Setting('Chain of stages before the first round:', table=server.STAGES),
+    Setting('Chain of stages before the first round:', table=methods.STAGES),
   ] = ()
   batch_norm: Annotated[
     str,

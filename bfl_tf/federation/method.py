@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import server, training
+from bfl_tf import methods, server, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.config import binding
 from bfl_tf.federation import client as client_lib
@@ -143,7 +143,7 @@ def _with_needed(parts, stages, config, resources):
   by_name = {stage.name: stage for stage in stages}
   first = {}
   for part in parts:
-    if part.needs and part.needs not in {**by_name, **server.STAGES}:
+    if part.needs and part.needs not in {**by_name, **methods.STAGES}:
       raise ValueError(
         f'--client_parts: {part.name} needs the server stage {part.needs}: '
         'name it in --server_step.'

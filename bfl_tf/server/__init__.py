@@ -11,8 +11,6 @@ from bfl_tf.server.fresh_head import FreshHead, last_layer
 from bfl_tf.server.keep import Keep, packed, unpacked
 from bfl_tf.server.momentum import Momentum
 from bfl_tf.server.recalibrate import BATCH_NORMS, Recalibrate
-from bfl_tf.server.samples import Samples
-from bfl_tf.server.scaffold import ExtraSum, Scaffold
 from bfl_tf.server.sign_threshold import SignThreshold, SignVotes
 from bfl_tf.server.students import Students
 from bfl_tf.server.teacher_posteriors import TEACHER_POSTERIORS
@@ -26,14 +24,11 @@ __all__ = [
   'TEACHER_POSTERIORS',
   'Distil',
   'Ensemble',
-  'ExtraSum',
   'FineTune',
   'FreshHead',
   'Keep',
   'Momentum',
   'Recalibrate',
-  'Samples',
-  'Scaffold',
   'SignThreshold',
   'SignVotes',
   'Students',
@@ -52,8 +47,6 @@ STAGES = {
   'keep': Keep,
   'momentum': Momentum,
   'recalibrate': Recalibrate,
-  'samples': Samples,
-  'scaffold': Scaffold,
   'sign_threshold': SignThreshold,
   'students': Students,
 }

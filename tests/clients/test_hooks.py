@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 import toys
 
+from bfl_tf import methods
 from bfl_tf import runs as runs_lib
-from bfl_tf import server
 
 ONE = {'num_workers': 1}
 
@@ -128,7 +128,7 @@ class Needy(toys.Idle):
 
 
 def test_a_stage_that_a_part_needs_gets_resources(monkeypatch):
-  monkeypatch.setitem(server.STAGES, 'sized', Sized)
+  monkeypatch.setitem(methods.STAGES, 'sized', Sized)
   experiment = toys.experiment(client_parts=own('Needy'))
   assert [stage.name for stage in experiment.method.stages] == ['sized']
   _, (info,) = toys.play(experiment, 1)

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 import toys
 
-from bfl_tf import clients, training
+from bfl_tf import clients, methods, training
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,10 +50,10 @@ class Tensors(toys.Idle):
   'parts',
   [
     (),
-    *[(part(),) for part in clients.PARTS.values() if part != clients.Swag],
+    *[(part(),) for part in methods.PARTS.values() if part != clients.Swag],
     (clients.Swag(0, 1, rank=0, fits_scale=False),),
     (Tensors(),),
-    (Odd(), toys.Counter(), clients.Scaffold()),
+    (Odd(), toys.Counter(), methods.PARTS['scaffold']()),
   ],
 )
 @pytest.mark.parametrize('variant', ['deterministic', 'flipout'])

@@ -1,19 +1,23 @@
 """Samples along a client's training: every so many steps after a burn-in.
 
-With a Langevin optimizer these are draws from the client's posterior; the stage
-`samples` makes them a group of models that predict together.
+With a Langevin optimizer these are draws from the client's posterior. The stage
+makes those of all clients a group of models that predict together.
 """
 
+from collections.abc import Sequence
 import dataclasses
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
+import numpy as np
 import tensorflow as tf
 
+from bfl_tf import statistics as statistics_lib
+from bfl_tf import weights as weights_lib
 from bfl_tf.settings import Setting
 
 
 @dataclasses.dataclass(frozen=True)
-class Thinning:
+class Part:
   """Sends the last `num_samples` that were collected, `[num_samples * P]`."""
 
   burn_in: Annotated[
@@ -62,3 +66,56 @@ class Thinning:
     """Sends the samples; the trained model is the last iterate."""
     samples, _ = carry
     return model, tf.reshape(samples, [-1]), None
+
+
+@dataclasses.dataclass(frozen=True)
+class Extras:
+  """What a part sends, client by client: a Statistic that keeps it all.
+
+  Attributes:
+    part: the part's name.
+  """
+
+  part: str
+
+  def accumulate(self, update, weight, reference) -> statistics_lib.Sums:
+    """See `statistics.Statistic`."""
+    entry = {update.client_id: update.extras[self.part]}
+    return statistics_lib.single(1.0, {}, {'extras': entry})
+
+  def finalize(self, sums, reference) -> tuple[list, dict[str, float]]:
+    """Returns the vectors in the order of the clients' ids."""
+    table = sums.tables['extras']
+    return [table[client] for client in sorted(table)], {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+  """Scores group S: all clients' samples, each as a model of its own."""
+
+  name: ClassVar[str] = 'samples'
+  statistics: ClassVar[tuple] = (Extras('thinning'),)
+  predictors: ClassVar[tuple[str, ...]] = ('S',)
+
+  def init(self, model) -> np.ndarray:
+    """Carries nothing; the part that needs this stage is sent as much."""
+    return np.zeros([0], np.float32)
+
+  def __call__(self, state, reference, pooled, statistics, seed):
+    size = pooled.mean.size
+    sent = [v.reshape(-1, size) for v in statistics[self.statistics[0]]]
+    return state, {}, {'S': _Models(np.concatenate(sent), pooled)}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Models(Sequence):
+  """Models with the means of rows; all else is as it was pooled."""
+
+  means: np.ndarray
+  like: weights_lib.Weights
+
+  def __len__(self) -> int:
+    return len(self.means)
+
+  def __getitem__(self, index: Any) -> Any:
+    return self.like.replace_mean(self.means[index])

@@ -1,8 +1,17 @@
-"""SCAFFOLD's server side: c <- c + sum_i (c_i+ - c_i) / num_clients.
+"""SCAFFOLD: control variates against the drift of clients.
+
+Notation: x the broadcast mean, y_i the client's trained one, c and c_i the
+server's and the client's control variates, R the sum of a round's rates.
+  g <- g - c_i + c                          at each step
+  c_i+ = c_i - c + (x - y_i) / R            option II
+  the client sends c_i+ - c_i and keeps c_i+
+  c <- c + sum_i (c_i+ - c_i) / num_clients
+
+(x - y_i) / R is the mean gradient of plain SGD only: no momentum, no Adam.
 
 References:
   S. P. Karimireddy et al. SCAFFOLD: Stochastic controlled averaging for
-  federated learning. ICML 2020, algorithm 1, line 17.
+  federated learning. ICML 2020, algorithm 1.
 """
 
 import dataclasses
@@ -11,6 +20,35 @@ from typing import ClassVar
 import numpy as np
 
 from bfl_tf import statistics as statistics_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+  """Corrects the gradient; keeps the client's control variate."""
+
+  name: ClassVar[str] = 'scaffold'
+  needs: ClassVar[str | None] = 'scaffold'
+  plain_sgd: ClassVar[bool] = True
+
+  def init_memory(self, model):
+    """c_i starts at zero, `[num_trainable]`."""
+    return np.zeros(model.mean.size, np.float32)
+
+  def begin(self, start, shared, memory):
+    """Carries x, c and c_i."""
+    return start.mean, shared, memory
+
+  def gradient(self, gradient, mean, carry, step):
+    """Corrects the drift."""
+    _, server_control, control = carry
+    return gradient - control + server_control
+
+  def finish(self, model, carry, trace):
+    """Sends the change of c_i and keeps the new one."""
+    start, server_control, control = carry
+    drift = (start - model.mean) / trace.sum_rates
+    new = control - server_control + drift
+    return model, new - control, new
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +71,7 @@ class ExtraSum:
 
 
 @dataclasses.dataclass(frozen=True)
-class Scaffold:
+class Stage:
   """Keeps the server's control variate; its slot is broadcast to the part.
 
   Attributes:

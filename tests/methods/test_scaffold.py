@@ -28,8 +28,8 @@ def halves(labels, *, num_clients, seed):
 
 # Names are looked up here: what they name is above.
 CONFIG = config_lib.Config(
-  dataset='clients.test_scaffold:drifting',
-  partition='clients.test_scaffold:halves',
+  dataset='methods.test_scaffold:drifting',
+  partition='methods.test_scaffold:halves',
   num_clients=2,
   model='logistic',
   variant='deterministic',
