@@ -1,60 +1,141 @@
-"""Tries to break what is promised, and counts.
+"""Kills runs of all four papers at random moments, and compares bits.
 
-  python -m experiments.campaign --case=kills --count=100
+  python -m experiments.campaign --count=100
 
-kills: runs killed at random moments. inputs: bad flags, files and directories
-of runs. updates: what a client may send. files: a run's files, damaged. soak:
-so many rounds of all four papers' presets. `docs/reliability.md` says what each
-expects.
-
-Prints a table of what was tried and how often a promise broke, and what broke.
-The same command goes on counting where it was interrupted. Exit code 1: a
-promise was broken; 2: a flag is wrong.
+A run is killed up to four times, then left to end: its rows and predictions
+must be those of the run that nobody killed. The presets are made small, on
+digits. Prints how often each was killed. Exit code 1: a run ended otherwise;
+its directory stays. `results/reliability` has the counts so far.
 """
 
+from collections.abc import Callable
 import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
 
 from absl import flags
 
 from bfl_tf import seeds
 from experiments import flags as config_flags
-from experiments.campaigns import books, files, inputs, kills, soak, updates
+from experiments import outcomes
+from experiments.harness import cells
 
-CASES = {
-  'files': files.Case,
-  'inputs': inputs.Case,
-  'kills': kills.Case,
-  'soak': soak.Case,
-  'updates': updates.Case,
+_COUNT = flags.DEFINE_integer('count', 10, 'Kills.', lower_bound=1)
+_SEED = flags.DEFINE_integer('seed', 0, 'Of the moments.', lower_bound=0)
+_FOLDER = flags.DEFINE_string('folder', 'runs/campaign', 'Where runs go.')
+
+_NUM_ROUNDS = 5
+_SMALL = f"""
+--dataset=digits --noaugment --partition=iid --num_clients=4 --local_epochs=1
+--num_rounds={_NUM_ROUNDS} --num_mc_samples=2 --final_num_mc_samples=3
+--eval_every=1 --num_eval_examples=0 --num_workers=1
+"""
+_MLP = '--model=mlp --mlp.hidden_units=16 --batch_size=64'
+# By paper; each carries something from round to round: a posterior, a student,
+# a momentum, one of rank 3.
+_CHANGES = {
+  'posterior_pooling': f'{_MLP} --pooling=lp --weighting=max_discrepancy',
+  'fedbe': f"""{_MLP} --num_server_examples=200 --distil.epochs=5
+    --distil.batch_size=50 --distil.swa_start=0.5 --distil.swa_cycle=0.2
+    --ensemble.num_samples=3""",
+  'noniid_techniques': f"""{_MLP} --server_step=momentum,sign_threshold
+    --sign_threshold.threshold=2 --client_parts=projection,gradient_noise""",
+  'fl_swag': '--local_epochs=2 --swag.rank=3 --ensemble.num_samples=4',
 }
-_CASE = flags.DEFINE_enum('case', 'kills', [*CASES], 'What to try.')
-_COUNT = flags.DEFINE_integer('count', 10, 'Attempts.', lower_bound=1)
-_SEED = flags.DEFINE_integer('seed', 0, 'Of what is tried.', lower_bound=0)
-_OUTPUT_DIR = flags.DEFINE_string(
-  'output_dir', 'runs/campaign', 'Where counts go, and what broke.'
-)
+_MOST_KILLS = 4
+# What is waited for: a time, or one of the files that then changes.
+_MOMENTS = {
+  'anywhere': '',
+  'checkpoint': 'checkpoints/state-*',
+  'plots': 'plots/*.png',
+  'end': '*predictions.npz*',
+}
 
 
 def main() -> int:
-  """Goes on until there are enough attempts; prints what came of them."""
-  folder = pathlib.Path(_OUTPUT_DIR.value) / f'{_CASE.value}-{_SEED.value}'
+  """Kills until there were enough; prints how often, and what broke."""
+  folder = pathlib.Path(_FOLDER.value)
   folder.mkdir(parents=True, exist_ok=True)
-  book = books.Book(folder / 'trials.jsonl')
-  case = CASES[_CASE.value](folder, _COUNT.value)
-  try:
-    while book.count < _COUNT.value:
-      number = len(book.trials)
-      rng = seeds.generator(_SEED.value, f'campaign_{_CASE.value}', number)
-      book.add(case.trial(number, rng))
-  finally:
-    case.close()
-  print(book.table())
-  for trial in book.trials:
-    if trial.note:
-      print(trial.note)
-  for broken in book.broken:
-    print(f'broken: {broken}')
-  return int(bool(book.broken))
+  rng = seeds.generator(_SEED.value, 'campaign_kills', 0)
+  wanted, seconds = {}, {}
+  for name in _CHANGES:
+    started = time.monotonic()
+    _ended(name, folder / f'never-{name}')
+    seconds[name] = time.monotonic() - started
+    wanted[name] = outcomes.of(folder / f'never-{name}')
+  kills, broken = dict.fromkeys(_CHANGES, 0), []
+  while sum(kills.values()) < _COUNT.value:
+    name = min(kills, key=kills.__getitem__)
+    run = folder / f'killed-{sum(kills.values())}'
+    for _ in range(rng.integers(1, _MOST_KILLS + 1)):
+      kills[name] += _killed(name, run, seconds[name], rng)
+    _ended(name, run)
+    differ = outcomes.difference(outcomes.of(run), wanted[name])
+    if differ:
+      broken.append(f'broken: {run}: {differ}')
+    else:
+      shutil.rmtree(run)
+  print('\n'.join([*(f'{name}: {n} kills' for name, n in kills.items())]))
+  print(
+    '\n'.join([*broken, f'{sum(kills.values())} kills, {len(broken)} broke'])
+  )
+  return int(bool(broken))
+
+
+def _start(name, run):
+  preset = f'--flagfile={cells.CONFIGS / name}.flags'
+  words = f'{_SMALL} {_CHANGES[name]} --output_dir={run}'.split()
+  return subprocess.Popen(
+    [sys.executable, '-m', 'experiments.run', preset, *words],
+    stdout=subprocess.DEVNULL,
+  )
+
+
+def _ended(name, run):
+  code = _start(name, run).wait()
+  if code:
+    config_flags.fail(f'{run} ended with code {code}', code=1)
+
+
+def _killed(name, run, seconds, rng) -> bool:
+  """Kills a run at a moment, unless it has ended before."""
+  come = _moment(run, seconds, rng)
+  process = _start(name, run)
+  while process.poll() is None and not come():
+    time.sleep(0.001)
+  process.send_signal(signal.SIGKILL)
+  return process.wait() == -signal.SIGKILL
+
+
+def _moment(run, seconds, rng) -> Callable[[], bool]:
+  """Returns a function that says whether the moment has come."""
+  pattern = rng.choice([*_MOMENTS.values()])
+  wait = rng.uniform(0, 0.1 if pattern else seconds)
+  most = int(rng.integers(1, _NUM_ROUNDS + 1))
+  seen, came = _files(run, pattern), []
+
+  def come():
+    # As many new files as were drawn, of the checkpoints and figures.
+    enough = most if '/' in pattern else 1
+    if not came and (not pattern or len(_files(run, pattern) - seen) >= enough):
+      came.append(time.monotonic())
+    return bool(came) and time.monotonic() > came[0] + wait
+
+  return come
+
+
+def _files(run, pattern):
+  """The files of a kind, each with the time of its last change."""
+  found = set()
+  for path in run.glob(pattern) if pattern else ():
+    try:
+      found.add((path, path.stat().st_mtime_ns))
+    except OSError:
+      continue  # It was temporary.
+  return found
 
 
 if __name__ == '__main__':

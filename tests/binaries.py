@@ -46,7 +46,7 @@ def drive(module, lines, folder=ROOT):
   """
   # In one process: TensorFlow starts once.
   process = subprocess.run(
-    [sys.executable, '-m', 'experiments.campaigns.driven', module, 'play'],
+    [sys.executable, str(ROOT / 'tests' / 'driven.py'), module],
     input=''.join(f'{json.dumps(line)}\n' for line in lines),
     cwd=ROOT,
     env={**os.environ, 'PYTHONPATH': f'{ROOT}{os.pathsep}{folder}'},

@@ -4,7 +4,7 @@ import pytest
 
 from bfl_tf import config as config_lib
 from bfl_tf import runs as runs_lib
-from experiments.campaigns import outcomes
+from experiments import outcomes
 
 CONFIG = config_lib.Config(
   dataset='toys:blobs',

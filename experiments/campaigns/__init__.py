@@ -1,1 +1,0 @@
-"""Attempts to break what is promised, a module a case of the campaign."""

@@ -1,0 +1,119 @@
+"""Whatever one client sends, the round is that of the others, or moves no more.
+
+Hypothesis draws what is wrong with the update; nothing is trained for it.
+"""
+
+import functools
+
+import hypothesis
+from hypothesis import strategies
+from hypothesis.extra import numpy as arrays
+import numpy as np
+import toys
+
+from bfl_tf import federation
+from bfl_tf.federation import engine
+
+ANYTHING = strategies.one_of(
+  strategies.none(),
+  strategies.integers(),
+  strategies.floats(),
+  strategies.text(max_size=3),
+  strategies.just({}),
+  strategies.lists(strategies.floats(), max_size=2),
+  arrays.arrays(
+    arrays.scalar_dtypes(), arrays.array_shapes(min_dims=0, max_side=3)
+  ),
+)
+FLOATS = strategies.floats(width=32)
+PLACES = ('model', 'extras', 'memory', 'trace')
+
+
+@functools.cache
+def begun():
+  """An experiment, its state, and what then comes of all six clients."""
+  pieces = toys.experiment(variant='flipout', client_parts=('toys:Counter',))
+  state = federation.initial_state(pieces).state
+  came = engine.local(pieces, state, range(6))
+  return pieces, state, sorted(came, key=lambda arrival: arrival.client)
+
+
+def played(arrivals):
+  pieces, state, _ = begun()
+  return federation.federated_round(pieces, state, lambda *_: iter(arrivals))
+
+
+@functools.cache
+def without(client):
+  """The round in which a client sends nothing; None: in which all are good."""
+  return played([a for a in begun()[2] if a.client != client])
+
+
+def in_tree(data, tree):
+  """Changes a value of a structure of named arrays, or leaves one out."""
+  is_tuple = hasattr(tree, '_asdict')
+  named = dict(tree._asdict() if is_tuple else tree)
+  name = data.draw(strategies.sampled_from(sorted(named)))
+  value = named[name]
+  how = data.draw(strategies.sampled_from(['number', 'number', 'all', 'none']))
+  if how == 'none' and not is_tuple:
+    del named[name]
+    return named
+  if how == 'none':
+    new = None
+  elif isinstance(value, dict) and value:
+    new = in_tree(data, value)
+  elif how == 'all' or isinstance(value, dict) or not value.size:
+    new = data.draw(ANYTHING)
+  else:
+    new = np.array(value)
+    place = data.draw(strategies.integers(0, new.size - 1))
+    is_float = new.dtype.kind == 'f'
+    new.reshape(-1)[place] = data.draw(FLOATS) if is_float else -3
+  return tree._replace(**{name: new}) if is_tuple else {**named, name: new}
+
+
+def changed(data, arrival):
+  """What comes of a client, with something wrong in it."""
+  what = data.draw(
+    strategies.sampled_from(
+      [*PLACES, 'num_examples', 'client_id', 'update', 'twice', 'failure']
+    )
+  )
+  if what in ('num_examples', 'client_id'):
+    update = arrival.update._replace(**{what: data.draw(ANYTHING)})
+    return [arrival._replace(update=update)]
+  if what == 'update':
+    return [arrival._replace(update=data.draw(ANYTHING))]
+  if what == 'twice':
+    number = data.draw(strategies.sampled_from([arrival.client, -1, 10**6]))
+    return [arrival, arrival._replace(client=number)]
+  if what == 'failure':
+    return [engine.Arrival(arrival.client, None, {}, MemoryError('\n'))]
+  if what == 'memory':
+    return [arrival._replace(memory=in_tree(data, arrival.memory))]
+  tree = in_tree(data, getattr(arrival.update, what))
+  return [arrival._replace(update=arrival.update._replace(**{what: tree}))]
+
+
+@hypothesis.settings(max_examples=100)
+@hypothesis.given(strategies.integers(0, 5), strategies.data())
+def test_it_is_left_out_and_counted_or_moves_the_model_within_its_share(
+  client, data
+):
+  pieces, _, good = begun()
+  came = changed(data, good[client])
+  again = played([*good[:client], *came, *good[client + 1 :]])
+  state, info = again.state, again.info
+  assert info['clients_pooled'] + info['clients_left_out'] == 6
+  if info['clients_left_out']:
+    assert info['left_out'] == str(client) and info['left_out_reasons']
+    assert toys.same(state, without(client).state)
+    return
+  sizes = [len(indices) for indices in pieces.partition]
+  sent = next(a.update.model.mean for a in came if a.client == client)
+  moved = np.abs(sent - good[client].update.model.mean.astype(np.float64))
+  most = moved * sizes[client] / sum(sizes)
+  beyond = np.abs(state.model.mean - without(None).state.model.mean) - most
+  assert np.all(np.isfinite(state.model.scale))
+  assert np.all(beyond <= 1e-6 * np.maximum(1, np.abs(sent)))
