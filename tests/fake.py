@@ -15,7 +15,7 @@ from bfl_tf import metrics, seeds, statistics, training
 from bfl_tf import runs as runs_lib
 from bfl_tf.federation import engine as engine_lib
 from bfl_tf.federation import evaluation
-from experiments.campaigns import outcomes
+from experiments import outcomes
 
 CONFIG = config_lib.Config(
   dataset='toys:blobs',
