@@ -16,6 +16,7 @@ import functools
 import inspect
 import io
 import math
+import types
 import typing
 from typing import Any
 
@@ -170,8 +171,8 @@ def _in_its_type(kind, value):
 
 
 @functools.cache
-def _arguments(thing: Callable) -> dict[str, Declared]:
-  """Every argument of a thing with a default of a type that a flag has."""
+def of(thing: Callable) -> Mapping[str, Declared]:
+  """Returns the arguments with a default of a type that a flag has, by name."""
   try:
     parameters = inspect.signature(thing).parameters
   except (TypeError, ValueError):
@@ -185,7 +186,7 @@ def _arguments(thing: Callable) -> dict[str, Declared]:
       argument = _declared(name, hints.get(name), parameter.default)
       if argument is not None:
         found[name] = argument
-  return found
+  return types.MappingProxyType(found)
 
 
 def _hints(thing):
@@ -221,24 +222,10 @@ def _declared(name, hint, default):
   return Declared(name, kind, many, default, setting or Setting(), says_so)
 
 
-def of(thing: Callable, given: frozenset[str] = frozenset()):
-  """Returns the settings of a class or function, by name.
-
-  Args:
-    thing: what is called with them.
-    given: names that a run gives its own value; only an argument that says
-      `Setting` is a setting under one of these.
-  """
-  return {
-    name: declared
-    for name, declared in _arguments(thing).items()
-    if declared.says_so or name not in given
-  }
-
-
 def check(method: Any) -> None:
   """Raises a ValueError unless a made method's settings are within bounds."""
-  name = getattr(method, 'name', type(method).__name__)
-  for setting, declared in of(type(method)).items():
+  kind: Any = type(method)
+  name = getattr(method, 'name', kind.__name__)
+  for setting, declared in of(kind).items():
     if declared.says_so and declared.table is None:
       declared.checked(f'{name}.{setting}', getattr(method, setting))

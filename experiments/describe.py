@@ -10,8 +10,9 @@ from typing import Any
 
 from absl import flags
 
-from bfl_tf import registry, settings
+from bfl_tf import registry
 from bfl_tf.config import config as config_lib
+from bfl_tf.config import given
 
 _WIDTH = 80
 _ASKED = re.compile(r'--?(helpfull|helpshort|help|describe)(?:=(.*))?')
@@ -59,7 +60,7 @@ def _everything(unused):
     lines += _flag(name, declared)
   things = sorted(_things(), key=lambda found: found[0])
   for name, roles, thing in things:
-    declared = settings.of(thing, config_lib.GIVEN)
+    declared = given.settings_of(roles[0], thing)
     if declared:
       title = f'Of {name} ({", ".join(f"--{role}" for role in roles)}):'
       lines += ['', title, *_settings(name, declared)]
@@ -78,7 +79,7 @@ def _method(name):
   with_settings = [
     f'--{roles[0]}.{name}'
     for _, roles, thing in found
-    if roles and settings.of(thing)
+    if roles and given.settings_of(roles[0], thing)
   ]
   if len(with_settings) > 1:
     keys = ' or '.join(with_settings)
@@ -105,7 +106,7 @@ def _one(name, roles, thing) -> Iterator[str]:
   yield textwrap.indent(doc.partition('\n\n')[0], '  ')
   if source and 'References:' not in doc.partition('\n\n')[0]:
     yield textwrap.indent(source[0].partition('\n\n')[0], '  ')
-  declared = settings.of(thing, config_lib.GIVEN)
+  declared = given.settings_of(roles[0] if roles else '', thing)
   yield from (
     _settings(name, declared) if declared else ['  It has no settings.']
   )

@@ -122,7 +122,7 @@ def test_shapes_are_kept_and_must_agree():
   'name', [name for name, rule in pooling.RULES.items() if rule.streams]
 )
 def test_memory_does_not_grow_with_clients_where_a_rule_streams(name):
-  rule, reference = pooling.RULES[name](), update(999, 100).model
+  rule, reference = pooling.rule_of(name), update(999, 100).model
   shares = (rule.accumulate(update(k, 100), 1.0, reference) for k in range(50))
   total, sizes = next(shares), set()
   for share in shares:

@@ -8,7 +8,7 @@ from typing import Any
 
 from bfl_tf import own as own_lib
 from bfl_tf import registry
-from bfl_tf.config import chosen, contracts
+from bfl_tf.config import chosen, contracts, given
 from bfl_tf.config import config as config_lib
 
 Resources = Mapping[str, Callable[[], Any]]
@@ -21,32 +21,24 @@ def configured(
   resources: Resources = _NONE,
   own: Mapping[str, Any] = types.MappingProxyType({}),
 ) -> functools.partial:
-  """Binds those of a thing's arguments that config or resources name.
+  """Binds those of a thing's arguments that the run gives, and its settings.
 
   Args:
     thing: a class or a function.
-    config: its fields, and the settings of its variant, are bound by name.
+    config: of the run.
     resources: functions that make what only some things need, by name.
-    own: what goes before all these.
+    own: its settings.
   """
   names = inspect.signature(thing).parameters
   offered = {
+    name: getattr(config, name)
+    for name in given.GIVEN.keys() & set(config_lib.FIELDS)
     # How many classes there are the data say: the field may be 0.
-    **{
-      name: getattr(config, name)
-      for name in config_lib.FIELDS
-      if name != 'num_classes'
-    },
-    **config.chosen.values(config.chosen.of('variant')),
-    **own,
+    if name != 'num_classes'
   }
   bound = {name: offered[name] for name in names if name in offered}
-  made = {
-    name: make()
-    for name, make in resources.items()
-    if name in names and name not in own
-  }
-  return functools.partial(thing, **bound | made)
+  made = {name: make() for name, make in resources.items() if name in names}
+  return functools.partial(thing, **{**bound, **made, **own})
 
 
 def bound(

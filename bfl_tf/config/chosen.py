@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from absl import logging
 
 from bfl_tf import registry, settings
+from bfl_tf.config import given as given_lib
 
 _TEXT = (str, False)
 
@@ -80,7 +81,6 @@ class Chosen:
     self,
     roles: Mapping[str, tuple[Any, Mapping[str, Any]]],
     settings_given: Mapping[str, Any],
-    names_given: frozenset[str],
     idle: Collection[str] = (),
     forgotten: Collection[str] = (),
   ):
@@ -90,14 +90,13 @@ class Chosen:
       roles: by field, its value (a name or several) and its table.
       settings_given: values, or a flag's text, by key; of two that cover the
         same setting the later one counts.
-      names_given: arguments that the run gives: no settings.
       idle: keys that lie where their method is not chosen.
       forgotten: keys that may be of no method that is known.
 
     Raises:
       ValueError: one line that names the flag and what was near.
     """
-    self._given, self._names_given = merged(settings_given), names_given
+    self._given = merged(settings_given)
     self._roles = roles
     self.methods: list[Method] = []
     for role, (value, table) in roles.items():
@@ -160,7 +159,7 @@ class Chosen:
         return
     declared = {
       key: declared
-      for key, declared in settings.of(thing, self._names(role)).items()
+      for key, declared in given_lib.settings_of(role, thing).items()
       if key not in set_by_its_user
     }
     method = Method(role, name, thing, declared)
@@ -180,14 +179,6 @@ class Chosen:
     needed = getattr(part, 'needs', None)
     if needed is not None and needed in stages:
       self._visit('server_step', needed, stages[needed])
-
-  def _names(self, role):
-    """What the run gives: to a network, its variant's settings too."""
-    if role != 'model' or 'variant' not in self._roles:
-      return self._names_given
-    name, table = self._roles['variant']
-    variant = registry.resolve('variant', name, table)
-    return self._names_given | set(settings.of(variant))
 
   def _value(self, method, declared):
     for key in method.keys(declared.name):
@@ -226,7 +217,7 @@ class Chosen:
       found
       for found in _all(self._roles)
       if found.name == name
-      and setting in settings.of(found.thing, self._names_given)
+      and setting in found.declared
       and key in found.keys(setting)
     ]
     if elsewhere and idle:
@@ -280,13 +271,9 @@ class Chosen:
 
 def known_methods(
   roles: Mapping[str, tuple[Any, Mapping[str, Any]]],
-  names_given: frozenset[str],
 ) -> list[Method]:
   """Returns every method of ours, once for every role that it may have."""
-  return [
-    found._replace(declared=settings.of(found.thing, names_given))
-    for found in _all(roles)
-  ]
+  return list(_all(roles))
 
 
 def _all(roles) -> Iterator[Method]:
@@ -308,7 +295,7 @@ def _in(role: str, table: Mapping[str, Any]) -> Iterator[Method]:
 
 
 def _below(role: str, name: str, thing: Any) -> Iterator[Method]:
-  declared = settings.of(thing)
+  declared = given_lib.settings_of(role, thing)
   yield Method(role, name, thing, declared)
   for setting in declared.values():
     if setting.table is not None:

@@ -290,7 +290,7 @@ class Config:
       value = declared.checked(name, getattr(self, name))
       object.__setattr__(self, name, value)
     values = {name: getattr(self, name) for name in FIELDS}
-    chosen = chosen_lib.Chosen(_roles(values), self.settings, GIVEN)
+    chosen = chosen_lib.Chosen(_roles(values), self.settings)
     object.__setattr__(self, 'chosen', chosen)
     object.__setattr__(self, 'settings', chosen.settings)
     self._check_together()
@@ -348,7 +348,7 @@ class Config:
       for role, (value, table) in _roles({**_DEFAULTS, **fields}).items()
     }
     idle = set(given) - set(typed)
-    chosen = chosen_lib.Chosen(roles, given, GIVEN, idle, forgotten)
+    chosen = chosen_lib.Chosen(roles, given, idle, forgotten)
     return cls(**fields, settings=chosen.settings)
 
   def replace(self, **changes: Any) -> 'Config':
@@ -379,18 +379,12 @@ Config.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
 )
 FIELDS = settings_lib.of(Config)
 ROLES = tuple(n for n, d in FIELDS.items() if d.table is not None)
-# What a run says itself: no method's setting, unless it says so.
-GIVEN = (
-  frozenset(FIELDS)
-  | {'input_shape', 'rows', 'client_ids'}
-  | {s for kind in models.VARIANTS.values() for s in settings_lib.of(kind)}
-)
 _DEFAULTS = {name: declared.default for name, declared in FIELDS.items()}
 
 
 def known_methods() -> list[chosen_lib.Method]:
   """Returns every method of ours, once for every role that it may have."""
-  return chosen_lib.known_methods(_roles(_DEFAULTS), GIVEN)
+  return chosen_lib.known_methods(_roles(_DEFAULTS))
 
 
 def setting_keys() -> list[str]:

@@ -13,6 +13,8 @@ from bfl_tf import datasets as datasets_lib
 from bfl_tf import models, own, partitions, training
 from bfl_tf.config import binding
 
+# The variant's settings that the objective is made of.
+_OF_PRIOR = ('prior_scale', 'update_prior', 'temperature')
 # What decides how examples are read, and what each site holds out.
 _OF_FILES = (
   'calibration_fraction', 'test_fraction', 'num_classes', 'label_column',
@@ -127,19 +129,26 @@ def workers(config, dataset, parts, built, random):
       f'--augment needs images; {config.dataset} has examples of shape '
       f'{dataset.input_shape}.'
     )
-  settings = binding.configured(training.Settings, config).keywords | {
-    'optimizer': binding.make('client_optimizer', config),
-    'weight_decay': config.client_weight_decay,
-    'random': random,
-    'parts': parts,
-  }
+  variant = config.chosen.values(config.chosen.of('variant'))
+  settings = training.Settings(
+    optimizer=binding.make('client_optimizer', config),
+    batch_size=config.batch_size,
+    weight_decay=config.client_weight_decay,
+    decay_biases=config.decay_biases,
+    augment=config.augment,
+    augment_padding=config.augment_padding,
+    step_decay=config.step_decay,
+    epoch_decay=config.epoch_decay,
+    epoch_decay_every=config.epoch_decay_every,
+    random=random,
+    parts=parts,
+    **{name: variant[name] for name in _OF_PRIOR if name in variant},
+  )
   data = training.Data(
     dataset.train.x, dataset.train.y, dataset.mean, dataset.std
   )
   strategies = training.strategies(config.num_workers, config.distribution)
-  return compiled(
-    config, dataset, data, training.Settings(**settings), strategies, built
-  )
+  return compiled(config, dataset, data, settings, strategies, built)
 
 
 def compiled(config, dataset, data, settings, strategies, built):
@@ -169,7 +178,8 @@ def model_builder(config, dataset):
   }
   method = config.chosen.of('model')
   if ':' in config.model:
-    settings |= binding.configured(method.thing, config, {}, settings).keywords
+    run = binding.configured(method.thing, config).keywords
+    settings = run | settings
   for chosen in (config.chosen.of('variant'), method):
     settings |= config.chosen.values(chosen)
   return functools.partial(models.build, config.model, **settings)

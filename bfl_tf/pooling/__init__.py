@@ -1,6 +1,7 @@
 """Pooling posteriors: rules, client weightings, and both as plain functions."""
 
 from collections.abc import Iterable, Sequence
+import inspect
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ __all__ = [
   'client_weights',
   'divergence',
   'pool',
+  'rule_of',
 ]
 
 RULES: dict[str, Any] = {
@@ -59,9 +61,7 @@ def pool(
     J. Fischer et al. arXiv:2403.15263, Eq. 10 to 17.
   """
   if isinstance(rule, str):
-    return pool(
-      registry.resolve('pooling', rule, RULES)(), posteriors, weights, prior
-    )
+    return pool(rule_of(rule), posteriors, weights, prior)
   if weights is not None and not rule.takes_weights:
     raise ValueError(f'{type(rule).__name__} takes no weights.')
   if rule.needs_prior and prior is None:
@@ -81,6 +81,20 @@ def pool(
     raise ValueError('posteriors must not be empty.')
   model, _ = rule.finalize(sums, reference)
   return weights_lib.distribution(model)
+
+
+def rule_of(name: str, num_clients: int = 1, **settings: Any) -> Rule:
+  """Makes a rule of `RULES` outside of a run.
+
+  Args:
+    name: its key.
+    num_clients: that are planned for, of a rule that asks.
+    **settings: of the rule.
+  """
+  kind = registry.resolve('pooling', name, RULES)
+  if 'num_clients' in inspect.signature(kind).parameters:
+    settings |= {'num_clients': num_clients, 'clients_per_round': 0}
+  return kind(**settings)
 
 
 def client_weights(

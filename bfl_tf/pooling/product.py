@@ -64,8 +64,9 @@ class Product(rules.Conflation):
       "GiB that the clients' factors and the product's may take.", above=0
     ),
   ] = 8.0
-  num_clients: int = 1
-  clients_per_round: int = 0
+  _: dataclasses.KW_ONLY
+  num_clients: int
+  clients_per_round: int
 
   streams: ClassVar[bool] = False
 

@@ -113,8 +113,9 @@ class MultiKrum(Median):
     float,
     Setting('Share of the clients that may be bad.', least=0, below=0.5),
   ] = 0.2
-  num_clients: int = 1
-  clients_per_round: int = 0
+  _: dataclasses.KW_ONLY
+  num_clients: int
+  clients_per_round: int
 
   def check(self, rank: int, size: int) -> None:
     """Refuses a round in which bad clients could vouch for each other.

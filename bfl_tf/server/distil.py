@@ -54,8 +54,8 @@ class Distil:
   server_labels: np.ndarray | None
   num_classes: int
   teacher_groups: ensemble_lib.Ensemble
-  recalibrated: Callable | None = None
-  num_mc_samples: int = 1
+  recalibrated: Callable | None
+  num_mc_samples: int
   teachers: Annotated[str, Setting('Union of groups that is distilled.')] = (
     '+'.join(ensemble_lib.GROUPS)
   )

@@ -35,7 +35,7 @@ class Ensemble:
   """
 
   layout: weights_lib.Layout
-  recalibrated: Callable | None = None
+  recalibrated: Callable | None
   groups: Annotated[
     str, Setting(f'Union of groups to make and score ({_LETTERS}).')
   ] = '+'.join(GROUPS)

@@ -29,7 +29,7 @@ class FineTune:
   server_workers: list[training.Worker]
   server_indices: np.ndarray
   validation: Any
-  num_mc_samples: int = 1
+  num_mc_samples: int
   epochs: Annotated[int, Setting('At most.', least=1)] = 100
   patience: Annotated[
     int,

@@ -21,8 +21,8 @@ class Keep:
     clients_per_round: of the run; 0 for all.
   """
 
-  num_rounds: int = 1
-  clients_per_round: int = 0
+  num_rounds: int
+  clients_per_round: int
 
   name: ClassVar[str] = 'keep'
   statistics: ClassVar[tuple] = (posteriors.Messages(),)

@@ -53,7 +53,7 @@ class SignThreshold:
   """
 
   num_clients: int
-  clients_per_round: int = 0
+  clients_per_round: int
   threshold: Annotated[
     int, Setting('theta: least size of the vote that moves a weight.', least=0)
   ] = 2

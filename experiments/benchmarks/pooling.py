@@ -26,7 +26,7 @@ def run(rule_name: str, num_clients: int, size: int, repeats: int) -> None:
     )
     for k in range(4)
   ]
-  rule = pooling.RULES[rule_name]()
+  rule = pooling.rule_of(rule_name)
   tight = updates[0].model._replace(scale=np.full(size, 0.2, np.float32))
 
   def pool(count):

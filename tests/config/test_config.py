@@ -1,12 +1,12 @@
 """Every field has a text and bounds; flags and files say the same config."""
 
 import dataclasses
-import inspect
 import pathlib
 
 import pytest
+import toys
 
-from bfl_tf import models, training, version
+from bfl_tf import models, version
 from bfl_tf import runs as runs_lib
 from bfl_tf.config import binding
 from bfl_tf.config import config as config_lib
@@ -129,34 +129,24 @@ def test_presets_parse_and_say_what_they_are(path):
 def test_a_things_arguments_are_bound_by_name():
   @dataclasses.dataclass(frozen=True)
   class Thing:
-    """Takes two of its arguments from the config, one a method's."""
+    """Takes two of its arguments from the run."""
 
     num_rounds: int
-    prior_scale: float
+    seed: int
     other: int = 3
 
-  config = config_lib.Config(
-    num_rounds=4, settings={'flipout.prior_scale': 0.125}
-  )
-  assert binding.configured(Thing, config)() == Thing(4, 0.125)
+  config = config_lib.Config(num_rounds=4, seed=7)
+  assert binding.configured(Thing, config)() == Thing(4, 7)
 
 
 @pytest.mark.parametrize(
-  'thing, key, value',
-  [
-    (models.build, 'kernel_initializer', 'glorot_uniform'),
-    (training.Settings, 'augment_padding', 2),
-    (training.Settings, 'flipout.update_prior', True),
-  ],
+  'key, value',
+  [('augment_padding', 2), ('flipout.update_prior', True), ('batch_size', 7)],
 )
-def test_a_field_reaches_what_it_is_for(thing, key, value):
-  config = config_lib.Config.of({key: value})
+def test_a_field_reaches_the_training(key, value):
+  (worker, *_) = toys.experiment(variant='flipout', **{key: value}).workers
   name = key.rpartition('.')[2]
-  assert binding.configured(thing, config).keywords[name] == value
-  # Python's callers start from the same default.
-  default = inspect.signature(thing).parameters[name].default
-  plain = binding.configured(thing, config_lib.Config()).keywords[name]
-  assert plain == default
+  assert getattr(worker.training._settings, name) == value
 
 
 def test_replace_takes_settings_as_the_constructor_does():

@@ -50,7 +50,7 @@ def reduce(rule, updates, reference, order=None):
 @every_rule
 @pytest.mark.parametrize('rank', [0, 2])
 def test_a_rule_pools_the_marginals(name, rank):
-  rule, updates = pooling.RULES[name](), clients(rank)
+  rule, updates = pooling.rule_of(name), clients(rank)
   reference = marginal(clients(5, 1)[0]).model._replace(
     scale=np.full(9_000, 9, np.float32)
   )
@@ -75,7 +75,7 @@ def test_a_rule_pools_the_marginals(name, rank):
 
 @every_rule
 def test_the_order_of_ranks_does_not_matter(name):
-  rule, updates = pooling.RULES[name](), clients(0)
+  rule, updates = pooling.rule_of(name), clients(0)
   reference = marginal(updates[1]).model
   expected, info = reduce(rule, updates, reference)
   for order in ([2, 1, 0], [1, 0, 2]):

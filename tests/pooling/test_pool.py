@@ -183,7 +183,7 @@ def test_points_are_averaged(name):
   assert isinstance(mean, tfd.VectorDeterministic)
   assert mean.mean().numpy().tolist() == [2, 5]
   if name in weighted:
-    mean = pooling.pool(pooling.RULES[name](), iter(points), iter([3, 1]))
+    mean = pooling.pool(pooling.rule_of(name), iter(points), iter([3, 1]))
     assert mean.mean().numpy().tolist() == [1.5, 3.5]
 
 

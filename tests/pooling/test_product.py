@@ -47,7 +47,7 @@ def updates(clients, sizes=None):
 
 
 def pooled(sent, name='product', order=None):
-  rule = pooling.RULES[name]()
+  rule = pooling.rule_of(name)
   shares = [rule.accumulate(update, 1.0, None) for update in sent]
   first, *rest = (shares[k] for k in order or range(len(shares)))
   for share in rest:

@@ -13,7 +13,7 @@ NONE = np.zeros([0], np.float32)
 
 def pooled(name, loc, scale, buffers=None, **settings):
   """Pools clients with these means and scales, `[num_clients, size]`."""
-  rule = pooling.RULES[name](**settings)
+  rule = pooling.rule_of(name, **settings)
   sums = None
   for client, (m, s) in enumerate(zip(np.float32(loc), np.float32(scale))):
     said = NONE if buffers is None else np.float32(buffers[client])

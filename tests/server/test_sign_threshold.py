@@ -49,7 +49,7 @@ def test_by_hand():
     (2, [4, -2, 1, 6], 0.25),
     (3, [4, -2, 1, 1], 0.5),
   ):
-    stage = server.SignThreshold(3, threshold=threshold)
+    stage = server.SignThreshold(3, 0, threshold=threshold)
     state, info = play(stage, reference, pooled, results)
     assert state.model.loc.tolist() == expected
     assert info == {'zero_rate_fraction': share}
@@ -74,7 +74,7 @@ def test_the_papers_equations_over_rounds(threshold):
   w, v = rng.normal(size=30), np.zeros(30)
   ours = model(w)
   momentum = server.Momentum(decay)
-  sign = server.SignThreshold(2, threshold=threshold)
+  sign = server.SignThreshold(2, 0, threshold=threshold)
   slots = {'momentum': momentum.init(ours)}
   for _ in range(6):
     updates = rng.normal(size=[2, 30])
@@ -100,7 +100,7 @@ def test_in_front_of_momentum_the_velocity_takes_in_what_is_left():
   results = votes(reference, [[2, 2], [4, -6]], [1, 1])
   pooled, slots = model([3, -2]), {'momentum': np.array([2.0, 2.0])}
   state = federation.State(0, pooled, slots, {})
-  for stage in (server.SignThreshold(2), server.Momentum(0.5)):
+  for stage in (server.SignThreshold(2, 0), server.Momentum(0.5)):
     state, _ = stage(state, reference, pooled, results, SEED)
   assert state.slots['momentum'].tolist() == [4, 1]
   assert state.model.loc.tolist() == [4, 1]
@@ -134,7 +134,7 @@ def test_fewer_accepted_than_the_threshold_stand_still():
   reference = model([0, 0])
   results = votes(reference, [[2, -2]], [1])
   state, info = play(
-    server.SignThreshold(2), reference, model([2, -2]), results
+    server.SignThreshold(2, 0), reference, model([2, -2]), results
   )
   assert state.model.loc.tolist() == [0, 0]
   assert info == {'zero_rate_fraction': 1}

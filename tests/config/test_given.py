@@ -1,0 +1,77 @@
+"""The law of two lists: what a run gives, and what is a setting."""
+
+import dataclasses
+import inspect
+import sys
+from typing import ClassVar
+
+import pytest
+import toys
+
+from bfl_tf import pooling
+from bfl_tf.config import config as config_lib
+from bfl_tf.config import given
+from bfl_tf.runs import flags_file
+from experiments import describe
+
+METHODS = {f'{m.role}:{m.name}': m for m in config_lib.known_methods()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Warm(pooling.RULES['nwa']):
+  """A rule with a setting that has the name of one of Flipout's."""
+
+  temperature: float = 0.9
+  batch_size: int = 7
+
+
+@dataclasses.dataclass(frozen=True)
+class Leaky(toys.Idle):
+  """A part with a setting that has the name of one of MC dropout's."""
+
+  rate: float = 0.5
+  seed: int = -1
+  name: ClassVar[str] = 'leaky'
+
+
+WARM, LEAKY = f'{__name__}:Warm', f'{__name__}:Leaky'
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+  monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
+
+
+@pytest.mark.parametrize('name', METHODS)
+def test_no_argument_of_ours_that_the_run_gives_has_a_default(name):
+  method = METHODS[name]
+  for argument, its in inspect.signature(method.thing).parameters.items():
+    if argument in given.GIVEN:
+      assert its.default is its.empty and argument not in method.declared
+    elif its.default is not its.empty and argument not in ('layout', 'shapes'):
+      assert argument in method.declared
+
+
+@pytest.mark.parametrize('variant', ['deterministic', 'mc_dropout', 'flipout'])
+def test_a_strangers_settings_are_its_own_whatever_the_variant(variant):
+  plain = toys.experiment(
+    variant=variant, pooling=WARM, client_parts=(LEAKY,), seed=3
+  )
+  assert (plain.method.rule.temperature, plain.method.rule.batch_size) == (
+    0.9, 7,
+  )  # fmt: skip
+  (part,) = plain.method.parts
+  # What the run gives it gives, default or not.
+  assert part == Leaky(rate=0.5, seed=3)
+  lines = flags_file.flag_lines(plain.config)
+  assert {'--Warm.temperature=0.9', '--Leaky.rate=0.5'} <= set(lines)
+  assert not [line for line in lines if 'Leaky.seed' in line]
+  said = {'Warm.temperature': 0.2, 'Leaky.rate': 0.25}
+  config = plain.config.replace(**said)
+  assert {key: config.get(key) for key in said} == said
+
+
+def test_they_are_described(capsys):
+  with pytest.raises(SystemExit):
+    describe.answer(['', f'--describe={WARM}'], sys.modules[__name__])
+  assert '--Warm.temperature=0.9' in capsys.readouterr().out
