@@ -173,7 +173,7 @@ def test_same_seed_same_bits_and_no_loss_of_their_own(make, x, linear):
   assert model.losses == []
 
 
-@pytest.mark.parametrize('scale', [1e-6, 1e-5, 1e-3, 0.05, 1, 10, 100])
+@pytest.mark.parametrize('scale', [1e-6, 0.05, 100])
 def test_inverse_softplus(scale):
   rho = weights.inverse_softplus(tf.constant(scale, tf.float32))
   reference = scale + np.log(-np.expm1(-scale))

@@ -56,9 +56,7 @@ def test_the_formula_is_the_docstrings():
 @pytest.mark.parametrize(
   'variant, normalization',
   [
-    ('deterministic', 'batch'),
-    ('mc_dropout', 'group'),
-    ('flipout', 'batch'),
+    ('mc_dropout', 'batch'),
     ('flipout', 'none'),
   ],
 )
@@ -80,7 +78,7 @@ def test_counts(variant, normalization):
 
 @pytest.mark.parametrize(
   'size, first, last',
-  [(8, 8, 1), (32, 32, 4), (63, 63, 8), (64, 32, 4), (96, 48, 6)],
+  [(8, 8, 1), (63, 63, 8), (64, 32, 4)],
 )
 def test_strides_leave_small_images_a_map(size, first, last):
   model = build(size=size)
@@ -105,6 +103,7 @@ def test_at_128_pixels_it_is_keras_own():
   np.testing.assert_allclose(ours(x), theirs(x), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_it_trains():
   rng = np.random.default_rng(0)
   x = rng.integers(0, 256, [8, 32, 32, 3], np.uint8)
@@ -127,6 +126,7 @@ def test_it_trains():
   assert toys.same(result, worker.train(job))
 
 
+@pytest.mark.slow
 def test_flipout_draws_a_network_by_the_seed():
   model = build('flipout')
   x = np.random.default_rng(0).normal(size=[2, 32, 32, 3]).astype(np.float32)

@@ -35,11 +35,9 @@ def resnet_counts(depth, normalization, channels=3):
 @pytest.mark.parametrize(
   'name, shape, settings, count',
   [
-    ('logistic', (8, 8, 1), {}, 650),
     ('logistic', (5,), {'num_classes': 3}, 18),
     ('mlp', (5,), {}, 6 * 64 + 65 * 10),
     ('mlp', (8, 8, 1), {'hidden_units': (7, 6)}, 65 * 7 + 8 * 6 + 7 * 10),
-    ('mlp', (5,), {'hidden_units': ()}, 60),
     ('lenet5', (28, 28, 1), {}, 61_706),
     ('lenet5', (32, 32, 1), {}, 61_706),
     ('lenet5_small', (28, 28, 1), {}, 5_142),
@@ -57,22 +55,22 @@ def resnet_counts(depth, normalization, channels=3):
     ),
   ],
 )
-@pytest.mark.parametrize('variant', models.VARIANTS)
-def test_counts(name, shape, settings, count, variant):
-  model = build(name, shape, variant, **settings)
-  layout = weights.Layout.of(model)
-  assert model.output_shape == (None, settings.get('num_classes', 10))
-  assert layout.num_trainable() == count
-  assert layout.size('loc') == (count if variant == 'flipout' else 0)
-  assert layout.size('buffers') == 0
+def test_counts(name, shape, settings, count):
+  variants = ('flipout', *(models.VARIANTS if name == 'mlp' else ()))
+  for variant in variants:
+    model = build(name, shape, variant, **settings)
+    layout = weights.Layout.of(model)
+    assert model.output_shape == (None, settings.get('num_classes', 10))
+    assert layout.num_trainable() == count
+    assert layout.size('loc') == (count if variant == 'flipout' else 0)
+    assert layout.size('buffers') == 0
 
 
 @pytest.mark.parametrize(
   'depth, variant, normalization',
   [
-    (20, 'deterministic', 'batch'),
-    (8, 'deterministic', 'none'),
-    (14, 'mc_dropout', 'group'),
+    (14, 'deterministic', 'batch'),
+    (8, 'mc_dropout', 'group'),
     (8, 'flipout', 'batch'),
     (8, 'flipout', 'none'),
   ],
@@ -182,66 +180,39 @@ def test_a_users_own_builder():
   assert not np.array_equal(read(first).point, read(other).point)
 
 
+# By what the line names: the network, its inputs and settings.
+REFUSED = {
+  'resnet21': ('resnet21', (32, 32, 3), {}),
+  'fixup_resnet2': ('fixup_resnet2', (32, 32, 3), {}),
+  'resnet20 .* 4x4': ('resnet20', (3, 3, 1), {}),
+  'lenet5 .* 12x12': ('lenet5', (11, 28, 1), {}),
+  'convnet .* 18x18': ('convnet', (17, 17, 3), {}),
+  r'convnet .* \(30,\)': ('convnet', (30,), {}),
+  'extra_layers': ('convnet', (18, 18, 1), {'extra_layers': -1}),
+  'mobilenetv2 .* 8x8': ('mobilenetv2', (7, 8, 1), {}),
+  '--model=lenet': ('lenet', (28, 28, 1), {}),
+  'divergence': (f'{__name__}:with_its_own_divergence', (5,), {}),
+  '10 classes': (f'{__name__}:five_logits', (5,), {}),
+  '--variant=bayes': ('mlp', (5,), {'variant': 'bayes'}),
+  '--normalization=l': ('resnet8', (8, 8, 1), {'normalization': 'l'}),
+  'normalization': ('mlp', (5,), {'normalization': 'none'}),
+  '--kernel_initializer=zeros': ('mlp', (5,), {'kernel_initializer': 'zeros'}),
+  r'--flipout\.initial_scale': (
+    'mlp', (5,), {'variant': 'flipout', 'initial_scale': 0.0},
+  ),
+  r'--mc_dropout\.rate': ('mlp', (5,), {'variant': 'mc_dropout', 'rate': 1.0}),
+}  # fmt: skip
+
+
+def test_refused():
+  for named, (name, shape, settings) in REFUSED.items():
+    with pytest.raises(ValueError, match=named):
+      build(name, shape, **settings)
+
+
 @pytest.mark.parametrize(
-  'name, shape, settings, message',
-  [
-    ('resnet21', (32, 32, 3), {}, 'as resnet20 or resnet26, got 21'),
-    ('resnet2', (32, 32, 3), {}, 'got 2'),
-    ('resnet20', (3, 3, 1), {}, 'resnet20 needs images of at least 4x4'),
-    ('lenet5', (11, 28, 1), {}, 'lenet5 needs images of at least 12x12'),
-    ('convnet', (17, 17, 3), {}, r'18x18, got .* \(17, 17, 3\); --model=mlp'),
-    ('convnet', (30,), {}, r'needs images .* shape \(30,\)'),
-    ('convnet', (18, 18, 1), {'extra_layers': -1}, 'at least 0, got -1'),
-    ('mobilenetv2', (7, 8, 1), {}, 'mobilenetv2 needs images of at least 8x8'),
-    ('lenet', (28, 28, 1), {}, "--model=lenet is unknown. .*'lenet5'"),
-    ('no_module:f', (5,), {}, '--model=no_module:f cannot be imported'),
-    (f'{__name__}:with_its_own_divergence', (5,), {}, 'its own divergence'),
-    (f'{__name__}:five_logits', (5,), {}, r'shape \(None, 5\) for 10 classes'),
-    ('mlp', (5,), {'variant': 'bayes'}, '--variant=bayes is unknown'),
-    (
-      'resnet8',
-      (8, 8, 1),
-      {'normalization': 'l'},
-      '--normalization=l is unknown',
-    ),
-    (
-      'mlp',
-      (5,),
-      {'normalization': 'none'},
-      'normalization: neither the model',
-    ),
-    (
-      'mlp',
-      (5,),
-      {'kernel_initializer': 'zeros'},
-      '--kernel_initializer=zeros is unknown. Choose .* he_normal, glorot_uni',
-    ),
-    (
-      'mlp',
-      (5,),
-      {'variant': 'flipout', 'initial_scale': 0.0},
-      r'--flipout\.initial_scale=0\.0 must be above 0',
-    ),
-    (
-      'mlp',
-      (5,),
-      {'variant': 'mc_dropout', 'rate': 1.0},
-      r'--mc_dropout\.rate=1\.0 must be below 1',
-    ),
-  ],
+  'name, size', [('resnet8', 4), ('lenet5', 12), ('convnet', 18)]
 )
-def test_refused(name, shape, settings, message):
-  with pytest.raises(ValueError, match=message):
-    build(name, shape, **settings)
-
-
-def test_the_smallest_images_that_fit():
-  for name, size in (
-    ('resnet8', 4),
-    ('lenet5', 12),
-    ('convnet', 18),
-    ('mobilenetv2', 8),
-  ):
-    model = build(name, (size, size, 1))
-    logits = model(np.zeros([2, size, size, 1], np.float32))
-    assert np.all(np.isfinite(logits))
+def test_the_smallest_images_that_fit(name, size):
+  logits = build(name, (size, size, 1))(np.zeros([2, size, size, 1]))
+  assert np.all(np.isfinite(logits))
