@@ -23,9 +23,8 @@ def settings(kind, fraction=0.4, **more):
   return {'attack': (kind,), f'{kind}.fraction': fraction, **more}
 
 
-@pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
 @pytest.mark.parametrize('kind', KINDS)
-def test_bad_clients_alone_send_something_else(kind, variant):
+def test_bad_clients_alone_send_something_else(kind, variant='flipout'):
   good, _, _ = arrivals(variant=variant)
   some, experiment, _ = arrivals(variant=variant, **settings(kind))
   bad = attacks.bad_clients(experiment.config.seed, 6, 0.4)
@@ -36,12 +35,12 @@ def test_bad_clients_alone_send_something_else(kind, variant):
     assert all(np.isfinite(v).all() for v in some[client].update.model)
 
 
-@pytest.mark.parametrize('kind', KINDS)
-def test_no_bad_clients_are_none(kind):
+def test_no_bad_clients_are_none():
   """As without attacks, bit for bit."""
-  without, _ = toys.play(toys.experiment())
-  none, _ = toys.play(toys.experiment(**settings(kind, fraction=0.0)))
-  assert toys.same(without.model, none.model)
+  without, _ = toys.play(toys.experiment(), 1)
+  for kind in KINDS:
+    none, _ = toys.play(toys.experiment(**settings(kind, fraction=0.0)), 1)
+    assert toys.same(without.model, none.model)
 
 
 def test_who_is_bad():
@@ -139,20 +138,14 @@ def test_a_median_stands_what_an_average_does_not():
   assert scores['median'] > scores['nwa'] + 0.2
 
 
-@pytest.mark.parametrize(
-  ('changes', 'message'),
-  [
+def test_refused():
+  for named, changes in (
+    ('--attack', {'attack': ('label_flips',)}),
+    ('label_flip.fraction', settings('label_flip', fraction=1.0)),
     (
-      {'attack': ('label_flips',)},
-      '--attack=label_flips is unknown. Did you m',
-    ),
-    (settings('label_flip', fraction=1.0), 'must be below 1'),
-    (
+      'random_model.scale',
       settings('random_model', **{'random_model.scale': 0.0}),
-      'must be above 0',
     ),
-  ],
-)
-def test_refused(changes, message):
-  with pytest.raises(ValueError, match=message):
-    toys.experiment(**changes)
+  ):
+    with pytest.raises(ValueError, match=named):
+      toys.experiment(**changes)

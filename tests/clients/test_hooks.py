@@ -9,7 +9,6 @@ import tensorflow as tf
 import toys
 
 from bfl_tf import methods
-from bfl_tf import runs as runs_lib
 
 ONE = {'num_workers': 1}
 
@@ -32,10 +31,8 @@ class Asked(toys.Idle):
 @pytest.mark.parametrize(
   'epochs, changes',
   [
-    ([2], {'local_epochs': 2}),
     ([1, 4], {'local_epochs': 4, 'min_local_epochs': 1}),
     ([2, 9], {'local_epochs': 2, 'early_local_epochs': 9, 'early_rounds': 2}),
-    ([9], {'local_epochs': 2, 'early_local_epochs': 9, 'early_rounds': 3}),
   ],
 )
 def test_every_clients_smallest_and_largest_training_is_checked(
@@ -133,13 +130,3 @@ def test_a_stage_that_a_part_needs_gets_resources(monkeypatch):
   assert [stage.name for stage in experiment.method.stages] == ['sized']
   _, (info,) = toys.play(experiment, 1)
   assert (info['needy_classes'], info['needy_weights']) == (3, 15)
-
-
-def test_reports_are_columns_of_a_run(tmp_path):
-  config = dataclasses.replace(
-    toys.experiment().config, client_parts=own('Reporter'), num_rounds=1
-  )
-  runs_lib.Run(config, tmp_path, False, toys.BUILT, False).play()
-  header, _, row = (tmp_path / 'metrics.csv').read_text().splitlines()
-  row = dict(zip(header.split(','), row.split(',')))
-  assert float(row['reporter_loss']) > 0

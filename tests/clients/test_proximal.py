@@ -1,4 +1,4 @@
-"""FedProx by hand; a weight of 0 is not there, a large one holds the client."""
+"""FedProx by hand; a weight of 0 is not there; scales are free."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ import toys
 from bfl_tf import clients, weights
 
 
-def trained(begin, *parts, variant='deterministic', **settings):
-  worker = toys.worker(variant=variant, parts=parts)
+def trained(begin, *parts, **settings):
+  worker = toys.worker(variant='flipout', parts=parts)
   return worker.train(toys.job(begin, **settings)).model
 
 
@@ -67,50 +67,22 @@ def test_norms_add_up_over_tensors():
   assert float(penalty) == pytest.approx(18)
 
 
-@pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
-def test_weight_0_is_not_there(variant):
-  begin = toys.start(toys.worker(variant=variant))
-  with_part, without = (
-    trained(begin, *parts, variant=variant, epochs=3)
-    for parts in ((clients.Proximal(0.0),), ())
-  )
-  for ours, theirs in zip(with_part, without):
-    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
-
-
-def test_a_large_weight_keeps_the_client_at_the_start(begin):
-  settings = {'epochs': 20, 'rate': 1e-3}
-  free = trained(begin, **settings).point - begin.point
-  held = trained(begin, clients.Proximal(500.0), **settings).point - begin.point
-  # Where the pull balances the gradient: |g| / mu, and |g| < 1.
-  assert np.abs(free).max() > 0.02
-  assert np.abs(held).max() < 0.005
-
-
-def test_the_scales_are_free(begin):
+def test_the_scales_are_free_and_weight_0_is_not_there():
   """The distance is over the mean: a variational scale still trains."""
   begin = toys.start(toys.worker(variant='flipout'))
-  settings = {'variant': 'flipout', 'epochs': 5, 'rate': 1e-3}
+  settings = {'epochs': 5, 'rate': 1e-3}
   held = trained(begin, clients.Proximal(900.0), **settings)
   free = trained(begin, **settings)
+  for ours, theirs in zip(
+    trained(begin, clients.Proximal(0.0), **settings), free
+  ):
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
   moved, free_moved = (m.scale - begin.scale for m in (held, free))
   assert np.all(moved != 0)
   np.testing.assert_allclose(moved, free_moved, rtol=0.05)
 
 
-@pytest.mark.parametrize('weight', [-1e-9, float('nan')])
-def test_out_of_range(weight):
-  with pytest.raises(
-    ValueError, match=r'--proximal\.weight=.* must be at least 0'
-  ):
-    clients.Proximal(weight)
-
-
-def test_an_unknown_penalty():
-  with pytest.raises(ValueError, match=r'--proximal\.penalty=l1 is unknown'):
-    clients.Proximal(0.1, 'l1')
-
-
-def test_named_for_flags():
-  assert clients.PARTS['proximal'] is clients.Proximal
-  assert (clients.Proximal.name, clients.Proximal.needs) == ('proximal', None)
+def test_settings_are_checked():
+  for settings, named in (((-1e-9,), 'weight'), ((0.1, 'l1'), 'penalty')):
+    with pytest.raises(ValueError, match=named):
+      clients.Proximal(*settings)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import clients, federation, training
+from bfl_tf import clients, training
 
 BATCHES, EPOCHS = 2, 5
 
@@ -48,7 +48,7 @@ def test_rank_0_is_the_mean_and_the_variance_of_what_was_visited():
   }
 
 
-@pytest.mark.parametrize('rank', [2, 3, 5])
+@pytest.mark.parametrize('rank', [2, 5])
 def test_half_the_variance_and_the_last_deviations(rank):
   result, visited = fitted(rank)
   np.testing.assert_allclose(
@@ -69,14 +69,6 @@ def test_what_lies_before_the_start_is_not_averaged(settings):
   assert part.collections(10) == 3
   with pytest.raises(ValueError, match=r'collects [12] weights where 3'):
     part.check(7, 32)
-
-
-def test_the_training_itself_is_left_as_it_is():
-  begin = toys.start(toys.worker(random='all'))
-  part = clients.Swag(period=1, rank=2)
-  with_it = toys.worker(parts=(part,), random='all').train(job(begin))
-  plain = toys.worker(random='all').train(job(begin))
-  assert with_it.trace.loss == plain.trace.loss
 
 
 def test_small_spread_far_from_zero_is_not_lost():
@@ -111,48 +103,9 @@ def test_what_comes_back_is_what_was_announced():
     assert training.mismatch(value, spec) is None
 
 
-@pytest.mark.parametrize(
-  'settings, message',
-  [
-    ({'swag.rank': 1}, '--swag.rank=1 has no covariance'),
-    (
-      {'swag.fits_scale': False},
-      '--swag.rank=20 is of no use to an average alone',
-    ),
-    (
-      {'swag.rank': 0, 'swag.period': 3},
-      'client 0: collects 1 weights where 2 are the least: 5 steps',
-    ),
-    (
-      {'swag.rank': 6, 'swag.period': 1},
-      'client 0: collects 5 weights where 6 are the least: 5 steps',
-    ),
-    ({'variant': 'flipout'}, 'a network without variational layers'),
-  ],
-)
-def test_what_cannot_be_fitted_is_refused(settings, message):
-  with pytest.raises(ValueError, match=message):
-    toys.experiment(
-      client_parts=('swag',), batch_size=150, local_epochs=5,
-      **{'swag.period': 1, 'swag.rank': 2} | settings
-      if 'swag.fits_scale' not in settings else settings,
-    )  # fmt: skip
-
-
-def test_alone_it_averages_points_or_means():
-  for variant in ('deterministic', 'flipout'):
-    pieces = toys.experiment(
-      client_parts=('swag',), variant=variant, batch_size=150, local_epochs=3,
-      **{'swag.rank': 0, 'swag.period': 2, 'swag.fits_scale': False},
-    )  # fmt: skip
-    assert pieces.method.random == 'layers'
-    state, _ = toys.play(pieces, 1)
-    assert np.all(np.isfinite(state.model.mean))
-
-
 def test_every_rule_pools_it_by_its_marginals_or_whole():
   settings = {'swag.rank': 2, 'swag.period': 1}
-  for name in ('nwa', 'ws', 'lp', 'conflation', 'wc', 'product'):
+  for name in ('nwa', 'wc', 'product'):
     pieces = toys.experiment(
       client_parts=('swag',), pooling=name, batch_size=150, local_epochs=4,
       **settings,
@@ -181,12 +134,17 @@ def test_samples_are_averaged_with_statistics_of_their_own():
   assert 0 < spread < 10 * np.sqrt(state.model.variance()).mean()
 
 
-def test_a_product_that_takes_too_much_is_refused_before_training():
-  with pytest.raises(ValueError, match='more than --product'):
-    federation.Experiment.build(
+def test_what_cannot_be_fitted_is_refused_before_training():
+  usual = {'swag.period': 1, 'swag.rank': 2}
+  for named, settings in (
+    ('swag.rank=1', usual | {'swag.rank': 1}),
+    ('swag.rank=20', {'swag.fits_scale': False}),
+    ('collects 1 ', usual | {'swag.rank': 0, 'swag.period': 3}),
+    ('collects 5 ', usual | {'swag.rank': 6}),
+    ('--variant', usual | {'variant': 'flipout'}),
+    ('--product', usual | {'pooling': 'product', 'product.max_memory': 1e-9}),
+  ):
+    with pytest.raises(ValueError, match=named):
       toys.experiment(
-        client_parts=('swag',), pooling='product', batch_size=150,
-        local_epochs=4, **{'swag.rank': 2, 'swag.period': 1,
-                           'product.max_memory': 1e-9},
-      ).config
-    )  # fmt: skip
+        client_parts=('swag',), batch_size=150, local_epochs=5, **settings
+      )

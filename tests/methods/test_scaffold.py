@@ -85,25 +85,12 @@ def test_ends_at_the_optimum_of_all_clients(scaffold):
   assert ours < 1e-3
 
 
-def test_adam_and_momentum_are_refused():
-  for changes in ({'client_optimizer': 'adam'}, {'sgd.momentum': 0.9}):
-    with pytest.raises(
-      ValueError, match='scaffold needs --client_optimizer=sgd'
-    ):
-      federation.Experiment.build(
-        CONFIG.replace(client_parts=('scaffold',), **changes)
-      )
-
-
-def test_a_part_that_leaves_the_way_of_sgd_is_refused():
-  for parts in (('scaffold', 'own_start'), ('own_start', 'scaffold')):
-    with pytest.raises(ValueError, match='SGD, which own_start leaves: drop'):
-      federation.Experiment.build(CONFIG.replace(client_parts=parts))
-
-
-@pytest.mark.parametrize('fits_scale', [True, False])
-def test_a_part_that_replaces_the_last_iterate_comes_behind(fits_scale):
-  settings = {'swag.fits_scale': fits_scale, 'swag.rank': 2 * fits_scale}
-  config = CONFIG.replace(client_parts=('swag', 'scaffold'), **settings)
-  with pytest.raises(ValueError, match='where SGD ended, which swag replaces'):
-    federation.Experiment.build(config)
+def test_what_does_not_end_where_sgd_did_is_refused():
+  for changes in (
+    {'client_parts': ('scaffold',), 'client_optimizer': 'adam'},
+    {'client_parts': ('scaffold',), 'sgd.momentum': 0.9},
+    {'client_parts': ('own_start', 'scaffold')},
+    {'client_parts': ('swag', 'scaffold'), 'swag.rank': 2},
+  ):
+    with pytest.raises(ValueError, match='scaffold'):
+      federation.Experiment.build(CONFIG.replace(**changes))

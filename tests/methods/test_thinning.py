@@ -56,19 +56,11 @@ def test_the_samples_vote(tmp_path):
   assert final['epistemic'] > 0
 
 
-@pytest.mark.parametrize(
-  'settings, message',
-  [
-    (
-      {'thinning.burn_in': 12},
-      'burn_in=12 must be shorter than the training of 12 steps',
-    ),
-    (
-      {'thinning.burn_in': 2, 'thinning.every': 3, 'thinning.num_samples': 4},
-      'num_samples=4 exceeds the 3 that 12 steps have',
-    ),
-  ],
-)
-def test_too_few_are_refused_before_training(settings, message):
-  with pytest.raises(ValueError, match=message):
-    sampled(**settings)
+def test_too_few_are_refused_before_training():
+  thin = {'thinning.burn_in': 2, 'thinning.every': 3}
+  for named, settings in (
+    ('burn_in', {'thinning.burn_in': 12}),
+    ('num_samples', {**thin, 'thinning.num_samples': 4}),
+  ):
+    with pytest.raises(ValueError, match=named):
+      sampled(**settings)

@@ -83,15 +83,3 @@ def test_who_never_came_cannot_leave():
   with pytest.raises(ValueError, match='no positive definite precision'):
     natural.subtract(tight, natural.of_model(other))
   assert all(np.array_equal(a, b) for a, b in zip(before, whole))
-
-
-def test_a_message_of_another_layout_is_refused():
-  rng = np.random.default_rng(0)
-  ours, theirs = (
-    natural.of_model(test_product.model(rng, 2, size)) for size in (30, 31)
-  )
-  for combine in (natural.add, natural.subtract):
-    with pytest.raises(
-      ValueError, match=r'over 31 weights, the server.s over 30'
-    ):
-      combine(ours, theirs)

@@ -58,7 +58,7 @@ def test_an_error_comes_through_and_stops_the_rest():
   assert len(started) < 10
 
 
-def test_threads_are_kept():
+def test_threads_are_kept_and_no_jobs_are_no_results():
   """TensorFlow keeps some of each that ever called it."""
   used = {
     thread
@@ -68,8 +68,10 @@ def test_threads_are_kept():
     )
   }
   assert len(used) <= 2
+  assert list(training.in_parallel(['a'], [], None)) == []
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
 def test_a_child_has_threads_of_its_own():
   def double(worker, job):
@@ -96,14 +98,10 @@ def test_who_stops_listening_waits_for_who_works():
   assert sorted(started) == sorted(ended) and len(started) < 10
 
 
-def test_no_jobs_are_no_results():
-  assert list(training.in_parallel(['a'], [], None)) == []
-
-
 def test_as_many_strategies_as_workers():
   assert len(training.strategies(1)) == 1
   assert len(training.strategies()) == len(tf.config.list_logical_devices())
-  with pytest.raises(ValueError, match='--distribution=ring is unknown'):
+  with pytest.raises(ValueError, match='--distribution'):
     training.strategies(2, 'ring')
 
 

@@ -36,18 +36,12 @@ def test_a_union_is_the_mixture_of_all_its_members():
   ):
     for value, expected in zip(found.union(names), of_samples(members)):
       np.testing.assert_allclose(value, expected, rtol=1e-6)
-
-
-def test_stochastic_members_keep_their_own_spread():
-  probs = RNG.dirichlet(np.ones(3), [6, 4])
+  # Members that are mixtures themselves keep their own spread.
   mixtures = training.Mixtures()
   for part in (probs[:3], probs[3:]):
     mixtures.add('both', of_samples(part))
   for value, expected in zip(mixtures.union(['both']), of_samples(probs)):
     np.testing.assert_allclose(value, expected, rtol=1e-6)
-
-
-def test_a_spread_of_1e_5_survives():
   probs = 0.5 + 1e-5 * RNG.standard_normal([8, 5, 2])
   found = mixed([('all', probs)]).union(['all'])
   np.testing.assert_allclose(found.epistemic, probs.var(0).sum(-1), rtol=1e-4)
@@ -132,15 +126,9 @@ def test_swa_is_the_mean_of_the_weights_at_the_ends_of_cycles():
     toys.job(begin, range(16 * 2), epochs=3)
   )
   assert part.collections(6) == 2
+  found = [clients.Swag(250, 25).collections(n) for n in (250, 275, 1580)]
+  assert found == [0, 1, 53]
   np.testing.assert_allclose(averaged.model.mean, np.mean(ends, 0), atol=1e-6)
-
-
-@pytest.mark.parametrize(
-  ('start', 'cycle', 'steps', 'expected'),
-  [(250, 25, 250, 0), (250, 25, 275, 1), (250, 25, 1580, 53), (0, 3, 8, 2)],
-)
-def test_number_of_collections(start, cycle, steps, expected):
-  assert clients.Swag(start, cycle).collections(steps) == expected
 
 
 def test_a_held_scale_stays_and_has_no_divergence():
@@ -213,9 +201,7 @@ def test_what_is_frozen_is_left_as_it_is():
   for name, one, other in zip(names, before, after, strict=True):
     assert toys.same(one, other) == ('moving' not in name or 'kept' in name)
 
-
-def test_a_model_without_buffers_is_left_as_it_is():
+  # A model without buffers is left as it is.
   begin = toys.start(toys.worker())
   assert isinstance(begin, weights.Weights)
-  found = training.recalibrate([], begin, toys.TRAIN.x, seed=np.zeros(2))
-  assert found is begin
+  assert training.recalibrate([], begin, toys.TRAIN.x, seed=seed) is begin

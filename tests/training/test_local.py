@@ -64,7 +64,6 @@ SCHEDULE = {'step_decay': 0.9, 'epoch_decay': 0.5, 'epoch_decay_every': 2}
   'momentum, settings',
   [
     (0.0, {}),
-    (0.9, {'weight_decay': 0.1}),
     (0.9, {'weight_decay': 0.1, 'decay_biases': False}),
     (0.5, SCHEDULE),
   ],
@@ -119,7 +118,7 @@ def variational():
 
 @pytest.mark.parametrize(
   'temperature, num_examples, others',
-  [(1, 30, 0), (1, 50, 0), (1, 30, 170), (0.25, 50, 0), (0.25, 30, 170)],
+  [(1, 50, 0), (1, 30, 170), (0.25, 30, 170)],
 )
 def test_the_kl_over_its_examples_and_its_gradient(
   variational, temperature, num_examples, others
@@ -156,11 +155,10 @@ def test_the_kl_over_its_examples_and_its_gradient(
   np.testing.assert_allclose(moved, of_scale * slope, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
 @pytest.mark.parametrize('optimizer', [training.SGD(0.9), training.Adam()])
-def test_neighbours_and_the_past_change_nothing(variant, optimizer):
+def test_neighbours_and_the_past_change_nothing(optimizer):
   worker, fresh = (
-    toys.worker(variant=variant, optimizer=optimizer) for _ in range(2)
+    toys.worker(variant='flipout', optimizer=optimizer) for _ in range(2)
   )
   begin = toys.start(worker)
   job = toys.job(begin, range(50, 90), epochs=2)
@@ -172,7 +170,7 @@ def test_neighbours_and_the_past_change_nothing(variant, optimizer):
   assert worker.num_traces == 1
 
 
-@pytest.mark.parametrize('padding', [None, 2, 0])
+@pytest.mark.parametrize('padding', [None, 2])
 def test_a_batch_is_padded_as_the_settings_say(padding):
   recorder = Recorder()
 

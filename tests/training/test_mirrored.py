@@ -8,8 +8,7 @@ import tensorflow as tf
 import tf_keras
 import toys
 
-from bfl_tf import config as config_lib
-from bfl_tf import federation, models, seeds, training
+from bfl_tf import models, seeds, training
 
 MLP = functools.partial(
   models.build, 'mlp', input_shape=(4,), num_classes=3, hidden_units=(8,)
@@ -36,9 +35,8 @@ def pair(mirrored, variant, **settings):
 @pytest.mark.parametrize(
   'settings',
   [
-    {},
-    {'weight_decay': 0.01, 'optimizer': training.SGD(0.9)},
     {'parts': (toys.Counter(),)},
+    {'weight_decay': 0.01, 'optimizer': training.SGD(0.9)},
   ],
 )
 def test_the_same_weights_as_on_one_device(mirrored, settings):
@@ -91,17 +89,6 @@ def test_replicas_draw_their_own_signs(mirrored):
   assert not np.any(np.isclose(first, second))
 
 
-def test_batch_norm_survives_a_replica_without_examples(mirrored):
-  def build():
-    inputs = tf_keras.Input((4,))
-    x = tf_keras.layers.BatchNormalization(momentum=0.9)(inputs)
-    return tf_keras.Model(inputs, tf_keras.layers.Dense(3)(x))
-
-  worker = toys.worker(build, strategy=mirrored)
-  result = worker.train(toys.job(toys.start(worker), range(33)))
-  assert all(np.all(np.isfinite(vector)) for vector in result.model)
-
-
 def test_prediction_and_loading(mirrored):
   one, two = pair(mirrored, 'flipout')
   model = toys.start(one)
@@ -112,17 +99,18 @@ def test_prediction_and_loading(mirrored):
     np.testing.assert_allclose(shared, alone, rtol=1e-5)
 
 
-def test_mirrored_workers_of_their_own_live_side_by_side():
+@pytest.mark.slow
+def test_a_run_over_both_devices_and_a_replica_without_examples(mirrored):
   """Clients' and the server's workers differ: two compiled functions."""
-  shared = {'dataset': 'toys:blobs', 'num_clients': 3, 'num_server_examples': 9}
-  config = config_lib.Config(
-    **shared, distribution='mirrored', client_parts=('proximal',),
-    refine=('fine_tune',),
-    settings={'fine_tune.epochs': 2, 'fine_tune.patience': 0},
+  worker = toys.worker(
+    functools.partial(toys.normalized, (4,), 3), strategy=mirrored
+  )
+  result = worker.train(toys.job(toys.start(worker), range(33)))
+  assert all(np.all(np.isfinite(vector)) for vector in result.model)
+  experiment = toys.experiment(
+    distribution='mirrored', num_server_examples=9, refine=('fine_tune',),
+    client_parts=('proximal',), **{'fine_tune.epochs': 2,
+                                   'fine_tune.patience': 0},
   )  # fmt: skip
-  experiment = federation.Experiment.build(config)
-  state = federation.initial_state(experiment).state
-  for _ in range(2):
-    state, info, _ = federation.federated_round(experiment, state)
-    assert np.isfinite(info['train_loss'])
-    assert np.isfinite(info['server_loss'])
+  _, infos = toys.play(experiment)
+  assert np.all(np.isfinite([info['server_loss'] for info in infos]))

@@ -108,11 +108,6 @@ def test_an_optimizer_of_ones_own_draws_and_knows_the_clients_examples():
   assert moved.var() == pytest.approx(variance, abs=5 * error)
 
 
-def test_an_unknown_optimizer_is_refused():
-  with pytest.raises(ValueError, match='--client_optimizer=sdg is unknown'):
-    toys.experiment(client_optimizer='sdg')
-
-
 def test_slots_begin_at_zero_and_are_no_more_than_needed():
   variables = [tf.Variable(value) for value in values(0)]
   for optimizer, count in (

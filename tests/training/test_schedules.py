@@ -30,7 +30,7 @@ def test_factors_of_their_own():
   steps = training.SCHEDULES['steps']((0.3, 0.6, 0.9), (0.2, 0.5, 0.1), 0.5)
   expected = [0.5] + [1.0] * 2 + [0.2] * 3 + [0.1] * 3 + [0.01]
   assert rates(steps, 10, 1.0) == pytest.approx(expected)
-  with pytest.raises(ValueError, match=r'--steps\.decay_factor must have'):
+  with pytest.raises(ValueError, match='decay_factor'):
     training.SCHEDULES['steps'](decay_factor=())
 
 
