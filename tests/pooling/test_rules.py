@@ -192,7 +192,7 @@ def test_dwc_keeps_the_prior_where_precision_runs_out():
 
 
 def test_equal_rules_are_one_key():
-  for settings in ({}, {'min_scale': 1.0}):
-    rules = [pooling.rule_of(name, **settings) for name in pooling.RULES]
-    again = [pooling.rule_of(name, **settings) for name in pooling.RULES]
+  for changes in ({}, {'min_scale': 1.0}):
+    rules = [pooling.rule_of(name, **changes) for name in pooling.RULES]
+    again = [pooling.rule_of(name, **changes) for name in pooling.RULES]
     assert rules == again and len({*rules, *again}) == len(rules)
