@@ -22,36 +22,12 @@ def relabeled(change, change_x=lambda x: x):
   return x, y, x, y
 
 
-def texts():
-  return relabeled(lambda y: np.array(['cat', 'dog', 'cow'])[y])
-
-
 def one_class():
   return relabeled(np.zeros_like)
 
 
-def not_one_hot():
-  return relabeled(lambda y: np.eye(3)[y] / 2)
-
-
 def one_hot():
   return relabeled(lambda y: np.eye(3)[y])
-
-
-def bools():
-  return relabeled(lambda y: y == 1)
-
-
-def whole_floats():
-  return relabeled(lambda y: y * 1.0)
-
-
-def integer_features():
-  return relabeled(lambda y: y, lambda x: np.round(10 * x).astype(np.int64))
-
-
-def objects():
-  return relabeled(lambda y: y, lambda x: x.astype(str))
 
 
 def rare():
@@ -186,11 +162,6 @@ class Nothing:
 class Zero:
   def one(self, update, reference):
     return 0.0, 0
-
-
-class ZeroOfAll:
-  def all(self, updates, reference):
-    return [0.0 for _ in updates], 0
 
 
 class NotANumber:
