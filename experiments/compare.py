@@ -15,10 +15,10 @@ import pathlib
 from absl import flags
 import numpy as np
 
+from bfl_tf import files
 from bfl_tf.config import config as config_lib
 from bfl_tf.plots import comparison
-from bfl_tf.runs import flags_file as recorded
-from bfl_tf.runs import identity
+from bfl_tf.runs import flags_file
 from bfl_tf.runs import rows as rows_lib
 from experiments import flags as config_flags
 
@@ -97,14 +97,14 @@ def grouped(paths: Sequence[str]) -> list[Group]:
   for path in map(pathlib.Path, paths):
     if not (path / 'summary.json').exists():
       raise ValueError(f'{path} holds no finished run.')
-    config = recorded.read_config(path)
+    config = flags_file.read_config(path)
     settings = dict(
       line.removeprefix('--').partition('=')[::2]
-      for line in recorded.flag_lines(config)[1:]
+      for line in flags_file.flag_lines(config)[1:]
     )
     settings = {k: v for k, v in settings.items() if k not in _SAME}
     # Of another file, or other code, a run is no seed of the same setting.
-    settings |= identity.digests((path / 'flags.txt').read_text())
+    settings |= flags_file.digests(path)
     found = [group for group in groups if group.settings == settings]
     if not found:
       groups.append(Group(settings))
@@ -211,7 +211,7 @@ def markdown(lines: Sequence[Mapping[str, str]]) -> str:
 def _write(folder, lines, figures):
   folder.mkdir(parents=True, exist_ok=True)
   rows_lib.write_csv(folder / 'compared.csv', lines)
-  rows_lib.write_text(folder / 'compared.md', markdown(lines) + '\n')
+  files.write_text(folder / 'compared.md', markdown(lines) + '\n')
   for name, figure in figures.items():
     figure.savefig(folder / f'{name}.png')
 

@@ -13,12 +13,13 @@ import json
 
 from absl import flags
 
-from bfl_tf import datasets, federation, plots
+from bfl_tf import datasets, federation, files, plots
 from bfl_tf.runs import rows as rows_lib
-from bfl_tf.trained import doubts
+from bfl_tf.trained import doubts, reopened
 from experiments import finished
 from experiments import flags as config_flags
 
+_ON_TEST = finished.calibrate_on_test()
 flags.adopt_module_key_flags(finished)
 _OTHERS = {
   distance: flags.DEFINE_list(distance, [], text)
@@ -45,7 +46,7 @@ def main() -> None:
   """Asks, writes tables and plots, and prints the tables."""
   path = finished.path()
   try:
-    run = finished.reopen()
+    run = reopened.reopen(path, _ON_TEST.value)
     asked = doubts.ask(
       run,
       list(others(run.dataset)),
@@ -72,7 +73,7 @@ def _write(folder, found):
   for name, rows in found.items():
     if rows:
       rows_lib.write_csv(folder / f'{name}.csv', rows)
-  rows_lib.write_text(
+  files.write_text(
     folder / 'scores.json', json.dumps(doubts.flat(found), indent=2) + '\n'
   )
   for name, figure in figures(found).items():

@@ -11,9 +11,10 @@ import tensorflow as tf
 
 from bfl_tf import trained as trained_lib
 from bfl_tf.trained import exporting
+from experiments import finished
 from experiments import flags as config_flags
 
-_RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
+flags.adopt_module_key_flags(finished)
 _OUTPUT = flags.DEFINE_string('output', None, 'A new folder.')
 _SAMPLES = flags.DEFINE_integer(
   'num_mc_samples',
@@ -25,10 +26,11 @@ _SAMPLES = flags.DEFINE_integer(
 
 def main() -> None:
   """Exports, and says what and how to load it."""
-  if not _RUN.value or not _OUTPUT.value:
-    config_flags.fail('give --run and --output.')
+  run = finished.path()
+  if not _OUTPUT.value:
+    config_flags.fail('--output is missing: name a new folder.')
   try:
-    trained = trained_lib.load(_RUN.value)
+    trained = trained_lib.load(run)
     written = exporting.export(trained, _OUTPUT.value, _SAMPLES.value)
   except (OSError, ValueError) as error:
     config_flags.fail(error)

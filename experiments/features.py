@@ -11,12 +11,13 @@ wrong, and nothing was written.
 from absl import flags
 import numpy as np
 
+from bfl_tf import files
 from bfl_tf import trained as trained_lib
 from bfl_tf.trained import features
+from experiments import finished
 from experiments import flags as config_flags
-from experiments import outputs
 
-_RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
+flags.adopt_module_key_flags(finished)
 _DATASET = flags.DEFINE_string(
   'dataset', None, "As of experiments.run; by default the run's own."
 )
@@ -27,15 +28,17 @@ _OUTPUT = flags.DEFINE_string('output', None, 'The .npz file to write.')
 
 def main() -> None:
   """Writes the file and says what is in it."""
-  if not _RUN.value or not _OUTPUT.value:
-    config_flags.fail('give --run and --output.')
+  run = finished.path()
+  if not _OUTPUT.value:
+    config_flags.fail('--output is missing: name an .npz file.')
   try:
-    trained = trained_lib.load(_RUN.value)
+    trained = trained_lib.load(run)
     name = _DATASET.value or trained.config.dataset
-    path = outputs.checked(_OUTPUT.value, '.npz', name, run=_RUN.value)
+    path = finished.output(_OUTPUT.value, '.npz', name)
     found = _features(trained, name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    _write(path, found)
+    with files.replacing(path) as new, new.open('wb') as file:
+      np.savez_compressed(file, **found)
   except ValueError as error:
     config_flags.fail(error)
   train, test = found['x_train'], found['x_test']
@@ -53,15 +56,6 @@ def _features(trained, name):
     test_split=_TEST_SPLIT.value,
   )
   return features.of_dataset(trained, dataset)
-
-
-def _write(path, arrays):
-  temporary = path.with_name(f'.{path.name}')
-  try:
-    np.savez_compressed(temporary, **arrays)
-    temporary.replace(path)
-  finally:
-    temporary.unlink(missing_ok=True)
 
 
 if __name__ == '__main__':

@@ -1,21 +1,14 @@
-"""The finished run that a binary asks more of, by its flags."""
+"""The finished run that a binary asks more of, and the file that it writes."""
 
+import os
 import pathlib
 
 from absl import flags
 
-from bfl_tf.trained import reopened
+from bfl_tf.runs import directory
 from experiments import flags as config_flags
 
 _RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
-_ON_TEST = flags.DEFINE_float(
-  'calibrate_on_test',
-  0.0,
-  'Of a run without a calibration share: the fraction of the test examples to '
-  'calibrate on instead; the others are scored.',
-  lower_bound=0.0,
-  upper_bound=0.9,
-)
 
 
 def path() -> pathlib.Path:
@@ -25,15 +18,42 @@ def path() -> pathlib.Path:
   return pathlib.Path(_RUN.value)
 
 
-def reopen() -> reopened.Reopened:
-  """Loads the run and its data.
+def calibrate_on_test() -> flags.FlagHolder[float]:
+  """Defines what a run without a calibration share may be calibrated on."""
+  return flags.DEFINE_float(
+    'calibrate_on_test',
+    0.0,
+    'Of a run without a calibration share: the fraction of the test examples '
+    'to calibrate on instead; the others are scored.',
+    lower_bound=0.0,
+    upper_bound=0.9,
+  )
+
+
+def output(name: str, suffix: str, *inputs: str) -> pathlib.Path:
+  """Returns the path of an `--output`, which may be beside the run's own files.
+
+  Args:
+    name: what the flag said.
+    suffix: that it must have; any if empty.
+    *inputs: what is read, files or not.
 
   Raises:
-    ValueError: as of `reopened.reopen`.
+    ValueError: it is there and no file, it is one of those read, or of the run.
   """
-  return reopened.reopen(path(), _ON_TEST.value)
-
-
-def calibrates_on_test() -> bool:
-  """Whether test examples are to stand in for a calibration share."""
-  return bool(_ON_TEST.value)
+  wanted, flag = pathlib.Path(name), f'--output={name}'
+  if wanted.suffix != suffix and suffix:
+    raise ValueError(f'{flag} must end in {suffix}.')
+  if wanted.exists() and not wanted.is_file():
+    raise ValueError(f'{flag} cannot be written: name a file.')
+  for each in inputs:
+    if wanted.exists() and os.path.exists(each) and wanted.samefile(each):
+      raise ValueError(f'{flag} is read from too: name another file.')
+  run, place = path().resolve(), wanted.resolve()
+  if place in {run / each for each in directory.FILES}:
+    raise ValueError(f"{flag} is a file of the run's own: name another file.")
+  if {run / each for each in directory.FOLDERS} & {place, *place.parents}:
+    raise ValueError(
+      f"{flag} is a folder of the run's own, or in one: name another."
+    )
+  return wanted

@@ -18,8 +18,7 @@ from bfl_tf import trained as trained_lib
 from bfl_tf.federation import evaluation
 from bfl_tf.online import message as one_message
 from bfl_tf.online import updates as online
-from bfl_tf.runs import checkpoints, identity
-from bfl_tf.runs import directory as records
+from bfl_tf.runs import checkpoints, directory, flags_file
 from experiments import flags as config_flags
 
 _RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
@@ -62,9 +61,9 @@ def main() -> None:
 
 def _changed(path, change):
   trained = trained_lib.load(path)
-  identity.check(path, trained.config)
+  flags_file.check_unchanged(path, trained.config)
   # Who changes it at the same time would be forgotten.
-  with records.RunDirectory(path).locked():
+  with directory.RunDirectory(path).locked():
     before = checkpoints.restore(path / 'online') or checkpoints.restore(
       path / 'checkpoints'
     )

@@ -9,20 +9,19 @@ code 2: a flag, a file or a cell is wrong, and nothing was written.
 
 from collections.abc import Iterator
 import csv
-import os
 import shlex
 
 from absl import flags
 import numpy as np
 
+from bfl_tf import files
 from bfl_tf import trained as trained_lib
 from bfl_tf.datasets import csv_files, names, npz
-from bfl_tf.runs import flags_file as recorded
-from bfl_tf.runs import promises
+from bfl_tf.runs import directory, promises
+from experiments import finished
 from experiments import flags as config_flags
-from experiments import outputs
 
-_RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
+flags.adopt_module_key_flags(finished)
 _INPUT = flags.DEFINE_string('input', None, 'A .csv, or an .npz with x.')
 _OUTPUT = flags.DEFINE_string('output', None, 'The .csv to write.')
 _SAMPLES = flags.DEFINE_integer(
@@ -44,31 +43,30 @@ _ARRAYS = ('x', 'x_test')
 
 def main() -> None:
   """Writes the predictions and says how many there are."""
-  for flag in (_RUN, _INPUT, _OUTPUT):
+  run = finished.path()
+  for flag in (_INPUT, _OUTPUT):
     if not flag.value:
-      config_flags.fail(
-        f'--{flag.name} is missing: give --run, --input, --output.'
-      )
+      config_flags.fail(f'--{flag.name} is missing: give --input, --output.')
   try:
-    path = outputs.checked(_OUTPUT.value, '', _INPUT.value, run=_RUN.value)
-    trained = trained_lib.load(_RUN.value)
-    promise = _promise(trained)
+    path = finished.output(_OUTPUT.value, '', _INPUT.value)
+    trained = trained_lib.load(run)
+    promise = _promise(run, trained)
     count = _write(trained, promise, path)
   except ValueError as error:
     config_flags.fail(error)
   print(f'{count} predictions in {_OUTPUT.value}')
 
 
-def _promise(trained):
+def _promise(run, trained):
   """Returns what sets are made by; says which are none, or every class."""
-  promise = promises.read(_RUN.value)
+  promise = promises.read(run)
   if promise is None:
-    command = f'python -m experiments.sites --run={shlex.quote(_RUN.value)}'
+    command = f'python -m experiments.sites --run={shlex.quote(str(run))}'
     if not trained.config.calibration_fraction:
       command += ' --calibrate_on_test=0.5'
     makes_them = f'{command} makes them'
-    if recorded.is_sites_own(_RUN.value):
-      makes_them = f'{recorded.MADE_ANEW}, with sets of a calibration share'
+    if directory.is_sites_own(run):
+      makes_them = f'{directory.MADE_ANEW}, with sets of a calibration share'
     print(f'no sets: {makes_them}')
     return None
   if trained.num_samples(_SAMPLES.value) != promise.num_samples:
@@ -90,21 +88,17 @@ def _write(trained, promise, path):
   """Writes all rows beside the file, then moves them over it."""
   if not path.parent.is_dir():
     raise ValueError(f'--output={path} cannot be written: name a file.')
-  unfinished = path.with_name(f'.{path.name}.tmp')
   count = 0
   try:
-    with unfinished.open('w', newline='') as file:
+    with files.replacing(path) as new, new.open('w', newline='') as file:
       writer = csv.writer(file, lineterminator='\n')
       sets = [f'set_{level:g}' for level in promise.levels] if promise else []
       writer.writerow([*_COLUMNS, *sets])
       for x in _pieces(trained.task):
         writer.writerows(_rows(trained, promise, x, count))
         count += len(x)
-    os.replace(unfinished, path)
   except OSError as error:
     raise ValueError(f'--output={path} cannot be written: {error}.') from error
-  finally:
-    unfinished.unlink(missing_ok=True)
   return count
 
 

@@ -17,10 +17,11 @@ from absl import flags
 
 from bfl_tf import federation
 from bfl_tf.runs import checkpoints
-from bfl_tf.trained import site_models, site_reports, sites
+from bfl_tf.trained import reopened, site_models, site_reports, sites
 from experiments import finished
 from experiments import flags as config_flags
 
+_ON_TEST = finished.calibrate_on_test()
 flags.adopt_module_key_flags(finished)
 _EPOCHS = flags.DEFINE_integer(
   'personalise_epochs',
@@ -50,7 +51,7 @@ def main() -> None:
   if _SUPERLINK.value:
     return _ask_nodes(path)
   try:
-    run = finished.reopen()
+    run = reopened.reopen(path, _ON_TEST.value)
     personalised: Iterable[sites.Personalised] = ()
     if _EPOCHS.value:
       state = checkpoints.restore(path / 'checkpoints')
@@ -74,7 +75,7 @@ def main() -> None:
 
 
 def _ask_nodes(path):
-  if _EPOCHS.value or finished.calibrates_on_test():
+  if _EPOCHS.value or _ON_TEST.value:
     config_flags.fail(
       '--superlink: nodes are asked for scores alone: leave '
       '--personalise_epochs and --calibrate_on_test out.'

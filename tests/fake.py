@@ -20,6 +20,7 @@ from experiments import outcomes
 CONFIG = config_lib.Config(
   dataset='toys:blobs',
   model='logistic',
+  variant='deterministic',
   num_clients=5,
   clients_per_round=3,
   client_parts=('toys:Counter',),  # Has a memory.
@@ -46,7 +47,7 @@ def arrival(experiment, state, client) -> engine_lib.Arrival:
   method, indices = experiment.method, experiment.partition[client]
   rng = seeds.generator(method.config.seed, 'fake', state.round, client)
   like = method.result_like
-  kept = state.memories.get(client) or method.fresh_memory(state.model)
+  kept = method.fresh_memory(state.model) | state.memories.get(client, {})
   memory = tf.nest.map_structure(lambda array: array + 1, kept)
   memory = tf.nest.map_structure(_as, memory, like.memory)
   mean = state.model.mean
@@ -104,11 +105,12 @@ def stop(patch, owner, name, call, after=False, error=Killed):
 
 
 def stopped(path, *where, error=Killed, play=play, config=CONFIG, **how):
-  """Plays a run until it is stopped as by `stop`."""
+  """Plays a run until it is stopped as by `stop`; returns what it said."""
   with pytest.MonkeyPatch.context() as patch:
     stop(patch, *where, error=error, **how)
-    with pytest.raises(error):
+    with pytest.raises(error) as caught:
       play(path, config)
+  return caught.value
 
 
 def _as(array, spec):

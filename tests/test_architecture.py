@@ -13,7 +13,7 @@ _PACKAGE = _ROOT / 'bfl_tf'
 # From the ground up. A room may import rooms of the rows before its own: those
 # of one row are strangers to each other.
 _FLOORS = (
-  ('archives', 'own', 'seeds', 'startup', 'version'),
+  ('files', 'own', 'seeds', 'startup', 'version'),
   ('registry',),
   ('settings',),
   ('metrics', 'partitions', 'datasets', 'models', 'weights'),
@@ -30,7 +30,7 @@ _FLOORS = (
 )
 _FLOOR = {room: i for i, floor in enumerate(_FLOORS) for room in floor}
 # Plots read recorded results: of all rooms below them they know these.
-_ONLY = {'plots': {'archives', 'metrics'}}
+_ONLY = {'plots': {'files', 'metrics'}}
 
 
 def _sources() -> dict[str, list[str]]:

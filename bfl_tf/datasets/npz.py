@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from bfl_tf import archives
+from bfl_tf import files
 from bfl_tf.datasets import arrays, columns, tables
 
 KEYS = ('x_train', 'y_train', 'x_test', 'y_test')
@@ -117,6 +117,6 @@ def _check(what, found, keys, needed):
 
 def _read(flag, path, keys):
   try:
-    return archives.read(path, keys)
+    return files.read_npz(path, keys)
   except ValueError as error:
     raise ValueError(f'--{flag}={error}') from error

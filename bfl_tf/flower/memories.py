@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import archives
+from bfl_tf import files
 from bfl_tf.config import config as config_lib
 from bfl_tf.runs import trees
 
@@ -75,7 +75,7 @@ class Kept:
     if accepted < 0:
       return {}
     tree: dict[str, Any] = {}
-    for name, array in archives.read(wanted).items():
+    for name, array in files.read_npz(wanted).items():
       trees.put(tree, name, array)
     return tree
 

@@ -29,8 +29,8 @@ from bfl_tf.federation import building
 from bfl_tf.flower import engine as engine_lib
 from bfl_tf.flower import introductions, questions, runs
 from bfl_tf.flower import nodes as nodes_lib
+from bfl_tf.runs import directory, task
 from bfl_tf.runs import flags_file as recorded
-from bfl_tf.runs import task
 from bfl_tf.trained import site_reports
 
 app = serverapp.ServerApp()
@@ -122,14 +122,12 @@ def _score(grid, settings):
 def _is_unchanged(path, introduced, dataset) -> bool:
   """Whether nodes have the files that the run began with, by what they say."""
   said, asked = (
-    pathlib.Path(path, name) for name in (recorded.NODES, 'task.json')
+    pathlib.Path(path, name) for name in (directory.NODES, directory.TASK)
   )
   if said.exists():
     return said.read_text() == _said(introduced)
-  # Of an older run.
-  return not asked.exists() or task.Task.from_json(asked.read_text()).is_like(
-    task.Task.of(dataset)
-  )
+  # Killed before it wrote them down.
+  return not asked.exists() or task.read(asked).is_like(task.Task.of(dataset))
 
 
 def _said(introduced) -> str:

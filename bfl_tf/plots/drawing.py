@@ -1,11 +1,10 @@
 """Draws every figure of one run."""
 
-import os
 import pathlib
-import threading
 
 from matplotlib import figure as figure_lib
 
+from bfl_tf import files
 from bfl_tf.plots import calibration, canvas, clients, curves, recorded
 
 
@@ -45,13 +44,7 @@ def draw_run(
 def _write(
   figure: figure_lib.Figure, folder: pathlib.Path, name: str
 ) -> pathlib.Path:
-  """Writes beside the file, then moves over it."""
   path = folder / f'{name}.png'
-  mark = f'{os.getpid()}-{threading.get_ident()}'
-  unfinished = folder / f'.{name}.{mark}.tmp'
-  try:
-    figure.savefig(unfinished, format='png', dpi=canvas.DPI)
-    os.replace(unfinished, path)
-  finally:
-    unfinished.unlink(missing_ok=True)
+  with files.replacing(path) as new:
+    figure.savefig(new, format='png', dpi=canvas.DPI)
   return path

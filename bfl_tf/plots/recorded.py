@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bfl_tf import archives
+from bfl_tf import files
 
 RunDir = str | os.PathLike
 # By name one run, or runs of one setting that differ in their seeds.
@@ -147,7 +147,7 @@ def members(run_dir: RunDir, group: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _arrays(path, names):
-  arrays = archives.read(path)
+  arrays = files.read_npz(path)
   missing = [name for name in names if name not in arrays]
   if missing:
     raise ValueError(f'{path} lacks {", ".join(missing)}.')

@@ -1,60 +1,86 @@
-"""The files of a run directory: flags, rows, summary, predictions."""
+"""A run's directory: the names in it, and how each file is written.
+
+Every file appears whole, but `metrics.csv`, to which a row is appended.
+`summary.json` is written last: a run that has one is finished.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 import contextlib
 import csv
-import itertools
+import io
 import json
 import os
 import pathlib
 import shutil
-from typing import Any
-import zipfile
+from typing import Any, NamedTuple
 
 import filelock
 import numpy as np
 import tensorflow as tf
 
-from bfl_tf import archives
+from bfl_tf import files
 from bfl_tf.config import config as config_lib
-from bfl_tf.runs import checkpoints, digests, identity, promises
-from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import checkpoints, flags_file, rows
 from bfl_tf.runs import task as task_lib
+
+CONFORMAL = 'conformal.json'
+NODES = 'nodes.json'
+SITE = 'site.json'
+TASK = 'task.json'
+_METRICS = 'metrics.csv'
+_PARTITION = 'partition.csv'
+_PREDICTIONS = 'predictions.npz'
+_SUMMARY = 'summary.json'
+_LOCK = '.lock'
+# Of one end of a run: of its last model, or asked of that model.
+_OF_THE_END = (_SUMMARY, _PREDICTIONS, 'members.npz', CONFORMAL)
+_FOLDERS_OF_THE_END = ('plots', 'sites', 'doubt')
+FILES = (flags_file.NAME, TASK, NODES, _PARTITION, _METRICS, *_OF_THE_END)
+FOLDERS = ('checkpoints', 'online', 'tensorboard', *_FOLDERS_OF_THE_END)
 
 # What `tf.summary.scalar` writes; that one wants TensorBoard installed here.
 _SCALAR = tf.compat.v1.SummaryMetadata(
   plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name='scalars')
 )
-
-
-_LOCK = '.lock'
-# The last holds for the model of that end alone.
-_WRITTEN_LAST = (
-  'summary.json',
-  'predictions.npz',
-  'members.npz',
-  promises.FILE,
-)
+# What to do where a site's own model lacks something.
+MADE_ANEW = "experiments.sites --personalise_epochs makes sites' models anew"
 
 
 class BusyError(ValueError):
   """Another process plays this run."""
 
 
+class SiteModel(NamedTuple):
+  """Whose a model is that was trained on from a run's: `site.json`.
+
+  Attributes:
+    site: its name.
+    personalise_epochs: that it trained.
+  """
+
+  site: str
+  personalise_epochs: int
+
+
+def is_sites_own(directory: str | os.PathLike) -> bool:
+  """Whether a directory holds a site's own model, and no run."""
+  return (pathlib.Path(directory) / SITE).exists()
+
+
 class RunDirectory:
-  """Where a run's results live; every file is replaced whole.
+  """Where a run's results live.
 
   Attributes:
     path: the directory.
-    rows: rows of `metrics.csv`, by column.
+    rows: of `metrics.csv`.
+    extends: whether what was checked is more rounds of the run that is there.
   """
 
   def __init__(self, path: str | os.PathLike):
     self.path = pathlib.Path(path)
-    self.rows: list[dict[str, Any]] = []
+    self.rows = rows.Rows(self.path / _METRICS)
+    self.extends = False
     self._writer: Any = None
-    self._extends = False
-    self._digests = digests.Digests(self.path)
 
   @property
   def checkpoints(self) -> pathlib.Path:
@@ -68,49 +94,57 @@ class RunDirectory:
       ValueError: naming the flags that differ, or what the directory is.
     """
     # Asked again once it is locked: another process may have extended it.
-    self._extends = False
+    self.extends = False
     if not self.path.is_dir() or all(map(_is_trace, self.path.iterdir())):
       self._check_writable()
       return
-    if not (self.path / 'flags.txt').exists():
+    if not (self.path / flags_file.NAME).exists():
       raise ValueError(
         f'--output_dir={self.path} is not empty and holds no run, which has a '
-        'flags.txt: choose another.'
+        f'{flags_file.NAME}: choose another.'
       )
-    if recorded.is_sites_own(self.path):
+    if is_sites_own(self.path):
       raise ValueError(
         f"--output_dir={self.path} holds a site's own model and no run: choose "
         'another.'
       )
-    try:
-      theirs = recorded.read_config(self.path)
-    except ValueError as error:
+    obstacle = self._obstacle(config)
+    if obstacle:
       raise ValueError(
-        f'--output_dir={self.path}: flags.txt{self._as_written("flags.txt")}: '
-        f'{error}'
-      ) from error
-    differ = recorded.differences(config, theirs)
-    if differ == ['num_rounds']:
-      self._check_more_rounds(config, theirs.num_rounds)
-    elif differ:
-      names = ', '.join(f'--{name}' for name in differ)
-      raise ValueError(
-        f'--output_dir={self.path} holds another run; {names} differ: choose '
-        f'another directory or the flags of its flags.txt'
-        f'{self._as_written("flags.txt")}.'
-      )
-    changed = identity.changed(config, (self.path / 'flags.txt').read_text())
-    if changed:
-      raise ValueError(
-        f'--output_dir={self.path} holds another run: what '
-        f'{", ".join(changed)} names has changed since: choose another '
-        'directory.'
+        f'--output_dir={self.path} holds another run; {obstacle}. Choose '
+        'another directory.'
       )
     self._check_rows()
 
-  def _as_written(self, name):
-    changed = self._digests.changed([name])
-    return ', which is not as it was written' if changed else ''
+  def _obstacle(self, config) -> str | None:
+    """Why the run that is there is not the beginning of this one, or None."""
+    theirs = flags_file.read_config(self.path)
+    differ = flags_file.differences(config, theirs)
+    if differ == ['num_rounds']:
+      self.extends = True
+      obstacle = flags_file.obstacle_to_more_rounds(config, theirs.num_rounds)
+      if obstacle:
+        return f'--num_rounds={config.num_rounds} cannot extend it: {obstacle}'
+    elif differ:
+      return f'{", ".join(f"--{name}" for name in differ)} differ'
+    changed = flags_file.changed(self.path, config)
+    if changed:
+      return f'what {", ".join(changed)} names has changed since'
+    return None
+
+  def _check_rows(self):
+    """The rows of all checkpoints but the newest are there before it is."""
+    saved, last = checkpoints.rounds(self.checkpoints), self.last_round()
+    if saved and 0 < saved[-1] > last:
+      raise ValueError(
+        f'{self.path / _METRICS} has whole rows of its first {last + 1} rounds '
+        f'only, and the oldest checkpoint is of round {saved[-1]}: put the '
+        'file back, or delete the directory to begin again.'
+      )
+
+  def last_round(self) -> int:
+    """Returns the round of the last whole row of `metrics.csv`; -1 for none."""
+    return len(rows.read(self.path / _METRICS)) - 1
 
   def check_free(self) -> None:
     """Refuses a directory that no run can be played in.
@@ -125,42 +159,12 @@ class RunDirectory:
       with self.locked():
         pass
 
-  def _check_rows(self):
-    """A row is written before its checkpoint: one without rows lost them."""
-    rounds, rows = checkpoints.rounds(self.checkpoints), self.whole_rows()
-    if rounds and len(rows) <= rounds[-1]:
-      raise ValueError(
-        f'{self.path}/metrics.csv has whole rows of its first {len(rows)} '
-        f'rounds only, and the oldest checkpoint is of round {rounds[-1]}: put '
-        'the file back, or delete the directory to begin again.'
-      )
-
-  def _check_more_rounds(self, config, num_rounds):
-    obstacle = identity.obstacle_to_more_rounds(config, num_rounds)
-    if obstacle:
-      raise ValueError(
-        f'--output_dir={self.path} holds another run; --num_rounds='
-        f'{config.num_rounds} cannot extend it: {obstacle}. Choose another '
-        'directory.'
-      )
-    self._extends = True
-
-  def can_be_written(self) -> bool:
-    """Whether files can be, also where the directory is yet to be made."""
-    place = self._nearest()
-    return place.is_dir() and os.access(place, os.W_OK)
-
   def _check_writable(self):
-    if not self.can_be_written():
-      raise ValueError(
-        f'--output_dir={self.path}: {self._nearest()} cannot be written.'
-      )
-
-  def _nearest(self):
     place = self.path.absolute()
     while not place.exists():
       place = place.parent
-    return place
+    if not (place.is_dir() and os.access(place, os.W_OK)):
+      raise ValueError(f'--output_dir={self.path}: {place} cannot be written.')
 
   @contextlib.contextmanager
   def locked(self) -> Iterator[None]:
@@ -186,146 +190,40 @@ class RunDirectory:
       lock.release()
 
   def start(self, config: config_lib.Config) -> None:
-    """Writes down what the run is."""
-    if self._extends:
-      self._forget_the_end()
-    if self._extends or self._lacks('flags.txt'):
+    """Writes down what the run is, and removes what is not of it."""
+    for path in filter(_is_unfinished, self.path.iterdir()):
+      path.unlink()
+    if self.extends:
+      # The summary first: a run that is cut off here is an unfinished one.
+      for name in _OF_THE_END:
+        (self.path / name).unlink(missing_ok=True)
+      for name in _FOLDERS_OF_THE_END:
+        shutil.rmtree(self.path / name, ignore_errors=True)
+    if self.extends or not (self.path / flags_file.NAME).exists():
       self.write_flags(config)
-
-  def _lacks(self, name):
-    path = self.path / name
-    return not path.exists() or bool(self._digests.changed([name]))
-
-  def _forget_the_end(self):
-    """Removes what only the end of a run writes, and this one may not."""
-    # First, so that a run cut off here is unfinished and not a wrong one.
-    for name in _WRITTEN_LAST:
-      (self.path / name).unlink(missing_ok=True)
-    # The last two are what was asked of the model of that end.
-    for name in ('plots', 'sites', 'doubt'):
-      shutil.rmtree(self.path / name, ignore_errors=True)
-    self._digests.forget([*_WRITTEN_LAST, 'plots'])
 
   def write_flags(self, config: config_lib.Config) -> None:
     """Writes `flags.txt`: what the run is."""
-    first, *flags = recorded.flag_lines(config)
-    lines = [first, *identity.digest_lines(config), *flags]
-    self._write('flags.txt', '\n'.join(lines) + '\n')
+    files.write_text(self.path / flags_file.NAME, flags_file.text(config))
+
+  def keep(self, name: str, text: str) -> None:
+    """Writes a text file, unless it is there."""
+    if not (self.path / name).exists():
+      files.write_text(self.path / name, text)
 
   def write_task(self, task: task_lib.Task) -> None:
     """Writes `task.json`, unless it is there: what a model is asked."""
-    if self._lacks('task.json'):
-      self._write('task.json', task.to_json())
-
-  @property
-  def extends(self) -> bool:
-    """Whether what is checked is more rounds of the run that is there."""
-    return self._extends
+    self.keep(TASK, task.to_json())
 
   def check_task(self, task: task_lib.Task) -> None:
     """Refuses data that are not those of `task.json`."""
-    if not self._lacks('task.json'):
-      path = self.path / 'task.json'
-      try:
-        theirs = task_lib.Task.from_json(path.read_text())
-      except (TypeError, ValueError) as error:
-        raise ValueError(f'{path} cannot be read: delete it.') from error
-      theirs.check_order(self.path, task)
-      theirs.check_examples(self.path, task)
+    if (self.path / TASK).exists():
+      task_lib.read(self.path / TASK).check_examples(self.path, task)
 
-  def write_nodes(self, text: str) -> None:
-    """Writes `nodes.json`, unless it is there: whose examples the run is of."""
-    if self._lacks(recorded.NODES):
-      self._write(recorded.NODES, text)
-
-  def write_site(self, site: recorded.SiteModel) -> None:
+  def write_site(self, site: SiteModel) -> None:
     """Writes `site.json`: a site's own model is here, and no run."""
-    self._write(recorded.SITE, site.to_json())
-
-  def summary(self) -> dict[str, Any] | None:
-    """The summary of a finished run, or None.
-
-    None too of one that is to be extended, or was damaged and is to be written
-    again.
-    """
-    if self._extends or self._digests.changed(['summary.json']):
-      return None
-    try:
-      summary = json.loads((self.path / 'summary.json').read_text())
-    except (FileNotFoundError, ValueError):
-      return None
-    whole = isinstance(summary, dict) and isinstance(summary.get('final'), dict)
-    return summary if whole else None
-
-  def damaged(self) -> list[str]:
-    """Returns what was written and is missing, or is not as it was."""
-    found = self._digests.changed()
-    if 'predictions.npz' not in found and not self.has_predictions():
-      found.append('predictions.npz')
-    return found
-
-  def has_predictions(self) -> bool:
-    """Whether `predictions.npz` is there, and whole."""
-    try:
-      with zipfile.ZipFile(self.path / 'predictions.npz') as archive:
-        return archive.testzip() is None
-    except archives.UNREADABLE:
-      return False
-
-  def whole_rows(self) -> list[dict[str, Any]]:
-    """Returns the rows of `metrics.csv` from round 0 to the first gap."""
-    try:
-      lines = (self.path / 'metrics.csv').read_text().splitlines(keepends=True)
-    except (FileNotFoundError, UnicodeDecodeError):
-      return []
-    known = self._digests.lines('metrics.csv')
-    # The last may have been cut, and any may have changed since.
-    whole_lines = itertools.takewhile(
-      lambda line: (
-        line.endswith('\n')
-        and (known is None or digests.line_sum(line) in known)
-      ),
-      lines,
-    )
-    table = list(csv.reader(whole_lines))
-    whole: list[dict[str, Any]] = []
-    for row in table[1:]:
-      named = dict(zip(table[0], row))
-      if len(row) != len(table[0]) or named.get('round') != str(len(whole)):
-        break
-      whole.append(named)
-    return whole
-
-  def resume(self, rounds: int) -> None:
-    """Reads the rows up to those after `rounds` rounds back."""
-    self.rows = self.whole_rows()[: rounds + 1]
-
-  def add(self, row: Mapping[str, Any]) -> None:
-    """Adds a row to `metrics.csv` and to TensorBoard."""
-    self.rows.append(dict(row))
-    self.write_rows()
-    if self._writer is None:
-      self._writer = tf.summary.create_file_writer(
-        str(self.path / 'tensorboard')
-      )
-    with self._writer.as_default(step=int(row['round'])):
-      for name, value in row.items():
-        if isinstance(value, int | float) and name != 'round':
-          tf.summary.write(name, float(value), metadata=_SCALAR)
-    self._writer.flush()
-
-  def write_rows(self) -> None:
-    """Writes `metrics.csv` anew."""
-    columns = list(dict.fromkeys(name for row in self.rows for name in row))
-    # Scores first, times last: what a reader looks for.
-    columns.sort(key=lambda name: name.endswith('_seconds'))
-    with (
-      self._replacing('metrics.csv') as path,
-      path.open('w', newline='') as file,
-    ):
-      writer = csv.DictWriter(file, columns, restval='')
-      writer.writeheader()
-      writer.writerows(self.rows)
+    text = json.dumps(site._asdict(), indent=2, ensure_ascii=False)
+    files.write_text(self.path / SITE, f'{text}\n')
 
   def write_partition(
     self, counts: np.ndarray, clients: Sequence[str] = ()
@@ -334,52 +232,59 @@ class RunDirectory:
 
     Unless it is there.
     """
-    if not self._lacks('partition.csv'):
-      return
-    header = ['client', *(f'class_{c}' for c in range(counts.shape[1]))]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator='\n')
+    writer.writerow(['client', *(f'class_{c}' for c in range(counts.shape[1]))])
     names = clients or range(len(counts))
-    with (
-      self._replacing('partition.csv') as path,
-      path.open('w', newline='') as file,
-    ):
-      writer = csv.writer(file, lineterminator='\n')
-      writer.writerow(header)
-      writer.writerows((name, *row) for name, row in zip(names, counts))
+    writer.writerows((name, *row) for name, row in zip(names, counts))
+    self.keep(_PARTITION, text.getvalue())
+
+  def add(self, row: Mapping[str, Any]) -> None:
+    """Appends a row to `metrics.csv` and to TensorBoard."""
+    self.rows.add(row)
+    if self._writer is None:
+      self._writer = tf.summary.create_file_writer(
+        str(self.path / 'tensorboard')
+      )
+    with self._writer.as_default(step=row['round']):
+      for name, value in self.rows[-1].items():
+        if isinstance(value, int | float) and name != 'round':
+          tf.summary.write(name, float(value), metadata=_SCALAR)
+    self._writer.flush()
 
   def write_arrays(self, name: str, **arrays: Any) -> None:
     """Writes `<name>.npz`: what the plots read."""
-    with self._replacing(f'{name}.npz') as path, path.open('wb') as file:
+    with (
+      files.replacing(self.path / f'{name}.npz') as path,
+      path.open('wb') as file,
+    ):
       np.savez_compressed(file, **arrays)
 
-  def finish(
-    self, summary: Mapping[str, Any], figures: Sequence[pathlib.Path] = ()
-  ) -> None:
-    """Writes `summary.json`: from now on the run is finished.
+  @property
+  def has_predictions(self) -> bool:
+    """Whether `predictions.npz` is there."""
+    return (self.path / _PREDICTIONS).exists()
 
-    Args:
-      summary: of the run.
-      figures: that were drawn of it, in `plots`.
-    """
-    self.write_rows()
-    self._digests.expect({f'plots/{path.name}': path for path in figures})
-    self._write('summary.json', json.dumps(summary, indent=2) + '\n')
+  def finish(self, summary: Mapping[str, Any]) -> None:
+    """Writes `summary.json`: from now on the run is finished."""
+    text = json.dumps(summary, indent=2)
+    files.write_text(self.path / _SUMMARY, f'{text}\n')
 
-  def _write(self, name, text):
-    with self._replacing(name) as path:
-      path.write_text(text)
+  def summary(self) -> dict[str, Any] | None:
+    """The summary of a finished run, or None; also of one to be extended."""
+    try:
+      summary = json.loads((self.path / _SUMMARY).read_text())
+    except (FileNotFoundError, ValueError):
+      return None
+    whole = isinstance(summary, dict) and isinstance(summary.get('final'), dict)
+    return summary if whole and not self.extends else None
 
-  @contextlib.contextmanager
-  def _replacing(self, name):
-    temporary = self.path / f'.{name}.tmp'
-    yield temporary
-    with temporary.open('rb') as file:
-      # On the disk before its name is: a power failure leaves either file.
-      os.fsync(file.fileno())
-    self._digests.expect({name: temporary})
-    os.replace(temporary, self.path / name)
+
+def _is_unfinished(path: pathlib.Path) -> bool:
+  """Whether a process was killed before it could give a file its name."""
+  return path.name.startswith('.') and path.name.endswith('.tmp')
 
 
 def _is_trace(path: pathlib.Path) -> bool:
   """What a process that was killed before it wrote a file left behind."""
-  temporary = path.name.startswith('.') and path.name.endswith('.tmp')
-  return temporary or path.name in (_LOCK, digests.NAME)
+  return _is_unfinished(path) or path.name == _LOCK

@@ -1,48 +1,38 @@
-"""A run's config as its `flags.txt`: a line a flag, and our version.
+"""What makes a run this very run: its `flags.txt`.
 
-And what else a directory with flags may be: a site's own model.
+Our version, a line a flag, and of each file and each thing of anybody's own
+that a flag names a digest, so that a run of other data or other code is not
+taken for this one. More rounds alone make the run a longer one.
 """
 
-from collections.abc import Iterable
-import json
+from collections.abc import Iterable, Iterator
+import hashlib
+import inspect
 import os
 import pathlib
-from typing import NamedTuple
 
-from bfl_tf import version
+from bfl_tf import own, version
+from bfl_tf.config import binding
 from bfl_tf.config import config as config_lib
+from bfl_tf.datasets import names
 
+NAME = 'flags.txt'
 # The first line of a `flags.txt`.
 VERSION = f'# bfl_tf {version.__version__}'
-SITE = 'site.json'
-NODES = 'nodes.json'
-# What to do where a site's own model lacks something.
-MADE_ANEW = "experiments.sites --personalise_epochs makes sites' models anew"
+_DATA = ('dataset', 'server_dataset')
+_DIGEST = '# digest of '
+_BLOCK = 2**20
 
 
-class SiteModel(NamedTuple):
-  """Whose a model is that was trained on from a run's.
-
-  Attributes:
-    site: its name.
-    personalise_epochs: that it trained.
-  """
-
-  site: str
-  personalise_epochs: int
-
-  def to_json(self) -> str:
-    """Returns the text of `site.json`."""
-    return json.dumps(self._asdict(), indent=2, ensure_ascii=False) + '\n'
-
-
-def is_sites_own(directory: str | os.PathLike) -> bool:
-  """Whether a directory holds a site's own model, and no run."""
-  return (pathlib.Path(directory) / SITE).exists()
+def text(config: config_lib.Config) -> str:
+  """Returns the text of a run's `flags.txt`."""
+  first, *flags = flag_lines(config)
+  digests = [f'{_DIGEST}{flag} {d}' for flag, d in _digests(config).items()]
+  return '\n'.join([first, *digests, *flags]) + '\n'
 
 
 def flag_lines(config: config_lib.Config) -> list[str]:
-  """Returns every flag of a run, settings of its methods too."""
+  """Returns the version and every flag, settings of a run's methods too."""
   fields = [
     (name, declared.format(getattr(config, name)))
     for name, declared in config_lib.FIELDS.items()
@@ -52,7 +42,7 @@ def flag_lines(config: config_lib.Config) -> list[str]:
 
 
 def read_config(run_dir: str | os.PathLike) -> config_lib.Config:
-  """Returns the config of a run; a flag newer than the run has its default.
+  """Returns the config of a run.
 
   Args:
     run_dir: a directory with `flags.txt`.
@@ -61,14 +51,17 @@ def read_config(run_dir: str | os.PathLike) -> config_lib.Config:
     ValueError: of another version, a flag that this one does not know, or a
       value that it does not take.
   """
-  path = pathlib.Path(run_dir) / 'flags.txt'
-  first, *lines = path.read_text().splitlines() or ['']
-  if first != VERSION:
-    raise ValueError(
-      f'{path} is of another version ({first.lstrip("# ") or "none"}): choose '
-      'another directory, or play the run again.'
-    )
-  return parse(lines)
+  path = pathlib.Path(run_dir) / NAME
+  try:
+    first, *lines = path.read_text().splitlines() or ['']
+    if first == VERSION:
+      return parse(lines)
+  except (OSError, ValueError) as error:
+    raise ValueError(f'{path} cannot be read: {error}') from error
+  raise ValueError(
+    f'{path} is of another version ({first.lstrip("# ") or "none"}): choose '
+    'another directory, or play the run again.'
+  )
 
 
 def parse(lines: Iterable[str]) -> config_lib.Config:
@@ -96,3 +89,95 @@ def differences(ours: config_lib.Config, theirs: config_lib.Config):
   a, b = ({*flag_lines(config)} for config in (ours, theirs))
   names = {line.removeprefix('--').partition('=')[0] for line in a ^ b}
   return sorted(names - set(config_lib.MACHINE_FIELDS))
+
+
+def digests(run_dir: str | os.PathLike) -> dict[str, str]:
+  """Returns the digests in a run's `flags.txt`, by `--flag=name`."""
+  return dict(
+    line.removeprefix(_DIGEST).rpartition(' ')[::2]
+    for line in (pathlib.Path(run_dir) / NAME).read_text().splitlines()
+    if line.startswith(_DIGEST)
+  )
+
+
+def changed(run_dir: str | os.PathLike, config: config_lib.Config) -> list[str]:
+  """Returns the flags whose file or code has changed since a run began."""
+  theirs, ours = digests(run_dir), _digests(config)
+  return [flag for flag in ours if theirs.get(flag, ours[flag]) != ours[flag]]
+
+
+def check_unchanged(
+  run_dir: str | os.PathLike, config: config_lib.Config
+) -> None:
+  """Raises a ValueError if a run's file or code is another by now."""
+  others = changed(run_dir, config)
+  if others:
+    raise ValueError(
+      f'{run_dir}: what {", ".join(others)} names has changed since the run; '
+      'bring the old file back.'
+    )
+
+
+def obstacle_to_more_rounds(
+  config: config_lib.Config, num_rounds: int
+) -> str | None:
+  """Says why a run of fewer rounds is not the beginning of this one, or None.
+
+  Args:
+    config: with more rounds.
+    num_rounds: of the run that there is.
+  """
+  if config.num_rounds < num_rounds:
+    return f'the run there has {num_rounds} rounds'
+  schedule = binding.make('learning_rate_schedule', config)
+  totals = (num_rounds, config.num_rounds)
+  for index in range(num_rounds):
+    first, second = (
+      schedule(config.client_learning_rate, index, total) for total in totals
+    )
+    if first != second:
+      return (
+        f'--learning_rate_schedule={config.learning_rate_schedule} is laid out '
+        'over all rounds'
+      )
+  for method in config.chosen.methods:
+    given = inspect.signature(method.thing).parameters
+    if 'num_rounds' in given and method.role != 'learning_rate_schedule':
+      return f'--{method.role}={method.name} is made for a number of rounds'
+  return None
+
+
+def _digests(config) -> dict[str, str]:
+  found = {}
+  for flag, name in _named(config):
+    # The path of a file may have a colon too.
+    if flag in _DATA and names.kind(name).is_file:
+      digest = _of_file(pathlib.Path(name))
+    else:
+      digest = own.digest(name) if ':' in name else None
+    if digest:
+      found[f'--{flag}={name}'] = digest
+  return found
+
+
+def _named(config) -> Iterator[tuple[str, str]]:
+  """Yields all that the config names, by flag."""
+  for role in (*_DATA, *config_lib.ROLES):
+    value = getattr(config, role)
+    for name in value if isinstance(value, tuple) else (value,):
+      yield role, name
+  for method in config.chosen.methods:
+    values = config.chosen.values(method)
+    for declared in method.declared.values():
+      if declared.table is not None:
+        yield f'{method.name}.{declared.name}', values[declared.name]
+
+
+def _of_file(path) -> str | None:
+  if not path.is_file():
+    return None
+  digest = hashlib.sha256()
+  with path.open('rb') as file:
+    for block in iter(lambda: file.read(_BLOCK), b''):
+      digest.update(block)
+  return digest.hexdigest()[:16]

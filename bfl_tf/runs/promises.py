@@ -18,12 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bfl_tf import metrics
-from bfl_tf.runs import digests, rows
-from bfl_tf.runs import flags_file as recorded
+from bfl_tf import files, metrics
+from bfl_tf.runs import directory
 
 LEVELS = (0.9, 0.95)
-FILE = 'conformal.json'
 
 
 class Promise(NamedTuple):
@@ -61,14 +59,11 @@ class Promise(NamedTuple):
         tuple(map(float, fields[name])) for name in ('levels', 'thresholds')
       )
       counts = (int(fields[name]) for name in ('num_examples', 'num_samples'))
-      read = cls(levels, limits, *counts)
-      # Older ones have none.
-      as_written = fields.get('checksum', read.checksum) == read.checksum
     except (KeyError, TypeError) as error:
       raise ValueError(str(error)) from error
-    if len(levels) != len(limits) or not as_written:
-      raise ValueError('a threshold a level is wanted, as they were written')
-    return read
+    if len(levels) != len(limits):
+      raise ValueError('a threshold a level is wanted')
+    return cls(levels, limits, *counts)
 
   def sets(self, probs: np.ndarray) -> list[np.ndarray]:
     """Returns for each level `[num_examples, num_classes]` bool."""
@@ -89,13 +84,7 @@ class Promise(NamedTuple):
 
   def to_json(self) -> str:
     """Returns the text of `conformal.json`."""
-    fields = {**self._asdict(), 'checksum': self.checksum}
-    return json.dumps(fields, indent=2) + '\n'
-
-  @property
-  def checksum(self) -> str:
-    """Of all that it says: a changed byte would promise something else."""
-    return digests.line_sum(json.dumps(self._asdict()))
+    return json.dumps(self._asdict(), indent=2) + '\n'
 
 
 def text(names: Iterable[str]) -> str:
@@ -105,7 +94,9 @@ def text(names: Iterable[str]) -> str:
 
 def write(run_dir: str | os.PathLike, promise: Promise) -> None:
   """Writes the promise of a run, or of a site's own model, in its directory."""
-  rows.write_text(pathlib.Path(run_dir) / FILE, promise.to_json())
+  files.write_text(
+    pathlib.Path(run_dir) / directory.CONFORMAL, promise.to_json()
+  )
 
 
 def read(run_dir: str | os.PathLike) -> Promise | None:
@@ -114,13 +105,13 @@ def read(run_dir: str | os.PathLike) -> Promise | None:
   Raises:
     ValueError: the file holds something else.
   """
-  path = pathlib.Path(run_dir) / FILE
+  path = pathlib.Path(run_dir) / directory.CONFORMAL
   if not path.exists():
     return None
   try:
     return Promise.from_json(path.read_text())
   except ValueError as error:
     remedy = f'delete it, and experiments.sites --run={run_dir} makes it anew'
-    if recorded.is_sites_own(run_dir):
-      remedy = recorded.MADE_ANEW
+    if directory.is_sites_own(run_dir):
+      remedy = directory.MADE_ANEW
     raise ValueError(f'{path} cannot be read: {remedy}.') from error

@@ -2,7 +2,6 @@
 
 import math
 import os
-import pathlib
 import resource
 import time
 from typing import Any
@@ -16,8 +15,8 @@ from bfl_tf.federation import building, ensembles, evaluation, loop, stopping
 from bfl_tf.federation import engine as engine_lib
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import state as state_lib
-from bfl_tf.runs import checkpoints, ending, forgetting
-from bfl_tf.runs import directory as records
+from bfl_tf.runs import checkpoints
+from bfl_tf.runs import directory as directory_lib
 from bfl_tf.runs import progress as progress_lib
 from bfl_tf.runs import task as task_lib
 
@@ -83,12 +82,11 @@ class Run:
     self._draw_plots = draw_plots
     self._config = config
     self._progress = progress_lib.Progress(config.num_rounds, show_progress)
-    self._directory = records.RunDirectory(output_dir)
+    self._directory = directory_lib.RunDirectory(output_dir)
     self._directory.check(config)
-    self._ending = ending.Ending(self._directory, config.num_rounds, draw_plots)
     self._played: state_lib.State | None = None
     self._saved: int | None = None
-    self._finished = self._ending.summary()
+    self._finished = self._directory.summary()
     if self._finished is None:
       self._directory.check_free()
       training.configure(config.num_workers, config.deterministic)
@@ -104,7 +102,7 @@ class Run:
     with self._directory.locked():
       # Another process may have been here since.
       self._directory.check(self._config)
-      self._finished = self._ending.summary()
+      self._finished = self._directory.summary()
       return self._finished or self._play()
 
   def _play(self) -> dict[str, Any]:
@@ -128,7 +126,8 @@ class Run:
     """Saves what is not saved yet; says how to go on."""
     try:
       if self._played is not None and self._saved != self._played.round:
-        self._save(self._played)
+        checkpoints.save(self._played, self._directory.checkpoints)
+        self._saved = self._played.round
     except OSError as error:
       logging.warning('%s', error)
     if self._saved is None:
@@ -152,7 +151,7 @@ class Run:
     dataset, dealt = self._experiment.dataset, self._experiment.partition
     self._directory.write_task(self._task)
     if self._nodes:
-      self._directory.write_nodes(self._nodes)
+      self._directory.keep(directory_lib.NODES, self._nodes)
     self._directory.write_partition(
       partitions.counts(dataset.train.y, dealt, dataset.num_classes),
       building.client_names(dataset, dealt),
@@ -164,7 +163,7 @@ class Run:
       stages = self._experiment.method.stages
       fresh = state_lib.fresh_slots(stages, state.model)
       state = state._replace(slots={**fresh, **state.slots})
-      self._directory.resume(state.round)
+      self._directory.rows.resume(state.round)
       self._played, self._saved = state, state.round
       self._progress.say(f'going on after round {state.round}')
       self._progress.begin(state.round)
@@ -181,14 +180,10 @@ class Run:
 
   def _restored(self) -> state_lib.State | None:
     """The newest state that has its rows and can make what is missing."""
-    directory, last = self._directory, self._config.num_rounds
-    newest = len(directory.whole_rows()) - 1
-    if newest == last:
-      before = self._ending.round_before(self._ending.damaged())
-      found = checkpoints.restore(directory.checkpoints, before)
-      if found is not None:
-        return found
-    return checkpoints.restore(directory.checkpoints, newest)
+    newest = self._directory.last_round()
+    if newest == self._config.num_rounds:
+      newest -= not self._directory.has_predictions
+    return checkpoints.restore(self._directory.checkpoints, newest)
 
   def _warn(self):
     """Says what makes numbers mean less than they seem to."""
@@ -208,27 +203,8 @@ class Run:
         'each class beside accuracy'
       )
 
-  def _warn_of_forgetting(self):
-    """Says so in the first round that has lost what was learned."""
-    rows, dataset = self._directory.rows, self._experiment.dataset
-    counts = np.bincount(dataset.test.y)
-    lost = forgetting.first_loss(rows, counts.max() / counts.sum())
-    if lost is None or lost.round != rows[-1]['round']:
-      return
-    seen = ' and median_scale' if 'median_scale' in rows[-1] else ''
-    logging.warning(
-      '%s: accuracy %.3f after round %d, %.3f after round %d: the model has '
-      'lost what it learned; see train_loss%s in metrics.csv.',
-      self._directory.path,
-      lost.accuracy,
-      lost.round,
-      lost.best,
-      lost.best_round,
-      seen,
-    )
-
   def _record(self, played):
-    """Row first, then checkpoint: a row without its checkpoint is replayed."""
+    """Checkpoint first, then row: without both the round is played again."""
     state, info = played.state, played.info
     last = state.round == self._config.num_rounds
     row = {'round': state.round, **info}
@@ -241,20 +217,16 @@ class Run:
         self._keep(evaluated)
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     row['peak_memory_mib'] = round(kilobytes / 1024, 1)
+    saves = last or state.round % self._config.checkpoint_every == 0
+    if saves:
+      started = time.perf_counter()
+      checkpoints.save(state, self._directory.checkpoints)
+      row['checkpoint_seconds'] = time.perf_counter() - started
     self._directory.add(row)
     self._played = state
+    if saves:
+      self._saved = state.round
     self._progress.report(row)
-    self._warn_of_forgetting()
-    if last or state.round % self._config.checkpoint_every == 0:
-      self._save(state)
-
-  def _save(self, state):
-    started = time.perf_counter()
-    checkpoints.save(state, self._directory.checkpoints)
-    self._saved = state.round
-    seconds = time.perf_counter() - started
-    # Written with the next row: a row is on disk before its checkpoint.
-    self._directory.rows[-1]['checkpoint_seconds'] = seconds
 
   def _keep(self, evaluated):
     """Writes what the plots read; of a model that ran away there is nothing."""
@@ -283,11 +255,9 @@ class Run:
     final = {
       name: float(value)
       for name, value in rows[-1].items()
-      # A row that was read back names the scores of other rounds too.
       if name.removeprefix('validation_').startswith(scores)
-      and value != ''
       # Of a class without examples there is no recall, and JSON has no NaN.
-      and not ('recall_class' in name and math.isnan(float(value)))
+      and not ('recall_class' in name and math.isnan(value))
     }
     layout = self._experiment.method.layout
     summary = {
@@ -296,12 +266,9 @@ class Run:
       'final': final,
       'num_trainable': layout.num_trainable(),
       'num_variational': layout.size('loc'),
-      'train_seconds': sum(float(row['train_seconds']) for row in rows[1:]),
+      'train_seconds': sum(row['train_seconds'] for row in rows[1:]),
     }
-    self._directory.write_rows()
-    predicted = (self._directory.path / 'predictions.npz').exists()
-    figures: list[pathlib.Path] = []
-    if predicted and self._draw_plots:
-      figures = plots.draw_run(self._directory.path, self._config.num_bins)
-    self._directory.finish(summary, figures)
+    if self._draw_plots and self._directory.has_predictions:
+      plots.draw_run(self._directory.path, self._config.num_bins)
+    self._directory.finish(summary)
     return summary

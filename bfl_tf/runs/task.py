@@ -1,9 +1,9 @@
 """What a run's models are given and asked: all that they know of the data."""
 
-from collections.abc import Mapping
 import dataclasses
 import json
 import os
+import pathlib
 from typing import Any
 
 import numpy as np
@@ -56,34 +56,18 @@ class Task:
     Raises:
       ValueError: it is something else.
     """
-    fields = json.loads(text)
-    names = {field.name for field in dataclasses.fields(cls)}
-    # Names were not kept at first.
-    needed = names - {'class_names', 'feature_names'}
-    if not isinstance(fields, Mapping) or not needed <= set(fields) <= names:
-      raise ValueError(f'a task has {", ".join(sorted(names))}.')
-    return cls(**{name: _tupled(value) for name, value in fields.items()})
+    try:
+      fields = json.loads(text).items()
+      tuples: dict[str, Any] = {
+        n: tuple(v) if isinstance(v, list) else v for n, v in fields
+      }
+      return cls(**tuples)
+    except (AttributeError, TypeError) as error:
+      raise ValueError(f'it is no task: {error}') from error
 
   def to_json(self) -> str:
     """Returns the text of `task.json`."""
     return json.dumps(dataclasses.asdict(self), indent=2) + '\n'
-
-  def check_order(self, path: str | os.PathLike, dataset: 'Task') -> None:
-    """Refuses data whose classes have other numbers than a run's.
-
-    Args:
-      path: of the run that this is the task of.
-      dataset: the task of its data, as they are read now.
-
-    Raises:
-      ValueError: classes of the same names are in another order.
-    """
-    theirs, ours = self.class_names, dataset.class_names
-    if theirs != ours and sorted(theirs) == sorted(ours):
-      raise ValueError(
-        f'{path}: classes of a run of this age are numbered in the order '
-        f'{", ".join(theirs)}, and by value now: run it anew elsewhere.'
-      )
 
   def check_examples(self, path: str | os.PathLike, dataset: 'Task') -> None:
     """Refuses data whose training examples are not those of a run.
@@ -97,9 +81,8 @@ class Task:
     """
     if not self.is_like(dataset):
       raise ValueError(
-        f'{path}: the training examples are not those that the run began with '
-        '(other data, or a version that holds other rows out): run it anew '
-        'elsewhere.'
+        f'{path}: the training examples are not those that the run began with: '
+        'run it anew elsewhere.'
       )
 
   def is_like(self, other: 'Task') -> bool:
@@ -128,5 +111,15 @@ class Task:
     )
 
 
-def _tupled(value: Any) -> Any:
-  return tuple(value) if isinstance(value, list) else value
+def read(path: pathlib.Path) -> Task:
+  """Reads a `task.json`.
+
+  Raises:
+    ValueError: it is something else.
+  """
+  try:
+    return Task.from_json(path.read_text())
+  except (OSError, ValueError) as error:
+    raise ValueError(
+      f'{path} cannot be read: put it back, or play the run again elsewhere.'
+    ) from error

@@ -16,8 +16,7 @@ from bfl_tf.config import config as config_lib
 from bfl_tf.datasets import arrays, preprocessing
 from bfl_tf.federation import building
 from bfl_tf.federation import client as client_lib
-from bfl_tf.runs import checkpoints, digests
-from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import checkpoints, directory, flags_file
 from bfl_tf.runs import task as task_lib
 
 
@@ -34,21 +33,19 @@ def load(run_dir: str | os.PathLike) -> 'Trained':
   path = pathlib.Path(run_dir)
   if not (path / 'flags.txt').exists():
     raise ValueError(f'{path} holds no run: name the --output_dir of one.')
-  sites_own = recorded.is_sites_own(path)
+  sites_own = directory.is_sites_own(path)
   if not (sites_own or (path / 'summary.json').exists()):
     raise ValueError(
       f'{path} holds an unfinished run: go on with it by --flagfile='
       f'{path}/flags.txt --output_dir={path}.'
     )
-  config = recorded.read_config(path)
-  task = _task(path)
-  # What cannot be read has said so by now.
-  _check_as_written(path, sites_own)
+  config = flags_file.read_config(path)
+  task = task_lib.read(path / directory.TASK)
   training.configure(config.num_workers, config.deterministic)
   state = checkpoints.restore(path / 'checkpoints')
   if state is None and sites_own:
     raise ValueError(
-      f'{path} has no readable checkpoint: {recorded.MADE_ANEW}.'
+      f'{path} has no readable checkpoint: {directory.MADE_ANEW}.'
     )
   if state is None or state.round < config.num_rounds:
     raise ValueError(
@@ -237,24 +234,3 @@ class Trained:
         f'{task.dtype}, as the run was given; got {x.shape[1:]} of {x.dtype}.'
       )
     return x
-
-
-def _check_as_written(path, sites_own):
-  """Refuses what says how the model is made and asked, if it was changed."""
-  remedy = 'start the run again with its flags, which makes it anew'
-  for name in digests.Digests(path).changed(['task.json', 'flags.txt']):
-    if (path / name).exists():
-      raise ValueError(
-        f'{path / name} is not as it was written: put it back, or '
-        f'{recorded.MADE_ANEW if sites_own else remedy}.'
-      )
-
-
-def _task(path):
-  file = path / 'task.json'
-  try:
-    return task_lib.Task.from_json(file.read_text())
-  except (OSError, ValueError) as error:
-    raise ValueError(
-      f'{file} cannot be read: put it back, or play the run again elsewhere.'
-    ) from error

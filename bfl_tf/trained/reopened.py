@@ -9,8 +9,7 @@ import numpy as np
 from bfl_tf import datasets
 from bfl_tf.datasets import shares, sites
 from bfl_tf.federation import building
-from bfl_tf.runs import flags_file as recorded
-from bfl_tf.runs import identity
+from bfl_tf.runs import directory, flags_file
 from bfl_tf.runs import task as task_lib
 from bfl_tf.trained import model as trained_lib
 
@@ -67,27 +66,23 @@ def reopen(
       of the run any more; or the run has a calibration share and is to
       calibrate on test examples.
   """
-  if recorded.is_sites_own(run_dir):
+  if directory.is_sites_own(run_dir):
     raise ValueError(
       f"{run_dir} is a site's own model: predict and export take it, other "
       'questions are asked of its run.'
     )
   trained = trained_lib.load(run_dir)
   config, path = trained.config, pathlib.Path(run_dir)
-  changed = identity.changed(config, (path / 'flags.txt').read_text())
+  flags_file.check_unchanged(path, config)
   dataset = building.dataset(config, {})
   asked = task_lib.Task.of(dataset)
-  same = trained.task.is_like(asked)
-  of_nodes = (path / recorded.NODES).exists()
-  if not (same or changed) and of_nodes:
+  of_nodes = (path / directory.NODES).exists()
+  if of_nodes and not trained.task.is_like(asked):
     raise ValueError(
       f'{path}: its clients trained on files of their own nodes, which are not '
       'here: experiments.sites asks them with --superlink, and predict and '
       'export need none of them.'
     )
-  if changed:
-    raise ValueError(identity.has_changed(path, ', '.join(changed)))
-  trained.task.check_order(path, asked)
   trained.task.check_examples(path, asked)
   test = Held(dataset.test, dataset.test_ids)
   if dataset.calibration is not None:

@@ -8,8 +8,7 @@ import shutil
 
 from bfl_tf.federation import state as state_lib
 from bfl_tf.runs import checkpoints, promises
-from bfl_tf.runs import directory as records
-from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import directory as directory_lib
 from bfl_tf.trained import model as trained_lib
 from bfl_tf.trained import sites
 
@@ -76,10 +75,10 @@ def kept(
 
 def _write(path, trained, own, epochs):
   path.mkdir(parents=True)
-  directory = records.RunDirectory(path)
+  directory = directory_lib.RunDirectory(path)
   directory.write_flags(trained.config)
   directory.write_task(trained.task)
-  directory.write_site(recorded.SiteModel(own.site, epochs))
+  directory.write_site(directory_lib.SiteModel(own.site, epochs))
   state = state_lib.State(trained.config.num_rounds, own.model, {}, {})
   checkpoints.save(state, directory.checkpoints)
   if own.promise:

@@ -6,8 +6,8 @@ import os
 import pathlib
 from typing import Any
 
-from bfl_tf import plots
-from bfl_tf.runs import promises, rows
+from bfl_tf import files, plots
+from bfl_tf.runs import directory, promises, rows
 from bfl_tf.trained import sites
 
 
@@ -23,16 +23,16 @@ def write(path: pathlib.Path, report: sites.Report) -> None:
       if table:
         rows.write_csv(folder / f'{name}.csv', table)
     scores = json.dumps(sites.flat(report), indent=2)
-    rows.write_text(folder / 'scores.json', scores + '\n')
+    files.write_text(folder / 'scores.json', scores + '\n')
     for name, figure in figures(report).items():
       figure.savefig(folder / f'{name}.png')
     # Here first: when all is written there are only files to be moved.
     if report.promise:
       promises.write(folder, report.promise)
   if report.promise:
-    os.replace(path / 'sites' / promises.FILE, path / promises.FILE)
+    os.replace(path / 'sites' / directory.CONFORMAL, path / directory.CONFORMAL)
   else:
-    (path / promises.FILE).unlink(missing_ok=True)
+    (path / directory.CONFORMAL).unlink(missing_ok=True)
 
 
 def lines(

@@ -9,8 +9,8 @@ directory.
 import functools
 import json
 
-from bfl_tf.runs import flags_file as recorded
-from bfl_tf.runs import rows as rows_lib
+from bfl_tf import files
+from bfl_tf.runs import flags_file
 from bfl_tf.trained import doubts, reopened, sites
 from experiments.artifacts.posterior_pooling import grids
 from experiments.harness import cells, tables
@@ -37,7 +37,7 @@ def _read(name, directory, predictor):
       raise cells.UnrecordedError(f'{directory} kept no model')
     found = {'question': question, 'answers': ask(directory)}
     path.parent.mkdir(exist_ok=True)
-    rows_lib.write_text(path, json.dumps(found, indent=2) + '\n')
+    files.write_text(path, json.dumps(found, indent=2) + '\n')
   if name not in found['answers']:
     raise cells.UnrecordedError(name)
   return found['answers'][name]
@@ -45,7 +45,7 @@ def _read(name, directory, predictor):
 
 def _question(directory):
   """What a run is asked, as JSON has it."""
-  others = _OTHERS[recorded.read_config(directory).dataset]
+  others = _OTHERS[flags_file.read_config(directory).dataset]
   return {
     'others': {distance: [*texts] for distance, texts in others.items()},
     'num_examples': _EXAMPLES,

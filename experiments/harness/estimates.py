@@ -7,8 +7,7 @@ import pathlib
 import re
 from typing import Any
 
-from bfl_tf.runs import directory as records
-from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import flags_file, rows
 from experiments import artifacts
 from experiments.harness import cells
 
@@ -213,10 +212,10 @@ def _paces(done) -> dict[tuple[str, str] | None, float]:
 
 def _took(task):
   """Core seconds of a finished run, as if it had run on this machine."""
-  workers = recorded.read_config(task.directory).num_workers
+  workers = flags_file.read_config(task.directory).num_workers
   seconds = _START_SECONDS + sum(
-    float(row.get(name) or 0)
-    for row in records.RunDirectory(task.directory).whole_rows()
+    row.get(name, 0)
+    for row in rows.read(task.directory / 'metrics.csv')
     for name in ('train_seconds', 'evaluate_seconds')
   )
   return seconds * (workers or len(os.sched_getaffinity(0)))

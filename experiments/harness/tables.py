@@ -10,7 +10,7 @@ import pathlib
 
 import numpy as np
 
-from bfl_tf.runs import rows as rows_lib
+from bfl_tf import files
 from experiments.harness import best
 from experiments.harness import cells as cells_lib
 
@@ -179,9 +179,9 @@ def write(table: Table, scale: str, root: pathlib.Path) -> str:
   stem.parent.mkdir(parents=True, exist_ok=True)
   header = _header(table, scale, entries)
   rows = _rows(table, entries)
-  rows_lib.write_text(stem.with_suffix('.csv'), _csv(entries))
-  rows_lib.write_text(stem.with_suffix('.md'), f'{header}\n\n{markdown(rows)}')
-  rows_lib.write_text(stem.with_suffix('.tex'), _latex(header, rows))
+  files.write_text(stem.with_suffix('.csv'), _csv(entries))
+  files.write_text(stem.with_suffix('.md'), f'{header}\n\n{markdown(rows)}')
+  files.write_text(stem.with_suffix('.tex'), _latex(header, rows))
   return '\n'.join([header, '', markdown(rows), *_said(entries)])
 
 

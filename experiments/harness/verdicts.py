@@ -8,7 +8,7 @@ import pathlib
 
 import numpy as np
 
-from bfl_tf.runs import rows as rows_lib
+from bfl_tf import files
 from experiments.harness import claims as claims_lib
 from experiments.harness import tables
 
@@ -109,8 +109,8 @@ def write(claims: Iterable[claims_lib.Claim], root: pathlib.Path) -> str:
     'fails, alone, at 5 % over the number of comparisons (Holm). '
     f'{_DASH} nothing ran.\n\n{tables.markdown(_table(rows))}'
   )
-  rows_lib.write_text(root / 'verdicts.csv', _csv(rows))
-  rows_lib.write_text(root / 'verdicts.md', text)
+  files.write_text(root / 'verdicts.csv', _csv(rows))
+  files.write_text(root / 'verdicts.md', text)
   return text
 
 

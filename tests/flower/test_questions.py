@@ -236,7 +236,7 @@ def test_a_run_without_a_calibration_share_has_no_sets(files, tmp_path, capsys):
   *own, server = files
   wines.play(tmp_path, own, server, num_rounds=1)
   servers._score(wines.grid(own), wines.settings(tmp_path))
-  assert not (tmp_path / promises.FILE).exists()
+  assert not (tmp_path / 'conformal.json').exists()
   assert (tmp_path / 'sites' / 'sites.csv').exists()
   # What helps in one process alone is not said.
   said = capsys.readouterr().out.splitlines()

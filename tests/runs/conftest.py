@@ -1,21 +1,12 @@
 """Runs to compare with."""
 
+import fake
 import pytest
-import stopping
-
-from bfl_tf import plots
 
 
-@pytest.fixture(autouse=True)
-def no_plots(monkeypatch):
-  monkeypatch.setattr(plots, 'draw_run', lambda *unused: [])
-
-
-@pytest.fixture(scope='module')
+@pytest.fixture(scope='session')
 def never(tmp_path_factory):
   """The outcome of a run that nobody stopped."""
   path = tmp_path_factory.mktemp('never')
-  with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(plots, 'draw_run', lambda *unused: [])
-    stopping.play(path)
-  return stopping.outcome(path)
+  fake.play(path)
+  return fake.outcome(path)

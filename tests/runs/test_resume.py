@@ -1,18 +1,79 @@
 """Stopped anywhere and started again is never stopped, bit for bit."""
 
 import dataclasses
+import os
+import resource
 from typing import ClassVar
 
+import fake
 import numpy as np
 import pytest
-import stopping
 import toys
 
 from bfl_tf import federation, plots
-from bfl_tf import runs as runs_lib
-from bfl_tf.federation import admission, engine, loop
-from bfl_tf.runs import checkpoints
-from bfl_tf.runs import directory as records
+from bfl_tf.federation import engine, loop
+from bfl_tf.runs import checkpoints, rows
+from bfl_tf.runs import directory as directory_lib
+
+
+@pytest.mark.parametrize('after', [False, True])
+@pytest.mark.parametrize(
+  'owner, name, call',
+  [
+    (loop, 'initial_state', 1),
+    *[(loop, 'federated_round', call) for call in (1, 3)],
+    *[(rows.Rows, 'add', call) for call in (1, 2, 5)],
+    *[(checkpoints, 'save', call) for call in (1, 2, 5)],
+    (directory_lib.RunDirectory, 'write_partition', 1),
+    (directory_lib.RunDirectory, 'write_arrays', 1),
+    (directory_lib.RunDirectory, 'finish', 1),
+  ],
+)
+def test_stopped_anywhere(never, tmp_path, owner, name, call, after):
+  fake.stopped(tmp_path, owner, name, call, after=after)
+  fake.play(tmp_path)
+  assert fake.outcome(tmp_path) == never
+
+
+def test_stopped_before_any_file_is_on_the_disk(tmp_path):
+  """Whatever is written waits for the disk before it counts."""
+  config = fake.CONFIG.replace(num_rounds=2, checkpoint_every=2)
+  fake.play(tmp_path / 'never', config)
+  never = fake.outcome(tmp_path / 'never')
+  with pytest.MonkeyPatch.context() as patch:
+    calls, fsync = [], os.fsync
+    patch.setattr(os, 'fsync', lambda file: (calls.append(1), fsync(file)))
+    fake.play(tmp_path / 'counted', config)
+  # Flags, task, partition, predictions, summary, a row a round; checkpoints.
+  assert len(calls) >= 8 + 2 * 2
+  for call in range(1, len(calls) + 1):
+    path = tmp_path / str(call)
+    fake.stopped(path, os, 'fsync', call, config=config)
+    fake.play(path, config)
+    assert fake.outcome(path) == never
+    assert not [*path.glob('.*.tmp')]
+
+
+def test_stopped_while_it_draws(tmp_path, monkeypatch):
+  def play(path, config):
+    fake.play(path, config, draw_plots=True)
+
+  fake.stopped(tmp_path, plots, 'draw_run', 1, play=play)
+  drawn = []
+  monkeypatch.setattr(plots, 'draw_run', lambda path, bins: drawn.append(path))
+  monkeypatch.setattr(loop, 'federated_round', None)
+  fake.play(tmp_path, draw_plots=True)
+  assert drawn == [tmp_path]
+
+
+def test_stopped_twice_between_sparse_checkpoints(never, tmp_path):
+  config = fake.CONFIG.replace(checkpoint_every=3)
+  fake.stopped(tmp_path, rows.Rows, 'add', 3, config=config)
+  assert checkpoints.restore(tmp_path / 'checkpoints').round == 0
+  fake.stopped(tmp_path, loop, 'federated_round', 4, config=config)
+  assert checkpoints.restore(tmp_path / 'checkpoints').round == 3
+  fake.play(tmp_path, config)
+  assert fake.outcome(tmp_path) == never
 
 
 class Nested:
@@ -42,114 +103,6 @@ class Empty(Nested):
     return state, {'empty': len(state.slots[self.name])}
 
 
-@pytest.mark.parametrize('after', [False, True])
-@pytest.mark.parametrize(
-  'owner, name, call',
-  [
-    *[(loop, 'federated_round', call) for call in (1, 3)],
-    *[(records.RunDirectory, 'add', call) for call in (1, 2, 5)],
-    *[(checkpoints, 'save', call) for call in (1, 2, 5)],
-    (records.RunDirectory, 'write_partition', 1),
-    (records.RunDirectory, 'write_arrays', 1),
-    (records.RunDirectory, 'finish', 1),
-  ],
-)
-def test_stopped_anywhere(never, tmp_path, owner, name, call, after):
-  stopping.stopped(tmp_path, owner, name, call, after=after)
-  stopping.play(tmp_path)
-  assert stopping.outcome(tmp_path) == never
-
-
-def test_stopped_while_it_draws(tmp_path, monkeypatch):
-  drawn = []
-  stopping.stopped(tmp_path, plots, 'draw_run', 1)
-  monkeypatch.setattr(
-    plots, 'draw_run', lambda path, bins: drawn.append(path) or []
-  )
-  stopping.play(tmp_path)
-  assert drawn == [tmp_path]
-
-
-def test_stopped_twice_between_sparse_checkpoints(never, tmp_path):
-  config = dataclasses.replace(stopping.CONFIG, checkpoint_every=3)
-  stopping.stopped(tmp_path, records.RunDirectory, 'add', 3, config=config)
-  assert checkpoints.restore(tmp_path / 'checkpoints').round == 0
-  stopping.stopped(tmp_path, loop, 'federated_round', 4, config=config)
-  assert checkpoints.restore(tmp_path / 'checkpoints').round == 3
-  stopping.play(tmp_path, config)
-  assert stopping.outcome(tmp_path) == never
-
-
-@pytest.mark.parametrize('stage', ['Nested', 'Empty'])
-def test_a_users_slot_goes_on(tmp_path, stage):
-  stages = (f'{__name__}:{stage}',)
-  config = dataclasses.replace(stopping.CONFIG, server_step=stages)
-  stopping.play(tmp_path / 'never', config)
-  path = tmp_path / 'stopped'
-  stopping.stopped(path, loop, 'federated_round', 3, config=config)
-  stopping.play(path, config)
-  assert stopping.outcome(path) == stopping.outcome(tmp_path / 'never')
-
-
-def test_num_workers_may_change(never, tmp_path):
-  stopping.stopped(tmp_path, loop, 'federated_round', 3)
-  stopping.play(tmp_path, dataclasses.replace(stopping.CONFIG, num_workers=2))
-  assert stopping.outcome(tmp_path) == never
-
-
-def test_too_few_clients_save_the_state(never, tmp_path, monkeypatch):
-  config = dataclasses.replace(
-    stopping.CONFIG, min_clients=3, checkpoint_every=4
-  )
-  run = runs_lib.Run(config, tmp_path, False, stopping.BUILT)
-  # Who was bad is asked once more.
-  defects = iter([None] * 7 + ['is bad', None, 'is bad'] + [None] * 9)
-  with monkeypatch.context() as patch:
-    patch.setattr(admission, 'find_defect', lambda *unused: next(defects))
-    with pytest.raises(federation.TooFewClientsError, match='round 2: 2 acc'):
-      run.play()
-  assert checkpoints.restore(tmp_path / 'checkpoints').round == 2
-  stopping.play(tmp_path, config)
-  assert stopping.outcome(tmp_path) == never
-
-
-def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch):
-  summary = stopping.play(tmp_path)
-  times = {p: p.stat().st_mtime_ns for p in tmp_path.rglob('*')}
-  monkeypatch.setattr(loop, 'federated_round', None)
-  assert stopping.play(tmp_path) == summary
-  # Also with another number of workers.
-  assert (
-    stopping.play(tmp_path, dataclasses.replace(stopping.CONFIG, num_workers=2))
-    == summary
-  )
-  assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob('*')} == times
-
-
-def test_memories_of_the_other_side_are_not_forgotten(tmp_path):
-  class Elsewhere:
-    """An engine whose clients keep what they remember."""
-
-    def __call__(self, *arguments):
-      return engine.local(*arguments)
-
-    def like(self, method):
-      return method.result_like._replace(memory={'round': None})
-
-  stopping.play(tmp_path)
-  before = stopping.outcome(tmp_path)
-  longer = stopping.CONFIG.replace(num_rounds=6)
-  run = runs_lib.Run(
-    longer, tmp_path, False, stopping.BUILT, engine=Elsewhere()
-  )
-  with pytest.raises(federation.OtherSideError, match='on the other side: go'):
-    run.play()
-  # What its end wrote is there still.
-  assert stopping.outcome(tmp_path) == before
-  assert (tmp_path / 'predictions.npz').exists()
-  assert stopping.play(tmp_path, longer)['rounds'] == 6
-
-
 @dataclasses.dataclass(frozen=True)
 class Forgetful(toys.Idle):
   """A part that could remember, and has nothing to."""
@@ -160,8 +113,145 @@ class Forgetful(toys.Idle):
     return {}
 
 
-def test_a_memory_of_nothing_is_no_other_side(tmp_path):
-  parts = ('toys:Counter', 'federation.test_resume:Forgetful')
-  config = stopping.CONFIG.replace(client_parts=parts)
-  stopping.stopped(tmp_path, loop, 'federated_round', 3, config=config)
-  assert stopping.play(tmp_path, config)['rounds'] == 4
+@pytest.mark.parametrize(
+  'changes',
+  [
+    {'server_step': (f'{__name__}:Nested',)},
+    {'server_step': (f'{__name__}:Empty',)},
+    {'client_parts': ('toys:Counter', f'{__name__}:Forgetful')},
+  ],
+)
+def test_what_is_carried_goes_on(tmp_path, changes):
+  config = fake.CONFIG.replace(**changes)
+  fake.play(tmp_path / 'never', config)
+  path = tmp_path / 'stopped'
+  fake.stopped(path, loop, 'federated_round', 3, config=config)
+  fake.play(path, config)
+  assert fake.outcome(path) == fake.outcome(tmp_path / 'never')
+
+
+def test_too_few_clients_save_the_state(never, tmp_path):
+  config = fake.CONFIG.replace(min_clients=3, checkpoint_every=4)
+
+  def failing(experiment, state, clients):
+    for arrival in fake.engine(experiment, state, clients):
+      bad = state.round == 2 and arrival.client != clients[0]
+      yield arrival._replace(update=None) if bad else arrival
+
+  with pytest.raises(federation.TooFewClientsError, match='min_clients'):
+    fake.play(tmp_path, config, engine=failing)
+  assert checkpoints.restore(tmp_path / 'checkpoints').round == 2
+  fake.play(tmp_path, config)
+  assert fake.outcome(tmp_path) == never
+
+
+def test_an_interrupt_saves_what_was_played(never, tmp_path):
+  config = fake.CONFIG.replace(checkpoint_every=100)
+  how = {'config': config, 'error': KeyboardInterrupt}
+  why = fake.stopped(tmp_path, loop, 'initial_state', 1, **how)
+  assert 'nothing is saved' in str(why)
+  why = fake.stopped(tmp_path, loop, 'federated_round', 3, **how)
+  assert 'saved after round 2' in str(why)
+  assert checkpoints.restore(tmp_path / 'checkpoints').round == 2
+  fake.play(tmp_path, config)
+  assert fake.outcome(tmp_path) == never
+
+
+@pytest.mark.parametrize('number, said', [(0, 'nothing is saved'), (3, '2')])
+def test_a_full_disk(never, tmp_path, monkeypatch, number, said):
+  """What was played is there, and the run goes on."""
+  limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+  original = fake.evaluate
+
+  def limited(experiment, played, last):
+    if played.state.round == number:
+      resource.setrlimit(resource.RLIMIT_FSIZE, (200, limit[1]))
+    return original(experiment, played, last)
+
+  monkeypatch.setattr(fake, 'evaluate', limited)
+  try:
+    with pytest.raises(federation.MachineError, match=said):
+      fake.play(tmp_path)
+  finally:
+    resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+  monkeypatch.undo()
+  fake.play(tmp_path)
+  assert fake.outcome(tmp_path) == never
+
+
+def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch):
+  summary = fake.play(tmp_path)
+  times = {p: p.stat().st_mtime_ns for p in tmp_path.rglob('*')}
+  monkeypatch.setattr(loop, 'federated_round', None)
+  assert fake.play(tmp_path) == summary
+  assert fake.play(tmp_path, fake.CONFIG.replace(num_workers=2)) == summary
+  monkeypatch.setattr(os, 'access', lambda path, mode: mode != os.W_OK)
+  assert fake.play(tmp_path) == summary
+  assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob('*')} == times
+
+
+@pytest.mark.parametrize(
+  'lost', ['predictions.npz', 'checkpoints/state-4.index']
+)
+def test_without_its_summary_a_run_ends_once_more(never, tmp_path, lost):
+  fake.play(tmp_path)
+  for name in ('summary.json', lost):
+    (tmp_path / name).unlink()
+  fake.play(tmp_path)
+  assert fake.outcome(tmp_path) == never
+  assert checkpoints.restore(tmp_path / 'checkpoints').round == 4
+
+
+@pytest.mark.parametrize('tail', ['', '3,0.5', '3,0.5\n', 'nonsense\n'])
+def test_a_line_that_was_cut_is_dropped(never, tmp_path, tail):
+  fake.stopped(tmp_path, loop, 'federated_round', 4)
+  # Rounds 0 to 2 are left, and so are the checkpoints of rounds 2 and 3.
+  cut_rows(tmp_path, 4, tail)
+  fake.play(tmp_path)
+  assert fake.outcome(tmp_path) == never
+
+
+@pytest.mark.parametrize('lines', [0, 3])
+def test_rows_that_no_checkpoint_can_make_are_missed(tmp_path, lines):
+  fake.stopped(tmp_path, loop, 'federated_round', 4)
+  cut_rows(tmp_path, lines)
+  before = {p: p.stat().st_mtime_ns for p in tmp_path.rglob('*')}
+  with pytest.raises(ValueError, match=r'metrics\.csv'):
+    fake.play(tmp_path)
+  assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob('*')} == before
+
+
+def cut_rows(path, lines, tail=''):
+  text = (path / 'metrics.csv').read_text().splitlines(keepends=True)
+  (path / 'metrics.csv').write_text(''.join(text[:lines]) + tail)
+
+
+@pytest.mark.parametrize('broken', [['3'], ['2', '3']])
+@pytest.mark.parametrize('file', ['data-00000-of-00001', 'index'])
+def test_a_corrupt_checkpoint(never, tmp_path, caplog, broken, file):
+  fake.stopped(tmp_path, loop, 'federated_round', 4)
+  for number in broken:
+    (tmp_path / 'checkpoints' / f'state-{number}.{file}').write_bytes(b'')
+  fake.play(tmp_path)
+  assert caplog.text.count('is corrupt') == len(broken)
+  assert fake.outcome(tmp_path) == never
+
+
+def test_memories_of_the_other_side_are_not_forgotten(tmp_path):
+  class Elsewhere:
+    """An engine whose clients keep what they remember."""
+
+    def __call__(self, *arguments):
+      return fake.engine(*arguments)
+
+    def like(self, method):
+      return method.result_like._replace(memory={'round': None})
+
+  fake.play(tmp_path)
+  before = fake.outcome(tmp_path)
+  longer = fake.CONFIG.replace(num_rounds=6)
+  with pytest.raises(engine.OtherSideError, match='--engine'):
+    fake.play(tmp_path, longer, engine=Elsewhere())
+  # What its end wrote is there still.
+  assert fake.outcome(tmp_path) == before
+  assert fake.play(tmp_path, longer)['rounds'] == 6

@@ -1,10 +1,11 @@
-"""Tables and plots appear whole, or not at all."""
+"""Rows keep their types; tables and plots appear whole, or not at all."""
 
 import resource
 
+import numpy as np
 import pytest
 
-from bfl_tf import federation
+from bfl_tf import federation, files
 from bfl_tf.runs import rows
 
 ROWS = [{'site': 'a', 'nll': 0.5}, {'site': 'b', 'nll': float('nan'), 'ece': 1}]
@@ -22,6 +23,35 @@ def folder(tmp_path):
 
 def written(folder):
   return {path.name: path.read_text() for path in folder.glob('*.*')}
+
+
+def test_rows_have_their_types_after_a_resume(tmp_path):
+  path = tmp_path / 'metrics.csv'
+  before = rows.Rows(path)
+  before.add({'round': 0, 'nll': np.float32(0.1), 'train_seconds': 2.5})
+  for number in (1, 2, 3):
+    row = {'round': number, 'nll': 1 / 3, 'left_out': '1', 'steps': np.int64(9)}
+    before.add(row | {'why': None, 'left_out_reasons': 'a, "b"\nc'})
+  assert before[0] == {'round': 0, 'nll': 0.1, 'train_seconds': 2.5}
+  assert before[1]['steps'] == 9 and before[1]['left_out'] == '1'
+  text = path.read_bytes()
+  header = b'round,nll,left_out,steps,left_out_reasons,train_seconds\r\n'
+  assert text.startswith(header + b'0,0.1,,,,2.5\r\n')
+  after = rows.Rows(path)
+  after.resume(2)
+  assert list(after) == before[:3] and text.startswith(path.read_bytes())
+  after.add(before[3])
+  assert path.read_bytes() == text
+
+
+@pytest.mark.parametrize('cut', [2, 3, 40])
+def test_a_last_line_that_was_cut_is_no_row(tmp_path, cut):
+  path = tmp_path / 'metrics.csv'
+  whole = rows.Rows(path)
+  for number in range(3):
+    whole.add({'round': number, 'nll': 1 / 3, 'why': 'a, "b"'})
+  path.write_bytes(path.read_bytes()[:-cut])
+  assert rows.read(path) == whole[: 2 if cut < 40 else 1]
 
 
 def test_a_table_and_its_file(tmp_path):
@@ -57,8 +87,8 @@ def test_on_a_full_disk_all_is_as_it_was(folder):
       pytest.raises(federation.MachineError, match='File too large') as caught,
       rows.replacing(folder) as new,
     ):
-      rows.write_text(new / 'same.csv', 'new')
-      rows.write_text(new / 'scores.json', 'x' * 1000)
+      files.write_text(new / 'same.csv', 'new')
+      files.write_text(new / 'scores.json', 'x' * 1000)
   finally:
     resource.setrlimit(resource.RLIMIT_FSIZE, limit)
   assert str(caught.value).startswith(f'{folder} cannot be written: ')

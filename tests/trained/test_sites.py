@@ -2,7 +2,6 @@
 
 import csv
 import dataclasses
-import json
 import re
 
 import numpy as np
@@ -16,8 +15,7 @@ from bfl_tf import runs as runs_lib
 from bfl_tf import trained as trained_lib
 from bfl_tf.datasets import shares
 from bfl_tf.federation import building
-from bfl_tf.runs import checkpoints, identity, promises
-from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import checkpoints, flags_file, promises
 from bfl_tf.trained import reopened, site_reports, sites
 
 
@@ -110,9 +108,11 @@ def test_how_many_a_promise_needs(num_examples, level, wanted):
 
 def test_a_promise_is_read_back(tmp_path, report):
   assert promises.read(tmp_path) is None
-  (tmp_path / promises.FILE).write_text(report.promise.to_json())
+  (tmp_path / 'conformal.json').write_text(report.promise.to_json())
   assert promises.read(tmp_path) == report.promise
-  (tmp_path / promises.FILE).write_text('{"levels": [0.9], "thresholds": []}')
+  (tmp_path / 'conformal.json').write_text(
+    '{"levels": [0.9], "thresholds": []}'
+  )
   with pytest.raises(
     ValueError, match=r'read: delete it, and experiments\.sites'
   ):
@@ -136,8 +136,8 @@ def test_tables_and_promise_are_replaced_together(
 ):
   site_reports.write(tmp_path, report)
   before = written(tmp_path)
-  assert {promises.FILE, 'sites/sites.csv'} < set(before)
-  assert f'sites/{promises.FILE}' not in before
+  assert {'conformal.json', 'sites/sites.csv'} < set(before)
+  assert 'sites/conformal.json' not in before
   other = dataclasses.replace(report, summary=[])
   with monkeypatch.context() as full:
     full.setattr(promises, 'write', never_written)
@@ -146,16 +146,16 @@ def test_tables_and_promise_are_replaced_together(
   assert written(tmp_path) == before
   site_reports.write(tmp_path, dataclasses.replace(other, promise=None))
   assert set(before) - set(written(tmp_path)) >= {
-    promises.FILE, 'sites/summary.csv',
+    'conformal.json', 'sites/summary.csv',
   }  # fmt: skip
 
 
 def test_a_promise_stays_where_tables_cannot_be_put(tmp_path, report):
   (tmp_path / 'sites').write_text('')
-  (tmp_path / promises.FILE).write_text('of before')
+  (tmp_path / 'conformal.json').write_text('of before')
   with pytest.raises(federation.MachineError, match='cannot be written'):
     site_reports.write(tmp_path, report)
-  assert written(tmp_path) == {'sites': b'', promises.FILE: b'of before'}
+  assert written(tmp_path) == {'sites': b'', 'conformal.json': b'of before'}
 
 
 def test_a_set_is_read_back():
@@ -225,25 +225,6 @@ def test_another_set_with_a_calibration_share_has_no_sites(tmp_path):
     sites.personalise(run, checkpoints.restore(tmp_path / 'checkpoints'), 1)
 
 
-def test_classes_that_an_older_version_numbered_otherwise(tmp_path):
-  numbers = {'left': '10.0', 'right': '9.0', 'up': '0.0'}
-  lines = [[*row[:3], numbers[row[3]]] for row in site_data.rows()]
-  path = site_data.write(tmp_path / 'sites.csv', lines)
-  config = site_data.config(path, num_rounds=1, local_epochs=1)
-  run_dir = tmp_path / 'run'
-  runs_lib.Run(config, run_dir, False, draw_plots=False).play()
-  task = json.loads((run_dir / 'task.json').read_text())
-  assert task['class_names'] == ['0.0', '9.0', '10.0']
-  task['class_names'] = ['0.0', '10.0', '9.0']
-  (run_dir / 'task.json').write_text(json.dumps(task))
-  (run_dir / '.digests').unlink()
-  message = 'numbered in the order 0.0, 10.0, 9.0, and by value now'
-  with pytest.raises(ValueError, match=message):
-    reopened.reopen(run_dir)
-  with pytest.raises(ValueError, match=message):
-    runs_lib.Run(config.replace(num_rounds=2), run_dir, False)
-
-
 def test_data_that_have_changed(tmp_path):
   run_dir = site_data.play(tmp_path, num_rounds=1, local_epochs=1)
   with pytest.raises(ValueError, match='kept a calibration share: leave --cal'):
@@ -253,12 +234,12 @@ def test_data_that_have_changed(tmp_path):
   with pytest.raises(ValueError, match=changed):
     reopened.reopen(run_dir)
   with pytest.raises(ValueError, match=changed):
-    identity.check(run_dir, recorded.read_config(run_dir))
+    flags_file.check_unchanged(run_dir, flags_file.read_config(run_dir))
 
 
 def test_rows_that_another_version_held_out(tmp_path, monkeypatch):
   run_dir = site_data.play(tmp_path, num_rounds=1, local_epochs=1)
-  config = recorded.read_config(run_dir)
+  config = flags_file.read_config(run_dir)
   monkeypatch.setattr(
     shares.seeds, 'generator', lambda *name: np.random.default_rng(7)
   )

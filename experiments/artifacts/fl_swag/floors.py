@@ -12,11 +12,11 @@ import pathlib
 
 import numpy as np
 
-from bfl_tf import federation
+from bfl_tf import federation, files
 from bfl_tf import runs as runs_lib
 from bfl_tf.federation import evaluation
 from bfl_tf.online import updates as online
-from bfl_tf.runs import checkpoints, rows
+from bfl_tf.runs import checkpoints
 from experiments.harness import cells
 
 FLOORS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)
@@ -33,7 +33,7 @@ def _read(name, directory, floor):
   found = json.loads(path.read_text()) if path.exists() else {}
   if floor not in found:
     found = sweep(directory)
-    rows.write_text(path, json.dumps(found))
+    files.write_text(path, json.dumps(found))
   return found[floor][name]
 
 

@@ -1,8 +1,9 @@
-"""What a run directory holds, row by row, and which ones are refused."""
+"""What a run directory holds, row by row, with real training."""
 
 import csv
 import json
 
+import fake
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -10,7 +11,7 @@ import tensorflow as tf
 from bfl_tf import config as config_lib
 from bfl_tf import metrics, version
 from bfl_tf import runs as runs_lib
-from bfl_tf.runs import directory as records
+from bfl_tf.federation import loop
 
 CONFIG = config_lib.Config(
   dataset='toys:blobs',
@@ -25,10 +26,17 @@ CONFIG = config_lib.Config(
 )
 
 
+BUILT: dict = {}
+
+
+def play(path, config):
+  return runs_lib.Run(config, path, False, BUILT, draw_plots=False).play()
+
+
 @pytest.fixture(scope='module')
 def finished(tmp_path_factory):
   path = tmp_path_factory.mktemp('finished')
-  return path, runs_lib.run(CONFIG, path, False)
+  return path, play(path, CONFIG)
 
 
 def rows(path):
@@ -114,83 +122,46 @@ class Explode:
 def test_a_run_that_diverged_says_so(tmp_path):
   stages = (f'{__name__}:Explode',)
   config = CONFIG.replace(num_rounds=1, server_step=stages)
-  final = runs_lib.run(config, tmp_path, False)['final']
+  final = play(tmp_path, config)['final']
   assert {'accuracy', 'nll'} <= set(final)
   assert np.all(np.isnan(list(final.values())))
   assert [row['nll'] == 'nan' for row in rows(tmp_path)] == [False, True]
   assert not (tmp_path / 'predictions.npz').exists()
   # Finished all the same.
-  assert runs_lib.run(config, tmp_path, False)['rounds'] == 1
+  assert play(tmp_path, config)['rounds'] == 1
 
 
-def test_rows_past_the_checkpoint_are_forgotten(tmp_path):
-  directory = records.RunDirectory(tmp_path)
-  directory.resume(3)
-  assert directory.rows == []
-  for index in range(5):
-    directory.add({'round': index, 'nll': index / 3})
-  again = records.RunDirectory(tmp_path)
-  again.resume(2)
-  assert [row['round'] for row in again.rows] == ['0', '1', '2']
-  # The same digits again.
-  before = (tmp_path / 'metrics.csv').read_text().splitlines()[:4]
-  again.write_rows()
-  assert (tmp_path / 'metrics.csv').read_text().splitlines() == before
+def test_a_run_that_was_stopped_and_made_longer(tmp_path):
+  """With real training: all else about it is tested without."""
+  config = CONFIG.replace(num_rounds=3, client_parts=('toys:Counter',))
+  play(tmp_path / 'whole', config)
+  path = tmp_path / 'run'
+  fake.stopped(
+    path, loop, 'federated_round', 2, play=play,
+    config=config.replace(num_rounds=2),
+  )  # fmt: skip
+  play(path, config.replace(num_rounds=2))
+  play(path, config)
+  # But for the row where the shorter ended, which has more samples.
+  _, *extended = fake.outcome(path)
+  assert extended == list(fake.outcome(tmp_path / 'whole')[1:])
 
 
 @pytest.mark.parametrize(
-  'changes, named',
+  'changes, wanted',
   [
-    ({'seed': 1}, '--seed differ'),
-    ({'seed': 1, 'flipout.prior_scale': 3}, '--flipout.prior_scale, --seed'),
-    ({'pooling': 'lp'}, '--lp.min_scale, --nwa.min_scale, --pooling'),
-    ({'augment': True}, '--augment differ'),
-    ({'num_rounds': 3}, '--num_rounds=3 cannot extend it'),
+    ({'flipout.initial_scale': 0.25}, 0.25),
+    ({'variant': 'deterministic'}, None),
   ],
 )
-def test_a_changed_flag_is_refused_by_name(finished, changes, named):
-  config = CONFIG.replace(**changes)
-  with pytest.raises(ValueError, match=f'holds another run; {named}'):
-    runs_lib.Run(config, finished[0])
-
-
-def test_a_flag_that_is_newer_than_the_run_has_its_default(tmp_path):
-  directory = records.RunDirectory(tmp_path)
-  directory.start(CONFIG)
-  path = tmp_path / 'flags.txt'
-  lines = path.read_text().splitlines(keepends=True)
-  newer = ('--flipout.prior_scale=', '--augment=')
-  path.write_text(''.join(l for l in lines if not l.startswith(newer)))
-  directory.check(CONFIG)
-  for name, value in (('flipout.prior_scale', 3), ('augment', True)):
-    with pytest.raises(ValueError, match=f'another run; --{name} differ'):
-      directory.check(CONFIG.replace(**{name: value}))
-
-
-def test_what_is_no_directory_of_this_run(tmp_path):
-  with pytest.raises(ValueError, match='file cannot be written'):
-    path = tmp_path / 'file'
-    path.touch()
-    runs_lib.Run(CONFIG, path)
-  with pytest.raises(ValueError, match='not empty and holds no run'):
-    runs_lib.Run(CONFIG, tmp_path)
-
-
-def test_another_version_is_refused(tmp_path):
-  directory = records.RunDirectory(tmp_path)
-  directory.start(CONFIG)
-  directory.check(CONFIG)
-  directory.check(CONFIG.replace(num_workers=7))
-  flags = tmp_path / 'flags.txt'
-  flags.write_text(flags.read_text().replace(version.__version__, '0.0.9'))
-  with pytest.raises(ValueError, match='another version'):
-    directory.check(CONFIG)
-
-
-def test_an_empty_directory_will_do(tmp_path):
-  records.RunDirectory(tmp_path).check(CONFIG)
-  records.RunDirectory(tmp_path / 'new').check(CONFIG)
-  assert list(tmp_path.iterdir()) == []
+def test_the_scale_is_a_column(tmp_path, changes, wanted):
+  play(tmp_path, CONFIG.replace(num_rounds=1, **changes))
+  first, last = rows(tmp_path)
+  if wanted is None:
+    assert 'median_scale' not in first
+  else:
+    assert float(first['median_scale']) == pytest.approx(wanted)
+    assert 0 < float(last['median_scale']) != float(first['median_scale'])
 
 
 def test_a_class_without_test_examples_has_no_recall(tmp_path):
@@ -203,7 +174,7 @@ def test_a_class_without_test_examples_has_no_recall(tmp_path):
     dataset=str(tmp_path / 'own.npz'), model='logistic', num_clients=1,
     num_rounds=1, variant='deterministic',
   )  # fmt: skip
-  runs_lib.run(config, tmp_path / 'run', show_progress=False)
+  play(tmp_path / 'run', config)
 
   def refuse(constant):
     raise AssertionError(constant)

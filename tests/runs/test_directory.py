@@ -1,0 +1,209 @@
+"""Which directories a run is refused in, and which runs become longer ones."""
+
+import os
+
+import fake
+import filelock
+import numpy as np
+import pytest
+
+from bfl_tf import runs as runs_lib
+from bfl_tf import version
+from bfl_tf.federation import loop
+from bfl_tf.runs import directory as directory_lib
+from bfl_tf.runs import task as task_lib
+
+CONFIG = fake.CONFIG.replace(num_rounds=2)
+
+
+def refused(path, config, match):
+  with pytest.raises(ValueError, match=match):
+    fake.run(path, config)
+
+
+@pytest.fixture(scope='module')
+def finished(tmp_path_factory):
+  path = tmp_path_factory.mktemp('finished')
+  fake.play(path, CONFIG)
+  return path
+
+
+def test_an_empty_directory_will_do(tmp_path):
+  directory_lib.RunDirectory(tmp_path).check(CONFIG)
+  directory_lib.RunDirectory(tmp_path / 'new').check(CONFIG)
+  assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+  'name, match',
+  [
+    ('file', 'output_dir'),
+    ('flags.txt', r'flags\.txt'),
+    ('site.json', 'output_dir'),
+  ],
+)
+def test_what_holds_no_run(tmp_path, name, match):
+  (tmp_path / name).touch()
+  if name == 'site.json':
+    (tmp_path / 'flags.txt').touch()
+  if name == 'file':
+    refused(tmp_path / name, CONFIG, match)
+  refused(tmp_path, CONFIG, match)
+
+
+def test_what_cannot_be_written(tmp_path, monkeypatch):
+  monkeypatch.setattr(os, 'access', lambda path, mode: mode != os.W_OK)
+  refused(tmp_path, CONFIG, 'output_dir')
+
+
+def test_what_is_refused_leaves_nothing(tmp_path):
+  refused(tmp_path, CONFIG.replace(num_clients=999), 'num_clients')
+  assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+  'changes, named',
+  [
+    ({'seed': 1}, '--seed'),
+    ({'seed': 1, 'momentum.decay': 0.5}, '--momentum.decay, --seed'),
+    ({'pooling': 'lp'}, '--lp.min_scale, --nwa.min_scale, --pooling'),
+    ({'augment': True}, '--augment'),
+    ({'num_rounds': 1}, '--num_rounds'),
+  ],
+)
+def test_a_changed_flag_is_another_run(finished, changes, named):
+  refused(finished, CONFIG.replace(**changes), named)
+
+
+def test_flags_of_the_machine_may_change(finished):
+  directory_lib.RunDirectory(finished).check(CONFIG.replace(num_workers=7))
+
+
+@pytest.mark.parametrize(
+  'old, new', [(version.__version__, '0.0.9'), ('--seed=0', '--seed=\udcff')]
+)
+def test_flags_that_cannot_be_read(tmp_path, old, new):
+  directory = directory_lib.RunDirectory(tmp_path)
+  directory.start(CONFIG)
+  path = tmp_path / 'flags.txt'
+  text = path.read_text().replace(old, new)
+  path.write_text(text, errors='surrogateescape')
+  refused(tmp_path, CONFIG, r'flags\.txt')
+
+
+def npz(path, shift=0.0):
+  y = np.arange(30) % 3
+  x = np.eye(3)[y] + shift
+  np.savez(path, x_train=x, y_train=y, x_test=x, y_test=y)
+
+
+def test_other_data_are_another_run(tmp_path):
+  file, path = tmp_path / 'data.npz', tmp_path / 'run'
+  npz(file)
+  config = CONFIG.replace(dataset=str(file))
+  fake.play(path, config)
+  fake.play(path, config)
+  npz(file, shift=1.0)
+  refused(path, config, r'data\.npz')
+
+
+SOURCE = """
+import numpy as np
+
+def data():
+  y = np.arange(30) % 3
+  return np.eye(3)[y], y, np.eye(3)[y], y
+"""
+
+
+def test_other_code_is_another_run(tmp_path, monkeypatch):
+  module, path = tmp_path / 'code_of_my_own.py', tmp_path / 'run'
+  module.write_text(SOURCE)
+  monkeypatch.syspath_prepend(tmp_path)
+  config = CONFIG.replace(dataset='code_of_my_own:data')
+  fake.play(path, config)
+  fake.play(path, config)
+  module.write_text(SOURCE.replace('% 3', '% 2'))
+  refused(path, config, 'code_of_my_own')
+
+
+def test_other_examples_of_one_name_are_another_run(tmp_path):
+  fake.stopped(tmp_path, loop, 'federated_round', 1, config=CONFIG)
+  path = tmp_path / 'task.json'
+  theirs = task_lib.read(path)
+  other = task_lib.Task.from_json(
+    theirs.to_json().replace(str(theirs.mean[0]), str(theirs.mean[0] + 1))
+  )
+  path.write_text(other.to_json())
+  refused(tmp_path, CONFIG, 'training examples')
+  path.write_text('{}')
+  refused(tmp_path, CONFIG, r'task\.json')
+
+
+def test_one_process_a_run(tmp_path):
+  with filelock.FileLock(tmp_path / '.lock'):
+    with pytest.raises(runs_lib.BusyError, match='output_dir'):
+      fake.play(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ['.lock']
+  assert fake.play(tmp_path, CONFIG)['rounds'] == 2
+
+
+def test_two_that_begin_together(tmp_path, monkeypatch):
+  monkeypatch.setattr('bfl_tf.federation.evaluation.evaluate', fake.evaluate)
+  path = tmp_path / 'run'
+  first, same, other = (
+    fake.run(path, CONFIG.replace(seed=seed)) for seed in (0, 0, 1)
+  )
+  summary = first.play()
+  assert same.play() == summary
+  with pytest.raises(ValueError, match='--seed'):
+    other.play()
+
+
+def test_a_longer_run_is_the_longer_run(tmp_path):
+  longer = CONFIG.replace(num_rounds=4)
+  fake.play(tmp_path / 'whole', longer)
+  path = tmp_path / 'extended'
+  fake.play(path, CONFIG)
+  # What was asked of the model of that end.
+  (path / 'conformal.json').touch()
+  for name in ('plots', 'sites', 'doubt'):
+    (path / name).mkdir()
+    (path / name / 'scores.json').touch()
+  fake.stopped(path, os, 'replace', 1, config=longer)
+  kept = {each.name for each in path.iterdir()}
+  gone = {'summary.json', 'predictions.npz', 'conformal.json', 'plots'}
+  assert not kept & (gone | {'sites', 'doubt'})
+  fake.play(path, longer)
+  assert fake.outcome(path) == fake.outcome(tmp_path / 'whole')
+  refused(path, CONFIG, '--num_rounds')
+
+
+def test_two_that_extend_together(tmp_path, monkeypatch):
+  monkeypatch.setattr('bfl_tf.federation.evaluation.evaluate', fake.evaluate)
+  fake.play(tmp_path, CONFIG)
+  longer = CONFIG.replace(num_rounds=3)
+  first, second = (fake.run(tmp_path, longer) for _ in range(2))
+  summary = first.play()
+  before = (tmp_path / 'summary.json').stat().st_mtime_ns
+  assert second.play() == summary
+  assert (tmp_path / 'summary.json').stat().st_mtime_ns == before
+
+
+def by_rounds(labels, num_clients, num_rounds):
+  return np.array_split(np.arange(len(labels)), num_clients)
+
+
+@pytest.mark.parametrize(
+  'changes',
+  [
+    {'learning_rate_schedule': 'steps'},
+    {'partition': f'{__name__}:by_rounds'},
+  ],
+)
+def test_what_depends_on_all_rounds_is_not_extended(tmp_path, changes):
+  config = CONFIG.replace(**changes)
+  fake.play(tmp_path, config)
+  (name,) = changes
+  refused(tmp_path, config.replace(num_rounds=4), name)
+  assert fake.play(tmp_path, config)['rounds'] == 2
