@@ -148,7 +148,7 @@ class Task:
   @property
   def is_done(self) -> bool:
     """Whether the run is finished, with the settings that the cell has now."""
-    if self.mismatch is not None:
+    if not self.directory.exists() or self.mismatch is not None:
       return False
     directory = records.RunDirectory(self.directory)
     # One of fewer rounds has no summary then: to run the cell extends it.

@@ -2,6 +2,7 @@
 
 import collections
 from collections.abc import Collection, Iterable
+import functools
 import os
 import pathlib
 import re
@@ -111,9 +112,15 @@ def _ways(config, roles):
       yield method.role, method.name, *switches
 
 
+@functools.cache
+def _config(cell, scale):
+  """Of whatever seed: a run's cost does not hang on it."""
+  return cell.config(scale, seed=0)
+
+
 def core_seconds(task: cells.Task) -> float:
   """A rough estimate for one run on one core."""
-  config = task.config
+  config = _config(task.cell, task.scale)
   speed = _speed(config)
   examples = _examples(config.dataset, config.train_split)
   a_round = config.clients_per_round or config.num_clients
@@ -192,7 +199,7 @@ def listing(root: pathlib.Path) -> str:
 
 def _cost(task, paces) -> float:
   """Core seconds, by runs of the same network and variant if there are any."""
-  pace = paces.get(_kind(task.config), paces.get(None, 1.0))
+  pace = paces.get(_kind(task), paces.get(None, 1.0))
   return pace * core_seconds(task)
 
 
@@ -204,7 +211,7 @@ def _paces(done) -> dict[tuple[str, str] | None, float]:
   """
   took, guessed = collections.Counter(), collections.Counter()
   for task in done:
-    for kind in (_kind(task.config), None):
+    for kind in (_kind(task), None):
       took[kind] += _took(task)
       guessed[kind] += core_seconds(task)
   return {kind: took[kind] / guessed[kind] for kind in took}
@@ -221,5 +228,6 @@ def _took(task):
   return seconds * (workers or len(os.sched_getaffinity(0)))
 
 
-def _kind(config):
+def _kind(task):
+  config = _config(task.cell, task.scale)
   return config.model, config.variant
