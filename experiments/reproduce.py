@@ -16,7 +16,7 @@ import pathlib
 
 from absl import flags
 
-from bfl_tf import files, training, version
+from bfl_tf import training
 from experiments import artifacts
 from experiments import flags as config_flags
 from experiments.harness import (
@@ -63,8 +63,6 @@ _SAMPLE = flags.DEFINE_boolean(
   'sample', False, 'Run one cell per method; build and validate the others.'
 )
 
-_VERSION = f'bfl_tf {version.__version__}\n'
-
 
 def main() -> int | None:
   """Does what the flags say."""
@@ -87,7 +85,6 @@ def _do():
   try:
     chosen = _chosen('artifact', _ARTIFACT.value, artifacts.ARTIFACTS)
     claimed = _chosen('claim', _CLAIM.value, artifacts.CLAIMS)
-    _check_version(root)
   except ValueError as error:
     config_flags.fail(error)
   narrowed = _SEEDS.value is not None or _CELLS.value
@@ -112,9 +109,6 @@ def _do():
   # Figures that ask models do it as runs do.
   training.configure(0)
   root.mkdir(parents=True, exist_ok=True)
-  named = root / 'version.txt'
-  if not named.exists() or not named.read_text():
-    files.write_text(named, _VERSION)
   failed = _play(tasks, root) if _RUN.value else 0
   failed += sum(_write(artifact, root) for artifact in chosen)
   codes = [_judge(claim, root, seeds) for claim in claimed]
@@ -195,16 +189,6 @@ def _seeds(wanted):
       'scale here.'
     )
   return named
-
-
-def _check_version(root):
-  path = root / 'version.txt'
-  # An empty one was cut off by what stopped its writing.
-  if path.exists() and path.read_text() not in ('', _VERSION):
-    raise ValueError(
-      f'--output_dir={root} holds results of {path.read_text().strip()}, this '
-      f'is {_VERSION.strip()}: choose another directory.'
-    )
 
 
 if __name__ == '__main__':

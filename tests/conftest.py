@@ -9,6 +9,8 @@ import sys
 # that they start would ignore it too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+# scikit-learn would start a process to count cores.
+os.environ.setdefault('LOKY_MAX_CPU_COUNT', '1')
 _SHARED = pathlib.Path(__file__).parents[2] / 'shared' / 'tensorflow_datasets'
 if _SHARED.is_dir():
   os.environ.setdefault('TFDS_DATA_DIR', str(_SHARED))
@@ -44,8 +46,9 @@ _STARTS = ('subprocess.Popen', 'os.fork', 'os.forkpty', 'os.posix_spawn')
 _allowed = [True]
 
 
-def _refuse_processes(event, arguments):
-  if event in _STARTS and not _allowed[0]:
+# By their defaults: when Python ends, a module's names are gone.
+def _refuse_processes(event, arguments, starts=_STARTS, allowed=_allowed):
+  if event in starts and not allowed[0]:
     raise RuntimeError(
       f'{event} in a test that is not marked `process`: {arguments[:1]}.'
     )
@@ -54,9 +57,11 @@ def _refuse_processes(event, arguments):
 sys.addaudithook(_refuse_processes)
 
 
-@pytest.fixture(autouse=True)
-def _only_marked_tests_start_processes(request):
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
   """What needs another process says so: it is no part of a plain `pytest`."""
-  _allowed[0] = request.node.get_closest_marker('process') is not None
-  yield
-  _allowed[0] = True
+  _allowed[0] = item.get_closest_marker('process') is not None
+  try:
+    return (yield)
+  finally:
+    _allowed[0] = True

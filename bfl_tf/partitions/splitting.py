@@ -32,13 +32,12 @@ def check_alpha(alpha: float) -> None:
 def check_labels(labels: np.ndarray) -> np.ndarray:
   """Returns labels as an array `[num_examples]` of non-negative ints."""
   labels = np.asarray(labels)
-  if labels.ndim != 1 or labels.dtype.kind not in 'iu':
+  whole = labels.ndim == 1 and labels.dtype.kind in 'iu'
+  if not whole or np.any(labels < 0):
     raise ValueError(
-      'labels must be a vector of integer classes, got shape '
+      'labels must be a vector of integer classes from 0, got shape '
       f'{labels.shape} of {labels.dtype}.'
     )
-  if labels.size and labels.min() < 0:
-    raise ValueError(f'labels must not be negative, got {labels.min()}.')
   return labels
 
 

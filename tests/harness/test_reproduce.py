@@ -1,26 +1,33 @@
-"""The binary: every artifact and claim at smoke scale, and what goes wrong."""
+"""The binary: what it plays, writes, judges and refuses."""
 
 import contextlib
 import os
 import pathlib
 import signal
-import subprocess
-import sys
 import time
 
 from absl.testing import flagsaver
 import binaries
+import fake
 import psutil
 import pytest
 
+from bfl_tf import runs as runs_lib
+from bfl_tf.federation import evaluation
 from bfl_tf.runs import directory as records
 from experiments import artifacts, reproduce
 from experiments.harness import cells, estimates, runner, tables
 
-pytestmark = pytest.mark.process
-
 _CORES = len(os.sched_getaffinity(0))
 _ONE_CLAIM = {'claim': ['fedbe/swa_beats_sgd'], 'scale': 'overnight'}
+_EVERYTHING = {'artifact': ['all'], 'claim': ['all'], 'scale': 'smoke'}
+# The smallest of each paper, and cells of it.
+_SMALLEST = {
+  'posterior_pooling/table1': 'centralized/flipout',
+  'fedbe/figure9': 'swiss_roll',
+  'noniid_techniques/figure1': 'toy/federated',
+  'fl_swag/data_split': 'logistic',
+}
 
 
 def _run(**flags):
@@ -28,95 +35,101 @@ def _run(**flags):
     return reproduce.main()
 
 
+def _tasks(root, *names):
+  cells_ = [cells.Cell(artifacts.posterior_pooling.PAPER, n, {}) for n in names]
+  return [cells.Task(cell, 'smoke', 0, root) for cell in cells_]
+
+
 @pytest.fixture(scope='module')
-def results(tmp_path_factory):
-  """One run per method; every other cell built and validated."""
-  root = tmp_path_factory.mktemp('reproduce')
-  everything = {'artifact': ['all'], 'claim': ['all'], 'scale': 'smoke'}
-  code = _run(output_dir=str(root), sample=True, **everything)
-  assert code == 3  # One seed decides no claim.
-  return root
+def root(tmp_path_factory):
+  return tmp_path_factory.mktemp('reproduce')
 
 
-def test_every_artifact_is_written(results):
+@pytest.mark.parametrize('name', _SMALLEST)
+def test_the_smallest_of_each_paper_is_played_and_written(root, name):
+  flags = {'artifact': [name], 'cells': _SMALLEST[name], 'scale': 'smoke'}
+  assert _run(output_dir=str(root), seeds=['0'], jobs=1, **flags) == 0
+  assert [*(root / 'smoke').glob(f'{name}*')]
+  task, *_ = [
+    task
+    for task in estimates.tasks([artifacts.ARTIFACTS[name]], 'smoke', root)
+    if _SMALLEST[name] in str(task.directory)
+  ]
+  assert task.is_done
+
+
+def test_everything_is_written_without_a_run(tmp_path):
+  code = _run(output_dir=str(tmp_path), run=False, **_EVERYTHING)
+  assert code == 3
   for name, artifact in artifacts.ARTIFACTS.items():
     if isinstance(artifact, tables.Table):
-      text = (results / 'smoke' / f'{name}.md').read_text()
+      text = (tmp_path / 'smoke' / f'{name}.md').read_text()
       assert 'nan' not in text
       assert ('[published]' in text) == artifact.is_published
+
+
+@pytest.mark.slow
+def test_one_per_method_is_played_and_every_artifact_written(tmp_path):
+  code = _run(output_dir=str(tmp_path), sample=True, **_EVERYTHING)
+  assert code == 3  # One seed decides no claim.
   for name in (
     'posterior_pooling/figure3_iid', 'fedbe/figure1_data',
     'fedbe/figure1_simplex', 'fedbe/figure3_ResNet20',
     'fedbe/figure9_swiss_roll', 'noniid_techniques/figure1_four_points',
   ):  # fmt: skip
-    assert (results / 'smoke' / f'{name}.png').stat().st_size > 1000
-  assert not list((results / 'smoke').rglob('*failure.txt'))
+    assert (tmp_path / 'smoke' / f'{name}.png').stat().st_size > 1000
+  assert not list((tmp_path / 'smoke').rglob('*failure.txt'))
 
 
-def test_one_per_method(results):
-  chosen = estimates.one_per_method(
-    estimates.tasks(
-      (*artifacts.ARTIFACTS.values(), *artifacts.CLAIMS.values()),
-      'smoke',
-      results,
-    )
-  )
-  assert all(task.is_done for task in chosen)
+def test_one_per_method():
+  everything = (*artifacts.ARTIFACTS.values(), *artifacts.CLAIMS.values())
+  tasks = estimates.tasks(everything, 'smoke', pathlib.Path('none'))
+  chosen = estimates.one_per_method(tasks)
+  assert len(chosen) < len(tasks) / 5
   assert {task.config.pooling for task in chosen} == {
     'nwa', 'ws', 'lp', 'wc', 'conflation', 'dwc', 'product', 'median',
     'trimmed_mean', 'multi_krum',
   }  # fmt: skip
 
 
-def test_finished_runs_are_not_run_again(results, monkeypatch):
-  task = cells.Task(
-    artifacts.ARTIFACTS['posterior_pooling/table1'].cells[0],
-    'smoke', 0, results,
-  )  # fmt: skip
-  monkeypatch.setattr(runner, 'run_one', None)
-  assert task.is_done and runner.run_all([task], 1, False) == []
+@pytest.fixture
+def faked(monkeypatch):
+  """Runs without training; one of a cell `bad` fails."""
+
+  def run(config, path, *rest, **options):
+    if 'bad' in str(path):
+      raise ValueError('--model is bad.')
+    return played(config, path, *rest, engine=fake.engine, **options)
+
+  played = runs_lib.Run
+  monkeypatch.setattr(runs_lib, 'Run', run)
+  monkeypatch.setattr(evaluation, 'evaluate', fake.evaluate)
+
+
+@pytest.mark.usefixtures('faked')
+def test_a_failing_cell_leaves_the_others_running(tmp_path):
+  tasks = bad, good = _tasks(tmp_path, 'bad', 'good')
+  found = {
+    outcome.task.cell.name: outcome.status
+    for outcome in runner.run_all(tasks, 1, False)
+  }
+  assert found == {'bad': 'ValueError: --model is bad.', 'good': 'done'}
+  assert bad.failure == found['bad'] and good.is_done
+  # What is finished is not played again, what failed is.
+  again = runner.run_all(tasks, 1, False)
+  assert [outcome.task for outcome in again] == [bad]
 
 
 def test_a_task_under_way_elsewhere_is_left_alone(tmp_path):
-  cell = artifacts.ARTIFACTS['posterior_pooling/table1'].cells[0]
-  task = cells.Task(cell, 'smoke', 0, tmp_path)
+  (task,) = _tasks(tmp_path, 'busy')
   task.directory.mkdir(parents=True)
-  hold = (
-    'import filelock, sys; lock = filelock.FileLock(sys.argv[1]);'
-    'lock.acquire(); print("held", flush=True); sys.stdin.read()'
-  )
-  other = subprocess.Popen(
-    [sys.executable, '-c', hold, f'{task.directory}/.lock'],
-    stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-  )  # fmt: skip
-  other.stdout.readline()
-  assert runner.run_one(task, 0).status == 'busy'
-  other.communicate()
+  with records.RunDirectory(task.directory).locked():
+    assert runner.run_one(task, 0).status == 'busy'
   assert [path.name for path in task.directory.iterdir()] == ['.lock']
 
 
-@pytest.mark.parametrize('jobs', [1, 2])
-def test_a_failing_cell_leaves_the_others_running(tmp_path, jobs):
-  paper = cells.Paper(
-    'posterior_pooling', artifacts.posterior_pooling.PAPER.scales
-  )
-  bad = cells.Cell(paper, 'bad', {'client_learning_rate': 1e38})
-  good = cells.Cell(paper, 'good', {'variant': 'deterministic'})
-  tasks = [cells.Task(c, 'smoke', 0, tmp_path) for c in (bad, good)]
-  outcomes = {
-    o.task.cell.name: o.status for o in runner.run_all(tasks, jobs, False)
-  }
-  assert outcomes['good'] == 'done'
-  assert outcomes['bad'].startswith('TooFewClientsError')
-  assert tasks[0].failure == outcomes['bad']
-
-
 def test_who_dies_alone_is_blamed_and_nobody_else(monkeypatch, tmp_path):
-  paper = artifacts.posterior_pooling.PAPER
-  tasks = [
-    cells.Task(cells.Cell(paper, name, {}), 'smoke', 0, tmp_path)
-    for name in ('first', 'deadly', 'last')
-  ]
+  tasks = _tasks(tmp_path, 'first', 'deadly', 'last')
 
   def until_one_dies(waiting, jobs):
     # All that run beside one that dies die with it.
@@ -132,18 +145,11 @@ def test_who_dies_alone_is_blamed_and_nobody_else(monkeypatch, tmp_path):
   assert [t.failure for t in tasks] == [None, 'its process died', None]
 
 
-def test_list(results, capsys):
-  assert _run(list=True, output_dir=str(results)) is None
+def test_list(root, capsys):
+  assert _run(list=True, output_dir=str(root)) is None
   lines = capsys.readouterr().out.splitlines()
   listed = {line.split()[0] for line in lines}
   assert listed >= {*artifacts.ARTIFACTS, *artifacts.CLAIMS}
-  table1 = next(
-    line
-    for line in lines
-    if line.endswith('table1') or line.startswith('posterior_pooling/table1 ')
-  )
-  assert 'done' in table1 and 'never run' in table1
-  assert 'smoke: ' in lines[-1] and 'overnight' not in lines[-1]
 
 
 def test_the_cost_goes_by_what_finished_runs_took(tmp_path, monkeypatch):
@@ -169,7 +175,14 @@ def test_the_cost_goes_by_what_finished_runs_took(tmp_path, monkeypatch):
   assert cost() == pytest.approx(1000 * left / 60 / _CORES, rel=0.01)
 
 
-@pytest.mark.parametrize('sent, code', [('SIGKILL', -9), ('SIGTERM', 143)])
+@pytest.mark.process
+@pytest.mark.parametrize(
+  'sent, code',
+  [
+    ('SIGKILL', -9),
+    pytest.param('SIGTERM', 143, marks=pytest.mark.slow),
+  ],
+)
 def test_processes_end_with_the_one_that_is_stopped(sent, code, tmp_path):
   """Or runs would stay locked, by processes that nobody knows."""
   process = binaries.start(
@@ -194,26 +207,26 @@ def test_processes_end_with_the_one_that_is_stopped(sent, code, tmp_path):
 
 
 @pytest.mark.parametrize(
-  ('flags', 'message'),
+  ('named', 'flags'),
   [
-    ({'artifact': ['posterior_pooling/tabel2']}, 'posterior_pooling/table2'),
-    ({'claim': ['lp_last']}, 'posterior_pooling/lp_last_at_one_epoch'),
-    ({'scale': 'huge'}, '--scale=huge'),
-    ({}, 'give --list, --verdicts, --artifact or --claim'),
-    ({**_ONE_CLAIM, 'seeds': ['0', 'x']}, '--seeds=0,x must be a comma-sepa'),
-    ({**_ONE_CLAIM, 'seeds': ['0', '3']}, '--seeds=0,3 must be of 0 to 2'),
-    ({**_ONE_CLAIM, 'seeds': ['-1']}, '--seeds=-1 must be of 0 to 2'),
-    ({**_ONE_CLAIM, 'seeds': []}, '--seeds= must be of 0 to 2'),
-    ({'seeds': ['0'], 'verdicts': True}, 'leave --seeds'),
-    ({'cells': 'lenet5', 'list': True}, 'leave --seeds and --cells'),
-    ({**_ONE_CLAIM, 'cells': 'lenet6'}, '--cells=lenet6 is in no place of a'),
+    # The name that is near is said.
+    ('posterior_pooling/table2', {'artifact': ['posterior_pooling/tabel2']}),
+    ('posterior_pooling/lp_last_at_one_epoch', {'claim': ['lp_last']}),
+    ('--scale=huge', {'scale': 'huge'}),
+    ('--artifact', {}),
+    ('--seeds=0,x', {**_ONE_CLAIM, 'seeds': ['0', 'x']}),
+    ('--seeds=0,3', {**_ONE_CLAIM, 'seeds': ['0', '3']}),
+    ('--seeds=', {**_ONE_CLAIM, 'seeds': []}),
+    ('--seeds', {'seeds': ['0'], 'verdicts': True}),
+    ('--cells', {'cells': 'lenet5', 'list': True}),
+    ('--cells=lenet6', {**_ONE_CLAIM, 'cells': 'lenet6'}),
   ],
 )
-def test_bad_input(flags, message, tmp_path, capsys):
+def test_bad_input(named, flags, tmp_path, capsys):
   with pytest.raises(SystemExit) as stopped:
     _run(output_dir=str(tmp_path / 'new'), **flags)
   error = capsys.readouterr().err
-  assert stopped.value.code == 2 and message in error
+  assert stopped.value.code == 2 and named in error
   assert error.count('\n') == 1
   assert not pathlib.Path(tmp_path / 'new').exists()
 
@@ -264,21 +277,11 @@ def test_a_claim_that_holds_hides_no_failure(
   assert _run(output_dir=str(tmp_path), **wanted) == code
 
 
-def test_verdicts_of_every_claim(results, capsys):
-  assert _run(verdicts=True, output_dir=str(results)) is None
+def test_verdicts_of_every_claim(root, capsys):
+  assert _run(verdicts=True, output_dir=str(root)) is None
   printed = capsys.readouterr().out
   assert all(f'| **{name}**' in printed for name in artifacts.CLAIMS)
-  assert (results / 'verdicts.md').read_text().strip() == printed.strip()
-  lines = (results / 'verdicts.csv').read_text().splitlines()
+  assert (root / 'verdicts.md').read_text().strip() == printed.strip()
+  lines = (root / 'verdicts.csv').read_text().splitlines()
   comparisons = sum(len(c.comparisons) for c in artifacts.CLAIMS.values())
   assert len(lines) == 1 + 3 * comparisons
-
-
-def test_results_of_another_version_are_refused(tmp_path, capsys):
-  (tmp_path / 'version.txt').write_text('bfl_tf 0.0.1\n')
-  with pytest.raises(SystemExit):
-    _run(output_dir=str(tmp_path), list=True)
-  assert 'bfl_tf 0.0.1' in capsys.readouterr().err
-  # What a full disk leaves.
-  (tmp_path / 'version.txt').write_text('')
-  assert _run(output_dir=str(tmp_path), list=True) is None

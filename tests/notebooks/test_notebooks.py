@@ -11,7 +11,6 @@ import pytest
 import bfl_tf
 from experiments import flags
 
-pytestmark = pytest.mark.process
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _FOLDER = _ROOT / 'notebooks'
@@ -67,6 +66,7 @@ def test_quickstart_is_the_preset():
   assert names['QUICKSTART'] == bfl_tf.Config.of(preset)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize('path', _NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_runs(path, monkeypatch):
   """The pair in Python, in this process, where TensorFlow has started."""

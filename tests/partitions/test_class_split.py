@@ -3,7 +3,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
-import pytest
 
 from bfl_tf import partitions
 
@@ -35,8 +34,3 @@ def test_ranges_are_disjoint_and_in_order(num_clients, of_each, seed):
   for client, part in enumerate(parts):
     own = np.arange(client * of_each, (client + 1) * of_each)
     assert np.unique(labels[part]).tolist() == own.tolist()
-
-
-def test_classes_must_divide():
-  with pytest.raises(ValueError, match='10 classes do not divide among num_cl'):
-    split(np.arange(50) % 10, 3)

@@ -1,7 +1,5 @@
 """Dirichlet partitions: limits of alpha, moments, exact sums, fairness."""
 
-import math
-
 import hypothesis
 from hypothesis import strategies
 import numpy as np
@@ -15,13 +13,6 @@ CIFAR = np.repeat(np.arange(10), 5000)
 def split(name, labels, num_clients=10, seed=0, **options):
   partition = partitions.PARTITIONS[name]
   return partition(labels, num_clients=num_clients, seed=seed, **options)
-
-
-@pytest.mark.parametrize('name', ['dirichlet', 'dirichlet_equal'])
-@pytest.mark.parametrize('alpha', [0, -1.0, math.nan, math.inf, '1'])
-def test_alpha_is_checked(name, alpha):
-  with pytest.raises(ValueError, match=f'alpha must be .* got {alpha!r}'):
-    split(name, CIFAR, alpha=alpha)
 
 
 @pytest.mark.parametrize('name', ['dirichlet', 'dirichlet_equal'])
@@ -43,17 +34,6 @@ def test_dirichlet_moments():
   assert abs(np.mean(np.square(shares - 0.25)) - variance) < 5 * error
 
 
-def test_dirichlet_names_its_arguments_when_no_draw_serves():
-  with pytest.raises(ValueError) as error:
-    split('dirichlet', CIFAR, 100, alpha=0.01, min_examples=30)
-  for word in ('alpha=0.01', 'num_clients=100', 'min_examples=30'):
-    assert word in str(error.value)
-  with pytest.raises(ValueError, match='min_examples=6000'):
-    split('dirichlet', CIFAR, alpha=1.0, min_examples=6000)
-  with pytest.raises(ValueError, match='min_examples must be an integer'):
-    split('dirichlet', CIFAR, alpha=1.0, min_examples=0)
-
-
 @hypothesis.given(
   strategies.integers(0, 2**31 - 1),
   strategies.floats(1e-12, 1e9),
@@ -70,8 +50,7 @@ def test_dirichlet_equal_keeps_both_sums(seed, alpha, num_clients, sizes):
   assert np.ptp([part.size for part in parts]) <= 1
 
 
-@pytest.mark.parametrize('alpha', [1e-300, 1e-9, 1e-5])
-@pytest.mark.parametrize('num_clients', [10, 37])
+@pytest.mark.parametrize('alpha, num_clients', [(1e-300, 37), (1e-5, 10)])
 def test_dirichlet_equal_with_a_tiny_alpha_gives_few_classes(
   alpha, num_clients
 ):

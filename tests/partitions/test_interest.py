@@ -45,16 +45,3 @@ def test_without_preference_all_are_of_one_mix():
   table = counts(4, 5, 1000, proportion=1.0)
   assert np.ptp(table, axis=1).max() <= 1
   assert np.all(np.diff(table.sum(1)) > 0)
-
-
-@pytest.mark.parametrize(
-  'options, message',
-  [
-    ({'proportion': 0.0}, 'proportion must be positive, got 0.0'),
-    ({'sizes': 'normal'}, '--interest.sizes=normal is unknown'),
-    ({'min_examples': 7_000}, 'left a client with fewer than min_examples'),
-  ],
-)
-def test_what_is_refused(options, message):
-  with pytest.raises(ValueError, match=message):
-    counts(**options)

@@ -77,29 +77,6 @@ def test_the_seed_decides(name):
   assert same(split(name, CIFAR, seed=3), other) == fixed
 
 
-@every_partition
-@pytest.mark.parametrize('num_clients', [0, -1, 2.0, True])
-def test_num_clients_is_checked(name, num_clients):
-  with pytest.raises(ValueError, match='num_clients must be an integer'):
-    split(name, CIFAR, num_clients)
-
-
-@every_partition
-def test_more_clients_than_examples_is_refused(name):
-  with pytest.raises(ValueError, match='num_clients must not exceed the 4 ex'):
-    split(name, np.array([0, 1, 0, 1]), 5)
-
-
-@every_partition
-def test_labels_and_seed_are_checked(name):
-  with pytest.raises(ValueError, match='integer classes'):
-    split(name, np.zeros(50))
-  with pytest.raises(ValueError, match='must not be negative, got -1'):
-    split(name, np.arange(-1, 30) // 2)
-  with pytest.raises(ValueError, match='seed must be an integer of at least 0'):
-    split(name, CIFAR, seed=-1)
-
-
 def test_iid_sizes_differ_by_at_most_one():
   sizes = [part.size for part in split('iid', np.zeros(103, int))]
   assert sorted(sizes) == [10] * 7 + [11] * 3
@@ -126,25 +103,6 @@ def test_shards_hold_exactly_k_classes(seed, num_clients, num_classes, k):
     assert np.ptp(column[column > 0]) <= 1
 
 
-@pytest.mark.parametrize(
-  'options, message',
-  [
-    ({'classes_per_client': 11}, 'classes_per_client must not exceed the 10'),
-    ({'classes_per_client': 0}, 'classes_per_client must be an integer'),
-    ({'num_clients': 3}, 'num_clients=3 with classes_per_client=2 cannot'),
-  ],
-)
-def test_shards_refuse(options, message):
-  with pytest.raises(ValueError, match=message):
-    split('shards', CIFAR, **options)
-
-
-def test_shards_refuse_a_class_smaller_than_its_shards():
-  labels = np.array([0] * 100 + [1])
-  with pytest.raises(ValueError, match='cuts class 1 into 4 shards'):
-    split('shards', labels, 4, classes_per_client=2)
-
-
 @hypothesis.given(
   seeds,
   strategies.lists(strategies.integers(0, 30), min_size=1, max_size=6),
@@ -161,22 +119,56 @@ def test_hold_out_is_class_balanced(seed, sizes, fraction):
     assert taken[c] >= min(size, taken.max() - 1)
 
 
-def test_hold_out_errors_and_seed():
-  with pytest.raises(ValueError, match='num_server_examples must not exceed'):
-    partitions.hold_out(CIFAR, num_examples=50001, seed=0)
-  with pytest.raises(ValueError, match='num_server_examples must be an int'):
-    partitions.hold_out(CIFAR, num_examples=-1, seed=0)
+def test_hold_out_by_seed_and_counts_by_hand():
   draws = [
     partitions.hold_out(CIFAR, num_examples=1000, seed=seed)[0]
     for seed in (1, 1, 2)
   ]
   assert np.array_equal(draws[0], draws[1])
   assert not np.array_equal(draws[0], draws[2])
-
-
-def test_counts_by_hand():
-  labels = np.array([0, 1, 1, 2])
-  table = partitions.counts(labels, [[0, 1], [2, 3]], 4)
+  table = partitions.counts(np.array([0, 1, 1, 2]), [[0, 1], [2, 3]], 4)
   assert table.tolist() == [[1, 1, 0, 0], [0, 1, 1, 0]]
-  with pytest.raises(ValueError, match='num_classes must exceed every label'):
-    partitions.counts(labels, [[0]], 2)
+
+
+# The partition, the argument that is wrong, and how.
+REFUSED = [
+  ('iid', 'num_clients', {'num_clients': 0}),
+  ('iid', 'num_clients', {'num_clients': 2.0}),
+  ('iid', 'num_clients', {'num_clients': 60_000}),
+  ('iid', 'seed', {'seed': -1}),
+  ('iid', 'labels', {'labels': np.zeros(50)}),
+  ('iid', 'labels', {'labels': np.arange(-1, 30)}),
+  ('class_split', 'num_clients', {'num_clients': 3}),
+  ('dirichlet', 'alpha', {'alpha': 0}),
+  ('dirichlet_equal', 'alpha', {'alpha': np.nan}),
+  ('dirichlet', 'min_examples', {'min_examples': 0}),
+  ('dirichlet', 'min_examples=6000', {'min_examples': 6000}),
+  ('dirichlet', 'alpha=0.01.*min_examples=30', {
+    'alpha': 0.01, 'num_clients': 100, 'min_examples': 30,
+  }),
+  ('interest', 'proportion', {'proportion': 0.0}),
+  ('interest', 'sizes', {'sizes': 'normal'}),
+  ('interest', 'min_examples', {'min_examples': 7_000}),
+  ('majority', 'major_fraction', {'major_fraction': 1}),
+  ('natural', 'num_clients=10', {'client_ids': CIFAR, 'num_clients': 4}),
+  ('shards', 'classes_per_client', {'classes_per_client': 11}),
+  ('shards', 'num_clients', {'num_clients': 3}),
+  ('shards', 'class 1 ', {
+    'labels': np.array([0] * 100 + [1]), 'num_clients': 4,
+  }),
+  ('step', 'minor_examples', {'minor_examples': 700}),
+  ('step', 'deal', {'deal': 'fair'}),
+  ('step', 'classes_per_client', {'classes_per_client': 11}),
+]  # fmt: skip
+
+
+def test_what_is_refused_by_the_arguments_name():
+  for name, named, changes in REFUSED:
+    given = {'labels': CIFAR, 'num_clients': 10, 'seed': 0}
+    given |= OPTIONS[name] | changes
+    with pytest.raises(ValueError, match=named):
+      partitions.PARTITIONS[name](**given)
+  with pytest.raises(ValueError, match='num_server_examples'):
+    partitions.hold_out(CIFAR, num_examples=50001, seed=0)
+  with pytest.raises(ValueError, match='num_classes'):
+    partitions.counts(CIFAR, [[0]], 2)

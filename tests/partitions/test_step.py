@@ -39,20 +39,3 @@ def test_exact_cover_and_deterministic(seed, num_clients, majors, minors):
   assert np.all((counts > minors).sum(1) == majors)
   assert np.all(counts[counts <= minors] == minors)
   assert all(map(np.array_equal, parts, make(seed)))
-
-
-@pytest.mark.parametrize(
-  ('changes', 'message'),
-  [
-    ({'minor_examples': 500}, 'minor_examples=500'),
-    (
-      {'deal': 'fair'},
-      "deal must be one of random, ring, got 'fair'",
-    ),
-    ({'classes_per_client': 11}, 'classes_per_client must not exceed'),
-    ({'minor_examples': -1}, 'minor_examples must be an integer of at least 0'),
-  ],
-)
-def test_bad_arguments(changes, message):
-  with pytest.raises(ValueError, match=message):
-    partitions.step(CIFAR, **{'num_clients': 10, 'seed': 0, **changes})

@@ -2,6 +2,7 @@
 
 import csv
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -73,9 +74,8 @@ def test_only_watching_changes_no_bits():
   assert set(groups) == {'A', 'C', 'S'}
 
 
-@pytest.mark.parametrize('distillation', server.DISTILLATIONS)
-def test_the_student_is_the_same_for_any_number_of_workers(distillation):
-  settings = DISTIL | {'distil.optimizer': distillation}
+def test_the_student_is_the_same_for_any_number_of_workers():
+  settings = DISTIL | {'distil.optimizer': 'swa'}
   one, infos = toys.play(toys.experiment(num_workers=1, **settings), 2)
   two, others = toys.play(toys.experiment(num_workers=2, **settings), 2)
   assert toys.same(one.model, two.model)
@@ -161,7 +161,7 @@ def test_labels_are_the_upper_bound():
   assert info['distillation_loss'] < np.log(3)
 
 
-@pytest.mark.parametrize('posterior', ['gaussian', 'dirichlet', 'pooled'])
+@pytest.mark.parametrize('posterior', ['gaussian', 'pooled'])
 def test_variational_clients_keep_their_pooled_scale(posterior):
   settings = {'variant': 'flipout', 'client_optimizer': 'adam'}
   plain, _ = toys.play(
@@ -287,91 +287,40 @@ def test_unions_are_of_the_members_that_are_finite():
   assert scores['best_accuracy_S'] == 0 < scores['best_accuracy_C']
 
 
-@pytest.mark.parametrize(
-  ('changes', 'message'),
-  [
-    ({'num_server_examples': 0}, 'set --num_server_examples or --server_d'),
-    (
-      {'distil.teachers': ''},
-      '--distil.teachers= must join some of A, C, S by +',
-    ),
-    ({'distil.teachers': 'A+X'}, '--distil.teachers=A+X must join'),
-    ({'distil.teachers': 'A,C'}, '--distil.teachers=A,C must join'),
-    (
-      {'distil.teachers': 'S+A'},
-      '--distil.teachers=S+A must join .* in this order',
-    ),
-    (
-      {'ensemble.groups': 'A', 'distil.teachers': 'C'},
-      '--distil.teachers=C must join some of A',
-    ),
-    (
-      {'ensemble.groups': 'A,A'},
-      '--ensemble.groups=A,A must join some of A, C, S',
-    ),
-    ({'ensemble.num_samples': 0}, '--ensemble.num_samples=0 leaves nothing'),
-    ({'ensemble.posterior': 'pooled'}, 'pooled needs random weights'),
-    ({'ensemble.posterior': 'swag'}, '--ensemble.posterior=swag is unknown'),
-    (
-      {'ensemble.posterior': 'gaussian', 'gaussian.fit': 'mine'},
-      '--gaussian.fit=mine is unknown',
-    ),
-    ({'distil.optimizer': 'adam'}, '--distil.optimizer=adam is unknown'),
-    ({'distil.targets': 'x'}, '--distil.targets=x is unknown'),
-    (
-      {'distil.swa_start': 99},
-      '--distil.optimizer=swa collects 0 weights where 1 are .*set '
-      '--distil.swa_start=0.5 and --distil.swa_cycle=0.05, fractions',
-    ),
-    (
-      {'distil.swa_cycle': 2.5},
-      '--distil.swa_cycle=2.5 must be whole, or a fraction below 1',
-    ),
-    (
-      {**EQ7, 'posterior.dirichlet.alpha': 0.0},
-      '--posterior.dirichlet.alpha=0.0 must be above 0',
-    ),
-    (
-      {**EQ7, 'posterior.dirichlet.alpha': np.inf},
-      '--posterior.dirichlet.alpha=inf must be finite',
-    ),
-    (
-      {**EQ7, 'posterior.dirichlet.alpha': 1e-40},
-      '--posterior.dirichlet.alpha=1e-40 must be from 1e-30',
-    ),
-    (
-      {'refine': ('students', 'ensemble'), 'students.students': ('C:sgd',)},
-      'students and ensemble would each make groups to score',
-    ),
-    ({'predictor': 'A+B'}, '--predictor=A+B must join some of A, C, S'),
-    ({'predictor': 'A+A'}, '--predictor=A+A must join some of A, C, S'),
-    ({'refine': (), 'predictor': 'A'}, '--predictor=A: no stage makes'),
-    ({'start': ('distil',)}, '--start: distil needs the updates of a round'),
-    ({'batch_norm': 'none'}, '--batch_norm=none is unknown'),
-    (
-      {'refine': (), 'batch_norm': 'recalibrate', 'num_server_examples': 0},
-      '--batch_norm=recalibrate measures on server data',
-    ),
-    ({'refine': ('students',)}, '--students.students must name at least one'),
-    (
-      {'refine': ('students',), 'students.students': ('B:swa',)},
-      '--students.students=B must join',
-    ),
-    (
-      {'refine': ('students',), 'students.students': ('A:adam',)},
-      '--students.students=A:adam must be <teachers>:<optimizer>',
-    ),
-    (
-      {'refine': ('students',), 'students.students': ('A:sgd', 'A:sgd')},
-      '--students.students=A:sgd,A:sgd repeats one',
-    ),
-    (
-      {'distil.swa_min_learning_rate': 0.1},
-      '--distil.swa_min_learning_rate=0.1 must not exceed',
-    ),
-    ({'num_unlabeled_examples': 61}, 'exceeds the 60 examples of the server'),
-  ],
-)
-def test_what_cannot_be_distilled_is_refused(changes, message):
-  with pytest.raises(ValueError, match=message.replace('+', r'\+')):
-    toys.experiment(**DISTIL | changes)
+STUDENTS = {'refine': ('students',)}
+# By the flag that the line must name.
+REFUSED = [
+  ('num_server_examples', {'num_server_examples': 0}),
+  ('distil.teachers', {'distil.teachers': ''}),
+  ('distil.teachers=A+X', {'distil.teachers': 'A+X'}),
+  ('distil.teachers=S+A', {'distil.teachers': 'S+A'}),
+  ('distil.teachers=C', {'ensemble.groups': 'A', 'distil.teachers': 'C'}),
+  ('ensemble.groups=A,A', {'ensemble.groups': 'A,A'}),
+  ('ensemble.num_samples', {'ensemble.num_samples': 0}),
+  ('pooled', {'ensemble.posterior': 'pooled'}),
+  ('ensemble.posterior', {'ensemble.posterior': 'swag'}),
+  ('gaussian.fit', {
+    'ensemble.posterior': 'gaussian', 'gaussian.fit': 'mine',
+  }),
+  ('distil.optimizer', {'distil.optimizer': 'adam'}),
+  ('distil.targets', {'distil.targets': 'x'}),
+  ('distil.swa_start', {'distil.swa_start': 99}),
+  ('distil.swa_cycle', {'distil.swa_cycle': 2.5}),
+  ('distil.swa_min_learning_rate', {'distil.swa_min_learning_rate': 0.1}),
+  ('alpha', {**EQ7, 'posterior.dirichlet.alpha': 0.0}),
+  ('predictor=A+B', {'predictor': 'A+B'}),
+  ('predictor=A', {'refine': (), 'predictor': 'A'}),
+  ('--start', {'start': ('distil',)}),
+  ('batch_norm', {'batch_norm': 'none'}),
+  ('students.students', STUDENTS),
+  ('students.students=B', {**STUDENTS, 'students.students': ('B:swa',)}),
+  ('students.students=A', {**STUDENTS, 'students.students': ('A:adam',)}),
+  ('students.students', {**STUDENTS, 'students.students': ('A:sgd',) * 2}),
+  ('num_unlabeled_examples', {'num_unlabeled_examples': 61}),
+]  # fmt: skip
+
+
+def test_what_cannot_be_distilled_is_refused():
+  for named, changes in REFUSED:
+    with pytest.raises(ValueError, match=re.escape(named)):
+      toys.experiment(**DISTIL | changes)

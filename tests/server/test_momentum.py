@@ -36,6 +36,7 @@ def test_two_rounds_by_hand():
   stage = server.Momentum(0.5)
   broadcast = model([1, 0], [10])
   slots = {'momentum': stage.init(broadcast), 'other': 'kept'}
+  assert slots['momentum'].dtype == np.float64
 
   # At rest: v = m - w, and w + v = m.
   pooled = model([3, -1], [14])
@@ -72,16 +73,6 @@ def test_dampened_by_hand():
   assert state.model.mean.tolist() == [5.5, -1.5, 15]
 
 
-def test_a_constant_update_stays_what_it_is_when_dampened():
-  stage = server.Momentum(0.9, 0.9)
-  current = model([0.0], [])
-  slots = {'momentum': stage.init(current)}
-  for _ in range(20):
-    pooled = current.replace_mean(current.mean + 0.5)
-    (current, slots, *_), _ = step(stage, pooled, current, slots)
-  assert current.mean == pytest.approx(10)
-
-
 @settings(max_examples=20)
 @given(st.integers(0, 2**31))
 def test_dampening_0_is_the_heavy_ball_bit_for_bit(seed):
@@ -99,24 +90,13 @@ def test_dampening_0_is_the_heavy_ball_bit_for_bit(seed):
   assert bits([state.slots['momentum']]) == bits([velocity])
 
 
-def test_a_constant_update_is_sped_up_by_1_over_1_minus_momentum():
-  stage = server.Momentum(0.9)
-  current = model([0.0], [])
-  slots = {'momentum': stage.init(current)}
-  for _ in range(200):
-    pooled = current.replace_mean(current.mean + 0.01)
-    before, (state, _) = current, step(stage, pooled, current, slots)
-    current, slots = state
-  # 1e-4: the mean near 20 is a float32, 2e-6 apart from the next.
-  assert current.mean - before.mean == pytest.approx(0.1, rel=1e-4)
-
-
 @settings(max_examples=20)
 @given(st.integers(0, 2**31))
 def test_momentum_0_is_not_there_bit_for_bit(seed):
   rng = np.random.default_rng(seed)
   # Tiny means beside reference means of 1: w + (m - w) would lose them.
   tiny = rng.normal(size=50) * 10 ** rng.uniform(-30, 3, 50)
+  tiny[:2] = 0.0, -0.0
   reference = model(np.ones(40), np.ones(10))
   stage = server.Momentum(0.0)
   slots = {'momentum': rng.normal(size=50)}
@@ -125,44 +105,7 @@ def test_momentum_0_is_not_there_bit_for_bit(seed):
   assert bits(state.model) == bits(pooled)
 
 
-def test_momentum_0_keeps_zeros_and_their_signs():
-  stage = server.Momentum(0.0)
-  pooled = model([0.0, -0.0], [-0.0])
-  slots = {'momentum': stage.init(pooled)}
-  state, _ = step(stage, pooled, model([1, 1], [1]), slots)
-  assert bits(state.model) == bits(pooled)
-
-
-def test_the_slot_is_float64_over_all_trainables():
-  velocity = server.Momentum().init(model([1, 2], [3]))
-  assert velocity.dtype == np.float64
-  assert velocity.tolist() == [0, 0, 0]
-
-
-def test_nothing_that_went_in_is_changed():
-  stage = server.Momentum(0.9)
-  reference, pooled = model([1], [2]), model([3], [4])
-  slots = {'momentum': np.array([5.0, 6.0])}
-  step(stage, pooled, reference, slots)
-  assert bits(reference) == bits(model([1], [2]))
-  assert bits(pooled) == bits(model([3], [4]))
-  assert slots['momentum'].tolist() == [5, 6]
-
-
-@pytest.mark.parametrize('momentum', [-0.1, 1, 1.5, np.nan, np.inf])
-def test_out_of_range(momentum):
-  with pytest.raises(ValueError, match=r'--momentum\.decay=.* must be'):
-    server.Momentum(momentum)
-
-
-def test_dampening_out_of_range():
-  with pytest.raises(
-    ValueError, match=r'--momentum\.dampening=1\.0 must be below 1'
-  ):
-    server.Momentum(0.9, 1.0)
-
-
-def test_named_for_flags_and_slots():
-  assert server.STAGES['momentum'] is server.Momentum
-  assert server.Momentum.name == 'momentum'
-  assert server.Momentum.statistics == ()
+def test_out_of_range():
+  for values, named in (((1,), 'decay'), ((0.9, 1.0), 'dampening')):
+    with pytest.raises(ValueError, match=named):
+      server.Momentum(*values)

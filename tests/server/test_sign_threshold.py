@@ -106,9 +106,8 @@ def test_in_front_of_momentum_the_velocity_takes_in_what_is_left():
   assert state.model.loc.tolist() == [4, 1]
 
 
-@pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
-def test_threshold_0_is_fedavg_bit_for_bit(variant):
-  changes = {'variant': variant, 'clients_per_round': 4}
+def test_threshold_0_is_fedavg_bit_for_bit():
+  changes = {'variant': 'flipout', 'clients_per_round': 4}
   plain, infos = toys.play(toys.experiment(**changes), 3)
   stage = {'server_step': ('sign_threshold',)}
   off, others = toys.play(
@@ -130,19 +129,9 @@ def test_partial_participation_of_unequal_clients():
   assert fractions[0] == 0 < fractions[1] == fractions[2] < 1
 
 
-def test_fewer_accepted_than_the_threshold_stand_still():
-  reference = model([0, 0])
-  results = votes(reference, [[2, -2]], [1])
-  state, info = play(
-    server.SignThreshold(2, 0), reference, model([2, -2]), results
-  )
-  assert state.model.loc.tolist() == [0, 0]
-  assert info == {'zero_rate_fraction': 1}
-
-
 @pytest.mark.parametrize(
   'clients, a_round, threshold', [(2, 0, 3), (10, 2, 3), (2, 0, -1)]
 )
 def test_threshold_is_checked(clients, a_round, threshold):
-  with pytest.raises(ValueError, match='at most the 2 clients of a round'):
+  with pytest.raises(ValueError, match='threshold'):
     server.SignThreshold(clients, a_round, threshold)
