@@ -5,7 +5,7 @@ do is `federation`'s; this room carries it over Flower's messages.
 """
 
 from bfl_tf.flower.runs import ask_sites, FlowerError, play
-from bfl_tf.flower.simulation import simulate, superlink
+from bfl_tf.flower.simulation import simulate
 from bfl_tf.flower.strategy import BayesianStrategy
 
 __all__ = [
@@ -14,5 +14,4 @@ __all__ = [
   'ask_sites',
   'play',
   'simulate',
-  'superlink',
 ]

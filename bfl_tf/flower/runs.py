@@ -4,7 +4,6 @@ Flower's own `flwr run` ends with code 0 also where the run failed; what counts
 is the status that the SuperLink keeps.
 """
 
-from collections.abc import Callable, Mapping
 import json
 import os
 import pathlib
@@ -13,18 +12,18 @@ import subprocess
 import sys
 import tempfile
 import time
-import types
-from typing import Any
 
 from bfl_tf.config import config as config_lib
 from bfl_tf.federation import stopping
 from bfl_tf.runs import flags_file as recorded
 
-APP = pathlib.Path(__file__).parent / 'app'
+_APP = pathlib.Path(__file__).parent / 'app'
 # What the server's side puts before the lines that a person is to see, and
 # before the reason why it ended.
 MARK = 'bfl_tf| '
 _POLL_SECONDS = 5.0
+# Beside this interpreter, also where no virtual environment is active.
+_FLWR = os.path.join(os.path.dirname(sys.executable), 'flwr')
 _FAILED = re.compile(r'code (\d): (.*)', re.DOTALL)
 
 
@@ -36,10 +35,6 @@ def play(
   config: config_lib.Config,
   output_dir: str | os.PathLike,
   connection: str,
-  environment: Mapping[str, str] | None = None,
-  federation_config: str = '',
-  reason_file: str = '',
-  **settings: Any,
 ) -> None:
   """Plays a run on a SuperLink and prints its lines.
 
@@ -47,29 +42,19 @@ def play(
     config: what to run.
     output_dir: on the server's machine.
     connection: that Flower's config.toml names.
-    environment: of Flower's commands; this process's own if None.
-    federation_config: of `flwr run`, for a simulation.
-    reason_file: of a simulation, as of `submit`.
-    **settings: further run config of `servers`.
 
   Raises:
     ValueError: the config or a file was wrong; nothing has been written.
     FlowerError: it stopped; the same call goes on.
   """
   flags = '\n'.join(recorded.flag_lines(config))
-  settings |= {'flags': flags, 'output-dir': str(output_dir)}
-  submit(
-    APP, connection, _show, environment, federation_config, settings,
-    reason_file,
-  )  # fmt: skip
+  _submit(connection, {'flags': flags, 'output-dir': str(output_dir)})
 
 
 def ask_sites(
   run_dir: str | os.PathLike,
   connection: str,
   timeout: float = 0.0,
-  environment: Mapping[str, str] | None = None,
-  **settings: Any,
 ) -> None:
   """Has nodes with files of their own score a finished run's model.
 
@@ -80,16 +65,13 @@ def ask_sites(
     run_dir: on the server's machine.
     connection: that Flower's config.toml names.
     timeout: seconds for an answer; the run's `--client_timeout` if 0.
-    environment: of Flower's commands; this process's own if None.
-    **settings: further run config of `servers`.
 
   Raises:
     ValueError: it is no finished run, or its nodes cannot be asked.
     FlowerError: too few answered.
   """
-  settings |= {'ask': True, 'answer-timeout': timeout}
-  settings['output-dir'] = str(run_dir)
-  submit(APP, connection, _show, environment, settings=settings)
+  asked = {'ask': True, 'answer-timeout': timeout, 'output-dir': str(run_dir)}
+  _submit(connection, asked)
 
 
 def _show(line):
@@ -99,61 +81,46 @@ def _show(line):
     print(ours, end='', flush=True)
 
 
-def submit(
-  app: str | os.PathLike,
-  connection: str,
-  show: Callable[[str], None],
-  environment: Mapping[str, str] | None = None,
-  federation_config: str = '',
-  settings: Mapping[str, Any] = types.MappingProxyType({}),
-  reason_file: str = '',
-) -> None:
-  """Has a SuperLink run a Flower App and waits for its end.
+def reason(error: Exception) -> str:
+  """Returns an error as one line from which `failure` makes it again."""
+  code = 2 if isinstance(error, ValueError) else 1
+  known = isinstance(error, ValueError | stopping.StoppedError)
+  kind = '' if known else f'{type(error).__name__}: '
+  return f'code {code}: {kind}{" ".join(str(error).splitlines())}'
 
-  Args:
-    app: its folder.
-    connection: that Flower's config.toml names.
-    show: is given the lines that the app prints, and Flower's.
-    environment: of Flower's commands.
-    federation_config: of `flwr run`.
-    settings: the run config.
-    reason_file: of this machine, where `servers` is to say why it failed; none
-      where its machine is another.
 
-  Raises:
-    ValueError: nothing listens, or the app refused what it was asked.
-    FlowerError: it failed.
-  """
+def failure(said: str) -> Exception:
+  """Returns what the server's side raised, from what is known of its end."""
+  failed = _FAILED.search(said)
+  if failed is None:
+    return FlowerError(said)
+  return (ValueError if failed[1] == '2' else FlowerError)(failed[2])
+
+
+def _submit(connection, settings):
+  """Has a SuperLink run our app and waits for its end."""
   # A narrow terminal's lines would be broken.
-  environment = with_commands({**(environment or os.environ), 'COLUMNS': '500'})
-  command = ['flwr', 'run', str(app), connection, '--stream']
-  if federation_config:
-    command += ['--federation-config', federation_config]
-  if reason_file:
-    settings = {**settings, 'reason-file': reason_file}
+  environment = {**os.environ, 'COLUMNS': '500'}
   with tempfile.TemporaryDirectory(prefix='bfl_tf_flower_') as scratch:
-    if settings:
-      path = pathlib.Path(scratch) / 'run.toml'
-      path.write_text(_toml(settings))
-      command += ['--run-config', str(path)]
-    run_id, said = _streamed(command, show, environment)
+    path = pathlib.Path(scratch) / 'run.toml'
+    path.write_text(_toml(settings))
+    command = [_FLWR, 'run', str(_APP), connection, '--stream']
+    command += ['--run-config', str(path)]
+    run_id, said = _streamed(command, environment)
   if run_id is None:
     raise ValueError(f'--superlink={connection}: {_last(said)}')
-  _check(connection, run_id, environment, reason_file)
+  while True:
+    status, details = _status(connection, run_id, environment)
+    if status.startswith('finished'):
+      break
+    # The stream of its lines broke off.
+    time.sleep(_POLL_SECONDS)
+  if status != 'finished:completed':
+    raise failure(details or f'run {run_id} is {status}')
 
 
-def with_commands(environment: Mapping[str, str]) -> dict[str, str]:
-  """Returns an environment in which Flower's commands are found.
-
-  They are beside this interpreter, also where no virtual one is active.
-  """
-  beside = os.path.dirname(sys.executable)
-  path = os.pathsep.join([beside, environment.get('PATH', '')])
-  return {**environment, 'PATH': path}
-
-
-def _streamed(command, show, environment) -> tuple[str | None, list[str]]:
-  """Shows the lines that are meant for it; returns the run's id."""
+def _streamed(command, environment) -> tuple[str | None, list[str]]:
+  """Shows what is ours of the lines; returns the run's id, and the last."""
   run_id: str | None = None
   said: list[str] = []
   with subprocess.Popen(
@@ -167,7 +134,7 @@ def _streamed(command, show, environment) -> tuple[str | None, list[str]]:
       for line in process.stdout or ():
         started = re.search(r'started run (\d+)', line)
         run_id = started[1] if started else run_id
-        show(line)
+        _show(line)
         said = [*said[-20:], line.strip('│╭╮╰╯─ \n')]
     finally:
       # Whoever stops watching is not made to wait for the run.
@@ -175,31 +142,8 @@ def _streamed(command, show, environment) -> tuple[str | None, list[str]]:
   return run_id, said
 
 
-def _check(connection, run_id, environment, reason_file):
-  """Waits for a run's end; raises what it ended with if not completed.
-
-  Where a simulation's server fails, Flower may report only that the simulation
-  did, and its log may end before the server's error reaches it: so the server
-  leaves its reason in a file too.
-  """
-  while True:
-    status, details = _status(connection, run_id, environment)
-    if status.startswith('finished'):
-      break
-    # The stream of its lines broke off.
-    time.sleep(_POLL_SECONDS)
-  if status == 'finished:completed':
-    return
-  path = pathlib.Path(reason_file)
-  left = path.read_text() if path.is_file() else ''
-  failed = _FAILED.search(left) or _FAILED.search(details)
-  if failed is None:
-    raise FlowerError(f'run {run_id} is {status}: {details}')
-  raise (ValueError if failed[1] == '2' else FlowerError)(failed[2])
-
-
 def _status(connection, run_id, environment) -> tuple[str, str]:
-  command = ['flwr', 'list', connection, '--run-id', run_id, '--format', 'json']
+  command = [_FLWR, 'list', connection, '--run-id', run_id, '--format', 'json']
   found = subprocess.run(
     command, env=environment, capture_output=True, text=True, check=False
   )

@@ -6,8 +6,6 @@ Its run config, `[tool.flwr.app.config]` of the app, says what to run:
   output-dir    the run directory, on the server's machine
   ask           have a finished run's nodes score its model; without flags
   answer-timeout  of that: seconds for an answer; 0: the run's --client_timeout
-  simulation    any node plays any client, and lasts no longer than the run
-  reason-file   that is to say why a simulation failed
   window        orders that may be out at a time
   node-timeout  seconds in which the clients' nodes must be there
 """
@@ -48,36 +46,27 @@ def main(grid: serverapp.Grid, context: flwr_app.Context) -> None:
       do = _score if context.run_config['ask'] else _play
       do(grid, context.run_config)
   except (ValueError, federation.StoppedError) as error:
-    code = 2 if isinstance(error, ValueError) else 1
-    reason = f'code {code}: {error}'
-    # An app of an older package has no such setting.
-    if file := context.run_config.get('reason-file'):
-      pathlib.Path(str(file)).write_text(reason)
-    raise ServerError(reason) from error
+    raise ServerError(runs.reason(error)) from error
 
 
 def _play(grid, settings):
   flags = str(settings['flags'])
   config = recorded.parse(flags.splitlines())
-  simulated, window = bool(settings['simulation']), int(settings['window'])
-  nodes: engine_lib.Nodes
   told, dataset = '', None
-  seconds = float(settings['node-timeout'])
-  if simulated:
-    nodes = nodes_lib.Simulated.of(grid, window, seconds)
-  else:
-    nodes = nodes_lib.Numbered.of(grid, flags, config.num_clients, seconds)
-    introduced = _introduced(config, nodes)
-    if introduced:
-      _check_no_share(config)
-      told = introductions.merged(introduced).to_json()
-      dataset = _as_told(config, introduced)
-  # Elsewhere each look is a request.
-  poll_seconds = 0.05 if simulated else 1.0
+  nodes = nodes_lib.Numbered.of(
+    grid, flags, config.num_clients, float(settings['node-timeout'])
+  )
+  introduced = _introduced(config, nodes)
+  if introduced:
+    _check_no_share(config)
+    told = introductions.merged(introduced).to_json()
+    dataset = _as_told(config, introduced)
   path = str(settings['output-dir'])
   engine = engine_lib.Engine(
-    grid, nodes, window, simulated, path, told, poll_seconds
-  )
+    grid, nodes, int(settings['window']), False, path, told,
+    # Each look is a request.
+    poll_seconds=1.0,
+  )  # fmt: skip
   nodes_say = _said(introduced) if dataset is not None else ''
   if dataset is not None and not _is_unchanged(path, introduced, dataset):
     raise ValueError(

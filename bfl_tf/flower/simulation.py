@@ -1,36 +1,38 @@
-"""A run on Flower's simulation: a SuperLink on this machine, for this run.
+"""A run on Flower's simulation: server, grid and Ray in a process of ours.
 
-As `flwr run` does where nothing listens, but with a port, a home and an end of
-its own.
+`flwr run` would play it through a SuperLink that we start, ask and tidy up. In
+one process its end is an exit code, and whatever ends us ends it and Ray's
+processes with it. Flower calls `run_simulation` deprecated; 1.41, which the
+extra asks for, has it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 import contextlib
-import ctypes
 import os
 import pathlib
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
+import threading
+import traceback
 from typing import Any
-import urllib.request
 
-import psutil
+from absl import logging
+from flwr import clientapp, serverapp
+from flwr import simulation as flwr_simulation
 
 from bfl_tf import config as config_lib
 from bfl_tf import datasets
-from bfl_tf.flower import runs, sites
+from bfl_tf import runs as runs_lib
+from bfl_tf.flower import clients, engine, nodes, runs, sites
 from bfl_tf.runs import directory as records
+from bfl_tf.runs import flags_file as recorded
 
-_START_SECONDS = 60.0
-# Of <linux/prctl.h>.
-_PR_SET_PDEATHSIG = 1
 # Orders that the server can hold at once, however many clients there are.
 _NUM_NODES = 16
+_START_SECONDS = 120.0
+_CHILD = 'from bfl_tf.flower import simulation; simulation.main()'
 
 
 def simulate(
@@ -51,137 +53,153 @@ def simulate(
   """
   config = config.replace(engine='flower')
   path = pathlib.Path(output_dir).absolute()
-  # The server reads the data, in a process that takes a minute to be there; of
+  # The server reads the data, in a process that takes a while to be there; of
   # a finished run it reads none.
   if records.RunDirectory(path).summary() is None:
     datasets.check_there(config.dataset, config.train_split, config.test_split)
-  processes = config.num_workers or len(os.sched_getaffinity(0))
-  nodes = num_nodes(config, processes)
-  federation_config = (
-    f'num-supernodes={nodes} client-resources-num-cpus=1 '
-    f'init-args-num-cpus={processes} init-args-log-to-driver=false'
-  )
-  with superlink('--simulation') as environment:
-    runs.play(
-      config, path, 'here', environment, federation_config,
-      simulation=True, window=nodes,
-      reason_file=str(pathlib.Path(environment['FLWR_HOME'], 'reason.txt')),
-    )  # fmt: skip
+  play(_CHILD, [str(path), *recorded.flag_lines(config)])
   summary = records.RunDirectory(path).summary()
   if summary is None:
     raise runs.FlowerError(f'{path} has no summary.')
   return summary
 
 
-def num_nodes(config: config_lib.Config, processes: int) -> int:
+def num_processes(config: config_lib.Config) -> int:
+  """Returns how many processes train."""
+  return config.num_workers or len(os.sched_getaffinity(0))
+
+
+def num_nodes(config: config_lib.Config) -> int:
   """Returns how many nodes play the clients, and orders are out at a time.
 
   Any node may play any client here. Flower looks ten times a second what there
   is for a node, and hands it one order: a few nodes would leave processes idle
   whose trainings are short.
-
-  Args:
-    config: of the run.
-    processes: that train.
   """
   # Twice as many as can be played, so that nobody waits for the next. Where a
   # client has a deadline there are no more: it begins when its order goes out.
-  nodes = 2 * processes
+  found = 2 * num_processes(config)
   if not config.client_timeout:
-    nodes = max(nodes, _NUM_NODES)
-  return min(config.num_clients, nodes)
+    found = max(found, _NUM_NODES)
+  return min(config.num_clients, found)
 
 
-@contextlib.contextmanager
-def superlink(*flags: str) -> Iterator[dict[str, str]]:
-  """Starts a SuperLink; yields the environment in which it is `here`.
+def _print(line):
+  print(line, end='', flush=True)
 
-  All that it started ends with it.
+
+def play(
+  code: str,
+  given: Sequence[str] = (),
+  show: Callable[[str], None] = _print,
+) -> None:
+  """Runs a process that calls `run_apps`, to its end.
+
+  Args:
+    code: Python, that calls `given` and then `run_apps`.
+    given: lines that `given` returns there.
+    show: is called with each line that is printed.
 
   Raises:
-    FlowerError: it does not come up.
+    ValueError: the server's side raised one.
+    FlowerError: it failed otherwise.
   """
-  home = pathlib.Path(tempfile.mkdtemp(prefix='bfl_tf_flower_'))
-  port = free_port()
-  (home / 'config.toml').write_text(
-    f'[superlink]\ndefault = "here"\n[superlink.here]\n'
-    f'address = "127.0.0.1:{port}"\ninsecure = true\n'
-  )
-  environment = runs.with_commands(os.environ) | {
-    'FLWR_HOME': str(home),
+  environment = {
+    **os.environ,
     'FLWR_TELEMETRY_ENABLED': '0',
-    'FLWR_DISABLE_UPDATE_CHECK': '1',
     'PYTHONPATH': os.pathsep.join(filter(None, sys.path)),
-    'RAY_DEDUP_LOGS': '0',
     'TF_CPP_MIN_LOG_LEVEL': '3',
     # Who names code of their own here runs it on their own machine.
     sites.OWN_CODE: '1',
   }
-  command = [
-    'flower-superlink', '--insecure', '--isolation', 'subprocess', '--port',
-    str(port), '--disable-runtime-dependency-installation', *flags,
-  ]  # fmt: skip
-  log = home / 'superlink.txt'
-  with log.open('w') as file:
+  with tempfile.TemporaryFile('w+') as errors:
     process = subprocess.Popen(
-      command,
-      env=environment,
-      stdout=file,
-      stderr=file,
-      start_new_session=True,
-      preexec_fn=_ends_with_its_parent,
-    )
-  try:
-    _wait_for(process, port, log)
-    yield environment
-  finally:
-    _end(process, home)
-    shutil.rmtree(home, ignore_errors=True)
+      [sys.executable, '-c', code], env=environment, stdin=subprocess.PIPE,
+      stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+      assert process.stdin and process.stdout
+      # Open until the end: by that the process knows that we are there.
+      process.stdin.write('\n'.join([*given, '', '']))
+      process.stdin.flush()
+      for line in process.stdout:
+        show(line)
+      failed = process.wait()
+    finally:
+      _end(process)
+    if failed:
+      errors.seek(0)
+      last = errors.read().splitlines()[-1:] or [f'it ended with code {failed}']
+      raise runs.failure(last[0])
 
 
-def free_port() -> int:
-  """Returns a port of this machine that nobody listens at."""
-  with socket.socket() as found:
-    found.bind(('127.0.0.1', 0))
-    return found.getsockname()[1]
-
-
-def _ends_with_its_parent():
-  """Also where that is killed and can end nothing any more; on Linux alone."""
-  if sys.platform == 'linux':
-    libc = ctypes.CDLL(None)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
-def _wait_for(process, port, log):
-  deadline = time.monotonic() + _START_SECONDS
-  while time.monotonic() < deadline and process.poll() is None:
-    with contextlib.suppress(OSError):
-      urllib.request.urlopen(f'http://127.0.0.1:{port}/health', timeout=1)
-      return
-    time.sleep(0.1)
-  lines = log.read_text().splitlines() or ['it said nothing']
-  raise runs.FlowerError(f'flower-superlink does not start: {lines[-1]}')
-
-
-def _end(process, home):
-  """Ends a process and all that it started.
-
-  They are known by their home: when a run is over, Ray's own processes may
-  have lost their parent and still be there.
-  """
-  for stop in (psutil.Process.terminate, psutil.Process.kill):
-    started = list(_at_home(home))
-    for one in started:
-      with contextlib.suppress(psutil.NoSuchProcess):
-        stop(one)
-    psutil.wait_procs(started, timeout=5)
+def _end(process):
+  """Ray's processes are in the group too, also where the first has ended."""
+  with contextlib.suppress(ProcessLookupError):
+    os.killpg(process.pid, signal.SIGKILL)
   process.wait()
+  process.stdin.close()
+  process.stdout.close()
 
 
-def _at_home(home):
-  for process in psutil.process_iter():
-    # Other people's processes show nothing.
-    with contextlib.suppress(psutil.Error):
-      if process.environ().get('FLWR_HOME') == str(home):
-        yield process
+def given() -> list[str]:
+  """Returns the lines that `play` gave; this process now ends with its own."""
+  lines = [line.rstrip('\n') for line in iter(sys.stdin.readline, '\n')]
+  threading.Thread(target=_end_with_our_parent, daemon=True).start()
+  return lines
+
+
+def _end_with_our_parent():
+  sys.stdin.read()
+  os.killpg(0, signal.SIGKILL)
+
+
+def run_apps(
+  server: serverapp.ServerApp,
+  client: clientapp.ClientApp,
+  num_nodes: int,
+  num_processes: int,
+  cpus: int = 1,
+) -> None:
+  """Has Flower simulate apps, with a Ray of this process's own.
+
+  Args:
+    server: the server's side.
+    client: the clients'.
+    num_nodes: how many nodes there are.
+    num_processes: how many CPUs Ray hands out.
+    cpus: how many of them a client takes.
+  """
+  settings: dict[str, Any] = {
+    'client_resources': {'num_cpus': cpus, 'num_gpus': 0.0},
+    'init_args': {
+      'address': 'local',
+      'num_cpus': max(num_processes, cpus),
+      'log_to_driver': False,
+    },
+  }
+  try:
+    flwr_simulation.run_simulation(
+      server, client, num_nodes, backend_config=settings
+    )
+  except Exception as error:
+    traceback.print_exc()
+    print(runs.reason(error), file=sys.stderr, flush=True)
+    # The server's thread may be waiting for Ray, which is not there.
+    os._exit(1)
+
+
+def main() -> None:
+  """Plays, in the process that `simulate` starts, the run that it gives."""
+  logging.set_verbosity(logging.WARNING)
+  path, *flags = given()
+  config = recorded.parse(flags)
+  window, server = num_nodes(config), serverapp.ServerApp()
+
+  @server.main()
+  def play_run(grid, unused_context):
+    found = nodes.Simulated.of(grid, window, _START_SECONDS)
+    flower = engine.Engine(grid, found, window)
+    runs_lib.Run(config, path, engine=flower).play()
+
+  run_apps(server, clients.app, window, num_processes(config))

@@ -6,7 +6,6 @@ All three have the same clients, images, network and number of processes.
 import contextlib
 import csv
 import json
-import os
 import pathlib
 import statistics as stats
 import sys
@@ -18,10 +17,10 @@ import numpy as np
 from bfl_tf import config as config_lib
 from bfl_tf import flower
 from bfl_tf import runs as runs_lib
-from bfl_tf.flower import runs
-from experiments.benchmarks import measuring, random_images
+from bfl_tf.flower import simulation
+from experiments.benchmarks import measuring, random_images, usual_app
 
-_APP = pathlib.Path(__file__).parent / 'usual_app'
+_USUAL = 'from experiments.benchmarks import flower; flower.play_usual_app()'
 _FEW_CLIENTS, _FEATURES = 10, 784
 
 
@@ -109,22 +108,25 @@ def _usual_app(config, folder, cpus) -> list[float]:
     'num-rounds': config.num_rounds,
     'seconds': str(said),
   }
-  processes = config.num_workers or len(os.sched_getaffinity(0))
-  federation_config = (
-    f'num-supernodes={config.num_clients} client-resources-num-cpus={cpus} '
-    f'init-args-num-cpus={max(processes, cpus)} '
-    'init-args-log-to-driver=false'
-  )
-  with flower.superlink('--simulation') as environment:
-    runs.submit(_APP, 'here', _show, environment, federation_config, settings)
+  processes = simulation.num_processes(config)
+  settings['processes'], settings['cpus'] = processes, cpus
+  settings['num-clients'] = config.num_clients
+  simulation.play(_USUAL, [json.dumps(settings)], sys.stderr.write)
   found = json.loads(said.read_text())
   if set(found['replies']) != {config.num_clients}:
     raise RuntimeError(f'Of the usual app clients failed: {found["replies"]}.')
   return found['seconds'][1:]
 
 
-def _show(line) -> None:
-  sys.stderr.write(line)
+def play_usual_app() -> None:
+  """In a process of its own: an app whose settings are given as JSON."""
+  (text,) = simulation.given()
+  settings = json.loads(text)
+  server, client = usual_app.apps(settings)
+  simulation.run_apps(
+    server, client, settings['num-clients'], settings['processes'],
+    settings['cpus'],
+  )  # fmt: skip
 
 
 def _rows(play, config, path) -> list[dict[str, str]]:

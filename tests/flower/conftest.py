@@ -1,5 +1,7 @@
 """These tests need the extra `flower`, and run code of their own on nodes."""
 
+import pathlib
+
 import pytest
 
 pytest.importorskip('flwr')
@@ -7,6 +9,14 @@ pytest.importorskip('flwr')
 from flwr.supercore import task_identity
 
 from bfl_tf.flower import sites
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+  """A plain `pytest` runs none of them, whatever is installed."""
+  for item in items:
+    if pathlib.Path(__file__).parent in item.path.parents:
+      item.add_marker(pytest.mark.process)
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -22,9 +23,6 @@ import wines
 from bfl_tf import datasets
 from bfl_tf import runs as runs_lib
 from bfl_tf import trained as trained_lib
-from bfl_tf.flower import simulation
-
-pytestmark = pytest.mark.process
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _PAGE = (_ROOT / 'docs' / 'deployment.md').read_text()
@@ -47,6 +45,12 @@ def typed(name, **changes):
   return text
 
 
+def free_port():
+  with socket.socket() as found:
+    found.bind(('127.0.0.1', 0))
+    return found.getsockname()[1]
+
+
 class Federation:
   """What the page has one type, below a directory.
 
@@ -56,7 +60,7 @@ class Federation:
 
   def __init__(self, path, files=()):
     self.path, self.files, self.processes = path, files, {}
-    self.port = str(simulation.free_port())
+    self.port = str(free_port())
     self.environment = os.environ | {
       'FLWR_HOME': str(path / 'home'),
       'FLWR_TELEMETRY_ENABLED': '0',
@@ -70,7 +74,7 @@ class Federation:
   def text(self, name, number=0):
     changes = {
       '/srv/federation': str(self.path),
-      '8000': self.port, '9100': str(simulation.free_port()),
+      '8000': self.port, '9100': str(free_port()),
       '0.0.0.0': '127.0.0.1', 'node0': f'node{number}',
       'partition-id=0': f'partition-id={number}',
     }  # fmt: skip

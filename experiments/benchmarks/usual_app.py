@@ -6,9 +6,12 @@ measured against, and the data is read once a process: what differs is how often
 a model is built and traced.
 """
 
+from collections.abc import Mapping
+import functools
 import json
 import pathlib
 import time
+from typing import Any
 
 from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
@@ -21,8 +24,6 @@ import tf_keras
 
 from bfl_tf import models
 
-client_app = ClientApp()
-server_app = ServerApp()
 _data: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
 
@@ -56,10 +57,22 @@ def _divergence(model):
   )
 
 
-@client_app.train()
-def train(message: Message, context) -> Message:
+def apps(config: Mapping[str, Any]) -> tuple[ServerApp, ClientApp]:
+  """Returns the app.
+
+  Args:
+    config: `model`, a name of ours; `data`, an .npz; `batch-size`;
+      `num-rounds`; `seconds`, the file that they are written to.
+  """
+  server, client = ServerApp(), ClientApp()
+  client.train()(functools.partial(_train, config))
+  server.main()(functools.partial(_serve, config))
+  return server, client
+
+
+def _train(config, message, context) -> Message:
   """Fits the model on this node's share."""
-  config, node = context.run_config, context.node_config
+  node = context.node_config
   own = slice(node['partition-id'], None, node['num-partitions'])
   x, y = (array[own] for array in load(config['data']))
   model = build(config['model'], x.shape[1:], len(x))
@@ -75,10 +88,8 @@ def train(message: Message, context) -> Message:
   return Message(RecordDict(content), reply_to=message)
 
 
-@server_app.main()
-def main(grid, context) -> None:
+def _serve(config, grid, unused_context) -> None:
   """Averages; leaves the seconds and the replies of each round as JSON."""
-  config = context.run_config
   x, _ = load(config['data'])
   model = build(config['model'], x.shape[1:], len(x))
   ended, replies = [], []
