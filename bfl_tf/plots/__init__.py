@@ -2,7 +2,9 @@
 
 Functions read run directories, or are given what was read of several, draw on
 the axes they are given or on a new figure, and return the
-`matplotlib.figure.Figure`.
+`matplotlib.figure.Figure`. A file that a run does not have is a
+FileNotFoundError; a column or array that it lacks, or what `metrics` does not
+take, a ValueError.
 """
 
 from bfl_tf.plots.calibration import (

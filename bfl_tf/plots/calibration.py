@@ -29,14 +29,9 @@ def reliability_diagram(
   Args:
     run_dir: holds `predictions.npz`.
     num_bins: of equal width.
-    axes: to draw on; a new figure where None.
 
   Returns:
     figure: bars where a bin is not empty.
-
-  Raises:
-    FileNotFoundError: there is no `predictions.npz`.
-    ValueError: it lacks an array, or one is not as `metrics` wants it.
   """
   read = recorded.predictions(run_dir)
   bins = metrics.reliability(read.probs, read.labels, num_bins)
@@ -76,14 +71,9 @@ def confidence_histogram(
   Args:
     run_dir: holds `predictions.npz`.
     num_bins: of equal width.
-    axes: to draw on; a new figure where None.
 
   Returns:
     figure: stacked bars, and lines at the accuracy and the mean confidence.
-
-  Raises:
-    FileNotFoundError: there is no `predictions.npz`.
-    ValueError: it lacks an array, or one is not as `metrics` wants it.
   """
   read = recorded.predictions(run_dir)
   counts = metrics.confidence_histogram(read.probs, read.labels, num_bins)
@@ -133,16 +123,11 @@ def calibration_gap(
     runs: run directories by the name in the legend, one or a list of seeds, or
       a single one. The examples of all seeds are taken together.
     num_bins: of equal width.
-    axes: to draw on; a new figure where None.
 
   Returns:
     figure: one line a name, a point a bin that has at least a thousandth of the
       examples: of fewer, one would set the scale of the axis; below 0 it is
       overconfident. The legend gives the ECE, of all.
-
-  Raises:
-    FileNotFoundError: a run has no `predictions.npz`.
-    ValueError: it lacks an array, or one is not as `metrics` wants it.
   """
   axes, lines = _lines_over_zero(runs, axes)
   for name, probs, labels, style in lines:
@@ -168,15 +153,10 @@ def calibration_above(
 
   Args:
     runs: as of `calibration_gap`.
-    axes: to draw on; a new figure where None.
 
   Returns:
     figure: one line a name, over tau in [0, 1], as far as a prediction is as
       confident [2].
-
-  Raises:
-    FileNotFoundError: a run has no `predictions.npz`.
-    ValueError: it lacks an array, or one is not as `metrics` wants it.
   """
   axes, lines = _lines_over_zero(runs, axes)
   for name, probs, labels, style in lines:

@@ -20,15 +20,10 @@ def partition(
 
   Args:
     run_dir: holds `partition.csv`.
-    axes: to draw on; a new figure, sized to the table, where None.
 
   Returns:
     figure: clients across, classes up. The colour says again what the area
       does; a cell without examples is empty, one with few still has a dot.
-
-  Raises:
-    FileNotFoundError: there is no `partition.csv`.
-    ValueError: it is no table of counts.
   """
   table = recorded.partition(run_dir)
   num_clients, num_classes = table.counts.shape
@@ -57,14 +52,9 @@ def sizes(
 
   Args:
     run_dir: holds `partition.csv`.
-    axes: to draw on; a new figure where None.
 
   Returns:
     figure: a bar a client, a shade a class.
-
-  Raises:
-    FileNotFoundError: there is no `partition.csv`.
-    ValueError: it is no table of counts.
   """
   table = recorded.partition(run_dir)
   num_clients, num_classes = table.counts.shape

@@ -22,12 +22,7 @@ def learning_curves(
   groups: Groups,
   columns: Sequence[str] = ('accuracy', 'nll', 'ece'),
 ) -> figure_lib.Figure:
-  """Draws scores against rounds, a panel a score; seeds are a band.
-
-  Raises:
-    FileNotFoundError: a run has no `metrics.csv`.
-    ValueError: it lacks a column.
-  """
+  """Draws scores against rounds, a panel a score; seeds are a band."""
   _check(groups)
   size = (4.0 * len(columns), 3.6 + 0.16 * len(groups))
   panels = canvas.new_figure(size).subplots(1, len(columns), squeeze=False)[0]
@@ -49,10 +44,6 @@ def calibration(groups: Groups, num_bins: int = 15) -> figure_lib.Figure:
 
   On the line at 0 a model is calibrated, below it is overconfident. Bins hold
   equally many examples of a run.
-
-  Raises:
-    FileNotFoundError: a run has no `predictions.npz`.
-    ValueError: it lacks an array.
   """
   _check(groups)
   (axes,) = canvas.new_axes((6.0, 3.8 + 0.16 * len(groups)))
@@ -84,10 +75,6 @@ def risk_coverage(
   Args:
     groups: as above.
     measure: of `curves.MEASURES`.
-
-  Raises:
-    FileNotFoundError: a run has no `predictions.npz`.
-    ValueError: it lacks an array.
   """
   _check(groups)
   (axes,) = canvas.new_axes((6.0, 3.8 + 0.16 * len(groups)))

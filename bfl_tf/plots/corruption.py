@@ -18,13 +18,8 @@ def corruption(
   Args:
     rows: with `kind`, `strength` and the columns; of strength 0 the clean one.
     columns: the scores.
-
-  Raises:
-    ValueError: there is no row of strength 0.
   """
   clean = [row for row in rows if not row['strength']]
-  if not clean:
-    raise ValueError('rows must hold the clean score, of strength 0.')
   figure = canvas.new_figure((4.0 * len(columns), 3.9))
   panels = figure.subplots(1, len(columns), squeeze=False)[0]
   kinds = dict.fromkeys(row['kind'] for row in rows if row['strength'])

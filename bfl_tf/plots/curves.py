@@ -54,16 +54,10 @@ def learning_curve(
       several; or a single one.
     metric: a column of `metrics.csv`, or one for each run by its name; rounds
       without a value are left out.
-    axes: to draw on; a new figure where None.
 
   Returns:
     figure: one line a name, the mean over its seeds, in a band from the lowest
       to the highest.
-
-  Raises:
-    FileNotFoundError: a run has no `metrics.csv`.
-    ValueError: it lacks the column, or any value in it; seeds of one name were
-      scored in other rounds.
   """
   read = recorded.named(runs).items()
   columns = {
@@ -111,11 +105,6 @@ def retention(
     figure: a panel for each measure, one line a name in it, as of
       `learning_curve`. The legend gives the area under a line: the mean
       accuracy over the fractions retained.
-
-  Raises:
-    FileNotFoundError: a run has no `predictions.npz`.
-    ValueError: it lacks an array, or one is not as `metrics` wants it; seeds of
-      one name have not equally many examples.
   """
   results = {
     name: [recorded.predictions(run) for run in seeds]

@@ -22,10 +22,6 @@ def draw_run(
 
   Returns:
     paths: of the files, in the order of drawing.
-
-  Raises:
-    FileNotFoundError: one of the three files is missing.
-    ValueError: one of them is not what it should be.
   """
   figures = {
     'accuracy': curves.learning_curve(run_dir, 'accuracy'),

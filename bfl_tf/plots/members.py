@@ -32,10 +32,6 @@ def member_confidence(
   Returns:
     figure: bars of the mean over a group's members, as fractions of the
       examples.
-
-  Raises:
-    FileNotFoundError: there is no `members.npz`.
-    ValueError: it lacks a group.
   """
   panels = canvas.new_axes((4.2 * len(groups), 3.9), columns=len(groups))
   for axes, group in zip(panels, groups):
@@ -72,18 +68,10 @@ def simplex(
   Args:
     coefficients: `[num_models, 3]`, each summing to 1; a corner is a client.
     accuracy: `[num_models]`, in [0, 1].
-    axes: to draw on; a new figure where None.
 
   Returns:
     figure: a triangle of points; the best one is in a star, the centre a cross.
-
-  Raises:
-    ValueError: the shapes are not these.
   """
-  if coefficients.shape != (accuracy.size, 3):
-    raise ValueError(
-      f'coefficients must be [{accuracy.size}, 3], got {coefficients.shape}.'
-    )
   if axes is None:
     (axes,) = canvas.new_axes((5.4, 4.4))
   corners = np.array([[0, 0], [1, 0], [0.5, 3**0.5 / 2]])

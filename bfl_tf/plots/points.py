@@ -17,17 +17,11 @@ def points(
 
   Args:
     groups: by title, coordinates `[num_points, 2]` and integer classes
-      `[num_points]`.
+      `[num_points]`, from 0 to 20.
 
   Returns:
     figure: those of a class look alike in all panels.
-
-  Raises:
-    ValueError: nothing to draw; the shapes are not these; more classes than
-      are told apart.
   """
-  if not groups:
-    raise ValueError('groups must name at least one group of points.')
   figure = figure_lib.Figure(
     (3.9 * len(groups), 4.6), dpi=canvas.DPI, layout='compressed'
   )
@@ -36,7 +30,6 @@ def points(
   )[0]
   handles = {}
   for axes, (title, (coordinates, labels)) in zip(panels, groups.items()):
-    _check(coordinates, labels)
     for c in np.unique(labels).tolist():
       handles[c] = _draw(axes, coordinates[labels == c], c)
     axes.set_title(title, fontsize=11)
@@ -54,14 +47,3 @@ def _draw(axes, coordinates, c):
   return axes.scatter(
     *coordinates.T, s=11, linewidths=0, label=f'class {c}', **look
   )
-
-
-def _check(coordinates, labels):
-  if labels.ndim != 1 or coordinates.shape != (labels.size, 2):
-    raise ValueError(
-      'coordinates and labels must be [num_points, 2] and [num_points], got '
-      f'{list(coordinates.shape)} and {list(labels.shape)}.'
-    )
-  most = len(canvas.PALETTE) * len(_MARKERS)
-  if not all(0 <= c < most for c in labels):
-    raise ValueError(f'labels must be from 0 to {most - 1}.')

@@ -27,17 +27,11 @@ def dots(
     xlabel: what the scores are.
     title: of the axes.
     targets: of a score, where a dashed line goes; its mean is a solid one.
-    axes: to draw on; a new figure, sized to the rows, where None.
     of: what the names are of, where there are too many to be written.
 
   Returns:
     figure: sorted by the first score.
-
-  Raises:
-    ValueError: there is no row.
   """
-  if not rows:
-    raise ValueError('rows must hold at least one name.')
   scores = list(dict.fromkeys(key for row in rows.values() for key in row))
   names = sorted(rows, key=lambda name: rows[name].get(scores[0], np.inf))
   if axes is None:

@@ -22,17 +22,10 @@ def sweep(
     xlabel: what the setting is.
     ylabel: what the score is.
     title: of the axes.
-    axes: to draw on; a new figure where None.
 
   Returns:
     figure: one line a name, in a band from the lowest to the highest seed.
-
-  Raises:
-    ValueError: there is no line, or one has no score somewhere.
   """
-  drawn = [list(map(len, values.values())) for values in lines.values()]
-  if not drawn or not all(counts and all(counts) for counts in drawn):
-    raise ValueError('Each of lines must hold a score at each setting.')
   if axes is None:
     (axes,) = canvas.new_axes((5.6, 4.0))
   for (name, values), style in zip(lines.items(), canvas.styles(len(lines))):

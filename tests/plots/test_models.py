@@ -2,7 +2,6 @@
 
 import csv
 
-from matplotlib import figure as figure_lib
 import numpy as np
 import pytest
 
@@ -47,12 +46,6 @@ def test_sweep_shows_means_in_bands():
   assert [c.get_label() for c in (first, second)] == ['FedBE', 'FedAvg']
   assert (axes.get_xlabel(), axes.get_ylabel()) == ('Samples', 'Accuracy (%)')
   assert axes.get_title() == 'A title'
-
-
-@pytest.mark.parametrize('lines', [{}, {'FedBE': {}}, {'FedBE': {1: []}}])
-def test_sweep_of_nothing(lines):
-  with pytest.raises(ValueError, match='lines must hold a score at each'):
-    plots.sweep(lines, 'Samples')
 
 
 def test_member_confidence_shows_right_and_wrong(tmp_path):
@@ -106,12 +99,6 @@ def test_simplex_stars_the_best_and_crosses_the_centre():
   np.testing.assert_allclose(centre.get_xydata(), [[0.5, 3**0.5 / 6]])
 
 
-@pytest.mark.parametrize('shape', [(3, 2), (2, 3), (3,)])
-def test_simplex_wants_three_coefficients_a_model(shape):
-  with pytest.raises(ValueError, match=r'coefficients must be \[3, 3\], got'):
-    plots.simplex(np.ones(shape), np.ones(3))
-
-
 def test_points_of_a_class_look_alike_in_all_panels():
   first = np.array([[0.0, 1], [2, 3], [4, 5]]), np.array([7, 0, 7])
   second = np.array([[6.0, 7]]), np.array([7])
@@ -131,21 +118,6 @@ def test_points_of_a_class_look_alike_in_all_panels():
   assert [axes.get_title() for axes in (one, two)] == ['one', 'two']
 
 
-@pytest.mark.parametrize(
-  ('groups', 'message'),
-  [
-    ({}, 'groups must name at least one'),
-    ({'a': (np.ones([2, 3]), np.zeros(2, int))}, r'got \[2, 3\] and \[2\]'),
-    ({'a': (np.ones([2, 2]), np.zeros(3, int))}, r'got \[2, 2\] and \[3\]'),
-    ({'a': (np.ones([1, 2]), np.array([21]))}, 'labels must be from 0 to 20'),
-    ({'a': (np.ones([1, 2]), np.array([-1]))}, 'labels must be from 0 to 20'),
-  ],
-)
-def test_points_that_cannot_be_drawn(groups, message):
-  with pytest.raises(ValueError, match=message):
-    plots.points(groups)
-
-
 def test_learning_curve_of_a_metric_for_each_run(tmp_path):
   run = make_curve(
     tmp_path / 'run', accuracy=[0.1, 0.2], **{'accuracy_A+C': [0.3, 0.4]}
@@ -155,18 +127,3 @@ def test_learning_curve_of_a_metric_for_each_run(tmp_path):
   drawn = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
   assert drawn == {'FedAvg': [0.1, 0.2], 'Ensemble': [0.3, 0.4]}
   assert axes.get_ylabel() == 'Accuracy (fraction of test examples)'
-
-
-def test_learning_curve_without_the_metric_of_a_run(tmp_path):
-  run = make_curve(tmp_path / 'run', accuracy=[0.1])
-  with pytest.raises(ValueError, match="no column 'accuracy_S'"):
-    plots.learning_curve({'S': run}, {'S': 'accuracy_S'})
-
-
-def test_draw_on_given_axes():
-  for draw in (
-    lambda axes: plots.simplex(CORNERS, np.ones(3), axes),
-    lambda axes: plots.sweep({'a': {1: [2.0]}}, 'x', axes=axes),
-  ):
-    figure = figure_lib.Figure()
-    assert draw(figure.subplots()) is figure
