@@ -113,7 +113,7 @@ def test_variational_layers_take_the_marginals():
 
 
 def test_refused():
-  with pytest.raises(ValueError, match='without variational layers: choose an'):
+  with pytest.raises(ValueError, match='--variant'):
     weights.Layout.of(build('flipout'), 'all')
-  with pytest.raises(ValueError, match=r"random must be one of .* got 'some'"):
+  with pytest.raises(ValueError, match='random'):
     weights.Layout.of(build(), 'some')

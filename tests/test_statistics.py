@@ -57,13 +57,10 @@ def test_order_does_not_matter_where_one_float64_would_differ(seed, count):
     assert np.array_equal(sums.value('vector'), expected)
 
 
-def test_one_float64_would_not_do():
-  # What the test above is for: crumbs that a plain sum loses.
+def test_counts_weights_and_tables_by_hand():
+  # Crumbs that a sum in one float64 loses.
   sums = merge(single(k, [x]) for k, x in enumerate([1e20, 1.0, -1e20]))
   assert sums.value('vector').tolist() == [1.0]
-
-
-def test_counts_weights_and_tables_by_hand():
   sums = merge(
     [single(4, [1, 2], 0.5), single(1, [3, 4], 8), single(2, [0, 0])]
   )
@@ -118,9 +115,7 @@ def test_shapes_are_kept_and_must_agree():
       merge([share(first), share(second)])
 
 
-@pytest.mark.parametrize(
-  'name', [name for name, rule in pooling.RULES.items() if rule.streams]
-)
+@pytest.mark.parametrize('name', ['nwa', 'dwc'])
 def test_memory_does_not_grow_with_clients_where_a_rule_streams(name):
   rule, reference = pooling.rule_of(name), update(999, 100).model
   shares = (rule.accumulate(update(k, 100), 1.0, reference) for k in range(50))
@@ -134,14 +129,7 @@ def test_memory_does_not_grow_with_clients_where_a_rule_streams(name):
   assert total.tables == {}
 
 
-def test_memory_is_reused():
-  total = merge([single(0, np.ones(10)), single(1, np.ones(10))])
-  held = total.vectors['vector']
-  again = statistics.merge(total, single(2, np.ones(10)))
-  assert np.shares_memory(again.vectors['vector'], held)
-
-
-@pytest.mark.parametrize('size', [0, 1, 8192, 8193, 20_000])
+@pytest.mark.parametrize('size', [0, 8192, 8193, 20_000])
 def test_chunks_cover_every_element_once(size):
   seen = np.zeros(size, int)
   for part in statistics.chunks(size):

@@ -1,6 +1,7 @@
 """From four arrays to a data set: what is checked, and how it is told."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -54,7 +55,7 @@ def checked(where: str, dataset: columns.Dataset) -> columns.Dataset:
   Raises:
     ValueError: naming the split and what is wrong in it.
   """
-  splits = {}
+  splits: dict[str, Any] = {}
   for name in ('train', 'validation', 'calibration', 'test'):
     split = getattr(dataset, name)
     # No example to validate on is well; to train and to test on it is not.
@@ -70,9 +71,10 @@ def _check_splits(where, dataset):
   """Refuses examples of two shapes or types, and labels without a class."""
   wanted, num_classes = dataset.train.x, dataset.num_classes
   for name in ('train', 'validation', 'calibration', 'test'):
-    x, y = getattr(dataset, name) or ((), ())
-    if not len(y):
+    split = getattr(dataset, name)
+    if split is None or not len(split.y):
       continue
+    x, y = split
     if x.shape[1:] != wanted.shape[1:] or x.dtype != wanted.dtype:
       raise ValueError(
         f'{where}: x_train {wanted.shape[1:]} of {wanted.dtype} and x_{name} '

@@ -15,12 +15,8 @@ def class_split(
   """Gives each client all examples of its own range of classes.
 
   Args:
-    labels: integer classes `[num_examples]`.
     num_clients: how many parts; divides the number of classes that occur.
     seed: a non-negative integer; changes nothing.
-
-  Returns:
-    One sorted int32 index array per client; they cover every example.
 
   Raises:
     ValueError: the classes do not divide among the clients.

@@ -26,14 +26,8 @@ def dirichlet(
   """Spreads each class over the clients by proportions ~ Dirichlet(alpha).
 
   Args:
-    labels: integer classes `[num_examples]`.
-    num_clients: how many parts.
-    seed: a non-negative integer.
     alpha: concentration; small is heterogeneous.
     min_examples: redraw, at most 1000 times, until each client has that many.
-
-  Returns:
-    One sorted int32 index array per client; they cover every example.
 
   Raises:
     ValueError: no draw gave every client `min_examples`.

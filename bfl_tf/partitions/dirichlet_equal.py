@@ -33,9 +33,6 @@ def dirichlet_equal(
   classes in proportion.
 
   Args:
-    labels: integer classes `[num_examples]`.
-    num_clients: how many parts.
-    seed: a non-negative integer.
     alpha: concentration of each class; small is heterogeneous.
 
   Returns:

@@ -11,8 +11,6 @@ def iid(labels: np.ndarray, *, num_clients: int, seed: int) -> list[np.ndarray]:
 
   Args:
     labels: integer classes `[num_examples]`; only their number matters.
-    num_clients: how many parts.
-    seed: a non-negative integer.
 
   Returns:
     One sorted int32 index array per client; they cover every example, and

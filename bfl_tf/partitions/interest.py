@@ -34,16 +34,11 @@ def interest(
   """Splits each class by the clients' sizes and interests.
 
   Args:
-    labels: integer classes `[num_examples]`.
     num_clients: how many parts; the last are the largest.
-    seed: a non-negative integer.
     proportion: of a client's interest in its own class, what it has in each
       other; 1 for none.
     sizes: 'uniform' in (0, 1), 'exponential', or 'equal'.
     min_examples: redraw, at most 1000 times, until each client has that many.
-
-  Returns:
-    One sorted int32 index array per client; they cover every example.
 
   Raises:
     ValueError: `proportion` is not positive, or no draw gave every client

@@ -4,7 +4,6 @@ Chen & Chao 2021, section 3.3: three clients of equal size, each with 80 % of
 its data from one class and 20 % from the other two.
 """
 
-import numbers
 from typing import Annotated
 
 import numpy as np
@@ -31,22 +30,14 @@ def majority(
   keep the class totals and are nearest to it, as in `dirichlet_equal`.
 
   Args:
-    labels: integer classes `[num_examples]`.
-    num_clients: how many parts.
-    seed: a non-negative integer.
     major_fraction: of a client's examples, in (0, 1); what is left of it is
       spread evenly over the other classes.
-
-  Returns:
-    One sorted int32 index array per client; they cover every example, and
-    their sizes differ by at most 1.
 
   Raises:
     ValueError: `major_fraction` is out of range, or more clients than examples.
   """
   labels = splitting.check(labels, num_clients, seed)
-  is_number = isinstance(major_fraction, numbers.Real)
-  if not is_number or not 0 < major_fraction < 1:
+  if not 0 < major_fraction < 1:
     raise ValueError(
       f'major_fraction must be in (0, 1), got {major_fraction!r}.'
     )

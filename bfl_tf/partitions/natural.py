@@ -15,13 +15,9 @@ def natural(
   """Gives each site its own examples; sites go by the order of their names.
 
   Args:
-    labels: integer classes `[num_examples]`.
     num_clients: as many as there are sites.
     seed: a non-negative integer; changes nothing.
     client_ids: `[num_examples]`, the site of each.
-
-  Returns:
-    One sorted int32 index array per client; they cover every example.
 
   Raises:
     ValueError: there are more or fewer sites than clients.

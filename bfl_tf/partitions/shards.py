@@ -30,13 +30,7 @@ def shards(
   equal where classes are and their number divides the number of shards.
 
   Args:
-    labels: integer classes `[num_examples]`.
-    num_clients: how many parts.
-    seed: a non-negative integer.
     classes_per_client: how many different classes each client holds.
-
-  Returns:
-    One sorted int32 index array per client; they cover every example.
 
   Raises:
     ValueError: fewer classes than `classes_per_client`, fewer shards than

@@ -38,17 +38,11 @@ def step(
   clients that have it as a major one.
 
   Args:
-    labels: integer classes `[num_examples]`.
-    num_clients: how many parts.
-    seed: a non-negative integer.
     classes_per_client: major classes a client, all different.
     minor_examples: of each minor class a client holds.
     deal: `random`: any client may share both majors with another, as
       published; `ring`: client k has classes k, k + 1, ... The deal matters
       more than most methods: compare methods on the same one.
-
-  Returns:
-    One sorted int32 index array per client; they cover every example.
 
   Raises:
     ValueError: unknown deal; fewer classes than `classes_per_client`; a class
