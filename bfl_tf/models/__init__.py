@@ -127,23 +127,16 @@ def _users_own(name, builder, num_classes, seed, offered):
 
 
 def _check_model(name, model, num_classes):
-  if not isinstance(model, tf_keras.Model):
-    kind = type(model)
-    raise ValueError(
-      f'--model={name} returned {kind.__module__}.{kind.__name__}: a tf_keras '
-      'model is wanted, which is Keras 2.'
-    )
-  shape = getattr(model, 'output_shape', None) if model.built else None
-  if shape is None:
-    raise ValueError(
-      f'--model={name} returned a model that is not built: begin it with '
-      'tf_keras.Input(input_shape).'
-    )
+  built = isinstance(model, tf_keras.Model) and model.built
+  shape = getattr(model, 'output_shape', None) if built else None
   # Of several outputs it is a list of shapes.
   if not isinstance(shape, tuple) or shape[1:] != (num_classes,):
+    kind = type(model)
     raise ValueError(
-      f'--model={name} returns outputs of shape {shape} for {num_classes} '
-      f'classes: logits (None, {num_classes}) are wanted.'
+      f'--model={name} must return a tf_keras model (Keras 2), begun with '
+      f'tf_keras.Input(input_shape), whose outputs are logits (None, '
+      f'{num_classes}); got {kind.__module__}.{kind.__name__} with outputs '
+      f'of shape {shape}.'
     )
 
 

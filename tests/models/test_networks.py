@@ -192,7 +192,7 @@ REFUSED = {
   'mobilenetv2 .* 8x8': ('mobilenetv2', (7, 8, 1), {}),
   '--model=lenet': ('lenet', (28, 28, 1), {}),
   'divergence': (f'{__name__}:with_its_own_divergence', (5,), {}),
-  '10 classes': (f'{__name__}:five_logits', (5,), {}),
+  'logits .*, 10': (f'{__name__}:five_logits', (5,), {}),
   '--variant=bayes': ('mlp', (5,), {'variant': 'bayes'}),
   '--normalization=l': ('resnet8', (8, 8, 1), {'normalization': 'l'}),
   'normalization': ('mlp', (5,), {'normalization': 'none'}),
