@@ -17,7 +17,7 @@ from absl import flags
 
 from bfl_tf import federation
 from bfl_tf.runs import checkpoints
-from bfl_tf.trained import reopened, site_models, site_reports, sites
+from bfl_tf.trained import personalised, reopened, report_files, reports
 from experiments import finished
 from experiments import flags as config_flags
 
@@ -52,26 +52,22 @@ def main() -> None:
     return _ask_nodes(path)
   try:
     run = reopened.reopen(path, _ON_TEST.value)
-    personalised: Iterable[sites.Personalised] = ()
+    own: Iterable[personalised.Personalised] = ()
     if _EPOCHS.value:
       state = checkpoints.restore(path / 'checkpoints')
-      personalised = site_models.kept(
-        path,
-        run.trained,
-        sites.personalise(run, state, _EPOCHS.value),
-        _EPOCHS.value,
-      )
-    report = sites.report(run, personalised)
+      own = personalised.train(run, state, _EPOCHS.value)
+      own = personalised.kept(path, run.trained, own, _EPOCHS.value)
+    report = reports.report(run, own)
   except ValueError as error:
     config_flags.fail(error)
   try:
-    site_reports.write(path, report)
+    report_files.write(path, report)
   except federation.StoppedError as error:
     config_flags.fail(error, code=1)
-  for line in site_reports.lines(path, report):
+  for line in report_files.lines(path, report):
     print(line)
   if _EPOCHS.value:
-    print(f"sites' own models in {site_models.home(path)}")
+    print(f"sites' own models in {personalised.home(path)}")
 
 
 def _ask_nodes(path):

@@ -28,8 +28,9 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 
 import bfl_tf
 from bfl_tf.runs import checkpoints
+from bfl_tf.trained import personalised
 from bfl_tf.trained import reopened
-from bfl_tf.trained import sites
+from bfl_tf.trained import reports
 import pandas as pd
 
 # %matplotlib inline
@@ -90,8 +91,8 @@ pd.Series(summary['final']).round(4)
 # %%
 run = reopened.reopen(RUN)
 state = checkpoints.restore(RUN / 'checkpoints')
-own = sites.personalise(run, state, epochs=5)
-report = sites.report(run, own)
+own = personalised.train(run, state, epochs=5)
+report = reports.report(run, own)
 pd.DataFrame(report.sites).set_index('site').T.round(4)
 
 # %%

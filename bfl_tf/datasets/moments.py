@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bfl_tf.datasets import sites
+from bfl_tf.datasets import owners
 
 _CHUNK = 2**20  # Elements held in float64 at a time.
 
@@ -77,5 +77,5 @@ def merged(x: np.ndarray, ids: np.ndarray | None) -> Moments:
   """
   if ids is None:
     return Moments.of(x)
-  parts = (Moments.of(x[rows]) for _, rows in sites.grouped(ids))
+  parts = (Moments.of(x[rows]) for _, rows in owners.grouped(ids))
   return functools.reduce(Moments.merge, parts)

@@ -18,7 +18,7 @@ import zlib
 import numpy as np
 
 from bfl_tf import seeds
-from bfl_tf.datasets import columns, sites
+from bfl_tf.datasets import columns, owners
 
 
 class Share(NamedTuple):
@@ -63,7 +63,7 @@ def hold_out(
     return np.arange(0), np.arange(y.size)
   whose = np.zeros(y.size, int) if ids is None else ids
   held, rest = [], []
-  for site, rows in sites.grouped(whose):
+  for site, rows in owners.grouped(whose):
     quota = max(1, round(share.fraction * rows.size))
     if rows.size <= quota:
       named = '' if ids is None else f'site {site!r} has '

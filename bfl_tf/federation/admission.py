@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import own, statistics, training
+from bfl_tf import training
 from bfl_tf import weights as weights_lib
 from bfl_tf.federation import engine as engine_lib
 
@@ -22,7 +22,7 @@ _SMALLEST_SCALE = float(np.sqrt(np.finfo(np.float32).tiny))
 def find_defect(
   arrival: engine_lib.Arrival,
   like: training.Result,
-  reference: weights_lib.Weights | None = None,
+  reference: weights_lib.Weights,
   max_update_norm: float = 0.0,
   num_examples: int | None = None,
 ) -> str | None:
@@ -34,26 +34,46 @@ def find_defect(
     reference: what was broadcast.
     max_update_norm: the L2 norm that an update of the mean may have, in units
       of the broadcast mean's; any if 0.
-    num_examples: that the client has; any number if None.
+    num_examples: that the client has; who could say more would weigh more. Any
+      number if None.
   """
   try:
-    return _defect(arrival, like, reference, max_update_norm, num_examples)
+    if arrival.update is None:
+      return _failure(arrival.failure)
+    return (
+      _misstated(arrival, num_examples)
+      or _malformed(arrival, like)
+      or _too_far(arrival.update.model, reference, max_update_norm)
+    )
   # Whatever was sent, looking at it ends nobody's round.
   except Exception as error:
     return f'it cannot be read: {type(error).__name__}'
 
 
-def _defect(
-  arrival, like, reference, max_update_norm, num_examples
-) -> str | None:
+def _failure(failure) -> str:
+  if failure is None:
+    return 'it sent nothing'
+  first, *others = str(failure).strip().splitlines() or ['']
+  # What went wrong in a traced function is said last.
+  said = others[-1] if others and first.startswith('in user code') else first
+  return f'it raised {type(failure).__name__}: {said.strip()}'
+
+
+def _misstated(arrival, num_examples) -> str | None:
+  """What an update says of its client."""
+  said, examples = arrival.update.client_id, arrival.update.num_examples
+  if said != arrival.client:
+    return f'it calls itself client {said}'
+  if not isinstance(examples, int) or not 0 < examples < 2**31:
+    return f'it trained on {examples} examples'
+  if num_examples not in (None, examples):
+    return f'it trained on {examples} examples, and has {num_examples}'
+  return None
+
+
+def _malformed(arrival, like) -> str | None:
+  """What is no array as was asked for, or not finite."""
   update = arrival.update
-  if update is None:
-    return _failure(arrival.failure)
-  if not isinstance(update, statistics.ClientUpdate):
-    return f'it sent {type(update).__name__}, no update'
-  defect = _misstated(arrival, num_examples)
-  if defect:
-    return defect
   sent = _leaves(update.model, update.extras, arrival.memory, update.trace)
   wanted = _leaves(like.model, like.extra, like.memory, like.trace)
   for name in {**wanted, **sent}:
@@ -68,56 +88,23 @@ def _defect(
       return f'its {name} is not finite'
     if np.any(np.abs(sent[name]) > _LARGEST):
       return f'its {name} is beyond {_LARGEST:.2g}'
-  scale = update.model.scale
-  if np.any(scale <= 0):
-    return 'its scale is not positive'
-  if np.any(scale < _SMALLEST_SCALE):
+  if np.any(update.model.scale < _SMALLEST_SCALE):
     return f'its scale is below {_SMALLEST_SCALE:.2g}'
-  if reference is not None and max_update_norm:
-    return _too_far(update.model, reference, max_update_norm)
   return None
-
-
-def _misstated(arrival, num_examples) -> str | None:
-  """What an update says of its client, who might count for more by it."""
-  said, examples = arrival.update.client_id, arrival.update.num_examples
-  if not _is_whole(said) or said != arrival.client:
-    return f'it calls itself client {_told(said)}'
-  if not _is_whole(examples) or not 0 < examples < 2**31:
-    return f'it trained on {_told(examples)} examples'
-  if num_examples is not None and examples != num_examples:
-    return f'it trained on {examples} examples, and has {num_examples}'
-  return None
-
-
-def _is_whole(value):
-  return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _told(value):
-  """As it is where that is short: it may be anything."""
-  plain = value is None or isinstance(value, int | float | np.number | str)
-  return repr(value)[:40] if plain else type(value).__name__
 
 
 def _too_far(model, reference, most) -> str | None:
   before = reference.mean.astype(np.float64)
   moved, norm = np.linalg.norm(model.mean - before), np.linalg.norm(before)
-  if moved > most * norm:
+  if most and moved > most * norm:
     return f'its update has the norm {moved:.3g}, the broadcast {norm:.3g}'
   return None
-
-
-def _failure(failure) -> str:
-  if failure is None:
-    return 'it sent nothing'
-  return f'it raised {own.describe(failure)}'
 
 
 def _leaves(model, extras, memory, trace) -> dict[str, Any]:
   """Returns all arrays by the name that a message calls them."""
   return {
-    **_named(model, 'model'),
+    **_named(model, ''),
     **_named(extras, 'extra'),
     **_named(memory, 'memory'),
     **_named(trace, 'trace'),
@@ -131,6 +118,5 @@ def _named(tree, name):
     return {name: tree}
   named: dict[str, Any] = {}
   for key, below in tree.items():
-    # Of a model the vectors are known by their own names.
-    named |= _named(below, key if name == 'model' else f'{name} {key}')
+    named |= _named(below, f'{name} {key}'.strip())
   return named

@@ -173,8 +173,7 @@ def _step(
 
 def _after(method, culprit, played, said) -> state_lib.Round:
   """Adds what a stage said: the state, columns, and groups if it makes any."""
-  whole = isinstance(said, tuple) and len(said) in (2, 3)
-  if not whole or not isinstance(said[0], state_lib.State):
+  if not (isinstance(said, tuple) and isinstance(said[0], state_lib.State)):
     raise stopping.CulpritError(
       f'{culprit} must return (state, info) or (state, info, groups), got '
       f'{type(said).__name__}.'

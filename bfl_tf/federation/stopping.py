@@ -84,11 +84,6 @@ def check_model(
     if not defect and name == 'scale' and np.any(vector <= 0):
       defect = 'is not positive'
     if defect:
-      hint = ': a variance below 0 has no root' if _is_nan(name, vector) else ''
       raise CulpritError(
-        f'{culprit} returned a model that is none: its {name} {defect}{hint}.'
+        f'{culprit} returned a model that is none: its {name} {defect}.'
       )
-
-
-def _is_nan(name, vector):
-  return name == 'scale' and bool(np.any(np.isnan(vector)))

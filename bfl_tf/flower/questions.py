@@ -25,8 +25,7 @@ from bfl_tf.runs import flags_file as recorded
 from bfl_tf.runs import promises
 from bfl_tf.runs import task as task_lib
 from bfl_tf.trained import model as trained_lib
-from bfl_tf.trained import sites as reports
-from bfl_tf.trained import tallies
+from bfl_tf.trained import reports, tallies
 
 # At a time: an answer is small, and a node takes its time to import TensorFlow.
 _WINDOW = 64

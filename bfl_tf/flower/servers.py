@@ -29,7 +29,7 @@ from bfl_tf.flower import introductions, questions, runs
 from bfl_tf.flower import nodes as nodes_lib
 from bfl_tf.runs import directory, task
 from bfl_tf.runs import flags_file as recorded
-from bfl_tf.trained import site_reports
+from bfl_tf.trained import report_files
 
 app = serverapp.ServerApp()
 
@@ -102,8 +102,8 @@ def _score(grid, settings):
     )
   seconds = float(settings['answer-timeout']) or config.client_timeout
   report = questions.ask(grid, nodes, introduced, trained, seconds or math.inf)
-  site_reports.write(path, report)
-  for line in site_reports.lines(path, report, of_nodes=True):
+  report_files.write(path, report)
+  for line in report_files.lines(path, report, of_nodes=True):
     # An empty line would not be told from Flower's own.
     print(line or ' ')
 

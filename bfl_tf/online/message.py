@@ -64,7 +64,7 @@ def apply(
   engine_lib.check_memories(state, experiment.method.result_like)
   number = int(state.slots['keep']['changes']) + 1
   pooled = _RULES[experiment.config.pooling]
-  held = _held(state, kept, pooled)
+  held = state.slots.get(_SLOT) or _all(kept, pooled)
   begin = online.beginning(experiment, state)
   # There unless somebody joins, and alone if nobody else is kept.
   old, new = kept.pop(change.client, None), None
@@ -92,15 +92,9 @@ def apply(
 
 
 def _slots(state, held, kept, number) -> dict[str, Any]:
-  updates = {
-    str(client): server.packed(kept[client]) for client in sorted(kept)
-  }
+  updates = {str(k): server.packed(kept[k]) for k in sorted(kept)}
   keep = {'updates': updates, 'changes': np.int32(number)}
-  return {
-    **state.slots,
-    _SLOT: held,
-    'keep': {**state.slots['keep'], **keep},
-  }
+  return state.slots | {_SLOT: held, 'keep': state.slots['keep'] | keep}
 
 
 def check(experiment: experiment_lib.Experiment) -> None:
@@ -134,10 +128,8 @@ def _samples_pooled(experiment, stage) -> bool:
   return 'S' not in stage.predictors or not alone.statistics
 
 
-def _held(state, kept, pooled) -> dict[str, Any]:
-  """What the server has: of a run that has just ended, all that came in."""
-  if _SLOT in state.slots:
-    return state.slots[_SLOT]
+def _all(kept, pooled) -> dict[str, Any]:
+  """What the server has of a run that has just ended: all that came in."""
   first, *others = (kept[client] for client in sorted(kept))
   held = _first(first, pooled)
   for update in others:
@@ -154,9 +146,7 @@ def _first(update, pooled) -> dict[str, Any]:
 
 
 def _posterior(held) -> natural.Natural:
-  # Older states have no errors.
-  names = [name for name in natural.Natural._fields if name in held]
-  return natural.Natural(**{name: held[name] for name in names})
+  return natural.Natural(*(held[name] for name in natural.Natural._fields))
 
 
 def _moved(
@@ -188,7 +178,11 @@ def _trained(
   (arrival,) = engine_lib.local(experiment, begin, [change.client], number)
   method = experiment.method
   defect = admission.find_defect(
-    arrival, method.result_like, begin.model, method.config.max_update_norm
+    arrival,
+    method.result_like,
+    begin.model,
+    method.config.max_update_norm,
+    len(experiment.partition[change.client]),
   )
   if defect or arrival.update is None:
     raise ValueError(

@@ -43,7 +43,7 @@ class Natural(NamedTuple):
   precision: np.ndarray
   shift: np.ndarray
   rows: np.ndarray
-  errors: np.ndarray = np.zeros([2, 1])
+  errors: np.ndarray
 
 
 def of_model(model: weights_lib.Weights) -> Natural:
@@ -54,16 +54,12 @@ def of_model(model: weights_lib.Weights) -> Natural:
   cholesky = np.linalg.cholesky(np.eye(len(factor)) + scaled @ factor.T)
   rows = linalg.solve_triangular(cholesky, scaled, lower=True)
   loc = model.loc.astype(np.float64)
-  return Natural(precision, precision * loc - (rows @ loc) @ rows, rows)
+  shift = precision * loc - (rows @ loc) @ rows
+  return Natural(precision, shift, rows, np.zeros([2, loc.size]))
 
 
 def add(server: Natural, client: Natural) -> Natural:
-  """Returns the product of two.
-
-  Raises:
-    ValueError: they are over different numbers of weights.
-  """
-  _check_layout(server, client)
+  """Returns the product of two."""
   (precision, shift), errors = _sums(server, client, 1)
   rows = np.concatenate([server.rows, client.rows])
   return Natural(precision, shift, rows, errors)
@@ -74,9 +70,8 @@ def subtract(server: Natural, client: Natural) -> Natural:
 
   Raises:
     ValueError: no precision is left that is positive definite: the client was
-      no member with this message; or it is over another number of weights.
+      no member with this message.
   """
-  _check_layout(server, client)
   (precision, shift), errors = _sums(server, client, -1)
   if not np.all(precision > 0):
     raise _not_a_member('diagonal')
@@ -111,15 +106,6 @@ def _latent_cholesky(natural):
     )
   except np.linalg.LinAlgError:
     raise _not_a_member('precision') from None
-
-
-def _check_layout(server, client):
-  ours, theirs = server.precision.size, client.precision.size
-  if ours != theirs:
-    raise ValueError(
-      f"the client's posterior is over {theirs} weights, the server's over "
-      f'{ours}: it must be of the same network.'
-    )
 
 
 def _sums(server, client, sign):

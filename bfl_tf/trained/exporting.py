@@ -2,9 +2,7 @@
 
 import os
 import pathlib
-import re
 import tempfile
-import zipfile
 
 import numpy as np
 import tensorflow as tf
@@ -24,9 +22,8 @@ def export(
   """Writes what predicts from raw examples.
 
   Always a SavedModel with the draws of `Trained.predict` in it: of the same
-  rows in the same order it says the same. Where the network has no layer or
-  function of ours, or of anybody's own, a Keras model from raw examples to
-  probabilities too, which `tf_keras` loads.
+  rows in the same order it says the same. Of a deterministic network of ours a
+  Keras model from raw examples to probabilities too, which `tf_keras` loads.
 
   Args:
     trained: the run.
@@ -64,41 +61,21 @@ def _write(trained, count, scratch) -> list[str]:
     str(made / SAVED_MODEL),
     signatures={'serving_default': module.predict},
   )
-  if not is_portable(trained.model):
+  if not is_portable(trained):
     return [SAVED_MODEL]
   keras_model(trained).save(made / KERAS)
-  if _needs_others(made / KERAS):
-    (made / KERAS).unlink()
-    return [SAVED_MODEL]
   return [SAVED_MODEL, KERAS]
 
 
-def _needs_others(path) -> bool:
-  """Whether a Keras file names a function or a class that is not Keras's."""
-  with zipfile.ZipFile(path) as archive:
-    config = archive.read('config.json').decode()
-  # Somebody's function may be found in this process and in no other: Keras
-  # calls it one of builtins, or names the module.
-  modules = re.findall(r'"module": "([^"]+)"', config)
-  if {name.partition('.')[0] for name in modules} - {'keras', 'tf_keras'}:
-    return True
-  try:
-    tf_keras.models.load_model(path, compile=False)
-  except (OSError, MemoryError):
-    raise
-  # Whatever is raised for a lambda, which is kept as its bytes.
-  except Exception:
-    return True
-  return False
-
-
-def is_portable(model: tf_keras.Model) -> bool:
-  """Whether `tf_keras` knows every layer of a model by itself."""
+def is_portable(trained: trained_lib.Trained) -> bool:
+  """Whether it is a network of ours whose layers `tf_keras` knows by itself."""
   layers = [
-    each for each in model.submodules if isinstance(each, tf_keras.layers.Layer)
+    each
+    for each in trained.model.submodules
+    if isinstance(each, tf_keras.layers.Layer)
   ]
   homes = {type(layer).__module__.partition('.')[0] for layer in layers}
-  return homes <= {'keras', 'tf_keras'}
+  return ':' not in trained.config.model and homes <= {'keras', 'tf_keras'}
 
 
 def keras_model(trained: trained_lib.Trained) -> tf_keras.Model:

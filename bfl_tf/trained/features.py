@@ -5,7 +5,6 @@ clients then learn is a logistic regression on its features.
 """
 
 from collections.abc import Mapping
-import dataclasses
 import hashlib
 
 import numpy as np
@@ -81,7 +80,12 @@ def of_dataset(
       'deterministic network.'
     )
   seen = building.dataset(config, {}) if seen is None else seen
-  dataset = _as_seen(dataset, seen.feature_names)
+  names, wanted = dataset.feature_names, seen.feature_names
+  if names and wanted and names != wanted:
+    raise ValueError(
+      f'--dataset={dataset.name} has the columns {", ".join(names)}; the run '
+      f'was trained on {", ".join(wanted)}: give these in this order.'
+    )
   rows = _unseen(dataset.train.x, (seen.train.x, seen.validation.x))
   if not rows.size:
     raise ValueError(
@@ -111,30 +115,6 @@ def hidden(trained: trained_lib.Trained, x: np.ndarray) -> np.ndarray:
     for i in range(0, len(x), _BATCH)
   ]
   return np.concatenate(said).reshape(len(x), -1)
-
-
-def _as_seen(dataset, wanted):
-  """Returns a table with its columns in the order of a network's inputs."""
-  ours = dataset.feature_names
-  if not ours or not wanted or ours == wanted:
-    return dataset
-  missing = [name for name in wanted if name not in ours]
-  if missing:
-    raise ValueError(
-      f'--dataset={dataset.name} has no column {missing[0]!r}, which the run '
-      f'was trained on; it has {", ".join(ours)}.'
-    )
-  places = [ours.index(name) for name in wanted]
-
-  def ordered(split):
-    return split._replace(x=np.ascontiguousarray(split.x[:, places]))
-
-  return dataclasses.replace(
-    dataset,
-    train=ordered(dataset.train),
-    test=ordered(dataset.test),
-    feature_names=wanted,
-  )
 
 
 def _unseen(x, seen):

@@ -43,14 +43,11 @@ def load(run_dir: str | os.PathLike) -> 'Trained':
   task = task_lib.read(path / directory.TASK)
   training.configure(config.num_workers, config.deterministic)
   state = checkpoints.restore(path / 'checkpoints')
-  if state is None and sites_own:
-    raise ValueError(
-      f'{path} has no readable checkpoint: {directory.MADE_ANEW}.'
-    )
   if state is None or state.round < config.num_rounds:
+    remedy = 'delete its summary.json, and the same command plays it again'
     raise ValueError(
-      f'{path} has no readable checkpoint of its last round: delete its '
-      'summary.json, and the same command plays again what is lost.'
+      f'{path} has no readable checkpoint of its last round: '
+      f'{directory.MADE_ANEW if sites_own else remedy}.'
     )
   return Trained(config, task, state.model)
 
@@ -75,7 +72,7 @@ class Trained:
   """The global model of a finished run, after its last round.
 
   A run that is scored by an ensemble (`--predictor=A+C+S`) keeps no member of
-  it: here too it is the model, and `predictions.npz` has the ensemble's say.
+  it: here it is the model, while `predictions.npz` is the ensemble's.
 
   Attributes:
     config: of the run.
@@ -148,14 +145,21 @@ class Trained:
       ValueError: examples of another kind, or no samples; or the model ran away
         and its probabilities are not finite.
     """
+    x, draws = self._raw(x), self.draws(seed)
     count = self.num_samples(num_samples)
-    mixture = self.averages(num_samples)
-    asked = self._predict_mixture if mixture else self._predict
-    probs, aleatoric, epistemic = asked(
-      self._raw(x), self.draws(seed), count, first
-    )
-    entropy = metrics.normalized_entropy(probs)
-    return Prediction(probs, entropy, aleatoric, epistemic)
+    if self.averages(num_samples):
+      said = self._predict_mixture(x, draws, count)
+    else:
+      said = training.predict(
+        self._predictors,
+        self.weights,
+        x,
+        seed=draws,
+        num_samples=count,
+        first=first,
+      )
+    entropy = metrics.normalized_entropy(said.probs)
+    return Prediction(said.probs, entropy, said.aleatoric, said.epistemic)
 
   def num_samples(self, wanted: int | None = None) -> int:
     """Returns how many passes `predict` makes where so many are wanted."""
@@ -186,19 +190,8 @@ class Trained:
     """
     return self._random == 'all' and wanted is not None and wanted > 1
 
-  def _predict(self, x, seed, num_samples, first):
-    return training.predict(
-      self._predictors,
-      self.weights,
-      x,
-      seed=seed,
-      num_samples=num_samples,
-      first=first,
-    )
-
-  def _predict_mixture(self, x, seed, num_samples, first):
+  def _predict_mixture(self, x, seed, num_samples):
     """Of no layer's own draws but of whole networks, the same for all of x."""
-    del first
     draws = posteriors.Draws(
       posteriors.of_model(self.weights),
       self.weights.at_a_point(),

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bfl_tf import datasets
-from bfl_tf.datasets import shares, sites
+from bfl_tf import datasets, metrics
+from bfl_tf.datasets import owners, shares
 from bfl_tf.federation import building
-from bfl_tf.runs import directory, flags_file
+from bfl_tf.runs import directory, flags_file, promises
 from bfl_tf.runs import task as task_lib
 from bfl_tf.trained import model as trained_lib
 
@@ -18,7 +18,7 @@ class Held(NamedTuple):
   """Examples that nothing was trained on.
 
   Attributes:
-    split: them.
+    split: the examples.
     ids: `[num_examples]`, whose each is; None where nobody says.
   """
 
@@ -28,11 +28,18 @@ class Held(NamedTuple):
   @property
   def sites(self) -> list[tuple[str, np.ndarray]]:
     """Each site's name and the indices of its examples, by name."""
-    return [] if self.ids is None else sites.grouped(self.ids)
+    return [] if self.ids is None else owners.grouped(self.ids)
 
   def take(self, rows: np.ndarray) -> 'Held':
     """Returns some of them."""
     return Held(self.split.take(rows), shares.of(self.ids, rows))
+
+  def promise(self, trained: trained_lib.Trained) -> promises.Promise:
+    """Returns what a model's scores of these examples promise."""
+    probs, y = trained.predict(self.split.x).probs, self.split.y
+    parts = [rows for _, rows in self.sites] or [np.arange(y.size)]
+    counts = [metrics.score_counts(probs[rows], y[rows]) for rows in parts]
+    return promises.Promise.of(counts, trained.num_samples())
 
 
 class Reopened(NamedTuple):

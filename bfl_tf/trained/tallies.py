@@ -94,22 +94,6 @@ class Tally(NamedTuple):
       if not np.all(np.isfinite(known)) or np.any(known < 0):
         raise ValueError(f'its {name} is what no examples add up to')
     check_counts(self.examples, num_examples)
-    in_bins, right, confidence = self.binned
-    worst = -num_examples * np.log(metrics.MIN_PROBABILITY)
-    parts = {
-      'right': self.right <= self.examples,
-      'loss': self.loss <= worst * (1 + 1e-6),
-      'covered': self.covered <= self.examples,
-      'sizes': self.sizes <= self.examples * self.examples.size,
-      'binned': np.append(
-        np.maximum(right, confidence) <= in_bins * (1 + 1e-6),
-        in_bins.sum() == num_examples,
-      ),
-      'auroc': ~(self.auroc > 1),
-    }
-    for name, good in parts.items():
-      if not np.all(good):
-        raise ValueError(f'its {name} is more than its examples')
 
   def merge(self, other: 'Tally') -> 'Tally':
     """Of the examples of both."""

@@ -11,7 +11,7 @@ import json
 
 from bfl_tf import files
 from bfl_tf.runs import flags_file
-from bfl_tf.trained import doubts, reopened, sites
+from bfl_tf.trained import doubts, reopened, reports
 from experiments.artifacts.posterior_pooling import grids
 from experiments.harness import cells, tables
 
@@ -66,7 +66,7 @@ def ask(directory):
     for text in texts
   ]
   asked = doubts.ask(run, others, _SAMPLES, _EXAMPLES)
-  return {**doubts.flat(asked.tables), **sites.flat(sites.report(run))}
+  return {**doubts.flat(asked.tables), **reports.flat(reports.report(run))}
 
 
 def _measure(label, name, factor=1.0, digits=3):

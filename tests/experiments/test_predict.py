@@ -16,7 +16,7 @@ import site_data
 import bfl_tf
 from bfl_tf.datasets import csv_files
 from bfl_tf.runs import promises
-from bfl_tf.trained import exporting, reopened, site_models, sites
+from bfl_tf.trained import exporting, personalised, reopened
 from experiments import main
 
 pytestmark = pytest.mark.process
@@ -242,7 +242,7 @@ def test_sets_and_tables_of_sites(folder, run_dir):
 
 @pytest.mark.usefixtures('files')
 def test_predicts_with_a_sites_own_model(folder, run_dir):
-  odd = site_models.folder(run_dir, 'odd')
+  odd = personalised.folder(run_dir, 'odd')
   calls = [
     [f'--run={run}', f'--input={folder}/good.csv', f'--output={folder}/{n}.csv']
     for n, run in (('global', run_dir), ('odd', odd))
@@ -270,11 +270,11 @@ def test_a_site_of_few_or_no_calibration_examples(folder, tmp_path):
   trained = bfl_tf.load(run_dir)
   of_few = site_data.promise(18, trained.num_samples())
   own = [
-    sites.Personalised('few', trained.weights, of_few),
-    sites.Personalised('none', trained.weights, None),
+    personalised.Personalised('few', trained.weights, of_few),
+    personalised.Personalised('none', trained.weights, None),
   ]
-  list(site_models.kept(run_dir, trained, own, 1))
-  few, none = (site_models.folder(run_dir, each.site) for each in own)
+  list(personalised.kept(run_dir, trained, own, 1))
+  few, none = (personalised.folder(run_dir, each.site) for each in own)
   broken = tmp_path / 'broken'
   shutil.copytree(few, broken)
   (broken / 'conformal.json').write_text('{')

@@ -8,7 +8,7 @@ from bfl_tf import statistics, training, weights
 from bfl_tf.federation import admission, engine
 
 TWO, ONE = np.float32([1, 2]), np.float32([3])
-MODEL = weights.Weights(TWO, TWO, ONE, ONE)
+MODEL = weights.Weights(TWO, TWO, ONE, ONE, np.ones([2, 2], np.float32))
 TRACE = training.Trace(np.int32(4), np.float32(0.4), np.float32(2.0))
 MEMORY = {'part': {'rounds': np.int32(1), 'deep': {'sums': TWO}}}
 UPDATE = statistics.ClientUpdate(3, 10, MODEL, {'part': ONE}, TRACE)
@@ -18,6 +18,10 @@ LIKE = training.Result(
     (MODEL, {'part': ONE}, MEMORY, TRACE),
   )
 )
+# The rank is the client's to choose.
+LIKE = LIKE._replace(
+  model=LIKE.model._replace(factor=tf.TensorSpec([None, 2], tf.float32))
+)
 
 
 class Unprintable(Exception):
@@ -25,119 +29,109 @@ class Unprintable(Exception):
     raise RuntimeError
 
 
-def defect(memory=MEMORY, failure=None, update=UPDATE, limit=(), **changes):
-  update = update and update._replace(**changes)
+def defect(
+  memory=MEMORY, failure=None, update=UPDATE, reference=MODEL, limit=(), **sent
+):
+  update = update and update._replace(**sent) if sent else update
   arrival = engine.Arrival(3, update, memory, failure)
-  return admission.find_defect(arrival, LIKE, *limit)
+  return admission.find_defect(arrival, LIKE, reference, *limit)
 
 
 def test_a_good_update_has_none():
   assert defect() is None
+  assert defect(limit=(0.0, 10)) is None
+  factor = np.ones([7, 2], np.float32)
+  assert defect(model=MODEL._replace(factor=factor)) is None
+  assert defect(model=MODEL._replace(factor=factor[:0])) is None
 
 
 @pytest.mark.parametrize(
   ('value', 'reason'),
   [
-    (None, 'is of type NoneType, not an array'),
-    ([3.0], 'is of type list, not an array'),
-    (tf.constant([3.0]), 'is of type EagerTensor, not an array'),
-    (np.array([3]), 'is int64, not float32'),
-    (np.array([True]), 'is bool, not float32'),
-    (np.array(['3']), 'is <U1, not float32'),
-    (np.array([None]), 'is object, not float32'),
-    (np.float64([3]), 'is float64, not float32'),
-    (np.float32(3), 'has shape (), not (1,)'),
-    (np.float32([[3]]), 'has shape (1, 1), not (1,)'),
-    (np.float32([np.nan]), 'is not finite'),
-    (np.float32([-np.inf]), 'is not finite'),
+    (None, 'type NoneType'),
+    ([3.0], 'type list'),
+    (tf.constant([3.0]), 'type EagerTensor'),
+    (np.array([3]), 'int64'),
+    (np.array([True]), 'bool'),
+    (np.array(['3']), '<U1'),
+    (np.array([None]), 'object'),
+    (np.float64([3]), 'float64'),
+    (np.float32(3), 'shape ()'),
+    (np.float32([[3]]), 'shape (1, 1)'),
+    (np.float32([np.nan]), 'finite'),
+    (np.float32([-np.inf]), 'finite'),
     # Its square is not.
-    (np.float32([1e20]), 'is beyond 1.8e+19'),
-    (np.float32([-3e38]), 'is beyond 1.8e+19'),
+    (np.float32([1e20]), 'beyond'),
+    (np.float32([-3e38]), 'beyond'),
   ],
 )
 def test_one_vector_is_bad(value, reason):
-  assert defect(model=MODEL._replace(point=value)) == f'its point {reason}'
-  assert defect(extras={'part': value}) == f'its extra part {reason}'
+  for name, found in (
+    ('its point ', defect(model=MODEL._replace(point=value))),
+    ('its extra part ', defect(extras={'part': value})),
+    ('its memory part rounds ', defect({'part': {'rounds': value}})),
+  ):
+    assert found.startswith(name)
+    assert reason in found or 'memory' in name
+
+
+def model(**vectors):
+  return {'model': MODEL._replace(**vectors)}
 
 
 @pytest.mark.parametrize(
   ('changes', 'reason'),
   [
-    ({'update': None}, 'it sent nothing'),
-    ({'update': None, 'failure': OSError()}, 'it raised OSError: '),
-    ({'num_examples': 0}, 'it trained on 0 examples'),
-    ({'num_examples': 2.5}, 'it trained on 2.5 examples'),
-    ({'num_examples': None}, 'it trained on None examples'),
-    ({'num_examples': True}, 'it trained on True examples'),
-    ({'num_examples': TWO}, 'it trained on ndarray examples'),
-    ({'client_id': TWO}, 'it calls itself client ndarray'),
-    ({'client_id': 4}, 'it calls itself client 4'),
-    (
-      {'update': None, 'failure': Unprintable()},
-      'it raised Unprintable: its message raised RuntimeError',
-    ),
-    ({'model': None}, 'its loc is missing'),
-    ({'model': MODEL._replace(scale=-TWO)}, 'its scale is not positive'),
-    (
-      {'model': MODEL._replace(scale=TWO * 1e-45)},
-      'its scale is below 1.1e-19',
-    ),
-    (
-      {'model': MODEL._replace(scale=TWO * 1e38)},
-      'its scale is beyond 1.8e+19',
-    ),
-    ({'extras': {}}, 'its extra part is missing'),
-    ({'extras': None}, 'its extra part is missing'),
-    (
-      {'extras': {'part': ONE, 'more': ONE}},
-      'its extra more is more than it was asked for',
-    ),
-    ({'trace': None}, 'its trace steps is missing'),
-    (
-      {'trace': TRACE._replace(loss=np.float32(np.nan))},
-      'its trace loss is not finite',
-    ),
-    ({'memory': {}}, 'its memory part rounds is missing'),
+    ({'update': None}, 'sent nothing'),
+    ({'update': None, 'failure': OSError('no power\n')}, 'OSError: no power'),
+    ({'update': None, 'failure': Unprintable()}, 'cannot be read'),
+    *[({'update': sent}, 'cannot be read') for sent in (3, 'update', TWO)],
+    *[
+      ({'num_examples': number}, f'on {number} examples')
+      for number in (0, -1, 2.5, None, 'ten', 2**31)
+    ],
+    # Who could say more would weigh more.
+    ({'limit': (0.0, 9)}, '10 examples, and has 9'),
+    ({'client_id': 4}, 'itself client 4'),
+    ({'client_id': TWO}, 'cannot be read'),
+    ({'model': None}, 'loc is missing'),
+    (model(scale=-TWO), 'scale is below'),
+    (model(scale=TWO * 0), 'scale is below'),
+    (model(scale=TWO * 1e-45), 'scale is below'),
+    (model(scale=TWO * 1e38), 'scale is beyond'),
+    (model(factor=TWO), 'factor has shape'),
+    (model(factor=np.ones([2, 3], np.float32)), 'factor has shape'),
+    (model(factor=np.full([1, 2], np.nan, np.float32)), 'factor is not finite'),
+    ({'extras': {}}, 'extra part is missing'),
+    ({'extras': None}, 'extra part is missing'),
+    ({'extras': {'part': ONE, 'more': ONE}}, 'extra more is more'),
+    ({'trace': None}, 'trace steps is missing'),
+    ({'trace': TRACE._replace(loss=np.float32(np.nan))}, 'trace loss is not'),
+    ({'memory': {}}, 'memory part rounds is missing'),
     (
       {'memory': {'part': {**MEMORY['part'], 'deep': {'sums': TWO * np.inf}}}},
-      'its memory part deep sums is not finite',
-    ),
-    (
-      {'memory': {'part': {**MEMORY['part'], 'rounds': 1}}},
-      'its memory part rounds is of type int, not an array',
+      'memory part deep sums is not finite',
     ),
   ],
 )
 def test_one_thing_is_bad(changes, reason):
-  assert defect(**changes) == reason
+  found = defect(**changes)
+  assert reason in found and '\n' not in found
 
 
-@pytest.mark.parametrize('sent', [{}, (), 3, 'update', TWO])
-def test_what_is_no_update(sent):
-  arrival = engine.Arrival(3, sent, MEMORY)
-  said = f'it sent {type(sent).__name__}, no update'
-  assert admission.find_defect(arrival, LIKE) == said
-
-
-def test_how_many_examples_a_client_has_is_known():
-  """Who could say more would weigh more."""
-  assert defect(limit=(None, 0.0, 10)) is None
-  assert defect(limit=(None, 0.0, 9)) == (
-    'it trained on 10 examples, and has 9'
-  )
+def test_what_went_wrong_in_a_traced_function_is_said_last():
+  failure = TypeError('in user code:\n\n  own.py\n\n  no power\n')
+  assert defect(update=None, failure=failure) == 'it raised TypeError: no power'
 
 
 @pytest.mark.parametrize(
-  ('limit', 'reason'),
-  [
-    (0.0, None),
-    # The mean (1, 2, 3) moves by (1, 2, 3) from a broadcast half as large.
-    (1.01, None),
-    (0.99, 'its update has the norm 1.87, the broadcast 1.87'),
-  ],
+  ('limit', 'good'),
+  # The mean (1, 2, 3) moves by (1, 2, 3) / 2 from a broadcast half as large.
+  [(0.0, True), (1.01, True), (0.99, False)],
 )
-def test_how_far_an_update_may_go(limit, reason):
+def test_how_far_an_update_may_go(limit, good):
   half = MODEL._replace(loc=TWO / 2, point=ONE / 2)
-  assert defect(limit=(half, limit)) == reason
+  found = defect(reference=half, limit=(limit,))
+  assert found is None if good else 'norm 1.87, the broadcast 1.87' in found
   still = MODEL._replace(loc=TWO * 0, point=ONE * 0)
-  assert (defect(limit=(still, limit)) is None) == (limit == 0)
+  assert (defect(reference=still, limit=(limit,)) is None) == (limit == 0)

@@ -16,7 +16,7 @@ from bfl_tf import trained as trained_lib
 from bfl_tf.flower import exchange, nodes, questions, servers, sites
 from bfl_tf.runs import flags_file as recorded
 from bfl_tf.runs import promises
-from bfl_tf.trained import reopened, site_reports
+from bfl_tf.trained import reopened, report_files
 
 
 @pytest.fixture(scope='module')
@@ -189,7 +189,7 @@ def test_who_fails_is_named_and_too_few_stop_it(run_dir, files):
   assert [row['site'] for row in found.sites] == ['0', '1']
   assert 'gone.csv cannot be read' in found.left_out['2']
   (line,) = [
-    line for line in site_reports.lines(run_dir, found) if 'left out' in line
+    line for line in report_files.lines(run_dir, found) if 'left out' in line
   ]
   assert line.startswith('site 2 is left out: ')
   few = r'fewer than --min_clients=1 \(0, 1, 2: calibration share: '

@@ -80,11 +80,6 @@ def test_what_examples_add_up_to_is_admitted(seed):
 @pytest.mark.parametrize(
   'name, value, why',
   [
-    ('right', lambda a: a + 99, 'its right is more than its examples'),
-    ('covered', lambda a: a + 99, 'its covered is more than its examples'),
-    ('sizes', lambda a: a + 999, 'its sizes is more than its examples'),
-    ('binned', lambda a: a * 2, 'its binned is more than its examples'),
-    ('auroc', lambda a: a * 0 + 2, 'its auroc is more than its examples'),
     ('auroc', lambda a: a + np.inf, 'its auroc is what no examples add up to'),
     ('examples', lambda a: a * 10**9, 'it does not count the 50 examples'),
     ('examples', lambda a: a + 2**62, 'it does not count the 50 examples'),
@@ -95,7 +90,6 @@ def test_what_examples_add_up_to_is_admitted(seed):
       'its examples is what no examples add up to',
     ),
     ('loss', lambda a: a * np.nan, 'its loss is what no examples add up to'),
-    ('loss', lambda a: a * 1e300, 'its loss is more than its examples'),
     ('loss', lambda a: -a, 'its loss is what no examples add up to'),
   ],
 )

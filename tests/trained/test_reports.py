@@ -16,7 +16,7 @@ from bfl_tf import trained as trained_lib
 from bfl_tf.datasets import shares
 from bfl_tf.federation import building
 from bfl_tf.runs import checkpoints, flags_file, promises
-from bfl_tf.trained import reopened, site_reports, sites
+from bfl_tf.trained import personalised, reopened, report_files, reports
 
 
 @pytest.fixture(scope='module')
@@ -31,7 +31,7 @@ def run(run_dir):
 
 @pytest.fixture(scope='module')
 def report(run):
-  return sites.report(run)
+  return reports.report(run)
 
 
 def test_what_a_run_keeps_of_its_table(run_dir, run):
@@ -134,19 +134,19 @@ def never_written(*unused):
 def test_tables_and_promise_are_replaced_together(
   tmp_path, report, monkeypatch
 ):
-  site_reports.write(tmp_path, report)
+  report_files.write(tmp_path, report)
   before = written(tmp_path)
   assert {'conformal.json', 'sites/sites.csv'} < set(before)
   assert 'sites/conformal.json' not in before
-  other = dataclasses.replace(report, summary=[])
+  other = dataclasses.replace(report, sites=[])
   with monkeypatch.context() as full:
     full.setattr(promises, 'write', never_written)
     with pytest.raises(federation.MachineError, match='No space left'):
-      site_reports.write(tmp_path, other)
+      report_files.write(tmp_path, other)
   assert written(tmp_path) == before
-  site_reports.write(tmp_path, dataclasses.replace(other, promise=None))
+  report_files.write(tmp_path, dataclasses.replace(other, promise=None))
   assert set(before) - set(written(tmp_path)) >= {
-    'conformal.json', 'sites/summary.csv',
+    'conformal.json', 'sites/sites.csv',
   }  # fmt: skip
 
 
@@ -154,7 +154,7 @@ def test_a_promise_stays_where_tables_cannot_be_put(tmp_path, report):
   (tmp_path / 'sites').write_text('')
   (tmp_path / 'conformal.json').write_text('of before')
   with pytest.raises(federation.MachineError, match='cannot be written'):
-    site_reports.write(tmp_path, report)
+    report_files.write(tmp_path, report)
   assert written(tmp_path) == {'sites': b'', 'conformal.json': b'of before'}
 
 
@@ -172,13 +172,13 @@ def test_a_site_of_its_own_mind_is_right_after_training_for_itself(
   run_dir, run
 ):
   state = checkpoints.restore(run_dir / 'checkpoints')
-  own = sites.personalise(run, state, epochs=40)
-  report = sites.report(run, own)
+  own = personalised.train(run, state, epochs=40)
+  report = reports.report(run, own)
   rows = {row['site']: row for row in report.sites}
   assert rows['odd']['personalised_accuracy'] > 0.7
   assert rows['odd']['accuracy'] < 0.3
   # The global model is as it was.
-  again = sites.report(run)
+  again = reports.report(run)
   assert [r['accuracy'] for r in again.sites] == [
     r['accuracy'] for r in report.sites
   ]
@@ -191,7 +191,7 @@ def test_a_model_of_its_own_stands_for_nobody_else(run_dir, run):
     trained=trained_lib.Trained(config, run.trained.task, run.trained.weights)
   )
   own, other = (
-    {one.site: one.model for one in sites.personalise(each, state, 2)}
+    {one.site: one.model for one in personalised.train(each, state, 2)}
     for each in (run, of_all)
   )
   assert all(toys.same(own[site], other[site]) for site in own | other)
@@ -199,7 +199,7 @@ def test_a_model_of_its_own_stands_for_nobody_else(run_dir, run):
 
 def test_selected_sites_are_told_from_all(tmp_path):
   run = reopened.reopen(site_data.play(tmp_path, clients_per_round=1))
-  report = sites.report(run)
+  report = reports.report(run)
   drawn = {row['site']: row['rounds_selected'] for row in report.sites}
   assert sum(drawn.values()) == run.trained.config.num_rounds
   over = {row['over']: row for row in report.summary}
@@ -216,13 +216,13 @@ def test_another_set_with_a_calibration_share_has_no_sites(tmp_path):
   run = reopened.reopen(tmp_path, calibrate_on_test=0.5)
   whole = datasets.load('wine').test
   assert len(run.calibration.split.y) + len(run.test.split.y) == len(whole.y)
-  report = sites.report(run)
+  report = reports.report(run)
   assert report.sites == []
   assert [row['over'] for row in report.summary] == ['all examples']
   assert report.promise.num_examples == 18
-  assert sites.report(reopened.reopen(tmp_path)).promise is None
+  assert reports.report(reopened.reopen(tmp_path)).promise is None
   with pytest.raises(ValueError, match='clients are no sites'):
-    sites.personalise(run, checkpoints.restore(tmp_path / 'checkpoints'), 1)
+    personalised.train(run, checkpoints.restore(tmp_path / 'checkpoints'), 1)
 
 
 def test_data_that_have_changed(tmp_path):

@@ -8,10 +8,10 @@ from typing import Any
 
 from bfl_tf import files, plots
 from bfl_tf.runs import directory, promises, rows
-from bfl_tf.trained import sites
+from bfl_tf.trained import reports
 
 
-def write(path: pathlib.Path, report: sites.Report) -> None:
+def write(path: pathlib.Path, report: reports.Report) -> None:
   """Writes `sites/` below a run, and its `conformal.json`.
 
   Raises:
@@ -22,7 +22,7 @@ def write(path: pathlib.Path, report: sites.Report) -> None:
       table = getattr(report, name)
       if table:
         rows.write_csv(folder / f'{name}.csv', table)
-    scores = json.dumps(sites.flat(report), indent=2)
+    scores = json.dumps(reports.flat(report), indent=2)
     files.write_text(folder / 'scores.json', scores + '\n')
     for name, figure in figures(report).items():
       figure.savefig(folder / f'{name}.png')
@@ -36,7 +36,7 @@ def write(path: pathlib.Path, report: sites.Report) -> None:
 
 
 def lines(
-  path: pathlib.Path, report: sites.Report, of_nodes: bool = False
+  path: pathlib.Path, report: reports.Report, of_nodes: bool = False
 ) -> Iterator[str]:
   """Yields what is printed: tables, what is not there and why, promises.
 
@@ -73,7 +73,7 @@ def _promised(promise):
     )
 
 
-def figures(report: sites.Report) -> dict[str, Any]:
+def figures(report: reports.Report) -> dict[str, Any]:
   """Draws scores of sites and of classes."""
   levels = report.promise.levels if report.promise else ()
   targets = {f'Coverage of {level:g}': level for level in levels}

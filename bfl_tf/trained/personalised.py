@@ -1,0 +1,167 @@
+"""Sites' own models: the global one, trained on by each site and kept."""
+
+from collections.abc import Iterable, Iterator
+import os
+import pathlib
+import re
+import shutil
+from typing import NamedTuple
+
+from bfl_tf import training
+from bfl_tf import weights as weights_lib
+from bfl_tf.federation import building, engine
+from bfl_tf.federation import client as client_lib
+from bfl_tf.federation import experiment as experiment_lib
+from bfl_tf.federation import state as state_lib
+from bfl_tf.runs import checkpoints, promises
+from bfl_tf.runs import directory as directory_lib
+from bfl_tf.trained import model as trained_lib
+from bfl_tf.trained import reopened
+
+# What the name of a file may not hold somewhere, and what would hide it.
+_NOT_IN_NAMES = re.compile(r'[\x00-\x1f%/\\:*?"<>|]|^\.')
+
+
+class Personalised(NamedTuple):
+  """A site's own model.
+
+  Attributes:
+    site: its name.
+    model: that it trained for itself.
+    promise: that its own calibration share made with it, which holds for this
+      site; None without such a share.
+  """
+
+  site: str
+  model: weights_lib.Weights
+  promise: promises.Promise | None
+
+
+def train(
+  run: reopened.Reopened, state: state_lib.State, epochs: int
+) -> Iterator[Personalised]:
+  """Trains the global model on each site's own examples, for that site alone.
+
+  It is one more local training as of the run's clients. Of variational weights
+  the global posterior is the prior, as under `--flipout.update_prior`, weighed
+  against the site's own examples: nobody else's are pooled with them.
+
+  Args:
+    run: whose clients are sites.
+    state: after its last round.
+    epochs: of each site.
+
+  Returns:
+    Each site's, as soon as it is trained.
+
+  Raises:
+    ValueError: its clients are no sites.
+  """
+  config = run.trained.config.replace(
+    local_epochs=epochs, min_local_epochs=0, early_local_epochs=0
+  )
+  if config.variant == 'flipout':
+    own_prior = {'flipout.update_prior': True, 'flipout.kl_examples': 'own'}
+    config = config.replace(**own_prior)
+  experiment = experiment_lib.Experiment.build(config, dataset=run.dataset)
+  names = building.client_names(experiment.dataset, experiment.partition)
+  if not names:
+    raise ValueError(
+      f'--partition={config.partition}: clients are no sites to personalise '
+      'for; natural makes them so.'
+    )
+  engine.check_memories(state, experiment.method.result_like)
+  broadcast = experiment.broadcast(state)
+  plan = client_lib.Plan.of(config)
+
+  def trained_on(worker, client):
+    indices = experiment.partition[client]
+    memory = state.memories.get(client)
+    job = client_lib.job(plan, broadcast, client, indices, memory)
+    update, _ = client_lib.train_client(worker, job, client)
+    return names[client], update.model
+
+  clients = range(len(names))
+  models = training.in_parallel(experiment.workers, clients, trained_on)
+  return _with_promises(run, models)
+
+
+def _with_promises(run, models) -> Iterator[Personalised]:
+  held = run.calibration
+  shares = dict(held.sites) if held else {}
+  for site, model in models:
+    share = held.take(shares[site]) if site in shares else None
+    own = run.trained.replace(model)
+    yield Personalised(site, model, share and share.promise(own))
+
+
+def home(run_dir: str | os.PathLike) -> pathlib.Path:
+  """Returns where a run's sites have their models."""
+  return pathlib.Path(run_dir) / 'sites' / 'models'
+
+
+def folder(run_dir: str | os.PathLike, site: str) -> pathlib.Path:
+  """Returns where a site's own model is kept.
+
+  Args:
+    run_dir: of the global model.
+    site: its name; what the name of a file may not hold is percent-encoded.
+  """
+  return home(run_dir) / _NOT_IN_NAMES.sub(
+    lambda found: f'%{ord(found[0]):02X}', site
+  )
+
+
+def kept(
+  run_dir: str | os.PathLike,
+  trained: trained_lib.Trained,
+  personalised: Iterable[Personalised],
+  epochs: int,
+) -> Iterator[Personalised]:
+  """Passes models on, and keeps them, one in memory at a time.
+
+  `bfl_tf.load`, and so experiments.predict and export, take a site's folder as
+  that of a finished run. When the last model is written all of them take the
+  place of those before.
+
+  Args:
+    run_dir: of the global model.
+    trained: the run.
+    personalised: as of `train`.
+    epochs: of each site, to be written down.
+
+  Returns:
+    The same models in their order.
+
+  Raises:
+    ValueError: one cannot be written; those before are as they were.
+  """
+  scratch = pathlib.Path(run_dir) / '.site_models.tmp'
+  # Of a process that was killed.
+  shutil.rmtree(scratch, ignore_errors=True)
+  try:
+    for own in personalised:
+      path = scratch / 'new' / folder(run_dir, own.site).name
+      _write(path, trained, own, epochs)
+      yield own
+    place = home(run_dir)
+    place.parent.mkdir(exist_ok=True)
+    if place.exists():
+      os.replace(place, scratch / 'old')
+    os.replace(scratch / 'new', place)
+  except OSError as error:
+    raise ValueError(f"sites' models cannot be kept: {error}.") from error
+  finally:
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _write(path, trained, own, epochs):
+  path.mkdir(parents=True)
+  directory = directory_lib.RunDirectory(path)
+  directory.write_flags(trained.config)
+  directory.write_task(trained.task)
+  directory.write_site(directory_lib.SiteModel(own.site, epochs))
+  state = state_lib.State(trained.config.num_rounds, own.model, {}, {})
+  checkpoints.save(state, directory.checkpoints)
+  if own.promise:
+    promises.write(path, own.promise)

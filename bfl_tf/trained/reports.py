@@ -1,0 +1,184 @@
+"""For whom a global model fails: its scores on each site's own test share."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import dataclasses
+import types
+from typing import Any
+
+import numpy as np
+
+from bfl_tf.federation import building, loop
+from bfl_tf.runs import promises
+from bfl_tf.trained import model as trained_lib
+from bfl_tf.trained import personalised as personalised_lib
+from bfl_tf.trained import reopened
+from bfl_tf.trained import tallies as tallies_lib
+
+Row = dict[str, Any]
+# Where a larger value is the worse one; of all others the smaller.
+_WORSE_IF_LARGE = ('nll', 'ece', 'size')
+# What is shown of a site's own model, beside the global one's.
+_OWN_SCORES = ('accuracy', 'nll', 'ece', 'coverage', 'size')
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+  """What was found.
+
+  Attributes:
+    sites: a row a site, by column.
+    classes: a row a class.
+    summary: all examples together, and the mean, the worst and the standard
+      deviation over sites.
+    promise: that the calibration shares made; None without such shares.
+    left_out: by site, why it said nothing.
+  """
+
+  sites: list[Row]
+  classes: list[Row]
+  summary: list[Row]
+  promise: promises.Promise | None
+  left_out: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+  @classmethod
+  def of(
+    cls,
+    trained: trained_lib.Trained,
+    tallies: Mapping[str, tallies_lib.Tally],
+    together: tallies_lib.Tally,
+    promise: promises.Promise | None,
+    client_names: Sequence[str],
+    personalised: Mapping[str, Row] = types.MappingProxyType({}),
+  ) -> 'Report':
+    """Makes the tables.
+
+    Args:
+      trained: the run's model.
+      tallies: by site, in the order of the rows.
+      together: of all examples.
+      promise: that the tallies' sets were made by.
+      client_names: sites by client number; nothing where clients are no sites.
+      personalised: by site, further columns.
+    """
+    drawn = _drawn(trained.config, client_names)
+    sites = []
+    for name, tally in tallies.items():
+      row = {'site': name, **tally.row(promise)}
+      if drawn:
+        row['rounds_selected'] = sum(name in each for each in drawn)
+      sites.append(row | personalised.get(name, {}))
+    classes = [
+      {'class': name, **together.class_row(number, promise)}
+      for number, name in enumerate(trained.task.classes)
+    ]
+    whole = {'over': 'all examples', **together.row(promise)}
+    over_sites = _summary(sites, drawn[-1] if drawn else ())
+    return cls(sites, classes, [whole, *over_sites], promise)
+
+
+def report(
+  run: reopened.Reopened,
+  personalised: Iterable[personalised_lib.Personalised] = (),
+) -> Report:
+  """Scores the global model, and each site's own if there are such.
+
+  Args:
+    run: with its held-out shares.
+    personalised: models as of `personalised.train`, one at a time.
+  """
+  trained, test = run.trained, run.test
+  promise = run.calibration and run.calibration.promise(trained)
+  probs, y = trained.predict(test.split.x).probs, test.split.y
+  names: Sequence[str] = ()
+  if trained.config.clients_per_round:
+    partition, _ = building.partition(trained.config, run.dataset)
+    names = building.client_names(run.dataset, partition)
+  return Report.of(
+    trained,
+    {
+      name: tallies_lib.Tally.of(probs[rows], y[rows], promise)
+      for name, rows in test.sites
+    },
+    tallies_lib.Tally.of(probs, y, promise),
+    promise,
+    names,
+    dict(_own_scores(run, personalised)),
+  )
+
+
+def flat(found: Report) -> dict[str, float]:
+  """Returns what sums a report up by one name each, for tables over runs."""
+  whole, *over_sites = found.summary
+  # Of all examples the run says most itself.
+  ours = ('coverage', 'size', 'auroc')
+  scores = {name: v for name, v in whole.items() if name.startswith(ours)}
+  for row in over_sites:
+    place = row['over'].replace(' ', '_')
+    scores |= {f'{k}_{place}': v for k, v in row.items() if k != 'over'}
+  return {name: value for name, value in scores.items() if value is not None}
+
+
+def _own_scores(run, personalised) -> Iterator[tuple[str, Row]]:
+  """Yields what each site's own model scores on its test share."""
+  split, tested = run.test.split, dict(run.test.sites)
+  for site, model, promise in personalised:
+    if site not in tested:
+      continue
+    own = split.take(tested[site])
+    probs = run.trained.replace(model).predict(own.x).probs
+    # A set that is every class for want of examples has no score.
+    promise = promise and promise.informative()
+    scores = tallies_lib.Tally.of(probs, own.y, promise).row(promise)
+    yield (
+      site,
+      {
+        f'personalised_{name}': score
+        for name, score in scores.items()
+        if name.startswith(_OWN_SCORES)
+      },
+    )
+
+
+def _summary(sites: Sequence[Row], last: Sequence[str]) -> Iterator[Row]:
+  """Yields mean, worst and standard deviation over sites, where there are."""
+  if not sites:
+    return
+  # The first may have no model of its own.
+  every = dict.fromkeys(name for row in sites for name in row)
+  others = ('site', 'num_examples', 'rounds_selected')
+
+  def over(what: str, function: Callable, rows=sites) -> Row:
+    found: Row = {'over': what}
+    for name in every:
+      values = [row[name] for row in rows if row.get(name) is not None]
+      if name not in others and values:
+        found[name] = float(function(name, values))
+    return found
+
+  def mean(_, values):
+    return np.mean(values)
+
+  def worst(name, values):
+    large = any(part in name for part in _WORSE_IF_LARGE)
+    return max(values) if large else min(values)
+
+  def spread(_, values):
+    return np.std(values, ddof=1) if len(values) > 1 else 0.0
+
+  yield over('mean of all sites', mean)
+  yield over('worst site', worst)
+  if len(sites) > 1:
+    yield over('standard deviation of sites', spread)
+  if last:
+    chosen = [row for row in sites if row['site'] in last]
+    yield over('mean of the sites selected last', mean, chosen)
+
+
+def _drawn(config, names) -> list[list[str]]:
+  """Which sites each round drew; nothing where all take part in all."""
+  if not (config.clients_per_round and names):
+    return []
+  return [
+    [names[client] for client in loop.sampled(config, number)]
+    for number in range(config.num_rounds)
+  ]
