@@ -24,6 +24,18 @@ def check_choice(flag: str, value: str, known: Iterable[str]) -> None:
     )
 
 
+def hint(word: str, known: Iterable[str], show: str = "'{}'") -> str:
+  """Returns a sentence that names what is nearest to a word, or nothing.
+
+  Args:
+    word: that is not known.
+    known: what it may have been meant to be.
+    show: how a name is said.
+  """
+  near = difflib.get_close_matches(word, list(known), n=1)
+  return f' Did you mean {show.format(near[0])}?' if near else ''
+
+
 def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
   """Returns `table[name]`, or the object that `package.module:name` names.
 
@@ -57,10 +69,8 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
         'function is wanted.'
       )
     return thing
-  near = difflib.get_close_matches(name, table, n=1)
-  hint = f' Did you mean {near[0]!r}?' if near else ''
   raise ValueError(
-    f'--{flag}={name} is unknown.{hint} Choose one of '
+    f'--{flag}={name} is unknown.{hint(name, table)} Choose one of '
     f'{", ".join(sorted(table))}, or package.module:name.'
   )
 

@@ -76,24 +76,17 @@ def _method(name):
     known = sorted({known for known, *_ in _things()})
     registry.check_choice('describe', name, known)
   texts = ['\n'.join(_one(*each)) for each in found]
-  with_settings = [
-    f'--{roles[0]}.{name}'
-    for _, roles, thing in found
-    if roles and given.settings_of(roles[0], thing)
-  ]
-  if len(with_settings) > 1:
-    keys = ' or '.join(with_settings)
-    texts.append(f'Where more than one is chosen, say {keys}.')
   return '\n\n'.join(texts)
 
 
 def _things() -> list[tuple[str, list[str], Any]]:
   """Returns what is ours, each thing once: its name, its roles, itself."""
   found: dict[tuple, tuple[str, list[str], Any]] = {}
-  for role, name, thing, _ in config_lib.known_methods():
-    roles = found.setdefault((name, id(thing)), (name, [], thing))[1]
-    if role not in roles:
-      roles.append(role)
+  for each in config_lib.known_methods():
+    key = each.name, id(each.thing)
+    roles = found.setdefault(key, (each.name, [], each.thing))[1]
+    if each.role not in roles:
+      roles.append(each.role)
   return list(found.values())
 
 

@@ -7,7 +7,6 @@ Flags are parsed twice: first those that choose methods, then their settings,
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import dataclasses
-import difflib
 import errno
 import functools
 import inspect
@@ -23,7 +22,6 @@ import typing
 from absl import app, flags, logging
 
 from bfl_tf import federation
-from bfl_tf.config import chosen
 from bfl_tf.config import config as config_lib
 from experiments import describe
 
@@ -215,7 +213,8 @@ def _parse(module, arguments):
     _given.texts, _given.typed = given.texts, given.typed
     return flags.FLAGS(rest)
   except flags.Error as error:
-    fail(f'{" ".join(str(error).split())}{_near(str(error))}')
+    said = ' '.join(str(error).split()).rstrip('.')
+    fail(f'{said}.{_near(str(error))}')
   except UnicodeDecodeError as error:
     fail(f'--flagfile names a file that is no text in UTF-8: {error}.')
   except ValueError as error:
@@ -242,7 +241,7 @@ def _split(values, arguments) -> tuple[list[str], _Given]:
         continue
       following = words if not from_file else []
       key, text = _key_and_text(found['key'], found['text'], following)
-      given.texts = chosen.merged(given.texts, {key: text})
+      given.texts[key] = text
       if not from_file and key not in given.typed:
         given.typed.append(key)
   return rest, given
@@ -252,26 +251,14 @@ def _key_and_text(key, text, words) -> tuple[str, str]:
   """Reads `--a.b=c`, `--a.b c`, and of a switch `--a.b` and `--noa.b`."""
   if text is not None:
     return key, text
-  first = key.partition('.')[0]
-  known = {
-    name: method
-    for method in config_lib.known_methods()
-    for name in (method.name, method.role.partition('.')[0])
-  }
-  if first not in known and first.startswith('no') and first[2:] in known:
-    return key[2:], 'false'
-  switch = first in known and _is_switch(key)
+  known = config_lib.known_settings()
+  plain = key.removeprefix('start.')
+  if plain not in known and plain.removeprefix('no') in known:
+    return key.replace(plain, plain.removeprefix('no')), 'false'
+  switch = plain in known and known[plain].kind is bool
   if not switch and words and not words[0].startswith('-'):
     return key, words.pop(0)
   return key, 'true'
-
-
-def _is_switch(key):
-  return any(
-    declared.kind is bool and key in method.keys(name)
-    for method in config_lib.known_methods()
-    for name, declared in method.declared.items()
-  )
 
 
 def _near(message):
@@ -279,9 +266,4 @@ def _near(message):
   found = re.search(r"flag '(\w+)'", message)
   if not found or 'pooling' not in flags.FLAGS:
     return ''
-  name, keys = found[1], config_lib.setting_keys()
-  same = [key for key in keys if key.endswith(f'.{name}')]
-  near = same or difflib.get_close_matches(name, [*config_lib.FIELDS, *keys], 1)
-  return (
-    f'. Did you mean --{" or --".join(dict.fromkeys(near))}?' if near else ''
-  )
+  return config_lib.near(found[1], '--{}')

@@ -98,7 +98,7 @@ def _settings():
   """Keys of our methods' settings; Barycenter is the README's own rule."""
   for method in config_lib.known_methods():
     for setting in method.declared:
-      yield from method.keys(setting)
+      yield method.key(setting)
   yield from ('Barycenter.power', 'NAME.setting', 'name.setting')
 
 

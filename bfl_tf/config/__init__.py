@@ -1,6 +1,5 @@
 """What a run is made from: its fields, its methods and their settings."""
 
-from bfl_tf.config.binding import configured
 from bfl_tf.config.config import Config, FIELDS, ROLES
 
-__all__ = ['FIELDS', 'ROLES', 'Config', 'configured']
+__all__ = ['FIELDS', 'ROLES', 'Config']

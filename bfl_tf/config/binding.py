@@ -1,81 +1,81 @@
-"""From a config to what is made of it: arguments are bound by their names."""
+"""From a chosen method to what it makes: bound, called, and looked at once."""
 
-from collections.abc import Callable, Mapping
 import functools
 import inspect
-import types
 from typing import Any
 
-from bfl_tf import own as own_lib
-from bfl_tf import registry
-from bfl_tf.config import chosen, contracts, given
+from bfl_tf import own, pooling, registry
+from bfl_tf.config import chosen as chosen_lib
 from bfl_tf.config import config as config_lib
+from bfl_tf.config import given as given_lib
 
-Resources = Mapping[str, Callable[[], Any]]
-_NONE: Resources = types.MappingProxyType({})
-
-
-def configured(
-  thing: Any,
-  config: config_lib.Config,
-  resources: Resources = _NONE,
-  own: Mapping[str, Any] = types.MappingProxyType({}),
-) -> functools.partial:
-  """Binds those of a thing's arguments that the run gives, and its settings.
-
-  Args:
-    thing: a class or a function.
-    config: of the run.
-    resources: functions that make what only some things need, by name.
-    own: its settings.
-  """
-  names = inspect.signature(thing).parameters
-  offered = {
-    name: getattr(config, name)
-    for name in given.GIVEN.keys() & set(config_lib.FIELDS)
-    # How many classes there are the data say: the field may be 0.
-    if name != 'num_classes'
-  }
-  bound = {name: offered[name] for name in names if name in offered}
-  made = {name: make() for name, make in resources.items() if name in names}
-  return functools.partial(thing, **{**bound, **made, **own})
+_STAGE = ('name', 'statistics', '__call__')
+# What a thing must have, by role; of `a|b` one is enough.
+_NEEDED = {
+  'client_parts': ('name', 'needs'),
+  'attack': ('name', 'fraction', 'labels|send'),
+  'server_step': _STAGE,
+  'refine': _STAGE,
+  'start': _STAGE,
+  'pooling': ('accumulate', 'finalize', 'takes_weights', 'needs_prior'),
+  'weighting': ('one|all',),
+  'client_optimizer': ('slots', 'apply'),
+  'learning_rate_schedule': ('__call__',),
+  'ensemble.posterior': ('statistic', 'distribution'),
+}
 
 
 def bound(
-  method: chosen.Method, config: config_lib.Config, resources: Resources = _NONE
+  choice: chosen_lib.Choice, config: config_lib.Config, **of_run: Any
 ) -> functools.partial:
-  """Binds a chosen method's settings, and what else it names.
+  """Binds a method's settings and what the run gives it.
 
-  Of a setting that is a role it is given what was chosen, made.
+  Args:
+    choice: the method. A setting that is a role is given what it chose, made;
+      a method that it `uses` is given bound, as `make_<method>`.
+    config: of the run.
+    **of_run: what the run gives beside fields of the config.
+
+  Raises:
+    ValueError: it asks for what is not given to its role.
   """
-  own = config.chosen.values(method)
-  for name, declared in method.declared.items():
+  given = {
+    name: getattr(config, name)
+    for name, each in given_lib.GIVEN.items()
+    if each.of_config
+  }
+  given |= of_run
+  for used, thing in getattr(choice.thing, 'uses', {}).items():
+    made = bound(config.chosen.using(used, thing), config, **of_run)
+    given[f'make_{used}'] = made
+  arguments = dict(choice.values)
+  for name in inspect.signature(choice.thing).parameters:
+    if name in given:
+      arguments[name] = given[name]
+    elif name in given_lib.GIVEN:
+      roles = ' and '.join(f'--{to}' for to in given_lib.GIVEN[name].to)
+      raise ValueError(
+        f'--{choice.role}={choice.name} asks for {name}, which is given to '
+        f'{roles} alone.'
+      )
+  for name, declared in choice.declared.items():
     if declared.table is not None:
-      below = config.chosen.of(method.keys(name)[0])
-      flag = f'--{method.name}.{name}={below.name}'
-      own[name] = _made(flag, below, config, resources)
-  return configured(method.thing, config, resources, own)
+      below = config.chosen.of(choice.prefix + choice.key(name))
+      arguments[name] = _made(below, config, of_run)
+  return functools.partial(choice.thing, **arguments)
 
 
-def make(
-  role: str, config: config_lib.Config, resources: Resources = _NONE
-) -> Any:
+def make(role: str, config: config_lib.Config, **of_run: Any) -> Any:
   """Makes the one thing in a role."""
-  what = f'--{role}={getattr(config, role)}'
-  return _made(what, config.chosen.of(role), config, resources)
+  return _made(config.chosen.of(role), config, of_run)
 
 
-def chain(
-  role: str, config: config_lib.Config, resources: Resources = _NONE
-) -> tuple:
+def chain(role: str, config: config_lib.Config, **of_run: Any) -> tuple:
   """Makes the members of a role, in order."""
   table = config_lib.FIELDS[role].table or {}
   members = tuple(
     _made(
-      f'--{role}={name}',
-      config.chosen.of(role, registry.short_name(name, table)),
-      config,
-      resources,
+      config.chosen.of(role, registry.short_name(name, table)), config, of_run
     )
     for name in getattr(config, role)
   )
@@ -90,7 +90,31 @@ def check_unique(flags: str, members: tuple) -> None:
     raise ValueError(f'{flags} name a member twice: {",".join(names)}.')
 
 
-def _made(what, method, config, resources):
-  made = own_lib.call(what, bound(method, config, resources))
-  contracts.check(what, method.role.rpartition('.')[2], made)
+def _made(choice, config, of_run):
+  what = f'--{choice.role}={choice.name}'
+  made = own.call(what, bound(choice, config, **of_run))
+  missing = _missing(choice.role.removeprefix('start.'), made)
+  if missing:
+    raise ValueError(
+      f'{what} lacks {", ".join(missing)}: see docs/your_own.md.'
+    )
+  name = getattr(made, 'name', '')
+  if not isinstance(name, str):
+    raise ValueError(f'{what}: its name must be a text, got {name!r}.')
   return made
+
+
+def _missing(role, thing) -> list[str]:
+  """What a made thing lacks; of a `Rule` that sums terms what is unwritten."""
+  missing = [
+    ' or '.join(names.split('|'))
+    for names in _NEEDED.get(role, ())
+    if not any(hasattr(thing, name) for name in names.split('|'))
+  ]
+  if role == 'pooling' and isinstance(thing, pooling.Rule):
+    kind, rule = type(thing), pooling.Rule
+    for user, name in (('accumulate', 'terms'), ('finalize', 'moments')):
+      inherited = getattr(kind, user) is getattr(rule, user)
+      if inherited and getattr(kind, name) is getattr(rule, name):
+        missing.append(name)
+  return missing

@@ -6,11 +6,19 @@ preset is a file of flags.
 
 from collections.abc import Collection, Mapping
 import dataclasses
-import difflib
+import functools
 import inspect
 from typing import Annotated, Any
 
-from bfl_tf import attacks, methods, models, partitions, server, training
+from bfl_tf import (
+  attacks,
+  methods,
+  models,
+  partitions,
+  registry,
+  server,
+  training,
+)
 from bfl_tf import pooling as pooling_lib
 from bfl_tf import settings as settings_lib
 from bfl_tf.config import chosen as chosen_lib
@@ -267,7 +275,9 @@ class Config:
   ] = 0.0
 
   # Of methods, by `<method>.<setting>`; only what differs from a default stays.
-  settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  settings: Mapping[str, Any] = dataclasses.field(
+    default_factory=dict, hash=False
+  )
 
   chosen: chosen_lib.Chosen = dataclasses.field(
     init=False, repr=False, compare=False
@@ -277,7 +287,10 @@ class Config:
     """Refuses what is no field by name, before Python does it without."""
     for name in values:
       if name not in FIELDS and name != 'settings':
-        raise ValueError(f'{name} is no field of a Config{_near(name)}')
+        raise ValueError(
+          f"{name} is no field of a Config; what is a method's setting goes "
+          f'into settings.{near(name, "{}")}'
+        )
     return super().__new__(cls)
 
   def __post_init__(self):
@@ -291,6 +304,8 @@ class Config:
       object.__setattr__(self, name, value)
     values = {name: getattr(self, name) for name in FIELDS}
     chosen = chosen_lib.Chosen(_roles(values), self.settings)
+    for key in chosen.unused:
+      chosen_lib.refuse(key, chosen, known_methods(), typed=True)
     object.__setattr__(self, 'chosen', chosen)
     object.__setattr__(self, 'settings', chosen.settings)
     self._check_together()
@@ -343,12 +358,16 @@ class Config:
     """
     fields = {name: v for name, v in values.items() if name in FIELDS}
     given = {name: v for name, v in values.items() if name not in FIELDS}
-    roles = {
-      role: (FIELDS[role].checked(role, value), table)
-      for role, (value, table) in _roles({**_DEFAULTS, **fields}).items()
-    }
-    idle = set(given) - set(typed)
-    chosen = chosen_lib.Chosen(roles, given, idle, forgotten)
+    roles = _roles(
+      {
+        role: FIELDS[role].checked(role, fields.get(role, FIELDS[role].default))
+        for role in ROLES
+      }
+    )
+    chosen = chosen_lib.Chosen(roles, given)
+    for key in chosen.unused:
+      if key not in forgotten:
+        chosen_lib.refuse(key, chosen, known_methods(), key in typed)
     return cls(**fields, settings=chosen.settings)
 
   def replace(self, **changes: Any) -> 'Config':
@@ -356,21 +375,12 @@ class Config:
     changes |= changes.pop('settings', {})
     values = {name: getattr(self, name) for name in FIELDS}
     return Config.of(
-      chosen_lib.merged(values, self.settings, changes), forgotten=self.settings
+      {**values, **self.settings, **changes}, forgotten=self.settings
     )
 
   def get(self, key: str) -> Any:
     """Returns a setting by `<method>.<setting>`; None if it is not chosen."""
     return self.chosen.get(key)
-
-
-def _roles(values):
-  """Returns the fields that choose methods, with value and table."""
-  return {
-    name: (values[name], declared.table)
-    for name, declared in FIELDS.items()
-    if declared.table is not None
-  }
 
 
 # That of `__new__` would be looked at first.
@@ -379,28 +389,38 @@ Config.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
 )
 FIELDS = settings_lib.of(Config)
 ROLES = tuple(n for n, d in FIELDS.items() if d.table is not None)
-_DEFAULTS = {name: declared.default for name, declared in FIELDS.items()}
 
 
-def known_methods() -> list[chosen_lib.Method]:
+def _roles(values) -> chosen_lib.Roles:
+  """Returns the fields that choose methods, with value and table."""
+  return {role: (values[role], FIELDS[role].table or {}) for role in ROLES}
+
+
+@functools.cache
+def known_methods() -> list[chosen_lib.Choice]:
   """Returns every method of ours, once for every role that it may have."""
-  return chosen_lib.known_methods(_roles(_DEFAULTS))
+  defaults = {role: FIELDS[role].default for role in ROLES}
+  return list(chosen_lib.known_methods(_roles(defaults)))
 
 
-def setting_keys() -> list[str]:
-  """Returns `<method>.<setting>` of every method of ours."""
-  return [
-    f'{method.name}.{setting}'
+def known_settings() -> dict[str, settings_lib.Declared]:
+  """Returns the settings of every method of ours, by key."""
+  return {
+    method.key(setting): declared
     for method in known_methods()
-    for setting in method.declared
-  ]
+    for setting, declared in method.declared.items()
+  }
 
 
-def _near(name):
-  """A hint for what is a setting, or nearly a field."""
-  same = [key for key in setting_keys() if key.endswith(f'.{name}')]
+def near(name: str, show: str) -> str:
+  """Returns a hint for what is a setting, or nearly a field or setting.
+
+  Args:
+    name: that is no field.
+    show: how one is said: '--{}'.
+  """
+  keys = known_settings()
+  same = [show.format(key) for key in keys if key.endswith(f'.{name}')]
   if same:
-    said = (f"settings={{'{key}': ...}}" for key in dict.fromkeys(same))
-    return f': say {" or ".join(said)}.'
-  found = difflib.get_close_matches(name, FIELDS, 1)
-  return f'. Did you mean {found[0]}?' if found else '.'
+    return f' Did you mean {" or ".join(same)}?'
+  return registry.hint(name, [*FIELDS, *keys], show)

@@ -3,7 +3,8 @@
 An argument of a method with one of these names always gets the run's value, so
 it needs no default. Every other argument with a default is a setting,
 `--<method>.<argument>`, whatever its name. A network is also given the settings
-of its variant; they reach nothing else.
+of its variant, which reach nothing else, and a method that `uses` another is
+given `make_<other>`.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bfl_tf import models, settings
+from bfl_tf import models, server, settings
 
 
 class Given(NamedTuple):
@@ -26,6 +27,11 @@ class Given(NamedTuple):
   kind: Any
   help: str
   to: tuple[str, ...] = ()
+
+  @property
+  def of_config(self) -> bool:
+    """Whether it is a field of the config."""
+    return not self.to
 
 
 _NETWORK = ('model',)
@@ -45,6 +51,9 @@ GIVEN: Mapping[str, Given] = {
   ),
   'client_ids': Given(np.ndarray, 'Whose each example is.', _PARTITION),
   'input_shape': Given(tuple, 'Of one example.', _NETWORK),
+  'resources': Given(
+    server.Resources, 'To train, predict or draw with.', _STAGES
+  ),
   'variant': Given(str, "The name of the weights' variant.", _NETWORK),
   'kernel_initializer': Given(str, 'Of kernels or their means.', _NETWORK),
 }

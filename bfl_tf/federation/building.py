@@ -5,7 +5,7 @@ experiments of a process where they agree.
 """
 
 import functools
-from typing import Any
+import inspect
 
 import numpy as np
 
@@ -38,7 +38,13 @@ def partition(config, dataset):
     )
   what = f'--partition={config.partition}'
   method = config.chosen.of('partition')
-  split = binding.bound(method, config, _of_examples(config, dataset, rest))
+  of_run = {
+    'num_classes': dataset.num_classes,
+    'rows': dataset.row_numbers[rest],
+  }
+  if 'client_ids' in inspect.signature(method.thing).parameters:
+    of_run['client_ids'] = _client_ids(config, dataset, rest)
+  split = binding.bound(method, config, **of_run)
   parts = own.call(what, split, labels[rest])
   overlap = getattr(method.thing, 'overlap', False)
   try:
@@ -48,29 +54,15 @@ def partition(config, dataset):
   return [rest[part].astype(np.int32) for part in parts], held
 
 
-def _of_examples(config, dataset, rest):
-  """What a partition may ask for beside the labels that it deals."""
-
-  def client_ids():
-    if dataset.client_ids is None:
-      raise ValueError(
-        f'--partition={config.partition} asks for client_ids, which '
-        f'--dataset={config.dataset} does not bring: of a .csv '
-        '--client_column names them, of an .npz client_ids.'
-      )
-    ids = dataset.client_ids[rest]
-    _check_every_site(config, dataset, ids)
-    return ids
-
-  return {
-    'num_classes': lambda: dataset.num_classes,
-    'rows': lambda: dataset.row_numbers[rest],
-    'client_ids': client_ids,
-  }
-
-
-def _check_every_site(config, dataset, ids):
-  """Refuses to leave a site out whose every example was taken."""
+def _client_ids(config, dataset, rest):
+  """Whose the examples are that a partition deals; no site is left out."""
+  if dataset.client_ids is None:
+    raise ValueError(
+      f'--partition={config.partition} asks for client_ids, which '
+      f'--dataset={config.dataset} does not bring: of a .csv '
+      '--client_column names them, of an .npz client_ids.'
+    )
+  ids = dataset.client_ids[rest]
   known = [dataset.client_ids]
   if dataset.validation_ids is not None:
     known.append(dataset.validation_ids)
@@ -86,6 +78,7 @@ def _check_every_site(config, dataset, ids):
       f'left to train on: {" and ".join(took)} took all; take fewer, or leave '
       'its rows out.'
     )
+  return ids
 
 
 def client_names(dataset, partition):
@@ -129,7 +122,7 @@ def workers(config, dataset, parts, built, random):
       f'--augment needs images; {config.dataset} has examples of shape '
       f'{dataset.input_shape}.'
     )
-  variant = config.chosen.values(config.chosen.of('variant'))
+  variant = config.chosen.of('variant').values
   settings = training.Settings(
     optimizer=binding.make('client_optimizer', config),
     batch_size=config.batch_size,
@@ -169,20 +162,20 @@ def compiled(config, dataset, data, settings, strategies, built):
 
 def model_builder(config, dataset):
   """Returns the function that builds the model with its initial weights."""
-  settings: dict[str, Any] = {
+  of_run = {
     'variant': config.variant,
     'input_shape': dataset.input_shape,
     'num_classes': dataset.num_classes,
     'kernel_initializer': config.kernel_initializer,
-    'seed': config.seed,
   }
-  method = config.chosen.of('model')
+  of_variant = config.chosen.of('variant').values
+  network = config.chosen.of('model')
+  settings = {**of_variant, **network.values}
   if ':' in config.model:
-    run = binding.configured(method.thing, config).keywords
-    settings = run | settings
-  for chosen in (config.chosen.of('variant'), method):
-    settings |= config.chosen.values(chosen)
-  return functools.partial(models.build, config.model, **settings)
+    settings |= binding.bound(network, config, **of_run).keywords
+  return functools.partial(
+    models.build, config.model, **{**settings, **of_run, 'seed': config.seed}
+  )
 
 
 def check_model(config, dataset, layout):

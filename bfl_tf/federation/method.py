@@ -122,22 +122,23 @@ def start_and_stages(config, parts, resources) -> tuple[tuple, tuple]:
   Args:
     config: whose flags name them.
     parts: the chain of client parts.
-    resources: of `resources.resources`.
+    resources: what stages may ask for.
   """
+  of_run = {'resources': resources, 'num_classes': resources.num_classes}
   start, step, refine = (
-    binding.chain(flag, config, resources)
+    binding.chain(flag, config, **of_run)
     for flag in ('start', 'server_step', 'refine')
   )
   _check_start(start)
-  measured = resources['recalibration']()
+  measured = resources.recalibration
   between = () if measured is None else (measured,)
   chain = step + between + refine
-  stages = _with_needed(parts, chain, config, resources)
+  stages = _with_needed(parts, chain, config, of_run)
   _check_predictor(config, stages)
   return start, stages
 
 
-def _with_needed(parts, stages, config, resources):
+def _with_needed(parts, stages, config, of_run):
   """Puts the stages that parts need first."""
   binding.check_unique('--server_step and --refine', stages)
   by_name = {stage.name: stage for stage in stages}
@@ -152,7 +153,7 @@ def _with_needed(parts, stages, config, resources):
       first[part.needs] = by_name[part.needs]
     elif part.needs:
       brought = config.chosen.of('server_step', part.needs)
-      first[part.needs] = binding.bound(brought, config, resources)()
+      first[part.needs] = binding.bound(brought, config, **of_run)()
   rest = [stage for stage in stages if stage.name not in first]
   return (*first.values(), *rest)
 

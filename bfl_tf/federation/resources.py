@@ -1,10 +1,5 @@
-"""What stages are given by name: workers, the server's examples, their labels.
+"""What a run has for its stages: workers, the server's examples, students."""
 
-A stage that trains or predicts names what it needs in its constructor; it is
-made only if one does, and shared by the experiments of a process.
-"""
-
-from collections.abc import Callable
 import dataclasses
 import functools
 from typing import Any, NamedTuple
@@ -12,80 +7,133 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bfl_tf import datasets, seeds, server, training
-from bfl_tf.config import binding
+from bfl_tf import weights as weights_lib
 from bfl_tf.config import config as config_lib
 from bfl_tf.federation import building
 
 
-def resources(
-  config: config_lib.Config,
-  dataset: datasets.Dataset,
-  held: np.ndarray,
-  clients_workers: list[training.Worker],
-  built: dict[Any, Any],
-) -> dict[str, Callable[[], Any]]:
-  """What stages ask for by name, made only if one does.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Resources:
+  """A `server.Resources`, whose page says what each of these is.
 
-  Args:
+  Attributes:
     config: of the experiment.
     dataset: what clients train on.
-    held: indices of the examples that clients do not see.
-    clients_workers: those that train clients; they also predict.
+    server_indices: of the examples that clients do not see.
+    workers: those that train clients.
     built: as in `Experiment.build`.
   """
-  # The server has no broadcast to take as a prior, no parts, a constant rate.
-  alone = config.replace(
-    client_parts=(),
-    step_decay=1.0,
-    epoch_decay=1.0,
-    **{'flipout.update_prior': False},
-  )
-  deterministic = config.variant == 'deterministic'
-  random = clients_workers[0].layout.random
-  unlabeled = functools.cache(lambda: server_data(config, dataset, held, built))
-  made: dict[str, Callable[[], Any]] = {
-    'server_workers': lambda: building.workers(
-      alone, dataset, (), built, random
-    ),
-    'server_indices': lambda: held,
-    'validation': lambda: dataset.validation,
-    'num_mc_samples': lambda: 1 if deterministic else config.num_mc_samples,
-    'num_classes': lambda: dataset.num_classes,
-    'workers': lambda: clients_workers,
-    'layout': lambda: clients_workers[0].layout,
-    'build_model': lambda: building.model_builder(config, dataset),
-    'server_images': lambda: unlabeled().images,
-    'server_labels': lambda: unlabeled().labels,
-    'make_student': lambda: functools.partial(
-      _student, config, dataset, unlabeled().images, built, random
-    ),
-  }
-  configured = functools.partial(
-    binding.configured, config=config, resources=made
-  )
-  made['recalibration'] = lambda: recalibration(config, configured)
-  made['recalibrated'] = lambda: getattr(
-    made['recalibration'](), 'measured', None
-  )
 
-  def used(thing):
-    return binding.bound(config.chosen.using(thing), config, made)
+  config: config_lib.Config
+  dataset: datasets.Dataset
+  server_indices: np.ndarray
+  workers: list[training.Worker]
+  built: dict[Any, Any]
 
-  made['teacher_groups'] = lambda: used(server.Ensemble)()
-  made['make_distil'] = lambda: used(server.Distil)
-  return made
+  @property
+  def layout(self) -> weights_lib.Layout:
+    """See `server.Resources`."""
+    return self.workers[0].layout
 
+  @property
+  def build_model(self):
+    """See `server.Resources`."""
+    return building.model_builder(self.config, self.dataset)
 
-def recalibration(config, configured):
-  """Decides for pooled models, teachers and students: the flag's only reader.
+  @property
+  def num_classes(self) -> int:
+    """See `server.Resources`."""
+    return self.dataset.num_classes
 
-  Returns:
-    The stage that measures batch normalization's statistics anew, or None to
-    leave them as they are averaged, sampled or trained.
-  """
-  if config.batch_norm == 'average':
-    return None
-  return configured(server.Recalibrate)()
+  @property
+  def num_mc_samples(self) -> int:
+    """See `server.Resources`."""
+    stochastic = self.config.variant != 'deterministic'
+    return self.config.num_mc_samples if stochastic else 1
+
+  @property
+  def validation(self) -> datasets.Split:
+    """See `server.Resources`."""
+    return self.dataset.validation
+
+  @functools.cached_property
+  def server_workers(self) -> list[training.Worker]:
+    """See `server.Resources`."""
+    # The server has no broadcast to take as a prior, no parts, a constant rate.
+    alone = self.config.replace(
+      client_parts=(),
+      step_decay=1.0,
+      epoch_decay=1.0,
+      **{'flipout.update_prior': False},
+    )
+    return building.workers(
+      alone, self.dataset, (), self.built, self.layout.random
+    )
+
+  @property
+  def server_images(self) -> np.ndarray:
+    """See `server.Resources`."""
+    return self._server_data.images
+
+  @property
+  def server_labels(self) -> np.ndarray | None:
+    """See `server.Resources`."""
+    return self._server_data.labels
+
+  @functools.cached_property
+  def _server_data(self):
+    return server_data(
+      self.config, self.dataset, self.server_indices, self.built
+    )
+
+  @functools.cached_property
+  def recalibration(self) -> server.Recalibrate | None:
+    """The stage that measures batch normalization's statistics, if any.
+
+    Decides for pooled models, teachers and students: the flag's only reader.
+    """
+    if self.config.batch_norm == 'average':
+      return None
+    return server.Recalibrate(self)
+
+  @property
+  def recalibrated(self):
+    """See `server.Resources`."""
+    return self.recalibration and self.recalibration.measured
+
+  def student(self, distil: server.Distil) -> training.Worker:
+    """See `server.Resources`; a student of another experiment may be used.
+
+    Images and targets are handed to it.
+    """
+    config = self.config
+    settings = training.Settings(
+      optimizer=training.SGD(distil.momentum),
+      batch_size=distil.batch_size,
+      weight_decay=distil.weight_decay,
+      decay_biases=config.decay_biases,
+      augment=config.augment and distil.augment,
+      augment_padding=config.augment_padding,
+      trains_scale=False,
+      random=self.layout.random,
+    )
+    if distil.optimizer == 'swa':
+      settings = dataclasses.replace(
+        settings,
+        cycle_length=distil.steps('swa_cycle'),
+        cycle_floor=distil.swa_min_learning_rate / distil.learning_rate,
+        parts=(distil.averaging,),
+      )
+    targets = np.zeros((len(self.server_images), self.num_classes), np.float32)
+    data = training.Data(
+      self.server_images, targets, self.dataset.mean, self.dataset.std
+    )
+    # One device: steps follow one another, and tasks run side by side.
+    strategies = training.strategies(config.num_workers, config.distribution)
+    (student,) = building.compiled(
+      config, self.dataset, data, settings, strategies[:1], self.built
+    )
+    return student
 
 
 class ServerData(NamedTuple):
@@ -124,35 +172,3 @@ def server_data(config, dataset, held, built) -> ServerData:
   chosen = np.sort(rng.permutation(len(data.images))[:wanted])
   labels = None if data.labels is None else data.labels[chosen]
   return ServerData(data.images[chosen], labels)
-
-
-def _student(config, dataset, images, built, random, distil):
-  """A worker compiled for distillation on images of such a shape.
-
-  It may come from another experiment: images and targets are handed to it.
-  """
-  settings = training.Settings(
-    optimizer=training.SGD(distil.momentum),
-    batch_size=distil.batch_size,
-    weight_decay=distil.weight_decay,
-    decay_biases=config.decay_biases,
-    augment=config.augment and distil.augment,
-    augment_padding=config.augment_padding,
-    trains_scale=False,
-    random=random,
-  )
-  if distil.optimizer == 'swa':
-    settings = dataclasses.replace(
-      settings,
-      cycle_length=distil.steps('swa_cycle'),
-      cycle_floor=distil.swa_min_learning_rate / distil.learning_rate,
-      parts=(distil.averaging,),
-    )
-  targets = np.zeros((len(images), dataset.num_classes), np.float32)
-  data = training.Data(images, targets, dataset.mean, dataset.std)
-  # One device: steps follow one another, and tasks run side by side.
-  strategies = training.strategies(config.num_workers, config.distribution)[:1]
-  (student,) = building.compiled(
-    config, dataset, data, settings, strategies, built
-  )
-  return student

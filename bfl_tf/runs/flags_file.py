@@ -140,7 +140,7 @@ def obstacle_to_more_rounds(
         f'--learning_rate_schedule={config.learning_rate_schedule} is laid out '
         'over all rounds'
       )
-  for method in config.chosen.methods:
+  for method in config.chosen.choices:
     given = inspect.signature(method.thing).parameters
     if 'num_rounds' in given and method.role != 'learning_rate_schedule':
       return f'--{method.role}={method.name} is made for a number of rounds'
@@ -166,11 +166,10 @@ def _named(config) -> Iterator[tuple[str, str]]:
     value = getattr(config, role)
     for name in value if isinstance(value, tuple) else (value,):
       yield role, name
-  for method in config.chosen.methods:
-    values = config.chosen.values(method)
-    for declared in method.declared.values():
+  for method in config.chosen.choices:
+    for name, declared in method.declared.items():
       if declared.table is not None:
-        yield f'{method.name}.{declared.name}', values[declared.name]
+        yield method.key(name), method.values[name]
 
 
 def _of_file(path) -> str | None:

@@ -1,7 +1,6 @@
 """Server stages, from the pooled model to the next global one: `stage.Stage`.
 
-A stage that trains or predicts is given what it names of the federation's
-resources (`federation.resources`).
+A stage that trains, predicts or draws asks for `resources`, a `Resources`.
 """
 
 from bfl_tf.server.distil import Distil, DISTILLATIONS, sharpen, TARGETS
@@ -11,6 +10,7 @@ from bfl_tf.server.fresh_head import FreshHead, last_layer
 from bfl_tf.server.keep import Keep, packed, unpacked
 from bfl_tf.server.momentum import Momentum
 from bfl_tf.server.recalibrate import BATCH_NORMS, Recalibrate
+from bfl_tf.server.resources import Resources
 from bfl_tf.server.sign_threshold import SignThreshold, SignVotes
 from bfl_tf.server.students import Students
 from bfl_tf.server.teacher_posteriors import TEACHER_POSTERIORS
@@ -29,6 +29,7 @@ __all__ = [
   'Keep',
   'Momentum',
   'Recalibrate',
+  'Resources',
   'SignThreshold',
   'SignVotes',
   'Students',

@@ -15,6 +15,7 @@ References:
 
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
+import functools
 import math
 import time
 from typing import Annotated, ClassVar
@@ -24,6 +25,7 @@ import numpy as np
 from bfl_tf import clients, seeds, settings, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.server import ensemble as ensemble_lib
+from bfl_tf.server import resources as resources_lib
 from bfl_tf.settings import Setting
 
 DISTILLATIONS = ('swa', 'sgd')
@@ -35,27 +37,13 @@ class Distil:
   """Trains the mean; the pooled scale stays.
 
   Attributes:
-    make_student: from this stage to a `training.Worker` on the server's
-      examples, with targets as its labels.
-    workers: `training.Predictor`s.
-    server_images: U, `[num_examples, ...]` raw examples.
-    server_labels: `[num_examples]` int32, or None if they are not known or of
-      other classes.
-    num_classes: length of a target.
-    teacher_groups: the `Ensemble` that makes teachers.
-    recalibrated: as in `Ensemble`, for the student; one of `swa`, an average of
-      weights, is measured on U without it too.
-    num_mc_samples: predictions of a stochastic teacher.
+    resources: of the run. A student of `swa`, an average of weights, is
+      measured on U where others are not recalibrated too.
+    make_ensemble: makes the `Ensemble` that makes teachers.
   """
 
-  make_student: Callable[['Distil'], training.Worker]
-  workers: Sequence[training.Predictor]
-  server_images: np.ndarray
-  server_labels: np.ndarray | None
-  num_classes: int
-  teacher_groups: ensemble_lib.Ensemble
-  recalibrated: Callable | None
-  num_mc_samples: int
+  resources: resources_lib.Resources
+  make_ensemble: Callable[[], ensemble_lib.Ensemble]
   teachers: Annotated[str, Setting('Union of groups that is distilled.')] = (
     '+'.join(ensemble_lib.GROUPS)
   )
@@ -97,14 +85,14 @@ class Distil:
   uses: ClassVar[Mapping[str, type]] = {'ensemble': ensemble_lib.Ensemble}
 
   def __post_init__(self):
-    if not len(self.server_images):
+    if not len(self.resources.server_images):
       raise ValueError(
         'distil trains on server data: set --num_server_examples or '
         '--server_dataset.'
       )
     self._taught_by  # noqa: B018 (a wrong union shows here)
     settings.check(self)
-    if self.targets == 'labels' and self.server_labels is None:
+    if self.targets == 'labels' and self.resources.server_labels is None:
       raise ValueError(
         '--distil.targets=labels needs labelled examples of the same '
         'classes: leave --server_dataset out.'
@@ -112,10 +100,15 @@ class Distil:
     if self.optimizer == 'swa':
       self._check_swa()
 
+  @functools.cached_property
+  def teacher_groups(self) -> ensemble_lib.Ensemble:
+    """What makes teachers."""
+    return self.make_ensemble()
+
   @property
   def num_steps(self) -> int:
     """Of a student's training."""
-    batches = math.ceil(len(self.server_images) / self.batch_size)
+    batches = math.ceil(len(self.resources.server_images) / self.batch_size)
     return self.epochs * batches
 
   def steps(self, name: str) -> int:
@@ -132,7 +125,7 @@ class Distil:
 
   def _check_swa(self):
     try:
-      self.averaging.check(self.num_steps, len(self.server_images))
+      self.averaging.check(self.num_steps, len(self.resources.server_images))
     except ValueError as error:
       raise ValueError(
         f'--distil.optimizer=swa {str(error).rstrip(".")}: set '
@@ -192,11 +185,11 @@ class Distil:
     if self.targets == 'labels':
       return mixtures, {}
     for name, member in training.predict_members(
-      self.workers,
+      self.resources.workers,
       groups,
-      self.server_images,
+      self.resources.server_images,
       seed=seed,
-      num_samples=self.num_mc_samples,
+      num_samples=self.resources.num_mc_samples,
     ):
       if np.all(np.isfinite(member.probs)):
         mixtures.add(name, member)
@@ -216,31 +209,35 @@ class Distil:
       The student, or `start` if the student or all its teachers are not finite;
       and columns of `metrics.csv`.
     """
+    have = self.resources
     teachers = [name for name in self._taught_by if name in mixtures]
     by_labels = self.targets == 'labels'
     if not teachers and not by_labels:
       return start, {'students_refused': 1}
     job = training.Job(
       start=start,
-      indices=np.arange(len(self.server_images), dtype=np.int32),
+      indices=np.arange(len(have.server_images), dtype=np.int32),
       epochs=np.int32(self.epochs),
       learning_rate=np.float32(self.learning_rate),
       seed=seeds.child(seed, 0),
     )
     targets = (
-      np.eye(self.num_classes, dtype=np.float32)[self.server_labels]
+      np.eye(have.num_classes, dtype=np.float32)[have.server_labels]
       if by_labels
       else sharpen(mixtures.union(teachers).probs, self.sharpening)
     )
-    student = self.make_student(self)
-    result = student.train(job, self.server_images, targets)
+    student = have.student(self)
+    result = student.train(job, have.server_images, targets)
     # Through softplus and back a scale is not the same to the last bit.
     model = weights_lib.Weights(*result.model)._replace(
       scale=start.scale, factor=start.factor
     )
-    if self.optimizer == 'swa' or self.recalibrated:
+    if self.optimizer == 'swa' or have.recalibrated:
       model = training.recalibrate(
-        self.workers, model, self.server_images, seed=seeds.child(seed, 1)
+        have.workers,
+        model,
+        have.server_images,
+        seed=seeds.child(seed, 1),
       )
     if not all(np.all(np.isfinite(vector)) for vector in model):
       return start, {'students_refused': 1}

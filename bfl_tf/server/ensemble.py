@@ -14,8 +14,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from bfl_tf import posteriors, registry, seeds
+from bfl_tf import posteriors, seeds
 from bfl_tf import weights as weights_lib
+from bfl_tf.server import resources as resources_lib
 from bfl_tf.server import teacher_posteriors
 from bfl_tf.settings import Setting
 
@@ -28,14 +29,11 @@ class Ensemble:
   """Makes the groups; they are scored with the round's evaluation.
 
   Attributes:
-    layout: of the model.
-    recalibrated: (model, seed) -> model, for every member; None leaves batch
-      normalization's statistics as they were averaged or sampled.
+    resources: of the run.
     posterior: one of `TEACHER_POSTERIORS`, made; what S samples.
   """
 
-  layout: weights_lib.Layout
-  recalibrated: Callable | None
+  resources: resources_lib.Resources
   groups: Annotated[
     str, Setting(f'Union of groups to make and score ({_LETTERS}).')
   ] = '+'.join(GROUPS)
@@ -71,7 +69,7 @@ class Ensemble:
     """What must be reduced over the round's updates."""
     needed = [posteriors.Updates()] if 'C' in self.predictors else []
     if 'S' in self.predictors:
-      needed.append(self._source.statistic(self.layout))
+      needed.append(self.posterior.statistic(self.resources.layout))
     return tuple(statistic for statistic in needed if statistic)
 
   @property
@@ -88,7 +86,7 @@ class Ensemble:
   ) -> tuple[dict[str, Sequence[weights_lib.Weights]], dict[str, float]]:
     """Returns the models by group, and columns of `metrics.csv`."""
     groups: dict[str, Sequence[weights_lib.Weights]] = {}
-    info = {}
+    info, recalibrated = {}, self.resources.recalibrated
     if 'A' in self.predictors:
       groups['A'] = (pooled,)
     if 'C' in self.predictors:
@@ -99,34 +97,27 @@ class Ensemble:
     if 'S' in self.predictors:
       draws = self._draws(pooled, statistics, seeds.child(seed, 0))
       # Recalibration replaces what was drawn.
-      if draws.is_variance.any() and not self.recalibrated:
+      if draws.is_variance.any() and not recalibrated:
         info['sampled_floored_fraction'] = draws.floored_fraction()
       groups['S'] = draws
-    if self.recalibrated:
+    if recalibrated:
       groups = {
         name: _Recalibrated(
-          group, self.recalibrated, seeds.child(seed, 1 + GROUPS.index(name))
+          group, recalibrated, seeds.child(seed, 1 + GROUPS.index(name))
         )
         for name, group in groups.items()
       }
     return groups, info
 
-  @property
-  def _source(self):
-    # By its name where no config has made it.
-    table = teacher_posteriors.TEACHER_POSTERIORS
-    if isinstance(self.posterior, str):
-      return registry.resolve('ensemble.posterior', self.posterior, table)()
-    return self.posterior
-
   def _draws(self, pooled, statistics, seed):
-    needed = self._source.statistic(self.layout)
+    layout = self.resources.layout
+    needed = self.posterior.statistic(layout)
     result = statistics[needed] if needed else None
-    distribution, like = self._source.distribution(pooled, result, self.layout)
+    distribution, like = self.posterior.distribution(pooled, result, layout)
     return posteriors.Draws(
       distribution,
       like,
-      self.layout.is_variance(),
+      layout.is_variance(),
       seed,
       self.num_samples,
       self.min_variance,

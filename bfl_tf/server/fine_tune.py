@@ -6,11 +6,12 @@ a refinement it is server-side training after each round.
 """
 
 import dataclasses
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from bfl_tf import metrics, seeds, training
+from bfl_tf.server import resources as resources_lib
 from bfl_tf.settings import Setting
 
 
@@ -19,17 +20,10 @@ class FineTune:
   """Trains with the clients' optimizer, objective and batch size.
 
   Attributes:
-    server_workers: `training.Worker`s without client parts; the first trains,
-      all of them validate.
-    server_indices: `[num_server_examples]` int32 into the training data.
-    validation: held-out `Split(x, y)`, for early stopping.
-    num_mc_samples: of a validation.
+    resources: of the run.
   """
 
-  server_workers: list[training.Worker]
-  server_indices: np.ndarray
-  validation: Any
-  num_mc_samples: int
+  resources: resources_lib.Resources
   epochs: Annotated[int, Setting('At most.', least=1)] = 100
   patience: Annotated[
     int,
@@ -45,12 +39,12 @@ class FineTune:
   statistics: ClassVar[tuple] = ()
 
   def __post_init__(self):
-    if not len(self.server_indices):
+    if not len(self.resources.server_indices):
       raise ValueError(
         'fine_tune trains on labelled server data: set --num_server_examples '
         'or --server_fraction; --server_dataset has no labels.'
       )
-    if self.patience and not len(self.validation.y):
+    if self.patience and not len(self.resources.validation.y):
       raise ValueError(
         'fine_tune stops early by validation accuracy: set --validation_split, '
         'or --fine_tune.patience=0.'
@@ -77,23 +71,23 @@ class FineTune:
   def _train(self, model, seed, step):
     job = training.Job(
       start=model,
-      indices=self.server_indices,
+      indices=self.resources.server_indices,
       epochs=np.int32(1),
       learning_rate=np.float32(self.learning_rate),
       seed=seed,
       first_step=np.int32(step),
     )
-    return self.server_workers[0].train(job)
+    return self.resources.server_workers[0].train(job)
 
   def _validate(self, model, seed) -> float:
     """Returns the accuracy, of a model that ran away -1: it is never best."""
     predictive = training.predict(
-      self.server_workers,
+      self.resources.server_workers,
       model,
-      self.validation.x,
+      self.resources.validation.x,
       seed=seed,
-      num_samples=self.num_mc_samples,
+      num_samples=self.resources.num_mc_samples,
     )
     if not np.all(np.isfinite(predictive.probs)):
       return -1.0
-    return metrics.accuracy(predictive.probs, self.validation.y)
+    return metrics.accuracy(predictive.probs, self.resources.validation.y)

@@ -7,7 +7,6 @@ References:
   M. Makni. Deriving FL-SWAG as a one-shot method. 2022, section 8.3.
 """
 
-from collections.abc import Callable
 import dataclasses
 from typing import ClassVar
 
@@ -15,6 +14,7 @@ import numpy as np
 import tf_keras
 
 from bfl_tf import weights as weights_lib
+from bfl_tf.server import resources as resources_lib
 
 _LARGEST_SEED = 2**31
 
@@ -24,19 +24,17 @@ class FreshHead:
   """Replaces the last layer that has weights by a draw of its initializer.
 
   Attributes:
-    build_model: seed -> the network with initial weights.
-    layout: of the model.
+    resources: of the run.
   """
 
-  build_model: Callable[..., tf_keras.Model]
-  layout: weights_lib.Layout
+  resources: resources_lib.Resources
 
   name: ClassVar[str] = 'fresh_head'
   statistics: ClassVar[tuple] = ()
 
   def __call__(self, state, reference, pooled, statistics, seed):
-    drawn = self.build_model(seed=abs(int(seed[0])) % _LARGEST_SEED)
-    variables = weights_lib.Variables.of(drawn, self.layout.random)
+    drawn = self.resources.build_model(seed=abs(int(seed[0])) % _LARGEST_SEED)
+    variables = weights_lib.Variables.of(drawn, self.resources.layout.random)
     fresh = weights_lib.Weights(*map(np.asarray, weights_lib.read(variables)))
     last = {id(v) for v in last_layer(drawn).trainable_variables}
     head = _places(variables.mean, last)

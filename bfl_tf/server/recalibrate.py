@@ -4,13 +4,11 @@ An average of the clients' moving statistics does not belong to the average of
 their weights; unlabeled examples are enough to measure those that do.
 """
 
-from collections.abc import Sequence
 import dataclasses
 from typing import ClassVar
 
-import numpy as np
-
 from bfl_tf import training
+from bfl_tf.server import resources as resources_lib
 
 BATCH_NORMS = ('average', 'recalibrate')
 
@@ -20,18 +18,16 @@ class Recalibrate:
   """Replaces the buffers of the model.
 
   Attributes:
-    workers: `training.Predictor`s to measure with.
-    server_images: `[num_examples, ...]` raw examples.
+    resources: of the run.
   """
 
-  workers: Sequence[training.Predictor]
-  server_images: np.ndarray
+  resources: resources_lib.Resources
 
   name: ClassVar[str] = 'recalibrate'
   statistics: ClassVar[tuple] = ()
 
   def __post_init__(self):
-    if not len(self.server_images):
+    if not len(self.resources.server_images):
       raise ValueError(
         '--batch_norm=recalibrate measures on server data: set '
         '--num_server_examples or --server_dataset.'
@@ -43,6 +39,7 @@ class Recalibrate:
 
   def measured(self, model, seed):
     """Returns a model with the buffers that belong to its weights."""
+    have = self.resources
     return training.recalibrate(
-      self.workers, model, self.server_images, seed=seed
+      have.workers, model, have.server_images, seed=seed
     )

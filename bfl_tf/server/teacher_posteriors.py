@@ -35,13 +35,13 @@ class Gaussian:
 
 
 @dataclasses.dataclass(frozen=True)
-class Dirichlet:
+class DirichletWeights:
   """FedBE's Eq. 7: convex combinations of the clients' models."""
 
   alpha: Annotated[float, Setting('Of Dir(alpha).', above=0)] = 1.0
 
   def __post_init__(self):
-    posteriors.check_concentration('--posterior.dirichlet.alpha', self.alpha)
+    posteriors.check_concentration('--dirichlet_weights.alpha', self.alpha)
 
   def statistic(self, layout):
     """Whole models."""
@@ -63,7 +63,7 @@ class Pooled:
       raise ValueError(
         '--ensemble.posterior=pooled needs random weights: --variant=flipout '
         'or a client part that gives all weights a posterior; choose gaussian '
-        'or dirichlet.'
+        'or dirichlet_weights.'
       )
 
   def distribution(self, pooled, result, layout):
@@ -90,6 +90,6 @@ class Auto:
 TEACHER_POSTERIORS: dict[str, Any] = {
   'auto': Auto,
   'gaussian': Gaussian,
-  'dirichlet': Dirichlet,
+  'dirichlet_weights': DirichletWeights,
   'pooled': Pooled,
 }

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from bfl_tf import config as config_lib
-from bfl_tf.config import chosen
 from bfl_tf.runs import directory as records
 from experiments import flags as config_flags
 
@@ -105,13 +104,13 @@ class Cell:
   def config(self, scale: str, seed: int) -> config_lib.Config:
     """Returns what to run."""
     return config_lib.Config.of(
-      chosen.merged(
-        self.paper.preset,
-        self.paper.scales[scale],
-        self.overrides,
-        self.by_scale.get(scale, {}),
-        {'seed': seed},
-      )
+      {
+        **self.paper.preset,
+        **self.paper.scales[scale],
+        **self.overrides,
+        **self.by_scale.get(scale, {}),
+        'seed': seed,
+      }
     )
 
 

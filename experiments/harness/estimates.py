@@ -93,7 +93,7 @@ def one_per_method(every: list[cells.Task]) -> list[cells.Task]:
 def _paths(config):
   """Yields what is dealt, trained, pooled and refined, each with its ways."""
   named = {*_DATA, *_CLIENT, *_WEIGHTING, *_POOLING, *_ELSEWHERE}
-  server = [m.role for m in config.chosen.methods if m.role not in named]
+  server = [m.role for m in config.chosen.choices if m.role not in named]
   yield ('data', config.dataset, config.num_clients == 1,
          config.clients_per_round > 0, *_ways(config, _DATA))  # fmt: skip
   yield 'client', *_ways(config, _CLIENT)
@@ -105,9 +105,9 @@ def _paths(config):
 
 def _ways(config, roles):
   """The methods of these roles, each with its switches."""
-  for method in config.chosen.methods:
+  for method in config.chosen.choices:
     if method.role in roles:
-      values = config.chosen.values(method).values()
+      values = method.values.values()
       switches = (value for value in values if isinstance(value, str | bool))
       yield method.role, method.name, *switches
 

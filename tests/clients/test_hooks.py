@@ -98,13 +98,14 @@ class Sized:
   """A stage that wants a resource; its slot is what it was given."""
 
   num_classes: int
-  layout: Any
+  resources: Any
 
   name: ClassVar[str] = 'sized'
   statistics: ClassVar[tuple] = ()
 
   def init(self, model):
-    return np.float32([self.num_classes, self.layout.num_trainable()])
+    size = self.resources.layout.num_trainable()
+    return np.float32([self.num_classes, size])
 
   def __call__(self, state, reference, pooled, statistics, seed):
     return state, {}

@@ -11,9 +11,11 @@ import toys
 
 from bfl_tf import config as config_lib
 from bfl_tf import training
+from bfl_tf.config.config import known_methods
 from bfl_tf.settings import Setting
 
 Config = config_lib.Config
+BOTH = {'start': ('fine_tune',), 'refine': ('fine_tune',)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,124 +25,6 @@ class Shrink(toys.Idle):
   name: ClassVar[str] = 'shrink'
   factor: float = 0.5
   num_rounds: int = 0
-
-
-MINE = f'{__name__}:Shrink'
-
-
-@pytest.fixture(autouse=True)
-def here(monkeypatch):
-  monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
-
-
-def values(config, role):
-  return config.chosen.values(config.chosen.of(role))
-
-
-def test_a_setting_reaches_its_method_and_others_keep_their_defaults():
-  config = Config(partition='dirichlet', settings={'dirichlet.alpha': 2})
-  assert values(config, 'partition') == {'alpha': 2.0, 'min_examples': 10}
-  assert values(config, 'pooling') == {'min_scale': 1e-6}
-
-
-def test_a_default_said_is_the_same_run():
-  plain = Config(partition='dirichlet')
-  said = Config(partition='dirichlet', settings={'dirichlet.alpha': 0.5})
-  assert plain == said and hash(plain) == hash(said)
-  assert pickle.loads(pickle.dumps(said)) == plain
-
-
-def test_a_bare_name_sets_every_role_and_a_role_its_own():
-  both = {'start': ('fine_tune',), 'refine': ('fine_tune',)}
-  config = Config(**both, settings={
-    'fine_tune.epochs': 5, 'start.fine_tune.epochs': 7,
-  })  # fmt: skip
-  assert values(config, 'start')['epochs'] == 7
-  assert values(config, 'refine')['epochs'] == 5
-  assert config.settings == {
-    'start.fine_tune.epochs': 7, 'refine.fine_tune.epochs': 5,
-  }  # fmt: skip
-  same = Config(**both, settings={
-    'refine.fine_tune.epochs': 7, 'start.fine_tune.epochs': 7,
-  })  # fmt: skip
-  assert same.settings == {'fine_tune.epochs': 7}
-
-
-def test_two_things_of_one_name_need_the_role():
-  chosen = {'partition': 'dirichlet', 'refine': ('ensemble',)}
-  posterior = {'ensemble.posterior': 'dirichlet'}
-  with pytest.raises(ValueError, match='may mean two things: say --partition'):
-    Config(**chosen, settings={**posterior, 'dirichlet.alpha': 0.1})
-  config = Config(
-    **chosen, settings={**posterior, 'partition.dirichlet.alpha': 0.1}
-  )
-  assert values(config, 'partition')['alpha'] == 0.1
-  assert values(config, 'refine.ensemble.posterior')['alpha'] == 1.0
-
-
-def test_anybodys_own_gets_its_settings_by_what_follows_the_colon():
-  config = Config(client_parts=(MINE,), settings={'Shrink.factor': 0.25})
-  assert values(config, 'client_parts') == {'factor': 0.25}
-  # An argument that a run gives is no setting.
-  with pytest.raises(
-    ValueError, match=re.escape('--Shrink.num_rounds is unknown')
-  ):
-    Config(client_parts=(MINE,), settings={'Shrink.num_rounds': 3})
-
-
-def test_a_member_of_a_family_has_the_familys_settings():
-  config = Config(model='resnet14', settings={'resnet.normalization': 'group'})
-  assert values(config, 'model') == {'normalization': 'group'}
-
-
-@pytest.mark.parametrize(
-  'settings, message',
-  [
-    (
-      {'step.deal': 'ring'},
-      '--step.deal is a setting of step, which is not chosen: leave it out, or '
-      'set --partition=step.',
-    ),
-    (
-      {'mlp.hidden_unit': 3},
-      '--mlp.hidden_unit is unknown. Did you mean --mlp.hidden_units?',
-    ),
-    ({'mpl.hidden_units': 3}, "--mpl.hidden_units is unknown: no setting goes "
-     "by it. Did you mean 'mlp'?"),
-    ({'model.mlp.hidden_units': (0,)}, '--model.mlp.hidden_units=0 must be'),
-    ({'start.mlp.hidden_units': (4,)}, '--start.mlp.hidden_units is unknown'),
-    ({'hidden_units': (4,)}, '--hidden_units is unknown'),
-  ],
-)  # fmt: skip
-def test_refused(settings, message):
-  with pytest.raises(ValueError, match=f'^{re.escape(message)}'):
-    Config(settings=settings)
-
-
-def test_a_presets_settings_lie_idle_but_typed_ones_do_not():
-  preset = {'partition': 'step', 'step.deal': 'ring', 'num_rounds': 3}
-  behind = {**preset, 'partition': 'iid'}
-  assert Config.of(behind) == Config(num_rounds=3)
-  assert Config.of(preset).settings == {'step.deal': 'ring'}
-  with pytest.raises(
-    ValueError, match=re.escape('--step.deal is a setting of step')
-  ):
-    Config.of(behind, typed=['step.deal'])
-  with pytest.raises(ValueError, match=re.escape('--step.del is unknown')):
-    Config.of({**behind, 'step.del': 'ring'})
-
-
-def test_a_later_shorter_key_takes_the_place_of_longer_ones():
-  both = {'start': ('fine_tune',), 'refine': ('fine_tune',)}
-  one = {'start.fine_tune.epochs': 50, 'refine.fine_tune.epochs': 10}
-  config = Config.of({**both, **one, 'fine_tune.epochs': 1})
-  assert config.settings == {'fine_tune.epochs': 1}
-  again = Config.of({**both, **one}).replace(**{'fine_tune.epochs': 1})
-  assert again == config
-  # A field covers no setting of its name.
-  small = {'refine': ('distil',), 'distil.batch_size': 7, 'batch_size': 9}
-  assert Config.of(small).get('distil.batch_size') == 7
-  assert Config.of(small).replace(batch_size=3).get('distil.batch_size') == 7
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,41 +40,6 @@ class Tuned:
     return state, {}
 
 
-def test_a_role_of_a_method_is_its_own_in_every_chain():
-  tuned = f'{__name__}:Tuned'
-  experiment = toys.experiment(
-    start=(tuned,),
-    server_step=(tuned,),
-    client_optimizer='adam',
-    **{
-      'start.Tuned.optimizer': 'adam',
-      'start.Tuned.optimizer.adam.beta_1': 0.5,
-      'server_step.Tuned.optimizer.sgd.momentum': 0.25,
-    },
-  )
-  (start,), (step,) = experiment.method.start, experiment.method.stages
-  assert start.optimizer == training.Adam(beta_1=0.5)
-  assert step.optimizer == training.SGD(0.25)
-  assert experiment.config.get('client_optimizer.adam.beta_1') == 0.9
-
-
-def test_what_a_method_gives_another_is_no_setting():
-  refused = {'distil.optimizer': 'sgd'}
-  students = {'refine': ('students',), 'students.students': ('C:swa',)}
-  with pytest.raises(ValueError, match=r'--distil\.optimizer is unknown'):
-    Config.of({**students, **refused}, typed=refused)
-
-
-def test_a_stage_that_a_part_brings_has_its_settings():
-  part = f'{__name__}:Follows'
-  config = Config(client_parts=(part,), settings={'momentum.decay': 0.5})
-  assert config.get('momentum.decay') == 0.5
-  (stage,) = toys.experiment(
-    client_parts=(part,), **{'momentum.decay': 0.5}
-  ).method.stages
-  assert stage.decay == 0.5
-
-
 @dataclasses.dataclass(frozen=True)
 class Follows(toys.Idle):
   """Needs a stage that has a setting."""
@@ -199,13 +48,167 @@ class Follows(toys.Idle):
   needs: ClassVar[str | None] = 'momentum'
 
 
+def dirichlet(labels, num_clients, alpha=3.0):
+  return labels, num_clients, alpha
+
+
+MINE = f'{__name__}:Shrink'
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+  monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
+
+
+def values(config, role):
+  return config.chosen.of(role).values
+
+
+def test_a_key_is_one_thing():
+  things = {}
+  for method in known_methods():
+    for setting in method.declared:
+      assert things.setdefault(method.key(setting), method.thing) is (
+        method.thing
+      )
+
+
+def test_a_setting_reaches_its_method_and_others_keep_their_defaults():
+  config = Config(partition='dirichlet', settings={'dirichlet.alpha': 2})
+  assert values(config, 'partition') == {'alpha': 2.0, 'min_examples': 10}
+  assert values(config, 'pooling') == {'min_scale': 1e-6}
+
+
+def test_a_default_said_is_the_same_run():
+  plain = Config(partition='dirichlet')
+  said = Config(partition='dirichlet', settings={'dirichlet.alpha': 0.5})
+  assert plain == said and hash(plain) == hash(said)
+  assert pickle.loads(pickle.dumps(said)) == plain
+
+
+@pytest.mark.parametrize(
+  'given, start, later, kept',
+  [
+    ({'fine_tune.epochs': 5}, 5, 5, {'fine_tune.epochs': 5}),
+    ({'start.fine_tune.epochs': 7}, 7, 100, {'start.fine_tune.epochs': 7}),
+    (
+      {'fine_tune.epochs': 5, 'start.fine_tune.epochs': 100}, 100, 5,
+      {'fine_tune.epochs': 5, 'start.fine_tune.epochs': 100},
+    ),
+    (
+      {'start.fine_tune.epochs': 5, 'fine_tune.epochs': 5}, 5, 5,
+      {'fine_tune.epochs': 5},
+    ),
+  ],
+)  # fmt: skip
+def test_what_is_chosen_twice_may_differ_at_the_start(
+  given, start, later, kept
+):
+  config = Config(**BOTH, settings=given)
+  assert values(config, 'start')['epochs'] == start
+  assert values(config, 'refine')['epochs'] == later
+  assert config.settings == kept
+  assert config.get('start.fine_tune.epochs') == start
+  assert config.get('fine_tune.epochs') == later
+  assert Config.of({**BOTH, **dict(config.chosen.lines())}) == config
+
+
+def test_the_start_alone_has_either_key():
+  for key in ('fine_tune.epochs', 'start.fine_tune.epochs'):
+    config = Config(start=('fine_tune',), settings={key: 5})
+    assert config.settings == {'fine_tune.epochs': 5}
+
+
+def test_two_things_of_one_name_are_refused():
+  ours = Config(partition='dirichlet')
+  mine = f'{__name__}:dirichlet'
+  assert ours.replace(partition=mine).get('dirichlet.alpha') == 3
+  with pytest.raises(ValueError, match=r'--client_parts and --server_step'):
+    Config(client_parts=(MINE,), server_step=('test_given:Shrink',))
+
+
+def test_anybodys_own_gets_its_settings_by_what_follows_the_colon():
+  config = Config(client_parts=(MINE,), settings={'Shrink.factor': 0.25})
+  assert values(config, 'client_parts') == {'factor': 0.25}
+  # An argument that a run gives is no setting.
+  with pytest.raises(ValueError, match=r'--Shrink\.num_rounds'):
+    Config(client_parts=(MINE,), settings={'Shrink.num_rounds': 3})
+
+
+def test_a_member_of_a_family_has_the_familys_settings():
+  config = Config(model='resnet14', settings={'resnet.normalization': 'group'})
+  assert values(config, 'model') == {'normalization': 'group'}
+
+
+@pytest.mark.parametrize(
+  'key, value, said',
+  [
+    ('step.deal', 'ring', 'set --partition=step'),
+    ('mlp.hidden_unit', 3, 'Did you mean --mlp.hidden_units?'),
+    ('mpl.hidden_units', 3, "Did you mean 'mlp'?"),
+    ('mlp.hidden_units', (0,), ''),
+    ('model.mlp.hidden_units', (4,), ''),
+    ('start.fine_tune.epochs', 4, 'set --start=fine_tune'),
+    ('hidden_units', (4,), ''),
+  ],
+)
+def test_refused(key, value, said):
+  with pytest.raises(ValueError, match=f'^--{re.escape(key)}.*') as refused:
+    Config(settings={key: value})
+  assert said in str(refused.value)
+
+
+def test_a_presets_settings_lie_idle_but_typed_ones_do_not():
+  preset = {'partition': 'step', 'step.deal': 'ring', 'num_rounds': 3}
+  behind = {**preset, 'partition': 'iid'}
+  assert Config.of(behind) == Config(num_rounds=3)
+  assert Config.of(preset).settings == {'step.deal': 'ring'}
+  with pytest.raises(ValueError, match=r'--step\.deal'):
+    Config.of(behind, typed=['step.deal'])
+  with pytest.raises(ValueError, match=r'--step\.del'):
+    Config.of({**behind, 'partition': 'step', 'step.del': 'ring'})
+
+
 def test_anybodys_settings_lie_idle_too():
   values = {'pooling': 'nwa', 'Barycenter.power': 2}
   assert Config.of(values) == Config()
-  with pytest.raises(ValueError, match='no setting goes by it'):
+  with pytest.raises(ValueError, match=r'--Barycenter\.power'):
     Config.of(values, typed=['Barycenter.power'])
   with pytest.raises(ValueError, match="Did you mean 'distil'"):
     Config.of({'distill.epochs': 3})
+
+
+def test_a_role_of_a_method_is_its_own_at_the_start():
+  tuned = f'{__name__}:Tuned'
+  experiment = toys.experiment(
+    start=(tuned,),
+    server_step=(tuned,),
+    client_optimizer='adam',
+    **{
+      'start.Tuned.optimizer': 'adam',
+      'start.adam.beta_1': 0.5,
+      'sgd.momentum': 0.25,
+    },
+  )
+  (start,), (step,) = experiment.method.start, experiment.method.stages
+  assert start.optimizer == training.Adam(beta_1=0.5)
+  assert step.optimizer == training.SGD(0.25)
+  assert values(experiment.config, 'client_optimizer')['beta_1'] == 0.9
+
+
+def test_what_a_method_gives_another_is_no_setting():
+  refused = {'distil.optimizer': 'sgd'}
+  students = {'refine': ('students',), 'students.students': ('C:swa',)}
+  with pytest.raises(ValueError, match=r'--distil\.optimizer'):
+    Config.of({**students, **refused}, typed=refused)
+
+
+def test_a_stage_that_a_part_brings_has_its_settings():
+  part = f'{__name__}:Follows'
+  experiment = toys.experiment(client_parts=(part,), **{'momentum.decay': 0.5})
+  assert experiment.config.get('momentum.decay') == 0.5
+  (stage,) = experiment.method.stages
+  assert stage.decay == 0.5
 
 
 def test_replaced_methods_leave_their_settings():
@@ -214,3 +217,6 @@ def test_replaced_methods_leave_their_settings():
   assert config.replace(partition='iid').settings == {}
   mine = Config(client_parts=(MINE,), settings={'Shrink.factor': 0.25})
   assert mine.replace(client_parts=()) == Config()
+  # A field is no setting of its name.
+  small = Config.of({'refine': ('distil',), 'distil.batch_size': 7})
+  assert small.replace(batch_size=3).get('distil.batch_size') == 7

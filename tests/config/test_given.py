@@ -75,3 +75,23 @@ def test_they_are_described(capsys):
   with pytest.raises(SystemExit):
     describe.answer(['', f'--describe={WARM}'], sys.modules[__name__])
   assert '--Warm.temperature=0.9' in capsys.readouterr().out
+
+
+@dataclasses.dataclass(frozen=True)
+class Shrink:
+  """A stage with the name of another thing, in tests of what is chosen."""
+
+  factor: float = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Asks(pooling.RULES['nwa']):
+  """A rule that asks for what only partitions are given."""
+
+  _: dataclasses.KW_ONLY
+  client_ids: tuple
+
+
+def test_what_is_not_given_to_a_role_is_refused():
+  with pytest.raises(ValueError, match=r'client_ids.*--partition'):
+    toys.experiment(pooling=f'{__name__}:Asks')

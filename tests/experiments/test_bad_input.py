@@ -199,7 +199,7 @@ def test_in_python_values_may_be_texts_and_things():
 
 @hypothesis.settings(max_examples=300)
 @hypothesis.given(
-  strategies.sampled_from([*fields.FIELDS, *fields.setting_keys()]),
+  strategies.sampled_from([*fields.FIELDS, *fields.known_settings()]),
   strategies.one_of(
     strategies.text(max_size=5),
     strategies.integers().map(str),

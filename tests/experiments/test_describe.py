@@ -10,7 +10,6 @@ import sys
 import binaries
 import pytest
 
-from bfl_tf import settings
 from bfl_tf.config import config
 from experiments import benchmark, describe, flags, reproduce
 
@@ -93,11 +92,8 @@ def test_helpfull_has_every_flag_with_its_default(said):
       expected[f'{method.name}.{setting}'] = declared
   shown = dict(re.findall(r'^  --([\w.]+)=(.*)$', out, re.MULTILINE))
   assert shown.keys() == expected.keys()
-  # Two things go by this name, with two defaults.
-  assert len(re.findall(r'^  --dirichlet\.alpha=', out, re.MULTILINE)) == 2
   for name, declared in expected.items():
-    if name != 'dirichlet.alpha':
-      assert shown[name] == declared.format(declared.default)
+    assert shown[name] == declared.format(declared.default)
 
 
 def asked(capsys, what, module=reproduce):
@@ -115,25 +111,11 @@ def test_one_method_with_its_source_and_settings(capsys):
   assert 'It has no settings.' in asked(capsys, '--describe=recalibrate')
 
 
-def test_two_things_of_one_name(capsys):
-  out = asked(capsys, '--describe=dirichlet')
-  assert 'dirichlet (--partition=dirichlet)' in out
-  assert 'dirichlet (--ensemble.posterior=dirichlet)' in out
-  for default in ('0.5', '1.0'):
-    assert f'--dirichlet.alpha={default}\n' in out
-  assert out.endswith(
-    'Where more than one is chosen, say --partition.dirichlet or '
-    '--ensemble.posterior.dirichlet.\n'
-  )
-  # Of these two one alone has settings to be told apart.
-  assert 'Where more' not in asked(capsys, '--describe=scaffold')
-
-
 def test_every_method_of_ours_can_be_described(capsys):
-  for _, name, thing, _ in config.known_methods():
-    out = asked(capsys, f'--describe={name}')
-    for setting in settings.of(thing, config.GIVEN):
-      assert f'  --{name}.{setting}=' in out
+  for method in config.known_methods():
+    out = asked(capsys, f'--describe={method.name}')
+    for setting in method.declared:
+      assert f'  --{method.key(setting)}=' in out
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_server_training_has_epochs_of_its_own_here_and_in_the_start():
     **{
       'fine_tune.patience': 0,
       'start.fine_tune.epochs': 5,
-      'refine.fine_tune.epochs': 1,
+      'fine_tune.epochs': 1,
     },
   )
   start, *played = toys.rounds(experiment, 2)

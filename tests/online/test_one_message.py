@@ -159,7 +159,10 @@ _LEFT_OUT = {
     **_SERVER, 'refine': ('fine_tune', 'keep'), 'fine_tune.patience': 0,
   },
   'ensemble': {**_ENSEMBLE, 'ensemble.posterior': 'gaussian'},
-  'ensemble, dirichlet': {**_ENSEMBLE, 'ensemble.posterior': 'dirichlet'},
+  'ensemble, dirichlet': {
+    **_ENSEMBLE,
+    'ensemble.posterior': 'dirichlet_weights',
+  },
   'scaffold': {'client_parts': ('scaffold', 'swag')},
   'samples': {
     'client_parts': ('thinning', 'swag'),

@@ -23,7 +23,7 @@ DISTIL = {
   'distil.swa_cycle': 5,
   'ensemble.num_samples': 3,
 }
-EQ7 = {'ensemble.posterior': 'dirichlet'}
+EQ7 = {'ensemble.posterior': 'dirichlet_weights'}
 
 
 def run(path, **settings):
@@ -307,7 +307,7 @@ REFUSED = [
   ('distil.swa_start', {'distil.swa_start': 99}),
   ('distil.swa_cycle', {'distil.swa_cycle': 2.5}),
   ('distil.swa_min_learning_rate', {'distil.swa_min_learning_rate': 0.1}),
-  ('alpha', {**EQ7, 'posterior.dirichlet.alpha': 0.0}),
+  ('alpha', {**EQ7, 'dirichlet_weights.alpha': 0.0}),
   ('predictor=A+B', {'predictor': 'A+B'}),
   ('predictor=A', {'refine': (), 'predictor': 'A'}),
   ('--start', {'start': ('distil',)}),

@@ -81,7 +81,7 @@ _ALPHAS = {
       'decay_over_rounds', f'alpha {alpha}', name,
       {
         **settings.PAPER.flags('fedavg', 'dirichlet'),
-        'partition.dirichlet.alpha': alpha,
+        'dirichlet.alpha': alpha,
         'learning_rate_schedule': schedule,
       },
     )

@@ -199,7 +199,10 @@ DIRICHLET = {
     'dirichlet',
     f'step {network}',
     f'alpha_{alpha:g}',
-    {'ensemble.posterior': 'dirichlet', 'posterior.dirichlet.alpha': alpha},
+    {
+      'ensemble.posterior': 'dirichlet_weights',
+      'dirichlet_weights.alpha': alpha,
+    },
     network,
   )
   for alpha in (0.1, 0.5, 1.0, 2.0)

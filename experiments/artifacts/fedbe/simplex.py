@@ -54,7 +54,7 @@ def models(
   mixture = posteriors.SimplexMixture(
     [client.values for client in clients],
     np.ones(len(clients)),
-    config.get('posterior.dirichlet.alpha'),
+    config.get('dirichlet_weights.alpha'),
   )
   seed = seeds.named(config.seed, 'simplex')
   gamma = mixture.sample_coefficients(num_models, seed)

@@ -13,7 +13,6 @@ from bfl_tf import config as config_lib
 from bfl_tf import datasets, federation
 from bfl_tf import runs as runs_lib
 from bfl_tf import trained as trained_lib
-from bfl_tf.config import chosen
 from bfl_tf.trained import features
 from experiments.artifacts.fl_swag import grids
 
@@ -49,9 +48,7 @@ def cifar10() -> datasets.Dataset:
 @functools.cache
 def _features(name):
   config = config_lib.Config.of(
-    chosen.merged(
-      grids.PAPER.preset, grids.PAPER.flags('pretrain'), {'dataset': name}
-    )
+    {**grids.PAPER.preset, **grids.PAPER.flags('pretrain'), 'dataset': name}
   )
   experiment = federation.Experiment.build(config)
   state = federation.initial_state(experiment).state
