@@ -65,7 +65,7 @@ SCHEDULE = {'step_decay': 0.9, 'epoch_decay': 0.5, 'epoch_decay_every': 2}
   [
     (0.0, {}),
     (0.9, {'weight_decay': 0.1, 'decay_biases': False}),
-    (0.5, SCHEDULE),
+    (0.5, SCHEDULE | {'weight_decay': 0.1}),
   ],
 )
 def test_sgd_is_the_dense_reference(momentum, settings):
