@@ -57,11 +57,14 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
     module, _, attribute = name.partition(':')
     try:
       thing = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+      raise ValueError(
+        f'--{flag}={name} cannot be imported: {error}.'
+      ) from error
     # Their module may raise anything while it is imported.
     except Exception as error:
-      said = error if own.place(error) is None else own.describe(error)
-      raise ValueError(
-        f'--{flag}={name} cannot be imported: {said}.'
+      raise own.RaisedError(
+        f'--{flag}={name} cannot be imported: {own.describe(error)}.'
       ) from error
     if not callable(thing):
       raise ValueError(

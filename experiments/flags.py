@@ -16,12 +16,13 @@ import re
 import select
 import signal
 import sys
+import traceback
 import types
 import typing
 
 from absl import app, flags, logging
 
-from bfl_tf import federation
+from bfl_tf import federation, own
 from bfl_tf.config import config as config_lib
 from experiments import describe
 
@@ -122,11 +123,19 @@ def main(function: Callable[..., int | None]) -> None:
 
 
 def fail(message: object, code: int = 2) -> typing.NoReturn:
-  """Prints one line and exits."""
+  """Prints one line and exits; what a person's own code raised comes before."""
+  if isinstance(message, own.RaisedError):
+    traceback.print_exception(message.__cause__)
   # What was typed may have more lines.
   line = ' '.join(str(message).splitlines())
   print(f'error: {line}', file=sys.stderr)
   sys.exit(code)
+
+
+def fail_with_traceback(error: Exception, code: int) -> typing.NoReturn:
+  """Prints what nobody expected, theirs or ours, and exits."""
+  traceback.print_exception(error)
+  fail(f'{own.describe(error)}.', code)
 
 
 def flower(flag: str) -> types.ModuleType:

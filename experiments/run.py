@@ -9,7 +9,7 @@ the state is saved. Exit code 130: interrupted, 143: terminated; likewise.
 
 from absl import flags
 
-from bfl_tf import federation, own
+from bfl_tf import federation
 from bfl_tf import runs as runs_lib
 from experiments import flags as config_flags
 
@@ -43,7 +43,7 @@ def main() -> None:
   except KeyboardInterrupt as stop:
     config_flags.interrupted(stop, 'nothing was written')
   except Exception as error:
-    _fail_if_theirs(error, code=2)
+    config_flags.fail_with_traceback(error, code=2)
   try:
     summary = run.play()
   except (runs_lib.BusyError, federation.OtherSideError) as error:
@@ -53,7 +53,7 @@ def main() -> None:
   except KeyboardInterrupt as stop:
     config_flags.interrupted(stop)
   except Exception as error:
-    _fail_if_theirs(error, code=1)
+    config_flags.fail_with_traceback(error, code=1)
   _show(summary)
 
 
@@ -77,13 +77,6 @@ def _on_flower(config):
 
 def _show(summary):
   print(f'\n{runs_lib.table(summary)}\n\nresults in {_OUTPUT_DIR.value}')
-
-
-def _fail_if_theirs(error, code):
-  """One line for what a person's own code raised; ours shows all of it."""
-  if own.place(error) is None:
-    raise error
-  config_flags.fail(f'{own.describe(error)}.', code)
 
 
 if __name__ == '__main__':

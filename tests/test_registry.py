@@ -1,11 +1,10 @@
-"""Names of ours, names of anybody's, and what a wrong one is told."""
+"""Names of ours, names of anybody's, and their code."""
 
 import math
-import sys
 
 import pytest
 
-from bfl_tf import registry
+from bfl_tf import own, registry
 
 TABLE = {'ws': 1, 'nwa': 2, 'conflation': None}
 
@@ -19,26 +18,61 @@ def test_our_own():
 def test_anybodys():
   assert registry.resolve('pooling', 'math:sqrt', TABLE) is math.sqrt
   assert registry.resolve('model', 'os.path:join', {}).__name__ == 'join'
-
-
-def test_a_users_module_on_the_path(tmp_path, monkeypatch):
-  (tmp_path / 'users_rules.py').write_text('class Median:\n  pass\n')
-  monkeypatch.syspath_prepend(tmp_path)
-  assert registry.resolve('pooling', 'users_rules:Median', TABLE).__name__ == (
-    'Median'
-  )
-  monkeypatch.delitem(sys.modules, 'users_rules')
-
-
-def test_an_entry_with_a_colon_is_ours():
   assert registry.resolve('pooling', 'math:sqrt', {'math:sqrt': 3}) == 3
 
 
-def test_nothing_goes_by_that_name():
-  for name in (
-    'zzz', '', 'math', 'no_such:x', 'math:cube', 'math:', ':sqrt', 'math:pi',
-  ):  # fmt: skip
-    with pytest.raises(ValueError, match=f'^--pooling={name}'):
-      registry.resolve('pooling', name, TABLE)
+@pytest.mark.parametrize(
+  'name',
+  ['zzz', '', 'math', 'no_such:x', 'math:cube', 'math:', ':sqrt', 'math:pi'],
+)
+def test_nothing_goes_by_that_name(name):
+  with pytest.raises(ValueError, match=f'--pooling={name}'):
+    registry.resolve('pooling', name, TABLE)
+
+
+def test_what_is_near_is_named():
   with pytest.raises(ValueError, match="Did you mean 'conflation'"):
     registry.resolve('pooling', 'conflaton', TABLE)
+  assert registry.hint('word', ['nothing', 'like it']) == ''
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+  """A file of anybody's, and the name that it is imported by."""
+  monkeypatch.syspath_prepend(tmp_path)
+  return tmp_path / f'{tmp_path.name}.py'
+
+
+def test_what_anybodys_own_raises_is_chained_under_one_line(module):
+  module.write_text('def f(x):\n  return 1 / x\nclass C: pass\n')
+  name = f'{module.stem}:f'
+  function = registry.resolve('dataset', name, {})
+  assert own.call(f'--dataset={name}', function, 2) == 0.5
+  with pytest.raises(own.RaisedError, match=f'--dataset={name}') as raised:
+    own.call(f'--dataset={name}', function, 0)
+  cause = raised.value.__cause__
+  assert isinstance(cause, ZeroDivisionError)
+  assert cause.__traceback__.tb_next.tb_frame.f_code.co_filename == str(module)
+  with pytest.raises(ValueError, match=f'--dataset={name}') as lacks:
+    own.call(f'--dataset={name}', function)
+  assert not isinstance(lacks.value, own.RaisedError)
+
+
+def test_a_module_that_raises(module):
+  module.write_text('1 / 0\n')
+  with pytest.raises(own.RaisedError, match=f'--model={module.stem}:f'):
+    registry.resolve('model', f'{module.stem}:f', {})
+
+
+def test_what_ours_raises_is_as_it_is():
+  with pytest.raises(ZeroDivisionError):
+    own.call('--pooling=nwa', lambda: 1 / 0)
+
+
+def test_a_digest_is_of_the_file(module):
+  found = []
+  for text in ('def f(): return 1', 'def f(): return 2'):
+    module.write_text(text)
+    found.append(own.digest(f'{module.stem}:f'))
+  assert len({*found, None}) == 3
+  assert own.digest('no_such:f') is None and own.digest('sys:exit') is None

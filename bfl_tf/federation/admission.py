@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import training
+from bfl_tf import own, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.federation import engine as engine_lib
 
@@ -53,10 +53,7 @@ def find_defect(
 def _failure(failure) -> str:
   if failure is None:
     return 'it sent nothing'
-  first, *others = str(failure).strip().splitlines() or ['']
-  # What went wrong in a traced function is said last.
-  said = others[-1] if others and first.startswith('in user code') else first
-  return f'it raised {type(failure).__name__}: {said.strip()}'
+  return f'it raised {own.describe(failure)}'
 
 
 def _misstated(arrival, num_examples) -> str | None:

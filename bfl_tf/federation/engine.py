@@ -8,6 +8,7 @@ order. Where clients keep their memories elsewhere it also has a method `like`.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from absl import logging
 import tensorflow as tf
 
 from bfl_tf import statistics, training
@@ -110,5 +111,6 @@ def _train(worker, task) -> Arrival:
     update, memory = client_lib.train_client(worker, job, client, attacked)
   # Whatever it is, it is this client's alone; an interrupt is no Exception.
   except Exception as failure:
+    logging.warning('Client %d raised:', client, exc_info=failure)
     return Arrival(client, None, {}, failure)
   return Arrival(client, update, memory)

@@ -9,7 +9,7 @@ from typing import Any
 from absl import logging
 import numpy as np
 
-from bfl_tf import datasets, metrics, own, partitions, plots, training, version
+from bfl_tf import datasets, metrics, partitions, plots, training, version
 from bfl_tf.config import config as config_lib
 from bfl_tf.federation import building, ensembles, evaluation, loop, stopping
 from bfl_tf.federation import engine as engine_lib
@@ -118,7 +118,7 @@ class Run:
       raise type(stop)(f'{why}: {self._save_played()}') from None
     except Exception as error:
       saved = self._save_played()
-      if isinstance(error, OSError) and own.place(error) is None:
+      if isinstance(error, OSError):
         raise stopping.MachineError(f'{error}: {saved}') from error
       raise
 
