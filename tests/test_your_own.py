@@ -1,19 +1,17 @@
-"""Every example of docs/your_own.md runs, in the command that it shows."""
+"""Every example of docs/your_own.md runs, with the flags that it shows."""
 
 import csv
-import os
 import pathlib
 import re
 import shlex
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from experiments import main
-
-pytestmark = pytest.mark.process
+from bfl_tf import config as config_lib
+from bfl_tf import runs
+from experiments import flags, main
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _PAGE = (_ROOT / 'docs' / 'your_own.md').read_text()
@@ -21,15 +19,7 @@ _FILES = {
   re.match(r'# (\w+\.py)\n', text)[1]: text
   for text in re.findall(r'```python\n(.*?)```', _PAGE, re.DOTALL)
 }
-_COMMAND = re.search(r'```\n(bfl-tf .*?)```', _PAGE, re.DOTALL)[1]
-# `bfl-tf` as it is installed: a script that is not in the current folder.
-_BFL_TF = """
-import sys
-from experiments import main
-sys.path.remove('')
-sys.argv[0] = 'bfl-tf'
-main.main()
-"""
+_COMMAND = re.search(r'```\n(bfl-tf run .*?)```', _PAGE, re.DOTALL)[1]
 
 
 @pytest.fixture(scope='module')
@@ -37,16 +27,13 @@ def played(tmp_path_factory):
   folder = tmp_path_factory.mktemp('anywhere')
   for name, text in _FILES.items():
     (folder / name).write_text(text)
-  _, *arguments = shlex.split(_COMMAND.replace('\\\n', ' '))
-  done = subprocess.run(
-    [sys.executable, '-c', _BFL_TF, *arguments, '--num_workers=1'],
-    cwd=folder,
-    env={**os.environ, 'PYTHONPATH': str(_ROOT)},
-    capture_output=True,
-    text=True,
-  )
-  assert done.returncode == 0, done.stderr
-  return folder / 'runs' / 'your_own'
+  _, _, *arguments = shlex.split(_COMMAND.replace('\\\n', ' '))
+  (folder / 'run.flags').write_text('\n'.join(arguments))
+  with pytest.MonkeyPatch.context() as patch:
+    patch.syspath_prepend(folder)
+    config = config_lib.Config.of(flags.read_file(folder / 'run.flags'))
+    runs.Run(config, folder / 'run').play()
+  return folder / 'run'
 
 
 def test_every_example_is_in_the_command():
