@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bfl_tf import config as config_lib
-from bfl_tf.runs import directory as records
+from bfl_tf.runs import directory as directory_lib
 from experiments import flags as config_flags
 
 SCALES = ('smoke', 'laptop', 'overnight', 'paper')
@@ -139,7 +139,7 @@ class Task:
   def mismatch(self) -> str | None:
     """Says which flags differ in what the directory holds, or None."""
     try:
-      records.RunDirectory(self.directory).check(self.config)
+      directory_lib.RunDirectory(self.directory).check(self.config)
     except ValueError as error:
       return str(error)
     return None
@@ -149,7 +149,7 @@ class Task:
     """Whether the run is finished, with the settings that the cell has now."""
     if not self.directory.exists() or self.mismatch is not None:
       return False
-    directory = records.RunDirectory(self.directory)
+    directory = directory_lib.RunDirectory(self.directory)
     # One of fewer rounds has no summary then: to run the cell extends it.
     directory.check(self.config)
     return directory.summary() is not None

@@ -2,7 +2,7 @@
 
 import json
 
-from bfl_tf.runs import directory as records
+from bfl_tf.runs import directory as directory_lib
 from experiments.harness import cells
 
 PAPER = cells.Paper('posterior_pooling', scales={'smoke': {}, 'laptop': {}})
@@ -15,7 +15,7 @@ def cell(name, **overrides):
 
 def finish(task, accuracy, nll=1.0, curve=(), **others):
   """Writes a finished run with these scores."""
-  directory = records.RunDirectory(task.directory)
+  directory = directory_lib.RunDirectory(task.directory)
   with directory.locked():
     directory.start(task.config)
   final = {'accuracy': accuracy, 'nll': nll, **others}

@@ -5,14 +5,14 @@ import json
 import pytest
 
 from bfl_tf import config as config_lib
-from bfl_tf.runs import directory as records
+from bfl_tf.runs import directory as directory_lib
 from experiments.artifacts import doubts
 from experiments.harness import cells
 
 
 @pytest.fixture
 def directory(tmp_path):
-  run = records.RunDirectory(tmp_path / 'run')
+  run = directory_lib.RunDirectory(tmp_path / 'run')
   with run.locked():
     run.start(config_lib.Config(dataset='digits'))
   return run.path

@@ -14,7 +14,7 @@ import pytest
 
 from bfl_tf import runs as runs_lib
 from bfl_tf.federation import evaluation
-from bfl_tf.runs import directory as records
+from bfl_tf.runs import directory as directory_lib
 from experiments import artifacts, reproduce
 from experiments.harness import cells, estimates, runner, tables
 
@@ -123,7 +123,7 @@ def test_a_failing_cell_leaves_the_others_running(tmp_path):
 def test_a_task_under_way_elsewhere_is_left_alone(tmp_path):
   (task,) = _tasks(tmp_path, 'busy')
   task.directory.mkdir(parents=True)
-  with records.RunDirectory(task.directory).locked():
+  with directory_lib.RunDirectory(task.directory).locked():
     assert runner.run_one(task, 0).status == 'busy'
   assert [path.name for path in task.directory.iterdir()] == ['.lock']
 
@@ -162,7 +162,7 @@ def test_the_cost_goes_by_what_finished_runs_took(tmp_path, monkeypatch):
   first, second, *others = estimates.tasks([table], 'smoke', tmp_path)
   left = sum(map(estimates.core_seconds, others))
   for task, workers in ((first, 2), (second, 0)):
-    directory = records.RunDirectory(task.directory)
+    directory = directory_lib.RunDirectory(task.directory)
     with directory.locked():
       directory.start(task.config.replace(num_workers=workers))
     (task.directory / 'summary.json').write_text('{"final": {}}')
