@@ -58,7 +58,7 @@ def ask_sites(
 ) -> None:
   """Has nodes with files of their own score a finished run's model.
 
-  What `python -m experiments.sites` writes and prints of one process's
+  What `bfl-tf sites` writes and prints of one process's
   examples: sums are all that leaves a node.
 
   Args:

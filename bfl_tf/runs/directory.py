@@ -43,7 +43,7 @@ _SCALAR = tf.compat.v1.SummaryMetadata(
   plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name='scalars')
 )
 # What to do where a site's own model lacks something.
-MADE_ANEW = "experiments.sites --personalise_epochs makes sites' models anew"
+MADE_ANEW = "bfl-tf sites --personalise_epochs makes sites' models anew"
 
 
 class BusyError(ValueError):

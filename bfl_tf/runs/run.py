@@ -74,7 +74,7 @@ class Run:
     """
     if engine is None and config.engine != 'local':
       raise ValueError(
-        f'--engine={config.engine} is started by python -m experiments.run, or '
+        f'--engine={config.engine} is started by bfl-tf run, or '
         'by bfl_tf.flower.simulate.'
       )
     self._engine = engine or engine_lib.local

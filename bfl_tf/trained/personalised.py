@@ -120,7 +120,7 @@ def kept(
 ) -> Iterator[Personalised]:
   """Passes models on, and keeps them, one in memory at a time.
 
-  `bfl_tf.load`, and so experiments.predict and export, take a site's folder as
+  `bfl_tf.load`, and so bfl-tf predict and export, take a site's folder as
   that of a finished run. When the last model is written all of them take the
   place of those before.
 

@@ -87,7 +87,7 @@ def reopen(
   if of_nodes and not trained.task.is_like(asked):
     raise ValueError(
       f'{path}: its clients trained on files of their own nodes, which are not '
-      'here: experiments.sites asks them with --superlink, and predict and '
+      'here: bfl-tf sites asks them with --superlink, and predict and '
       'export need none of them.'
     )
   trained.task.check_examples(path, asked)

@@ -11,14 +11,28 @@ from bfl_tf.pooling import robust
 from experiments.benchmarks import ensemble, random_images
 from experiments.benchmarks import round as round_lib
 
-pytestmark = pytest.mark.process
 
-
-def test_memory_of_pooling_is_flat_in_clients_but_of_robust_rules():
-  code, out, error = binaries.run(
-    'experiments.benchmark', '--case=pooling', '--num_clients=12',
-    '--num_params=20000', '--repeats=1',
+@pytest.fixture(scope='module')
+def said():
+  """What the binary says: of memory, and to what is wrong; one process."""
+  small = ['--num_params=10', '--num_clients=2', '--repeats=1']
+  return binaries.drive(
+    'experiments.benchmark',
+    [
+      ['--case=pooling', '--num_clients=12', '--num_params=20000',
+       '--repeats=1'],
+      ['--case=rounds'],
+      ['--models=resnet18', '--case=round'],
+      ['--repeats=0', '--case=pooling', *small[:2]],
+      ['--num_clients=0', '--case=pooling', small[0], small[2]],
+      ['--num_batches=0', '--case=flower', *small],
+    ],
   )  # fmt: skip
+
+
+@pytest.mark.process
+def test_memory_of_pooling_is_flat_in_clients_but_of_robust_rules(said):
+  code, out, error = said[0]
   assert code == 0, error
   pattern = r'(\w+) +peak ([\d.]+) vectors at 10 clients, ([\d.]+) at 12; +'
   pattern += r'([\d.]+) GB/s, plain copy ([\d.]+) GB/s\n'
@@ -50,6 +64,7 @@ def test_every_case_is_there():
 
 
 @pytest.mark.slow
+@pytest.mark.process
 def test_round():
   code, out, error = binaries.run(
     'experiments.benchmark', '--case=round', '--models=lenet5', '--repeats=1'
@@ -66,6 +81,7 @@ def test_round():
 
 
 @pytest.mark.slow
+@pytest.mark.process
 def test_ensemble():
   code, out, error = binaries.run(
     'experiments.benchmark', '--case=ensemble', '--models=lenet5',
@@ -79,6 +95,7 @@ def test_ensemble():
 
 
 @pytest.mark.slow
+@pytest.mark.process
 def test_flower():
   pytest.importorskip('flwr')
   code, out, error = binaries.run(
@@ -100,6 +117,7 @@ def test_flower():
 
 
 @pytest.mark.slow
+@pytest.mark.process
 def test_memory_on_flower():
   pytest.importorskip('flwr')
   code, out, error = binaries.run(
@@ -112,19 +130,10 @@ def test_memory_on_flower():
   assert float(re.search(r'([\d.]+) times \(at most', out)[1]) < 1.1
 
 
-def test_refused():
-  small = ['--num_params=10', '--num_clients=2', '--repeats=1']
-  wrong = {
-    'choose round, pooling, ensemble, flower or flower_memory': [
-      '--case=rounds'
-    ],
-    'not resnet18': ['--case=round', '--models=resnet18'],
-    '--repeats': ['--case=pooling', *small, '--repeats=0'],
-    '--num_clients': ['--case=pooling', *small, '--num_clients=0'],
-    '--num_batches': ['--case=flower', *small, '--num_batches=0'],
-  }
-  outcomes = binaries.drive('experiments.benchmark', list(wrong.values()))
-  for message, (code, _, error) in zip(wrong, outcomes, strict=True):
-    assert code == 2, (message, code)
-    assert error.startswith('error: ') and message in error
-    assert error.count('\n') == 1
+@pytest.mark.process
+def test_refused(said):
+  flags = ('case', 'models', 'repeats', 'num_clients', 'num_batches')
+  for flag, (code, _, error) in zip(flags, said[1:], strict=True):
+    assert code == 2, error
+    assert error.startswith('error: ') and error.count('\n') == 1
+    assert flag in error

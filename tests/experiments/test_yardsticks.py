@@ -9,8 +9,6 @@ import toys
 from bfl_tf import models, seeds, weights
 from experiments.yardsticks import chains, energy, toy
 
-pytestmark = pytest.mark.process
-
 MEAN = np.array([1.0, -2.0, 0.5], np.float32)
 COVARIANCE = np.array([[1, 0.5, 0], [0.5, 2, 0], [0, 0, 0.1]], np.float32)
 
@@ -155,6 +153,7 @@ def test_deviation_by_hand():
 
 
 @pytest.mark.slow
+@pytest.mark.process
 def test_the_binary_compares_and_draws(tmp_path):
   flags = ['--num_draws=20', '--epochs=6', '--rank=3', '--all_samples=0']
   good, nuts, bad, none = binaries.drive(

@@ -21,13 +21,6 @@ def test_over_epochs_nothing_but_the_features_differs(scale):
     assert ours.get('swag.rank') == theirs.get('swag.rank') == rank
 
 
-def test_a_run_that_is_shared_has_the_same_config():
-  for by_epochs in deep.BY_EPOCHS.values():
-    for cell in by_epochs.values():
-      for scale, other in cell.same_at.items():
-        assert cell.config(scale, 1) == other.config(scale, 1)
-
-
 def test_the_samplers_prior_is_the_same_everywhere():
   """N times weight decay; a validation share is of all."""
   samplers = [

@@ -47,12 +47,6 @@ def test_sweep_draws_the_seeds_that_ended(tmp_path):
   assert missing == []
 
 
-def test_sweep_of_nothing_draws_nothing(tmp_path):
-  assert sweep().drawn('step', 'smoke', tmp_path) == (
-    None, ['FedBE at 1', 'FedBE at 5'],
-  )  # fmt: skip
-
-
 def test_sweep_leaves_out_what_diverged(tmp_path):
   figure = sweep()
   one, five = figure.panels['step']['FedBE'].values()
@@ -62,11 +56,6 @@ def test_sweep_leaves_out_what_diverged(tmp_path):
   (line,) = drawn.axes[0].lines
   np.testing.assert_allclose(line.get_xydata(), [[1, 50]])
   assert missing == ['FedBE at 5']
-
-
-def test_sweep_names_its_cells_once():
-  figure = sweep()
-  assert [cell.name for cell in figure.cells] == ['be1', 'be5', 'avg1']
 
 
 def test_a_draw_for_each_panel(tmp_path):
@@ -168,16 +157,6 @@ def test_a_panel_that_cannot_be_drawn_leaves_the_others(tmp_path):
   assert failed == 1
   assert '- data: cannot be drawn: no checkpoint' in text
   assert (tmp_path / 'smoke/posterior_pooling/figure1_curve.png').exists()
-
-
-def test_a_reading_of_a_cell_that_shares_runs(tmp_path):
-  first = made_runs.cell('a')
-  cell = dataclasses.replace(
-    made_runs.cell('b'), same_at={'smoke': first}
-  ).reading('b/C', 'C')
-  for scale, name in (('smoke', 'a'), ('laptop', 'b')):
-    task = cells.Task(cell, scale, 0, tmp_path)
-    assert task.directory.parent.name == name
 
 
 def test_no_sweep_runs_the_same_at_two_settings():

@@ -26,8 +26,3 @@ def test_the_bad_clients_are_the_same_under_every_rule():
       config = grid['Median', f'{title}, {fraction:.0%}'].config('laptop', 0)
       assert config.get(f'{kind}.fraction') == fraction
       assert len(attacks.bad_clients(config.seed, 20, fraction)) == many
-
-
-def test_every_cell_has_a_place_of_its_own():
-  names = [cell.name for cell in outliers.TABLES[0].cells]
-  assert len(set(names)) == len(names) == 90
