@@ -1,8 +1,8 @@
 """A client that joins, changes or leaves by its own message alone."""
 
+import made
 import numpy as np
 import pytest
-import test_online
 import toys
 
 from bfl_tf.online import message as one_message
@@ -39,8 +39,8 @@ def close(got, expected):
   ],
 )
 def test_one_message_is_pooling_at_once(model, pooling, tmp_path):
-  experiment = test_online.pieces(model=model, pooling=pooling)
-  state = test_online.played(experiment)
+  experiment = made.experiment(model=model, pooling=pooling)
+  state = made.played(experiment)
   for kind, client in (('remove', 2), ('replace', 4), ('add', 2)):
     change = online.Change(kind, client)
     expected = online.apply(experiment, state, change)
@@ -54,8 +54,8 @@ def test_one_message_is_pooling_at_once(model, pooling, tmp_path):
 
 
 def test_who_is_far_more_certain_takes_nothing_of_the_others_along():
-  experiment = test_online.pieces()
-  state = test_online.played(experiment)
+  experiment = made.experiment()
+  state = made.played(experiment)
   sent = state.slots['keep']['updates']['2']['model']
   for name in ('scale', 'factor'):
     sent[name] = np.float32(1e-5) * sent[name]
@@ -67,8 +67,8 @@ def test_who_is_far_more_certain_takes_nothing_of_the_others_along():
 
 
 def test_the_only_member_is_replaced():
-  experiment = test_online.pieces()
-  state = test_online.played(experiment)
+  experiment = made.experiment()
+  state = made.played(experiment)
   for client in range(1, experiment.config.num_clients):
     change = online.Change('remove', client)
     state = online.apply(experiment, state, change).state
@@ -77,21 +77,9 @@ def test_the_only_member_is_replaced():
   close(one_message.apply(experiment, state, change).state.model, expected)
 
 
-def test_memories_that_nodes_keep_are_none_to_go_on_with():
-  experiment = test_online.pieces(client_parts=('toys:Counter', 'swag'))
-  state = test_online.played(experiment)
-  there = {client: {'round': np.int32(0)} for client in state.memories}
-  with pytest.raises(ValueError, match='remember on the other side: go on wit'):
-    online.apply(
-      experiment,
-      state._replace(memories=there),
-      online.Change('remove', 2),
-    )
-
-
 def test_what_a_client_remembers_goes_with_it():
-  experiment = test_online.pieces(client_parts=('toys:Counter', 'swag'))
-  state = test_online.played(experiment)
+  experiment = made.experiment(client_parts=('toys:Counter', 'swag'))
+  state = made.played(experiment)
   for kind in ('remove', 'add'):
     change = online.Change(kind, 2)
     expected = online.apply(experiment, state, change).state
@@ -104,9 +92,9 @@ def test_what_a_client_remembers_goes_with_it():
 
 
 def test_only_the_message_of_the_one_is_read():
-  experiment = test_online.pieces()
+  experiment = made.experiment()
   state = one_message.apply(
-    experiment, test_online.played(experiment), online.Change('remove', 1)
+    experiment, made.played(experiment), online.Change('remove', 1)
   ).state
   for other in state.slots['keep']['updates'].values():
     if other is not state.slots['keep']['updates']['3']:
@@ -117,14 +105,14 @@ def test_only_the_message_of_the_one_is_read():
 
 
 def test_a_message_that_was_never_added_is_refused():
-  experiment = test_online.pieces()
+  experiment = made.experiment()
   state = one_message.apply(
-    experiment, test_online.played(experiment), online.Change('remove', 1)
+    experiment, made.played(experiment), online.Change('remove', 1)
   ).state
   message = state.slots['keep']['updates']['3']['model']
   message['scale'] /= 1000
   before = toys.bits(state.slots['natural'].values())
-  with pytest.raises(ValueError, match='leaves no positive definite'):
+  with pytest.raises(ValueError, match='no positive definite'):
     one_message.apply(experiment, state, online.Change('remove', 3))
   assert toys.bits(state.slots['natural'].values()) == before
 
@@ -134,18 +122,15 @@ def test_samples_follow_and_other_rules_are_refused():
     'ensemble.groups': 'S', 'ensemble.num_samples': 3, 'predictor': 'S',
     'refine': ('ensemble', 'keep'),
   }  # fmt: skip
-  experiment = test_online.pieces(**settings)
-  state = test_online.played(experiment)
+  experiment = made.experiment(**settings)
+  state = made.played(experiment)
   change = online.Change('remove', 0)
   first = one_message.apply(experiment, state, change)
   assert len(first.predictors['S']) == 3
   settings |= {'ensemble.groups': 'C', 'predictor': 'C'}
-  for wrong, message in (
-    ({'pooling': 'lp'}, 'not lp: take --form=updates'),
-    (settings, 'for --predictor=C: take --form=updates'),
-  ):
-    with pytest.raises(ValueError, match=message):
-      one_message.apply(test_online.pieces(**wrong), state, change)
+  for wrong, flag in (({'pooling': 'lp'}, 'lp'), (settings, '--predictor=C')):
+    with pytest.raises(ValueError, match=f'--form=message.*{flag}'):
+      one_message.apply(made.experiment(**wrong), state, change)
 
 
 _ENSEMBLE = {'refine': ('ensemble', 'keep')}
@@ -174,6 +159,5 @@ _LEFT_OUT = {
 @pytest.mark.parametrize('name', _LEFT_OUT)
 def test_stages_that_would_be_left_out_are_refused(name):
   stage = name.partition(',')[0]
-  message = f'again for the server stage {stage}: .* take --form=updates'
-  with pytest.raises(ValueError, match=message):
-    one_message.check(test_online.pieces(**_LEFT_OUT[name]))
+  with pytest.raises(ValueError, match=f'--form=message.*{stage}'):
+    one_message.check(made.experiment(**_LEFT_OUT[name]))
