@@ -3,16 +3,17 @@
 import dataclasses
 from typing import ClassVar
 
+import fake
 import numpy as np
 import pytest
-import stopping
 import tensorflow as tf
 from tensorflow_probability import distributions as tfd
 import toys
 
 from bfl_tf import pooling
+from bfl_tf import runs as runs_lib
 from bfl_tf import trained as trained_lib
-from bfl_tf.federation import loop
+from bfl_tf.federation import engine, loop
 
 
 def own(name):
@@ -47,6 +48,13 @@ class Quiet(toys.Idle):
 
 
 SPREAD = {'client_parts': (own('Spread'),), 'sgd.momentum': 0.5}
+CONFIG = fake.CONFIG.replace(
+  pooling='toys:Stack',
+  client_parts=('toys:Counter', own('Spread')),
+  refine=('ensemble',),
+  num_rounds=2,
+  **{'ensemble.num_samples': 2},
+)
 
 
 ELEMENTWISE = [name for name, rule in pooling.RULES.items() if rule.streams]
@@ -117,20 +125,17 @@ def test_the_rank_may_change_from_round_to_round():
   assert down == [6 * 4 * 15 * (2 + rank) for rank in (0, 12, 12)]
 
 
-@pytest.mark.parametrize('rule', ['lp', 'toys:Stack'])
-def test_stopped_and_resumed(tmp_path, rule):
-  config = stopping.CONFIG.replace(
-    variant='deterministic',
-    pooling=rule,
-    client_parts=('toys:Counter', own('Spread')),
-    refine=('ensemble',),
-    **{'ensemble.num_samples': 2},
-  )
-  stopping.play(tmp_path / 'never', config)
+def test_stopped_and_resumed(tmp_path):
+  how = {'config': CONFIG, 'engine': engine.local}
+  fake.play(tmp_path / 'never', **how)
   path = tmp_path / 'stopped'
-  stopping.stopped(path, loop, 'federated_round', 3, config=config)
-  stopping.play(path, config)
-  assert stopping.outcome(path) == stopping.outcome(tmp_path / 'never')
+
+  def play(path, config):
+    return fake.play(path, config, engine=engine.local)
+
+  fake.stopped(path, loop, 'federated_round', 2, play=play, config=CONFIG)
+  fake.play(path, **how)
+  assert fake.outcome(path) == fake.outcome(tmp_path / 'never')
 
 
 def test_teachers_are_samples_of_all_of_it():
@@ -167,12 +172,7 @@ def test_refused_on_variational_layers():
 
 
 def test_a_run_gives_it_back(tmp_path):
-  config = stopping.CONFIG.replace(
-    variant='deterministic',
-    pooling='toys:Stack',
-    client_parts=('toys:Counter', own('Spread')),
-  )
-  stopping.play(tmp_path, config)
+  runs_lib.Run(CONFIG, tmp_path, False, fake.BUILT, draw_plots=False).play()
   trained = trained_lib.load(tmp_path)
   posterior = trained.posterior
   assert isinstance(posterior, tfd.MultivariateNormalDiagPlusLowRankCovariance)

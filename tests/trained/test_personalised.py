@@ -2,59 +2,75 @@
 
 import json
 import pathlib
-import shutil
 
 import numpy as np
 import pytest
 import site_data
+import toys
 
 from bfl_tf import metrics
 from bfl_tf import runs as runs_lib
 from bfl_tf import trained as trained_lib
 from bfl_tf.runs import checkpoints, promises
-from bfl_tf.runs import flags_file as recorded
 from bfl_tf.trained import personalised, reopened, reports
+
+
+def train(run_dir, run, epochs):
+  state = checkpoints.restore(run_dir / 'checkpoints')
+  return personalised.train(run, state, epochs)
 
 
 def keep(run_dir, run, epochs):
   """Trains for each site, and keeps it; returns the rows by site."""
-  state = checkpoints.restore(run_dir / 'checkpoints')
-  own = personalised.train(run, state, epochs)
+  own = train(run_dir, run, epochs)
   kept = personalised.kept(run_dir, run.trained, own, epochs)
   return {row['site']: row for row in reports.report(run, kept).sites}
 
 
-def loc(run_dir, site):
-  return trained_lib.load(personalised.folder(run_dir, site)).weights.loc
+@pytest.fixture(scope='module')
+def run(sites_run):
+  return reopened.reopen(sites_run)
 
 
-def test_a_sites_own_model_predicts_as_it_was_scored(tmp_path):
-  run_dir = site_data.play(tmp_path)
+@pytest.fixture(scope='module')
+def kept(tmp_path_factory):
+  """A run with its sites' models, its data, and the table."""
+  run_dir = site_data.play(tmp_path_factory.mktemp('kept'))
   run = reopened.reopen(run_dir)
-  table, shares = keep(run_dir, run, 2), dict(run.test.sites)
-  assert [*table] == ['north', 'odd', 'south']
-  for site, row in table.items():
-    own = trained_lib.load(personalised.folder(run_dir, site))
-    share = run.test.split.take(shares[site])
-    probs = own.predict(share.x).probs
-    said = (
-      metrics.accuracy(probs, share.y),
-      metrics.negative_log_likelihood(probs, share.y),
-    )
-    wanted = row['personalised_accuracy'], row['personalised_nll']
-    assert said == pytest.approx(wanted, rel=1e-9)
-  path = personalised.folder(run_dir, 'odd')
-  assert json.loads((path / 'site.json').read_text()) == {
-    'site': 'odd',
-    'personalise_epochs': 2,
-  }
+  return run_dir, run, keep(run_dir, run, 40)
 
 
-def test_a_sites_sets_are_from_its_own_calibration_share(tmp_path):
-  run_dir = site_data.play(tmp_path)
-  run = reopened.reopen(run_dir)
-  table, shares = keep(run_dir, run, 2), dict(run.test.sites)
-  held = run.calibration
+@pytest.mark.parametrize('site', ['north', 'odd', 'south'])
+def test_a_sites_own_model_predicts_as_it_was_scored(kept, site):
+  run_dir, run, table = kept
+  own = trained_lib.load(personalised.folder(run_dir, site))
+  share = run.test.split.take(dict(run.test.sites)[site])
+  probs = own.predict(share.x).probs
+  said = (
+    metrics.accuracy(probs, share.y),
+    metrics.negative_log_likelihood(probs, share.y),
+  )
+  row = table[site]
+  wanted = row['personalised_accuracy'], row['personalised_nll']
+  assert said == pytest.approx(wanted, rel=1e-9)
+  text = (personalised.folder(run_dir, site) / 'site.json').read_text()
+  assert json.loads(text) == {'site': site, 'personalise_epochs': 40}
+
+
+def test_a_site_of_its_own_mind_is_right_after_training_for_itself(kept):
+  _, run, table = kept
+  assert table['odd']['accuracy'] < 0.3 < 0.7
+  assert table['odd']['personalised_accuracy'] > 0.7
+  # The global model is as it was.
+  again = reports.report(run).sites
+  assert [row['accuracy'] for row in again] == [
+    row['accuracy'] for row in table.values()
+  ]
+
+
+def test_a_sites_sets_are_from_its_own_calibration_share(kept):
+  run_dir, run, table = kept
+  held, shares = run.calibration, dict(run.test.sites)
   for site, rows in held.sites:
     path = personalised.folder(run_dir, site)
     own, promise = trained_lib.load(path), promises.read(path)
@@ -67,19 +83,16 @@ def test_a_sites_sets_are_from_its_own_calibration_share(tmp_path):
     assert np.all(limits >= scores[[22, 23]] - 1e-6)
     assert np.all(limits <= scores[[22, 23]] + 1e-3 + 1e-6)
     share = run.test.split.take(shares[site])
-    for level, sets in zip(
-      promise.levels, promise.sets(own.predict(share.x).probs)
-    ):
-      covered = sets[np.arange(len(share.y)), share.y].mean()
+    sets = promise.sets(own.predict(share.x).probs)
+    for level, chosen in zip(promise.levels, sets):
+      covered = chosen[np.arange(len(share.y)), share.y].mean()
       row = table[site]
       assert row[f'personalised_coverage_{level:g}'] == pytest.approx(covered)
-      assert row[f'personalised_size_{level:g}'] == pytest.approx(
-        sets.sum(-1).mean()
-      )
+      size = row[f'personalised_size_{level:g}']
+      assert size == pytest.approx(chosen.sum(-1).mean())
 
 
-def test_sets_that_are_every_class_have_no_score(tmp_path):
-  run = reopened.reopen(site_data.play(tmp_path))
+def test_sets_that_are_every_class_have_no_score(run):
   model = run.trained.weights
   of_few = site_data.promise(18, run.trained.num_samples())
   own = [
@@ -93,55 +106,63 @@ def test_sets_that_are_every_class_have_no_score(tmp_path):
   assert rows['north']['personalised_nll'] == rows['north']['nll']
 
 
-@pytest.mark.parametrize('fraction, promised', [(0.0, False), (0.5, True)])
-def test_a_run_without_a_calibration_share(tmp_path, fraction, promised):
-  run_dir = site_data.play(tmp_path, calibration_fraction=0)
-  run = reopened.reopen(run_dir, calibrate_on_test=fraction)
-  table = keep(run_dir, run, 1)
-  for site, row in table.items():
-    read = promises.read(personalised.folder(run_dir, site))
-    # Half of a site's twelve test rows are too few for a level.
-    assert not any('coverage' in name for name in row if 'personal' in name)
-    assert (read.num_examples if read else 0) == (6 if promised else 0)
+def test_a_share_of_the_test_examples_makes_promises_too(run, sites_run):
+  half = run.test.take(np.arange(18))
+  (first, *_) = train(sites_run, run._replace(calibration=half), 1)
+  rows = dict(half.sites)[first.site]
+  assert first.promise.num_examples == len(rows)
+  (first, *_) = train(sites_run, run._replace(calibration=None), 1)
+  assert first.promise is None
 
 
-def test_sites_models_are_replaced_together(tmp_path):
-  run_dir = site_data.play(tmp_path)
-  run = reopened.reopen(run_dir)
-  keep(run_dir, run, 1)
-  first = loc(run_dir, 'north')
-  # One that breaks off leaves those before, and nothing else.
+def test_a_model_of_its_own_stands_for_nobody_else(sites_run, run):
+  config = run.trained.config.replace(**{'flipout.kl_examples': 'all'})
+  of_all = run._replace(
+    trained=trained_lib.Trained(config, run.trained.task, run.trained.weights)
+  )
+  own, other = (
+    {one.site: one.model for one in train(sites_run, each, 2)}
+    for each in (run, of_all)
+  )
+  assert all(toys.same(own[site], other[site]) for site in own | other)
+
+
+def test_sites_models_are_replaced_together(sites_copy, run):
   model = run.trained.weights
-  north = personalised.Personalised('north', model, None)
-  broken = personalised.kept(run_dir, run.trained, [north], 9)
+
+  def put(epochs, *names):
+    own = [personalised.Personalised(name, model, None) for name in names]
+    return personalised.kept(sites_copy, run.trained, own, epochs)
+
+  def found():
+    return {
+      path.name: json.loads((path / 'site.json').read_text())
+      for path in personalised.home(sites_copy).iterdir()
+    }
+
+  list(put(1, 'north', 'odd'))
+  before = found()
+  assert set(before) == {'north', 'odd'}
+  # One that breaks off leaves those before, and nothing else.
+  broken = put(9, 'north', 'odd')
   next(broken)
   broken.close()
   # As does one that cannot be written.
-  long = [
-    personalised.Personalised(name, model, None) for name in ('a', 'x' * 300)
-  ]
   with pytest.raises(ValueError, match='models cannot be kept'):
-    list(personalised.kept(run_dir, run.trained, long, 9))
-  found = {path.name for path in personalised.home(run_dir).iterdir()}
-  assert found == {'north', 'odd', 'south'}
-  assert np.array_equal(loc(run_dir, 'north'), first)
-  keep(run_dir, run, 3)
-  assert not np.array_equal(loc(run_dir, 'north'), first)
-  assert not list(run_dir.glob('.site*'))
+    list(put(9, 'a', 'x' * 300))
+  assert found() == before
+  list(put(3, 'south'))
+  assert found() == {'south': {'site': 'south', 'personalise_epochs': 3}}
+  assert not list(sites_copy.glob('.site*'))
 
 
-def test_a_sites_own_model_is_no_run(tmp_path):
-  run_dir = site_data.play(tmp_path)
-  keep(run_dir, reopened.reopen(run_dir), 1)
-  path = personalised.folder(run_dir, 'odd')
-  with pytest.raises(ValueError, match="holds a site's own model and no run"):
-    runs_lib.Run(recorded.read_config(path), path, False)
-  with pytest.raises(ValueError, match="is a site's own model: predict and"):
+def test_a_sites_own_model_is_no_run(kept):
+  path = personalised.folder(kept[0], 'odd')
+  config = trained_lib.load(path).config
+  with pytest.raises(ValueError, match="a site's own model"):
+    runs_lib.Run(config, path, False)
+  with pytest.raises(ValueError, match="a site's own model"):
     reopened.reopen(path)
-  path = personalised.folder(run_dir, 'north')
-  shutil.rmtree(path / 'checkpoints')
-  with pytest.raises(ValueError, match=r'experiments\.sites --personalise'):
-    trained_lib.load(path)
 
 
 @pytest.mark.parametrize(
