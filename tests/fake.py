@@ -88,6 +88,11 @@ def play(path, config=CONFIG, **options):
     return run(path, config, **options).play()
 
 
+def train(path, config=CONFIG):
+  """Plays a run with real training and real scores, in place of `play`."""
+  return runs_lib.Run(config, path, False, BUILT, draw_plots=False).play()
+
+
 def stop(patch, owner, name, call, after=False, error=Killed):
   """Stops a run at a call of a function, before or after its work is done."""
   original, calls = getattr(owner, name), []

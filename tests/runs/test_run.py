@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from bfl_tf import config as config_lib
 from bfl_tf import metrics, version
-from bfl_tf import runs as runs_lib
 from bfl_tf.federation import loop
 
 CONFIG = config_lib.Config(
@@ -26,17 +25,10 @@ CONFIG = config_lib.Config(
 )
 
 
-BUILT: dict = {}
-
-
-def play(path, config):
-  return runs_lib.Run(config, path, False, BUILT, draw_plots=False).play()
-
-
 @pytest.fixture(scope='module')
 def finished(tmp_path_factory):
   path = tmp_path_factory.mktemp('finished')
-  return path, play(path, CONFIG)
+  return path, fake.train(path, CONFIG)
 
 
 def rows(path):
@@ -122,26 +114,26 @@ class Explode:
 def test_a_run_that_diverged_says_so(tmp_path):
   stages = (f'{__name__}:Explode',)
   config = CONFIG.replace(num_rounds=1, server_step=stages)
-  final = play(tmp_path, config)['final']
+  final = fake.train(tmp_path, config)['final']
   assert {'accuracy', 'nll'} <= set(final)
   assert np.all(np.isnan(list(final.values())))
   assert [row['nll'] == 'nan' for row in rows(tmp_path)] == [False, True]
   assert not (tmp_path / 'predictions.npz').exists()
   # Finished all the same.
-  assert play(tmp_path, config)['rounds'] == 1
+  assert fake.train(tmp_path, config)['rounds'] == 1
 
 
 def test_a_run_that_was_stopped_and_made_longer(tmp_path):
   """With real training: all else about it is tested without."""
   config = CONFIG.replace(num_rounds=3, client_parts=('toys:Counter',))
-  play(tmp_path / 'whole', config)
+  fake.train(tmp_path / 'whole', config)
   path = tmp_path / 'run'
   fake.stopped(
-    path, loop, 'federated_round', 2, play=play,
+    path, loop, 'federated_round', 2, play=fake.train,
     config=config.replace(num_rounds=2),
   )  # fmt: skip
-  play(path, config.replace(num_rounds=2))
-  play(path, config)
+  fake.train(path, config.replace(num_rounds=2))
+  fake.train(path, config)
   # But for the row where the shorter ended, which has more samples.
   _, *extended = fake.outcome(path)
   assert extended == list(fake.outcome(tmp_path / 'whole')[1:])
@@ -155,7 +147,7 @@ def test_a_run_that_was_stopped_and_made_longer(tmp_path):
   ],
 )
 def test_the_scale_is_a_column(tmp_path, changes, wanted):
-  play(tmp_path, CONFIG.replace(num_rounds=1, **changes))
+  fake.train(tmp_path, CONFIG.replace(num_rounds=1, **changes))
   first, last = rows(tmp_path)
   if wanted is None:
     assert 'median_scale' not in first
@@ -174,7 +166,7 @@ def test_a_class_without_test_examples_has_no_recall(tmp_path):
     dataset=str(tmp_path / 'own.npz'), model='logistic', num_clients=1,
     num_rounds=1, variant='deterministic',
   )  # fmt: skip
-  play(tmp_path / 'run', config)
+  fake.train(tmp_path / 'run', config)
 
   def refuse(constant):
     raise AssertionError(constant)

@@ -7,7 +7,6 @@ import fake
 import pytest
 
 from bfl_tf import config as config_lib
-from bfl_tf import runs as runs_lib
 from bfl_tf.runs import checkpoints
 
 pytestmark = pytest.mark.process
@@ -21,9 +20,8 @@ def test_sigkill(tmp_path):
   process.communicate()
   assert process.returncode == -signal.SIGKILL
   assert not (tmp_path / 'killed' / 'summary.json').exists()
-  config, built = config_lib.Config.of(settings), {}
   for name in ('killed', 'reference'):
-    runs_lib.Run(config, tmp_path / name, False, built, False).play()
+    fake.train(tmp_path / name, config_lib.Config.of(settings))
   assert fake.outcome(tmp_path / 'killed') == fake.outcome(
     tmp_path / 'reference'
   )
