@@ -90,14 +90,18 @@ class Rows(list[dict[str, Any]]):
 
   def resume(self, rounds: int) -> None:
     """Reads those up to `rounds` rounds back; the others leave the file."""
-    self[:] = read(self._path)[: rounds + 1]
+    self._columns, found = _read(self._path)
+    self[:] = found[: rounds + 1]
     self._rewrite()
 
   def add(self, row: Row) -> None:
     """Appends a row to the file, which is on the disk then."""
     texts = {k: '' if v is None else str(v) for k, v in row.items()}
     self.append(_typed(texts))
-    if not set(self[-1]) <= set(self._columns):
+    new = [name for name in row if name not in self._columns]
+    if new:
+      # Scores first, times last: what a reader looks for.
+      self._columns = sorted([*self._columns, *new], key=_is_time)
       return self._rewrite()
     with self._path.open('a', newline='') as file:
       csv.DictWriter(file, self._columns, restval='').writerow(self[-1])
@@ -106,8 +110,6 @@ class Rows(list[dict[str, Any]]):
 
   def _rewrite(self) -> None:
     """Writes all of the file: where a column is new."""
-    # Scores first, times last: what a reader looks for.
-    self._columns = sorted(columns(self), key=lambda n: n.endswith('_seconds'))
     with (
       files.replacing(self._path) as path,
       path.open('w', newline='') as file,
@@ -122,10 +124,14 @@ def read(path: pathlib.Path) -> list[dict[str, Any]]:
 
   A last line that was cut is no row.
   """
+  return _read(path)[1]
+
+
+def _read(path) -> tuple[list[str], list[dict[str, Any]]]:
   try:
     text = path.read_text()
   except (FileNotFoundError, UnicodeDecodeError):
-    return []
+    return [], []
   whole = io.StringIO(text[: text.rfind('\n') + 1])
   header, *table = list(csv.reader(whole)) or [[]]
   found: list[dict[str, Any]] = []
@@ -134,7 +140,11 @@ def read(path: pathlib.Path) -> list[dict[str, Any]]:
     if len(cells) != len(header) or row.get('round') != len(found):
       break
     found.append(row)
-  return found
+  return header, found
+
+
+def _is_time(column: str) -> bool:
+  return column.endswith('_seconds')
 
 
 def _typed(texts: Mapping[str, str]) -> dict[str, Any]:

@@ -35,8 +35,8 @@ def test_rows_have_their_types_after_a_resume(tmp_path):
   assert before[0] == {'round': 0, 'nll': 0.1, 'train_seconds': 2.5}
   assert before[1]['steps'] == 9 and before[1]['left_out'] == '1'
   text = path.read_bytes()
-  header = b'round,nll,left_out,steps,left_out_reasons,train_seconds\r\n'
-  assert text.startswith(header + b'0,0.1,,,,2.5\r\n')
+  header = b'round,nll,left_out,steps,why,left_out_reasons,train_seconds\r\n'
+  assert text.startswith(header + b'0,0.1,,,,,2.5\r\n')
   after = rows.Rows(path)
   after.resume(2)
   assert list(after) == before[:3] and text.startswith(path.read_bytes())
