@@ -13,15 +13,23 @@ pytestmark = pytest.mark.process
 
 
 @pytest.fixture(scope='module')
-def finished(tmp_path_factory):
+def said(tmp_path_factory):
+  """A run, the same with another flag, and one that is deterministic."""
   path = tmp_path_factory.mktemp('runs') / 'new' / 'digits'
-  code, out, error = binaries.run(
-    'experiments.run', '--num_rounds=2', '--mlp.hidden_units=8',
-    '--num_mc_samples=2', '--partition=dirichlet', '--num_clients=4',
-    f'--output_dir={path}',
-  )  # fmt: skip
+  small = [
+    '--num_rounds=2', '--mlp.hidden_units=8', '--num_mc_samples=2',
+    '--num_clients=4', '--partition=dirichlet', f'--output_dir={path}',
+  ]  # fmt: skip
+  other = [*small[:-1], '--deterministic', f'--output_dir={path}_other']
+  return path, binaries.drive(
+    'experiments.run', [small, [*small, '--dirichlet.alpha=0.75'], other]
+  )
+
+
+@pytest.fixture(scope='module')
+def finished(said):
+  path, ((code, out, error), *_) = said
   assert code == 0, error
-  assert 'Traceback' not in error
   return path, out
 
 
@@ -54,26 +62,18 @@ def test_two_rounds_on_digits(finished):
   assert f'results in {path}' in out
 
 
-def test_a_finished_run_is_told_and_a_changed_one_refused(finished):
+def test_a_finished_run_is_told_and_a_changed_one_refused(finished, said):
   path, _ = finished
   config = runs_lib.read_config(path)
   assert runs_lib.run(config, path, False)['rounds'] == 2
-  code, _, error = binaries.run(
-    'experiments.run', f'--flagfile={path}/flags.txt', '--dirichlet.alpha=0.75',
-    f'--output_dir={path}',
-  )  # fmt: skip
-  assert code == 2
-  (line,) = error.splitlines()
-  assert line.startswith('error: ')
-  assert 'holds another run; --dirichlet.alpha differ' in line
+  code, _, error = said[1][1]
+  assert code == 2 and error.count('\n') == 1
+  assert error.startswith('error: ') and '--dirichlet.alpha' in error
 
 
-def test_deterministic_kernels(tmp_path):
+def test_deterministic_kernels(said):
   """Also where layers draw while they are built."""
-  code, _, error = binaries.run(
-    'experiments.run', '--num_rounds=2', '--mlp.hidden_units=8',
-    '--num_mc_samples=2', '--num_clients=4', '--deterministic',
-    f'--output_dir={tmp_path}',
-  )  # fmt: skip
+  path, (*_, (code, _, error)) = said
   assert code == 0, error
-  assert json.loads((tmp_path / 'summary.json').read_text())['rounds'] == 2
+  written = path.with_name('digits_other') / 'summary.json'
+  assert json.loads(written.read_text())['rounds'] == 2
