@@ -57,7 +57,6 @@ class Declared:
     many: the value is a tuple.
     default: of the argument.
     setting: its bounds and text.
-    says_so: whether the argument has a `Setting`.
   """
 
   name: str
@@ -65,7 +64,6 @@ class Declared:
   many: bool
   default: Any
   setting: Setting
-  says_so: bool = True
 
   @property
   def table(self) -> Mapping[str, Any] | None:
@@ -218,8 +216,7 @@ def _declared(name, hint, default):
     kind = inner if inner in _KINDS else type(default)
   if kind not in _KINDS:
     return None
-  says_so = setting is not None
-  return Declared(name, kind, many, default, setting or Setting(), says_so)
+  return Declared(name, kind, many, default, setting or Setting())
 
 
 def check(method: Any) -> None:
@@ -227,5 +224,5 @@ def check(method: Any) -> None:
   kind: Any = type(method)
   name = getattr(method, 'name', kind.__name__)
   for setting, declared in of(kind).items():
-    if declared.says_so and declared.table is None:
+    if declared.table is None:
       declared.checked(f'{name}.{setting}', getattr(method, setting))

@@ -78,7 +78,7 @@ class Experiment:
     building.check_model(config, dataset, layout)
     method_lib.check_points(config, rule, layout)
     method_lib.check_memory(rule, plan, layout)
-    resources = resources_lib.Resources(config, dataset, held, workers, built)
+    resources = resources_lib.resources(config, dataset, held, workers, built)
     start, stages = method_lib.start_and_stages(config, plan.parts, resources)
     method = method_lib.Method(
       config=config,

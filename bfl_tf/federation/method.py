@@ -130,8 +130,7 @@ def start_and_stages(config, parts, resources) -> tuple[tuple, tuple]:
     for flag in ('start', 'server_step', 'refine')
   )
   _check_start(start)
-  measured = resources.recalibration
-  between = () if measured is None else (measured,)
+  between = (server.Recalibrate(resources),) if resources.recalibrates else ()
   chain = step + between + refine
   stages = _with_needed(parts, chain, config, of_run)
   _check_predictor(config, stages)

@@ -122,7 +122,7 @@ def check(experiment: experiment_lib.Experiment) -> None:
 
 def _samples_pooled(experiment, stage) -> bool:
   """Whether a stage is an ensemble whose S needs no client's update."""
-  if not isinstance(stage, server.Ensemble) or stage.resources.recalibrated:
+  if not isinstance(stage, server.Ensemble) or stage.resources.recalibrates:
     return False
   alone = dataclasses.replace(stage, groups='S')
   return 'S' not in stage.predictors or not alone.statistics

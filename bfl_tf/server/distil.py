@@ -232,13 +232,8 @@ class Distil:
     model = weights_lib.Weights(*result.model)._replace(
       scale=start.scale, factor=start.factor
     )
-    if self.optimizer == 'swa' or have.recalibrated:
-      model = training.recalibrate(
-        have.workers,
-        model,
-        have.server_images,
-        seed=seeds.child(seed, 1),
-      )
+    if self.optimizer == 'swa' or have.recalibrates:
+      model = have.measured(model, seeds.child(seed, 1))
     if not all(np.all(np.isfinite(vector)) for vector in model):
       return start, {'students_refused': 1}
     loss = float(result.trace.loss)

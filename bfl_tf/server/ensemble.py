@@ -86,7 +86,7 @@ class Ensemble:
   ) -> tuple[dict[str, Sequence[weights_lib.Weights]], dict[str, float]]:
     """Returns the models by group, and columns of `metrics.csv`."""
     groups: dict[str, Sequence[weights_lib.Weights]] = {}
-    info, recalibrated = {}, self.resources.recalibrated
+    info = {}
     if 'A' in self.predictors:
       groups['A'] = (pooled,)
     if 'C' in self.predictors:
@@ -97,13 +97,14 @@ class Ensemble:
     if 'S' in self.predictors:
       draws = self._draws(pooled, statistics, seeds.child(seed, 0))
       # Recalibration replaces what was drawn.
-      if draws.is_variance.any() and not recalibrated:
+      if draws.is_variance.any() and not self.resources.recalibrates:
         info['sampled_floored_fraction'] = draws.floored_fraction()
       groups['S'] = draws
-    if recalibrated:
+    if self.resources.recalibrates:
+      measured = self.resources.measured
       groups = {
         name: _Recalibrated(
-          group, recalibrated, seeds.child(seed, 1 + GROUPS.index(name))
+          group, measured, seeds.child(seed, 1 + GROUPS.index(name))
         )
         for name, group in groups.items()
       }

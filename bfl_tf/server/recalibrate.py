@@ -7,7 +7,6 @@ their weights; unlabeled examples are enough to measure those that do.
 import dataclasses
 from typing import ClassVar
 
-from bfl_tf import training
 from bfl_tf.server import resources as resources_lib
 
 BATCH_NORMS = ('average', 'recalibrate')
@@ -34,12 +33,5 @@ class Recalibrate:
       )
 
   def __call__(self, state, reference, pooled, statistics, seed):
-    model = self.measured(state.model, seed)
+    model = self.resources.measured(state.model, seed)
     return state._replace(model=model), {}
-
-  def measured(self, model, seed):
-    """Returns a model with the buffers that belong to its weights."""
-    have = self.resources
-    return training.recalibrate(
-      have.workers, model, have.server_images, seed=seed
-    )

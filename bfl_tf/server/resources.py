@@ -1,7 +1,9 @@
 """What a run has for the stages that train, predict or draw."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+import dataclasses
+import functools
+from typing import Any, NamedTuple
 
 import numpy as np
 import tf_keras
@@ -10,58 +12,73 @@ from bfl_tf import datasets, training
 from bfl_tf import weights as weights_lib
 
 
-class Resources(Protocol):
-  """Each of these is made when a stage first reads it, and kept.
+class ServerData(NamedTuple):
+  """What the server has: raw examples, and their labels if it knows them.
 
-  A stage asks for all of them by an argument `resources`.
+  Attributes:
+    images: U, `[num_examples, ...]`.
+    labels: `[num_examples]` int32; None if not known, or of other classes.
   """
 
-  @property
-  def layout(self) -> weights_lib.Layout:
-    """Of the model."""
+  images: np.ndarray
+  labels: np.ndarray | None
 
-  @property
-  def build_model(self) -> Callable[..., tf_keras.Model]:
-    """From a `seed` to the network with its initial weights."""
 
-  @property
-  def num_classes(self) -> int:
-    """Length of the logits."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Resources:
+  """A stage is given all of them by an argument `resources`.
 
-  @property
-  def num_mc_samples(self) -> int:
-    """Predictions of one model; 1 where no weight is random."""
+  Attributes:
+    layout: of the model.
+    build_model: from a `seed` to the network with its initial weights.
+    num_classes: length of the logits.
+    num_mc_samples: predictions of one model; 1 where no weight is random.
+    workers: those that train clients; they predict too.
+    server_indices: `[num_server_examples]` int32 into the training data.
+    validation: held-out examples, for early stopping.
+    recalibrates: whether teachers and students are measured as pooled models
+      are, by `measured`.
+    student: from a `Distil` to a worker on the server's examples, with targets
+      as labels.
+    make_server_workers: see `server_workers`.
+    load_server_data: see `server_images`.
+  """
 
-  @property
-  def workers(self) -> Sequence[training.Worker]:
-    """Those that train clients; they predict too."""
+  layout: weights_lib.Layout
+  build_model: Callable[..., tf_keras.Model]
+  num_classes: int
+  num_mc_samples: int
+  workers: Sequence[training.Worker]
+  server_indices: np.ndarray
+  validation: datasets.Split
+  recalibrates: bool
+  student: Callable[[Any], training.Worker]
+  make_server_workers: Callable[[], list[training.Worker]]
+  load_server_data: Callable[[], ServerData]
 
-  @property
+  @functools.cached_property
   def server_workers(self) -> list[training.Worker]:
     """Without client parts; the first trains, all of them validate."""
+    return self.make_server_workers()
 
-  @property
-  def server_indices(self) -> np.ndarray:
-    """`[num_server_examples]` int32 into the training data."""
-
-  @property
-  def validation(self) -> datasets.Split:
-    """Held-out examples, for early stopping."""
+  @functools.cached_property
+  def _server_data(self) -> ServerData:
+    return self.load_server_data()
 
   @property
   def server_images(self) -> np.ndarray:
-    """U, `[num_examples, ...]` raw examples."""
+    """See `ServerData`."""
+    return self._server_data.images
 
   @property
   def server_labels(self) -> np.ndarray | None:
-    """`[num_examples]` int32; None if not known, or of other classes."""
+    """See `ServerData`."""
+    return self._server_data.labels
 
-  @property
-  def recalibrated(self) -> Callable | None:
-    """(model, seed) -> model with batch normalization's statistics measured.
-
-    None leaves them as they were averaged, sampled or trained.
-    """
-
-  def student(self, distil: Any) -> training.Worker:
-    """Returns a worker on the server's examples, with targets as labels."""
+  def measured(
+    self, model: weights_lib.Weights, seed: np.ndarray
+  ) -> weights_lib.Weights:
+    """Returns a model with the buffers that belong to its weights."""
+    return training.recalibrate(
+      self.workers, model, self.server_images, seed=seed
+    )
