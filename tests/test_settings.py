@@ -11,8 +11,6 @@ from bfl_tf import settings
 from bfl_tf.config import config as config_lib
 from bfl_tf.settings import Setting
 
-METHODS = {f'{m.role}:{m.name}': m for m in config_lib.known_methods()}
-
 
 @dataclasses.dataclass(frozen=True)
 class Ours:
@@ -106,22 +104,13 @@ def test_what_has_no_name_cannot_be_written_down():
     OTHERS.checked('f', ('a', 'b\nc'))
 
 
-@pytest.mark.parametrize('method', METHODS)
-def test_every_setting_of_ours_says_what_it_is(method):
-  for name, declared in METHODS[method].declared.items():
-    _check_says_what_it_is(name, declared)
+def test_every_field_and_setting_of_ours_says_what_it_is():
+  every = {**config_lib.FIELDS, **config_lib.known_settings()}
+  for name, declared in every.items():
+    bounds = declared.setting.least, declared.setting.above
+    assert len(declared.setting.help) >= 3, name
+    assert declared.kind in (str, bool) or bounds != (None, None), name
     assert declared.checked(name, declared.default) == declared.default
-
-
-@pytest.mark.parametrize('field', config_lib.FIELDS)
-def test_every_field_says_what_it_is(field):
-  _check_says_what_it_is(field, config_lib.FIELDS[field])
-
-
-def _check_says_what_it_is(name, declared):
-  bounds = declared.setting.least, declared.setting.above
-  assert len(declared.setting.help) >= 3, name
-  assert declared.kind in (str, bool) or any(b is not None for b in bounds)
 
 
 def test_annotations_that_cannot_be_read_lose_no_bounds():
