@@ -191,24 +191,3 @@ def normalized(input_shape, num_classes):
       tf_keras.layers.Dense(num_classes),
     ]
   )
-
-
-def squash(x):
-  """An activation of one's own."""
-  return tf.tanh(x)
-
-
-def squashed(input_shape, num_classes, activation=squash):
-  """A network with a function of one's own in a layer of Keras."""
-  return tf_keras.Sequential(
-    [
-      tf_keras.Input(input_shape),
-      tf_keras.layers.Dense(3, activation=activation),
-      tf_keras.layers.Dense(num_classes),
-    ]
-  )
-
-
-def squashed_by_lambda(input_shape, num_classes):
-  """Likewise, of no name."""
-  return squashed(input_shape, num_classes, lambda x: tf.tanh(x))

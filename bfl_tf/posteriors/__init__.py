@@ -3,7 +3,7 @@
 from bfl_tf.posteriors.dirichlet import check_concentration, SimplexMixture
 from bfl_tf.posteriors.draws import Draws
 from bfl_tf.posteriors.gaussian import (
-  Gaussian,
+  FittedGaussian,
   normal,
   of_model,
   ReleasedGaussian,
@@ -12,7 +12,7 @@ from bfl_tf.posteriors.updates import Members, Messages, Updates
 
 __all__ = [
   'Draws',
-  'Gaussian',
+  'FittedGaussian',
   'Members',
   'Messages',
   'ReleasedGaussian',

@@ -17,7 +17,7 @@ from bfl_tf import statistics, weights
 
 
 @dataclasses.dataclass(frozen=True)
-class Gaussian:
+class FittedGaussian:
   """Eq. 5 as a Statistic: it streams; weights are the round's own."""
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:

@@ -15,7 +15,7 @@ FITS = ('equation5', 'released')
 
 
 @dataclasses.dataclass(frozen=True)
-class Gaussian:
+class Fitted:
   """FedBE's Eq. 5 over the clients' means."""
 
   fit: Annotated[
@@ -25,7 +25,7 @@ class Gaussian:
   def statistic(self, layout):
     """Eq. 5 streams."""
     if self.fit == 'equation5':
-      return posteriors.Gaussian()
+      return posteriors.FittedGaussian()
     sizes = tuple(shape.num_elements() for shape in layout.shapes)
     return posteriors.ReleasedGaussian(sizes)
 
@@ -84,12 +84,12 @@ class Auto:
     return self._of(layout).distribution(pooled, result, layout)
 
   def _of(self, layout):
-    return Pooled() if layout.size('loc') else Gaussian()
+    return Pooled() if layout.size('loc') else Fitted()
 
 
 TEACHER_POSTERIORS: dict[str, Any] = {
   'auto': Auto,
-  'gaussian': Gaussian,
+  'gaussian': Fitted,
   'dirichlet_weights': DirichletWeights,
   'pooled': Pooled,
 }

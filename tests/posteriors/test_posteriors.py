@@ -32,7 +32,7 @@ def reduce(statistic, clients, reference):
 
 def test_equation_5_by_hand():
   found = reduce(
-    posteriors.Gaussian(),
+    posteriors.FittedGaussian(),
     updates([[0.0, 1.0], [4.0, 1.0]], [1, 3]),
     model([1.0, 5.0]),
   )
@@ -46,7 +46,7 @@ def test_a_spread_of_1e_5_survives_float32():
   points = 1.0 + 1e-5 * RNG.standard_normal([10, 50])
   points = points.astype(np.float32)
   found = reduce(
-    posteriors.Gaussian(), updates(points, [1] * 10), model(np.ones(50))
+    posteriors.FittedGaussian(), updates(points, [1] * 10), model(np.ones(50))
   )
   expected = points.astype(np.float64).std(0)
   np.testing.assert_allclose(found.stddev(), expected, rtol=1e-4)
@@ -56,7 +56,7 @@ def test_buffers_are_covered_too():
   clients = [
     statistics.ClientUpdate(k, 1, model([0.0], [float(k)])) for k in range(2)
   ]
-  found = reduce(posteriors.Gaussian(), clients, model([0.0], [0.0]))
+  found = reduce(posteriors.FittedGaussian(), clients, model([0.0], [0.0]))
   np.testing.assert_allclose(found.mean(), [0, 0.5])
   np.testing.assert_allclose(found.stddev(), [0, 0.5])
 

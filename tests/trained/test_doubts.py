@@ -1,11 +1,11 @@
 """What a run's model is asked, against the metrics by hand."""
 
+import fake
 import numpy as np
 import pytest
 
 from bfl_tf import config as config_lib
 from bfl_tf import datasets, metrics
-from bfl_tf import runs as runs_lib
 from bfl_tf import trained as trained_lib
 from bfl_tf.datasets import columns, corruptions
 from bfl_tf.trained import doubts, reopened
@@ -127,9 +127,9 @@ def test_corrupted_images_of_a_run(tmp_path):
     dataset='digits', model='logistic', variant='deterministic', num_clients=2,
     num_rounds=1, client_learning_rate=0.01,
   )  # fmt: skip
-  runs_lib.Run(config, tmp_path, False, draw_plots=False).play()
+  fake.play(tmp_path, config)
   model = trained_lib.load(tmp_path)
-  test = doubts.some(datasets.load('digits').test, 60)
+  test = doubts.some(datasets.load('digits').test, 20)
   rows = list(doubts.corrupted(model, test, None, seed=0))
   assert len(rows) == 1 + 5 * len(corruptions.KINDS)
   clean, *others = rows
