@@ -10,12 +10,14 @@ from flwr import serverapp
 import numpy as np
 import tensorflow as tf
 
-from bfl_tf import training
+from bfl_tf import statistics, training
+from bfl_tf import weights as weights_lib
 from bfl_tf.federation import engine as engine_lib
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import method as method_lib
 from bfl_tf.federation import state as state_lib
-from bfl_tf.flower import exchange, messages
+from bfl_tf.flower import messages
+from bfl_tf.flower import nodes as nodes_lib
 from bfl_tf.runs import flags_file as recorded
 
 Nodes = Callable[[Sequence[int]], Mapping[int, int]]
@@ -63,9 +65,9 @@ class Engine:
     wanted = _Wanted.of(method, self.like(method), state.round)
     engine_lib.check_memories(state, wanted.like)
     for client in set(clients) - set(nodes):
-      yield _failed(client, exchange.NodeError('it has no SuperNode'))
+      yield _failed(client, nodes_lib.NodeError('it has no SuperNode'))
     orders = self._orders(experiment, state, nodes)
-    for client, reply in exchange.exchange(
+    for client, reply in nodes_lib.exchange(
       self.grid, orders, self.window, self.poll_seconds
     ):
       yield self._arrival(client, reply, wanted)
@@ -75,29 +77,33 @@ class Engine:
     seconds = experiment.config.client_timeout
     flags = '\n'.join(recorded.flag_lines(experiment.config))
     broadcast = experiment.broadcast(state)
-    packed = messages.pack_broadcast(broadcast)
+    packed = messages.pack_arrays(
+      {'broadcast': {'model': broadcast.model, 'shared': broadcast.shared}}
+    )
+    bare = broadcast._replace(model={}, shared={})
     for client, node in nodes.items():
       memory = state.memories.get(client, {})
       brought, accepted = memory, -1
       if not self.keeps_memories:
-        brought, accepted = None, int(memory.get('round', -1))
+        brought, accepted = {}, int(memory.get('round', -1))
       order = messages.Order(
-        flags, client, broadcast, brought, accepted, self.run, self.told
-      )
+        flags, client, bare, brought, self.keeps_memories, accepted, self.run,
+        self.told,
+      )  # fmt: skip
       message = flwr_app.Message(
-        messages.pack_order(order, packed),
+        messages.pack(order, packed),
         node,
         'train',
         # Longer than we wait: what came in time must not lapse meanwhile.
         ttl=max(flwr_app.DEFAULT_TTL, 10 * seconds),
         group_id=str(state.round),
       )
-      yield exchange.Errand(client, message, seconds or math.inf)
+      yield nodes_lib.Errand(client, message, seconds or math.inf)
 
   def _arrival(self, client, reply, wanted) -> engine_lib.Arrival:
     try:
-      content = exchange.content(reply)
-      update, memory = messages.unpack_update(content, wanted.sizes)
+      tree = messages.unpack(nodes_lib.content(reply), wanted.leaves)
+      update, memory = _update(tree), tree.get('memory', {})
     # Whatever somebody sends, it is this client's alone.
     except Exception as failure:
       return _failed(client, failure)
@@ -112,13 +118,24 @@ class _Wanted(NamedTuple):
 
   round: int
   like: training.Result
-  sizes: Mapping[str, int]
+  leaves: Mapping[str, int | type]
 
   @classmethod
   def of(cls, method, like, round_index) -> '_Wanted':
     ranks = (getattr(part, 'rank', 0) for part in method.parts)
-    sizes = messages.sizes(method.result_like, max(ranks, default=0))
-    return cls(round_index, like, sizes)
+    leaves = messages.wanted(method.result_like, max(ranks, default=0))
+    return cls(round_index, like, leaves)
+
+
+def _update(tree) -> statistics.ClientUpdate:
+  """Of branches without a leaf nothing travels."""
+  said = {'extras': {}, 'trace': {}, **tree.get('update', {})}
+  try:
+    said['model'] = weights_lib.Weights(**said.get('model', {}))
+    said['trace'] = training.Trace(**{'report': {}, **said['trace']})
+    return statistics.ClientUpdate(**said)
+  except TypeError as error:
+    raise ValueError(f'it is no update: {error}') from error
 
 
 def _failed(client, failure) -> engine_lib.Arrival:

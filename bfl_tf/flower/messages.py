@@ -1,25 +1,52 @@
-"""What travels, as Flower's records: arrays by name, numbers, flags.
+"""All that travels between server and nodes, and what a server may ask for.
 
-Nothing is pickled, on either side. A broadcast has the global model, what
-parts share and, where the server keeps it, the client's own memory; a reply
-has the update: the model's arrays, a part's vectors, the trace.
+  server to node          node to server
+  {flags}                 {client, introduction}: who it is, what its file holds
+  `Order`                 {update, memory}: `statistics.ClientUpdate`
+  `Question`              {counts}, or a `Tally`: sums over held-out examples
+
+A message is a tree. Its numbers and texts are in one of Flower's records, its
+arrays in another, by their places in the tree: `update|model|loc`. Nothing is
+pickled, on either side. Of an answer the server says beforehand which leaves
+there may be, and of how many bytes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+import dataclasses
+import functools
+import json
 import math
+import os
+import re
 from typing import Any, NamedTuple
 
 from flwr import app
+import numpy as np
 
-from bfl_tf import statistics, training
-from bfl_tf import weights as weights_lib
+from bfl_tf import datasets, training
+from bfl_tf.datasets import tables
 from bfl_tf.federation import client as client_lib
+from bfl_tf.runs import flags_file as recorded
 from bfl_tf.runs import trees
 
+# That a server names code to be imported is for the owner of a node to allow.
+OWN_CODE = 'BFL_TF_OWN_CODE'
+# What a server may set on a node: numbers, and words that name what is ours.
+_WORDS = re.compile(r"[\w.,+\-()\[\]' ]*")
+# A set of scikit-learn or of TFDS, perhaps with its version: no file, no code.
+_SET = re.compile(r'\w[\w/-]*(:[\d.*]+)?')
+# These name nothing that a node reads.
+_ANY = re.compile('.*')
+_GRAMMAR = {'dataset': _SET} | dict.fromkeys(
+  ('train_split', 'test_split', 'server_split', 'server_dataset',
+   'label_column', 'client_column', 'ignore_columns'), _ANY
+)  # fmt: skip
 # Of what NumPy writes before an array's data, generously.
 _HEADER = 1024
 # Of what somebody else's reason goes into a line.
 _LONGEST = 300
+# Of one site: what comes of the counts is held by the server.
+_MOST = 10**8
 
 
 class Order(NamedTuple):
@@ -29,7 +56,8 @@ class Order(NamedTuple):
     flags: the config, as of `recorded.flag_lines`, a line each.
     client: its number.
     broadcast: of the round.
-    memory: by part name, what it kept; None where it keeps that itself.
+    memory: by part name, what it kept.
+    brings_memory: whether the server keeps that; the node does otherwise.
     accepted: the last round whose update of this client was taken in, from 0;
       -1 if none was.
     run: names the run, among others of the same flags.
@@ -40,156 +68,121 @@ class Order(NamedTuple):
   flags: str
   client: int
   broadcast: client_lib.Broadcast
-  memory: Mapping[str, Any] | None = None
+  memory: Mapping[str, Any]
+  brings_memory: bool = True
   accepted: int = -1
   run: str = ''
   told: str = ''
 
 
-def pack_greeting(flags: str) -> app.RecordDict:
-  """Returns the message that asks a node who it is."""
-  return app.RecordDict({'config': app.ConfigRecord({'flags': flags})})
+class Question(NamedTuple):
+  """What one node is asked about a finished run's model.
 
-
-def unpack_greeting(content: app.RecordDict) -> str:
-  """Returns the flags of what will be run."""
-  return str(content.config_records['config']['flags'])
-
-
-def pack_broadcast(broadcast: client_lib.Broadcast) -> app.ArrayRecord:
-  """Returns what all orders of a round have in common, to be packed once."""
-  return pack({'model': broadcast.model, 'shared': broadcast.shared})
-
-
-def pack_order(order: Order, packed: app.ArrayRecord) -> app.RecordDict:
-  """Returns the message of an order.
-
-  Args:
-    order: what is sent.
-    packed: its broadcast, whose bytes are shared and not copied.
+  Attributes:
+    flags: the config, as of `recorded.flag_lines`, a line each.
+    client: the node's number.
+    task: a `Task` as JSON.
+    share: `calibration` or `test`.
+    promise: as JSON, by which sets are made of the test share; nothing if no
+      node held out a calibration share.
+    model: that is asked: the `Weights`.
   """
-  broadcast = order.broadcast
-  own = pack({'memory': order.memory or {}})
-  numbers: dict[str, Any] = {
-    'flags': order.flags,
-    'client': int(order.client),
-    'round': int(broadcast.round),
-    'num-examples': int(broadcast.num_examples),
-    'accepted': int(order.accepted),
-    'run': order.run,
-    'told': order.told,
-    'brings-memory': order.memory is not None,
-  }
-  arrays = app.ArrayRecord({**packed, **own})
-  return app.RecordDict({'arrays': arrays, 'config': app.ConfigRecord(numbers)})
+
+  flags: str
+  client: int
+  task: str
+  share: str
+  promise: str
+  model: Any
 
 
-def unpack_order(content: app.RecordDict) -> Order:
-  """Reads what `pack_order` wrote."""
-  config: Mapping[str, Any] = content.config_records['config']
-  tree = unpacked(content.array_records['arrays'])
-  broadcast = client_lib.Broadcast(
-    config['round'],
-    weights_lib.Weights(**tree['model']),
-    tree.get('shared', {}),
-    config['num-examples'],
-  )
-  memory = tree.get('memory', {}) if config['brings-memory'] else None
-  return Order(
-    config['flags'], config['client'], broadcast, memory, config['accepted'],
-    config['run'], config['told'],
-  )  # fmt: skip
-
-
-def pack_update(
-  update: statistics.ClientUpdate, memory: Mapping[str, Any] | None
+def pack(
+  tree: Any, packed: Mapping[str, app.Array] | None = None
 ) -> app.RecordDict:
-  """Returns the reply; a memory of None stays where it is."""
-  tree = {
-    'model': update.model,
-    'extras': update.extras,
-    'trace': update.trace,
-    'memory': memory or {},
-  }
-  numbers: dict[str, Any] = {
-    'client': int(update.client_id),
-    'num-examples': int(update.num_examples),
-  }
+  """Returns the message of a tree.
+
+  Args:
+    tree: a dict or a NamedTuple.
+    packed: arrays that messages have in common, by `pack_arrays`: their bytes
+      are shared and not copied.
+  """
+  tree = tree if isinstance(tree, Mapping) else tree._asdict()
+  plain: dict[str, Any] = {}
+  arrays = dict(packed or {})
+  for name, leaf in trees.leaves(tree):
+    if isinstance(leaf, str | int):
+      plain[name] = leaf
+    else:
+      arrays[name] = _array(leaf)
   return app.RecordDict(
-    {'arrays': pack(tree), 'metrics': app.MetricRecord(numbers)}
+    {'plain': app.ConfigRecord(plain), 'arrays': app.ArrayRecord(arrays)}
   )
 
 
-def unpack_update(
-  content: app.RecordDict, sizes: Mapping[str, int]
-) -> tuple[statistics.ClientUpdate, Mapping[str, Any]]:
-  """Reads what `pack_update` wrote, if it is no more than was asked for.
+def pack_arrays(tree: Mapping[str, Any]) -> dict[str, app.Array]:
+  """Returns the arrays of a tree, by their places in it."""
+  return {name: _array(value) for name, value in trees.leaves(tree)}
+
+
+def _array(value):
+  return app.Array(np.asarray(value))
+
+
+def unpack(
+  content: app.RecordDict, wanted: Mapping[str, int | type] | None = None
+) -> dict[str, Any]:
+  """Returns the tree that `pack` was given, as dicts.
 
   Args:
-    content: of anybody's reply.
-    sizes: as of `sizes`.
+    content: of a message.
+    wanted: by name a type, or an array's bytes; looked at before anything is
+      unpacked. None where it is the server's, whom nodes trust.
 
   Raises:
-    ValueError: it is larger, or something else.
+    ValueError: there are no records, or other leaves, or larger ones.
   """
-  numbers: Any = content.metric_records.get('metrics')
-  if numbers is None:
-    raise ValueError('it has no record "metrics".')
-  tree = unpack(content, sizes)
-  try:
-    model = weights_lib.Weights(**tree.pop('model', {}))
-    trace = training.Trace(**{'report': {}, **tree.pop('trace', {})})
-  except TypeError as error:
-    raise ValueError(f'it is no update: {error}') from error
-  update = statistics.ClientUpdate(
-    numbers.get('client'), numbers.get('num-examples'), model,
-    tree.get('extras', {}), trace,
-  )  # fmt: skip
-  return update, tree.get('memory', {})
-
-
-def unpack(content: app.RecordDict, sizes: Mapping[str, int]) -> dict[str, Any]:
-  """Returns anybody's arrays, if they are no more than was asked for.
-
-  Args:
-    content: of a reply.
-    sizes: the bytes of each array by its name; looked at before anything is
-      unpacked.
-
-  Raises:
-    ValueError: there are none, or others, or larger ones.
-  """
+  plain = content.config_records.get('plain')
   arrays = content.array_records.get('arrays')
-  if arrays is None:
-    raise ValueError('it has no record "arrays".')
+  if plain is None or arrays is None:
+    raise ValueError('it has no records "plain" and "arrays"')
+  if wanted is not None:
+    _check(plain, arrays, wanted)
+  tree: dict[str, Any] = {}
+  for name, value in plain.items():
+    trees.put(tree, name, value)
   for name, array in arrays.items():
-    if name not in sizes:
+    # Without pickles: `Array.numpy` allows none.
+    trees.put(tree, name, array.numpy())
+  return tree
+
+
+def _check(plain, arrays, wanted):
+  for name in [*plain, *arrays]:
+    if name not in wanted:
       raise ValueError(f'it sent {name[:40]!r}, which nobody asked for')
-    if len(array.data) > sizes[name] + _HEADER:
-      raise ValueError(
-        f'its {name} has {len(array.data)} bytes where {sizes[name]} are wanted'
-      )
-  return unpacked(arrays)
+  for name, value in plain.items():
+    if type(value) is not wanted[name]:
+      raise ValueError(f'its {name} is of type {type(value).__name__}')
+  for name, array in arrays.items():
+    size, most = len(array.data), wanted[name]
+    if isinstance(most, type) or size > most + _HEADER:
+      raise ValueError(f'its {name} has {size} bytes where {most} are wanted')
 
 
-def sizes(like: training.Result, rank: int) -> dict[str, int]:
-  """The bytes of each array that a client may send, by its name.
+def wanted(like: training.Result, rank: int) -> dict[str, int | type]:
+  """What a client may send, by name: a type, or an array's bytes.
 
   Args:
     like: `tf.TensorSpec`s of a training's result.
     rank: that a part's factor has at most: the one size that a spec leaves out.
   """
-  tree = {
-    'model': like.model,
-    'extras': like.extra,
-    'trace': like.trace,
-    'memory': like.memory,
-  }
-  return {
+  update = {'model': like.model, 'extras': like.extra, 'trace': like.trace}
+  found: dict[str, int | type] = {
     name: math.prod(rank if n is None else n for n in spec.shape)
     * spec.dtype.size
-    for name, spec in trees.leaves(tree)
+    for name, spec in trees.leaves({'update': update, 'memory': like.memory})
   }
+  return found | {'update|client_id': int, 'update|num_examples': int}
 
 
 def reason(error: app.Error) -> str:
@@ -198,17 +191,210 @@ def reason(error: app.Error) -> str:
   return lines[-1].strip()[:_LONGEST] if lines else f'error {error.code}'
 
 
-def pack(tree: Mapping[str, Any]) -> app.ArrayRecord:
-  """Returns the arrays of a tree, named by their places in it."""
-  return app.ArrayRecord(
-    {name: app.Array(value) for name, value in trees.flatten(tree)}
-  )
+def check_flags(flags: str, has_file: bool) -> list[str]:
+  """Returns the lines of flags, if a server may set them on this node.
+
+  Looked at before they are parsed, which imports what is named.
+
+  Args:
+    flags: as of `recorded.flag_lines`, a line each.
+    has_file: whether the node has a file of its own, which is read in place of
+      what `--dataset` names.
+
+  Raises:
+    ValueError: naming the flag, and what the node's owner would set.
+  """
+  first, *lines = flags.splitlines()
+  if first != recorded.VERSION:
+    raise ValueError(
+      f'the server runs {first.lstrip("# ")}, this node '
+      f'{recorded.VERSION.lstrip("# ")}: install the same on both'
+    )
+  if os.environ.get(OWN_CODE) == '1':
+    return lines
+  grammar = _GRAMMAR | ({'dataset': _ANY} if has_file else {})
+  for line in lines:
+    flag, equals, value = line.removeprefix('--').partition('=')
+    if not line.startswith('--') or not equals:
+      raise ValueError(f'{line[:100]!r} is no flag')
+    if not grammar.get(flag, _WORDS).fullmatch(value):
+      raise ValueError(
+        f'{line[:100]}: a server sets numbers and names of ours here. Of a '
+        f'file of this node its owner says data="FILE"; code runs where '
+        f'{OWN_CODE}=1 is set.'
+      )
+  return lines
 
 
-def unpacked(record: app.ArrayRecord) -> dict[str, Any]:
-  """Returns the tree that `pack` was given, of arrays."""
-  tree: dict[str, Any] = {}
-  for name, array in record.items():
-    # Without pickles: `Array.numpy` allows none.
-    trees.put(tree, name, array.numpy())
-  return tree
+@dataclasses.dataclass(frozen=True)
+class Introduction:
+  """What a node says of its own examples, or what several say together.
+
+  Counts of classes, means and spreads of features: the server merges them and
+  sends the result back, so that all normalise and number classes alike. No
+  example leaves a node as such; of a site with one or two its sums say them
+  (docs/privacy.md). One class at one site is told apart from none.
+
+  Attributes:
+    counts: by a class's name, how many examples train.
+    feature_names: in their order.
+    shape: of an example.
+    dtype: `uint8` or `float32`.
+    moments: to normalise by.
+    held: how many examples it keeps from training, by share: `calibration`,
+      `test`.
+  """
+
+  counts: Mapping[str, int]
+  feature_names: tuple[str, ...]
+  shape: tuple[int, ...]
+  dtype: str
+  moments: datasets.Moments
+  held: Mapping[str, int]
+
+  @classmethod
+  def of(cls, dataset: datasets.Dataset) -> 'Introduction':
+    """Of a site's training examples."""
+    sizes = np.bincount(dataset.train.y, minlength=dataset.num_classes)
+    return cls(
+      dict(zip(names(dataset), map(int, sizes))),
+      tuple(dataset.feature_names),
+      tuple(dataset.input_shape),
+      dataset.train.x.dtype.name,
+      datasets.Moments.of(dataset.train.x),
+      {
+        'calibration': len(dataset.calibration.y) if dataset.calibration else 0,
+        'test': len(dataset.test.y),
+      },
+    )
+
+  @classmethod
+  def from_json(cls, text: str) -> 'Introduction':
+    """Reads what `to_json` wrote, the same to the last bit.
+
+    Raises:
+      ValueError: it is something else.
+    """
+    try:
+      fields = json.loads(text)
+      size, mean, scatter = fields.pop('moments')
+      sums = np.array(mean, np.float64), np.array(scatter, np.float64)
+      for name in ('feature_names', 'shape'):
+        fields[name] = tuple(fields[name])
+      read = cls(**fields, moments=datasets.Moments(int(size), *sums))
+      read._check()
+    # It may be anything.
+    except Exception as error:
+      raise ValueError(f'its introduction cannot be read: {error}') from error
+    return read
+
+  def _check(self):
+    """Refuses sums that no examples have."""
+    counts = list(self.counts.values())
+    if not all(type(n) is int and n >= 0 for n in counts):
+      raise ValueError(f'counts of {counts}')
+    if not 0 < sum(counts) <= _MOST:
+      raise ValueError(f'{sum(counts)} examples')
+    held = list(self.held.values())
+    whole = all(type(n) is int and 0 <= n <= _MOST for n in held)
+    if set(self.held) != {'calibration', 'test'} or not whole:
+      raise ValueError(f'shares of {held}')
+    size, mean, scatter = self.moments
+    if np.shape(mean) != (self.shape[-1],) or mean.shape != scatter.shape:
+      raise ValueError(f'moments of {np.shape(mean)} features')
+    if size != sum(counts) * math.prod(self.shape[:-1]):
+      raise ValueError(f'moments of {size} values')
+    if not np.all(np.isfinite([mean, scatter])) or np.any(scatter < 0):
+      raise ValueError('moments that no examples have')
+
+  def to_json(self) -> str:
+    """Returns a text; floats are written so that they come back."""
+    size, mean, scatter = self.moments
+    fields = dataclasses.asdict(self)
+    fields['moments'] = [size, mean.tolist(), scatter.tolist()]
+    return json.dumps(fields)
+
+  @property
+  def classes(self) -> tuple[str, ...]:
+    """Names in the order of their numbers: by value if whole, else as texts."""
+    return tuple(tables.ordered(self.counts))
+
+  def merge(self, other: 'Introduction') -> 'Introduction':
+    """Of both; features must be the same, and classes spelled alike.
+
+    Raises:
+      ValueError: they are not.
+    """
+    for what in ('feature_names', 'shape', 'dtype'):
+      mine, theirs = getattr(self, what), getattr(other, what)
+      if mine != theirs:
+        raise ValueError(
+          f"its {what.replace('_', ' ')} are {theirs}, the others' {mine}"
+        )
+    counts = {**self.counts}
+    for name, number in other.counts.items():
+      counts[name] = counts.get(name, 0) + number
+    try:
+      tables.ordered(counts)
+    except ValueError as error:
+      raise ValueError(f"its classes and the others' have {error}") from error
+    moments = self.moments.merge(other.moments)
+    held = {share: n + other.held[share] for share, n in self.held.items()}
+    return dataclasses.replace(self, counts=counts, moments=moments, held=held)
+
+  def tell(self, dataset: datasets.Dataset) -> datasets.Dataset:
+    """Returns a site's data set with everybody's classes and normalisation."""
+    own = numbers(dataset, self.classes)
+
+    def renumbered(split):
+      return split._replace(y=own[split.y])
+
+    return dataclasses.replace(
+      dataset,
+      num_classes=len(self.classes),
+      class_names=self.classes,
+      train=renumbered(dataset.train),
+      validation=renumbered(dataset.validation),
+      test=renumbered(dataset.test),
+      moments=self.moments,
+    )
+
+
+def names(dataset: datasets.Dataset) -> tuple[str, ...]:
+  """What the classes are called; by their numbers if they have no names."""
+  return dataset.class_names or tuple(map(str, range(dataset.num_classes)))
+
+
+def numbers(dataset: datasets.Dataset, classes: Sequence[str]) -> np.ndarray:
+  """Returns, of a site's classes, the numbers that everybody gives them.
+
+  Args:
+    dataset: the site's; its class `c` is everybody's `numbers[c]`.
+    classes: everybody's, by name.
+
+  Raises:
+    ValueError: the site has another one.
+  """
+  places = {name: number for number, name in enumerate(classes)}
+  unknown = sorted(set(names(dataset)) - set(places))
+  if unknown:
+    raise ValueError(f'its file has the class {unknown[0]!r}, new to the run')
+  return np.array([places[name] for name in names(dataset)], np.int32)
+
+
+def merged(said: Mapping[int, Introduction]) -> Introduction:
+  """Merges clients' introductions in the order of their numbers.
+
+  Raises:
+    ValueError: one has other features; its number is named.
+  """
+
+  def merge(all_others, item):
+    client, introduction = item
+    try:
+      return all_others.merge(introduction)
+    except ValueError as error:
+      raise ValueError(f'client {client}: {error}.') from error
+
+  (_, first), *others = sorted(said.items())
+  return functools.reduce(merge, others, first)

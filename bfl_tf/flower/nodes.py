@@ -1,9 +1,10 @@
-"""Which node plays which client."""
+"""Which node plays which client, and messages out to nodes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
+import itertools
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from absl import logging
 from flwr import app as flwr_app
@@ -66,11 +67,12 @@ class Answer(NamedTuple):
     """Reads anybody's reply."""
     if reply.has_error():
       return cls(refusal=messages.reason(reply.error))
-    said: Any = reply.content.config_records.get('node', {})
-    client, introduction = said.get('client'), said.get('introduction')
-    if type(client) is not int or not isinstance(introduction, str):
-      return cls(refusal='its answer cannot be read')
-    return cls(client, introduction)
+    wanted = {'client': int, 'introduction': str}
+    try:
+      said = messages.unpack(reply.content, wanted)
+      return cls(said['client'], said['introduction'])
+    except (ValueError, KeyError) as error:
+      return cls(refusal=f'its answer cannot be read: {error}')
 
 
 @dataclasses.dataclass
@@ -132,7 +134,7 @@ class Numbered:
       if answer.client is not None and self._is_same(answer):
         self.playing.setdefault(answer.client, node)
     for node in sorted(present - set(self.answers) - set(self.asked)):
-      content = messages.pack_greeting(self.flags)
+      content = messages.pack({'flags': self.flags})
       query = flwr_app.Message(content, node, 'query')
       for number in self.grid.push_messages([query]):
         # None of one that Flower could not take.
@@ -177,3 +179,89 @@ class Numbered:
       f'after {seconds:.0f} s clients {", ".join(map(str, missing[:10]))} of '
       f'{num_clients} have no SuperNode: {"; ".join(said)}'
     )
+
+
+class NodeError(RuntimeError):
+  """What a node said in place of an answer."""
+
+
+class Errand(NamedTuple):
+  """What goes out to one client's node.
+
+  Attributes:
+    client: whose it is.
+    message: to its node.
+    seconds: in which it is waited for.
+  """
+
+  client: int
+  message: flwr_app.Message
+  seconds: float
+
+
+Reply = flwr_app.Message | Exception
+
+
+def exchange(
+  grid: serverapp.Grid,
+  errands: Iterator[Errand],
+  window: int,
+  poll_seconds: float,
+) -> Iterator[tuple[int, Reply]]:
+  """Sends messages and yields each client with its reply, as they come.
+
+  A few are out at a time and replies are pulled one by one, so that the server
+  holds a few of them however many nodes there are.
+
+  Args:
+    grid: Flower's.
+    errands: made one at a time, when they go out.
+    window: how many may be out at a time.
+    poll_seconds: between two looks for replies.
+
+  Returns:
+    The reply, or why there is none.
+  """
+  # By a message's number, what is out, and since when.
+  out: dict[str, tuple[Errand, float]] = {}
+  errands, more = iter(errands), True
+  while more or out:
+    free = window - len(out)
+    sent = 0
+    for errand in itertools.islice(errands, free):
+      sent += 1
+      numbers = [n for n in grid.push_messages([errand.message]) if n]
+      if not numbers:
+        yield errand.client, NodeError('its message could not be sent')
+      out |= dict.fromkeys(numbers, (errand, time.monotonic()))
+    more = sent == free
+    waiting = len(out)
+    yield from _arrived(grid, out)
+    if out and len(out) == waiting:
+      time.sleep(poll_seconds)
+
+
+def _arrived(grid, out) -> Iterator[tuple[int, Reply]]:
+  """Yields what has come, and what will not come any more."""
+  for number, (errand, started) in list(out.items()):
+    replies = list(grid.pull_messages([number]))
+    if replies:
+      del out[number]
+      yield errand.client, replies[0]
+    elif time.monotonic() > started + errand.seconds:
+      del out[number]
+      late = TimeoutError(f'nothing came within {errand.seconds:g} s')
+      yield errand.client, late
+
+
+def content(reply: Reply) -> flwr_app.RecordDict:
+  """Returns what a reply holds.
+
+  Raises:
+    Exception: what came in its place.
+  """
+  if isinstance(reply, Exception):
+    raise reply
+  if reply.has_error():
+    raise NodeError(messages.reason(reply.error))
+  return reply.content

@@ -10,7 +10,9 @@ Its run config, `[tool.flwr.app.config]` of the app, says what to run:
   node-timeout  seconds in which the clients' nodes must be there
 """
 
+from collections.abc import Mapping
 import contextlib
+import dataclasses
 import hashlib
 import json
 import math
@@ -19,13 +21,14 @@ import sys
 
 from flwr import app as flwr_app
 from flwr import serverapp
+import numpy as np
 
-from bfl_tf import federation
+from bfl_tf import datasets, federation
 from bfl_tf import runs as runs_lib
 from bfl_tf import trained as trained_lib
 from bfl_tf.federation import building
+from bfl_tf.flower import asking, messages, runs
 from bfl_tf.flower import engine as engine_lib
-from bfl_tf.flower import introductions, questions, runs
 from bfl_tf.flower import nodes as nodes_lib
 from bfl_tf.runs import directory, task
 from bfl_tf.runs import flags_file as recorded
@@ -59,7 +62,7 @@ def _play(grid, settings):
   introduced = _introduced(config, nodes)
   if introduced:
     _check_no_share(config)
-    told = introductions.merged(introduced).to_json()
+    told = messages.merged(introduced).to_json()
     dataset = _as_told(config, introduced)
   path = str(settings['output-dir'])
   engine = engine_lib.Engine(
@@ -68,12 +71,8 @@ def _play(grid, settings):
     poll_seconds=1.0,
   )  # fmt: skip
   nodes_say = _said(introduced) if dataset is not None else ''
-  if dataset is not None and not _is_unchanged(path, introduced, dataset):
-    raise ValueError(
-      f'--output_dir={path} holds a run of other examples: files of nodes have '
-      'changed since, or a version holds other rows out; put them back, or '
-      'choose another directory.'
-    )
+  if dataset is not None:
+    _check_unchanged(f'--output_dir={path}', path, introduced, dataset)
   runs_lib.Run(
     config, path, engine=engine, dataset=dataset, nodes=nodes_say
   ).play()
@@ -95,28 +94,30 @@ def _score(grid, settings):
       'out.'
     )
   told = _as_told(config, introduced)
-  if not _is_unchanged(path, introduced, told):
-    raise ValueError(
-      f'--run={path}: files of nodes have changed since the run, or a version '
-      'holds other rows out; put them back, or run it anew.'
-    )
+  _check_unchanged(f'--run={path}', path, introduced, told)
   seconds = float(settings['answer-timeout']) or config.client_timeout
-  report = questions.ask(grid, nodes, introduced, trained, seconds or math.inf)
+  report = asking.ask(grid, nodes, introduced, trained, seconds or math.inf)
   report_files.write(path, report)
   for line in report_files.lines(path, report, of_nodes=True):
     # An empty line would not be told from Flower's own.
     print(line or ' ')
 
 
-def _is_unchanged(path, introduced, dataset) -> bool:
-  """Whether nodes have the files that the run began with, by what they say."""
+def _check_unchanged(flag, path, introduced, dataset):
+  """Refuses a run that nodes began with other files, by what they say."""
   said, asked = (
     pathlib.Path(path, name) for name in (directory.NODES, directory.TASK)
   )
   if said.exists():
-    return said.read_text() == _said(introduced)
-  # Killed before it wrote them down.
-  return not asked.exists() or task.read(asked).is_like(task.Task.of(dataset))
+    same = said.read_text() == _said(introduced)
+  else:
+    # Killed before it wrote them down.
+    same = not asked.exists() or task.read(asked).is_like(task.Task.of(dataset))
+  if not same:
+    raise ValueError(
+      f'{flag}: files of nodes have changed since it began; put them back, or '
+      'choose another directory.'
+    )
 
 
 def _said(introduced) -> str:
@@ -128,7 +129,7 @@ def _said(introduced) -> str:
   return json.dumps(digests, indent=2) + '\n'
 
 
-def _introduced(config, nodes) -> dict[int, introductions.Introduction]:
+def _introduced(config, nodes) -> dict[int, messages.Introduction]:
   """What nodes say of files of their own, by client; nothing if none has one.
 
   Raises:
@@ -157,14 +158,67 @@ def _check_no_share(config):
 def _as_told(config, introduced):
   """The data set that a server has, of whose own examples all are tests."""
   own = building.dataset(config.replace(calibration_fraction=0.0), {})
-  return introductions.as_told(own, introduced)
+  return as_told(own, introduced)
 
 
 def _read(client, text):
   try:
-    return introductions.Introduction.from_json(text)
+    return messages.Introduction.from_json(text)
   except ValueError as error:
     raise ValueError(f'client {client}: {error}.') from error
+
+
+def as_told(
+  own: datasets.Dataset, said: Mapping[int, messages.Introduction]
+) -> datasets.Dataset:
+  """Returns the data set that a server has: tests, and of clients the counts.
+
+  Args:
+    own: of the server's own file: all its examples are tests.
+    said: by client number, from 0.
+
+  Returns:
+    Training examples are labels alone, as many of each class and client as
+    there are on the nodes; their inputs are zeros.
+
+  Raises:
+    ValueError: features differ, or the server's file has a class that no
+      client has.
+  """
+  everybody = messages.merged(said)
+  try:
+    everybody.merge(messages.Introduction.of(own))
+  except ValueError as error:
+    raise ValueError(f'--dataset={own.name}: {error}.') from error
+  unknown = set(messages.names(own)) - set(everybody.classes)
+  if unknown:
+    raise ValueError(
+      f'--dataset={own.name} has the class {min(unknown)!r}, which no client '
+      'has.'
+    )
+  own = everybody.tell(own)
+  places = {name: number for number, name in enumerate(everybody.classes)}
+  y, ids = [], []
+  for client, introduction in sorted(said.items()):
+    for name, number in introduction.counts.items():
+      y.append(np.full(number, places[name], np.int32))
+    ids.append(np.full(sum(introduction.counts.values()), client))
+  labels = np.concatenate(y)
+  nothing = np.zeros(1, everybody.dtype)
+  return dataclasses.replace(
+    own,
+    train=datasets.Split(
+      np.broadcast_to(nothing, (labels.size, *everybody.shape)), labels
+    ),
+    test=datasets.Split(
+      np.concatenate([own.train.x, own.test.x]),
+      np.concatenate([own.train.y, own.test.y]),
+    ),
+    client_ids=np.concatenate(ids),
+    validation_ids=None,
+    test_ids=None,
+    rows=None,
+  )
 
 
 class _Marked:

@@ -25,7 +25,7 @@ from flwr import simulation as flwr_simulation
 from bfl_tf import config as config_lib
 from bfl_tf import datasets
 from bfl_tf import runs as runs_lib
-from bfl_tf.flower import clients, engine, nodes, runs, sites
+from bfl_tf.flower import client_side, engine, messages, nodes, runs
 from bfl_tf.runs import directory as records
 from bfl_tf.runs import flags_file as recorded
 
@@ -110,7 +110,7 @@ def play(
     'PYTHONPATH': os.pathsep.join(filter(None, sys.path)),
     'TF_CPP_MIN_LOG_LEVEL': '3',
     # Who names code of their own here runs it on their own machine.
-    sites.OWN_CODE: '1',
+    messages.OWN_CODE: '1',
   }
   with tempfile.TemporaryFile('w+') as errors:
     process = subprocess.Popen(
@@ -202,4 +202,4 @@ def main() -> None:
     flower = engine.Engine(grid, found, window)
     runs_lib.Run(config, path, engine=flower).play()
 
-  run_apps(server, clients.app, window, num_processes(config))
+  run_apps(server, client_side.app, window, num_processes(config))

@@ -8,7 +8,7 @@ pytest.importorskip('flwr')
 
 from flwr.supercore import task_identity
 
-from bfl_tf.flower import sites
+from bfl_tf.flower import messages
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(autouse=True)
 def trusting(monkeypatch):
-  monkeypatch.setenv(sites.OWN_CODE, '1')
+  monkeypatch.setenv(messages.OWN_CODE, '1')
 
 
 @pytest.fixture(autouse=True, scope='session')

@@ -2,7 +2,7 @@
 
 from flwr import app
 
-from bfl_tf.flower import clients
+from bfl_tf.flower import client_side
 
 
 class Grid:
@@ -49,7 +49,7 @@ class Grid:
     config = self.node_configs[node]
     context = app.Context(1, node, config, app.RecordDict(), {})
     try:
-      reply = clients.app(message, context)
+      reply = client_side.app(message, context)
     except Exception as error:
       reply = app.Message(app.Error(0, str(error)), reply_to=message)
     if message.metadata.message_type == 'train':

@@ -72,8 +72,8 @@ def spoiled(change, client=2):
   """Changes the reply of one client."""
 
   def spoil(reply):
-    numbers = reply.content['metrics']
-    return change(reply) if numbers['client'] == client else reply
+    numbers = reply.content['plain']
+    return change(reply) if numbers['update|client_id'] == client else reply
 
   return spoil
 
@@ -100,24 +100,24 @@ def nan(array):
 
 
 BAD = {
-  'its loc is not finite': put('model|loc', nan),
-  'its loc has shape': put('model|loc', lambda a: a[1:]),
-  'its loc is float64': put('model|loc', lambda a: a.astype(np.float64)),
-  'its scale is not positive': put('model|scale', lambda a: -a),
-  'its extra counter is missing': without('arrays', 'extras|counter'),
+  'its loc is not finite': put('update|model|loc', nan),
+  'its loc has shape': put('update|model|loc', lambda a: a[1:]),
+  'its loc is float64': put('update|model|loc', lambda a: a.astype(np.float64)),
+  'its scale is below': put('update|model|scale', lambda a: -a),
+  'its extra counter is missing': without('arrays', 'update|extras|counter'),
   'its memory counter steps is missing': without(
     'arrays', 'memory|counter|steps'
   ),
-  r'its model\|loc has \d+ bytes where 60 are wanted': put(
-    'model|loc', lambda a: np.zeros(9999 * a.size, np.float32)
+  r'its update\|model\|loc has \d+ bytes where 60 are wanted': put(
+    'update|model|loc', lambda a: np.zeros(9999 * a.size, np.float32)
   ),
-  r'it sent .extras\|more.*, which nobody asked for': lambda reply: _more(
-    reply
+  r'it sent .update\|extras\|more.*, which nobody asked for': lambda reply: (
+    _more(reply)
   ),
   'it has no record': lambda reply: app.Message(
     app.RecordDict(), reply_to=reply
   ),
-  'it is no update': without('arrays', 'model|loc'),
+  'it is no update': without('arrays', 'update|model|loc'),
   'it trained on 0 examples': lambda reply: _count(reply, 0),
   'it raised NodeError: no power': lambda reply: app.Message(
     app.Error(0, 'no lines\nno power'), reply_to=reply
@@ -127,13 +127,13 @@ BAD = {
 
 def _more(reply):
   # So deep that whoever walks it down would have no stack left.
-  name = 'extras|more' + 2000 * '|a'
+  name = 'update|extras|more' + 2000 * '|a'
   reply.content['arrays'][name] = app.Array(np.zeros(1))
   return reply
 
 
 def _count(reply, number):
-  reply.content['metrics']['num-examples'] = number
+  reply.content['plain']['update|num_examples'] = number
   return reply
 
 

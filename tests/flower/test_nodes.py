@@ -10,54 +10,13 @@ import toys
 
 from bfl_tf import config as config_lib
 from bfl_tf import federation
-from bfl_tf.flower import (
-  clients,
-  introductions,
-  memories,
-  messages,
-  nodes,
-  sites,
-)
+from bfl_tf.flower import client_side, memories, messages, nodes
 from bfl_tf.runs import flags_file as recorded
 
 
 def flags(**changes):
   config = config_lib.Config.of({'dataset': 'digits'} | changes)
   return '\n'.join(recorded.flag_lines(config))
-
-
-@pytest.mark.parametrize(
-  'changes, message',
-  [
-    ({'dataset': 'os:getcwd'}, '--dataset=os:getcwd is code that this node'),
-    ({'client_parts': 'toys:Idle'}, '--client_parts=toys:Idle is code that'),
-    ({'dataset': '/etc/secrets.csv'}, 'a server names no files here; start'),
-    ({'dataset': 'secrets.npz'}, 'a server names no files here; start'),
-    ({'dataset': 'secrets.CSV'}, 'a server names no files here; start'),
-    ({'dataset': 'mnist:evil'}, 'is code that'),
-    ({'attack': '"os:getcwd"'}, 'is code that'),
-    ({'model': 'my-mod:Net'}, 'is code that'),
-    ({'model': 'ähnlich:Net'}, 'is code that'),
-  ],
-)
-def test_a_server_names_neither_code_nor_files(monkeypatch, changes, message):
-  monkeypatch.delenv(sites.OWN_CODE)
-  lines = [f'--{name}={value}' for name, value in changes.items()]
-  with pytest.raises(ValueError, match=message):
-    sites.of('\n'.join([recorded.VERSION, *lines]))
-
-
-def test_what_is_no_flag_is_no_field_either(monkeypatch):
-  monkeypatch.delenv(sites.OWN_CODE)
-  with pytest.raises(ValueError, match=r"'dataset=secrets\.csv' is no flag"):
-    sites.of(f'{recorded.VERSION}\ndataset=secrets.csv')
-
-
-def test_names_without_code_pass(monkeypatch):
-  monkeypatch.delenv(sites.OWN_CODE)
-  lines = ['# a:b', '--dataset=mnist:3.0.1', '--train_split=train[:100]']
-  sites.check(lines, sites.Own())
-  sites.check(['--dataset=own.csv'], sites.Own('mine.csv'))
 
 
 def test_the_owner_says_what_is_held_out(tmp_path):
@@ -67,15 +26,17 @@ def test_the_owner_says_what_is_held_out(tmp_path):
     partition='natural', test_fraction=0.3, validation_split=0.5,
     num_clients=1,
   )  # fmt: skip
-  own = sites.Own.of({'data': f'{tmp_path}/own.npz', 'test-fraction': 0.3})
-  _, dataset = sites.read(asked, own)
+  own = client_side.Own.of(
+    {'data': f'{tmp_path}/own.npz', 'test-fraction': 0.3}
+  )
+  _, dataset = client_side.read(asked, own)
   # What a run validates on is of the server's file.
   assert (len(dataset.train.y), len(dataset.test.y)) == (42, 18)
   own = own._replace(test_fraction='0.2')
   with pytest.raises(
     ValueError, match=r'owner of this node holds out 0\.2, and'
   ):
-    sites.read(asked, own)
+    client_side.read(asked, own)
 
 
 def test_a_simulation_that_never_begins_says_so():
@@ -84,30 +45,14 @@ def test_a_simulation_that_never_begins_says_so():
     nodes.Simulated.of(grid, 3, 0.0)
 
 
-def test_code_is_refused_before_it_is_imported(monkeypatch, tmp_path):
-  (tmp_path / 'evil.py').write_text("raise SystemExit('it ran')")
-  monkeypatch.syspath_prepend(tmp_path)
-  monkeypatch.delenv(sites.OWN_CODE)
-  for line in ('--model=evil:Net', '--refine=distil,evil:x', '--a.b=evil:y'):
-    with pytest.raises(ValueError, match='is code that this node does not run'):
-      sites.of(f'{recorded.VERSION}\n{line}')
-
-
-def test_another_version_is_refused():
-  _, *lines = flags().splitlines()
-  text = '\n'.join(['# bfl_tf 0.0.1', *lines])
-  with pytest.raises(ValueError, match=r'the server runs bfl_tf 0\.0\.1, this'):
-    sites.of(text)
-
-
 def test_a_node_trains_on_its_own_file(tmp_path):
   x, y = np.random.default_rng(0).normal(size=[60, 3]), np.arange(60) % 3
   file = tmp_path / 'own.npz'
   np.savez(file, x_train=x, y_train=y, x_test=x, y_test=y)
-  own = sites.Own(str(file))
-  _, dataset = sites.read(flags(partition='natural'), own)
-  told = introductions.Introduction.of(dataset).to_json()
-  site = sites.of(flags(partition='natural'), own, told)
+  own = client_side.Own(str(file))
+  _, dataset = client_side.read(flags(partition='natural'), own)
+  told = messages.Introduction.of(dataset).to_json()
+  site = client_side.of(flags(partition='natural'), own, told)
   assert site.examples(7).tolist() == list(range(60))
   held, _ = site.worker.examples(np.arange(60))
   np.testing.assert_allclose(
@@ -200,7 +145,7 @@ class TestNumbered:
     assert numbered([0]) == {}
     (number,) = numbered.asked.values()
     grid.answer = answer
-    message = app.Message(messages.pack_greeting(''), 7, 'query')
+    message = app.Message(messages.pack({'flags': ''}), 7, 'query')
     grid._waiting[number] = grid._played(message)
     assert numbered([0]) == {0: 7}
 
@@ -230,7 +175,7 @@ class TestNumbered:
   @pytest.mark.parametrize('said', [{}, {'client': 'one'}, {'client': [0]}])
   def test_an_answer_that_cannot_be_read(self, said):
     grid = grids.Grid({7: {'partition-id': 0}})
-    record = app.RecordDict({'node': app.ConfigRecord(said)})
+    record = messages.pack(said)
     grid.answer = lambda reply: app.Message(record, reply_to=reply)
     with pytest.raises(ValueError, match='SuperNode 7: its answer cannot be'):
       nodes.Numbered.of(grid, '', 1, seconds=0.1)
@@ -241,43 +186,11 @@ class TestNumbered:
       nodes.Numbered.of(grid, '', 3, seconds=0.1)
 
 
-def test_orders_come_back_as_they_were():
-  experiment = toys.experiment(client_parts=('scaffold',))
-  state = federation.initial_state(experiment).state
-  broadcast = experiment.broadcast(state)
-  for memory in (None, {}, {'part': {'a': np.arange(3)}}):
-    order = messages.Order('--a=b\n--c=d', 4, broadcast, memory, 2)
-    packed = messages.pack_broadcast(broadcast)
-    back = messages.unpack_order(messages.pack_order(order, packed))
-    assert (back.flags, back.client, back.accepted) == ('--a=b\n--c=d', 4, 2)
-    assert (back.memory is None) == (memory is None)
-    assert toys.same(back.memory or {}, memory or {})
-    assert toys.same(back.broadcast, broadcast)
-
-
-def test_nothing_is_unpickled(tmp_path):
-  array = np.array([{'evil': 1}], object)
-  with pytest.raises(ValueError, match=r'[Oo]bject arrays cannot be'):
-    app.Array(array)
-  file = tmp_path / 'pickled.npy'
-  np.save(file, array, allow_pickle=True)
-  pickled = app.Array('object', (1,), 'numpy.ndarray', file.read_bytes())
-  record = app.RecordDict(
-    {
-      'arrays': app.ArrayRecord({'model|loc': pickled}),
-      'metrics': app.MetricRecord({'client': 0, 'num-examples': 1}),
-    }
-  )
-  with pytest.raises(ValueError, match='allow_pickle=False'):
-    messages.unpack_update(record, {'model|loc': 999})
-
-
 @pytest.mark.parametrize('own', [{'memory': 'kept'}, {'data': 'own.csv'}])
 def test_what_a_client_remembers_stays_where_it_is_kept(own):
   experiment = toys.experiment(client_parts=('scaffold',))
   broadcast = experiment.broadcast(federation.initial_state(experiment).state)
-  order = messages.Order(flags(), 0, broadcast, memory={})
-  content = messages.pack_order(order, messages.pack_broadcast(broadcast))
+  content = messages.pack(messages.Order(flags(), 0, broadcast, {}))
   context = types.SimpleNamespace(node_config={'partition-id': 0, **own})
   with pytest.raises(ValueError, match='of this node remembers stays on it'):
-    clients.train(types.SimpleNamespace(content=content), context)
+    client_side.train(types.SimpleNamespace(content=content), context)

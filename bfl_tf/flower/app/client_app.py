@@ -1,5 +1,5 @@
 """The ClientApp, where Flower finds it without importing TensorFlow."""
 
-from bfl_tf.flower import clients
+from bfl_tf.flower import client_side
 
-app = clients.app
+app = client_side.app

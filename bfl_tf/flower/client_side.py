@@ -1,0 +1,293 @@
+"""The client's side: Flower's ClientApp, its data, compiled once a process.
+
+One model a process, kept over rounds and clients: any idle process may play any
+client, so what is kept goes by what was compiled.
+
+Of a SuperNode's --node-config `partition-id` is the client's number, `data` the
+file that it trains on in place of --dataset (`label-column`, `ignore-columns`:
+how it is read; `test-fraction`, `calibration-fraction`: what it holds out),
+`memory` where a client's own memory is kept.
+"""
+
+from collections.abc import Callable, Mapping
+import contextlib
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+from flwr import app as flwr_app
+from flwr import clientapp
+import numpy as np
+
+from bfl_tf import datasets, metrics, statistics, training
+from bfl_tf import weights as weights_lib
+from bfl_tf.config import config as config_lib
+from bfl_tf.federation import building
+from bfl_tf.federation import client as client_lib
+from bfl_tf.flower import memories, messages
+from bfl_tf.metrics import conformal
+from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import promises
+from bfl_tf.runs import task as task_lib
+from bfl_tf.trained import model as trained_lib
+from bfl_tf.trained import tallies
+
+app = clientapp.ClientApp()
+
+
+@app.query()
+def query(
+  message: flwr_app.Message, context: flwr_app.Context
+) -> flwr_app.Message:
+  """Says which client this node is, and sums of the examples of its own."""
+  said: dict[str, Any] = {'client': _number(context), 'introduction': ''}
+  own = Own.of(context.node_config)
+  if own.data:
+    flags = messages.unpack(message.content)['flags']
+    _, dataset = read(flags, own)
+    said['introduction'] = messages.Introduction.of(dataset).to_json()
+  return flwr_app.Message(messages.pack(said), reply_to=message)
+
+
+@app.train()
+def train(
+  message: flwr_app.Message, context: flwr_app.Context
+) -> flwr_app.Message:
+  """Trains as the server's order says; what it raises is this client's."""
+  node = context.node_config
+  sent = order(message.content)
+  # In a simulation any node plays any client.
+  if not sent.brings_memory:
+    _check_asked(context, sent.client)
+  elif {'memory', 'data'} & set(node):
+    raise ValueError('what a client of this node remembers stays on it')
+  site = of(sent.flags, Own.of(node), sent.told)
+  update, memory = site.train(sent, str(node.get('memory', '')))
+  content = messages.pack({'update': update, 'memory': memory})
+  return flwr_app.Message(content, reply_to=message)
+
+
+@app.evaluate()
+def evaluate(
+  message: flwr_app.Message, context: flwr_app.Context
+) -> flwr_app.Message:
+  """Says what the examples add up to that this node's file holds out."""
+  tree = messages.unpack(message.content)
+  model = weights_lib.Weights(**tree.pop('model'))
+  question = messages.Question(**tree, model=model)
+  _check_asked(context, question.client)
+  said = answer(question, Own.of(context.node_config))
+  return flwr_app.Message(messages.pack(said), reply_to=message)
+
+
+def order(content: flwr_app.RecordDict) -> messages.Order:
+  """Reads an order; of branches without a leaf nothing travels."""
+  tree = messages.unpack(content)
+  sent = tree.pop('broadcast')
+  model = weights_lib.Weights(**sent['model'])
+  broadcast = client_lib.Broadcast(**{'shared': {}, **sent, 'model': model})
+  return messages.Order(**{'memory': {}, **tree, 'broadcast': broadcast})
+
+
+def _check_asked(context, client):
+  """Its owner may have given it another number since it said who it is."""
+  if client != _number(context):
+    raise ValueError(
+      f'it is client {_number(context)} now and was asked for {client}'
+    )
+
+
+def _number(context) -> int:
+  return int(context.node_config.get('partition-id', -1))
+
+
+@dataclasses.dataclass(frozen=True)
+class Site:
+  """What trains the clients of one config.
+
+  Attributes:
+    plan: what clients are told.
+    examples: of a client, indices into what the worker holds.
+    worker: this process's device, with the data.
+  """
+
+  plan: client_lib.Plan
+  examples: Callable[[int], np.ndarray]
+  worker: training.Worker
+
+  def train(
+    self, order: messages.Order, memory_dir: str = ''
+  ) -> tuple[statistics.ClientUpdate, Mapping[str, Any]]:
+    """Returns the update, and what the server keeps for the client if it does.
+
+    Args:
+      order: of the server.
+      memory_dir: where this node keeps what the order does not bring.
+    """
+    client, memory = order.client, order.memory
+    kept = None
+    if not order.brings_memory and self.plan.fresh_memory(
+      order.broadcast.model
+    ):
+      kept = memories.Kept.of(memory_dir, order.run, order.flags, client)
+      # Two checkpoints are kept, so many rounds apart.
+      back = 2 * self.plan.config.checkpoint_every
+      memory = kept.take(order.accepted, order.broadcast.round - back)
+    job = client_lib.job(
+      self.plan, order.broadcast, client, self.examples(client), memory
+    )
+    attacked = client_lib.Attacked.of(self.plan, order.broadcast.round, client)
+    update, memory = client_lib.train_client(self.worker, job, client, attacked)
+    if kept is not None:
+      kept.put(order.broadcast.round, memory)
+    return update, {} if kept is not None else memory
+
+
+class Own(NamedTuple):
+  """The file of a node's owner, who says how it is read.
+
+  Attributes:
+    data: the file; nothing if the node has none.
+    label_column: of a .csv.
+    ignore_columns: of a .csv, separated by commas.
+    test_fraction: that it holds out; if empty what a run asks for.
+    calibration_fraction: likewise.
+  """
+
+  data: str = ''
+  label_column: str = 'label'
+  ignore_columns: str = ''
+  test_fraction: str = ''
+  calibration_fraction: str = ''
+
+  @classmethod
+  def of(cls, node_config: Mapping[str, Any]) -> 'Own':
+    """Reads a SuperNode's --node-config."""
+    keys = {name: name.replace('_', '-') for name in cls._fields}
+    return cls(
+      **{n: str(node_config[k]) for n, k in keys.items() if k in node_config}
+    )
+
+
+# Of the run that is played: another one's is let go of.
+@functools.lru_cache(maxsize=1)
+def of(flags: str, own: Own = Own(), told: str = '') -> Site:  # noqa: B008
+  """Returns the site of a config.
+
+  Args:
+    flags: as of `recorded.flag_lines`, a line each.
+    own: the node's own file: all its training examples are its client's.
+    told: of everybody's files, an `Introduction`; where there are any.
+
+  Raises:
+    ValueError: the config asks for what this node does not give, or its file
+      cannot be read.
+  """
+  if bool(told) != bool(own.data):
+    raise ValueError(
+      'this node has a file of its own, and the run has none'
+      if own.data
+      else 'the run is of nodes with files of their own: set data="FILE"'
+    )
+  config, dataset = read(flags, own)
+  if told:
+    dataset = messages.Introduction.from_json(told).tell(dataset)
+  training.configure(1, config.deterministic)
+  plan = client_lib.Plan.of(config)
+  # One device: another process is there for another core.
+  (worker,) = building.workers(
+    config.replace(num_workers=1), dataset, plan.parts, {}, plan.random
+  )
+  if own.data:
+    everything = np.arange(len(dataset.train.y), dtype=np.int32)
+    return Site(plan, lambda client: everything, worker)
+  partition, _ = building.partition(config, dataset)
+  return Site(plan, partition.__getitem__, worker)
+
+
+def read(flags: str, own: Own) -> tuple[config_lib.Config, datasets.Dataset]:
+  """Returns the config, and the examples that a node has.
+
+  Raises:
+    ValueError: as of `of`.
+  """
+  config = recorded.parse(messages.check_flags(flags, bool(own.data)))
+  if own.data and config.partition != 'natural':
+    raise ValueError(
+      f'--partition={config.partition}: a node with a file of its own is one '
+      'client: set --partition=natural'
+    )
+  if own.data:
+    _check_shares(config, own)
+    config = config.replace(
+      dataset=own.data,
+      # Of the server's own file: nobody would score these.
+      validation_split=0.0,
+      client_column='',
+      label_column=own.label_column,
+      ignore_columns=own.ignore_columns,
+    )
+  return config, building.dataset(config, {})
+
+
+def _check_shares(config, own):
+  """Refuses other shares than the owner's, which would tell rows apart."""
+  for share in ('test_fraction', 'calibration_fraction'):
+    wanted, asked = getattr(own, share), getattr(config, share)
+    if wanted and not _is_number(wanted, asked):
+      raise ValueError(
+        f'--{share}={asked}: the owner of this node holds out {wanted}, and no '
+        'other share'
+      )
+
+
+def _is_number(text, value) -> bool:
+  with contextlib.suppress(ValueError):
+    return float(text) == value
+  return False
+
+
+def answer(question: messages.Question, own: Own) -> Mapping[str, Any]:
+  """Returns what a node says: sums over examples of its own file.
+
+  Args:
+    question: of the server.
+    own: the node's own file.
+
+  Raises:
+    ValueError: it has no such examples, or will not tell so much of them.
+  """
+  if not own.data:
+    raise ValueError('this node has no file of its own')
+  if question.share not in ('calibration', 'test'):
+    raise ValueError('it says nothing of examples that it trains on')
+  config, dataset = read(question.flags, own)
+  split = getattr(dataset, question.share)
+  if split is None or not len(split.y):
+    raise ValueError(f'its file holds out no {question.share} share')
+  task = task_lib.Task.from_json(question.task)
+  if tuple(dataset.feature_names) != task.feature_names:
+    raise ValueError('its file has other columns than the run')
+  promise = _promise(question.promise)
+  training.configure(1, config.deterministic)
+  trained = trained_lib.Trained(
+    config.replace(num_workers=1), task, question.model
+  )
+  probs = trained.predict(split.x).probs
+  y = messages.numbers(dataset, task.classes)[split.y]
+  if question.share == 'calibration':
+    return {'counts': metrics.score_counts(probs, y)}
+  return tallies.Tally.of(probs, y, promise)._asdict()
+
+
+def _promise(text) -> promises.Promise | None:
+  """Refuses one that nobody makes, which could tell an example's score."""
+  if not text:
+    return None
+  promise = promises.Promise.from_json(text)
+  edges = np.array(promise.thresholds) * conformal.NUM_BINS
+  if promise.levels != promises.LEVELS or np.any(
+    np.abs(edges - np.round(edges)) > 1e-6
+  ):
+    raise ValueError('it tells of no sets but those of a promise')
+  return promise

@@ -1,0 +1,133 @@
+"""What travels comes back as it was, and no more than was asked for."""
+
+from flwr import app
+import numpy as np
+import pytest
+import site_data
+import toys
+import wines
+
+from bfl_tf import datasets, federation
+from bfl_tf.flower import client_side, messages
+from bfl_tf.runs import flags_file as recorded
+
+
+@pytest.mark.parametrize(
+  'line',
+  [
+    '--dataset=os:getcwd', '--dataset=mnist:evil', '--dataset=/etc/secrets.csv',
+    '--dataset=secrets.npz', '--dataset=secrets.CSV', '--dataset=../secrets',
+    '--client_parts=toys:Idle', '--attack="os:getcwd"', '--model=my-mod:Net',
+    '--model=ähnlich:Net', '--refine=distil,evil:x', '--a.b=evil:y',
+    'dataset=digits', '# a:b', '--augment',
+  ],
+)  # fmt: skip
+def test_a_server_names_neither_code_nor_files(monkeypatch, line):
+  monkeypatch.delenv(messages.OWN_CODE)
+  with pytest.raises(ValueError, match=line.split('=')[0].strip('-')):
+    messages.check_flags(f'{recorded.VERSION}\n{line}', False)
+  monkeypatch.setenv(messages.OWN_CODE, '1')
+  assert messages.check_flags(f'{recorded.VERSION}\n{line}', False) == [line]
+
+
+def test_what_a_server_may_set(monkeypatch):
+  monkeypatch.delenv(messages.OWN_CODE)
+  config = toys.changed(
+    toys.experiment(), dataset='mnist:3.0.1', train_split='train[:100]',
+    client_parts=('scaffold',), label_column='a: b', client_learning_rate=1e-5,
+  ).config  # fmt: skip
+  lines = recorded.flag_lines(config)
+  assert messages.check_flags('\n'.join(lines), False) == lines[1:]
+  # A node with a file of its own reads no other.
+  text = f'{recorded.VERSION}\n--dataset=own.csv'
+  assert messages.check_flags(text, True) == ['--dataset=own.csv']
+
+
+def test_another_version_is_refused():
+  with pytest.raises(ValueError, match=r'bfl_tf 0\.0\.1'):
+    messages.check_flags('# bfl_tf 0.0.1\n--dataset=digits', False)
+
+
+@pytest.mark.parametrize('memory', [{}, {'part': {'a': np.arange(3)}}])
+def test_orders_come_back_as_they_were(memory):
+  experiment = toys.experiment(client_parts=('scaffold',))
+  broadcast = experiment.broadcast(federation.initial_state(experiment).state)
+  order = messages.Order('--a=b\n--c=d', 4, broadcast, memory, False, 2)
+  back = client_side.order(messages.pack(order))
+  assert toys.same(back, order)
+  arrays = {'model': broadcast.model, 'shared': broadcast.shared}
+  packed = messages.pack_arrays({'broadcast': arrays})
+  bare = broadcast._replace(model={}, shared={})
+  back = client_side.order(
+    messages.pack(order._replace(broadcast=bare), packed)
+  )
+  assert toys.same(back, order)
+
+
+WANTED = {'a|loc': 24, 'client': int}
+
+
+@pytest.mark.parametrize(
+  'tree, said',
+  [
+    ({'more': 1}, "'more'"),
+    ({'a': {'more': np.zeros(1)}}, "'a|more'"),
+    ({'client': 'one'}, 'its client is'),
+    ({'client': np.zeros(1)}, 'its client has'),
+    ({'a': {'loc': 1}}, 'its a|loc is'),
+    ({'a': {'loc': np.zeros(999)}}, 'its a|loc has 8120 bytes where 24'),
+  ],
+)
+def test_what_was_not_asked_for(tree, said):
+  with pytest.raises(ValueError) as refused:
+    messages.unpack(messages.pack(tree), WANTED)
+  assert said in str(refused.value)
+
+
+def test_nothing_is_unpickled(tmp_path):
+  array = np.array([{'evil': 1}], object)
+  with pytest.raises(ValueError, match=r'[Oo]bject arrays'):
+    messages.pack({'a': array})
+  file = tmp_path / 'pickled.npy'
+  np.save(file, array, allow_pickle=True)
+  content = messages.pack({'client': 0})
+  pickled = app.Array('object', (1,), 'numpy.ndarray', file.read_bytes())
+  content['arrays']['a|loc'] = pickled
+  with pytest.raises(ValueError, match='allow_pickle=False'):
+    messages.unpack(content, WANTED)
+
+
+def test_no_example_is_in_what_a_node_says(tmp_path):
+  file, *_ = wines.wine(tmp_path)
+  text = messages.Introduction.of(datasets.load(file)).to_json()
+  assert len(text) < 2000
+  back = messages.Introduction.from_json(text)
+  assert back.to_json() == text and back.counts['barolo'] > 0
+  assert 'barbera' not in back.counts
+
+
+@pytest.mark.parametrize(
+  'old, new',
+  [
+    ('{', ''), ('"counts"', '"more"'), ('"barolo": ', '"barolo": -'),
+    ('"barolo": ', '"barolo": 9999999999'), ('"shape": [13]', '"shape": [12]'),
+    ('"moments": [', '"moments": [NaN, '), ('"moments": [', '"moments": [9'),
+    ('"test": ', '"more": 1, "test": '), ('"test": ', '"test": -'),
+  ],
+)  # fmt: skip
+def test_what_is_no_introduction_is_refused(tmp_path, old, new):
+  file, *_ = wines.wine(tmp_path)
+  text = messages.Introduction.of(datasets.load(file)).to_json()
+  assert old in text
+  with pytest.raises(ValueError, match='introduction'):
+    messages.Introduction.from_json(text.replace(old, new))
+
+
+def test_nodes_spell_a_class_in_one_way(tmp_path):
+  said = {}
+  for client, labels in enumerate((['0', '1'], ['0.0', '1.0'])):
+    lines = [[x, labels[x % 2]] for x in range(20)]
+    path = site_data.write(tmp_path / f'{client}.csv', lines, ['x', 'label'])
+    said[client] = messages.Introduction.of(datasets.load(str(path)))
+  with pytest.raises(ValueError, match='client 1'):
+    messages.merged(said)
