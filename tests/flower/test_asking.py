@@ -124,6 +124,7 @@ def of_site_1(change, name):
 
 
 BAD = [
+  ('right', lambda a: -a - 1, 'its right is what no examples add up to'),
   ('loss', lambda a: a.astype(np.float32), 'its loss is float32, not float64'),
   ('counts', lambda a: a + 1, r'it does not count the \d+ examples it has'),
   ('examples', lambda a: a * 2, r'it does not count the \d+ examples it has'),
