@@ -100,7 +100,7 @@ runs = {variant: train(variant) for variant in VARIANTS}
 # %%
 rows = []
 for variant, run in runs.items():
-  inside = run.trained.predict(run.test.split.x)
+  inside = run.trained.predict(run.test.x)
   for other in OTHERS:
     outside = run.trained.predict(other.x)
     for row in doubts.detection(inside, outside, other):
@@ -130,7 +130,7 @@ bfl_tf.plots.retention({name: FOLDER / name for name in VARIANTS})
 rows = []
 for variant, run in runs.items():
   held = doubts.temperature_data(run)
-  test = run.test.split
+  test = run.test
   probs = run.trained.predict(test.x).probs
   fitted = doubts.fitted_temperature(run.trained, held)
   for temperature in (1.0, fitted):
@@ -144,7 +144,7 @@ pd.DataFrame(rows).round(4)
 # %%
 run = runs['flipout']
 bfl_tf.plots.corruption(
-  list(doubts.corrupted(run.trained, run.test.split, 10, seed=0))
+  list(doubts.corrupted(run.trained, run.test, 10, seed=0))
 )
 
 # %% [markdown]

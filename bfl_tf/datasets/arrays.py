@@ -61,7 +61,7 @@ def checked(where: str, dataset: columns.Dataset) -> columns.Dataset:
     # No example to validate on is well; to train and to test on it is not.
     if split is not None and (name != 'validation' or len(split.y)):
       keys = (f'{name}.x', split.x, f'{name}.y', split.y)
-      splits[name] = examples(where, *keys)
+      splits[name] = examples(where, *keys)._replace(ids=split.ids)
   dataset = dataclasses.replace(dataset, **splits)
   _check_splits(where, dataset)
   return dataset
@@ -74,7 +74,7 @@ def _check_splits(where, dataset):
     split = getattr(dataset, name)
     if split is None or not len(split.y):
       continue
-    x, y = split
+    x, y = split.x, split.y
     if x.shape[1:] != wanted.shape[1:] or x.dtype != wanted.dtype:
       raise ValueError(
         f'{where}: x_train {wanted.shape[1:]} of {wanted.dtype} and x_{name} '

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bfl_tf.datasets import moments as moments_lib
+from bfl_tf.datasets import owners
 
 
 class Split(NamedTuple):
@@ -16,13 +17,22 @@ class Split(NamedTuple):
     x: uint8 images `[num_examples, height, width, channels]`, or float32
       images of that shape or features `[num_examples, num_features]`.
     y: int32 classes `[num_examples]`.
+    ids: `[num_examples]`, whose each example is; None where nobody says.
   """
 
   x: np.ndarray
   y: np.ndarray
+  ids: np.ndarray | None = None
 
   def take(self, indices: np.ndarray) -> 'Split':
-    return Split(self.x[indices], self.y[indices])
+    """Returns some of the examples."""
+    ids = None if self.ids is None else np.asarray(self.ids)[indices]
+    return Split(self.x[indices], self.y[indices], ids)
+
+  @property
+  def sites(self) -> list[tuple[str, np.ndarray]]:
+    """Each site's name and the indices of its examples, by name."""
+    return [] if self.ids is None else owners.grouped(self.ids)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -35,15 +45,10 @@ class Dataset:
     train: what clients and server train on.
     validation: taken from the training examples; has none by default.
     test: the test examples.
-    client_ids: `[num_train]`, whose each training example is, if the source
-      says so; a partition may deal by them.
     rows: `[num_train]`, each training example's place in the source, where
       validation examples were taken out.
     calibration: held out to set thresholds and temperatures by, never trained
       on; None where the run keeps no such share.
-    validation_ids: `[num_validation]`, as `client_ids`.
-    calibration_ids: `[num_calibration]`, as `client_ids`.
-    test_ids: `[num_test]`, as `client_ids`.
     class_names: as the source calls the classes, if it does.
     feature_names: `[num_features]`, likewise.
     moments: to normalise by; those of the training examples if None.
@@ -54,12 +59,8 @@ class Dataset:
   train: Split
   validation: Split
   test: Split
-  client_ids: np.ndarray | None = None
   rows: np.ndarray | None = None
   calibration: Split | None = None
-  validation_ids: np.ndarray | None = None
-  calibration_ids: np.ndarray | None = None
-  test_ids: np.ndarray | None = None
   class_names: tuple[str, ...] = ()
   feature_names: tuple[str, ...] = ()
   moments: moments_lib.Moments | None = None
@@ -85,7 +86,7 @@ class Dataset:
 
   @functools.cached_property
   def _moments(self):
-    return self.moments or moments_lib.merged(self.train.x, self.client_ids)
+    return self.moments or moments_lib.merged(self.train.x, self.train.ids)
 
 
 def stratify(

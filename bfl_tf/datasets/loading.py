@@ -166,8 +166,6 @@ def _take_validation(dataset, validation_split, seed):
     dataset,
     train=dataset.train.take(rest),
     validation=dataset.train.take(held),
-    client_ids=shares.of(dataset.client_ids, rest),
-    validation_ids=shares.of(dataset.client_ids, held),
     rows=dataset.row_numbers[rest],
   )
   share = f'validation_split={validation_split}'

@@ -37,8 +37,8 @@ def load(path: str, reading: tables.Reading) -> columns.Dataset:
   # Of classes too that the file does not have.
   known = names if _has_room(names, y) else ()
   if whole:
-    x, y = arrays.examples(where, 'x', x, 'y', y)
-    dataset = tables.split(path, x, y, ids, reading, known)
+    all_rows = arrays.examples(where, 'x', x, 'y', y)._replace(ids=ids)
+    dataset = tables.split(path, all_rows, reading, known)
   elif reading.test_fraction != tables.Reading.test_fraction:
     raise ValueError(
       f'--test_fraction={reading.test_fraction}: {path} brings its own test '
@@ -48,10 +48,11 @@ def load(path: str, reading: tables.Reading) -> columns.Dataset:
     dataset = arrays.from_arrays(
       path, x, y, *test, num_classes=reading.num_classes or len(known) or None
     )
+    of_test = _ids(where, 'client_ids_test', found, len(dataset.test.y))
     dataset = dataclasses.replace(
       dataset,
-      client_ids=ids,
-      test_ids=_ids(where, 'client_ids_test', found, len(dataset.test.y)),
+      train=dataset.train._replace(ids=ids),
+      test=dataset.test._replace(ids=of_test),
     )
   if len(names) not in (0, dataset.num_classes):
     raise ValueError(

@@ -18,7 +18,7 @@ import zlib
 import numpy as np
 
 from bfl_tf import seeds
-from bfl_tf.datasets import columns, owners
+from bfl_tf.datasets import columns
 
 
 class Share(NamedTuple):
@@ -38,19 +38,13 @@ class Share(NamedTuple):
 
 
 def hold_out(
-  where: str,
-  x: np.ndarray,
-  y: np.ndarray,
-  ids: np.ndarray | None,
-  share: Share,
+  where: str, split: columns.Split, share: Share
 ) -> tuple[np.ndarray, np.ndarray]:
   """Takes a fraction of every site's examples, of each class alike.
 
   Args:
     where: names the data in errors.
-    x: inputs `[num_examples, ...]`.
-    y: integer classes `[num_examples]`.
-    ids: `[num_examples]`, whose each is; None for one site.
+    split: the examples; without ids, of one site.
     share: what to hold out; of each site at least one example.
 
   Returns:
@@ -59,11 +53,11 @@ def hold_out(
   Raises:
     ValueError: a site has too few; it is named, with the flag.
   """
+  x, y, ids = split
   if not share.fraction:
     return np.arange(0), np.arange(y.size)
-  whose = np.zeros(y.size, int) if ids is None else ids
   held, rest = [], []
-  for site, rows in owners.grouped(whose):
+  for site, rows in split.sites or [('', np.arange(y.size))]:
     quota = max(1, round(share.fraction * rows.size))
     if rows.size <= quota:
       named = '' if ids is None else f'site {site!r} has '
@@ -120,16 +114,11 @@ def take_calibration(
     fraction,
     'leave it out, or set --calibration_fraction=0',
   )
-  ids = dataset.client_ids
-  where = f'--dataset={dataset.name}'
-  held, rest = hold_out(where, *dataset.train, ids, share)
-  train = dataset.train.take(rest)
+  held, rest = hold_out(f'--dataset={dataset.name}', dataset.train, share)
   taken = dataclasses.replace(
     dataset,
-    train=train,
+    train=dataset.train.take(rest),
     calibration=dataset.train.take(held),
-    client_ids=of(ids, rest),
-    calibration_ids=of(ids, held),
     rows=dataset.row_numbers[rest],
   )
   said = f'{share.flag}={fraction}'
@@ -161,8 +150,3 @@ def check_trained(
       f'--dataset={dataset.name}: --{share} leaves no row of class '
       f'{str(name)!r} to train on: lower it, or add rows of that class.'
     )
-
-
-def of(ids: np.ndarray | None, indices: np.ndarray) -> np.ndarray | None:
-  """Returns the ids of some examples, where there are ids."""
-  return None if ids is None else np.asarray(ids)[indices]

@@ -66,7 +66,8 @@ def load(path: str, reading: Reading) -> columns.Dataset:
   x = np.concatenate(parts)
   y, names = classes(where, reading, columns_apart[reading.label_column])
   ids = [np.array(columns_apart[name]) for name in of_site]
-  dataset = split(path, x, y, ids[0] if ids else None, reading, names)
+  rows = columns.Split(x, y, ids[0] if ids else None)
+  dataset = split(path, rows, reading, names)
   return dataclasses.replace(dataset, feature_names=tuple(features))
 
 
@@ -139,9 +140,7 @@ def _numbered(column, texts, num_classes):
 
 def split(
   name: str,
-  x: np.ndarray,
-  y: np.ndarray,
-  ids: np.ndarray | None,
+  rows: columns.Split,
   reading: Reading,
   class_names: tuple[str, ...] = (),
 ) -> columns.Dataset:
@@ -149,9 +148,7 @@ def split(
 
   Args:
     name: what `--dataset` said.
-    x: as `x_train` of `arrays.from_arrays`.
-    y: integer classes `[num_examples]`.
-    ids: `[num_examples]`, whose each is, or None.
+    rows: of the table.
     reading: `num_classes`, and `test_fraction`, which must be positive.
     class_names: of all classes; `[]` where numbers are all that is known.
 
@@ -166,20 +163,21 @@ def split(
   share = shares.Share(
     'test_fraction',
     reading.test_fraction,
-    'add rows' if ids is None else "add rows, or leave the site's out",
+    'add rows' if rows.ids is None else "add rows, or leave the site's out",
   )
-  test, train = shares.hold_out(where, x, y, ids, share)
+  test, train = shares.hold_out(where, rows, share)
   known = reading.num_classes or len(class_names)
+  kept, held = rows.take(train), rows.take(test)
   dataset = arrays.from_arrays(
-    name, x[train], y[train], x[test], y[test], num_classes=known or None
+    name, kept.x, kept.y, held.x, held.y, num_classes=known or None
   )
   if not reading.num_classes:
     said = f'{share.flag}={share.fraction}'
-    shares.check_trained(said, dataset, y, class_names)
+    shares.check_trained(said, dataset, rows.y, class_names)
   return dataclasses.replace(
     dataset,
-    client_ids=shares.of(ids, train),
-    test_ids=shares.of(ids, test),
+    train=dataset.train._replace(ids=kept.ids),
+    test=dataset.test._replace(ids=held.ids),
     class_names=class_names,
     rows=train,
   )

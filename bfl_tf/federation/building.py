@@ -56,16 +56,15 @@ def partition(config, dataset):
 
 def _client_ids(config, dataset, rest):
   """Whose the examples are that a partition deals; no site is left out."""
-  if dataset.client_ids is None:
+  if dataset.train.ids is None:
     raise ValueError(
       f'--partition={config.partition} asks for client_ids, which '
       f'--dataset={config.dataset} does not bring: of a .csv '
       '--client_column names them, of an .npz client_ids.'
     )
-  ids = dataset.client_ids[rest]
-  known = [dataset.client_ids]
-  if dataset.validation_ids is not None:
-    known.append(dataset.validation_ids)
+  ids = dataset.train.ids[rest]
+  splits = (dataset.train, dataset.validation)
+  known = [split.ids for split in splits if split.ids is not None]
   gone = np.setdiff1d(np.concatenate(known), ids)
   if gone.size:
     took = [
@@ -83,9 +82,9 @@ def _client_ids(config, dataset, rest):
 
 def client_names(dataset, partition):
   """Returns the sites' names, where each client is a site; else nothing."""
-  if dataset.client_ids is None:
+  if dataset.train.ids is None:
     return ()
-  ids = np.asarray(dataset.client_ids)
+  ids = np.asarray(dataset.train.ids)
   sites = [np.unique(ids[part]) for part in partition]
   names = tuple(str(site[0]) for site in sites if site.size == 1)
   return names if len(set(names)) == len(partition) else ()

@@ -88,7 +88,9 @@ def _predict(experiment, played, split, last, purpose):
   groups = None
   wanted = config.predictor or purpose == 'evaluation'
   if played.predictors and wanted:
-    groups = ensembles.predict(workers, played.predictors, *split, **options)
+    groups = ensembles.predict(
+      workers, played.predictors, split.x, split.y, **options
+    )
   if groups and config.predictor:
     return groups.unions[config.predictor], groups
   return training.predict(workers, state.model, split.x, **options), groups

@@ -208,15 +208,14 @@ def as_told(
   return dataclasses.replace(
     own,
     train=datasets.Split(
-      np.broadcast_to(nothing, (labels.size, *everybody.shape)), labels
+      np.broadcast_to(nothing, (labels.size, *everybody.shape)),
+      labels,
+      np.concatenate(ids),
     ),
     test=datasets.Split(
       np.concatenate([own.train.x, own.test.x]),
       np.concatenate([own.train.y, own.test.y]),
     ),
-    client_ids=np.concatenate(ids),
-    validation_ids=None,
-    test_ids=None,
     rows=None,
   )
 

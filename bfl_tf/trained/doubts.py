@@ -116,7 +116,7 @@ def ask(
     corrupt: whether to score corrupted images, if they are uint8 images.
   """
   trained, remarks = run.trained, []
-  test = some(run.test.split, num_examples)
+  test = some(run.test, num_examples)
   said = trained.predict(test.x, num_samples)
   tables: dict[str, list[Row]] = {
     'detection': [
@@ -228,7 +228,7 @@ def temperature_data(run: reopened.Reopened) -> Fitting | None:
   """
   config = run.trained.config
   if run.calibration is not None and run.dataset.calibration is None:
-    return Fitting('the test examples set apart', run.calibration.split)
+    return Fitting('the test examples set apart', run.calibration)
   _, held = building.partition(config, run.dataset)
   if held.size and not _trains_on_the_servers(config):
     split = run.dataset.train.take(held)
@@ -237,7 +237,7 @@ def temperature_data(run: reopened.Reopened) -> Fitting | None:
   if len(run.dataset.validation.y):
     return Fitting('the validation examples', run.dataset.validation)
   if run.calibration is not None:
-    return Fitting('the calibration share', run.calibration.split)
+    return Fitting('the calibration share', run.calibration)
   return None
 
 

@@ -92,7 +92,7 @@ def _with_promises(run, models) -> Iterator[Personalised]:
   for site, model in models:
     share = held.take(shares[site]) if site in shares else None
     own = run.trained.replace(model)
-    yield Personalised(site, model, share and share.promise(own))
+    yield Personalised(site, model, share and reopened.promise_of(own, share))
 
 
 def home(run_dir: str | os.PathLike) -> pathlib.Path:

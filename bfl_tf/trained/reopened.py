@@ -7,39 +7,21 @@ from typing import NamedTuple
 import numpy as np
 
 from bfl_tf import datasets, metrics
-from bfl_tf.datasets import owners, shares
+from bfl_tf.datasets import shares
 from bfl_tf.federation import building
 from bfl_tf.runs import directory, flags_file, promises
 from bfl_tf.runs import task as task_lib
 from bfl_tf.trained import model as trained_lib
 
 
-class Held(NamedTuple):
-  """Examples that nothing was trained on.
-
-  Attributes:
-    split: the examples.
-    ids: `[num_examples]`, whose each is; None where nobody says.
-  """
-
-  split: datasets.Split
-  ids: np.ndarray | None
-
-  @property
-  def sites(self) -> list[tuple[str, np.ndarray]]:
-    """Each site's name and the indices of its examples, by name."""
-    return [] if self.ids is None else owners.grouped(self.ids)
-
-  def take(self, rows: np.ndarray) -> 'Held':
-    """Returns some of them."""
-    return Held(self.split.take(rows), shares.of(self.ids, rows))
-
-  def promise(self, trained: trained_lib.Trained) -> promises.Promise:
-    """Returns what a model's scores of these examples promise."""
-    probs, y = trained.predict(self.split.x).probs, self.split.y
-    parts = [rows for _, rows in self.sites] or [np.arange(y.size)]
-    counts = [metrics.score_counts(probs[rows], y[rows]) for rows in parts]
-    return promises.Promise.of(counts, trained.num_samples())
+def promise_of(
+  trained: trained_lib.Trained, held: datasets.Split
+) -> promises.Promise:
+  """Returns what a model's scores of held-out examples promise."""
+  probs = trained.predict(held.x).probs
+  parts = [rows for _, rows in held.sites] or [np.arange(held.y.size)]
+  counts = [metrics.score_counts(probs[rows], held.y[rows]) for rows in parts]
+  return promises.Promise.of(counts, trained.num_samples())
 
 
 class Reopened(NamedTuple):
@@ -54,8 +36,8 @@ class Reopened(NamedTuple):
 
   trained: trained_lib.Trained
   dataset: datasets.Dataset
-  calibration: Held | None
-  test: Held
+  calibration: datasets.Split | None
+  test: datasets.Split
 
 
 def reopen(
@@ -91,21 +73,21 @@ def reopen(
       'export need none of them.'
     )
   trained.task.check_examples(path, asked)
-  test = Held(dataset.test, dataset.test_ids)
   if dataset.calibration is not None:
     if calibrate_on_test:
       raise ValueError(
         f'{path} kept a calibration share: leave --calibrate_on_test out.'
       )
-    calibration = Held(dataset.calibration, dataset.calibration_ids)
-    return Reopened(trained, dataset, calibration, test)
+    return Reopened(trained, dataset, dataset.calibration, dataset.test)
   if not calibrate_on_test:
-    return Reopened(trained, dataset, None, test)
+    return Reopened(trained, dataset, None, dataset.test)
   share = shares.Share(
     'calibrate_on_test',
     calibrate_on_test,
     'leave --calibrate_on_test out',
     rest='score',
   )
-  taken, rest = shares.hold_out(str(path), *test.split, test.ids, share)
-  return Reopened(trained, dataset, test.take(taken), test.take(rest))
+  taken, rest = shares.hold_out(str(path), dataset.test, share)
+  return Reopened(
+    trained, dataset, dataset.test.take(taken), dataset.test.take(rest)
+  )

@@ -87,8 +87,8 @@ def report(
     personalised: models as of `personalised.train`, one at a time.
   """
   trained, test = run.trained, run.test
-  promise = run.calibration and run.calibration.promise(trained)
-  probs, y = trained.predict(test.split.x).probs, test.split.y
+  promise = run.calibration and reopened.promise_of(trained, run.calibration)
+  probs, y = trained.predict(test.x).probs, test.y
   names: Sequence[str] = ()
   if trained.config.clients_per_round:
     partition, _ = building.partition(trained.config, run.dataset)
@@ -120,11 +120,11 @@ def flat(found: Report) -> dict[str, float]:
 
 def _own_scores(run, personalised) -> Iterator[tuple[str, Row]]:
   """Yields what each site's own model scores on its test share."""
-  split, tested = run.test.split, dict(run.test.sites)
+  tested = dict(run.test.sites)
   for site, model, promise in personalised:
     if site not in tested:
       continue
-    own = split.take(tested[site])
+    own = run.test.take(tested[site])
     probs = run.trained.replace(model).predict(own.x).probs
     # A set that is every class for want of examples has no score.
     promise = promise and promise.informative()

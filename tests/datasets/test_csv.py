@@ -39,12 +39,8 @@ def test_a_table(tmp_path):
   # Every row is in one share, with its own features, label and site.
   found = [
     (*x.tolist(), dataset.class_names[y], i)
-    for part, ids in (
-      (dataset.train, dataset.client_ids),
-      (dataset.calibration, dataset.calibration_ids),
-      (dataset.test, dataset.test_ids),
-    )
-    for x, y, i in zip(*part, ids, strict=True)
+    for part in (dataset.train, dataset.calibration, dataset.test)
+    for x, y, i in zip(*part, strict=True)
   ]
   wanted = [
     (np.float32(r[0]).item(), np.float32(r[2]).item(), r[3], r[1])
@@ -54,8 +50,8 @@ def test_a_table(tmp_path):
   sizes = {s: sum(r[1] == s for r in lines) for s in 'abc'}
   for site, size in sizes.items():
     tested = round(0.2 * size)
-    assert np.sum(dataset.test_ids == site) == tested
-    assert np.sum(dataset.calibration_ids == site) == round(
+    assert np.sum(dataset.test.ids == site) == tested
+    assert np.sum(dataset.calibration.ids == site) == round(
       0.25 * (size - tested)
     )
 
@@ -71,8 +67,8 @@ def test_shares_are_the_same_for_every_seed_and_but_for_ones_own_rows(tmp_path):
   other = load(write(tmp_path, fewer), validation_split=0.2)
   for site in 'bc':
     np.testing.assert_array_equal(
-      first.test.x[first.test_ids == site],
-      other.test.x[other.test_ids == site],
+      first.test.x[first.test.ids == site],
+      other.test.x[other.test.ids == site],
     )
 
 
@@ -101,7 +97,7 @@ def test_what_spreadsheets_write(tmp_path):
   dataset = datasets.load(path, ignore_columns=('hue, kg', 'site'))
   assert dataset.feature_names == ('ash',)
   quoted = [[r[0], f'{r[1]}, Inc.', f' {r[2]} ', r[3]] for r in rows()]
-  assert set(load(write(tmp_path, quoted)).client_ids) == {
+  assert set(load(write(tmp_path, quoted)).train.ids) == {
     f'{s}, Inc.' for s in 'abc'
   }
 
@@ -111,7 +107,7 @@ def test_without_sites_and_columns_left_out(tmp_path):
     write(tmp_path, rows()), ignore_columns=('site', 'hue')
   )
   assert dataset.feature_names == ('ash',)
-  assert dataset.client_ids is None
+  assert dataset.train.ids is None
   assert len(dataset.test.y) == 12
 
 

@@ -12,7 +12,7 @@ def of_sites(x, ids):
   dataset = datasets.from_arrays('ours', x, y, x, y)
   train = columns.Split(x, y)
   return columns.Dataset(
-    'ours', 2, train, dataset.validation, train, client_ids=ids
+    'ours', 2, train._replace(ids=ids), dataset.validation, train
   )
 
 

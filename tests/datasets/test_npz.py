@@ -31,8 +31,8 @@ def test_sites_and_names(tmp_path):
   )
   dataset = datasets.load(path)
   assert dataset.class_names == ('red', 'rose', 'white')
-  assert dataset.client_ids.tolist() == ['n', 's'] * 3
-  assert dataset.test_ids.tolist() == ['n', 's'] * 3
+  assert dataset.train.ids.tolist() == ['n', 's'] * 3
+  assert dataset.test.ids.tolist() == ['n', 's'] * 3
 
 
 def test_one_table_is_split_by_site(tmp_path):
@@ -41,7 +41,7 @@ def test_one_table_is_split_by_site(tmp_path):
   np.savez(path, x=x, y=y, client_ids=np.arange(60) // 20)
   dataset = datasets.load(path, test_fraction=0.25, num_classes=5)
   assert dataset.num_classes == 5
-  assert np.bincount(dataset.test_ids).tolist() == [5, 5, 5]
+  assert np.bincount(dataset.test.ids).tolist() == [5, 5, 5]
   np.testing.assert_array_equal(x[dataset.rows], dataset.train.x)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bfl_tf.datasets import shares
+from bfl_tf.datasets import columns, shares
 
 SHARE = shares.Share('test_fraction', 0.2)
 
@@ -26,9 +26,8 @@ def _sites(labels, num_sites):
 )
 def test_each_example_has_the_same_chance(labels, fraction):
   x, y, ids = _sites(labels, 2000)
-  held, rest = shares.hold_out(
-    'x', x, y, ids, SHARE._replace(fraction=fraction)
-  )
+  share = SHARE._replace(fraction=fraction)
+  held, rest = shares.hold_out('x', columns.Split(x, y, ids), share)
   assert np.array_equal(np.sort(np.r_[held, rest]), np.arange(y.size))
   taken = np.zeros(y.size)
   taken[held] = 1
@@ -44,7 +43,7 @@ def test_a_class_gets_a_whole_number_next_to_its_quota():
     y = rng.choice(4, size, p=[0.6, 0.25, 0.1, 0.05]).astype(np.int32)
     x = rng.normal(size=[size, 2]).astype(np.float32)
     share = SHARE._replace(fraction=fraction)
-    held, _ = shares.hold_out('x', x, y, None, share)
+    held, _ = shares.hold_out('x', columns.Split(x, y), share)
     total = max(1, round(fraction * size))
     assert held.size == total
     exact = total * np.bincount(y, minlength=4) / size
@@ -54,9 +53,10 @@ def test_a_class_gets_a_whole_number_next_to_its_quota():
 
 def test_who_else_is_there_changes_nobodys_share():
   x, y, ids = _sites([0, 0, 0, 1, 1, 2, 2, 2, 2, 2], 3)
-  together, _ = shares.hold_out('x', x, y, ids, SHARE)
+  together, _ = shares.hold_out('x', columns.Split(x, y, ids), SHARE)
   for site in range(3):
     (rows,) = np.nonzero(ids == site)
     # Alone its classes may have other numbers, in the same order.
-    alone, _ = shares.hold_out('x', x[rows], y[rows] * 3 + 1, None, SHARE)
+    own = columns.Split(x[rows], y[rows] * 3 + 1)
+    alone, _ = shares.hold_out('x', own, SHARE)
     assert np.array_equal(rows[alone], np.intersect1d(together, rows))

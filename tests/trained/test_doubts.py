@@ -88,14 +88,14 @@ def test_what_a_temperature_is_fitted_on():
     dataset = datasets.load(
       'wine', validation_split=config.validation_split, **reading
     )
-    held = dataset.calibration and reopened.Held(dataset.calibration, None)
+    held = dataset.calibration
     if set_apart:
-      held = reopened.Held(dataset.test.take(slice(0, 9)), None)
+      held = dataset.test.take(slice(0, 9))
     run = reopened.Reopened(
       trained.Trained(config, None, None),
       dataset,
       held,
-      reopened.Held(dataset.test, None),
+      dataset.test,
     )
     found = doubts.temperature_data(run)
     if found and found.weights is not None:

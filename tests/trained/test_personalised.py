@@ -44,7 +44,7 @@ def kept(tmp_path_factory):
 def test_a_sites_own_model_predicts_as_it_was_scored(kept, site):
   run_dir, run, table = kept
   own = trained_lib.load(personalised.folder(run_dir, site))
-  share = run.test.split.take(dict(run.test.sites)[site])
+  share = run.test.take(dict(run.test.sites)[site])
   probs = own.predict(share.x).probs
   said = (
     metrics.accuracy(probs, share.y),
@@ -77,12 +77,12 @@ def test_a_sites_sets_are_from_its_own_calibration_share(kept):
     assert promise.num_examples == len(rows) == 24
     # The rank by hand: the 23rd and the 24th smallest score, ceil(25 * 0.9) and
     # ceil(25 * 0.95), each within the thousandth that its bin is wide.
-    said = own.predict(held.split.x[rows]).probs
-    scores = np.sort(1 - said[np.arange(len(rows)), held.split.y[rows]])
+    said = own.predict(held.x[rows]).probs
+    scores = np.sort(1 - said[np.arange(len(rows)), held.y[rows]])
     limits = np.array(promise.thresholds)
     assert np.all(limits >= scores[[22, 23]] - 1e-6)
     assert np.all(limits <= scores[[22, 23]] + 1e-3 + 1e-6)
-    share = run.test.split.take(shares[site])
+    share = run.test.take(shares[site])
     sets = promise.sets(own.predict(share.x).probs)
     for level, chosen in zip(promise.levels, sets):
       covered = chosen[np.arange(len(share.y)), share.y].mean()

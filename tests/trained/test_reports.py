@@ -44,7 +44,7 @@ def test_each_site_by_hand(run, report):
   dataset = run.dataset
   assert [row['site'] for row in report.sites] == ['north', 'odd', 'south']
   for row in report.sites:
-    own = dataset.test_ids == row['site']
+    own = dataset.test.ids == row['site']
     # Draws are named by an example's place: of all, not of the site's own.
     probs = run.trained.predict(dataset.test.x).probs[own]
     y = dataset.test.y[own]
@@ -70,20 +70,20 @@ def test_the_model_fails_one_site_and_the_table_says_so(report):
 
 
 def test_classes_by_hand(run, report):
-  probs = run.trained.predict(run.test.split.x).probs
-  recall = metrics.per_class_recall(probs, run.test.split.y)
+  probs = run.trained.predict(run.test.x).probs
+  recall = metrics.per_class_recall(probs, run.test.y)
   assert [row['recall'] for row in report.classes] == recall.tolist()
   assert [row['class'] for row in report.classes] == ['left', 'right', 'up']
 
 
 def test_the_promise_is_that_of_all_scores_together(run, report):
   held = run.calibration
-  probs = run.trained.predict(held.split.x).probs
-  whole = metrics.score_counts(probs, held.split.y)
+  probs = run.trained.predict(held.x).probs
+  whole = metrics.score_counts(probs, held.y)
   assert report.promise == promises.Promise.of(
     [whole], run.trained.config.final_num_mc_samples
   )
-  assert report.promise.num_examples == len(held.split.y) == 72
+  assert report.promise.num_examples == len(held.y) == 72
   assert report.promise.levels == (0.9, 0.95)
 
 
@@ -172,7 +172,7 @@ def test_a_set_without_sites_has_none(tmp_path):
   config = fake.CONFIG.replace(num_rounds=1)
   fake.play(tmp_path, config)
   run = reopened.reopen(tmp_path, calibrate_on_test=0.5)
-  assert len(run.calibration.split.y) == len(run.test.split.y) == 30
+  assert len(run.calibration.y) == len(run.test.y) == 30
   report = reports.report(run)
   assert report.sites == []
   assert [row['over'] for row in report.summary] == ['all examples']

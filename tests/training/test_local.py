@@ -9,7 +9,7 @@ import toys
 
 from bfl_tf import training
 
-LABELS = {row.tobytes(): label for row, label in zip(*toys.TRAIN)}
+LABELS = {row.tobytes(): label for row, label in zip(*toys.TRAIN[:2])}
 
 
 class Recorder(tf_keras.layers.Layer):
