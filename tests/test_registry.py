@@ -58,17 +58,6 @@ def test_what_anybodys_own_raises_is_chained_under_one_line(module):
   assert not isinstance(lacks.value, own.RaisedError)
 
 
-def test_a_module_that_raises(module):
-  module.write_text('1 / 0\n')
-  with pytest.raises(own.RaisedError, match=f'--model={module.stem}:f'):
-    registry.resolve('model', f'{module.stem}:f', {})
-
-
-def test_what_ours_raises_is_as_it_is():
-  with pytest.raises(ZeroDivisionError):
-    own.call('--pooling=nwa', lambda: 1 / 0)
-
-
 def test_a_digest_is_of_the_file(module):
   found = []
   for text in ('def f(): return 1', 'def f(): return 2'):

@@ -4,14 +4,13 @@ import csv
 import pathlib
 import re
 import shlex
-import sys
 
 import numpy as np
 import pytest
 
 from bfl_tf import config as config_lib
 from bfl_tf import runs
-from experiments import flags, main
+from experiments import flags
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _PAGE = (_ROOT / 'docs' / 'your_own.md').read_text()
@@ -59,20 +58,3 @@ def test_the_run_is_made_of_them(played):
   assert len(digests) == 8
   counts = np.loadtxt(played / 'partition.csv', delimiter=',', skiprows=1)
   assert counts[:, 1:].sum(1).tolist() == [100, 100, 100]
-
-
-@pytest.mark.parametrize(
-  'command, said',
-  [
-    ('--help', 'bfl-tf run|predict|sites|'),
-    ('fly', 'error: bfl-tf fly is unknown: bfl-tf run|'),
-  ],
-)
-def test_the_command_itself(monkeypatch, capsys, command, said):
-  monkeypatch.setattr(sys, 'argv', ['bfl-tf', command])
-  if command == '--help':
-    main.main()
-  else:
-    with pytest.raises(SystemExit, match='2'):
-      main.main()
-  assert said in ''.join(capsys.readouterr())

@@ -200,19 +200,6 @@ def test_bad_tables(tmp_path):
       load(write(tmp_path, lines), **options)
 
 
-def test_files_that_are_none(tmp_path):
-  path = tmp_path / 'file.csv'
-  with pytest.raises(ValueError, match='No such file'):
-    datasets.load(str(path))
-  for content in (
-    b'', b'a;b;label\n1;2;x\n', b'a,a,label\n1,2,x\n', b'a,,label\n1,2,x\n',
-    b'a,label\n1,\xff\n', b'a,label\n"1,x\n',
-  ):  # fmt: skip
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=r'file\.csv'):
-      datasets.load(str(path))
-
-
 def test_flags_that_other_sets_do_not_take():
   for options in (
     {'client_column': 'site'}, {'test_fraction': 0.5}, {'num_classes': 4},

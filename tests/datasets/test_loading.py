@@ -73,13 +73,6 @@ def test_validation_is_balanced_and_by_seed():
   assert rows[0] == rows[1]
 
 
-def test_stratify_takes_whole_quotas():
-  labels = np.repeat([0, 1, 2], [10, 20, 5])
-  taken, rest = columns.stratify(labels, 0.4, np.random.default_rng(0))
-  assert np.bincount(labels[taken]).tolist() == [4, 8, 2]
-  assert np.array_equal(np.sort(np.r_[taken, rest]), np.arange(35))
-
-
 def test_moments_match_numpy():
   rng = np.random.default_rng(0)
   images = rng.integers(0, 256, (700, 32, 32, 3)).astype(np.uint8)

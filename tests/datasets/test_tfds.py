@@ -8,7 +8,6 @@ import pytest
 import tensorflow_datasets as tfds
 
 from bfl_tf import datasets
-from bfl_tf.datasets import builtin
 
 SHARED = pathlib.Path(__file__).parents[3] / 'shared' / 'tensorflow_datasets'
 REAL = pathlib.Path(os.environ.get('TFDS_DATA_DIR', SHARED))
@@ -118,15 +117,6 @@ def test_refusals_name_the_flag_before_an_example_is_read(
     datasets.check_there('wine', 'x', 'test')
   with pytest.raises(ValueError, match="'bfl_toy_images'"):
     datasets.load('bfl_toy_image')
-
-
-def test_what_is_there_is_not_read(data_dir, monkeypatch):
-  monkeypatch.setattr(_Toy, 'as_dataset', None)
-  monkeypatch.setitem(builtin.BUILTIN, 'wine', None)
-  monkeypatch.chdir(data_dir)
-  (data_dir / 'there.csv').write_text('no table')
-  for name in ('wine', 'bfl_toy_images', 'there.csv', 'never_imported:data'):
-    datasets.check_there(name, 'train', 'test')
 
 
 @pytest.mark.real_data

@@ -1,7 +1,6 @@
 """What the binaries say of themselves; and a part of anybody's in full."""
 
 import functools
-import io
 import os
 import re
 import subprocess
@@ -11,7 +10,7 @@ import binaries
 import pytest
 
 from bfl_tf.config import config
-from experiments import benchmark, describe, flags, reproduce
+from experiments import benchmark, describe, reproduce
 
 CLIP = """\
 import dataclasses
@@ -49,11 +48,6 @@ def test_help_is_short_and_names_every_choice(said):
       assert re.search(rf'\b{re.escape(name)}[,.]', out), name
   for more in ('--describe=NAME', '--helpfull', '--flagfile=FILE'):
     assert more in out
-
-
-@pytest.mark.process
-def test_helpshort_is_help(said):
-  assert said['helpshort'] == said['help']
 
 
 @pytest.mark.process
@@ -128,15 +122,3 @@ def test_ends_without_a_word_where_nobody_reads():
   os.close(writer)
   assert process.returncode == 141, process.stderr
   assert 'BrokenPipe' not in process.stderr
-
-
-def test_another_pipes_end_is_not_the_readers(monkeypatch):
-  reader, writer = os.pipe()
-  with open(writer, 'w') as out:
-    monkeypatch.setattr(sys, 'stdout', out)
-    assert flags._is_read()
-    os.close(reader)
-    assert not flags._is_read()
-  for nothing in (None, io.StringIO()):
-    monkeypatch.setattr(sys, 'stdout', nothing)
-    assert flags._is_read()

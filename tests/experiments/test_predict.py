@@ -1,7 +1,6 @@
 """From a run to predictions, sets, sites' own models and a model to export."""
 
 import csv
-import importlib.util
 import json
 import os
 import shutil
@@ -17,7 +16,6 @@ import bfl_tf
 from bfl_tf.datasets import csv_files
 from bfl_tf.runs import promises
 from bfl_tf.trained import exporting, personalised, reopened
-from experiments import main
 
 _FRESH = """
 import sys
@@ -282,8 +280,3 @@ def test_pieces_are_the_whole(run):
   ]
   for values, parts in zip(whole, zip(*pieces)):
     np.testing.assert_array_equal(values, np.concatenate(parts))
-
-
-def test_every_command_is_a_module():
-  for module in main.COMMANDS.values():
-    assert importlib.util.find_spec(module), module

@@ -26,26 +26,6 @@ def test_a_preset_is_a_config(path):
   config_lib.Config.of(flags.read_file(path))
 
 
-@pytest.mark.parametrize(
-  'path', sorted(_CONFIGS.glob('*.flags')), ids=lambda path: path.stem
-)
-def test_a_preset_does_not_rest_on_defaults_of_training(path):
-  """So that they may change and its bits stay."""
-  assert {
-    'client_learning_rate',
-    'client_optimizer',
-    'batch_size',
-    'local_epochs',
-    'num_rounds',
-    'num_clients',
-    'partition',
-    'pooling',
-    'variant',
-    'model',
-    'dataset',
-  } <= set(flags.read_file(path))
-
-
 def test_the_defaults_learn_the_smallest_set():
   """Ten clients of 11 or 12 examples, a step a round."""
   config = config_lib.Config(
@@ -74,24 +54,3 @@ def test_flags_behind_a_preset_make_another_experiment(paper, name):
     # No network for images of 28x28 or colours.
     small |= {'model': 'mlp', 'augment': False, 'train_split': 'train'}
   federation.Experiment.build(config_lib.Config.of(small), _BUILT)
-
-
-def test_which_stages_the_baselines_are_made_of():
-  def stages(*names):
-    settings = {
-      **fedbe.PAPER.preset,
-      **fedbe.PAPER.flags(*names),
-      **fedbe.PAPER.scales['smoke'],
-    }
-    experiment = federation.Experiment.build(
-      config_lib.Config.of(settings), _BUILT
-    )
-    return [stage.name for stage in experiment.method.stages]
-
-  assert stages() == ['distil']
-  assert stages('fedavg') == []
-  assert stages('one_ensemble') == ['ensemble']
-  assert stages('fedavgm') == ['momentum', 'distil']
-  assert stages('fedavg', 'fedavgm') == ['momentum']
-  assert stages('fedavg', 'fedavgm_released') == ['momentum']
-  assert stages('scaffold') == ['scaffold', 'distil']

@@ -44,25 +44,6 @@ def test_the_moments_of_a_gaussian(kernel):
   assert np.all((found.accepted > 0.5) & (found.step_size != 0.2))
 
 
-def test_another_seed_another_chain():
-  def walk(seed):
-    return chains.sample(
-      gaussian, MEAN[np.newaxis], num_samples=5, burn_in=5, step_size=0.1,
-      seed=seeds.named(seed, 'test'), num_leapfrog_steps=2,
-    ).samples  # fmt: skip
-
-  assert np.array_equal(walk(0), walk(0))
-  assert not np.any(walk(0) == walk(1))
-
-
-def test_an_unknown_kernel_is_refused():
-  with pytest.raises(ValueError, match="one of hmc, nuts: 'gibbs'"):
-    chains.sample(
-      gaussian, MEAN[np.newaxis], num_samples=1, burn_in=1, step_size=0.1,
-      seed=seeds.named(0, 'test'), kernel='gibbs',
-    )  # fmt: skip
-
-
 def logistic():
   model = models.build(
     'logistic', variant='deterministic', input_shape=(4,), num_classes=3
@@ -131,20 +112,6 @@ def test_draws_in_the_subspace_are_swags_projected():
   np.testing.assert_allclose(
     space.weights(u), 1 + u @ space.directions, rtol=1e-5
   )
-
-
-@pytest.mark.parametrize('kernel', chains.KERNELS)
-def test_both_kernels_can_be_held_against_swag(kernel):
-  rng = np.random.default_rng(0)
-  factor = rng.normal(size=(2, 3)).astype(np.float32)
-  model = weights.Weights(
-    MEAN, np.ones(3, np.float32), *np.zeros([2, 0]), factor
-  )
-  found = toy.compare(toy.Fitted(model, gaussian), 0, 40, kernel=kernel)
-  assert found.swag.shape == found.hmc.shape == (40, 2)
-  assert found.deviation > 0 and found.chains.samples.shape == (2, 20, 2)
-  other = toy.compare(toy.Fitted(model, gaussian), 0, 40)
-  assert np.array_equal(found.hmc, other.hmc) == (kernel == 'hmc')
 
 
 def test_deviation_by_hand():

@@ -14,10 +14,10 @@ import subprocess
 import sys
 import time
 
+import fake
 import numpy as np
 import psutil
 import pytest
-import stopping
 import wines
 
 from bfl_tf import datasets
@@ -175,7 +175,7 @@ def wait_for(process, path, number):
 def check_bits_of_one_process(path, alone):
   config = runs_lib.read_config(path).replace(engine='local')
   runs_lib.Run(config, alone, False).play()
-  assert stopping.outcome(path) == stopping.outcome(alone)
+  assert fake.outcome(path) == fake.outcome(alone)
 
 
 @pytest.mark.slow

@@ -2,9 +2,9 @@
 
 import json
 
+import fake
 import numpy as np
 import pytest
-import stopping
 import wines
 from wines import play, wine, write
 
@@ -44,8 +44,8 @@ def test_the_bits_of_one_process_with_all_the_files(tmp_path):
     dataset=together(tmp_path / 'a.npz', files, server), engine='local'
   )
   runs_lib.Run(alone, tmp_path / 'alone', False).play()
-  table, arrays, final, rounds = stopping.outcome(tmp_path / 'nodes')
-  assert (table, arrays, final, rounds) == stopping.outcome(tmp_path / 'alone')
+  table, arrays, final, rounds = fake.outcome(tmp_path / 'nodes')
+  assert (table, arrays, final, rounds) == fake.outcome(tmp_path / 'alone')
   # What the model says has the names of all sites.
   task = trained_lib.load(tmp_path / 'nodes').task
   assert task.class_names == ('barbera', 'barolo', 'grignolino')

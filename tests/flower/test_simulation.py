@@ -5,9 +5,9 @@ import subprocess
 import sys
 import time
 
+import fake
 import psutil
 import pytest
-import stopping
 
 import bfl_tf
 from bfl_tf import config as config_lib
@@ -46,7 +46,7 @@ def test_killed_and_started_again_it_has_the_bits_of_one_process(tmp_path):
   simulation.simulate(config, path)
   assert psutil.Process().children(recursive=True) == []
   runs_lib.Run(config, tmp_path / 'local', False).play()
-  assert stopping.outcome(path) == stopping.outcome(tmp_path / 'local')
+  assert fake.outcome(path) == fake.outcome(tmp_path / 'local')
 
 
 def test_data_are_looked_for_before_anything_starts(tmp_path, monkeypatch):

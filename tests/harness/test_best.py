@@ -44,7 +44,3 @@ def test_a_cell_that_lacks_a_seed_or_diverged_is_none_to_choose(tmp_path):
     finish(tmp_path, 'c', seed, 0.4, 0.3)
   (entry,) = table().entries('smoke', tmp_path)
   assert entry.mean == 40
-
-
-def test_a_table_runs_all_that_it_chooses_from():
-  assert table().cells == list(CELLS.values())

@@ -11,7 +11,7 @@ import pytest
 from bfl_tf.datasets import builtin
 from bfl_tf.datasets import names as data_names
 from experiments import artifacts
-from experiments.harness import cells, estimates, tables
+from experiments.harness import cells, tables
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -96,15 +96,6 @@ def test_every_published_value_has_its_place(paper, name):
   assert ours == set(tables.published(paper, name))
 
 
-@pytest.mark.parametrize('name', ['table_deep', 'table_calibration'])
-def test_the_columns_that_are_no_preset_have_their_published_values(name):
-  table = artifacts.ARTIFACTS[f'fl_swag/{name}']
-  values = tables.published('fl_swag', name)
-  for column in {column for _, column in table.grid}:
-    theirs = {row for setting, row, _ in values if setting == column}
-    assert theirs and theirs <= {row for row, _ in table.grid}
-
-
 @pytest.mark.parametrize('scale', cells.SCALES)
 def test_every_cell_has_a_config_at_every_scale(scale):
   for artifact in (*artifacts.ARTIFACTS.values(), *artifacts.CLAIMS.values()):
@@ -126,36 +117,3 @@ def test_shared_runs_have_equal_configs():
     for cell in artifact.cells:
       for scale, other in cell.same_at.items():
         assert cell.config(scale, 1) == other.config(scale, 1)
-
-
-@pytest.mark.parametrize('scale', ['overnight', 'paper'])
-def test_nothing_runs_twice(scale):
-  """Seconds of a smoke run, and the laptop's sizes that coincide, aside."""
-  configs = {}
-  everything = (*artifacts.ARTIFACTS.values(), *artifacts.CLAIMS.values())
-  for task in estimates.tasks(everything, scale, ROOT):
-    if not task.seed:
-      assert configs.setdefault(task.config, task) is task
-
-
-def test_overnight_keeps_the_papers_rates_and_images():
-  kept = ('client_learning_rate', 'learning_rate_schedule', 'batch_size',
-          'train_split', 'num_server_examples', 'server_fraction')  # fmt: skip
-  methods = ('exponential.', 'steps.', 'fine_tune.', 'adam.', 'sgd.')
-  for claim in artifacts.CLAIMS.values():
-    for cell in claim.cells:
-      overnight, paper = (
-        cell.config(scale, seed=0) for scale in ('overnight', 'paper')
-      )
-      for name in kept:
-        assert getattr(overnight, name) == getattr(paper, name), cell.name
-      settings, papers = (
-        {line for line in c.chosen.lines() if line[0].startswith(methods)}
-        for c in (overnight, paper)
-      )
-      assert settings == papers, cell.name
-
-
-def test_what_takes_seconds_is_the_papers_own_overnight():
-  for cell in artifacts.CLAIMS['fedbe/swiss_roll'].cells:
-    assert cell.config('overnight', seed=1) == cell.config('paper', seed=1)

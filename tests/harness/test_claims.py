@@ -57,12 +57,6 @@ def test_difference_by_hand(tmp_path):
   np.testing.assert_allclose(result.differences, [6.0, 11.0, 6.0])
 
 
-def test_undecided_while_a_seed_is_missing(tmp_path):
-  claim = _claim()
-  _finish(claim, tmp_path, (0.9, 0.9), (0.1, 0.2))
-  assert claims.report(claim, 'smoke', tmp_path)[0] == 'undecided'
-
-
 @pytest.mark.parametrize(
   ('seeds', 'expected'),
   [
@@ -81,46 +75,10 @@ def test_some_seeds_alone(tmp_path, seeds, expected):
   assert ('of 3 planned' in text) == (seeds is not None)
 
 
-@pytest.mark.parametrize('other', [0.1, float('nan')])
-def test_one_named_seed_is_no_test_and_a_diverged_one_stays_missing(
-  tmp_path, other
-):
-  claim = _claim()
-  _finish(claim, tmp_path, (0.9,), (0.1,))
-  assert claims.report(claim, 'smoke', tmp_path, {0})[0] == 'no test'
-  _finish(claim, tmp_path, (0.9, 0.9, 0.91), (0.1, other, 0.1))
-  verdict, _ = claims.report(claim, 'smoke', tmp_path, {0})
-  assert verdict == ('undecided' if np.isnan(other) else 'holds')
-
-
 def test_against_zero(tmp_path):
   claim = _claim(right=False)
   _finish(claim, tmp_path, (0.9, 0.8, 0.9), ())
   assert claims.report(claim, 'smoke', tmp_path)[0] == 'holds'
-
-
-def test_one_seed_is_no_test(tmp_path):
-  claim = dataclasses.replace(_claim(), seeds={'smoke': 1})
-  _finish(claim, tmp_path, (0.9,), (0.1,))
-  verdict, text = claims.report(claim, 'smoke', tmp_path)
-  assert verdict == 'no test' and claims.VERDICTS[verdict] == 3
-  assert '+80.000 points; 1 of 1 seeds: no test' in text
-
-
-def test_what_is_printed_of_a_test(tmp_path):
-  # 1, 2 and 6: mean 3, standard deviation 7^0.5, error (7 / 3)^0.5 = 1.5275;
-  # t = 1.964 at 2 degrees, whose 95 % quantile is 2.920.
-  claim = _claim()
-  _finish(claim, tmp_path, (0.21, 0.52, 0.86), (0.2, 0.5, 0.8))
-  _, text = claims.report(claim, 'smoke', tmp_path)
-  assert text.endswith(
-    'left over right: +3.000 ± 1.528 points; 3 of 3 seeds, one-sided 5% at 2 '
-    'degrees of freedom, holds from 4.460, fails from -4.460, p 0.094 above '
-    'and 0.906 below: undecided'
-  )
-  # As one of two it fails at 2.5 %, whose quantile is 4.303.
-  (result,) = claim.results('smoke', tmp_path)
-  assert 'holds from 4.460, fails from -6.572,' in result.text('undecided', 2)
 
 
 @pytest.mark.parametrize('reduce', [min, max])

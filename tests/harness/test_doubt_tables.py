@@ -42,9 +42,3 @@ def test_another_question_is_asked_anew(directory, monkeypatch):
   assert doubts._read('gap', directory, '') == 0.5
   monkeypatch.setattr(doubts, 'ask', None)
   assert doubts._read('gap', directory, '') == 0.5
-
-
-def test_what_cannot_be_read_is_no_dash(directory):
-  (directory / 'checkpoints').mkdir()
-  with pytest.raises(ValueError, match='unfinished run'):
-    doubts._read('gap', directory, '')

@@ -52,12 +52,6 @@ def test_other_images_have_the_classes_that_the_run_takes_them_for(run):
   assert len(vectors) > len(features.of_test_set(run)[0])
 
 
-def test_features_of_a_run_that_is_not_finished(run, tmp_path):
-  (tmp_path / 'flags.txt').write_text((run / 'flags.txt').read_text())
-  with pytest.raises(ValueError, match='holds an unfinished run'):
-    features.of_test_set(tmp_path)
-
-
 def test_models_of_the_simplex_lie_between_the_clients():
   config = grids.SWISS_ROLL.config('smoke', 0)
   experiment = federation.Experiment.build(config)

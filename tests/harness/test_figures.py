@@ -1,7 +1,5 @@
 """Figures draw what has been run, say what has not, and write files."""
 
-import dataclasses
-
 from harness import made_runs
 from matplotlib import figure as figure_lib
 import numpy as np
@@ -97,36 +95,6 @@ def test_all_seeds_are_drawn_in_a_band(tmp_path):
   heights = np.unique(band.get_paths()[0].vertices[:, 1])
   np.testing.assert_allclose(heights, [0.1, 0.5, 0.7])
   assert missing == ['NWA seed 2']
-
-
-@pytest.mark.parametrize(
-  'scale, name, said',
-  [
-    ('smoke', 'figure3', 'A SMOKE TEST: it shows that the code runs, and'),
-    ('laptop', 'figure3', 'Figure 3 of the authors: curves'),
-    ('laptop', 'appendix_b1', 'For appendix B1 of the authors: curves'),
-    ('laptop', 'ours', 'Ours, posterior_pooling/ours: curves'),
-    ('laptop', 'figure3', 'cifar10[:50], iid or step split, 10 clients; lap'),
-    ('laptop', 'figure3', 'laptop scale; seeds 0, 1: mean, and a band'),
-  ],
-)
-def test_a_figure_says_what_it_is(tmp_path, scale, name, said):
-  cut = {'train_split': 'train[:50]'}
-  line = {
-    'one': made_runs.cell('a', **cut),
-    'two': made_runs.cell('b', **cut, partition='step'),
-  }
-  paper = dataclasses.replace(made_runs.PAPER, citation='the authors')
-  figure = figures.Figure(
-    paper, name, 'curves', {'iid': line}, plots.learning_curve, SEEDS
-  )
-  for cell in line.values():
-    finish(cell, tmp_path, 0.5, 0.7, scale=scale)
-  drawn, _ = figure.drawn('iid', scale, tmp_path)
-  text = drawn.get_suptitle()
-  assert said in ' '.join(text.split())
-  assert max(map(len, text.split('\n'))) <= 15 * drawn.get_figwidth()
-  assert ('SMOKE' in text) == (scale == 'smoke')
 
 
 def test_write_says_what_is_missing(tmp_path):

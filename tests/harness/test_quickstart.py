@@ -3,7 +3,6 @@
 import numpy as np
 
 from experiments.artifacts import quickstart
-from experiments.harness import cells
 
 
 def record(path, errors):
@@ -40,11 +39,3 @@ def test_four_rules_in_two_panels(tmp_path):
   assert right.get_ylim()[0] == 0
   (legend,) = figure.legends
   assert [text.get_text() for text in legend.texts] == [*quickstart.RULES]
-
-
-def test_it_is_the_preset_but_for_the_rule():
-  configs = [cell.config('laptop', 0) for cell in quickstart.CELLS.values()]
-  preset = configs[0].replace(pooling='nwa')
-  assert preset == cells.Cell(quickstart.PAPER, 'x', {}).config('laptop', 0)
-  assert [config.pooling for config in configs] == [*quickstart.RULES.values()]
-  assert {config.replace(pooling='nwa') for config in configs} == {preset}

@@ -1,7 +1,6 @@
 """The binary: what it plays, writes, judges and refuses."""
 
 import contextlib
-import os
 import pathlib
 import signal
 import time
@@ -18,7 +17,6 @@ from bfl_tf.runs import directory as directory_lib
 from experiments import artifacts, reproduce
 from experiments.harness import cells, estimates, runner, tables
 
-_CORES = len(os.sched_getaffinity(0))
 _ONE_CLAIM = {'claim': ['fedbe/swa_beats_sgd'], 'scale': 'overnight'}
 _EVERYTHING = {'artifact': ['all'], 'claim': ['all'], 'scale': 'smoke'}
 # The smallest of each paper, and cells of it.
@@ -150,29 +148,6 @@ def test_list(root, capsys):
   lines = capsys.readouterr().out.splitlines()
   listed = {line.split()[0] for line in lines}
   assert listed >= {*artifacts.ARTIFACTS, *artifacts.CLAIMS}
-
-
-def test_the_cost_goes_by_what_finished_runs_took(tmp_path, monkeypatch):
-  def cost():
-    return float(estimates.listing(tmp_path).splitlines()[1].split()[1])
-
-  table = artifacts.ARTIFACTS['posterior_pooling/table5']
-  monkeypatch.setattr(artifacts, 'ARTIFACTS', {'table5': table})
-  monkeypatch.setattr(artifacts, 'CLAIMS', {})
-  first, second, *others = estimates.tasks([table], 'smoke', tmp_path)
-  left = sum(map(estimates.core_seconds, others))
-  for task, workers in ((first, 2), (second, 0)):
-    directory = directory_lib.RunDirectory(task.directory)
-    with directory.locked():
-      directory.start(task.config.replace(num_workers=workers))
-    (task.directory / 'summary.json').write_text('{"final": {}}')
-    seconds = 1000 * estimates.core_seconds(task) / (workers or _CORES)
-    # Two seconds of it are the start.
-    (task.directory / 'metrics.csv').write_text(
-      'round,train_seconds,evaluate_seconds\n'
-      f'0,,3\n1,{seconds / 4},\n2,{seconds * 3 / 4 - 10},5\n'
-    )
-  assert cost() == pytest.approx(1000 * left / 60 / _CORES, rel=0.01)
 
 
 @pytest.mark.process

@@ -85,16 +85,6 @@ def test_written_as_csv_markdown_and_latex(tmp_path):
   assert r'Flipout NWA train\_size & 50.00 [81.67] \\' in latex
 
 
-def test_a_failure_is_told_and_is_no_divergence(tmp_path):
-  table = _table(cells.ACCURACY)
-  failed = _task(table, 'Flipout WS train_size', 0, tmp_path)
-  failed.failure_path.parent.mkdir(parents=True)
-  failed.failure_path.write_text('ValueError: no network\n')
-  text = tables.write(table, 'smoke', tmp_path)
-  assert '- [87.41]' in text
-  assert 'Flipout WS train_size, iid: ValueError: no network' in text
-
-
 def test_runs_of_other_settings_are_not_read(tmp_path):
   table = _table(cells.ACCURACY)
   task = _task(table, 'Flipout WS train_size', 0, tmp_path)

@@ -53,17 +53,3 @@ def test_the_promise_is_kept_over_many_calibrations(alpha):
   # At least 1 - alpha; not more than a rank and a bin above it.
   assert np.mean(found) > 1 - alpha - 5 * error
   assert np.mean(found) < 1 - alpha + 1 / 101 + 0.02 + 5 * error
-
-
-def test_coarse_bins_keep_the_promise_with_larger_sets():
-  rng = np.random.default_rng(2)
-  probs, labels = drawn(rng, 500)
-  sizes = []
-  for num_bins in (1000, 10):
-    limit = metrics.threshold(
-      metrics.score_counts(probs, labels, num_bins), 0.1
-    )
-    sets = metrics.prediction_sets(probs, limit)
-    assert metrics.coverage(sets, labels) >= 0.9
-    sizes.append(sets.sum(-1).mean())
-  assert sizes[0] <= sizes[1]

@@ -52,14 +52,6 @@ def test_calibration_by_confidence_and_above_it(run):
   assert axes.lines[1].get_ydata()[0] == pytest.approx(-0.2125)
 
 
-def test_a_bin_of_a_single_example_does_not_set_the_scale(tmp_path):
-  probs = np.tile([0.9, 0.1], [2000, 1])
-  probs[0] = 0.52, 0.48
-  save(tmp_path, (np.arange(2000) % 10 == 1).astype(int), probs)
-  (axes,) = plots.calibration_gap({'one': tmp_path}).axes
-  np.testing.assert_allclose(axes.lines[1].get_xdata(), [0.9])
-
-
 def test_sizes_are_stacked_by_class(run):
   (axes,) = plots.sizes(run).axes
   first, second = axes.containers

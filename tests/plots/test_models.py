@@ -3,7 +3,6 @@
 import csv
 
 import numpy as np
-import pytest
 
 from bfl_tf import plots
 
@@ -33,21 +32,6 @@ def heights(bars):
   return [bar.get_height() for bar in bars]
 
 
-def test_sweep_shows_means_in_bands():
-  lines = {'FedBE': {10: [70.0, 74.0], 1: [50.0]}, 'FedAvg': {1: [40.0, 40.0]}}
-  (axes,) = plots.sweep(lines, 'Samples', title='A title').axes
-  first, second = axes.lines
-  np.testing.assert_array_equal(first.get_xdata(), [1, 10])
-  np.testing.assert_array_equal(first.get_ydata(), [50, 72])
-  # From the lowest to the highest; of one seed it has no height.
-  band, _ = axes.collections
-  corners = {tuple(corner) for corner in band.get_paths()[0].vertices.tolist()}
-  assert corners == {(1, 50), (10, 70), (10, 74)}
-  assert [c.get_label() for c in (first, second)] == ['FedBE', 'FedAvg']
-  assert (axes.get_xlabel(), axes.get_ylabel()) == ('Samples', 'Accuracy (%)')
-  assert axes.get_title() == 'A title'
-
-
 def test_member_confidence_shows_right_and_wrong(tmp_path):
   run = make_run(tmp_path / 'run', confidence_C=CONFIDENCE, correct_C=CORRECT)
   (axes,) = plots.member_confidence(run, ('C',), num_bins=5).axes
@@ -61,27 +45,6 @@ def test_member_confidence_shows_right_and_wrong(tmp_path):
     )  # fmt: skip
     assert 0.2 * k < left < middle < end < 0.2 * (k + 1)
   assert axes.get_title() == '2 clients: mean accuracy 0.667'
-
-
-def test_member_confidence_has_a_panel_a_group(tmp_path):
-  arrays = {
-    f'{name}_{group}': values
-    for name, values in (('confidence', CONFIDENCE), ('correct', CORRECT))
-    for group in 'CS'
-  }
-  panels = plots.member_confidence(make_run(tmp_path / 'run', **arrays)).axes
-  titles = [axes.get_title().partition(':')[0] for axes in panels]
-  assert titles == ['2 clients', '2 samples']
-  texts = [text.get_text() for text in panels[-1].get_legend().get_texts()]
-  assert texts == ['Right', 'Wrong']
-
-
-def test_member_confidence_names_what_is_missing(tmp_path):
-  with pytest.raises(FileNotFoundError, match=r'members\.npz is missing'):
-    plots.member_confidence(tmp_path)
-  run = make_run(tmp_path / 'run', confidence_C=CONFIDENCE, correct_C=CORRECT)
-  with pytest.raises(ValueError, match='lacks confidence_S, correct_S'):
-    plots.member_confidence(run)
 
 
 def test_simplex_stars_the_best_and_crosses_the_centre():

@@ -1,16 +1,13 @@
 """Figures show what a small made run recorded; wrong files are named."""
 
 import csv
-import itertools
 import pathlib
 
-from matplotlib import figure as figure_lib
 from matplotlib import pyplot
 import numpy as np
 import pytest
 
 from bfl_tf import metrics, plots
-from bfl_tf.plots import canvas
 
 ACCURACY = ['0.1', '', '0.4', '', '0.7']
 
@@ -61,18 +58,6 @@ def test_learning_curve_shows_the_evaluated_rounds(run_dir, tmp_path):
   assert texts == ['WS', 'NWA']
 
 
-def test_lines_that_coincide_are_all_seen():
-  styles = [*canvas.styles(28)]
-  assert len({(s['color'], s['linestyle']) for s in styles}) == 28
-  for below, above in itertools.pairwise(styles):
-    assert below['color'] != above['color']
-    assert below['linestyle'] != above['linestyle']
-    assert below['linewidth'] > above['linewidth']
-    assert below['markersize'] > above['markersize']
-  with pytest.raises(ValueError, match='at most 28'):
-    next(canvas.styles(29))
-
-
 def test_seeds_of_a_name_are_a_line_in_a_band(run_dir, tmp_path):
   other = make_run(tmp_path / 'other')
   scores = [[0, 0.3], [2, 0.6], [4, 0.5]]
@@ -85,22 +70,6 @@ def test_seeds_of_a_name_are_a_line_in_a_band(run_dir, tmp_path):
   write_csv(other / 'metrics.csv', [['round', 'accuracy'], *scores[:2]])
   with pytest.raises(ValueError, match='of other rounds than'):
     plots.learning_curve({'WS': [run_dir, other]})
-
-
-def test_retention_of_seeds_is_their_mean(run_dir, tmp_path):
-  other = make_run(tmp_path / 'other')
-  arrays = dict(recorded(other))
-  arrays['labels'] = arrays['probs'].argmax(-1)
-  np.savez(other / 'predictions.npz', **arrays)
-  panels = plots.retention({'WS': [run_dir, other]}).axes
-  one = plots.retention({'WS': run_dir}).axes[0].lines[0].get_ydata()
-  # The other one is always right.
-  (line,), (band,) = panels[0].lines, panels[0].collections
-  np.testing.assert_allclose(line.get_ydata(), (one + 1) / 2)
-  assert band.get_paths()[0].vertices[:, 1].max() == 1
-  np.savez(other / 'predictions.npz', **{k: v[:9] for k, v in arrays.items()})
-  with pytest.raises(ValueError, match='WS: its seeds have not equally many'):
-    plots.retention({'WS': [run_dir, other]})
 
 
 def test_reliability_diagram_shows_the_bins(run_dir):
@@ -144,15 +113,6 @@ def test_retention_shows_three_measures(run_dir):
     assert not axes.get_legend().get_title().get_text()
 
 
-def test_retention_of_a_deterministic_model_is_flat_with_a_note(tmp_path):
-  run_dir = make_run(tmp_path / 'point', deterministic=True)
-  axes = plots.retention({'Point': run_dir}).axes[2]
-  heights = axes.lines[0].get_ydata()
-  np.testing.assert_allclose(heights, heights[-1], rtol=1e-15)
-  note = axes.get_legend().get_title().get_text()
-  assert note == 'Point: the same for every example'
-
-
 def test_partition_shows_areas(run_dir):
   axes = plots.partition(run_dir).axes[0]
   (boxes,) = axes.collections
@@ -174,23 +134,6 @@ def test_draw_run_writes_every_figure(run_dir):
     assert pathlib.Path(path).read_bytes().startswith(b'\x89PNG')
   assert plots.draw_run(run_dir) == paths
   assert not pyplot.get_fignums()
-
-
-def test_draws_on_given_axes_and_names_few_enough_ticks(run_dir):
-  header = ['client', *(f'class_{c}' for c in range(100))]
-  write_csv(
-    run_dir / 'partition.csv', [header, [0, *range(100)], [1, *range(100)]]
-  )
-  for draw in (plots.learning_curve, plots.reliability_diagram,
-               plots.confidence_histogram, plots.partition):  # fmt: skip
-    figure = figure_lib.Figure()
-    assert draw(run_dir, axes=figure.subplots()) is figure
-    assert figure.axes[0].get_title()
-  axes = figure.axes[0]
-  assert len(axes.collections[0].get_paths()) == 2 * 99
-  for axis in (axes.xaxis, axes.yaxis):
-    labels = axis.get_major_formatter().format_ticks(axis.get_majorticklocs())
-    assert 2 <= len([label for label in labels if label]) <= 22
 
 
 def test_what_a_run_lacks_is_named(run_dir):
