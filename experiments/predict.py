@@ -17,7 +17,8 @@ import numpy as np
 from bfl_tf import files
 from bfl_tf import trained as trained_lib
 from bfl_tf.datasets import csv_files, names, npz
-from bfl_tf.runs import directory, promises
+from bfl_tf.runs import directory
+from bfl_tf.trained import promises
 from experiments import finished
 from experiments import flags as config_flags
 

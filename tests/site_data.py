@@ -7,7 +7,7 @@ import numpy as np
 
 from bfl_tf import config as config_lib
 from bfl_tf import runs as runs_lib
-from bfl_tf.runs import promises
+from bfl_tf.trained import promises
 
 HEADER = ['width', 'site', 'height', 'kind']
 KINDS = ('left', 'right', 'up')

@@ -59,7 +59,7 @@ def worker(
     strategy or training.strategies(1)[0],
     build,
     DATA,
-    training.Settings(optimizer, batch_size, **settings),
+    training.Recipe(optimizer, batch_size, **settings),
   )
 
 

@@ -122,7 +122,7 @@ def workers(config, dataset, parts, built, random):
       f'{dataset.input_shape}.'
     )
   variant = config.chosen.of('variant').values
-  settings = training.Settings(
+  settings = training.Recipe(
     optimizer=binding.make('client_optimizer', config),
     batch_size=config.batch_size,
     weight_decay=config.client_weight_decay,

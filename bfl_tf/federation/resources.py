@@ -96,7 +96,7 @@ def _student(distil, config, dataset, images, built, random):
 
   It may come from another experiment: images and targets are handed to it.
   """
-  settings = training.Settings(
+  settings = training.Recipe(
     optimizer=training.SGD(distil.momentum),
     batch_size=distil.batch_size,
     weight_decay=distil.weight_decay,

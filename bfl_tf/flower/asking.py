@@ -20,10 +20,9 @@ from bfl_tf import training
 from bfl_tf.federation import stopping
 from bfl_tf.flower import messages, nodes
 from bfl_tf.metrics import conformal
-from bfl_tf.runs import flags_file as recorded
-from bfl_tf.runs import promises
+from bfl_tf.runs import flags_file
 from bfl_tf.trained import model as trained_lib
-from bfl_tf.trained import reports, tallies
+from bfl_tf.trained import promises, reports, tallies
 
 # At a time: an answer is small, and a node takes its time to import TensorFlow.
 _WINDOW = 64
@@ -132,7 +131,7 @@ class _Asking:
     return dict(sorted(found.items()))
 
   def _errands(self, share, promise) -> Iterator[nodes.Errand]:
-    flags = '\n'.join(recorded.flag_lines(self.trained.config))
+    flags = '\n'.join(flags_file.flag_lines(self.trained.config))
     task = self.trained.task.to_json()
     packed = messages.pack_arrays({'model': self.trained.weights})
     clients = sorted(set(self.introduced) - set(self.left_out))

@@ -26,11 +26,10 @@ from bfl_tf.federation import building
 from bfl_tf.federation import client as client_lib
 from bfl_tf.flower import memories, messages
 from bfl_tf.metrics import conformal
-from bfl_tf.runs import flags_file as recorded
-from bfl_tf.runs import promises
+from bfl_tf.runs import flags_file
 from bfl_tf.runs import task as task_lib
 from bfl_tf.trained import model as trained_lib
-from bfl_tf.trained import tallies
+from bfl_tf.trained import promises, tallies
 
 app = clientapp.ClientApp()
 
@@ -175,7 +174,7 @@ def of(flags: str, own: Own = Own(), told: str = '') -> Site:  # noqa: B008
   """Returns the site of a config.
 
   Args:
-    flags: as of `recorded.flag_lines`, a line each.
+    flags: as of `flags_file.flag_lines`, a line each.
     own: the node's own file: all its training examples are its client's.
     told: of everybody's files, an `Introduction`; where there are any.
 
@@ -211,7 +210,7 @@ def read(flags: str, own: Own) -> tuple[config_lib.Config, datasets.Dataset]:
   Raises:
     ValueError: as of `of`.
   """
-  config = recorded.parse(messages.check_flags(flags, bool(own.data)))
+  config = flags_file.parse(messages.check_flags(flags, bool(own.data)))
   if own.data and config.partition != 'natural':
     raise ValueError(
       f'--partition={config.partition}: a node with a file of its own is one '

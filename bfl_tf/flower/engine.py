@@ -18,7 +18,7 @@ from bfl_tf.federation import method as method_lib
 from bfl_tf.federation import state as state_lib
 from bfl_tf.flower import messages
 from bfl_tf.flower import nodes as nodes_lib
-from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import flags_file
 
 Nodes = Callable[[Sequence[int]], Mapping[int, int]]
 
@@ -75,7 +75,7 @@ class Engine:
   def _orders(self, experiment, state, nodes):
     """Yields what goes out, one made at a time."""
     seconds = experiment.config.client_timeout
-    flags = '\n'.join(recorded.flag_lines(experiment.config))
+    flags = '\n'.join(flags_file.flag_lines(experiment.config))
     broadcast = experiment.broadcast(state)
     packed = messages.pack_arrays(
       {'broadcast': {'model': broadcast.model, 'shared': broadcast.shared}}

@@ -26,8 +26,7 @@ import numpy as np
 from bfl_tf import datasets, training
 from bfl_tf.datasets import tables
 from bfl_tf.federation import client as client_lib
-from bfl_tf.runs import flags_file as recorded
-from bfl_tf.runs import trees
+from bfl_tf.runs import flags_file, trees
 
 # That a server names code to be imported is for the owner of a node to allow.
 OWN_CODE = 'BFL_TF_OWN_CODE'
@@ -53,7 +52,7 @@ class Order(NamedTuple):
   """What one client is sent.
 
   Attributes:
-    flags: the config, as of `recorded.flag_lines`, a line each.
+    flags: the config, as of `flags_file.flag_lines`, a line each.
     client: its number.
     broadcast: of the round.
     memory: by part name, what it kept.
@@ -79,7 +78,7 @@ class Question(NamedTuple):
   """What one node is asked about a finished run's model.
 
   Attributes:
-    flags: the config, as of `recorded.flag_lines`, a line each.
+    flags: the config, as of `flags_file.flag_lines`, a line each.
     client: the node's number.
     task: a `Task` as JSON.
     share: `calibration` or `test`.
@@ -197,7 +196,7 @@ def check_flags(flags: str, has_file: bool) -> list[str]:
   Looked at before they are parsed, which imports what is named.
 
   Args:
-    flags: as of `recorded.flag_lines`, a line each.
+    flags: as of `flags_file.flag_lines`, a line each.
     has_file: whether the node has a file of its own, which is read in place of
       what `--dataset` names.
 
@@ -205,10 +204,10 @@ def check_flags(flags: str, has_file: bool) -> list[str]:
     ValueError: naming the flag, and what the node's owner would set.
   """
   first, *lines = flags.splitlines()
-  if first != recorded.VERSION:
+  if first != flags_file.VERSION:
     raise ValueError(
       f'the server runs {first.lstrip("# ")}, this node '
-      f'{recorded.VERSION.lstrip("# ")}: install the same on both'
+      f'{flags_file.VERSION.lstrip("# ")}: install the same on both'
     )
   if os.environ.get(OWN_CODE) == '1':
     return lines

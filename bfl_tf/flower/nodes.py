@@ -81,7 +81,7 @@ class Numbered:
 
   Attributes:
     grid: Flower's.
-    flags: of the run, as of `recorded.flag_lines`.
+    flags: of the run, as of `flags_file.flag_lines`.
     answers: by node.
     asked: by node that has not answered yet, the message's number.
     playing: by client, its node, as long as that is there.

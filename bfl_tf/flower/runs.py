@@ -15,7 +15,7 @@ import time
 
 from bfl_tf.config import config as config_lib
 from bfl_tf.federation import stopping
-from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import flags_file
 
 _APP = pathlib.Path(__file__).parent / 'app'
 # What the server's side puts before the lines that a person is to see, and
@@ -47,7 +47,7 @@ def play(
     ValueError: the config or a file was wrong; nothing has been written.
     FlowerError: it stopped; the same call goes on.
   """
-  flags = '\n'.join(recorded.flag_lines(config))
+  flags = '\n'.join(flags_file.flag_lines(config))
   _submit(connection, {'flags': flags, 'output-dir': str(output_dir)})
 
 

@@ -30,8 +30,7 @@ from bfl_tf.federation import building
 from bfl_tf.flower import asking, messages, runs
 from bfl_tf.flower import engine as engine_lib
 from bfl_tf.flower import nodes as nodes_lib
-from bfl_tf.runs import directory, task
-from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import directory, flags_file, task
 from bfl_tf.trained import report_files
 
 app = serverapp.ServerApp()
@@ -54,7 +53,7 @@ def main(grid: serverapp.Grid, context: flwr_app.Context) -> None:
 
 def _play(grid, settings):
   flags = str(settings['flags'])
-  config = recorded.parse(flags.splitlines())
+  config = flags_file.parse(flags.splitlines())
   told, dataset = '', None
   nodes = nodes_lib.Numbered.of(
     grid, flags, config.num_clients, float(settings['node-timeout'])
@@ -83,7 +82,7 @@ def _score(grid, settings):
   path = pathlib.Path(str(settings['output-dir']))
   trained = trained_lib.load(path)
   config = trained.config
-  flags = '\n'.join(recorded.flag_lines(config))
+  flags = '\n'.join(flags_file.flag_lines(config))
   nodes = nodes_lib.Numbered.of(
     grid, flags, config.num_clients, float(settings['node-timeout'])
   )

@@ -27,7 +27,7 @@ from bfl_tf import datasets
 from bfl_tf import runs as runs_lib
 from bfl_tf.flower import client_side, engine, messages, nodes, runs
 from bfl_tf.runs import directory as records
-from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import flags_file
 
 # Orders that the server can hold at once, however many clients there are.
 _NUM_NODES = 16
@@ -57,7 +57,7 @@ def simulate(
   # a finished run it reads none.
   if records.RunDirectory(path).summary() is None:
     datasets.check_there(config.dataset, config.train_split, config.test_split)
-  play(_CHILD, [str(path), *recorded.flag_lines(config)])
+  play(_CHILD, [str(path), *flags_file.flag_lines(config)])
   summary = records.RunDirectory(path).summary()
   if summary is None:
     raise runs.FlowerError(f'{path} has no summary.')
@@ -193,7 +193,7 @@ def main() -> None:
   """Plays, in the process that `simulate` starts, the run that it gives."""
   logging.set_verbosity(logging.WARNING)
   path, *flags = given()
-  config = recorded.parse(flags)
+  config = flags_file.parse(flags)
   window, server = num_nodes(config), serverapp.ServerApp()
 
   @server.main()

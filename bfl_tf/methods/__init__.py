@@ -12,7 +12,7 @@ from bfl_tf import clients, pooling, server
 from bfl_tf.methods import scaffold, thinning
 
 
-class Method(NamedTuple):
+class Halves(NamedTuple):
   """What a method is made of; `name` of each says what flags call it.
 
   Attributes:
@@ -27,8 +27,8 @@ class Method(NamedTuple):
 
 
 METHODS = (
-  Method(scaffold.Part, scaffold.Stage),
-  Method(thinning.Part, thinning.Stage),
+  Halves(scaffold.Part, scaffold.Stage),
+  Halves(thinning.Part, thinning.Stage),
 )
 
 
@@ -40,4 +40,4 @@ PARTS = clients.PARTS | _named(method.part for method in METHODS)
 STAGES = server.STAGES | _named(method.stage for method in METHODS)
 RULES = pooling.RULES | _named(method.rule for method in METHODS)
 
-__all__ = ['METHODS', 'PARTS', 'RULES', 'STAGES', 'Method']
+__all__ = ['METHODS', 'PARTS', 'RULES', 'STAGES', 'Halves']

@@ -13,10 +13,10 @@ from bfl_tf.federation import building, engine
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import state as state_lib
-from bfl_tf.runs import checkpoints, promises
+from bfl_tf.runs import checkpoints
 from bfl_tf.runs import directory as directory_lib
 from bfl_tf.trained import model as trained_lib
-from bfl_tf.trained import reopened
+from bfl_tf.trained import promises, reopened
 
 # What the name of a file may not hold somewhere, and what would hide it.
 _NOT_IN_NAMES = re.compile(r'[\x00-\x1f%/\\:*?"<>|]|^\.')

@@ -9,9 +9,10 @@ import numpy as np
 from bfl_tf import datasets, metrics
 from bfl_tf.datasets import shares
 from bfl_tf.federation import building
-from bfl_tf.runs import directory, flags_file, promises
+from bfl_tf.runs import directory, flags_file
 from bfl_tf.runs import task as task_lib
 from bfl_tf.trained import model as trained_lib
+from bfl_tf.trained import promises
 
 
 def promise_of(

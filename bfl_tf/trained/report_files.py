@@ -7,8 +7,8 @@ import pathlib
 from typing import Any
 
 from bfl_tf import files, plots
-from bfl_tf.runs import directory, promises, rows
-from bfl_tf.trained import reports
+from bfl_tf.runs import directory, rows
+from bfl_tf.trained import promises, reports
 
 
 def write(path: pathlib.Path, report: reports.Report) -> None:

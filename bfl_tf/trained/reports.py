@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from bfl_tf.federation import building, loop
-from bfl_tf.runs import promises
 from bfl_tf.trained import model as trained_lib
 from bfl_tf.trained import personalised as personalised_lib
-from bfl_tf.trained import reopened
+from bfl_tf.trained import promises, reopened
 from bfl_tf.trained import tallies as tallies_lib
 
 Row = dict[str, Any]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bfl_tf import metrics
-from bfl_tf.runs import promises
+from bfl_tf.trained import promises
 
 # Of calibration errors, as everywhere.
 _NUM_BINS = 15

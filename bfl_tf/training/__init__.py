@@ -7,7 +7,7 @@ from bfl_tf.training.devices import (
   in_parallel,
   strategies,
 )
-from bfl_tf.training.jobs import Data, Job, Result, Settings, Step, Trace
+from bfl_tf.training.jobs import Data, Job, Recipe, Result, Step, Trace
 from bfl_tf.training.langevin import PSGLD, SGLD
 from bfl_tf.training.objectives import Prior
 from bfl_tf.training.optimizers import Adam, OPTIMIZERS, SGD
@@ -38,8 +38,8 @@ __all__ = [
   'Predictive',
   'Predictor',
   'Prior',
+  'Recipe',
   'Result',
-  'Settings',
   'Step',
   'Trace',
   'Worker',

@@ -25,7 +25,7 @@ class Data(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class Recipe:
   """What local training is compiled from.
 
   Attributes:

@@ -27,7 +27,7 @@ class LocalTraining:
     strategy: tf.distribute.Strategy,
     model: tf_keras.Model,
     data: jobs.Data,
-    settings: jobs.Settings,
+    settings: jobs.Recipe,
   ):
     """Makes the optimizer's slots; call it under `strategy.scope()`."""
     self.variables = weights_lib.Variables.of(model, settings.random)

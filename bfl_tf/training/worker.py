@@ -25,7 +25,7 @@ class Worker(predictor.Predictor):
     strategy: tf.distribute.Strategy,
     build_model: Callable[[], tf_keras.Model],
     data: jobs.Data,
-    settings: jobs.Settings,
+    settings: jobs.Recipe,
   ):
     shape, dtype = data.x.shape[1:], data.x.dtype
     inputs = predictor.Inputs(shape, dtype, data.mean, data.std)

@@ -14,8 +14,8 @@ import site_data
 
 import bfl_tf
 from bfl_tf.datasets import csv_files
-from bfl_tf.runs import promises
-from bfl_tf.trained import exporting, personalised, reopened
+from bfl_tf.trained import exporting, personalised, promises, reopened
+from experiments import main
 
 _FRESH = """
 import sys

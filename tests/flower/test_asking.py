@@ -14,9 +14,8 @@ from bfl_tf import datasets, federation, metrics
 from bfl_tf import runs as runs_lib
 from bfl_tf import trained as trained_lib
 from bfl_tf.flower import asking, client_side, messages, nodes, servers
-from bfl_tf.runs import flags_file as recorded
-from bfl_tf.runs import promises
-from bfl_tf.trained import reopened, report_files
+from bfl_tf.runs import flags_file
+from bfl_tf.trained import promises, reopened, report_files
 
 
 @pytest.fixture(scope='module')
@@ -36,7 +35,7 @@ def ask(run_dir, files, answer=lambda reply: reply, instead=()):
   """Has nodes asked; by then they read `instead` of their files."""
   grid = wines.grid(files[:3])
   trained = trained_lib.load(run_dir)
-  flags = '\n'.join(recorded.flag_lines(trained.config))
+  flags = '\n'.join(flags_file.flag_lines(trained.config))
   there = nodes.Numbered.of(grid, flags, 3, 1.0)
   introduced = servers._introduced(trained.config, there)
   grid.answer = answer
@@ -185,7 +184,7 @@ def test_who_fails_is_named_and_too_few_stop_it(run_dir, files):
 def test_a_node_without_a_share_says_so(files):
   own = client_side.Own(files[1])
   config = config_lib.Config.of(wines.SETTINGS | {'dataset': files[3]})
-  flags = '\n'.join(recorded.flag_lines(config))
+  flags = '\n'.join(flags_file.flag_lines(config))
   question = messages.Question(flags, 1, '', 'calibration', '', None)
   with pytest.raises(ValueError, match='holds out no calibration share'):
     client_side.answer(question, own)
@@ -201,7 +200,7 @@ def test_a_node_tells_of_no_sets_that_nobody_promised(
   run_dir, files, levels, thresholds
 ):
   trained = trained_lib.load(run_dir)
-  flags = '\n'.join(recorded.flag_lines(trained.config))
+  flags = '\n'.join(flags_file.flag_lines(trained.config))
   promise = promises.Promise(levels, thresholds, 9, 2).to_json()
   question = messages.Question(
     flags, 1, trained.task.to_json(), 'test', promise, trained.weights

@@ -9,7 +9,7 @@ import wines
 
 from bfl_tf import datasets, federation
 from bfl_tf.flower import client_side, messages
-from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import flags_file
 
 
 @pytest.mark.parametrize(
@@ -25,9 +25,9 @@ from bfl_tf.runs import flags_file as recorded
 def test_a_server_names_neither_code_nor_files(monkeypatch, line):
   monkeypatch.delenv(messages.OWN_CODE)
   with pytest.raises(ValueError, match=line.split('=')[0].strip('-')):
-    messages.check_flags(f'{recorded.VERSION}\n{line}', False)
+    messages.check_flags(f'{flags_file.VERSION}\n{line}', False)
   monkeypatch.setenv(messages.OWN_CODE, '1')
-  assert messages.check_flags(f'{recorded.VERSION}\n{line}', False) == [line]
+  assert messages.check_flags(f'{flags_file.VERSION}\n{line}', False) == [line]
 
 
 def test_what_a_server_may_set(monkeypatch):
@@ -36,10 +36,10 @@ def test_what_a_server_may_set(monkeypatch):
     toys.experiment(), dataset='mnist:3.0.1', train_split='train[:100]',
     client_parts=('scaffold',), label_column='a: b', client_learning_rate=1e-5,
   ).config  # fmt: skip
-  lines = recorded.flag_lines(config)
+  lines = flags_file.flag_lines(config)
   assert messages.check_flags('\n'.join(lines), False) == lines[1:]
   # A node with a file of its own reads no other.
-  text = f'{recorded.VERSION}\n--dataset=own.csv'
+  text = f'{flags_file.VERSION}\n--dataset=own.csv'
   assert messages.check_flags(text, True) == ['--dataset=own.csv']
 
 

@@ -11,12 +11,12 @@ import toys
 from bfl_tf import config as config_lib
 from bfl_tf import federation
 from bfl_tf.flower import client_side, memories, messages, nodes
-from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import flags_file
 
 
 def flags(**changes):
   config = config_lib.Config.of({'dataset': 'digits'} | changes)
-  return '\n'.join(recorded.flag_lines(config))
+  return '\n'.join(flags_file.flag_lines(config))
 
 
 def test_the_owner_says_what_is_held_out(tmp_path):

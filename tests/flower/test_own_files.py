@@ -13,7 +13,7 @@ from bfl_tf import datasets
 from bfl_tf import runs as runs_lib
 from bfl_tf import trained as trained_lib
 from bfl_tf.flower import client_side, messages
-from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import flags_file
 from bfl_tf.trained import reopened
 
 
@@ -95,7 +95,7 @@ def test_another_partition_is_refused(tmp_path):
 def test_a_site_is_made_once(tmp_path):
   *files, server = wine(tmp_path)
   config = config_lib.Config.of(wines.SETTINGS | {'dataset': server})
-  flags = '\n'.join(recorded.flag_lines(config))
+  flags = '\n'.join(flags_file.flag_lines(config))
   own = client_side.Own(files[1])
   told = messages.Introduction.of(datasets.load(files[1])).to_json()
   assert client_side.of(flags, own, told) is client_side.of(flags, own, told)
@@ -133,6 +133,6 @@ def test_the_owner_says_how_a_file_is_read(tmp_path):
   *files, _ = wine(tmp_path)
   own = client_side.Own.of({'data': files[1], 'ignore-columns': 'a,b'})
   config = config_lib.Config.of(wines.SETTINGS | {'label_column': 'c'})
-  flags = '\n'.join(recorded.flag_lines(config))
+  flags = '\n'.join(flags_file.flag_lines(config))
   _, dataset = client_side.read(flags, own)
   assert dataset.feature_names == tuple('cdefghijklm')

@@ -8,7 +8,7 @@ from sklearn import datasets as sklearn_datasets
 
 from bfl_tf import config as config_lib
 from bfl_tf.flower import servers
-from bfl_tf.runs import flags_file as recorded
+from bfl_tf.runs import flags_file
 
 SETTINGS = {
   'num_clients': 3, 'partition': 'natural', 'num_rounds': 2,
@@ -36,7 +36,7 @@ def wine(path):
 def play(path, files, server, **changes):
   """What the ServerApp does over nodes with these files."""
   config = config_lib.Config.of(SETTINGS | {'dataset': server} | changes)
-  flags = '\n'.join(recorded.flag_lines(config))
+  flags = '\n'.join(flags_file.flag_lines(config))
   servers._play(grid(files), settings(path, flags))
   return config
 

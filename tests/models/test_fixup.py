@@ -79,7 +79,7 @@ def worker(depth):
     training.Data(
       x.astype(np.float32), y, np.zeros(3, np.float32), np.ones(3, np.float32)
     ),
-    training.Settings(training.SGD(0.9), batch_size=40),
+    training.Recipe(training.SGD(0.9), batch_size=40),
   )
 
 

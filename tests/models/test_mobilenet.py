@@ -112,7 +112,7 @@ def test_it_trains():
     training.strategies(1)[0],
     functools.partial(build.__wrapped__, kernel_initializer='glorot_uniform'),
     training.Data(x, np.arange(8) % 10, mean, std),
-    training.Settings(training.SGD(0.9), 4, augment=True, augment_padding=2),
+    training.Recipe(training.SGD(0.9), 4, augment=True, augment_padding=2),
   )
   begin = toys.start(worker)
   job = toys.job(begin, range(8), rate=0.01)

@@ -11,8 +11,8 @@ import toys
 from bfl_tf import metrics
 from bfl_tf import runs as runs_lib
 from bfl_tf import trained as trained_lib
-from bfl_tf.runs import checkpoints, promises
-from bfl_tf.trained import personalised, reopened, reports
+from bfl_tf.runs import checkpoints
+from bfl_tf.trained import personalised, promises, reopened, reports
 
 
 def train(run_dir, run, epochs):

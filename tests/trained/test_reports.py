@@ -12,8 +12,14 @@ import site_data
 from bfl_tf import federation, metrics
 from bfl_tf.datasets import shares
 from bfl_tf.federation import building
-from bfl_tf.runs import checkpoints, promises
-from bfl_tf.trained import personalised, reopened, report_files, reports
+from bfl_tf.runs import checkpoints
+from bfl_tf.trained import (
+  personalised,
+  promises,
+  reopened,
+  report_files,
+  reports,
+)
 
 
 @pytest.fixture(scope='module')

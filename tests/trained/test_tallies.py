@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from bfl_tf import metrics
-from bfl_tf.runs import promises
-from bfl_tf.trained import tallies
+from bfl_tf.trained import promises, tallies
 
 PROMISE = promises.Promise((0.9, 0.95), (0.6, 0.8), 99, 1)
 

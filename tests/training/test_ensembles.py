@@ -78,7 +78,7 @@ def soft_worker(**settings):
       [tf_keras.Input((4,)), tf_keras.layers.Dense(3)]
     ),
     data,
-    training.Settings(training.SGD(), 16, **settings),
+    training.Recipe(training.SGD(), 16, **settings),
   )
 
 

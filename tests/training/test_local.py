@@ -187,7 +187,7 @@ def test_a_batch_is_padded_as_the_settings_say(padding):
     training.strategies(1)[0],
     build,
     data,
-    training.Settings(training.SGD(), 200, augment=True, **settings),
+    training.Recipe(training.SGD(), 200, augment=True, **settings),
   )
   worker.train(toys.job(toys.start(worker), range(200)))
   (batch,) = recorder.batches
