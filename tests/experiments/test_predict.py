@@ -15,7 +15,6 @@ import site_data
 import bfl_tf
 from bfl_tf.datasets import csv_files
 from bfl_tf.trained import exporting, personalised, promises, reopened
-from experiments import main
 
 _FRESH = """
 import sys
