@@ -7,15 +7,11 @@ def allot(labels, num_clients, classes_per_client, rng):
   """Returns how many shards each class is cut into."""
   classes, sizes = np.unique(labels, return_counts=True)
   num_shards = num_clients * classes_per_client
-  if classes_per_client > classes.size:
-    raise ValueError(
-      f'classes_per_client must not exceed the {classes.size} classes that '
-      f'have examples, got {classes_per_client}.'
-    )
-  if num_shards < classes.size:
+  if not classes_per_client <= classes.size <= num_shards:
     raise ValueError(
       f'num_clients={num_clients} with classes_per_client='
-      f'{classes_per_client} cannot hold {classes.size} classes.'
+      f'{classes_per_client} cannot hold {classes.size} classes, each client '
+      'different ones.'
     )
   allotted = np.full(classes.size, num_shards // classes.size)
   largest_first = np.lexsort((rng.random(classes.size), -sizes))

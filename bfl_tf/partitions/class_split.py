@@ -14,12 +14,8 @@ def class_split(
 ) -> list[np.ndarray]:
   """Gives each client all examples of its own range of classes.
 
-  Args:
-    num_clients: how many parts; divides the number of classes that occur.
-    seed: a non-negative integer; changes nothing.
-
-  Raises:
-    ValueError: the classes do not divide among the clients.
+  The number of classes that occur must divide by that of the clients; the seed
+  changes nothing.
   """
   labels = splitting.check(labels, num_clients, seed)
   classes = np.unique(labels)

@@ -26,28 +26,17 @@ def dirichlet_equal(
   seed: int,
   alpha: Annotated[float, splitting.ALPHA] = 0.5,
 ) -> list[np.ndarray]:
-  """Gives each client a class mix ~ Dirichlet(alpha), all of equal size.
+  """Gives each client a class mix ~ Dirichlet(alpha), of equal sizes.
 
   As alpha vanishes each client holds few classes, as many pairs of client and
   class as it takes to keep both sums; as it grows every client holds all
   classes in proportion.
-
-  Args:
-    alpha: concentration of each class; small is heterogeneous.
-
-  Returns:
-    One sorted int32 index array per client; they cover every example, and
-    their sizes differ by at most 1.
-
-  Raises:
-    ValueError: alpha is not positive, or more clients than examples.
 
   References:
     T.-M. H. Hsu, H. Qi, M. Brown. Measuring the effects of non-identical data
     distribution for federated visual classification. 2019.
   """
   labels = splitting.check(labels, num_clients, seed)
-  splitting.check_alpha(alpha)
   pools = splitting.class_pools(labels, seed)
   totals = np.array([pool.size for pool in pools])
   rng = seeds.generator(seed, 'dirichlet_equal')

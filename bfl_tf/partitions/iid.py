@@ -7,18 +7,7 @@ from bfl_tf.partitions import splitting
 
 
 def iid(labels: np.ndarray, *, num_clients: int, seed: int) -> list[np.ndarray]:
-  """Deals the examples at random into parts of equal size.
-
-  Args:
-    labels: integer classes `[num_examples]`; only their number matters.
-
-  Returns:
-    One sorted int32 index array per client; they cover every example, and
-    their sizes differ by at most 1.
-
-  Raises:
-    ValueError: more clients than examples.
-  """
+  """Deals the examples at random into parts whose sizes differ by at most 1."""
   labels = splitting.check(labels, num_clients, seed)
   order = seeds.generator(seed, 'iid').permutation(labels.size)
   parts = np.array_split(order, num_clients)

@@ -28,19 +28,8 @@ def majority(
   are of equal size and their number divides `num_clients`, every client holds
   exactly `major_fraction` of its own, up to rounding; otherwise the mixes that
   keep the class totals and are nearest to it, as in `dirichlet_equal`.
-
-  Args:
-    major_fraction: of a client's examples, in (0, 1); what is left of it is
-      spread evenly over the other classes.
-
-  Raises:
-    ValueError: `major_fraction` is out of range, or more clients than examples.
   """
   labels = splitting.check(labels, num_clients, seed)
-  if not 0 < major_fraction < 1:
-    raise ValueError(
-      f'major_fraction must be in (0, 1), got {major_fraction!r}.'
-    )
   pools = splitting.class_pools(labels, seed)
   totals = np.array([pool.size for pool in pools])
   minor_fraction = (1 - major_fraction) / max(1, totals.size - 1)

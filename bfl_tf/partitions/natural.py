@@ -14,13 +14,10 @@ def natural(
 ) -> list[np.ndarray]:
   """Gives each site its own examples; sites go by the order of their names.
 
-  Args:
-    num_clients: as many as there are sites.
-    seed: a non-negative integer; changes nothing.
-    client_ids: `[num_examples]`, the site of each.
+  There are as many clients as sites; the seed changes nothing.
 
-  Raises:
-    ValueError: there are more or fewer sites than clients.
+  Args:
+    client_ids: `[num_examples]`, the site of each.
   """
   labels = splitting.check(labels, num_clients, seed)
   sites, owner, sizes = np.unique(

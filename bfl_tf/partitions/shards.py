@@ -28,16 +28,8 @@ def shards(
   evenly as possible, an odd one to the largest class. A shard holds one class
   only; shards of one class differ in size by at most 1. So all shards are
   equal where classes are and their number divides the number of shards.
-
-  Args:
-    classes_per_client: how many different classes each client holds.
-
-  Raises:
-    ValueError: fewer classes than `classes_per_client`, fewer shards than
-      classes, or a class with fewer examples than shards.
   """
   labels = splitting.check(labels, num_clients, seed)
-  splitting.check_integer('classes_per_client', classes_per_client)
   rng = seeds.generator(seed, 'shards')
   allotted = class_dealing.allot(labels, num_clients, classes_per_client, rng)
   dealt = class_dealing.deal(allotted, num_clients, classes_per_client, rng)

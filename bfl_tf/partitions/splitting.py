@@ -21,14 +21,6 @@ def check_integer(name: str, value: object, minimum: int = 1) -> None:
     )
 
 
-def check_alpha(alpha: float) -> None:
-  """Raises a `ValueError` unless alpha is positive and logs can hold it."""
-  if not isinstance(alpha, numbers.Real) or not 1e-300 <= float(alpha) <= 1e300:
-    raise ValueError(
-      f'alpha must be positive and finite (1e-300 to 1e300), got {alpha!r}.'
-    )
-
-
 def check_labels(labels: np.ndarray) -> np.ndarray:
   """Returns labels as an array `[num_examples]` of non-negative ints."""
   labels = np.asarray(labels)
@@ -42,16 +34,7 @@ def check_labels(labels: np.ndarray) -> np.ndarray:
 
 
 def check(labels: np.ndarray, num_clients: int, seed: int) -> np.ndarray:
-  """Checks what every partition is given, and returns the labels.
-
-  Args:
-    labels: integer classes `[num_examples]`.
-    num_clients: how many parts.
-    seed: a non-negative integer.
-
-  Raises:
-    ValueError: an argument is wrong, or there are more clients than examples.
-  """
+  """Checks what every partition is given, and returns the labels."""
   labels = check_labels(labels)
   check_integer('num_clients', num_clients)
   check_integer('seed', seed, minimum=0)
@@ -69,14 +52,10 @@ def checked(
   """Returns a partition's index arrays as int32, if they are one.
 
   Args:
-    parts: what a partition returned.
+    parts: what a partition of somebody's own returned.
     num_examples: that it was to deal.
     num_clients: how many arrays it was to return.
     overlap: whether clients may share an example.
-
-  Raises:
-    ValueError: too few or too many arrays, or one that holds no integers, is
-      empty or out of range, repeats an example or shares one.
   """
   if not isinstance(parts, Sequence | np.ndarray) or len(parts) != num_clients:
     got = len(parts) if isinstance(parts, Sequence | np.ndarray) else parts
@@ -119,9 +98,6 @@ def deal(pools: Sequence[np.ndarray], shares: np.ndarray) -> list[np.ndarray]:
     pools: the indices of each class.
     shares: how many of each class a client gets, `[num_clients, num_pools]`;
       every column adds up to its pool.
-
-  Returns:
-    One sorted int32 index array per client.
   """
   ends = np.cumsum(shares, axis=0)[:-1]
   cuts = [np.split(pool, ends[:, c]) for c, pool in enumerate(pools)]
@@ -133,7 +109,7 @@ def deal_mixes(
   draw: Callable[[], np.ndarray],
   num_clients: int,
   min_examples: int,
-) -> list[np.ndarray] | None:
+) -> list[np.ndarray]:
   """Cuts each class's pool by proportions over clients.
 
   Args:
@@ -143,8 +119,8 @@ def deal_mixes(
     num_clients: how many parts.
     min_examples: that every part must have.
 
-  Returns:
-    As `deal`; None if no draw gave each client its least.
+  Raises:
+    ValueError: no draw gave each client its least.
   """
   sizes = np.array([pool.size for pool in pools])
   enough = num_clients * min_examples <= sizes.sum()
@@ -154,7 +130,11 @@ def deal_mixes(
     shares = np.diff(ends, axis=1, prepend=0).T
     if shares.sum(axis=1).min() >= min_examples:
       return deal(pools, shares)
-  return None
+  raise ValueError(
+    f'none of {MAX_DRAWS} draws of {sizes.sum()} examples left each of '
+    f'num_clients={num_clients} min_examples={min_examples}: lower one, or '
+    'make the clients more alike.'
+  )
 
 
 def sorted_indices(indices: np.ndarray) -> np.ndarray:
@@ -188,12 +168,6 @@ def counts(
   Returns:
     Counts `[num_clients, num_classes]`.
   """
-  labels = check_labels(labels)
-  if labels.size and labels.max() >= num_classes:
-    raise ValueError(
-      f'num_classes must exceed every label, got {num_classes!r} with a '
-      f'label {labels.max()}.'
-    )
   rows = [np.bincount(labels[part], minlength=num_classes) for part in parts]
   return np.array(rows, np.int64).reshape(len(rows), num_classes)
 

@@ -14,8 +14,6 @@ from bfl_tf import seeds
 from bfl_tf.partitions import class_dealing, splitting
 from bfl_tf.settings import Setting
 
-DEALS = ('random', 'ring')
-
 
 def step(
   labels: np.ndarray,
@@ -29,7 +27,7 @@ def step(
     int, Setting('Examples a client of each minor class.', least=0)
   ] = 10,
   deal: Annotated[
-    str, Setting('Which clients share majors:', choices=DEALS)
+    str, Setting('Which clients share majors:', choices=('random', 'ring'))
   ] = 'random',
 ) -> list[np.ndarray]:
   """Gives each client `classes_per_client` major classes, the others thinly.
@@ -38,25 +36,16 @@ def step(
   clients that have it as a major one.
 
   Args:
-    classes_per_client: major classes a client, all different.
-    minor_examples: of each minor class a client holds.
     deal: `random`: any client may share both majors with another, as
       published; `ring`: client k has classes k, k + 1, ... The deal matters
       more than most methods: compare methods on the same one.
-
-  Raises:
-    ValueError: unknown deal; fewer classes than `classes_per_client`; a class
-      too small for its minor shares and a larger major one each.
   """
   labels = splitting.check(labels, num_clients, seed)
-  splitting.check_integer('classes_per_client', classes_per_client)
-  splitting.check_integer('minor_examples', minor_examples, minimum=0)
-  if deal not in DEALS:
-    raise ValueError(f'deal must be one of {", ".join(DEALS)}, got {deal!r}.')
   rng = seeds.generator(seed, 'step')
   allotted = class_dealing.allot(labels, num_clients, classes_per_client, rng)
   if deal == 'ring':
-    major = _ring(num_clients, allotted.size, classes_per_client)
+    steps = np.arange(allotted.size) - np.arange(num_clients)[:, None]
+    major = steps % allotted.size < classes_per_client
   else:
     major = class_dealing.deal(allotted, num_clients, classes_per_client, rng)
   pools = splitting.class_pools(labels, seed)
@@ -72,10 +61,3 @@ def step(
     sizes = [cut.size for cut in np.array_split(np.arange(left), clients)]
     shares[major[:, c], c] = rng.permutation(sizes)
   return splitting.deal(pools, shares)
-
-
-def _ring(num_clients, num_classes, classes_per_client):
-  major = np.zeros((num_clients, num_classes), bool)
-  for k in range(num_clients):
-    major[k, (k + np.arange(classes_per_client)) % num_classes] = True
-  return major
