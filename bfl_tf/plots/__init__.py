@@ -14,14 +14,11 @@ from bfl_tf.plots.calibration import (
   reliability_diagram,
 )
 from bfl_tf.plots.clients import partition, sizes
-from bfl_tf.plots.corruption import corruption
-from bfl_tf.plots.curves import learning_curve, retention
+from bfl_tf.plots.curves import corruption, learning_curve, retention, sweep
 from bfl_tf.plots.dots import dots
 from bfl_tf.plots.drawing import draw_run
 from bfl_tf.plots.members import member_confidence, simplex
-from bfl_tf.plots.planes import plane, principal, surface
-from bfl_tf.plots.points import points
-from bfl_tf.plots.sweeps import sweep
+from bfl_tf.plots.planes import plane, points, principal, surface
 
 __all__ = [
   'calibration_above',

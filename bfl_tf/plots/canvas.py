@@ -24,9 +24,8 @@ PALETTE = (
   '#56B4E9',
   '#000000',
 )
-# One solid, which would hide what is below it. As many as have no divisor in
-# common with the colours: of the pairs of both, taken in turn, none comes twice
-# before all have come.
+# One solid, which would hide what is below it. Eight and seven colours: of the
+# pairs of both, taken in turn, none comes twice before all have come.
 _DASHES = (
   '-',
   '--',
@@ -37,7 +36,6 @@ _DASHES = (
   (0, (2, 2)),
   (0, (9, 3, 2, 3)),
 )
-_MOST = 28
 _THICK, _THIN = 3.2, 1.4
 # Lines that a legend between them leaves to be seen.
 _MOST_INSIDE = 6
@@ -70,17 +68,7 @@ def styles(num_lines: int) -> Iterator[dict[str, Any]]:
 
   Each differs from the one before in colour and dashes and is thinner: it lies
   on top, and what is below shows beside it and in its gaps.
-
-  Args:
-    num_lines: how many.
-
-  Raises:
-    ValueError: they would not be told apart.
   """
-  if num_lines > _MOST:
-    raise ValueError(
-      f'Too many runs for one figure: at most {_MOST} are told apart.'
-    )
   widths = np.linspace(_THICK, _THIN, num_lines) if num_lines > 1 else [1.6]
   for number, width in enumerate(widths):
     yield {

@@ -1,4 +1,4 @@
-"""Lines that compare runs: scores against rounds, accuracy against retention.
+"""Lines: scores against rounds, a setting, the data retained.
 
 #### References
 
@@ -7,6 +7,7 @@
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
@@ -87,6 +88,61 @@ def learning_curve(
   axes.margins(x=0.02)
   canvas.legend_of_lines(axes)
   return canvas.figure_of(axes)
+
+
+def sweep(
+  lines: Mapping[str, Mapping[float, Sequence[float]]],
+  xlabel: str,
+  ylabel: str = 'Accuracy (%)',
+  title: str = '',
+  axes: axes_lib.Axes | None = None,
+) -> figure_lib.Figure:
+  """Draws the mean over seeds against a setting.
+
+  Args:
+    lines: by name and by the setting's value, a score a seed.
+    xlabel: what the setting is.
+    ylabel: what the score is.
+    title: of the axes.
+
+  Returns:
+    figure: one line a name, in a band from the lowest to the highest seed.
+  """
+  if axes is None:
+    (axes,) = canvas.new_axes((5.6, 4.0))
+  for (name, values), style in zip(lines.items(), canvas.styles(len(lines))):
+    x = sorted(values)
+    scores = [values[at] for at in x]
+    canvas.draw_seeds(axes, x, scores, label=name, marker='o', **style)
+  canvas.finish(axes, title, xlabel, ylabel)
+  canvas.legend_of_lines(axes)
+  return canvas.figure_of(axes)
+
+
+def corruption(
+  rows: Sequence[Mapping[str, Any]],
+  columns: Sequence[str] = ('accuracy', 'nll', 'ece'),
+) -> figure_lib.Figure:
+  """Draws a panel a score, a line a kind of corruption.
+
+  Args:
+    rows: with `kind`, `strength` and the columns; of strength 0 the clean one.
+    columns: the scores.
+  """
+  clean = [row for row in rows if not row['strength']]
+  figure = canvas.new_figure((4.0 * len(columns), 3.9))
+  panels = figure.subplots(1, len(columns), squeeze=False)[0]
+  kinds = dict.fromkeys(row['kind'] for row in rows if row['strength'])
+  for axes, column in zip(panels, columns):
+    for kind, style in zip(kinds, canvas.styles(len(kinds))):
+      line = [*clean, *(row for row in rows if row['kind'] == kind)]
+      x, y = zip(*((row['strength'], row[column]) for row in line))
+      axes.plot(x, y, marker='o', label=kind, **style)
+    title, unit = LABELS.get(column, (column, ''))
+    canvas.finish(axes, title, 'Strength (0: as they are)', unit)
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+  canvas.legend(panels[0])
+  return figure
 
 
 def retention(

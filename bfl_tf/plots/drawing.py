@@ -2,8 +2,6 @@
 
 import pathlib
 
-from matplotlib import figure as figure_lib
-
 from bfl_tf import files
 from bfl_tf.plots import calibration, canvas, clients, curves, recorded
 
@@ -34,13 +32,8 @@ def draw_run(
   }
   folder = pathlib.Path(run_dir) / 'plots'
   folder.mkdir(exist_ok=True)
-  return [_write(figure, folder, name) for name, figure in figures.items()]
-
-
-def _write(
-  figure: figure_lib.Figure, folder: pathlib.Path, name: str
-) -> pathlib.Path:
-  path = folder / f'{name}.png'
-  with files.replacing(path) as new:
-    figure.savefig(new, format='png', dpi=canvas.DPI)
-  return path
+  paths = [folder / f'{name}.png' for name in figures]
+  for path, figure in zip(paths, figures.values()):
+    with files.replacing(path) as new:
+      figure.savefig(new, format='png', dpi=canvas.DPI)
+  return paths
