@@ -144,7 +144,7 @@ def _pieces(task) -> Iterator[np.ndarray]:
     unused = [name for name in file.header if name not in used]
     if unused:
       print(f'not used: {", ".join(unused)}')
-    yield from (chunk.x for chunk in file.chunks(task.feature_names))
+    yield from (x for x, _ in file.chunks(task.feature_names))
 
 
 if __name__ == '__main__':

@@ -1,4 +1,7 @@
-"""From four arrays to a data set: what is checked, and how it is told."""
+"""From four arrays to a data set: what is checked, and how it is told.
+
+`where` begins each error: the flag with the data set's name, and the array.
+"""
 
 import dataclasses
 from typing import Any
@@ -46,15 +49,7 @@ def from_arrays(
 
 
 def checked(where: str, dataset: columns.Dataset) -> columns.Dataset:
-  """Returns a data set that somebody else made, as `from_arrays` makes them.
-
-  Args:
-    where: names it in errors.
-    dataset: with whatever splits it has.
-
-  Raises:
-    ValueError: naming the split and what is wrong in it.
-  """
+  """Returns a data set that somebody else made, as `from_arrays` makes them."""
   splits: dict[str, Any] = {}
   for name in ('train', 'validation', 'calibration', 'test'):
     split = getattr(dataset, name)
@@ -90,18 +85,7 @@ def _check_splits(where, dataset):
 def examples(
   where: str, x_name: str, x: np.ndarray, y_name: str, y: np.ndarray
 ) -> columns.Split:
-  """Returns inputs and labels as a `Split` holds them.
-
-  Args:
-    where: names the data set in errors.
-    x_name: names the inputs there.
-    x: as `x_train` of `from_arrays`.
-    y_name: names the labels there.
-    y: as `y_train` of `from_arrays`.
-
-  Raises:
-    ValueError: one of them is wrong, or they are not equally many.
-  """
+  """Returns inputs and labels as a `Split` holds them."""
   x = inputs(f'{where}: {x_name}', np.asarray(x))
   y = labels(f'{where}: {y_name}', np.asarray(y))
   if len(x) != len(y):
@@ -112,15 +96,7 @@ def examples(
 
 
 def inputs(where: str, x: np.ndarray) -> np.ndarray:
-  """Returns images or features as a `Split` holds them.
-
-  Args:
-    where: names them in errors.
-    x: as `x_train` of `from_arrays`.
-
-  Raises:
-    ValueError: they are neither, or not finite.
-  """
+  """Returns images or features as a `Split` holds them."""
   if x.dtype == np.uint8 and x.ndim == 3:
     x = x[..., np.newaxis]
   if not x.size or x.ndim not in (2, 4) or x.dtype.kind not in 'iufb':
@@ -142,15 +118,7 @@ def inputs(where: str, x: np.ndarray) -> np.ndarray:
 
 
 def labels(where: str, y: np.ndarray) -> np.ndarray:
-  """Returns classes `[num_examples]` as int32, of whatever kind says the same.
-
-  Args:
-    where: names them in errors.
-    y: as `y_train` of `from_arrays`.
-
-  Raises:
-    ValueError: they are no classes.
-  """
+  """Returns classes `[num_examples]` as int32, of any kind that says them."""
   is_number = y.size and y.dtype.kind in 'iufb'
   if y.ndim == 2 and is_number:
     one_hot = np.all((y == 0) | (y == 1)) and np.all(y.sum(1) == 1)

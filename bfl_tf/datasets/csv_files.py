@@ -7,8 +7,8 @@ counted as a spreadsheet does: the header is row 1.
 
 from collections.abc import Iterator, Sequence
 import csv
+import itertools
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,18 +16,6 @@ CHUNK = 2048
 _LARGEST = float(np.finfo(np.float32).max)
 # What programs write for nothing; `Na` may be sodium.
 _MISSING = frozenset(('NA', 'N/A', '#N/A', 'NaN', 'NAN', 'nan', 'NULL', 'null'))
-
-
-class Chunk(NamedTuple):
-  """Some rows of a file.
-
-  Attributes:
-    x: `[num_rows, num_features]` float32, finite.
-    texts: by column, `num_rows` texts.
-  """
-
-  x: np.ndarray
-  texts: dict[str, list[str]]
 
 
 class CsvFile:
@@ -66,29 +54,37 @@ class CsvFile:
         )
 
   def chunks(
-    self, numbers: Sequence[str], texts: Sequence[str] = (), size: int = CHUNK
-  ) -> Iterator[Chunk]:
-    """Yields the rows, so many at a time.
+    self, numbers: Sequence[str], texts: Sequence[str] = ()
+  ) -> Iterator[tuple[np.ndarray, dict[str, list[str]]]]:
+    """Yields the rows, `CHUNK` at a time.
 
     Args:
       numbers: columns of numbers, in the order in which they are wanted.
       texts: columns to take as they are.
-      size: rows of a chunk.
+
+    Yields:
+      `[num_rows, num_features]` float64, finite in float32 too; texts by
+      column.
 
     Raises:
       ValueError: a row is of another width, or a cell is empty or no finite
         number; row and column are named.
     """
-    lines = self._lines()
-    next(lines, None)
-    pending: list[tuple[int, list[str]]] = []
-    for line in lines:
-      pending.append(line)
-      if len(pending) == size:
-        yield self._chunk(pending, numbers, texts)
-        pending = []
-    if pending:
-      yield self._chunk(pending, numbers, texts)
+    lines = itertools.islice(self._lines(), 1, None)
+    while some := list(itertools.islice(lines, CHUNK)):
+      yield self._chunk(some, numbers, texts)
+
+  def read(
+    self, numbers: Sequence[str], texts: Sequence[str] = ()
+  ) -> tuple[np.ndarray, dict[str, list[str]]]:
+    """Returns all `chunks` as one."""
+    chunks = list(self.chunks(numbers, texts))
+    if not chunks:
+      raise ValueError(f'{self._where} has no row below its header.')
+    return np.concatenate([x for x, _ in chunks]), {
+      name: [text for _, found in chunks for text in found[name]]
+      for name in texts
+    }
 
   def _lines(self):
     """Yields row numbers and cells; empty lines are skipped, and counted."""
@@ -118,10 +114,8 @@ class CsvFile:
       [self._number(row, at, cells[at]) for at in places]
       for row, cells in lines
     ]
-    return Chunk(
-      np.array(wide, np.float64).astype(np.float32),
-      {name: self._texts(lines, self._places[name]) for name in texts},
-    )
+    found = {name: self._texts(lines, self._places[name]) for name in texts}
+    return np.array(wide, np.float64), found
 
   def _number(self, row, at, text):
     try:
@@ -149,21 +143,9 @@ class CsvFile:
 
 
 def features(where: str, path: str, names: Sequence[str]) -> np.ndarray:
-  """Reads some columns of numbers: `[num_rows, num_features]` float32.
-
-  Args:
-    where: names the file in errors.
-    path: the file.
-    names: of the columns, as the clients' table has them.
-
-  Raises:
-    ValueError: naming the file and what is wrong in it.
-  """
+  """Reads the columns of the clients' table: `[num_rows, num_features]`."""
   if not names:
     raise ValueError(f"{where}: a .csv goes with clients' data from a .csv.")
   file = CsvFile(where, path)
   file.check_columns(names, 'which clients train on')
-  chunks = [chunk.x for chunk in file.chunks(names)]
-  if not chunks:
-    raise ValueError(f'{where} has no row below its header.')
-  return np.concatenate(chunks)
+  return file.read(names)[0]

@@ -78,13 +78,7 @@ def check_there(name: str, train_split: str, test_split: str) -> None:
   """Refuses a set that is not there, before others are started who read it.
 
   Not what only reading shows, and no code of anybody's is imported. A set of
-  TFDS that is not prepared is downloaded.
-
-  Args:
-    name: as of `load`, likewise the splits.
-
-  Raises:
-    ValueError: as of `load`.
+  TFDS that is not prepared is downloaded. Arguments are those of `load`.
   """
   kind = names.kind(name)
   if kind is names.Kind.TFDS:
@@ -122,9 +116,6 @@ def call(flag: str, name: str) -> columns.Dataset | Sequence[np.ndarray]:
   Args:
     flag: what the user set, for the error message.
     name: `package.module:function`.
-
-  Raises:
-    ValueError: there is no such function, or it returned something else.
   """
   result = own.call(f'--{flag}={name}', registry.resolve(flag, name, {}))
   is_four = isinstance(result, tuple | list) and len(result) == 4

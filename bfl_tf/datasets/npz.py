@@ -78,17 +78,7 @@ def _has_room(names, y):
 
 
 def inputs(flag: str, path: str, keys: tuple[str, ...]) -> np.ndarray:
-  """Reads the first of some arrays that a file has.
-
-  Args:
-    flag: that names the file.
-    path: it.
-    keys: of arrays.
-
-  Raises:
-    ValueError: the file cannot be read, or has none of them, or a single
-      number under its name.
-  """
+  """Reads the first of some arrays that a file has."""
   found = _read(flag, path, keys)
   if not found:
     _check(f'--{flag}={path} lacks', found, keys[:1], ' or '.join(keys))

@@ -139,9 +139,6 @@ def check_trained(
     dataset: what is left.
     labels: of all that were there.
     names: of the classes, where they have any.
-
-  Raises:
-    ValueError: naming the first such class.
   """
   missing = np.setdiff1d(labels, dataset.train.y)
   if missing.size:

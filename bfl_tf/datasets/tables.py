@@ -32,15 +32,7 @@ class Reading:
 
 
 def load(path: str, reading: Reading) -> columns.Dataset:
-  """Reads a .csv file whole.
-
-  Args:
-    path: the file.
-    reading: how.
-
-  Raises:
-    ValueError: naming the file and the row, the column or the flag.
-  """
+  """Reads a .csv file whole."""
   where = f'--dataset={path}'
   file = csv_files.CsvFile(where, path)
   of_site = [reading.client_column] if reading.client_column else []
@@ -55,18 +47,16 @@ def load(path: str, reading: Reading) -> columns.Dataset:
   features = [name for name in file.header if name not in unused]
   if not features:
     raise ValueError(f'{where} has no column left to be a feature.')
-  parts = []
-  columns_apart: dict[str, list[str]] = {name: [] for name in apart}
-  for chunk in file.chunks(features, apart):
-    parts.append(chunk.x)
-    for name, texts in chunk.texts.items():
-      columns_apart[name] += texts
-  if not parts:
-    raise ValueError(f'{where} has no row below its header.')
-  x = np.concatenate(parts)
-  y, names = classes(where, reading, columns_apart[reading.label_column])
-  ids = [np.array(columns_apart[name]) for name in of_site]
-  rows = columns.Split(x, y, ids[0] if ids else None)
+  x, texts = file.read(features, apart)
+  spread = np.ptp(x, axis=0)
+  for number in np.flatnonzero((spread > 0) & (abs(x[0]) > 1e6 * spread)):
+    raise ValueError(
+      f'{where}: column {features[number]!r} has large numbers that hardly '
+      'differ, which float32 cannot hold: subtract the first from all.'
+    )
+  y, names = classes(where, reading, texts[reading.label_column])
+  ids = [np.array(texts[name]) for name in of_site]
+  rows = columns.Split(x.astype(np.float32), y, ids[0] if ids else None)
   dataset = split(path, rows, reading, names)
   return dataclasses.replace(dataset, feature_names=tuple(features))
 
@@ -76,16 +66,10 @@ def classes(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
   """Numbers labels by their order: of whole numbers by value, else by text.
 
-  Args:
-    where: names the file in errors.
-    reading: `num_classes` takes whole numbers as they are.
-    texts: a label each.
+  Where `num_classes` is given, whole numbers are taken as they are.
 
   Returns:
     int32 `[len(texts)]`, and the names of all classes.
-
-  Raises:
-    ValueError: the labels are no classes, or `num_classes` does not fit them.
   """
   column = f'{where}: column {reading.label_column!r}'
   try:
@@ -150,10 +134,7 @@ def split(
     name: what `--dataset` said.
     rows: of the table.
     reading: `num_classes`, and `test_fraction`, which must be positive.
-    class_names: of all classes; `[]` where numbers are all that is known.
-
-  Raises:
-    ValueError: naming the data and the site, or the class that none trains on.
+    class_names: of all classes; `()` where numbers are all that is known.
   """
   where = f'--dataset={name}'
   if not reading.test_fraction:

@@ -4,12 +4,12 @@
 network. TFDS itself takes seconds to import: only here, when it is wanted.
 """
 
-import difflib
 import os
 from typing import Any
 
 import numpy as np
 
+from bfl_tf import registry
 from bfl_tf.datasets import arrays, builtin, columns
 
 
@@ -38,14 +38,8 @@ def check(name: str, train_split: str, test_split: str) -> tuple[Any, int]:
 
   That takes seconds, but for a set that is not prepared: it is downloaded.
 
-  Args:
-    name: as of `load`, likewise the splits.
-
   Returns:
     TFDS's builder, and the number of classes.
-
-  Raises:
-    ValueError: as of `load`.
   """
   builder, num_classes = _open('dataset', name)
   # That of the test goes first: it is the one that sets lack.
@@ -57,16 +51,7 @@ def check(name: str, train_split: str, test_split: str) -> tuple[Any, int]:
 def load_images(
   name: str, split: str, flag: str = 'server_dataset'
 ) -> np.ndarray:
-  """Loads the images of one split, for `--server_dataset`.
-
-  Args:
-    name: as of `load`.
-    split: in TFDS's slicing syntax; no other needs to be prepared.
-    flag: that names the set.
-
-  Raises:
-    ValueError: as of `load`.
-  """
+  """Loads the images of one split, no other of which needs to be prepared."""
   builder, _ = _open(flag, name)
   named = 'server_split' if flag == 'server_dataset' else flag
   _check_split(builder, named, split)
@@ -90,10 +75,8 @@ def _builder(where: str, name: str) -> Any:
     return tfds.builder(name, data_dir=os.environ.get('TFDS_DATA_DIR'))
   except Exception as error:  # Configs, versions and imports fail in many ways.
     known = [*builtin.BUILTIN, *tfds.list_builders()]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f' Did you mean {near[0]!r}?' if near else ''
     raise ValueError(
-      f'{where} is unknown.{hint} Give one of '
+      f'{where} is unknown.{registry.hint(name, known)} Give one of '
       f'{", ".join(builtin.BUILTIN)}, a name of TensorFlow Datasets, a '
       f'file.csv, a file.npz or package.module:function ({_line(error)}).'
     ) from error
