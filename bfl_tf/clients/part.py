@@ -33,7 +33,7 @@ class Part(Protocol):
   step.
 
   Attributes:
-    name: of its flags, its columns and its draws.
+    name: of its columns and its draws; of a part in our tables, of its flags.
     needs: name of the server stage whose slot it is sent, or None. That stage
       then comes first in the chain of stages.
   """

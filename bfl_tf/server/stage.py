@@ -14,7 +14,7 @@ class Stage(Protocol):
   rounds once.
 
   Attributes:
-    name: of its flags, its slot and its draws.
+    name: of its slot and its draws; of a stage in our tables, of its flags.
     statistics: Statistics that the stage needs beside the pooling rule.
     predictors: names of the groups of models that the stage makes, such as
       `('A', 'C')`; absent of most stages. One stage of a chain at most has it.
