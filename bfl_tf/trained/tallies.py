@@ -94,6 +94,9 @@ class Tally(NamedTuple):
       if not np.all(np.isfinite(known)) or np.any(known < 0):
         raise ValueError(f'its {name} is what no examples add up to')
     check_counts(self.examples, num_examples)
+    for part in (self.right, *self.covered):
+      if np.any(part > self.examples):
+        raise ValueError('it counts more examples than it has')
 
   def merge(self, other: 'Tally') -> 'Tally':
     """Of the examples of both."""

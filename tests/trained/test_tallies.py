@@ -90,6 +90,7 @@ def test_what_examples_add_up_to_is_admitted(seed):
     ),
     ('loss', lambda a: a * np.nan, 'its loss is what no examples add up to'),
     ('loss', lambda a: -a, 'its loss is what no examples add up to'),
+    ('right', lambda a: a + 50, 'more examples than it has'),
   ],
 )
 def test_what_no_examples_add_up_to_is_refused(name, value, why):
