@@ -83,7 +83,7 @@ def other(
     name, split=split or default, like=like, resize=True, flag=distance
   )
   shown = pathlib.Path(name).stem if kind.is_file else name
-  return Other(distance, shown, some_of(x, count))
+  return Other(distance, shown, x[some(len(x), count)])
 
 
 class Asked(NamedTuple):
@@ -116,7 +116,7 @@ def ask(
     corrupt: whether to score corrupted images, if they are uint8 images.
   """
   trained, remarks = run.trained, []
-  test = some(run.test, num_examples)
+  test = run.test.take(some(len(run.test.y), num_examples))
   said = trained.predict(test.x, num_samples)
   tables: dict[str, list[Row]] = {
     'detection': [
@@ -152,17 +152,8 @@ def ask(
   return Asked(tables, tuple(remarks))
 
 
-def some(split: datasets.Split, count: int) -> datasets.Split:
-  """Returns `count` of the examples, the same each time; all of them if 0."""
-  return split.take(_chosen(len(split.y), count))
-
-
-def some_of(x: np.ndarray, count: int) -> np.ndarray:
-  """Likewise, of examples without labels."""
-  return x[_chosen(len(x), count)]
-
-
-def _chosen(size, count):
+def some(size: int, count: int) -> np.ndarray:
+  """Returns `count` of `size` indices, the same each time; all of them if 0."""
   if not 0 < count < size:
     return np.arange(size)
   rng = seeds.generator(0, 'doubt_examples')
@@ -232,7 +223,9 @@ def temperature_data(run: reopened.Reopened) -> Fitting | None:
   _, held = building.partition(config, run.dataset)
   if held.size and not _trains_on_the_servers(config):
     split = run.dataset.train.take(held)
-    weights = _as_frequent_as_in(run.dataset.train.y, split.y)
+    shares = np.bincount(run.dataset.train.y) / run.dataset.train.y.size
+    ours = np.bincount(split.y, minlength=shares.size) / split.y.size
+    weights = shares[split.y] / ours[split.y]
     return Fitting("the server's examples", split, weights)
   if len(run.dataset.validation.y):
     return Fitting('the validation examples', run.dataset.validation)
@@ -247,13 +240,6 @@ def fitted_temperature(
   """Returns the temperature with which a model fits examples best."""
   probs = trained.predict(held.split.x, num_samples).probs
   return metrics.fit_temperature(probs, held.split.y, held.weights)
-
-
-def _as_frequent_as_in(everybody, labels) -> np.ndarray:
-  """Returns what examples count, for each class's share to be another's."""
-  shares = np.bincount(everybody) / everybody.size
-  ours = np.bincount(labels, minlength=shares.size) / labels.size
-  return shares[labels] / ours[labels]
 
 
 def _trains_on_the_servers(config) -> bool:
@@ -275,9 +261,6 @@ def corrupted(
     test: uint8 images.
     num_samples: as of `Trained.predict`.
     seed: of the noise.
-
-  Raises:
-    ValueError: they are no uint8 images.
   """
   cells = [('none', 0)] + [
     (kind, strength)

@@ -81,14 +81,7 @@ class Tally(NamedTuple):
     )
 
   def check(self, num_examples: int) -> None:
-    """Refuses what no examples add up to, as somebody may send it.
-
-    Args:
-      num_examples: that the site has.
-
-    Raises:
-      ValueError: says what is wrong.
-    """
+    """Refuses what `num_examples` do not add up to, as somebody may send it."""
     for name, value in self._asdict().items():
       known = value[~np.isnan(value)] if name == 'auroc' else value
       if not np.all(np.isfinite(known)) or np.any(known < 0):
@@ -154,15 +147,7 @@ class Tally(NamedTuple):
 
 
 def check_counts(counts: np.ndarray, num_examples: int) -> None:
-  """Refuses counts of other examples than a site has.
-
-  Args:
-    counts: integers.
-    num_examples: that they must add up to.
-
-  Raises:
-    ValueError: they do not.
-  """
+  """Refuses integer counts that do not add up to the examples of a site."""
   # First each by itself, so that no sum runs over.
   good = np.all(counts >= 0) and np.all(counts <= num_examples)
   if not good or counts.sum() != num_examples:

@@ -123,11 +123,7 @@ def predict_members(
   """Predicts with every member of every group, one member at a time.
 
   Args:
-    workers: as in `predict`.
-    groups: models by the group's name.
-    x: as in `predict`.
-    seed: as in `predict`.
-    num_samples: as in `predict`, of each member.
+    groups: models by the group's name; the others are as in `predict`.
 
   Yields:
     The group's name and the member's prediction.
@@ -192,10 +188,8 @@ def recalibrate(
   """Estimates batch normalization's moving statistics anew.
 
   Args:
-    workers: as in `predict`.
-    model: whose buffers to replace; one without any is returned as it is.
-    x: `[num_examples, ...]` raw examples, labelled or not.
-    seed: `[2]` int32.
+    model: whose buffers to replace; one without any is returned as it is. The
+      others are as in `predict`.
 
   Returns:
     The model with the mean of the batches' statistics as its buffers.

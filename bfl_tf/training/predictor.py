@@ -37,6 +37,7 @@ class Predictor:
   Attributes:
     inputs: what it takes.
     device: its name.
+    model: the device's own, from normalised examples to logits.
     variables: the model's variables by flat vector.
     layout: their shapes.
   """
@@ -52,9 +53,9 @@ class Predictor:
     self.inputs = inputs
     self.device = strategy.extended.worker_devices[0]
     with strategy.scope():
-      self._model = build_model()
-    self.variables = weights_lib.Variables.of(self._model, random)
-    self.layout = weights_lib.Layout.of(self._model, random)
+      self.model = build_model()
+    self.variables = weights_lib.Variables.of(self.model, random)
+    self.layout = weights_lib.Layout.of(self.model, random)
     self._measure: tf.types.experimental.PolymorphicFunction | None = None
     self._predict = tf.function(
       self.batches,
@@ -65,11 +66,6 @@ class Predictor:
         tf.TensorSpec([], tf.int32),
       ],
     )
-
-  @property
-  def model(self) -> tf_keras.Model:
-    """The device's own, from normalised examples to logits."""
-    return self._model
 
   def load(self, model: weights_lib.Weights) -> None:
     """Writes weights into the device's model."""
@@ -112,7 +108,7 @@ class Predictor:
     """From statistics of 0 a step leaves (1 - momentum) times the batch's."""
     share = {
       id(variable): 1.0 - layer.momentum
-      for layer in self._model.submodules
+      for layer in self.model.submodules
       if isinstance(layer, tf_keras.layers.BatchNormalization)
       and layer.trainable
       for variable in (layer.moving_mean, layer.moving_variance)
@@ -125,14 +121,14 @@ class Predictor:
         variable.assign(tf.zeros_like(variable))
     inputs = preprocessing.normalize(x, self.inputs.mean, self.inputs.std)
     with models.scope(seed):
-      self._model(inputs, training=True)
+      self.model(inputs, training=True)
     return weights_lib.flatten([v / share.get(id(v), 1.0) for v in buffers])
 
   def forward(self, x: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
     """One pass, in a graph too: probabilities `[batch, num_classes]`."""
     inputs = preprocessing.normalize(x, self.inputs.mean, self.inputs.std)
     with models.scope(seed):
-      return tf.nn.softmax(self._model(inputs, training=False))
+      return tf.nn.softmax(self.model(inputs, training=False))
 
   def batches(
     self, x: tf.Tensor, seed: tf.Tensor, first: tf.Tensor, num_samples: int
@@ -141,7 +137,7 @@ class Predictor:
     size, count = prediction.BATCH_SIZE, tf.shape(x)[0]
     rows = {'size': -(-count // size), 'infer_shape': False}
     probs = tf.TensorArray(
-      tf.float32, element_shape=[None, self._model.output_shape[-1]], **rows
+      tf.float32, element_shape=[None, self.model.output_shape[-1]], **rows
     )
     aleatoric = tf.TensorArray(tf.float32, element_shape=[None], **rows)
     epistemic = tf.TensorArray(tf.float32, element_shape=[None], **rows)
@@ -159,7 +155,7 @@ class Predictor:
 
   def _predict_batch(self, x, seed, num_samples):
     welford = prediction.Welford.zeros(
-      [tf.shape(x)[0], self._model.output_shape[-1]]
+      [tf.shape(x)[0], self.model.output_shape[-1]]
     )
     stream = seeds.Stream(seed)
     for sample in tf.range(num_samples):

@@ -31,7 +31,7 @@ class Worker(predictor.Predictor):
     inputs = predictor.Inputs(shape, dtype, data.mean, data.std)
     super().__init__(strategy, build_model, inputs, settings.random)
     with strategy.scope():
-      self.training = local.LocalTraining(strategy, self._model, data, settings)
+      self.training = local.LocalTraining(strategy, self.model, data, settings)
     with tf.device(self.device):
       self._x, self._y = tf.constant(data.x), tf.constant(data.y)
     self._source, self.labels = data.x, data.y
