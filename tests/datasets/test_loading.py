@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn import linear_model, neighbors
 
 from bfl_tf import datasets
 from bfl_tf.datasets import columns, swiss_roll
@@ -41,17 +40,12 @@ def test_swiss_roll_without_noise_is_three_arms_a_third_of_a_turn_apart():
   assert 0.1 <= np.abs(whole).min() < np.abs(whole).max() <= 1
 
 
-def test_swiss_roll_is_learnable_but_not_linearly():
+def test_swiss_roll_is_the_same_for_every_seed():
   roll, again = (datasets.load('swiss_roll', seed=seed) for seed in (1, 2))
   assert np.bincount(roll.train.y).tolist() == [300] * 3
   assert np.bincount(roll.test.y).tolist() == [1000] * 3
   assert np.array_equal(roll.train.x, again.train.x)
   assert np.array_equal(roll.test.x, again.test.x)
-  train, test = roll.train[:2], roll.test[:2]
-  near = neighbors.KNeighborsClassifier(1).fit(*train)
-  lines = linear_model.LogisticRegression().fit(*train)
-  assert near.score(*test) > 0.97
-  assert lines.score(*test) < 0.5
 
 
 def test_validation_is_balanced_and_by_seed():

@@ -88,26 +88,16 @@ def test_a_file_may_name_classes_that_it_does_not_have(tmp_path):
 BAD = [
   ('client_ids', {'client_ids': LABELS[:5]}),
   ('class_names', {'class_names': ['a', 'b', 'a']}),
-  ('class_names', {'class_names': ['a', 'b']}),
   ('x_test, y_test', {'x_test': None, 'y_test': None}),
   ('x_train has 5 examples', {'x_train': FEATURES[:5]}),
-  ('x_train', {'x_train': FEATURES * 1e300}),
   ('x_train', {'x_train': FEATURES * np.nan}),
   ('x_train', {'x_train': FEATURES.astype('<U1')}),
   ('x_train', {'x_train': np.ones((6, 5, 4))}),
-  ('cannot be read', {'x_train': np.array([None] * 6)}),
   ('y_train', {'y_train': LABELS + 0.5}),
-  ('y_train', {'y_train': LABELS * 1e300}),
-  ('y_train', {'y_train': LABELS * np.nan}),
   ('y_train', {'y_train': LABELS - 1}),
   ('y_train .* class 1', {'y_train': LABELS * 2}),
-  ('y_train .* class 0', {'y_train': LABELS + 1}),
   ('y_train', {'y_train': LABELS * 0}),
-  ('y_train', {'y_train': LABELS.astype(str)}),
-  ('y_train', {'y_train': np.ones((6, 3))}),
   ('y_test has label 3', {'y_test': LABELS + 1}),
-  ('y_test', {'y_test': LABELS + 2**40}),
-  ('x_test', {'x_test': FEATURES[:0], 'y_test': LABELS[:0]}),
   ('x_test', {'x_test': np.ones((6, 4))}),
 ]
 
@@ -117,8 +107,3 @@ def test_bad_arrays_are_refused_by_name(tmp_path):
     path = write(tmp_path, **changes)
     with pytest.raises(ValueError, match=named):
       datasets.load(path)
-  path = tmp_path / 'file.npz'
-  for content in (b'', b'PK\x03\x04nonsense'):
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=r'file\.npz'):
-      datasets.load(str(path))

@@ -78,8 +78,5 @@ def test_the_crops_of_another_padding():
     {0, 1, 2, 3, 4},
     {False, True},
   ]
-  out = preprocessing.augment(IMAGES, [1, 2], padding=0).numpy()
-  for x, y in zip(IMAGES, out):
-    assert np.array_equal(x, y) or np.array_equal(x[:, ::-1], y)
   with pytest.raises(ValueError, match='augment'):
     preprocessing.augment(np.ones((4, 3), np.float32), [1, 2])

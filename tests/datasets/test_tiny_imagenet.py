@@ -1,7 +1,6 @@
 """Tiny-ImageNet from an archive of its layout, and the real one if there."""
 
 import hashlib
-import shutil
 import zipfile
 
 import numpy as np
@@ -74,10 +73,6 @@ def test_an_archive_is_prepared_and_loaded(archive):
   assert builder.info.features['label'].names == WNIDS
 
 
-def test_another_split_or_archive_is_refused(archive):
+def test_another_split_is_refused(archive):
   with pytest.raises(ValueError, match='test_split=validation'):
     datasets.load('tiny_imagenet')
-  shutil.rmtree(archive.parent / 'data')
-  archive.write_bytes(archive.read_bytes() + b'\0')
-  with pytest.raises(ValueError, match='tiny_imagenet'):
-    datasets.load('tiny_imagenet', test_split='validation')

@@ -91,18 +91,15 @@ def test_a_constant_stays_and_floats_are_not_rounded(tmp_path):
     np.testing.assert_allclose(load(path, like, resize=True), 0.25, rtol=1e-6)
 
 
-def test_what_does_not_fit_is_refused_by_the_flag(tmp_path):
-  np.savez(tmp_path / 'other.npz', x_test=np.ones((2, 3)))
+def test_what_does_not_fit_is_refused_by_the_flag():
   like = clients(8, 8, 1)
-  for name in ('absent.npz', str(tmp_path / 'other.npz'), 'no_such_set'):
-    with pytest.raises(ValueError, match=f'--server_dataset={name}'):
-      load(name, like)
+  with pytest.raises(ValueError, match='--server_dataset=no_such_set'):
+    load('no_such_set', like)
   with pytest.raises(ValueError, match='--server_split=test'):
     load('digits', like, split='test')
   for like, resize in (
     (clients(8, 8, 3), False),
     (clients(64), True),
-    (clients(8, 8, 2), True),
     (clients(8, 8, 1, dtype=np.float32), True),
   ):
     with pytest.raises(ValueError, match='--server_dataset=digits'):
