@@ -71,37 +71,27 @@ def test_a_number_takes_the_settings_type(given, value):
 
 def test_a_function_is_taken_by_its_name():
   assert OTHERS.checked('x', anybodys) == ('test_settings:anybodys',)
-  assert OTHERS.checked('x', [anybodys]) == ('test_settings:anybodys',)
+  with pytest.raises(ValueError, match='lambda'):
+    OTHERS.checked('f', lambda: 0)
 
 
 @pytest.mark.parametrize(
   'name, value',
   [
-    ('rate', 0),
     ('rate', 1),
     ('rate', float('nan')),
     ('rate', 'half'),
     ('rate', True),
-    ('sizes', ('3',)),
     ('sizes', (0,)),
-    ('sizes', 3),
     ('sizes', (2.5,)),
     ('sizes', '1,x'),
     ('sizes', (2**31,)),
     ('kind', 'c'),
-    ('kind', 'a\n'),
   ],
 )
 def test_a_wrong_value_is_named(name, value):
   with pytest.raises(ValueError, match='--f='):
     DECLARED[name].checked('f', value)
-
-
-def test_what_has_no_name_cannot_be_written_down():
-  with pytest.raises(ValueError, match='lambda'):
-    OTHERS.checked('f', lambda: 0)
-  with pytest.raises(ValueError, match='--f='):
-    OTHERS.checked('f', ('a', 'b\nc'))
 
 
 def test_every_field_and_setting_of_ours_says_what_it_is():

@@ -14,6 +14,8 @@ from experiments import artifacts
 from experiments.harness import cells, tables
 
 ROOT = pathlib.Path(__file__).parents[2]
+ALL = (*artifacts.ARTIFACTS.values(), *artifacts.CLAIMS.values())
+CELLS = [cell for artifact in ALL for cell in artifact.cells]
 
 
 def test_overrides_in_order():
@@ -40,13 +42,6 @@ def test_mean_after_start(tmp_path):
   assert nothing.get(task) is None and np.isnan(nothing(task))
 
 
-def test_names_of_cells_are_unique():
-  places = {}
-  for artifact in (*artifacts.ARTIFACTS.values(), *artifacts.CLAIMS.values()):
-    for cell in artifact.cells:
-      assert places.setdefault((cell.paper.name, cell.name), cell) is cell
-
-
 # A figure's, not a table's: read off its run, and part of a claim.
 NO_TABLES = {('fedbe', 'figure1')}
 # Rows that the papers do not have.
@@ -69,14 +64,6 @@ OUR_OWN = {
 }
 
 
-def test_cells_go_to_other_processes(tmp_path):
-  for artifact in (*artifacts.ARTIFACTS.values(), *artifacts.CLAIMS.values()):
-    for cell in artifact.cells:
-      task = cells.Task(cell, 'smoke', 0, tmp_path)
-      back = pickle.loads(pickle.dumps(task))
-      assert back.directory == task.directory
-
-
 def published_tables():
   known = {artifact.paper.name for artifact in artifacts.ARTIFACTS.values()}
   with (ROOT / 'configs' / 'published.csv').open(newline='') as file:
@@ -96,24 +83,29 @@ def test_every_published_value_has_its_place(paper, name):
   assert ours == set(tables.published(paper, name))
 
 
+def test_cells_have_their_names_alone_and_go_to_other_processes(tmp_path):
+  places = {}
+  for cell in CELLS:
+    assert places.setdefault((cell.paper.name, cell.name), cell) is cell
+    task = cells.Task(cell, 'smoke', 0, tmp_path)
+    assert pickle.loads(pickle.dumps(task)).directory == task.directory
+
+
 @pytest.mark.parametrize('scale', cells.SCALES)
 def test_every_cell_has_a_config_at_every_scale(scale):
-  for artifact in (*artifacts.ARTIFACTS.values(), *artifacts.CLAIMS.values()):
-    for cell in artifact.cells:
-      assert cell.config(scale, seed=0).seed == 0
+  for cell in CELLS:
+    assert cell.config(scale, seed=0).seed == 0
 
 
 def test_smoke_needs_no_prepared_data():
-  for artifact in (*artifacts.ARTIFACTS.values(), *artifacts.CLAIMS.values()):
-    for cell in artifact.cells:
-      config = cell.config('smoke', seed=0)
-      made = data_names.kind(config.dataset) is data_names.Kind.FUNCTION
-      assert made or config.dataset in builtin.BUILTIN
-      assert config.server_dataset in ('', *builtin.BUILTIN)
+  for cell in CELLS:
+    config = cell.config('smoke', seed=0)
+    made = data_names.kind(config.dataset) is data_names.Kind.FUNCTION
+    assert made or config.dataset in builtin.BUILTIN
+    assert config.server_dataset in ('', *builtin.BUILTIN)
 
 
 def test_shared_runs_have_equal_configs():
-  for artifact in (*artifacts.ARTIFACTS.values(), *artifacts.CLAIMS.values()):
-    for cell in artifact.cells:
-      for scale, other in cell.same_at.items():
-        assert cell.config(scale, 1) == other.config(scale, 1)
+  for cell in CELLS:
+    for scale, other in cell.same_at.items():
+      assert cell.config(scale, 1) == other.config(scale, 1)

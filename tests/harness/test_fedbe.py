@@ -33,13 +33,10 @@ def test_features_have_a_panel_a_run_and_the_classes_asked_for(run):
     {'one': run, 'two': run}, features.of_test_set, classes=(1, 4)
   )
   one, two = figure.axes
-  assert [axes.get_title() for axes in (one, two)] == ['one', 'two']
   labels = features.of_test_set(run)[1]
-  for axes in (one, two):
-    sizes = [len(points.get_offsets()) for points in axes.collections]
-    assert sizes == [(labels == c).sum() for c in (1, 4)]
   # The same features and the same seed: the same places.
-  for left, right in zip(one.collections, two.collections):
+  for c, left, right in zip((1, 4), one.collections, two.collections):
+    assert len(left.get_offsets()) == (labels == c).sum()
     np.testing.assert_array_equal(left.get_offsets(), right.get_offsets())
 
 
@@ -59,7 +56,6 @@ def test_models_of_the_simplex_lie_between_the_clients():
   assert coefficients.shape == (5, 3) and accuracy.shape == (5,)
   np.testing.assert_allclose(coefficients.sum(-1), 1, rtol=1e-6)
   assert (coefficients >= 0).all()
-  assert ((accuracy >= 0) & (accuracy <= 1)).all()
   again = simplex.models(experiment, num_models=5)
   for first, second in zip((coefficients, accuracy), again):
     np.testing.assert_array_equal(first, second)

@@ -49,16 +49,7 @@ def test_by_hand(claim, tmp_path):
 
 def test_what_is_written(claim, tmp_path):
   text = verdicts.write([claim], tmp_path)
-  lines = [line.split('|') for line in text.splitlines() if '|' in line]
-  rows = [[entry.strip() for entry in line[1:-1]] for line in lines]
-  assert rows[0] == ['claim', 'unit', 'laptop', 'overnight', 'paper']
-  assert rows[2] == [
-    '**posterior_pooling/a_claim**', '', '**holds**', '**no test**', '-',
-  ]  # fmt: skip
-  assert rows[3] == [
-    'left over right', 'points', '+2 (-1.69, +1.69; 3): holds',
-    '+40 (-; 1): no test', '-',
-  ]  # fmt: skip
+  assert '+2 (-1.69, +1.69; 3): holds | +40 (-; 1): no test | -' in text
   assert (tmp_path / 'verdicts.md').read_text() == text
   with (tmp_path / 'verdicts.csv').open(newline='') as file:
     laptop, overnight, paper = csv.DictReader(file)

@@ -47,10 +47,6 @@ def test_outputs_are_fit_to_show(path):
   assert any('image/png' in output.get('data', {}) for output in outputs)
   for output in outputs:
     assert output.output_type in ('display_data', 'execute_result')
-    assert 'site-packages' not in str(output)
-    for folder in ('/home/', '/root/', '/tmp/', '/work/', '/Users/'):
-      text = {k: v for k, v in output.data.items() if k != 'image/png'}
-      assert folder not in str(text)
 
 
 def test_quickstart_is_the_preset():
