@@ -77,10 +77,9 @@ def test_imports_go_down(room):
   ] == []
 
 
-@pytest.mark.parametrize('room', _ROOMS)
-def test_page_names_the_room(room):
+def test_page_names_every_room():
   page = (_ROOT / 'docs' / 'architecture.md').read_text()
-  assert f'| `{room}` |' in page
+  assert [room for room in _ROOMS if f'| `{room}` |' not in page] == []
 
 
 def test_the_page_shows_the_loop():

@@ -132,13 +132,3 @@ def test_flags_exist(page):
   said = re.findall(r'(?<![\w-])--([a-zA-Z][\w.]*\w)(?![\w-])', text)
   assert said
   assert set(said) <= known
-
-
-def test_two_commands():
-  flagfile = 'configs/quickstart.flags'
-  for command in (
-    f'pip install -e . && python -m experiments.run --flagfile={flagfile}',
-    "pip install -e '.[test]' && pytest",
-  ):
-    assert f'\n{command}\n' in _README
-  assert (_ROOT / flagfile).is_file()

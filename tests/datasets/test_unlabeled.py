@@ -81,16 +81,6 @@ def test_batches_change_nothing(tmp_path, monkeypatch):
   assert np.array_equal(load(path, clients(5, 5, 3), resize=True), whole)
 
 
-def test_a_constant_stays_and_floats_are_not_rounded(tmp_path):
-  images = np.full((2, 8, 8, 3), 200, np.uint8)
-  for size in (3, 20):
-    like = clients(size, size, 3)
-    assert np.all(load(save(tmp_path, images), like, resize=True) == 200)
-    like = clients(size, size, 3, dtype=np.float32)
-    path = save(tmp_path, np.full((2, 8, 8, 3), 0.25, np.float32))
-    np.testing.assert_allclose(load(path, like, resize=True), 0.25, rtol=1e-6)
-
-
 def test_what_does_not_fit_is_refused_by_the_flag():
   like = clients(8, 8, 1)
   with pytest.raises(ValueError, match='--server_dataset=no_such_set'):

@@ -149,8 +149,3 @@ def test_rows_are_named_by_what_differs():
   # A setting that only one has says no more than its method.
   found = compare.named([group(p='m', **{'m.s': '1'}), group(p='n')])
   assert list(found) == ['p=m', 'p=n']
-  found = compare.named(
-    [group(p='m', **{'m.s': '1'}), group(p='m', **{'m.s': '2'}), group(p='n')]
-  )
-  assert len(found) == 3
-  assert list(compare.named([group(a='1')])) == ['all']

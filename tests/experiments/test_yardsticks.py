@@ -80,13 +80,6 @@ def test_a_subspace_is_a_slice_of_the_density():
   assert float(sliced(tf.constant(z))) == pytest.approx(float(whole), rel=1e-5)
 
 
-def test_the_toy_network_has_the_thesis_s_weights():
-  model = toy.network((30,), 2, 'he_normal', 0)
-  assert sum(v.shape.num_elements() for v in model.trainable_variables) == 21401
-  logits = model(np.ones([3, 30], np.float32)).numpy()
-  assert logits.shape == (3, 2) and not logits[:, 0].any()
-
-
 def test_draws_in_the_subspace_are_swags_projected():
   rng = np.random.default_rng(0)
   factor = rng.normal(size=(3, 8)).astype(np.float32)

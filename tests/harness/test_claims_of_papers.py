@@ -63,13 +63,3 @@ def test_claims_seldom_fail_where_no_method_differs(name):
   # Four standard errors of a share of 1 000.
   most = 0.05 + 4 * (0.05 * 0.95 / 1000) ** 0.5
   assert _share_failed(artifacts.CLAIMS[name].comparisons) < most
-
-
-def test_the_least_of_several_would_fail_by_chance():
-  claim = artifacts.CLAIMS['posterior_pooling/fast_rules_at_one_epoch']
-  pairs = claim.comparisons[:6]
-  left = claims.Side(min, [c.left.cells[0] for c in pairs[::2]])
-  right = claims.Side(max, [c.right.cells[0] for c in pairs[:2]])
-  least = dataclasses.replace(pairs[0], left=left, right=right)
-  assert _share_failed([least]) > 0.25
-  assert _share_failed(pairs) < 0.05

@@ -78,17 +78,6 @@ def test_one_per_method_is_played_and_every_artifact_written(tmp_path):
   assert not list((tmp_path / 'smoke').rglob('*failure.txt'))
 
 
-def test_one_per_method():
-  everything = (*artifacts.ARTIFACTS.values(), *artifacts.CLAIMS.values())
-  tasks = estimates.tasks(everything, 'smoke', pathlib.Path('none'))
-  chosen = estimates.one_per_method(tasks)
-  assert len(chosen) < len(tasks) / 5
-  assert {task.config.pooling for task in chosen} == {
-    'nwa', 'ws', 'lp', 'wc', 'conflation', 'dwc', 'product', 'median',
-    'trimmed_mean', 'multi_krum',
-  }  # fmt: skip
-
-
 @pytest.fixture
 def faked(monkeypatch):
   """Runs without training; one of a cell `bad` fails."""
