@@ -149,7 +149,8 @@ BAD = {
   "row 6, column 'hue' has 'NA'": (change(4, 'hue', 'NA'), {}),
   "row 3, column 'ash' has 'nan'": (change(1, 'ash', 'nan'), {}),
   "column 'ash' has large": (
-    [[f'1700000000.{i % 9}', *r[1:]] for i, r in enumerate(rows())], {},
+    [[f'1700000000.{i % 9}', *r[1:]] for i, r in enumerate(rows())],
+    {},
   ),
   "row 9, column 'label' has 'NA'": (change(7, 'label', 'NA'), {}),
   "row 9, column 'site'": (change(7, 'site', ' '), {}),

@@ -156,7 +156,7 @@ def test_tables_of_sites(sited):
   promise = json.loads((path / 'conformal.json').read_text())
   assert promise['levels'] == [0.9, 0.95]
   opened = reopened.reopen(path)
-  assert promise['num_examples'] == len(opened.calibration.split.y)
+  assert promise['num_examples'] == len(opened.calibration.y)
 
 
 @pytest.mark.process
@@ -190,7 +190,7 @@ def test_an_exported_model_in_a_process_without_this_package(folder, run):
   )
   assert good[1].startswith(f'{folder}/exported/saved_model\n'), good
   for flag, (code, _, error) in zip(
-    ('output', 'num_mc_samples'), bad, strict=True
+    ('exported', 'num_mc_samples'), bad, strict=True
   ):
     assert (code, error.count('\n')) == (2, 1), error
     assert flag in error
