@@ -51,9 +51,6 @@ def read_npz(
   Args:
     path: the file.
     names: which of them; all where None. What it lacks is not among them.
-
-  Raises:
-    ValueError: it is no such file, or a damaged one; says which it is.
   """
   try:
     archive = np.load(path, allow_pickle=False)

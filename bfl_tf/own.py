@@ -7,7 +7,6 @@ traceback is chained to it.
 from collections.abc import Callable
 import hashlib
 import importlib
-import inspect
 import pathlib
 from typing import Any
 
@@ -17,28 +16,7 @@ class RaisedError(ValueError):
 
 
 def call(what: str, function: Callable, *arguments: Any) -> Any:
-  """Calls a thing of ours or of anybody's own; what is wrong is one line.
-
-  Args:
-    what: the flag that named it, as `--partition=sites:by_hospital`.
-    function: with all that it is given by name.
-    *arguments: what it is given by position.
-
-  Raises:
-    ValueError: it is no function, or lacks an argument.
-    RaisedError: it is anybody's own and raised.
-  """
-  if not callable(function):
-    raise ValueError(f'{what} is no function or class, but {function!r}.')
-  try:
-    inspect.signature(function).bind(*arguments)
-  except TypeError as error:
-    raise ValueError(
-      f'{what}: {error}; give it a default, or the name of something that the '
-      'run has.'
-    ) from None
-  except ValueError:
-    pass  # Without a signature: the call will tell.
+  """Calls a thing of ours or of anybody's own; what is wrong is one line."""
   if ':' not in what:
     return function(*arguments)
   try:
@@ -57,9 +35,6 @@ def describe(error: BaseException) -> str:
 
 def digest(name: str) -> str | None:
   """Returns a digest of the file that has a thing.
-
-  Args:
-    name: `package.module:name`.
 
   Returns:
     Hexadecimals; None of what has no file.

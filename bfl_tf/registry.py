@@ -25,13 +25,7 @@ def check_choice(flag: str, value: str, known: Iterable[str]) -> None:
 
 
 def hint(word: str, known: Iterable[str], show: str = "'{}'") -> str:
-  """Returns a sentence that names what is nearest to a word, or nothing.
-
-  Args:
-    word: that is not known.
-    known: what it may have been meant to be.
-    show: how a name is said.
-  """
+  """Returns a sentence that names what is nearest to a word, or nothing."""
   near = difflib.get_close_matches(word, list(known), n=1)
   return f' Did you mean {show.format(near[0])}?' if near else ''
 
@@ -43,9 +37,6 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
     flag: what the user set, for the error message: `partition`.
     name: the key, or a dotted module and an attribute joined by a colon.
     table: what we bring ourselves.
-
-  Raises:
-    ValueError: nothing goes by that name.
   """
   if name in table:
     return table[name]
@@ -79,12 +70,7 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
 
 
 def name_of(thing: Any) -> str:
-  """Returns the `package.module:name` by which a thing is found again.
-
-  Raises:
-    ValueError: it has none: it is made inside of a function, or is no function
-      or class at all.
-  """
+  """Returns the `package.module:name` by which a thing is found again."""
   module = getattr(thing, '__module__', None)
   name = getattr(thing, '__qualname__', '')
   if module is None or not name.isidentifier():

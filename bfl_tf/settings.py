@@ -79,11 +79,7 @@ class Declared:
     )  # fmt: skip
 
   def parse(self, flag: str, text: str) -> Any:
-    """Returns the value that a flag's text means.
-
-    Raises:
-      ValueError: it means none; names the flag.
-    """
+    """Returns the value that a flag's text means."""
     try:
       if self.many:
         # Quoted, as a cell is, an item may have a comma.
@@ -108,9 +104,6 @@ class Declared:
     """Returns the value in its own type: a float for 1, a tuple for a list.
 
     A text is parsed as a flag's is, a function taken by its name.
-
-    Raises:
-      ValueError: of another type, or out of bounds; names the flag.
     """
     if not self.many:
       return self._checked(flag, value)

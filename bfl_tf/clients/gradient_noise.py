@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar
 
 import tensorflow as tf
 
+from bfl_tf import settings
 from bfl_tf.settings import Setting
 
 
@@ -31,11 +32,9 @@ class GradientNoise:
   needs: ClassVar[str | None] = None
 
   def __post_init__(self):
-    if not self.scale >= 0:
-      raise ValueError(f'scale must be at least 0, got {self.scale!r}.')
+    settings.check(self)
 
   def gradient(self, gradient, mean, carry, step):
-    """Adds the step's own draw."""
     if not self.scale:
       return gradient
     noise = tf.random.stateless_normal(tf.shape(gradient), step.seed)

@@ -39,11 +39,9 @@ class OwnStart:
   moves_mean: ClassVar[bool] = True
 
   def laid_out(self, layout):
-    """Returns itself for the shapes of a model."""
     return dataclasses.replace(self, layout=layout)
 
   def after_step(self, mean, carry, step):
-    """Overwrites what the first step has made."""
     mean = tf.cond(
       tf.equal(step.index, 0), lambda: self._drawn(mean, step), lambda: mean
     )

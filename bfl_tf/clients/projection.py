@@ -15,7 +15,7 @@ from typing import Annotated, ClassVar
 
 import tensorflow as tf
 
-from bfl_tf import registry
+from bfl_tf import settings
 from bfl_tf.settings import Setting
 
 BALLS = ('update', 'model')
@@ -39,17 +39,13 @@ class Projection:
   needs: ClassVar[str | None] = None
 
   def __post_init__(self):
-    if not self.radius > 0:
-      raise ValueError(f'radius must be positive, got {self.radius!r}.')
-    registry.check_choice('projection.ball', self.ball, BALLS)
+    settings.check(self)
 
   def begin(self, start, shared, memory):
-    """Carries the centre, and how many steps have left the ball."""
     around_zero = self.ball == 'model'
     return tf.zeros_like(start.mean) if around_zero else start.mean, 0.0
 
   def after_step(self, mean, carry, step):
-    """Projects, and counts."""
     centre, hits = carry
     offset = mean - centre
     norm = tf.norm(offset)

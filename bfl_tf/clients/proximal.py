@@ -41,15 +41,12 @@ class Proximal:
     settings.check(self)
 
   def laid_out(self, layout: weights.Layout) -> 'Proximal':
-    """Returns the part for a model."""
     return dataclasses.replace(self, shapes=layout.loc + layout.point)
 
   def begin(self, start, shared, memory):
-    """Carries the mean that the client starts from."""
     return start.mean
 
   def loss(self, mean, carry):
-    """The proximal term, in nats."""
     if self.penalty == 'squared':
       return 0.5 * self.weight * tf.reduce_sum(tf.square(mean - carry))
     tensors = weights.unflatten(mean - carry, self.shapes)

@@ -103,14 +103,12 @@ class Swag:
       )
 
   def begin(self, start, shared, memory):
-    """Carries what was collected."""
     zeros = tf.zeros_like(start.mean)
     columns = tf.tile(zeros[tf.newaxis], [self.rank, 1])
     square = zeros if self.fits_scale else tf.zeros([0], zeros.dtype)
     return Collected(0.0, zeros, square, columns)
 
   def after_step(self, mean, carry, step):
-    """Takes the mean in where a period ends; leaves it as it is."""
     taken = step.index + 1
     ends = (taken > self._first(step)) & (taken % self.period == 0)
     carry = carry._replace(count=carry.count + tf.cast(ends, tf.float32))
@@ -137,7 +135,6 @@ class Swag:
     return Collected(count, average, square, columns)
 
   def finish(self, model, carry, trace):
-    """Returns the Gaussian, or the average, in place of the last weights."""
     model = model.replace_mean(carry.average)
     if self.fits_scale:
       model = model._replace(

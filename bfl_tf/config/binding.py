@@ -4,7 +4,7 @@ import functools
 import inspect
 from typing import Any
 
-from bfl_tf import own, pooling, registry
+from bfl_tf import own, registry
 from bfl_tf.config import chosen as chosen_lib
 from bfl_tf.config import config as config_lib
 from bfl_tf.config import given as given_lib
@@ -35,9 +35,6 @@ def bound(
       a method that it `uses` is given bound, as `make_<method>`.
     config: of the run.
     **of_run: what the run gives beside fields of the config.
-
-  Raises:
-    ValueError: it asks for what is not given to its role.
   """
   given = {
     name: getattr(config, name)
@@ -93,28 +90,13 @@ def check_unique(flags: str, members: tuple) -> None:
 def _made(choice, config, of_run):
   what = f'--{choice.role}={choice.name}'
   made = own.call(what, bound(choice, config, **of_run))
-  missing = _missing(choice.role.removeprefix('start.'), made)
+  missing = [
+    ' or '.join(names.split('|'))
+    for names in _NEEDED.get(choice.role.removeprefix('start.'), ())
+    if not any(hasattr(made, name) for name in names.split('|'))
+  ]
   if missing:
     raise ValueError(
       f'{what} lacks {", ".join(missing)}: see docs/your_own.md.'
     )
-  name = getattr(made, 'name', '')
-  if not isinstance(name, str):
-    raise ValueError(f'{what}: its name must be a text, got {name!r}.')
   return made
-
-
-def _missing(role, thing) -> list[str]:
-  """What a made thing lacks; of a `Rule` that sums terms what is unwritten."""
-  missing = [
-    ' or '.join(names.split('|'))
-    for names in _NEEDED.get(role, ())
-    if not any(hasattr(thing, name) for name in names.split('|'))
-  ]
-  if role == 'pooling' and isinstance(thing, pooling.Rule):
-    kind, rule = type(thing), pooling.Rule
-    for user, name in (('accumulate', 'terms'), ('finalize', 'moments')):
-      inherited = getattr(kind, user) is getattr(rule, user)
-      if inherited and getattr(kind, name) is getattr(rule, name):
-        missing.append(name)
-  return missing

@@ -61,9 +61,6 @@ class Chosen:
     Args:
       roles: of the config.
       given: values, or a flag's text, by key.
-
-    Raises:
-      ValueError: one line that names the flag.
     """
     self._roles, self._given = roles, given
     self.choices: list[Choice] = []
@@ -176,9 +173,6 @@ def refuse(key: str, chosen: Chosen, known: list[Choice], typed: bool) -> None:
     known: every method of ours.
     typed: a person said it for this run; a preset's keys lie idle where its
       method is not chosen.
-
-  Raises:
-    ValueError: one line that names the flag and what was near.
   """
   *_, name, setting = ['', *key.removeprefix(_START).split('.')]
   ours = {each.key(s): each for each in known for s in each.declared}

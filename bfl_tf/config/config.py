@@ -7,7 +7,6 @@ preset is a file of flags.
 from collections.abc import Collection, Mapping
 import dataclasses
 import functools
-import inspect
 from typing import Annotated, Any
 
 from bfl_tf import (
@@ -283,16 +282,6 @@ class Config:
     init=False, repr=False, compare=False
   )
 
-  def __new__(cls, *unused: Any, **values: Any) -> 'Config':
-    """Refuses what is no field by name, before Python does it without."""
-    for name in values:
-      if name not in FIELDS and name != 'settings':
-        raise ValueError(
-          f"{name} is no field of a Config; what is a method's setting goes "
-          f'into settings.{near(name, "{}")}'
-        )
-    return super().__new__(cls)
-
   def __post_init__(self):
     if not isinstance(self.settings, Mapping):
       raise ValueError(
@@ -383,10 +372,6 @@ class Config:
     return self.chosen.get(key)
 
 
-# That of `__new__` would be looked at first.
-Config.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-  [*inspect.signature(Config.__init__).parameters.values()][1:]
-)
 FIELDS = settings_lib.of(Config)
 ROLES = tuple(n for n, d in FIELDS.items() if d.table is not None)
 

@@ -61,11 +61,7 @@ class Plan:
     )
 
   def check(self) -> None:
-    """Refuses parts that do not go with each other, or with the optimizer.
-
-    Raises:
-      ValueError: naming the flag and the fix.
-    """
+    """Refuses parts that do not go with each other, or with the optimizer."""
     config, replaces = self.config, ''
     moving = [p.name for p in self.parts if getattr(p, 'moves_mean', False)]
     plain = config.client_optimizer == 'sgd' and not config.get('sgd.momentum')
@@ -92,14 +88,7 @@ class Plan:
         )
 
   def check_trainings(self, sizes: Sequence[int]) -> None:
-    """Asks parts about the smallest and the largest training of each client.
-
-    Args:
-      sizes: `[num_clients]`, examples of each.
-
-    Raises:
-      ValueError: a part refuses one.
-    """
+    """Asks parts about the smallest and the largest training of each client."""
     epochs = _possible_epochs(self.config)
     for part in self.parts:
       for client, size in enumerate(sizes if hasattr(part, 'check') else ()):
@@ -243,14 +232,7 @@ def train_client(
   client: int,
   attacked: Attacked | None = None,
 ) -> tuple[statistics.ClientUpdate, Mapping[str, Any]]:
-  """Returns what a client sends, and what it keeps by part name.
-
-  Args:
-    worker: to train it.
-    job: of the client.
-    client: its number.
-    attacked: what it does wrong; nothing if None.
-  """
+  """Returns what a client sends, and what it keeps by part name."""
   if attacked is None:
     result = worker.train(job)
   else:

@@ -53,10 +53,6 @@ class OtherSideError(ValueError):
 def check_memories(state: state_lib.State, like: training.Result) -> None:
   """Refuses clients' memories that are where another engine had them.
 
-  Args:
-    state: of a run.
-    like: of `like`, what this engine's arrivals hold.
-
   Raises:
     OtherSideError: they are elsewhere.
   """
@@ -77,14 +73,7 @@ def local(
   clients: Sequence[int],
   change: int = 0,
 ) -> Iterator[Arrival]:
-  """Trains clients on the experiment's workers; the longest begin first.
-
-  Args:
-    experiment: what they train for.
-    state: whose broadcast they begin with.
-    clients: their numbers.
-    change: of `client.draw_name`.
-  """
+  """Trains clients on the experiment's workers; the longest begin first."""
   broadcast = experiment.broadcast(state)
   tasks = [
     (

@@ -70,16 +70,7 @@ def predict(
   seed: np.ndarray,
   num_samples: int,
 ) -> Predicted:
-  """Predicts with every member of every group.
-
-  Args:
-    workers: to predict with.
-    groups: models by group.
-    x: `[num_examples, ...]` raw examples.
-    y: `[num_examples]` their classes.
-    seed: `[2]` int32.
-    num_samples: passes of each model, if it is stochastic.
-  """
+  """Predicts with every member of every group."""
   mixtures = training.Mixtures()
   confidence: dict[str, list[np.ndarray]] = {name: [] for name in groups}
   classes: dict[str, list[np.ndarray]] = {name: [] for name in groups}

@@ -117,13 +117,7 @@ def check_points(config, rule, layout) -> None:
 
 
 def start_and_stages(config, parts, resources) -> tuple[tuple, tuple]:
-  """Makes the chains of server stages; a ValueError names the flag.
-
-  Args:
-    config: whose flags name them.
-    parts: the chain of client parts.
-    resources: what stages may ask for.
-  """
+  """Makes the chains of server stages; a ValueError names the flag."""
   of_run = {'resources': resources, 'num_classes': resources.num_classes}
   start, step, refine = (
     binding.chain(flag, config, **of_run)

@@ -20,14 +20,7 @@ class Reduction:
     statistics: Iterable[statistics_lib.Statistic],
     reference: weights_lib.Weights,
   ):
-    """Begins a round.
-
-    Args:
-      rule: of `pooling`: a Statistic whose result is the pooled model.
-      weighting: of `pooling`.
-      statistics: more of them; equal ones are reduced once.
-      reference: what was broadcast.
-    """
+    """Begins a round."""
     # Statistics are frozen dataclasses: a dict holds equal ones once.
     self._sums: dict[Any, Any] = dict.fromkeys([rule, *statistics])
     self._rule, self._weighting = rule, weighting
@@ -55,18 +48,13 @@ class Reduction:
       info: columns of `metrics.csv`.
 
     Raises:
-      stopping.CulpritError: the weights are all 0, or too many or too few; of
-        `add` too, where one is negative or not finite.
+      stopping.CulpritError: the weights are all 0; of `add` too, where one is
+        negative or not finite.
     """
     if self._waiting:
       updates = sorted(self._waiting, key=lambda update: update.client_id)
       weights, self._guards = self._weighting.all(updates, self._reference)
-      if len(weights) != len(updates):
-        raise stopping.CulpritError(
-          f'{self._culprit} gave {len(weights)} weights to {len(updates)} '
-          'clients.'
-        )
-      for update, weight in zip(updates, weights):
+      for update, weight in zip(updates, weights, strict=True):
         self._accumulate(update, weight)
     if not self._total > 0:
       raise stopping.CulpritError(f'{self._culprit} gave all clients weight 0.')

@@ -18,15 +18,7 @@ def resources(
   workers: list[training.Worker],
   built: dict[Any, Any],
 ) -> server.Resources:
-  """Returns what stages may ask for.
-
-  Args:
-    config: of the experiment.
-    dataset: what clients train on.
-    held: indices of the examples that clients do not see.
-    workers: those that train clients.
-    built: as in `Experiment.build`.
-  """
+  """Returns what stages may ask for."""
   stochastic = config.variant != 'deterministic'
   layout = workers[0].layout
   load = functools.cache(lambda: server_data(config, dataset, held, built))

@@ -34,11 +34,7 @@ class Terminated(KeyboardInterrupt):
 
 
 def reasons(left_out: Mapping[int, str]) -> str:
-  """Says who was left out, by reason: `1, 4: it sent nothing; 2: ...`.
-
-  Args:
-    left_out: by client, why.
-  """
+  """Says who was left out, by reason: `1, 4: it sent nothing; 2: ...`."""
   clients: dict[str, list[int]] = {}
   for client, why in sorted(left_out.items()):
     clients.setdefault(why, []).append(client)
@@ -51,13 +47,7 @@ def reasons(left_out: Mapping[int, str]) -> str:
 
 
 def check_weight(culprit: str, client: int, weight: Any) -> None:
-  """Raises a CulpritError unless a client's weight is finite and not below 0.
-
-  Args:
-    culprit: the flag that named the weighting.
-    client: its number.
-    weight: that it was given.
-  """
+  """Raises unless a client's weight is finite and not below 0."""
   if not (np.ndim(weight) == 0 and np.isfinite(weight) and weight >= 0):
     raise CulpritError(f'{culprit} gave client {client} the weight {weight}.')
 
@@ -65,13 +55,7 @@ def check_weight(culprit: str, client: int, weight: Any) -> None:
 def check_model(
   culprit: str, model: weights_lib.Weights, like: weights_lib.Weights
 ) -> None:
-  """Raises a CulpritError unless a model can be broadcast.
-
-  Args:
-    culprit: the flag that named what returned it.
-    model: what it returned.
-    like: `tf.TensorSpec`s of a good one.
-  """
+  """Raises a CulpritError unless a model can be broadcast."""
   if not isinstance(model, weights_lib.Weights):
     raise CulpritError(
       f'{culprit} returned {type(model).__name__}, no Weights.'

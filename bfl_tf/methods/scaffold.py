@@ -31,20 +31,16 @@ class Part:
   plain_sgd: ClassVar[bool] = True
 
   def init_memory(self, model):
-    """c_i starts at zero, `[num_trainable]`."""
     return np.zeros(model.mean.size, np.float32)
 
   def begin(self, start, shared, memory):
-    """Carries x, c and c_i."""
     return start.mean, shared, memory
 
   def gradient(self, gradient, mean, carry, step):
-    """Corrects the drift."""
     _, server_control, control = carry
     return gradient - control + server_control
 
   def finish(self, model, carry, trace):
-    """Sends the change of c_i and keeps the new one."""
     start, server_control, control = carry
     drift = (start - model.mean) / trace.sum_rates
     new = control - server_control + drift
@@ -62,11 +58,9 @@ class ExtraSum:
   part: str
 
   def accumulate(self, update, weight, reference) -> statistics_lib.Sums:
-    """See `statistics.Statistic`."""
     return statistics_lib.single(1.0, {'extra': update.extras[self.part]})
 
   def finalize(self, sums, reference) -> tuple[np.ndarray, dict[str, float]]:
-    """Returns the sum, float64."""
     return sums.value('extra'), {}
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import tensorflow as tf
 
-from bfl_tf import statistics as statistics_lib
+from bfl_tf import posteriors
 from bfl_tf import weights as weights_lib
 from bfl_tf.settings import Setting
 
@@ -45,12 +45,10 @@ class Part:
       )
 
   def begin(self, start, shared, memory):
-    """Carries the samples and how many there were."""
     size = tf.size(start.mean)
     return tf.zeros([self.num_samples, size]), tf.constant(0)
 
   def after_step(self, mean, carry, step):
-    """Takes the mean in, over the oldest sample."""
     samples, count = carry
     past = step.index + 1 - self.burn_in
     taken = (past > 0) & (past % self.every == 0)
@@ -63,30 +61,8 @@ class Part:
     return None, (samples, count + tf.cast(taken, tf.int32))
 
   def finish(self, model, carry, trace):
-    """Sends the samples; the trained model is the last iterate."""
     samples, _ = carry
     return model, tf.reshape(samples, [-1]), None
-
-
-@dataclasses.dataclass(frozen=True)
-class Extras:
-  """What a part sends, client by client: a Statistic that keeps it all.
-
-  Attributes:
-    part: the part's name.
-  """
-
-  part: str
-
-  def accumulate(self, update, weight, reference) -> statistics_lib.Sums:
-    """See `statistics.Statistic`."""
-    entry = {update.client_id: update.extras[self.part]}
-    return statistics_lib.single(1.0, {}, {'extras': entry})
-
-  def finalize(self, sums, reference) -> tuple[list, dict[str, float]]:
-    """Returns the vectors in the order of the clients' ids."""
-    table = sums.tables['extras']
-    return [table[client] for client in sorted(table)], {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +70,7 @@ class Stage:
   """Scores group S: all clients' samples, each as a model of its own."""
 
   name: ClassVar[str] = 'samples'
-  statistics: ClassVar[tuple] = (Extras('thinning'),)
+  statistics: ClassVar[tuple] = (posteriors.Updates(),)
   predictors: ClassVar[tuple[str, ...]] = ('S',)
 
   def init(self, model) -> np.ndarray:
@@ -103,7 +79,8 @@ class Stage:
 
   def __call__(self, state, reference, pooled, statistics, seed):
     size = pooled.mean.size
-    sent = [v.reshape(-1, size) for v in statistics[self.statistics[0]]]
+    updates = statistics[self.statistics[0]].updates
+    sent = [u.extras[Part.name].reshape(-1, size) for u in updates]
     return state, {}, {'S': _Models(np.concatenate(sent), pooled)}
 
 

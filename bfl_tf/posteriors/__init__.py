@@ -8,13 +8,12 @@ from bfl_tf.posteriors.gaussian import (
   of_model,
   ReleasedGaussian,
 )
-from bfl_tf.posteriors.updates import Members, Messages, Updates
+from bfl_tf.posteriors.updates import Members, Updates
 
 __all__ = [
   'Draws',
   'FittedGaussian',
   'Members',
-  'Messages',
   'ReleasedGaussian',
   'SimplexMixture',
   'Updates',

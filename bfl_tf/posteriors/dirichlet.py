@@ -45,9 +45,6 @@ class SimplexMixture(tfd.Distribution):
       validate_args: as in `tfd.Distribution`.
       allow_nan_stats: likewise.
       name: likewise.
-
-    Raises:
-      ValueError: alpha is not positive, or float32 cannot draw with it.
     """
     parameters = dict(locals())
     check_concentration('concentration', concentration)

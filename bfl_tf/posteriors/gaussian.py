@@ -21,7 +21,6 @@ class FittedGaussian:
   """Eq. 5 as a Statistic: it streams; weights are the round's own."""
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
-    """See `statistics.Statistic`; moments are about what was broadcast."""
     delta = _delta(update, reference)
     return statistics.single(
       weight, {'delta': weight * delta, 'square': weight * np.square(delta)}
@@ -30,7 +29,6 @@ class FittedGaussian:
   def finalize(
     self, sums, reference
   ) -> tuple[tfd.MultivariateNormalDiag, dict[str, float]]:
-    """Returns the distribution over `Weights.values`."""
     total = sums.value('weight')
     delta = sums.value('delta') / total
     variance = sums.value('square') / total - np.square(delta)
@@ -58,7 +56,6 @@ class ReleasedGaussian:
   min_variance: float = 1e-5
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
-    """See `statistics.Statistic`."""
     delta = _delta(update, reference)
     tensors = np.split(delta, np.cumsum(self.sizes)[:-1])
     lengths = np.array([np.linalg.norm(tensor) for tensor in tensors])
@@ -69,7 +66,6 @@ class ReleasedGaussian:
   def finalize(
     self, sums, reference
   ) -> tuple[tfd.MultivariateNormalDiag, dict[str, float]]:
-    """Returns the distribution over `Weights.values`."""
     total = sums.value('weight')
     unit = sums.value('unit') / total
     variance = sums.value('square') / total - np.square(unit)

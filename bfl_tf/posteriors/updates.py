@@ -1,4 +1,4 @@
-"""The updates themselves, as Statistics whose sums are the table of them."""
+"""The updates themselves, as a Statistic whose sums are the table of them."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -11,44 +11,31 @@ from bfl_tf import weights as weights_lib
 
 
 class Members(NamedTuple):
-  """The clients' models of a round, in the order of their ids.
+  """The clients of a round, in the order of their ids.
 
   Attributes:
-    models: `num_clients` of them.
+    updates: what each sent.
     shares: `[num_clients]`, their weights, summing to 1.
   """
 
-  models: Sequence[weights_lib.Weights]
+  updates: Sequence[statistics.ClientUpdate]
   shares: np.ndarray
+
+  @property
+  def models(self) -> list[weights_lib.Weights]:
+    """Their models."""
+    return [update.model for update in self.updates]
 
 
 @dataclasses.dataclass(frozen=True)
 class Updates:
-  """For what needs whole models: memory grows with the round's clients."""
+  """For what needs whole updates: memory grows with the round's clients."""
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
-    """See `statistics.Statistic`."""
-    entry = {update.client_id: (weight, update.model)}
-    return statistics.single(weight, {}, {'members': entry})
+    entry = {update.client_id: (weight, update)}
+    return statistics.single(weight, {}, {'updates': entry})
 
   def finalize(self, sums, reference) -> tuple[Members, dict[str, float]]:
-    """Returns the members."""
-    table = sums.tables['members']
-    weights, models = zip(*(table[client] for client in sorted(table)))
-    return Members(models, np.array(weights) / sum(weights)), {}
-
-
-@dataclasses.dataclass(frozen=True)
-class Messages:
-  """All that each client sent, by its number: memory grows with them."""
-
-  def accumulate(self, update, weight, reference) -> statistics.Sums:
-    """See `statistics.Statistic`."""
-    entry = {update.client_id: update}
-    return statistics.single(weight, {}, {'messages': entry})
-
-  def finalize(
-    self, sums, reference
-  ) -> tuple[dict[int, statistics.ClientUpdate], dict[str, float]]:
-    """Returns the updates."""
-    return sums.tables['messages'], {}
+    table = sums.tables['updates']
+    weights, updates = zip(*(table[client] for client in sorted(table)))
+    return Members(updates, np.array(weights) / sum(weights)), {}

@@ -61,10 +61,6 @@ def restore(
 
   A checkpoint that cannot be read is named in a warning and the one before it
   is taken: the run then plays the lost round again, to the same bits.
-
-  Args:
-    directory: of the checkpoints.
-    newest: the last round to be asked for; any if None.
   """
   for number in rounds(directory):
     if newest is not None and number > newest:

@@ -20,7 +20,7 @@ import tensorflow as tf
 
 from bfl_tf import files
 from bfl_tf.config import config as config_lib
-from bfl_tf.runs import checkpoints, flags_file, rows
+from bfl_tf.runs import flags_file, rows
 from bfl_tf.runs import task as task_lib
 
 CONFORMAL = 'conformal.json'
@@ -88,11 +88,7 @@ class RunDirectory:
     return self.path / 'checkpoints'
 
   def check(self, config: config_lib.Config) -> None:
-    """Refuses a directory that holds anything but this very run.
-
-    Raises:
-      ValueError: naming the flags that differ, or what the directory is.
-    """
+    """Refuses a directory that holds anything but this very run."""
     # Asked again once it is locked: another process may have extended it.
     self.extends = False
     if not self.path.is_dir() or all(map(_is_trace, self.path.iterdir())):
@@ -114,7 +110,6 @@ class RunDirectory:
         f'--output_dir={self.path} holds another run; {obstacle}. Choose '
         'another directory.'
       )
-    self._check_rows()
 
   def _obstacle(self, config) -> str | None:
     """Why the run that is there is not the beginning of this one, or None."""
@@ -132,27 +127,12 @@ class RunDirectory:
       return f'what {", ".join(changed)} names has changed since'
     return None
 
-  def _check_rows(self):
-    """The rows of all checkpoints but the newest are there before it is."""
-    saved, last = checkpoints.rounds(self.checkpoints), self.last_round()
-    if saved and 0 < saved[-1] > last:
-      raise ValueError(
-        f'{self.path / _METRICS} has whole rows of its first {last + 1} rounds '
-        f'only, and the oldest checkpoint is of round {saved[-1]}: put the '
-        'file back, or delete the directory to begin again.'
-      )
-
   def last_round(self) -> int:
     """Returns the round of the last whole row of `metrics.csv`; -1 for none."""
     return len(rows.read(self.path / _METRICS)) - 1
 
   def check_free(self) -> None:
-    """Refuses a directory that no run can be played in.
-
-    Raises:
-      BusyError: another process is in there.
-      ValueError: it cannot be written.
-    """
+    """Refuses a directory that no run can be played in."""
     self._check_writable()
     # Where nobody has been there is nothing to lock, and nothing is left.
     if (self.path / _LOCK).exists():
@@ -168,12 +148,7 @@ class RunDirectory:
 
   @contextlib.contextmanager
   def locked(self) -> Iterator[None]:
-    """Keeps other processes out; makes the directory.
-
-    Raises:
-      BusyError: one is in there.
-      ValueError: it cannot be written.
-    """
+    """Keeps other processes out; makes the directory."""
     self._check_writable()
     self.path.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(self.path / _LOCK)

@@ -42,15 +42,7 @@ def flag_lines(config: config_lib.Config) -> list[str]:
 
 
 def read_config(run_dir: str | os.PathLike) -> config_lib.Config:
-  """Returns the config of a run.
-
-  Args:
-    run_dir: a directory with `flags.txt`.
-
-  Raises:
-    ValueError: of another version, a flag that this one does not know, or a
-      value that it does not take.
-  """
+  """Returns the config of a run."""
   path = pathlib.Path(run_dir) / NAME
   try:
     first, *lines = path.read_text().splitlines() or ['']
@@ -65,11 +57,7 @@ def read_config(run_dir: str | os.PathLike) -> config_lib.Config:
 
 
 def parse(lines: Iterable[str]) -> config_lib.Config:
-  """Returns the config of `flag_lines`; comments count for nothing.
-
-  Raises:
-    ValueError: a flag or a value that this version does not know.
-  """
+  """Returns the config of `flag_lines`; comments count for nothing."""
   texts = dict(
     line.removeprefix('--').partition('=')[::2]
     for line in lines
@@ -121,12 +109,7 @@ def check_unchanged(
 def obstacle_to_more_rounds(
   config: config_lib.Config, num_rounds: int
 ) -> str | None:
-  """Says why a run of fewer rounds is not the beginning of this one, or None.
-
-  Args:
-    config: with more rounds.
-    num_rounds: of the run that there is.
-  """
+  """Says why a run of fewer rounds is no beginning of this one, or None."""
   if config.num_rounds < num_rounds:
     return f'the run there has {num_rounds} rounds'
   schedule = binding.make('learning_rate_schedule', config)

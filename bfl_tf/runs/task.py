@@ -51,11 +51,7 @@ class Task:
 
   @classmethod
   def from_json(cls, text: str) -> 'Task':
-    """Reads what `to_json` wrote, the same to the last bit.
-
-    Raises:
-      ValueError: it is something else.
-    """
+    """Reads what `to_json` wrote, the same to the last bit."""
     try:
       fields = json.loads(text).items()
       tuples: dict[str, Any] = {
@@ -70,15 +66,7 @@ class Task:
     return json.dumps(dataclasses.asdict(self), indent=2) + '\n'
 
   def check_examples(self, path: str | os.PathLike, dataset: 'Task') -> None:
-    """Refuses data whose training examples are not those of a run.
-
-    Args:
-      path: of the run that this is the task of.
-      dataset: the task of its data, as they are read now.
-
-    Raises:
-      ValueError: their shape, classes or moments are others.
-    """
+    """Refuses data whose training examples are not those of a run."""
     if not self.is_like(dataset):
       raise ValueError(
         f'{path}: the training examples are not those that the run began with: '
@@ -112,11 +100,7 @@ class Task:
 
 
 def read(path: pathlib.Path) -> Task:
-  """Reads a `task.json`.
-
-  Raises:
-    ValueError: it is something else.
-  """
+  """Reads a `task.json`."""
   try:
     return Task.from_json(path.read_text())
   except (OSError, ValueError) as error:

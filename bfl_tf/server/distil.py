@@ -150,12 +150,10 @@ class Distil:
 
   @property
   def statistics(self) -> tuple:
-    """Those of the ensemble."""
     return self.teacher_groups.statistics
 
   @property
   def predictors(self) -> tuple[str, ...]:
-    """The groups that it makes."""
     return self.teacher_groups.predictors
 
   def __call__(self, state, reference, pooled, statistics, seed):

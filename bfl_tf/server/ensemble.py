@@ -66,7 +66,6 @@ class Ensemble:
 
   @property
   def statistics(self) -> tuple:
-    """What must be reduced over the round's updates."""
     needed = [posteriors.Updates()] if 'C' in self.predictors else []
     if 'S' in self.predictors:
       needed.append(self.posterior.statistic(self.resources.layout))
@@ -74,7 +73,6 @@ class Ensemble:
 
   @property
   def predictors(self) -> tuple[str, ...]:
-    """The groups that it makes."""
     return groups_of('ensemble.groups', self.groups, GROUPS)
 
   def __call__(self, state, reference, pooled, statistics, seed):
@@ -165,16 +163,7 @@ class _Recalibrated(Sequence):
 
 
 def groups_of(flag: str, union: str, known: Iterable[str]) -> tuple[str, ...]:
-  """Returns the groups of a union: of `A+C+S` A, C and S.
-
-  Args:
-    flag: what the user set, for the error message.
-    union: groups joined by `+`, in the order of `GROUPS`.
-    known: those that it may join.
-
-  Raises:
-    ValueError: another spelling, or a group that is not known.
-  """
+  """Returns the groups of a union: of `A+C+S` A, C and S."""
   known = [group for group in GROUPS if group in known]
   groups = tuple(union.split('+'))
   if groups != tuple(group for group in known if group in groups):

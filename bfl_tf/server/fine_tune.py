@@ -17,11 +17,7 @@ from bfl_tf.settings import Setting
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FineTune:
-  """Trains with the clients' optimizer, objective and batch size.
-
-  Attributes:
-    resources: of the run.
-  """
+  """Trains with the clients' optimizer, objective and batch size."""
 
   resources: resources_lib.Resources
   epochs: Annotated[int, Setting('At most.', least=1)] = 100

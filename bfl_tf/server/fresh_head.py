@@ -21,11 +21,7 @@ _LARGEST_SEED = 2**31
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FreshHead:
-  """Replaces the last layer that has weights by a draw of its initializer.
-
-  Attributes:
-    resources: of the run.
-  """
+  """Replaces the last layer that has weights by a draw of its initializer."""
 
   resources: resources_lib.Resources
 
@@ -49,11 +45,7 @@ class FreshHead:
 
 
 def last_layer(model: tf_keras.Model) -> tf_keras.layers.Layer:
-  """Returns the layer from the last features to the logits.
-
-  Raises:
-    ValueError: no layer trains.
-  """
+  """Returns the layer from the last features to the logits."""
   trained = [layer for layer in model.layers if layer.trainable_variables]
   if not trained:
     raise ValueError('the network has no layer that trains.')

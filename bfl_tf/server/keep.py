@@ -14,18 +14,13 @@ from bfl_tf import weights as weights_lib
 
 @dataclasses.dataclass(frozen=True)
 class Keep:
-  """Keeps a one-shot run's messages; the model is left as it is.
-
-  Attributes:
-    num_rounds: of the run.
-    clients_per_round: of the run; 0 for all.
-  """
+  """Keeps a one-shot run's messages; the model is left as it is."""
 
   num_rounds: int
   clients_per_round: int
 
   name: ClassVar[str] = 'keep'
-  statistics: ClassVar[tuple] = (posteriors.Messages(),)
+  statistics: ClassVar[tuple] = (posteriors.Updates(),)
 
   def __post_init__(self):
     if self.num_rounds != 1:
@@ -44,10 +39,10 @@ class Keep:
     return {'start': model._asdict(), 'updates': {}, 'changes': np.int32(0)}
 
   def __call__(self, state, reference, pooled, statistics, seed):
-    sent = statistics[posteriors.Messages()]
+    sent = statistics[posteriors.Updates()].updates
     slot = {
       'start': reference._asdict(),
-      'updates': {str(client): packed(sent[client]) for client in sorted(sent)},
+      'updates': {str(update.client_id): packed(update) for update in sent},
       'changes': state.slots[self.name]['changes'],
     }
     return state._replace(slots={**state.slots, self.name: slot}), {}

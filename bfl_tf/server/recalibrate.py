@@ -14,11 +14,7 @@ BATCH_NORMS = ('average', 'recalibrate')
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Recalibrate:
-  """Replaces the buffers of the model.
-
-  Attributes:
-    resources: of the run.
-  """
+  """Replaces the buffers of the model."""
 
   resources: resources_lib.Resources
 

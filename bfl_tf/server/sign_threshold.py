@@ -30,12 +30,10 @@ class SignVotes:
   """The sum of the updates' signs, whatever the clients weigh: a Statistic."""
 
   def accumulate(self, update, weight, reference) -> statistics_lib.Sums:
-    """See `statistics.Statistic`."""
     moved = update.model.mean.astype(np.float64) - reference.mean
     return statistics_lib.single(1.0, {'votes': np.sign(moved)})
 
   def finalize(self, sums, reference) -> tuple[np.ndarray, dict[str, float]]:
-    """Returns the votes, `[num_trainable]` float64."""
     return sums.value('votes'), {}
 
 
@@ -46,10 +44,6 @@ class SignThreshold:
   Scales and buffers stay as they were pooled. A round with fewer accepted
   updates than the threshold moves nothing, and its column says so. At threshold
   0 it is not there, bit for bit.
-
-  Attributes:
-    num_clients: of the run.
-    clients_per_round: drawn each round; 0 for all.
   """
 
   num_clients: int

@@ -49,12 +49,10 @@ class Students:
 
   @property
   def statistics(self) -> tuple:
-    """Those of the ensemble."""
     return self._teacher_groups.statistics
 
   @property
   def predictors(self) -> tuple[str, ...]:
-    """The groups that it makes."""
     return (*self._teacher_groups.predictors, *self.students)
 
   def __call__(self, state, reference, pooled, statistics, seed):

@@ -23,14 +23,12 @@ class Fitted:
   ] = 'equation5'
 
   def statistic(self, layout):
-    """Eq. 5 streams."""
     if self.fit == 'equation5':
       return posteriors.FittedGaussian()
     sizes = tuple(shape.num_elements() for shape in layout.shapes)
     return posteriors.ReleasedGaussian(sizes)
 
   def distribution(self, pooled, result, layout):
-    """The result is the distribution."""
     return result, pooled
 
 
@@ -44,11 +42,9 @@ class DirichletWeights:
     posteriors.check_concentration('--dirichlet_weights.alpha', self.alpha)
 
   def statistic(self, layout):
-    """Whole models."""
     return posteriors.Updates()
 
   def distribution(self, pooled, result, layout):
-    """A mixture on the simplex."""
     values = [model.values for model in result.models]
     return posteriors.SimplexMixture(values, result.shares, self.alpha), pooled
 
@@ -58,7 +54,6 @@ class Pooled:
   """The posterior that the pooling rule returned."""
 
   def statistic(self, layout):
-    """Nothing beside the rule."""
     if not layout.size('loc'):
       raise ValueError(
         '--ensemble.posterior=pooled needs random weights: --variant=flipout '
@@ -67,7 +62,6 @@ class Pooled:
       )
 
   def distribution(self, pooled, result, layout):
-    """Its random weights; the others stay."""
     return posteriors.of_model(pooled), pooled.at_a_point()
 
 
@@ -76,11 +70,9 @@ class Auto:
   """`pooled` for models with random weights, `gaussian` for others."""
 
   def statistic(self, layout):
-    """Of what it stands for."""
     return self._of(layout).statistic(layout)
 
   def distribution(self, pooled, result, layout):
-    """Of what it stands for."""
     return self._of(layout).distribution(pooled, result, layout)
 
   def _of(self, layout):

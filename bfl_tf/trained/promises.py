@@ -48,11 +48,7 @@ class Promise(NamedTuple):
 
   @classmethod
   def from_json(cls, text: str) -> 'Promise':
-    """Reads what `to_json` wrote.
-
-    Raises:
-      ValueError: it is something else.
-    """
+    """Reads what `to_json` wrote."""
     try:
       fields = json.loads(text)
       levels, limits = (
@@ -100,11 +96,7 @@ def write(run_dir: str | os.PathLike, promise: Promise) -> None:
 
 
 def read(run_dir: str | os.PathLike) -> Promise | None:
-  """Returns the promise of a run or of a site's own model; None without one.
-
-  Raises:
-    ValueError: the file holds something else.
-  """
+  """Returns the promise of a run or of a site's own model; None without one."""
   path = pathlib.Path(run_dir) / directory.CONFORMAL
   if not path.exists():
     return None

@@ -27,8 +27,6 @@ PRESETS = sorted(
     # From 2^31 on initial weights would begin again with those of seed 0.
     ('seed', {'seed': 2**31}),
     ('settings', {'settings': ['dirichlet.alpha']}),
-    (r'Did you mean mlp\.hidden_units', {'hidden_units': [32, 32]}),
-    ('Did you mean num_rounds', {'num_round': 3}),
   ],
 )
 def test_what_is_wrong_is_refused_by_name(named, changes):

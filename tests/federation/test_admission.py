@@ -105,7 +105,7 @@ def model(**vectors):
     ({'extras': {}}, 'extra part is missing'),
     ({'extras': None}, 'extra part is missing'),
     ({'extras': {'part': ONE, 'more': ONE}}, 'extra more is more'),
-    ({'trace': None}, 'trace steps is missing'),
+    ({'trace': None}, 'trace is no Trace'),
     ({'trace': TRACE._replace(loss=np.float32(np.nan))}, 'trace loss is not'),
     ({'memory': {}}, 'memory part rounds is missing'),
     (
@@ -135,3 +135,7 @@ def test_how_far_an_update_may_go(limit, good):
   assert found is None if good else 'norm 1.87, the broadcast 1.87' in found
   still = MODEL._replace(loc=TWO * 0, point=ONE * 0)
   assert (defect(reference=still, limit=(limit,)) is None) == (limit == 0)
+
+
+def test_a_trace_is_a_trace():
+  assert defect(trace=TRACE._asdict())
