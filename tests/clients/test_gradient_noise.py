@@ -66,12 +66,3 @@ def test_draws_are_its_own():
   assert toys.same(first, same)
   np.testing.assert_allclose(first.point, again.point, rtol=1e-6)
   assert not toys.same(first, other)
-
-
-def test_scales_get_none():
-  begin, model = train(
-    NoGradient(), clients.GradientNoise(0.1), variant='flipout',
-    trains_scale=False,
-  )  # fmt: skip
-  assert np.all(model.loc != begin.loc)
-  np.testing.assert_array_equal(model.scale, begin.scale)

@@ -1,14 +1,14 @@
 """What a part may say beside its training, and the stage that it needs."""
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import tensorflow as tf
 import toys
 
-from bfl_tf import methods
+from bfl_tf import federation
 
 ONE = {'num_workers': 1}
 
@@ -66,7 +66,7 @@ class Reporter(toys.Idle):
     return {'examples': carry, 'loss': trace.loss / 2}
 
 
-def test_reports_are_averaged_over_the_clients_that_were_pooled(monkeypatch):
+def test_reports_are_averaged_over_the_clients_that_were_pooled():
   changes = {'batch_size': 150, 'local_epochs': 3, **ONE}
   experiment = toys.experiment(client_parts=own('Reporter'), **changes)
   state, (info,) = toys.play(experiment, 1)
@@ -79,55 +79,8 @@ def test_reports_are_averaged_over_the_clients_that_were_pooled(monkeypatch):
   assert set(info) - set(without) == {'reporter_examples', 'reporter_loss'}
   assert info | without == info
 
-  bad = experiment.partition[0]
+  def but_the_first(*arguments):
+    return (a for a in federation.engine.local(*arguments) if a.client)
 
-  def train(job, train=experiment.workers[0].train):
-    result = train(job)
-    if job.indices is bad:
-      point = np.full_like(result.model.point, np.nan)
-      result = result._replace(model=result.model._replace(point=point))
-    return result
-
-  monkeypatch.setattr(experiment.workers[0], 'train', train)
-  _, (info,) = toys.play(experiment, 1)
+  _, (info,) = toys.play(experiment, 1, engine=but_the_first)
   assert info['reporter_examples'] == pytest.approx(3 * np.mean(sizes[1:]))
-
-
-@dataclasses.dataclass(frozen=True)
-class Sized:
-  """A stage that wants a resource; its slot is what it was given."""
-
-  num_classes: int
-  resources: Any
-
-  name: ClassVar[str] = 'sized'
-  statistics: ClassVar[tuple] = ()
-
-  def init(self, model):
-    size = self.resources.layout.num_trainable()
-    return np.float32([self.num_classes, size])
-
-  def __call__(self, state, reference, pooled, statistics, seed):
-    return state, {}
-
-
-@dataclasses.dataclass(frozen=True)
-class Needy(toys.Idle):
-  """Reports the slot of the stage that it needs."""
-
-  name: ClassVar[str] = 'needy'
-  needs: ClassVar[str | None] = 'sized'
-
-  def begin(self, start, shared, memory):
-    return shared
-
-  def report(self, carry, trace):
-    return {'classes': carry[0], 'weights': carry[1]}
-
-
-def test_a_stage_that_a_part_needs_gets_resources(monkeypatch):
-  monkeypatch.setitem(methods.STAGES, 'sized', Sized)
-  experiment = toys.experiment(client_parts=own('Needy'))
-  assert [stage.name for stage in experiment.method.stages] == ['sized']
-  _, (info,) = toys.play(experiment, 1)
-  assert (info['needy_classes'], info['needy_weights']) == (3, 15)

@@ -47,12 +47,6 @@ def test_it_is_drawn_once_in_a_training():
   np.testing.assert_allclose(one.point, ten.point, atol=1e-5)
 
 
-def test_swag_takes_in_what_follows():
-  part = clients.Swag(period=1, rank=2, start=1)
-  _, model = started(0, (clients.OwnStart(), part), epochs=2)
-  assert np.all(np.isfinite(model.mean)) and len(model.factor) == 2
-
-
 def test_a_filter_of_one_channel_has_inputs_of_one_channel():
   layers = tf_keras.layers
   network = tf_keras.Sequential([

@@ -112,22 +112,6 @@ def test_the_gradient_comes_after_weight_decay_and_leaves_scales_alone():
   assert np.all(got.scale != begin.scale)
 
 
-class Silent(Shift):
-  """Sees the end, sends nothing and keeps nothing."""
-
-  name: ClassVar[str] = 'silent'
-
-  def finish(self, model, carry, trace):
-    return model._replace(point=-model.point), None, None
-
-
-def test_a_part_need_not_send_or_remember():
-  job = toys.job(start())
-  plain, silent = train(job=job), train(Silent(), job=job)
-  assert silent.extra == silent.memory == {}
-  assert np.array_equal(silent.model.point, -plain.model.point)
-
-
 def test_shared_memory_and_extra_travel():
   part, begin = Diary(), start()
   job = toys.job(

@@ -18,14 +18,14 @@ def begin():
   return toys.start(toys.worker())
 
 
+def after(steps, start, *parts, rate=0.2):
+  worker = toys.worker(parts=parts, batch_size=50)
+  return worker.train(toys.job(start, epochs=steps, rate=rate)).model
+
+
 def test_two_full_batch_steps_by_hand(begin):
   """g_2 gains mu (w_1 - w_0), where w_1 = w_0 - rate g_1."""
   mu, rate = 0.7, 0.2
-
-  def after(steps, start, *parts):
-    worker = toys.worker(parts=parts, batch_size=50)
-    return worker.train(toys.job(start, epochs=steps, rate=rate)).model
-
   part = clients.Proximal(mu)
   one, plain = after(1, begin, part), after(1, begin)
   # At the start the distance is 0.
@@ -39,20 +39,15 @@ def test_norms_pull_each_kernel_by_the_same_force(begin):
   """g_2 gains mu/2 (W_1 - W_0) / |W_1 - W_0| for the kernel, not the bias."""
   mu, rate = 0.7, 0.2
   part = clients.Proximal(mu, 'norms')
-
-  def after(steps, start, *parts):
-    worker = toys.worker(parts=parts, batch_size=50)
-    return worker.train(toys.job(start, epochs=steps, rate=rate)).model.point
-
-  one, plain = after(1, begin, part), after(1, begin)
+  one, plain = (after(1, begin, *parts).point for parts in ((part,), ()))
   # At the start the norm is 0, and so is its gradient.
   np.testing.assert_allclose(one, plain, rtol=1e-6, atol=1e-7)
-  second = after(1, begin._replace(point=plain))
+  second = after(1, begin._replace(point=plain)).point
   moved = plain[:12] - begin.point[:12]
   pull = np.append(moved / np.linalg.norm(moved), np.zeros(3))
   expected = second - rate * mu / 2 * pull
   two = after(2, begin, part)
-  np.testing.assert_allclose(two, expected, rtol=1e-5, atol=1e-6)
+  np.testing.assert_allclose(two.point, expected, rtol=1e-5, atol=1e-6)
   # The pull is far above the tolerance.
   assert np.abs(expected - second)[:12].max() > 1e-2
 

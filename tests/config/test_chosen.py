@@ -89,7 +89,6 @@ def test_a_default_said_is_the_same_run():
 @pytest.mark.parametrize(
   'given, start, later, kept',
   [
-    ({'fine_tune.epochs': 5}, 5, 5, {'fine_tune.epochs': 5}),
     ({'start.fine_tune.epochs': 7}, 7, 100, {'start.fine_tune.epochs': 7}),
     (
       {'fine_tune.epochs': 5, 'start.fine_tune.epochs': 100}, 100, 5,
@@ -147,9 +146,7 @@ def test_a_member_of_a_family_has_the_familys_settings():
     ('mlp.hidden_unit', 3, 'Did you mean --mlp.hidden_units?'),
     ('mpl.hidden_units', 3, "Did you mean 'mlp'?"),
     ('mlp.hidden_units', (0,), ''),
-    ('model.mlp.hidden_units', (4,), ''),
     ('start.fine_tune.epochs', 4, 'set --start=fine_tune'),
-    ('hidden_units', (4,), ''),
   ],
 )
 def test_refused(key, value, said):

@@ -1,7 +1,5 @@
 """Every field has a text and bounds; flags and files say the same config."""
 
-import pathlib
-
 import pytest
 import toys
 
@@ -10,10 +8,6 @@ from bfl_tf import version
 from bfl_tf.config import config as config_lib
 from bfl_tf.runs import flags_file
 from experiments import flags
-
-PRESETS = sorted(
-  (pathlib.Path(__file__).parents[2] / 'configs').glob('*.flags')
-)
 
 
 @pytest.mark.parametrize(
@@ -32,14 +26,6 @@ PRESETS = sorted(
 def test_what_is_wrong_is_refused_by_name(named, changes):
   with pytest.raises(ValueError, match=named):
     config_lib.Config(**changes)
-
-
-def test_at_the_bounds():
-  config_lib.Config(
-    clients_per_round=10, min_clients=10, min_local_epochs=1, num_clients=10,
-    validation_split=0.0, variant='mc_dropout', client_optimizer='sgd',
-    settings={'mc_dropout.rate': 0.0, 'sgd.momentum': 0.0},
-  )  # fmt: skip
 
 
 CHANGED = {
@@ -80,12 +66,6 @@ def test_flags_txt_of_another_version(tmp_path):
   path.write_text(f'# bfl_tf {version.__version__}\n--seed=3\n--sead=4\n')
   with pytest.raises(ValueError, match='--sead is unknown'):
     runs_lib.read_config(tmp_path)
-
-
-@pytest.mark.parametrize('path', PRESETS, ids=lambda path: path.stem)
-def test_presets_parse_and_say_what_they_are(path):
-  assert path.read_text().startswith('# ')
-  config_lib.Config.of(flags.read_file(path))
 
 
 @pytest.mark.parametrize(

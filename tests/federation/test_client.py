@@ -104,15 +104,3 @@ def test_a_job_that_does_not_fit_leaves_the_worker_usable():
   other.start()
   other.join(timeout=60)
   assert toys.same(*found, expected) and len(found) == 1
-
-
-def test_what_an_engine_fails_to_bring_is_left_out():
-  def failing(experiment, state, clients):
-    for arrival in apart(experiment, state, clients):
-      if arrival.client == 2:
-        arrival = federation.Arrival(2, None, {}, TimeoutError('an hour'))
-      yield arrival
-
-  experiment = toys.experiment()
-  _, (info,) = toys.play(experiment, 1, engine=failing)
-  assert (info['clients_pooled'], info['left_out']) == (5, '2')

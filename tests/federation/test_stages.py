@@ -94,22 +94,12 @@ def test_two_users_stages_share_one_statistic():
 
 def test_a_stage_may_name_the_rule_itself():
   Shrink.seen.clear()
-  toys.play(toys.experiment(server_step=(own('PooledTwice'),)), 1)
-  ((_, _, pooled, results, _),) = Shrink.seen
-  assert toys.same(results[pooling.RULES['nwa']()], pooled)
-
-
-def test_server_momentum_0_is_no_stage_bit_for_bit():
-  plain, infos = toys.play(toys.experiment(), 3)
-  stage = {'server_step': ('momentum',), 'momentum.decay': 0.0}
-  still, others = toys.play(toys.experiment(**stage), 3)
-  assert toys.same(plain.model, still.model)
-  for info in others:
-    assert info.pop('velocity_norm') > 0
-  assert infos == others
-  stage['momentum.decay'] = 0.9
-  moving, _ = toys.play(toys.experiment(**stage), 3)
-  assert not toys.same(plain.model, moving.model)
+  toys.play(toys.experiment(server_step=(own('PooledTwice'),)), 2)
+  for _, _, pooled, results, _ in Shrink.seen:
+    assert toys.same(results[pooling.RULES['nwa']()], pooled)
+  # And every round draws anew.
+  first, second = (seed for *_, seed in Shrink.seen)
+  assert first != second
 
 
 def test_a_stage_of_the_start_finds_its_slot():

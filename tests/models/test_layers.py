@@ -96,21 +96,6 @@ def test_flipout_has_tfp_s_mean_variance_and_independence(make, x, linear):
 
 
 @both
-def test_no_bias_is_no_bias(make, x, linear):
-  model, variables = built(make(use_bias=False), x)
-  assert len(variables.loc) == 1
-  variables.untransformed_scale[0].assign(
-    tf.fill(variables.loc[0].shape, -100.0)
-  )
-  np.testing.assert_allclose(
-    apply(model, x, [0, 0]),
-    linear(x, variables.loc[0].numpy()),
-    rtol=1e-5,
-    atol=1e-5,
-  )
-
-
-@both
 def test_gradients_reach_loc_and_rho(make, x, linear):
   model, variables = built(make(), x)
 

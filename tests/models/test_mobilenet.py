@@ -5,9 +5,8 @@ import functools
 import numpy as np
 import pytest
 import tf_keras
-import toys
 
-from bfl_tf import models, training, weights
+from bfl_tf import models, weights
 
 # Of each block: channels in, expansion, channels out, strides at 224x224.
 BLOCKS = [
@@ -101,42 +100,3 @@ def test_at_128_pixels_it_is_keras_own():
   ours.set_weights(values)
   x = rng.normal(size=[2, 128, 128, 3])
   np.testing.assert_allclose(ours(x), theirs(x), rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.slow
-def test_it_trains():
-  rng = np.random.default_rng(0)
-  x = rng.integers(0, 256, [8, 32, 32, 3], np.uint8)
-  mean, std = np.full([2, 3], 128, np.float32)
-  worker = training.Worker(
-    training.strategies(1)[0],
-    functools.partial(build.__wrapped__, kernel_initializer='glorot_uniform'),
-    training.Data(x, np.arange(8) % 10, mean, std),
-    training.Recipe(training.SGD(0.9), 4, augment=True, augment_padding=2),
-  )
-  begin = toys.start(worker)
-  job = toys.job(begin, range(8), rate=0.01)
-  result = worker.train(job)
-  assert result.trace.steps == 2
-  assert np.isfinite(result.trace.loss)
-  for name in ('point', 'buffers'):
-    before, after = getattr(begin, name), getattr(result.model, name)
-    assert np.all(np.isfinite(after))
-    assert np.mean(before != after) > 0.9
-  assert toys.same(result, worker.train(job))
-
-
-@pytest.mark.slow
-def test_flipout_draws_a_network_by_the_seed():
-  model = build('flipout')
-  x = np.random.default_rng(0).normal(size=[2, 32, 32, 3]).astype(np.float32)
-
-  def draw(seed):
-    with models.scope([5, seed]):
-      return model(x, training=False).numpy()
-
-  first, again, other = map(draw, (1, 1, 2))
-  assert first.shape == (2, 10)
-  assert np.all(np.isfinite(first))
-  assert np.array_equal(first, again)
-  assert not np.any(first == other)

@@ -70,23 +70,3 @@ def test_a_config_starts_alike_and_a_file_holds_what_was_trained(
     np.testing.assert_array_equal(ours, theirs)
   assert_alike(model, copy)
   assert_saved(trained(model), tmp_path / 'model.keras')
-
-
-def test_a_layer_keeps_what_it_was_made_with():
-  layer = models.layers.Conv2DFlipout(
-    5,
-    (2, 3),
-    strides=2,
-    activation='relu',
-    kernel_initializer='he_normal',
-    initial_scale=0.3,
-    use_bias=False,
-    name='own',
-  )
-  copy = models.layers.Conv2DFlipout.from_config(layer.get_config())
-  assert copy.get_config() == layer.get_config()
-  x = tf.ones([1, 4, 6, 2])
-  assert copy(x).shape == layer(x).shape
-  rho, expected = copy.trainable_weights[1], np.log(np.expm1(0.3))
-  np.testing.assert_allclose(rho, np.full(rho.shape, expected), rtol=1e-6)
-  assert len(copy.trainable_weights) == 2  # A bias would be two more.

@@ -12,7 +12,6 @@ from bfl_tf import config as config_lib
 from bfl_tf import runs as runs_lib
 from bfl_tf.federation import engine as engine_lib
 from bfl_tf.online import updates as online
-from bfl_tf.runs import checkpoints
 
 _TRAINS = engine_lib.local
 NORMALIZED = {'model': 'toys:normalized', 'num_server_examples': 30}
@@ -75,38 +74,20 @@ def test_what_clients_remember_goes_with_them(part):
     assert toys.same(added.memories[client], memory)
 
 
-@pytest.mark.parametrize(
-  'changes',
-  [
-    {
-      'learning_rate_schedule': 'steps',
-      'steps.first_factor': 0.5,
-      'early_local_epochs': 7,
-      'early_rounds': 1,
-    },
-    {'min_local_epochs': 2, 'local_epochs': 9},
-  ],
-)
-def test_a_newcomer_trains_by_the_founders_schedule(changes, monkeypatch):
+def test_a_newcomer_trains_by_the_founders_schedule(monkeypatch):
   """By the rates and epochs of the one round, by draws of its own."""
   monkeypatch.setattr(engine_lib, 'local', _TRAINS)
-  experiment = made.experiment(**changes)
+  experiment = made.experiment(
+    **{'learning_rate_schedule': 'steps', 'steps.first_factor': 0.5},
+    min_local_epochs=2,
+    local_epochs=9,
+  )
   before, _ = toys.play(experiment, 1, engine=_TRAINS)
   after = online.apply(experiment, before, online.Change('replace', 1)).state
   ours, theirs = (online.members(state)[1] for state in (before, after))
   assert not toys.same(ours.model, theirs.model)
   assert ours.trace.steps == theirs.trace.steps
   assert ours.trace.sum_rates == theirs.trace.sum_rates
-
-
-def test_it_goes_on_from_a_checkpoint(tmp_path):
-  experiment = made.experiment()
-  state = made.played(experiment)
-  checkpoints.save(state, tmp_path)
-  change = online.Change('remove', 0)
-  expected = online.apply(experiment, state, change)
-  got = online.apply(experiment, checkpoints.restore(tmp_path), change)
-  assert toys.same(expected.state.model, got.state.model)
 
 
 @pytest.mark.parametrize(

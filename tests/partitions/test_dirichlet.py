@@ -15,6 +15,12 @@ def split(name, labels, num_clients=10, seed=0, **options):
   return partition(labels, num_clients=num_clients, seed=seed, **options)
 
 
+def tables(name, num_clients=10, **options):
+  """Counts of 60 seeds, `[60, num_clients, 10]`."""
+  parts = (split(name, CIFAR, num_clients, s, **options) for s in range(60))
+  return np.array([partitions.counts(CIFAR, part, 10) for part in parts])
+
+
 @pytest.mark.parametrize('name', ['dirichlet', 'dirichlet_equal'])
 def test_a_large_alpha_is_balanced(name):
   table = partitions.counts(CIFAR, split(name, CIFAR, alpha=1e12), 10)
@@ -23,11 +29,7 @@ def test_a_large_alpha_is_balanced(name):
 
 def test_dirichlet_moments():
   # Beta(alpha, (K - 1) alpha) is each client's share of a class.
-  shares = []
-  for seed in range(60):
-    parts = split('dirichlet', CIFAR, 4, seed, alpha=0.5)
-    shares.append(partitions.counts(CIFAR, parts, 10) / 5000)
-  shares = np.array(shares)
+  shares = tables('dirichlet', 4, alpha=0.5) / 5000
   variance = 0.25 * 0.75 / (4 * 0.5 + 1)
   # 600 classes are independent, the four shares of one are not.
   error = np.std(np.square(shares - 0.25)) / np.sqrt(600)
@@ -62,14 +64,7 @@ def test_dirichlet_equal_with_a_tiny_alpha_gives_few_classes(
 
 def test_dirichlet_equal_clients_are_exchangeable():
   # Nobody gets the leftovers: the last client is as peaked as the first.
-  peaks = np.array(
-    [
-      partitions.counts(
-        CIFAR, split('dirichlet_equal', CIFAR, seed=seed, alpha=0.1), 10
-      ).max(axis=1)
-      for seed in range(60)
-    ]
-  )
+  peaks = tables('dirichlet_equal', alpha=0.1).max(axis=-1)
   gap = peaks[:, 0] - peaks[:, -1]
   assert abs(gap.mean()) < 5 * gap.std() / np.sqrt(gap.size)
 
@@ -77,20 +72,8 @@ def test_dirichlet_equal_clients_are_exchangeable():
 def test_dirichlet_equal_varies_less_by_the_sums_that_it_keeps():
   # Small deviations are about normal: of 10 x 9, both sums leave 9 x 9 free.
   alpha = 50.0
-  variances = np.array(
-    [
-      np.mean(
-        np.square(
-          partitions.counts(
-            CIFAR, split('dirichlet_equal', CIFAR, seed=seed, alpha=alpha), 10
-          )
-          / 5000
-          - 0.1
-        )
-      )
-      for seed in range(60)
-    ]
-  )
+  shares = tables('dirichlet_equal', alpha=alpha) / 5000
+  variances = np.square(shares - 0.1).mean(axis=(1, 2))
   plain = 0.1 * 0.9 / (10 * alpha + 1)
   error = variances.std() / np.sqrt(variances.size)
   assert abs(variances.mean() - 0.9 * plain) < 5 * error

@@ -89,21 +89,6 @@ def gaussians(updates):
   return [[*map(weights.distribution, of)] for of in (models, flat)]
 
 
-def test_pool_takes_low_rank_gaussians(name='nwa'):
-  low_rank, flat = gaussians(clients(2, num_params=30))
-  for q in low_rank:
-    assert isinstance(q, tfd.MultivariateNormalDiagPlusLowRankCovariance)
-  prior = tfd.MultivariateNormalDiag(np.zeros(30, 'f4'), np.full(30, 9, 'f4'))
-  got, mixed, expected = (
-    pooling.pool(name, posteriors, prior=prior)
-    for posteriors in (low_rank, [low_rank[0], *flat[1:]], flat)
-  )
-  for pooled in (got, mixed):
-    assert isinstance(pooled, tfd.MultivariateNormalDiag)
-    np.testing.assert_allclose(pooled.mean(), expected.mean(), 1e-4, 1e-5)
-    np.testing.assert_allclose(pooled.stddev(), expected.stddev(), 1e-5)
-
-
 def test_weightings_see_the_marginals():
   low_rank, flat = gaussians(clients(2, 4, 30))
   for scheme in pooling.WEIGHTINGS:

@@ -83,18 +83,6 @@ def test_lp_sees_a_spread_of_1e_5(prior):
   np.testing.assert_allclose(variance, expected, rtol=1e-4)
 
 
-def test_lp_has_the_moments_of_the_mixture():
-  loc, scale, _ = draw(0, 3)
-  w = np.array([0.2, 0.5, 0.3])
-  mean, variance = pool_moments('lp', loc, scale, w)
-  rng = np.random.default_rng(1)
-  client = rng.choice(3, 20_000, p=w)
-  samples = loc[client] + scale[client] * rng.normal(size=(20_000, 20))
-  for draws, expected in ((samples, mean), ((samples - mean) ** 2, variance)):
-    error = draws.std(0) / np.sqrt(len(draws))
-    assert np.all(np.abs(draws.mean(0) - expected) < 5 * error)
-
-
 def test_conflation_is_the_normalised_product_on_a_grid():
   loc, scale, _ = draw(0, 4, 5)
   x = np.linspace(-12, 12, 20_001)[:, np.newaxis]

@@ -189,10 +189,3 @@ def test_dwc_keeps_the_prior_where_precision_runs_out():
   # By hand: 4 + 2 (5 - 4) / 1.5 / (1 / 3).
   np.testing.assert_allclose(model.loc, [4, 4, 4, 8], rtol=1e-6)
   np.testing.assert_allclose(model.scale, [1, 1, 1, np.sqrt(3)], rtol=1e-6)
-
-
-def test_equal_rules_are_one_key():
-  for changes in ({}, {'min_scale': 1.0}):
-    rules = [pooling.rule_of(name, **changes) for name in pooling.RULES]
-    again = [pooling.rule_of(name, **changes) for name in pooling.RULES]
-    assert rules == again and len({*rules, *again}) == len(rules)

@@ -10,7 +10,8 @@ from bfl_tf.runs import checkpoints
 
 def state(round_index, seed=0):
   rng = np.random.default_rng(seed)
-  vectors = (np.float32(rng.normal(size=size)) for size in (5, 5, 3, 0))
+  sizes = 5, 5, 3, 0, (2, 5)
+  vectors = (np.float32(rng.normal(size=size)) for size in sizes)
   return federation.State(
     round=round_index,
     model=weights.Weights(*vectors),
@@ -49,67 +50,15 @@ def test_round_10_is_newer_than_round_9(tmp_path):
   assert checkpoints.restore(tmp_path).round == 10
 
 
-def flip(data, place):
-  data = bytearray(data)
-  data[int(place * len(data))] ^= 0xFF
-  return bytes(data)
-
-
-DAMAGES = {
-  'emptied': lambda data: b'',
-  'cut': lambda data: data[:10],
-  'of zeros': lambda data: bytes(len(data)),
-}
-
-
 @pytest.mark.parametrize('file', ['data-00000-of-00001', 'index'])
-@pytest.mark.parametrize('damage', DAMAGES)
 def test_a_corrupt_checkpoint_gives_way_to_the_one_before(
-  tmp_path, caplog, file, damage
+  tmp_path, caplog, file
 ):
   for round_index in (1, 2):
     checkpoints.save(state(round_index, round_index), tmp_path)
   path = tmp_path / f'state-2.{file}'
-  path.write_bytes(DAMAGES[damage](path.read_bytes()))
+  path.write_bytes(path.read_bytes()[:10])
   restored = checkpoints.restore(tmp_path)
   assert 'state-2 is corrupt' in caplog.text
   assert restored.round == 1
   assert toys.same(restored, state(1, 1))
-
-
-def test_a_flipped_bit_of_a_weight(tmp_path, caplog):
-  for round_index in (1, 2):
-    checkpoints.save(state(round_index, round_index), tmp_path)
-  path = tmp_path / 'state-2.data-00000-of-00001'
-  data = bytearray(path.read_bytes())
-  data[data.index(state(2, 2).model.loc.tobytes())] ^= 1
-  path.write_bytes(data)
-  assert toys.same(checkpoints.restore(tmp_path), state(1, 1))
-  assert 'state-2 is corrupt' in caplog.text
-
-
-def cut(data, place):
-  return data[: int(place * len(data))]
-
-
-@pytest.mark.parametrize('damage', [flip, cut])
-@pytest.mark.parametrize('file', ['data-00000-of-00001', 'index'])
-def test_wherever_it_is_damaged(tmp_path, file, damage):
-  """Right or not taken: what is not read of a file may well be broken."""
-  for round_index in (1, 2):
-    checkpoints.save(state(round_index, round_index), tmp_path)
-  path = tmp_path / f'state-2.{file}'
-  data = path.read_bytes()
-  for place in np.linspace(0, 1, 60, endpoint=False):
-    path.write_bytes(damage(data, place))
-    restored = checkpoints.restore(tmp_path)
-    expected = state(restored.round, restored.round)
-    assert toys.same(restored, expected), place
-
-
-def test_a_missing_data_file(tmp_path, caplog):
-  for round_index in (1, 2):
-    checkpoints.save(state(round_index), tmp_path)
-  (tmp_path / 'state-2.data-00000-of-00001').unlink()
-  assert checkpoints.restore(tmp_path).round == 1
-  assert 'state-2 is corrupt' in caplog.text

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from bfl_tf import runs as runs_lib
-from bfl_tf import version
 from bfl_tf.federation import loop
 from bfl_tf.runs import directory as directory_lib
 from bfl_tf.runs import task as task_lib
@@ -79,18 +78,6 @@ def test_flags_of_the_machine_may_change(finished):
   directory_lib.RunDirectory(finished).check(CONFIG.replace(num_workers=7))
 
 
-@pytest.mark.parametrize(
-  'old, new', [(version.__version__, '0.0.9'), ('--seed=0', '--seed=\udcff')]
-)
-def test_flags_that_cannot_be_read(tmp_path, old, new):
-  directory = directory_lib.RunDirectory(tmp_path)
-  directory.start(CONFIG)
-  path = tmp_path / 'flags.txt'
-  text = path.read_text().replace(old, new)
-  path.write_text(text, errors='surrogateescape')
-  refused(tmp_path, CONFIG, r'flags\.txt')
-
-
 def npz(path, shift=0.0):
   y = np.arange(30) % 3
   x = np.eye(3)[y] + shift
@@ -136,8 +123,6 @@ def test_other_examples_of_one_name_are_another_run(tmp_path):
   )
   path.write_text(other.to_json())
   refused(tmp_path, CONFIG, 'training examples')
-  path.write_text('{}')
-  refused(tmp_path, CONFIG, r'task\.json')
 
 
 def test_one_process_a_run(tmp_path):
@@ -177,17 +162,6 @@ def test_a_longer_run_is_the_longer_run(tmp_path):
   fake.play(path, longer)
   assert fake.outcome(path) == fake.outcome(tmp_path / 'whole')
   refused(path, CONFIG, '--num_rounds')
-
-
-def test_two_that_extend_together(tmp_path, monkeypatch):
-  monkeypatch.setattr('bfl_tf.federation.evaluation.evaluate', fake.evaluate)
-  fake.play(tmp_path, CONFIG)
-  longer = CONFIG.replace(num_rounds=3)
-  first, second = (fake.run(tmp_path, longer) for _ in range(2))
-  summary = first.play()
-  before = (tmp_path / 'summary.json').stat().st_mtime_ns
-  assert second.play() == summary
-  assert (tmp_path / 'summary.json').stat().st_mtime_ns == before
 
 
 def by_rounds(labels, num_clients, num_rounds):

@@ -15,10 +15,3 @@ def test_a_line_a_round_with_the_time_left(capsys):
     'round  9/10    90.0 s, 01:10 left',
     'round 10/10  accuracy 0.5  50.0 s',
   ]
-
-
-def test_no_time_left_is_told_before_a_round_was_played(capsys):
-  with progress.Progress(2, enabled=True) as shown:
-    shown.begin(0)
-    shown.report({'round': 0, 'accuracy': 0.1, 'evaluate_seconds': 0.25})
-  assert capsys.readouterr().out == 'round 0/2  accuracy 0.1  0.2 s\n'

@@ -91,18 +91,6 @@ class Nested:
     return state._replace(slots={**state.slots, self.name: slot}), info
 
 
-class Empty(Nested):
-  """One that carries nothing, and looks."""
-
-  name = 'empty'
-
-  def init(self, model):
-    return {}
-
-  def __call__(self, state, reference, pooled, statistics, seed):
-    return state, {'empty': len(state.slots[self.name])}
-
-
 @dataclasses.dataclass(frozen=True)
 class Forgetful(toys.Idle):
   """A part that could remember, and has nothing to."""
@@ -113,16 +101,11 @@ class Forgetful(toys.Idle):
     return {}
 
 
-@pytest.mark.parametrize(
-  'changes',
-  [
-    {'server_step': (f'{__name__}:Nested',)},
-    {'server_step': (f'{__name__}:Empty',)},
-    {'client_parts': ('toys:Counter', f'{__name__}:Forgetful')},
-  ],
-)
-def test_what_is_carried_goes_on(tmp_path, changes):
-  config = fake.CONFIG.replace(**changes)
+def test_what_is_carried_goes_on(tmp_path):
+  config = fake.CONFIG.replace(
+    server_step=(f'{__name__}:Nested',),
+    client_parts=('toys:Counter', f'{__name__}:Forgetful'),
+  )
   fake.play(tmp_path / 'never', config)
   path = tmp_path / 'stopped'
   fake.stopped(path, loop, 'federated_round', 3, config=config)
@@ -190,48 +173,30 @@ def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch):
   assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob('*')} == times
 
 
-@pytest.mark.parametrize(
-  'lost', ['predictions.npz', 'checkpoints/state-4.index']
-)
-def test_without_its_summary_a_run_ends_once_more(never, tmp_path, lost):
+def test_without_its_summary_a_run_ends_once_more(never, tmp_path):
   fake.play(tmp_path)
-  for name in ('summary.json', lost):
+  for name in ('summary.json', 'predictions.npz'):
     (tmp_path / name).unlink()
   fake.play(tmp_path)
   assert fake.outcome(tmp_path) == never
   assert checkpoints.restore(tmp_path / 'checkpoints').round == 4
 
 
-@pytest.mark.parametrize('tail', ['', '3,0.5', '3,0.5\n', 'nonsense\n'])
-def test_a_line_that_was_cut_is_dropped(never, tmp_path, tail):
+def test_a_line_that_was_cut_is_dropped(never, tmp_path):
   fake.stopped(tmp_path, loop, 'federated_round', 4)
   # Rounds 0 to 2 are left, and so are the checkpoints of rounds 2 and 3.
-  cut_rows(tmp_path, 4, tail)
+  path = tmp_path / 'metrics.csv'
+  text = path.read_text().splitlines(keepends=True)
+  path.write_text(''.join(text[:4]) + '3,0.5')
   fake.play(tmp_path)
   assert fake.outcome(tmp_path) == never
 
 
-@pytest.mark.parametrize('lines', [0, 3])
-def test_rows_that_no_checkpoint_can_make_are_missed(tmp_path, lines):
-  fake.stopped(tmp_path, loop, 'federated_round', 4)
-  cut_rows(tmp_path, lines)
-  before = {p: p.stat().st_mtime_ns for p in tmp_path.rglob('*')}
-  with pytest.raises(ValueError, match=r'metrics\.csv'):
-    fake.play(tmp_path)
-  assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob('*')} == before
-
-
-def cut_rows(path, lines, tail=''):
-  text = (path / 'metrics.csv').read_text().splitlines(keepends=True)
-  (path / 'metrics.csv').write_text(''.join(text[:lines]) + tail)
-
-
-@pytest.mark.parametrize('broken', [['3'], ['2', '3']])
-@pytest.mark.parametrize('file', ['data-00000-of-00001', 'index'])
-def test_a_corrupt_checkpoint(never, tmp_path, caplog, broken, file):
+@pytest.mark.parametrize('broken', ['3', '23'])
+def test_a_corrupt_checkpoint(never, tmp_path, caplog, broken):
   fake.stopped(tmp_path, loop, 'federated_round', 4)
   for number in broken:
-    (tmp_path / 'checkpoints' / f'state-{number}.{file}').write_bytes(b'')
+    (tmp_path / 'checkpoints' / f'state-{number}.index').write_bytes(b'')
   fake.play(tmp_path)
   assert caplog.text.count('is corrupt') == len(broken)
   assert fake.outcome(tmp_path) == never

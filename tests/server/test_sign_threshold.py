@@ -106,18 +106,6 @@ def test_in_front_of_momentum_the_velocity_takes_in_what_is_left():
   assert state.model.loc.tolist() == [4, 1]
 
 
-def test_threshold_0_is_fedavg_bit_for_bit():
-  changes = {'variant': 'flipout', 'clients_per_round': 4}
-  plain, infos = toys.play(toys.experiment(**changes), 3)
-  stage = {'server_step': ('sign_threshold',)}
-  off, others = toys.play(
-    toys.experiment(**changes, **stage, **{'sign_threshold.threshold': 0}), 3
-  )
-  assert toys.same(plain.model, off.model)
-  assert [info.pop('zero_rate_fraction') for info in others] == [0, 0, 0]
-  assert infos == others
-
-
 def test_partial_participation_of_unequal_clients():
   """Of 3 odd clients no vote is 0, and full agreement is rarer than none."""
   changes = {'clients_per_round': 3, 'server_step': ('sign_threshold',)}

@@ -46,32 +46,6 @@ def test_selection_and_calibration_are_the_metrics():
   assert row['gap'] == metrics.confidence_gap(tempered, y)
 
 
-def test_names_for_tables_over_runs():
-  other = doubts.Other('near', 'cifar100', np.zeros([2, 1]))
-  found = {
-    'detection': list(doubts.detection(INSIDE, OUTSIDE, other)),
-    'selection': list(doubts.selection(INSIDE, np.array([0, 1, 1]))),
-    'calibration': [
-      doubts.calibration(INSIDE.probs, np.array([0, 0, 1]), t) for t in (1, 2)
-    ],
-    'corruptions': [
-      {'strength': s, 'accuracy': s / 10, 'nll': s, 'ece': 0} for s in (0, 5, 5)
-    ],
-  }
-  scores = doubts.flat(found)
-  assert (
-    scores['near_cifar100_epistemic_uncertainty_auroc']
-    == (found['detection'][2]['auroc'])
-  )
-  assert scores['aurc_epistemic_uncertainty'] == found['selection'][2]['aurc']
-  assert scores['temperature_tempered'] == 2
-  assert 'ece' not in scores and 'temperature' not in scores
-  before, after = found['calibration']
-  assert scores['ece_untempered'] == before['ece']
-  assert scores['ece_tempered'] == after['ece']
-  assert scores['corrupted_accuracy'] == 0.5
-
-
 def test_some_examples_are_the_same_each_time():
   first, again = doubts.some(50, 9), doubts.some(50, 9)
   assert len(first) == len(set(first)) == 9
@@ -107,15 +81,10 @@ def test_what_a_temperature_is_fitted_on():
   assert named(calibration_fraction=0.25) == ('the calibration share', 36)
   assert named(validation_split=0.5) == ('the validation examples', 71)
   assert named(num_server_examples=30) == ("the server's examples", 30)
-  assert named(server_fraction=0.25) == ("the server's examples", 36)
   # Who sets test examples apart wants them to be used.
   found = named(set_apart=True, server_fraction=0.25, validation_split=0.2)
   assert found == ('the test examples set apart', 9)
-  # Sites' own shares are pooled last.
-  both = {'calibration_fraction': 0.25, 'server_fraction': 0.25}
-  assert named(**both)[0] == "the server's examples"
-  # They were trained on, or may have been.
-  assert named(num_server_examples=30, refine=('toys:Idle',)) is None
+  # They were trained on.
   assert named(server_fraction=0.25, refine=('distil',)) is None
   assert named(num_server_examples=30, start=('fine_tune',)) is None
 

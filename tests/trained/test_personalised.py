@@ -165,14 +165,10 @@ def test_a_sites_own_model_is_no_run(kept):
     reopened.reopen(path)
 
 
-@pytest.mark.parametrize(
-  'site, name',
-  [
-    ('St. Mary & Co', 'St. Mary & Co'), ('a/b', 'a%2Fb'), ('..', '%2E.'),
-    ('.git', '%2Egit'), ('Zürich', 'Zürich'), ('50 %', '50 %25'),
-  ],
-)  # fmt: skip
-def test_the_folder_of_a_site(site, name):
-  assert personalised.folder('runs/x', site) == (
-    pathlib.Path('runs/x/sites/models') / name
-  )
+def test_the_folder_of_a_site():
+  home = pathlib.Path('runs/x/sites/models')
+  for site, name in (
+    ('Zürich & Co', 'Zürich & Co'),
+    ('../a %', '%2E.%2Fa %25'),
+  ):
+    assert personalised.folder('runs/x', site) == home / name

@@ -69,6 +69,15 @@ def test_members_come_one_at_a_time_by_group():
     np.testing.assert_allclose(member.probs, probs, atol=1e-6)
 
 
+def test_every_member_draws_apart():
+  worker = toys.worker(variant='flipout')
+  group = {'alike': [toys.start(worker)] * 2}
+  (_, one), (_, other) = training.predict_members(
+    [worker], group, toys.TRAIN.x, seed=np.zeros(2, np.int32)
+  )
+  assert not np.any(one.probs == other.probs)
+
+
 def soft_worker(**settings):
   targets = np.zeros([150, 3], np.float32)
   data = toys.DATA._replace(y=targets)

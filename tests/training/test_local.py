@@ -170,8 +170,7 @@ def test_neighbours_and_the_past_change_nothing(optimizer):
   assert worker.num_traces == 1
 
 
-@pytest.mark.parametrize('padding', [None, 2])
-def test_a_batch_is_padded_as_the_settings_say(padding):
+def test_a_batch_is_padded_as_the_settings_say(padding=2):
   recorder = Recorder()
 
   def build():
@@ -182,20 +181,19 @@ def test_a_batch_is_padded_as_the_settings_say(padding):
   data = training.Data(
     np.ones([200, 6, 6, 1], np.uint8), np.arange(200) % 2, *np.eye(2, 1)[::-1]
   )
-  settings = {} if padding is None else {'augment_padding': padding}
+  settings = {'augment': True, 'augment_padding': padding}
   worker = training.Worker(
     training.strategies(1)[0],
     build,
     data,
-    training.Recipe(training.SGD(), 200, augment=True, **settings),
+    training.Recipe(training.SGD(), 200, **settings),
   )
   worker.train(toys.job(toys.start(worker), range(200)))
   (batch,) = recorder.batches
   # Ones in a frame of zeros: a crop that is off by n has lost n rows.
   rows = np.any(batch, axis=(2, 3)).sum(1)
   columns = np.any(batch, axis=(1, 3)).sum(1)
-  expected = set(range(6 - (4 if padding is None else padding), 7))
-  assert set(rows) == set(columns) == expected
+  assert set(rows) == set(columns) == set(range(6 - padding, 7))
 
 
 def test_moving_statistics_are_buffers_of_the_job():

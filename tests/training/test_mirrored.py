@@ -100,17 +100,9 @@ def test_prediction_and_loading(mirrored):
 
 
 @pytest.mark.slow
-def test_a_run_over_both_devices_and_a_replica_without_examples(mirrored):
-  """Clients' and the server's workers differ: two compiled functions."""
+def test_a_replica_without_examples(mirrored):
   worker = toys.worker(
     functools.partial(toys.normalized, (4,), 3), strategy=mirrored
   )
   result = worker.train(toys.job(toys.start(worker), range(33)))
   assert all(np.all(np.isfinite(vector)) for vector in result.model)
-  experiment = toys.experiment(
-    distribution='mirrored', num_server_examples=9, refine=('fine_tune',),
-    client_parts=('proximal',), **{'fine_tune.epochs': 2,
-                                   'fine_tune.patience': 0},
-  )  # fmt: skip
-  _, infos = toys.play(experiment)
-  assert np.all(np.isfinite([info['server_loss'] for info in infos]))

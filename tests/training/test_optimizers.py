@@ -94,28 +94,3 @@ def test_an_optimizer_of_ones_own_draws_and_knows_the_clients_examples():
   (slot,) = one.workers[0].training._slots
   # Three steps of the last client that it trained.
   assert slot.numpy() in {3 * len(indices) for indices in one.partition}
-
-  # What it moved beyond SGD's step has the law of its noise.
-  plain = toys.worker(batch_size=50)
-  noisy = toys.worker(batch_size=50, optimizer=Langevin())
-  begin, rate = toys.start(plain), 1e-3
-  jobs = [toys.job(begin, epochs=1, rate=rate, seed=s) for s in range(200)]
-  moved = np.stack([
-    noisy.train(job).model.point - plain.train(job).model.point for job in jobs
-  ])  # fmt: skip
-  variance = 2 * rate / 50
-  error = variance * (2 / moved.size) ** 0.5
-  assert moved.var() == pytest.approx(variance, abs=5 * error)
-
-
-def test_slots_begin_at_zero_and_are_no_more_than_needed():
-  variables = [tf.Variable(value) for value in values(0)]
-  for optimizer, count in (
-    (training.SGD(), 0),
-    (training.SGD(0.9), 2),
-    (training.Adam(), 4),
-  ):
-    slots = optimizer.slots(variables)
-    assert len(slots) == count
-    assert not any(np.any(slot) or slot.trainable for slot in slots)
-    assert [s.shape for s in slots] == (SHAPES * 2)[:count]

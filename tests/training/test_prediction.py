@@ -41,14 +41,6 @@ def test_moments_agree_with_stacked_samples(spread, tolerance):
   np.testing.assert_allclose(got.epistemic, expected, rtol=tolerance)
 
 
-def test_one_sample_has_no_spread():
-  sample = np.float32([[0.1, 0.9], [1.0, 0.0]])
-  got = streamed(sample[np.newaxis])
-  np.testing.assert_array_equal(got.probs, sample)
-  np.testing.assert_allclose(got.aleatoric, [0.18, 0], rtol=1e-6)
-  assert got.epistemic.numpy().tolist() == [0, 0]
-
-
 @pytest.fixture(scope='module')
 def flipout():
   """Two workers and a posterior to sample."""

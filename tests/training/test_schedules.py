@@ -9,10 +9,6 @@ def rates(schedule, num_rounds, initial=0.5):
   return [schedule(initial, r, num_rounds) for r in range(num_rounds)]
 
 
-def test_constant():
-  assert rates(training.SCHEDULES['constant'](), 4) == [0.5] * 4
-
-
 def test_steps_at_fractions_of_the_run():
   steps = training.SCHEDULES['steps']
   expected = [1.0] * 3 + [0.1] * 3 + [0.01] * 4
