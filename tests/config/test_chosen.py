@@ -166,15 +166,6 @@ def test_a_presets_settings_lie_idle_but_typed_ones_do_not():
     Config.of({**behind, 'partition': 'step', 'step.del': 'ring'})
 
 
-def test_anybodys_settings_lie_idle_too():
-  values = {'pooling': 'nwa', 'Barycenter.power': 2}
-  assert Config.of(values) == Config()
-  with pytest.raises(ValueError, match=r'--Barycenter\.power'):
-    Config.of(values, typed=['Barycenter.power'])
-  with pytest.raises(ValueError, match="Did you mean 'distil'"):
-    Config.of({'distill.epochs': 3})
-
-
 def test_a_role_of_a_method_is_its_own_at_the_start():
   tuned = f'{__name__}:Tuned'
   experiment = toys.experiment(

@@ -12,7 +12,6 @@ from bfl_tf import pooling
 from bfl_tf.config import config as config_lib
 from bfl_tf.config import given
 from bfl_tf.runs import flags_file
-from experiments import describe
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,12 +69,6 @@ def test_a_strangers_settings_are_its_own_whatever_the_variant(variant):
   said = {'Warm.temperature': 0.2, 'Leaky.rate': 0.25}
   config = plain.config.replace(**said)
   assert {key: config.get(key) for key in said} == said
-
-
-def test_they_are_described(capsys):
-  with pytest.raises(SystemExit):
-    describe.answer(['', f'--describe={WARM}'], sys.modules[__name__])
-  assert '--Warm.temperature=0.9' in capsys.readouterr().out
 
 
 @dataclasses.dataclass(frozen=True)

@@ -49,20 +49,14 @@ def test_a_good_update_has_none():
   ('value', 'reason'),
   [
     (None, 'type NoneType'),
-    ([3.0], 'type list'),
     (tf.constant([3.0]), 'type EagerTensor'),
-    (np.array([3]), 'int64'),
-    (np.array([True]), 'bool'),
-    (np.array(['3']), '<U1'),
     (np.array([None]), 'object'),
     (np.float64([3]), 'float64'),
-    (np.float32(3), 'shape ()'),
     (np.float32([[3]]), 'shape (1, 1)'),
     (np.float32([np.nan]), 'finite'),
     (np.float32([-np.inf]), 'finite'),
-    # Its square is not.
-    (np.float32([1e20]), 'beyond'),
-    (np.float32([-3e38]), 'beyond'),
+    # Its square is not finite.
+    (np.float32([-1e20]), 'beyond'),
   ],
 )
 def test_one_vector_is_bad(value, reason):
@@ -93,16 +87,12 @@ def model(**vectors):
     # Who could say more would weigh more.
     ({'limit': (0.0, 9)}, '10 examples, and has 9'),
     ({'client_id': 4}, 'itself client 4'),
-    ({'client_id': TWO}, 'cannot be read'),
     ({'model': None}, 'loc is missing'),
     (model(scale=-TWO), 'scale is below'),
     (model(scale=TWO * 0), 'scale is below'),
-    (model(scale=TWO * 1e-45), 'scale is below'),
     (model(scale=TWO * 1e38), 'scale is beyond'),
-    (model(factor=TWO), 'factor has shape'),
     (model(factor=np.ones([2, 3], np.float32)), 'factor has shape'),
     (model(factor=np.full([1, 2], np.nan, np.float32)), 'factor is not finite'),
-    ({'extras': {}}, 'extra part is missing'),
     ({'extras': None}, 'extra part is missing'),
     ({'extras': {'part': ONE, 'more': ONE}}, 'extra more is more'),
     ({'trace': None}, 'trace is no Trace'),

@@ -66,7 +66,6 @@ def test_what_is_refused_leaves_nothing(tmp_path):
     ({'seed': 1}, '--seed'),
     ({'seed': 1, 'momentum.decay': 0.5}, '--momentum.decay, --seed'),
     ({'pooling': 'lp'}, '--lp.min_scale, --nwa.min_scale, --pooling'),
-    ({'augment': True}, '--augment'),
     ({'num_rounds': 1}, '--num_rounds'),
   ],
 )

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import toys
 
 from bfl_tf import federation, server, statistics, weights
 
@@ -104,17 +103,6 @@ def test_in_front_of_momentum_the_velocity_takes_in_what_is_left():
     state, _ = stage(state, reference, pooled, results, SEED)
   assert state.slots['momentum'].tolist() == [4, 1]
   assert state.model.loc.tolist() == [4, 1]
-
-
-def test_partial_participation_of_unequal_clients():
-  """Of 3 odd clients no vote is 0, and full agreement is rarer than none."""
-  changes = {'clients_per_round': 3, 'server_step': ('sign_threshold',)}
-  fractions = []
-  for threshold in (1, 2, 3):
-    setting = {'sign_threshold.threshold': threshold}
-    _, (info, *_) = toys.play(toys.experiment(**changes, **setting), 1)
-    fractions.append(info['zero_rate_fraction'])
-  assert fractions[0] == 0 < fractions[1] == fractions[2] < 1
 
 
 @pytest.mark.parametrize(

@@ -27,10 +27,8 @@ def test_what_is_no_finished_run(tmp_path, lost, what):
   assert bfl_tf.load(tmp_path).config == fake.CONFIG
   path = tmp_path / lost
   shutil.rmtree(path) if path.is_dir() else path.unlink()
-  with pytest.raises(ValueError, match=what) as raised:
+  with pytest.raises(ValueError, match=what):
     bfl_tf.load(tmp_path)
-  (line,) = str(raised.value).splitlines()
-  assert str(tmp_path) in line
 
 
 def test_a_task_is_read_to_the_last_bit():

@@ -106,15 +106,6 @@ def test_sets_that_are_every_class_have_no_score(run):
   assert rows['north']['personalised_nll'] == rows['north']['nll']
 
 
-def test_a_share_of_the_test_examples_makes_promises_too(run, sites_run):
-  half = run.test.take(np.arange(18))
-  (first, *_) = train(sites_run, run._replace(calibration=half), 1)
-  rows = dict(half.sites)[first.site]
-  assert first.promise.num_examples == len(rows)
-  (first, *_) = train(sites_run, run._replace(calibration=None), 1)
-  assert first.promise is None
-
-
 def test_a_model_of_its_own_stands_for_nobody_else(sites_run, run):
   config = run.trained.config.replace(**{'flipout.kl_examples': 'all'})
   of_all = run._replace(
