@@ -20,7 +20,7 @@ import tensorflow as tf
 
 from bfl_tf import files
 from bfl_tf.config import config as config_lib
-from bfl_tf.runs import flags_file, rows
+from bfl_tf.runs import checkpoints, flags_file, rows
 from bfl_tf.runs import task as task_lib
 
 CONFORMAL = 'conformal.json'
@@ -110,6 +110,7 @@ class RunDirectory:
         f'--output_dir={self.path} holds another run; {obstacle}. Choose '
         'another directory.'
       )
+    self._check_rows()
 
   def _obstacle(self, config) -> str | None:
     """Why the run that is there is not the beginning of this one, or None."""
@@ -126,6 +127,16 @@ class RunDirectory:
     if changed:
       return f'what {", ".join(changed)} names has changed since'
     return None
+
+  def _check_rows(self):
+    """The rows of all checkpoints but the newest are there before it is."""
+    saved, last = checkpoints.rounds(self.checkpoints), self.last_round()
+    if saved and 0 < saved[-1] > last:
+      raise ValueError(
+        f'{self.path / _METRICS} has whole rows of its first {last + 1} rounds '
+        f'only, and the oldest checkpoint is of round {saved[-1]}: put the '
+        'file back, or delete the directory to begin again.'
+      )
 
   def last_round(self) -> int:
     """Returns the round of the last whole row of `metrics.csv`; -1 for none."""
