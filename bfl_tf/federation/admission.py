@@ -71,8 +71,8 @@ def _misstated(arrival, num_examples) -> str | None:
 def _malformed(arrival, like) -> str | None:
   """What is no array as was asked for, or not finite."""
   update = arrival.update
-  if not isinstance(update.trace, training.Trace):
-    return f'its trace is no Trace, but {type(update.trace).__name__}'
+  if type(update.trace) is not type(like.trace):
+    return f'its trace is a {type(update.trace).__name__}'
   sent = _leaves(update.model, update.extras, arrival.memory, update.trace)
   wanted = _leaves(like.model, like.extra, like.memory, like.trace)
   for name in {**wanted, **sent}:

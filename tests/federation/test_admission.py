@@ -95,7 +95,7 @@ def model(**vectors):
     (model(factor=np.full([1, 2], np.nan, np.float32)), 'factor is not finite'),
     ({'extras': None}, 'extra part is missing'),
     ({'extras': {'part': ONE, 'more': ONE}}, 'extra more is more'),
-    ({'trace': None}, 'trace is no Trace'),
+    ({'trace': None}, 'trace is a NoneType'),
     ({'trace': TRACE._replace(loss=np.float32(np.nan))}, 'trace loss is not'),
     ({'memory': {}}, 'memory part rounds is missing'),
     (
