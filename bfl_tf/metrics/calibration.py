@@ -8,6 +8,8 @@
 [3]: Chuan Guo et al. On Calibration of Modern Neural Networks. _ICML_, 2017.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy import typing as npt
 from scipy import optimize
@@ -23,14 +25,41 @@ def adaptive_calibration_error(
 ) -> float:
   """Mean |accuracy - confidence| over bins that hold equally many [1].
 
+  Args:
+    num_bins: of `equal_bins`.
+
+  Returns:
+    error: in [0, 1]; lower is better.
+  """
+  bins = equal_bins(probs, labels, num_bins)
+  gaps = np.abs(bins.confidence - bins.accuracy)
+  return float(np.average(gaps, weights=bins.counts))
+
+
+class EqualBins(NamedTuple):
+  """Bins of equally many examples, from the least confident.
+
+  Attributes:
+    confidence: `[num_bins]`, the mean in each.
+    accuracy: `[num_bins]`, likewise.
+    counts: `[num_bins]` examples; they differ by at most 1.
+  """
+
+  confidence: np.ndarray
+  accuracy: np.ndarray
+  counts: np.ndarray
+
+
+def equal_bins(
+  probs: npt.ArrayLike, labels: npt.ArrayLike, num_bins: int = 15
+) -> EqualBins:
+  """Returns accuracy and confidence by rank of the confidence [1].
+
   Examples of one confidence that two bins share count in both as the mean of
   them all, so that the order of the examples changes nothing.
 
   Args:
     num_bins: fewer where there are fewer examples.
-
-  Returns:
-    error: in [0, 1]; lower is better.
   """
   confidence, correct = predictive.confidence(probs, labels)
   num_bins = predictive.check_num_bins(num_bins)
@@ -38,10 +67,11 @@ def adaptive_calibration_error(
   shared = np.bincount(group, weights=correct) / np.bincount(group)
   order = np.argsort(confidence, kind='stable')
   bins = np.array_split(order, min(num_bins, order.size))
-  confidences = np.array([confidence[b].mean(dtype=np.float64) for b in bins])
-  accuracies = np.array([shared[group[b]].mean() for b in bins])
-  gaps = np.abs(confidences - accuracies)
-  return float(np.average(gaps, weights=[b.size for b in bins]))
+  return EqualBins(
+    np.array([confidence[b].mean(dtype=np.float64) for b in bins]),
+    np.array([shared[group[b]].mean() for b in bins]),
+    np.array([b.size for b in bins]),
+  )
 
 
 def classwise_calibration_error(

@@ -12,7 +12,7 @@ from matplotlib import ticker
 import numpy as np
 
 from bfl_tf import metrics
-from bfl_tf.plots import calibration, canvas, curves, recorded
+from bfl_tf.plots import canvas, curves, recorded
 
 Groups = Mapping[str, Sequence[recorded.RunDir]]
 _COVERAGES = np.linspace(0.01, 1, 100)
@@ -36,6 +36,33 @@ def learning_curves(
     axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
   _one_legend(panels)
   return canvas.figure_of(panels[0])
+
+
+def calibration(groups: Groups, num_bins: int = 15) -> figure_lib.Figure:
+  """Draws accuracy less confidence against confidence, a line a setting.
+
+  On the line at 0 a model is calibrated, below it is overconfident. Bins hold
+  equally many examples of a run.
+  """
+  (axes,) = canvas.new_axes((6.0, 3.8 + 0.16 * len(groups)))
+
+  def gaps(run):
+    read = recorded.predictions(run)
+    bins = metrics.equal_bins(read.probs, read.labels, num_bins)
+    return bins.confidence, bins.accuracy - bins.confidence
+
+  lines = {n: [gaps(run) for run in runs] for n, runs in groups.items()}
+  # Bins of equal rank: their confidences are averaged over seeds too.
+  _draw(axes, lines, marker='o')
+  axes.axhline(0, ls='--', c=canvas.GREY, lw=1.2)
+  canvas.finish(
+    axes,
+    'Calibration',
+    'Confidence (probability)',
+    'Accuracy less confidence (fraction)',
+  )
+  _one_legend([axes])
+  return canvas.figure_of(axes)
 
 
 def risk_coverage(
@@ -69,13 +96,13 @@ def risk_coverage(
   return canvas.figure_of(axes)
 
 
-def _draw(axes: axes_lib.Axes, lines: Mapping[str, Sequence]):
+def _draw(axes: axes_lib.Axes, lines: Mapping[str, Sequence], marker: str = ''):
   """Draws each name's lines as one, cut to what all of them have."""
   for (name, found), style in zip(lines.items(), canvas.styles(len(lines))):
     size = min(len(x) for x, _ in found)
     x = np.mean([x[:size] for x, _ in found], axis=0)
     scores = np.transpose([y[:size] for _, y in found])
-    canvas.draw_seeds(axes, x, scores, label=name, **style)
+    canvas.draw_seeds(axes, x, scores, label=name, marker=marker, **style)
 
 
 def _one_legend(panels: Sequence[axes_lib.Axes]) -> None:
@@ -94,6 +121,6 @@ Draw = Callable[[Groups], figure_lib.Figure]
 FIGURES: dict[str, Draw] = {'learning_curves': learning_curves}
 # Of runs that kept predictions, as one does whose model did not run away.
 OF_PREDICTIONS: dict[str, Draw] = {
-  'calibration': calibration.calibration_gap,
+  'calibration': calibration,
   'risk_coverage': risk_coverage,
 }
