@@ -193,7 +193,7 @@ class Config:
   ] = ()
 
   # Server.
-  pooling: Annotated[str, Setting('A rule:', table=methods.RULES)] = 'nwa'
+  pooling: Annotated[str, Setting('A rule:', table=pooling_lib.RULES)] = 'nwa'
   weighting: Annotated[
     str, Setting("The clients' weights:", table=pooling_lib.WEIGHTINGS)
   ] = 'size'

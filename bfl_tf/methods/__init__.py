@@ -1,14 +1,14 @@
 """Methods that have a half on the client and a half on the server.
 
 A method is one file and one row of `METHODS`. A part, stage or rule that stands
-alone is in `clients`, `server` or `pooling`; the tables of these three are here
-together with what the rows bring.
+alone is in `clients`, `server` or `pooling`; the tables of parts and stages are
+here, together with what the rows bring.
 """
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from bfl_tf import clients, pooling, server
+from bfl_tf import clients, server
 from bfl_tf.methods import scaffold, thinning
 
 
@@ -18,12 +18,10 @@ class Halves(NamedTuple):
   Attributes:
     part: of the client, as `clients` describes it.
     stage: of the server, as `server` describes it, which the part needs.
-    rule: as `pooling` describes it, with a `name` besides.
   """
 
   part: Any
-  stage: Any = None
-  rule: Any = None
+  stage: Any
 
 
 METHODS = (
@@ -33,11 +31,10 @@ METHODS = (
 
 
 def _named(halves: Iterable[Any]) -> dict[str, Any]:
-  return {half.name: half for half in halves if half is not None}
+  return {half.name: half for half in halves}
 
 
 PARTS = clients.PARTS | _named(method.part for method in METHODS)
 STAGES = server.STAGES | _named(method.stage for method in METHODS)
-RULES = pooling.RULES | _named(method.rule for method in METHODS)
 
-__all__ = ['METHODS', 'PARTS', 'RULES', 'STAGES', 'Halves']
+__all__ = ['METHODS', 'PARTS', 'STAGES', 'Halves']

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bfl_tf import clients, methods, pooling, server
+from bfl_tf import clients, methods, server
 
 
 @pytest.mark.parametrize('method', methods.METHODS, ids=lambda m: m.part.name)
@@ -15,4 +15,3 @@ def test_no_row_takes_the_place_of_another():
   rows = len(methods.METHODS)
   assert len(methods.PARTS) == len(clients.PARTS) + rows
   assert len(methods.STAGES) == len(server.STAGES) + rows
-  assert methods.RULES == pooling.RULES
