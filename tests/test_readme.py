@@ -52,7 +52,7 @@ def test_own_rule(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
   'names',
   [
-    methods.RULES,
+    pooling.RULES,
     pooling.WEIGHTINGS,
     models.VARIANTS,
     models.NETWORKS,
