@@ -47,7 +47,7 @@ _SEEDS = flags.DEFINE_list(
   'seeds',
   None,
   'Those to run, of --artifact and --claim: 0,1; all of the scale if not '
-  'given. Claims are judged by them and by those begun before.',
+  'given. A claim is judged by all that it plans.',
 )
 _CELLS = flags.DEFINE_string(
   'cells', '', 'Run only those with this in their place: features/cifar10.'
@@ -111,7 +111,7 @@ def _do():
   root.mkdir(parents=True, exist_ok=True)
   failed = _play(tasks, root) if _RUN.value else 0
   failed += sum(_write(artifact, root) for artifact in chosen)
-  codes = [_judge(claim, root, seeds) for claim in claimed]
+  codes = [_judge(claim, root) for claim in claimed]
   # A claim's own verdict counts the runs that it lacks.
   return max([*codes, int(bool(chosen and failed))])
 
@@ -131,9 +131,9 @@ def _write(artifact, root):
   return broken
 
 
-def _judge(claim, root, seeds):
+def _judge(claim, root):
   """Prints the verdict on a claim; returns its exit code."""
-  verdict, text = claims.report(claim, _SCALE.value, root, seeds)
+  verdict, text = claims.report(claim, _SCALE.value, root)
   print(text, '\n')
   return claims.VERDICTS[verdict]
 

@@ -12,15 +12,15 @@ and while a planned seed is missing, as of a run that diverged. Below two seeds
 there is no test. So "the slowest of three is faster" is three comparisons: the
 least of three is below zero by chance, and would fail where none is slower.
 
-Some of the planned seeds can be judged alone, by the same test. Who looks after
-each seed has more than one try at 5 %: what counts are all of them.
+Who looks after each seed has more than one try at 5 %: what is judged are all
+that were planned.
 
 What could be seen is two effects: the smallest with which a comparison holds,
 at 5 %, and the smallest with which it fails while no other does, at Holm's
 first level, 5 % over their number.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
 import math
@@ -39,23 +39,12 @@ def spread(values: Sequence[float]) -> float:
   return max(values) - min(values)
 
 
-def only(values: Sequence[float]) -> float:
-  """The one value."""
-  (value,) = values
-  return value
-
-
 @dataclasses.dataclass(frozen=True)
 class Side:
-  """Cells, and what is made of their values of one seed."""
+  """Several cells, and what is made of their values of one seed."""
 
   reduce: Callable[[Sequence[float]], float]
   cells: Sequence[cells_lib.Cell]
-
-
-def one(cell: cells_lib.Cell) -> Side:
-  """The side of one cell."""
-  return Side(only, (cell,))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +53,7 @@ class Comparison:
 
   Attributes:
     statement: what it says.
-    left: the side that is claimed to be larger.
+    left: the cell, or side, that is claimed to be larger.
     right: the other; None compares with 0.
     measure: what is compared.
     margin: above 0 for `at least on a par` or `no clear difference`, below 0
@@ -72,28 +61,35 @@ class Comparison:
   """
 
   statement: str
-  left: Side
-  right: Side | None
-  measure: cells_lib.Measure
+  left: cells_lib.Cell | Side
+  right: cells_lib.Cell | Side | None
+  measure: cells_lib.Measure = cells_lib.POINTS
   margin: float = 0.0
 
   @property
   def cells(self) -> list[cells_lib.Cell]:
     """Of both sides."""
-    right = self.right.cells if self.right else ()
-    return list(dict.fromkeys([*self.left.cells, *right]))
+    return list(dict.fromkeys([*_cells(self.left), *_cells(self.right)]))
 
   def difference(self, tasks: Mapping[cells_lib.Cell, cells_lib.Task]) -> float:
     """Of one seed; NaN where a run has not ended."""
-    if not all(task.is_done for task in tasks.values()):
+    if not all(tasks[cell].is_done for cell in self.cells):
       return math.nan
     right = self._value(self.right, tasks) if self.right else 0.0
     return self._value(self.left, tasks) - right + self.margin
 
   def _value(self, side, tasks):
-    values = [self.measure(tasks[cell]) for cell in side.cells]
+    values = [self.measure(tasks[cell]) for cell in _cells(side)]
     # A minimum would pass over the NaN of a run that diverged.
-    return side.reduce(values) if all(map(math.isfinite, values)) else math.nan
+    if not all(map(math.isfinite, values)):
+      return math.nan
+    return side.reduce(values) if isinstance(side, Side) else values[0]
+
+
+def _cells(side):
+  if side is None:
+    return ()
+  return side.cells if isinstance(side, Side) else (side,)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,17 +140,6 @@ class Result:
     )
 
 
-def over(
-  statement: str,
-  better: cells_lib.Cell,
-  worse: cells_lib.Cell,
-  measure: cells_lib.Measure = cells_lib.POINTS,
-  margin: float = 0.0,
-) -> Comparison:
-  """The comparison of one cell with another."""
-  return Comparison(statement, one(better), one(worse), measure, margin)
-
-
 @dataclasses.dataclass(frozen=True)
 class Claim:
   """A paper's statement and its test.
@@ -181,52 +166,15 @@ class Claim:
     """All of them, once."""
     return list(dict.fromkeys(c for x in self.comparisons for c in x.cells))
 
-  def judged(
-    self,
-    scale: str,
-    root: pathlib.Path,
-    seeds: Collection[int] | None = None,
-  ) -> list[int]:
-    """Returns the planned seeds; if some are named, these and all begun ones.
-
-    One that diverged was begun, and stays missing; one of which only cells have
-    run that other claims share was not.
-    """
-    return [
-      seed
+  def results(self, scale: str, root: pathlib.Path) -> list[Result]:
+    """Tests the claim on what has been run."""
+    tasks = [
+      {cell: cells_lib.Task(cell, scale, seed, root) for cell in self.cells}
       for seed in range(self.seeds[scale])
-      if seeds is None
-      or seed in seeds
-      or all(
-        cells_lib.Task(cell, scale, seed, root).directory.exists()
-        for cell in self.cells
-      )
     ]
-
-  def results(
-    self,
-    scale: str,
-    root: pathlib.Path,
-    seeds: Collection[int] | None = None,
-  ) -> list[Result]:
-    """Tests the claim on what has been run, of all planned or of `judged`."""
-    judged = self.judged(scale, root, seeds)
     return [
-      Result(
-        comparison,
-        np.array(
-          [
-            comparison.difference(
-              {
-                cell: cells_lib.Task(cell, scale, seed, root)
-                for cell in comparison.cells
-              }
-            )
-            for seed in judged
-          ]
-        ),
-      )
-      for comparison in self.comparisons
+      Result(one, np.array([one.difference(of_seed) for of_seed in tasks]))
+      for one in self.comparisons
     ]
 
 
@@ -257,20 +205,12 @@ def verdict(results: Sequence[Result]) -> str:
   return 'holds'
 
 
-def report(
-  claim: Claim,
-  scale: str,
-  root: pathlib.Path,
-  seeds: Collection[int] | None = None,
-) -> tuple[str, str]:
-  """Returns the verdict, of all planned or of `judged`, and it as text."""
-  results = claim.results(scale, root, seeds)
+def report(claim: Claim, scale: str, root: pathlib.Path) -> tuple[str, str]:
+  """Returns the verdict, and it as text."""
+  results = claim.results(scale, root)
   outcome = verdict(results)
-  named = ', '.join(map(str, claim.judged(scale, root, seeds))) or 'none'
-  alone = f', seeds {named} of {claim.seeds[scale]} planned'
   lines = [
-    f'{claim.paper.name}/{claim.name} at {scale} scale'
-    f'{alone if seeds is not None else ""}: {outcome}',
+    f'{claim.paper.name}/{claim.name} at {scale} scale: {outcome}',
     f'  {claim.statement}',
     *(
       [f'  (The published means themselves say: {claim.expected}.)']

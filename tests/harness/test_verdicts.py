@@ -18,12 +18,11 @@ POINTS = cells.Measure('points', cells.final('accuracy'), factor=100)
 def claim(tmp_path):
   """Three seeds at laptop scale, one overnight, none at the paper's."""
   left, right = (cells.Cell(PAPER, name, {}) for name in ('left', 'right'))
-  sides = (claims.Side(claims.only, (cell,)) for cell in (left, right))
   made = claims.Claim(
     PAPER,
     'a_claim',
     'Left is better.',
-    (claims.Comparison('left over right', *sides, POINTS),),
+    (claims.Comparison('left over right', left, right, POINTS),),
     dict.fromkeys(verdicts.SCALES, 3),
   )
   for scale, accuracies in {

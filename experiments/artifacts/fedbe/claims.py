@@ -22,7 +22,7 @@ def _claim(name, statement, *comparisons, seeds=settings.SEEDS):
 
 def _helped(names: Sequence[str], grid, column=_STEP):
   return tuple(
-    claims.over(
+    claims.Comparison(
       f'FedBE+{name} over {name}, {column}',
       grid[f'FedBE+{name}', column],
       grid[name, column],
@@ -35,7 +35,7 @@ def _ordered(*steps):
   """Table 8's order, each over the one before it."""
   cell = {reading.predictor: reading for reading in grids.TABLE8.values()}
   return tuple(
-    claims.over(f'{better} over {worse}', cell[better], cell[worse])
+    claims.Comparison(f'{better} over {worse}', cell[better], cell[worse])
     for worse, better in steps
   )
 
@@ -52,15 +52,17 @@ CLAIMS = (
     'On the Swiss roll, ten models sampled by Eq. 7 together beat FedAvg, the '
     'best of them is not the average, and they are better calibrated than the '
     "clients' models.",
-    claims.over('the samples together over FedAvg', _SWISS['S'], _SWISS['A']),
-    claims.over(
+    claims.Comparison(
+      'the samples together over FedAvg', _SWISS['S'], _SWISS['A']
+    ),
+    claims.Comparison(
       'the best of 400 samples over FedAvg, picked on one half of the test '
       'points and scored on the other',
       _reading(grids.SWISS_ROLL_MANY, 'S'),
       _reading(grids.SWISS_ROLL_MANY, 'A'),
       _PICKED,
     ),
-    claims.over(
+    claims.Comparison(
       "the clients' calibration error over the samples'",
       _SWISS['C'],
       _SWISS['S'],
@@ -87,7 +89,7 @@ CLAIMS = (
     'ensemble_beats_the_average',
     "Over FedAvg's rounds the ensemble of its models beats the average "
     '(ConvNet; the paper says it of ResNet20).',
-    claims.over(
+    claims.Comparison(
       'A+C+S over A',
       _reading(grids.WATCHED['ConvNet'], 'A+C+S'),
       _reading(grids.WATCHED['ConvNet'], 'A'),
@@ -97,17 +99,17 @@ CLAIMS = (
   _claim(
     'fedbe_beats_fedavg',
     'FedBE beats FedAvg on the Step split (ConvNet).',
-    claims.over('FedBE over FedAvg', _FEDBE, _FEDAVG),
+    claims.Comparison('FedBE over FedAvg', _FEDBE, _FEDAVG),
   ),
   _claim(
     'swa_beats_sgd',
     'In distillation SWA beats SGD (ConvNet).',
-    claims.over('FedBE over FedBE without SWA', _FEDBE, _SGD),
+    claims.Comparison('FedBE over FedBE without SWA', _FEDBE, _SGD),
   ),
   _claim(
     'all_targets_beat_the_average',
     'A+C+S as targets beat A alone (ConvNet).',
-    claims.over('A+C+S over A', _FEDBE, grids.TARGETS['A', _STEP]),
+    claims.Comparison('A+C+S over A', _FEDBE, grids.TARGETS['A', _STEP]),
   ),
   _claim(
     'fedbe_helps_its_companions',
@@ -121,7 +123,7 @@ CLAIMS = (
     'of CIFAR-100 (at overnight scale of CIFAR-10 with two major classes a '
     'client; at laptop scale of Fashion-MNIST likewise, a fifth of the '
     'clients).',
-    claims.over(
+    claims.Comparison(
       'FedBE over FedAvg',
       *(
         grids.CIFAR100[method, 'cifar100_step_100_clients ConvNet']
@@ -133,7 +135,7 @@ CLAIMS = (
     'systems_heterogeneity',
     'With local epochs that differ FedBE beats FedAvg and FedProx (ConvNet).',
     *(
-      claims.over(
+      claims.Comparison(
         f'FedBE over {other}',
         grids.HETEROGENEOUS['FedBE', _STEP],
         grids.HETEROGENEOUS[other, _STEP],
@@ -145,7 +147,9 @@ CLAIMS = (
     'other_unlabeled_data',
     'Unlabeled images of another data set still help.',
     *(
-      claims.over(f'{name} over FedAvg', grids.UNLABELED[row, _STEP], _FEDAVG)
+      claims.Comparison(
+        f'{name} over FedAvg', grids.UNLABELED[row, _STEP], _FEDAVG
+      )
       for name, row in (
         ('CIFAR-100', 'U=CIFAR-100 50K'),
         ('Tiny-ImageNet', 'U=Tiny-ImageNet 100K'),
@@ -156,13 +160,13 @@ CLAIMS = (
     'dirichlet_within_a_point',
     'Sampling by Eq. 7 at alpha = 1 is within a point of Eq. 5 (the paper: at '
     'most half a point worse; the margin is ours).',
-    claims.over(
+    claims.Comparison(
       'Dirichlet over Gaussian, less one point',
       grids.DIRICHLET['Dirichlet alpha=1', _STEP],
       _FEDBE,
       margin=1.0,
     ),
-    claims.over(
+    claims.Comparison(
       'Gaussian over Dirichlet, less one point',
       _FEDBE,
       grids.DIRICHLET['Dirichlet alpha=1', _STEP],
@@ -174,12 +178,12 @@ CLAIMS = (
     'On a network with batch normalization FedBE gains more over FedAvg than '
     'statistics re-estimated on the same server data do (a rival of ours, not '
     "of the paper's).",
-    claims.over(
+    claims.Comparison(
       'FedBE over FedAvg',
       grids.NORMALIZED['FedBE', 'step_200_rounds_ResNet20 BN'],
       grids.NORMALIZED['FedAvg', 'step_200_rounds_ResNet20 BN'],
     ),
-    claims.over(
+    claims.Comparison(
       'FedBE over FedAvg with statistics re-estimated',
       grids.NORMALIZED['FedBE', 'step_200_rounds_ResNet20 BN'],
       grids.NORMALIZED['FedAvg, recalibrated', 'step_200_rounds_ResNet20 BN'],

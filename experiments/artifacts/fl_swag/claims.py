@@ -22,7 +22,7 @@ def _claim(name, statement, comparisons, **more):
 
 
 def _one(row, column):
-  return claims.one(grids.LOGISTIC[row, column])
+  return grids.LOGISTIC[row, column]
 
 
 def _published(column):
@@ -48,9 +48,7 @@ def _clients(column):
 def _calibration(larger, smaller, dataset):
   columns = {name: column for column, name in deep.DATASETS.items()}
   column = {**columns, 'features of CIFAR-10': deep.CIFAR10}[dataset]
-  left, right = (
-    claims.one(deep.CALIBRATION[row, column]) for row in (larger, smaller)
-  )
+  left, right = (deep.CALIBRATION[row, column] for row in (larger, smaller))
   return claims.Comparison(
     f'{larger} over {smaller}, {dataset}', left, right, _ECE
   )
@@ -99,7 +97,7 @@ CLAIMS = (
     'FL-SWAG is more accurate than every client alone (section 10: it usually '
     'is), of logistic regression and of LeNet-5 with a shared start.',
     (
-      claims.over(
+      claims.Comparison(
         f'FL-SWAG over the best client, {model}, {dataset}',
         grid['FL-SWAG', column],
         grid['best client', column],
@@ -134,7 +132,7 @@ CLAIMS = (
     'The exact low-rank product is at least as well calibrated as the diagonal '
     'one: less than half a point of ECE behind (ours).',
     (
-      claims.over(
+      claims.Comparison(
         "the diagonal product's ECE over the low-rank one's, MNIST",
         grids.DIAGONAL,
         grids.RULES_ON_SWAG['Product', 'mnist'],
@@ -151,7 +149,7 @@ CLAIMS = (
       claims.Comparison(
         f'the median client over {row} less 10 points, {dataset}',
         _clients(column),
-        claims.one(deep.DEEP[row, column]),
+        deep.DEEP[row, column],
         _POINTS,
         -10.0,
       )
@@ -164,7 +162,7 @@ CLAIMS = (
     'LeNet-5 with a shared start: FL-SWAG is within a point of its best '
     'client (ours).',
     (
-      claims.over(
+      claims.Comparison(
         f'FL-SWAG over the best client less a point, {dataset}',
         deep.DEEP['FL-SWAG', column],
         deep.DEEP['best client', column],
@@ -201,7 +199,7 @@ CLAIMS = (
     'the latter at 0.05.',
     (
       *(
-        claims.over(
+        claims.Comparison(
           f'{fewer} epochs over {more}, shared start',
           deep.BY_EPOCHS['shared_init'][fewer],
           deep.BY_EPOCHS['shared_init'][more],

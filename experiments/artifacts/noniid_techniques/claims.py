@@ -29,13 +29,13 @@ CLAIMS = (
     'iid_is_centralized',
     'On IID data federated training is within a point of centralized training, '
     'and five points above NIID(5).',
-    claims.over(
+    claims.Comparison(
       'IID over centralized, less one point',
       grids.IID,
       grids.CENTRALIZED,
       margin=1.0,
     ),
-    claims.over(
+    claims.Comparison(
       'IID over NIID(5), by five points', grids.IID, grids.BASELINE, margin=-5.0
     ),
   ),
@@ -43,7 +43,7 @@ CLAIMS = (
     'each_technique_helps',
     'Each technique alone beats the baseline on NIID(5).',
     *(
-      claims.over(f'{name} over the baseline', cell, grids.BASELINE)
+      claims.Comparison(f'{name} over the baseline', cell, grids.BASELINE)
       for name, cell in _TECHNIQUES.items()
     ),
   ),
@@ -52,10 +52,10 @@ CLAIMS = (
     'Server data, momentum 0.9 and the sign threshold together beat each '
     'technique alone, and are within five points of centralized training.',
     *(
-      claims.over(f'the combination over {name}', grids.COMBINATION, cell)
+      claims.Comparison(f'the combination over {name}', grids.COMBINATION, cell)
       for name, cell in _TECHNIQUES.items()
     ),
-    claims.over(
+    claims.Comparison(
       'the combination over centralized, less five points',
       grids.COMBINATION,
       grids.CENTRALIZED,
@@ -65,7 +65,7 @@ CLAIMS = (
   _claim(
     'noise_adds_to_projection',
     'Noise on gradients adds to projection.',
-    claims.over(
+    claims.Comparison(
       'projection with noise over projection',
       grids.PROJECTION_NOISE,
       grids.PROJECTION,
@@ -74,7 +74,7 @@ CLAIMS = (
   _claim(
     'less_momentum_is_better',
     'Server momentum 0.5 beats 0.9.',
-    claims.over('0.5 over 0.9', grids.MOMENTUM, grids.MORE_MOMENTUM),
+    claims.Comparison('0.5 over 0.9', grids.MOMENTUM, grids.MORE_MOMENTUM),
   ),
   _claim(
     'conflicts_fall',
@@ -82,7 +82,9 @@ CLAIMS = (
     'with each of the other techniques too (ours: the paper believes it of '
     'server-side training alone, section 3.1).',
     *(
-      claims.over(f'the baseline over {name}', grids.BASELINE, cell, _CONFLICT)
+      claims.Comparison(
+        f'the baseline over {name}', grids.BASELINE, cell, _CONFLICT
+      )
       for name, cell in _TECHNIQUES.items()
     ),
   ),
@@ -93,10 +95,12 @@ CLAIMS = (
     'average of their models is less accurate over the plane than centralized '
     'training, '
     'and over the rounds they contradict each other on most of it on average.',
-    claims.over('centralized over federated', grids.TOY_CENTRALIZED, grids.TOY),
+    claims.Comparison(
+      'centralized over federated', grids.TOY_CENTRALIZED, grids.TOY
+    ),
     claims.Comparison(
       'conflict on more than half of the plane',
-      claims.one(grids.TOY),
+      grids.TOY,
       None,
       _CONFLICT,
       margin=-50.0,

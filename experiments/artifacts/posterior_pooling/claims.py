@@ -50,10 +50,9 @@ def _equivalent(weighting, margin=_PAR['two_class']):
   return tuple(
     _compare(
       f'{rule}, {weighting} not {text} by {margin:g} points',
-      claims.one(grids.E1[f'Flipout {rule} {behind}', 'two_class']),
-      claims.one(grids.E1[f'Flipout {rule} {ahead}', 'two_class']),
-      cells.POINTS,
-      margin,
+      grids.E1[f'Flipout {rule} {behind}', 'two_class'],
+      grids.E1[f'Flipout {rule} {ahead}', 'two_class'],
+      margin=margin,
     )
     for rule in ('NWA', 'WS', 'WC', 'LP')
     for text, (ahead, behind) in sides.items()
@@ -71,8 +70,8 @@ def _each_over(better, worse, measure):
   return tuple(
     _compare(
       f'{left} over {right}, {column}',
-      claims.one(grids.E1[grids.method(left), column]),
-      claims.one(grids.E1[grids.method(right), column]),
+      grids.E1[grids.method(left), column],
+      grids.E1[grids.method(right), column],
       measure,
     )
     for column in _TWO
@@ -103,7 +102,6 @@ CLAIMS = (
       'the spread over rules at E = 1 over that at E = 5, iid',
       _spread(grids.E1),
       _spread(grids.E5),
-      cells.POINTS,
     ),
   ),
   _claim(
@@ -118,18 +116,16 @@ CLAIMS = (
     *(
       _compare(
         f'DWC pre-trained over DWC from a random start by 10 points, {column}',
-        claims.one(grids.ONE_SHOT['Flipout DWC pretrain=Yes', column]),
-        claims.one(grids.ONE_SHOT['Flipout DWC pretrain=No', column]),
-        cells.POINTS,
+        grids.ONE_SHOT['Flipout DWC pretrain=Yes', column],
+        grids.ONE_SHOT['Flipout DWC pretrain=No', column],
         margin=-10.0,
       )
       for column in _TWO
     ),
     _compare(
       'DWC pre-trained is within 5 points of WS pre-trained, iid',
-      claims.one(grids.ONE_SHOT['Flipout DWC pretrain=Yes', 'iid']),
-      claims.one(grids.ONE_SHOT['Flipout WS pretrain=Yes', 'iid']),
-      cells.POINTS,
+      grids.ONE_SHOT['Flipout DWC pretrain=Yes', 'iid'],
+      grids.ONE_SHOT['Flipout WS pretrain=Yes', 'iid'],
       margin=5.0,
     ),
   ),
@@ -143,9 +139,8 @@ CLAIMS = (
     *(
       _compare(
         f'{name} pre-trained over {rule}',
-        claims.one(cell),
-        claims.one(grids.E1_CIFAR[rule, 'two_class']),
-        cells.POINTS,
+        cell,
+        grids.E1_CIFAR[rule, 'two_class'],
       )
       for name, cell in _PRETRAINED_TWO_CLASS.items()
       for rule in grids.FIVE
@@ -157,9 +152,8 @@ CLAIMS = (
     *(
       _compare(
         f'{rule} with its prior kept over updated, iid',
-        claims.one(grids.E1_CIFAR[rule, 'iid']),
-        claims.one(grids.PRIOR_UPDATED[grids.method(rule), 'iid']),
-        cells.POINTS,
+        grids.E1_CIFAR[rule, 'iid'],
+        grids.PRIOR_UPDATED[grids.method(rule), 'iid'],
       )
       for rule in grids.FIVE
     ),
@@ -173,26 +167,23 @@ CLAIMS = (
     'tested.',
     _compare(
       'MC dropout over deterministic less one point, iid',
-      claims.one(grids.E1[_DROPOUT, 'iid']),
-      claims.one(grids.E1[_DETERMINISTIC, 'iid']),
-      cells.POINTS,
+      grids.E1[_DROPOUT, 'iid'],
+      grids.E1[_DETERMINISTIC, 'iid'],
       margin=1.0,
     ),
     *(
       _compare(
         f'MC dropout over {rule} less one point, iid',
-        claims.one(grids.E1[_DROPOUT, 'iid']),
-        claims.one(grids.E1[grids.method(rule), 'iid']),
-        cells.POINTS,
+        grids.E1[_DROPOUT, 'iid'],
+        grids.E1[grids.method(rule), 'iid'],
         margin=1.0,
       )
       for rule in grids.FIVE
     ),
     _compare(
       'WS over MC dropout, two_class',
-      claims.one(grids.E1[grids.method('WS'), 'two_class']),
-      claims.one(grids.E1[_DROPOUT, 'two_class']),
-      cells.POINTS,
+      grids.E1[grids.method('WS'), 'two_class'],
+      grids.E1[_DROPOUT, 'two_class'],
     ),
   ),
   _claim(
@@ -215,9 +206,8 @@ CLAIMS = (
     *(
       _compare(
         f'{row.removeprefix("Flipout ")} over deterministic',
-        claims.one(grids.E5[row, 'two_class']),
-        claims.one(grids.E5[_DETERMINISTIC, 'two_class']),
-        cells.POINTS,
+        grids.E5[row, 'two_class'],
+        grids.E5[_DETERMINISTIC, 'two_class'],
       )
       for row in (
         *map(grids.method, grids.FIVE),
@@ -236,7 +226,7 @@ CLAIMS = (
     *(
       _compare(
         f'a tenth over {rule}, {column}',
-        claims.one(grids.E5[grids.method(rule), column]),
+        grids.E5[grids.method(rule), column],
         None,
         _LACK,
         margin=_FLAT,
@@ -253,8 +243,7 @@ CLAIMS = (
     *(
       _compare(
         f'NWA over {rule} less {margin:g} points, {column}',
-        *(claims.one(grids.E5[grids.method(x), column]) for x in ('NWA', rule)),
-        cells.POINTS,
+        *(grids.E5[grids.method(x), column] for x in ('NWA', rule)),
         margin=margin,
       )
       for column, margin in _PAR.items()
@@ -268,9 +257,8 @@ CLAIMS = (
     *(
       _compare(
         f'deterministic over {rule}, iid',
-        claims.one(grids.E5[_DETERMINISTIC, 'iid']),
-        claims.one(grids.E5[grids.method(rule), 'iid']),
-        cells.POINTS,
+        grids.E5[_DETERMINISTIC, 'iid'],
+        grids.E5[grids.method(rule), 'iid'],
       )
       for rule in grids.FIVE
     ),
@@ -284,8 +272,8 @@ CLAIMS = (
     *(
       _compare(
         f'WS over MC dropout, E = {epochs}, two_class',
-        claims.one(grid[grids.method('WS'), 'two_class']),
-        claims.one(grid[_DROPOUT, 'two_class']),
+        grid[grids.method('WS'), 'two_class'],
+        grid[_DROPOUT, 'two_class'],
         cells.SPEED,
       )
       for epochs, grid in ((1, grids.E1), (5, grids.E5))
@@ -299,7 +287,7 @@ CLAIMS = (
     *(
       _compare(
         f'{rule} over a quarter, {name}',
-        claims.one(cell),
+        cell,
         None,
         measure,
         margin=-_RISING,

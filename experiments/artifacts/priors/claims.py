@@ -10,8 +10,8 @@ def _better(rules, prior):
   return tuple(
     claims.Comparison(
       f'{rule}, KL / N_k over {prior}, {column}',
-      claims.one(grids.SCORES[f'{rule}, KL / N_k', column]),
-      claims.one(grids.SCORES[f'{rule}, {prior}', column]),
+      grids.SCORES[f'{rule}, KL / N_k', column],
+      grids.SCORES[f'{rule}, {prior}', column],
       scores.NLL,
     )
     for rule in rules
