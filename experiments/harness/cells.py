@@ -147,11 +147,12 @@ class Task:
   @property
   def is_done(self) -> bool:
     """Whether the run is finished, with the settings that the cell has now."""
-    if not self.directory.exists() or self.mismatch is not None:
-      return False
     directory = directory_lib.RunDirectory(self.directory)
-    # One of fewer rounds has no summary then: to run the cell extends it.
-    directory.check(self.config)
+    try:
+      # One of fewer rounds has no summary then: to run the cell extends it.
+      directory.check(self.config)
+    except ValueError:
+      return False
     return directory.summary() is not None
 
   @property

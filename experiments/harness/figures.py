@@ -4,10 +4,13 @@ from collections.abc import Callable, Mapping
 import dataclasses
 import math
 import pathlib
+import textwrap
 
 from bfl_tf import plots
-from experiments.harness import captions
 from experiments.harness import cells as cells_lib
+
+BAND = 'mean, and a band from the lowest to the highest'
+_SMOKE = 'A SMOKE TEST: it shows that the code runs, and nothing else.'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,9 +22,9 @@ class Figure:
     name: `figure3`.
     title: what it shows.
     panels: by panel, cells by the name that the legend gives them.
-    draw: runs by name -> `matplotlib.figure.Figure`; or one for each panel.
-    seeds: how many, by scale; `draw` is given a list of runs a name.
-    first_only: `draw` is given one run a name, the first seed's.
+    draw: a list of runs by name -> `matplotlib.figure.Figure`; or one for each
+      panel.
+    seeds: how many, by scale.
     of_seeds: what it shows of several, for the title.
   """
 
@@ -31,8 +34,7 @@ class Figure:
   panels: Mapping[str, Mapping[str, cells_lib.Cell]]
   draw: Callable | Mapping[str, Callable]
   seeds: Mapping[str, int]
-  first_only: bool = False
-  of_seeds: str = captions.BAND
+  of_seeds: str = BAND
 
   @property
   def cells(self) -> list[cells_lib.Cell]:
@@ -52,7 +54,7 @@ class Figure:
     for name, cell in self.panels[panel].items():
       tasks = [
         cells_lib.Task(cell, scale, seed, root)
-        for seed in range(1 if self.first_only else self.seeds[scale])
+        for seed in range(self.seeds[scale])
       ]
       ended = [task for task in tasks if task.is_done]
       if ended:
@@ -65,11 +67,9 @@ class Figure:
       return None, missing
     runs = {n: [task.directory for task in ended] for n, ended in done.items()}
     draw = self.draw if callable(self.draw) else self.draw[panel]
-    drawn = draw(
-      {n: r[0] for n, r in runs.items()} if self.first_only else runs
-    )
+    drawn = draw(runs)
     tasks = [task for ended in done.values() for task in ended]
-    captions.add(drawn, self, tasks, self.of_seeds)
+    _add_caption(drawn, self, tasks, self.of_seeds)
     return drawn, missing
 
 
@@ -130,8 +130,29 @@ class Sweep:
     if not lines:
       return None, missing
     drawn = plots.sweep(lines, self.xlabel[panel], self.measure.label)
-    captions.add(drawn, self, read)
+    _add_caption(drawn, self, read)
     return drawn, missing
+
+
+def _add_caption(drawn, figure, tasks, of_seeds=BAND):
+  """Says what it is of: a file lies about, and its folder is forgotten."""
+  seeds = sorted({task.seed for task in tasks})
+  data = dict.fromkeys(task.config.dataset for task in tasks)
+  lines = [
+    f'{figure.paper.citation or "ours"}, {figure.name}: {figure.title}',
+    f'{" or ".join(data)}; {tasks[0].scale} scale; '
+    f'seeds {", ".join(map(str, seeds))}{f": {of_seeds}" if seeds[1:] else ""}',
+  ]
+  is_smoke = tasks[0].scale == 'smoke'
+  if is_smoke:
+    lines.append(_SMOKE)
+  # Characters of this size in an inch: 15.
+  width = int(15 * drawn.get_figwidth())
+  drawn.suptitle(
+    '\n'.join(part for line in lines for part in textwrap.wrap(line, width)),
+    fontsize=9,
+    color='#B00020' if is_smoke else 'black',
+  )
 
 
 def write(

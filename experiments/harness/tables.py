@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 import csv
 import dataclasses
 import functools
-import io
 import math
 import pathlib
 
 import numpy as np
 
 from bfl_tf import files
-from experiments.harness import best
+from bfl_tf.runs import rows as rows_lib
 from experiments.harness import cells as cells_lib
 
 _PUBLISHED = cells_lib.CONFIGS / 'published.csv'
@@ -27,8 +26,7 @@ class Table:
     paper: whose.
     name: as in `configs/published.csv`.
     title: what it shows.
-    grid: cells by row (method) and column (setting), named as published; or
-      the best of several.
+    grid: cells by row (method) and column (setting), named as published.
     measures: what is read off each cell.
     seeds: how many, by scale.
     note: of every scale, for the header.
@@ -37,7 +35,7 @@ class Table:
   paper: cells_lib.Paper
   name: str
   title: str
-  grid: Mapping[tuple[str, str], cells_lib.Cell | best.Best]
+  grid: Mapping[tuple[str, str], cells_lib.Cell]
   measures: Sequence[cells_lib.Measure]
   seeds: Mapping[str, int]
   note: Mapping[str, str]
@@ -50,11 +48,7 @@ class Table:
   @property
   def cells(self) -> list[cells_lib.Cell]:
     """All of them, once."""
-    every = [
-      one.candidates.values() if isinstance(one, best.Best) else (one,)
-      for one in self.grid.values()
-    ]
-    return list(dict.fromkeys(cell for cells in every for cell in cells))
+    return list(dict.fromkeys(self.grid.values()))
 
   def entries(self, scale: str, root: pathlib.Path) -> list['Entry']:
     """Reads what has been run."""
@@ -82,7 +76,6 @@ class Entry:
     diverged: runs that ended without finite scores or good clients.
     published: None where the paper has none.
     reason: why a run failed, if one did.
-    picked: of a best, which cell it is.
   """
 
   row: str
@@ -95,17 +88,13 @@ class Entry:
   diverged: int
   published: float | None
   reason: str
-  picked: str = ''
 
   @classmethod
   def read(cls, table, row, column, measure, scale, root) -> 'Entry':
     """Reads the runs of one cell."""
-    cell, picked = table.grid[row, column], ''
-    if isinstance(cell, best.Best):
-      cell, picked = cell.choose(scale, table.seeds[scale], root)
     tasks = [
-      cells_lib.Task(cell, scale, seed, root)
-      for seed in range(table.seeds[scale] if cell else 0)
+      cells_lib.Task(table.grid[row, column], scale, seed, root)
+      for seed in range(table.seeds[scale])
     ]
     read = [measure.get(task) for task in tasks if task.is_done]
     values = np.array([value for value in read if value is not None], float)
@@ -126,7 +115,6 @@ class Entry:
         (column, row, measure.published)
       ),
       reason=failures[0] if failures else '',
-      picked=picked,
     )
 
   @property
@@ -179,18 +167,18 @@ def write(table: Table, scale: str, root: pathlib.Path) -> str:
   stem.parent.mkdir(parents=True, exist_ok=True)
   header = _header(table, scale, entries)
   rows = _rows(table, entries)
-  files.write_text(stem.with_suffix('.csv'), _csv(entries))
+  rows_lib.write_csv(
+    stem.with_suffix('.csv'), [*map(dataclasses.asdict, entries)]
+  )
   files.write_text(stem.with_suffix('.md'), f'{header}\n\n{markdown(rows)}')
   files.write_text(stem.with_suffix('.tex'), _latex(header, rows))
   return '\n'.join([header, '', markdown(rows), *_said(entries)])
 
 
 def _said(entries):
-  """Yields what was picked of each best, and each reason why runs failed."""
+  """Yields each reason why runs failed."""
   failed: dict[str, dict[str, None]] = {}
   for e in entries:
-    if e.picked:
-      yield f'{e.row}, {e.column}: {e.picked}'
     if e.reason:
       failed.setdefault(e.reason, {})[f'{e.row}, {e.column}'] = None
   for reason, (first, *more) in failed.items():
@@ -265,12 +253,3 @@ def _latex(header, rows):
     r'\end{tabular}',
   ]
   return '\n'.join(lines) + '\n'
-
-
-def _csv(entries):
-  file = io.StringIO()
-  fields = [field.name for field in dataclasses.fields(Entry)]
-  writer = csv.DictWriter(file, fields)
-  writer.writeheader()
-  writer.writerows(dataclasses.asdict(entry) for entry in entries)
-  return file.getvalue()

@@ -50,7 +50,6 @@ OUR_OWN = {
   ('noniid_techniques/table3', 'noise 1e-4'),
   ('noniid_techniques/table3', 'L2 bound 3 around zero'),
   ('noniid_techniques/table3', 'L2 bound 3 around zero noise 1e-4'),
-  ('noniid_techniques/grid_search', 'best on validation data'),
   *(
     (f'fl_swag/{table}', f'{which} client')
     for table in ('table_logistic_regression', 'table_deep')

@@ -30,7 +30,7 @@ def test_features_are_what_the_last_layer_is_given(run):
 
 def test_features_have_a_panel_a_run_and_the_classes_asked_for(run):
   figure = features.draw(
-    {'one': run, 'two': run}, features.of_test_set, classes=(1, 4)
+    {'one': [run], 'two': [run]}, features.of_test_set, classes=(1, 4)
   )
   one, two = figure.axes
   labels = features.of_test_set(run)[1]

@@ -68,7 +68,7 @@ def test_a_draw_for_each_panel(tmp_path):
   figure = figures.Figure(
     made_runs.PAPER, 'figure1', 'two panels',
     {'data': {'run': cell, 'other': absent}, 'simplex': {'run': cell}},
-    {'data': draw('data'), 'simplex': draw('simplex')}, SEEDS, first_only=True,
+    {'data': draw('data'), 'simplex': draw('simplex')}, {'smoke': 1},
   )  # fmt: skip
   assert figure.cells == [cell, absent]
   assert figure.drawn('data', 'smoke', tmp_path) == (None, ['run', 'other'])
@@ -76,7 +76,7 @@ def test_a_draw_for_each_panel(tmp_path):
   for panel, missing in (('data', ['other']), ('simplex', [])):
     assert figure.drawn(panel, 'smoke', tmp_path)[1] == missing
   first = cells.Task(cell, 'smoke', 0, tmp_path).directory
-  assert calls == [(name, {'run': first}) for name in ('data', 'simplex')]
+  assert calls == [(name, {'run': [first]}) for name in ('data', 'simplex')]
 
 
 def test_all_seeds_are_drawn_in_a_band(tmp_path):

@@ -228,7 +228,6 @@ def test_verdicts_of_every_claim(root, capsys):
   assert _run(verdicts=True, output_dir=str(root)) is None
   printed = capsys.readouterr().out
   assert all(f'| **{name}**' in printed for name in artifacts.CLAIMS)
-  assert (root / 'verdicts.md').read_text().strip() == printed.strip()
   lines = (root / 'verdicts.csv').read_text().splitlines()
   comparisons = sum(len(c.comparisons) for c in artifacts.CLAIMS.values())
   assert len(lines) == 1 + 3 * comparisons

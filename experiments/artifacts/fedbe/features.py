@@ -24,21 +24,21 @@ _ELSEWHERE, _SPLIT = 'cifar100', 'test[:5000]'
 
 
 def draw(
-  runs: Mapping[str, pathlib.Path],
+  runs: Mapping[str, Sequence[pathlib.Path]],
   vectors_and_classes: Callable[[pathlib.Path], tuple[np.ndarray, np.ndarray]],
   classes: Sequence[int] = CLASSES,
 ) -> figure_lib.Figure:
   """Draws the examples of some classes, a panel a run.
 
   Args:
-    runs: run directories by the name in the title.
+    runs: one run directory by the name in the title.
     vectors_and_classes: `of_test_set` or `of_cifar100`.
     classes: whose examples.
   """
   from sklearn import manifold  # A second to import.
 
   groups = {}
-  for name, run in runs.items():
+  for name, (run,) in runs.items():
     vectors, labels = vectors_and_classes(run)
     chosen = np.isin(labels, classes)
     # t-SNE needs more points than its perplexity.

@@ -19,10 +19,9 @@ def _figure(
   panels,
   draw=plots.learning_curve,
   seeds=settings.SEEDS,
-  **more,
 ):
   return figures.Figure(
-    settings.PAPER, f'figure{number}', title, panels, draw, seeds, **more
+    settings.PAPER, f'figure{number}', title, panels, draw, seeds
   )
 
 
@@ -40,7 +39,7 @@ def _watched(runs):
 
 
 def _members(runs):
-  (run,) = runs.values()
+  ((run,),) = runs.values()
   return plots.member_confidence(run)
 
 
@@ -154,8 +153,7 @@ FIGURES = (
       'simplex': simplex.draw_simplex,
       'confidence': _members,
     },
-    settings.MORE,
-    first_only=True,
+    settings.ONE,
   ),
   _sweep(
     2,
@@ -216,7 +214,7 @@ FIGURES = (
       'step': {'FedAvg': grids.WATCHED['ConvNet']},
     },
     _members,
-    first_only=True,
+    settings.ONE,
   ),
   _figure(
     10,
@@ -226,8 +224,7 @@ FIGURES = (
       'step': features.draw_test_set,
       'step_cifar100': features.draw_cifar100,
     },
-    dict.fromkeys(settings.SEEDS, 1),
-    first_only=True,
+    settings.ONE,
   ),
   _sweep(11, 'epochs of distillation', {'step': _DISTILLATION},
          step='Epochs over the unlabeled data'),

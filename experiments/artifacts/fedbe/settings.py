@@ -60,6 +60,8 @@ PAPER = cells.Paper(
 
 SEEDS = {'paper': 5, 'overnight': 3, 'laptop': 3, 'smoke': 1}
 FEWER = {**SEEDS, 'paper': 3}
+# Of figures of one run.
+ONE = dict.fromkeys(cells.SCALES, 1)
 # Of what takes seconds at its own scale.
 MORE = {**dict.fromkeys(cells.SCALES, 10), 'smoke': 1}
 

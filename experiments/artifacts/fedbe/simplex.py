@@ -4,7 +4,7 @@ The run is played once more, which takes seconds, since its clients' models are
 not kept.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import pathlib
 
 from matplotlib import figure as figure_lib
@@ -16,7 +16,7 @@ from bfl_tf import runs as runs_lib
 NUM_MODELS = 400
 
 
-def draw_data(runs: Mapping[str, pathlib.Path]) -> figure_lib.Figure:
+def draw_data(runs: Mapping[str, Sequence[pathlib.Path]]) -> figure_lib.Figure:
   """Draws the training points, a panel a client (Figure 1a)."""
   experiment = _experiment(runs)
   train = experiment.dataset.train
@@ -28,7 +28,9 @@ def draw_data(runs: Mapping[str, pathlib.Path]) -> figure_lib.Figure:
   )
 
 
-def draw_simplex(runs: Mapping[str, pathlib.Path]) -> figure_lib.Figure:
+def draw_simplex(
+  runs: Mapping[str, Sequence[pathlib.Path]],
+) -> figure_lib.Figure:
   """Draws models sampled by Eq. 7, coloured by accuracy (Figure 1b)."""
   return plots.simplex(*models(_experiment(runs)))
 
@@ -68,5 +70,5 @@ def models(
 
 
 def _experiment(runs):
-  (run_dir,) = runs.values()
-  return federation.Experiment.build(runs_lib.read_config(run_dir))
+  ((run,),) = runs.values()
+  return federation.Experiment.build(runs_lib.read_config(run))

@@ -12,7 +12,7 @@ _SPLIT = {'FL-SWAG': next(iter(grids.LOGISTIC_SWAG.values()))}
 
 def _one(draw):
   def drawn(runs):
-    (run,) = runs.values()
+    ((run,),) = runs.values()
     return draw(run)
 
   return drawn
@@ -40,8 +40,7 @@ FIGURES = (
     'which classes, and how many examples, each client has',
     {'classes': _SPLIT, 'sizes': _SPLIT},
     {'classes': _one(plots.partition), 'sizes': _one(plots.sizes)},
-    grids.SEEDS,
-    first_only=True,
+    dict.fromkeys(grids.SEEDS, 1),
   ),
   figures.Figure(
     grids.PAPER,

@@ -35,8 +35,7 @@ FIGURES = (
       }
     },
     four_points.draw,
-    settings.MORE,
-    first_only=True,
+    dict.fromkeys(settings.SEEDS, 1),
   ),
   figures.Figure(
     settings.PAPER,

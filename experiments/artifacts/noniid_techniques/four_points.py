@@ -6,7 +6,7 @@ on the other side. The clients' models are not kept, so the run is played once
 more for the figure, which takes seconds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import pathlib
 
 from matplotlib import figure as figure_lib
@@ -37,11 +37,11 @@ def _labels(x):
   return ((x > _MIDDLE).sum(-1) % 2 == 0).astype(np.int64)
 
 
-def draw(runs: Mapping[str, pathlib.Path]) -> figure_lib.Figure:
+def draw(runs: Mapping[str, Sequence[pathlib.Path]]) -> figure_lib.Figure:
   """Draws the data, and what each model predicts over the plane."""
   x, y, lattice, _ = four_points()
   panels = {'data': (x, y)}
-  for name, run in runs.items():
+  for name, (run,) in runs.items():
     for model, classes in _predicted(run, lattice).items():
       panels[f'{name} {model}'.strip()] = lattice, classes
   return plots.points(panels)
