@@ -14,7 +14,7 @@ _PACKAGE = _ROOT / 'bfl_tf'
 # of one row are strangers to each other.
 _FLOORS = (
   ('files', 'own', 'seeds', 'startup', 'version'),
-  ('registry',),
+  ('registry', 'trees'),
   ('settings',),
   ('metrics', 'partitions', 'datasets', 'models', 'weights'),
   ('statistics', 'training', 'plots'),

@@ -4,12 +4,11 @@ All that a client sent, and all that is to be kept for it, is looked at before
 anything reads it.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from bfl_tf import own, training
+from bfl_tf import own, training, trees
 from bfl_tf import weights as weights_lib
 from bfl_tf.federation import engine as engine_lib
 
@@ -102,20 +101,8 @@ def _too_far(model, reference, most) -> str | None:
 
 def _leaves(model, extras, memory, trace) -> dict[str, Any]:
   """Returns all arrays by the name that a message calls them."""
+  tree = {'model': model, 'extra': extras, 'memory': memory, 'trace': trace}
   return {
-    **_named(model, ''),
-    **_named(extras, 'extra'),
-    **_named(memory, 'memory'),
-    **_named(trace, 'trace'),
+    name.replace(trees.SEPARATOR, ' ').removeprefix('model '): leaf
+    for name, leaf in trees.leaves(tree)
   }
-
-
-def _named(tree, name):
-  if hasattr(tree, '_asdict'):
-    tree = tree._asdict()
-  if not isinstance(tree, Mapping):
-    return {name: tree}
-  named: dict[str, Any] = {}
-  for key, below in tree.items():
-    named |= _named(below, f'{name} {key}'.strip())
-  return named

@@ -136,46 +136,6 @@ class Broadcast(NamedTuple):
     return self.model.num_bytes + sum(array.nbytes for array in shared)
 
 
-class Attacked(NamedTuple):
-  """A bad client in a round.
-
-  Attributes:
-    attacks: what it does, in order.
-    run_seed: the run's `--seed`.
-    draw: of `draw_name`.
-  """
-
-  attacks: tuple
-  run_seed: int
-  draw: tuple[int, ...]
-
-  @classmethod
-  def of(
-    cls, plan: Plan, round_index: int, client: int, change: int = 0
-  ) -> 'Attacked | None':
-    """Returns it, or None for a good client."""
-    attacks = plan.attacks_of(client)
-    if not attacks:
-      return None
-    draw = draw_name(round_index, client, change)
-    return cls(attacks, plan.config.seed, draw)
-
-  def train(self, worker: training.Worker, job: training.Job):
-    """Returns what comes of a training that went as the attacks say."""
-    y = worker.labels
-    for attack in self.attacks:
-      if hasattr(attack, 'labels'):
-        y = attack.labels(y, worker.model.output_shape[-1])
-    result = worker.train(job, y=None if y is worker.labels else y)
-    model = result.model
-    for attack in self.attacks:
-      if hasattr(attack, 'send'):
-        name = f'attack_{attack.name}'
-        generator = seeds.generator(self.run_seed, name, *self.draw)
-        model = attack.send(model, job.start, generator)
-    return result._replace(model=model)
-
-
 def draw_name(
   round_index: int, client: int, change: int = 0
 ) -> tuple[int, ...]:
@@ -227,18 +187,32 @@ def job(
 
 
 def train_client(
+  plan: Plan,
   worker: training.Worker,
   job: training.Job,
+  round_index: int,
   client: int,
-  attacked: Attacked | None = None,
+  change: int = 0,
 ) -> tuple[statistics.ClientUpdate, Mapping[str, Any]]:
-  """Returns what a client sends, and what it keeps by part name."""
-  if attacked is None:
-    result = worker.train(job)
-  else:
-    result = attacked.train(worker, job)
+  """Returns what a client sends, and what it keeps by part name.
+
+  A bad client trains, and sends, as its attacks say, in their order. The last
+  three arguments are those of `draw_name`.
+  """
+  attacks, y = plan.attacks_of(client), worker.labels
+  for attack in attacks:
+    if hasattr(attack, 'labels'):
+      y = attack.labels(y, worker.model.output_shape[-1])
+  result = worker.train(job, y=None if y is worker.labels else y)
+  model = result.model
+  for attack in attacks:
+    if hasattr(attack, 'send'):
+      name = f'attack_{attack.name}'
+      draw = draw_name(round_index, client, change)
+      generator = seeds.generator(plan.config.seed, name, *draw)
+      model = attack.send(model, job.start, generator)
   update = statistics.ClientUpdate(
-    client, len(job.indices), result.model, result.extra, result.trace
+    client, len(job.indices), model, result.extra, result.trace
   )
   return update, result.memory
 

@@ -86,20 +86,21 @@ def local(
         change,
       ),
       client,
-      client_lib.Attacked.of(experiment.method, state.round, client, change),
     )
     for client in clients
   ]
   tasks.sort(key=lambda task: -len(task[0].indices) * task[0].epochs)
-  return training.in_parallel(experiment.workers, tasks, _train)
 
+  def train(worker, task):
+    job, client = task
+    try:
+      update, memory = client_lib.train_client(
+        experiment.method, worker, job, state.round, client, change
+      )
+    # Whatever it is, it is this client's alone; an interrupt is no Exception.
+    except Exception as failure:
+      logging.warning('Client %d raised:', client, exc_info=failure)
+      return Arrival(client, None, {}, failure)
+    return Arrival(client, update, memory)
 
-def _train(worker, task) -> Arrival:
-  job, client, attacked = task
-  try:
-    update, memory = client_lib.train_client(worker, job, client, attacked)
-  # Whatever it is, it is this client's alone; an interrupt is no Exception.
-  except Exception as failure:
-    logging.warning('Client %d raised:', client, exc_info=failure)
-    return Arrival(client, None, {}, failure)
-  return Arrival(client, update, memory)
+  return training.in_parallel(experiment.workers, tasks, train)

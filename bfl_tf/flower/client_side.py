@@ -135,8 +135,9 @@ class Site:
     job = client_lib.job(
       self.plan, order.broadcast, client, self.examples(client), memory
     )
-    attacked = client_lib.Attacked.of(self.plan, order.broadcast.round, client)
-    update, memory = client_lib.train_client(self.worker, job, client, attacked)
+    update, memory = client_lib.train_client(
+      self.plan, self.worker, job, order.broadcast.round, client
+    )
     if kept is not None:
       kept.put(order.broadcast.round, memory)
     return update, {} if kept is not None else memory

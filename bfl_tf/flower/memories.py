@@ -8,16 +8,12 @@ counts, and one of them is taken once the server says which.
 from collections.abc import Mapping
 import dataclasses
 import hashlib
-import os
 import pathlib
 import re
 from typing import Any
 
-import numpy as np
-
-from bfl_tf import files
+from bfl_tf import trees
 from bfl_tf.config import config as config_lib
-from bfl_tf.runs import trees
 
 # What may differ between the parts of one run that was resumed.
 _SAME_RUN = (*config_lib.MACHINE_FIELDS, 'num_rounds')
@@ -74,21 +70,12 @@ class Kept:
     self._forget(accepted, oldest)
     if accepted < 0:
       return {}
-    tree: dict[str, Any] = {}
-    for name, array in files.read_npz(wanted).items():
-      trees.put(tree, name, array)
-    return tree
+    return trees.load(wanted)
 
   def put(self, round_index: int, memory: Mapping[str, Any]) -> None:
     """Keeps what a round's training leaves, until the server has decided."""
     self.path.mkdir(parents=True, exist_ok=True)
-    partial = self.path / f'partial-{os.getpid()}'
-    with partial.open('wb') as file:
-      arrays: dict[str, Any] = dict(trees.flatten(memory))
-      np.savez(file, **arrays)
-      file.flush()
-      os.fsync(file.fileno())
-    partial.replace(self._file(round_index))
+    trees.save(self._file(round_index), memory)
 
   def _forget(self, accepted, oldest):
     """What was left out goes, and what no checkpoint goes back to."""

@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 from flwr import app
 import numpy as np
 
-from bfl_tf import datasets, training
+from bfl_tf import datasets, training, trees
 from bfl_tf.datasets import tables
 from bfl_tf.federation import client as client_lib
-from bfl_tf.runs import flags_file, trees
+from bfl_tf.runs import flags_file
 
 # That a server names code to be imported is for the owner of a node to allow.
 OWN_CODE = 'BFL_TF_OWN_CODE'

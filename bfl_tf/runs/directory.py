@@ -12,7 +12,7 @@ import json
 import os
 import pathlib
 import shutil
-from typing import Any, NamedTuple
+from typing import Any
 
 import filelock
 import numpy as np
@@ -20,7 +20,7 @@ import tensorflow as tf
 
 from bfl_tf import files
 from bfl_tf.config import config as config_lib
-from bfl_tf.runs import checkpoints, flags_file, rows
+from bfl_tf.runs import flags_file, rows
 from bfl_tf.runs import task as task_lib
 
 CONFORMAL = 'conformal.json'
@@ -48,18 +48,6 @@ MADE_ANEW = "bfl-tf sites --personalise_epochs makes sites' models anew"
 
 class BusyError(ValueError):
   """Another process plays this run."""
-
-
-class SiteModel(NamedTuple):
-  """Whose a model is that was trained on from a run's: `site.json`.
-
-  Attributes:
-    site: its name.
-    personalise_epochs: that it trained.
-  """
-
-  site: str
-  personalise_epochs: int
 
 
 def is_sites_own(directory: str | os.PathLike) -> bool:
@@ -110,7 +98,6 @@ class RunDirectory:
         f'--output_dir={self.path} holds another run; {obstacle}. Choose '
         'another directory.'
       )
-    self._check_rows()
 
   def _obstacle(self, config) -> str | None:
     """Why the run that is there is not the beginning of this one, or None."""
@@ -127,16 +114,6 @@ class RunDirectory:
     if changed:
       return f'what {", ".join(changed)} names has changed since'
     return None
-
-  def _check_rows(self):
-    """The rows of all checkpoints but the newest are there before it is."""
-    saved, last = checkpoints.rounds(self.checkpoints), self.last_round()
-    if saved and 0 < saved[-1] > last:
-      raise ValueError(
-        f'{self.path / _METRICS} has whole rows of its first {last + 1} rounds '
-        f'only, and the oldest checkpoint is of round {saved[-1]}: put the '
-        'file back, or delete the directory to begin again.'
-      )
 
   def last_round(self) -> int:
     """Returns the round of the last whole row of `metrics.csv`; -1 for none."""
@@ -205,11 +182,6 @@ class RunDirectory:
     """Refuses data that are not those of `task.json`."""
     if (self.path / TASK).exists():
       task_lib.read(self.path / TASK).check_examples(self.path, task)
-
-  def write_site(self, site: SiteModel) -> None:
-    """Writes `site.json`: a site's own model is here, and no run."""
-    text = json.dumps(site._asdict(), indent=2, ensure_ascii=False)
-    files.write_text(self.path / SITE, f'{text}\n')
 
   def write_partition(
     self, counts: np.ndarray, clients: Sequence[str] = ()

@@ -1,6 +1,7 @@
 """Sites' own models: the global one, trained on by each site and kept."""
 
 from collections.abc import Iterable, Iterator
+import json
 import os
 import pathlib
 import re
@@ -58,7 +59,7 @@ def train(
     ValueError: its clients are no sites.
   """
   config = run.trained.config.replace(
-    local_epochs=epochs, min_local_epochs=0, early_local_epochs=0
+    local_epochs=epochs, min_local_epochs=0, early_local_epochs=0, attack=()
   )
   if config.variant == 'flipout':
     own_prior = {'flipout.update_prior': True, 'flipout.kl_examples': 'own'}
@@ -78,7 +79,7 @@ def train(
     indices = experiment.partition[client]
     memory = state.memories.get(client)
     job = client_lib.job(plan, broadcast, client, indices, memory)
-    update, _ = client_lib.train_client(worker, job, client)
+    update, _ = client_lib.train_client(plan, worker, job, state.round, client)
     return names[client], update.model
 
   clients = range(len(names))
@@ -160,7 +161,9 @@ def _write(path, trained, own, epochs):
   directory = directory_lib.RunDirectory(path)
   directory.write_flags(trained.config)
   directory.write_task(trained.task)
-  directory.write_site(directory_lib.SiteModel(own.site, epochs))
+  whose = {'site': own.site, 'personalise_epochs': epochs}
+  text = json.dumps(whose, indent=2, ensure_ascii=False)
+  directory.keep(directory_lib.SITE, f'{text}\n')
   state = state_lib.State(trained.config.num_rounds, own.model, {}, {})
   checkpoints.save(state, directory.checkpoints)
   if own.promise:

@@ -89,10 +89,10 @@ def test_who_fails_in_training_is_left_out_and_an_interrupt_is_not(monkeypatch):
   errors = [RuntimeError('no power'), KeyboardInterrupt()]
   for worker in experiment.workers:
 
-    def train(job, original=worker.train):
+    def train(job, original=worker.train, **labels):
       if job.indices is bad:
         raise errors[0]
-      return original(job)
+      return original(job, **labels)
 
     monkeypatch.setattr(worker, 'train', train)
   _, (info,) = toys.play(experiment, 1)

@@ -31,7 +31,9 @@ def apart(experiment, state, clients):
   for client in clients:
     kept = state.memories.get(client)
     job = federation.job(plan, broadcast, client, partition[client], kept)
-    update, memory = federation.train_client(worker, job, client)
+    update, memory = federation.train_client(
+      plan, worker, job, state.round, client
+    )
     yield federation.Arrival(client, update, memory)
 
 

@@ -1,11 +1,14 @@
 """Nested dicts and NamedTuples of arrays, by one name an array, and back."""
 
 from collections.abc import Iterator, Mapping
+import pathlib
 from typing import Any
 
 import numpy as np
 
-_SEPARATOR = '|'
+from bfl_tf import files
+
+SEPARATOR = '|'
 
 
 def leaves(tree: Mapping[str, Any], prefix: str = '') -> Iterator:
@@ -15,19 +18,29 @@ def leaves(tree: Mapping[str, Any], prefix: str = '') -> Iterator:
     if hasattr(value, '_asdict'):
       value = value._asdict()
     if isinstance(value, Mapping):
-      yield from leaves(value, name + _SEPARATOR)
+      yield from leaves(value, name + SEPARATOR)
     else:
       yield name, value
 
 
-def flatten(tree: Mapping[str, Any]) -> Iterator[tuple[str, np.ndarray]]:
-  """As `leaves`, each as an array."""
-  return ((name, np.asarray(leaf)) for name, leaf in leaves(tree))
-
-
 def put(tree: dict[str, Any], name: str, leaf: Any) -> None:
   """Puts a leaf where its name says; branches on the way are made."""
-  *parents, last = name.split(_SEPARATOR)
+  *parents, last = name.split(SEPARATOR)
   for parent in parents:
     tree = tree.setdefault(parent, {})
   tree[last] = leaf
+
+
+def save(path: pathlib.Path, tree: Mapping[str, Any]) -> None:
+  """Writes all leaves to an `.npz` file that appears whole."""
+  arrays = {name: np.asarray(leaf) for name, leaf in leaves(tree)}
+  with files.replacing(path) as new, new.open('wb') as file:
+    np.savez(file, **arrays)
+
+
+def load(path: pathlib.Path) -> dict[str, Any]:
+  """Returns the nested dicts that `save` wrote; NamedTuples are dicts too."""
+  tree: dict[str, Any] = {}
+  for name, array in files.read_npz(path).items():
+    put(tree, name, array)
+  return tree
