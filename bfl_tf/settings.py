@@ -210,12 +210,3 @@ def _declared(name, hint, default):
   if kind not in _KINDS:
     return None
   return Declared(name, kind, many, default, setting or Setting())
-
-
-def check(method: Any) -> None:
-  """Raises a ValueError unless a made method's settings are within bounds."""
-  kind: Any = type(method)
-  name = getattr(method, 'name', kind.__name__)
-  for setting, declared in of(kind).items():
-    if declared.table is None:
-      declared.checked(f'{name}.{setting}', getattr(method, setting))

@@ -6,16 +6,13 @@ that something is drawn from, in the graphs that a run really executes.
 
 import collections
 import contextlib
-import dataclasses
-from typing import ClassVar
 
 import numpy as np
 import tensorflow as tf
 import tf_keras
-import toys
 
+from bfl_tf import clients, federation, models, training
 from bfl_tf import config as config_lib
-from bfl_tf import federation, models, training
 
 # Where each generator takes its seed.
 _GENERATORS = (
@@ -73,21 +70,10 @@ def images():
   return x, y, x[:30], y[:30]
 
 
-@dataclasses.dataclass(frozen=True)
-class Noisy(toys.Idle):
-  """Adds noise to the gradient, from the seed that it is told."""
+class Noisier(clients.GradientNoise):
+  """Another part that draws in the same hook."""
 
-  name: ClassVar[str] = 'noisy'
-
-  def gradient(self, gradient, mean, carry, step):
-    noise = tf.random.stateless_normal(tf.shape(gradient), step.seed)
-    return gradient + 0.01 * noise
-
-
-class Noisier(Noisy):
-  """Another one."""
-
-  name: ClassVar[str] = 'noisier'
+  name = 'noisier'
 
 
 def play(**changes):
@@ -111,7 +97,7 @@ def play(**changes):
 
 def test_every_seed_of_a_run_is_distinct(monkeypatch):
   with spy(monkeypatch) as (drawn, hashed):
-    play(client_parts=('test_draws:Noisy', 'test_draws:Noisier'))
+    play(client_parts=('gradient_noise', 'test_draws:Noisier'))
   # A step: a crop, two parts, three layers of kernel, signs twice and bias
   # and one of dropout; 18 steps a round, an order an epoch, 3 samples. Once,
   # the probe for a softmax.
@@ -131,7 +117,7 @@ def test_replicas_draw_apart(monkeypatch):
 
 def test_clients_that_draw_their_own_start_draw_apart(monkeypatch):
   with spy(monkeypatch) as (drawn, hashed):
-    play(client_parts=('own_start', 'test_draws:Noisy'))
+    play(client_parts=('own_start', 'gradient_noise'))
   # As above with one part, and three kernels a client and round.
   assert len(drawn) == 2 * (18 * (1 + 1 + 3 * 4 + 1) + 6 + 3 * 13 + 3 * 3) + 13
   assert repeated(drawn) == 0

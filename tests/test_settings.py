@@ -114,9 +114,3 @@ def test_annotations_that_cannot_be_read_lose_no_bounds():
     return limit
 
   assert set(settings.of(plain)) == {'limit'}
-
-
-def test_a_made_method_checks_itself():
-  settings.check(Ours(None, rate=0.1))
-  with pytest.raises(ValueError, match=r'--Ours\.rate'):
-    settings.check(Ours(None, rate=2))

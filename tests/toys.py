@@ -49,6 +49,7 @@ def worker(
   strategy=None,
   optimizer=training.SGD(),  # noqa: B008
   batch_size=16,
+  data=DATA,
   **settings,
 ) -> training.Worker:
   """A worker on the blobs as they are; a logistic regression by default."""
@@ -58,7 +59,7 @@ def worker(
   return training.Worker(
     strategy or training.strategies(1)[0],
     build,
-    DATA,
+    data,
     training.Recipe(optimizer, batch_size, **settings),
   )
 
@@ -181,6 +182,18 @@ class Counter(Idle):
     memory = {'rounds': carry['rounds'] + 1, 'steps': carry['steps'] + steps}
     extra = tf.cast(tf.stack([memory['rounds'], trace.steps]), tf.float32)
     return model, extra, memory
+
+
+def normalized_inputs() -> tf_keras.Model:
+  """A softmax regression behind batch normalization."""
+  layers = tf_keras.layers
+  return tf_keras.Sequential(
+    [
+      tf_keras.Input((4,)),
+      layers.BatchNormalization(momentum=0.9),
+      layers.Dense(3),
+    ]
+  )
 
 
 def normalized(input_shape, num_classes):

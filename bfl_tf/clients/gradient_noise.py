@@ -12,7 +12,6 @@ from typing import Annotated, ClassVar
 
 import tensorflow as tf
 
-from bfl_tf import settings
 from bfl_tf.settings import Setting
 
 
@@ -30,9 +29,6 @@ class GradientNoise:
 
   name: ClassVar[str] = 'gradient_noise'
   needs: ClassVar[str | None] = None
-
-  def __post_init__(self):
-    settings.check(self)
 
   def gradient(self, gradient, mean, carry, step):
     if not self.scale:

@@ -15,7 +15,6 @@ from typing import Annotated, ClassVar
 
 import tensorflow as tf
 
-from bfl_tf import settings
 from bfl_tf.settings import Setting
 
 BALLS = ('update', 'model')
@@ -37,9 +36,6 @@ class Projection:
 
   name: ClassVar[str] = 'projection'
   needs: ClassVar[str | None] = None
-
-  def __post_init__(self):
-    settings.check(self)
 
   def begin(self, start, shared, memory):
     around_zero = self.ball == 'model'

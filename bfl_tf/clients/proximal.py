@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar
 
 import tensorflow as tf
 
-from bfl_tf import settings, weights
+from bfl_tf import weights
 from bfl_tf.settings import Setting
 
 PENALTIES = ('squared', 'norms')
@@ -36,9 +36,6 @@ class Proximal:
 
   name: ClassVar[str] = 'proximal'
   needs: ClassVar[str | None] = None
-
-  def __post_init__(self):
-    settings.check(self)
 
   def laid_out(self, layout: weights.Layout) -> 'Proximal':
     return dataclasses.replace(self, shapes=layout.loc + layout.point)

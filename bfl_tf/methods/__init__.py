@@ -36,5 +36,3 @@ def _named(halves: Iterable[Any]) -> dict[str, Any]:
 
 PARTS = clients.PARTS | _named(method.part for method in METHODS)
 STAGES = server.STAGES | _named(method.stage for method in METHODS)
-
-__all__ = ['METHODS', 'PARTS', 'STAGES', 'Halves']

@@ -17,29 +17,7 @@ from bfl_tf import own as own_lib
 from bfl_tf import registry, settings
 from bfl_tf.models import fixup, mobilenet, networks
 from bfl_tf.models.seeding import next_seed, scope
-from bfl_tf.models.variants import (
-  Blocks,
-  Deterministic,
-  Flipout,
-  KERNEL_INITIALIZERS,
-  MCDropout,
-  NORMALIZATIONS,
-  VARIANTS,
-)
-
-__all__ = [
-  'KERNEL_INITIALIZERS',
-  'NETWORKS',
-  'NORMALIZATIONS',
-  'VARIANTS',
-  'Deterministic',
-  'Flipout',
-  'MCDropout',
-  'build',
-  'check_logits',
-  'next_seed',
-  'scope',
-]
+from bfl_tf.models.variants import Blocks, KERNEL_INITIALIZERS, VARIANTS
 
 NETWORKS: dict[str, Any] = {
   'logistic': networks.logistic,

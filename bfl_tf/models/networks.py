@@ -79,8 +79,6 @@ def convnet(
   64 3x3 filters, which keep the size of their input, follow the third.
   """
   need_images(x, 18, 'convnet')
-  if extra_layers < 0:
-    raise ValueError(f'extra_layers must be at least 0, got {extra_layers!r}.')
   for filters, pool in ((32, True), (64, True), (64, False)):
     x = tf_keras.layers.ReLU()(blocks.conv(filters, 3, x, padding='valid'))
     x = blocks.dropout(x)

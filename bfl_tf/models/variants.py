@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar
 
 import tf_keras
 
-from bfl_tf import registry, settings
+from bfl_tf import registry
 from bfl_tf.models import layers as stochastic
 from bfl_tf.settings import Setting
 
@@ -42,9 +42,6 @@ class MCDropout:
   rate: Annotated[float, Setting('Of units dropped.', least=0, below=1)] = 0.2
 
   name: ClassVar[str] = 'mc_dropout'
-
-  def __post_init__(self):
-    settings.check(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,9 +72,6 @@ class Flipout:
   ] = 1.0
 
   name: ClassVar[str] = 'flipout'
-
-  def __post_init__(self):
-    settings.check(self)
 
 
 VARIANTS: dict[str, Any] = {

@@ -14,17 +14,6 @@ from bfl_tf.pooling.product import Product
 from bfl_tf.pooling.rules import Rule
 from bfl_tf.pooling.weightings import divergence, WEIGHTINGS
 
-__all__ = [
-  'RULES',
-  'WEIGHTINGS',
-  'Product',
-  'Rule',
-  'client_weights',
-  'divergence',
-  'pool',
-  'rule_of',
-]
-
 RULES: dict[str, Any] = {
   **rules.ELEMENTWISE,
   'product': Product,

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from tensorflow_probability import distributions as tfd
 
-from bfl_tf import settings, statistics
+from bfl_tf import statistics
 from bfl_tf import weights as weights_lib
 from bfl_tf.settings import Setting
 
@@ -91,9 +91,6 @@ class MaxDiscrepancy:
   ] = 'largest'
 
   name: ClassVar[str] = 'max_discrepancy'
-
-  def __post_init__(self):
-    settings.check(self)
 
   def all(
     self, updates: Sequence[statistics.ClientUpdate], reference

@@ -1,6 +1,6 @@
 """Distributions over global models, as Statistics and tfp distributions."""
 
-from bfl_tf.posteriors.dirichlet import check_concentration, SimplexMixture
+from bfl_tf.posteriors.dirichlet import SimplexMixture
 from bfl_tf.posteriors.draws import Draws
 from bfl_tf.posteriors.gaussian import (
   FittedGaussian,
@@ -9,15 +9,3 @@ from bfl_tf.posteriors.gaussian import (
   ReleasedGaussian,
 )
 from bfl_tf.posteriors.updates import Members, Updates
-
-__all__ = [
-  'Draws',
-  'FittedGaussian',
-  'Members',
-  'ReleasedGaussian',
-  'SimplexMixture',
-  'Updates',
-  'check_concentration',
-  'normal',
-  'of_model',
-]

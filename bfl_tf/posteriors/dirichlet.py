@@ -17,12 +17,6 @@ import tensorflow_probability as tfp
 from tensorflow_probability import distributions as tfd
 
 
-def check_concentration(name: str, value: float) -> None:
-  """Raises a ValueError unless draws in float32 are finite."""
-  if not 1e-30 <= value <= 1e30:
-    raise ValueError(f'{name}={value!r} must be from 1e-30 to 1e30.')
-
-
 class SimplexMixture(tfd.Distribution):
   """Eq. 7 over flat weights, as a tfp distribution; keeps hold of `members`."""
 
@@ -47,7 +41,6 @@ class SimplexMixture(tfd.Distribution):
       name: likewise.
     """
     parameters = dict(locals())
-    check_concentration('concentration', concentration)
     self._members = list(members)
     self._shares = np.asarray(shares, np.float32)
     self._gamma = tfd.Dirichlet(

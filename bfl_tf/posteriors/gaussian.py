@@ -92,10 +92,9 @@ def of_model(model: weights.Weights) -> tfd.Distribution:
   What is not random stays where it is.
   """
   held = model.values.size - model.loc.size
-  scale = np.pad(model.scale, (0, held))
-  if not len(model.factor):
-    return normal(model.values, scale)
-  factor = np.pad(model.factor, ((0, 0), (0, held)))
-  return tfd.MultivariateNormalDiagPlusLowRankCovariance(
-    model.values, np.square(scale), factor.T
+  whole = model._replace(
+    loc=model.values,
+    scale=np.pad(model.scale, (0, held)),
+    factor=np.pad(model.factor, ((0, 0), (0, held))),
   )
+  return weights.distribution(whole)

@@ -3,7 +3,9 @@
 A stage that trains, predicts or draws asks for `resources`, a `Resources`.
 """
 
-from bfl_tf.server.distil import Distil, DISTILLATIONS, sharpen, TARGETS
+from typing import Any
+
+from bfl_tf.server.distil import Distil, sharpen
 from bfl_tf.server.ensemble import Ensemble, GROUPS, groups_of
 from bfl_tf.server.fine_tune import FineTune
 from bfl_tf.server.fresh_head import FreshHead, last_layer
@@ -15,40 +17,17 @@ from bfl_tf.server.sign_threshold import SignThreshold, SignVotes
 from bfl_tf.server.students import Students
 from bfl_tf.server.teacher_posteriors import TEACHER_POSTERIORS
 
-__all__ = [
-  'BATCH_NORMS',
-  'DISTILLATIONS',
-  'GROUPS',
-  'STAGES',
-  'TARGETS',
-  'TEACHER_POSTERIORS',
-  'Distil',
-  'Ensemble',
-  'FineTune',
-  'FreshHead',
-  'Keep',
-  'Momentum',
-  'Recalibrate',
-  'Resources',
-  'ServerData',
-  'SignThreshold',
-  'SignVotes',
-  'Students',
-  'groups_of',
-  'last_layer',
-  'packed',
-  'sharpen',
-  'unpacked',
-]
-
-STAGES = {
-  'distil': Distil,
-  'ensemble': Ensemble,
-  'fine_tune': FineTune,
-  'fresh_head': FreshHead,
-  'keep': Keep,
-  'momentum': Momentum,
-  'recalibrate': Recalibrate,
-  'sign_threshold': SignThreshold,
-  'students': Students,
+STAGES: dict[str, Any] = {
+  stage.name: stage
+  for stage in (
+    Distil,
+    Ensemble,
+    FineTune,
+    FreshHead,
+    Keep,
+    Momentum,
+    Recalibrate,
+    SignThreshold,
+    Students,
+  )
 }

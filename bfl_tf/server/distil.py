@@ -22,7 +22,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from bfl_tf import clients, seeds, settings, training
+from bfl_tf import clients, seeds, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.server import ensemble as ensemble_lib
 from bfl_tf.server import resources as resources_lib
@@ -91,7 +91,6 @@ class Distil:
         '--server_dataset.'
       )
     self._taught_by  # noqa: B018 (a wrong union shows here)
-    settings.check(self)
     if self.targets == 'labels' and self.resources.server_labels is None:
       raise ValueError(
         '--distil.targets=labels needs labelled examples of the same '

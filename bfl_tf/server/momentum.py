@@ -18,7 +18,6 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from bfl_tf import settings
 from bfl_tf.settings import Setting
 
 
@@ -44,9 +43,6 @@ class Momentum:
 
   name: ClassVar[str] = 'momentum'
   statistics: ClassVar[tuple] = ()
-
-  def __post_init__(self):
-    settings.check(self)
 
   def init(self, model) -> np.ndarray:
     """Returns the velocity, `[num_trainable]` float64, at rest."""

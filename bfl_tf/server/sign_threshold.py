@@ -57,10 +57,10 @@ class SignThreshold:
 
   def __post_init__(self):
     most = self.clients_per_round or self.num_clients
-    if not 0 <= self.threshold <= most:
+    if self.threshold > most:
       raise ValueError(
-        f'--sign_threshold.threshold={self.threshold} must be at least 0 and '
-        f'at most the {most} clients of a round: above, no weight ever moves.'
+        f'--sign_threshold.threshold={self.threshold} must be at most the '
+        f'{most} clients of a round: above, no weight ever moves.'
       )
 
   def __call__(self, state, reference, pooled, statistics, seed):

@@ -36,10 +36,10 @@ class Fitted:
 class DirichletWeights:
   """FedBE's Eq. 7: convex combinations of the clients' models."""
 
-  alpha: Annotated[float, Setting('Of Dir(alpha).', above=0)] = 1.0
-
-  def __post_init__(self):
-    posteriors.check_concentration('--dirichlet_weights.alpha', self.alpha)
+  # Beyond these bounds draws in float32 are not finite.
+  alpha: Annotated[
+    float, Setting('Of Dir(alpha).', least=1e-30, below=1e30)
+  ] = 1.0
 
   def statistic(self, layout):
     return posteriors.Updates()

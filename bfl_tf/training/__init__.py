@@ -7,7 +7,15 @@ from bfl_tf.training.devices import (
   in_parallel,
   strategies,
 )
-from bfl_tf.training.jobs import Data, Job, Recipe, Result, Step, Trace
+from bfl_tf.training.jobs import (
+  Data,
+  Job,
+  mismatch,
+  Recipe,
+  Result,
+  Step,
+  Trace,
+)
 from bfl_tf.training.langevin import PSGLD, SGLD
 from bfl_tf.training.objectives import Prior
 from bfl_tf.training.optimizers import Adam, OPTIMIZERS, SGD
@@ -20,35 +28,4 @@ from bfl_tf.training.prediction import (
 )
 from bfl_tf.training.predictor import Inputs, Predictor
 from bfl_tf.training.schedules import SCHEDULES
-from bfl_tf.training.specs import mismatch
 from bfl_tf.training.worker import Worker
-
-__all__ = [
-  'DISTRIBUTIONS',
-  'OPTIMIZERS',
-  'PSGLD',
-  'SCHEDULES',
-  'SGD',
-  'SGLD',
-  'Adam',
-  'Data',
-  'Inputs',
-  'Job',
-  'Mixtures',
-  'Predictive',
-  'Predictor',
-  'Prior',
-  'Recipe',
-  'Result',
-  'Step',
-  'Trace',
-  'Worker',
-  'configure',
-  'in_parallel',
-  'mismatch',
-  'predict',
-  'predict_members',
-  'recalibrate',
-  'result_like',
-  'strategies',
-]

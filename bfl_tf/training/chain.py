@@ -5,7 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from bfl_tf import weights as weights_lib
-from bfl_tf.training import jobs, objectives, specs
+from bfl_tf.training import jobs, objectives
 
 _TRACE = jobs.Trace(
   tf.TensorSpec([], tf.int32),
@@ -98,12 +98,12 @@ def result_like(
     return finish(parts, start, carry, trace)
 
   given = tf.nest.map_structure(
-    specs.spec_of, (layout.standard(), shared, memory)
+    jobs.spec_of, (layout.standard(), shared, memory)
   )
   traced = tf.function(untrained).get_concrete_function(*given, _TRACE)
   outputs = traced.structured_outputs
   extra, report = tf.nest.map_structure(
     tf.TensorSpec.from_tensor, (outputs.extra, outputs.trace.report)
   )
-  model = given[0]._replace(factor=specs.any_rows(given[0].factor))
+  model = given[0]._replace(factor=jobs.any_rows(given[0].factor))
   return jobs.Result(model, extra, given[2], _TRACE._replace(report=report))

@@ -147,8 +147,3 @@ def in_parallel(workers: Sequence, jobs: Iterable, run: Callable) -> Iterator:
 def _threads(count: int) -> concurrent.futures.ThreadPoolExecutor:
   """Returns threads that stay: of each that calls it TensorFlow keeps some."""
   return concurrent.futures.ThreadPoolExecutor(count)
-
-
-if hasattr(os, 'register_at_fork'):
-  # A child has none of them.
-  os.register_at_fork(after_in_child=_threads.cache_clear)

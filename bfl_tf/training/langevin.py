@@ -34,11 +34,9 @@ class SGLD:
   ] = 1.0
 
   def slots(self, variables) -> list[tf.Variable]:
-    """Needs none."""
     return []
 
   def apply(self, variables, slots, gradients, step) -> None:
-    """Updates `variables` in place."""
     spread = _spread(step, self.temperature)
     for variable, gradient, noise in _noisy(variables, gradients, step):
       variable.assign_sub(step.learning_rate * gradient - spread * noise)
@@ -57,14 +55,12 @@ class PSGLD:
   damping: Annotated[float, Setting('Beside the root.', above=0)] = 1e-5
 
   def slots(self, variables) -> list[tf.Variable]:
-    """Makes the running mean of squared gradients."""
     return [
       tf.Variable(tf.zeros(v.shape, v.dtype), trainable=False)
       for v in variables
     ]
 
   def apply(self, variables, slots, gradients, step) -> None:
-    """Updates `variables` and `slots` in place."""
     spread = _spread(step, self.temperature)
     noisy = _noisy(variables, gradients, step)
     for (variable, gradient, noise), slot in zip(noisy, slots):

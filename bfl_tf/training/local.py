@@ -11,7 +11,7 @@ import tf_keras
 from bfl_tf import models, seeds
 from bfl_tf import weights as weights_lib
 from bfl_tf.datasets import preprocessing
-from bfl_tf.training import chain, jobs, objectives, specs
+from bfl_tf.training import chain, jobs, objectives
 
 
 class LocalTraining:
@@ -56,10 +56,10 @@ class LocalTraining:
 
   def signature(self, x, y, job: jobs.Job) -> list:
     """Returns the input signature of `__call__` for jobs like `job`."""
-    of = tf.nest.map_structure(specs.spec_of, job)
+    of = tf.nest.map_structure(jobs.spec_of, job)
     scalar = tf.TensorSpec([], tf.int32)
     # A rule may return another rank every round.
-    factor = specs.any_rows(of.start.factor)
+    factor = jobs.any_rows(of.start.factor)
     return [
       tf.TensorSpec(x.shape, x.dtype),
       tf.TensorSpec(y.shape, y.dtype),

@@ -30,11 +30,9 @@ class SGD:
   momentum: Annotated[float, Setting('Heavy ball.', least=0, below=1)] = 0.0
 
   def slots(self, variables) -> list[tf.Variable]:
-    """Makes the slot variables for `variables`."""
     return _zeros(variables) if self.momentum else []
 
   def apply(self, variables, slots, gradients, step) -> None:
-    """Updates `variables` and `slots` in place."""
     ops, rate = tf.raw_ops, step.learning_rate
     if not self.momentum:
       for var, gradient in zip(variables, gradients):
@@ -64,11 +62,9 @@ class Adam:
   epsilon: Annotated[float, Setting('Beside the root.', above=0)] = 1e-7
 
   def slots(self, variables) -> list[tf.Variable]:
-    """Makes the slot variables for `variables`: first and second moments."""
     return _zeros(variables) + _zeros(variables)
 
   def apply(self, variables, slots, gradients, step) -> None:
-    """Updates `variables` and `slots` in place."""
     power = tf.cast(step.index + 1, tf.float32)
     first, second = slots[: len(variables)], slots[len(variables) :]
     for var, m, v, gradient in zip(variables, first, second, gradients):

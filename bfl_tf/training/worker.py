@@ -7,7 +7,7 @@ import tensorflow as tf
 import tf_keras
 
 from bfl_tf.datasets import preprocessing
-from bfl_tf.training import jobs, local, predictor, specs
+from bfl_tf.training import jobs, local, predictor
 
 
 class Worker(predictor.Predictor):
@@ -74,7 +74,7 @@ class Worker(predictor.Predictor):
     # next job would wait for ever.
     *arrays, like = self._train.input_signature
     for name, given, spec in zip('xy', (x, y), arrays):
-      difference = given is not None and specs.mismatch(given, spec)
+      difference = given is not None and jobs.mismatch(given, spec)
       if difference:
         raise ValueError(f'{name} {difference}.')
     jobs.check(job, like)

@@ -27,18 +27,3 @@ from bfl_tf.weights.layout import (
   Variables,
   write,
 )
-
-__all__ = [
-  'RANDOM',
-  'Layout',
-  'Variables',
-  'Weights',
-  'assign',
-  'distribution',
-  'flatten',
-  'inverse_softplus',
-  'marginal_scale',
-  'read',
-  'unflatten',
-  'write',
-]

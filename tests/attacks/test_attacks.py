@@ -6,7 +6,6 @@ import toys
 
 from bfl_tf import attacks, federation, seeds
 from bfl_tf.federation import engine as engine_lib
-from bfl_tf.federation import evaluation
 
 KINDS = [*attacks.ATTACKS]
 
@@ -47,6 +46,7 @@ def test_who_is_bad():
   few, more = (attacks.bad_clients(3, 20, f) for f in (0.1, 0.4))
   assert (len(few), len(more)) == (2, 8)
   assert few < more
+  assert len(attacks.bad_clients(3, 20, 0.18)) == 4
   assert attacks.bad_clients(4, 20, 0.4) != more
 
 
@@ -73,21 +73,6 @@ def test_a_flipped_client_trains_on_flipped_labels():
   assert toys.same(flipped.model, some[client].update.model)
 
 
-def test_an_update_is_scaled():
-  good, _, state = arrivals()
-  some, experiment, _ = arrivals(
-    **settings('scaled_update', **{'scaled_update.factor': 3.0})
-  )
-  for client in attacks.bad_clients(experiment.config.seed, 6, 0.4):
-    before = state.model.mean
-    np.testing.assert_allclose(
-      some[client].update.model.mean - before,
-      3 * (good[client].update.model.mean - before),
-      rtol=1e-4,
-      atol=1e-6,
-    )
-
-
 def test_a_random_model_has_a_name():
   some, experiment, _ = arrivals(
     **settings('random_model', **{'random_model.scale': 0.5})
@@ -112,7 +97,7 @@ def test_attacks_add_up():
   """A flipped update that is scaled, in this order."""
   both = {
     **settings('label_flip'),
-    **settings('scaled_update'),
+    **settings('scaled_update', **{'scaled_update.factor': 3.0}),
     'attack': ('label_flip', 'scaled_update'),
   }
   some, experiment, state = arrivals(**both)
@@ -121,31 +106,7 @@ def test_attacks_add_up():
   before = state.model.mean
   np.testing.assert_allclose(
     some[client].update.model.mean - before,
-    -5 * (flipped[client].update.model.mean - before),
+    3 * (flipped[client].update.model.mean - before),
     rtol=1e-4,
     atol=1e-6,
   )
-
-
-def test_a_median_stands_what_an_average_does_not():
-  attack = settings('scaled_update', **{'scaled_update.factor': -50.0})
-  scores = {}
-  for rule in ('nwa', 'median'):
-    experiment = toys.experiment(pooling=rule, partition='iid', **attack)
-    played = toys.rounds(experiment, 8)[-1]
-    found = evaluation.evaluate(experiment, played, last=True)
-    scores[rule] = found.scores['accuracy']
-  assert scores['median'] > scores['nwa'] + 0.2
-
-
-def test_refused():
-  for named, changes in (
-    ('--attack', {'attack': ('label_flips',)}),
-    ('label_flip.fraction', settings('label_flip', fraction=1.0)),
-    (
-      'random_model.scale',
-      settings('random_model', **{'random_model.scale': 0.0}),
-    ),
-  ):
-    with pytest.raises(ValueError, match=named):
-      toys.experiment(**changes)

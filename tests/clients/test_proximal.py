@@ -75,9 +75,3 @@ def test_the_scales_are_free_and_weight_0_is_not_there():
   moved, free_moved = (m.scale - begin.scale for m in (held, free))
   assert np.all(moved != 0)
   np.testing.assert_allclose(moved, free_moved, rtol=0.05)
-
-
-def test_settings_are_checked():
-  for settings, named in (((-1e-9,), 'weight'), ((0.1, 'l1'), 'penalty')):
-    with pytest.raises(ValueError, match=named):
-      clients.Proximal(*settings)

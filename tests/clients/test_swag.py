@@ -39,6 +39,10 @@ def deviations(visited):
 
 def test_rank_0_is_the_mean_and_the_variance_of_what_was_visited():
   result, visited = fitted(0)
+  # Alone the average is SWA; it leaves the scale, which is not there, out.
+  alone, _ = fitted(0, fits_scale=False)
+  assert toys.same(alone.model.mean, result.model.mean)
+  assert alone.trace.report == {}
   np.testing.assert_allclose(result.model.loc, visited.mean(0), atol=1e-6)
   np.testing.assert_allclose(result.model.scale, visited.std(0), rtol=1e-4)
   assert result.model.factor.shape == (0, visited.shape[1])
@@ -67,6 +71,8 @@ def test_what_lies_before_the_start_is_not_averaged(settings):
   part = clients.Swag(period=BATCHES, rank=3, **settings)
   part.check(10, 32)
   assert part.collections(10) == 3
+  found = [clients.Swag(250, 25).collections(n) for n in (250, 275, 1580)]
+  assert found == [0, 1, 53]
   with pytest.raises(ValueError, match=r'collects [12] weights where 3'):
     part.check(7, 32)
 

@@ -51,7 +51,11 @@ def test_the_samples_vote(tmp_path):
       'predictor': 'S',
     }
   )
-  final = runs_lib.run(config, tmp_path, False)['final']
+  run = runs_lib.run(config, tmp_path, False)
+  # Two samples of each of two clients.
+  with np.load(tmp_path / 'members.npz') as members:
+    assert len(members['classes_S']) == 4
+  final = run['final']
   assert final['accuracy'] == final['accuracy_S']
   assert final['epistemic'] > 0
 

@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
+import test_networks
 import tf_keras
 import toys
 
@@ -32,10 +33,7 @@ def kernels(model):
 def test_counts(depth):
   """Kernels, classifier; four biases and a factor a block, and two biases."""
   n = (depth - 2) // 6
-  convs = [(3, 16), *[(16, 16)] * (2 * n)]
-  for width in (32, 64):
-    convs += [(width // 2, width), *[(width, width)] * (2 * n - 1)]
-  count = sum(9 * a * b for a, b in convs) + 65 * 10
+  count, *_ = test_networks.resnet_counts(depth, 'batch')
   layout = weights.Layout.of(build(depth))
   assert layout.num_trainable() == count + 3 * n * 5 + 2
   assert layout.size('buffers') == 0
@@ -73,13 +71,12 @@ def worker(depth):
   """On 40 noisy pictures of ten prototypes."""
   y = np.arange(40) % 10
   x = _RNG.normal(size=[10, 8, 8, 3])[y] + _RNG.normal(size=[40, 8, 8, 3])
-  return training.Worker(
-    training.strategies(1)[0],
+  data = training.Data(x.astype(np.float32), y, np.zeros(3), np.ones(3))
+  return toys.worker(
     functools.partial(build, depth),
-    training.Data(
-      x.astype(np.float32), y, np.zeros(3, np.float32), np.ones(3, np.float32)
-    ),
-    training.Recipe(training.SGD(0.9), batch_size=40),
+    optimizer=training.SGD(0.9),
+    batch_size=40,
+    data=data,
   )
 
 

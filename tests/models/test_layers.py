@@ -156,12 +156,3 @@ def test_same_seed_same_bits_and_no_loss_of_their_own(make, x, linear):
   # By hand, outside of any scope, the seed is drawn.
   assert not np.any(model(x).numpy() == model(x).numpy())
   assert model.losses == []
-
-
-@pytest.mark.parametrize('scale', [1e-6, 0.05, 100])
-def test_inverse_softplus(scale):
-  rho = weights.inverse_softplus(tf.constant(scale, tf.float32))
-  reference = scale + np.log(-np.expm1(-scale))
-  np.testing.assert_allclose(rho, reference, rtol=1e-6)
-  # One float32 step of rho near -14 is a millionth of the scale.
-  np.testing.assert_allclose(tf.nn.softplus(rho), scale, rtol=2e-6)

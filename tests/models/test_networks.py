@@ -112,22 +112,10 @@ def test_the_seed_alone_decides_the_start():
   assert not np.any((first.loc == other.loc) & kernels)
 
 
-def test_variants_start_from_the_same_means_so_that_they_pair_by_seed():
-  point, dropout, flipout = (
-    read(build('mlp', variant=variant, seed=5, hidden_units=(9,)))
-    for variant in models.VARIANTS
-  )
-  assert np.array_equal(point.mean, dropout.mean)
-  assert np.array_equal(np.sort(point.mean), np.sort(flipout.mean))
-  np.testing.assert_allclose(flipout.scale, 0.05, rtol=1e-6)
-
-
-def test_layers_of_one_shape_start_apart_and_he_normal():
-  model = build('mlp', (200,), hidden_units=(200, 200))
+def test_layers_of_one_shape_start_apart():
+  model = build('mlp', (20,), hidden_units=(20, 20))
   first, second = (layer.kernel.numpy() for layer in model.layers[2:6:2])
   assert not np.any(first == second)
-  # He et al.: variance 2 / fan_in, here truncated; n = 40 000.
-  assert first.var() == pytest.approx(2 / 200, rel=5 * (2 / 40_000) ** 0.5)
 
 
 def test_extra_layers_leave_the_others_as_they_were():
@@ -183,24 +171,12 @@ def test_a_users_own_builder():
 # By what the line names: the network, its inputs and settings.
 REFUSED = {
   'resnet21': ('resnet21', (32, 32, 3), {}),
-  'fixup_resnet2': ('fixup_resnet2', (32, 32, 3), {}),
-  'resnet20 .* 4x4': ('resnet20', (3, 3, 1), {}),
   'lenet5 .* 12x12': ('lenet5', (11, 28, 1), {}),
-  'convnet .* 18x18': ('convnet', (17, 17, 3), {}),
   r'convnet .* \(30,\)': ('convnet', (30,), {}),
-  'extra_layers': ('convnet', (18, 18, 1), {'extra_layers': -1}),
-  'mobilenetv2 .* 8x8': ('mobilenetv2', (7, 8, 1), {}),
-  '--model=lenet': ('lenet', (28, 28, 1), {}),
   'divergence': (f'{__name__}:with_its_own_divergence', (5,), {}),
   'logits .*, 10': (f'{__name__}:five_logits', (5,), {}),
-  '--variant=bayes': ('mlp', (5,), {'variant': 'bayes'}),
   '--normalization=l': ('resnet8', (8, 8, 1), {'normalization': 'l'}),
   'normalization': ('mlp', (5,), {'normalization': 'none'}),
-  '--kernel_initializer=zeros': ('mlp', (5,), {'kernel_initializer': 'zeros'}),
-  r'--flipout\.initial_scale': (
-    'mlp', (5,), {'variant': 'flipout', 'initial_scale': 0.0},
-  ),
-  r'--mc_dropout\.rate': ('mlp', (5,), {'variant': 'mc_dropout', 'rate': 1.0}),
 }  # fmt: skip
 
 

@@ -16,10 +16,8 @@ STARTS = {
 every_start = pytest.mark.parametrize('start', models.KERNEL_INITIALIZERS)
 
 
-def blocks(variant='deterministic', start='he_normal', normalization='none'):
-  return variants.Blocks(
-    models.VARIANTS[variant](), start, seed=1, normalization=normalization
-  )
+def blocks(start):
+  return variants.Blocks(variants.Deterministic(), start, seed=1)
 
 
 def assert_starts(kernel, start, fan_in, fan_out):
@@ -52,7 +50,7 @@ def test_kernels_or_their_means_start_so_and_biases_at_zero(variant, start):
 @every_start
 def test_convolutions_count_the_pixels_of_their_windows(start):
   inputs = tf_keras.Input((4, 4, 20))
-  model = tf_keras.Model(inputs, blocks(start=start).conv(500, 3, inputs))
+  model = tf_keras.Model(inputs, blocks(start).conv(500, 3, inputs))
   kernel, bias = model.get_weights()
   assert_starts(kernel, start, 9 * 20, 9 * 500)
   assert not np.any(bias)
@@ -61,26 +59,20 @@ def test_convolutions_count_the_pixels_of_their_windows(start):
 @every_start
 def test_a_depthwise_filter_sees_and_feeds_one_channel(start):
   inputs = tf_keras.Input((4, 4, 10_000))
-  model = tf_keras.Model(inputs, blocks(start=start).depthwise(3, inputs))
+  model = tf_keras.Model(inputs, blocks(start).depthwise(3, inputs))
   kernel, bias = model.get_weights()
   assert kernel.shape == (3, 3, 10_000, 1)
   assert_starts(kernel, start, 9, 9)
   assert not np.any(bias)
 
 
-def test_depthwise_convolutions_are_points():
-  inputs = tf_keras.Input((5, 5, 6))
-  outputs = blocks('flipout').depthwise(3, inputs, strides=2)
-  layout = weights.Layout.of(tf_keras.Model(inputs, outputs))
-  assert (layout.size('loc'), layout.size('point')) == (0, 9 * 6 + 6)
-  assert outputs.shape == (None, 3, 3, 6)
-
-
-@pytest.mark.parametrize('normalization', models.NORMALIZATIONS)
-def test_a_bias_only_without_normalization(normalization):
-  inputs = tf_keras.Input((5, 5, 16))
-  outputs = blocks(normalization=normalization).depthwise_norm(3, inputs)
-  layout = weights.Layout.of(tf_keras.Model(inputs, outputs))
-  bare = normalization == 'none'
-  assert layout.size('point') == 9 * 16 + (16 if bare else 32)
-  assert layout.size('buffers') == (32 if normalization == 'batch' else 0)
+def test_variants_start_from_the_same_means_so_that_they_pair_by_seed():
+  point, dropout, flipout = (
+    weights.read(weights.Variables.of(models.build(
+      'mlp', variant=variant, input_shape=(7,), num_classes=3, seed=5
+    )))
+    for variant in models.VARIANTS
+  )  # fmt: skip
+  assert np.array_equal(point.mean, dropout.mean)
+  assert np.array_equal(np.sort(point.mean), np.sort(flipout.mean))
+  np.testing.assert_allclose(flipout.scale, 0.05, rtol=1e-6)

@@ -96,14 +96,3 @@ def test_a_scale_of_0_beside_a_factor_is_refused():
   )
   with pytest.raises(ValueError, match='standard deviations'):
     pooling.pool('nwa', [singular])
-
-
-def test_a_rule_that_does_not_stream_reads_a_table_by_client():
-  low_rank, _ = gaussians(clients(2, num_params=30))
-  pooled = pooling.pool(toys.Stack(), iter(low_rank))
-  assert isinstance(pooled, tfd.MultivariateNormalDiagPlusLowRankCovariance)
-  assert np.array_equal(pooled.mean(), low_rank[0].mean())
-  expected = [q.cov_perturb_factor for q in low_rank]
-  found = np.concatenate(expected, -1)
-  assert np.array_equal(pooled.cov_perturb_factor, found)
-  assert found.shape == (30, 3 + 2 + 2)

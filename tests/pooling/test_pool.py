@@ -70,10 +70,13 @@ def test_any_weights(seed, num_clients):
   assert np.array_equal(llp_mean, wc_mean)
 
 
-@pytest.mark.parametrize('prior', [None, 0.0])
-def test_lp_sees_a_spread_of_1e_5(prior):
+# Around 1000 the squares would cancel, were they not of distances to a client.
+@pytest.mark.parametrize(
+  'prior, around, spread', [(None, 1, 1e-5), (0.0, 1, 1e-5), (None, 1e3, 1e-4)]
+)
+def test_lp_sees_a_small_spread(prior, around, spread):
   rng = np.random.default_rng(0)
-  loc = rng.normal(1, 1e-5, (10, 50)).astype(np.float32)
+  loc = rng.normal(around, spread, (10, 50)).astype(np.float32)
   scale = np.full_like(loc, 1e-6)
   w = np.arange(1, 11) / 55
   centre = None if prior is None else normal(np.full(50, prior), np.ones(50))

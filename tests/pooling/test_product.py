@@ -3,7 +3,6 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 import numpy as np
-import pytest
 from tensorflow_probability import distributions as tfd
 
 from bfl_tf import pooling, statistics, weights
@@ -184,5 +183,3 @@ def test_pool_returns_a_low_rank_gaussian():
   mean, sigma = dense(clients)
   np.testing.assert_allclose(got.mean(), mean, rtol=1e-4, atol=1e-5)
   np.testing.assert_allclose(got.covariance(), sigma, rtol=1e-3, atol=1e-5)
-  with pytest.raises(ValueError, match='weights'):
-    pooling.pool('product', [weights.distribution(clients[0])], [1.0])

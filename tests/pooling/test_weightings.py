@@ -110,16 +110,6 @@ def test_divergence_sums_over_parameters_in_float64():
   assert got == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize('discrepancy', ['largest', 'nearest'])
-def test_an_outlier_counts_least(discrepancy):
-  weighting = weightings.MaxDiscrepancy(discrepancy)
-  models = updates(*(gaussian(m, 1) for m in (0, 1, 3, 100)))
-  got, _ = weighting.all(models, None)
-  assert got[3] == min(got)
-  # Ahead is who is nearest to the outlier, or who has the closest neighbour.
-  assert np.argmax(got) == (2 if discrepancy == 'largest' else 0)
-
-
 def test_equal_posteriors_weigh_the_same_and_count():
   for discrepancy in ('largest', 'nearest'):
     weighting = weightings.MaxDiscrepancy(discrepancy)
@@ -164,7 +154,6 @@ def test_refused():
       lambda: pooling.client_weights('distance', two, [1, 1]),
     ),
     ('got 0', lambda: pooling.client_weights('equal', [], [])),
-    ('discrepancy', lambda: weightings.MaxDiscrepancy('median')),
   ):
     with pytest.raises(ValueError, match=named):
       ask()

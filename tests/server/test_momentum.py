@@ -91,9 +91,3 @@ def test_momentum_0_is_not_there_bit_for_bit(seed):
   pooled = model(tiny[:40], tiny[40:])
   state, _ = step(stage, pooled, reference, slots)
   assert toys.same(state.model, pooled)
-
-
-def test_out_of_range():
-  for values, named in (((1,), 'decay'), ((0.9, 1.0), 'dampening')):
-    with pytest.raises(ValueError, match=named):
-      server.Momentum(*values)

@@ -1,6 +1,5 @@
 """Jobs on the next free worker: each one once, few at a time."""
 
-import os
 import threading
 import time
 
@@ -69,19 +68,6 @@ def test_threads_are_kept_and_no_jobs_are_no_results():
   }
   assert len(used) <= 2
   assert list(training.in_parallel(['a'], [], None)) == []
-
-
-@pytest.mark.process
-@pytest.mark.skipif(not hasattr(os, 'fork'), reason='forks')
-def test_a_child_has_threads_of_its_own():
-  def double(worker, job):
-    return 2 * job
-
-  assert list(training.in_parallel(['a'], [1], double)) == [2]
-  child = os.fork()
-  if not child:
-    os._exit(next(iter(training.in_parallel(['a'], [21], double))))
-  assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 42
 
 
 def test_who_stops_listening_waits_for_who_works():

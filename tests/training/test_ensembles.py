@@ -1,4 +1,4 @@
-"""Mixtures of predictions, soft targets, cycles, SWA, recalibration."""
+"""Mixtures of predictions, soft targets, cycles, recalibration."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import tensorflow as tf
 import tf_keras
 import toys
 
-from bfl_tf import clients, training, weights
+from bfl_tf import training, weights
 
 RNG = np.random.default_rng(0)
 
@@ -78,21 +78,9 @@ def test_every_member_draws_apart():
   assert not np.any(one.probs == other.probs)
 
 
-def soft_worker(**settings):
-  targets = np.zeros([150, 3], np.float32)
-  data = toys.DATA._replace(y=targets)
-  return training.Worker(
-    training.strategies(1)[0],
-    lambda: tf_keras.Sequential(
-      [tf_keras.Input((4,)), tf_keras.layers.Dense(3)]
-    ),
-    data,
-    training.Recipe(training.SGD(), 16, **settings),
-  )
-
-
 def test_certain_targets_train_as_labels_do():
-  hard, soft = toys.worker(), soft_worker()
+  nothing = toys.DATA._replace(y=np.zeros([150, 3], np.float32))
+  hard, soft = toys.worker(), toys.worker(data=nothing)
   job = toys.job(toys.start(hard), epochs=2)
   targets = np.eye(3, dtype=np.float32)[toys.TRAIN.y]
   one, other = hard.train(job), soft.train(job, y=targets)
@@ -122,24 +110,6 @@ def test_cycles_fall_linearly_and_jump_back():
   assert result.trace.sum_rates == pytest.approx(1.3)
 
 
-def test_swa_is_the_mean_of_the_weights_at_the_ends_of_cycles():
-  plain = toys.worker()
-  begin = toys.start(plain)
-  ends = []
-  for steps in (4, 6):
-    # Runs that end after 4 and after 6 steps of the same training.
-    job = toys.job(begin, range(16 * 2), epochs=steps // 2)
-    ends.append(plain.train(job).model.mean)
-  part = clients.Swag(start=2, period=2, rank=0, fits_scale=False)
-  averaged = toys.worker(parts=(part,)).train(
-    toys.job(begin, range(16 * 2), epochs=3)
-  )
-  assert part.collections(6) == 2
-  found = [clients.Swag(250, 25).collections(n) for n in (250, 275, 1580)]
-  assert found == [0, 1, 53]
-  np.testing.assert_allclose(averaged.model.mean, np.mean(ends, 0), atol=1e-6)
-
-
 def test_a_held_scale_stays_and_has_no_divergence():
   free = toys.worker(variant='flipout')
   held = toys.worker(variant='flipout', trains_scale=False)
@@ -153,18 +123,8 @@ def test_a_held_scale_stays_and_has_no_divergence():
   assert difference == pytest.approx(15 * 4.8 / 50, abs=0.1)
 
 
-def normalized():
-  return tf_keras.Sequential(
-    [
-      tf_keras.Input((4,)),
-      tf_keras.layers.BatchNormalization(momentum=0.9),
-      tf_keras.layers.Dense(3),
-    ]
-  )
-
-
 def test_recalibration_measures_the_data():
-  workers = [toys.worker(normalized)]
+  workers = [toys.worker(toys.normalized_inputs)]
   begin = toys.start(workers[0])
   x = (5.0 + 3.0 * RNG.standard_normal([1000, 4])).astype(np.float32)
   found = training.recalibrate(
@@ -178,7 +138,6 @@ def test_recalibration_measures_the_data():
   np.testing.assert_allclose(found.buffers[:4], mean, rtol=1e-4)
   np.testing.assert_allclose(found.buffers[4:], variance, rtol=5e-3)
   assert toys.bits([found.mean]) == toys.bits([begin.mean])
-  assert workers[0].layout.is_variance().tolist() == [False] * 4 + [True] * 4
 
 
 def frozen():

@@ -182,12 +182,7 @@ def test_a_batch_is_padded_as_the_settings_say(padding=2):
     np.ones([200, 6, 6, 1], np.uint8), np.arange(200) % 2, *np.eye(2, 1)[::-1]
   )
   settings = {'augment': True, 'augment_padding': padding}
-  worker = training.Worker(
-    training.strategies(1)[0],
-    build,
-    data,
-    training.Recipe(training.SGD(), 200, **settings),
-  )
+  worker = toys.worker(build, batch_size=200, data=data, **settings)
   worker.train(toys.job(toys.start(worker), range(200)))
   (batch,) = recorder.batches
   # Ones in a frame of zeros: a crop that is off by n has lost n rows.
@@ -197,12 +192,7 @@ def test_a_batch_is_padded_as_the_settings_say(padding=2):
 
 
 def test_moving_statistics_are_buffers_of_the_job():
-  def build():
-    inputs = tf_keras.Input((4,))
-    x = tf_keras.layers.BatchNormalization(momentum=0.9)(inputs)
-    return tf_keras.Model(inputs, tf_keras.layers.Dense(3)(x))
-
-  worker = toys.worker(build, batch_size=50)
+  worker = toys.worker(toys.normalized_inputs, batch_size=50)
   begin = toys.start(worker)._replace(buffers=np.arange(8, dtype=np.float32))
   got = worker.train(toys.job(begin)).model.buffers
   x = toys.TRAIN.x[:50]

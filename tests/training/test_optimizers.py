@@ -1,14 +1,12 @@
 """One step and a few against tf_keras and by hand."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
 import toys
 
-from bfl_tf import seeds, training
+from bfl_tf import training
 
 SHAPES = [[3, 2], [4]]
 RATES = [0.1, 0.05, 0.2, 0.01, 0.1]
@@ -67,25 +65,19 @@ def test_sgd_by_hand(momentum):
       np.testing.assert_allclose(value, variable, rtol=1e-5, atol=1e-6)
 
 
-@dataclasses.dataclass(frozen=True)
-class Langevin:
-  """Plain steps with noise that is named by the step's seed."""
+class Counting(training.SGLD):
+  """Noisy steps that add up the examples that they are told of."""
 
   def slots(self, variables):
     return [tf.Variable(0.0, trainable=False)]
 
   def apply(self, variables, slots, gradients, step):
-    rate = step.learning_rate
-    stream = seeds.Stream(step.seed)
     slots[0].assign_add(step.num_examples)
-    for i, (var, gradient) in enumerate(zip(variables, gradients)):
-      noise = tf.random.stateless_normal(var.shape, stream('noise', i))
-      spread = tf.sqrt(2 * rate / step.num_examples)
-      var.assign_sub(rate * gradient - spread * noise)
+    super().apply(variables, [], gradients, step)
 
 
 def test_an_optimizer_of_ones_own_draws_and_knows_the_clients_examples():
-  own = {'client_optimizer': f'{__name__}:Langevin', 'batch_size': 150}
+  own = {'client_optimizer': f'{__name__}:Counting', 'batch_size': 150}
   one, two = (
     toys.experiment(**own, num_workers=n, local_epochs=3) for n in (1, 2)
   )

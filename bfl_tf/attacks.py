@@ -1,0 +1,102 @@
+"""What bad clients do, to try rules and weightings on.
+
+An attack is a frozen dataclass with a `name`, the `fraction` of the clients
+that are bad, and one of these or both:
+
+  labels(y, num_classes) -> y             what a bad client trains on
+  send(model, start, generator) -> model  what it sends of what it trained
+
+`y` are the labels of all examples, classes or probabilities; `start` is what
+was broadcast, `generator` NumPy's, named by round and client. A run without
+attacks draws nothing for them. Of a posterior an attack moves the mean; its
+spread is what was trained, so that it claims to be as sure as the others.
+
+References:
+  M. Fang et al. Local model poisoning attacks to Byzantine-robust federated
+    learning. USENIX Security 2020.
+  P. Blanchard et al. Machine learning with adversaries: Byzantine tolerant
+    gradient descent. NeurIPS 2017.
+"""
+
+import dataclasses
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from bfl_tf import seeds
+from bfl_tf.settings import Setting
+
+
+def bad_clients(
+  run_seed: int, num_clients: int, fraction: float
+) -> frozenset[int]:
+  """Returns the numbers of the bad clients, rounded to a whole number of them.
+
+  Whoever is bad at a fraction is so at a larger one, whatever the attack: the
+  same clients, done other things to.
+
+  Args:
+    run_seed: the run's `--seed`.
+    num_clients: of the run.
+    fraction: of them that are bad.
+  """
+  order = seeds.generator(run_seed, 'bad_clients').permutation(num_clients)
+  return frozenset(order[: round(fraction * num_clients)].tolist())
+
+
+@dataclasses.dataclass(frozen=True)
+class Attack:
+  """A fraction of the clients, and bounds that are checked."""
+
+  fraction: Annotated[
+    float, Setting('Of the clients that are bad.', least=0, below=1)
+  ] = 0.2
+
+  name: ClassVar[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelFlip(Attack):
+  """Trains on labels of which c has become C - 1 - c (Fang et al. 2020)."""
+
+  name: ClassVar[str] = 'label_flip'
+
+  def labels(self, y, num_classes):
+    return y[:, ::-1] if y.ndim > 1 else (num_classes - 1 - y).astype(y.dtype)
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomModel(Attack):
+  """Sends means drawn from N(0, scale^2), others each round."""
+
+  scale: Annotated[
+    float, Setting('Standard deviation of the noise.', above=0)
+  ] = 1.0
+
+  name: ClassVar[str] = 'random_model'
+
+  def send(self, model, start, generator):
+    return model.replace_mean(
+      self.scale * generator.standard_normal(model.mean.size)
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ScaledUpdate(Attack):
+  """Sends start + factor (trained - start): goes further, or back."""
+
+  factor: Annotated[
+    float,
+    Setting('On the update of the mean; below 0 it goes back.', least=-1e6),
+  ] = -5.0
+
+  name: ClassVar[str] = 'scaled_update'
+
+  def send(self, model, start, generator):
+    before = start.mean.astype(np.float64)
+    return model.replace_mean(before + self.factor * (model.mean - before))
+
+
+ATTACKS: dict[str, Any] = {
+  attack.name: attack for attack in (LabelFlip, RandomModel, ScaledUpdate)
+}
