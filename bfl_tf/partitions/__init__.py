@@ -3,8 +3,9 @@
 A partition is a pure function of `labels`, integer classes `[num_examples]`, of
 `num_clients` and of `seed`, an integer from 0. It returns one sorted int32
 index array a client, which together cover every example once, and copies no
-data; no client is ever empty. A ValueError names the argument that is wrong;
-the bounds of a setting are its `Setting`'s, checked where its flag is read.
+data; no client is ever empty. A ValueError names what no deal can satisfy. What
+a flag may be is its `Setting`'s, checked where it is read, and that there is an
+example a client where a run deals them.
 """
 
 from bfl_tf.partitions.class_split import class_split

@@ -31,7 +31,6 @@ def dirichlet(
     M. Yurochkin et al. Bayesian nonparametric federated learning of neural
     networks. ICML 2019.
   """
-  labels = splitting.check(labels, num_clients, seed)
   pools = splitting.class_pools(labels, seed)
   rng = seeds.generator(seed, 'dirichlet')
 

@@ -36,7 +36,6 @@ def dirichlet_equal(
     T.-M. H. Hsu, H. Qi, M. Brown. Measuring the effects of non-identical data
     distribution for federated visual classification. 2019.
   """
-  labels = splitting.check(labels, num_clients, seed)
   pools = splitting.class_pools(labels, seed)
   totals = np.array([pool.size for pool in pools])
   rng = seeds.generator(seed, 'dirichlet_equal')

@@ -8,7 +8,6 @@ from bfl_tf.partitions import splitting
 
 def iid(labels: np.ndarray, *, num_clients: int, seed: int) -> list[np.ndarray]:
   """Deals the examples at random into parts whose sizes differ by at most 1."""
-  labels = splitting.check(labels, num_clients, seed)
   order = seeds.generator(seed, 'iid').permutation(labels.size)
   parts = np.array_split(order, num_clients)
   return [splitting.sorted_indices(part) for part in parts]

@@ -49,7 +49,6 @@ def interest(
   References:
     M. Makni. Deriving FL-SWAG as a one-shot method. 2022, algorithm 4.
   """
-  labels = splitting.check(labels, num_clients, seed)
   pools = splitting.class_pools(labels, seed)
   clients = np.arange(num_clients)
   interests = np.full((len(pools), num_clients), float(proportion))

@@ -29,7 +29,6 @@ def majority(
   exactly `major_fraction` of its own, up to rounding; otherwise the mixes that
   keep the class totals and are nearest to it, as in `dirichlet_equal`.
   """
-  labels = splitting.check(labels, num_clients, seed)
   pools = splitting.class_pools(labels, seed)
   totals = np.array([pool.size for pool in pools])
   minor_fraction = (1 - major_fraction) / max(1, totals.size - 1)

@@ -19,7 +19,6 @@ def natural(
   Args:
     client_ids: `[num_examples]`, the site of each.
   """
-  labels = splitting.check(labels, num_clients, seed)
   sites, owner, sizes = np.unique(
     np.asarray(client_ids), return_inverse=True, return_counts=True
   )

@@ -29,7 +29,6 @@ def shards(
   only; shards of one class differ in size by at most 1. So all shards are
   equal where classes are and their number divides the number of shards.
   """
-  labels = splitting.check(labels, num_clients, seed)
   rng = seeds.generator(seed, 'shards')
   allotted = class_dealing.allot(labels, num_clients, classes_per_client, rng)
   dealt = class_dealing.deal(allotted, num_clients, classes_per_client, rng)

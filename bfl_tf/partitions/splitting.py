@@ -1,7 +1,6 @@
-"""What every partition shares: checks, class pools, and the server's share."""
+"""What partitions share: class pools and deals; and the server's examples."""
 
 from collections.abc import Callable, Sequence
-import numbers
 
 import numpy as np
 
@@ -10,40 +9,6 @@ from bfl_tf.settings import Setting
 
 ALPHA = Setting('Concentration; small is heterogeneous.', above=0)
 MAX_DRAWS = 1000
-
-
-def check_integer(name: str, value: object, minimum: int = 1) -> None:
-  """Raises a `ValueError` that names the argument unless an int >= minimum."""
-  whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-  if not whole or value < minimum:  # type: ignore[operator]
-    raise ValueError(
-      f'{name} must be an integer of at least {minimum}, got {value!r}.'
-    )
-
-
-def check_labels(labels: np.ndarray) -> np.ndarray:
-  """Returns labels as an array `[num_examples]` of non-negative ints."""
-  labels = np.asarray(labels)
-  whole = labels.ndim == 1 and labels.dtype.kind in 'iu'
-  if not whole or np.any(labels < 0):
-    raise ValueError(
-      'labels must be a vector of integer classes from 0, got shape '
-      f'{labels.shape} of {labels.dtype}.'
-    )
-  return labels
-
-
-def check(labels: np.ndarray, num_clients: int, seed: int) -> np.ndarray:
-  """Checks what every partition is given, and returns the labels."""
-  labels = check_labels(labels)
-  check_integer('num_clients', num_clients)
-  check_integer('seed', seed, minimum=0)
-  if num_clients > labels.size:
-    raise ValueError(
-      f'num_clients must not exceed the {labels.size} examples, '
-      f'got {num_clients}.'
-    )
-  return labels
 
 
 def checked(
@@ -190,9 +155,6 @@ def hold_out(
   Raises:
     ValueError: there are not that many examples.
   """
-  labels = check_labels(labels)
-  check_integer('num_server_examples', num_examples, minimum=0)
-  check_integer('seed', seed, minimum=0)
   if num_examples > labels.size:
     raise ValueError(
       f'num_server_examples must not exceed the {labels.size} examples, '

@@ -40,7 +40,6 @@ def step(
       published; `ring`: client k has classes k, k + 1, ... The deal matters
       more than most methods: compare methods on the same one.
   """
-  labels = splitting.check(labels, num_clients, seed)
   rng = seeds.generator(seed, 'step')
   allotted = class_dealing.allot(labels, num_clients, classes_per_client, rng)
   if deal == 'ring':

@@ -11,13 +11,6 @@ def split(labels, num_clients, seed=0):
   return partitions.class_split(labels, num_clients=num_clients, seed=seed)
 
 
-def test_niid_5_by_hand():
-  labels = np.arange(50) % 10
-  parts = split(labels, 2)
-  counts = partitions.counts(labels, parts, 10)
-  assert counts.tolist() == [[5] * 5 + [0] * 5, [0] * 5 + [5] * 5]
-
-
 def test_classes_that_do_not_occur_are_nobodys():
   parts = split(np.array([7, 0, 7, 2, 9, 2]), 2)
   assert [part.tolist() for part in parts] == [[1, 3, 5], [0, 2, 4]]

@@ -20,13 +20,6 @@ def test_swiss_roll_by_hand():
   assert table.tolist() == [[240, 30, 30], [30, 240, 30], [30, 30, 240]]
 
 
-def test_twice_as_many_clients_take_turns():
-  labels = np.arange(600) % 3
-  table = counts(labels, 6, 3, major_fraction=0.5)
-  row = [[50, 25, 25], [25, 50, 25], [25, 25, 50]]
-  assert table.tolist() == row + row
-
-
 @given(
   st.lists(st.integers(9, 60), min_size=1, max_size=5),
   st.integers(1, 9),
