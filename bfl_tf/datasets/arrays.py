@@ -40,10 +40,20 @@ def from_arrays(
   where = f'--dataset={name}'
   train = examples(where, 'x_train', x_train, 'y_train', y_train)
   test = examples(where, 'x_test', x_test, 'y_test', y_test)
-  if num_classes is None:
-    num_classes = _covered(where, train.y)
-  none = train.take(np.arange(0))
-  dataset = columns.Dataset(name, num_classes, train, none, test)
+  return from_splits(name, num_classes or 0, train, test)
+
+
+def from_splits(
+  name: str,
+  num_classes: int,
+  train: columns.Split,
+  test: columns.Split | None = None,
+) -> columns.Dataset:
+  """As `from_arrays`, of `examples`; of 0 classes the training labels say."""
+  where = f'--dataset={name}'
+  num_classes = num_classes or _covered(where, train.y)
+  none = columns.Split(train.x[:0], train.y[:0])
+  dataset = columns.Dataset(name, num_classes, train, none, test or none)
   _check_splits(where, dataset)
   return dataset
 

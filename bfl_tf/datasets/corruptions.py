@@ -26,20 +26,7 @@ def corrupt(x: np.ndarray, kind: str, strength: int, seed: int) -> np.ndarray:
     kind: one of `KINDS`.
     strength: from 1 to 5.
     seed: of the noise.
-
-  Raises:
-    ValueError: no uint8 images, or an unknown kind or strength.
   """
-  if x.ndim != 4 or x.dtype != np.uint8:
-    raise ValueError(
-      f'corrupt needs uint8 images [n, height, width, channels], got {x.shape} '
-      f'of {x.dtype}.'
-    )
-  if kind not in KINDS or strength not in STRENGTHS:
-    raise ValueError(
-      f'kind must be one of {", ".join(KINDS)} and strength 1 to 5, got '
-      f'{kind!r} and {strength!r}.'
-    )
   rng = seeds.generator(seed, f'corrupt_{kind}', strength)
   changed = KINDS[kind](x.astype(np.float32) / 255, strength - 1, rng)
   return np.rint(np.clip(changed, 0, 1) * 255).astype(np.uint8)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 import dataclasses
-import os
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,19 @@ from bfl_tf.datasets import (
   tfds,
 )
 
+# What each kind of source takes of `tables.Reading`, but `num_classes`.
+_TAKEN = {
+  names.Kind.TFDS: ('train_split', 'test_split'),
+  names.Kind.NPZ: ('test_fraction',),
+  names.Kind.CSV: (
+    'test_fraction', 'label_column', 'client_column', 'ignore_columns',
+  ),
+}  # fmt: skip
+
 
 def load(
   name: str,
   *,
-  train_split: str = 'train',
-  test_split: str = 'test',
   validation_split: float = 0.0,
   seed: int = 0,
   calibration_fraction: float = 0.0,
@@ -37,14 +43,12 @@ def load(
       Datasets, or `tiny_imagenet`; a `file.npz` with `x_train, y_train, x_test,
       y_test` or `x, y`; a `file.csv`; or a `package.module:function` that takes
       no arguments and returns those four arrays or a `Dataset`.
-    train_split: TFDS's slicing syntax, `train[:10000]`; TFDS sets only.
-    test_split: likewise.
     validation_split: the fraction, in [0, 1), of every class of the training
       examples that becomes the validation split.
     seed: decides which examples those are.
     calibration_fraction: of each site's training examples, in [0, 1), of each
       class alike; the same ones whatever the seed.
-    **reading: of a file of one's own, the fields of `tables.Reading`.
+    **reading: fields of `tables.Reading`, of those that such a source takes.
 
   Returns:
     The data set; `validation` has no examples where `validation_split` is 0.
@@ -52,8 +56,8 @@ def load(
   Raises:
     ValueError: naming the flag and what to do.
   """
-  read = tables.Reading(**reading)
-  kind = names.kind(name)
+  read, kind = tables.Reading(**reading), names.kind(name)
+  _check_flags(name, read)
   if kind is names.Kind.BUILTIN:
     dataset = builtin.BUILTIN[name]()
   elif kind is names.Kind.NPZ:
@@ -63,8 +67,7 @@ def load(
   elif kind is names.Kind.FUNCTION:
     dataset = _from_function(name, read)
   else:
-    dataset = tfds.load(name, train_split, test_split)
-  _check_flags(name, read, train_split, test_split)
+    dataset = tfds.load(name, read.train_split, read.test_split)
   if read.num_classes not in (0, dataset.num_classes):
     raise ValueError(
       f'--num_classes={read.num_classes}: --dataset={name} has '
@@ -74,39 +77,25 @@ def load(
   return _take_validation(dataset, validation_split, seed)
 
 
-def check_there(name: str, train_split: str, test_split: str) -> None:
-  """Refuses a set that is not there, before others are started who read it.
+def check_there(name: str, **reading: Any) -> None:
+  """Prepares a set of TFDS, or refuses it, before others start who read it.
 
-  Not what only reading shows, and no code of anybody's is imported. A set of
-  TFDS that is not prepared is downloaded. Arguments are those of `load`.
+  Arguments are those of `load`. Other sources are read by those others alone.
   """
-  kind = names.kind(name)
-  if kind is names.Kind.TFDS:
-    tfds.check(name, train_split, test_split)
-  elif kind.is_file and not os.path.exists(name):
-    load(name)  # Says why it cannot.
-  _check_flags(name, tables.Reading(), train_split, test_split)
+  read = tables.Reading(**reading)
+  _check_flags(name, read)
+  if names.kind(name) is names.Kind.TFDS:
+    tfds.check(name, read.train_split, read.test_split)
 
 
-def _check_flags(name, read, train_split, test_split):
-  """Refuses flags that say nothing about such a set."""
-  kind = names.kind(name)
-  said = dataclasses.asdict(read)
-  usual = dataclasses.asdict(tables.Reading())
-  if kind is not names.Kind.TFDS:
-    said |= {'train_split': train_split, 'test_split': test_split}
-    usual |= {'train_split': 'train', 'test_split': 'test'}
-  taken = {'num_classes'}
-  if kind.is_file:
-    taken.add('test_fraction')
-  if kind is names.Kind.CSV:
-    taken |= {'label_column', 'client_column', 'ignore_columns'}
-  for flag, value in said.items():
-    if flag not in taken and value != usual[flag]:
-      text = ','.join(value) if isinstance(value, tuple) else value
+def _check_flags(name, read):
+  """Refuses flags that say nothing about such a source."""
+  taken = ('num_classes', *_TAKEN.get(names.kind(name), ()))
+  for field in dataclasses.fields(read):
+    given = getattr(read, field.name) != field.default
+    if given and field.name not in taken:
       raise ValueError(
-        f'--{flag}={text} says nothing about {kind.value}: leave it out for '
-        f'--dataset={name}.'
+        f'--{field.name} says nothing about --dataset={name}: leave it out.'
       )
 
 
@@ -135,10 +124,6 @@ def _from_function(name, read):
 
 
 def _take_validation(dataset, validation_split, seed):
-  if not 0 <= validation_split < 1:
-    raise ValueError(
-      f'validation_split must be in [0, 1), got {validation_split!r}.'
-    )
   if validation_split == 0:
     return dataset
   if dataset.validation.y.size:
@@ -153,12 +138,6 @@ def _take_validation(dataset, validation_split, seed):
       f'validation_split={validation_split} leaves no validation example of '
       f'the {dataset.train.y.size} of {dataset.name}.'
     )
-  taken = dataclasses.replace(
-    dataset,
-    train=dataset.train.take(rest),
-    validation=dataset.train.take(held),
-    rows=dataset.row_numbers[rest],
-  )
-  share = f'validation_split={validation_split}'
-  shares.check_trained(share, taken, dataset.train.y, dataset.class_names)
+  taken = shares.apart(dataset, 'validation', held, rest)
+  shares.check_trained(f'validation_split={validation_split}', dataset, taken)
   return taken

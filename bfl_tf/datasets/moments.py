@@ -5,12 +5,11 @@ distances to it, never an example; two such sums merge into those of both
 (Chan et al. 1979). All in float64, and E[x^2] - E[x]^2 is never taken.
 """
 
+from collections.abc import Iterable
 import functools
 from typing import NamedTuple
 
 import numpy as np
-
-from bfl_tf.datasets import owners
 
 _CHUNK = 2**20  # Elements held in float64 at a time.
 
@@ -68,14 +67,6 @@ class Moments(NamedTuple):
     return np.where(std > 0, std, 1)
 
 
-def merged(x: np.ndarray, ids: np.ndarray | None) -> Moments:
-  """Merges the sums of all sites, in the order of their names.
-
-  Args:
-    x: `[num_examples, ...]`, the last axis is channels or features.
-    ids: `[num_examples]`, whose each example is; None for one site.
-  """
-  if ids is None:
-    return Moments.of(x)
-  parts = (Moments.of(x[rows]) for _, rows in owners.grouped(ids))
-  return functools.reduce(Moments.merge, parts)
+def merged(sites: Iterable[np.ndarray]) -> Moments:
+  """Merges the sums of sites' examples, in their order."""
+  return functools.reduce(Moments.merge, map(Moments.of, sites))

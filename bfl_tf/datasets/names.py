@@ -12,11 +12,11 @@ _FUNCTION = re.compile(r'[A-Za-z_][\w.]*:[A-Za-z_]\w*')
 class Kind(enum.Enum):
   """Where a data set comes from."""
 
-  BUILTIN = 'a set of scikit-learn or of ours'
-  NPZ = 'arrays of a file'
-  CSV = 'a table'
-  FUNCTION = "anybody's own function"
-  TFDS = 'a name of TensorFlow Datasets'
+  BUILTIN = enum.auto()
+  NPZ = enum.auto()
+  CSV = enum.auto()
+  FUNCTION = enum.auto()
+  TFDS = enum.auto()
 
   @property
   def is_file(self) -> bool:

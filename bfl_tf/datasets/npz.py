@@ -21,7 +21,7 @@ def load(path: str, reading: tables.Reading) -> columns.Dataset:
 
   Args:
     path: the file; its arrays are those of `arrays.from_arrays`.
-    reading: `num_classes`, and of `x, y` the test share.
+    reading: `num_classes`, if there are no names; of `x, y` the test share.
 
   Raises:
     ValueError: the file cannot be read, or an array is wrong.
@@ -31,50 +31,28 @@ def load(path: str, reading: tables.Reading) -> columns.Dataset:
   whole = 'x_train' not in found and all(key in found for key in WHOLE)
   keys = WHOLE if whole else KEYS
   _check(f'{where} lacks', found, keys, f'{", ".join(KEYS)}, or x, y')
-  x, y, *test = (found[key] for key in keys)
-  ids = _ids(where, 'client_ids', found, len(x) if x.ndim else 0)
-  names = _names(where, found)
-  # Of classes too that the file does not have.
-  known = names if _has_room(names, y) else ()
+  called = np.atleast_1d(found.get('class_names', ()))
+  names = tuple(called.astype(str).tolist())
+  if len(set(names)) < len(names):
+    raise ValueError(f'{where}: class_names has a name twice.')
+  first = _examples(where, found, keys[:2], 'client_ids')
   if whole:
-    all_rows = arrays.examples(where, 'x', x, 'y', y)._replace(ids=ids)
-    dataset = tables.split(path, all_rows, reading, known)
-  elif reading.test_fraction != tables.Reading.test_fraction:
+    return tables.split(path, first, reading, names)
+  if reading.test_fraction != tables.Reading.test_fraction:
     raise ValueError(
       f'--test_fraction={reading.test_fraction}: {path} brings its own test '
       'examples; leave it out.'
     )
-  else:
-    dataset = arrays.from_arrays(
-      path, x, y, *test, num_classes=reading.num_classes or len(known) or None
-    )
-    of_test = _ids(where, 'client_ids_test', found, len(dataset.test.y))
-    dataset = dataclasses.replace(
-      dataset,
-      train=dataset.train._replace(ids=ids),
-      test=dataset.test._replace(ids=of_test),
-    )
-  if len(names) not in (0, dataset.num_classes):
-    raise ValueError(
-      f'{where}: class_names has {len(names)} names for '
-      f'{dataset.num_classes} classes.'
-    )
+  test = _examples(where, found, keys[2:], 'client_ids_test')
+  known = len(names) or reading.num_classes
+  dataset = arrays.from_splits(path, known, first, test)
   return dataclasses.replace(dataset, class_names=names)
 
 
-def _names(where, found):
-  names = tuple(
-    map(str, np.atleast_1d(found.get('class_names', ())).astype(str))
-  )
-  if len(set(names)) < len(names):
-    raise ValueError(f'{where}: class_names has a name twice.')
-  return names
-
-
-def _has_room(names, y):
-  """Whether all labels that are numbers have a name."""
-  numbers = y.ndim == 1 and y.dtype.kind in 'iuf' and y.size
-  return bool(numbers) and y.max() < len(names)
+def _examples(where, found, keys, ids):
+  x, y = keys
+  split = arrays.examples(where, x, found[x], y, found[y])
+  return split._replace(ids=_ids(where, ids, found, len(split.y)))
 
 
 def inputs(flag: str, path: str, keys: tuple[str, ...]) -> np.ndarray:

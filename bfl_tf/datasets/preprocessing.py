@@ -26,15 +26,8 @@ def augment(x: tf.Tensor, seed: tf.Tensor, padding: int = 4) -> tf.Tensor:
 
   Returns:
     Images of the same shape and type.
-
-  Raises:
-    ValueError: `x` holds no images.
   """
   x = tf.convert_to_tensor(x)
-  if x.shape.rank != 4:
-    raise ValueError(
-      f'augment needs images [batch, height, width, channels], got {x.shape}.'
-    )
   height, width = x.shape[1:3]
   # Philox is named since the default differs between devices.
   uniform = tf.random.stateless_uniform([tf.shape(x)[0], 3], seed, alg='philox')

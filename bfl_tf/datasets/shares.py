@@ -12,7 +12,7 @@ References:
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any
 import zlib
 
 import numpy as np
@@ -21,31 +21,16 @@ from bfl_tf import seeds
 from bfl_tf.datasets import columns
 
 
-class Share(NamedTuple):
-  """A fraction to hold out.
-
-  Attributes:
-    flag: that says it.
-    fraction: of each site's examples, in [0, 1).
-    fix: what to do where a site has too few.
-    rest: what the others are for.
-  """
-
-  flag: str
-  fraction: float
-  fix: str = 'leave it out'
-  rest: str = 'train on'
-
-
 def hold_out(
-  where: str, split: columns.Split, share: Share
+  where: str, split: columns.Split, flag: str, fraction: float
 ) -> tuple[np.ndarray, np.ndarray]:
   """Takes a fraction of every site's examples, of each class alike.
 
   Args:
     where: names the data in errors.
     split: the examples; without ids, of one site.
-    share: what to hold out; of each site at least one example.
+    flag: that says the fraction.
+    fraction: of each site's examples, in (0, 1); at least one of each site.
 
   Returns:
     Sorted indices of what is held out, and of the rest.
@@ -54,20 +39,17 @@ def hold_out(
     ValueError: a site has too few; it is named, with the flag.
   """
   x, y, ids = split
-  if not share.fraction:
-    return np.arange(0), np.arange(y.size)
   held, rest = [], []
   for site, rows in split.sites or [('', np.arange(y.size))]:
-    quota = max(1, round(share.fraction * rows.size))
+    quota = max(1, round(fraction * rows.size))
     if rows.size <= quota:
       named = '' if ids is None else f'site {site!r} has '
       raise ValueError(
-        f'{where}: {named}{rows.size} example(s) left to hold --{share.flag}='
-        f'{share.fraction} out of, which leaves none to {share.rest}: '
-        f'{share.fix}.'
+        f'{where}: {named}{rows.size} example(s), of which --{flag}={fraction} '
+        'leaves none: lower it, add examples, or leave these out.'
       )
     own = (x, y) if ids is None else (x[rows], y[rows])
-    taken = _spread(own[1], quota, _draws(share.flag, *own))
+    taken = _spread(own[1], quota, _draws(flag, *own))
     held.append(rows[taken])
     rest.append(rows[~taken])
   return np.sort(np.concatenate(held)), np.sort(np.concatenate(rest))
@@ -109,40 +91,38 @@ def take_calibration(
       f'--calibration_fraction={fraction}, but --dataset={dataset.name} brings '
       'its own calibration examples.'
     )
-  share = Share(
-    'calibration_fraction',
-    fraction,
-    'leave it out, or set --calibration_fraction=0',
-  )
-  held, rest = hold_out(f'--dataset={dataset.name}', dataset.train, share)
-  taken = dataclasses.replace(
-    dataset,
-    train=dataset.train.take(rest),
-    calibration=dataset.train.take(held),
-    rows=dataset.row_numbers[rest],
-  )
-  said = f'{share.flag}={fraction}'
-  check_trained(said, taken, dataset.train.y, dataset.class_names)
+  flag, where = 'calibration_fraction', f'--dataset={dataset.name}'
+  held, rest = hold_out(where, dataset.train, flag, fraction)
+  taken = apart(dataset, 'calibration', held, rest)
+  check_trained(f'{flag}={fraction}', dataset, taken)
   return taken
 
 
+def apart(
+  dataset: columns.Dataset, name: str, held: np.ndarray, rest: np.ndarray
+) -> columns.Dataset:
+  """Returns the data set with some training examples as its split `name`."""
+  splits: dict[str, Any] = {
+    name: dataset.train.take(held),
+    'train': dataset.train.take(rest),
+  }
+  return dataclasses.replace(dataset, rows=dataset.row_numbers[rest], **splits)
+
+
 def check_trained(
-  share: str,
-  dataset: columns.Dataset,
-  labels: np.ndarray,
-  names: tuple[str, ...] = (),
+  share: str, dataset: columns.Dataset, taken: columns.Dataset
 ) -> None:
   """Refuses a share that leaves no training example of a class.
 
   Args:
     share: the flag that says it, with its value.
-    dataset: what is left.
-    labels: of all that were there.
-    names: of the classes, where they have any.
+    dataset: before it was taken.
+    taken: afterwards.
   """
-  missing = np.setdiff1d(labels, dataset.train.y)
+  missing = np.setdiff1d(dataset.train.y, taken.train.y)
   if missing.size:
-    name = names[missing[0]] if names else missing[0]
+    first = missing[0]
+    name = dataset.class_names[first] if dataset.class_names else first
     raise ValueError(
       f'--dataset={dataset.name}: --{share} leaves no row of class '
       f'{str(name)!r} to train on: lower it, or add rows of that class.'

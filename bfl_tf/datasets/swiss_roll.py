@@ -4,7 +4,7 @@ Chen & Chao 2021 show the problem and print no numbers for it; those below are
 ours. A nearest neighbour tells the arms apart, at 99 %; FedAvg at a learning
 rate like the paper's falls far short of that in its ten rounds.
 
-Notation: a point of arm c at radius r has the angle 2 pi (turns r + c / 3), and
+Notation: a point of arm c at radius r has the angle 2 pi (r + c / 3), and
 noise N(0, noise^2) on both coordinates.
 """
 
@@ -17,7 +17,6 @@ NUM_CLASSES = 3
 _TRAIN_PER_CLASS = 300
 _TEST_PER_CLASS = 1000
 _INNER_RADIUS = 0.1  # At 0 the arms would meet.
-_TURNS = 1.0
 _NOISE = 0.05  # Neighbouring arms are 1/3 apart along a radius.
 
 
@@ -32,18 +31,13 @@ def swiss_roll() -> columns.Dataset:
 
 
 def draw(
-  rng: np.random.Generator,
-  num_per_class: int,
-  *,
-  turns: float = _TURNS,
-  noise: float = _NOISE,
+  rng: np.random.Generator, num_per_class: int, noise: float = _NOISE
 ) -> tuple[np.ndarray, np.ndarray]:
   """Draws points of all arms.
 
   Args:
     rng: decides their positions, uniform along the radius, and the noise.
     num_per_class: points of each arm.
-    turns: how often an arm winds around the origin.
     noise: standard deviation of each coordinate; the roll has radius 1.
 
   Returns:
@@ -51,6 +45,6 @@ def draw(
   """
   labels = np.repeat(np.arange(NUM_CLASSES), num_per_class)
   radius = rng.uniform(_INNER_RADIUS, 1, labels.size)
-  angle = 2 * np.pi * (turns * radius + labels / NUM_CLASSES)
+  angle = 2 * np.pi * (radius + labels / NUM_CLASSES)
   points = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
   return points + noise * rng.standard_normal(points.shape), labels

@@ -14,9 +14,11 @@ _FRACTION = re.compile(r'-?\d*\.\d*[1-9]\d*')
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-  """How a file of one's own is read.
+  """How a source is read, by the flags that say it.
 
   Attributes:
+    train_split: TFDS's slicing syntax, `train[:10000]`; TFDS sets only.
+    test_split: likewise.
     label_column: of a .csv.
     client_column: of a .csv, whose each row is; empty for no one's.
     ignore_columns: of a .csv, that are no features.
@@ -24,6 +26,8 @@ class Reading:
     test_fraction: of each site, where the file has no test examples.
   """
 
+  train_split: str = 'train'
+  test_split: str = 'test'
   label_column: str = 'label'
   client_column: str = ''
   ignore_columns: tuple[str, ...] = ()
@@ -141,24 +145,12 @@ def split(
     raise ValueError(
       f'--test_fraction=0 leaves no test example of {where}: raise it.'
     )
-  share = shares.Share(
-    'test_fraction',
-    reading.test_fraction,
-    'add rows' if rows.ids is None else "add rows, or leave the site's out",
-  )
-  test, train = shares.hold_out(where, rows, share)
-  known = reading.num_classes or len(class_names)
-  kept, held = rows.take(train), rows.take(test)
-  dataset = arrays.from_arrays(
-    name, kept.x, kept.y, held.x, held.y, num_classes=known or None
-  )
+  flag, fraction = 'test_fraction', reading.test_fraction
+  test, train = shares.hold_out(where, rows, flag, fraction)
+  known = len(class_names) or reading.num_classes
+  whole = arrays.from_splits(name, known, rows)
+  whole = dataclasses.replace(whole, class_names=class_names)
+  dataset = shares.apart(whole, 'test', test, train)
   if not reading.num_classes:
-    said = f'{share.flag}={share.fraction}'
-    shares.check_trained(said, dataset, rows.y, class_names)
-  return dataclasses.replace(
-    dataset,
-    train=dataset.train._replace(ids=kept.ids),
-    test=dataset.test._replace(ids=held.ids),
-    class_names=class_names,
-    rows=train,
-  )
+    shares.check_trained(f'{flag}={fraction}', whole, dataset)
+  return dataset

@@ -48,9 +48,7 @@ def check(name: str, train_split: str, test_split: str) -> tuple[Any, int]:
   return builder, num_classes
 
 
-def load_images(
-  name: str, split: str, flag: str = 'server_dataset'
-) -> np.ndarray:
+def load_images(name: str, split: str, flag: str) -> np.ndarray:
   """Loads the images of one split, no other of which needs to be prepared."""
   builder, _ = _open(flag, name)
   named = 'server_split' if flag == 'server_dataset' else flag

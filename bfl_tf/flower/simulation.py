@@ -56,7 +56,11 @@ def simulate(
   # The server reads the data, in a process that takes a while to be there; of
   # a finished run it reads none.
   if records.RunDirectory(path).summary() is None:
-    datasets.check_there(config.dataset, config.train_split, config.test_split)
+    datasets.check_there(
+      config.dataset,
+      train_split=config.train_split,
+      test_split=config.test_split,
+    )
   play(_CHILD, [str(path), *flags_file.flag_lines(config)])
   summary = records.RunDirectory(path).summary()
   if summary is None:

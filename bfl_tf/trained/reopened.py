@@ -82,13 +82,9 @@ def reopen(
     return Reopened(trained, dataset, dataset.calibration, dataset.test)
   if not calibrate_on_test:
     return Reopened(trained, dataset, None, dataset.test)
-  share = shares.Share(
-    'calibrate_on_test',
-    calibrate_on_test,
-    'leave --calibrate_on_test out',
-    rest='score',
+  taken, rest = shares.hold_out(
+    str(path), dataset.test, 'calibrate_on_test', calibrate_on_test
   )
-  taken, rest = shares.hold_out(str(path), dataset.test, share)
   return Reopened(
     trained, dataset, dataset.test.take(taken), dataset.test.take(rest)
   )

@@ -43,10 +43,3 @@ def test_by_hand():
   assert brighter.ravel().tolist() == [51, 151, 251, 151]
   flatter = corruptions.corrupt(x, 'contrast', 2, seed=0)
   assert flatter.ravel().tolist() == [50, 100, 150, 100]
-
-
-def test_refused():
-  with pytest.raises(ValueError, match='kind'):
-    corruptions.corrupt(images(), 'fog', 1, seed=0)
-  with pytest.raises(ValueError, match='uint8'):
-    corruptions.corrupt(images().astype(np.float32), 'blur', 1, seed=0)

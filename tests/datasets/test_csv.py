@@ -166,7 +166,7 @@ BAD = {
     {'calibration_fraction': 0.9},
   ),
   '--test_fraction=0': (rows(), {'test_fraction': 0.0}),
-  '--train_split=x': (rows(), {'train_split': 'x'}),
+  '--train_split': (rows(), {'train_split': 'x'}),
 }
 
 
@@ -174,12 +174,14 @@ def test_bad_tables(tmp_path):
   for named, (lines, options) in BAD.items():
     with pytest.raises(ValueError, match=named):
       load(write(tmp_path, lines), **options)
+  with pytest.raises(ValueError, match='nowhere'):
+    load('nowhere.csv')
 
 
 def test_flags_that_other_sets_do_not_take():
   for options in (
     {'client_column': 'site'}, {'test_fraction': 0.5}, {'num_classes': 4},
-    {'train_split': 'train[:9]'}, {'validation_split': -0.1},
+    {'train_split': 'train[:9]'},
   ):  # fmt: skip
     with pytest.raises(ValueError, match=next(iter(options))):
       datasets.load('wine', **options)

@@ -33,9 +33,9 @@ def test_built_in_sets(name, shape, dtype, num_classes, sizes):
 
 def test_swiss_roll_without_noise_is_three_arms_a_third_of_a_turn_apart():
   rng = np.random.default_rng(0)
-  points, labels = swiss_roll.draw(rng, 50, turns=1.5, noise=0.0)
+  points, labels = swiss_roll.draw(rng, 50, noise=0.0)
   whole = points @ [1, 1j]
-  turns = np.angle(whole) / (2 * np.pi) - 1.5 * np.abs(whole) - labels / 3
+  turns = np.angle(whole) / (2 * np.pi) - np.abs(whole) - labels / 3
   np.testing.assert_allclose(turns, np.rint(turns), atol=1e-6)
   assert 0.1 <= np.abs(whole).min() < np.abs(whole).max() <= 1
 

@@ -78,5 +78,3 @@ def test_the_crops_of_another_padding():
     {0, 1, 2, 3, 4},
     {False, True},
   ]
-  with pytest.raises(ValueError, match='augment'):
-    preprocessing.augment(np.ones((4, 3), np.float32), [1, 2])

@@ -5,7 +5,9 @@ import pytest
 
 from bfl_tf.datasets import columns, shares
 
-SHARE = shares.Share('test_fraction', 0.2)
+
+def hold_out(split, fraction=0.2):
+  return shares.hold_out('x', split, 'test_fraction', fraction)
 
 
 def _sites(labels, num_sites):
@@ -26,8 +28,7 @@ def _sites(labels, num_sites):
 )
 def test_each_example_has_the_same_chance(labels, fraction):
   x, y, ids = _sites(labels, 2000)
-  share = SHARE._replace(fraction=fraction)
-  held, rest = shares.hold_out('x', columns.Split(x, y, ids), share)
+  held, rest = hold_out(columns.Split(x, y, ids), fraction)
   assert np.array_equal(np.sort(np.r_[held, rest]), np.arange(y.size))
   taken = np.zeros(y.size)
   taken[held] = 1
@@ -42,8 +43,7 @@ def test_a_class_gets_a_whole_number_next_to_its_quota():
     size, fraction = rng.integers(5, 60), rng.uniform(0.05, 0.6)
     y = rng.choice(4, size, p=[0.6, 0.25, 0.1, 0.05]).astype(np.int32)
     x = rng.normal(size=[size, 2]).astype(np.float32)
-    share = SHARE._replace(fraction=fraction)
-    held, _ = shares.hold_out('x', columns.Split(x, y), share)
+    held, _ = hold_out(columns.Split(x, y), fraction)
     total = max(1, round(fraction * size))
     assert held.size == total
     exact = total * np.bincount(y, minlength=4) / size
@@ -53,10 +53,10 @@ def test_a_class_gets_a_whole_number_next_to_its_quota():
 
 def test_who_else_is_there_changes_nobodys_share():
   x, y, ids = _sites([0, 0, 0, 1, 1, 2, 2, 2, 2, 2], 3)
-  together, _ = shares.hold_out('x', columns.Split(x, y, ids), SHARE)
+  together, _ = hold_out(columns.Split(x, y, ids))
   for site in range(3):
     (rows,) = np.nonzero(ids == site)
     # Alone its classes may have other numbers, in the same order.
     own = columns.Split(x[rows], y[rows] * 3 + 1)
-    alone, _ = shares.hold_out('x', own, SHARE)
+    alone, _ = hold_out(own)
     assert np.array_equal(rows[alone], np.intersect1d(together, rows))
