@@ -36,7 +36,7 @@ _EXAMPLES = {
   'mnist': 60000,
   'tiny_imagenet': 100000,
   'digits': 1438,
-  'experiments.artifacts.priors.choosing:digits': 1150,
+  'experiments.artifacts.priors:digits': 1150,
   'swiss_roll': 900,
   'experiments.artifacts.noniid_techniques.four_points:four_points': 4,
   'experiments.artifacts.fl_swag.shared:mnist': 50000,
@@ -70,46 +70,24 @@ def tasks(
   return list({task.directory: task for task in every}.values())
 
 
-# Roles that meet in one code path of the federation. The network, the optimizer
-# and the schedule make none of their own.
-_DATA = ('partition',)
-_CLIENT = ('variant', 'client_parts')
-_WEIGHTING = ('variant', 'weighting')
-_POOLING = ('variant', 'pooling')
-_ELSEWHERE = ('model', 'client_optimizer', 'learning_rate_schedule')
-
-
 def one_per_method(every: list[cells.Task]) -> list[cells.Task]:
-  """Returns tasks that together take every code path that any of them takes."""
+  """Returns tasks that together have every method that any of them has."""
   chosen, taken = [], set()
   for task in every:
-    paths = {*_paths(task.config)}
-    if not paths <= taken:
+    methods = {*_methods(task.config)}
+    if not methods <= taken:
       chosen.append(task)
-      taken |= paths
+      taken |= methods
   return chosen
 
 
-def _paths(config):
-  """Yields what is dealt, trained, pooled and refined, each with its ways."""
-  named = {*_DATA, *_CLIENT, *_WEIGHTING, *_POOLING, *_ELSEWHERE}
-  server = [m.role for m in config.chosen.choices if m.role not in named]
-  yield ('data', config.dataset, config.num_clients == 1,
-         config.clients_per_round > 0, *_ways(config, _DATA))  # fmt: skip
-  yield 'client', *_ways(config, _CLIENT)
-  yield 'weighting', *_ways(config, _WEIGHTING)
-  yield 'pooling', *_ways(config, _POOLING)
-  yield ('server', config.batch_norm, config.server_dataset,
-         *_ways(config, server))  # fmt: skip
-
-
-def _ways(config, roles):
-  """The methods of these roles, each with its switches."""
+def _methods(config):
+  """Yields what a run is made of, each method beside the variant."""
   for method in config.chosen.choices:
-    if method.role in roles:
-      values = method.values.values()
-      switches = (value for value in values if isinstance(value, str | bool))
-      yield method.role, method.name, *switches
+    yield config.variant, method.role, method.name
+  yield 'data', config.dataset, config.server_dataset
+  yield 'clients', config.num_clients == 1, config.clients_per_round > 0
+  yield 'server', config.refine, config.batch_norm
 
 
 @functools.cache

@@ -6,7 +6,7 @@ import pathlib
 import pytest
 
 from bfl_tf import datasets
-from experiments.artifacts.priors import choosing, grids
+from experiments.artifacts import priors
 from experiments.harness import cells
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -17,7 +17,7 @@ def _rows(*splits):
 
 
 def test_the_choice_does_not_see_the_test_examples():
-  whole, ours = datasets.load('digits'), choosing.digits()
+  whole, ours = datasets.load('digits'), priors.digits()
   assert _rows(ours.train, ours.test) == _rows(whole.train)
   assert 0.19 < len(ours.test.y) / len(whole.train.y) < 0.21
 
@@ -30,14 +30,14 @@ def test_the_chosen_temperatures_are_the_best_that_were_tried():
       if row['label'] == 'NLL (nats)'
     }
   for rule, pooling in cells.RULES.items():
-    best = min(grids.TEMPERATURES, key=lambda name: nll[rule, name])
-    chosen = {'flipout.temperature': grids.CHOSEN[pooling]}
-    assert grids.TEMPERATURES[best] == chosen
+    best = min(priors.TEMPERATURES, key=lambda name: nll[rule, name])
+    chosen = {'flipout.temperature': priors.CHOSEN[pooling]}
+    assert priors.TEMPERATURES[best] == chosen
 
 
 def test_each_client_has_its_share_of_the_prior():
-  cell = grids.SCORES['WC, s sqrt(K)', 'iid'].config('paper', seed=0)
-  once = grids.SCORES['WC, KL / N_k', 'iid'].config('paper', seed=0)
+  cell = priors.SCORES['WC, s sqrt(K)', 'iid'].config('paper', seed=0)
+  once = priors.SCORES['WC, KL / N_k', 'iid'].config('paper', seed=0)
   scale, num_clients = cell.get('flipout.prior_scale'), cell.num_clients
   precision = once.get('flipout.prior_scale') ** -2
   assert num_clients * scale**-2 == pytest.approx(precision, rel=1e-12)

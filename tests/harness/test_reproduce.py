@@ -71,7 +71,7 @@ def test_one_per_method_is_played_and_every_artifact_written(tmp_path):
   assert code == 3  # One seed decides no claim.
   for name in (
     'posterior_pooling/figure3_iid', 'fedbe/figure1_data',
-    'fedbe/figure1_simplex', 'fedbe/figure3_ResNet20',
+    'fedbe/figure1_simplex', 'fedbe/figure12_ResNet20',
     'fedbe/figure9_swiss_roll', 'noniid_techniques/figure1_four_points',
   ):  # fmt: skip
     assert (tmp_path / 'smoke' / f'{name}.png').stat().st_size > 1000

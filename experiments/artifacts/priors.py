@@ -1,0 +1,162 @@
+"""How much the prior counts: an experiment of our own, `docs/prior.md`.
+
+Pooling rules by prior, over partitions. Settings are chosen by the table
+`choosing`, on validation examples; `scores` and the claims are of the test
+examples.
+
+Notation: K clients, of N_k examples each and N together; prior N(0, s^2), s = 1
+in the preset; T the temperature.
+"""
+
+import dataclasses
+
+from bfl_tf import datasets
+from experiments.harness import cells, claims, tables
+
+PAPER = cells.Paper(
+  'priors',
+  scales={
+    # Only the last scores are read.
+    'paper': {'eval_every': 20},
+    'overnight': {'eval_every': 20},
+    'laptop': {},
+    'smoke': {**cells.SMALLEST, 'dataset': 'digits'},
+  },
+)
+SEEDS = {**dict.fromkeys(cells.SCALES, 3), 'smoke': 1}
+# Of the choice.
+FEWER = {**SEEDS, 'laptop': 1}
+
+PARTITIONS = {
+  'iid': {'partition': 'iid'},
+  'dirichlet_0.5': {},
+  'two_class': {'partition': 'shards', 'shards.classes_per_client': 2},
+}
+_NUM_CLIENTS = 10
+PRIORS = {
+  'KL / N_k': {},
+  'KL / N': {'flipout.kl_examples': 'all'},
+  's sqrt(K)': {'flipout.prior_scale': _NUM_CLIENTS**0.5},
+}
+_TEMPERATURES = (0.3, 0.1, 0.03, 0.01, 0.003)
+TEMPERATURES = {f'T = {t}': {'flipout.temperature': t} for t in _TEMPERATURES}
+# Of `TEMPERATURES`, the one of the least NLL in the table `choosing`: for each
+# rule the coldest that was tried.
+CHOSEN = dict.fromkeys(cells.RULES.values(), 0.003)
+POINTS = 'Deterministic'
+_SHORTER = {
+  'laptop': {'num_rounds': 10, 'eval_every': 10, 'checkpoint_every': 10}
+}
+_NAMES = str.maketrans(
+  {' ': '_', '/': None, '=': None, '(': None, ')': None, ',': None}
+)
+
+
+def _cell(folder, name, overrides, by_scale):
+  path = f'{folder}/{name.translate(_NAMES).lower()}'
+  return cells.Cell(PAPER, path, overrides, by_scale)
+
+
+def digits() -> datasets.Dataset:
+  """Returns the digits with a fifth of the training examples as the test."""
+  dataset = datasets.load('digits', validation_split=0.2, seed=0)
+  return dataclasses.replace(dataset, test=dataset.validation)
+
+
+# On examples that no other cell is scored on; one partition.
+_DIGITS = {'dataset': 'experiments.artifacts.priors:digits'}
+CHOOSING = {
+  (rule, prior): _cell(
+    'choosing',
+    f'{rule}, {prior}',
+    {**_DIGITS, 'pooling': pooling, **settings},
+    {'smoke': {'dataset': 'digits'}},
+  )
+  for rule, pooling in cells.RULES.items()
+  for prior, settings in {**PRIORS, **TEMPERATURES}.items()
+}
+
+
+def _priors(pooling):
+  tempered = {'flipout.temperature': CHOSEN[pooling]}
+  return {**PRIORS, 'T chosen': tempered}
+
+
+_METHODS = {
+  f'{rule}, {prior}': {'pooling': pooling, **settings}
+  for rule, pooling in cells.RULES.items()
+  for prior, settings in _priors(pooling).items()
+} | {POINTS: {'variant': 'deterministic'}}
+SCORES = {
+  (method, column): _cell(column, method, {**split, **settings}, _SHORTER)
+  for method, settings in _METHODS.items()
+  for column, split in PARTITIONS.items()
+}
+
+ECE = cells.Measure('ECE (%)', cells.final('ece'), factor=100, digits=1)
+NLL = cells.Measure('NLL (nats)', cells.final('nll'), digits=3)
+ACCURACY = cells.Measure('Accuracy (%)', cells.final('accuracy'), factor=100)
+
+
+def _table(name, title, grid, measures, rounds, seeds=SEEDS):
+  text = 'Ten clients on digits, {} rounds of 5 epochs.'
+  notes = {
+    **dict.fromkeys(cells.SCALES, text.format(20)),
+    'laptop': text.format(rounds),
+    'smoke': 'A small network for one round: only that it runs.',
+  }
+  return tables.Table(PAPER, name, title, grid, measures, seeds, notes)
+
+
+TABLES = (
+  _table(
+    'choosing',
+    'the prior on validation examples, Dirichlet 0.5',
+    CHOOSING,
+    (NLL, ECE),
+    20,
+    FEWER,
+  ),
+  _table(
+    'scores',
+    'the prior on test examples',
+    SCORES,
+    (ACCURACY, NLL, ECE),
+    10,
+  ),
+)
+
+
+def _better(rules, prior):
+  """A prior's NLL is below that of the whole prior on own examples."""
+  return tuple(
+    claims.Comparison(
+      f'{rule}, KL / N_k over {prior}, {column}',
+      SCORES[f'{rule}, KL / N_k', column],
+      SCORES[f'{rule}, {prior}', column],
+      NLL,
+    )
+    for rule in rules
+    for column in PARTITIONS
+  )
+
+
+CLAIMS = (
+  claims.Claim(
+    PAPER,
+    'averages_stand_for_everybody',
+    'Averages of posteriors (NWA, LP) predict better where each client weighs '
+    'the prior against the examples of all.',
+    _better(('NWA', 'LP'), 'KL / N'),
+    SEEDS,
+  ),
+  claims.Claim(
+    PAPER,
+    'products_count_the_prior_once',
+    'Products of posteriors (WC, conflation) predict better where each of K '
+    'clients has the prior to the power of 1 / K.',
+    _better(('WC', 'Conflation'), 's sqrt(K)'),
+    SEEDS,
+  ),
+)
+FIGURES = ()
