@@ -8,7 +8,6 @@ digits. Prints how often each was killed. Exit code 1: a run ended otherwise;
 its directory stays. `results/reliability` has the counts so far.
 """
 
-from collections.abc import Callable
 import pathlib
 import shutil
 import signal
@@ -46,13 +45,13 @@ _CHANGES = {
   'fl_swag': '--local_epochs=2 --swag.rank=3 --ensemble.num_samples=4',
 }
 _MOST_KILLS = 4
-# What is waited for: a time, or one of the files that then changes.
-_MOMENTS = {
-  'anywhere': '',
-  'checkpoint': 'checkpoints/state-*',
-  'plots': 'plots/*.png',
-  'end': '*predictions.npz*',
-}
+# What is waited for, as files that change, and how often at most; then a time.
+_MOMENTS = (
+  ('', 0),
+  ('checkpoints/state-*', _NUM_ROUNDS),
+  ('plots/*.png', _NUM_ROUNDS),
+  ('*predictions.npz*', 1),
+)
 
 
 def main() -> int:
@@ -102,29 +101,17 @@ def _ended(name, run):
 
 def _killed(name, run, seconds, rng) -> bool:
   """Kills a run at a moment, unless it has ended before."""
-  come = _moment(run, seconds, rng)
+  pattern, most = _MOMENTS[rng.integers(len(_MOMENTS))]
+  changes = rng.integers(1, most + 1) if pattern else 0
+  before = _files(run, pattern)
   process = _start(name, run)
-  while process.poll() is None and not come():
+  while len(_files(run, pattern) - before) < changes:
+    if process.poll() is not None:
+      return False
     time.sleep(0.001)
+  time.sleep(rng.uniform(0, 0.1 if pattern else seconds))
   process.send_signal(signal.SIGKILL)
   return process.wait() == -signal.SIGKILL
-
-
-def _moment(run, seconds, rng) -> Callable[[], bool]:
-  """Returns a function that says whether the moment has come."""
-  pattern = rng.choice([*_MOMENTS.values()])
-  wait = rng.uniform(0, 0.1 if pattern else seconds)
-  most = int(rng.integers(1, _NUM_ROUNDS + 1))
-  seen, came = _files(run, pattern), []
-
-  def come():
-    # As many new files as were drawn, of the checkpoints and figures.
-    enough = most if '/' in pattern else 1
-    if not came and (not pattern or len(_files(run, pattern) - seen) >= enough):
-      came.append(time.monotonic())
-    return bool(came) and time.monotonic() > came[0] + wait
-
-  return come
 
 
 def _files(run, pattern):

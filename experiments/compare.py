@@ -21,6 +21,7 @@ from bfl_tf.plots import comparison
 from bfl_tf.runs import flags_file
 from bfl_tf.runs import rows as rows_lib
 from experiments import flags as config_flags
+from experiments.harness import tables
 
 _OUTPUT = flags.DEFINE_string(
   'output', None, 'Where the table and the figures go; only printed if empty.'
@@ -62,7 +63,7 @@ def main(paths: Sequence[str]) -> None:
       for name, group in groups.items()
     }
     figures = dict(_drawn(directories)) if _OUTPUT.value else {}
-    print(markdown(lines))
+    print(markdown(lines), end='')
     if _OUTPUT.value:
       _write(pathlib.Path(_OUTPUT.value), lines, figures)
       print(f'\ntable and figures in {_OUTPUT.value}')
@@ -119,24 +120,22 @@ def grouped(paths: Sequence[str]) -> list[Group]:
 
 def named(groups: Sequence[Group]) -> dict[str, Group]:
   """Names each group by the flags in which it differs from another."""
-  keys = list(dict.fromkeys(key for group in groups for key in group.settings))
+  keys = dict.fromkeys(key for group in groups for key in group.settings)
   texts = {key: {group.settings.get(key) for group in groups} for key in keys}
+  differ = [key for key, found in texts.items() if len(found) > 1]
   # A setting of a method that only some choose says no more than the method.
-  chosen = [k for k, v in texts.items() if len(v) > 1 and None not in v]
-  differ = chosen or [k for k, v in texts.items() if len(v) > 1]
-  names = [
-    ' '.join(f'{k}={group.settings.get(k, "-")}' for k in differ)
-    for group in groups
-  ]
+  names = _names(groups, [key for key in differ if None not in texts[key]])
   if len(set(names)) < len(names):
-    differ = [k for k, v in texts.items() if len(v) > 1]
-    names = [
-      ' '.join(
-        f'{k}={group.settings[k]}' for k in differ if k in group.settings
-      )
-      for group in groups
-    ]
-  return dict(zip([name or 'all' for name in names], groups, strict=True))
+    names = _names(groups, differ)
+  return dict(zip(names, groups, strict=True))
+
+
+def _names(groups, keys):
+  texts = (
+    ' '.join(f'{key}={group.settings.get(key, "-")}' for key in keys)
+    for group in groups
+  )
+  return [text or 'all' for text in texts]
 
 
 def rows(
@@ -166,23 +165,12 @@ def rows(
 
 def scores_of(run: pathlib.Path) -> dict[str, float]:
   """The last scores of a run, and those of experiments.sites and doubt."""
-  scores = _read(run / 'summary.json', 'final')
+  scores = json.loads((run / 'summary.json').read_text())['final']
   for more in ('sites', 'doubt'):
     path = run / more / 'scores.json'
     if path.exists():
-      scores |= _read(path)
+      scores |= json.loads(path.read_text())
   return scores
-
-
-def _read(path, part=''):
-  try:
-    found = json.loads(path.read_text())
-    found = found[part] if part else found
-    return {name: float(score) for name, score in found.items()}
-  except (AttributeError, KeyError, TypeError, ValueError) as error:
-    raise ValueError(
-      f'{path} is damaged: make it again, or leave its run out.'
-    ) from error
 
 
 def mean_and_error(values: Sequence[float]) -> str:
@@ -203,15 +191,13 @@ def mean_and_error(values: Sequence[float]) -> str:
 
 def markdown(lines: Sequence[Mapping[str, str]]) -> str:
   """Returns rows as a table in markdown."""
-  table = [list(lines[0]), ['---'] * len(lines[0])]
-  table += [list(row.values()) for row in lines]
-  return '\n'.join(f'| {" | ".join(cells)} |' for cells in table)
+  return tables.markdown([[*lines[0]], *([*row.values()] for row in lines)])
 
 
 def _write(folder, lines, figures):
   folder.mkdir(parents=True, exist_ok=True)
   rows_lib.write_csv(folder / 'compared.csv', lines)
-  files.write_text(folder / 'compared.md', markdown(lines) + '\n')
+  files.write_text(folder / 'compared.md', markdown(lines))
   for name, figure in figures.items():
     figure.savefig(folder / f'{name}.png')
 

@@ -16,7 +16,7 @@ import pathlib
 
 from absl import flags
 
-from bfl_tf import training
+from bfl_tf import registry, training
 from experiments import artifacts
 from experiments import flags as config_flags
 from experiments.harness import (
@@ -169,7 +169,11 @@ def _play(tasks, root):
 def _chosen(kind, names, known):
   if names == ['all']:
     return list(known.values())
-  return [artifacts.find(kind, name, known) for name in names]
+  for name in names:
+    if name not in known:
+      near = registry.hint(name, known)
+      raise ValueError(f'--{kind}={name} is unknown: see --list.{near}')
+  return [known[name] for name in names]
 
 
 def _seeds(wanted):

@@ -1,6 +1,5 @@
 """The papers' tables, figures and claims, and our own, as data."""
 
-import difflib
 from typing import Any
 
 from experiments.artifacts import (
@@ -35,15 +34,3 @@ CLAIMS: dict[str, Any] = {
   for paper in _PAPERS
   for claim in paper.CLAIMS
 }
-
-
-def find(kind: str, name: str, known: dict[str, Any]) -> Any:
-  """Returns `known[name]`.
-
-  Raises:
-    ValueError: names the near ones.
-  """
-  if name in known:
-    return known[name]
-  near = difflib.get_close_matches(name, known, n=4, cutoff=0.4) or list(known)
-  raise ValueError(f'--{kind}={name} is unknown. Near: {", ".join(near)}.')
