@@ -31,12 +31,7 @@ _OTHERS = {
 _EXAMPLES = flags.DEFINE_integer(
   'num_examples', 0, 'Of each set, so many at most; 0: all.', lower_bound=0
 )
-_SAMPLES = flags.DEFINE_integer(
-  'num_mc_samples',
-  None,
-  "Of a stochastic model; the run's last if not said.",
-  lower_bound=1,
-)
+_SAMPLES = finished.num_mc_samples()
 _CORRUPT = flags.DEFINE_boolean(
   'corrupt', True, 'Score corrupted images, if they are uint8 images.'
 )

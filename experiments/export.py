@@ -16,12 +16,7 @@ from experiments import flags as config_flags
 
 flags.adopt_module_key_flags(finished)
 _OUTPUT = flags.DEFINE_string('output', None, 'A new folder.')
-_SAMPLES = flags.DEFINE_integer(
-  'num_mc_samples',
-  None,
-  "Of a stochastic model; the run's last if not said.",
-  lower_bound=1,
-)
+_SAMPLES = finished.num_mc_samples()
 
 
 def main() -> None:

@@ -30,6 +30,16 @@ def calibrate_on_test() -> flags.FlagHolder[float]:
   )
 
 
+def num_mc_samples() -> flags.FlagHolder[int | None]:
+  """Defines how many passes a stochastic model makes."""
+  return flags.DEFINE_integer(
+    'num_mc_samples',
+    None,
+    "Of a stochastic model; the run's last if not said.",
+    lower_bound=1,
+  )
+
+
 def output(name: str, suffix: str, *inputs: str) -> pathlib.Path:
   """Returns the path of an `--output`, which may be beside the run's own files.
 
@@ -50,10 +60,7 @@ def output(name: str, suffix: str, *inputs: str) -> pathlib.Path:
     if wanted.exists() and os.path.exists(each) and wanted.samefile(each):
       raise ValueError(f'{flag} is read from too: name another file.')
   run, place = path().resolve(), wanted.resolve()
-  if place in {run / each for each in directory.FILES}:
-    raise ValueError(f"{flag} is a file of the run's own: name another file.")
-  if {run / each for each in directory.FOLDERS} & {place, *place.parents}:
-    raise ValueError(
-      f"{flag} is a folder of the run's own, or in one: name another."
-    )
+  own = {run / each for each in (*directory.FILES, *directory.FOLDERS)}
+  if own & {place, *place.parents}:
+    raise ValueError(f"{flag} is of the run's own: name another file.")
   return wanted

@@ -9,8 +9,6 @@ them again, `--form=message` has the server's own posterior and the one client's
 message. Exit code 2: the change cannot be made, and nothing was.
 """
 
-import pathlib
-
 from absl import flags
 
 from bfl_tf import federation
@@ -19,9 +17,10 @@ from bfl_tf.federation import evaluation
 from bfl_tf.online import message as one_message
 from bfl_tf.online import updates as online
 from bfl_tf.runs import checkpoints, directory, flags_file
+from experiments import finished
 from experiments import flags as config_flags
 
-_RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
+flags.adopt_module_key_flags(finished)
 _FORM = flags.DEFINE_enum(
   'form',
   'updates',
@@ -41,9 +40,9 @@ def main() -> None:
     for kind, flag in _CHANGES.items()
     if flag.value is not None
   ]
-  if not _RUN.value or len(wanted) != 1:
-    config_flags.fail('give --run and one of --add, --replace, --remove.')
-  path = pathlib.Path(_RUN.value)
+  path = finished.path()
+  if len(wanted) != 1:
+    config_flags.fail('give one of --add, --replace, --remove.')
   try:
     played, scores = _changed(path, wanted[0])
   except ValueError as error:

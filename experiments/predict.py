@@ -25,12 +25,7 @@ from experiments import flags as config_flags
 flags.adopt_module_key_flags(finished)
 _INPUT = flags.DEFINE_string('input', None, 'A .csv, or an .npz with x.')
 _OUTPUT = flags.DEFINE_string('output', None, 'The .csv to write.')
-_SAMPLES = flags.DEFINE_integer(
-  'num_mc_samples',
-  None,
-  "Of a stochastic model; the run's last if not said.",
-  lower_bound=1,
-)
+_SAMPLES = finished.num_mc_samples()
 
 _COLUMNS = (
   'class',

@@ -129,7 +129,7 @@ bfl_tf.plots.retention({name: FOLDER / name for name in VARIANTS})
 # %%
 rows = []
 for variant, run in runs.items():
-  held = doubts.temperature_data(run)
+  _, held = doubts.temperature_data(run)
   test = run.test
   probs = run.trained.predict(test.x).probs
   fitted = doubts.fitted_temperature(run.trained, held)

@@ -11,7 +11,6 @@ from bfl_tf.metrics.calibration import (
   classwise_calibration_error,
   confidence_gap,
   equal_bins,
-  EqualBins,
   fit_temperature,
   tempered,
 )
@@ -23,21 +22,15 @@ from bfl_tf.metrics.classes import (
 )
 from bfl_tf.metrics.conflict import hypothesis_conflict
 from bfl_tf.metrics.conformal import (
-  coverage,
   prediction_sets,
   score_counts,
   threshold,
 )
 from bfl_tf.metrics.curves import (
-  confidence_histogram,
-  ConfidenceHistogram,
   gap_above,
-  GapAbove,
-  Reliability,
   reliability,
   reliability_of,
   retention_curve,
-  RetentionCurve,
 )
 from bfl_tf.metrics.detection import Detection, detection
 from bfl_tf.metrics.predictive import is_correct
@@ -50,7 +43,7 @@ from bfl_tf.metrics.scores import (
   SCORES,
   summarize,
 )
-from bfl_tf.metrics.selective import ranking_gain, Selective, selective
+from bfl_tf.metrics.selective import ranking_gain, selective
 from bfl_tf.metrics.uncertainty import (
   aleatoric_uncertainty,
   epistemic_uncertainty,
@@ -60,13 +53,7 @@ from bfl_tf.metrics.uncertainty import (
 __all__ = [
   'MIN_PROBABILITY',
   'SCORES',
-  'ConfidenceHistogram',
   'Detection',
-  'EqualBins',
-  'GapAbove',
-  'Reliability',
-  'RetentionCurve',
-  'Selective',
   'accuracy',
   'adaptive_calibration_error',
   'aleatoric_uncertainty',
@@ -74,8 +61,6 @@ __all__ = [
   'brier_score',
   'classwise_calibration_error',
   'confidence_gap',
-  'confidence_histogram',
-  'coverage',
   'detection',
   'epistemic_uncertainty',
   'equal_bins',

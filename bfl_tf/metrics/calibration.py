@@ -117,18 +117,12 @@ def tempered(probs: npt.ArrayLike, temperature: float) -> np.ndarray:
   return powers / powers.sum(-1, keepdims=True)
 
 
-def fit_temperature(
-  probs: npt.ArrayLike,
-  labels: npt.ArrayLike,
-  weights: npt.ArrayLike | None = None,
-) -> float:
+def fit_temperature(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
   """Returns the temperature of least negative log likelihood [3].
 
   Args:
     probs: on examples that are not scored afterwards.
     labels: theirs.
-    weights: `[num_examples]`, what each counts, where its class is more or less
-      frequent than among the examples that are scored; None for all the same.
 
   Returns:
     temperature: from 0.01 to 100.
@@ -136,7 +130,7 @@ def fit_temperature(
 
   def loss(log_temperature):
     cooled = tempered(probs, np.exp(log_temperature))
-    return scores.negative_log_likelihood(cooled, labels, weights)
+    return scores.negative_log_likelihood(cooled, labels)
 
   bounds = tuple(np.log(_TEMPERATURES))
   found = optimize.minimize_scalar(loss, bounds=bounds, method='bounded')

@@ -24,24 +24,18 @@ from bfl_tf.metrics import predictive
 NUM_BINS = 1000
 
 
-def score_counts(
-  probs: npt.ArrayLike, labels: npt.ArrayLike, num_bins: int = NUM_BINS
-) -> np.ndarray:
+def score_counts(probs: npt.ArrayLike, labels: npt.ArrayLike) -> np.ndarray:
   """Counts a site's scores by bin: all that it sends.
 
-  Args:
-    num_bins: of equal width over [0, 1]; a score on an edge is in the bin that
-      ends there.
-
   Returns:
-    counts: `[num_bins]` integers; those of sites are added.
+    counts: `[NUM_BINS]` integers, of bins of equal width over [0, 1]; a score
+      on an edge is in the bin that ends there. Those of sites are added.
   """
   p_bar, labels = predictive.checked(probs, labels)
   scores = 1 - p_bar[np.arange(labels.size), labels]
-  num_bins = predictive.check_num_bins(num_bins)
-  edges = np.arange(num_bins + 1) / num_bins
+  edges = np.arange(NUM_BINS + 1) / NUM_BINS
   bins = np.searchsorted(edges, scores, side='left') - 1
-  return np.bincount(np.clip(bins, 0, num_bins - 1), minlength=num_bins)
+  return np.bincount(np.clip(bins, 0, NUM_BINS - 1), minlength=NUM_BINS)
 
 
 def threshold(counts: npt.ArrayLike, alpha: float) -> float:
@@ -78,13 +72,3 @@ def prediction_sets(probs: npt.ArrayLike, limit: float) -> np.ndarray:
     limit: of `threshold`.
   """
   return 1 - predictive.mean(predictive.check_probs(probs)) <= limit
-
-
-def coverage(sets: np.ndarray, labels: npt.ArrayLike) -> float:
-  """Returns the share of examples whose label is in their set.
-
-  Args:
-    sets: `[num_examples, num_classes]` bool.
-  """
-  labels = np.asarray(labels)
-  return float(sets[np.arange(labels.size), labels].mean())

@@ -1,4 +1,4 @@
-"""Curves and histograms of predictions: named arrays, ready to plot."""
+"""Curves and bins of predictions: named arrays, ready to plot."""
 
 from typing import NamedTuple
 
@@ -37,12 +37,14 @@ class Reliability(NamedTuple):
     accuracy: `[num_bins]`, fraction right; NaN where the bin is empty.
     confidence: `[num_bins]`, mean confidence; NaN where the bin is empty.
     counts: `[num_bins]`, integers, number of examples.
+    right: `[num_bins]`, integers, those that are right.
   """
 
   edges: np.ndarray
   accuracy: np.ndarray
   confidence: np.ndarray
   counts: np.ndarray
+  right: np.ndarray
 
   @property
   def expected_calibration_error(self) -> float:
@@ -65,24 +67,6 @@ class GapAbove(NamedTuple):
   thresholds: np.ndarray
   gap: np.ndarray
   counts: np.ndarray
-
-
-class ConfidenceHistogram(NamedTuple):
-  """How many right and wrong predictions were made at which confidence.
-
-  Attributes:
-    edges: `[num_bins + 1]`, from 0 to 1.
-    right: `[num_bins]`, integers, number of right predictions.
-    wrong: `[num_bins]`, integers, number of wrong predictions.
-    accuracy: fraction right of all examples.
-    confidence: mean confidence of all examples.
-  """
-
-  edges: np.ndarray
-  right: np.ndarray
-  wrong: np.ndarray
-  accuracy: float
-  confidence: float
 
 
 def retention_curve(
@@ -142,16 +126,20 @@ def reliability_of(
     correct: `[num_examples]` bool.
     num_bins: as in `reliability`.
   """
-  edges, bins = _binned(confidence, num_bins)
+  num_bins = predictive.check_num_bins(num_bins)
+  # Not linspace: its fourth edge of five bins is a bit above 0.6.
+  edges = np.arange(num_bins + 1) / num_bins
+  places = np.searchsorted(edges, confidence, side='right') - 1
+  bins = np.minimum(places, num_bins - 1)
   counts = np.bincount(bins, minlength=num_bins)
-  filled = counts > 0
+  right = np.bincount(bins[correct], minlength=num_bins)
+  sums = np.bincount(bins, weights=confidence, minlength=num_bins)
 
-  def mean(values):
-    totals = np.bincount(bins, weights=values, minlength=num_bins)
+  def mean(totals):
     nothing = np.full(num_bins, np.nan)
-    return np.divide(totals, counts, out=nothing, where=filled)
+    return np.divide(totals, counts, out=nothing, where=counts > 0)
 
-  return Reliability(edges, mean(correct), mean(confidence), counts)
+  return Reliability(edges, mean(right), mean(sums), counts, right)
 
 
 def gap_above(
@@ -178,34 +166,3 @@ def gap_above(
   nothing = np.full(counts.size, np.nan)
   gap = np.divide(total[counts], counts, out=nothing, where=counts > 0)
   return GapAbove(thresholds, gap, counts)
-
-
-def confidence_histogram(
-  probs: npt.ArrayLike, labels: npt.ArrayLike, num_bins: int = 15
-) -> ConfidenceHistogram:
-  """Counts right and wrong predictions by confidence.
-
-  Args:
-    num_bins: as in `reliability`.
-
-  Returns:
-    histogram: a `ConfidenceHistogram`.
-  """
-  confidence, correct = predictive.confidence(probs, labels)
-  edges, bins = _binned(confidence, num_bins)
-  return ConfidenceHistogram(
-    edges=edges,
-    right=np.bincount(bins[correct], minlength=num_bins),
-    wrong=np.bincount(bins[~correct], minlength=num_bins),
-    accuracy=float(correct.mean()),
-    confidence=float(confidence.mean()),
-  )
-
-
-def _binned(confidence, num_bins):
-  """Returns the edges, and each example's bin."""
-  num_bins = predictive.check_num_bins(num_bins)
-  # Not linspace: its fourth edge of five bins is a bit above 0.6.
-  edges = np.arange(num_bins + 1) / num_bins
-  bins = np.searchsorted(edges, confidence, side='right') - 1
-  return edges, np.minimum(bins, num_bins - 1)

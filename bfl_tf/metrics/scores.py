@@ -28,24 +28,16 @@ def accuracy(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
 
 
 def negative_log_likelihood(
-  probs: npt.ArrayLike,
-  labels: npt.ArrayLike,
-  weights: npt.ArrayLike | None = None,
+  probs: npt.ArrayLike, labels: npt.ArrayLike
 ) -> float:
   """Mean of `-log p(label)`, with `p` floored at `MIN_PROBABILITY`.
-
-  Args:
-    weights: `[num_examples]`, what each counts; None for all the same.
 
   Returns:
     nll: in nats per example; lower is better.
   """
   p_bar, labels = predictive.checked(probs, labels)
   likelihood = p_bar[np.arange(labels.size), labels]
-  losses = -np.log(np.maximum(likelihood, MIN_PROBABILITY))
-  if weights is None:
-    return float(losses.mean())
-  return float(np.average(losses, weights=np.asarray(weights)))
+  return float(-np.log(np.maximum(likelihood, MIN_PROBABILITY)).mean())
 
 
 def brier_score(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
@@ -90,15 +82,15 @@ SCORES = (
 def summarize(
   probs: npt.ArrayLike,
   labels: npt.ArrayLike,
-  aleatoric: npt.ArrayLike | None = None,
-  epistemic: npt.ArrayLike | None = None,
+  aleatoric: npt.ArrayLike,
+  epistemic: npt.ArrayLike,
   num_bins: int = 15,
 ) -> dict[str, float]:
   """Returns every score: the columns that an evaluation adds to metrics.csv.
 
   Args:
     aleatoric: `[num_examples]`, from a prediction that streamed over its
-      samples and kept only their mean in `probs`; where None, from `probs`.
+      samples and kept only their mean in `probs`.
     epistemic: `[num_examples]`, likewise.
     num_bins: of the calibration error.
 
@@ -114,10 +106,6 @@ def summarize(
     'brier': brier_score(probs, labels),
     'entropy': float(uncertainty.normalized_entropy(probs).mean()),
   }
-  if aleatoric is None:
-    aleatoric = uncertainty.aleatoric_uncertainty(probs)
-  if epistemic is None:
-    epistemic = uncertainty.epistemic_uncertainty(probs)
   given = {'aleatoric': aleatoric, 'epistemic': epistemic}
   for name, values in given.items():
     values = predictive.check_per_example(name, values, labels.size)

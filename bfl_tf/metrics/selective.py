@@ -16,6 +16,9 @@ from numpy import typing as npt
 
 from bfl_tf.metrics import curves
 
+# Where accuracy and coverage are read.
+_COVERAGE, _RISK = 0.8, 0.05
+
 
 class Selective(NamedTuple):
   """What silence buys.
@@ -24,9 +27,9 @@ class Selective(NamedTuple):
     area: under risk over coverage (AURC), in [0, 1]; lower is better.
     excess: the area less that of a perfect ranking with as many errors; 0 is
       perfect.
-    accuracy_at: at the coverage that was asked for.
-    coverage_at: the largest share that can be answered at the risk that was
-      asked for; 0 if not even the first examples can.
+    accuracy_at: at a coverage of 80 %.
+    coverage_at: the largest share that can be answered at a risk of 5 %; 0 if
+      not even the first examples can.
   """
 
   area: float
@@ -35,31 +38,20 @@ class Selective(NamedTuple):
   coverage_at: float
 
 
-def selective(
-  uncertainty: npt.ArrayLike,
-  correct: npt.ArrayLike,
-  coverage: float = 0.8,
-  risk: float = 0.05,
-) -> Selective:
+def selective(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> Selective:
   """Scores an uncertainty as the reason to stay silent.
 
   Args:
     uncertainty: `[num_examples]`, any monotone measure; low is answered first.
     correct: `[num_examples]`, booleans.
-    coverage: in (0, 1]: where the accuracy is read.
-    risk: in [0, 1]: where the coverage is read.
 
   Raises:
-    ValueError: coverage or risk is out of range, or as `retention_curve`.
+    ValueError: as `retention_curve`.
   """
-  if not 0 < coverage <= 1:
-    raise ValueError(f'coverage must be in (0, 1], got {coverage!r}.')
-  if not 0 <= risk <= 1:
-    raise ValueError(f'risk must be in [0, 1], got {risk!r}.')
   curve, best = _with_best(uncertainty, correct)
   # 1 - 19/20 is a bit above 0.05.
-  kept = np.flatnonzero(1 - curve.accuracy <= risk + 1e-9)
-  place = max(0, int(np.ceil(coverage * curve.accuracy.size - 1e-9)) - 1)
+  kept = np.flatnonzero(1 - curve.accuracy <= _RISK + 1e-9)
+  place = max(0, int(np.ceil(_COVERAGE * curve.accuracy.size - 1e-9)) - 1)
   return Selective(
     area=1 - curve.area,
     excess=best.area - curve.area,

@@ -8,10 +8,8 @@ low rank has, by Woodbury, the precision
 
 Products add these parameters, a client that leaves is subtracted. A and the
 shift are sums of float64 with their rounding errors, and the rows of who leaves
-are dropped where they are found to the bit: so a client whose scales are small
-beside the others' takes nothing of theirs along. Where one is not found, all
-come back with the other sign; whitened by A they are compressed to as many as
-there is rank left.
+are found among the server's and dropped: so a client whose scales are small
+beside the others' takes nothing of theirs along.
 
 References:
   M. Makni. Deriving FL-SWAG as a one-shot method. 2022, section 5.3.
@@ -26,8 +24,9 @@ from bfl_tf import statistics
 from bfl_tf import weights as weights_lib
 from bfl_tf.pooling import product
 
-# Relative to what cancels: what rounding leaves of a direction that is gone.
-_ROUNDING = 1e-13
+# Of the largest number of a row, which another machine may have rounded
+# otherwise.
+_ROUNDING = 1e-6
 
 
 class Natural(NamedTuple):
@@ -75,12 +74,7 @@ def subtract(server: Natural, client: Natural) -> Natural:
   (precision, shift), errors = _sums(server, client, -1)
   if not np.all(precision > 0):
     raise _not_a_member('diagonal')
-  rows = _without(server.rows, client.rows)
-  if rows is None:
-    rows = np.concatenate([server.rows, client.rows])
-    signs = np.repeat([1.0, -1.0], [len(server.rows), len(client.rows)])
-    rows = _compressed(rows / np.sqrt(precision), signs) * np.sqrt(precision)
-  left = Natural(precision, shift, rows, errors)
+  left = Natural(precision, shift, _without(server.rows, client.rows), errors)
   _latent_cholesky(left)
   return left
 
@@ -116,38 +110,20 @@ def _sums(server, client, sign):
 
 
 def _without(rows, gone):
-  """The rows that are left if all that go are there to the bit, or None.
+  """The rows that are left if all that go are there, but for rounding.
 
   No difference is taken then: of a client whose scales are small beside the
   others', one would lose what the others have.
   """
   left = list(range(len(rows)))
   for row in gone:
-    same = [place for place in left if np.array_equal(rows[place], row)]
-    if not same:
-      return None
-    left.remove(same[0])
+    limit = _ROUNDING * np.abs(row).max()
+    same = (at for at in left if np.abs(rows[at] - row).max() <= limit)
+    place = next(same, None)
+    if place is None:
+      raise _not_a_member('precision')
+    left.remove(place)
   return rows[left]
-
-
-def _compressed(rows, signs):
-  """Rows whose W^T W is that of signed rows; at most as many as the rank."""
-  if not len(rows):
-    return rows
-  # An orthonormal basis of the rows, and the signed form in it.
-  values, vectors = np.linalg.eigh(rows @ rows.T)
-  nothing = _ROUNDING * len(rows) * max(1.0, values[-1])
-  kept = values > nothing
-  roots = np.sqrt(values[kept])
-  turned = vectors[:, kept]
-  basis = (turned / roots).T @ rows
-  form = (turned * roots).T @ (signs[:, np.newaxis] * (turned * roots))
-  values, vectors = np.linalg.eigh(form)
-  # Clients' precisions are at most their diagonals, and positive definite.
-  if values.size and (values[0] < -nothing or values[-1] >= 1):
-    raise _not_a_member('precision')
-  kept = values > nothing
-  return (vectors[:, kept] * np.sqrt(values[kept])).T @ basis
 
 
 def _not_a_member(what):

@@ -76,17 +76,17 @@ def confidence_histogram(
     figure: stacked bars, and lines at the accuracy and the mean confidence.
   """
   read = recorded.predictions(run_dir)
-  counts = metrics.confidence_histogram(read.probs, read.labels, num_bins)
+  bins = metrics.reliability(read.probs, read.labels, num_bins)
   if axes is None:
     (axes,) = canvas.new_axes((5.6, 4.2))
   shape: dict[str, Any] = {
-    'width': np.diff(counts.edges),
+    'width': np.diff(bins.edges),
     'align': 'edge',
     'ec': 'white',
   }
-  lefts, total = counts.edges[:-1], read.labels.size
+  lefts, total = bins.edges[:-1], read.labels.size
   # The wrong ones, usually few, stand on the ground where they can be read.
-  wrong, right = counts.wrong / total, counts.right / total
+  wrong, right = (bins.counts - bins.right) / total, bins.right / total
   look: dict[str, Any] = {
     'color': canvas.VERMILION,
     'hatch': '///',
@@ -96,8 +96,8 @@ def confidence_histogram(
   look = {'color': canvas.BLUE, 'bottom': wrong, 'label': 'Right'}
   axes.bar(lefts, right, **look, **shape)
   for name, value, dashes in (
-    ('Accuracy', counts.accuracy, '-'),
-    ('Mean confidence', counts.confidence, '--'),
+    ('Accuracy', bins.right.sum() / total, '-'),
+    ('Mean confidence', read.probs.max(-1).mean(), '--'),
   ):
     label = f'{name} {value:.3f}'
     axes.axvline(value, color='black', ls=dashes, lw=1.3, label=label)

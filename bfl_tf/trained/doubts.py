@@ -14,7 +14,6 @@ import numpy as np
 
 from bfl_tf import datasets, metrics, seeds
 from bfl_tf.datasets import corruptions, names
-from bfl_tf.federation import building
 from bfl_tf.trained import model as trained_lib
 from bfl_tf.trained import reopened
 
@@ -24,8 +23,6 @@ MEASURES = (
   'aleatoric_uncertainty',
   'epistemic_uncertainty',
 )
-# Stages that train on the server's examples, with labels or without.
-_TRAINS = {'fine_tune', 'distil', 'students'}
 # Below it images are of another scale, as scikit-learn's digits of 0 to 16.
 _DARK = 128
 
@@ -42,20 +39,6 @@ class Other(NamedTuple):
   distance: str
   name: str
   x: np.ndarray
-
-
-class Fitting(NamedTuple):
-  """Examples to fit a temperature on.
-
-  Attributes:
-    name: what they are.
-    split: they.
-    weights: `[num_examples]`, what each counts; None for all the same.
-  """
-
-  name: str
-  split: datasets.Split
-  weights: np.ndarray | None = None
 
 
 def other(
@@ -132,9 +115,10 @@ def ask(
   }
   held = temperature_data(run)
   if held:
-    temperature = fitted_temperature(trained, held, num_samples)
+    name, split = held
+    temperature = fitted_temperature(trained, split, num_samples)
     tables['calibration'].append(calibration(said.probs, test.y, temperature))
-    remarks.append(f'a temperature of {temperature:.3f}, fitted on {held.name}')
+    remarks.append(f'a temperature of {temperature:.3f}, fitted on {name}')
   else:
     remarks.append(
       'no temperature: give the run a --calibration_fraction, or '
@@ -208,44 +192,31 @@ def calibration(
   }
 
 
-def temperature_data(run: reopened.Reopened) -> Fitting | None:
-  """Returns examples to fit a temperature on.
+def temperature_data(
+  run: reopened.Reopened,
+) -> tuple[str, datasets.Split] | None:
+  """Returns examples to fit a temperature on, behind what they are called.
 
-  The test examples that were set apart for it; or those of the server, if
-  nothing was trained on them, each class counting as among all the training
-  examples, since the server's classes are alike in size; or the validation
-  examples; or the calibration shares, which are then no longer each site's own.
-  Never test examples that are scored.
+  The test examples that were set apart for it; or the validation examples; or
+  the calibration shares, which are then no longer each site's own. Never test
+  examples that are scored.
   """
-  config = run.trained.config
-  if run.calibration is not None and run.dataset.calibration is None:
-    return Fitting('the test examples set apart', run.calibration)
-  _, held = building.partition(config, run.dataset)
-  if held.size and not _trains_on_the_servers(config):
-    split = run.dataset.train.take(held)
-    shares = np.bincount(run.dataset.train.y) / run.dataset.train.y.size
-    ours = np.bincount(split.y, minlength=shares.size) / split.y.size
-    weights = shares[split.y] / ours[split.y]
-    return Fitting("the server's examples", split, weights)
-  if len(run.dataset.validation.y):
-    return Fitting('the validation examples', run.dataset.validation)
-  if run.calibration is not None:
-    return Fitting('the calibration share', run.calibration)
-  return None
+  held, validation = run.calibration, run.dataset.validation
+  if held is not None and run.dataset.calibration is None:
+    return 'the test examples set apart', held
+  if len(validation.y):
+    return 'the validation examples', validation
+  return None if held is None else ('the calibration share', held)
 
 
 def fitted_temperature(
-  trained: trained_lib.Trained, held: Fitting, num_samples: int | None = None
+  trained: trained_lib.Trained,
+  held: datasets.Split,
+  num_samples: int | None = None,
 ) -> float:
   """Returns the temperature with which a model fits examples best."""
-  probs = trained.predict(held.split.x, num_samples).probs
-  return metrics.fit_temperature(probs, held.split.y, held.weights)
-
-
-def _trains_on_the_servers(config) -> bool:
-  """Whether a stage may; of a stage of one's own nobody knows."""
-  stages = {*config.start, *config.server_step, *config.refine}
-  return bool(_TRAINS & stages) or any(':' in str(name) for name in stages)
+  probs = trained.predict(held.x, num_samples).probs
+  return metrics.fit_temperature(probs, held.y)
 
 
 def corrupted(

@@ -103,7 +103,6 @@ def read(run_dir: str | os.PathLike) -> Promise | None:
   try:
     return Promise.from_json(path.read_text())
   except ValueError as error:
-    remedy = f'delete it, and bfl-tf sites --run={run_dir} makes it anew'
-    if directory.is_sites_own(run_dir):
-      remedy = directory.MADE_ANEW
-    raise ValueError(f'{path} cannot be read: {remedy}.') from error
+    raise ValueError(
+      f'{path} cannot be read: delete it, and bfl-tf sites makes it anew.'
+    ) from error

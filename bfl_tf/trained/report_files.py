@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 import json
-import os
 import pathlib
 from typing import Any
 
@@ -26,13 +25,11 @@ def write(path: pathlib.Path, report: reports.Report) -> None:
     files.write_text(folder / 'scores.json', scores + '\n')
     for name, figure in figures(report).items():
       figure.savefig(folder / f'{name}.png')
-    # Here first: when all is written there are only files to be moved.
+    # Last: after it there are only files to be moved.
     if report.promise:
-      promises.write(folder, report.promise)
-  if report.promise:
-    os.replace(path / 'sites' / directory.CONFORMAL, path / directory.CONFORMAL)
-  else:
-    (path / directory.CONFORMAL).unlink(missing_ok=True)
+      promises.write(path, report.promise)
+    else:
+      (path / directory.CONFORMAL).unlink(missing_ok=True)
 
 
 def lines(

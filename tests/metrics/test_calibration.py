@@ -47,20 +47,6 @@ def test_the_sign_of_the_gap():
   assert metrics.confidence_gap(metrics.tempered(probs, 2.0), labels) < -0.05
 
 
-def test_a_temperature_of_examples_whose_classes_were_made_alike():
-  """A model that is calibrated stays so: its temperature is 1."""
-  rng = np.random.default_rng(0)
-  chance = 1 / (1 + np.exp(3 - 2 * rng.normal(size=40_000)))
-  probs = np.stack([1 - chance, chance], 1)
-  labels = (rng.random(chance.size) < chance).astype(int)
-  rare = np.flatnonzero(labels)
-  few = np.r_[rare, np.flatnonzero(labels == 0)[: rare.size]]
-  weights = np.where(labels[few], labels.mean(), 1 - labels.mean())
-  assert metrics.fit_temperature(probs[few], labels[few]) > 1.5
-  found = metrics.fit_temperature(probs[few], labels[few], weights)
-  assert found == pytest.approx(1, abs=0.05)
-
-
 @pytest.mark.parametrize('temperature', [0.4, 2.5])
 def test_the_temperature_that_was_taken_is_found(temperature):
   probs, labels = drawn()

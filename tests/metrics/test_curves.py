@@ -1,4 +1,4 @@
-"""Curves and histograms: hand-computed cases, ties, independent bins."""
+"""Curves and bins: hand-computed cases, ties, independent bins."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -49,6 +49,7 @@ def test_bins_hold_their_lower_edge_and_the_last_holds_one():
   bins = metrics.reliability(probs, [0, 1, 0, 0], num_bins=4)
   np.testing.assert_array_equal(bins.edges, [0, 0.25, 0.5, 0.75, 1])
   np.testing.assert_array_equal(bins.counts, [0, 0, 2, 2])
+  np.testing.assert_array_equal(bins.right, [0, 0, 1, 2])
   np.testing.assert_allclose(bins.accuracy, [np.nan, np.nan, 0.5, 1])
   np.testing.assert_allclose(bins.confidence, [np.nan, np.nan, 0.62, 0.875])
   expected = (abs(0.5 - 0.62) + abs(1 - 0.875)) / 2
@@ -73,15 +74,6 @@ def test_reliability_agrees_with_scikit_learn():
   np.testing.assert_allclose(bins.confidence[filled], expected[1])
 
 
-def test_histogram_by_hand():
-  probs = [[0.9, 0.1], [0.8, 0.2], [0.6, 0.4]]
-  counts = metrics.confidence_histogram(probs, [0, 1, 0], num_bins=4)
-  np.testing.assert_array_equal(counts.right, [0, 0, 1, 1])
-  np.testing.assert_array_equal(counts.wrong, [0, 0, 0, 1])
-  assert counts.accuracy == pytest.approx(2 / 3)
-  assert counts.confidence == pytest.approx(2.3 / 3)
-
-
 @settings(max_examples=50, deadline=None)
 @given(seed=st.integers(0, 2**32), num_bins=st.integers(1, 25))
 def test_bins_cover_every_example(seed, num_bins):
@@ -89,9 +81,8 @@ def test_bins_cover_every_example(seed, num_bins):
   probs = rng.dirichlet(np.full(3, 0.1), 50).astype(np.float32)
   labels = rng.integers(0, 3, 50)
   bins = metrics.reliability(probs, labels, num_bins)
-  counts = metrics.confidence_histogram(probs, labels, num_bins)
   assert bins.counts.sum() == 50
-  np.testing.assert_array_equal(counts.right + counts.wrong, bins.counts)
+  assert bins.right.sum() == (probs.argmax(1) == labels).sum()
   filled = bins.counts > 0
-  total = (bins.accuracy * bins.counts)[filled].sum()
-  assert total == pytest.approx(counts.right.sum())
+  total = (bins.confidence * bins.counts)[filled].sum()
+  assert total == pytest.approx(probs.max(1).sum())

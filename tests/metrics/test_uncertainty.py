@@ -19,9 +19,7 @@ def test_entropy_by_hand():
   probs = [[0.25] * 4, [1, 0, 0, 0], [0.5, 0.5, 0, 0]]
   got = metrics.normalized_entropy(probs)
   np.testing.assert_allclose(got, [1, 0, math.log(2) / math.log(4)])
-
-
-def test_entropy_is_of_the_mean():
+  # Of the mean over samples.
   probs = [[[1.0, 0.0]], [[0.0, 1.0]]]
   np.testing.assert_allclose(metrics.normalized_entropy(probs), [1.0])
 
@@ -35,16 +33,11 @@ def test_decomposition_by_hand():
   np.testing.assert_allclose(epistemic, [0, 0.5], atol=1e-30)
 
 
-def test_one_prediction_has_no_epistemic_uncertainty():
-  probs = draw(0)[0]
-  assert not metrics.epistemic_uncertainty(probs).any()
-  expected = (probs * (1 - probs)).sum(axis=1)
-  np.testing.assert_allclose(metrics.aleatoric_uncertainty(probs), expected)
-
-
-def test_equal_float32_samples_have_exactly_none():
-  probs = np.repeat(draw(0)[:1].astype(np.float32), 7, axis=0)
-  assert not metrics.epistemic_uncertainty(probs).any()
+def test_equal_float32_samples_have_exactly_no_epistemic_uncertainty():
+  sample = draw(0)[:1].astype(np.float32)
+  for count in (1, 7):
+    probs = np.repeat(sample, count, axis=0)
+    assert not metrics.epistemic_uncertainty(probs).any()
 
 
 @settings(max_examples=50, deadline=None)

@@ -83,16 +83,16 @@ def test_reliability_diagram_shows_the_bins(run_dir):
 
 def test_confidence_histogram_shows_right_and_wrong(run_dir):
   (axes,) = plots.confidence_histogram(run_dir, num_bins=5).axes
-  counts = metrics.confidence_histogram(
-    recorded(run_dir)['probs'], recorded(run_dir)['labels'], 5
-  )
+  probs, labels = recorded(run_dir)['probs'], recorded(run_dir)['labels']
+  bins = metrics.reliability(probs, labels, 5)
   wrong, right = axes.containers
   heights = [bar.get_height() for bar in wrong]
-  np.testing.assert_allclose(heights, counts.wrong / 60)
+  np.testing.assert_allclose(heights, (bins.counts - bins.right) / 60)
   heights = [bar.get_height() for bar in right]
-  np.testing.assert_allclose(heights, counts.right / 60)
+  np.testing.assert_allclose(heights, bins.right / 60)
   lines = [line.get_xdata()[0] for line in axes.lines]
-  assert lines == pytest.approx([counts.accuracy, counts.confidence])
+  accuracy = metrics.accuracy(probs, labels)
+  assert lines == pytest.approx([accuracy, probs.max(1).mean()])
 
 
 def test_retention_shows_three_measures(run_dir):

@@ -56,7 +56,7 @@ def test_who_is_far_more_certain_takes_nothing_of_the_others_along(seed, ratio):
     check(natural.subtract(whole, natural.of_model(clients[0])), clients[1:])
 
 
-def test_rows_of_other_bits_are_compressed_instead():
+def test_rows_of_other_bits_are_found():
   """As of a client whose message another machine took apart."""
   rng = np.random.default_rng(0)
   clients = [test_product.model(rng, 3) for _ in range(3)]
@@ -76,6 +76,9 @@ def test_who_never_came_cannot_leave():
   with pytest.raises(ValueError, match='no positive definite diagonal'):
     natural.subtract(whole, natural.of_model(precise))
   # Its diagonal fits, its factor does not.
+  turned = clients[0]._replace(factor=clients[0].factor[:, ::-1])
+  with pytest.raises(ValueError, match='no positive definite precision'):
+    natural.subtract(whole, natural.of_model(turned))
   other = clients[0]._replace(factor=clients[0].factor[:0])
   tight = joined(
     [clients[0]._replace(factor=100 * clients[0].factor), clients[1]]

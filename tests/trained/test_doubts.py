@@ -53,40 +53,22 @@ def test_some_examples_are_the_same_each_time():
   assert len(doubts.some(50, 0)) == len(doubts.some(50, 99)) == 50
 
 
-def test_what_a_temperature_is_fitted_on():
-  def named(set_apart=False, **changes):
-    config = config_lib.Config.of({'dataset': 'wine'} | changes)
-    reading = {'calibration_fraction': config.calibration_fraction}
-    dataset = datasets.load(
-      'wine', validation_split=config.validation_split, **reading
-    )
-    held = dataset.calibration
-    if set_apart:
-      held = dataset.test.take(slice(0, 9))
-    run = reopened.Reopened(
-      trained.Trained(config, None, None),
-      dataset,
-      held,
-      dataset.test,
-    )
-    found = doubts.temperature_data(run)
-    if found and found.weights is not None:
-      # Each class counts as it does among all.
-      counted = np.bincount(found.split.y, found.weights)
-      whole = np.bincount(dataset.train.y) / len(dataset.train.y)
-      np.testing.assert_allclose(counted / counted.sum(), whole)
-    return found and (found.name, len(found.split.y))
-
-  assert named() is None
-  assert named(calibration_fraction=0.25) == ('the calibration share', 36)
-  assert named(validation_split=0.5) == ('the validation examples', 71)
-  assert named(num_server_examples=30) == ("the server's examples", 30)
-  # Who sets test examples apart wants them to be used.
-  found = named(set_apart=True, server_fraction=0.25, validation_split=0.2)
-  assert found == ('the test examples set apart', 9)
-  # They were trained on.
-  assert named(server_fraction=0.25, refine=('distil',)) is None
-  assert named(num_server_examples=30, start=('fine_tune',)) is None
+@pytest.mark.parametrize(
+  'changes, set_apart, expected',
+  [
+    ({}, False, None),
+    ({'calibration_fraction': 0.25}, False, ('the calibration share', 36)),
+    # Who sets test examples apart wants them to be used.
+    ({'validation_split': 0.5}, True, ('the test examples set apart', 9)),
+    ({'validation_split': 0.5}, False, ('the validation examples', 71)),
+  ],
+)
+def test_what_a_temperature_is_fitted_on(changes, set_apart, expected):
+  dataset = datasets.load('wine', **changes)
+  held = dataset.test.take(slice(0, 9)) if set_apart else dataset.calibration
+  run = reopened.Reopened(None, dataset, held, dataset.test)
+  found = doubts.temperature_data(run)
+  assert (found and (found[0], len(found[1].y))) == expected
 
 
 def test_corrupted_images_of_a_run(tmp_path):
