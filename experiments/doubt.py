@@ -20,6 +20,7 @@ from experiments import finished
 from experiments import flags as config_flags
 
 _ON_TEST = finished.calibrate_on_test()
+_SAMPLES = finished.num_mc_samples()
 flags.adopt_module_key_flags(finished)
 _OTHERS = {
   distance: flags.DEFINE_list(distance, [], text)
@@ -31,7 +32,6 @@ _OTHERS = {
 _EXAMPLES = flags.DEFINE_integer(
   'num_examples', 0, 'Of each set, so many at most; 0: all.', lower_bound=0
 )
-_SAMPLES = finished.num_mc_samples()
 _CORRUPT = flags.DEFINE_boolean(
   'corrupt', True, 'Score corrupted images, if they are uint8 images.'
 )

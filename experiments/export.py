@@ -14,9 +14,9 @@ from bfl_tf.trained import exporting
 from experiments import finished
 from experiments import flags as config_flags
 
+_SAMPLES = finished.num_mc_samples()
 flags.adopt_module_key_flags(finished)
 _OUTPUT = flags.DEFINE_string('output', None, 'A new folder.')
-_SAMPLES = finished.num_mc_samples()
 
 
 def main() -> None:

@@ -22,10 +22,10 @@ from bfl_tf.trained import promises
 from experiments import finished
 from experiments import flags as config_flags
 
+_SAMPLES = finished.num_mc_samples()
 flags.adopt_module_key_flags(finished)
 _INPUT = flags.DEFINE_string('input', None, 'A .csv, or an .npz with x.')
 _OUTPUT = flags.DEFINE_string('output', None, 'The .csv to write.')
-_SAMPLES = finished.num_mc_samples()
 
 _COLUMNS = (
   'class',
