@@ -9,8 +9,6 @@ import toys
 
 from bfl_tf import clients
 
-BATCHES = 5
-
 
 @dataclasses.dataclass(frozen=True)
 class NoGradient(toys.Idle):
@@ -22,13 +20,12 @@ class NoGradient(toys.Idle):
     return 0.0 * gradient
 
 
-def train(*parts, seed=0, variant='deterministic', **settings):
-  worker = toys.worker(
-    parts=parts, variant=variant, batch_size=50 // BATCHES, **settings
-  )
+def train(*parts, seeds=(0,), **settings):
+  """The weights that trainings begin with, and what each ends with."""
+  worker = toys.worker(parts=parts, batch_size=10, **settings)
   begin = toys.start(worker)
-  job = toys.job(begin, seed=seed, rate=1.0, epochs=20)
-  return begin, worker.train(job).model
+  jobs = [toys.job(begin, seed=seed, rate=1.0, epochs=20) for seed in seeds]
+  return begin, [worker.train(job).model for job in jobs]
 
 
 def test_without_a_scale_it_is_not_there_bit_for_bit():
@@ -38,17 +35,10 @@ def test_without_a_scale_it_is_not_there_bit_for_bit():
 
 
 def test_its_variance_adds_up_over_steps():
-  worker = toys.worker(
-    parts=(NoGradient(), clients.GradientNoise(0.01)), batch_size=10
-  )
-  begin = toys.start(worker)
-  walk = [
-    worker.train(toys.job(begin, seed=seed, rate=1.0, epochs=20)).model.point
-    - begin.point
-    for seed in range(40)
-  ]
+  noise = clients.GradientNoise(0.01)
+  begin, ends = train(NoGradient(), noise, seeds=range(40))
+  walk = np.array([end.point - begin.point for end in ends])
   # 100 steps of variance 1e-4; of 600 draws 5 standard errors.
-  walk = np.array(walk)
   error = np.sqrt(2 / walk.size)
   assert walk.var() == pytest.approx(0.01, rel=5 * error)
   assert abs(walk.mean()) < 5 * 0.1 / np.sqrt(walk.size)
@@ -57,10 +47,8 @@ def test_its_variance_adds_up_over_steps():
 def test_draws_are_its_own():
   """Named by step and part: the same again, others in another training."""
   noise = clients.GradientNoise(0.1)
-  _, first = train(NoGradient(), noise)
-  _, again = train(noise, NoGradient(), noise)
-  _, same = train(NoGradient(), noise)
-  _, other = train(NoGradient(), noise, seed=1)
+  _, (first, same, other) = train(NoGradient(), noise, seeds=(0, 0, 1))
+  _, (again,) = train(noise, NoGradient(), noise)
   assert toys.same(first, same)
   np.testing.assert_allclose(first.point, again.point, rtol=1e-6)
   assert not toys.same(first, other)

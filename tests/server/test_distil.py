@@ -22,7 +22,11 @@ DISTIL = {
   'distil.swa_cycle': 5,
   'ensemble.num_samples': 3,
 }
-EQ7 = {'ensemble.posterior': 'dirichlet_weights'}
+SEED = np.zeros(2, np.int32)
+STUDENTS = {
+  'refine': ('students',),
+  'students.students': ('C:sgd', 'A+C+S:swa'),
+}
 
 
 def run(path, **settings):
@@ -41,13 +45,10 @@ def test_sharpening_by_hand():
   np.testing.assert_allclose(server.sharpen(probs, 1.0), probs, rtol=1e-6)
 
 
-def test_the_groups_of_a_round():
+def test_the_groups_of_a_round_and_that_watching_changes_no_bits():
   state, groups = toys.groups(toys.experiment(**DISTIL))
-  assert {name: len(group) for name, group in groups.items()} == {
-    'A': 1,
-    'C': 6,
-    'S': 3,
-  }
+  sizes = {name: len(group) for name, group in groups.items()}
+  assert sizes == {'A': 1, 'C': 6, 'S': 3}
   # A is FedAvg's model: what the same round without distillation ends with.
   plain, _ = toys.play(toys.experiment(num_server_examples=60), 1)
   assert toys.same(groups['A'][0], plain.model)
@@ -55,15 +56,10 @@ def test_the_groups_of_a_round():
   spread = np.std([m.point for m in groups['C']], 0)
   sampled = np.std([m.point for m in groups['S']], 0)
   assert 0.2 < np.median(sampled / spread) < 3
-
-
-def test_only_watching_changes_no_bits():
-  plain, _ = toys.play(toys.experiment(num_server_examples=60), 2)
-  watched, groups = toys.groups(
-    toys.experiment(num_server_examples=60, refine=('ensemble',)), 2
-  )
-  assert toys.same(plain.model, watched.model)
-  assert set(groups) == {'A', 'C', 'S'}
+  watching = toys.experiment(**DISTIL | {'refine': ('ensemble',)})
+  watched, others = toys.groups(watching)
+  assert toys.same(watched.model, plain.model)
+  assert set(others) == {'A', 'C', 'S'}
 
 
 def test_the_student_is_the_same_for_any_number_of_workers():
@@ -94,6 +90,14 @@ def test_a_fraction_is_of_all_steps():
   assert three.steps('swa_cycle') == 1
 
 
+def test_an_averaged_student_has_statistics_that_were_measured_for_it():
+  experiment = toys.experiment(model='toys:normalized', **DISTIL)
+  state, _ = toys.play(experiment, 1)
+  x = experiment.dataset.train.x[experiment.server_indices]
+  measured = training.recalibrate(experiment.workers, state.model, x, seed=SEED)
+  assert toys.same(measured, state.model)
+
+
 def test_the_student_learns_what_the_teachers_say():
   """From a wrong start, enough steps end near the teachers' predictions."""
   settings = DISTIL | {
@@ -108,15 +112,9 @@ def test_the_student_learns_what_the_teachers_say():
   experiment = toys.experiment(**settings)
   state, groups = toys.groups(experiment)
   x = experiment.dataset.train.x[experiment.server_indices]
-  seed = np.zeros(2, np.int32)
-  taught = training.predict(experiment.workers, state.model, x, seed=seed)
-  mixtures = training.Mixtures()
-  clients = {'C': groups['C']}
-  for name, member in training.predict_members(
-    experiment.workers, clients, x, seed=seed
-  ):
-    mixtures.add(name, member)
-  told = mixtures.union('C')
+  taught = training.predict(experiment.workers, state.model, x, seed=SEED)
+  (_, distil) = experiment.method.stages
+  told = distil.predicted({'C': groups['C']}, SEED)[0].union('C')
   agreement = np.mean(taught.probs.argmax(-1) == told.probs.argmax(-1))
   assert agreement > 0.9
   assert np.abs(taught.probs - told.probs).mean() < 0.08
@@ -127,9 +125,6 @@ class Spoil:
 
   name = 'spoil'
   statistics = ()
-
-  def init(self, model):
-    return {}
 
   def __call__(self, state, reference, pooled, statistics, seed):
     return state._replace(model=pooled.replace_mean(-pooled.mean)), {}
@@ -148,7 +143,7 @@ def test_labels_are_the_upper_bound():
     experiment.workers,
     state.model,
     experiment.dataset.train.x[held],
-    seed=np.zeros(2, np.int32),
+    seed=SEED,
   ).probs
   right = probs.argmax(-1) == experiment.dataset.train.y[held]
   assert right.mean() > 0.8
@@ -229,10 +224,7 @@ def test_a_stage_more_changes_no_others_draws():
 
 
 def test_students_of_one_round_are_compared(tmp_path):
-  settings = DISTIL | {
-    'refine': ('students',),
-    'students.students': ('C:sgd', 'A+C+S:swa'),
-  }
+  settings = DISTIL | STUDENTS
   summary, columns = run(tmp_path / 'run', predictor='A+C+S:swa', **settings)
   assert summary['final']['nll'] == float(columns['nll_A+C+S:swa'])
   assert columns['nll_C:sgd'] != columns['nll_A+C+S:swa']
@@ -246,11 +238,7 @@ def test_students_of_one_round_are_compared(tmp_path):
 
 
 def test_students_that_ran_away_are_counted_and_have_no_scores(tmp_path):
-  settings = DISTIL | {
-    'refine': ('students',),
-    'students.students': ('C:sgd', 'A+C+S:swa'),
-    'distil.learning_rate': 1e38,
-  }
+  settings = DISTIL | STUDENTS | {'distil.learning_rate': 1e38}
   _, columns = run(tmp_path / 'run', **settings)
   assert float(columns['students_refused']) == 2
   assert float(columns['members_left_out']) == 2
@@ -267,7 +255,7 @@ def test_unions_are_of_the_members_that_are_finite():
     experiment.workers,
     {'A': (good,), 'C': (good, bad), 'S': (bad,)},
     *test[:2],
-    np.zeros(2, np.int32),
+    SEED,
     1,
   )
   assert found.left_out == 2
@@ -281,7 +269,7 @@ def test_unions_are_of_the_members_that_are_finite():
   assert scores['best_accuracy_S'] == 0 < scores['best_accuracy_C']
 
 
-STUDENTS = {'refine': ('students',)}
+NO_STUDENTS = {'refine': ('students',)}
 # By the flag that the line must name.
 REFUSED = [
   ('num_server_examples', {'num_server_examples': 0}),
@@ -291,23 +279,15 @@ REFUSED = [
   ('ensemble.groups=A,A', {'ensemble.groups': 'A,A'}),
   ('ensemble.num_samples', {'ensemble.num_samples': 0}),
   ('pooled', {'ensemble.posterior': 'pooled'}),
-  ('ensemble.posterior', {'ensemble.posterior': 'swag'}),
-  ('gaussian.fit', {
-    'ensemble.posterior': 'gaussian', 'gaussian.fit': 'mine',
-  }),
-  ('distil.optimizer', {'distil.optimizer': 'adam'}),
-  ('distil.targets', {'distil.targets': 'x'}),
   ('distil.swa_start', {'distil.swa_start': 99}),
   ('distil.swa_cycle', {'distil.swa_cycle': 2.5}),
   ('distil.swa_min_learning_rate', {'distil.swa_min_learning_rate': 0.1}),
-  ('alpha', {**EQ7, 'dirichlet_weights.alpha': 0.0}),
   ('predictor=A+B', {'predictor': 'A+B'}),
   ('predictor=A', {'refine': (), 'predictor': 'A'}),
   ('--start', {'start': ('distil',)}),
-  ('batch_norm', {'batch_norm': 'none'}),
-  ('students.students', STUDENTS),
-  ('students.students=A', {**STUDENTS, 'students.students': ('A:adam',)}),
-  ('students.students', {**STUDENTS, 'students.students': ('A:sgd',) * 2}),
+  ('students.students', NO_STUDENTS),
+  ('students.students=A', {**NO_STUDENTS, 'students.students': ('A:adam',)}),
+  ('students.students', {**NO_STUDENTS, 'students.students': ('A:sgd',) * 2}),
   ('num_unlabeled_examples', {'num_unlabeled_examples': 61}),
 ]  # fmt: skip
 

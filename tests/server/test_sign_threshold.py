@@ -27,9 +27,11 @@ def votes(reference, updates, sizes):
   return {statistic: statistic.finalize(sums, reference)[0]}
 
 
-def play(stage, reference, pooled, results, slots=None):
+def play(stages, reference, pooled, results, slots=None):
   state = federation.State(0, pooled, slots or {}, {})
-  return stage(state, reference, pooled, results, SEED)
+  for stage in stages:
+    state, info = stage(state, reference, pooled, results, SEED)
+  return state, info
 
 
 def test_by_hand():
@@ -49,7 +51,7 @@ def test_by_hand():
     (3, [4, -2, 1, 1], 0.5),
   ):
     stage = server.SignThreshold(3, 0, threshold=threshold)
-    state, info = play(stage, reference, pooled, results)
+    state, info = play([stage], reference, pooled, results)
     assert state.model.loc.tolist() == expected
     assert info == {'zero_rate_fraction': share}
     # What is no mean stays as it was pooled.
@@ -84,9 +86,7 @@ def test_the_papers_equations_over_rounds(threshold):
     reference, clients = ours, ours.mean + updates.astype(np.float32)
     results = votes(reference, clients, sizes)
     pooled = reference.replace_mean(share @ clients)
-    state = federation.State(0, pooled, slots, {})
-    for stage in (momentum, sign):
-      state, _ = stage(state, reference, pooled, results, SEED)
+    state, _ = play([momentum, sign], reference, pooled, results, slots)
     ours, slots = state.model, state.slots
     np.testing.assert_allclose(ours.mean, w, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(slots['momentum'], v, rtol=1e-5, atol=1e-5)
@@ -98,9 +98,8 @@ def test_in_front_of_momentum_the_velocity_takes_in_what_is_left():
   reference = model([0, 0])
   results = votes(reference, [[2, 2], [4, -6]], [1, 1])
   pooled, slots = model([3, -2]), {'momentum': np.array([2.0, 2.0])}
-  state = federation.State(0, pooled, slots, {})
-  for stage in (server.SignThreshold(2, 0), server.Momentum(0.5)):
-    state, _ = stage(state, reference, pooled, results, SEED)
+  chain = server.SignThreshold(2, 0), server.Momentum(0.5)
+  state, _ = play(chain, reference, pooled, results, slots)
   assert state.slots['momentum'].tolist() == [4, 1]
   assert state.model.loc.tolist() == [4, 1]
 
