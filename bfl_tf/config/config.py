@@ -33,7 +33,9 @@ class Config:
   """The settings of a run; each field but the last is a flag of its name.
 
   `Config(partition='dirichlet', settings={'dirichlet.alpha': 0.1})`. A setting
-  of a method that is not chosen is refused; `Config.of` lets it lie.
+  of a method that is not chosen is refused, unless it is one of `idle`: a
+  preset's are, so that another method can be put behind it. One of `forgotten`
+  may be of no method that anybody knows.
 
   Raises:
     ValueError: a value out of its bounds; the message names the flag.
@@ -278,11 +280,14 @@ class Config:
     default_factory=dict, hash=False
   )
 
+  idle: dataclasses.InitVar[Collection[str]] = frozenset()
+  forgotten: dataclasses.InitVar[Collection[str]] = frozenset()
+
   chosen: chosen_lib.Chosen = dataclasses.field(
     init=False, repr=False, compare=False
   )
 
-  def __post_init__(self):
+  def __post_init__(self, idle, forgotten):
     if not isinstance(self.settings, Mapping):
       raise ValueError(
         "settings must be a mapping, as {'dirichlet.alpha': 0.1}, got "
@@ -294,7 +299,8 @@ class Config:
     values = {name: getattr(self, name) for name in FIELDS}
     chosen = chosen_lib.Chosen(_roles(values), self.settings)
     for key in chosen.unused:
-      chosen_lib.refuse(key, chosen, known_methods(), typed=True)
+      if key not in forgotten:
+        chosen_lib.refuse(key, chosen, known_methods(), key not in idle)
     object.__setattr__(self, 'chosen', chosen)
     object.__setattr__(self, 'settings', chosen.settings)
     self._check_together()
@@ -340,24 +346,13 @@ class Config:
 
     Args:
       values: by field or setting, as `{'num_rounds': 3, 'step.deal': 'ring'}`.
-      typed: settings that are refused where their method is not chosen; others
-        then lie idle, as those of a preset do behind which another method is
-        put.
-      forgotten: settings that may be of no method that anybody knows.
+      typed: settings that may not lie idle; all others may.
+      forgotten: as of the class.
     """
     fields = {name: v for name, v in values.items() if name in FIELDS}
     given = {name: v for name, v in values.items() if name not in FIELDS}
-    roles = _roles(
-      {
-        role: FIELDS[role].checked(role, fields.get(role, FIELDS[role].default))
-        for role in ROLES
-      }
-    )
-    chosen = chosen_lib.Chosen(roles, given)
-    for key in chosen.unused:
-      if key not in forgotten:
-        chosen_lib.refuse(key, chosen, known_methods(), key in typed)
-    return cls(**fields, settings=chosen.settings)
+    idle = given.keys() - {*typed}
+    return cls(**fields, settings=given, idle=idle, forgotten=forgotten)
 
   def replace(self, **changes: Any) -> 'Config':
     """Returns the config with other fields; what they leave idle is dropped."""

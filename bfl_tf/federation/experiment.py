@@ -76,15 +76,11 @@ class Experiment:
     workers = building.workers(config, dataset, plan.parts, built, plan.random)
     layout = workers[0].layout
     building.check_model(config, dataset, layout)
-    method_lib.check_points(config, rule, layout)
-    method_lib.check_memory(rule, plan, layout)
+    method_lib.check_rule(rule, plan, layout)
     resources = resources_lib.resources(config, dataset, held, workers, built)
     start, stages = method_lib.start_and_stages(config, plan.parts, resources)
     method = method_lib.Method(
-      config=config,
-      parts=plan.parts,
-      schedule=plan.schedule,
-      attacks=plan.attacks,
+      **vars(plan),
       rule=rule,
       weighting=weighting,
       stages=stages,

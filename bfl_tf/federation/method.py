@@ -93,15 +93,15 @@ def _prior_is_broadcast(plan) -> bool:
   return any(said) or bool(plan.config.get('flipout.update_prior'))
 
 
-def check_memory(rule, plan, layout) -> None:
-  """Asks a rule that keeps updates what their factors will take."""
+def check_rule(rule: Any, plan: client_lib.Plan, layout: Any) -> None:
+  """Refuses a rule of posteriors where no weights are random.
+
+  A rule that keeps updates is asked what their factors will take.
+  """
+  config = plan.config
   if hasattr(rule, 'check'):
     rank = max((getattr(part, 'rank', 0) for part in plan.parts), default=0)
     rule.check(rank, layout.size('loc'))
-
-
-def check_points(config, rule, layout) -> None:
-  """Refuses a rule for posteriors where no weights are random."""
   if layout.size('loc') or getattr(rule, 'takes_points', True):
     return
   fix = (

@@ -63,13 +63,7 @@ def parse(lines: Iterable[str]) -> config_lib.Config:
     for line in lines
     if not line.startswith('#')
   )
-  fields = {
-    name: config_lib.FIELDS[name].parse(name, text)
-    for name, text in texts.items()
-    if name in config_lib.FIELDS
-  }
-  settings = {n: t for n, t in texts.items() if n not in fields}
-  return config_lib.Config(**fields, settings=settings)
+  return config_lib.Config.of(texts, typed=texts)
 
 
 def differences(ours: config_lib.Config, theirs: config_lib.Config):
