@@ -33,7 +33,9 @@ def put(tree: dict[str, Any], name: str, leaf: Any) -> None:
 
 def save(path: pathlib.Path, tree: Mapping[str, Any]) -> None:
   """Writes all leaves to an `.npz` file that appears whole."""
-  arrays = {name: np.asarray(leaf) for name, leaf in leaves(tree)}
+  arrays: dict[str, Any] = {
+    name: np.asarray(leaf) for name, leaf in leaves(tree)
+  }
   with files.replacing(path) as new, new.open('wb') as file:
     np.savez(file, **arrays)
 

@@ -99,21 +99,20 @@ def check_rule(rule: Any, plan: client_lib.Plan, layout: Any) -> None:
   A rule that keeps updates is asked what their factors will take.
   """
   config = plan.config
+  if not (layout.size('loc') or getattr(rule, 'takes_points', True)):
+    fix = (
+      'a network with variational layers'
+      if config.variant == 'flipout'
+      else f'--variant=flipout in place of {config.variant}'
+    )
+    raise ValueError(
+      f'--pooling={config.pooling} pools posteriors, and no weights are random '
+      f'here: set {fix}, or a client part that gives all weights a posterior; '
+      '--pooling=nwa takes points.'
+    )
   if hasattr(rule, 'check'):
     rank = max((getattr(part, 'rank', 0) for part in plan.parts), default=0)
     rule.check(rank, layout.size('loc'))
-  if layout.size('loc') or getattr(rule, 'takes_points', True):
-    return
-  fix = (
-    'a network with variational layers'
-    if config.variant == 'flipout'
-    else f'--variant=flipout in place of {config.variant}'
-  )
-  raise ValueError(
-    f'--pooling={config.pooling} pools posteriors, and no weights are random '
-    f'here: set {fix}, or a client part that gives all weights a posterior; '
-    '--pooling=nwa takes points.'
-  )
 
 
 def start_and_stages(config, parts, resources) -> tuple[tuple, tuple]:

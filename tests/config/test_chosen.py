@@ -3,7 +3,6 @@
 import dataclasses
 import pickle
 import re
-import sys
 from typing import Annotated, Any, ClassVar
 
 import pytest
@@ -40,24 +39,11 @@ class Tuned:
     return state, {}
 
 
-@dataclasses.dataclass(frozen=True)
-class Follows(toys.Idle):
-  """Needs a stage that has a setting."""
-
-  name: ClassVar[str] = 'follows'
-  needs: ClassVar[str | None] = 'momentum'
-
-
 def dirichlet(labels, num_clients, alpha=3.0):
   return labels, num_clients, alpha
 
 
 MINE = f'{__name__}:Shrink'
-
-
-@pytest.fixture(autouse=True)
-def here(monkeypatch):
-  monkeypatch.setitem(sys.modules, __name__, sys.modules[__name__])
 
 
 def values(config, role):
@@ -123,7 +109,7 @@ def test_two_things_of_one_name_are_refused():
   mine = f'{__name__}:dirichlet'
   assert ours.replace(partition=mine).get('dirichlet.alpha') == 3
   with pytest.raises(ValueError, match=r'--client_parts and --server_step'):
-    Config(client_parts=(MINE,), server_step=('test_given:Shrink',))
+    Config(client_parts=(MINE,), server_step=('test_stages:Shrink',))
 
 
 def test_anybodys_own_gets_its_settings_by_what_follows_the_colon():
@@ -192,8 +178,9 @@ def test_what_a_method_gives_another_is_no_setting():
 
 
 def test_a_stage_that_a_part_brings_has_its_settings():
-  part = f'{__name__}:Follows'
-  experiment = toys.experiment(client_parts=(part,), **{'momentum.decay': 0.5})
+  experiment = toys.experiment(
+    client_parts=('test_needs:Follower',), **{'momentum.decay': 0.5}
+  )
   assert experiment.config.get('momentum.decay') == 0.5
   (stage,) = experiment.method.stages
   assert stage.decay == 0.5
@@ -202,6 +189,8 @@ def test_a_stage_that_a_part_brings_has_its_settings():
 def test_replaced_methods_leave_their_settings():
   config = Config(partition='step', settings={'step.deal': 'ring'})
   assert config.replace(num_rounds=2).settings == {'step.deal': 'ring'}
+  said = config.replace(seed=1, settings={'step.deal': 'random'})
+  assert said == config.replace(seed=1, **{'step.deal': 'random'})
   assert config.replace(partition='iid').settings == {}
   mine = Config(client_parts=(MINE,), settings={'Shrink.factor': 0.25})
   assert mine.replace(client_parts=()) == Config()

