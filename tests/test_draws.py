@@ -4,7 +4,6 @@ A spy between TensorFlow's stateless generators and us writes down each seed
 that something is drawn from, in the graphs that a run really executes.
 """
 
-import collections
 import contextlib
 
 import numpy as np
@@ -44,11 +43,6 @@ def spy(monkeypatch):
       tf.random.experimental, 'stateless_split', _spied(split, 0, hashed)
     )
     yield drawn, hashed
-
-
-def repeated(drawn):
-  """How many draws had the seed of one before."""
-  return sum(n - 1 for n in collections.Counter(drawn).values())
 
 
 def stochastic(variant, input_shape, num_classes):
@@ -95,30 +89,30 @@ def play(**changes):
     )
 
 
-def test_every_seed_of_a_run_is_distinct(monkeypatch):
+def assert_distinct(monkeypatch, steps, others=0, **changes):
+  """Of so many draws a step, and others a round, no two have one seed."""
   with spy(monkeypatch) as (drawn, hashed):
-    play(client_parts=('gradient_noise', 'test_draws:Noisier'))
-  # A step: a crop, two parts, three layers of kernel, signs twice and bias
-  # and one of dropout; 18 steps a round, an order an epoch, 3 samples. Once,
-  # the probe for a softmax.
-  assert len(drawn) == 2 * (18 * (1 + 2 + 3 * 4 + 1) + 6 + 3 * 13) + 13
-  assert repeated(drawn) == 0
+    play(**changes)
+  # 18 steps a round, an order an epoch, 3 samples. Once, the probe for a
+  # softmax.
+  assert len(drawn) == 2 * (18 * steps + 6 + 3 * 13 + others) + 13
+  assert len(set(drawn)) == len(drawn)
   assert not set(drawn) & set(hashed)
+
+
+def test_every_seed_of_a_run_is_distinct(monkeypatch):
+  # A crop, two parts, three layers of kernel, signs twice and bias and one of
+  # dropout.
+  parts = 'gradient_noise', 'test_draws:Noisier'
+  assert_distinct(monkeypatch, 1 + 2 + 3 * 4 + 1, client_parts=parts)
 
 
 def test_replicas_draw_apart(monkeypatch):
-  with spy(monkeypatch) as (drawn, hashed):
-    # Without parts: these draw the same on every replica.
-    play(distribution='mirrored')
-  assert len(drawn) == 2 * (18 * (1 + 2 * 13) + 6 + 3 * 13) + 13
-  assert repeated(drawn) == 0
-  assert not set(drawn) & set(hashed)
+  # Without parts: these draw the same on every replica.
+  assert_distinct(monkeypatch, 1 + 2 * 13, distribution='mirrored')
 
 
 def test_clients_that_draw_their_own_start_draw_apart(monkeypatch):
-  with spy(monkeypatch) as (drawn, hashed):
-    play(client_parts=('own_start', 'gradient_noise'))
   # As above with one part, and three kernels a client and round.
-  assert len(drawn) == 2 * (18 * (1 + 1 + 3 * 4 + 1) + 6 + 3 * 13 + 3 * 3) + 13
-  assert repeated(drawn) == 0
-  assert not set(drawn) & set(hashed)
+  parts = 'own_start', 'gradient_noise'
+  assert_distinct(monkeypatch, 1 + 1 + 13, 3 * 3, client_parts=parts)

@@ -69,16 +69,12 @@ def build(
     return _users_own(
       name,
       network,
-      num_classes,
-      seed,
-      {
-        'variant': variant,
-        'input_shape': input_shape,
-        'num_classes': num_classes,
-        'kernel_initializer': kernel_initializer,
-        'seed': seed,
-        **own,
-      },
+      variant=variant,
+      input_shape=input_shape,
+      num_classes=num_classes,
+      kernel_initializer=kernel_initializer,
+      seed=seed,
+      **own,
     )
   of_network = {k: own[k] for k in settings.of(network) if k in own}
   unknown = sorted(set(own) - set(of_variant) - set(of_network))
@@ -93,13 +89,13 @@ def build(
   return tf_keras.Model(inputs, logits)
 
 
-def _users_own(name, builder, num_classes, seed, offered):
+def _users_own(name, builder, **offered):
   # An unseeded initializer draws from Keras' global generators.
-  tf_keras.utils.set_random_seed(seed)
+  tf_keras.utils.set_random_seed(offered['seed'])
   names = inspect.signature(builder).parameters
   named = {k: v for k, v in offered.items() if k in names}
   model = own_lib.call(f'--model={name}', functools.partial(builder, **named))
-  _check_model(name, model, num_classes)
+  _check_model(name, model, offered['num_classes'])
   _check_randomness(name, model)
   return model
 

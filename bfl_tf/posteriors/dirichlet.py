@@ -25,9 +25,6 @@ class SimplexMixture(tfd.Distribution):
     members: Sequence[np.ndarray],
     shares: np.ndarray,
     concentration: float,
-    validate_args: bool = False,
-    allow_nan_stats: bool = True,
-    name: str = 'SimplexMixture',
   ):
     """Makes the distribution.
 
@@ -36,9 +33,6 @@ class SimplexMixture(tfd.Distribution):
       shares: `[num_members]`, positive: |D_i|.
       concentration: alpha; towards 0 samples are members, towards infinity
         their weighted average.
-      validate_args: as in `tfd.Distribution`.
-      allow_nan_stats: likewise.
-      name: likewise.
     """
     parameters = dict(locals())
     self._members = list(members)
@@ -49,10 +43,9 @@ class SimplexMixture(tfd.Distribution):
     super().__init__(
       dtype=tf.float32,
       reparameterization_type=tfp.distributions.NOT_REPARAMETERIZED,
-      validate_args=validate_args,
-      allow_nan_stats=allow_nan_stats,
+      validate_args=False,
+      allow_nan_stats=True,
       parameters=parameters,
-      name=name,
     )
 
   def sample_coefficients(self, sample_shape, seed) -> tf.Tensor:

@@ -5,7 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from bfl_tf import weights as weights_lib
-from bfl_tf.training import jobs, objectives
+from bfl_tf.training import jobs
 
 _TRACE = jobs.Trace(
   tf.TensorSpec([], tf.int32),
@@ -47,12 +47,6 @@ def giver(parts: tuple) -> Any:
       f'--client_parts: {names} each give clients their prior: choose one.'
     )
   return givers[0] if givers else None
-
-
-def prior(part: Any, job: jobs.Job) -> objectives.Prior:
-  """Returns the prior that a part gives the client."""
-  shared, memory = job.shared.get(part.name), job.memory.get(part.name)
-  return part.prior(job.start, shared, memory)
 
 
 def finish(

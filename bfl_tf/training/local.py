@@ -129,7 +129,9 @@ class LocalTraining:
   def prior(self, job: jobs.Job) -> objectives.Prior:
     """The client's prior: what a part gives, the broadcast, or the same one."""
     if self._giver:
-      return chain.prior(self._giver, job)
+      name = self._giver.name
+      shared, memory = job.shared.get(name), job.memory.get(name)
+      return self._giver.prior(job.start, shared, memory)
     if self._settings.update_prior:
       start = job.start
       return objectives.Prior(start.loc, weights_lib.marginal_scale(start))

@@ -1,9 +1,8 @@
 """SCAFFOLD: control variates by hand, and the optimum that FedAvg misses."""
 
-import dataclasses
-
 import numpy as np
 import pytest
+import toys
 
 from bfl_tf import config as config_lib
 from bfl_tf import datasets, federation
@@ -42,25 +41,21 @@ CONFIG = config_lib.Config(
 )
 
 
-def play(config):
+def play(**changes):
+  """The states from the start on."""
+  config = CONFIG.replace(**changes)
   experiment = federation.Experiment.build(config)
-  state = federation.initial_state(experiment).state
-  states = [state]
-  for _ in range(config.num_rounds):
-    state = federation.federated_round(experiment, state).state
-    states.append(state)
-  return states
+  return [r.state for r in toys.rounds(experiment, config.num_rounds)]
 
 
 @pytest.fixture(scope='module')
 def scaffold():
-  return play(dataclasses.replace(CONFIG, client_parts=('scaffold',)))
+  return play(client_parts=('scaffold',))
 
 
 def test_first_round_is_fedavg(scaffold):
-  fedavg = play(dataclasses.replace(CONFIG, num_rounds=1))
-  for ours, theirs in zip(scaffold[1].model, fedavg[1].model):
-    assert np.array_equal(ours, theirs)
+  fedavg = play(num_rounds=1)
+  assert toys.same(scaffold[1].model, fedavg[1].model)
 
 
 def test_controls_by_hand(scaffold):
@@ -74,13 +69,10 @@ def test_controls_by_hand(scaffold):
 
 
 def test_ends_at_the_optimum_of_all_clients(scaffold):
-  central = play(
-    dataclasses.replace(
-      CONFIG, num_clients=1, batch_size=120, num_rounds=60, local_epochs=20
-    )
-  )[-1].model.mean
+  everybody = {'num_clients': 1, 'batch_size': 120}
+  central = play(**everybody, num_rounds=60, local_epochs=20)[-1].model.mean
   ours = np.linalg.norm(scaffold[-1].model.mean - central)
-  fedavg = np.linalg.norm(play(CONFIG)[-1].model.mean - central)
+  fedavg = np.linalg.norm(play()[-1].model.mean - central)
   assert fedavg > 0.03
   assert ours < 1e-3
 

@@ -1,9 +1,12 @@
 """The low-rank product against the dense one, and its laws."""
 
+import functools
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 import numpy as np
 from tensorflow_probability import distributions as tfd
+import toys
 
 from bfl_tf import pooling, statistics, weights
 from bfl_tf.pooling import product
@@ -48,10 +51,8 @@ def updates(clients, sizes=None):
 def pooled(sent, name='product', order=None):
   rule = pooling.rule_of(name)
   shares = [rule.accumulate(update, 1.0, None) for update in sent]
-  first, *rest = (shares[k] for k in order or range(len(shares)))
-  for share in rest:
-    first = statistics.merge(first, share)
-  return rule.finalize(first, None)
+  shares = [shares[k] for k in order or range(len(shares))]
+  return rule.finalize(functools.reduce(statistics.merge, shares), None)
 
 
 @law
@@ -109,7 +110,7 @@ def test_at_rank_0_it_is_conflation_bit_for_bit(seed):
   sent = updates([model(rng, 0) for _ in range(4)], [3, 1, 5, 2])
   got, info = pooled(sent)
   expected, again = pooled(sent, 'conflation')
-  assert [v.tobytes() for v in got] == [v.tobytes() for v in expected]
+  assert toys.same(got, expected)
   assert info == again
 
 
@@ -120,7 +121,7 @@ def test_the_order_of_clients_does_not_matter(seed, order):
   sent = updates([model(rng, rank) for rank in (2, 0, 3, 4)], [3, 1, 5, 2])
   expected, info = pooled(sent)
   got, again = pooled(sent, order=order)
-  assert [v.tobytes() for v in got] == [v.tobytes() for v in expected]
+  assert toys.same(got, expected)
   assert info == again
 
 
@@ -129,7 +130,7 @@ def test_the_order_of_clients_does_not_matter(seed, order):
 def test_one_client_returns_itself_bit_for_bit(seed, rank):
   alone = model(np.random.default_rng(seed), rank)
   got, info = pooled(updates([alone]))
-  assert [v.tobytes() for v in got] == [v.tobytes() for v in alone]
+  assert toys.same(got, alone)
   assert 0 < info['factor_fraction'] < 1
 
 

@@ -1,5 +1,7 @@
 """FedBE's distributions: by hand, by sampling, and in their limits."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -23,10 +25,11 @@ def updates(points, sizes):
 
 
 def reduce(statistic, clients, reference):
-  sums = None
-  for update in clients:
-    share = statistic.accumulate(update, float(update.num_examples), reference)
-    sums = share if sums is None else statistics.merge(sums, share)
+  shares = [
+    statistic.accumulate(update, float(update.num_examples), reference)
+    for update in clients
+  ]
+  sums = functools.reduce(statistics.merge, shares)
   return statistic.finalize(sums, reference)[0]
 
 

@@ -27,32 +27,12 @@ class Odd(toys.Idle):
     return model, tf.fill([2, tf.size(model.loc) + 1], carry[0]), None
 
 
-@dataclasses.dataclass(frozen=True)
-class Tensors(toys.Idle):
-  """Sends a number for each tensor of the mean, which it is told of."""
-
-  sizes: tuple = ()
-
-  name: ClassVar[str] = 'tensors'
-
-  def laid_out(self, layout):
-    shapes = layout.loc + layout.point
-    sizes = tuple(shape.num_elements() for shape in shapes)
-    return dataclasses.replace(self, sizes=sizes)
-
-  def finish(self, model, carry, trace):
-    mean = tf.concat([model.loc, model.point], 0)
-    norms = [tf.norm(tensor) for tensor in tf.split(mean, self.sizes)]
-    return model, tf.stack(norms), None
-
-
 @pytest.mark.parametrize(
   'parts',
   [
     (),
     *[(part(),) for part in methods.PARTS.values() if part != clients.Swag],
     (clients.Swag(0, 1, rank=0, fits_scale=False),),
-    (Tensors(),),
     (Odd(), toys.Counter(), methods.PARTS['scaffold']()),
   ],
 )
