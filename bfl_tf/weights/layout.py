@@ -148,8 +148,8 @@ def _check_types(variables):
     if variable.dtype != tf.float32:
       raise ValueError(
         f'The network has {variable.name.split(":")[0]} of '
-        f'{variable.dtype.name}; all variables must be float32 (a Normalization '
-        'layer, if given mean= and variance= in place of adapt).'
+        f'{variable.dtype.name}; all of it must be float32 (a Normalization '
+        'layer is, if given mean= and variance= in place of adapt).'
       )
 
 
