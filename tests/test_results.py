@@ -3,48 +3,10 @@
 import pathlib
 import re
 
-import pytest
-
 from experiments import artifacts
 
 _ROOT = pathlib.Path(__file__).parents[1]
-_CLAIM = re.compile(r'^(\w+/\w+) at (\w+) scale: (.*)$')
-_COMPARISON = re.compile(
-  r'^  - (?P<statement>.+): (?P<effect>[+-]\S+ ± \S+) (?P<unit>[^;]+); '
-  r'.*(?:visible|holds) from (?P<holds>[^,]+)'
-  r'(?:, fails from (?P<fails>[^,]+))?, '
-  r'p (?P<above>\S+) above and (?P<below>\S+) below: (?P<verdict>.*)$'
-)
-
-
-def _claims():
-  """Returns (claim, scale, verdict, comparisons) of every text."""
-  found = []
-  for path in sorted((_ROOT / 'results').glob('*/*/claims*.txt')):
-    for line in map(str.rstrip, path.read_text().splitlines()):
-      if claim := _CLAIM.match(line):
-        found.append((*claim.groups(), []))
-      elif line.startswith('  - '):
-        comparison = _COMPARISON.match(line)
-        assert comparison, f'{path}: {line}'
-        found[-1][-1].append(comparison.groupdict())
-  return found
-
-
-def _decides(verdict, comparisons):
-  """The comparison that a claim's verdict hangs on, as the page has it."""
-  fails = verdict == 'does not hold'
-  one = max(
-    (one for one in comparisons if one['verdict'] == verdict),
-    key=lambda one: -float(one['below']) if fails else float(one['above']),
-  )
-  # Texts from before `fails from` do not say it.
-  visible = (one['fails'] or '-') if fails else one['holds']
-  hold = sum(one['verdict'] == 'holds' for one in comparisons)
-  several = f'; {hold} of {len(comparisons)} hold' if comparisons[1:] else ''
-  return (
-    f'{one["statement"]}: {one["effect"]} {one["unit"]} ({visible}){several}'
-  )
+_CLAIM = re.compile(r'^(\w+/\w+) at (\w+) scale: (.*)$', re.M)
 
 
 def _page():
@@ -62,17 +24,22 @@ def _page():
   return rows
 
 
-def test_page_has_every_claim_and_nothing_else():
-  assert sorted(_page()) == sorted(artifacts.CLAIMS)
-
-
-def test_a_claim_is_judged_once():
-  names = [claim for claim, *_ in _claims()]
-  assert sorted(names) == sorted(artifacts.CLAIMS)
-
-
-@pytest.mark.parametrize('claim, scale, verdict, comparisons', _claims())
-def test_page_says_what_the_text_says(claim, scale, verdict, comparisons):
-  word = verdict if verdict == 'undecided' else f'**{verdict}**'
-  shown = [word if scale == each else '' for each in ('laptop', 'paper')]
-  assert _page()[claim] == [*shown, _decides(verdict, comparisons)]
+def test_page_says_what_the_texts_say():
+  expected, decides = {}, {}
+  for path in (_ROOT / 'results').glob('*/*/claims*.txt'):
+    # A claim, then what it says and its comparisons.
+    _, *found = _CLAIM.split(path.read_text())
+    for claim, scale, verdict, text in zip(*[iter(found)] * 4, strict=True):
+      assert claim not in expected, 'A claim is judged once.'
+      word = verdict if verdict == 'undecided' else f'**{verdict}**'
+      expected[claim] = [
+        word if scale == each else '' for each in ('laptop', 'paper')
+      ]
+      decides[claim] = text
+  page = _page()
+  assert expected.keys() == page.keys() == artifacts.CLAIMS.keys()
+  for claim, (*verdicts, what) in page.items():
+    assert verdicts == expected[claim], claim
+    # The comparison, its effect and error.
+    quoted = re.match(r'.*? [+-][\d.]+ ± [\d.]+', what)[0]
+    assert f'  - {quoted} ' in decides[claim], claim

@@ -7,10 +7,7 @@ directory.
 """
 
 import functools
-import json
 
-from bfl_tf import files
-from bfl_tf.runs import flags_file
 from bfl_tf.trained import doubts, reopened, reports
 from experiments.artifacts.posterior_pooling import grids
 from experiments.harness import cells, tables
@@ -30,27 +27,10 @@ _EXAMPLES, _SAMPLES = 2000, 20
 
 def _read(name, directory, predictor):
   del predictor  # It is the run's own that is asked.
-  path, question = directory / _FILE, _question(directory)
-  found = json.loads(path.read_text()) if path.exists() else {}
-  if found.get('question') != question:
-    if not (directory / 'checkpoints').is_dir():
-      raise cells.UnrecordedError(f'{directory} kept no model')
-    found = {'question': question, 'answers': ask(directory)}
-    path.parent.mkdir(exist_ok=True)
-    files.write_text(path, json.dumps(found, indent=2) + '\n')
-  if name not in found['answers']:
+  answers = cells.asked_once(directory, _FILE, ask)
+  if name not in answers:
     raise cells.UnrecordedError(name)
-  return found['answers'][name]
-
-
-def _question(directory):
-  """What a run is asked, as JSON has it."""
-  others = _OTHERS[flags_file.read_config(directory).dataset]
-  return {
-    'others': {distance: [*texts] for distance, texts in others.items()},
-    'num_examples': _EXAMPLES,
-    'num_mc_samples': _SAMPLES,
-  }
+  return answers[name]
 
 
 def ask(directory):
@@ -62,7 +42,7 @@ def ask(directory):
   run = reopened.reopen(directory, calibrate_on_test=0.5)
   others = [
     doubts.other(distance, text, run.dataset, _EXAMPLES)
-    for distance, texts in _question(directory)['others'].items()
+    for distance, texts in _OTHERS[run.trained.config.dataset].items()
     for text in texts
   ]
   asked = doubts.ask(run, others, _SAMPLES, _EXAMPLES)

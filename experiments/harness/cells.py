@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from bfl_tf import config as config_lib
+from bfl_tf import files
 from bfl_tf.runs import directory as directory_lib
 from experiments import flags as config_flags
 
@@ -100,6 +101,10 @@ class Cell:
     return dataclasses.replace(
       self, name=name, same_at=shared, predictor=predictor
     )
+
+  def tasks(self, scale: str, seeds: int, root: pathlib.Path) -> list['Task']:
+    """Returns its first seeds."""
+    return [Task(self, scale, seed, root) for seed in range(seeds)]
 
   def config(self, scale: str, seed: int) -> config_lib.Config:
     """Returns what to run."""
@@ -234,6 +239,22 @@ def column(
     return pick(numbers)
 
   return read
+
+
+def asked_once(
+  directory: pathlib.Path,
+  name: str,
+  ask: Callable[[pathlib.Path], dict[str, Any]],
+) -> dict[str, Any]:
+  """Returns what a finished run's model answers; the file `name` keeps it."""
+  path = directory / name
+  if not path.exists():
+    if not (directory / 'checkpoints').is_dir():
+      raise UnrecordedError(f'{directory} kept no model')
+    answers = ask(directory)
+    path.parent.mkdir(exist_ok=True)
+    files.write_text(path, json.dumps(answers, indent=2) + '\n')
+  return json.loads(path.read_text())
 
 
 def picked_member(directory: pathlib.Path, predictor: str) -> float:

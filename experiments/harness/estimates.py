@@ -1,6 +1,5 @@
 """What is to be run, what is done, and how long the rest will take."""
 
-import collections
 from collections.abc import Collection, Iterable
 import functools
 import os
@@ -159,40 +158,26 @@ def listing(root: pathlib.Path) -> str:
     of_items = [tasks([item], scale, root) for item in items.values()]
     every = {task.directory: task for own in of_items for task in own}
     done = {place: task for place, task in every.items() if task.is_done}
-    paces = _paces(done.values())
+    pace = _pace(done.values())
     column = [f'{f"{scale} min, state":>22}']
     for own in of_items:
       left = [task for task in own if task.directory not in done]
-      minutes = sum(_cost(task, paces) for task in left) / 60 / cores
+      minutes = pace * sum(map(core_seconds, left)) / 60 / cores
       missing = 'partly' if len(left) < len(own) else 'never run'
       column.append(f'{minutes:10.1f} {missing if left else "done":>11}')
     lines = [line + text for line, text in zip(lines, column, strict=True)]
     if done:
       notes.append(
         f'{scale}: as its {len(done)} finished runs took, '
-        f'{paces[None]:.2f} times the first estimate of them'
+        f'{pace:.2f} times the first estimate of them'
       )
   return '\n'.join([*lines, *notes])
 
 
-def _cost(task, paces) -> float:
-  """Core seconds, by runs of the same network and variant if there are any."""
-  pace = paces.get(_kind(task), paces.get(None, 1.0))
-  return pace * core_seconds(task)
-
-
-def _paces(done) -> dict[tuple[str, str] | None, float]:
-  """How long finished runs took, in terms of the estimate of them.
-
-  Returns:
-    By network and variant; under None of all together.
-  """
-  took, guessed = collections.Counter(), collections.Counter()
-  for task in done:
-    for kind in (_kind(task), None):
-      took[kind] += _took(task)
-      guessed[kind] += core_seconds(task)
-  return {kind: took[kind] / guessed[kind] for kind in took}
+def _pace(done) -> float:
+  """How long finished runs took, in terms of the estimate of them."""
+  guessed = sum(map(core_seconds, done))
+  return sum(map(_took, done)) / guessed if done else 1.0
 
 
 def _took(task):
@@ -204,8 +189,3 @@ def _took(task):
     for name in ('train_seconds', 'evaluate_seconds')
   )
   return seconds * (workers or len(os.sched_getaffinity(0)))
-
-
-def _kind(task):
-  config = _config(task.cell, task.scale)
-  return config.model, config.variant

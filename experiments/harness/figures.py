@@ -52,10 +52,7 @@ class Figure:
     """
     done, missing = {}, []
     for name, cell in self.panels[panel].items():
-      tasks = [
-        cells_lib.Task(cell, scale, seed, root)
-        for seed in range(self.seeds[scale])
-      ]
+      tasks = cell.tasks(scale, self.seeds[scale], root)
       ended = [task for task in tasks if task.is_done]
       if ended:
         done[name] = ended
@@ -113,10 +110,7 @@ class Sweep:
     missing, read = [], []
     for name, line in self.panels[panel].items():
       for x, cell in line.items():
-        tasks = [
-          cells_lib.Task(cell, scale, seed, root)
-          for seed in range(self.seeds[scale])
-        ]
+        tasks = cell.tasks(scale, self.seeds[scale], root)
         scores = {task: self.measure(task) for task in tasks if task.is_done}
         # A run that diverged has no score.
         scores = {

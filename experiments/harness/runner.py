@@ -32,25 +32,19 @@ class Outcome:
   status: str
 
 
-def run_all(
-  tasks: Sequence[cells.Task], jobs: int, show_progress: bool = True
-) -> list[Outcome]:
+def run_all(tasks: Sequence[cells.Task], jobs: int) -> list[Outcome]:
   """Runs what is not finished; one failure leaves the others running."""
   waiting = [task for task in tasks if not task.is_done]
   # Neighbours that compile alike share what is compiled.
   waiting.sort(key=lambda task: (_compiled_alike(task.config), task.seed))
   bar = tqdm.tqdm(
-    _outcomes(waiting, jobs),
-    total=len(waiting),
-    unit='run',
-    disable=None if show_progress else True,
+    _outcomes(waiting, jobs), total=len(waiting), unit='run', disable=None
   )
   outcomes = []
   for outcome in bar:
     outcomes.append(outcome)
-    if show_progress:
-      place = outcome.task.directory.relative_to(outcome.task.root)
-      bar.write(f'{place}: {outcome.status}')
+    place = outcome.task.directory.relative_to(outcome.task.root)
+    bar.write(f'{place}: {outcome.status}')
   return outcomes
 
 

@@ -92,10 +92,8 @@ class Entry:
   @classmethod
   def read(cls, table, row, column, measure, scale, root) -> 'Entry':
     """Reads the runs of one cell."""
-    tasks = [
-      cells_lib.Task(table.grid[row, column], scale, seed, root)
-      for seed in range(table.seeds[scale])
-    ]
+    cell = table.grid[row, column]
+    tasks = cell.tasks(scale, table.seeds[scale], root)
     read = [measure.get(task) for task in tasks if task.is_done]
     values = np.array([value for value in read if value is not None], float)
     finite = values[np.isfinite(values)]
@@ -161,7 +159,7 @@ def _setting(row):
 
 
 def write(table: Table, scale: str, root: pathlib.Path) -> str:
-  """Writes the table as CSV, Markdown and LaTeX; returns it as text."""
+  """Writes the table as CSV and Markdown; returns it as text."""
   entries = table.entries(scale, root)
   stem = root / scale / table.paper.name / table.name
   stem.parent.mkdir(parents=True, exist_ok=True)
@@ -171,7 +169,6 @@ def write(table: Table, scale: str, root: pathlib.Path) -> str:
     stem.with_suffix('.csv'), [*map(dataclasses.asdict, entries)]
   )
   files.write_text(stem.with_suffix('.md'), f'{header}\n\n{markdown(rows)}')
-  files.write_text(stem.with_suffix('.tex'), _latex(header, rows))
   return '\n'.join([header, '', markdown(rows), *_said(entries)])
 
 
@@ -229,27 +226,4 @@ def markdown(rows: list[list[str]]) -> str:
     for row in rows
   ]
   lines.insert(1, '|' + '|'.join('-' * (w + 2) for w in widths) + '|')
-  return '\n'.join(lines) + '\n'
-
-
-def _latex(header, rows):
-  def escape(text):
-    for plain, tex in (
-      ('\\', r'\textbackslash '), ('%', r'\%'), ('_', r'\_'), ('&', r'\&'),
-      ('±', r'$\pm$'), (_DIVERGED, r'$^\dagger$'), ('#', r'\#'),
-    ):  # fmt: skip
-      text = text.replace(plain, tex)
-    return text
-
-  body = [' & '.join(map(escape, row)) + r' \\' for row in rows]
-  lines = [
-    f'% {header}',
-    r'\begin{tabular}{l' + 'r' * (len(rows[0]) - 1) + '}',
-    r'\toprule',
-    body[0],
-    r'\midrule',
-    *body[1:],
-    r'\bottomrule',
-    r'\end{tabular}',
-  ]
   return '\n'.join(lines) + '\n'

@@ -5,7 +5,6 @@ s the standard deviation of the prior.
 """
 
 from collections.abc import Callable
-import functools
 
 import numpy as np
 import tensorflow as tf
@@ -65,8 +64,8 @@ def in_subspace(
     origin: `[num_trainable]`.
     directions: `[rank, num_trainable]`; the coordinates' unit.
   """
-  return functools.partial(_at, density, origin, directions)
 
+  def sliced(z):
+    return density(origin + tf.linalg.matvec(directions, z, transpose_a=True))
 
-def _at(density, origin, directions, z):
-  return density(origin + tf.linalg.matvec(directions, z, transpose_a=True))
+  return sliced

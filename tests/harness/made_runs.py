@@ -3,14 +3,27 @@
 import json
 
 from bfl_tf.runs import directory as directory_lib
-from experiments.harness import cells
+from experiments.harness import cells, claims
 
-PAPER = cells.Paper('posterior_pooling', scales={'smoke': {}, 'laptop': {}})
+PAPER = cells.Paper(
+  'posterior_pooling', scales={scale: {} for scale in cells.SCALES}
+)
+_POINTS = cells.Measure('points', cells.final('accuracy'), factor=100)
 
 
 def cell(name, **overrides):
   """A cell that is never run."""
   return cells.Cell(PAPER, name, overrides)
+
+
+def claim(margin=0.0, right=True):
+  """Of two cells, or of one and zero; three seeds at every scale."""
+  other = cell('right') if right else None
+  comparison = claims.Comparison(
+    'left over right', cell('left'), other, _POINTS, margin
+  )
+  seeds = dict.fromkeys(cells.SCALES, 3)
+  return claims.Claim(PAPER, 'a_claim', 'Left is better.', (comparison,), seeds)
 
 
 def finish(task, accuracy, nll=1.0, curve=(), **others):

@@ -42,6 +42,20 @@ def test_mean_after_start(tmp_path):
   assert nothing.get(task) is None and np.isnan(nothing(task))
 
 
+def test_a_run_is_asked_once(tmp_path):
+  def ask(directory):
+    return {'gap': 0.25, 'asked': [str(directory)]}
+
+  def never(directory):
+    raise AssertionError(directory)
+
+  with pytest.raises(cells.UnrecordedError, match='kept no model'):
+    cells.asked_once(tmp_path, 'doubt/answers.json', ask)
+  (tmp_path / 'checkpoints').mkdir()
+  found = cells.asked_once(tmp_path, 'doubt/answers.json', ask)
+  assert found == cells.asked_once(tmp_path, 'doubt/answers.json', never)
+
+
 # A figure's, not a table's: read off its run, and part of a claim.
 NO_TABLES = {('fedbe', 'figure1')}
 # Rows that the papers do not have.

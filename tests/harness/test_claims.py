@@ -8,22 +8,6 @@ import pytest
 
 from experiments.harness import cells, claims
 
-_POINTS = cells.Measure('points', cells.final('accuracy'), factor=100)
-
-
-def _claim(margin=0.0, right=True):
-  left, other = made_runs.cell('left'), made_runs.cell('right')
-  comparison = claims.Comparison(
-    'left over right',
-    left,
-    other if right else None,
-    _POINTS,
-    margin,
-  )
-  return claims.Claim(
-    made_runs.PAPER, 'a_claim', 'Left is better.', (comparison,), {'smoke': 3}
-  )
-
 
 def _finish(claim, root, left, right):
   for cell, values in zip(claim.cells, (left, right)):
@@ -42,27 +26,27 @@ def _finish(claim, root, left, right):
   ],
 )
 def test_verdict(tmp_path, left, margin, expected):
-  claim = _claim(margin)
+  claim = made_runs.claim(margin)
   _finish(claim, tmp_path, left, (0.2, 0.5, 0.8))
   assert claims.report(claim, 'smoke', tmp_path)[0] == expected
 
 
 def test_difference_by_hand(tmp_path):
-  claim = _claim(margin=1.0)
+  claim = made_runs.claim(margin=1.0)
   _finish(claim, tmp_path, (0.25, 0.5, 0.75), (0.2, 0.4, 0.7))
   (result,) = claim.results('smoke', tmp_path)
   np.testing.assert_allclose(result.differences, [6.0, 11.0, 6.0])
 
 
 def test_against_zero(tmp_path):
-  claim = _claim(right=False)
+  claim = made_runs.claim(right=False)
   _finish(claim, tmp_path, (0.9, 0.8, 0.9), ())
   assert claims.report(claim, 'smoke', tmp_path)[0] == 'holds'
 
 
 @pytest.mark.parametrize('reduce', [min, max])
 def test_a_diverged_run_is_missing_whatever_is_made_of_it(tmp_path, reduce):
-  claim = _claim(right=False)
+  claim = made_runs.claim(right=False)
   cell, diverged = claim.cells[0], made_runs.cell('diverged')
   (comparison,) = claim.comparisons
   several = claims.Side(reduce, (cell, diverged))
@@ -75,7 +59,7 @@ def test_a_diverged_run_is_missing_whatever_is_made_of_it(tmp_path, reduce):
 
 
 def _results(*differences):
-  comparison = _claim().comparisons[0]
+  comparison = made_runs.claim().comparisons[0]
   return [claims.Result(comparison, np.array(d, float)) for d in differences]
 
 

@@ -57,7 +57,12 @@ def _share_failed(comparisons, seeds=3, draws=1000):
 
 @pytest.mark.parametrize(
   'name',
-  [name for name, claim in artifacts.CLAIMS.items() if claim.paper.citation],
+  [
+    # Each cell over the one before; the median of ten; rules by two weightings.
+    'fedbe/one_round_order',
+    'fl_swag/beats_most_clients',
+    'posterior_pooling/weighting_makes_no_difference',
+  ],
 )
 def test_claims_seldom_fail_where_no_method_differs(name):
   # Four standard errors of a share of 1 000.

@@ -26,32 +26,23 @@ def finish(cell, root, *accuracies, scale='smoke'):
     made_runs.finish(task, accuracy, curve=(0.1, accuracy))
 
 
-def test_sweep_draws_the_seeds_that_ended(tmp_path):
+def test_sweep_draws_the_seeds_that_ended_well(tmp_path):
   figure = sweep()
   one, five = figure.panels['step']['FedBE'].values()
   finish(one, tmp_path, 0.5, 0.7)
+  finish(five, tmp_path, np.nan)
   drawn, missing = figure.drawn('step', 'smoke', tmp_path)
   (axes,) = drawn.axes
   (line,), (band,) = axes.lines, axes.collections
   np.testing.assert_allclose(line.get_xydata(), [[1, 60]])
   assert band.get_datalim(axes.transData).intervaly.tolist() == [50, 70]
   assert missing == ['FedBE at 5']
-  finish(five, tmp_path, 0.9)
+  finish(five, tmp_path, np.nan, 0.9)
   drawn, missing = figure.drawn('step', 'smoke', tmp_path)
   (line,) = drawn.axes[0].lines
   np.testing.assert_allclose(line.get_xydata(), [[1, 60], [5, 90]])
   assert missing == []
-
-
-def test_sweep_leaves_out_what_diverged(tmp_path):
-  figure = sweep()
-  one, five = figure.panels['step']['FedBE'].values()
-  finish(one, tmp_path, 0.5, np.nan)
-  finish(five, tmp_path, np.nan)
-  drawn, missing = figure.drawn('step', 'smoke', tmp_path)
-  (line,) = drawn.axes[0].lines
-  np.testing.assert_allclose(line.get_xydata(), [[1, 50]])
-  assert missing == ['FedBE at 5']
+  assert figure.drawn('other', 'smoke', tmp_path) == (None, ['FedAvg at 1'])
 
 
 def test_a_draw_for_each_panel(tmp_path):

@@ -24,6 +24,7 @@ _SMALLEST = {
   'fedbe/figure9': 'swiss_roll',
   'noniid_techniques/figure1': 'toy/federated',
   'fl_swag/data_split': 'logistic',
+  'quickstart/rules': 'lp',
 }
 
 
@@ -97,12 +98,12 @@ def test_a_failing_cell_leaves_the_others_running(tmp_path):
   tasks = bad, good = _tasks(tmp_path, 'bad', 'good')
   found = {
     outcome.task.cell.name: outcome.status
-    for outcome in runner.run_all(tasks, 1, False)
+    for outcome in runner.run_all(tasks, 1)
   }
   assert found == {'bad': 'ValueError: --model is bad.', 'good': 'done'}
   assert bad.failure == found['bad'] and good.is_done
   # What is finished is not played again, what failed is.
-  again = runner.run_all(tasks, 1, False)
+  again = runner.run_all(tasks, 1)
   assert [outcome.task for outcome in again] == [bad]
 
 

@@ -1,30 +1,18 @@
 """The table of all claims, from runs written by hand."""
 
 import csv
-import dataclasses
 
 from harness import made_runs
 import pytest
 
-from experiments.harness import cells, claims, verdicts
-
-PAPER = dataclasses.replace(
-  made_runs.PAPER, scales={scale: {} for scale in verdicts.SCALES}
-)
-POINTS = cells.Measure('points', cells.final('accuracy'), factor=100)
+from experiments.harness import cells, verdicts
 
 
 @pytest.fixture
 def claim(tmp_path):
   """Three seeds at laptop scale, one overnight, none at the paper's."""
-  left, right = (cells.Cell(PAPER, name, {}) for name in ('left', 'right'))
-  made = claims.Claim(
-    PAPER,
-    'a_claim',
-    'Left is better.',
-    (claims.Comparison('left over right', left, right, POINTS),),
-    dict.fromkeys(verdicts.SCALES, 3),
-  )
+  made = made_runs.claim()
+  left, right = made.cells
   for scale, accuracies in {
     'laptop': (0.21, 0.52, 0.83), 'overnight': (0.6,),
   }.items():  # fmt: skip

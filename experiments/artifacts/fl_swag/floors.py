@@ -7,12 +7,11 @@ lifted and everything is pooled again.
 
 from collections.abc import Callable
 import functools
-import json
 import pathlib
 
 import numpy as np
 
-from bfl_tf import federation, files
+from bfl_tf import federation
 from bfl_tf import runs as runs_lib
 from bfl_tf.federation import evaluation
 from bfl_tf.online import updates as online
@@ -29,20 +28,13 @@ def reading(name: str) -> Callable[[pathlib.Path, str], float]:
 
 
 def _read(name, directory, floor):
-  path = directory / _FILE
-  found = json.loads(path.read_text()) if path.exists() else {}
-  if floor not in found:
-    found = sweep(directory)
-    files.write_text(path, json.dumps(found))
-  return found[floor][name]
+  return cells.asked_once(directory, _FILE, sweep)[floor][name]
 
 
 def sweep(directory: pathlib.Path) -> dict[str, dict[str, float]]:
   """Returns by floor the scores of a run's clients pooled at that floor."""
   experiment = federation.Experiment.build(runs_lib.read_config(directory))
   state = checkpoints.restore(directory / 'checkpoints')
-  if state is None:
-    raise cells.UnrecordedError(f'{directory} kept no model')
   begin, kept = online.beginning(experiment, state), online.members(state)
   found = {}
   for floor in FLOORS:

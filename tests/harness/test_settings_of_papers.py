@@ -1,4 +1,4 @@
-"""The experiment on priors chooses on examples that its scores do not see."""
+"""What the papers' cells hold equal, and what was chosen for them."""
 
 import csv
 import pathlib
@@ -7,16 +7,37 @@ import pytest
 
 from bfl_tf import datasets
 from experiments.artifacts import priors
+from experiments.artifacts.fl_swag import choosing, deep
 from experiments.harness import cells
 
 _ROOT = pathlib.Path(__file__).parents[2]
+
+
+def test_the_samplers_prior_is_the_same_everywhere():
+  """N times weight decay; a validation share is of all."""
+  samplers = [
+    cell for (row, _), cell in deep.CALIBRATION.items() if 'LD' in row
+  ]
+  assert len(samplers) == 6
+  for cell in (*samplers, *choosing.RATES.values()):
+    for scale in ('laptop', 'paper'):
+      config = cell.config(scale, 0)
+      if config.dataset.endswith(':cifar10'):
+        # The ResNet-18 keeps 10 000 for itself.
+        examples = 40_000
+      else:
+        examples = {'laptop': 10_000, 'paper': 60_000}[scale]
+        assert config.train_split == (
+          'train[:10000]' if scale == 'laptop' else 'train'
+        )
+      assert examples * config.client_weight_decay == pytest.approx(30)
 
 
 def _rows(*splits):
   return sorted(row.tobytes() for split in splits for row in split.x)
 
 
-def test_the_choice_does_not_see_the_test_examples():
+def test_the_choice_of_a_prior_does_not_see_the_test_examples():
   whole, ours = datasets.load('digits'), priors.digits()
   assert _rows(ours.train, ours.test) == _rows(whole.train)
   assert 0.19 < len(ours.test.y) / len(whole.train.y) < 0.21
