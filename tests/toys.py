@@ -196,6 +196,23 @@ def normalized_inputs() -> tf_keras.Model:
   )
 
 
+@dataclasses.dataclass(frozen=True)
+class Follower(Idle):
+  """Remembers the slot that it was sent of the stage that it needs."""
+
+  name: ClassVar[str] = 'follower'
+  needs: ClassVar[str | None] = 'momentum'
+
+  def init_memory(self, model):
+    return np.zeros([model.mean.size])
+
+  def begin(self, start, shared, memory):
+    return shared
+
+  def finish(self, model, carry, trace):
+    return model, tf.zeros([0]), carry
+
+
 def normalized(input_shape, num_classes):
   """A small network with batch normalization."""
   return tf_keras.Sequential(

@@ -109,7 +109,7 @@ def test_two_things_of_one_name_are_refused():
   mine = f'{__name__}:dirichlet'
   assert ours.replace(partition=mine).get('dirichlet.alpha') == 3
   with pytest.raises(ValueError, match=r'--client_parts and --server_step'):
-    Config(client_parts=(MINE,), server_step=('test_stages:Shrink',))
+    Config(client_parts=(MINE,), server_step=('test_given:Shrink',))
 
 
 def test_anybodys_own_gets_its_settings_by_what_follows_the_colon():
@@ -179,7 +179,7 @@ def test_what_a_method_gives_another_is_no_setting():
 
 def test_a_stage_that_a_part_brings_has_its_settings():
   experiment = toys.experiment(
-    client_parts=('test_needs:Follower',), **{'momentum.decay': 0.5}
+    client_parts=('toys:Follower',), **{'momentum.decay': 0.5}
   )
   assert experiment.config.get('momentum.decay') == 0.5
   (stage,) = experiment.method.stages

@@ -66,6 +66,13 @@ def test_a_strangers_settings_are_its_own_whatever_the_variant(variant):
 
 
 @dataclasses.dataclass(frozen=True)
+class Shrink:
+  """A stage with the name of another thing, in tests of what is chosen."""
+
+  factor: float = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
 class Asks(pooling.RULES['nwa']):
   """A rule that asks for what only partitions are given."""
 

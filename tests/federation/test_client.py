@@ -10,7 +10,7 @@ from bfl_tf import federation
 from bfl_tf.federation import building
 
 SETTINGS = {
-  'client_parts': ('toys:Counter', 'test_needs:Follower'),
+  'client_parts': ('toys:Counter', 'toys:Follower'),
   'clients_per_round': 4,
   'min_local_epochs': 1,
   'local_epochs': 3,
