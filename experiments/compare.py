@@ -73,8 +73,7 @@ def main(paths: Sequence[str]) -> None:
 
 def _drawn(directories):
   """Yields figures by name; of what a run lacks it is not in them."""
-  for name, draw in comparison.FIGURES.items():
-    yield name, draw(directories)
+  yield 'learning_curves', comparison.learning_curves(directories)
   whole = {}
   for group, runs in directories.items():
     for run in runs:
@@ -83,8 +82,8 @@ def _drawn(directories):
       else:
         print(f'{run} kept no predictions: it is not in every figure')
   if whole:
-    for name, draw in comparison.OF_PREDICTIONS.items():
-      yield name, draw(whole)
+    yield 'calibration', comparison.calibration(whole)
+    yield 'risk_coverage', comparison.risk_coverage(whole)
 
 
 def grouped(paths: Sequence[str]) -> list[Group]:

@@ -11,14 +11,14 @@ from bfl_tf.plots.calibration import (
   calibration_above,
   calibration_gap,
   confidence_histogram,
+  member_confidence,
   reliability_diagram,
 )
 from bfl_tf.plots.clients import partition, sizes
 from bfl_tf.plots.curves import corruption, learning_curve, retention, sweep
 from bfl_tf.plots.dots import dots
 from bfl_tf.plots.drawing import draw_run
-from bfl_tf.plots.members import member_confidence, simplex
-from bfl_tf.plots.planes import plane, points, principal, surface
+from bfl_tf.plots.planes import plane, points, principal, simplex, surface
 
 __all__ = [
   'calibration_above',

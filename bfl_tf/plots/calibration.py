@@ -4,6 +4,8 @@
 
 [1]: Chuan Guo et al. On Calibration of Modern Neural Networks. _ICML_, 2017.
 [2]: Mehdi Makni. Deriving FL-SWAG as a one-shot method. 2022, section 8.3.
+[3]: Hong-You Chen, Wei-Lun Chao. FedBE: Making Bayesian Model Ensemble
+     Applicable to Federated Learning. _ICLR_, 2021. Figures 1 and 9.
 """
 
 from typing import Any
@@ -17,6 +19,12 @@ from bfl_tf.plots import canvas, recorded
 
 # Of the examples: what a bin must hold to be a point of `calibration_gap`.
 _LEAST_SHARE = 1e-3
+_RIGHT: dict[str, Any] = {'color': canvas.BLUE, 'label': 'Right'}
+_WRONG: dict[str, Any] = {
+  'color': canvas.VERMILION, 'hatch': '///', 'label': 'Wrong',
+}  # fmt: skip
+# What members.npz calls its groups.
+_GROUPS = {'A': 'average', 'C': 'clients', 'S': 'samples'}
 
 
 def reliability_diagram(
@@ -39,19 +47,15 @@ def reliability_diagram(
     (axes,) = canvas.new_axes((4.6, 5.0))
   filled = bins.counts > 0
   lefts, tops = bins.edges[:-1][filled], bins.accuracy[filled]
-  shape: dict[str, Any] = {
-    'width': np.diff(bins.edges)[filled],
-    'align': 'edge',
-  }
-  axes.bar(lefts, tops, color=canvas.SKY, ec='white', label='Accuracy', **shape)
-  gaps = bins.confidence[filled] - tops
-  look: dict[str, Any] = {
-    'color': 'none',
-    'ec': canvas.VERMILION,
-    'hatch': '////',
-  }
-  label = 'Gap to mean confidence'
-  axes.bar(lefts, gaps, bottom=tops, label=label, **look, **shape)
+  widths, gaps = np.diff(bins.edges)[filled], bins.confidence[filled] - tops
+  axes.bar(
+    lefts, tops, widths, align='edge', color=canvas.SKY, ec='white',
+    label='Accuracy',
+  )  # fmt: skip
+  axes.bar(
+    lefts, gaps, widths, tops, align='edge', color='none', ec=canvas.VERMILION,
+    hatch='////', label='Gap to mean confidence',
+  )  # fmt: skip
   axes.plot([0, 1], [0, 1], '--', c=canvas.GREY, lw=1.2, label='Calibrated')
   error = bins.expected_calibration_error
   title = f'ECE {error:.4f}, {num_bins} bins, {bins.counts.sum():,} examples'
@@ -79,22 +83,12 @@ def confidence_histogram(
   bins = metrics.reliability(read.probs, read.labels, num_bins)
   if axes is None:
     (axes,) = canvas.new_axes((5.6, 4.2))
-  shape: dict[str, Any] = {
-    'width': np.diff(bins.edges),
-    'align': 'edge',
-    'ec': 'white',
-  }
+  widths = np.diff(bins.edges)
   lefts, total = bins.edges[:-1], read.labels.size
   # The wrong ones, usually few, stand on the ground where they can be read.
   wrong, right = (bins.counts - bins.right) / total, bins.right / total
-  look: dict[str, Any] = {
-    'color': canvas.VERMILION,
-    'hatch': '///',
-    'label': 'Wrong',
-  }
-  axes.bar(lefts, wrong, **look, **shape)
-  look = {'color': canvas.BLUE, 'bottom': wrong, 'label': 'Right'}
-  axes.bar(lefts, right, **look, **shape)
+  axes.bar(lefts, wrong, widths, align='edge', ec='white', **_WRONG)
+  axes.bar(lefts, right, widths, wrong, align='edge', ec='white', **_RIGHT)
   for name, value, dashes in (
     ('Accuracy', bins.right.sum() / total, '-'),
     ('Mean confidence', read.probs.max(-1).mean(), '--'),
@@ -110,6 +104,46 @@ def confidence_histogram(
   axes.set_xlim(0, 1)
   canvas.legend_below(axes, ncols=2)
   return canvas.figure_of(axes)
+
+
+def member_confidence(
+  run_dir: recorded.RunDir,
+  groups: tuple[str, ...] = ('C', 'S'),
+  num_bins: int = 10,
+) -> figure_lib.Figure:
+  """Draws right and wrong predictions by confidence, a panel a group [3].
+
+  Args:
+    run_dir: holds `members.npz`.
+    groups: of A, C, S.
+    num_bins: of equal width.
+
+  Returns:
+    figure: bars of the mean over a group's members, as fractions of the
+      examples.
+  """
+  panels = canvas.new_axes((4.2 * len(groups), 3.9), columns=len(groups))
+  for axes, group in zip(panels, groups):
+    confidence, correct = recorded.members(run_dir, group)
+    edges = np.linspace(0, 1, num_bins + 1)
+    width = 1 / num_bins
+    for chosen, look, place in (
+      (correct, _RIGHT, 0.29),
+      (~correct, _WRONG, 0.71),
+    ):
+      counts, _ = np.histogram(confidence[chosen], edges)
+      shift = place * width
+      axes.bar(
+        edges[:-1] + shift, counts / correct.size, 0.42 * width, ec='white',
+        **look,
+      )  # fmt: skip
+    title = f'{len(correct)} {_GROUPS.get(group, group)}'
+    text = f'{title}: mean accuracy {correct.mean():.3f}'
+    canvas.finish(axes, text, 'Confidence (probability)', '')
+    axes.set_xlim(0, 1)
+  panels[0].set_ylabel('Fraction of predictions', fontsize=10)
+  canvas.legend(panels[-1])
+  return canvas.figure_of(panels[0])
 
 
 def calibration_gap(
@@ -174,25 +208,19 @@ def calibration_above(
 
 
 def _lines_over_zero(runs, axes):
-  """Returns axes with a line at 0; names, their examples and styles."""
-  results = _of_seeds_together(runs)
+  """Returns axes with a line at 0; names, their seeds' examples and styles."""
+  results = recorded.all_predictions(runs)
   if axes is None:
     (axes,) = canvas.new_axes((5.6, 4.2))
   axes.axhline(0, color=canvas.GREY, lw=1.2, ls='--')
-  styles = canvas.styles(len(results))
   return axes, [
-    (name, *examples, style)
-    for (name, examples), style in zip(results.items(), styles)
-  ]
-
-
-def _of_seeds_together(runs) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-  """Returns probabilities and labels by name."""
-  results = {}
-  for name, seeds in recorded.named(runs).items():
-    read = [recorded.predictions(run) for run in seeds]
-    results[name] = (
-      np.concatenate([each.probs for each in read]),
-      np.concatenate([each.labels for each in read]),
+    (
+      name,
+      np.concatenate([read.probs for read in seeds]),
+      np.concatenate([read.labels for read in seeds]),
+      style,
     )
-  return results
+    for (name, seeds), style in zip(
+      results.items(), canvas.styles(len(results))
+    )
+  ]

@@ -44,10 +44,11 @@ GREY = '#666666'
 
 
 def new_axes(
-  size: tuple[float, float], columns: int = 1
+  size: tuple[float, float], columns: int = 1, **options: Any
 ) -> Sequence[axes_lib.Axes]:
   """Returns the axes, side by side, of a new figure of `size` inches."""
-  return new_figure(size).subplots(1, columns, sharey=True, squeeze=False)[0]
+  look = {'sharey': True, 'squeeze': False}
+  return new_figure(size).subplots(1, columns, **(look | options))[0]
 
 
 def new_figure(size: tuple[float, float]) -> figure_lib.Figure:

@@ -28,6 +28,8 @@ LABELS = {
   'epistemic': ('Epistemic uncertainty', 'variance, summed over classes'),
   'train_loss': ('Training loss', 'nats per example'),
 }
+# Of them, what figures of several scores show.
+SCORES = ('accuracy', 'nll', 'ece')
 
 MEASURES = {
   'normalized_entropy': 'Normalized entropy',
@@ -93,9 +95,7 @@ def learning_curve(
 def sweep(
   lines: Mapping[str, Mapping[float, Sequence[float]]],
   xlabel: str,
-  ylabel: str = 'Accuracy (%)',
-  title: str = '',
-  axes: axes_lib.Axes | None = None,
+  ylabel: str,
 ) -> figure_lib.Figure:
   """Draws the mean over seeds against a setting.
 
@@ -103,37 +103,30 @@ def sweep(
     lines: by name and by the setting's value, a score a seed.
     xlabel: what the setting is.
     ylabel: what the score is.
-    title: of the axes.
 
   Returns:
     figure: one line a name, in a band from the lowest to the highest seed.
   """
-  if axes is None:
-    (axes,) = canvas.new_axes((5.6, 4.0))
+  (axes,) = canvas.new_axes((5.6, 4.0))
   for (name, values), style in zip(lines.items(), canvas.styles(len(lines))):
     x = sorted(values)
     scores = [values[at] for at in x]
     canvas.draw_seeds(axes, x, scores, label=name, marker='o', **style)
-  canvas.finish(axes, title, xlabel, ylabel)
+  canvas.finish(axes, '', xlabel, ylabel)
   canvas.legend_of_lines(axes)
   return canvas.figure_of(axes)
 
 
-def corruption(
-  rows: Sequence[Mapping[str, Any]],
-  columns: Sequence[str] = ('accuracy', 'nll', 'ece'),
-) -> figure_lib.Figure:
+def corruption(rows: Sequence[Mapping[str, Any]]) -> figure_lib.Figure:
   """Draws a panel a score, a line a kind of corruption.
 
   Args:
-    rows: with `kind`, `strength` and the columns; of strength 0 the clean one.
-    columns: the scores.
+    rows: with `kind`, `strength` and scores; of strength 0 the clean one.
   """
   clean = [row for row in rows if not row['strength']]
-  figure = canvas.new_figure((4.0 * len(columns), 3.9))
-  panels = figure.subplots(1, len(columns), squeeze=False)[0]
+  panels = canvas.new_axes((12.0, 3.9), 3, sharey=False)
   kinds = dict.fromkeys(row['kind'] for row in rows if row['strength'])
-  for axes, column in zip(panels, columns):
+  for axes, column in zip(panels, SCORES):
     for kind, style in zip(kinds, canvas.styles(len(kinds))):
       line = [*clean, *(row for row in rows if row['kind'] == kind)]
       x, y = zip(*((row['strength'], row[column]) for row in line))
@@ -142,7 +135,7 @@ def corruption(
     canvas.finish(axes, title, 'Strength (0: as they are)', unit)
     axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
   canvas.legend(panels[0])
-  return figure
+  return canvas.figure_of(panels[0])
 
 
 def retention(
@@ -162,16 +155,11 @@ def retention(
       `learning_curve`. The legend gives the area under a line: the mean
       accuracy over the fractions retained.
   """
-  results = {
-    name: [recorded.predictions(run) for run in seeds]
-    for name, seeds in recorded.named(runs).items()
-  }
+  results = recorded.all_predictions(runs)
   if axes is None:
     height = 3.7 + 0.18 * len(results)
     axes = canvas.new_axes((11.0, height), columns=len(measures))
-  if len(axes) != len(measures):
-    raise ValueError(f'axes must be {len(measures)}, got {len(axes)}.')
-  for panel, measure in zip(axes, measures):
+  for panel, measure in zip(axes, measures, strict=True):
     _retention_panel(panel, results, measure)
     title = f'By {MEASURES[measure].lower()}'
     canvas.finish(panel, title, 'Data retained (fraction)', '')
@@ -188,8 +176,6 @@ def _retention_panel(axes, results, measure):
     curves = [_retention(result, measure) for result in seeds]
     if all(_is_flat(result, measure) for result in seeds):
       flat.append(name)
-    if len({curve.retained.size for curve in curves}) > 1:
-      raise ValueError(f'{name}: its seeds have not equally many examples.')
     area = np.mean([curve.area for curve in curves])
     accuracy = np.stack([curve.accuracy for curve in curves], axis=-1)
     label = f'{name} (area {area:.3f})'

@@ -1,8 +1,10 @@
-"""Points of the plane: of classes, and of samplers with their density.
+"""Points of the plane: classes, samplers with their density, combinations.
 
 #### References
 
 [1]: Mehdi Makni. Deriving FL-SWAG as a one-shot method. 2022, section 6.
+[2]: Hong-You Chen, Wei-Lun Chao. FedBE: Making Bayesian Model Ensemble
+     Applicable to Federated Learning. _ICLR_, 2021. Figures 1 and 9.
 """
 
 from collections.abc import Mapping
@@ -39,16 +41,14 @@ def plane(points: Mapping[str, np.ndarray]) -> figure_lib.Figure:
   Args:
     points: by name, `[num_samples, 2]`.
   """
-  figure = canvas.new_figure((4.4 * len(points), 4.2))
-  panels = figure.subplots(
-    1, len(points), sharex=True, sharey=True, squeeze=False
-  )[0]
+  size = (4.4 * len(points), 4.2)
+  panels = canvas.new_axes(size, len(points), sharex=True)
   for axes, (name, found), color in zip(panels, points.items(), canvas.PALETTE):
     axes.plot(*found.T, 'o', ms=2.5, alpha=0.5, c=color, mew=0)
     title = f'{name}: {len(found):,} draws'
     canvas.finish(axes, title, 'First principal component', '')
   panels[0].set_ylabel('Second principal component', fontsize=10)
-  return figure
+  return canvas.figure_of(panels[0])
 
 
 def surface(points: Mapping[str, np.ndarray]) -> figure_lib.Figure:
@@ -112,3 +112,42 @@ def _draw(axes, coordinates, c):
   return axes.scatter(
     *coordinates.T, s=11, linewidths=0, label=f'class {c}', **look
   )
+
+
+def simplex(
+  coefficients: np.ndarray, accuracy: np.ndarray
+) -> figure_lib.Figure:
+  """Draws convex combinations of three models, coloured by accuracy [2].
+
+  Args:
+    coefficients: `[num_models, 3]`, each summing to 1; a corner is a client.
+    accuracy: `[num_models]`, in [0, 1].
+
+  Returns:
+    figure: a triangle of points; the best one is in a star, the centre a cross.
+  """
+  (axes,) = canvas.new_axes((5.4, 4.4))
+  corners = np.array([[0, 0], [1, 0], [0.5, 3**0.5 / 2]])
+  points = coefficients @ corners
+  x, y = points.T
+  shown = axes.scatter(x, y, c=accuracy, s=14, cmap='viridis')
+  best = points[accuracy.argmax()]
+  axes.plot(*np.vstack([corners, corners[:1]]).T, color=canvas.GREY, lw=1)
+  # Its outline: the point in it, and its colour, stay to be seen.
+  axes.plot(
+    *best, marker='*', ms=24, mfc='none', mec=canvas.VERMILION, mew=1.6, ls='',
+    label=f'Best: {accuracy.max():.3f}',
+  )  # fmt: skip
+  centre = corners.mean(0)
+  axes.plot(*centre, 'kx', ms=9, mew=2, label='Average')
+  for k, (corner, dx, dy) in enumerate(
+    zip(corners, (-0.02, 0.02, 0), (-0.06, -0.06, 0.03))
+  ):
+    x, y = corner + (dx, dy)
+    axes.text(x, y, f'client {k + 1}', ha='center', fontsize=9)
+  canvas.figure_of(axes).colorbar(shown, ax=axes, label='Test accuracy')
+  axes.set_title('Combinations of the clients', fontsize=11)
+  axes.set(aspect='equal', xlim=(-0.1, 1.1), ylim=(-0.12, 1.0))
+  axes.axis('off')
+  canvas.legend(axes, loc='upper left', markerscale=0.6)
+  return canvas.figure_of(axes)

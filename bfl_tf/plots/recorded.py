@@ -101,15 +101,19 @@ def metric_of_seeds(
     values: `[num_measured, num_seeds]`.
 
   Raises:
-    ValueError: also if they were measured in other rounds.
+    ValueError: also if they were measured in other rounds; but one may have
+      stopped before the others, and is drawn as far as all went.
   """
-  rounds, values = zip(*(metric(run, name) for run in run_dirs))
+  read = [metric(run, name) for run in run_dirs]
+  least = min(len(rounds) for rounds, _ in read)
+  rounds = [each[:least] for each, _ in read]
   for run, others in zip(run_dirs, rounds):
     if not np.array_equal(others, rounds[0]):
       raise ValueError(
         f'{run} has {name!r} of other rounds than {run_dirs[0]}: seeds of one '
         'setting are drawn as one line.'
       )
+  values = [each[:least] for _, each in read]
   return rounds[0], np.stack(values, axis=-1)
 
 
@@ -117,6 +121,14 @@ def predictions(run_dir: RunDir) -> Predictions:
   """Reads predictions.npz."""
   arrays = _arrays(_existing(run_dir, 'predictions.npz'), Predictions._fields)
   return Predictions(*arrays)
+
+
+def all_predictions(runs: Runs) -> dict[str, list[Predictions]]:
+  """Reads those of runs, a list of seeds a name."""
+  return {
+    name: [predictions(run) for run in seeds]
+    for name, seeds in named(runs).items()
+  }
 
 
 def members(run_dir: RunDir, group: str) -> tuple[np.ndarray, np.ndarray]:
@@ -161,7 +173,4 @@ def _existing(run_dir, name):
 def _table(path):
   """Returns the lines of a csv file, of which the first is its header."""
   with open(path, newline='', encoding='utf-8') as file:
-    lines = [line for line in csv.reader(file) if line]
-  if not lines:
-    raise ValueError(f'{path} is empty.')
-  return lines
+    return [line for line in csv.reader(file) if line]

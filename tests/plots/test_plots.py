@@ -9,6 +9,8 @@ import pytest
 
 from bfl_tf import metrics, plots
 
+PROBS = np.array([[0.9, 0.1], [0.7, 0.3], [0.7, 0.3], [0.55, 0.45]])
+LABELS = np.array([0, 0, 1, 1])
 ACCURACY = ['0.1', '', '0.4', '', '0.7']
 
 
@@ -17,10 +19,10 @@ def write_csv(path, rows):
     csv.writer(file).writerows(rows)
 
 
-def make_run(path, deterministic=False):
+def make_run(path):
   path.mkdir()
   rng = np.random.default_rng(0)
-  probs = rng.dirichlet(np.full(3, 0.5), (1 if deterministic else 4, 60))
+  probs = rng.dirichlet(np.full(3, 0.5), (4, 60))
   np.savez(
     path / 'predictions.npz',
     labels=rng.integers(0, 3, 60),
@@ -42,8 +44,19 @@ def run_dir(tmp_path):
   return make_run(tmp_path / 'ws')
 
 
+def heights(bars):
+  return [bar.get_height() for bar in bars]
+
+
 def recorded(run_dir):
   return np.load(run_dir / 'predictions.npz')
+
+
+def test_sizes_are_stacked_by_class(run_dir):
+  (axes,) = plots.sizes(run_dir).axes
+  first, _, third = axes.containers
+  assert heights(first) == [5, 0]
+  assert [bar.get_y() for bar in third] == [5, 1]
 
 
 def test_learning_curve_shows_the_evaluated_rounds(run_dir, tmp_path):
@@ -58,13 +71,23 @@ def test_learning_curve_shows_the_evaluated_rounds(run_dir, tmp_path):
 
 def test_seeds_of_a_name_are_a_line_in_a_band(run_dir, tmp_path):
   other = make_run(tmp_path / 'other')
-  scores = [[0, 0.3], [2, 0.6], [4, 0.5]]
+  # It was stopped later than the first: they are drawn as far as both went.
+  scores = [[0, 0.3], [2, 0.6], [4, 0.5], [6, 0.9]]
   write_csv(other / 'metrics.csv', [['round', 'accuracy'], *scores])
   (axes,) = plots.learning_curve({'WS': [run_dir, other]}).axes
   (line,), (band,) = axes.lines, axes.collections
   np.testing.assert_allclose(line.get_ydata(), [0.2, 0.5, 0.6])
   corners = {(x, round(y, 9)) for x, y in band.get_paths()[0].vertices}
   assert corners >= {(0, 0.1), (0, 0.3), (2, 0.4), (2, 0.6), (4, 0.5), (4, 0.7)}
+
+
+def test_learning_curve_of_a_metric_for_each_run(tmp_path):
+  rows = [['round', 'accuracy', 'accuracy_A+C'], [0, 0.1, 0.3], [1, 0.2, 0.4]]
+  write_csv(tmp_path / 'metrics.csv', rows)
+  columns = {'FedAvg': 'accuracy', 'Ensemble': 'accuracy_A+C'}
+  (axes,) = plots.learning_curve(dict.fromkeys(columns, tmp_path), columns).axes
+  drawn = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
+  assert drawn == {'FedAvg': [0.1, 0.2], 'Ensemble': [0.3, 0.4]}
 
 
 def test_reliability_diagram_shows_the_bins(run_dir):
@@ -74,8 +97,7 @@ def test_reliability_diagram_shows_the_bins(run_dir):
   )
   filled = bins.counts > 0
   tops, gaps = axes.containers
-  heights = [bar.get_height() for bar in tops]
-  np.testing.assert_allclose(heights, bins.accuracy[filled])
+  np.testing.assert_allclose(heights(tops), bins.accuracy[filled])
   ends = [bar.get_y() + bar.get_height() for bar in gaps]
   np.testing.assert_allclose(ends, bins.confidence[filled])
   assert f'ECE {bins.expected_calibration_error:.4f}' in axes.get_title()
@@ -86,13 +108,23 @@ def test_confidence_histogram_shows_right_and_wrong(run_dir):
   probs, labels = recorded(run_dir)['probs'], recorded(run_dir)['labels']
   bins = metrics.reliability(probs, labels, 5)
   wrong, right = axes.containers
-  heights = [bar.get_height() for bar in wrong]
-  np.testing.assert_allclose(heights, (bins.counts - bins.right) / 60)
-  heights = [bar.get_height() for bar in right]
-  np.testing.assert_allclose(heights, bins.right / 60)
+  np.testing.assert_allclose(heights(wrong), (bins.counts - bins.right) / 60)
+  np.testing.assert_allclose(heights(right), bins.right / 60)
   lines = [line.get_xdata()[0] for line in axes.lines]
   accuracy = metrics.accuracy(probs, labels)
   assert lines == pytest.approx([accuracy, probs.max(1).mean()])
+
+
+def test_member_confidence_shows_right_and_wrong(tmp_path):
+  confidence = np.array([[0.55, 0.95, 0.95], [0.55, 0.75, 0.95]], np.float32)
+  correct = np.array([[0, 1, 1], [1, 0, 1]], bool)
+  np.savez(tmp_path / 'members.npz', confidence_C=confidence, correct_C=correct)
+  (axes,) = plots.member_confidence(tmp_path, ('C',), num_bins=5).axes
+  right, wrong = axes.containers
+  # Bins of 0.2: 0.55 is in the third, 0.75 in the fourth.
+  np.testing.assert_allclose(heights(right), np.array([0, 0, 1, 0, 3]) / 6)
+  np.testing.assert_allclose(heights(wrong), np.array([0, 0, 1, 1, 0]) / 6)
+  assert axes.get_title() == '2 clients: mean accuracy 0.667'
 
 
 def test_retention_shows_three_measures(run_dir):
@@ -105,6 +137,32 @@ def test_retention_shows_three_measures(run_dir):
     np.testing.assert_array_equal(axes.lines[0].get_xdata(), curve.retained)
     np.testing.assert_array_equal(axes.lines[0].get_ydata(), curve.accuracy)
     assert f'{curve.area:.3f}' in axes.lines[0].get_label()
+
+
+def test_gap_above_by_hand():
+  curve = metrics.gap_above(PROBS, LABELS, 11)
+  np.testing.assert_allclose(curve.thresholds, np.arange(11) / 10)
+  assert curve.counts.tolist() == [4] * 6 + [3, 3, 1, 1, 0]
+  # All: 2 of 4 right at a mean confidence of 0.7125; three: 2 of 3 at 0.7667.
+  np.testing.assert_allclose(curve.gap[:6], 0.5 - 0.7125)
+  np.testing.assert_allclose(curve.gap[6:8], 2 / 3 - 2.3 / 3)
+  np.testing.assert_allclose(curve.gap[8:10], 0.1)
+  assert np.isnan(curve.gap[10])
+  assert curve.gap[0] == pytest.approx(-metrics.confidence_gap(PROBS, LABELS))
+
+
+def test_calibration_by_confidence_and_above_it(run_dir):
+  arrays = {**recorded(run_dir), 'probs': PROBS, 'labels': LABELS}
+  np.savez(run_dir / 'predictions.npz', **arrays)
+  (axes,) = plots.calibration_gap({'one': run_dir}, num_bins=10).axes
+  _, line = axes.lines
+  np.testing.assert_allclose(line.get_xdata(), [0.55, 0.7, 0.9])
+  np.testing.assert_allclose(line.get_ydata(), [-0.55, -0.2, 0.1], atol=1e-12)
+  (label,) = axes.get_legend().get_texts()
+  assert label.get_text() == 'one (ECE 0.2625)'
+  (axes,) = plots.calibration_above({'one': run_dir, 'two': run_dir}).axes
+  assert len(axes.lines) == 3 and axes.get_xlim() == (0, 1)
+  assert axes.lines[1].get_ydata()[0] == pytest.approx(-0.2125)
 
 
 def test_partition_shows_areas(run_dir):
