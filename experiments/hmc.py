@@ -47,13 +47,13 @@ def main() -> None:
       'chain; 0 for none.'
     )
   training.configure(0)
-  folder = pathlib.Path(_OUTPUT_DIR.value)
-  folder.mkdir(parents=True, exist_ok=True)
   settings = toy.config(_SEED.value, _EPOCHS.value, _RANK.value)
   try:
     fitted = toy.fit(settings)
   except ValueError as error:
     config_flags.fail(error)
+  folder = pathlib.Path(_OUTPUT_DIR.value)
+  folder.mkdir(parents=True, exist_ok=True)
   compared = toy.compare(
     fitted, _SEED.value, _NUM_DRAWS.value, kernel=_KERNEL.value
   )
