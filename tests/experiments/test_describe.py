@@ -21,17 +21,16 @@ class Clip:
 """
 
 
-@pytest.fixture(scope='module')
-def said():
-  """What `experiments.run` says to each word; one process."""
-  words = ('help', 'helpfull')
-  outcomes = binaries.drive('experiments.run', [[f'--{w}'] for w in words])
-  return dict(zip(words, outcomes, strict=True))
+def asked(capsys, what):
+  with pytest.raises(SystemExit) as stopped:
+    describe.answer(['binary', what], reproduce)
+  assert stopped.value.code == 0
+  return capsys.readouterr().out
 
 
 @pytest.mark.process
-def test_help_is_short_and_names_every_choice(said):
-  code, out, error = said['help']
+def test_help_is_short_and_names_every_choice():
+  code, out, error = binaries.run('experiments.run', '--help')
   assert (code, error) == (0, '')
   assert out.count('\n') < 50
   for role in config.ROLES:
@@ -40,25 +39,16 @@ def test_help_is_short_and_names_every_choice(said):
       assert re.search(rf'\b{re.escape(name)}[,.]', out), name
 
 
-@pytest.mark.process
-def test_helpfull_has_every_flag_with_its_default(said):
-  code, out, error = said['helpfull']
-  assert (code, error) == (0, '')
+def test_helpfull_has_every_flag_with_its_default(capsys):
   expected = dict(config.FIELDS)
   for method in config.known_methods():
     for setting, declared in method.declared.items():
       expected[f'{method.name}.{setting}'] = declared
+  out = asked(capsys, '--helpfull')
   shown = dict(re.findall(r'^  --([\w.]+)=(.*)$', out, re.MULTILINE))
   assert shown.keys() == expected.keys()
   for name, declared in expected.items():
     assert shown[name] == declared.format(declared.default)
-
-
-def asked(capsys, what):
-  with pytest.raises(SystemExit) as stopped:
-    describe.answer(['binary', what], reproduce)
-  assert stopped.value.code == 0
-  return capsys.readouterr().out
 
 
 def test_one_method_with_its_source_and_settings(capsys):
