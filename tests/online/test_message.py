@@ -129,7 +129,6 @@ LEFT_OUT = {
   'ensemble': {
     'refine': ('ensemble', 'keep'), 'ensemble.posterior': 'gaussian',
   },
-  'scaffold': {'client_parts': ('scaffold', 'swag')},
 }  # fmt: skip
 
 

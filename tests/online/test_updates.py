@@ -14,16 +14,17 @@ from bfl_tf.federation import engine as engine_lib
 from bfl_tf.online import updates as online
 
 _TRAINS = engine_lib.local
-NORMALIZED = {'model': 'toys:normalized', 'num_server_examples': 30}
 
 
 @pytest.mark.parametrize(
   'changes',
   [
-    {},
     {'pooling': 'lp', 'weighting': 'max_discrepancy'},
-    NORMALIZED,
-    NORMALIZED | {'batch_norm': 'recalibrate'},
+    {
+      'model': 'toys:normalized',
+      'num_server_examples': 30,
+      'batch_norm': 'recalibrate',
+    },
   ],
 )
 def test_added_and_removed_it_was_never_there_and_order_is_nothing(changes):
@@ -106,16 +107,6 @@ def test_a_member_that_is_refused_is_not_dropped():
   state.slots['keep']['updates']['4']['model']['loc'][0] = np.nan
   with pytest.raises(ValueError, match='4: its loc is not finite'):
     online.apply(experiment, state, online.Change('remove', 1))
-
-
-def test_memories_that_nodes_keep_are_none_to_go_on_with():
-  experiment = made.experiment(client_parts=('toys:Counter', 'swag'))
-  state = made.played(experiment)
-  there = {client: {'round': np.int32(0)} for client in state.memories}
-  with pytest.raises(engine_lib.OtherSideError, match='--engine'):
-    online.apply(
-      experiment, state._replace(memories=there), online.Change('remove', 2)
-    )
 
 
 def test_a_run_that_kept_nothing_or_not_all_or_played_on_is_refused():

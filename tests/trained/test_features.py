@@ -75,11 +75,8 @@ def test_a_table_is_read_as_the_run_read_it(tmp_path):
 
 def test_what_is_wrong_is_refused(run):
   trained = trained_lib.load(run)
-  own = trained.config.dataset
   with pytest.raises(ValueError, match='--dataset'):
-    features.of_dataset(trained, datasets.load(own))
-  with pytest.raises(ValueError, match=r'\bx\b'):
-    features.of_dataset(trained, datasets.load('wine'))
+    features.of_dataset(trained, datasets.load(trained.config.dataset))
   stochastic = trained_lib.Trained(
     trained.config.replace(variant='flipout'), trained.task, trained.weights
   )
@@ -97,5 +94,5 @@ def test_columns_are_those_of_the_run_in_its_order(run):
   )
   assert len(found['y_train']) == 50
   turned = dataclasses.replace(toys.blobs(), feature_names=names[::-1])
-  with pytest.raises(ValueError, match='trained on a, b, c, d'):
+  with pytest.raises(ValueError, match='--dataset'):
     features.of_dataset(trained, turned, seen)

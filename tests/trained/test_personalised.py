@@ -40,23 +40,6 @@ def kept(tmp_path_factory):
   return run_dir, run, keep(run_dir, run, 40)
 
 
-@pytest.mark.parametrize('site', ['north', 'odd', 'south'])
-def test_a_sites_own_model_predicts_as_it_was_scored(kept, site):
-  run_dir, run, table = kept
-  own = trained_lib.load(personalised.folder(run_dir, site))
-  share = run.test.take(dict(run.test.sites)[site])
-  probs = own.predict(share.x).probs
-  said = (
-    metrics.accuracy(probs, share.y),
-    metrics.negative_log_likelihood(probs, share.y),
-  )
-  row = table[site]
-  wanted = row['personalised_accuracy'], row['personalised_nll']
-  assert said == pytest.approx(wanted, rel=1e-9)
-  text = (personalised.folder(run_dir, site) / 'site.json').read_text()
-  assert json.loads(text) == {'site': site, 'personalise_epochs': 40}
-
-
 def test_a_site_of_its_own_mind_is_right_after_training_for_itself(kept):
   _, run, table = kept
   assert table['odd']['accuracy'] < 0.3 < 0.7
@@ -68,28 +51,35 @@ def test_a_site_of_its_own_mind_is_right_after_training_for_itself(kept):
   ]
 
 
-def test_a_sites_sets_are_from_its_own_calibration_share(kept):
+def test_a_sites_own_model_is_loaded_as_it_was_scored(kept):
   run_dir, run, table = kept
   held, shares = run.calibration, dict(run.test.sites)
   for site, rows in held.sites:
     path = personalised.folder(run_dir, site)
     own, promise = trained_lib.load(path), promises.read(path)
+    text = (path / 'site.json').read_text()
+    assert json.loads(text) == {'site': site, 'personalise_epochs': 40}
+    # Sets are from the site's own calibration share. The rank by hand: the 23rd
+    # and the 24th smallest score, ceil(25 * 0.9) and ceil(25 * 0.95), each
+    # within the thousandth that its bin is wide.
     assert promise.num_examples == len(rows) == 24
-    # The rank by hand: the 23rd and the 24th smallest score, ceil(25 * 0.9) and
-    # ceil(25 * 0.95), each within the thousandth that its bin is wide.
     said = own.predict(held.x[rows]).probs
     scores = np.sort(1 - said[np.arange(len(rows)), held.y[rows]])
     limits = np.array(promise.thresholds)
     assert np.all(limits >= scores[[22, 23]] - 1e-6)
     assert np.all(limits <= scores[[22, 23]] + 1e-3 + 1e-6)
     share = run.test.take(shares[site])
-    sets = promise.sets(own.predict(share.x).probs)
-    for level, chosen in zip(promise.levels, sets):
+    probs = own.predict(share.x).probs
+    expected = {
+      'accuracy': metrics.accuracy(probs, share.y),
+      'nll': metrics.negative_log_likelihood(probs, share.y),
+    }
+    for level, chosen in zip(promise.levels, promise.sets(probs)):
       covered = chosen[np.arange(len(share.y)), share.y].mean()
-      row = table[site]
-      assert row[f'personalised_coverage_{level:g}'] == pytest.approx(covered)
-      size = row[f'personalised_size_{level:g}']
-      assert size == pytest.approx(chosen.sum(-1).mean())
+      expected[f'coverage_{level:g}'] = covered
+      expected[f'size_{level:g}'] = chosen.sum(-1).mean()
+    found = {name: table[site][f'personalised_{name}'] for name in expected}
+    assert found == pytest.approx(expected, rel=1e-9)
 
 
 def test_sets_that_are_every_class_have_no_score(run):
