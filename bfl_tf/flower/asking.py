@@ -5,14 +5,12 @@ which makes the promise; then what their test shares add up to, sets by that
 promise among it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 import dataclasses
 import functools
 import math
-from typing import Any, NamedTuple, TypeVar
 
 from flwr import app as flwr_app
-from flwr import serverapp
 import numpy as np
 import tensorflow as tf
 
@@ -29,7 +27,6 @@ _WINDOW = 64
 
 
 def ask(
-  grid: serverapp.Grid,
   playing: nodes.Numbered,
   introduced: Mapping[int, messages.Introduction],
   trained: trained_lib.Trained,
@@ -39,7 +36,6 @@ def ask(
   """Has a finished run's nodes score its model.
 
   Args:
-    grid: Flower's.
     playing: who plays which client.
     introduced: by client, what its node said of its file.
     trained: the run's model.
@@ -49,18 +45,29 @@ def ask(
   Raises:
     TooFewClientsError: fewer than `--min_clients` said something good.
   """
-  asking = _Asking(grid, playing, introduced, trained, seconds, poll_seconds)
+  asking = _Asking(playing, introduced, trained, seconds, poll_seconds)
   promise = None
   if trained.config.calibration_fraction:
-    counts = asking.answers('calibration', None, _Counts.nothing())
-    arrays = [said.counts for said in counts.values()]
-    promise = promises.Promise.of(arrays, trained.num_samples())
+    answers = asking.answers(
+      'calibration',
+      None,
+      {'counts': np.zeros(conformal.NUM_BINS, np.int64)},
+      lambda arrays, size: tallies.check_counts(arrays['counts'], size),
+    )
+    counts = [arrays['counts'] for arrays in answers.values()]
+    promise = promises.Promise.of(counts, trained.num_samples())
   levels = promise.levels if promise else ()
   nothing = tallies.Tally.nothing(trained.task.num_classes, len(levels))
-  said = asking.answers('test', promise, nothing)
+  answers = asking.answers(
+    'test',
+    promise,
+    nothing._asdict(),
+    lambda arrays, size: tallies.Tally(**arrays).check(size),
+  )
+  said = {str(c): tallies.Tally(**arrays) for c, arrays in answers.items()}
   report = reports.Report.of(
     trained,
-    {str(client): tally for client, tally in said.items()},
+    said,
     functools.reduce(tallies.Tally.merge, said.values()),
     promise,
     list(map(str, range(trained.config.num_clients))),
@@ -69,28 +76,10 @@ def ask(
   return dataclasses.replace(report, left_out=left_out)
 
 
-class _Counts(NamedTuple):
-  """How often each calibration score occurs: `[num_bins]` integers."""
-
-  counts: np.ndarray
-
-  @classmethod
-  def nothing(cls) -> '_Counts':
-    return cls(np.zeros(conformal.NUM_BINS, np.int64))
-
-  def check(self, num_examples: int) -> None:
-    """As of `Tally.check`."""
-    tallies.check_counts(self.counts, num_examples)
-
-
-_Said = TypeVar('_Said', tallies.Tally, _Counts)
-
-
 @dataclasses.dataclass
 class _Asking:
   """The arguments of `ask`, and by client why nothing good came."""
 
-  grid: serverapp.Grid
   playing: nodes.Numbered
   introduced: Mapping[int, messages.Introduction]
   trained: trained_lib.Trained
@@ -99,25 +88,37 @@ class _Asking:
   left_out: dict[int, str] = dataclasses.field(default_factory=dict)
 
   def answers(
-    self, share: str, promise: promises.Promise | None, nothing: _Said
-  ) -> dict[int, _Said]:
+    self,
+    share: str,
+    promise: promises.Promise | None,
+    nothing: Mapping[str, np.ndarray],
+    check: Callable[[Mapping[str, np.ndarray], int], None],
+  ) -> dict[int, Mapping[str, np.ndarray]]:
     """Returns what came of those who are not left out yet, in their order.
 
     Args:
       share: as of `Question`.
       promise: likewise.
       nothing: what an answer of no examples is.
+      check: refuses an answer that so many examples do not add up to.
     """
-    found: dict[int, _Said] = {}
-    sizes = {name: array.nbytes for name, array in nothing._asdict().items()}
+    found: dict[int, Mapping[str, np.ndarray]] = {}
+    sizes = {name: array.nbytes for name, array in nothing.items()}
     for client, reply in nodes.exchange(
-      self.grid, self._errands(share, promise), _WINDOW, self.poll_seconds
+      self.playing.grid,
+      self._errands(share, promise),
+      _WINDOW,
+      self.seconds,
+      self.poll_seconds,
     ):
       try:
-        tree = messages.unpack(nodes.content(reply), sizes)
-        said = _shaped(tree, nothing)
-        said.check(self.introduced[client].held[share])
-        found[client] = said
+        arrays = messages.unpack(nodes.content(reply), sizes)
+        for name, array in nothing.items():
+          spec = tf.TensorSpec(array.shape, array.dtype)
+          if defect := training.mismatch(arrays.get(name), spec):
+            raise ValueError(f'its {name} {defect}')
+        check(arrays, self.introduced[client].held[share])
+        found[client] = arrays
       # Whatever somebody sends, it is this node's alone.
       except Exception as failure:
         self.left_out[client] = f'{share} share: {failure}'
@@ -130,7 +131,7 @@ class _Asking:
     # Floats add up in this order, whoever answers first.
     return dict(sorted(found.items()))
 
-  def _errands(self, share, promise) -> Iterator[nodes.Errand]:
+  def _errands(self, share, promise) -> Iterator[tuple[int, flwr_app.Message]]:
     flags = '\n'.join(flags_file.flag_lines(self.trained.config))
     task = self.trained.task.to_json()
     packed = messages.pack_arrays({'model': self.trained.weights})
@@ -145,14 +146,4 @@ class _Asking:
       message = flwr_app.Message(
         messages.pack(question, packed), there[client], 'evaluate'
       )
-      yield nodes.Errand(client, message, self.seconds)
-
-
-def _shaped(tree: Mapping[str, Any], nothing: _Said) -> _Said:
-  """Returns what a node sent, if it is an answer at all."""
-  for name, array in nothing._asdict().items():
-    spec = tf.TensorSpec(array.shape, array.dtype)
-    defect = training.mismatch(tree.get(name), spec)
-    if defect:
-      raise ValueError(f'its {name} {defect}')
-  return type(nothing)(**tree)
+      yield client, message

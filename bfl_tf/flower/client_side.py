@@ -10,7 +10,6 @@ how it is read; `test-fraction`, `calibration-fraction`: what it holds out),
 """
 
 from collections.abc import Callable, Mapping
-import contextlib
 import dataclasses
 import functools
 from typing import Any, NamedTuple
@@ -56,7 +55,7 @@ def train(
   node = context.node_config
   sent = order(message.content)
   # In a simulation any node plays any client.
-  if not sent.brings_memory:
+  if sent.run:
     _check_asked(context, sent.client)
   elif {'memory', 'data'} & set(node):
     raise ValueError('what a client of this node remembers stays on it')
@@ -125,9 +124,7 @@ class Site:
     """
     client, memory = order.client, order.memory
     kept = None
-    if not order.brings_memory and self.plan.fresh_memory(
-      order.broadcast.model
-    ):
+    if order.run and self.plan.fresh_memory(order.broadcast.model):
       kept = memories.Kept.of(memory_dir, order.run, order.flags, client)
       # Two checkpoints are kept, so many rounds apart.
       back = 2 * self.plan.config.checkpoint_every
@@ -150,22 +147,22 @@ class Own(NamedTuple):
     data: the file; nothing if the node has none.
     label_column: of a .csv.
     ignore_columns: of a .csv, separated by commas.
-    test_fraction: that it holds out; if empty what a run asks for.
+    test_fraction: that it holds out; if None what a run asks for.
     calibration_fraction: likewise.
   """
 
   data: str = ''
   label_column: str = 'label'
   ignore_columns: str = ''
-  test_fraction: str = ''
-  calibration_fraction: str = ''
+  test_fraction: float | None = None
+  calibration_fraction: float | None = None
 
   @classmethod
   def of(cls, node_config: Mapping[str, Any]) -> 'Own':
     """Reads a SuperNode's --node-config."""
     keys = {name: name.replace('_', '-') for name in cls._fields}
     return cls(
-      **{n: str(node_config[k]) for n, k in keys.items() if k in node_config}
+      **{n: node_config[k] for n, k in keys.items() if k in node_config}
     )
 
 
@@ -234,17 +231,11 @@ def _check_shares(config, own):
   """Refuses other shares than the owner's, which would tell rows apart."""
   for share in ('test_fraction', 'calibration_fraction'):
     wanted, asked = getattr(own, share), getattr(config, share)
-    if wanted and not _is_number(wanted, asked):
+    if wanted not in (None, asked):
       raise ValueError(
         f'--{share}={asked}: the owner of this node holds out {wanted}, and no '
         'other share'
       )
-
-
-def _is_number(text, value) -> bool:
-  with contextlib.suppress(ValueError):
-    return float(text) == value
-  return False
 
 
 def answer(question: messages.Question, own: Own) -> Mapping[str, Any]:

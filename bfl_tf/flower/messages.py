@@ -56,10 +56,10 @@ class Order(NamedTuple):
     client: its number.
     broadcast: of the round.
     memory: by part name, what it kept.
-    brings_memory: whether the server keeps that; the node does otherwise.
+    run: names the run, among others of the same flags, to a node that keeps
+      the memory in place of the server; nothing where the order brings it.
     accepted: the last round whose update of this client was taken in, from 0;
       -1 if none was.
-    run: names the run, among others of the same flags.
     told: what everybody's own files are together, an `Introduction` as JSON;
       nothing where nodes have none.
   """
@@ -68,9 +68,8 @@ class Order(NamedTuple):
   client: int
   broadcast: client_lib.Broadcast
   memory: Mapping[str, Any]
-  brings_memory: bool = True
-  accepted: int = -1
   run: str = ''
+  accepted: int = -1
   told: str = ''
 
 
@@ -289,22 +288,19 @@ class Introduction:
 
   def _check(self):
     """Refuses sums that no examples have."""
-    counts = list(self.counts.values())
-    if not all(type(n) is int and n >= 0 for n in counts):
-      raise ValueError(f'counts of {counts}')
-    if not 0 < sum(counts) <= _MOST:
-      raise ValueError(f'{sum(counts)} examples')
-    held = list(self.held.values())
-    whole = all(type(n) is int and 0 <= n <= _MOST for n in held)
-    if set(self.held) != {'calibration', 'test'} or not whole:
-      raise ValueError(f'shares of {held}')
+    numbers = [*self.counts.values(), *self.held.values()]
+    examples = sum(self.counts.values())
     size, mean, scatter = self.moments
-    if np.shape(mean) != (self.shape[-1],) or mean.shape != scatter.shape:
-      raise ValueError(f'moments of {np.shape(mean)} features')
-    if size != sum(counts) * math.prod(self.shape[:-1]):
-      raise ValueError(f'moments of {size} values')
-    if not np.all(np.isfinite([mean, scatter])) or np.any(scatter < 0):
-      raise ValueError('moments that no examples have')
+    if not (
+      all(type(n) is int and 0 <= n <= _MOST for n in numbers)
+      and 0 < examples <= _MOST
+      and set(self.held) == {'calibration', 'test'}
+      and mean.shape == scatter.shape == self.shape[-1:]
+      and size == examples * math.prod(self.shape[:-1])
+      and np.all(np.isfinite([mean, scatter]))
+      and np.all(scatter >= 0)
+    ):
+      raise ValueError('no examples add up to it')
 
   def to_json(self) -> str:
     """Returns a text; floats are written so that they come back."""

@@ -20,33 +20,19 @@ class Simulated:
   """Any node plays any client: they all see the same data.
 
   Attributes:
-    ids: of the nodes.
+    grid: Flower's.
+    num_nodes: that there will be.
   """
 
-  ids: Sequence[int]
-
-  @classmethod
-  def of(
-    cls, grid: serverapp.Grid, num_nodes: int, seconds: float
-  ) -> 'Simulated':
-    """Waits for all of them.
-
-    Raises:
-      ValueError: they are not there in time.
-    """
-    deadline = time.monotonic() + seconds
-    while len(found := sorted(grid.get_node_ids())) < num_nodes:
-      if time.monotonic() > deadline:
-        raise ValueError(
-          f'after {seconds:.0f} s {len(found)} of {num_nodes} simulated nodes '
-          'are there: the machine is too busy for them.'
-        )
-      time.sleep(_POLL_SECONDS)
-    return cls(found)
+  grid: serverapp.Grid
+  num_nodes: int
 
   def __call__(self, clients: Sequence[int]) -> Mapping[int, int]:
     """Deals clients out to nodes, one each while there are enough."""
-    return {c: self.ids[i % len(self.ids)] for i, c in enumerate(clients)}
+    # Flower makes the nodes while the server begins.
+    while len(ids := sorted(self.grid.get_node_ids())) < self.num_nodes:
+      time.sleep(_POLL_SECONDS)
+    return {c: ids[i % len(ids)] for i, c in enumerate(clients)}
 
 
 class Answer(NamedTuple):
@@ -82,9 +68,8 @@ class Numbered:
   Attributes:
     grid: Flower's.
     flags: of the run, as of `flags_file.flag_lines`.
-    answers: by node.
+    answers: by node, in the order in which they were heard.
     asked: by node that has not answered yet, the message's number.
-    playing: by client, its node, as long as that is there.
     said: by client, what its first node said of its examples.
   """
 
@@ -92,7 +77,6 @@ class Numbered:
   flags: str
   answers: dict[int, Answer] = dataclasses.field(default_factory=dict)
   asked: dict[int, str] = dataclasses.field(default_factory=dict)
-  playing: dict[int, int] = dataclasses.field(default_factory=dict)
   said: dict[int, str] = dataclasses.field(default_factory=dict)
 
   @classmethod
@@ -113,14 +97,13 @@ class Numbered:
     return nodes
 
   def __call__(self, clients: Sequence[int]) -> Mapping[int, int]:
-    """Returns the nodes that are there, by client."""
+    """Returns the nodes that are there, by client: of two the first heard."""
     self._refresh()
-    return {c: self.playing[c] for c in clients if c in self.playing}
-
-  def introductions(self, clients: Sequence[int]) -> dict[int, str]:
-    """Returns what those said that have examples of their own, by client."""
-    said = {c: self.answers[n].introduction for c, n in self(clients).items()}
-    return {client: text for client, text in said.items() if text}
+    playing: dict[int, int] = {}
+    for node, answer in self.answers.items():
+      if answer.client is not None and answer.client in clients:
+        playing.setdefault(answer.client, node)
+    return playing
 
   def _refresh(self) -> None:
     """Forgets who has gone, asks who is new, and hears who has answered."""
@@ -128,11 +111,6 @@ class Numbered:
     for known in (self.answers, self.asked):
       for node in set(known) - present:
         del known[node]
-    self.playing = {c: n for c, n in self.playing.items() if n in present}
-    # Another that said the same number takes over, with the same examples.
-    for node, answer in sorted(self.answers.items()):
-      if answer.client is not None and self._is_same(answer):
-        self.playing.setdefault(answer.client, node)
     for node in sorted(present - set(self.answers) - set(self.asked)):
       content = messages.pack({'flags': self.flags})
       query = flwr_app.Message(content, node, 'query')
@@ -146,27 +124,22 @@ class Numbered:
         del self.asked[node]
         self._hear(node, Answer.of(reply))
 
-  def _is_same(self, answer) -> bool:
-    """Whether it is of the examples that its client had first."""
-    said = answer.introduction
-    return self.said.setdefault(answer.client, said) == said
-
   def _hear(self, node, answer):
+    if answer.client is not None:
+      first = self.said.setdefault(answer.client, answer.introduction)
+      if first != answer.introduction:
+        answer = Answer(
+          refusal=f'client {answer.client} has another file than its first '
+          'node said'
+        )
+      elif any(a.client == answer.client for a in self.answers.values()):
+        logging.warning(
+          'SuperNode %d says that it is client %d, which another plays as long '
+          'as it is there.', node, answer.client,
+        )  # fmt: skip
+    if answer.refusal:
+      logging.warning('SuperNode %d: %s', node, answer.refusal)
     self.answers[node] = answer
-    if answer.client is None:
-      return
-    if not self._is_same(answer):
-      logging.warning(
-        'SuperNode %d says that it is client %d, and has another file than the '
-        'first: it does not play it.', node, answer.client,
-      )  # fmt: skip
-      return
-    first = self.playing.setdefault(answer.client, node)
-    if first != node:
-      logging.warning(
-        'SuperNodes %d and %d both say that they are client %d: the first '
-        'plays it.', first, node, answer.client,
-      )  # fmt: skip
 
   def _missing(self, missing, num_clients, seconds) -> str:
     said = [
@@ -185,27 +158,14 @@ class NodeError(RuntimeError):
   """What a node said in place of an answer."""
 
 
-class Errand(NamedTuple):
-  """What goes out to one client's node.
-
-  Attributes:
-    client: whose it is.
-    message: to its node.
-    seconds: in which it is waited for.
-  """
-
-  client: int
-  message: flwr_app.Message
-  seconds: float
-
-
 Reply = flwr_app.Message | Exception
 
 
 def exchange(
   grid: serverapp.Grid,
-  errands: Iterator[Errand],
+  errands: Iterator[tuple[int, flwr_app.Message]],
   window: int,
+  seconds: float,
   poll_seconds: float,
 ) -> Iterator[tuple[int, Reply]]:
   """Sends messages and yields each client with its reply, as they come.
@@ -215,43 +175,37 @@ def exchange(
 
   Args:
     grid: Flower's.
-    errands: made one at a time, when they go out.
+    errands: clients, each with what goes to its node; made one at a time, when
+      they go out.
     window: how many may be out at a time.
+    seconds: in which a reply is waited for.
     poll_seconds: between two looks for replies.
 
   Returns:
     The reply, or why there is none.
   """
-  # By a message's number, what is out, and since when.
-  out: dict[str, tuple[Errand, float]] = {}
-  errands, more = iter(errands), True
+  # By a message's number, whose it is, and until when it is waited for.
+  out: dict[str, tuple[int, float]] = {}
+  more = True
   while more or out:
     free = window - len(out)
     sent = 0
-    for errand in itertools.islice(errands, free):
+    for client, message in itertools.islice(errands, free):
       sent += 1
-      numbers = [n for n in grid.push_messages([errand.message]) if n]
+      numbers = [n for n in grid.push_messages([message]) if n]
       if not numbers:
-        yield errand.client, NodeError('its message could not be sent')
-      out |= dict.fromkeys(numbers, (errand, time.monotonic()))
+        yield client, NodeError('its message could not be sent')
+      out |= dict.fromkeys(numbers, (client, time.monotonic() + seconds))
     more = sent == free
     waiting = len(out)
-    yield from _arrived(grid, out)
+    for number, (client, deadline) in list(out.items()):
+      replies = list(grid.pull_messages([number]))
+      if replies or time.monotonic() > deadline:
+        del out[number]
+        late = TimeoutError(f'nothing came within {seconds:g} s')
+        yield client, replies[0] if replies else late
     if out and len(out) == waiting:
       time.sleep(poll_seconds)
-
-
-def _arrived(grid, out) -> Iterator[tuple[int, Reply]]:
-  """Yields what has come, and what will not come any more."""
-  for number, (errand, started) in list(out.items()):
-    replies = list(grid.pull_messages([number]))
-    if replies:
-      del out[number]
-      yield errand.client, replies[0]
-    elif time.monotonic() > started + errand.seconds:
-      del out[number]
-      late = TimeoutError(f'nothing came within {errand.seconds:g} s')
-      yield errand.client, late
 
 
 def content(reply: Reply) -> flwr_app.RecordDict:

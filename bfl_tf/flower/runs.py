@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import Any
 
 from bfl_tf.config import config as config_lib
 from bfl_tf.federation import stopping
@@ -74,13 +75,6 @@ def ask_sites(
   _submit(connection, asked)
 
 
-def _show(line):
-  """Prints what is ours of the lines that are streamed."""
-  _, mark, ours = line.partition(MARK)
-  if mark:
-    print(ours, end='', flush=True)
-
-
 def reason(error: Exception) -> str:
   """Returns an error as one line from which `failure` makes it again."""
   code = 2 if isinstance(error, ValueError) else 1
@@ -99,75 +93,58 @@ def failure(said: str) -> Exception:
 
 def _submit(connection, settings):
   """Has a SuperLink run our app and waits for its end."""
-  # A narrow terminal's lines would be broken.
-  environment = {**os.environ, 'COLUMNS': '500'}
   with tempfile.TemporaryDirectory(prefix='bfl_tf_flower_') as scratch:
     path = pathlib.Path(scratch) / 'run.toml'
     path.write_text(_toml(settings))
-    command = [_FLWR, 'run', str(_APP), connection, '--stream']
-    command += ['--run-config', str(path)]
-    run_id, said = _streamed(command, environment)
-  if run_id is None:
-    raise ValueError(f'--superlink={connection}: {_last(said)}')
+    run = ['run', str(_APP), connection, '--run-config', str(path)]
+    run_id = _said(connection, ValueError, *run)['run-id']
+  _stream(connection, run_id)
   while True:
-    status, details = _status(connection, run_id, environment)
-    if status.startswith('finished'):
+    (run,) = _said(
+      connection, FlowerError, 'list', connection, '--run-id', run_id
+    )['runs']
+    if run['status'].startswith('finished'):
       break
     # The stream of its lines broke off.
     time.sleep(_POLL_SECONDS)
-  if status != 'finished:completed':
-    raise failure(details or f'run {run_id} is {status}')
+  if run['status'] != 'finished:completed':
+    raise failure(run['status-details'] or f'run {run_id} is {run["status"]}')
 
 
-def _streamed(command, environment) -> tuple[str | None, list[str]]:
-  """Shows what is ours of the lines; returns the run's id, and the last."""
-  run_id: str | None = None
-  said: list[str] = []
+def _said(connection, error, *arguments) -> dict[str, Any]:
+  """Returns what a command of Flower's says."""
+  found = subprocess.run(
+    [_FLWR, *arguments, '--format', 'json'],
+    stdout=subprocess.PIPE, text=True, check=False,
+  )  # fmt: skip
+  said = json.loads(found.stdout or '{}')
+  if not said.get('success'):
+    why = said.get('error-message', f'flwr ended with {found.returncode}')
+    raise error(f'--superlink={connection}: {" ".join(why.split())}')
+  return said
+
+
+def _stream(connection, run_id):
+  """Prints what is ours of a run's lines."""
   with subprocess.Popen(
-    command,
-    env=environment,
+    [_FLWR, 'log', run_id, connection],
     stdout=subprocess.PIPE,
     stderr=subprocess.STDOUT,
     text=True,
   ) as process:
     try:
       for line in process.stdout or ():
-        started = re.search(r'started run (\d+)', line)
-        run_id = started[1] if started else run_id
-        _show(line)
-        said = [*said[-20:], line.strip('│╭╮╰╯─ \n')]
+        _, mark, ours = line.partition(MARK)
+        if mark:
+          print(ours, end='', flush=True)
     finally:
       # Whoever stops watching is not made to wait for the run.
       process.terminate()
-  return run_id, said
-
-
-def _status(connection, run_id, environment) -> tuple[str, str]:
-  command = [_FLWR, 'list', connection, '--run-id', run_id, '--format', 'json']
-  found = subprocess.run(
-    command, env=environment, capture_output=True, text=True, check=False
-  )
-  try:
-    (run,) = json.loads(found.stdout)['runs']
-    return run['status'], run['status-details']
-  except (ValueError, KeyError) as error:
-    raise FlowerError(
-      f'--superlink={connection} says nothing of run {run_id} any more: '
-      f'{_last(found.stdout.splitlines() + found.stderr.splitlines())}'
-    ) from error
-
-
-def _last(lines) -> str:
-  """The text of Flower's last box of an error, or the last line."""
-  text = '\n'.join(line.strip() for line in lines if line.strip())
-  _, boxed, error = text.rpartition('Error')
-  said = error.split('\n', 1)[-1] if boxed else text.rpartition('\n')[2]
-  return ' '.join(said.split()) or 'it said nothing'
 
 
 def _toml(settings) -> str:
   """Strings as TOML's basic ones, which JSON's are but for escapes of pairs."""
   return ''.join(
-    f'{name.replace("_", "-")} = {json.dumps(value, ensure_ascii=False)}\n'
+    f'{name} = {json.dumps(value, ensure_ascii=False)}\n'
     for name, value in settings.items()
   )

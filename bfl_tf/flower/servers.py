@@ -30,7 +30,7 @@ from bfl_tf.federation import building
 from bfl_tf.flower import asking, messages, runs
 from bfl_tf.flower import engine as engine_lib
 from bfl_tf.flower import nodes as nodes_lib
-from bfl_tf.runs import directory, flags_file, task
+from bfl_tf.runs import directory, flags_file
 from bfl_tf.trained import report_files
 
 app = serverapp.ServerApp()
@@ -52,26 +52,22 @@ def main(grid: serverapp.Grid, context: flwr_app.Context) -> None:
 
 
 def _play(grid, settings):
-  flags = str(settings['flags'])
-  config = flags_file.parse(flags.splitlines())
-  told, dataset = '', None
-  nodes = nodes_lib.Numbered.of(
-    grid, flags, config.num_clients, float(settings['node-timeout'])
-  )
-  introduced = _introduced(config, nodes)
+  config = flags_file.parse(str(settings['flags']).splitlines())
+  path = str(settings['output-dir'])
+  nodes, introduced = _met(grid, config, settings)
+  told, dataset, nodes_say = '', None, ''
   if introduced:
     _check_no_share(config)
     told = messages.merged(introduced).to_json()
-    dataset = _as_told(config, introduced)
-  path = str(settings['output-dir'])
+    # All examples of the server's own file are tests.
+    own = building.dataset(config.replace(calibration_fraction=0.0), {})
+    dataset, nodes_say = as_told(own, introduced), _said(introduced)
+    if pathlib.Path(path, directory.NODES).exists():
+      _check_unchanged(f'--output_dir={path}', path, introduced)
   engine = engine_lib.Engine(
-    grid, nodes, int(settings['window']), False, path, told,
-    # Each look is a request.
-    poll_seconds=1.0,
+    # Each look for replies is a request.
+    nodes, int(settings['window']), path, told, poll_seconds=1.0
   )  # fmt: skip
-  nodes_say = _said(introduced) if dataset is not None else ''
-  if dataset is not None:
-    _check_unchanged(f'--output_dir={path}', path, introduced, dataset)
   runs_lib.Run(
     config, path, engine=engine, dataset=dataset, nodes=nodes_say
   ).play()
@@ -82,37 +78,24 @@ def _score(grid, settings):
   path = pathlib.Path(str(settings['output-dir']))
   trained = trained_lib.load(path)
   config = trained.config
-  flags = '\n'.join(flags_file.flag_lines(config))
-  nodes = nodes_lib.Numbered.of(
-    grid, flags, config.num_clients, float(settings['node-timeout'])
-  )
-  introduced = _introduced(config, nodes)
-  if not introduced:
+  if not (path / directory.NODES).exists():
     raise ValueError(
       f'--run={path}: its nodes have no files of their own: leave --superlink '
       'out.'
     )
-  told = _as_told(config, introduced)
-  _check_unchanged(f'--run={path}', path, introduced, told)
+  nodes, introduced = _met(grid, config, settings)
+  _check_unchanged(f'--run={path}', path, introduced)
   seconds = float(settings['answer-timeout']) or config.client_timeout
-  report = asking.ask(grid, nodes, introduced, trained, seconds or math.inf)
+  report = asking.ask(nodes, introduced, trained, seconds or math.inf)
   report_files.write(path, report)
   for line in report_files.lines(path, report, of_nodes=True):
     # An empty line would not be told from Flower's own.
     print(line or ' ')
 
 
-def _check_unchanged(flag, path, introduced, dataset):
+def _check_unchanged(flag, path, introduced):
   """Refuses a run that nodes began with other files, by what they say."""
-  said, asked = (
-    pathlib.Path(path, name) for name in (directory.NODES, directory.TASK)
-  )
-  if said.exists():
-    same = said.read_text() == _said(introduced)
-  else:
-    # Killed before it wrote them down.
-    same = not asked.exists() or task.read(asked).is_like(task.Task.of(dataset))
-  if not same:
+  if pathlib.Path(path, directory.NODES).read_text() != _said(introduced):
     raise ValueError(
       f'{flag}: files of nodes have changed since it began; put them back, or '
       'choose another directory.'
@@ -128,21 +111,36 @@ def _said(introduced) -> str:
   return json.dumps(digests, indent=2) + '\n'
 
 
-def _introduced(config, nodes) -> dict[int, messages.Introduction]:
-  """What nodes say of files of their own, by client; nothing if none has one.
+def _met(grid, config, settings):
+  """Waits for all clients' nodes.
+
+  Returns:
+    Who plays which client; and what nodes say of files of their own, by client,
+    which is nothing if none has one.
 
   Raises:
     ValueError: some have and some have not, or one's answer cannot be read.
   """
-  clients = range(config.num_clients)
-  said = nodes.introductions(clients)
-  without = sorted(set(clients) - set(said))
-  if said and without:
+  flags = '\n'.join(flags_file.flag_lines(config))
+  nodes = nodes_lib.Numbered.of(
+    grid, flags, config.num_clients, float(settings['node-timeout'])
+  )
+  said = {c: nodes.said[c] for c in range(config.num_clients)}
+  without = [client for client, text in said.items() if not text]
+  if len(without) == len(said):
+    return nodes, {}
+  if without:
     raise ValueError(
       f'clients {", ".join(map(str, without))} have no file of their own and '
       'others do: start their SuperNodes with --node-config \'data="FILE"\'.'
     )
-  return {client: _read(client, text) for client, text in said.items()}
+  introduced = {}
+  for client, text in said.items():
+    try:
+      introduced[client] = messages.Introduction.from_json(text)
+    except ValueError as error:
+      raise ValueError(f'client {client}: {error}.') from error
+  return nodes, introduced
 
 
 def _check_no_share(config):
@@ -152,19 +150,6 @@ def _check_no_share(config):
       '--num_server_examples and --server_fraction take examples of clients, '
       'which have files of their own: name --server_dataset in place of them.'
     )
-
-
-def _as_told(config, introduced):
-  """The data set that a server has, of whose own examples all are tests."""
-  own = building.dataset(config.replace(calibration_fraction=0.0), {})
-  return as_told(own, introduced)
-
-
-def _read(client, text):
-  try:
-    return messages.Introduction.from_json(text)
-  except ValueError as error:
-    raise ValueError(f'client {client}: {error}.') from error
 
 
 def as_told(

@@ -31,7 +31,6 @@ from bfl_tf.runs import flags_file
 
 # Orders that the server can hold at once, however many clients there are.
 _NUM_NODES = 16
-_START_SECONDS = 120.0
 _CHILD = 'from bfl_tf.flower import simulation; simulation.main()'
 
 
@@ -95,13 +94,13 @@ def _print(line):
 def play(
   code: str,
   given: Sequence[str] = (),
-  show: Callable[[str], None] = _print,
+  show: Callable[[str], object] = _print,
 ) -> None:
   """Runs a process that calls `run_apps`, to its end.
 
   Args:
     code: Python, that calls `given` and then `run_apps`.
-    given: lines that `given` returns there.
+    given: what `given` returns there.
     show: is called with each line that is printed.
 
   Raises:
@@ -117,16 +116,14 @@ def play(
     messages.OWN_CODE: '1',
   }
   with tempfile.TemporaryFile('w+') as errors:
+    # By its open input the process knows that we are there.
     process = subprocess.Popen(
-      [sys.executable, '-c', code], env=environment, stdin=subprocess.PIPE,
-      stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
+      [sys.executable, '-c', code, *given], env=environment,
+      stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
+      start_new_session=True,
     )  # fmt: skip
     try:
-      assert process.stdin and process.stdout
-      # Open until the end: by that the process knows that we are there.
-      process.stdin.write('\n'.join([*given, '', '']))
-      process.stdin.flush()
-      for line in process.stdout:
+      for line in process.stdout or ():
         show(line)
       failed = process.wait()
     finally:
@@ -147,10 +144,9 @@ def _end(process):
 
 
 def given() -> list[str]:
-  """Returns the lines that `play` gave; this process now ends with its own."""
-  lines = [line.rstrip('\n') for line in iter(sys.stdin.readline, '\n')]
+  """Returns what `play` gave; this process now ends with the one that did."""
   threading.Thread(target=_end_with_our_parent, daemon=True).start()
-  return lines
+  return sys.argv[1:]
 
 
 def _end_with_our_parent():
@@ -202,8 +198,7 @@ def main() -> None:
 
   @server.main()
   def play_run(grid, unused_context):
-    found = nodes.Simulated.of(grid, window, _START_SECONDS)
-    flower = engine.Engine(grid, found, window)
+    flower = engine.Engine(nodes.Simulated(grid, window), window)
     runs_lib.Run(config, path, engine=flower).play()
 
   run_apps(server, client_side.app, window, num_processes(config))

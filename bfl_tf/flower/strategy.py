@@ -71,12 +71,7 @@ class BayesianStrategy(strategy.FedAvg):
     # Nothing comes beside a model: no extras, memory or trace.
     nothing: Any = {}
     self._like = training.Result(specs, nothing, nothing, nothing)
-    self._reference: weights_lib.Weights | None = None
-
-  def summary(self) -> None:
-    """Logs what pools beside what FedAvg says."""
-    logging.info('pools by %s, weighs by %s', self._rule, self._weighting)
-    super().summary()
+    self._reference: weights_lib.Weights
 
   def configure_train(
     self,
@@ -94,8 +89,6 @@ class BayesianStrategy(strategy.FedAvg):
   ) -> tuple[app.ArrayRecord | None, app.MetricRecord | None]:
     """Pools what is good; None if nothing is."""
     reference = self._reference
-    if reference is None:
-      raise ValueError('aggregate_train comes after configure_train.')
     reduced = reduction.Reduction(self._rule, self._weighting, (), reference)
     accepted: list[app.RecordDict] = []
     left_out = 0

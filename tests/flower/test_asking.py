@@ -35,13 +35,11 @@ def ask(run_dir, files, answer=lambda reply: reply, instead=()):
   """Has nodes asked; by then they read `instead` of their files."""
   grid = wines.grid(files[:3])
   trained = trained_lib.load(run_dir)
-  flags = '\n'.join(flags_file.flag_lines(trained.config))
-  there = nodes.Numbered.of(grid, flags, 3, 1.0)
-  introduced = servers._introduced(trained.config, there)
+  there = servers._met(grid, trained.config, wines.settings(run_dir))
   grid.answer = answer
   for config, file in zip(grid.node_configs.values(), instead):
     config['data'] = file
-  return asking.ask(grid, there, introduced, trained, 0.05, 0.01)
+  return asking.ask(*there, trained, 0.05, 0.01)
 
 
 def held_out(trained, file, share):

@@ -20,12 +20,9 @@ FEDBE = {
 
 def engine(change=lambda reply: reply, configs=None, **settings):
   """Of six nodes that any client may be played on, or of the nodes given."""
-  simulated = configs is None
   grid = grids.Grid(configs or {n: {} for n in range(6)}, change)
-  found = (
-    nodes.Simulated.of(grid, 6, 1.0) if simulated else nodes.Numbered(grid, '')
-  )
-  return engine_lib.Engine(grid, found, poll_seconds=0.01, **settings)
+  found = nodes.Numbered(grid, '') if configs else nodes.Simulated(grid, 6)
+  return engine_lib.Engine(found, poll_seconds=0.01, **settings)
 
 
 def numbered(tmp_path, numbers=range(6)):
@@ -56,7 +53,7 @@ def test_the_bits_of_the_local_engine(changes, tmp_path):
 def test_nodes_that_keep_their_own_memory(changes, tmp_path):
   experiment = toys.experiment(**changes)
   state, rows = toys.play(experiment, 3)
-  deployed = engine(configs=numbered(tmp_path), keeps_memories=False)
+  deployed = engine(configs=numbered(tmp_path), run='/run')
   theirs, their_rows = toys.play(experiment, 3, engine=deployed)
   assert toys.same(theirs.model, state.model)
   assert toys.same(theirs.slots, state.slots)
@@ -78,63 +75,36 @@ def spoiled(change, client=2):
   return spoil
 
 
-def put(name, value):
-  def change(reply):
-    arrays = reply.content['arrays']
-    arrays[name] = app.Array(value(arrays[name].numpy()))
-    return reply
-
-  return change
+def nan(reply):
+  arrays = reply.content['arrays']
+  nothing = np.full_like(arrays['update|model|loc'].numpy(), np.nan)
+  arrays['update|model|loc'] = app.Array(nothing)
+  return reply
 
 
-def without(record, name):
-  def change(reply):
-    del reply.content[record][name]
-    return reply
-
-  return change
+def without_loc(reply):
+  del reply.content['arrays']['update|model|loc']
+  return reply
 
 
-def nan(array):
-  return np.full_like(array, np.nan)
-
-
-BAD = {
-  'its loc is not finite': put('update|model|loc', nan),
-  'its loc has shape': put('update|model|loc', lambda a: a[1:]),
-  'its loc is float64': put('update|model|loc', lambda a: a.astype(np.float64)),
-  'its scale is below': put('update|model|scale', lambda a: -a),
-  'its extra counter is missing': without('arrays', 'update|extras|counter'),
-  'its memory counter steps is missing': without(
-    'arrays', 'memory|counter|steps'
-  ),
-  r'its update\|model\|loc has \d+ bytes where 60 are wanted': put(
-    'update|model|loc', lambda a: np.zeros(9999 * a.size, np.float32)
-  ),
-  r'it sent .update\|extras\|more.*, which nobody asked for': lambda reply: (
-    _more(reply)
-  ),
-  'it has no record': lambda reply: app.Message(
-    app.RecordDict(), reply_to=reply
-  ),
-  'it is no update': without('arrays', 'update|model|loc'),
-  'it trained on 0 examples': lambda reply: _count(reply, 0),
-  'it raised NodeError: no power': lambda reply: app.Message(
-    app.Error(0, 'no lines\nno power'), reply_to=reply
-  ),
-}
-
-
-def _more(reply):
-  # So deep that whoever walks it down would have no stack left.
+# So deep that whoever walks it down would have no stack left.
+def more(reply):
   name = 'update|extras|more' + 2000 * '|a'
   reply.content['arrays'][name] = app.Array(np.zeros(1))
   return reply
 
 
-def _count(reply, number):
-  reply.content['plain']['update|num_examples'] = number
-  return reply
+BAD = {
+  'its loc is not finite': nan,
+  'which nobody asked for': more,
+  "missing 1 required positional argument: 'loc'": without_loc,
+  'it has no record': lambda reply: app.Message(
+    app.RecordDict(), reply_to=reply
+  ),
+  'it raised NodeError: no power': lambda reply: app.Message(
+    app.Error(0, 'no lines\nno power'), reply_to=reply
+  ),
+}
 
 
 @pytest.mark.parametrize('reason', BAD)
@@ -161,39 +131,14 @@ def test_who_stays_silent_is_left_out_after_the_timeout():
 def test_a_client_without_a_node_is_left_out(tmp_path):
   experiment = toys.experiment()
   configs = numbered(tmp_path, [0, 1, 3, 4, 5])
-  some = engine(configs=configs, keeps_memories=False)
+  some = engine(configs=configs, run='/run')
   _, (row,) = toys.play(experiment, 1, engine=some)
   assert (
     row['left_out_reasons'] == '2: it raised NodeError: it has no SuperNode'
   )
 
 
-def test_another_engines_memories_are_refused(tmp_path):
-  experiment = toys.experiment(**SCAFFOLD)
-  state, _ = toys.play(experiment, 1)
-  deployed = engine(configs=numbered(tmp_path), keeps_memories=False)
-  with pytest.raises(ValueError, match='that it was begun with'):
-    toys.federation.federated_round(experiment, state, deployed)
-
-
 def test_no_more_orders_are_out_than_the_window():
   wide = engine(window=3)
   toys.play(toys.experiment(), 1, engine=wide)
-  assert wide.grid.most_out == 3
-
-
-def test_too_few_good_replies_are_asked_for_once_more():
-  experiment = toys.changed(toys.experiment(), min_clients=6)
-  failures = []
-
-  def once(reply):
-    failures.append(reply)
-    return _error(reply) if len(failures) == 1 else reply
-
-  state, (row,) = toys.play(experiment, 1, engine=engine(spoiled(once)))
-  assert row['clients_pooled'] == 6 and row['left_out'] == ''
-  assert toys.same(state.model, toys.play(experiment, 1)[0].model)
-
-
-def _error(reply):
-  return app.Message(app.Error(0, 'no power'), reply_to=reply)
+  assert wide.nodes.grid.most_out == 3

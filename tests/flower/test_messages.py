@@ -52,7 +52,7 @@ def test_another_version_is_refused():
 def test_orders_come_back_as_they_were(memory):
   experiment = toys.experiment(client_parts=('scaffold',))
   broadcast = experiment.broadcast(federation.initial_state(experiment).state)
-  order = messages.Order('--a=b\n--c=d', 4, broadcast, memory, False, 2)
+  order = messages.Order('--a=b\n--c=d', 4, broadcast, memory, '/run', 2)
   back = client_side.order(messages.pack(order))
   assert toys.same(back, order)
   arrays = {'model': broadcast.model, 'shared': broadcast.shared}

@@ -32,17 +32,11 @@ def test_the_owner_says_what_is_held_out(tmp_path):
   _, dataset = client_side.read(asked, own)
   # What a run validates on is of the server's file.
   assert (len(dataset.train.y), len(dataset.test.y)) == (42, 18)
-  own = own._replace(test_fraction='0.2')
+  own = own._replace(test_fraction=0.2)
   with pytest.raises(
     ValueError, match=r'owner of this node holds out 0\.2, and'
   ):
     client_side.read(asked, own)
-
-
-def test_a_simulation_that_never_begins_says_so():
-  grid = grids.Grid({0: {}, 1: {}})
-  with pytest.raises(ValueError, match='after 0 s 2 of 3 simulated nodes'):
-    nodes.Simulated.of(grid, 3, 0.0)
 
 
 def test_a_node_trains_on_its_own_file(tmp_path):

@@ -6,6 +6,7 @@ import sys
 import time
 
 import fake
+import grids
 import psutil
 import pytest
 
@@ -137,6 +138,6 @@ def test_orders_out_at_a_time(num_clients, processes, timeout, wanted):
 
 
 def test_sampled_clients_have_nodes_of_their_own():
-  dealt = nodes.Simulated([7, 8, 9])
+  dealt = nodes.Simulated(grids.Grid({7: {}, 8: {}, 9: {}}), 3)
   assert dealt([0, 3, 6]) == {0: 7, 3: 8, 6: 9}
   assert dealt(range(4)) == {0: 7, 1: 8, 2: 9, 3: 7}

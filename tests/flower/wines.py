@@ -51,6 +51,6 @@ def grid(files):
 def settings(path, flags=''):
   """The run config of the ServerApp."""
   return {
-    'flags': flags, 'output-dir': str(path), 'simulation': False, 'window': 9,
+    'flags': flags, 'output-dir': str(path), 'window': 9,
     'node-timeout': 1.0, 'answer-timeout': 0.0,
   }  # fmt: skip
