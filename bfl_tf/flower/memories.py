@@ -9,7 +9,6 @@ from collections.abc import Mapping
 import dataclasses
 import hashlib
 import pathlib
-import re
 from typing import Any
 
 from bfl_tf import trees
@@ -17,7 +16,6 @@ from bfl_tf.config import config as config_lib
 
 # What may differ between the parts of one run that was resumed.
 _SAME_RUN = (*config_lib.MACHINE_FIELDS, 'num_rounds')
-_NAME = re.compile(r'round-(\d+)\.npz')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,9 +78,8 @@ class Kept:
   def _forget(self, accepted, oldest):
     """What was left out goes, and what no checkpoint goes back to."""
     found = {
-      int(match[1]): path
-      for path in (self.path.iterdir() if self.path.is_dir() else ())
-      if (match := _NAME.fullmatch(path.name))
+      int(path.stem.removeprefix('round-')): path
+      for path in self.path.glob('round-*.npz')
     }
     # That which counted when the oldest round began.
     first = max((number for number in found if number < oldest), default=-1)
