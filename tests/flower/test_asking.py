@@ -1,7 +1,6 @@
 """Nodes with files of their own, asked about a finished run's model."""
 
 import csv
-import json
 import re
 
 from flwr import app
@@ -95,13 +94,7 @@ def test_what_the_server_writes_and_says(run_dir, files, capsys):
     row['nll'] for row in found.sites
   ]
   assert promises.read(run_dir) == found.promise
-  scores = json.loads((run_dir / 'sites' / 'scores.json').read_text())
-  assert scores['accuracy_worst_site'] == min(
-    row['accuracy'] for row in found.sites
-  )
-  assert said[0].split()[:3] == ['site', 'num_examples', 'accuracy']
-  there = f'tables and plots in {run_dir / "sites"}'
-  assert said[-1] == f"{there}, on the server's machine"
+  assert said[-1].endswith("on the server's machine")
   for name in ('sites', 'classes', 'coverage'):
     assert (run_dir / 'sites' / f'{name}.png').stat().st_size > 1000
   with pytest.raises(ValueError, match='asks them with --superlink'):
@@ -144,16 +137,6 @@ def test_what_no_examples_add_up_to_is_left_out(
   assert others == sum(row['num_examples'] for row in found.sites)
 
 
-def test_who_is_silent_is_waited_for_so_long(run_dir, files):
-  def silent(reply):
-    return None if reply.metadata.src_node_id == 11 else reply
-
-  found = ask(run_dir, files, silent)
-  assert found.left_out == {
-    '1': 'calibration share: nothing came within 0.05 s'
-  }
-
-
 def test_the_order_of_arrival_changes_no_bit(run_dir, files, monkeypatch):
   exchanged = nodes.exchange
 
@@ -179,39 +162,28 @@ def test_who_fails_is_named_and_too_few_stop_it(run_dir, files):
     ask(run_dir, files, instead=[gone] * 3)
 
 
-def test_a_node_without_a_share_says_so(files):
-  own = client_side.Own(files[1])
-  config = config_lib.Config.of(wines.SETTINGS | {'dataset': files[3]})
-  flags = '\n'.join(flags_file.flag_lines(config))
-  question = messages.Question(flags, 1, '', 'calibration', '', None)
-  with pytest.raises(ValueError, match='holds out no calibration share'):
-    client_side.answer(question, own)
-  with pytest.raises(ValueError, match='this node has no file of its own'):
-    client_side.answer(question, client_side.Own())
+def promise(levels, thresholds):
+  return promises.Promise(levels, thresholds, 9, 2).to_json()
 
 
 @pytest.mark.parametrize(
-  'levels, thresholds',
-  [((0.9, 0.95), (0.5, 0.70001)), ((0.9, 0.95, 0.97), (0.1, 0.2, 0.3))],
+  'share, text, file, why',
+  [
+    ('train', '', 1, 'nothing of examples that it trains on'),
+    ('test', '', None, 'this node has no file of its own'),
+    ('test', promise((0.9, 0.95), (0.5, 0.70001)), 1, 'no sets but'),
+    ('test', promise((0.9, 0.95, 0.97), (0.1, 0.2, 0.3)), 1, 'no sets but'),
+  ],
 )
-def test_a_node_tells_of_no_sets_that_nobody_promised(
-  run_dir, files, levels, thresholds
-):
+def test_what_a_node_does_not_tell(run_dir, files, share, text, file, why):
   trained = trained_lib.load(run_dir)
   flags = '\n'.join(flags_file.flag_lines(trained.config))
-  promise = promises.Promise(levels, thresholds, 9, 2).to_json()
   question = messages.Question(
-    flags, 1, trained.task.to_json(), 'test', promise, trained.weights
+    flags, 1, trained.task.to_json(), share, text, trained.weights
   )
-  with pytest.raises(ValueError, match='no sets but those of a promise'):
-    client_side.answer(question, client_side.Own(files[1]))
-
-
-@pytest.mark.parametrize('share', ['train', 'validation', 'name'])
-def test_a_node_says_nothing_of_what_it_trains_on(files, share):
-  question = messages.Question('', 0, '', share, '', None)
-  with pytest.raises(ValueError, match='nothing of examples that it trains on'):
-    client_side.answer(question, client_side.Own(files[0]))
+  own = client_side.Own(files[file] if file else '')
+  with pytest.raises(ValueError, match=why):
+    client_side.answer(question, own)
 
 
 def test_a_run_without_a_calibration_share_has_no_sets(files, tmp_path, capsys):
@@ -220,20 +192,7 @@ def test_a_run_without_a_calibration_share_has_no_sets(files, tmp_path, capsys):
   servers._score(wines.grid(own), wines.settings(tmp_path))
   assert not (tmp_path / 'conformal.json').exists()
   assert (tmp_path / 'sites' / 'sites.csv').exists()
-  # What helps in one process alone is not said.
-  said = capsys.readouterr().out.splitlines()
-  assert 'no sets: give the run a --calibration_fraction' in said
-
-
-def test_what_cannot_be_asked_is_one_line(run_dir, files, tmp_path):
-  grid = wines.grid(files[:3])
-  with pytest.raises(ValueError, match='holds no run: name the --output_dir'):
-    servers._score(grid, wines.settings(tmp_path))
-  other = [wines.grid([*files[:2], files[1]]), wines.settings(run_dir)]
-  with pytest.raises(ValueError, match='files of nodes have changed since'):
-    servers._score(*other)
-  with pytest.raises(ValueError, match='clients 2 of 3 have no SuperNode'):
-    servers._score(wines.grid(files[:2]), wines.settings(run_dir))
+  assert 'no sets: ' in capsys.readouterr().out
 
 
 def test_nodes_without_files_need_no_asking(tmp_path):

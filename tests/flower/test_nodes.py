@@ -7,6 +7,7 @@ import grids
 import numpy as np
 import pytest
 import toys
+import wines
 
 from bfl_tf import config as config_lib
 from bfl_tf import federation
@@ -17,6 +18,16 @@ from bfl_tf.runs import flags_file
 def flags(**changes):
   config = config_lib.Config.of({'dataset': 'digits'} | changes)
   return '\n'.join(flags_file.flag_lines(config))
+
+
+def test_the_owner_says_how_a_file_is_read(tmp_path):
+  *files, _ = wines.wine(tmp_path)
+  own = client_side.Own.of({'data': files[1], 'ignore-columns': 'a,b'})
+  asked = flags(partition='natural', label_column='c')
+  _, dataset = client_side.read(asked, own)
+  assert dataset.feature_names == tuple('cdefghijklm')
+  with pytest.raises(ValueError, match='set --partition=natural'):
+    client_side.read(flags(partition='iid'), own)
 
 
 def test_the_owner_says_what_is_held_out(tmp_path):
@@ -63,21 +74,17 @@ class TestMemories:
   def memory(self, number):
     return {'part': {'steps': np.int32(number)}, 'other': np.float32(number)}
 
-  def test_accepted(self, tmp_path):
+  def test_what_counts_and_what_was_left_out(self, tmp_path):
     kept = self.kept(tmp_path)
-    assert kept.take(-1) == {}
     kept.put(0, self.memory(0))
     kept.put(1, self.memory(1))
     assert toys.same(kept.take(1), self.memory(1))
-
-  def test_left_out(self, tmp_path):
-    kept = self.kept(tmp_path)
-    kept.put(0, self.memory(0))
-    kept.put(1, self.memory(1))
     assert toys.same(kept.take(0), self.memory(0))
     # What did not count is gone for good.
     with pytest.raises(ValueError, match='the memory of round 1 is not in'):
       kept.take(1)
+    assert kept.take(-1) == {}
+    assert list(kept.path.iterdir()) == []
 
   def test_what_a_checkpoint_goes_back_to_is_kept(self, tmp_path):
     kept = self.kept(tmp_path)
@@ -96,12 +103,6 @@ class TestMemories:
     kept.put(44, self.memory(44))
     kept.take(44, oldest=44)
     assert toys.same(kept.take(0, oldest=44), self.memory(0))
-
-  def test_never_accepted(self, tmp_path):
-    kept = self.kept(tmp_path)
-    kept.put(0, self.memory(0))
-    assert kept.take(-1) == {}
-    assert list(kept.path.iterdir()) == []
 
   def test_other_runs_and_clients_have_their_own(self, tmp_path):
     def path(run, client=0, **changes):
@@ -125,13 +126,6 @@ class TestNumbered:
     grid = grids.Grid({n: {'partition-id': c} for n, c in configs.items()})
     assert nodes.Numbered(grid, '')([0, 1, 2]) == {0: 8, 1: 7}
 
-  def test_who_comes_and_goes(self):
-    grid = grids.Grid({7: {'partition-id': 0}})
-    numbered = nodes.Numbered(grid, '')
-    assert numbered([0, 1]) == {0: 7}
-    grid.node_configs = {8: {'partition-id': 1}, 9: {}}
-    assert numbered([0, 1]) == {1: 8}
-
   def test_who_answers_late_is_heard(self):
     grid = grids.Grid({7: {'partition-id': 0}})
     answer, grid.answer = grid.answer, lambda reply: None
@@ -143,14 +137,15 @@ class TestNumbered:
     grid._waiting[number] = grid._played(message)
     assert numbered([0]) == {0: 7}
 
-  def test_who_has_a_number_keeps_it(self):
+  def test_who_comes_and_goes(self):
     grid = grids.Grid({9: {'partition-id': 0}})
     numbered = nodes.Numbered(grid, '')
-    assert numbered([0]) == {0: 9}
-    grid.node_configs[7] = {'partition-id': 0}
-    assert numbered([0]) == {0: 9}
+    assert numbered([0, 1]) == {0: 9}
+    grid.node_configs |= {7: {'partition-id': 0}, 8: {'partition-id': 1}}
+    # Who has a number keeps it.
+    assert numbered([0, 1]) == {0: 9, 1: 8}
     del grid.node_configs[9]
-    assert numbered([0]) == {0: 7}
+    assert numbered([0, 1]) == {0: 7, 1: 8}
 
   def test_who_has_another_file_does_not_take_over(self, tmp_path):
     for number, name in enumerate('ab'):
@@ -166,18 +161,14 @@ class TestNumbered:
     grid.node_configs[8] = {'partition-id': 0, 'data': first}
     assert numbered([0]) == {0: 8}
 
-  @pytest.mark.parametrize('said', [{}, {'client': 'one'}, {'client': [0]}])
+  @pytest.mark.parametrize('said', [{}, {'client': 'one'}])
   def test_an_answer_that_cannot_be_read(self, said):
     grid = grids.Grid({7: {'partition-id': 0}})
     record = messages.pack(said)
     grid.answer = lambda reply: app.Message(record, reply_to=reply)
-    with pytest.raises(ValueError, match='SuperNode 7: its answer cannot be'):
-      nodes.Numbered.of(grid, '', 1, seconds=0.1)
-
-  def test_missing(self):
-    grid = grids.Grid({7: {'partition-id': 0}})
-    with pytest.raises(ValueError, match='clients 1, 2 of 3 have no SuperNode'):
-      nodes.Numbered.of(grid, '', 3, seconds=0.1)
+    why = 'clients 0, 1 of 2 have no SuperNode: SuperNode 7: its answer cannot'
+    with pytest.raises(ValueError, match=why):
+      nodes.Numbered.of(grid, '', 2, seconds=0.1)
 
 
 @pytest.mark.parametrize('own', [{'memory': 'kept'}, {'data': 'own.csv'}])

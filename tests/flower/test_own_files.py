@@ -8,12 +8,9 @@ import pytest
 import wines
 from wines import play, wine, write
 
-from bfl_tf import config as config_lib
 from bfl_tf import datasets
 from bfl_tf import runs as runs_lib
 from bfl_tf import trained as trained_lib
-from bfl_tf.flower import client_side, messages
-from bfl_tf.runs import flags_file
 from bfl_tf.trained import reopened
 
 
@@ -58,9 +55,7 @@ def test_the_bits_of_one_process_with_all_the_files(tmp_path):
 @pytest.mark.parametrize(
   'spoil, message',
   [
-    (lambda f: f[:2], r'clients 2 of 3 have no SuperNode'),
     (lambda f: [*f[:2], ''], r'clients 2 have no file of their own and others'),
-    (lambda f: [*f[:2], 'gone.csv'], r'gone\.csv cannot be read as a \.csv'),
     (lambda f: [*f[:2], _renamed(f[2])], r'client 2: its feature names are'),
   ],
 )
@@ -86,34 +81,7 @@ def test_a_class_of_the_servers_alone(tmp_path):
     play(tmp_path / 'out', files, server)
 
 
-def test_another_partition_is_refused(tmp_path):
-  *files, server = wine(tmp_path)
-  with pytest.raises(ValueError, match='set --partition=natural'):
-    play(tmp_path / 'out', files, server, partition='iid')
-
-
-def test_a_site_is_made_once(tmp_path):
-  *files, server = wine(tmp_path)
-  config = config_lib.Config.of(wines.SETTINGS | {'dataset': server})
-  flags = '\n'.join(flags_file.flag_lines(config))
-  own = client_side.Own(files[1])
-  told = messages.Introduction.of(datasets.load(files[1])).to_json()
-  assert client_side.of(flags, own, told) is client_side.of(flags, own, told)
-
-
-def test_files_that_changed_end_a_run_that_goes_on(tmp_path):
-  *files, server = wine(tmp_path)
-  play(tmp_path / 'nodes', files, server)
-  with open(files[0]) as opened:
-    text = opened.read()
-  with open(files[0], 'w') as opened:
-    opened.write(text.replace('1', '2', 20))
-  client_side.of.cache_clear()
-  with pytest.raises(ValueError, match='files of nodes have changed since'):
-    play(tmp_path / 'nodes', files, server, num_rounds=3)
-
-
-def test_files_that_nodes_have_exchanged_end_it_too(tmp_path):
+def test_files_that_nodes_have_exchanged_end_a_run_that_goes_on(tmp_path):
   one, other, third, server = wine(tmp_path)
   play(tmp_path / 'nodes', [one, other, third], server)
   kept = tmp_path / 'nodes' / 'nodes.json'
@@ -127,12 +95,3 @@ def test_the_servers_share_of_nothing_is_refused(tmp_path):
   *files, server = wine(tmp_path)
   with pytest.raises(ValueError, match='name --server_dataset in place of'):
     play(tmp_path / 'out', files, server, num_server_examples=9)
-
-
-def test_the_owner_says_how_a_file_is_read(tmp_path):
-  *files, _ = wine(tmp_path)
-  own = client_side.Own.of({'data': files[1], 'ignore-columns': 'a,b'})
-  config = config_lib.Config.of(wines.SETTINGS | {'label_column': 'c'})
-  flags = '\n'.join(flags_file.flag_lines(config))
-  _, dataset = client_side.read(flags, own)
-  assert dataset.feature_names == tuple('cdefghijklm')

@@ -84,9 +84,7 @@ def cut(arrays):
   return [a[1:] for a in arrays]
 
 
-@pytest.mark.parametrize(
-  'change', [nan, cut, lambda arrays: arrays[1:], lambda arrays: 50 * arrays]
-)
+@pytest.mark.parametrize('change', [nan, cut, lambda arrays: arrays[1:]])
 def test_a_bad_reply_changes_nothing(change):
   good = reply(0, trained(build(), 0), 10)
   bad = reply(1, change(trained(build(), 1)), 30)
@@ -132,8 +130,3 @@ def test_tfps_own_layers_biases_are_points():
   layers = [tf_keras.Input([4]), tfp.layers.DenseFlipout(3)]
   layout = weights.Layout.of(tf_keras.Sequential(layers))
   assert layout.size('loc') == 12 and layout.size('point') == 3
-
-
-def test_an_unknown_rule_is_named():
-  with pytest.raises(ValueError, match="Did you mean 'conflation'"):
-    BayesianStrategy(build(), rule='conflate')
