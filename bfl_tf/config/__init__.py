@@ -1,5 +1,3 @@
 """What a run is made from: its fields, its methods and their settings."""
 
 from bfl_tf.config.config import Config, FIELDS, ROLES
-
-__all__ = ['FIELDS', 'ROLES', 'Config']

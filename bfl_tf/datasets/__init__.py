@@ -5,13 +5,3 @@ from bfl_tf.datasets.columns import Dataset, Split
 from bfl_tf.datasets.loading import check_there, load
 from bfl_tf.datasets.moments import Moments
 from bfl_tf.datasets.unlabeled import load_unlabeled
-
-__all__ = [
-  'Dataset',
-  'Moments',
-  'Split',
-  'check_there',
-  'from_arrays',
-  'load',
-  'load_unlabeled',
-]

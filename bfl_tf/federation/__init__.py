@@ -14,24 +14,3 @@ from bfl_tf.federation.stopping import (
   Terminated,
   TooFewClientsError,
 )
-
-__all__ = [
-  'Arrival',
-  'Broadcast',
-  'CulpritError',
-  'Experiment',
-  'MachineError',
-  'Method',
-  'OtherSideError',
-  'Plan',
-  'Reduction',
-  'Round',
-  'State',
-  'StoppedError',
-  'Terminated',
-  'TooFewClientsError',
-  'federated_round',
-  'initial_state',
-  'job',
-  'train_client',
-]

@@ -7,11 +7,3 @@ do is `federation`'s; this room carries it over Flower's messages.
 from bfl_tf.flower.runs import ask_sites, FlowerError, play
 from bfl_tf.flower.simulation import simulate
 from bfl_tf.flower.strategy import BayesianStrategy
-
-__all__ = [
-  'BayesianStrategy',
-  'FlowerError',
-  'ask_sites',
-  'play',
-  'simulate',
-]

@@ -30,19 +30,3 @@ PARTITIONS = {
   'shards': shards,
   'step': step,
 }
-
-__all__ = [
-  'PARTITIONS',
-  'checked',
-  'class_split',
-  'counts',
-  'dirichlet',
-  'dirichlet_equal',
-  'hold_out',
-  'iid',
-  'interest',
-  'majority',
-  'natural',
-  'shards',
-  'step',
-]

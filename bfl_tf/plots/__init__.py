@@ -19,24 +19,3 @@ from bfl_tf.plots.curves import corruption, learning_curve, retention, sweep
 from bfl_tf.plots.dots import dots
 from bfl_tf.plots.drawing import draw_run
 from bfl_tf.plots.planes import plane, points, principal, simplex, surface
-
-__all__ = [
-  'calibration_above',
-  'calibration_gap',
-  'confidence_histogram',
-  'corruption',
-  'dots',
-  'draw_run',
-  'learning_curve',
-  'member_confidence',
-  'partition',
-  'plane',
-  'points',
-  'principal',
-  'reliability_diagram',
-  'retention',
-  'simplex',
-  'sizes',
-  'surface',
-  'sweep',
-]

@@ -5,5 +5,3 @@ from bfl_tf.runs.flags_file import read_config
 from bfl_tf.runs.progress import table
 from bfl_tf.runs.run import Run, run
 from bfl_tf.runs.task import Task
-
-__all__ = ['BusyError', 'Run', 'Task', 'read_config', 'run', 'table']

@@ -1,5 +1,3 @@
 """What a finished run is asked: its model, its sites, its doubts."""
 
 from bfl_tf.trained.model import load, Prediction, Trained
-
-__all__ = ['Prediction', 'Trained', 'load']
