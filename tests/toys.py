@@ -115,9 +115,9 @@ def play(pieces: federation.Experiment, num_rounds: int = 2, **engine):
   ]
 
 
-def groups(pieces: federation.Experiment, num_rounds: int = 1):
-  """The state after so many rounds, and the groups that the last one made."""
-  last = rounds(pieces, num_rounds)[-1]
+def groups(pieces: federation.Experiment):
+  """The state after one round, and the groups that it made."""
+  _, last = rounds(pieces, 1)
   return last.state, last.predictors
 
 

@@ -4,8 +4,6 @@ from bfl_tf.federation.client import Broadcast, job, Plan, train_client
 from bfl_tf.federation.engine import Arrival, OtherSideError
 from bfl_tf.federation.experiment import Experiment
 from bfl_tf.federation.loop import federated_round, initial_state
-from bfl_tf.federation.method import Method
-from bfl_tf.federation.reduction import Reduction
 from bfl_tf.federation.state import Round, State
 from bfl_tf.federation.stopping import (
   CulpritError,

@@ -111,7 +111,7 @@ def check(experiment: experiment_lib.Experiment) -> None:
       f'{config.predictor}: take --form=updates.'
     )
   for stage in experiment.method.stages:
-    if isinstance(stage, server.Keep) or _samples_pooled(experiment, stage):
+    if isinstance(stage, server.Keep) or _samples_pooled(stage):
       continue
     raise ValueError(
       f'--form=message pools nothing again for the server stage {stage.name}: '
@@ -120,7 +120,7 @@ def check(experiment: experiment_lib.Experiment) -> None:
     )
 
 
-def _samples_pooled(experiment, stage) -> bool:
+def _samples_pooled(stage) -> bool:
   """Whether a stage is an ensemble whose S needs no client's update."""
   if not isinstance(stage, server.Ensemble) or stage.resources.recalibrates:
     return False

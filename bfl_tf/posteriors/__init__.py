@@ -8,4 +8,4 @@ from bfl_tf.posteriors.gaussian import (
   of_model,
   ReleasedGaussian,
 )
-from bfl_tf.posteriors.updates import Members, Updates
+from bfl_tf.posteriors.updates import Updates

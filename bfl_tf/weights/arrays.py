@@ -79,10 +79,10 @@ class Weights(_Arrays):
       buffers=np.asarray(buffers, np.float32)
     )
 
-  def at_a_point(self, scale: float = POINT_SCALE) -> 'Weights':
+  def at_a_point(self) -> 'Weights':
     """Returns these weights as one draw of them: next to no spread."""
     return self._replace(
-      scale=np.full_like(self.loc, scale), factor=self.factor[:0]
+      scale=np.full_like(self.loc, POINT_SCALE), factor=self.factor[:0]
     )
 
 

@@ -159,10 +159,10 @@ def _stem(variable, ending: str) -> str:
   return name.removesuffix(ending) if name.endswith(ending) else ''
 
 
-def flatten(tensors, dtype=tf.float32) -> tf.Tensor:
+def flatten(tensors) -> tf.Tensor:
   """Joins tensors to one vector; `[0]` for none."""
   if not tensors:
-    return tf.zeros([0], dtype)
+    return tf.zeros([0])
   return tf.concat([tf.reshape(t, [-1]) for t in tensors], 0)
 
 

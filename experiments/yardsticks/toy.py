@@ -24,6 +24,8 @@ from experiments.yardsticks import chains, energy
 WIDTHS = (128, 120, 16)
 PRIOR_SCALE = 1.0
 _NUM_EXAMPLES = 455
+# Of HMC; each begins at a draw of SWAG.
+_NUM_CHAINS = 2
 
 
 def network(input_shape, num_classes, kernel_initializer, seed):
@@ -155,7 +157,6 @@ def compare(
   fitted: Fitted,
   seed: int,
   num_draws: int,
-  num_chains: int = 2,
   kernel: str = 'hmc',
 ) -> Compared:
   """Samples both in SWAG's subspace, equally many draws.
@@ -164,7 +165,6 @@ def compare(
     fitted: what SWAG made.
     seed: of the draws.
     num_draws: of each; of HMC over all chains.
-    num_chains: of HMC; each begins at a draw of SWAG.
     kernel: of the chains: `hmc`, or `nuts` in its place.
   """
   space = Subspace.of(fitted.model)
@@ -173,9 +173,9 @@ def compare(
   swag = space.sample(rng, num_draws)
   found = chains.sample(
     energy.in_subspace(fitted.density, space.origin, space.directions),
-    space.sample(rng, num_chains),
-    num_samples=num_draws // num_chains,
-    burn_in=num_draws // num_chains,
+    space.sample(rng, _NUM_CHAINS),
+    num_samples=num_draws // _NUM_CHAINS,
+    burn_in=num_draws // _NUM_CHAINS,
     step_size=1e-2,
     seed=seeds.named(seed, 'hmc_subspace'),
     kernel=kernel,

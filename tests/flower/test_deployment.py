@@ -114,8 +114,8 @@ class Federation:
     self.begin('superlink', 'superlink')
     self.until('superlink', 'startup complete')
 
-  def until(self, key, words, seconds=60.0):
-    deadline = time.monotonic() + seconds
+  def until(self, key, words):
+    deadline = time.monotonic() + 60
     while words not in (said := (self.path / f'{key}.txt').read_text()):
       assert time.monotonic() < deadline, said
       time.sleep(0.1)

@@ -41,7 +41,7 @@ def numbered(tmp_path, numbers=range(6)):
     {'client_parts': ('toys:Counter',)},
   ],
 )
-def test_the_bits_of_the_local_engine(changes, tmp_path):
+def test_the_bits_of_the_local_engine(changes):
   experiment = toys.experiment(**changes)
   local = toys.play(experiment, 3)
   flower = toys.play(experiment, 3, engine=engine())
@@ -65,12 +65,12 @@ def test_nodes_that_keep_their_own_memory(changes, tmp_path):
   )
 
 
-def spoiled(change, client=2):
-  """Changes the reply of one client."""
+def spoiled(change):
+  """Changes the reply of client 2."""
 
   def spoil(reply):
     numbers = reply.content['plain']
-    return change(reply) if numbers['update|client_id'] == client else reply
+    return change(reply) if numbers['update|client_id'] == 2 else reply
 
   return spoil
 

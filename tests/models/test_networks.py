@@ -19,10 +19,10 @@ def read(model):
   )
 
 
-def resnet_counts(depth, normalization, channels=3):
+def resnet_counts(depth, normalization):
   """Kernels and biases, gammas and betas, moving statistics, by formula."""
   n = (depth - 2) // 6
-  convs = [(channels, 16), *[(16, 16)] * (2 * n)]
+  convs = [(3, 16), *[(16, 16)] * (2 * n)]
   for width in (32, 64):
     convs += [(width // 2, width), *[(width, width)] * (2 * n - 1)]
   outputs = sum(width for _, width in convs)

@@ -73,10 +73,9 @@ def test_released_fit_by_hand():
   )
 
 
-def mixture(concentration, shares=(1.0, 3.0), members=((0.0, 2.0), (8.0, 2.0))):
-  return posteriors.SimplexMixture(
-    [np.array(member, np.float32) for member in members], shares, concentration
-  )
+def mixture(concentration, shares=(1.0, 3.0)):
+  members = [np.float32([0, 2]), np.float32([8, 2])]
+  return posteriors.SimplexMixture(members, shares, concentration)
 
 
 def test_equation_7_by_hand():

@@ -41,8 +41,9 @@ _PAR = {'iid': 1.0, 'two_class': 5.0}
 _FLAT, _RISING = 0.1, 0.25
 
 
-def _equivalent(weighting, margin=_PAR['two_class']):
+def _equivalent(weighting):
   """Two one-sided tests a rule: neither weighting is ahead by the margin."""
+  margin = _PAR['two_class']
   sides = {
     'over size': (weighting, 'train_size'),
     'behind size': ('train_size', weighting),
