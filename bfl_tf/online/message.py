@@ -52,7 +52,7 @@ def apply(
     change: what to do.
 
   Returns:
-    As `online.apply`: of the clients' models there is no group.
+    As `updates.apply`: of the clients' models there is no group.
 
   Raises:
     ValueError: the change cannot be made, the rule is no product, clients

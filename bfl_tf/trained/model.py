@@ -139,7 +139,7 @@ class Trained:
         `--final_num_mc_samples`, and 1 of a deterministic model.
       seed: names other draws than those of the run's last evaluation.
       first: number of the first example, a multiple of
-        `training.BATCH_SIZE`, where more are predicted in pieces.
+        `prediction.BATCH_SIZE`, where more are predicted in pieces.
 
     Raises:
       ValueError: examples of another kind, or no samples; or the model ran away

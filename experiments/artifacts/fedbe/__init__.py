@@ -9,5 +9,3 @@ from experiments.artifacts.fedbe.claims import CLAIMS
 from experiments.artifacts.fedbe.figures import FIGURES
 from experiments.artifacts.fedbe.published import TABLES
 from experiments.artifacts.fedbe.settings import PAPER
-
-__all__ = ['CLAIMS', 'FIGURES', 'PAPER', 'TABLES']

@@ -9,5 +9,3 @@ from experiments.artifacts.fl_swag.claims import CLAIMS
 from experiments.artifacts.fl_swag.figures import FIGURES
 from experiments.artifacts.fl_swag.grids import PAPER
 from experiments.artifacts.fl_swag.published import TABLES
-
-__all__ = ['CLAIMS', 'FIGURES', 'PAPER', 'TABLES']

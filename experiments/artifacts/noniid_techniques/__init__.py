@@ -9,5 +9,3 @@ from experiments.artifacts.noniid_techniques.claims import CLAIMS
 from experiments.artifacts.noniid_techniques.figures import FIGURES
 from experiments.artifacts.noniid_techniques.published import TABLES
 from experiments.artifacts.noniid_techniques.settings import PAPER
-
-__all__ = ['CLAIMS', 'FIGURES', 'PAPER', 'TABLES']

@@ -68,7 +68,7 @@ def cell(
     server_data: fine-tuning on 5 % of the images.
     momentum: of the server.
     sign: threshold 2 of two agents.
-    ball: of the projection, one of `clients.BALLS`; none where empty.
+    ball: of the projection, one of `projection.BALLS`; none where empty.
     noise: standard deviation on the agents' gradients.
     rule: pools variational agents; points where empty.
   """

@@ -9,5 +9,3 @@ Table 4 are held back from the clients.
 from experiments.artifacts.posterior_pooling.claims import CLAIMS
 from experiments.artifacts.posterior_pooling.grids import PAPER
 from experiments.artifacts.posterior_pooling.published import FIGURES, TABLES
-
-__all__ = ['CLAIMS', 'FIGURES', 'PAPER', 'TABLES']
