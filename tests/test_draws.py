@@ -94,25 +94,25 @@ def assert_distinct(monkeypatch, steps, others=0, **changes):
   with spy(monkeypatch) as (drawn, hashed):
     play(**changes)
   # 18 steps a round, an order an epoch, 3 samples. Once, the probe for a
-  # softmax.
-  assert len(drawn) == 2 * (18 * steps + 6 + 3 * 13 + others) + 13
+  # softmax, by hand: each layer draws its own.
+  assert len(drawn) == 2 * (18 * steps + 6 + 3 * 8 + others) + 13
   assert len(set(drawn)) == len(drawn)
   assert not set(drawn) & set(hashed)
 
 
 def test_every_seed_of_a_run_is_distinct(monkeypatch):
-  # A crop, two parts, three layers of kernel, signs twice and bias and one of
+  # A crop, two parts, the noise, three layers of signs twice and one of
   # dropout.
   parts = 'gradient_noise', 'test_draws:Noisier'
-  assert_distinct(monkeypatch, 1 + 2 + 3 * 4 + 1, client_parts=parts)
+  assert_distinct(monkeypatch, 1 + 2 + 1 + 3 * 2 + 1, client_parts=parts)
 
 
 def test_replicas_draw_apart(monkeypatch):
   # Without parts: these draw the same on every replica.
-  assert_distinct(monkeypatch, 1 + 2 * 13, distribution='mirrored')
+  assert_distinct(monkeypatch, 1 + 2 * 8, distribution='mirrored')
 
 
 def test_clients_that_draw_their_own_start_draw_apart(monkeypatch):
   # As above with one part, and three kernels a client and round.
   parts = 'own_start', 'gradient_noise'
-  assert_distinct(monkeypatch, 1 + 1 + 13, 3 * 3, client_parts=parts)
+  assert_distinct(monkeypatch, 1 + 1 + 8, 3 * 3, client_parts=parts)

@@ -1,9 +1,10 @@
 """Stochastic layers that take their randomness from `seeding.scope`.
 
 TFP's Flipout layers draw their signs from a stateful op and sample biases
-unseeded; Keras' Dropout is stateful too. The subclasses here change nothing
-but where the random bits come from, and `scale = softplus(rho)` carries no
-added epsilon: a pooled scale shrinks by the number of clients every round.
+unseeded; Keras' Dropout is stateful too. The subclasses here draw from named
+seeds, by the same law, and may compute a convolution in another way. `scale =
+softplus(rho)` carries no added epsilon: a pooled scale shrinks by the number of
+clients every round.
 Keras saves them with a model; the process that loads it imports this module.
 
 References:
@@ -11,6 +12,7 @@ References:
   mini-batches. ICLR 2018.
 """
 
+import functools
 import math
 from typing import Any
 
@@ -20,6 +22,10 @@ from tensorflow_probability import distributions as tfd
 import tf_keras
 
 from bfl_tf.models import seeding
+
+# An example has a kernel of its own where that has at most this many times the
+# values of the example's output and of as large an input.
+_LARGEST_KERNEL = 2
 
 # So that Keras finds them in a saved model.
 _registered = tf_keras.saving.register_keras_serializable(package='bfl_tf')
@@ -103,30 +109,47 @@ class _SeededFlipout(tf_keras.layers.Layer):
     self.kernel_posterior_tensor = None
     kernel = self.kernel_posterior.distribution.loc
     noise = _noise(self.kernel_posterior)
-    flipped = self._linear(inputs * _signs(inputs), noise)
-    return self._linear(inputs, kernel) + flipped * _signs(flipped)
+    signs = [_signs(inputs, size) for size in noise.shape[-2:]]
+    return self._perturbed(inputs, kernel, noise, *signs)
+
+  def _perturbed(self, inputs, kernel, noise, input_signs, output_signs):
+    """Applies to example b the kernel `kernel + noise * s[b, :, None] * r[b]`.
+
+    Args:
+      inputs: `[batch, ..., channels]`.
+      kernel: `[..., channels, filters]`.
+      noise: as `kernel`.
+      input_signs: s, `[batch, channels]`.
+      output_signs: r, `[batch, filters]`.
+    """
+    flipped = self._linear(inputs * _broadcast(input_signs, inputs), noise)
+    flipped *= _broadcast(output_signs, flipped)
+    return self._linear(inputs, kernel) + flipped
 
 
 def _noise(posterior):
   """A sample of N(0, scale^2) for a posterior's whole kernel or bias."""
-  scale = posterior.distribution.scale + 0.0  # Read the deferred value once.
-  return scale * tf.random.stateless_normal(
-    scale.shape, seeding.next_seed(), dtype=scale.dtype
-  )
+  return seeding.noise_of(posterior.distribution.scale.pretransformed_input)
 
 
-def _signs(tensor):
-  """A sign per example and channel, shared over the spatial axes."""
-  middle = [1] * (len(tensor.shape) - 2)
+def _signs(inputs, size):
+  """Signs `[batch, size]` for the examples of `inputs`."""
   bits = tf.random.stateless_uniform(
-    [tf.shape(tensor)[0], *middle, tensor.shape[-1]],
+    [tf.shape(inputs)[0], size],
     seeding.next_seed(),
     minval=None,
     maxval=None,
     dtype=tf.int32,
+    alg='philox',
   )
-  one = tf.ones([], tensor.dtype)
+  one = tf.ones([], inputs.dtype)
   return tf.where(bits < 0, -one, one)
+
+
+def _broadcast(signs, tensor):
+  """`[batch, channels]` as `[batch, 1, ..., channels]`, of a tensor's rank."""
+  middle = [1] * (len(tensor.shape) - 2)
+  return tf.reshape(signs, [-1, *middle, signs.shape[-1]])
 
 
 @_registered
@@ -143,6 +166,57 @@ class Conv2DFlipout(_SeededFlipout, tfp.layers.Convolution2DFlipout):
 
   def _linear(self, inputs, kernel):
     return self._convolution_op(inputs, kernel)
+
+  def _perturbed(self, inputs, kernel, noise, input_signs, output_signs):
+    """As above, as one convolution: an example is a group of its own."""
+    _, *sizes, filters = self.compute_output_shape(inputs.shape)
+    channels = kernel.shape[-2]
+    values = math.prod(sizes) * (channels + filters) if all(sizes) else 0
+    too_large = kernel.shape.num_elements() > _LARGEST_KERNEL * values
+    if too_large or not _has_grouped_gradients():
+      return super()._perturbed(
+        inputs, kernel, noise, input_signs, output_signs
+      )
+    signs = tf.transpose(input_signs)[:, :, None] * output_signs
+    kernels = kernel[..., None, :] + noise[..., None, :] * signs
+    outputs = tf.nn.conv2d(
+      _batch_as_channels(inputs),
+      tf.reshape(kernels, [*kernel.shape[:3], -1]),
+      self.strides,
+      self.padding.upper(),
+      dilations=self.dilation_rate,
+    )
+    shape = [*outputs.shape[1:3], -1, kernel.shape[-1]]
+    return tf.transpose(tf.reshape(outputs, shape), [2, 0, 1, 3])
+
+
+def _batch_as_channels(images):
+  """`[batch, h, w, channels]` as `[1, h, w, batch * channels]`."""
+  _, height, width, _ = images.shape
+  moved = tf.transpose(images, [1, 2, 0, 3])
+  return tf.reshape(moved, [1, height, width, -1])
+
+
+@functools.cache
+def _has_grouped_gradients() -> bool:
+  """Whether TensorFlow differentiates grouped convolutions on this CPU.
+
+  It does with oneDNN; without it it cannot. On a GPU nobody measured them.
+  """
+  if tf.config.list_physical_devices('GPU'):
+    return False
+
+  @tf.function
+  def gradients(images, kernels):
+    outputs = tf.nn.conv2d(images, kernels, 1, 'SAME')
+    return tf.gradients(outputs, [images, kernels])
+
+  with tf.init_scope():
+    try:
+      gradients(tf.ones([1, 3, 3, 4]), tf.ones([3, 3, 2, 4]))
+    except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError):
+      return False
+  return True
 
 
 @_registered

@@ -1,37 +1,58 @@
-"""Stateless seeds for stochastic layers.
+"""What stochastic layers draw in a forward pass, from one seed.
 
 Keras gives a layer no argument for a seed. `scope(seed)` opens a stream of
 seeds for the layers called inside it, in the order in which they are called:
 so a forward pass is a pure function of weights, inputs and one seed, whatever
 the layers' names and however many models the process has built before.
+The noise of all variational weights is one draw of the scope.
 """
 
+from collections.abc import Iterator, Sequence
 import contextlib
+import dataclasses
+import math
 import threading
 
 import tensorflow as tf
 
 from bfl_tf import seeds
+from bfl_tf import weights as weights_lib
 
-_stack = threading.local()
+_current = threading.local()
+
+
+@dataclasses.dataclass
+class _Scope:
+  stream: seeds.Stream
+  # By the id of rho, which lives as long as its model.
+  noise: dict[int, tf.Tensor]
+  num_layers: int = 0
 
 
 @contextlib.contextmanager
-def scope(seed):
+def scope(seed, rhos: Sequence[tf.Variable] = ()) -> Iterator[tf.Tensor]:
   """Seeds the stochastic layers called inside.
 
   Args:
     seed: `[2]` int32 Tensor.
+    rhos: the untransformed scales of all Flipout layers. Their noise is drawn
+      once: a layer that is called twice has the same noise, under other signs.
+      A layer that is not listed draws its own noise in each call.
 
   Yields:
-    Nothing.
+    `[num_loc]`, softplus of `rhos`, flat.
   """
-  outer = getattr(_stack, 'stream', None)
-  _stack.stream = [seeds.Stream(seed), 0]
+  stream = seeds.Stream(seed)
+  scale, noise = tf.nn.softplus(weights_lib.flatten(rhos)), []
+  if rhos:
+    drawn = scale * normal(scale.shape.num_elements(), stream('noise'))
+    noise = weights_lib.unflatten(drawn, [rho.shape for rho in rhos])
+  outer = getattr(_current, 'scope', None)
+  _current.scope = _Scope(stream, dict(zip(map(id, rhos), noise)))
   try:
-    yield
+    yield scale
   finally:
-    _stack.stream = outer
+    _current.scope = outer
 
 
 def next_seed() -> tf.Tensor:
@@ -39,8 +60,33 @@ def next_seed() -> tf.Tensor:
 
   Outside of any scope (a model called by hand) the seed is drawn at random.
   """
-  stream = getattr(_stack, 'stream', None)
-  if stream is None:
+  current = getattr(_current, 'scope', None)
+  if current is None:
     return tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
-  stream[1] += 1
-  return stream[0]('layer', stream[1])
+  current.num_layers += 1
+  return current.stream('layer', current.num_layers)
+
+
+def noise_of(rho: tf.Variable) -> tf.Tensor:
+  """Returns a draw of N(0, softplus(rho)^2), of the shape of rho."""
+  current = getattr(_current, 'scope', None)
+  if current and id(rho) in current.noise:
+    return current.noise[id(rho)]
+  scale = tf.nn.softplus(rho)
+  drawn = normal(scale.shape.num_elements(), next_seed(), scale.dtype)
+  return scale * tf.reshape(drawn, scale.shape)
+
+
+def normal(size: int, seed: tf.Tensor, dtype=tf.float32) -> tf.Tensor:
+  """Returns `[size]` draws of N(0, 1), by Box and Muller's pairs.
+
+  Vector instructions make it twice as fast as `stateless_normal` on a CPU.
+  """
+  # Philox is named since the default differs between devices.
+  uniform = tf.random.stateless_uniform(
+    [2, -(-size // 2)], seed, dtype=dtype, alg='philox'
+  )
+  radius = tf.sqrt(-2.0 * tf.math.log1p(-uniform[0]))
+  angle = (2.0 * math.pi) * uniform[1]
+  pairs = tf.concat([radius * tf.cos(angle), radius * tf.sin(angle)], 0)
+  return pairs[:size]

@@ -41,7 +41,12 @@ def load(run_dir: str | os.PathLike) -> 'Trained':
     )
   config = flags_file.read_config(path)
   task = task_lib.read(path / directory.TASK)
-  training.configure(config.num_workers, config.deterministic)
+  training.configure(
+    config.num_workers,
+    config.deterministic,
+    # Whoever asks may have another machine than who trained.
+    config.mixed_precision and training.has_mixed_precision(),
+  )
   state = checkpoints.restore(path / 'checkpoints')
   if state is None or state.round < config.num_rounds:
     remedy = 'delete its summary.json, and the same command plays it again'
@@ -99,7 +104,8 @@ class Trained:
     """A Keras model with the weights in, from `normalize(x)` to logits.
 
     A stochastic one draws anew at each call, or by the seed of a
-    `bfl_tf.models.scope`.
+    `bfl_tf.models.scope`, which is given the rhos too where it is to draw what
+    `predict` draws.
     """
     model = self._build()
     weights_lib.write(

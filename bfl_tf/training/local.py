@@ -183,12 +183,14 @@ class LocalTraining:
       )
     stream = seeds.Stream(step.seed)
     draw = stream('replica', replica)
-    with models.scope(draw), tf.GradientTape() as tape:
+    rhos = self.variables.untransformed_scale
+    with tf.GradientTape() as tape, models.scope(draw, rhos) as scale:
       logits = self._model(inputs, training=True)
       nll = objectives.negative_log_likelihood(logits, labels)
       penalty = self._penalties(carry)
-      if self._settings.trains_scale:
-        divergence = objectives.divergence(self.variables, prior)
+      if self._settings.trains_scale and rhos:
+        loc = weights_lib.flatten(self.variables.loc)
+        divergence = objectives.divergence(loc, scale, prior)
         penalty += divergence / step.kl_examples
       loss = tf.reduce_sum(nll) / batch_size + penalty / replicas
     gradients = tape.gradient(loss, self._trained, unconnected_gradients='zero')

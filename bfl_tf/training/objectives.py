@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from bfl_tf import weights
-
 
 class Prior(NamedTuple):
   """N(loc, scale^2) per variational weight: `[num_loc]` or scalars."""
@@ -32,15 +30,14 @@ def negative_log_likelihood(logits, labels) -> tf.Tensor:
   return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
 
 
-def divergence(variables: weights.Variables, prior: Prior) -> tf.Tensor:
-  """Returns KL[q || prior] in nats, summed over the variational weights.
+def divergence(loc: tf.Tensor, scale: tf.Tensor, prior: Prior) -> tf.Tensor:
+  """Returns KL[N(loc, scale^2) || prior] in nats, summed over the weights.
 
-  0 for a model without any: a scale that is not trained has no say.
+  Args:
+    loc: `[num_loc]`.
+    scale: `[num_loc]`, standard deviations.
+    prior: of each weight.
   """
-  if not variables.untransformed_scale:
-    return tf.constant(0.0)
-  loc = weights.flatten(variables.loc)
-  scale = tf.nn.softplus(weights.flatten(variables.untransformed_scale))
   # Multiplied and squared by name: a division or a power costs ten times that.
   inverse = 1.0 / prior.scale
   ratio, distance = scale * inverse, (loc - prior.loc) * inverse

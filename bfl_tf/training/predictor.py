@@ -120,14 +120,14 @@ class Predictor:
       if id(variable) in share:
         variable.assign(tf.zeros_like(variable))
     inputs = preprocessing.normalize(x, self.inputs.mean, self.inputs.std)
-    with models.scope(seed):
+    with models.scope(seed, self.variables.untransformed_scale):
       self.model(inputs, training=True)
     return weights_lib.flatten([v / share.get(id(v), 1.0) for v in buffers])
 
   def forward(self, x: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
     """One pass, in a graph too: probabilities `[batch, num_classes]`."""
     inputs = preprocessing.normalize(x, self.inputs.mean, self.inputs.std)
-    with models.scope(seed):
+    with models.scope(seed, self.variables.untransformed_scale):
       return tf.nn.softmax(self.model(inputs, training=False))
 
   def batches(

@@ -11,6 +11,8 @@ from bfl_tf.models import layers
 NUM_SEEDS = 4000
 ROWS = np.random.default_rng(0).normal(size=[2, 5]).astype(np.float32)
 IMAGES = np.random.default_rng(1).normal(size=[2, 5, 5, 2]).astype(np.float32)
+# Large enough for each image to have a kernel of its own.
+LARGE = np.random.default_rng(1).normal(size=[2, 20, 19, 2]).astype(np.float32)
 SETTINGS = {
   'kernel_initializer': tf_keras.initializers.HeNormal(seed=0),
   'initial_scale': 0.1,
@@ -35,8 +37,9 @@ def conv2d(x, kernel):
   return tf.nn.conv2d(x, kernel, 2, 'SAME').numpy()
 
 
-both = pytest.mark.parametrize(
-  'make, x, linear', [(dense, ROWS, matmul), (conv, IMAGES, conv2d)]
+each = pytest.mark.parametrize(
+  'make, x, linear',
+  [(dense, ROWS, matmul), (conv, IMAGES, conv2d), (conv, LARGE, conv2d)],
 )
 
 
@@ -76,7 +79,7 @@ def assert_mean(values, expected):
   assert np.all(np.abs(error) <= 5 * values.std(0) / NUM_SEEDS**0.5)
 
 
-@both
+@each
 def test_flipout_has_tfp_s_mean_variance_and_independence(make, x, linear):
   model, variables = built(make(), x)
   kernel, bias = (v.numpy() for v in variables.loc)
@@ -95,7 +98,7 @@ def test_flipout_has_tfp_s_mean_variance_and_independence(make, x, linear):
   assert_mean(centred[..., 0] * centred[..., 1], np.zeros(mean.shape[:-1]))
 
 
-@both
+@each
 def test_gradients_reach_loc_and_rho(make, x, linear):
   model, variables = built(make(), x)
 
@@ -147,7 +150,7 @@ def test_signs_of_inputs_and_of_outputs():
     assert np.abs(one) != pytest.approx(np.abs(two), rel=1e-3)
 
 
-@both
+@each
 def test_same_seed_same_bits_and_no_loss_of_their_own(make, x, linear):
   model, _ = built(make(), x)
   first = apply(model, x, seeds.named(0, 'test', 1)).numpy()
@@ -156,3 +159,18 @@ def test_same_seed_same_bits_and_no_loss_of_their_own(make, x, linear):
   # By hand, outside of any scope, the seed is drawn.
   assert not np.any(model(x).numpy() == model(x).numpy())
   assert model.losses == []
+
+
+def test_one_convolution_is_two(monkeypatch):
+  model, variables = built(conv(), LARGE)
+
+  def slopes():
+    with tf.GradientTape() as tape:
+      value = apply(model, LARGE, [3, 4])
+      total = tf.reduce_sum(tf.square(value))
+    return value, *tape.gradient(total, variables.trainable)
+
+  grouped = slopes()
+  monkeypatch.setattr(layers, '_LARGEST_KERNEL', 0)
+  for one, two in zip(grouped, slopes(), strict=True):
+    np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-4)

@@ -97,7 +97,8 @@ def test_samples_are_what_the_model_says_under_each_seed(flipout):
   samples = []
   for sample in range(5):
     batch = seeds.Stream(SEED)('batch', 0)
-    with models.scope(seeds.Stream(batch)('sample', sample)):
+    seed = seeds.Stream(batch)('sample', sample)
+    with models.scope(seed, variables.untransformed_scale):
       samples.append(tf.nn.softmax(model(X[:50])).numpy())
   got = training.predict(workers, posterior, X[:50], seed=SEED, num_samples=5)
   np.testing.assert_allclose(got.probs, np.mean(samples, 0), rtol=1e-5)
