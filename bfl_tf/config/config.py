@@ -259,6 +259,9 @@ class Config:
   deterministic: Annotated[bool, Setting('Deterministic kernels on a GPU.')] = (
     False
   )
+  mixed_precision: Annotated[
+    bool, Setting('Convolutions and matrix products in bfloat16.')
+  ] = False
   engine: Annotated[
     str,
     Setting(

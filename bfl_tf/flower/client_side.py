@@ -189,7 +189,7 @@ def of(flags: str, own: Own = Own(), told: str = '') -> Site:  # noqa: B008
   config, dataset = read(flags, own)
   if told:
     dataset = messages.Introduction.from_json(told).tell(dataset)
-  training.configure(1, config.deterministic)
+  training.configure(1, config.deterministic, config.mixed_precision)
   plan = client_lib.Plan.of(config)
   # One device: another process is there for another core.
   (worker,) = building.workers(
@@ -260,7 +260,11 @@ def answer(question: messages.Question, own: Own) -> Mapping[str, Any]:
   if tuple(dataset.feature_names) != task.feature_names:
     raise ValueError('its file has other columns than the run')
   promise = _promise(question.promise)
-  training.configure(1, config.deterministic)
+  training.configure(
+    1,
+    config.deterministic,
+    config.mixed_precision and training.has_mixed_precision(),
+  )
   trained = trained_lib.Trained(
     config.replace(num_workers=1), task, question.model
   )

@@ -89,7 +89,9 @@ class Run:
     self._finished = self._directory.summary()
     if self._finished is None:
       self._directory.check_free()
-      training.configure(config.num_workers, config.deterministic)
+      training.configure(
+        config.num_workers, config.deterministic, config.mixed_precision
+      )
       self._experiment = experiment_lib.Experiment.build(config, built, dataset)
       self._task = task_lib.Task.of(self._experiment.dataset)
       self._directory.check_task(self._task)

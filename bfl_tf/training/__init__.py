@@ -4,6 +4,7 @@ from bfl_tf.training.chain import result_like
 from bfl_tf.training.devices import (
   configure,
   DISTRIBUTIONS,
+  has_mixed_precision,
   in_parallel,
   strategies,
 )

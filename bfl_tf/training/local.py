@@ -11,7 +11,7 @@ import tf_keras
 from bfl_tf import models, seeds
 from bfl_tf import weights as weights_lib
 from bfl_tf.datasets import preprocessing
-from bfl_tf.training import chain, jobs, objectives
+from bfl_tf.training import chain, devices, jobs, objectives
 
 
 class LocalTraining:
@@ -196,6 +196,7 @@ class LocalTraining:
     gradients = tape.gradient(loss, self._trained, unconnected_gradients='zero')
     if replicas > 1:
       loss, gradients = context.all_reduce('sum', (loss, gradients))
+    gradients = devices.in_float32(gradients)
     gradients = self._adjust(gradients, carry, step, stream)
     told = step._replace(seed=stream('optimizer'))
     self._settings.optimizer.apply(self._trained, self._slots, gradients, told)

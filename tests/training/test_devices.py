@@ -3,10 +3,12 @@
 import threading
 import time
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from bfl_tf import training
+from bfl_tf.training import devices
 
 
 def test_every_job_once_and_a_worker_to_itself():
@@ -96,3 +98,40 @@ def test_configuring_late_is_told_and_changes_nothing(caplog):
   training.configure(7)
   assert tf.config.list_logical_devices() == before
   assert 'TensorFlow already runs: its 2 device(s)' in caplog.text
+
+
+def test_mixed_precision_needs_its_instructions(monkeypatch):
+  monkeypatch.setattr(devices, '_BFLOAT16', frozenset())
+  with pytest.raises(ValueError, match='--mixed_precision'):
+    training.configure(2, mixed_precision=True)
+
+
+@pytest.mark.skipif(
+  not training.has_mixed_precision(), reason='needs bfloat16 in hardware'
+)
+def test_mixed_precision_is_of_products_alone():
+  generator = np.random.default_rng(0)
+  a, b = generator.uniform(1, 2, (2, 64, 64)).astype(np.float32)
+
+  def products():
+    """Compiled anew: a product, and what is behind or beside one."""
+
+    def call(x):
+      probs = tf.nn.softmax(tf.matmul(x, b - 1.5))
+      (ended,) = devices.in_float32([tf.matmul(x, b)])
+      return tf.matmul(x, b), probs, tf.square(x), ended + 2**-8 - ended
+
+    return tf.function(call)(a)
+
+  try:
+    training.configure(2, mixed_precision=True)
+    mixed, probs, square, rest = products()
+  finally:
+    training.configure(2)
+  assert not np.allclose(mixed, a @ b, rtol=1e-5)
+  # Both factors and the sum of products are rounded to eight bits.
+  np.testing.assert_allclose(mixed, a @ b, rtol=3 * 2**-9)
+  np.testing.assert_allclose(tf.reduce_sum(probs, 1), 1, rtol=1e-6)
+  np.testing.assert_array_equal(square, np.square(a))
+  np.testing.assert_array_equal(rest, 2**-8)
+  np.testing.assert_allclose(products()[0], a @ b, rtol=1e-5)
