@@ -3,7 +3,7 @@
   python -m experiments.benchmark --case=round
   python -m experiments.benchmark --case=pooling
   python -m experiments.benchmark --case=ensemble
-  python -m experiments.benchmark --case=flower
+  python -m experiments.benchmark --case=peers
   python -m experiments.benchmark --case=flower_memory
 
 round: images per second of a federated round (broadcast, local training,
@@ -17,26 +17,29 @@ ensemble: predictions of 21 teachers (FedBE's average, ten clients and ten
 samples) on 10 000 images against the bare forward passes; the distillation step
 against the bare training step.
 
-flower: seconds a round, without the first, of 10 clients and 20 batches: a
-Flower app as most are written, ours on Flower's simulation, ours on the local
-engine. All three have --num_workers processes or devices.
+peers: images per second of a round of 10 clients: ours, also in mixed precision
+and on Flower's simulation; Keras' `fit` a client; a loop of PyTorch; a Flower
+app as most are written. They have --num_workers processes, devices or threads,
+and are measured in turn. With --output_dir the rows are there as peers.csv, and
+drawn as peers.png.
 
 flower_memory: peak memory of the server on Flower's simulation with 10 clients
 and with 200 of --num_params weights.
 """
 
 from collections.abc import Callable
+import pathlib
 
 from absl import flags
 
 from bfl_tf import pooling as pooling_lib
 from bfl_tf import training
 from experiments import flags as config_flags
-from experiments.benchmarks import ensemble, pooling, random_images
+from experiments.benchmarks import ensemble, peers, pooling, random_images
 from experiments.benchmarks import round as round_lib
 
 _CASE = flags.DEFINE_string(
-  'case', 'round', 'round, pooling, ensemble, flower or flower_memory.'
+  'case', 'round', 'round, pooling, ensemble, peers or flower_memory.'
 )
 _REPEATS = flags.DEFINE_integer(
   'repeats', 5, 'Measurements; medians count.', lower_bound=1
@@ -48,12 +51,21 @@ _MODELS = flags.DEFINE_list(
   'models',
   None,
   'Networks of --case=round and ensemble, resnet20,lenet5 if none is named; of '
-  'flower, resnet20.',
+  'peers, lenet5_cifar10 too, with crops and flips.',
+)
+_VARIANT = flags.DEFINE_enum(
+  'variant',
+  None,
+  ['deterministic', 'flipout'],
+  'Of --case=peers; both if not said.',
+)
+_OUTPUT_DIR = flags.DEFINE_string(
+  'output_dir', None, 'Of --case=peers: for its table and chart.'
 )
 _NUM_CLIENTS = flags.DEFINE_integer(
   'num_clients',
   None,
-  'Of --case=pooling, 1000 if not said; of flower, 10; of flower_memory, 200.',
+  'Of --case=pooling, 1000 if not said; of peers, 10; of flower_memory, 200.',
   lower_bound=1,
 )
 _NUM_PARAMS = flags.DEFINE_integer(
@@ -63,7 +75,10 @@ _NUM_PARAMS = flags.DEFINE_integer(
   lower_bound=1,
 )
 _NUM_BATCHES = flags.DEFINE_integer(
-  'num_batches', 20, 'Of a client a round of --case=flower.', lower_bound=1
+  'num_batches',
+  0,
+  'Of a client a round of --case=peers; 0 for all.',
+  lower_bound=0,
 )
 
 
@@ -101,31 +116,35 @@ def _ensemble(workers, repeats):
     ensemble.run(name, workers, repeats)
 
 
-def _flower(workers, repeats):
-  flower = _flower_module()
-  clients = _NUM_CLIENTS.value or 10
-  for name in _MODELS.value or ('resnet20',):
-    flower.run(name, workers, repeats, clients, _NUM_BATCHES.value)
+def _peers(workers, repeats):
+  if _OUTPUT_DIR.value:
+    pathlib.Path(_OUTPUT_DIR.value).mkdir(parents=True, exist_ok=True)
+  clients, batches = _NUM_CLIENTS.value or 10, _NUM_BATCHES.value
+  variants = (
+    [_VARIANT.value] if _VARIANT.value else ['deterministic', 'flipout']
+  )
+  rows = []
+  for name in _MODELS.value or ('resnet20', 'lenet5', 'lenet5_cifar10'):
+    for variant in variants:
+      rows += peers.run(name, variant, workers, repeats, clients, batches)
+  if _OUTPUT_DIR.value:
+    peers.write(pathlib.Path(_OUTPUT_DIR.value), rows)
 
 
 def _flower_memory(workers, repeats):
   del repeats
-  clients, params = _NUM_CLIENTS.value or 200, _NUM_PARAMS.value or 300_000
-  _flower_module().memory(workers, clients, params)
-
-
-def _flower_module():
-  config_flags.flower(f'--case={_CASE.value}')
+  config_flags.flower('--case=flower_memory')
   from experiments.benchmarks import flower
 
-  return flower
+  clients, params = _NUM_CLIENTS.value or 200, _NUM_PARAMS.value or 300_000
+  flower.memory(workers, clients, params)
 
 
 _CASES: dict[str, Callable[[int, int], None]] = {
   'round': _round,
   'pooling': _pooling,
   'ensemble': _ensemble,
-  'flower': _flower,
+  'peers': _peers,
   'flower_memory': _flower_memory,
 }
 

@@ -32,10 +32,10 @@ def playing(path, *flags) -> subprocess.Popen:
   return process
 
 
-def run(module, *arguments):
+def run(module, *arguments, timeout=300):
   """Returns exit code, output and errors of a process."""
   process = start(module, *arguments)
-  out, error = process.communicate(timeout=300)
+  out, error = process.communicate(timeout=timeout)
   return process.returncode, out, error
 
 

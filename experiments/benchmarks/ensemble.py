@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from bfl_tf import config as config_lib
 from bfl_tf import federation, statistics, training
-from experiments.benchmarks import measuring
+from experiments.benchmarks import measuring, random_images
 
 _NUM_IMAGES, _NUM_CLIENTS, _BATCH_SIZE = 10000, 10, 128
 _SEED = np.zeros(2, np.int32)
@@ -17,8 +17,8 @@ _SEED = np.zeros(2, np.int32)
 def run(name: str, num_workers: int, repeats: int) -> None:
   """Prints a line for the teachers and one for the student."""
   config = config_lib.Config(
-    dataset=f'experiments.benchmarks.random_images:{name}',
-    model=name,
+    dataset=random_images.dataset(name),
+    model=random_images.SHAPES[name].network,
     variant='deterministic',
     client_optimizer='sgd',
     num_clients=_NUM_CLIENTS,

@@ -1,59 +1,50 @@
-"""A round on Flower: the usual app, ours on its simulation, ours without it.
+"""Flower's simulation: a round of ours, of the usual app; its server's memory.
 
-All three have the same clients, images, network and number of processes.
+Both have the same clients, images, network and number of processes.
 """
 
 import contextlib
 import csv
 import json
 import pathlib
-import statistics as stats
 import sys
 import tempfile
-from typing import Any
-
-import numpy as np
 
 from bfl_tf import config as config_lib
 from bfl_tf import flower
-from bfl_tf import runs as runs_lib
 from bfl_tf.flower import simulation
-from experiments.benchmarks import measuring, random_images, usual_app
+from experiments.benchmarks import random_images, usual_app
 
 _USUAL = 'from experiments.benchmarks import flower; flower.play_usual_app()'
 _FEW_CLIENTS, _FEATURES = 10, 784
 
 
-def run(
-  name: str, num_workers: int, repeats: int, num_clients: int, num_batches: int
-) -> None:
-  """Prints a line for each of the three: seconds a round, and the ratio."""
-  shape, _, batch_size = random_images.SHAPES[name]
-  with tempfile.TemporaryDirectory(prefix='bfl_tf_benchmark_') as folder:
-    data = pathlib.Path(folder, 'images.npz')
-    _write(data, shape, num_clients * num_batches * batch_size)
-    config = _config(
-      data, num_workers, num_clients, batch_size,
-      model=name, num_rounds=1 + repeats,
-    )  # fmt: skip
-    # By Flower's own default of two CPUs a client, and with one as ours.
-    for cpus in (1, 2):
-      usual = _usual_app(config, pathlib.Path(folder), cpus)
-      what = f'usual app, {cpus} CPU a client'
-      print(f'{name:9} {what:27} {_a_round(usual)}', flush=True)
-    for what, play, aim in (
-      ('on Flower', flower.simulate, 3),
-      ('local engine', runs_lib.run, 5),
-    ):
-      rows = _rows(play, config, pathlib.Path(folder, what))
-      # Without the first round, which traces.
-      seconds = [float(row['train_seconds']) for row in rows[1:]]
-      ratio = stats.median(usual) / stats.median(seconds)
-      print(
-        f'{name:9} {what:27} {_a_round(seconds)}, {ratio:.2f} times as fast '
-        f'(at least {aim} wanted)',
-        flush=True,
-      )
+def ours(config: config_lib.Config, folder: str) -> float:
+  """Returns the seconds of ours in the last round of a new simulation."""
+  path = pathlib.Path(tempfile.mkdtemp(dir=folder), 'run')
+  return float(_rows(flower.simulate, config, path)[-1]['train_seconds'])
+
+
+def usual(config: config_lib.Config, folder: str, cpus: int) -> float:
+  """As `ours`, of the usual app, with so many CPUs a client app."""
+  said = pathlib.Path(folder, 'seconds.json')
+  settings = {
+    'model': config.model,
+    'variant': config.variant,
+    'augment': config.augment,
+    'data': config.dataset,
+    'batch-size': config.batch_size,
+    'num-rounds': config.num_rounds,
+    'num-clients': config.num_clients,
+    'seconds': str(said),
+    'processes': simulation.num_processes(config),
+    'cpus': cpus,
+  }
+  simulation.play(_USUAL, [json.dumps(settings)], sys.stderr.write)
+  found = json.loads(said.read_text())
+  if set(found['replies']) != {config.num_clients}:
+    raise RuntimeError(f'Of the usual app clients failed: {found["replies"]}.')
+  return found['seconds'][-1]
 
 
 def memory(num_workers: int, num_clients: int, num_params: int) -> None:
@@ -63,9 +54,9 @@ def memory(num_workers: int, num_clients: int, num_params: int) -> None:
   peaks = []
   with tempfile.TemporaryDirectory(prefix='bfl_tf_benchmark_') as folder:
     data = pathlib.Path(folder, 'vectors.npz')
-    _write(data, (_FEATURES,), count)
+    random_images.write(data, (_FEATURES,), count)
     for clients in (_FEW_CLIENTS, num_clients):
-      config = _config(
+      config = random_images.config(
         data, num_workers, clients,
         # Whoever has how many of them takes one step.
         count,
@@ -81,41 +72,6 @@ def memory(num_workers: int, num_clients: int, num_params: int) -> None:
     f'{int(rows[-1]["bytes_up"]) / 2**20:.0f} MiB',
     flush=True,
   )
-
-
-def _config(data, num_workers, num_clients, batch_size, **values):
-  """A run that is all training: its only evaluations are the first and last."""
-  return config_lib.Config(
-    dataset=str(data),
-    num_workers=num_workers,
-    num_clients=num_clients,
-    batch_size=batch_size,
-    client_learning_rate=1e-3,
-    eval_every=values['num_rounds'],
-    final_num_mc_samples=1,
-    num_mc_samples=1,
-    **values,
-  )
-
-
-def _usual_app(config, folder, cpus) -> list[float]:
-  """Returns seconds of rounds, with so many CPUs a client app."""
-  said = folder / 'seconds.json'
-  settings: dict[str, Any] = {
-    'model': config.model,
-    'data': config.dataset,
-    'batch-size': config.batch_size,
-    'num-rounds': config.num_rounds,
-    'seconds': str(said),
-  }
-  processes = simulation.num_processes(config)
-  settings['processes'], settings['cpus'] = processes, cpus
-  settings['num-clients'] = config.num_clients
-  simulation.play(_USUAL, [json.dumps(settings)], sys.stderr.write)
-  found = json.loads(said.read_text())
-  if set(found['replies']) != {config.num_clients}:
-    raise RuntimeError(f'Of the usual app clients failed: {found["replies"]}.')
-  return found['seconds'][1:]
 
 
 def play_usual_app() -> None:
@@ -138,14 +94,3 @@ def _rows(play, config, path) -> list[dict[str, str]]:
   if any(int(row['clients_pooled']) != config.num_clients for row in rows):
     raise RuntimeError(f'{path.name}: clients failed.')
   return rows
-
-
-def _a_round(seconds) -> str:
-  return f'{measuring.spread(seconds)} s a round'
-
-
-def _write(path, shape, count):
-  rng = np.random.default_rng(0)
-  x = rng.integers(0, 256, (count, *shape), np.uint8)
-  y = (np.arange(count) % 10).astype(np.int32)
-  np.savez(path, x_train=x, y_train=y, x_test=x[:100], y_test=y[:100])

@@ -1,14 +1,30 @@
 """Random images for benchmarks: what they show changes no arithmetic."""
 
+import functools
+import pathlib
+from typing import Any, NamedTuple
+
 import numpy as np
 
+from bfl_tf import config as config_lib
 from bfl_tf import datasets
 
-# Input shape, examples a client, batch size.
+
+class Images(NamedTuple):
+  """Of one input shape, for one network; `augment` crops and flips them."""
+
+  shape: tuple[int, ...]
+  per_client: int
+  batch_size: int
+  network: str
+  augment: bool = False
+
+
 SHAPES = {
-  'resnet20': ((32, 32, 3), 512, 32),
-  'lenet5': ((28, 28, 1), 4000, 40),
-  'convnet': ((32, 32, 3), 2000, 40),
+  'resnet20': Images((32, 32, 3), 512, 32, 'resnet20'),
+  'lenet5': Images((28, 28, 1), 4000, 40, 'lenet5'),
+  'lenet5_cifar10': Images((32, 32, 3), 4000, 40, 'lenet5', augment=True),
+  'convnet': Images((32, 32, 3), 2000, 40, 'convnet'),
 }
 
 
@@ -17,24 +33,45 @@ def dataset(model: str) -> str:
   return f'{__name__}:{model}'
 
 
-def resnet20() -> datasets.Dataset:
-  """Ten clients' worth for a ResNet-20."""
-  return _images('resnet20')
-
-
-def lenet5() -> datasets.Dataset:
-  """Ten clients' worth for a LeNet-5."""
-  return _images('lenet5')
-
-
-def convnet() -> datasets.Dataset:
-  """Ten clients' worth for a ConvNet."""
-  return _images('convnet')
-
-
 def _images(name):
-  shape, per_client, _ = SHAPES[name]
-  rng = np.random.default_rng(0)
-  x = rng.integers(0, 256, (10 * per_client, *shape), np.uint8)
-  y = (np.arange(len(x)) % 10).astype(np.int32)
+  images = SHAPES[name]
+  x, y = _arrays(images.shape, 10 * images.per_client)
   return datasets.from_arrays('random', x, y, x[:100], y[:100])
+
+
+# Each is ten clients' worth for the network of its name.
+resnet20, lenet5, lenet5_cifar10, convnet = (
+  functools.partial(_images, name) for name in SHAPES
+)
+
+
+def write(path: pathlib.Path, shape: tuple[int, ...], count: int) -> None:
+  """Writes so many examples of a shape as a data set of ours."""
+  x, y = _arrays(shape, count)
+  np.savez(path, x_train=x, y_train=y, x_test=x[:100], y_test=y[:100])
+
+
+def config(
+  data: pathlib.Path,
+  num_workers: int,
+  num_clients: int,
+  batch_size: int,
+  **values: Any,
+) -> config_lib.Config:
+  """A run that is all training: its only evaluations are the first and last."""
+  return config_lib.Config(
+    dataset=str(data),
+    num_workers=num_workers,
+    num_clients=num_clients,
+    batch_size=batch_size,
+    client_learning_rate=1e-3,
+    eval_every=values['num_rounds'],
+    final_num_mc_samples=1,
+    num_mc_samples=1,
+    **values,
+  )
+
+
+def _arrays(shape, count):
+  x = np.random.default_rng(0).integers(0, 256, (count, *shape), np.uint8)
+  return x, (np.arange(count) % 10).astype(np.int32)

@@ -10,11 +10,12 @@ from experiments.benchmarks import measuring, random_images
 
 def run(name: str, variant: str, num_workers: int, repeats: int) -> None:
   """Prints one line: a round's images/s over the bare step's."""
-  _, per_client, batch_size = random_images.SHAPES[name]
+  _, per_client, batch_size, network, augment = random_images.SHAPES[name]
   config = config_lib.Config(
     dataset=random_images.dataset(name),
-    model=name,
+    model=network,
     variant=variant,
+    augment=augment,
     batch_size=batch_size,
     num_workers=num_workers,
   )
@@ -43,7 +44,7 @@ def run(name: str, variant: str, num_workers: int, repeats: int) -> None:
     ratios.append(rounds[-1] / steps[-1])
   traces = [worker.num_traces for worker in workers]
   print(
-    f'{name:9} {variant:13} {len(workers)} workers  round '
+    f'{name:14} {variant:13} {len(workers)} workers  round '
     f'{stats.median(rounds):7.0f} images/s  bare step '
     f'{stats.median(steps):7.0f} images/s  ratio '
     f'{measuring.spread(ratios)}  built in {built:.1f} s, first '

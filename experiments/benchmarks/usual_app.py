@@ -1,4 +1,4 @@
-"""A Flower App as most are written: the yardstick of --case=flower.
+"""A Flower App as most are written: a peer of --case=peers.
 
 A client builds its model for every message, fits it and sends NumPy arrays
 back; the server averages them. Network and objective are those that it is
@@ -18,11 +18,8 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
 from flwr.serverapp import strategy as strategies
 import numpy as np
-import tensorflow as tf
-from tensorflow_probability import distributions as tfd
-import tf_keras
 
-from bfl_tf import models
+from experiments.benchmarks import keras_peer
 
 _data: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
@@ -35,34 +32,12 @@ def load(path: str) -> tuple[np.ndarray, np.ndarray]:
   return _data[path]
 
 
-def build(name: str, input_shape: tuple[int, ...], num_examples: int):
-  """Returns a compiled network with Flipout layers."""
-  model = models.build(name, input_shape=input_shape, num_classes=10)
-  model.add_loss(lambda: _divergence(model) / num_examples)
-  loss = tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-  model.compile('adam', loss)
-  return model
-
-
-def _divergence(model):
-  posteriors = [
-    posterior
-    for layer in model.layers
-    for name in ('kernel_posterior', 'bias_posterior')
-    if (posterior := getattr(layer, name, None)) is not None
-  ]
-  prior = tfd.Normal(0.0, 10.0)
-  return sum(
-    tf.reduce_sum(tfd.kl_divergence(q.distribution, prior)) for q in posteriors
-  )
-
-
 def apps(config: Mapping[str, Any]) -> tuple[ServerApp, ClientApp]:
   """Returns the app.
 
   Args:
-    config: `model`, a name of ours; `data`, an .npz; `batch-size`;
-      `num-rounds`; `seconds`, the file that they are written to.
+    config: `model` and `variant`, names of ours; `data`, an .npz; `augment`;
+      `batch-size`; `num-rounds`; `seconds`, the file that they are written to.
   """
   server, client = ServerApp(), ClientApp()
   client.train()(functools.partial(_train, config))
@@ -70,16 +45,21 @@ def apps(config: Mapping[str, Any]) -> tuple[ServerApp, ClientApp]:
   return server, client
 
 
+def _build(config, x):
+  return keras_peer.build(
+    config['model'], config['variant'], x.shape[1:], len(x)
+  )
+
+
 def _train(config, message, context) -> Message:
   """Fits the model on this node's share."""
   node = context.node_config
   own = slice(node['partition-id'], None, node['num-partitions'])
   x, y = (array[own] for array in load(config['data']))
-  model = build(config['model'], x.shape[1:], len(x))
+  model = _build(config, x)
   model.set_weights(message.content['arrays'].to_numpy_ndarrays())
-  fit = model.fit(
-    x.astype('float32') / 255, y, batch_size=config['batch-size'], verbose=0
-  )
+  own = keras_peer.examples(x, y, config['batch-size'], config['augment'])
+  fit = model.fit(**own, verbose=0)
   metrics = {'num-examples': len(x), 'loss': fit.history['loss'][-1]}
   content = {
     'arrays': ArrayRecord(model.get_weights()),
@@ -91,7 +71,7 @@ def _train(config, message, context) -> Message:
 def _serve(config, grid, unused_context) -> None:
   """Averages; leaves the seconds and the replies of each round as JSON."""
   x, _ = load(config['data'])
-  model = build(config['model'], x.shape[1:], len(x))
+  model = _build(config, x)
   ended, replies = [], []
 
   def count(contents, unused_key):

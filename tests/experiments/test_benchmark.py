@@ -1,12 +1,15 @@
 """The benchmark runs, says what it measured, and refuses what it has not."""
 
+import csv
+import importlib.util
 import re
 
 import binaries
 import pytest
 
-from bfl_tf import pooling
+from bfl_tf import models, pooling
 from bfl_tf.pooling import robust
+from experiments.benchmarks import random_images
 
 
 @pytest.fixture(scope='module')
@@ -50,11 +53,6 @@ def test_memory_of_pooling_is_flat_in_clients_but_of_robust_rules(said):
     ('round --models=lenet5 --repeats=1', r'ratio ([\d.]+)'),
     ('ensemble --models=lenet5 --repeats=1', r'step ([\d.]+) \('),
     (
-      'flower --models=lenet5 --repeats=1 --num_clients=2 --num_batches=1 '
-      '--num_workers=1',
-      r'([\d.]+) times as fast',
-    ),
-    (
       'flower_memory --num_clients=20 --num_params=100000 --num_workers=1',
       r'([\d.]+) times \(at most',
     ),
@@ -68,6 +66,45 @@ def test_a_case_is_measured(flags, measured):
   )
   assert code == 0, error
   assert float(re.search(measured, out)[1]) > 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.process
+def test_peers_play_a_round(tmp_path):
+  flags = '--case=peers --models=lenet5 --variant=deterministic --repeats=1 '
+  flags += f'--num_clients=2 --num_batches=1 --output_dir={tmp_path}'
+  code, out, error = binaries.run(
+    'experiments.benchmark', *flags.split(), timeout=900
+  )
+  assert code == 0, error
+  rows = list(csv.DictReader((tmp_path / 'peers.csv').open()))
+  assert float(rows[0]['ours over it']) == 1
+  assert (tmp_path / 'peers.png').exists()
+  # Nobody is left out, and a dash is of those that are not installed.
+  names = ('ours', 'ours, m', 'Keras', 'PyTorch', 'ours on', 'Flower', 'Flower')
+  for name, row in zip(names, rows, strict=True):
+    assert row['peer'].startswith(name) and row['peer'] in out
+    needed = {'PyTorch': 'torch', 'ours on': 'ray', 'Flower': 'ray'}.get(name)
+    if name != 'ours, m':
+      there = needed is None or importlib.util.find_spec(needed)
+      assert bool(row['images/s']) == bool(there)
+
+
+@pytest.mark.parametrize('name', ['resnet20', 'lenet5', 'lenet5_cifar10'])
+def test_networks_of_pytorch_are_ours(name):
+  torch_peer = pytest.importorskip('experiments.benchmarks.torch_peer')
+  images = random_images.SHAPES[name]
+  ours = models.build(
+    images.network,
+    variant='deterministic',
+    input_shape=images.shape,
+    num_classes=10,
+  )
+  made = torch_peer.NETWORKS[images.network](
+    (images.shape[2], *images.shape[:2])
+  )
+  shapes = [sorted(v.shape) for v in ours.trainable_variables]
+  assert sorted(shapes) == sorted(sorted(p.shape) for p in made.parameters())
 
 
 @pytest.mark.process

@@ -1,0 +1,168 @@
+"""A round of ours beside what others would play it with, on the same images.
+
+Each peer has a process of its own, with the threads and the graph rewrites that
+it wants. They are measured in turn, one at a time, without their first round.
+"""
+
+from collections.abc import Callable, Sequence
+import concurrent.futures
+import contextlib
+import functools
+import importlib
+import importlib.util
+import multiprocessing
+import pathlib
+import statistics as stats
+import tempfile
+from typing import Any
+
+from matplotlib import figure as figure_lib
+import numpy as np
+
+from bfl_tf import config as config_lib
+from bfl_tf import federation, training
+from bfl_tf.plots import canvas
+from bfl_tf.runs import rows as rows_lib
+from experiments.benchmarks import measuring, random_images
+
+_COLUMNS = ('images/s', 'min', 'max')
+# In the process of a peer: what plays a round.
+_plays: list[Callable[[], Any]] = []
+
+
+def run(
+  name: str,
+  variant: str,
+  num_workers: int,
+  repeats: int,
+  num_clients: int,
+  num_batches: int,
+) -> list[dict[str, Any]]:
+  """Prints a row for each peer and returns them; a dash where none can be."""
+  work = random_images.SHAPES[name]
+  size = num_batches * work.batch_size or work.per_client
+  images = num_clients * size
+  with (
+    tempfile.TemporaryDirectory(prefix='bfl_tf_benchmark_') as folder,
+    contextlib.ExitStack() as stack,
+  ):
+    data = pathlib.Path(folder, 'images.npz')
+    random_images.write(data, work.shape, images)
+    config = random_images.config(
+      data, num_workers, num_clients, work.batch_size,
+      model=work.network, variant=variant, augment=work.augment, num_rounds=2,
+    )  # fmt: skip
+    peers = {**_processes(config, stack), **_on_flower(config, folder)}
+    speeds: dict[str, list[float]] = {peer: [] for peer in peers}
+    for _ in range(repeats):
+      for peer, play in peers.items():
+        if play:
+          speeds[peer].append(images / play())
+  ours, rows = stats.median(speeds['ours']), []
+  for peer, found in speeds.items():
+    row: dict[str, Any] = dict.fromkeys((*_COLUMNS, 'ours over it'))
+    if found:
+      spread = stats.median(found), min(found), max(found)
+      row |= zip(_COLUMNS, map(round, spread))
+      row['ours over it'] = f'{ours / spread[0]:.2f}'
+    rows.append({'peer': peer, 'network': name, 'variant': variant, **row})
+  print(f'{rows_lib.table(rows)}\n', flush=True)
+  return rows
+
+
+def begin(config: config_lib.Config) -> tuple[str, Callable[[], Any]]:
+  """Returns what ours is, and a function that plays a round."""
+  training.configure(config.num_workers, mixed_precision=config.mixed_precision)
+  experiment = federation.Experiment.build(config)
+  state = federation.initial_state(experiment).state
+  mixed = ', mixed precision' if config.mixed_precision else ''
+  return f'ours{mixed}', lambda: federation.federated_round(experiment, state)
+
+
+def _processes(config, stack) -> dict[str, Callable[[], float] | None]:
+  """Starts the peers that stay; returns what measures a round of each."""
+  torch = importlib.util.find_spec('torch') and config.variant != 'flipout'
+  peers: dict[str, Callable[[], float] | None] = {}
+  for name, module, there in (
+    ('ours', 'peers', True),
+    ('ours, mixed precision', 'peers', training.has_mixed_precision()),
+    ('Keras fit', 'keras_peer', True),
+    ('PyTorch', 'torch_peer', torch and config.model in ('lenet5', 'resnet20')),
+  ):
+    if not there:
+      peers[name] = None
+      continue
+    # Not forked: threads and graph rewrites are set once in a process.
+    spawn = multiprocessing.get_context('spawn')
+    pool = concurrent.futures.ProcessPoolExecutor(1, spawn)
+    stack.enter_context(pool)
+    its = config.replace(mixed_precision='mixed' in name)
+    label = pool.submit(_begin, module, its).result()
+    peers[label] = functools.partial(_turn, pool)
+  return peers
+
+
+def _begin(module, config) -> str:
+  begun = importlib.import_module(f'experiments.benchmarks.{module}')
+  label, play = begun.begin(config)
+  play()
+  _plays.append(play)
+  return label
+
+
+def _turn(pool) -> float:
+  return pool.submit(_measured).result()
+
+
+def _measured() -> float:
+  return measuring.seconds(_plays[0])
+
+
+def _on_flower(config, folder) -> dict[str, Callable[[], float] | None]:
+  """Returns what measures a round of each peer on Flower, a new simulation."""
+  usual = "Flower's usual app, CPUs a client: "
+  if not (importlib.util.find_spec('flwr') and importlib.util.find_spec('ray')):
+    return dict.fromkeys(('ours on Flower', f'{usual}1', f'{usual}2'))
+  from experiments.benchmarks import flower
+
+  return {
+    'ours on Flower': lambda: flower.ours(config, folder),
+    f'{usual}1': lambda: flower.usual(config, folder, 1),
+    f'{usual}2': lambda: flower.usual(config, folder, 2),
+  }
+
+
+def write(folder: pathlib.Path, rows: Sequence[dict[str, Any]]) -> None:
+  """Writes the rows of `run` as peers.csv and draws them as peers.png."""
+  rows_lib.write_csv(folder / 'peers.csv', rows)
+  _chart(rows).savefig(folder / 'peers.png')
+
+
+def _chart(rows) -> figure_lib.Figure:
+  """A panel a network, a colour a variant; bars of what was measured."""
+  rows = [row for row in rows if row['images/s']]
+  peers, variants, names = (
+    list(dict.fromkeys(row[column] for row in rows))
+    for column in ('peer', 'variant', 'network')
+  )
+  thick = 0.8 / len(variants)
+  size = 3 + 2.7 * len(names), 1.5 + 0.5 * len(peers)
+  panels = canvas.new_axes(size, columns=len(names))
+  for axes, name in zip(panels, names):
+    for at, variant in enumerate(variants):
+      of = [r for r in rows if (r['network'], r['variant']) == (name, variant)]
+      places = [peers.index(row['peer']) + thick * at for row in of]
+      middle, least, most = np.array([[r[c] for r in of] for c in _COLUMNS])
+      bars = axes.barh(
+        places, middle, thick, xerr=(middle - least, most - middle),
+        color=canvas.PALETTE[at], ecolor=canvas.GREY, label=variant,
+      )  # fmt: skip
+      axes.bar_label(bars, fmt='{:,.0f}', padding=3, fontsize=8)
+    canvas.finish(axes, name, 'images/s', '')
+    axes.margins(x=0.25)
+    axes.locator_params(axis='x', nbins=5)
+  panels[0].set_yticks(np.arange(len(peers)) + 0.4 - thick / 2, peers)
+  panels[0].invert_yaxis()
+  below = -0.6 / (size[1] - 1)
+  canvas.legend_below(panels[-1], ncols=2, bbox_to_anchor=(0.5, below))
+  return canvas.figure_of(panels[0])

@@ -1,0 +1,106 @@
+"""PyTorch's idiom, a loop over batches a client: a peer of --case=peers."""
+
+from collections.abc import Callable
+import os
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from bfl_tf import config as config_lib
+
+
+def begin(config: config_lib.Config) -> tuple[str, Callable[[], Any]]:
+  """Returns what this is, and a function that plays a round."""
+  device = 'cuda' if torch.cuda.is_available() else 'cpu'
+  torch.set_default_device(device)
+  torch.set_num_threads(config.num_workers or len(os.sched_getaffinity(0)))
+  with np.load(config.dataset) as arrays:
+    # PyTorch has channels first.
+    x = torch.tensor(np.moveaxis(arrays['x_train'], -1, 1).copy()).to(device)
+    y = torch.tensor(arrays['y_train']).long().to(device)
+  model = NETWORKS[config.model](x.shape[1:])
+  start = {k: v.clone() for k, v in model.state_dict().items()}
+  size = len(x) // config.num_clients
+
+  def play():
+    trained = []
+    for own in torch.arange(len(x)).split(size):
+      model.load_state_dict(start)
+      _train(model, x, y, own, config)
+      state = model.state_dict().items()
+      trained.append({k: v.to('cpu', copy=True) for k, v in state})
+    return {k: sum(each[k] for each in trained) / len(trained) for k in start}
+
+  threads = torch.get_num_threads()
+  return f'PyTorch {torch.__version__} ({device}, threads: {threads})', play
+
+
+def _train(model, x, y, own, config):
+  optimizer = torch.optim.Adam(model.parameters(), config.client_learning_rate)
+  order = own[torch.randperm(len(own))]
+  for batch in order.split(config.batch_size):
+    images = _augmented(x[batch]) if config.augment else x[batch]
+    optimizer.zero_grad()
+    functional.cross_entropy(model(images.float() / 255), y[batch]).backward()
+    optimizer.step()
+
+
+def _augmented(x, padding=4):
+  """Crops and flips each image, as `bfl_tf.datasets.preprocessing` does."""
+  count, channels, height, width = x.shape
+  offsets = torch.randint(2 * padding + 1, (2, count, 1))
+  rows, columns = offsets[0] + torch.arange(height), torch.arange(width)
+  flipped = torch.rand(count, 1) < 0.5
+  columns = offsets[1] + torch.where(flipped, width - 1 - columns, columns)
+  x = functional.pad(x, [padding] * 4)
+  images = torch.arange(count)[:, None, None, None]
+  layers = torch.arange(channels)[:, None, None]
+  return x[images, layers, rows[:, None, :, None], columns[:, None, None]]
+
+
+def _lenet5(shape):
+  padding = 0 if shape[1] >= 32 else 2
+  return nn.Sequential(
+    *(nn.Conv2d(shape[0], 6, 5, padding=padding), nn.ReLU(), nn.MaxPool2d(2)),
+    *(nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()),
+    *(nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU()),
+    nn.Linear(84, 10),
+  )
+
+
+def _resnet20(shape):
+  plan = [(16, 16, 1)] * 3 + [(16, 32, 2)] + [(32, 32, 1)] * 2
+  plan += [(32, 64, 2)] + [(64, 64, 1)] * 2
+  return nn.Sequential(
+    *(*_conv_norm(shape[0], 16, 1), nn.ReLU()),
+    *(_Block(*each) for each in plan),
+    *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10)),
+  )
+
+
+def _conv_norm(before, filters, stride):
+  conv = nn.Conv2d(before, filters, 3, stride, padding=1, bias=False)
+  return conv, nn.BatchNorm2d(filters)
+
+
+class _Block(nn.Module):
+  """Two convolutions beside a shortcut without parameters, option A."""
+
+  def __init__(self, before, filters, stride):
+    super().__init__()
+    self.body = nn.Sequential(
+      *(*_conv_norm(before, filters, stride), nn.ReLU()),
+      *_conv_norm(filters, filters, 1),
+    )
+    self.stride, self.extra = stride, filters - before
+
+  def forward(self, x):
+    y = x[..., :: self.stride, :: self.stride]
+    y = functional.pad(y, (0, 0, 0, 0, 0, self.extra)) if self.extra else y
+    return functional.relu(self.body(x) + y)
+
+
+NETWORKS = {'lenet5': _lenet5, 'resnet20': _resnet20}
