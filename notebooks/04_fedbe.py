@@ -66,7 +66,7 @@ for seed, run in runs.items():
   finals[seed] = play()['final']
 
 # %%
-simplex.draw_data({'swiss roll': runs[0]})
+simplex.draw_data({'swiss roll': [runs[0]]})
 
 # %% [markdown]
 # ### Models between the clients
@@ -76,7 +76,7 @@ simplex.draw_data({'swiss roll': runs[0]})
 # place in the triangle says how much of each client is in a model.
 
 # %%
-simplex.draw_simplex({'swiss roll': runs[0]})
+simplex.draw_simplex({'swiss roll': [runs[0]]})
 
 # %% [markdown]
 # The corners are poor: each client knows one class well. Most models inside are
@@ -175,7 +175,7 @@ bfl_tf.plots.member_confidence(pair['FedAvg'])
 # than FedAvg's, at similar accuracy.
 
 # %%
-features.draw_test_set(pair, classes=range(10))
+features.draw_test_set({n: [run] for n, run in pair.items()}, classes=range(10))
 
 # %% [markdown]
 # t-SNE keeps neighbours together, but not distances: the gaps between clusters
