@@ -17,11 +17,11 @@ ensemble: predictions of 21 teachers (FedBE's average, ten clients and ten
 samples) on 10 000 images against the bare forward passes; the distillation step
 against the bare training step.
 
-peers: images per second of a round of 10 clients: ours, also in mixed precision
-and on Flower's simulation; Keras' `fit` a client; a loop of PyTorch; a Flower
-app as most are written. They have --num_workers processes, devices or threads,
-and are measured in turn. With --output_dir the rows are there as peers.csv, and
-drawn as peers.png.
+peers: images per second of a round of 10 clients: ours, also in mixed
+precision; Keras' `fit` a client; a loop of PyTorch; a Flower app as most are
+written. They have --num_workers processes, devices or threads, and are measured
+in turn. With --output_dir the rows are there as peers.csv, and drawn as
+peers.png.
 
 flower_memory: peak memory of the server on Flower's simulation with 10 clients
 and with 200 of --num_params weights.

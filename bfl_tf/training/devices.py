@@ -23,19 +23,16 @@ DISTRIBUTIONS = ('clients', 'mirrored')
 
 # The instructions that multiply bfloat16, as /proc/cpuinfo calls them.
 _BFLOAT16 = frozenset({'avx512_bf16', 'amx_bf16'})
-# TensorFlow's graph rewrites besides that to bfloat16.
+# TensorFlow's graph rewrites besides that to bfloat16, of those that are on.
 _REWRITES = (
   'arithmetic_optimization',
   'constant_folding',
-  'debug_stripper',
   'dependency_optimization',
   'function_optimization',
   'implementation_selector',
   'layout_optimizer',
   'loop_optimization',
-  'pin_to_host_optimization',
   'remapping',
-  'scoped_allocator_optimization',
   'shape_optimization',
 )
 # Operations that stay float32 behind a product, where the rewrite would round

@@ -1,7 +1,4 @@
-"""Flower's simulation: a round of ours, of the usual app; its server's memory.
-
-Both have the same clients, images, network and number of processes.
-"""
+"""Flower's simulation: a round of the usual app; the memory of our server."""
 
 import contextlib
 import csv
@@ -19,14 +16,8 @@ _USUAL = 'from experiments.benchmarks import flower; flower.play_usual_app()'
 _FEW_CLIENTS, _FEATURES = 10, 784
 
 
-def ours(config: config_lib.Config, folder: str) -> float:
-  """Returns the seconds of ours in the last round of a new simulation."""
-  path = pathlib.Path(tempfile.mkdtemp(dir=folder), 'run')
-  return float(_rows(flower.simulate, config, path)[-1]['train_seconds'])
-
-
 def usual(config: config_lib.Config, folder: str, cpus: int) -> float:
-  """As `ours`, of the usual app, with so many CPUs a client app."""
+  """Returns the seconds of its last round, with so many CPUs a client app."""
   said = pathlib.Path(folder, 'seconds.json')
   settings = {
     'model': config.model,
@@ -63,7 +54,7 @@ def memory(num_workers: int, num_clients: int, num_params: int) -> None:
         model='mlp', num_rounds=2,
         settings={'mlp.hidden_units': (units,)},
       )  # fmt: skip
-      rows = _rows(flower.simulate, config, pathlib.Path(folder, str(clients)))
+      rows = _rows(config, pathlib.Path(folder, str(clients)))
       peaks.append(float(rows[-1]['peak_memory_mib']))
   print(
     f'the server peaks at {peaks[0]:.0f} MiB with {_FEW_CLIENTS} clients, at '
@@ -85,10 +76,10 @@ def play_usual_app() -> None:
   )  # fmt: skip
 
 
-def _rows(play, config, path) -> list[dict[str, str]]:
+def _rows(config, path) -> list[dict[str, str]]:
   """Plays a run and returns the rows of its rounds, without the start."""
   with contextlib.redirect_stdout(sys.stderr):
-    play(config, path)
+    flower.simulate(config, path)
   with (path / 'metrics.csv').open() as file:
     rows = list(csv.DictReader(file))[1:]
   if any(int(row['clients_pooled']) != config.num_clients for row in rows):

@@ -52,7 +52,7 @@ def run(
       data, num_workers, num_clients, work.batch_size,
       model=work.network, variant=variant, augment=work.augment, num_rounds=2,
     )  # fmt: skip
-    peers = {**_processes(config, stack), **_on_flower(config, folder)}
+    peers = {**_processes(config, stack), **_usual_apps(config, folder)}
     speeds: dict[str, list[float]] = {peer: [] for peer in peers}
     for _ in range(repeats):
       for peer, play in peers.items():
@@ -118,15 +118,14 @@ def _measured() -> float:
   return measuring.seconds(_plays[0])
 
 
-def _on_flower(config, folder) -> dict[str, Callable[[], float] | None]:
+def _usual_apps(config, folder) -> dict[str, Callable[[], float] | None]:
   """Returns what measures a round of each peer on Flower, a new simulation."""
   usual = "Flower's usual app, CPUs a client: "
   if not (importlib.util.find_spec('flwr') and importlib.util.find_spec('ray')):
-    return dict.fromkeys(('ours on Flower', f'{usual}1', f'{usual}2'))
+    return dict.fromkeys((f'{usual}1', f'{usual}2'))
   from experiments.benchmarks import flower
 
   return {
-    'ours on Flower': lambda: flower.ours(config, folder),
     f'{usual}1': lambda: flower.usual(config, folder, 1),
     f'{usual}2': lambda: flower.usual(config, folder, 2),
   }

@@ -81,10 +81,10 @@ def test_peers_play_a_round(tmp_path):
   assert float(rows[0]['ours over it']) == 1
   assert (tmp_path / 'peers.png').exists()
   # Nobody is left out, and a dash is of those that are not installed.
-  names = ('ours', 'ours, m', 'Keras', 'PyTorch', 'ours on', 'Flower', 'Flower')
+  names = ('ours', 'ours, m', 'Keras', 'PyTorch', 'Flower', 'Flower')
   for name, row in zip(names, rows, strict=True):
     assert row['peer'].startswith(name) and row['peer'] in out
-    needed = {'PyTorch': 'torch', 'ours on': 'ray', 'Flower': 'ray'}.get(name)
+    needed = {'PyTorch': 'torch', 'Flower': 'ray'}.get(name)
     if name != 'ours, m':
       there = needed is None or importlib.util.find_spec(needed)
       assert bool(row['images/s']) == bool(there)
