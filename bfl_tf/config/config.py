@@ -168,6 +168,14 @@ class Config:
     str, Setting('Fresh each round:', table=training.OPTIMIZERS)
   ] = 'adam'
   client_learning_rate: Annotated[float, Setting('At first.', above=0)] = 1e-2
+  max_gradient_norm: Annotated[
+    float,
+    Setting(
+      "Clips a step's whole gradient to this L2 norm, before weight decay; not "
+      'if 0.',
+      least=0,
+    ),
+  ] = 0.0
   client_weight_decay: Annotated[
     float, Setting('Added to the gradient before momentum.', least=0)
   ] = 0.0

@@ -125,6 +125,7 @@ def workers(config, dataset, parts, built, random):
   settings = training.Recipe(
     optimizer=binding.make('client_optimizer', config),
     batch_size=config.batch_size,
+    max_gradient_norm=config.max_gradient_norm,
     weight_decay=config.client_weight_decay,
     decay_biases=config.decay_biases,
     augment=config.augment,

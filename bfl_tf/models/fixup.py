@@ -8,9 +8,9 @@ Notation: L residual branches of m = 2 convolutions each.
 
 The scalars are points in every variant, as normalization's gamma and beta are.
 As in the published code they learn at a tenth of the rate of other weights;
-under Adam, which knows no sizes of gradients, at the same. Two deviations:
-their weight decay is at the full rate, and the first convolution starts at the
-standard scale.
+under Adam, which knows no sizes of gradients, at the same. Deviations: their
+weight decay is at the full rate; the first convolution starts at the standard
+scale, which is by inputs. With `released_start` it is as published.
 
 References:
   H. Zhang, Y. Dauphin, T. Ma. Fixup initialization: residual learning without
@@ -78,14 +78,26 @@ def fixup_resnet(
   scalar_rate: Annotated[
     float, Setting('Of SGD on scalars, beside that on other weights.', above=0)
   ] = 0.1,
+  released_start: Annotated[
+    bool,
+    Setting(
+      "The published code's: the first convolution at PyTorch's default scale, "
+      'those of branches by their outputs.'
+    ),
+  ] = False,
 ):
   """A Fixup ResNet of depth 6n + 2 for small images."""
   plan = networks.residual_blocks('fixup_resnet', depth, x)
   gain = len(plan) ** -0.5
-  x = ScalarBias(scalar_rate)(blocks.conv(16, 3, x, use_bias=False))
+  # PyTorch's variance is 1 / (3 inputs), He's 2 / inputs.
+  stem = blocks.conv(
+    16, 3, x, use_bias=False, gain=6**-0.5 if released_start else 1.0
+  )
+  x = ScalarBias(scalar_rate)(stem)
   x = blocks.dropout(tf_keras.layers.ReLU()(x))
   for filters, strides in plan:
-    x = _block(blocks, x, filters, strides, gain, scalar_rate)
+    by_outputs = (x.shape[-1] / filters) ** 0.5 if released_start else 1.0
+    x = _block(blocks, x, filters, strides, gain * by_outputs, scalar_rate)
   x = tf_keras.layers.GlobalAveragePooling2D()(x)
   return blocks.dense(num_classes, ScalarBias(scalar_rate)(x), gain=0.0)
 

@@ -30,6 +30,8 @@ class Recipe:
   Attributes:
     optimizer: one of `training.OPTIMIZERS`, or like them.
     batch_size: examples a step; the last partial batch is kept.
+    max_gradient_norm: the L2 norm that a step's whole gradient is clipped to,
+      before weight decay and parts; not at all where 0.
     weight_decay: times the mean, added to the gradient before momentum.
     decay_biases: False leaves vectors out: biases, normalization's gamma and
       beta.
@@ -51,6 +53,7 @@ class Recipe:
 
   optimizer: Any
   batch_size: int
+  max_gradient_norm: float = 0.0
   weight_decay: float = 0.0
   decay_biases: bool = True
   prior_scale: float = 10.0

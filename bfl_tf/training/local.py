@@ -196,7 +196,7 @@ class LocalTraining:
     gradients = tape.gradient(loss, self._trained, unconnected_gradients='zero')
     if replicas > 1:
       loss, gradients = context.all_reduce('sum', (loss, gradients))
-    gradients = devices.in_float32(gradients)
+    gradients = self._clipped(devices.in_float32(gradients))
     gradients = self._adjust(gradients, carry, step, stream)
     told = step._replace(seed=stream('optimizer'))
     self._settings.optimizer.apply(self._trained, self._slots, gradients, told)
@@ -208,6 +208,14 @@ class LocalTraining:
       if hasattr(part, 'loss'):
         penalty += part.loss(weights_lib.flatten(self.variables.mean), kept)
     return penalty
+
+  def _clipped(self, gradients):
+    """The gradient of all weights, no longer than it may be."""
+    longest = self._settings.max_gradient_norm
+    if not longest:
+      return gradients
+    factor = tf.minimum(1.0, longest / tf.linalg.global_norm(gradients))
+    return [factor * gradient for gradient in gradients]
 
   def _adjust(self, gradients, carry, step, stream):
     """Weight decay and the parts' say, on the gradient of the mean."""

@@ -3,7 +3,8 @@
 tf_keras' optimizers carry their state from one client to the next, decouple
 the weight decay, and cannot be stepped inside a loop that a distribution
 strategy owns. Here the state is a list of slot variables, zeroed when a client
-begins; momentum follows v = momentum v + g, w = w - rate v.
+begins; momentum follows v = momentum v + g, w = w - rate v, Nesterov's form of
+it, as PyTorch writes it, w = w - rate (g + momentum v).
 
 An optimizer is a frozen dataclass with
 
@@ -28,6 +29,7 @@ class SGD:
   """Stochastic gradient descent, with heavy-ball momentum where it is > 0."""
 
   momentum: Annotated[float, Setting('Heavy ball.', least=0, below=1)] = 0.0
+  nesterov: Annotated[bool, Setting('Its look-ahead form.')] = False
 
   def slots(self, variables) -> list[tf.Variable]:
     return _zeros(variables) if self.momentum else []
@@ -46,6 +48,7 @@ class SGD:
         lr=rate,
         grad=gradient,
         momentum=self.momentum,
+        use_nesterov=self.nesterov,
       )
 
 

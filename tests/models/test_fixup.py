@@ -56,6 +56,11 @@ def test_scale_at_initialisation(depth):
     expected = he(first) * num_branches**-0.5
     assert first.std() / expected == pytest.approx(1, abs=0.074)
     assert not last.any()
+  released, *others = kernels(build(depth, released_start=True))
+  assert released.std() == pytest.approx((3 * 27) ** -0.5, rel=0.17)  # 0.111
+  for kernel, other in zip(branches, others, strict=True):
+    fans = np.sqrt(kernel.shape[2] / kernel.shape[3])
+    np.testing.assert_allclose(other, fans * kernel, rtol=1e-6)
   # Branches are silent at first, and so is the classifier.
   x = _RNG.normal(size=[4, 8, 8, 3]).astype(np.float32)
   model = build(depth)

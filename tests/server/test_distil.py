@@ -237,6 +237,21 @@ def test_students_of_one_round_are_compared(tmp_path):
   assert toys.same(compared.model, groups['A'][0])
 
 
+def test_at_one_rate_sgd_and_swa_are_of_one_trajectory():
+  """An average of the last step alone is sgd's student, bit for bit."""
+  students = {'students.students': ('C:sgd', 'C:swa')}
+  average = {'distil.swa_start': 20, 'distil.swa_min_learning_rate': 1e-3}
+  settings = DISTIL | STUDENTS | students | average
+  _, groups = toys.groups(toys.experiment(**settings))
+  assert toys.same(groups['C:sgd'], groups['C:swa'])
+  assert not toys.same(groups['C:sgd'], groups['A'])
+  # Of more of its steps it is another.
+  more = settings | {'distil.swa_start': 10}
+  _, others = toys.groups(toys.experiment(**more))
+  assert toys.same(groups['C:sgd'], others['C:sgd'])
+  assert not toys.same(others['C:sgd'], others['C:swa'])
+
+
 def test_students_that_ran_away_are_counted_and_have_no_scores(tmp_path):
   settings = DISTIL | STUDENTS | {'distil.learning_rate': 1e38}
   _, columns = run(tmp_path / 'run', **settings)

@@ -41,7 +41,7 @@ def softmax(logits):
   return exp / exp.sum(-1, keepdims=True)
 
 
-def reference(begin, batches, rates, momentum=0.0, decay=0.0):
+def reference(begin, batches, rates, momentum=0.0, decay=0.0, longest=np.inf):
   """SGD by hand in float64; returns the weights and the batches' losses."""
   point = begin.point.astype(np.float64)
   velocity, losses = 0.0, []
@@ -52,6 +52,7 @@ def reference(begin, batches, rates, momentum=0.0, decay=0.0):
     losses.append(-np.log(probs[np.arange(len(y)), y]).mean())
     error = (probs - np.eye(3)[y]) / len(y)
     gradient = np.concatenate([(x.T @ error).ravel(), error.sum(0)])
+    gradient *= min(1.0, longest / np.linalg.norm(gradient))
     velocity = momentum * velocity + gradient + decay * point
     point = point - rate * velocity
   return point, losses
@@ -89,6 +90,19 @@ def test_sgd_is_the_dense_reference(momentum, settings):
   assert result.trace.steps == 16
   assert result.trace.sum_rates == pytest.approx(rates.sum(), rel=1e-5)
   assert result.trace.loss == pytest.approx(np.mean(losses), rel=1e-5)
+
+
+@pytest.mark.parametrize('longest', [0.05, 1e3])
+def test_the_gradient_is_clipped_as_one_vector_before_weight_decay(longest):
+  settings = {'optimizer': training.SGD(0.9), 'weight_decay': 0.5}
+  worker, batches = recorded(max_gradient_norm=longest, **settings)
+  begin = toys.start(worker)
+  clipped = worker.train(toys.job(begin)).model.point
+  point, _ = reference(begin, batches, [0.1] * 4, 0.9, 0.5, longest)
+  np.testing.assert_allclose(clipped, point, rtol=2e-5, atol=2e-6)
+  # Gradients that are all shorter are as they were, to the last bit.
+  plain = recorded(**settings)[0].train(toys.job(begin)).model.point
+  assert toys.same(clipped, plain) == (longest == 1e3)
 
 
 def test_the_optimizer_goes_on_where_first_step_says_so():

@@ -52,15 +52,21 @@ def test_adam_by_hand_and_tf_keras_adam(scale):
       np.testing.assert_allclose(got, copy, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize('momentum', [0.0, 0.9])
-def test_sgd_by_hand(momentum):
+@pytest.mark.parametrize(
+  'momentum, nesterov', [(0.0, False), (0.9, False), (0.9, True)]
+)
+def test_sgd_by_hand(momentum, nesterov):
+  """Nesterov's steps as PyTorch takes them: g + momentum v."""
   gradients = [values(seed) for seed in range(1, 6)]
   variables, velocity = values(0), [0.0, 0.0]
   for rate, gradient, got in zip(
-    RATES, gradients, run(training.SGD(momentum), gradients)
+    RATES, gradients, run(training.SGD(momentum, nesterov), gradients)
   ):
     velocity = [momentum * v + g for v, g in zip(velocity, gradient)]
-    variables = [x - rate * v for x, v in zip(variables, velocity)]
+    steps = velocity
+    if nesterov:
+      steps = [g + momentum * v for v, g in zip(velocity, gradient)]
+    variables = [x - rate * s for x, s in zip(variables, steps)]
     for variable, value in zip(variables, got):
       np.testing.assert_allclose(value, variable, rtol=1e-5, atol=1e-6)
 

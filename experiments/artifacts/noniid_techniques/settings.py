@@ -43,6 +43,8 @@ PAPER = cells.Paper(
 SEEDS = {'paper': 3, 'overnight': 3, 'laptop': 3, 'smoke': 1}
 # Of tables of many cells.
 FEWER = {**SEEDS, 'laptop': 1}
+# Of searches.
+ONE = dict.fromkeys(cells.SCALES, 1)
 # Of what takes seconds at its own scale.
 MORE = {**dict.fromkeys(cells.SCALES, 10), 'smoke': 1}
 
@@ -51,7 +53,7 @@ _RADIUS = {'update': 2.0, 'model': 20.0}
 # Of variational agents at laptop scale.
 _SHORT = {'num_rounds': 10, 'eval_every': 10, 'final_num_mc_samples': 10}
 _SIGN = 'adjustable rate'
-_NAMES = str.maketrans(' +%.', '____')
+NAMES = str.maketrans(' +%.', '____')
 
 
 def cell(
@@ -89,7 +91,7 @@ def _cell(server_data, momentum, sign, ball, noise, rule):
   if rule:
     overrides |= PAPER.flags('flipout') | {'pooling': rule}
   name = label(server_data, momentum, sign, ball, noise)
-  place = f'{rule or "niid5"}/{name.translate(_NAMES).lower()}'
+  place = f'{rule or "niid5"}/{name.translate(NAMES).lower()}'
   laptop: dict[str, Any] = {}
   if ball:
     laptop['projection.radius'] = _RADIUS[ball]
@@ -115,6 +117,8 @@ def label(server_data, momentum, sign, ball, noise) -> str:
   return ' + '.join(part.strip() for part in parts if part) or 'none'
 
 
-def other(name: str, overrides: Mapping[str, Any]) -> cells.Cell:
-  """Returns a cell that is not NIID(5)."""
-  return cells.Cell(PAPER, name, overrides)
+def other(
+  name: str, overrides: Mapping[str, Any], **by_scale: Mapping[str, Any]
+) -> cells.Cell:
+  """Returns a cell that is no combination of techniques."""
+  return cells.Cell(PAPER, name, overrides, by_scale)
