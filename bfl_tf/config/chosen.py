@@ -1,4 +1,4 @@
-"""Which methods a config chooses, and the settings that each of them gets.
+"""Which methods a config chooses, with their settings, and how they are made.
 
 A *role* is a field of the config, or a setting, whose value names methods. A
 setting has one key, `<method>.<setting>`. What is chosen for the start and
@@ -7,19 +7,37 @@ alone, and goes before the plain key.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+import dataclasses
+import functools
+import inspect
+from typing import Any
 
 from absl import logging
 
-from bfl_tf import registry, settings
+from bfl_tf import own, registry, settings
 from bfl_tf.config import given as given_lib
 
 # By role, its value (a name or several) and its table.
 Roles = Mapping[str, tuple[Any, Mapping[str, Any]]]
 _START = 'start.'
+_STAGE = ('name', 'statistics', '__call__')
+# What a thing must have, by role; of `a|b` one is enough.
+_NEEDED = {
+  'client_parts': ('name', 'needs'),
+  'attack': ('name', 'fraction', 'labels|send'),
+  'server_step': _STAGE,
+  'refine': _STAGE,
+  'start': _STAGE,
+  'pooling': ('accumulate', 'finalize', 'takes_weights', 'needs_prior'),
+  'weighting': ('one|all',),
+  'client_optimizer': ('slots', 'apply'),
+  'learning_rate_schedule': ('__call__',),
+  'ensemble.posterior': ('statistic', 'distribution'),
+}
 
 
-class Choice(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class Choice:
   """A method in a role.
 
   Attributes:
@@ -28,13 +46,17 @@ class Choice(NamedTuple):
     thing: the class or function.
     declared: its settings.
     values: of its settings, defaults included.
+    roles: of its settings that are roles, what they chose.
+    uses: by name, methods that it makes itself.
   """
 
   role: str
   name: str
   thing: Any
   declared: Mapping[str, settings.Declared]
-  values: Mapping[str, Any]
+  values: dict[str, Any] = dataclasses.field(default_factory=dict)
+  roles: dict[str, 'Choice'] = dataclasses.field(default_factory=dict)
+  uses: dict[str, 'Choice'] = dataclasses.field(default_factory=dict)
 
   @property
   def prefix(self) -> str:
@@ -45,12 +67,57 @@ class Choice(NamedTuple):
     """Returns `<method>.<setting>`."""
     return f'{self.name}.{setting}'
 
+  def make(self, given: Mapping[str, Any]) -> Any:
+    """Makes the method, and looks at what comes of it; as of `bind`."""
+    what = f'--{self.role}={self.name}'
+    made = own.call(what, self.bind(given))
+    missing = [
+      ' or '.join(names.split('|'))
+      for names in _NEEDED.get(self.role.removeprefix(_START), ())
+      if not any(hasattr(made, name) for name in names.split('|'))
+    ]
+    if missing:
+      raise ValueError(
+        f'{what} lacks {", ".join(missing)}: see docs/your_own.md.'
+      )
+    return made
+
+  def bind(self, given: Mapping[str, Any]) -> functools.partial:
+    """Returns the method, bound to its `arguments`."""
+    return functools.partial(self.thing, **self.arguments(given))
+
+  def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the method's settings and what the run gives it.
+
+    Args:
+      given: by one of the names in `GIVEN`. Beside these a setting that is a
+        role is what it chose, made; a method that this one `uses` comes bound,
+        as `make_<method>`.
+    """
+    arguments = dict(self.values)
+    for name in inspect.signature(self.thing).parameters:
+      if name in given:
+        arguments[name] = given[name]
+      elif name in given_lib.GIVEN:
+        roles = ' and '.join(f'--{to}' for to in given_lib.GIVEN[name].to)
+        raise ValueError(
+          f'--{self.role}={self.name} asks for {name}, which is given to '
+          f'{roles} alone.'
+        )
+    for name, used in self.uses.items():
+      arguments[f'make_{name}'] = used.bind(given)
+    for name, chosen in self.roles.items():
+      arguments[name] = chosen.make(given)
+    return arguments
+
 
 class Chosen:
   """The methods of a config with their settings.
 
   Attributes:
     choices: each method once for every role that it has.
+    chains: by field, the methods that it names, in order.
+    needed: by name, stages of ours that client parts need.
     settings: what differs from a default, by key.
     unused: keys that no chosen method has.
   """
@@ -62,10 +129,14 @@ class Chosen:
       roles: of the config.
       given: values, or a flag's text, by key.
     """
-    self._roles, self._given = roles, given
+    self._given = given
+    _, self._stages = roles.get('server_step', ((), {}))
     self.choices: list[Choice] = []
-    for role, (value, table) in roles.items():
-      self._visit_role(role, role, value, table)
+    self.needed: dict[str, Choice] = {}
+    self.chains = {
+      role: self._chain(role, role, value, table)
+      for role, (value, table) in roles.items()
+    }
     used = {
       key
       for choice in self.choices
@@ -79,18 +150,9 @@ class Chosen:
       if value != declared.default or key.startswith(_START)
     }
 
-  def using(self, name: str, thing: Any) -> Choice:
-    """Returns a method that another one `uses`, in whatever role."""
-    return next(
-      choice
-      for choice in self.choices
-      if choice.name == name and choice.thing is thing
-    )
-
-  def of(self, role: str, name: str | None = None) -> Choice:
-    """Returns what a role chose; by its flags' name where it has several."""
-    found = [choice for choice in self.choices if choice.role == role]
-    return next(choice for choice in found if name in (None, choice.name))
+  def of(self, role: str) -> Choice:
+    """Returns what a field chose, of several the first."""
+    return self.chains[role][0]
 
   def get(self, key: str) -> Any:
     """Returns the value of a key; None where no chosen method has it."""
@@ -104,12 +166,17 @@ class Chosen:
     for key, declared, value in self._keyed():
       yield key, declared.format(value)
 
-  def _visit_role(self, role, flag, value, table):
-    for name in value if isinstance(value, tuple) else (value,):
-      thing = registry.resolve(flag, name, table)
-      self._visit(role, registry.short_name(name, table), thing)
+  def _chain(self, role, flag, value, table) -> list[Choice]:
+    return [
+      self._visit(
+        role,
+        registry.short_name(name, table),
+        registry.resolve(flag, name, table),
+      )
+      for name in (value if isinstance(value, tuple) else (value,))
+    ]
 
-  def _visit(self, role, name, thing, set_by_its_user=()):
+  def _visit(self, role, name, thing, set_by_its_user=()) -> Choice:
     declared = {
       key: declared
       for key, declared in given_lib.settings_of(role, thing).items()
@@ -125,23 +192,25 @@ class Chosen:
           'one of them another name.'
         )
       if same_role:
-        return
-    values: dict[str, Any] = {}
-    choice = Choice(role, name, thing, declared, values)
-    values |= {key: self._value(choice, key) for key in declared}
+        return known
+    choice = Choice(role, name, thing, declared)
     self.choices.append(choice)
     for key, setting in declared.items():
+      value = choice.values[key] = self._value(choice, key)
       if setting.table is not None:
         path = choice.prefix + choice.key(key)
-        self._visit_role(path, choice.key(key), values[key], setting.table)
+        (choice.roles[key],) = self._chain(
+          path, choice.key(key), value, setting.table
+        )
     for used, used_thing in getattr(thing, 'uses', {}).items():
       sets = getattr(thing, 'sets', {}).get(used, ())
-      self._visit(role, used, used_thing, sets)
+      choice.uses[used] = self._visit(role, used, used_thing, sets)
     # A stage of ours that a client part needs comes with it.
-    _, stages = self._roles.get('server_step', ((), {}))
     needed = getattr(thing, 'needs', None)
-    if needed is not None and needed in stages:
-      self._visit('server_step', needed, stages[needed])
+    if needed is not None and needed in self._stages:
+      stage = self._stages[needed]
+      self.needed[needed] = self._visit('server_step', needed, stage)
+    return choice
 
   def _value(self, choice, setting):
     key, declared = choice.key(setting), choice.declared[setting]
@@ -162,6 +231,13 @@ class Chosen:
         if key not in found:
           found[key] = value
           yield key, choice.declared[setting], value
+
+
+def check_unique(flags: str, members: tuple) -> None:
+  """Raises a ValueError if a chain has two members of one name."""
+  names = [member.name for member in members]
+  if len(set(names)) < len(names):
+    raise ValueError(f'{flags} name a member twice: {",".join(names)}.')
 
 
 def refuse(key: str, chosen: Chosen, known: list[Choice], typed: bool) -> None:
@@ -209,7 +285,7 @@ def known_methods(roles: Roles) -> Iterator[Choice]:
       if role == 'start' and needed:
         continue
       name, declared = key.partition('<')[0], given_lib.settings_of(role, thing)
-      yield Choice(role, name, thing, declared, {})
+      yield Choice(role, name, thing, declared)
       below = {
         f'{name}.{setting}': (value.default, value.table)
         for setting, value in declared.items()

@@ -21,6 +21,7 @@ from bfl_tf import (
 from bfl_tf import pooling as pooling_lib
 from bfl_tf import settings as settings_lib
 from bfl_tf.config import chosen as chosen_lib
+from bfl_tf.config import given as given_lib
 from bfl_tf.datasets import builtin
 from bfl_tf.settings import Setting
 
@@ -376,6 +377,22 @@ class Config:
   def get(self, key: str) -> Any:
     """Returns a setting by `<method>.<setting>`; None if it is not chosen."""
     return self.chosen.get(key)
+
+  def given(self, **of_run: Any) -> dict[str, Any]:
+    """Returns what methods may ask for: fields of `GIVEN`, and of the run."""
+    of_config = [name for name, each in given_lib.GIVEN.items() if not each.to]
+    return {name: getattr(self, name) for name in of_config} | of_run
+
+  def make(self, role: str, **of_run: Any) -> Any:
+    """Makes the one method of a field; arguments as of `given`."""
+    return self.chosen.of(role).make(self.given(**of_run))
+
+  def chain(self, role: str, **of_run: Any) -> tuple:
+    """Makes the methods of a field, in order; arguments as of `given`."""
+    given = self.given(**of_run)
+    members = tuple(each.make(given) for each in self.chosen.chains[role])
+    chosen_lib.check_unique(f'--{role}', members)
+    return members
 
 
 FIELDS = settings_lib.of(Config)

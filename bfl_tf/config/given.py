@@ -21,17 +21,12 @@ class Given(NamedTuple):
   Attributes:
     kind: its type.
     help: one line.
-    to: the roles that it is given to; any if empty.
+    to: the roles that it is given to; a field of the config goes to any.
   """
 
   kind: Any
   help: str
   to: tuple[str, ...] = ()
-
-  @property
-  def of_config(self) -> bool:
-    """Whether it is a field of the config."""
-    return not self.to
 
 
 _NETWORK = ('model',)

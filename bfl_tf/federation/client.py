@@ -6,17 +6,21 @@ its memory alone: the same bits on the server's machine and on any other.
 
 from collections.abc import Mapping, Sequence
 import dataclasses
+import functools
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+import tf_keras
 
 from bfl_tf import attacks as attacks_lib
-from bfl_tf import seeds, statistics, training
+from bfl_tf import datasets, models, seeds, statistics, training
 from bfl_tf import weights as weights_lib
-from bfl_tf.config import binding
 from bfl_tf.config import config as config_lib
+
+# The variant's settings that the objective is made of.
+_OF_PRIOR = ('prior_scale', 'update_prior', 'temperature')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,9 +42,11 @@ class Plan:
   @classmethod
   def of(cls, config: config_lib.Config) -> 'Plan':
     """Makes the plan; a ValueError names the flag and the fix."""
-    parts = binding.chain('client_parts', config)
-    schedule = binding.make('learning_rate_schedule', config)
-    return cls(config, parts, schedule, binding.chain('attack', config))
+    parts = config.chain('client_parts')
+    schedule = config.make('learning_rate_schedule')
+    plan = cls(config, parts, schedule, config.chain('attack'))
+    plan._check()
+    return plan
 
   @property
   def random(self) -> str:
@@ -60,7 +66,7 @@ class Plan:
       )
     )
 
-  def check(self) -> None:
+  def _check(self) -> None:
     """Refuses parts that do not go with each other, or with the optimizer."""
     config, replaces = self.config, ''
     moving = [p.name for p in self.parts if getattr(p, 'moves_mean', False)]
@@ -86,6 +92,85 @@ class Plan:
           f'--client_parts={replaces},{part.name}: {part.name} reads where SGD '
           f'ended, which {replaces} replaces; name {part.name} first.'
         )
+
+  def network(
+    self, input_shape: tuple[int, ...], num_classes: int
+  ) -> functools.partial[tf_keras.Model]:
+    """Returns the function that builds the model with its initial weights."""
+    config = self.config
+    of_run = {
+      'variant': config.variant,
+      'input_shape': input_shape,
+      'num_classes': num_classes,
+      'kernel_initializer': config.kernel_initializer,
+      'seed': config.seed,
+    }
+    given = config.given(**of_run)
+    arguments = {
+      **config.chosen.of('variant').values,
+      **config.chosen.of('model').arguments(given),
+      **of_run,
+    }
+    return functools.partial(models.build, config.model, **arguments)
+
+  def workers(
+    self, dataset: datasets.Dataset, built: dict[Any, Any]
+  ) -> list[training.Worker]:
+    """Returns a worker a device, compiled for the clients' training.
+
+    Args:
+      dataset: that the clients' examples are of.
+      built: where workers that were made for the like are found, and kept.
+    """
+    config, shape = self.config, dataset.input_shape
+    if config.augment and len(shape) != 3:
+      raise ValueError(
+        f'--augment needs images; {config.dataset} has examples of shape '
+        f'{shape}.'
+      )
+    network = self.network(shape, dataset.num_classes)
+    variant = config.chosen.of('variant').values
+    recipe = training.Recipe(
+      optimizer=config.make('client_optimizer'),
+      batch_size=config.batch_size,
+      max_gradient_norm=config.max_gradient_norm,
+      weight_decay=config.client_weight_decay,
+      decay_biases=config.decay_biases,
+      augment=config.augment,
+      augment_padding=config.augment_padding,
+      step_decay=config.step_decay,
+      epoch_decay=config.epoch_decay,
+      epoch_decay_every=config.epoch_decay_every,
+      random=self.random,
+      parts=self.parts,
+      **{name: variant[name] for name in _OF_PRIOR if name in variant},
+    )
+    devices = config.num_workers, config.distribution
+    # Whatever the initial weights are: a worker is given what it starts from.
+    built_by = sorted((network.keywords | {'seed': 0}).items())
+    key = ('workers', dataset, config.model, *built_by, *devices, recipe)
+    if key not in built:
+      train = dataset.train
+      data = training.Data(train.x, train.y, dataset.mean, dataset.std)
+      built[key] = [
+        training.Worker(strategy, network, data, recipe)
+        for strategy in training.strategies(*devices)
+      ]
+    self._check_network(built[key][0].layout, network)
+    return built[key]
+
+  def _check_network(self, layout, network):
+    """Refuses what a network of anybody's own gets wrong without a sound."""
+    config = self.config
+    if ':' not in config.model:
+      return
+    models.check_logits(config.model, network())
+    if config.variant == 'flipout' and not layout.size('loc'):
+      raise ValueError(
+        f'--variant=flipout, but --model={config.model} has no variational '
+        'weight: take the layers of bfl_tf.models.layers, or '
+        '--variant=deterministic.'
+      )
 
   def check_trainings(self, sizes: Sequence[int]) -> None:
     """Asks parts about the smallest and the largest training of each client."""

@@ -1,16 +1,16 @@
 """From a config to the method and the data that a run is made of."""
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
 
-from bfl_tf import datasets, training
+from bfl_tf import datasets, server, training
 from bfl_tf.config import config as config_lib
-from bfl_tf.federation import building
 from bfl_tf.federation import client as client_lib
+from bfl_tf.federation import data as data_lib
 from bfl_tf.federation import method as method_lib
-from bfl_tf.federation import resources as resources_lib
 from bfl_tf.federation import state as state_lib
 
 
@@ -65,27 +65,22 @@ class Experiment:
       ValueError: the message names the flag and the fix.
     """
     built = {} if built is None else built
-    # First what takes no time and may be refused.
     plan = client_lib.Plan.of(config)
-    plan.check()
-    rule, weighting = method_lib.rule_and_weighting(plan)
-    dataset = dataset or building.dataset(config, built)
-    building.check_classes(dataset)
-    partition, held = building.partition(config, dataset)
+    dataset = dataset or data_lib.load(config, built)
+    partition, held = data_lib.dealt(config, dataset)
     plan.check_trainings([len(indices) for indices in partition])
-    workers = building.workers(config, dataset, plan.parts, built, plan.random)
-    layout = workers[0].layout
-    building.check_model(config, dataset, layout)
-    method_lib.check_rule(rule, plan, layout)
-    resources = resources_lib.resources(config, dataset, held, workers, built)
-    start, stages = method_lib.start_and_stages(config, plan.parts, resources)
-    method = method_lib.Method(
-      **vars(plan),
-      rule=rule,
-      weighting=weighting,
-      stages=stages,
-      start=start,
-      layout=layout,
-      build_model=building.model_builder(config, dataset),
+    workers = plan.workers(dataset, built)
+    deterministic = config.variant == 'deterministic'
+    resources = server.Resources(
+      workers=workers,
+      num_classes=dataset.num_classes,
+      num_mc_samples=1 if deterministic else config.num_mc_samples,
+      server_indices=held,
+      validation=dataset.validation,
+      recalibrates=config.batch_norm == 'recalibrate',
+      load_server_data=functools.partial(
+        data_lib.of_server, config, dataset, held, built
+      ),
     )
+    method = method_lib.Method.build(plan, resources)
     return cls(method, dataset, partition, held, workers)

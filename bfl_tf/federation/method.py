@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import methods, server, training
+from bfl_tf import server, training
 from bfl_tf import weights as weights_lib
-from bfl_tf.config import binding
+from bfl_tf.config import chosen as chosen_lib
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import state as state_lib
 
@@ -38,6 +38,34 @@ class Method(client_lib.Plan):
   start: tuple
   layout: weights_lib.Layout
   build_model: Callable
+
+  @classmethod
+  def build(
+    cls, plan: client_lib.Plan, resources: server.Resources
+  ) -> 'Method':
+    """Makes the server's side; a ValueError names the flag and the fix."""
+    config, worker = plan.config, resources.workers[0]
+    rule = config.make('pooling')
+    weighting = config.make('weighting')
+    _check_rule(rule, plan, worker.layout)
+    of_run = {'resources': resources, 'num_classes': resources.num_classes}
+    start, step, refine = (
+      config.chain(flag, **of_run)
+      for flag in ('start', 'server_step', 'refine')
+    )
+    _check_start(start)
+    between = (server.Recalibrate(resources),) if resources.recalibrates else ()
+    stages = _with_needed(plan, step + between + refine, of_run)
+    _check_predictor(config, stages)
+    return cls(
+      **vars(plan),
+      rule=rule,
+      weighting=weighting,
+      stages=stages,
+      start=start,
+      layout=worker.layout,
+      build_model=plan.network(worker.inputs.shape, resources.num_classes),
+    )
 
   def initial_weights(self) -> weights_lib.Weights:
     """The weights before the first round; they depend on the seed alone.
@@ -68,11 +96,12 @@ class Method(client_lib.Plan):
     )
 
 
-def rule_and_weighting(plan: client_lib.Plan) -> tuple[Any, Any]:
-  """Makes what pools; a ValueError names the flag and the fix."""
+def _check_rule(rule, plan, layout):
+  """Refuses a rule of posteriors where there is none to be pooled.
+
+  A rule that keeps updates is asked what their factors will take.
+  """
   config = plan.config
-  rule = binding.make('pooling', config)
-  weighting = binding.make('weighting', config)
   if rule.needs_prior and not _prior_is_broadcast(plan):
     raise ValueError(
       f'--pooling={config.pooling} divides out the broadcast posterior, so '
@@ -84,21 +113,6 @@ def rule_and_weighting(plan: client_lib.Plan) -> tuple[Any, Any]:
       f'--pooling={config.pooling} takes no client weights: leave '
       f'--weighting={config.weighting} out.'
     )
-  return rule, weighting
-
-
-def _prior_is_broadcast(plan) -> bool:
-  """Whether clients weigh what was broadcast: by the flag, or by a part."""
-  said = [getattr(part, 'prior_is_broadcast', False) for part in plan.parts]
-  return any(said) or bool(plan.config.get('flipout.update_prior'))
-
-
-def check_rule(rule: Any, plan: client_lib.Plan, layout: Any) -> None:
-  """Refuses a rule of posteriors where no weights are random.
-
-  A rule that keeps updates is asked what their factors will take.
-  """
-  config = plan.config
   if not (layout.size('loc') or getattr(rule, 'takes_points', True)):
     fix = (
       'a network with variational layers'
@@ -115,28 +129,20 @@ def check_rule(rule: Any, plan: client_lib.Plan, layout: Any) -> None:
     rule.check(rank, layout.size('loc'))
 
 
-def start_and_stages(config, parts, resources) -> tuple[tuple, tuple]:
-  """Makes the chains of server stages; a ValueError names the flag."""
-  of_run = {'resources': resources, 'num_classes': resources.num_classes}
-  start, step, refine = (
-    binding.chain(flag, config, **of_run)
-    for flag in ('start', 'server_step', 'refine')
-  )
-  _check_start(start)
-  between = (server.Recalibrate(resources),) if resources.recalibrates else ()
-  chain = step + between + refine
-  stages = _with_needed(parts, chain, config, of_run)
-  _check_predictor(config, stages)
-  return start, stages
+def _prior_is_broadcast(plan) -> bool:
+  """Whether clients weigh what was broadcast: by the flag, or by a part."""
+  said = [getattr(part, 'prior_is_broadcast', False) for part in plan.parts]
+  return any(said) or bool(plan.config.get('flipout.update_prior'))
 
 
-def _with_needed(parts, stages, config, of_run):
+def _with_needed(plan, stages, of_run):
   """Puts the stages that parts need first."""
-  binding.check_unique('--server_step and --refine', stages)
+  chosen_lib.check_unique('--server_step and --refine', stages)
   by_name = {stage.name: stage for stage in stages}
+  needed = plan.config.chosen.needed
   first = {}
-  for part in parts:
-    if part.needs and part.needs not in {**by_name, **methods.STAGES}:
+  for part in plan.parts:
+    if part.needs and part.needs not in by_name | needed:
       raise ValueError(
         f'--client_parts: {part.name} needs the server stage {part.needs}: '
         'name it in --server_step.'
@@ -144,8 +150,7 @@ def _with_needed(parts, stages, config, of_run):
     if part.needs in by_name:
       first[part.needs] = by_name[part.needs]
     elif part.needs:
-      brought = config.chosen.of('server_step', part.needs)
-      first[part.needs] = binding.bound(brought, config, **of_run)()
+      first[part.needs] = needed[part.needs].make(plan.config.given(**of_run))
   rest = [stage for stage in stages if stage.name not in first]
   return (*first.values(), *rest)
 

@@ -21,8 +21,8 @@ import numpy as np
 from bfl_tf import datasets, metrics, statistics, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.config import config as config_lib
-from bfl_tf.federation import building
 from bfl_tf.federation import client as client_lib
+from bfl_tf.federation import data as data_lib
 from bfl_tf.flower import memories, messages
 from bfl_tf.metrics import conformal
 from bfl_tf.runs import flags_file
@@ -190,15 +190,13 @@ def of(flags: str, own: Own = Own(), told: str = '') -> Site:  # noqa: B008
   if told:
     dataset = messages.Introduction.from_json(told).tell(dataset)
   training.configure(1, config.deterministic, config.mixed_precision)
-  plan = client_lib.Plan.of(config)
   # One device: another process is there for another core.
-  (worker,) = building.workers(
-    config.replace(num_workers=1), dataset, plan.parts, {}, plan.random
-  )
+  plan = client_lib.Plan.of(config.replace(num_workers=1))
+  (worker,) = plan.workers(dataset, {})
   if own.data:
     everything = np.arange(len(dataset.train.y), dtype=np.int32)
     return Site(plan, lambda client: everything, worker)
-  partition, _ = building.partition(config, dataset)
+  partition, _ = data_lib.dealt(config, dataset)
   return Site(plan, partition.__getitem__, worker)
 
 
@@ -224,7 +222,7 @@ def read(flags: str, own: Own) -> tuple[config_lib.Config, datasets.Dataset]:
       label_column=own.label_column,
       ignore_columns=own.ignore_columns,
     )
-  return config, building.dataset(config, {})
+  return config, data_lib.load(config)
 
 
 def _check_shares(config, own):

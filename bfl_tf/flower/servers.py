@@ -26,7 +26,7 @@ import numpy as np
 from bfl_tf import datasets, federation
 from bfl_tf import runs as runs_lib
 from bfl_tf import trained as trained_lib
-from bfl_tf.federation import building
+from bfl_tf.federation import data as data_lib
 from bfl_tf.flower import asking, messages, runs
 from bfl_tf.flower import engine as engine_lib
 from bfl_tf.flower import nodes as nodes_lib
@@ -60,7 +60,7 @@ def _play(grid, settings):
     _check_no_share(config)
     told = messages.merged(introduced).to_json()
     # All examples of the server's own file are tests.
-    own = building.dataset(config.replace(calibration_fraction=0.0), {})
+    own = data_lib.load(config.replace(calibration_fraction=0.0), {})
     dataset, nodes_say = as_told(own, introduced), _said(introduced)
     if pathlib.Path(path, directory.NODES).exists():
       _check_unchanged(f'--output_dir={path}', path, introduced)

@@ -12,7 +12,6 @@ import os
 import pathlib
 
 from bfl_tf import own, version
-from bfl_tf.config import binding
 from bfl_tf.config import config as config_lib
 from bfl_tf.datasets import names
 
@@ -106,7 +105,7 @@ def obstacle_to_more_rounds(
   """Says why a run of fewer rounds is no beginning of this one, or None."""
   if config.num_rounds < num_rounds:
     return f'the run there has {num_rounds} rounds'
-  schedule = binding.make('learning_rate_schedule', config)
+  schedule = config.make('learning_rate_schedule')
   totals = (num_rounds, config.num_rounds)
   for index in range(num_rounds):
     first, second = (

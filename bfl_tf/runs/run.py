@@ -11,8 +11,9 @@ import numpy as np
 
 from bfl_tf import datasets, metrics, partitions, plots, training, version
 from bfl_tf.config import config as config_lib
-from bfl_tf.federation import building, ensembles, evaluation, loop, stopping
+from bfl_tf.federation import data as data_lib
 from bfl_tf.federation import engine as engine_lib
+from bfl_tf.federation import ensembles, evaluation, loop, stopping
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import state as state_lib
 from bfl_tf.runs import checkpoints
@@ -156,7 +157,7 @@ class Run:
       self._directory.keep(directory_lib.NODES, self._nodes)
     self._directory.write_partition(
       partitions.counts(dataset.train.y, dealt, dataset.num_classes),
-      building.client_names(dataset, dealt),
+      data_lib.client_names(dataset, dealt),
     )
     state = self._restored()
     self._check_memories(state)

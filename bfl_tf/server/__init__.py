@@ -12,7 +12,7 @@ from bfl_tf.server.fresh_head import FreshHead, last_layer
 from bfl_tf.server.keep import Keep, packed, unpacked
 from bfl_tf.server.momentum import Momentum
 from bfl_tf.server.recalibrate import BATCH_NORMS, Recalibrate
-from bfl_tf.server.resources import Resources, ServerData
+from bfl_tf.server.resources import Resources
 from bfl_tf.server.sign_threshold import SignThreshold, SignVotes
 from bfl_tf.server.students import Students
 from bfl_tf.server.teacher_posteriors import TEACHER_POSTERIORS

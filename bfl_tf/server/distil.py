@@ -147,6 +147,31 @@ class Distil:
       fits_scale=False,
     )
 
+  @functools.cached_property
+  def student(self) -> training.Worker:
+    """One worker: steps follow one another. Others may share it."""
+    have, worker = self.resources, self.resources.workers[0]
+    recipe = training.Recipe(
+      optimizer=training.SGD(self.momentum),
+      batch_size=self.batch_size,
+      weight_decay=self.weight_decay,
+      decay_biases=worker.recipe.decay_biases,
+      augment=worker.recipe.augment and self.augment,
+      augment_padding=worker.recipe.augment_padding,
+      trains_scale=False,
+      random=worker.recipe.random,
+    )
+    if self.optimizer == 'swa':
+      recipe = dataclasses.replace(
+        recipe,
+        cycle_length=self.steps('swa_cycle'),
+        cycle_floor=self.swa_min_learning_rate / self.learning_rate,
+        parts=(self.averaging,),
+      )
+    num_targets = len(have.server_images), have.num_classes
+    targets = np.zeros(num_targets, np.float32)
+    return worker.other(recipe, have.server_images, targets)
+
   @property
   def statistics(self) -> tuple:
     return self.teacher_groups.statistics
@@ -223,8 +248,7 @@ class Distil:
       if by_labels
       else sharpen(mixtures.union(teachers).probs, self.sharpening)
     )
-    student = have.student(self)
-    result = student.train(job, have.server_images, targets)
+    result = self.student.train(job, have.server_images, targets)
     # Through softplus and back a scale is not the same to the last bit.
     model = weights_lib.Weights(*result.model)._replace(
       scale=start.scale, factor=start.factor

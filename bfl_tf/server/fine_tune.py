@@ -6,6 +6,7 @@ a refinement it is server-side training after each round.
 """
 
 import dataclasses
+import functools
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -46,6 +47,19 @@ class FineTune:
         'or --fine_tune.patience=0.'
       )
 
+  @functools.cached_property
+  def _worker(self):
+    """It has no broadcast to take as a prior, no parts, a constant rate."""
+    worker = self.resources.workers[0]
+    recipe = dataclasses.replace(
+      worker.recipe,
+      parts=(),
+      step_decay=1.0,
+      epoch_decay=1.0,
+      update_prior=False,
+    )
+    return worker.other(recipe)
+
   def __call__(self, state, reference, pooled, statistics, seed):
     model, best, best_epoch, step = state.model, (-1.0, state.model), 0, 0
     for epoch in range(1, self.epochs + 1):
@@ -73,12 +87,12 @@ class FineTune:
       seed=seed,
       first_step=np.int32(step),
     )
-    return self.resources.server_workers[0].train(job)
+    return self._worker.train(job)
 
   def _validate(self, model, seed) -> float:
     """Returns the accuracy, of a model that ran away -1: it is never best."""
     predictive = training.predict(
-      self.resources.server_workers,
+      self.resources.workers,
       model,
       self.resources.validation.x,
       seed=seed,

@@ -29,8 +29,9 @@ class FreshHead:
   statistics: ClassVar[tuple] = ()
 
   def __call__(self, state, reference, pooled, statistics, seed):
-    drawn = self.resources.build_model(seed=abs(int(seed[0])) % _LARGEST_SEED)
-    variables = weights_lib.Variables.of(drawn, self.resources.layout.random)
+    worker = self.resources.workers[0]
+    drawn = worker.build_model(seed=abs(int(seed[0])) % _LARGEST_SEED)
+    variables = weights_lib.Variables.of(drawn, worker.layout.random)
     fresh = weights_lib.Weights(*map(np.asarray, weights_lib.read(variables)))
     last = {id(v) for v in last_layer(drawn).trainable_variables}
     head = _places(variables.mean, last)

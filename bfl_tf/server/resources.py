@@ -3,25 +3,11 @@
 from collections.abc import Callable, Sequence
 import dataclasses
 import functools
-from typing import Any, NamedTuple
 
 import numpy as np
-import tf_keras
 
 from bfl_tf import datasets, training
 from bfl_tf import weights as weights_lib
-
-
-class ServerData(NamedTuple):
-  """What the server has: raw examples, and their labels if it knows them.
-
-  Attributes:
-    images: U, `[num_examples, ...]`.
-    labels: `[num_examples]` int32; None if not known, or of other classes.
-  """
-
-  images: np.ndarray
-  labels: np.ndarray | None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -29,51 +15,43 @@ class Resources:
   """A stage is given all of them by an argument `resources`.
 
   Attributes:
-    layout: of the model.
-    build_model: from a `seed` to the network with its initial weights.
+    workers: those that train clients; they predict too, and make others
+      (`Worker.other`) that train otherwise.
     num_classes: length of the logits.
     num_mc_samples: predictions of one model; 1 where no weight is random.
-    workers: those that train clients; they predict too.
     server_indices: `[num_server_examples]` int32 into the training data.
     validation: held-out examples, for early stopping.
     recalibrates: whether teachers and students are measured as pooled models
       are, by `measured`.
-    student: from a `Distil` to a worker on the server's examples, with targets
-      as labels.
-    make_server_workers: see `server_workers`.
-    load_server_data: see `server_images`.
+    load_server_data: see `server_images` and `server_labels`.
   """
 
-  layout: weights_lib.Layout
-  build_model: Callable[..., tf_keras.Model]
+  workers: Sequence[training.Worker]
   num_classes: int
   num_mc_samples: int
-  workers: Sequence[training.Worker]
   server_indices: np.ndarray
   validation: datasets.Split
   recalibrates: bool
-  student: Callable[[Any], training.Worker]
-  make_server_workers: Callable[[], list[training.Worker]]
-  load_server_data: Callable[[], ServerData]
+  load_server_data: Callable[[], tuple[np.ndarray, np.ndarray | None]]
+
+  @property
+  def layout(self) -> weights_lib.Layout:
+    """Of the model."""
+    return self.workers[0].layout
 
   @functools.cached_property
-  def server_workers(self) -> list[training.Worker]:
-    """Without client parts; the first trains, all of them validate."""
-    return self.make_server_workers()
-
-  @functools.cached_property
-  def _server_data(self) -> ServerData:
+  def _server_data(self) -> tuple[np.ndarray, np.ndarray | None]:
     return self.load_server_data()
 
   @property
   def server_images(self) -> np.ndarray:
-    """See `ServerData`."""
-    return self._server_data.images
+    """U, `[num_examples, ...]` raw examples."""
+    return self._server_data[0]
 
   @property
   def server_labels(self) -> np.ndarray | None:
-    """See `ServerData`."""
-    return self._server_data.labels
+    """`[num_examples]` int32; None if not known, or of other classes."""
+    return self._server_data[1]
 
   def measured(
     self, model: weights_lib.Weights, seed: np.ndarray

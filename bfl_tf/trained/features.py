@@ -13,7 +13,7 @@ import tf_keras
 from bfl_tf import datasets, server
 from bfl_tf.config import config as config_lib
 from bfl_tf.datasets import names
-from bfl_tf.federation import building
+from bfl_tf.federation import data as data_lib
 from bfl_tf.trained import model as trained_lib
 
 _BATCH = 1000
@@ -49,7 +49,7 @@ def read(
   config = config.replace(
     validation_split=0, train_split=train_split, test_split=test_split
   )
-  return building.dataset(config, {})
+  return data_lib.load(config)
 
 
 def of_dataset(
@@ -79,7 +79,7 @@ def of_dataset(
       f'--run is of --variant={config.variant}: features are of a '
       'deterministic network.'
     )
-  seen = building.dataset(config, {}) if seen is None else seen
+  seen = data_lib.load(config) if seen is None else seen
   names, wanted = dataset.feature_names, seen.feature_names
   if names and wanted and names != wanted:
     raise ValueError(

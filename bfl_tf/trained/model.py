@@ -14,7 +14,6 @@ from bfl_tf import metrics, posteriors, seeds, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.config import config as config_lib
 from bfl_tf.datasets import arrays, preprocessing
-from bfl_tf.federation import building
 from bfl_tf.federation import client as client_lib
 from bfl_tf.runs import checkpoints, directory, flags_file
 from bfl_tf.runs import task as task_lib
@@ -109,7 +108,7 @@ class Trained:
     """
     model = self._build()
     weights_lib.write(
-      weights_lib.Variables.of(model, self._random), self.weights
+      weights_lib.Variables.of(model, self._plan.random), self.weights
     )
     return model
 
@@ -186,7 +185,7 @@ class Trained:
   def predictor(self, strategy: tf.distribute.Strategy) -> training.Predictor:
     """Returns a new predictor on a device, without the weights."""
     return training.Predictor(
-      strategy, self._build, self.task.inputs, self._random
+      strategy, self._build, self.task.inputs, self._plan.random
     )
 
   def averages(self, wanted: int | None) -> bool:
@@ -194,7 +193,7 @@ class Trained:
 
     If nobody says how many, it is as in the run's last evaluation: at the mean.
     """
-    return self._random == 'all' and wanted is not None and wanted > 1
+    return self._plan.random == 'all' and wanted is not None and wanted > 1
 
   def _predict_mixture(self, x, seed, num_samples):
     """Of no layer's own draws but of whole networks, the same for all of x."""
@@ -219,11 +218,11 @@ class Trained:
     return [self.predictor(strategy) for strategy in strategies]
 
   @functools.cached_property
-  def _random(self):
-    return client_lib.Plan.of(self.config).random
+  def _plan(self):
+    return client_lib.Plan.of(self.config)
 
   def _build(self):
-    return building.model_builder(self.config, self.task)()
+    return self._plan.network(self.task.input_shape, self.task.num_classes)()
 
   def _raw(self, x):
     x, task = arrays.inputs('x', np.asarray(x)), self.task

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from bfl_tf import training
 from bfl_tf import weights as weights_lib
-from bfl_tf.federation import building, engine
 from bfl_tf.federation import client as client_lib
+from bfl_tf.federation import data as data_lib
+from bfl_tf.federation import engine
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import state as state_lib
 from bfl_tf.runs import checkpoints
@@ -65,15 +66,14 @@ def train(
     own_prior = {'flipout.update_prior': True, 'flipout.kl_examples': 'own'}
     config = config.replace(**own_prior)
   experiment = experiment_lib.Experiment.build(config, dataset=run.dataset)
-  names = building.client_names(experiment.dataset, experiment.partition)
+  names = data_lib.client_names(experiment.dataset, experiment.partition)
   if not names:
     raise ValueError(
       f'--partition={config.partition}: clients are no sites to personalise '
       'for; natural makes them so.'
     )
   engine.check_memories(state, experiment.method.result_like)
-  broadcast = experiment.broadcast(state)
-  plan = client_lib.Plan.of(config)
+  plan, broadcast = experiment.method, experiment.broadcast(state)
 
   def trained_on(worker, client):
     indices = experiment.partition[client]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from bfl_tf import datasets, metrics
 from bfl_tf.datasets import shares
-from bfl_tf.federation import building
+from bfl_tf.federation import data as data_lib
 from bfl_tf.runs import directory, flags_file
 from bfl_tf.runs import task as task_lib
 from bfl_tf.trained import model as trained_lib
@@ -61,7 +61,7 @@ def reopen(
   trained = trained_lib.load(run_dir)
   config, path = trained.config, pathlib.Path(run_dir)
   flags_file.check_unchanged(path, config)
-  dataset = building.dataset(config, {})
+  dataset = data_lib.load(config)
   asked = task_lib.Task.of(dataset)
   of_nodes = (path / directory.NODES).exists()
   if of_nodes and not trained.task.is_like(asked):

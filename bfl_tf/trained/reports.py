@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf.federation import building, loop
+from bfl_tf.federation import data as data_lib
+from bfl_tf.federation import loop
 from bfl_tf.trained import model as trained_lib
 from bfl_tf.trained import personalised as personalised_lib
 from bfl_tf.trained import promises, reopened
@@ -90,8 +91,8 @@ def report(
   probs, y = trained.predict(test.x).probs, test.y
   names: Sequence[str] = ()
   if trained.config.clients_per_round:
-    partition, _ = building.partition(trained.config, run.dataset)
-    names = building.client_names(run.dataset, partition)
+    partition, _ = data_lib.dealt(trained.config, run.dataset)
+    names = data_lib.client_names(run.dataset, partition)
   return Report.of(
     trained,
     {

@@ -1,6 +1,7 @@
 """What trains: a predictor with its own copy of the data."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -16,6 +17,8 @@ class Worker(predictor.Predictor):
   One thread at a time may use a worker.
 
   Attributes:
+    build_model: from a `seed` to its network with initial weights.
+    recipe: of its training.
     training: its `LocalTraining`.
     labels: of all examples, as they were given.
   """
@@ -23,19 +26,47 @@ class Worker(predictor.Predictor):
   def __init__(
     self,
     strategy: tf.distribute.Strategy,
-    build_model: Callable[[], tf_keras.Model],
+    build_model: Callable[..., tf_keras.Model],
     data: jobs.Data,
-    settings: jobs.Recipe,
+    recipe: jobs.Recipe,
   ):
     shape, dtype = data.x.shape[1:], data.x.dtype
     inputs = predictor.Inputs(shape, dtype, data.mean, data.std)
-    super().__init__(strategy, build_model, inputs, settings.random)
+    super().__init__(strategy, build_model, inputs, recipe.random)
+    self.build_model, self.recipe = build_model, recipe
+    self._strategy, self._data = strategy, data
+    self._others: dict[Any, Worker] = {}
     with strategy.scope():
-      self.training = local.LocalTraining(strategy, self.model, data, settings)
+      self.training = local.LocalTraining(strategy, self.model, data, recipe)
     with tf.device(self.device):
       self._x, self._y = tf.constant(data.x), tf.constant(data.y)
     self._source, self.labels = data.x, data.y
     self._train: tf.types.experimental.PolymorphicFunction | None = None
+
+  def other(
+    self,
+    recipe: jobs.Recipe,
+    x: np.ndarray | None = None,
+    y: np.ndarray | None = None,
+  ) -> 'Worker':
+    """Returns a worker of the same device and network for another training.
+
+    It is made once for a recipe and examples of one shape, and may hold those
+    of whoever asked first: hand it yours, by `train`.
+
+    Args:
+      recipe: of the training.
+      x: in place of the data's own examples, of the same type.
+      y: in place of the data's own labels.
+    """
+    data = self._data
+    data = data._replace(
+      x=data.x if x is None else x, y=data.y if y is None else y
+    )
+    key = recipe, data.x.shape, data.y.shape
+    if key not in self._others:
+      self._others[key] = Worker(self._strategy, self.build_model, data, recipe)
+    return self._others[key]
 
   @property
   def num_traces(self) -> int:

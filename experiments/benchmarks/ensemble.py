@@ -86,12 +86,11 @@ def _teachers(name, experiment, repeats):
 def _student(name, experiment, repeats):
   method = experiment.method
   stage, like = method.stages[-1], method.initial_weights()
-  student = stage.resources.student(stage)
+  student = stage.student
   steps = stage.epochs * 20
   # The step alone: SWA's part is overhead to be measured.
   bare = measuring.bare_steps(
-    stage.resources.student(dataclasses.replace(stage, optimizer='sgd')),
-    _BATCH_SIZE,
+    dataclasses.replace(stage, optimizer='sgd').student, _BATCH_SIZE
   )
   size = 20 * _BATCH_SIZE
   uniform = np.full((size, 10), 0.1, np.float32)

@@ -75,4 +75,4 @@ def test_flags_txt_of_another_version(tmp_path):
 def test_a_field_reaches_the_training(key, value):
   (worker, *_) = toys.experiment(variant='flipout', **{key: value}).workers
   name = key.rpartition('.')[2]
-  assert getattr(worker.training._settings, name) == value
+  assert getattr(worker.recipe, name) == value

@@ -7,7 +7,7 @@ import pytest
 import toys
 
 from bfl_tf import federation
-from bfl_tf.federation import building
+from bfl_tf.federation import data as data_lib
 
 SETTINGS = {
   'client_parts': ('toys:Counter', 'toys:Follower'),
@@ -24,9 +24,9 @@ def apart(experiment, state, clients):
   """An engine whose client knows the config, and what is sent to it."""
   config = experiment.config
   plan, built = federation.Plan.of(config), {}
-  dataset = building.dataset(config, built)
-  partition, _ = building.partition(config, dataset)
-  worker, *_ = building.workers(config, dataset, plan.parts, built, plan.random)
+  dataset = data_lib.load(config, built)
+  partition, _ = data_lib.dealt(config, dataset)
+  worker, *_ = plan.workers(dataset, built)
   broadcast = experiment.broadcast(state)
   for client in clients:
     kept = state.memories.get(client)

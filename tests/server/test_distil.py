@@ -81,7 +81,7 @@ def test_a_fraction_is_of_all_steps():
   (one,), (two,) = (e.method.stages for e in (steps, fractions))
   assert one.averaging == two.averaging
   assert (two.steps('swa_start'), two.steps('swa_cycle')) == (10, 5)
-  recipe = two.resources.student(two).training._settings
+  recipe = two.student.recipe
   assert (recipe.cycle_length, recipe.cycle_floor) == (5, 0.4)
   # What the refusal tells to set works with as few steps as there may be.
   fewest = {'distil.epochs': 1, 'distil.batch_size': 60}

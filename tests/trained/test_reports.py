@@ -10,7 +10,7 @@ import pytest
 import site_data
 
 from bfl_tf import federation, metrics
-from bfl_tf.federation import building
+from bfl_tf.federation import data as data_lib
 from bfl_tf.runs import checkpoints
 from bfl_tf.trained import (
   personalised,
@@ -179,12 +179,12 @@ def test_no_site_is_left_out_without_a_word(tmp_path):
     config = site_data.config(
       path, seed=seed, calibration_fraction=0, **options
     )
-    data = building.dataset(config, {})
+    data = data_lib.load(config)
     try:
-      parts, _ = building.partition(config, data)
+      parts, _ = data_lib.dealt(config, data)
     except ValueError as error:
       assert 'tiny' in str(error) and '--validation_split' in str(error)
       refused += 1
     else:
-      assert building.client_names(data, parts)[-1] == 'tiny'
+      assert data_lib.client_names(data, parts)[-1] == 'tiny'
   assert 0 < refused < 12

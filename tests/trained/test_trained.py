@@ -10,7 +10,7 @@ import bfl_tf
 from bfl_tf import config as config_lib
 from bfl_tf import runs as runs_lib
 from bfl_tf import weights
-from bfl_tf.federation import building
+from bfl_tf.federation import data as data_lib
 from bfl_tf.trained import exporting
 
 CONFIGS = {
@@ -56,7 +56,7 @@ def flipout(runs):
 
 
 def inputs_of(trained):
-  return building.dataset(trained.config, {}).test.x
+  return data_lib.load(trained.config).test.x
 
 
 def recorded(path):

@@ -15,7 +15,7 @@ import threadpoolctl
 
 import bfl_tf
 from bfl_tf import datasets, plots
-from bfl_tf.federation import building
+from bfl_tf.federation import data as data_lib
 
 # Of CIFAR-10: automobile, cat, frog.
 CLASSES = (1, 3, 6)
@@ -93,7 +93,7 @@ def _last_model(run):
   def features(x):
     return both.predict(trained.normalize(x), verbose=0)
 
-  return building.dataset(trained.config, {}), features
+  return data_lib.load(trained.config), features
 
 
 draw_test_set = functools.partial(draw, vectors_and_classes=of_test_set)

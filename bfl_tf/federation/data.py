@@ -1,0 +1,150 @@
+"""A run's examples: loaded, dealt to clients, and held back for the server."""
+
+from collections.abc import Sequence
+import inspect
+from typing import Any
+
+import numpy as np
+
+from bfl_tf import datasets, own, partitions, seeds
+from bfl_tf.config import config as config_lib
+
+# What decides how examples are read, and what each site holds out.
+_OF_FILES = (
+  'calibration_fraction', 'test_fraction', 'num_classes', 'label_column',
+  'client_column', 'ignore_columns',
+)  # fmt: skip
+
+
+def load(
+  config: config_lib.Config, built: dict[Any, Any] | None = None
+) -> datasets.Dataset:
+  """Loads what clients train on; one that was `built` is used again."""
+  built = {} if built is None else built
+  arguments = {
+    'train_split': config.train_split,
+    'test_split': config.test_split,
+    'validation_split': config.validation_split,
+    'seed': config.seed if config.validation_split else 0,
+    **{name: getattr(config, name) for name in _OF_FILES},
+  }
+  key = ('dataset', config.dataset, *arguments.values())
+  if key not in built:
+    built[key] = datasets.load(config.dataset, **arguments)
+  return built[key]
+
+
+def dealt(
+  config: config_lib.Config, dataset: datasets.Dataset
+) -> tuple[list[np.ndarray], np.ndarray]:
+  """Returns each client's indices, and those that the server holds back."""
+  # A site alone may well have one class; a run has two.
+  if dataset.num_classes < 2:
+    raise ValueError(
+      f'--dataset={dataset.name} has no class but '
+      f'{str((*dataset.class_names, 0)[0])!r}: there is nothing to tell apart.'
+    )
+  labels = dataset.train.y
+  num_held = config.num_server_examples or round(
+    config.server_fraction * labels.size
+  )
+  held, rest = partitions.hold_out(
+    labels, num_examples=num_held, seed=config.seed
+  )
+  if config.num_clients > len(rest):
+    raise ValueError(
+      f'--num_clients={config.num_clients} exceeds the {len(rest)} training '
+      'examples that clients share.'
+    )
+  what = f'--partition={config.partition}'
+  method = config.chosen.of('partition')
+  of_run = {
+    'num_classes': dataset.num_classes,
+    'rows': dataset.row_numbers[rest],
+  }
+  if 'client_ids' in inspect.signature(method.thing).parameters:
+    of_run['client_ids'] = _client_ids(config, dataset, rest)
+  split = method.bind(config.given(**of_run))
+  parts = own.call(what, split, labels[rest])
+  overlap = getattr(method.thing, 'overlap', False)
+  try:
+    parts = partitions.checked(parts, len(rest), config.num_clients, overlap)
+  except ValueError as error:
+    raise ValueError(f'{what} {error}') from error
+  return [rest[part].astype(np.int32) for part in parts], held
+
+
+def _client_ids(config, dataset, rest):
+  """Whose the examples are that a partition deals; no site is left out."""
+  if dataset.train.ids is None:
+    raise ValueError(
+      f'--partition={config.partition} asks for client_ids, which '
+      f'--dataset={config.dataset} does not bring: of a .csv '
+      '--client_column names them, of an .npz client_ids.'
+    )
+  ids = dataset.train.ids[rest]
+  splits = (dataset.train, dataset.validation)
+  known = [split.ids for split in splits if split.ids is not None]
+  gone = np.setdiff1d(np.concatenate(known), ids)
+  if gone.size:
+    took = [
+      f'--{flag}={getattr(config, flag)}'
+      for flag in ('validation_split', 'num_server_examples', 'server_fraction')
+      if getattr(config, flag)
+    ]
+    raise ValueError(
+      f'--partition={config.partition}: site {str(gone[0])!r} has no example '
+      f'left to train on: {" and ".join(took)} took all; take fewer, or leave '
+      'its rows out.'
+    )
+  return ids
+
+
+def client_names(
+  dataset: datasets.Dataset, partition: Sequence[np.ndarray]
+) -> Sequence[str]:
+  """Returns the sites' names, where each client is a site; else nothing."""
+  if dataset.train.ids is None:
+    return ()
+  ids = np.asarray(dataset.train.ids)
+  sites = [np.unique(ids[part]) for part in partition]
+  names = tuple(str(site[0]) for site in sites if site.size == 1)
+  return names if len(set(names)) == len(partition) else ()
+
+
+def of_server(
+  config: config_lib.Config,
+  dataset: datasets.Dataset,
+  held: np.ndarray,
+  built: dict[Any, Any],
+) -> tuple[np.ndarray, np.ndarray | None]:
+  """Returns the server's examples: those that it holds, or of another set.
+
+  Their labels are None where they are not known, or of other classes.
+  """
+  if config.server_dataset:
+    key = (
+      'server', dataset, config.server_dataset, config.server_split,
+      config.resize,
+    )  # fmt: skip
+    if key not in built:
+      built[key] = datasets.load_unlabeled(
+        config.server_dataset,
+        split=config.server_split,
+        like=dataset,
+        resize=config.resize,
+      )
+    images, labels = built[key], None
+  else:
+    images, labels = dataset.train.x[held], dataset.train.y[held]
+  wanted = config.num_unlabeled_examples
+  if wanted > len(images):
+    raise ValueError(
+      f'--num_unlabeled_examples={wanted} exceeds the {len(images)} examples '
+      'of the server.'
+    )
+  if not wanted:
+    return images, labels
+  rng = seeds.generator(config.seed, 'unlabeled')
+  chosen = np.sort(rng.permutation(len(images))[:wanted])
+  return images[chosen], None if labels is None else labels[chosen]
