@@ -20,7 +20,9 @@ from bfl_tf import weights as weights_lib
 from bfl_tf.config import config as config_lib
 
 # The variant's settings that the objective is made of.
-_OF_PRIOR = ('prior_scale', 'update_prior', 'temperature')
+_OF_PRIOR = (
+  'prior_scale', 'update_prior', 'temperature', 'divergence', 'max_scale',
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,6 +132,11 @@ class Plan:
       )
     network = self.network(shape, dataset.num_classes)
     variant = config.chosen.of('variant').values
+    if 0 < variant.get('max_scale', 0) < variant['initial_scale']:
+      raise ValueError(
+        f'--flipout.max_scale={variant["max_scale"]} is below '
+        f'--flipout.initial_scale={variant["initial_scale"]}: start lower.'
+      )
     recipe = training.Recipe(
       optimizer=config.make('client_optimizer'),
       batch_size=config.batch_size,
@@ -268,6 +275,7 @@ def job(
     # A memory without arrays leaves nothing in a checkpoint.
     memory={**plan.fresh_memory(broadcast.model), **(memory or {})},
     other_examples=np.int32(_other_examples(config, broadcast, indices)),
+    divergence_weight=np.float32(_divergence_weight(config, round_index)),
   )
 
 
@@ -317,6 +325,11 @@ def _other_examples(config, broadcast, indices) -> int:
   if config.get('flipout.kl_examples') != 'all':
     return 0
   return broadcast.num_examples - len(indices)
+
+
+def _divergence_weight(config, round_index) -> float:
+  rounds = config.get('flipout.annealing_rounds')
+  return min(1.0, (round_index + 1) / rounds) if rounds else 1.0
 
 
 def _possible_epochs(config) -> list[int]:

@@ -17,6 +17,14 @@ from bfl_tf.config import chosen as chosen_lib
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import state as state_lib
 
+# What clients weigh the whole prior by, against their own examples.
+_WHOLE = {
+  'kl_examples': 'own',
+  'temperature': 1.0,
+  'divergence': 'sum',
+  'annealing_rounds': 0,
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Method(client_lib.Plan):
@@ -108,6 +116,13 @@ def _check_rule(rule, plan, layout):
       'clients must take it as their prior: set --flipout.update_prior, or a '
       'client part that does.'
     )
+  for name, whole in _WHOLE.items():
+    said = config.get(f'flipout.{name}')
+    if rule.needs_prior and said not in (None, whole):
+      raise ValueError(
+        f'--pooling={config.pooling} divides out the whole prior: leave '
+        f'--flipout.{name}={said} out.'
+      )
   if not rule.takes_weights and config.weighting not in ('size', 'equal'):
     raise ValueError(
       f'--pooling={config.pooling} takes no client weights: leave '

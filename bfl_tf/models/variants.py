@@ -24,6 +24,7 @@ from bfl_tf.settings import Setting
 
 NORMALIZATIONS = ('batch', 'group', 'none')
 KL_EXAMPLES = ('own', 'all')
+DIVERGENCES = ('sum', 'mean', 'tied')
 KERNEL_INITIALIZERS = {
   'he_normal': tf_keras.initializers.HeNormal,
   'glorot_uniform': tf_keras.initializers.GlorotUniform,
@@ -70,6 +71,30 @@ class Flipout:
   temperature: Annotated[
     float, Setting('Factor on the divergence from the prior.', above=0)
   ] = 1.0
+  divergence: Annotated[
+    str,
+    Setting(
+      'From the prior: the sum over weights, for each kernel or bias the mean '
+      "over its weights, or the sum with the prior's mean tied to the "
+      "posterior's:",
+      choices=DIVERGENCES,
+    ),
+  ] = 'sum'
+  annealing_rounds: Annotated[
+    int,
+    Setting(
+      'In the first of them the divergence has this part of its weight, in '
+      'each one more, until it has all; 0 for all at once.',
+      least=0,
+    ),
+  ] = 0
+  max_scale: Annotated[
+    float,
+    Setting(
+      'Standard deviation that no weight exceeds in training; 0 for any.',
+      least=0,
+    ),
+  ] = 0.0
 
   name: ClassVar[str] = 'flipout'
 

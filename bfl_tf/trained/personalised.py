@@ -63,7 +63,11 @@ def train(
     local_epochs=epochs, min_local_epochs=0, early_local_epochs=0, attack=()
   )
   if config.variant == 'flipout':
-    own_prior = {'flipout.update_prior': True, 'flipout.kl_examples': 'own'}
+    own_prior = {
+      'flipout.update_prior': True,
+      'flipout.kl_examples': 'own',
+      'flipout.divergence': 'sum',
+    }
     config = config.replace(**own_prior)
   experiment = experiment_lib.Experiment.build(config, dataset=run.dataset)
   names = data_lib.client_names(experiment.dataset, experiment.partition)

@@ -38,6 +38,8 @@ class Recipe:
     prior_scale: standard deviation of the prior N(0, prior_scale^2).
     update_prior: take the broadcast posterior as the prior instead.
     temperature: factor on the divergence from the prior.
+    divergence: as of `--flipout.divergence`.
+    max_scale: largest standard deviation of a weight; 0 for any.
     augment: pad, crop, flip.
     augment_padding: zeros on each side before the crop.
     step_decay: factor on the learning rate at each step of a round.
@@ -59,6 +61,8 @@ class Recipe:
   prior_scale: float = 10.0
   update_prior: bool = False
   temperature: float = 1.0
+  divergence: str = 'sum'
+  max_scale: float = 0.0
   augment: bool = False
   augment_padding: int = 4
   step_decay: float = 1.0
@@ -84,6 +88,7 @@ class Job(NamedTuple):
       the state in which the worker's last job left it.
     other_examples: that the training stands for besides its own: the divergence
       from the prior is divided by the number of both.
+    divergence_weight: factor on that divergence in this round.
     shared: by part name, the slot of the server stage that the part needs.
     memory: by part name, what this client's part kept from its last round.
   """
@@ -97,6 +102,7 @@ class Job(NamedTuple):
   memory: Mapping[str, Any] = {}
   first_step: np.int32 = np.int32(0)
   other_examples: np.int32 = np.int32(0)
+  divergence_weight: np.float32 = np.float32(1)
 
 
 class Step(NamedTuple):
@@ -109,7 +115,7 @@ class Step(NamedTuple):
       step names its draws by `seeds.Stream(step.seed)`.
     num_examples: of the client, float32: N_k.
     kl_examples: what the divergence from the prior is divided by, float32: N_k
-      or N, over the temperature.
+      or N, over the temperature and the weight of the round.
     num_steps: index of the first step after this training.
   """
 

@@ -5,6 +5,7 @@ gathered by index from the data set that the device holds. It is traced once
 for a device; clients and rounds change nothing but its arguments.
 """
 
+import numpy as np
 import tensorflow as tf
 import tf_keras
 
@@ -39,6 +40,7 @@ class LocalTraining:
     self._slots = settings.optimizer.slots(self._trained)
     self._parts = chain.laid_out(settings.parts, self.layout)
     self._giver = self._prior_giver()
+    self._shares = self._shares_of_weights()
 
   def _prior_giver(self):
     part = chain.giver(self._parts)
@@ -52,7 +54,22 @@ class LocalTraining:
         f'--client_parts={part.name} gives clients their prior, which only '
         'variational layers weigh: set --variant=flipout.'
       )
+    if self._settings.divergence == 'tied' and (
+      part or self._settings.update_prior
+    ):
+      told = f'--client_parts={part.name}' if part else '--flipout.update_prior'
+      raise ValueError(
+        "--flipout.divergence=tied makes the prior's mean the posterior's: "
+        f'leave {told} out.'
+      )
     return part
+
+  def _shares_of_weights(self):
+    """In the mean over a kernel or a bias; None in a sum."""
+    if self._settings.divergence != 'mean':
+      return None
+    sizes = np.array([shape.num_elements() for shape in self.layout.loc])
+    return tf.constant(np.repeat(1.0 / sizes, sizes), tf.float32)
 
   def signature(self, x, y, job: jobs.Job) -> list:
     """Returns the input signature of `__call__` for jobs like `job`."""
@@ -78,6 +95,7 @@ class LocalTraining:
     """What is compiled: trains on `x[job.indices], y[job.indices]`."""
     settings = self._settings
     weights_lib.write(self.variables, job.start)
+    self._cap()
     if job.first_step == 0:
       for slot in self._slots:
         slot.assign(tf.zeros(slot.shape, slot.dtype))
@@ -87,7 +105,7 @@ class LocalTraining:
     count = tf.size(job.indices)
     num_examples = tf.cast(count, tf.float32)
     all_examples = tf.cast(count + job.other_examples, tf.float32)
-    kl_examples = all_examples / settings.temperature
+    kl_examples = all_examples / (settings.temperature * job.divergence_weight)
     step, rate = job.first_step, job.learning_rate
     batches = -(-count // settings.batch_size)
     num_steps = job.first_step + job.epochs * batches
@@ -190,7 +208,9 @@ class LocalTraining:
       penalty = self._penalties(carry)
       if self._settings.trains_scale and rhos:
         loc = weights_lib.flatten(self.variables.loc)
-        divergence = objectives.divergence(loc, scale, prior)
+        if self._settings.divergence == 'tied':
+          prior = prior._replace(loc=loc)
+        divergence = objectives.divergence(loc, scale, prior, self._shares)
         penalty += divergence / step.kl_examples
       loss = tf.reduce_sum(nll) / batch_size + penalty / replicas
     gradients = tape.gradient(loss, self._trained, unconnected_gradients='zero')
@@ -200,7 +220,14 @@ class LocalTraining:
     gradients = self._adjust(gradients, carry, step, stream)
     told = step._replace(seed=stream('optimizer'))
     self._settings.optimizer.apply(self._trained, self._slots, gradients, told)
+    self._cap()
     return loss, self._after_step(carry, step, stream)
+
+  def _cap(self):
+    """Takes scales above the largest back to it."""
+    largest = self._settings.max_scale
+    for rho in self.variables.untransformed_scale if largest else ():
+      rho.assign(tf.minimum(rho, weights_lib.inverse_softplus(largest)))
 
   def _penalties(self, carry):
     penalty = tf.add_n(self._model.losses) if self._model.losses else 0.0

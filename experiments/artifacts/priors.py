@@ -93,7 +93,6 @@ SCORES = {
   for column, split in PARTITIONS.items()
 }
 
-ECE = cells.Measure('ECE (%)', cells.final('ece'), factor=100, digits=1)
 NLL = cells.Measure('NLL (nats)', cells.final('nll'), digits=3)
 ACCURACY = cells.Measure('Accuracy (%)', cells.final('accuracy'), factor=100)
 
@@ -113,7 +112,7 @@ TABLES = (
     'choosing',
     'the prior on validation examples, Dirichlet 0.5',
     CHOOSING,
-    (NLL, ECE),
+    (NLL, cells.ECE),
     20,
     FEWER,
   ),
@@ -121,7 +120,7 @@ TABLES = (
     'scores',
     'the prior on test examples',
     SCORES,
-    (ACCURACY, NLL, ECE),
+    (ACCURACY, NLL, cells.ECE),
     10,
   ),
 )

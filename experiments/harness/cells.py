@@ -274,6 +274,7 @@ ACCURACY = Measure(
   'Accuracy (%)', final('accuracy'), 'accuracy_percent', factor=100
 )
 NLL = Measure('NLL (nats)', final('nll'), 'nll_nats', digits=3)
+ECE = Measure('ECE (%)', final('ece'), factor=100, digits=1)
 # For differences.
 POINTS = Measure('points of accuracy', final('accuracy'), factor=100)
 SPEED = Measure(

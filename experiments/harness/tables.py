@@ -30,6 +30,8 @@ class Table:
     measures: what is read off each cell.
     seeds: how many, by scale.
     note: of every scale, for the header.
+    published_in: the table whose published values are shown; its own if empty.
+    published_rows: that table's name of a row, where it is another.
   """
 
   paper: cells_lib.Paper
@@ -39,6 +41,8 @@ class Table:
   measures: Sequence[cells_lib.Measure]
   seeds: Mapping[str, int]
   note: Mapping[str, str]
+  published_in: str = ''
+  published_rows: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   @property
   def is_published(self) -> bool:
@@ -99,6 +103,7 @@ class Entry:
     finite = values[np.isfinite(values)]
     failures = [t.failure for t in tasks if t.failure and not t.is_done]
     diverged = [why for why in failures if _ran_away(why)]
+    printed = published(table.paper.name, table.published_in or table.name)
     return cls(
       row=row,
       column=column,
@@ -109,8 +114,8 @@ class Entry:
       # Of a score that runs do not keep, those that would have it.
       seeds=finite.size if values.size else len(read),
       diverged=values.size - finite.size + len(diverged),
-      published=published(table.paper.name, table.name).get(
-        (column, row, measure.published)
+      published=printed.get(
+        (column, table.published_rows.get(row, row), measure.published)
       ),
       reason=failures[0] if failures else '',
     )

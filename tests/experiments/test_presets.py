@@ -8,13 +8,20 @@ from bfl_tf import config as config_lib
 from bfl_tf import federation
 from bfl_tf.federation import evaluation
 from experiments import flags
-from experiments.artifacts import fedbe, fl_swag, noniid_techniques
+from experiments.artifacts import (
+  fedbe,
+  fl_swag,
+  noniid_techniques,
+  posterior_pooling,
+)
 
 _CONFIGS = pathlib.Path(__file__).parents[2] / 'configs'
+_PAPERS = (fedbe, fl_swag, noniid_techniques, posterior_pooling)
 _BEHIND = [
-  pytest.param(paper, path.stem, id=f'{paper.name}/{path.stem}')
-  for paper in (fedbe.PAPER, fl_swag.PAPER, noniid_techniques.PAPER)
-  for path in sorted((_CONFIGS / paper.name).glob('*.flags'))
+  pytest.param(paper.PAPER, name, id=f'{paper.PAPER.name}/{name}')
+  for paper in _PAPERS
+  for path in sorted((_CONFIGS / paper.PAPER.name).rglob('*.flags'))
+  for name in [str(path.relative_to(_CONFIGS / paper.PAPER.name))[:-6]]
 ]
 _BUILT: dict = {}
 

@@ -80,6 +80,41 @@ def test_a_client_may_stand_for_the_examples_of_all(kl_examples, others):
   assert job.other_examples == others
 
 
+def test_the_divergence_is_annealed_by_the_round():
+  changes = {'variant': 'flipout', 'flipout.annealing_rounds': 4}
+  experiment = toys.experiment(**changes)
+  state = federation.initial_state(experiment).state
+  indices = np.arange(9, dtype=np.int32)
+  weights = [
+    federation.job(
+      experiment.method,
+      experiment.broadcast(state._replace(round=index)),
+      1,
+      indices,
+    ).divergence_weight
+    for index in range(6)
+  ]
+  assert weights == [0.25, 0.5, 0.75, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+  'flag, changes',
+  [
+    ('divergence', {'divergence': 'tied', 'update_prior': True}),
+    ('max_scale', {'max_scale': 0.01, 'update_prior': True}),
+    ('kl_examples', {'kl_examples': 'all', 'update_prior': True}),
+    ('temperature', {'temperature': 0.1, 'update_prior': True}),
+  ],
+)
+def test_what_has_no_meaning_is_refused(flag, changes):
+  with pytest.raises(ValueError, match=f'--flipout.{flag}='):
+    toys.experiment(
+      variant='flipout',
+      pooling='dwc' if flag in ('kl_examples', 'temperature') else 'nwa',
+      **{f'flipout.{name}': value for name, value in changes.items()},
+    )
+
+
 def test_a_job_that_does_not_fit_leaves_the_worker_usable():
   worker = toys.worker(parts=(toys.Counter(),))
   begin = toys.start(worker)

@@ -1,7 +1,9 @@
 """Tables read runs, count seeds, mark what diverged, show the published."""
 
 import csv
+import dataclasses
 import math
+import pathlib
 
 from harness import made_runs
 import pytest
@@ -38,6 +40,19 @@ def test_mean_error_and_published(tmp_path):
   assert entry.published == 81.67
   assert entry.text == '60.00 ± 5.77'
   assert other.text == '-' and other.published_text == '87.41'
+
+
+def test_the_published_values_of_another_table():
+  table = _table(cells.ACCURACY)
+  ours = dataclasses.replace(
+    table,
+    name='ours',
+    grid={('mean WS', 'iid'): made_runs.cell('b')},
+    published_in='table2',
+    published_rows={'mean WS': 'Flipout WS train_size'},
+  )
+  (entry,) = ours.entries('smoke', pathlib.Path('nowhere'))
+  assert entry.published == 87.41
 
 
 def test_a_diverged_run_is_marked_and_left_out(tmp_path):

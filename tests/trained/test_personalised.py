@@ -97,7 +97,8 @@ def test_sets_that_are_every_class_have_no_score(run):
 
 
 def test_a_model_of_its_own_stands_for_nobody_else(sites_run, run):
-  config = run.trained.config.replace(**{'flipout.kl_examples': 'all'})
+  pooled = {'flipout.kl_examples': 'all', 'flipout.divergence': 'tied'}
+  config = run.trained.config.replace(**pooled)
   of_all = run._replace(
     trained=trained_lib.Trained(config, run.trained.task, run.trained.weights)
   )

@@ -126,33 +126,47 @@ def variational():
       {'update_prior': True},
       {'prior_scale': 0.7},
       {'prior_scale': 0.7, 'temperature': 0.25},
+      {'prior_scale': 0.7, 'divergence': 'mean'},
+      {'prior_scale': 0.7, 'divergence': 'tied'},
     )
   ]
 
 
+# Each weight's divergence over how many there are; where the prior's mean is.
+KERNEL_AND_BIAS = np.float32([12] * 12 + [3] * 3)
+
+
 @pytest.mark.parametrize(
-  'temperature, num_examples, others',
-  [(1, 50, 0), (1, 30, 170), (0.25, 30, 170)],
-)
+  'place, weight, num_examples, others',
+  [(1, 1, 50, 0), (1, 0.5, 30, 170), (2, 1, 30, 170), (3, 1, 50, 0),
+   (4, 1, 50, 0)],
+)  # fmt: skip
 def test_the_kl_over_its_examples_and_its_gradient(
-  variational, temperature, num_examples, others
+  variational, place, weight, num_examples, others
 ):
-  by_broadcast, plain, tempered = variational
-  workers = by_broadcast, plain if temperature == 1 else tempered
+  workers = variational[0], variational[place]
+  by_broadcast = variational[0]
   begin = toys.start(by_broadcast)
   rng = np.random.default_rng(1)
   begin = begin._replace(scale=np.float32(rng.uniform(0.3, 1.5, 15)))
   job = toys.job(
-    begin, range(num_examples), rate=0.5, other_examples=np.int32(others)
+    begin,
+    range(num_examples),
+    rate=0.5,
+    other_examples=np.int32(others),
+    divergence_weight=np.float32(weight),
   )
   likelihood, both = (worker.train(job) for worker in workers)
 
   # At step 0 the posterior is its own prior: KL and its gradient are 0.
   loc, scale = tf.Variable(begin.loc), tf.Variable(begin.scale)
   with tf.GradientTape() as tape:
-    q = tfd.Independent(tfd.Normal(loc, scale), 1)
-    prior = tfd.Independent(tfd.Normal(tf.zeros(15), tf.fill([15], 0.7)), 1)
-    kl = tfd.kl_divergence(q, prior) * temperature / (num_examples + others)
+    centre = loc if place == 4 else tf.zeros(15)
+    prior = tfd.Normal(centre, tf.fill([15], 0.7))
+    each = tfd.kl_divergence(tfd.Normal(loc, scale), prior)
+    each /= KERNEL_AND_BIAS if place == 3 else 1
+    factor = weight * (0.25 if place == 2 else 1) / (num_examples + others)
+    kl = tf.reduce_sum(each) * factor
   of_loc, of_scale = tape.gradient(kl, [loc, scale])
   assert both.trace.loss - likelihood.trace.loss == pytest.approx(
     float(kl), rel=1e-5
@@ -167,6 +181,17 @@ def test_the_kl_over_its_examples_and_its_gradient(
   slope = -np.expm1(-begin.scale)  # Of softplus.
   moved = (rho - rho_kl) / 0.5
   np.testing.assert_allclose(moved, of_scale * slope, rtol=1e-4, atol=1e-5)
+
+
+def test_no_scale_exceeds_the_largest():
+  worker = toys.worker(variant='flipout', prior_scale=10.0, max_scale=0.2)
+  scale = np.linspace(0.01, 0.3, 15, dtype=np.float32)
+  # As a rule may leave them; the prior draws all of them up.
+  begin = toys.start(worker)._replace(scale=scale)
+  for epochs in (0, 1, 20):
+    found = worker.train(toys.job(begin, epochs=epochs, rate=0.3)).model.scale
+    assert found.max() <= np.float32(0.2) * (1 + 1e-6)
+  assert found[-1] == pytest.approx(0.2) and found.min() > 0.01
 
 
 @pytest.mark.parametrize('optimizer', [training.SGD(0.9), training.Adam()])

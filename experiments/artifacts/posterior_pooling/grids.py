@@ -216,6 +216,28 @@ E1_CIFAR = {
   for column in ('iid', 'two_class')
 }
 
+# Ours: the divergence as others write it, on Table 2's IID data.
+_DIALECTS = ('mean', 'tied', 'capped', 'sgd')
+
+
+def _dialect(dialect, rule):
+  overrides = {**PAPER.flags(f'dialects/{dialect}'), **PARTITIONS['iid']}
+  return _cell(
+    'dialects',
+    f'{dialect} {rule}',
+    'iid',
+    {'num_rounds': 400, 'pooling': cells.RULES[rule], **overrides},
+    {'laptop': {'num_rounds': 20}, 'overnight': {'num_rounds': 30}},
+  )
+
+
+DIALECTS = {
+  (f'{dialect} {rule}', 'iid'): _dialect(dialect, rule)
+  for dialect in _DIALECTS
+  for rule in ('NWA', 'LP', 'WS', 'Conflation')
+}
+AS_PUBLISHED = {row: method(row.split()[1]) for row, _ in DIALECTS}
+
 CENTRALIZED = {
   (row, 'centralized'): cells.Cell(
     PAPER,
