@@ -2,8 +2,8 @@
 
   python -m experiments.export --run=runs/wine_sites --output=exported
 
-Always a SavedModel with its draws in it; a Keras model too where the network
-has no layers of ours. Exit code 2: it cannot be made, and nothing was written.
+A SavedModel with its draws in it. Exit code 2: it cannot be made, and nothing
+was written.
 """
 
 from absl import flags
@@ -26,19 +26,14 @@ def main() -> None:
     config_flags.fail('--output is missing: name a new folder.')
   try:
     trained = trained_lib.load(run)
-    written = exporting.export(trained, _OUTPUT.value, _SAMPLES.value)
+    path = exporting.export(trained, _OUTPUT.value, _SAMPLES.value)
   except (OSError, ValueError) as error:
     config_flags.fail(error)
   except tf.errors.OpError as error:
     # What TensorFlow writes itself: the disk is full.
     reason = error.message.splitlines()[0]
     config_flags.fail(f'--output={_OUTPUT.value}: {reason}.', code=1)
-  for path in written:
-    print(path)
-  if len(written) == 1:
-    print(
-      'no Keras model: the network has layers or functions that tf_keras lacks'
-    )
+  print(path)
 
 
 if __name__ == '__main__':

@@ -42,6 +42,7 @@ class Choice:
 
   Attributes:
     role: what chose it: a field, or `<method>.<setting>`.
+    said: what it was chosen by: `product`, `package.module:Rule`.
     name: what its flags begin with.
     thing: the class or function.
     declared: its settings.
@@ -51,6 +52,7 @@ class Choice:
   """
 
   role: str
+  said: str
   name: str
   thing: Any
   declared: Mapping[str, settings.Declared]
@@ -69,7 +71,7 @@ class Choice:
 
   def make(self, given: Mapping[str, Any]) -> Any:
     """Makes the method, and looks at what comes of it; as of `bind`."""
-    what = f'--{self.role}={self.name}'
+    what = f'--{self.role}={self.said}'
     made = own.call(what, self.bind(given))
     missing = [
       ' or '.join(names.split('|'))
@@ -99,9 +101,9 @@ class Choice:
       if name in given:
         arguments[name] = given[name]
       elif name in given_lib.GIVEN:
-        roles = ' and '.join(f'--{to}' for to in given_lib.GIVEN[name].to)
+        roles = ' and '.join(f'--{to}' for to in given_lib.GIVEN[name])
         raise ValueError(
-          f'--{self.role}={self.name} asks for {name}, which is given to '
+          f'--{self.role}={self.said} asks for {name}, which is given to '
           f'{roles} alone.'
         )
     for name, used in self.uses.items():
@@ -170,13 +172,14 @@ class Chosen:
     return [
       self._visit(
         role,
+        name,
         registry.short_name(name, table),
         registry.resolve(flag, name, table),
       )
       for name in (value if isinstance(value, tuple) else (value,))
     ]
 
-  def _visit(self, role, name, thing, set_by_its_user=()) -> Choice:
+  def _visit(self, role, said, name, thing, set_by_its_user=()) -> Choice:
     declared = {
       key: declared
       for key, declared in given_lib.settings_of(role, thing).items()
@@ -193,7 +196,7 @@ class Chosen:
         )
       if same_role:
         return known
-    choice = Choice(role, name, thing, declared)
+    choice = Choice(role, said, name, thing, declared)
     self.choices.append(choice)
     for key, setting in declared.items():
       value = choice.values[key] = self._value(choice, key)
@@ -204,12 +207,12 @@ class Chosen:
         )
     for used, used_thing in getattr(thing, 'uses', {}).items():
       sets = getattr(thing, 'sets', {}).get(used, ())
-      choice.uses[used] = self._visit(role, used, used_thing, sets)
+      choice.uses[used] = self._visit(role, used, used, used_thing, sets)
     # A stage of ours that a client part needs comes with it.
     needed = getattr(thing, 'needs', None)
     if needed is not None and needed in self._stages:
       stage = self._stages[needed]
-      self.needed[needed] = self._visit('server_step', needed, stage)
+      self.needed[needed] = self._visit('server_step', needed, needed, stage)
     return choice
 
   def _value(self, choice, setting):
@@ -285,7 +288,7 @@ def known_methods(roles: Roles) -> Iterator[Choice]:
       if role == 'start' and needed:
         continue
       name, declared = key.partition('<')[0], given_lib.settings_of(role, thing)
-      yield Choice(role, name, thing, declared)
+      yield Choice(role, key, name, thing, declared)
       below = {
         f'{name}.{setting}': (value.default, value.table)
         for setting, value in declared.items()

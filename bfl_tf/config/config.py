@@ -380,8 +380,8 @@ class Config:
 
   def given(self, **of_run: Any) -> dict[str, Any]:
     """Returns what methods may ask for: fields of `GIVEN`, and of the run."""
-    of_config = [name for name, each in given_lib.GIVEN.items() if not each.to]
-    return {name: getattr(self, name) for name in of_config} | of_run
+    to_all = [name for name, roles in given_lib.GIVEN.items() if not roles]
+    return {name: getattr(self, name) for name in to_all} | of_run
 
   def make(self, role: str, **of_run: Any) -> Any:
     """Makes the one method of a field; arguments as of `given`."""

@@ -8,49 +8,33 @@ given `make_<other>`.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from bfl_tf import models, server, settings
-
-
-class Given(NamedTuple):
-  """What a run gives under a name.
-
-  Attributes:
-    kind: its type.
-    help: one line.
-    to: the roles that it is given to; a field of the config goes to any.
-  """
-
-  kind: Any
-  help: str
-  to: tuple[str, ...] = ()
-
+from bfl_tf import models, settings
 
 _NETWORK = ('model',)
 _PARTITION = ('partition',)
 _STAGES = ('server_step', 'refine', 'start')
 
-GIVEN: Mapping[str, Given] = {
-  'seed': Given(int, 'Of every draw in the run.'),
-  'num_clients': Given(int, 'Clients in all.'),
-  'clients_per_round': Given(int, 'Clients drawn each round; 0 for all.'),
-  'num_rounds': Given(int, 'Rounds in all.'),
-  'num_classes': Given(
-    int, 'Of the labels.', (*_PARTITION, *_NETWORK, *_STAGES)
-  ),
-  'rows': Given(
-    np.ndarray, "Each example's place in the data set.", _PARTITION
-  ),
-  'client_ids': Given(np.ndarray, 'Whose each example is.', _PARTITION),
-  'input_shape': Given(tuple, 'Of one example.', _NETWORK),
-  'resources': Given(
-    server.Resources, 'To train, predict or draw with.', _STAGES
-  ),
-  'variant': Given(str, "The name of the weights' variant.", _NETWORK),
-  'kernel_initializer': Given(str, 'Of kernels or their means.', _NETWORK),
+# By name, the roles that it is given to; all if it says none.
+GIVEN: Mapping[str, tuple[str, ...]] = {
+  # Integers: fields of the config of these names.
+  'seed': (),
+  'num_clients': (),
+  'clients_per_round': (),
+  'num_rounds': (),
+  # An integer: of the labels.
+  'num_classes': (*_PARTITION, *_NETWORK, *_STAGES),
+  # Arrays: each example's place in the data set, and whose it is.
+  'rows': _PARTITION,
+  'client_ids': _PARTITION,
+  # A `server.Resources`: to train, predict or draw with.
+  'resources': _STAGES,
+  # A tuple: of one example.
+  'input_shape': _NETWORK,
+  # Texts: fields of the config of these names.
+  'variant': _NETWORK,
+  'kernel_initializer': _NETWORK,
 }
 
 OF_VARIANTS = frozenset(

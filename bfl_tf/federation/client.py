@@ -4,206 +4,15 @@ A job depends on the plan, the broadcast, the client's number, its examples and
 its memory alone: the same bits on the server's machine and on any other.
 """
 
-from collections.abc import Mapping, Sequence
-import dataclasses
-import functools
-import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-import tf_keras
 
-from bfl_tf import attacks as attacks_lib
-from bfl_tf import datasets, models, seeds, statistics, training
+from bfl_tf import seeds, statistics, training
 from bfl_tf import weights as weights_lib
-from bfl_tf.config import config as config_lib
-
-# The variant's settings that the objective is made of.
-_OF_PRIOR = (
-  'prior_scale', 'update_prior', 'temperature', 'divergence', 'max_scale',
-)  # fmt: skip
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-  """How clients train: all that one of them needs to know of a method.
-
-  Attributes:
-    config: what it was made from.
-    parts: the chain of client parts.
-    schedule: the learning rate over rounds.
-    attacks: what bad clients do.
-  """
-
-  config: config_lib.Config
-  parts: tuple
-  schedule: Any
-  attacks: tuple
-
-  @classmethod
-  def of(cls, config: config_lib.Config) -> 'Plan':
-    """Makes the plan; a ValueError names the flag and the fix."""
-    parts = config.chain('client_parts')
-    schedule = config.make('learning_rate_schedule')
-    plan = cls(config, parts, schedule, config.chain('attack'))
-    plan._check()
-    return plan
-
-  @property
-  def random(self) -> str:
-    """Which weights are random: as a part says, or those of layers."""
-    said = [getattr(part, 'random', 'layers') for part in self.parts]
-    return next((random for random in said if random != 'layers'), 'layers')
-
-  def attacks_of(self, client: int) -> tuple:
-    """Returns what a client does wrong: nothing, of a good one."""
-    config = self.config
-    return tuple(
-      attack
-      for attack in self.attacks
-      if client
-      in attacks_lib.bad_clients(
-        config.seed, config.num_clients, attack.fraction
-      )
-    )
-
-  def _check(self) -> None:
-    """Refuses parts that do not go with each other, or with the optimizer."""
-    config, replaces = self.config, ''
-    moving = [p.name for p in self.parts if getattr(p, 'moves_mean', False)]
-    plain = config.client_optimizer == 'sgd' and not config.get('sgd.momentum')
-    for part in self.parts:
-      if getattr(part, 'replaces_mean', False):
-        replaces = part.name
-      if not getattr(part, 'plain_sgd', False):
-        continue
-      if not plain:
-        raise ValueError(
-          f'--client_parts={part.name} needs --client_optimizer=sgd with '
-          '--sgd.momentum=0.'
-        )
-      if moving:
-        raise ValueError(
-          f'--client_parts={part.name},{moving[0]}: {part.name} takes the way '
-          f'from start to end for that of SGD, which {moving[0]} leaves: drop '
-          'one of them.'
-        )
-      if replaces:
-        raise ValueError(
-          f'--client_parts={replaces},{part.name}: {part.name} reads where SGD '
-          f'ended, which {replaces} replaces; name {part.name} first.'
-        )
-
-  def network(
-    self, input_shape: tuple[int, ...], num_classes: int
-  ) -> functools.partial[tf_keras.Model]:
-    """Returns the function that builds the model with its initial weights."""
-    config = self.config
-    of_run = {
-      'variant': config.variant,
-      'input_shape': input_shape,
-      'num_classes': num_classes,
-      'kernel_initializer': config.kernel_initializer,
-      'seed': config.seed,
-    }
-    given = config.given(**of_run)
-    arguments = {
-      **config.chosen.of('variant').values,
-      **config.chosen.of('model').arguments(given),
-      **of_run,
-    }
-    return functools.partial(models.build, config.model, **arguments)
-
-  def workers(
-    self, dataset: datasets.Dataset, built: dict[Any, Any]
-  ) -> list[training.Worker]:
-    """Returns a worker a device, compiled for the clients' training.
-
-    Args:
-      dataset: that the clients' examples are of.
-      built: where workers that were made for the like are found, and kept.
-    """
-    config, shape = self.config, dataset.input_shape
-    if config.augment and len(shape) != 3:
-      raise ValueError(
-        f'--augment needs images; {config.dataset} has examples of shape '
-        f'{shape}.'
-      )
-    network = self.network(shape, dataset.num_classes)
-    variant = config.chosen.of('variant').values
-    if 0 < variant.get('max_scale', 0) < variant['initial_scale']:
-      raise ValueError(
-        f'--flipout.max_scale={variant["max_scale"]} is below '
-        f'--flipout.initial_scale={variant["initial_scale"]}: start lower.'
-      )
-    recipe = training.Recipe(
-      optimizer=config.make('client_optimizer'),
-      batch_size=config.batch_size,
-      max_gradient_norm=config.max_gradient_norm,
-      weight_decay=config.client_weight_decay,
-      decay_biases=config.decay_biases,
-      augment=config.augment,
-      augment_padding=config.augment_padding,
-      step_decay=config.step_decay,
-      epoch_decay=config.epoch_decay,
-      epoch_decay_every=config.epoch_decay_every,
-      random=self.random,
-      parts=self.parts,
-      **{name: variant[name] for name in _OF_PRIOR if name in variant},
-    )
-    devices = config.num_workers, config.distribution
-    # Whatever the initial weights are: a worker is given what it starts from.
-    built_by = sorted((network.keywords | {'seed': 0}).items())
-    key = ('workers', dataset, config.model, *built_by, *devices, recipe)
-    if key not in built:
-      train = dataset.train
-      data = training.Data(train.x, train.y, dataset.mean, dataset.std)
-      built[key] = [
-        training.Worker(strategy, network, data, recipe)
-        for strategy in training.strategies(*devices)
-      ]
-    self._check_network(built[key][0].layout, network)
-    return built[key]
-
-  def _check_network(self, layout, network):
-    """Refuses what a network of anybody's own gets wrong without a sound."""
-    config = self.config
-    if ':' not in config.model:
-      return
-    models.check_logits(config.model, network())
-    if config.variant == 'flipout' and not layout.size('loc'):
-      raise ValueError(
-        f'--variant=flipout, but --model={config.model} has no variational '
-        'weight: take the layers of bfl_tf.models.layers, or '
-        '--variant=deterministic.'
-      )
-
-  def check_trainings(self, sizes: Sequence[int]) -> None:
-    """Asks parts about the smallest and the largest training of each client."""
-    epochs = _possible_epochs(self.config)
-    for part in self.parts:
-      for client, size in enumerate(sizes if hasattr(part, 'check') else ()):
-        batches = math.ceil(size / self.config.batch_size)
-        try:
-          for number in epochs:
-            part.check(number * batches, size)
-        except ValueError as error:
-          raise ValueError(
-            f'--client_parts={part.name}, client {client}: {error}'
-          ) from error
-
-  def fresh_memory(self, model: weights_lib.Weights) -> dict[str, Any]:
-    """What a client keeps, by part name, before its first round."""
-    return {
-      part.name: part.init_memory(model)
-      for part in self.parts
-      if hasattr(part, 'init_memory')
-    }
-
-  def shared(self, slots: Mapping[str, Any]) -> dict[str, Any]:
-    """By part name, the slot of the server stage that the part needs."""
-    return {part.name: slots[part.needs] for part in self.parts if part.needs}
+from bfl_tf.federation import plan as plan_lib
 
 
 class Broadcast(NamedTuple):
@@ -243,7 +52,7 @@ def draw_name(
 
 
 def job(
-  plan: Plan,
+  plan: plan_lib.Plan,
   broadcast: Broadcast,
   client: int,
   indices: np.ndarray,
@@ -280,7 +89,7 @@ def job(
 
 
 def train_client(
-  plan: Plan,
+  plan: plan_lib.Plan,
   worker: training.Worker,
   job: training.Job,
   round_index: int,
@@ -330,13 +139,3 @@ def _other_examples(config, broadcast, indices) -> int:
 def _divergence_weight(config, round_index) -> float:
   rounds = config.get('flipout.annealing_rounds')
   return min(1.0, (round_index + 1) / rounds) if rounds else 1.0
-
-
-def _possible_epochs(config) -> list[int]:
-  """The fewest and the most that a client may train in a round."""
-  early = config.early_local_epochs
-  if early and config.early_rounds >= config.num_rounds:
-    return [early]
-  possible = [config.min_local_epochs or config.local_epochs]
-  possible += [config.local_epochs, early or config.local_epochs]
-  return sorted({min(possible), max(possible)})

@@ -11,6 +11,7 @@ from bfl_tf.config import config as config_lib
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import data as data_lib
 from bfl_tf.federation import method as method_lib
+from bfl_tf.federation import plan as plan_lib
 from bfl_tf.federation import state as state_lib
 
 
@@ -65,7 +66,7 @@ class Experiment:
       ValueError: the message names the flag and the fix.
     """
     built = {} if built is None else built
-    plan = client_lib.Plan.of(config)
+    plan = plan_lib.Plan.of(config)
     dataset = dataset or data_lib.load(config, built)
     partition, held = data_lib.dealt(config, dataset)
     plan.check_trainings([len(indices) for indices in partition])

@@ -14,7 +14,7 @@ import numpy as np
 from bfl_tf import server, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.config import chosen as chosen_lib
-from bfl_tf.federation import client as client_lib
+from bfl_tf.federation import plan as plan_lib
 from bfl_tf.federation import state as state_lib
 
 # What clients weigh the whole prior by, against their own examples.
@@ -27,7 +27,7 @@ _WHOLE = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Method(client_lib.Plan):
+class Method(plan_lib.Plan):
   """The clients' plan, and the server's side of it.
 
   Attributes:
@@ -48,9 +48,7 @@ class Method(client_lib.Plan):
   build_model: Callable
 
   @classmethod
-  def build(
-    cls, plan: client_lib.Plan, resources: server.Resources
-  ) -> 'Method':
+  def build(cls, plan: plan_lib.Plan, resources: server.Resources) -> 'Method':
     """Makes the server's side; a ValueError names the flag and the fix."""
     config, worker = plan.config, resources.workers[0]
     rule = config.make('pooling')

@@ -23,6 +23,7 @@ from bfl_tf import weights as weights_lib
 from bfl_tf.config import config as config_lib
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import data as data_lib
+from bfl_tf.federation import plan as plan_lib
 from bfl_tf.flower import memories, messages
 from bfl_tf.metrics import conformal
 from bfl_tf.runs import flags_file
@@ -109,7 +110,7 @@ class Site:
     worker: this process's device, with the data.
   """
 
-  plan: client_lib.Plan
+  plan: plan_lib.Plan
   examples: Callable[[int], np.ndarray]
   worker: training.Worker
 
@@ -191,7 +192,7 @@ def of(flags: str, own: Own = Own(), told: str = '') -> Site:  # noqa: B008
     dataset = messages.Introduction.from_json(told).tell(dataset)
   training.configure(1, config.deterministic, config.mixed_precision)
   # One device: another process is there for another core.
-  plan = client_lib.Plan.of(config.replace(num_workers=1))
+  plan = plan_lib.Plan.of(config.replace(num_workers=1))
   (worker,) = plan.workers(dataset, {})
   if own.data:
     everything = np.arange(len(dataset.train.y), dtype=np.int32)

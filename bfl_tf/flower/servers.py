@@ -218,7 +218,3 @@ class _Marked:
   def flush(self) -> None:
     """Passes it on."""
     self._stream.flush()
-
-  def isatty(self) -> bool:
-    """A bar would be drawn over Flower's lines."""
-    return False

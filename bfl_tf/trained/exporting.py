@@ -6,24 +6,22 @@ import tempfile
 
 import numpy as np
 import tensorflow as tf
-import tf_keras
 
 from bfl_tf import training
 from bfl_tf.trained import model as trained_lib
 
-SAVED_MODEL, KERAS = 'saved_model', 'model.keras'
+_NAME = 'saved_model'
 
 
 def export(
   trained: trained_lib.Trained,
   folder: str | os.PathLike,
   num_samples: int | None = None,
-) -> list[pathlib.Path]:
-  """Writes what predicts from raw examples.
+) -> pathlib.Path:
+  """Writes a SavedModel that predicts from raw examples.
 
-  Always a SavedModel with the draws of `Trained.predict` in it: of the same
-  rows in the same order it says the same. Of a deterministic network of ours a
-  Keras model from raw examples to probabilities too, which `tf_keras` loads.
+  The draws of `Trained.predict` are in it: of the same rows in the same order
+  it says the same.
 
   Args:
     trained: the run.
@@ -31,7 +29,7 @@ def export(
     num_samples: passes of a stochastic model; by default those of `predict`.
 
   Returns:
-    What was written.
+    Where it is.
 
   Raises:
     ValueError: the folder holds something, no samples are wanted, or more than
@@ -47,48 +45,11 @@ def export(
     )
   path.parent.mkdir(parents=True, exist_ok=True)
   with tempfile.TemporaryDirectory(prefix='.', dir=path.parent) as scratch:
-    names = _write(trained, count, pathlib.Path(scratch))
-    made = pathlib.Path(scratch) / 'made'
+    module, made = _Module(trained, count), pathlib.Path(scratch) / 'made'
+    signatures = {'serving_default': module.predict}
+    tf.saved_model.save(module, str(made / _NAME), signatures=signatures)
     os.replace(made, path)
-  return [path / name for name in names]
-
-
-def _write(trained, count, scratch) -> list[str]:
-  """Writes into a folder `made`; returns the names there."""
-  module, made = _Module(trained, count), scratch / 'made'
-  tf.saved_model.save(
-    module,
-    str(made / SAVED_MODEL),
-    signatures={'serving_default': module.predict},
-  )
-  if not is_portable(trained):
-    return [SAVED_MODEL]
-  keras_model(trained).save(made / KERAS)
-  return [SAVED_MODEL, KERAS]
-
-
-def is_portable(trained: trained_lib.Trained) -> bool:
-  """Whether it is a network of ours whose layers `tf_keras` knows by itself."""
-  layers = [
-    each
-    for each in trained.model.submodules
-    if isinstance(each, tf_keras.layers.Layer)
-  ]
-  homes = {type(layer).__module__.partition('.')[0] for layer in layers}
-  return ':' not in trained.config.model and homes <= {'keras', 'tf_keras'}
-
-
-def keras_model(trained: trained_lib.Trained) -> tf_keras.Model:
-  """Returns the model with what goes before and after it as Keras layers."""
-  inputs = trained.task.inputs
-  raw = tf_keras.Input(inputs.shape, dtype=inputs.dtype.name)
-  # In two steps: Keras holds standard deviations above 1e-7 in one.
-  centred = tf_keras.layers.Normalization(
-    mean=inputs.mean, variance=np.ones_like(inputs.mean)
-  )(raw)
-  scaled = tf_keras.layers.Rescaling((1 / inputs.std).tolist())(centred)
-  probs = tf_keras.layers.Softmax()(trained.model(scaled))
-  return tf_keras.Model(raw, probs, name='bfl_tf')
+  return path / _NAME
 
 
 class _Module(tf.Module):

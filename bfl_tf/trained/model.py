@@ -14,7 +14,7 @@ from bfl_tf import metrics, posteriors, seeds, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.config import config as config_lib
 from bfl_tf.datasets import arrays, preprocessing
-from bfl_tf.federation import client as client_lib
+from bfl_tf.federation import plan as plan_lib
 from bfl_tf.runs import checkpoints, directory, flags_file
 from bfl_tf.runs import task as task_lib
 
@@ -219,7 +219,7 @@ class Trained:
 
   @functools.cached_property
   def _plan(self):
-    return client_lib.Plan.of(self.config)
+    return plan_lib.Plan.of(self.config)
 
   def _build(self):
     return self._plan.network(self.task.input_shape, self.task.num_classes)()

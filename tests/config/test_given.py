@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 import toys
 
-from bfl_tf import pooling
+from bfl_tf import own, pooling
 from bfl_tf.config import config as config_lib
 from bfl_tf.config import given
 from bfl_tf.runs import flags_file
@@ -80,6 +80,12 @@ class Asks(pooling.RULES['nwa']):
   client_ids: tuple
 
 
+def stumble():
+  return {}['key']
+
+
 def test_what_is_not_given_to_a_role_is_refused():
   with pytest.raises(ValueError, match=r'client_ids.*--partition'):
     toys.experiment(pooling=f'{__name__}:Asks')
+  with pytest.raises(own.RaisedError, match=r'--pooling.*stumble.*KeyError'):
+    toys.experiment(pooling=f'{__name__}:stumble')

@@ -14,13 +14,12 @@ import toys
 
 import bfl_tf
 from bfl_tf.datasets import csv_files
-from bfl_tf.trained import exporting, personalised, promises, reopened
+from bfl_tf.trained import personalised, promises, reopened
 
 _FRESH = """
 import sys
 import numpy as np
 import tensorflow as tf
-import tf_keras
 
 folder = sys.argv[1]
 x = np.load(f'{folder}/x.npy')
@@ -29,8 +28,6 @@ said = loaded.signatures['serving_default'](x=tf.constant(x))
 said = {k: v.numpy() for k, v in said.items()}
 said['class'] = said['class'].astype('S')
 np.savez(f'{folder}/said.npz', **said)
-model = tf_keras.models.load_model(f'{folder}/point/model.keras')
-np.save(f'{folder}/keras.npy', model(x).numpy())
 assert not [name for name in sys.modules if name.startswith('bfl_tf')]
 assert 'tensorflow_probability' not in sys.modules
 import bfl_tf
@@ -182,10 +179,6 @@ def test_an_exported_model_in_a_process_without_this_package(folder, run):
   good, (code, _, error) = binaries.drive('experiments.export', [asked] * 2)
   assert good[1].startswith(f'{folder}/exported/saved_model\n'), good
   assert (code, error.count('\n')) == (2, 1) and 'exported' in error, error
-  (folder / 'b').mkdir()
-  point = site_data.play(folder / 'b', variant='deterministic')
-  written = exporting.export(bfl_tf.load(point), folder / 'point')
-  assert [path.name for path in written] == ['saved_model', 'model.keras']
   x = np.random.default_rng(0).normal(size=[600, 2]).astype(np.float32)
   np.save(folder / 'x.npy', x)
   subprocess.run(
@@ -205,8 +198,6 @@ def test_an_exported_model_in_a_process_without_this_package(folder, run):
   # Of other draws it would not.
   other = bfl_tf.load(run).predict(x, seed=1)
   assert not np.allclose(other.probs, ours.probs, rtol=1e-3)
-  probs = bfl_tf.load(point).predict(x).probs
-  np.testing.assert_allclose(np.load(folder / 'keras.npy'), probs, rtol=1e-5)
 
 
 def test_pieces_are_the_whole(run):

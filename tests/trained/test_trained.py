@@ -166,10 +166,3 @@ def test_where_all_weights_are_random_samples_are_draws(tmp_path):
   probs /= probs.sum(-1, keepdims=True)
   error = np.sqrt(2) * probs.std(0) / 20
   assert np.all(np.abs(many.probs - probs.mean(0)) < 5 * error + 1e-6)
-
-
-def test_a_network_of_ones_own_is_in_no_keras_file(runs, tmp_path):
-  trained, _ = runs['deterministic']
-  written = exporting.export(trained, tmp_path / 'exported')
-  assert [path.name for path in written] == [exporting.SAVED_MODEL]
-  assert written == list((tmp_path / 'exported').iterdir())
