@@ -16,6 +16,10 @@ takes none, by the clients' sizes.
 References:
   J. Fischer et al. Federated Bayesian deep learning: the application of
   statistical aggregation methods to Bayesian models. arXiv:2403.15263.
+  N. Jamoussi et al. BA-BFL: barycentric aggregation for Bayesian federated
+  learning. arXiv:2412.11646.
+  A. Ozer et al. How to combine variational Bayesian networks in federated
+  learning. arXiv:2206.10897.
 """
 
 import dataclasses
@@ -146,6 +150,7 @@ class WeightedSum(Rule):
 class LinearPooling(Rule):
   """Eq. 13 and 14: the moments of the mixture of the clients' posteriors.
 
+  Their barycenter in KL[q_k, q], the forward one.
   The disagreement between the means is summed around m_0 and moved to the
   pooled mean, so that no large squares cancel.
   """
@@ -163,6 +168,34 @@ class LinearPooling(Rule):
     return Gaussian(mean, variance + disagreement), 0
 
 
+class WassersteinBarycenter(Rule):
+  """The Gaussian of least mean squared Wasserstein-2 distance to the clients'.
+
+  Its scale is the mean of theirs (Jamoussi et al.).
+  """
+
+  def terms(self, q, w, q0):
+    return w * q.mean, w * np.sqrt(q.variance)
+
+  def moments(self, sums, totals, q0):
+    mean, scale = sums / totals.weight
+    return Gaussian(mean, np.square(scale)), 0
+
+
+class GeometricAverage(Rule):
+  """The mean of the means, the mean of the logarithms of the variances.
+
+  Ozer et al. call it arithmetic aggregation with log variance.
+  """
+
+  def terms(self, q, w, q0):
+    return w * q.mean, w * np.log(q.variance)
+
+  def moments(self, sums, totals, q0):
+    mean, log_variance = sums / totals.weight
+    return Gaussian(mean, np.exp(log_variance)), 0
+
+
 class WeightedConflation(Rule):
   """Eq. 16: the product of the posteriors to the powers w_k / w_max."""
 
@@ -175,7 +208,10 @@ class WeightedConflation(Rule):
 
 
 class LogLinearPooling(WeightedConflation):
-  """Eq. 16 with 1 for w_max: the weighted geometric mean."""
+  """Eq. 16 with 1 for w_max: the weighted geometric mean of the densities.
+
+  Their barycenter in KL[q, q_k], the reverse one.
+  """
 
   def moments(self, sums, totals, q0):
     return Gaussian(sums[0] / sums[1], totals.weight / sums[1]), 0
@@ -228,6 +264,8 @@ ELEMENTWISE: dict[str, Any] = {
   'nwa': NaiveWeightedAverage,
   'ws': WeightedSum,
   'lp': LinearPooling,
+  'wasserstein': WassersteinBarycenter,
+  'geometric': GeometricAverage,
   'llp': LogLinearPooling,
   'conflation': Conflation,
   'wc': WeightedConflation,

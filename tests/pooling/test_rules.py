@@ -62,6 +62,10 @@ def dense(name, updates, client_weights, reference):
     within = np.sum((w**2 if name == 'ws' else w) * v, 0)
     between = np.sum(w * (m - mean) ** 2, 0) if name == 'lp' else 0.0
     return mean, within + between
+  if name == 'wasserstein':
+    return np.sum(w * m, 0), np.sum(w * np.sqrt(v), 0) ** 2
+  if name == 'geometric':
+    return np.sum(w * m, 0), np.prod(v**w, 0)
   if name == 'median':
     return np.median(m, 0), np.median(v, 0)
   # A fifth, rounded; SciPy rounds down.

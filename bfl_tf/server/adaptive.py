@@ -1,0 +1,77 @@
+"""Adaptive server optimizers: FedAdagrad, FedYogi and FedAdam.
+
+The clients' mean update is taken for a gradient of the server.
+
+Notation: w the broadcast mean, m the mean of the model so far, D = m - w,
+u and v the first and the second moment, at first 0 and adaptivity^2.
+  u <- decay u + (1 - decay) D
+  v <- v + D^2                                      adagrad
+  v <- v - (1 - second_decay) D^2 sign(v - D^2)     yogi
+  v <- second_decay v + (1 - second_decay) D^2      adam
+  w <- w + learning_rate u / (sqrt(v) + adaptivity)
+
+No moment is corrected for its start, as printed.
+
+References:
+  S. Reddi et al. Adaptive federated optimization. ICLR 2021, algorithm 2.
+"""
+
+import dataclasses
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from bfl_tf.settings import Setting
+
+OPTIMIZERS = ('adam', 'yogi', 'adagrad')
+
+
+@dataclasses.dataclass(frozen=True)
+class Adaptive:
+  """Moves the mean on; scales and buffers stay as they were pooled."""
+
+  optimizer: Annotated[
+    str, Setting('How the second moment goes on:', choices=OPTIMIZERS)
+  ] = 'adam'
+  learning_rate: Annotated[float, Setting("The server's.", above=0)] = 0.01
+  decay: Annotated[float, Setting('Of the first moment.', least=0, below=1)] = (
+    0.9
+  )
+  second_decay: Annotated[
+    float, Setting("Of adam's and yogi's second moment.", least=0, below=1)
+  ] = 0.99
+  adaptivity: Annotated[
+    float, Setting('The larger, the more it is like SGD.', above=0)
+  ] = 1e-3
+
+  name: ClassVar[str] = 'adaptive'
+  statistics: ClassVar[tuple] = ()
+
+  def init(self, model) -> dict[str, np.ndarray]:
+    """Returns both moments, `[num_trainable]` float64."""
+    size = model.mean.size
+    return {
+      'first': np.zeros(size),
+      'second': np.full(size, self.adaptivity**2),
+    }
+
+  def __call__(self, state, reference, pooled, statistics, seed):
+    start = reference.mean.astype(np.float64)
+    update = state.model.mean - start
+    slot = state.slots[self.name]
+    first = self.decay * slot['first'] + (1 - self.decay) * update
+    second = self._second(slot['second'], np.square(update))
+    moved = self.learning_rate * first / (np.sqrt(second) + self.adaptivity)
+    slots = {**state.slots, self.name: {'first': first, 'second': second}}
+    model = state.model.replace_mean(start + moved)
+    return state._replace(model=model, slots=slots), {
+      'server_step_norm': float(np.linalg.norm(moved))
+    }
+
+  def _second(self, second, square):
+    share = 1 - self.second_decay
+    if self.optimizer == 'adagrad':
+      return second + square
+    if self.optimizer == 'yogi':
+      return second - share * square * np.sign(second - square)
+    return self.second_decay * second + share * square
