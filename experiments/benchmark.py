@@ -1,17 +1,10 @@
 """Speed and memory, measured.
 
   python -m experiments.benchmark --case=round
-  python -m experiments.benchmark --case=pooling
-  python -m experiments.benchmark --case=ensemble
-  python -m experiments.benchmark --case=peers
-  python -m experiments.benchmark --case=flower_memory
 
 round: images per second of a federated round (broadcast, local training,
 weigh, pool, step; neither evaluation nor checkpoints) against the bare compiled
 step on a resident batch, on as many workers in the same process, in turn.
-
-pooling: clients pooled one update at a time: peak extra memory in float32
-vectors of the model's length, and GB/s of updates beside a plain copy's.
 
 ensemble: predictions of 21 teachers (FedBE's average, ten clients and ten
 samples) on 10 000 images against the bare forward passes; the distillation step
@@ -23,8 +16,13 @@ written. They have --num_workers processes, devices or threads, and are measured
 in turn. With --output_dir the rows are there as peers.csv, and drawn as
 peers.png.
 
-flower_memory: peak memory of the server on Flower's simulation with 10 clients
-and with 200 of --num_params weights.
+growth: seconds and peak memory of a round by its clients, of pooling by
+weights, of predictions by samples and by teachers, with fitted exponents; how
+long 8, 64 and 512 devices take for a round's clients. With --output_dir the
+rows are there as growth.csv, and drawn as growth.png.
+
+gpu: for a machine with a card, --case=round in float32, in mixed precision and
+with deterministic kernels, and whether two runs have the same bits.
 """
 
 from collections.abc import Callable
@@ -32,14 +30,21 @@ import pathlib
 
 from absl import flags
 
-from bfl_tf import pooling as pooling_lib
 from bfl_tf import training
 from experiments import flags as config_flags
-from experiments.benchmarks import ensemble, peers, pooling, random_images
+from experiments.benchmarks import (
+  ensemble,
+  gpu,
+  growth,
+  peers,
+  random_images,
+)
 from experiments.benchmarks import round as round_lib
 
 _CASE = flags.DEFINE_string(
-  'case', 'round', 'round, pooling, ensemble, peers or flower_memory.'
+  'case',
+  'round',
+  'round, ensemble, peers, growth or gpu.',
 )
 _REPEATS = flags.DEFINE_integer(
   'repeats', 5, 'Measurements; medians count.', lower_bound=1
@@ -50,8 +55,8 @@ _NUM_WORKERS = flags.DEFINE_integer(
 _MODELS = flags.DEFINE_list(
   'models',
   None,
-  'Networks of --case=round and ensemble, resnet20,lenet5 if none is named; of '
-  'peers, lenet5_cifar10 too, with crops and flips.',
+  'Networks of --case=round, gpu and ensemble, resnet20,lenet5 if none is '
+  'named; of peers, lenet5_cifar10 too, with crops and flips.',
 )
 _VARIANT = flags.DEFINE_enum(
   'variant',
@@ -60,18 +65,18 @@ _VARIANT = flags.DEFINE_enum(
   'Of --case=peers; both if not said.',
 )
 _OUTPUT_DIR = flags.DEFINE_string(
-  'output_dir', None, 'Of --case=peers: for its table and chart.'
+  'output_dir', None, 'Of --case=peers and growth: for a table and a chart.'
 )
 _NUM_CLIENTS = flags.DEFINE_integer(
   'num_clients',
   None,
-  'Of --case=pooling, 1000 if not said; of peers, 10; of flower_memory, 200.',
+  'Of --case=peers, 10 if not said; the most of growth, 10000.',
   lower_bound=1,
 )
 _NUM_PARAMS = flags.DEFINE_integer(
   'num_params',
   None,
-  'Of --case=pooling, 1000000 if not said; of flower_memory, 300000.',
+  'The most of --case=growth, 100000000 if not said.',
   lower_bound=1,
 )
 _NUM_BATCHES = flags.DEFINE_integer(
@@ -94,6 +99,8 @@ def main() -> None:
       config_flags.fail(
         f'--models takes {", ".join(random_images.SHAPES)}, not {name}.'
       )
+  if _OUTPUT_DIR.value:
+    pathlib.Path(_OUTPUT_DIR.value).mkdir(parents=True, exist_ok=True)
   training.configure(_NUM_WORKERS.value)
   _CASES[_CASE.value](_NUM_WORKERS.value, _REPEATS.value)
 
@@ -104,21 +111,12 @@ def _round(workers, repeats):
       round_lib.run(name, variant, workers, repeats)
 
 
-def _pooling(workers, repeats):
-  del workers
-  clients = _NUM_CLIENTS.value or 1000
-  for rule_name in pooling_lib.RULES:
-    pooling.run(rule_name, clients, _NUM_PARAMS.value or 1_000_000, repeats)
-
-
 def _ensemble(workers, repeats):
   for name in _MODELS.value or ('resnet20', 'lenet5'):
     ensemble.run(name, workers, repeats)
 
 
 def _peers(workers, repeats):
-  if _OUTPUT_DIR.value:
-    pathlib.Path(_OUTPUT_DIR.value).mkdir(parents=True, exist_ok=True)
   clients, batches = _NUM_CLIENTS.value or 10, _NUM_BATCHES.value
   variants = (
     [_VARIANT.value] if _VARIANT.value else ['deterministic', 'flipout']
@@ -131,21 +129,24 @@ def _peers(workers, repeats):
     peers.write(pathlib.Path(_OUTPUT_DIR.value), rows)
 
 
-def _flower_memory(workers, repeats):
-  del repeats
-  config_flags.flower('--case=flower_memory')
-  from experiments.benchmarks import flower
+def _growth(workers, repeats):
+  rows = growth.run(
+    workers, repeats, _NUM_CLIENTS.value or 10_000, _NUM_PARAMS.value or 10**8
+  )
+  if _OUTPUT_DIR.value:
+    growth.write(pathlib.Path(_OUTPUT_DIR.value), rows)
 
-  clients, params = _NUM_CLIENTS.value or 200, _NUM_PARAMS.value or 300_000
-  flower.memory(workers, clients, params)
+
+def _gpu(workers, repeats):
+  gpu.run(_MODELS.value or ('resnet20', 'lenet5'), workers, repeats)
 
 
 _CASES: dict[str, Callable[[int, int], None]] = {
   'round': _round,
-  'pooling': _pooling,
   'ensemble': _ensemble,
   'peers': _peers,
-  'flower_memory': _flower_memory,
+  'growth': _growth,
+  'gpu': _gpu,
 }
 
 if __name__ == '__main__':

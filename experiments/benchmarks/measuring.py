@@ -1,5 +1,6 @@
 """Seconds, bytes, and the bare compiled work that ours is measured against."""
 
+import resource
 import statistics as stats
 import time
 import tracemalloc
@@ -24,6 +25,14 @@ def peak(function) -> int:
   most = tracemalloc.get_traced_memory()[1]
   tracemalloc.stop()
   return most
+
+
+def device_peak(worker: training.Worker) -> float:
+  """Returns the peak memory of a worker's card, or of this process, in MiB."""
+  if 'GPU' in worker.device:
+    info = tf.config.experimental.get_memory_info(worker.device)
+    return info['peak'] / 2**20
+  return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 
 
 def spread(values) -> str:

@@ -5,44 +5,26 @@ import importlib.util
 import re
 
 import binaries
+import numpy as np
 import pytest
 
 from bfl_tf import models, pooling
 from bfl_tf.pooling import robust
-from experiments.benchmarks import random_images
+from experiments.benchmarks import growth, measuring, random_images
 
 
-@pytest.fixture(scope='module')
-def said():
-  """What the binary says: of memory, and to what is wrong; one process."""
-  return binaries.drive(
-    'experiments.benchmark',
-    [
-      ['--case=pooling', '--num_clients=12', '--num_params=20000',
-       '--repeats=1'],
-      ['--case=rounds'],
-      ['--repeats=0', '--case=pooling'],
-    ],
-  )  # fmt: skip
-
-
-@pytest.mark.process
-def test_memory_of_pooling_is_flat_in_clients_but_of_robust_rules(said):
-  code, out, error = said[0]
-  assert code == 0, error
-  pattern = r'(\w+) +peak ([\d.]+) vectors at 10 clients, ([\d.]+) at 12; +'
-  pattern += r'([\d.]+) GB/s, plain copy ([\d.]+) GB/s\n'
-  lines = re.findall(pattern, out)
-  assert [line[0] for line in lines] == list(pooling.RULES)
-  for name, at_10, at_12, *_ in lines:
-    grown = float(at_12) - float(at_10)
-    if name in robust.ROBUST:
-      # Two vectors of each are kept.
-      assert grown >= 3.9
-    else:
-      # No vector more for two clients more: 0.1 is what a line shows. Of the
-      # product too, where no client has a factor.
-      assert grown <= 0.1
+@pytest.mark.parametrize('name', pooling.RULES)
+def test_memory_of_pooling_is_flat_in_clients_but_of_robust_rules(name):
+  size = 20_000
+  at_10, at_12 = (
+    measuring.peak(growth.pooled(size, name, count)) / (4 * size)
+    for count in (10, 12)
+  )
+  # In float32 vectors; robust rules keep two of each client.
+  if name in robust.ROBUST:
+    assert at_12 - at_10 >= 3.9
+  else:
+    assert at_12 - at_10 <= 0.1
 
 
 @pytest.mark.slow
@@ -51,16 +33,18 @@ def test_memory_of_pooling_is_flat_in_clients_but_of_robust_rules(said):
   ('flags', 'measured'),
   [
     ('round --models=lenet5 --repeats=1', r'ratio ([\d.]+)'),
-    ('ensemble --models=lenet5 --repeats=1', r'step ([\d.]+) \('),
     (
-      'flower_memory --num_clients=20 --num_params=100000 --num_workers=1',
-      r'([\d.]+) times \(at most',
+      'gpu --models=lenet5 --repeats=1',
+      r'two runs: same bits\n(?s:.*)ratio ([\d.]+)',
     ),
+    (
+      'growth --num_clients=100 --num_params=100000 --repeats=1',
+      r'seconds\^([\d.]+) ± [\d.]+, MiB(?s:.*)longest client\n8 ',
+    ),
+    ('ensemble --models=lenet5 --repeats=1', r'step ([\d.]+) \('),
   ],
 )
 def test_a_case_is_measured(flags, measured):
-  if flags.startswith('flower'):
-    pytest.importorskip('flwr')
   code, out, error = binaries.run(
     'experiments.benchmark', *f'--case={flags}'.split()
   )
@@ -90,6 +74,36 @@ def test_peers_play_a_round(tmp_path):
       assert bool(row['images/s']) == bool(there)
 
 
+def test_exponents_are_slopes_of_the_larger_half():
+  sizes = 10.0 ** np.arange(6)
+  paid_once = np.array([100, 100, 100, 0, 0, 0])
+  assert growth.exponent(sizes, 3 * sizes**0.5 + paid_once) == pytest.approx(
+    (0.5, 0), abs=1e-6
+  )
+  # Residuals of -1/6, 1/3 and -1/6, one degree of freedom, x scattered by 2.
+  assert growth.exponent(np.exp([0, 1, 2]), np.exp([0, 1, 1])) == pytest.approx(
+    (1 / 2, (1 / 12) ** 0.5)
+  )
+  assert np.isnan(growth.exponent([1, 2], [1, 2])).all()
+
+
+def test_jobs_go_to_the_device_that_is_free_first():
+  seconds = [5, 3, 3, 2, 2, 2]
+  assert [growth.makespan(seconds, n) for n in (1, 2, 3, 9)] == [17, 9, 7, 5]
+
+
+def test_growth_is_drawn_and_written(tmp_path):
+  rows = [
+    {'what': what, 'size': size, 'seconds': size**0.5, 'MiB': 1.0 + size}
+    for what in ('clients', 'weights')
+    for size in (10, 100, 1000)
+  ]
+  growth.write(tmp_path, rows)
+  written = list(csv.DictReader((tmp_path / 'growth.csv').open()))
+  assert [row['size'] for row in written] == ['10', '100', '1000'] * 2
+  assert (tmp_path / 'growth.png').exists()
+
+
 @pytest.mark.parametrize('name', ['resnet20', 'lenet5', 'lenet5_cifar10'])
 def test_networks_of_pytorch_are_ours(name):
   torch_peer = pytest.importorskip('experiments.benchmarks.torch_peer')
@@ -108,8 +122,11 @@ def test_networks_of_pytorch_are_ours(name):
 
 
 @pytest.mark.process
-def test_refused(said):
-  for flag, (code, _, error) in zip(('case', 'repeats'), said[1:], strict=True):
+def test_refused():
+  said = binaries.drive(
+    'experiments.benchmark', [['--case=rounds'], ['--repeats=0']]
+  )
+  for flag, (code, _, error) in zip(('case', 'repeats'), said, strict=True):
     assert code == 2, error
     assert error.startswith('error: ') and error.count('\n') == 1
     assert flag in error

@@ -1,0 +1,229 @@
+"""How seconds and memory of what the suite does grow, with fitted exponents.
+
+clients   a round of so many clients with one example each
+weights   three clients' posteriors of so many weights, pooled by `nwa`
+samples   a prediction of 512 images by so many Monte Carlo samples
+members   so many models drawn from a Gaussian posterior
+teachers  a prediction of the images by so many members
+
+Clients train a logistic regression; samples, members and teachers are of
+LeNet-5. Memory is the peak of Python's and NumPy's.
+"""
+
+import collections
+from collections.abc import Callable, Iterable, Sequence
+import dataclasses
+import heapq
+import os
+import pathlib
+import statistics as stats
+import time
+from typing import Any
+
+import numpy as np
+
+from bfl_tf import config as config_lib
+from bfl_tf import (
+  datasets,
+  federation,
+  pooling,
+  posteriors,
+  statistics,
+  training,
+)
+from bfl_tf import weights as weights_lib
+from bfl_tf.federation import engine, ensembles
+from bfl_tf.plots import canvas
+from bfl_tf.runs import rows as rows_lib
+from experiments.benchmarks import measuring, random_images
+
+_SEED = np.zeros(2, np.int32)
+# Of `nwa`, and of half as many models again: float32 vectors.
+_BYTES = 4 * 28
+_COLUMNS = ('seconds', 'MiB')
+
+
+def run(
+  num_workers: int, repeats: int, num_clients: int, num_params: int
+) -> list[dict[str, Any]]:
+  """Prints and returns a row a size of each thing; sizes end at the numbers."""
+  rows = []
+  free = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_AVPHYS_PAGES')
+  if free < num_params * _BYTES:
+    num_params = free // _BYTES
+    print(f'More than {num_params} weights do not fit into the free memory.')
+  things = {
+    'clients': (10, num_clients, _rounds(num_workers, num_clients)),
+    'weights': (10_000, num_params, pooled),
+    **_predictions(num_workers),
+  }
+  for name, (least, most, begin) in things.items():
+    sizes = [round(least * 10 ** (i / 2)) for i in range(9)]
+    plays = {size: begin(size) for size in sizes if size <= most}
+    # The first time traces. Then in turn: a machine that slows down does so for
+    # all sizes.
+    times: dict[int, list[float]] = {size: [] for size in plays}
+    for again in range(1 + repeats):
+      for size, play in plays.items():
+        seconds = measuring.seconds(play)
+        times[size] += [seconds] * (again > 0)
+    found = [
+      {
+        'what': name,
+        'size': size,
+        'seconds': stats.median(times[size]),
+        'MiB': measuring.peak(play) / 2**20,
+      }
+      for size, play in plays.items()
+    ]
+    fitted = (f'{column}^{_fitted(found, column)}' for column in _COLUMNS)
+    print(f'{rows_lib.table(found)}\n{", ".join(fitted)}\n', flush=True)
+    rows += found
+  _schedule(num_workers)
+  return rows
+
+
+def write(folder: pathlib.Path, rows: Sequence[dict[str, Any]]) -> None:
+  """Writes the rows of `run` as growth.csv and draws them as growth.png."""
+  rows_lib.write_csv(folder / 'growth.csv', rows)
+  panels = canvas.new_axes((10, 5.5), len(_COLUMNS), sharey=False)
+  for axes, column in zip(panels, _COLUMNS):
+    names = dict.fromkeys(row['what'] for row in rows)
+    for name, style in zip(names, canvas.styles(len(names))):
+      of = [row for row in rows if row['what'] == name]
+      points = zip(*((row['size'], row[column]) for row in of))
+      label = f'{name}: {_fitted(of, column)}'
+      axes.loglog(*points, marker='o', label=label, **style)
+    canvas.finish(axes, f'{column}, and exponents', 'size', column)
+    canvas.legend_below(axes, ncols=2)
+  canvas.figure_of(panels[0]).savefig(folder / 'growth.png')
+
+
+def exponent(
+  sizes: Sequence[float], values: Sequence[float]
+) -> tuple[float, float]:
+  """Returns the slope in log-log and its standard error.
+
+  It is fitted to the larger half of the sizes, at least three: what is paid
+  once counts little there. Of fewer sizes it is NaN.
+  """
+  count = max(3, (len(sizes) + 1) // 2)
+  if len(sizes) < count:
+    return np.nan, np.nan
+  x, y = np.log(sizes[-count:]), np.log(values[-count:])
+  (slope, _), covariance = np.polyfit(x, y, 1, cov=True)
+  return float(slope), float(covariance[0, 0] ** 0.5)
+
+
+def makespan(seconds: Iterable[float], num_devices: int) -> float:
+  """Returns when the last job ends; each goes to the device free first."""
+  free = [0.0] * num_devices
+  for each in seconds:
+    heapq.heapreplace(free, free[0] + each)
+  return max(free)
+
+
+def pooled(size: int, rule_name: str = 'nwa', num_clients: int = 3) -> Callable:
+  """Returns what pools clients of so many weights, one update at a time."""
+  rng, none = np.random.default_rng(0), np.zeros(0, np.float32)
+  loc, scale = (rng.random(size, np.float32) for _ in range(2))
+  model = weights_lib.Weights(loc, 0.1 * scale + 0.01, none, none)
+  tight = model._replace(scale=np.full(size, 0.2, np.float32))
+  rule = pooling.rule_of(rule_name)
+
+  def pool():
+    sums = None
+    for k in range(num_clients):
+      # A rule may keep it, as one that came over a network.
+      own = model._replace(loc=loc.copy(), scale=model.scale.copy())
+      update = statistics.ClientUpdate(k, 1, own)
+      share = rule.accumulate(update, 1.0 + k, tight)
+      sums = share if sums is None else statistics.merge(sums, share)
+    return rule.finalize(sums, tight)
+
+  return pool
+
+
+def _rounds(num_workers, num_clients) -> Callable:
+  x = np.random.default_rng(0).standard_normal((num_clients, 4), np.float32)
+  y = np.arange(num_clients) % 2
+  dataset = datasets.from_arrays('one each', x, y, x, y)
+  built: dict[Any, Any] = {}
+
+  def begin(count):
+    config = config_lib.Config(
+      model='logistic', batch_size=1, num_workers=num_workers,
+      num_clients=num_clients, clients_per_round=count,
+    )  # fmt: skip
+    experiment = federation.Experiment.build(config, built, dataset)
+    state = federation.initial_state(experiment).state
+    return lambda: federation.federated_round(experiment, state)
+
+  return begin
+
+
+def _predictions(num_workers) -> dict[str, tuple[int, int, Callable]]:
+  flipout = _lenet5(num_workers, variant='flipout')
+  points = _lenet5(num_workers, variant='deterministic')
+  x, y = (array[:512] for array in flipout.dataset.train[:2])
+  model, like = (e.method.initial_weights() for e in (flipout, points))
+  posterior = posteriors.normal(like.values, np.full(like.values.size, 0.01))
+  is_variance = points.method.layout.is_variance()
+
+  def samples(count):
+    return lambda: training.predict(
+      flipout.workers, model, x, seed=_SEED, num_samples=count
+    )
+
+  def drawn(count):
+    return posteriors.Draws(posterior, like, is_variance, _SEED, count, 0.1)
+
+  def members(count):
+    return lambda: collections.deque(drawn(count), maxlen=0)
+
+  def teachers(count):
+    return lambda: ensembles.predict(
+      points.workers, {'S': drawn(count)}, x, y, _SEED, 1
+    )
+
+  return {
+    each.__name__: (1, 320, each) for each in (samples, members, teachers)
+  }
+
+
+def _schedule(num_workers) -> None:
+  """Prints what devices lose that take a thousand clients in our order."""
+  experiment = _lenet5(
+    num_workers, variant='deterministic', num_clients=1000, batch_size=8,
+    partition='dirichlet', settings={'dirichlet.min_examples': 1},
+  )  # fmt: skip
+  alone = dataclasses.replace(experiment, workers=experiment.workers[:1])
+  state = federation.initial_state(alone).state
+  federation.federated_round(alone, state)
+  ended = [time.perf_counter()]
+  for _ in engine.local(alone, state, range(1000)):
+    ended.append(time.perf_counter())
+  seconds = np.diff(ended)
+  # How much slower each is than its examples say; 1 in the mean.
+  slower = np.random.default_rng(0).lognormal(-0.125, 0.5, (20, len(seconds)))
+  rows = []
+  for devices in (8, 64, 512):
+    spans = [makespan(seconds * each, devices) for each in slower]
+    found = makespan(seconds, devices), stats.mean(spans), max(seconds)
+    names = 'makespan over ideal', 'with spread', 'longest client'
+    ratios = (float(each / seconds.sum() * devices) for each in found)
+    rows.append({'devices': devices, **dict(zip(names, ratios))})
+  print(rows_lib.table(rows), flush=True)
+
+
+def _lenet5(num_workers, **values) -> federation.Experiment:
+  dataset = random_images.dataset('lenet5')
+  config = config_lib.Config(
+    dataset=dataset, model='lenet5', num_workers=num_workers, **values
+  )
+  return federation.Experiment.build(config)
+
+
+def _fitted(rows, column) -> str:
+  sizes, values = ([row[name] for row in rows] for name in ('size', column))
+  return '{:.2f} ± {:.2f}'.format(*exponent(sizes, values))
