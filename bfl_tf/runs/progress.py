@@ -1,24 +1,37 @@
-"""What a person sees of a run: a line a round, and a table at the end."""
+"""What a person sees while a run goes on: a bar, and a line a round."""
 
 from collections.abc import Mapping
-import datetime
 from typing import Any
+
+import tqdm
 
 _SHOWN = ('accuracy', 'nll', 'ece', 'brier', 'epistemic', 'train_loss')
 
 
 class Progress:
-  """Prints a line a round, with the time that is left."""
+  """A tqdm bar over rounds with one line above it for each of them."""
 
   def __init__(self, num_rounds: int, enabled: bool):
     self._num_rounds = num_rounds
     self._enabled = enabled
+    self._bar: Any = None
     self._seconds: list[float] = []
 
+  def begin(self, rounds_done: int) -> None:
+    """Draws the bar; not where the output is no terminal."""
+    self._bar = tqdm.tqdm(
+      total=self._num_rounds,
+      initial=rounds_done,
+      unit='round',
+      disable=None if self._enabled else True,
+      leave=False,
+    )
+
   def report(self, row: Mapping[str, Any]) -> None:
-    """Prints a round's row."""
+    """Prints a round's row and moves the bar on."""
     seconds = row.get('train_seconds', 0.0) + row.get('evaluate_seconds', 0.0)
     if row['round'] > 0:
+      self._bar.update()
       self._seconds.append(seconds)
     shown = [f'{n} {row[n]:.4g}' for n in _SHOWN if row.get(n, '') != '']
     width = len(str(self._num_rounds))
@@ -31,14 +44,20 @@ class Progress:
     rounds = self._num_rounds - rounds_done
     if not rounds or not self._seconds:
       return ''
-    # Of those played now, not of those before an interruption.
-    seconds = round(rounds * sum(self._seconds) / len(self._seconds))
-    return f', {datetime.timedelta(seconds=seconds)} left'
+    # Not the bar's estimate: a log file shows no bar.
+    seconds = rounds * sum(self._seconds) / len(self._seconds)
+    return f', {tqdm.tqdm.format_interval(seconds)} left'
 
   def say(self, text: str) -> None:
-    """Prints a line."""
+    """Prints a line above the bar."""
     if self._enabled:
-      print(text)
+      tqdm.tqdm.write(text)
+
+  def __enter__(self) -> 'Progress':
+    return self
+
+  def __exit__(self, *unused: Any) -> None:
+    self._bar.close()
 
 
 def table(summary: Mapping[str, Any]) -> str:

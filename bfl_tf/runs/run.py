@@ -36,7 +36,7 @@ def run(
   Args:
     config: what to run.
     output_dir: a new directory, or that of the same run.
-    show_progress: print a line a round.
+    show_progress: print a line a round and a progress bar.
 
   Returns:
     The summary, as in `summary.json`; `final` holds the last scores.
@@ -111,8 +111,9 @@ class Run:
   def _play(self) -> dict[str, Any]:
     try:
       state = self._begin()
-      while state.round < self._config.num_rounds:
-        state = self._play_round(state)
+      with self._progress:
+        while state.round < self._config.num_rounds:
+          state = self._play_round(state)
       return self._finish(state)
     # Whatever stops it: the next start goes on from here.
     except KeyboardInterrupt as stop:
@@ -168,7 +169,9 @@ class Run:
       self._directory.rows.resume(state.round)
       self._played, self._saved = state, state.round
       self._progress.say(f'going on after round {state.round}')
+      self._progress.begin(state.round)
       return state
+    self._progress.begin(0)
     played = loop.initial_state(self._experiment)
     self._record(played)
     return played.state

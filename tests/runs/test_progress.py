@@ -4,13 +4,14 @@ from bfl_tf.runs import progress
 
 
 def test_a_line_a_round_with_the_time_left(capsys):
-  shown = progress.Progress(10, enabled=True)
-  shown.report({'round': 8, 'train_seconds': 50.0, 'train_loss': 0.25})
-  shown.report({'round': 9, 'train_seconds': 60.0, 'evaluate_seconds': 30.0})
-  shown.report({'round': 10, 'train_seconds': 50.0, 'accuracy': 0.5})
+  with progress.Progress(10, enabled=True) as shown:
+    shown.begin(7)
+    shown.report({'round': 8, 'train_seconds': 50.0, 'train_loss': 0.25})
+    shown.report({'round': 9, 'train_seconds': 60.0, 'evaluate_seconds': 30.0})
+    shown.report({'round': 10, 'train_seconds': 50.0, 'accuracy': 0.5})
   assert capsys.readouterr().out.splitlines() == [
-    'round  8/10  train_loss 0.25  50.0 s, 0:01:40 left',
+    'round  8/10  train_loss 0.25  50.0 s, 01:40 left',
     # Of those played now, not of those before the interruption.
-    'round  9/10    90.0 s, 0:01:10 left',
+    'round  9/10    90.0 s, 01:10 left',
     'round 10/10  accuracy 0.5  50.0 s',
   ]
