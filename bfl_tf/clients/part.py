@@ -14,10 +14,11 @@ class Part(Protocol):
   three hooks run on the host; from `prior` on, hooks are compiled into the
   loop, in the order of `--client_parts`, and hold TensorFlow only.
 
-  Five class attributes, all False or absent by default, say what a part does
+  Six class attributes, all False or absent by default, say what a part does
   to others:
 
-    plain_sgd            the part is right for SGD without momentum only
+    sgd                  the part is right for SGD only
+    plain_sgd            for SGD without momentum only
     moves_mean           `after_step` moves the mean to where SGD's step does
                          not lead
     replaces_mean        the mean that `finish` returns is not where SGD ended

@@ -22,7 +22,7 @@ from bfl_tf import pooling as pooling_lib
 from bfl_tf import settings as settings_lib
 from bfl_tf.config import chosen as chosen_lib
 from bfl_tf.config import given as given_lib
-from bfl_tf.datasets import builtin
+from bfl_tf.datasets import builtin, preprocessing
 from bfl_tf.settings import Setting
 
 # Changing these changes no result, but for who comes too late.
@@ -90,8 +90,11 @@ class Config:
     False
   )
   augment_padding: Annotated[
-    int, Setting('Zeros a side, of augment.', least=0)
+    int, Setting('Pixels a side, of augment.', least=0)
   ] = 4
+  augment_pad: Annotated[
+    str, Setting('What pads images:', choices=(*preprocessing.PADS,))
+  ] = 'zeros'
 
   # Clients and their data.
   partition: Annotated[
@@ -144,7 +147,8 @@ class Config:
   kernel_initializer: Annotated[
     str,
     Setting(
-      'Of kernels or their means:', choices=(*models.KERNEL_INITIALIZERS,)
+      'Of kernels or their means; torch is its default, biases too:',
+      choices=(*models.KERNEL_INITIALIZERS,),
     ),
   ] = 'he_normal'
 

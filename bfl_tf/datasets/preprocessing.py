@@ -14,15 +14,21 @@ def normalize(x: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
   return (tf.cast(x, tf.float32) - mean) / std
 
 
-def augment(x: tf.Tensor, seed: tf.Tensor, padding: int = 4) -> tf.Tensor:
-  """Crops each image at random from a zero-padded one, and flips half of them.
+PADS = {'zeros': 'CONSTANT', 'reflect': 'REFLECT'}
+
+
+def augment(
+  x: tf.Tensor, seed: tf.Tensor, padding: int = 4, pad: str = 'zeros'
+) -> tf.Tensor:
+  """Crops each image at random from a padded one, and flips half of them.
 
   Args:
     x: images `[batch, height, width, channels]` of any type, best uint8; only
       the batch size may be unknown.
     seed: `[2]` ints; the same seed gives the same bits.
-    padding: zeros on each side; a crop has one of `2 * padding + 1` offsets
+    padding: pixels on each side; a crop has one of `2 * padding + 1` offsets
       along each axis.
+    pad: one of `PADS`; a reflection does not repeat the pixel at the edge.
 
   Returns:
     Images of the same shape and type.
@@ -37,6 +43,6 @@ def augment(x: tf.Tensor, seed: tf.Tensor, padding: int = 4) -> tf.Tensor:
   columns = tf.range(width)
   columns = offsets[:, 1:] + tf.where(flipped, width - 1 - columns, columns)
   sides = [padding, padding]
-  x = tf.pad(x, [[0, 0], sides, sides, [0, 0]])
+  x = tf.pad(x, [[0, 0], sides, sides, [0, 0]], PADS[pad])
   x = tf.gather(x, rows, axis=1, batch_dims=1)
   return tf.gather(x, columns, axis=2, batch_dims=1)

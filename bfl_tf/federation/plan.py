@@ -66,8 +66,13 @@ class Plan:
     """Refuses parts that do not go with each other, or with the optimizer."""
     config, replaces = self.config, ''
     moving = [p.name for p in self.parts if getattr(p, 'moves_mean', False)]
-    plain = config.client_optimizer == 'sgd' and not config.get('sgd.momentum')
+    sgd = config.client_optimizer == 'sgd'
+    plain = sgd and not config.get('sgd.momentum')
     for part in self.parts:
+      if getattr(part, 'sgd', False) and not sgd:
+        raise ValueError(
+          f'--client_parts={part.name} needs --client_optimizer=sgd.'
+        )
       if getattr(part, 'replaces_mean', False):
         replaces = part.name
       if not getattr(part, 'plain_sgd', False):
@@ -139,6 +144,7 @@ class Plan:
       decay_biases=config.decay_biases,
       augment=config.augment,
       augment_padding=config.augment_padding,
+      augment_pad=config.augment_pad,
       step_decay=config.step_decay,
       epoch_decay=config.epoch_decay,
       epoch_decay_every=config.epoch_decay_every,

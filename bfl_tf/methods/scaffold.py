@@ -8,6 +8,10 @@ server's and the client's control variates, R the sum of a round's rates.
   c <- c + sum_i (c_i+ - c_i) / num_clients
 
 (x - y_i) / R is the mean gradient of plain SGD only: no momentum, no Adam.
+Public code (NIID-Bench, Flower's baseline) corrects weights in place of
+gradients, w <- w - rate (c - c_i) behind each step: x - y_i may then hold
+momentum, in c and c_i as in the steps. While the momentum grows a correction is
+too large, so that the optimum is not quite a fixed point.
 
 References:
   S. P. Karimireddy et al. SCAFFOLD: Stochastic controlled averaging for
@@ -15,20 +19,36 @@ References:
 """
 
 import dataclasses
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from bfl_tf import statistics as statistics_lib
+from bfl_tf.settings import Setting
+
+CORRECTS = ('gradients', 'weights')
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-  """Corrects the gradient; keeps the client's control variate."""
+  """Corrects each step; keeps the client's control variate."""
+
+  corrects: Annotated[
+    str, Setting("'weights' goes with momentum:", choices=CORRECTS)
+  ] = 'gradients'
+  drift_share: Annotated[
+    float,
+    Setting("Of (x - y_i) / R; 1 / batch in Flower's baseline.", above=0),
+  ] = 1.0
 
   name: ClassVar[str] = 'scaffold'
   needs: ClassVar[str | None] = 'scaffold'
-  plain_sgd: ClassVar[bool] = True
+  sgd: ClassVar[bool] = True
+
+  @property
+  def plain_sgd(self) -> bool:
+    """Whether momentum would be in the control variates alone."""
+    return self.corrects == 'gradients'
 
   def init_memory(self, model):
     return np.zeros(model.mean.size, np.float32)
@@ -37,12 +57,20 @@ class Part:
     return start.mean, shared, memory
 
   def gradient(self, gradient, mean, carry, step):
+    if self.corrects == 'weights':
+      return gradient
     _, server_control, control = carry
     return gradient - control + server_control
 
+  def after_step(self, mean, carry, step):
+    if self.corrects == 'gradients':
+      return None, carry
+    _, server_control, control = carry
+    return mean - step.learning_rate * (server_control - control), carry
+
   def finish(self, model, carry, trace):
     start, server_control, control = carry
-    drift = (start - model.mean) / trace.sum_rates
+    drift = (start - model.mean) / (trace.sum_rates / self.drift_share)
     new = control - server_control + drift
     return model, new - control, new
 

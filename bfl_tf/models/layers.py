@@ -68,23 +68,29 @@ class _SeededFlipout(tf_keras.layers.Layer):
   """
 
   def __init__(
-    self, *args, kernel_initializer, initial_scale, use_bias=True, **kwargs
+    self,
+    *args,
+    kernel_initializer,
+    initial_scale,
+    bias_initializer='zeros',
+    use_bias=True,
+    **kwargs,
   ):
     kernel_initializer = tf_keras.initializers.get(kernel_initializer)
-    zeros = tf_keras.initializers.Zeros()
+    bias_initializer = tf_keras.initializers.get(bias_initializer)
+    of_bias = mean_field_normal(bias_initializer, initial_scale)
     super().__init__(
       *args,
       kernel_posterior_fn=mean_field_normal(kernel_initializer, initial_scale),
       kernel_prior_fn=None,
       kernel_divergence_fn=None,
-      bias_posterior_fn=(
-        mean_field_normal(zeros, initial_scale) if use_bias else None
-      ),
+      bias_posterior_fn=of_bias if use_bias else None,
       bias_posterior_tensor_fn=lambda q: q.distribution.loc + _noise(q),
       bias_divergence_fn=None,
       **kwargs,
     )
     self.kernel_initializer = kernel_initializer
+    self.bias_initializer = bias_initializer
     self.initial_scale, self.use_bias = initial_scale, use_bias
 
   def get_config(self):
@@ -93,6 +99,9 @@ class _SeededFlipout(tf_keras.layers.Layer):
     return named | {
       'kernel_initializer': tf_keras.initializers.serialize(
         self.kernel_initializer
+      ),
+      'bias_initializer': tf_keras.initializers.serialize(
+        self.bias_initializer
       ),
       'initial_scale': self.initial_scale,
       'use_bias': self.use_bias,

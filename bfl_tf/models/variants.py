@@ -13,7 +13,9 @@ convolution, a dense layer and the place for dropout are:
 
 from collections.abc import Iterator
 import dataclasses
+import functools
 import itertools
+import math
 from typing import Annotated, Any, ClassVar
 
 import tf_keras
@@ -25,9 +27,13 @@ from bfl_tf.settings import Setting
 NORMALIZATIONS = ('batch', 'group', 'none')
 KL_EXAMPLES = ('own', 'all')
 DIVERGENCES = ('sum', 'mean', 'tied')
-KERNEL_INITIALIZERS = {
+KERNEL_INITIALIZERS: dict[str, Any] = {
   'he_normal': tf_keras.initializers.HeNormal,
   'glorot_uniform': tf_keras.initializers.GlorotUniform,
+  # U(-b, b) with b = 1 / sqrt(inputs), as biases start there too.
+  'torch': functools.partial(
+    tf_keras.initializers.VarianceScaling, 1 / 3, 'fan_in', 'uniform'
+  ),
 }
 
 
@@ -108,7 +114,7 @@ VARIANTS: dict[str, Any] = {
 
 @dataclasses.dataclass(frozen=True)
 class Blocks:
-  """Layers of one variant; biases start at zero.
+  """Layers of one variant; biases start at zero, under `torch` as kernels.
 
   Attributes:
     variant: of one of `VARIANTS`.
@@ -132,26 +138,35 @@ class Blocks:
     ):
       registry.check_choice(name, getattr(self, name), known)
 
+  def _seed(self):
+    # One of its own for each layer: equal seeds give equal kernels.
+    return (self.seed * 1009 + next(self._layers)) % (2**31)
+
   def _kernel(self, gain=1.0):
-    # A seed of its own for each layer: equal seeds give equal kernels.
-    seed = (self.seed * 1009 + next(self._layers)) % (2**31)
-    kernel = KERNEL_INITIALIZERS[self.kernel_initializer](seed=seed)
+    kernel = KERNEL_INITIALIZERS[self.kernel_initializer](seed=self._seed())
     if gain == 1.0:
       return kernel
     return _scaled(kernel, gain**2) if gain else tf_keras.initializers.Zeros()
 
+  def _bias(self, inputs):
+    """The initializer of biases whose filters or units have such inputs."""
+    if self.kernel_initializer != 'torch':
+      return tf_keras.initializers.Zeros()
+    bound = 1 / math.sqrt(inputs)
+    return tf_keras.initializers.RandomUniform(-bound, bound, self._seed())
+
   def dense(self, units: int, x, *, gain=1.0):
     """A dense layer with bias, no activation; `gain` as of `conv`."""
+    settings = {
+      'kernel_initializer': self._kernel(gain),
+      'bias_initializer': self._bias(x.shape[-1]),
+    }
     if isinstance(self.variant, Flipout):
       layer = stochastic.DenseFlipout(
-        units,
-        kernel_initializer=self._kernel(gain),
-        initial_scale=self.variant.initial_scale,
+        units, initial_scale=self.variant.initial_scale, **settings
       )
     else:
-      layer = tf_keras.layers.Dense(
-        units, kernel_initializer=self._kernel(gain)
-      )
+      layer = tf_keras.layers.Dense(units, **settings)
     return layer(x)
 
   def conv(
@@ -167,19 +182,19 @@ class Blocks:
   ):
     """A convolution, no activation; its kernel starts at `gain` times the
     standard scale."""
-    settings = {'strides': strides, 'padding': padding, 'use_bias': use_bias}
+    settings = {
+      'strides': strides,
+      'padding': padding,
+      'use_bias': use_bias,
+      'kernel_initializer': self._kernel(gain),
+      'bias_initializer': self._bias(size**2 * x.shape[-1]),
+    }
     if isinstance(self.variant, Flipout):
       layer = stochastic.Conv2DFlipout(
-        filters,
-        size,
-        kernel_initializer=self._kernel(gain),
-        initial_scale=self.variant.initial_scale,
-        **settings,
+        filters, size, initial_scale=self.variant.initial_scale, **settings
       )
     else:
-      layer = tf_keras.layers.Conv2D(
-        filters, size, kernel_initializer=self._kernel(gain), **settings
-      )
+      layer = tf_keras.layers.Conv2D(filters, size, **settings)
     return layer(x)
 
   def depthwise(self, size, x, *, strides=1, use_bias=True):
@@ -194,6 +209,7 @@ class Blocks:
       padding='same',
       use_bias=use_bias,
       depthwise_initializer=_scaled(kernel, fans),
+      bias_initializer=self._bias(size**2),
     )(x)
 
   def conv_norm(self, filters, size, x, *, strides=1):

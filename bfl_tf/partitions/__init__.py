@@ -13,6 +13,7 @@ from bfl_tf.partitions.dirichlet import dirichlet
 from bfl_tf.partitions.dirichlet_equal import dirichlet_equal
 from bfl_tf.partitions.iid import iid
 from bfl_tf.partitions.interest import interest
+from bfl_tf.partitions.label_quantity import label_quantity
 from bfl_tf.partitions.majority import majority
 from bfl_tf.partitions.natural import natural
 from bfl_tf.partitions.shards import shards
@@ -25,6 +26,7 @@ PARTITIONS = {
   'dirichlet_equal': dirichlet_equal,
   'iid': iid,
   'interest': interest,
+  'label_quantity': label_quantity,
   'majority': majority,
   'natural': natural,
   'shards': shards,

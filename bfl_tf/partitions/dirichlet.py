@@ -1,7 +1,7 @@
 """Class proportions over clients from a Dirichlet (Yurochkin et al. 2019).
 
-Sizes differ between clients. The paper's text is followed; its released code
-also closes a client that has reached the mean size.
+Sizes differ between clients. The paper's text is followed; its released code,
+and NIID-Bench after it, has `cap`.
 """
 
 from typing import Annotated
@@ -22,6 +22,9 @@ def dirichlet(
   min_examples: Annotated[
     int, Setting('Least examples of a client.', least=1)
   ] = 10,
+  cap: Annotated[
+    bool, Setting('Nothing more for a client that has the mean size.')
+  ] = False,
 ) -> list[np.ndarray]:
   """Spreads each class over the clients by proportions ~ Dirichlet(alpha).
 
@@ -37,4 +40,4 @@ def dirichlet(
   def mixes():
     return np.exp(splitting.log_mixes(rng, alpha, len(pools), num_clients))
 
-  return splitting.deal_mixes(pools, mixes, num_clients, min_examples)
+  return splitting.deal_mixes(pools, mixes, num_clients, min_examples, cap)

@@ -159,8 +159,10 @@ class LocalTraining:
   def _batch(self, x, y, batch, seed):
     images = tf.gather(x, batch)
     if self._settings.augment:
-      padding = self._settings.augment_padding
-      images = preprocessing.augment(images, seed, padding)
+      settings = self._settings
+      images = preprocessing.augment(
+        images, seed, settings.augment_padding, settings.augment_pad
+      )
     inputs = preprocessing.normalize(images, self._mean, self._std)
     return inputs, tf.gather(y, batch)
 

@@ -61,7 +61,11 @@ def test_a_key_is_one_thing():
 
 def test_a_setting_reaches_its_method_and_others_keep_their_defaults():
   config = Config(partition='dirichlet', settings={'dirichlet.alpha': 2})
-  assert values(config, 'partition') == {'alpha': 2.0, 'min_examples': 10}
+  assert values(config, 'partition') == {
+    'alpha': 2.0,
+    'min_examples': 10,
+    'cap': False,
+  }
   assert values(config, 'pooling') == {'min_scale': 1e-6}
 
 

@@ -31,10 +31,10 @@ def augment(x, seed):
   return preprocessing.augment(x, seed)
 
 
-def crops(image, padding=4):
+def crops(image, padding=4, mode='constant'):
   """Every image that augmentation may make, with whether it is flipped."""
   height, width = image.shape[:2]
-  padded = np.pad(image, [(padding, padding), (padding, padding), (0, 0)])
+  padded = np.pad(image, [(padding,) * 2, (padding,) * 2, (0, 0)], mode)
   for top in range(2 * padding + 1):
     for left in range(2 * padding + 1):
       crop = padded[top : top + height, left : left + width]
@@ -68,10 +68,12 @@ def test_each_image_is_a_crop_of_itself_uniform_over_places():
   assert np.abs(correlation).max() < 5 / np.sqrt(2000)
 
 
-def test_the_crops_of_another_padding():
+@pytest.mark.parametrize('pad', preprocessing.PADS)
+def test_the_crops_of_another_padding(pad):
   batch = np.repeat(IMAGES[:1], 500, axis=0)
-  out = preprocessing.augment(batch, [5, 6], padding=2).numpy()
-  table = {crop.tobytes(): place for *place, crop in crops(IMAGES[0], 2)}
+  out = preprocessing.augment(batch, [5, 6], padding=2, pad=pad).numpy()
+  found = crops(IMAGES[0], 2, 'reflect' if pad == 'reflect' else 'constant')
+  table = {crop.tobytes(): place for *place, crop in found}
   places = np.array([table[x.tobytes()] for x in out])
   assert [set(column) for column in places.T] == [
     {0, 1, 2, 3, 4},

@@ -77,9 +77,33 @@ def test_ends_at_the_optimum_of_all_clients(scaffold):
   assert ours < 1e-3
 
 
+def test_corrected_weights_are_corrected_gradients(scaffold):
+  settings = {'scaffold.corrects': 'weights', 'num_rounds': 3}
+  ours = play(client_parts=('scaffold',), **settings)[-1]
+  np.testing.assert_allclose(ours.model.mean, scaffold[3].model.mean, atol=1e-5)
+
+
+def test_corrected_weights_under_momentum_end_nearer_to_the_optimum(scaffold):
+  settings = {'client_learning_rate': 0.1, 'num_rounds': 20}
+  settings |= {'sgd.momentum': 0.8, 'scaffold.corrects': 'weights'}
+  fedavg, ours = (
+    np.linalg.norm(states[-1].model.mean - scaffold[-1].model.mean)
+    for states in (
+      play(**settings),
+      play(client_parts=('scaffold',), **settings),
+    )
+  )
+  assert ours < 0.6 * fedavg
+
+
 def test_what_does_not_end_where_sgd_did_is_refused():
   for changes in (
     {'client_parts': ('scaffold',), 'client_optimizer': 'adam'},
+    {
+      'client_parts': ('scaffold',),
+      'client_optimizer': 'adam',
+      'scaffold.corrects': 'weights',
+    },
     {'client_parts': ('scaffold',), 'sgd.momentum': 0.9},
     {'client_parts': ('own_start', 'scaffold')},
     {'client_parts': ('swag', 'scaffold'), 'swag.rank': 2},

@@ -12,6 +12,7 @@ from bfl_tf.models import variants
 STARTS = {
   'he_normal': (lambda fan_in, fan_out: 2 / fan_in, 2 / 0.87962566),
   'glorot_uniform': (lambda fan_in, fan_out: 2 / (fan_in + fan_out), 3**0.5),
+  'torch': (lambda fan_in, fan_out: 1 / (3 * fan_in), 3**0.5),
 }
 every_start = pytest.mark.parametrize('start', models.KERNEL_INITIALIZERS)
 
@@ -31,9 +32,16 @@ def assert_starts(kernel, start, fan_in, fan_out):
   assert 0.99 * bound < largest <= bound * (1 + 1e-5)
 
 
+def assert_biases(biases, start, fan_in):
+  if start == 'torch':
+    assert_starts(biases, start, fan_in, 1)
+  else:
+    assert not np.any(biases)
+
+
 @every_start
 @pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
-def test_kernels_or_their_means_start_so_and_biases_at_zero(variant, start):
+def test_kernels_or_their_means_start_so_and_their_biases(variant, start):
   model = models.build(
     'logistic',
     variant=variant,
@@ -41,10 +49,11 @@ def test_kernels_or_their_means_start_so_and_biases_at_zero(variant, start):
     num_classes=300,
     kernel_initializer=start,
   )
-  mean = weights.read(weights.Variables.of(model)).mean.numpy()
-  kernel = mean[mean != 0]
-  assert (mean.size, kernel.size) == (200 * 300 + 300, 200 * 300)
+  tensors = weights.Variables.of(model).mean
+  kernel, biases = (tensor.numpy() for tensor in tensors)
+  assert (kernel.size, biases.size) == (200 * 300, 300)
   assert_starts(kernel, start, 200, 300)
+  assert_biases(biases, start, 200)
 
 
 @every_start
@@ -53,7 +62,7 @@ def test_convolutions_count_the_pixels_of_their_windows(start):
   model = tf_keras.Model(inputs, blocks(start).conv(500, 3, inputs))
   kernel, bias = model.get_weights()
   assert_starts(kernel, start, 9 * 20, 9 * 500)
-  assert not np.any(bias)
+  assert_biases(bias, start, 9 * 20)
 
 
 @every_start
@@ -63,7 +72,7 @@ def test_a_depthwise_filter_sees_and_feeds_one_channel(start):
   kernel, bias = model.get_weights()
   assert kernel.shape == (3, 3, 10_000, 1)
   assert_starts(kernel, start, 9, 9)
-  assert not np.any(bias)
+  assert_biases(bias, start, 9)
 
 
 def test_variants_start_from_the_same_means_so_that_they_pair_by_seed():

@@ -48,6 +48,8 @@ def test_parts_cover_every_example_once_and_none_is_empty(
   )
   if name == 'class_split':
     num_clients = len(sizes)  # So that they divide.
+  elif name == 'label_quantity':
+    num_clients += len(sizes)  # So that each class has a client.
   hypothesis.assume(2 * num_clients >= len(sizes))
   labels = np.random.default_rng(seed).permutation(
     np.repeat(np.arange(len(sizes)), sizes)
@@ -68,6 +70,15 @@ def test_the_seed_decides(name):
   fixed = name in ('class_split', 'natural')
   other = split(name, CIFAR, seed=4)
   assert same(split(name, CIFAR, seed=3), other) == fixed
+
+
+def test_label_quantity_gives_each_client_its_own_class_and_others():
+  parts = split('label_quantity', CIFAR, 20, classes_per_client=3)
+  table = partitions.counts(CIFAR, parts, 10)
+  assert np.all((table > 0).sum(axis=1) == 3)
+  assert np.all(table[np.arange(20), np.arange(20) % 10] > 0)
+  for column in table.T:
+    assert np.ptp(column[column > 0]) <= 1
 
 
 def test_natural_takes_sites_by_the_order_of_their_names():
@@ -135,6 +146,8 @@ def test_hold_out_by_seed_and_counts_by_hand():
 REFUSED = [
   ('class_split', 'num_clients', {'num_clients': 3}),
   ('dirichlet', 'min_examples=6000', {'min_examples': 6000}),
+  ('label_quantity', 'num_clients=9', {'num_clients': 9}),
+  ('label_quantity', 'classes_per_client', {'classes_per_client': 11}),
   ('natural', 'num_clients=10', {'client_ids': CIFAR, 'num_clients': 4}),
   ('shards', 'classes_per_client', {'classes_per_client': 11}),
   ('shards', 'num_clients', {'num_clients': 3}),

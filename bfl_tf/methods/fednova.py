@@ -1,0 +1,88 @@
+"""FedNova: clients' updates by the length of their way, not by their steps.
+
+Notation: x the broadcast mean, y_k the client's trained one, p_k its share of
+the weights, rho the heavy ball.
+  v <- rho v + 1; a_k <- a_k + rate v     at each step, both from 0
+  d_k = (y_k - x) / a_k                   the normalized update
+  x <- x + tau sum_k p_k d_k              tau = sum_k p_k a_k, Eq. 6 and 9
+
+At a constant rate a_k is the paper's rate times ||a_k||_1, (t - rho (1 - rho^t)
+/ (1 - rho)) / (1 - rho) after t steps of a heavy ball. Where it is the same for
+all clients the mean is FedAvg's.
+
+References:
+  J. Wang et al. Tackling the objective inconsistency problem in heterogeneous
+  federated optimization. NeurIPS 2020, sections 4 and 5.
+"""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+import tensorflow as tf
+
+from bfl_tf import statistics as statistics_lib
+from bfl_tf import training
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+  """Sends a_k: how far a gradient of 1 at each step would have led.
+
+  Attributes:
+    make_sgd: the clients' optimizer; what is compiled is compared by that.
+  """
+
+  make_sgd: Callable[[], training.SGD] = dataclasses.field(compare=False)
+
+  name: ClassVar[str] = 'fednova'
+  needs: ClassVar[str | None] = 'fednova'
+  sgd: ClassVar[bool] = True
+  uses: ClassVar[Mapping[str, type]] = {'sgd': training.SGD}
+
+  def begin(self, start, shared, memory):
+    return tf.constant(0.0), tf.constant(0.0)
+
+  def after_step(self, mean, carry, step):
+    velocity, length = carry
+    sgd = self.make_sgd()
+    velocity = sgd.momentum * velocity + 1.0
+    taken = 1.0 + sgd.momentum * velocity if sgd.nesterov else velocity
+    return None, (velocity, length + step.learning_rate * taken)
+
+  def finish(self, model, carry, trace):
+    _, length = carry
+    return model, length[tf.newaxis], None
+
+
+@dataclasses.dataclass(frozen=True)
+class Normalized:
+  """tau and sum_k p_k d_k: a Statistic."""
+
+  def accumulate(self, update, weight, reference) -> statistics_lib.Sums:
+    length = np.float64(update.extras[Part.name][0])
+    moved = update.model.mean.astype(np.float64) - reference.mean
+    terms = {'length': weight * length, 'moved': moved * (weight / length)}
+    return statistics_lib.single(weight, terms)
+
+  def finalize(self, sums, reference) -> tuple[Any, dict[str, float]]:
+    total = sums.value('weight')
+    return (sums.value('length') / total, sums.value('moved') / total), {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+  """Moves the broadcast mean on, whatever the rule's; all else is as pooled."""
+
+  name: ClassVar[str] = 'fednova'
+  statistics: ClassVar[tuple] = (Normalized(),)
+
+  def init(self, model) -> np.ndarray:
+    """Carries nothing; the part that needs this stage is sent as much."""
+    return np.zeros([0], np.float32)
+
+  def __call__(self, state, reference, pooled, statistics, seed):
+    length, moved = statistics[self.statistics[0]]
+    mean = reference.mean + length * moved
+    return state._replace(model=state.model.replace_mean(mean)), {}

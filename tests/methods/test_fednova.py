@@ -1,0 +1,100 @@
+"""FedNova: FedAvg of ways as long, and the optimum that FedAvg misses."""
+
+import numpy as np
+import pytest
+import toys
+
+from bfl_tf import federation, methods, statistics, weights
+from bfl_tf.federation import engine as engine_lib
+
+STAGE = methods.STAGES['fednova']
+EMPTY = np.zeros(0, np.float32)
+MOMENTUM = {'sgd.momentum': 0.9}
+
+
+def length(steps, momentum):
+  """||a||_1 as the paper prints it, section 4."""
+  rho = momentum
+  return (steps - rho * (1 - rho**steps) / (1 - rho)) / (1 - rho)
+
+
+@pytest.mark.parametrize('rho, nesterov', [(0.0, 0), (0.9, 0), (0.9, 1)])
+def test_a_part_sends_the_papers_norm_times_the_rate(rho, nesterov):
+  settings = {'sgd.momentum': rho, 'sgd.nesterov': bool(nesterov)}
+  pieces = toys.experiment(
+    client_parts=('fednova',), local_epochs=3, **settings
+  )
+  sent = {}
+
+  def engine(experiment, state, clients):
+    for arrival in engine_lib.local(experiment, state, clients):
+      sent[arrival.client] = arrival.update
+      yield arrival
+
+  toys.rounds(pieces, 1, engine=engine)
+  assert len({update.num_examples for update in sent.values()}) > 1
+  for update in sent.values():
+    steps = float(update.trace.steps)
+    norm = length(steps, rho)
+    expected = 0.1 * (steps + rho * norm if nesterov else norm)
+    np.testing.assert_allclose(update.extras['fednova'], [expected], rtol=1e-5)
+
+
+@pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
+def test_clients_of_as_many_steps_are_averaged(variant):
+  equal = {'partition': 'iid', 'num_clients': 5, 'variant': variant}
+  equal |= {'local_epochs': 2, **MOMENTUM}
+  fedavg = toys.experiment(**equal)
+  fednova = toys.experiment(**equal, client_parts=('fednova',))
+  ours, theirs = (toys.play(p)[0].model for p in (fednova, fedavg))
+  np.testing.assert_allclose(ours.mean, theirs.mean, rtol=1e-5, atol=1e-6)
+  np.testing.assert_allclose(ours.scale, theirs.scale, rtol=1e-5)
+
+
+def descended(x, optimum, steps, rate, momentum):
+  """Where gradient descent on |x - optimum|^2 / 2 is after so many steps."""
+  velocity = np.zeros_like(x)
+  for _ in range(steps):
+    velocity = momentum * velocity + x - optimum
+    x = x - rate * velocity
+  return x
+
+
+@pytest.mark.parametrize('momentum', [0.0, 0.9])
+def test_its_fixed_point_is_the_optimum_whatever_the_steps(momentum):
+  optima = np.array([[0.0, 1.0], [2.0, -1.0], [5.0, 3.0]])
+  sizes, steps, rate = [10, 20, 30], [1, 10, 3], 1e-3
+  central = np.average(optima, axis=0, weights=sizes)
+  (statistic,), stage = STAGE.statistics, STAGE()
+
+  def model(x):
+    return weights.Weights(EMPTY, EMPTY, x, EMPTY)
+
+  x = fedavg = np.zeros(2)
+  for _ in range(2000):
+    ends = [
+      (descended(x, o, t, rate, momentum), rate * length(t, momentum), n)
+      for o, t, n in zip(optima, steps, sizes)
+    ]
+    sums = None
+    for client, (end, way, size) in enumerate(ends):
+      extras = {'fednova': np.array([way])}
+      update = statistics.ClientUpdate(client, size, model(end), extras)
+      share = statistic.accumulate(update, size, model(x))
+      sums = share if sums is None else statistics.merge(sums, share)
+    results = {statistic: statistic.finalize(sums, model(x))[0]}
+    state = federation.State(0, model(x), {}, {})
+    state, _ = stage(state, model(x), model(x), results, None)
+    x = state.model.mean.astype(np.float64)
+    fedavg = np.average(
+      [descended(fedavg, o, t, rate, momentum) for o, t in zip(optima, steps)],
+      axis=0,
+      weights=sizes,
+    )
+  assert np.linalg.norm(fedavg - central) > 0.5
+  np.testing.assert_allclose(x, central, atol=0.05)
+
+
+def test_it_is_sgds_alone():
+  with pytest.raises(ValueError, match='client_optimizer=sgd'):
+    toys.experiment(client_parts=('fednova',), client_optimizer='adam')
