@@ -3,6 +3,7 @@
 from typing import Any
 
 from experiments.artifacts import (
+  board,
   doubts,
   fedbe,
   fl_swag,
@@ -21,6 +22,7 @@ _PAPERS = (
   priors,
   outliers,
   doubts,
+  board,
   quickstart,
 )
 

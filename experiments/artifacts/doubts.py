@@ -21,6 +21,8 @@ _OTHERS = {
               'far': ('mnist',)},
   'fashion_mnist': {'far': ('mnist',)},
   'digits': {'far': ('digits',)},
+  'experiments.artifacts.board.data:cifar10': {'near': ('cifar100',),
+                                               'far': ('mnist',)},
 }  # fmt: skip
 _EXAMPLES, _SAMPLES = 2000, 20
 
@@ -49,7 +51,10 @@ def ask(directory):
   return {**doubts.flat(asked.tables), **reports.flat(reports.report(run))}
 
 
-def _measure(label, name, factor=1.0, digits=3):
+def measure(
+  label: str, name: str, factor: float = 1.0, digits: int = 3
+) -> cells.Measure:
+  """Returns the measure of an answer by its name in `ask`."""
   read = functools.partial(_read, name)
   return cells.Measure(label, read, factor=factor, digits=digits)
 
@@ -65,31 +70,30 @@ _SETS = {
   'MNIST': 'far_mnist',
 }
 _DETECTION = tuple(
-  _measure(f'{shown}, {short}', f'{place}_{measure}_auroc')
+  measure(f'{shown}, {short}', f'{place}_{name}_auroc')
   for shown, place in _SETS.items()
-  for short, measure in _SHORT.items()
+  for short, name in _SHORT.items()
 )
 _CALIBRATION = (
-  _measure('NLL (nats)', 'nll_untempered'),
-  _measure('ECE', 'ece_untempered'),
-  _measure('gap', 'gap'),
-  _measure('temperature', 'temperature_tempered'),
-  _measure('NLL after', 'nll_tempered'),
-  _measure('ECE after', 'ece_tempered'),
+  measure('NLL (nats)', 'nll_untempered'),
+  measure('ECE', 'ece_untempered'),
+  measure('gap', 'gap'),
+  measure('temperature', 'temperature_tempered'),
+  measure('NLL after', 'nll_tempered'),
+  measure('ECE after', 'ece_tempered'),
   *(
-    _measure(f'AURC, {short}', f'aurc_{measure}')
-    for short, measure in _SHORT.items()
+    measure(f'AURC, {short}', f'aurc_{name}') for short, name in _SHORT.items()
   ),
 )
 _COVERAGE = tuple(
-  _measure(f'{label} of {level} % sets', f'{name}_{level / 100:g}')
+  measure(f'{label} of {level} % sets', f'{name}_{level / 100:g}')
   for level in (90, 95)
   for label, name in (('coverage', 'coverage'), ('size', 'size'))
 )
 _CORRUPTED = (
-  _measure('Accuracy (%)', 'corrupted_accuracy', factor=100, digits=2),
-  _measure('NLL (nats)', 'corrupted_nll'),
-  _measure('ECE', 'corrupted_ece'),
+  measure('Accuracy (%)', 'corrupted_accuracy', factor=100, digits=2),
+  measure('NLL (nats)', 'corrupted_nll'),
+  measure('ECE', 'corrupted_ece'),
 )
 _CELLS = {
   'Deterministic, NWA': grids.E1['Deterministic NWA train_size', 'iid'],

@@ -36,6 +36,7 @@ _EXAMPLES = {
   'tiny_imagenet': 100000,
   'digits': 1438,
   'experiments.artifacts.priors:digits': 1150,
+  'experiments.artifacts.board.data:cifar10': 50000,
   'swiss_roll': 900,
   'experiments.artifacts.noniid_techniques.four_points:four_points': 4,
   'experiments.artifacts.fl_swag.shared:mnist': 50000,

@@ -160,7 +160,8 @@ def published(paper: str, table: str) -> dict[tuple[str, str, str], float]:
 def _setting(row):
   """`iid`; where several networks or columns share it, `step ConvNet`."""
   several = row['paper'] != 'posterior_pooling'
-  return f'{row["setting"]} {row["column"]}' if several else row['setting']
+  name = f'{row["setting"]} {row["column"]}' if several else row['setting']
+  return name.strip()
 
 
 def write(table: Table, scale: str, root: pathlib.Path) -> str:

@@ -9,6 +9,7 @@ from bfl_tf import federation
 from bfl_tf.federation import evaluation
 from experiments import flags
 from experiments.artifacts import (
+  board,
   fedbe,
   fl_swag,
   noniid_techniques,
@@ -16,7 +17,7 @@ from experiments.artifacts import (
 )
 
 _CONFIGS = pathlib.Path(__file__).parents[2] / 'configs'
-_PAPERS = (fedbe, fl_swag, noniid_techniques, posterior_pooling)
+_PAPERS = (board, fedbe, fl_swag, noniid_techniques, posterior_pooling)
 _BEHIND = [
   pytest.param(paper.PAPER, name, id=f'{paper.PAPER.name}/{name}')
   for paper in _PAPERS

@@ -24,6 +24,7 @@ _SMALLEST = {
   'fedbe/figure9': 'swiss_roll',
   'noniid_techniques/figure1': 'toy/federated',
   'fl_swag/data_split': 'logistic',
+  'board/splits': 'three_labels/fednova',
   'quickstart/rules': 'lp',
 }
 

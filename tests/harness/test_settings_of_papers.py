@@ -3,10 +3,12 @@
 import csv
 import pathlib
 
+import numpy as np
 import pytest
 
-from bfl_tf import datasets
-from experiments.artifacts import priors
+from bfl_tf import datasets, models
+from experiments.artifacts import board, priors
+from experiments.artifacts.board import data
 from experiments.artifacts.fl_swag import choosing, deep
 from experiments.harness import cells
 
@@ -62,3 +64,22 @@ def test_each_client_has_its_share_of_the_prior():
   scale, num_clients = cell.get('flipout.prior_scale'), cell.num_clients
   precision = once.get('flipout.prior_scale') ** -2
   assert num_clients * scale**-2 == pytest.approx(precision, rel=1e-12)
+
+
+def test_the_board_has_the_splits_and_the_network_of_the_public_codes():
+  labels = np.repeat(np.arange(10), 5000)
+  for split, seed, smallest in (
+    (data.flower, 7, 1785),
+    (data.niid_bench, 1, 1980),
+  ):
+    parts = split(labels, num_clients=10, seed=seed)
+    assert abs(min(part.size for part in parts) - smallest) <= 5
+  config = board.POINTS['FedAvg', 'IID'].config('paper', 0)
+  lenet5 = models.build(
+    config.model,
+    variant=config.variant,
+    input_shape=(32, 32, 3),
+    num_classes=10,
+    kernel_initializer=config.kernel_initializer,
+  )
+  assert lenet5.count_params() == 62_006

@@ -1,0 +1,187 @@
+"""NIID-Bench's cells beside two public boards, with what others do not score.
+
+Settings are those of Flower's baseline niid_bench and of NIID-Bench's own code;
+where these two differ, and from us: docs/results/board.md. The score of the
+former is the best round's; the last one's is given too.
+"""
+
+import dataclasses
+import functools
+
+from experiments.artifacts import doubts
+from experiments.harness import cells, tables
+
+PAPER = cells.Paper(
+  'board',
+  citation='Li et al. 2022',
+  scales={
+    'paper': {},
+    # The same: the other scales are for a look.
+    'overnight': {},
+    'laptop': {'num_rounds': 10, 'local_epochs': 2},
+    'smoke': {
+      **cells.SMALLEST,
+      'dataset': 'digits',
+      'augment': False,
+      'model': 'mlp',
+      'partition': 'iid',
+      'swag.period': 1,
+      'swag.burn_in': 0.0,
+      'swag.rank': 2,
+      'ensemble.num_samples': 2,
+      'server_dataset': '',
+      'num_server_examples': 100,
+      'num_unlabeled_examples': 0,
+      'distil.epochs': 1,
+      'distil.swa_start': 0,
+      'distil.swa_cycle': 1,
+    },
+  },
+)
+SEEDS = {**dict.fromkeys(cells.SCALES, 3), 'laptop': 1, 'smoke': 1}
+ONE = dict.fromkeys(cells.SCALES, 1)
+_FLAGS = {'FedAvg': (), 'SCAFFOLD': ('scaffold',), 'FedProx': ('fedprox',),
+          'FedNova': ('fednova',)}  # fmt: skip
+_SPLITS = {'IID': ('iid',), 'Dirichlet 0.5': (), 'two labels': ('two_labels',),
+           'three labels': ('three_labels',)}  # fmt: skip
+_RULES = ('WS', 'NWA', 'LP', 'Conflation')
+
+
+def _cell(name, *flags, **overrides):
+  # What the smallest scale sets is for every cell.
+  small = {
+    key: PAPER.scales['smoke'][key]
+    for key in PAPER.scales['smoke'].keys() & {*PAPER.flags(*flags), *overrides}
+  }
+  overrides = {**PAPER.flags(*flags), **overrides}
+  return cells.Cell(PAPER, name, overrides, {'smoke': small})
+
+
+def _name(*words):
+  return '/'.join(word.replace(' ', '_').lower() for word in words)
+
+
+POINTS = {
+  (method, split): _cell(_name(split, method), *of_split, *of_method)
+  for split, of_split in _SPLITS.items()
+  for method, of_method in _FLAGS.items()
+}
+_DIRICHLET = 'Dirichlet 0.5'
+_POSTERIORS = {
+  'FedAvg': POINTS['FedAvg', _DIRICHLET],
+  **{
+    f'Flipout, {rule}': _cell(
+      f'dirichlet_0.5/flipout_{cells.RULES[rule]}',
+      'flipout',
+      pooling=cells.RULES[rule],
+    )
+    for rule in _RULES
+  },
+  **{
+    row: _cell(f'dirichlet_0.5/{name}', name)
+    for row, name in (
+      ('MC dropout', 'mc_dropout'),
+      ('FedBE', 'fedbe'),
+      ('FL-SWAG', 'fl_swag'),
+    )
+  },
+}
+POSTERIORS = {(row, _DIRICHLET): cell for row, cell in _POSTERIORS.items()}
+
+# What may part the two codes on Dirichlet 0.5, one thing after the other.
+_DATA = 'experiments.artifacts.board.data'
+_FLOWER, _BENCH = 'split of Flower', 'split of NIID-Bench'
+_DRAWN = {
+  _FLOWER: {'partition': f'{_DATA}:flower'},
+  _BENCH: {'partition': f'{_DATA}:niid_bench'},
+}
+_CHANGES = {
+  'standardised': {'dataset': 'cifar10'},
+  'pad of zeros': {'augment_pad': 'zeros'},
+  'He start': {'kernel_initializer': 'he_normal'},
+  'not augmented': {'augment': False},
+  'no weight decay': {'client_weight_decay': 0.0},
+  'no momentum': {'sgd.momentum': 0.0},
+}
+DIFFERENCES = {
+  **{
+    (method, split): _cell(_name(split, method), *flags, **drawn)
+    for split, drawn in _DRAWN.items()
+    for method, flags in _FLAGS.items()
+  },
+  ('SCAFFOLD (1/64 of the drift)', _FLOWER): _cell(
+    _name(_FLOWER, 'scaffold_64'), 'scaffold_flower', **_DRAWN[_FLOWER]
+  ),
+  **{
+    (f'FedAvg, {row}', _FLOWER): _cell(
+      _name(_FLOWER, row), **_DRAWN[_FLOWER], **changes
+    )
+    for row, changes in _CHANGES.items()
+  },
+  ('FedAvg', 'without cap'): _cell(
+    'without_cap/fedavg', **{'dirichlet.cap': False}
+  ),
+}
+
+BEST = cells.Measure(
+  'best accuracy (%)',
+  cells.column('accuracy', max),
+  'accuracy_percent',
+  factor=100,
+)
+LAST = dataclasses.replace(cells.ACCURACY, label='last (%)', published=None)
+_LEAST_SECONDS = cells.column('train_seconds', min, first_round=1)
+_SCORES = (
+  BEST,
+  LAST,
+  dataclasses.replace(cells.NLL, label='NLL', published=None),
+  cells.Measure('ECE', cells.final('ece'), digits=3),
+  doubts.measure('AURC', 'aurc_normalized_entropy'),
+  doubts.measure('AUROC CIFAR-100', 'near_cifar100_normalized_entropy_auroc'),
+  doubts.measure('MNIST', 'far_mnist_normalized_entropy_auroc'),
+  cells.Measure(
+    'MB up a round', cells.column('bytes_up', max), factor=1e-6, digits=1
+  ),
+  cells.Measure('least seconds a round', _LEAST_SECONDS, digits=1),
+)
+_NOTES = {
+  **dict.fromkeys(('paper', 'overnight'), '50 rounds of 10 epochs.'),
+  'laptop': '10 rounds of 2 epochs.',
+  'smoke': 'A small network on digits for one round: only that it runs.',
+}
+_table = functools.partial(tables.Table, PAPER)
+TABLES = (
+  _table(
+    'points',
+    'four methods on Dirichlet 0.5; published: Flower',
+    {key: cell for key, cell in POINTS.items() if key[1] == _DIRICHLET},
+    _SCORES,
+    SEEDS,
+    _NOTES,
+  ),
+  _table(
+    'splits',
+    'four methods on the other splits; published: Flower',
+    {key: cell for key, cell in POINTS.items() if key[1] != _DIRICHLET},
+    (BEST, LAST),
+    ONE,
+    _NOTES,
+  ),
+  _table(
+    'posteriors',
+    'what posteriors buy on Dirichlet 0.5',
+    POSTERIORS,
+    (dataclasses.replace(BEST, published=None), *_SCORES[1:]),
+    SEEDS,
+    _NOTES,
+  ),
+  _table(
+    'differences',
+    'what may part the two public boards; published: each its own',
+    DIFFERENCES,
+    (BEST, LAST),
+    ONE,
+    _NOTES,
+  ),
+)
+CLAIMS, FIGURES = (), ()

@@ -1,0 +1,46 @@
+"""CIFAR-10 as both codes read it, and the very splits that they drew."""
+
+import dataclasses
+
+import numpy as np
+
+from bfl_tf import datasets
+from bfl_tf.partitions import splitting
+
+
+def cifar10() -> datasets.Dataset:
+  """Returns it with inputs in [0, 1] in place of standardised ones."""
+  bytes_ = datasets.Moments(1, np.zeros(3), np.full(3, 255.0**2))
+  return dataclasses.replace(datasets.load('cifar10'), moments=bytes_)
+
+
+def flower(
+  labels: np.ndarray, *, num_clients: int, seed: int
+) -> list[np.ndarray]:
+  """Deals as many of each class as Flower's baseline does, whatever the seed.
+
+  It hands its `dataset_seed` to nothing: all runs have the split of 42.
+  """
+  return _capped(labels, num_clients, seed, np.random.default_rng(42))
+
+
+def niid_bench(
+  labels: np.ndarray, *, num_clients: int, seed: int
+) -> list[np.ndarray]:
+  """Deals as many of each class as NIID-Bench does with `init_seed=seed`."""
+  return _capped(labels, num_clients, seed, np.random.RandomState(seed))
+
+
+def _capped(labels, num_clients, seed, rng):
+  pools = splitting.class_pools(labels, seed)
+
+  def mixes():
+    return np.array([_mix(rng, pool.size, num_clients) for pool in pools])
+
+  return splitting.deal_mixes(pools, mixes, num_clients, 10, cap=True)
+
+
+def _mix(rng, size, num_clients):
+  # Both shuffle a class before they draw its shares.
+  rng.shuffle(np.arange(size))
+  return rng.dirichlet(np.full(num_clients, 0.5))
