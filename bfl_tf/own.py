@@ -41,7 +41,11 @@ def digest(name: str) -> str | None:
   """
   try:
     module = importlib.import_module(name.partition(':')[0])
-    text = pathlib.Path(str(module.__file__)).read_bytes()
+    return digest_of(pathlib.Path(str(module.__file__)))
   except (ImportError, OSError, AttributeError):
     return None
-  return hashlib.sha256(text).hexdigest()[:16]
+
+
+def digest_of(path: pathlib.Path) -> str:
+  """Returns a digest of a file, in hexadecimals."""
+  return hashlib.sha256(path.read_bytes()).hexdigest()[:16]

@@ -6,7 +6,6 @@ taken for this one. More rounds alone make the run a longer one.
 """
 
 from collections.abc import Iterable, Iterator
-import hashlib
 import inspect
 import os
 import pathlib
@@ -20,7 +19,6 @@ NAME = 'flags.txt'
 VERSION = f'# bfl_tf {version.__version__}'
 _DATA = ('dataset', 'server_dataset')
 _DIGEST = '# digest of '
-_BLOCK = 2**20
 
 
 def text(config: config_lib.Config) -> str:
@@ -127,10 +125,12 @@ def _digests(config) -> dict[str, str]:
   found = {}
   for flag, name in _named(config):
     # The path of a file may have a colon too.
+    digest = None
     if flag in _DATA and names.kind(name).is_file:
-      digest = _of_file(pathlib.Path(name))
-    else:
-      digest = own.digest(name) if ':' in name else None
+      path = pathlib.Path(name)
+      digest = own.digest_of(path) if path.is_file() else None
+    elif ':' in name:
+      digest = own.digest(name)
     if digest:
       found[f'--{flag}={name}'] = digest
   return found
@@ -146,13 +146,3 @@ def _named(config) -> Iterator[tuple[str, str]]:
     for name, declared in method.declared.items():
       if declared.table is not None:
         yield method.key(name), method.values[name]
-
-
-def _of_file(path) -> str | None:
-  if not path.is_file():
-    return None
-  digest = hashlib.sha256()
-  with path.open('rb') as file:
-    for block in iter(lambda: file.read(_BLOCK), b''):
-      digest.update(block)
-  return digest.hexdigest()[:16]

@@ -194,12 +194,14 @@ def test_a_line_that_was_cut_is_dropped(never, tmp_path):
   assert fake.outcome(tmp_path) == never
 
 
-def test_corrupt_checkpoints(never, tmp_path, caplog):
+@pytest.mark.parametrize('numbers, kept', [((2, 3), 0), ((3,), -10)])
+def test_corrupt_checkpoints(never, tmp_path, caplog, numbers, kept):
   fake.stopped(tmp_path, loop, 'federated_round', 4)
-  for number in (2, 3):
-    (tmp_path / 'checkpoints' / f'state-{number}.npz').write_bytes(b'')
+  for number in numbers:
+    path = tmp_path / 'checkpoints' / f'state-{number}.npz'
+    path.write_bytes(path.read_bytes()[:kept])
   fake.play(tmp_path)
-  assert caplog.text.count('is corrupt') == 2
+  assert caplog.text.count('is corrupt') == len(numbers)
   assert fake.outcome(tmp_path) == never
 
 
