@@ -14,10 +14,12 @@ rank again:
   h_k = G_k (c - mu_k)
 
 B is the precision of the clients' latent coordinates given nothing but each
-other: no eigenvalue of it is below 1, so its Cholesky factor exists and nothing
-is lost to it. Its diagonal blocks hold S_k^-1 - S_k^-2 A^-1, which is written
-without that difference, so that one client alone comes back as it was. It takes
-O(P R^2) time, and never a P x P matrix; what is summed is in float64.
+other, and no eigenvalue of it is below 1. Where some stay near 1, in directions
+that clients' factors share, while others are squared ratios of factor to scale,
+float64 loses digits, and beyond `_MOST_LOST` the product is refused. Diagonal
+blocks of B hold S_k^-1 - S_k^-2 A^-1, which is written without that difference,
+so that one client alone comes back as it was. It takes O(P R^2) time, and never
+a P x P matrix; what is summed is in float64.
 
 References:
   M. Makni. Deriving FL-SWAG as a one-shot method for the sake of calibration
@@ -39,6 +41,8 @@ from bfl_tf.settings import Setting
 
 _FLOAT_BYTES = 4
 _GIB = 2.0**30
+# Relative error of a covariance that rounding may bring.
+_MOST_LOST = 1e-3
 
 
 class Moments(NamedTuple):
@@ -128,6 +132,10 @@ def completed(
     shift: `[num_loc]` float64, S_k^-1 mu_k summed over all clients.
     precision: `[num_loc]` float64, A.
     dtype: of the factor that is returned, `[R, num_loc]`.
+
+  Raises:
+    ValueError: float64 has not the digits: factors overlap, and are too large
+      beside the scales.
   """
   ends = np.cumsum([len(model.factor) for model in models])
   blocks = [slice(e - len(m.factor), e) for e, m in zip(ends, models)]
@@ -142,6 +150,13 @@ def completed(
       distance = shift[part] / total - model.loc[part].astype(np.float64)
       latent[block] += rows[block] @ distance
     matrix -= between
+  values = np.linalg.eigvalsh(matrix)
+  if not values[-1] * np.finfo(float).eps <= _MOST_LOST * values[0]:
+    ratio = max(np.abs(m.factor / m.scale).max() for m in models)
+    raise ValueError(
+      'the product of overlapping factors is lost to rounding: they reach '
+      f'{ratio:.2g} times the scales beside them; take larger scales.'
+    )
   cholesky = np.linalg.cholesky(matrix)
   latent = linalg.solve_triangular(cholesky, latent, lower=True)
   mean = shift / precision

@@ -48,6 +48,9 @@ class Test(NamedTuple):
   def visible(self, num_tests: int = 1) -> float:
     """Returns the smallest mean that such a spread lets a test show.
 
+    A true mean of this size is shown in 55 to 60 % of repetitions with three to
+    five differences, one of 1.4 times it in 80 %.
+
     Args:
       num_tests: of which it is one under Holm's correction, without another
         that is significant: the level is `LEVEL / num_tests`.

@@ -1,5 +1,7 @@
 """`pool` over tfp distributions: laws between rules, analytic scenarios."""
 
+import functools
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 import numpy as np
@@ -112,38 +114,47 @@ def test_conflation_is_the_normalised_product_on_a_grid():
   ],
 )
 @pytest.mark.parametrize('prior_scale', [10.0, 0.1])
+@pytest.mark.parametrize('design', ['same', 'separate', 'correlated'])
 def test_conjugate_clients_give_the_centralized_posterior(
-  rule, weights, shares, kl_examples, prior_scale
+  rule, weights, shares, kl_examples, prior_scale, design
 ):
-  # y = theta + noise; everybody starts from the same prior.
+  # y = x theta + noise. `same`: every example tells the same of the weights;
+  # `separate`: clients' do not, but posteriors factorise.
   rng = np.random.default_rng(0)
-  prior_mean, noise = rng.normal(size=6), 0.7
-  data = [rng.normal(2, noise, (n, 6)) for n in (3, 40, 500)]
+  prior_mean, truth, noise = rng.normal(size=6), rng.normal(2, 1, 6), 0.7
+  sizes, facts = np.array([6, 42, 504]), []
+  for size in sizes:
+    x = np.tile(np.sqrt(6) * np.eye(6), (size // 6, 1))
+    if design == 'separate':
+      x *= rng.uniform(0.2, 2, 6)
+    if design == 'correlated':
+      x = rng.normal(size=(size, 6)) @ (1 + np.eye(6))
+    y = x @ (truth - prior_mean) + noise * rng.normal(size=size)
+    facts.append((x.T @ x / noise**2, x.T @ y / noise**2))
 
-  def posterior(y, prior_scale, num_examples):
-    # The minimum of mean negative log likelihood + KL / num_examples.
-    precision = prior_scale**-2 + num_examples / noise**2
-    shift = num_examples * np.mean(y - prior_mean, 0) / noise**2 / precision
-    return prior_mean + shift, np.full(6, precision**-0.5)
+  def posterior(gram, shift, prior_scale):
+    """Mean and scales of the best Gaussian that factorises."""
+    precision = np.eye(6) / prior_scale**2 + gram
+    mean = prior_mean + np.linalg.solve(precision, shift)
+    return mean, precision.diagonal() ** -0.5
 
-  everybody, wide = np.concatenate(data), prior_scale * shares**0.5
-  loc, scale = zip(
-    *(
-      posterior(y, wide, len(everybody if kl_examples == 'all' else y))
-      for y in data
-    )
-  )
-  sizes = {'equal': [1, 1, 1], 'size': [len(y) for y in data]}
+  times = sizes.sum() / sizes if kl_examples == 'all' else np.ones(3)
+  clients = [
+    posterior(n * gram, n * shift, prior_scale * shares**0.5)
+    for n, (gram, shift) in zip(times, facts)
+  ]
   mean, variance = pool_moments(
     rule,
-    loc,
-    scale,
-    sizes.get(weights),
+    *zip(*clients),
+    {'equal': np.ones(3), 'size': sizes}.get(weights),
     prior=normal(prior_mean, np.full(6, prior_scale)),
   )
-  expected, deviation = posterior(everybody, prior_scale, len(everybody))
-  np.testing.assert_allclose(mean, expected, rtol=1e-5)
-  np.testing.assert_allclose(np.sqrt(variance), deviation, rtol=1e-5)
+  expected, scale = posterior(*map(sum, zip(*facts)), prior_scale)
+  # An average of what clients know unequally is none of the laws'.
+  same = design == 'same' or rule != 'nwa'
+  close = functools.partial(np.allclose, rtol=1e-5, atol=0)
+  assert close(np.sqrt(variance), scale) == same
+  assert close(mean, expected) == (same and design != 'correlated')
 
 
 def test_sixty_rounds_end_at_the_floor(name='conflation'):

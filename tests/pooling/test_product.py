@@ -5,6 +5,7 @@ import functools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 import numpy as np
+import pytest
 from tensorflow_probability import distributions as tfd
 import toys
 
@@ -174,6 +175,26 @@ def test_a_factor_much_larger_than_the_scale_keeps_its_digits():
   ours = np.diag(found.variance) + found.factor.T @ found.factor
   np.testing.assert_allclose(ours, sigma, rtol=1e-6, atol=1e-9 * sigma.max())
   np.testing.assert_allclose(found.mean, mean, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize('ratio', [1e3, 1e5, 1e6, 1e8])
+def test_clients_of_one_covariance_are_averaged_or_refused(ratio):
+  # K of them have the product N(mean of the means, covariance / K).
+  rng = np.random.default_rng(6)
+  one = model(rng, 3, spread=0.1)
+  one = one._replace(scale=one.scale / np.float32(ratio))
+  clients = [one._replace(loc=one.loc + 2 * k * one.scale) for k in range(4)]
+  if ratio >= 1e6:
+    with pytest.raises(ValueError, match=f'e\\+0{np.log10(ratio):.0f}'):
+      pooling.pool('product', map(weights.distribution, clients))
+    return
+  found = product.completed(clients, *diagonal(clients), np.float64)
+  ours = np.diag(found.variance) + found.factor.T @ found.factor
+  sigma = covariance(one) / 4
+  np.testing.assert_allclose(ours, sigma, rtol=1e-3, atol=1e-3 * sigma.max())
+  np.testing.assert_allclose(
+    found.mean, np.mean([c.loc for c in clients], 0), atol=1e-3
+  )
 
 
 def test_pool_returns_a_low_rank_gaussian():
