@@ -30,6 +30,8 @@ PAPER = cells.Paper(
       'swag.rank': 2,
       'ensemble.num_samples': 2,
       'server_dataset': '',
+      'server_split': 'train',
+      'resize': False,
       'num_server_examples': 100,
       'num_unlabeled_examples': 0,
       'distil.epochs': 1,
