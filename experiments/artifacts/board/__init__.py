@@ -120,6 +120,13 @@ DIFFERENCES = {
     )
     for row, changes in _CHANGES.items()
   },
+  # Its board has another mu there.
+  ('FedProx', _BENCH): _cell(
+    _name(_BENCH, 'fedprox_0.001'),
+    'fedprox',
+    **_DRAWN[_BENCH],
+    **{'proximal.weight': 0.001},
+  ),
   ('FedAvg', 'without cap'): _cell(
     'without_cap/fedavg', **{'dirichlet.cap': False}
   ),
