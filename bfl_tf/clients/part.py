@@ -14,7 +14,7 @@ class Part(Protocol):
   three hooks run on the host; from `prior` on, hooks are compiled into the
   loop, in the order of `--client_parts`, and hold TensorFlow only.
 
-  Six class attributes, all False or absent by default, say what a part does
+  Seven class attributes, all False or absent by default, say what a part does
   to others:
 
     sgd                  the part is right for SGD only
@@ -22,8 +22,9 @@ class Part(Protocol):
     moves_mean           `after_step` moves the mean to where SGD's step does
                          not lead
     replaces_mean        the mean that `finish` returns is not where SGD ended
-    prior_is_broadcast   the client's prior is the broadcast posterior, as a
-                         rule wants that divides it out
+    prior_is_broadcast   what the client sends holds the broadcast posterior
+                         once, as a rule wants that divides it out
+    pooling = 'dwc'      this rule alone pools what `finish` makes
     random = 'all'       `finish` makes a Gaussian over all weights of a
                          network without variational layers
 

@@ -14,6 +14,7 @@ from bfl_tf import models, settings
 
 _NETWORK = ('model',)
 _PARTITION = ('partition',)
+_PARTS = ('client_parts',)
 _STAGES = ('server_step', 'refine', 'start')
 
 # By name, the roles that it is given to; all if it says none.
@@ -30,6 +31,8 @@ GIVEN: Mapping[str, tuple[str, ...]] = {
   'client_ids': _PARTITION,
   # A `server.Resources`: to train, predict or draw with.
   'resources': _STAGES,
+  # A number: of flipout's prior, 1 / prior_scale^2; else 0.
+  'prior_precision': _PARTS,
   # A tuple: of one example.
   'input_shape': _NETWORK,
   # Texts: fields of the config of these names.

@@ -108,6 +108,10 @@ def _check_rule(rule, plan, layout):
   A rule that keeps updates is asked what their factors will take.
   """
   config = plan.config
+  for part in plan.parts:
+    wanted = getattr(part, 'pooling', config.pooling)
+    if config.pooling != wanted:
+      raise ValueError(f'--client_parts={part.name} needs --pooling={wanted}.')
   if rule.needs_prior and not _prior_is_broadcast(plan):
     raise ValueError(
       f'--pooling={config.pooling} divides out the broadcast posterior, so '

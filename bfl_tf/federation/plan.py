@@ -38,7 +38,8 @@ class Plan:
   @classmethod
   def of(cls, config: config_lib.Config) -> 'Plan':
     """Makes the plan; a ValueError names the flag and the fix."""
-    parts = config.chain('client_parts')
+    scale = config.get('flipout.prior_scale') or math.inf
+    parts = config.chain('client_parts', prior_precision=scale**-2)
     schedule = config.make('learning_rate_schedule')
     plan = cls(config, parts, schedule, config.chain('attack'))
     plan._check()

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from bfl_tf import clients, server
-from bfl_tf.methods import fednova, scaffold, thinning
+from bfl_tf.methods import fednova, pvi, scaffold, thinning
 
 
 class Halves(NamedTuple):
@@ -26,6 +26,7 @@ class Halves(NamedTuple):
 
 METHODS = (
   Halves(fednova.Part, fednova.Stage),
+  Halves(pvi.Part, pvi.Stage),
   Halves(scaffold.Part, scaffold.Stage),
   Halves(thinning.Part, thinning.Stage),
 )

@@ -13,6 +13,9 @@ from bfl_tf.flower import nodes
 
 FLIPOUT = {'variant': 'flipout'}
 SCAFFOLD = {'client_parts': ('scaffold',), 'clients_per_round': 4}
+PVI = {
+  'client_parts': ('pvi',), 'pooling': 'dwc', 'clients_per_round': 4, **FLIPOUT,
+}  # fmt: skip
 FEDBE = {
   'num_server_examples': 30, 'refine': ('distil',), 'distil.optimizer': 'sgd',
 }  # fmt: skip
@@ -37,6 +40,7 @@ def numbered(tmp_path, numbers=range(6)):
     FLIPOUT,
     FLIPOUT | {'pooling': 'ws', 'weighting': 'distance'},
     SCAFFOLD,
+    PVI,
     FEDBE,
     {'client_parts': ('toys:Counter',)},
   ],
@@ -49,7 +53,7 @@ def test_the_bits_of_the_local_engine(changes):
   assert flower[1] == local[1]
 
 
-@pytest.mark.parametrize('changes', [SCAFFOLD, FEDBE])
+@pytest.mark.parametrize('changes', [SCAFFOLD, PVI, FEDBE])
 def test_nodes_that_keep_their_own_memory(changes, tmp_path):
   experiment = toys.experiment(**changes)
   state, rows = toys.play(experiment, 3)
@@ -60,9 +64,7 @@ def test_nodes_that_keep_their_own_memory(changes, tmp_path):
   assert their_rows == rows
   # All that the server knows of them: the round that they are of.
   assert all(set(kept) == {'round'} for kept in theirs.memories.values())
-  assert set(theirs.memories) == set(
-    state.memories if changes is SCAFFOLD else {}
-  )
+  assert set(theirs.memories) == set({} if changes is FEDBE else state.memories)
 
 
 def spoiled(change):

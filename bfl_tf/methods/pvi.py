@@ -1,0 +1,152 @@
+"""Partitioned variational inference: a posterior that is prior times factors.
+
+Notation, of each variational weight: eta the natural parameters (precision
+times mean, precision); p the prior N(0, prior_scale^2), q the broadcast
+posterior with mean m and precision l, t_k client k's factor, K all clients, r
+the damping; M_k what client k has sent so far, S what all have.
+  eta(t_k) = M_k + (eta(q) - eta(p) - S) / K
+  q / t_k, the cavity, is the client's prior; m_k, l_k is what it ends with
+  it sends the precision l' = l + r (l_k - l), the mean m + r l_k (m_k - m) / l'
+  M_k <- M_k + eta(sent) - eta(q)      S <- S + sum_k (eta(sent) - eta(q))
+
+Under `dwc` q moves by the product of t_k's new factor over its old one. M and S
+begin at 0 and count what was accepted, after its rounding: that prior times
+factors is q holds for every q. What nobody sent, the start's own scale, a
+rounding, a guard of the rule, a server stage's move, is an equal share of each
+factor's.
+
+Clients that are asked together may agree on more than one of them knows: a
+damping of 1 / the clients of a round keeps every precision positive. All of
+them a round are synchronous PVI, one a round with damping 1 is sequential PVI,
+one client with damping 1 is variational inference.
+
+References:
+  T. D. Bui et al. Partitioned variational inference: a unified framework
+  encompassing federated and continual learning. arXiv:1811.11206, algorithm 1.
+  M. Ashman et al. Partitioned variational inference: a framework for
+  probabilistic federated learning. arXiv:2202.12275.
+"""
+
+import dataclasses
+from typing import Annotated, ClassVar
+
+import numpy as np
+import tensorflow as tf
+
+from bfl_tf import statistics as statistics_lib
+from bfl_tf import training
+from bfl_tf.settings import Setting
+
+
+def moments(model) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns mean and precision of the variational weights, in float64."""
+  loc, scale = (tf.cast(v, tf.float64) for v in (model.loc, model.scale))
+  return loc, 1.0 / tf.square(scale)
+
+
+def natural(model) -> tf.Tensor:
+  """Returns eta, `[2, num_loc]` float64."""
+  return _eta(*moments(model))
+
+
+def _eta(mean, precision):
+  return tf.stack([precision * mean, precision])
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+  """Takes the cavity as the client's prior; keeps what the client has sent.
+
+  Attributes:
+    num_clients: of the run, also those that are not sampled.
+    prior_precision: of p.
+    damping: r.
+    min_cavity: see its text. The pull of a cavity on the mean, at m, is what
+      it is without the floor.
+  """
+
+  num_clients: int
+  prior_precision: float
+  damping: Annotated[
+    float,
+    Setting("Of a client's step from the broadcast, this part.", above=0),
+  ] = 0.2
+  min_cavity: Annotated[
+    float,
+    Setting("Least precision of a cavity, of the prior's; counted.", above=0),
+  ] = 0.1
+
+  name: ClassVar[str] = 'pvi'
+  needs: ClassVar[str | None] = 'pvi'
+  pooling: ClassVar[str] = 'dwc'
+  prior_is_broadcast: ClassVar[bool] = True
+
+  def init_memory(self, model):
+    return np.zeros([2, model.loc.size])
+
+  def factor(self, start, shared, memory) -> tf.Tensor:
+    """Returns eta(t_k), `[2, num_loc]`; its arguments are those of `prior`."""
+    prior = tf.constant([[0.0], [self.prior_precision]], tf.float64)
+    return memory + (natural(start) - prior - shared) / self.num_clients
+
+  def _cavity(self, start, shared, memory):
+    """Mean, precision, and where that precision is the floor."""
+    mean, precision = moments(start)
+    of_mean, factor = tf.unstack(self.factor(start, shared, memory))
+    floor = tf.constant(self.min_cavity * self.prior_precision, tf.float64)
+    cavity = tf.maximum(precision - factor, floor)
+    return mean + (factor * mean - of_mean) / cavity, cavity, cavity <= floor
+
+  def prior(self, start, shared, memory):
+    mean, precision, _ = self._cavity(start, shared, memory)
+    moments = mean, tf.math.rsqrt(precision)
+    return training.Prior(*(tf.cast(v, tf.float32) for v in moments))
+
+  def begin(self, start, shared, memory):
+    *_, floored = self._cavity(start, shared, memory)
+    floored = tf.reduce_mean(tf.cast(floored, tf.float32))
+    # A Weights would not pass through the loop over steps.
+    return moments(start), memory, floored
+
+  def finish(self, model, carry, trace):
+    (before, old), memory, _ = carry
+    after, new = moments(model)
+    precision = old + self.damping * (new - old)
+    mean = before + self.damping * new * (after - before) / precision
+    sent = model._replace(
+      loc=tf.cast(mean, tf.float32),
+      scale=tf.cast(tf.math.rsqrt(precision), tf.float32),
+    )
+    return sent, None, memory + (natural(sent) - _eta(before, old))
+
+  def report(self, carry, trace):
+    *_, floored = carry
+    return {'floored_fraction': floored}
+
+
+@dataclasses.dataclass(frozen=True)
+class Changes:
+  """The sum over clients of eta(sent) - eta(q): a Statistic."""
+
+  def accumulate(self, update, weight, reference) -> statistics_lib.Sums:
+    change = natural(update.model) - natural(reference)
+    return statistics_lib.single(1.0, {'change': change.numpy()})
+
+  def finalize(self, sums, reference) -> tuple[np.ndarray, dict[str, float]]:
+    return sums.value('change'), {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+  """Counts what clients sent; its slot, S, is broadcast to the part."""
+
+  name: ClassVar[str] = 'pvi'
+  statistics: ClassVar[tuple] = (Changes(),)
+
+  def init(self, model) -> np.ndarray:
+    """Returns S = 0, `[2, num_loc]` float64."""
+    return np.zeros([2, model.loc.size])
+
+  def __call__(self, state, reference, pooled, statistics, seed):
+    total = state.slots[self.name] + statistics[self.statistics[0]]
+    return state._replace(slots={**state.slots, self.name: total}), {}
