@@ -46,7 +46,8 @@ def train(
 
   It is one more local training as of the run's clients. Of variational weights
   the global posterior is the prior, as under `--flipout.update_prior`, weighed
-  against the site's own examples: nobody else's are pooled with them.
+  against the site's own examples: nobody else's are pooled with them. Under
+  PVI it is the cavity, which does not hold those examples yet.
 
   Args:
     run: whose clients are sites.
@@ -63,8 +64,9 @@ def train(
     local_epochs=epochs, min_local_epochs=0, early_local_epochs=0, attack=()
   )
   if config.variant == 'flipout':
+    of_pvi = 'pvi' in config.client_parts
     own_prior = {
-      'flipout.update_prior': True,
+      **({'pvi.damping': 1.0} if of_pvi else {'flipout.update_prior': True}),
       'flipout.kl_examples': 'own',
       'flipout.divergence': 'sum',
     }

@@ -62,13 +62,22 @@ def test_replaced_it_draws_anew_and_the_others_stay():
   assert all(toys.same(ours[k].model, theirs[k].model) for k in (0, 2, 3, 4, 5))
 
 
-@pytest.mark.parametrize('part', ['scaffold', 'toys:Counter'])
-def test_what_clients_remember_goes_with_them(part):
-  experiment = made.experiment(client_parts=(part, 'swag'))
+@pytest.mark.parametrize(
+  'changes',
+  [
+    {'client_parts': ('scaffold', 'swag')},
+    {'client_parts': ('toys:Counter', 'swag')},
+    {'client_parts': ('pvi',), 'pooling': 'dwc', 'variant': 'flipout'},
+  ],
+)
+def test_what_clients_remember_goes_with_them(changes):
+  experiment = made.experiment(**changes)
   whole, alone = made.played(experiment), made.without(experiment, 2)
   removed = online.apply(experiment, whole, online.Change('remove', 2)).state
   assert toys.same(removed.model, alone.model)
   assert toys.same(removed.memories, alone.memories)
+  slots = ({**state.slots, 'keep': 0} for state in (removed, alone))
+  assert toys.same(*slots)
   added = online.apply(experiment, alone, online.Change('add', 2)).state
   assert sorted(added.memories) == [0, 1, 2, 3, 4, 5]
   for client, memory in alone.memories.items():

@@ -8,9 +8,10 @@ import pytest
 import site_data
 import toys
 
-from bfl_tf import metrics
+from bfl_tf import federation, metrics
 from bfl_tf import runs as runs_lib
 from bfl_tf import trained as trained_lib
+from bfl_tf.federation import engine
 from bfl_tf.runs import checkpoints
 from bfl_tf.trained import personalised, promises, reopened, reports
 
@@ -107,6 +108,24 @@ def test_a_model_of_its_own_stands_for_nobody_else(sites_run, run):
     for each in (run, of_all)
   )
   assert all(toys.same(own[site], other[site]) for site in own | other)
+
+
+def test_under_pvi_a_sites_prior_is_its_cavity(tmp_path):
+  """It is where the site's next training would end, undamped."""
+  pvi = {
+    'client_parts': ('pvi',), 'pooling': 'dwc', 'flipout.temperature': 1,
+    'calibration_fraction': 0,
+  }  # fmt: skip
+  run_dir = site_data.play(tmp_path, **pvi)
+  run = reopened.reopen(run_dir)
+  own = {one.site: one.model for one in train(run_dir, run, 10)}
+  config = run.trained.config.replace(**{'pvi.damping': 1})
+  experiment = federation.Experiment.build(config, dataset=run.dataset)
+  state = checkpoints.restore(run_dir / 'checkpoints')
+  came = engine.local(experiment, state, range(3))
+  sites = 'north', 'odd', 'south'
+  sent = {sites[arrival.client]: arrival.update.model for arrival in came}
+  assert all(toys.same(own[site], sent[site]) for site in sites)
 
 
 def test_sites_models_are_replaced_together(sites_copy, run):
