@@ -124,7 +124,8 @@ def main(function: Callable[..., int | None]) -> None:
 
 def fail(message: object, code: int = 2) -> typing.NoReturn:
   """Prints one line and exits; what a person's own code raised comes before."""
-  if isinstance(message, own.RaisedError):
+  theirs = isinstance(message, own.RaisedError | federation.CulpritError)
+  if theirs and message.__cause__:
     traceback.print_exception(message.__cause__)
   # What was typed may have more lines.
   line = ' '.join(str(message).splitlines())

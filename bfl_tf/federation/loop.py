@@ -29,8 +29,10 @@ def initial_state(experiment: experiment_lib.Experiment) -> state_lib.Round:
   played = state_lib.Round(state_lib.State(0, model, slots, {}), {})
   for stage in method.start:
     seed = seeds.named(method.config.seed, f'start_{stage.name}')
-    said = stage(played.state, model, model, {}, seed)
-    played = _after(method, f'--start={stage.name}', played, said)
+    culprit = f'--start={stage.name}'
+    with stopping.blaming(culprit):
+      said = stage(played.state, model, model, {}, seed)
+    played = _after(method, culprit, played, said)
   slots = state_lib.fresh_slots(method.stages, played.state.model)
   return played._replace(state=played.state._replace(slots=slots))
 
@@ -98,9 +100,14 @@ class _Received:
 
   @classmethod
   def nothing(cls, method, reference) -> '_Received':
+    config = method.config
     return cls(
       reduction_lib.Reduction(
-        method.rule, method.weighting, method.statistics, reference
+        method.rule,
+        method.weighting,
+        method.statistics,
+        reference,
+        (f'--pooling={config.pooling}', f'--weighting={config.weighting}'),
       )
     )
 
@@ -164,8 +171,9 @@ def _step(
     started = time.perf_counter()
     # By its name: a stage more in the chain changes no other's draws.
     seed = seeds.named(method.config.seed, f'stage_{stage.name}', before.round)
-    said = stage(played.state, before.model, pooled, results, seed)
     culprit = f'round {before.round}: the server stage {stage.name}'
+    with stopping.blaming(culprit):
+      said = stage(played.state, before.model, pooled, results, seed)
     played = _after(method, culprit, played, said)
     played.info[f'{stage.name}_seconds'] = time.perf_counter() - started
   return played

@@ -63,6 +63,7 @@ class Method(plan_lib.Plan):
     between = (server.Recalibrate(resources),) if resources.recalibrates else ()
     stages = _with_needed(plan, step + between + refine, of_run)
     _check_predictor(config, stages)
+    plan.fresh_memory(worker.layout.standard())
     return cls(
       **vars(plan),
       rule=rule,

@@ -6,10 +6,12 @@ import functools
 import math
 from typing import Any
 
+import numpy as np
+import tensorflow as tf
 import tf_keras
 
 from bfl_tf import attacks as attacks_lib
-from bfl_tf import datasets, models, training
+from bfl_tf import datasets, models, own, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.config import config as config_lib
 
@@ -196,11 +198,18 @@ class Plan:
 
   def fresh_memory(self, model: weights_lib.Weights) -> dict[str, Any]:
     """What a client keeps, by part name, before its first round."""
-    return {
-      part.name: part.init_memory(model)
-      for part in self.parts
-      if hasattr(part, 'init_memory')
-    }
+    memory = {}
+    for name, part in zip(self.config.client_parts, self.parts):
+      if hasattr(part, 'init_memory'):
+        what = f'--client_parts={name}'
+        kept = memory[part.name] = own.call(what, part.init_memory, model)
+        for leaf in tf.nest.flatten(kept):
+          if not isinstance(leaf, np.ndarray | np.generic):
+            raise ValueError(
+              f'{what}: init_memory must return NumPy arrays, got '
+              f'{type(leaf).__name__}.'
+            )
+    return memory
 
   def shared(self, slots: Mapping[str, Any]) -> dict[str, Any]:
     """By part name, the slot of the server stage that the part needs."""

@@ -19,11 +19,13 @@ class Reduction:
     weighting: Any,
     statistics: Iterable[statistics_lib.Statistic],
     reference: weights_lib.Weights,
+    culprits: tuple[str, str] = ('the rule', 'the weighting'),
   ):
-    """Begins a round."""
+    """Begins a round; `culprits` are rule and weighting in an error."""
     # Statistics are frozen dataclasses: a dict holds equal ones once.
     self._sums: dict[Any, Any] = dict.fromkeys([rule, *statistics])
     self._rule, self._weighting = rule, weighting
+    self._of_rule, self._of_weighting = culprits
     self._reference = reference
     self._waiting: list[statistics_lib.ClientUpdate] = []
     self._guards, self._total = 0, 0.0
@@ -33,7 +35,8 @@ class Reduction:
     if hasattr(self._weighting, 'all'):
       self._waiting.append(update)
       return
-    weight, guards = self._weighting.one(update, self._reference)
+    with stopping.blaming(self._of_weighting):
+      weight, guards = self._weighting.one(update, self._reference)
     self._guards += guards
     self._accumulate(update, weight)
 
@@ -49,33 +52,41 @@ class Reduction:
 
     Raises:
       stopping.CulpritError: the weights are all 0; of `add` too, where one is
-        negative or not finite.
+        negative or not finite; of both, where something raises.
     """
     if self._waiting:
       updates = sorted(self._waiting, key=lambda update: update.client_id)
-      weights, self._guards = self._weighting.all(updates, self._reference)
+      with stopping.blaming(self._of_weighting):
+        weights, self._guards = self._weighting.all(updates, self._reference)
       for update, weight in zip(updates, weights, strict=True):
         self._accumulate(update, weight)
     if not self._total > 0:
-      raise stopping.CulpritError(f'{self._culprit} gave all clients weight 0.')
+      raise stopping.CulpritError(
+        f'{self._of_weighting} gave all clients weight 0.'
+      )
     results: dict[Any, Any] = {}
     info: dict[str, Any] = {'weight_guards': self._guards}
     for statistic, sums in self._sums.items():
       # What comes of it is looked at, and named by the flag.
-      with np.errstate(invalid='ignore', divide='ignore'):
+      with (
+        np.errstate(invalid='ignore', divide='ignore'),
+        stopping.blaming(self._of(statistic)),
+      ):
         results[statistic], more = statistic.finalize(sums, self._reference)
-      info |= more
+        info.update(more)
     return results[self._rule], results, info
 
-  @property
-  def _culprit(self):
-    return f'the weighting {type(self._weighting).__name__}'
+  def _of(self, statistic):
+    if statistic == self._rule:
+      return self._of_rule
+    return f'the statistic {type(statistic).__name__}'
 
   def _accumulate(self, update, weight):
-    stopping.check_weight(self._culprit, update.client_id, weight)
+    stopping.check_weight(self._of_weighting, update.client_id, weight)
     self._total += weight
     for statistic, sums in self._sums.items():
-      share = statistic.accumulate(update, weight, self._reference)
-      self._sums[statistic] = (
-        share if sums is None else statistics_lib.merge(sums, share)
-      )
+      with stopping.blaming(self._of(statistic)):
+        share = statistic.accumulate(update, weight, self._reference)
+        self._sums[statistic] = (
+          share if sums is None else statistics_lib.merge(sums, share)
+        )

@@ -1,12 +1,13 @@
 """Why a run stops before its last round; its state is saved."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+import contextlib
 import itertools
 from typing import Any
 
 import numpy as np
 
-from bfl_tf import training
+from bfl_tf import own, training
 from bfl_tf import weights as weights_lib
 
 # That one line tells: thousands of clients may have one each.
@@ -44,6 +45,17 @@ def reasons(left_out: Mapping[int, str]) -> str:
   ]
   more = len(clients) - len(said)
   return '; '.join([*said, *([f'and {more} more'] if more else [])])
+
+
+@contextlib.contextmanager
+def blaming(culprit: str) -> Iterator[None]:
+  """What is raised in it is a CulpritError, and its cause."""
+  try:
+    yield
+  except (StoppedError, OSError):
+    raise
+  except Exception as error:
+    raise CulpritError(f'{culprit} raised {own.describe(error)}.') from error
 
 
 def check_weight(culprit: str, client: int, weight: Any) -> None:

@@ -104,7 +104,10 @@ class Rule:
     floored, guarded, floor = 0, 0, np.float32(self.min_scale)
     for part in statistics.chunks(size):
       q0 = None if reference is None else _gaussian(reference, part)
-      q, held = self.moments(pairs[..., part].sum(0), totals, q0)
+      said = self.moments(pairs[..., part].sum(0), totals, q0)
+      if isinstance(said, Gaussian):
+        raise TypeError('moments returned no (Gaussian, guarded weights) pair')
+      q, held = said
       loc[part], scale[part] = q.mean, np.sqrt(q.variance)
       floored += int(np.sum(scale[part] < floor))
       scale[part] = np.maximum(scale[part], floor)

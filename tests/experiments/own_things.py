@@ -76,6 +76,13 @@ class NoName:
   needs = None
 
 
+class IntMemory(NoName):
+  name = 'int_memory'
+
+  def init_memory(self, model):
+    return 0
+
+
 class BadLoss:
   name, needs = 'bad_loss', None
 

@@ -54,6 +54,7 @@ REFUSED = """
 --weighting=own_things:Nothing
 --server_step=own_things:NoCall
 --client_parts=own_things:NoName
+--client_parts=own_things:IntMemory
 --dataset=own_things:reading
 """
 # Noticed only while it trains: code 1, and the state is saved.

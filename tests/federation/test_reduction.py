@@ -3,10 +3,12 @@
 import itertools
 
 import numpy as np
+import pytest
 import toys
 
 from bfl_tf import pooling, statistics, weights
-from bfl_tf.federation import reduction
+from bfl_tf.federation import reduction, stopping
+from bfl_tf.pooling import rules
 
 NONE = np.zeros(0, np.float32)
 REFERENCE = weights.Weights(NONE, NONE, np.zeros(2, np.float32), NONE)
@@ -66,6 +68,37 @@ def test_a_weighting_that_needs_all_waits_for_them():
     assert seen.given == []
   made.finish()
   assert [client for client, _ in seen.given] == [0, 1, 2]
+
+
+class Alone(rules.NaiveWeightedAverage):
+  """Its moments lack the number of guarded weights."""
+
+  def moments(self, sums, totals, q0):
+    return super().moments(sums, totals, q0)[0]
+
+
+class Lone:
+  """A weighting without a number of guards."""
+
+  def one(self, update, reference):
+    return 1.0
+
+
+@pytest.mark.parametrize(
+  'rule, weighting, named',
+  [
+    (Alone(), pooling.WEIGHTINGS['size'](), '--rule'),
+    (pooling.RULES['nwa'](), Lone(), '--weight'),
+  ],
+)
+def test_what_raises_is_named_and_chained(rule, weighting, named):
+  model = weights.Weights(np.ones(2), np.ones(2), NONE, NONE)
+  names = '--rule', '--weight'
+  made = reduction.Reduction(rule, weighting, (), model, names)
+  with pytest.raises(stopping.CulpritError, match=named) as raised:
+    made.add(UPDATES[0]._replace(model=model))
+    made.finish()
+  assert isinstance(raised.value.__cause__, TypeError)
 
 
 def test_the_order_of_arrival_changes_no_bits():
