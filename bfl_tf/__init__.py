@@ -10,7 +10,7 @@ from bfl_tf import startup  # noqa: F401  First, before TensorFlow.
 # isort: split
 from bfl_tf import metrics, models, partitions, plots, pooling, weights
 from bfl_tf.config import Config
-from bfl_tf.runs import run
+from bfl_tf.runs import read_runs, run, sweep
 from bfl_tf.trained import load
 from bfl_tf.version import __version__
 
@@ -23,6 +23,8 @@ __all__ = [
   'partitions',
   'plots',
   'pooling',
+  'read_runs',
   'run',
+  'sweep',
   'weights',
 ]

@@ -6,7 +6,6 @@ Flags are parsed twice: first those that choose methods, then their settings,
 
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
-import dataclasses
 import errno
 import functools
 import inspect
@@ -24,38 +23,22 @@ from absl import app, flags, logging
 
 from bfl_tf import federation, own
 from bfl_tf.config import config as config_lib
+from bfl_tf.config import flagfile
 from experiments import describe
 
-_DEFINE = {
-  bool: flags.DEFINE_boolean,
-  int: flags.DEFINE_integer,
-  float: flags.DEFINE_float,
-  str: flags.DEFINE_string,
-}
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_SETTING = re.compile(r'--?(?P<key>\w+(?:\.\w+)+)(?:=(?P<text>.*))?')
+_given = flagfile.Given()
 
 
-@dataclasses.dataclass
-class _Given:
-  """Settings as texts, in order; those that a person typed."""
-
-  texts: dict[str, str] = dataclasses.field(default_factory=dict)
-  typed: list[str] = dataclasses.field(default_factory=list)
-
-
-_given = _Given()
-
-
-def define(values: flags.FlagValues = flags.FLAGS) -> None:
+def define() -> None:
   """Defines a flag for every field of the config."""
-  for name, declared in config_lib.FIELDS.items():
-    doc, default = declared.help, declared.default
-    if declared.many:
-      items = [str(item) for item in default]
-      flags.DEFINE_list(name, items, doc, flag_values=values)
-    else:
-      _DEFINE[declared.kind](name, default, doc, flag_values=values)
+  flagfile.define(flags.FLAGS, config_lib.FIELDS)
+
+
+def said() -> tuple[dict[str, typing.Any], list[str]]:
+  """Returns fields and settings by the parsed flags, and settings typed."""
+  fields = flagfile.fields(flags.FLAGS, config_lib.FIELDS)
+  return {**fields, **_given.texts}, _given.typed
 
 
 def config() -> config_lib.Config:
@@ -64,19 +47,8 @@ def config() -> config_lib.Config:
   Raises:
     ValueError: naming the flag.
   """
-  return config_lib.Config.of(
-    {**_fields(flags.FLAGS), **_given.texts}, typed=_given.typed
-  )
-
-
-def read_file(path: str | os.PathLike) -> dict[str, typing.Any]:
-  """Returns those fields and settings that a preset sets."""
-  values = flags.FlagValues()
-  define(values)
-  flags.DEFINE_string('output_dir', None, '', flag_values=values)
-  rest, given = _split(values, [str(path), f'--flagfile={path}'])
-  values(rest)
-  return {**_fields(values, present=True), **given.texts}
+  values, typed = said()
+  return config_lib.Config.of(values, typed=typed)
 
 
 def main(function: Callable[..., int | None]) -> None:
@@ -203,24 +175,17 @@ def _terminate(*unused):
   raise federation.Terminated('terminated')
 
 
-def _fields(values, present=False) -> dict[str, typing.Any]:
-  fields = {}
-  for name, declared in config_lib.FIELDS.items():
-    if name in values and (values[name].present or not present):
-      value = values[name].value
-      fields[name] = (
-        declared.parse(name, declared.format(value)) if declared.many else value
-      )
-  return fields
-
-
 def _parse(module, arguments):
   # TensorFlow reports every checkpoint at INFO.
   logging.set_verbosity(logging.WARNING)
   try:
     describe.answer(arguments, module)
-    rest, given = _split(flags.FLAGS, arguments)
-    _given.texts, _given.typed = given.texts, given.typed
+    rest = list(arguments)
+    # A binary without a config: a setting is a flag that it does not know.
+    if 'pooling' in flags.FLAGS:
+      known = config_lib.known_settings()
+      rest, given = flagfile.split(flags.FLAGS, arguments, known)
+      _given.texts, _given.typed = given.texts, given.typed
     return flags.FLAGS(rest)
   except flags.Error as error:
     said = ' '.join(str(error).split()).rstrip('.')
@@ -229,46 +194,6 @@ def _parse(module, arguments):
     fail(f'--flagfile names a file that is no text in UTF-8: {error}.')
   except ValueError as error:
     fail(error)
-
-
-def _split(values, arguments) -> tuple[list[str], _Given]:
-  """Returns the flags of absl and, apart, the settings of methods."""
-  if 'pooling' not in values:
-    # A binary without a config: a setting is a flag that it does not know.
-    return list(arguments), _Given()
-  rest, given = list(arguments[:1]), _Given()
-  words = list(arguments[1:])
-  while words:
-    word = words.pop(0)
-    if re.fullmatch(r'--?flagfile', word) and words:
-      word = f'{word}={words.pop(0)}'
-    from_file = re.match(r'--?flagfile=', word)
-    lines = values.read_flags_from_files([word], False) if from_file else [word]
-    for line in lines:
-      found = _SETTING.fullmatch(line)
-      if not found:
-        rest.append(line)
-        continue
-      following = words if not from_file else []
-      key, text = _key_and_text(found['key'], found['text'], following)
-      given.texts[key] = text
-      if not from_file and key not in given.typed:
-        given.typed.append(key)
-  return rest, given
-
-
-def _key_and_text(key, text, words) -> tuple[str, str]:
-  """Reads `--a.b=c`, `--a.b c`, and of a switch `--a.b` and `--noa.b`."""
-  if text is not None:
-    return key, text
-  known = config_lib.known_settings()
-  plain = key.removeprefix('start.')
-  if plain not in known and plain.removeprefix('no') in known:
-    return key.replace(plain, plain.removeprefix('no')), 'false'
-  switch = plain in known and known[plain].kind is bool
-  if not switch and words and not words[0].startswith('-'):
-    return key, words.pop(0)
-  return key, 'true'
 
 
 def _near(message):

@@ -14,6 +14,7 @@ COMMANDS = {
   name: f'experiments.{name}'
   for name in (
     'run',
+    'sweep',
     'predict',
     'sites',
     'doubt',

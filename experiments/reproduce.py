@@ -17,6 +17,7 @@ import pathlib
 from absl import flags
 
 from bfl_tf import registry, training
+from bfl_tf.runs import many
 from experiments import artifacts
 from experiments import flags as config_flags
 from experiments.harness import (
@@ -24,7 +25,6 @@ from experiments.harness import (
   claims,
   estimates,
   figures,
-  runner,
   tables,
   verdicts,
 )
@@ -109,7 +109,7 @@ def _do():
   # Figures that ask models do it as runs do.
   training.configure(0)
   root.mkdir(parents=True, exist_ok=True)
-  failed = _play(tasks, root) if _RUN.value else 0
+  failed = _play(tasks) if _RUN.value else 0
   failed += sum(_write(artifact, root) for artifact in chosen)
   codes = [_judge(claim, root) for claim in claimed]
   # A claim's own verdict counts the runs that it lacks.
@@ -141,28 +141,26 @@ def _judge(claim, root):
 def _tasks(wanted, root, seeds):
   tasks = estimates.tasks(wanted, _SCALE.value, root, seeds)
   # Cells that share a run are in one place and have many names.
-  places = [str(task.directory.relative_to(root)) for task in tasks]
-  named = [t for t, place in zip(tasks, places) if _CELLS.value in place]
+  named = [task for task in tasks if _CELLS.value in task.place]
   if tasks and not named:
     raise ValueError(
-      f'--cells={_CELLS.value} is in no place of a cell, such as {places[0]}.'
+      f'--cells={_CELLS.value} is in no place of a cell, such as '
+      f'{tasks[0].place}.'
     )
   return named
 
 
-def _play(tasks, root):
+def _play(tasks):
   jobs = _JOBS.value or len(os.sched_getaffinity(0))
   if _SAMPLE.value:
     chosen = estimates.one_per_method(tasks)
     for task in tasks:
       if task not in chosen:
-        runner.validate(task)
+        many.validate(task)
     tasks, jobs = chosen, 1
-  outcomes = runner.run_all(tasks, jobs)
-  failed = [o for o in outcomes if o.status not in ('done', 'busy')]
+  failed = [o for o in many.run_all(tasks, jobs) if o.failed]
   for outcome in failed:
-    place = outcome.task.directory.relative_to(root)
-    print(f'failed: {place}: {outcome.status}')
+    print(f'failed: {outcome.task.place}: {outcome.status}')
   return len(failed)
 
 

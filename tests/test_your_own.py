@@ -10,7 +10,6 @@ import pytest
 
 from bfl_tf import config as config_lib
 from bfl_tf import runs
-from experiments import flags
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _PAGE = (_ROOT / 'docs' / 'your_own.md').read_text()
@@ -30,7 +29,7 @@ def played(tmp_path_factory):
   (folder / 'run.flags').write_text('\n'.join(arguments))
   with pytest.MonkeyPatch.context() as patch:
     patch.syspath_prepend(folder)
-    config = config_lib.Config.of(flags.read_file(folder / 'run.flags'))
+    config = config_lib.Config.from_flagfile(folder / 'run.flags')
     runs.Run(config, folder / 'run').play()
   return folder / 'run'
 

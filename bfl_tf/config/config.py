@@ -7,6 +7,7 @@ preset is a file of flags.
 from collections.abc import Collection, Mapping
 import dataclasses
 import functools
+import os
 from typing import Annotated, Any
 
 from bfl_tf import (
@@ -21,6 +22,7 @@ from bfl_tf import (
 from bfl_tf import pooling as pooling_lib
 from bfl_tf import settings as settings_lib
 from bfl_tf.config import chosen as chosen_lib
+from bfl_tf.config import flagfile
 from bfl_tf.config import given as given_lib
 from bfl_tf.datasets import builtin, preprocessing
 from bfl_tf.settings import Setting
@@ -370,6 +372,17 @@ class Config:
     idle = given.keys() - {*typed}
     return cls(**fields, settings=given, idle=idle, forgotten=forgotten)
 
+  @classmethod
+  def from_flagfile(cls, path: str | os.PathLike, **changes: Any) -> 'Config':
+    """Returns the config of a file of flags, with other fields and settings.
+
+    `Config.from_flagfile('configs/quickstart.flags', pooling='lp')`; `settings`
+    as of the class.
+    """
+    settings = changes.pop('settings', {})
+    values = {**read_flagfile(path), **changes, **settings}
+    return cls.of(values, typed=settings)
+
   def replace(self, **changes: Any) -> 'Config':
     """Returns the config with other fields; what they leave idle is dropped."""
     changes |= changes.pop('settings', {})
@@ -422,6 +435,11 @@ def known_settings() -> dict[str, settings_lib.Declared]:
     for method in known_methods()
     for setting, declared in method.declared.items()
   }
+
+
+def read_flagfile(path: str | os.PathLike) -> dict[str, Any]:
+  """Returns those fields and settings that a preset sets."""
+  return flagfile.read(path, FIELDS, known_settings())
 
 
 def near(name: str, show: str) -> str:

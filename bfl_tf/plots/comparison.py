@@ -1,37 +1,42 @@
-"""Runs side by side, the mean over seeds where there are several.
+"""Runs side by side: the mean over seeds, in a band to the least and largest.
 
 Figures of groups: by the name in the legend, the run directories of one
 setting, a seed each.
 """
 
 from collections.abc import Mapping, Sequence
+import math
+import textwrap
 
 from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
+from matplotlib import patches
 import numpy as np
 
 from bfl_tf import metrics
 from bfl_tf.plots import canvas, curves, recorded
 
 Groups = Mapping[str, Sequence[recorded.RunDir]]
+# Of a legend: letters an inch, what a handle takes in letters, inches a line.
+_LETTERS, _HANDLE, _LINE = 14, 6, 0.17
 _COVERAGES = np.linspace(0.01, 1, 100)
 
 
 def learning_curves(groups: Groups) -> figure_lib.Figure:
   """Draws scores against rounds, a panel a score; seeds are a band."""
-  panels = canvas.new_axes((12.0, 3.6 + 0.16 * len(groups)), 3, sharey=False)
+  panels = canvas.new_axes((12.0, 3.6), 3, sharey=False)
   for axes, column in zip(panels, curves.SCORES):
     curves.learning_curve(groups, column, axes)
-  return _one_legend(panels)
+  return _one_legend(panels, groups)
 
 
-def calibration(groups: Groups) -> figure_lib.Figure:
+def reliability(groups: Groups) -> figure_lib.Figure:
   """Draws accuracy less confidence against confidence, a line a setting.
 
   On the line at 0 a model is calibrated, below it is overconfident. Bins hold
   equally many examples of a run.
   """
-  (axes,) = canvas.new_axes((6.0, 3.8 + 0.16 * len(groups)))
+  (axes,) = canvas.new_axes((6.0, 3.8))
   results, styles = recorded.all_predictions(groups), canvas.styles(len(groups))
   for (name, seeds), style in zip(results.items(), styles):
     bins = [metrics.equal_bins(read.probs, read.labels) for read in seeds]
@@ -46,12 +51,12 @@ def calibration(groups: Groups) -> figure_lib.Figure:
     'Confidence (probability)',
     'Accuracy less confidence (fraction)',
   )
-  return _one_legend([axes])
+  return _one_legend([axes], groups)
 
 
 def risk_coverage(groups: Groups) -> figure_lib.Figure:
   """Draws the error rate of the least uncertain against their share."""
-  (axes,) = canvas.new_axes((6.0, 3.8 + 0.16 * len(groups)))
+  (axes,) = canvas.new_axes((6.0, 3.8))
   results, styles = recorded.all_predictions(groups), canvas.styles(len(groups))
   for (name, seeds), style in zip(results.items(), styles):
     # The same coverages for runs that were tested on different examples.
@@ -65,7 +70,7 @@ def risk_coverage(groups: Groups) -> figure_lib.Figure:
   )
   axes.set_xlim(0, 1)
   axes.set_ylim(bottom=0)
-  return _one_legend([axes])
+  return _one_legend([axes], groups)
 
 
 def _risks(read):
@@ -74,12 +79,22 @@ def _risks(read):
   return np.interp(_COVERAGES, curve.retained, 1 - curve.accuracy)
 
 
-def _one_legend(panels: Sequence[axes_lib.Axes]) -> figure_lib.Figure:
-  """Puts a legend of all lines below the panels, in place of their own."""
+def _one_legend(
+  panels: Sequence[axes_lib.Axes], groups: Groups
+) -> figure_lib.Figure:
+  """Puts a legend of all lines below the panels, in place of their own.
+
+  The figure grows by its height, so that long names leave the panels as large.
+  """
   figure = canvas.figure_of(panels[0])
   handles, labels = panels[0].get_legend_handles_labels()
-  longest = max(map(len, labels))
-  columns = max(1, min(4, int(90 * figure.get_figwidth() / 8) // (longest + 8)))
+  if any(len(runs) > 1 for runs in recorded.named(groups).values()):
+    handles.append(patches.Patch(color=canvas.GREY, alpha=0.18, lw=0))
+    labels.append('Band: lowest to highest seed')
+  width = int(_LETTERS * figure.get_figwidth())
+  labels = [textwrap.fill(label, width - _HANDLE) for label in labels]
+  longest = max(len(line) for each in labels for line in each.split('\n'))
+  columns = min(4, len(labels), max(1, width // (longest + _HANDLE)))
   for axes in panels:
     if own := axes.get_legend():
       own.remove()
@@ -87,4 +102,9 @@ def _one_legend(panels: Sequence[axes_lib.Axes]) -> figure_lib.Figure:
     handles, labels, loc='outside lower center', ncols=columns, fontsize=8.5,
     frameon=False,
   )  # fmt: skip
+  # A column is filled before the next; the tallest counts.
+  lines = [label.count('\n') + 1 for label in labels]
+  each = math.ceil(len(lines) / columns)
+  tallest = max(sum(lines[at : at + each]) for at in range(0, len(lines), each))
+  figure.set_figheight(figure.get_figheight() + _LINE * tallest)
   return figure

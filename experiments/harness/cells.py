@@ -17,8 +17,7 @@ import numpy as np
 
 from bfl_tf import config as config_lib
 from bfl_tf import files
-from bfl_tf.runs import directory as directory_lib
-from experiments import flags as config_flags
+from bfl_tf import runs as runs_lib
 
 SCALES = ('smoke', 'laptop', 'overnight', 'paper')
 # Of a multilayer perceptron at the scale `smoke`: only that it runs.
@@ -43,7 +42,7 @@ CONFIGS = pathlib.Path(__file__).parents[1] / 'configs'
 
 @functools.cache
 def _read(path):
-  return config_flags.read_file(path)
+  return config_lib.read_flagfile(path)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -120,7 +119,7 @@ class Cell:
 
 
 @dataclasses.dataclass(frozen=True)
-class Task:
+class Task(runs_lib.Planned):
   """A cell at a scale and seed, with its place below `root`."""
 
   cell: Cell
@@ -140,38 +139,10 @@ class Task:
     place = pathlib.Path(self.scale, cell.paper.name, cell.name)
     return self.root / place / f'seed{self.seed}'
 
-  @functools.cached_property
-  def mismatch(self) -> str | None:
-    """Says which flags differ in what the directory holds, or None."""
-    try:
-      directory_lib.RunDirectory(self.directory).check(self.config)
-    except ValueError as error:
-      return str(error)
-    return None
-
   @property
-  def is_done(self) -> bool:
-    """Whether the run is finished, with the settings that the cell has now."""
-    directory = directory_lib.RunDirectory(self.directory)
-    try:
-      # One of fewer rounds has no summary then: to run the cell extends it.
-      directory.check(self.config)
-    except ValueError:
-      return False
-    return directory.summary() is not None
-
-  @property
-  def failure_path(self) -> pathlib.Path:
-    """Where a failure is written down: beside the run, which may resume."""
-    return self.directory.with_name(f'{self.directory.name}.failure.txt')
-
-  @property
-  def failure(self) -> str | None:
-    """Why it cannot be read: settings that differ, or its last failure."""
-    if self.mismatch:
-      return self.mismatch
-    path = self.failure_path
-    return path.read_text().strip() if path.exists() else None
+  def place(self) -> str:
+    """Its directory below the root."""
+    return str(self.directory.relative_to(self.root))
 
 
 class UnrecordedError(LookupError):

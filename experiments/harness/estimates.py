@@ -1,12 +1,14 @@
 """What is to be run, what is done, and how long the rest will take."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 import functools
 import os
 import pathlib
 import re
 from typing import Any
 
+from bfl_tf import runs as runs_lib
+from bfl_tf.config import config as config_lib
 from bfl_tf.runs import flags_file, rows
 from experiments import artifacts
 from experiments.harness import cells
@@ -26,6 +28,8 @@ _SPEED = {
   ('logistic', 'deterministic'): 300000,
 }
 _OTHER = 20000
+# Examples of a set that no artifact names: what one takes is known from others.
+_UNKNOWN = 10000
 _START_SECONDS = 2.0
 # Training and test examples of the sets that the artifacts name.
 _EXAMPLES = {
@@ -96,9 +100,12 @@ def _config(cell, scale):
   return cell.config(scale, seed=0)
 
 
-def core_seconds(task: cells.Task) -> float:
+def _of_task(task):
+  return core_seconds(_config(task.cell, task.scale))
+
+
+def core_seconds(config: config_lib.Config) -> float:
   """A rough estimate for one run on one core."""
-  config = _config(task.cell, task.scale)
   speed = _speed(config)
   examples = _examples(config.dataset, config.train_split)
   a_round = config.clients_per_round or config.num_clients
@@ -130,7 +137,7 @@ def core_seconds(task: cells.Task) -> float:
 
 def _examples(dataset, split):
   sliced = re.search(r':(\d+)\]', split)
-  return int(sliced[1]) if sliced else _EXAMPLES[dataset]
+  return int(sliced[1]) if sliced else _EXAMPLES.get(dataset, _UNKNOWN)
 
 
 def _speed(config):
@@ -163,7 +170,7 @@ def listing(root: pathlib.Path) -> str:
     column = [f'{f"{scale} min, state":>22}']
     for own in of_items:
       left = [task for task in own if task.directory not in done]
-      minutes = pace * sum(map(core_seconds, left)) / 60 / cores
+      minutes = pace * sum(map(_of_task, left)) / 60 / cores
       missing = 'partly' if len(left) < len(own) else 'never run'
       column.append(f'{minutes:10.1f} {missing if left else "done":>11}')
     lines = [line + text for line, text in zip(lines, column, strict=True)]
@@ -175,9 +182,24 @@ def listing(root: pathlib.Path) -> str:
   return '\n'.join([*lines, *notes])
 
 
+def said(runs: Sequence[runs_lib.Planned], jobs: int) -> str:
+  """Says how many runs are left, and how long they will take."""
+  done = [run for run in runs if run.is_done]
+  left = [run.config for run in runs if not run.is_done]
+  text = f'{len(runs)} runs, {len(done)} of them finished'
+  if not left:
+    return text
+  if not done and any(config.dataset not in _EXAMPLES for config in left):
+    return f'{text}; how long they take, the first will tell'
+  cores = min(jobs, len(left)) if jobs > 1 else len(os.sched_getaffinity(0))
+  minutes = _pace(done) * sum(map(core_seconds, left)) / 60 / cores
+  by = f'by the {len(done)} finished' if done else 'by a first guess'
+  return f'{text}; the rest takes {max(minutes, 0.1):.1f} minutes, {by}'
+
+
 def _pace(done) -> float:
   """How long finished runs took, in terms of the estimate of them."""
-  guessed = sum(map(core_seconds, done))
+  guessed = sum(core_seconds(task.config) for task in done)
   return sum(map(_took, done)) / guessed if done else 1.0
 
 

@@ -1,7 +1,7 @@
 """Student's t on differences over seeds, and Holm's correction over several.
 
-Every test is one-sided, at `LEVEL`. Two standard errors would be 9 % at three
-seeds and 5.8 % at five; Student's quantile is 5 % at any number.
+Every test of a claim is one-sided, at `LEVEL`. Two standard errors would be
+9 % at three seeds and 5.8 % at five; Student's quantile is 5 % at any number.
 
 Differences that are all the same leave Student's test without a spread to
 judge by: its t is infinite, however few the seeds and however coarse the
@@ -44,6 +44,11 @@ class Test(NamedTuple):
   degrees_of_freedom: int
   p_above: float
   p_below: float
+
+  @property
+  def p_value(self) -> float:
+    """Two-sided: of a mean as far from zero, were the true one zero."""
+    return min(1.0, 2 * min(self.p_above, self.p_below))
 
   def visible(self, num_tests: int = 1) -> float:
     """Returns the smallest mean that such a spread lets a test show.

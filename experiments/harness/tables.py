@@ -224,6 +224,18 @@ def _text(table, entry):
   return f'{entry.text} [{entry.published_text}]'
 
 
+def tex(rows: list[list[str]]) -> str:
+  """Returns rows as a tabular, the heading first; it needs booktabs."""
+  special = str.maketrans({c: f'\\{c}' for c in '&%$#_'} | {'±': r'$\pm$'})
+  heading, *lines = (
+    ' & '.join(cell.translate(special) for cell in row) + r' \\' for row in rows
+  )
+  return '\n'.join([
+    rf'\begin{{tabular}}{{{"l" * len(rows[0])}}}', r'\toprule', heading,
+    r'\midrule', *lines, r'\bottomrule', r'\end{tabular}', '',
+  ])  # fmt: skip
+
+
 def markdown(rows: list[list[str]]) -> str:
   """Returns rows as a table, the heading first."""
   widths = [max(map(len, column)) for column in zip(*rows)]

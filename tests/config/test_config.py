@@ -7,7 +7,6 @@ from bfl_tf import runs as runs_lib
 from bfl_tf import version
 from bfl_tf.config import config as config_lib
 from bfl_tf.runs import flags_file
-from experiments import flags
 
 
 @pytest.mark.parametrize(
@@ -52,7 +51,7 @@ def test_flags_txt_is_a_flagfile_of_the_same_config(tmp_path, changes):
   config = config_lib.Config.of(changes)
   path = tmp_path / 'flags.txt'
   path.write_text('\n'.join(flags_file.flag_lines(config)))
-  fields = flags.read_file(path)
+  fields = config_lib.read_flagfile(path)
   assert set(fields) == {*config_lib.FIELDS, *dict(config.chosen.lines())}
   assert config_lib.Config.of(fields, typed=config.settings) == config
   assert runs_lib.read_config(tmp_path) == config

@@ -10,7 +10,8 @@ import site_data
 
 from bfl_tf import config as config_lib
 from bfl_tf import runs as runs_lib
-from experiments import compare
+from bfl_tf.runs import groups
+from experiments.harness import compared as compared_lib
 
 
 @pytest.fixture(scope='module')
@@ -79,7 +80,7 @@ def compared(folder, doubted):
   return binaries.drive(
     'experiments.compare',
     [
-      [*runs, f'--output={folder}/compared'],
+      [*runs, f'--output={folder}/compared', '--figures=reliability'],
       [*runs, '--scores=aurc_normalized_entropy,accuracy'],
       [runs[0]],
       [runs[0], str(folder)],
@@ -94,17 +95,17 @@ def test_compare(folder, compared):
   assert code == 0, error
   rows = {row[1].strip(): row for row in (x.split('|') for x in out.split('\n'))
           if len(row) > 3}  # fmt: skip
-  assert rows['pooling=lp'][2].strip() == '1'
+  assert rows['lp'][2].strip() == '1'
   accuracy = [
     json.loads((folder / run / 'summary.json').read_text())['final']['accuracy']
     for run in ('nwa_0', 'nwa_1')
   ]
   error = abs(accuracy[0] - accuracy[1]) / 2
   wanted = f'{np.mean(accuracy):.4f} ± {error:.4f}'
-  assert wanted in [cell.strip() for cell in rows['pooling=nwa']]
+  assert wanted in [cell.strip() for cell in rows['nwa']]
   assert {path.name for path in (folder / 'compared').iterdir()} == {
-    'compared.csv', 'compared.md', 'learning_curves.png', 'calibration.png',
-    'risk_coverage.png',
+    'compared.csv', 'compared.md', 'compared.tex', 'reliability.pdf',
+    'reliability.png',
   }  # fmt: skip
 
 
@@ -112,8 +113,8 @@ def test_compare(folder, compared):
 def test_compare_reads_what_doubt_has_found(compared):
   code, out, _ = compared[1]
   assert code == 0
-  (nwa,) = [line for line in out.splitlines() if 'pooling=nwa' in line]
-  (lp,) = [line for line in out.splitlines() if 'pooling=lp' in line]
+  (nwa,) = [line for line in out.splitlines() if '| nwa ' in line]
+  (lp,) = [line for line in out.splitlines() if '| lp ' in line]
   # Of one of two seeds it is known, of the other rule it is not.
   assert '±' not in nwa.split('|')[3]
   assert '(1 of 2)' in nwa.split('|')[3]
@@ -134,18 +135,6 @@ def test_a_run_on_another_file_is_no_other_seed(tmp_path):
     config = site_data.config(tmp_path / 'sites.csv', seed=seed, num_rounds=1)
     run = runs_lib.Run(config, tmp_path / str(seed), False, draw_plots=False)
     run.play()
-  found = compare.named(compare.grouped([tmp_path / '0', tmp_path / '1']))
+  found = compared_lib.named(groups.grouped([tmp_path / '0', tmp_path / '1']))
   assert len(found) == 2
   assert all(name.startswith('--dataset=') for name in found)
-
-
-def test_rows_are_named_by_what_differs():
-  def group(**settings):
-    return compare.Group(settings)
-
-  assert list(compare.named([group(a='1', b='x'), group(a='1', b='y')])) == [
-    'b=x', 'b=y',
-  ]  # fmt: skip
-  # A setting that only one has says no more than its method.
-  found = compare.named([group(p='m', **{'m.s': '1'}), group(p='n')])
-  assert list(found) == ['p=m', 'p=n']

@@ -7,7 +7,6 @@ import pytest
 from bfl_tf import config as config_lib
 from bfl_tf import federation
 from bfl_tf.federation import evaluation
-from experiments import flags
 from experiments.artifacts import (
   board,
   fedbe,
@@ -31,7 +30,7 @@ _BUILT: dict = {}
   'path', sorted(_CONFIGS.glob('*.flags')), ids=lambda path: path.stem
 )
 def test_a_preset_is_a_config(path):
-  config_lib.Config.of(flags.read_file(path))
+  config_lib.Config.from_flagfile(path)
 
 
 def test_the_defaults_learn_the_smallest_set():

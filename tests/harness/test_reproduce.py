@@ -13,8 +13,9 @@ import pytest
 from bfl_tf import runs as runs_lib
 from bfl_tf.federation import evaluation
 from bfl_tf.runs import directory as directory_lib
+from bfl_tf.runs import many
 from experiments import artifacts, reproduce
-from experiments.harness import cells, estimates, runner, tables
+from experiments.harness import cells, estimates, tables
 
 _ONE_CLAIM = {'claim': ['fedbe/swa_beats_sgd'], 'scale': 'overnight'}
 _EVERYTHING = {'artifact': ['all'], 'claim': ['all'], 'scale': 'smoke'}
@@ -98,13 +99,12 @@ def faked(monkeypatch):
 def test_a_failing_cell_leaves_the_others_running(tmp_path):
   tasks = bad, good = _tasks(tmp_path, 'bad', 'good')
   found = {
-    outcome.task.cell.name: outcome.status
-    for outcome in runner.run_all(tasks, 1)
+    outcome.task.cell.name: outcome.status for outcome in many.run_all(tasks, 1)
   }
   assert found == {'bad': 'ValueError: --model is bad.', 'good': 'done'}
   assert bad.failure == found['bad'] and good.is_done
   # What is finished is not played again, what failed is.
-  again = runner.run_all(tasks, 1)
+  again = many.run_all(tasks, 1)
   assert [outcome.task for outcome in again] == [bad]
 
 
@@ -112,7 +112,7 @@ def test_a_task_under_way_elsewhere_is_left_alone(tmp_path):
   (task,) = _tasks(tmp_path, 'busy')
   task.directory.mkdir(parents=True)
   with directory_lib.RunDirectory(task.directory).locked():
-    assert runner.run_one(task, 0).status == 'busy'
+    assert many.run_one(task, 0).status == 'busy'
   assert [path.name for path in task.directory.iterdir()] == ['.lock']
 
 
@@ -123,10 +123,10 @@ def test_who_dies_alone_is_blamed_and_nobody_else(monkeypatch, tmp_path):
     # All that run beside one that dies die with it.
     waiting = list(waiting)
     while waiting and 'deadly' not in {t.cell.name for t in waiting[:jobs]}:
-      yield runner.Outcome(waiting.pop(0), 'done')
+      yield many.Outcome(waiting.pop(0), 'done')
 
-  monkeypatch.setattr(runner, '_side_by_side', until_one_dies)
-  found = {o.task.cell.name: o.status for o in runner._outcomes(tasks, 2)}
+  monkeypatch.setattr(many, '_side_by_side', until_one_dies)
+  found = {o.task.cell.name: o.status for o in many._outcomes(tasks, 2)}
   assert found == {
     'first': 'done', 'deadly': 'its process died', 'last': 'done',
   }  # fmt: skip
@@ -188,7 +188,7 @@ def ran(monkeypatch):
   """The tasks that would be run."""
   found = []
   monkeypatch.setattr(
-    runner, 'run_all', lambda tasks, _: found.extend(tasks) or []
+    many, 'run_all', lambda tasks, _: found.extend(tasks) or []
   )
   return found
 

@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 import bfl_tf
-from experiments import flags
+from bfl_tf import config as config_lib
 
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -58,7 +58,7 @@ def test_quickstart_is_the_preset():
   )
   names = {'bfl_tf': bfl_tf}
   exec(source, names)
-  preset = flags.read_file(_ROOT / 'configs/quickstart.flags')
+  preset = config_lib.read_flagfile(_ROOT / 'configs/quickstart.flags')
   assert names['QUICKSTART'] == bfl_tf.Config.of(preset)
 
 

@@ -1,4 +1,4 @@
-"""Runs tasks: finished ones never again, interrupted ones go on.
+"""Plays many runs: finished ones never again, interrupted ones go on.
 
 Tasks are independent: `jobs` processes take them, one worker each, and several
 machines that share a directory split them, since a task under way is locked.
@@ -15,9 +15,9 @@ from typing import Any
 from absl import logging
 import tqdm
 
-from bfl_tf import federation
+from bfl_tf import federation, training
 from bfl_tf import runs as runs_lib
-from experiments.harness import cells
+from bfl_tf.runs import planned as planned_lib
 
 # Data sets and compiled workers of this process, by what they were made from.
 _built: dict[Any, Any] = {}
@@ -28,27 +28,33 @@ _MOST_BUILT = 12
 class Outcome:
   """What became of a task: `done`, `busy` elsewhere, or why it failed."""
 
-  task: cells.Task
+  task: planned_lib.Planned
   status: str
 
+  @property
+  def failed(self) -> bool:
+    """Whether it is neither done nor busy."""
+    return self.status not in ('done', 'busy')
 
-def run_all(tasks: Sequence[cells.Task], jobs: int) -> list[Outcome]:
+
+def run_all(tasks: Sequence[planned_lib.Planned], jobs: int) -> list[Outcome]:
   """Runs what is not finished; one failure leaves the others running."""
   waiting = [task for task in tasks if not task.is_done]
   # Neighbours that compile alike share what is compiled.
-  waiting.sort(key=lambda task: (_compiled_alike(task.config), task.seed))
+  waiting.sort(key=lambda task: _compiled_alike(task.config))
   bar = tqdm.tqdm(
     _outcomes(waiting, jobs), total=len(waiting), unit='run', disable=None
   )
   outcomes = []
   for outcome in bar:
     outcomes.append(outcome)
-    place = outcome.task.directory.relative_to(outcome.task.root)
-    bar.write(f'{place}: {outcome.status}')
+    bar.write(f'{outcome.task.place}: {outcome.status}')
   return outcomes
 
 
-def run_one(task: cells.Task, num_workers: int) -> Outcome:
+def run_one(
+  task: planned_lib.Planned, num_workers: int | None = None
+) -> Outcome:
   """Runs a task in this process; never raises for what the run did."""
   try:
     return Outcome(task, _play(task, num_workers))
@@ -56,13 +62,17 @@ def run_one(task: cells.Task, num_workers: int) -> Outcome:
     return Outcome(task, 'busy')
 
 
-def validate(task: cells.Task) -> None:
+def validate(task: planned_lib.Planned) -> None:
   """Builds a task's pieces without running it.
 
   Raises:
     ValueError: its settings are wrong.
   """
-  federation.Experiment.build(task.config, _built)
+  config = task.config
+  training.configure(
+    config.num_workers, config.deterministic, config.mixed_precision
+  )
+  federation.Experiment.build(config, _built)
 
 
 def _play(task, num_workers):
@@ -71,7 +81,9 @@ def _play(task, num_workers):
   if len(_built) > _MOST_BUILT:
     _built.clear()
   task.failure_path.unlink(missing_ok=True)
-  config = task.config.replace(num_workers=num_workers)
+  config = task.config
+  if num_workers is not None:
+    config = config.replace(num_workers=num_workers)
   try:
     run = runs_lib.Run(config, task.directory, False, _built, draw_plots=False)
     run.play()
@@ -93,7 +105,7 @@ def _fail(task, reason):
 
 def _outcomes(tasks, jobs) -> Iterator[Outcome]:
   if jobs == 1:
-    yield from (run_one(task, 0) for task in tasks)
+    yield from (run_one(task) for task in tasks)
     return
   waiting = dict.fromkeys(tasks)
   while waiting:
@@ -155,4 +167,5 @@ def _compiled_alike(config):
   return (
     config.dataset, config.model, config.variant, config.client_optimizer,
     config.client_parts, config.get('flipout.update_prior'), config.augment,
+    config.seed,
   )  # fmt: skip

@@ -1,0 +1,113 @@
+"""Flags as absl reads them, of fields and of settings, and files of them."""
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+import os
+import re
+from typing import Any
+
+from absl import flags
+
+from bfl_tf import settings
+
+Fields = Mapping[str, settings.Declared]
+_DEFINE = {
+  bool: flags.DEFINE_boolean,
+  int: flags.DEFINE_integer,
+  float: flags.DEFINE_float,
+  str: flags.DEFINE_string,
+}
+_SETTING = re.compile(r'--?(?P<key>\w+(?:\.\w+)+)(?:=(?P<text>.*))?')
+
+
+@dataclasses.dataclass
+class Given:
+  """Settings as texts, in order; those that a person typed."""
+
+  texts: dict[str, str] = dataclasses.field(default_factory=dict)
+  typed: list[str] = dataclasses.field(default_factory=list)
+
+
+def define(values: flags.FlagValues, known: Fields) -> None:
+  """Defines a flag for every field."""
+  for name, declared in known.items():
+    doc, default = declared.help, declared.default
+    if declared.many:
+      items = [str(item) for item in default]
+      flags.DEFINE_list(name, items, doc, flag_values=values)
+    else:
+      _DEFINE[declared.kind](name, default, doc, flag_values=values)
+
+
+def fields(
+  values: flags.FlagValues, known: Fields, present: bool = False
+) -> dict[str, Any]:
+  """Returns the values of fields; of those that were set where `present`."""
+  found = {}
+  for name, declared in known.items():
+    if name in values and (values[name].present or not present):
+      value = values[name].value
+      found[name] = (
+        declared.parse(name, declared.format(value)) if declared.many else value
+      )
+  return found
+
+
+def read(
+  path: str | os.PathLike, known: Fields, known_settings: Fields
+) -> dict[str, Any]:
+  """Returns those fields and settings that a file of flags sets.
+
+  Raises:
+    ValueError: it cannot be read, or has a flag that is none of a run's.
+  """
+  values = flags.FlagValues()
+  define(values, known)
+  flags.DEFINE_string('output_dir', None, '', flag_values=values)
+  try:
+    words = [str(path), f'--flagfile={path}']
+    rest, given = split(values, words, known_settings)
+    values(rest)
+  except flags.Error as error:
+    raise ValueError(f'{path}: {" ".join(str(error).split())}') from error
+  return {**fields(values, known, present=True), **given.texts}
+
+
+def split(
+  values: flags.FlagValues, arguments: Sequence[str], known_settings: Fields
+) -> tuple[list[str], Given]:
+  """Returns the flags of absl and, apart, the settings of methods."""
+  rest, given = list(arguments[:1]), Given()
+  words = list(arguments[1:])
+  while words:
+    word = words.pop(0)
+    if re.fullmatch(r'--?flagfile', word) and words:
+      word = f'{word}={words.pop(0)}'
+    from_file = re.match(r'--?flagfile=', word)
+    lines = values.read_flags_from_files([word], False) if from_file else [word]
+    for line in lines:
+      found = _SETTING.fullmatch(line)
+      if not found:
+        rest.append(line)
+        continue
+      following = words if not from_file else []
+      key, text = _key_and_text(
+        found['key'], found['text'], following, known_settings
+      )
+      given.texts[key] = text
+      if not from_file and key not in given.typed:
+        given.typed.append(key)
+  return rest, given
+
+
+def _key_and_text(key, text, words, known) -> tuple[str, str]:
+  """Reads `--a.b=c`, `--a.b c`, and of a switch `--a.b` and `--noa.b`."""
+  if text is not None:
+    return key, text
+  plain = key.removeprefix('start.')
+  if plain not in known and plain.removeprefix('no') in known:
+    return key.replace(plain, plain.removeprefix('no')), 'false'
+  switch = plain in known and known[plain].kind is bool
+  if not switch and words and not words[0].startswith('-'):
+    return key, words.pop(0)
+  return key, 'true'

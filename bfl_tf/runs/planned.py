@@ -1,0 +1,54 @@
+"""A run that is planned: its config, its place, and whether it is done."""
+
+import functools
+import pathlib
+
+from bfl_tf.config import config as config_lib
+from bfl_tf.runs import directory as directory_lib
+
+
+class Planned:
+  """A run to be played, or finished already.
+
+  Attributes:
+    config: what to run.
+    directory: where.
+    place: where, in lines about it.
+  """
+
+  config: config_lib.Config
+  directory: pathlib.Path
+  place: str
+
+  @functools.cached_property
+  def mismatch(self) -> str | None:
+    """Says which flags differ in what the directory holds, or None."""
+    try:
+      directory_lib.RunDirectory(self.directory).check(self.config)
+    except ValueError as error:
+      return str(error)
+    return None
+
+  @property
+  def is_done(self) -> bool:
+    """Whether the run is finished, with the settings that it has now."""
+    directory = directory_lib.RunDirectory(self.directory)
+    try:
+      # One of fewer rounds has no summary then: to run it extends it.
+      directory.check(self.config)
+    except ValueError:
+      return False
+    return directory.summary() is not None
+
+  @property
+  def failure_path(self) -> pathlib.Path:
+    """Where a failure is written down: beside the run, which may resume."""
+    return self.directory.with_name(f'{self.directory.name}.failure.txt')
+
+  @property
+  def failure(self) -> str | None:
+    """Why it cannot be read: settings that differ, or its last failure."""
+    if self.mismatch:
+      return self.mismatch
+    path = self.failure_path
+    return path.read_text().strip() if path.exists() else None

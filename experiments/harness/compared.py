@@ -1,0 +1,177 @@
+"""Settings beside each other by their scores over seeds, tested in pairs.
+
+A seed fixes partition and initial weights, so that two settings are compared by
+their differences over the seeds that both have: Student's test of
+`significance`, to both sides, with Holm's correction over the settings, for
+each score by itself.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bfl_tf.runs import groups as groups_lib
+from experiments.harness import significance, tables
+
+Groups = Mapping[str, groups_lib.Group]
+
+
+def named(
+  groups: Sequence[groups_lib.Group], names: Sequence[str] = ()
+) -> dict[str, groups_lib.Group]:
+  """Returns groups by these names, or by the flags in which they differ.
+
+  Raises:
+    ValueError: there are more names or fewer, or one comes twice.
+  """
+  keys = groups_lib.differing(groups)
+  own = [groups_lib.name(group, keys) for group in groups]
+  if names and not len(names) == len({*names}) == len(groups):
+    raise ValueError(
+      f'--names={",".join(names)} must be {len(groups)} names, of '
+      f'{"; ".join(own)}, in this order.'
+    )
+  return dict(zip(names or own, groups, strict=True))
+
+
+def rows(
+  groups: Groups, wanted: Sequence[str] = (), baseline: str = ''
+) -> list[dict[str, Any]]:
+  """Returns a row a setting and score; None where there is no number.
+
+  Args:
+    groups: by name.
+    wanted: scores; all that every run has if empty.
+    baseline: a name, or flags as in one: `pooling=nwa` is, for each setting,
+      the one that differs from it in no other flag. None if empty.
+
+  Returns:
+    Rows with `setting`, a column a flag that differs, `score`, `mean`,
+    `standard_deviation`, `standard_error`, `n` finite values over `seeds`; and
+    beside a baseline `difference` from it, its `difference_standard_error`,
+    `p_value` and whether it is `significant`.
+
+  Raises:
+    ValueError: a wanted score is of no run, or no setting is the baseline.
+  """
+  every = {
+    name: {seed: groups_lib.scores_of(run) for seed, run in group.runs.items()}
+    for name, group in groups.items()
+  }
+  keys = groups_lib.differing([*groups.values()])
+  others = _baselines(groups, keys, baseline) if baseline else {}
+  return [
+    row
+    for score in _scores(every, wanted)
+    for row in _of_score(groups, keys, score, every, others)
+  ]
+
+
+def _scores(every, wanted):
+  scores = [each for runs in every.values() for each in runs.values()]
+  known = list(dict.fromkeys(name for each in scores for name in each))
+  for name in wanted:
+    if name not in known:
+      raise ValueError(f'--scores: no run has {name}; {", ".join(known)}.')
+  return wanted or [
+    name for name in known if all(name in each for each in scores)
+  ]
+
+
+def _of_score(groups, keys, score, every, others):
+  values = {
+    name: {seed: each.get(score, np.nan) for seed, each in runs.items()}
+    for name, runs in every.items()
+  }
+  tests = {
+    name: _test(values[name], values[other]) for name, other in others.items()
+  }
+  tested = {name: test for name, test in tests.items() if test}
+  passed = significance.holm([test.p_value for test in tested.values()])
+  significant = dict(zip(tested, passed.tolist()))
+  for name, group in groups.items():
+    row = {'setting': name, **{key: group.settings.get(key) for key in keys}}
+    row |= {'score': score, **_moments([*values[name].values()])}
+    if others:
+      test = tests.get(name)
+      row |= {
+        'difference': test and test.mean,
+        'difference_standard_error': test and test.standard_error,
+        'p_value': test and test.p_value,
+        'significant': significant.get(name),
+      }
+    yield row
+
+
+def _moments(values):
+  finite = np.array([value for value in values if np.isfinite(value)])
+  several = finite.size > 1
+  return {
+    'mean': float(finite.mean()) if finite.size else None,
+    'standard_deviation': float(finite.std(ddof=1)) if several else None,
+    'standard_error': tables.standard_error(finite),
+    'n': finite.size,
+    'seeds': len(values),
+  }
+
+
+def _test(ours, theirs):
+  """On the differences over the seeds of both; None below two."""
+  found = [ours[seed] - theirs[seed] for seed in ours if seed in theirs]
+  return significance.student(np.array([d for d in found if np.isfinite(d)]))
+
+
+def _baselines(groups, keys, baseline):
+  """Returns what each setting is compared with, by name; itself with none."""
+  flags = dict(word.partition('=')[::2] for word in baseline.split())
+  at = {
+    tuple(group.settings.get(key) for key in keys): name
+    for name, group in groups.items()
+  }
+  found = {}
+  for values, name in at.items():
+    wanted = tuple((dict(zip(keys, values)) | flags)[key] for key in keys)
+    other = baseline if baseline in groups else at.get(wanted)
+    if other is None or not (baseline in groups or flags.keys() <= {*keys}):
+      raise ValueError(
+        f'--baseline={baseline}: for {name} there is no such setting. Name '
+        f'one, or some of its flags: {"; ".join(groups)}.'
+      )
+    if other != name:
+      found[name] = other
+  return found
+
+
+def cells(
+  lines: Sequence[Mapping[str, Any]], flags: Sequence[str] = ()
+) -> list[list[str]]:
+  """Returns rows as a table of texts, a line a setting, the heading first.
+
+  Args:
+    lines: as of `rows`.
+    flags: columns in place of `setting`.
+  """
+  scores = list(dict.fromkeys(line['score'] for line in lines))
+  table = [[*(flags or ['setting']), 'seeds', *scores]]
+  for setting in dict.fromkeys(line['setting'] for line in lines):
+    own = [line for line in lines if line['setting'] == setting]
+    names = [own[0][key] or '-' for key in flags] or [setting]
+    table.append([*names, str(own[0]['seeds']), *map(_text, own)])
+  return table
+
+
+def _text(line):
+  """`0.9123 ± 0.0012*`, the star of what is significant.
+
+  Where some have no value, as of a model that ran away: `0.9123 (2 of 3)`.
+  """
+  if line['mean'] is None:
+    return '-'
+  text = f'{line["mean"]:.4f}'
+  if line['standard_error'] is not None:
+    text += f' ± {line["standard_error"]:.4f}'
+  text += '*' if line.get('significant') else ''
+  if line['n'] < line['seeds']:
+    text += f' ({line["n"]} of {line["seeds"]})'
+  return text

@@ -1,0 +1,105 @@
+"""Plays a study: settings by grids or random draws, seeds, and a comparison.
+
+  bfl-tf sweep --flagfile=configs/quickstart.flags --folder=runs/rules \\
+    '--grid=pooling=nwa|ws|lp' '--grid=dirichlet.alpha=0.1|0.5' --seeds=0,1,2
+  bfl-tf sweep --flagfile=configs/quickstart.flags --folder=runs/rates \\
+    '--draw=client_learning_rate=log:1e-4:1e-1' --num_draws=20 \\
+    --validation_split=0.2 --choose_by=validation_nll
+
+The same command goes on where it was interrupted; more values, seeds or draws
+add to it. It ends as `bfl-tf compare` does, whose flags work here too. Exit
+code 1: a run failed; 2: a flag is wrong, and nothing was written.
+"""
+
+import os
+import pathlib
+
+from absl import flags
+
+from bfl_tf import files
+from bfl_tf.config import config as config_lib
+from bfl_tf.runs import many, study
+from experiments import compare
+from experiments import flags as config_flags
+from experiments.harness import estimates, swept
+
+config_flags.define()
+flags.adopt_module_key_flags(config_flags)
+flags.adopt_module_key_flags(compare)
+_GRID = flags.DEFINE_multi_string(
+  'grid', [], 'flag=value|value|...; of several grids, every combination.'
+)
+_DRAW = flags.DEFINE_multi_string(
+  'draw', [], 'flag=log:least:most or flag=uniform:least:most, drawn at random.'
+)
+_NUM_DRAWS = flags.DEFINE_integer(
+  'num_draws', 10, 'Draws of all --draw together.', lower_bound=1
+)
+_SEEDS = flags.DEFINE_list(
+  'seeds', [], 'Of each setting: 0,1,2; that of --seed if empty.'
+)
+_JOBS = flags.DEFINE_integer(
+  'jobs', 0, 'Runs side by side; 0: one a core.', lower_bound=0
+)
+_FOLDER = flags.DEFINE_string('folder', 'runs/sweep', 'Where runs go.')
+_CHOOSE_BY = flags.DEFINE_string(
+  'choose_by',
+  '',
+  'Whose mean over seeds chooses the setting that is written to best.flags: '
+  f'{", ".join(swept.MOST)}.',
+)
+flags.DEFINE_string('output_dir', None, "A preset's: here runs go to --folder.")
+
+
+def main() -> int:
+  """Plays what is not finished, and compares what is."""
+  config_flags.terminable()
+  root = pathlib.Path(_FOLDER.value)
+  try:
+    runs = _planned(root)
+    study.check(runs)
+  except ValueError as error:
+    config_flags.fail(error)
+  every = [run for of_name in runs.values() for run in of_name]
+  jobs = _JOBS.value or len(os.sched_getaffinity(0))
+  print(f'{root}: {estimates.said(every, jobs)}', flush=True)
+  try:
+    failed = [o for o in many.run_all(every, jobs) if o.failed]
+  except KeyboardInterrupt as stop:
+    said = 'goes on' in str(stop)
+    config_flags.interrupted(stop, '' if said else 'the same command goes on')
+  for outcome in failed:
+    print(f'failed: {outcome.task.place}: {outcome.status}')
+  _compare(study.finished(runs), root)
+  return int(bool(failed))
+
+
+def _planned(root):
+  said, typed = config_flags.said()
+  configs = swept.configs(
+    said, typed, _GRID.value, _DRAW.value, _NUM_DRAWS.value
+  )
+  if _CHOOSE_BY.value:
+    swept.check_choice(_CHOOSE_BY.value, configs)
+  seed = config_lib.FIELDS['seed']
+  seeds = [seed.checked('seeds', text) for text in _SEEDS.value]
+  return study.points(configs, root, seeds)
+
+
+def _compare(done, root):
+  """Writes the comparison of what is finished, and its best."""
+  if not done:
+    return
+  try:
+    compare.report([path for paths in done.values() for path in paths], root)
+  except ValueError as error:
+    config_flags.fail(error)
+  if score := _CHOOSE_BY.value:
+    name, mean = swept.best(done, score)
+    path = root / 'best.flags'
+    files.write_text(path, swept.flags_of(done[name][0]))
+    print(f'best by {score}, {mean:.4f}: {name}, in {path}')
+
+
+if __name__ == '__main__':
+  config_flags.main(main)

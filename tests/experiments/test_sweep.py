@@ -1,0 +1,53 @@
+"""The binary: a study by one command, again with more of it, and refusals."""
+
+import csv
+
+import binaries
+import pytest
+
+from bfl_tf import config as config_lib
+
+_SMALL = [
+  '--model=logistic', '--num_clients=2', '--num_rounds=2', '--jobs=1',
+  '--num_mc_samples=2', '--final_num_mc_samples=3', '--validation_split=0.2',
+  '--grid=pooling=nwa|lp', '--scores=accuracy,nll', '--figures=risk_coverage',
+]  # fmt: skip
+
+
+@pytest.mark.process
+def test_a_study(tmp_path):
+  folder = tmp_path / 'study'
+  small = [*_SMALL, f'--folder={folder}']
+  more = ['--seeds=0,1', '--baseline=pooling=nwa', '--choose_by=validation_nll']
+  bad = (['--choose_by=nll'], ['--grid=pooling=ws'], ['--grid=pools=nwa'])
+  *played, busy = binaries.drive(
+    'experiments.sweep',
+    [
+      [*_SMALL, f'--folder={tmp_path}/new', *bad[0]],
+      [*_SMALL, f'--folder={tmp_path}/new', *bad[1]],
+      [*_SMALL, f'--folder={tmp_path}/new', *bad[2]],
+      small,
+      [*small, *more],
+      # The place holds another run.
+      [*small, '--batch_size=64'],
+    ],
+  )
+  for (words,), (code, out, error) in zip(bad, played[:3], strict=True):
+    assert (code, out, error.count('\n')) == (2, '', 1), error
+    assert words.partition('=')[0] in error or 'pools' in error
+  assert not (tmp_path / 'new').exists()
+  (code, out, error), (again, more_out, _) = played[3:]
+  assert (code, again) == (0, 0), error
+  assert '2 runs, 0 of them finished' in out
+  assert '4 runs, 2 of them finished' in more_out
+  assert {path.name for path in folder.iterdir()} == {
+    'pooling=nwa', 'pooling=lp', 'compared.csv', 'compared.md', 'compared.tex',
+    'risk_coverage.png', 'risk_coverage.pdf', 'best.flags',
+  }  # fmt: skip
+  with (folder / 'compared.csv').open(newline='') as file:
+    rows = list(csv.DictReader(file))
+  assert [row['score'] for row in rows] == ['accuracy'] * 2 + ['nll'] * 2
+  assert rows[1]['p_value'] and not rows[0]['p_value']
+  best = config_lib.Config.from_flagfile(folder / 'best.flags')
+  assert best.pooling in ('nwa', 'lp') and best.validation_split == 0.2
+  assert busy[0] == 2 and 'batch_size' in busy[2]

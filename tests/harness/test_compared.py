@@ -1,0 +1,113 @@
+"""Settings beside each other: moments and paired tests by hand."""
+
+from harness import made_runs
+import numpy as np
+import pytest
+
+import bfl_tf
+from bfl_tf.runs import groups as groups_lib
+from experiments.harness import cells, compared, significance, tables
+
+# By rule and rate, a score a seed.
+_SCORES = {
+  ('nwa', 0.1): (0.5, 0.6, 0.7),
+  ('lp', 0.1): (0.6, 0.7, 0.9),
+  ('nwa', 0.2): (0.1, 0.2, 0.3),
+  ('lp', 0.2): (0.1, 0.3, np.nan),
+}
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+  root = tmp_path_factory.mktemp('runs')
+  for (rule, rate), scores in _SCORES.items():
+    cell = made_runs.cell(
+      f'{rule}{rate}', pooling=rule, client_learning_rate=rate
+    )
+    for seed, score in enumerate(scores):
+      made_runs.finish(cells.Task(cell, 'smoke', seed, root), score)
+  return root
+
+
+@pytest.fixture(scope='module')
+def groups(folder):
+  """In the order of the scores above."""
+  every = [
+    folder / 'smoke' / 'posterior_pooling' / f'{rule}{rate}' / f'seed{seed}'
+    for rule, rate in _SCORES
+    for seed in range(3)
+  ]
+  return compared.named(groups_lib.grouped(every))
+
+
+def test_a_row_has_the_flags_that_differ_and_moments(groups):
+  first, *_, last = compared.rows(groups, ['accuracy'])
+  assert first['setting'] == 'client_learning_rate=0.1 pooling=nwa'
+  assert (first['pooling'], first['client_learning_rate']) == ('nwa', '0.1')
+  assert first['mean'] == pytest.approx(0.6)
+  assert first['standard_deviation'] == pytest.approx(0.1)
+  assert first['standard_error'] == pytest.approx(0.1 / 3**0.5)
+  assert (first['n'], first['seeds']) == (3, 3)
+  # One of three ran away.
+  assert (last['mean'], last['n'], last['seeds']) == (0.2, 2, 3)
+
+
+def test_a_baseline_is_found_for_each_setting_and_tested_in_pairs(groups):
+  found = compared.rows(groups, ['accuracy'], 'pooling=nwa')
+  nwa, lp, other_nwa, other_lp = found
+  assert nwa['p_value'] is None and other_nwa['significant'] is None
+  test = significance.student(np.array([0.1, 0.1, 0.2]))
+  assert lp['difference'] == pytest.approx(test.mean)
+  assert lp['p_value'] == pytest.approx(2 * test.p_above)
+  assert other_lp['difference'] == pytest.approx(0.05)
+  # p is 0.057, and the level of the first of two tests a half of 5 %.
+  assert lp['significant'] is False
+  one = next(iter(groups))
+  against_one = compared.rows(groups, ['accuracy'], one)
+  assert against_one[2]['difference'] == pytest.approx(-0.4)
+  # Three alike: by their signs alone a quarter, to both sides.
+  assert against_one[2]['p_value'] == 0.25
+
+
+def test_the_table_of_a_paper(groups):
+  lines = compared.rows(groups, ['accuracy', 'nll'])
+  lines[0]['significant'] = True
+  table = compared.cells(lines, ['client_learning_rate'])
+  assert table[0] == ['client_learning_rate', 'seeds', 'accuracy', 'nll']
+  assert table[1] == ['0.1', '3', '0.6000 ± 0.0577*', '1.0000 ± 0.0000']
+  assert table[4][2] == '0.2000 ± 0.1000 (2 of 3)'
+  tex = tables.tex(table).splitlines()
+  assert tex[2] == r'client\_learning\_rate & seeds & accuracy & nll \\'
+  assert r'0.6000 $\pm$ 0.0577*' in tex[4]
+
+
+def test_refusals(groups):
+  for arguments, named in (
+    ((['beauty'],), '--scores'),
+    ((['nll'], 'pooling=ws'), '--baseline=pooling=ws'),
+    ((['nll'], 'poolin=nwa'), '--baseline=poolin=nwa'),
+  ):
+    with pytest.raises(ValueError, match=named):
+      compared.rows(groups, *arguments)
+  for names in (['a'], ['a', 'b', 'c', 'c']):
+    with pytest.raises(ValueError, match='--names'):
+      compared.named([*groups.values()], names)
+
+
+def test_a_frame_of_runs(folder):
+  frame = bfl_tf.read_runs(folder)
+  assert len(frame) == 12
+  assert {*frame.columns} >= {'run', 'pooling', 'seed', 'accuracy', 'nll'}
+  means = frame.groupby(['pooling', 'client_learning_rate'])['accuracy'].mean()
+  assert means['nwa', 0.2] == pytest.approx(0.2)
+  with pytest.raises(ValueError, match='no finished run'):
+    bfl_tf.read_runs(folder / 'nothing')
+
+
+def test_names_are_the_flags_that_differ():
+  def names(*settings):
+    return [*compared.named([groups_lib.Group(each) for each in settings])]
+
+  assert names({'a': '1', 'b': 'x'}, {'a': '1', 'b': 'y'}) == ['b=x', 'b=y']
+  # A setting that only one has says no more than its method.
+  assert names({'p': 'm', 'm.s': '1'}, {'p': 'n'}) == ['p=m', 'p=n']

@@ -1,0 +1,85 @@
+"""What a sweep plays: combinations, draws, refusals; and what it chooses."""
+
+from harness import made_runs
+import pytest
+
+from bfl_tf import config as config_lib
+from experiments.harness import cells, swept
+
+_SAID = {'num_rounds': 2, 'proximal.weight': '0.5'}
+
+
+def test_every_combination_by_its_flags():
+  grids = ['client_parts=|proximal', 'proximal.weight=0.1|1']
+  found = swept.configs(_SAID, [], grids)
+  # Where it is not chosen its weight makes no further run.
+  assert [*found] == [
+    'client_parts=',
+    'client_parts=proximal,proximal.weight=0.1',
+    'client_parts=proximal,proximal.weight=1',
+  ]
+  assert [c.get('proximal.weight') for c in found.values()] == [None, 0.1, 1.0]
+  assert {config.num_rounds for config in found.values()} == {2}
+  assert [*swept.configs(_SAID, [], [])] == ['all']
+
+
+def test_draws_are_within_their_bounds_and_go_on():
+  rate = 'client_learning_rate=log:1e-4:1e-1'
+  few = [*swept.configs({}, [], [], [rate], 3).values()]
+  many = [*swept.configs({}, [], [], [rate, 'batch_size=uniform:8:64'], 200)
+          .values()]  # fmt: skip
+  rates = [config.client_learning_rate for config in many]
+  assert rates[:3] == [config.client_learning_rate for config in few]
+  assert 1e-4 <= min(rates) < 2e-4 and 5e-2 < max(rates) <= 1e-1
+  # Half of them below the geometric mean, within five standard errors.
+  assert abs(sum(r < 10**-2.5 for r in rates) - 100) < 5 * 50**0.5
+  assert {config.batch_size for config in many} <= {*range(8, 65)}
+  both = swept.configs({}, [], ['pooling=nwa|ws'], [rate], 3)
+  assert len(both) == 6
+
+
+@pytest.mark.parametrize(
+  ('named', 'arguments'),
+  [
+    ('--grid=', (['pooling='],)),
+    ('--grid=', ([''],)),
+    ('--grid=pooling', (['pooling=nwa', 'pooling=ws'],)),
+    ('--grid=pooling', (['pooling=nwa'], ['pooling=log:1:2'])),
+    ('--seeds', (['seed=0|1'],)),
+    ('--poling', (['poling=nwa|ws'],)),
+    ('--pooling=nwaa', (['pooling=nwa|nwaa'],)),
+    ('--proximal.weight', (['proximal.weight=0.1|1'],)),
+    ('--draw=num_rounds=log:0:1', ([], ['num_rounds=log:0:1'])),
+    ('--draw=num_rounds=lin:1:2', ([], ['num_rounds=lin:1:2'])),
+  ],
+)
+def test_bad_input(named, arguments):
+  with pytest.raises(ValueError, match=named):
+    swept.configs(_SAID, [], *arguments)
+
+
+def test_a_setting_that_was_typed_is_of_use_somewhere():
+  typed = ['proximal.weight']
+  assert len(swept.configs(_SAID, typed, ['client_parts=|proximal'])) == 2
+  with pytest.raises(ValueError, match='proximal'):
+    swept.configs(_SAID, typed, ['pooling=nwa|ws'])
+
+
+def test_the_best_is_written_without_its_seed(tmp_path):
+  runs, nan = {}, float('nan')
+  for rule, scores in {'nwa': (3, 1), 'ws': (1, 2), 'lp': (0, nan)}.items():
+    for seed, score in enumerate(scores):
+      task = cells.Task(
+        made_runs.cell(rule, pooling=rule), 'smoke', seed, tmp_path
+      )
+      made_runs.finish(task, 0.5, validation_nll=score)
+      runs.setdefault(rule, []).append(task.directory)
+  assert swept.best(runs, 'validation_nll') == ('ws', 1.5)
+  path = tmp_path / 'best.flags'
+  path.write_text(swept.flags_of(runs['ws'][1]))
+  config = config_lib.Config.from_flagfile(path, seed=5)
+  assert (config.pooling, config.seed) == ('ws', 5)
+  with pytest.raises(ValueError, match='--choose_by=nll'):
+    swept.check_choice('nll', {})
+  with pytest.raises(ValueError, match='--validation_split'):
+    swept.check_choice('validation_nll', {'a': config})

@@ -1,0 +1,40 @@
+"""A study goes on, adds to itself, and refuses before it has written."""
+
+import fake
+import pytest
+
+import bfl_tf
+from bfl_tf import runs as runs_lib
+from bfl_tf.federation import evaluation
+
+
+@pytest.fixture(autouse=True)
+def _faked(monkeypatch):
+  def run(*arguments, **options):
+    return played(*arguments, engine=fake.engine, **options)
+
+  played = runs_lib.Run
+  monkeypatch.setattr(runs_lib, 'Run', run)
+  monkeypatch.setattr(evaluation, 'evaluate', fake.evaluate)
+
+
+def test_a_study_is_played_once_and_added_to(tmp_path):
+  first, second = fake.CONFIG, fake.CONFIG.replace(pooling='median')
+  found = bfl_tf.sweep({'a/b': first}, tmp_path, seeds=(0, 1))
+  assert {*found} == {'a/b'} and len(found['a/b']) == 2
+  times = [(run / 'summary.json').stat().st_mtime_ns for run in found['a/b']]
+  both = bfl_tf.sweep({'a/b': first, 'c': second}, tmp_path, seeds=(0, 1))
+  assert both['a/b'] == found['a/b']
+  assert times == [
+    (run / 'summary.json').stat().st_mtime_ns for run in both['a/b']
+  ]
+  assert [runs_lib.read_config(run).seed for run in both['c']] == [0, 1]
+  with pytest.raises(ValueError, match='--pooling'):
+    bfl_tf.sweep({'c': first}, tmp_path)
+
+
+def test_nothing_is_written_where_one_cannot_be_run(tmp_path):
+  wrong = fake.CONFIG.replace(num_clients=5000)
+  with pytest.raises(ValueError, match='--num_clients'):
+    bfl_tf.sweep({'a': fake.CONFIG, 'b': wrong}, tmp_path)
+  assert not [*tmp_path.iterdir()]
