@@ -120,8 +120,9 @@ def test_flags_exist(page):
   # Of reproduce.
   known |= {'list', 'artifact', 'claim', 'scale', 'seeds', 'cells', 'jobs'}
   known |= {'verdicts'}
-  # Of sites, predict, export, doubt and compare.
-  known |= {'run', 'input', 'output', 'near', 'far', 'scores'}
+  # Of sites, predict, export, doubt, compare and sweep.
+  known |= {'run', 'input', 'output', 'near', 'far', 'scores', 'names'}
+  known |= {'baseline', 'figures', 'grid', 'draw', 'num_draws', 'choose_by'}
   known |= {'personalise_epochs', 'calibrate_on_test', 'strict'}
   known |= {'answer_timeout'}
   # Of online and of hmc.

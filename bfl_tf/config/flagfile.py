@@ -11,7 +11,7 @@ from absl import flags
 from bfl_tf import settings
 
 Fields = Mapping[str, settings.Declared]
-_DEFINE = {
+_DEFINE: Mapping[type, Any] = {
   bool: flags.DEFINE_boolean,
   int: flags.DEFINE_integer,
   float: flags.DEFINE_float,

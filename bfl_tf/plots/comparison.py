@@ -24,7 +24,7 @@ _COVERAGES = np.linspace(0.01, 1, 100)
 
 def learning_curves(groups: Groups) -> figure_lib.Figure:
   """Draws scores against rounds, a panel a score; seeds are a band."""
-  panels = canvas.new_axes((12.0, 3.6), 3, sharey=False)
+  panels = canvas.new_axes((12.0, 3.8), 3, sharey=False)
   for axes, column in zip(panels, curves.SCORES):
     curves.learning_curve(groups, column, axes)
   return _one_legend(panels, groups)
@@ -47,7 +47,7 @@ def reliability(groups: Groups) -> figure_lib.Figure:
   axes.axhline(0, ls='--', c=canvas.GREY, lw=1.2)
   canvas.finish(
     axes,
-    'Calibration',
+    'Reliability',
     'Confidence (probability)',
     'Accuracy less confidence (fraction)',
   )

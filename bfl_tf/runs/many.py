@@ -154,7 +154,7 @@ def _begin_process():
   """
   # By default it has a semaphore, which a process that is killed leaves over.
   tqdm.tqdm.set_lock(threading.RLock())
-  parent = multiprocessing.parent_process()
+  parent: Any = multiprocessing.parent_process()
 
   def wait():
     parent.join()
