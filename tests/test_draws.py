@@ -72,10 +72,11 @@ class Noisier(clients.GradientNoise):
 
 def play(**changes):
   """Two rounds of three clients, each evaluated with samples."""
-  config = config_lib.Config(
-    dataset='test_draws:images', model='test_draws:stochastic', augment=True,
-    num_clients=3, batch_size=8, local_epochs=2, **changes,
-  )  # fmt: skip
+  config = config_lib.Config(**{
+    'dataset': 'test_draws:images', 'model': 'test_draws:stochastic',
+    'augment': True, 'num_clients': 3, 'batch_size': 8, 'local_epochs': 2,
+    **changes,
+  })  # fmt: skip
   experiment = federation.Experiment.build(config)
   state = federation.initial_state(experiment).state
   for round_index in range(2):
@@ -89,13 +90,14 @@ def play(**changes):
     )
 
 
-def assert_distinct(monkeypatch, steps, others=0, **changes):
+def assert_distinct(monkeypatch, steps, others=0, predicted=8, **changes):
   """Of so many draws a step, and others a round, no two have one seed."""
   with spy(monkeypatch) as (drawn, hashed):
     play(**changes)
   # 18 steps a round, an order an epoch, 3 samples. Once, the probe for a
   # softmax, by hand: each layer draws its own.
-  assert len(drawn) == 2 * (18 * steps + 6 + 3 * 8 + others) + 13
+  probed = 13 if predicted else 0
+  assert len(drawn) == 2 * (18 * steps + 6 + 3 * predicted + others) + probed
   assert len(set(drawn)) == len(drawn)
   assert not set(drawn) & set(hashed)
 
@@ -116,3 +118,10 @@ def test_clients_that_draw_their_own_start_draw_apart(monkeypatch):
   # As above with one part, and three kernels a client and round.
   parts = 'own_start', 'gradient_noise'
   assert_distinct(monkeypatch, 1 + 1 + 8, 3 * 3, client_parts=parts)
+
+
+def test_samples_of_an_optimizer_draw_apart(monkeypatch):
+  # A crop, the part and the four tensors of the network.
+  network = {'model': 'mlp', 'variant': 'deterministic', 'predicted': 0}
+  chosen = {'client_optimizer': 'ivon', 'client_parts': ('gradient_noise',)}
+  assert_distinct(monkeypatch, 1 + 1 + 4, **network, **chosen)

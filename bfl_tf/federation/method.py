@@ -77,12 +77,15 @@ class Method(plan_lib.Plan):
   def initial_weights(self) -> weights_lib.Weights:
     """The weights before the first round; they depend on the seed alone.
 
-    Where no layer has a scale, what no client has seen yet is a point.
+    Where no layer has a scale, what no client has seen yet is a point, or as
+    wide as the optimizer says that fits one.
     """
     variables = weights_lib.Variables.of(self.build_model(), self.random)
     start = weights_lib.Weights(*map(np.asarray, weights_lib.read(variables)))
     if self.random == 'all':
       start = start.at_a_point()
+      first = np.float32(getattr(self.optimizer, 'initial_scale', 0))
+      start = start._replace(scale=np.maximum(start.scale, first))
     return start
 
   @property
@@ -139,8 +142,9 @@ def _check_rule(rule, plan, layout):
     )
     raise ValueError(
       f'--pooling={config.pooling} pools posteriors, and no weights are random '
-      f'here: set {fix}, or a client part that gives all weights a posterior; '
-      '--pooling=nwa takes points.'
+      f'here: set {fix}, or what gives all weights one '
+      '(--client_optimizer=ivon, --client_parts=swag); --pooling=nwa takes '
+      'points.'
     )
   if hasattr(rule, 'check'):
     rank = max((getattr(part, 'rank', 0) for part in plan.parts), default=0)

@@ -28,12 +28,14 @@ class Plan:
   Attributes:
     config: what it was made from.
     parts: the chain of client parts.
+    optimizer: of the clients.
     schedule: the learning rate over rounds.
     attacks: what bad clients do.
   """
 
   config: config_lib.Config
   parts: tuple
+  optimizer: Any
   schedule: Any
   attacks: tuple
 
@@ -43,15 +45,21 @@ class Plan:
     scale = config.get('flipout.prior_scale') or math.inf
     parts = config.chain('client_parts', prior_precision=scale**-2)
     schedule = config.make('learning_rate_schedule')
-    plan = cls(config, parts, schedule, config.chain('attack'))
+    optimizer = config.make('client_optimizer')
+    plan = cls(config, parts, optimizer, schedule, config.chain('attack'))
     plan._check()
     return plan
 
   @property
   def random(self) -> str:
-    """Which weights are random: as a part says, or those of layers."""
-    said = [getattr(part, 'random', 'layers') for part in self.parts]
-    return next((random for random in said if random != 'layers'), 'layers')
+    """Which weights are random: as one of these says, or those of layers."""
+    return 'all' if self._fitting() else 'layers'
+
+  def _fitting(self) -> list[str]:
+    """What makes a posterior over all weights."""
+    named = [(part.name, part) for part in self.parts]
+    named.append((self.config.client_optimizer, self.optimizer))
+    return [n for n, each in named if getattr(each, 'random', '') == 'all']
 
   def attacks_of(self, client: int) -> tuple:
     """Returns what a client does wrong: nothing, of a good one."""
@@ -68,6 +76,11 @@ class Plan:
   def _check(self) -> None:
     """Refuses parts that do not go with each other, or with the optimizer."""
     config, replaces = self.config, ''
+    if len(self._fitting()) > 1:
+      raise ValueError(
+        f'{" and ".join(self._fitting())} would each make the posterior over '
+        'all weights: choose one in --client_parts or --client_optimizer.'
+      )
     moving = [p.name for p in self.parts if getattr(p, 'moves_mean', False)]
     sgd = config.client_optimizer == 'sgd'
     plain = sgd and not config.get('sgd.momentum')
@@ -140,7 +153,7 @@ class Plan:
         f'--flipout.initial_scale={variant["initial_scale"]}: start lower.'
       )
     recipe = training.Recipe(
-      optimizer=config.make('client_optimizer'),
+      optimizer=self.optimizer,
       batch_size=config.batch_size,
       max_gradient_norm=config.max_gradient_norm,
       weight_decay=config.client_weight_decay,

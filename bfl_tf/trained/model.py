@@ -134,9 +134,9 @@ class Trained:
     Of the run's test inputs it is what `predictions.npz` holds, bit for bit on
     CPUs of one type, unless the run was scored by an ensemble.
 
-    Where all weights are random (`--client_parts=swag`), one sample is the mean
-    and more are draws of the posterior, each with the batch normalization that
-    was pooled.
+    Where all weights are random (`--client_parts=swag` or
+    `--client_optimizer=ivon`), one sample is the mean and more are draws of the
+    posterior, each with the batch normalization that was pooled.
 
     Args:
       x: `[num_examples, *task.input_shape]` raw examples of `task.dtype`.

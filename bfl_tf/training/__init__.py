@@ -8,6 +8,7 @@ from bfl_tf.training.devices import (
   in_parallel,
   strategies,
 )
+from bfl_tf.training.ivon import IVON
 from bfl_tf.training.jobs import (
   Data,
   Job,

@@ -38,6 +38,7 @@ class LocalTraining:
     both = self.variables.trainable
     self._trained = both if settings.trains_scale else self.variables.mean
     self._slots = settings.optimizer.slots(self._trained)
+    self._fits = getattr(settings.optimizer, 'random', 'layers') == 'all'
     self._parts = chain.laid_out(settings.parts, self.layout)
     self._giver = self._prior_giver()
     self._shares = self._shares_of_weights()
@@ -99,6 +100,12 @@ class LocalTraining:
     if job.first_step == 0:
       for slot in self._slots:
         slot.assign(tf.zeros(slot.shape, slot.dtype))
+      if self._fits:
+        scale = weights_lib.marginal_scale(job.start)
+        shapes = [variable.shape for variable in self._trained]
+        settings.optimizer.begin(
+          self._slots, weights_lib.unflatten(scale, shapes)
+        )
     prior = self.prior(job)
     carry = chain.begin(self._parts, job.start, job.shared, job.memory)
     stream = seeds.Stream(job.seed)
@@ -134,6 +141,9 @@ class LocalTraining:
     taken = step - job.first_step
     trace = jobs.Trace(taken, sum_rates, sum_loss / tf.cast(taken, tf.float32))
     model = weights_lib.read(self.variables, job.start)
+    if self._fits:
+      scale = weights_lib.flatten(settings.optimizer.scales(self._slots))
+      model = model._replace(scale=scale, factor=model.factor[:0])
     return chain.finish(self._parts, model, carry, trace)
 
   def _cycle(self, step):
@@ -203,6 +213,10 @@ class LocalTraining:
       )
     stream = seeds.Stream(step.seed)
     draw = stream('replica', replica)
+    told = step._replace(seed=stream('optimizer'))
+    if self._fits:
+      means = [tf.identity(variable) for variable in self._trained]
+      self._settings.optimizer.sample(self._trained, self._slots, told)
     rhos = self.variables.untransformed_scale
     with tf.GradientTape() as tape, models.scope(draw, rhos) as scale:
       logits = self._model(inputs, training=True)
@@ -219,8 +233,10 @@ class LocalTraining:
     if replicas > 1:
       loss, gradients = context.all_reduce('sum', (loss, gradients))
     gradients = self._clipped(devices.in_float32(gradients))
+    if self._fits:
+      for variable, mean in zip(self._trained, means):
+        variable.assign(mean)
     gradients = self._adjust(gradients, carry, step, stream)
-    told = step._replace(seed=stream('optimizer'))
     self._settings.optimizer.apply(self._trained, self._slots, gradients, told)
     self._cap()
     return loss, self._after_step(carry, step, stream)

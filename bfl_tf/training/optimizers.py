@@ -12,7 +12,16 @@ An optimizer is a frozen dataclass with
   apply(variables, slots, gradients, step)   updates both in place
 
 where `step` is a `training.Step`: its index, its rate, a seed for an optimizer
-that draws, and the client's number of examples.
+that draws, and the client's number of examples. One that fits a Gaussian to all
+weights of a network without variational layers says so by `random = 'all'`, and
+has
+
+  initial_scale              standard deviation before the first round
+  begin(slots, scales)       takes the broadcast's standard deviations, tensors
+                             like the variables
+  sample(variables, slots, step)   moves the variables to where the gradient is
+                             taken; the loop puts them back before `apply`
+  scales(slots) -> tensors   the standard deviations that the client sends
 """
 
 import dataclasses
@@ -21,7 +30,7 @@ from typing import Annotated, Any
 import tensorflow as tf
 
 from bfl_tf.settings import Setting
-from bfl_tf.training import langevin
+from bfl_tf.training import ivon, langevin
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +99,7 @@ OPTIMIZERS: dict[str, Any] = {
   'adam': Adam,
   'sgld': langevin.SGLD,
   'psgld': langevin.PSGLD,
+  'ivon': ivon.IVON,
 }
 
 

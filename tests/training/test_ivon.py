@@ -1,0 +1,145 @@
+"""IVON against its formulas, and on a posterior that is known."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import toys
+
+from bfl_tf import federation, pooling, seeds, training
+
+STEPS, RATE = 12, 0.05
+IVON = training.IVON(prior_scale=2.0, temperature=0.5, beta_1=0.8, beta_2=0.95)
+FITTED = {'client_optimizer': 'ivon', 'batch_size': 150}
+
+
+def printed(m, scale, normals, gradient, num_examples):
+  """Algorithm 1 as it is printed, in float64: the mean and the scale."""
+  size = num_examples / IVON.temperature
+  d = 1 / (size * IVON.prior_scale**2)
+  b1, b2 = IVON.beta_1, IVON.beta_2
+  g, h = 0.0, 1 / (size * scale.astype(np.float64) ** 2) - d
+  for t, normal in enumerate(normals, start=1):
+    theta = m + normal / np.sqrt(size * (h + d))
+    g_hat = gradient(theta)
+    h_hat = g_hat * (theta - m) * size * (h + d)
+    g = b1 * g + (1 - b1) * g_hat
+    more = (1 - b2) ** 2 * (h - h_hat) ** 2 / (2 * (h + d))
+    h = b2 * h + (1 - b2) * h_hat + more
+    m = m - RATE * (g / (1 - b1**t) + d * m) / (h + d)
+  return m, 1 / np.sqrt(size * (h + d))
+
+
+def drawn(seed, *shapes):
+  """What the loop draws in each step, by its name."""
+  for step in range(STEPS):
+    told = seeds.Stream(seeds.Stream(seed)('step', step))('optimizer')
+    names = [seeds.Stream(told)('sample', i) for i in range(len(shapes))]
+    draws = map(tf.random.stateless_normal, shapes, names)
+    yield np.concatenate([np.ravel(draw) for draw in draws])
+
+
+def walk(optimizer, gradient, mean, scale, rate, steps, num_examples):
+  """The variable and the scale after so many steps on one tensor."""
+  variable, stream = tf.Variable(mean), seeds.Stream([3, 4])
+  slots = optimizer.slots([variable])
+  optimizer.begin(slots, [scale])
+
+  @tf.function
+  def run():
+    for index in tf.range(steps):
+      seed = seeds.Stream(stream('step', index))('optimizer')
+      told = training.Step(index, rate, seed, num_examples)
+      kept = tf.identity(variable)
+      optimizer.sample([variable], slots, told)
+      found = gradient(variable)
+      variable.assign(kept)
+      optimizer.apply([variable], slots, [found], told)
+
+  run()
+  return variable.numpy(), optimizer.scales(slots)[0].numpy()
+
+
+def test_the_formulas_on_a_quadratic():
+  root = np.float32(np.random.default_rng(0).normal(size=[6, 4]))
+  curvature, centre = root.T @ root / 6, np.float32([1, -1, 0, 2])
+
+  def slope(w):
+    return tf.linalg.matvec(tf.cast(curvature, w.dtype), w - centre)
+
+  begin = np.zeros(4, np.float32), np.full(4, 0.3, np.float32)
+  found = walk(IVON, slope, *begin, RATE, STEPS, 20.0)
+  expected = printed(
+    *begin, drawn([3, 4], [4]), lambda w: curvature @ (w - centre), 20
+  )
+  np.testing.assert_allclose(found, expected, rtol=2e-5)
+
+
+def logistic(**settings):
+  """A worker on fifty blobs in one batch, and its job."""
+  worker = toys.worker(optimizer=IVON, random='all', batch_size=50, **settings)
+  begin = toys.start(worker)
+  begin = begin._replace(scale=np.linspace(0.1, 0.5, 15, dtype=np.float32))
+  return worker, toys.job(begin, range(50), epochs=STEPS, rate=RATE)
+
+
+def test_the_formulas_on_a_logistic_regression():
+  x, y = toys.DATA.x[:50].astype(np.float64), np.eye(3)[toys.DATA.y[:50]]
+
+  def gradient(w):
+    p = np.exp(x @ w[:12].reshape(4, 3) + w[12:])
+    error = (p / p.sum(1, keepdims=True) - y) / 50
+    return np.concatenate([(x.T @ error).ravel(), error.sum(0)])
+
+  worker, job = logistic()
+  found, normals = worker.train(job).model, drawn(job.seed, [4, 3], [3])
+  mean, scale = printed(*job.start[:2], normals, gradient, 50)
+  # On two replicas there is one sample, too.
+  (mirrored,) = training.strategies(2, 'mirrored')
+  for model in (found, logistic(strategy=mirrored)[0].train(job).model):
+    np.testing.assert_allclose(model.loc, mean, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(model.scale, scale, rtol=1e-4)
+  # Nothing of another client's stays in the slots.
+  worker.train(job._replace(seed=seeds.named(1, 'test')))
+  assert toys.same(worker.train(job).model, found)
+
+
+def test_a_conjugate_models_posterior_is_where_it_rests():
+  """y ~ N(w, s^2), fifty of them, mean 1, w ~ N(0, 1); many chains at once."""
+  noise, chains, b2 = np.float32([[2.0], [20.0]]), 2000, 0.99
+  start = np.zeros([2, chains], np.float32)
+  mean, scale = walk(
+    training.IVON(beta_2=b2), lambda w: (w - 1.0) / noise**2, start,
+    start + 0.5, 0.02, 2000, 50.0,
+  )  # fmt: skip
+  of_data = 50 / noise[:, 0].astype(np.float64) ** 2
+  precision, found = of_data + 1, 1 / np.float64(scale) ** 2
+  # That h stays positive adds (1 - b2) E[(h - h^)^2] / (2 (h + d)) to it.
+  biased = precision + (1 - b2) * of_data**2 / precision
+  for got, expected in ((found, biased), (mean, of_data / precision)):
+    errors = got.std(1) / np.sqrt(chains)
+    assert np.all(np.abs(got.mean(1) - expected) < 5 * errors)
+
+
+@pytest.mark.parametrize('name', sorted(set(pooling.RULES) - {'dwc'}))
+def test_every_rule_pools_it(name):
+  state, (_, info) = toys.play(toys.experiment(pooling=name, **FITTED))
+  assert np.all(state.model.scale > 1e-4) and info['clients_pooled'] == 6
+  assert not state.model.factor.size and not state.model.point.size
+
+
+def test_a_run_goes_on_from_the_broadcast_alone_on_any_worker():
+  one, two = (toys.experiment(num_workers=n, **FITTED) for n in (1, 2))
+  start, once, last = toys.rounds(one)
+  assert np.all(start.state.model.scale == np.float32(0.05))
+  _, again = toys.rounds(two, 1)
+  assert toys.same(again.state, once.state)
+  # As after a restart: all that is left of a round is its state.
+  goes_on = federation.federated_round(two, once.state)
+  assert toys.same(goes_on.state, last.state)
+
+
+def test_two_posteriors_over_all_weights_and_one_inside_layers_are_refused():
+  swag, flipout = {'client_parts': ('swag',)}, {'variant': 'flipout'}
+  for named, changes in (('--variant', flipout), ('swag and ivon', swag)):
+    with pytest.raises(ValueError, match=named):
+      toys.experiment(**FITTED, **changes)
