@@ -67,9 +67,11 @@ def read(
   try:
     words = [str(path), f'--flagfile={path}']
     rest, given = split(values, words, known_settings)
-    values(rest)
+    _, *others = values(rest)
   except flags.Error as error:
     raise ValueError(f'{path}: {" ".join(str(error).split())}') from error
+  if others:
+    raise ValueError(f'{path}: {others[0]!r} is no flag, which begins with --.')
   return {**fields(values, known, present=True), **given.texts}
 
 

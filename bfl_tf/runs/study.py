@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 import os
 import pathlib
-from typing import TypeAlias
 from urllib import parse
 
 from bfl_tf.config import config as config_lib
@@ -23,10 +22,6 @@ class Point(planned_lib.Planned):
   config: config_lib.Config
   directory: pathlib.Path
   place: str
-
-
-# By name, its seeds.
-Study: TypeAlias = Mapping[str, Sequence[Point]]
 
 
 def sweep(
@@ -78,7 +73,7 @@ def _point(config, folder, name):
   return Point(config, folder / place, place)
 
 
-def check(study: Study) -> None:
+def check(study: Mapping[str, Sequence[Point]]) -> None:
   """Builds what is not finished, a seed a config.
 
   Raises:
@@ -93,7 +88,9 @@ def check(study: Study) -> None:
       many.validate(left[0])
 
 
-def finished(study: Study) -> dict[str, list[pathlib.Path]]:
+def finished(
+  study: Mapping[str, Sequence[Point]],
+) -> dict[str, list[pathlib.Path]]:
   """Returns the directories of what is finished, by name."""
   found = {
     name: [run.directory for run in runs if run.is_done]

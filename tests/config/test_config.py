@@ -75,3 +75,22 @@ def test_a_field_reaches_the_training(key, value):
   (worker, *_) = toys.experiment(variant='flipout', **{key: value}).workers
   name = key.rpartition('.')[2]
   assert getattr(worker.recipe, name) == value
+
+
+def test_a_flagfile_in_python(tmp_path):
+  path = tmp_path / 'a.flags'
+  path.write_text('--pooling=lp\n--noaugment\n--proximal.weight=0.1\n')
+  config = config_lib.Config.from_flagfile(
+    path, num_rounds=3, settings={'mlp.hidden_units': (4,)}
+  )
+  assert (config.pooling, config.num_rounds) == ('lp', 3)
+  assert config.get('mlp.hidden_units') == (4,)
+  # Of a method that is not chosen: of a file it lies idle, typed it is refused.
+  with pytest.raises(ValueError, match='--proximal'):
+    config_lib.Config.from_flagfile(path, settings={'proximal.weight': 1})
+  with pytest.raises(ValueError, match='poling'):
+    config_lib.Config.from_flagfile(path, poling='ws')
+  for text, named in (('--jobs=2', 'jobs'), ('pooling=ws', 'pooling=ws')):
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f'a.flags.*{named}'):
+      config_lib.Config.from_flagfile(path)

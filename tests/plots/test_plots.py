@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bfl_tf import metrics, plots
+from bfl_tf.plots import comparison
 
 PROBS = np.array([[0.9, 0.1], [0.7, 0.3], [0.7, 0.3], [0.55, 0.45]])
 LABELS = np.array([0, 0, 1, 1])
@@ -194,3 +195,18 @@ def test_what_a_run_lacks_is_named(run_dir):
   (run_dir / 'predictions.npz').unlink()
   with pytest.raises(FileNotFoundError, match=r'predictions\.npz'):
     plots.draw_run(run_dir)
+
+
+def test_a_long_legend_is_below_the_axes_and_whole(run_dir, tmp_path):
+  flags = ' '.join(f'a_flag_of_the_run.setting_{i}=0.00123' for i in range(5))
+  runs = [run_dir, make_run(tmp_path / 'other')]
+  groups = {f'{flags} last={i}': runs for i in range(4)}
+  for draw in (comparison.learning_curves, comparison.risk_coverage):
+    figure = draw(groups)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    box, whole = legend.get_window_extent(), figure.bbox
+    assert whole.x0 <= box.x0 and box.x1 <= whole.x1
+    assert whole.y0 <= box.y0
+    assert all(box.y1 <= axes.get_window_extent().y0 for axes in figure.axes)
+    assert 'Band' in legend.get_texts()[-1].get_text()
