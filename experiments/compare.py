@@ -23,7 +23,9 @@ from experiments import flags as config_flags
 from experiments.harness import compared, significance, tables
 
 _OUTPUT = flags.DEFINE_string(
-  'output', None, 'Where the table and the figures go; only printed if empty.'
+  'output',
+  None,
+  'Where the table and the figures go; of compare, only printed if empty.',
 )
 _DRAWN = {
   'learning_curves': comparison.learning_curves,

@@ -369,6 +369,9 @@ class Config:
     """
     fields = {name: v for name, v in values.items() if name in FIELDS}
     given = {name: v for name, v in values.items() if name not in FIELDS}
+    for name in given:
+      if '.' not in name:
+        raise ValueError(f'--{name} is unknown.{near(name, "--{}")}')
     idle = given.keys() - {*typed}
     return cls(**fields, settings=given, idle=idle, forgotten=forgotten)
 
