@@ -48,4 +48,5 @@ def digest(name: str) -> str | None:
 
 def digest_of(path: pathlib.Path) -> str:
   """Returns a digest of a file, in hexadecimals."""
-  return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+  with path.open('rb') as file:
+    return hashlib.file_digest(file, 'sha256').hexdigest()[:16]

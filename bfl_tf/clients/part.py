@@ -24,7 +24,9 @@ class Part(Protocol):
     replaces_mean        the mean that `finish` returns is not where SGD ended
     prior_is_broadcast   what the client sends holds the broadcast posterior
                          once, as a rule wants that divides it out
-    pooling = 'dwc'      this rule alone pools what `finish` makes
+    pooling = ('dwc',)   these rules alone pool what `finish` makes
+    counts_sent          it keeps what `finish` makes: nothing may change it
+                         on its way
     random = 'all'       `finish` makes a Gaussian over all weights of a
                          network without variational layers
 

@@ -94,7 +94,7 @@ class Config:
   augment_padding: Annotated[
     int, Setting('Pixels a side, of augment.', least=0)
   ] = 4
-  augment_pad: Annotated[
+  augment_border: Annotated[
     str, Setting('What pads images:', choices=(*preprocessing.PADS,))
   ] = 'zeros'
 

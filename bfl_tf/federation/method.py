@@ -113,9 +113,11 @@ def _check_rule(rule, plan, layout):
   """
   config = plan.config
   for part in plan.parts:
-    wanted = getattr(part, 'pooling', config.pooling)
-    if config.pooling != wanted:
-      raise ValueError(f'--client_parts={part.name} needs --pooling={wanted}.')
+    fitting = getattr(part, 'pooling', (config.pooling,))
+    if config.pooling not in fitting:
+      raise ValueError(
+        f'--client_parts={part.name} needs --pooling={" or ".join(fitting)}.'
+      )
   if rule.needs_prior and not _prior_is_broadcast(plan):
     raise ValueError(
       f'--pooling={config.pooling} divides out the broadcast posterior, so '

@@ -91,13 +91,21 @@ class Plan:
         )
       if getattr(part, 'replaces_mean', False):
         replaces = part.name
-      if not getattr(part, 'plain_sgd', False):
-        continue
-      if not plain:
+      if getattr(part, 'counts_sent', False):
+        behind = self.parts[self.parts.index(part) + 1 :]
+        changing = [p.name for p in behind if getattr(p, 'replaces_mean', 0)]
+        if self.attacks or changing:
+          raise ValueError(
+            f'--client_parts={part.name} counts what a client sends: leave '
+            f'{changing[0] if changing else "--attack"} out.'
+          )
+      if getattr(part, 'plain_sgd', False) and not plain:
         raise ValueError(
           f'--client_parts={part.name} needs --client_optimizer=sgd with '
           '--sgd.momentum=0.'
         )
+      if not getattr(part, 'sgd', False):
+        continue
       if moving:
         raise ValueError(
           f'--client_parts={part.name},{moving[0]}: {part.name} takes the way '
@@ -145,6 +153,12 @@ class Plan:
         f'--augment needs images; {config.dataset} has examples of shape '
         f'{shape}.'
       )
+    mirrored = config.augment and config.augment_border == 'reflect'
+    if mirrored and config.augment_padding >= min(shape[:2]):
+      raise ValueError(
+        f'--augment_padding={config.augment_padding} reflects more than images '
+        f'of shape {shape} hold: take less.'
+      )
     network = self.network(shape, dataset.num_classes)
     variant = config.chosen.of('variant').values
     if 0 < variant.get('max_scale', 0) < variant['initial_scale']:
@@ -160,7 +174,7 @@ class Plan:
       decay_biases=config.decay_biases,
       augment=config.augment,
       augment_padding=config.augment_padding,
-      augment_pad=config.augment_pad,
+      augment_border=config.augment_border,
       step_decay=config.step_decay,
       epoch_decay=config.epoch_decay,
       epoch_decay_every=config.epoch_decay_every,

@@ -1,4 +1,4 @@
-"""FedNova: clients' updates by the length of their way, not by their steps.
+"""FedNova: clients' updates, divided by how far their steps could have led.
 
 Notation: x the broadcast mean, y_k the client's trained one, p_k its share of
 the weights, rho the heavy ball.
@@ -31,7 +31,8 @@ class Part:
   """Sends a_k: how far a gradient of 1 at each step would have led.
 
   Attributes:
-    make_sgd: the clients' optimizer; what is compiled is compared by that.
+    make_sgd: makes the clients' optimizer. It is not compared: workers are
+      shared by the optimizer of their recipe.
   """
 
   make_sgd: Callable[[], training.SGD] = dataclasses.field(compare=False)
@@ -39,6 +40,14 @@ class Part:
   name: ClassVar[str] = 'fednova'
   needs: ClassVar[str | None] = 'fednova'
   sgd: ClassVar[bool] = True
+  # The stage averages means: another rule would be undone.
+  pooling: ClassVar[tuple[str, ...]] = (
+    'nwa',
+    'ws',
+    'lp',
+    'wasserstein',
+    'log_variance',
+  )
   uses: ClassVar[Mapping[str, type]] = {'sgd': training.SGD}
 
   def begin(self, start, shared, memory):
@@ -73,7 +82,7 @@ class Normalized:
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-  """Moves the broadcast mean on, whatever the rule's; all else is as pooled."""
+  """Moves the broadcast mean on; all else is as pooled."""
 
   name: ClassVar[str] = 'fednova'
   statistics: ClassVar[tuple] = (Normalized(),)

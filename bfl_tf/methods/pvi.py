@@ -69,7 +69,9 @@ class Part:
   prior_precision: float
   damping: Annotated[
     float,
-    Setting("Of a client's step from the broadcast, this part.", above=0),
+    Setting(
+      "Of a client's step from the broadcast, this part: 1 at most.", above=0
+    ),
   ] = 0.2
   min_cavity: Annotated[
     float,
@@ -78,8 +80,13 @@ class Part:
 
   name: ClassVar[str] = 'pvi'
   needs: ClassVar[str | None] = 'pvi'
-  pooling: ClassVar[str] = 'dwc'
+  pooling: ClassVar[tuple[str, ...]] = ('dwc',)
+  counts_sent: ClassVar[bool] = True
   prior_is_broadcast: ClassVar[bool] = True
+
+  def __post_init__(self):
+    if self.damping > 1:
+      raise ValueError(f'--pvi.damping={self.damping} must be 1 at most.')
 
   def init_memory(self, model):
     return np.zeros([2, model.loc.size])

@@ -38,7 +38,10 @@ class Part:
   ] = 'gradients'
   drift_share: Annotated[
     float,
-    Setting("Of (x - y_i) / R; 1 / batch in Flower's baseline.", above=0),
+    Setting(
+      "Factor on the drift (x - y_i) / R; 1 / batch in Flower's baseline.",
+      above=0,
+    ),
   ] = 1.0
 
   name: ClassVar[str] = 'scaffold'

@@ -89,8 +89,8 @@ class Flipout:
   annealing_rounds: Annotated[
     int,
     Setting(
-      'In the first of them the divergence has this part of its weight, in '
-      'each one more, until it has all; 0 for all at once.',
+      "Rounds over which the divergence's weight grows in equal steps to 1; "
+      '0: 1 from the start.',
       least=0,
     ),
   ] = 0

@@ -23,7 +23,11 @@ def dirichlet(
     int, Setting('Least examples of a client.', least=1)
   ] = 10,
   cap: Annotated[
-    bool, Setting('Nothing more for a client that has the mean size.')
+    bool,
+    Setting(
+      'A client that holds the mean number of examples gets none of the '
+      'classes that follow.'
+    ),
   ] = False,
 ) -> list[np.ndarray]:
   """Spreads each class over the clients by proportions ~ Dirichlet(alpha).

@@ -150,7 +150,9 @@ def completed(
       distance = shift[part] / total - model.loc[part].astype(np.float64)
       latent[block] += rows[block] @ distance
     matrix -= between
-  values = np.linalg.eigvalsh(matrix)
+  # At a unit diagonal: a factor that is large alone loses nothing.
+  diagonal = np.sqrt(np.diag(matrix))
+  values = np.linalg.eigvalsh(matrix / np.outer(diagonal, diagonal))
   if not values[-1] * np.finfo(float).eps <= _MOST_LOST * values[0]:
     ratio = max(np.abs(m.factor / m.scale).max() for m in models)
     raise ValueError(

@@ -185,7 +185,7 @@ class WassersteinBarycenter(Rule):
     return Gaussian(mean, np.square(scale)), 0
 
 
-class GeometricAverage(Rule):
+class LogVarianceAverage(Rule):
   """The mean of the means, the mean of the logarithms of the variances.
 
   Ozer et al. call it arithmetic aggregation with log variance.
@@ -268,7 +268,7 @@ ELEMENTWISE: dict[str, Any] = {
   'ws': WeightedSum,
   'lp': LinearPooling,
   'wasserstein': WassersteinBarycenter,
-  'geometric': GeometricAverage,
+  'log_variance': LogVarianceAverage,
   'llp': LogLinearPooling,
   'conflation': Conflation,
   'wc': WeightedConflation,

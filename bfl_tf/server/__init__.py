@@ -5,7 +5,7 @@ A stage that trains, predicts or draws asks for `resources`, a `Resources`.
 
 from typing import Any
 
-from bfl_tf.server.adaptive import Adaptive, OPTIMIZERS
+from bfl_tf.server.adaptive import Adaptive
 from bfl_tf.server.distil import Distil, sharpen
 from bfl_tf.server.ensemble import Ensemble, GROUPS, groups_of
 from bfl_tf.server.fine_tune import FineTune

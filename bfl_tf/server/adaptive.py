@@ -23,7 +23,7 @@ import numpy as np
 
 from bfl_tf.settings import Setting
 
-OPTIMIZERS = ('adam', 'yogi', 'adagrad')
+_OPTIMIZERS = ('adam', 'yogi', 'adagrad')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Adaptive:
   """Moves the mean on; scales and buffers stay as they were pooled."""
 
   optimizer: Annotated[
-    str, Setting('How the second moment goes on:', choices=OPTIMIZERS)
+    str, Setting('How the second moment goes on:', choices=_OPTIMIZERS)
   ] = 'adam'
   learning_rate: Annotated[float, Setting("The server's.", above=0)] = 0.01
   decay: Annotated[float, Setting('Of the first moment.', least=0, below=1)] = (

@@ -158,7 +158,7 @@ class Distil:
       decay_biases=worker.recipe.decay_biases,
       augment=worker.recipe.augment and self.augment,
       augment_padding=worker.recipe.augment_padding,
-      augment_pad=worker.recipe.augment_pad,
+      augment_border=worker.recipe.augment_border,
       trains_scale=False,
       random=worker.recipe.random,
     )

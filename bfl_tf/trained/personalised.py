@@ -69,6 +69,7 @@ def train(
       **({'pvi.damping': 1.0} if of_pvi else {'flipout.update_prior': True}),
       'flipout.kl_examples': 'own',
       'flipout.divergence': 'sum',
+      'flipout.annealing_rounds': 0,
     }
     config = config.replace(**own_prior)
   experiment = experiment_lib.Experiment.build(config, dataset=run.dataset)

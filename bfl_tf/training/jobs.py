@@ -42,7 +42,7 @@ class Recipe:
     max_scale: largest standard deviation of a weight; 0 for any.
     augment: pad, crop, flip.
     augment_padding: pixels on each side before the crop.
-    augment_pad: one of `preprocessing.PADS`.
+    augment_border: one of `preprocessing.PADS`.
     step_decay: factor on the learning rate at each step of a round.
     epoch_decay: factor every `epoch_decay_every` epochs of a round.
     epoch_decay_every: see `epoch_decay`.
@@ -66,7 +66,7 @@ class Recipe:
   max_scale: float = 0.0
   augment: bool = False
   augment_padding: int = 4
-  augment_pad: str = 'zeros'
+  augment_border: str = 'zeros'
   step_decay: float = 1.0
   epoch_decay: float = 1.0
   epoch_decay_every: int = 1

@@ -171,7 +171,7 @@ class LocalTraining:
     if self._settings.augment:
       settings = self._settings
       images = preprocessing.augment(
-        images, seed, settings.augment_padding, settings.augment_pad
+        images, seed, settings.augment_padding, settings.augment_border
       )
     inputs = preprocessing.normalize(images, self._mean, self._std)
     return inputs, tf.gather(y, batch)

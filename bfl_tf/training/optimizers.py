@@ -40,6 +40,10 @@ class SGD:
   momentum: Annotated[float, Setting('Heavy ball.', least=0, below=1)] = 0.0
   nesterov: Annotated[bool, Setting('Its look-ahead form.')] = False
 
+  def __post_init__(self):
+    if self.nesterov and not self.momentum:
+      raise ValueError('--sgd.nesterov looks ahead: set --sgd.momentum.')
+
   def slots(self, variables) -> list[tf.Variable]:
     return _zeros(variables) if self.momentum else []
 

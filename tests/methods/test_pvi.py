@@ -153,6 +153,15 @@ def test_a_cavity_below_the_floor():
   assert part.begin(state.model, shared, memory)[-1] == np.float32(0.2)
 
 
-def test_another_rule_is_refused():
-  with pytest.raises(ValueError, match='pvi needs --pooling=dwc'):
-    toys.experiment(**{**PVI, 'pooling': 'nwa'})
+@pytest.mark.parametrize(
+  'changes',
+  [
+    {'pooling': 'nwa'},
+    {'attack': ('scaled_update',)},
+    {'client_parts': ('pvi', 'swag'), 'swag.fits_scale': False, 'swag.rank': 0},
+    {'pvi.damping': 1.5},
+  ],
+)
+def test_what_breaks_the_product_is_refused(changes):
+  with pytest.raises(ValueError, match='pvi'):
+    toys.experiment(**{**PVI, **changes})

@@ -107,6 +107,13 @@ def test_what_does_not_end_where_sgd_did_is_refused():
     {'client_parts': ('scaffold',), 'sgd.momentum': 0.9},
     {'client_parts': ('own_start', 'scaffold')},
     {'client_parts': ('swag', 'scaffold'), 'swag.rank': 2},
+    {
+      'client_parts': ('own_start', 'scaffold'),
+      'scaffold.corrects': 'weights',
+      'sgd.momentum': 0.9,
+    },
+    {'client_parts': ('own_start', 'fednova')},
+    {'client_parts': ('fednova',), 'pooling': 'median'},
   ):
-    with pytest.raises(ValueError, match='scaffold'):
+    with pytest.raises(ValueError, match=changes['client_parts'][-1]):
       federation.Experiment.build(CONFIG.replace(**changes))

@@ -64,7 +64,7 @@ def dense(name, updates, client_weights, reference):
     return mean, within + between
   if name == 'wasserstein':
     return np.sum(w * m, 0), np.sum(w * np.sqrt(v), 0) ** 2
-  if name == 'geometric':
+  if name == 'log_variance':
     return np.sum(w * m, 0), np.prod(v**w, 0)
   if name == 'median':
     return np.median(m, 0), np.median(v, 0)

@@ -98,12 +98,12 @@ _DRAWN = {
   _BENCH: {'partition': f'{_DATA}:niid_bench'},
 }
 _CHANGES = {
-  'standardised': {'dataset': 'cifar10'},
-  'pad of zeros': {'augment_pad': 'zeros'},
-  'He start': {'kernel_initializer': 'he_normal'},
-  'not augmented': {'augment': False},
-  'no weight decay': {'client_weight_decay': 0.0},
-  'no momentum': {'sgd.momentum': 0.0},
+  'FedAvg, standardised': {'dataset': 'cifar10'},
+  'FedAvg, pad of zeros': {'augment_border': 'zeros'},
+  'FedAvg, He start': {'kernel_initializer': 'he_normal'},
+  'FedAvg, not augmented': {'augment': False},
+  'FedAvg, no weight decay': {'client_weight_decay': 0.0},
+  'FedAvg, no momentum': {'sgd.momentum': 0.0},
 }
 DIFFERENCES = {
   **{
@@ -115,8 +115,8 @@ DIFFERENCES = {
     _name(_FLOWER, 'scaffold_64'), 'scaffold_flower', **_DRAWN[_FLOWER]
   ),
   **{
-    (f'FedAvg, {row}', _FLOWER): _cell(
-      _name(_FLOWER, row), **_DRAWN[_FLOWER], **changes
+    (row, _FLOWER): _cell(
+      _name(_FLOWER, row.replace(',', '')), **_DRAWN[_FLOWER], **changes
     )
     for row, changes in _CHANGES.items()
   },
@@ -127,7 +127,7 @@ DIFFERENCES = {
     **_DRAWN[_BENCH],
     **{'proximal.weight': 0.001},
   ),
-  ('FedAvg', 'without cap'): _cell(
+  ('FedAvg, without cap', _DIRICHLET): _cell(
     'without_cap/fedavg', **{'dirichlet.cap': False}
   ),
 }
