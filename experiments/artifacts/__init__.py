@@ -4,6 +4,7 @@ from typing import Any
 
 from experiments.artifacts import (
   board,
+  distance,
   doubts,
   fedbe,
   fl_swag,
@@ -22,6 +23,7 @@ _PAPERS = (
   priors,
   outliers,
   doubts,
+  distance,
   board,
   quickstart,
 )

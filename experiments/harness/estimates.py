@@ -39,6 +39,7 @@ _EXAMPLES = {
   'mnist': 60000,
   'tiny_imagenet': 100000,
   'digits': 1438,
+  'breast_cancer': 455,
   'experiments.artifacts.priors:digits': 1150,
   'experiments.artifacts.board.data:cifar10': 50000,
   'swiss_roll': 900,

@@ -1,0 +1,216 @@
+"""How far a pooled posterior is from the true one: an experiment of our own.
+
+Each rule has the prior that `docs/prior.md` derives for it: averages KL / N,
+products prior^(1/K), `dwc` and PVI the whole prior, divided out. Points have
+its weight decay. `Centralized` is variational inference of all examples.
+"""
+
+from bfl_tf import plots
+from bfl_tf.plots import canvas
+from experiments.harness import cells, figures, tables
+
+PAPER = cells.Paper(
+  'distance',
+  scales={
+    **{scale: {} for scale in cells.SCALES},
+    'smoke': {'num_rounds': 1, 'local_epochs': 25, 'Distance.samples': 400},
+  },
+)
+SEEDS = {**dict.fromkeys(cells.SCALES, 3), 'smoke': 1}
+# Training examples; a client's epochs, for some 150 steps a round.
+_SETS = {'breast_cancer': (455, 75), 'digits': (1438, 25)}
+_PARTITIONS = {'IID': {}, 'Dirichlet 0.1': {'partition': 'dirichlet'}}
+# What the chains' columns end in, by the row.
+_FLOORS = {
+  'HMC': 'hmc',
+  'half of HMC': 'halves',
+  'Laplace, whole': 'laplace',
+  'best diagonal by KL[q, p]': 'factorised',
+}
+# As good as a line of the figure that is drawn: NWA, LLP or conflation.
+_BETWEEN = ('Wasserstein', 'Geometric', 'WC')
+_AVERAGE = {'flipout.kl_examples': 'all'}
+_PRODUCT = {'flipout.prior_scale': 10**0.5, 'weighting': 'equal'}
+
+
+def _points(examples):
+  """The prior N(0, 1) as weight decay."""
+  return {'variant': 'deterministic', 'client_weight_decay': 1 / examples}
+
+
+def _methods(examples):
+  averages = {
+    'NWA': 'nwa',
+    'LP': 'lp',
+    'LLP': 'llp',
+    'Wasserstein': 'wasserstein',
+    'Geometric': 'geometric',
+  }
+  products = {'WS': 'ws', 'WC': 'wc', 'Conflation': 'conflation'}
+  return {
+    **{name: {'pooling': r, **_AVERAGE} for name, r in averages.items()},
+    **{name: {'pooling': r, **_PRODUCT} for name, r in products.items()},
+    # Its first prior is what is broadcast first: as wide as the true one.
+    'DWC': {
+      'pooling': 'dwc',
+      'flipout.update_prior': True,
+      'flipout.initial_scale': 1.0,
+    },
+    'PVI': {
+      'pooling': 'dwc',
+      'client_parts': ('pvi',),
+      'flipout.initial_scale': 1.0,
+    },
+    'IVON, NWA': {
+      'variant': 'deterministic',
+      'client_optimizer': 'ivon',
+      # KL / N of ten clients.
+      'ivon.temperature': 0.1,
+    },
+    'SWAG, product': {
+      **_points(examples),
+      'client_parts': ('swag',),
+      'swag.burn_in': 0.5,
+      'swag.period': 2,
+      'swag.rank': 5,
+      'client_optimizer': 'sgd',
+      'client_learning_rate': 0.1,
+      'pooling': 'product',
+    },
+    'FedAvg': _points(examples),
+    'Centralized': {'num_clients': 1},
+  }
+
+
+def _grid():
+  grid = {}
+  for data, (examples, epochs) in _SETS.items():
+    common = {
+      'dataset': data,
+      'Distance.dataset': data,
+      'local_epochs': epochs,
+    }
+    for split, dealt in _PARTITIONS.items():
+      column = f'{data} {split}'
+      for method, settings in _methods(examples).items():
+        # One client has everything, however it is dealt.
+        place = 'IID' if method == 'Centralized' else split
+        if place != split:
+          grid[method, column] = grid[method, f'{data} IID']
+          continue
+        path = f'{data}/{split}/{method}'.lower()
+        path = path.replace(', ', '_').replace(' ', '_')
+        cell = cells.Cell(PAPER, path, {**common, **dealt, **settings})
+        grid[method, column] = cell
+    # What is said of the chains, by any of the runs.
+    first = grid['NWA', f'{data} IID']
+    for name, ending in _FLOORS.items():
+      grid[name, f'{data} IID'] = first.reading(f'{data}/{ending}', ending)
+  return grid
+
+
+def _measure(label, name, digits=3):
+  return cells.Measure(
+    label, cells.column(name, lambda values: values[-1]), digits=digits
+  )
+
+
+_GRID = _grid()
+_NOTES = dict.fromkeys(
+  cells.SCALES,
+  'Ten clients, logistic regression, prior N(0, 1), 20 rounds of about 150 '
+  'steps. p is HMC of all examples, q the model.',
+)
+
+
+def _table(name, title, data, measures):
+  grid = {
+    (row, column.removeprefix(f'{data} ')): cell
+    for (row, column), cell in _GRID.items()
+    if column.startswith(data)
+  }
+  return tables.Table(PAPER, name, title, grid, measures, SEEDS, _NOTES)
+
+
+_DIAGONAL = (
+  _measure('W2, diagonal', 'w2_diagonal', 2),
+  _measure('KL[q, p], diagonal', 'kl_to_truth_diagonal', 1),
+  _measure('KL[p, q], diagonal', 'kl_from_truth_diagonal', 1),
+)
+_WHOLE = (
+  _measure('W2', 'w2', 2),
+  _measure('KL[q, p]', 'kl_to_truth', 1),
+)
+_PREDICTIVE = (
+  _measure('TV, test', 'tv_test'),
+  _measure('TV, shifted', 'tv_shifted'),
+  _measure('joint NLL', 'joint_nll'),
+)
+_CHAINS = (
+  _measure('R-hat, largest', 'r_hat', 4),
+  _measure('effective size, least', 'effective_size', 0),
+)
+TABLES = (
+  _table(
+    'breast_cancer',
+    'how far from the true posterior, 62 weights',
+    'breast_cancer',
+    (*_DIAGONAL, *_WHOLE, *_PREDICTIVE),
+  ),
+  _table(
+    'digits',
+    'how far from the true posterior, 650 weights',
+    'digits',
+    (*_DIAGONAL, *_PREDICTIVE),
+  ),
+  tables.Table(
+    PAPER,
+    'chains',
+    'how far HMC can be trusted, of weights and of their squares',
+    {('HMC', data): _GRID['HMC', f'{data} IID'] for data in _SETS},
+    _CHAINS,
+    SEEDS,
+    _NOTES,
+  ),
+)
+
+
+def draw(runs):
+  """Distances of weights and of predictions against rounds, side by side."""
+  figure = canvas.new_figure((9.0, 4.2))
+  left, right = figure.subplots(1, 2)
+  for axes, column, label in (
+    (left, 'w2_diagonal', 'Wasserstein-2 of marginals'),
+    (right, 'tv_test', 'Total variation, test inputs'),
+  ):
+    plots.learning_curve(runs, column, axes)
+    axes.set(title='', ylabel=label, yscale='log')
+    axes.get_legend().remove()
+  figure.legend(
+    *left.get_legend_handles_labels(),
+    fontsize=9,
+    frameon=False,
+    loc='outside lower center',
+    ncols=5,
+  )
+  return figure
+
+
+CLAIMS = ()
+FIGURES = (
+  figures.Figure(
+    PAPER,
+    'rounds',
+    'distance from the true posterior against rounds',
+    {
+      column.lower().replace(' ', '_'): {
+        row: cell
+        for (row, each), cell in _GRID.items()
+        if each == column and row not in {*_FLOORS, *_BETWEEN}
+      }
+      for column in dict.fromkeys(column for _, column in _GRID)
+    },
+    draw,
+    SEEDS,
+  ),
+)

@@ -1,0 +1,128 @@
+"""Distances by hand, of a posterior that is exact, and in a round."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow_probability import distributions as tfd
+import toys
+
+from bfl_tf import models, pooling
+from experiments.yardsticks import distance
+
+RNG = np.random.default_rng(0)
+ROTATION = np.linalg.qr(RNG.normal(size=(2, 2)))[0]
+
+
+def gaussian(mean, root):
+  return distance.Gaussian(np.array(mean, float), np.array(root, float))
+
+
+@pytest.mark.parametrize('turn', [np.eye(2), ROTATION])
+def test_distances_of_two_gaussians_by_hand(turn):
+  p = gaussian([0, 0], turn @ np.diag([1, 2]))
+  # Another root of its covariance, and wider by half in one direction.
+  q = gaussian(turn @ [3, 4], turn @ np.diag([1.5, 2]) @ ROTATION)
+  assert distance.wasserstein(q, p) == pytest.approx(np.sqrt(25 + 0.25))
+  expected = 0.5 * (1.5**2 + 9 + 4 - 1 - 2 * np.log(1.5))
+  assert distance.divergence(q, p) == pytest.approx(expected)
+  assert distance.wasserstein(p, p) == pytest.approx(0, abs=1e-6)
+
+
+def test_of_marginals_and_of_a_point():
+  p = gaussian([0, 1], [[1, 0], [2, 2]])
+  np.testing.assert_allclose(p.diagonal.root, [1, 8**0.5])
+  point = gaussian([0, 4], [0, 0])
+  # 9 + trace; the transport to a point is the only one.
+  assert distance.wasserstein(point, p) == pytest.approx(np.sqrt(9 + 9))
+  assert distance.wasserstein(point, p.diagonal) == pytest.approx(18**0.5)
+
+
+def test_a_model_is_a_gaussian_of_its_scale_and_factor():
+  arrays = np.float32([1, 2]), np.float32([0.5, 1])
+  empty, factor = np.zeros(0, np.float32), np.float32([[1, 1]])
+  whole = toys.weights.Weights(*arrays, empty, empty, factor)
+  root = distance.Gaussian.of_model(whole).root
+  np.testing.assert_allclose(root @ root.T, [[1.25, 1], [1, 2]])
+  point = toys.weights.Weights(empty, empty, arrays[0], empty)
+  assert not distance.Gaussian.of_model(point).root.any()
+
+
+@pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
+def test_predictions_are_the_models(variant):
+  model = models.build(
+    'logistic', variant=variant, input_shape=(4,), num_classes=3
+  )
+  variables = toys.weights.Variables.of(model)
+  w = RNG.normal(size=15).astype(np.float32)
+  toys.weights.assign(variables.mean, tf.constant(w))
+  for rho in variables.untransformed_scale:
+    rho.assign(tf.fill(rho.shape, -30.0))
+  x = toys.TRAIN.x[:5].astype(np.float32)
+  ours = distance.log_probabilities(w[np.newaxis], x)[0]
+  np.testing.assert_allclose(
+    ours, tf.nn.log_softmax(model(x)), rtol=1e-4, atol=1e-4
+  )
+
+
+def test_predictive_distances_by_hand():
+  left, right = np.array([[0.5, 0.5], [1, 0]]), np.array([[0.2, 0.8], [0, 1]])
+  assert distance.total_variation(left, right) == pytest.approx(0.65)
+  # Two draws that are right together: (0.9^2 + 0.2^2) / 2 of one group of two.
+  probs = np.array([[[0.9, 0.1]] * 2, [[0.2, 0.8]] * 2])
+  expected = -np.log((0.81 + 0.04) / 2) / 2
+  found = distance.joint_nll(np.log(probs), np.array([0, 0]))
+  assert found == pytest.approx(expected)
+
+
+def test_clients_who_pool_to_the_posterior_are_at_no_distance():
+  """Conjugate: y ~ N(w, 1), prior N(0, 1), each of four clients its root."""
+  y = RNG.normal(size=(4, 5, 3))
+  clients = [
+    tfd.MultivariateNormalDiag(
+      own.sum(0) / (5 + 1 / 4), np.full(3, (5 + 1 / 4) ** -0.5)
+    )
+    for own in y
+  ]
+  pooled = pooling.pool('conflation', clients)
+  q = gaussian(pooled.mean(), pooled.stddev())
+  p = gaussian(y.sum((0, 1)) / 21, np.full(3, 21**-0.5))
+  assert distance.wasserstein(q, p) < 1e-6
+  assert distance.divergence(q, p) < 1e-6
+
+
+def test_draws_of_the_posterior_are_near_it():
+  p = gaussian(RNG.normal(size=10), RNG.normal(size=(10, 10)) / 3)
+  noise = RNG.normal(size=(4, 1000, 10))
+  x = RNG.normal(size=(30, 4))
+  draws, inputs = p.mean + noise @ p.root.T, {'test': x, 'shifted': 2 * x}
+  truth = distance.Truth(draws, p, inputs, np.arange(30) % 2)
+  near = truth.columns(p)
+  # KL of estimated moments: (P + P (P + 1) / 2) / (2 n) on average.
+  assert near['kl_to_truth'] < 3 * 65 / 8000
+  # Each mean of 500 probabilities, of a spread below 1/2.
+  assert near['tv_test'] < 5 * 0.5 * (2 / 500) ** 0.5
+  far = truth.columns(gaussian(p.mean, np.zeros(10)))
+  assert 'kl_to_truth' not in far
+  assert far['tv_test'] > near['tv_test']
+  floors = truth.floors
+  assert floors['r_hat_hmc'] < 1.01
+  # No diagonal one is nearer by KL[q, p] than that which is said to be.
+  for factor in (0.9, 1.1):
+    scale = factor / np.sqrt(np.linalg.inv(p.root @ p.root.T).diagonal())
+    off = truth.columns(gaussian(p.mean, scale))
+    assert floors['kl_to_truth_factorised'] < off['kl_to_truth']
+
+
+@pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
+def test_each_round_says_how_far_it_is(variant):
+  pieces = toys.experiment(
+    variant=variant,
+    refine=('experiments.yardsticks.distance:Distance',),
+    **{'Distance.dataset': 'toys:blobs', 'Distance.samples': 200},
+  )
+  _, first, second = toys.rounds(pieces, 2)
+  assert first.info['r_hat_hmc'] < 1.2
+  assert first.info['kl_to_truth_laplace'] < 1
+  assert 'r_hat_hmc' not in second.info
+  assert ('kl_to_truth' in second.info) == (variant == 'flipout')
+  assert second.info['w2'] > 0
