@@ -116,9 +116,7 @@ def flower(flag: str) -> types.ModuleType:
   try:
     from bfl_tf import flower as module
   except ModuleNotFoundError as error:
-    fail(
-      f"{flag} needs {error.name}, of the extra: pip install 'bfl_tf[flower]'."
-    )
+    fail(f"{flag} needs {error.name}, of the extra: pip install '.[flower]'.")
   return module
 
 

@@ -11,6 +11,7 @@ from tensorflow_probability import distributions as tfd
 
 from bfl_tf import (
   methods,
+  metrics,
   models,
   partitions,
   pooling,
@@ -19,6 +20,7 @@ from bfl_tf import (
 )
 from bfl_tf.config import config as config_lib
 from bfl_tf.datasets import builtin
+from bfl_tf.trained import doubts
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _README = (_ROOT / 'README.md').read_text()
@@ -76,12 +78,20 @@ def test_methods_have_every_setting():
       assert known, f'{method.name}.{setting}'
 
 
+def test_scores_have_every_column():
+  page = (_ROOT / 'docs/scores.md').read_text()
+  names = {*metrics.SCORES, *metrics.Detection._fields}
+  names |= set(doubts.calibration(np.eye(2), np.arange(2)))
+  assert not [name for name in names if f'`{name}`' not in page]
+
+
 @pytest.mark.parametrize(
   'page',
   [
     'README.md',
     'docs/methods.md',
     'docs/results.md',
+    'docs/scores.md',
     'docs/your_data.md',
   ],
 )
@@ -110,6 +120,7 @@ def _settings():
     'docs/decisions.md',
     'docs/methods.md',
     'docs/prior.md',
+    'docs/scores.md',
     'docs/your_data.md',
     'docs/deployment.md',
   ],

@@ -1,6 +1,6 @@
 """The same experiment on Flower: its simulation, or machines far apart.
 
-Needs the extra `flower`: pip install 'bfl_tf[flower]'. What clients and server
+Needs the extra `flower`: pip install '.[flower]'. What clients and server
 do is `federation`'s; this room carries it over Flower's messages.
 """
 

@@ -173,7 +173,8 @@ def listing(root: pathlib.Path) -> str:
       left = [task for task in own if task.directory not in done]
       minutes = pace * sum(map(_of_task, left)) / 60 / cores
       missing = 'partly' if len(left) < len(own) else 'never run'
-      column.append(f'{minutes:10.1f} {missing if left else "done":>11}')
+      shown = f'{minutes:.1f}' if minutes >= 0.1 or not left else '< 0.1'
+      column.append(f'{shown:>10} {missing if left else "done":>11}')
     lines = [line + text for line, text in zip(lines, column, strict=True)]
     if done:
       notes.append(
