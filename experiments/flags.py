@@ -33,6 +33,8 @@ _given = flagfile.Given()
 def define() -> None:
   """Defines a flag for every field of the config."""
   flagfile.define(flags.FLAGS, config_lib.FIELDS)
+  # To be adopted from here in turn, by a binary: --help shows its own.
+  flags.adopt_module_key_flags(flagfile)
 
 
 def said() -> tuple[dict[str, typing.Any], list[str]]:

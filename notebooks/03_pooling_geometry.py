@@ -23,6 +23,8 @@
 # | `nwa` | sum w_k m_k | sum w_k v_k | the average of the parameters |
 # | `ws` | sum w_k m_k | sum w_k^2 v_k | the law of the average of independent draws |
 # | `lp` | sum w_k m_k | sum w_k v_k + disagreement | the moments of the mixture |
+# | `wasserstein` | sum w_k m_k | (sum w_k sqrt(v_k))^2 | the barycenter by Wasserstein-2 distance |
+# | `log_variance` | sum w_k m_k | exp(sum w_k log(v_k)) | the average of means and of log variances |
 # | `llp` | precision-weighted | 1 / sum (w_k / v_k) | the geometric mean of the densities |
 # | `conflation` | precision-weighted | 1 / sum (1 / v_k) | the product of the densities |
 # | `wc` | precision-weighted | max w_k / sum (w_k / v_k) | the product, each to the power w_k / max w_k |
@@ -50,7 +52,9 @@ from tensorflow_probability import distributions as tfd
 
 SMOKE = os.environ.get('BFL_TF_SMOKE') == '1'
 NUM_ROUNDS = 4 if SMOKE else 16
-COLORS = dict(zip(rules.ELEMENTWISE, canvas.PALETTE))
+COLORS = dict(
+  zip(rules.ELEMENTWISE, (*canvas.PALETTE, '#8B5A2B', '#999933'), strict=True)
+)
 SMALL = {'color': canvas.GREY, 'lw': 0.9, 'ls': '--'}
 
 
@@ -78,13 +82,13 @@ def draw_density(axes, x, q, label=None, filled=False, **style):
 
 def new_grid(size, **sharing):
   figure = figure_lib.Figure(figsize=size, dpi=150, layout='constrained')
-  return figure, figure.subplots(2, 3, sharex=True, sharey=True, **sharing)
+  return figure, figure.subplots(2, 4, sharex=True, sharey=True, **sharing)
 
 
 def draw_rules(clients, weights=None):
   """Draws the clients' densities, and each rule's in a panel of its own."""
   x = np.linspace(-4, 4, 401)
-  figure, panels = new_grid((11, 5.4))
+  figure, panels = new_grid((14.5, 5.4))
   for axes, (name, q) in zip(
     panels.flat, pool_by_each(clients, weights).items()
   ):
@@ -145,7 +149,7 @@ def draw_ellipses(axes, q, label=None, **style):
 
 
 pair = [gaussian([-1, 0.5], [0.3, 1.2]), gaussian([1, -0.5], [1.2, 0.3])]
-figure, panels = new_grid((9.5, 5.6))
+figure, panels = new_grid((12.5, 5.6))
 for axes, (name, q) in zip(panels.flat, pool_by_each(pair).items()):
   for client in pair:
     draw_ellipses(axes, client, ec=canvas.GREY, fc='none', ls='--')
@@ -258,10 +262,16 @@ def finish(axes, title):
   axes.xaxis.get_major_locator().set_params(integer=True)
 
 
-# Each of the seven has its line; those of a group lie on top of each other.
+# Each rule has its line; those of a group lie on top of each other.
 GROUPS = {
   'lp': ('lp',),
-  'nwa, llp, dwc': ('nwa', 'llp', 'dwc'),
+  'nwa, wasserstein, log_variance, llp, dwc': (
+    'nwa',
+    'wasserstein',
+    'log_variance',
+    'llp',
+    'dwc',
+  ),
   'ws, wc, conflation': ('ws', 'wc', 'conflation'),
 }
 FLOOR = rules.ELEMENTWISE['ws']().min_scale
@@ -276,8 +286,8 @@ for label, names in GROUPS.items():
     every_rule.plot(rounds, scales[name], 'o-', ms=4.5, lw=1.8, color=color)
 every_rule.axhline(FLOOR, **SMALL)
 every_rule.set_yscale('log')
-finish(every_rule, 'Ten clients, seven rules')
-canvas.legend_below(every_rule, ncols=2)
+finish(every_rule, 'Ten clients, nine rules')
+canvas.legend_below(every_rule, ncols=1)
 
 for (num_clients, values), color in zip(by_clients.items(), canvas.PALETTE):
   law = np.maximum(SCALE / num_clients ** (rounds / 2), FLOOR)
@@ -306,7 +316,7 @@ figure
 #   on top of each other, until the floor `min_scale` holds it: after nine
 #   rounds with ten clients, sooner with more. Unequal weights act as fewer
 #   clients.
-# - `nwa` and `llp` keep the scale. So does `dwc`: clients that learnt nothing
+# - `nwa`, `wasserstein`, `log_variance` and `llp` keep the scale. So does `dwc`: clients that learnt nothing
 #   about their certainty leave the broadcast's as it was.
 # - `lp` adds the variance between the clients' means: its squared scale grows
 #   by about DRIFT^2 a round.
