@@ -148,17 +148,7 @@ class Plan:
       built: where workers that were made for the like are found, and kept.
     """
     config, shape = self.config, dataset.input_shape
-    if config.augment and len(shape) != 3:
-      raise ValueError(
-        f'--augment needs images; {config.dataset} has examples of shape '
-        f'{shape}.'
-      )
-    mirrored = config.augment and config.augment_border == 'reflect'
-    if mirrored and config.augment_padding >= min(shape[:2]):
-      raise ValueError(
-        f'--augment_padding={config.augment_padding} reflects more than images '
-        f'of shape {shape} hold: take less.'
-      )
+    self._check_images(shape)
     network = self.network(shape, dataset.num_classes)
     variant = config.chosen.of('variant').values
     if 0 < variant.get('max_scale', 0) < variant['initial_scale']:
@@ -195,6 +185,21 @@ class Plan:
       ]
     self._check_network(built[key][0].layout, network)
     return built[key]
+
+  def _check_images(self, shape):
+    """Refuses to augment what cannot be."""
+    config = self.config
+    if config.augment and len(shape) != 3:
+      raise ValueError(
+        f'--augment needs images; {config.dataset} has examples of shape '
+        f'{shape}.'
+      )
+    mirrored = config.augment and config.augment_border == 'reflect'
+    if mirrored and config.augment_padding >= min(shape[:2]):
+      raise ValueError(
+        f'--augment_padding={config.augment_padding} reflects more than images '
+        f'of shape {shape} hold: take less.'
+      )
 
   def _check_network(self, layout, network):
     """Refuses what a network of anybody's own gets wrong without a sound."""
