@@ -12,7 +12,6 @@ from experiments.artifacts import (
   outliers,
   posterior_pooling,
   priors,
-  quickstart,
 )
 
 _PAPERS = (
@@ -25,7 +24,6 @@ _PAPERS = (
   doubts,
   distance,
   board,
-  quickstart,
 )
 
 ARTIFACTS: dict[str, Any] = {

@@ -24,7 +24,6 @@ _PARTITIONS = {'IID': {}, 'Dirichlet 0.1': {'partition': 'dirichlet'}}
 _FLOORS = {
   'HMC': 'hmc',
   'half of HMC': 'halves',
-  'Laplace, whole': 'laplace',
   'best diagonal by KL[q, p]': 'factorised',
 }
 # As good as a line of the figure that is drawn: NWA, LLP or conflation.
@@ -135,7 +134,6 @@ def _table(name, title, data, measures):
 _DIAGONAL = (
   _measure('W2, diagonal', 'w2_diagonal', 2),
   _measure('KL[q, p], diagonal', 'kl_to_truth_diagonal', 1),
-  _measure('KL[p, q], diagonal', 'kl_from_truth_diagonal', 1),
 )
 _WHOLE = (
   _measure('W2', 'w2', 2),

@@ -5,8 +5,7 @@ HMC sample it, N(mu, S) its moments; q the model, a Gaussian over all weights or
 a point; A and B square roots of the covariances of q and p, A A^T and B B^T.
   W2^2 = |m - mu|^2 + tr A A^T + tr B B^T - 2 tr |A^T B|
 |A^T B| has the singular values of A^T B. Of a name with `_diagonal` both have
-their marginal variances alone; `kl_to_truth` is KL[q, p], `kl_from_truth` KL[p,
-q], p by its moments.
+their marginal variances alone; `kl_to_truth` is KL[q, p], p by its moments.
 
 Shifted inputs are test inputs with N(0, 1) noise on each standardised feature.
 
@@ -178,13 +177,11 @@ class Truth:
 
   Attributes:
     draws: `[num_chains, num_samples, P]`.
-    laplace: of the same posterior.
     inputs: standardised, `[num_examples, num_features]`, by name.
     labels: `[num_examples]`, of the test inputs.
   """
 
   draws: np.ndarray
-  laplace: Gaussian
   inputs: dict[str, np.ndarray]
   labels: np.ndarray
 
@@ -220,7 +217,6 @@ class Truth:
       found[f'w2{name}'] = wasserstein(a, b)
       if q.root.any():
         found[f'kl_to_truth{name}'] = divergence(a, b)
-        found[f'kl_from_truth{name}'] = divergence(b, a)
     return found
 
   @functools.cached_property
@@ -229,8 +225,8 @@ class Truth:
 
     `_halves`: the Gaussian of half the chains, against the other half.
     `_factorised`: the diagonal Gaussian of least KL[q, p], which is the best
-    that mean-field variational inference can do. `_laplace`: the Gaussian at
-    the mode. `_hmc`: the chains' own; R-hat of weights and of their squares.
+    that mean-field variational inference can do. `_hmc`: the chains' own; R-hat
+    of weights and of their squares.
     """
     half = len(self.draws) // 2
     first, second = (
@@ -250,7 +246,6 @@ class Truth:
       'joint_nll_hmc': self.predicted[1],
       **_named(first.columns(second.gaussian), 'halves'),
       **_named(self.columns(best), 'factorised'),
-      **_named(self.columns(self.laplace), 'laplace'),
     }
 
 
@@ -298,7 +293,7 @@ def truth(dataset: str, num_samples: int) -> Truth:
   shifted = flat + seeds.generator(0, f'{name}_shift').normal(size=flat.shape)
   inputs = {'test': flat, 'shifted': shifted}
   draws = origin + found.samples @ directions
-  return Truth(draws, near, inputs, data.test.y)
+  return Truth(draws, inputs, data.test.y)
 
 
 @dataclasses.dataclass(frozen=True)

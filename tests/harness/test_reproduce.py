@@ -26,7 +26,6 @@ _SMALLEST = {
   'noniid_techniques/figure1': 'toy/federated',
   'fl_swag/data_split': 'logistic',
   'board/splits': 'three_labels/fednova',
-  'quickstart/rules': 'lp',
 }
 
 
