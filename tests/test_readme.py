@@ -138,8 +138,8 @@ def test_flags_exist(page):
   known |= {'answer_timeout'}
   # Of online and of hmc.
   known |= {'add', 'replace', 'remove', 'form', 'kernel'}
-  # Of Flower's commands; what has a dash is theirs too.
-  known |= {'superlink', 'host', 'port', 'database'}
+  # Of Flower's commands and TensorBoard; what has a dash is theirs too.
+  known |= {'superlink', 'host', 'port', 'database', 'logdir'}
   text = (_ROOT / page).read_text()
   said = re.findall(r'(?<![\w-])--([a-zA-Z][\w.]*\w)(?![\w-])', text)
   assert said

@@ -28,7 +28,7 @@ from bfl_tf.datasets import builtin, preprocessing
 from bfl_tf.settings import Setting
 
 # Changing these changes no result, but for who comes too late.
-MACHINE_FIELDS = ('num_workers', 'engine', 'client_timeout')
+MACHINE_FIELDS = ('num_workers', 'engine', 'client_timeout', 'tracker')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -258,6 +258,10 @@ class Config:
   checkpoint_every: Annotated[
     int, Setting('Rounds between checkpoints.', least=1)
   ] = 1
+  tracker: Annotated[
+    tuple[str, ...],
+    Setting('What records rounds besides:', choices=('wandb', 'mlflow')),
+  ] = ()
 
   # Machine.
   seed: Annotated[int, Setting('Of every draw in the run.', least=0)] = 0

@@ -22,6 +22,7 @@ from bfl_tf import files
 from bfl_tf.config import config as config_lib
 from bfl_tf.runs import flags_file, rows
 from bfl_tf.runs import task as task_lib
+from bfl_tf.runs import trackers as trackers_lib
 
 CONFORMAL = 'conformal.json'
 NODES = 'nodes.json'
@@ -69,6 +70,7 @@ class RunDirectory:
     self.rows = rows.Rows(self.path / _METRICS)
     self.extends = False
     self._writer: Any = None
+    self._trackers: Any = None
 
   @property
   def checkpoints(self) -> pathlib.Path:
@@ -76,7 +78,11 @@ class RunDirectory:
     return self.path / 'checkpoints'
 
   def check(self, config: config_lib.Config) -> None:
-    """Refuses a directory that holds anything but this very run."""
+    """Refuses a directory that holds anything but this very run.
+
+    And a tracker that is not installed.
+    """
+    trackers_lib.check(config.tracker)
     # Asked again once it is locked: another process may have extended it.
     self.extends = False
     if not self.path.is_dir() or all(map(_is_trace, self.path.iterdir())):
@@ -150,6 +156,8 @@ class RunDirectory:
     try:
       yield
     finally:
+      if self._trackers:
+        self._trackers.close(self.summary() is not None)
       lock.release()
 
   def start(self, config: config_lib.Config) -> None:
@@ -164,6 +172,9 @@ class RunDirectory:
         shutil.rmtree(self.path / name, ignore_errors=True)
     if self.extends or not (self.path / flags_file.NAME).exists():
       self.write_flags(config)
+    self._trackers = trackers_lib.Trackers(
+      config.tracker, self.path, flags_file.settings(config)
+    )
 
   def write_flags(self, config: config_lib.Config) -> None:
     """Writes `flags.txt`: what the run is."""
@@ -198,17 +209,17 @@ class RunDirectory:
     self.keep(_PARTITION, text.getvalue())
 
   def add(self, row: Mapping[str, Any]) -> None:
-    """Appends a row to `metrics.csv` and to TensorBoard."""
+    """Appends a row to `metrics.csv`, to TensorBoard and to trackers."""
     self.rows.add(row)
     if self._writer is None:
       self._writer = tf.summary.create_file_writer(
         str(self.path / 'tensorboard')
       )
     with self._writer.as_default(step=row['round']):
-      for name, value in self.rows[-1].items():
-        if isinstance(value, int | float) and name != 'round':
-          tf.summary.write(name, float(value), metadata=_SCALAR)
+      for name, value in trackers_lib.numbers(self.rows[-1]).items():
+        tf.summary.write(name, value, metadata=_SCALAR)
     self._writer.flush()
+    self._trackers.send(self.rows)
 
   def write_arrays(self, name: str, **arrays: Any) -> None:
     """Writes `<name>.npz`: what the plots read."""

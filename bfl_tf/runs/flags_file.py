@@ -30,12 +30,17 @@ def text(config: config_lib.Config) -> str:
 
 def flag_lines(config: config_lib.Config) -> list[str]:
   """Returns the version and every flag, settings of a run's methods too."""
-  fields = [
-    (name, declared.format(getattr(config, name)))
-    for name, declared in config_lib.FIELDS.items()
-  ]
-  flags = [*fields, *config.chosen.lines()]
+  flags = settings(config).items()
   return [VERSION, *(f'--{name}={text}' for name, text in flags)]
+
+
+def settings(config: config_lib.Config) -> dict[str, str]:
+  """Returns the text of every flag, settings of a run's methods too."""
+  fields = {
+    name: declared.format(getattr(config, name))
+    for name, declared in config_lib.FIELDS.items()
+  }
+  return {**fields, **dict(config.chosen.lines())}
 
 
 def read_config(run_dir: str | os.PathLike) -> config_lib.Config:
@@ -65,9 +70,8 @@ def parse(lines: Iterable[str]) -> config_lib.Config:
 
 def differences(ours: config_lib.Config, theirs: config_lib.Config):
   """Returns the flags in which two runs differ, but those of the machine."""
-  a, b = ({*flag_lines(config)} for config in (ours, theirs))
-  names = {line.removeprefix('--').partition('=')[0] for line in a ^ b}
-  return sorted(names - set(config_lib.MACHINE_FIELDS))
+  differ = settings(ours).items() ^ settings(theirs).items()
+  return sorted({name for name, _ in differ} - {*config_lib.MACHINE_FIELDS})
 
 
 def digests(run_dir: str | os.PathLike) -> dict[str, str]:

@@ -45,10 +45,7 @@ def grouped(paths: Iterable[str | os.PathLike]) -> list[Group]:
     if not (path / 'summary.json').exists():
       raise ValueError(f'{path} holds no finished run.')
     config = flags_file.read_config(path)
-    settings = dict(
-      line.removeprefix('--').partition('=')[::2]
-      for line in flags_file.flag_lines(config)[1:]
-    )
+    settings = flags_file.settings(config)
     settings = {k: v for k, v in settings.items() if k not in _SAME}
     # Of another file, or other code, a run is no seed of the same setting.
     settings |= flags_file.digests(path)
