@@ -2,6 +2,7 @@
 
 import json
 import struct
+import time
 
 import fake
 import pytest
@@ -27,6 +28,7 @@ def test_each_row_once(tmp_path, monkeypatch, name):
   longer = config.replace(num_rounds=config.num_rounds + 1)
   fake.stopped(tmp_path, loop, 'federated_round', 3, config=config)
   fake.play(tmp_path, config)
+  time.sleep(1)  # W&B names a session's folder by the second.
   fake.play(tmp_path, longer)
   ((key, (run, sent)),) = json.loads(
     (tmp_path / 'trackers.json').read_text()
