@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from absl import flags
 
-from bfl_tf import federation
+from bfl_tf import federation, metrics
 from bfl_tf.runs import checkpoints
 from bfl_tf.trained import personalised, reopened, report_files, reports
 from experiments import finished
@@ -28,6 +28,13 @@ _EPOCHS = flags.DEFINE_integer(
   0,
   'Epochs that each site trains on from the global model; 0: none.',
   lower_bound=0,
+)
+_SETS = flags.DEFINE_enum(
+  'sets',
+  'lac',
+  list(metrics.SET_SCORES),
+  'Sets of classes: least ambiguous; adaptive, larger for what is hard; those '
+  'without their many last classes (docs/your_data.md).',
 )
 _SUPERLINK = flags.DEFINE_string(
   'superlink',
@@ -51,7 +58,7 @@ def main() -> None:
   if _SUPERLINK.value:
     return _ask_nodes(path)
   try:
-    run = reopened.reopen(path, _ON_TEST.value)
+    run = reopened.reopen(path, _ON_TEST.value, _SETS.value)
     own: Iterable[personalised.Personalised] = ()
     if _EPOCHS.value:
       state = checkpoints.restore(path / 'checkpoints')
@@ -80,7 +87,7 @@ def _ask_nodes(path):
   flower = config_flags.flower('--superlink')
   try:
     with config_flags.watching(_SUPERLINK.value):
-      flower.ask_sites(absolute, _SUPERLINK.value, _TIMEOUT.value)
+      flower.ask_sites(absolute, _SUPERLINK.value, _TIMEOUT.value, _SETS.value)
   except ValueError as error:
     config_flags.fail(error)
 

@@ -30,6 +30,7 @@ def ask(
   playing: nodes.Numbered,
   introduced: Mapping[int, messages.Introduction],
   trained: trained_lib.Trained,
+  score: str = 'lac',
   seconds: float = math.inf,
   poll_seconds: float = 1.0,
 ) -> reports.Report:
@@ -39,13 +40,14 @@ def ask(
     playing: who plays which client.
     introduced: by client, what its node said of its file.
     trained: the run's model.
+    score: of sets, one of `metrics.SET_SCORES`.
     seconds: in which an answer is waited for.
     poll_seconds: between two looks for answers.
 
   Raises:
     TooFewClientsError: fewer than `--min_clients` said something good.
   """
-  asking = _Asking(playing, introduced, trained, seconds, poll_seconds)
+  asking = _Asking(playing, introduced, trained, score, seconds, poll_seconds)
   promise = None
   if trained.config.calibration_fraction:
     answers = asking.answers(
@@ -55,7 +57,7 @@ def ask(
       lambda arrays, size: tallies.check_counts(arrays['counts'], size),
     )
     counts = [arrays['counts'] for arrays in answers.values()]
-    promise = promises.Promise.of(counts, trained.num_samples())
+    promise = promises.Promise.of(counts, trained.num_samples(), score)
   levels = promise.levels if promise else ()
   nothing = tallies.Tally.nothing(trained.task.num_classes, len(levels))
   answers = asking.answers(
@@ -83,6 +85,7 @@ class _Asking:
   playing: nodes.Numbered
   introduced: Mapping[int, messages.Introduction]
   trained: trained_lib.Trained
+  score: str
   seconds: float
   poll_seconds: float
   left_out: dict[int, str] = dataclasses.field(default_factory=dict)
@@ -142,7 +145,9 @@ class _Asking:
         self.left_out[client] = f'{share} share: it has no SuperNode'
         continue
       text = promise.to_json() if promise else ''
-      question = messages.Question(flags, client, task, share, text, {})
+      question = messages.Question(
+        flags, client, task, share, self.score, text, {}
+      )
       message = flwr_app.Message(
         messages.pack(question, packed), there[client], 'evaluate'
       )

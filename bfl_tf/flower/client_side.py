@@ -270,7 +270,7 @@ def answer(question: messages.Question, own: Own) -> Mapping[str, Any]:
   probs = trained.predict(split.x).probs
   y = messages.numbers(dataset, task.classes)[split.y]
   if question.share == 'calibration':
-    return {'counts': metrics.score_counts(probs, y)}
+    return {'counts': metrics.score_counts(probs, y, question.score)}
   return tallies.Tally.of(probs, y, promise)._asdict()
 
 

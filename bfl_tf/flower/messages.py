@@ -81,6 +81,7 @@ class Question(NamedTuple):
     client: the node's number.
     task: a `Task` as JSON.
     share: `calibration` or `test`.
+    score: one of `metrics.SET_SCORES`, by which the calibration share counts.
     promise: as JSON, by which sets are made of the test share; nothing if no
       node held out a calibration share.
     model: that is asked: the `Weights`.
@@ -90,6 +91,7 @@ class Question(NamedTuple):
   client: int
   task: str
   share: str
+  score: str
   promise: str
   model: Any
 

@@ -56,6 +56,7 @@ def ask_sites(
   run_dir: str | os.PathLike,
   connection: str,
   timeout: float = 0.0,
+  score: str = 'lac',
 ) -> None:
   """Has nodes with files of their own score a finished run's model.
 
@@ -66,12 +67,14 @@ def ask_sites(
     run_dir: on the server's machine.
     connection: that Flower's config.toml names.
     timeout: seconds for an answer; the run's `--client_timeout` if 0.
+    score: of sets, one of `metrics.SET_SCORES`.
 
   Raises:
     ValueError: it is no finished run, or its nodes cannot be asked.
     FlowerError: too few answered.
   """
-  asked = {'ask': True, 'answer-timeout': timeout, 'output-dir': str(run_dir)}
+  asked = {'ask': True, 'answer-timeout': timeout, 'sets': score}
+  asked['output-dir'] = str(run_dir)
   _submit(connection, asked)
 
 

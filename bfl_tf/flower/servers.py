@@ -6,6 +6,7 @@ Its run config, `[tool.flwr.app.config]` of the app, says what to run:
   output-dir    the run directory, on the server's machine
   ask           have a finished run's nodes score its model; without flags
   answer-timeout  of that: seconds for an answer; 0: the run's --client_timeout
+  sets          of that: the score that they are made by
   window        orders that may be out at a time
   node-timeout  seconds in which the clients' nodes must be there
 """
@@ -86,7 +87,9 @@ def _score(grid, settings):
   nodes, introduced = _met(grid, config, settings)
   _check_unchanged(f'--run={path}', path, introduced)
   seconds = float(settings['answer-timeout']) or config.client_timeout
-  report = asking.ask(nodes, introduced, trained, seconds or math.inf)
+  report = asking.ask(
+    nodes, introduced, trained, str(settings['sets']), seconds or math.inf
+  )
   report_files.write(path, report)
   for line in report_files.lines(path, report, of_nodes=True):
     # An empty line would not be told from Flower's own.

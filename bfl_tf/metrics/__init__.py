@@ -22,8 +22,9 @@ from bfl_tf.metrics.classes import (
 )
 from bfl_tf.metrics.conflict import hypothesis_conflict
 from bfl_tf.metrics.conformal import (
-  prediction_sets,
   score_counts,
+  SET_SCORES,
+  set_scores,
   threshold,
 )
 from bfl_tf.metrics.curves import (

@@ -100,7 +100,8 @@ def _with_promises(run, models) -> Iterator[Personalised]:
   for site, model in models:
     share = held.take(shares[site]) if site in shares else None
     own = run.trained.replace(model)
-    yield Personalised(site, model, share and reopened.promise_of(own, share))
+    promise = share and reopened.promise_of(own, share, run.score)
+    yield Personalised(site, model, promise)
 
 
 def home(run_dir: str | os.PathLike) -> pathlib.Path:

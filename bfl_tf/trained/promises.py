@@ -25,26 +25,30 @@ LEVELS = (0.9, 0.95)
 
 
 class Promise(NamedTuple):
-  """How probable a class must be to be in a set.
+  """Which classes are in a set.
 
   Attributes:
     levels: how often a set is to hold the label.
-    thresholds: for each, the largest score 1 - p of a class in the set.
+    thresholds: for each, the largest score of a class in the set.
     num_examples: that were counted.
     num_samples: passes of the model that was asked; it holds for no other.
+    score: one of `metrics.SET_SCORES`.
   """
 
   levels: tuple[float, ...]
   thresholds: tuple[float, ...]
   num_examples: int
   num_samples: int
+  score: str = 'lac'
 
   @classmethod
-  def of(cls, counts: Sequence[np.ndarray], num_samples: int) -> 'Promise':
+  def of(
+    cls, counts: Sequence[np.ndarray], num_samples: int, score: str = 'lac'
+  ) -> 'Promise':
     """Merges what sites count: `[num_bins]` integers each."""
     total = np.sum(counts, axis=0)
     limits = tuple(metrics.threshold(total, 1 - level) for level in LEVELS)
-    return cls(LEVELS, limits, int(total.sum()), num_samples)
+    return cls(LEVELS, limits, int(total.sum()), num_samples, score)
 
   @classmethod
   def from_json(cls, text: str) -> 'Promise':
@@ -55,15 +59,19 @@ class Promise(NamedTuple):
         tuple(map(float, fields[name])) for name in ('levels', 'thresholds')
       )
       counts = (int(fields[name]) for name in ('num_examples', 'num_samples'))
+      score = fields['score']
     except (KeyError, TypeError) as error:
       raise ValueError(str(error)) from error
     if len(levels) != len(limits):
       raise ValueError('a threshold a level is wanted')
-    return cls(levels, limits, *counts)
+    if score not in metrics.SET_SCORES:
+      raise ValueError(f'{score} is no score')
+    return cls(levels, limits, *counts, score)
 
   def sets(self, probs: np.ndarray) -> list[np.ndarray]:
     """Returns for each level `[num_examples, num_classes]` bool."""
-    return [metrics.prediction_sets(probs, limit) for limit in self.thresholds]
+    scores = metrics.set_scores(probs, self.score)
+    return [scores <= limit for limit in self.thresholds]
 
   def is_enough(self, level: float) -> bool:
     """Whether so many examples can promise a level by less than all classes."""

@@ -14,12 +14,12 @@ from bfl_tf.trained import promises
 
 
 def promise_of(
-  trained: trained_lib.Trained, held: datasets.Split
+  trained: trained_lib.Trained, held: datasets.Split, score: str
 ) -> promises.Promise:
   """Returns what a model's scores of held-out examples promise."""
   # Of all sites at once: counts of each add up to the same.
-  counts = metrics.score_counts(trained.predict(held.x).probs, held.y)
-  return promises.Promise.of([counts], trained.num_samples())
+  counts = metrics.score_counts(trained.predict(held.x).probs, held.y, score)
+  return promises.Promise.of([counts], trained.num_samples(), score)
 
 
 class Reopened(NamedTuple):
@@ -30,16 +30,20 @@ class Reopened(NamedTuple):
     dataset: its data.
     calibration: to set thresholds by; None where there is no such share.
     test: what is left to be scored on.
+    score: one of `metrics.SET_SCORES`, of sets.
   """
 
   trained: trained_lib.Trained
   dataset: datasets.Dataset
   calibration: datasets.Split | None
   test: datasets.Split
+  score: str = 'lac'
 
 
 def reopen(
-  run_dir: str | os.PathLike, calibrate_on_test: float = 0.0
+  run_dir: str | os.PathLike,
+  calibrate_on_test: float = 0.0,
+  score: str = 'lac',
 ) -> Reopened:
   """Loads a finished run and its data.
 
@@ -47,6 +51,7 @@ def reopen(
     run_dir: its `--output_dir`.
     calibrate_on_test: of a run that kept no calibration share, the fraction of
       its test examples to calibrate on, which are then not scored.
+    score: as of `Reopened`.
 
   Raises:
     ValueError: as of `load`; it is a site's own model; the data are not those
@@ -76,12 +81,11 @@ def reopen(
       raise ValueError(
         f'{path} kept a calibration share: leave --calibrate_on_test out.'
       )
-    return Reopened(trained, dataset, dataset.calibration, dataset.test)
+    return Reopened(trained, dataset, dataset.calibration, dataset.test, score)
   if not calibrate_on_test:
-    return Reopened(trained, dataset, None, dataset.test)
+    return Reopened(trained, dataset, None, dataset.test, score)
   taken, rest = shares.hold_out(
     str(path), dataset.test, 'calibrate_on_test', calibrate_on_test
   )
-  return Reopened(
-    trained, dataset, dataset.test.take(taken), dataset.test.take(rest)
-  )
+  held, test = dataset.test.take(taken), dataset.test.take(rest)
+  return Reopened(trained, dataset, held, test, score)

@@ -63,8 +63,13 @@ def lines(
 
 def _promised(promise):
   for level, limit in zip(promise.levels, promise.thresholds, strict=True):
+    rule = (
+      f'and every class of probability {1 - limit:.3f} or more'
+      if promise.score == 'lac'
+      else f'on, while its score, {promise.score}, is {limit:.3f} or less'
+    )
     yield (
-      f'sets of {level:g}: every class of probability {1 - limit:.3f} or more, '
+      f'sets of {level:g}: the most probable class {rule}, '
       f'from {promise.num_examples} calibration examples'
       + ('' if promise.is_enough(level) else ': too few, so every class')
     )

@@ -87,7 +87,9 @@ def report(
     personalised: models as of `personalised.train`, one at a time.
   """
   trained, test = run.trained, run.test
-  promise = run.calibration and reopened.promise_of(trained, run.calibration)
+  promise = run.calibration and reopened.promise_of(
+    trained, run.calibration, run.score
+  )
   probs, y = trained.predict(test.x).probs, test.y
   names: Sequence[str] = ()
   if trained.config.clients_per_round:

@@ -12,6 +12,7 @@ from experiments.artifacts import (
   outliers,
   posterior_pooling,
   priors,
+  sets,
 )
 
 _PAPERS = (
@@ -24,6 +25,7 @@ _PAPERS = (
   doubts,
   distance,
   board,
+  sets,
 )
 
 ARTIFACTS: dict[str, Any] = {

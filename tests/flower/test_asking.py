@@ -38,7 +38,7 @@ def ask(run_dir, files, answer=lambda reply: reply, instead=()):
   grid.answer = answer
   for config, file in zip(grid.node_configs.values(), instead):
     config['data'] = file
-  return asking.ask(*there, trained, 0.05, 0.01)
+  return asking.ask(*there, trained, 'raps', 0.05, 0.01)
 
 
 def held_out(trained, file, share):
@@ -54,8 +54,8 @@ def test_each_site_and_all_together_by_hand(run_dir, files):
   trained = trained_lib.load(run_dir)
   found = ask(run_dir, files)
   calibration = [held_out(trained, f, 'calibration') for f in files[:3]]
-  counts = [metrics.score_counts(*said) for said in calibration]
-  assert found.promise == promises.Promise.of(counts, 2)
+  counts = [metrics.score_counts(*said, 'raps') for said in calibration]
+  assert found.promise == promises.Promise.of(counts, 2, 'raps')
   tests = [held_out(trained, f, 'test') for f in files[:3]]
   together = [np.concatenate(both) for both in zip(*tests)]
   assert [row['site'] for row in found.sites] == ['0', '1', '2']
@@ -179,7 +179,7 @@ def test_what_a_node_does_not_tell(run_dir, files, share, text, file, why):
   trained = trained_lib.load(run_dir)
   flags = '\n'.join(flags_file.flag_lines(trained.config))
   question = messages.Question(
-    flags, 1, trained.task.to_json(), share, text, trained.weights
+    flags, 1, trained.task.to_json(), share, 'lac', text, trained.weights
   )
   own = client_side.Own(files[file] if file else '')
   with pytest.raises(ValueError, match=why):

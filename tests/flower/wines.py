@@ -53,4 +53,5 @@ def settings(path, flags=''):
   return {
     'flags': flags, 'output-dir': str(path), 'window': 9,
     'node-timeout': 1.0, 'answer-timeout': 0.0,
+    'sets': 'raps',
   }  # fmt: skip

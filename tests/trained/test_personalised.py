@@ -65,7 +65,8 @@ def test_a_sites_own_model_is_loaded_as_it_was_scored(kept):
     # within the thousandth that its bin is wide.
     assert promise.num_examples == len(rows) == 24
     said = own.predict(held.x[rows]).probs
-    scores = np.sort(1 - said[np.arange(len(rows)), held.y[rows]])
+    scores = metrics.set_scores(said)
+    scores = np.sort(scores[np.arange(len(rows)), held.y[rows]])
     limits = np.array(promise.thresholds)
     assert np.all(limits >= scores[[22, 23]] - 1e-6)
     assert np.all(limits <= scores[[22, 23]] + 1e-3 + 1e-6)

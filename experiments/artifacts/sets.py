@@ -1,0 +1,85 @@
+"""Sets of classes with a promise, by score: an experiment of our own.
+
+Of a finished run's last predictions one half, drawn 200 times, calibrates sets
+of 90 %, the other half is scored. `1 - p` is what sets were made by before the
+most probable class was in all of them.
+"""
+
+import numpy as np
+
+from bfl_tf import metrics, seeds
+from experiments.artifacts.posterior_pooling import grids
+from experiments.harness import cells, tables
+
+PAPER = cells.Paper('quickstart', scales={'smoke': cells.SMALLEST})
+SEEDS = {**dict.fromkeys(cells.SCALES, 3), 'smoke': 1}
+_SPLITS, _ALPHA = 200, 0.1
+_SCORES = ('1 - p', *metrics.SET_SCORES)
+_CELLS = {
+  'digits': cells.Cell(PAPER, 'sets', {}),
+  "Table 2's dropout": grids.E1['MC Dropout NWA train_size', 'iid'],
+}
+
+
+def _tried(directory, score):
+  """Returns `[splits, examples]`: whether sets hold the label, sizes; entropy.
+
+  Examples of the calibrating half are NaN.
+  """
+  with np.load(directory / 'predictions.npz') as file:
+    probs, labels = file['probs'], file['labels']
+    entropy = file['normalized_entropy']
+  plain = score == _SCORES[0]
+  scores = 1 - probs if plain else metrics.set_scores(probs, score)
+  own = scores[np.arange(labels.size), labels]
+  rng = np.random.default_rng(seeds.named(0, 'sets').tolist())
+  half = labels.size // 2
+  rank = int(np.ceil((half + 1) * (1 - _ALPHA))) - 1
+  held, sizes = np.full([2, _SPLITS, labels.size], np.nan)
+  for number in range(_SPLITS):
+    first, rest = np.split(rng.permutation(labels.size), [half])
+    sets = scores[rest] <= np.sort(own[first])[rank]
+    held[number, rest] = sets[np.arange(rest.size), labels[rest]]
+    sizes[number, rest] = sets.sum(-1)
+  return held, sizes, entropy
+
+
+def _measure(label, pick, factor=1.0, digits=2):
+  def read(directory, score):
+    return float(pick(*_tried(directory, score)))
+
+  return cells.Measure(label, read, factor=factor, digits=digits)
+
+
+def _unsure(held, sizes, entropy):
+  return np.nanmean(held[:, entropy >= np.quantile(entropy, 0.8)])
+
+
+_MEASURES = (
+  _measure('coverage (%)', lambda held, *_: np.nanmean(held), 100, 1),
+  _measure('of the fifth of largest entropy', _unsure, 100, 1),
+  _measure('size', lambda _, sizes, __: np.nanmean(sizes)),
+  _measure('least', lambda _, sizes, __: np.nanmin(sizes), digits=0),
+  _measure(
+    'empty (%)',
+    lambda _, sizes, __: np.nanmean(sizes[~np.isnan(sizes)] == 0),
+    100,
+  ),
+)
+_TEXT = f'{_SPLITS} random halves of the test examples calibrate sets of 90 %.'
+TABLES = (
+  tables.Table(
+    PAPER,
+    'sets',
+    'sets of 90 % by score',
+    {
+      (f'{row}, {score}', ''): cell.reading(f'{cell.name}/{score}', score)
+      for row, cell in _CELLS.items()
+      for score in _SCORES
+    },
+    _MEASURES,
+    SEEDS,
+    dict.fromkeys(cells.SCALES, _TEXT),
+  ),
+)
+CLAIMS, FIGURES = (), ()
