@@ -11,7 +11,10 @@ from bfl_tf import metrics, seeds
 from experiments.artifacts.posterior_pooling import grids
 from experiments.harness import cells, tables
 
-PAPER = cells.Paper('quickstart', scales={'smoke': cells.SMALLEST})
+PAPER = cells.Paper(
+  'quickstart',
+  scales={**dict.fromkeys(cells.SCALES, {}), 'smoke': cells.SMALLEST},
+)
 SEEDS = {**dict.fromkeys(cells.SCALES, 3), 'smoke': 1}
 _SPLITS, _ALPHA = 200, 0.1
 _SCORES = ('1 - p', *metrics.SET_SCORES)
