@@ -85,6 +85,8 @@ _POSTERIORS = {
       ('MC dropout', 'mc_dropout'),
       ('FedBE', 'fedbe'),
       ('FL-SWAG', 'fl_swag'),
+      ('PVI', 'pvi'),
+      ('IVON', 'ivon'),
     )
   },
 }
