@@ -14,10 +14,10 @@ class Part(Protocol):
   three hooks run on the host; from `prior` on, hooks are compiled into the
   loop, in the order of `--client_parts`, and hold TensorFlow only.
 
-  Seven class attributes, all False or absent by default, say what a part does
-  to others:
+  Class attributes, all False or absent by default, say what a part does to
+  others:
 
-    sgd                  the part is right for SGD only
+    optimizer = 'sgd'    the part is right for this one only
     plain_sgd            for SGD without momentum only
     moves_mean           `after_step` moves the mean to where SGD's step does
                          not lead
@@ -25,6 +25,7 @@ class Part(Protocol):
     prior_is_broadcast   what the client sends holds the broadcast posterior
                          once, as a rule wants that divides it out
     pooling = ('dwc',)   these rules alone pool what `finish` makes
+    weighting = ('equal',)   so weighed alone
     counts_sent          it keeps what `finish` makes: nothing may change it
                          on its way
     random = 'all'       `finish` makes a Gaussian over all weights of a
@@ -62,9 +63,11 @@ class Part(Protocol):
     """
 
   def prior(self, start, shared, memory) -> Any:
-    """Returns the `training.Prior(loc, scale)` of variational weights.
+    """Returns the natural parameters of the random weights' prior.
 
-    One part of a chain at most has this hook.
+    `[2, num_loc]` float64: precision times mean, precision. One part of a chain
+    at most has this hook. Its `prior_weight`, 1 if it says none, is a factor on
+    the divergence.
     """
 
   def begin(self, start, shared, memory) -> Any:

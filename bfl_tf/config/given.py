@@ -31,7 +31,7 @@ GIVEN: Mapping[str, tuple[str, ...]] = {
   'client_ids': _PARTITION,
   # A `server.Resources`: to train, predict or draw with.
   'resources': _STAGES,
-  # A number: of flipout's prior, 1 / prior_scale^2; else 0.
+  # A number: of flipout's or IVON's prior, 1 / prior_scale^2; else 0.
   'prior_precision': _PARTS,
   # A tuple: of one example.
   'input_shape': _NETWORK,

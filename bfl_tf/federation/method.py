@@ -113,11 +113,13 @@ def _check_rule(rule, plan, layout):
   """
   config = plan.config
   for part in plan.parts:
-    fitting = getattr(part, 'pooling', (config.pooling,))
-    if config.pooling not in fitting:
-      raise ValueError(
-        f'--client_parts={part.name} needs --pooling={" or ".join(fitting)}.'
-      )
+    for flag in ('pooling', 'weighting'):
+      said = getattr(config, flag)
+      fitting = getattr(part, flag, (said,))
+      if said not in fitting:
+        raise ValueError(
+          f'--client_parts={part.name} needs --{flag}={" or ".join(fitting)}.'
+        )
   if rule.needs_prior and not _prior_is_broadcast(plan):
     raise ValueError(
       f'--pooling={config.pooling} divides out the broadcast posterior, so '
@@ -125,12 +127,13 @@ def _check_rule(rule, plan, layout):
       'client part that does.'
     )
   for name, whole in _WHOLE.items():
-    said = config.get(f'flipout.{name}')
-    if rule.needs_prior and said not in (None, whole):
-      raise ValueError(
-        f'--pooling={config.pooling} divides out the whole prior: leave '
-        f'--flipout.{name}={said} out.'
-      )
+    for of in ('flipout', 'ivon'):
+      said = config.get(f'{of}.{name}')
+      if rule.needs_prior and said not in (None, whole):
+        raise ValueError(
+          f'--pooling={config.pooling} divides out the whole prior: leave '
+          f'--{of}.{name}={said} out.'
+        )
   if not rule.takes_weights and config.weighting not in ('size', 'equal'):
     raise ValueError(
       f'--pooling={config.pooling} takes no client weights: leave '

@@ -42,7 +42,8 @@ class Plan:
   @classmethod
   def of(cls, config: config_lib.Config) -> 'Plan':
     """Makes the plan; a ValueError names the flag and the fix."""
-    scale = config.get('flipout.prior_scale') or math.inf
+    scales = (config.get(f'{of}.prior_scale') for of in ('flipout', 'ivon'))
+    scale = next(filter(None, scales), math.inf)
     parts = config.chain('client_parts', prior_precision=scale**-2)
     schedule = config.make('learning_rate_schedule')
     optimizer = config.make('client_optimizer')
@@ -85,9 +86,10 @@ class Plan:
     sgd = config.client_optimizer == 'sgd'
     plain = sgd and not config.get('sgd.momentum')
     for part in self.parts:
-      if getattr(part, 'sgd', False) and not sgd:
+      needed = getattr(part, 'optimizer', config.client_optimizer)
+      if config.client_optimizer != needed:
         raise ValueError(
-          f'--client_parts={part.name} needs --client_optimizer=sgd.'
+          f'--client_parts={part.name} needs --client_optimizer={needed}.'
         )
       if getattr(part, 'replaces_mean', False):
         replaces = part.name
@@ -104,7 +106,7 @@ class Plan:
           f'--client_parts={part.name} needs --client_optimizer=sgd with '
           '--sgd.momentum=0.'
         )
-      if not getattr(part, 'sgd', False):
+      if not hasattr(part, 'optimizer') or not sgd:
         continue
       if moving:
         raise ValueError(

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from bfl_tf import clients, server
-from bfl_tf.methods import fednova, pvi, scaffold, thinning
+from bfl_tf.methods import bayes_admm, fednova, pvi, scaffold, thinning
 
 
 class Halves(NamedTuple):
@@ -25,6 +25,7 @@ class Halves(NamedTuple):
 
 
 METHODS = (
+  Halves(bayes_admm.Part, bayes_admm.Stage),
   Halves(fednova.Part, fednova.Stage),
   Halves(pvi.Part, pvi.Stage),
   Halves(scaffold.Part, scaffold.Stage),

@@ -39,7 +39,7 @@ class Part:
 
   name: ClassVar[str] = 'fednova'
   needs: ClassVar[str | None] = 'fednova'
-  sgd: ClassVar[bool] = True
+  optimizer: ClassVar[str] = 'sgd'
   # The stage averages means: another rule would be undone.
   pooling: ClassVar[tuple[str, ...]] = (
     'nwa',

@@ -34,23 +34,11 @@ import numpy as np
 import tensorflow as tf
 
 from bfl_tf import statistics as statistics_lib
-from bfl_tf import training
+from bfl_tf import weights
 from bfl_tf.settings import Setting
 
-
-def moments(model) -> tuple[tf.Tensor, tf.Tensor]:
-  """Returns mean and precision of the variational weights, in float64."""
-  loc, scale = (tf.cast(v, tf.float64) for v in (model.loc, model.scale))
-  return loc, 1.0 / tf.square(scale)
-
-
-def natural(model) -> tf.Tensor:
-  """Returns eta, `[2, num_loc]` float64."""
-  return _eta(*moments(model))
-
-
-def _eta(mean, precision):
-  return tf.stack([precision * mean, precision])
+# Least precision of a cavity, of the prior's.
+_MIN_CAVITY = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,8 +49,6 @@ class Part:
     num_clients: of the run, also those that are not sampled.
     prior_precision: of p.
     damping: r.
-    min_cavity: see its text. The pull of a cavity on the mean, at m, is what
-      it is without the floor.
   """
 
   num_clients: int
@@ -73,10 +59,6 @@ class Part:
       "Of a client's step from the broadcast, this part: 1 at most.", above=0
     ),
   ] = 0.2
-  min_cavity: Annotated[
-    float,
-    Setting("Least precision of a cavity, of the prior's; counted.", above=0),
-  ] = 0.1
 
   name: ClassVar[str] = 'pvi'
   needs: ClassVar[str | None] = 'pvi'
@@ -94,37 +76,32 @@ class Part:
   def factor(self, start, shared, memory) -> tf.Tensor:
     """Returns eta(t_k), `[2, num_loc]`; its arguments are those of `prior`."""
     prior = tf.constant([[0.0], [self.prior_precision]], tf.float64)
-    return memory + (natural(start) - prior - shared) / self.num_clients
+    rest = weights.natural(start) - prior - shared
+    return memory + rest / self.num_clients
 
   def _cavity(self, start, shared, memory):
-    """Mean, precision, and where that precision is the floor."""
-    mean, precision = moments(start)
-    of_mean, factor = tf.unstack(self.factor(start, shared, memory))
-    floor = tf.constant(self.min_cavity * self.prior_precision, tf.float64)
-    cavity = tf.maximum(precision - factor, floor)
-    return mean + (factor * mean - of_mean) / cavity, cavity, cavity <= floor
+    """Its eta, and where its precision is the floor; counted."""
+    cavity = weights.natural(start) - self.factor(start, shared, memory)
+    shift, precision = tf.unstack(cavity)
+    floor = tf.constant(_MIN_CAVITY * self.prior_precision, tf.float64)
+    held = tf.maximum(precision, floor)
+    # The pull on the mean, at m, is what it is without the floor.
+    shift += (held - precision) * tf.cast(start.loc, tf.float64)
+    return tf.stack([shift, held]), held <= floor
 
   def prior(self, start, shared, memory):
-    mean, precision, _ = self._cavity(start, shared, memory)
-    moments = mean, tf.math.rsqrt(precision)
-    return training.Prior(*(tf.cast(v, tf.float32) for v in moments))
+    return self._cavity(start, shared, memory)[0]
 
   def begin(self, start, shared, memory):
-    *_, floored = self._cavity(start, shared, memory)
+    _, floored = self._cavity(start, shared, memory)
     floored = tf.reduce_mean(tf.cast(floored, tf.float32))
-    # A Weights would not pass through the loop over steps.
-    return moments(start), memory, floored
+    return weights.natural(start), memory, floored
 
   def finish(self, model, carry, trace):
-    (before, old), memory, _ = carry
-    after, new = moments(model)
-    precision = old + self.damping * (new - old)
-    mean = before + self.damping * new * (after - before) / precision
-    sent = model._replace(
-      loc=tf.cast(mean, tf.float32),
-      scale=tf.cast(tf.math.rsqrt(precision), tf.float32),
-    )
-    return sent, None, memory + (natural(sent) - _eta(before, old))
+    before, memory, _ = carry
+    moved = self.damping * (weights.natural(model) - before)
+    sent = weights.of_natural(before + moved, model)
+    return sent, None, memory + (weights.natural(sent) - before)
 
   def report(self, carry, trace):
     *_, floored = carry
@@ -136,7 +113,7 @@ class Changes:
   """The sum over clients of eta(sent) - eta(q): a Statistic."""
 
   def accumulate(self, update, weight, reference) -> statistics_lib.Sums:
-    change = natural(update.model) - natural(reference)
+    change = weights.natural(update.model) - weights.natural(reference)
     return statistics_lib.single(1.0, {'change': change.numpy()})
 
   def finalize(self, sums, reference) -> tuple[np.ndarray, dict[str, float]]:

@@ -46,7 +46,7 @@ class Part:
 
   name: ClassVar[str] = 'scaffold'
   needs: ClassVar[str | None] = 'scaffold'
-  sgd: ClassVar[bool] = True
+  optimizer: ClassVar[str] = 'sgd'
 
   @property
   def plain_sgd(self) -> bool:

@@ -2,8 +2,10 @@
 
 Notation (Shen et al. 2024, algorithm 1): m the mean, h the curvature of the
 mean loss, l = N / temperature the effective sample size, N the client's number
-of examples, d = 1 / (l prior_scale^2) the weight decay that the prior
-N(0, prior_scale^2) is.
+of examples, over the weight that a part gives the divergence, d = 1 / (l
+prior_scale^2) the weight decay that the prior N(0, prior_scale^2) is. Of a
+prior from a client part, eta its natural parameters, d is eta_2 / l, negative
+where that is, and d m is d m - eta_1 / l.
   theta = m + e / sqrt(l (h + d)),  e ~ N(0, I);  g^ the gradient at theta
   h^ = g^ (theta - m) l (h + d)
   g <- b1 g + (1 - b1) g^
@@ -66,6 +68,11 @@ class IVON:
       for v in variables
     ]
 
+  @property
+  def prior(self) -> tuple[float, float]:
+    """eta, of every weight."""
+    return 0.0, 1.0 / self.prior_scale**2
+
   def begin(self, slots, scales) -> None:
     for precision, scale in zip(self._split(slots)[1], scales):
       precision.assign(1.0 / tf.square(scale))
@@ -83,16 +90,15 @@ class IVON:
       variable.assign_add(noise)
 
   def apply(self, variables, slots, gradients, step) -> None:
-    size = step.num_examples / self.temperature
-    prior = 1.0 / self.prior_scale**2
+    size = step.kl_examples / self.temperature
     passed = 1.0 - self.beta_1 ** tf.cast(step.index + 1, tf.float32)
-    for variable, momentum, p, noise, gradient in zip(
-      variables, *self._split(slots), gradients
+    for variable, momentum, p, noise, gradient, (shift, prior) in zip(
+      variables, *self._split(slots), gradients, step.prior
     ):
       momentum.assign(self.beta_1 * momentum + (1.0 - self.beta_1) * gradient)
       u = (1.0 - self.beta_2) * (1.0 - prior / p - size * gradient * noise)
       p.assign(p * (1.0 - u + 0.5 * tf.square(u)))
-      newton = (size / passed * momentum + prior * variable) / p
+      newton = (size / passed * momentum + prior * variable - shift) / p
       if self.clip_radius:
         newton = tf.clip_by_value(newton, -self.clip_radius, self.clip_radius)
       variable.assign_sub(step.learning_rate * newton)

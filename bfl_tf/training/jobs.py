@@ -117,8 +117,11 @@ class Step(NamedTuple):
       step names its draws by `seeds.Stream(step.seed)`.
     num_examples: of the client, float32: N_k.
     kl_examples: what the divergence from the prior is divided by, float32: N_k
-      or N, over the temperature and the weight of the round.
+      or N, over the temperature, the weight of the round and that of a prior
+      from a part.
     num_steps: index of the first step after this training.
+    prior: for an optimizer that fits a posterior, of each variable the natural
+      parameters of the prior: precision times mean, precision.
   """
 
   index: tf.Tensor
@@ -127,6 +130,7 @@ class Step(NamedTuple):
   num_examples: tf.Tensor
   kl_examples: tf.Tensor = 1.0
   num_steps: tf.Tensor = 0
+  prior: Any = None
 
 
 class Trace(NamedTuple):

@@ -5,6 +5,8 @@ gathered by index from the data set that the device holds. It is traced once
 for a device; clients and rounds change nothing but its arguments.
 """
 
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 import tf_keras
@@ -50,10 +52,10 @@ class LocalTraining:
         f'--client_parts={part.name} gives clients their prior: leave '
         '--flipout.update_prior out.'
       )
-    if part and not self.variables.untransformed_scale:
+    if part and not (self._fits or self.variables.untransformed_scale):
       raise ValueError(
         f'--client_parts={part.name} gives clients their prior, which only '
-        'variational layers weigh: set --variant=flipout.'
+        'posteriors weigh: set --variant=flipout or --client_optimizer=ivon.'
       )
     if self._settings.divergence == 'tied' and (
       part or self._settings.update_prior
@@ -112,7 +114,8 @@ class LocalTraining:
     count = tf.size(job.indices)
     num_examples = tf.cast(count, tf.float32)
     all_examples = tf.cast(count + job.other_examples, tf.float32)
-    kl_examples = all_examples / (settings.temperature * job.divergence_weight)
+    weight = job.divergence_weight * getattr(self._giver, 'prior_weight', 1.0)
+    kl_examples = all_examples / (settings.temperature * weight)
     step, rate = job.first_step, job.learning_rate
     batches = -(-count // settings.batch_size)
     num_steps = job.first_step + job.epochs * batches
@@ -154,12 +157,22 @@ class LocalTraining:
     place = tf.cast(step % length, tf.float32) / max(1, length - 1)
     return 1.0 - (1.0 - floor) * place
 
-  def prior(self, job: jobs.Job) -> objectives.Prior:
-    """The client's prior: what a part gives, the broadcast, or the same one."""
+  def prior(self, job: jobs.Job) -> Any:
+    """The client's prior: what a part gives, the broadcast, or the same one.
+
+    As the layers take it, or by variable for an optimizer that fits.
+    """
     if self._giver:
       name = self._giver.name
       shared, memory = job.shared.get(name), job.memory.get(name)
-      return self._giver.prior(job.start, shared, memory)
+      eta = self._giver.prior(job.start, shared, memory)
+      if not self._fits:
+        return objectives.Prior.of_natural(eta)
+      shapes = [variable.shape for variable in self._trained]
+      both = tf.unstack(tf.cast(eta, tf.float32))
+      return list(zip(*(weights_lib.unflatten(v, shapes) for v in both)))
+    if self._fits:
+      return [self._settings.optimizer.prior] * len(self._trained)
     if self._settings.update_prior:
       start = job.start
       return objectives.Prior(start.loc, weights_lib.marginal_scale(start))
@@ -184,7 +197,7 @@ class LocalTraining:
       labels: `[batch]`.
       step: a `Step`.
       carry: one entry per client part.
-      prior: an `objectives.Prior`.
+      prior: of `prior`.
 
     Returns:
       The loss in nats and the new carry.
@@ -215,6 +228,7 @@ class LocalTraining:
     draw = stream('replica', replica)
     told = step._replace(seed=stream('optimizer'))
     if self._fits:
+      told = told._replace(prior=prior)
       means = [tf.identity(variable) for variable in self._trained]
       self._settings.optimizer.sample(self._trained, self._slots, told)
     rhos = self.variables.untransformed_scale

@@ -15,7 +15,13 @@ weights are random is for the method to say:
            scale and factor are what a client's method makes of it
 """
 
-from bfl_tf.weights.arrays import distribution, marginal_scale, Weights
+from bfl_tf.weights.arrays import (
+  distribution,
+  marginal_scale,
+  natural,
+  of_natural,
+  Weights,
+)
 from bfl_tf.weights.layout import (
   assign,
   flatten,

@@ -103,6 +103,25 @@ def distribution(weights: Weights) -> tfd.Distribution:
   )
 
 
+def natural(model: Weights) -> tf.Tensor:
+  """Returns the diagonal posterior's natural parameters, in float64.
+
+  `[2, num_loc]`: precision times mean, precision.
+  """
+  loc, scale = (tf.cast(v, tf.float64) for v in (model.loc, model.scale))
+  precision = 1.0 / tf.square(scale)
+  return tf.stack([precision * loc, precision])
+
+
+def of_natural(eta: tf.Tensor, like: Weights) -> Weights:
+  """Returns `like` with such a posterior, rounded to float32."""
+  shift, precision = tf.unstack(eta)
+  return like._replace(
+    loc=tf.cast(shift / precision, tf.float32),
+    scale=tf.cast(tf.math.rsqrt(precision), tf.float32),
+  )
+
+
 def marginal_scale(model: Weights) -> tf.Tensor:
   """Returns the root of `Weights.variance`, float32; in a graph too."""
   held = tf.reduce_sum(tf.square(model.factor), 0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import training
+from bfl_tf import weights
 
 FLIPOUT = {'variant': 'flipout'}
 ONE = {'num_workers': 1}
@@ -24,7 +24,7 @@ class Broadcast(toys.Idle):
   name: ClassVar[str] = 'broadcast'
 
   def prior(self, start, shared, memory):
-    return training.Prior(start.loc, start.scale)
+    return weights.natural(start)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +37,9 @@ class Personal(Broadcast):
     return {'loc': np.zeros_like(model.loc), 'scale': np.ones_like(model.loc)}
 
   def prior(self, start, shared, memory):
-    return training.Prior(memory['loc'], 2 * memory['scale'])
+    return weights.natural(
+      start._replace(loc=memory['loc'], scale=2 * memory['scale'])
+    )
 
   def finish(self, model, carry, trace):
     return model, None, {'loc': model.loc, 'scale': model.scale}

@@ -1,54 +1,21 @@
 """PVI's laws, on clients whose likelihoods are Gaussian, and trained ones."""
 
+import conjugate
+from conjugate import eta
 import numpy as np
 import pytest
 import toys
 
-from bfl_tf import federation, statistics, training
+from bfl_tf import federation
 from bfl_tf.federation import engine as engine_lib
-from bfl_tf.methods import pvi
 from bfl_tf.runs import checkpoints
 
-PVI = {'variant': 'flipout', 'client_parts': ('pvi',), 'pooling': 'dwc'}
-PRIOR = {'flipout.prior_scale': 0.8, 'flipout.initial_scale': 0.4}
-# By client: eta of its likelihood.
-RNG = np.random.default_rng(0)
-PRECISION = RNG.uniform(0.5, 3, [6, 15])
-LIKELIHOODS = np.stack([PRECISION * RNG.normal(size=[6, 15]), PRECISION], 1)
-POSTERIOR = LIKELIHOODS.sum(0) + [[0], [0.8**-2]]
-
-
-def conjugate(experiment, state, clients):
-  """Ends every client's training at its exact optimum."""
-  (part,) = experiment.method.parts
-  for client in clients:
-    fresh = experiment.method.fresh_memory(state.model)
-    kept = state.memories.get(client, fresh)['pvi']
-    prior = part.prior(state.model, state.slots['pvi'], kept)
-    optimum = state.model._replace(loc=prior.loc, scale=prior.scale)
-    loc, scale = moments(eta(optimum) + LIKELIHOODS[client])
-    carry = part.begin(state.model, state.slots['pvi'], kept)
-    sent, _, memory = part.finish(
-      state.model._replace(loc=loc, scale=scale), carry, None
-    )
-    report = {'pvi_floored_fraction': np.float32(carry[-1])}
-    numbers = np.int32(1), np.float32(1), np.float32(1)
-    update = statistics.ClientUpdate(
-      client,
-      len(experiment.partition[client]),
-      type(state.model)(*map(np.asarray, sent)),
-      trace=training.Trace(*numbers, report),
-    )
-    yield engine_lib.Arrival(client, update, {'pvi': memory.numpy()})
-
-
-def eta(model):
-  return pvi.natural(model).numpy()
-
-
-def moments(of_eta):
-  shift, precision = of_eta
-  return np.float32(shift / precision), np.float32(precision**-0.5)
+PARTS = {'client_parts': ('pvi',), 'pooling': 'dwc'}
+PVI = {'variant': 'flipout', **PARTS}
+PRIOR = {
+  'flipout.prior_scale': conjugate.PRIOR_SCALE,
+  'flipout.initial_scale': 0.4,
+}
 
 
 def factors(experiment, state):
@@ -63,7 +30,7 @@ def factors(experiment, state):
 
 def left_out(experiment, state, clients):
   """Another client's update is bad in every round."""
-  for arrival in conjugate(experiment, state, clients):
+  for arrival in conjugate.engine(experiment, state, clients):
     if arrival.client == state.round % 6:
       bad = arrival.update.model._replace(loc=np.full([15], np.nan, 'f4'))
       arrival = arrival._replace(update=arrival.update._replace(model=bad))
@@ -73,11 +40,15 @@ def left_out(experiment, state, clients):
 @pytest.mark.parametrize(
   'changes, rounds, engine',
   [
-    ({}, 20, conjugate),
-    ({'clients_per_round': 4}, 30, conjugate),
-    ({'clients_per_round': 1, 'pvi.damping': 1}, 30, conjugate),
+    ({}, 20, conjugate.engine),
+    ({'clients_per_round': 4}, 30, conjugate.engine),
+    ({'clients_per_round': 1, 'pvi.damping': 1}, 30, conjugate.engine),
     ({'clients_per_round': 4}, 40, left_out),
-    ({'server_step': ('momentum',), 'momentum.decay': 0.3}, 30, conjugate),
+    (
+      {'server_step': ('momentum',), 'momentum.decay': 0.3},
+      30,
+      conjugate.engine,
+    ),
     ({}, 3, engine_lib.local),
   ],
 )
@@ -99,7 +70,7 @@ def test_prior_times_factors(changes, rounds, engine, tmp_path):
       sent = start + sum(kept['pvi'] for kept in state.memories.values())
       np.testing.assert_allclose(eta(state.model), sent, **near)
   if engine is not engine_lib.local:
-    mean, scale = moments(POSTERIOR)
+    mean, scale = conjugate.moments(conjugate.POSTERIOR)
     np.testing.assert_allclose(state.model.loc, mean, atol=1e-4 * scale.max())
     np.testing.assert_allclose(state.model.scale, scale, rtol=1e-4)
 
@@ -107,10 +78,10 @@ def test_prior_times_factors(changes, rounds, engine, tmp_path):
 @pytest.mark.parametrize('damping', [0.2, 0.6, 1.0])
 def test_the_error_of_conjugate_clients_falls_by_the_damping(damping):
   experiment = toys.experiment(**PVI, **PRIOR, **{'pvi.damping': damping})
-  played = toys.rounds(experiment, 5, engine=conjugate)
-  begin = eta(played[0].state.model) - POSTERIOR
+  played = toys.rounds(experiment, 5, engine=conjugate.engine)
+  begin = eta(played[0].state.model) - conjugate.POSTERIOR
   for number, each in enumerate(played):
-    error = eta(each.state.model) - POSTERIOR
+    error = eta(each.state.model) - conjugate.POSTERIOR
     expected = (1 - damping) ** number * begin
     np.testing.assert_allclose(error, expected, atol=1e-5)
 
@@ -142,12 +113,12 @@ def test_a_cavity_below_the_floor():
   memory = np.zeros([2, 15])
   memory[:, :3] = [[2.0], [9.0]]
   shared = state.slots['pvi']
-  prior = part.prior(state.model, shared, memory)
   factor = part.factor(state.model, shared, memory).numpy()
   shift, precision = eta(state.model) - factor
   assert np.array_equal(precision < 0, np.arange(15) < 3)
-  np.testing.assert_allclose(prior.scale[:3], 0.8 * 0.1**-0.5, rtol=1e-6)
-  pull = (prior.loc - state.model.loc) / np.square(prior.scale)
+  held = part.prior(state.model, shared, memory).numpy()
+  np.testing.assert_allclose(held[1, :3], 0.1 / 0.8**2, rtol=1e-6)
+  pull = held[0] - held[1] * state.model.loc
   wanted = shift - precision * state.model.loc
   np.testing.assert_allclose(pull, wanted, rtol=1e-5, atol=1e-6)
   assert part.begin(state.model, shared, memory)[-1] == np.float32(0.2)

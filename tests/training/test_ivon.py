@@ -12,10 +12,10 @@ IVON = training.IVON(prior_scale=2.0, temperature=0.5, beta_1=0.8, beta_2=0.95)
 FITTED = {'client_optimizer': 'ivon', 'batch_size': 150}
 
 
-def printed(m, scale, normals, gradient, num_examples):
+def printed(m, scale, normals, gradient, num_examples, eta=IVON.prior):
   """Algorithm 1 as it is printed, in float64: the mean and the scale."""
   size = num_examples / IVON.temperature
-  d = 1 / (size * IVON.prior_scale**2)
+  shift, d = np.asarray(eta, np.float64) / size
   b1, b2 = IVON.beta_1, IVON.beta_2
   g, h = 0.0, 1 / (size * scale.astype(np.float64) ** 2) - d
   for t, normal in enumerate(normals, start=1):
@@ -25,7 +25,7 @@ def printed(m, scale, normals, gradient, num_examples):
     g = b1 * g + (1 - b1) * g_hat
     more = (1 - b2) ** 2 * (h - h_hat) ** 2 / (2 * (h + d))
     h = b2 * h + (1 - b2) * h_hat + more
-    m = m - RATE * (g / (1 - b1**t) + d * m) / (h + d)
+    m = m - RATE * (g / (1 - b1**t) + d * m - shift) / (h + d)
   return m, 1 / np.sqrt(size * (h + d))
 
 
@@ -38,7 +38,7 @@ def drawn(seed, *shapes):
     yield np.concatenate([np.ravel(draw) for draw in draws])
 
 
-def walk(optimizer, gradient, mean, scale, rate, steps, num_examples):
+def walk(optimizer, gradient, mean, scale, rate, steps, size, eta=None):
   """The variable and the scale after so many steps on one tensor."""
   variable, stream = tf.Variable(mean), seeds.Stream([3, 4])
   slots = optimizer.slots([variable])
@@ -48,7 +48,8 @@ def walk(optimizer, gradient, mean, scale, rate, steps, num_examples):
   def run():
     for index in tf.range(steps):
       seed = seeds.Stream(stream('step', index))('optimizer')
-      told = training.Step(index, rate, seed, num_examples)
+      prior = [optimizer.prior if eta is None else eta]
+      told = training.Step(index, rate, seed, size, size, prior=prior)
       kept = tf.identity(variable)
       optimizer.sample([variable], slots, told)
       found = gradient(variable)
@@ -59,7 +60,11 @@ def walk(optimizer, gradient, mean, scale, rate, steps, num_examples):
   return variable.numpy(), optimizer.scales(slots)[0].numpy()
 
 
-def test_the_formulas_on_a_quadratic():
+# A client part's prior may lie anywhere, and its precision below zero.
+@pytest.mark.parametrize(
+  'eta', [IVON.prior, np.float32([[1, -2, 0, 3], [2, 0.5, -0.2, 1]])]
+)
+def test_the_formulas_on_a_quadratic(eta):
   root = np.float32(np.random.default_rng(0).normal(size=[6, 4]))
   curvature, centre = root.T @ root / 6, np.float32([1, -1, 0, 2])
 
@@ -67,9 +72,9 @@ def test_the_formulas_on_a_quadratic():
     return tf.linalg.matvec(tf.cast(curvature, w.dtype), w - centre)
 
   begin = np.zeros(4, np.float32), np.full(4, 0.3, np.float32)
-  found = walk(IVON, slope, *begin, RATE, STEPS, 20.0)
+  found = walk(IVON, slope, *begin, RATE, STEPS, 20.0, eta)
   expected = printed(
-    *begin, drawn([3, 4], [4]), lambda w: curvature @ (w - centre), 20
+    *begin, drawn([3, 4], [4]), lambda w: curvature @ (w - centre), 20, eta
   )
   np.testing.assert_allclose(found, expected, rtol=2e-5)
 

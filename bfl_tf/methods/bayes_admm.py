@@ -1,0 +1,130 @@
+"""BayesADMM: the alternating direction method of multipliers on posteriors.
+
+Notation, of each random weight: eta the natural parameters (precision times
+mean, precision); p the prior N(0, prior_scale^2), q the broadcast posterior,
+v_k client k's dual, K all clients, rho the penalty, r the damping.
+  q_k = argmin N_k E_q[loss] / temperature + rho KL[q || exp(-v_k / rho) q]
+  v_k <- v_k + r rho (eta(q_k) - eta(q))
+  eta(q) <- (1 - a) mean_k eta(q_k) + a (eta(p) + sum_k v_k)
+  a = 1 / (1 + K rho)
+
+The duals begin at (eta(q) - eta(p)) / K, so that the first broadcast, which is
+narrower than p, is p and the duals, too.
+
+What a client weighs by rho is its prior: under r = rho = 1 it is partitioned
+variational inference's cavity, and v_k its factor. Its precision may be
+negative; IVON, by which clients fit, keeps that of q_k positive. All clients
+are asked in every round: of fewer the paper says nothing.
+
+References:
+  T. Moellenhoff et al. Federated ADMM from Bayesian duality. ICLR 2026.
+"""
+
+import dataclasses
+from typing import Annotated, ClassVar
+
+import numpy as np
+import tensorflow as tf
+
+from bfl_tf import statistics as statistics_lib
+from bfl_tf import weights
+from bfl_tf.settings import Setting
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+  """Keeps the dual; sends rho and r rho.
+
+  Attributes:
+    num_clients: of the run.
+    clients_per_round: all of them.
+    prior_precision: of p.
+  """
+
+  num_clients: int
+  clients_per_round: int
+  prior_precision: float
+  rho: Annotated[float, Setting('Weight of the divergence.', above=0)] = 1.0
+  damping: Annotated[
+    float, Setting('Of a step of the dual, this part.', above=0)
+  ] = 0.1
+
+  name: ClassVar[str] = 'bayes_admm'
+  needs: ClassVar[str | None] = 'bayes_admm'
+  optimizer: ClassVar[str] = 'ivon'
+  pooling: ClassVar[tuple[str, ...]] = ('llp',)
+  weighting: ClassVar[tuple[str, ...]] = ('equal',)
+  counts_sent: ClassVar[bool] = True
+
+  def __post_init__(self):
+    if self.clients_per_round not in (0, self.num_clients):
+      raise ValueError(
+        '--client_parts=bayes_admm has no dual for clients that are not asked: '
+        'leave --clients_per_round out.'
+      )
+
+  @property
+  def prior_weight(self) -> float:
+    return self.rho
+
+  def init_memory(self, model):
+    prior = [[0.0], [self.prior_precision]]
+    return (weights.natural(model).numpy() - prior) / self.num_clients
+
+  def prior(self, start, shared, memory):
+    return weights.natural(start) - memory / self.rho
+
+  def begin(self, start, shared, memory):
+    return weights.natural(start), memory
+
+  def finish(self, model, carry, trace):
+    start, dual = carry
+    step = self.damping * self.rho
+    dual += step * (weights.natural(model) - start)
+    return model, tf.constant([self.rho, step], tf.float64), dual
+
+
+@dataclasses.dataclass(frozen=True)
+class Duals:
+  """How far the duals' sum moves, and what clients tell: a Statistic."""
+
+  def accumulate(self, update, weight, reference) -> statistics_lib.Sums:
+    told = update.extras[Part.name]
+    moved = weights.natural(update.model) - weights.natural(reference)
+    terms = {'dual': told[1] * moved.numpy(), 'told': told}
+    return statistics_lib.single(1.0, terms)
+
+  def finalize(self, sums, reference) -> tuple[tuple, dict[str, float]]:
+    told = sums.value('told') / sums.value('weight')
+    return (sums.value('dual'), told), {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+  """Its slot is p and the duals, eta(p) + sum_k v_k.
+
+  Attributes:
+    num_clients: of the run.
+  """
+
+  num_clients: int
+
+  name: ClassVar[str] = 'bayes_admm'
+  statistics: ClassVar[tuple] = (Duals(),)
+
+  def init(self, model) -> np.ndarray:
+    """Returns eta(q), `[2, num_loc]` float64."""
+    return weights.natural(model).numpy()
+
+  def __call__(self, state, reference, pooled, statistics, seed):
+    moved, (rho, _) = statistics[self.statistics[0]]
+    known = state.slots[self.name] + moved
+    share = 1 / (1 + self.num_clients * rho)
+    eta = (1 - share) * weights.natural(state.model).numpy() + share * known
+    if eta[1].min() <= 0:
+      raise ValueError('a precision is negative: lower --bayes_admm.damping.')
+    model = weights.of_natural(eta, state.model)
+    return state._replace(
+      model=type(model)(*map(np.asarray, model)),
+      slots={**state.slots, self.name: known},
+    ), {}

@@ -1,0 +1,64 @@
+"""BayesADMM's laws, on clients whose likelihoods are Gaussian."""
+
+import conjugate
+import numpy as np
+import pytest
+import toys
+
+ADMM = {
+  'client_optimizer': 'ivon',
+  'client_parts': ('bayes_admm',),
+  'pooling': 'llp',
+  'weighting': 'equal',
+  'ivon.prior_scale': conjugate.PRIOR_SCALE,
+  'ivon.initial_scale': 0.4,
+}
+
+
+@pytest.mark.parametrize('rho, damping', [(1.0, 0.1), (0.5, 1), (1 / 6, 1)])
+def test_the_error_of_conjugate_clients(rho, damping):
+  """At rho = 1 / K and damping 1 one round is all."""
+  settings = {'bayes_admm.rho': rho, 'bayes_admm.damping': damping}
+  experiment = toys.experiment(**ADMM, **settings)
+  played = toys.rounds(experiment, 5, engine=conjugate.engine)
+  share = 1 / (1 + 6 * rho)
+  error = conjugate.eta(played[0].state.model) - conjugate.POSTERIOR
+  lacking = -error  # Of the duals' sum, to all likelihoods.
+  for number, each in enumerate(played[1:], start=1):
+    error = (1 - share) * (error + lacking / (6 * rho))
+    lacking = (1 - damping) * lacking
+    error -= share * lacking
+    found = conjugate.eta(each.state.model) - conjugate.POSTERIOR
+    np.testing.assert_allclose(found, error, atol=2e-5)
+    assert damping < 1 or rho > 0.2 or np.abs(error).max() < 1e-9, number
+
+
+def test_clients_and_server_agree_on_the_duals():
+  experiment = toys.experiment(**ADMM, batch_size=150)
+  *_, last = toys.rounds(experiment, 3)
+  duals = [kept['bayes_admm'] for kept in last.state.memories.values()]
+  known = np.sum(duals, 0) + [[0], [conjugate.PRIOR_SCALE**-2]]
+  np.testing.assert_allclose(known, last.state.slots['bayes_admm'], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+  'changes',
+  [
+    {'client_optimizer': 'sgd'},
+    {'weighting': 'size'},
+    {'pooling': 'nwa'},
+    {'clients_per_round': 4},
+  ],
+)
+def test_what_it_cannot_take_is_refused(changes):
+  kept = {k: v for k, v in ADMM.items() if 'ivon.' not in k}
+  with pytest.raises(ValueError, match='bayes_admm'):
+    toys.experiment(**{**kept, **changes})
+
+
+def test_a_precision_below_zero_names_the_damping():
+  experiment = toys.experiment(**ADMM)
+  (begin,), (stage,) = toys.rounds(experiment, 0), experiment.method.stages
+  told = {stage.statistics[0]: (np.full([2, 15], -1e3), (1.0, 0.1))}
+  with pytest.raises(ValueError, match=r'bayes_admm\.damping'):
+    stage(begin.state, begin.state.model, None, told, None)
