@@ -28,7 +28,8 @@ class Odd(toys.Idle):
 
 
 # For what no default gives; their own tests play rounds with them.
-_ASK = (clients.Swag, methods.fednova.Part, methods.pvi.Part)
+_OTHERS = (methods.bayes_admm, methods.fednova, methods.pvi)
+_ASK = (clients.Swag, *(method.Part for method in _OTHERS))
 
 
 @pytest.mark.parametrize(
