@@ -58,7 +58,7 @@ class Promise(NamedTuple):
       levels, limits = (
         tuple(map(float, fields[name])) for name in ('levels', 'thresholds')
       )
-      counts = (int(fields[name]) for name in ('num_examples', 'num_samples'))
+      examples, samples = int(fields['num_examples']), int(fields['num_samples'])
       score = fields['score']
     except (KeyError, TypeError) as error:
       raise ValueError(str(error)) from error
@@ -66,7 +66,7 @@ class Promise(NamedTuple):
       raise ValueError('a threshold a level is wanted')
     if score not in metrics.SET_SCORES:
       raise ValueError(f'{score} is no score')
-    return cls(levels, limits, *counts, score)
+    return cls(levels, limits, examples, samples, score)
 
   def sets(self, probs: np.ndarray) -> list[np.ndarray]:
     """Returns for each level `[num_examples, num_classes]` bool."""
