@@ -58,8 +58,8 @@ class Promise(NamedTuple):
       levels, limits = (
         tuple(map(float, fields[name])) for name in ('levels', 'thresholds')
       )
-      examples, samples = int(fields['num_examples']), int(fields['num_samples'])
-      score = fields['score']
+      examples = int(fields['num_examples'])
+      samples, score = int(fields['num_samples']), fields['score']
     except (KeyError, TypeError) as error:
       raise ValueError(str(error)) from error
     if len(levels) != len(limits):

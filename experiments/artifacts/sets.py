@@ -13,7 +13,7 @@ from experiments.harness import cells, tables
 
 PAPER = cells.Paper(
   'quickstart',
-  scales={**dict.fromkeys(cells.SCALES, {}), 'smoke': cells.SMALLEST},
+  scales={scale: {} for scale in cells.SCALES} | {'smoke': cells.SMALLEST},
 )
 SEEDS = {**dict.fromkeys(cells.SCALES, 3), 'smoke': 1}
 _SPLITS, _ALPHA = 200, 0.1
