@@ -135,7 +135,7 @@ def test_flags_exist(page):
   known |= {'run', 'input', 'output', 'near', 'far', 'scores', 'names'}
   known |= {'baseline', 'figures', 'grid', 'draw', 'num_draws', 'choose_by'}
   known |= {'personalise_epochs', 'calibrate_on_test', 'strict'}
-  known |= {'answer_timeout', 'sets'}
+  known |= {'answer_timeout', 'folder', 'sets'}
   # Of online and of hmc.
   known |= {'add', 'replace', 'remove', 'form', 'kernel'}
   # Of Flower's commands and TensorBoard; what has a dash is theirs too.

@@ -84,7 +84,7 @@ def job(
     # A memory without arrays leaves nothing in a checkpoint.
     memory={**plan.fresh_memory(broadcast.model), **(memory or {})},
     other_examples=np.int32(_other_examples(config, broadcast, indices)),
-    divergence_weight=np.float32(_divergence_weight(config, round_index)),
+    divergence_weight=_divergence_weight(config, round_index),
   )
 
 
@@ -136,6 +136,7 @@ def _other_examples(config, broadcast, indices) -> int:
   return broadcast.num_examples - len(indices)
 
 
-def _divergence_weight(config, round_index) -> float:
+def _divergence_weight(config, round_index) -> np.float32:
   rounds = config.get('flipout.annealing_rounds')
-  return min(1.0, (round_index + 1) / rounds) if rounds else 1.0
+  annealed = min(1.0, (round_index + 1) / rounds) if rounds else 1.0
+  return np.float32(plan_lib.temperature(config)) * np.float32(annealed)

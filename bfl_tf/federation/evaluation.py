@@ -50,12 +50,20 @@ def evaluate(
     scores |= _score_groups(groups, test.y, config)
   validation = dataset.validation
   if len(validation.y):
-    held, _ = _predict(experiment, played, validation, last, 'validation')
+    held = predict_validation(experiment, played, last)
     for name, value in _score(held, validation.y, config).items():
       scores[f'validation_{name}'] = value
   if played.state.model.loc.size:
     scores['median_scale'] = _median_scale(played.state.model)
   return Evaluated(scores, predictive, groups)
+
+
+def predict_validation(
+  experiment: experiment_lib.Experiment, played: state_lib.Round, last: bool
+) -> training.Predictive:
+  """Returns what is said of validation examples; arguments of `evaluate`."""
+  held = experiment.dataset.validation
+  return _predict(experiment, played, held, last, 'validation')[0]
 
 
 def _median_scale(model):

@@ -78,6 +78,7 @@ class Experiment:
       num_mc_samples=1 if deterministic else config.num_mc_samples,
       server_indices=held,
       validation=dataset.validation,
+      temperature=plan_lib.temperature(config),
       recalibrates=config.batch_norm == 'recalibrate',
       load_server_data=functools.partial(
         data_lib.of_server, config, dataset, held, built

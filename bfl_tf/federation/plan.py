@@ -15,10 +15,11 @@ from bfl_tf import datasets, models, own, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.config import config as config_lib
 
-# The variant's settings that the objective is made of.
-_OF_PRIOR = (
-  'prior_scale', 'update_prior', 'temperature', 'divergence', 'max_scale',
+# The variant's settings that come with a job; those that the objective needs.
+_OF_JOBS = (
+  'kl_examples', 'temperature', 'choose_temperature', 'annealing_rounds',
 )  # fmt: skip
+_OF_PRIOR = ('prior_scale', 'update_prior', 'divergence', 'max_scale')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,8 +176,12 @@ class Plan:
       **{name: variant[name] for name in _OF_PRIOR if name in variant},
     )
     devices = config.num_workers, config.distribution
-    # Whatever the initial weights are: a worker is given what it starts from.
-    built_by = sorted((network.keywords | {'seed': 0}).items())
+    # Whatever the initial weights are: a worker is given what it starts from,
+    # and how much the divergence counts comes with each job.
+    of_jobs = {'seed', *_OF_JOBS}
+    built_by = sorted(
+      (k, value) for k, value in network.keywords.items() if k not in of_jobs
+    )
     key = ('workers', dataset, config.model, *built_by, *devices, recipe)
     if key not in built:
       train = dataset.train
@@ -248,6 +253,11 @@ class Plan:
   def shared(self, slots: Mapping[str, Any]) -> dict[str, Any]:
     """By part name, the slot of the server stage that the part needs."""
     return {part.name: slots[part.needs] for part in self.parts if part.needs}
+
+
+def temperature(config: config_lib.Config) -> float:
+  """Returns the factor on the divergence; 1 where there is none."""
+  return config.get('flipout.temperature') or 1.0
 
 
 def _possible_epochs(config) -> list[int]:

@@ -39,6 +39,7 @@ from bfl_tf.metrics.scores import (
   accuracy,
   brier_score,
   expected_calibration_error,
+  log_losses,
   MIN_PROBABILITY,
   negative_log_likelihood,
   SCORES,

@@ -35,9 +35,14 @@ def negative_log_likelihood(
   Returns:
     nll: in nats per example; lower is better.
   """
+  return float(log_losses(probs, labels).mean())
+
+
+def log_losses(probs: npt.ArrayLike, labels: npt.ArrayLike) -> np.ndarray:
+  """Returns `[num_examples]`; their mean is `negative_log_likelihood`."""
   p_bar, labels = predictive.checked(probs, labels)
   likelihood = p_bar[np.arange(labels.size), labels]
-  return float(-np.log(np.maximum(likelihood, MIN_PROBABILITY)).mean())
+  return -np.log(np.maximum(likelihood, MIN_PROBABILITY))
 
 
 def brier_score(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:

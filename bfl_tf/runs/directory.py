@@ -172,6 +172,9 @@ class RunDirectory:
         shutil.rmtree(self.path / name, ignore_errors=True)
     if self.extends or not (self.path / flags_file.NAME).exists():
       self.write_flags(config)
+
+  def track(self, config: config_lib.Config) -> None:
+    """Has trackers get what `add` is given."""
     self._trackers = trackers_lib.Trackers(
       config.tracker, self.path, flags_file.settings(config)
     )

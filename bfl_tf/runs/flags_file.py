@@ -68,10 +68,23 @@ def parse(lines: Iterable[str]) -> config_lib.Config:
   return config_lib.Config.of(texts, typed=texts)
 
 
-def differences(ours: config_lib.Config, theirs: config_lib.Config):
-  """Returns the flags in which two runs differ, but those of the machine."""
-  differ = settings(ours).items() ^ settings(theirs).items()
-  return sorted({name for name, _ in differ} - {*config_lib.MACHINE_FIELDS})
+def identity(config: config_lib.Config) -> dict[str, str]:
+  """Returns the flags that make runs differ.
+
+  Those of the machine do not, nor does a temperature that the run chooses.
+  """
+  own = {*config_lib.MACHINE_FIELDS}
+  if config.get('flipout.choose_temperature'):
+    own.add('flipout.temperature')
+  return {k: text for k, text in settings(config).items() if k not in own}
+
+
+def differences(
+  ours: config_lib.Config, theirs: config_lib.Config
+) -> list[str]:
+  """Returns the flags that make two runs differ."""
+  differ = identity(ours).items() ^ identity(theirs).items()
+  return sorted({name for name, _ in differ})
 
 
 def digests(run_dir: str | os.PathLike) -> dict[str, str]:

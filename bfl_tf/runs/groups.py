@@ -7,12 +7,8 @@ import os
 import pathlib
 from typing import Any
 
-from bfl_tf.config import config as config_lib
 from bfl_tf.runs import directory as directory_lib
 from bfl_tf.runs import flags_file
-
-# Of the machine, or of where a run lies.
-_SAME = (*config_lib.MACHINE_FIELDS, 'seed')
 
 
 @dataclasses.dataclass
@@ -45,8 +41,8 @@ def grouped(paths: Iterable[str | os.PathLike]) -> list[Group]:
     if not (path / 'summary.json').exists():
       raise ValueError(f'{path} holds no finished run.')
     config = flags_file.read_config(path)
-    settings = flags_file.settings(config)
-    settings = {k: v for k, v in settings.items() if k not in _SAME}
+    settings = flags_file.identity(config)
+    del settings['seed']
     # Of another file, or other code, a run is no seed of the same setting.
     settings |= flags_file.digests(path)
     found = [group for group in groups if group.settings == settings]

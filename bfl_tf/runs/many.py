@@ -15,9 +15,10 @@ from typing import Any
 from absl import logging
 import tqdm
 
-from bfl_tf import federation, training
 from bfl_tf import runs as runs_lib
+from bfl_tf import training
 from bfl_tf.runs import planned as planned_lib
+from bfl_tf.runs import tempering
 
 # Data sets and compiled workers of this process, by what they were made from.
 _built: dict[Any, Any] = {}
@@ -72,7 +73,7 @@ def validate(task: planned_lib.Planned) -> None:
   training.configure(
     config.num_workers, config.deterministic, config.mixed_precision
   )
-  federation.Experiment.build(config, _built)
+  tempering.build(config, _built)
 
 
 def _play(task, num_workers):

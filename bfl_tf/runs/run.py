@@ -16,7 +16,7 @@ from bfl_tf.federation import engine as engine_lib
 from bfl_tf.federation import ensembles, evaluation, loop, stopping
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import state as state_lib
-from bfl_tf.runs import checkpoints
+from bfl_tf.runs import checkpoints, tempering
 from bfl_tf.runs import directory as directory_lib
 from bfl_tf.runs import progress as progress_lib
 from bfl_tf.runs import task as task_lib
@@ -93,7 +93,8 @@ class Run:
       training.configure(
         config.num_workers, config.deterministic, config.mixed_precision
       )
-      self._experiment = experiment_lib.Experiment.build(config, built, dataset)
+      self._built = {} if built is None else built
+      self._experiment = tempering.build(config, self._built, dataset)
       self._task = task_lib.Task.of(self._experiment.dataset)
       self._directory.check_task(self._task)
 
@@ -151,8 +152,11 @@ class Run:
       # Before the end of the shorter run is forgotten.
       self._check_memories(checkpoints.restore(self._directory.checkpoints))
     self._directory.start(self._config)
-    dataset, dealt = self._experiment.dataset, self._experiment.partition
     self._directory.write_task(self._task)
+    if self._config.get('flipout.choose_temperature'):
+      self._choose_temperature()
+    self._directory.track(self._config)
+    dataset, dealt = self._experiment.dataset, self._experiment.partition
     if self._nodes:
       self._directory.keep(directory_lib.NODES, self._nodes)
     self._directory.write_partition(
@@ -175,6 +179,20 @@ class Run:
     played = loop.initial_state(self._experiment)
     self._record(played)
     return played.state
+
+  def _choose_temperature(self):
+    """Goes on at the temperature chosen, which is that of `flags.txt` too."""
+
+    def build(config):
+      return experiment_lib.Experiment.build(
+        config, self._built, self._experiment.dataset
+      )
+
+    self._config = tempering.choose(
+      self._config, self._engine, build, self._directory, self._progress.say
+    )
+    self._experiment = build(self._config)
+    self._directory.write_flags(self._config)
 
   def _check_memories(self, state):
     if state is not None:

@@ -86,6 +86,7 @@ class FineTune:
       learning_rate=np.float32(self.learning_rate),
       seed=seed,
       first_step=np.int32(step),
+      divergence_weight=np.float32(self.resources.temperature),
     )
     return self._worker.train(job)
 

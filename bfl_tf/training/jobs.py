@@ -37,7 +37,6 @@ class Recipe:
       beta.
     prior_scale: standard deviation of the prior N(0, prior_scale^2).
     update_prior: take the broadcast posterior as the prior instead.
-    temperature: factor on the divergence from the prior.
     divergence: as of `--flipout.divergence`.
     max_scale: largest standard deviation of a weight; 0 for any.
     augment: pad, crop, flip.
@@ -61,7 +60,6 @@ class Recipe:
   decay_biases: bool = True
   prior_scale: float = 10.0
   update_prior: bool = False
-  temperature: float = 1.0
   divergence: str = 'sum'
   max_scale: float = 0.0
   augment: bool = False
@@ -90,7 +88,8 @@ class Job(NamedTuple):
       the state in which the worker's last job left it.
     other_examples: that the training stands for besides its own: the divergence
       from the prior is divided by the number of both.
-    divergence_weight: factor on that divergence in this round.
+    divergence_weight: factor on that divergence in this round: temperature and
+      annealing.
     shared: by part name, the slot of the server stage that the part needs.
     memory: by part name, what this client's part kept from its last round.
   """
@@ -117,8 +116,7 @@ class Step(NamedTuple):
       step names its draws by `seeds.Stream(step.seed)`.
     num_examples: of the client, float32: N_k.
     kl_examples: what the divergence from the prior is divided by, float32: N_k
-      or N, over the temperature, the weight of the round and that of a prior
-      from a part.
+      or N, over the weight of the divergence and that of a prior from a part.
     num_steps: index of the first step after this training.
     prior: for an optimizer that fits a posterior, of each variable the natural
       parameters of the prior: precision times mean, precision.

@@ -115,7 +115,7 @@ class LocalTraining:
     num_examples = tf.cast(count, tf.float32)
     all_examples = tf.cast(count + job.other_examples, tf.float32)
     weight = job.divergence_weight * getattr(self._giver, 'prior_weight', 1.0)
-    kl_examples = all_examples / (settings.temperature * weight)
+    kl_examples = all_examples / weight
     step, rate = job.first_step, job.learning_rate
     batches = -(-count // settings.batch_size)
     num_steps = job.first_step + job.epochs * batches

@@ -80,8 +80,12 @@ def test_a_client_may_stand_for_the_examples_of_all(kl_examples, others):
   assert job.other_examples == others
 
 
-def test_the_divergence_is_annealed_by_the_round():
-  changes = {'variant': 'flipout', 'flipout.annealing_rounds': 4}
+def test_the_divergence_is_tempered_and_annealed_by_the_round():
+  changes = {
+    'variant': 'flipout',
+    'flipout.annealing_rounds': 4,
+    'flipout.temperature': 0.5,
+  }
   experiment = toys.experiment(**changes)
   state = federation.initial_state(experiment).state
   indices = np.arange(9, dtype=np.int32)
@@ -94,7 +98,7 @@ def test_the_divergence_is_annealed_by_the_round():
     ).divergence_weight
     for index in range(6)
   ]
-  assert weights == [0.25, 0.5, 0.75, 1, 1, 1]
+  assert weights == [0.125, 0.25, 0.375, 0.5, 0.5, 0.5]
 
 
 @pytest.mark.parametrize(

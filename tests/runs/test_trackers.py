@@ -48,8 +48,11 @@ def _mlflow(path, run):
 
 
 def _wandb(path, run):
+  import wandb
   from wandb.proto import wandb_internal_pb2 as records
 
+  # Its own process may still be writing.
+  wandb.teardown()
   found = []
   for file in sorted(path.glob(f'wandb/offline-run-*-{run}/*.wandb')):
     for data in _logged(file.read_bytes()):
