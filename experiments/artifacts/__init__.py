@@ -6,6 +6,7 @@ from experiments.artifacts import (
   board,
   distance,
   doubts,
+  equal_work,
   fedbe,
   fl_swag,
   noniid_techniques,
@@ -24,6 +25,7 @@ _PAPERS = (
   outliers,
   doubts,
   distance,
+  equal_work,
   board,
   sets,
 )

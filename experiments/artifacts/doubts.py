@@ -21,6 +21,8 @@ _OTHERS = {
               'far': ('mnist',)},
   'fashion_mnist': {'far': ('mnist',)},
   'digits': {'far': ('digits',)},
+  'experiments.artifacts.equal_work.data:digits': {'near': ('mnist',),
+                                                   'far': ('fashion_mnist',)},
   'experiments.artifacts.board.data:cifar10': {'near': ('cifar100',),
                                                'far': ('mnist',)},
 }  # fmt: skip
@@ -28,7 +30,9 @@ _EXAMPLES, _SAMPLES = 2000, 20
 
 
 def _read(name, directory, predictor):
-  del predictor  # It is the run's own that is asked.
+  if predictor:
+    # It is the run's own that is asked.
+    raise cells.UnrecordedError(f'{name} of {predictor}')
   answers = cells.asked_once(directory, _FILE, ask)
   if name not in answers:
     raise cells.UnrecordedError(name)

@@ -26,6 +26,7 @@ _SMALLEST = {
   'noniid_techniques/figure1': 'toy/federated',
   'fl_swag/data_split': 'logistic',
   'board/splits': 'three_labels/fednova',
+  'equal_work/scores': 'dirichlet_0.1/swag_product',
 }
 
 

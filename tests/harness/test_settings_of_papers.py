@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bfl_tf import datasets, models
-from experiments.artifacts import board, priors
+from experiments.artifacts import board, equal_work, priors
 from experiments.artifacts.board import data
 from experiments.artifacts.fl_swag import choosing, deep
 from experiments.harness import cells
@@ -45,17 +45,30 @@ def test_the_choice_of_a_prior_does_not_see_the_test_examples():
   assert 0.19 < len(ours.test.y) / len(whole.train.y) < 0.21
 
 
-def test_the_chosen_temperatures_are_the_best_that_were_tried():
-  with (_ROOT / 'results/priors/laptop/choosing.csv').open() as file:
-    nll = {
+def _chosen_by(paper):
+  """Returns the NLL by row and column of its table `choosing`."""
+  path = _ROOT / f'results/{paper}/laptop/choosing.csv'
+  with path.open() as file:
+    return {
       (row['row'], row['column']): float(row['mean'])
       for row in csv.DictReader(file)
       if row['label'] == 'NLL (nats)'
     }
+
+
+def test_the_chosen_temperatures_are_the_best_that_were_tried():
+  nll = _chosen_by('priors')
   for rule, pooling in cells.RULES.items():
     best = min(priors.TEMPERATURES, key=lambda name: nll[rule, name])
     chosen = {'flipout.temperature': priors.CHOSEN[pooling]}
     assert priors.TEMPERATURES[best] == chosen
+
+
+def test_the_chosen_rates_are_the_best_that_were_tried():
+  nll = _chosen_by('equal_work')
+  for kind, (_, rates) in equal_work.RATES.items():
+    best = min(rates, key=lambda rate: nll[kind, f'{rate}'])
+    assert equal_work.CHOSEN[kind] == best
 
 
 def test_each_client_has_its_share_of_the_prior():
