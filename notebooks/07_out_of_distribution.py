@@ -63,13 +63,14 @@ np.savez(FOLDER / 'low.npz', x=images[known], y=digits.target[known])
 # ## Three ways to be uncertain
 #
 # A point, dropout that stays on, and a variational posterior, pooled over the
-# same five non-IID clients.
+# same five non-IID clients; each with three seeds.
 
 # %%
 VARIANTS = ('deterministic', 'mc_dropout', 'flipout')
+SEEDS = (0,) if SMOKE else (0, 1, 2)
 
 
-def train(variant):
+def train(variant, seed):
   """Trains and opens a run of one variant."""
   settings = {'mlp.hidden_units': (64,), 'dirichlet.alpha': 0.5}
   if variant == 'flipout':
@@ -83,13 +84,22 @@ def train(variant):
     num_rounds=2 if SMOKE else 12,
     local_epochs=5,
     client_learning_rate=0.003,
+    seed=seed,
     settings=settings,
   )
-  bfl_tf.run(config, FOLDER / variant, show_progress=False)
-  return reopened.reopen(FOLDER / variant)
+  path = FOLDER / f'{variant}{seed}'
+  bfl_tf.run(config, path, show_progress=False)
+  return reopened.reopen(path)
 
 
-runs = {variant: train(variant) for variant in VARIANTS}
+runs = {v: [train(v, seed) for seed in SEEDS] for v in VARIANTS}
+
+
+def shown(table):
+  """Mean ± standard error over seeds."""
+  mean, error = table.mean().round(3), table.sem().round(3)
+  return mean.astype(str) + ' ± ' + error.astype(str)
+
 
 # %% [markdown]
 # ## Telling others
@@ -99,16 +109,15 @@ runs = {variant: train(variant) for variant in VARIANTS}
 
 # %%
 rows = []
-for variant, run in runs.items():
-  inside = run.trained.predict(run.test.x)
-  for other in OTHERS:
-    outside = run.trained.predict(other.x)
-    for row in doubts.detection(inside, outside, other):
-      rows.append({'variant': variant, **row})
-detected = pd.DataFrame(rows)
-detected.pivot_table(
-  index=['distance', 'measure'], columns='variant', values='auroc'
-)[list(VARIANTS)].round(3)
+for variant, of_seeds in runs.items():
+  for run in of_seeds:
+    inside = run.trained.predict(run.test.x)
+    for other in OTHERS:
+      outside = run.trained.predict(other.x)
+      for row in doubts.detection(inside, outside, other):
+        rows.append({'variant': variant, **row})
+detected = pd.DataFrame(rows).groupby(['distance', 'measure', 'variant'])
+shown(detected.auroc).unstack()[list(VARIANTS)]
 
 # %% [markdown]
 # ## Staying silent
@@ -116,37 +125,47 @@ detected.pivot_table(
 # Errors among the answers, when the most uncertain are left unanswered.
 
 # %%
-bfl_tf.plots.retention({name: FOLDER / name for name in VARIANTS})
+bfl_tf.plots.retention(
+  {v: [FOLDER / f'{v}{seed}' for seed in SEEDS] for v in VARIANTS}
+)
 
 # %% [markdown]
 # ## Are probabilities frequencies?
 #
 # And would one number, a temperature fitted on held-out examples, do as well? The
-# gap is confidence less accuracy: above 0 a model is overconfident. Here one number
-# is little: fitted on 180 examples it makes the test examples likelier for the point,
-# and the other two, which hold back already, worse by every error.
+# gap is confidence less accuracy: above 0 a model is overconfident. Fitted on 180
+# examples it is 1.5 for the point, which gains 0.003 nats, less than their standard
+# error; dropout and Flipout hold back already, and keep a temperature of about 1.
 
 # %%
 rows = []
-for variant, run in runs.items():
-  _, held = doubts.temperature_data(run)
-  test = run.test
-  probs = run.trained.predict(test.x).probs
-  fitted = doubts.fitted_temperature(run.trained, held)
-  for temperature in (1.0, fitted):
-    row = doubts.calibration(probs, test.y, temperature)
-    rows.append({'variant': variant, **row})
-pd.DataFrame(rows).round(4)
+for variant, of_seeds in runs.items():
+  for run in of_seeds:
+    _, held = doubts.temperature_data(run)
+    probs = run.trained.predict(run.test.x).probs
+    fitted = doubts.fitted_temperature(run.trained, held)
+    for temperature in (1.0, fitted):
+      row = doubts.calibration(probs, run.test.y, temperature)
+      rows.append({'variant': variant, 'fitted': temperature != 1, **row})
+calibrated = pd.DataFrame(rows).groupby(['variant', 'fitted'])
+pd.DataFrame({name: shown(calibrated[name]) for name in [*rows[0]][2:]})
 
 # %% [markdown]
 # ## Images as a bad camera has them
 
 # %%
-run = runs['flipout']
+run = runs['flipout'][0]
 bfl_tf.plots.corruption(
   list(doubts.corrupted(run.trained, run.test, 10, seed=0))
 )
 
 # %% [markdown]
+# ## So does it know?
+#
+# Mostly, and a point does so as well: by its entropy 5 to 9 are told from 0 to 4 with
+# an AUROC of 0.900 ± 0.014, by that of dropout 0.914 ± 0.010 and of Flipout
+# 0.900 ± 0.007, and the epistemic part alone tells no more than entropy. What being
+# Bayesian brings on these digits is probabilities that need no fitted temperature.
+#
 # Of any finished run `bfl-tf doubt --run=DIR --near=... --far=...` does all this:
 # [your own data](../docs/your_data.md#when-not-to-trust-it).
