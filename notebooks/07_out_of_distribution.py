@@ -165,7 +165,8 @@ bfl_tf.plots.corruption(
 # Mostly, and a point does so as well: by its entropy 5 to 9 are told from 0 to 4 with
 # an AUROC of 0.900 ± 0.014, by that of dropout 0.914 ± 0.010 and of Flipout
 # 0.900 ± 0.007, and the epistemic part alone tells no more than entropy. What being
-# Bayesian brings on these digits is probabilities that need no fitted temperature.
+# Bayesian brings on these digits is a temperature that is 1 without being fitted; the
+# calibration error is no lower for it, 0.027 ± 0.003 against the point's 0.018 ± 0.003.
 #
 # Of any finished run `bfl-tf doubt --run=DIR --near=... --far=...` does all this:
 # [your own data](../docs/your_data.md#when-not-to-trust-it).
