@@ -58,7 +58,7 @@ def config(path, **changes) -> config_lib.Config:
 def promise(num_examples, num_samples=1) -> promises.Promise:
   """A promise of so many examples, all with scores in the last bin."""
   counts = np.eye(1000, dtype=int)[-1] * num_examples
-  return promises.Promise.of([counts], num_samples)
+  return promises.Promise.of([counts], num_samples, 'lac')
 
 
 def play(folder: pathlib.Path, **changes) -> pathlib.Path:

@@ -65,7 +65,8 @@ class Part(Protocol):
   def prior(self, start, shared, memory) -> Any:
     """Returns the natural parameters of the random weights' prior.
 
-    `[2, num_loc]` float64: precision times mean, precision. One part of a chain
+    `[2, num_loc]` float64: precision times mean, precision, which under IVON
+    alone may be negative. One part of a chain
     at most has this hook. Its `prior_weight`, 1 if it says none, is a factor on
     the divergence.
     """

@@ -30,7 +30,7 @@ def ask(
   playing: nodes.Numbered,
   introduced: Mapping[int, messages.Introduction],
   trained: trained_lib.Trained,
-  score: str = 'lac',
+  score: str,
   seconds: float = math.inf,
   poll_seconds: float = 1.0,
 ) -> reports.Report:

@@ -1,20 +1,21 @@
 """BayesADMM: the alternating direction method of multipliers on posteriors.
 
 Notation, of each random weight: eta the natural parameters (precision times
-mean, precision); p the prior N(0, prior_scale^2), q the broadcast posterior,
-v_k client k's dual, K all clients, rho the penalty, r the damping.
+mean, precision); p the prior N(0, prior_scale^2), q the broadcast posterior, q_0
+the first, v_k client k's dual, K all clients, rho the penalty, r the damping.
   q_k = argmin N_k E_q[loss] / temperature + rho KL[q || exp(-v_k / rho) q]
   v_k <- v_k + r rho (eta(q_k) - eta(q))
   eta(q) <- (1 - a) mean_k eta(q_k) + a (eta(p) + sum_k v_k)
   a = 1 / (1 + K rho)
 
-The duals begin at (eta(q) - eta(p)) / K, so that the first broadcast, which is
-narrower than p, is p and the duals, too.
+The duals begin at (eta(q_0) - eta(p)) / K: so q_0, which is narrower than p, is
+prior times duals, too. A client keeps what its dual has moved since.
 
 What a client weighs by rho is its prior: under r = rho = 1 it is partitioned
 variational inference's cavity, and v_k its factor. Its precision may be
 negative; IVON, by which clients fit, keeps that of q_k positive. All clients
-are asked in every round: of fewer the paper says nothing.
+are asked in every round: of fewer the paper says nothing. The mean is over those
+that answered; a dual that was not heard of stays, on both sides.
 
 References:
   T. Moellenhoff et al. Federated ADMM from Bayesian duality. ICLR 2026.
@@ -46,7 +47,7 @@ class Part:
   prior_precision: float
   rho: Annotated[float, Setting('Weight of the divergence.', above=0)] = 1.0
   damping: Annotated[
-    float, Setting('Of a step of the dual, this part.', above=0)
+    float, Setting('Of a step of the dual, this part: 1 at most.', above=0)
   ] = 0.1
 
   name: ClassVar[str] = 'bayes_admm'
@@ -57,6 +58,10 @@ class Part:
   counts_sent: ClassVar[bool] = True
 
   def __post_init__(self):
+    if self.damping > 1:
+      raise ValueError(
+        f'--bayes_admm.damping={self.damping} must be 1 at most.'
+      )
     if self.clients_per_round not in (0, self.num_clients):
       raise ValueError(
         '--client_parts=bayes_admm has no dual for clients that are not asked: '
@@ -68,20 +73,24 @@ class Part:
     return self.rho
 
   def init_memory(self, model):
-    prior = [[0.0], [self.prior_precision]]
-    return (weights.natural(model).numpy() - prior) / self.num_clients
+    return np.zeros([2, model.loc.size])
+
+  def dual(self, shared, memory) -> tf.Tensor:
+    """Returns v_k, `[2, num_loc]`; its arguments are those of `prior`."""
+    prior = tf.constant([[0.0], [self.prior_precision]], tf.float64)
+    return memory + (shared['start'] - prior) / self.num_clients
 
   def prior(self, start, shared, memory):
-    return weights.natural(start) - memory / self.rho
+    return weights.natural(start) - self.dual(shared, memory) / self.rho
 
   def begin(self, start, shared, memory):
     return weights.natural(start), memory
 
   def finish(self, model, carry, trace):
-    start, dual = carry
+    start, moved = carry
     step = self.damping * self.rho
-    dual += step * (weights.natural(model) - start)
-    return model, tf.constant([self.rho, step], tf.float64), dual
+    moved += step * (weights.natural(model) - start)
+    return model, tf.constant([self.rho, step], tf.float64), moved
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +110,7 @@ class Duals:
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-  """Its slot is p and the duals, eta(p) + sum_k v_k.
+  """Its slot has eta(q_0) and `known`, eta(p) + sum_k v_k.
 
   Attributes:
     num_clients: of the run.
@@ -112,13 +121,15 @@ class Stage:
   name: ClassVar[str] = 'bayes_admm'
   statistics: ClassVar[tuple] = (Duals(),)
 
-  def init(self, model) -> np.ndarray:
-    """Returns eta(q), `[2, num_loc]` float64."""
-    return weights.natural(model).numpy()
+  def init(self, model) -> dict[str, np.ndarray]:
+    """Returns eta(q_0) twice, `[2, num_loc]` float64."""
+    start = weights.natural(model).numpy()
+    return {'start': start, 'known': start}
 
   def __call__(self, state, reference, pooled, statistics, seed):
     moved, (rho, _) = statistics[self.statistics[0]]
-    known = state.slots[self.name] + moved
+    slot = state.slots[self.name]
+    known = slot['known'] + moved
     share = 1 / (1 + self.num_clients * rho)
     eta = (1 - share) * weights.natural(state.model).numpy() + share * known
     if eta[1].min() <= 0:
@@ -126,5 +137,5 @@ class Stage:
     model = weights.of_natural(eta, state.model)
     return state._replace(
       model=type(model)(*map(np.asarray, model)),
-      slots={**state.slots, self.name: known},
+      slots={**state.slots, self.name: {**slot, 'known': known}},
     ), {}

@@ -63,10 +63,12 @@ def train(
   config = run.trained.config.replace(
     local_epochs=epochs, min_local_epochs=0, early_local_epochs=0, attack=()
   )
+  of_pvi = 'pvi' in config.client_parts
+  if of_pvi:
+    config = config.replace(**{'pvi.damping': 1.0})
   if config.variant == 'flipout':
-    of_pvi = 'pvi' in config.client_parts
     own_prior = {
-      **({'pvi.damping': 1.0} if of_pvi else {'flipout.update_prior': True}),
+      'flipout.update_prior': not of_pvi,
       'flipout.kl_examples': 'own',
       'flipout.divergence': 'sum',
       'flipout.annealing_rounds': 0,

@@ -39,11 +39,11 @@ class Promise(NamedTuple):
   thresholds: tuple[float, ...]
   num_examples: int
   num_samples: int
-  score: str = 'lac'
+  score: str
 
   @classmethod
   def of(
-    cls, counts: Sequence[np.ndarray], num_samples: int, score: str = 'lac'
+    cls, counts: Sequence[np.ndarray], num_samples: int, score: str
   ) -> 'Promise':
     """Merges what sites count: `[num_bins]` integers each."""
     total = np.sum(counts, axis=0)

@@ -37,7 +37,7 @@ class Reopened(NamedTuple):
   dataset: datasets.Dataset
   calibration: datasets.Split | None
   test: datasets.Split
-  score: str = 'lac'
+  score: str
 
 
 def reopen(

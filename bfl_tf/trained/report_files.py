@@ -66,7 +66,7 @@ def _promised(promise):
     rule = (
       f'and every class of probability {1 - limit:.3f} or more'
       if promise.score == 'lac'
-      else f'on, while its score, {promise.score}, is {limit:.3f} or less'
+      else f'and the next of {promise.score} {limit:.3f} or less'
     )
     yield (
       f'sets of {level:g}: the most probable class {rule}, '

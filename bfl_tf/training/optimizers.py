@@ -17,6 +17,10 @@ weights of a network without variational layers says so by `random = 'all'`, and
 has
 
   initial_scale              standard deviation before the first round
+  prior                      natural parameters, precision times mean and
+                             precision, of every weight's prior: `step.prior`
+                             has these of each variable, or a client part's;
+                             the divergence is over `step.kl_examples`
   begin(slots, scales)       takes the broadcast's standard deviations, tensors
                              like the variables
   sample(variables, slots, step)   moves the variables to where the gradient is

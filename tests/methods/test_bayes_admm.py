@@ -36,9 +36,23 @@ def test_the_error_of_conjugate_clients(rho, damping):
 def test_clients_and_server_agree_on_the_duals():
   experiment = toys.experiment(**ADMM, batch_size=150)
   *_, last = toys.rounds(experiment, 3)
-  duals = [kept['bayes_admm'] for kept in last.state.memories.values()]
-  known = np.sum(duals, 0) + [[0], [conjugate.PRIOR_SCALE**-2]]
-  np.testing.assert_allclose(known, last.state.slots['bayes_admm'], rtol=1e-9)
+  (part,) = experiment.method.parts
+  slot = last.state.slots['bayes_admm']
+  kept = [memory['bayes_admm'] for memory in last.state.memories.values()]
+  known = sum(part.dual(slot, moved).numpy() for moved in kept)
+  known += [[0], [conjugate.PRIOR_SCALE**-2]]
+  np.testing.assert_allclose(known, slot['known'], rtol=1e-9)
+
+
+def test_a_client_that_is_heard_of_late_does_not_change_the_end():
+  def late(experiment, state, clients):
+    yield from conjugate.engine(experiment, state, clients[state.round < 3 :])
+
+  settings = {'bayes_admm.rho': 0.5, 'bayes_admm.damping': 1}
+  experiment = toys.experiment(**ADMM, **settings)
+  *_, last = toys.rounds(experiment, 60, engine=late)
+  error = conjugate.eta(last.state.model) - conjugate.POSTERIOR
+  np.testing.assert_allclose(error, 0, atol=2e-5)
 
 
 @pytest.mark.parametrize(
@@ -48,6 +62,7 @@ def test_clients_and_server_agree_on_the_duals():
     {'weighting': 'size'},
     {'pooling': 'nwa'},
     {'clients_per_round': 4},
+    {'bayes_admm.damping': 2},
   ],
 )
 def test_what_it_cannot_take_is_refused(changes):

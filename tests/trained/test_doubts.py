@@ -66,7 +66,7 @@ def test_some_examples_are_the_same_each_time():
 def test_what_a_temperature_is_fitted_on(changes, set_apart, expected):
   dataset = datasets.load('wine', **changes)
   held = dataset.test.take(slice(0, 9)) if set_apart else dataset.calibration
-  run = reopened.Reopened(None, dataset, held, dataset.test)
+  run = reopened.Reopened(None, dataset, held, dataset.test, 'lac')
   found = doubts.temperature_data(run)
   assert (found and (found[0], len(found[1].y))) == expected
 

@@ -76,7 +76,7 @@ def test_the_promise_is_that_of_all_scores_together(run, report):
   probs = run.trained.predict(held.x).probs
   whole = metrics.score_counts(probs, held.y)
   assert report.promise == promises.Promise.of(
-    [whole], run.trained.config.final_num_mc_samples
+    [whole], run.trained.config.final_num_mc_samples, 'lac'
   )
   assert report.promise.num_examples == len(held.y) == 72
   assert report.promise.levels == (0.9, 0.95)
