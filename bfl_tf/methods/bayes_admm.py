@@ -1,8 +1,9 @@
 """BayesADMM: the alternating direction method of multipliers on posteriors.
 
 Notation, of each random weight: eta the natural parameters (precision times
-mean, precision); p the prior N(0, prior_scale^2), q the broadcast posterior, q_0
-the first, v_k client k's dual, K all clients, rho the penalty, r the damping.
+mean, precision); p the prior N(0, prior_scale^2), q the broadcast posterior,
+q_0 the first, v_k client k's dual, K all clients, rho the penalty, r the
+damping.
   q_k = argmin N_k E_q[loss] / temperature + rho KL[q || exp(-v_k / rho) q]
   v_k <- v_k + r rho (eta(q_k) - eta(q))
   eta(q) <- (1 - a) mean_k eta(q_k) + a (eta(p) + sum_k v_k)
@@ -14,8 +15,8 @@ prior times duals, too. A client keeps what its dual has moved since.
 What a client weighs by rho is its prior: under r = rho = 1 it is partitioned
 variational inference's cavity, and v_k its factor. Its precision may be
 negative; IVON, by which clients fit, keeps that of q_k positive. All clients
-are asked in every round: of fewer the paper says nothing. The mean is over those
-that answered; a dual that was not heard of stays, on both sides.
+are asked in every round: of fewer the paper says nothing. The mean is over
+those that answered; a dual that was not heard of stays, on both sides.
 
 References:
   T. Moellenhoff et al. Federated ADMM from Bayesian duality. ICLR 2026.

@@ -156,9 +156,11 @@ class RunDirectory:
     try:
       yield
     finally:
-      if self._trackers:
-        self._trackers.close(self.summary() is not None)
-      lock.release()
+      try:
+        if self._trackers:
+          self._trackers.close(self.summary() is not None)
+      finally:
+        lock.release()
 
   def start(self, config: config_lib.Config) -> None:
     """Writes down what the run is, and removes what is not of it."""

@@ -35,7 +35,7 @@ def build(
   rounds = config.get(_ROUNDS)
   first = _at(config, _DECADES[-1]) if rounds else config
   experiment = experiment_lib.Experiment.build(first, built, dataset)
-  if rounds and not len(experiment.dataset.validation.y):
+  if rounds and len(experiment.dataset.validation.y) < 2:
     raise ValueError(
       f'--{_ROUNDS}={rounds} needs validation examples: set --validation_split.'
     )

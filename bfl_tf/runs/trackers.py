@@ -13,6 +13,8 @@ import re
 import time
 from typing import Any
 
+from absl import logging
+
 from bfl_tf import files
 
 _NAME = 'trackers.json'
@@ -52,11 +54,17 @@ class Trackers:
 
   def send(self, rows: Sequence[Mapping[str, Any]]) -> None:
     """Sends those that a tracker lacks of all rows, from round 0 on."""
-    for name, run in self._runs.items():
+    for name, run in list(self._runs.items()):
       for row in rows[self._sent[name][1] :]:
         self._sent[name][1] += 1
         files.write_text(self._path, json.dumps(self._sent) + '\n')
-        run.log(row['round'], numbers(row))
+        try:
+          run.log(row['round'], numbers(row))
+        # Whatever a server has: the run's own records are complete.
+        except Exception as error:
+          logging.warning('--tracker=%s gets no more rows: %s', name, error)
+          del self._runs[name]
+          break
 
   def close(self, finished: bool) -> None:
     """Says to trackers whether the run has come to its end."""

@@ -163,7 +163,7 @@ def test_who_fails_is_named_and_too_few_stop_it(run_dir, files):
 
 
 def promise(levels, thresholds):
-  return promises.Promise(levels, thresholds, 9, 2).to_json()
+  return promises.Promise(levels, thresholds, 9, 2, 'lac').to_json()
 
 
 @pytest.mark.parametrize(
