@@ -16,7 +16,7 @@ import numpy as np
 
 from bfl_tf import files
 from bfl_tf import trained as trained_lib
-from bfl_tf.datasets import csv_files, names, npz
+from bfl_tf.datasets import csv_files, encoding, names, npz
 from bfl_tf.runs import directory
 from bfl_tf.trained import promises
 from experiments import finished
@@ -127,19 +127,19 @@ def _pieces(task) -> Iterator[np.ndarray]:
     yield from (x[i : i + size] for i in range(0, max(1, len(x)), size))
   elif kind is not names.Kind.CSV:
     raise ValueError(f'{where} must be a .csv or an .npz with x.')
-  elif not task.feature_names:
+  elif not task.features:
     raise ValueError(
       f'{where}: the run was trained on arrays without names: give an .npz '
       'with x.'
     )
   else:
     file = csv_files.CsvFile(where, path)
-    file.check_columns(task.feature_names, 'which the run was trained on')
-    used = frozenset(task.feature_names)
+    used = encoding.columns(task.features)
+    file.check_columns(used, 'which the run was trained on')
     unused = [name for name in file.header if name not in used]
     if unused:
       print(f'not used: {", ".join(unused)}')
-    yield from (x for x, _ in file.chunks(task.feature_names))
+    yield from (x for x, _ in file.chunks(task.features))
 
 
 if __name__ == '__main__':

@@ -116,13 +116,13 @@ bfl_tf.plots.dots(
 # ## Predict
 #
 # Eighteen wines that no site had. A set holds the cultivar of nine in ten such
-# wines; one of a single name is a firm answer, an empty one says that no
-# cultivar is probable enough.
+# wines; one of a single name is a firm answer, several are a case for a person.
 
 # %%
-wines = pd.read_csv(FOLDER / 'new.csv')
-names = list(run.trained.task.feature_names)
-said = run.trained.predict(wines[names].to_numpy('float32'))
+wines = bfl_tf.datasets.rows_like(
+  FOLDER / 'new.csv', run.trained.task.features
+)
+said = run.trained.predict(wines)
 classes = pd.Index(run.trained.task.classes)
 nine_in_ten, _ = report.promise.sets(said.probs)
 pd.DataFrame(

@@ -88,6 +88,10 @@ class Config:
   ignore_columns: Annotated[
     tuple[str, ...], Setting('Of a .csv: columns that are no features.')
   ] = ()
+  categorical_columns: Annotated[
+    tuple[str, ...],
+    Setting('Of a .csv: columns whose numbers name categories.'),
+  ] = ()
   augment: Annotated[bool, Setting('Pad, random crop and flip on clients.')] = (
     False
   )

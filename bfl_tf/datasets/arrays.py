@@ -105,8 +105,8 @@ def examples(
   return columns.Split(x, y)
 
 
-def inputs(where: str, x: np.ndarray) -> np.ndarray:
-  """Returns images or features as a `Split` holds them."""
+def inputs(where: str, x: np.ndarray, may_miss: bool = False) -> np.ndarray:
+  """Returns inputs as a `Split` holds them; NaN where features `may_miss`."""
   if x.dtype == np.uint8 and x.ndim == 3:
     x = x[..., np.newaxis]
   if not x.size or x.ndim not in (2, 4) or x.dtype.kind not in 'iufb':
@@ -118,8 +118,9 @@ def inputs(where: str, x: np.ndarray) -> np.ndarray:
     return x
   with np.errstate(over='ignore'):  # Too large for float32: not finite.
     x = x.astype(np.float32, copy=False)
-  if not np.isfinite(x).all():
-    wrong = np.flatnonzero(~np.isfinite(x.reshape(len(x), -1)).all(-1))
+  good = np.isfinite(x) | (np.isnan(x) if may_miss else False)
+  if not good.all():
+    wrong = np.flatnonzero(~good.reshape(len(x), -1).all(-1))
     raise ValueError(
       f'{where} has values that are not finite in float32, the first in '
       f'example {wrong[0]}.'

@@ -2,10 +2,11 @@
 
 import dataclasses
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from bfl_tf.datasets import encoding
 from bfl_tf.datasets import moments as moments_lib
 
 
@@ -14,7 +15,8 @@ class Split(NamedTuple):
 
   Attributes:
     x: uint8 images `[num_examples, height, width, channels]`, or float32
-      images of that shape or features `[num_examples, num_features]`.
+      images of that shape or features `[num_examples, num_features]`, of a
+      table NaN where a number is missing.
     y: int32 classes `[num_examples]`.
     ids: `[num_examples]`, whose each example is; None where nobody says.
   """
@@ -56,7 +58,7 @@ class Dataset:
     calibration: held out to set thresholds and temperatures by, never trained
       on; None where the run keeps no such share.
     class_names: as the source calls the classes, if it does.
-    feature_names: `[num_features]`, likewise.
+    features: `[num_features]`, of a table.
     moments: to normalise by; those of the training examples if None.
   """
 
@@ -68,8 +70,21 @@ class Dataset:
   rows: np.ndarray | None = None
   calibration: Split | None = None
   class_names: tuple[str, ...] = ()
-  feature_names: tuple[str, ...] = ()
+  features: encoding.Features = ()
   moments: moments_lib.Moments | None = None
+
+  def recoded(self, features: encoding.Features) -> 'Dataset':
+    """Returns it with rows of the features of all sites.
+
+    Raises:
+      ValueError: it has another column, or what no site had.
+    """
+    splits: dict[str, Any] = {
+      name: split._replace(x=encoding.recode(split.x, self.features, features))
+      for name in ('train', 'validation', 'calibration', 'test')
+      if (split := getattr(self, name)) is not None
+    }
+    return dataclasses.replace(self, features=features, **splits)
 
   @property
   def row_numbers(self) -> np.ndarray:

@@ -24,6 +24,7 @@ _TAKEN = {
   names.Kind.NPZ: ('test_fraction',),
   names.Kind.CSV: (
     'test_fraction', 'label_column', 'client_column', 'ignore_columns',
+    'categorical_columns',
   ),
 }  # fmt: skip
 

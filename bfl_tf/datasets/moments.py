@@ -2,7 +2,8 @@
 
 A site sends how many values it has, their mean and the sum of their squared
 distances to it, never an example; two such sums merge into those of both
-(Chan et al. 1979). All in float64, and E[x^2] - E[x]^2 is never taken.
+(Chan et al. 1979). NaN is no value. All in float64, and E[x^2] - E[x]^2 is
+never taken.
 """
 
 from collections.abc import Iterable
@@ -18,12 +19,12 @@ class Moments(NamedTuple):
   """Of each channel or feature, what a site sends.
 
   Attributes:
-    size: values of each channel or feature.
-    mean: `[channels]` float64.
+    size: `[channels]` int64, values that it has.
+    mean: `[channels]` float64; 0 where there is no value.
     scatter: `[channels]` float64, sum of squared distances to the mean.
   """
 
-  size: int
+  size: np.ndarray
   mean: np.ndarray
   scatter: np.ndarray
 
@@ -34,25 +35,34 @@ class Moments(NamedTuple):
     Both passes subtract the first value: a constant feature has exactly 0.
     """
     channels = x.shape[-1]
-    count = x.size // channels
-    first = x.reshape(-1, channels)[0].astype(np.float64)
+    flat = x.reshape(-1, channels)
+    size, at, add = (
+      np.full(channels, len(flat)),
+      np.zeros(channels, int),
+      np.sum,
+    )
+    if x.ndim == 2:  # Images have no gaps, and are large.
+      known = ~np.isnan(flat)
+      size, at, add = known.sum(axis=0), known.argmax(axis=0), np.nansum
+    first = flat[at, np.arange(channels)].astype(np.float64)
+    first = np.where(size, first, 0.0)
     rows = max(1, _CHUNK // x[0].size)
     starts = range(0, len(x), rows)
 
     def total(function):
       chunks = (x[i : i + rows].astype(np.float64) - first for i in starts)
-      summed = sum(function(chunk).sum(axis=0) for chunk in chunks)
+      summed = sum(add(function(chunk), axis=0) for chunk in chunks)
       return summed.reshape(-1, channels).sum(axis=0)
 
-    mean = total(lambda chunk: chunk) / count
+    mean = total(lambda chunk: chunk) / np.maximum(size, 1)
     scatter = total(lambda chunk: np.square(chunk - mean))
-    return cls(count, first + mean, scatter)
+    return cls(size, first + mean, scatter)
 
   def merge(self, other: 'Moments') -> 'Moments':
     """Of both sites' values together."""
     count = self.size + other.size
     delta = other.mean - self.mean
-    share = other.size / count
+    share = other.size / np.maximum(count, 1)
     scatter = self.scatter + other.scatter
     return Moments(
       count,
@@ -63,7 +73,7 @@ class Moments(NamedTuple):
   @property
   def std(self) -> np.ndarray:
     """Standard deviation `[channels]`; 1 where a feature is constant."""
-    std = np.sqrt(self.scatter / self.size)
+    std = np.sqrt(self.scatter / np.maximum(self.size, 1))
     return np.where(std > 0, std, 1)
 
 

@@ -7,11 +7,15 @@ def normalize(x: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
   """Casts to float32 and standardises the last axis.
 
   Args:
-    x: uint8 or float `[batch, ..., channels]`.
+    x: uint8 or float `[batch, ..., channels]`; of a table NaN where it has a
+      gap, which becomes the mean.
     mean: float32 `[channels]`.
     std: float32 `[channels]`, a standard deviation.
   """
-  return (tf.cast(x, tf.float32) - mean) / std
+  scaled = (tf.cast(x, tf.float32) - mean) / std
+  if scaled.shape.rank != 2:
+    return scaled
+  return tf.where(tf.math.is_nan(scaled), tf.zeros_like(scaled), scaled)
 
 
 PADS = {'zeros': 'CONSTANT', 'reflect': 'REFLECT'}

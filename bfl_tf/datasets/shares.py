@@ -18,11 +18,15 @@ import zlib
 import numpy as np
 
 from bfl_tf import seeds
-from bfl_tf.datasets import columns
+from bfl_tf.datasets import columns, encoding
 
 
 def hold_out(
-  where: str, split: columns.Split, flag: str, fraction: float
+  where: str,
+  split: columns.Split,
+  flag: str,
+  fraction: float,
+  features: encoding.Features = (),
 ) -> tuple[np.ndarray, np.ndarray]:
   """Takes a fraction of every site's examples, of each class alike.
 
@@ -31,6 +35,7 @@ def hold_out(
     split: the examples; without ids, of one site.
     flag: that says the fraction.
     fraction: of each site's examples, in (0, 1); at least one of each site.
+    features: of a table: those that a site would not have alone change nothing.
 
   Returns:
     Sorted indices of what is held out, and of the rest.
@@ -49,7 +54,8 @@ def hold_out(
         'leaves none: lower it, add examples, or leave these out.'
       )
     own = (x, y) if ids is None else (x[rows], y[rows])
-    taken = _spread(own[1], quota, _draws(flag, *own))
+    alone = encoding.own(own[0], features)
+    taken = _spread(own[1], quota, _draws(flag, alone, own[1]))
     held.append(rows[taken])
     rest.append(rows[~taken])
   return np.sort(np.concatenate(held)), np.sort(np.concatenate(rest))
@@ -92,7 +98,7 @@ def take_calibration(
       'its own calibration examples.'
     )
   flag, where = 'calibration_fraction', f'--dataset={dataset.name}'
-  held, rest = hold_out(where, dataset.train, flag, fraction)
+  held, rest = hold_out(where, dataset.train, flag, fraction, dataset.features)
   taken = apart(dataset, 'calibration', held, rest)
   check_trained(f'{flag}={fraction}', dataset, taken)
   return taken

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from bfl_tf.datasets import arrays, columns, csv_files, shares
+from bfl_tf.datasets import arrays, columns, csv_files, encoding, shares
 
 _FRACTION = re.compile(r'-?\d*\.\d*[1-9]\d*')
 
@@ -22,6 +22,7 @@ class Reading:
     label_column: of a .csv.
     client_column: of a .csv, whose each row is; empty for no one's.
     ignore_columns: of a .csv, that are no features.
+    categorical_columns: of a .csv, whose numbers name categories.
     num_classes: where no site has seen them all; 0: as the labels say.
     test_fraction: of each site, where the file has no test examples.
   """
@@ -31,6 +32,7 @@ class Reading:
   label_column: str = 'label'
   client_column: str = ''
   ignore_columns: tuple[str, ...] = ()
+  categorical_columns: tuple[str, ...] = ()
   num_classes: int = 0
   test_fraction: float = 0.2
 
@@ -44,25 +46,20 @@ def load(path: str, reading: Reading) -> columns.Dataset:
     ('label_column', [reading.label_column]),
     ('client_column', of_site),
     ('ignore_columns', reading.ignore_columns),
+    ('categorical_columns', reading.categorical_columns),
   ):
     file.check_columns(named, f'which --{flag} names')
   apart = [reading.label_column, *of_site]
   unused = {*apart, *reading.ignore_columns}
-  features = [name for name in file.header if name not in unused]
-  if not features:
+  wanted = [name for name in file.header if name not in unused]
+  if not wanted:
     raise ValueError(f'{where} has no column left to be a feature.')
+  features = file.features(wanted, reading.categorical_columns)
   x, texts = file.read(features, apart)
-  spread = np.ptp(x, axis=0)
-  for number in np.flatnonzero((spread > 0) & (abs(x[0]) > 1e6 * spread)):
-    raise ValueError(
-      f'{where}: column {features[number]!r} has large numbers that hardly '
-      'differ, which float32 cannot hold: subtract the first from all.'
-    )
   y, names = classes(where, reading, texts[reading.label_column])
   ids = [np.array(texts[name]) for name in of_site]
-  rows = columns.Split(x.astype(np.float32), y, ids[0] if ids else None)
-  dataset = split(path, rows, reading, names)
-  return dataclasses.replace(dataset, feature_names=tuple(features))
+  rows = columns.Split(x, y, ids[0] if ids else None)
+  return split(path, rows, reading, names, features)
 
 
 def classes(
@@ -131,6 +128,7 @@ def split(
   rows: columns.Split,
   reading: Reading,
   class_names: tuple[str, ...] = (),
+  features: encoding.Features = (),
 ) -> columns.Dataset:
   """Holds each site's test share out of one table.
 
@@ -139,6 +137,7 @@ def split(
     rows: of the table.
     reading: `num_classes`, and `test_fraction`, which must be positive.
     class_names: of all classes; `()` where numbers are all that is known.
+    features: of a .csv.
   """
   where = f'--dataset={name}'
   if not reading.test_fraction:
@@ -146,10 +145,10 @@ def split(
       f'--test_fraction=0 leaves no test example of {where}: raise it.'
     )
   flag, fraction = 'test_fraction', reading.test_fraction
-  test, train = shares.hold_out(where, rows, flag, fraction)
+  test, train = shares.hold_out(where, rows, flag, fraction, features)
   known = len(class_names) or reading.num_classes
   whole = arrays.from_splits(name, known, rows)
-  whole = dataclasses.replace(whole, class_names=class_names)
+  whole = dataclasses.replace(whole, class_names=class_names, features=features)
   dataset = shares.apart(whole, 'test', test, train)
   if not reading.num_classes:
     shares.check_trained(f'{flag}={fraction}', whole, dataset)

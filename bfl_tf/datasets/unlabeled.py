@@ -80,7 +80,7 @@ def _load(flag, name, split, like):
     return npz.inputs(flag, name, ('x_train', 'x'))
   if kind is names.Kind.CSV:
     where = f'--{flag}={name}'
-    return csv_files.features(where, name, like.feature_names)
+    return csv_files.rows_like(name, like.features, where)
   result = loading.call(flag, name)
   return result.train.x if isinstance(result, columns.Dataset) else result[0]
 

@@ -12,7 +12,7 @@ from bfl_tf.config import config as config_lib
 # What decides how examples are read, and what each site holds out.
 _OF_FILES = (
   'calibration_fraction', 'test_fraction', 'num_classes', 'label_column',
-  'client_column', 'ignore_columns',
+  'client_column', 'ignore_columns', 'categorical_columns',
 )  # fmt: skip
 
 

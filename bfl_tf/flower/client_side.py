@@ -4,9 +4,9 @@ One model a process, kept over rounds and clients: any idle process may play any
 client, so what is kept goes by what was compiled.
 
 Of a SuperNode's --node-config `partition-id` is the client's number, `data` the
-file that it trains on in place of --dataset (`label-column`, `ignore-columns`:
-how it is read; `test-fraction`, `calibration-fraction`: what it holds out),
-`memory` where a client's own memory is kept.
+file that it trains on in place of --dataset (`label-column`, `ignore-columns`,
+`categorical-columns`: how it is read; `test-fraction`, `calibration-fraction`:
+what it holds out), `memory` where a client's own memory is kept.
 """
 
 from collections.abc import Callable, Mapping
@@ -148,6 +148,7 @@ class Own(NamedTuple):
     data: the file; nothing if the node has none.
     label_column: of a .csv.
     ignore_columns: of a .csv, separated by commas.
+    categorical_columns: likewise.
     test_fraction: that it holds out; if None what a run asks for.
     calibration_fraction: likewise.
   """
@@ -155,6 +156,7 @@ class Own(NamedTuple):
   data: str = ''
   label_column: str = 'label'
   ignore_columns: str = ''
+  categorical_columns: str = ''
   test_fraction: float | None = None
   calibration_fraction: float | None = None
 
@@ -222,6 +224,7 @@ def read(flags: str, own: Own) -> tuple[config_lib.Config, datasets.Dataset]:
       client_column='',
       label_column=own.label_column,
       ignore_columns=own.ignore_columns,
+      categorical_columns=own.categorical_columns,
     )
   return config, data_lib.load(config)
 
@@ -256,8 +259,8 @@ def answer(question: messages.Question, own: Own) -> Mapping[str, Any]:
   if split is None or not len(split.y):
     raise ValueError(f'its file holds out no {question.share} share')
   task = task_lib.Task.from_json(question.task)
-  if tuple(dataset.feature_names) != task.feature_names:
-    raise ValueError('its file has other columns than the run')
+  dataset = dataset.recoded(task.features)
+  split = getattr(dataset, question.share)
   promise = _promise(question.promise)
   training.configure(
     1,

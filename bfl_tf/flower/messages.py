@@ -24,7 +24,7 @@ from flwr import app
 import numpy as np
 
 from bfl_tf import datasets, training, trees
-from bfl_tf.datasets import tables
+from bfl_tf.datasets import encoding, tables
 from bfl_tf.federation import client as client_lib
 from bfl_tf.runs import flags_file
 
@@ -38,7 +38,8 @@ _SET = re.compile(r'\w[\w/-]*(:[\d.*]+)?')
 _ANY = re.compile('.*')
 _GRAMMAR = {'dataset': _SET} | dict.fromkeys(
   ('train_split', 'test_split', 'server_split', 'server_dataset',
-   'label_column', 'client_column', 'ignore_columns'), _ANY
+   'label_column', 'client_column', 'ignore_columns', 'categorical_columns'),
+  _ANY
 )  # fmt: skip
 # Of what NumPy writes before an array's data, generously.
 _HEADER = 1024
@@ -237,7 +238,7 @@ class Introduction:
 
   Attributes:
     counts: by a class's name, how many examples train.
-    feature_names: in their order.
+    features: of a table.
     shape: of an example.
     dtype: `uint8` or `float32`.
     moments: to normalise by.
@@ -246,7 +247,7 @@ class Introduction:
   """
 
   counts: Mapping[str, int]
-  feature_names: tuple[str, ...]
+  features: datasets.Features
   shape: tuple[int, ...]
   dtype: str
   moments: datasets.Moments
@@ -258,7 +259,7 @@ class Introduction:
     sizes = np.bincount(dataset.train.y, minlength=dataset.num_classes)
     return cls(
       dict(zip(names(dataset), map(int, sizes))),
-      tuple(dataset.feature_names),
+      dataset.features,
       tuple(dataset.input_shape),
       dataset.train.x.dtype.name,
       datasets.Moments.of(dataset.train.x),
@@ -279,9 +280,12 @@ class Introduction:
       fields = json.loads(text)
       size, mean, scatter = fields.pop('moments')
       sums = np.array(mean, np.float64), np.array(scatter, np.float64)
-      for name in ('feature_names', 'shape'):
-        fields[name] = tuple(fields[name])
-      read = cls(**fields, moments=datasets.Moments(int(size), *sums))
+      moments = datasets.Moments(np.array(size, np.int64), *sums)
+      fields['shape'] = tuple(fields['shape'])
+      fields['features'] = tuple(
+        datasets.Feature(*each) for each in fields['features']
+      )
+      read = cls(**fields, moments=moments)
       read._check()
     # It may be anything.
     except Exception as error:
@@ -297,8 +301,11 @@ class Introduction:
       all(type(n) is int and 0 <= n <= _MOST for n in numbers)
       and 0 < examples <= _MOST
       and set(self.held) == {'calibration', 'test'}
-      and mean.shape == scatter.shape == self.shape[-1:]
-      and size == examples * math.prod(self.shape[:-1])
+      and size.shape == mean.shape == scatter.shape == self.shape[-1:]
+      and np.all((size >= 0) & (size <= examples * math.prod(self.shape[:-1])))
+      and len(self.features) in (0, *self.shape[-1:])
+      and all(isinstance(f.column, str) for f in self.features)
+      and all(isinstance(f.value, str | None) for f in self.features)
       and np.all(np.isfinite([mean, scatter]))
       and np.all(scatter >= 0)
     ):
@@ -308,7 +315,7 @@ class Introduction:
     """Returns a text; floats are written so that they come back."""
     size, mean, scatter = self.moments
     fields = dataclasses.asdict(self)
-    fields['moments'] = [size, mean.tolist(), scatter.tolist()]
+    fields['moments'] = [size.tolist(), mean.tolist(), scatter.tolist()]
     return json.dumps(fields)
 
   @property
@@ -317,17 +324,17 @@ class Introduction:
     return tuple(tables.ordered(self.counts))
 
   def merge(self, other: 'Introduction') -> 'Introduction':
-    """Of both; features must be the same, and classes spelled alike.
+    """Of both; columns must be the same, and classes spelled alike.
 
     Raises:
       ValueError: they are not.
     """
-    for what in ('feature_names', 'shape', 'dtype'):
-      mine, theirs = getattr(self, what), getattr(other, what)
-      if mine != theirs:
-        raise ValueError(
-          f"its {what.replace('_', ' ')} are {theirs}, the others' {mine}"
-        )
+    features = encoding.union(self.features, other.features)
+    mine, theirs = self._recoded(features), other._recoded(features)
+    for what in ('shape', 'dtype'):
+      here, there = getattr(mine, what), getattr(theirs, what)
+      if here != there:
+        raise ValueError(f"its {what} is {there}, the others' {here}")
     counts = {**self.counts}
     for name, number in other.counts.items():
       counts[name] = counts.get(name, 0) + number
@@ -335,13 +342,26 @@ class Introduction:
       tables.ordered(counts)
     except ValueError as error:
       raise ValueError(f"its classes and the others' have {error}") from error
-    moments = self.moments.merge(other.moments)
+    moments = mine.moments.merge(theirs.moments)
     held = {share: n + other.held[share] for share, n in self.held.items()}
-    return dataclasses.replace(self, counts=counts, moments=moments, held=held)
+    return dataclasses.replace(mine, counts=counts, moments=moments, held=held)
+
+  def _recoded(self, features):
+    if not features:
+      return self
+    rows = sum(self.counts.values())
+    moments = encoding.recode_moments(
+      self.moments, self.features, features, rows
+    )
+    shape = (len(features),)
+    return dataclasses.replace(
+      self, features=features, shape=shape, moments=moments
+    )
 
   def tell(self, dataset: datasets.Dataset) -> datasets.Dataset:
     """Returns a site's data set with everybody's classes and normalisation."""
     own = numbers(dataset, self.classes)
+    dataset = dataset.recoded(self.features)
 
     def renumbered(split):
       return split._replace(y=own[split.y])

@@ -175,6 +175,7 @@ def as_told(
   everybody = messages.merged(said)
   try:
     everybody.merge(messages.Introduction.of(own))
+    own = own.recoded(everybody.features)
   except ValueError as error:
     raise ValueError(f'--dataset={own.name}: {error}.') from error
   unknown = set(messages.names(own)) - set(everybody.classes)

@@ -29,6 +29,7 @@ from bfl_tf.metrics.conformal import (
 )
 from bfl_tf.metrics.curves import (
   gap_above,
+  Reliability,
   reliability,
   reliability_of,
   retention_curve,

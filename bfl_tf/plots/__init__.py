@@ -12,6 +12,7 @@ from bfl_tf.plots.calibration import (
   calibration_gap,
   confidence_histogram,
   member_confidence,
+  reliability_bars,
   reliability_diagram,
 )
 from bfl_tf.plots.clients import partition, sizes

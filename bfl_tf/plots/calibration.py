@@ -43,6 +43,13 @@ def reliability_diagram(
   """
   read = recorded.predictions(run_dir)
   bins = metrics.reliability(read.probs, read.labels, num_bins)
+  return reliability_bars(bins, axes)
+
+
+def reliability_bars(
+  bins: metrics.Reliability, axes: axes_lib.Axes | None = None
+) -> figure_lib.Figure:
+  """As `reliability_diagram`, of bins that are there already."""
   if axes is None:
     (axes,) = canvas.new_axes((4.6, 5.0))
   filled = bins.counts > 0
@@ -58,7 +65,9 @@ def reliability_diagram(
   )  # fmt: skip
   axes.plot([0, 1], [0, 1], '--', c=canvas.GREY, lw=1.2, label='Calibrated')
   error = bins.expected_calibration_error
-  title = f'ECE {error:.4f}, {num_bins} bins, {bins.counts.sum():,} examples'
+  title = (
+    f'ECE {error:.4f}, {len(bins.counts)} bins, {bins.counts.sum():,} examples'
+  )
   canvas.finish(axes, title, 'Confidence (probability)', 'Accuracy (fraction)')
   axes.set(xlim=(0, 1), ylim=(0, 1), aspect='equal')
   canvas.legend_below(axes, ncols=3, bbox_to_anchor=(0.5, -0.12))

@@ -25,7 +25,7 @@ class Task:
     mean: of each channel or feature; floats that are float32 numbers.
     std: likewise, a standard deviation.
     class_names: as the data call the classes, if they do.
-    feature_names: of a table, its columns in the order of `mean`.
+    features: of a table, what its numbers say in the order of `mean`.
   """
 
   input_shape: tuple[int, ...]
@@ -34,7 +34,7 @@ class Task:
   mean: tuple[float, ...]
   std: tuple[float, ...]
   class_names: tuple[str, ...] = ()
-  feature_names: tuple[str, ...] = ()
+  features: datasets.Features = ()
 
   @classmethod
   def of(cls, dataset: datasets.Dataset) -> 'Task':
@@ -46,19 +46,20 @@ class Task:
       mean=tuple(dataset.mean.tolist()),
       std=tuple(dataset.std.tolist()),
       class_names=tuple(dataset.class_names),
-      feature_names=tuple(dataset.feature_names),
+      features=tuple(dataset.features),
     )
 
   @classmethod
   def from_json(cls, text: str) -> 'Task':
     """Reads what `to_json` wrote, the same to the last bit."""
     try:
-      fields = json.loads(text).items()
+      fields = json.loads(text)
+      features = tuple(datasets.Feature(*f) for f in fields.pop('features'))
       tuples: dict[str, Any] = {
-        n: tuple(v) if isinstance(v, list) else v for n, v in fields
+        n: tuple(v) if isinstance(v, list) else v for n, v in fields.items()
       }
-      return cls(**tuples)
-    except (AttributeError, TypeError) as error:
+      return cls(**tuples, features=features)
+    except (AttributeError, KeyError, TypeError) as error:
       raise ValueError(f'it is no task: {error}') from error
 
   def to_json(self) -> str:

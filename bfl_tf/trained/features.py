@@ -17,7 +17,9 @@ from bfl_tf.federation import data as data_lib
 from bfl_tf.trained import model as trained_lib
 
 _BATCH = 1000
-_COLUMNS = ('label_column', 'client_column', 'ignore_columns')
+_COLUMNS = (
+  'label_column', 'client_column', 'ignore_columns', 'categorical_columns',
+)  # fmt: skip
 
 
 def read(
@@ -80,12 +82,11 @@ def of_dataset(
       'deterministic network.'
     )
   seen = data_lib.load(config) if seen is None else seen
-  names, wanted = dataset.feature_names, seen.feature_names
-  if names and wanted and names != wanted:
-    raise ValueError(
-      f'--dataset={dataset.name} has the columns {", ".join(names)}; the run '
-      f'was trained on {", ".join(wanted)}: give these in this order.'
-    )
+  if dataset.features and seen.features:
+    try:
+      dataset = dataset.recoded(seen.features)
+    except ValueError as error:
+      raise ValueError(f'--dataset={dataset.name}: {error}.') from error
   rows = _unseen(dataset.train.x, (seen.train.x, seen.validation.x))
   if not rows.size:
     raise ValueError(

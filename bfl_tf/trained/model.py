@@ -225,7 +225,8 @@ class Trained:
     return self._plan.network(self.task.input_shape, self.task.num_classes)()
 
   def _raw(self, x):
-    x, task = arrays.inputs('x', np.asarray(x)), self.task
+    task = self.task
+    x = arrays.inputs('x', np.asarray(x), may_miss=bool(task.features))
     if x.shape[1:] != task.input_shape or x.dtype != task.dtype:
       raise ValueError(
         f'x must hold raw examples of shape {task.input_shape} of '

@@ -7,7 +7,7 @@ from typing import Any
 
 from bfl_tf import files, plots
 from bfl_tf.runs import directory, rows
-from bfl_tf.trained import promises, reports
+from bfl_tf.trained import promises, report_page, reports
 
 
 def write(path: pathlib.Path, report: reports.Report) -> None:
@@ -23,8 +23,11 @@ def write(path: pathlib.Path, report: reports.Report) -> None:
         rows.write_csv(folder / f'{name}.csv', table)
     scores = json.dumps(reports.flat(report), indent=2)
     files.write_text(folder / 'scores.json', scores + '\n')
-    for name, figure in figures(report).items():
+    drawn = figures(report)
+    for name, figure in drawn.items():
       figure.savefig(folder / f'{name}.png')
+    text = report_page.page(path.name, report, drawn)
+    files.write_text(folder / 'report.html', text)
     # Last: after it there are only files to be moved.
     if report.promise:
       promises.write(path, report.promise)
@@ -58,7 +61,7 @@ def lines(
   else:
     yield from _promised(report.promise)
   there = ", on the server's machine" if of_nodes else ''
-  yield f'tables and plots in {path / "sites"}{there}'
+  yield f'tables, plots and report.html in {path / "sites"}{there}'
 
 
 def _promised(promise):
@@ -76,10 +79,10 @@ def _promised(promise):
 
 
 def figures(report: reports.Report) -> dict[str, Any]:
-  """Draws scores of sites and of classes."""
+  """Draws scores of sites and of classes, and the calibration of all."""
   levels = report.promise.levels if report.promise else ()
   targets = {f'Coverage of {level:g}': level for level in levels}
-  drawn = {}
+  drawn = {'reliability': plots.reliability_bars(report.reliability)}
   if report.sites:
     names = {'Accuracy': 'accuracy', 'Personalised': 'personalised_accuracy'}
     drawn['sites'] = plots.dots(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bfl_tf import metrics
 from bfl_tf.federation import data as data_lib
 from bfl_tf.federation import loop
 from bfl_tf.trained import model as trained_lib
@@ -30,6 +31,7 @@ class Report:
     classes: a row a class.
     summary: all examples together, and the mean, the worst and the standard
       deviation over sites.
+    reliability: of all examples together.
     promise: that the calibration shares made; None without such shares.
     left_out: by site, why it said nothing.
   """
@@ -37,6 +39,7 @@ class Report:
   sites: list[Row]
   classes: list[Row]
   summary: list[Row]
+  reliability: metrics.Reliability = dataclasses.field(compare=False)
   promise: promises.Promise | None
   left_out: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -73,7 +76,8 @@ class Report:
     ]
     whole = {'over': 'all examples', **together.row(promise)}
     over_sites = _summary(sites, drawn[-1] if drawn else ())
-    return cls(sites, classes, [whole, *over_sites], promise)
+    table = [whole, *over_sites]
+    return cls(sites, classes, table, together.reliability, promise)
 
 
 def report(
@@ -112,7 +116,7 @@ def flat(found: Report) -> dict[str, float]:
   """Returns what sums a report up by one name each, for tables over runs."""
   whole, *over_sites = found.summary
   # Of all examples the run says most itself.
-  ours = ('coverage', 'size', 'auroc')
+  ours = ('coverage', 'size', 'single', 'auroc')
   scores = {name: v for name, v in whole.items() if name.startswith(ours)}
   for row in over_sites:
     place = row['over'].replace(' ', '_')

@@ -26,6 +26,8 @@ class Tally(NamedTuple):
     binned: `[3, num_bins]` by confidence: examples, right ones, confidences.
     covered: `[num_levels, num_classes]`, those whose label is in their set.
     sizes: `[num_levels, num_classes]`, classes in their sets.
+    single: `[num_levels, num_classes]`, those whose set is one class.
+    single_right: likewise, where it is their label.
     auroc: `[num_classes]`, one against the rest, which is of one site alone:
       NaN where it is not known.
   """
@@ -36,6 +38,8 @@ class Tally(NamedTuple):
   binned: np.ndarray
   covered: np.ndarray
   sizes: np.ndarray
+  single: np.ndarray
+  single_right: np.ndarray
   auroc: np.ndarray
 
   @classmethod
@@ -56,6 +60,11 @@ class Tally(NamedTuple):
 
     sets = promise.sets(probs) if promise else []
     rows = np.arange(y.size)
+
+    def by_level(function):
+      found = [by_class(function(each)) for each in sets]
+      return np.array(found, np.int64).reshape(len(sets), num_classes)
+
     likelihood = probs.astype(np.float64)[rows, y]
     bins = metrics.reliability(probs, y, _NUM_BINS)
     filled = np.nan_to_num([bins.accuracy, bins.confidence])
@@ -64,8 +73,10 @@ class Tally(NamedTuple):
       by_class(metrics.is_correct(probs, y)),
       -np.log(np.maximum(likelihood, metrics.MIN_PROBABILITY)).sum(),
       np.stack([bins.counts, *(filled * bins.counts)]),
-      _stacked([by_class(each[rows, y]) for each in sets], num_classes),
-      _stacked([by_class(each.sum(-1)) for each in sets], num_classes),
+      by_level(lambda each: each[rows, y]),
+      by_level(lambda each: each.sum(-1)),
+      by_level(lambda each: each.sum(-1) == 1),
+      by_level(lambda each: (each.sum(-1) == 1) & each[rows, y]),
       metrics.one_against_rest(probs, y),
     )
 
@@ -74,10 +85,16 @@ class Tally(NamedTuple):
     """Of no examples: what every tally is shaped like."""
     of_classes = np.zeros(num_classes, np.int64)
     of_sets = np.zeros([num_levels, num_classes], np.int64)
-    binned = np.zeros([3, _NUM_BINS])
-    unknown = np.full(num_classes, np.nan)
     return cls(
-      of_classes, of_classes, np.zeros([]), binned, of_sets, of_sets, unknown
+      examples=of_classes,
+      right=of_classes,
+      loss=np.zeros([]),
+      binned=np.zeros([3, _NUM_BINS]),
+      covered=of_sets,
+      sizes=of_sets,
+      single=of_sets,
+      single_right=of_sets,
+      auroc=np.full(num_classes, np.nan),
     )
 
   def check(self, num_examples: int) -> None:
@@ -87,9 +104,9 @@ class Tally(NamedTuple):
       if not np.all(np.isfinite(known)) or np.any(known < 0):
         raise ValueError(f'its {name} is what no examples add up to')
     check_counts(self.examples, num_examples)
-    for part in (self.right, *self.covered):
-      if np.any(part > self.examples):
-        raise ValueError('it counts more examples than it has')
+    parts = self.right, *self.covered, *self.single, *self.single_right
+    if any(np.any(part > self.examples) for part in parts):
+      raise ValueError('it counts more examples than it has')
 
   def merge(self, other: 'Tally') -> 'Tally':
     """Of the examples of both."""
@@ -100,6 +117,15 @@ class Tally(NamedTuple):
   def num_examples(self) -> int:
     """Of all classes."""
     return int(self.examples.sum())
+
+  @property
+  def reliability(self) -> metrics.Reliability:
+    """Accuracy and mean confidence by bin of the confidence."""
+    counts, right, confidence = self.binned
+    with np.errstate(invalid='ignore'):
+      means = right / counts, confidence / counts
+    edges = np.arange(_NUM_BINS + 1) / _NUM_BINS
+    return metrics.Reliability(edges, *means, counts.astype(np.int64), right)
 
   @property
   def recall(self) -> np.ndarray:
@@ -138,11 +164,19 @@ class Tally(NamedTuple):
     }
 
   def _sets(self, promise, classes):
-    row: dict[str, float] = {}
+    row: dict[str, Any] = {}
     size = self.examples[classes].sum()
     for at, level in enumerate(promise.levels if promise else ()):
-      row[f'coverage_{level:g}'] = float(self.covered[at, classes].sum() / size)
-      row[f'size_{level:g}'] = float(self.sizes[at, classes].sum() / size)
+      covered, sizes, single, right = (
+        float(sums[at, classes].sum())
+        for sums in (self.covered, self.sizes, self.single, self.single_right)
+      )
+      row |= {
+        f'coverage_{level:g}': covered / size,
+        f'size_{level:g}': sizes / size,
+        f'single_{level:g}': single / size,
+        f'single_accuracy_{level:g}': right / single if single else None,
+      }
     return row
 
 
@@ -152,7 +186,3 @@ def check_counts(counts: np.ndarray, num_examples: int) -> None:
   good = np.all(counts >= 0) and np.all(counts <= num_examples)
   if not good or counts.sum() != num_examples:
     raise ValueError(f'it does not count the {num_examples} examples it has')
-
-
-def _stacked(rows, num_classes):
-  return np.array(rows, np.int64).reshape(len(rows), num_classes)

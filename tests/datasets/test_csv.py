@@ -1,12 +1,13 @@
 """A table of one's own: labels by text, sites by column, bad cells by name."""
 
 import csv
+import re
 
 import numpy as np
 import pytest
 
 from bfl_tf import datasets
-from bfl_tf.datasets import shares, unlabeled
+from bfl_tf.datasets import preprocessing, shares, unlabeled
 
 HEADER = ['ash', 'site', 'hue', 'label']
 
@@ -29,11 +30,15 @@ def load(path, **options):
   return datasets.load(path, **{'client_column': 'site', **options})
 
 
+def names(dataset):
+  return [f.column for f in dataset.features if f.is_number]
+
+
 def test_a_table(tmp_path):
   lines = list(rows())
   dataset = load(write(tmp_path, lines), calibration_fraction=0.25)
   assert dataset.class_names == ('red', 'rose', 'white')
-  assert dataset.feature_names == ('ash', 'hue')
+  assert names(dataset) == ['ash', 'hue']
   assert dataset.num_classes == 3
   assert dataset.train.x.dtype == np.float32
   # Every row is in one share, with its own features, label and site.
@@ -79,7 +84,7 @@ def test_what_spreadsheets_write(tmp_path):
   with open(path, 'a') as file:
     file.write('\n\n')
   dataset = load(path)
-  assert dataset.feature_names == ('ash', 'hue, kg')
+  assert names(dataset) == ['ash', 'hue, kg']
   assert set(dataset.train.ids) == {f'{s}, Inc.' for s in 'abc'}
 
 
@@ -87,7 +92,7 @@ def test_without_sites_and_columns_left_out(tmp_path):
   dataset = datasets.load(
     write(tmp_path, rows()), ignore_columns=('site', 'hue')
   )
-  assert dataset.feature_names == ('ash',)
+  assert names(dataset) == ['ash']
   assert dataset.train.ids is None
   assert len(dataset.test.y) == 12
 
@@ -123,6 +128,48 @@ def test_server_data_has_the_columns_by_name(tmp_path):
     unlabeled.load_unlabeled(bad, split='train', like=like, resize=False)
 
 
+def test_gaps_and_categories(tmp_path):
+  lines = [
+    ['' if i % 5 == 0 else f'{i}.5', ('lab', '?', 'ward')[i % 3],
+     f'{i % 2}.0', 'xy'[i % 4 // 2]]
+    for i in range(40)
+  ]  # fmt: skip
+  header = ['age', 'place', 'sex', 'label']
+  path = write(tmp_path, lines, header=header)
+  dataset = datasets.load(path, categorical_columns=('sex',))
+  assert [*map(tuple, dataset.features)] == [
+    ('age', None), ('age', ''), ('place', ''), ('place', 'lab'),
+    ('place', 'ward'), ('sex', '0'), ('sex', '1'),
+  ]  # fmt: skip
+  by_hand = {
+    tuple(np.nan_to_num(
+      [float(age or 'nan'), age == '', place == '?', place == 'lab',
+       place == 'ward', sex == '0.0', sex == '1.0'], nan=-1.0
+    ))
+    for age, place, sex, _ in lines
+  }  # fmt: skip
+  x = np.concatenate([dataset.train.x, dataset.test.x])
+  assert {tuple(row) for row in np.nan_to_num(x, nan=-1.0)} == by_hand
+  # A gap is the mean, once normalised.
+  scaled = preprocessing.normalize(x, dataset.mean, dataset.std).numpy()
+  assert np.all(scaled[np.isnan(x)] == 0) and np.isfinite(scaled).all()
+  # The same cells in another order of columns, and what cannot be read.
+  new = [['1', 'ward', '3.5', 'q'], ['0.0', '', 'NA', 'r']]
+  header = ['sex', 'place', 'age', 'note']
+  path = write(tmp_path, new, 'new.csv', header)
+  np.testing.assert_array_equal(
+    datasets.rows_like(path, dataset.features),
+    [[3.5, 0, 0, 0, 1, 0, 1], [np.nan, 1, 1, 0, 0, 1, 0]],
+  )
+  bad = [['', 'ward', '3.5', 'q'], *new, ['1', 'roof', 'ten', 'r']]
+  path = write(tmp_path, bad, 'bad.csv', header)
+  with pytest.raises(ValueError) as error:
+    datasets.rows_like(path, dataset.features)
+  assert str(error.value).count('row ') == 3
+  for named in ("row 2, column 'sex' has ''", "'roof'", "row 5.*'ten'"):
+    assert re.search(named, str(error.value))
+
+
 def change(row, column, text):
   lines = list(rows())
   lines[row][HEADER.index(column)] = text
@@ -140,8 +187,15 @@ def test_a_calibration_share_of_any_set():
 
 # By what the line names: lines, and flags.
 BAD = {
-  "row 6, column 'hue' has 'NA'": (change(4, 'hue', 'NA'), {}),
-  "row 3, column 'ash' has 'nan'": (change(1, 'ash', 'nan'), {}),
+  "column 'hue' has numbers, and 'forty' in row 6": (
+    change(4, 'hue', 'forty'),
+    {},
+  ),
+  "'ash' has 60 words in 60 rows; .*'hue' has .* 60 rows": (
+    rows(),
+    {'categorical_columns': ('ash', 'hue')},
+  ),
+  '--categorical_columns': (rows(), {'categorical_columns': ('id',)}),
   "column 'ash' has large": (
     [[f'1700000000.{i % 9}', *r[1:]] for i, r in enumerate(rows())],
     {},

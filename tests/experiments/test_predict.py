@@ -147,7 +147,7 @@ def test_tables_of_sites(sited):
     assert flag in error
   assert {file.name for file in (path / 'sites').iterdir()} == {
     'sites.csv', 'classes.csv', 'summary.csv', 'sites.png', 'classes.png',
-    'coverage.png', 'scores.json', 'models',
+    'coverage.png', 'reliability.png', 'report.html', 'scores.json', 'models',
   }  # fmt: skip
   promise = json.loads((path / 'conformal.json').read_text())
   assert promise['levels'] == [0.9, 0.95]

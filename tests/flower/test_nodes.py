@@ -25,7 +25,7 @@ def test_the_owner_says_how_a_file_is_read(tmp_path):
   own = client_side.Own.of({'data': files[1], 'ignore-columns': 'a,b'})
   asked = flags(partition='natural', label_column='c')
   _, dataset = client_side.read(asked, own)
-  assert dataset.feature_names == tuple('cdefghijklm')
+  assert [f.column for f in dataset.features] == list('cdefghijklm')
   with pytest.raises(ValueError, match='set --partition=natural'):
     client_side.read(flags(partition='iid'), own)
 

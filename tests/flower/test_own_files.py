@@ -1,5 +1,6 @@
 """Nodes with files of their own: the bits of one process with all of them."""
 
+import csv
 import json
 
 import fake
@@ -11,6 +12,7 @@ from wines import play, wine, write
 from bfl_tf import datasets
 from bfl_tf import runs as runs_lib
 from bfl_tf import trained as trained_lib
+from bfl_tf.flower import messages
 from bfl_tf.trained import reopened
 
 
@@ -46,7 +48,7 @@ def test_the_bits_of_one_process_with_all_the_files(tmp_path):
   # What the model says has the names of all sites.
   task = trained_lib.load(tmp_path / 'nodes').task
   assert task.class_names == ('barbera', 'barolo', 'grignolino')
-  assert task.feature_names == tuple('abcdefghijklm')
+  assert [f.column for f in task.features] == list('abcdefghijklm')
   # Who asks more of it is told where its examples are.
   with pytest.raises(ValueError, match='clients trained on files of their own'):
     reopened.reopen(tmp_path / 'nodes')
@@ -56,7 +58,7 @@ def test_the_bits_of_one_process_with_all_the_files(tmp_path):
   'spoil, message',
   [
     (lambda f: [*f[:2], ''], r'clients 2 have no file of their own and others'),
-    (lambda f: [*f[:2], _renamed(f[2])], r'client 2: its feature names are'),
+    (lambda f: [*f[:2], _renamed(f[2])], r'client 2: its columns are'),
   ],
 )
 def test_what_does_not_fit_is_one_line(tmp_path, spoil, message):
@@ -72,6 +74,75 @@ def _renamed(file):
   with open(file, 'w') as opened:
     opened.write(text.replace('a,b,c', 'a,c,b', 1))
   return file
+
+
+def test_gaps_and_categories_are_those_of_one_process(tmp_path):
+  """Site 1 has no `ward` C; 2 has gaps in `age`, 0 has none; 1's are all."""
+  rng, header = np.random.default_rng(0), ['age', 'ward', 'dose', 'label']
+  lines = {
+    site: [
+      [
+        '' if site == 1 or n % 4 == 0 < site else f'{rng.normal():.3f}',
+        'AB'[n % 2] if site == 1 else ('A', 'B', 'C', '')[n % 4],
+        str(n % 3 + 5), 'xyz'[n % 3],
+      ]
+      for n in range(40)
+    ]
+    for site in range(3)
+  }  # fmt: skip
+  whole = [[*row, site] for site, rows in lines.items() for row in rows]
+  options = {'calibration_fraction': 0.25, 'categorical_columns': ('dose',)}
+  together = datasets.load(
+    table(tmp_path / 'all.csv', [*header, 'site'], whole),
+    client_column='site', **options,
+  )  # fmt: skip
+  files = [table(tmp_path / f'{s}.csv', header, r) for s, r in lines.items()]
+  sites = [datasets.load(file, **options) for file in files]
+  said = {n: messages.Introduction.of(site) for n, site in enumerate(sites)}
+  told = messages.Introduction.from_json(messages.merged(said).to_json())
+  assert told.features == together.features
+  assert [*map(tuple, told.features)] == [
+    ('age', None), ('age', ''), ('ward', ''), ('ward', 'A'), ('ward', 'B'),
+    ('ward', 'C'), ('dose', '5'), ('dose', '6'), ('dose', '7'),
+  ]  # fmt: skip
+  np.testing.assert_array_equal(told.tell(sites[0]).mean, together.mean)
+  np.testing.assert_array_equal(told.tell(sites[0]).std, together.std)
+  for number, site in enumerate(sites):
+    for share in ('train', 'calibration', 'test'):
+      mine = getattr(told.tell(site), share)
+      theirs = getattr(together, share)
+      theirs = theirs.take(theirs.ids == str(number))
+      np.testing.assert_array_equal(mine.x, theirs.x)
+      np.testing.assert_array_equal(mine.y, theirs.y)
+  known = together.train.x[:, 0]
+  assert together.mean[0] == pytest.approx(np.nanmean(known), rel=1e-5)
+  assert together.std[0] == pytest.approx(np.nanstd(known), rel=1e-5)
+
+
+def table(path, header, rows):
+  with path.open('w', newline='') as file:
+    csv.writer(file).writerows([header, *rows])
+  return str(path)
+
+
+@pytest.mark.parametrize(
+  'column, message',
+  [
+    (['1', '2', '3'] * 10, "client 1: its column 'ward' holds numbers"),
+    (['A', 'B', 'D'] * 10, ''),
+  ],
+)
+def test_what_the_columns_of_nodes_hold(tmp_path, column, message):
+  parts = {}
+  for number, cells in enumerate((['A', 'B', 'C'] * 10, column)):
+    rows = [[cell, 'xy'[n % 2]] for n, cell in enumerate(cells)]
+    file = table(tmp_path / f'{number}.csv', ['ward', 'label'], rows)
+    parts[number] = messages.Introduction.of(datasets.load(file))
+  if message:
+    with pytest.raises(ValueError, match=message):
+      messages.merged(parts)
+  else:
+    assert [f.value for f in messages.merged(parts).features] == list('ABCD')
 
 
 def test_a_class_of_the_servers_alone(tmp_path):

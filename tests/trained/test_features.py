@@ -86,13 +86,21 @@ def test_what_is_wrong_is_refused(run):
 
 def test_columns_are_those_of_the_run_in_its_order(run):
   trained = trained_lib.load(run)
-  names = 'a', 'b', 'c', 'd'
-  seen = dataclasses.replace(toys.blobs(), feature_names=names)
+  names = tuple(map(datasets.Feature, 'abcd'))
+  seen = dataclasses.replace(toys.blobs(), features=names)
   seen = dataclasses.replace(seen, train=seen.train.take(slice(0, 100)))
   found = features.of_dataset(
-    trained, dataclasses.replace(toys.blobs(), feature_names=names), seen
+    trained, dataclasses.replace(toys.blobs(), features=names), seen
   )
   assert len(found['y_train']) == 50
-  turned = dataclasses.replace(toys.blobs(), feature_names=names[::-1])
+  turned = dataclasses.replace(toys.blobs(), features=names[::-1])
+  turned.train.x[:], turned.test.x[:] = (
+    split.x[:, ::-1].copy() for split in (turned.train, turned.test)
+  )
+  again = features.of_dataset(trained, turned, seen)
+  np.testing.assert_array_equal(again['x_train'], found['x_train'])
+  other = dataclasses.replace(
+    toys.blobs(), features=tuple(map(datasets.Feature, 'abce'))
+  )
   with pytest.raises(ValueError, match='--dataset'):
-    features.of_dataset(trained, turned, seen)
+    features.of_dataset(trained, other, seen)

@@ -17,6 +17,7 @@ from bfl_tf.trained import (
   promises,
   reopened,
   report_files,
+  report_page,
   reports,
 )
 
@@ -133,6 +134,35 @@ def test_a_set_is_read_back():
   found = re.findall(r'(?:\\.|[^\\|])+', cell)
   assert [re.sub(r'\\(.)', r'\1', name) for name in found] == names
   assert promises.text([]) == ''
+
+
+def test_a_page_for_who_decides(run, report):
+  sites = [{**row, 'site': f'<{row["site"]}>'} for row in report.sites]
+  report = dataclasses.replace(
+    report, sites=sites, left_out={'far': 'its <file> is gone'}
+  )
+  figures = report_files.figures(report)
+  assert set(figures) == {'reliability', 'sites', 'classes', 'coverage'}
+  page = report_page.page('a run', report, figures)
+  # Nothing is fetched, and nothing that a site says is read as a tag.
+  assert page.count('src="data:image/png;base64,') == 2
+  assert not re.search(r'https?:|<link|<script', page)
+  text = re.sub(
+    r'<[^>]*>', ' ', re.sub(r'<style>.*?</style>', '', page, flags=re.S)
+  )
+  assert '&lt;odd&gt;' in text and 'its &lt;file&gt; is gone' in text
+  probs = run.trained.predict(run.test.x).probs
+  sets, _ = report.promise.sets(probs)
+  alone = sets.sum(-1) == 1
+  right = sets[np.arange(36), run.test.y][alone].mean()
+  assert f'{alone.sum()} of the 36 cases have one class' in text
+  assert f'the right one for {right:.0%} (' in text
+  assert f'; {36 - alone.sum()} are sent on' in text
+  # The worst is first: all of it is wrong.
+  assert page.index('&lt;odd') < page.index('&lt;north')
+  none = dataclasses.replace(report, sites=[], promise=None)
+  page = report_page.page('a run', none, report_files.figures(none))
+  assert 'kept no calibration share' in page
 
 
 def test_selected_sites_are_told_from_all(tmp_path):

@@ -39,6 +39,10 @@ def test_parts_add_up_to_the_scores_of_all(parts, promise):
   for level, sets in zip((0.9, 0.95), promise.sets(probs) if promise else ()):
     by_hand[f'coverage_{level:g}'] = sets[np.arange(200), y].mean()
     by_hand[f'size_{level:g}'] = sets.sum(-1).mean()
+    single = sets.sum(-1) == 1
+    by_hand[f'single_{level:g}'] = single.mean()
+    right = sets[np.arange(200), y][single]
+    by_hand[f'single_accuracy_{level:g}'] = right.mean()
   # The area under a curve does not add up.
   auroc = row.pop('auroc')
   alone = np.nanmean(metrics.one_against_rest(probs, y))
@@ -57,6 +61,7 @@ def test_a_class_by_hand():
   assert row['recall'] == np.mean(probs[of_class].argmax(1) == 1)
   assert row['coverage_0.9'] == sets[of_class, 1].mean()
   assert row['size_0.9'] == sets[of_class].sum(1).mean()
+  assert row['single_0.9'] == np.mean(sets[of_class].sum(1) == 1)
   assert row['auroc'] == metrics.one_against_rest(probs, y)[1]
   # Nobody has the last one.
   assert tally.class_row(3, PROMISE) == {'num_examples': 0}
