@@ -7,6 +7,7 @@ import dataclasses
 from typing import Any
 
 import numpy as np
+from numpy import typing as npt
 
 from bfl_tf.datasets import columns
 
@@ -105,7 +106,9 @@ def examples(
   return columns.Split(x, y)
 
 
-def inputs(where: str, x: np.ndarray, may_miss: bool = False) -> np.ndarray:
+def inputs(
+  where: str, x: np.ndarray, may_miss: npt.ArrayLike = False
+) -> np.ndarray:
   """Returns inputs as a `Split` holds them; NaN where features `may_miss`."""
   if x.dtype == np.uint8 and x.ndim == 3:
     x = x[..., np.newaxis]
@@ -118,7 +121,7 @@ def inputs(where: str, x: np.ndarray, may_miss: bool = False) -> np.ndarray:
     return x
   with np.errstate(over='ignore'):  # Too large for float32: not finite.
     x = x.astype(np.float32, copy=False)
-  good = np.isfinite(x) | (np.isnan(x) if may_miss else False)
+  good = np.isfinite(x) | (np.isnan(x) & np.asarray(may_miss))
   if not good.all():
     wrong = np.flatnonzero(~good.reshape(len(x), -1).all(-1))
     raise ValueError(

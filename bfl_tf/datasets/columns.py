@@ -77,7 +77,7 @@ class Dataset:
     """Returns it with rows of the features of all sites.
 
     Raises:
-      ValueError: it has another column, or what no site had.
+      ValueError: its columns differ, or a cell says what no site's said.
     """
     splits: dict[str, Any] = {
       name: split._replace(x=encoding.recode(split.x, self.features, features))

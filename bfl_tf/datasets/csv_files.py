@@ -8,23 +8,14 @@ Rows are counted as a spreadsheet does: the header is row 1.
 from collections.abc import Collection, Iterator, Sequence
 import csv
 import itertools
-import math
 import os
 
 import numpy as np
 
+from bfl_tf.datasets import cells as cells_lib
 from bfl_tf.datasets import encoding
 
 CHUNK = 2048
-_LARGEST = float(np.finfo(np.float32).max)
-# What programs write for nothing; `Na` may be sodium.
-_MISSING = frozenset(
-  ('', '?', 'NA', 'N/A', '#N/A', 'NaN', 'NAN', 'nan', 'NULL', 'null')
-)
-# Fewer rows than this for each category are names, or dates, or notes.
-_ROWS_PER_CATEGORY = 3
-# Of what cannot be read, in one line.
-_SHOWN = 10
 
 
 class CsvFile:
@@ -63,30 +54,41 @@ class CsvFile:
         )
 
   def features(
-    self, columns: Sequence[str], categorical: Collection[str] = ()
+    self,
+    columns: Sequence[str],
+    categorical: Collection[str] = (),
+    texts: Sequence[str] = (),
   ) -> encoding.Features:
     """Reads the file for what its cells say.
 
     Args:
       columns: that are to be features.
-      categorical: those whose numbers name categories; a column without any
-        number needs no naming.
+      categorical: those of categories, whatever their cells look like; others
+        are where no cell is a number.
+      texts: columns without gaps that are no features.
 
     Raises:
-      ValueError: columns have numbers and words, or nearly as many words as
-        rows; all of them are named.
+      ValueError: the file cannot be read so. What is wrong in all of it is
+        counted, and the first of it named.
     """
-    found = [_Column(name, name in categorical) for name in columns]
-    places = [self._places[name] for name in columns]
+    found = [cells_lib.Seen(name, name in categorical) for name in columns]
+    defects = _Defects()
     num_rows = 0
-    for row, cells in self._rows():
+    for row, cells in self._rows(defects):
       num_rows += 1
-      for place, column in zip(places, found, strict=True):
-        column.see(row, cells[place])
-    self._refuse(
-      [column.defect(num_rows) for column in found],
+      for column in found:
+        column.see(row, cells[self._places[column.name]])
+      for name in texts:
+        if (cell := cells[self._places[name]]) in cells_lib.MISSING:
+          defects.add_cell(row, name, cell, 'a missing value')
+    for column in found:
+      defects.add(column.defect())
+    defects.refuse(
+      self._where,
       'mend or empty cells, or see --categorical_columns and --ignore_columns',
     )
+    if not num_rows:
+      raise ValueError(f'{self._where} has no row below its header.')
     return tuple(feature for column in found for feature in column.features())
 
   def chunks(
@@ -103,33 +105,26 @@ class CsvFile:
       by column.
 
     Raises:
-      ValueError: a row is of another width, or cells do not say what is wanted;
-        the first of these are named by row and column, and counted, once the
-        whole file is read.
+      ValueError: as of `features`, or a cell says what is none of them.
     """
-    places = {tuple(feature): at for at, feature in enumerate(features)}
-    columns = encoding.columns(features)
-    defects: list[str] = []
-    rows = self._rows()
+    columns = [
+      (name, self._places[name], cells_lib.Encoder.of(name, features))
+      for name in encoding.columns(features)
+    ]
+    defects = _Defects()
+    rows = self._rows(defects)
     while some := list(itertools.islice(rows, CHUNK)):
       x = np.zeros([len(some), len(features)], np.float32)
       for values, (row, cells) in zip(x, some, strict=True):
-        for name in columns:
-          cell = cells[self._places[name]]
-          if defect := _encode(values, places, name, cell):
-            defects.append(f'row {row}, column {name!r} has {cell!r}, {defect}')
-        for name in texts:
-          cell = cells[self._places[name]]
-          if cell in _MISSING:
-            defects.append(
-              f'row {row}, column {name!r} has {cell!r}, a missing value'
-            )
-      if not defects:
+        for name, place, encoder in columns:
+          if defect := encoder.write(cells[place], values):
+            defects.add_cell(row, name, cells[place], defect)
+      if not defects.count:
         yield (
           x,
           {name: [c[self._places[name]] for _, c in some] for name in texts},
         )
-    self._refuse(defects, 'mend these cells, or leave their rows out')
+    defects.refuse(self._where, 'mend them, or leave their rows out')
 
   def read(
     self, features: encoding.Features, texts: Sequence[str] = ()
@@ -143,23 +138,15 @@ class CsvFile:
       for name in texts
     }
 
-  def _refuse(self, defects, remedy):
-    """Names what is wrong in the whole file, in one line."""
-    defects = [defect for defect in defects if defect]
-    if defects:
-      more = len(defects) - _SHOWN
-      shown = defects[:_SHOWN] + ([f'and {more} more'] if more > 0 else [])
-      raise ValueError(f'{self._where}: {"; ".join(shown)}: {remedy}.')
-
-  def _rows(self):
-    """Yields row numbers and cells below the header."""
+  def _rows(self, defects):
+    """Yields row numbers and cells below the header, of its width."""
     for row, cells in itertools.islice(self._lines(), 1, None):
-      if len(cells) != len(self.header):
-        raise ValueError(
-          f'{self._where}: row {row} has {len(cells)} cells, the header '
-          f'{len(self.header)}.'
+      if len(cells) == len(self.header):
+        yield row, cells
+      else:
+        defects.add(
+          f'row {row} has {len(cells)} cells, the header {len(self.header)}'
         )
-      yield row, cells
 
   def _lines(self):
     """Yields row numbers and cells; empty lines are skipped, and counted."""
@@ -178,82 +165,27 @@ class CsvFile:
       ) from error
 
 
-class _Column:
-  """What the cells of a column were, as they were seen."""
+class _Defects:
+  """What is wrong in a whole file: the first of it, and how much."""
 
-  def __init__(self, name, is_categorical):
-    self.name, self._is_categorical = name, is_categorical
-    self._has_gaps = False
-    self._low, self._high = math.inf, -math.inf
-    # By word, the row of the first cell that has it.
-    self._words: dict[str, int] = {}
+  def __init__(self):
+    self.count = 0
+    self._first: list[str] = []
 
-  def see(self, row, cell):
-    if cell in _MISSING:
-      self._has_gaps = True
-      return
-    value = None if self._is_categorical else _number(cell)
-    if value is None:
-      self._words.setdefault(_word(cell), row)
-    else:
-      self._low, self._high = min(self._low, value), max(self._high, value)
+  def add(self, defect: str) -> None:
+    if defect:
+      self.count += 1
+      self._first += [defect] * (self.count <= 10)
 
-  def features(self):
-    values: set[str | None] = set(self._words)
-    if self._low <= self._high:
-      values.add(None)
-    if self._has_gaps:
-      values.add('')
-    return encoding.of_column(self.name, values)
+  def add_cell(self, row, column, cell, why):
+    self.add(f'row {row}, column {column!r} has {cell!r}, {why}')
 
-  def defect(self, num_rows) -> str:
-    words, spread = self._words, self._high - self._low
-    if words and spread >= 0:
-      some = [f'{w!r} in row {row}' for w, row in words.items()][:3]
-      return f'column {self.name!r} has numbers, and {", ".join(some)}'
-    if len(words) > max(2, num_rows // _ROWS_PER_CATEGORY):
-      return f'column {self.name!r} has {len(words)} words in {num_rows} rows'
-    if spread > 0 and abs(self._low) > 1e6 * spread:
-      return (
-        f'column {self.name!r} has large numbers that hardly differ, which '
-        'float32 cannot hold (subtract the first from all)'
-      )
-    return ''
-
-
-def _number(text) -> float | None:
-  """Returns a number that is finite in float32 too; None of anything else."""
-  try:
-    value = float(text)
-  except ValueError:
-    return None
-  # Python takes 1_000 too, which no spreadsheet does.
-  return None if '_' in text or not abs(value) <= _LARGEST else value
-
-
-def _word(text) -> str:
-  """Returns what a cell calls its category; 1 and 1.0 are one."""
-  value = _number(text)
-  if value is None:
-    return text
-  return str(int(value)) if value.is_integer() else str(value)
-
-
-def _encode(values, places, column, cell) -> str:
-  """Writes what a cell says into its row; returns why it cannot, if so."""
-  said = '' if cell in _MISSING else cell
-  number = places.get((column, None))
-  at = places.get((column, _word(said) if number is None else said))
-  if number is not None:
-    value = _number(said) if said else math.nan
-    if value is None:
-      return 'no finite number'
-    values[number] = value
-  if at is not None:
-    values[at] = 1
-  elif number is None or not said:
-    return 'new to the run'
-  return ''
+  def refuse(self, where: str, remedy: str) -> None:
+    """Raises a ValueError of one line if there is anything."""
+    if self.count:
+      more = self.count - len(self._first)
+      shown = [*self._first, *[f'and {more} more'] * (more > 0)]
+      raise ValueError(f'{where}: {"; ".join(shown)}: {remedy}.')
 
 
 def rows_like(

@@ -2,8 +2,8 @@
 
 A column of numbers is a feature. Empty cells are NaN there, the mean once they
 are normalised, and a feature of its own, 0 or 1, says where they are. A column
-of categories has such a feature for each that was seen. What two sites have
-features of is the union; what one of them lacks is 0 in its rows.
+of categories has such a feature for each that was seen. Two sites together have
+the union of their features; those that one of them lacks are 0 in its rows.
 """
 
 from collections.abc import Sequence, Set
@@ -19,8 +19,8 @@ class Feature(NamedTuple):
 
   Attributes:
     column: of the table.
-    value: None for the column's own number; else whether the cell says this,
-      `''` whether it is empty.
+    value: None where it is the column's number; else the category that it is 1
+      for, `''` where it is 1 for a gap.
   """
 
   column: str
@@ -47,34 +47,32 @@ def of_column(column: str, values: Set[str | None]) -> list[Feature]:
   ]
 
 
+def has_gaps(features: Features) -> np.ndarray:
+  """Returns where a number may be missing, `[num_features]` bool."""
+  gaps = {f.column for f in features if f.value == ''}
+  return np.array([f.is_number and f.column in gaps for f in features], bool)
+
+
 def union(mine: Features, theirs: Features) -> Features:
-  """Returns the features of both sites together.
+  """Returns the features of both sites together, columns in order of `mine`.
 
   Raises:
     ValueError: the columns differ, or one holds numbers here and categories
       there.
   """
-  order, others = columns(mine), columns(theirs)
-  if order != others:
-    raise ValueError(f"its columns are {others}, the others' {order}")
-  found = []
-  for column in order:
-    values = {f.value for f in {*mine, *theirs} if f.column == column}
-    if None in values and values - {None, ''}:
+  _check_columns(mine, theirs)
+  values: dict[str, set[str | None]] = {}
+  for column, value in (*mine, *theirs):
+    values.setdefault(column, set()).add(value)
+  for column, found in values.items():
+    if None in found and found - {None, ''}:
       raise ValueError(
-        f'its column {column!r} holds numbers and that of others categories, '
-        'or theirs numbers: name it in categorical columns everywhere'
+        f'its column {column!r} has numbers and theirs has categories, or the '
+        'other way round: the owners name it in categorical-columns'
       )
-    found += of_column(column, values)
-  return tuple(found)
-
-
-def own(x: np.ndarray, features: Features) -> np.ndarray:
-  """Leaves out of a site's rows what it would have no feature of alone."""
-  if not features:
-    return x
-  said = np.array([not f.is_number for f in features])
-  return x[:, ~(np.isnan(x) | (said & (x == 0))).all(axis=0)]
+  return tuple(
+    f for column in values for f in of_column(column, values[column])
+  )
 
 
 def recode(x: np.ndarray, mine: Features, wanted: Features) -> np.ndarray:
@@ -90,13 +88,9 @@ def recode(x: np.ndarray, mine: Features, wanted: Features) -> np.ndarray:
   """
   if mine == wanted:
     return x
-  places = _places(mine, wanted)
   out = np.zeros([len(x), len(wanted)], x.dtype)
-  for at, feature in enumerate(wanted):
-    if feature in places:
-      out[:, at] = x[:, places[feature]]
-    elif feature.is_number:
-      out[:, at] = np.nan
+  out[:, [f.is_number for f in wanted]] = np.nan
+  out[:, _places(mine, wanted)] = x
   return out
 
 
@@ -106,29 +100,26 @@ def recode_moments(
   """Returns the moments that `recode`'s rows would have."""
   if mine == wanted:
     return found
-  places = _places(mine, wanted)
-  nothing = [(0 if f.is_number else num_rows, 0.0, 0.0) for f in wanted]
-  sums = [
-    [part[places[feature]] for part in found] if feature in places else none
-    for feature, none in zip(wanted, nothing, strict=True)
-  ]
-  size, mean, scatter = zip(*sums, strict=True)
-  return moments_lib.Moments(
-    np.array(size, np.int64), np.array(mean), np.array(scatter)
-  )
+  size = np.where([f.is_number for f in wanted], 0, num_rows)
+  out = moments_lib.Moments(size, *np.zeros([2, len(wanted)]))
+  for made, part in zip(out, found, strict=True):
+    made[_places(mine, wanted)] = part
+  return out
 
 
-def _places(mine, wanted):
-  """Returns where each of `mine` is, all of which are wanted."""
-  here, there = set(columns(mine)), set(columns(wanted))
-  if here != there:
-    raise ValueError(
-      f"its columns are {columns(mine)}, the run's {columns(wanted)}"
-    )
-  known = set(wanted)
-  for feature in mine:
-    if feature not in known:
-      column, value = feature
+def _places(mine, wanted) -> list[int]:
+  """Returns where each of `mine` is among those that are wanted."""
+  _check_columns(wanted, mine)
+  places = {feature: at for at, feature in enumerate(wanted)}
+  for column, value in mine:
+    if (column, value) not in places:
       what = 'numbers' if value is None else repr(value) if value else 'gaps'
       raise ValueError(f'its column {column!r} has {what}, new to the run')
-  return {feature: at for at, feature in enumerate(mine)}
+  return [places[feature] for feature in mine]
+
+
+def _check_columns(mine, theirs):
+  if set(columns(mine)) != set(columns(theirs)):
+    raise ValueError(
+      f"its columns are {columns(theirs)}, the others' {columns(mine)}"
+    )

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 _CHUNK = 2**20  # Elements held in float64 at a time.
+_ROWS = 2**10  # Of a table, likewise.
 
 
 class Moments(NamedTuple):
@@ -36,22 +37,24 @@ class Moments(NamedTuple):
     """
     channels = x.shape[-1]
     flat = x.reshape(-1, channels)
-    size, at, add = (
-      np.full(channels, len(flat)),
-      np.zeros(channels, int),
-      np.sum,
-    )
-    if x.ndim == 2:  # Images have no gaps, and are large.
-      known = ~np.isnan(flat)
-      size, at, add = known.sum(axis=0), known.argmax(axis=0), np.nansum
-    first = flat[at, np.arange(channels)].astype(np.float64)
+    is_table = x.ndim == 2  # Images have no gaps, and are large.
+    known = ~np.isnan(x) if is_table else np.ones_like(flat[:1], bool)
+    size = known.sum(axis=0) * (1 if is_table else len(flat))
+    first = flat[known.argmax(axis=0), np.arange(channels)].astype(np.float64)
     first = np.where(size, first, 0.0)
-    rows = max(1, _CHUNK // x[0].size)
+    rows = _ROWS if is_table else max(1, _CHUNK // x[0].size)
     starts = range(0, len(x), rows)
+
+    def add(chunk):
+      # Row after row: no bit of a column depends on those beside it.
+      return np.cumsum(np.nan_to_num(chunk), axis=0)[-1]
 
     def total(function):
       chunks = (x[i : i + rows].astype(np.float64) - first for i in starts)
-      summed = sum(add(function(chunk), axis=0) for chunk in chunks)
+      summed = sum(
+        add(function(chunk)) if is_table else function(chunk).sum(axis=0)
+        for chunk in chunks
+      )
       return summed.reshape(-1, channels).sum(axis=0)
 
     mean = total(lambda chunk: chunk) / np.maximum(size, 1)

@@ -18,15 +18,11 @@ import zlib
 import numpy as np
 
 from bfl_tf import seeds
-from bfl_tf.datasets import columns, encoding
+from bfl_tf.datasets import columns
 
 
 def hold_out(
-  where: str,
-  split: columns.Split,
-  flag: str,
-  fraction: float,
-  features: encoding.Features = (),
+  where: str, split: columns.Split, flag: str, fraction: float
 ) -> tuple[np.ndarray, np.ndarray]:
   """Takes a fraction of every site's examples, of each class alike.
 
@@ -35,7 +31,6 @@ def hold_out(
     split: the examples; without ids, of one site.
     flag: that says the fraction.
     fraction: of each site's examples, in (0, 1); at least one of each site.
-    features: of a table: those that a site would not have alone change nothing.
 
   Returns:
     Sorted indices of what is held out, and of the rest.
@@ -54,8 +49,7 @@ def hold_out(
         'leaves none: lower it, add examples, or leave these out.'
       )
     own = (x, y) if ids is None else (x[rows], y[rows])
-    alone = encoding.own(own[0], features)
-    taken = _spread(own[1], quota, _draws(flag, alone, own[1]))
+    taken = _spread(own[1], quota, _draws(flag, *own))
     held.append(rows[taken])
     rest.append(rows[~taken])
   return np.sort(np.concatenate(held)), np.sort(np.concatenate(rest))
@@ -64,6 +58,9 @@ def hold_out(
 def _draws(purpose, x, y):
   """Of a site by what it has: who else is there changes nobody's share."""
   code = 0
+  if x.ndim == 2:
+    # Of a table: without the features that other sites alone have.
+    x = x[:, ~(np.isnan(x) | (x == 0)).all(axis=0)]
   # Not by the numbers of classes, which are those of all sites' together.
   _, ranks = np.unique(y, return_inverse=True)
   for array in (x, ranks.astype(np.int32)):
@@ -98,7 +95,7 @@ def take_calibration(
       'its own calibration examples.'
     )
   flag, where = 'calibration_fraction', f'--dataset={dataset.name}'
-  held, rest = hold_out(where, dataset.train, flag, fraction, dataset.features)
+  held, rest = hold_out(where, dataset.train, flag, fraction)
   taken = apart(dataset, 'calibration', held, rest)
   check_trained(f'{flag}={fraction}', dataset, taken)
   return taken

@@ -54,7 +54,7 @@ def load(path: str, reading: Reading) -> columns.Dataset:
   wanted = [name for name in file.header if name not in unused]
   if not wanted:
     raise ValueError(f'{where} has no column left to be a feature.')
-  features = file.features(wanted, reading.categorical_columns)
+  features = file.features(wanted, reading.categorical_columns, apart)
   x, texts = file.read(features, apart)
   y, names = classes(where, reading, texts[reading.label_column])
   ids = [np.array(texts[name]) for name in of_site]
@@ -145,7 +145,7 @@ def split(
       f'--test_fraction=0 leaves no test example of {where}: raise it.'
     )
   flag, fraction = 'test_fraction', reading.test_fraction
-  test, train = shares.hold_out(where, rows, flag, fraction, features)
+  test, train = shares.hold_out(where, rows, flag, fraction)
   known = len(class_names) or reading.num_classes
   whole = arrays.from_splits(name, known, rows)
   whole = dataclasses.replace(whole, class_names=class_names, features=features)

@@ -50,9 +50,9 @@ def load_unlabeled(
     ValueError: naming the flag, both shapes and what to do.
   """
   where = f'--{flag}={name}'
-  images = arrays.inputs(
-    f'{where}: images', np.asarray(_load(flag, name, split, like))
-  )
+  images = np.asarray(_load(flag, name, split, like))
+  if names.kind(name) is not names.Kind.CSV:  # Which may have gaps.
+    images = arrays.inputs(f'{where}: images', images)
   wanted = like.train.x
   if images.shape[1:] == wanted.shape[1:] and images.dtype == wanted.dtype:
     return images

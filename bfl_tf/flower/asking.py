@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from bfl_tf import training
 from bfl_tf.federation import stopping
-from bfl_tf.flower import messages, nodes
+from bfl_tf.flower import introductions, messages, nodes
 from bfl_tf.metrics import conformal
 from bfl_tf.runs import flags_file
 from bfl_tf.trained import model as trained_lib
@@ -28,7 +28,7 @@ _WINDOW = 64
 
 def ask(
   playing: nodes.Numbered,
-  introduced: Mapping[int, messages.Introduction],
+  introduced: Mapping[int, introductions.Introduction],
   trained: trained_lib.Trained,
   score: str,
   seconds: float = math.inf,
@@ -83,7 +83,7 @@ class _Asking:
   """The arguments of `ask`, and by client why nothing good came."""
 
   playing: nodes.Numbered
-  introduced: Mapping[int, messages.Introduction]
+  introduced: Mapping[int, introductions.Introduction]
   trained: trained_lib.Trained
   score: str
   seconds: float

@@ -24,7 +24,7 @@ from bfl_tf.config import config as config_lib
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import data as data_lib
 from bfl_tf.federation import plan as plan_lib
-from bfl_tf.flower import memories, messages
+from bfl_tf.flower import introductions, memories, messages
 from bfl_tf.metrics import conformal
 from bfl_tf.runs import flags_file
 from bfl_tf.runs import task as task_lib
@@ -44,7 +44,7 @@ def query(
   if own.data:
     flags = messages.unpack(message.content)['flags']
     _, dataset = read(flags, own)
-    said['introduction'] = messages.Introduction.of(dataset).to_json()
+    said['introduction'] = introductions.Introduction.of(dataset).to_json()
   return flwr_app.Message(messages.pack(said), reply_to=message)
 
 
@@ -191,7 +191,7 @@ def of(flags: str, own: Own = Own(), told: str = '') -> Site:  # noqa: B008
     )
   config, dataset = read(flags, own)
   if told:
-    dataset = messages.Introduction.from_json(told).tell(dataset)
+    dataset = introductions.Introduction.from_json(told).tell(dataset)
   training.configure(1, config.deterministic, config.mixed_precision)
   # One device: another process is there for another core.
   plan = plan_lib.Plan.of(config.replace(num_workers=1))
@@ -255,12 +255,10 @@ def answer(question: messages.Question, own: Own) -> Mapping[str, Any]:
   if question.share not in ('calibration', 'test'):
     raise ValueError('it says nothing of examples that it trains on')
   config, dataset = read(question.flags, own)
-  split = getattr(dataset, question.share)
+  task = task_lib.Task.from_json(question.task)
+  split = getattr(dataset.recoded(task.features), question.share)
   if split is None or not len(split.y):
     raise ValueError(f'its file holds out no {question.share} share')
-  task = task_lib.Task.from_json(question.task)
-  dataset = dataset.recoded(task.features)
-  split = getattr(dataset, question.share)
   promise = _promise(question.promise)
   training.configure(
     1,
@@ -271,7 +269,7 @@ def answer(question: messages.Question, own: Own) -> Mapping[str, Any]:
     config.replace(num_workers=1), task, question.model
   )
   probs = trained.predict(split.x).probs
-  y = messages.numbers(dataset, task.classes)[split.y]
+  y = introductions.numbers(dataset, task.classes)[split.y]
   if question.share == 'calibration':
     return {'counts': metrics.score_counts(probs, y, question.score)}
   return tallies.Tally.of(probs, y, promise)._asdict()

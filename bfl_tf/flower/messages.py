@@ -11,10 +11,7 @@ pickled, on either side. Of an answer the server says beforehand which leaves
 there may be, and of how many bytes.
 """
 
-from collections.abc import Mapping, Sequence
-import dataclasses
-import functools
-import json
+from collections.abc import Mapping
 import math
 import os
 import re
@@ -23,8 +20,7 @@ from typing import Any, NamedTuple
 from flwr import app
 import numpy as np
 
-from bfl_tf import datasets, training, trees
-from bfl_tf.datasets import encoding, tables
+from bfl_tf import training, trees
 from bfl_tf.federation import client as client_lib
 from bfl_tf.runs import flags_file
 
@@ -45,8 +41,6 @@ _GRAMMAR = {'dataset': _SET} | dict.fromkeys(
 _HEADER = 1024
 # Of what somebody else's reason goes into a line.
 _LONGEST = 300
-# Of one site: what comes of the counts is held by the server.
-_MOST = 10**8
 
 
 class Order(NamedTuple):
@@ -225,193 +219,3 @@ def check_flags(flags: str, has_file: bool) -> list[str]:
         f'{OWN_CODE}=1 is set.'
       )
   return lines
-
-
-@dataclasses.dataclass(frozen=True)
-class Introduction:
-  """What a node says of its own examples, or what several say together.
-
-  Counts of classes, means and spreads of features: the server merges them and
-  sends the result back, so that all normalise and number classes alike. No
-  example leaves a node as such; of a site with one or two its sums say them
-  (docs/privacy.md). One class at one site is told apart from none.
-
-  Attributes:
-    counts: by a class's name, how many examples train.
-    features: of a table.
-    shape: of an example.
-    dtype: `uint8` or `float32`.
-    moments: to normalise by.
-    held: how many examples it keeps from training, by share: `calibration`,
-      `test`.
-  """
-
-  counts: Mapping[str, int]
-  features: datasets.Features
-  shape: tuple[int, ...]
-  dtype: str
-  moments: datasets.Moments
-  held: Mapping[str, int]
-
-  @classmethod
-  def of(cls, dataset: datasets.Dataset) -> 'Introduction':
-    """Of a site's training examples."""
-    sizes = np.bincount(dataset.train.y, minlength=dataset.num_classes)
-    return cls(
-      dict(zip(names(dataset), map(int, sizes))),
-      dataset.features,
-      tuple(dataset.input_shape),
-      dataset.train.x.dtype.name,
-      datasets.Moments.of(dataset.train.x),
-      {
-        'calibration': len(dataset.calibration.y) if dataset.calibration else 0,
-        'test': len(dataset.test.y),
-      },
-    )
-
-  @classmethod
-  def from_json(cls, text: str) -> 'Introduction':
-    """Reads what `to_json` wrote, the same to the last bit.
-
-    Raises:
-      ValueError: it is something else.
-    """
-    try:
-      fields = json.loads(text)
-      size, mean, scatter = fields.pop('moments')
-      sums = np.array(mean, np.float64), np.array(scatter, np.float64)
-      moments = datasets.Moments(np.array(size, np.int64), *sums)
-      fields['shape'] = tuple(fields['shape'])
-      fields['features'] = tuple(
-        datasets.Feature(*each) for each in fields['features']
-      )
-      read = cls(**fields, moments=moments)
-      read._check()
-    # It may be anything.
-    except Exception as error:
-      raise ValueError(f'its introduction cannot be read: {error}') from error
-    return read
-
-  def _check(self):
-    """Refuses sums that no examples have."""
-    numbers = [*self.counts.values(), *self.held.values()]
-    examples = sum(self.counts.values())
-    size, mean, scatter = self.moments
-    if not (
-      all(type(n) is int and 0 <= n <= _MOST for n in numbers)
-      and 0 < examples <= _MOST
-      and set(self.held) == {'calibration', 'test'}
-      and size.shape == mean.shape == scatter.shape == self.shape[-1:]
-      and np.all((size >= 0) & (size <= examples * math.prod(self.shape[:-1])))
-      and len(self.features) in (0, *self.shape[-1:])
-      and all(isinstance(f.column, str) for f in self.features)
-      and all(isinstance(f.value, str | None) for f in self.features)
-      and np.all(np.isfinite([mean, scatter]))
-      and np.all(scatter >= 0)
-    ):
-      raise ValueError('no examples add up to it')
-
-  def to_json(self) -> str:
-    """Returns a text; floats are written so that they come back."""
-    size, mean, scatter = self.moments
-    fields = dataclasses.asdict(self)
-    fields['moments'] = [size.tolist(), mean.tolist(), scatter.tolist()]
-    return json.dumps(fields)
-
-  @property
-  def classes(self) -> tuple[str, ...]:
-    """Names in the order of their numbers: by value if whole, else as texts."""
-    return tuple(tables.ordered(self.counts))
-
-  def merge(self, other: 'Introduction') -> 'Introduction':
-    """Of both; columns must be the same, and classes spelled alike.
-
-    Raises:
-      ValueError: they are not.
-    """
-    features = encoding.union(self.features, other.features)
-    mine, theirs = self._recoded(features), other._recoded(features)
-    for what in ('shape', 'dtype'):
-      here, there = getattr(mine, what), getattr(theirs, what)
-      if here != there:
-        raise ValueError(f"its {what} is {there}, the others' {here}")
-    counts = {**self.counts}
-    for name, number in other.counts.items():
-      counts[name] = counts.get(name, 0) + number
-    try:
-      tables.ordered(counts)
-    except ValueError as error:
-      raise ValueError(f"its classes and the others' have {error}") from error
-    moments = mine.moments.merge(theirs.moments)
-    held = {share: n + other.held[share] for share, n in self.held.items()}
-    return dataclasses.replace(mine, counts=counts, moments=moments, held=held)
-
-  def _recoded(self, features):
-    if not features:
-      return self
-    rows = sum(self.counts.values())
-    moments = encoding.recode_moments(
-      self.moments, self.features, features, rows
-    )
-    shape = (len(features),)
-    return dataclasses.replace(
-      self, features=features, shape=shape, moments=moments
-    )
-
-  def tell(self, dataset: datasets.Dataset) -> datasets.Dataset:
-    """Returns a site's data set with everybody's classes and normalisation."""
-    own = numbers(dataset, self.classes)
-    dataset = dataset.recoded(self.features)
-
-    def renumbered(split):
-      return split._replace(y=own[split.y])
-
-    return dataclasses.replace(
-      dataset,
-      num_classes=len(self.classes),
-      class_names=self.classes,
-      train=renumbered(dataset.train),
-      validation=renumbered(dataset.validation),
-      test=renumbered(dataset.test),
-      moments=self.moments,
-    )
-
-
-def names(dataset: datasets.Dataset) -> tuple[str, ...]:
-  """What the classes are called; by their numbers if they have no names."""
-  return dataset.class_names or tuple(map(str, range(dataset.num_classes)))
-
-
-def numbers(dataset: datasets.Dataset, classes: Sequence[str]) -> np.ndarray:
-  """Returns, of a site's classes, the numbers that everybody gives them.
-
-  Args:
-    dataset: the site's; its class `c` is everybody's `numbers[c]`.
-    classes: everybody's, by name.
-
-  Raises:
-    ValueError: the site has another one.
-  """
-  places = {name: number for number, name in enumerate(classes)}
-  unknown = sorted(set(names(dataset)) - set(places))
-  if unknown:
-    raise ValueError(f'its file has the class {unknown[0]!r}, new to the run')
-  return np.array([places[name] for name in names(dataset)], np.int32)
-
-
-def merged(said: Mapping[int, Introduction]) -> Introduction:
-  """Merges clients' introductions in the order of their numbers.
-
-  Raises:
-    ValueError: one has other features; its number is named.
-  """
-
-  def merge(all_others, item):
-    client, introduction = item
-    try:
-      return all_others.merge(introduction)
-    except ValueError as error:
-      raise ValueError(f'client {client}: {error}.') from error
-
-  (_, first), *others = sorted(said.items())
-  return functools.reduce(merge, others, first)

@@ -28,7 +28,7 @@ from bfl_tf import datasets, federation
 from bfl_tf import runs as runs_lib
 from bfl_tf import trained as trained_lib
 from bfl_tf.federation import data as data_lib
-from bfl_tf.flower import asking, messages, runs
+from bfl_tf.flower import asking, introductions, runs
 from bfl_tf.flower import engine as engine_lib
 from bfl_tf.flower import nodes as nodes_lib
 from bfl_tf.runs import directory, flags_file
@@ -59,7 +59,7 @@ def _play(grid, settings):
   told, dataset, nodes_say = '', None, ''
   if introduced:
     _check_no_share(config)
-    told = messages.merged(introduced).to_json()
+    told = introductions.merged(introduced).to_json()
     # All examples of the server's own file are tests.
     own = data_lib.load(config.replace(calibration_fraction=0.0), {})
     dataset, nodes_say = as_told(own, introduced), _said(introduced)
@@ -140,7 +140,7 @@ def _met(grid, config, settings):
   introduced = {}
   for client, text in said.items():
     try:
-      introduced[client] = messages.Introduction.from_json(text)
+      introduced[client] = introductions.Introduction.from_json(text)
     except ValueError as error:
       raise ValueError(f'client {client}: {error}.') from error
   return nodes, introduced
@@ -156,7 +156,7 @@ def _check_no_share(config):
 
 
 def as_told(
-  own: datasets.Dataset, said: Mapping[int, messages.Introduction]
+  own: datasets.Dataset, said: Mapping[int, introductions.Introduction]
 ) -> datasets.Dataset:
   """Returns the data set that a server has: tests, and of clients the counts.
 
@@ -172,13 +172,13 @@ def as_told(
     ValueError: features differ, or the server's file has a class that no
       client has.
   """
-  everybody = messages.merged(said)
+  everybody = introductions.merged(said)
   try:
-    everybody.merge(messages.Introduction.of(own))
+    everybody.merge(introductions.Introduction.of(own))
     own = own.recoded(everybody.features)
   except ValueError as error:
     raise ValueError(f'--dataset={own.name}: {error}.') from error
-  unknown = set(messages.names(own)) - set(everybody.classes)
+  unknown = set(introductions.names(own)) - set(everybody.classes)
   if unknown:
     raise ValueError(
       f'--dataset={own.name} has the class {min(unknown)!r}, which no client '

@@ -13,7 +13,7 @@ import tf_keras
 from bfl_tf import metrics, posteriors, seeds, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.config import config as config_lib
-from bfl_tf.datasets import arrays, preprocessing
+from bfl_tf.datasets import arrays, encoding, preprocessing
 from bfl_tf.federation import plan as plan_lib
 from bfl_tf.runs import checkpoints, directory, flags_file
 from bfl_tf.runs import task as task_lib
@@ -226,7 +226,8 @@ class Trained:
 
   def _raw(self, x):
     task = self.task
-    x = arrays.inputs('x', np.asarray(x), may_miss=bool(task.features))
+    may_miss = encoding.has_gaps(task.features) if task.features else False
+    x = arrays.inputs('x', np.asarray(x), may_miss)
     if x.shape[1:] != task.input_shape or x.dtype != task.dtype:
       raise ValueError(
         f'x must hold raw examples of shape {task.input_shape} of '

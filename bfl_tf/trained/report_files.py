@@ -26,7 +26,7 @@ def write(path: pathlib.Path, report: reports.Report) -> None:
     drawn = figures(report)
     for name, figure in drawn.items():
       figure.savefig(folder / f'{name}.png')
-    text = report_page.page(path.name, report, drawn)
+    text = report_page.page(path.resolve().name, report, drawn)
     files.write_text(folder / 'report.html', text)
     # Last: after it there are only files to be moved.
     if report.promise:

@@ -1,4 +1,4 @@
-"""A report on sites as one page for who decides, without a word of statistics.
+"""A report on sites as one page for who decides.
 
 It holds its pictures, and nothing of it is fetched from anywhere.
 """
@@ -83,8 +83,9 @@ def _sending_on(report, whole) -> Iterator[str]:
     )
     return
   yield _p(
-    'Of each case the model gives a set of classes. One class: it is sure '
-    'enough. Several: a person decides.'
+    'Of each case the model gives a set of classes. Several: a person decides. '
+    'One: nobody is asked, and how often it is right then is promised nowhere, '
+    'but counted here, and for each site in the last column below.'
   )
   for level in report.promise.levels:
     if not report.promise.is_enough(level):

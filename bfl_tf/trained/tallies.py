@@ -104,9 +104,14 @@ class Tally(NamedTuple):
       if not np.all(np.isfinite(known)) or np.any(known < 0):
         raise ValueError(f'its {name} is what no examples add up to')
     check_counts(self.examples, num_examples)
-    parts = self.right, *self.covered, *self.single, *self.single_right
-    if any(np.any(part > self.examples) for part in parts):
-      raise ValueError('it counts more examples than it has')
+    for part, whole in (
+      (self.right, self.examples),
+      (self.covered, self.examples),
+      (self.single, self.examples),
+      (self.single_right, np.minimum(self.single, self.covered)),
+    ):
+      if np.any(part > whole):
+        raise ValueError('it counts more examples than it has')
 
   def merge(self, other: 'Tally') -> 'Tally':
     """Of the examples of both."""

@@ -123,6 +123,10 @@ def test_server_data_has_the_columns_by_name(tmp_path):
   )  # fmt: skip
   read = unlabeled.load_unlabeled(path, split='train', like=like, resize=False)
   assert read.tolist() == [[2, 1], [4, 3]]
+  gaps = load(write(tmp_path, change(4, 'hue', '')))
+  path = write(tmp_path, [['1', '']], 'gap.csv', ['ash', 'hue'])
+  read = unlabeled.load_unlabeled(path, split='train', like=gaps, resize=False)
+  np.testing.assert_array_equal(read, [[1, np.nan, 1]])
   bad = write(tmp_path, [['1']], 'bad.csv', ['hue'])
   with pytest.raises(ValueError, match="'ash'"):
     unlabeled.load_unlabeled(bad, split='train', like=like, resize=False)
@@ -170,6 +174,16 @@ def test_gaps_and_categories(tmp_path):
     assert re.search(named, str(error.value))
 
 
+def test_an_owner_may_name_what_few_rows_have(tmp_path):
+  lines = [[f'{i}', 'ABC'[i % 3], f'{i % 2}.10', 'xy'[i % 2]] for i in range(6)]
+  path = write(tmp_path, lines, header=['age', 'ward', 'code', 'label'])
+  with pytest.raises(ValueError, match="column 'ward'"):
+    datasets.load(path)
+  dataset = datasets.load(path, categorical_columns=('ward', 'code'))
+  # A code is its text: no number is made of it.
+  assert [f.value for f in dataset.features[1:]] == [*'ABC', '0.10', '1.10']
+
+
 def change(row, column, text):
   lines = list(rows())
   lines[row][HEADER.index(column)] = text
@@ -187,13 +201,16 @@ def test_a_calibration_share_of_any_set():
 
 # By what the line names: lines, and flags.
 BAD = {
-  "column 'hue' has numbers, and 'forty' in row 6": (
-    change(4, 'hue', 'forty'),
+  "column 'hue' .*'forty' in row 6": (change(4, 'hue', 'forty'), {}),
+  "column 'hue' .*'inf' in row 6": (change(4, 'hue', 'inf'), {}),
+  "row 5, .*'label' has ''.*column 'ash'.*column 'hue'": (
+    [[f'a{i}', r[1], f'b{i}', r[3] * (i != 3)] for i, r in enumerate(rows())],
     {},
   ),
-  "'ash' has 60 words in 60 rows; .*'hue' has .* 60 rows": (
-    rows(),
-    {'categorical_columns': ('ash', 'hue')},
+  # Notes, of which most rows have none.
+  "column 'hue'": (
+    [[*r[:2], f'note {i}' * (i < 10), r[3]] for i, r in enumerate(rows())],
+    {},
   ),
   '--categorical_columns': (rows(), {'categorical_columns': ('id',)}),
   "column 'ash' has large": (

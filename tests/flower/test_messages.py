@@ -8,7 +8,7 @@ import toys
 import wines
 
 from bfl_tf import datasets, federation
-from bfl_tf.flower import client_side, messages
+from bfl_tf.flower import client_side, introductions, messages
 from bfl_tf.runs import flags_file
 
 
@@ -98,9 +98,9 @@ def test_nothing_is_unpickled(tmp_path):
 
 def test_no_example_is_in_what_a_node_says(tmp_path):
   file, *_ = wines.wine(tmp_path)
-  text = messages.Introduction.of(datasets.load(file)).to_json()
+  text = introductions.Introduction.of(datasets.load(file)).to_json()
   assert len(text) < 2000
-  back = messages.Introduction.from_json(text)
+  back = introductions.Introduction.from_json(text)
   assert back.to_json() == text and back.counts['barolo'] > 0
   assert 'barbera' not in back.counts
 
@@ -114,10 +114,10 @@ def test_no_example_is_in_what_a_node_says(tmp_path):
 )  # fmt: skip
 def test_what_is_no_introduction_is_refused(tmp_path, old, new):
   file, *_ = wines.wine(tmp_path)
-  text = messages.Introduction.of(datasets.load(file)).to_json()
+  text = introductions.Introduction.of(datasets.load(file)).to_json()
   assert old in text
   with pytest.raises(ValueError, match='introduction'):
-    messages.Introduction.from_json(text.replace(old, new))
+    introductions.Introduction.from_json(text.replace(old, new))
 
 
 def test_nodes_spell_a_class_in_one_way(tmp_path):
@@ -125,6 +125,6 @@ def test_nodes_spell_a_class_in_one_way(tmp_path):
   for client, labels in enumerate((['0', '1'], ['0.0', '1.0'])):
     lines = [[x, labels[x % 2]] for x in range(20)]
     path = site_data.write(tmp_path / f'{client}.csv', lines, ['x', 'label'])
-    said[client] = messages.Introduction.of(datasets.load(str(path)))
+    said[client] = introductions.Introduction.of(datasets.load(str(path)))
   with pytest.raises(ValueError, match='client 1'):
-    messages.merged(said)
+    introductions.merged(said)

@@ -11,7 +11,7 @@ import wines
 
 from bfl_tf import config as config_lib
 from bfl_tf import federation
-from bfl_tf.flower import client_side, memories, messages, nodes
+from bfl_tf.flower import client_side, introductions, memories, messages, nodes
 from bfl_tf.runs import flags_file
 
 
@@ -56,7 +56,7 @@ def test_a_node_trains_on_its_own_file(tmp_path):
   np.savez(file, x_train=x, y_train=y, x_test=x, y_test=y)
   own = client_side.Own(str(file))
   _, dataset = client_side.read(flags(partition='natural'), own)
-  told = messages.Introduction.of(dataset).to_json()
+  told = introductions.Introduction.of(dataset).to_json()
   site = client_side.of(flags(partition='natural'), own, told)
   assert site.examples(7).tolist() == list(range(60))
   held, _ = site.worker.examples(np.arange(60))

@@ -88,6 +88,7 @@ def test_what_examples_add_up_to_is_admitted(size):
     ('examples', lambda a: a - 99),
     ('loss', lambda a: -a),
     ('right', lambda a: a + 50),
+    ('single', lambda a: 0 * a),
   ],
 )
 def test_what_no_examples_add_up_to_is_refused(name, value):
