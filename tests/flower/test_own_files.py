@@ -74,7 +74,7 @@ def _renamed(file):
   with open(file) as opened:
     text = opened.read()
   with open(file, 'w') as opened:
-    opened.write(text.replace('a,b,c', 'a,c,b', 1))
+    opened.write(text.replace('a,b,c', 'a,b,z', 1))
   return file
 
 
