@@ -10,7 +10,7 @@ from bfl_tf.partitions import splitting
 
 def cifar10() -> datasets.Dataset:
   """Returns it with inputs in [0, 1] in place of standardised ones."""
-  bytes_ = datasets.Moments(1, np.zeros(3), np.full(3, 255.0**2))
+  bytes_ = datasets.Moments(np.ones(3, int), np.zeros(3), np.full(3, 255.0**2))
   return dataclasses.replace(datasets.load('cifar10'), moments=bytes_)
 
 
