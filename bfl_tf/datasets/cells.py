@@ -55,7 +55,7 @@ class Seen:
     if words and self._has_numbers:
       return (
         f'column {self.name!r} has numbers and {self._num_words} cells that '
-        f'are no finite ones: {", ".join(words[:3])}'
+        f'are no finite ones: {words[0]}'
       )
     few = self._num_words < _CELLS_PER_CATEGORY * len(words)
     if few and not self._is_categorical:
@@ -101,7 +101,9 @@ class Encoder(NamedTuple):
       values[self.number] = value
       return ''
     if word not in self.words:
-      return 'new to the run'
+      return (
+        'new to the run' if word else 'a missing value, and no site had one'
+      )
     values[self.words[word]] = 1
     if self.number is not None:
       values[self.number] = math.nan

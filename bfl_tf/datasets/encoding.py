@@ -48,7 +48,9 @@ def of_column(column: str, values: Set[str | None]) -> list[Feature]:
 
 
 def has_gaps(features: Features) -> np.ndarray:
-  """Returns where a number may be missing, `[num_features]` bool."""
+  """Returns where a number may be missing: bool, a feature each if any are."""
+  if not features:
+    return np.array(False)
   gaps = {f.column for f in features if f.value == ''}
   return np.array([f.is_number and f.column in gaps for f in features], bool)
 

@@ -82,9 +82,10 @@ def of_dataset(
       'deterministic network.'
     )
   seen = data_lib.load(config) if seen is None else seen
-  if dataset.features and seen.features:
+  wanted = trained.task.features
+  if dataset.features and wanted:
     try:
-      dataset = dataset.recoded(seen.features)
+      dataset, seen = dataset.recoded(wanted), seen.recoded(wanted)
     except ValueError as error:
       raise ValueError(f'--dataset={dataset.name}: {error}.') from error
   rows = _unseen(dataset.train.x, (seen.train.x, seen.validation.x))

@@ -225,9 +225,11 @@ class Trained:
     return self._plan.network(self.task.input_shape, self.task.num_classes)()
 
   def _raw(self, x):
-    task = self.task
-    may_miss = encoding.has_gaps(task.features) if task.features else False
-    x = arrays.inputs('x', np.asarray(x), may_miss)
+    x, task = np.asarray(x), self.task
+    if x.shape[1:] == task.input_shape:
+      x = arrays.inputs('x', x, encoding.has_gaps(task.features))
+    else:
+      x = arrays.inputs('x', x)
     if x.shape[1:] != task.input_shape or x.dtype != task.dtype:
       raise ValueError(
         f'x must hold raw examples of shape {task.input_shape} of '

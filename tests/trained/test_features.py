@@ -89,6 +89,7 @@ def test_columns_are_those_of_the_run_in_its_order(run):
   names = tuple(map(datasets.Feature, 'abcd'))
   seen = dataclasses.replace(toys.blobs(), features=names)
   seen = dataclasses.replace(seen, train=seen.train.take(slice(0, 100)))
+  trained.task = dataclasses.replace(trained.task, features=names)
   found = features.of_dataset(
     trained, dataclasses.replace(toys.blobs(), features=names), seen
   )
