@@ -95,11 +95,9 @@ POSTERIORS = {(row, _DIRICHLET): cell for row, cell in _POSTERIORS.items()}
 # What may part the two codes on Dirichlet 0.5, one thing after the other.
 _DATA = 'experiments.artifacts.board.data'
 _FLOWER, _BENCH = 'split of Flower', 'split of NIID-Bench'
-_BOARD = 'split of the board'
 _DRAWN = {
   _FLOWER: {'partition': f'{_DATA}:flower'},
-  _BENCH: {'partition': f'{_DATA}:niid_bench'},
-  _BOARD: {'partition': f'{_DATA}:niid_bench_2021'},
+  _BENCH: {'partition': f'{_DATA}:niid_bench_2021'},
 }
 _CHANGES = {
   'FedAvg, standardised': {'dataset': 'cifar10'},
