@@ -26,87 +26,82 @@ from bfl_tf.trained import promises, reports, tallies
 _WINDOW = 64
 
 
-def ask(
-  playing: nodes.Numbered,
-  introduced: Mapping[int, introductions.Introduction],
-  trained: trained_lib.Trained,
-  score: str,
-  seconds: float = math.inf,
-  poll_seconds: float = 1.0,
-) -> reports.Report:
+@dataclasses.dataclass
+class Asking:
   """Has a finished run's nodes score its model.
 
-  Args:
+  Attributes:
     playing: who plays which client.
     introduced: by client, what its node said of its file.
     trained: the run's model.
     score: of sets, one of `metrics.SET_SCORES`.
     seconds: in which an answer is waited for.
     poll_seconds: between two looks for answers.
-
-  Raises:
-    TooFewClientsError: fewer than `--min_clients` said something good.
+    left_out: by client, why nothing good came.
   """
-  asking = _Asking(playing, introduced, trained, score, seconds, poll_seconds)
-  promise = None
-  if trained.config.calibration_fraction:
-    answers = asking.answers(
-      'calibration',
-      None,
-      {'counts': np.zeros(conformal.NUM_BINS, np.int64)},
-      lambda arrays, size: tallies.check_counts(arrays['counts'], size),
-    )
-    counts = [arrays['counts'] for arrays in answers.values()]
-    promise = promises.Promise.of(counts, trained.num_samples(), score)
-  levels = promise.levels if promise else ()
-  nothing = tallies.Tally.nothing(trained.task.num_classes, len(levels))
-  answers = asking.answers(
-    'test',
-    promise,
-    nothing._asdict(),
-    lambda arrays, size: tallies.Tally(**arrays).check(size),
-  )
-  said = {str(c): tallies.Tally(**arrays) for c, arrays in answers.items()}
-  report = reports.Report.of(
-    trained,
-    said,
-    functools.reduce(tallies.Tally.merge, said.values()),
-    promise,
-    list(map(str, range(trained.config.num_clients))),
-  )
-  left_out = {str(c): why for c, why in sorted(asking.left_out.items())}
-  return dataclasses.replace(report, left_out=left_out)
-
-
-@dataclasses.dataclass
-class _Asking:
-  """The arguments of `ask`, and by client why nothing good came."""
 
   playing: nodes.Numbered
   introduced: Mapping[int, introductions.Introduction]
   trained: trained_lib.Trained
   score: str
-  seconds: float
-  poll_seconds: float
+  seconds: float = math.inf
+  poll_seconds: float = 1.0
   left_out: dict[int, str] = dataclasses.field(default_factory=dict)
 
-  def answers(
+  def report(self) -> reports.Report:
+    """Asks twice.
+
+    Raises:
+      TooFewClientsError: fewer than `--min_clients` said something good.
+    """
+    trained, promise = self.trained, None
+    if trained.config.calibration_fraction:
+      answers = self._answers(
+        'calibration',
+        None,
+        {'counts': np.zeros(conformal.NUM_BINS, np.int64)},
+        lambda arrays, size: tallies.check_counts(arrays['counts'], size),
+      )
+      counts = [arrays['counts'] for arrays in answers.values()]
+      promise = promises.Promise.of(counts, trained.num_samples(), self.score)
+    # Of any example: shapes and dtypes do not depend on it.
+    like = tallies.Tally.of(
+      np.eye(trained.task.num_classes)[:1], np.zeros(1, int), promise
+    )
+    answers = self._answers(
+      'test',
+      promise,
+      like._asdict(),
+      lambda arrays, size: tallies.Tally(**arrays).check(size),
+    )
+    said = {str(c): tallies.Tally(**arrays) for c, arrays in answers.items()}
+    report = reports.Report.of(
+      trained,
+      said,
+      functools.reduce(tallies.Tally.merge, said.values()),
+      promise,
+      list(map(str, range(trained.config.num_clients))),
+    )
+    left_out = {str(c): why for c, why in sorted(self.left_out.items())}
+    return dataclasses.replace(report, left_out=left_out)
+
+  def _answers(
     self,
     share: str,
     promise: promises.Promise | None,
-    nothing: Mapping[str, np.ndarray],
+    like: Mapping[str, np.ndarray],
     check: Callable[[Mapping[str, np.ndarray], int], None],
   ) -> dict[int, Mapping[str, np.ndarray]]:
     """Returns what came of those who are not left out yet, in their order.
 
     Args:
       share: as of `Question`.
-      promise: likewise.
-      nothing: what an answer of no examples is.
+      promise: by which sets are made.
+      like: of what shapes and dtypes an answer is.
       check: refuses an answer that so many examples do not add up to.
     """
     found: dict[int, Mapping[str, np.ndarray]] = {}
-    sizes = {name: array.nbytes for name, array in nothing.items()}
+    sizes = {name: array.nbytes for name, array in like.items()}
     for client, reply in nodes.exchange(
       self.playing.grid,
       self._errands(share, promise),
@@ -116,7 +111,7 @@ class _Asking:
     ):
       try:
         arrays = messages.unpack(nodes.content(reply), sizes)
-        for name, array in nothing.items():
+        for name, array in like.items():
           spec = tf.TensorSpec(array.shape, array.dtype)
           if defect := training.mismatch(arrays.get(name), spec):
             raise ValueError(f'its {name} {defect}')
@@ -137,6 +132,8 @@ class _Asking:
   def _errands(self, share, promise) -> Iterator[tuple[int, flwr_app.Message]]:
     flags = '\n'.join(flags_file.flag_lines(self.trained.config))
     task = self.trained.task.to_json()
+    thresholds = promise.thresholds if promise else ()
+    limits = np.round(np.multiply(thresholds, conformal.NUM_BINS))
     packed = messages.pack_arrays({'model': self.trained.weights})
     clients = sorted(set(self.introduced) - set(self.left_out))
     there = self.playing(clients)
@@ -144,9 +141,8 @@ class _Asking:
       if client not in there:
         self.left_out[client] = f'{share} share: it has no SuperNode'
         continue
-      text = promise.to_json() if promise else ''
       question = messages.Question(
-        flags, client, task, share, self.score, text, {}
+        flags, client, task, share, self.score, limits.astype(np.int32), {}
       )
       message = flwr_app.Message(
         messages.pack(question, packed), there[client], 'evaluate'

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 import dataclasses
-import functools
 import json
 import math
 
@@ -196,12 +195,10 @@ def merged(said: Mapping[int, Introduction]) -> Introduction:
     ValueError: one has other features; its number is named.
   """
 
-  def merge(all_others, item):
-    client, introduction = item
+  (_, together), *others = sorted(said.items())
+  for client, introduction in others:
     try:
-      return all_others.merge(introduction)
+      together = together.merge(introduction)
     except ValueError as error:
       raise ValueError(f'client {client}: {error}.') from error
-
-  (_, first), *others = sorted(said.items())
-  return functools.reduce(merge, others, first)
+  return together

@@ -59,33 +59,23 @@ class Kept:
     Raises:
       ValueError: it is not here.
     """
-    wanted = self._file(accepted)
-    if accepted >= 0 and not wanted.exists():
-      raise ValueError(
-        f'the memory of round {accepted} is not in {self.path}: begin the run '
-        'again in another --output_dir'
-      )
-    self._forget(accepted, oldest)
-    if accepted < 0:
-      return {}
-    return trees.load(wanted)
-
-  def put(self, round_index: int, memory: Mapping[str, Any]) -> None:
-    """Keeps what a round's training leaves, until the server has decided."""
-    self.path.mkdir(parents=True, exist_ok=True)
-    trees.save(self._file(round_index), memory)
-
-  def _forget(self, accepted, oldest):
-    """What was left out goes, and what no checkpoint goes back to."""
     found = {
       int(path.stem.removeprefix('round-')): path
       for path in self.path.glob('round-*.npz')
     }
-    # That which counted when the oldest round began.
-    first = max((number for number in found if number < oldest), default=-1)
+    if accepted >= 0 and accepted not in found:
+      raise ValueError(
+        f'the memory of round {accepted} is not in {self.path}: begin the run '
+        'again in another --output_dir'
+      )
+    # What counted when the oldest round began, and since.
+    first = max((n for n in found if n <= accepted and n < oldest), default=-1)
     for number, path in found.items():
-      if number > accepted or number < first:
+      if not first <= number <= accepted:
         path.unlink()
+    return trees.load(found[accepted]) if accepted >= 0 else {}
 
-  def _file(self, round_index):
-    return self.path / f'round-{round_index}.npz'
+  def put(self, round_index: int, memory: Mapping[str, Any]) -> None:
+    """Keeps what a round's training leaves, until the server has decided."""
+    self.path.mkdir(parents=True, exist_ok=True)
+    trees.save(self.path / f'round-{round_index}.npz', memory)

@@ -77,8 +77,9 @@ class Question(NamedTuple):
     task: a `Task` as JSON.
     share: `calibration` or `test`.
     score: one of `metrics.SET_SCORES`, by which the calibration share counts.
-    promise: as JSON, by which sets are made of the test share; nothing if no
-      node held out a calibration share.
+    limits: `[num_levels]` int32, by which sets are made of the test share: for
+      each of `promises.LEVELS` the bins of scores in a set; empty if no node
+      held out a calibration share.
     model: that is asked: the `Weights`.
   """
 
@@ -87,7 +88,7 @@ class Question(NamedTuple):
   task: str
   share: str
   score: str
-  promise: str
+  limits: Any
   model: Any
 
 

@@ -87,9 +87,9 @@ def _score(grid, settings):
   nodes, introduced = _met(grid, config, settings)
   _check_unchanged(f'--run={path}', path, introduced)
   seconds = float(settings['answer-timeout']) or config.client_timeout
-  report = asking.ask(
+  report = asking.Asking(
     nodes, introduced, trained, str(settings['sets']), seconds or math.inf
-  )
+  ).report()
   report_files.write(path, report)
   for line in report_files.lines(path, report, of_nodes=True):
     # An empty line would not be told from Flower's own.
@@ -175,16 +175,9 @@ def as_told(
   everybody = introductions.merged(said)
   try:
     everybody.merge(introductions.Introduction.of(own))
-    own = own.recoded(everybody.features)
+    own = everybody.tell(own)
   except ValueError as error:
     raise ValueError(f'--dataset={own.name}: {error}.') from error
-  unknown = set(introductions.names(own)) - set(everybody.classes)
-  if unknown:
-    raise ValueError(
-      f'--dataset={own.name} has the class {min(unknown)!r}, which no client '
-      'has.'
-    )
-  own = everybody.tell(own)
   places = {name: number for number, name in enumerate(everybody.classes)}
   y, ids = [], []
   for client, introduction in sorted(said.items()):

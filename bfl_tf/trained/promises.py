@@ -50,24 +50,6 @@ class Promise(NamedTuple):
     limits = tuple(metrics.threshold(total, 1 - level) for level in LEVELS)
     return cls(LEVELS, limits, int(total.sum()), num_samples, score)
 
-  @classmethod
-  def from_json(cls, text: str) -> 'Promise':
-    """Reads what `to_json` wrote."""
-    try:
-      fields = json.loads(text)
-      levels, limits = (
-        tuple(map(float, fields[name])) for name in ('levels', 'thresholds')
-      )
-      examples = int(fields['num_examples'])
-      samples, score = int(fields['num_samples']), fields['score']
-    except (KeyError, TypeError) as error:
-      raise ValueError(str(error)) from error
-    if len(levels) != len(limits):
-      raise ValueError('a threshold a level is wanted')
-    if score not in metrics.SET_SCORES:
-      raise ValueError(f'{score} is no score')
-    return cls(levels, limits, examples, samples, score)
-
   def sets(self, probs: np.ndarray) -> list[np.ndarray]:
     """Returns for each level `[num_examples, num_classes]` bool."""
     scores = metrics.set_scores(probs, self.score)
@@ -86,10 +68,6 @@ class Promise(NamedTuple):
     )
     return self._replace(levels=levels, thresholds=limits)
 
-  def to_json(self) -> str:
-    """Returns the text of `conformal.json`."""
-    return json.dumps(self._asdict(), indent=2) + '\n'
-
 
 def text(names: Iterable[str]) -> str:
   """Returns a set of classes, joined by |; a name's own | and \\ are marked."""
@@ -98,9 +76,8 @@ def text(names: Iterable[str]) -> str:
 
 def write(run_dir: str | os.PathLike, promise: Promise) -> None:
   """Writes the promise of a run, or of a site's own model, in its directory."""
-  files.write_text(
-    pathlib.Path(run_dir) / directory.CONFORMAL, promise.to_json()
-  )
+  content = json.dumps(promise._asdict(), indent=2) + '\n'
+  files.write_text(pathlib.Path(run_dir) / directory.CONFORMAL, content)
 
 
 def read(run_dir: str | os.PathLike) -> Promise | None:
@@ -109,8 +86,12 @@ def read(run_dir: str | os.PathLike) -> Promise | None:
   if not path.exists():
     return None
   try:
-    return Promise.from_json(path.read_text())
-  except ValueError as error:
+    fields = json.loads(path.read_text())
+    levels, limits = (
+      tuple(map(float, fields.pop(name))) for name in ('levels', 'thresholds')
+    )
+    return Promise(levels, limits, **fields)
+  except (AttributeError, KeyError, TypeError, ValueError) as error:
     raise ValueError(
       f'{path} cannot be read: delete it, and bfl-tf sites makes it anew.'
     ) from error

@@ -80,23 +80,6 @@ class Tally(NamedTuple):
       metrics.one_against_rest(probs, y),
     )
 
-  @classmethod
-  def nothing(cls, num_classes: int, num_levels: int) -> 'Tally':
-    """Of no examples: what every tally is shaped like."""
-    of_classes = np.zeros(num_classes, np.int64)
-    of_sets = np.zeros([num_levels, num_classes], np.int64)
-    return cls(
-      examples=of_classes,
-      right=of_classes,
-      loss=np.zeros([]),
-      binned=np.zeros([3, _NUM_BINS]),
-      covered=of_sets,
-      sizes=of_sets,
-      single=of_sets,
-      single_right=of_sets,
-      auroc=np.full(num_classes, np.nan),
-    )
-
   def check(self, num_examples: int) -> None:
     """Refuses what `num_examples` do not add up to, as somebody may send it."""
     for name, value in self._asdict().items():

@@ -38,7 +38,7 @@ def ask(run_dir, files, answer=lambda reply: reply, instead=()):
   grid.answer = answer
   for config, file in zip(grid.node_configs.values(), instead):
     config['data'] = file
-  return asking.ask(*there, trained, 'raps', 0.05, 0.01)
+  return asking.Asking(*there, trained, 'raps', 0.05, 0.01).report()
 
 
 def held_out(trained, file, share):
@@ -162,24 +162,25 @@ def test_who_fails_is_named_and_too_few_stop_it(run_dir, files):
     ask(run_dir, files, instead=[gone] * 3)
 
 
-def promise(levels, thresholds):
-  return promises.Promise(levels, thresholds, 9, 2, 'lac').to_json()
-
-
 @pytest.mark.parametrize(
-  'share, text, file, why',
+  'share, limits, file, why',
   [
-    ('train', '', 1, 'nothing of examples that it trains on'),
-    ('test', '', None, 'this node has no file of its own'),
-    ('test', promise((0.9, 0.95), (0.5, 0.70001)), 1, 'no sets but'),
-    ('test', promise((0.9, 0.95, 0.97), (0.1, 0.2, 0.3)), 1, 'no sets but'),
+    ('train', [], 1, 'nothing of examples that it trains on'),
+    ('test', [], None, 'this node has no file of its own'),
+    ('test', [100, 200, 300], 1, 'reshape'),
   ],
 )
-def test_what_a_node_does_not_tell(run_dir, files, share, text, file, why):
+def test_what_a_node_does_not_tell(run_dir, files, share, limits, file, why):
   trained = trained_lib.load(run_dir)
   flags = '\n'.join(flags_file.flag_lines(trained.config))
   question = messages.Question(
-    flags, 1, trained.task.to_json(), share, 'lac', text, trained.weights
+    flags,
+    1,
+    trained.task.to_json(),
+    share,
+    'lac',
+    np.array(limits, np.int32),
+    trained.weights,
   )
   own = client_side.Own(files[file] if file else '')
   with pytest.raises(ValueError, match=why):

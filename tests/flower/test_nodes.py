@@ -99,6 +99,8 @@ class TestMemories:
   def test_who_is_asked_seldom_keeps_what_counts(self, tmp_path):
     kept = self.kept(tmp_path)
     kept.put(0, self.memory(0))
+    # It was left out.
+    kept.put(1, self.memory(1))
     kept.take(0, oldest=40)
     kept.put(44, self.memory(44))
     kept.take(44, oldest=44)
