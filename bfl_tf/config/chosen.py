@@ -1,9 +1,7 @@
 """Which methods a config chooses, with their settings, and how they are made.
 
 A *role* is a field of the config, or a setting, whose value names methods. A
-setting has one key, `<method>.<setting>`. What is chosen for the start and
-again for later rounds may differ: `start.<method>.<setting>` counts there
-alone, and goes before the plain key.
+setting has one key, `<method>.<setting>`, whatever roles its method has.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,21 +17,6 @@ from bfl_tf.config import given as given_lib
 
 # By role, its value (a name or several) and its table.
 Roles = Mapping[str, tuple[Any, Mapping[str, Any]]]
-_START = 'start.'
-_STAGE = ('name', 'statistics', '__call__')
-# What a thing must have, by role; of `a|b` one is enough.
-_NEEDED = {
-  'client_parts': ('name', 'needs'),
-  'attack': ('name', 'fraction', 'labels|send'),
-  'server_step': _STAGE,
-  'refine': _STAGE,
-  'start': _STAGE,
-  'pooling': ('accumulate', 'finalize', 'takes_weights', 'needs_prior'),
-  'weighting': ('one|all',),
-  'client_optimizer': ('slots', 'apply'),
-  'learning_rate_schedule': ('__call__',),
-  'ensemble.posterior': ('statistic', 'distribution'),
-}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -60,29 +43,13 @@ class Choice:
   roles: dict[str, 'Choice'] = dataclasses.field(default_factory=dict)
   uses: dict[str, 'Choice'] = dataclasses.field(default_factory=dict)
 
-  @property
-  def prefix(self) -> str:
-    """Of its own keys: `start.`, or nothing."""
-    return _START if f'{self.role}.'.startswith(_START) else ''
-
   def key(self, setting: str) -> str:
     """Returns `<method>.<setting>`."""
     return f'{self.name}.{setting}'
 
   def make(self, given: Mapping[str, Any]) -> Any:
-    """Makes the method, and looks at what comes of it; as of `bind`."""
-    what = f'--{self.role}={self.said}'
-    made = own.call(what, self.bind(given))
-    missing = [
-      ' or '.join(names.split('|'))
-      for names in _NEEDED.get(self.role.removeprefix(_START), ())
-      if not any(hasattr(made, name) for name in names.split('|'))
-    ]
-    if missing:
-      raise ValueError(
-        f'{what} lacks {", ".join(missing)}: see docs/your_own.md.'
-      )
-    return made
+    """Makes the method; as of `bind`."""
+    return own.call(f'--{self.role}={self.said}', self.bind(given))
 
   def bind(self, given: Mapping[str, Any]) -> functools.partial:
     """Returns the method, bound to its `arguments`."""
@@ -136,20 +103,19 @@ class Chosen:
     self.choices: list[Choice] = []
     self.needed: dict[str, Choice] = {}
     self.chains = {
-      role: self._chain(role, role, value, table)
+      role: self._chain(role, value, table)
       for role, (value, table) in roles.items()
     }
-    used = {
-      key
+    self._keyed = {
+      choice.key(setting): (choice.declared[setting], value)
       for choice in self.choices
-      for setting in choice.declared
-      for key in (choice.key(setting), choice.prefix + choice.key(setting))
+      for setting, value in choice.values.items()
     }
-    self.unused = [key for key in given if key not in used]
+    self.unused = [key for key in given if key not in self._keyed]
     self.settings = {
-      key: value
-      for key, declared, value in sorted(self._keyed())
-      if value != declared.default or key.startswith(_START)
+      key: self._keyed[key][1]
+      for key in sorted(self._keyed)
+      if self._keyed[key][1] != self._keyed[key][0].default
     }
 
   def of(self, role: str) -> Choice:
@@ -158,23 +124,20 @@ class Chosen:
 
   def get(self, key: str) -> Any:
     """Returns the value of a key; None where no chosen method has it."""
-    for found, _, value in self._keyed():
-      if found == key:
-        return value
-    return self.get(key.removeprefix(_START)) if _START in key else None
+    return self._keyed[key][1] if key in self._keyed else None
 
   def lines(self) -> Iterator[tuple[str, str]]:
     """Yields every setting of every method once: its key and text."""
-    for key, declared, value in self._keyed():
+    for key, (declared, value) in self._keyed.items():
       yield key, declared.format(value)
 
-  def _chain(self, role, flag, value, table) -> list[Choice]:
+  def _chain(self, role, value, table) -> list[Choice]:
     return [
       self._visit(
         role,
         name,
         registry.short_name(name, table),
-        registry.resolve(flag, name, table),
+        registry.resolve(role, name, table),
       )
       for name in (value if isinstance(value, tuple) else (value,))
     ]
@@ -198,13 +161,13 @@ class Chosen:
         return known
     choice = Choice(role, said, name, thing, declared)
     self.choices.append(choice)
-    for key, setting in declared.items():
-      value = choice.values[key] = self._value(choice, key)
-      if setting.table is not None:
-        path = choice.prefix + choice.key(key)
-        (choice.roles[key],) = self._chain(
-          path, choice.key(key), value, setting.table
-        )
+    for setting, its in declared.items():
+      key, value = choice.key(setting), its.default
+      if key in self._given:
+        value = its.checked(key, self._given[key])
+      choice.values[setting] = value
+      if its.table is not None:
+        (choice.roles[setting],) = self._chain(key, value, its.table)
     for used, used_thing in getattr(thing, 'uses', {}).items():
       sets = getattr(thing, 'sets', {}).get(used, ())
       choice.uses[used] = self._visit(role, used, used, used_thing, sets)
@@ -214,26 +177,6 @@ class Chosen:
       stage = self._stages[needed]
       self.needed[needed] = self._visit('server_step', needed, needed, stage)
     return choice
-
-  def _value(self, choice, setting):
-    key, declared = choice.key(setting), choice.declared[setting]
-    for said in (choice.prefix + key, key):
-      if said in self._given:
-        return declared.checked(said, self._given[said])
-    return declared.default
-
-  def _keyed(self) -> Iterator[tuple[str, settings.Declared, Any]]:
-    """Yields each setting's key; one of the start only where it differs."""
-    found: dict[str, Any] = {}
-    # What is chosen for the start alone has the plain key.
-    for choice in sorted(self.choices, key=lambda each: bool(each.prefix)):
-      for setting, value in choice.values.items():
-        key = choice.key(setting)
-        if key in found and found[key] != value:
-          key = choice.prefix + key
-        if key not in found:
-          found[key] = value
-          yield key, choice.declared[setting], value
 
 
 def check_unique(flags: str, members: tuple) -> None:
@@ -253,14 +196,12 @@ def refuse(key: str, chosen: Chosen, known: list[Choice], typed: bool) -> None:
     typed: a person said it for this run; a preset's keys lie idle where its
       method is not chosen.
   """
-  *_, name, setting = ['', *key.removeprefix(_START).split('.')]
+  *_, name, setting = ['', *key.split('.')]
   ours = {each.key(s): each for each in known for s in each.declared}
-  if key.removeprefix(_START) in ours:
+  if key in ours:
     if not typed:
       return
     roles = {each.role: None for each in known if each.name == name}
-    if key.startswith(_START):
-      roles = {'start': None}
     raise ValueError(
       f'--{key} is a setting of {name}, which is not chosen: leave it out, or '
       f'set {" or ".join(f"--{role}={name}" for role in roles)}.'

@@ -106,10 +106,9 @@ def _key_and_text(key, text, words, known) -> tuple[str, str]:
   """Reads `--a.b=c`, `--a.b c`, and of a switch `--a.b` and `--noa.b`."""
   if text is not None:
     return key, text
-  plain = key.removeprefix('start.')
-  if plain not in known and plain.removeprefix('no') in known:
-    return key.replace(plain, plain.removeprefix('no')), 'false'
-  switch = plain in known and known[plain].kind is bool
+  if key not in known and key.removeprefix('no') in known:
+    return key.removeprefix('no'), 'false'
+  switch = key in known and known[key].kind is bool
   if not switch and words and not words[0].startswith('-'):
     return key, words.pop(0)
   return key, 'true'

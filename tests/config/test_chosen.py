@@ -3,18 +3,15 @@
 import dataclasses
 import pickle
 import re
-from typing import Annotated, Any, ClassVar
+from typing import ClassVar
 
 import pytest
 import toys
 
 from bfl_tf import config as config_lib
-from bfl_tf import training
 from bfl_tf.config.config import known_methods
-from bfl_tf.settings import Setting
 
 Config = config_lib.Config
-BOTH = {'start': ('fine_tune',), 'refine': ('fine_tune',)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,19 +21,6 @@ class Shrink(toys.Idle):
   name: ClassVar[str] = 'shrink'
   factor: float = 0.5
   num_rounds: int = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class Tuned:
-  """A stage with a role of its own, in both chains."""
-
-  optimizer: Annotated[Any, Setting('By:', table=training.OPTIMIZERS)] = 'sgd'
-
-  name: ClassVar[str] = 'tuned'
-  statistics: ClassVar[tuple] = ()
-
-  def __call__(self, state, reference, pooled, statistics, seed):
-    return state, {}
 
 
 def dirichlet(labels, num_clients, alpha=3.0):
@@ -76,38 +60,6 @@ def test_a_default_said_is_the_same_run():
   assert pickle.loads(pickle.dumps(said)) == plain
 
 
-@pytest.mark.parametrize(
-  'given, start, later, kept',
-  [
-    ({'start.fine_tune.epochs': 7}, 7, 100, {'start.fine_tune.epochs': 7}),
-    (
-      {'fine_tune.epochs': 5, 'start.fine_tune.epochs': 100}, 100, 5,
-      {'fine_tune.epochs': 5, 'start.fine_tune.epochs': 100},
-    ),
-    (
-      {'start.fine_tune.epochs': 5, 'fine_tune.epochs': 5}, 5, 5,
-      {'fine_tune.epochs': 5},
-    ),
-  ],
-)  # fmt: skip
-def test_what_is_chosen_twice_may_differ_at_the_start(
-  given, start, later, kept
-):
-  config = Config(**BOTH, settings=given)
-  assert values(config, 'start')['epochs'] == start
-  assert values(config, 'refine')['epochs'] == later
-  assert config.settings == kept
-  assert config.get('start.fine_tune.epochs') == start
-  assert config.get('fine_tune.epochs') == later
-  assert Config.of({**BOTH, **dict(config.chosen.lines())}) == config
-
-
-def test_the_start_alone_has_either_key():
-  for key in ('fine_tune.epochs', 'start.fine_tune.epochs'):
-    config = Config(start=('fine_tune',), settings={key: 5})
-    assert config.settings == {'fine_tune.epochs': 5}
-
-
 def test_two_things_of_one_name_are_refused():
   ours = Config(partition='dirichlet')
   mine = f'{__name__}:dirichlet'
@@ -136,7 +88,6 @@ def test_a_member_of_a_family_has_the_familys_settings():
     ('mlp.hidden_unit', 3, 'Did you mean --mlp.hidden_units?'),
     ('mpl.hidden_units', 3, "Did you mean 'mlp'?"),
     ('mlp.hidden_units', (0,), ''),
-    ('start.fine_tune.epochs', 4, 'set --start=fine_tune'),
   ],
 )
 def test_refused(key, value, said):
@@ -154,24 +105,6 @@ def test_a_presets_settings_lie_idle_but_typed_ones_do_not():
     Config.of(behind, typed=['step.deal'])
   with pytest.raises(ValueError, match=r'--step\.del'):
     Config.of({**behind, 'partition': 'step', 'step.del': 'ring'})
-
-
-def test_a_role_of_a_method_is_its_own_at_the_start():
-  tuned = f'{__name__}:Tuned'
-  experiment = toys.experiment(
-    start=(tuned,),
-    server_step=(tuned,),
-    client_optimizer='adam',
-    **{
-      'start.Tuned.optimizer': 'adam',
-      'start.adam.beta_1': 0.5,
-      'sgd.momentum': 0.25,
-    },
-  )
-  (start,), (step,) = experiment.method.start, experiment.method.stages
-  assert start.optimizer == training.Adam(beta_1=0.5)
-  assert step.optimizer == training.SGD(0.25)
-  assert values(experiment.config, 'client_optimizer')['beta_1'] == 0.9
 
 
 def test_what_a_method_gives_another_is_no_setting():

@@ -41,7 +41,7 @@ CHANGED = {
   'seed': 2**31 - 1,
   'start': ('fine_tune',),
   'refine': ('fine_tune', 'ensemble'),
-  'start.fine_tune.epochs': 3,
+  'fine_tune.epochs': 3,
   'ensemble.posterior': 'dirichlet_weights',
 }
 

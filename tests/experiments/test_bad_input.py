@@ -22,25 +22,14 @@ REFUSED = """
 --num_round=3
 --mlp.hidden_units=a,b --model=mlp
 --dirichlet.alpha=0.5
---proximal.weight=1
 --describe=distill
 --dataset=no_such_set
 --dataset={tmp}/text.npz
---dataset={tmp}/sites.csv --label_column=kind
---client_column=site
 --augment --dataset=wine
 --partition=natural
---num_clients=5000
---num_server_examples=5000
---model=lenet
 --model=convnet --dataset=wine
---variant=bayes
 --pooling=wc --variant=deterministic
---client_parts=proximal,proximal
 --refine=fine_tune
---min_clients=11
---clients_per_round=11
---min_local_epochs=2
 --flagfile=no.flags
 --output_dir=
 --output_dir={tmp}/text.npz/below
@@ -51,8 +40,6 @@ REFUSED = """
 --model=own_things:softmax
 --model=own_things:seven
 --pooling=own_things:Nothing
---weighting=own_things:Nothing
---server_step=own_things:NoCall
 --client_parts=own_things:NoName
 --client_parts=own_things:IntMemory
 --dataset=own_things:reading
@@ -76,8 +63,6 @@ _FOLDER = pathlib.Path(__file__).parent
 def tmp(tmp_path_factory):
   folder = tmp_path_factory.mktemp('bad')
   (folder / 'text.npz').write_text('no archive')
-  lines = [f'{i}.5,{"abc"[i % 3]},{i % 3}' for i in range(30)]
-  (folder / 'sites.csv').write_text('\n'.join(['a,site,label', *lines, '']))
   (folder / 'foreign').mkdir()
   (folder / 'foreign' / 'thesis.tex').write_text('precious')
   return folder
