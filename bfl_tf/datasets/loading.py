@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import own, registry, seeds
+from bfl_tf import own, registry
 from bfl_tf.datasets import (
   arrays,
   builtin,
@@ -74,8 +74,18 @@ def load(
       f'--num_classes={read.num_classes}: --dataset={name} has '
       f'{dataset.num_classes} classes.'
     )
-  dataset = shares.take_calibration(dataset, calibration_fraction)
-  return _take_validation(dataset, validation_split, seed)
+  flag, fraction = 'test_fraction', read.test_fraction
+  if not len(dataset.test.y) or fraction != tables.Reading.test_fraction:
+    unseen = bool(read.num_classes)
+    dataset = shares.take(dataset, 'test', flag, fraction, unseen=unseen)
+  if not len(dataset.test.y):
+    raise ValueError(
+      f'--{flag}=0 leaves no test example of --dataset={name}: raise it.'
+    )
+  flag, fraction = 'calibration_fraction', calibration_fraction
+  dataset = shares.take(dataset, 'calibration', flag, fraction)
+  flag, fraction = 'validation_split', validation_split
+  return shares.take(dataset, 'validation', flag, fraction, seed)
 
 
 def check_there(name: str, **reading: Any) -> None:
@@ -122,23 +132,3 @@ def _from_function(name, read):
   if isinstance(result, columns.Dataset):
     return arrays.checked(f'--dataset={name}', result)
   return arrays.from_arrays(name, *result, num_classes=read.num_classes or None)
-
-
-def _take_validation(dataset, validation_split, seed):
-  if validation_split == 0:
-    return dataset
-  if dataset.validation.y.size:
-    raise ValueError(
-      f'validation_split={validation_split}, but --dataset={dataset.name} '
-      'brings its own validation examples.'
-    )
-  rng = seeds.generator(seed, 'validation_split')
-  held, rest = columns.stratify(dataset.train.y, validation_split, rng)
-  if not held.size:
-    raise ValueError(
-      f'validation_split={validation_split} leaves no validation example of '
-      f'the {dataset.train.y.size} of {dataset.name}.'
-    )
-  taken = shares.apart(dataset, 'validation', held, rest)
-  shares.check_trained(f'validation_split={validation_split}', dataset, taken)
-  return taken

@@ -21,7 +21,7 @@ def load(path: str, reading: tables.Reading) -> columns.Dataset:
 
   Args:
     path: the file; its arrays are those of `arrays.from_arrays`.
-    reading: `num_classes`, if there are no names; of `x, y` the test share.
+    reading: `num_classes`, if there are no names.
 
   Raises:
     ValueError: the file cannot be read, or an array is wrong.
@@ -36,14 +36,9 @@ def load(path: str, reading: tables.Reading) -> columns.Dataset:
   if len(set(names)) < len(names):
     raise ValueError(f'{where}: class_names has a name twice.')
   first = _examples(where, found, keys[:2], 'client_ids')
-  if whole:
-    return tables.split(path, first, reading, names)
-  if reading.test_fraction != tables.Reading.test_fraction:
-    raise ValueError(
-      f'--test_fraction={reading.test_fraction}: {path} brings its own test '
-      'examples; leave it out.'
-    )
-  test = _examples(where, found, keys[2:], 'client_ids_test')
+  test = None
+  if not whole:
+    test = _examples(where, found, keys[2:], 'client_ids_test')
   known = len(names) or reading.num_classes
   dataset = arrays.from_splits(path, known, first, test)
   return dataclasses.replace(dataset, class_names=names)

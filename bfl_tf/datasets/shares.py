@@ -83,50 +83,47 @@ def _spread(labels, total, rng) -> np.ndarray:
   return taken
 
 
-def take_calibration(
-  dataset: columns.Dataset, fraction: float
+def take(
+  dataset: columns.Dataset,
+  name: str,
+  flag: str,
+  fraction: float,
+  seed: int | None = None,
+  unseen: bool = False,
 ) -> columns.Dataset:
-  """Takes each site's calibration share out of its training examples."""
-  if not fraction:
-    return dataset
-  if dataset.calibration is not None:
-    raise ValueError(
-      f'--calibration_fraction={fraction}, but --dataset={dataset.name} brings '
-      'its own calibration examples.'
-    )
-  flag, where = 'calibration_fraction', f'--dataset={dataset.name}'
-  held, rest = hold_out(where, dataset.train, flag, fraction)
-  taken = apart(dataset, 'calibration', held, rest)
-  check_trained(f'{flag}={fraction}', dataset, taken)
-  return taken
-
-
-def apart(
-  dataset: columns.Dataset, name: str, held: np.ndarray, rest: np.ndarray
-) -> columns.Dataset:
-  """Returns the data set with some training examples as its split `name`."""
-  splits: dict[str, Any] = {
-    name: dataset.train.take(held),
-    'train': dataset.train.take(rest),
-  }
-  return dataclasses.replace(dataset, rows=dataset.row_numbers[rest], **splits)
-
-
-def check_trained(
-  share: str, dataset: columns.Dataset, taken: columns.Dataset
-) -> None:
-  """Refuses a share that leaves no training example of a class.
+  """Takes a share of the training examples, which becomes the split `name`.
 
   Args:
-    share: the flag that says it, with its value.
-    dataset: before it was taken.
-    taken: afterwards.
+    dataset: without such examples.
+    name: of the split.
+    flag: that says the fraction.
+    fraction: of each site's examples, as of `hold_out`; 0 takes none.
+    seed: if given, the share is of each class over all sites, and by it.
+    unseen: a class may be left without an example to train on.
+
+  Raises:
+    ValueError: naming the flag and what to do.
   """
-  missing = np.setdiff1d(dataset.train.y, taken.train.y)
-  if missing.size:
-    first = missing[0]
-    name = dataset.class_names[first] if dataset.class_names else first
+  if not fraction:
+    return dataset
+  where, said = f'--dataset={dataset.name}', f'--{flag}={fraction}'
+  there, whole = getattr(dataset, name), dataset.train
+  if there is not None and len(there.y):
     raise ValueError(
-      f'--dataset={dataset.name}: --{share} leaves no row of class '
-      f'{str(name)!r} to train on: lower it, or add rows of that class.'
+      f'{said}: {where} brings its own {name} examples; leave it out.'
     )
+  if seed is None:
+    held, rest = hold_out(where, whole, flag, fraction)
+  else:
+    rng = seeds.generator(seed, flag)
+    held, rest = columns.stratify(whole.y, fraction, rng)
+  splits: dict[str, Any] = {name: whole.take(held), 'train': whole.take(rest)}
+  missing = np.setdiff1d(whole.y, splits['train'].y)
+  if missing.size and not unseen:
+    first = missing[0]
+    named = dataset.class_names[first] if dataset.class_names else first
+    raise ValueError(
+      f'{where}: {said} leaves no row of class {str(named)!r} to train on: '
+      'lower it, or add rows of that class.'
+    )
+  return dataclasses.replace(dataset, rows=dataset.row_numbers[rest], **splits)

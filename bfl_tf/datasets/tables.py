@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from bfl_tf.datasets import arrays, columns, csv_files, encoding, shares
+from bfl_tf.datasets import arrays, columns, csv_files
 
 _FRACTION = re.compile(r'-?\d*\.\d*[1-9]\d*')
 
@@ -59,7 +59,9 @@ def load(path: str, reading: Reading) -> columns.Dataset:
   y, names = classes(where, reading, texts[reading.label_column])
   ids = [np.array(texts[name]) for name in of_site]
   rows = columns.Split(x, y, ids[0] if ids else None)
-  return split(path, rows, reading, names, features)
+  known = len(names) or reading.num_classes
+  dataset = arrays.from_splits(path, known, rows)
+  return dataclasses.replace(dataset, class_names=names, features=features)
 
 
 def classes(
@@ -121,35 +123,3 @@ def _numbered(column, texts, num_classes):
       f'labels are 0 to {num_classes - 1}.'
     )
   return y, tuple(map(str, range(num_classes)))
-
-
-def split(
-  name: str,
-  rows: columns.Split,
-  reading: Reading,
-  class_names: tuple[str, ...] = (),
-  features: encoding.Features = (),
-) -> columns.Dataset:
-  """Holds each site's test share out of one table.
-
-  Args:
-    name: what `--dataset` said.
-    rows: of the table.
-    reading: `num_classes`, and `test_fraction`, which must be positive.
-    class_names: of all classes; `()` where numbers are all that is known.
-    features: of a .csv.
-  """
-  where = f'--dataset={name}'
-  if not reading.test_fraction:
-    raise ValueError(
-      f'--test_fraction=0 leaves no test example of {where}: raise it.'
-    )
-  flag, fraction = 'test_fraction', reading.test_fraction
-  test, train = shares.hold_out(where, rows, flag, fraction)
-  known = len(class_names) or reading.num_classes
-  whole = arrays.from_splits(name, known, rows)
-  whole = dataclasses.replace(whole, class_names=class_names, features=features)
-  dataset = shares.apart(whole, 'test', test, train)
-  if not reading.num_classes:
-    shares.check_trained(f'{flag}={fraction}', whole, dataset)
-  return dataset

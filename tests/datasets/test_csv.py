@@ -196,7 +196,7 @@ def test_a_calibration_share_of_any_set():
   assert len(dataset.calibration.y) == round(0.25 * len(whole.train.y))
   np.testing.assert_array_equal(whole.train.x[dataset.rows], dataset.train.x)
   with pytest.raises(ValueError, match='calibration_fraction'):
-    shares.take_calibration(dataset, 0.1)
+    shares.take(dataset, 'calibration', 'calibration_fraction', 0.1)
 
 
 # By what the line names: lines, and flags.
