@@ -55,10 +55,7 @@ class Momentum:
     if self.dampening and before.any():
       carried = carried - self.dampening * update
     velocity = carried + update
-    # Adding a zero would turn a -0.0 around.
-    changes = self.decay or self.dampening
-    moved = mean + carried if changes else mean
     return state._replace(
-      model=state.model.replace_mean(moved),
+      model=state.model.replace_mean(mean + carried),
       slots={**state.slots, self.name: velocity},
     ), {'velocity_norm': float(np.linalg.norm(velocity))}

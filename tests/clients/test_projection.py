@@ -1,4 +1,4 @@
-"""Projection by hand, around the broadcast and around zero; and not there."""
+"""Projection by hand, around the broadcast and around zero."""
 
 import dataclasses
 from typing import ClassVar
@@ -28,15 +28,6 @@ def test_by_hand():
   around_zero = clients.Projection(2.5, 'model')
   mean, (_, hits) = project(around_zero, start, [3.0, 4.0])
   assert mean.numpy().tolist() == [1.5, 2.0] and hits == 1
-
-
-def test_a_radius_never_reached_is_not_there_bit_for_bit():
-  plain = toys.worker(variant='flipout')
-  job = toys.job(toys.start(plain), epochs=3)
-  part = clients.Projection(1e3)
-  result = toys.worker(variant='flipout', parts=(part,)).train(job)
-  assert toys.same(plain.train(job).model, result.model)
-  assert result.trace.report == {'projection_hit_fraction': 0}
 
 
 def test_the_share_of_steps_that_hit():

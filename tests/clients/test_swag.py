@@ -101,18 +101,6 @@ def test_the_floor_is_counted():
   assert held.trace.report['swag_floored_fraction'] == pytest.approx(share)
 
 
-def test_every_rule_pools_it_by_its_marginals_or_whole():
-  settings = {'swag.rank': 2, 'swag.period': 1}
-  for name in ('nwa', 'wc', 'product'):
-    pieces = toys.experiment(
-      client_parts=('swag',), pooling=name, batch_size=150, local_epochs=4,
-      **settings,
-    )  # fmt: skip
-    state, (info,) = toys.play(pieces, 1)
-    assert 0 < info['factor_fraction'] < 1
-    assert len(state.model.factor) == (2 * 6 if name == 'product' else 0)
-
-
 def test_samples_are_averaged_with_statistics_of_their_own():
   pieces = toys.experiment(
     client_parts=('swag',), pooling='product', batch_size=150, local_epochs=4,

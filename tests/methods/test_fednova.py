@@ -93,8 +93,3 @@ def test_its_fixed_point_is_the_optimum_whatever_the_steps(momentum):
     )
   assert np.linalg.norm(fedavg - central) > 0.5
   np.testing.assert_allclose(x, central, atol=0.05)
-
-
-def test_it_is_sgds_alone():
-  with pytest.raises(ValueError, match='client_optimizer=sgd'):
-    toys.experiment(client_parts=('fednova',), client_optimizer='adam')

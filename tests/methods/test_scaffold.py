@@ -113,6 +113,7 @@ def test_what_does_not_end_where_sgd_did_is_refused():
       'sgd.momentum': 0.9,
     },
     {'client_parts': ('own_start', 'fednova')},
+    {'client_parts': ('fednova',), 'client_optimizer': 'adam'},
     {'client_parts': ('fednova',), 'pooling': 'median'},
   ):
     with pytest.raises(ValueError, match=changes['client_parts'][-1]):

@@ -1,4 +1,4 @@
-"""MobileNetV2: its weights by formula, Keras' own network, a few steps."""
+"""MobileNetV2: how many weights, Keras' own network, a few strides."""
 
 import functools
 
@@ -7,22 +7,6 @@ import pytest
 import tf_keras
 
 from bfl_tf import models, weights
-
-# Of each block: channels in, expansion, channels out, strides at 224x224.
-BLOCKS = [
-  (before, expansion, after, strides)
-  for first, expansion, after, repeats, stride in (
-    (32, 1, 16, 1, 1),
-    (16, 6, 24, 2, 2),
-    (24, 6, 32, 3, 2),
-    (32, 6, 64, 4, 2),
-    (64, 6, 96, 3, 1),
-    (96, 6, 160, 3, 2),
-    (160, 6, 320, 1, 1),
-  )
-  for before, strides in [(first, stride)] + [(after, 1)] * (repeats - 1)
-]
-DEPTHWISE = sum(before * expansion for before, expansion, *_ in BLOCKS)
 
 
 @functools.cache
@@ -36,43 +20,14 @@ def build(variant='deterministic', size=32, **settings):
   )
 
 
-def counts():
-  """Kernels that vary, those of depthwise convolutions, channels normalised."""
-  kernels, channels = 27 * 32 + 320 * 1280 + 1281 * 10, 32 + 1280
-  for before, expansion, after, _ in BLOCKS:
-    wide = before * expansion
-    kernels += before * wide * (expansion > 1) + wide * after
-    channels += wide * (expansion > 1) + wide + after
-  return kernels, 9 * DEPTHWISE, channels
-
-
-def test_the_formula_is_the_docstrings():
-  kernels, depthwise, channels = counts()
-  assert depthwise == 64_224
-  assert kernels + depthwise + 2 * channels == 2_236_682
-
-
-@pytest.mark.parametrize(
-  'variant, normalization',
-  [
-    ('mc_dropout', 'batch'),
-    ('flipout', 'none'),
-  ],
-)
-def test_counts(variant, normalization):
-  model = build(variant, normalization=normalization)
-  layout = weights.Layout.of(model)
-  kernels, depthwise, channels = counts()
-  bare = normalization == 'none'
-  affine = channels if bare else 2 * channels
-  assert layout.num_trainable() == kernels + depthwise + affine
-  # Without normalization biases vary too, but those of depthwise convolutions.
-  varying = kernels + bare * (channels - DEPTHWISE)
-  assert layout.size('loc') == (varying if variant == 'flipout' else 0)
-  assert layout.size('buffers') == 2 * channels * (normalization == 'batch')
-  drops = [type(layer).__name__ for layer in model.layers].count('MCDropout')
+def test_counts():
+  assert weights.Layout.of(build()).num_trainable() == 2_236_682
+  # Nine weights and a bias a channel of depthwise convolutions.
+  layout = weights.Layout.of(build('flipout', normalization='none'))
+  assert layout.size('point') == 10 * 64_224 // 9 and not layout.size('buffers')
+  drops = [type(x).__name__ for x in build('mc_dropout').layers]
   # After every convolution: three in a block, two where nothing is expanded.
-  assert drops == (1 + 2 + 16 * 3 + 1) * (variant == 'mc_dropout')
+  assert drops.count('MCDropout') == 1 + 2 + 16 * 3 + 1
 
 
 @pytest.mark.parametrize(
