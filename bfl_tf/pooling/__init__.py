@@ -1,6 +1,6 @@
-"""Pooling posteriors: rules, client weightings, and both as plain functions."""
+"""Pooling posteriors: rules, and these as a plain function; weightings."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 import inspect
 from typing import Any
 
@@ -12,7 +12,7 @@ from bfl_tf import weights as weights_lib
 from bfl_tf.pooling import robust, rules
 from bfl_tf.pooling.product import Product
 from bfl_tf.pooling.rules import Rule
-from bfl_tf.pooling.weightings import divergence, WEIGHTINGS
+from bfl_tf.pooling.weightings import WEIGHTINGS
 
 RULES: dict[str, Any] = {
   **rules.ELEMENTWISE,
@@ -85,54 +85,6 @@ def rule_of(name: str, num_clients: int = 1, **settings: Any) -> Rule:
   if 'num_clients' in inspect.signature(kind).parameters:
     settings |= {'num_clients': num_clients, 'clients_per_round': 0}
   return kind(**settings)
-
-
-def client_weights(
-  scheme: str,
-  posteriors: Sequence[tfd.Distribution],
-  num_examples: Sequence[int],
-  global_posterior: tfd.Distribution | None = None,
-) -> np.ndarray:
-  """Weighs clients.
-
-  Args:
-    scheme: `equal`, `size`, `max_discrepancy` or `distance`.
-    posteriors: one a client.
-    num_examples: `[num_clients]`, that each trained on.
-    global_posterior: of the round before; `distance` needs it.
-
-  Returns:
-    `[num_clients]` float64, summing to 1.
-
-  Raises:
-    ValueError: unknown scheme, no clients, lengths that differ, or `distance`
-      without `global_posterior`.
-
-  References:
-    J. Fischer et al. arXiv:2403.15263, Eq. 18 to 21.
-  """
-  weighting = registry.resolve('weighting', scheme, WEIGHTINGS)()
-  if len(posteriors) != len(num_examples) or not len(posteriors):
-    raise ValueError(
-      f'{len(posteriors)} posteriors need as many num_examples, at least one; '
-      f'got {len(num_examples)}.'
-    )
-  if not min(num_examples) > 0:
-    raise ValueError(f'num_examples must be positive, got {num_examples!r}.')
-  if getattr(weighting, 'needs_reference', False) and global_posterior is None:
-    raise ValueError(f'{scheme} needs global_posterior.')
-  reference = (
-    None if global_posterior is None else _as_weights(global_posterior)
-  )
-  updates = [
-    statistics.ClientUpdate(k, n, _as_weights(q))
-    for k, (q, n) in enumerate(zip(posteriors, num_examples))
-  ]
-  if hasattr(weighting, 'all'):
-    values, _ = weighting.all(updates, reference)
-  else:
-    values = [weighting.one(update, reference)[0] for update in updates]
-  return np.array(values) / np.sum(values)
 
 
 def _paired(posteriors, weights):

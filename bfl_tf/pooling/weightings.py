@@ -63,8 +63,6 @@ class Size:
 class Distance:
   """Eq. 21: 1 / KL[q_g || q_k], q_g the posterior of the round before."""
 
-  needs_reference: ClassVar[bool] = True
-
   def one(self, update: statistics.ClientUpdate, reference) -> tuple:
     distance = divergence(reference, update.model)
     return (

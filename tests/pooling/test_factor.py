@@ -1,4 +1,4 @@
-"""Posteriors with a factor: rules and weightings see their marginals."""
+"""Posteriors with a factor: rules and divergences see their marginals."""
 
 import functools
 
@@ -7,6 +7,7 @@ import pytest
 from tensorflow_probability import distributions as tfd
 
 from bfl_tf import pooling, statistics, weights
+from bfl_tf.pooling import weightings
 
 every_rule = pytest.mark.parametrize(
   'name', sorted(name for name, rule in pooling.RULES.items() if rule.streams)
@@ -66,21 +67,13 @@ def test_a_rule_pools_the_marginals(name, rank=2):
   assert share == pytest.approx(np.average(shares, weights=by), rel=1e-12)
 
 
-def gaussians(updates):
-  """Of tfp: with a factor, and their marginals."""
-  models = [u.model._replace(point=NONE) for u in updates]
-  flat = [marginal(u).model._replace(point=NONE) for u in updates]
-  return [[*map(weights.distribution, of)] for of in (models, flat)]
-
-
-def test_weightings_see_the_marginals():
-  low_rank, flat = gaussians(clients(2, 4, 30))
-  for scheme in pooling.WEIGHTINGS:
-    got, expected = (
-      pooling.client_weights(scheme, of[:3], [5, 3, 1], of[3])
-      for of in (low_rank, flat)
-    )
-    np.testing.assert_allclose(got, expected, rtol=1e-5)
+def test_divergences_are_of_the_marginals():
+  sent = clients(2, 2, 30)
+  got, expected = (
+    weightings.divergence(*(update.model for update in of))
+    for of in (sent, map(marginal, sent))
+  )
+  assert got == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_scale_of_0_beside_a_factor_is_refused():
