@@ -314,11 +314,6 @@ class Config:
   )
 
   def __post_init__(self, idle, forgotten):
-    if not isinstance(self.settings, Mapping):
-      raise ValueError(
-        "settings must be a mapping, as {'dirichlet.alpha': 0.1}, got "
-        f'{self.settings!r}.'
-      )
     for name, declared in FIELDS.items():
       value = declared.checked(name, getattr(self, name))
       object.__setattr__(self, name, value)
@@ -349,16 +344,12 @@ class Config:
         f'--min_local_epochs={self.min_local_epochs} must not exceed '
         f'--local_epochs={self.local_epochs}.'
       )
-    if max(self.clients_per_round, self.min_clients) > self.num_clients:
+    asked = self.clients_per_round or self.num_clients
+    if not self.min_clients <= asked <= self.num_clients:
       raise ValueError(
-        f'--clients_per_round={self.clients_per_round} and '
         f'--min_clients={self.min_clients} must not exceed '
+        f'--clients_per_round={self.clients_per_round} (0: all), nor that '
         f'--num_clients={self.num_clients}.'
-      )
-    if self.min_clients > (self.clients_per_round or self.num_clients):
-      raise ValueError(
-        f'--min_clients={self.min_clients} must not exceed '
-        f'--clients_per_round={self.clients_per_round}.'
       )
 
   @classmethod

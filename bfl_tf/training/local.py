@@ -77,7 +77,6 @@ class LocalTraining:
   def signature(self, x, y, job: jobs.Job) -> list:
     """Returns the input signature of `__call__` for jobs like `job`."""
     of = tf.nest.map_structure(jobs.spec_of, job)
-    scalar = tf.TensorSpec([], tf.int32)
     # A rule may return another rank every round.
     factor = jobs.any_rows(of.start.factor)
     return [
@@ -85,12 +84,7 @@ class LocalTraining:
       tf.TensorSpec(y.shape, y.dtype),
       of._replace(
         start=of.start._replace(factor=factor),
-        indices=tf.TensorSpec([None], tf.int32),
-        epochs=scalar,
-        learning_rate=tf.TensorSpec([], tf.float32),
-        seed=tf.TensorSpec([2], tf.int32),
-        first_step=scalar,
-        other_examples=scalar,
+        indices=jobs.any_rows(of.indices),
       ),
     ]
 

@@ -19,7 +19,6 @@ from bfl_tf.runs import flags_file
     ('server_fraction', {'server_fraction': 0.1, 'num_server_examples': 9}),
     # From 2^31 on initial weights would begin again with those of seed 0.
     ('seed', {'seed': 2**31}),
-    ('settings', {'settings': ['dirichlet.alpha']}),
   ],
 )
 def test_what_is_wrong_is_refused_by_name(named, changes):

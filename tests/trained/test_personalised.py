@@ -13,7 +13,7 @@ from bfl_tf import runs as runs_lib
 from bfl_tf import trained as trained_lib
 from bfl_tf.federation import engine
 from bfl_tf.runs import checkpoints
-from bfl_tf.trained import personalised, promises, reopened, reports
+from bfl_tf.trained import personalised, promises, reopened, reports, tallies
 
 
 def train(run_dir, run, epochs):
@@ -71,16 +71,10 @@ def test_a_sites_own_model_is_loaded_as_it_was_scored(kept):
     assert np.all(limits >= scores[[22, 23]] - 1e-6)
     assert np.all(limits <= scores[[22, 23]] + 1e-3 + 1e-6)
     share = run.test.take(shares[site])
-    probs = own.predict(share.x).probs
-    expected = {
-      'accuracy': metrics.accuracy(probs, share.y),
-      'nll': metrics.negative_log_likelihood(probs, share.y),
-    }
-    for level, chosen in zip(promise.levels, promise.sets(probs)):
-      covered = chosen[np.arange(len(share.y)), share.y].mean()
-      expected[f'coverage_{level:g}'] = covered
-      expected[f'size_{level:g}'] = chosen.sum(-1).mean()
-    found = {name: table[site][f'personalised_{name}'] for name in expected}
+    tally = tallies.Tally.of(own.predict(share.x).probs, share.y, promise)
+    names = ('accuracy', 'nll', 'coverage_0.9', 'size_0.95')
+    found = {name: table[site][f'personalised_{name}'] for name in names}
+    expected = {name: tally.row(promise)[name] for name in names}
     assert found == pytest.approx(expected, rel=1e-9)
 
 
