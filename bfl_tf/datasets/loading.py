@@ -88,17 +88,6 @@ def load(
   return shares.take(dataset, 'validation', flag, fraction, seed)
 
 
-def check_there(name: str, **reading: Any) -> None:
-  """Prepares a set of TFDS, or refuses it, before others start who read it.
-
-  Arguments are those of `load`. Other sources are read by those others alone.
-  """
-  read = tables.Reading(**reading)
-  _check_flags(name, read)
-  if names.kind(name) is names.Kind.TFDS:
-    tfds.check(name, read.train_split, read.test_split)
-
-
 def _check_flags(name, read):
   """Refuses flags that say nothing about such a source."""
   taken = ('num_classes', *_TAKEN.get(names.kind(name), ()))

@@ -25,27 +25,15 @@ def load(name: str, train_split: str, test_split: str) -> columns.Dataset:
     ValueError: no such set or split, not image classification, or not here
       and not to be downloaded.
   """
-  builder, num_classes = check(name, train_split, test_split)
+  builder, num_classes = _open('dataset', name)
+  # That of the test goes first: it is the one that sets lack.
+  _check_split(builder, 'test_split', test_split)
+  _check_split(builder, 'train_split', train_split)
   x_train, y_train = _read(builder, train_split)
   x_test, y_test = _read(builder, test_split)
   return arrays.from_arrays(
     name, x_train, y_train, x_test, y_test, num_classes=num_classes
   )
-
-
-def check(name: str, train_split: str, test_split: str) -> tuple[Any, int]:
-  """Refuses what `load` would refuse, and reads no example.
-
-  That takes seconds, but for a set that is not prepared: it is downloaded.
-
-  Returns:
-    TFDS's builder, and the number of classes.
-  """
-  builder, num_classes = _open('dataset', name)
-  # That of the test goes first: it is the one that sets lack.
-  _check_split(builder, 'test_split', test_split)
-  _check_split(builder, 'train_split', train_split)
-  return builder, num_classes
 
 
 def load_images(name: str, split: str, flag: str) -> np.ndarray:

@@ -23,7 +23,6 @@ from flwr import clientapp, serverapp
 from flwr import simulation as flwr_simulation
 
 from bfl_tf import config as config_lib
-from bfl_tf import datasets
 from bfl_tf import runs as runs_lib
 from bfl_tf.flower import client_side, engine, messages, nodes, runs
 from bfl_tf.runs import directory as records
@@ -52,14 +51,6 @@ def simulate(
   """
   config = config.replace(engine='flower')
   path = pathlib.Path(output_dir).absolute()
-  # The server reads the data, in a process that takes a while to be there; of
-  # a finished run it reads none.
-  if records.RunDirectory(path).summary() is None:
-    datasets.check_there(
-      config.dataset,
-      train_split=config.train_split,
-      test_split=config.test_split,
-    )
   play(_CHILD, [str(path), *flags_file.flag_lines(config)])
   summary = records.RunDirectory(path).summary()
   if summary is None:

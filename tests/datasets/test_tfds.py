@@ -100,7 +100,7 @@ def test_refusals_name_the_flag_before_an_example_is_read(
     'bfl_toy_regression', 'bfl_toy_sizes', 'bfl_toy_offline',
   ):  # fmt: skip
     with pytest.raises(ValueError, match=f'--dataset={name}'):
-      datasets.check_there(name)
+      datasets.load(name)
   for split in ('trian', 'train[:200%]', '', 'train[:0]'):
     for flag in ('train_split', 'test_split'):
       with pytest.raises(ValueError, match=f'--{flag}'):

@@ -15,7 +15,6 @@ from bfl_tf import config as config_lib
 from bfl_tf import federation
 from bfl_tf import runs as runs_lib
 from bfl_tf.flower import nodes, runs, servers, simulation
-from bfl_tf.runs import directory as records
 from experiments import flags as config_flags
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -48,18 +47,6 @@ def test_killed_and_started_again_it_has_the_bits_of_one_process(tmp_path):
   assert psutil.Process().children(recursive=True) == []
   runs_lib.Run(config, tmp_path / 'local', False).play()
   assert fake.outcome(path) == fake.outcome(tmp_path / 'local')
-
-
-def test_data_are_looked_for_before_anything_starts(tmp_path, monkeypatch):
-  monkeypatch.setattr(simulation, 'play', None)
-  config, path = config_lib.Config(dataset='nothing'), tmp_path / 'run'
-  with pytest.raises(ValueError, match='--dataset=nothing'):
-    simulation.simulate(config, path)
-  assert not path.exists()
-  # Those of a finished run are needed no more.
-  monkeypatch.setattr(records.RunDirectory, 'summary', lambda self: {})
-  with pytest.raises(TypeError, match='not callable'):
-    simulation.simulate(config, path)
 
 
 @pytest.mark.parametrize(
