@@ -121,11 +121,11 @@ def _pieces(task) -> Iterator[np.ndarray]:
   """Yields examples; all but the last piece are whole batches."""
   path, where = _INPUT.value, f'--input={_INPUT.value}'
   kind = names.kind(path)
-  if kind is names.Kind.NPZ:
+  if kind == 'npz':
     x = npz.inputs('input', path, _ARRAYS)
     size = csv_files.CHUNK
     yield from (x[i : i + size] for i in range(0, max(1, len(x)), size))
-  elif kind is not names.Kind.CSV:
+  elif kind != 'csv':
     raise ValueError(f'{where} must be a .csv or an .npz with x.')
   elif not task.features:
     raise ValueError(

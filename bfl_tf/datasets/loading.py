@@ -20,9 +20,9 @@ from bfl_tf.datasets import (
 
 # What each kind of source takes of `tables.Reading`, but `num_classes`.
 _TAKEN = {
-  names.Kind.TFDS: ('train_split', 'test_split'),
-  names.Kind.NPZ: ('test_fraction',),
-  names.Kind.CSV: (
+  'tfds': ('train_split', 'test_split'),
+  'npz': ('test_fraction',),
+  'csv': (
     'test_fraction', 'label_column', 'client_column', 'ignore_columns',
     'categorical_columns',
   ),
@@ -59,13 +59,13 @@ def load(
   """
   read, kind = tables.Reading(**reading), names.kind(name)
   _check_flags(name, read)
-  if kind is names.Kind.BUILTIN:
+  if kind == 'builtin':
     dataset = builtin.BUILTIN[name]()
-  elif kind is names.Kind.NPZ:
+  elif kind == 'npz':
     dataset = npz.load(name, read)
-  elif kind is names.Kind.CSV:
+  elif kind == 'csv':
     dataset = tables.load(name, read)
-  elif kind is names.Kind.FUNCTION:
+  elif kind == 'function':
     dataset = _from_function(name, read)
   else:
     dataset = tfds.load(name, read.train_split, read.test_split)

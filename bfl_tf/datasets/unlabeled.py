@@ -51,7 +51,7 @@ def load_unlabeled(
   """
   where = f'--{flag}={name}'
   images = np.asarray(_load(flag, name, split, like))
-  if names.kind(name) is not names.Kind.CSV:  # Which may have gaps.
+  if names.kind(name) != 'csv':  # Which may have gaps.
     images = arrays.inputs(f'{where}: images', images)
   wanted = like.train.x
   if images.shape[1:] == wanted.shape[1:] and images.dtype == wanted.dtype:
@@ -67,18 +67,18 @@ def load_unlabeled(
 
 def _load(flag, name, split, like):
   kind = names.kind(name)
-  if kind is names.Kind.TFDS:
+  if kind == 'tfds':
     return tfds.load_images(name, split, flag)
   if split != 'train':
     raise ValueError(
       f'{_said(flag, split)} slices TFDS sets only: leave it out for '
       f'--{flag}={name}.'
     )
-  if kind is names.Kind.BUILTIN:
+  if kind == 'builtin':
     return builtin.BUILTIN[name]().train.x
-  if kind is names.Kind.NPZ:
+  if kind == 'npz':
     return npz.inputs(flag, name, ('x_train', 'x'))
-  if kind is names.Kind.CSV:
+  if kind == 'csv':
     where = f'--{flag}={name}'
     return csv_files.rows_like(name, like.features, where)
   result = loading.call(flag, name)

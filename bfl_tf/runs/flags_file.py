@@ -143,7 +143,7 @@ def _digests(config) -> dict[str, str]:
   for flag, name in _named(config):
     # The path of a file may have a colon too.
     digest = None
-    if flag in _DATA and names.kind(name).is_file:
+    if flag in _DATA and names.kind(name) in names.FILES:
       path = pathlib.Path(name)
       digest = own.digest_of(path) if path.is_file() else None
     elif ':' in name:

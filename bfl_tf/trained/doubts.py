@@ -58,14 +58,14 @@ def other(
   """
   name, split = text, ''
   # The path of a file may have one of its own.
-  if '@' in text and not names.kind(text).is_file:
+  if '@' in text and names.kind(text) not in names.FILES:
     name, _, split = text.rpartition('@')
   kind = names.kind(name)
-  default = 'test' if kind is names.Kind.TFDS else 'train'
+  default = 'test' if kind == 'tfds' else 'train'
   x = datasets.load_unlabeled(
     name, split=split or default, like=like, resize=True, flag=distance
   )
-  shown = pathlib.Path(name).stem if kind.is_file else name
+  shown = pathlib.Path(name).stem if kind in names.FILES else name
   return Other(distance, shown, x[some(len(x), count)])
 
 

@@ -42,7 +42,7 @@ def read(
     ValueError: as of `datasets.load`.
   """
   if name != config.dataset:
-    is_table = names.kind(name) is names.Kind.CSV
+    is_table = names.kind(name) == 'csv'
     reading = {key: getattr(config, key) for key in _COLUMNS if is_table}
     return datasets.load(
       name, train_split=train_split, test_split=test_split, **reading
