@@ -14,22 +14,21 @@ class Part(Protocol):
   three hooks run on the host; from `prior` on, hooks are compiled into the
   loop, in the order of `--client_parts`, and hold TensorFlow only.
 
-  Class attributes, all False or absent by default, say what a part does to
-  others:
+  Class attributes, all False or absent by default, say what a part asks of a
+  run and does to other parts:
 
-    optimizer = 'sgd'    the part is right for this one only
-    plain_sgd            for SGD without momentum only
-    moves_mean           `after_step` moves the mean to where SGD's step does
-                         not lead
-    replaces_mean        the mean that `finish` returns is not where SGD ended
-    prior_is_broadcast   what the client sends holds the broadcast posterior
-                         once, as a rule wants that divides it out
-    pooling = ('dwc',)   these rules alone pool what `finish` makes
-    weighting = ('equal',)   so weighed alone
-    counts_sent          it keeps what `finish` makes: nothing may change it
-                         on its way
-    random = 'all'       `finish` makes a Gaussian over all weights of a
-                         network without variational layers
+    asks = {'pooling': ('nwa', 'ws')}
+                    values that fit, by the flag of the run. Under
+                    `client_optimizer` it reads where SGD ended; under `pooling`
+                    a rule that divides the broadcast posterior out says that
+                    what the client sends holds it once
+    moves_mean      `after_step` moves the mean to where SGD's step does not
+                    lead
+    replaces_mean   the mean that `finish` returns is not where SGD ended
+    counts_sent     it keeps what `finish` makes: nothing may change it on its
+                    way
+    random = 'all'  `finish` makes a Gaussian over all weights of a network
+                    without variational layers
 
   Notation: `mean = [loc; point]` is a flat vector `[num_trainable]`, also
   `model.mean`. `shared` is the slot of the server stage that the part needs,

@@ -112,19 +112,15 @@ def _check_rule(rule, plan, layout):
   A rule that keeps updates is asked what their factors will take.
   """
   config = plan.config
-  for part in plan.parts:
-    for flag in ('pooling', 'weighting'):
-      said = getattr(config, flag)
-      fitting = getattr(part, flag, (said,))
-      if said not in fitting:
-        raise ValueError(
-          f'--client_parts={part.name} needs --{flag}={" or ".join(fitting)}.'
-        )
-  if rule.needs_prior and not _prior_is_broadcast(plan):
+  asked = [getattr(part, 'asks', {}).get('pooling', ()) for part in plan.parts]
+  if rule.needs_prior and not (
+    config.get('flipout.update_prior')
+    or any(config.pooling in rules for rules in asked)
+  ):
     raise ValueError(
       f'--pooling={config.pooling} divides out the broadcast posterior, so '
       'clients must take it as their prior: set --flipout.update_prior, or a '
-      'client part that does.'
+      'client part that asks for this rule.'
     )
   for name, whole in _WHOLE.items():
     for of in ('flipout', 'ivon'):
@@ -154,12 +150,6 @@ def _check_rule(rule, plan, layout):
   if hasattr(rule, 'check'):
     rank = max((getattr(part, 'rank', 0) for part in plan.parts), default=0)
     rule.check(rank, layout.size('loc'))
-
-
-def _prior_is_broadcast(plan) -> bool:
-  """Whether clients weigh what was broadcast: by the flag, or by a part."""
-  said = [getattr(part, 'prior_is_broadcast', False) for part in plan.parts]
-  return any(said) or bool(plan.config.get('flipout.update_prior'))
 
 
 def _with_needed(plan, stages, of_run):

@@ -76,38 +76,30 @@ class Plan:
     )
 
   def _check(self) -> None:
-    """Refuses parts that do not go with each other, or with the optimizer."""
-    config, replaces = self.config, ''
+    """Refuses parts that do not go with each other, or with a flag."""
+    config = self.config
     if len(self._fitting()) > 1:
       raise ValueError(
         f'{" and ".join(self._fitting())} would each make the posterior over '
         'all weights: choose one in --client_parts or --client_optimizer.'
       )
-    moving = [p.name for p in self.parts if getattr(p, 'moves_mean', False)]
-    sgd = config.client_optimizer == 'sgd'
-    plain = sgd and not config.get('sgd.momentum')
-    for part in self.parts:
-      needed = getattr(part, 'optimizer', config.client_optimizer)
-      if config.client_optimizer != needed:
-        raise ValueError(
-          f'--client_parts={part.name} needs --client_optimizer={needed}.'
-        )
-      if getattr(part, 'replaces_mean', False):
-        replaces = part.name
-      if getattr(part, 'counts_sent', False):
-        behind = self.parts[self.parts.index(part) + 1 :]
-        changing = [p.name for p in behind if getattr(p, 'replaces_mean', 0)]
-        if self.attacks or changing:
+    moving = _saying('moves_mean', self.parts)
+    for place, part in enumerate(self.parts):
+      asks = getattr(part, 'asks', {})
+      for flag, fitting in asks.items():
+        said = config.get(flag) if '.' in flag else getattr(config, flag)
+        if said not in fitting:
           raise ValueError(
-            f'--client_parts={part.name} counts what a client sends: leave '
-            f'{changing[0] if changing else "--attack"} out.'
+            f'--client_parts={part.name} needs '
+            f'--{flag}={" or ".join(map(str, fitting))}.'
           )
-      if getattr(part, 'plain_sgd', False) and not plain:
+      changing = _saying('replaces_mean', self.parts[place + 1 :])
+      if getattr(part, 'counts_sent', False) and (self.attacks or changing):
         raise ValueError(
-          f'--client_parts={part.name} needs --client_optimizer=sgd with '
-          '--sgd.momentum=0.'
+          f'--client_parts={part.name} counts what a client sends: leave '
+          f'{changing[0] if changing else "--attack"} out.'
         )
-      if not hasattr(part, 'optimizer') or not sgd:
+      if config.client_optimizer != 'sgd' or 'client_optimizer' not in asks:
         continue
       if moving:
         raise ValueError(
@@ -115,10 +107,10 @@ class Plan:
           f'from start to end for that of SGD, which {moving[0]} leaves: drop '
           'one of them.'
         )
-      if replaces:
+      for other in _saying('replaces_mean', self.parts[:place]):
         raise ValueError(
-          f'--client_parts={replaces},{part.name}: {part.name} reads where SGD '
-          f'ended, which {replaces} replaces; name {part.name} first.'
+          f'--client_parts={other},{part.name}: {part.name} reads where SGD '
+          f'ended, which {other} replaces; name {part.name} first.'
         )
 
   def network(
@@ -253,6 +245,10 @@ class Plan:
   def shared(self, slots: Mapping[str, Any]) -> dict[str, Any]:
     """By part name, the slot of the server stage that the part needs."""
     return {part.name: slots[part.needs] for part in self.parts if part.needs}
+
+
+def _saying(what, parts):
+  return [part.name for part in parts if getattr(part, what, False)]
 
 
 def temperature(config: config_lib.Config) -> float:

@@ -53,9 +53,11 @@ class Part:
 
   name: ClassVar[str] = 'bayes_admm'
   needs: ClassVar[str | None] = 'bayes_admm'
-  optimizer: ClassVar[str] = 'ivon'
-  pooling: ClassVar[tuple[str, ...]] = ('llp',)
-  weighting: ClassVar[tuple[str, ...]] = ('equal',)
+  asks: ClassVar[dict[str, tuple]] = {
+    'client_optimizer': ('ivon',),
+    'pooling': ('llp',),
+    'weighting': ('equal',),
+  }
   counts_sent: ClassVar[bool] = True
 
   def __post_init__(self):

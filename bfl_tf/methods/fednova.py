@@ -39,15 +39,11 @@ class Part:
 
   name: ClassVar[str] = 'fednova'
   needs: ClassVar[str | None] = 'fednova'
-  optimizer: ClassVar[str] = 'sgd'
-  # The stage averages means: another rule would be undone.
-  pooling: ClassVar[tuple[str, ...]] = (
-    'nwa',
-    'ws',
-    'lp',
-    'wasserstein',
-    'log_variance',
-  )
+  asks: ClassVar[dict[str, tuple]] = {
+    'client_optimizer': ('sgd',),
+    # The stage averages means: another rule would be undone.
+    'pooling': ('nwa', 'ws', 'lp', 'wasserstein', 'log_variance'),
+  }
   uses: ClassVar[Mapping[str, type]] = {'sgd': training.SGD}
 
   def begin(self, start, shared, memory):

@@ -62,9 +62,8 @@ class Part:
 
   name: ClassVar[str] = 'pvi'
   needs: ClassVar[str | None] = 'pvi'
-  pooling: ClassVar[tuple[str, ...]] = ('dwc',)
+  asks: ClassVar[dict[str, tuple]] = {'pooling': ('dwc',)}
   counts_sent: ClassVar[bool] = True
-  prior_is_broadcast: ClassVar[bool] = True
 
   def __post_init__(self):
     if self.damping > 1:

@@ -46,12 +46,12 @@ class Part:
 
   name: ClassVar[str] = 'scaffold'
   needs: ClassVar[str | None] = 'scaffold'
-  optimizer: ClassVar[str] = 'sgd'
 
   @property
-  def plain_sgd(self) -> bool:
-    """Whether momentum would be in the control variates alone."""
-    return self.corrects == 'gradients'
+  def asks(self) -> dict[str, tuple]:
+    """SGD; momentum would be in the control variates of gradients alone."""
+    plain = {'sgd.momentum': (0.0,)} if self.corrects == 'gradients' else {}
+    return {'client_optimizer': ('sgd',), **plain}
 
   def init_memory(self, model):
     return np.zeros(model.mean.size, np.float32)

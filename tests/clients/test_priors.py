@@ -82,12 +82,13 @@ def test_a_prior_of_the_clients_own():
   assert all(np.any(m['personal']['loc']) for m in state.memories.values())
 
 
-def test_one_prior_at_most_and_only_where_it_is_weighed():
+def test_one_prior_at_most_and_only_where_it_fits():
   both = own('Broadcast') + own('Personal')
   for changes in (
     {'client_parts': both, **FLIPOUT},
     {'client_parts': both[:1], 'flipout.update_prior': True, **FLIPOUT},
     {'client_parts': both[:1]},
+    {'client_parts': both[:1], 'pooling': 'dwc', **FLIPOUT},
   ):
     with pytest.raises(ValueError, match='broadcast'):
       toys.experiment(**changes)

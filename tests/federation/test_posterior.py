@@ -19,14 +19,17 @@ def own(name):
   return f'{__name__}:{name}'
 
 
+ELEMENTWISE = [name for name, rule in pooling.RULES.items() if rule.streams]
+
+
 @dataclasses.dataclass(frozen=True)
 class Spread(toys.Idle):
   """As wide as the client moved, and along the way that it moved."""
 
   name: ClassVar[str] = 'spread'
   random: ClassVar[str] = 'all'
-  # What dwc asks for; here no more than said.
-  prior_is_broadcast: ClassVar[bool] = True
+  # Of dwc it says more than is true.
+  asks: ClassVar[dict] = {'pooling': (*ELEMENTWISE, 'toys:Stack')}
 
   def begin(self, start, shared, memory):
     return start.mean
@@ -54,9 +57,6 @@ CONFIG = fake.CONFIG.replace(
   num_rounds=2,
   **{'ensemble.num_samples': 2},
 )
-
-
-ELEMENTWISE = [name for name, rule in pooling.RULES.items() if rule.streams]
 
 
 @pytest.mark.parametrize('name', ELEMENTWISE)
