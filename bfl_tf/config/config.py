@@ -24,7 +24,7 @@ from bfl_tf import settings as settings_lib
 from bfl_tf.config import chosen as chosen_lib
 from bfl_tf.config import flagfile
 from bfl_tf.config import given as given_lib
-from bfl_tf.datasets import builtin, preprocessing
+from bfl_tf.datasets import preprocessing, reading
 from bfl_tf.settings import Setting
 
 # Changing these changes no result, but for who comes too late.
@@ -32,7 +32,7 @@ MACHINE_FIELDS = ('num_workers', 'engine', 'client_timeout', 'tracker')
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(reading.Reading):
   """The settings of a run; each field but the last is a flag of its name.
 
   `Config(partition='dirichlet', settings={'dirichlet.alpha': 0.1})`. A setting
@@ -44,54 +44,7 @@ class Config:
     ValueError: a value out of its bounds; the message names the flag.
   """
 
-  # Data.
-  dataset: Annotated[
-    str,
-    Setting(
-      f'{", ".join(builtin.BUILTIN)}, a TFDS name, tiny_imagenet, a path to '
-      '.npz or .csv, or package.module:function.'
-    ),
-  ] = 'digits'
-  train_split: Annotated[str, Setting("TFDS slice: 'train[:10000]'.")] = 'train'
-  test_split: Annotated[str, Setting('TFDS slice.')] = 'test'
-  validation_split: Annotated[
-    float,
-    Setting(
-      'Fraction of the training examples kept for validation.', least=0, below=1
-    ),
-  ] = 0.0
-  calibration_fraction: Annotated[
-    float,
-    Setting(
-      "Of each site's training examples, kept to calibrate by.",
-      least=0,
-      below=1,
-    ),
-  ] = 0.0
-  test_fraction: Annotated[
-    float,
-    Setting(
-      "Of each site's examples, kept to test on, of a file that has no test "
-      'examples.',
-      least=0,
-      below=1,
-    ),
-  ] = 0.2
-  num_classes: Annotated[
-    int,
-    Setting('Where no site has seen them all; 0: as the labels say.', least=0),
-  ] = 0
-  label_column: Annotated[str, Setting('Of a .csv: the class.')] = 'label'
-  client_column: Annotated[
-    str, Setting('Of a .csv: whose each row is, for --partition=natural.')
-  ] = ''
-  ignore_columns: Annotated[
-    tuple[str, ...], Setting('Of a .csv: columns that are no features.')
-  ] = ()
-  categorical_columns: Annotated[
-    tuple[str, ...],
-    Setting('Of a .csv: columns whose numbers name categories.'),
-  ] = ()
+  # How images are changed; how they are read is in `Reading`.
   augment: Annotated[bool, Setting('Pad, random crop and flip on clients.')] = (
     False
   )

@@ -6,4 +6,5 @@ from bfl_tf.datasets.csv_files import rows_like
 from bfl_tf.datasets.encoding import Feature, Features
 from bfl_tf.datasets.loading import load
 from bfl_tf.datasets.moments import Moments
+from bfl_tf.datasets.reading import COLUMNS, Reading
 from bfl_tf.datasets.unlabeled import load_unlabeled

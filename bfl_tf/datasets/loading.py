@@ -1,7 +1,7 @@
 """From `--dataset` to a data set."""
 
 from collections.abc import Sequence
-import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
@@ -17,86 +17,79 @@ from bfl_tf.datasets import (
   tables,
   tfds,
 )
+from bfl_tf.datasets import reading as reading_lib
 
-# What each kind of source takes of `tables.Reading`, but `num_classes`.
+# What some kinds of sources alone take of a `Reading`.
 _TAKEN = {
   'tfds': ('train_split', 'test_split'),
   'npz': ('test_fraction',),
-  'csv': (
-    'test_fraction', 'label_column', 'client_column', 'ignore_columns',
-    'categorical_columns',
-  ),
-}  # fmt: skip
+  'csv': ('test_fraction', *reading_lib.COLUMNS),
+}
 
 
-def load(
-  name: str,
-  *,
-  validation_split: float = 0.0,
-  seed: int = 0,
-  calibration_fraction: float = 0.0,
-  **reading: Any,
-) -> columns.Dataset:
+def load(dataset: str, seed: int = 0, **reading: Any) -> columns.Dataset:
   """Loads a data set into memory, once.
 
   Args:
-    name: a key of `builtin.BUILTIN`; an image classification set of TensorFlow
-      Datasets, or `tiny_imagenet`; a `file.npz` with `x_train, y_train, x_test,
-      y_test` or `x, y`; a `file.csv`; or a `package.module:function` that takes
-      no arguments and returns those four arrays or a `Dataset`.
-    validation_split: the fraction, in [0, 1), of every class of the training
-      examples that becomes the validation split.
-    seed: decides which examples those are.
-    calibration_fraction: of each site's training examples, in [0, 1), of each
-      class alike; the same ones whatever the seed.
-    **reading: fields of `tables.Reading`, of those that such a source takes.
-
-  Returns:
-    The data set; `validation` has no examples where `validation_split` is 0.
+    dataset: a key of `builtin.BUILTIN`; an image classification set of
+      TensorFlow Datasets, or `tiny_imagenet`; a `file.npz` with `x_train,
+      y_train, x_test, y_test` or `x, y`; a `file.csv`; or a
+      `package.module:function` that takes no arguments and returns those four
+      arrays or a `Dataset`.
+    seed: decides which examples become the validation split.
+    **reading: flags that are fields of `Reading`, and that such a source takes.
 
   Raises:
     ValueError: naming the flag and what to do.
   """
-  read, kind = tables.Reading(**reading), names.kind(name)
-  _check_flags(name, read)
-  if kind == 'builtin':
-    dataset = builtin.BUILTIN[name]()
-  elif kind == 'npz':
-    dataset = npz.load(name, read)
-  elif kind == 'csv':
-    dataset = tables.load(name, read)
-  elif kind == 'function':
-    dataset = _from_function(name, read)
-  else:
-    dataset = tfds.load(name, read.train_split, read.test_split)
-  if read.num_classes not in (0, dataset.num_classes):
+  read = reading_lib.Reading(dataset, **reading)
+  _check_flags(read)
+  found = _load(read)
+  if read.num_classes not in (0, found.num_classes):
     raise ValueError(
-      f'--num_classes={read.num_classes}: --dataset={name} has '
-      f'{dataset.num_classes} classes.'
+      f'--num_classes={read.num_classes}: --dataset={dataset} has '
+      f'{found.num_classes} classes.'
     )
   flag, fraction = 'test_fraction', read.test_fraction
-  if not len(dataset.test.y) or fraction != tables.Reading.test_fraction:
+  if not len(found.test.y) or fraction != reading_lib.Reading.test_fraction:
     unseen = bool(read.num_classes)
-    dataset = shares.take(dataset, 'test', flag, fraction, unseen=unseen)
-  if not len(dataset.test.y):
+    found = shares.take(found, 'test', flag, fraction, unseen=unseen)
+  if not len(found.test.y):
     raise ValueError(
-      f'--{flag}=0 leaves no test example of --dataset={name}: raise it.'
+      f'--{flag}=0 leaves no test example of --dataset={dataset}: raise it.'
     )
-  flag, fraction = 'calibration_fraction', calibration_fraction
-  dataset = shares.take(dataset, 'calibration', flag, fraction)
-  flag, fraction = 'validation_split', validation_split
-  return shares.take(dataset, 'validation', flag, fraction, seed)
+  flag, fraction = 'calibration_fraction', read.calibration_fraction
+  found = shares.take(found, 'calibration', flag, fraction)
+  flag, fraction = 'validation_split', read.validation_split
+  return shares.take(found, 'validation', flag, fraction, seed)
 
 
-def _check_flags(name, read):
+def _check_flags(read):
   """Refuses flags that say nothing about such a source."""
-  taken = ('num_classes', *_TAKEN.get(names.kind(name), ()))
-  for field in dataclasses.fields(read):
-    given = getattr(read, field.name) != field.default
-    if given and field.name not in taken:
+  taken = _TAKEN.get(names.kind(read.dataset), ())
+  for name in itertools.chain(*_TAKEN.values()):
+    given = getattr(read, name) != getattr(reading_lib.Reading, name)
+    if given and name not in taken:
       raise ValueError(
-        f'--{field.name} says nothing about --dataset={name}: leave it out.'
+        f'--{name} says nothing about --dataset={read.dataset}: leave it out.'
       )
+
+
+def _load(read):
+  kind = names.kind(read.dataset)
+  if kind == 'builtin':
+    return builtin.BUILTIN[read.dataset]()
+  if kind == 'npz':
+    return npz.load(read)
+  if kind == 'csv':
+    return tables.load(read)
+  if kind == 'tfds':
+    return tfds.load(read.dataset, read.train_split, read.test_split)
+  result = call('dataset', read.dataset)
+  if isinstance(result, columns.Dataset):
+    return arrays.checked(f'--dataset={read.dataset}', result)
+  num_classes = read.num_classes or None
+  return arrays.from_arrays(read.dataset, *result, num_classes=num_classes)
 
 
 def call(flag: str, name: str) -> columns.Dataset | Sequence[np.ndarray]:
@@ -114,10 +107,3 @@ def call(flag: str, name: str) -> columns.Dataset | Sequence[np.ndarray]:
       f'y_test), got {type(result).__name__}.'
     )
   return result
-
-
-def _from_function(name, read):
-  result = call('dataset', name)
-  if isinstance(result, columns.Dataset):
-    return arrays.checked(f'--dataset={name}', result)
-  return arrays.from_arrays(name, *result, num_classes=read.num_classes or None)

@@ -5,7 +5,8 @@ import dataclasses
 import numpy as np
 
 from bfl_tf import files
-from bfl_tf.datasets import arrays, columns, tables
+from bfl_tf.datasets import arrays, columns
+from bfl_tf.datasets import reading as reading_lib
 
 KEYS = ('x_train', 'y_train', 'x_test', 'y_test')
 # In place of the four, to be split site by site.
@@ -13,19 +14,20 @@ WHOLE = ('x', 'y')
 _MORE = ('client_ids', 'client_ids_test', 'class_names')
 
 
-def load(path: str, reading: tables.Reading) -> columns.Dataset:
+def load(reading: reading_lib.Reading) -> columns.Dataset:
   """Reads `x_train, y_train, x_test, y_test`, or `x, y`, from an .npz file.
 
   `client_ids` says whose each row of `x_train`, or of `x`, is, and
   `client_ids_test` of `x_test`; `class_names` what the classes are called.
 
   Args:
-    path: the file; its arrays are those of `arrays.from_arrays`.
-    reading: `num_classes`, if there are no names.
+    reading: `dataset`, the file, whose arrays are those of
+      `arrays.from_arrays`; `num_classes`, if there are no names.
 
   Raises:
     ValueError: the file cannot be read, or an array is wrong.
   """
+  path = reading.dataset
   found = _read('dataset', path, (*KEYS, *WHOLE, *_MORE))
   where = f'--dataset={path}'
   whole = 'x_train' not in found and all(key in found for key in WHOLE)

@@ -8,39 +8,15 @@ import re
 import numpy as np
 
 from bfl_tf.datasets import arrays, columns, csv_files
+from bfl_tf.datasets import reading as reading_lib
 
 _FRACTION = re.compile(r'-?\d*\.\d*[1-9]\d*')
 
 
-@dataclasses.dataclass(frozen=True)
-class Reading:
-  """How a source is read, by the flags that say it.
-
-  Attributes:
-    train_split: TFDS's slicing syntax, `train[:10000]`; TFDS sets only.
-    test_split: likewise.
-    label_column: of a .csv.
-    client_column: of a .csv, whose each row is; empty for no one's.
-    ignore_columns: of a .csv, that are no features.
-    categorical_columns: of a .csv, whose numbers name categories.
-    num_classes: where no site has seen them all; 0: as the labels say.
-    test_fraction: of each site, where the file has no test examples.
-  """
-
-  train_split: str = 'train'
-  test_split: str = 'test'
-  label_column: str = 'label'
-  client_column: str = ''
-  ignore_columns: tuple[str, ...] = ()
-  categorical_columns: tuple[str, ...] = ()
-  num_classes: int = 0
-  test_fraction: float = 0.2
-
-
-def load(path: str, reading: Reading) -> columns.Dataset:
+def load(reading: reading_lib.Reading) -> columns.Dataset:
   """Reads a .csv file whole."""
-  where = f'--dataset={path}'
-  file = csv_files.CsvFile(where, path)
+  where = f'--dataset={reading.dataset}'
+  file = csv_files.CsvFile(where, reading.dataset)
   of_site = [reading.client_column] if reading.client_column else []
   for flag, named in (
     ('label_column', [reading.label_column]),
@@ -60,12 +36,12 @@ def load(path: str, reading: Reading) -> columns.Dataset:
   ids = [np.array(texts[name]) for name in of_site]
   rows = columns.Split(x, y, ids[0] if ids else None)
   known = len(names) or reading.num_classes
-  dataset = arrays.from_splits(path, known, rows)
+  dataset = arrays.from_splits(reading.dataset, known, rows)
   return dataclasses.replace(dataset, class_names=names, features=features)
 
 
 def classes(
-  where: str, reading: Reading, texts: Sequence[str]
+  where: str, reading: reading_lib.Reading, texts: Sequence[str]
 ) -> tuple[np.ndarray, tuple[str, ...]]:
   """Numbers labels by their order: of whole numbers by value, else by text.
 

@@ -1,6 +1,7 @@
 """A run's examples: loaded, dealt to clients, and held back for the server."""
 
 from collections.abc import Sequence
+import dataclasses
 import inspect
 from typing import Any
 
@@ -9,28 +10,18 @@ import numpy as np
 from bfl_tf import datasets, own, partitions, seeds
 from bfl_tf.config import config as config_lib
 
-# What decides how examples are read, and what each site holds out.
-_OF_FILES = (
-  'calibration_fraction', 'test_fraction', 'num_classes', 'label_column',
-  'client_column', 'ignore_columns', 'categorical_columns',
-)  # fmt: skip
-
 
 def load(
   config: config_lib.Config, built: dict[Any, Any] | None = None
 ) -> datasets.Dataset:
   """Loads what clients train on; one that was `built` is used again."""
   built = {} if built is None else built
-  arguments = {
-    'train_split': config.train_split,
-    'test_split': config.test_split,
-    'validation_split': config.validation_split,
-    'seed': config.seed if config.validation_split else 0,
-    **{name: getattr(config, name) for name in _OF_FILES},
-  }
-  key = ('dataset', config.dataset, *arguments.values())
+  fields = dataclasses.fields(datasets.Reading)
+  reading = {field.name: getattr(config, field.name) for field in fields}
+  seed = config.seed if config.validation_split else 0
+  key = ('dataset', seed, *reading.values())
   if key not in built:
-    built[key] = datasets.load(config.dataset, **arguments)
+    built[key] = datasets.load(**reading, seed=seed)
   return built[key]
 
 

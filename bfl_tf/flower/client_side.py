@@ -31,6 +31,10 @@ from bfl_tf.runs import task as task_lib
 from bfl_tf.trained import model as trained_lib
 from bfl_tf.trained import promises, tallies
 
+# What an owner may say: of their file, whose rows are all one client's.
+_SHARES = ('test_fraction', 'calibration_fraction')
+_SAID = (*_SHARES, 'label_column', 'ignore_columns', 'categorical_columns')
+
 app = clientapp.ClientApp()
 
 
@@ -146,27 +150,18 @@ class Own(NamedTuple):
 
   Attributes:
     data: the file; nothing if the node has none.
-    label_column: of a .csv.
-    ignore_columns: of a .csv, separated by commas.
-    categorical_columns: likewise.
-    test_fraction: that it holds out; if None what a run asks for.
-    calibration_fraction: likewise.
+    said: pairs of a field of `datasets.Reading` and its value.
   """
 
   data: str = ''
-  label_column: str = 'label'
-  ignore_columns: str = ''
-  categorical_columns: str = ''
-  test_fraction: float | None = None
-  calibration_fraction: float | None = None
+  said: tuple[tuple[str, Any], ...] = ()
 
   @classmethod
   def of(cls, node_config: Mapping[str, Any]) -> 'Own':
     """Reads a SuperNode's --node-config."""
-    keys = {name: name.replace('_', '-') for name in cls._fields}
-    return cls(
-      **{n: node_config[k] for n, k in keys.items() if k in node_config}
-    )
+    keys = {name: name.replace('_', '-') for name in _SAID}
+    said = ((n, node_config[k]) for n, k in keys.items() if k in node_config)
+    return cls(node_config.get('data', ''), tuple(said))
 
 
 # Of the run that is played: another one's is let go of.
@@ -216,27 +211,26 @@ def read(flags: str, own: Own) -> tuple[config_lib.Config, datasets.Dataset]:
       'client: set --partition=natural'
     )
   if own.data:
-    _check_shares(config, own)
+    said = dict(own.said)
+    _check_shares(config, said)
+    # Nothing of it is as the server's own file is read.
+    columns = {
+      name: getattr(datasets.Reading, name) for name in datasets.COLUMNS
+    }
     config = config.replace(
-      dataset=own.data,
-      # Of the server's own file: nobody would score these.
-      validation_split=0.0,
-      client_column='',
-      label_column=own.label_column,
-      ignore_columns=own.ignore_columns,
-      categorical_columns=own.categorical_columns,
+      dataset=own.data, validation_split=0.0, **columns | said
     )
   return config, data_lib.load(config)
 
 
-def _check_shares(config, own):
+def _check_shares(config, said):
   """Refuses other shares than the owner's, which would tell rows apart."""
-  for share in ('test_fraction', 'calibration_fraction'):
-    wanted, asked = getattr(own, share), getattr(config, share)
-    if wanted not in (None, asked):
+  for share in _SHARES:
+    asked = getattr(config, share)
+    if said.get(share, asked) != asked:
       raise ValueError(
-        f'--{share}={asked}: the owner of this node holds out {wanted}, and no '
-        'other share'
+        f'--{share}={asked}: the owner of this node holds out {said[share]}, '
+        'and no other share'
       )
 
 

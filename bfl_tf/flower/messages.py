@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from flwr import app
 import numpy as np
 
-from bfl_tf import training, trees
+from bfl_tf import datasets, training, trees
 from bfl_tf.federation import client as client_lib
 from bfl_tf.runs import flags_file
 
@@ -34,7 +34,7 @@ _SET = re.compile(r'\w[\w/-]*(:[\d.*]+)?')
 _ANY = re.compile('.*')
 _GRAMMAR = {'dataset': _SET} | dict.fromkeys(
   ('train_split', 'test_split', 'server_split', 'server_dataset',
-   'label_column', 'client_column', 'ignore_columns', 'categorical_columns'),
+   *datasets.COLUMNS),
   _ANY
 )  # fmt: skip
 # Of what NumPy writes before an array's data, generously.

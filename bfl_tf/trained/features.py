@@ -17,9 +17,6 @@ from bfl_tf.federation import data as data_lib
 from bfl_tf.trained import model as trained_lib
 
 _BATCH = 1000
-_COLUMNS = (
-  'label_column', 'client_column', 'ignore_columns', 'categorical_columns',
-)  # fmt: skip
 
 
 def read(
@@ -43,7 +40,9 @@ def read(
   """
   if name != config.dataset:
     is_table = names.kind(name) == 'csv'
-    reading = {key: getattr(config, key) for key in _COLUMNS if is_table}
+    reading = {
+      key: getattr(config, key) for key in datasets.COLUMNS if is_table
+    }
     return datasets.load(
       name, train_split=train_split, test_split=test_split, **reading
     )
