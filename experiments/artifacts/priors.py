@@ -70,7 +70,7 @@ CHOOSING = {
     'choosing',
     f'{rule}, {prior}',
     {**_DIGITS, 'pooling': pooling, **settings},
-    {'smoke': {'dataset': 'digits'}},
+    {},
   )
   for rule, pooling in cells.RULES.items()
   for prior, settings in {**PRIORS, **TEMPERATURES}.items()

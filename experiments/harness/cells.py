@@ -78,7 +78,7 @@ class Cell:
   Attributes:
     paper: whose preset it starts from.
     name: unique within the paper; a path below its results.
-    overrides: of the preset, at every scale.
+    overrides: of the preset and of a scale's; those of `smoke` lie over them.
     by_scale: further overrides, by scale.
     same_at: by scale, a cell with the same config there, whose runs it shares.
     predictor: the union or student of the run whose scores it reads, as in
@@ -107,14 +107,12 @@ class Cell:
 
   def config(self, scale: str, seed: int) -> config_lib.Config:
     """Returns what to run."""
+    scaled, own = self.paper.scales[scale], self.overrides
+    if scale == 'smoke':
+      scaled, own = own, scaled  # It must stay small, whatever a cell sets.
+    further = {**self.by_scale.get(scale, {}), 'seed': seed}
     return config_lib.Config.of(
-      {
-        **self.paper.preset,
-        **self.paper.scales[scale],
-        **self.overrides,
-        **self.by_scale.get(scale, {}),
-        'seed': seed,
-      }
+      {**self.paper.preset, **scaled, **own, **further}
     )
 
 

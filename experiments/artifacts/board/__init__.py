@@ -50,13 +50,7 @@ _RULES = ('WS', 'NWA', 'LP', 'Conflation')
 
 
 def _cell(name, *flags, **overrides):
-  # What the smallest scale sets is for every cell.
-  small = {
-    key: PAPER.scales['smoke'][key]
-    for key in PAPER.scales['smoke'].keys() & {*PAPER.flags(*flags), *overrides}
-  }
-  overrides = {**PAPER.flags(*flags), **overrides}
-  return cells.Cell(PAPER, name, overrides, {'smoke': small})
+  return cells.Cell(PAPER, name, {**PAPER.flags(*flags), **overrides})
 
 
 def _name(*words):

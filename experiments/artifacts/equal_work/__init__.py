@@ -10,20 +10,25 @@ import dataclasses
 from experiments.artifacts import doubts
 from experiments.harness import cells, tables
 
-PAPER = cells.Paper('equal_work', scales={scale: {} for scale in cells.SCALES})
+PAPER = cells.Paper(
+  'equal_work',
+  scales={
+    **{scale: {} for scale in cells.SCALES},
+    'smoke': {
+      **cells.SMALLEST,
+      'dataset': 'digits',
+      # SWAG wants two steps of five examples.
+      'batch_size': 4,
+      'swag.period': 1,
+      'swag.burn_in': 0.0,
+      'swag.rank': 2,
+      'ensemble.num_samples': 2,
+      'distil.epochs': 1,
+    },
+  },
+)
 SEEDS = {**dict.fromkeys(cells.SCALES, 3), 'smoke': 1}
 FEWER = dict.fromkeys(cells.SCALES, 1)
-_SMALL = {
-  **cells.SMALLEST,
-  'dataset': 'digits',
-  # SWAG wants two steps of five examples.
-  'batch_size': 4,
-  'swag.period': 1,
-  'swag.burn_in': 0.0,
-  'swag.rank': 2,
-  'ensemble.num_samples': 2,
-  'distil.epochs': 1,
-}
 _SPLITS = {'IID': {'partition': 'iid'}, 'Dirichlet 0.1': {}}
 _ONE_ROUND = {'num_rounds': 1, 'local_epochs': 400}
 # Scored by draws of the pooled posterior, as configs/ivon.flags.
@@ -114,7 +119,7 @@ _SHORT = (
 
 def _cell(*words, **overrides):
   path = '/'.join(word.replace(', ', '_').replace(' ', '_') for word in words)
-  return cells.Cell(PAPER, path.lower(), overrides, {'smoke': _SMALL})
+  return cells.Cell(PAPER, path.lower(), overrides)
 
 
 def _client(kind):

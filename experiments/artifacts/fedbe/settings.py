@@ -160,12 +160,8 @@ def cell(
     '/'.join(part.translate(_NAMES).lower() for part in (folder, column, row)),
     {**settings, **overrides},
     {
-      **{
-        scale: {**own.get(scale, {}), **by_scale.get(scale, {})}
-        for scale in ('laptop', 'overnight', 'paper')
-      },
-      # What a smoke run is made of comes last: it must stay small.
-      'smoke': {**PAPER.scales['smoke'], **by_scale.get('smoke', {})},
+      scale: {**own.get(scale, {}), **by_scale.get(scale, {})}
+      for scale in cells.SCALES
     },
   )
   return _sharing(made)

@@ -88,12 +88,6 @@ LENET5_FLOORS = _at_all_floors(
 )
 
 
-def _factor(name, overrides):
-  smoke = grids.PAPER.scales['smoke']
-  fewer = {key: smoke[key] for key in overrides if key in smoke}
-  return grids.cell(name, 'mnist', {**_KEPT, **overrides}, fewer)
-
-
 # Of logistic regression at the preset's rate: the diagonal product, and other
 # factors than ten deviations two steps apart, which span the last 20 steps of
 # SGD. The least client takes 200 steps after its burn-in, ten periods of 20.
@@ -107,9 +101,10 @@ DEVIATIONS = {
   **_at_all_floors(
     {
       **{
-        f'rank {rank}, period {period}': _factor(
+        f'rank {rank}, period {period}': grids.cell(
           f'floors_rank{rank}_period{period}',
-          {'swag.rank': rank, 'swag.period': period},
+          'mnist',
+          {**_KEPT, 'swag.rank': rank, 'swag.period': period},
         )
         for rank, period in ((5, 2), (20, 2), (10, 5), (10, 10), (10, 20))
       },

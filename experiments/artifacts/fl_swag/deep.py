@@ -23,18 +23,6 @@ _FEW = {
 # The samplers' prior is N(0, 1 / (d N)): of a sixth of the examples d is six
 # times as much.
 _FEW_DECAY = 3e-3
-_SMOKE = {
-  'dataset': 'digits',
-  'model': 'mlp',
-  'num_server_examples': 400,
-  'fine_tune.epochs': 1,
-  'local_epochs': 1,
-  # The presets' own, which lie over the scale's.
-  **{
-    f'thinning.{name}': grids.PAPER.scales['smoke'][f'thinning.{name}']
-    for name in ('burn_in', 'every', 'num_samples')
-  },
-}
 
 
 def cell(name, dataset, overrides, laptop=types.MappingProxyType({}), **more):
@@ -47,7 +35,7 @@ def cell(name, dataset, overrides, laptop=types.MappingProxyType({}), **more):
     grids.PAPER,
     f'lenet5/{dataset}/{name}',
     {'dataset': dataset, **overrides},
-    {'smoke': _SMOKE, 'laptop': {**few, **laptop}},
+    {'laptop': {**few, **laptop}},
     **more,
   )
 
@@ -100,7 +88,7 @@ def on_features(name, dataset, overrides, laptop=types.MappingProxyType({})):
     grids.PAPER,
     f'features/{dataset}/{name}',
     {**_SHARED, 'dataset': _FEATURES[dataset], **overrides},
-    {'smoke': _SMOKE | {'model': 'logistic'}, 'laptop': dict(laptop)},
+    {'laptop': dict(laptop)},
   )
 
 

@@ -30,7 +30,7 @@ _NOTES = {
   'docs/results/fl_swag.md.',
   'overnight': 'As at paper scale.',
   'laptop': 'The first 10 000 training images.',
-  'smoke': 'Digits, one epoch: only that it runs.',
+  'smoke': 'A small network on digits for one epoch: only that it runs.',
 }
 _CALIBRATION = (
   ACCURACY,

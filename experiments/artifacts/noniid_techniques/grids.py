@@ -119,14 +119,14 @@ POSTERIORS = {
   for rule in ('nwa', 'ws', 'conflation')
 }
 
+
 # Figure 1: four points, dealt by their second feature or to one client; the
 # same at every scale.
-_FOUR_POINTS = settings.PAPER.flags('four_points') | {
-  'train_split': 'train',
-  'test_split': 'test',
-}
-TOY = settings.other('toy/federated', _FOUR_POINTS)
-TOY_CENTRALIZED = settings.other(
-  'toy/centralized',
-  _FOUR_POINTS | {'num_clients': 1, 'partition': 'iid', 'refine': ()},
-)
+def _toy(name, **changes):
+  splits = {'train_split': 'train', 'test_split': 'test'}
+  flags = {**settings.PAPER.flags('four_points'), **splits, **changes}
+  return settings.other(f'toy/{name}', flags, smoke=flags)
+
+
+TOY = _toy('federated')
+TOY_CENTRALIZED = _toy('centralized', num_clients=1, partition='iid', refine=())

@@ -34,6 +34,7 @@ PAPER = cells.Paper(
       'model': 'mlp',
       'mlp.hidden_units': (8,),
       'num_rounds': 1,
+      'local_epochs': 1,
       'num_mc_samples': 2,
       'final_num_mc_samples': 2,
     },
@@ -64,7 +65,6 @@ _EPOCHS = {
     {'laptop': {'num_rounds': 8}, 'overnight': {'num_rounds': 40}},
   ),
 }
-SMOKE = {'smoke': {'num_rounds': 1, 'local_epochs': 1}}
 WEIGHTINGS = {
   'train_size': 'size',
   'max_discrepancy': 'max_discrepancy',
@@ -90,9 +90,7 @@ def _rows():
 
 def _cell(folder, row, column, overrides, by_scale, same_at=None):
   name = f'{folder}/{column}/{row.lower().replace(" ", "_")}'
-  return cells.Cell(
-    PAPER, name, overrides, {**by_scale, **SMOKE}, same_at or {}
-  )
+  return cells.Cell(PAPER, name, overrides, by_scale, same_at or {})
 
 
 def _grid(epochs):
@@ -123,11 +121,11 @@ _ONE_SHOT = {'num_rounds': 1, 'local_epochs': 400}
 _AT_LAPTOP = {**CIFAR, 'local_epochs': 40}
 
 
-def _one_shot(row, overrides):
+def _one_shot(row, overrides, laptop=(), smoke=()):
   return {
     (row, column): _cell(
       'one_shot', row, column, {**_ONE_SHOT, **split, **overrides},
-      {'laptop': _AT_LAPTOP},
+      {'laptop': {**_AT_LAPTOP, **dict(laptop)}, 'smoke': dict(smoke)},
     )
     for column, split in PARTITIONS.items()
   }  # fmt: skip
@@ -135,21 +133,12 @@ def _one_shot(row, overrides):
 
 def _pretrained(row, overrides):
   """As `_one_shot`; the server's share is 10 % of the data at any scale."""
-  grid = _one_shot(row, {**_PRETRAINED, **overrides})
-  fewer = {
-    'laptop': {'num_server_examples': 500},
-    'smoke': {'num_server_examples': 100, 'fine_tune.epochs': 1},
-  }
-  return {
-    key: dataclasses.replace(
-      cell,
-      by_scale={
-        scale: {**settings, **fewer[scale]}
-        for scale, settings in cell.by_scale.items()
-      },
-    )
-    for key, cell in grid.items()
-  }
+  return _one_shot(
+    row,
+    {**_PRETRAINED, **overrides},
+    laptop={'num_server_examples': 500},
+    smoke={'num_server_examples': 100, 'fine_tune.epochs': 1},
+  )
 
 
 ONE_SHOT = {
@@ -243,11 +232,7 @@ CENTRALIZED = {
     PAPER,
     f'centralized/{variant}',
     {'num_clients': 1, 'num_rounds': 200, 'variant': variant},
-    {
-      'laptop': {'num_rounds': 10},
-      'overnight': {'num_rounds': 100},
-      **SMOKE,
-    },
+    {'laptop': {'num_rounds': 10}, 'overnight': {'num_rounds': 100}},
   )
   for row, variant in {
     'Deterministic': 'deterministic',
