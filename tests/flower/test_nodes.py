@@ -43,7 +43,7 @@ def test_the_owner_says_what_is_held_out(tmp_path):
   _, dataset = client_side.read(asked, own)
   # What a run validates on is of the server's file.
   assert (len(dataset.train.y), len(dataset.test.y)) == (42, 18)
-  own = own._replace(test_fraction=0.2)
+  own = own._replace(said=(('test_fraction', 0.2),))
   with pytest.raises(
     ValueError, match=r'owner of this node holds out 0\.2, and'
   ):
