@@ -18,7 +18,9 @@ References:
   D. E. Knuth. The Art of Computer Programming, vol. 2, section 4.2.2.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+import dataclasses
+import functools
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -57,14 +59,12 @@ class Sums(NamedTuple):
   """What has been accumulated.
 
   Attributes:
-    num_clients: that were accumulated.
     max_weight: the largest weight.
     vectors: float64 arrays `[1 or 2, ...]`: a sum and, once something was
       merged in, its rounding error. Has `weight`, the weights' sum.
     tables: by name, a table by client id; for what does not add up.
   """
 
-  num_clients: int
   max_weight: float
   vectors: dict[str, np.ndarray]
   tables: dict[str, dict[int, Any]]
@@ -91,6 +91,25 @@ class Statistic(Protocol):
     """Returns the statistic, and counts for the columns of `metrics.csv`."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Total:
+  """The sums over clients of what a function makes of each update.
+
+  The result holds them by name, `weight` among them.
+
+  Attributes:
+    terms: a function of a module, with the arguments of `accumulate`.
+  """
+
+  terms: Callable[[ClientUpdate, float, Any], Mapping[str, Any]]
+
+  def accumulate(self, update, weight, reference) -> Sums:
+    return single(weight, self.terms(update, weight, reference))
+
+  def finalize(self, sums, reference) -> tuple[dict[str, np.ndarray], dict]:
+    return {name: sums.value(name) for name in sums.vectors}, {}
+
+
 def single(
   weight: float,
   vectors: Mapping[str, np.ndarray],
@@ -105,7 +124,6 @@ def single(
   """
   terms = {'weight': np.float64(weight), **vectors}
   return Sums(
-    num_clients=1,
     max_weight=weight,
     vectors={
       k: np.asarray(v, np.float64)[np.newaxis] for k, v in terms.items()
@@ -130,11 +148,24 @@ def merge(into: Sums, other: Sums) -> Sums:
     for name in {**into.tables, **other.tables}
   }
   return Sums(
-    into.num_clients + other.num_clients,
     max(into.max_weight, other.max_weight),
     vectors,
     tables,
   )
+
+
+def reduced(
+  statistic: Statistic,
+  weighed: Iterable[tuple[ClientUpdate, float]],
+  reference: weights.Weights | None,
+) -> tuple[Any, dict[str, float]]:
+  """Returns what `finalize` does of updates and their weights, one at a time.
+
+  Raises:
+    TypeError: there are none.
+  """
+  shares = (statistic.accumulate(u, w, reference) for u, w in weighed)
+  return statistic.finalize(functools.reduce(merge, shares), reference)
 
 
 def chunks(size: int) -> Iterator[slice]:

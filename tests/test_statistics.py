@@ -44,7 +44,6 @@ def test_counts_weights_and_tables_by_hand():
   sums = merge(
     [single(4, [1, 2], 0.5), single(1, [3, 4], 8), single(2, [0, 0])]
   )
-  assert sums.num_clients == 3
   assert sums.max_weight == 8
   assert sums.value('weight') == 9.5
   assert sums.value('vector').tolist() == [4, 6]

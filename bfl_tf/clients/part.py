@@ -32,9 +32,9 @@ class Part(Protocol):
 
   Notation: `mean = [loc; point]` is a flat vector `[num_trainable]`, also
   `model.mean`. `shared` is the slot of the server stage that the part needs,
-  the same for all clients of a round. `memory` is this client's own, an array
-  or a dict of arrays. `carry` is what the part itself carries from step to
-  step.
+  the same for all clients of a round; None if there is none. `memory` is this
+  client's own, an array or a dict of arrays. `carry` is what the part itself
+  carries from step to step.
 
   Attributes:
     name: of its columns and its draws; of a part in our tables, of its flags.

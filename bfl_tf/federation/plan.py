@@ -244,7 +244,7 @@ class Plan:
 
   def shared(self, slots: Mapping[str, Any]) -> dict[str, Any]:
     """By part name, the slot of the server stage that the part needs."""
-    return {part.name: slots[part.needs] for part in self.parts if part.needs}
+    return {p.name: slots[p.needs] for p in self.parts if p.needs in slots}
 
 
 def _saying(what, parts):

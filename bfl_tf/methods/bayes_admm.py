@@ -96,19 +96,10 @@ class Part:
     return model, tf.constant([self.rho, step], tf.float64), moved
 
 
-@dataclasses.dataclass(frozen=True)
-class Duals:
-  """How far the duals' sum moves, and what clients tell: a Statistic."""
-
-  def accumulate(self, update, weight, reference) -> statistics_lib.Sums:
-    told = update.extras[Part.name]
-    moved = weights.natural(update.model) - weights.natural(reference)
-    terms = {'dual': told[1] * moved.numpy(), 'told': told}
-    return statistics_lib.single(1.0, terms)
-
-  def finalize(self, sums, reference) -> tuple[tuple, dict[str, float]]:
-    told = sums.value('told') / sums.value('weight')
-    return (sums.value('dual'), told), {}
+def _told(update, weight, reference):
+  told = update.extras[Part.name]
+  moved = weights.natural(update.model) - weights.natural(reference)
+  return {'dual': told[1] * moved.numpy(), 'told': told}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,7 +113,7 @@ class Stage:
   num_clients: int
 
   name: ClassVar[str] = 'bayes_admm'
-  statistics: ClassVar[tuple] = (Duals(),)
+  statistics: ClassVar[tuple] = (statistics_lib.Total(_told),)
 
   def init(self, model) -> dict[str, np.ndarray]:
     """Returns eta(q_0) twice, `[2, num_loc]` float64."""
@@ -130,9 +121,9 @@ class Stage:
     return {'start': start, 'known': start}
 
   def __call__(self, state, reference, pooled, statistics, seed):
-    moved, (rho, _) = statistics[self.statistics[0]]
-    slot = state.slots[self.name]
-    known = slot['known'] + moved
+    sums, slot = statistics[self.statistics[0]], state.slots[self.name]
+    rho, _ = sums['told'] / sums['weight']
+    known = slot['known'] + sums['dual']
     share = 1 / (1 + self.num_clients * rho)
     eta = (1 - share) * weights.natural(state.model).numpy() + share * known
     if eta[1].min() <= 0:

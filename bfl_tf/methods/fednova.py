@@ -17,7 +17,7 @@ References:
 
 from collections.abc import Callable, Mapping
 import dataclasses
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import tensorflow as tf
@@ -61,19 +61,10 @@ class Part:
     return model, length[tf.newaxis], None
 
 
-@dataclasses.dataclass(frozen=True)
-class Normalized:
-  """tau and sum_k p_k d_k: a Statistic."""
-
-  def accumulate(self, update, weight, reference) -> statistics_lib.Sums:
-    length = np.float64(update.extras[Part.name][0])
-    moved = update.model.mean.astype(np.float64) - reference.mean
-    terms = {'length': weight * length, 'moved': moved * (weight / length)}
-    return statistics_lib.single(weight, terms)
-
-  def finalize(self, sums, reference) -> tuple[Any, dict[str, float]]:
-    total = sums.value('weight')
-    return (sums.value('length') / total, sums.value('moved') / total), {}
+def _normalized(update, weight, reference):
+  length = np.float64(update.extras[Part.name][0])
+  moved = update.model.mean.astype(np.float64) - reference.mean
+  return {'length': weight * length, 'moved': moved * (weight / length)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,13 +72,10 @@ class Stage:
   """Moves the broadcast mean on; all else is as pooled."""
 
   name: ClassVar[str] = 'fednova'
-  statistics: ClassVar[tuple] = (Normalized(),)
-
-  def init(self, model) -> np.ndarray:
-    """Carries nothing; the part that needs this stage is sent as much."""
-    return np.zeros([0], np.float32)
+  statistics: ClassVar[tuple] = (statistics_lib.Total(_normalized),)
 
   def __call__(self, state, reference, pooled, statistics, seed):
-    length, moved = statistics[self.statistics[0]]
+    sums = statistics[self.statistics[0]]
+    length, moved = (sums[k] / sums['weight'] for k in ('length', 'moved'))
     mean = reference.mean + length * moved
     return state._replace(model=state.model.replace_mean(mean)), {}

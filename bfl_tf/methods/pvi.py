@@ -107,16 +107,9 @@ class Part:
     return {'floored_fraction': floored}
 
 
-@dataclasses.dataclass(frozen=True)
-class Changes:
-  """The sum over clients of eta(sent) - eta(q): a Statistic."""
-
-  def accumulate(self, update, weight, reference) -> statistics_lib.Sums:
-    change = weights.natural(update.model) - weights.natural(reference)
-    return statistics_lib.single(1.0, {'change': change.numpy()})
-
-  def finalize(self, sums, reference) -> tuple[np.ndarray, dict[str, float]]:
-    return sums.value('change'), {}
+def _changed(update, weight, reference):
+  change = weights.natural(update.model) - weights.natural(reference)
+  return {'change': change.numpy()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,12 +117,13 @@ class Stage:
   """Counts what clients sent; its slot, S, is broadcast to the part."""
 
   name: ClassVar[str] = 'pvi'
-  statistics: ClassVar[tuple] = (Changes(),)
+  statistics: ClassVar[tuple] = (statistics_lib.Total(_changed),)
 
   def init(self, model) -> np.ndarray:
     """Returns S = 0, `[2, num_loc]` float64."""
     return np.zeros([2, model.loc.size])
 
   def __call__(self, state, reference, pooled, statistics, seed):
-    total = state.slots[self.name] + statistics[self.statistics[0]]
-    return state._replace(slots={**state.slots, self.name: total}), {}
+    change = statistics[self.statistics[0]]['change']
+    slots = {**state.slots, self.name: state.slots[self.name] + change}
+    return state._replace(slots=slots), {}

@@ -78,21 +78,8 @@ class Part:
     return model, new - control, new
 
 
-@dataclasses.dataclass(frozen=True)
-class ExtraSum:
-  """The plain sum over clients of what a part sends: a Statistic.
-
-  Attributes:
-    part: the part's name.
-  """
-
-  part: str
-
-  def accumulate(self, update, weight, reference) -> statistics_lib.Sums:
-    return statistics_lib.single(1.0, {'extra': update.extras[self.part]})
-
-  def finalize(self, sums, reference) -> tuple[np.ndarray, dict[str, float]]:
-    return sums.value('extra'), {}
+def _sent(update, weight, reference):
+  return {'change': update.extras[Part.name]}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,14 +93,14 @@ class Stage:
   num_clients: int
 
   name: ClassVar[str] = 'scaffold'
-  statistics: ClassVar[tuple] = (ExtraSum('scaffold'),)
+  statistics: ClassVar[tuple] = (statistics_lib.Total(_sent),)
 
   def init(self, model) -> np.ndarray:
     """Returns c = 0, `[num_trainable]` float32, as it is broadcast."""
     return np.zeros(model.mean.size, np.float32)
 
   def __call__(self, state, reference, pooled, statistics, seed):
-    change = statistics[self.statistics[0]] / self.num_clients
+    change = statistics[self.statistics[0]]['change'] / self.num_clients
     control = (state.slots[self.name] + change).astype(np.float32)
     slots = {**state.slots, self.name: control}
     return state._replace(slots=slots), {

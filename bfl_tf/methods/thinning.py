@@ -73,10 +73,6 @@ class Stage:
   statistics: ClassVar[tuple] = (posteriors.Updates(),)
   predictors: ClassVar[tuple[str, ...]] = ('S',)
 
-  def init(self, model) -> np.ndarray:
-    """Carries nothing; the part that needs this stage is sent as much."""
-    return np.zeros([0], np.float32)
-
   def __call__(self, state, reference, pooled, statistics, seed):
     size = pooled.mean.size
     updates = statistics[self.statistics[0]].updates

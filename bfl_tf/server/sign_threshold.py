@@ -25,16 +25,9 @@ from bfl_tf import statistics as statistics_lib
 from bfl_tf.settings import Setting
 
 
-@dataclasses.dataclass(frozen=True)
-class SignVotes:
-  """The sum of the updates' signs, whatever the clients weigh: a Statistic."""
-
-  def accumulate(self, update, weight, reference) -> statistics_lib.Sums:
-    moved = update.model.mean.astype(np.float64) - reference.mean
-    return statistics_lib.single(1.0, {'votes': np.sign(moved)})
-
-  def finalize(self, sums, reference) -> tuple[np.ndarray, dict[str, float]]:
-    return sums.value('votes'), {}
+def _votes(update, weight, reference):
+  moved = update.model.mean.astype(np.float64) - reference.mean
+  return {'votes': np.sign(moved)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +46,7 @@ class SignThreshold:
   ] = 2
 
   name: ClassVar[str] = 'sign_threshold'
-  statistics: ClassVar[tuple] = (SignVotes(),)
+  statistics: ClassVar[tuple] = (statistics_lib.Total(_votes),)
 
   def __post_init__(self):
     most = self.clients_per_round or self.num_clients
@@ -64,7 +57,8 @@ class SignThreshold:
       )
 
   def __call__(self, state, reference, pooled, statistics, seed):
-    still = np.abs(statistics[self.statistics[0]]) < self.threshold
+    votes = statistics[self.statistics[0]]['votes']
+    still = np.abs(votes) < self.threshold
     mean = np.where(still, reference.mean, state.model.mean)
     return state._replace(model=state.model.replace_mean(mean)), {
       'zero_rate_fraction': float(still.mean())

@@ -40,12 +40,15 @@ def run(name: str, num_workers: int, repeats: int) -> None:
 def _teachers(name, experiment, repeats):
   workers, like = experiment.workers, experiment.method.initial_weights()
   ensemble = experiment.method.stages[-1].teacher_groups
-  updates = _updates(like)
+  weighed = _weighed(like)
   shape = (_NUM_IMAGES, *experiment.dataset.input_shape)
   x = np.resize(experiment.dataset.train.x, shape)
 
   def groups():
-    results = {s: _reduce(s, updates, like) for s in ensemble.statistics}
+    results = {
+      statistic: statistics.reduced(statistic, weighed, like)[0]
+      for statistic in ensemble.statistics
+    }
     return ensemble.make(like, results, _SEED)[0]
 
   def predict(made=None):
@@ -118,18 +121,8 @@ def _student(name, experiment, repeats):
   )
 
 
-def _updates(like):
+def _weighed(like):
   rng = np.random.default_rng(0)
   noise = 0.01 * rng.standard_normal((_NUM_CLIENTS, like.mean.size))
-  return [
-    statistics.ClientUpdate(k, 1, like.replace_mean(like.mean + noise[k]))
-    for k in range(_NUM_CLIENTS)
-  ]
-
-
-def _reduce(statistic, updates, reference):
-  sums = None
-  for update in updates:
-    share = statistic.accumulate(update, 1.0, reference)
-    sums = share if sums is None else statistics.merge(sums, share)
-  return statistic.finalize(sums, reference)[0]
+  models = (like.replace_mean(like.mean + each) for each in noise)
+  return [(statistics.ClientUpdate(k, 1, m), 1.0) for k, m in enumerate(models)]

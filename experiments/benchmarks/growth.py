@@ -140,17 +140,13 @@ def pooled(size: int, rule_name: str = 'nwa', num_clients: int = 3) -> Callable:
   tight = model._replace(scale=np.full(size, 0.2, np.float32))
   rule = pooling.rule_of(rule_name)
 
-  def pool():
-    sums = None
+  def weighed():
     for k in range(num_clients):
       # A rule may keep it, as one that came over a network.
       own = model._replace(loc=loc.copy(), scale=model.scale.copy())
-      update = statistics.ClientUpdate(k, 1, own)
-      share = rule.accumulate(update, 1.0 + k, tight)
-      sums = share if sums is None else statistics.merge(sums, share)
-    return rule.finalize(sums, tight)
+      yield statistics.ClientUpdate(k, 1, own), 1.0 + k
 
-  return pool
+  return lambda: statistics.reduced(rule, weighed(), tight)
 
 
 def _rounds(num_workers, num_clients) -> Callable:

@@ -31,7 +31,7 @@ class Seen:
     return statistics.single(weight, {})
 
   def finalize(self, sums, reference):
-    return sums.num_clients, {'seen': sums.num_clients}
+    return sums.value('weight'), {'seen': sums.value('weight')}
 
 
 def reduce(weighting, updates=UPDATES, needed=()):
@@ -50,7 +50,7 @@ def test_by_hand():
   # (1 1 + 2 2 + 5 5) / 8 and (1/3 + 2 4/3 + 5 7/3) / 8.
   np.testing.assert_allclose(pooled.point, [30 / 8, 44 / 24], rtol=1e-6)
   assert seen.given == [(0, 1.0), (1, 2.0), (2, 5.0)]
-  assert results[seen] == info['seen'] == 3
+  assert results[seen] == info['seen'] == 8
   assert toys.same(results[rule], pooled)
   assert info['weight_guards'] == 0
 

@@ -76,13 +76,12 @@ def test_its_fixed_point_is_the_optimum_whatever_the_steps(momentum):
       (descended(x, o, t, rate, momentum), rate * length(t, momentum), n)
       for o, t, n in zip(optima, steps, sizes)
     ]
-    sums = None
+    weighed = []
     for client, (end, way, size) in enumerate(ends):
       extras = {'fednova': np.array([way])}
       update = statistics.ClientUpdate(client, size, model(end), extras)
-      share = statistic.accumulate(update, size, model(x))
-      sums = share if sums is None else statistics.merge(sums, share)
-    results = {statistic: statistic.finalize(sums, model(x))[0]}
+      weighed.append((update, size))
+    results = {statistic: statistics.reduced(statistic, weighed, model(x))[0]}
     state = federation.State(0, model(x), {}, {})
     state, _ = stage(state, model(x), model(x), results, None)
     x = state.model.mean.astype(np.float64)

@@ -1,7 +1,5 @@
 """Posteriors with a factor: rules and divergences see their marginals."""
 
-import functools
-
 import numpy as np
 import pytest
 from tensorflow_probability import distributions as tfd
@@ -39,8 +37,7 @@ def marginal(update):
 
 
 def reduce(rule, updates, reference):
-  shares = map(rule.accumulate, updates, WEIGHTS, [reference] * len(updates))
-  return rule.finalize(functools.reduce(statistics.merge, shares), reference)
+  return statistics.reduced(rule, zip(updates, WEIGHTS), reference)
 
 
 @every_rule

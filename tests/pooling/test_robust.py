@@ -14,14 +14,13 @@ NONE = np.zeros([0], np.float32)
 def pooled(name, loc, scale, buffers=None, **settings):
   """Pools clients with these means and scales, `[num_clients, size]`."""
   rule = pooling.rule_of(name, **settings)
-  sums = None
+  weighed = []
   for client, (m, s) in enumerate(zip(np.float32(loc), np.float32(scale))):
     said = NONE if buffers is None else np.float32(buffers[client])
     model = weights.Weights(m, s, m, said)
     update = statistics.ClientUpdate(client, 1 + 10**client, model)
-    share = rule.accumulate(update, 1.0, None)
-    sums = share if sums is None else statistics.merge(sums, share)
-  return rule.finalize(sums, None)
+    weighed.append((update, 1.0))
+  return statistics.reduced(rule, weighed, None)
 
 
 @every_rule

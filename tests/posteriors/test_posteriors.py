@@ -1,7 +1,5 @@
 """FedBE's distributions: by hand, by sampling, and in their limits."""
 
-import functools
-
 import numpy as np
 import pytest
 
@@ -25,12 +23,8 @@ def updates(points, sizes):
 
 
 def reduce(statistic, clients, reference):
-  shares = [
-    statistic.accumulate(update, float(update.num_examples), reference)
-    for update in clients
-  ]
-  sums = functools.reduce(statistics.merge, shares)
-  return statistic.finalize(sums, reference)[0]
+  weighed = [(update, float(update.num_examples)) for update in clients]
+  return statistics.reduced(statistic, weighed, reference)[0]
 
 
 def test_equation_5_by_hand():

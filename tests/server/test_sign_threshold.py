@@ -6,6 +6,7 @@ import pytest
 from bfl_tf import federation, server, statistics, weights
 
 SEED = np.zeros(2, np.int32)
+(VOTES,) = server.SignThreshold.statistics
 
 
 def model(mean, scale=0.5):
@@ -19,12 +20,11 @@ def model(mean, scale=0.5):
 
 
 def votes(reference, updates, sizes):
-  statistic, sums = server.SignVotes(), None
-  for client, (mean, size) in enumerate(zip(updates, sizes)):
-    update = statistics.ClientUpdate(client, size, model(mean))
-    share = statistic.accumulate(update, size, reference)
-    sums = share if sums is None else statistics.merge(sums, share)
-  return {statistic: statistic.finalize(sums, reference)[0]}
+  weighed = [
+    (statistics.ClientUpdate(client, size, model(mean)), size)
+    for client, (mean, size) in enumerate(zip(updates, sizes))
+  ]
+  return {VOTES: statistics.reduced(VOTES, weighed, reference)[0]}
 
 
 def play(stages, reference, pooled, results, slots=None):
@@ -42,7 +42,7 @@ def test_by_hand():
     [[2, 0, 9, 1], [3, -1, 0, 5], [2, 0, 0.5, 5]],
     sizes=[1, 1, 100],
   )
-  assert results[server.SignVotes()].tolist() == [3, -3, -1, 2]
+  assert results[VOTES]['votes'].tolist() == [3, -3, -1, 2]
   pooled = model([4, -2, 0.5, 6], scale=0.25)
   for threshold, expected, share in (
     (0, [4, -2, 0.5, 6], 0),
@@ -63,7 +63,7 @@ def test_an_update_too_small_for_float32_votes():
   reference = model([1e-38])
   near = np.nextafter(np.float32(1e-38), np.float32(1))
   results = votes(reference, [[near], [near]], [1, 1])
-  assert results[server.SignVotes()].tolist() == [2]
+  assert results[VOTES]['votes'].tolist() == [2]
 
 
 @pytest.mark.parametrize('threshold', [0, 2])
