@@ -117,6 +117,8 @@ def take(
   else:
     rng = seeds.generator(seed, flag)
     held, rest = columns.stratify(whole.y, fraction, rng)
+  if not held.size:
+    raise ValueError(f'{said} leaves no {name} example of {where}: raise it.')
   splits: dict[str, Any] = {name: whole.take(held), 'train': whole.take(rest)}
   missing = np.setdiff1d(whole.y, splits['train'].y)
   if missing.size and not unseen:
