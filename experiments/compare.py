@@ -53,10 +53,7 @@ def main(paths: Sequence[str]) -> None:
   """Prints the table; writes it and the figures."""
   if len(paths) < 2:
     config_flags.fail('name two finished runs or more: compare DIR DIR ...')
-  try:
-    report(paths)
-  except ValueError as error:
-    config_flags.fail(error)
+  report(paths)
 
 
 def report(

@@ -13,7 +13,7 @@ import json
 
 from absl import flags
 
-from bfl_tf import datasets, federation, files, plots
+from bfl_tf import datasets, files, plots
 from bfl_tf.runs import rows as rows_lib
 from bfl_tf.trained import doubts, reopened
 from experiments import finished
@@ -40,27 +40,21 @@ _CORRUPT = flags.DEFINE_boolean(
 def main() -> None:
   """Asks, writes tables and plots, and prints the tables."""
   path = finished.path()
-  try:
-    run = reopened.reopen(path, _ON_TEST.value)
-    asked = doubts.ask(
-      run,
-      list(others(run.dataset)),
-      num_samples=_SAMPLES.value,
-      num_examples=_EXAMPLES.value,
-      corrupt=_CORRUPT.value,
-    )
-  except ValueError as error:
-    config_flags.fail(error)
+  run = reopened.reopen(path, _ON_TEST.value)
+  asked = doubts.ask(
+    run,
+    list(others(run.dataset)),
+    num_samples=_SAMPLES.value,
+    num_examples=_EXAMPLES.value,
+    corrupt=_CORRUPT.value,
+  )
   for remark in asked.remarks:
     print(remark)
   for name, rows in asked.tables.items():
     if rows and name != 'corruptions':
       print(f'{rows_lib.table(rows)}\n')
-  try:
-    with rows_lib.replacing(path / 'doubt') as folder:
-      _write(folder, asked.tables)
-  except federation.StoppedError as error:
-    config_flags.fail(error, code=1)
+  with rows_lib.replacing(path / 'doubt') as folder:
+    _write(folder, asked.tables)
   print(f'tables and plots in {path / "doubt"}')
 
 

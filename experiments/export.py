@@ -24,11 +24,9 @@ def main() -> None:
   run = finished.path()
   if not _OUTPUT.value:
     config_flags.fail('--output is missing: name a new folder.')
+  trained = trained_lib.load(run)
   try:
-    trained = trained_lib.load(run)
     path = exporting.export(trained, _OUTPUT.value, _SAMPLES.value)
-  except (OSError, ValueError) as error:
-    config_flags.fail(error)
   except tf.errors.OpError as error:
     # What TensorFlow writes itself: the disk is full.
     reason = error.message.splitlines()[0]

@@ -31,16 +31,13 @@ def main() -> None:
   run = finished.path()
   if not _OUTPUT.value:
     config_flags.fail('--output is missing: name an .npz file.')
-  try:
-    trained = trained_lib.load(run)
-    name = _DATASET.value or trained.config.dataset
-    path = finished.output(_OUTPUT.value, '.npz', name)
-    found = _features(trained, name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with files.replacing(path) as new, new.open('wb') as file:
-      np.savez_compressed(file, **found)
-  except ValueError as error:
-    config_flags.fail(error)
+  trained = trained_lib.load(run)
+  name = _DATASET.value or trained.config.dataset
+  path = finished.output(_OUTPUT.value, '.npz', name)
+  found = _features(trained, name)
+  path.parent.mkdir(parents=True, exist_ok=True)
+  with files.replacing(path) as new, new.open('wb') as file:
+    np.savez_compressed(file, **found)
   train, test = found['x_train'], found['x_test']
   print(
     f'{len(train)} examples for clients and {len(test)} to test, '

@@ -69,6 +69,12 @@ def main(function: Callable[..., int | None]) -> None:
       return code
     except KeyboardInterrupt as stop:
       interrupted(stop)
+    except ValueError as error:
+      # Should it be a defect of ours: --verbosity=0 says where.
+      logging.info('Raised at:', exc_info=True)
+      fail(error)
+    except federation.StoppedError as error:
+      fail(error, code=1)
     except OSError as error:
       # A file that somebody named, or one of a run, is none to be read.
       place = '' if error.filename is None else f'{error.filename}: '
@@ -137,8 +143,6 @@ def watching(connection: str) -> Iterator[None]:
   """Turns what ends a run on a SuperLink, or the watching, into one line."""
   try:
     yield
-  except federation.StoppedError as error:
-    fail(error, code=1)
   except KeyboardInterrupt as stop:
     interrupted(
       stop,

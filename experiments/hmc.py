@@ -48,10 +48,7 @@ def main() -> None:
     )
   training.configure(0)
   settings = toy.config(_SEED.value, _EPOCHS.value, _RANK.value)
-  try:
-    fitted = toy.fit(settings)
-  except ValueError as error:
-    config_flags.fail(error)
+  fitted = toy.fit(settings)
   folder = pathlib.Path(_OUTPUT_DIR.value)
   folder.mkdir(parents=True, exist_ok=True)
   compared = toy.compare(

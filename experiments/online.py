@@ -45,8 +45,6 @@ def main() -> None:
     config_flags.fail('give one of --add, --replace, --remove.')
   try:
     played, scores = _changed(path, wanted[0])
-  except ValueError as error:
-    config_flags.fail(error)
   except federation.StoppedError as error:
     # A full disk is nothing that was typed.
     full = isinstance(error, federation.MachineError)

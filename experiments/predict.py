@@ -43,13 +43,10 @@ def main() -> None:
   for flag in (_INPUT, _OUTPUT):
     if not flag.value:
       config_flags.fail(f'--{flag.name} is missing: give --input, --output.')
-  try:
-    path = finished.output(_OUTPUT.value, '', _INPUT.value)
-    trained = trained_lib.load(run)
-    promise = _promise(run, trained)
-    count = _write(trained, promise, path)
-  except ValueError as error:
-    config_flags.fail(error)
+  path = finished.output(_OUTPUT.value, '', _INPUT.value)
+  trained = trained_lib.load(run)
+  promise = _promise(run, trained)
+  count = _write(trained, promise, path)
   print(f'{count} predictions in {_OUTPUT.value}')
 
 

@@ -38,8 +38,8 @@ def main() -> None:
     if _SUPERLINK.value:
       config_flags.fail('--superlink needs --engine=flower.')
     run = runs_lib.Run(config, _OUTPUT_DIR.value)
-  except ValueError as error:
-    config_flags.fail(error)
+  except (ValueError, federation.StoppedError):
+    raise
   except KeyboardInterrupt as stop:
     config_flags.interrupted(stop, 'nothing was written')
   except Exception as error:
@@ -68,8 +68,6 @@ def _on_flower(config):
     return
   try:
     _show(flower.simulate(config, _OUTPUT_DIR.value))
-  except federation.StoppedError as error:
-    config_flags.fail(error, code=1)
   except KeyboardInterrupt as stop:
     left = 'the same command goes on after the last round'
     config_flags.interrupted(stop, left)

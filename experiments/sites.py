@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from absl import flags
 
-from bfl_tf import federation, metrics
+from bfl_tf import metrics
 from bfl_tf.runs import checkpoints
 from bfl_tf.trained import personalised, reopened, report_files, reports
 from experiments import finished
@@ -57,20 +57,14 @@ def main() -> None:
   config_flags.terminable()
   if _SUPERLINK.value:
     return _ask_nodes(path)
-  try:
-    run = reopened.reopen(path, _ON_TEST.value, _SETS.value)
-    own: Iterable[personalised.Personalised] = ()
-    if _EPOCHS.value:
-      state = checkpoints.restore(path / 'checkpoints')
-      own = personalised.train(run, state, _EPOCHS.value)
-      own = personalised.kept(path, run.trained, own, _EPOCHS.value)
-    report = reports.report(run, own)
-  except ValueError as error:
-    config_flags.fail(error)
-  try:
-    report_files.write(path, report)
-  except federation.StoppedError as error:
-    config_flags.fail(error, code=1)
+  run = reopened.reopen(path, _ON_TEST.value, _SETS.value)
+  own: Iterable[personalised.Personalised] = ()
+  if _EPOCHS.value:
+    state = checkpoints.restore(path / 'checkpoints')
+    own = personalised.train(run, state, _EPOCHS.value)
+    own = personalised.kept(path, run.trained, own, _EPOCHS.value)
+  report = reports.report(run, own)
+  report_files.write(path, report)
   for line in report_files.lines(path, report):
     print(line)
   if _EPOCHS.value:
@@ -85,11 +79,8 @@ def _ask_nodes(path):
     )
   absolute = config_flags.on_server('--run', path)
   flower = config_flags.flower('--superlink')
-  try:
-    with config_flags.watching(_SUPERLINK.value):
-      flower.ask_sites(absolute, _SUPERLINK.value, _TIMEOUT.value, _SETS.value)
-  except ValueError as error:
-    config_flags.fail(error)
+  with config_flags.watching(_SUPERLINK.value):
+    flower.ask_sites(absolute, _SUPERLINK.value, _TIMEOUT.value, _SETS.value)
 
 
 if __name__ == '__main__':

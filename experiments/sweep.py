@@ -55,11 +55,8 @@ def main() -> int:
   """Plays what is not finished, and compares what is."""
   config_flags.terminable()
   root = pathlib.Path(_FOLDER.value)
-  try:
-    runs = _planned(root)
-    study.check(runs)
-  except ValueError as error:
-    config_flags.fail(error)
+  runs = _planned(root)
+  study.check(runs)
   every = [run for of_name in runs.values() for run in of_name]
   jobs = _JOBS.value or len(os.sched_getaffinity(0))
   print(f'{root}: {estimates.said(every, jobs)}', flush=True)
@@ -90,10 +87,7 @@ def _compare(done, root):
   """Writes the comparison of what is finished, and its best."""
   if not done:
     return
-  try:
-    compare.report([path for paths in done.values() for path in paths], root)
-  except ValueError as error:
-    config_flags.fail(error)
+  compare.report([path for paths in done.values() for path in paths], root)
   if score := _CHOOSE_BY.value:
     name, mean = swept.best(done, score)
     path = root / 'best.flags'
