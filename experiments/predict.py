@@ -136,7 +136,7 @@ def _pieces(task) -> Iterator[np.ndarray]:
     unused = [name for name in file.header if name not in used]
     if unused:
       print(f'not used: {", ".join(unused)}')
-    yield from (x for x, _ in file.chunks(task.features))
+    yield from file.chunks(task.features)
 
 
 if __name__ == '__main__':

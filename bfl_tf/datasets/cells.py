@@ -1,8 +1,9 @@
-"""What the cells of a table say: first seen, then written as numbers."""
+"""What the cells of a table say: collected, then written as numbers."""
 
+import array
+from collections.abc import Sequence
 import math
 import re
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,96 +19,83 @@ _CELLS_PER_CATEGORY = 3
 _WHOLE = re.compile(r'(-?\d+)\.0+')
 
 
-class Seen:
-  """What the cells of a column were."""
+class Column:
+  """The cells of a column, a place each, in the order in which they come."""
 
   def __init__(self, name: str, is_categorical: bool):
     self.name, self._is_categorical = name, is_categorical
-    self._has_gaps = self._has_numbers = False
-    self._low, self._high = math.inf, -math.inf
-    self._num_words = 0
-    # By word, the row of the first cell that has it.
-    self._words: dict[str, int] = {}
+    # By place: NaN where a cell is no finite number.
+    self._numbers = array.array('d')
+    # By word, the places of cells that say it; `''` for a gap.
+    self._words: dict[str, list[int]] = {}
 
-  def see(self, row: int, cell: str) -> None:
-    if cell in MISSING:
-      self._has_gaps = True
-      return
+  def add(self, cell: str) -> None:
     value = None if self._is_categorical else _number(cell)
-    if value is not None:
-      self._has_numbers = True
-      if abs(value) <= _LARGEST:
-        self._low, self._high = min(self._low, value), max(self._high, value)
-        return
-    self._num_words += 1
-    self._words.setdefault(_word(cell), row)
+    if value is None or not abs(value) <= _LARGEST:
+      word = '' if cell in MISSING else _word(cell)
+      self._words.setdefault(word, []).append(len(self._numbers))
+      value = math.nan
+    self._numbers.append(value)
 
   def features(self) -> list[encoding.Feature]:
     values: set[str | None] = set(self._words)
-    if self._has_numbers:
+    if len(self._numbers) > sum(map(len, self._words.values())):
       values.add(None)
-    if self._has_gaps:
-      values.add('')
     return encoding.of_column(self.name, values)
 
-  def defect(self) -> str:
-    words = [f'{word!r} in row {row}' for word, row in self._words.items()]
-    if words and self._has_numbers:
+  def defect(self, rows: Sequence[int]) -> str:
+    """Says why it can be no features; `rows` are by place."""
+    if self._is_categorical:
+      return ''
+    said = {word: places for word, places in self._words.items() if word}
+    num_cells = sum(map(len, said.values()))
+    values = np.array(self._numbers)
+    values = values[~np.isnan(values)]
+    if said and (
+      values.size or any(_number(word) is not None for word in said)
+    ):
+      word, places = next(iter(said.items()))
       return (
-        f'column {self.name!r} has numbers and {self._num_words} cells that '
-        f'are no finite ones: {words[0]}'
+        f'column {self.name!r} has numbers and {num_cells} cells that are no '
+        f'finite ones: {word!r} in row {rows[places[0]]}'
       )
-    few = self._num_words < _CELLS_PER_CATEGORY * len(words)
-    if few and not self._is_categorical:
+    if num_cells < _CELLS_PER_CATEGORY * len(said):
       return (
-        f'column {self.name!r} has {len(words)} words in {self._num_words} '
-        'cells, too many for categories'
+        f'column {self.name!r} has {len(said)} words in {num_cells} cells, too '
+        'many for categories'
       )
-    spread = self._high - self._low
-    if spread > 0 and abs(self._low) > 1e6 * spread:
+    spread = np.ptp(values) if values.size else 0
+    if 0 < 1e6 * spread < abs(values.min()):
       return (
         f'column {self.name!r} has large numbers that hardly differ, which '
         'float32 cannot hold (subtract the first from all)'
       )
     return ''
 
+  def write(
+    self, x: np.ndarray, features: encoding.Features
+  ) -> list[tuple[int, str, str]]:
+    """Writes what cells say; returns place, name, why of those that do not fit.
 
-class Encoder(NamedTuple):
-  """Where in a row of features a column is written.
-
-  Attributes:
-    number: place of the number; None of a column of categories.
-    words: places by category, `''` for a gap.
-  """
-
-  number: int | None
-  words: dict[str | None, int]
-
-  @classmethod
-  def of(cls, column: str, features: encoding.Features) -> 'Encoder':
-    places = {
-      f.value: at for at, f in enumerate(features) if f.column == column
+    Args:
+      x: `[num_cells, num_features]`, 0 where this column is to be written.
+      features: of `x`.
+    """
+    wanted = {
+      f.value: at for at, f in enumerate(features) if f.column == self.name
     }
-    number = places.pop(None, None)
-    return cls(number, places)
-
-  def write(self, cell: str, values: np.ndarray) -> str:
-    """Writes what a cell says; returns why it cannot, if so."""
-    word = '' if cell in MISSING else _word(cell)
-    if word and self.number is not None:
-      value = _number(cell)
-      if value is None or not abs(value) <= _LARGEST:
-        return 'no finite number'
-      values[self.number] = value
-      return ''
-    if word not in self.words:
-      return (
-        'new to the run' if word else 'a missing value, and no site had one'
-      )
-    values[self.words[word]] = 1
-    if self.number is not None:
-      values[self.number] = math.nan
-    return ''
+    if None in wanted:
+      x[:, wanted[None]] = self._numbers
+    misfits = []
+    for word, places in self._words.items():
+      if word in wanted:
+        x[places, wanted[word]] = 1
+        continue
+      why = 'a missing value, and no site had one'
+      if word:
+        why = 'no finite number' if None in wanted else 'new to the run'
+      misfits += [(place, self.name, why) for place in places]
+    return misfits
 
 
 def _number(text: str) -> float | None:

@@ -53,90 +53,83 @@ class CsvFile:
           f'{", ".join(self.header)}.'
         )
 
-  def features(
+  def read(
     self,
     columns: Sequence[str],
     categorical: Collection[str] = (),
     texts: Sequence[str] = (),
-  ) -> encoding.Features:
-    """Reads the file for what its cells say.
+  ) -> tuple[np.ndarray, encoding.Features, dict[str, list[str]]]:
+    """Reads the file whole.
 
     Args:
       columns: that are to be features.
       categorical: those of categories, whatever their cells look like; others
         are where no cell is a number.
-      texts: columns without gaps that are no features.
+      texts: columns without gaps that are taken as they are.
+
+    Returns:
+      `[num_rows, num_features]` float32, NaN where a number is missing; what
+      they say; texts by column.
 
     Raises:
       ValueError: the file cannot be read so. What is wrong in all of it is
         counted, and the first of it named.
     """
-    found = [cells_lib.Seen(name, name in categorical) for name in columns]
-    defects = _Defects()
-    num_rows = 0
+    found = [cells_lib.Column(name, name in categorical) for name in columns]
+    adders = [(column.add, self._places[column.name]) for column in found]
+    kept: dict[str, list[str]] = {name: [] for name in texts}
+    defects, numbers = _Defects(), []
     for row, cells in self._rows(defects):
-      num_rows += 1
-      for column in found:
-        column.see(row, cells[self._places[column.name]])
-      for name in texts:
-        if (cell := cells[self._places[name]]) in cells_lib.MISSING:
+      numbers.append(row)
+      for add, place in adders:
+        add(cells[place])
+      for name, values in kept.items():
+        values.append(cell := cells[self._places[name]])
+        if cell in cells_lib.MISSING:
           defects.add_cell(row, name, cell, 'a missing value')
     for column in found:
-      defects.add(column.defect())
+      defects.add(column.defect(numbers))
     defects.refuse(
       self._where,
       'mend or empty cells, or see --categorical_columns and --ignore_columns',
     )
-    if not num_rows:
+    if not numbers:
       raise ValueError(f'{self._where} has no row below its header.')
-    return tuple(feature for column in found for feature in column.features())
+    features = tuple(f for column in found for f in column.features())
+    x = np.zeros([len(numbers), len(features)], np.float32)
+    for column in found:
+      column.write(x, features)
+    return x, features, kept
 
-  def chunks(
-    self, features: encoding.Features, texts: Sequence[str] = ()
-  ) -> Iterator[tuple[np.ndarray, dict[str, list[str]]]]:
-    """Yields the rows, `CHUNK` at a time.
+  def chunks(self, features: encoding.Features) -> Iterator[np.ndarray]:
+    """Yields the rows as those of another table, `CHUNK` at a time.
 
     Args:
       features: what is wanted of the cells, in this order.
-      texts: columns to take as they are.
 
     Yields:
-      `[num_rows, num_features]` float32, NaN where a number is missing; texts
-      by column.
+      `[num_rows, num_features]`, as of `read`.
 
     Raises:
-      ValueError: as of `features`, or a cell says what is none of them.
+      ValueError: as of `read`, or a cell says what is none of them.
     """
-    columns = [
-      (name, self._places[name], cells_lib.Encoder.of(name, features))
-      for name in encoding.columns(features)
-    ]
+    are_numbers = {f.column for f in features if f.value is None}
     defects = _Defects()
     rows = self._rows(defects)
     while some := list(itertools.islice(rows, CHUNK)):
       x = np.zeros([len(some), len(features)], np.float32)
-      for values, (row, cells) in zip(x, some, strict=True):
-        for name, place, encoder in columns:
-          if defect := encoder.write(cells[place], values):
-            defects.add_cell(row, name, cells[place], defect)
+      misfits = []
+      for name in encoding.columns(features):
+        column = cells_lib.Column(name, name not in are_numbers)
+        for _, cells in some:
+          column.add(cells[self._places[name]])
+        misfits += column.write(x, features)
+      for at, name, why in sorted(misfits):
+        row, cells = some[at]
+        defects.add_cell(row, name, cells[self._places[name]], why)
       if not defects.count:
-        yield (
-          x,
-          {name: [c[self._places[name]] for _, c in some] for name in texts},
-        )
+        yield x
     defects.refuse(self._where, 'mend them, or leave their rows out')
-
-  def read(
-    self, features: encoding.Features, texts: Sequence[str] = ()
-  ) -> tuple[np.ndarray, dict[str, list[str]]]:
-    """Returns all `chunks` as one."""
-    chunks = list(self.chunks(features, texts))
-    if not chunks:
-      raise ValueError(f'{self._where} has no row below its header.')
-    return np.concatenate([x for x, _ in chunks]), {
-      name: [text for _, found in chunks for text in found[name]]
-      for name in texts
-    }
 
   def _rows(self, defects):
     """Yields row numbers and cells below the header, of its width."""
@@ -206,4 +199,7 @@ def rows_like(
     raise ValueError(f"{where}: a .csv goes with clients' data from a .csv.")
   file = CsvFile(where, str(path))
   file.check_columns(encoding.columns(features), 'which clients train on')
-  return file.read(features)[0]
+  chunks = list(file.chunks(features))
+  if not chunks:
+    raise ValueError(f'{where} has no row below its header.')
+  return np.concatenate(chunks)

@@ -26,10 +26,6 @@ class Feature(NamedTuple):
   column: str
   value: str | None = None
 
-  @property
-  def is_number(self) -> bool:
-    return self.value is None
-
 
 Features = tuple[Feature, ...]
 
@@ -52,7 +48,9 @@ def has_gaps(features: Features) -> np.ndarray:
   if not features:
     return np.array(False)
   gaps = {f.column for f in features if f.value == ''}
-  return np.array([f.is_number and f.column in gaps for f in features], bool)
+  return np.array(
+    [f.value is None and f.column in gaps for f in features], bool
+  )
 
 
 def union(mine: Features, theirs: Features) -> Features:
@@ -91,7 +89,7 @@ def recode(x: np.ndarray, mine: Features, wanted: Features) -> np.ndarray:
   if mine == wanted:
     return x
   out = np.zeros([len(x), len(wanted)], x.dtype)
-  out[:, [f.is_number for f in wanted]] = np.nan
+  out[:, [f.value is None for f in wanted]] = np.nan
   out[:, _places(mine, wanted)] = x
   return out
 
@@ -102,7 +100,7 @@ def recode_moments(
   """Returns the moments that `recode`'s rows would have."""
   if mine == wanted:
     return found
-  size = np.where([f.is_number for f in wanted], 0, num_rows)
+  size = np.where([f.value is None for f in wanted], 0, num_rows)
   out = moments_lib.Moments(size, *np.zeros([2, len(wanted)]))
   for made, part in zip(out, found, strict=True):
     made[_places(mine, wanted)] = part

@@ -30,8 +30,7 @@ def load(reading: reading_lib.Reading) -> columns.Dataset:
   wanted = [name for name in file.header if name not in unused]
   if not wanted:
     raise ValueError(f'{where} has no column left to be a feature.')
-  features = file.features(wanted, reading.categorical_columns, apart)
-  x, texts = file.read(features, apart)
+  x, features, texts = file.read(wanted, reading.categorical_columns, apart)
   y, names = classes(where, reading, texts[reading.label_column])
   ids = [np.array(texts[name]) for name in of_site]
   rows = columns.Split(x, y, ids[0] if ids else None)
