@@ -18,7 +18,6 @@ from collections.abc import Sequence
 import dataclasses
 from typing import Annotated, Any, ClassVar
 
-from absl import logging
 import numpy as np
 
 from bfl_tf import statistics
@@ -137,25 +136,11 @@ class MultiKrum(Median):
 
   def trusted(self, models):
     bad = _share(self.bad, len(models))
-    self._warn(len(models))
     near = max(len(models) - bad - 2, 1)
     # Of each row the first is its distance to itself.
     scores = np.sort(_distances(models), axis=1)[:, 1 : near + 1].sum(axis=1)
     chosen = np.argsort(scores, kind='stable')[: len(models) - bad]
     return [models[i] for i in sorted(chosen)]
-
-  def _warn(self, num_models):
-    # All that are bad may be among those that have come.
-    planned = self.clients_per_round or self.num_clients
-    bad = min(_share(self.bad, max(planned, num_models)), num_models)
-    if bad and num_models < 2 * bad + 3:
-      logging.warning(
-        '--pooling=multi_krum: %d updates have come, of which %d may be bad: '
-        'they could vouch for each other, which takes %d to prevent.',
-        num_models,
-        bad,
-        2 * bad + 3,
-      )
 
 
 ROBUST: dict[str, Any] = {

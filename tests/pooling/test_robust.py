@@ -84,15 +84,6 @@ def test_bad_clients_that_agree_are_not_believed():
   assert model.loc == 2.5
 
 
-def test_krum_says_when_too_few_have_come(caplog):
-  pooled('multi_krum', [[0], [1], [2], [3], [50]], [[1]] * 5)
-  assert not caplog.text
-  # Of ten two are bad, and both may be among six.
-  loc = [[0], [1], [2], [3], [9], [9]]
-  pooled('multi_krum', loc, [[1]] * 6, num_clients=10)
-  assert '6 updates have come, of which 2 may be bad' in caplog.text
-
-
 def test_a_share_of_the_clients_is_what_was_typed():
   # 0.29 * 100 is 28.999999999999996.
   loc = [[1e6]] * 29 + [[0]] * 71
