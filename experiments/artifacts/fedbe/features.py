@@ -10,12 +10,12 @@ import pathlib
 
 from matplotlib import figure as figure_lib
 import numpy as np
-import tf_keras
 import threadpoolctl
 
 import bfl_tf
 from bfl_tf import datasets, plots
 from bfl_tf.federation import data as data_lib
+from bfl_tf.trained import features
 
 # Of CIFAR-10: automobile, cat, frog.
 CLASSES = (1, 3, 6)
@@ -65,8 +65,9 @@ def of_test_set(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
   Raises:
     ValueError: the run is not finished.
   """
-  dataset, features = _last_model(run)
-  return features(dataset.test.x)[0], dataset.test.y
+  trained = bfl_tf.load(run)
+  test = data_lib.load(trained.config).test
+  return features.hidden(trained, test.x), test.y
 
 
 def of_cifar100(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
@@ -74,26 +75,15 @@ def of_cifar100(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
 
   A run on other data than CIFAR-10 is asked about what it was trained on.
   """
-  dataset, features = _last_model(run)
+  trained = bfl_tf.load(run)
+  dataset = data_lib.load(trained.config)
   images = dataset.train.x
   if dataset.name == 'cifar10':
     images = datasets.load_unlabeled(
       _ELSEWHERE, split=_SPLIT, like=dataset, resize=True
     )
-  vectors, logits = features(images)
-  return vectors, logits.argmax(-1)
-
-
-def _last_model(run):
-  """Returns a run's data, and images -> (inputs, outputs) of its last layer."""
-  trained = bfl_tf.load(run)
-  last = trained.model.layers[-1]
-  both = tf_keras.Model(trained.model.input, [last.input, last.output])
-
-  def features(x):
-    return both.predict(trained.normalize(x), verbose=0)
-
-  return data_lib.load(trained.config), features
+  classes = trained.predict(images).probs.argmax(-1)
+  return features.hidden(trained, images), classes
 
 
 draw_test_set = functools.partial(draw, vectors_and_classes=of_test_set)
