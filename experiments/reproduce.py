@@ -59,9 +59,6 @@ _JOBS = flags.DEFINE_integer(
   'jobs', 0, 'Runs side by side; 0: one a core.', lower_bound=0
 )
 _RUN = flags.DEFINE_boolean('run', True, 'Run what is missing; else read only.')
-_SAMPLE = flags.DEFINE_boolean(
-  'sample', False, 'Run one cell per method; build and validate the others.'
-)
 
 
 def main() -> int | None:
@@ -152,12 +149,6 @@ def _tasks(wanted, root, seeds):
 
 def _play(tasks):
   jobs = _JOBS.value or len(os.sched_getaffinity(0))
-  if _SAMPLE.value:
-    chosen = estimates.one_per_method(tasks)
-    for task in tasks:
-      if task not in chosen:
-        many.validate(task)
-    tasks, jobs = chosen, 1
   failed = [o for o in many.run_all(tasks, jobs) if o.failed]
   for outcome in failed:
     print(f'failed: {outcome.task.place}: {outcome.status}')

@@ -75,26 +75,6 @@ def tasks(
   return list({task.directory: task for task in every}.values())
 
 
-def one_per_method(every: list[cells.Task]) -> list[cells.Task]:
-  """Returns tasks that together have every method that any of them has."""
-  chosen, taken = [], set()
-  for task in every:
-    methods = {*_methods(task.config)}
-    if not methods <= taken:
-      chosen.append(task)
-      taken |= methods
-  return chosen
-
-
-def _methods(config):
-  """Yields what a run is made of, each method beside the variant."""
-  for method in config.chosen.choices:
-    yield config.variant, method.role, method.name
-  yield 'data', config.dataset, config.server_dataset
-  yield 'clients', config.num_clients == 1, config.clients_per_round > 0
-  yield 'server', config.refine, config.batch_norm
-
-
 @functools.cache
 def _config(cell, scale):
   """Of whatever seed: a run's cost does not hang on it."""
