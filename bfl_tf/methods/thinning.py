@@ -4,15 +4,13 @@ With a Langevin optimizer these are draws from the client's posterior. The stage
 makes those of all clients a group of models that predict together.
 """
 
-from collections.abc import Sequence
 import dataclasses
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import tensorflow as tf
 
 from bfl_tf import posteriors
-from bfl_tf import weights as weights_lib
 from bfl_tf.settings import Setting
 
 
@@ -67,7 +65,7 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-  """Scores group S: all clients' samples, each as a model of its own."""
+  """Scores group S: all clients' samples, each the pooled model's mean."""
 
   name: ClassVar[str] = 'samples'
   statistics: ClassVar[tuple] = (posteriors.Updates(),)
@@ -76,19 +74,10 @@ class Stage:
   def __call__(self, state, reference, pooled, statistics, seed):
     size = pooled.mean.size
     updates = statistics[self.statistics[0]].updates
-    sent = [u.extras[Part.name].reshape(-1, size) for u in updates]
-    return state, {}, {'S': _Models(np.concatenate(sent), pooled)}
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Models(Sequence):
-  """Models with the means of rows; all else is as it was pooled."""
-
-  means: np.ndarray
-  like: weights_lib.Weights
-
-  def __len__(self) -> int:
-    return len(self.means)
-
-  def __getitem__(self, index: Any) -> Any:
-    return self.like.replace_mean(self.means[index])
+    means = np.concatenate(
+      [u.extras[Part.name].reshape(-1, size) for u in updates]
+    )
+    samples = posteriors.Models(
+      len(means), lambda index: pooled.replace_mean(means[index])
+    )
+    return state, {}, {'S': samples}

@@ -1,7 +1,7 @@
 """Distributions over global models, as Statistics and tfp distributions."""
 
 from bfl_tf.posteriors.dirichlet import SimplexMixture
-from bfl_tf.posteriors.draws import Draws
+from bfl_tf.posteriors.draws import Draws, Models
 from bfl_tf.posteriors.gaussian import (
   FittedGaussian,
   normal,

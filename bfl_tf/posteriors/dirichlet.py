@@ -63,14 +63,8 @@ class SimplexMixture(tfd.Distribution):
     # One by one: a part is as large as the result.
     return functools.reduce(tf.add, parts)
 
-  def _batch_shape_tensor(self):
-    return tf.constant([], tf.int32)
-
   def _batch_shape(self):
     return tf.TensorShape([])
-
-  def _event_shape_tensor(self):
-    return tf.constant([self._members[0].size], tf.int32)
 
   def _event_shape(self):
     return tf.TensorShape([self._members[0].size])

@@ -1,6 +1,6 @@
-"""Models drawn from a distribution, each only when it is asked for."""
+"""Models that are made, or drawn, only when they are asked for."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
 from typing import Any
 
@@ -8,6 +8,29 @@ import numpy as np
 
 from bfl_tf import seeds
 from bfl_tf import weights as weights_lib
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Models(Sequence):
+  """A group of models; the same bits every time.
+
+  Attributes:
+    size: how many.
+    make: returns that of an index.
+    shares: `[size]`, what each also counts by; None where all count the same.
+  """
+
+  size: int
+  make: Callable[[int], weights_lib.Weights]
+  shares: np.ndarray | None = None
+
+  def __len__(self) -> int:
+    return self.size
+
+  def __getitem__(self, index: Any) -> Any:
+    if not 0 <= index < self.size:
+      raise IndexError(index)
+    return self.make(index)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ As a stage of its own it only shows what their ensembles would predict (FedBE,
 Figure 3); distillation takes its teachers from here.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 import dataclasses
 from typing import Annotated, Any, ClassVar
 
@@ -89,8 +89,9 @@ class Ensemble:
       groups['A'] = (pooled,)
     if 'C' in self.predictors:
       found = statistics[posteriors.Updates()]
-      groups['C'] = (
-        Shared(found.models, found.shares) if self.weighted else found.models
+      shares = found.shares if self.weighted else None
+      groups['C'] = posteriors.Models(
+        len(found.models), found.models.__getitem__, shares
       )
     if 'S' in self.predictors:
       draws = self._draws(pooled, statistics, seeds.child(seed, 0))
@@ -99,14 +100,27 @@ class Ensemble:
         info['sampled_floored_fraction'] = draws.floored_fraction()
       groups['S'] = draws
     if self.resources.recalibrates:
-      measured = self.resources.measured
       groups = {
-        name: _Recalibrated(
-          group, measured, seeds.child(seed, 1 + GROUPS.index(name))
+        name: self._recalibrated(
+          group, seeds.child(seed, 1 + GROUPS.index(name))
         )
         for name, group in groups.items()
       }
     return groups, info
+
+  def _recalibrated(self, group, seed):
+    """Its buffers are measured when a model is first asked for."""
+    buffers: dict[int, np.ndarray] = {}
+
+    def make(index):
+      model = group[index]
+      if index not in buffers:
+        of = seeds.child(seed, index)
+        buffers[index] = self.resources.measured(model, of).buffers
+      return model._replace(buffers=buffers[index])
+
+    shares = getattr(group, 'shares', None)
+    return posteriors.Models(len(group), make, shares)
 
   def _draws(self, pooled, statistics, seed):
     layout = self.resources.layout
@@ -121,45 +135,6 @@ class Ensemble:
       self.num_samples,
       self.min_variance,
     )
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Shared(Sequence):
-  """Models that also count by a share of their own."""
-
-  group: Sequence[weights_lib.Weights]
-  shares: np.ndarray
-
-  def __len__(self) -> int:
-    return len(self.group)
-
-  def __getitem__(self, index: Any) -> Any:
-    return self.group[index]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Recalibrated(Sequence):
-  """Models whose buffers are measured anew, when one is first asked for."""
-
-  group: Sequence[weights_lib.Weights]
-  recalibrated: Callable
-  seed: np.ndarray
-  _buffers: dict[int, np.ndarray] = dataclasses.field(default_factory=dict)
-
-  @property
-  def shares(self) -> np.ndarray | None:
-    """Of what it measures."""
-    return getattr(self.group, 'shares', None)
-
-  def __len__(self) -> int:
-    return len(self.group)
-
-  def __getitem__(self, index: Any) -> Any:
-    member = self.group[index]
-    if index not in self._buffers:
-      measured = self.recalibrated(member, seeds.child(self.seed, index))
-      self._buffers[index] = measured.buffers
-    return member._replace(buffers=self._buffers[index])
 
 
 def groups_of(flag: str, union: str, known: Iterable[str]) -> tuple[str, ...]:
