@@ -1,6 +1,6 @@
 """All claims in one table: their verdicts, and what could have been seen."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 import pathlib
 from typing import Any
 
@@ -8,11 +8,21 @@ import numpy as np
 
 from bfl_tf.runs import rows as rows_lib
 from experiments.harness import claims as claims_lib
-from experiments.harness import tables
 
 # A smoke run says nothing about a method.
 SCALES = ('laptop', 'overnight', 'paper')
-_DASH = '-'
+_SHOWN = (
+  'claim',
+  'scale',
+  'claim_verdict',
+  'comparison',
+  'unit',
+  'verdict',
+  'effect',
+  'fails_from',
+  'holds_from',
+  'seeds',
+)
 
 
 def read(
@@ -58,39 +68,9 @@ def _judge(claim, scale, root):
 
 
 def write(claims: Iterable[claims_lib.Claim], root: pathlib.Path) -> str:
-  """Writes the rows of `read` as `verdicts.csv`; returns them as a table."""
+  """Writes the rows of `read` as `verdicts.csv`; returns those that ran."""
   rows = read(claims, root)
   rows_lib.write_csv(root / 'verdicts.csv', rows)
-  return (
-    'Verdicts by scale. Below a claim its comparisons: effect (what it fails '
-    'from, what it holds from; seeds): verdict. These are the smallest visible '
-    "effects by Student's one-sided test: a comparison holds at 5 %, and "
-    'fails, alone, at 5 % over the number of comparisons (Holm). '
-    f'{_DASH} nothing ran.\n\n{tables.markdown(_table(rows))}'
+  return rows_lib.table(
+    [{name: row[name] for name in _SHOWN} for row in rows if row['seeds']]
   )
-
-
-def _table(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
-  """A line a claim and one a comparison, a column a scale."""
-  lines: dict[tuple[str, ...], dict[str, str]] = {}
-  for row in rows:
-    whole = lines.setdefault((row['claim'],), dict.fromkeys(SCALES, _DASH))
-    if row['seeds']:
-      whole[row['scale']] = f'**{row["claim_verdict"]}**'
-    key = row['claim'], row['comparison'], row['unit']
-    lines.setdefault(key, {})[row['scale']] = _text(row)
-  table = [['claim', 'unit', *SCALES]]
-  for (claim, *comparison), texts in lines.items():
-    names = comparison or [f'**{claim}**', '']
-    table.append([*names, *(texts[scale] for scale in SCALES)])
-  return table
-
-
-def _text(row):
-  """`+0.74 (-2.1, +1.2; 3): undecided`: what fails, what holds, seeds."""
-  if row['effect'] is None:
-    return _DASH
-  visible = _DASH
-  if row['fails_from'] is not None:
-    visible = f'{row["fails_from"]:+.3g}, {row["holds_from"]:+.3g}'
-  return f'{row["effect"]:+.3g} ({visible}; {row["seeds"]}): {row["verdict"]}'

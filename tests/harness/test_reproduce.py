@@ -232,10 +232,8 @@ def test_a_claim_that_holds_hides_no_failure(
   assert _run(output_dir=str(tmp_path), **wanted) == code
 
 
-def test_verdicts_of_every_claim(root, capsys):
+def test_verdicts_of_every_claim(root):
   assert _run(verdicts=True, output_dir=str(root)) is None
-  printed = capsys.readouterr().out
-  assert all(f'| **{name}**' in printed for name in artifacts.CLAIMS)
   lines = (root / 'verdicts.csv').read_text().splitlines()
   comparisons = sum(len(c.comparisons) for c in artifacts.CLAIMS.values())
   assert len(lines) == 1 + 3 * comparisons
