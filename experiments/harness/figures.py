@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 import dataclasses
+import functools
 import math
 import pathlib
 import textwrap
@@ -10,6 +11,7 @@ from bfl_tf import plots
 from experiments.harness import cells as cells_lib
 
 BAND = 'mean, and a band from the lowest to the highest'
+_ACCURACY = cells_lib.final('accuracy')
 _SMOKE = 'A SMOKE TEST: it shows that the code runs, and nothing else.'
 
 
@@ -70,62 +72,41 @@ class Figure:
     return drawn, missing
 
 
-@dataclasses.dataclass(frozen=True)
-class Sweep:
-  """A published figure of a score against a setting.
+def sweep(
+  paper: cells_lib.Paper,
+  name: str,
+  title: str,
+  panels: Mapping[str, Mapping[str, Mapping[float, cells_lib.Cell]]],
+  xlabel: Mapping[str, str],
+  seeds: Mapping[str, int],
+) -> Figure:
+  """Returns a figure of accuracy against a setting.
 
-  Attributes:
-    paper: whose.
-    name: `figure2`.
-    title: what it shows.
+  Args:
+    paper: as of `Figure`, and so `name`, `title` and `seeds`.
     panels: by panel and by line, cells by the setting's value.
     xlabel: what the setting is, by panel.
-    seeds: how many, by scale; all are drawn.
-    measure: the score.
   """
+  points, places = {}, {}
+  for panel, lines in panels.items():
+    for line, values in lines.items():
+      for x, cell in values.items():
+        point = f'{line} at {x:g}'
+        places[point] = line, x
+        points.setdefault(panel, {})[point] = cell
+  draw = {p: functools.partial(_swept, places, t) for p, t in xlabel.items()}
+  return Figure(paper, name, title, points, draw, seeds)
 
-  paper: cells_lib.Paper
-  name: str
-  title: str
-  panels: Mapping[str, Mapping[str, Mapping[float, cells_lib.Cell]]]
-  xlabel: Mapping[str, str]
-  seeds: Mapping[str, int]
-  measure: cells_lib.Measure = cells_lib.ACCURACY
 
-  @property
-  def cells(self) -> list[cells_lib.Cell]:
-    """All of them, once."""
-    return list(
-      dict.fromkeys(
-        cell
-        for panel in self.panels.values()
-        for line in panel.values()
-        for cell in line.values()
-      )
-    )
-
-  def drawn(self, panel: str, scale: str, root: pathlib.Path):
-    """As `Figure.drawn`."""
-    lines: dict[str, dict[float, list[float]]] = {}
-    missing, read = [], []
-    for name, line in self.panels[panel].items():
-      for x, cell in line.items():
-        tasks = cell.tasks(scale, self.seeds[scale], root)
-        scores = {task: self.measure(task) for task in tasks if task.is_done}
-        # A run that diverged has no score.
-        scores = {
-          t: score for t, score in scores.items() if math.isfinite(score)
-        }
-        if scores:
-          lines.setdefault(name, {})[x] = [*scores.values()]
-          read += scores
-        else:
-          missing.append(f'{name} at {x:g}')
-    if not lines:
-      return None, missing
-    drawn = plots.sweep(lines, self.xlabel[panel], self.measure.label)
-    _add_caption(drawn, self, read)
-    return drawn, missing
+def _swept(places, xlabel, runs):
+  lines = {}
+  for point, directories in runs.items():
+    line, x = places[point]
+    scores = [100 * _ACCURACY(directory) for directory in directories]
+    # A run that diverged has no score.
+    if scores := [score for score in scores if math.isfinite(score)]:
+      lines.setdefault(line, {})[x] = scores
+  return plots.sweep(lines, xlabel, cells_lib.ACCURACY.label)
 
 
 def _add_caption(drawn, figure, tasks, of_seeds=BAND):
@@ -149,9 +130,7 @@ def _add_caption(drawn, figure, tasks, of_seeds=BAND):
   )
 
 
-def write(
-  figure: Figure | Sweep, scale: str, root: pathlib.Path
-) -> tuple[str, int]:
+def write(figure: Figure, scale: str, root: pathlib.Path) -> tuple[str, int]:
   """Draws the panels whose runs have ended.
 
   Returns:

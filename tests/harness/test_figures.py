@@ -13,7 +13,7 @@ SEEDS = {'smoke': 2, 'laptop': 2}
 
 def sweep():
   lines = {'FedBE': {x: made_runs.cell(f'be{x}') for x in (1, 5)}}
-  return figures.Sweep(
+  return figures.sweep(
     made_runs.PAPER, 'figure2', 'samples',
     {'step': lines, 'other': {'FedAvg': {1: made_runs.cell('avg1')}}},
     {'step': 'Samples', 'other': 'Epochs'}, SEEDS,
@@ -28,7 +28,7 @@ def finish(cell, root, *accuracies):
 
 def test_sweep_draws_the_seeds_that_ended_well(tmp_path):
   figure = sweep()
-  one, five = figure.panels['step']['FedBE'].values()
+  one, five = figure.panels['step'].values()
   finish(one, tmp_path, 0.5, 0.7)
   finish(five, tmp_path, np.nan)
   drawn, missing = figure.drawn('step', 'smoke', tmp_path)
@@ -36,7 +36,7 @@ def test_sweep_draws_the_seeds_that_ended_well(tmp_path):
   (line,), (band,) = axes.lines, axes.collections
   np.testing.assert_allclose(line.get_xydata(), [[1, 60]])
   assert band.get_datalim(axes.transData).intervaly.tolist() == [50, 70]
-  assert missing == ['FedBE at 5']
+  assert missing == ['FedBE at 5 seed 1']
   finish(five, tmp_path, np.nan, 0.9)
   drawn, missing = figure.drawn('step', 'smoke', tmp_path)
   (line,) = drawn.axes[0].lines

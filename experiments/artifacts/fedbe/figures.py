@@ -26,7 +26,7 @@ def _figure(
 
 
 def _sweep(number, title, panels, **xlabels):
-  return figures.Sweep(
+  return figures.sweep(
     settings.PAPER, f'figure{number}', title, panels, xlabels, settings.FEWER
   )
 
@@ -247,7 +247,7 @@ FIGURES = (
       for network in ('ResNet20', 'ResNet32')
     },
   ),
-  figures.Sweep(
+  figures.sweep(
     settings.PAPER,
     'appendix_b1',
     'local epochs of 1-Ensemble',

@@ -60,7 +60,7 @@ FIGURES = (
     grids.SEEDS,
     of_seeds=_TOGETHER,
   ),
-  figures.Sweep(
+  figures.sweep(
     grids.PAPER,
     'by_epochs',
     'FL-SWAG by local epochs',
