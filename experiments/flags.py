@@ -27,6 +27,8 @@ from bfl_tf.config import flagfile
 from experiments import describe
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# Who refuses in one line.
+_OURS = ('bfl_tf', 'experiments', '__main__')
 _given = flagfile.Given()
 
 
@@ -70,8 +72,8 @@ def main(function: Callable[..., int | None]) -> None:
     except KeyboardInterrupt as stop:
       interrupted(stop)
     except ValueError as error:
-      # Should it be a defect of ours: --verbosity=0 says where.
-      logging.info('Raised at:', exc_info=True)
+      if not _is_ours(error):
+        traceback.print_exception(error)
       fail(error)
     except federation.StoppedError as error:
       fail(error, code=1)
@@ -83,6 +85,8 @@ def main(function: Callable[..., int | None]) -> None:
       if not place:
         raise
       fail(f'{place}{error.strerror}.')
+    except Exception as error:
+      fail_with_traceback(error, code=1)
 
   def call(arguments: Sequence[str]) -> int | None:
     if takes_words:
@@ -100,6 +104,12 @@ def main(function: Callable[..., int | None]) -> None:
     # What is left is flushed once more at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(141)
+
+
+def _is_ours(error):
+  """Whether it was raised by a line of ours, not of a library or a stranger."""
+  *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+  return frame.f_globals['__name__'].partition('.')[0] in _OURS
 
 
 def fail(message: object, code: int = 2) -> typing.NoReturn:
@@ -140,7 +150,7 @@ def on_server(flag: str, path: str | os.PathLike) -> pathlib.Path:
 
 @contextlib.contextmanager
 def watching(connection: str) -> Iterator[None]:
-  """Turns what ends a run on a SuperLink, or the watching, into one line."""
+  """Says to who stops watching a run on a SuperLink that it goes on."""
   try:
     yield
   except KeyboardInterrupt as stop:

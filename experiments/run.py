@@ -48,12 +48,6 @@ def main() -> None:
     summary = run.play()
   except (runs_lib.BusyError, federation.OtherSideError) as error:
     config_flags.fail(error)
-  except federation.StoppedError as error:
-    config_flags.fail(error, code=1)
-  except KeyboardInterrupt as stop:
-    config_flags.interrupted(stop)
-  except Exception as error:
-    config_flags.fail_with_traceback(error, code=1)
   _show(summary)
 
 

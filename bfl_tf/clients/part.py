@@ -18,10 +18,11 @@ class Part(Protocol):
   run and does to other parts:
 
     asks = {'pooling': ('nwa', 'ws')}
-                    values that fit, by the flag of the run. Under
-                    `client_optimizer` it reads where SGD ended; under `pooling`
-                    a rule that divides the broadcast posterior out says that
-                    what the client sends holds it once
+                    by a flag of one value, those that fit; a run with another
+                    is refused. A part that asks for SGD reads where it ended:
+                    no part before it may replace the mean, none may move it. A
+                    part that asks for a rule which divides the broadcast
+                    posterior out promises that what clients send holds it once
     moves_mean      `after_step` moves the mean to where SGD's step does not
                     lead
     replaces_mean   the mean that `finish` returns is not where SGD ended

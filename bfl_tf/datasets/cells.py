@@ -27,13 +27,14 @@ class Column:
     # By place: NaN where a cell is no finite number.
     self._numbers = array.array('d')
     # By word, the places of cells that say it; `''` for a gap.
-    self._words: dict[str, list[int]] = {}
+    self._words: dict[str, array.array] = {}
 
   def add(self, cell: str) -> None:
     value = None if self._is_categorical else _number(cell)
     if value is None or not abs(value) <= _LARGEST:
       word = '' if cell in MISSING else _word(cell)
-      self._words.setdefault(word, []).append(len(self._numbers))
+      places = self._words.setdefault(word, array.array('q'))
+      places.append(len(self._numbers))
       value = math.nan
     self._numbers.append(value)
 

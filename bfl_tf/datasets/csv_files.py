@@ -1,7 +1,7 @@
 """A user's own table: `--dataset=path/to/file.csv`.
 
 A row is an example, a column with a name of numbers or of categories. Cells are
-read in chunks, by the columns' names, so that their order in a file is nothing.
+read by the columns' names, so that their order in a file is nothing.
 Rows are counted as a spreadsheet does: the header is row 1.
 """
 

@@ -1,9 +1,10 @@
 """What each site holds out of its own examples, to calibrate and to test.
 
-The same examples whatever the run's seed, so that results compare across
-seeds; and a site's share depends on its own examples alone. Within a site each
-has the same chance to be held out: a class that is rare at many small sites is
-as frequent in all their shares together as at the sites, which scores and
+These are the same examples whatever the run's seed, so that results compare
+across seeds (the validation share, of all sites' examples, is by the seed);
+and a site's share depends on its own examples alone. Within a site each has
+the same chance to be held out: a class that is rare at many small sites is as
+frequent in all their shares together as at the sites, which scores and
 conformal sets rest on.
 
 References:

@@ -79,7 +79,8 @@ class Reduction:
   def _of(self, statistic):
     if statistic == self._rule:
       return self._of_rule
-    return f'the statistic {type(statistic).__name__}'
+    made_by = getattr(statistic, 'terms', type(statistic))
+    return f'the statistic {made_by.__qualname__}'
 
   def _accumulate(self, update, weight):
     stopping.check_weight(self._of_weighting, update.client_id, weight)

@@ -49,7 +49,11 @@ class Part:
 
   @property
   def asks(self) -> dict[str, tuple]:
-    """SGD; momentum would be in the control variates of gradients alone."""
+    """SGD, without momentum where gradients are corrected.
+
+    The control variates would hold momentum's share of a step, and the
+    gradients that they correct would not.
+    """
     plain = {'sgd.momentum': (0.0,)} if self.corrects == 'gradients' else {}
     return {'client_optimizer': ('sgd',), **plain}
 

@@ -78,7 +78,8 @@ class Cell:
   Attributes:
     paper: whose preset it starts from.
     name: unique within the paper; a path below its results.
-    overrides: of the preset and of a scale's; those of `smoke` lie over them.
+    overrides: of the preset and of a scale's; at scale `smoke` the scale's own
+      settings win.
     by_scale: further overrides, by scale.
     same_at: by scale, a cell with the same config there, whose runs it shares.
     predictor: the union or student of the run whose scores it reads, as in

@@ -106,6 +106,8 @@ def _swept(places, xlabel, runs):
     # A run that diverged has no score.
     if scores := [score for score in scores if math.isfinite(score)]:
       lines.setdefault(line, {})[x] = scores
+  if not lines:
+    raise ValueError('no run ended with a score')
   return plots.sweep(lines, xlabel, cells_lib.ACCURACY.label)
 
 

@@ -71,6 +71,5 @@ def write(claims: Iterable[claims_lib.Claim], root: pathlib.Path) -> str:
   """Writes the rows of `read` as `verdicts.csv`; returns those that ran."""
   rows = read(claims, root)
   rows_lib.write_csv(root / 'verdicts.csv', rows)
-  return rows_lib.table(
-    [{name: row[name] for name in _SHOWN} for row in rows if row['seeds']]
-  )
+  ran = [{name: row[name] for name in _SHOWN} for row in rows if row['seeds']]
+  return rows_lib.table(ran) or 'nothing ran'

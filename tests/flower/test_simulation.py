@@ -110,6 +110,18 @@ def test_the_example_app():
   assert float(accuracy[0].split()[1]) > 0.5
 
 
+@pytest.mark.parametrize(
+  'num_clients, processes, timeout, wanted',
+  [(10, 2, 0.0, 10), (200, 2, 0.0, 16), (200, 32, 0.0, 64), (200, 2, 5.0, 4)],
+)
+def test_orders_out_at_a_time(num_clients, processes, timeout, wanted):
+  config = config_lib.Config(
+    num_clients=num_clients, num_workers=processes, engine='flower',
+    client_timeout=timeout,
+  )  # fmt: skip
+  assert simulation.num_nodes(config) == wanted
+
+
 def test_sampled_clients_have_nodes_of_their_own():
   dealt = nodes.Simulated(grids.Grid({7: {}, 8: {}, 9: {}}), 3)
   assert dealt([0, 3, 6]) == {0: 7, 3: 8, 6: 9}

@@ -133,6 +133,14 @@ def test_order_and_tree_do_not_matter_bit_for_bit(name, seed, num_clients):
     assert again == info
 
 
+def test_a_rule_that_streams_keeps_sums_alone():
+  updates, _, reference = draw(0, 2)
+  for rule in map(pooling.rule_of, pooling.RULES):
+    if rule.streams:
+      shares = [rule.accumulate(u, 1.0, reference) for u in updates]
+      assert not statistics.merge(*shares).tables
+
+
 @every_rule
 @law
 @given(seeds)
