@@ -79,11 +79,8 @@ def _do():
       f'{", ".join(cells.SCALES)}.'
     )
   root = pathlib.Path(_OUTPUT_DIR.value)
-  try:
-    chosen = _chosen('artifact', _ARTIFACT.value, artifacts.ARTIFACTS)
-    claimed = _chosen('claim', _CLAIM.value, artifacts.CLAIMS)
-  except ValueError as error:
-    config_flags.fail(error)
+  chosen = _chosen('artifact', _ARTIFACT.value, artifacts.ARTIFACTS)
+  claimed = _chosen('claim', _CLAIM.value, artifacts.CLAIMS)
   narrowed = _SEEDS.value is not None or _CELLS.value
   if narrowed and (_LIST.value or _VERDICTS.value):
     config_flags.fail(
@@ -98,11 +95,7 @@ def _do():
     return None
   if not chosen and not claimed:
     config_flags.fail('give --list, --verdicts, --artifact or --claim.')
-  try:
-    seeds = _seeds([*chosen, *claimed])
-    tasks = _tasks([*chosen, *claimed], root, seeds)
-  except ValueError as error:
-    config_flags.fail(error)
+  tasks = _tasks([*chosen, *claimed], root, _seeds([*chosen, *claimed]))
   # Figures that ask models do it as runs do.
   training.configure(0)
   root.mkdir(parents=True, exist_ok=True)
@@ -115,13 +108,8 @@ def _do():
 
 def _write(artifact, root):
   """Writes a table or figure and prints it; returns how many are broken."""
-  broken = 0
   if isinstance(artifact, tables.Table):
-    try:
-      text = tables.write(artifact, _SCALE.value, root)
-    except ValueError as error:
-      # Of data to ask models about.
-      config_flags.fail(error)
+    text, broken = tables.write(artifact, _SCALE.value, root), 0
   else:
     text, broken = figures.write(artifact, _SCALE.value, root)
   print(text, '\n')
