@@ -28,9 +28,10 @@ def call(what: str, function: Callable, *arguments: Any) -> Any:
 def describe(error: BaseException) -> str:
   """Returns an exception's type and what it says, in one line."""
   first, *others = str(error).strip().splitlines() or ['']
-  # What went wrong in a traced function is said last.
+  # What went wrong in a traced function is said last, as a rule with its type.
   said = others[-1] if others and first.startswith('in user code') else first
-  return f'{type(error).__name__}: {said.strip()}'
+  kind = f'{type(error).__name__}: '
+  return kind + said.strip().removeprefix(kind)
 
 
 def digest(name: str) -> str | None:

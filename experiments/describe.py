@@ -94,6 +94,8 @@ def _one(name, roles, thing) -> Iterator[str]:
   chosen = ', '.join(f'--{role}={name}' for role in roles)
   yield f'{name} ({chosen})' if roles else name
   doc = inspect.getdoc(thing) or ''
+  if doc.startswith(f'{getattr(thing, "__name__", "")}('):
+    doc = ''  # A dataclass that says nothing of itself.
   module = inspect.getmodule(thing)
   source = re.search(r'References:\n.*', inspect.getdoc(module) or '', re.S)
   yield textwrap.indent(doc.partition('\n\n')[0], '  ')

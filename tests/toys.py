@@ -164,6 +164,9 @@ class Idle:
   name: ClassVar[str] = 'idle'
   needs: ClassVar[str | None] = None
 
+  def report(self, carry, trace):
+    return {}
+
 
 @dataclasses.dataclass(frozen=True)
 class Counter(Idle):

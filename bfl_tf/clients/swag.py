@@ -99,7 +99,8 @@ class Swag:
       raise ValueError(
         f'collects {found} weights where {least} are the least: {num_steps} '
         f'steps end no more periods of {self.period} after the first '
-        f'{max(self.start, math.floor(self.burn_in * num_steps))}.'
+        f'{max(self.start, math.floor(self.burn_in * num_steps))}: raise '
+        '--local_epochs, or lower --swag.period or --swag.rank.'
       )
 
   def begin(self, start, shared, memory):

@@ -101,7 +101,10 @@ def _too_far(model, reference, most) -> str | None:
     math.sqrt(np.sum(np.square(v))) for v in (model.mean - before, before)
   )
   if moved > most * norm:
-    return f'its update has the norm {moved:.3g}, the broadcast {norm:.3g}'
+    return (
+      f'its update has the norm {moved:.3g}, more than --max_update_norm='
+      f"{most:g} times the broadcast's {norm:.3g}"
+    )
   return None
 
 

@@ -64,7 +64,7 @@ def federated_round(
     _ask(received, experiment, state, engine, again)
   _check_enough(method.config, state, received)
   pooled, results, info = received.reduction.finish()
-  culprit = f'round {state.round}: --pooling={method.config.pooling}'
+  culprit = f'round {state.round + 1}: --pooling={method.config.pooling}'
   stopping.check_model(culprit, pooled, method.result_like.model)
   info['clients_seconds'] = time.perf_counter() - started
   new = state._replace(
@@ -154,8 +154,8 @@ def _check_enough(config, state, received):
     return
   why = stopping.reasons(received.left_out)
   raise stopping.TooFewClientsError(
-    f'round {state.round}: {len(received.traces)} accepted updates are fewer '
-    f'than --min_clients={config.min_clients} ({why}).'
+    f'round {state.round + 1}: {len(received.traces)} accepted updates are '
+    f'fewer than --min_clients={config.min_clients} ({why}).'
   )
 
 
@@ -171,7 +171,7 @@ def _step(
     started = time.perf_counter()
     # By its name: a stage more in the chain changes no other's draws.
     seed = seeds.named(method.config.seed, f'stage_{stage.name}', before.round)
-    culprit = f'round {before.round}: the server stage {stage.name}'
+    culprit = f'round {before.round + 1}: the server stage {stage.name}'
     with stopping.blaming(culprit):
       said = stage(played.state, before.model, pooled, results, seed)
     played = _after(method, culprit, played, said)

@@ -13,12 +13,17 @@ import tf_keras
 from bfl_tf import attacks as attacks_lib
 from bfl_tf import datasets, models, own, training
 from bfl_tf import weights as weights_lib
+from bfl_tf.clients import part as part_lib
 from bfl_tf.config import config as config_lib
 
 # The variant's settings that come with a job; those that the objective needs.
 _OF_JOBS = (
   'kl_examples', 'temperature', 'choose_temperature', 'annealing_rounds',
 )  # fmt: skip
+_HOOKS = {
+  'client_parts': [name for name in vars(part_lib.Part) if name[0] != '_'],
+  'attack': ['labels', 'send'],
+}
 _OF_PRIOR = ('prior_scale', 'update_prior', 'divergence', 'max_scale')
 
 
@@ -78,6 +83,13 @@ class Plan:
   def _check(self) -> None:
     """Refuses parts that do not go with each other, or with a flag."""
     config = self.config
+    for flag, chain in (('client_parts', self.parts), ('attack', self.attacks)):
+      for each in chain:
+        if not any(hasattr(each, hook) for hook in _HOOKS[flag]):
+          raise ValueError(
+            f'--{flag}: {each.name} has none of the hooks '
+            f'{", ".join(_HOOKS[flag])}.'
+          )
     if len(self._fitting()) > 1:
       raise ValueError(
         f'{" and ".join(self._fitting())} would each make the posterior over '

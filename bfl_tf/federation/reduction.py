@@ -58,7 +58,8 @@ class Reduction:
       updates = sorted(self._waiting, key=lambda update: update.client_id)
       with stopping.blaming(self._of_weighting):
         weights, self._guards = self._weighting.all(updates, self._reference)
-      for update, weight in zip(updates, weights, strict=True):
+        weighed = list(zip(updates, weights, strict=True))
+      for update, weight in weighed:
         self._accumulate(update, weight)
     if not self._total > 0:
       raise stopping.CulpritError(

@@ -46,6 +46,12 @@ def checked(
       'gives an example to two clients; a function that means it says so by '
       'an attribute, overlap = True.'
     )
+  left = num_examples - np.unique(dealt).size
+  if left:
+    raise ValueError(
+      f'gives {left} of {num_examples} examples to nobody: for fewer examples '
+      'set --train_split.'
+    )
   return [part.astype(np.int32) for part in arrays]
 
 

@@ -39,8 +39,9 @@ def pool(
       it is the centre of second moments, the first posterior if None.
 
   Returns:
-    The pooled distribution, float32: points of points, else a Gaussian; a
-    factor only from a rule that keeps one.
+    The pooled distribution, float32: points of points, else a Gaussian of
+    scales no smaller than the rule's `min_scale`; a factor only from a rule
+    that keeps one.
 
   Raises:
     ValueError: no posteriors; a weight that is not positive and finite; weights
@@ -64,6 +65,8 @@ def pool(
   for client, (posterior, weight) in enumerate(_paired(posteriors, weights)):
     model = _as_weights(posterior)
     reference = model if reference is None else reference
+    if [v.shape for v in model[:3]] != [v.shape for v in reference[:3]]:
+      raise ValueError('posteriors and prior must be of one kind and one size.')
     update = statistics.ClientUpdate(client, 1, model)
     share = rule.accumulate(update, weight, reference)
     sums = share if sums is None else statistics.merge(sums, share)

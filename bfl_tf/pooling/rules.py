@@ -63,27 +63,28 @@ class Rule:
   needs_prior: ClassVar[bool] = False
   # Its terms are of random weights; points it would only average.
   takes_points: ClassVar[bool] = False
-  num_terms: ClassVar[int] = 2
 
   def terms(self, q: Gaussian, w: float, q0: Gaussian | None) -> tuple:
-    """Returns `num_terms` arrays to be summed over clients."""
-    raise NotImplementedError
+    """Returns arrays, each as long as `q.mean`, to be summed over clients."""
+    raise NotImplementedError('terms(q, w, q0)')
 
   def moments(
     self, sums: np.ndarray, totals: Totals, q0: Gaussian | None
   ) -> tuple[Gaussian, int]:
     """Returns the pooled moments and how many weights a guard held back."""
-    raise NotImplementedError
+    raise NotImplementedError('moments(sums, totals, q0)')
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
     """See `statistics.Statistic`."""
     model = update.model
     weight = float(weight if self.takes_weights else update.num_examples)
-    terms = np.empty([self.num_terms, model.loc.size])
+    terms = np.empty([0, model.loc.size])
     for part in statistics.chunks(model.loc.size):
       q0 = None if reference is None else _gaussian(reference, part)
-      for i, term in enumerate(self.terms(_gaussian(model, part), weight, q0)):
-        terms[i, part] = term
+      said = np.stack(self.terms(_gaussian(model, part), weight, q0))
+      if not len(terms):
+        terms = np.empty([len(said), model.loc.size])
+      terms[:, part] = said
     vectors = {
       'terms': terms,
       'point': np.multiply(model.point, weight, dtype=np.float64),
@@ -100,7 +101,7 @@ class Rule:
     totals = Totals(float(sums.value('weight')), sums.max_weight)
     pairs = sums.vectors['terms']
     size = pairs.shape[-1]
-    loc, scale = np.empty([2, size], np.float32)
+    loc, scale = both = np.empty([2, size], np.float32)
     floored, guarded, floor = 0, 0, np.float32(self.min_scale)
     for part in statistics.chunks(size):
       q0 = None if reference is None else _gaussian(reference, part)
@@ -108,7 +109,7 @@ class Rule:
       if isinstance(said, Gaussian):
         raise TypeError('moments returned no (Gaussian, guarded weights) pair')
       q, held = said
-      loc[part], scale[part] = q.mean, np.sqrt(q.variance)
+      both[:, part] = np.stack([q.mean, np.sqrt(q.variance)])
       floored += int(np.sum(scale[part] < floor))
       scale[part] = np.maximum(scale[part], floor)
       guarded += held
@@ -157,8 +158,6 @@ class LinearPooling(Rule):
   The disagreement between the means is summed around m_0 and moved to the
   pooled mean, so that no large squares cancel.
   """
-
-  num_terms = 3
 
   def terms(self, q, w, q0):
     centre = 0.0 if q0 is None else q0.mean

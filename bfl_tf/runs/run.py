@@ -232,7 +232,8 @@ class Run:
     if last or state.round % self._config.eval_every == 0:
       started = time.perf_counter()
       evaluated = evaluation.evaluate(self._experiment, played, last)
-      row = {'round': state.round, **evaluated.scores, **info}
+      # No stage's column takes the place of a score.
+      row |= evaluated.scores
       row['evaluate_seconds'] = time.perf_counter() - started
       if last:
         self._keep(evaluated)

@@ -28,6 +28,10 @@ def shared(labels, num_clients):
   return [np.arange(len(labels))] * num_clients
 
 
+def half(labels, num_clients):
+  return np.array_split(np.arange(len(labels) // 2), num_clients)
+
+
 def raising(labels):
   return {}['site']
 
@@ -54,8 +58,17 @@ class NoMean(rules.Rule):
     return rules.Gaussian(sums[0] * np.nan, sums[1]), 0
 
 
+class OneMean(NoMean):
+  def moments(self, sums, totals, q0):
+    return rules.Gaussian(sums[0].mean(), sums[1].mean()), 0
+
+
 class Nothing:
   pass
+
+
+class NoHook:
+  name, needs, fraction = 'no_hook', None, 0.5
 
 
 class Zero:

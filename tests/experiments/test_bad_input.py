@@ -35,12 +35,15 @@ REFUSED = """
 --output_dir={tmp}/text.npz/below
 --output_dir={tmp}/foreign
 --partition=own_things:shared
+--partition=own_things:half
 --partition=own_things:raising
 --partition=own_things:by_id
 --model=own_things:softmax
 --model=own_things:seven
 --pooling=own_things:Nothing
 --client_parts=own_things:NoName
+--client_parts=own_things:NoHook
+--attack=own_things:NoHook
 --client_parts=own_things:IntMemory
 --dataset=own_things:reading
 """
@@ -48,6 +51,7 @@ REFUSED = """
 STOPPED = """
 --client_learning_rate=1e38
 --pooling=own_things:NoMean --variant=flipout
+--pooling=own_things:OneMean --variant=flipout
 --weighting=own_things:Zero
 --server_step=own_things:Raising
 --client_parts=own_things:BadLoss
