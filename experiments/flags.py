@@ -72,9 +72,9 @@ def main(function: Callable[..., int | None]) -> None:
     except KeyboardInterrupt as stop:
       interrupted(stop)
     except ValueError as error:
-      if not _is_ours(error):
-        traceback.print_exception(error)
-      fail(error)
+      if _is_ours(error):
+        fail(error)
+      fail_with_traceback(error, code=2)
     except federation.StoppedError as error:
       fail(error, code=1)
     except OSError as error:
@@ -150,7 +150,7 @@ def on_server(flag: str, path: str | os.PathLike) -> pathlib.Path:
 
 @contextlib.contextmanager
 def watching(connection: str) -> Iterator[None]:
-  """Says to who stops watching a run on a SuperLink that it goes on."""
+  """Tells whoever stops watching a run on a SuperLink that it goes on."""
   try:
     yield
   except KeyboardInterrupt as stop:

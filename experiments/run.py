@@ -48,6 +48,8 @@ def main() -> None:
     summary = run.play()
   except (runs_lib.BusyError, federation.OtherSideError) as error:
     config_flags.fail(error)
+  except ValueError as error:
+    config_flags.fail_with_traceback(error, code=1)
   _show(summary)
 
 

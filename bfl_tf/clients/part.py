@@ -18,8 +18,8 @@ class Part(Protocol):
   run and does to other parts:
 
     asks = {'pooling': ('nwa', 'ws')}
-                    by a flag of one value, those that fit; a run with another
-                    is refused. A part that asks for SGD reads where it ended:
+                    by flag, the values that a run may have; another is
+                    refused. A part that asks for SGD reads where it ended:
                     no part before it may replace the mean, none may move it. A
                     part that asks for a rule which divides the broadcast
                     posterior out promises that what clients send holds it once

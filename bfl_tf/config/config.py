@@ -300,8 +300,8 @@ class Config(reading.Reading):
     asked = self.clients_per_round or self.num_clients
     if not self.min_clients <= asked <= self.num_clients:
       raise ValueError(
-        f'--clients_per_round={self.clients_per_round} must not exceed '
-        f'--num_clients={self.num_clients}, nor --min_clients='
+        f'--clients_per_round={self.clients_per_round} (0: all) must not '
+        f'exceed --num_clients={self.num_clients}, nor --min_clients='
         f'{self.min_clients} the clients of a round.'
       )
 

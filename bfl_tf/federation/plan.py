@@ -20,11 +20,12 @@ from bfl_tf.config import config as config_lib
 _OF_JOBS = (
   'kl_examples', 'temperature', 'choose_temperature', 'annealing_rounds',
 )  # fmt: skip
+_OF_PRIOR = ('prior_scale', 'update_prior', 'divergence', 'max_scale')
+# One of which whatever is chosen has, or it does nothing.
 _HOOKS = {
   'client_parts': [name for name in vars(part_lib.Part) if name[0] != '_'],
   'attack': ['labels', 'send'],
 }
-_OF_PRIOR = ('prior_scale', 'update_prior', 'divergence', 'max_scale')
 
 
 @dataclasses.dataclass(frozen=True)

@@ -81,7 +81,7 @@ class Reduction:
     if statistic == self._rule:
       return self._of_rule
     made_by = getattr(statistic, 'terms', type(statistic))
-    return f'the statistic {made_by.__qualname__}'
+    return f'the statistic {getattr(made_by, "__qualname__", made_by)}'
 
   def _accumulate(self, update, weight):
     stopping.check_weight(self._of_weighting, update.client_id, weight)

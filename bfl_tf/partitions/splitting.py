@@ -49,8 +49,7 @@ def checked(
   left = num_examples - np.unique(dealt).size
   if left:
     raise ValueError(
-      f'gives {left} of {num_examples} examples to nobody: for fewer examples '
-      'set --train_split.'
+      f'gives {left} of {num_examples} examples to nobody: deal every one.'
     )
   return [part.astype(np.int32) for part in arrays]
 

@@ -44,9 +44,10 @@ def pool(
     that keeps one.
 
   Raises:
-    ValueError: no posteriors; a weight that is not positive and finite; weights
-      for a rule that takes none, or not one for each; `dwc` without a prior;
-      `product` of overlapping factors some 1e5 times their scales.
+    ValueError: no posteriors, or not all of one size; a weight that is not
+      positive and finite; weights for a rule that takes none, or not one for
+      each; `dwc` without a prior; `product` of overlapping factors some 1e5
+      times their scales.
 
   References:
     J. Fischer et al. arXiv:2403.15263, Eq. 10 to 17.

@@ -81,7 +81,7 @@ class Rule:
     terms = np.empty([0, model.loc.size])
     for part in statistics.chunks(model.loc.size):
       q0 = None if reference is None else _gaussian(reference, part)
-      said = np.stack(self.terms(_gaussian(model, part), weight, q0))
+      said = _rows(self.terms(_gaussian(model, part), weight, q0))
       if not len(terms):
         terms = np.empty([len(said), model.loc.size])
       terms[:, part] = said
@@ -109,7 +109,7 @@ class Rule:
       if isinstance(said, Gaussian):
         raise TypeError('moments returned no (Gaussian, guarded weights) pair')
       q, held = said
-      both[:, part] = np.stack([q.mean, np.sqrt(q.variance)])
+      both[:, part] = _rows((q.mean, np.sqrt(q.variance)))
       floored += int(np.sum(scale[part] < floor))
       scale[part] = np.maximum(scale[part], floor)
       guarded += held
@@ -273,6 +273,11 @@ ELEMENTWISE: dict[str, Any] = {
   'wc': WeightedConflation,
   'dwc': DistributedWeightConsolidation,
 }
+
+
+def _rows(arrays: tuple) -> np.ndarray:
+  """Stacks vectors; a number in the place of one is refused."""
+  return np.concatenate(arrays).reshape(len(arrays), -1)
 
 
 def _gaussian(model: weights_lib.Weights, part: slice) -> Gaussian:

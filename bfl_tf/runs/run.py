@@ -232,8 +232,12 @@ class Run:
     if last or state.round % self._config.eval_every == 0:
       started = time.perf_counter()
       evaluated = evaluation.evaluate(self._experiment, played, last)
-      # No stage's column takes the place of a score.
-      row |= evaluated.scores
+      if taken := ', '.join(sorted(evaluated.scores.keys() & info.keys())):
+        raise stopping.StoppedError(
+          f'round {state.round}: a server stage says {taken}, which is a '
+          'score: give its column another name.'
+        )
+      row = {'round': state.round, **evaluated.scores, **info}
       row['evaluate_seconds'] = time.perf_counter() - started
       if last:
         self._keep(evaluated)

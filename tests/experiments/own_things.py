@@ -85,6 +85,11 @@ class Raising(NoCall):
     return {}['slot']
 
 
+class Accurate(NoCall):
+  def __call__(self, state, *others):
+    return state, {'accuracy': 0.99}
+
+
 class NoName:
   needs = None
 

@@ -54,6 +54,7 @@ STOPPED = """
 --pooling=own_things:OneMean --variant=flipout
 --weighting=own_things:Zero
 --server_step=own_things:Raising
+--server_step=own_things:Accurate
 --client_parts=own_things:BadLoss
 """
 _SMALL = [

@@ -192,5 +192,7 @@ def test_refused():
   ):
     with pytest.raises(ValueError, match=named):
       pooling.pool(name, [normal([0], [1])] * count, w)
-  with pytest.raises(ValueError):
-    pooling.pool('nwa', [normal(np.zeros(n), np.ones(n)) for n in (3, 1)])
+  sizes = [normal(np.zeros(n), np.ones(n)) for n in (3, 1)]
+  for first, other in (sizes, sizes[::-1]):
+    with pytest.raises(ValueError, match='size'):
+      pooling.pool('dwc', [first], prior=other)
