@@ -74,7 +74,7 @@ def main() -> int | None:
 
 def _do():
   if _SCALE.value not in cells.SCALES:
-    config_flags.fail(
+    raise ValueError(
       f'--scale={_SCALE.value} is unknown. Choose one of '
       f'{", ".join(cells.SCALES)}.'
     )
@@ -83,7 +83,7 @@ def _do():
   claimed = _chosen('claim', _CLAIM.value, artifacts.CLAIMS)
   narrowed = _SEEDS.value is not None or _CELLS.value
   if narrowed and (_LIST.value or _VERDICTS.value):
-    config_flags.fail(
+    raise ValueError(
       '--list and --verdicts are of all: leave --seeds and --cells.'
     )
   if _LIST.value:
@@ -94,7 +94,7 @@ def _do():
     print(verdicts.write(artifacts.CLAIMS.values(), root))
     return None
   if not chosen and not claimed:
-    config_flags.fail('give --list, --verdicts, --artifact or --claim.')
+    raise ValueError('give --list, --verdicts, --artifact or --claim.')
   tasks = _tasks([*chosen, *claimed], root, _seeds([*chosen, *claimed]))
   # Figures that ask models do it as runs do.
   training.configure(0)
