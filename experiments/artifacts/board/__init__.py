@@ -87,45 +87,42 @@ _POSTERIORS = {
 POSTERIORS = {(row, _DIRICHLET): cell for row, cell in _POSTERIORS.items()}
 
 # What may part the two codes on Dirichlet 0.5, one thing after the other.
-_DATA = 'experiments.artifacts.board.data'
-_FLOWER, _BENCH = 'split of Flower', 'split of NIID-Bench'
-_DRAWN = {
-  _FLOWER: {'partition': f'{_DATA}:flower'},
-  _BENCH: {'partition': f'{_DATA}:niid_bench_2021'},
-}
+_BENCH = 'split of NIID-Bench'
 _CHANGES = {
-  'FedAvg, standardised': {'dataset': 'cifar10'},
-  'FedAvg, pad of zeros': {'augment_border': 'zeros'},
-  'FedAvg, He start': {'kernel_initializer': 'he_normal'},
-  'FedAvg, not augmented': {'augment': False},
-  'FedAvg, no weight decay': {'client_weight_decay': 0.0},
-  'FedAvg, no momentum': {'sgd.momentum': 0.0},
+  'standardised': {'dataset': 'cifar10'},
+  'pad of zeros': {'augment_border': 'zeros'},
+  'He start': {'kernel_initializer': 'he_normal'},
+  'not augmented': {'augment': False},
+  'no weight decay': {'client_weight_decay': 0.0},
+  'no momentum': {'sgd.momentum': 0.0},
+  'without cap': {
+    'partition': 'dirichlet',
+    'dirichlet.alpha': 0.5,
+    'dirichlet.min_examples': 10,
+  },
 }
+
+
+def _of_bench(method, *flags, **overrides):
+  partition = 'experiments.artifacts.board.data:niid_bench_2021'
+  return _cell(_name(_BENCH, method), *flags, partition=partition, **overrides)
+
+
 DIFFERENCES = {
-  **{
-    (method, split): _cell(_name(split, method), *flags, **drawn)
-    for split, drawn in _DRAWN.items()
-    for method, flags in _FLAGS.items()
-  },
-  ('SCAFFOLD (1/64 of the drift)', _FLOWER): _cell(
-    _name(_FLOWER, 'scaffold_64'), 'scaffold_flower', **_DRAWN[_FLOWER]
-  ),
-  **{
-    (row, _FLOWER): _cell(
-      _name(_FLOWER, row.replace(',', '')), **_DRAWN[_FLOWER], **changes
-    )
-    for row, changes in _CHANGES.items()
-  },
+  **{(m, _BENCH): _of_bench(m, *flags) for m, flags in _FLAGS.items()},
   # Its board has another mu there.
-  ('FedProx', _BENCH): _cell(
-    _name(_BENCH, 'fedprox_0.001'),
-    'fedprox',
-    **_DRAWN[_BENCH],
-    **{'proximal.weight': 0.001},
+  ('FedProx', _BENCH): _of_bench(
+    'fedprox_0.001', 'fedprox', **{'proximal.weight': 0.001}
   ),
-  ('FedAvg, without cap', _DIRICHLET): _cell(
-    'without_cap/fedavg', **{'dirichlet.cap': False}
+  ('SCAFFOLD (1/64 of the drift)', _DIRICHLET): _cell(
+    _name(_DIRICHLET, 'scaffold_64'), 'scaffold_flower'
   ),
+  **{
+    (f'FedAvg, {change}', _DIRICHLET): _cell(
+      _name(_DIRICHLET, f'fedavg {change}'), **overrides
+    )
+    for change, overrides in _CHANGES.items()
+  },
 }
 
 BEST = cells.Measure(
