@@ -60,7 +60,7 @@ def output(name: str, suffix: str, *inputs: str) -> pathlib.Path:
     if wanted.exists() and os.path.exists(each) and wanted.samefile(each):
       raise ValueError(f'{flag} is read from too: name another file.')
   run, place = path().resolve(), wanted.resolve()
-  own = {run / each for each in (*directory.FILES, *directory.FOLDERS)}
+  own = {run / each for each in directory.OWN}
   if own & {place, *place.parents}:
     raise ValueError(f"{flag} is of the run's own: name another file.")
   return wanted

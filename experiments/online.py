@@ -4,9 +4,8 @@
   python -m experiments.online --run=runs/fl_swag --add=3
 
 The run must have kept its updates: `--refine=ensemble,keep`. Changes add up in
-`<run>/online`; the run itself stays as it is. `--form=updates` pools all of
-them again, `--form=message` has the server's own posterior and the one client's
-message. Exit code 2: the change cannot be made, and nothing was.
+`<run>/online`; the run itself stays as it is. Exit code 2: the change cannot be
+made, and nothing was.
 """
 
 from absl import flags
@@ -14,19 +13,12 @@ from absl import flags
 from bfl_tf import federation
 from bfl_tf import trained as trained_lib
 from bfl_tf.federation import evaluation
-from bfl_tf.online import message as one_message
 from bfl_tf.online import updates as online
 from bfl_tf.runs import checkpoints, directory, flags_file
 from experiments import finished
 from experiments import flags as config_flags
 
 flags.adopt_module_key_flags(finished)
-_FORM = flags.DEFINE_enum(
-  'form',
-  'updates',
-  ['updates', 'message'],
-  "What is pooled: all updates, or the server's posterior and a message.",
-)
 _CHANGES = {
   kind: flags.DEFINE_integer(kind, None, f'Number of the client to {kind}.')
   for kind in online.KINDS
@@ -66,8 +58,7 @@ def _changed(path, change):
     )
     online.members(before)
     experiment = federation.Experiment.build(trained.config)
-    form = one_message if _FORM.value == 'message' else online
-    played = form.apply(experiment, before, change)
+    played = online.apply(experiment, before, change)
     scores = evaluation.evaluate(experiment, played, last=True).scores
     # By the number of changes: the newest is read.
     number = int(played.state.slots['keep']['changes'])

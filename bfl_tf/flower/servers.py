@@ -148,10 +148,10 @@ def _met(grid, config, settings):
 
 def _check_no_share(config):
   held = config.num_server_examples or config.server_fraction
-  if held and not config.server_dataset:
+  if held:
     raise ValueError(
       '--num_server_examples and --server_fraction take examples of clients, '
-      'which have files of their own: name --server_dataset in place of them.'
+      'which have files of their own; --refine=distil takes --server_dataset.'
     )
 
 

@@ -1,7 +1,7 @@
 """Class proportions over clients from a Dirichlet (Yurochkin et al. 2019).
 
 Sizes differ between clients. The paper's text is followed; its released code,
-and NIID-Bench after it, has `cap`.
+and NIID-Bench after it, gives no more classes to a client of mean size.
 """
 
 from typing import Annotated
@@ -22,13 +22,6 @@ def dirichlet(
   min_examples: Annotated[
     int, Setting('Least examples of a client.', least=1)
   ] = 10,
-  cap: Annotated[
-    bool,
-    Setting(
-      'A client that holds the mean number of examples gets none of the '
-      'classes that follow.'
-    ),
-  ] = False,
 ) -> list[np.ndarray]:
   """Spreads each class over the clients by proportions ~ Dirichlet(alpha).
 
@@ -44,4 +37,4 @@ def dirichlet(
   def mixes():
     return np.exp(splitting.log_mixes(rng, alpha, len(pools), num_clients))
 
-  return splitting.deal_mixes(pools, mixes, num_clients, min_examples, cap)
+  return splitting.deal_mixes(pools, mixes, num_clients, min_examples)

@@ -79,7 +79,6 @@ def deal_mixes(
   draw: Callable[[], np.ndarray],
   num_clients: int,
   min_examples: int,
-  cap: bool = False,
 ) -> list[np.ndarray]:
   """Cuts each class's pool by proportions over clients.
 
@@ -89,7 +88,6 @@ def deal_mixes(
       is called at most 1000 times.
     num_clients: how many parts.
     min_examples: that every part must have.
-    cap: a part that has reached the mean size gets none of the next class.
 
   Raises:
     ValueError: no draw gave each client its least.
@@ -97,8 +95,7 @@ def deal_mixes(
   sizes = np.array([pool.size for pool in pools])
   enough = num_clients * min_examples <= sizes.sum()
   for _ in range(MAX_DRAWS if enough else 0):
-    mixes = _capped(draw(), sizes) if cap else draw()
-    ends = np.rint(np.cumsum(mixes, axis=1) * sizes[:, None]).astype(np.int64)
+    ends = np.rint(np.cumsum(draw(), axis=1) * sizes[:, None]).astype(np.int64)
     ends[:, -1] = sizes
     shares = np.diff(ends, axis=1, prepend=0).T
     if shares.sum(axis=1).min() >= min_examples:
@@ -108,17 +105,6 @@ def deal_mixes(
     f'num_clients={num_clients} min_examples={min_examples}: lower one, or '
     'make the clients more alike.'
   )
-
-
-def _capped(mixes, sizes):
-  """Proportions without those of parts that had the mean size before."""
-  held = np.zeros(mixes.shape[1])
-  for mix, size in zip(mixes, sizes):
-    # Where all shares are of full parts, the others have equal ones.
-    mix[:] = (mix + 1e-300) * (held < sizes.sum() / held.size)
-    mix /= mix.sum()
-    held += mix * size
-  return mixes
 
 
 def sorted_indices(indices: np.ndarray) -> np.ndarray:

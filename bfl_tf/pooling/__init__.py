@@ -77,17 +77,16 @@ def pool(
   return weights_lib.distribution(model)
 
 
-def rule_of(name: str, num_clients: int = 1, **settings: Any) -> Rule:
+def rule_of(name: str, **settings: Any) -> Rule:
   """Makes a rule of `RULES` outside of a run.
 
   Args:
     name: its key.
-    num_clients: that are planned for, of a rule that asks.
     **settings: of the rule.
   """
   kind = registry.resolve('pooling', name, RULES)
   if 'num_clients' in inspect.signature(kind).parameters:
-    settings |= {'num_clients': num_clients, 'clients_per_round': 0}
+    settings |= {'num_clients': 1, 'clients_per_round': 0}
   return kind(**settings)
 
 

@@ -42,18 +42,14 @@ class ReleasedGaussian:
   """What the paper's published code samples from, as a Statistic.
 
   Each tensor's update is scaled to length 1, the moments are taken over clients
-  of equal weight, a tenth of the standard deviation is used, and a sample is
-  stretched to the updates' mean length.
+  of equal weight (variances at least 1e-5), a tenth of the standard deviation
+  is used, and a sample is stretched to the updates' mean length.
 
   Attributes:
     sizes: elements of each tensor in `Weights.values`.
-    spread: factor on the standard deviation.
-    min_variance: floor of the variance, of vectors of length 1.
   """
 
   sizes: tuple[int, ...]
-  spread: float = 0.1
-  min_variance: float = 1e-5
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
     delta = _delta(update, reference)
@@ -69,10 +65,10 @@ class ReleasedGaussian:
     total = sums.value('weight')
     unit = sums.value('unit') / total
     variance = sums.value('square') / total - np.square(unit)
-    variance = np.maximum(variance, self.min_variance)
+    variance = np.maximum(variance, 1e-5)
     length = np.repeat(sums.value('length') / total, self.sizes)
     loc = reference.values + length * unit
-    return normal(loc, self.spread * length * np.sqrt(variance)), {}
+    return normal(loc, 0.1 * length * np.sqrt(variance)), {}
 
 
 def _delta(update, reference):

@@ -1,4 +1,4 @@
-"""Chains of HMC and NUTS, and how far they can be trusted.
+"""Chains of HMC, and how far they can be trusted.
 
 References:
   R. M. Neal. MCMC using Hamiltonian dynamics. Handbook of MCMC, 2011.
@@ -16,8 +16,6 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 
 from bfl_tf import seeds
-
-KERNELS = ('hmc', 'nuts')
 
 
 class Chains(NamedTuple):
@@ -57,7 +55,6 @@ def sample(
   burn_in: int,
   step_size: float,
   seed: np.ndarray,
-  kernel: str = 'hmc',
   num_leapfrog_steps: int = 20,
 ) -> Chains:
   """Samples chains one after the other, each from its own start.
@@ -70,22 +67,20 @@ def sample(
       adapts to an acceptance of 0.75.
     step_size: at first.
     seed: `[2]` int32.
-    kernel: `hmc` or `nuts`.
-    num_leapfrog_steps: of HMC.
-
-  Raises:
-    ValueError: an unknown kernel.
+    num_leapfrog_steps: of each proposal.
   """
-  if kernel not in KERNELS:
-    raise ValueError(f'kernel must be one of {", ".join(KERNELS)}: {kernel!r}.')
-  made = _adapting(density, step_size, kernel, num_leapfrog_steps, burn_in)
+  kernel = tfp.mcmc.DualAveragingStepSizeAdaptation(
+    tfp.mcmc.HamiltonianMonteCarlo(density, step_size, num_leapfrog_steps),
+    num_adaptation_steps=int(0.8 * burn_in),
+    target_accept_prob=0.75,
+  )
 
   @tf.function
   def run(start, draw):
     return tfp.mcmc.sample_chain(
       num_samples,
       start,
-      kernel=made,
+      kernel=kernel,
       num_burnin_steps=burn_in,
       trace_fn=lambda _, results: (
         tf.exp(tf.minimum(0.0, results.inner_results.log_accept_ratio)),
@@ -103,15 +98,3 @@ def sample(
     last = sizes[-1] if tf.is_tensor(sizes) else sizes
     chains.append((samples.numpy(), accepted.numpy().mean(), float(last)))
   return Chains(*map(np.stack, zip(*chains)))
-
-
-def _adapting(density, step_size, kernel, num_leapfrog_steps, burn_in):
-  if kernel == 'nuts':
-    inner = tfp.mcmc.NoUTurnSampler(density, step_size, parallel_iterations=1)
-  else:
-    inner = tfp.mcmc.HamiltonianMonteCarlo(
-      density, step_size, num_leapfrog_steps
-    )
-  return tfp.mcmc.DualAveragingStepSizeAdaptation(
-    inner, num_adaptation_steps=int(0.8 * burn_in), target_accept_prob=0.75
-  )

@@ -157,7 +157,6 @@ def compare(
   fitted: Fitted,
   seed: int,
   num_draws: int,
-  kernel: str = 'hmc',
 ) -> Compared:
   """Samples both in SWAG's subspace, equally many draws.
 
@@ -165,7 +164,6 @@ def compare(
     fitted: what SWAG made.
     seed: of the draws.
     num_draws: of each; of HMC over all chains.
-    kernel: of the chains: `hmc`, or `nuts` in its place.
   """
   space = Subspace.of(fitted.model)
   rank = len(space.directions)
@@ -178,7 +176,6 @@ def compare(
     burn_in=num_draws // _NUM_CHAINS,
     step_size=1e-2,
     seed=seeds.named(seed, 'hmc_subspace'),
-    kernel=kernel,
     num_leapfrog_steps=20,
   )
   hmc = found.samples.reshape(-1, rank)
@@ -200,7 +197,6 @@ def over_all_weights(
   settings: config_lib.Config,
   num_samples: int,
   num_chains: int,
-  kernel: str = 'hmc',
 ) -> chains.Chains:
   """Samples over all weights; each chain begins at other initial weights."""
   starts = []
@@ -215,5 +211,4 @@ def over_all_weights(
     burn_in=num_samples,
     step_size=1e-3,
     seed=seeds.named(settings.seed, 'hmc_all'),
-    kernel=kernel,
   )

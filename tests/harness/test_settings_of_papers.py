@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from bfl_tf import datasets, models
+from bfl_tf import datasets, models, partitions
 from experiments.artifacts import board, equal_work, priors
 from experiments.artifacts.board import data
 from experiments.artifacts.fl_swag import choosing, deep
@@ -87,6 +87,9 @@ def test_the_board_has_the_splits_and_the_network_of_the_public_codes():
   ):
     parts = split(labels, num_clients=10, seed=seed)
     assert abs(min(part.size for part in parts) - smallest) <= 5
+    table = partitions.counts(labels, parts, 10)
+    full = np.cumsum(table, axis=1)[:, :-1] > 5001  # Rounded by classes.
+    assert full.any() and not table[:, 1:][full].any()
   config = board.POINTS['FedAvg', 'IID'].config('paper', 0)
   lenet5 = models.build(
     config.model,

@@ -128,7 +128,7 @@ def test_a_run_that_kept_nothing_or_not_all_or_played_on_is_refused():
 
 
 @pytest.mark.process
-def test_the_binary_makes_changes_of_both_forms(tmp_path):
+def test_the_binary_makes_changes(tmp_path):
   config = config_lib.Config(
     dataset='toys:blobs', model='logistic', variant='deterministic',
     num_clients=3, num_rounds=1, local_epochs=4, batch_size=25,
@@ -139,7 +139,7 @@ def test_the_binary_makes_changes_of_both_forms(tmp_path):
   run = f'--run={tmp_path}/run'
   removed, added, nothing = binaries.drive(
     'experiments.online',
-    [[run, '--remove=1', '--form=message'], [run, '--add=1'], [run]],
+    [[run, '--remove=1'], [run, '--add=1'], [run]],
     pathlib.Path(__file__).parents[1],
   )
   assert removed[0] == added[0] == 0, (removed, added)

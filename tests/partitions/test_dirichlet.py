@@ -36,14 +36,6 @@ def test_dirichlet_moments():
   assert abs(np.mean(np.square(shares - 0.25)) - variance) < 5 * error
 
 
-def test_a_capped_client_gets_nothing_more():
-  for seed in range(20):
-    parts = split('dirichlet', CIFAR, seed=seed, alpha=0.1, cap=True)
-    table = partitions.counts(CIFAR, parts, 10)
-    full = np.cumsum(table, axis=1)[:, :-1] > 5001  # Rounded by classes.
-    assert full.any() and not table[:, 1:][full].any()
-
-
 @hypothesis.given(
   strategies.integers(0, 2**31 - 1),
   strategies.floats(1e-12, 1e9),

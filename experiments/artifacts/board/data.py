@@ -42,12 +42,16 @@ def _capped(labels, num_clients, seed, rng):
   pools = splitting.class_pools(labels, seed)
 
   def mixes():
-    return np.array([_mix(rng, pool.size, num_clients) for pool in pools])
+    held, found = np.zeros(num_clients), []
+    for pool in pools:
+      # Both shuffle a class before they draw its shares.
+      rng.shuffle(np.arange(pool.size))
+      mix = rng.dirichlet(np.full(num_clients, 0.5))
+      # Who holds the mean number of examples gets none of the next class; where
+      # all shares are of such clients, the others have equal ones.
+      mix = (mix + 1e-300) * (held < labels.size / num_clients)
+      found.append(mix / mix.sum())
+      held += found[-1] * pool.size
+    return np.array(found)
 
-  return splitting.deal_mixes(pools, mixes, num_clients, 10, cap=True)
-
-
-def _mix(rng, size, num_clients):
-  # Both shuffle a class before they draw its shares.
-  rng.shuffle(np.arange(size))
-  return rng.dirichlet(np.full(num_clients, 0.5))
+  return splitting.deal_mixes(pools, mixes, num_clients, 10)
