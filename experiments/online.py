@@ -3,7 +3,7 @@
   python -m experiments.online --run=runs/fl_swag --remove=3
   python -m experiments.online --run=runs/fl_swag --add=3
 
-The run must have kept its updates: `--refine=ensemble,keep`. Changes add up in
+The run must have kept its updates: `--refine=keep`. Changes add up in
 `<run>/online`; the run itself stays as it is. Exit code 2: the change cannot be
 made, and nothing was.
 """

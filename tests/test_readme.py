@@ -136,8 +136,8 @@ def test_flags_exist(page):
   known |= {'baseline', 'figures', 'grid', 'draw', 'num_draws', 'choose_by'}
   known |= {'personalise_epochs', 'calibrate_on_test', 'strict'}
   known |= {'answer_timeout', 'folder', 'sets'}
-  # Of online and of hmc.
-  known |= {'add', 'replace', 'remove', 'form', 'kernel'}
+  # Of online.
+  known |= {'add', 'replace', 'remove'}
   # Of Flower's commands and TensorBoard; what has a dash is theirs too.
   known |= {'superlink', 'host', 'port', 'database', 'logdir'}
   text = (_ROOT / page).read_text()

@@ -151,7 +151,8 @@ def _check_no_share(config):
   if held:
     raise ValueError(
       '--num_server_examples and --server_fraction take examples of clients, '
-      'which have files of their own; --refine=distil takes --server_dataset.'
+      'which have files of their own: leave both out (--refine=distil takes '
+      'its images from --server_dataset).'
     )
 
 

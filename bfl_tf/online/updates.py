@@ -67,6 +67,15 @@ def members(state: state_lib.State) -> dict[int, statistics.ClientUpdate]:
   return {int(k): server.unpacked(int(k), v) for k, v in updates.items()}
 
 
+def beginning(
+  experiment: experiment_lib.Experiment, state: state_lib.State
+) -> state_lib.State:
+  """Returns the state before the round of the updates that a state keeps."""
+  start = weights_lib.Weights(**state.slots['keep']['start'])
+  fresh = state_lib.fresh_slots(experiment.method.stages, start)
+  return state_lib.State(0, start, fresh, {})
+
+
 def apply(
   experiment: experiment_lib.Experiment,
   state: state_lib.State,
@@ -90,10 +99,7 @@ def apply(
   kept = members(state)
   change.check(kept, experiment.config.num_clients)
   engine_lib.check_memories(state, experiment.method.result_like)
-  # The state before the round of the kept updates.
-  start = weights_lib.Weights(**state.slots['keep']['start'])
-  fresh = state_lib.fresh_slots(experiment.method.stages, start)
-  begin = state_lib.State(0, start, fresh, {})
+  begin = beginning(experiment, state)
   number = int(state.slots['keep']['changes']) + 1
   played = loop.federated_round(
     experiment, begin, _engine(state, kept, change, number)

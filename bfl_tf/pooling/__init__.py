@@ -86,7 +86,7 @@ def rule_of(name: str, **settings: Any) -> Rule:
   """
   kind = registry.resolve('pooling', name, RULES)
   if 'num_clients' in inspect.signature(kind).parameters:
-    settings |= {'num_clients': 1, 'clients_per_round': 0}
+    settings = {'num_clients': 1, 'clients_per_round': 0} | settings
   return kind(**settings)
 
 

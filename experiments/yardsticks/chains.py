@@ -2,7 +2,7 @@
 
 References:
   R. M. Neal. MCMC using Hamiltonian dynamics. Handbook of MCMC, 2011.
-  M. D. Hoffman, A. Gelman. The No-U-Turn sampler. JMLR 2014.
+  M. D. Hoffman, A. Gelman. The No-U-Turn sampler. JMLR 2014, section 3.2.
   A. Gelman, D. B. Rubin. Inference from iterative simulation. 1992.
   A. Gelman et al. Bayesian Data Analysis, 3rd ed., section 11.4. 2013.
   C. J. Geyer. Practical Markov chain Monte Carlo. 1992.
@@ -95,6 +95,5 @@ def sample(
   for number, start in enumerate(starts):
     begin = tf.constant(start, tf.float32)
     samples, (accepted, sizes) = run(begin, seeds.child(seed, number))
-    last = sizes[-1] if tf.is_tensor(sizes) else sizes
-    chains.append((samples.numpy(), accepted.numpy().mean(), float(last)))
+    chains.append((samples.numpy(), accepted.numpy().mean(), float(sizes[-1])))
   return Chains(*map(np.stack, zip(*chains)))

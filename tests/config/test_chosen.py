@@ -55,7 +55,6 @@ def test_a_setting_reaches_its_method_and_others_keep_their_defaults():
   assert values(config, 'partition') == {
     'alpha': 2.0,
     'min_examples': 10,
-    'cap': False,
   }
   assert values(config, 'pooling') == {'min_scale': 1e-6}
 

@@ -175,5 +175,9 @@ def test_files_that_nodes_have_exchanged_end_a_run_that_goes_on(tmp_path):
 
 def test_the_servers_share_of_nothing_is_refused(tmp_path):
   *files, server = wine(tmp_path)
-  with pytest.raises(ValueError, match='name --server_dataset in place of'):
-    play(tmp_path / 'out', files, server, num_server_examples=9)
+  for named in ('', 'digits'):
+    with pytest.raises(ValueError, match='--num_server_examples'):
+      play(
+        tmp_path / 'out', files, server, num_server_examples=9,
+        server_dataset=named,
+      )  # fmt: skip

@@ -95,11 +95,6 @@ _CHANGES = {
   'not augmented': {'augment': False},
   'no weight decay': {'client_weight_decay': 0.0},
   'no momentum': {'sgd.momentum': 0.0},
-  'without cap': {
-    'partition': 'dirichlet',
-    'dirichlet.alpha': 0.5,
-    'dirichlet.min_examples': 10,
-  },
 }
 
 
@@ -109,6 +104,8 @@ def _of_bench(method, *flags, **overrides):
 
 
 DIFFERENCES = {
+  ('FedAvg', _DIRICHLET): POINTS['FedAvg', _DIRICHLET],
+  ('SCAFFOLD', _DIRICHLET): POINTS['SCAFFOLD', _DIRICHLET],
   **{(m, _BENCH): _of_bench(m, *flags) for m, flags in _FLAGS.items()},
   # Its board has another mu there.
   ('FedProx', _BENCH): _of_bench(

@@ -93,10 +93,11 @@ BASELINE_GAP = {
   for row, overrides in {
     'baseline': {},
     'norm 10 and Nesterov': {'max_gradient_norm': 10, 'sgd.nesterov': True},
-    'released start': {
+    'released start, one rate': {
       'fixup_resnet.released_start': True,
       'fixup_resnet.scalar_rate': 1.0,
     },
+    'released start': {'fixup_resnet.released_start': True},
     'all images': {'validation_split': 0.0},
     'no augmentation': {'augment': False},
     'no momentum': {'sgd.momentum': 0.0},
