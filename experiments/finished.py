@@ -5,7 +5,6 @@ import pathlib
 
 from absl import flags
 
-from bfl_tf.runs import directory
 from experiments import flags as config_flags
 
 _RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
@@ -41,7 +40,7 @@ def num_mc_samples() -> flags.FlagHolder[int | None]:
 
 
 def output(name: str, suffix: str, *inputs: str) -> pathlib.Path:
-  """Returns the path of an `--output`, which may be beside the run's own files.
+  """Returns the path of an `--output`; of a run's files it overwrites none.
 
   Args:
     name: what the flag said.
@@ -49,7 +48,7 @@ def output(name: str, suffix: str, *inputs: str) -> pathlib.Path:
     *inputs: what is read, files or not.
 
   Raises:
-    ValueError: it is there and no file, it is one of those read, or of the run.
+    ValueError: it is there and no file, one of those read, or in the run.
   """
   wanted, flag = pathlib.Path(name), f'--output={name}'
   if wanted.suffix != suffix and suffix:
@@ -59,8 +58,6 @@ def output(name: str, suffix: str, *inputs: str) -> pathlib.Path:
   for each in inputs:
     if wanted.exists() and os.path.exists(each) and wanted.samefile(each):
       raise ValueError(f'{flag} is read from too: name another file.')
-  run, place = path().resolve(), wanted.resolve()
-  own = {run / each for each in directory.OWN}
-  if own & {place, *place.parents}:
-    raise ValueError(f"{flag} is of the run's own: name another file.")
+  if wanted.exists() and path().resolve() in wanted.resolve().parents:
+    raise ValueError(f"{flag} is in the run's directory already: name another.")
   return wanted

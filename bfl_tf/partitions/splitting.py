@@ -41,15 +41,16 @@ def checked(
     if np.unique(part).size < part.size:
       raise ValueError(f'gives client {client} an example twice.')
   dealt = np.concatenate(arrays)
-  if not overlap and np.unique(dealt).size < dealt.size:
+  num_dealt = np.unique(dealt).size
+  if not overlap and num_dealt < dealt.size:
     raise ValueError(
       'gives an example to two clients; a function that means it says so by '
       'an attribute, overlap = True.'
     )
-  left = num_examples - np.unique(dealt).size
-  if left:
+  if num_dealt < num_examples:
     raise ValueError(
-      f'gives {left} of {num_examples} examples to nobody: deal every one.'
+      f'gives {num_examples - num_dealt} of {num_examples} examples to nobody: '
+      'deal every one.'
     )
   return [part.astype(np.int32) for part in arrays]
 

@@ -81,7 +81,8 @@ class Rule:
     terms = np.empty([0, model.loc.size])
     for part in statistics.chunks(model.loc.size):
       q0 = None if reference is None else _gaussian(reference, part)
-      said = _rows(self.terms(_gaussian(model, part), weight, q0))
+      q = _gaussian(model, part)
+      said = _rows(self.terms(q, weight, q0), q.mean.size)
       if not len(terms):
         terms = np.empty([len(said), model.loc.size])
       terms[:, part] = said
@@ -109,7 +110,7 @@ class Rule:
       if isinstance(said, Gaussian):
         raise TypeError('moments returned no (Gaussian, guarded weights) pair')
       q, held = said
-      both[:, part] = _rows((q.mean, np.sqrt(q.variance)))
+      both[:, part] = _rows((q.mean, np.sqrt(q.variance)), loc[part].size)
       floored += int(np.sum(scale[part] < floor))
       scale[part] = np.maximum(scale[part], floor)
       guarded += held
@@ -275,9 +276,9 @@ ELEMENTWISE: dict[str, Any] = {
 }
 
 
-def _rows(arrays: tuple) -> np.ndarray:
-  """Stacks vectors; a number in the place of one is refused."""
-  return np.concatenate(arrays).reshape(len(arrays), -1)
+def _rows(arrays: tuple, size: int) -> np.ndarray:
+  """Stacks vectors; one of another size is refused, not broadcast."""
+  return np.stack([np.reshape(array, size) for array in arrays])
 
 
 def _gaussian(model: weights_lib.Weights, part: slice) -> Gaussian:

@@ -36,12 +36,6 @@ _LOCK = '.lock'
 # Of one end of a run: of its last model, or asked of that model.
 _OF_THE_END = (_SUMMARY, _PREDICTIONS, 'members.npz', CONFORMAL)
 _FOLDERS_OF_THE_END = ('plots', 'sites', 'doubt')
-# What a run and what asks it leave in it.
-OWN = (
-  flags_file.NAME, TASK, NODES, _PARTITION, _METRICS, *_OF_THE_END,
-  'temperature.npz', 'trackers.json', 'wandb', 'mlruns', 'checkpoints',
-  'online', 'tensorboard', *_FOLDERS_OF_THE_END,
-)  # fmt: skip
 
 # What `tf.summary.scalar` writes; that one wants TensorBoard installed here.
 _SCALAR = tf.compat.v1.SummaryMetadata(
