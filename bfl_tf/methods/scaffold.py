@@ -1,11 +1,16 @@
 """SCAFFOLD: control variates against the drift of clients.
 
 Notation: x the broadcast mean, y_i the client's trained one, c and c_i the
-server's and the client's control variates, R the sum of a round's rates.
+server's and the client's control variates, R the sum of a round's rates, S a
+round's clients of all N, p_i the client's share of the weights in S.
   g <- g - c_i + c                          at each step
   c_i+ = c_i - c + (x - y_i) / R            option II
   the client sends c_i+ - c_i and keeps c_i+
-  c <- c + sum_i (c_i+ - c_i) / num_clients
+  c <- c + |S| / N sum_i p_i (c_i+ - c_i)
+
+The paper's weights are equal. Others must weigh c as they weigh x: else the
+steps' corrections, p_i (c - c_i), do not add up to 0 over clients, and the end
+is not the optimum of all. They do where all clients take part each round.
 
 (x - y_i) / R is the mean gradient of plain SGD only: no momentum, no Adam.
 Public code (NIID-Bench, Flower's baseline) corrects weights in place of
@@ -36,13 +41,6 @@ class Part:
   corrects: Annotated[
     str, Setting("'weights' goes with momentum:", choices=CORRECTS)
   ] = 'gradients'
-  drift_share: Annotated[
-    float,
-    Setting(
-      "Factor on the drift (x - y_i) / R; 1 / batch in Flower's baseline.",
-      above=0,
-    ),
-  ] = 1.0
 
   name: ClassVar[str] = 'scaffold'
   needs: ClassVar[str | None] = 'scaffold'
@@ -77,13 +75,13 @@ class Part:
 
   def finish(self, model, carry, trace):
     start, server_control, control = carry
-    drift = (start - model.mean) / (trace.sum_rates / self.drift_share)
+    drift = (start - model.mean) / trace.sum_rates
     new = control - server_control + drift
     return model, new - control, new
 
 
 def _sent(update, weight, reference):
-  return {'change': update.extras[Part.name]}
+  return {'change': weight * update.extras[Part.name], 'clients': 1.0}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +102,9 @@ class Stage:
     return np.zeros(model.mean.size, np.float32)
 
   def __call__(self, state, reference, pooled, statistics, seed):
-    change = statistics[self.statistics[0]]['change'] / self.num_clients
+    sums = statistics[self.statistics[0]]
+    share = sums['clients'] / self.num_clients
+    change = share * sums['change'] / sums['weight']
     control = (state.slots[self.name] + change).astype(np.float32)
     slots = {**state.slots, self.name: control}
     return state._replace(slots=slots), {

@@ -111,9 +111,6 @@ DIFFERENCES = {
   ('FedProx', _BENCH): _of_bench(
     'fedprox_0.001', 'fedprox', **{'proximal.weight': 0.001}
   ),
-  ('SCAFFOLD (1/64 of the drift)', _DIRICHLET): _cell(
-    _name(_DIRICHLET, 'scaffold_64'), 'scaffold_flower'
-  ),
   **{
     (f'FedAvg, {change}', _DIRICHLET): _cell(
       _name(_DIRICHLET, f'fedavg {change}'), **overrides
