@@ -1,20 +1,19 @@
 """SCAFFOLD: control variates against the drift of clients.
 
 Notation: x the broadcast mean, y_i the client's trained one, c and c_i the
-server's and the client's control variates, R the sum of a round's rates, S a
-round's clients of all N, p_i the client's share of the weights in S.
+server's and the client's control variates, R the sum of a round's rates, w_i
+the client's weight, w the mean of all weights so far, N all clients.
   g <- g - c_i + c                          at each step
   c_i+ = c_i - c + (x - y_i) / R            option II
   the client sends c_i+ - c_i and keeps c_i+
-  c <- c + |S| / N sum_i p_i (c_i+ - c_i)
+  c <- sum_i w_i c_i / (N w)                by what was sent
 
-The paper's weights are equal. Others must weigh c as they weigh x: else the
-steps' corrections, p_i (c - c_i), do not add up to 0 over clients, and the end
-is not the optimum of all. They do where all clients take part each round.
+The paper's weights are equal. Whatever they are, training stands still where c,
+all of g_i - c_i + c, is 0: so c must weigh clients as their average does.
 
 (x - y_i) / R is the mean gradient of plain SGD only: no momentum, no Adam.
 Public code (NIID-Bench, Flower's baseline) corrects weights in place of
-gradients, w <- w - rate (c - c_i) behind each step: x - y_i may then hold
+gradients, y <- y - rate (c - c_i) behind each step: x - y_i may then hold
 momentum, in c and c_i as in the steps. While the momentum grows a correction is
 too large, so that the optimum is not quite a fixed point.
 
@@ -53,13 +52,15 @@ class Part:
     gradients that they correct would not.
     """
     plain = {'sgd.momentum': (0.0,)} if self.corrects == 'gradients' else {}
-    return {'client_optimizer': ('sgd',), **plain}
+    # Of others, a client's weight is another in each round.
+    constant = {'weighting': ('equal', 'size')}
+    return {'client_optimizer': ('sgd',), **plain, **constant}
 
   def init_memory(self, model):
     return np.zeros(model.mean.size, np.float32)
 
   def begin(self, start, shared, memory):
-    return start.mean, shared, memory
+    return start.mean, shared['control'], memory
 
   def gradient(self, gradient, mean, carry, step):
     if self.corrects == 'weights':
@@ -81,7 +82,7 @@ class Part:
 
 
 def _sent(update, weight, reference):
-  return {'change': weight * update.extras[Part.name], 'clients': 1.0}
+  return {'change': weight * update.extras[Part.name], 'updates': 1.0}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,16 +98,22 @@ class Stage:
   name: ClassVar[str] = 'scaffold'
   statistics: ClassVar[tuple] = (statistics_lib.Total(_sent),)
 
-  def init(self, model) -> np.ndarray:
-    """Returns c = 0, `[num_trainable]` float32, as it is broadcast."""
-    return np.zeros(model.mean.size, np.float32)
+  def init(self, model) -> dict[str, np.ndarray]:
+    """Returns c = 0, `[num_trainable]` float32, and w of no update."""
+    control = np.zeros(model.mean.size, np.float32)
+    return {'control': control, 'weight': np.zeros(()), 'updates': np.zeros(())}
 
   def __call__(self, state, reference, pooled, statistics, seed):
-    sums = statistics[self.statistics[0]]
-    share = sums['clients'] / self.num_clients
-    change = share * sums['change'] / sums['weight']
-    control = (state.slots[self.name] + change).astype(np.float32)
-    slots = {**state.slots, self.name: control}
-    return state._replace(slots=slots), {
+    sums, slot = statistics[self.statistics[0]], state.slots[self.name]
+    updates = slot['updates'] + sums['updates']
+    weight = (slot['weight'] * slot['updates'] + sums['weight']) / updates
+    change = sums['change'] / self.num_clients
+    control = (slot['control'] * slot['weight'] + change) / weight
+    slot = {
+      'control': control.astype(np.float32),
+      'weight': weight,
+      'updates': updates,
+    }
+    return state._replace(slots={**state.slots, self.name: slot}), {
       'control_norm': float(np.linalg.norm(control))
     }

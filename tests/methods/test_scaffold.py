@@ -19,16 +19,17 @@ def drifting():
   return datasets.from_arrays('drifting', x, y, x, y)
 
 
-def thirds(labels, *, num_clients, seed):
-  """Client 0 has the first third."""
-  del num_clients, seed
-  return np.split(np.arange(len(labels)), [len(labels) // 3])
+def unequal(labels, *, num_clients, seed):
+  """As the first odd numbers are to each other, in order."""
+  del seed
+  ends = len(labels) * np.arange(1, num_clients) ** 2 // num_clients**2
+  return np.split(np.arange(len(labels)), ends)
 
 
 # Names are looked up here: what they name is above.
 CONFIG = config_lib.Config(
   dataset='methods.test_scaffold:drifting',
-  partition='methods.test_scaffold:thirds',
+  partition='methods.test_scaffold:unequal',
   num_clients=2,
   model='logistic',
   variant='deterministic',
@@ -63,19 +64,23 @@ def test_controls_by_hand(scaffold):
   before, after = scaffold[0], scaffold[1]
   rates = CONFIG.client_learning_rate * CONFIG.local_epochs
   expected = (before.model.mean - after.model.mean) / rates
-  np.testing.assert_allclose(after.slots['scaffold'], expected, atol=1e-6)
+  control = after.slots['scaffold']['control']
+  np.testing.assert_allclose(control, expected, atol=1e-6)
   controls = [after.memories[k]['scaffold'] for k in (0, 1)]
-  mean = np.average(controls, 0, weights=(1, 2))
+  mean = np.average(controls, 0, weights=(1, 3))
   np.testing.assert_allclose(mean, expected, atol=1e-6)
 
 
-def test_ends_at_the_optimum_of_all_clients(scaffold):
-  everybody = {'num_clients': 1, 'partition': 'iid', 'batch_size': 120}
+def test_ends_at_the_optimum_of_all_examples(scaffold):
+  everybody = {'num_clients': 1, 'batch_size': 120}
   central = play(**everybody, num_rounds=60, local_epochs=20)[-1].model.mean
-  ours = np.linalg.norm(scaffold[-1].model.mean - central)
-  fedavg = np.linalg.norm(play()[-1].model.mean - central)
-  assert fedavg > 0.03
-  assert ours < 1e-3
+  some = {'num_clients': 4, 'clients_per_round': 2, 'num_rounds': 80}
+  for fedavg, ours in (
+    (play(), scaffold),
+    (play(**some), play(client_parts=('scaffold',), **some)),
+  ):
+    assert np.linalg.norm(fedavg[-1].model.mean - central) > 0.03
+    assert np.linalg.norm(ours[-1].model.mean - central) < 1e-3
 
 
 def test_corrected_weights_are_corrected_gradients(scaffold):
@@ -106,6 +111,7 @@ def test_what_does_not_end_where_sgd_did_is_refused():
       'scaffold.corrects': 'weights',
     },
     {'client_parts': ('scaffold',), 'sgd.momentum': 0.9},
+    {'client_parts': ('scaffold',), 'weighting': 'distance'},
     {'client_parts': ('own_start', 'scaffold')},
     {'client_parts': ('swag', 'scaffold'), 'swag.rank': 2},
     {
