@@ -86,16 +86,7 @@ _POSTERIORS = {
 }
 POSTERIORS = {(row, _DIRICHLET): cell for row, cell in _POSTERIORS.items()}
 
-# What may part the two codes on Dirichlet 0.5, one thing after the other.
 _BENCH = 'split of NIID-Bench'
-_CHANGES = {
-  'standardised': {'dataset': 'cifar10'},
-  'pad of zeros': {'augment_border': 'zeros'},
-  'He start': {'kernel_initializer': 'he_normal'},
-  'not augmented': {'augment': False},
-  'no weight decay': {'client_weight_decay': 0.0},
-  'no momentum': {'sgd.momentum': 0.0},
-}
 
 
 def _of_bench(method, *flags, **overrides):
@@ -111,12 +102,6 @@ DIFFERENCES = {
   ('FedProx', _BENCH): _of_bench(
     'fedprox_0.001', 'fedprox', **{'proximal.weight': 0.001}
   ),
-  **{
-    (f'FedAvg, {change}', _DIRICHLET): _cell(
-      _name(_DIRICHLET, f'fedavg {change}'), **overrides
-    )
-    for change, overrides in _CHANGES.items()
-  },
 }
 
 BEST = cells.Measure(
