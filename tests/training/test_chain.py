@@ -44,11 +44,8 @@ _ASK = (clients.Swag, *(method.Part for method in _OTHERS))
 def test_it_is_what_comes_back(parts, variant='flipout'):
   worker = toys.worker(variant=variant, parts=parts)
   model = worker.layout.standard()
-  shared = {
-    part.name: np.zeros(model.mean.size, np.float32)
-    for part in parts
-    if part.needs
-  }
+  slots = {'scaffold': methods.scaffold.Stage(2).init(model)}
+  shared = {part.name: slots[part.needs] for part in parts if part.needs}
   memory = {
     part.name: part.init_memory(model)
     for part in parts
