@@ -45,7 +45,7 @@ def test_it_is_what_comes_back(parts, variant='flipout'):
   worker = toys.worker(variant=variant, parts=parts)
   model = worker.layout.standard()
   slots = {'scaffold': methods.scaffold.Stage(2).init(model)}
-  shared = {part.name: slots[part.needs] for part in parts if part.needs}
+  shared = {p.name: slots[p.needs] for p in parts if p.needs in slots}
   memory = {
     part.name: part.init_memory(model)
     for part in parts
