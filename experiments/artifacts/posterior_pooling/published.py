@@ -71,6 +71,14 @@ TABLES = (
     _OUR_SCORES,
   ),
   _table(
+    'table2_mean',
+    'E = 1, the divergence a mean over weights (ours), beside Table 2',
+    grids.MEAN,
+    f'{_FASHION} 20 rounds.',
+    '100 rounds.',
+    published_in='table2',
+  ),
+  _table(
     'dialects',
     'E = 1, the divergence as others write it (ours), beside Table 2',
     grids.DIALECTS,
