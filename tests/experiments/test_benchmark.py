@@ -8,23 +8,8 @@ import binaries
 import numpy as np
 import pytest
 
-from bfl_tf import models, pooling
-from bfl_tf.pooling import robust
-from experiments.benchmarks import growth, measuring, random_images
-
-
-@pytest.mark.parametrize('name', pooling.RULES)
-def test_memory_of_pooling_is_flat_in_clients_but_of_robust_rules(name):
-  size = 20_000
-  at_10, at_12 = (
-    measuring.peak(growth.pooled(size, name, count)) / (4 * size)
-    for count in (10, 12)
-  )
-  # In float32 vectors; robust rules keep two of each client.
-  if name in robust.ROBUST:
-    assert at_12 - at_10 >= 3.9
-  else:
-    assert at_12 - at_10 <= 0.1
+from bfl_tf import models
+from experiments.benchmarks import growth, random_images
 
 
 @pytest.mark.slow

@@ -8,18 +8,6 @@ import pytest
 from bfl_tf.config import config
 from experiments import describe, reproduce
 
-CLIP = """\
-import dataclasses
-from typing import Annotated
-
-from bfl_tf.settings import Setting
-
-
-@dataclasses.dataclass(frozen=True)
-class Clip:
-  norm: Annotated[float, Setting('Of a gradient, at most.', above=0)] = 1.0
-"""
-
 
 def asked(capsys, what):
   with pytest.raises(SystemExit) as stopped:
@@ -51,22 +39,8 @@ def test_helpfull_has_every_flag_with_its_default(capsys):
     assert shown[name] == declared.format(declared.default)
 
 
-def test_one_method_with_its_source_and_settings(capsys):
-  out = asked(capsys, '--describe=distil')
-  assert out.startswith('distil (--server_step=distil, --refine=distil)\n')
-  assert '  --distil.epochs=20\n      Over the server' in out
-  assert 'It has no settings.' in asked(capsys, '--describe=recalibrate')
-
-
 def test_every_method_of_ours_can_be_described(capsys):
   for method in config.known_methods():
     out = asked(capsys, f'--describe={method.name}')
     for setting in method.declared:
       assert f'  --{method.key(setting)}=' in out
-
-
-def test_anybodys_own_is_described(capsys, tmp_path, monkeypatch):
-  (tmp_path / 'own_clip.py').write_text(CLIP)
-  monkeypatch.syspath_prepend(tmp_path)
-  out = asked(capsys, '--describe=own_clip:Clip')
-  assert '  --Clip.norm=1.0\n      Of a gradient, at most.\n' in out

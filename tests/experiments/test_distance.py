@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow_probability import distributions as tfd
 import toys
 
-from bfl_tf import datasets, models, pooling
+from bfl_tf import datasets, models
 from experiments.yardsticks import distance
 
 RNG = np.random.default_rng(0)
@@ -72,22 +71,6 @@ def test_predictive_distances_by_hand():
   expected = -np.log((0.81 + 0.04) / 2) / 2
   found = distance.joint_nll(np.log(probs), np.array([0, 0]))
   assert found == pytest.approx(expected)
-
-
-def test_clients_who_pool_to_the_posterior_are_at_no_distance():
-  """Conjugate: y ~ N(w, 1), prior N(0, 1), each of four clients its root."""
-  y = RNG.normal(size=(4, 5, 3))
-  clients = [
-    tfd.MultivariateNormalDiag(
-      own.sum(0) / (5 + 1 / 4), np.full(3, (5 + 1 / 4) ** -0.5)
-    )
-    for own in y
-  ]
-  pooled = pooling.pool('conflation', clients)
-  q = gaussian(pooled.mean(), pooled.stddev())
-  p = gaussian(y.sum((0, 1)) / 21, np.full(3, 21**-0.5))
-  assert distance.wasserstein(q, p) < 1e-6
-  assert distance.divergence(q, p) < 1e-6
 
 
 def test_draws_of_the_posterior_are_near_it():

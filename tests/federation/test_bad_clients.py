@@ -66,23 +66,6 @@ def test_a_bad_client_is_left_out_counted_and_named(change, reason):
     toys.play(experiment, 1, engine=engine)
 
 
-def test_who_sends_nothing_twice_or_unasked():
-  def engine(experiment, state, clients):
-    for arrival in fake.engine(experiment, state, [0, 1, 1, 3, 4, 5]):
-      yield arrival._replace(client=9) if arrival.client == 0 else arrival
-
-  state, (info,) = toys.play(toys.experiment(**COUNTING), 1, engine=engine)
-  assert info['left_out_reasons'] == '0, 2: nothing came'
-  assert info['clients_pooled'] == len(state.memories) == 4
-
-
-def test_the_reasons_of_many_are_told_once():
-  experiment = toys.experiment(min_clients=5)
-  engine = sending((4, fail), (1, fail))
-  with pytest.raises(federation.TooFewClientsError, match='1, 4: it raised'):
-    toys.play(experiment, 1, engine=engine)
-
-
 def test_who_fails_in_training_is_left_out_and_an_interrupt_is_not(monkeypatch):
   experiment = toys.experiment()
   bad = experiment.partition[2]

@@ -133,11 +133,6 @@ def test_distillation_and_fine_tuning_keep_the_spread():
     assert not np.array_equal(state.model.loc, plain.model.loc)
 
 
-def test_refused_on_variational_layers():
-  with pytest.raises(ValueError, match='all weights random needs a network'):
-    toys.experiment(variant='flipout', **SPREAD)
-
-
 def test_a_run_gives_it_back(tmp_path):
   runs_lib.Run(CONFIG, tmp_path, False, fake.BUILT, draw_plots=False).play()
   trained = trained_lib.load(tmp_path)

@@ -88,13 +88,6 @@ def test_verdict_of_several(differences, expected):
   assert claims.verdict(_results(*differences)) == expected
 
 
-def test_holm_lets_a_second_comparison_fail_at_a_weaker_level():
-  both = _results(DOWN, RATHER_DOWN)
-  assert claims.verdicts(both) == ['does not hold', 'does not hold']
-  beside = _results(EITHER, RATHER_DOWN)
-  assert claims.verdicts(beside) == ['undecided', 'undecided']
-
-
 def test_error_rates_where_no_method_differs():
   """Of claims with five comparisons 5 % fail, of one comparison 5 % hold."""
   draws = np.random.default_rng(0).normal(size=(2000, 5, 3))

@@ -5,7 +5,6 @@ from matplotlib import figure as figure_lib
 import numpy as np
 import pytest
 
-from bfl_tf import plots
 from experiments.harness import cells, figures
 
 SEEDS = {'smoke': 2, 'laptop': 2}
@@ -68,22 +67,6 @@ def test_a_draw_for_each_panel(tmp_path):
     assert figure.drawn(panel, 'smoke', tmp_path)[1] == missing
   first = cells.Task(cell, 'smoke', 0, tmp_path).directory
   assert calls == [(name, {'run': [first]}) for name in ('data', 'simplex')]
-
-
-def test_all_seeds_are_drawn_in_a_band(tmp_path):
-  cell = made_runs.cell('a')
-  figure = figures.Figure(
-    made_runs.PAPER, 'figure3', 'curves', {'iid': {'NWA': cell}},
-    plots.learning_curve, {'smoke': 3},
-  )  # fmt: skip
-  finish(cell, tmp_path, 0.5, 0.7)
-  drawn, missing = figure.drawn('iid', 'smoke', tmp_path)
-  (axes,) = drawn.axes
-  np.testing.assert_allclose(axes.lines[0].get_ydata(), [0.1, 0.6])
-  (band,) = axes.collections
-  heights = np.unique(band.get_paths()[0].vertices[:, 1])
-  np.testing.assert_allclose(heights, [0.1, 0.5, 0.7])
-  assert missing == ['NWA seed 2']
 
 
 def test_a_panel_that_cannot_be_drawn_leaves_the_others(tmp_path):

@@ -94,13 +94,6 @@ def test_iid_sizes_differ_by_at_most_one():
   assert sorted(sizes) == [10] * 7 + [11] * 3
 
 
-def test_shards_of_cifar_are_twenty_of_2500():
-  table = partitions.counts(CIFAR, split('shards', CIFAR), 10)
-  assert np.array_equal(np.sort(table, axis=1)[:, -2:], np.full((10, 2), 2500))
-  assert np.all((table > 0).sum(axis=1) == 2)
-  assert np.all((table > 0).sum(axis=0) == 2)
-
-
 @hypothesis.given(seeds, *(strategies.integers(1, n) for n in (12, 7, 7)))
 @hypothesis.settings(deadline=None)
 def test_shards_hold_exactly_k_classes(seed, num_clients, num_classes, k):

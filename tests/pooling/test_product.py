@@ -101,17 +101,6 @@ def test_more_than_a_chunk_is_the_same_as_its_parts():
 
 
 @law
-@given(st.integers(0, 2**31))
-def test_at_rank_0_it_is_conflation_bit_for_bit(seed):
-  rng = np.random.default_rng(seed)
-  sent = updates([model(rng, 0) for _ in range(4)], [3, 1, 5, 2])
-  got, info = pooled(sent)
-  expected, again = pooled(sent, 'conflation')
-  assert toys.same(got, expected)
-  assert info == again
-
-
-@law
 @given(st.integers(0, 2**31), st.permutations(range(4)))
 def test_the_order_of_clients_does_not_matter(seed, order):
   rng = np.random.default_rng(seed)

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from bfl_tf import config as config_lib
 from bfl_tf import metrics, version
-from bfl_tf.federation import loop
 
 CONFIG = config_lib.Config(
   dataset='toys:blobs',
@@ -114,22 +113,6 @@ def test_a_run_that_diverged_says_so(tmp_path):
   assert not (tmp_path / 'predictions.npz').exists()
   # Finished all the same.
   assert fake.train(tmp_path, config)['rounds'] == 1
-
-
-def test_a_run_that_was_stopped_and_made_longer(tmp_path):
-  """With real training: all else about it is tested without."""
-  config = CONFIG.replace(num_rounds=3, client_parts=('toys:Counter',))
-  fake.train(tmp_path / 'whole', config)
-  path = tmp_path / 'run'
-  fake.stopped(
-    path, loop, 'federated_round', 2, play=fake.train,
-    config=config.replace(num_rounds=2),
-  )  # fmt: skip
-  fake.train(path, config.replace(num_rounds=2))
-  fake.train(path, config)
-  # But for the row where the shorter ended, which has more samples.
-  _, *extended = fake.outcome(path)
-  assert extended == list(fake.outcome(tmp_path / 'whole')[1:])
 
 
 def test_a_class_without_test_examples_has_no_recall(tmp_path):

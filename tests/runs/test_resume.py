@@ -175,25 +175,6 @@ def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch):
   assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob('*')} == times
 
 
-def test_without_its_summary_a_run_ends_once_more(never, tmp_path):
-  fake.play(tmp_path)
-  for name in ('summary.json', 'predictions.npz'):
-    (tmp_path / name).unlink()
-  fake.play(tmp_path)
-  assert fake.outcome(tmp_path) == never
-  assert checkpoints.restore(tmp_path / 'checkpoints').round == 4
-
-
-def test_a_line_that_was_cut_is_dropped(never, tmp_path):
-  fake.stopped(tmp_path, loop, 'federated_round', 4)
-  # Rounds 0 to 2 are left, and so are the checkpoints of rounds 2 and 3.
-  path = tmp_path / 'metrics.csv'
-  text = path.read_text().splitlines(keepends=True)
-  path.write_text(''.join(text[:4]) + '3,0.5')
-  fake.play(tmp_path)
-  assert fake.outcome(tmp_path) == never
-
-
 @pytest.mark.parametrize('numbers, kept', [((2, 3), 0), ((3,), -10)])
 def test_corrupt_checkpoints(never, tmp_path, caplog, numbers, kept):
   fake.stopped(tmp_path, loop, 'federated_round', 4)

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 import toys
 
-from bfl_tf import federation, pooling, seeds, training
+from bfl_tf import federation, seeds, training
 
 STEPS, RATE = 12, 0.05
 IVON = training.IVON(prior_scale=2.0, temperature=0.5, beta_1=0.8, beta_2=0.95)
@@ -123,13 +123,6 @@ def test_a_conjugate_models_posterior_is_where_it_rests():
   for got, expected in ((found, biased), (mean, of_data / precision)):
     errors = got.std(1) / np.sqrt(chains)
     assert np.all(np.abs(got.mean(1) - expected) < 5 * errors)
-
-
-@pytest.mark.parametrize('name', sorted(set(pooling.RULES) - {'dwc'}))
-def test_every_rule_pools_it(name):
-  state, (_, info) = toys.play(toys.experiment(pooling=name, **FITTED))
-  assert np.all(state.model.scale > 1e-4) and info['clients_pooled'] == 6
-  assert not state.model.factor.size and not state.model.point.size
 
 
 def test_a_run_goes_on_from_the_broadcast_alone_on_any_worker():

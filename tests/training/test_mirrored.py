@@ -4,8 +4,6 @@ import functools
 
 import numpy as np
 import pytest
-import tensorflow as tf
-import tf_keras
 import toys
 
 from bfl_tf import models, seeds, training
@@ -67,27 +65,6 @@ def test_flipout_trains_with_the_kl_once(mirrored):
   assert all(np.all(np.isfinite(vector)) for vector in shared.model)
   assert not np.any(shared.model.scale == begin.scale)
   assert toys.same(shared, two.train(job))
-
-
-def test_replicas_draw_their_own_signs(mirrored):
-  # Two halves of the same examples: alike only if their noise were.
-  seen = []
-
-  class Logits(tf_keras.layers.Layer):
-    def call(self, x):
-      tf.numpy_function(seen.append, [x], [])
-      return x
-
-  def build():
-    inputs = tf_keras.Input((4,))
-    flipout = MLP(variant='flipout', initial_scale=1.0)
-    return tf_keras.Model(inputs, Logits()(flipout(inputs)))
-
-  worker = toys.worker(build, strategy=mirrored)
-  worker.train(toys.job(toys.start(worker), [3] * 16))
-  first, second = seen
-  assert first.shape == second.shape == (8, 3)
-  assert not np.any(np.isclose(first, second))
 
 
 def test_prediction_and_loading(mirrored):

@@ -68,23 +68,6 @@ def test_same_bits_for_any_workers_in_any_order(flipout):
   assert toys.same(first, tuple(array[:256] for array in both))
 
 
-def test_a_predictor_needs_no_data(flipout):
-  workers, model = flipout
-  predictor = training.Predictor(
-    training.strategies(1)[0],
-    functools.partial(
-      models.build, 'logistic', variant='flipout', input_shape=(4,),
-      num_classes=3,
-    ),
-    training.Inputs((4,), np.float32, toys.DATA.mean, toys.DATA.std),
-  )  # fmt: skip
-  assert predictor.layout == workers[0].layout
-  assert toys.same(*(
-    training.predict(used, model, X, seed=SEED, num_samples=3)
-    for used in ([predictor], workers)
-  ))  # fmt: skip
-
-
 def test_samples_are_what_the_model_says_under_each_seed(flipout):
   workers, posterior = flipout
   model = models.build(
@@ -106,12 +89,3 @@ def test_samples_are_what_the_model_says_under_each_seed(flipout):
   np.testing.assert_allclose(got.epistemic, expected, rtol=1e-4)
   expected = metrics.aleatoric_uncertainty(samples)
   np.testing.assert_allclose(got.aleatoric, expected, rtol=1e-4)
-
-
-def test_a_deterministic_model_is_its_softmax():
-  worker = toys.worker()
-  model = toys.start(worker)
-  got = training.predict([worker], model, X, seed=SEED)
-  logits = X @ model.point[:12].reshape(4, 3) + model.point[12:]
-  np.testing.assert_allclose(got.probs, tf.nn.softmax(logits), rtol=1e-5)
-  assert not np.any(got.epistemic)
