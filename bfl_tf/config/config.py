@@ -315,7 +315,7 @@ class Config(reading.Reading):
     """Returns the config of fields and settings in one mapping.
 
     Args:
-      values: by field or setting, as `{'num_rounds': 3, 'step.deal': 'ring'}`.
+      values: by field or setting, as `{'num_rounds': 3, 'sgd.momentum': 0.9}`.
       typed: settings that may not lie idle; all others may.
       forgotten: as of the class.
     """

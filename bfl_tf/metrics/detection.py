@@ -59,29 +59,16 @@ def detection(
   """
   inside = predictive.check_per_example('uncertainty_in', uncertainty_in)
   outside = predictive.check_per_example('uncertainty_out', uncertainty_out)
-  true_out, false_out = _counts(inside, outside)
-  recall, false_rate = true_out / outside.size, false_out / inside.size
+  from sklearn import metrics  # A second of imports.
+
+  values = np.concatenate([inside, outside])
+  is_out = np.arange(values.size) >= inside.size
+  false_rate, recall, _ = metrics.roc_curve(
+    is_out, values, drop_intermediate=False
+  )
   return Detection(
-    auroc=float(np.trapezoid(np.append(0, recall), np.append(0, false_rate))),
-    aupr_out=_average_precision(true_out, false_out),
-    aupr_in=_average_precision(*_counts(-outside, -inside)),
+    auroc=float(metrics.auc(false_rate, recall)),
+    aupr_out=float(metrics.average_precision_score(is_out, values)),
+    aupr_in=float(metrics.average_precision_score(~is_out, -values)),
     fpr_at_95=float(false_rate[np.argmax(recall >= 0.95)]),
   )
-
-
-def _counts(low, high):
-  """Returns how many of `high` and of `low` are at or above each threshold.
-
-  Thresholds are the distinct values, from the largest.
-  """
-  values = np.concatenate([low, high])
-  _, group = np.unique(-values, return_inverse=True)
-  is_high = np.arange(values.size) >= low.size
-  positives = np.bincount(group, weights=is_high)
-  negatives = np.bincount(group, weights=~is_high)
-  return np.cumsum(positives), np.cumsum(negatives)
-
-
-def _average_precision(true, false):
-  gained = np.diff(true, prepend=0) / true[-1]
-  return float(np.sum(gained * true / (true + false)))

@@ -23,7 +23,6 @@ NETWORKS: dict[str, Any] = {
   'logistic': networks.logistic,
   'mlp': networks.mlp,
   'lenet5': networks.lenet5,
-  'lenet5_small': networks.lenet5_small,
   'convnet': networks.convnet,
   'resnet<depth>': networks.resnet,
   'fixup_resnet<depth>': fixup.fixup_resnet,
@@ -45,9 +44,8 @@ def build(
   """Builds a Keras model with logits out.
 
   Args:
-    name: `logistic`, `mlp`, `lenet5`, `lenet5_small`, `convnet`,
-      `resnet<depth>` and `fixup_resnet<depth>` with depth 6n + 2, `resnet18`,
-      `mobilenetv2`, or
+    name: `logistic`, `mlp`, `lenet5`, `convnet`, `resnet<depth>` and
+      `fixup_resnet<depth>` with depth 6n + 2, `resnet18`, `mobilenetv2`, or
       `package.module:function`.
     variant: `deterministic`, `mc_dropout` or `flipout`.
     input_shape: of one example.

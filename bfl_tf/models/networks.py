@@ -7,7 +7,6 @@ References:
   ResNet: K. He et al. Deep residual learning for image recognition.
     CVPR 2016, section 4.2: depth 6n + 2, parameter-free shortcuts (option A);
     ResNet-18 as for ImageNet, with a 3x3 stem and no pool before its blocks.
-  lenet5_small: M. Makni. FL-SWAG, released code: 5 142 weights at 28x28x1.
 """
 
 import dataclasses
@@ -54,15 +53,6 @@ def lenet5(blocks, x, num_classes):
   for units in (120, 84):
     x = blocks.hidden(units, x)
   return blocks.dense(num_classes, x)
-
-
-def lenet5_small(blocks, x, num_classes):
-  """LeNet-5's two convolutions, unpadded, and one dense layer on them."""
-  need_images(x, 16, 'lenet5_small')
-  for filters in (6, 16):
-    x = tf_keras.layers.ReLU()(blocks.conv(filters, 5, x, padding='valid'))
-    x = tf_keras.layers.MaxPooling2D()(blocks.dropout(x))
-  return blocks.dense(num_classes, tf_keras.layers.Flatten()(x))
 
 
 def convnet(

@@ -24,10 +24,6 @@ from bfl_tf import statistics
 from bfl_tf import weights as weights_lib
 from bfl_tf.pooling import product
 
-# Of the largest number of a row, which another machine may have rounded
-# otherwise.
-_ROUNDING = 1e-6
-
 
 class Natural(NamedTuple):
   """A Gaussian by its precision `diag(precision) - rows^T rows`, and shift.
@@ -110,15 +106,14 @@ def _sums(server, client, sign):
 
 
 def _without(rows, gone):
-  """The rows that are left if all that go are there, but for rounding.
+  """The rows that are left if all that go are there.
 
   No difference is taken then: of a client whose scales are small beside the
   others', one would lose what the others have.
   """
   left = list(range(len(rows)))
   for row in gone:
-    limit = _ROUNDING * np.abs(row).max()
-    same = (at for at in left if np.abs(rows[at] - row).max() <= limit)
+    same = (at for at in left if np.array_equal(rows[at], row))
     place = next(same, None)
     if place is None:
       raise _not_a_member('precision')

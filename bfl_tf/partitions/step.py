@@ -26,27 +26,17 @@ def step(
   minor_examples: Annotated[
     int, Setting('Examples a client of each minor class.', least=0)
   ] = 10,
-  deal: Annotated[
-    str, Setting('Which clients share majors:', choices=('random', 'ring'))
-  ] = 'random',
 ) -> list[np.ndarray]:
   """Gives each client `classes_per_client` major classes, the others thinly.
 
   What is left of a class after the minor shares is split evenly among the
   clients that have it as a major one.
-
-  Args:
-    deal: `random`: any client may share both majors with another, as
-      published; `ring`: client k has classes k, k + 1, ... The deal matters
-      more than most methods: compare methods on the same one.
+  Any client may share both majors with another. Who does matters more than most
+  methods: compare methods on the same seed.
   """
   rng = seeds.generator(seed, 'step')
   allotted = class_dealing.allot(labels, num_clients, classes_per_client, rng)
-  if deal == 'ring':
-    steps = np.arange(allotted.size) - np.arange(num_clients)[:, None]
-    major = steps % allotted.size < classes_per_client
-  else:
-    major = class_dealing.deal(allotted, num_clients, classes_per_client, rng)
+  major = class_dealing.deal(allotted, num_clients, classes_per_client, rng)
   pools = splitting.class_pools(labels, seed)
   shares = np.where(major, 0, minor_examples)
   for c, pool in enumerate(pools):

@@ -23,10 +23,9 @@ def write(path: pathlib.Path, report: reports.Report) -> None:
         rows.write_csv(folder / f'{name}.csv', table)
     scores = json.dumps(reports.flat(report), indent=2)
     files.write_text(folder / 'scores.json', scores + '\n')
-    drawn = figures(report)
-    for name, figure in drawn.items():
+    for name, figure in figures(report).items():
       figure.savefig(folder / f'{name}.png')
-    text = report_page.page(path.resolve().name, report, drawn)
+    text = report_page.page(path.resolve().name, report, folder)
     files.write_text(folder / 'report.html', text)
     # Last: after it there are only files to be moved.
     if report.promise:

@@ -4,12 +4,11 @@ It holds its pictures, and nothing of it is fetched from anywhere.
 """
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 import html
-import io
+import pathlib
 from typing import Any
 
-from matplotlib import figure as figure_lib
 from scipy import stats
 
 from bfl_tf.trained import reports
@@ -26,22 +25,20 @@ img { max-width: 32em; display: block }
 """
 
 
-def page(
-  title: str,
-  report: reports.Report,
-  figures: Mapping[str, figure_lib.Figure],
-) -> str:
+def page(title: str, report: reports.Report, folder: pathlib.Path) -> str:
   """Returns the page as HTML.
 
   Args:
     title: names the run.
     report: of it.
-    figures: by name; `reliability`, and `sites` where there are any, are shown.
+    folder: whose pictures `reliability.png`, and `sites.png` where there is
+      one, are shown.
   """
   whole = report.summary[0]
 
   def drawn(name, says):
-    return [_image(figures[name], says)] if name in figures else []
+    path = folder / f'{name}.png'
+    return [_image(path, says)] if path.exists() else []
 
   body = [
     f'<h1>{html.escape(title)}: whom is the model right for?</h1>',
@@ -175,8 +172,6 @@ def _p(text: str) -> str:
   return f'<p>{html.escape(text)}</p>'
 
 
-def _image(figure: figure_lib.Figure, says: str) -> str:
-  file = io.BytesIO()
-  figure.savefig(file, format='png')
-  code = base64.b64encode(file.getvalue()).decode()
+def _image(path: pathlib.Path, says: str) -> str:
+  code = base64.b64encode(path.read_bytes()).decode()
   return f'<img alt="{says}" src="data:image/png;base64,{code}">'

@@ -5,7 +5,6 @@ same finished run.
 """
 
 from collections.abc import Callable, Mapping
-import csv
 import dataclasses
 import functools
 import json
@@ -18,6 +17,7 @@ import numpy as np
 from bfl_tf import config as config_lib
 from bfl_tf import files
 from bfl_tf import runs as runs_lib
+from bfl_tf.runs import rows
 
 SCALES = ('smoke', 'laptop', 'overnight', 'paper')
 # Of a multilayer perceptron at the scale `smoke`: only that it runs.
@@ -197,13 +197,11 @@ def column(
 
   def read(directory: pathlib.Path, predictor: str = '') -> float:
     column = _of(name, predictor)
-    with (directory / 'metrics.csv').open(newline='') as file:
-      values = [
-        row.get(column, '')
-        for row in csv.DictReader(file)
-        if int(row['round']) >= first_round
-      ]
-    numbers = [float(value) for value in values if value]
+    numbers = [
+      float(row[column])
+      for row in rows.read(directory / 'metrics.csv')
+      if row['round'] >= first_round and column in row
+    ]
     if not numbers:
       raise UnrecordedError(f'{directory} has no column {column}')
     return pick(numbers)

@@ -90,7 +90,7 @@ def test_a_member_of_a_family_has_the_familys_settings():
 @pytest.mark.parametrize(
   'key, value, said',
   [
-    ('step.deal', 'ring', 'set --partition=step'),
+    ('step.minor_examples', 5, 'set --partition=step'),
     ('mlp.hidden_unit', 3, 'Did you mean --mlp.hidden_units?'),
     ('mpl.hidden_units', 3, "Did you mean 'mlp'?"),
     ('mlp.hidden_units', (0,), ''),
@@ -103,14 +103,14 @@ def test_refused(key, value, said):
 
 
 def test_a_presets_settings_lie_idle_but_typed_ones_do_not():
-  preset = {'partition': 'step', 'step.deal': 'ring', 'num_rounds': 3}
+  preset = {'partition': 'step', 'step.minor_examples': 5, 'num_rounds': 3}
   behind = {**preset, 'partition': 'iid'}
   assert Config.of(behind) == Config(num_rounds=3)
-  assert Config.of(preset).settings == {'step.deal': 'ring'}
-  with pytest.raises(ValueError, match=r'--step\.deal'):
-    Config.of(behind, typed=['step.deal'])
-  with pytest.raises(ValueError, match=r'--step\.del'):
-    Config.of({**behind, 'partition': 'step', 'step.del': 'ring'})
+  assert Config.of(preset).settings == {'step.minor_examples': 5}
+  with pytest.raises(ValueError, match=r'--step\.minor_examples'):
+    Config.of(behind, typed=['step.minor_examples'])
+  with pytest.raises(ValueError, match=r'--step\.minor'):
+    Config.of({**behind, 'partition': 'step', 'step.minor': 5})
 
 
 def test_what_a_method_gives_another_is_no_setting():
@@ -130,10 +130,10 @@ def test_a_stage_that_a_part_brings_has_its_settings():
 
 
 def test_replaced_methods_leave_their_settings():
-  config = Config(partition='step', settings={'step.deal': 'ring'})
-  assert config.replace(num_rounds=2).settings == {'step.deal': 'ring'}
-  said = config.replace(seed=1, settings={'step.deal': 'random'})
-  assert said == config.replace(seed=1, **{'step.deal': 'random'})
+  config = Config(partition='step', settings={'step.minor_examples': 5})
+  assert config.replace(num_rounds=2).settings == {'step.minor_examples': 5}
+  said = config.replace(seed=1, settings={'step.minor_examples': 7})
+  assert said == config.replace(seed=1, **{'step.minor_examples': 7})
   assert config.replace(partition='iid').settings == {}
   mine = Config(client_parts=(MINE,), settings={'Shrink.factor': 0.25})
   assert mine.replace(client_parts=()) == Config()

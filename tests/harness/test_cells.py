@@ -22,14 +22,14 @@ CELLS = [cell for artifact in ALL for cell in artifact.cells]
 def test_overrides_in_order():
   paper = cells.Paper('posterior_pooling', {'laptop': {'num_rounds': 3}})
   cell = cells.Cell(
-    paper, 'a', {'num_rounds': 7, 'pooling': 'ws', 'step.deal': 'ring'},
+    paper, 'a', {'num_rounds': 7, 'pooling': 'ws', 'step.minor_examples': 5},
     {'laptop': {'flipout.prior_scale': 2.0}},
   )  # fmt: skip
   config = cell.config('laptop', seed=4)
   assert (config.num_rounds, config.pooling) == (7, 'ws')
   # What is of no chosen method lies idle.
   assert config.get('flipout.prior_scale') == 2.0
-  assert config.get('step.deal') is None
+  assert config.get('step.minor_examples') is None
   assert (config.seed, config.model) == (4, 'resnet20')
 
 

@@ -40,7 +40,6 @@ def resnet_counts(depth, normalization):
     ('mlp', (8, 8, 1), {'hidden_units': (7, 6)}, 65 * 7 + 8 * 6 + 7 * 10),
     ('lenet5', (28, 28, 1), {}, 61_706),
     ('lenet5', (32, 32, 1), {}, 61_706),
-    ('lenet5_small', (28, 28, 1), {}, 5_142),
     (
       'convnet',
       (32, 32, 3),

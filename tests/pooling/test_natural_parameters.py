@@ -56,17 +56,6 @@ def test_who_is_far_more_certain_takes_nothing_of_the_others_along(seed, ratio):
     check(natural.subtract(whole, natural.of_model(clients[0])), clients[1:])
 
 
-def test_rows_of_other_bits_are_found():
-  """As of a client whose message another machine took apart."""
-  rng = np.random.default_rng(0)
-  clients = [test_product.model(rng, 3) for _ in range(3)]
-  gone = natural.of_model(clients[0])
-  gone = gone._replace(rows=gone.rows * (1 + 2**-50))
-  left = natural.subtract(joined(clients), gone)
-  check(left, clients[1:])
-  assert len(left.rows) <= 6
-
-
 def test_who_never_came_cannot_leave():
   rng = np.random.default_rng(0)
   clients = [test_product.model(rng, 2) for _ in range(3)]

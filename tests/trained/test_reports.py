@@ -134,14 +134,16 @@ def test_a_set_is_read_back():
   assert promises.text([]) == ''
 
 
-def test_a_page_for_who_decides(run, report):
+def test_a_page_for_who_decides(run, report, tmp_path):
   sites = [{**row, 'site': f'<{row["site"]}>'} for row in report.sites]
   report = dataclasses.replace(
     report, sites=sites, left_out={'far': 'its <file> is gone'}
   )
   figures = report_files.figures(report)
   assert set(figures) == {'reliability', 'sites', 'classes', 'coverage'}
-  page = report_page.page('a run', report, figures)
+  for name, figure in figures.items():
+    figure.savefig(tmp_path / f'{name}.png')
+  page = report_page.page('a run', report, tmp_path)
   # Nothing is fetched, and nothing that a site says is read as a tag.
   assert page.count('src="data:image/png;base64,') == 2
   assert not re.search(r'https?:|<link|<script', page)
@@ -159,7 +161,7 @@ def test_a_page_for_who_decides(run, report):
   # The worst is first: all of it is wrong.
   assert page.index('&lt;odd') < page.index('&lt;north')
   none = dataclasses.replace(report, sites=[], promise=None)
-  page = report_page.page('a run', none, report_files.figures(none))
+  page = report_page.page('a run', none, tmp_path)
   assert 'kept no calibration share' in page
 
 
