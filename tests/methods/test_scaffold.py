@@ -20,7 +20,7 @@ def drifting():
 
 
 def unequal(labels, *, num_clients, seed):
-  """As the first odd numbers are to each other, in order."""
+  """Shares of 1 : 3 : 5 : ..., in the order of the labels."""
   del seed
   ends = len(labels) * np.arange(1, num_clients) ** 2 // num_clients**2
   return np.split(np.arange(len(labels)), ends)
