@@ -52,16 +52,19 @@ class OwnStart:
     tensors = weights_lib.unflatten(mean, layout.loc + layout.point)
     return weights_lib.flatten(
       [
-        _kernel(tensor, stream('kernel', place))
+        _kernel(tensor, stream('kernel', place), depthwise)
         if tensor.shape.rank > 1
         else tensor
-        for place, tensor in enumerate(tensors)
+        for place, (tensor, depthwise) in enumerate(
+          zip(tensors, layout.depthwise, strict=True)
+        )
       ]
     )
 
 
-def _kernel(like, seed):
-  inputs = math.prod(like.shape[:-1])
+def _kernel(like, seed, depthwise):
+  # [height, width, channels, 1], a filter for each channel.
+  inputs = math.prod(like.shape[:-2] if depthwise else like.shape[:-1])
   return tf.random.stateless_normal(
     like.shape, seed, stddev=math.sqrt(2 / inputs)
   )

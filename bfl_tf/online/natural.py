@@ -63,6 +63,10 @@ def add(server: Natural, client: Natural) -> Natural:
 def subtract(server: Natural, client: Natural) -> Natural:
   """Returns what is left of a product without one of its members.
 
+  Args:
+    server: the product.
+    client: what `add` was given, to the bit.
+
   Raises:
     ValueError: no precision is left that is positive definite: the client was
       no member with this message.
@@ -106,10 +110,10 @@ def _sums(server, client, sign):
 
 
 def _without(rows, gone):
-  """The rows that are left if all that go are there.
+  """The rows that are left if all that go are there, to the bit.
 
-  No difference is taken then: of a client whose scales are small beside the
-  others', one would lose what the others have.
+  Rows are dropped, not subtracted: with a client whose scales are small beside
+  the others' one would lose what the others have.
   """
   left = list(range(len(rows)))
   for row in gone:

@@ -31,8 +31,9 @@ def step(
 
   What is left of a class after the minor shares is split evenly among the
   clients that have it as a major one.
-  Any client may share both majors with another. Who does matters more than most
-  methods: compare methods on the same seed.
+
+  Two clients may have the same major classes. Which do matters more than most
+  methods: compare methods at the same seed.
   """
   rng = seeds.generator(seed, 'step')
   allotted = class_dealing.allot(labels, num_clients, classes_per_client, rng)

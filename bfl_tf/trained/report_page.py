@@ -31,15 +31,9 @@ def page(title: str, report: reports.Report, folder: pathlib.Path) -> str:
   Args:
     title: names the run.
     report: of it.
-    folder: whose pictures `reliability.png`, and `sites.png` where there is
-      one, are shown.
+    folder: has `reliability.png`, and `sites.png` if there are sites.
   """
   whole = report.summary[0]
-
-  def drawn(name, says):
-    path = folder / f'{name}.png'
-    return [_image(path, says)] if path.exists() else []
-
   body = [
     f'<h1>{html.escape(title)}: whom is the model right for?</h1>',
     _p(
@@ -54,7 +48,9 @@ def page(title: str, report: reports.Report, folder: pathlib.Path) -> str:
     *_sending_on(report, whole),
     '<h2>For which sites it works</h2>',
     *_by('site', report.sites, report, 'Right'),
-    *drawn('sites', 'accuracy by site'),
+    *(
+      [_image(folder / 'sites.png', 'accuracy by site')] if report.sites else []
+    ),
     '<h2>For which classes it works</h2>',
     *_by('class', report.classes, report, 'Found'),
     '<h2>How sure it is, and how often rightly so</h2>',
@@ -62,7 +58,7 @@ def page(title: str, report: reports.Report, folder: pathlib.Path) -> str:
       'A model that says 0.8 should be right in 80 of 100 such cases: bars on '
       'the dashed line. Below the line it is too sure of itself.'
     ),
-    *drawn('reliability', 'confidence beside accuracy'),
+    _image(folder / 'reliability.png', 'confidence beside accuracy'),
     '<h2>What this page does not say</h2>',
     *_limits(report),
   ]

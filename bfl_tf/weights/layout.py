@@ -24,6 +24,8 @@ class Layout:
     buffers: of what is not trained.
     buffer_names: of these.
     random: as of `Variables.of`.
+    depthwise: of each tensor of `loc` and `point`, whether it is a depthwise
+      kernel, whose filters see one channel each.
   """
 
   loc: tuple[tf.TensorShape, ...]
@@ -31,6 +33,7 @@ class Layout:
   buffers: tuple[tf.TensorShape, ...]
   buffer_names: tuple[str, ...] = ()
   random: str = 'layers'
+  depthwise: tuple[bool, ...] = ()
 
   @classmethod
   def of(cls, model: tf_keras.Model, random: str = 'layers') -> 'Layout':
@@ -47,6 +50,7 @@ class Layout:
       shapes(groups.buffers),
       names,
       random,
+      tuple('depthwise_kernel' in variable.name for variable in groups.mean),
     )
 
   @property

@@ -196,14 +196,14 @@ def column(
   """Reads a column of `metrics.csv` where it was measured, and picks of it."""
 
   def read(directory: pathlib.Path, predictor: str = '') -> float:
-    column = _of(name, predictor)
+    wanted = _of(name, predictor)
     numbers = [
-      float(row[column])
+      float(row[wanted])
       for row in rows.read(directory / 'metrics.csv')
-      if row['round'] >= first_round and column in row
+      if row['round'] >= first_round and wanted in row
     ]
     if not numbers:
-      raise UnrecordedError(f'{directory} has no column {column}')
+      raise UnrecordedError(f'{directory}/metrics.csv has no {wanted}')
     return pick(numbers)
 
   return read

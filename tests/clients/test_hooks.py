@@ -57,7 +57,7 @@ class Reporter(toys.Idle):
   name: ClassVar[str] = 'reporter'
 
   def begin(self, start, shared, memory):
-    return tf.constant(0)
+    return 0
 
   def after_step(self, mean, carry, step):
     return None, carry + tf.cast(step.num_examples, tf.int32)

@@ -1,11 +1,14 @@
 """Clients that start from weights of their own."""
 
 import functools
+import types
 
 import numpy as np
+import tensorflow as tf
+import tf_keras
 import toys
 
-from bfl_tf import clients
+from bfl_tf import clients, weights
 
 PARTS = (clients.OwnStart(),)
 TINY = 1e-9  # Of a rate: what is left is the start.
@@ -42,3 +45,19 @@ def test_it_is_drawn_once_in_a_training():
   _, one = started(3, epochs=1)
   _, ten = started(3, epochs=10)
   np.testing.assert_allclose(one.point, ten.point, atol=1e-5)
+
+
+def test_a_filter_of_one_channel_has_inputs_of_one_channel():
+  layers = tf_keras.layers
+  network = tf_keras.Sequential([
+    tf_keras.Input((8, 8, 40)), layers.DepthwiseConv2D(3), layers.Conv2D(1, 3),
+  ])  # fmt: skip
+  layout = weights.Layout.of(network)
+  assert layout.depthwise == (True, False, False, False)
+  part = clients.OwnStart().laid_out(layout)
+  first = types.SimpleNamespace(index=tf.constant(0), seed=tf.constant([0, 1]))
+  drawn, _ = part.after_step(tf.zeros([layout.num_trainable()]), (), first)
+  kernel, _, other, _ = weights.unflatten(drawn, layout.shapes)
+  # N(0, 2 / 9) and N(0, 2 / 360), of 360 each: five standard errors.
+  for tensor, variance in ((kernel, 2 / 9), (other, 2 / 360)):
+    assert abs(np.var(tensor) / variance - 1) < 5 * np.sqrt(2 / 360)

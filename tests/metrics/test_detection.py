@@ -11,5 +11,8 @@ def test_by_hand():
   assert found.auroc == pytest.approx(5 / 6)
   # From the top: out, in, out.
   assert found.aupr_out == pytest.approx(0.5 * 1 + 0.5 * 2 / 3)
+  # From the bottom: in, in, out, in.
+  assert found.aupr_in == pytest.approx((1 + 1 + 3 / 4) / 3)
+  assert metrics.detection([1], [1]).auroc == 0.5
   # All of out are above 0.5, and with them one of three.
   assert found.fpr_at_95 == pytest.approx(1 / 3)

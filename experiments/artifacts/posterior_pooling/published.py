@@ -1,4 +1,4 @@
-"""Tables 1 to 5 and Figures 2 to 9 of Fischer et al. 2024, and one of ours."""
+"""Fischer et al. 2024: Tables 1 to 5, Figures 2 to 9, and three tables of ours."""
 
 import dataclasses
 
