@@ -1,4 +1,4 @@
-"""Fischer et al. 2024: Tables 1 to 5, Figures 2 to 9, and three tables of ours."""
+"""Fischer et al. 2024: its tables and figures, and three tables of ours."""
 
 import dataclasses
 
