@@ -83,6 +83,7 @@ def test_the_board_has_the_splits_and_the_network_of_the_public_codes():
   labels = np.repeat(np.arange(10), 5000)
   for split, seed, smallest in (
     (data.flower, 7, 1785),
+    (data.flower_2023, 7, 2920),
     (data.niid_bench, 1, 1980),
   ):
     parts = split(labels, num_clients=10, seed=seed)
