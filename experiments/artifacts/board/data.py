@@ -27,7 +27,7 @@ def flower(
 def flower_2023(
   labels: np.ndarray, *, num_clients: int, seed: int
 ) -> list[np.ndarray]:
-  """Deals as it did in October 2023, when its table was made."""
+  """Deals as Flower's code did in October 2023, when its table was made."""
   return _capped(labels, num_clients, seed, np.random.RandomState(42))
 
 
