@@ -63,7 +63,8 @@ class Reporter(toys.Idle):
     return None, carry + tf.cast(step.num_examples, tf.int32)
 
   def report(self, carry, trace):
-    return {'examples': carry, 'loss': trace.loss / 2}
+    # What began as a plain number is a tensor here.
+    return {'examples': carry[...], 'loss': trace.loss / 2}
 
 
 def test_reports_are_averaged_over_the_clients_that_were_pooled():
