@@ -2,14 +2,15 @@
 
 Notation: x the broadcast mean, y_i the client's trained one, c and c_i the
 server's and the client's control variates, R the sum of a round's rates, w_i
-the client's weight, w the mean weight of a round, N all clients.
+the client's weight, w their mean over all updates so far, N all clients.
   g <- g - c_i + c                          at each step
   c_i+ = c_i - c + (x - y_i) / R            option II
   the client sends c_i+ - c_i and keeps c_i+
   c <- sum_i w_i c_i / (N w)                by what was sent
 
 At rest c_i is g_i, so that each client's step is c, which must be 0: so c must
-weigh clients as their average does. The paper's weights are equal.
+weigh clients as their average does. The paper's weights are equal. Were w a
+round's own mean, c would grow and shrink with who is asked.
 
 (x - y_i) / R is the mean gradient of plain SGD only: no momentum, no Adam.
 Public code (NIID-Bench, Flower's baseline) corrects weights in place of
@@ -98,18 +99,21 @@ class Stage:
   statistics: ClassVar[tuple] = (statistics_lib.Total(_sent),)
 
   def init(self, model) -> dict[str, np.ndarray]:
-    """Returns c = 0, `[num_trainable]` float32, and w = 0."""
-    return {
-      'control': np.zeros(model.mean.size, np.float32),
-      'weight': np.zeros(()),
-    }
+    """Returns c = 0, `[num_trainable]` float32, and w of no update."""
+    control = np.zeros(model.mean.size, np.float32)
+    return {'control': control, 'weight': np.zeros(()), 'updates': np.zeros(())}
 
   def __call__(self, state, reference, pooled, statistics, seed):
     sums, slot = statistics[self.statistics[0]], state.slots[self.name]
-    weight = sums['weight'] / sums['updates']
+    updates = slot['updates'] + sums['updates']
+    weight = (slot['weight'] * slot['updates'] + sums['weight']) / updates
     change = sums['change'] / self.num_clients
     control = (slot['control'] * slot['weight'] + change) / weight
-    slot = {'control': control.astype(np.float32), 'weight': weight}
+    slot = {
+      'control': control.astype(np.float32),
+      'weight': weight,
+      'updates': updates,
+    }
     return state._replace(slots={**state.slots, self.name: slot}), {
       'control_norm': float(np.linalg.norm(control))
     }

@@ -66,9 +66,28 @@ def test_controls_by_hand(scaffold):
   expected = (before.model.mean - after.model.mean) / rates
   control = after.slots['scaffold']['control']
   np.testing.assert_allclose(control, expected, atol=1e-6)
-  controls = [after.memories[k]['scaffold'] for k in (0, 1)]
-  mean = np.average(controls, 0, weights=(1, 3))
-  np.testing.assert_allclose(mean, expected, atol=1e-6)
+
+
+def test_control_is_the_weighted_mean_also_where_one_is_asked():
+  # By one mean weight of all updates: by its own, a round of a small client
+  # would make the control seven times as large as that of a large one.
+  some = {'num_clients': 4, 'clients_per_round': 1, 'num_rounds': 6}
+  states = play(client_parts=('scaffold',), **some)
+  sizes = list(map(len, unequal(range(120), num_clients=4, seed=0)))
+  asked, own = [], {}
+  for state in states[1:]:
+    now = {k: m['scaffold'] for k, m in state.memories.items()}
+    asked += [
+      sizes[k] for k in now if not np.array_equal(now[k], own.get(k, 0))
+    ]
+    own = now
+    total = sum(sizes[k] * control for k, control in own.items())
+    np.testing.assert_allclose(
+      state.slots['scaffold']['control'],
+      total / (4 * np.mean(asked)),
+      atol=1e-5,
+    )
+  assert len(set(asked)) > 2
 
 
 def test_ends_at_the_optimum_of_all_examples(scaffold):
