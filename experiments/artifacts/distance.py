@@ -16,7 +16,6 @@ PAPER = cells.Paper(
     'smoke': {'num_rounds': 1, 'local_epochs': 25, 'Distance.samples': 1000},
   },
 )
-SEEDS = {**dict.fromkeys(cells.SCALES, 3), 'smoke': 1}
 # Training examples; a client's epochs, for some 150 steps a round.
 _SETS = {'breast_cancer': (455, 75), 'digits': (1438, 25)}
 _PARTITIONS = {'IID': {}, 'Dirichlet 0.1': {'partition': 'dirichlet'}}
@@ -81,30 +80,22 @@ def _methods(examples):
   }
 
 
-def _grid():
+def _grid(data, examples, epochs):
+  common = {'dataset': data, 'Distance.dataset': data, 'local_epochs': epochs}
   grid = {}
-  for data, (examples, epochs) in _SETS.items():
-    common = {
-      'dataset': data,
-      'Distance.dataset': data,
-      'local_epochs': epochs,
-    }
-    for split, dealt in _PARTITIONS.items():
-      column = f'{data} {split}'
-      for method, settings in _methods(examples).items():
-        # One client has everything, however it is dealt.
-        place = 'IID' if method == 'Centralized' else split
-        if place != split:
-          grid[method, column] = grid[method, f'{data} IID']
-          continue
-        path = f'{data}/{split}/{method}'.lower()
-        path = path.replace(', ', '_').replace(' ', '_')
-        cell = cells.Cell(PAPER, path, {**common, **dealt, **settings})
-        grid[method, column] = cell
-    # What is said of the chains, by any of the runs.
-    first = grid['NWA', f'{data} IID']
-    for name, ending in _FLOORS.items():
-      grid[name, f'{data} IID'] = first.reading(f'{data}/{ending}', ending)
+  for split, dealt in _PARTITIONS.items():
+    for method, settings in _methods(examples).items():
+      # One client has everything, however it is dealt.
+      if method == 'Centralized' and dealt:
+        grid[method, split] = grid[method, 'IID']
+        continue
+      path = f'{data}/{split}/{method}'.lower()
+      path = path.replace(', ', '_').replace(' ', '_')
+      cell = cells.Cell(PAPER, path, {**common, **dealt, **settings})
+      grid[method, split] = cell
+  # What is said of the chains, by any of the runs.
+  for name, ending in _FLOORS.items():
+    grid[name, 'IID'] = grid['NWA', 'IID'].reading(ending)
   return grid
 
 
@@ -114,23 +105,12 @@ def _measure(label, name, digits=3):
   )
 
 
-_GRID = _grid()
+_GRIDS = {data: _grid(data, *rest) for data, rest in _SETS.items()}
 _NOTES = dict.fromkeys(
   cells.SCALES,
   'Ten clients, logistic regression, prior N(0, 1), 20 rounds of about 150 '
   'steps. p is HMC of all examples, q the model.',
 )
-
-
-def _table(name, title, data, measures):
-  grid = {
-    (row, column.removeprefix(f'{data} ')): cell
-    for (row, column), cell in _GRID.items()
-    if column.startswith(data)
-  }
-  return tables.Table(PAPER, name, title, grid, measures, SEEDS, _NOTES)
-
-
 _DIAGONAL = (
   _measure('W2, diagonal', 'w2_diagonal', 2),
   _measure('KL[q, p], diagonal', 'kl_to_truth_diagonal', 1),
@@ -149,25 +129,28 @@ _CHAINS = (
   _measure('effective size, least', 'effective_size', 0),
 )
 TABLES = (
-  _table(
-    'breast_cancer',
-    'how far from the true posterior, 62 weights',
-    'breast_cancer',
-    (*_DIAGONAL, *_WHOLE, *_PREDICTIVE),
-  ),
-  _table(
-    'digits',
-    'how far from the true posterior, 650 weights',
-    'digits',
-    (*_DIAGONAL, *_PREDICTIVE),
+  *(
+    tables.Table(
+      PAPER,
+      data,
+      f'how far from the true posterior, {weights} weights',
+      _GRIDS[data],
+      measures,
+      cells.SEEDS,
+      _NOTES,
+    )
+    for data, weights, measures in (
+      ('breast_cancer', 62, (*_DIAGONAL, *_WHOLE, *_PREDICTIVE)),
+      ('digits', 650, (*_DIAGONAL, *_PREDICTIVE)),
+    )
   ),
   tables.Table(
     PAPER,
     'chains',
     'how far HMC can be trusted, of weights and of their squares',
-    {('HMC', data): _GRID['HMC', f'{data} IID'] for data in _SETS},
+    {('HMC', data): grid['NWA', 'IID'] for data, grid in _GRIDS.items()},
     _CHAINS,
-    SEEDS,
+    cells.SEEDS,
     _NOTES,
   ),
 )
@@ -201,14 +184,15 @@ FIGURES = (
     'rounds',
     'distance from the true posterior against rounds',
     {
-      column.lower().replace(' ', '_'): {
+      f'{data}_{split}'.lower().replace(' ', '_'): {
         row: cell
-        for (row, each), cell in _GRID.items()
-        if each == column and row not in {*_FLOORS, *_BETWEEN}
+        for (row, each), cell in grid.items()
+        if each == split and row not in {*_FLOORS, *_BETWEEN}
       }
-      for column in dict.fromkeys(column for _, column in _GRID)
+      for data, grid in _GRIDS.items()
+      for split in _PARTITIONS
     },
     draw,
-    SEEDS,
+    cells.SEEDS,
   ),
 )

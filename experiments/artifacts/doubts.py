@@ -104,7 +104,7 @@ _CELLS = {
   'MC dropout, NWA': grids.E1['MC Dropout NWA train_size', 'iid'],
   **{
     f'Flipout, {rule}': grids.KL_ALL[grids.method(rule), 'iid']
-    for rule in grids.FIVE
+    for rule in cells.RULES
   },
 }
 _GRID = {(row, 'iid'): cell for row, cell in _CELLS.items()}
@@ -119,7 +119,7 @@ TABLES = tuple(
     title,
     _GRID,
     measures,
-    grids.SEEDS,
+    cells.SEEDS,
     dict.fromkeys(cells.SCALES, _TEXT),
   )
   for name, title, measures in (

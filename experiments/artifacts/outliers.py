@@ -17,7 +17,6 @@ PAPER = cells.Paper(
     'smoke': cells.SMALLEST,
   },
 )
-SEEDS = {**dict.fromkeys(cells.SCALES, 3), 'laptop': 1, 'smoke': 1}
 FRACTIONS = (0.1, 0.2, 0.4)
 METHODS = {
   'NWA, size': {'pooling': 'nwa'},
@@ -58,12 +57,11 @@ TABLES = (
     'rules',
     'bad clients, by rule and weighting',
     {(m, c): _cell(m, c) for m in METHODS for c in COLUMNS},
-    (cells.Measure('Accuracy (%)', cells.final('accuracy'), factor=100),),
-    SEEDS,
+    (cells.ACCURACY,),
+    cells.FEWER,
     {
       **dict.fromkeys(cells.SCALES, _TEXT.format(20)),
       'laptop': _TEXT.format(10),
-      'smoke': 'A small network for one round: only that it runs.',
     },
   ),
 )

@@ -20,12 +20,9 @@ PAPER = cells.Paper(
     'paper': {'eval_every': 20},
     'overnight': {'eval_every': 20},
     'laptop': {},
-    'smoke': {**cells.SMALLEST, 'dataset': 'digits'},
+    'smoke': cells.SMALLEST,
   },
 )
-SEEDS = {**dict.fromkeys(cells.SCALES, 3), 'smoke': 1}
-# Of the choice.
-FEWER = {**SEEDS, 'laptop': 1}
 
 PARTITIONS = {
   'iid': {'partition': 'iid'},
@@ -93,16 +90,12 @@ SCORES = {
   for column, split in PARTITIONS.items()
 }
 
-NLL = cells.Measure('NLL (nats)', cells.final('nll'), digits=3)
-ACCURACY = cells.Measure('Accuracy (%)', cells.final('accuracy'), factor=100)
 
-
-def _table(name, title, grid, measures, rounds, seeds=SEEDS):
+def _table(name, title, grid, measures, rounds, seeds=cells.SEEDS):
   text = 'Ten clients on digits, {} rounds of 5 epochs.'
   notes = {
     **dict.fromkeys(cells.SCALES, text.format(20)),
     'laptop': text.format(rounds),
-    'smoke': 'A small network for one round: only that it runs.',
   }
   return tables.Table(PAPER, name, title, grid, measures, seeds, notes)
 
@@ -112,15 +105,15 @@ TABLES = (
     'choosing',
     'the prior on validation examples, Dirichlet 0.5',
     CHOOSING,
-    (NLL, cells.ECE),
+    (cells.NLL, cells.ECE),
     20,
-    FEWER,
+    cells.FEWER,
   ),
   _table(
     'scores',
     'the prior on test examples',
     SCORES,
-    (ACCURACY, NLL, cells.ECE),
+    (cells.ACCURACY, cells.NLL, cells.ECE),
     10,
   ),
 )
@@ -133,7 +126,7 @@ def _better(rules, prior):
       f'{rule}, KL / N_k over {prior}, {column}',
       SCORES[f'{rule}, KL / N_k', column],
       SCORES[f'{rule}, {prior}', column],
-      NLL,
+      cells.NLL,
     )
     for rule in rules
     for column in PARTITIONS
@@ -147,7 +140,7 @@ CLAIMS = (
     'Averages of posteriors (NWA, LP) predict better where each client weighs '
     'the prior against the examples of all.',
     _better(('NWA', 'LP'), 'KL / N'),
-    SEEDS,
+    cells.SEEDS,
   ),
   claims.Claim(
     PAPER,
@@ -155,7 +148,7 @@ CLAIMS = (
     'Products of posteriors (WC, conflation) predict better where each of K '
     'clients has the prior to the power of 1 / K.',
     _better(('WC', 'Conflation'), 's sqrt(K)'),
-    SEEDS,
+    cells.SEEDS,
   ),
 )
 FIGURES = ()

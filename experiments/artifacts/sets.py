@@ -15,7 +15,6 @@ PAPER = cells.Paper(
   'quickstart',
   scales={scale: {} for scale in cells.SCALES} | {'smoke': cells.SMALLEST},
 )
-SEEDS = {**dict.fromkeys(cells.SCALES, 3), 'smoke': 1}
 _SPLITS, _ALPHA = 200, 0.1
 _SCORES = ('1 - p', *metrics.SET_SCORES)
 _CELLS = {
@@ -76,12 +75,12 @@ TABLES = (
     'sets',
     'sets of 90 % by score',
     {
-      (f'{row}, {score}', ''): cell.reading(f'{cell.name}/{score}', score)
+      (f'{row}, {score}', ''): cell.reading(score)
       for row, cell in _CELLS.items()
       for score in _SCORES
     },
     _MEASURES,
-    SEEDS,
+    cells.SEEDS,
     dict.fromkeys(cells.SCALES, _TEXT),
   ),
 )

@@ -20,13 +20,28 @@ from bfl_tf import runs as runs_lib
 from bfl_tf.runs import rows
 
 SCALES = ('smoke', 'laptop', 'overnight', 'paper')
-# Of a multilayer perceptron at the scale `smoke`: only that it runs.
+SMOKE = 'A SMOKE TEST: it shows that the code runs, and nothing else.'
+# How many seeds, by scale: as a rule, of tables of many cells, of searches and
+# figures of one run, of what takes seconds at its own scale.
+SEEDS = {**dict.fromkeys(SCALES, 3), 'smoke': 1}
+FEWER = {**SEEDS, 'laptop': 1}
+ONE = dict.fromkeys(SCALES, 1)
+TEN = {**dict.fromkeys(SCALES, 10), 'smoke': 1}
+# At the scale `smoke`: only that it runs. What no chosen method has lies idle.
 SMALLEST: Mapping[str, Any] = {
+  'dataset': 'digits',
+  'augment': False,
+  'model': 'mlp',
   'mlp.hidden_units': (8,),
   'num_rounds': 1,
   'local_epochs': 1,
   'num_mc_samples': 2,
   'final_num_mc_samples': 2,
+  'swag.period': 1,
+  'swag.burn_in': 0.0,
+  'swag.rank': 2,
+  'ensemble.num_samples': 2,
+  'distil.epochs': 1,
 }
 # Fischer's rules, as tables call them.
 RULES = {
@@ -95,9 +110,10 @@ class Cell:
   same_at: Mapping[str, 'Cell'] = dataclasses.field(default_factory=dict)
   predictor: str = ''
 
-  def reading(self, name: str, predictor: str) -> 'Cell':
+  def reading(self, predictor: str) -> 'Cell':
     """Returns a cell that reads another predictor off the same runs."""
     shared = {scale: self.same_at.get(scale, self) for scale in SCALES}
+    name = f'{self.name}/{predictor}'
     return dataclasses.replace(
       self, name=name, same_at=shared, predictor=predictor
     )

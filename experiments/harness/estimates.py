@@ -1,7 +1,6 @@
 """What is to be run, what is done, and how long the rest will take."""
 
 from collections.abc import Collection, Iterable, Sequence
-import functools
 import os
 import pathlib
 import re
@@ -41,6 +40,7 @@ _EXAMPLES = {
   'digits': 1438,
   'breast_cancer': 455,
   'experiments.artifacts.priors:digits': 1150,
+  'experiments.artifacts.equal_work.data:digits': 1438,
   'experiments.artifacts.board.data:cifar10': 50000,
   'swiss_roll': 900,
   'experiments.artifacts.noniid_techniques.four_points:four_points': 4,
@@ -73,16 +73,6 @@ def tasks(
   )
   # Cells that read different predictors share a directory.
   return list({task.directory: task for task in every}.values())
-
-
-@functools.cache
-def _config(cell, scale):
-  """Of whatever seed: a run's cost does not hang on it."""
-  return cell.config(scale, seed=0)
-
-
-def _of_task(task):
-  return core_seconds(_config(task.cell, task.scale))
 
 
 def core_seconds(config: config_lib.Config) -> float:
@@ -150,8 +140,9 @@ def listing(root: pathlib.Path) -> str:
     pace = _pace(done.values())
     column = [f'{f"{scale} min, state":>22}']
     for own in of_items:
-      left = [task for task in own if task.directory not in done]
-      minutes = pace * sum(map(_of_task, left)) / 60 / cores
+      left = {task.directory for task in own} - done.keys()
+      seconds = sum(core_seconds(every[place].config) for place in left)
+      minutes = pace * seconds / 60 / cores
       missing = 'partly' if len(left) < len(own) else 'never run'
       shown = f'{minutes:.1f}' if minutes >= 0.1 or not left else '< 0.1'
       column.append(f'{shown:>10} {missing if left else "done":>11}')

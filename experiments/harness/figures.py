@@ -12,7 +12,6 @@ from experiments.harness import cells as cells_lib
 
 BAND = 'mean, and a band from the lowest to the highest'
 _ACCURACY = cells_lib.final('accuracy')
-_SMOKE = 'A SMOKE TEST: it shows that the code runs, and nothing else.'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,7 +121,7 @@ def _add_caption(drawn, figure, tasks, of_seeds=BAND):
   ]
   is_smoke = tasks[0].scale == 'smoke'
   if is_smoke:
-    lines.append(_SMOKE)
+    lines.append(cells_lib.SMOKE)
   # Characters of this size in an inch: 15.
   width = int(15 * drawn.get_figwidth())
   drawn.suptitle(

@@ -47,7 +47,7 @@ class Table:
   @property
   def is_published(self) -> bool:
     """Whether it has a published number; of our own it has none."""
-    return any(measure.published for measure in self.measures)
+    return bool(published(self.paper.name, self.published_in or self.name))
 
   @property
   def cells(self) -> list[cells_lib.Cell]:
@@ -191,10 +191,11 @@ def _said(entries):
 
 def _header(table, scale, entries):
   counts = sorted({entry.seeds for entry in entries})
+  note = cells_lib.SMOKE if scale == 'smoke' else table.note[scale]
   ran = f'{counts[0]}' if len(counts) == 1 else f'{counts[0]} to {counts[-1]}'
   return (
     f'{table.paper.name}/{table.name} at {scale} scale: {table.title}. '
-    f'{table.note[scale]} Mean ± standard error over {ran} of '
+    f'{note} Mean ± standard error over {ran} of '
     f'{table.seeds[scale]} seeds'
     f'{" [published]" if table.is_published else ""}; {_DASH} nothing ran, '
     f'{_DIVERGED} a run diverged.'

@@ -89,13 +89,13 @@ def test_a_panel_that_cannot_be_drawn_leaves_the_others(tmp_path):
 
 def test_a_reading_shares_the_runs_of_its_cell(tmp_path):
   cell = made_runs.cell('a')
-  reading = cell.reading('a/C', 'C')
+  reading = cell.reading('C')
   tasks = [cells.Task(c, 'smoke', 0, tmp_path) for c in (cell, reading)]
   assert tasks[0].directory == tasks[1].directory
   made_runs.finish(tasks[0], 0.5, accuracy_C=0.25)
   assert all(task.is_done for task in tasks)
   assert [cells.ACCURACY(task) for task in tasks] == pytest.approx([50, 25])
-  absent = cells.Task(cell.reading('a/S', 'S'), 'smoke', 0, tmp_path)
+  absent = cells.Task(cell.reading('S'), 'smoke', 0, tmp_path)
   assert np.isnan(cells.ACCURACY(absent))
   (tasks[1].directory / 'metrics.csv').write_text(
     'round,accuracy,accuracy_C\n0,0.1,\n1,0.2,0.3\n'

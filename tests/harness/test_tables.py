@@ -19,7 +19,7 @@ def _table(*measures):
   return tables.Table(
     made_runs.PAPER, 'table2', 'a title', grid,
     measures or (cells.ACCURACY, cells.NLL),
-    {'smoke': 3}, {'smoke': 'A note.'},
+    {'smoke': 3}, {},
   )  # fmt: skip
 
 
@@ -84,7 +84,7 @@ def test_written_as_csv_and_markdown(tmp_path):
   made_runs.finish(_task(table, 'Flipout NWA train_size', 0, tmp_path), 0.5)
   text = tables.write(table, 'smoke', tmp_path)
   stem = tmp_path / 'smoke' / 'posterior_pooling' / 'table2'
-  assert '50.00 [81.67]' in text and 'A note.' in text
+  assert '50.00 [81.67]' in text and cells.SMOKE in text
   assert stem.with_suffix('.md').read_text() == text
   with stem.with_suffix('.csv').open(newline='') as file:
     rows = list(csv.DictReader(file))

@@ -5,7 +5,6 @@ where these two differ, and from us: docs/results/board.md. The score of the
 former is the best round's; the last one's is given too.
 """
 
-import dataclasses
 import functools
 
 from experiments.artifacts import doubts
@@ -21,27 +20,17 @@ PAPER = cells.Paper(
     'laptop': {'num_rounds': 10, 'local_epochs': 2},
     'smoke': {
       **cells.SMALLEST,
-      'dataset': 'digits',
-      'augment': False,
-      'model': 'mlp',
       'partition': 'iid',
-      'swag.period': 1,
-      'swag.burn_in': 0.0,
-      'swag.rank': 2,
-      'ensemble.num_samples': 2,
       'server_dataset': '',
       'server_split': 'train',
       'resize': False,
       'num_server_examples': 100,
       'num_unlabeled_examples': 0,
-      'distil.epochs': 1,
       'distil.swa_start': 0,
       'distil.swa_cycle': 1,
     },
   },
 )
-SEEDS = {**dict.fromkeys(cells.SCALES, 3), 'laptop': 1, 'smoke': 1}
-ONE = dict.fromkeys(cells.SCALES, 1)
 _FLAGS = {'FedAvg': (), 'SCAFFOLD': ('scaffold',), 'FedProx': ('fedprox',),
           'FedNova': ('fednova',)}  # fmt: skip
 _SPLITS = {'IID': ('iid',), 'Dirichlet 0.5': (), 'two labels': ('two_labels',),
@@ -110,12 +99,12 @@ BEST = cells.Measure(
   'accuracy_percent',
   factor=100,
 )
-LAST = dataclasses.replace(cells.ACCURACY, label='last (%)', published=None)
+LAST = cells.Measure('last (%)', cells.final('accuracy'), factor=100)
 _LEAST_SECONDS = cells.column('train_seconds', min, first_round=1)
 _SCORES = (
   BEST,
   LAST,
-  dataclasses.replace(cells.NLL, label='NLL', published=None),
+  cells.NLL,
   cells.Measure('ECE', cells.final('ece'), digits=3),
   doubts.measure('AURC', 'aurc_normalized_entropy'),
   doubts.measure('AUROC CIFAR-100', 'near_cifar100_normalized_entropy_auroc'),
@@ -128,7 +117,6 @@ _SCORES = (
 _NOTES = {
   **dict.fromkeys(('paper', 'overnight'), '50 rounds of 10 epochs.'),
   'laptop': '10 rounds of 2 epochs.',
-  'smoke': 'A small network on digits for one round: only that it runs.',
 }
 _table = functools.partial(tables.Table, PAPER)
 TABLES = (
@@ -137,7 +125,7 @@ TABLES = (
     'four methods on Dirichlet 0.5; published: Flower',
     {key: cell for key, cell in POINTS.items() if key[1] == _DIRICHLET},
     _SCORES,
-    SEEDS,
+    cells.FEWER,
     _NOTES,
   ),
   _table(
@@ -145,15 +133,15 @@ TABLES = (
     'four methods on the other splits; published: Flower',
     {key: cell for key, cell in POINTS.items() if key[1] != _DIRICHLET},
     (BEST, LAST),
-    ONE,
+    cells.ONE,
     _NOTES,
   ),
   _table(
     'posteriors',
     'what posteriors buy on Dirichlet 0.5',
     POSTERIORS,
-    (dataclasses.replace(BEST, published=None), *_SCORES[1:]),
-    SEEDS,
+    _SCORES,
+    cells.FEWER,
     _NOTES,
   ),
   _table(
@@ -161,7 +149,7 @@ TABLES = (
     'what may part the two public boards; published: each its own',
     DIFFERENCES,
     (BEST, LAST),
-    ONE,
+    cells.ONE,
     _NOTES,
   ),
 )

@@ -12,10 +12,6 @@ _ALIGNMENT = cells.Measure(
 _STEP = 'step ConvNet'
 
 
-def _reading(cell, predictor):
-  return cell.reading(f'{cell.name}/{predictor}', predictor)
-
-
 def _claim(name, statement, *comparisons, seeds=settings.SEEDS):
   return claims.Claim(settings.PAPER, name, statement, comparisons, seeds)
 
@@ -41,7 +37,7 @@ def _ordered(*steps):
 
 
 _SWISS = {
-  name: _reading(grids.SWISS_ROLL, name) for name in ('A', 'C', 'S', 'A+C+S')
+  name: grids.SWISS_ROLL.reading(name) for name in ('A', 'C', 'S', 'A+C+S')
 }
 _FEDBE, _FEDAVG = grids.MAIN['FedBE', _STEP], grids.MAIN['FedAvg', _STEP]
 _SGD = grids.MAIN['FedBE (w/o SWA)', _STEP]
@@ -58,8 +54,8 @@ CLAIMS = (
     claims.Comparison(
       'the best of 400 samples over FedAvg, picked on one half of the test '
       'points and scored on the other',
-      _reading(grids.SWISS_ROLL_MANY, 'S'),
-      _reading(grids.SWISS_ROLL_MANY, 'A'),
+      grids.SWISS_ROLL_MANY.reading('S'),
+      grids.SWISS_ROLL_MANY.reading('A'),
       _PICKED,
     ),
     claims.Comparison(
@@ -68,7 +64,7 @@ CLAIMS = (
       _SWISS['S'],
       _ALIGNMENT,
     ),
-    seeds=settings.MORE,
+    seeds=cells.TEN,
   ),
   _claim(
     'one_round_order',
@@ -91,8 +87,8 @@ CLAIMS = (
     '(ConvNet; the paper says it of ResNet20).',
     claims.Comparison(
       'A+C+S over A',
-      _reading(grids.WATCHED['ConvNet'], 'A+C+S'),
-      _reading(grids.WATCHED['ConvNet'], 'A'),
+      grids.WATCHED['ConvNet'].reading('A+C+S'),
+      grids.WATCHED['ConvNet'].reading('A'),
       cells.SPEED,
     ),
   ),

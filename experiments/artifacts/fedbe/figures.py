@@ -8,7 +8,7 @@ from experiments.artifacts.fedbe import (
   simplex,
   unlabeled,
 )
-from experiments.harness import figures
+from experiments.harness import cells, figures
 
 _STEP = 'step ConvNet'
 
@@ -153,7 +153,7 @@ FIGURES = (
       'simplex': simplex.draw_simplex,
       'confidence': _members,
     },
-    settings.ONE,
+    cells.ONE,
   ),
   _sweep(
     2,
@@ -214,7 +214,7 @@ FIGURES = (
       'step': {'FedAvg': grids.WATCHED['ConvNet']},
     },
     _members,
-    settings.ONE,
+    cells.ONE,
   ),
   _figure(
     10,
@@ -224,7 +224,7 @@ FIGURES = (
       'step': features.draw_test_set,
       'step_cifar100': features.draw_cifar100,
     },
-    settings.ONE,
+    cells.ONE,
   ),
   _sweep(11, 'epochs of distillation', {'step': _DISTILLATION},
          step='Epochs over the unlabeled data'),

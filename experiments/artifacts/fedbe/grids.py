@@ -232,9 +232,7 @@ _ROWS = {
   },
 }
 TABLE8 = {
-  (row, f'step_one_round_ConvNet {column}'): ONE_ROUND.reading(
-    f'one_round/{predictor}', predictor
-  )
+  (row, f'step_one_round_ConvNet {column}'): ONE_ROUND.reading(predictor)
   for row, columns in _ROWS.items()
   for column, predictor in columns.items()
 }
@@ -302,7 +300,7 @@ WATCHED = {
 AFTERWARDS = {
   ('FedAvg', 'step ResNet20'): MAIN['FedAvg', 'step ResNet20'],
   ('Bayesian ensemble after FedAvg', 'step ResNet20'): (
-    WATCHED['ResNet20'].reading('watched/ResNet20/a_c_s', 'A+C+S')
+    WATCHED['ResNet20'].reading('A+C+S')
   ),
   ('FedBE', 'step ResNet20'): MAIN['FedBE', 'step ResNet20'],
 }

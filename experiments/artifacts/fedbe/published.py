@@ -47,7 +47,6 @@ def _table(
     'docs/results/fedbe.md. A random deal of the major classes.',
     'overnight': overnight,
     'laptop': laptop,
-    'smoke': 'A small network on digits for one round: only that it runs.',
   }
   return tables.Table(
     settings.PAPER, name, title, grid, _ACCURACY, seeds, notes

@@ -40,16 +40,10 @@ PAPER = cells.Paper(
       'num_eval_examples': 2000,
     },
     'smoke': {
-      'dataset': 'digits',
+      **cells.SMALLEST,
       'test_split': 'test',
-      'augment': False,
       'num_server_examples': 100,
       'step.minor_examples': 2,
-      'model': 'mlp',
-      'mlp.hidden_units': (8,),
-      'num_rounds': 1,
-      'local_epochs': 1,
-      'ensemble.num_samples': 2,
       'distil.epochs': 2,
       'distil.batch_size': 50,
       'distil.swa_start': 0,
@@ -60,10 +54,6 @@ PAPER = cells.Paper(
 
 SEEDS = {'paper': 5, 'overnight': 3, 'laptop': 3, 'smoke': 1}
 FEWER = {**SEEDS, 'paper': 3}
-# Of figures of one run.
-ONE = dict.fromkeys(cells.SCALES, 1)
-# Of what takes seconds at its own scale.
-MORE = {**dict.fromkeys(cells.SCALES, 10), 'smoke': 1}
 
 # A network's settings, and further ones by scale.
 _SHALLOW = {20: 8, 32: 14, 44: 20, 56: 26}

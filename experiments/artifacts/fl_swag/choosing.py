@@ -52,7 +52,7 @@ _KEPT = {
 
 def _at_all_floors(runs):
   return {
-    (f'{floor:g}', column): run.reading(f'{run.name}/{floor:g}', f'{floor:g}')
+    (f'{floor:g}', column): run.reading(f'{floor:g}')
     for column, run in runs.items()
     for floor in floors.FLOORS
   }

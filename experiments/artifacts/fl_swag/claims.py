@@ -17,7 +17,7 @@ _NAMES = {column: column.split()[-1] for column in grids.DATASETS}
 
 def _claim(name, statement, comparisons, **more):
   return claims.Claim(
-    grids.PAPER, name, statement, tuple(comparisons), grids.SEEDS, **more
+    grids.PAPER, name, statement, tuple(comparisons), cells.SEEDS, **more
   )
 
 

@@ -40,36 +40,28 @@ def cell(name, dataset, overrides, laptop=types.MappingProxyType({}), **more):
   )
 
 
-def _alone(row, name):
-  """What is scored of a method where everybody starts from weights of their
-  own."""
-  flags = grids.PAPER.flags(name) if name else {}
-  parts = ('own_start',) if name else ('own_start', 'swag')
-  lenet = grids.PAPER.flags('lenet5')
-  return {**flags, **lenet, 'client_parts': parts}
-
-
 def _column(dataset):
   swag = cell('fl-swag', dataset, START)
-  averages = {
-    row: {**START, **grids.PAPER.flags(row.lower())}
-    for row in ('FedAvg', 'wFedAvg')
+  flags = {row: grids.PAPER.flags(row.lower()) for row in ('FedAvg', 'wFedAvg')}
+  alone = {'FL-SWAG': {'client_parts': ('own_start', 'swag')}} | {
+    row: {**found, 'client_parts': ('own_start',)}
+    for row, found in flags.items()
   }
   return {
     **grids.clients_of(swag),
     'FL-SWAG': swag,
-    **{row: cell(row.lower(), dataset, averages[row]) for row in averages},
-    'BayAvg': swag.reading(f'{swag.name}/C', 'C'),
-    'wBayAvg': swag.reading(f'{swag.name}/wC', 'wC'),
+    **{
+      row: cell(row.lower(), dataset, {**START, **found})
+      for row, found in flags.items()
+    },
+    # Where everybody starts from weights of their own.
     **{
       f'{row}, own starts': cell(
-        f'own_start/{row.lower()}', dataset, _alone(row, name)
+        f'own_start/{row.lower()}',
+        dataset,
+        {**grids.PAPER.flags('lenet5'), **found},
       )
-      for row, name in (
-        ('FL-SWAG', ''),
-        ('FedAvg', 'fedavg'),
-        ('wFedAvg', 'wfedavg'),
-      )
+      for row, found in alone.items()
     },
   }
 
@@ -112,8 +104,6 @@ def _features_of(dataset):
         ('wFedAvg', 'wfedavg'),
       )
     },
-    'BayAvg': swag.reading(f'{swag.name}/C', 'C'),
-    'wBayAvg': swag.reading(f'{swag.name}/wC', 'wC'),
   }
 
 

@@ -5,9 +5,9 @@ The toy figures of section 6 are those of `experiments.hmc`.
 
 from bfl_tf import plots
 from experiments.artifacts.fl_swag import deep, grids
-from experiments.harness import figures
+from experiments.harness import cells, figures
 
-_SPLIT = {'FL-SWAG': next(iter(grids.LOGISTIC_SWAG.values()))}
+_SPLIT = {'FL-SWAG': grids.RULES_ON_SWAG['Product', 'mnist']}
 
 
 def _one(draw):
@@ -18,19 +18,17 @@ def _one(draw):
   return drawn
 
 
-def _methods(column):
-  return {
+_PANELS = {
+  panel: {
     row: cell
     for (row, name), cell in deep.CALIBRATION.items()
     if name == column
   }
-
-
-_PANELS = {
-  **{dataset: _methods(column) for column, dataset in deep.DATASETS.items()},
-  'cifar10_features': _methods(deep.CIFAR10),
+  for column, panel in {
+    **deep.DATASETS,
+    deep.CIFAR10: 'cifar10_features',
+  }.items()
 }
-
 _TOGETHER = 'their examples together'
 
 FIGURES = (
@@ -40,7 +38,7 @@ FIGURES = (
     'which classes, and how many examples, each client has',
     {'classes': _SPLIT, 'sizes': _SPLIT},
     {'classes': _one(plots.partition), 'sizes': _one(plots.sizes)},
-    dict.fromkeys(grids.SEEDS, 1),
+    cells.ONE,
   ),
   figures.Figure(
     grids.PAPER,
@@ -48,7 +46,7 @@ FIGURES = (
     'accuracy less confidence against confidence',
     _PANELS,
     plots.calibration_gap,
-    grids.SEEDS,
+    cells.SEEDS,
     of_seeds=_TOGETHER,
   ),
   figures.Figure(
@@ -57,7 +55,7 @@ FIGURES = (
     'accuracy less confidence of predictions above a confidence',
     _PANELS,
     plots.calibration_above,
-    grids.SEEDS,
+    cells.SEEDS,
     of_seeds=_TOGETHER,
   ),
   figures.sweep(
@@ -66,6 +64,6 @@ FIGURES = (
     'FL-SWAG by local epochs',
     {'mnist': deep.BY_EPOCHS},
     {'mnist': 'Local epochs'},
-    grids.SEEDS,
+    cells.SEEDS,
   ),
 )

@@ -15,33 +15,24 @@ PAPER = cells.Paper(
     'overnight': {},
     'laptop': _FEW,
     'smoke': {
-      'dataset': 'digits',
-      'model': 'mlp',
-      'mlp.hidden_units': (8,),
+      **cells.SMALLEST,
       'num_server_examples': 400,
       'fine_tune.epochs': 1,
-      'local_epochs': 1,
       'batch_size': 4,
       'interest.min_examples': 25,
-      'swag.period': 1,
-      'swag.burn_in': 0.0,
-      'swag.rank': 2,
-      'ensemble.num_samples': 2,
       'thinning.burn_in': 0,
       'thinning.every': 1,
       'thinning.num_samples': 2,
     },
   },
 )
-SEEDS = {'paper': 3, 'overnight': 3, 'laptop': 3, 'smoke': 1}
-NUM_CLIENTS = 10
 
 SPLIT = 'noniid_interest_split_10_clients'
 DATASETS = {
   f'{SPLIT} MNIST': 'mnist',
   f'{SPLIT} FashionMNIST': 'fashion_mnist',
 }
-CLIENTS = tuple(f'client {k + 1}' for k in range(NUM_CLIENTS))
+CLIENTS = tuple(f'client {k + 1}' for k in range(10))
 OVER_CLIENTS = ('worst client', 'mean client', 'best client')
 
 
@@ -53,10 +44,8 @@ def cell(name: str, dataset: str, overrides: Mapping[str, Any]) -> cells.Cell:
 
 def clients_of(swag: cells.Cell) -> dict[str, cells.Cell]:
   """Returns each client alone, and what they amount to, off FL-SWAG's run."""
-  return {
-    name: swag.reading(f'{swag.name}/{name}', name)
-    for name in (*CLIENTS, *OVER_CLIENTS)
-  }
+  found = {name: swag.reading(name) for name in (*CLIENTS, *OVER_CLIENTS)}
+  return {**found, 'BayAvg': swag.reading('C'), 'wBayAvg': swag.reading('wC')}
 
 
 def _logistic(column):
@@ -69,8 +58,6 @@ def _logistic(column):
       row: cell(row.lower(), dataset, PAPER.flags(row.lower()))
       for row in ('FedAvg', 'wFedAvg')
     },
-    'BayAvg': swag.reading(f'{swag.name}/C', 'C'),
-    'wBayAvg': swag.reading(f'{swag.name}/wC', 'wC'),
     'Centralized': cell('centralized', dataset, PAPER.flags('centralized')),
   }
 
@@ -79,10 +66,6 @@ LOGISTIC = {
   (row, column): found
   for column in DATASETS
   for row, found in _logistic(column).items()
-}
-
-LOGISTIC_SWAG = {
-  dataset: LOGISTIC['FL-SWAG', column] for column, dataset in DATASETS.items()
 }
 
 _MNIST = next(iter(DATASETS))

@@ -7,9 +7,7 @@ from experiments.harness import cells, claims
 
 _CONFLICT = cells.Measure(
   'points of mean conflict over rounds',
-  cells.column(
-    'hypothesis_conflict_C', lambda values: float(np.mean(values)), 1
-  ),
+  cells.column('hypothesis_conflict_C', np.mean, 1),
   factor=100,
 )
 _TECHNIQUES = {
@@ -20,7 +18,7 @@ _TECHNIQUES = {
 }
 
 
-def _claim(name, statement, *comparisons, seeds=settings.SEEDS):
+def _claim(name, statement, *comparisons, seeds=cells.SEEDS):
   return claims.Claim(settings.PAPER, name, statement, comparisons, seeds)
 
 
@@ -105,6 +103,6 @@ CLAIMS = (
       _CONFLICT,
       margin=-50.0,
     ),
-    seeds=settings.MORE,
+    seeds=cells.TEN,
   ),
 )

@@ -6,7 +6,7 @@ from experiments.artifacts.noniid_techniques import (
   grids,
   settings,
 )
-from experiments.harness import figures
+from experiments.harness import cells, figures
 
 
 def _conflicts(runs):
@@ -35,7 +35,7 @@ FIGURES = (
       }
     },
     four_points.draw,
-    dict.fromkeys(settings.SEEDS, 1),
+    cells.ONE,
   ),
   figures.Figure(
     settings.PAPER,
@@ -43,6 +43,6 @@ FIGURES = (
     'accuracy, and hypothesis conflicts between agents',
     {'accuracy': _TECHNIQUES, 'conflict': _TECHNIQUES},
     {'accuracy': plots.learning_curve, 'conflict': _conflicts},
-    settings.SEEDS,
+    cells.SEEDS,
   ),
 )

@@ -31,22 +31,9 @@ PAPER = cells.Paper(
       'num_mc_samples': 4,
       'final_num_mc_samples': 20,
     },
-    'smoke': {
-      'dataset': 'digits',
-      'augment': False,
-      'model': 'mlp',
-      'mlp.hidden_units': (8,),
-      'num_rounds': 1,
-    },
+    'smoke': cells.SMALLEST,
   },
 )
-SEEDS = {'paper': 3, 'overnight': 3, 'laptop': 3, 'smoke': 1}
-# Of tables of many cells.
-FEWER = {**SEEDS, 'laptop': 1}
-# Of searches.
-ONE = dict.fromkeys(cells.SCALES, 1)
-# Of what takes seconds at its own scale.
-MORE = {**dict.fromkeys(cells.SCALES, 10), 'smoke': 1}
 
 # At laptop scale: chosen on validation data; a LeNet-5 starts at norm 22.
 _RADIUS = {'update': 2.0, 'model': 20.0}

@@ -20,7 +20,7 @@ _LACK = dataclasses.replace(_CALIBRATION, factor=-1)
 
 
 def _spread(grid):
-  cells_of_rules = (grid[grids.method(rule), 'iid'] for rule in grids.FIVE)
+  cells_of_rules = (grid[grids.method(rule), 'iid'] for rule in cells.RULES)
   return claims.Side(claims.spread, tuple(cells_of_rules))
 
 
@@ -28,6 +28,11 @@ _compare = claims.Comparison
 _TWO = ('iid', 'two_class')
 _DETERMINISTIC = 'Deterministic NWA train_size'
 _DROPOUT = 'MC Dropout NWA train_size'
+_ROWS = {rule: grids.method(rule) for rule in cells.RULES} | {
+  'MC dropout': _DROPOUT,
+  'deterministic': _DETERMINISTIC,
+}
+_LEVEL = dict.fromkeys(_TWO, 0.0)
 _PRETRAINED_TWO_CLASS = {
   rule: grids.ONE_SHOT[f'Flipout {rule} pretrain=Yes', 'two_class']
   for rule in ('DWC', 'WS')
@@ -62,20 +67,22 @@ def _equivalent(weighting):
 
 def _claim(name, statement, *comparisons, **more):
   return claims.Claim(
-    grids.PAPER, name, statement, comparisons, grids.SEEDS, **more
+    grids.PAPER, name, statement, comparisons, cells.SEEDS, **more
   )
 
 
-def _each_over(better, worse, grid, measure):
-  """A comparison a pair of rules, on either split."""
+def _each_over(better, worse, grid, measure=cells.POINTS, par=_LEVEL):
+  """A comparison a pair of rows, on each split of `par`, with its margin."""
   return tuple(
     _compare(
-      f'{left} over {right}, {column}',
-      grid[grids.method(left), column],
-      grid[grids.method(right), column],
+      f'{left} over {right}{f" less {margin:g} points" * bool(margin)}, '
+      f'{column}',
+      grid[_ROWS[left], column],
+      grid[_ROWS[right], column],
       measure,
+      margin,
     )
-    for column in _TWO
+    for column, margin in par.items()
     for left in better
     for right in worse
   )
@@ -155,10 +162,10 @@ CLAIMS = (
       _compare(
         f'{name} pre-trained over {rule}',
         cell,
-        grids.E1_CIFAR[rule, 'two_class'],
+        grids.E1_CIFAR[grids.method(rule), 'two_class'],
       )
       for name, cell in _PRETRAINED_TWO_CLASS.items()
-      for rule in grids.FIVE
+      for rule in cells.RULES
     ),
   ),
   _claim(
@@ -167,10 +174,10 @@ CLAIMS = (
     *(
       _compare(
         f'{rule} with its prior kept over updated, iid',
-        grids.E1_CIFAR[rule, 'iid'],
+        grids.E1_CIFAR[grids.method(rule), 'iid'],
         grids.PRIOR_UPDATED[grids.method(rule), 'iid'],
       )
-      for rule in grids.FIVE
+      for rule in cells.RULES
     ),
   ),
   _claim(
@@ -180,26 +187,13 @@ CLAIMS = (
     'two-class split (in the paper: behind the top-performing VI; WS is its '
     "figures' reference). The paper says it of E = 5 as well, which is not "
     'tested.',
-    _compare(
-      'MC dropout over deterministic less one point, iid',
-      grids.E1[_DROPOUT, 'iid'],
-      grids.E1[_DETERMINISTIC, 'iid'],
-      margin=1.0,
+    *_each_over(
+      ('MC dropout',),
+      ('deterministic', *cells.RULES),
+      grids.E1,
+      par={'iid': 1.0},
     ),
-    *(
-      _compare(
-        f'MC dropout over {rule} less one point, iid',
-        grids.E1[_DROPOUT, 'iid'],
-        grids.E1[grids.method(rule), 'iid'],
-        margin=1.0,
-      )
-      for rule in grids.FIVE
-    ),
-    _compare(
-      'WS over MC dropout, two_class',
-      grids.E1[grids.method('WS'), 'two_class'],
-      grids.E1[_DROPOUT, 'two_class'],
-    ),
+    *_each_over(('WS',), ('MC dropout',), grids.E1, par={'two_class': 0.0}),
   ),
   _claim(
     'weighting_makes_no_difference',
@@ -225,7 +219,7 @@ CLAIMS = (
         grids.E5[_DETERMINISTIC, 'two_class'],
       )
       for row in (
-        *map(grids.method, grids.FIVE),
+        *map(grids.method, cells.RULES),
         'Flipout NWA distance',
         'Flipout LP distance',
       )
@@ -255,28 +249,13 @@ CLAIMS = (
     'With E = 5, NWA is as accurate as every other rule, or more so: less than '
     "a point behind on IID data, five on two classes, the size of the paper's "
     'spread over seeds.',
-    *(
-      _compare(
-        f'NWA over {rule} less {margin:g} points, {column}',
-        *(grids.E5[grids.method(x), column] for x in ('NWA', rule)),
-        margin=margin,
-      )
-      for column, margin in _PAR.items()
-      for rule in (*_FAST, 'LP')
-    ),
+    *_each_over(('NWA',), (*_FAST, 'LP'), grids.E5, par=_PAR),
   ),
   _claim(
     'deterministic_beats_vi_on_iid',
     'With E = 5, no VI rule (by size) is as accurate as deterministic training '
     'on IID data. No margin: the paper says which is ahead, not by how much.',
-    *(
-      _compare(
-        f'deterministic over {rule}, iid',
-        grids.E5[_DETERMINISTIC, 'iid'],
-        grids.E5[grids.method(rule), 'iid'],
-      )
-      for rule in grids.FIVE
-    ),
+    *_each_over(('deterministic',), cells.RULES, grids.E5, par={'iid': 0.0}),
   ),
   _claim(
     'mc_dropout_converges_slower',

@@ -1,7 +1,5 @@
 """The cells of Fischer et al. 2024, by method (row) and setting (column)."""
 
-import dataclasses
-
 from experiments.harness import cells
 
 PAPER = cells.Paper(
@@ -28,20 +26,9 @@ PAPER = cells.Paper(
       'eval_every': 2,
       'num_mc_samples': 5,
     },
-    'smoke': {
-      'dataset': 'digits',
-      'augment': False,
-      'model': 'mlp',
-      'mlp.hidden_units': (8,),
-      'num_rounds': 1,
-      'local_epochs': 1,
-      'num_mc_samples': 2,
-      'final_num_mc_samples': 2,
-    },
+    'smoke': cells.SMALLEST,
   },
 )
-
-SEEDS = {'paper': 3, 'overnight': 3, 'laptop': 3, 'smoke': 1}
 
 PARTITIONS = {
   'iid': {'partition': 'iid'},
@@ -88,9 +75,9 @@ def _rows():
   return rows
 
 
-def _cell(folder, row, column, overrides, by_scale, same_at=None):
+def _cell(folder, row, column, *settings):
   name = f'{folder}/{column}/{row.lower().replace(" ", "_")}'
-  return cells.Cell(PAPER, name, overrides, by_scale, same_at or {})
+  return cells.Cell(PAPER, name, *settings)
 
 
 def _grid(epochs):
@@ -147,86 +134,64 @@ ONE_SHOT = {
   **_pretrained('Flipout WS pretrain=Yes', {'pooling': 'ws'}),
 }
 
-# Table 5: the prior updated.
-FIVE = ('NWA', 'WS', 'LP', 'WC', 'Conflation')
-
 
 def method(rule):
   """The row of a rule whose clients are weighted by size, if at all."""
   return f'Flipout {rule} {"none" if rule == "Conflation" else "train_size"}'
 
 
-def _on_cifar(folder, rule, column, overrides, **same):
-  """One epoch a round; at laptop scale on CIFAR-10, as Table 4."""
+def _table2_with(folder, rule, column, changes, row='', **by_scale):
+  """A cell of Table 2, weighted by size, under further settings.
+
+  Where those are of a scale alone, it shares the runs of the others.
+  """
+  cell = E1[method(rule), column]
+  alone = ('overnight', 'paper') if not changes else ()
   return _cell(
     folder,
-    method(rule),
+    row or method(rule),
     column,
-    {'num_rounds': 400, 'pooling': cells.RULES[rule], **overrides},
-    {
-      'laptop': {**CIFAR, 'num_rounds': 20},
-      'overnight': {'num_rounds': 100},
-    },
-    **same,
+    {**cell.overrides, **changes},
+    {**cell.by_scale, **by_scale},
+    dict.fromkeys(alone, cell),
   )
 
 
-def _table2_with(folder, changes):
-  """Table 2's rules under other settings; ours."""
+def _rules_with(folder, changes, columns=tuple(PARTITIONS), **by_scale):
   return {
-    (method(rule), column): dataclasses.replace(
-      E1[method(rule), column],
-      name=f'{folder}/{column}/{cells.RULES[rule]}',
-      overrides={**E1[method(rule), column].overrides, **changes},
+    (method(rule), column): _table2_with(
+      folder, rule, column, changes, **by_scale
     )
-    for rule in FIVE
-    for column in PARTITIONS
+    for rule in cells.RULES
+    for column in columns
   }
 
 
 # Clients weigh the prior against everybody's examples. Against their own,
 # averages forget what they learned by round 100.
-KL_ALL = _table2_with('e1_kl_all', {'flipout.kl_examples': 'all'})
+KL_ALL = _rules_with('e1_kl_all', {'flipout.kl_examples': 'all'})
 # The divergence that Table 2's averages on IID data were inferred to have had.
-MEAN = _table2_with('e1_mean', PAPER.flags('dialects/mean'))
+MEAN = _rules_with('e1_mean', PAPER.flags('dialects/mean'))
 
-PRIOR_UPDATED = {
-  (method(rule), 'iid'): _on_cifar(
-    'prior_updated', rule, 'iid', {'flipout.update_prior': True}
-  )
-  for rule in FIVE
-}
+# At laptop scale on CIFAR-10, as Table 4.
+_AS_TABLE4 = {**CIFAR, 'num_rounds': 20}
+PRIOR_UPDATED = _rules_with(
+  'prior_updated', {'flipout.update_prior': True}, ('iid',), laptop=_AS_TABLE4
+)
 # What Tables 4 and 5 are compared with; where Table 2 is on CIFAR-10, its own.
-E1_CIFAR = {
-  (rule, column): _on_cifar(
-    'e1_cifar',
-    rule,
-    column,
-    PARTITIONS[column],
-    same_at=dict.fromkeys(('overnight', 'paper'), E1[method(rule), column]),
-  )
-  for rule in FIVE
-  for column in ('iid', 'two_class')
-}
+E1_CIFAR = _rules_with('e1_cifar', {}, ('iid', 'two_class'), laptop=_AS_TABLE4)
 
 # Ours: the divergence as others write it, on Table 2's IID data.
-_DIALECTS = ('mean_over_batch', 'tied', 'capped', 'sgd')
-
-
-def _dialect(dialect, rule):
-  overrides = {**PAPER.flags(f'dialects/{dialect}'), **PARTITIONS['iid']}
-  return _cell(
-    'dialects',
-    f'{dialect} {rule}',
-    'iid',
-    {'num_rounds': 400, 'pooling': cells.RULES[rule], **overrides},
-    {'laptop': {'num_rounds': 20}, 'overnight': {'num_rounds': 30}},
-  )
-
-
 DIALECTS = {
-  (f'{dialect} {rule}', 'iid'): _dialect(dialect, rule)
-  for dialect in _DIALECTS
+  (f'{dialect} {rule}', 'iid'): _table2_with(
+    'dialects',
+    rule,
+    'iid',
+    PAPER.flags(f'dialects/{dialect}'),
+    f'{dialect} {rule}',
+    overnight={'num_rounds': 30},
+  )
+  for dialect in ('mean_over_batch', 'tied', 'capped', 'sgd')
   for rule in ('NWA', 'LP', 'WS', 'Conflation')
 }
 AS_PUBLISHED = {row: method(row.split()[1]) for row, _ in DIALECTS}

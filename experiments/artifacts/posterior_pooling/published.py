@@ -1,7 +1,5 @@
 """Fischer et al. 2024: its tables and figures, and three tables of ours."""
 
-import dataclasses
-
 from bfl_tf import plots
 from experiments.artifacts.posterior_pooling import grids
 from experiments.harness import cells, figures, tables
@@ -10,9 +8,6 @@ _FASHION = 'LeNet-5 on the first 5 000 images of Fashion-MNIST.'
 _CIFAR = 'LeNet-5 on the first 5 000 images of CIFAR-10, no augmentation.'
 _OVERNIGHT = 'LeNet-5 on all of CIFAR-10, augmented.'
 _SCORES = (cells.ACCURACY, cells.NLL)
-_OUR_SCORES = tuple(
-  dataclasses.replace(score, published=None) for score in _SCORES
-)
 _PRETRAINED_SCORES = (
   *_SCORES,
   cells.Measure(
@@ -34,7 +29,7 @@ def _table(
   laptop,
   overnight,
   measures=_SCORES,
-  seeds=grids.SEEDS,
+  seeds=cells.SEEDS,
   **published,
 ):
   """`laptop` and `overnight` tell what these scales are."""
@@ -42,7 +37,6 @@ def _table(
     'paper': 'The settings of the paper; where it has none, ours.',
     'overnight': f'{_OVERNIGHT} {overnight}',
     'laptop': laptop,
-    'smoke': 'A small network on digits for one round: only that it runs.',
   }
   return tables.Table(
     grids.PAPER, name, title, grid, measures, seeds, notes, **published
@@ -57,7 +51,7 @@ TABLES = (
     f'{_FASHION} Ten epochs.',
     '100 epochs, half of ours at paper scale: the paper gives none.',
     _SCORES[:1],
-    {**grids.SEEDS, 'paper': 1},
+    {**cells.SEEDS, 'paper': 1},
   ),
   _table(
     'table2', 'E = 1', grids.E1, f'{_FASHION} 20 rounds.', '100 rounds.'
@@ -68,7 +62,6 @@ TABLES = (
     grids.KL_ALL,
     f'{_FASHION} 20 rounds.',
     '100 rounds.',
-    _OUR_SCORES,
   ),
   _table(
     'table2_mean',
@@ -94,7 +87,7 @@ TABLES = (
         digits=3,
       ),
     ),
-    {**grids.SEEDS, 'overnight': 1},
+    {**cells.SEEDS, 'overnight': 1},
     published_in='table2',
     published_rows=grids.AS_PUBLISHED,
   ),
@@ -115,11 +108,11 @@ TABLES = (
     grids.PRIOR_UPDATED,
     f'{_CIFAR} 20 rounds.',
     '100 rounds.',
-    seeds={**grids.SEEDS, 'paper': 2},
+    seeds={**cells.SEEDS, 'paper': 2},
   ),
 )  # fmt: skip
 
-_BY_RULE = {rule: grids.method(rule) for rule in grids.FIVE}
+_BY_RULE = {rule: grids.method(rule) for rule in cells.RULES}
 _DROPOUT = {
   'MC dropout': 'MC Dropout NWA train_size',
   'WS': 'Flipout WS train_size',
@@ -130,37 +123,29 @@ _PRETRAINING = {
 }
 
 
-_TWO = ('iid', 'two_class')
+_CALIBRATION = 'calibration', plots.retention, ('iid', 'two_class')
+_CURVES = 'learning curves', plots.learning_curve, tuple(grids.PARTITIONS)
 
 
-def _calibration(number, title, grid, names):
-  return _figure(number, f'calibration, {title}', grid, names, _TWO)
-
-
-def _curves(number, title, grid, names):
-  return _figure(
-    number, f'learning curves, {title}', grid, names, tuple(grids.PARTITIONS)
-  )
-
-
-def _figure(number, title, grid, names, columns):
+def _figure(number, kind, title, grid, names):
+  what, draw, columns = kind
   panels = {
     column: {label: grid[row, column] for label, row in names.items()}
     for column in columns
   }
-  draw = plots.retention if columns == _TWO else plots.learning_curve
+  title = f'{what}, {title}'
   return figures.Figure(
-    grids.PAPER, f'figure{number}', title, panels, draw, grids.SEEDS
+    grids.PAPER, f'figure{number}', title, panels, draw, cells.SEEDS
   )
 
 
 FIGURES = (
-  _calibration(2, 'E = 1', grids.E1, _BY_RULE),
-  _curves(3, 'E = 1', grids.E1, _BY_RULE),
-  _calibration(4, 'E = 5', grids.E5, _BY_RULE),
-  _curves(5, 'E = 5', grids.E5, _BY_RULE),
-  _calibration(6, 'after pre-training', grids.ONE_SHOT, _PRETRAINING),
-  _calibration(7, 'MC dropout, E = 1', grids.E1, _DROPOUT),
-  _curves(8, 'MC dropout, E = 1', grids.E1, _DROPOUT),
-  _curves(9, 'MC dropout, E = 5', grids.E5, _DROPOUT),
+  _figure(2, _CALIBRATION, 'E = 1', grids.E1, _BY_RULE),
+  _figure(3, _CURVES, 'E = 1', grids.E1, _BY_RULE),
+  _figure(4, _CALIBRATION, 'E = 5', grids.E5, _BY_RULE),
+  _figure(5, _CURVES, 'E = 5', grids.E5, _BY_RULE),
+  _figure(6, _CALIBRATION, 'after pre-training', grids.ONE_SHOT, _PRETRAINING),
+  _figure(7, _CALIBRATION, 'MC dropout, E = 1', grids.E1, _DROPOUT),
+  _figure(8, _CURVES, 'MC dropout, E = 1', grids.E1, _DROPOUT),
+  _figure(9, _CURVES, 'MC dropout, E = 5', grids.E5, _DROPOUT),
 )
