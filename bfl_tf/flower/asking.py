@@ -101,7 +101,6 @@ class Asking:
       check: refuses an answer that so many examples do not add up to.
     """
     found: dict[int, Mapping[str, np.ndarray]] = {}
-    sizes = {name: array.nbytes for name, array in like.items()}
     for client, reply in nodes.exchange(
       self.playing.grid,
       self._errands(share, promise),
@@ -110,7 +109,7 @@ class Asking:
       self.poll_seconds,
     ):
       try:
-        arrays = messages.unpack(nodes.content(reply), sizes)
+        arrays = messages.unpack(nodes.content(reply))
         for name, array in like.items():
           spec = tf.TensorSpec(array.shape, array.dtype)
           if defect := training.mismatch(arrays.get(name), spec):

@@ -55,8 +55,6 @@ class Engine:
     method, nodes = experiment.method, self.nodes(clients)
     like = self.like(method)
     engine_lib.check_memories(state, like)
-    ranks = (getattr(part, 'rank', 0) for part in method.parts)
-    wanted = messages.wanted(method.result_like, max(ranks, default=0))
     for client in set(clients) - set(nodes):
       yield _failed(client, nodes_lib.NodeError('it has no SuperNode'))
     seconds = experiment.config.client_timeout or math.inf
@@ -65,7 +63,7 @@ class Engine:
       self.nodes.grid, orders, self.window, seconds, self.poll_seconds
     ):
       try:
-        tree = messages.unpack(nodes_lib.content(reply), wanted)
+        tree = messages.unpack(nodes_lib.content(reply))
         update, memory = _update(tree), tree.get('memory', {})
       # Whatever somebody sends, it is this client's alone.
       except Exception as failure:

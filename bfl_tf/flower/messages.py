@@ -7,12 +7,10 @@
 
 A message is a tree. Its numbers and texts are in one of Flower's records, its
 arrays in another, by their places in the tree: `update|model|loc`. Nothing is
-pickled, on either side. Of an answer the server says beforehand which leaves
-there may be, and of how many bytes.
+pickled, on either side.
 """
 
 from collections.abc import Mapping
-import math
 import os
 import re
 from typing import Any, NamedTuple
@@ -20,7 +18,7 @@ from typing import Any, NamedTuple
 from flwr import app
 import numpy as np
 
-from bfl_tf import datasets, training, trees
+from bfl_tf import datasets, trees
 from bfl_tf.federation import client as client_lib
 from bfl_tf.runs import flags_file
 
@@ -37,8 +35,6 @@ _GRAMMAR = {'dataset': _SET} | dict.fromkeys(
    *datasets.COLUMNS),
   _ANY
 )  # fmt: skip
-# Of what NumPy writes before an array's data, generously.
-_HEADER = 1024
 # Of what somebody else's reason goes into a line.
 _LONGEST = 300
 
@@ -124,25 +120,15 @@ def _array(value):
   return app.Array(np.asarray(value))
 
 
-def unpack(
-  content: app.RecordDict, wanted: Mapping[str, int | type] | None = None
-) -> dict[str, Any]:
+def unpack(content: app.RecordDict) -> dict[str, Any]:
   """Returns the tree that `pack` was given, as dicts.
 
-  Args:
-    content: of a message.
-    wanted: by name a type, or an array's bytes; looked at before anything is
-      unpacked. None where it is the server's, whom nodes trust.
-
-  Raises:
-    ValueError: there are no records, or other leaves, or larger ones.
+  Of what anybody may have sent it raises any `Exception`.
   """
   plain = content.config_records.get('plain')
   arrays = content.array_records.get('arrays')
   if plain is None or arrays is None:
     raise ValueError('it has no records "plain" and "arrays"')
-  if wanted is not None:
-    _check(plain, arrays, wanted)
   tree: dict[str, Any] = {}
   for name, value in plain.items():
     trees.put(tree, name, value)
@@ -150,35 +136,6 @@ def unpack(
     # Without pickles: `Array.numpy` allows none.
     trees.put(tree, name, array.numpy())
   return tree
-
-
-def _check(plain, arrays, wanted):
-  for name in [*plain, *arrays]:
-    if name not in wanted:
-      raise ValueError(f'it sent {name[:40]!r}, which nobody asked for')
-  for name, value in plain.items():
-    if type(value) is not wanted[name]:
-      raise ValueError(f'its {name} is of type {type(value).__name__}')
-  for name, array in arrays.items():
-    size, most = len(array.data), wanted[name]
-    if isinstance(most, type) or size > most + _HEADER:
-      raise ValueError(f'its {name} has {size} bytes where {most} are wanted')
-
-
-def wanted(like: training.Result, rank: int) -> dict[str, int | type]:
-  """What a client may send, by name: a type, or an array's bytes.
-
-  Args:
-    like: `tf.TensorSpec`s of a training's result.
-    rank: that a part's factor has at most: the one size that a spec leaves out.
-  """
-  update = {'model': like.model, 'extras': like.extra, 'trace': like.trace}
-  found: dict[str, int | type] = {
-    name: math.prod(rank if n is None else n for n in spec.shape)
-    * spec.dtype.size
-    for name, spec in trees.leaves({'update': update, 'memory': like.memory})
-  }
-  return found | {'update|client_id': int, 'update|num_examples': int}
 
 
 def reason(error: app.Error) -> str:

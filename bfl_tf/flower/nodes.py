@@ -53,11 +53,11 @@ class Answer(NamedTuple):
     """Reads anybody's reply."""
     if reply.has_error():
       return cls(refusal=messages.reason(reply.error))
-    wanted = {'client': int, 'introduction': str}
     try:
-      said = messages.unpack(reply.content, wanted)
-      return cls(said['client'], said['introduction'])
-    except (ValueError, KeyError) as error:
+      said = messages.unpack(reply.content)
+      return cls(int(said['client']), str(said['introduction']))
+    # Whatever somebody sends.
+    except Exception as error:
       return cls(refusal=f'its answer cannot be read: {error}')
 
 

@@ -98,7 +98,7 @@ def more(reply):
 
 BAD = {
   'its loc is not finite': nan,
-  'which nobody asked for': more,
+  'it cannot be read: RecursionError': more,
   "missing 1 required positional argument: 'loc'": without_loc,
   'it has no record': lambda reply: app.Message(
     app.RecordDict(), reply_to=reply
