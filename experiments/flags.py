@@ -215,4 +215,4 @@ def _near(message):
   found = re.search(r"flag '(\w+)'", message)
   if not found or 'pooling' not in flags.FLAGS:
     return ''
-  return config_lib.near(found[1], '--{}')
+  return config_lib.near(found[1])

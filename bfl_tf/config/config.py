@@ -323,7 +323,7 @@ class Config(reading.Reading):
     given = {name: v for name, v in values.items() if name not in FIELDS}
     for name in given:
       if '.' not in name:
-        raise ValueError(f'--{name} is unknown.{near(name, "--{}")}')
+        raise ValueError(f'--{name} is unknown.{near(name)}')
     idle = given.keys() - {*typed}
     return cls(**fields, settings=given, idle=idle, forgotten=forgotten)
 
@@ -397,15 +397,10 @@ def read_flagfile(path: str | os.PathLike) -> dict[str, Any]:
   return flagfile.read(path, FIELDS, known_settings())
 
 
-def near(name: str, show: str) -> str:
-  """Returns a hint for what is a setting, or nearly a field or setting.
-
-  Args:
-    name: that is no field.
-    show: how one is said: '--{}'.
-  """
+def near(name: str) -> str:
+  """Returns a hint for what is no field: a setting, or nearly one of both."""
   keys = known_settings()
-  same = [show.format(key) for key in keys if key.endswith(f'.{name}')]
+  same = [f'--{key}' for key in keys if key.endswith(f'.{name}')]
   if same:
     return f' Did you mean {" or ".join(same)}?'
-  return registry.hint(name, [*FIELDS, *keys], show)
+  return registry.hint(name, [*FIELDS, *keys], '--{}')

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import registry
+from bfl_tf import own, registry
 from bfl_tf.datasets import arrays, builtin, columns
 
 
@@ -64,7 +64,8 @@ def _builder(where: str, name: str) -> Any:
     raise ValueError(
       f'{where} is unknown.{registry.hint(name, known)} Give one of '
       f'{", ".join(builtin.BUILTIN)}, a name of TensorFlow Datasets, a '
-      f'file.csv, a file.npz or package.module:function ({_line(error)}).'
+      'file.csv, a file.npz or package.module:function '
+      f'({own.describe(error)}).'
     ) from error
 
 
@@ -77,8 +78,8 @@ def _prepare(where, builder):
     # Not `tfds build`: it needs apache_beam, and does not know our own set.
     raise ValueError(
       f'{where} is not prepared in {builder.data_dir} and could not be '
-      f'downloaded ({_line(error)}): run the same where there is a network, '
-      'and set TFDS_DATA_DIR to its folder.'
+      f'downloaded ({own.describe(error)}): run the same where there is a '
+      'network, and set TFDS_DATA_DIR to its folder.'
     ) from error
 
 
@@ -126,9 +127,3 @@ def _read(builder, split):
   with tf.device('/CPU:0'):
     whole = builder.as_dataset(split=split, batch_size=-1, as_supervised=True)
     return tfds.as_numpy(whole)
-
-
-def _line(error: Exception) -> str:
-  """Returns the first line of what went wrong."""
-  text = str(error.args[0] if isinstance(error, KeyError) else error).strip()
-  return text.splitlines()[0] if text else type(error).__name__

@@ -38,8 +38,10 @@ def find_defect(
       number if None.
   """
   try:
+    if arrival.failure is not None:
+      return f'it raised {own.describe(arrival.failure)}'
     if arrival.update is None:
-      return _failure(arrival.failure)
+      return 'it sent nothing'
     return (
       _misstated(arrival, num_examples)
       or _malformed(arrival, like)
@@ -48,12 +50,6 @@ def find_defect(
   # Whatever was sent, looking at it ends nobody's round.
   except Exception as error:
     return f'it cannot be read: {type(error).__name__}'
-
-
-def _failure(failure) -> str:
-  if failure is None:
-    return 'it sent nothing'
-  return f'it raised {own.describe(failure)}'
 
 
 def _misstated(arrival, num_examples) -> str | None:

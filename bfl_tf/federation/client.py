@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from bfl_tf import seeds, statistics, training
 from bfl_tf import weights as weights_lib
+from bfl_tf.config import config as config_lib
 from bfl_tf.federation import plan as plan_lib
 
 
@@ -73,7 +74,7 @@ def job(
   return training.Job(
     start=broadcast.model,
     indices=indices,
-    epochs=np.int32(_epochs(config, round_index, client)),
+    epochs=np.int32(epochs(config, round_index, client)),
     learning_rate=np.float32(
       plan.schedule(config.client_learning_rate, round_index, config.num_rounds)
     ),
@@ -91,35 +92,38 @@ def job(
 def train_client(
   plan: plan_lib.Plan,
   worker: training.Worker,
-  job: training.Job,
-  round_index: int,
+  broadcast: Broadcast,
   client: int,
+  indices: np.ndarray,
+  memory: Mapping[str, Any] | None = None,
   change: int = 0,
 ) -> tuple[statistics.ClientUpdate, Mapping[str, Any]]:
   """Returns what a client sends, and what it keeps by part name.
 
-  A bad client trains, and sends, as its attacks say, in their order. The last
-  three arguments are those of `draw_name`.
+  A bad client trains, and sends, as its attacks say, in their order. Arguments
+  beside the worker are those of `job`.
   """
+  work = job(plan, broadcast, client, indices, memory, change)
   attacks, y = plan.attacks_of(client), worker.labels
   for attack in attacks:
     if hasattr(attack, 'labels'):
       y = attack.labels(y, worker.model.output_shape[-1])
-  result = worker.train(job, y=None if y is worker.labels else y)
+  result = worker.train(work, y=None if y is worker.labels else y)
   model = result.model
   for attack in attacks:
     if hasattr(attack, 'send'):
       name = f'attack_{attack.name}'
-      draw = draw_name(round_index, client, change)
+      draw = draw_name(broadcast.round, client, change)
       generator = seeds.generator(plan.config.seed, name, *draw)
-      model = attack.send(model, job.start, generator)
+      model = attack.send(model, work.start, generator)
   update = statistics.ClientUpdate(
-    client, len(job.indices), model, result.extra, result.trace
+    client, len(work.indices), model, result.extra, result.trace
   )
   return update, result.memory
 
 
-def _epochs(config, round_index, client) -> int:
+def epochs(config: config_lib.Config, round_index: int, client: int) -> int:
+  """Returns how many epochs a client trains in a round."""
   if config.early_local_epochs and round_index < config.early_rounds:
     return config.early_local_epochs
   if not config.min_local_epochs:

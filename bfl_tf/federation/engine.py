@@ -74,28 +74,23 @@ def local(
   change: int = 0,
 ) -> Iterator[Arrival]:
   """Trains clients on the experiment's workers; the longest begin first."""
-  broadcast = experiment.broadcast(state)
-  tasks = [
-    (
-      client_lib.job(
-        experiment.method,
-        broadcast,
-        client,
-        experiment.partition[client],
-        state.memories.get(client),
-        change,
-      ),
-      client,
-    )
-    for client in clients
-  ]
-  tasks.sort(key=lambda task: -len(task[0].indices) * task[0].epochs)
+  broadcast, dealt = experiment.broadcast(state), experiment.partition
 
-  def train(worker, task):
-    job, client = task
+  def work(client):
+    epochs = client_lib.epochs(experiment.config, state.round, client)
+    return len(dealt[client]) * epochs
+
+  def train(worker, client):
+    kept = state.memories.get(client)
     try:
       update, memory = client_lib.train_client(
-        experiment.method, worker, job, state.round, client, change
+        experiment.method,
+        worker,
+        broadcast,
+        client,
+        dealt[client],
+        kept,
+        change,
       )
     # Whatever it is, it is this client's alone; an interrupt is no Exception.
     except Exception as failure:
@@ -103,4 +98,5 @@ def local(
       return Arrival(client, None, {}, failure)
     return Arrival(client, update, memory)
 
-  return training.in_parallel(experiment.workers, tasks, train)
+  longest_first = sorted(clients, key=work, reverse=True)
+  return training.in_parallel(experiment.workers, longest_first, train)

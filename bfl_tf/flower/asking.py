@@ -36,7 +36,6 @@ class Asking:
     trained: the run's model.
     score: of sets, one of `metrics.SET_SCORES`.
     seconds: in which an answer is waited for.
-    poll_seconds: between two looks for answers.
     left_out: by client, why nothing good came.
   """
 
@@ -45,7 +44,6 @@ class Asking:
   trained: trained_lib.Trained
   score: str
   seconds: float = math.inf
-  poll_seconds: float = 1.0
   left_out: dict[int, str] = dataclasses.field(default_factory=dict)
 
   def report(self) -> reports.Report:
@@ -106,7 +104,6 @@ class Asking:
       self._errands(share, promise),
       _WINDOW,
       self.seconds,
-      self.poll_seconds,
     ):
       try:
         arrays = messages.unpack(nodes.content(reply))

@@ -134,11 +134,13 @@ class Site:
       # Two checkpoints are kept, so many rounds apart.
       back = 2 * self.plan.config.checkpoint_every
       memory = kept.take(order.accepted, order.broadcast.round - back)
-    job = client_lib.job(
-      self.plan, order.broadcast, client, self.examples(client), memory
-    )
     update, memory = client_lib.train_client(
-      self.plan, self.worker, job, order.broadcast.round, client
+      self.plan,
+      self.worker,
+      order.broadcast,
+      client,
+      self.examples(client),
+      memory,
     )
     if kept is not None:
       kept.put(order.broadcast.round, memory)

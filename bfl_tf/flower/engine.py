@@ -29,14 +29,12 @@ class Engine:
     run: names the run to nodes, which keep what their clients remember; where
       it is nothing the server does, as a simulation needs to be resumed.
     told: of nodes with files of their own, see `messages.Order`.
-    poll_seconds: between two looks for replies.
   """
 
   nodes: nodes_lib.Simulated | nodes_lib.Numbered
   window: int = 2
   run: str = ''
   told: str = ''
-  poll_seconds: float = 0.05
 
   def like(self, method: method_lib.Method) -> training.Result:
     """`tf.TensorSpec`s of what arrives, as of `Method.result_like`."""
@@ -60,7 +58,7 @@ class Engine:
     seconds = experiment.config.client_timeout or math.inf
     orders = self._orders(experiment, state, nodes)
     for client, reply in nodes_lib.exchange(
-      self.nodes.grid, orders, self.window, seconds, self.poll_seconds
+      self.nodes.grid, orders, self.window, seconds
     ):
       try:
         tree = messages.unpack(nodes_lib.content(reply))

@@ -166,7 +166,6 @@ def exchange(
   errands: Iterator[tuple[int, flwr_app.Message]],
   window: int,
   seconds: float,
-  poll_seconds: float,
 ) -> Iterator[tuple[int, Reply]]:
   """Sends messages and yields each client with its reply, as they come.
 
@@ -179,14 +178,13 @@ def exchange(
       they go out.
     window: how many may be out at a time.
     seconds: in which a reply is waited for.
-    poll_seconds: between two looks for replies.
 
   Returns:
     The reply, or why there is none.
   """
   # By a message's number, whose it is, and until when it is waited for.
   out: dict[str, tuple[int, float]] = {}
-  more = True
+  more, heard = True, time.monotonic()
   while more or out:
     free = window - len(out)
     sent = 0
@@ -204,8 +202,12 @@ def exchange(
         del out[number]
         late = TimeoutError(f'nothing came within {seconds:g} s')
         yield client, replies[0] if replies else late
-    if out and len(out) == waiting:
-      time.sleep(poll_seconds)
+    if len(out) < waiting:
+      heard = time.monotonic()
+    elif out:
+      # Each look is a request: a twentieth of the silence more is not felt.
+      silent = time.monotonic() - heard
+      time.sleep(min(1.0, max(0.01, silent / 20)))
 
 
 def content(reply: Reply) -> flwr_app.RecordDict:

@@ -65,10 +65,7 @@ def _play(grid, settings):
     dataset, nodes_say = as_told(own, introduced), _said(introduced)
     if pathlib.Path(path, directory.NODES).exists():
       _check_unchanged(f'--output_dir={path}', path, introduced)
-  engine = engine_lib.Engine(
-    # Each look for replies is a request.
-    nodes, int(settings['window']), path, told, poll_seconds=1.0
-  )  # fmt: skip
+  engine = engine_lib.Engine(nodes, int(settings['window']), path, told)
   runs_lib.Run(
     config, path, engine=engine, dataset=dataset, nodes=nodes_say
   ).play()

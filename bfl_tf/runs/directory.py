@@ -163,7 +163,7 @@ class RunDirectory:
   def start(self, config: config_lib.Config) -> None:
     """Writes down what the run is, and removes what is not of it."""
     for path in filter(_is_unfinished, self.path.iterdir()):
-      path.unlink()
+      shutil.rmtree(path) if path.is_dir() else path.unlink()
     if self.extends:
       # The summary first: a run that is cut off here is an unfinished one.
       for name in _OF_THE_END:

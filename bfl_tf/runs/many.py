@@ -16,7 +16,6 @@ from absl import logging
 import tqdm
 
 from bfl_tf import runs as runs_lib
-from bfl_tf import training
 from bfl_tf.runs import planned as planned_lib
 from bfl_tf.runs import tempering
 
@@ -57,28 +56,8 @@ def run_one(
   task: planned_lib.Planned, num_workers: int | None = None
 ) -> Outcome:
   """Runs a task in this process; never raises for what the run did."""
-  try:
-    return Outcome(task, _play(task, num_workers))
-  except runs_lib.BusyError:
-    return Outcome(task, 'busy')
-
-
-def validate(task: planned_lib.Planned) -> None:
-  """Builds a task's pieces without running it.
-
-  Raises:
-    ValueError: its settings are wrong.
-  """
-  config = task.config
-  training.configure(
-    config.num_workers, config.deterministic, config.mixed_precision
-  )
-  tempering.build(config, _built)
-
-
-def _play(task, num_workers):
   if task.mismatch:
-    return task.mismatch
+    return Outcome(task, task.mismatch)
   if len(_built) > _MOST_BUILT:
     _built.clear()
   task.failure_path.unlink(missing_ok=True)
@@ -89,13 +68,23 @@ def _play(task, num_workers):
     run = runs_lib.Run(config, task.directory, False, _built, draw_plots=False)
     run.play()
   except runs_lib.BusyError:
-    raise
+    return Outcome(task, 'busy')
   except Exception as error:
     # What is wrong with a flag or a file is said in one line.
     ours = not isinstance(error, ValueError)
     logging.error('%s failed: %s', task.directory, error, exc_info=ours)
-    return _fail(task, f'{type(error).__name__}: {error}'.splitlines()[0])
-  return 'done'
+    reason = f'{type(error).__name__}: {error}'.splitlines()[0]
+    return Outcome(task, _fail(task, reason))
+  return Outcome(task, 'done')
+
+
+def validate(task: planned_lib.Planned) -> None:
+  """Builds a task's pieces without running it.
+
+  Raises:
+    ValueError: its settings are wrong.
+  """
+  tempering.build(task.config, _built)
 
 
 def _fail(task, reason):

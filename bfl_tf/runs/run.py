@@ -9,7 +9,7 @@ from typing import Any
 from absl import logging
 import numpy as np
 
-from bfl_tf import datasets, metrics, partitions, plots, training, version
+from bfl_tf import datasets, metrics, partitions, plots, version
 from bfl_tf.config import config as config_lib
 from bfl_tf.federation import data as data_lib
 from bfl_tf.federation import engine as engine_lib
@@ -90,9 +90,6 @@ class Run:
     self._finished = self._directory.summary()
     if self._finished is None:
       self._directory.check_free()
-      training.configure(
-        config.num_workers, config.deterministic, config.mixed_precision
-      )
       self._built = {} if built is None else built
       self._experiment = tempering.build(config, self._built, dataset)
       self._task = task_lib.Task.of(self._experiment.dataset)
@@ -148,9 +145,8 @@ class Run:
 
   def _begin(self):
     self._warn()
-    if self._directory.extends:
-      # Before the end of the shorter run is forgotten.
-      self._check_memories(checkpoints.restore(self._directory.checkpoints))
+    # Before the end of a shorter run is forgotten.
+    state = self._restored()
     self._directory.start(self._config)
     self._directory.write_task(self._task)
     if self._config.get('flipout.choose_temperature'):
@@ -163,8 +159,6 @@ class Run:
       partitions.counts(dataset.train.y, dealt, dataset.num_classes),
       data_lib.client_names(dataset, dealt),
     )
-    state = self._restored()
-    self._check_memories(state)
     if state is not None:
       # A slot without arrays leaves nothing in a checkpoint.
       stages = self._experiment.method.stages
@@ -194,17 +188,16 @@ class Run:
     self._experiment = build(self._config)
     self._directory.write_flags(self._config)
 
-  def _check_memories(self, state):
-    if state is not None:
-      like = engine_lib.like(self._engine, self._experiment.method)
-      engine_lib.check_memories(state, like)
-
   def _restored(self) -> state_lib.State | None:
     """The newest state that has its rows and can make what is missing."""
     newest = self._directory.last_round()
     if newest == self._config.num_rounds:
       newest -= not self._directory.has_predictions
-    return checkpoints.restore(self._directory.checkpoints, newest)
+    state = checkpoints.restore(self._directory.checkpoints, newest)
+    if state is not None:
+      like = engine_lib.like(self._engine, self._experiment.method)
+      engine_lib.check_memories(state, like)
+    return state
 
   def _warn(self):
     """Says what makes numbers mean less than they seem to."""

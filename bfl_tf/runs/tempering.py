@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import datasets, files, metrics
+from bfl_tf import datasets, files, metrics, training
 from bfl_tf.config import config as config_lib
 from bfl_tf.federation import engine as engine_lib
 from bfl_tf.federation import evaluation, loop
@@ -32,6 +32,9 @@ def build(
   dataset: datasets.Dataset | None = None,
 ) -> experiment_lib.Experiment:
   """Makes what a run begins with; arguments and errors as of `Experiment`."""
+  training.configure(
+    config.num_workers, config.deterministic, config.mixed_precision
+  )
   rounds = config.get(_ROUNDS)
   first = _at(config, _DECADES[-1]) if rounds else config
   experiment = experiment_lib.Experiment.build(first, built, dataset)

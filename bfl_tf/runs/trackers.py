@@ -41,35 +41,41 @@ class Trackers:
   def __init__(
     self, names: Collection[str], path: pathlib.Path, flags: Mapping[str, str]
   ):
-    """Goes on with the runs that trackers have, or begins them."""
-    self._path = path / _NAME
+    """Goes on with the runs that trackers have, or begins them with a row."""
+    self._names, self._path, self._flags = list(names), path, flags
     self._runs: dict[str, Any] = {}
-    self._sent: dict[str, list[Any]] = {}
-    if self._path.exists():
-      self._sent = json.loads(self._path.read_text())
-    for name in names:
-      run_id, sent = self._sent.get(name, (None, 0))
-      run = self._runs[name] = _TRACKERS[name](path, flags, run_id)
-      self._sent[name] = [run.id, sent]
+    there = (path / _NAME).exists()
+    self._sent = json.loads((path / _NAME).read_text()) if there else {}
 
   def send(self, rows: Sequence[Mapping[str, Any]]) -> None:
     """Sends those that a tracker lacks of all rows, from round 0 on."""
-    for name, run in list(self._runs.items()):
-      for row in rows[self._sent[name][1] :]:
-        self._sent[name][1] += 1
-        files.write_text(self._path, json.dumps(self._sent) + '\n')
-        try:
-          run.log(row['round'], numbers(row))
-        # Whatever a server has: the run's own records are complete.
-        except Exception as error:
-          logging.warning('--tracker=%s gets no more rows: %s', name, error)
-          del self._runs[name]
-          break
+    for name in list(self._names):
+      try:
+        self._send(name, rows)
+      # Whatever a server has: the run's own records are complete.
+      except Exception as error:
+        logging.warning('--tracker=%s gets no more rows: %s', name, error)
+        self._names.remove(name)
+
+  def _send(self, name, rows):
+    run_id, sent = self._sent.get(name, (None, 0))
+    if name not in self._runs:
+      self._runs[name] = _TRACKERS[name](self._path, self._flags, run_id)
+    run = self._runs[name]
+    for number, row in enumerate(rows[sent:], sent + 1):
+      self._sent[name] = run.id, number
+      text = json.dumps(self._sent)
+      files.write_text(self._path / _NAME, f'{text}\n')
+      run.log(row['round'], numbers(row))
 
   def close(self, finished: bool) -> None:
     """Says to trackers whether the run has come to its end."""
     while self._runs:
-      self._runs.popitem()[1].close(finished)
+      name, run = self._runs.popitem()
+      try:
+        run.close(finished)
+      except Exception as error:
+        logging.warning('--tracker=%s is not closed: %s', name, error)
 
 
 def numbers(row: Mapping[str, Any]) -> dict[str, float]:

@@ -18,11 +18,7 @@ from bfl_tf.trained import model as trained_lib
 from bfl_tf.trained import reopened
 
 Row = dict[str, Any]
-MEASURES = (
-  'normalized_entropy',
-  'aleatoric_uncertainty',
-  'epistemic_uncertainty',
-)
+MEASURES = trained_lib.Prediction._fields[1:]
 # Below it images are of another scale, as scikit-learn's digits of 0 to 16.
 _DARK = 128
 

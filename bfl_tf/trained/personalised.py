@@ -87,8 +87,9 @@ def train(
   def trained_on(worker, client):
     indices = experiment.partition[client]
     memory = state.memories.get(client)
-    job = client_lib.job(plan, broadcast, client, indices, memory)
-    update, _ = client_lib.train_client(plan, worker, job, state.round, client)
+    update, _ = client_lib.train_client(
+      plan, worker, broadcast, client, indices, memory
+    )
     return names[client], update.model
 
   clients = range(len(names))
@@ -147,9 +148,8 @@ def kept(
   Raises:
     ValueError: one cannot be written; those before are as they were.
   """
-  scratch = pathlib.Path(run_dir) / '.site_models.tmp'
-  # Of a process that was killed.
-  shutil.rmtree(scratch, ignore_errors=True)
+  # Another process may ask the same.
+  scratch = pathlib.Path(run_dir) / f'.site_models.{os.getpid()}.tmp'
   try:
     for own in personalised:
       path = scratch / 'new' / folder(run_dir, own.site).name

@@ -30,9 +30,8 @@ def apart(experiment, state, clients):
   broadcast = experiment.broadcast(state)
   for client in clients:
     kept = state.memories.get(client)
-    job = federation.job(plan, broadcast, client, partition[client], kept)
     update, memory = federation.train_client(
-      plan, worker, job, state.round, client
+      plan, worker, broadcast, client, partition[client], kept
     )
     yield federation.Arrival(client, update, memory)
 

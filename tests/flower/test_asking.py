@@ -38,7 +38,7 @@ def ask(run_dir, files, answer=lambda reply: reply, instead=()):
   grid.answer = answer
   for config, file in zip(grid.node_configs.values(), instead):
     config['data'] = file
-  return asking.Asking(*there, trained, 'raps', 0.05, 0.01).report()
+  return asking.Asking(*there, trained, 'raps', 0.05).report()
 
 
 def held_out(trained, file, share):

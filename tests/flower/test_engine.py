@@ -25,7 +25,7 @@ def engine(change=lambda reply: reply, configs=None, **settings):
   """Of six nodes that any client may be played on, or of the nodes given."""
   grid = grids.Grid(configs or {n: {} for n in range(6)}, change)
   found = nodes.Numbered(grid, '') if configs else nodes.Simulated(grid, 6)
-  return engine_lib.Engine(found, poll_seconds=0.01, **settings)
+  return engine_lib.Engine(found, **settings)
 
 
 def numbered(tmp_path, numbers=range(6)):

@@ -49,6 +49,8 @@ def test_stopped_before_any_file_is_on_the_disk(tmp_path):
   for call in range(1, len(calls) + 1):
     path = tmp_path / str(call)
     fake.stopped(path, os, 'fsync', call, config=config)
+    # Of a `bfl-tf sites` that was killed.
+    (path / '.sites.tmp').mkdir()
     fake.play(path, config)
     assert fake.outcome(path) == never
     assert not [*path.glob('.*.tmp')]

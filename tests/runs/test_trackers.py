@@ -7,7 +7,7 @@ import fake
 import pytest
 
 from bfl_tf.federation import loop
-from bfl_tf.runs import rows
+from bfl_tf.runs import rows, trackers
 
 
 def test_a_tracker_that_is_not_there(monkeypatch, tmp_path):
@@ -15,6 +15,13 @@ def test_a_tracker_that_is_not_there(monkeypatch, tmp_path):
   with pytest.raises(ValueError, match=r"'\.\[mlflow\]'"):
     fake.play(tmp_path / 'run', fake.CONFIG.replace(tracker=('mlflow',)))
   assert not (tmp_path / 'run').exists()
+
+
+def test_a_tracker_that_raises_ends_no_run(tmp_path, monkeypatch):
+  monkeypatch.setattr('importlib.util.find_spec', lambda name: name)
+  monkeypatch.setitem(trackers._TRACKERS, 'wandb', lambda *args: 1 / 0)
+  fake.play(tmp_path, fake.CONFIG.replace(tracker=('wandb',)))
+  assert (tmp_path / 'summary.json').exists()
 
 
 @pytest.mark.process
