@@ -81,12 +81,12 @@ class Statistic(Protocol):
     self,
     update: ClientUpdate,
     weight: float,
-    reference: weights.Weights | None,
+    reference: weights.Weights,
   ) -> Sums:
     """Returns one client's share."""
 
   def finalize(
-    self, sums: Sums, reference: weights.Weights | None
+    self, sums: Sums, reference: weights.Weights
   ) -> tuple[Any, dict[str, float]]:
     """Returns the statistic, and counts for the columns of `metrics.csv`."""
 
@@ -157,7 +157,7 @@ def merge(into: Sums, other: Sums) -> Sums:
 def reduced(
   statistic: Statistic,
   weighed: Iterable[tuple[ClientUpdate, float]],
-  reference: weights.Weights | None,
+  reference: weights.Weights,
 ) -> tuple[Any, dict[str, float]]:
   """Returns what `finalize` does of updates and their weights, one at a time.
 

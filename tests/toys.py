@@ -162,7 +162,6 @@ class Idle:
   """A client part that does nothing."""
 
   name: ClassVar[str] = 'idle'
-  needs: ClassVar[str | None] = None
 
   def report(self, carry, trace):
     return {}

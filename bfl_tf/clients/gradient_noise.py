@@ -28,7 +28,6 @@ class GradientNoise:
   ] = 1e-4
 
   name: ClassVar[str] = 'gradient_noise'
-  needs: ClassVar[str | None] = None
 
   def gradient(self, gradient, mean, carry, step):
     if not self.scale:

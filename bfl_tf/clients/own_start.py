@@ -35,7 +35,6 @@ class OwnStart:
   layout: weights_lib.Layout = _NOTHING
 
   name: ClassVar[str] = 'own_start'
-  needs: ClassVar[str | None] = None
   moves_mean: ClassVar[bool] = True
 
   def laid_out(self, layout):

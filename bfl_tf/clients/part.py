@@ -9,8 +9,8 @@ import tensorflow as tf
 class Part(Protocol):
   """What a method adds to the one local training loop.
 
-  A part is a frozen dataclass with `name` and `needs`, and it writes those of
-  the hooks that it needs: what a part does not write costs nothing. The first
+  A part is a frozen dataclass with a `name`, and it writes those of the hooks
+  that it needs: what a part does not write costs nothing. The first
   three hooks run on the host; from `prior` on, hooks are compiled into the
   loop, in the order of `--client_parts`, and hold TensorFlow only.
 
@@ -39,8 +39,8 @@ class Part(Protocol):
 
   Attributes:
     name: of its columns and its draws; of a part in our tables, of its flags.
-    needs: name of the server stage whose slot it is sent, or None. That stage
-      then comes first in the chain of stages.
+    needs: name of the server stage whose slot it is sent, which then comes
+      first in the chain of stages; absent of most parts.
   """
 
   name: ClassVar[str]

@@ -35,7 +35,6 @@ class Projection:
   ] = 'update'
 
   name: ClassVar[str] = 'projection'
-  needs: ClassVar[str | None] = None
 
   def begin(self, start, shared, memory):
     around_zero = self.ball == 'model'

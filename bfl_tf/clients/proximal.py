@@ -35,7 +35,6 @@ class Proximal:
   shapes: tuple[tf.TensorShape, ...] = ()
 
   name: ClassVar[str] = 'proximal'
-  needs: ClassVar[str | None] = None
 
   def laid_out(self, layout: weights.Layout) -> 'Proximal':
     return dataclasses.replace(self, shapes=layout.loc + layout.point)

@@ -66,7 +66,6 @@ class Swag:
   ] = True
 
   name: ClassVar[str] = 'swag'
-  needs: ClassVar[str | None] = None
   replaces_mean: ClassVar[bool] = True
 
   def __post_init__(self):

@@ -91,7 +91,7 @@ class Method(plan_lib.Plan):
   @property
   def statistics(self) -> list:
     """What stages need of a round's updates beside the pooled model."""
-    return [s for stage in self.stages for s in stage.statistics]
+    return [s for stage in self.stages for s in _statistics(stage)]
 
   @functools.cached_property
   def result_like(self) -> training.Result:
@@ -104,6 +104,10 @@ class Method(plan_lib.Plan):
     return training.result_like(
       self.parts, self.layout, shared, self.fresh_memory(model)
     )
+
+
+def _statistics(stage) -> tuple:
+  return getattr(stage, 'statistics', ())
 
 
 def _check_rule(rule, plan, layout):
@@ -149,7 +153,8 @@ def _check_rule(rule, plan, layout):
     )
   if hasattr(rule, 'check'):
     rank = max((getattr(part, 'rank', 0) for part in plan.parts), default=0)
-    rule.check(rank, layout.size('loc'))
+    clients = config.clients_per_round or config.num_clients
+    rule.check(clients, rank, layout.size('loc'))
 
 
 def _with_needed(plan, stages, of_run):
@@ -159,22 +164,23 @@ def _with_needed(plan, stages, of_run):
   needed = plan.config.chosen.needed
   first = {}
   for part in plan.parts:
-    if part.needs and part.needs not in by_name | needed:
+    needs = getattr(part, 'needs', None)
+    if needs and needs not in by_name | needed:
       raise ValueError(
-        f'--client_parts: {part.name} needs the server stage {part.needs}: '
+        f'--client_parts: {part.name} needs the server stage {needs}: '
         'name it in --server_step.'
       )
-    if part.needs in by_name:
-      first[part.needs] = by_name[part.needs]
-    elif part.needs:
-      first[part.needs] = needed[part.needs].make(plan.config.given(**of_run))
+    if needs in by_name:
+      first[needs] = by_name[needs]
+    elif needs:
+      first[needs] = needed[needs].make(plan.config.given(**of_run))
   rest = [stage for stage in stages if stage.name not in first]
   return (*first.values(), *rest)
 
 
 def _check_start(chain):
   for stage in chain:
-    if stage.statistics:
+    if _statistics(stage):
       raise ValueError(
         f'--start: {stage.name} needs the updates of a round: name it in '
         '--server_step or --refine.'

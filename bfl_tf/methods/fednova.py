@@ -8,7 +8,8 @@ the weights, rho the heavy ball.
 
 At a constant rate a_k is the paper's rate times ||a_k||_1, (t - rho (1 - rho^t)
 / (1 - rho)) / (1 - rho) after t steps of a heavy ball. Where it is the same for
-all clients the mean is FedAvg's.
+all clients the mean is FedAvg's. It is the length of SGD's own steps: what a
+part does beside them (`proximal`, `projection`) is not in it.
 
 References:
   J. Wang et al. Tackling the objective inconsistency problem in heterogeneous

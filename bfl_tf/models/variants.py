@@ -16,7 +16,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import tf_keras
 
@@ -47,8 +47,6 @@ class MCDropout:
   """Gal & Ghahramani 2016."""
 
   rate: Annotated[float, Setting('Of units dropped.', least=0, below=1)] = 0.2
-
-  name: ClassVar[str] = 'mc_dropout'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,8 +107,6 @@ class Flipout:
       least=0,
     ),
   ] = 0.0
-
-  name: ClassVar[str] = 'flipout'
 
 
 VARIANTS: dict[str, Any] = {

@@ -1,7 +1,6 @@
 """Pooling posteriors: rules, and these as a plain function; weightings."""
 
 from collections.abc import Iterable
-import inspect
 from typing import Any
 
 import numpy as np
@@ -84,10 +83,7 @@ def rule_of(name: str, **settings: Any) -> Rule:
     name: its key.
     **settings: of the rule.
   """
-  kind = registry.resolve('pooling', name, RULES)
-  if 'num_clients' in inspect.signature(kind).parameters:
-    settings = {'num_clients': 1, 'clients_per_round': 0} | settings
-  return kind(**settings)
+  return registry.resolve('pooling', name, RULES)(**settings)
 
 
 def _paired(posteriors, weights):

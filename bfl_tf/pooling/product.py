@@ -55,12 +55,7 @@ class Moments(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Product(rules.Conflation):
-  """The normalised product of whole posteriors; of diagonal ones conflation.
-
-  Attributes:
-    num_clients: of the run, for what it says of its memory.
-    clients_per_round: likewise; 0 for all.
-  """
+  """The normalised product of whole posteriors; of diagonal ones conflation."""
 
   max_memory: Annotated[
     float,
@@ -68,23 +63,20 @@ class Product(rules.Conflation):
       "GiB that the clients' factors and the product's may take.", above=0
     ),
   ] = 8.0
-  _: dataclasses.KW_ONLY
-  num_clients: int
-  clients_per_round: int
 
   streams: ClassVar[bool] = False
 
-  def check(self, rank: int, size: int) -> None:
+  def check(self, clients: int, rank: int, size: int) -> None:
     """Says what the factors will take, before a client is trained.
 
     Args:
+      clients: of a round.
       rank: of each client's factor.
       size: number of random weights.
 
     Raises:
       ValueError: it is more than `max_memory`.
     """
-    clients = self.clients_per_round or self.num_clients
     # Those that come in are kept, and the product's has as many rows.
     needed = 2 * clients * rank * size * _FLOAT_BYTES / _GIB
     if needed > self.max_memory:

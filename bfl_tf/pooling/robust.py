@@ -102,27 +102,19 @@ class MultiKrum(Median):
   is Wasserstein's between the posteriors, and between points the published one.
   Bad clients that agree are not each other's only neighbours where n is 2 f + 3
   at least.
-
-  Attributes:
-    num_clients: of the run.
-    clients_per_round: likewise; 0 for all.
   """
 
   bad: Annotated[
     float,
     Setting('Share of the clients that may be bad.', least=0, below=0.5),
   ] = 0.2
-  _: dataclasses.KW_ONLY
-  num_clients: int
-  clients_per_round: int
 
-  def check(self, rank: int, size: int) -> None:
+  def check(self, clients: int, rank: int, size: int) -> None:
     """Refuses a round in which bad clients could vouch for each other.
 
     Raises:
       ValueError: fewer clients than three more than twice the bad ones.
     """
-    clients = self.clients_per_round or self.num_clients
     bad = _share(self.bad, clients)
     if clients < 2 * bad + 3:
       raise ValueError(

@@ -64,12 +64,12 @@ class Rule:
   # Its terms are of random weights; points it would only average.
   takes_points: ClassVar[bool] = False
 
-  def terms(self, q: Gaussian, w: float, q0: Gaussian | None) -> tuple:
+  def terms(self, q: Gaussian, w: float, q0: Gaussian) -> tuple:
     """Returns arrays, each as long as `q.mean`, to be summed over clients."""
     raise NotImplementedError('terms(q, w, q0)')
 
   def moments(
-    self, sums: np.ndarray, totals: Totals, q0: Gaussian | None
+    self, sums: np.ndarray, totals: Totals, q0: Gaussian
   ) -> tuple[Gaussian, int]:
     """Returns the pooled moments and how many weights a guard held back."""
     raise NotImplementedError('moments(sums, totals, q0)')
@@ -80,7 +80,7 @@ class Rule:
     weight = float(weight if self.takes_weights else update.num_examples)
     terms = np.empty([0, model.loc.size])
     for part in statistics.chunks(model.loc.size):
-      q0 = None if reference is None else _gaussian(reference, part)
+      q0 = _gaussian(reference, part)
       q = _gaussian(model, part)
       said = _rows(self.terms(q, weight, q0), q.mean.size)
       if not len(terms):
@@ -105,11 +105,8 @@ class Rule:
     loc, scale = both = np.empty([2, size], np.float32)
     floored, guarded, floor = 0, 0, np.float32(self.min_scale)
     for part in statistics.chunks(size):
-      q0 = None if reference is None else _gaussian(reference, part)
-      said = self.moments(pairs[..., part].sum(0), totals, q0)
-      if isinstance(said, Gaussian):
-        raise TypeError('moments returned no (Gaussian, guarded weights) pair')
-      q, held = said
+      q0 = _gaussian(reference, part)
+      q, held = self.moments(pairs[..., part].sum(0), totals, q0)
       both[:, part] = _rows((q.mean, np.sqrt(q.variance)), loc[part].size)
       floored += int(np.sum(scale[part] < floor))
       scale[part] = np.maximum(scale[part], floor)
@@ -161,13 +158,11 @@ class LinearPooling(Rule):
   """
 
   def terms(self, q, w, q0):
-    centre = 0.0 if q0 is None else q0.mean
-    return w * q.mean, w * q.variance, w * (q.mean - centre) ** 2
+    return w * q.mean, w * q.variance, w * (q.mean - q0.mean) ** 2
 
   def moments(self, sums, totals, q0):
     mean, variance, square = sums / totals.weight
-    centre = 0.0 if q0 is None else q0.mean
-    disagreement = np.maximum(square - (mean - centre) ** 2, 0.0)
+    disagreement = np.maximum(square - (mean - q0.mean) ** 2, 0.0)
     return Gaussian(mean, variance + disagreement), 0
 
 

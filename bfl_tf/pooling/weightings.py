@@ -11,7 +11,7 @@ models the squared Euclidean distance takes their place.
 
 from collections.abc import Sequence
 import dataclasses
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from tensorflow_probability import distributions as tfd
@@ -87,8 +87,6 @@ class MaxDiscrepancy:
       choices=DISCREPANCIES,
     ),
   ] = 'largest'
-
-  name: ClassVar[str] = 'max_discrepancy'
 
   def all(
     self, updates: Sequence[statistics.ClientUpdate], reference

@@ -45,7 +45,6 @@ class Adaptive:
   ] = 1e-3
 
   name: ClassVar[str] = 'adaptive'
-  statistics: ClassVar[tuple] = ()
 
   def init(self, model) -> dict[str, np.ndarray]:
     """Returns both moments, `[num_trainable]` float64."""

@@ -33,7 +33,6 @@ class FineTune:
   learning_rate: Annotated[float, Setting('Constant.', above=0)] = 1e-3
 
   name: ClassVar[str] = 'fine_tune'
-  statistics: ClassVar[tuple] = ()
 
   def __post_init__(self):
     if not len(self.resources.server_indices):

@@ -26,7 +26,6 @@ class FreshHead:
   resources: resources_lib.Resources
 
   name: ClassVar[str] = 'fresh_head'
-  statistics: ClassVar[tuple] = ()
 
   def __call__(self, state, reference, pooled, statistics, seed):
     worker = self.resources.workers[0]

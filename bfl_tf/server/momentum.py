@@ -42,7 +42,6 @@ class Momentum:
   ] = 0.0
 
   name: ClassVar[str] = 'momentum'
-  statistics: ClassVar[tuple] = ()
 
   def init(self, model) -> np.ndarray:
     """Returns the velocity, `[num_trainable]` float64, at rest."""

@@ -19,7 +19,6 @@ class Recalibrate:
   resources: resources_lib.Resources
 
   name: ClassVar[str] = 'recalibrate'
-  statistics: ClassVar[tuple] = ()
 
   def __post_init__(self):
     if not len(self.resources.server_images):

@@ -16,8 +16,6 @@ import queue
 from absl import logging
 import tensorflow as tf
 
-from bfl_tf import registry
-
 DISTRIBUTIONS = ('clients', 'mirrored')
 
 
@@ -158,11 +156,7 @@ def strategies(
     distribution: `clients`: a client is trained on one device, several clients
       side by side. `mirrored`: one client at a time, data-parallel over all
       devices with `MirroredStrategy`, for a model that fills a card.
-
-  Raises:
-    ValueError: unknown distribution.
   """
-  registry.check_choice('distribution', distribution, DISTRIBUTIONS)
   found = tf.config.list_logical_devices('GPU')
   found = found or tf.config.list_logical_devices('CPU')
   names = [device.name for device in found][: num_workers or None]

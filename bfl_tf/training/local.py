@@ -161,7 +161,8 @@ class LocalTraining:
       shared, memory = job.shared.get(name), job.memory.get(name)
       eta = self._giver.prior(job.start, shared, memory)
       if not self._fits:
-        return objectives.Prior.of_natural(eta)
+        prior = weights_lib.of_natural(eta, job.start)
+        return objectives.Prior(prior.loc, prior.scale)
       shapes = [variable.shape for variable in self._trained]
       both = tf.unstack(tf.cast(eta, tf.float32))
       return list(zip(*(weights_lib.unflatten(v, shapes) for v in both)))

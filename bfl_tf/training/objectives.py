@@ -17,13 +17,6 @@ class Prior(NamedTuple):
   loc: tf.Tensor
   scale: tf.Tensor
 
-  @classmethod
-  def of_natural(cls, eta: tf.Tensor) -> 'Prior':
-    """Returns it in float32; `eta` is `[2, num_loc]`, `weights.natural`."""
-    shift, precision = tf.unstack(eta)
-    moments = shift / precision, tf.math.rsqrt(precision)
-    return cls(*(tf.cast(value, tf.float32) for value in moments))
-
 
 def negative_log_likelihood(logits, labels) -> tf.Tensor:
   """Returns `[batch]` cross entropies in nats.

@@ -27,7 +27,6 @@ from bfl_tf.weights.layout import (
   flatten,
   inverse_softplus,
   Layout,
-  RANDOM,
   read,
   unflatten,
   Variables,

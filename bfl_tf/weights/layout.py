@@ -9,7 +9,6 @@ import tf_keras
 
 from bfl_tf.weights import arrays
 
-RANDOM = ('layers', 'all')
 # What TFP's layers call a posterior's variables.
 _LOC, _SCALE = 'posterior_loc', 'posterior_untransformed_scale'
 
@@ -103,12 +102,9 @@ class Variables(NamedTuple):
         trainables are, and no variable holds their scale.
 
     Raises:
-      ValueError: a scale without its `*_loc`; unknown `random`; `all` of a
-        network with variational layers; a variable of another type than
-        float32.
+      ValueError: a scale without its `*_loc`; `all` of a network with
+        variational layers; a variable of another type than float32.
     """
-    if random not in RANDOM:
-      raise ValueError(f'random must be one of {RANDOM}, got {random!r}.')
     trainable = model.trainable_variables
     scales = [v for v in trainable if _stem(v, _SCALE)]
     # A singular posterior of TFP's (its default for biases) is a point.

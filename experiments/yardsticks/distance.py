@@ -307,7 +307,6 @@ class Distance:
   samples: Annotated[int, Setting('Of each chain.', least=10)] = 4000
 
   name: ClassVar[str] = 'distance'
-  statistics: ClassVar[tuple] = ()
 
   def __call__(self, state, reference, pooled, statistics, seed):
     of_hmc = truth(self.dataset, self.samples)

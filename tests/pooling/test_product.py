@@ -49,7 +49,7 @@ def updates(clients, sizes=None):
 
 def pooled(sent, name='product', order=None):
   weighed = [(sent[k], 1.0) for k in order or range(len(sent))]
-  return statistics.reduced(pooling.rule_of(name), weighed, None)
+  return statistics.reduced(pooling.rule_of(name), weighed, sent[0].model)
 
 
 @law

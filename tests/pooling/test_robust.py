@@ -20,7 +20,7 @@ def pooled(name, loc, scale, buffers=None, **settings):
     model = weights.Weights(m, s, m, said)
     update = statistics.ClientUpdate(client, 1 + 10**client, model)
     weighed.append((update, 1.0))
-  return statistics.reduced(rule, weighed, None)
+  return statistics.reduced(rule, weighed, model)
 
 
 @every_rule

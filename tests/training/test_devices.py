@@ -89,8 +89,6 @@ def test_who_stops_listening_waits_for_who_works():
 def test_as_many_strategies_as_workers():
   assert len(training.strategies(1)) == 1
   assert len(training.strategies()) == len(tf.config.list_logical_devices())
-  with pytest.raises(ValueError, match='--distribution'):
-    training.strategies(2, 'ring')
 
 
 def test_configuring_late_is_told_and_changes_nothing(caplog):
