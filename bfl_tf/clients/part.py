@@ -40,7 +40,7 @@ class Part(Protocol):
   Attributes:
     name: of its columns and its draws; of a part in our tables, of its flags.
     needs: name of the server stage whose slot it is sent, which then comes
-      first in the chain of stages; absent of most parts.
+      first in the chain of stages; absent where it needs none.
   """
 
   name: ClassVar[str]

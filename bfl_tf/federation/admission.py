@@ -55,7 +55,7 @@ def find_defect(
 def _misstated(arrival, num_examples) -> str | None:
   """What an update says of its client."""
   said, examples = arrival.update.client_id, arrival.update.num_examples
-  if said != arrival.client:
+  if not isinstance(said, int) or said != arrival.client:
     return f'it calls itself client {said}'
   if not isinstance(examples, int) or not 0 < examples < 2**31:
     return f'it trained on {examples} examples'

@@ -257,8 +257,8 @@ class Plan:
 
   def shared(self, slots: Mapping[str, Any]) -> dict[str, Any]:
     """By part name, the slot of the server stage that the part needs."""
-    needing = [part for part in self.parts if hasattr(part, 'needs')]
-    return {p.name: slots[p.needs] for p in needing if p.needs in slots}
+    needs = {p.name: getattr(p, 'needs', '') for p in self.parts}
+    return {name: slots[of] for name, of in needs.items() if of in slots}
 
 
 def _saying(what, parts):

@@ -112,7 +112,7 @@ class Asking:
           if defect := training.mismatch(arrays.get(name), spec):
             raise ValueError(f'its {name} {defect}')
         check(arrays, self.introduced[client].held[share])
-        found[client] = arrays
+        found[client] = {name: arrays[name] for name in like}
       # Whatever somebody sends, it is this node's alone.
       except Exception as failure:
         self.left_out[client] = f'{share} share: {failure}'

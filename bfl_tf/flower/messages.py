@@ -36,7 +36,7 @@ _GRAMMAR = {'dataset': _SET} | dict.fromkeys(
   _ANY
 )  # fmt: skip
 # Of what somebody else's reason goes into a line.
-_LONGEST = 300
+LONGEST = 300
 
 
 class Order(NamedTuple):
@@ -133,15 +133,19 @@ def unpack(content: app.RecordDict) -> dict[str, Any]:
   for name, value in plain.items():
     trees.put(tree, name, value)
   for name, array in arrays.items():
-    # Without pickles: `Array.numpy` allows none.
-    trees.put(tree, name, array.numpy())
+    # Without pickles: `Array.numpy` allows none. An archive would be one of
+    # arrays that nobody has unpacked yet.
+    unpacked = array.numpy()
+    if not isinstance(unpacked, np.ndarray):
+      raise ValueError(f'its {name[:40]} is no array')
+    trees.put(tree, name, unpacked)
   return tree
 
 
 def reason(error: app.Error) -> str:
   """The line that an app's exception ended in, without Flower's wrapping."""
   lines = [line for line in (error.reason or '').splitlines() if line.strip()]
-  return lines[-1].strip()[:_LONGEST] if lines else f'error {error.code}'
+  return lines[-1].strip()[:LONGEST] if lines else f'error {error.code}'
 
 
 def check_flags(flags: str, has_file: bool) -> list[str]:

@@ -10,6 +10,7 @@ from absl import logging
 from flwr import app as flwr_app
 from flwr import serverapp
 
+from bfl_tf import own
 from bfl_tf.flower import messages
 
 _POLL_SECONDS = 0.2
@@ -55,10 +56,14 @@ class Answer(NamedTuple):
       return cls(refusal=messages.reason(reply.error))
     try:
       said = messages.unpack(reply.content)
-      return cls(int(said['client']), str(said['introduction']))
+      client, text = said['client'], said['introduction']
+      if type(client) is not int or type(text) is not str:
+        raise TypeError('client is no number, or introduction no text')
+      return cls(client, text)
     # Whatever somebody sends.
     except Exception as error:
-      return cls(refusal=f'its answer cannot be read: {error}')
+      why = own.describe(error)[: messages.LONGEST]
+      return cls(refusal=f'its answer cannot be read: {why}')
 
 
 @dataclasses.dataclass
@@ -205,9 +210,9 @@ def exchange(
     if len(out) < waiting:
       heard = time.monotonic()
     elif out:
-      # Each look is a request: a twentieth of the silence more is not felt.
+      # A look is a request a message; a twentieth of the silence is not felt.
       silent = time.monotonic() - heard
-      time.sleep(min(1.0, max(0.01, silent / 20)))
+      time.sleep(min(1.0, max(0.01 * len(out), silent / 20)))
 
 
 def content(reply: Reply) -> flwr_app.RecordDict:

@@ -47,7 +47,8 @@ class BayesianStrategy(strategy.FedAvg):
     Args:
       model: built, as the clients'; its variational layers are TFP's or of
         `bfl_tf.models.layers`. It is used to read and write arrays.
-      rule: a name in `pooling.RULES`, or a rule.
+      rule: a name in `pooling.RULES`, or a rule. How many clients it wants, and
+        what memory it takes, is not looked at.
       weighting: a name in `pooling.WEIGHTINGS`, or a weighting.
       max_update_norm: see `Config.max_update_norm`.
       **fedavg: of Flower's FedAvg.

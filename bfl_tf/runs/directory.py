@@ -172,6 +172,7 @@ class RunDirectory:
         shutil.rmtree(self.path / name, ignore_errors=True)
     if self.extends or not (self.path / flags_file.NAME).exists():
       self.write_flags(config)
+    self.extends = False
 
   def track(self, config: config_lib.Config) -> None:
     """Has trackers get what `add` is given."""
@@ -239,6 +240,9 @@ class RunDirectory:
 
   def finish(self, summary: Mapping[str, Any]) -> None:
     """Writes `summary.json`: from now on the run is finished."""
+    if self._trackers:
+      # A process may have ended between the last row and this.
+      self._trackers.send(self.rows)
     text = json.dumps(summary, indent=2)
     files.write_text(self.path / _SUMMARY, f'{text}\n')
 

@@ -16,7 +16,7 @@ class Stage(Protocol):
   Attributes:
     name: of its slot and its draws; of a stage in our tables, of its flags.
     statistics: Statistics that the stage needs beside the pooling rule; absent
-      of most stages.
+      where it needs none.
     predictors: names of the groups of models that the stage makes, such as
       `('A', 'C')`; absent of most stages. One stage of a chain at most has it.
   """

@@ -5,7 +5,7 @@ import json
 import os
 import pathlib
 import re
-import shutil
+import tempfile
 from typing import NamedTuple
 
 from bfl_tf import training
@@ -148,22 +148,23 @@ def kept(
   Raises:
     ValueError: one cannot be written; those before are as they were.
   """
-  # Another process may ask the same.
-  scratch = pathlib.Path(run_dir) / f'.site_models.{os.getpid()}.tmp'
   try:
-    for own in personalised:
-      path = scratch / 'new' / folder(run_dir, own.site).name
-      _write(path, trained, own, epochs)
-      yield own
-    place = home(run_dir)
-    place.parent.mkdir(exist_ok=True)
-    if place.exists():
-      os.replace(place, scratch / 'old')
-    os.replace(scratch / 'new', place)
+    # Another process may ask the same.
+    with tempfile.TemporaryDirectory(
+      prefix='.site_models.', suffix='.tmp', dir=run_dir
+    ) as made:
+      scratch = pathlib.Path(made)
+      for own in personalised:
+        path = scratch / 'new' / folder(run_dir, own.site).name
+        _write(path, trained, own, epochs)
+        yield own
+      place = home(run_dir)
+      place.parent.mkdir(exist_ok=True)
+      if place.exists():
+        os.replace(place, scratch / 'old')
+      os.replace(scratch / 'new', place)
   except OSError as error:
     raise ValueError(f"sites' models cannot be kept: {error}.") from error
-  finally:
-    shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _write(path, trained, own, epochs):

@@ -148,7 +148,7 @@ TABLES = (
     PAPER,
     'chains',
     'how far HMC can be trusted, of weights and of their squares',
-    {('HMC', data): grid['NWA', 'IID'] for data, grid in _GRIDS.items()},
+    {('HMC', data): grid['HMC', 'IID'] for data, grid in _GRIDS.items()},
     _CHAINS,
     cells.SEEDS,
     _NOTES,

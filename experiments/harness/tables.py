@@ -29,7 +29,7 @@ class Table:
     grid: cells by row (method) and column (setting), named as published.
     measures: what is read off each cell.
     seeds: how many, by scale.
-    note: of every scale, for the header.
+    note: of every scale but `smoke`, for the header.
     published_in: the table whose published values are shown; its own if empty.
     published_rows: that table's name of a row, where it is another.
   """

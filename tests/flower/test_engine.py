@@ -1,5 +1,6 @@
 """Clients as apps: the same bits, and whatever comes back is met."""
 
+import io
 import re
 
 from flwr import app
@@ -96,7 +97,23 @@ def more(reply):
   return reply
 
 
+def no_number(reply):
+  del reply.content['plain']['update|client_id']
+  reply.content['arrays']['update|client_id'] = app.Array(np.array(2))
+  return reply
+
+
+def archive(reply):
+  file = io.BytesIO()
+  np.savez(file, loc=np.zeros(9))
+  loc = app.Array('float32', (9,), 'numpy.ndarray', file.getvalue())
+  reply.content['arrays']['update|model|loc'] = loc
+  return reply
+
+
 BAD = {
+  'it calls itself client': no_number,
+  'is no array': archive,
   'its loc is not finite': nan,
   'it cannot be read: RecursionError': more,
   "missing 1 required positional argument: 'loc'": without_loc,

@@ -2,7 +2,7 @@
 
 Network, local training and test are its code, out of a checkout; a loop over
 clients stands in place of Ray, and images are cropped by the batch. Split and
-images are those of `configs/board.flags`.
+images are those of `configs/board.flags` with `--seed=42`.
 
   git clone https://github.com/adap/flower && git -C flower checkout d86024fba4
   pip install torch

@@ -71,12 +71,16 @@ def _claim(name, statement, *comparisons, **more):
   )
 
 
+def _less(margin):
+  points = 'one point' if margin == 1 else f'{margin:g} points'
+  return f' less {points}' if margin else ''
+
+
 def _each_over(better, worse, grid, measure=cells.POINTS, par=_LEVEL):
   """A comparison a pair of rows, on each split of `par`, with its margin."""
   return tuple(
     _compare(
-      f'{left} over {right}{f" less {margin:g} points" * bool(margin)}, '
-      f'{column}',
+      f'{left} over {right}{_less(margin)}, {column}',
       grid[_ROWS[left], column],
       grid[_ROWS[right], column],
       measure,
