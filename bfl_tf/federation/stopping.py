@@ -12,7 +12,7 @@ from bfl_tf import weights as weights_lib
 
 # That one line tells: thousands of clients may have one each.
 # Of what somebody else's reason goes into a line.
-_LONGEST = 300
+LONGEST = 300
 _MOST_REASONS = 10
 
 
@@ -40,7 +40,7 @@ def reasons(left_out: Mapping[int, str]) -> str:
   """Says who was left out, by reason: `1, 4: it sent nothing; 2: ...`."""
   clients: dict[str, list[int]] = {}
   for client, why in sorted(left_out.items()):
-    clients.setdefault(why[:_LONGEST], []).append(client)
+    clients.setdefault(why[:LONGEST], []).append(client)
   said = [
     f'{", ".join(map(str, who))}: {why}'
     for why, who in itertools.islice(clients.items(), _MOST_REASONS)

@@ -20,6 +20,7 @@ import numpy as np
 
 from bfl_tf import datasets, trees
 from bfl_tf.federation import client as client_lib
+from bfl_tf.federation import stopping
 from bfl_tf.runs import flags_file
 
 # That a server names code to be imported is for the owner of a node to allow.
@@ -35,8 +36,6 @@ _GRAMMAR = {'dataset': _SET} | dict.fromkeys(
    *datasets.COLUMNS),
   _ANY
 )  # fmt: skip
-# Of what somebody else's reason goes into a line.
-LONGEST = 300
 
 
 class Order(NamedTuple):
@@ -145,7 +144,9 @@ def unpack(content: app.RecordDict) -> dict[str, Any]:
 def reason(error: app.Error) -> str:
   """The line that an app's exception ended in, without Flower's wrapping."""
   lines = [line for line in (error.reason or '').splitlines() if line.strip()]
-  return lines[-1].strip()[:LONGEST] if lines else f'error {error.code}'
+  return (
+    lines[-1].strip()[: stopping.LONGEST] if lines else f'error {error.code}'
+  )
 
 
 def check_flags(flags: str, has_file: bool) -> list[str]:

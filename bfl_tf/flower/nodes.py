@@ -11,6 +11,7 @@ from flwr import app as flwr_app
 from flwr import serverapp
 
 from bfl_tf import own
+from bfl_tf.federation import stopping
 from bfl_tf.flower import messages
 
 _POLL_SECONDS = 0.2
@@ -62,7 +63,7 @@ class Answer(NamedTuple):
       return cls(client, text)
     # Whatever somebody sends.
     except Exception as error:
-      why = own.describe(error)[: messages.LONGEST]
+      why = own.describe(error)[: stopping.LONGEST]
       return cls(refusal=f'its answer cannot be read: {why}')
 
 
