@@ -4,23 +4,24 @@ import pathlib
 import re
 
 from experiments import artifacts
+from experiments.harness.verdicts import SCALES
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _CLAIM = re.compile(r'^(\w+/\w+) at (\w+) scale: (.*)$', re.M)
 
 
 def _page():
-  """Returns (laptop, paper, what decides) by claim, of the page's table."""
+  """Returns ([verdict at each scale], what decides) by claim, of the table."""
   page = (_ROOT / 'docs/results.md').read_text()
   rows, paper = {}, ''
   for line in re.findall(r'^\| (.*) \|$', page, re.M):
     cells = [cell.strip() for cell in line.split('|')]
     names = re.search(r'`([a-z0-9_]+)(/\.\.\.)?`', ' '.join(cells[:2]))
-    if names and len(cells) == 5:
+    if names and len(cells) == 3 + len(SCALES):
       name, is_paper = names.groups()
       paper = name if is_paper else paper
       if not is_paper:
-        rows[f'{paper}/{name}'] = cells[2:]
+        rows[f'{paper}/{name}'] = cells[2:-1], cells[-1]
   return rows
 
 
@@ -30,16 +31,16 @@ def test_page_says_what_the_texts_say():
     # A claim, then what it says and its comparisons.
     _, *found = _CLAIM.split(path.read_text())
     for claim, scale, verdict, text in zip(*[iter(found)] * 4, strict=True):
-      assert claim not in expected, 'A claim is judged once.'
+      verdicts = expected.setdefault(claim, dict.fromkeys(SCALES, ''))
+      assert not verdicts[scale], 'A claim is judged once at a scale.'
       word = verdict if verdict == 'undecided' else f'**{verdict}**'
-      expected[claim] = [
-        word if scale == each else '' for each in ('laptop', 'paper')
-      ]
-      decides[claim] = text
+      verdicts[scale] = word
+      decides[claim, scale] = text
   page = _page()
   assert expected.keys() == page.keys() == artifacts.CLAIMS.keys()
-  for claim, (*verdicts, what) in page.items():
-    assert verdicts == expected[claim], claim
-    # The comparison, its effect and error.
+  for claim, (verdicts, what) in page.items():
+    assert verdicts == list(expected[claim].values()), claim
+    # The comparison, its effect and error, at the largest scale that ran.
+    largest = [scale for scale in SCALES if expected[claim][scale]][-1]
     quoted = re.match(r'.*? [+-][\d.]+ ± [\d.]+', what)[0]
-    assert f'  - {quoted} ' in decides[claim], claim
+    assert f'  - {quoted} ' in decides[claim, largest], claim
