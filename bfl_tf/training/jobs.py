@@ -156,24 +156,6 @@ class Result(NamedTuple):
   trace: Trace
 
 
-def check(job: Job, like: Job) -> None:
-  """Raises a ValueError unless a job has the shapes and types of `like`.
-
-  Args:
-    job: to be trained.
-    like: `tf.TensorSpec`s in its place.
-  """
-  for name, given, wanted in zip(Job._fields, job, like):
-    try:
-      tf.nest.assert_same_structure(given, wanted)
-    except (TypeError, ValueError):
-      raise ValueError(f"the job's {name} has another structure.") from None
-    for value, spec in zip(*map(tf.nest.flatten, (given, wanted))):
-      difference = mismatch(value, spec)
-      if difference:
-        raise ValueError(f"the job's {name} {difference}.")
-
-
 def spec_of(value: Any) -> tf.TensorSpec:
   """Returns the shape and the type of an array or a number."""
   array = np.asarray(value)

@@ -41,7 +41,7 @@ class Worker(predictor.Predictor):
     with tf.device(self.device):
       self._x, self._y = tf.constant(data.x), tf.constant(data.y)
     self._source, self.labels = data.x, data.y
-    self._train: tf.types.experimental.PolymorphicFunction | None = None
+    self._train: Callable[..., jobs.Result] | None = None
 
   def other(
     self,
@@ -68,11 +68,6 @@ class Worker(predictor.Predictor):
       self._others[key] = Worker(self._strategy, self.build_model, data, recipe)
     return self._others[key]
 
-  @property
-  def num_traces(self) -> int:
-    """How often local training has been traced: at most once."""
-    return self._train.experimental_get_tracing_count() if self._train else 0
-
   def examples(self, indices) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns normalised examples and labels, resident on the device."""
     with tf.device(self.device):
@@ -96,21 +91,18 @@ class Worker(predictor.Predictor):
       y: labels, for this call.
 
     Raises:
-      ValueError: the job, or `x` or `y`, is not like this worker's first.
+      TypeError: the job, or `x` or `y`, is not like this worker's first.
     """
-    if self._train is None:
-      signature = self.training.signature(self._x, self._y, job)
-      self._train = tf.function(self.training, input_signature=signature)
-    # A call that TensorFlow cannot bind leaves its lock taken: the worker's
-    # next job would wait for ever.
-    *arrays, like = self._train.input_signature
-    for name, given, spec in zip('xy', (x, y), arrays):
-      difference = given is not None and jobs.mismatch(given, spec)
-      if difference:
-        raise ValueError(f'{name} {difference}.')
-    jobs.check(job, like)
     with tf.device(self.device):
-      if x is not None and x is not self._source:
-        self._x, self._source = tf.constant(x), x
+      if self._train is None:
+        signature = self.training.signature(self._x, self._y, job)
+        # Traced once. A `tf.function` that cannot bind its arguments leaves its
+        # lock taken, and the next job would wait for ever.
+        traced = tf.function(self.training, signature)
+        self._train = traced.get_concrete_function()
+      inputs = self._x if x is None or x is self._source else tf.constant(x)
       labels = self._y if y is None else tf.constant(y)
-      return predictor.as_numpy(self._train(self._x, labels, job))
+      result = predictor.as_numpy(self._train(inputs, labels, job))
+    if x is not None:
+      self._x, self._source = inputs, x
+    return result

@@ -44,14 +44,13 @@ def run(name: str, variant: str, num_workers: int, repeats: int) -> None:
     rounds.append(10 * per_client / seconds)
     ratios.append(rounds[-1] / steps[-1])
   after = measuring.device_peak(workers[0])
-  traces = [worker.num_traces for worker in workers]
   print(
     f'{name:14} {variant:13} {len(workers)} workers  round '
     f'{stats.median(rounds):7.0f} images/s  bare step '
     f'{stats.median(steps):7.0f} images/s  ratio '
     f'{measuring.spread(ratios)}  built in {built:.1f} s, first '
     f'round {first - 10 * per_client / stats.median(rounds):.1f} s longer '
-    f'(tracing), traces {traces}; peak memory {before:.0f} MiB after it, '
+    f'(tracing); peak memory {before:.0f} MiB after it, '
     f'{after:.0f} MiB after {repeats} more',
     flush=True,
   )

@@ -41,12 +41,6 @@ def test_workers_and_order_of_arrival_change_no_bits(changes, monkeypatch):
   assert infos == others
 
 
-def test_workers_are_traced_once_over_clients_rounds_and_epochs():
-  experiment = toys.experiment(**COUNTING)
-  toys.play(experiment, 3)
-  assert [worker.num_traces for worker in experiment.workers] == [1, 1]
-
-
 def test_clients_are_drawn_without_repetition_and_memory_is_carried():
   experiment = toys.experiment(**COUNTING)
   state, infos = toys.play(experiment, 8)
