@@ -35,7 +35,6 @@ class OwnStart:
   layout: weights_lib.Layout = _NOTHING
 
   name: ClassVar[str] = 'own_start'
-  moves_mean: ClassVar[bool] = True
 
   def laid_out(self, layout):
     return dataclasses.replace(self, layout=layout)

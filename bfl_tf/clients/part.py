@@ -14,20 +14,15 @@ class Part(Protocol):
   three hooks run on the host; from `prior` on, hooks are compiled into the
   loop, in the order of `--client_parts`, and hold TensorFlow only.
 
-  Class attributes, all False or absent by default, say what a part asks of a
-  run and does to other parts:
+  Class attributes, absent by default, say what a part asks of a run:
 
     asks = {'pooling': ('nwa', 'ws')}
                     by flag, the values that a run may have; another is
-                    refused. A part that asks for SGD reads where it ended:
-                    no part before it may replace the mean, none may move it. A
-                    part that asks for a rule which divides the broadcast
-                    posterior out promises that what clients send holds it once
-    moves_mean      `after_step` moves the mean to where SGD's step does not
-                    lead
-    replaces_mean   the mean that `finish` returns is not where SGD ended
-    counts_sent     it keeps what `finish` makes: nothing may change it on its
-                    way
+                    refused. A part that asks for a rule which divides the
+                    broadcast posterior out promises that what clients send
+                    holds it once
+    excludes = ('swag', 'attack')
+                    names of parts, and flags, that a run may not have
     random = 'all'  `finish` makes a Gaussian over all weights of a network
                     without variational layers
 

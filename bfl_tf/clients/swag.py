@@ -66,7 +66,6 @@ class Swag:
   ] = True
 
   name: ClassVar[str] = 'swag'
-  replaces_mean: ClassVar[bool] = True
 
   def __post_init__(self):
     if self.rank == 1:

@@ -96,35 +96,21 @@ class Plan:
         f'{" and ".join(self._fitting())} would each make the posterior over '
         'all weights: choose one in --client_parts or --client_optimizer.'
       )
-    moving = _saying('moves_mean', self.parts)
-    for place, part in enumerate(self.parts):
-      asks = getattr(part, 'asks', {})
-      for flag, fitting in asks.items():
+    names = [part.name for part in self.parts]
+    for part in self.parts:
+      for flag, fitting in getattr(part, 'asks', {}).items():
         said = config.get(flag) if '.' in flag else getattr(config, flag)
         if said not in fitting:
           raise ValueError(
             f'--client_parts={part.name} needs '
             f'--{flag}={" or ".join(map(str, fitting))}.'
           )
-      changing = _saying('replaces_mean', self.parts[place + 1 :])
-      if getattr(part, 'counts_sent', False) and (self.attacks or changing):
-        raise ValueError(
-          f'--client_parts={part.name} counts what a client sends: leave '
-          f'{changing[0] if changing else "--attack"} out.'
-        )
-      if config.client_optimizer != 'sgd' or 'client_optimizer' not in asks:
-        continue
-      if moving:
-        raise ValueError(
-          f'--client_parts={part.name},{moving[0]}: {part.name} takes the way '
-          f'from start to end for that of SGD, which {moving[0]} leaves: drop '
-          'one of them.'
-        )
-      for other in _saying('replaces_mean', self.parts[:place]):
-        raise ValueError(
-          f'--client_parts={other},{part.name}: {part.name} reads where SGD '
-          f'ended, which {other} replaces; name {part.name} first.'
-        )
+      for other in getattr(part, 'excludes', ()):
+        if other in names or getattr(config, other, None):
+          raise ValueError(
+            f'--client_parts={part.name} does not go with {other}: leave one '
+            'of them out.'
+          )
 
   def network(
     self, input_shape: tuple[int, ...], num_classes: int
@@ -259,10 +245,6 @@ class Plan:
     """By part name, the slot of the server stage that the part needs."""
     needs = {p.name: getattr(p, 'needs', '') for p in self.parts}
     return {name: slots[of] for name, of in needs.items() if of in slots}
-
-
-def _saying(what, parts):
-  return [part.name for part in parts if getattr(part, what, False)]
 
 
 def temperature(config: config_lib.Config) -> float:

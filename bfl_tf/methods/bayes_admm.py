@@ -58,7 +58,8 @@ class Part:
     'pooling': ('llp',),
     'weighting': ('equal',),
   }
-  counts_sent: ClassVar[bool] = True
+  # It counts what it sends: nothing may change that on its way.
+  excludes: ClassVar[tuple[str, ...]] = ('swag', 'attack')
 
   def __post_init__(self):
     if self.damping > 1:

@@ -45,6 +45,8 @@ class Part:
     # The stage averages means: another rule would be undone.
     'pooling': ('nwa', 'ws', 'lp', 'wasserstein', 'log_variance'),
   }
+  # One leaves the way of SGD, the other sends the mean of its points.
+  excludes: ClassVar[tuple[str, ...]] = ('own_start', 'swag')
   uses: ClassVar[Mapping[str, type]] = {'sgd': training.SGD}
 
   def begin(self, start, shared, memory):

@@ -63,7 +63,8 @@ class Part:
   name: ClassVar[str] = 'pvi'
   needs: ClassVar[str | None] = 'pvi'
   asks: ClassVar[dict[str, tuple]] = {'pooling': ('dwc',)}
-  counts_sent: ClassVar[bool] = True
+  # It counts what it sends: nothing may change that on its way.
+  excludes: ClassVar[tuple[str, ...]] = ('swag', 'attack')
 
   def __post_init__(self):
     if self.damping > 1:

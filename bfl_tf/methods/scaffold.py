@@ -44,6 +44,8 @@ class Part:
 
   name: ClassVar[str] = 'scaffold'
   needs: ClassVar[str | None] = 'scaffold'
+  # x - y_i is the way of SGD: one leaves it, the other sends its points' mean.
+  excludes: ClassVar[tuple[str, ...]] = ('own_start', 'swag')
 
   @property
   def asks(self) -> dict[str, tuple]:

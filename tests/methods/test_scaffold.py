@@ -133,6 +133,7 @@ def test_what_does_not_end_where_sgd_did_is_refused():
     {'client_parts': ('scaffold',), 'weighting': 'distance'},
     {'client_parts': ('own_start', 'scaffold')},
     {'client_parts': ('swag', 'scaffold'), 'swag.rank': 2},
+    {'client_parts': ('fednova', 'swag'), 'swag.rank': 2},
     {
       'client_parts': ('own_start', 'scaffold'),
       'scaffold.corrects': 'weights',

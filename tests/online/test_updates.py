@@ -65,7 +65,7 @@ def test_replaced_it_draws_anew_and_the_others_stay():
 @pytest.mark.parametrize(
   'changes',
   [
-    {'client_parts': ('scaffold', 'swag')},
+    {'client_parts': ('toys:Follower', 'swag')},
     {'client_parts': ('toys:Counter', 'swag')},
     {'client_parts': ('pvi',), 'pooling': 'dwc', 'variant': 'flipout'},
   ],
