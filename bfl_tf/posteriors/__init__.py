@@ -1,4 +1,4 @@
-"""Distributions over global models, as Statistics and tfp distributions."""
+"""Distributions over global models, as Statistics, and draws of them."""
 
 from bfl_tf.posteriors.dirichlet import SimplexMixture
 from bfl_tf.posteriors.draws import Draws, Models

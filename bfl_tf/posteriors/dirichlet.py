@@ -13,12 +13,11 @@ import functools
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_probability as tfp
 from tensorflow_probability import distributions as tfd
 
 
-class SimplexMixture(tfd.Distribution):
-  """Eq. 7 over flat weights, as a tfp distribution; keeps hold of `members`."""
+class SimplexMixture:
+  """Eq. 7 over flat weights, sampled as a tfp distribution is."""
 
   def __init__(
     self,
@@ -34,18 +33,10 @@ class SimplexMixture(tfd.Distribution):
       concentration: alpha; towards 0 samples are members, towards infinity
         their weighted average.
     """
-    parameters = dict(locals())
-    self._members = list(members)
+    self._members = members
     self._shares = np.asarray(shares, np.float32)
     self._gamma = tfd.Dirichlet(
       np.full(len(self._members), concentration, np.float32)
-    )
-    super().__init__(
-      dtype=tf.float32,
-      reparameterization_type=tfp.distributions.NOT_REPARAMETERIZED,
-      validate_args=False,
-      allow_nan_stats=True,
-      parameters=parameters,
     )
 
   def sample_coefficients(self, sample_shape, seed) -> tf.Tensor:
@@ -63,11 +54,6 @@ class SimplexMixture(tfd.Distribution):
     # One by one: a part is as large as the result.
     return functools.reduce(tf.add, parts)
 
-  def _batch_shape(self):
-    return tf.TensorShape([])
-
-  def _event_shape(self):
-    return tf.TensorShape([self._members[0].size])
-
-  def _sample_n(self, n, seed=None):
-    return self.combine(self.sample_coefficients([n], seed))
+  def sample(self, sample_shape=(), seed=None) -> tf.Tensor:
+    """Draws models, `sample_shape + [num_values]`."""
+    return self.combine(self.sample_coefficients(sample_shape, seed))

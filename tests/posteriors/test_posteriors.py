@@ -78,7 +78,6 @@ def test_equation_7_by_hand():
   np.testing.assert_allclose(mixture(1.0).combine([1.0, 0.0]), [0, 2])
   drawn = mixture(1.0).sample([5, 2], seed=[0, 1])
   assert drawn.shape == [5, 2, 2]
-  assert mixture(1.0).event_shape == [2]
 
 
 def test_simplex_moments_match_the_dirichlets():
