@@ -5,12 +5,10 @@ from typing import ClassVar
 
 import fake
 import numpy as np
-import pytest
 import tensorflow as tf
 from tensorflow_probability import distributions as tfd
 import toys
 
-from bfl_tf import pooling
 from bfl_tf import runs as runs_lib
 from bfl_tf import trained as trained_lib
 
@@ -19,17 +17,12 @@ def own(name):
   return f'{__name__}:{name}'
 
 
-ELEMENTWISE = [name for name, rule in pooling.RULES.items() if rule.streams]
-
-
 @dataclasses.dataclass(frozen=True)
 class Spread(toys.Idle):
   """As wide as the client moved, and along the way that it moved."""
 
   name: ClassVar[str] = 'spread'
   random: ClassVar[str] = 'all'
-  # Of dwc it says more than is true.
-  asks: ClassVar[dict] = {'pooling': (*ELEMENTWISE, 'toys:Stack')}
 
   def begin(self, start, shared, memory):
     return start.mean
@@ -59,22 +52,6 @@ CONFIG = fake.CONFIG.replace(
 )
 
 
-@pytest.mark.parametrize('name', ELEMENTWISE)
-def test_every_elementwise_rule_pools_it(name):
-  experiment = toys.experiment(pooling=name, **SPREAD)
-  assert experiment.workers[0].layout.size('loc') == 15
-  state, (first, second) = toys.play(experiment)
-  assert all(np.all(np.isfinite(array)) for array in state.model)
-  assert state.model.point.size == 0
-  assert state.model.factor.shape == (0, 15)
-  for info in (first, second):
-    assert 0 < info['factor_fraction'] < 1
-  # The scale of the rounds is the rule's, not the clients' start.
-  assert np.all(state.model.scale >= np.float32(1e-6))
-  if name != 'dwc':
-    assert np.all(state.model.scale > 1e-3)
-
-
 def test_nwa_of_random_weights_is_fedavg_of_points_bit_for_bit():
   points, _ = toys.play(toys.experiment(**{'sgd.momentum': 0.5}))
   for part in ('Spread', 'Quiet'):
@@ -102,21 +79,6 @@ def test_the_rank_may_change_from_round_to_round():
   assert [len(p.state.model.factor) for p in played] == [12, 12, 12]
   down = [p.info['bytes_down'] for p in played]
   assert down == [6 * 4 * 15 * (2 + rank) for rank in (0, 12, 12)]
-
-
-def test_teachers_are_samples_of_all_of_it():
-  changes = {**SPREAD, 'pooling': 'toys:Stack', 'refine': ('ensemble',)}
-  state, groups = toys.groups(
-    toys.experiment(**{'ensemble.num_samples': 400}, **changes)
-  )
-  samples = groups['S']
-  drawn = np.stack([sample.loc for sample in samples])
-  variance = state.model.variance()
-  error = variance * np.sqrt(2 / len(drawn))
-  assert len(state.model.factor) == 12
-  assert np.all(np.abs(drawn.var(0) - variance) < 5 * error)
-  assert np.all(samples[0].scale == np.float32(1e-6))
-  assert samples[0].factor.shape == (0, 15)
 
 
 def test_distillation_and_fine_tuning_keep_the_spread():
