@@ -16,9 +16,9 @@
 #
 # Each client fits a Gaussian along its path of SGD (SWAG: a mean, a diagonal and
 # a few deviations) and sends it once. The server multiplies them, exactly, in
-# `O(P R^2)` for `P` weights and `R` deviations in all (Makni 2022). A product of
-# Gaussians is a sum of natural parameters, so that a client can join or leave
-# later by its own message alone: at the end you choose who is in.
+# `O(P R^2)` for `P` weights and `R` deviations in all (Makni 2022). A server that
+# keeps what clients sent can multiply any of it again, so that a client joins or
+# leaves later without any other's training: at the end you choose who is in.
 #
 # Set `BFL_TF_SMOKE=1` to run this notebook with small settings.
 
@@ -30,11 +30,10 @@ import tempfile
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 
 import bfl_tf
-from bfl_tf import metrics, posteriors, seeds, training
+from bfl_tf import metrics, pooling, seeds, training, weights
 from bfl_tf import federation
 from bfl_tf.runs import checkpoints
 from bfl_tf.online import updates as online
-from bfl_tf.online import natural
 from IPython.display import display
 import ipywidgets
 from matplotlib import figure as figure_lib
@@ -119,14 +118,13 @@ pd.DataFrame(
 # %% [markdown]
 # ## The messages
 #
-# What a client sent, in natural parameters: a diagonal, a shift and as many rows
-# as its factor has. The server needs their sums, no more.
+# What a client sent: a mean, a diagonal and as many rows as its factor has. `keep`
+# has them all.
 
 # %%
 experiment = federation.Experiment.build(CONFIG)
 state = checkpoints.restore(RUNS / '05_fl_swag' / 'checkpoints')
 updates = online.members(state)
-messages = {k: natural.of_model(u.model) for k, u in updates.items()}
 pd.DataFrame(
   {
     client: {
@@ -143,34 +141,24 @@ pd.DataFrame(
 # %% [markdown]
 # ## Who is in
 #
-# The posterior of some clients is the sum of their messages; one who leaves is
-# subtracted. Both give the same to rounding, in whatever order they come and go.
+# The posterior of some clients is the product of what they sent, in whatever order
+# they came.
 
 # %%
 
 
 def posterior(included):
-  """Returns the product of some clients' Gaussians, as a model."""
-  first, *others = (messages[client] for client in included)
-  for message in others:
-    first = natural.add(first, message)
-  found = natural.moments(first)
-  scale, mean = np.sqrt(found.variance), found.mean
-  return updates[0].model._replace(
-    loc=mean.astype(np.float32),
-    scale=scale.astype(np.float32),
-    factor=found.factor.astype(np.float32),
-  )
+  """Returns the product of some clients' Gaussians, a tfp distribution."""
+  sent = [weights.distribution(updates[client].model) for client in included]
+  return pooling.pool('product', sent)
 
 
-def predict(model):
+def predict(product):
   """Returns the mean prediction of samples of a posterior on the test set."""
   test, probs = experiment.dataset.test, []
-  draws = posteriors.of_model(model).sample(
-    NUM_SAMPLES, seed=seeds.named(0, 'notebook')
-  )
+  draws = product.sample(NUM_SAMPLES, seed=seeds.named(0, 'notebook'))
   for values in draws.numpy():
-    drawn = model.at_a_point().replace_values(values)
+    drawn = state.model.at_a_point().replace_values(values)
     seed = seeds.named(0, 'notebook', 1)
     probs.append(
       training.predict(experiment.workers, drawn, test.x, seed=seed).probs
@@ -181,32 +169,28 @@ def predict(model):
 def scores(included):
   """Returns what the test set says of some clients' product."""
   labels = experiment.dataset.test.y
-  model = posterior(included)
-  probs = predict(model)
+  product = posterior(included)
+  probs = predict(product)
   return {
     'accuracy': metrics.accuracy(probs, labels),
     'nll': metrics.negative_log_likelihood(probs, labels),
     'ece': metrics.expected_calibration_error(probs, labels, 20),
-    'posterior scale': float(np.sqrt(model.variance().mean())),
+    'posterior scale': float(np.sqrt(np.mean(product.variance()))),
   }
 
 
-everybody = sorted(messages)
+everybody = sorted(updates)
 pd.DataFrame(
   {f'0 to {last}': scores(everybody[: last + 1]) for last in everybody}
 ).T.round(4)
 
 # %% [markdown]
-# Client 0, the smallest, leaves: subtracted from the sum, beside the sum without
-# it. The deviation is in units of the posterior's own scale.
+# Client 0, the smallest, leaves the run, as by `python -m experiments.online
+# --remove=0`: what is left is the product of the others, to the bit.
 
 # %%
-whole = messages[0]
-for client in everybody[1:]:
-  whole = natural.add(whole, messages[client])
-left = natural.moments(natural.subtract(whole, messages[0]))
-never = posterior(everybody[1:])
-float(np.abs((left.mean - never.loc) / np.sqrt(never.variance())).max())
+left = online.apply(experiment, state, online.Change('remove', 0)).state.model
+np.array_equal(left.loc, posterior(everybody[1:]).mean())
 
 # %% [markdown]
 # ## Your choice
