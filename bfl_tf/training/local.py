@@ -30,24 +30,24 @@ class LocalTraining:
     strategy: tf.distribute.Strategy,
     model: tf_keras.Model,
     data: jobs.Data,
-    settings: jobs.Recipe,
+    recipe: jobs.Recipe,
   ):
     """Makes the optimizer's slots; call it under `strategy.scope()`."""
-    self.variables = weights_lib.Variables.of(model, settings.random)
-    self.layout = weights_lib.Layout.of(model, settings.random)
-    self._strategy, self._model, self._settings = strategy, model, settings
+    self.variables = weights_lib.Variables.of(model, recipe.random)
+    self.layout = weights_lib.Layout.of(model, recipe.random)
+    self._strategy, self._model, self._recipe = strategy, model, recipe
     self._mean, self._std = data.mean, data.std
     both = self.variables.trainable
-    self._trained = both if settings.trains_scale else self.variables.mean
-    self._slots = settings.optimizer.slots(self._trained)
-    self._fits = getattr(settings.optimizer, 'random', 'layers') == 'all'
-    self._parts = chain.laid_out(settings.parts, self.layout)
+    self._trained = both if recipe.trains_scale else self.variables.mean
+    self._slots = recipe.optimizer.slots(self._trained)
+    self._fits = getattr(recipe.optimizer, 'random', 'layers') == 'all'
+    self._parts = chain.laid_out(recipe.parts, self.layout)
     self._giver = self._prior_giver()
     self._shares = self._shares_of_weights()
 
   def _prior_giver(self):
     part = chain.giver(self._parts)
-    if part and self._settings.update_prior:
+    if part and self._recipe.update_prior:
       raise ValueError(
         f'--client_parts={part.name} gives clients their prior: leave '
         '--flipout.update_prior out.'
@@ -57,8 +57,8 @@ class LocalTraining:
         f'--client_parts={part.name} gives clients their prior, which only '
         'posteriors weigh: set --variant=flipout or --client_optimizer=ivon.'
       )
-    if self._settings.divergence == 'tied' and (
-      part or self._settings.update_prior
+    if self._recipe.divergence == 'tied' and (
+      part or self._recipe.update_prior
     ):
       told = f'--client_parts={part.name}' if part else '--flipout.update_prior'
       raise ValueError(
@@ -69,7 +69,7 @@ class LocalTraining:
 
   def _shares_of_weights(self):
     """In the mean over a kernel or a bias; None in a sum."""
-    if self._settings.divergence != 'mean':
+    if self._recipe.divergence != 'mean':
       return None
     sizes = np.array([shape.num_elements() for shape in self.layout.loc])
     return tf.constant(np.repeat(1.0 / sizes, sizes), tf.float32)
@@ -90,7 +90,7 @@ class LocalTraining:
 
   def __call__(self, x, y, job: jobs.Job) -> jobs.Result:
     """What is compiled: trains on `x[job.indices], y[job.indices]`."""
-    settings = self._settings
+    recipe = self._recipe
     weights_lib.write(self.variables, job.start)
     self._cap()
     if job.first_step == 0:
@@ -99,7 +99,7 @@ class LocalTraining:
       if self._fits:
         scale = weights_lib.marginal_scale(job.start)
         shapes = [variable.shape for variable in self._trained]
-        settings.optimizer.begin(
+        recipe.optimizer.begin(
           self._slots, weights_lib.unflatten(scale, shapes)
         )
     prior = self.prior(job)
@@ -111,15 +111,15 @@ class LocalTraining:
     weight = job.divergence_weight * getattr(self._giver, 'prior_weight', 1.0)
     kl_examples = all_examples / weight
     step, rate = job.first_step, job.learning_rate
-    batches = -(-count // settings.batch_size)
+    batches = -(-count // recipe.batch_size)
     num_steps = job.first_step + job.epochs * batches
     sum_rates, sum_loss = tf.constant(0.0), tf.constant(0.0)
     for epoch in tf.range(job.epochs):
       order = tf.random.experimental.stateless_shuffle(
         job.indices, seed=stream('order', epoch)
       )
-      for first in tf.range(0, count, settings.batch_size):
-        batch = order[first : first + settings.batch_size]
+      for first in tf.range(0, count, recipe.batch_size):
+        batch = order[first : first + recipe.batch_size]
         inputs, labels = self._batch(x, y, batch, stream('augment', step))
         current = rate * self._cycle(step)
         told = jobs.Step(
@@ -132,20 +132,20 @@ class LocalTraining:
         )
         loss, carry = self.step(inputs, labels, told, carry, prior)
         sum_rates, sum_loss = sum_rates + current, sum_loss + loss
-        step, rate = step + 1, rate * settings.step_decay
-      if (epoch + 1) % settings.epoch_decay_every == 0:
-        rate *= settings.epoch_decay
+        step, rate = step + 1, rate * recipe.step_decay
+      if (epoch + 1) % recipe.epoch_decay_every == 0:
+        rate *= recipe.epoch_decay
     taken = step - job.first_step
     trace = jobs.Trace(taken, sum_rates, sum_loss / tf.cast(taken, tf.float32))
     model = weights_lib.read(self.variables, job.start)
     if self._fits:
-      scale = weights_lib.flatten(settings.optimizer.scales(self._slots))
+      scale = weights_lib.flatten(recipe.optimizer.scales(self._slots))
       model = model._replace(scale=scale, factor=model.factor[:0])
     return chain.finish(self._parts, model, carry, trace)
 
   def _cycle(self, step):
     """The factor on the rate at a step, by its place in the cycle."""
-    length, floor = self._settings.cycle_length, self._settings.cycle_floor
+    length, floor = self._recipe.cycle_length, self._recipe.cycle_floor
     if not length:
       return 1.0
     place = tf.cast(step % length, tf.float32) / max(1, length - 1)
@@ -167,19 +167,18 @@ class LocalTraining:
       both = tf.unstack(tf.cast(eta, tf.float32))
       return list(zip(*(weights_lib.unflatten(v, shapes) for v in both)))
     if self._fits:
-      return [self._settings.optimizer.prior] * len(self._trained)
-    if self._settings.update_prior:
+      return [self._recipe.optimizer.prior] * len(self._trained)
+    if self._recipe.update_prior:
       start = job.start
       return objectives.Prior(start.loc, weights_lib.marginal_scale(start))
-    scale = tf.constant(self._settings.prior_scale, tf.float32)
+    scale = tf.constant(self._recipe.prior_scale, tf.float32)
     return objectives.Prior(tf.constant(0.0), scale)
 
   def _batch(self, x, y, batch, seed):
-    images = tf.gather(x, batch)
-    if self._settings.augment:
-      settings = self._settings
+    images, recipe = tf.gather(x, batch), self._recipe
+    if recipe.augment:
       images = preprocessing.augment(
-        images, seed, settings.augment_padding, settings.augment_border
+        images, seed, recipe.augment_padding, recipe.augment_border
       )
     inputs = preprocessing.normalize(images, self._mean, self._std)
     return inputs, tf.gather(y, batch)
@@ -225,15 +224,15 @@ class LocalTraining:
     if self._fits:
       told = told._replace(prior=prior)
       means = [tf.identity(variable) for variable in self._trained]
-      self._settings.optimizer.sample(self._trained, self._slots, told)
+      self._recipe.optimizer.sample(self._trained, self._slots, told)
     rhos = self.variables.untransformed_scale
     with tf.GradientTape() as tape, models.scope(draw, rhos) as scale:
       logits = self._model(inputs, training=True)
       nll = objectives.negative_log_likelihood(logits, labels)
       penalty = self._penalties(carry)
-      if self._settings.trains_scale and rhos:
+      if self._recipe.trains_scale and rhos:
         loc = weights_lib.flatten(self.variables.loc)
-        if self._settings.divergence == 'tied':
+        if self._recipe.divergence == 'tied':
           prior = prior._replace(loc=loc)
         divergence = objectives.divergence(loc, scale, prior, self._shares)
         penalty += divergence / step.kl_examples
@@ -246,13 +245,13 @@ class LocalTraining:
       for variable, mean in zip(self._trained, means):
         variable.assign(mean)
     gradients = self._adjust(gradients, carry, step, stream)
-    self._settings.optimizer.apply(self._trained, self._slots, gradients, told)
+    self._recipe.optimizer.apply(self._trained, self._slots, gradients, told)
     self._cap()
     return loss, self._after_step(carry, step, stream)
 
   def _cap(self):
     """Takes scales above the largest back to it."""
-    largest = self._settings.max_scale
+    largest = self._recipe.max_scale
     for rho in self.variables.untransformed_scale if largest else ():
       rho.assign(tf.minimum(rho, weights_lib.inverse_softplus(largest)))
 
@@ -265,7 +264,7 @@ class LocalTraining:
 
   def _clipped(self, gradients):
     """The gradient of all weights, no longer than it may be."""
-    longest = self._settings.max_gradient_norm
+    longest = self._recipe.max_gradient_norm
     if not longest:
       return gradients
     factor = tf.minimum(1.0, longest / tf.linalg.global_norm(gradients))
@@ -273,7 +272,7 @@ class LocalTraining:
 
   def _adjust(self, gradients, carry, step, stream):
     """Weight decay and the parts' say, on the gradient of the mean."""
-    decay = self._settings.weight_decay
+    decay = self._recipe.weight_decay
     parts = [
       (part, kept)
       for part, kept in zip(self._parts, carry)
@@ -301,7 +300,7 @@ class LocalTraining:
     return of_mean[:num_loc] + scales + of_mean[num_loc:]
 
   def _decays(self, variable):
-    return self._settings.decay_biases or variable.shape.rank > 1
+    return self._recipe.decay_biases or variable.shape.rank > 1
 
   def _after_step(self, carry, step, stream):
     carry = list(carry)
