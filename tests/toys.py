@@ -144,8 +144,6 @@ def same(*nested) -> bool:
 class Stack(pooling.Rule):
   """A rule that does not stream: the first client, with everybody's factor."""
 
-  streams: ClassVar[bool] = False
-
   def accumulate(self, update, weight, reference):
     entry = {update.client_id: update.model}
     return statistics.single(weight, {}, {'models': entry})

@@ -28,7 +28,7 @@ References:
 
 from collections.abc import Sequence
 import dataclasses
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 from absl import logging
 import numpy as np
@@ -63,8 +63,6 @@ class Product(rules.Conflation):
       "GiB that the clients' factors and the product's may take.", above=0
     ),
   ] = 8.0
-
-  streams: ClassVar[bool] = False
 
   def check(self, clients: int, rank: int, size: int) -> None:
     """Says what the factors will take, before a client is trained.

@@ -30,7 +30,6 @@ from bfl_tf.settings import Setting
 class Median(rules.Rule):
   """The median over clients of each mean and of each variance."""
 
-  streams: ClassVar[bool] = False
   takes_weights: ClassVar[bool] = False
   takes_points: ClassVar[bool] = True
 

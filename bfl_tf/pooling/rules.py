@@ -58,7 +58,6 @@ class Rule:
     float, Setting('Floor of pooled standard deviations; counted.', above=0)
   ] = 1e-6
 
-  streams: ClassVar[bool] = True
   takes_weights: ClassVar[bool] = True
   needs_prior: ClassVar[bool] = False
   # Its terms are of random weights; points it would only average.
