@@ -77,33 +77,17 @@ def tasks(
 
 def core_seconds(config: config_lib.Config) -> float:
   """A rough estimate for one run on one core."""
-  speed = _speed(config)
-  examples = _examples(config.dataset, config.train_split)
   a_round = config.clients_per_round or config.num_clients
-  sampled = a_round / config.num_clients
-  steps = examples * sampled * config.num_rounds * config.local_epochs
-  if config.start:
-    steps += config.num_server_examples * config.get('fine_tune.epochs') / 2
-  images = config.num_unlabeled_examples or (
-    _examples(config.server_dataset, config.server_split)
-    if config.server_dataset
-    else config.num_server_examples
-  )
-  if set(config.refine) & {'distil', 'students'}:
-    students = len(config.get('students.students') or ('one',))
-    epochs = config.get('distil.epochs') * students
-    steps += config.num_rounds * images * epochs
-  samples = 1 if config.variant == 'deterministic' else config.num_mc_samples
-  final = (
-    1 if config.variant == 'deterministic' else config.final_num_mc_samples
-  )
+  examples = _examples(config.dataset, config.train_split)
+  examples *= config.local_epochs * a_round / config.num_clients
+  examples += config.num_server_examples * (config.get('distil.epochs') or 0)
+  is_point = config.variant == 'deterministic'
+  samples = 1 if is_point else config.num_mc_samples
   evaluated = config.num_eval_examples or 10000
   forward = config.num_rounds / config.eval_every * samples * evaluated
-  forward += 10000 * final
-  if config.refine:
-    members = a_round + (config.get('ensemble.num_samples') or 0) + 1
-    forward += config.num_rounds * members * (images + evaluated)
-  return _START_SECONDS + (steps + forward / 3) / speed
+  forward += 10000 * (1 if is_point else config.final_num_mc_samples)
+  trained = config.num_rounds * examples
+  return _START_SECONDS + (trained + forward / 3) / _speed(config)
 
 
 def _examples(dataset, split):
@@ -115,10 +99,9 @@ def _speed(config):
   # Measured on 32 x 32; Tiny-ImageNet's are 64 x 64.
   area = 4 if config.dataset == 'tiny_imagenet' else 1
   resnet = re.fullmatch(r'(?:fixup_)?resnet(\d+)', config.model)
-  if resnet:
-    deep = _SPEED['resnet20', config.variant] * 18 / (int(resnet[1]) - 2)
-    return deep / area
-  return _SPEED.get((config.model, config.variant), _OTHER) / area
+  model, depth = ('resnet20', int(resnet[1])) if resnet else (config.model, 20)
+  speed = _SPEED.get((model, config.variant), _OTHER)
+  return speed * 18 / (depth - 2) / area
 
 
 def listing(root: pathlib.Path) -> str:

@@ -4,7 +4,7 @@ from harness import made_runs
 import pytest
 
 from bfl_tf import config as config_lib
-from experiments.harness import cells, swept
+from experiments.harness import cells, estimates, swept
 
 _SAID = {'num_rounds': 2, 'proximal.weight': '0.5'}
 
@@ -56,6 +56,15 @@ def test_draws_are_within_their_bounds_and_go_on():
 def test_bad_input(named, arguments):
   with pytest.raises(ValueError, match=named):
     swept.configs(_SAID, [], *arguments)
+
+
+@pytest.mark.parametrize(
+  'more',
+  [{'start': ('fresh_head',)}, {'variant': 'bfl_tf.models.variants:Flipout'}],
+)
+def test_a_guess_is_made_of_any_method(more):
+  config = config_lib.Config(model='resnet20', num_server_examples=10, **more)
+  assert estimates.core_seconds(config) > 0
 
 
 def test_a_setting_that_was_typed_is_of_use_somewhere():
