@@ -103,7 +103,7 @@ def _drawn(spans, num_draws) -> Iterator[list[tuple[str, str]]]:
       if is_log:
         value = least * (most / least) ** share
       is_whole = key in known and known[key].kind is int
-      draw.append((key, str(round(value)) if is_whole else f'{value:.3g}'))
+      draw.append((key, repr(round(value) if is_whole else value)))
     yield draw
 
 

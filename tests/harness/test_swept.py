@@ -36,6 +36,10 @@ def test_draws_are_within_their_bounds_and_go_on():
   assert {config.batch_size for config in many} <= {*range(8, 65)}
   both = swept.configs({}, [], ['pooling=nwa|ws'], [rate], 3)
   assert len(both) == 6
+  near = 'client_learning_rate=uniform:1.23451:1.23452'
+  found = swept.configs({}, [], [], [near], 20).values()
+  rates = {config.client_learning_rate for config in found}
+  assert len(rates) == 20 and 1.23451 <= min(rates) < max(rates) <= 1.23452
 
 
 @pytest.mark.parametrize(
