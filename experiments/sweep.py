@@ -67,7 +67,7 @@ def main() -> int:
     config_flags.interrupted(stop, '' if said else 'the same command goes on')
   for outcome in failed:
     print(f'failed: {outcome.task.place}: {outcome.status}')
-  _compare(study.finished(runs), root)
+  _compare(runs, root)
   return int(bool(failed))
 
 
@@ -83,16 +83,20 @@ def _planned(root):
   return study.points(configs, root, seeds)
 
 
-def _compare(done, root):
+def _compare(runs, root):
   """Writes the comparison of what is finished, and its best."""
+  done = [path for paths in study.finished(runs).values() for path in paths]
   if not done:
     return
-  compare.report([path for paths in done.values() for path in paths], root)
-  if score := _CHOOSE_BY.value:
-    name, mean = swept.best(done, score)
+  compare.report(done, root)
+  score = _CHOOSE_BY.value
+  if found := score and swept.best(runs, score):
+    name, mean = found
     path = root / 'best.flags'
-    files.write_text(path, swept.flags_of(done[name][0]))
+    files.write_text(path, swept.flags_of(runs[name][0].directory))
     print(f'best by {score}, {mean:.4f}: {name}, in {path}')
+  elif score:
+    print(f'no best by {score}: no setting has all its seeds')
 
 
 if __name__ == '__main__':

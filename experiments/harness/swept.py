@@ -10,7 +10,7 @@ import numpy as np
 
 from bfl_tf import registry, seeds
 from bfl_tf.config import config as config_lib
-from bfl_tf.runs import flags_file, groups
+from bfl_tf.runs import flags_file, groups, planned
 
 # By what one may choose, and whether the best has the most of it.
 MOST = {
@@ -119,23 +119,27 @@ def check_choice(
 
 
 def best(
-  runs: Mapping[str, Sequence[pathlib.Path]], score: str
-) -> tuple[str, float]:
+  runs: Mapping[str, Sequence[planned.Planned]], score: str
+) -> tuple[str, float] | None:
   """Returns the name with the best mean over seeds, and that mean.
 
-  A model that ran away, whose score is NaN, is the last to be chosen.
+  Only what has all its seeds is chosen: those that failed might have been the
+  worst. A model that ran away, whose score is NaN, is the last.
   """
   means = {
-    name: float(np.mean([groups.scores_of(path)[score] for path in paths]))
-    for name, paths in runs.items()
+    name: float(
+      np.mean([groups.scores_of(run.directory)[score] for run in of_name])
+    )
+    for name, of_name in runs.items()
+    if all(run.is_done for run in of_name)
   }
   sign = -1 if MOST[score] else 1
 
   def loss(name):
     return math.inf if math.isnan(means[name]) else sign * means[name]
 
-  name = min(means, key=loss)
-  return name, means[name]
+  name = min(means, key=loss, default=None)
+  return None if name is None else (name, means[name])
 
 
 def flags_of(run: pathlib.Path) -> str:

@@ -80,16 +80,19 @@ def test_a_setting_that_was_typed_is_of_use_somewhere():
 
 def test_the_best_is_written_without_its_seed(tmp_path):
   runs, nan = {}, float('nan')
-  for rule, scores in {'nwa': (3, 1), 'ws': (1, 2), 'lp': (0, nan)}.items():
-    for seed, score in enumerate(scores):
+  scores = {'nwa': (3, 1), 'ws': (1, 2), 'lp': (0, nan), 'wc': (0, None)}
+  for rule, of_seeds in scores.items():
+    for seed, score in enumerate(of_seeds):
       task = cells.Task(
         made_runs.cell(rule, pooling=rule), 'smoke', seed, tmp_path
       )
-      made_runs.finish(task, 0.5, validation_nll=score)
-      runs.setdefault(rule, []).append(task.directory)
+      runs.setdefault(rule, []).append(task)
+      if score is not None:
+        made_runs.finish(task, 0.5, validation_nll=score)
   assert swept.best(runs, 'validation_nll') == ('ws', 1.5)
+  assert swept.best({'wc': runs['wc']}, 'validation_nll') is None
   path = tmp_path / 'best.flags'
-  path.write_text(swept.flags_of(runs['ws'][1]))
+  path.write_text(swept.flags_of(runs['ws'][1].directory))
   config = config_lib.Config.from_flagfile(path, seed=5)
   assert (config.pooling, config.seed) == ('ws', 5)
   with pytest.raises(ValueError, match='--choose_by=nll'):
