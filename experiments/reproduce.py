@@ -87,7 +87,7 @@ def _do():
       '--list and --verdicts are of all: leave --seeds and --cells.'
     )
   if _LIST.value:
-    print(estimates.listing(root))
+    print(estimates.listing(artifacts.ARTIFACTS | artifacts.CLAIMS, root))
     return None
   if _VERDICTS.value:
     root.mkdir(parents=True, exist_ok=True)

@@ -86,9 +86,13 @@ class Paper:
     return {key: v for file in files for key, v in _read(file).items()}
 
 
+# By paper, scale and config the name of the cell that was made first.
+_FIRST: dict[Any, str] = {}
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cell:
-  """One setting.
+  """One setting; where a paper's cells have the same config they share runs.
 
   Attributes:
     paper: whose preset it starts from.
@@ -96,9 +100,9 @@ class Cell:
     overrides: of the preset and of a scale's; at scale `smoke` the scale's own
       settings win.
     by_scale: further overrides, by scale.
-    same_at: by scale, a cell with the same config there, whose runs it shares.
     predictor: the union or student of the run whose scores it reads, as in
       `accuracy_<predictor>`; of the run's own predictor where empty.
+    homes: by scale the name of the cell whose runs it reads.
   """
 
   paper: Paper
@@ -107,16 +111,22 @@ class Cell:
   by_scale: Mapping[str, Mapping[str, Any]] = dataclasses.field(
     default_factory=dict
   )
-  same_at: Mapping[str, 'Cell'] = dataclasses.field(default_factory=dict)
   predictor: str = ''
+  # A field, for processes that have not made the others.
+  homes: dict[str, str] = dataclasses.field(init=False)
+
+  def __post_init__(self):
+    homes = {
+      scale: _FIRST.setdefault(
+        (self.paper, scale, self.config(scale, seed=0)), self.name
+      )
+      for scale in self.paper.scales
+    }
+    object.__setattr__(self, 'homes', homes)
 
   def reading(self, predictor: str) -> 'Cell':
     """Returns a cell that reads another predictor off the same runs."""
-    shared = {scale: self.same_at.get(scale, self) for scale in SCALES}
-    name = f'{self.name}/{predictor}'
-    return dataclasses.replace(
-      self, name=name, same_at=shared, predictor=predictor
-    )
+    return dataclasses.replace(self, predictor=predictor)
 
   def tasks(self, scale: str, seeds: int, root: pathlib.Path) -> list['Task']:
     """Returns its first seeds."""
@@ -150,9 +160,8 @@ class Task(runs_lib.Planned):
   @property
   def directory(self) -> pathlib.Path:
     """Its run directory."""
-    cell = self.cell.same_at.get(self.scale, self.cell)
-    place = pathlib.Path(self.scale, cell.paper.name, cell.name)
-    return self.root / place / f'seed{self.seed}'
+    place = pathlib.Path(self.cell.paper.name, self.cell.homes[self.scale])
+    return self.root / self.scale / place / f'seed{self.seed}'
 
   @property
   def place(self) -> str:

@@ -1,6 +1,6 @@
 """What is to be run, what is done, and how long the rest will take."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 import os
 import pathlib
 import re
@@ -9,7 +9,6 @@ from typing import Any
 from bfl_tf import runs as runs_lib
 from bfl_tf.config import config as config_lib
 from bfl_tf.runs import flags_file, rows
-from experiments import artifacts
 from experiments.harness import cells
 
 # Training images a second and core, measured by `experiments.benchmark`; a
@@ -104,14 +103,13 @@ def _speed(config):
   return speed * 18 / (depth - 2) / area
 
 
-def listing(root: pathlib.Path) -> str:
-  """Returns a line for every artifact and claim.
+def listing(items: Mapping[str, Any], root: pathlib.Path) -> str:
+  """Returns a line for each of the artifacts and claims.
 
   Where runs of a scale are finished below `root`, the cost of the others goes
   by how long those took.
   """
   cores = len(os.sched_getaffinity(0))
-  items = {**artifacts.ARTIFACTS, **artifacts.CLAIMS}
   lines = [f'{name:58}' for name in ('name', *items)]
   notes = [
     f'minutes of {cores} cores for what is not done yet; runs are shared'

@@ -100,18 +100,13 @@ def test_every_published_value_has_its_place(paper, name):
   assert ours == published.keys()
 
 
-def test_cells_have_their_names_alone_and_go_to_other_processes(tmp_path):
-  places = {}
-  for cell in CELLS:
-    assert places.setdefault((cell.paper.name, cell.name), cell) is cell
-    task = cells.Task(cell, 'smoke', 0, tmp_path)
-    assert pickle.loads(pickle.dumps(task)).directory == task.directory
-
-
 @pytest.mark.parametrize('scale', cells.SCALES)
-def test_every_cell_has_a_config_at_every_scale(scale):
+def test_a_place_has_one_config_in_every_process(scale, tmp_path):
+  configs = {}
   for cell in CELLS:
-    assert cell.config(scale, seed=0).seed == 0
+    task = cells.Task(cell, scale, 0, tmp_path)
+    assert configs.setdefault(task.directory, task.config) == task.config
+    assert pickle.loads(pickle.dumps(task)).directory == task.directory
 
 
 def test_smoke_needs_no_prepared_data():
@@ -120,9 +115,3 @@ def test_smoke_needs_no_prepared_data():
     made = data_names.kind(config.dataset) == 'function'
     assert made or config.dataset in builtin.BUILTIN
     assert config.server_dataset in ('', *builtin.BUILTIN)
-
-
-def test_shared_runs_have_equal_configs():
-  for cell in CELLS:
-    for scale, other in cell.same_at.items():
-      assert cell.config(scale, 1) == other.config(scale, 1)

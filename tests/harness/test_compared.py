@@ -21,9 +21,8 @@ _SCORES = {
 def folder(tmp_path_factory):
   root = tmp_path_factory.mktemp('runs')
   for (rule, rate), scores in _SCORES.items():
-    cell = made_runs.cell(
-      f'{rule}{rate}', pooling=rule, client_learning_rate=rate
-    )
+    overrides = {'pooling': rule, 'client_learning_rate': rate}
+    cell = cells.Cell(made_runs.PAPER, f'{rule}{rate}', overrides)
     for seed, score in enumerate(scores):
       made_runs.finish(cells.Task(cell, 'smoke', seed, root), score)
   return root

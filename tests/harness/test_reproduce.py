@@ -24,7 +24,7 @@ _SMALLEST = {
   'fedbe/figure9': 'swiss_roll',
   'noniid_techniques/figure1': 'toy/federated',
   'fl_swag/data_split': 'logistic',
-  'board/splits': 'three_labels/fednova',
+  'board/splits': 'iid/fednova',
   'equal_work/scores': 'dirichlet_0.1/swag_product',
 }
 
@@ -35,7 +35,8 @@ def _run(**flags):
 
 
 def _tasks(root, *names):
-  cells_ = [cells.Cell(artifacts.posterior_pooling.PAPER, n, {}) for n in names]
+  paper = artifacts.posterior_pooling.PAPER
+  cells_ = [cells.Cell(paper, name, {'server_split': name}) for name in names]
   return [cells.Task(cell, 'smoke', 0, root) for cell in cells_]
 
 

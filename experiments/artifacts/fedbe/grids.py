@@ -1,44 +1,53 @@
 """The cells of FedBE's tables, by method (row) and setting (column)."""
 
-from typing import Any
-
 from experiments.artifacts.fedbe import settings
 
 
-def _grid(methods, splits, networks, **by_scale):
-  """Cells by (method, `split network`)."""
+def _grid(folder, rows, networks, splits=('step',), **by_scale):
+  """Cells by (row, `split network`).
+
+  Args:
+    folder: of their names.
+    rows: what each sets behind the preset and the split, by name.
+    networks: of `settings.NETWORKS`.
+    splits: of `settings.SPLITS`.
+    **by_scale: further settings of all rows, by scale.
+  """
   return {
-    (method, f'{split} {network}'): settings.cell(
-      'methods',
+    (row, f'{split} {network}'): settings.cell(
+      folder,
       f'{split} {network}',
-      method,
-      {
-        **settings.SPLITS[split],
-        **settings.flags(method),
-      },
+      row,
+      {**settings.SPLITS[split], **flags},
       network,
-      **by_scale.get(method, {}),
+      **by_scale,
     )
-    for method in methods
+    for row, flags in rows.items()
     for split in splits
     for network in networks
   }
 
 
-_ALL_SPLITS = tuple(settings.SPLITS)
-_ALL_NETWORKS = ('ConvNet', 'ResNet20', 'ResNet32', 'ResNet44', 'ResNet56')
-_ONE_SHOT = {
-  '1-Ensemble': {
-    'laptop': {'num_rounds': 1, 'local_epochs': 40},
-    'overnight': {'num_rounds': 1, 'local_epochs': 200},
-  },
+def _methods(*names):
+  return {name: settings.flags(name) for name in names}
+
+
+_SPLITS = tuple(settings.SPLITS)
+_NETWORKS = ('ConvNet', 'ResNet20', 'ResNet32', 'ResNet44', 'ResNet56')
+_TWO, _THREE = _NETWORKS[:2], _NETWORKS[:3]
+_FEDBE = ('FedAvg', 'v-Distillation', 'FedBE (w/o SWA)', 'FedBE')
+_BESIDE = ('FedProx', 'FedBE+FedProx', 'FedAvgM', 'FedBE+FedAvgM')
+MAIN = {
+  **_grid(
+    'methods',
+    _methods('1-Ensemble'),
+    _NETWORKS,
+    _SPLITS,
+    laptop={'num_rounds': 1, 'local_epochs': 40},
+    overnight={'num_rounds': 1, 'local_epochs': 200},
+  ),
+  **_grid('methods', _methods(*_FEDBE), _NETWORKS, _SPLITS),
 }
-MAIN = _grid(
-  ('1-Ensemble', 'FedAvg', 'v-Distillation', 'FedBE (w/o SWA)', 'FedBE'),
-  _ALL_SPLITS,
-  _ALL_NETWORKS,
-  **_ONE_SHOT,
-)
 CENTRALIZED = {
   ('SGD', f'centralized {network}'): settings.cell(
     'methods', f'centralized {network}', 'sgd',
@@ -51,60 +60,38 @@ CENTRALIZED = {
     },
     smoke={'num_server_examples': 0},
   )
-  for network in _ALL_NETWORKS
+  for network in _NETWORKS
 }  # fmt: skip
-COMPANIONS = _grid(
-  ('FedProx', 'FedBE+FedProx', 'FedAvgM', 'FedBE+FedAvgM'),
-  _ALL_SPLITS,
-  _ALL_NETWORKS,
-)
-SCAFFOLD = _grid(
-  ('SCAFFOLD', 'FedBE+SCAFFOLD'), ('step',), ('ConvNet', 'ResNet20', 'ResNet32')
-)
+COMPANIONS = _grid('methods', _methods(*_BESIDE), _NETWORKS, _SPLITS)
+SCAFFOLD = _grid('methods', _methods('SCAFFOLD', 'FedBE+SCAFFOLD'), _THREE)
 
 # Table 3: what is distilled.
-TARGETS = {
-  (row, f'step {network}'): (
-    MAIN['FedBE', f'step {network}']
-    if row == 'A+C+S'
-    else settings.cell('targets', f'step {network}', row, overrides, network)
-  )
-  for row, overrides in {
-    **{
-      row: {'distil.teachers': row}
-      for row in ('A', 'S', 'A+S', 'A+C', 'C+S', 'A+C+S')
-    },
+_TEACHERS = ('A', 'S', 'A+S', 'A+C', 'C+S', 'A+C+S')
+TARGETS = _grid(
+  'targets',
+  {
+    **{row: {'distil.teachers': row} for row in _TEACHERS},
     'Ground-truth labels': settings.PAPER.flags('ground_truth'),
-  }.items()
-  for network in ('ConvNet', 'ResNet20')
-}
+  },
+  _TWO,
+)
 
 # Table 4: whose images. What is here of CIFAR-100 and of Tiny-ImageNet are
 # their test and validation splits; any one serves as unlabeled data.
-_DOMAINS: dict[str, tuple[dict[str, Any], str]] = {
-  'U=CIFAR-10 10K': ({}, ''),
-  'U=CIFAR-100 50K': ({'server_dataset': 'cifar100'}, 'test'),
-  'U=Tiny-ImageNet 100K': ({'server_dataset': 'tiny_imagenet'}, 'validation'),
-}
-UNLABELED = {
-  (row, f'{split} {network}'): (
-    MAIN['FedBE', f'{split} {network}']
-    if not overrides
-    else settings.cell(
-      'unlabeled',
-      f'{split} {network}',
-      row,
-      {**settings.SPLITS[split], **overrides, 'resize': True},
-      network,
-      laptop={'server_split': f'{at_hand}[:2000]'},
-      overnight={'server_split': f'{at_hand}[:10000]'},
-      smoke={'server_dataset': 'digits', 'server_split': 'train'},
-    )
+UNLABELED = _grid('unlabeled', {'U=CIFAR-10 10K': {}}, _NETWORKS, _SPLITS)
+for _row, _dataset, _at_hand in (
+  ('U=CIFAR-100 50K', 'cifar100', 'test'),
+  ('U=Tiny-ImageNet 100K', 'tiny_imagenet', 'validation'),
+):
+  UNLABELED |= _grid(
+    'unlabeled',
+    {_row: {'server_dataset': _dataset, 'resize': True}},
+    _NETWORKS,
+    _SPLITS,
+    laptop={'server_split': f'{_at_hand}[:2000]'},
+    overnight={'server_split': f'{_at_hand}[:10000]'},
+    smoke={'server_dataset': 'digits', 'server_split': 'train'},
   )
-  for row, (overrides, at_hand) in _DOMAINS.items()
-  for split in _ALL_SPLITS
-  for network in _ALL_NETWORKS
-}
 
 # Tables 5 and 9: 100 clients, 10 of them a round.
 _PARTIAL = {'num_clients': 100, 'clients_per_round': 10, 'num_rounds': 100}
@@ -151,11 +138,7 @@ _TINY = {
 }
 TINY = {
   (method, f'{split} {network}'): _partial(
-    'tiny_imagenet',
-    f'{split} {network}',
-    method,
-    network,
-    {**_TINY, **how},
+    'tiny_imagenet', f'{split} {network}', method, network, {**_TINY, **how}
   )
   for method in ('FedAvg', 'FedBE')
   for split, how in {
@@ -177,36 +160,30 @@ CIFAR100 = {
     },
   )
   for method in ('FedAvg', 'FedBE')
-  for network in ('ConvNet', 'ResNet20', 'ResNet32')
+  for network in _THREE
 }
 
 # Table 6: epochs drawn.
-HETEROGENEOUS = {
-  (method, f'step {network}'): settings.cell(
-    'heterogeneity',
-    f'step {network}',
-    method,
-    settings.PAPER.flags('heterogeneity', *settings.METHODS[method]),
-    network,
-  )
-  for method in ('FedAvg', 'FedProx', 'FedBE', 'FedBE+FedProx')
-  for network in ('ConvNet', 'ResNet20', 'ResNet32')
-}
+HETEROGENEOUS = _grid(
+  'heterogeneity',
+  {
+    method: settings.PAPER.flags('heterogeneity', *settings.METHODS[method])
+    for method in ('FedAvg', 'FedProx', 'FedBE', 'FedBE+FedProx')
+  },
+  _THREE,
+)
 
 # Table 7: Eq. 7 in place of Eq. 5.
-DIRICHLET = {
-  (f'Dirichlet alpha={alpha:g}', f'step {network}'): settings.cell(
-    'dirichlet',
-    f'step {network}',
-    f'alpha_{alpha:g}',
-    {
-      'ensemble.posterior': 'dirichlet_weights',
-      'dirichlet_weights.alpha': alpha,
-    },
-    network,
-  )
+_ALPHAS = {
+  f'alpha={alpha:g}': {
+    'ensemble.posterior': 'dirichlet_weights',
+    'dirichlet_weights.alpha': alpha,
+  }
   for alpha in (0.1, 0.5, 1.0, 2.0)
-  for network in ('ConvNet', 'ResNet20')
+}
+DIRICHLET = {
+  (f'Dirichlet {row}', column): cell
+  for (row, column), cell in _grid('dirichlet', _ALPHAS, _TWO).items()
 }
 
 # Table 8: one run, all of whose numbers come from the same clients.

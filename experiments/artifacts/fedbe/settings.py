@@ -8,7 +8,6 @@ quarter of its clients' epochs (of ResNets an eighth).
 """
 
 from collections.abc import Mapping
-import dataclasses
 from typing import Any
 
 from experiments.harness import cells
@@ -145,7 +144,7 @@ def cell(
     **by_scale: further overrides of a scale, behind the network's own there.
   """
   settings, own = NETWORKS[network]
-  made = cells.Cell(
+  return cells.Cell(
     PAPER,
     '/'.join(part.translate(_NAMES).lower() for part in (folder, column, row)),
     {**settings, **overrides},
@@ -154,17 +153,3 @@ def cell(
       for scale in cells.SCALES
     },
   )
-  return _sharing(made)
-
-
-_first: dict[Any, cells.Cell] = {}
-
-
-def _sharing(made):
-  """Returns the cell with the runs of those that are the same at a scale."""
-  same = {}
-  for scale in cells.SCALES:
-    first = _first.setdefault((scale, made.config(scale, seed=0)), made)
-    if first is not made:
-      same[scale] = first
-  return dataclasses.replace(made, same_at=same) if same else made

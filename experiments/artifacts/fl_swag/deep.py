@@ -25,7 +25,7 @@ _FEW = {
 _FEW_DECAY = 3e-3
 
 
-def cell(name, dataset, overrides, laptop=types.MappingProxyType({}), **more):
+def cell(name, dataset, overrides, laptop=types.MappingProxyType({})):
   """Returns a cell of LeNet-5."""
   # Less of what its method sets.
   few = {key: value for key, value in _FEW.items() if key in overrides}
@@ -36,7 +36,6 @@ def cell(name, dataset, overrides, laptop=types.MappingProxyType({}), **more):
     f'lenet5/{dataset}/{name}',
     {'dataset': dataset, **overrides},
     {'laptop': {**few, **laptop}},
-    **more,
   )
 
 
@@ -169,7 +168,6 @@ SHARED_FEATURES = {
 }
 # Five epochs of a client of few images end too few periods for ten deviations.
 _FEW_DEVIATIONS = {'swag.rank': 4}
-_OF_20 = DEEP['FL-SWAG', next(iter(DATASETS))]
 # Pooled, by local epochs; MNIST. Both sides without weight decay.
 BY_EPOCHS = {
   'shared_init': {
@@ -178,10 +176,6 @@ BY_EPOCHS = {
       'mnist',
       {**START, 'client_weight_decay': 0.0, 'local_epochs': epochs},
       _FEW_DEVIATIONS,
-      same_at=dict.fromkeys(
-        (scale for scale in cells.SCALES if epochs == 20 and scale != 'laptop'),
-        _OF_20,
-      ),
     )
     for epochs in EPOCHS
   },

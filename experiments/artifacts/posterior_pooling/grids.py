@@ -141,19 +141,14 @@ def method(rule):
 
 
 def _table2_with(folder, rule, column, changes, row='', **by_scale):
-  """A cell of Table 2, weighted by size, under further settings.
-
-  Where those are of a scale alone, it shares the runs of the others.
-  """
+  """A cell of Table 2, weighted by size, under further settings."""
   cell = E1[method(rule), column]
-  alone = ('overnight', 'paper') if not changes else ()
   return _cell(
     folder,
     row or method(rule),
     column,
     {**cell.overrides, **changes},
     {**cell.by_scale, **by_scale},
-    dict.fromkeys(alone, cell),
   )
 
 
