@@ -121,16 +121,18 @@ TABLES = (
 
 def _better(rules, prior):
   """A prior's NLL is below that of the whole prior on own examples."""
-  return tuple(
-    claims.Comparison(
-      f'{rule}, KL / N_k over {prior}, {column}',
-      SCORES[f'{rule}, KL / N_k', column],
-      SCORES[f'{rule}, {prior}', column],
-      cells.NLL,
-    )
+  whole = 'KL / N_k'
+  return [
+    comparison
     for rule in rules
-    for column in PARTITIONS
-  )
+    for comparison in claims.over(
+      SCORES,
+      f'{rule}, {whole}',
+      f'{rule}, {prior}',
+      cells.NLL,
+      where=PARTITIONS,
+    )
+  ]
 
 
 CLAIMS = (
@@ -140,7 +142,6 @@ CLAIMS = (
     'Averages of posteriors (NWA, LP) predict better where each client weighs '
     'the prior against the examples of all.',
     _better(('NWA', 'LP'), 'KL / N'),
-    cells.SEEDS,
   ),
   claims.Claim(
     PAPER,
@@ -148,7 +149,6 @@ CLAIMS = (
     'Products of posteriors (WC, conflation) predict better where each of K '
     'clients has the prior to the power of 1 / K.',
     _better(('WC', 'Conflation'), 's sqrt(K)'),
-    cells.SEEDS,
   ),
 )
 FIGURES = ()

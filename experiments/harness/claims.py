@@ -20,11 +20,12 @@ at 5 %, and the smallest with which it fails while no other does, at Holm's
 first level, 5 % over their number.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 import dataclasses
 import functools
 import math
 import pathlib
+from typing import Any
 
 import numpy as np
 
@@ -90,6 +91,45 @@ def _cells(side):
   if side is None:
     return ()
   return side.cells if isinstance(side, Side) else (side,)
+
+
+def over(
+  cells: Mapping[Any, cells_lib.Cell | Side],
+  lefts: str | Collection[str],
+  rights: str | Collection[str],
+  measure: cells_lib.Measure = cells_lib.POINTS,
+  margin: float = 0.0,
+  where: str | Collection[str] = '',
+) -> list[Comparison]:
+  """Returns comparisons of each of `lefts` with each of `rights`.
+
+  Args:
+    cells: by name; if `where` is given by name and column, as a table's grid.
+    lefts: a name, or several, of what is claimed to be larger.
+    rights: of the others, likewise.
+    measure: what is compared.
+    margin: as of `Comparison`.
+    where: a column, or several.
+  """
+  by = f' {"less" if margin > 0 else "by"} {abs(margin):g}' if margin else ''
+
+  def compared(left, right, column):
+    at = f', {column}' if column else ''
+    sides = [
+      cells[(name, column) if column else name] for name in (left, right)
+    ]
+    return Comparison(f'{left} over {right}{by}{at}', *sides, measure, margin)
+
+  return [
+    compared(left, right, column)
+    for column in _several(where)
+    for left in _several(lefts)
+    for right in _several(rights)
+  ]
+
+
+def _several(names):
+  return [names] if isinstance(names, str) else names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,7 +198,9 @@ class Claim:
   name: str
   statement: str
   comparisons: Sequence[Comparison]
-  seeds: Mapping[str, int]
+  seeds: Mapping[str, int] = dataclasses.field(
+    default_factory=lambda: cells_lib.SEEDS
+  )
   expected: str = 'holds'
 
   @property

@@ -1,6 +1,6 @@
 """What Chen & Chao 2021 claim, each with a test fixed beforehand."""
 
-from collections.abc import Sequence
+import functools
 
 from experiments.artifacts.fedbe import grids, settings
 from experiments.harness import cells, claims
@@ -10,37 +10,23 @@ _ALIGNMENT = cells.Measure(
   'points of calibration error', cells.final('mean_ece'), factor=100
 )
 _STEP = 'step ConvNet'
-
-
-def _claim(name, statement, *comparisons, seeds=settings.SEEDS):
-  return claims.Claim(settings.PAPER, name, statement, comparisons, seeds)
-
-
-def _helped(names: Sequence[str], grid, column=_STEP):
-  return tuple(
-    claims.Comparison(
-      f'FedBE+{name} over {name}, {column}',
-      grid[f'FedBE+{name}', column],
-      grid[name, column],
-    )
-    for name in names
-  )
-
-
-def _ordered(*steps):
-  """Table 8's order, each over the one before it."""
-  cell = {reading.predictor: reading for reading in grids.TABLE8.values()}
-  return tuple(
-    claims.Comparison(f'{better} over {worse}', cell[better], cell[worse])
-    for worse, better in steps
-  )
-
-
-_SWISS = {
-  name: grids.SWISS_ROLL.reading(name) for name in ('A', 'C', 'S', 'A+C+S')
+_GRID = {
+  **grids.MAIN,
+  **grids.COMPANIONS,
+  **grids.SCAFFOLD,
+  **grids.TARGETS,
+  **grids.UNLABELED,
+  **grids.DIRICHLET,
 }
-_FEDBE, _FEDAVG = grids.MAIN['FedBE', _STEP], grids.MAIN['FedAvg', _STEP]
-_SGD = grids.MAIN['FedBE (w/o SWA)', _STEP]
+_ONE_ROUND = {cell.predictor: cell for cell in grids.TABLE8.values()}
+_SWISS = {
+  name: grids.SWISS_ROLL.reading(group)
+  for name, group in (
+    ('FedAvg', 'A'), ('the clients', 'C'), ('the samples together', 'S')
+  )
+}  # fmt: skip
+_over = claims.over
+_claim = functools.partial(claims.Claim, settings.PAPER, seeds=settings.SEEDS)
 
 CLAIMS = (
   _claim(
@@ -48,70 +34,62 @@ CLAIMS = (
     'On the Swiss roll, ten models sampled by Eq. 7 together beat FedAvg, the '
     'best of them is not the average, and they are better calibrated than the '
     "clients' models.",
-    claims.Comparison(
-      'the samples together over FedAvg', _SWISS['S'], _SWISS['A']
-    ),
-    claims.Comparison(
-      'the best of 400 samples over FedAvg, picked on one half of the test '
-      'points and scored on the other',
-      grids.SWISS_ROLL_MANY.reading('S'),
-      grids.SWISS_ROLL_MANY.reading('A'),
-      _PICKED,
-    ),
-    claims.Comparison(
-      "the clients' calibration error over the samples'",
-      _SWISS['C'],
-      _SWISS['S'],
-      _ALIGNMENT,
-    ),
+    [
+      *_over(_SWISS, 'the samples together', 'FedAvg'),
+      claims.Comparison(
+        'the best of 400 samples over FedAvg, picked on one half of the test '
+        'points and scored on the other',
+        grids.SWISS_ROLL_MANY.reading('S'),
+        grids.SWISS_ROLL_MANY.reading('A'),
+        _PICKED,
+      ),
+      *_over(_SWISS, 'the clients', 'the samples together', _ALIGNMENT),
+    ],
     seeds=cells.TEN,
   ),
   _claim(
     'one_round_order',
     'After one round: the ensemble of clients beats the average, samples added '
     'beat it, distilled ones follow, SWA over SGD.',
-    *_ordered(
-      ('A', 'C'),
-      ('C', 'A+C+S'),
-      ('A', 'C:sgd'),
-      ('C:sgd', 'C:swa'),
-      ('C:swa', 'A+C+S:swa'),
-      ('A+C+S:sgd', 'A+C+S:swa'),
-      ('A+C+S:swa', 'C'),
-    ),
+    _over(_ONE_ROUND, ('C', 'C:sgd'), 'A')
+    + _over(_ONE_ROUND, 'A+C+S', 'C')
+    + _over(_ONE_ROUND, 'C:swa', 'C:sgd')
+    + _over(_ONE_ROUND, 'A+C+S:swa', ('C:swa', 'A+C+S:sgd'))
+    + _over(_ONE_ROUND, 'C', 'A+C+S:swa'),
     seeds=settings.FEWER,
   ),
   _claim(
     'ensemble_beats_the_average',
     "Over FedAvg's rounds the ensemble of its models beats the average "
     '(ConvNet; the paper says it of ResNet20).',
-    claims.Comparison(
-      'A+C+S over A',
-      grids.WATCHED['ConvNet'].reading('A+C+S'),
-      grids.WATCHED['ConvNet'].reading('A'),
+    _over(
+      {x: grids.WATCHED['ConvNet'].reading(x) for x in ('A', 'A+C+S')},
+      'A+C+S',
+      'A',
       cells.SPEED,
     ),
   ),
   _claim(
     'fedbe_beats_fedavg',
     'FedBE beats FedAvg on the Step split (ConvNet).',
-    claims.Comparison('FedBE over FedAvg', _FEDBE, _FEDAVG),
+    _over(_GRID, 'FedBE', 'FedAvg', where=_STEP),
   ),
   _claim(
     'swa_beats_sgd',
     'In distillation SWA beats SGD (ConvNet).',
-    claims.Comparison('FedBE over FedBE without SWA', _FEDBE, _SGD),
+    _over(_GRID, 'FedBE', 'FedBE (w/o SWA)', where=_STEP),
   ),
   _claim(
     'all_targets_beat_the_average',
     'A+C+S as targets beat A alone (ConvNet).',
-    claims.Comparison('A+C+S over A', _FEDBE, grids.TARGETS['A', _STEP]),
+    _over(_GRID, 'A+C+S', 'A', where=_STEP),
   ),
   _claim(
     'fedbe_helps_its_companions',
     'FedBE helps FedProx, FedAvgM (ConvNet) and SCAFFOLD (ResNet20).',
-    *_helped(('FedProx', 'FedAvgM'), grids.COMPANIONS),
-    *_helped(('SCAFFOLD',), grids.SCAFFOLD, 'step ResNet20'),
+    _over(_GRID, 'FedBE+FedProx', 'FedProx', where=_STEP)
+    + _over(_GRID, 'FedBE+FedAvgM', 'FedAvgM', where=_STEP)
+    + _over(_GRID, 'FedBE+SCAFFOLD', 'SCAFFOLD', where='step ResNet20'),
   ),
   _claim(
     'partial_participation',
@@ -119,70 +97,42 @@ CLAIMS = (
     'of CIFAR-100 (at overnight scale of CIFAR-10 with two major classes a '
     'client; at laptop scale of Fashion-MNIST likewise, a fifth of the '
     'clients).',
-    claims.Comparison(
-      'FedBE over FedAvg',
-      *(
-        grids.CIFAR100[method, 'cifar100_step_100_clients ConvNet']
-        for method in ('FedBE', 'FedAvg')
-      ),
+    _over(
+      grids.CIFAR100,
+      'FedBE',
+      'FedAvg',
+      where='cifar100_step_100_clients ConvNet',
     ),
   ),
   _claim(
     'systems_heterogeneity',
     'With local epochs that differ FedBE beats FedAvg and FedProx (ConvNet).',
-    *(
-      claims.Comparison(
-        f'FedBE over {other}',
-        grids.HETEROGENEOUS['FedBE', _STEP],
-        grids.HETEROGENEOUS[other, _STEP],
-      )
-      for other in ('FedAvg', 'FedProx')
-    ),
+    _over(grids.HETEROGENEOUS, 'FedBE', ('FedAvg', 'FedProx'), where=_STEP),
   ),
   _claim(
     'other_unlabeled_data',
     'Unlabeled images of another data set still help.',
-    *(
-      claims.Comparison(
-        f'{name} over FedAvg', grids.UNLABELED[row, _STEP], _FEDAVG
-      )
-      for name, row in (
-        ('CIFAR-100', 'U=CIFAR-100 50K'),
-        ('Tiny-ImageNet', 'U=Tiny-ImageNet 100K'),
-      )
+    _over(
+      _GRID, ('U=CIFAR-100 50K', 'U=Tiny-ImageNet 100K'), 'FedAvg', where=_STEP
     ),
   ),
   _claim(
     'dirichlet_within_a_point',
     'Sampling by Eq. 7 at alpha = 1 is within a point of Eq. 5 (the paper: at '
     'most half a point worse; the margin is ours).',
-    claims.Comparison(
-      'Dirichlet over Gaussian, less one point',
-      grids.DIRICHLET['Dirichlet alpha=1', _STEP],
-      _FEDBE,
-      margin=1.0,
-    ),
-    claims.Comparison(
-      'Gaussian over Dirichlet, less one point',
-      _FEDBE,
-      grids.DIRICHLET['Dirichlet alpha=1', _STEP],
-      margin=1.0,
-    ),
+    _over(_GRID, 'Dirichlet alpha=1', 'FedBE', margin=1.0, where=_STEP)
+    + _over(_GRID, 'FedBE', 'Dirichlet alpha=1', margin=1.0, where=_STEP),
   ),
   _claim(
     'more_than_new_statistics',
     'On a network with batch normalization FedBE gains more over FedAvg than '
     'statistics re-estimated on the same server data do (a rival of ours, not '
     "of the paper's).",
-    claims.Comparison(
-      'FedBE over FedAvg',
-      grids.NORMALIZED['FedBE', 'step_200_rounds_ResNet20 BN'],
-      grids.NORMALIZED['FedAvg', 'step_200_rounds_ResNet20 BN'],
-    ),
-    claims.Comparison(
-      'FedBE over FedAvg with statistics re-estimated',
-      grids.NORMALIZED['FedBE', 'step_200_rounds_ResNet20 BN'],
-      grids.NORMALIZED['FedAvg, recalibrated', 'step_200_rounds_ResNet20 BN'],
+    _over(
+      grids.NORMALIZED,
+      'FedBE',
+      ('FedAvg', 'FedAvg, recalibrated'),
+      where='step_200_rounds_ResNet20 BN',
     ),
   ),
 )

@@ -1,6 +1,8 @@
 """What Fischer et al. 2024 claim, each with a test fixed beforehand."""
 
 import dataclasses
+import functools
+import itertools
 
 from experiments.artifacts.posterior_pooling import grids
 from experiments.harness import cells, claims
@@ -19,77 +21,38 @@ _CALIBRATION = _CALIBRATIONS['epistemic uncertainty']
 _LACK = dataclasses.replace(_CALIBRATION, factor=-1)
 
 
-def _spread(grid):
-  cells_of_rules = (grid[grids.method(rule), 'iid'] for rule in cells.RULES)
-  return claims.Side(claims.spread, tuple(cells_of_rules))
-
-
-_compare = claims.Comparison
 _TWO = ('iid', 'two_class')
-_DETERMINISTIC = 'Deterministic NWA train_size'
-_DROPOUT = 'MC Dropout NWA train_size'
-_ROWS = {rule: grids.method(rule) for rule in cells.RULES} | {
-  'MC dropout': _DROPOUT,
-  'deterministic': _DETERMINISTIC,
+_NAMES = {grids.method(rule): rule for rule in cells.RULES} | {
+  'Deterministic NWA train_size': 'deterministic',
+  'MC Dropout NWA train_size': 'MC dropout',
+  'Flipout DWC pretrain=No': 'DWC from a random start',
+  'Flipout DWC pretrain=Yes': 'DWC pre-trained',
+  'Flipout WS pretrain=Yes': 'WS pre-trained',
 }
-_LEVEL = dict.fromkeys(_TWO, 0.0)
-_PRETRAINED_TWO_CLASS = {
-  rule: grids.ONE_SHOT[f'Flipout {rule} pretrain=Yes', 'two_class']
-  for rule in ('DWC', 'WS')
-}
+
+
+def _named(grid):
+  """Those weighted by size, by short names."""
+  return {
+    (_NAMES[row], column): cell
+    for (row, column), cell in grid.items()
+    if row in _NAMES
+  }
+
+
+_E1, _E5 = _named(grids.E1), _named(grids.E5)
+_ONE_SHOT = _named(grids.ONE_SHOT | grids.E1_CIFAR)
+_PRETRAINED = ('DWC pre-trained', 'WS pre-trained')
 _FAST, _SLOW = ('WS', 'WC', 'Conflation'), ('NWA', 'LP')
 # No difference, in points. The paper prints ± as fractions, of 0.001 to 0.008
 # on IID data and of 0.004 to 0.129 on two classes, and does not say of what:
 # they are taken as spreads over seeds.
-_PAR = {'iid': 1.0, 'two_class': 5.0}
+_PAR_IID, _PAR_TWO_CLASS = 1.0, 5.0
 # Shares of the possible gain: a curve still flat, and one that is seen to rise.
 _FLAT, _RISING = 0.1, 0.25
 
-
-def _equivalent(weighting):
-  """Two one-sided tests a rule: neither weighting is ahead by the margin."""
-  margin = _PAR['two_class']
-  sides = {
-    'over size': (weighting, 'train_size'),
-    'behind size': ('train_size', weighting),
-  }
-  return tuple(
-    _compare(
-      f'{rule}, {weighting} not {text} by {margin:g} points',
-      grids.E1[f'Flipout {rule} {behind}', 'two_class'],
-      grids.E1[f'Flipout {rule} {ahead}', 'two_class'],
-      margin=margin,
-    )
-    for rule in ('NWA', 'WS', 'WC', 'LP')
-    for text, (ahead, behind) in sides.items()
-  )
-
-
-def _claim(name, statement, *comparisons, **more):
-  return claims.Claim(
-    grids.PAPER, name, statement, comparisons, cells.SEEDS, **more
-  )
-
-
-def _less(margin):
-  points = 'one point' if margin == 1 else f'{margin:g} points'
-  return f' less {points}' if margin else ''
-
-
-def _each_over(better, worse, grid, measure=cells.POINTS, par=_LEVEL):
-  """A comparison a pair of rows, on each split of `par`, with its margin."""
-  return tuple(
-    _compare(
-      f'{left} over {right}{_less(margin)}, {column}',
-      grid[_ROWS[left], column],
-      grid[_ROWS[right], column],
-      measure,
-      margin,
-    )
-    for column, margin in par.items()
-    for left in better
-    for right in worse
-  )
+_over = claims.over
+_claim = functools.partial(claims.Claim, grids.PAPER)
 
 
 def _at_one_epoch(grid, fast, *, suffix='', settings=''):
@@ -102,26 +65,26 @@ def _at_one_epoch(grid, fast, *, suffix='', settings=''):
       # The paper shows curves and defines no speed. A mean over rounds is the
       # area under a curve: one that ends higher has more of it too, so that
       # neither this statement nor that on MC dropout says `faster`.
-      *_each_over(fast, _SLOW, grid, cells.SPEED),
+      _over(grid, fast, _SLOW, cells.SPEED, where=_TWO),
     ),
     _claim(
       f'lp_last_at_one_epoch{suffix}',
       f'With E = 1{settings}, LP is last.',
-      *_each_over(('NWA', *fast), ('LP',), grid, cells.POINTS),
+      _over(grid, ('NWA', *fast), 'LP', where=_TWO),
     ),
     _claim(
       f'epistemic_calibration_at_one_epoch{suffix}',
       f'With E = 1{settings}, {rules} have better calibrated epistemic '
       'uncertainty than NWA and LP.',
-      *_each_over(fast, _SLOW, grid, _CALIBRATION),
+      _over(grid, fast, _SLOW, _CALIBRATION, where=_TWO),
     ),
   )
 
 
 CLAIMS = (
-  *_at_one_epoch(grids.E1, _FAST),
+  *_at_one_epoch(_E1, _FAST),
   *_at_one_epoch(
-    grids.MEAN,
+    _named(grids.MEAN),
     ('WS', 'Conflation'),  # WC is as WS, at the floor of the scale.
     suffix='_under_mean',
     settings=' and the divergence a mean over weights (chosen on '
@@ -130,30 +93,27 @@ CLAIMS = (
   _claim(
     'rules_together_at_five_epochs',
     'With E = 5 the rules come together.',
-    _compare(
-      'the spread over rules at E = 1 over that at E = 5, iid',
-      _spread(grids.E1),
-      _spread(grids.E5),
-    ),
+    [
+      claims.Comparison(
+        'the spread over rules at E = 1 over that at E = 5, iid',
+        *(
+          claims.Side(claims.spread, [grid[r, 'iid'] for r in cells.RULES])
+          for grid in (_E1, _E5)
+        ),
+      )
+    ],
   ),
   _claim(
     'dwc_needs_pretraining',
     'DWC from a random start fails, and from a pre-trained model works.',
-    *(
-      _compare(
-        f'DWC pre-trained over DWC from a random start by 10 points, {column}',
-        grids.ONE_SHOT['Flipout DWC pretrain=Yes', column],
-        grids.ONE_SHOT['Flipout DWC pretrain=No', column],
-        margin=-10.0,
-      )
-      for column in _TWO
-    ),
-    _compare(
-      'DWC pre-trained is within 5 points of WS pre-trained, iid',
-      grids.ONE_SHOT['Flipout DWC pretrain=Yes', 'iid'],
-      grids.ONE_SHOT['Flipout WS pretrain=Yes', 'iid'],
-      margin=5.0,
-    ),
+    _over(
+      _ONE_SHOT,
+      'DWC pre-trained',
+      'DWC from a random start',
+      margin=-10.0,
+      where=_TWO,
+    )
+    + _over(_ONE_SHOT, *_PRETRAINED, margin=5.0, where='iid'),
   ),
   _claim(
     'pretrained_one_shot_on_two_classes',
@@ -162,27 +122,19 @@ CLAIMS = (
     'pre-training, a client has as many epochs as in 400 rounds at the '
     "paper's scale; at overnight scale 400 against 100, at laptop scale 40 "
     'against 20: there the budget may be what is seen.',
-    *(
-      _compare(
-        f'{name} pre-trained over {rule}',
-        cell,
-        grids.E1_CIFAR[grids.method(rule), 'two_class'],
-      )
-      for name, cell in _PRETRAINED_TWO_CLASS.items()
-      for rule in cells.RULES
-    ),
+    _over(_ONE_SHOT, _PRETRAINED, cells.RULES, where='two_class'),
   ),
   _claim(
     'updating_the_prior_hurts',
     'Updating the prior every round hurts.',
-    *(
-      _compare(
+    [
+      claims.Comparison(
         f'{rule} with its prior kept over updated, iid',
         grids.E1_CIFAR[grids.method(rule), 'iid'],
         grids.PRIOR_UPDATED[grids.method(rule), 'iid'],
       )
       for rule in cells.RULES
-    ),
+    ],
   ),
   _claim(
     'mc_dropout_on_a_par',
@@ -191,13 +143,14 @@ CLAIMS = (
     'two-class split (in the paper: behind the top-performing VI; WS is its '
     "figures' reference). The paper says it of E = 5 as well, which is not "
     'tested.',
-    *_each_over(
-      ('MC dropout',),
+    _over(
+      _E1,
+      'MC dropout',
       ('deterministic', *cells.RULES),
-      grids.E1,
-      par={'iid': 1.0},
-    ),
-    *_each_over(('WS',), ('MC dropout',), grids.E1, par={'two_class': 0.0}),
+      margin=_PAR_IID,
+      where='iid',
+    )
+    + _over(_E1, 'WS', 'MC dropout', where='two_class'),
   ),
   _claim(
     'weighting_makes_no_difference',
@@ -205,8 +158,18 @@ CLAIMS = (
     'WC and LP: on the two-class split, less than five points, the spread over '
     'seeds that the paper reports. The paper calls its experiment inconclusive '
     '(section 3.8).',
-    *_equivalent('max_discrepancy'),
-    *_equivalent('distance'),
+    # Two one-sided tests a rule: neither weighting is ahead by the margin.
+    [
+      comparison
+      for weighting in ('max_discrepancy', 'distance')
+      for rule in ('NWA', 'WS', 'WC', 'LP')
+      for pair in itertools.permutations(
+        (f'Flipout {rule} {weighting}', f'Flipout {rule} train_size')
+      )
+      for comparison in _over(
+        grids.E1, *pair, margin=_PAR_TWO_CLASS, where='two_class'
+      )
+    ],
     # Table 2: WS by maximum discrepancy 47.72 against 53.52, WC by distance
     # 46.41 against 53.00, each ± 4 to 6.
     expected='does not hold',
@@ -216,17 +179,11 @@ CLAIMS = (
     'With E = 5, all VI rules (by size, and NWA and LP by distance) beat '
     "deterministic training on the two-class split (the paper's text; its "
     'Table 3 says otherwise).',
-    *(
-      _compare(
-        f'{row.removeprefix("Flipout ")} over deterministic',
-        grids.E5[row, 'two_class'],
-        grids.E5[_DETERMINISTIC, 'two_class'],
-      )
-      for row in (
-        *map(grids.method, cells.RULES),
-        'Flipout NWA distance',
-        'Flipout LP distance',
-      )
+    _over(
+      grids.E5 | _E5,
+      (*cells.RULES, 'Flipout NWA distance', 'Flipout LP distance'),
+      'deterministic',
+      where='two_class',
     ),
     expected='does not hold',
   ),
@@ -236,30 +193,33 @@ CLAIMS = (
     'discarding by it brings less than a tenth of the possible gain, a flat '
     'curve (the paper says so beside IID and Dirichlet data, and, at E = 1, of '
     'two classes alone: both are tested).',
-    *(
-      _compare(
+    [
+      claims.Comparison(
         f'a tenth over {rule}, {column}',
-        grids.E5[grids.method(rule), column],
+        _E5[rule, column],
         None,
         _LACK,
         margin=_FLAT,
       )
       for column in _TWO
       for rule in _SLOW
-    ),
+    ],
   ),
   _claim(
     'nwa_on_a_par_at_five_epochs',
     'With E = 5, NWA is as accurate as every other rule, or more so: less than '
     "a point behind on IID data, five on two classes, the size of the paper's "
     'spread over seeds.',
-    *_each_over(('NWA',), (*_FAST, 'LP'), grids.E5, par=_PAR),
+    _over(_E5, 'NWA', (*_FAST, 'LP'), margin=_PAR_IID, where='iid')
+    + _over(
+      _E5, 'NWA', (*_FAST, 'LP'), margin=_PAR_TWO_CLASS, where='two_class'
+    ),
   ),
   _claim(
     'deterministic_beats_vi_on_iid',
     'With E = 5, no VI rule (by size) is as accurate as deterministic training '
     'on IID data. No margin: the paper says which is ahead, not by how much.',
-    *_each_over(('deterministic',), cells.RULES, grids.E5, par={'iid': 0.0}),
+    _over(_E5, 'deterministic', cells.RULES, where='iid'),
   ),
   _claim(
     'mc_dropout_converges_slower',
@@ -267,31 +227,31 @@ CLAIMS = (
     'E = 5 (in the paper: at a marginally slower rate with E = 1, a '
     'significantly slower one with E = 5). No margin: for E = 1 an effect that '
     'is seen is hardly to be expected.',
-    *(
-      _compare(
+    [
+      claims.Comparison(
         f'WS over MC dropout, E = {epochs}, two_class',
-        grid[grids.method('WS'), 'two_class'],
-        grid[_DROPOUT, 'two_class'],
+        grid['WS', 'two_class'],
+        grid['MC dropout', 'two_class'],
         cells.SPEED,
       )
-      for epochs, grid in ((1, grids.E1), (5, grids.E5))
-    ),
+      for epochs, grid in ((1, _E1), (5, _E5))
+    ],
   ),
   _claim(
     'pretrained_one_shot_is_calibrated',
     'Pre-trained one-shot pooling is well calibrated on two classes: '
     'discarding by any of its uncertainties brings more than a quarter of the '
     'possible gain, a rise that a figure shows.',
-    *(
-      _compare(
+    [
+      claims.Comparison(
         f'{rule} over a quarter, {name}',
-        cell,
+        _ONE_SHOT[rule, 'two_class'],
         None,
         measure,
         margin=-_RISING,
       )
       for name, measure in _CALIBRATIONS.items()
-      for rule, cell in _PRETRAINED_TWO_CLASS.items()
-    ),
+      for rule in _PRETRAINED
+    ],
   ),
 )
