@@ -15,6 +15,11 @@ PAPER = cells.Paper(
     **{scale: {} for scale in cells.SCALES},
     'smoke': {'num_rounds': 1, 'local_epochs': 25, 'Distance.samples': 1000},
   },
+  notes=dict.fromkeys(
+    cells.SCALES,
+    'Ten clients, logistic regression, prior N(0, 1), 20 rounds of about 150 '
+    'steps. p is HMC of all examples, q the model.',
+  ),
 )
 # Training examples; a client's epochs, for some 150 steps a round.
 _SETS = {'breast_cancer': (455, 75), 'digits': (1438, 25)}
@@ -106,11 +111,6 @@ def _measure(label, name, digits=3):
 
 
 _GRIDS = {data: _grid(data, *rest) for data, rest in _SETS.items()}
-_NOTES = dict.fromkeys(
-  cells.SCALES,
-  'Ten clients, logistic regression, prior N(0, 1), 20 rounds of about 150 '
-  'steps. p is HMC of all examples, q the model.',
-)
 _DIAGONAL = (
   _measure('W2, diagonal', 'w2_diagonal', 2),
   _measure('KL[q, p], diagonal', 'kl_to_truth_diagonal', 1),
@@ -136,8 +136,6 @@ TABLES = (
       f'how far from the true posterior, {weights} weights',
       _GRIDS[data],
       measures,
-      cells.SEEDS,
-      _NOTES,
     )
     for data, weights, measures in (
       ('breast_cancer', 62, (*_DIAGONAL, *_WHOLE, *_PREDICTIVE)),
@@ -150,8 +148,6 @@ TABLES = (
     'how far HMC can be trusted, of weights and of their squares',
     {('HMC', data): grid['HMC', 'IID'] for data, grid in _GRIDS.items()},
     _CHAINS,
-    cells.SEEDS,
-    _NOTES,
   ),
 )
 
@@ -177,7 +173,6 @@ def draw(runs):
   return figure
 
 
-CLAIMS = ()
 FIGURES = (
   figures.Figure(
     PAPER,
@@ -193,6 +188,5 @@ FIGURES = (
       for split in _PARTITIONS
     },
     draw,
-    cells.SEEDS,
   ),
 )

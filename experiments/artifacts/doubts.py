@@ -12,7 +12,16 @@ from bfl_tf.trained import doubts, reopened, reports
 from experiments.artifacts.posterior_pooling import grids
 from experiments.harness import cells, tables
 
-PAPER = cells.Paper('doubts', scales={})
+_EXAMPLES, _SAMPLES = 2000, 20
+PAPER = cells.Paper(
+  'doubts',
+  scales={},
+  notes=dict.fromkeys(
+    cells.SCALES,
+    f'{_EXAMPLES} test examples and {_EXAMPLES} of each other set, {_SAMPLES} '
+    'Monte Carlo samples.',
+  ),
+)
 # Below `doubt`: what a run that is extended forgets.
 _FILE = 'doubt/answers.json'
 # By the data of a run: sets much like them, and of another world.
@@ -26,7 +35,6 @@ _OTHERS = {
   'experiments.artifacts.board.data:cifar10': {'near': ('cifar100',),
                                                'far': ('mnist',)},
 }  # fmt: skip
-_EXAMPLES, _SAMPLES = 2000, 20
 
 
 def _read(name, directory, predictor):
@@ -108,20 +116,8 @@ _CELLS = {
   },
 }
 _GRID = {(row, 'iid'): cell for row, cell in _CELLS.items()}
-_TEXT = (
-  f'{_EXAMPLES} test examples and {_EXAMPLES} of each other set, {_SAMPLES} '
-  'Monte Carlo samples.'
-)
 TABLES = tuple(
-  tables.Table(
-    PAPER,
-    name,
-    title,
-    _GRID,
-    measures,
-    cells.SEEDS,
-    dict.fromkeys(cells.SCALES, _TEXT),
-  )
+  tables.Table(PAPER, name, title, _GRID, measures)
   for name, title, measures in (
     (
       'out_of_distribution',
@@ -141,4 +137,3 @@ TABLES = tuple(
     ),
   )
 )
-CLAIMS, FIGURES = (), ()

@@ -7,6 +7,7 @@ which were proposed to weigh outliers less, help; and the robust rules?
 
 from experiments.harness import cells, tables
 
+_TEXT = 'Twenty clients on digits, IID, {} rounds of 5 epochs.'
 PAPER = cells.Paper(
   'outliers',
   scales={
@@ -15,6 +16,10 @@ PAPER = cells.Paper(
     # Only the last scores are read.
     'laptop': {'num_rounds': 10, 'eval_every': 10, 'checkpoint_every': 10},
     'smoke': cells.SMALLEST,
+  },
+  notes={
+    **dict.fromkeys(cells.SCALES, _TEXT.format(20)),
+    'laptop': _TEXT.format(10),
   },
 )
 FRACTIONS = (0.1, 0.2, 0.4)
@@ -50,19 +55,12 @@ def _cell(method, column):
   return cells.Cell(PAPER, path, {**METHODS[method], **COLUMNS[column]})
 
 
-_TEXT = 'Twenty clients on digits, IID, {} rounds of 5 epochs.'
 TABLES = (
   tables.Table(
     PAPER,
     'rules',
     'bad clients, by rule and weighting',
     {(m, c): _cell(m, c) for m in METHODS for c in COLUMNS},
-    (cells.ACCURACY,),
-    cells.FEWER,
-    {
-      **dict.fromkeys(cells.SCALES, _TEXT.format(20)),
-      'laptop': _TEXT.format(10),
-    },
+    seeds=cells.FEWER,
   ),
 )
-CLAIMS, FIGURES = (), ()

@@ -13,6 +13,7 @@ import dataclasses
 from bfl_tf import datasets
 from experiments.harness import cells, claims, tables
 
+_TEXT = 'Ten clients on digits, {} rounds of 5 epochs.'
 PAPER = cells.Paper(
   'priors',
   scales={
@@ -22,6 +23,7 @@ PAPER = cells.Paper(
     'laptop': {},
     'smoke': cells.SMALLEST,
   },
+  notes=dict.fromkeys(cells.SCALES, _TEXT.format(20)),
 )
 
 PARTITIONS = {
@@ -91,30 +93,22 @@ SCORES = {
 }
 
 
-def _table(name, title, grid, measures, rounds, seeds=cells.SEEDS):
-  text = 'Ten clients on digits, {} rounds of 5 epochs.'
-  notes = {
-    **dict.fromkeys(cells.SCALES, text.format(20)),
-    'laptop': text.format(rounds),
-  }
-  return tables.Table(PAPER, name, title, grid, measures, seeds, notes)
-
-
 TABLES = (
-  _table(
+  tables.Table(
+    PAPER,
     'choosing',
     'the prior on validation examples, Dirichlet 0.5',
     CHOOSING,
     (cells.NLL, cells.ECE),
-    20,
     cells.FEWER,
   ),
-  _table(
+  tables.Table(
+    PAPER,
     'scores',
     'the prior on test examples',
     SCORES,
     (cells.ACCURACY, cells.NLL, cells.ECE),
-    10,
+    note={'laptop': _TEXT.format(10)},
   ),
 )
 
@@ -151,4 +145,3 @@ CLAIMS = (
     _better(('WC', 'Conflation'), 's sqrt(K)'),
   ),
 )
-FIGURES = ()

@@ -69,11 +69,13 @@ class Paper:
       behind it lies in `configs/<name>/`.
     scales: overrides of the preset by scale.
     citation: `Chen & Chao 2021`; empty of experiments of our own.
+    notes: what each scale but `smoke` is, for the headers of its tables.
   """
 
   name: str
   scales: Mapping[str, Mapping[str, Any]]
   citation: str = ''
+  notes: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   @functools.cached_property
   def preset(self) -> dict[str, Any]:

@@ -199,7 +199,7 @@ class Claim:
   statement: str
   comparisons: Sequence[Comparison]
   seeds: Mapping[str, int] = dataclasses.field(
-    default_factory=lambda: cells_lib.SEEDS
+    default_factory=cells_lib.SEEDS.copy
   )
   expected: str = 'holds'
 

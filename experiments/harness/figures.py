@@ -34,7 +34,9 @@ class Figure:
   title: str
   panels: Mapping[str, Mapping[str, cells_lib.Cell]]
   draw: Callable | Mapping[str, Callable]
-  seeds: Mapping[str, int]
+  seeds: Mapping[str, int] = dataclasses.field(
+    default_factory=cells_lib.SEEDS.copy
+  )
   of_seeds: str = BAND
 
   @property
@@ -77,7 +79,7 @@ def sweep(
   title: str,
   panels: Mapping[str, Mapping[str, Mapping[float, cells_lib.Cell]]],
   xlabel: Mapping[str, str],
-  seeds: Mapping[str, int],
+  seeds: Mapping[str, int] = cells_lib.SEEDS,
 ) -> Figure:
   """Returns a figure of accuracy against a setting.
 

@@ -29,7 +29,7 @@ class Table:
     grid: cells by row (method) and column (setting), named as published.
     measures: what is read off each cell.
     seeds: how many, by scale.
-    note: of every scale but `smoke`, for the header.
+    note: for the header, of scales where it is another than the paper's.
     published_in: the table whose published values are shown; its own if empty.
     published_rows: that table's name of a row, where it is another.
   """
@@ -38,9 +38,11 @@ class Table:
   name: str
   title: str
   grid: Mapping[tuple[str, str], cells_lib.Cell]
-  measures: Sequence[cells_lib.Measure]
-  seeds: Mapping[str, int]
-  note: Mapping[str, str]
+  measures: Sequence[cells_lib.Measure] = (cells_lib.ACCURACY,)
+  seeds: Mapping[str, int] = dataclasses.field(
+    default_factory=cells_lib.SEEDS.copy
+  )
+  note: Mapping[str, str] = dataclasses.field(default_factory=dict)
   published_in: str = ''
   published_rows: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -191,11 +193,11 @@ def _said(entries):
 
 def _header(table, scale, entries):
   counts = sorted({entry.seeds for entry in entries})
-  note = cells_lib.SMOKE if scale == 'smoke' else table.note[scale]
+  notes = {**table.paper.notes, **table.note, 'smoke': cells_lib.SMOKE}
   ran = f'{counts[0]}' if len(counts) == 1 else f'{counts[0]} to {counts[-1]}'
   return (
     f'{table.paper.name}/{table.name} at {scale} scale: {table.title}. '
-    f'{note} Mean ± standard error over {ran} of '
+    f'{notes[scale]} Mean ± standard error over {ran} of '
     f'{table.seeds[scale]} seeds'
     f'{" [published]" if table.is_published else ""}; {_DASH} nothing ran, '
     f'{_DIVERGED} a run diverged.'

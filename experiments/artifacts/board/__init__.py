@@ -30,6 +30,10 @@ PAPER = cells.Paper(
       'distil.swa_cycle': 1,
     },
   },
+  notes={
+    **dict.fromkeys(('paper', 'overnight'), '50 rounds of 10 epochs.'),
+    'laptop': '10 rounds of 2 epochs.',
+  },
 )
 _FLAGS = {'FedAvg': (), 'SCAFFOLD': ('scaffold',), 'FedProx': ('fedprox',),
           'FedNova': ('fednova',)}  # fmt: skip
@@ -114,10 +118,6 @@ _SCORES = (
   ),
   cells.Measure('least seconds a round', _LEAST_SECONDS, digits=1),
 )
-_NOTES = {
-  **dict.fromkeys(('paper', 'overnight'), '50 rounds of 10 epochs.'),
-  'laptop': '10 rounds of 2 epochs.',
-}
 _table = functools.partial(tables.Table, PAPER)
 TABLES = (
   _table(
@@ -126,7 +126,6 @@ TABLES = (
     {key: cell for key, cell in POINTS.items() if key[1] == _DIRICHLET},
     _SCORES,
     cells.FEWER,
-    _NOTES,
   ),
   _table(
     'splits',
@@ -134,7 +133,6 @@ TABLES = (
     {key: cell for key, cell in POINTS.items() if key[1] != _DIRICHLET},
     (BEST, LAST),
     cells.ONE,
-    _NOTES,
   ),
   _table(
     'posteriors',
@@ -142,7 +140,6 @@ TABLES = (
     POSTERIORS,
     _SCORES,
     cells.FEWER,
-    _NOTES,
   ),
   _table(
     'differences',
@@ -150,7 +147,5 @@ TABLES = (
     DIFFERENCES,
     (BEST, LAST),
     cells.ONE,
-    _NOTES,
   ),
 )
-CLAIMS, FIGURES = (), ()

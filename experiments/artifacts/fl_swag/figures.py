@@ -46,7 +46,6 @@ FIGURES = (
     'accuracy less confidence against confidence',
     _PANELS,
     plots.calibration_gap,
-    cells.SEEDS,
     of_seeds=_TOGETHER,
   ),
   figures.Figure(
@@ -55,7 +54,6 @@ FIGURES = (
     'accuracy less confidence of predictions above a confidence',
     _PANELS,
     plots.calibration_above,
-    cells.SEEDS,
     of_seeds=_TOGETHER,
   ),
   figures.sweep(
@@ -64,6 +62,5 @@ FIGURES = (
     'FL-SWAG by local epochs',
     {'mnist': deep.BY_EPOCHS},
     {'mnist': 'Local epochs'},
-    cells.SEEDS,
   ),
 )

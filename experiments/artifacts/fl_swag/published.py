@@ -1,5 +1,6 @@
 """The tables of sections 7 and 8, and ours: rules, features, choices."""
 
+import functools
 import pathlib
 
 import numpy as np
@@ -24,12 +25,6 @@ def accuracy(directory: pathlib.Path, predictor: str) -> float:
 ACCURACY = cells.Measure(
   'Accuracy (%)', accuracy, 'accuracy_percent', factor=100
 )
-_NOTES = {
-  'paper': "The paper's split and data; what it does not print is ours: "
-  'docs/results/fl_swag.md.',
-  'overnight': 'As at paper scale.',
-  'laptop': 'The first 10 000 training images.',
-}
 _ON_FEATURES = (
   ACCURACY,
   cells.NLL,
@@ -67,8 +62,7 @@ _OF_RATES = (
 )
 
 
-def _table(name, title, grid, measures, seeds=cells.SEEDS):
-  return tables.Table(grids.PAPER, name, title, grid, measures, seeds, _NOTES)
+_table = functools.partial(tables.Table, grids.PAPER)
 
 
 TABLES = (

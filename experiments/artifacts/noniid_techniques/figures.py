@@ -43,6 +43,5 @@ FIGURES = (
     'accuracy, and hypothesis conflicts between agents',
     {'accuracy': _TECHNIQUES, 'conflict': _TECHNIQUES},
     {'accuracy': plots.learning_curve, 'conflict': _conflicts},
-    cells.SEEDS,
   ),
 )

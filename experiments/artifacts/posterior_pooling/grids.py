@@ -28,6 +28,7 @@ PAPER = cells.Paper(
     },
     'smoke': cells.SMALLEST,
   },
+  notes={'paper': 'The settings of the paper; where it has none, ours.'},
 )
 
 PARTITIONS = {
