@@ -4,7 +4,7 @@
   python -m experiments.reproduce --artifact=posterior_pooling/table2
   python -m experiments.reproduce --claim=posterior_pooling/lp_last_at_one_epoch
   python -m experiments.reproduce --claim=all --scale=overnight --seeds=0
-  python -m experiments.reproduce --verdicts
+  python -m experiments.reproduce --claim=all --norun --scale=overnight
 
 Finished runs are read, interrupted ones go on. Exit code of a claim: 0 holds,
 1 does not hold, 3 undecided or not to be tested; of an artifact: 1 if a run
@@ -20,23 +20,13 @@ from bfl_tf import registry, training
 from bfl_tf.runs import many
 from experiments import artifacts
 from experiments import flags as config_flags
-from experiments.harness import (
-  cells,
-  claims,
-  estimates,
-  figures,
-  tables,
-  verdicts,
-)
+from experiments.harness import cells, claims, estimates, figures, tables
 
 _LIST = flags.DEFINE_boolean('list', False, 'List artifacts and claims.')
 _ARTIFACT = flags.DEFINE_list(
   'artifact', [], "<paper>/<table or figure>, several, or 'all'."
 )
 _CLAIM = flags.DEFINE_list('claim', [], "<paper>/<name>, several, or 'all'.")
-_VERDICTS = flags.DEFINE_boolean(
-  'verdicts', False, 'A table of all claims at every scale; runs nothing.'
-)
 _SCALE = flags.DEFINE_string(
   'scale',
   'laptop',
@@ -81,20 +71,13 @@ def _do():
   root = pathlib.Path(_OUTPUT_DIR.value)
   chosen = _chosen('artifact', _ARTIFACT.value, artifacts.ARTIFACTS)
   claimed = _chosen('claim', _CLAIM.value, artifacts.CLAIMS)
-  narrowed = _SEEDS.value is not None or _CELLS.value
-  if narrowed and (_LIST.value or _VERDICTS.value):
-    raise ValueError(
-      '--list and --verdicts are of all: leave --seeds and --cells.'
-    )
   if _LIST.value:
+    if _SEEDS.value is not None or _CELLS.value:
+      raise ValueError('--list is of all: leave --seeds and --cells.')
     print(estimates.listing(artifacts.ARTIFACTS | artifacts.CLAIMS, root))
     return None
-  if _VERDICTS.value:
-    root.mkdir(parents=True, exist_ok=True)
-    print(verdicts.write(artifacts.CLAIMS.values(), root))
-    return None
   if not chosen and not claimed:
-    raise ValueError('give --list, --verdicts, --artifact or --claim.')
+    raise ValueError('give --list, --artifact or --claim.')
   tasks = _tasks([*chosen, *claimed], root, _seeds([*chosen, *claimed]))
   # Figures that ask models do it as runs do.
   training.configure(0)

@@ -130,7 +130,6 @@ def test_flags_exist(page):
   known |= {'output_dir', 'flagfile', 'help', 'helpfull', 'describe'}
   # Of reproduce.
   known |= {'list', 'artifact', 'claim', 'scale', 'seeds', 'cells', 'jobs'}
-  known |= {'verdicts'}
   # Of sites, predict, export, doubt, compare and sweep.
   known |= {'run', 'input', 'output', 'near', 'far', 'scores', 'names'}
   known |= {'baseline', 'figures', 'grid', 'draw', 'num_draws', 'choose_by'}

@@ -4,9 +4,11 @@ import pathlib
 import re
 
 from experiments import artifacts
-from experiments.harness.verdicts import SCALES
+from experiments.harness import cells as cells_lib
 
 _ROOT = pathlib.Path(__file__).parents[1]
+# A smoke run says nothing about a method.
+SCALES = cells_lib.SCALES[1:]
 _CLAIM = re.compile(r'^(\w+/\w+) at (\w+) scale: (.*)$', re.M)
 
 
