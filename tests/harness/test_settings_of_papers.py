@@ -9,19 +9,19 @@ import pytest
 from bfl_tf import datasets, models, partitions
 from experiments.artifacts import board, equal_work, priors
 from experiments.artifacts.board import data
-from experiments.artifacts.fl_swag import choosing, deep
+from experiments.artifacts.fl_swag import deep
 from experiments.harness import cells
 
 _ROOT = pathlib.Path(__file__).parents[2]
 
 
 def test_the_samplers_prior_is_the_same_everywhere():
-  """N times weight decay; a validation share is of all."""
+  """N times weight decay."""
   samplers = [
     cell for (row, _), cell in deep.CALIBRATION.items() if 'LD' in row
   ]
   assert len(samplers) == 6
-  for cell in (*samplers, *choosing.RATES.values()):
+  for cell in samplers:
     for scale in ('laptop', 'paper'):
       config = cell.config(scale, 0)
       if config.dataset.endswith(':cifar10'):

@@ -84,7 +84,7 @@ def on_features(name, dataset, overrides, laptop=types.MappingProxyType({})):
 
 
 # Of CIFAR-10's features, by the negative log likelihood of validation examples
-# (fl_swag/floors, fl_swag/samplers); the presets' are MNIST's.
+# (docs/results/fl_swag.md); the presets' are MNIST's.
 _CHOSEN_ON_RESNET18 = {'client_learning_rate': 0.2, 'swag.min_scale': 0.1}
 _RATES_ON_RESNET18 = {'sgld': 0.2, 'psgld': 0.003}
 
@@ -115,11 +115,10 @@ _SAMPLED = {
 }
 
 
-def sampled(name, overrides=types.MappingProxyType({})):
+def _sampled(name):
   """Returns a cell of a sampler on the features of CIFAR-10."""
-  method = name.split('/')[-1]
-  chosen = {'client_learning_rate': _RATES_ON_RESNET18[method]}
-  flags = {**grids.PAPER.flags(method), **_SAMPLED, **chosen, **overrides}
+  chosen = {'client_learning_rate': _RATES_ON_RESNET18[name]}
+  flags = {**grids.PAPER.flags(name), **_SAMPLED, **chosen}
   return on_features(name, 'cifar10', flags)
 
 
@@ -155,7 +154,7 @@ CALIBRATION = {
   **{
     (row, CIFAR10): _OF_CIFAR10[row] for row in ('FL-SWAG', 'FL-SWAG, diagonal')
   },
-  **{(row, CIFAR10): sampled(row.lower()) for row in SAMPLERS},
+  **{(row, CIFAR10): _sampled(row.lower()) for row in SAMPLERS},
 }
 
 FEATURES = tuple(DATASETS.values())

@@ -1,11 +1,11 @@
-"""The tables of sections 7 and 8, and ours: rules, features, choices."""
+"""The tables of sections 7 and 8, and ours: rules and features."""
 
 import functools
 import pathlib
 
 import numpy as np
 
-from experiments.artifacts.fl_swag import choosing, deep, floors, grids
+from experiments.artifacts.fl_swag import deep, grids
 from experiments.harness import cells, tables
 
 _OVER_CLIENTS = dict(zip(grids.OVER_CLIENTS, (np.min, np.mean, np.max)))
@@ -43,25 +43,6 @@ _SCORES = (
   cells.Measure('Brier x 10', cells.final('brier'), 'brier_x10', 10),
   cells.Measure('NLL x 10', cells.final('nll'), 'nll_nats_x10', 10),
 )
-_OF_FLOORS = (
-  cells.Measure(
-    'Validation accuracy (%)', floors.reading('accuracy'), factor=100
-  ),
-  cells.Measure('NLL (nats)', floors.reading('nll'), digits=4),
-  cells.Measure('ECE', floors.reading('ece'), digits=4),
-  cells.Measure('Held (%)', floors.reading('held'), factor=100, digits=1),
-)
-_OF_RATES = (
-  cells.Measure(
-    'Validation accuracy (%)', cells.final('validation_accuracy'), factor=100
-  ),
-  cells.Measure(
-    'Validation NLL (nats)', cells.final('validation_nll'), digits=3
-  ),
-  cells.Measure('Validation ECE', cells.final('validation_ece'), digits=4),
-)
-
-
 _table = functools.partial(tables.Table, grids.PAPER)
 
 
@@ -97,32 +78,5 @@ TABLES = (
     'logistic regression on 84 features of a pre-trained LeNet-5',
     deep.SHARED_FEATURES,
     _ON_FEATURES,
-  ),
-  _table(
-    'samplers',
-    "the samplers' rates on validation examples: LeNet-5, and logistic "
-    'regression on features',
-    choosing.RATES,
-    _OF_RATES,
-    cells.ONE,
-  ),
-  *(
-    _table(
-      name,
-      f"the floor of a client's scale, {of}: FL-SWAG on validation examples, "
-      'and how many scales it holds',
-      grid,
-      _OF_FLOORS,
-      cells.ONE,
-    )
-    for name, of, grid in (
-      ('floors', 'logistic regression', choosing.FLOORS),
-      ('floors_lenet5', 'LeNet-5 on MNIST', choosing.LENET5_FLOORS),
-      (
-        'deviations',
-        'logistic regression with other factors',
-        choosing.DEVIATIONS,
-      ),
-    )
   ),
 )
