@@ -2,9 +2,8 @@
 
   python -m experiments.hmc --output_dir=runs/hmc
 
-Once in SWAG's low-rank subspace, with two plots, and once over all 21 401
-weights, where R-hat and the effective sizes say how far the chains can be
-trusted. One to two minutes on 2 CPU cores.
+In SWAG's low-rank subspace, with two plots; R-hat and the effective sizes say
+how far the chains can be trusted. About a minute on 2 CPU cores.
 """
 
 import csv
@@ -24,42 +23,24 @@ _NUM_DRAWS = flags.DEFINE_integer(
 )
 _RANK = flags.DEFINE_integer('rank', 20, "Of SWAG's factor.", lower_bound=3)
 _EPOCHS = flags.DEFINE_integer('epochs', 2000, 'Of SWAG.', lower_bound=1)
-_ALL_SAMPLES = flags.DEFINE_integer(
-  'all_samples', 150, 'Of each chain over all weights; 0 for none.', 0
-)
-_CHAINS = flags.DEFINE_integer('chains', 3, 'Over all weights.', lower_bound=2)
-
-# Of half a chain two, for their spread.
-_FEWEST = 4
 
 
 def main() -> None:
   """Samples, writes a table and two figures, and prints the table."""
   if not _OUTPUT_DIR.value:
     config_flags.fail('--output_dir is missing: name a directory for results.')
-  if 0 < _ALL_SAMPLES.value < _FEWEST:
-    config_flags.fail(
-      f'--all_samples={_ALL_SAMPLES.value}: R-hat needs {_FEWEST} of each '
-      'chain; 0 for none.'
-    )
   training.configure(0)
-  settings = toy.config(_SEED.value, _EPOCHS.value, _RANK.value)
-  fitted = toy.fit(settings)
+  fitted = toy.fit(toy.config(_SEED.value, _EPOCHS.value, _RANK.value))
   folder = pathlib.Path(_OUTPUT_DIR.value)
   folder.mkdir(parents=True, exist_ok=True)
   compared = toy.compare(fitted, _SEED.value, _NUM_DRAWS.value)
-  rows = _subspace_rows(compared)
-  if _ALL_SAMPLES.value:
-    found = toy.over_all_weights(
-      fitted, settings, _ALL_SAMPLES.value, _CHAINS.value
-    )
-    rows += _chain_rows('all weights', found)
+  rows = _rows(compared)
   _write(folder, rows, compared)
   for name, value in rows:
     print(f'{name:52} {value}')
 
 
-def _subspace_rows(compared):
+def _rows(compared):
   ratio = compared.deviation / compared.halves
   return [
     ('mean deviation of SWAG and HMC draws', f'{compared.deviation:.3e}'),
@@ -69,25 +50,25 @@ def _subspace_rows(compared):
     ('mean deviation of the means', f'{compared.of_means:.3e}'),
     ("SWAG's scale over HMC's, median", f'{compared.spread_ratio:.3f}'),
     ('no more than twice', 'holds' if ratio <= 2 else 'does not hold'),
-    *_chain_rows('subspace', compared.chains),
+    *_chain_rows(compared.chains),
   ]
 
 
-def _chain_rows(name, found):
+def _chain_rows(found):
   r_hat, sizes = found.r_hat(), found.effective_size()
   num_chains, samples, dimension = found.samples.shape
   return [
     (
-      f'{name}: chains x draws x dimension',
+      'subspace: chains x draws x dimension',
       f'{num_chains} x {samples} x {dimension}',
     ),
-    (f'{name}: mean acceptance', f'{found.accepted.mean():.3f}'),
-    (f'{name}: step sizes', ', '.join(f'{s:.2e}' for s in found.step_size)),
-    (f'{name}: R-hat, median', f'{np.median(r_hat):.3f}'),
-    (f'{name}: R-hat, largest', f'{r_hat.max():.3f}'),
-    (f'{name}: R-hat below 1.1, share', f'{np.mean(r_hat < 1.1):.3f}'),
-    (f'{name}: effective size, median', f'{np.median(sizes):.1f}'),
-    (f'{name}: effective size, least', f'{sizes.min():.1f}'),
+    ('subspace: mean acceptance', f'{found.accepted.mean():.3f}'),
+    ('subspace: step sizes', ', '.join(f'{s:.2e}' for s in found.step_size)),
+    ('subspace: R-hat, median', f'{np.median(r_hat):.3f}'),
+    ('subspace: R-hat, largest', f'{r_hat.max():.3f}'),
+    ('subspace: R-hat below 1.1, share', f'{np.mean(r_hat < 1.1):.3f}'),
+    ('subspace: effective size, median', f'{np.median(sizes):.1f}'),
+    ('subspace: effective size, least', f'{sizes.min():.1f}'),
   ]
 
 

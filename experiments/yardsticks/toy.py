@@ -190,25 +190,3 @@ def compare(
     float(np.median(swag.std(0) / hmc.std(0))),
     found,
   )
-
-
-def over_all_weights(
-  fitted: Fitted,
-  settings: config_lib.Config,
-  num_samples: int,
-  num_chains: int,
-) -> chains.Chains:
-  """Samples over all weights; each chain begins at other initial weights."""
-  starts = []
-  for number in range(num_chains):
-    drawn = network((30,), 2, settings.kernel_initializer, 1000 + number)
-    variables = weights_lib.Variables.of(drawn, 'all')
-    starts.append(weights_lib.read(variables).loc.numpy())
-  return chains.sample(
-    fitted.density,
-    np.stack(starts),
-    num_samples=num_samples,
-    burn_in=num_samples,
-    step_size=1e-3,
-    seed=seeds.named(settings.seed, 'hmc_all'),
-  )

@@ -113,7 +113,7 @@ def test_deviation_by_hand():
 @pytest.mark.slow
 @pytest.mark.process
 def test_the_binary_compares_and_draws(tmp_path):
-  flags = ['--num_draws=20', '--epochs=6', '--rank=3', '--all_samples=0']
+  flags = ['--num_draws=20', '--epochs=6', '--rank=3']
   good, bad = binaries.drive(
     'experiments.hmc',
     [
