@@ -14,6 +14,7 @@ from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import data as data_lib
 from bfl_tf.federation import engine
 from bfl_tf.federation import experiment as experiment_lib
+from bfl_tf.federation import plan as plan_lib
 from bfl_tf.federation import state as state_lib
 from bfl_tf.runs import checkpoints
 from bfl_tf.runs import directory as directory_lib
@@ -47,7 +48,10 @@ def train(
   It is one more local training as of the run's clients. Of variational weights
   the global posterior is the prior, as under `--flipout.update_prior`, weighed
   against the site's own examples: nobody else's are pooled with them. Under
-  PVI it is the cavity, which does not hold those examples yet.
+  PVI it is the cavity, which does not hold those examples yet. Client parts
+  that work with a server stage or move the mean serve the federation: they are
+  left out, but for one that gives a prior; a pull to the broadcast (`proximal`,
+  `projection`) stays.
 
   Args:
     run: whose clients are sites.
@@ -61,7 +65,12 @@ def train(
     ValueError: its clients are no sites.
   """
   config = run.trained.config.replace(
-    local_epochs=epochs, min_local_epochs=0, early_local_epochs=0, attack=()
+    client_parts=_parts_of_one(run.trained.config),
+    predictor='',
+    local_epochs=epochs,
+    min_local_epochs=0,
+    early_local_epochs=0,
+    attack=(),
   )
   of_pvi = 'pvi' in config.client_parts
   if of_pvi:
@@ -81,6 +90,12 @@ def train(
       f'--partition={config.partition}: clients are no sites to personalise '
       'for; natural makes them so.'
     )
+  kept = {part.name for part in experiment.method.parts}
+  memories = {
+    client: {name: memory[name] for name in memory.keys() & kept}
+    for client, memory in state.memories.items()
+  }
+  state = state._replace(memories=memories)
   engine.check_memories(state, experiment.method.result_like)
   plan, broadcast = experiment.method, experiment.broadcast(state)
 
@@ -95,6 +110,16 @@ def train(
   clients = range(len(names))
   models = training.in_parallel(experiment.workers, clients, trained_on)
   return _with_promises(run, models)
+
+
+def _parts_of_one(config) -> tuple[str, ...]:
+  """Names the client parts of a training that nobody else's are pooled with."""
+  return tuple(
+    name
+    for name, part in zip(config.client_parts, plan_lib.Plan.of(config).parts)
+    if hasattr(part, 'prior')
+    or not (getattr(part, 'needs', None) or getattr(part, 'moves_mean', False))
+  )
 
 
 def _with_promises(run, models) -> Iterator[Personalised]:

@@ -92,17 +92,30 @@ def test_sets_that_are_every_class_have_no_score(run):
   assert rows['north']['personalised_nll'] == rows['north']['nll']
 
 
+def check_trains_as_under(run_dir, run, **changes):
+  """A site's own model is the same where the run had other flags."""
+  config = run.trained.config.replace(**changes)
+  other = trained_lib.Trained(config, run.trained.task, run.trained.weights)
+  ours, theirs = (
+    {one.site: one.model for one in train(run_dir, each, 2)}
+    for each in (run, run._replace(trained=other))
+  )
+  assert all(toys.same(ours[site], theirs[site]) for site in ours | theirs)
+
+
 def test_a_model_of_its_own_stands_for_nobody_else(sites_run, run):
   pooled = {'flipout.kl_examples': 'all', 'flipout.divergence': 'tied'}
-  config = run.trained.config.replace(**pooled)
-  of_all = run._replace(
-    trained=trained_lib.Trained(config, run.trained.task, run.trained.weights)
-  )
-  own, other = (
-    {one.site: one.model for one in train(sites_run, each, 2)}
-    for each in (run, of_all)
-  )
-  assert all(toys.same(own[site], other[site]) for site in own | other)
+  check_trains_as_under(sites_run, run, **pooled)
+
+
+def test_what_holds_clients_together_is_no_part_of_it(tmp_path):
+  scaffold = {
+    'client_parts': ('scaffold',), 'client_optimizer': 'sgd',
+    'variant': 'deterministic',
+  }  # fmt: skip
+  run_dir = site_data.play(tmp_path, **scaffold)
+  run = reopened.reopen(run_dir)
+  check_trains_as_under(run_dir, run, client_parts=())
 
 
 def test_under_pvi_a_sites_prior_is_its_cavity(tmp_path):
