@@ -52,8 +52,7 @@ def load(dataset: str, seed: int = 0, **reading: Any) -> columns.Dataset:
     )
   flag, fraction = 'test_fraction', read.test_fraction
   if not len(found.test.y) or fraction != reading_lib.Reading.test_fraction:
-    unseen = bool(read.num_classes)
-    found = shares.take(found, 'test', flag, fraction, unseen=unseen)
+    found = shares.take(found, 'test', flag, fraction)
   if not len(found.test.y):
     raise ValueError(
       f'--{flag}=0 leaves no test example of --dataset={dataset}: raise it.'

@@ -90,7 +90,6 @@ def take(
   flag: str,
   fraction: float,
   seed: int | None = None,
-  unseen: bool = False,
 ) -> columns.Dataset:
   """Takes a share of the training examples, which becomes the split `name`.
 
@@ -100,7 +99,6 @@ def take(
     flag: that says the fraction.
     fraction: of each site's examples, as of `hold_out`; 0 takes none.
     seed: if given, the share is of each class over all sites, and by it.
-    unseen: a class may be left without an example to train on.
 
   Raises:
     ValueError: naming the flag and what to do.
@@ -121,12 +119,4 @@ def take(
   if not held.size:
     raise ValueError(f'{said} leaves no {name} example of {where}: raise it.')
   splits: dict[str, Any] = {name: whole.take(held), 'train': whole.take(rest)}
-  missing = np.setdiff1d(whole.y, splits['train'].y)
-  if missing.size and not unseen:
-    first = missing[0]
-    named = dataset.class_names[first] if dataset.class_names else first
-    raise ValueError(
-      f'{where}: {said} leaves no row of class {str(named)!r} to train on: '
-      'lower it, or add rows of that class.'
-    )
   return dataclasses.replace(dataset, rows=dataset.row_numbers[rest], **splits)

@@ -184,6 +184,13 @@ def test_an_owner_may_name_what_few_rows_have(tmp_path):
   assert [f.value for f in dataset.features[1:]] == [*'ABC', '0.10', '1.10']
 
 
+def test_a_class_may_be_held_out_whole(tmp_path):
+  """As at a node whose file has few rows of a class that others have."""
+  lines = [*rows(), *[['1', 'a', '2', 'cider']] * 2]
+  dataset = load(write(tmp_path, lines), calibration_fraction=0.9)
+  assert dataset.class_names[0] == 'cider' and 0 not in dataset.train.y
+
+
 def change(row, column, text):
   lines = list(rows())
   lines[row][HEADER.index(column)] = text
@@ -226,10 +233,6 @@ BAD = {
   "column 'label'": (rows(labels=('0.5', '1', '2')), {}),
   "'label' has '1' and '1.0'": (rows(labels=('0', '1', '1.0')), {}),
   '--num_classes=2': (rows(labels=('0', '1', '2')), {'num_classes': 2}),
-  "calibration_fraction.* class 'cider'": (
-    [*rows(), *[['1', 'a', '2', 'cider']] * 2],
-    {'calibration_fraction': 0.9},
-  ),
   '--test_fraction=0': (rows(), {'test_fraction': 0.0}),
   '--train_split': (rows(), {'train_split': 'x'}),
 }
