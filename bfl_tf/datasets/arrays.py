@@ -11,6 +11,11 @@ from numpy import typing as npt
 
 from bfl_tf.datasets import columns
 
+LOST = (
+  'large numbers that hardly differ, which float32 cannot hold (subtract the '
+  'first from all)'
+)
+
 
 def from_arrays(
   name: str,
@@ -93,11 +98,22 @@ def _check_splits(where, dataset):
       )
 
 
+def is_lost(x: np.ndarray) -> np.ndarray:
+  """Says of each feature whether float32 would lose how its numbers differ."""
+  low, high = (f.reduce(x).astype(np.float64) for f in (np.fmin, np.fmax))
+  spread = high - low
+  # What is smaller yet is the rounding of one number.
+  return (spread > 1e-12 * abs(low)) & (spread < 1e-6 * abs(low))
+
+
 def examples(
   where: str, x_name: str, x: np.ndarray, y_name: str, y: np.ndarray
 ) -> columns.Split:
   """Returns inputs and labels as a `Split` holds them."""
-  x = inputs(f'{where}: {x_name}', np.asarray(x))
+  given = np.asarray(x)
+  x = inputs(f'{where}: {x_name}', given)
+  if x.ndim == 2 and given.dtype != x.dtype and (lost := is_lost(given)).any():
+    raise ValueError(f'{where}: {x_name}, feature {lost.argmax()} has {LOST}.')
   y = labels(f'{where}: {y_name}', np.asarray(y))
   if len(x) != len(y):
     raise ValueError(

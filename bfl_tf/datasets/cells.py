@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from bfl_tf.datasets import encoding
+from bfl_tf.datasets import arrays, encoding
 
 _LARGEST = float(np.finfo(np.float32).max)
 # What programs write for nothing; `Na` may be sodium.
@@ -65,12 +65,8 @@ class Column:
         f'column {self.name!r} has {len(said)} words in {num_cells} cells, too '
         'many for categories'
       )
-    spread = np.ptp(values) if values.size else 0
-    if 0 < 1e6 * spread < abs(values.min()):
-      return (
-        f'column {self.name!r} has large numbers that hardly differ, which '
-        'float32 cannot hold (subtract the first from all)'
-      )
+    if values.size and arrays.is_lost(values):
+      return f'column {self.name!r} has {arrays.LOST}'
     return ''
 
   def write(

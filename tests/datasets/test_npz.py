@@ -93,6 +93,8 @@ BAD = [
   ('x_train', {'x_train': FEATURES * np.nan}),
   ('x_train', {'x_train': FEATURES.astype('<U1')}),
   ('x_train', {'x_train': np.ones((6, 5, 4))}),
+  # Unix times of one minute: the same number in float32.
+  ('x_train, feature 0', {'x_train': LABELS[:, None] + 1.7e9 * FEATURES}),
   ('y_train', {'y_train': LABELS + 0.5}),
   ('y_train', {'y_train': LABELS - 1}),
   ('y_train .* class 1', {'y_train': LABELS * 2}),
