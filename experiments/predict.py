@@ -3,8 +3,8 @@
   python -m experiments.predict --run=runs/wine_sites \
     --input=configs/wine_sites/new.csv --output=predictions.csv
 
-A .csv is read by the names of its columns and streamed; an .npz has x. Exit
-code 2: a flag, a file or a cell is wrong, and nothing was written.
+A .csv is read by the names of its columns; an .npz has x. Exit code 2: a flag,
+a file or a cell is wrong, and nothing was written.
 """
 
 from collections.abc import Iterator
@@ -81,24 +81,22 @@ def _write(trained, promise, path):
   """Writes all rows beside the file, then moves them over it."""
   if not path.parent.is_dir():
     raise ValueError(f'--output={path} cannot be written: name a file.')
-  count = 0
+  x = _examples(trained.task)
   try:
     with files.replacing(path) as new, new.open('w', newline='') as file:
       writer = csv.writer(file, lineterminator='\n')
       sets = [f'set_{level:g}' for level in promise.levels] if promise else []
       writer.writerow([*_COLUMNS, *sets])
-      for x in _pieces(trained.task):
-        writer.writerows(_rows(trained, promise, x, count))
-        count += len(x)
+      writer.writerows(_rows(trained, promise, x))
   except OSError as error:
     raise ValueError(f'--output={path} cannot be written: {error}.') from error
-  return count
+  return len(x)
 
 
-def _rows(trained, promise, x, first) -> Iterator[list]:
+def _rows(trained, promise, x) -> Iterator[list]:
   classes = np.array(trained.task.classes)
   try:
-    said = trained.predict(x, _SAMPLES.value, first=first)
+    said = trained.predict(x, _SAMPLES.value)
   except ValueError as error:
     raise ValueError(f'--input={_INPUT.value}: {error}') from error
   columns = [
@@ -114,29 +112,20 @@ def _rows(trained, promise, x, first) -> Iterator[list]:
   yield from zip(*columns)
 
 
-def _pieces(task) -> Iterator[np.ndarray]:
-  """Yields examples; all but the last piece are whole batches."""
+def _examples(task) -> np.ndarray:
   path, where = _INPUT.value, f'--input={_INPUT.value}'
   kind = names.kind(path)
   if kind == 'npz':
-    x = npz.inputs('input', path, _ARRAYS)
-    size = csv_files.CHUNK
-    yield from (x[i : i + size] for i in range(0, max(1, len(x)), size))
-  elif kind != 'csv':
+    return npz.inputs('input', path, _ARRAYS)
+  if kind != 'csv':
     raise ValueError(f'{where} must be a .csv or an .npz with x.')
-  elif not task.features:
-    raise ValueError(
-      f'{where}: the run was trained on arrays without names: give an .npz '
-      'with x.'
-    )
-  else:
-    file = csv_files.CsvFile(where, path)
-    used = encoding.columns(task.features)
-    file.check_columns(used, 'which the run was trained on')
-    unused = [name for name in file.header if name not in used]
-    if unused:
-      print(f'not used: {", ".join(unused)}')
-    yield from file.chunks(task.features)
+  x = csv_files.rows_like(path, task.features, where)
+  used = encoding.columns(task.features)
+  header = csv_files.CsvFile(where, path).header
+  unused = [name for name in header if name not in used]
+  if unused:
+    print(f'not used: {", ".join(unused)}')
+  return x
 
 
 if __name__ == '__main__':

@@ -1,7 +1,7 @@
 """What the cells of a table say: collected, then written as numbers."""
 
 import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 import math
 import re
 
@@ -44,10 +44,10 @@ class Column:
       values.add(None)
     return encoding.of_column(self.name, values)
 
-  def defect(self, rows: Sequence[int]) -> str:
+  def defects(self, rows: Sequence[int]) -> Iterator[str]:
     """Says why it can be no features; `rows` are by place."""
     if self._is_categorical:
-      return ''
+      return
     said = {word: places for word, places in self._words.items() if word}
     num_cells = sum(map(len, said.values()))
     values = np.array(self._numbers)
@@ -56,43 +56,39 @@ class Column:
       values.size or any(_number(word) is not None for word in said)
     ):
       word, places = next(iter(said.items()))
-      return (
+      yield (
         f'column {self.name!r} has numbers and {num_cells} cells that are no '
         f'finite ones: {word!r} in row {rows[places[0]]}'
       )
-    if num_cells < _CELLS_PER_CATEGORY * len(said):
-      return (
+    elif num_cells < _CELLS_PER_CATEGORY * len(said):
+      yield (
         f'column {self.name!r} has {len(said)} words in {num_cells} cells, too '
         'many for categories'
       )
-    if values.size and arrays.is_lost(values):
-      return f'column {self.name!r} has {arrays.LOST}'
-    return ''
+    elif values.size and arrays.is_lost(values):
+      yield f'column {self.name!r} has {arrays.LOST}'
 
-  def write(
-    self, x: np.ndarray, features: encoding.Features
-  ) -> list[tuple[int, str, str]]:
-    """Writes what cells say; returns place, name, why of those that do not fit.
-
-    Args:
-      x: `[num_cells, num_features]`, 0 where this column is to be written.
-      features: of `x`.
-    """
-    wanted = {
-      f.value: at for at, f in enumerate(features) if f.column == self.name
-    }
-    if None in wanted:
-      x[:, wanted[None]] = self._numbers
-    misfits = []
+  def misfits(
+    self, like: encoding.Features, rows: Sequence[int]
+  ) -> Iterator[str]:
+    """Says which cells are none of another table's features."""
+    wanted = {f.value for f in like if f.column == self.name}
     for word, places in self._words.items():
-      if word in wanted:
-        x[places, wanted[word]] = 1
-        continue
       why = 'a missing value, and no site had one'
       if word:
         why = 'no finite number' if None in wanted else 'new to the run'
-      misfits += [(place, self.name, why) for place in places]
-    return misfits
+      for at in places if word not in wanted else ():
+        yield f'row {rows[at]}, column {self.name!r} has {word!r}, {why}'
+
+  def write(self, x: np.ndarray, features: encoding.Features) -> None:
+    """Writes what cells say into `[num_cells, num_features]`, which is 0."""
+    for at, (column, value) in enumerate(features):
+      if column != self.name:
+        continue
+      if value is None:
+        x[:, at] = self._numbers
+      else:
+        x[self._words.get(value, []), at] = 1
 
 
 def _number(text: str) -> float | None:

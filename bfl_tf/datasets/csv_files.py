@@ -5,7 +5,7 @@ read by the columns' names, so that their order in a file is nothing.
 Rows are counted as a spreadsheet does: the header is row 1.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 import csv
 import itertools
 import os
@@ -14,8 +14,6 @@ import numpy as np
 
 from bfl_tf.datasets import cells as cells_lib
 from bfl_tf.datasets import encoding
-
-CHUNK = 2048
 
 
 class CsvFile:
@@ -58,6 +56,7 @@ class CsvFile:
     columns: Sequence[str],
     categorical: Collection[str] = (),
     texts: Sequence[str] = (),
+    like: encoding.Features = (),
   ) -> tuple[np.ndarray, encoding.Features, dict[str, list[str]]]:
     """Reads the file whole.
 
@@ -66,6 +65,8 @@ class CsvFile:
       categorical: those of categories, whatever their cells look like; others
         are where no cell is a number.
       texts: columns without gaps that are taken as they are.
+      like: features of another table, which the rows are to have; their own if
+        none.
 
     Returns:
       `[num_rows, num_features]` float32, NaN where a number is missing; what
@@ -78,68 +79,37 @@ class CsvFile:
     found = [cells_lib.Column(name, name in categorical) for name in columns]
     adders = [(column.add, self._places[column.name]) for column in found]
     kept: dict[str, list[str]] = {name: [] for name in texts}
-    defects, numbers = _Defects(), []
-    for row, cells in self._rows(defects):
-      numbers.append(row)
+    rows: list[int] = []
+    defects: list[str] = []
+    for row, cells in itertools.islice(self._lines(), 1, None):
+      if len(cells) != len(self.header):
+        defects.append(
+          f'row {row} has {len(cells)} cells, the header {len(self.header)}'
+        )
+        continue
+      rows.append(row)
       for add, place in adders:
         add(cells[place])
       for name, values in kept.items():
         values.append(cell := cells[self._places[name]])
         if cell in cells_lib.MISSING:
-          defects.add_cell(row, name, cell, 'a missing value')
+          defects.append(f'row {row}, column {name!r} has {cell!r}')
     for column in found:
-      defects.add(column.defect(numbers))
-    defects.refuse(
-      self._where,
-      'mend or empty cells, or see --categorical_columns and --ignore_columns',
-    )
-    if not numbers:
+      defects += column.misfits(like, rows) if like else column.defects(rows)
+    if defects:
+      more = [f'and {len(defects) - 10} more'] * (len(defects) > 10)
+      raise ValueError(
+        f'{self._where}: {"; ".join([*defects[:10], *more])}: mend or empty '
+        'cells, leave rows out, or see --categorical_columns and '
+        '--ignore_columns.'
+      )
+    if not rows:
       raise ValueError(f'{self._where} has no row below its header.')
-    features = tuple(f for column in found for f in column.features())
-    x = np.zeros([len(numbers), len(features)], np.float32)
+    features = like or tuple(f for column in found for f in column.features())
+    x = np.zeros([len(rows), len(features)], np.float32)
     for column in found:
       column.write(x, features)
     return x, features, kept
-
-  def chunks(self, features: encoding.Features) -> Iterator[np.ndarray]:
-    """Yields the rows as those of another table, `CHUNK` at a time.
-
-    Args:
-      features: what is wanted of the cells, in this order.
-
-    Yields:
-      `[num_rows, num_features]`, as of `read`.
-
-    Raises:
-      ValueError: as of `read`, or a cell says what is none of them.
-    """
-    are_numbers = {f.column for f in features if f.value is None}
-    defects = _Defects()
-    rows = self._rows(defects)
-    while some := list(itertools.islice(rows, CHUNK)):
-      x = np.zeros([len(some), len(features)], np.float32)
-      misfits = []
-      for name in encoding.columns(features):
-        column = cells_lib.Column(name, name not in are_numbers)
-        for _, cells in some:
-          column.add(cells[self._places[name]])
-        misfits += column.write(x, features)
-      for at, name, why in sorted(misfits):
-        row, cells = some[at]
-        defects.add_cell(row, name, cells[self._places[name]], why)
-      if not defects.count:
-        yield x
-    defects.refuse(self._where, 'mend them, or leave their rows out')
-
-  def _rows(self, defects):
-    """Yields row numbers and cells below the header, of its width."""
-    for row, cells in itertools.islice(self._lines(), 1, None):
-      if len(cells) == len(self.header):
-        yield row, cells
-      else:
-        defects.add(
-          f'row {row} has {len(cells)} cells, the header {len(self.header)}'
-        )
 
   def _lines(self):
     """Yields row numbers and cells; empty lines are skipped, and counted."""
@@ -158,29 +128,6 @@ class CsvFile:
       ) from error
 
 
-class _Defects:
-  """What is wrong in a whole file: the first of it, and how much."""
-
-  def __init__(self):
-    self.count = 0
-    self._first: list[str] = []
-
-  def add(self, defect: str) -> None:
-    if defect:
-      self.count += 1
-      self._first += [defect] * (self.count <= 10)
-
-  def add_cell(self, row, column, cell, why):
-    self.add(f'row {row}, column {column!r} has {cell!r}, {why}')
-
-  def refuse(self, where: str, remedy: str) -> None:
-    """Raises a ValueError of one line if there is anything."""
-    if self.count:
-      more = self.count - len(self._first)
-      shown = [*self._first, *[f'and {more} more'] * (more > 0)]
-      raise ValueError(f'{where}: {"; ".join(shown)}: {remedy}.')
-
-
 def rows_like(
   path: str | os.PathLike, features: encoding.Features, where: str = ''
 ) -> np.ndarray:
@@ -197,9 +144,7 @@ def rows_like(
   where = where or str(path)
   if not features:
     raise ValueError(f"{where}: a .csv goes with clients' data from a .csv.")
-  file = CsvFile(where, str(path))
-  file.check_columns(encoding.columns(features), 'which clients train on')
-  chunks = list(file.chunks(features))
-  if not chunks:
-    raise ValueError(f'{where} has no row below its header.')
-  return np.concatenate(chunks)
+  file, used = CsvFile(where, str(path)), encoding.columns(features)
+  file.check_columns(used, 'which clients train on')
+  numbers = {f.column for f in features if f.value is None}
+  return file.read(used, {*used} - numbers, like=features)[0]

@@ -127,7 +127,6 @@ class Trained:
     x: np.ndarray,
     num_samples: int | None = None,
     seed: int | None = None,
-    first: int = 0,
   ) -> Prediction:
     """Predicts as the run's last evaluation did.
 
@@ -143,8 +142,6 @@ class Trained:
       num_samples: passes of a stochastic model; by default
         `--final_num_mc_samples`, and 1 of a deterministic model.
       seed: names other draws than those of the run's last evaluation.
-      first: number of the first example, a multiple of
-        `prediction.BATCH_SIZE`, where more are predicted in pieces.
 
     Raises:
       ValueError: examples of another kind, or no samples; or the model ran away
@@ -156,12 +153,7 @@ class Trained:
       said = self._predict_mixture(x, draws, count)
     else:
       said = training.predict(
-        self._predictors,
-        self.weights,
-        x,
-        seed=draws,
-        num_samples=count,
-        first=first,
+        self._predictors, self.weights, x, seed=draws, num_samples=count
       )
     entropy = metrics.normalized_entropy(said.probs)
     return Prediction(said.probs, entropy, said.aleatoric, said.epistemic)

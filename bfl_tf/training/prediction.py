@@ -81,7 +81,6 @@ def predict(
   *,
   seed: np.ndarray,
   num_samples: int = 1,
-  first: int = 0,
 ) -> Predictive:
   """Predicts examples on all workers.
 
@@ -91,11 +90,9 @@ def predict(
     x: `[num_examples, ...]` raw examples.
     seed: `[2]` int32.
     num_samples: passes of a stochastic model; a deterministic one needs 1.
-    first: number of the first example, a multiple of `BATCH_SIZE`, where these
-      are a piece of more.
 
   Returns:
-    The same bits for any number of workers, and for any pieces.
+    The same bits for any number of workers.
   """
   for worker in workers:
     worker.load(model)
@@ -106,7 +103,7 @@ def predict(
 
   def call(worker, part):
     start, end = part[0] * BATCH_SIZE, (part[-1] + 1) * BATCH_SIZE
-    return start, worker.predict(x[start:end], seed, first + start, num_samples)
+    return start, worker.predict(x[start:end], seed, start, num_samples)
 
   done = dict(devices.in_parallel(workers, parts, call))
   return Predictive(*map(np.concatenate, zip(*(done[s] for s in sorted(done)))))

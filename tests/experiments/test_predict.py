@@ -13,7 +13,6 @@ import site_data
 import toys
 
 import bfl_tf
-from bfl_tf.datasets import csv_files
 from bfl_tf.trained import personalised, promises, reopened
 
 _FRESH = """
@@ -198,16 +197,3 @@ def test_an_exported_model_in_a_process_without_this_package(folder, run):
   # Of other draws it would not.
   other = bfl_tf.load(run).predict(x, seed=1)
   assert not np.allclose(other.probs, ours.probs, rtol=1e-3)
-
-
-def test_pieces_are_the_whole(run):
-  trained = bfl_tf.load(run)
-  x = np.random.default_rng(1).normal(size=[2 * csv_files.CHUNK + 9, 2])
-  x = x.astype(np.float32)
-  whole = trained.predict(x)
-  size = csv_files.CHUNK
-  pieces = [
-    trained.predict(x[i : i + size], first=i) for i in range(0, len(x), size)
-  ]
-  for values, parts in zip(whole, zip(*pieces)):
-    np.testing.assert_array_equal(values, np.concatenate(parts))
