@@ -19,7 +19,6 @@ from bfl_tf.plots import canvas, curves, recorded
 Groups = Mapping[str, Sequence[recorded.RunDir]]
 # Of a legend: letters an inch, what a handle takes in letters, inches a line.
 _LETTERS, _HANDLE, _LINE = 14, 6, 0.17
-_COVERAGES = np.linspace(0.01, 1, 100)
 
 
 def learning_curves(groups: Groups) -> figure_lib.Figure:
@@ -55,28 +54,10 @@ def reliability(groups: Groups) -> figure_lib.Figure:
 
 
 def risk_coverage(groups: Groups) -> figure_lib.Figure:
-  """Draws the error rate of the least uncertain against their share."""
+  """Draws accuracy, 1 less the risk, of the least uncertain by their share."""
   (axes,) = canvas.new_axes((6.0, 3.8))
-  results, styles = recorded.all_predictions(groups), canvas.styles(len(groups))
-  for (name, seeds), style in zip(results.items(), styles):
-    # The same coverages for runs that were tested on different examples.
-    found = np.transpose([_risks(read) for read in seeds])
-    canvas.draw_seeds(axes, _COVERAGES, found, label=name, **style)
-  canvas.finish(
-    axes,
-    'Risk by normalized entropy',
-    'Coverage (fraction answered)',
-    'Risk (fraction wrong)',
-  )
-  axes.set_xlim(0, 1)
-  axes.set_ylim(bottom=0)
+  curves.retention(groups, [axes], ['normalized_entropy'])
   return _one_legend([axes], groups)
-
-
-def _risks(read):
-  right = metrics.is_correct(read.probs, read.labels)
-  curve = metrics.retention_curve(read.normalized_entropy, right)
-  return np.interp(_COVERAGES, curve.retained, 1 - curve.accuracy)
 
 
 def _one_legend(
