@@ -5,10 +5,9 @@ import json
 import os
 import pathlib
 import re
-import tempfile
 from typing import NamedTuple
 
-from bfl_tf import training
+from bfl_tf import files, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import data as data_lib
@@ -16,7 +15,7 @@ from bfl_tf.federation import engine
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import plan as plan_lib
 from bfl_tf.federation import state as state_lib
-from bfl_tf.runs import checkpoints
+from bfl_tf.runs import checkpoints, flags_file
 from bfl_tf.runs import directory as directory_lib
 from bfl_tf.trained import model as trained_lib
 from bfl_tf.trained import promises, reopened
@@ -158,8 +157,7 @@ def kept(
   """Passes models on, and keeps them, one in memory at a time.
 
   `bfl_tf.load`, and so bfl-tf predict and export, take a site's folder as
-  that of a finished run. When the last model is written all of them take the
-  place of those before.
+  that of a finished run.
 
   Args:
     run_dir: of the global model.
@@ -171,36 +169,28 @@ def kept(
     The same models in their order.
 
   Raises:
-    ValueError: one cannot be written; those before are as they were.
+    ValueError: one cannot be written; those before it are.
   """
   try:
-    # Another process may ask the same.
-    with tempfile.TemporaryDirectory(
-      prefix='.site_models.', suffix='.tmp', dir=run_dir
-    ) as made:
-      scratch = pathlib.Path(made)
-      for own in personalised:
-        path = scratch / 'new' / folder(run_dir, own.site).name
-        _write(path, trained, own, epochs)
-        yield own
-      place = home(run_dir)
-      place.parent.mkdir(exist_ok=True)
-      if place.exists():
-        os.replace(place, scratch / 'old')
-      os.replace(scratch / 'new', place)
+    for own in personalised:
+      _write(folder(run_dir, own.site), trained, own, epochs)
+      yield own
   except OSError as error:
     raise ValueError(f"sites' models cannot be kept: {error}.") from error
 
 
 def _write(path, trained, own, epochs):
-  path.mkdir(parents=True)
-  directory = directory_lib.RunDirectory(path)
-  directory.write_flags(trained.config)
-  directory.write_task(trained.task)
+  """Writes a folder that holds no run until its last file is there."""
+  path.mkdir(parents=True, exist_ok=True)
+  for name in (flags_file.NAME, directory_lib.CONFORMAL):
+    (path / name).unlink(missing_ok=True)
   whose = {'site': own.site, 'personalise_epochs': epochs}
   text = json.dumps(whose, indent=2, ensure_ascii=False)
-  directory.keep(directory_lib.SITE, f'{text}\n')
+  files.write_text(path / directory_lib.SITE, f'{text}\n')
+  directory = directory_lib.RunDirectory(path)
+  directory.write_task(trained.task)
   state = state_lib.State(trained.config.num_rounds, own.model, {}, {})
   checkpoints.save(state, directory.checkpoints)
   if own.promise:
     promises.write(path, own.promise)
+  directory.write_flags(trained.config)

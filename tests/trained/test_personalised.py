@@ -136,33 +136,30 @@ def test_under_pvi_a_sites_prior_is_its_cavity(tmp_path):
   assert all(toys.same(own[site], sent[site]) for site in sites)
 
 
-def test_sites_models_are_replaced_together(sites_copy, run):
+def test_a_sites_model_is_whole_or_none(sites_copy, run, monkeypatch):
   model = run.trained.weights
 
   def put(epochs, *names):
     own = [personalised.Personalised(name, model, None) for name in names]
-    return personalised.kept(sites_copy, run.trained, own, epochs)
+    return list(personalised.kept(sites_copy, run.trained, own, epochs))
 
-  def found():
-    return {
-      path.name: json.loads((path / 'site.json').read_text())
-      for path in personalised.home(sites_copy).iterdir()
-    }
+  def disk_is_full(*_):
+    raise OSError('full')
 
-  list(put(1, 'north', 'odd'))
-  before = found()
-  assert set(before) == {'north', 'odd'}
-  # One that breaks off leaves those before, and nothing else.
-  broken = put(9, 'north', 'odd')
-  next(broken)
-  broken.close()
-  # As does one that cannot be written.
-  with pytest.raises(ValueError, match='models cannot be kept'):
-    list(put(9, 'a', 'x' * 300))
-  assert found() == before
-  list(put(3, 'south'))
-  assert found() == {'south': {'site': 'south', 'personalise_epochs': 3}}
-  assert not list(sites_copy.glob('.site*'))
+  folder = personalised.folder(sites_copy, 'north')
+  put(1, 'north', 'odd')
+  with monkeypatch.context() as patch:
+    patch.setattr(checkpoints, 'save', disk_is_full)
+    with pytest.raises(ValueError, match='models cannot be kept'):
+      put(9, 'north')
+  with pytest.raises(ValueError, match='holds no run'):
+    trained_lib.load(folder)
+  trained_lib.load(folder.with_name('odd'))
+  put(3, 'north')
+  assert toys.same(trained_lib.load(folder).weights, model)
+  assert json.loads((folder / 'site.json').read_text()) == {
+    'site': 'north', 'personalise_epochs': 3,
+  }  # fmt: skip
 
 
 def test_a_sites_own_model_is_no_run(kept):
