@@ -60,7 +60,7 @@ def dealt(
   overlap = getattr(method.thing, 'overlap', False)
   try:
     parts = partitions.checked(parts, len(rest), config.num_clients, overlap)
-  except ValueError as error:
+  except (TypeError, ValueError) as error:
     raise ValueError(f'{what} {error}') from error
   return [rest[part].astype(np.int32) for part in parts], held
 

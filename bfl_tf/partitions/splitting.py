@@ -1,6 +1,6 @@
 """What partitions share: class pools and deals; and the server's examples."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -12,7 +12,7 @@ MAX_DRAWS = 1000
 
 
 def checked(
-  parts: object, num_examples: int, num_clients: int, overlap: bool = False
+  parts: Iterable, num_examples: int, num_clients: int, overlap: bool = False
 ) -> list[np.ndarray]:
   """Returns a partition's index arrays as int32, if they are one.
 
@@ -22,35 +22,15 @@ def checked(
     num_clients: how many arrays it was to return.
     overlap: whether clients may share an example.
   """
-  if not isinstance(parts, Sequence | np.ndarray) or len(parts) != num_clients:
-    got = len(parts) if isinstance(parts, Sequence | np.ndarray) else parts
-    raise ValueError(
-      f'must return an index array a client: {num_clients}, got {got}.'
-    )
   arrays = [np.asarray(part) for part in parts]
-  for client, part in enumerate(arrays):
-    if part.ndim != 1 or not part.size or part.dtype.kind not in 'iu':
-      raise ValueError(
-        f'must give client {client} a vector of integers, at least one; got '
-        f'shape {part.shape} of {part.dtype}.'
-      )
-    if part.min() < 0 or part.max() >= num_examples:
-      raise ValueError(
-        f'gives client {client} an index outside of 0 to {num_examples - 1}.'
-      )
-    if np.unique(part).size < part.size:
-      raise ValueError(f'gives client {client} an example twice.')
+  if len(arrays) != num_clients or not all(part.size for part in arrays):
+    raise ValueError(f'must give each of {num_clients} clients an example.')
   dealt = np.concatenate(arrays)
-  num_dealt = np.unique(dealt).size
-  if not overlap and num_dealt < dealt.size:
+  dealt = np.unique(dealt) if overlap else np.sort(dealt)
+  if not np.array_equal(dealt, np.arange(num_examples)):
     raise ValueError(
-      'gives an example to two clients; a function that means it says so by '
-      'an attribute, overlap = True.'
-    )
-  if num_dealt < num_examples:
-    raise ValueError(
-      f'gives {num_examples - num_dealt} of {num_examples} examples to nobody: '
-      'deal every one.'
+      f'must deal each of {num_examples} examples to one client; a function '
+      'that means several says so by an attribute, overlap = True.'
     )
   return [part.astype(np.int32) for part in arrays]
 
