@@ -4,12 +4,13 @@
 network. TFDS itself takes seconds to import: only here, when it is wanted.
 """
 
+from collections.abc import Iterator
+import contextlib
 import os
-from typing import Any
 
 import numpy as np
 
-from bfl_tf import own, registry
+from bfl_tf import own
 from bfl_tf.datasets import arrays, builtin, columns
 
 
@@ -46,40 +47,29 @@ def load_images(name: str, split: str, flag: str) -> np.ndarray:
 
 def _open(flag, name):
   """Returns a prepared builder, and the number of classes."""
-  where = f'--{flag}={name}'
-  builder = _builder(where, name)
-  _prepare(where, builder)
-  return builder, _check_classification(where, builder.info)
-
-
-def _builder(where: str, name: str) -> Any:
   import tensorflow_datasets as tfds
 
   from bfl_tf.datasets import tiny_imagenet  # noqa: F401  Registers itself.
 
-  try:
-    return tfds.builder(name, data_dir=os.environ.get('TFDS_DATA_DIR'))
-  except Exception as error:  # Configs, versions and imports fail in many ways.
-    known = [*builtin.BUILTIN, *tfds.list_builders()]
-    raise ValueError(
-      f'{where} is unknown.{registry.hint(name, known)} Give one of '
-      f'{", ".join(builtin.BUILTIN)}, a name of TensorFlow Datasets, a '
-      'file.csv, a file.npz or package.module:function '
-      f'({own.describe(error)}).'
-    ) from error
+  where = f'--{flag}={name}'
+  with _told(
+    f'{where} is none of {", ".join(builtin.BUILTIN)}, no file.csv, file.npz '
+    'or package.module:function, and not prepared in TFDS_DATA_DIR'
+  ):
+    builder = tfds.builder(name, data_dir=os.environ.get('TFDS_DATA_DIR'))
+    if not builder.is_prepared():
+      builder.download_and_prepare()
+  return builder, _check_classification(where, builder.info)
 
 
-def _prepare(where, builder):
-  if builder.is_prepared():
-    return
+@contextlib.contextmanager
+def _told(said: str) -> Iterator[None]:
+  """Puts a line of ours with the flag before whatever TFDS says."""
   try:
-    builder.download_and_prepare()
-  except Exception as error:  # Network, checksums, manual downloads, disk.
-    # Not `tfds build`: it needs apache_beam, and does not know our own set.
+    yield
+  except Exception as error:  # Names, versions, splits, network, disk.
     raise ValueError(
-      f'{where} is not prepared in {builder.data_dir} and could not be '
-      f'downloaded ({own.describe(error)}): run the same where there is a '
-      'network, and set TFDS_DATA_DIR to its folder.'
+      f'{said}; TensorFlow Datasets: {own.describe(error)}'
     ) from error
 
 
@@ -105,17 +95,8 @@ def _check_classification(where, info):
 
 
 def _check_split(builder, flag, split):
-  try:
+  with _told(f'--{flag}={split} is no split of {builder.name}'):
     num_examples = builder.info.splits[split].num_examples
-  except (ValueError, KeyError) as error:
-    splits = sorted(builder.info.splits)
-    fix = f'a slice reads {splits[0]}[:10000]'
-    if split == 'test' and 'validation' in splits:
-      fix = f'set --{flag}=validation'
-    raise ValueError(
-      f'--{flag}={split} is no split of {builder.name}, which has '
-      f'{", ".join(splits)} in {builder.data_dir}; {fix}.'
-    ) from error
   if not num_examples:
     raise ValueError(f'--{flag}={split} holds no examples of {builder.name}.')
 
