@@ -108,7 +108,7 @@ def _rows(trained, promise, x) -> Iterator[list]:
   ]
   if promise:
     for sets in promise.sets(said.probs):
-      columns.append([promises.text(classes[each]) for each in sets])
+      columns.append(['|'.join(classes[each]) for each in sets])
   yield from zip(*columns)
 
 

@@ -7,13 +7,12 @@ is reported and not promised. A site that has a model of its own makes a promise
 of its own with it, from its own counts, and for itself.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 import itertools
 import json
 import math
 import os
 import pathlib
-import re
 from typing import NamedTuple
 
 import numpy as np
@@ -69,11 +68,6 @@ class Promise(NamedTuple):
     return self._replace(levels=levels, thresholds=limits)
 
 
-def text(names: Iterable[str]) -> str:
-  """Returns a set of classes, joined by |; a name's own | and \\ are marked."""
-  return '|'.join(re.sub(r'([\\|])', r'\\\1', name) for name in names)
-
-
 def write(run_dir: str | os.PathLike, promise: Promise) -> None:
   """Writes the promise of a run, or of a site's own model, in its directory."""
   content = json.dumps(promise._asdict(), indent=2) + '\n'
@@ -85,13 +79,5 @@ def read(run_dir: str | os.PathLike) -> Promise | None:
   path = pathlib.Path(run_dir) / directory.CONFORMAL
   if not path.exists():
     return None
-  try:
-    fields = json.loads(path.read_text())
-    levels, limits = (
-      tuple(map(float, fields.pop(name))) for name in ('levels', 'thresholds')
-    )
-    return Promise(levels, limits, **fields)
-  except (AttributeError, KeyError, TypeError, ValueError) as error:
-    raise ValueError(
-      f'{path} cannot be read: delete it, and bfl-tf sites makes it anew.'
-    ) from error
+  levels, limits, *others = json.loads(path.read_text()).values()
+  return Promise(tuple(levels), tuple(limits), *others)

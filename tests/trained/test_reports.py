@@ -98,9 +98,6 @@ def test_a_promise_is_read_back(tmp_path, report):
   assert promises.read(tmp_path) is None
   promises.write(tmp_path, report.promise)
   assert promises.read(tmp_path) == report.promise
-  (tmp_path / 'conformal.json').write_text('{"levels": [0.9]')
-  with pytest.raises(ValueError, match=r'conformal\.json'):
-    promises.read(tmp_path)
 
 
 def written(folder):
@@ -122,16 +119,6 @@ def test_tables_and_promise_are_replaced_together(
   assert written(tmp_path) == before
   report_files.write(tmp_path, dataclasses.replace(other, promise=None))
   assert not {'conformal.json', 'sites/sites.csv'} & set(written(tmp_path))
-
-
-def test_a_set_is_read_back():
-  names = ['a|b', 'green', 'c\\', '\\|']
-  cell = promises.text(names)
-  assert cell == r'a\|b|green|c\\|\\\|'
-  # A mark and what it marks, or anything else but the mark between names.
-  found = re.findall(r'(?:\\.|[^\\|])+', cell)
-  assert [re.sub(r'\\(.)', r'\1', name) for name in found] == names
-  assert promises.text([]) == ''
 
 
 def test_a_page_for_who_decides(run, report, tmp_path):
