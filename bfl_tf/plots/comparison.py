@@ -5,7 +5,6 @@ setting, a seed each.
 """
 
 from collections.abc import Mapping, Sequence
-import math
 import textwrap
 
 from matplotlib import axes as axes_lib
@@ -17,8 +16,8 @@ from bfl_tf import metrics
 from bfl_tf.plots import canvas, curves, recorded
 
 Groups = Mapping[str, Sequence[recorded.RunDir]]
-# Of a legend: letters an inch, what a handle takes in letters, inches a line.
-_LETTERS, _HANDLE, _LINE = 14, 6, 0.17
+# Of a legend: letters an inch, beside the handles; inches a line.
+_LETTERS, _LINE = 13, 0.17
 
 
 def learning_curves(groups: Groups) -> figure_lib.Figure:
@@ -26,7 +25,7 @@ def learning_curves(groups: Groups) -> figure_lib.Figure:
   panels = canvas.new_axes((12.0, 3.8), 3, sharey=False)
   for axes, column in zip(panels, curves.SCORES):
     curves.learning_curve(groups, column, axes)
-  return _one_legend(panels, groups)
+  return _one_legend(panels)
 
 
 def reliability(groups: Groups) -> figure_lib.Figure:
@@ -50,42 +49,34 @@ def reliability(groups: Groups) -> figure_lib.Figure:
     'Confidence (probability)',
     'Accuracy less confidence (fraction)',
   )
-  return _one_legend([axes], groups)
+  return _one_legend([axes])
 
 
 def risk_coverage(groups: Groups) -> figure_lib.Figure:
   """Draws accuracy, 1 less the risk, of the least uncertain by their share."""
   (axes,) = canvas.new_axes((6.0, 3.8))
   curves.retention(groups, [axes], ['normalized_entropy'])
-  return _one_legend([axes], groups)
+  return _one_legend([axes])
 
 
-def _one_legend(
-  panels: Sequence[axes_lib.Axes], groups: Groups
-) -> figure_lib.Figure:
+def _one_legend(panels: Sequence[axes_lib.Axes]) -> figure_lib.Figure:
   """Puts a legend of all lines below the panels, in place of their own.
 
   The figure grows by its height, so that long names leave the panels as large.
   """
   figure = canvas.figure_of(panels[0])
   handles, labels = panels[0].get_legend_handles_labels()
-  if any(len(runs) > 1 for runs in recorded.named(groups).values()):
+  if panels[0].collections:
     handles.append(patches.Patch(color=canvas.GREY, alpha=0.18, lw=0))
     labels.append('Band: lowest to highest seed')
   width = int(_LETTERS * figure.get_figwidth())
-  labels = [textwrap.fill(label, width - _HANDLE) for label in labels]
-  longest = max(len(line) for each in labels for line in each.split('\n'))
-  columns = min(4, len(labels), max(1, width // (longest + _HANDLE)))
+  labels = [textwrap.fill(label, width) for label in labels]
   for axes in panels:
     if own := axes.get_legend():
       own.remove()
   figure.legend(
-    handles, labels, loc='outside lower center', ncols=columns, fontsize=8.5,
-    frameon=False,
-  )  # fmt: skip
-  # A column is filled before the next; the tallest counts.
-  lines = [label.count('\n') + 1 for label in labels]
-  each = math.ceil(len(lines) / columns)
-  tallest = max(sum(lines[at : at + each]) for at in range(0, len(lines), each))
-  figure.set_figheight(figure.get_figheight() + _LINE * tallest)
+    handles, labels, loc='outside lower center', fontsize=8.5, frameon=False
+  )
+  num_lines = '\n'.join(labels).count('\n') + 1
+  figure.set_figheight(figure.get_figheight() + _LINE * num_lines)
   return figure
