@@ -8,7 +8,15 @@ trained = bfl_tf.load('runs/wc')
 from bfl_tf import startup  # noqa: F401  First, before TensorFlow.
 
 # isort: split
-from bfl_tf import metrics, models, partitions, plots, pooling, weights
+from bfl_tf import (
+  datasets,
+  metrics,
+  models,
+  partitions,
+  plots,
+  pooling,
+  weights,
+)
 from bfl_tf.config import Config
 from bfl_tf.runs import read_runs, run, sweep
 from bfl_tf.trained import load
@@ -17,6 +25,7 @@ from bfl_tf.version import __version__
 __all__ = [
   'Config',
   '__version__',
+  'datasets',
   'load',
   'metrics',
   'models',
