@@ -48,9 +48,8 @@ def train(
   the global posterior is the prior, as under `--flipout.update_prior`, weighed
   against the site's own examples: nobody else's are pooled with them. Under
   PVI it is the cavity, which does not hold those examples yet. Client parts
-  that work with a server stage or move the mean serve the federation: they are
-  left out, but for one that gives a prior; a pull to the broadcast (`proximal`,
-  `projection`) stays.
+  that give no prior and make no posterior (`scaffold`, `proximal`, `own_start`)
+  serve the federation: they are left out.
 
   Args:
     run: whose clients are sites.
@@ -116,8 +115,7 @@ def _parts_of_one(config) -> tuple[str, ...]:
   return tuple(
     name
     for name, part in zip(config.client_parts, plan_lib.Plan.of(config).parts)
-    if hasattr(part, 'prior')
-    or not (getattr(part, 'needs', None) or getattr(part, 'moves_mean', False))
+    if hasattr(part, 'prior') or getattr(part, 'random', '') == 'all'
   )
 
 
