@@ -20,7 +20,7 @@ from bfl_tf.runs import planned as planned_lib
 from bfl_tf.runs import tempering
 
 # Data sets and compiled workers of this process, by what they were made from.
-_built: dict[Any, Any] = {}
+built: dict[Any, Any] = {}
 _MOST_BUILT = 12
 
 
@@ -58,14 +58,14 @@ def run_one(
   """Runs a task in this process; never raises for what the run did."""
   if task.mismatch:
     return Outcome(task, task.mismatch)
-  if len(_built) > _MOST_BUILT:
-    _built.clear()
+  if len(built) > _MOST_BUILT:
+    built.clear()
   task.failure_path.unlink(missing_ok=True)
   config = task.config
   if num_workers is not None:
     config = config.replace(num_workers=num_workers)
   try:
-    run = runs_lib.Run(config, task.directory, False, _built, draw_plots=False)
+    run = runs_lib.Run(config, task.directory, False, built, draw_plots=False)
     run.play()
   except runs_lib.BusyError:
     return Outcome(task, 'busy')
@@ -84,7 +84,7 @@ def validate(task: planned_lib.Planned) -> None:
   Raises:
     ValueError: its settings are wrong.
   """
-  tempering.build(task.config, _built)
+  tempering.build(task.config, built)
 
 
 def _fail(task, reason):

@@ -47,8 +47,12 @@ def sweep(
     ValueError: a config cannot be run; nothing has been written.
   """
   study = points(configs, folder, seeds)
-  check(study)
-  many.run_all([run for runs in study.values() for run in runs], jobs)
+  try:
+    check(study)
+    many.run_all([run for runs in study.values() for run in runs], jobs)
+  finally:
+    # A file may hold other data by the next call.
+    many.built.clear()
   return finished(study)
 
 

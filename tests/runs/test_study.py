@@ -1,11 +1,13 @@
 """A study goes on, adds to itself, and refuses before it has written."""
 
 import fake
+import numpy as np
 import pytest
 
 import bfl_tf
 from bfl_tf import runs as runs_lib
 from bfl_tf.federation import evaluation
+from bfl_tf.runs import task as task_lib
 
 
 @pytest.fixture(autouse=True)
@@ -38,3 +40,14 @@ def test_nothing_is_written_where_one_cannot_be_run(tmp_path):
   with pytest.raises(ValueError, match='--num_clients'):
     bfl_tf.sweep({'a': fake.CONFIG, 'b': wrong}, tmp_path)
   assert not [*tmp_path.iterdir()]
+
+
+def test_a_file_that_was_rewritten_is_read_again(tmp_path):
+  file, y = tmp_path / 'data.npz', np.arange(30) % 3
+  config = fake.CONFIG.replace(dataset=str(file), num_rounds=1)
+  for shift in (0, 1):
+    x = np.eye(3)[y] + shift
+    np.savez(file, x_train=x, y_train=y, x_test=x, y_test=y)
+    ((run,),) = bfl_tf.sweep({'a': config}, tmp_path / str(shift)).values()
+    mean = task_lib.read(run / 'task.json').mean
+    assert mean == pytest.approx([1 / 3 + shift] * 3)
