@@ -334,16 +334,17 @@ class Config(reading.Reading):
     `Config.from_flagfile('configs/quickstart.flags', pooling='lp')`; `settings`
     as of the class.
     """
-    settings = changes.pop('settings', {})
-    values = {**read_flagfile(path), **changes, **settings}
-    return cls.of(values, typed=settings)
+    changes |= changes.pop('settings', {})
+    return cls.of({**read_flagfile(path), **changes}, typed=changes)
 
   def replace(self, **changes: Any) -> 'Config':
     """Returns the config with other fields; what they leave idle is dropped."""
     changes |= changes.pop('settings', {})
     values = {name: getattr(self, name) for name in FIELDS}
     return Config.of(
-      {**values, **self.settings, **changes}, forgotten=self.settings
+      {**values, **self.settings, **changes},
+      typed=changes,
+      forgotten=self.settings.keys() - changes,
     )
 
   def get(self, key: str) -> Any:

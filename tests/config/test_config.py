@@ -85,8 +85,11 @@ def test_a_flagfile_in_python(tmp_path):
   assert (config.pooling, config.num_rounds) == ('lp', 3)
   assert config.get('mlp.hidden_units') == (4,)
   # Of a method that is not chosen: of a file it lies idle, typed it is refused.
-  with pytest.raises(ValueError, match='--proximal'):
-    config_lib.Config.from_flagfile(path, settings={'proximal.weight': 1})
+  for typed in ({'settings': {'proximal.weight': 1}}, {'proximal.weight': 1}):
+    with pytest.raises(ValueError, match='--proximal'):
+      config_lib.Config.from_flagfile(path, **typed)
+    with pytest.raises(ValueError, match='--proximal'):
+      config.replace(**typed)
   with pytest.raises(ValueError, match='poling'):
     config_lib.Config.from_flagfile(path, poling='ws')
   for text, named in (('--jobs=2', 'jobs'), ('pooling=ws', 'pooling=ws')):

@@ -110,13 +110,11 @@ def test_corrected_weights_are_corrected_gradients(scaffold):
 
 def test_corrected_weights_under_momentum_end_nearer_to_the_optimum(scaffold):
   settings = {'client_learning_rate': 0.1, 'num_rounds': 20}
-  settings |= {'sgd.momentum': 0.8, 'scaffold.corrects': 'weights'}
+  settings['sgd.momentum'] = 0.8
+  corrected = {'client_parts': ('scaffold',), 'scaffold.corrects': 'weights'}
   fedavg, ours = (
     np.linalg.norm(states[-1].model.mean - scaffold[-1].model.mean)
-    for states in (
-      play(**settings),
-      play(client_parts=('scaffold',), **settings),
-    )
+    for states in (play(**settings), play(**settings, **corrected))
   )
   assert ours < 0.6 * fedavg
 
