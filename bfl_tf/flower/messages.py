@@ -33,7 +33,7 @@ _SET = re.compile(r'\w[\w/-]*(:[\d.*]+)?')
 _ANY = re.compile('.*')
 _GRAMMAR = {'dataset': _SET} | dict.fromkeys(
   ('train_split', 'test_split', 'server_split', 'server_dataset',
-   *datasets.COLUMNS),
+   'students.students', *datasets.COLUMNS),
   _ANY
 )  # fmt: skip
 

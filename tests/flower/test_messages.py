@@ -7,9 +7,11 @@ import site_data
 import toys
 import wines
 
+from bfl_tf import config as config_lib
 from bfl_tf import datasets, federation
 from bfl_tf.flower import client_side, introductions, messages
 from bfl_tf.runs import flags_file
+from experiments.harness import cells
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,10 @@ def test_a_server_names_neither_code_nor_files(monkeypatch, line):
 
 def test_what_a_server_may_set(monkeypatch):
   monkeypatch.delenv(messages.OWN_CODE)
+  for preset in cells.CONFIGS.rglob('*.flags'):
+    lines = flags_file.flag_lines(config_lib.Config.from_flagfile(preset))
+    lines = [line for line in lines if '=experiments.' not in line]
+    assert messages.check_flags('\n'.join(lines), True) == lines[1:]
   config = toys.changed(
     toys.experiment(), dataset='mnist:3.0.1', train_split='train[:100]',
     client_parts=('scaffold',), label_column='a: b', client_learning_rate=1e-5,
