@@ -38,11 +38,14 @@ def digest(name: str) -> str | None:
   """Returns a digest of the file that has a thing.
 
   Returns:
-    Hexadecimals; None of what has no file.
+    Hexadecimals, as they were when they were first asked for since the module
+    was imported, however it is edited later; None of what has no file.
   """
   try:
     module = importlib.import_module(name.partition(':')[0])
-    return digest_of(pathlib.Path(str(module.__file__)))
+    found = digest_of(pathlib.Path(str(module.__file__)))
+    # A module that is loaded again has a new spec; a script has none.
+    return vars(module.__spec__ or module).setdefault('bfl_tf_digest', found)
   except (ImportError, OSError, AttributeError):
     return None
 

@@ -48,6 +48,7 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
     module, _, attribute = name.partition(':')
     try:
       thing = getattr(importlib.import_module(module), attribute)
+      own.digest(name)  # Of the file as it is now; it may be edited later.
     except (ImportError, AttributeError) as error:
       raise ValueError(
         f'--{flag}={name} cannot be imported: {error}.'
@@ -73,12 +74,13 @@ def name_of(thing: Any) -> str:
   """Returns the `package.module:name` by which a thing is found again."""
   module = getattr(thing, '__module__', None)
   name = getattr(thing, '__qualname__', '')
-  if module is None or not name.isidentifier():
+  found = f'{module}:{name}'
+  if not name.isidentifier() or own.digest(found) is None:
     raise ValueError(
-      f'{thing!r} has no name in a module: define it there, and give it or '
-      "'package.module:name'."
+      f'{thing!r} has no name in a file, by which its code is told from other '
+      "code: put it into a module, and give it or 'package.module:name'."
     )
-  return f'{module}:{name}'
+  return found
 
 
 def short_name(name: str, table: Mapping[str, Any]) -> str:
