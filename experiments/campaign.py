@@ -48,7 +48,7 @@ _MOST_KILLS = 4
 # What is waited for, as files that change, and how often at most; then a time.
 _MOMENTS = (
   ('', 0),
-  ('checkpoints/state-*', _NUM_ROUNDS),
+  ('checkpoint.npz', _NUM_ROUNDS),
   ('plots/*.png', _NUM_ROUNDS),
   ('*predictions.npz*', 1),
 )

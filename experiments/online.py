@@ -53,17 +53,13 @@ def _changed(path, change):
   flags_file.check_unchanged(path, trained.config)
   # Who changes it at the same time would be forgotten.
   with directory.RunDirectory(path).locked():
-    before = checkpoints.restore(path / 'online') or checkpoints.restore(
-      path / 'checkpoints'
-    )
+    before = checkpoints.restore(path / 'online') or checkpoints.restore(path)
     online.members(before)
     experiment = federation.Experiment.build(trained.config)
     played = online.apply(experiment, before, change)
     scores = evaluation.evaluate(experiment, played, last=True).scores
-    # By the number of changes: the newest is read.
-    number = int(played.state.slots['keep']['changes'])
     try:
-      checkpoints.save(played.state._replace(round=number), path / 'online')
+      checkpoints.save(played.state, path / 'online')
     except OSError as error:
       raise federation.MachineError(f'{error}: nothing is changed') from error
   return played, scores

@@ -60,7 +60,7 @@ def main() -> None:
   run = reopened.reopen(path, _ON_TEST.value, _SETS.value)
   own: Iterable[personalised.Personalised] = ()
   if _EPOCHS.value:
-    state = checkpoints.restore(path / 'checkpoints')
+    state = checkpoints.restore(path)
     own = personalised.train(run, state, _EPOCHS.value)
     own = personalised.kept(path, run.trained, own, _EPOCHS.value)
   report = reports.report(run, own)

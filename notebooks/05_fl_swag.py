@@ -123,7 +123,7 @@ pd.DataFrame(
 
 # %%
 experiment = federation.Experiment.build(CONFIG)
-state = checkpoints.restore(RUNS / '05_fl_swag' / 'checkpoints')
+state = checkpoints.restore(RUNS / '05_fl_swag')
 updates = online.members(state)
 pd.DataFrame(
   {

@@ -90,7 +90,7 @@ pd.Series(summary['final']).round(4)
 
 # %%
 run = reopened.reopen(RUN)
-state = checkpoints.restore(RUN / 'checkpoints')
+state = checkpoints.restore(RUN)
 own = personalised.train(run, state, epochs=5)
 report = reports.report(run, own)
 pd.DataFrame(report.sites).set_index('site').T.round(4)

@@ -131,8 +131,8 @@ class Site:
     kept = None
     if order.run and self.plan.fresh_memory(order.broadcast.model):
       kept = memories.Kept.of(memory_dir, order.run, order.flags, client)
-      # Two checkpoints are kept, so many rounds apart.
-      back = 2 * self.plan.config.checkpoint_every
+      # The server may go on from its checkpoint, at most so many rounds back.
+      back = self.plan.config.checkpoint_every
       memory = kept.take(order.accepted, order.broadcast.round - back)
     update, memory = client_lib.train_client(
       self.plan,

@@ -53,8 +53,8 @@ class Kept:
 
     Args:
       accepted: the round whose update the server took in last; -1 for none.
-      oldest: the first round that the server may begin again, from one of its
-        checkpoints: what counted there is kept.
+      oldest: the first round that the server may begin again, from its
+        checkpoint: what counted there is kept.
 
     Raises:
       ValueError: it is not here.

@@ -52,7 +52,7 @@ def simulate(
   config = config.replace(engine='flower')
   path = pathlib.Path(output_dir).absolute()
   play(_CHILD, [str(path), *flags_file.flag_lines(config)])
-  summary = records.RunDirectory(path).summary()
+  summary = records.RunDirectory(path).summary(config.num_rounds)
   if summary is None:
     raise runs.FlowerError(f'{path} has no summary.')
   return summary

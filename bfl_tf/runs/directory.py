@@ -1,7 +1,7 @@
 """A run's directory: the names in it, and how each file is written.
 
 Every file appears whole, but `metrics.csv`, to which a row is appended.
-`summary.json` is written last: a run that has one is finished.
+`summary.json` is written last: a run that has one, of all rounds, is finished.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ _PREDICTIONS = 'predictions.npz'
 _SUMMARY = 'summary.json'
 _LOCK = '.lock'
 # Of one end of a run: of its last model, or asked of that model.
-_OF_THE_END = (_SUMMARY, _PREDICTIONS, 'members.npz', CONFORMAL)
+_OF_THE_END = (_PREDICTIONS, 'members.npz', CONFORMAL)
 _FOLDERS_OF_THE_END = ('plots', 'sites', 'doubt')
 
 # What `tf.summary.scalar` writes; that one wants TensorBoard installed here.
@@ -60,29 +60,20 @@ class RunDirectory:
   Attributes:
     path: the directory.
     rows: of `metrics.csv`.
-    extends: whether what was checked is more rounds of the run that is there.
   """
 
   def __init__(self, path: str | os.PathLike):
     self.path = pathlib.Path(path)
     self.rows = rows.Rows(self.path / _METRICS)
-    self.extends = False
     self._writer: Any = None
     self._trackers: Any = None
-
-  @property
-  def checkpoints(self) -> pathlib.Path:
-    """Where the state is saved."""
-    return self.path / 'checkpoints'
 
   def check(self, config: config_lib.Config) -> None:
     """Refuses a directory that holds anything but this very run.
 
-    And a tracker that is not installed.
+    Or fewer rounds of it. And a tracker that is not installed.
     """
     trackers_lib.check(config.tracker)
-    # Asked again once it is locked: another process may have extended it.
-    self.extends = False
     if not self.path.is_dir() or all(map(_is_trace, self.path.iterdir())):
       self._check_writable()
       return
@@ -108,7 +99,6 @@ class RunDirectory:
     theirs = flags_file.read_config(self.path)
     differ = flags_file.differences(config, theirs)
     if differ == ['num_rounds']:
-      self.extends = True
       obstacle = flags_file.obstacle_to_more_rounds(config, theirs.num_rounds)
       if obstacle:
         return f'--num_rounds={config.num_rounds} cannot extend it: {obstacle}'
@@ -118,10 +108,6 @@ class RunDirectory:
     if changed:
       return f'what {", ".join(changed)} names has changed since'
     return None
-
-  def last_round(self) -> int:
-    """Returns the round of the last whole row of `metrics.csv`; -1 for none."""
-    return len(rows.read(self.path / _METRICS)) - 1
 
   def check_free(self) -> None:
     """Refuses a directory that no run can be played in."""
@@ -156,23 +142,25 @@ class RunDirectory:
     finally:
       try:
         if self._trackers:
-          self._trackers.close(self.summary() is not None)
+          self._trackers.close(False)
       finally:
         lock.release()
 
-  def start(self, config: config_lib.Config) -> None:
-    """Writes down what the run is, and removes what is not of it."""
+  def start(self, config: config_lib.Config, rounds_done: int) -> None:
+    """Writes down what the run is, and removes what is not of it.
+
+    A run of fewer rounds is first unfinished, then the longer one, and only
+    then without what was of its end.
+    """
     for path in filter(_is_unfinished, self.path.iterdir()):
       shutil.rmtree(path) if path.is_dir() else path.unlink()
-    if self.extends:
-      # The summary first: a run that is cut off here is an unfinished one.
+    (self.path / _SUMMARY).unlink(missing_ok=True)
+    self.write_flags(config)
+    if rounds_done < config.num_rounds:
       for name in _OF_THE_END:
         (self.path / name).unlink(missing_ok=True)
       for name in _FOLDERS_OF_THE_END:
         shutil.rmtree(self.path / name, ignore_errors=True)
-    if self.extends or not (self.path / flags_file.NAME).exists():
-      self.write_flags(config)
-    self.extends = False
 
   def track(self, config: config_lib.Config) -> None:
     """Has trackers get what `add` is given."""
@@ -240,20 +228,19 @@ class RunDirectory:
 
   def finish(self, summary: Mapping[str, Any]) -> None:
     """Writes `summary.json`: from now on the run is finished."""
-    if self._trackers:
-      # A process may have ended between the last row and this.
-      self._trackers.send(self.rows)
+    # A process may have ended between the last row and this.
+    self._trackers.send(self.rows)
     text = json.dumps(summary, indent=2)
     files.write_text(self.path / _SUMMARY, f'{text}\n')
+    self._trackers.close(True)
 
-  def summary(self) -> dict[str, Any] | None:
-    """The summary of a finished run, or None; also of one to be extended."""
+  def summary(self, num_rounds: int) -> dict[str, Any] | None:
+    """The summary of a run that has all its rounds, or None."""
     try:
       summary = json.loads((self.path / _SUMMARY).read_text())
-    except (FileNotFoundError, ValueError):
+    except FileNotFoundError:
       return None
-    whole = isinstance(summary, dict) and isinstance(summary.get('final'), dict)
-    return summary if whole and not self.extends else None
+    return summary if summary['rounds'] == num_rounds else None
 
 
 def _is_unfinished(path: pathlib.Path) -> bool:

@@ -34,11 +34,10 @@ class Planned:
     """Whether the run is finished, with the settings that it has now."""
     directory = directory_lib.RunDirectory(self.directory)
     try:
-      # One of fewer rounds has no summary then: to run it extends it.
       directory.check(self.config)
     except ValueError:
       return False
-    return directory.summary() is not None
+    return directory.summary(self.config.num_rounds) is not None
 
   @property
   def failure_path(self) -> pathlib.Path:

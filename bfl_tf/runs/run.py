@@ -87,7 +87,7 @@ class Run:
     self._directory.check(config)
     self._played: state_lib.State | None = None
     self._saved: int | None = None
-    self._finished = self._directory.summary()
+    self._finished = self._directory.summary(config.num_rounds)
     if self._finished is None:
       self._directory.check_free()
       self._built = {} if built is None else built
@@ -103,7 +103,7 @@ class Run:
     with self._directory.locked():
       # Another process may have been here since.
       self._directory.check(self._config)
-      self._finished = self._directory.summary()
+      self._finished = self._directory.summary(self._config.num_rounds)
       return self._finished or self._play()
 
   def _play(self) -> dict[str, Any]:
@@ -127,7 +127,7 @@ class Run:
     """Saves what is not saved yet; says how to go on."""
     try:
       if self._played is not None and self._saved != self._played.round:
-        checkpoints.save(self._played, self._directory.checkpoints)
+        checkpoints.save(self._played, self._directory.path)
         self._saved = self._played.round
     except OSError as error:
       logging.warning('%s', error)
@@ -147,7 +147,7 @@ class Run:
     self._warn()
     # Before the end of a shorter run is forgotten.
     state = self._restored()
-    self._directory.start(self._config)
+    self._directory.start(self._config, state.round if state else 0)
     self._directory.write_task(self._task)
     if self._config.get('flipout.choose_temperature'):
       self._choose_temperature()
@@ -189,11 +189,7 @@ class Run:
     self._directory.write_flags(self._config)
 
   def _restored(self) -> state_lib.State | None:
-    """The newest state that has its rows and can make what is missing."""
-    newest = self._directory.last_round()
-    if newest == self._config.num_rounds:
-      newest -= not self._directory.has_predictions
-    state = checkpoints.restore(self._directory.checkpoints, newest)
+    state = checkpoints.restore(self._directory.path)
     if state is not None:
       like = engine_lib.like(self._engine, self._experiment.method)
       engine_lib.check_memories(state, like)
@@ -218,7 +214,7 @@ class Run:
       )
 
   def _record(self, played):
-    """Checkpoint first, then row: without both the round is played again."""
+    """Row first, then checkpoint: rows that are behind it are played again."""
     state, info = played.state, played.info
     last = state.round == self._config.num_rounds
     row = {'round': state.round, **info}
@@ -236,14 +232,10 @@ class Run:
         self._keep(evaluated)
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     row['peak_memory_mib'] = round(kilobytes / 1024, 1)
-    saves = last or state.round % self._config.checkpoint_every == 0
-    if saves:
-      started = time.perf_counter()
-      checkpoints.save(state, self._directory.checkpoints)
-      row['checkpoint_seconds'] = time.perf_counter() - started
     self._directory.add(row)
     self._played = state
-    if saves:
+    if last or state.round % self._config.checkpoint_every == 0:
+      checkpoints.save(state, self._directory.path)
       self._saved = state.round
     self._progress.report(row)
 

@@ -26,7 +26,7 @@ def load(run_dir: str | os.PathLike) -> 'Trained':
     run_dir: its `--output_dir`, or where a site's own model is kept.
 
   Raises:
-    ValueError: it is no finished run, or its last checkpoint cannot be read;
+    ValueError: it is no finished run, or its checkpoint cannot be read;
       the message names the directory and the fix.
   """
   path = pathlib.Path(run_dir)
@@ -46,11 +46,11 @@ def load(run_dir: str | os.PathLike) -> 'Trained':
     # Whoever asks may have another machine than who trained.
     config.mixed_precision and training.has_mixed_precision(),
   )
-  state = checkpoints.restore(path / 'checkpoints')
-  if state is None or state.round < config.num_rounds:
+  state = checkpoints.restore(path)
+  if state is None:
     remedy = 'delete its summary.json, and the same command plays it again'
     raise ValueError(
-      f'{path} has no readable checkpoint of its last round: '
+      f'{path} has no {checkpoints.NAME}: '
       f'{directory.MADE_ANEW if sites_own else remedy}.'
     )
   return Trained(config, task, state.model)

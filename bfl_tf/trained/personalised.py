@@ -188,7 +188,7 @@ def _write(path, trained, own, epochs):
   directory = directory_lib.RunDirectory(path)
   directory.write_task(trained.task)
   state = state_lib.State(trained.config.num_rounds, own.model, {}, {})
-  checkpoints.save(state, directory.checkpoints)
+  checkpoints.save(state, path)
   if own.promise:
     promises.write(path, own.promise)
   directory.write_flags(trained.config)

@@ -17,7 +17,7 @@ import numpy as np
 from bfl_tf import config as config_lib
 from bfl_tf import files
 from bfl_tf import runs as runs_lib
-from bfl_tf.runs import rows
+from bfl_tf.runs import checkpoints, rows
 
 SCALES = ('smoke', 'laptop', 'overnight', 'paper')
 SMOKE = 'A SMOKE TEST: it shows that the code runs, and nothing else.'
@@ -244,7 +244,7 @@ def asked_once(
   """Returns what a finished run's model answers; the file `name` keeps it."""
   path = directory / name
   if not path.exists():
-    if not (directory / 'checkpoints').is_dir():
+    if not (directory / checkpoints.NAME).exists():
       raise UnrecordedError(f'{directory} kept no model')
     answers = ask(directory)
     path.parent.mkdir(exist_ok=True)

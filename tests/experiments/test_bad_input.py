@@ -103,7 +103,7 @@ def test_what_is_wrong_is_one_line_that_names_the_flag(tmp):
   new = {path.relative_to(tmp).parts[0] for path in {*tmp.rglob('*')} - before}
   assert new == {f'new{len(refused) + i}' for i in range(len(stopped))}
   for name in new:
-    assert (tmp / name / 'checkpoints' / 'state-0.npz').exists()
+    assert (tmp / name / 'checkpoint.npz').exists()
     assert not (tmp / name / 'summary.json').exists()
 
 

@@ -30,9 +30,10 @@ def finish(task, accuracy, nll=1.0, curve=(), **others):
   """Writes a finished run with these scores."""
   directory = directory_lib.RunDirectory(task.directory)
   with directory.locked():
-    directory.start(task.config)
+    directory.start(task.config, 0)
   final = {'accuracy': accuracy, 'nll': nll, **others}
-  (task.directory / 'summary.json').write_text(json.dumps({'final': final}))
+  summary = {'rounds': task.config.num_rounds, 'final': final}
+  (task.directory / 'summary.json').write_text(json.dumps(summary))
   lines = [f'{r},{a}' for r, a in enumerate(curve)]
   (task.directory / 'metrics.csv').write_text(
     '\n'.join(['round,accuracy', *lines, ''])

@@ -52,7 +52,7 @@ def test_a_run_is_asked_once(tmp_path):
 
   with pytest.raises(cells.UnrecordedError, match='kept no model'):
     cells.asked_once(tmp_path, 'doubt/answers.json', ask)
-  (tmp_path / 'checkpoints').mkdir()
+  (tmp_path / 'checkpoint.npz').touch()
   found = cells.asked_once(tmp_path, 'doubt/answers.json', ask)
   assert found == cells.asked_once(tmp_path, 'doubt/answers.json', never)
 

@@ -1,4 +1,4 @@
-"""Checkpoints: all of the state, the newest that can be read."""
+"""A checkpoint is all of the state."""
 
 import numpy as np
 import toys
@@ -29,12 +29,3 @@ def test_all_of_the_state_comes_back_bit_for_bit(tmp_path):
   assert restored.round == 3
   assert set(restored.memories) == {7, 12}
   assert toys.same(saved, restored)
-
-
-def test_two_are_kept(tmp_path):
-  for round_index in range(7, 11):
-    checkpoints.save(state(round_index), tmp_path)
-  names = sorted(path.name for path in tmp_path.iterdir())
-  assert names == ['state-10.npz', 'state-9.npz']
-  # A number, and no text.
-  assert checkpoints.restore(tmp_path).round == 10

@@ -154,12 +154,17 @@ def test_a_longer_run_is_the_longer_run(tmp_path):
   fake.play(tmp_path / 'whole', longer)
   path = tmp_path / 'extended'
   fake.play(path, CONFIG)
+  before = fake.outcome(path)
   # What was asked of the model of that end.
   (path / 'conformal.json').touch()
   for name in ('plots', 'sites', 'doubt'):
     (path / name).mkdir()
     (path / name / 'scores.json').touch()
   fake.stopped(path, os, 'replace', 1, config=longer)
+  # It has not begun to be the longer one.
+  fake.play(path, CONFIG)
+  assert fake.outcome(path) == before
+  fake.stopped(path, os, 'replace', 2, config=longer)
   kept = {each.name for each in path.iterdir()}
   gone = {'summary.json', 'predictions.npz', 'conformal.json', 'plots'}
   assert not kept & (gone | {'sites', 'doubt'})

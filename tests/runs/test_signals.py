@@ -36,5 +36,5 @@ def test_sigint(tmp_path):
   _, error = process.communicate(timeout=200)
   assert process.returncode == 130
   (line,) = [line for line in error.splitlines() if line]
-  done = checkpoints.restore(tmp_path / 'checkpoints').round
+  done = checkpoints.restore(tmp_path).round
   assert line.startswith('error: interrupted') and f'round {done};' in line

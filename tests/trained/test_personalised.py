@@ -17,7 +17,7 @@ from bfl_tf.trained import personalised, promises, reopened, reports, tallies
 
 
 def train(run_dir, run, epochs):
-  state = checkpoints.restore(run_dir / 'checkpoints')
+  state = checkpoints.restore(run_dir)
   return personalised.train(run, state, epochs)
 
 
@@ -129,7 +129,7 @@ def test_under_pvi_a_sites_prior_is_its_cavity(tmp_path):
   own = {one.site: one.model for one in train(run_dir, run, 10)}
   config = run.trained.config.replace(**{'pvi.damping': 1})
   experiment = federation.Experiment.build(config, dataset=run.dataset)
-  state = checkpoints.restore(run_dir / 'checkpoints')
+  state = checkpoints.restore(run_dir)
   came = engine.local(experiment, state, range(3))
   sites = 'north', 'odd', 'south'
   sent = {sites[arrival.client]: arrival.update.model for arrival in came}

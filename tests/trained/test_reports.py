@@ -173,7 +173,7 @@ def test_a_set_without_sites_has_none(tmp_path):
   assert report.promise.num_examples == 30
   assert reports.report(reopened.reopen(tmp_path)).promise is None
   with pytest.raises(ValueError, match='--partition'):
-    personalised.train(run, checkpoints.restore(tmp_path / 'checkpoints'), 1)
+    personalised.train(run, checkpoints.restore(tmp_path), 1)
 
 
 def test_data_that_have_changed(tmp_path):

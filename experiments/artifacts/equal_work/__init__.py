@@ -5,6 +5,7 @@ A client takes the same 400 epochs over the same examples under every method, in
 by validation examples of the harder split; its other settings are presets'.
 """
 
+from bfl_tf.runs import checkpoints
 from experiments.artifacts import doubts
 from experiments.harness import cells, tables
 
@@ -156,8 +157,7 @@ SCORES |= {
 
 def _kept(directory, predictor):
   del predictor
-  paths = (directory / 'checkpoints').glob('*.npz')
-  return float(max(path.stat().st_size for path in paths))
+  return float((directory / checkpoints.NAME).stat().st_size)
 
 
 def _seconds(directory, predictor):
