@@ -53,7 +53,7 @@ def main() -> None:
   for name, rows in asked.tables.items():
     if rows and name != 'corruptions':
       print(f'{rows_lib.table(rows)}\n')
-  with rows_lib.replacing(path / 'doubt') as folder:
+  with rows_lib.cleared(path / 'doubt') as folder:
     _write(folder, asked.tables)
   print(f'tables and plots in {path / "doubt"}')
 
@@ -62,11 +62,11 @@ def _write(folder, found):
   for name, rows in found.items():
     if rows:
       rows_lib.write_csv(folder / f'{name}.csv', rows)
+  for name, figure in figures(found).items():
+    figure.savefig(folder / f'{name}.png')
   files.write_text(
     folder / 'scores.json', json.dumps(doubts.flat(found), indent=2) + '\n'
   )
-  for name, figure in figures(found).items():
-    figure.savefig(folder / f'{name}.png')
 
 
 def others(dataset: datasets.Dataset):

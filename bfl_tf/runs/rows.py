@@ -11,7 +11,6 @@ import csv
 import io
 import os
 import pathlib
-import shutil
 from typing import Any
 
 from bfl_tf import files
@@ -48,31 +47,26 @@ def write_csv(path: pathlib.Path, rows: Table) -> None:
 
 
 @contextlib.contextmanager
-def replacing(folder: pathlib.Path) -> Iterator[pathlib.Path]:
-  """Gives a new folder, whose files then take the place of a folder's own.
+def cleared(folder: pathlib.Path) -> Iterator[pathlib.Path]:
+  """Gives a folder without tables, plots and scores of an earlier question.
 
-  Tables and plots of an earlier question, which this one does not ask, go; what
-  else is there stays. Until all is written there, all is as it was.
+  What else is there stays. `scores.json` goes first, and is to be written last:
+  who is killed leaves none, and the same command makes all anew.
 
   Raises:
     stopping.MachineError: something cannot be written.
   """
-  scratch = folder.with_name(f'.{folder.name}.{os.getpid()}.tmp')
   try:
-    scratch.mkdir()
-    yield scratch
     folder.mkdir(exist_ok=True)
-    for old in (*folder.glob('*.csv'), *folder.glob('*.png')):
-      if not (scratch / old.name).exists():
+    (folder / 'scores.json').unlink(missing_ok=True)
+    for kind in ('csv', 'png', 'html'):
+      for old in folder.glob(f'*.{kind}'):
         old.unlink()
-    for new in scratch.iterdir():
-      os.replace(new, folder / new.name)
+    yield folder
   except OSError as error:
     raise stopping.MachineError(
       f'{folder} cannot be written: {error}.'
     ) from error
-  finally:
-    shutil.rmtree(scratch, ignore_errors=True)
 
 
 class Rows(list[dict[str, Any]]):

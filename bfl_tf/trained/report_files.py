@@ -14,24 +14,23 @@ def write(path: pathlib.Path, report: reports.Report) -> None:
   """Writes `sites/` below a run, and its `conformal.json`.
 
   Raises:
-    stopping.MachineError: something cannot be written; all is as it was.
+    stopping.MachineError: something cannot be written.
   """
-  with rows.replacing(path / 'sites') as folder:
+  with rows.cleared(path / 'sites') as folder:
     for name in ('sites', 'classes', 'summary'):
       table = getattr(report, name)
       if table:
         rows.write_csv(folder / f'{name}.csv', table)
-    scores = json.dumps(reports.flat(report), indent=2)
-    files.write_text(folder / 'scores.json', scores + '\n')
     for name, figure in figures(report).items():
       figure.savefig(folder / f'{name}.png')
     text = report_page.page(path.resolve().name, report, folder)
     files.write_text(folder / 'report.html', text)
-    # Last: after it there are only files to be moved.
     if report.promise:
       promises.write(path, report.promise)
     else:
       (path / directory.CONFORMAL).unlink(missing_ok=True)
+    scores = json.dumps(reports.flat(report), indent=2)
+    files.write_text(folder / 'scores.json', scores + '\n')
 
 
 def lines(
