@@ -3,15 +3,11 @@
 from collections.abc import Mapping, Sequence
 import dataclasses
 import json
-import math
 
 import numpy as np
 
 from bfl_tf import datasets
 from bfl_tf.datasets import encoding, tables
-
-# Of one site: what comes of the counts is held by the server.
-_MOST = 10**8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,22 +77,12 @@ class Introduction:
 
   def _check(self):
     """Refuses sums that no examples have."""
-    numbers = [*self.counts.values(), *self.held.values()]
-    examples = sum(self.counts.values())
     size, mean, scatter = self.moments
-    values = examples * math.prod(self.shape[:-1])
     if not (
-      all(type(n) is int and 0 <= n <= _MOST for n in numbers)
-      and 0 < examples <= _MOST
-      and set(self.held) == {'calibration', 'test'}
+      set(self.held) == {'calibration', 'test'}
       and size.shape == mean.shape == scatter.shape == self.shape[-1:]
       and len(self.features) in (0, *self.shape[-1:])
-      and encoding.union(self.features, self.features) == self.features
-      and np.all((size >= 0) & (size <= values))
-      and np.all((size == values) | encoding.has_gaps(self.features))
       and np.all(np.isfinite([mean, scatter]))
-      and np.all(scatter >= 0)
-      and not np.any((size == 0) & ((mean != 0) | (scatter != 0)))
     ):
       raise ValueError('no examples add up to it')
 

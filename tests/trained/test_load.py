@@ -17,7 +17,6 @@ from bfl_tf import runs as runs_lib
   [
     ('flags.txt', '--output_dir'),
     ('summary.json', 'unfinished'),
-    ('task.json', r'task\.json'),
     ('checkpoint.npz', 'checkpoint'),
   ],
 )
