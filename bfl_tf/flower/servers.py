@@ -28,7 +28,7 @@ from bfl_tf import datasets, federation
 from bfl_tf import runs as runs_lib
 from bfl_tf import trained as trained_lib
 from bfl_tf.federation import data as data_lib
-from bfl_tf.flower import asking, introductions, runs
+from bfl_tf.flower import asking, introductions, superlink
 from bfl_tf.flower import engine as engine_lib
 from bfl_tf.flower import nodes as nodes_lib
 from bfl_tf.runs import directory, flags_file
@@ -49,7 +49,7 @@ def main(grid: serverapp.Grid, context: flwr_app.Context) -> None:
       do = _score if context.run_config['ask'] else _play
       do(grid, context.run_config)
   except (ValueError, federation.StoppedError) as error:
-    raise ServerError(runs.reason(error)) from error
+    raise ServerError(superlink.reason(error)) from error
 
 
 def _play(grid, settings):
@@ -208,7 +208,7 @@ class _Marked:
   def write(self, text: str) -> int:
     """Marks what begins a line."""
     begins = text.strip('\n')
-    return self._stream.write(f'{runs.MARK}{text}' if begins else text)
+    return self._stream.write(f'{superlink.MARK}{text}' if begins else text)
 
   def flush(self) -> None:
     """Passes it on."""

@@ -24,7 +24,7 @@ from flwr import simulation as flwr_simulation
 
 from bfl_tf import config as config_lib
 from bfl_tf import runs as runs_lib
-from bfl_tf.flower import client_side, engine, messages, nodes, runs
+from bfl_tf.flower import client_side, engine, messages, nodes, superlink
 from bfl_tf.runs import directory as records
 from bfl_tf.runs import flags_file
 
@@ -54,7 +54,7 @@ def simulate(
   play(_CHILD, [str(path), *flags_file.flag_lines(config)])
   summary = records.RunDirectory(path).summary(config.num_rounds)
   if summary is None:
-    raise runs.FlowerError(f'{path} has no summary.')
+    raise superlink.FlowerError(f'{path} has no summary.')
   return summary
 
 
@@ -122,7 +122,7 @@ def play(
     if failed:
       errors.seek(0)
       last = errors.read().splitlines()[-1:] or [f'it ended with code {failed}']
-      raise runs.failure(last[0])
+      raise superlink.failure(last[0])
 
 
 def _end(process):
@@ -175,7 +175,7 @@ def run_apps(
     )
   except Exception as error:
     traceback.print_exc()
-    print(runs.reason(error), file=sys.stderr, flush=True)
+    print(superlink.reason(error), file=sys.stderr, flush=True)
     # The server's thread may be waiting for Ray, which is not there.
     os._exit(1)
 

@@ -14,7 +14,7 @@ import bfl_tf
 from bfl_tf import config as config_lib
 from bfl_tf import federation
 from bfl_tf import runs as runs_lib
-from bfl_tf.flower import nodes, runs, servers, simulation
+from bfl_tf.flower import nodes, servers, simulation, superlink
 from experiments import flags as config_flags
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -52,7 +52,7 @@ def test_killed_and_started_again_it_has_the_bits_of_one_process(tmp_path):
 @pytest.mark.parametrize(
   'code, error, said',
   [
-    ('raise SystemExit(3)', runs.FlowerError, 'ended with code 3'),
+    ('raise SystemExit(3)', superlink.FlowerError, 'ended with code 3'),
     ('import sys; sys.exit("code 2: --a=b is wrong")', ValueError, '^--a=b'),
   ],
 )
@@ -72,13 +72,13 @@ def test_what_is_given_and_what_is_printed():
   'error, raised',
   [
     (ValueError('--x=1: no\n'), ValueError),
-    (federation.StoppedError('--x=1: few'), runs.FlowerError),
-    (KeyError('--x=1'), runs.FlowerError),
+    (federation.StoppedError('--x=1: few'), superlink.FlowerError),
+    (KeyError('--x=1'), superlink.FlowerError),
   ],
 )
 def test_a_servers_error_is_made_again(error, raised):
-  wrapped = f'Flower says: {servers.ServerError(runs.reason(error))}'
-  again = runs.failure(wrapped)
+  wrapped = f'Flower says: {servers.ServerError(superlink.reason(error))}'
+  again = superlink.failure(wrapped)
   assert type(again) is raised and '--x=1' in str(again)
   assert len(str(again).splitlines()) == 1
 
@@ -86,7 +86,7 @@ def test_a_servers_error_is_made_again(error, raised):
 def test_a_superlink_that_nobody_knows(tmp_path, monkeypatch):
   monkeypatch.setenv('FLWR_HOME', str(tmp_path))
   with pytest.raises(ValueError, match='--superlink=nowhere'):
-    runs.play(config_lib.Config(), '/run', 'nowhere')
+    superlink.play(config_lib.Config(), '/run', 'nowhere')
 
 
 def test_without_the_extra(monkeypatch, capsys):
