@@ -37,8 +37,8 @@ def test_two_rounds_on_digits(finished):
   path, out = finished
   files = {p.name for p in path.iterdir() if p.is_file()}
   assert files == {
-    '.lock', 'flags.txt', 'metrics.csv', 'partition.csv', 'predictions.npz',
-    'summary.json', 'task.json',
+    '.lock', 'checkpoint.npz', 'flags.txt', 'metrics.csv', 'partition.csv',
+    'predictions.npz', 'summary.json', 'task.json',
   }  # fmt: skip
   with open(path / 'metrics.csv', newline='') as file:
     rows = list(csv.DictReader(file))
