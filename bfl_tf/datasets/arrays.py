@@ -12,8 +12,8 @@ from numpy import typing as npt
 from bfl_tf.datasets import columns
 
 LOST = (
-  'large numbers that hardly differ, which float32 cannot hold (subtract the '
-  'first from all)'
+  'numbers that differ by less than float32 can hold (subtract the first from '
+  'all)'
 )
 
 

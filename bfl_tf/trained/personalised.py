@@ -48,8 +48,8 @@ def train(
   the global posterior is the prior, as under `--flipout.update_prior`, weighed
   against the site's own examples: nobody else's are pooled with them. Under
   PVI it is the cavity, which does not hold those examples yet. Client parts
-  that give no prior and make no posterior (`scaffold`, `proximal`, `own_start`)
-  serve the federation: they are left out.
+  that give no prior and make no posterior are left out: `scaffold` would drift
+  with the others, `own_start` begin anew.
 
   Args:
     run: whose clients are sites.
@@ -169,6 +169,8 @@ def kept(
   Raises:
     ValueError: one cannot be written; those before it are.
   """
+  # Scores of the models that were here; the same command makes them anew.
+  (home(run_dir).parent / 'scores.json').unlink(missing_ok=True)
   try:
     for own in personalised:
       _write(folder(run_dir, own.site), trained, own, epochs)

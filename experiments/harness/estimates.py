@@ -79,7 +79,10 @@ def core_seconds(config: config_lib.Config) -> float:
   a_round = config.clients_per_round or config.num_clients
   examples = _examples(config.dataset, config.train_split)
   examples *= config.local_epochs * a_round / config.num_clients
-  examples += config.num_server_examples * (config.get('distil.epochs') or 0)
+  unlabeled = config.num_unlabeled_examples or config.num_server_examples
+  if config.server_dataset and not config.num_unlabeled_examples:
+    unlabeled = _examples(config.server_dataset, config.server_split)
+  examples += unlabeled * (config.get('distil.epochs') or 0)
   is_point = config.variant == 'deterministic'
   samples = 1 if is_point else config.num_mc_samples
   evaluated = config.num_eval_examples or 10000
