@@ -220,7 +220,7 @@ BAD = {
     {},
   ),
   '--categorical_columns': (rows(), {'categorical_columns': ('id',)}),
-  "column 'ash' has large": (
+  "column 'ash' has numbers": (
     [[f'1700000000.{i % 9}', *r[1:]] for i, r in enumerate(rows())],
     {},
   ),
