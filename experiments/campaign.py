@@ -5,7 +5,7 @@
 A run is killed up to four times, then left to end: its rows and predictions
 must be those of the run that nobody killed. The presets are made small, on
 digits. Prints how often each was killed. Exit code 1: a run ended otherwise;
-its directory stays. `results/reliability` has the counts so far.
+its directory stays.
 """
 
 import pathlib
