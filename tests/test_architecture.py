@@ -3,7 +3,6 @@
 import ast
 from collections.abc import Iterator
 import pathlib
-import re
 
 import pytest
 
