@@ -20,6 +20,8 @@ import types
 import typing
 from typing import Any
 
+import numpy as np
+
 from bfl_tf import registry
 
 _KINDS = (bool, int, float, str)
@@ -69,6 +71,11 @@ class Declared:
   def table(self) -> Mapping[str, Any] | None:
     """Of a role, the methods that it may name."""
     return self.setting.table
+
+  @property
+  def is_free_text(self) -> bool:
+    """Whether any text is a value: no number and no name of a list."""
+    return self.kind is str and not (self.setting.choices or self.setting.table)
 
   @property
   def help(self) -> str:
@@ -155,7 +162,7 @@ class Declared:
 
 def _in_its_type(kind, value):
   # NumPy's scalars are what loops over settings hand over.
-  value = value.item() if hasattr(value, 'item') else value
+  value = value.item() if isinstance(value, np.generic) else value
   if kind is str and callable(value):
     return registry.name_of(value)
   return float(value) if kind is float and type(value) is int else value

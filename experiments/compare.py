@@ -17,6 +17,7 @@ from matplotlib import figure as figure_lib
 
 from bfl_tf import files, registry
 from bfl_tf.plots import comparison
+from bfl_tf.runs import flags_file
 from bfl_tf.runs import groups as groups_lib
 from bfl_tf.runs import rows as rows_lib
 from experiments import flags as config_flags
@@ -42,7 +43,10 @@ _BASELINE = flags.DEFINE_string(
   'flags of one: pooling=nwa.',
 )
 _NAMES = flags.DEFINE_list(
-  'names', [], 'Of the settings, in their order; their flags if empty.'
+  'names',
+  [],
+  "Names of settings in table and figures: 'pooling=nwa:NWA'. A setting "
+  'without a name is shown by its flags.',
 )
 _FIGURES = flags.DEFINE_list(
   'figures', [*_DRAWN], f'Of {", ".join(_DRAWN)}, those to draw.'
@@ -64,9 +68,7 @@ def report(
   Raises:
     ValueError: as of `groups.grouped` and `compared.rows`, or of a flag.
   """
-  for name in _FIGURES.value:
-    registry.check_choice('figures', name, _DRAWN)
-  groups = compared.named(groups_lib.grouped(paths), _NAMES.value)
+  groups = check(groups_lib.grouped(paths), folder)
   lines = compared.rows(groups, _SCORES.value, _BASELINE.value)
   keys = groups_lib.differing([*groups.values()])
   table = compared.cells(lines, [] if _NAMES.value else keys)
@@ -84,6 +86,20 @@ def report(
       for kind in ('png', 'pdf'):
         figure.savefig(folder / f'{name}.{kind}')
     print(f'table and figures in {folder}')
+
+
+def check(
+  groups: Sequence[groups_lib.Group], folder: pathlib.Path | None = None
+) -> dict[str, groups_lib.Group]:
+  """Returns the groups by name; a ValueError names a flag that is wrong."""
+  for name in _FIGURES.value:
+    registry.check_choice('figures', name, _DRAWN)
+  folder = pathlib.Path(_OUTPUT.value) if _OUTPUT.value else folder
+  if folder and (folder / flags_file.NAME).exists():
+    raise ValueError(f'{folder} holds a run: choose another directory.')
+  groups = compared.named(groups, _NAMES.value)
+  compared.baselines(groups, _BASELINE.value)
+  return groups
 
 
 def _said():

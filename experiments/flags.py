@@ -21,7 +21,7 @@ import typing
 
 from absl import app, flags, logging
 
-from bfl_tf import federation, own
+from bfl_tf import federation, own, registry
 from bfl_tf.config import config as config_lib
 from bfl_tf.config import flagfile
 from experiments import describe
@@ -202,8 +202,9 @@ def _parse(module, arguments):
       _given.texts, _given.typed = given.texts, given.typed
     return flags.FLAGS(rest)
   except flags.Error as error:
-    said = ' '.join(str(error).split()).rstrip('.')
-    fail(f'{said}.{_near(str(error))}')
+    # absl suggests a flag of its own in the same text.
+    said = ' '.join(str(error).partition('. Did you mean')[0].split())
+    fail(f'{said.rstrip(".")}.{_near(str(error))}')
   except UnicodeDecodeError as error:
     fail(f'--flagfile names a file that is no text in UTF-8: {error}.')
   except ValueError as error:
@@ -213,6 +214,10 @@ def _parse(module, arguments):
 def _near(message):
   """A hint for a flag that is a setting now, or nearly one of the config's."""
   found = re.search(r"flag '(\w+)'", message)
-  if not found or 'pooling' not in flags.FLAGS:
+  if not found:
     return ''
+  if 'pooling' not in flags.FLAGS:
+    return registry.hint(found[1], flags.FLAGS, '--{}')
+  if found[1] in ('seeds', 'grid', 'draw'):
+    return ' Several runs: bfl-tf sweep.'
   return config_lib.near(found[1])

@@ -18,6 +18,9 @@ flags.adopt_module_key_flags(config_flags)
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir', None, 'Where results go; the same run resumes there.'
 )
+_OVERWRITE = flags.DEFINE_boolean(
+  'overwrite', False, 'Replace another run in --output_dir.'
+)
 _SUPERLINK = flags.DEFINE_string(
   'superlink',
   '',
@@ -37,7 +40,7 @@ def main() -> None:
       return _on_flower(config)
     if _SUPERLINK.value:
       config_flags.fail('--superlink needs --engine=flower.')
-    run = runs_lib.Run(config, _OUTPUT_DIR.value)
+    run = runs_lib.Run(config, _OUTPUT_DIR.value, overwrite=_OVERWRITE.value)
   except (ValueError, federation.StoppedError):
     raise
   except KeyboardInterrupt as stop:

@@ -1,8 +1,8 @@
 """Plays a study: settings by grids or random draws, seeds, and a comparison.
 
-  bfl-tf sweep --flagfile=configs/quickstart.flags --folder=runs/rules \\
+  bfl-tf sweep --flagfile=configs/quickstart.flags --output_dir=runs/rules \\
     '--grid=pooling=nwa|ws|lp' '--grid=dirichlet.alpha=0.1|0.5' --seeds=0,1,2
-  bfl-tf sweep --flagfile=configs/quickstart.flags --folder=runs/rates \\
+  bfl-tf sweep --flagfile=configs/quickstart.flags --output_dir=runs/rates \\
     '--draw=client_learning_rate=log:1e-4:1e-1' --num_draws=20 \\
     --validation_split=0.2 --choose_by=validation_nll
 
@@ -18,7 +18,7 @@ from absl import flags
 
 from bfl_tf import files
 from bfl_tf.config import config as config_lib
-from bfl_tf.runs import many, study
+from bfl_tf.runs import groups, many, study
 from experiments import compare
 from experiments import flags as config_flags
 from experiments.harness import estimates, swept
@@ -36,26 +36,33 @@ _NUM_DRAWS = flags.DEFINE_integer(
   'num_draws', 10, 'Draws of all --draw together.', lower_bound=1
 )
 _SEEDS = flags.DEFINE_list(
-  'seeds', [], 'Of each setting: 0,1,2; that of --seed if empty.'
+  'seeds', [], 'Random seeds of each setting, such as 0,1,2; --seed if empty.'
 )
 _JOBS = flags.DEFINE_integer(
   'jobs', 0, 'Runs side by side; 0: one a core.', lower_bound=0
 )
-_FOLDER = flags.DEFINE_string('folder', 'runs/sweep', 'Where runs go.')
 _CHOOSE_BY = flags.DEFINE_string(
   'choose_by',
   '',
   'Whose mean over seeds chooses the setting that is written to best.flags: '
   f'{", ".join(swept.MOST)}.',
 )
-flags.DEFINE_string('output_dir', None, "A preset's: here runs go to --folder.")
+_OUTPUT_DIR = flags.DEFINE_string(
+  'output_dir',
+  None,
+  'Directory of the runs and their comparison; runs/sweep if it is not given. '
+  'The --output_dir of a preset is ignored.',
+)
 
 
 def main() -> int:
   """Plays what is not finished, and compares what is."""
   config_flags.terminable()
-  root = pathlib.Path(_FOLDER.value)
+  typed = 'output_dir' in config_flags.said()[1]
+  root = pathlib.Path(_OUTPUT_DIR.value if typed else 'runs/sweep')
   runs = _planned(root)
+  settings = [groups.settings_of(of[0].config) for of in runs.values()]
+  compare.check([groups.Group(each) for each in settings], root)
   study.check(runs)
   every = [run for of_name in runs.values() for run in of_name]
   jobs = _JOBS.value or len(os.sched_getaffinity(0))
@@ -80,6 +87,8 @@ def _planned(root):
     swept.check_choice(_CHOOSE_BY.value, configs)
   seed = config_lib.FIELDS['seed']
   seeds = [seed.checked('seeds', text) for text in _SEEDS.value]
+  if len({*seeds}) < len(seeds):
+    config_flags.fail(f'--seeds={",".join(_SEEDS.value)} has a seed twice.')
   return study.points(configs, root, seeds)
 
 

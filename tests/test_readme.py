@@ -134,7 +134,7 @@ def test_flags_exist(page):
   known |= {'run', 'input', 'output', 'near', 'far', 'scores', 'names'}
   known |= {'baseline', 'figures', 'grid', 'draw', 'num_draws', 'choose_by'}
   known |= {'personalise_epochs', 'calibrate_on_test', 'strict'}
-  known |= {'answer_timeout', 'folder', 'sets'}
+  known |= {'answer_timeout', 'sets', 'overwrite', 'keep_columns'}
   # Of online.
   known |= {'add', 'replace', 'remove'}
   # Of Flower's commands and TensorBoard; what has a dash is theirs too.

@@ -169,8 +169,13 @@ class Config(reading.Reading):
   # Server.
   pooling: Annotated[str, Setting('A rule:', table=pooling_lib.RULES)] = 'nwa'
   weighting: Annotated[
-    str, Setting("The clients' weights:", table=pooling_lib.WEIGHTINGS)
-  ] = 'size'
+    str,
+    Setting(
+      'Weight of each client in the pooled posterior; auto is size where the '
+      'pooling rule takes weights:',
+      table=pooling_lib.WEIGHTINGS,
+    ),
+  ] = 'auto'
   server_step: Annotated[
     tuple[str, ...],
     Setting('Chain of stages after pooling:', table=methods.STAGES),

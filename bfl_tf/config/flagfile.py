@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 import dataclasses
 import os
+import pathlib
 import re
 from typing import Any
 
 from absl import flags
 
-from bfl_tf import settings
+from bfl_tf import registry, settings
 
 Fields = Mapping[str, settings.Declared]
 _DEFINE: Mapping[type, Any] = {
@@ -22,7 +23,12 @@ _SETTING = re.compile(r'--?(?P<key>\w+(?:\.\w+)+)(?:=(?P<text>.*))?')
 
 @dataclasses.dataclass
 class Given:
-  """Settings as texts, in order; those that a person typed."""
+  """Settings and the flags that were typed.
+
+  Attributes:
+    texts: Values of settings as texts, by `<method>.<setting>`.
+    typed: Names of settings and other flags that are no line of a file.
+  """
 
   texts: dict[str, str] = dataclasses.field(default_factory=dict)
   typed: list[str] = dataclasses.field(default_factory=list)
@@ -86,10 +92,14 @@ def split(
     if re.fullmatch(r'--?flagfile', word) and words:
       word = f'{word}={words.pop(0)}'
     from_file = re.match(r'--?flagfile=', word)
+    if from_file:
+      _check_file(pathlib.Path(word[from_file.end() :]))
     lines = values.read_flags_from_files([word], False) if from_file else [word]
     for line in lines:
       found = _SETTING.fullmatch(line)
       if not found:
+        if not from_file:
+          given.typed.append(line.lstrip('-').partition('=')[0])
         rest.append(line)
         continue
       following = words if not from_file else []
@@ -100,6 +110,14 @@ def split(
       if not from_file and key not in given.typed:
         given.typed.append(key)
   return rest, given
+
+
+def _check_file(path):
+  if not path.is_file():
+    known = [each.name for each in path.parent.glob('*.flags')]
+    raise ValueError(
+      f'--flagfile={path}: no such file.{registry.hint(path.name, known)}'
+    )
 
 
 def _key_and_text(key, text, words, known) -> tuple[str, str]:

@@ -86,3 +86,15 @@ class Experiment:
     )
     method = method_lib.Method.build(plan, resources)
     return cls(method, dataset, partition, held, workers)
+
+
+def build(
+  config: config_lib.Config,
+  built: dict[Any, Any] | None = None,
+  dataset: datasets.Dataset | None = None,
+) -> Experiment:
+  """Sets up this process's devices, then makes an `Experiment`."""
+  training.configure(
+    config.num_workers, config.deterministic, config.mixed_precision
+  )
+  return Experiment.build(config, built, dataset)

@@ -134,7 +134,7 @@ def _check_rule(rule, plan, layout):
           f'--pooling={config.pooling} divides out the whole prior: leave '
           f'--{of}.{name}={said} out.'
         )
-  if not rule.takes_weights and config.weighting not in ('size', 'equal'):
+  if not rule.takes_weights and config.weighting != 'auto':
     raise ValueError(
       f'--pooling={config.pooling} takes no client weights: leave '
       f'--weighting={config.weighting} out.'

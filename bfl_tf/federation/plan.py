@@ -17,9 +17,7 @@ from bfl_tf.clients import part as part_lib
 from bfl_tf.config import config as config_lib
 
 # The variant's settings that come with a job; those that the objective needs.
-_OF_JOBS = (
-  'kl_examples', 'temperature', 'choose_temperature', 'annealing_rounds',
-)  # fmt: skip
+_OF_JOBS = ('kl_examples', 'temperature', 'annealing_rounds')
 _OF_PRIOR = ('prior_scale', 'update_prior', 'divergence', 'max_scale')
 # One of which whatever is chosen has, or it does nothing.
 _HOOKS = {

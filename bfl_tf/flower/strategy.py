@@ -38,7 +38,7 @@ class BayesianStrategy(strategy.FedAvg):
     self,
     model: tf_keras.Model,
     rule: str | Any = 'nwa',
-    weighting: str | Any = 'size',
+    weighting: str | Any = 'auto',
     max_update_norm: float = 0.0,
     **fedavg: Any,
   ):
@@ -61,7 +61,7 @@ class BayesianStrategy(strategy.FedAvg):
     self._variables = weights_lib.Variables.of(model)
     self._rule = _made('rule', rule, pooling.RULES)
     self._weighting = _made('weighting', weighting, pooling.WEIGHTINGS)
-    if not self._rule.takes_weights and weighting not in ('size', 'equal'):
+    if not self._rule.takes_weights and weighting != 'auto':
       raise ValueError(
         f'rule {rule!r} takes no client weights: leave weighting='
         f'{weighting!r} out.'

@@ -55,7 +55,7 @@ class Part:
     gradients that they correct would not.
     """
     plain = {'sgd.momentum': (0.0,)} if self.corrects == 'gradients' else {}
-    constant = {'weighting': ('equal', 'size')}
+    constant = {'weighting': ('auto', 'equal', 'size')}
     return {'client_optimizer': ('sgd',), **plain, **constant}
 
   def init_memory(self, model):

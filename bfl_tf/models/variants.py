@@ -75,14 +75,6 @@ class Flipout:
   temperature: Annotated[
     float, Setting('Factor on the divergence from the prior.', above=0)
   ] = 1.0
-  choose_temperature: Annotated[
-    int,
-    Setting(
-      'Rounds of the short runs that choose the temperature on validation '
-      'examples; 0 takes it as it is set.',
-      least=0,
-    ),
-  ] = 0
   divergence: Annotated[
     str,
     Setting(

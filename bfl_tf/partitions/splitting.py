@@ -22,6 +22,10 @@ def checked(
     num_clients: how many arrays it was to return.
     overlap: whether clients may share an example.
   """
+  if not isinstance(parts, Iterable):
+    raise ValueError(
+      f'must return an array of indices a client, got {parts!r}.'
+    )
   arrays = [np.asarray(part) for part in parts]
   if len(arrays) != num_clients or not all(part.size for part in arrays):
     raise ValueError(f'must give each of {num_clients} clients an example.')

@@ -103,7 +103,9 @@ class MaxDiscrepancy:
     return [1.0 / distance for distance in distances], 0
 
 
+# `auto` is the default: by size, unless the rule takes no weights.
 WEIGHTINGS: dict[str, Any] = {
+  'auto': Size,
   'equal': Equal,
   'size': Size,
   'max_discrepancy': MaxDiscrepancy,

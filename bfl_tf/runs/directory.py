@@ -4,7 +4,7 @@ Every file appears whole, but `metrics.csv`, to which a row is appended.
 `summary.json` is written last: a run that has one, of all rounds, is finished.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import contextlib
 import csv
 import io
@@ -20,7 +20,7 @@ import tensorflow as tf
 
 from bfl_tf import files
 from bfl_tf.config import config as config_lib
-from bfl_tf.runs import flags_file, rows
+from bfl_tf.runs import checkpoints, flags_file, rows
 from bfl_tf.runs import task as task_lib
 from bfl_tf.runs import trackers as trackers_lib
 
@@ -33,9 +33,16 @@ _PARTITION = 'partition.csv'
 _PREDICTIONS = 'predictions.npz'
 _SUMMARY = 'summary.json'
 _LOCK = '.lock'
-# Of one end of a run: of its last model, or asked of that model.
-_OF_THE_END = (_PREDICTIONS, 'members.npz', CONFORMAL)
-_FOLDERS_OF_THE_END = ('plots', 'sites', 'doubt')
+# Files that describe the last model of a run.
+_OF_THE_END = (
+  _PREDICTIONS, 'members.npz', CONFORMAL, 'plots', 'sites', 'doubt',
+)  # fmt: skip
+# Every file and folder of a run.
+_OF_A_RUN = (
+  flags_file.NAME, TASK, NODES, _PARTITION, _METRICS, _SUMMARY,
+  checkpoints.NAME, 'trackers.json', 'wandb', 'mlruns', 'tensorboard',
+  'online', *_OF_THE_END,
+)  # fmt: skip
 
 # What `tf.summary.scalar` writes; that one wants TensorBoard installed here.
 _SCALAR = tf.compat.v1.SummaryMetadata(
@@ -58,20 +65,26 @@ class RunDirectory:
   """Where a run's results live.
 
   Attributes:
-    path: the directory.
-    rows: of `metrics.csv`.
+    path: The directory.
+    overwrite: Whether another run in the directory may be replaced.
+    replaces: Whether the directory holds another run, which `clear` removes.
+    rows: The rows of `metrics.csv`.
   """
 
-  def __init__(self, path: str | os.PathLike):
+  def __init__(self, path: str | os.PathLike, overwrite: bool = False):
     self.path = pathlib.Path(path)
+    self.overwrite = overwrite
+    self.replaces = False
     self.rows = rows.Rows(self.path / _METRICS)
     self._writer: Any = None
     self._trackers: Any = None
 
   def check(self, config: config_lib.Config) -> None:
-    """Refuses a directory that holds anything but this very run.
+    """Rejects a directory that holds other files than those of this run.
 
-    Or fewer rounds of it. And a tracker that is not installed.
+    Fewer rounds of the same run are accepted. Another run is replaced if it has
+    not finished its first round, or with `overwrite`. A tracker that is not
+    installed is rejected too.
     """
     trackers_lib.check(config.tracker)
     if not self.path.is_dir() or all(map(_is_trace, self.path.iterdir())):
@@ -87,12 +100,39 @@ class RunDirectory:
         f"--output_dir={self.path} holds a site's own model and no run: choose "
         'another.'
       )
-    obstacle = self._obstacle(config)
-    if obstacle:
+    may_replace = self.overwrite or not self._has_trained
+    try:
+      obstacle = self._obstacle(config)
+    except ValueError as error:  # A run of another version.
+      obstacle, may_replace = str(error), self.overwrite
+    self.replaces = bool(obstacle) and may_replace
+    if obstacle and not self.replaces:
       raise ValueError(
-        f'--output_dir={self.path} holds another run; {obstacle}. Choose '
-        'another directory.'
+        f'--output_dir={self.path} holds another run: {obstacle}. Choose '
+        'another directory, or replace that run with bfl-tf run --overwrite.'
       )
+
+  @property
+  def _has_trained(self) -> bool:
+    """Whether the run there has a row of a round after round 0."""
+    if (self.path / _SUMMARY).exists():
+      return True
+    path = self.path / _METRICS
+    return path.exists() and len(path.read_text().splitlines()) > 2
+
+  def clear(self) -> None:
+    """Removes the other run that this one replaces."""
+    if self.replaces:
+      self._remove(_OF_A_RUN)
+      self.rows = rows.Rows(self.path / _METRICS)
+      self.replaces = False
+
+  def _remove(self, names: Iterable[str]) -> None:
+    for path in (self.path / name for name in names):
+      if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+      else:
+        path.unlink(missing_ok=True)
 
   def _obstacle(self, config) -> str | None:
     """Why the run that is there is not the beginning of this one, or None."""
@@ -103,7 +143,7 @@ class RunDirectory:
       if obstacle:
         return f'--num_rounds={config.num_rounds} cannot extend it: {obstacle}'
     elif differ:
-      return f'{", ".join(f"--{name}" for name in differ)} differ'
+      return f'it was begun with {flags_file.shown(config, theirs)}'
     changed = flags_file.changed(self.path, config)
     if changed:
       return f'what {", ".join(changed)} names has changed since'
@@ -152,15 +192,11 @@ class RunDirectory:
     A run of fewer rounds is first unfinished, then the longer one, and only
     then without what was of its end.
     """
-    for path in filter(_is_unfinished, self.path.iterdir()):
-      shutil.rmtree(path) if path.is_dir() else path.unlink()
-    (self.path / _SUMMARY).unlink(missing_ok=True)
+    unfinished = [p.name for p in self.path.iterdir() if _is_unfinished(p)]
+    self._remove([*unfinished, _SUMMARY])
     self.write_flags(config)
     if rounds_done < config.num_rounds:
-      for name in _OF_THE_END:
-        (self.path / name).unlink(missing_ok=True)
-      for name in _FOLDERS_OF_THE_END:
-        shutil.rmtree(self.path / name, ignore_errors=True)
+      self._remove(_OF_THE_END)
 
   def track(self, config: config_lib.Config) -> None:
     """Has trackers get what `add` is given."""
@@ -183,7 +219,7 @@ class RunDirectory:
 
   def check_task(self, task: task_lib.Task) -> None:
     """Refuses data that are not those of `task.json`."""
-    if (self.path / TASK).exists():
+    if (self.path / TASK).exists() and not self.replaces:
       task_lib.read(self.path / TASK).check_examples(self.path, task)
 
   def write_partition(
@@ -236,6 +272,8 @@ class RunDirectory:
 
   def summary(self, num_rounds: int) -> dict[str, Any] | None:
     """The summary of a run that has all its rounds, or None."""
+    if self.replaces:
+      return None
     try:
       summary = json.loads((self.path / _SUMMARY).read_text())
     except FileNotFoundError:

@@ -69,13 +69,8 @@ def parse(lines: Iterable[str]) -> config_lib.Config:
 
 
 def identity(config: config_lib.Config) -> dict[str, str]:
-  """Returns the flags that make runs differ.
-
-  Those of the machine do not, nor does a temperature that the run chooses.
-  """
-  own = {*config_lib.MACHINE_FIELDS}
-  if config.get('flipout.choose_temperature'):
-    own.add('flipout.temperature')
+  """Returns the flags that make runs differ: all but those of the machine."""
+  own = config_lib.MACHINE_FIELDS
   return {k: text for k, text in settings(config).items() if k not in own}
 
 
@@ -85,6 +80,20 @@ def differences(
   """Returns the flags that make two runs differ."""
   differ = identity(ours).items() ^ identity(theirs).items()
   return sorted({name for name, _ in differ})
+
+
+def shown(ours: config_lib.Config, theirs: config_lib.Config) -> str:
+  """Returns the flags of another run that differ from ours, as typed.
+
+  Settings of a method that only one of the runs uses are left out: the flag
+  that names the method differs too.
+  """
+  known = identity(ours)
+  return ' '.join(
+    f'--{name}={text}'
+    for name, text in identity(theirs).items()
+    if known.get(name, text) != text
+  )
 
 
 def digests(run_dir: str | os.PathLike) -> dict[str, str]:

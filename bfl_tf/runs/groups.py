@@ -7,6 +7,7 @@ import os
 import pathlib
 from typing import Any
 
+from bfl_tf.config import config as config_lib
 from bfl_tf.runs import directory as directory_lib
 from bfl_tf.runs import flags_file
 
@@ -41,10 +42,7 @@ def grouped(paths: Iterable[str | os.PathLike]) -> list[Group]:
     if not (path / 'summary.json').exists():
       raise ValueError(f'{path} holds no finished run.')
     config = flags_file.read_config(path)
-    settings = flags_file.identity(config)
-    del settings['seed']
-    # Of another file, or other code, a run is no seed of the same setting.
-    settings |= flags_file.digests(path)
+    settings = settings_of(config) | flags_file.digests(path)
     found = [group for group in groups if group.settings == settings]
     if not found:
       groups.append(Group(settings))
@@ -55,6 +53,11 @@ def grouped(paths: Iterable[str | os.PathLike]) -> list[Group]:
       )
     group.runs[config.seed] = path
   return groups
+
+
+def settings_of(config: config_lib.Config) -> dict[str, str]:
+  """Returns the flags of a run that are not its seed."""
+  return {k: v for k, v in flags_file.identity(config).items() if k != 'seed'}
 
 
 def differing(groups: Sequence[Group]) -> list[str]:

@@ -16,8 +16,8 @@ from absl import logging
 import tqdm
 
 from bfl_tf import runs as runs_lib
+from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.runs import planned as planned_lib
-from bfl_tf.runs import tempering
 
 # Data sets and compiled workers of this process, by what they were made from.
 built: dict[Any, Any] = {}
@@ -84,7 +84,7 @@ def validate(task: planned_lib.Planned) -> None:
   Raises:
     ValueError: its settings are wrong.
   """
-  tempering.build(task.config, built)
+  experiment_lib.build(task.config, built)
 
 
 def _fail(task, reason):

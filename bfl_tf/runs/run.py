@@ -16,7 +16,7 @@ from bfl_tf.federation import engine as engine_lib
 from bfl_tf.federation import ensembles, evaluation, loop, stopping
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import state as state_lib
-from bfl_tf.runs import checkpoints, tempering
+from bfl_tf.runs import checkpoints
 from bfl_tf.runs import directory as directory_lib
 from bfl_tf.runs import progress as progress_lib
 from bfl_tf.runs import task as task_lib
@@ -30,6 +30,7 @@ def run(
   config: config_lib.Config,
   output_dir: str | os.PathLike,
   show_progress: bool = True,
+  overwrite: bool = False,
 ) -> dict[str, Any]:
   """Runs an experiment, or goes on with it where it was interrupted.
 
@@ -37,6 +38,8 @@ def run(
     config: what to run.
     output_dir: a new directory, or that of the same run.
     show_progress: print a line a round and a progress bar.
+    overwrite: replace another run in `output_dir`. A run that has not finished
+      its first round is always replaced.
 
   Returns:
     The summary, as in `summary.json`; `final` holds the last scores.
@@ -48,7 +51,9 @@ def run(
       or the disk is full; the state is saved.
     KeyboardInterrupt: the state is saved; says after which round.
   """
-  return Run(config, output_dir, show_progress).play()
+  if not isinstance(config, config_lib.Config):
+    raise ValueError(f'config must be a bfl_tf.Config, got {config!r}.')
+  return Run(config, output_dir, show_progress, overwrite=overwrite).play()
 
 
 class Run:
@@ -67,6 +72,7 @@ class Run:
     engine: engine_lib.Engine | None = None,
     dataset: datasets.Dataset | None = None,
     nodes: str = '',
+    overwrite: bool = False,
   ):
     """Arguments as in `run`; `built`, `dataset`, errors as in `Experiment`.
 
@@ -83,15 +89,14 @@ class Run:
     self._draw_plots = draw_plots
     self._config = config
     self._progress = progress_lib.Progress(config.num_rounds, show_progress)
-    self._directory = directory_lib.RunDirectory(output_dir)
+    self._directory = directory_lib.RunDirectory(output_dir, overwrite)
     self._directory.check(config)
     self._played: state_lib.State | None = None
     self._saved: int | None = None
     self._finished = self._directory.summary(config.num_rounds)
     if self._finished is None:
       self._directory.check_free()
-      self._built = {} if built is None else built
-      self._experiment = tempering.build(config, self._built, dataset)
+      self._experiment = experiment_lib.build(config, built, dataset)
       self._task = task_lib.Task.of(self._experiment.dataset)
       self._directory.check_task(self._task)
 
@@ -103,6 +108,7 @@ class Run:
     with self._directory.locked():
       # Another process may have been here since.
       self._directory.check(self._config)
+      self._directory.clear()
       self._finished = self._directory.summary(self._config.num_rounds)
       return self._finished or self._play()
 
@@ -149,8 +155,6 @@ class Run:
     state = self._restored()
     self._directory.start(self._config, state.round if state else 0)
     self._directory.write_task(self._task)
-    if self._config.get('flipout.choose_temperature'):
-      self._choose_temperature()
     self._directory.track(self._config)
     dataset, dealt = self._experiment.dataset, self._experiment.partition
     if self._nodes:
@@ -173,20 +177,6 @@ class Run:
     played = loop.initial_state(self._experiment)
     self._record(played)
     return played.state
-
-  def _choose_temperature(self):
-    """Goes on at the temperature chosen, which is that of `flags.txt` too."""
-
-    def build(config):
-      return experiment_lib.Experiment.build(
-        config, self._built, self._experiment.dataset
-      )
-
-    self._config = tempering.choose(
-      self._config, self._engine, build, self._directory, self._progress.say
-    )
-    self._experiment = build(self._config)
-    self._directory.write_flags(self._config)
 
   def _restored(self) -> state_lib.State | None:
     state = checkpoints.restore(self._directory.path)

@@ -46,6 +46,10 @@ def sweep(
   Raises:
     ValueError: a config cannot be run; nothing has been written.
   """
+  if not (isinstance(configs, Mapping) and configs):
+    raise ValueError(
+      f'configs must be a mapping of names to bfl_tf.Config, got {configs!r}.'
+    )
   study = points(configs, folder, seeds)
   try:
     check(study)

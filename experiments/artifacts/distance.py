@@ -33,7 +33,7 @@ _FLOORS = {
 # As good as a line of the figure that is drawn: NWA, LLP or conflation.
 _BETWEEN = ('Wasserstein', 'Log variance', 'WC')
 _AVERAGE = {'flipout.kl_examples': 'all'}
-_PRODUCT = {'flipout.prior_scale': 10**0.5, 'weighting': 'equal'}
+_PRODUCT = {'flipout.prior_scale': 10**0.5}
 
 
 def _points(examples):

@@ -20,19 +20,36 @@ Groups = Mapping[str, groups_lib.Group]
 def named(
   groups: Sequence[groups_lib.Group], names: Sequence[str] = ()
 ) -> dict[str, groups_lib.Group]:
-  """Returns groups by these names, or by the flags in which they differ.
+  """Returns groups by name: a given one, or the flags in which they differ.
+
+  Args:
+    groups: The groups to name.
+    names: Texts such as `pooling=nwa:NWA`: some flags of one group and its
+      name.
 
   Raises:
-    ValueError: there are more names or fewer, or one comes twice.
+    ValueError: Flags are not those of one group, or two groups have one name.
   """
   keys = groups_lib.differing(groups)
-  own = [groups_lib.name(group, keys) for group in groups]
-  if names and not len(names) == len({*names}) == len(groups):
-    raise ValueError(
-      f'--names={",".join(names)} must be {len(groups)} names, of '
-      f'{"; ".join(own)}, in this order.'
-    )
-  return dict(zip(names or own, groups, strict=True))
+  found = [groups_lib.name(group, keys) for group in groups]
+  known = '; '.join(found)
+  for text in names:
+    flags, _, label = text.rpartition(':')
+    wanted = dict(word.partition('=')[::2] for word in flags.split())
+    places = [
+      place
+      for place, group in enumerate(groups)
+      if wanted and wanted.items() <= group.settings.items()
+    ]
+    if len(places) != 1:
+      raise ValueError(
+        f'--names={text} must name one setting, as in '
+        f"--names='pooling=nwa:NWA'; the settings are {known}."
+      )
+    found[places[0]] = label
+  if len({*found}) < len(found):
+    raise ValueError(f'--names={",".join(names)} gives one name twice.')
+  return dict(zip(found, groups, strict=True))
 
 
 def rows(
@@ -60,7 +77,7 @@ def rows(
     for name, group in groups.items()
   }
   keys = groups_lib.differing([*groups.values()])
-  others = _baselines(groups, keys, baseline) if baseline else {}
+  others = baselines(groups, baseline)
   return [
     row
     for score in _scores(every, wanted)
@@ -122,8 +139,15 @@ def _test(ours, theirs):
   return significance.student(np.array([d for d in found if np.isfinite(d)]))
 
 
-def _baselines(groups, keys, baseline):
-  """Returns what each setting is compared with, by name; itself with none."""
+def baselines(groups: Groups, baseline: str) -> dict[str, str]:
+  """Returns the name of the baseline of each other setting, by name.
+
+  Raises:
+    ValueError: No setting is the baseline.
+  """
+  if not baseline:
+    return {}
+  keys = groups_lib.differing([*groups.values()])
   flags = dict(word.partition('=')[::2] for word in baseline.split())
   at = {
     tuple(group.settings.get(key) for key in keys): name

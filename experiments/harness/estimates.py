@@ -140,18 +140,17 @@ def listing(items: Mapping[str, Any], root: pathlib.Path) -> str:
 
 
 def said(runs: Sequence[runs_lib.Planned], jobs: int) -> str:
-  """Says how many runs are left, and how long they will take."""
+  """Returns how many runs are left, and their time if some are finished."""
   done = [run for run in runs if run.is_done]
   left = [run.config for run in runs if not run.is_done]
   text = f'{len(runs)} runs, {len(done)} of them finished'
   if not left:
     return text
-  if not done and any(config.dataset not in _EXAMPLES for config in left):
-    return f'{text}; how long they take, the first will tell'
+  if not done:
+    return text
   cores = min(jobs, len(left)) if jobs > 1 else len(os.sched_getaffinity(0))
   minutes = _pace(done) * sum(map(core_seconds, left)) / 60 / cores
-  by = f'by the {len(done)} finished' if done else 'by a first guess'
-  return f'{text}; the rest takes {max(minutes, 0.1):.1f} minutes, {by}'
+  return f'{text}; about {max(minutes, 0.1):.1f} minutes for the others'
 
 
 def _pace(done) -> float:

@@ -43,7 +43,7 @@ def configs(
   Raises:
     ValueError: naming the flag.
   """
-  swept = [_split('grid', text) for text in grids]
+  swept = [_grid(text) for text in grids]
   spans = [_span(text) for text in draws]
   keys = [key for key, *_ in (*swept, *spans)]
   for key in keys:
@@ -51,7 +51,7 @@ def configs(
       raise ValueError(
         f'--grid={key}: name a flag once, and seeds by --seeds=0,1,2.'
       )
-  options = [[(key, text) for text in texts.split('|')] for key, texts in swept]
+  options = [[(key, text) for text in texts] for key, texts in swept]
   every = [*_drawn(spans, num_draws)] if spans else [()]
   found, used, point = {}, set(), {}
   for *chosen, drawn in itertools.product(*options, every):
@@ -74,6 +74,23 @@ def _split(flag, text):
   return key, values
 
 
+def _grid(text):
+  """Returns a flag and its values."""
+  key, values = _split('grid', text)
+  declared = _known().get(key)
+  is_free = declared and (declared.many or declared.is_free_text)
+  if ',' in values and declared and not is_free:
+    raise ValueError(
+      f'--grid={text}: separate values with |, and quote the flag: '
+      f"'--grid={key}={values.replace(',', '|')}'."
+    )
+  return key, values.split('|')
+
+
+def _known():
+  return {**config_lib.FIELDS, **config_lib.known_settings()}
+
+
 def _span(text):
   """Returns a flag, whether it is drawn by its logarithm, least and most."""
   key, values = _split('draw', text)
@@ -93,7 +110,7 @@ def _span(text):
 
 
 def _drawn(spans, num_draws) -> Iterator[list[tuple[str, str]]]:
-  known = {**config_lib.FIELDS, **config_lib.known_settings()}
+  known = _known()
   for index in range(num_draws):
     draw = []
     for key, is_log, least, most in spans:

@@ -17,26 +17,28 @@ _SMALL = [
 @pytest.mark.process
 def test_a_study(tmp_path):
   folder = tmp_path / 'study'
-  small = [*_SMALL, f'--folder={folder}']
+  small = [*_SMALL, f'--output_dir={folder}']
   more = ['--seeds=0,1', '--baseline=pooling=nwa', '--choose_by=validation_nll']
-  bad = (['--choose_by=nll'], ['--grid=pooling=ws'], ['--grid=pools=nwa'])
+  bad = (
+    '--choose_by=nll', '--grid=pooling=ws', '--grid=pools=nwa', '--seeds=0,0',
+    '--figures=pie', '--baseline=pooling=ws', '--names=pooling=ws:WS',
+    '--grid=weighting=size,equal',
+  )  # fmt: skip
   *played, busy = binaries.drive(
     'experiments.sweep',
     [
-      [*_SMALL, f'--folder={tmp_path}/new', *bad[0]],
-      [*_SMALL, f'--folder={tmp_path}/new', *bad[1]],
-      [*_SMALL, f'--folder={tmp_path}/new', *bad[2]],
+      *([*_SMALL, f'--output_dir={tmp_path}/new', word] for word in bad),
       small,
       [*small, *more],
       # The place holds another run.
       [*small, '--batch_size=64'],
     ],
   )
-  for (words,), (code, out, error) in zip(bad, played[:3], strict=True):
+  for word, (code, out, error) in zip(bad, played[:-2], strict=True):
     assert (code, out, error.count('\n')) == (2, '', 1), error
-    assert words.partition('=')[0] in error or 'pools' in error
+    assert word.partition('=')[0] in error or 'pools' in error
   assert not (tmp_path / 'new').exists()
-  (code, out, error), (again, more_out, _) = played[3:]
+  (code, out, error), (again, more_out, _) = played[-2:]
   assert (code, again) == (0, 0), error
   assert '2 runs, 0 of them finished' in out
   assert '4 runs, 2 of them finished' in more_out

@@ -88,7 +88,8 @@ def test_refusals(groups):
   ):
     with pytest.raises(ValueError, match=named):
       compared.rows(groups, *arguments)
-  for names in (['a'], ['a', 'b', 'c', 'c']):
+  one = 'client_learning_rate=0.1 pooling=nwa:A'
+  for names in (['a'], ['pooling=nwa:A'], [one, one.replace('nwa', 'lp')]):
     with pytest.raises(ValueError, match='--names'):
       compared.named([*groups.values()], names)
 
@@ -101,6 +102,13 @@ def test_a_frame_of_runs(folder):
   assert means['nwa', 0.2] == pytest.approx(0.2)
   with pytest.raises(ValueError, match='no finished run'):
     bfl_tf.read_runs(folder / 'nothing')
+
+
+def test_a_name_goes_to_the_setting_that_it_names(groups):
+  names = ['pooling=lp client_learning_rate=0.2:LP']
+  renamed = compared.named([*groups.values()], names)
+  assert [*renamed] == [*groups][:3] + ['LP']
+  assert renamed['LP'].settings['pooling'] == 'lp'
 
 
 def test_names_are_the_flags_that_differ():

@@ -98,7 +98,7 @@ def test_runs_of_other_settings_are_not_read(tmp_path):
   made_runs.finish(cells.Task(other, 'smoke', 0, tmp_path), 0.5)
   assert not task.is_done and '--batch_size' in task.failure
   text = tables.write(table, 'smoke', tmp_path)
-  assert '--batch_size differ' in text
+  assert '--batch_size=7' in text
 
 
 def test_runs_of_fewer_rounds_are_not_read(tmp_path):

@@ -66,13 +66,32 @@ def test_what_is_refused_leaves_nothing(tmp_path):
   'changes, named',
   [
     ({'seed': 1}, '--seed'),
-    ({'seed': 1, 'momentum.decay': 0.5}, '--momentum.decay, --seed'),
-    ({'pooling': 'lp'}, '--lp.min_scale, --nwa.min_scale, --pooling'),
+    ({'momentum.decay': 0.5}, '--momentum.decay=0.9'),
+    ({'pooling': 'lp'}, '--pooling=nwa. Choose'),
     ({'num_rounds': 1}, '--num_rounds'),
   ],
 )
 def test_a_changed_flag_is_another_run(finished, changes, named):
   refused(finished, CONFIG.replace(**changes), named)
+
+
+def test_a_run_that_has_not_trained_is_replaced(tmp_path):
+  fake.stopped(tmp_path, loop, 'federated_round', 1, config=CONFIG)
+  other = CONFIG.replace(seed=1)
+  (tmp_path / 'notes.txt').touch()
+  fake.play(tmp_path, other)
+  assert runs_lib.read_config(tmp_path) == other
+  assert (tmp_path / 'notes.txt').exists()
+
+
+def test_overwrite_replaces_a_finished_run(tmp_path):
+  fake.play(tmp_path, CONFIG)
+  other = CONFIG.replace(seed=1, num_rounds=1)
+  summary = fake.run(tmp_path, other, overwrite=True).play()
+  assert summary['rounds'] == 1
+  # The same run is not run again.
+  again = fake.run(tmp_path, other, overwrite=True).play()
+  assert again == summary
 
 
 def test_flags_of_the_machine_may_change(finished):
@@ -119,7 +138,7 @@ def test_other_code_is_another_run(tmp_path, monkeypatch):
 
 
 def test_other_examples_of_one_name_are_another_run(tmp_path):
-  fake.stopped(tmp_path, loop, 'federated_round', 1, config=CONFIG)
+  fake.stopped(tmp_path, loop, 'federated_round', 2, config=CONFIG)
   path = tmp_path / 'task.json'
   theirs = task_lib.read(path)
   other = task_lib.Task.from_json(
