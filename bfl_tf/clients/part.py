@@ -51,6 +51,12 @@ class Part(Protocol):
     largest training of every client.
     """
 
+  def for_one_site(self) -> 'Part | None':
+    """Returns the part for a site that trains a model for itself, or None.
+
+    By default a part that gives a prior or makes a posterior is kept.
+    """
+
   def init_memory(self, model) -> Any:
     """Returns the client's memory before its first round.
 

@@ -100,7 +100,7 @@ class Config(reading.Reading):
 
   # Model.
   model: Annotated[str, Setting('A network:', table=models.NETWORKS)] = 'mlp'
-  variant: Annotated[str, Setting('Its weights:', table=models.VARIANTS)] = (
+  variant: Annotated[str, Setting('Its weights:', table=training.VARIANTS)] = (
     'flipout'
   )
   kernel_initializer: Annotated[

@@ -84,8 +84,10 @@ def job(
     shared=broadcast.shared,
     # A memory without arrays leaves nothing in a checkpoint.
     memory={**plan.fresh_memory(broadcast.model), **(memory or {})},
-    other_examples=np.int32(_other_examples(config, broadcast, indices)),
-    divergence_weight=_divergence_weight(config, round_index),
+    other_examples=np.int32(
+      plan.objective.other_examples(len(indices), broadcast.num_examples)
+    ),
+    kl_weight=plan.objective.kl_weight(round_index),
   )
 
 
@@ -132,15 +134,3 @@ def epochs(config: config_lib.Config, round_index: int, client: int) -> int:
   return int(
     generator.integers(config.min_local_epochs, config.local_epochs + 1)
   )
-
-
-def _other_examples(config, broadcast, indices) -> int:
-  if config.get('flipout.kl_examples') != 'all':
-    return 0
-  return broadcast.num_examples - len(indices)
-
-
-def _divergence_weight(config, round_index) -> np.float32:
-  rounds = config.get('flipout.annealing_rounds')
-  annealed = min(1.0, (round_index + 1) / rounds) if rounds else 1.0
-  return np.float32(plan_lib.temperature(config)) * np.float32(annealed)

@@ -53,6 +53,7 @@ class Experiment:
     config: config_lib.Config,
     built: dict[Any, Any] | None = None,
     dataset: datasets.Dataset | None = None,
+    plan: plan_lib.Plan | None = None,
   ) -> 'Experiment':
     """Makes the pieces.
 
@@ -61,12 +62,13 @@ class Experiment:
       built: data sets and compiled workers of earlier experiments, to be used
         again where they fit and added to.
       dataset: in place of what --dataset names.
+      plan: How clients train, in place of the plan of the config.
 
     Raises:
       ValueError: the message names the flag and the fix.
     """
     built = {} if built is None else built
-    plan = plan_lib.Plan.of(config)
+    plan = plan or plan_lib.Plan.of(config)
     dataset = dataset or data_lib.load(config, built)
     partition, held = data_lib.dealt(config, dataset)
     plan.check_trainings([len(indices) for indices in partition])
@@ -78,7 +80,7 @@ class Experiment:
       num_mc_samples=1 if deterministic else config.num_mc_samples,
       server_indices=held,
       validation=dataset.validation,
-      temperature=plan_lib.temperature(config),
+      objective=plan.objective,
       recalibrates=config.batch_norm == 'recalibrate',
       load_server_data=functools.partial(
         data_lib.of_server, config, dataset, held, built

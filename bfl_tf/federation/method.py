@@ -17,14 +17,6 @@ from bfl_tf.config import chosen as chosen_lib
 from bfl_tf.federation import plan as plan_lib
 from bfl_tf.federation import state as state_lib
 
-# What clients weigh the whole prior by, against their own examples.
-_WHOLE = {
-  'kl_examples': 'own',
-  'temperature': 1.0,
-  'divergence': 'sum',
-  'annealing_rounds': 0,
-}
-
 
 @dataclasses.dataclass(frozen=True)
 class Method(plan_lib.Plan):
@@ -115,25 +107,22 @@ def _check_rule(rule, plan, layout):
 
   A rule that keeps updates is asked what their factors will take.
   """
-  config = plan.config
+  config, objective = plan.config, plan.objective
   asked = [getattr(part, 'asks', {}).get('pooling', ()) for part in plan.parts]
   if rule.needs_prior and not (
-    config.get('flipout.update_prior')
-    or any(config.pooling in rules for rules in asked)
+    objective.update_prior or any(config.pooling in rules for rules in asked)
   ):
     raise ValueError(
       f'--pooling={config.pooling} divides out the broadcast posterior, so '
       'clients must take it as their prior: set --flipout.update_prior, or a '
       'client part that asks for this rule.'
     )
-  for name, whole in _WHOLE.items():
-    for of in ('flipout', 'ivon'):
-      said = config.get(f'{of}.{name}')
-      if rule.needs_prior and said not in (None, whole):
-        raise ValueError(
-          f'--pooling={config.pooling} divides out the whole prior: leave '
-          f'--{of}.{name}={said} out.'
-        )
+  for name, value in vars(objective.standard()).items():
+    if rule.needs_prior and getattr(objective, name) != value:
+      raise ValueError(
+        f'--pooling={config.pooling} divides out the whole prior: leave '
+        f'{plan.flag(name)} out.'
+      )
   if not rule.takes_weights and config.weighting != 'auto':
     raise ValueError(
       f'--pooling={config.pooling} takes no client weights: leave '

@@ -15,10 +15,8 @@ from bfl_tf import datasets, models, own, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.clients import part as part_lib
 from bfl_tf.config import config as config_lib
+from bfl_tf.config import given as given_lib
 
-# The variant's settings that come with a job; those that the objective needs.
-_OF_JOBS = ('kl_examples', 'temperature', 'annealing_rounds')
-_OF_PRIOR = ('prior_scale', 'update_prior', 'divergence', 'max_scale')
 # One of which whatever is chosen has, or it does nothing.
 _HOOKS = {
   'client_parts': [name for name in vars(part_lib.Part) if name[0] != '_'],
@@ -32,6 +30,9 @@ class Plan:
 
   Attributes:
     config: what it was made from.
+    objective: The prior and the weight of the KL term.
+    fitted_by: Name of the variant or optimizer that has these settings; empty
+      where no posterior is fitted in training.
     parts: the chain of client parts.
     optimizer: of the clients.
     schedule: the learning rate over rounds.
@@ -39,6 +40,8 @@ class Plan:
   """
 
   config: config_lib.Config
+  objective: training.Objective
+  fitted_by: str
   parts: tuple
   optimizer: Any
   schedule: Any
@@ -47,14 +50,31 @@ class Plan:
   @classmethod
   def of(cls, config: config_lib.Config) -> 'Plan':
     """Makes the plan; a ValueError names the flag and the fix."""
-    scales = (config.get(f'{of}.prior_scale') for of in ('flipout', 'ivon'))
-    scale = next(filter(None, scales), math.inf)
-    parts = config.chain('client_parts', prior_precision=scale**-2)
-    schedule = config.make('learning_rate_schedule')
     optimizer = config.make('client_optimizer')
-    plan = cls(config, parts, optimizer, schedule, config.chain('attack'))
+    objective, fitted_by = training.Objective(), ''
+    for name, made in (
+      (config.variant, config.make('variant')),
+      (config.client_optimizer, optimizer),
+    ):
+      if isinstance(made, training.Objective):
+        objective, fitted_by = made, name
+    precision = objective.prior_scale**-2 if fitted_by else 0.0
+    parts = config.chain('client_parts', prior_precision=precision)
+    plan = cls(
+      config=config,
+      objective=objective,
+      fitted_by=fitted_by,
+      parts=parts,
+      optimizer=optimizer,
+      schedule=config.make('learning_rate_schedule'),
+      attacks=config.chain('attack'),
+    )
     plan._check()
     return plan
+
+  def flag(self, name: str) -> str:
+    """Returns the flag of a field of the objective, with its value."""
+    return f'--{self.fitted_by}.{name}={getattr(self.objective, name)}'
 
   @property
   def random(self) -> str:
@@ -66,6 +86,31 @@ class Plan:
     named = [(part.name, part) for part in self.parts]
     named.append((self.config.client_optimizer, self.optimizer))
     return [n for n, each in named if getattr(each, 'random', '') == 'all']
+
+  def for_one_site(self) -> 'Plan':
+    """Returns how a site trains a model for itself alone.
+
+    The prior is the broadcast posterior, or what a client part gives, and it is
+    weighed against the site's own examples. Parts that neither give a prior nor
+    make a posterior are left out, and so are attacks.
+    """
+    alone = (_alone(part) for part in self.parts)
+    parts = tuple(part for part in alone if part is not None)
+    has_prior = any(hasattr(part, 'prior') for part in parts)
+    objective = dataclasses.replace(
+      self.objective.standard(),
+      temperature=self.objective.temperature,
+      update_prior=bool(self.fitted_by) and not has_prior,
+    )
+    # An optimizer that fits the posterior is the objective.
+    is_fit = self.optimizer is self.objective
+    return dataclasses.replace(
+      self,
+      objective=objective,
+      optimizer=objective if is_fit else self.optimizer,
+      parts=parts,
+      attacks=(),
+    )
 
   def attacks_of(self, client: int) -> tuple:
     """Returns what a client does wrong: nothing, of a good one."""
@@ -109,6 +154,28 @@ class Plan:
             f'--client_parts={part.name} does not go with {other}: leave one '
             'of them out.'
           )
+    self._check_objective()
+
+  def _check_objective(self):
+    objective = self.objective
+    giver = next((p.name for p in self.parts if hasattr(p, 'prior')), None)
+    by = f'--client_parts={giver}' if giver else self.flag('update_prior')
+    if giver and objective.update_prior:
+      raise ValueError(
+        f'{by} sets the prior of each client: leave '
+        f'{self.flag("update_prior")} out.'
+      )
+    if objective.kl_reduction == 'tied' and (giver or objective.update_prior):
+      raise ValueError(
+        f'{self.flag("kl_reduction")} ties the mean of the prior to that of the '
+        f'posterior: leave {by} out.'
+      )
+    initial = getattr(objective, 'initial_scale', 0)
+    if 0 < objective.max_scale < initial:
+      raise ValueError(
+        f'{self.flag("max_scale")} is below {self.flag("initial_scale")}: lower '
+        'the initial scale.'
+      )
 
   def network(
     self, input_shape: tuple[int, ...], num_classes: int
@@ -123,8 +190,9 @@ class Plan:
       'seed': config.seed,
     }
     given = config.given(**of_run)
+    of_variant = config.chosen.of('variant').values
     arguments = {
-      **config.chosen.of('variant').values,
+      **{k: v for k, v in of_variant.items() if k in given_lib.OF_VARIANTS},
       **config.chosen.of('model').arguments(given),
       **of_run,
     }
@@ -142,12 +210,6 @@ class Plan:
     config, shape = self.config, dataset.input_shape
     self._check_images(shape)
     network = self.network(shape, dataset.num_classes)
-    variant = config.chosen.of('variant').values
-    if 0 < variant.get('max_scale', 0) < variant['initial_scale']:
-      raise ValueError(
-        f'--flipout.max_scale={variant["max_scale"]} is below '
-        f'--flipout.initial_scale={variant["initial_scale"]}: start lower.'
-      )
     recipe = training.Recipe(
       optimizer=self.optimizer,
       batch_size=config.batch_size,
@@ -162,14 +224,12 @@ class Plan:
       epoch_decay_every=config.epoch_decay_every,
       random=self.random,
       parts=self.parts,
-      **{name: variant[name] for name in _OF_PRIOR if name in variant},
+      objective=self.objective.compiled(),
     )
     devices = config.num_workers, config.distribution
-    # Whatever the initial weights are: a worker is given what it starts from,
-    # and how much the divergence counts comes with each job.
-    of_jobs = {'seed', *_OF_JOBS}
+    # A worker takes the weights that it starts from, whatever the seed is.
     built_by = sorted(
-      (k, value) for k, value in network.keywords.items() if k not in of_jobs
+      (k, v) for k, v in network.keywords.items() if k != 'seed'
     )
     key = ('workers', dataset, config.model, *built_by, *devices, recipe)
     if key not in built:
@@ -203,10 +263,10 @@ class Plan:
     if ':' not in config.model:
       return
     models.check_logits(config.model, network())
-    if config.variant == 'flipout' and not layout.size('loc'):
+    if self.fitted_by and not layout.size('loc'):
       raise ValueError(
-        f'--variant=flipout, but --model={config.model} has no variational '
-        'weight: take the layers of bfl_tf.models.layers, or '
+        f'--variant={config.variant}: --model={config.model} has no variational '
+        'weight: use the layers of bfl_tf.models.layers, or '
         '--variant=deterministic.'
       )
 
@@ -227,9 +287,9 @@ class Plan:
   def fresh_memory(self, model: weights_lib.Weights) -> dict[str, Any]:
     """What a client keeps, by part name, before its first round."""
     memory = {}
-    for name, part in zip(self.config.client_parts, self.parts):
+    for part in self.parts:
       if hasattr(part, 'init_memory'):
-        what = f'--client_parts={name}'
+        what = f'--client_parts={part.name}'
         kept = memory[part.name] = own.call(what, part.init_memory, model)
         for leaf in tf.nest.flatten(kept):
           if not isinstance(leaf, np.ndarray | np.generic):
@@ -245,9 +305,11 @@ class Plan:
     return {name: slots[of] for name, of in needs.items() if of in slots}
 
 
-def temperature(config: config_lib.Config) -> float:
-  """Returns the factor on the divergence; 1 where there is none."""
-  return config.get('flipout.temperature') or 1.0
+def _alone(part):
+  if hasattr(part, 'for_one_site'):
+    return part.for_one_site()
+  makes = hasattr(part, 'prior') or getattr(part, 'random', '') == 'all'
+  return part if makes else None
 
 
 def _possible_epochs(config) -> list[int]:

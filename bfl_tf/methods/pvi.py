@@ -70,6 +70,9 @@ class Part:
     if self.damping > 1:
       raise ValueError(f'--pvi.damping={self.damping} must be 1 at most.')
 
+  def for_one_site(self) -> 'Part':
+    return dataclasses.replace(self, damping=1.0)
+
   def init_memory(self, model):
     return np.zeros([2, model.loc.size])
 

@@ -25,8 +25,6 @@ from bfl_tf.models import layers as stochastic
 from bfl_tf.settings import Setting
 
 NORMALIZATIONS = ('batch', 'group', 'none')
-KL_EXAMPLES = ('own', 'all')
-DIVERGENCES = ('sum', 'mean', 'tied')
 KERNEL_INITIALIZERS: dict[str, Any] = {
   'he_normal': tf_keras.initializers.HeNormal,
   'glorot_uniform': tf_keras.initializers.GlorotUniform,
@@ -51,54 +49,12 @@ class MCDropout:
 
 @dataclasses.dataclass(frozen=True)
 class Flipout:
-  """Wen et al. 2018; variational inference with a Gaussian prior."""
+  """Gaussian weights with Flipout (Wen et al. 2018)."""
 
   initial_scale: Annotated[
     float,
-    Setting('Standard deviation that a weight starts with.', above=0),
+    Setting('Initial standard deviation of the weights.', above=0),
   ] = 0.05
-  prior_scale: Annotated[
-    float,
-    Setting('Standard deviation of the prior N(0, prior_scale^2).', above=0),
-  ] = 10.0
-  update_prior: Annotated[
-    bool, Setting('Take the broadcast posterior as the prior each round.')
-  ] = False
-  kl_examples: Annotated[
-    str,
-    Setting(
-      "The divergence from the prior, per example, is over a client's own, KL "
-      '/ N_k, or over those of all clients, KL / N:',
-      choices=KL_EXAMPLES,
-    ),
-  ] = 'own'
-  temperature: Annotated[
-    float, Setting('Factor on the divergence from the prior.', above=0)
-  ] = 1.0
-  divergence: Annotated[
-    str,
-    Setting(
-      'From the prior: the sum over weights, for each kernel or bias the mean '
-      "over its weights, or the sum with the prior's mean tied to the "
-      "posterior's:",
-      choices=DIVERGENCES,
-    ),
-  ] = 'sum'
-  annealing_rounds: Annotated[
-    int,
-    Setting(
-      "Rounds over which the divergence's weight grows in equal steps to 1; "
-      '0: 1 from the start.',
-      least=0,
-    ),
-  ] = 0
-  max_scale: Annotated[
-    float,
-    Setting(
-      'Standard deviation that no weight exceeds in training; 0 for any.',
-      least=0,
-    ),
-  ] = 0.0
 
 
 VARIANTS: dict[str, Any] = {

@@ -104,7 +104,7 @@ class RunDirectory:
     try:
       obstacle = self._obstacle(config)
     except ValueError as error:  # A run of another version.
-      obstacle, may_replace = str(error), self.overwrite
+      obstacle, may_replace = str(error).rstrip('.'), self.overwrite
     self.replaces = bool(obstacle) and may_replace
     if obstacle and not self.replaces:
       raise ValueError(

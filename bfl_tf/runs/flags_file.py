@@ -53,8 +53,8 @@ def read_config(run_dir: str | os.PathLike) -> config_lib.Config:
   except (OSError, ValueError) as error:
     raise ValueError(f'{path} cannot be read: {error}') from error
   raise ValueError(
-    f'{path} is of another version ({first.lstrip("# ") or "none"}): choose '
-    'another directory, or play the run again.'
+    f'{path} is of another version ({first.lstrip("# ") or "none"}): run it '
+    'again.'
   )
 
 

@@ -156,6 +156,5 @@ def _begin_process():
 def _compiled_alike(config):
   return (
     config.dataset, config.model, config.variant, config.client_optimizer,
-    config.client_parts, config.get('flipout.update_prior'), config.augment,
-    config.seed,
+    config.client_parts, config.augment, config.seed, repr(config.settings),
   )  # fmt: skip

@@ -55,7 +55,9 @@ class FineTune:
       parts=(),
       step_decay=1.0,
       epoch_decay=1.0,
-      update_prior=False,
+      objective=dataclasses.replace(
+        worker.recipe.objective, update_prior=False
+      ),
     )
     return worker.other(recipe)
 
@@ -85,7 +87,7 @@ class FineTune:
       learning_rate=np.float32(self.learning_rate),
       seed=seed,
       first_step=np.int32(step),
-      divergence_weight=np.float32(self.resources.temperature),
+      kl_weight=np.float32(self.resources.objective.temperature),
     )
     return self._worker.train(job)
 

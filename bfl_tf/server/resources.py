@@ -21,7 +21,7 @@ class Resources:
     num_mc_samples: predictions of one model; 1 where no weight is random.
     server_indices: `[num_server_examples]` int32 into the training data.
     validation: held-out examples, for early stopping.
-    temperature: factor on the divergence from the prior.
+    objective: The prior and the weight of the KL term.
     recalibrates: whether teachers and students are measured as pooled models
       are, by `measured`.
     load_server_data: see `server_images` and `server_labels`.
@@ -32,7 +32,7 @@ class Resources:
   num_mc_samples: int
   server_indices: np.ndarray
   validation: datasets.Split
-  temperature: float
+  objective: training.Objective
   recalibrates: bool
   load_server_data: Callable[[], tuple[np.ndarray, np.ndarray | None]]
 

@@ -44,12 +44,9 @@ def train(
 ) -> Iterator[Personalised]:
   """Trains the global model on each site's own examples, for that site alone.
 
-  It is one more local training as of the run's clients. Of variational weights
-  the global posterior is the prior, as under `--flipout.update_prior`, weighed
-  against the site's own examples: nobody else's are pooled with them. Under
-  PVI it is the cavity, which does not hold those examples yet. Client parts
-  that give no prior and make no posterior are left out: `scaffold` would drift
-  with the others, `own_start` begin anew.
+  It is one more local training like that of the run's clients, by
+  `Plan.for_one_site`: the global posterior is the prior, or under PVI the cavity,
+  which does not contain the site's examples yet.
 
   Args:
     run: whose clients are sites.
@@ -63,25 +60,15 @@ def train(
     ValueError: its clients are no sites.
   """
   config = run.trained.config.replace(
-    client_parts=_parts_of_one(run.trained.config),
     predictor='',
     local_epochs=epochs,
     min_local_epochs=0,
     early_local_epochs=0,
-    attack=(),
   )
-  of_pvi = 'pvi' in config.client_parts
-  if of_pvi:
-    config = config.replace(**{'pvi.damping': 1.0})
-  if config.variant == 'flipout':
-    own_prior = {
-      'flipout.update_prior': not of_pvi,
-      'flipout.kl_examples': 'own',
-      'flipout.divergence': 'sum',
-      'flipout.annealing_rounds': 0,
-    }
-    config = config.replace(**own_prior)
-  experiment = experiment_lib.Experiment.build(config, dataset=run.dataset)
+  plan = plan_lib.Plan.of(config).for_one_site()
+  experiment = experiment_lib.Experiment.build(
+    config, dataset=run.dataset, plan=plan
+  )
   names = data_lib.client_names(experiment.dataset, experiment.partition)
   if not names:
     raise ValueError(
@@ -95,7 +82,7 @@ def train(
   }
   state = state._replace(memories=memories)
   engine.check_memories(state, experiment.method.result_like)
-  plan, broadcast = experiment.method, experiment.broadcast(state)
+  broadcast = experiment.broadcast(state)
 
   def trained_on(worker, client):
     indices = experiment.partition[client]
@@ -108,15 +95,6 @@ def train(
   clients = range(len(names))
   models = training.in_parallel(experiment.workers, clients, trained_on)
   return _with_promises(run, models)
-
-
-def _parts_of_one(config) -> tuple[str, ...]:
-  """Names the client parts of a training that nobody else's are pooled with."""
-  return tuple(
-    name
-    for name, part in zip(config.client_parts, plan_lib.Plan.of(config).parts)
-    if hasattr(part, 'prior') or getattr(part, 'random', '') == 'all'
-  )
 
 
 def _with_promises(run, models) -> Iterator[Personalised]:

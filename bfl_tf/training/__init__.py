@@ -19,7 +19,7 @@ from bfl_tf.training.jobs import (
   Trace,
 )
 from bfl_tf.training.langevin import PSGLD, SGLD
-from bfl_tf.training.objectives import Prior
+from bfl_tf.training.objectives import Objective, Prior, VARIANTS
 from bfl_tf.training.optimizers import Adam, OPTIMIZERS, SGD
 from bfl_tf.training.prediction import (
   Mixtures,

@@ -1,11 +1,12 @@
 """IVON: a Gaussian posterior over all weights at the cost of Adam.
 
 Notation (Shen et al. 2024, algorithm 1): m the mean, h the curvature of the
-mean loss, l = N / temperature the effective sample size, N the client's number
-of examples, over the weight that a part gives the divergence, d = 1 / (l
-prior_scale^2) the weight decay that the prior N(0, prior_scale^2) is. Of a
-prior from a client part, eta its natural parameters, d is eta_2 / l, negative
-where that is, and d m is d m - eta_1 / l.
+mean loss, l = N / T the effective sample size, N the number of examples and T
+the weight of the KL term, d = 1 / (l prior_scale^2) the weight decay of the
+prior N(0, prior_scale^2). For a prior with natural parameters eta, from a client
+part or the broadcast, d is eta_2 / l, which may be negative, and d m becomes
+d m - eta_1 / l. The KL reduction `mean` multiplies l by the number of weights of
+the variable; `tied` leaves d m out.
   theta = m + e / sqrt(l (h + d)),  e ~ N(0, I);  g^ the gradient at theta
   h^ = g^ (theta - m) l (h + d)
   g <- b1 g + (1 - b1) g^
@@ -33,21 +34,21 @@ import tensorflow as tf
 
 from bfl_tf import seeds
 from bfl_tf.settings import Setting
+from bfl_tf.training import objectives
 
 
 @dataclasses.dataclass(frozen=True)
-class IVON:
-  """Improved variational online Newton, one sample a step."""
+class IVON(objectives.Objective):
+  """Improved variational online Newton, one sample per step."""
 
-  initial_scale: Annotated[
-    float, Setting('Standard deviation before the first round.', above=0)
-  ] = 0.05
   prior_scale: Annotated[
-    float, Setting("The prior's standard deviation.", above=0)
+    float,
+    Setting('Standard deviation of the prior N(0, prior_scale^2).', above=0),
   ] = 1.0
-  temperature: Annotated[
-    float, Setting('Factor on the divergence; 1 is Bayes.', above=0)
-  ] = 1.0
+  initial_scale: Annotated[
+    float,
+    Setting('Standard deviation of the weights before round 1.', above=0),
+  ] = 0.05
   beta_1: Annotated[
     float, Setting('Decay of the gradient.', least=0, below=1)
   ] = 0.9
@@ -68,11 +69,6 @@ class IVON:
       for v in variables
     ]
 
-  @property
-  def prior(self) -> tuple[float, float]:
-    """eta, of every weight."""
-    return 0.0, 1.0 / self.prior_scale**2
-
   def begin(self, slots, scales) -> None:
     for precision, scale in zip(self._split(slots)[1], scales):
       precision.assign(1.0 / tf.square(scale))
@@ -90,15 +86,22 @@ class IVON:
       variable.assign_add(noise)
 
   def apply(self, variables, slots, gradients, step) -> None:
-    size = step.kl_examples / self.temperature
+    is_mean, is_tied = (self.kl_reduction == v for v in ('mean', 'tied'))
+    least = self.max_scale**-2 if self.max_scale else 0.0
     passed = 1.0 - self.beta_1 ** tf.cast(step.index + 1, tf.float32)
     for variable, momentum, p, noise, gradient, (shift, prior) in zip(
       variables, *self._split(slots), gradients, step.prior
     ):
       momentum.assign(self.beta_1 * momentum + (1.0 - self.beta_1) * gradient)
+      size = step.kl_examples
+      if is_mean:
+        size *= float(variable.shape.num_elements())
       u = (1.0 - self.beta_2) * (1.0 - prior / p - size * gradient * noise)
       p.assign(p * (1.0 - u + 0.5 * tf.square(u)))
-      newton = (size / passed * momentum + prior * variable - shift) / p
+      if least:
+        p.assign(tf.maximum(p, least))
+      pull = 0.0 if is_tied else prior * variable - shift
+      newton = (size / passed * momentum + pull) / p
       if self.clip_radius:
         newton = tf.clip_by_value(newton, -self.clip_radius, self.clip_radius)
       variable.assign_sub(step.learning_rate * newton)

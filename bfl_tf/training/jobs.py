@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from bfl_tf import weights as weights_lib
+from bfl_tf.training import objectives
 
 
 class Data(NamedTuple):
@@ -35,10 +36,7 @@ class Recipe:
     weight_decay: times the mean, added to the gradient before momentum.
     decay_biases: False leaves vectors out: biases, normalization's gamma and
       beta.
-    prior_scale: standard deviation of the prior N(0, prior_scale^2).
-    update_prior: take the broadcast posterior as the prior instead.
-    divergence: as of `--flipout.divergence`.
-    max_scale: largest standard deviation of a weight; 0 for any.
+    objective: The prior and the KL reduction, as of `Objective.compiled`.
     augment: pad, crop, flip.
     augment_padding: pixels on each side before the crop.
     augment_border: one of `preprocessing.PADS`.
@@ -48,7 +46,7 @@ class Recipe:
     cycle_length: steps in which the rate falls linearly to `cycle_floor` times
       itself, before it jumps back; 0 for no cycles.
     cycle_floor: see `cycle_length`.
-    trains_scale: False leaves scales as they are and the divergence out.
+    trains_scale: False leaves scales as they are and the KL term out.
     random: which weights are random, as of `weights.Variables.of`.
     parts: client parts (`bfl_tf.clients`), in order.
   """
@@ -58,10 +56,7 @@ class Recipe:
   max_gradient_norm: float = 0.0
   weight_decay: float = 0.0
   decay_biases: bool = True
-  prior_scale: float = 10.0
-  update_prior: bool = False
-  divergence: str = 'sum'
-  max_scale: float = 0.0
+  objective: objectives.Objective = objectives.Objective()
   augment: bool = False
   augment_padding: int = 4
   augment_border: str = 'zeros'
@@ -86,10 +81,9 @@ class Job(NamedTuple):
     seed: `[2]` int32.
     first_step: steps already taken; where positive, the optimizer goes on from
       the state in which the worker's last job left it.
-    other_examples: that the training stands for besides its own: the divergence
-      from the prior is divided by the number of both.
-    divergence_weight: factor on that divergence in this round: temperature and
-      annealing.
+    other_examples: Number of examples of other clients that the KL term is
+      divided by, besides the client's own.
+    kl_weight: Factor on the KL term in this round: temperature and annealing.
     shared: by part name, the slot of the server stage that the part needs.
     memory: by part name, what this client's part kept from its last round.
   """
@@ -103,7 +97,7 @@ class Job(NamedTuple):
   memory: Mapping[str, Any] = {}
   first_step: np.int32 = np.int32(0)
   other_examples: np.int32 = np.int32(0)
-  divergence_weight: np.float32 = np.float32(1)
+  kl_weight: np.float32 = np.float32(1)
 
 
 class Step(NamedTuple):
@@ -115,8 +109,8 @@ class Step(NamedTuple):
     seed: `[2]` int32, of a part's own or the optimizer's; who draws twice a
       step names its draws by `seeds.Stream(step.seed)`.
     num_examples: of the client, float32: N_k.
-    kl_examples: what the divergence from the prior is divided by, float32: N_k
-      or N, over the weight of the divergence and that of a prior from a part.
+    kl_examples: Divisor of the KL term, float32: N_k or N, over `kl_weight` and
+      the weight of a prior from a part.
     num_steps: index of the first step after this training.
     prior: for an optimizer that fits a posterior, of each variable the natural
       parameters of the prior: precision times mean, precision.

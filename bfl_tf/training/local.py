@@ -47,29 +47,16 @@ class LocalTraining:
 
   def _prior_giver(self):
     part = chain.giver(self._parts)
-    if part and self._recipe.update_prior:
-      raise ValueError(
-        f'--client_parts={part.name} gives clients their prior: leave '
-        '--flipout.update_prior out.'
-      )
     if part and not (self._fits or self.variables.untransformed_scale):
       raise ValueError(
         f'--client_parts={part.name} gives clients their prior, which only '
         'posteriors weigh: set --variant=flipout or --client_optimizer=ivon.'
       )
-    if self._recipe.divergence == 'tied' and (
-      part or self._recipe.update_prior
-    ):
-      told = f'--client_parts={part.name}' if part else '--flipout.update_prior'
-      raise ValueError(
-        "--flipout.divergence=tied makes the prior's mean the posterior's: "
-        f'leave {told} out.'
-      )
     return part
 
   def _shares_of_weights(self):
     """In the mean over a kernel or a bias; None in a sum."""
-    if self._recipe.divergence != 'mean':
+    if self._recipe.objective.kl_reduction != 'mean':
       return None
     sizes = np.array([shape.num_elements() for shape in self.layout.loc])
     return tf.constant(np.repeat(1.0 / sizes, sizes), tf.float32)
@@ -108,7 +95,7 @@ class LocalTraining:
     count = tf.size(job.indices)
     num_examples = tf.cast(count, tf.float32)
     all_examples = tf.cast(count + job.other_examples, tf.float32)
-    weight = job.divergence_weight * getattr(self._giver, 'prior_weight', 1.0)
+    weight = job.kl_weight * getattr(self._giver, 'prior_weight', 1.0)
     kl_examples = all_examples / weight
     step, rate = job.first_step, job.learning_rate
     batches = -(-count // recipe.batch_size)
@@ -163,16 +150,22 @@ class LocalTraining:
       if not self._fits:
         prior = weights_lib.of_natural(eta, job.start)
         return objectives.Prior(prior.loc, prior.scale)
-      shapes = [variable.shape for variable in self._trained]
-      both = tf.unstack(tf.cast(eta, tf.float32))
-      return list(zip(*(weights_lib.unflatten(v, shapes) for v in both)))
+      return self._by_variable(eta)
+    start, objective = job.start, self._recipe.objective
+    if self._fits and objective.update_prior:
+      return self._by_variable(weights_lib.natural(start))
     if self._fits:
-      return [self._recipe.optimizer.prior] * len(self._trained)
-    if self._recipe.update_prior:
-      start = job.start
+      return [(0.0, objective.prior_scale**-2)] * len(self._trained)
+    if objective.update_prior:
       return objectives.Prior(start.loc, weights_lib.marginal_scale(start))
-    scale = tf.constant(self._recipe.prior_scale, tf.float32)
+    scale = tf.constant(objective.prior_scale, tf.float32)
     return objectives.Prior(tf.constant(0.0), scale)
+
+  def _by_variable(self, eta):
+    """Splits natural parameters `[2, num_loc]` for an optimizer that fits."""
+    shapes = [variable.shape for variable in self._trained]
+    both = tf.unstack(tf.cast(eta, tf.float32))
+    return list(zip(*(weights_lib.unflatten(v, shapes) for v in both)))
 
   def _batch(self, x, y, batch, seed):
     images, recipe = tf.gather(x, batch), self._recipe
@@ -232,7 +225,7 @@ class LocalTraining:
       penalty = self._penalties(carry)
       if self._recipe.trains_scale and rhos:
         loc = weights_lib.flatten(self.variables.loc)
-        if self._recipe.divergence == 'tied':
+        if self._recipe.objective.kl_reduction == 'tied':
           prior = prior._replace(loc=loc)
         divergence = objectives.divergence(loc, scale, prior, self._shares)
         penalty += divergence / step.kl_examples
@@ -251,7 +244,7 @@ class LocalTraining:
 
   def _cap(self):
     """Takes scales above the largest back to it."""
-    largest = self._recipe.max_scale
+    largest = self._recipe.objective.max_scale
     for rho in self.variables.untransformed_scale if largest else ():
       rho.assign(tf.minimum(rho, weights_lib.inverse_softplus(largest)))
 

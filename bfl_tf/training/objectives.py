@@ -3,12 +3,105 @@
 Notation (pooling paper, Eq. 6): mean over the batch of -log p(y | x, theta)
 plus T KL[q(theta) || p(theta)] / N_k, N_k the client's own number of examples.
 Beyond the paper: N_k may be N, the examples of all clients, T, the temperature,
-other than 1, and the KL written as others write it (docs/prior.md).
+other than 1, and the KL reduced as others reduce it (docs/prior.md).
 """
 
-from typing import NamedTuple
+import dataclasses
+from typing import Annotated, NamedTuple
 
+import numpy as np
 import tensorflow as tf
+
+from bfl_tf.models import variants
+from bfl_tf.settings import Setting
+
+KL_EXAMPLES = ('own', 'all')
+KL_REDUCTIONS = ('sum', 'mean', 'tied')
+
+
+@dataclasses.dataclass(frozen=True)
+class Objective:
+  """The prior, and the weight of the KL term of a client's objective.
+
+  A variant or an optimizer that fits a posterior inherits these settings.
+  """
+
+  prior_scale: Annotated[
+    float,
+    Setting('Standard deviation of the prior N(0, prior_scale^2).', above=0),
+  ] = 10.0
+  update_prior: Annotated[
+    bool, Setting('Use the broadcast posterior as the prior in every round.')
+  ] = False
+  kl_examples: Annotated[
+    str,
+    Setting(
+      "Number of examples that the KL term is divided by: the client's own, "
+      'KL / N_k, or those of all clients, KL / N:',
+      choices=KL_EXAMPLES,
+    ),
+  ] = 'own'
+  temperature: Annotated[
+    float, Setting('Factor on the KL term; 1 is Bayesian inference.', above=0)
+  ] = 1.0
+  kl_reduction: Annotated[
+    str,
+    Setting(
+      'Reduction of the KL term over weights: their sum, the mean over the '
+      'weights of each kernel or bias, or the sum with the mean of the prior '
+      'tied to the mean of the posterior:',
+      choices=KL_REDUCTIONS,
+    ),
+  ] = 'sum'
+  annealing_rounds: Annotated[
+    int,
+    Setting(
+      'Number of rounds over which the weight of the KL term grows linearly to '
+      '1; 0 for weight 1 from the first round.',
+      least=0,
+    ),
+  ] = 0
+  max_scale: Annotated[
+    float,
+    Setting(
+      'Largest standard deviation of a weight during training; 0 for no bound.',
+      least=0,
+    ),
+  ] = 0.0
+
+  def kl_weight(self, round_index: int) -> np.float32:
+    """Returns the factor on the KL term in a round: temperature, annealing."""
+    rounds = self.annealing_rounds
+    annealed = min(1.0, (round_index + 1) / rounds) if rounds else 1.0
+    return np.float32(self.temperature) * np.float32(annealed)
+
+  def other_examples(self, own: int, total: int) -> int:
+    """Returns how many examples of other clients the KL term is divided by."""
+    return total - own if self.kl_examples == 'all' else 0
+
+  def compiled(self) -> 'Objective':
+    """Returns what training is compiled from; the rest comes with each job."""
+    names = ('prior_scale', 'update_prior', 'kl_reduction', 'max_scale')
+    return Objective(**{name: getattr(self, name) for name in names})
+
+  def standard(self) -> 'Objective':
+    """Returns it with KL / N_k as in Eq. 6: sum, temperature 1, no annealing."""
+    return dataclasses.replace(
+      self,
+      kl_examples='own',
+      temperature=1.0,
+      kl_reduction='sum',
+      annealing_rounds=0,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Flipout(variants.Flipout, Objective):
+  """Variational inference with Flipout (Wen et al. 2018), Gaussian prior."""
+
+
+# By name, with the settings of their objective.
+VARIANTS = variants.VARIANTS | {'flipout': Flipout}
 
 
 class Prior(NamedTuple):

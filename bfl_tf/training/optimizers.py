@@ -13,14 +13,11 @@ An optimizer is a frozen dataclass with
 
 where `step` is a `training.Step`: its index, its rate, a seed for an optimizer
 that draws, and the client's number of examples. One that fits a Gaussian to all
-weights of a network without variational layers says so by `random = 'all'`, and
-has
+weights of a network without variational layers is an `Objective` with `random =
+'all'`. `step.prior` has the prior's natural parameters (precision times mean,
+precision) of each variable, and `step.kl_examples` divides the KL term. It has
 
   initial_scale              standard deviation before the first round
-  prior                      natural parameters, precision times mean and
-                             precision, of every weight's prior: `step.prior`
-                             has these of each variable, or a client part's;
-                             the divergence is over `step.kl_examples`
   begin(slots, scales)       takes the broadcast's standard deviations, tensors
                              like the variables
   sample(variables, slots, step)   moves the variables to where the gradient is

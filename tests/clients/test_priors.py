@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import weights
+from bfl_tf import training, weights
 
 FLIPOUT = {'variant': 'flipout'}
 ONE = {'num_workers': 1}
@@ -66,7 +66,8 @@ def test_a_prior_of_the_clients_own():
   }
   job = toys.job(begin, rate=1e-6, memory={'personal': memory})
   loss = worker.train(job).trace.loss
-  wide = toys.worker(prior_scale=1e3, **FLIPOUT)
+  objective = training.Objective(prior_scale=1e3)
+  wide = toys.worker(objective=objective, **FLIPOUT)
   other = wide.train(job._replace(memory={})).trace.loss
 
   def divergence(loc, scale):

@@ -73,7 +73,8 @@ def test_flags_txt_of_another_version(tmp_path):
 def test_a_field_reaches_the_training(key, value):
   (worker, *_) = toys.experiment(variant='flipout', **{key: value}).workers
   name = key.rpartition('.')[2]
-  assert getattr(worker.recipe, name) == value
+  of = worker.recipe.objective if '.' in key else worker.recipe
+  assert getattr(of, name) == value
 
 
 def test_a_flagfile_in_python(tmp_path):

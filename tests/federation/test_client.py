@@ -94,7 +94,7 @@ def test_the_divergence_is_tempered_and_annealed_by_the_round():
       experiment.broadcast(state._replace(round=index)),
       1,
       indices,
-    ).divergence_weight
+    ).kl_weight
     for index in range(6)
   ]
   assert weights == [0.125, 0.25, 0.375, 0.5, 0.5, 0.5]
@@ -103,7 +103,7 @@ def test_the_divergence_is_tempered_and_annealed_by_the_round():
 @pytest.mark.parametrize(
   'flag, changes',
   [
-    ('divergence', {'divergence': 'tied', 'update_prior': True}),
+    ('kl_reduction', {'kl_reduction': 'tied', 'update_prior': True}),
     ('max_scale', {'max_scale': 0.01, 'update_prior': True}),
     ('kl_examples', {'kl_examples': 'all', 'update_prior': True}),
     ('temperature', {'temperature': 0.1, 'update_prior': True}),

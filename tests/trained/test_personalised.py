@@ -89,7 +89,9 @@ def test_sets_that_are_every_class_have_no_score(run):
   assert rows['odd']['personalised_coverage_0.9'] == 1
   assert 'personalised_coverage_0.95' not in rows['odd']
   assert 'personalised_coverage_0.9' not in rows['north']
-  assert rows['north']['personalised_nll'] == rows['north']['nll']
+  nll = rows['north']['nll']
+  # Other batches round otherwise on some processors.
+  assert rows['north']['personalised_nll'] == pytest.approx(nll, rel=1e-6)
 
 
 def check_trains_as_under(run_dir, run, **changes):
@@ -104,7 +106,7 @@ def check_trains_as_under(run_dir, run, **changes):
 
 
 def test_a_model_of_its_own_stands_for_nobody_else(sites_run, run):
-  pooled = {'flipout.kl_examples': 'all', 'flipout.divergence': 'tied'}
+  pooled = {'flipout.kl_examples': 'all', 'flipout.kl_reduction': 'tied'}
   check_trains_as_under(sites_run, run, **pooled)
 
 

@@ -1,5 +1,7 @@
 """IVON against its formulas, and on a posterior that is known."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,10 +11,11 @@ from bfl_tf import federation, seeds, training
 
 STEPS, RATE = 12, 0.05
 IVON = training.IVON(prior_scale=2.0, temperature=0.5, beta_1=0.8, beta_2=0.95)
+PRIOR = 0.0, IVON.prior_scale**-2
 FITTED = {'client_optimizer': 'ivon', 'batch_size': 150}
 
 
-def printed(m, scale, normals, gradient, num_examples, eta=IVON.prior):
+def printed(m, scale, normals, gradient, num_examples, eta=PRIOR):
   """Algorithm 1 as it is printed, in float64: the mean and the scale."""
   size = num_examples / IVON.temperature
   shift, d = np.asarray(eta, np.float64) / size
@@ -38,7 +41,7 @@ def drawn(seed, *shapes):
     yield np.concatenate([np.ravel(draw) for draw in draws])
 
 
-def walk(optimizer, gradient, mean, scale, rate, steps, size, eta=None):
+def walk(optimizer, gradient, mean, scale, rate, steps, size, eta):
   """The variable and the scale after so many steps on one tensor."""
   variable, stream = tf.Variable(mean), seeds.Stream([3, 4])
   slots = optimizer.slots([variable])
@@ -48,8 +51,7 @@ def walk(optimizer, gradient, mean, scale, rate, steps, size, eta=None):
   def run():
     for index in tf.range(steps):
       seed = seeds.Stream(stream('step', index))('optimizer')
-      prior = [optimizer.prior if eta is None else eta]
-      told = training.Step(index, rate, seed, size, size, prior=prior)
+      told = training.Step(index, rate, seed, size, size, prior=[eta])
       kept = tf.identity(variable)
       optimizer.sample([variable], slots, told)
       found = gradient(variable)
@@ -62,7 +64,7 @@ def walk(optimizer, gradient, mean, scale, rate, steps, size, eta=None):
 
 # A client part's prior may lie anywhere, and its precision below zero.
 @pytest.mark.parametrize(
-  'eta', [IVON.prior, np.float32([[1, -2, 0, 3], [2, 0.5, -0.2, 1]])]
+  'eta', [PRIOR, np.float32([[1, -2, 0, 3], [2, 0.5, -0.2, 1]])]
 )
 def test_the_formulas_on_a_quadratic(eta):
   root = np.float32(np.random.default_rng(0).normal(size=[6, 4]))
@@ -72,7 +74,8 @@ def test_the_formulas_on_a_quadratic(eta):
     return tf.linalg.matvec(tf.cast(curvature, w.dtype), w - centre)
 
   begin = np.zeros(4, np.float32), np.full(4, 0.3, np.float32)
-  found = walk(IVON, slope, *begin, RATE, STEPS, 20.0, eta)
+  size = 20 / IVON.temperature
+  found = walk(IVON, slope, *begin, RATE, STEPS, size, eta)
   expected = printed(
     *begin, drawn([3, 4], [4]), lambda w: curvature @ (w - centre), 20, eta
   )
@@ -81,10 +84,16 @@ def test_the_formulas_on_a_quadratic(eta):
 
 def logistic(**settings):
   """A worker on fifty blobs in one batch, and its job."""
-  worker = toys.worker(optimizer=IVON, random='all', batch_size=50, **settings)
+  worker = toys.worker(
+    optimizer=IVON, random='all', batch_size=50, objective=IVON.compiled(),
+    **settings,
+  )  # fmt: skip
   begin = toys.start(worker)
   begin = begin._replace(scale=np.linspace(0.1, 0.5, 15, dtype=np.float32))
-  return worker, toys.job(begin, range(50), epochs=STEPS, rate=RATE)
+  weight = IVON.kl_weight(0)
+  return worker, toys.job(
+    begin, range(50), epochs=STEPS, rate=RATE, kl_weight=weight
+  )
 
 
 def test_the_formulas_on_a_logistic_regression():
@@ -108,13 +117,31 @@ def test_the_formulas_on_a_logistic_regression():
   assert toys.same(worker.train(job).model, found)
 
 
+def test_a_kl_reduction_and_a_largest_scale_are_those_of_flipout():
+  """The mean over n weights is the sum at temperature 1 / n."""
+  begin = np.zeros(4, np.float32), np.full(4, 0.3, np.float32)
+
+  def end(size, eta=PRIOR, **changes):
+    ivon = dataclasses.replace(IVON, **changes)
+    return walk(ivon, lambda w: w - 1.0, *begin, RATE, STEPS, size, eta)
+
+  by_mean, by_size = end(20.0, kl_reduction='mean'), end(80.0)
+  np.testing.assert_allclose(by_mean, by_size, rtol=1e-5)
+  # With the prior's mean at the posterior's, no prior pulls on the mean.
+  tied, weak = end(20.0, kl_reduction='tied'), end(20.0, (0.0, 0.0))
+  assert np.all(tied[0] > end(20.0)[0])
+  np.testing.assert_allclose(tied[0], weak[0], rtol=0.05)
+  capped = end(20.0, max_scale=0.1)[1]
+  assert np.all(capped <= 0.1 + 1e-6)
+
+
 def test_a_conjugate_models_posterior_is_where_it_rests():
   """y ~ N(w, s^2), fifty of them, mean 1, w ~ N(0, 1); many chains at once."""
   noise, chains, b2 = np.float32([[2.0], [20.0]]), 2000, 0.99
   start = np.zeros([2, chains], np.float32)
   mean, scale = walk(
     training.IVON(beta_2=b2), lambda w: (w - 1.0) / noise**2, start,
-    start + 0.5, 0.02, 2000, 50.0,
+    start + 0.5, 0.02, 2000, 50.0, (0.0, 1.0),
   )  # fmt: skip
   of_data = 50 / noise[:, 0].astype(np.float64) ** 2
   precision, found = of_data + 1, 1 / np.float64(scale) ** 2

@@ -121,12 +121,14 @@ def test_the_optimizer_goes_on_where_first_step_says_so():
 def variational():
   """Full-batch workers: one's prior is the broadcast posterior."""
   return [
-    toys.worker(variant='flipout', batch_size=50, **settings)
+    toys.worker(
+      variant='flipout', batch_size=50, objective=training.Objective(**settings)
+    )
     for settings in (
       {'update_prior': True},
       {'prior_scale': 0.7},
-      {'prior_scale': 0.7, 'divergence': 'mean'},
-      {'prior_scale': 0.7, 'divergence': 'tied'},
+      {'prior_scale': 0.7, 'kl_reduction': 'mean'},
+      {'prior_scale': 0.7, 'kl_reduction': 'tied'},
     )
   ]
 
@@ -152,7 +154,7 @@ def test_the_kl_over_its_examples_and_its_gradient(
     range(num_examples),
     rate=0.5,
     other_examples=np.int32(others),
-    divergence_weight=np.float32(weight),
+    kl_weight=np.float32(weight),
   )
   likelihood, both = (worker.train(job) for worker in workers)
 
@@ -181,7 +183,8 @@ def test_the_kl_over_its_examples_and_its_gradient(
 
 
 def test_no_scale_exceeds_the_largest():
-  worker = toys.worker(variant='flipout', prior_scale=10.0, max_scale=0.2)
+  objective = training.Objective(max_scale=0.2)
+  worker = toys.worker(variant='flipout', objective=objective)
   scale = np.linspace(0.01, 0.3, 15, dtype=np.float32)
   # As a rule may leave them; the prior draws all of them up.
   begin = toys.start(worker)._replace(scale=scale)

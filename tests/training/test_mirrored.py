@@ -54,8 +54,8 @@ def test_the_same_weights_as_on_one_device(mirrored, settings):
 
 
 def test_flipout_trains_with_the_kl_once(mirrored):
-  narrow = {'prior_scale': 0.01, 'max_scale': 1.0}
-  one, two = pair(mirrored, 'flipout', batch_size=50, **narrow)
+  narrow = training.Objective(prior_scale=0.01, max_scale=1.0)
+  one, two = pair(mirrored, 'flipout', batch_size=50, objective=narrow)
   begin = toys.start(one)
   job = toys.job(begin, rate=1e-3, epochs=2)
   alone, shared = one.train(job), two.train(job)
