@@ -167,14 +167,14 @@ class Plan:
       )
     if objective.kl_reduction == 'tied' and (giver or objective.update_prior):
       raise ValueError(
-        f'{self.flag("kl_reduction")} ties the mean of the prior to that of the '
+        f'{self.flag("kl_reduction")} ties the mean of the prior to the '
         f'posterior: leave {by} out.'
       )
     initial = getattr(objective, 'initial_scale', 0)
     if 0 < objective.max_scale < initial:
       raise ValueError(
-        f'{self.flag("max_scale")} is below {self.flag("initial_scale")}: lower '
-        'the initial scale.'
+        f'{self.flag("max_scale")} is below {self.flag("initial_scale")}: '
+        'lower the initial scale.'
       )
 
   def network(
@@ -265,8 +265,8 @@ class Plan:
     models.check_logits(config.model, network())
     if self.fitted_by and not layout.size('loc'):
       raise ValueError(
-        f'--variant={config.variant}: --model={config.model} has no variational '
-        'weight: use the layers of bfl_tf.models.layers, or '
+        f'--variant={config.variant}: --model={config.model} has no '
+        'variational weight: use the layers of bfl_tf.models.layers, or '
         '--variant=deterministic.'
       )
 

@@ -45,8 +45,8 @@ def train(
   """Trains the global model on each site's own examples, for that site alone.
 
   It is one more local training like that of the run's clients, by
-  `Plan.for_one_site`: the global posterior is the prior, or under PVI the cavity,
-  which does not contain the site's examples yet.
+  `Plan.for_one_site`: the prior is the global posterior, or under PVI the
+  cavity, which does not contain the site's examples yet.
 
   Args:
     run: whose clients are sites.

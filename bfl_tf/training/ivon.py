@@ -3,10 +3,10 @@
 Notation (Shen et al. 2024, algorithm 1): m the mean, h the curvature of the
 mean loss, l = N / T the effective sample size, N the number of examples and T
 the weight of the KL term, d = 1 / (l prior_scale^2) the weight decay of the
-prior N(0, prior_scale^2). For a prior with natural parameters eta, from a client
-part or the broadcast, d is eta_2 / l, which may be negative, and d m becomes
-d m - eta_1 / l. The KL reduction `mean` multiplies l by the number of weights of
-the variable; `tied` leaves d m out.
+prior N(0, prior_scale^2). For a prior with natural parameters eta, from a
+client part or the broadcast, d is eta_2 / l, which may be negative, and d m
+becomes d m - eta_1 / l. The KL reduction `mean` multiplies l by the number of
+weights of the variable; `tied` leaves d m out.
   theta = m + e / sqrt(l (h + d)),  e ~ N(0, I);  g^ the gradient at theta
   h^ = g^ (theta - m) l (h + d)
   g <- b1 g + (1 - b1) g^

@@ -24,6 +24,9 @@ class Data(NamedTuple):
   std: np.ndarray
 
 
+_STANDARD = objectives.Objective()
+
+
 @dataclasses.dataclass(frozen=True)
 class Recipe:
   """What local training is compiled from.
@@ -56,7 +59,7 @@ class Recipe:
   max_gradient_norm: float = 0.0
   weight_decay: float = 0.0
   decay_biases: bool = True
-  objective: objectives.Objective = objectives.Objective()
+  objective: objectives.Objective = _STANDARD
   augment: bool = False
   augment_padding: int = 4
   augment_border: str = 'zeros'

@@ -85,7 +85,7 @@ class Objective:
     return Objective(**{name: getattr(self, name) for name in names})
 
   def standard(self) -> 'Objective':
-    """Returns it with KL / N_k as in Eq. 6: sum, temperature 1, no annealing."""
+    """Returns it with KL / N_k: the sum at temperature 1, not annealed."""
     return dataclasses.replace(
       self,
       kl_examples='own',
