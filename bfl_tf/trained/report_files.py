@@ -5,7 +5,7 @@ import json
 import pathlib
 from typing import Any
 
-from bfl_tf import files, plots
+from bfl_tf import files, metrics, plots
 from bfl_tf.runs import directory, rows
 from bfl_tf.trained import promises, report_page, reports
 
@@ -64,15 +64,14 @@ def lines(
 
 def _promised(promise):
   for level, limit in zip(promise.levels, promise.thresholds, strict=True):
-    rule = (
-      f'and every class of probability {1 - limit:.3f} or more'
-      if promise.score == 'lac'
-      else f'and the next of {promise.score} {limit:.3f} or less'
-    )
+    rule = f'the next ones by {promise.score}'
+    if promise.score == 'lac':
+      least = metrics.MIN_PROBABILITY ** limit**2
+      rule = f'every class of probability {least:.2g} or more'
+    few = '' if promise.is_enough(level) else ': too few, so every class'
     yield (
-      f'sets of {level:g}: the most probable class {rule}, '
-      f'from {promise.num_examples} calibration examples'
-      + ('' if promise.is_enough(level) else ': too few, so every class')
+      f'sets of {level:g}: the most probable class and {rule}, '
+      f'from {promise.num_examples} calibration examples{few}'
     )
 
 

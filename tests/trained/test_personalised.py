@@ -62,7 +62,7 @@ def test_a_sites_own_model_is_loaded_as_it_was_scored(kept):
     assert json.loads(text) == {'site': site, 'personalise_epochs': 40}
     # Sets are from the site's own calibration share. The rank by hand: the 23rd
     # and the 24th smallest score, ceil(25 * 0.9) and ceil(25 * 0.95), each
-    # within the thousandth that its bin is wide.
+    # within the width of its bin.
     assert promise.num_examples == len(rows) == 24
     said = own.predict(held.x[rows]).probs
     scores = metrics.set_scores(said)
