@@ -5,7 +5,7 @@ import json
 import pathlib
 from typing import Any
 
-from bfl_tf import files, metrics, plots
+from bfl_tf import files, plots
 from bfl_tf.runs import directory, rows
 from bfl_tf.trained import promises, report_page, reports
 
@@ -64,14 +64,10 @@ def lines(
 
 def _promised(promise):
   for level, limit in zip(promise.levels, promise.thresholds, strict=True):
-    rule = f'the next ones by {promise.score}'
-    if promise.score == 'lac':
-      least = metrics.MIN_PROBABILITY ** limit**2
-      rule = f'every class of probability {least:.2g} or more'
-    few = '' if promise.is_enough(level) else ': too few, so every class'
+    few = '' if limit < 1 else ': too few, so every class'
     yield (
-      f'sets of {level:g}: the most probable class and {rule}, '
-      f'from {promise.num_examples} calibration examples{few}'
+      f'sets of {level:g}: the most probable class and the next ones by '
+      f'{promise.score}, from {promise.num_examples} calibration examples{few}'
     )
 
 

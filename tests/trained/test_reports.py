@@ -147,6 +147,13 @@ def test_a_page_for_who_decides(run, report, tmp_path):
   none = dataclasses.replace(report, sites=[], promise=None)
   page = report_page.page('a run', none, tmp_path)
   assert 'kept no calibration share' in page
+  # One in three is of each class: the model is better than one class alone.
+  assert '<strong>' not in page and 'is right for 33%' in page
+  whole, *others = report.summary
+  poor = [{**whole, 'accuracy': 12 / 36}, *others]
+  poor = dataclasses.replace(none, summary=poor)
+  page = report_page.page('a run', poor, tmp_path)
+  assert page.index('<p><strong>') == page.index('<p>')
 
 
 def test_selected_sites_are_told_from_all(tmp_path):
