@@ -59,8 +59,8 @@ class Promise(NamedTuple):
 
   def informative(self) -> 'Promise':
     """Returns it without the levels whose sets are every class."""
-    kept = [pair for pair in zip(self.levels, self.thresholds) if pair[1] < 1]
-    levels, limits = zip(*kept) if kept else ((), ())
+    levels = tuple(level for level in self.levels if self.is_enough(level))
+    limits = tuple(limit for limit in self.thresholds if limit < 1)
     return self._replace(levels=levels, thresholds=limits)
 
 
