@@ -30,12 +30,14 @@ def calibrate_on_test() -> flags.FlagHolder[float]:
 
 
 def num_mc_samples() -> flags.FlagHolder[int | None]:
-  """Defines how many passes a stochastic model makes."""
+  """Defines the number of forward passes of a stochastic model."""
   return flags.DEFINE_integer(
     'num_mc_samples',
     None,
-    "Of a stochastic model; the run's last if not said.",
+    'Number of Monte Carlo samples of a stochastic model; by default that of '
+    "the run's last evaluation.",
     lower_bound=1,
+    upper_bound=1_000_000,
   )
 
 

@@ -1,4 +1,4 @@
-"""Predicts with a finished run: a row of the output for each of the input.
+"""Predicts with a finished run: one row of output for each row of input.
 
   python -m experiments.predict --run=runs/wine_sites \
     --input=configs/wine_sites/new.csv --output=predictions.csv
@@ -7,7 +7,7 @@ A .csv is read by the names of its columns; an .npz has x. Exit code 2: a flag,
 a file or a cell is wrong, and nothing was written.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 import csv
 import shlex
 
@@ -26,19 +26,14 @@ _SAMPLES = finished.num_mc_samples()
 flags.adopt_module_key_flags(finished)
 _INPUT = flags.DEFINE_string('input', None, 'A .csv, or an .npz with x.')
 _OUTPUT = flags.DEFINE_string('output', None, 'The .csv to write.')
-
-_COLUMNS = (
-  'class',
-  'probability',
-  'normalized_entropy',
-  'aleatoric',
-  'epistemic',
+_KEPT = flags.DEFINE_list(
+  'keep_columns', [], 'Columns of the .csv input to copy, such as identifiers.'
 )
 _ARRAYS = ('x', 'x_test')
 
 
 def main() -> None:
-  """Writes the predictions and says how many there are."""
+  """Writes the predictions and prints their number."""
   run = finished.path()
   for flag in (_INPUT, _OUTPUT):
     if not flag.value:
@@ -46,8 +41,19 @@ def main() -> None:
   path = finished.output(_OUTPUT.value, '', _INPUT.value)
   trained = trained_lib.load(run)
   promise = _promise(run, trained)
-  count = _write(trained, promise, path)
-  print(f'{count} predictions in {_OUTPUT.value}')
+  if not path.parent.is_dir():
+    raise ValueError(f'--output={path} cannot be written: name a file.')
+  x, kept = _examples(trained.task)
+  found = _predictions(trained, promise, x)
+  for name in found.keys() & kept.keys():
+    raise ValueError(f'--keep_columns={name}: predictions have this column.')
+  _write(path, kept | found)
+  if far := sum(found['out_of_range']):
+    print(
+      f'rows out of range: {far}; a number in each is more than 10 standard '
+      'deviations from its training mean, and their sets hold every class'
+    )
+  print(f'{len(x)} predictions in {_OUTPUT.value}')
 
 
 def _promise(run, trained):
@@ -77,55 +83,66 @@ def _promise(run, trained):
   return promise
 
 
-def _write(trained, promise, path):
+def _write(path, columns):
   """Writes all rows beside the file, then moves them over it."""
-  if not path.parent.is_dir():
-    raise ValueError(f'--output={path} cannot be written: name a file.')
-  x = _examples(trained.task)
   try:
     with files.replacing(path) as new, new.open('w', newline='') as file:
       writer = csv.writer(file, lineterminator='\n')
-      sets = [f'set_{level:g}' for level in promise.levels] if promise else []
-      writer.writerow([*_COLUMNS, *sets])
-      writer.writerows(_rows(trained, promise, x))
+      writer.writerow(columns)
+      writer.writerows(zip(*columns.values()))
   except OSError as error:
     raise ValueError(f'--output={path} cannot be written: {error}.') from error
-  return len(x)
 
 
-def _rows(trained, promise, x) -> Iterator[list]:
+def _predictions(trained, promise, x) -> dict[str, Sequence]:
+  """Returns the columns of the output."""
   classes = np.array(trained.task.classes)
   try:
     said = trained.predict(x, _SAMPLES.value)
   except ValueError as error:
     raise ValueError(f'--input={_INPUT.value}: {error}') from error
-  columns = [
-    classes[said.probs.argmax(-1)],
-    *(
-      [f'{value:.6g}' for value in values]
-      for values in (said.probs.max(-1), *said[1:])
-    ),
-  ]
-  if promise:
-    for sets in promise.sets(said.probs):
-      columns.append(['|'.join(classes[each]) for each in sets])
-  yield from zip(*columns)
+  far = trained.is_out_of_range(x)
+  columns = {
+    'class': classes[said.probs.argmax(-1)],
+    'probability': said.probs.max(-1),
+    'normalized_entropy': said.normalized_entropy,
+    'aleatoric': said.aleatoric_uncertainty,
+    'epistemic': said.epistemic_uncertainty,
+  }
+  for name in list(columns)[1:]:
+    columns[name] = [f'{value:.6g}' for value in columns[name]]
+  columns['out_of_range'] = far.astype(int)
+  sets = promise.sets(said.probs) if promise else []
+  for level, each in zip(promise.levels if promise else (), sets):
+    members = each | far[:, np.newaxis]
+    columns[f'set_{level:g}'] = ['|'.join(classes[row]) for row in members]
+  return columns
 
 
-def _examples(task) -> np.ndarray:
+def _examples(task) -> tuple[np.ndarray, dict[str, Sequence]]:
+  """Returns the input's examples, and the columns that are kept."""
   path, where = _INPUT.value, f'--input={_INPUT.value}'
   kind = names.kind(path)
+  if kind != 'csv' and _KEPT.value:
+    raise ValueError('--keep_columns: --input must be a .csv.')
   if kind == 'npz':
-    return npz.inputs('input', path, _ARRAYS)
+    return npz.inputs('input', path, _ARRAYS), {}
   if kind != 'csv':
     raise ValueError(f'{where} must be a .csv or an .npz with x.')
+  if not task.features:
+    shape = ', '.join(map(str, ('num_examples', *task.input_shape)))
+    raise ValueError(
+      f'{where}: the run was not trained on a .csv: give an .npz with x of '
+      f'shape [{shape}].'
+    )
+  file = csv_files.CsvFile(where, path)
+  file.check_columns(_KEPT.value, 'which --keep_columns names')
   x = csv_files.rows_like(path, task.features, where)
-  used = encoding.columns(task.features)
-  header = csv_files.CsvFile(where, path).header
-  unused = [name for name in header if name not in used]
+  used = [*encoding.columns(task.features), *_KEPT.value]
+  unused = [name for name in file.header if name not in used]
   if unused:
     print(f'not used: {", ".join(unused)}')
-  return x
+  return x, {name: file.cells(name) for name in _KEPT.value}
 
 
 if __name__ == '__main__':

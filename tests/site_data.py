@@ -56,8 +56,8 @@ def config(path, **changes) -> config_lib.Config:
 
 
 def promise(num_examples, num_samples=1) -> promises.Promise:
-  """A promise of so many examples, all with scores in the last bin."""
-  counts = np.eye(1000, dtype=int)[-1] * num_examples
+  """A promise of so many examples, all with scores below the last bin."""
+  counts = np.eye(4000, dtype=int)[-2] * num_examples
   return promises.Promise.of([counts], num_samples, 'lac')
 
 

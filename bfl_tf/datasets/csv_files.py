@@ -51,6 +51,11 @@ class CsvFile:
           f'{", ".join(self.header)}.'
         )
 
+  def cells(self, name: str) -> list[str]:
+    """Returns the cells of a column, as they are."""
+    rows = itertools.islice(self._lines(), 1, None)
+    return [cells[self._places[name]] for _, cells in rows]
+
   def read(
     self,
     columns: Sequence[str],

@@ -6,6 +6,7 @@ import numpy as np
 
 from bfl_tf import files
 from bfl_tf.datasets import arrays, columns
+from bfl_tf.datasets import names as names_lib
 from bfl_tf.datasets import reading as reading_lib
 
 KEYS = ('x_train', 'y_train', 'x_test', 'y_test')
@@ -35,6 +36,10 @@ def load(reading: reading_lib.Reading) -> columns.Dataset:
   _check(f'{where} lacks', found, keys, f'{", ".join(KEYS)}, or x, y')
   called = np.atleast_1d(found.get('class_names', ()))
   names = tuple(called.astype(str).tolist())
+  try:
+    names_lib.check_classes(names)
+  except ValueError as error:
+    raise ValueError(f'{where}: class_names has {error}.') from error
   if len(set(names)) < len(names):
     raise ValueError(f'{where}: class_names has a name twice.')
   first = _examples(where, found, keys[:2], 'client_ids')

@@ -8,6 +8,7 @@ import re
 import numpy as np
 
 from bfl_tf.datasets import arrays, columns, csv_files
+from bfl_tf.datasets import names as names_lib
 from bfl_tf.datasets import reading as reading_lib
 
 _FRACTION = re.compile(r'-?\d*\.\d*[1-9]\d*')
@@ -75,10 +76,12 @@ def ordered(names: Iterable[str]) -> list[str]:
   """Returns classes in the order of their numbers.
 
   Raises:
-    ValueError: whole numbers of which one is spelled in two ways, as a program
-      does that writes 1.0 where another row of the column is empty.
+    ValueError: a name is unsafe; or one whole number is spelled in two ways,
+      as a program does that writes 1.0 where another row of the column is
+      empty.
   """
   names = sorted(names)
+  names_lib.check_classes(names)
   if not all(re.fullmatch(r'-?\d{1,9}(\.0*)?', name) for name in names):
     return names
   names = sorted(names, key=float)

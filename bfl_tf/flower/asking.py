@@ -37,6 +37,7 @@ class Asking:
     score: of sets, one of `metrics.SET_SCORES`.
     seconds: in which an answer is waited for.
     left_out: by client, why nothing good came.
+    names: by client, its number and the name that its node gives, if any.
   """
 
   playing: nodes.Numbered
@@ -45,6 +46,10 @@ class Asking:
   score: str
   seconds: float = math.inf
   left_out: dict[int, str] = dataclasses.field(default_factory=dict)
+  names: dict[int, str] = dataclasses.field(init=False)
+
+  def __post_init__(self):
+    self.names = {c: str(c) for c in range(self.trained.config.num_clients)}
 
   def report(self) -> reports.Report:
     """Asks twice.
@@ -72,15 +77,17 @@ class Asking:
       like._asdict(),
       lambda arrays, size: tallies.Tally(**arrays).check(size),
     )
-    said = {str(c): tallies.Tally(**arrays) for c, arrays in answers.items()}
+    said = {
+      self.names[c]: tallies.Tally(**arrays) for c, arrays in answers.items()
+    }
     report = reports.Report.of(
       trained,
       said,
       functools.reduce(tallies.Tally.merge, said.values()),
       promise,
-      list(map(str, range(trained.config.num_clients))),
+      list(self.names.values()),
     )
-    left_out = {str(c): why for c, why in sorted(self.left_out.items())}
+    left_out = {self.names[c]: w for c, w in sorted(self.left_out.items())}
     return dataclasses.replace(report, left_out=left_out)
 
   def _answers(
@@ -111,8 +118,12 @@ class Asking:
           spec = tf.TensorSpec(array.shape, array.dtype)
           if defect := training.mismatch(arrays.get(name), spec):
             raise ValueError(f'its {name} {defect}')
-        check(arrays, self.introduced[client].held[share])
-        found[client] = {name: arrays[name] for name in like}
+        sums = {name: arrays[name] for name in like}
+        check(sums, self.introduced[client].held[share])
+        found[client] = sums
+        # Behind its number, no name can be another's, or a formula.
+        called = ' '.join(str(arrays.get('name', '')).split())[:40]
+        self.names[client] = f'{client} {called}'.strip()
       # Whatever somebody sends, it is this node's alone.
       except Exception as failure:
         self.left_out[client] = f'{share} share: {failure}'

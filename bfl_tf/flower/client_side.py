@@ -6,7 +6,8 @@ client, so what is kept goes by what was compiled.
 Of a SuperNode's --node-config `partition-id` is the client's number, `data` the
 file that it trains on in place of --dataset (`label-column`, `ignore-columns`,
 `categorical-columns`: how it is read; `test-fraction`, `calibration-fraction`:
-what it holds out), `memory` where a client's own memory is kept.
+what it holds out), `memory` where a client's own memory is kept, `name` what
+reports on sites call it.
 """
 
 from collections.abc import Callable, Mapping
@@ -79,7 +80,8 @@ def evaluate(
   model = weights_lib.Weights(**tree.pop('model'))
   question = messages.Question(**tree, model=model)
   _check_asked(context, question.client)
-  said = answer(question, Own.of(context.node_config))
+  node = context.node_config
+  said = {**answer(question, Own.of(node)), 'name': str(node.get('name', ''))}
   return flwr_app.Message(messages.pack(said), reply_to=message)
 
 

@@ -66,9 +66,10 @@ def _play(grid, settings):
     if pathlib.Path(path, directory.NODES).exists():
       _check_unchanged(f'--output_dir={path}', path, introduced)
   engine = engine_lib.Engine(nodes, int(settings['window']), path, told)
-  runs_lib.Run(
+  run = runs_lib.Run(
     config, path, engine=engine, dataset=dataset, nodes=nodes_say
-  ).play()
+  )
+  print(runs_lib.table(run.play()))
 
 
 def _score(grid, settings):

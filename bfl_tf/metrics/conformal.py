@@ -1,15 +1,18 @@
-"""Sets of classes with a promise: split conformal prediction over sites.
+"""Prediction sets with guaranteed coverage: split conformal prediction.
 
-A score says how little a class belongs to an example, `SET_SCORES`. A site
-sends how many of its held-out labels' scores fall into each of many fine bins,
-never a score; counts add up. The threshold is the upper edge of the bin that
-holds the score of rank ceil((n + 1) (1 - alpha)): so a set holds the label of a
-new example that is exchangeable with the held-out ones with a chance of at
-least 1 - alpha.
+A score orders the classes of an example by how late they enter its set. A site
+counts the scores of its held-out labels in fine bins and sends only the counts;
+counts of sites add up. The threshold is the upper edge of the bin that holds
+the score of rank ceil((n + 1) (1 - alpha)). A set then holds the label with
+probability at least 1 - alpha, if the example is exchangeable with the held-out
+ones.
 
-Every score of the most probable class is 0: no set is empty. Where that class
-is the label more often than promised, sets have one class and hold the label
-more often.
+The scores are increasing functions of the published ones, so the sets are the
+same. The scale is logarithmic in the remaining probability: an overconfident
+model gives labels probabilities of 1e-9, and bins must still separate them.
+
+The most probable class always has score 0, so no set is empty. Where that class
+is the label more often than 1 - alpha, coverage exceeds 1 - alpha.
 
 #### References
 
@@ -29,31 +32,50 @@ import numpy as np
 from numpy import typing as npt
 
 from bfl_tf.metrics import predictive
+from bfl_tf.metrics import scores as scores_lib
 
-NUM_BINS = 1000
+NUM_BINS = 4000
 # k_reg and lambda of [3].
 _FREE, _PENALTY = 5, 0.01
 
 
+def _scale(tail):
+  """Maps 1 to 0 and `MIN_PROBABILITY` to 1, finely near both ends."""
+  floor = scores_lib.MIN_PROBABILITY
+  return np.sqrt(np.log(np.clip(tail, floor, 1)) / np.log(floor))
+
+
+def _tails(falling):
+  """Probability of each class and those after it, free of cancellation."""
+  tails = np.cumsum(falling[:, ::-1], -1)[:, ::-1]
+  return tails / tails[:, :1]
+
+
 def _least_ambiguous(falling):
-  scores = 1 - falling
+  scores = _scale(falling)
   scores[:, 0] = 0
   return scores
 
 
 def _adaptive(falling):
-  return np.cumsum(falling, -1) - falling
+  return _scale(_tails(falling))
 
 
 def _regularised(falling):
   rank = np.arange(1, falling.shape[-1] + 1)
-  penalty = _PENALTY * np.maximum(0, rank - _FREE)
-  return (_adaptive(falling) + penalty) / (1 + penalty[-1])
+  beyond = np.maximum(0, rank - _FREE)
+  # The published score less 1. Scores of an overconfident model lie just below
+  # multiples of the penalty, so each multiple has a scale of its own.
+  excess = _PENALTY * beyond - _tails(falling)
+  steps = np.maximum(0, np.ceil(excess / _PENALTY))
+  rest = _PENALTY * steps - excess
+  above = (steps - 1 + _scale(rest / _PENALTY)) / max(1, beyond[-1])
+  return np.where(steps, 1 + np.sqrt(np.maximum(0, above)), _scale(rest)) / 2
 
 
-# By name, of probabilities from the largest: LAC [1], 1 - p; APS [2], what the
-# classes before this one have together; RAPS [3], that and a penalty for many
-# classes before this one, over the most that it can be.
+# By name, from probabilities in falling order: LAC [1], 1 - p; APS [2], the
+# total probability of the classes before this one; RAPS [3], APS and a penalty
+# on the rank.
 SET_SCORES = {
   'lac': _least_ambiguous,
   'aps': _adaptive,
@@ -65,7 +87,7 @@ def set_scores(probs: npt.ArrayLike, score: str = 'lac') -> np.ndarray:
   """Returns `[num_examples, num_classes]` scores in [0, 1].
 
   Args:
-    score: of `SET_SCORES`.
+    score: one of `SET_SCORES`.
   """
   p_bar = predictive.mean(predictive.check_probs(probs))
   order = np.argsort(-p_bar, axis=-1, kind='stable')
@@ -81,11 +103,11 @@ def score_counts(
   """Counts a site's scores by bin: all that it sends.
 
   Args:
-    score: of `SET_SCORES`.
+    score: one of `SET_SCORES`.
 
   Returns:
-    counts: `[NUM_BINS]` integers, of bins of equal width over [0, 1]; a score
-      on an edge is in the bin that ends there. Those of sites are added.
+    counts: `[NUM_BINS]` integers, by bins of equal width over [0, 1]; a score
+      on an edge is in the bin that ends there.
   """
   p_bar, labels = predictive.checked(probs, labels)
   scores = set_scores(p_bar, score)[np.arange(labels.size), labels]
@@ -102,8 +124,8 @@ def threshold(counts: npt.ArrayLike, alpha: float) -> float:
     alpha: in (0, 1): how often a set may miss.
 
   Returns:
-    threshold: in [0, 1]; 1, every class, where there are too few scores for the
-      promise.
+    threshold: in [0, 1]; 1, which is every class, where there are too few
+      scores for this alpha.
 
   Raises:
     ValueError: alpha is out of range, or no score was counted.

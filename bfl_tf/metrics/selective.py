@@ -1,7 +1,9 @@
-"""Prediction with the right to stay silent: risk against coverage.
+"""Selective prediction (abstention): risk against coverage.
 
-Examples are answered from the least uncertain on. Coverage is the share that is
-answered, risk the error rate among these.
+The model answers the examples whose uncertainty is at most a threshold.
+Coverage is the share of these examples, risk their error rate. A threshold
+answers all equally uncertain examples or none. The area averages over random
+orders of these, so that it does not depend on the order of the examples.
 
 #### References
 
@@ -21,15 +23,16 @@ _COVERAGE, _RISK = 0.8, 0.05
 
 
 class Selective(NamedTuple):
-  """What silence buys.
+  """Accuracy gained by abstaining on uncertain examples.
 
   Attributes:
     area: under risk over coverage (AURC), in [0, 1]; lower is better.
     excess: the area less that of a perfect ranking with as many errors; 0 is
       perfect.
-    accuracy_at: at a coverage of 80 %.
-    coverage_at: the largest share that can be answered at a risk of 5 %; 0 if
-      not even the first examples can.
+    accuracy_at: at the smallest coverage of at least 80 % that a threshold
+      reaches.
+    coverage_at: the largest coverage that a threshold reaches at a risk of at
+      most 5 %; 0 if there is none.
   """
 
   area: float
@@ -39,7 +42,7 @@ class Selective(NamedTuple):
 
 
 def selective(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> Selective:
-  """Scores an uncertainty as the reason to stay silent.
+  """Scores an uncertainty as the reason to abstain.
 
   Args:
     uncertainty: `[num_examples]`, any monotone measure; low is answered first.
@@ -49,14 +52,17 @@ def selective(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> Selective:
     ValueError: as `retention_curve`.
   """
   curve, best = _with_best(uncertainty, correct)
+  # A threshold reaches only the last example of each group of ties.
+  ordered = np.sort(uncertainty)
+  ends = np.append(ordered[1:] > ordered[:-1], True)
+  accuracy, retained = curve.accuracy[ends], curve.retained[ends]
   # 1 - 19/20 is a bit above 0.05.
-  kept = np.flatnonzero(1 - curve.accuracy <= _RISK + 1e-9)
-  place = max(0, int(np.ceil(_COVERAGE * curve.accuracy.size - 1e-9)) - 1)
+  kept = retained[1 - accuracy <= _RISK + 1e-9]
   return Selective(
     area=1 - curve.area,
     excess=best.area - curve.area,
-    accuracy_at=float(curve.accuracy[place]),
-    coverage_at=float(curve.retained[kept[-1]]) if kept.size else 0.0,
+    accuracy_at=float(accuracy[retained >= _COVERAGE - 1e-9][0]),
+    coverage_at=float(kept[-1]) if kept.size else 0.0,
   )
 
 

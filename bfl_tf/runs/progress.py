@@ -73,8 +73,10 @@ def table(summary: Mapping[str, Any]) -> str:
     'aleatoric': 'aleatoric uncertainty',
   }
   final = summary['final']
-  recall = [name for name in final if name.startswith('recall_class_')]
-  names |= {name: name.replace('_', ' ') for name in recall}
+  for name in final:
+    if name.startswith('recall_class_'):
+      number = name.removeprefix('recall_class_')
+      names[name] = f'recall of {summary["classes"][int(number)]}'
   lines = [
     f'{text:32}{final[name]:8.4f}'
     for name, text in names.items()

@@ -265,6 +265,7 @@ class Run:
       'version': version.__version__,
       'rounds': state.round,
       'final': final,
+      'classes': self._task.classes,
       'num_trainable': layout.num_trainable(),
       'num_variational': layout.size('loc'),
       'train_seconds': sum(row['train_seconds'] for row in rows[1:]),

@@ -56,6 +56,10 @@ def load(run_dir: str | os.PathLike) -> 'Trained':
   return Trained(config, task, state.model)
 
 
+# In standard deviations from the training mean.
+_FAR = 10
+
+
 class Prediction(NamedTuple):
   """What a model says of examples; named as in `predictions.npz`.
 
@@ -157,6 +161,20 @@ class Trained:
       )
     entropy = metrics.normalized_entropy(said.probs)
     return Prediction(said.probs, entropy, said.aleatoric, said.epistemic)
+
+  def is_out_of_range(self, x: np.ndarray) -> np.ndarray:
+    """Returns for each example whether it is far outside the training data.
+
+    It is if a number is more than 10 standard deviations from the training
+    mean. Categories do not count, nor do images of bytes.
+
+    Args:
+      x: `[num_examples, *task.input_shape]` raw examples of `task.dtype`.
+    """
+    x, inputs = self._raw(x), self.task.inputs
+    counts = [f.value is None for f in self.task.features] or x.dtype != 'uint8'
+    far = np.abs(x - inputs.mean.astype(np.float64)) > _FAR * inputs.std
+    return (far & counts).reshape(len(x), -1).any(-1)
 
   def num_samples(self, wanted: int | None = None) -> int:
     """Returns how many passes `predict` makes where so many are wanted."""

@@ -8,9 +8,7 @@ of its own with it, from its own counts, and for itself.
 """
 
 from collections.abc import Sequence
-import itertools
 import json
-import math
 import os
 import pathlib
 from typing import NamedTuple
@@ -18,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bfl_tf import files, metrics
+from bfl_tf.metrics import conformal
 from bfl_tf.runs import directory
 
 LEVELS = (0.9, 0.95)
@@ -55,29 +54,36 @@ class Promise(NamedTuple):
     return [scores <= limit for limit in self.thresholds]
 
   def is_enough(self, level: float) -> bool:
-    """Whether so many examples can promise a level by less than all classes."""
-    return math.ceil((self.num_examples + 1) * level) <= self.num_examples
+    """Whether the sets of a level are smaller than all classes."""
+    return self.thresholds[self.levels.index(level)] < 1
 
   def informative(self) -> 'Promise':
     """Returns it without the levels whose sets are every class."""
-    enough = [self.is_enough(level) for level in self.levels]
-    levels, limits = (
-      tuple(itertools.compress(values, enough))
-      for values in (self.levels, self.thresholds)
-    )
+    levels = tuple(level for level in self.levels if self.is_enough(level))
+    limits = tuple(limit for limit in self.thresholds if limit < 1)
     return self._replace(levels=levels, thresholds=limits)
 
 
 def write(run_dir: str | os.PathLike, promise: Promise) -> None:
   """Writes the promise of a run, or of a site's own model, in its directory."""
-  content = json.dumps(promise._asdict(), indent=2) + '\n'
-  files.write_text(pathlib.Path(run_dir) / directory.CONFORMAL, content)
+  content = {**promise._asdict(), 'num_bins': conformal.NUM_BINS}
+  path = pathlib.Path(run_dir) / directory.CONFORMAL
+  files.write_text(path, json.dumps(content, indent=2) + '\n')
 
 
 def read(run_dir: str | os.PathLike) -> Promise | None:
-  """Returns the promise of a run or of a site's own model; None without one."""
+  """Returns the promise of a run or of a site's own model; None without one.
+
+  Raises:
+    ValueError: its thresholds are on the scale of another version.
+  """
   path = pathlib.Path(run_dir) / directory.CONFORMAL
   if not path.exists():
     return None
-  levels, limits, *others = json.loads(path.read_text()).values()
+  content = json.loads(path.read_text())
+  if content.pop('num_bins', None) != conformal.NUM_BINS:
+    raise ValueError(
+      f'{path} was written by another version: run "bfl-tf sites" again.'
+    )
+  levels, limits, *others = content.values()
   return Promise(tuple(levels), tuple(limits), *others)

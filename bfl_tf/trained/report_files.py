@@ -64,15 +64,10 @@ def lines(
 
 def _promised(promise):
   for level, limit in zip(promise.levels, promise.thresholds, strict=True):
-    rule = (
-      f'and every class of probability {1 - limit:.3f} or more'
-      if promise.score == 'lac'
-      else f'and the next of {promise.score} {limit:.3f} or less'
-    )
+    few = '' if limit < 1 else ': too few, so every class'
     yield (
-      f'sets of {level:g}: the most probable class {rule}, '
-      f'from {promise.num_examples} calibration examples'
-      + ('' if promise.is_enough(level) else ': too few, so every class')
+      f'sets of {level:g}: the most probable class and the next ones by '
+      f'{promise.score}, from {promise.num_examples} calibration examples{few}'
     )
 
 

@@ -36,10 +36,7 @@ def page(title: str, report: reports.Report, folder: pathlib.Path) -> str:
   whole = report.summary[0]
   body = [
     f'<h1>{html.escape(title)}: whom is the model right for?</h1>',
-    _p(
-      f'The sites held back {whole["num_examples"]} cases that the model never '
-      f'trained on. It named the right class for {_share(whole)} of them.'
-    ),
+    *_baseline(report, whole),
     _p(
       'In brackets: where the share of many more such cases may lie (95% '
       'confidence). Shares whose brackets overlap widely may well be the same.'
@@ -66,6 +63,23 @@ def page(title: str, report: reports.Report, folder: pathlib.Path) -> str:
     '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
     f'<title>{html.escape(title)}</title><style>{_STYLE}</style></head>\n'
     f'<body>\n{chr(10).join(body)}\n</body></html>\n'
+  )
+
+
+def _baseline(report, whole) -> Iterator[str]:
+  """Yields the accuracy, next to that of naming the most frequent class."""
+  most = max(report.classes, key=lambda row: row['num_examples'])
+  share = most['num_examples'] / whole['num_examples']
+  if whole['accuracy'] <= share:
+    yield (
+      '<p><strong>The model is no better than always naming the most frequent '
+      'class.</strong></p>'
+    )
+  yield _p(
+    f'The sites held out {whole["num_examples"]} cases that the model never '
+    f'trained on. It named the right class for {_share(whole)} of them. '
+    f'Always naming the most frequent class, {most["class"]}, is right for '
+    f'{share:.0%}.'
   )
 
 

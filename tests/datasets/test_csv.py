@@ -97,6 +97,13 @@ def test_without_sites_and_columns_left_out(tmp_path):
   assert len(dataset.test.y) == 12
 
 
+@pytest.mark.parametrize('name', ['a|b', '=1+1', '-ve', '@a', '-1+A1'])
+def test_a_class_that_predictions_cannot_name_is_rejected(tmp_path, name):
+  lines = [*rows(labels=('c', '-', name))]
+  with pytest.raises(ValueError, match=re.escape(repr(name))):
+    load(write(tmp_path, lines))
+
+
 @pytest.mark.parametrize(
   'labels, names',
   [

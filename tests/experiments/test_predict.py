@@ -41,6 +41,8 @@ BAD = """
 --run={folder}
 --input={folder}/narrow.csv
 --input={folder}/wide.npz
+--num_mc_samples=4294967297
+--keep_columns=id
 --output={run}/metrics.csv
 --output={folder}/none/p.csv
 --output={folder}/good.csv
@@ -51,8 +53,10 @@ BAD = """
 def folder(tmp_path_factory):
   folder = tmp_path_factory.mktemp('predict')
   site_data.write(folder / 'good.csv', LINES, BOTH)
-  shuffled = [[h, 'note', w] for w, h in LINES]
-  site_data.write(folder / 'other.csv', shuffled, ['height', 'id', 'width'])
+  shuffled = [[h, f'P-{n}', w, ''] for n, (w, h) in enumerate(LINES)]
+  header = ['height', 'id', 'width', 'note']
+  site_data.write(folder / 'other.csv', shuffled, header)
+  site_data.write(folder / 'far.csv', [LINES[0], ['1e38', '0']], BOTH)
   site_data.write(folder / 'narrow.csv', [[1]], ['width'])
   np.savez(folder / 'good.npz', x=X)
   np.savez(folder / 'wide.npz', x=np.ones([3, 5]))
@@ -85,6 +89,8 @@ def said(folder, run, sited):
     name: [f'--run={run}', f'--input={folder}/{name}']
     for name in ('good.csv', 'other.csv', 'good.npz')
   }
+  calls['other.csv'].append('--keep_columns=id')
+  calls['far'] = [f'--run={sited[0]}', f'--input={folder}/far.csv']
   good = f'--input={folder}/good.csv'
   odd = personalised.folder(sited[0], 'odd')
   for name, place in {'sited': sited[0], 'odd': odd}.items():
@@ -113,15 +119,25 @@ def test_rows_of_a_file(folder, run, said):
   ours = bfl_tf.load(run).predict(X)
   assert list(first[0]) == [
     'class', 'probability', 'normalized_entropy', 'aleatoric', 'epistemic',
+    'out_of_range',
   ]  # fmt: skip
   for row, p, entropy in zip(first, ours.probs, ours.normalized_entropy):
     assert row['class'] == site_data.KINDS[p.argmax()]
     assert float(row['probability']) == pytest.approx(p.max(), rel=1e-5)
     assert float(row['normalized_entropy']) == pytest.approx(entropy, rel=1e-5)
-  # Columns are found by their names, in any order.
+  # Columns are found by their names, in any order, and may be kept.
+  assert [row.pop('id') for row in others[0]] == [f'P-{n}' for n in range(6)]
   assert others == [first, first]
-  assert 'not used: id' in said['other.csv'][1]
+  assert 'not used: note' in said['other.csv'][1]
   assert 'no sets: python -m experiments.sites' in said['good.csv'][1]
+
+
+@pytest.mark.process
+def test_an_absurd_row_is_marked_and_its_sets_are_every_class(folder, said):
+  assert said['far'][0] == 0 and 'out of range: 1' in said['far'][1], said
+  near, far = read(folder / 'far.out')
+  assert (near['out_of_range'], far['out_of_range']) == ('0', '1')
+  assert far['set_0.9'] == far['set_0.95'] == '|'.join(site_data.KINDS)
 
 
 @pytest.mark.process

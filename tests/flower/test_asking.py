@@ -36,6 +36,7 @@ def ask(run_dir, files, answer=lambda reply: reply, instead=()):
   trained = trained_lib.load(run_dir)
   there = servers._met(grid, trained.config, wines.settings(run_dir))
   grid.answer = answer
+  grid.node_configs[12]['name'] = 'Charité'
   for config, file in zip(grid.node_configs.values(), instead):
     config['data'] = file
   return asking.Asking(*there, trained, 'raps', 0.05).report()
@@ -58,7 +59,7 @@ def test_each_site_and_all_together_by_hand(run_dir, files):
   assert found.promise == promises.Promise.of(counts, 2, 'raps')
   tests = [held_out(trained, f, 'test') for f in files[:3]]
   together = [np.concatenate(both) for both in zip(*tests)]
-  assert [row['site'] for row in found.sites] == ['0', '1', '2']
+  assert [row['site'] for row in found.sites] == ['0', '1', '2 Charité']
   for row, said in zip(
     [*found.sites, found.summary[0]], [*tests, together], strict=True
   ):
@@ -118,7 +119,7 @@ def test_what_no_examples_add_up_to_is_left_out(
     arrays[name] = app.Array(value(arrays[name].numpy()))
 
   found = ask(run_dir, files, of_site_1(change, name))
-  assert [row['site'] for row in found.sites] == ['0', '2']
+  assert [row['site'] for row in found.sites] == ['0', '2 Charité']
   assert list(found.left_out) == ['1']
   share = 'calibration' if name == 'counts' else 'test'
   assert re.match(f'{share} share: {why}', found.left_out['1'])

@@ -1,4 +1,6 @@
-"""The promise of conformal sets, and that sites' counts add up to it."""
+"""Conformal sets: their coverage and size."""
+
+import math
 
 import numpy as np
 import pytest
@@ -6,45 +8,57 @@ import pytest
 from bfl_tf import metrics
 
 
-def drawn(rng, count, num_classes=5):
-  """Predictions that are not calibrated, and labels that follow others."""
-  logits = rng.normal(0, 2, (count, num_classes))
-  probs = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
-  sharp = probs**3 / (probs**3).sum(-1, keepdims=True)
+def drawn(rng, count, num_classes=5, spread=2.0, sharp=3):
+  """Overconfident predictions where `sharp` is above 1, and labels."""
+  logits = rng.normal(0, spread, (count, num_classes))
+  probs, said = np.exp(logits), np.exp(sharp * logits)
+  probs, said = (p / p.sum(-1, keepdims=True) for p in (probs, said))
   labels = np.array([rng.choice(num_classes, p=row) for row in probs])
-  return sharp, labels
+  return said.astype(np.float32), labels
+
+
+def published(probs, score):
+  """Published scores less 1, precise near 0; -inf for the first class."""
+  falling = -np.sort(-probs.astype(np.float64), -1)
+  tails = np.cumsum(falling[:, ::-1], -1)[:, ::-1]
+  penalty = 0.01 * np.maximum(0, np.arange(1, probs.shape[1] + 1) - 5)
+  scores = {'lac': -falling, 'aps': -tails, 'raps': penalty - tails}[score]
+  scores[:, 0] = -np.inf
+  found = np.empty_like(scores)
+  np.put_along_axis(found, np.argsort(-probs, -1, 'stable'), scores, -1)
+  return found
 
 
 def test_by_hand():
   probs = [[0.9, 0.1], [0.6, 0.4], [0.3, 0.7], [0.25, 0.75]]
   counts = metrics.score_counts(probs, [0, 0, 0, 0])
-  # Scores 0, twice, of the most probable class; 0.7 and 0.75 end their bins.
-  assert counts[[0, 699, 749]].tolist() == [2, 1, 1]
-  # Rank ceil(5 x 0.6) = 3 of 4.
-  assert metrics.threshold(counts, 0.4) == 0.7
-  sets = metrics.set_scores([[0.9, 0.1], [0.25, 0.75]]) <= 0.75
-  assert sets.tolist() == [[True, False], [True, True]]
-  # Four scores cannot promise 90 %.
+  # The most probable class has score 0.
+  assert counts[0] == 2 and counts.sum() == 4
+  # Rank ceil(5 x 0.6) = 3 of 4: the score of 0.3.
+  sets = metrics.set_scores(probs) <= metrics.threshold(counts, 0.4)
+  assert sets.sum(-1).tolist() == [1, 2, 2, 1]
+  # Four scores are too few for 90 %.
   assert metrics.threshold(counts, 0.1) == 1
 
 
-def test_sites_add_up():
-  probs, labels = drawn(np.random.default_rng(0), 300)
-  whole = metrics.score_counts(probs, labels)
-  sites = [
-    metrics.score_counts(probs[part], labels[part])
-    for part in np.array_split(np.arange(300), [20, 150])
-  ]
-  assert np.array_equal(whole, np.sum(sites, 0))
-
-
-def test_adaptive_scores_by_hand():
-  probs = np.float64([[0.1, 0.2, 0.4, 0.1, 0.1, 0.05, 0.05]])
-  before = [[0.6, 0.4, 0, 0.7, 0.8, 0.9, 0.95]]
-  np.testing.assert_allclose(metrics.set_scores(probs, 'aps'), before)
-  # The sixth and the seventh class cost 0.01 and 0.02.
-  ranked = np.add(before, [[0, 0, 0, 0, 0, 0.01, 0.02]]) / 1.02
-  np.testing.assert_allclose(metrics.set_scores(probs, 'raps'), ranked)
+@pytest.mark.parametrize('score', metrics.SET_SCORES)
+@pytest.mark.parametrize('sharp', [1, 4])
+@pytest.mark.parametrize('num_classes, spread', [(2, 1.5), (10, 2), (100, 5)])
+def test_sets_are_those_of_exact_quantiles(score, sharp, num_classes, spread):
+  rng, rows = np.random.default_rng(0), np.arange(5000)
+  (probs, y), (others, labels) = (
+    drawn(rng, rows.size, num_classes, spread, sharp) for _ in range(2)
+  )
+  counts = metrics.score_counts(probs, y, score)
+  exact = np.sort(published(probs, score)[rows, y])
+  for level in (0.8, 0.9, 0.95, 0.99):
+    limit = exact[math.ceil((rows.size + 1) * level) - 1]
+    wanted = published(others, score) <= limit
+    limit = metrics.threshold(counts, 1 - level)
+    sets = metrics.set_scores(others, score) <= limit
+    assert sets.sum() == pytest.approx(wanted.sum(), rel=0.02)
+    coverage = sets[rows, labels].mean()
+    assert coverage == pytest.approx(wanted[rows, labels].mean(), abs=0.005)
 
 
 @pytest.mark.parametrize('score', metrics.SET_SCORES)

@@ -72,17 +72,3 @@ def test_reliability_agrees_with_scikit_learn():
   filled = bins.counts > 0
   np.testing.assert_allclose(bins.accuracy[filled], expected[0])
   np.testing.assert_allclose(bins.confidence[filled], expected[1])
-
-
-@settings(max_examples=50, deadline=None)
-@given(seed=st.integers(0, 2**32), num_bins=st.integers(1, 25))
-def test_bins_cover_every_example(seed, num_bins):
-  rng = np.random.default_rng(seed)
-  probs = rng.dirichlet(np.full(3, 0.1), 50).astype(np.float32)
-  labels = rng.integers(0, 3, 50)
-  bins = metrics.reliability(probs, labels, num_bins)
-  assert bins.counts.sum() == 50
-  assert bins.right.sum() == (probs.argmax(1) == labels).sum()
-  filled = bins.counts > 0
-  total = (bins.confidence * bins.counts)[filled].sum()
-  assert total == pytest.approx(probs.max(1).sum())

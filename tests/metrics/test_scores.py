@@ -81,18 +81,6 @@ def test_ranges_and_order_of_examples(seed, num_bins):
   assert again == pytest.approx(scores, rel=1e-12, abs=1e-15)
 
 
-def test_what_was_streamed_is_summarized_as_what_was_not():
-  probs, labels = draw(0)
-  streamed = metrics.summarize(
-    probs.mean(axis=0),
-    labels,
-    metrics.aleatoric_uncertainty(probs),
-    metrics.epistemic_uncertainty(probs),
-  )
-  assert streamed == pytest.approx(summarize(probs, labels))
-  assert tuple(streamed) == metrics.SCORES
-
-
 def test_float32_scores_are_computed_in_float64():
   probs, labels = draw(1)
   narrow = probs.astype(np.float32)

@@ -28,6 +28,13 @@ def test_exactly_the_risk_that_was_asked_for(count):
   assert found.coverage_at == 1
 
 
+def test_a_threshold_answers_all_equally_uncertain_examples_or_none():
+  uncertainty = np.repeat([0.1, 0.2, 0.3], [9, 10, 1])
+  found = metrics.selective(uncertainty, np.arange(20) % 10 < 9)
+  assert found.coverage_at == pytest.approx(9 / 20)
+  assert found.accuracy_at == pytest.approx(18 / 19)
+
+
 def test_no_answer_is_safe_enough():
   assert metrics.selective([0.1, 0.2], [0, 0]).coverage_at == 0
 

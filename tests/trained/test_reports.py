@@ -55,7 +55,7 @@ def test_each_site_by_hand(run, report):
     assert row['accuracy'] == np.mean(probs.argmax(1) == y)
     assert row['nll'] == metrics.negative_log_likelihood(probs, y)
     assert row['auroc'] == np.mean(metrics.one_against_rest(probs, y))
-    held = 1 - probs[np.arange(12), y] <= report.promise.thresholds[0]
+    held = report.promise.sets(probs)[0][np.arange(12), y]
     assert row['coverage_0.9'] == held.mean()
 
 
@@ -88,16 +88,17 @@ def test_the_promise_is_that_of_all_scores_together(run, report):
   [(8, 0.9, False), (9, 0.9, True), (18, 0.95, False), (19, 0.95, True)],
 )
 def test_how_many_a_promise_needs(num_examples, level, wanted):
-  # All scores in the last bin: the threshold is 1, however many there are.
-  promise = site_data.promise(num_examples)
-  assert promise.thresholds == (1, 1)
-  assert promise.is_enough(level) == wanted
+  assert site_data.promise(num_examples).is_enough(level) == wanted
 
 
 def test_a_promise_is_read_back(tmp_path, report):
   assert promises.read(tmp_path) is None
   promises.write(tmp_path, report.promise)
   assert promises.read(tmp_path) == report.promise
+  path = tmp_path / 'conformal.json'
+  path.write_text(path.read_text().replace('4000', '1000'))
+  with pytest.raises(ValueError, match=r'conformal\.json'):
+    promises.read(tmp_path)
 
 
 def written(folder):
@@ -146,6 +147,13 @@ def test_a_page_for_who_decides(run, report, tmp_path):
   none = dataclasses.replace(report, sites=[], promise=None)
   page = report_page.page('a run', none, tmp_path)
   assert 'kept no calibration share' in page
+  # One in three is of each class: the model is better than one class alone.
+  assert '<strong>' not in page and 'is right for 33%' in page
+  whole, *others = report.summary
+  poor = [{**whole, 'accuracy': 12 / 36}, *others]
+  poor = dataclasses.replace(none, summary=poor)
+  page = report_page.page('a run', poor, tmp_path)
+  assert page.index('<p><strong>') == page.index('<p>')
 
 
 def test_selected_sites_are_told_from_all(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from bfl_tf import metrics
 from bfl_tf.trained import promises, tallies
 
-PROMISE = promises.Promise((0.9, 0.95), (0.6, 0.8), 99, 1, 'lac')
+PROMISE = promises.Promise((0.9, 0.95), (0.1, 0.14), 99, 1, 'lac')
 
 
 def examples(size, num_classes=4, seed=0):
