@@ -17,6 +17,7 @@ import tensorflow as tf
 from bfl_tf import weights
 from bfl_tf.settings import Setting
 
+_NOTHING = weights.Layout((), (), ())
 PENALTIES = ('squared', 'norms')
 
 
@@ -33,7 +34,7 @@ class Proximal:
     str,
     Setting("'norms' is what FedBE's published code has:", choices=PENALTIES),
   ] = 'squared'
-  layout: weights.Layout = weights.Layout((), (), ())
+  layout: weights.Layout = _NOTHING
 
   name: ClassVar[str] = 'proximal'
 
