@@ -34,6 +34,9 @@ class Progress:
       self._bar.update()
       self._seconds.append(seconds)
     shown = [f'{n} {row[n]:.4g}' for n in _SHOWN if row.get(n, '') != '']
+    if rejected := row.get('left_out', '').split():
+      clients = ', '.join(rejected[:10])
+      shown.append(f'rejected {len(rejected)} (client {clients})')
     width = len(str(self._num_rounds))
     self.say(
       f'round {row["round"]:{width}}/{self._num_rounds}  '
