@@ -10,7 +10,6 @@ import importlib
 import pathlib
 from typing import Any
 
-
 # What user-supplied code may raise: its sys.exit must not end a run in silence.
 ERRORS = (Exception, SystemExit)
 

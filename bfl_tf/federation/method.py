@@ -73,7 +73,7 @@ class Method(plan_lib.Plan):
       layout=worker.layout,
       build_model=plan.network(worker.inputs.shape, resources.num_classes),
     )
-    # Traces the hooks of client parts: their errors come before the first round.
+    # Traces hooks of client parts: an error of theirs comes before any round.
     flag = f'--client_parts={",".join(config.client_parts)}'
     own.call(flag, lambda: method.result_like)
     return method
