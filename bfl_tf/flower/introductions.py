@@ -14,7 +14,7 @@ from bfl_tf.datasets import encoding, tables
 _LARGEST = {'uint8': 255.0, 'float32': float(np.finfo(np.float32).max)}
 _MOST_EXAMPLES = 10**8
 # Type, lower and upper bound of the numbers in a site's fields.
-_SCHEMA = {
+_SCHEMA: dict[str, tuple[type, float, float]] = {
   'counts': (int, 0, _MOST_EXAMPLES),
   'held': (int, 0, _MOST_EXAMPLES),
   'shape': (int, 1, 2**24),
@@ -103,8 +103,8 @@ class Introduction:
       set(self.held) == {'calibration', 'test'}
       and size.shape == mean.shape == scatter.shape == self.shape[-1:]
       and (not self.features or self.shape == (len(set(self.features)),))
-      and all(type(f.column) is str for f in self.features)
-      and all(type(f.value) in (str, type(None)) for f in self.features)
+      and all(isinstance(f.column, str) for f in self.features)
+      and all(isinstance(f.value, str | None) for f in self.features)
       and 0 < rows <= _MOST_EXAMPLES * num_sites
       and np.all((size == most) | encoding.has_gaps(self.features))
       and np.all(size <= most)

@@ -37,7 +37,6 @@ REFUSED = """
 --partition=own_things:shared
 --partition=own_things:half
 --partition=own_things:raising
---partition=own_things:quitting
 --partition=own_things_quit:any
 --partition=own_things:by_id
 --model=own_things:softmax

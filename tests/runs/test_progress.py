@@ -15,7 +15,8 @@ def test_a_line_a_round_with_the_time_left(capsys):
     'round  8/10  train_loss 0.25  50.0 s, 01:40 left',
     # Of those played now, not of those before the interruption.
     'round  9/10    90.0 s, 01:10 left',
-    'round 10/10  accuracy 0.5  nll 2  train_loss 21  rejected 2 (client 3, 7)  50.0 s',
+    'round 10/10  accuracy 0.5  nll 2  train_loss 21  rejected 2 (client 3, 7)'
+    '  50.0 s',
     'train_loss is 10 times nll: the divergence from the prior dominates; '
     '--flipout.temperature below 1 lowers its weight',
   ]
