@@ -10,6 +10,9 @@ import importlib
 import pathlib
 from typing import Any
 
+# What user-supplied code may raise: its sys.exit must not end a run in silence.
+ERRORS = (Exception, SystemExit)
+
 
 class RaisedError(ValueError):
   """Something of anybody's own raised; their exception is the cause."""
@@ -21,7 +24,7 @@ def call(what: str, function: Callable, *arguments: Any) -> Any:
     return function(*arguments)
   try:
     return function(*arguments)
-  except Exception as error:
+  except ERRORS as error:
     raise RaisedError(f'{what} raised {describe(error)}.') from error
 
 

@@ -54,7 +54,7 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
         f'--{flag}={name} cannot be imported: {error}.'
       ) from error
     # Their module may raise anything while it is imported.
-    except Exception as error:
+    except own.ERRORS as error:
       raise own.RaisedError(
         f'--{flag}={name} cannot be imported: {own.describe(error)}.'
       ) from error

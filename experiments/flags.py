@@ -71,6 +71,10 @@ def main(function: Callable[..., int | None]) -> None:
       return code
     except KeyboardInterrupt as stop:
       interrupted(stop)
+    except SystemExit as error:
+      if _is_ours(error):
+        raise
+      fail_with_traceback(error, code=2)
     except ValueError as error:
       if _is_ours(error):
         fail(error)
@@ -123,7 +127,7 @@ def fail(message: object, code: int = 2) -> typing.NoReturn:
   sys.exit(code)
 
 
-def fail_with_traceback(error: Exception, code: int) -> typing.NoReturn:
+def fail_with_traceback(error: BaseException, code: int) -> typing.NoReturn:
   """Prints what nobody expected, theirs or ours, and exits."""
   traceback.print_exception(error)
   fail(f'{own.describe(error)}.', code)

@@ -50,18 +50,19 @@ class OwnStart:
     tensors = weights_lib.unflatten(mean, layout.loc + layout.point)
     return weights_lib.flatten(
       [
-        _kernel(tensor, stream('kernel', place), depthwise)
+        _kernel(tensor, stream('kernel', place), name)
         if tensor.shape.rank > 1
         else tensor
-        for place, (tensor, depthwise) in enumerate(
-          zip(tensors, layout.depthwise, strict=True)
+        for place, (tensor, name) in enumerate(
+          zip(tensors, layout.mean_names, strict=True)
         )
       ]
     )
 
 
-def _kernel(like, seed, depthwise):
+def _kernel(like, seed, name):
   # [height, width, channels, 1], a filter for each channel.
+  depthwise = 'depthwise_kernel' in name
   inputs = math.prod(like.shape[:-2] if depthwise else like.shape[:-1])
   return tf.random.stateless_normal(
     like.shape, seed, stddev=math.sqrt(2 / inputs)

@@ -2,7 +2,8 @@
 
 Adds mu/2 |mean - start|^2 to a client's loss. FedBE's published code adds mu/2
 times the sum over weight tensors of |tensor - start|, a pull of the same size
-however far away; it leaves out what is named bias, here every tensor of rank 1.
+however far away. PyTorch calls a kernel and batch normalization's gamma
+`weight`; that code leaves out all other parameters.
 
 References:
   T. Li et al. Federated optimization in heterogeneous networks. MLSys 2020.
@@ -16,6 +17,7 @@ import tensorflow as tf
 from bfl_tf import weights
 from bfl_tf.settings import Setting
 
+_NOTHING = weights.Layout((), (), ())
 PENALTIES = ('squared', 'norms')
 
 
@@ -24,7 +26,7 @@ class Proximal:
   """The proximal term as a client part.
 
   Attributes:
-    shapes: of the tensors in the mean, which `laid_out` fills in.
+    layout: Tensors of the mean; `laid_out` sets it.
   """
 
   weight: Annotated[float, Setting('mu.', least=0)] = 0.01
@@ -32,12 +34,12 @@ class Proximal:
     str,
     Setting("'norms' is what FedBE's published code has:", choices=PENALTIES),
   ] = 'squared'
-  shapes: tuple[tf.TensorShape, ...] = ()
+  layout: weights.Layout = _NOTHING
 
   name: ClassVar[str] = 'proximal'
 
   def laid_out(self, layout: weights.Layout) -> 'Proximal':
-    return dataclasses.replace(self, shapes=layout.loc + layout.point)
+    return dataclasses.replace(self, layout=layout)
 
   def begin(self, start, shared, memory):
     return start.mean
@@ -45,8 +47,13 @@ class Proximal:
   def loss(self, mean, carry):
     if self.penalty == 'squared':
       return 0.5 * self.weight * tf.reduce_sum(tf.square(mean - carry))
-    tensors = weights.unflatten(mean - carry, self.shapes)
-    norms = [_norm(tensor) for tensor in tensors if tensor.shape.rank > 1]
+    layout = self.layout
+    tensors = weights.unflatten(mean - carry, layout.loc + layout.point)
+    norms = [
+      _norm(tensor)
+      for tensor, name in zip(tensors, layout.mean_names, strict=True)
+      if tensor.shape.rank > 1 or 'gamma' in name
+    ]
     return 0.5 * self.weight * tf.add_n(norms)
 
 

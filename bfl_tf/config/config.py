@@ -69,11 +69,12 @@ class Config(reading.Reading):
   max_update_norm: Annotated[
     float,
     Setting(
-      "Largest L2 norm of a client's update, in units of the broadcast's; what "
-      'is larger is left out; any if 0.',
+      "Largest L2 norm of a client's update of means and standard deviations, "
+      "in units of the broadcast's norm; a larger update is rejected; 0: no "
+      'bound.',
       least=0,
     ),
-  ] = 0.0
+  ] = 1000.0
   num_server_examples: Annotated[
     int, Setting('Class-balanced examples held back for the server.', least=0)
   ] = 0

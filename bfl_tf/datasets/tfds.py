@@ -7,6 +7,11 @@ network. TFDS itself takes seconds to import: only here, when it is wanted.
 from collections.abc import Iterator
 import contextlib
 import os
+import pathlib
+import shutil
+import signal
+import sys
+import threading
 
 import numpy as np
 
@@ -56,10 +61,51 @@ def _open(flag, name):
     f'{where} is none of {", ".join(builtin.BUILTIN)}, no file.csv, file.npz '
     'or package.module:function, and not prepared in TFDS_DATA_DIR'
   ):
-    builder = tfds.builder(name, data_dir=os.environ.get('TFDS_DATA_DIR'))
+    root = os.environ.get('TFDS_DATA_DIR') or tfds.core.constants.DATA_DIR
+    builder = tfds.builder(name, data_dir=root)
     if not builder.is_prepared():
-      builder.download_and_prepare()
+      _download(builder, pathlib.Path(root))
   return builder, _check_classification(where, builder.info)
+
+
+def _download(builder, root):
+  """Downloads and prepares a set; a failed attempt leaves no new folder.
+
+  Ctrl-C and SIGTERM end the program at once: an exception would wait until the
+  threads of TensorFlow Datasets give up their retries.
+  """
+  is_new = not root.exists()
+
+  def stop(number, frame):
+    print('error: interrupted: nothing was written', file=sys.stderr)
+    tidy()
+    os._exit(128 + number)
+
+  def tidy():
+    files = [str(path) for path in root.rglob('*') if path.is_file()]
+    if is_new and all('.tmp.' in f or '.incomplete' in f for f in files):
+      shutil.rmtree(root, ignore_errors=True)
+
+  size = sum(info.size for info in (builder.url_infos or {}).values())
+  in_main = threading.current_thread() is threading.main_thread()
+  # A notebook's kernel must survive Ctrl-C.
+  takes_over = in_main and not hasattr(sys, 'ps1')
+  numbers = (signal.SIGINT, signal.SIGTERM) if takes_over else ()
+  before = [(number, signal.signal(number, stop)) for number in numbers]
+  try:
+    print(
+      f'Downloading {builder.name}, {size / 2**20:.0f} MiB, from '
+      f'{builder.info.homepage} to TFDS_DATA_DIR={root}.',
+      file=sys.stderr,
+      flush=True,
+    )
+    builder.download_and_prepare()
+  except BaseException:
+    tidy()
+    raise
+  finally:
+    for number, handler in before:
+      signal.signal(number, handler)
 
 
 @contextlib.contextmanager

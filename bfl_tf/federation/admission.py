@@ -17,6 +17,9 @@ from bfl_tf.federation import engine as engine_lib
 _LARGEST = float(np.sqrt(np.finfo(np.float32).max))
 # A scale below it has no variance there.
 _SMALLEST_SCALE = float(np.sqrt(np.finfo(np.float32).tiny))
+# The root mean square that a broadcast has at least where a norm is compared
+# with its own: an update of a broadcast of zeros may be admitted too.
+_LEAST_RMS = 0.01
 
 
 def find_defect(
@@ -32,8 +35,8 @@ def find_defect(
     arrival: what came of a client's training.
     like: `tf.TensorSpec`s of a good one's model, extras, memory and trace.
     reference: what was broadcast.
-    max_update_norm: the L2 norm that an update of the mean may have, in units
-      of the broadcast mean's; any if 0.
+    max_update_norm: Largest L2 norm of the update of means and standard
+      deviations, in units of the broadcast's norm; no bound if 0.
     num_examples: that the client has; who could say more would weigh more. Any
       number if None.
   """
@@ -91,11 +94,16 @@ def _malformed(arrival, like) -> str | None:
 def _too_far(model, reference, most) -> str | None:
   if not most:
     return None
-  before = reference.mean.astype(np.float64)
+  before, after = (
+    np.concatenate([weights.mean, np.sqrt(weights.variance())])
+    for weights in (reference, model)
+  )
   # Not linalg.norm: the threads of its dot product wait on the workers' cores.
   moved, norm = (
-    math.sqrt(np.sum(np.square(v))) for v in (model.mean - before, before)
+    math.sqrt(np.sum(np.square(v, dtype=np.float64)))
+    for v in (after - before, before)
   )
+  norm = max(norm, _LEAST_RMS * math.sqrt(before.size))
   if moved > most * norm:
     return (
       f'its update has the norm {moved:.3g}, more than --max_update_norm='

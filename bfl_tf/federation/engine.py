@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from absl import logging
 import tensorflow as tf
 
-from bfl_tf import statistics, training
+from bfl_tf import own, statistics, training
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import method as method_lib
@@ -31,7 +31,7 @@ class Arrival(NamedTuple):
   client: int
   update: statistics.ClientUpdate | None
   memory: Mapping[str, Any]
-  failure: Exception | None = None
+  failure: BaseException | None = None
 
 
 Engine = Callable[
@@ -42,8 +42,8 @@ Engine = Callable[
 
 def like(engine: Engine, method: method_lib.Method) -> training.Result:
   """Returns `tf.TensorSpec`s of what arrives, as of `Method.result_like`."""
-  own = getattr(engine, 'like', None)
-  return own(method) if own else method.result_like
+  of_engine = getattr(engine, 'like', None)
+  return of_engine(method) if of_engine else method.result_like
 
 
 class OtherSideError(ValueError):
@@ -93,7 +93,7 @@ def local(
         change,
       )
     # Whatever it is, it is this client's alone; an interrupt is no Exception.
-    except Exception as failure:
+    except own.ERRORS as failure:
       logging.warning('Client %d raised:', client, exc_info=failure)
       return Arrival(client, None, {}, failure)
     return Arrival(client, update, memory)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import server, training
+from bfl_tf import own, server, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.config import chosen as chosen_lib
 from bfl_tf.federation import plan as plan_lib
@@ -56,7 +56,7 @@ class Method(plan_lib.Plan):
     stages = _with_needed(plan, step + between + refine, of_run)
     _check_predictor(config, stages)
     plan.fresh_memory(worker.layout.standard())
-    return cls(
+    method = cls(
       **vars(plan),
       rule=rule,
       weighting=weighting,
@@ -65,6 +65,10 @@ class Method(plan_lib.Plan):
       layout=worker.layout,
       build_model=plan.network(worker.inputs.shape, resources.num_classes),
     )
+    # Traces hooks of client parts: an error of theirs comes before any round.
+    flag = f'--client_parts={",".join(config.client_parts)}'
+    own.call(flag, lambda: method.result_like)
+    return method
 
   def initial_weights(self) -> weights_lib.Weights:
     """The weights before the first round; they depend on the seed alone.

@@ -56,7 +56,7 @@ def blaming(culprit: str) -> Iterator[None]:
     yield
   except (StoppedError, OSError):
     raise
-  except Exception as error:
+  except own.ERRORS as error:
     raise CulpritError(f'{culprit} raised {own.describe(error)}.') from error
 
 

@@ -190,7 +190,8 @@ def of(flags: str, own: Own = Own(), told: str = '') -> Site:  # noqa: B008
     )
   config, dataset = read(flags, own)
   if told:
-    dataset = introductions.Introduction.from_json(told).tell(dataset)
+    everybody = introductions.Introduction.from_json(told, config.num_clients)
+    dataset = everybody.tell(dataset)
   training.configure(1, config.deterministic, config.mixed_precision)
   # One device: another process is there for another core.
   plan = plan_lib.Plan.of(config.replace(num_workers=1))

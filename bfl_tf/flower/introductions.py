@@ -3,11 +3,25 @@
 from collections.abc import Mapping, Sequence
 import dataclasses
 import json
+import math
 
 import numpy as np
 
 from bfl_tf import datasets
 from bfl_tf.datasets import encoding, tables
+
+# Largest absolute value of an example, by its dtype.
+_LARGEST = {'uint8': 255.0, 'float32': float(np.finfo(np.float32).max)}
+_MOST_EXAMPLES = 10**8
+# Type, lower and upper bound of the numbers in a site's fields.
+_SCHEMA: dict[str, tuple[type, float, float]] = {
+  'counts': (int, 0, _MOST_EXAMPLES),
+  'held': (int, 0, _MOST_EXAMPLES),
+  'shape': (int, 1, 2**24),
+  'size': (int, 0, 2**62),
+  'mean': (float, -_LARGEST['float32'], _LARGEST['float32']),
+  'scatter': (float, 0, 1e100),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,38 +67,51 @@ class Introduction:
     )
 
   @classmethod
-  def from_json(cls, text: str) -> 'Introduction':
+  def from_json(cls, text: str, num_sites: int = 1) -> 'Introduction':
     """Reads what `to_json` wrote, the same to the last bit.
 
+    Args:
+      text: Of one site, or of several sites that were merged.
+      num_sites: Number of these sites.
+
     Raises:
-      ValueError: it is something else.
+      ValueError: The text does not follow the schema, or no examples have
+        these sums.
     """
     try:
       fields = json.loads(text)
-      size, mean, scatter = fields.pop('moments')
-      sums = np.array(mean, np.float64), np.array(scatter, np.float64)
-      moments = datasets.Moments(np.array(size, np.int64), *sums)
+      sums = datasets.Moments(*fields.pop('moments'))
+      _check_numbers(fields | sums._asdict(), num_sites)
+      moments = datasets.Moments(*map(np.array, sums))
       fields['shape'] = tuple(fields['shape'])
       fields['features'] = tuple(
         datasets.Feature(*each) for each in fields['features']
       )
       read = cls(**fields, moments=moments)
-      read._check()
+      read._check(num_sites)
     # It may be anything.
     except Exception as error:
       raise ValueError(f'its introduction cannot be read: {error}') from error
     return read
 
-  def _check(self):
-    """Refuses sums that no examples have."""
+  def _check(self, num_sites):
+    """Raises a ValueError unless examples can have these sums."""
     size, mean, scatter = self.moments
+    largest, rows = _LARGEST[self.dtype], sum(self.counts.values())
+    most = rows * math.prod(self.shape[:-1])
     if not (
       set(self.held) == {'calibration', 'test'}
       and size.shape == mean.shape == scatter.shape == self.shape[-1:]
-      and len(self.features) in (0, *self.shape[-1:])
-      and np.all(np.isfinite([mean, scatter]))
+      and (not self.features or self.shape == (len(set(self.features)),))
+      and all(isinstance(f.column, str) for f in self.features)
+      and all(isinstance(f.value, str | None) for f in self.features)
+      and 0 < rows <= _MOST_EXAMPLES * num_sites
+      and np.all((size == most) | encoding.has_gaps(self.features))
+      and np.all(size <= most)
+      and np.all(abs(mean) <= largest)
+      and np.all(scatter <= size * largest**2)
     ):
-      raise ValueError('no examples add up to it')
+      raise ValueError('no examples have these sums')
 
   def to_json(self) -> str:
     """Returns a text; floats are written so that they come back."""
@@ -150,6 +177,18 @@ class Introduction:
       test=renumbered(dataset.test),
       moments=self.moments,
     )
+
+
+def _check_numbers(fields, num_sites):
+  """Raises a ValueError unless all numbers are as in `_SCHEMA`."""
+  for name, (kind, least, most) in _SCHEMA.items():
+    values = fields[name]
+    for value in values.values() if isinstance(values, dict) else values:
+      if type(value) is not kind or not least <= value <= most * num_sites:
+        raise ValueError(
+          f'{name} has {value!r:.40}, expected {kind.__name__} from {least:g} '
+          f'to {most:g}'
+        )
 
 
 def names(dataset: datasets.Dataset) -> tuple[str, ...]:

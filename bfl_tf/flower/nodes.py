@@ -15,6 +15,7 @@ from bfl_tf.federation import stopping
 from bfl_tf.flower import messages
 
 _POLL_SECONDS = 0.2
+_REMIND_SECONDS = 10.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,8 +96,15 @@ class Numbered:
       ValueError: they have not; says why nodes will not take part.
     """
     nodes, clients = cls(grid, flags), range(num_clients)
-    deadline = time.monotonic() + seconds
+    started = time.monotonic()
+    deadline, reminder = started + seconds, started + _REMIND_SECONDS
     while missing := sorted(set(clients) - set(nodes(clients))):
+      if time.monotonic() > reminder:
+        names = ', '.join(map(str, missing[:10]))
+        print(
+          f'waiting for {len(missing)} SuperNodes (clients {names})', flush=True
+        )
+        reminder += _REMIND_SECONDS
       if time.monotonic() > deadline:
         raise ValueError(nodes._missing(missing, num_clients, seconds))
       time.sleep(_POLL_SECONDS)

@@ -39,7 +39,7 @@ class BayesianStrategy(strategy.FedAvg):
     model: tf_keras.Model,
     rule: str | Any = 'nwa',
     weighting: str | Any = 'auto',
-    max_update_norm: float = 0.0,
+    max_update_norm: float = 1000.0,
     **fedavg: Any,
   ):
     """Makes the strategy.

@@ -11,8 +11,10 @@ _SHOWN = ('accuracy', 'nll', 'ece', 'brier', 'epistemic', 'train_loss')
 class Progress:
   """A tqdm bar over rounds with one line above it for each of them."""
 
-  def __init__(self, num_rounds: int, enabled: bool):
+  def __init__(self, num_rounds: int, enabled: bool, has_prior: bool = False):
     self._num_rounds = num_rounds
+    # Whether the loss has a divergence of which nothing was said yet.
+    self._has_prior = has_prior
     self._enabled = enabled
     self._bar: Any = None
     self._seconds: list[float] = []
@@ -34,11 +36,22 @@ class Progress:
       self._bar.update()
       self._seconds.append(seconds)
     shown = [f'{n} {row[n]:.4g}' for n in _SHOWN if row.get(n, '') != '']
+    if rejected := row.get('left_out', '').split():
+      clients = ', '.join(rejected[:10])
+      shown.append(f'rejected {len(rejected)} (client {clients})')
     width = len(str(self._num_rounds))
     self.say(
       f'round {row["round"]:{width}}/{self._num_rounds}  '
       f'{"  ".join(shown)}  {seconds:.1f} s{self._left(row["round"])}'
     )
+
+    loss, nll = (row.get(name) or 0 for name in ('train_loss', 'nll'))
+    if self._has_prior and row['round'] >= 3 and loss > 10 * nll > 0:
+      self._has_prior = False
+      self.say(
+        f'train_loss is {loss / nll:.0f} times nll: the divergence from the '
+        'prior dominates; --flipout.temperature below 1 lowers its weight'
+      )
 
   def _left(self, rounds_done):
     rounds = self._num_rounds - rounds_done

@@ -88,7 +88,9 @@ class Run:
     self._nodes = nodes
     self._draw_plots = draw_plots
     self._config = config
-    self._progress = progress_lib.Progress(config.num_rounds, show_progress)
+    self._progress = progress_lib.Progress(
+      config.num_rounds, show_progress, config.variant == 'flipout'
+    )
     self._directory = directory_lib.RunDirectory(output_dir, overwrite)
     self._directory.check(config)
     self._played: state_lib.State | None = None

@@ -23,8 +23,8 @@ class Layout:
     buffers: of what is not trained.
     buffer_names: of these.
     random: as of `Variables.of`.
-    depthwise: of each tensor of `loc` and `point`, whether it is a depthwise
-      kernel, whose filters see one channel each.
+    mean_names: Names of the variables in `loc` and `point`, without their
+      layers' names, which differ between two models of one network.
   """
 
   loc: tuple[tf.TensorShape, ...]
@@ -32,7 +32,7 @@ class Layout:
   buffers: tuple[tf.TensorShape, ...]
   buffer_names: tuple[str, ...] = ()
   random: str = 'layers'
-  depthwise: tuple[bool, ...] = ()
+  mean_names: tuple[str, ...] = ()
 
   @classmethod
   def of(cls, model: tf_keras.Model, random: str = 'layers') -> 'Layout':
@@ -49,7 +49,7 @@ class Layout:
       shapes(groups.buffers),
       names,
       random,
-      tuple('depthwise_kernel' in variable.name for variable in groups.mean),
+      tuple(variable.name.rpartition('/')[2] for variable in groups.mean),
     )
 
   @property

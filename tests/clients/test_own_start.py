@@ -53,7 +53,6 @@ def test_a_filter_of_one_channel_has_inputs_of_one_channel():
     tf_keras.Input((8, 8, 40)), layers.DepthwiseConv2D(3), layers.Conv2D(1, 3),
   ])  # fmt: skip
   layout = weights.Layout.of(network)
-  assert layout.depthwise == (True, False, False, False)
   part = clients.OwnStart().laid_out(layout)
   first = types.SimpleNamespace(index=tf.constant(0), seed=tf.constant([0, 1]))
   drawn, _ = part.after_step(tf.zeros([layout.num_trainable()]), (), first)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+import tf_keras
 import toys
 
 from bfl_tf import clients, weights
@@ -52,13 +53,13 @@ def test_norms_pull_each_kernel_by_the_same_force(begin):
   assert np.abs(expected - second)[:12].max() > 1e-2
 
 
-def test_norms_add_up_over_tensors():
-  """|(3, 4)| + |(5, 12)| = 18; the vector of rank 1 is left out."""
-  shapes = [tf.TensorShape(s) for s in ([2, 1], [1, 2], [2])]
-  layout = weights.Layout(loc=(), point=tuple(shapes), buffers=())
-  part = clients.Proximal(2.0, 'norms').laid_out(layout)
-  start = tf.constant([1.0, 1, 1, 1, 1, 1])
-  penalty = part.loss(start + [3.0, 4, 5, 12, 7, 7], start)
+def test_norms_add_up_over_kernels_and_gammas():
+  """|(3, 4)| + |(5, 12)| = 18; the bias and beta are left out."""
+  layers = [tf_keras.layers.Dense(2), tf_keras.layers.BatchNormalization()]
+  model = tf_keras.Sequential([tf_keras.Input([1]), *layers])
+  part = clients.Proximal(2.0, 'norms').laid_out(weights.Layout.of(model))
+  start = tf.ones([8])
+  penalty = part.loss(start + [3.0, 4, 7, 7, 5, 12, 7, 7], start)
   assert float(penalty) == pytest.approx(18)
 
 

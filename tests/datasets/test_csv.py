@@ -228,7 +228,7 @@ BAD = {
   ),
   '--categorical_columns': (rows(), {'categorical_columns': ('id',)}),
   "column 'ash' has numbers": (
-    [[f'1700000000.{i % 9}', *r[1:]] for i, r in enumerate(rows())],
+    [[f'{1e6 + i % 9 / 4}', *r[1:]] for i, r in enumerate(rows())],
     {},
   ),
   "row 9, column 'label' has 'NA'": (change(7, 'label', 'NA'), {}),

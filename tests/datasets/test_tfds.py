@@ -2,7 +2,9 @@
 
 import os
 import pathlib
+import signal
 
+import binaries
 import numpy as np
 import pytest
 import tensorflow_datasets as tfds
@@ -105,6 +107,22 @@ def test_refusals_name_the_flag_before_an_example_is_read(
     for flag in ('train_split', 'test_split'):
       with pytest.raises(ValueError, match=f'--{flag}'):
         datasets.load('bfl_toy_images', **{flag: split})
+
+
+@pytest.mark.process
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_download(tmp_path, monkeypatch, number):
+  monkeypatch.setenv('TFDS_DATA_DIR', str(tmp_path / 'sets'))
+  # Nothing listens there: TFDS retries for minutes.
+  for scheme in ('http', 'https'):
+    monkeypatch.setenv(f'{scheme}_proxy', 'http://127.0.0.1:9')
+  flags = ['--dataset=tiny_imagenet', f'--output_dir={tmp_path}/run']
+  process = binaries.start('experiments.run', *flags)
+  assert any('Downloading tiny_imagenet' in line for line in process.stderr)
+  process.send_signal(number)
+  process.communicate(timeout=5)
+  assert process.returncode == 128 + number
+  assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.real_data

@@ -37,6 +37,7 @@ REFUSED = """
 --partition=own_things:shared
 --partition=own_things:half
 --partition=own_things:raising
+--partition=own_things_quit:any
 --partition=own_things:by_id
 --model=own_things:softmax
 --model=own_things:seven
@@ -45,6 +46,7 @@ REFUSED = """
 --client_parts=own_things:NoHook
 --attack=own_things:NoHook
 --client_parts=own_things:IntMemory
+--client_parts=own_things:Quitting
 --dataset=own_things:reading
 """
 # Noticed only while it trains: code 1, and the state is saved.

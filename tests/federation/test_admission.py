@@ -87,6 +87,7 @@ def model(**vectors):
     ({'model': None}, 'loc is missing'),
     (model(scale=TWO * 0), 'scale is below'),
     (model(scale=TWO * 1e38), 'scale is beyond'),
+    ({'limit': (1e3,), **model(scale=TWO * 1e4)}, '--max_update_norm'),
     (model(factor=np.ones([2, 3], np.float32)), 'factor has shape'),
     (model(factor=np.full([1, 2], np.nan, np.float32)), 'factor is not finite'),
     ({'extras': None}, 'extra part is missing'),
@@ -111,17 +112,18 @@ def test_what_went_wrong_in_a_traced_function_is_said_last():
 
 
 @pytest.mark.parametrize(
-  ('limit', 'good'),
-  # The mean (1, 2, 3) moves by (1, 2, 3) / 2 from a broadcast half as large.
-  [(0.0, True), (1.01, True), (0.99, False)],
+  ('factor', 'limit', 'good'),
+  [
+    (0.5, 0.0, True),
+    # An update moves by as much as a broadcast that is half as large has.
+    (0.5, 1.01, True),
+    (0.5, 0.99, False),
+    # Of a broadcast of zeros.
+    (0.0, 1000.0, True),
+    (0.0, 1.01, False),
+  ],
 )
-def test_how_far_an_update_may_go(limit, good):
-  half = MODEL._replace(loc=TWO / 2, point=ONE / 2)
-  found = defect(reference=half, limit=(limit,))
-  assert (
-    found is None
-    if good
-    else 'norm 1.87, more than --max_update_norm=0.99' in found
-  )
-  still = MODEL._replace(loc=TWO * 0, point=ONE * 0)
-  assert (defect(reference=still, limit=(limit,)) is None) == (limit == 0)
+def test_how_far_an_update_may_go(factor, limit, good):
+  reference = weights.Weights(*(vector * factor for vector in MODEL))
+  found = defect(reference=reference, limit=(limit,))
+  assert found is None if good else '--max_update_norm' in found

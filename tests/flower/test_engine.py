@@ -78,13 +78,6 @@ def spoiled(change):
   return spoil
 
 
-def nan(reply):
-  arrays = reply.content['arrays']
-  nothing = np.full_like(arrays['update|model|loc'].numpy(), np.nan)
-  arrays['update|model|loc'] = app.Array(nothing)
-  return reply
-
-
 def without_loc(reply):
   del reply.content['arrays']['update|model|loc']
   return reply
@@ -114,7 +107,6 @@ def archive(reply):
 BAD = {
   'it calls itself client': no_number,
   'is no array': archive,
-  'its loc is not finite': nan,
   'it cannot be read: RecursionError': more,
   "missing 1 required positional argument: 'loc'": without_loc,
   'it has no record': lambda reply: app.Message(

@@ -91,21 +91,6 @@ def test_no_example_is_in_what_a_node_says(tmp_path):
   assert 'barbera' not in back.counts
 
 
-@pytest.mark.parametrize(
-  'old, new',
-  [
-    ('{', ''), ('"counts"', '"more"'),
-    ('"shape": [13]', '"shape": [12]'), ('"moments": [', '"moments": [NaN, '),
-  ],
-)  # fmt: skip
-def test_what_is_no_introduction_is_refused(tmp_path, old, new):
-  file, *_ = wines.wine(tmp_path)
-  text = introductions.Introduction.of(datasets.load(file)).to_json()
-  assert old in text
-  with pytest.raises(ValueError, match='introduction'):
-    introductions.Introduction.from_json(text.replace(old, new))
-
-
 def test_nodes_spell_a_class_in_one_way(tmp_path):
   said = {}
   for client, labels in enumerate((['0', '1'], ['0.0', '1.0'])):

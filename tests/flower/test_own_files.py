@@ -3,6 +3,7 @@
 import csv
 import functools
 import json
+import types
 
 import fake
 import numpy as np
@@ -10,11 +11,12 @@ import pytest
 import wines
 from wines import play, wine, write
 
+from bfl_tf import config as config_lib
 from bfl_tf import datasets
 from bfl_tf import runs as runs_lib
 from bfl_tf import trained as trained_lib
 from bfl_tf.datasets import moments
-from bfl_tf.flower import introductions
+from bfl_tf.flower import introductions, nodes, servers
 from bfl_tf.trained import reopened
 
 
@@ -154,6 +156,39 @@ def test_what_the_columns_of_nodes_hold(tmp_path, column, is_refused):
     assert [f.value for f in introductions.merged(parts).features] == list(
       'ABCD'
     )
+
+
+@pytest.mark.parametrize(
+  'field, values',
+  [
+    ('counts', {'0': 'many'}),
+    ('counts', {'0': -500, '1': 600}),
+    ('counts', {'0': 1.5}),
+    ('counts', {'0': 10**13}),
+    ('held', {'calibration': 0, 'test': -1}),
+    ('features', [['a', None]]),
+    ('shape', ['4']),
+    ('dtype', 'object'),
+    ('more', 1),
+    ('moments', [[9] * 4]),
+    ('moments', [[-30] * 4, [0.0] * 4, [1.0] * 4]),
+    ('moments', [[2**62] * 4, [0.0] * 4, [1.0] * 4]),
+    ('moments', [[9] * 4, [1.7e308] * 4, [1.0] * 4]),
+    ('moments', [[9] * 4, ['0.0'] * 4, [1.0] * 4]),
+    ('moments', [[9] * 4, [0.0] * 4, [-50.0] * 4]),
+    ('moments', [[9] * 4, [0.0] * 4, [1e80] * 4]),
+  ],
+)
+def test_a_refused_introduction_names_its_client(monkeypatch, field, values):
+  y = np.arange(9) % 3
+  dataset = datasets.from_arrays('x', np.eye(9, 4), y, np.eye(9, 4), y)
+  good = introductions.Introduction.of(dataset).to_json()
+  bad = json.dumps(json.loads(good) | {field: values})
+  said = types.SimpleNamespace(said={0: good, 1: bad})
+  monkeypatch.setattr(nodes.Numbered, 'of', lambda *_: said)
+  config = config_lib.Config(num_clients=2)
+  with pytest.raises(ValueError, match='client 1: its introduction'):
+    servers._met(None, config, {'node-timeout': 1})
 
 
 def test_a_class_of_the_servers_alone(tmp_path):

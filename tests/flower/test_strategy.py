@@ -120,9 +120,9 @@ def test_errors_alone_change_nothing():
 
 
 def test_far_updates_are_left_out():
-  far = [w + 1e3 for w in trained(build(), 0)]
+  far = [w + 1e15 for w in trained(build(), 0)]
   replies = [reply(0, trained(build(), 1), 10), reply(1, far, 10)]
-  _, metrics = pooled(replies, max_update_norm=100.0)
+  _, metrics = pooled(replies)
   assert metrics['left-out'] == 1
 
 

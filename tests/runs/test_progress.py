@@ -4,14 +4,19 @@ from bfl_tf.runs import progress
 
 
 def test_a_line_a_round_with_the_time_left(capsys):
-  with progress.Progress(10, enabled=True) as shown:
+  with progress.Progress(10, True, has_prior=True) as shown:
     shown.begin(7)
     shown.report({'round': 8, 'train_seconds': 50.0, 'train_loss': 0.25})
     shown.report({'round': 9, 'train_seconds': 60.0, 'evaluate_seconds': 30.0})
-    shown.report({'round': 10, 'train_seconds': 50.0, 'accuracy': 0.5})
+    shown.report({'round': 10, 'train_seconds': 50.0, 'accuracy': 0.5,
+                  'train_loss': 21.0, 'nll': 2.0,
+                  'left_out': '3 7'})  # fmt: skip
   assert capsys.readouterr().out.splitlines() == [
     'round  8/10  train_loss 0.25  50.0 s, 01:40 left',
     # Of those played now, not of those before the interruption.
     'round  9/10    90.0 s, 01:10 left',
-    'round 10/10  accuracy 0.5  50.0 s',
+    'round 10/10  accuracy 0.5  nll 2  train_loss 21  rejected 2 (client 3, 7)'
+    '  50.0 s',
+    'train_loss is 10 times nll: the divergence from the prior dominates; '
+    '--flipout.temperature below 1 lowers its weight',
   ]
