@@ -182,7 +182,7 @@ class Introduction:
 def _check_numbers(fields, num_sites):
   """Raises a ValueError unless all numbers are as in `_SCHEMA`."""
   for name, (kind, least, most) in _SCHEMA.items():
-    values = fields[name]
+    values: Any = fields[name]
     for value in values.values() if isinstance(values, dict) else values:
       if type(value) is not kind or not least <= value <= most * num_sites:
         raise ValueError(
