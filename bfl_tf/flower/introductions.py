@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 import json
 import math
+from typing import Any
 
 import numpy as np
 
@@ -179,10 +180,10 @@ class Introduction:
     )
 
 
-def _check_numbers(fields, num_sites):
+def _check_numbers(fields: Mapping[str, Any], num_sites: int) -> None:
   """Raises a ValueError unless all numbers are as in `_SCHEMA`."""
   for name, (kind, least, most) in _SCHEMA.items():
-    values: Any = fields[name]
+    values = fields[name]
     for value in values.values() if isinstance(values, dict) else values:
       if type(value) is not kind or not least <= value <= most * num_sites:
         raise ValueError(
