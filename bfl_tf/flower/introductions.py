@@ -183,8 +183,10 @@ class Introduction:
 def _check_numbers(fields: Mapping[str, Any], num_sites: int) -> None:
   """Raises a ValueError unless all numbers are as in `_SCHEMA`."""
   for name, (kind, least, most) in _SCHEMA.items():
-    values = fields[name]
-    for value in values.values() if isinstance(values, dict) else values:
+    values: Any = fields[name]
+    if isinstance(values, dict):
+      values = values.values()
+    for value in values:
       if type(value) is not kind or not least <= value <= most * num_sites:
         raise ValueError(
           f'{name} has {value!r:.40}, expected {kind.__name__} from {least:g} '
