@@ -15,7 +15,7 @@ from bfl_tf.datasets import encoding, tables
 _LARGEST = {'uint8': 255.0, 'float32': float(np.finfo(np.float32).max)}
 _MOST_EXAMPLES = 10**8
 # Type, lower and upper bound of the numbers in a site's fields.
-_SCHEMA: dict[str, tuple[type, float, float]] = {
+_SCHEMA: dict[str, tuple[Any, float, float]] = {
   'counts': (int, 0, _MOST_EXAMPLES),
   'held': (int, 0, _MOST_EXAMPLES),
   'shape': (int, 1, 2**24),
@@ -183,10 +183,8 @@ class Introduction:
 def _check_numbers(fields: Mapping[str, Any], num_sites: int) -> None:
   """Raises a ValueError unless all numbers are as in `_SCHEMA`."""
   for name, (kind, least, most) in _SCHEMA.items():
-    values: Any = fields[name]
-    if isinstance(values, dict):
-      values = values.values()
-    for value in values:
+    values = fields[name]
+    for value in values.values() if isinstance(values, dict) else values:
       if type(value) is not kind or not least <= value <= most * num_sites:
         raise ValueError(
           f'{name} has {value!r:.40}, expected {kind.__name__} from {least:g} '
