@@ -68,7 +68,7 @@ def evaluate(experiment, played, last) -> evaluation.Evaluated:
   rng = np.random.default_rng(zlib.crc32(played.state.model.mean.tobytes()))
   predictive = training.Predictive(
     rng.dirichlet(np.ones(experiment.dataset.num_classes), len(labels)),
-    *rng.random([2, len(labels)]),
+    *rng.random([3, len(labels)]),
   )
   return evaluation.Evaluated(
     {name: float(rng.random()) for name in metrics.SCORES}, predictive, None

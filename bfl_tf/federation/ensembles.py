@@ -14,9 +14,6 @@ import numpy as np
 from bfl_tf import metrics, server, training
 from bfl_tf import weights as weights_lib
 
-# What the columns of a group's members begin with.
-OF_MEMBERS = ('best_accuracy', 'hypothesis_conflict', 'mean_ece')
-
 Groups = Mapping[str, Sequence[weights_lib.Weights]]
 
 
@@ -118,7 +115,7 @@ def _unions(mixtures, groups, num_examples) -> dict[str, training.Predictive]:
   ]
   # As many rows as there are examples, whatever the number of classes.
   nan = np.full(num_examples, np.nan, np.float32)
-  nothing = training.Predictive(nan[:, np.newaxis], nan, nan)
+  nothing = training.Predictive(nan[:, np.newaxis], nan, nan, nan)
 
   def union(names):
     finite = [name for name in names if name in mixtures]

@@ -1,6 +1,5 @@
 """A round's scores: of the model, and of the groups of models it made."""
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +11,6 @@ from bfl_tf.federation import state as state_lib
 
 # Of each union of a round's models; the scored predictor has all.
 _OF_UNIONS = ('accuracy', 'nll', 'ece')
-# Where the classes are uneven.
-OF_CLASSES = ('balanced_accuracy', 'recall_class')
 
 
 class Evaluated(NamedTuple):
@@ -105,31 +102,17 @@ def _predict(experiment, played, split, last, purpose):
 
 
 def _score(predictive, labels, config):
-  if not np.all(np.isfinite(predictive.probs)):
-    # The weights have run away; the run says so and goes on to its end.
-    return dict.fromkeys(metrics.SCORES, math.nan)
-  scores = metrics.summarize(
-    predictive.probs,
-    labels,
-    aleatoric=predictive.aleatoric,
-    epistemic=predictive.epistemic,
-    num_bins=config.num_bins,
+  # Where the weights diverged, scores are NaN and the run goes on to its end.
+  return metrics.summarize(
+    metrics.Evaluation(
+      predictive.probs,
+      labels,
+      predictive.aleatoric,
+      predictive.epistemic,
+      predictive.expected_entropy,
+      config.num_bins,
+    )
   )
-  return scores | _score_rankings(predictive, labels)
-
-
-def _score_rankings(predictive, labels):
-  """How well each uncertainty tells right from wrong."""
-  correct = metrics.is_correct(predictive.probs, labels)
-  uncertainties = {
-    'entropy': metrics.normalized_entropy(predictive.probs),
-    'aleatoric': predictive.aleatoric,
-    'epistemic': predictive.epistemic,
-  }
-  return {
-    f'{name}_ranking': metrics.ranking_gain(values, correct)
-    for name, values in uncertainties.items()
-  }
 
 
 def _score_classes(predictive, labels):

@@ -36,6 +36,14 @@ from bfl_tf.metrics.curves import (
 )
 from bfl_tf.metrics.detection import Detection, detection
 from bfl_tf.metrics.predictive import is_correct
+from bfl_tf.metrics.score_table import (
+  Evaluation,
+  find,
+  Score,
+  SCORES,
+  summarize,
+  TABLE,
+)
 from bfl_tf.metrics.scores import (
   accuracy,
   brier_score,
@@ -43,12 +51,11 @@ from bfl_tf.metrics.scores import (
   log_losses,
   MIN_PROBABILITY,
   negative_log_likelihood,
-  SCORES,
-  summarize,
 )
 from bfl_tf.metrics.selective import ranking_gain, selective
 from bfl_tf.metrics.uncertainty import (
   aleatoric_uncertainty,
   epistemic_uncertainty,
+  mutual_information,
   normalized_entropy,
 )

@@ -10,7 +10,7 @@
 import numpy as np
 from numpy import typing as npt
 
-from bfl_tf.metrics import curves, predictive, uncertainty
+from bfl_tf.metrics import curves, predictive
 
 # The floor under the probability of the label: the smallest positive float32
 # that is not subnormal, about 1.2e-38. A prediction that rules the label out
@@ -70,49 +70,3 @@ def expected_calibration_error(
   """
   bins = curves.reliability(probs, labels, num_bins)
   return bins.expected_calibration_error
-
-
-# What `summarize` gives.
-SCORES = (
-  'accuracy',
-  'nll',
-  'ece',
-  'brier',
-  'entropy',
-  'aleatoric',
-  'epistemic',
-)
-
-
-def summarize(
-  probs: npt.ArrayLike,
-  labels: npt.ArrayLike,
-  aleatoric: npt.ArrayLike,
-  epistemic: npt.ArrayLike,
-  num_bins: int = 15,
-) -> dict[str, float]:
-  """Returns every score: the columns that an evaluation adds to metrics.csv.
-
-  Args:
-    aleatoric: `[num_examples]`, from a prediction that streamed over its
-      samples and kept only their mean in `probs`.
-    epistemic: `[num_examples]`, likewise.
-    num_bins: of the calibration error.
-
-  Returns:
-    scores: accuracy, nll, ece, brier, entropy, aleatoric, epistemic; the last
-      three are means over examples.
-  """
-  labels = np.asarray(labels)
-  scores = {
-    'accuracy': accuracy(probs, labels),
-    'nll': negative_log_likelihood(probs, labels),
-    'ece': expected_calibration_error(probs, labels, num_bins),
-    'brier': brier_score(probs, labels),
-    'entropy': float(uncertainty.normalized_entropy(probs).mean()),
-  }
-  given = {'aleatoric': aleatoric, 'epistemic': epistemic}
-  for name, values in given.items():
-    values = predictive.check_per_example(name, values, labels.size)
-    scores[name] = float(values.mean())
-  return scores

@@ -30,11 +30,30 @@ def normalized_entropy(probs: npt.ArrayLike) -> np.ndarray:
     entropy: float64 `[num_examples]` in [0, 1]; 1 is a uniform prediction.
   """
   p_bar = predictive.mean(predictive.check_probs(probs))
-  # 0 log 0 is 0.
-  logs = np.log(p_bar, out=np.zeros_like(p_bar), where=p_bar > 0)
-  entropy = -(p_bar * logs).sum(axis=-1) / np.log(p_bar.shape[-1])
   # Rows sum to 1 only up to rounding, which may step over either end.
-  return np.clip(entropy, 0.0, 1.0)
+  return np.clip(_entropy(p_bar) / np.log(p_bar.shape[-1]), 0.0, 1.0)
+
+
+def mutual_information(
+  probs: npt.ArrayLike, expected_entropy: npt.ArrayLike
+) -> np.ndarray:
+  """Entropy of the mean prediction less the mean entropy of the samples.
+
+  Args:
+    expected_entropy: `[num_examples]` in nats, the mean of H[p_m] over samples.
+
+  Returns:
+    information: float64 `[num_examples]` in nats, at least 0; 0 where all
+      samples predict the same.
+  """
+  p_bar = predictive.mean(predictive.check_probs(probs))
+  return np.maximum(_entropy(p_bar) - np.asarray(expected_entropy), 0.0)
+
+
+def _entropy(p):
+  # 0 log 0 is 0.
+  logs = np.log(p, out=np.zeros_like(p), where=p > 0)
+  return -(p * logs).sum(axis=-1)
 
 
 def aleatoric_uncertainty(probs: npt.ArrayLike) -> np.ndarray:

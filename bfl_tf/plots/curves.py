@@ -17,19 +17,8 @@ import numpy as np
 from bfl_tf import metrics
 from bfl_tf.plots import canvas, recorded
 
-# What metrics.csv calls its columns, and how a figure does.
-LABELS = {
-  'accuracy': ('Accuracy', 'fraction of test examples'),
-  'nll': ('Negative log likelihood', 'nats per example'),
-  'ece': ('Expected calibration error', 'fraction'),
-  'brier': ('Brier score', 'sum over classes'),
-  'entropy': ('Predictive entropy', 'fraction of log C'),
-  'aleatoric': ('Aleatoric uncertainty', 'variance, summed over classes'),
-  'epistemic': ('Epistemic uncertainty', 'variance, summed over classes'),
-  'train_loss': ('Training loss', 'nats per example'),
-}
-# Of them, what figures of several scores show.
-SCORES = ('accuracy', 'nll', 'ece')
+# Panels of figures of several scores.
+SCORES = tuple(score.name for score in metrics.TABLE if score.is_plotted)
 
 MEASURES = {
   'normalized_entropy': 'Normalized entropy',
@@ -78,8 +67,7 @@ def learning_curve(
     marker = 'o' if len(rounds) <= 25 else ''
     canvas.draw_seeds(axes, rounds, values, label=name, marker=marker, **style)
   column = next(iter(columns.values()))
-  known = LABELS.get(column) or LABELS.get(column.partition('_')[0])
-  title, unit = known or (column, '')
+  title, unit = title_and_unit(column)
   canvas.finish(
     axes,
     title,
@@ -90,6 +78,16 @@ def learning_curve(
   axes.margins(x=0.02)
   canvas.legend_of_lines(axes)
   return canvas.figure_of(axes)
+
+
+def title_and_unit(column: str) -> tuple[str, str]:
+  """Returns the title and the unit of a column of `metrics.csv`."""
+  if column == 'train_loss':
+    return 'Training loss', 'nats per example'
+  score = metrics.find(column)
+  if not score:
+    return column, ''
+  return score.label[0].upper() + score.label[1:], score.unit
 
 
 def sweep(
@@ -131,7 +129,7 @@ def corruption(rows: Sequence[Mapping[str, Any]]) -> figure_lib.Figure:
       line = [*clean, *(row for row in rows if row['kind'] == kind)]
       x, y = zip(*((row['strength'], row[column]) for row in line))
       axes.plot(x, y, marker='o', label=kind, **style)
-    title, unit = LABELS.get(column, (column, ''))
+    title, unit = title_and_unit(column)
     canvas.finish(axes, title, 'Strength (0: as they are)', unit)
     axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
   canvas.legend(panels[0])

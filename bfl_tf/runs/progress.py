@@ -5,7 +5,9 @@ from typing import Any
 
 import tqdm
 
-_SHOWN = ('accuracy', 'nll', 'ece', 'brier', 'epistemic', 'train_loss')
+from bfl_tf import metrics
+
+_SHOWN = (*(s.name for s in metrics.TABLE if s.in_progress), 'train_loss')
 
 
 class Progress:
@@ -75,24 +77,14 @@ class Progress:
 
 def table(summary: Mapping[str, Any]) -> str:
   """Returns the final scores as a table of two columns."""
-  names = {
-    'accuracy': 'accuracy',
-    'balanced_accuracy': 'balanced accuracy',
-    'nll': 'negative log likelihood (nats)',
-    'ece': 'expected calibration error',
-    'brier': 'Brier score',
-    'entropy': 'normalized entropy',
-    'epistemic': 'epistemic uncertainty',
-    'aleatoric': 'aleatoric uncertainty',
-  }
-  final = summary['final']
-  for name in final:
-    if name.startswith('recall_class_'):
-      number = name.removeprefix('recall_class_')
-      names[name] = f'recall of {summary["classes"][int(number)]}'
-  lines = [
-    f'{text:32}{final[name]:8.4f}'
-    for name, text in names.items()
-    if name in final
-  ]
+  lines = []
+  for name, value in summary['final'].items():
+    score = metrics.find(name)
+    label = score.label if score else ''
+    if score and score.name == 'recall_class':
+      number = int(name.rpartition('_')[2])
+      label = f'recall of {summary["classes"][number]}'
+    elif not score or score.name != name or not score.in_final:
+      continue
+    lines.append(f'{label:32}{value:8.4f}  {score.unit}')
   return '\n'.join(lines)

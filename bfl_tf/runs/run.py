@@ -13,7 +13,7 @@ from bfl_tf import datasets, metrics, partitions, plots, version
 from bfl_tf.config import config as config_lib
 from bfl_tf.federation import data as data_lib
 from bfl_tf.federation import engine as engine_lib
-from bfl_tf.federation import ensembles, evaluation, loop, stopping
+from bfl_tf.federation import evaluation, loop, stopping
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import state as state_lib
 from bfl_tf.runs import checkpoints
@@ -254,11 +254,10 @@ class Run:
 
   def _finish(self, state):
     rows = self._directory.rows
-    scores = (*metrics.SCORES, *ensembles.OF_MEMBERS, *evaluation.OF_CLASSES)
     final = {
       name: float(value)
       for name, value in rows[-1].items()
-      if name.removeprefix('validation_').startswith(scores)
+      if metrics.find(name)
       # Of a class without examples there is no recall, and JSON has no NaN.
       and not ('recall_class' in name and math.isnan(value))
     }
@@ -267,7 +266,7 @@ class Run:
       'version': version.__version__,
       'rounds': state.round,
       'final': final,
-      'classes': self._task.classes,
+      'classes': list(self._task.classes),
       'num_trainable': layout.num_trainable(),
       'num_variational': layout.size('loc'),
       'train_seconds': sum(row['train_seconds'] for row in rows[1:]),

@@ -117,7 +117,7 @@ def flat(found: Report) -> dict[str, float]:
   whole, *over_sites = found.summary
   # Of all examples the run says most itself.
   ours = ('coverage', 'size', 'single', 'auroc')
-  scores = {name: v for name, v in whole.items() if name.startswith(ours)}
+  scores = {k: v for k, v in whole.items() if k.partition('_')[0] in ours}
   for row in over_sites:
     place = row['over'].replace(' ', '_')
     scores |= {f'{k}_{place}': v for k, v in row.items() if k != 'over'}
@@ -140,7 +140,7 @@ def _own_scores(run, personalised) -> Iterator[tuple[str, Row]]:
       {
         f'personalised_{name}': score
         for name, score in scores.items()
-        if name.startswith(_OWN_SCORES)
+        if name.partition('_')[0] in _OWN_SCORES
       },
     )
 

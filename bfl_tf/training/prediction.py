@@ -27,11 +27,13 @@ class Predictive(NamedTuple):
     probs: `[num_examples, num_classes]`, mean over samples.
     aleatoric: `[num_examples]`, trace of the expected covariance.
     epistemic: `[num_examples]`, trace of the covariance over samples.
+    expected_entropy: `[num_examples]`, mean over samples of the entropy, nats.
   """
 
   probs: np.ndarray
   aleatoric: np.ndarray
   epistemic: np.ndarray
+  expected_entropy: np.ndarray
 
 
 class Welford(NamedTuple):
@@ -42,18 +44,20 @@ class Welford(NamedTuple):
     mean: `[batch, num_classes]`.
     aleatoric: `[batch]`, sum over samples of sum_c p (1 - p).
     scatter: `[batch]`, sum over samples of sum_c (p - mean)^2.
+    entropy: `[batch]`, sum over samples of -sum_c p log p.
   """
 
   count: tf.Tensor
   mean: tf.Tensor
   aleatoric: tf.Tensor
   scatter: tf.Tensor
+  entropy: tf.Tensor
 
   @classmethod
   def zeros(cls, shape) -> 'Welford':
     """Before the first sample."""
     rows = tf.zeros(shape[:1])
-    return cls(tf.constant(0.0), tf.zeros(shape), rows, rows)
+    return cls(tf.constant(0.0), tf.zeros(shape), rows, rows, rows)
 
   def add(self, probs) -> 'Welford':
     """Takes a sample `[batch, num_classes]` in."""
@@ -65,13 +69,13 @@ class Welford(NamedTuple):
       mean,
       self.aleatoric + tf.reduce_sum(probs * (1.0 - probs), -1),
       self.scatter + tf.reduce_sum(delta * (probs - mean), -1),
+      self.entropy - tf.reduce_sum(tf.math.xlogy(probs, probs), -1),
     )
 
   def predictive(self) -> Predictive:
     """Returns what the samples amount to."""
-    return Predictive(
-      self.mean, self.aleatoric / self.count, self.scatter / self.count
-    )
+    sums = self.aleatoric, self.scatter, self.entropy
+    return Predictive(self.mean, *(total / self.count for total in sums))
 
 
 def predict(
@@ -172,6 +176,7 @@ def _mix(size, mixed, other_size, other):
     probs + share * delta,
     mixed.aleatoric + share * (other.aleatoric - mixed.aleatoric),
     mixed.epistemic + share * (other.epistemic - mixed.epistemic) + between,
+    (1.0 - share) * mixed.expected_entropy + share * other.expected_entropy,
   )
 
 

@@ -139,18 +139,19 @@ class Predictor:
     probs = tf.TensorArray(
       tf.float32, element_shape=[None, self.model.output_shape[-1]], **rows
     )
-    aleatoric = tf.TensorArray(tf.float32, element_shape=[None], **rows)
-    epistemic = tf.TensorArray(tf.float32, element_shape=[None], **rows)
+    others = [
+      tf.TensorArray(tf.float32, element_shape=[None], **rows)
+      for _ in prediction.Predictive._fields[1:]
+    ]
     stream = seeds.Stream(seed)
     for start in tf.range(0, count, size):
       draw = stream('batch', first + start)
       batch = self._predict_batch(x[start : start + size], draw, num_samples)
       place = start // size
       probs = probs.write(place, batch.probs)
-      aleatoric = aleatoric.write(place, batch.aleatoric)
-      epistemic = epistemic.write(place, batch.epistemic)
+      others = [a.write(place, v) for a, v in zip(others, batch[1:])]
     return prediction.Predictive(
-      probs.concat(), aleatoric.concat(), epistemic.concat()
+      probs.concat(), *(array.concat() for array in others)
     )
 
   def _predict_batch(self, x, seed, num_samples):

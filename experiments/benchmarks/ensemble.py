@@ -98,7 +98,7 @@ def _student(name, experiment, repeats):
   size = 20 * _BATCH_SIZE
   uniform = np.full((size, 10), 0.1, np.float32)
   mixtures = training.Mixtures()
-  mixtures.add('A', training.Predictive(uniform, *np.zeros((2, size))))
+  mixtures.add('A', training.Predictive(uniform, *np.zeros((3, size))))
 
   def bare_steps():
     with tf.device(student.device):

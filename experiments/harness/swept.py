@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import registry, seeds
+from bfl_tf import metrics, registry, seeds
 from bfl_tf.config import config as config_lib
 from bfl_tf.runs import flags_file, groups, planned
 
-# By what one may choose, and whether the best has the most of it.
+# Scores that one may choose by, and whether the best is the highest.
 MOST = {
-  'validation_nll': False,
-  'validation_brier': False,
-  'validation_ece': False,
-  'validation_accuracy': True,
+  f'validation_{score.name}': score.best == 'high'
+  for score in metrics.TABLE
+  if score.compute and score.best
 }
 
 

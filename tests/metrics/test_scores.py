@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 import numpy as np
 import pytest
+from scipy import special
 from sklearn import metrics as sk_metrics
 
 from bfl_tf import metrics
@@ -24,12 +25,17 @@ def draw(seed, num_samples=5, num_examples=40, num_classes=4):
 
 
 def summarize(probs, labels, **options):
+  samples = np.asarray(probs, np.float64)
+  entropy = -np.sum(special.xlogy(samples, samples), -1)
   return metrics.summarize(
-    probs,
-    labels,
-    metrics.aleatoric_uncertainty(probs),
-    metrics.epistemic_uncertainty(probs),
-    **options,
+    metrics.Evaluation(
+      probs,
+      labels,
+      metrics.aleatoric_uncertainty(probs),
+      metrics.epistemic_uncertainty(probs),
+      entropy.mean(0) if samples.ndim == 3 else entropy,
+      **options,
+    )
   )
 
 
@@ -75,6 +81,7 @@ def test_ranges_and_order_of_examples(seed, num_bins):
   for name in ('accuracy', 'ece', 'entropy', 'aleatoric', 'epistemic'):
     assert 0 <= scores[name] <= 1
   assert 0 <= scores['brier'] <= 2
+  assert 0 <= scores['mutual_information'] <= np.log(probs.shape[-1])
   assert scores['nll'] >= 0
   order = np.random.default_rng(seed).permutation(labels.size)
   again = summarize(probs[:, order], labels[order], num_bins=num_bins)
@@ -89,6 +96,13 @@ def test_float32_scores_are_computed_in_float64():
 
 
 P = [[0.5, 0.5]]
+
+
+def refused(**changes):
+  good = metrics.Evaluation(P, [0], [0.1], [0.1], [0.1])
+  return metrics.summarize(good._replace(**changes))
+
+
 # By the argument that is wrong: what is asked.
 REFUSED = [
   ('probs', lambda: metrics.accuracy([0.5, 0.5], [0])),
@@ -97,8 +111,8 @@ REFUSED = [
   ('labels', lambda: metrics.accuracy(P, [0.0])),
   ('labels', lambda: metrics.accuracy(P, [2])),
   ('num_bins', lambda: metrics.expected_calibration_error(P, [0], 0)),
-  ('aleatoric', lambda: metrics.summarize(P, [0], [0.1, 0.1], [0])),
-  ('epistemic', lambda: metrics.summarize(P, [0], [0], [np.nan])),
+  ('aleatoric', lambda: refused(aleatoric=[0.1, 0.1])),
+  ('epistemic', lambda: refused(epistemic=[np.nan])),
   ('uncertainty', lambda: metrics.retention_curve([], [])),
   ('correct', lambda: metrics.retention_curve([0.1], [0.5])),
   ('uncertainty_out', lambda: metrics.detection([1.0], [])),
@@ -113,3 +127,20 @@ def test_wrong_arguments_are_named():
   for argument, ask in REFUSED:
     with pytest.raises(ValueError, match=argument):
       ask()
+
+
+def test_mutual_information_by_hand():
+  probs = np.float64([[[1, 0], [0.5, 0.5]], [[0, 1], [0.5, 0.5]]])
+  found = metrics.mutual_information(probs, [0, np.log(2)])
+  np.testing.assert_allclose(found, [np.log(2), 0], atol=1e-12)
+
+
+def test_a_column_is_that_of_its_score():
+  for column, name in (
+    ('validation_nll', 'nll'),
+    ('accuracy_A+C', 'accuracy'),
+    ('recall_class_3', 'recall_class'),
+    ('epistemic_ranking', 'epistemic_ranking'),
+  ):
+    assert metrics.find(column).name == name
+  assert metrics.find('train_seconds') is None

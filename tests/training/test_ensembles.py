@@ -14,7 +14,10 @@ RNG = np.random.default_rng(0)
 def of_samples(probs):
   """The dense reference: `[num_samples, num_examples, num_classes]`."""
   return training.Predictive(
-    probs.mean(0), (probs * (1 - probs)).sum(-1).mean(0), probs.var(0).sum(-1)
+    probs.mean(0),
+    (probs * (1 - probs)).sum(-1).mean(0),
+    probs.var(0).sum(-1),
+    -(probs * np.log(probs)).sum(-1).mean(0),
   )
 
 

@@ -36,6 +36,8 @@ def test_moments_agree_with_stacked_samples(spread, tolerance):
   np.testing.assert_allclose(got.probs, samples.mean(0), rtol=1e-5)
   expected = metrics.aleatoric_uncertainty(samples)
   np.testing.assert_allclose(got.aleatoric, expected, rtol=1e-5, atol=1e-7)
+  expected = -(samples * np.log(samples)).sum(-1).mean(0)
+  np.testing.assert_allclose(got.expected_entropy, expected, rtol=1e-5)
   expected = metrics.epistemic_uncertainty(samples)
   np.testing.assert_allclose(got.epistemic, expected, rtol=tolerance)
 

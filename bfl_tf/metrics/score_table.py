@@ -1,0 +1,181 @@
+"""The scores of an evaluation: one row each, and all that is known of it.
+
+Evaluation, the progress line, `summary.json`, figures and the choice of a
+setting read this table. A new score is a function and a row.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy import typing as npt
+
+from bfl_tf.metrics import predictive, scores, selective, uncertainty
+
+
+class Evaluation(NamedTuple):
+  """The predictions that scores are computed from.
+
+  Attributes:
+    probs: `[num_examples, num_classes]`, the mean over samples.
+    labels: `[num_examples]` integers.
+    aleatoric: `[num_examples]`, of a prediction that streamed over its samples
+      and kept only their mean in `probs`.
+    epistemic: `[num_examples]`, of the same.
+    expected_entropy: `[num_examples]` in nats, of the same.
+    num_bins: Number of bins of the calibration error.
+  """
+
+  probs: npt.ArrayLike
+  labels: npt.ArrayLike
+  aleatoric: npt.ArrayLike
+  epistemic: npt.ArrayLike
+  expected_entropy: npt.ArrayLike
+  num_bins: int = 15
+
+  @property
+  def entropy(self) -> np.ndarray:
+    """The normalized entropy of each example."""
+    return uncertainty.normalized_entropy(self.probs)
+
+  @property
+  def mutual_information(self) -> np.ndarray:
+    """The mutual information of each example and the weights, in nats."""
+    return uncertainty.mutual_information(self.probs, self.expected_entropy)
+
+
+@dataclasses.dataclass(frozen=True)
+class Score:
+  """A column of `metrics.csv` that `summary.json` has too.
+
+  Attributes:
+    name: Name of the column. A column `validation_<name>` is the score of the
+      validation examples, `<name>_<group>` that of a group of models or, of
+      `recall_class`, of a class.
+    label: Name in figures and in the final scores.
+    unit: Unit, or what 1 stands for.
+    best: `high` or `low`; empty where neither is better.
+    compute: Returns the score of an `Evaluation`; None of a score that another
+      module computes.
+    in_progress: Whether the line of a round shows it.
+    in_final: Whether the final scores show it.
+    is_plotted: Whether figures of several scores have a panel for it.
+  """
+
+  name: str
+  label: str
+  unit: str
+  best: str = ''
+  compute: Callable[[Evaluation], float] | None = None
+  in_progress: bool = False
+  in_final: bool = False
+  is_plotted: bool = False
+
+
+def _mean(name):
+  def compute(given):
+    values = getattr(given, name)
+    size = np.size(given.labels)
+    return float(predictive.check_per_example(name, values, size).mean())
+
+  return compute
+
+
+def _ranking(name):
+  def compute(given):
+    correct = predictive.is_correct(given.probs, given.labels)
+    return selective.ranking_gain(getattr(given, name), correct)
+
+  return compute
+
+
+_VARIANCE = 'variance, summed over classes'
+_GAIN = 'share of the gain of a perfect ranking'
+TABLE = (
+  Score(
+    'accuracy',
+    'accuracy',
+    'fraction of test examples',
+    'high',
+    lambda given: scores.accuracy(given.probs, given.labels),
+    in_progress=True,
+    in_final=True,
+    is_plotted=True,
+  ),
+  Score('balanced_accuracy', 'balanced accuracy', 'mean recall', 'high',
+        in_final=True),
+  Score(
+    'nll',
+    'negative log likelihood',
+    'nats per example',
+    'low',
+    lambda given: scores.negative_log_likelihood(given.probs, given.labels),
+    in_progress=True,
+    in_final=True,
+    is_plotted=True,
+  ),
+  Score(
+    'ece',
+    'expected calibration error',
+    'fraction',
+    'low',
+    lambda given: scores.expected_calibration_error(
+      given.probs, given.labels, given.num_bins
+    ),
+    in_progress=True,
+    in_final=True,
+    is_plotted=True,
+  ),
+  Score(
+    'brier',
+    'Brier score',
+    'sum over classes',
+    'low',
+    lambda given: scores.brier_score(given.probs, given.labels),
+    in_progress=True,
+    in_final=True,
+  ),
+  Score('entropy', 'predictive entropy', 'fraction of log C', '',
+        _mean('entropy'), in_final=True),
+  Score('aleatoric', 'aleatoric uncertainty', _VARIANCE, '',
+        _mean('aleatoric'), in_final=True),
+  Score('epistemic', 'epistemic uncertainty', _VARIANCE, '',
+        _mean('epistemic'), in_progress=True, in_final=True),
+  Score('mutual_information', 'mutual information', 'nats per example', '',
+        _mean('mutual_information'), in_final=True),
+  Score('entropy_ranking', 'ranking by entropy', _GAIN, 'high',
+        _ranking('entropy')),
+  Score('aleatoric_ranking', 'ranking by aleatoric uncertainty', _GAIN,
+        'high', _ranking('aleatoric')),
+  Score('epistemic_ranking', 'ranking by epistemic uncertainty', _GAIN,
+        'high', _ranking('epistemic')),
+  Score('recall_class', 'recall', 'fraction of the class', 'high',
+        in_final=True),
+  Score('best_accuracy', 'accuracy of the best member', 'fraction', 'high'),
+  Score('mean_ece', 'mean calibration error of members', 'fraction', 'low'),
+  Score('hypothesis_conflict', 'disagreement of members', 'fraction'),
+)  # fmt: skip
+_BY_NAME = {score.name: score for score in TABLE}
+# Computed of every set of examples.
+SCORES = tuple(score.name for score in TABLE if score.compute)
+
+
+def find(column: str) -> Score | None:
+  """Returns the score that a column of `metrics.csv` has, or None."""
+  name = column.removeprefix('validation_')
+  while name and name not in _BY_NAME:
+    name = name.rpartition('_')[0]
+  return _BY_NAME.get(name)
+
+
+def summarize(given: Evaluation) -> dict[str, float]:
+  """Returns every score of `SCORES`; NaN each if a probability is not finite.
+
+  Raises:
+    ValueError: An array has not one value per example, or one is not finite.
+  """
+  if not np.all(np.isfinite(given.probs)):
+    return dict.fromkeys(SCORES, math.nan)
+  return {s.name: s.compute(given) for s in TABLE if s.compute}
