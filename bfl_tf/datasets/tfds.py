@@ -15,7 +15,7 @@ import threading
 
 import numpy as np
 
-from bfl_tf import own
+from bfl_tf import own, registry
 from bfl_tf.datasets import arrays, builtin, columns
 
 
@@ -57,10 +57,15 @@ def _open(flag, name):
   from bfl_tf.datasets import tiny_imagenet  # noqa: F401  Registers itself.
 
   where = f'--{flag}={name}'
-  with _told(
-    f'{where} is none of {", ".join(builtin.BUILTIN)}, no file.csv, file.npz '
-    'or package.module:function, and not prepared in TFDS_DATA_DIR'
-  ):
+  known = [*builtin.BUILTIN, *tfds.list_builders(with_community_datasets=False)]
+  base = name.partition(':')[0].partition('/')[0]
+  if base not in known:
+    raise ValueError(
+      f'{where} is unknown.{registry.hint(base, known)} Choose one of '
+      f'{", ".join(builtin.BUILTIN)}, a name of TensorFlow Datasets, a '
+      'file.csv, a file.npz or package.module:function.'
+    )
+  with _told(f'{where} is not prepared in TFDS_DATA_DIR'):
     root = os.environ.get('TFDS_DATA_DIR') or tfds.core.constants.DATA_DIR
     builder = tfds.builder(name, data_dir=root)
     if not builder.is_prepared():
