@@ -15,9 +15,8 @@ import pathlib
 from absl import flags
 from matplotlib import figure as figure_lib
 
-from bfl_tf import files, registry
+from bfl_tf import files, registry, run_files
 from bfl_tf.plots import comparison
-from bfl_tf.runs import flags_file
 from bfl_tf.runs import groups as groups_lib
 from bfl_tf.runs import rows as rows_lib
 from experiments import flags as config_flags
@@ -95,7 +94,7 @@ def check(
   for name in _FIGURES.value:
     registry.check_choice('figures', name, _DRAWN)
   folder = pathlib.Path(_OUTPUT.value) if _OUTPUT.value else folder
-  if folder and (folder / flags_file.NAME).exists():
+  if folder and (folder / run_files.FLAGS).exists():
     raise ValueError(f'{folder} holds a run: choose another directory.')
   groups = compared.named(groups, _NAMES.value)
   compared.baselines(groups, _BASELINE.value)
@@ -121,7 +120,7 @@ def _drawn(
   whole: dict[str, list[pathlib.Path]] = {}
   for name, runs in directories.items():
     for run in runs:
-      if (run / 'predictions.npz').exists():
+      if (run / run_files.PREDICTIONS).exists():
         whole.setdefault(name, []).append(run)
       else:
         print(f'{run} kept no predictions: it is not in every figure')

@@ -13,7 +13,7 @@ import json
 
 from absl import flags
 
-from bfl_tf import datasets, files, plots
+from bfl_tf import datasets, files, plots, run_files
 from bfl_tf.runs import rows as rows_lib
 from bfl_tf.trained import doubts, reopened
 from experiments import finished
@@ -65,7 +65,7 @@ def _write(folder, found):
   for name, figure in figures(found).items():
     figure.savefig(folder / f'{name}.png')
   files.write_text(
-    folder / 'scores.json', json.dumps(doubts.flat(found), indent=2) + '\n'
+    folder / run_files.SCORES, json.dumps(doubts.flat(found), indent=2) + '\n'
   )
 
 

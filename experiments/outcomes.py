@@ -1,23 +1,24 @@
 """What a run leaves that must be the same bits however it came about."""
 
 import csv
-import json
 import os
 import pathlib
 from typing import Any
 
 import numpy as np
 
+from bfl_tf import run_files
+
 
 def of(path: str | os.PathLike) -> tuple[Any, ...]:
   """Returns all that a run leaves but for times and memory."""
   path = pathlib.Path(path)
-  with open(path / 'metrics.csv', newline='') as file:
+  with open(path / run_files.METRICS, newline='') as file:
     header, *rows = csv.reader(file)
   kept = [i for i, name in enumerate(header) if not _of_the_machine(name)]
-  with np.load(path / 'predictions.npz') as archive:
+  with np.load(path / run_files.PREDICTIONS) as archive:
     arrays = {name: archive[name].tobytes() for name in archive.files}
-  summary = json.loads((path / 'summary.json').read_text())
+  summary = run_files.read_summary(path)
   table = [[row[i] for i in kept] for row in [header, *rows]]
   return table, arrays, summary['final'], summary['rounds']
 

@@ -14,7 +14,7 @@ _PACKAGE = _ROOT / 'bfl_tf'
 # From the ground up. A room may import rooms of the rows before its own: those
 # of one row are strangers to each other.
 _FLOORS = (
-  ('files', 'own', 'seeds', 'startup', 'version'),
+  ('files', 'own', 'run_files', 'seeds', 'startup', 'version'),
   ('registry', 'trees'),
   ('settings',),
   ('weights',),
@@ -32,7 +32,7 @@ _FLOORS = (
 )
 _FLOOR = {room: i for i, floor in enumerate(_FLOORS) for room in floor}
 # Plots read recorded results: of all rooms below them they know these.
-_ONLY = {'plots': {'files', 'metrics'}}
+_ONLY = {'plots': {'files', 'metrics', 'run_files'}}
 
 
 def _sources() -> dict[str, list[str]]:

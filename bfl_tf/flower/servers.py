@@ -24,14 +24,14 @@ from flwr import app as flwr_app
 from flwr import serverapp
 import numpy as np
 
-from bfl_tf import datasets, federation
+from bfl_tf import datasets, federation, run_files
 from bfl_tf import runs as runs_lib
 from bfl_tf import trained as trained_lib
 from bfl_tf.federation import data as data_lib
 from bfl_tf.flower import asking, introductions, superlink
 from bfl_tf.flower import engine as engine_lib
 from bfl_tf.flower import nodes as nodes_lib
-from bfl_tf.runs import directory, flags_file
+from bfl_tf.runs import flags_file
 from bfl_tf.trained import report_files
 
 app = serverapp.ServerApp()
@@ -63,7 +63,7 @@ def _play(grid, settings):
     # All examples of the server's own file are tests.
     own = data_lib.load(config.replace(calibration_fraction=0.0), {})
     dataset, nodes_say = as_told(own, introduced), _said(introduced)
-    if pathlib.Path(path, directory.NODES).exists():
+    if pathlib.Path(path, run_files.NODES).exists():
       _check_unchanged(f'--output_dir={path}', path, introduced)
   engine = engine_lib.Engine(nodes, int(settings['window']), path, told)
   run = runs_lib.Run(
@@ -77,7 +77,7 @@ def _score(grid, settings):
   path = pathlib.Path(str(settings['output-dir']))
   trained = trained_lib.load(path)
   config = trained.config
-  if not (path / directory.NODES).exists():
+  if not (path / run_files.NODES).exists():
     raise ValueError(
       f'--run={path}: its nodes have no files of their own: leave --superlink '
       'out.'
@@ -96,7 +96,7 @@ def _score(grid, settings):
 
 def _check_unchanged(flag, path, introduced):
   """Refuses a run that nodes began with other files, by what they say."""
-  if pathlib.Path(path, directory.NODES).read_text() != _said(introduced):
+  if pathlib.Path(path, run_files.NODES).read_text() != _said(introduced):
     raise ValueError(
       f'{flag}: files of nodes have changed since it began; put them back, or '
       'choose another directory.'

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bfl_tf import files
+from bfl_tf import files, run_files
 
 RunDir = str | os.PathLike
 # By name one run, or runs of one setting that differ in their seeds.
@@ -76,7 +76,7 @@ def metric(run_dir: RunDir, name: str) -> tuple[np.ndarray, np.ndarray]:
     rounds: `[num_measured]`; 0 is before training.
     values: `[num_measured]`; rounds with a blank cell are left out.
   """
-  path = _existing(run_dir, 'metrics.csv')
+  path = _existing(run_dir, run_files.METRICS)
   header, *rows = _table(path)
   for column in ('round', name):
     if column not in header:
@@ -119,7 +119,9 @@ def metric_of_seeds(
 
 def predictions(run_dir: RunDir) -> Predictions:
   """Reads predictions.npz."""
-  arrays = _arrays(_existing(run_dir, 'predictions.npz'), Predictions._fields)
+  arrays = _arrays(
+    _existing(run_dir, run_files.PREDICTIONS), Predictions._fields
+  )
   return Predictions(*arrays)
 
 
@@ -138,7 +140,7 @@ def members(run_dir: RunDir, group: str) -> tuple[np.ndarray, np.ndarray]:
     confidence: `[num_members, num_examples]`, the largest probability.
     correct: `[num_members, num_examples]` bool.
   """
-  path = _existing(run_dir, 'members.npz')
+  path = _existing(run_dir, run_files.MEMBERS)
   confidence, correct = _arrays(
     path, (f'confidence_{group}', f'correct_{group}')
   )
@@ -155,7 +157,7 @@ def _arrays(path, names):
 
 def partition(run_dir: RunDir) -> Partition:
   """Reads partition.csv."""
-  header, *rows = _table(_existing(run_dir, 'partition.csv'))
+  header, *rows = _table(_existing(run_dir, run_files.PARTITION))
   return Partition(
     clients=[row[0] for row in rows],
     classes=[name.removeprefix('class_') for name in header[1:]],

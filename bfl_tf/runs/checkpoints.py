@@ -2,11 +2,9 @@
 
 import pathlib
 
-from bfl_tf import trees
+from bfl_tf import run_files, trees
 from bfl_tf import weights as weights_lib
 from bfl_tf.federation import state as state_lib
-
-NAME = 'checkpoint.npz'
 
 
 def save(state: state_lib.State, directory: pathlib.Path) -> None:
@@ -16,7 +14,7 @@ def save(state: state_lib.State, directory: pathlib.Path) -> None:
     OSError: it could not be written; the one before is still there.
   """
   directory.mkdir(exist_ok=True)
-  trees.save(directory / NAME, state._asdict())
+  trees.save(directory / run_files.CHECKPOINT, state._asdict())
 
 
 def restore(directory: pathlib.Path) -> state_lib.State | None:
@@ -25,9 +23,9 @@ def restore(directory: pathlib.Path) -> state_lib.State | None:
   Raises:
     ValueError: its file cannot be read.
   """
-  if not (directory / NAME).exists():
+  if not (directory / run_files.CHECKPOINT).exists():
     return None
-  tree = trees.load(directory / NAME)
+  tree = trees.load(directory / run_files.CHECKPOINT)
   memories = tree.get('memories', {})
   return state_lib.State(
     round=int(tree['round']),

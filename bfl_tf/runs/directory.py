@@ -18,31 +18,13 @@ import filelock
 import numpy as np
 import tensorflow as tf
 
-from bfl_tf import files
+from bfl_tf import files, run_files
 from bfl_tf.config import config as config_lib
-from bfl_tf.runs import checkpoints, flags_file, rows
+from bfl_tf.runs import flags_file, rows
 from bfl_tf.runs import task as task_lib
 from bfl_tf.runs import trackers as trackers_lib
 
-CONFORMAL = 'conformal.json'
-NODES = 'nodes.json'
-SITE = 'site.json'
-TASK = 'task.json'
-_METRICS = 'metrics.csv'
-_PARTITION = 'partition.csv'
-_PREDICTIONS = 'predictions.npz'
-_SUMMARY = 'summary.json'
 _LOCK = '.lock'
-# Files that describe the last model of a run.
-_OF_THE_END = (
-  _PREDICTIONS, 'members.npz', CONFORMAL, 'plots', 'sites', 'doubt',
-)  # fmt: skip
-# Every file and folder of a run.
-_OF_A_RUN = (
-  flags_file.NAME, TASK, NODES, _PARTITION, _METRICS, _SUMMARY,
-  checkpoints.NAME, 'trackers.json', 'wandb', 'mlruns', 'tensorboard',
-  'online', *_OF_THE_END,
-)  # fmt: skip
 
 # What `tf.summary.scalar` writes; that one wants TensorBoard installed here.
 _SCALAR = tf.compat.v1.SummaryMetadata(
@@ -58,7 +40,7 @@ class BusyError(ValueError):
 
 def is_sites_own(directory: str | os.PathLike) -> bool:
   """Whether a directory holds a site's own model, and no run."""
-  return (pathlib.Path(directory) / SITE).exists()
+  return (pathlib.Path(directory) / run_files.SITE).exists()
 
 
 class RunDirectory:
@@ -75,7 +57,7 @@ class RunDirectory:
     self.path = pathlib.Path(path)
     self.overwrite = overwrite
     self.replaces = False
-    self.rows = rows.Rows(self.path / _METRICS)
+    self.rows = rows.Rows(self.path / run_files.METRICS)
     self._writer: Any = None
     self._trackers: Any = None
 
@@ -90,10 +72,10 @@ class RunDirectory:
     if not self.path.is_dir() or all(map(_is_trace, self.path.iterdir())):
       self._check_writable()
       return
-    if not (self.path / flags_file.NAME).exists():
+    if not (self.path / run_files.FLAGS).exists():
       raise ValueError(
         f'--output_dir={self.path} is not empty and holds no run, which has a '
-        f'{flags_file.NAME}: choose another.'
+        f'{run_files.FLAGS}: choose another.'
       )
     if is_sites_own(self.path):
       raise ValueError(
@@ -115,16 +97,16 @@ class RunDirectory:
   @property
   def _has_trained(self) -> bool:
     """Whether the run there has a row of a round after round 0."""
-    if (self.path / _SUMMARY).exists():
+    if run_files.is_finished(self.path):
       return True
-    path = self.path / _METRICS
+    path = self.path / run_files.METRICS
     return path.exists() and len(path.read_text().splitlines()) > 2
 
   def clear(self) -> None:
     """Removes the other run that this one replaces."""
     if self.replaces:
-      self._remove(_OF_A_RUN)
-      self.rows = rows.Rows(self.path / _METRICS)
+      self._remove(run_files.ALL)
+      self.rows = rows.Rows(self.path / run_files.METRICS)
       self.replaces = False
 
   def _remove(self, names: Iterable[str]) -> None:
@@ -193,10 +175,10 @@ class RunDirectory:
     then without what was of its end.
     """
     unfinished = [p.name for p in self.path.iterdir() if _is_unfinished(p)]
-    self._remove([*unfinished, _SUMMARY])
+    self._remove([*unfinished, run_files.SUMMARY])
     self.write_flags(config)
     if rounds_done < config.num_rounds:
-      self._remove(_OF_THE_END)
+      self._remove(run_files.OF_LAST_MODEL)
 
   def track(self, config: config_lib.Config) -> None:
     """Has trackers get what `add` is given."""
@@ -206,7 +188,7 @@ class RunDirectory:
 
   def write_flags(self, config: config_lib.Config) -> None:
     """Writes `flags.txt`: what the run is."""
-    files.write_text(self.path / flags_file.NAME, flags_file.text(config))
+    files.write_text(self.path / run_files.FLAGS, flags_file.text(config))
 
   def keep(self, name: str, text: str) -> None:
     """Writes a text file, unless it is there."""
@@ -215,12 +197,12 @@ class RunDirectory:
 
   def write_task(self, task: task_lib.Task) -> None:
     """Writes `task.json`, unless it is there: what a model is asked."""
-    self.keep(TASK, task.to_json())
+    self.keep(run_files.TASK, task.to_json())
 
   def check_task(self, task: task_lib.Task) -> None:
     """Refuses data that are not those of `task.json`."""
-    if (self.path / TASK).exists() and not self.replaces:
-      task_lib.read(self.path / TASK).check_examples(self.path, task)
+    if (self.path / run_files.TASK).exists() and not self.replaces:
+      task_lib.read(self.path / run_files.TASK).check_examples(self.path, task)
 
   def write_partition(
     self, counts: np.ndarray, clients: Sequence[str] = ()
@@ -234,14 +216,14 @@ class RunDirectory:
     writer.writerow(['client', *(f'class_{c}' for c in range(counts.shape[1]))])
     names = clients or range(len(counts))
     writer.writerows((name, *row) for name, row in zip(names, counts))
-    self.keep(_PARTITION, text.getvalue())
+    self.keep(run_files.PARTITION, text.getvalue())
 
   def add(self, row: Mapping[str, Any]) -> None:
     """Appends a row to `metrics.csv`, to TensorBoard and to trackers."""
     self.rows.add(row)
     if self._writer is None:
       self._writer = tf.summary.create_file_writer(
-        str(self.path / 'tensorboard')
+        str(self.path / run_files.TENSORBOARD)
       )
     with self._writer.as_default(step=row['round']):
       for name, value in trackers_lib.numbers(self.rows[-1]).items():
@@ -260,14 +242,14 @@ class RunDirectory:
   @property
   def has_predictions(self) -> bool:
     """Whether `predictions.npz` is there."""
-    return (self.path / _PREDICTIONS).exists()
+    return (self.path / run_files.PREDICTIONS).exists()
 
   def finish(self, summary: Mapping[str, Any]) -> None:
     """Writes `summary.json`: from now on the run is finished."""
     # A process may have ended between the last row and this.
     self._trackers.send(self.rows)
     text = json.dumps(summary, indent=2)
-    files.write_text(self.path / _SUMMARY, f'{text}\n')
+    files.write_text(self.path / run_files.SUMMARY, f'{text}\n')
     self._trackers.close(True)
 
   def summary(self, num_rounds: int) -> dict[str, Any] | None:
@@ -275,7 +257,7 @@ class RunDirectory:
     if self.replaces:
       return None
     try:
-      summary = json.loads((self.path / _SUMMARY).read_text())
+      summary = run_files.read_summary(self.path)
     except FileNotFoundError:
       return None
     return summary if summary['rounds'] == num_rounds else None

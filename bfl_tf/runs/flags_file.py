@@ -10,11 +10,10 @@ import inspect
 import os
 import pathlib
 
-from bfl_tf import own, version
+from bfl_tf import own, run_files, version
 from bfl_tf.config import config as config_lib
 from bfl_tf.datasets import names
 
-NAME = 'flags.txt'
 # The first line of a `flags.txt`.
 VERSION = f'# bfl_tf {version.__version__}'
 _DATA = ('dataset', 'server_dataset')
@@ -45,7 +44,7 @@ def settings(config: config_lib.Config) -> dict[str, str]:
 
 def read_config(run_dir: str | os.PathLike) -> config_lib.Config:
   """Returns the config of a run."""
-  path = pathlib.Path(run_dir) / NAME
+  path = pathlib.Path(run_dir) / run_files.FLAGS
   try:
     first, *lines = path.read_text().splitlines() or ['']
     if first == VERSION:
@@ -98,9 +97,10 @@ def shown(ours: config_lib.Config, theirs: config_lib.Config) -> str:
 
 def digests(run_dir: str | os.PathLike) -> dict[str, str]:
   """Returns the digests in a run's `flags.txt`, by `--flag=name`."""
+  text = (pathlib.Path(run_dir) / run_files.FLAGS).read_text()
   return dict(
     line.removeprefix(_DIGEST).rpartition(' ')[::2]
-    for line in (pathlib.Path(run_dir) / NAME).read_text().splitlines()
+    for line in text.splitlines()
     if line.startswith(_DIGEST)
   )
 

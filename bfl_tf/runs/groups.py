@@ -7,6 +7,7 @@ import os
 import pathlib
 from typing import Any
 
+from bfl_tf import run_files
 from bfl_tf.config import config as config_lib
 from bfl_tf.runs import directory as directory_lib
 from bfl_tf.runs import flags_file
@@ -39,7 +40,7 @@ def grouped(paths: Iterable[str | os.PathLike]) -> list[Group]:
   """
   groups: list[Group] = []
   for path in map(pathlib.Path, paths):
-    if not (path / 'summary.json').exists():
+    if not run_files.is_finished(path):
       raise ValueError(f'{path} holds no finished run.')
     config = flags_file.read_config(path)
     settings = settings_of(config) | flags_file.digests(path)
@@ -89,7 +90,7 @@ def read_runs(folder: str | os.PathLike) -> Any:
 
   paths = sorted(
     path.parent
-    for path in pathlib.Path(folder).rglob('summary.json')
+    for path in pathlib.Path(folder).rglob(run_files.SUMMARY)
     if not directory_lib.is_sites_own(path.parent)
   )
   if not paths:
@@ -117,9 +118,9 @@ def name(group: Group, keys: Iterable[str]) -> str:
 
 def scores_of(run: pathlib.Path) -> dict[str, float]:
   """The last scores of a run, and those of bfl-tf sites and doubt."""
-  scores = json.loads((run / 'summary.json').read_text())['final']
-  for more in ('sites', 'doubt'):
-    path = run / more / 'scores.json'
+  scores = run_files.read_summary(run)['final']
+  for more in (run_files.SITES, run_files.DOUBT):
+    path = run / more / run_files.SCORES
     if path.exists():
       scores |= json.loads(path.read_text())
   return scores

@@ -13,7 +13,7 @@ import os
 import pathlib
 from typing import Any
 
-from bfl_tf import files
+from bfl_tf import files, run_files
 from bfl_tf.federation import stopping
 
 Row = Mapping[str, Any]
@@ -58,7 +58,7 @@ def cleared(folder: pathlib.Path) -> Iterator[pathlib.Path]:
   """
   try:
     folder.mkdir(exist_ok=True)
-    (folder / 'scores.json').unlink(missing_ok=True)
+    (folder / run_files.SCORES).unlink(missing_ok=True)
     for kind in ('csv', 'png', 'html'):
       for old in folder.glob(f'*.{kind}'):
         old.unlink()

@@ -9,7 +9,7 @@ from typing import Any
 from absl import logging
 import numpy as np
 
-from bfl_tf import datasets, metrics, partitions, plots, version
+from bfl_tf import datasets, metrics, partitions, plots, run_files, version
 from bfl_tf.config import config as config_lib
 from bfl_tf.federation import data as data_lib
 from bfl_tf.federation import engine as engine_lib
@@ -160,7 +160,7 @@ class Run:
     self._directory.track(self._config)
     dataset, dealt = self._experiment.dataset, self._experiment.partition
     if self._nodes:
-      self._directory.keep(directory_lib.NODES, self._nodes)
+      self._directory.keep(run_files.NODES, self._nodes)
     self._directory.write_partition(
       partitions.counts(dataset.train.y, dealt, dataset.num_classes),
       data_lib.client_names(dataset, dealt),

@@ -15,9 +15,8 @@ from typing import Any
 
 from absl import logging
 
-from bfl_tf import files
+from bfl_tf import files, run_files
 
-_NAME = 'trackers.json'
 _PROJECT = 'bfl_tf'
 
 
@@ -44,8 +43,8 @@ class Trackers:
     """Goes on with the runs that trackers have, or begins them with a row."""
     self._names, self._path, self._flags = list(names), path, flags
     self._runs: dict[str, Any] = {}
-    there = (path / _NAME).exists()
-    self._sent = json.loads((path / _NAME).read_text()) if there else {}
+    sent = path / run_files.TRACKERS
+    self._sent = json.loads(sent.read_text()) if sent.exists() else {}
 
   def send(self, rows: Sequence[Mapping[str, Any]]) -> None:
     """Sends those that a tracker lacks of all rows, from round 0 on."""
@@ -65,7 +64,7 @@ class Trackers:
     for number, row in enumerate(rows[sent:], sent + 1):
       self._sent[name] = run.id, number
       text = json.dumps(self._sent)
-      files.write_text(self._path / _NAME, f'{text}\n')
+      files.write_text(self._path / run_files.TRACKERS, f'{text}\n')
       run.log(row['round'], numbers(row))
 
   def close(self, finished: bool) -> None:

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow_probability import distributions as tfd
 import tf_keras
 
-from bfl_tf import metrics, posteriors, seeds, training
+from bfl_tf import metrics, posteriors, run_files, seeds, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.config import config as config_lib
 from bfl_tf.datasets import arrays, encoding, preprocessing
@@ -30,16 +30,16 @@ def load(run_dir: str | os.PathLike) -> 'Trained':
       the message names the directory and the fix.
   """
   path = pathlib.Path(run_dir)
-  if not (path / 'flags.txt').exists():
+  if not (path / run_files.FLAGS).exists():
     raise ValueError(f'{path} holds no run: name the --output_dir of one.')
   sites_own = directory.is_sites_own(path)
-  if not (sites_own or (path / 'summary.json').exists()):
+  if not (sites_own or run_files.is_finished(path)):
     raise ValueError(
       f'{path} holds an unfinished run: go on with it by --flagfile='
       f'{path}/flags.txt --output_dir={path}.'
     )
   config = flags_file.read_config(path)
-  task = task_lib.read(path / directory.TASK)
+  task = task_lib.read(path / run_files.TASK)
   training.configure(
     config.num_workers,
     config.deterministic,
@@ -50,7 +50,7 @@ def load(run_dir: str | os.PathLike) -> 'Trained':
   if state is None:
     remedy = 'delete its summary.json, and the same command plays it again'
     raise ValueError(
-      f'{path} has no {checkpoints.NAME}: '
+      f'{path} has no {run_files.CHECKPOINT}: '
       f'{directory.MADE_ANEW if sites_own else remedy}.'
     )
   return Trained(config, task, state.model)

@@ -7,7 +7,7 @@ import pathlib
 import re
 from typing import NamedTuple
 
-from bfl_tf import files, training
+from bfl_tf import files, run_files, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import data as data_lib
@@ -15,7 +15,7 @@ from bfl_tf.federation import engine
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import plan as plan_lib
 from bfl_tf.federation import state as state_lib
-from bfl_tf.runs import checkpoints, flags_file
+from bfl_tf.runs import checkpoints
 from bfl_tf.runs import directory as directory_lib
 from bfl_tf.trained import model as trained_lib
 from bfl_tf.trained import promises, reopened
@@ -109,7 +109,7 @@ def _with_promises(run, models) -> Iterator[Personalised]:
 
 def home(run_dir: str | os.PathLike) -> pathlib.Path:
   """Returns where a run's sites have their models."""
-  return pathlib.Path(run_dir) / 'sites' / 'models'
+  return pathlib.Path(run_dir) / run_files.SITES / 'models'
 
 
 def folder(run_dir: str | os.PathLike, site: str) -> pathlib.Path:
@@ -148,7 +148,7 @@ def kept(
     ValueError: one cannot be written; those before it are.
   """
   # Scores of the models that were here; the same command makes them anew.
-  (home(run_dir).parent / 'scores.json').unlink(missing_ok=True)
+  (home(run_dir).parent / run_files.SCORES).unlink(missing_ok=True)
   try:
     for own in personalised:
       _write(folder(run_dir, own.site), trained, own, epochs)
@@ -160,11 +160,11 @@ def kept(
 def _write(path, trained, own, epochs):
   """Writes a folder that holds no run until its last file is there."""
   path.mkdir(parents=True, exist_ok=True)
-  for name in (flags_file.NAME, directory_lib.CONFORMAL):
+  for name in (run_files.FLAGS, run_files.CONFORMAL):
     (path / name).unlink(missing_ok=True)
   whose = {'site': own.site, 'personalise_epochs': epochs}
   text = json.dumps(whose, indent=2, ensure_ascii=False)
-  files.write_text(path / directory_lib.SITE, f'{text}\n')
+  files.write_text(path / run_files.SITE, f'{text}\n')
   directory = directory_lib.RunDirectory(path)
   directory.write_task(trained.task)
   state = state_lib.State(trained.config.num_rounds, own.model, {}, {})

@@ -15,9 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bfl_tf import files, metrics
+from bfl_tf import files, metrics, run_files
 from bfl_tf.metrics import conformal
-from bfl_tf.runs import directory
 
 LEVELS = (0.9, 0.95)
 
@@ -67,7 +66,7 @@ class Promise(NamedTuple):
 def write(run_dir: str | os.PathLike, promise: Promise) -> None:
   """Writes the promise of a run, or of a site's own model, in its directory."""
   content = {**promise._asdict(), 'num_bins': conformal.NUM_BINS}
-  path = pathlib.Path(run_dir) / directory.CONFORMAL
+  path = pathlib.Path(run_dir) / run_files.CONFORMAL
   files.write_text(path, json.dumps(content, indent=2) + '\n')
 
 
@@ -77,7 +76,7 @@ def read(run_dir: str | os.PathLike) -> Promise | None:
   Raises:
     ValueError: its thresholds are on the scale of another version.
   """
-  path = pathlib.Path(run_dir) / directory.CONFORMAL
+  path = pathlib.Path(run_dir) / run_files.CONFORMAL
   if not path.exists():
     return None
   content = json.loads(path.read_text())

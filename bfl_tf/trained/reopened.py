@@ -4,7 +4,7 @@ import os
 import pathlib
 from typing import NamedTuple
 
-from bfl_tf import datasets, metrics
+from bfl_tf import datasets, metrics, run_files
 from bfl_tf.datasets import shares
 from bfl_tf.federation import data as data_lib
 from bfl_tf.runs import directory, flags_file
@@ -68,7 +68,7 @@ def reopen(
   flags_file.check_unchanged(path, config)
   dataset = data_lib.load(config)
   asked = task_lib.Task.of(dataset)
-  of_nodes = (path / directory.NODES).exists()
+  of_nodes = (path / run_files.NODES).exists()
   if of_nodes and not trained.task.is_like(asked):
     raise ValueError(
       f'{path}: its clients trained on files of their own nodes, which are not '

@@ -5,8 +5,8 @@ import json
 import pathlib
 from typing import Any
 
-from bfl_tf import files, plots
-from bfl_tf.runs import directory, rows
+from bfl_tf import files, plots, run_files
+from bfl_tf.runs import rows
 from bfl_tf.trained import promises, report_page, reports
 
 
@@ -28,9 +28,9 @@ def write(path: pathlib.Path, report: reports.Report) -> None:
     if report.promise:
       promises.write(path, report.promise)
     else:
-      (path / directory.CONFORMAL).unlink(missing_ok=True)
+      (path / run_files.CONFORMAL).unlink(missing_ok=True)
     scores = json.dumps(reports.flat(report), indent=2)
-    files.write_text(folder / 'scores.json', scores + '\n')
+    files.write_text(folder / run_files.SCORES, scores + '\n')
 
 
 def lines(

@@ -7,7 +7,7 @@ the most probable class in every set, with exact quantiles.
 
 import numpy as np
 
-from bfl_tf import metrics, seeds
+from bfl_tf import metrics, run_files, seeds
 from experiments.artifacts.posterior_pooling import grids
 from experiments.harness import cells, tables
 
@@ -32,7 +32,7 @@ def _tried(directory, score):
 
   Examples of the calibrating half are NaN.
   """
-  with np.load(directory / 'predictions.npz') as file:
+  with np.load(directory / run_files.PREDICTIONS) as file:
     probs, labels = file['probs'], file['labels']
     entropy = file['normalized_entropy']
   plain = score == _SCORES[0]

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from bfl_tf import config as config_lib
-from bfl_tf import files
+from bfl_tf import files, run_files
 from bfl_tf import runs as runs_lib
-from bfl_tf.runs import checkpoints, rows
+from bfl_tf.runs import rows
 
 SCALES = ('smoke', 'laptop', 'overnight', 'paper')
 SMOKE = 'A SMOKE TEST: it shows that the code runs, and nothing else.'
@@ -209,7 +209,7 @@ def final(name: str) -> Callable[[pathlib.Path, str], float]:
   """Reads one of the last scores."""
 
   def read(directory: pathlib.Path, predictor: str = '') -> float:
-    scores = json.loads((directory / 'summary.json').read_text())['final']
+    scores = run_files.read_summary(directory)['final']
     if _of(name, predictor) not in scores:
       raise UnrecordedError(f'{directory} has no {_of(name, predictor)}')
     return float(scores[_of(name, predictor)])
@@ -226,7 +226,7 @@ def column(
     wanted = _of(name, predictor)
     numbers = [
       float(row[wanted])
-      for row in rows.read(directory / 'metrics.csv')
+      for row in rows.read(directory / run_files.METRICS)
       if row['round'] >= first_round and wanted in row
     ]
     if not numbers:
@@ -244,7 +244,7 @@ def asked_once(
   """Returns what a finished run's model answers; the file `name` keeps it."""
   path = directory / name
   if not path.exists():
-    if not (directory / checkpoints.NAME).exists():
+    if not (directory / run_files.CHECKPOINT).exists():
       raise UnrecordedError(f'{directory} kept no model')
     answers = ask(directory)
     path.parent.mkdir(exist_ok=True)
@@ -255,7 +255,7 @@ def asked_once(
 def picked_member(directory: pathlib.Path, predictor: str) -> float:
   """Accuracy of a group's best member: picked on half of the test examples,
   every other one, and scored on those between."""
-  with np.load(directory / 'members.npz') as file:
+  with np.load(directory / run_files.MEMBERS) as file:
     correct = file[f'correct_{predictor}']
   best = correct[:, ::2].mean(-1).argmax()
   return float(correct[best, 1::2].mean())

@@ -6,6 +6,7 @@ import pathlib
 import re
 from typing import Any
 
+from bfl_tf import run_files
 from bfl_tf import runs as runs_lib
 from bfl_tf.config import config as config_lib
 from bfl_tf.runs import flags_file, rows
@@ -164,7 +165,7 @@ def _took(task):
   workers = flags_file.read_config(task.directory).num_workers
   seconds = _START_SECONDS + sum(
     row.get(name, 0)
-    for row in rows.read(task.directory / 'metrics.csv')
+    for row in rows.read(task.directory / run_files.METRICS)
     for name in ('train_seconds', 'evaluate_seconds')
   )
   return seconds * (workers or len(os.sched_getaffinity(0)))

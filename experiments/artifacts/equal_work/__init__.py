@@ -5,6 +5,7 @@ A client takes the same 400 epochs over the same examples under every method, in
 by validation examples of the harder split; its other settings are presets'.
 """
 
+from bfl_tf import run_files
 from bfl_tf.runs import checkpoints
 from experiments.artifacts import doubts
 from experiments.harness import cells, tables
@@ -157,7 +158,7 @@ SCORES |= {
 
 def _kept(directory, predictor):
   del predictor
-  return float((directory / checkpoints.NAME).stat().st_size)
+  return float((directory / run_files.CHECKPOINT).stat().st_size)
 
 
 def _seconds(directory, predictor):

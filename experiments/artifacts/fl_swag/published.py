@@ -5,6 +5,7 @@ import pathlib
 
 import numpy as np
 
+from bfl_tf import run_files
 from experiments.artifacts.fl_swag import deep, grids
 from experiments.harness import cells, tables
 
@@ -15,7 +16,7 @@ def accuracy(directory: pathlib.Path, predictor: str) -> float:
   """Of a run's predictor, of a union, of a client, or over all clients."""
   if predictor not in (*grids.CLIENTS, *_OVER_CLIENTS):
     return cells.final('accuracy')(directory, predictor)
-  with np.load(directory / 'members.npz') as file:
+  with np.load(directory / run_files.MEMBERS) as file:
     alone = file['correct_C'].mean(-1)
   if predictor in _OVER_CLIENTS:
     return float(_OVER_CLIENTS[predictor](alone))

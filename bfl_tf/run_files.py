@@ -1,0 +1,48 @@
+"""Names of the files in a run's directory, and readers that others share.
+
+The comment names the module that writes a file and, after the arrow, what
+reads it. docs/architecture.md says what each file holds.
+"""
+
+import json
+import os
+import pathlib
+from typing import Any
+
+# Files of a run.
+FLAGS = 'flags.txt'  # runs.flags_file -> runs.flags_file.read_config
+TASK = 'task.json'  # runs.task -> runs.task.read
+NODES = 'nodes.json'  # runs.run -> flower.servers
+PARTITION = 'partition.csv'  # runs.directory -> plots.recorded.partition
+METRICS = 'metrics.csv'  # runs.rows.Rows -> runs.rows.read, plots.recorded
+CHECKPOINT = 'checkpoint.npz'  # runs.checkpoints -> runs.checkpoints.restore
+TRACKERS = 'trackers.json'  # runs.trackers -> runs.trackers
+TENSORBOARD = 'tensorboard'  # runs.directory -> TensorBoard
+# Files of the last model of a run; `summary.json` is written last.
+PREDICTIONS = 'predictions.npz'  # runs.run -> plots.recorded.predictions
+MEMBERS = 'members.npz'  # runs.run -> plots.recorded.members
+PLOTS = 'plots'  # plots.draw_run
+SUMMARY = 'summary.json'  # runs.directory -> read_summary
+# Answers that a run does not write itself.
+CONFORMAL = 'conformal.json'  # trained.promises -> trained.promises.read
+SITES = 'sites'  # trained.report_files
+DOUBT = 'doubt'  # experiments.doubt
+SCORES = 'scores.json'  # in both folders -> runs.groups.scores_of
+SITE = 'site.json'  # trained.personalised, in the folder of a site's model
+ONLINE = 'online'  # experiments.online
+
+OF_LAST_MODEL = (PREDICTIONS, MEMBERS, CONFORMAL, PLOTS, SITES, DOUBT)
+ALL = (
+  FLAGS, TASK, NODES, PARTITION, METRICS, CHECKPOINT, TRACKERS, 'wandb',
+  'mlruns', TENSORBOARD, SUMMARY, ONLINE, *OF_LAST_MODEL,
+)  # fmt: skip
+
+
+def is_finished(run_dir: str | os.PathLike) -> bool:
+  """Returns whether a directory holds a finished run."""
+  return (pathlib.Path(run_dir) / SUMMARY).exists()
+
+
+def read_summary(run_dir: str | os.PathLike) -> dict[str, Any]:
+  """Returns `summary.json`, whose `final` holds the last scores."""
+  return json.loads((pathlib.Path(run_dir) / SUMMARY).read_text())
