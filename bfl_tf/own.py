@@ -7,11 +7,28 @@ traceback is chained to it.
 from collections.abc import Callable
 import hashlib
 import importlib
+import os
 import pathlib
+import re
+import sysconfig
+import traceback
 from typing import Any
 
 # What user-supplied code may raise: its sys.exit must not end a run in silence.
 ERRORS = (Exception, SystemExit)
+
+
+_MOST_LINES = 40
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+# Where code of ours and of packages is.
+_LIBRARIES = tuple(
+  os.path.realpath(place)
+  for place in (
+    os.path.dirname(__file__),
+    os.path.join(os.path.dirname(__file__), '..', 'experiments'),
+    *map(str, sysconfig.get_paths().values()),
+  )
+)
 
 
 class RaisedError(ValueError):
@@ -24,8 +41,11 @@ def call(what: str, function: Callable, *arguments: Any) -> Any:
     return function(*arguments)
   try:
     return function(*arguments)
+  except RaisedError:
+    raise
   except ERRORS as error:
-    raise RaisedError(f'{what} raised {describe(error)}.') from error
+    said = describe(error).rstrip('.')
+    raise RaisedError(f'{what} raised {said}.') from error
 
 
 def describe(error: BaseException) -> str:
@@ -34,7 +54,27 @@ def describe(error: BaseException) -> str:
   # What went wrong in a traced function is said last, as a rule with its type.
   said = others[-1] if others and first.startswith('in user code') else first
   kind = f'{type(error).__name__}: '
-  return kind + said.strip().removeprefix(kind)
+  return kind + said.strip().removeprefix(kind) + _place(error)
+
+
+def _place(error) -> str:
+  """Returns the last line of user code that an error passed, if any."""
+  text = ''.join(traceback.format_exception(error))
+  found = [
+    (pathlib.Path(path), line, function)
+    for path, line, function in _FRAME.findall(text)
+    if not path.startswith((*_LIBRARIES, '<')) and '__autograph' not in path
+  ]
+  if not found:
+    return ''
+  path, line, function = found[-1]
+  return f' ({path.name}, line {line}, in {function})'
+
+
+def traceback_of(error: BaseException) -> str:
+  """Returns the last lines of an error's traceback, where user code is."""
+  lines = ''.join(traceback.format_exception(error)).splitlines()
+  return '\n'.join(lines[-_MOST_LINES:])
 
 
 def digest(name: str) -> str | None:

@@ -120,7 +120,7 @@ def fail(message: object, code: int = 2) -> typing.NoReturn:
   """Prints one line and exits; what a person's own code raised comes before."""
   theirs = isinstance(message, own.RaisedError | federation.CulpritError)
   if theirs and message.__cause__:
-    traceback.print_exception(message.__cause__)
+    print(own.traceback_of(message.__cause__), file=sys.stderr)
   # What was typed may have more lines.
   line = ' '.join(str(message).splitlines())
   print(f'error: {line}', file=sys.stderr)
@@ -129,7 +129,7 @@ def fail(message: object, code: int = 2) -> typing.NoReturn:
 
 def fail_with_traceback(error: BaseException, code: int) -> typing.NoReturn:
   """Prints what nobody expected, theirs or ours, and exits."""
-  traceback.print_exception(error)
+  print(own.traceback_of(error), file=sys.stderr)
   fail(f'{own.describe(error)}.', code)
 
 

@@ -8,7 +8,6 @@ order. Where clients keep their memories elsewhere it also has a method `like`.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from absl import logging
 import tensorflow as tf
 
 from bfl_tf import own, statistics, training
@@ -94,7 +93,6 @@ def local(
       )
     # Whatever it is, it is this client's alone; an interrupt is no Exception.
     except own.ERRORS as failure:
-      logging.warning('Client %d raised:', client, exc_info=failure)
       return Arrival(client, None, {}, failure)
     return Arrival(client, update, memory)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from absl import logging
 
-from bfl_tf import seeds, training
+from bfl_tf import own, seeds, training
 from bfl_tf.config import config as config_lib
 from bfl_tf.federation import admission, stopping
 from bfl_tf.federation import engine as engine_lib
@@ -88,6 +88,8 @@ class _Received:
     traces: of the accepted.
     left_out: by client, the reason.
     asked: how often a client was sent the broadcast.
+    has_shown_traceback: Whether a client's traceback was logged; others are
+      likely to be the same.
     num_bytes: that came up.
   """
 
@@ -96,6 +98,7 @@ class _Received:
   traces: list[training.Trace] = dataclasses.field(default_factory=list)
   left_out: dict[int, str] = dataclasses.field(default_factory=dict)
   asked: int = 0
+  has_shown_traceback: bool = False
   num_bytes: int = 0
 
   @classmethod
@@ -141,9 +144,10 @@ def _ask(received, experiment, state, engine, clients) -> None:
     )
     if defect:
       received.left_out[client] = defect
-      logging.warning(
-        'Client %d is left out: %s.', client, defect, exc_info=arrival.failure
-      )
+      logging.warning('Client %d is rejected: %s.', client, defect)
+      if arrival.failure and not received.has_shown_traceback:
+        received.has_shown_traceback = True
+        logging.warning('%s', own.traceback_of(arrival.failure))
       continue
     received.add(arrival.update, arrival.memory)
   received.left_out |= dict.fromkeys(waiting, 'nothing came')

@@ -1,9 +1,11 @@
 """The chain of client parts: how it begins a training, and how it ends one."""
 
+import functools
 from typing import Any
 
 import tensorflow as tf
 
+from bfl_tf import own
 from bfl_tf import weights as weights_lib
 from bfl_tf.training import jobs
 
@@ -67,6 +69,38 @@ def finish(
   return jobs.Result(model, extra, memory, trace._replace(report=report))
 
 
+def _check_hooks(part, start, shared, memory):
+  """Traces each hook of a user's part alone: an error names it and its line.
+
+  In the training loop the same error would be raised once for each client,
+  below hundreds of lines of TensorFlow's.
+  """
+
+  def traced(hook, *arguments):
+    if not hasattr(part, hook):
+      return ()
+    name = f'{type(part).__qualname__}.{hook}'
+    function = tf.function(getattr(part, hook))
+    made = own.call(
+      f'--client_parts: {type(part).__module__}:{name}',
+      functools.partial(function.get_concrete_function, *arguments),
+    )
+    return tf.nest.map_structure(
+      lambda v: v if v is None else tf.TensorSpec.from_tensor(v),
+      made.structured_outputs,
+    )
+
+  number, seed = tf.TensorSpec([], tf.float32), tf.TensorSpec([2], tf.int32)
+  index = tf.TensorSpec([], tf.int32)
+  step = jobs.Step(index, number, seed, number, number, index)
+  mean = tf.TensorSpec([start.loc.shape[0] + start.point.shape[0]])
+  traced('prior', start, shared, memory)
+  carry = traced('begin', start, shared, memory)
+  traced('loss', mean, carry)
+  traced('gradient', mean, mean, carry, step)
+  traced('after_step', mean, carry, step)
+
+
 def result_like(
   parts: tuple, layout: weights_lib.Layout, shared: Any, memory: Any
 ) -> jobs.Result:
@@ -94,6 +128,12 @@ def result_like(
   given = tf.nest.map_structure(
     jobs.spec_of, (layout.standard(), shared, memory)
   )
+  for part in parts:
+    if not type(part).__module__.startswith('bfl_tf.'):
+      start, of_stages, of_client = given
+      _check_hooks(
+        part, start, of_stages.get(part.name), of_client.get(part.name)
+      )
   traced = tf.function(untrained).get_concrete_function(*given, _TRACE)
   outputs = traced.structured_outputs
   extra, report = tf.nest.map_structure(

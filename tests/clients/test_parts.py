@@ -4,8 +4,11 @@ import dataclasses
 from typing import ClassVar
 
 import numpy as np
+import pytest
 import tensorflow as tf
 import toys
+
+from bfl_tf import own
 
 PENALTY = np.linspace(-1, 1, 15, dtype=np.float32)
 
@@ -136,3 +139,19 @@ def test_shared_memory_and_extra_travel():
   again = worker.train(job._replace(memory=result.memory))
   assert again.memory['diary'][0] == 5
   assert list(result.extra) == list(result.memory) == ['diary']
+
+
+@dataclasses.dataclass(frozen=True)
+class Misspelled(toys.Idle):
+  """A part with an error in a hook of the training loop."""
+
+  name: ClassVar[str] = 'misspelled'
+
+  def loss(self, mean, carry):
+    return undefined * mean  # noqa: F821
+
+
+def test_an_error_in_a_hook_names_class_hook_and_line_before_any_round():
+  line = r'Misspelled\.loss raised NameError: .* \(test_parts\.py, line \d+, '
+  with pytest.raises(own.RaisedError, match=line):
+    toys.experiment(client_parts=(f'{__name__}:Misspelled',))
