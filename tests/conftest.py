@@ -3,7 +3,6 @@
 import os
 import pathlib
 import signal
-import sys
 
 # Where tests are started in the background, Ctrl-C is ignored, and processes
 # that they start would ignore it too.
@@ -17,7 +16,6 @@ if _SHARED.is_dir():
 
 from absl import flags  # noqa: E402
 import hypothesis  # noqa: E402
-import pytest  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 from bfl_tf import training  # noqa: E402
@@ -40,28 +38,3 @@ def pytest_xdist_auto_num_workers(config):
   if len(config.args) == 1 and '.py' in config.args[0]:
     return 0
   return min(8, len(os.sched_getaffinity(0)))
-
-
-_STARTS = ('subprocess.Popen', 'os.fork', 'os.forkpty', 'os.posix_spawn')
-_allowed = [True]
-
-
-# By their defaults: when Python ends, a module's names are gone.
-def _refuse_processes(event, arguments, starts=_STARTS, allowed=_allowed):
-  if event in starts and not allowed[0]:
-    raise RuntimeError(
-      f'{event} in a test that is not marked `process`: {arguments[:1]}.'
-    )
-
-
-sys.addaudithook(_refuse_processes)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item):
-  """What needs another process says so: it is no part of a plain `pytest`."""
-  _allowed[0] = item.get_closest_marker('process') is not None
-  try:
-    return (yield)
-  finally:
-    _allowed[0] = True

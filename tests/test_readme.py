@@ -9,17 +9,8 @@ import numpy as np
 import pytest
 from tensorflow_probability import distributions as tfd
 
-from bfl_tf import (
-  methods,
-  metrics,
-  models,
-  partitions,
-  pooling,
-  server,
-  training,
-)
+from bfl_tf import metrics, pooling
 from bfl_tf.config import config as config_lib
-from bfl_tf.datasets import builtin
 from bfl_tf.trained import doubts
 
 _ROOT = pathlib.Path(__file__).parents[1]
@@ -49,26 +40,6 @@ def test_own_rule(tmp_path, monkeypatch):
   pooled = pooling.pool('my_rules:Barycenter', posteriors, [3, 1])
   np.testing.assert_allclose(pooled.mean(), [1, 1], rtol=1e-6)
   np.testing.assert_allclose(pooled.stddev(), [2, 3], rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-  'names',
-  [
-    pooling.RULES,
-    pooling.WEIGHTINGS,
-    models.VARIANTS,
-    models.NETWORKS,
-    methods.PARTS,
-    methods.STAGES,
-    server.TEACHER_POSTERIORS,
-    partitions.PARTITIONS,
-    training.OPTIMIZERS,
-    training.SCHEDULES,
-    builtin.BUILTIN,
-  ],
-)
-def test_methods_have_every_name(names):
-  assert not [name for name in names if f'`{name}`' not in _METHODS]
 
 
 def test_methods_have_every_setting():

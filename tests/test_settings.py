@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from bfl_tf import settings
-from bfl_tf.config import config as config_lib
 from bfl_tf.settings import Setting
 
 
@@ -95,15 +94,6 @@ def test_a_function_is_taken_by_its_name():
 def test_a_wrong_value_is_named(name, value):
   with pytest.raises(ValueError, match='--f='):
     DECLARED[name].checked('f', value)
-
-
-def test_every_field_and_setting_of_ours_says_what_it_is():
-  every = {**config_lib.FIELDS, **config_lib.known_settings()}
-  for name, declared in every.items():
-    bounds = declared.setting.least, declared.setting.above
-    assert len(declared.setting.help) >= 3, name
-    assert declared.kind in (str, bool) or bounds != (None, None), name
-    assert declared.checked(name, declared.default) == declared.default
 
 
 def test_annotations_that_cannot_be_read_lose_no_bounds():

@@ -34,13 +34,6 @@ def played(tmp_path_factory):
   return folder / 'run'
 
 
-def test_every_example_is_in_the_command():
-  used = ' '.join([_COMMAND, *_FILES.values()])
-  for name in _FILES:
-    stem = name.removesuffix('.py')
-    assert f'{stem}:' in used or f'import {stem}' in used
-
-
 def test_the_run_is_made_of_them(played):
   with (played / 'metrics.csv').open(newline='') as file:
     *_, row = csv.DictReader(file)

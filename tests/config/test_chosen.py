@@ -8,7 +8,6 @@ from typing import ClassVar
 import pytest
 import toys
 
-from bfl_tf import clients, methods, server
 from bfl_tf import config as config_lib
 from bfl_tf.config.config import known_methods
 
@@ -42,12 +41,6 @@ def test_a_key_is_one_thing():
       assert things.setdefault(method.key(setting), method.thing) is (
         method.thing
       )
-
-
-def test_no_row_hides_another():
-  rows = len(methods.METHODS)
-  assert len(methods.PARTS) == len(clients.PARTS) + rows
-  assert len(methods.STAGES) == len(server.STAGES) + rows
 
 
 def test_a_setting_reaches_its_method_and_others_keep_their_defaults():

@@ -1,4 +1,4 @@
-"""Every field has a text and bounds; flags and files say the same config."""
+"""What a config refuses; flags and files say the same config."""
 
 import pytest
 import toys

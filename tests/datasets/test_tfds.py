@@ -1,7 +1,5 @@
-"""TFDS by name: small sets made here without a network, real ones if there."""
+"""TFDS by name: small sets made here without a network."""
 
-import os
-import pathlib
 import signal
 
 import binaries
@@ -10,9 +8,6 @@ import pytest
 import tensorflow_datasets as tfds
 
 from bfl_tf import datasets
-
-SHARED = pathlib.Path(__file__).parents[3] / 'shared' / 'tensorflow_datasets'
-REAL = pathlib.Path(os.environ.get('TFDS_DATA_DIR', SHARED))
 
 
 class _Toy(tfds.core.GeneratorBasedBuilder):
@@ -123,14 +118,3 @@ def test_a_signal_ends_a_download(tmp_path, monkeypatch, number):
   process.communicate(timeout=5)
   assert process.returncode == 128 + number
   assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.real_data
-def test_a_real_set(monkeypatch):
-  if not (REAL / 'mnist').is_dir():
-    pytest.skip(f'mnist is not prepared in {REAL}')
-  monkeypatch.setenv('TFDS_DATA_DIR', str(REAL))
-  dataset = datasets.load('mnist', train_split='train[:2000]')
-  assert dataset.input_shape == (28, 28, 1)
-  assert (len(dataset.train.y), len(dataset.test.y)) == (2000, 10000)
-  assert np.bincount(dataset.test.y).min() > 800

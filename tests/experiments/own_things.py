@@ -22,10 +22,6 @@ def reading():
   return np.load('no_such_array.npz')
 
 
-def five(labels):
-  return np.array_split(np.arange(len(labels)), 5)
-
-
 def shared(labels, num_clients):
   return [np.arange(len(labels))] * num_clients
 

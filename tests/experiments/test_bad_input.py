@@ -10,7 +10,6 @@ import pathlib
 import binaries
 import hypothesis
 from hypothesis import strategies
-import own_things
 import pytest
 
 from bfl_tf import config as config_lib
@@ -107,14 +106,6 @@ def test_what_is_wrong_is_one_line_that_names_the_flag(tmp):
   for name in new:
     assert (tmp / name / 'checkpoint.npz').exists()
     assert not (tmp / name / 'summary.json').exists()
-
-
-def test_in_python_values_may_be_texts_and_things():
-  config = config_lib.Config(
-    num_rounds='3', client_parts='proximal', partition=own_things.five
-  )
-  assert (config.num_rounds, config.client_parts) == (3, ('proximal',))
-  assert config.partition == 'own_things:five'
 
 
 @hypothesis.settings(max_examples=300)

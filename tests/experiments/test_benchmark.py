@@ -8,8 +8,7 @@ import binaries
 import numpy as np
 import pytest
 
-from bfl_tf import models
-from experiments.benchmarks import growth, random_images
+from experiments.benchmarks import growth
 
 
 @pytest.mark.slow
@@ -75,43 +74,3 @@ def test_exponents_are_slopes_of_the_larger_half():
 def test_jobs_go_to_the_device_that_is_free_first():
   seconds = [5, 3, 3, 2, 2, 2]
   assert [growth.makespan(seconds, n) for n in (1, 2, 3, 9)] == [17, 9, 7, 5]
-
-
-def test_growth_is_drawn_and_written(tmp_path):
-  rows = [
-    {'what': what, 'size': size, 'seconds': size**0.5, 'MiB': 1.0 + size}
-    for what in ('clients', 'weights')
-    for size in (10, 100, 1000)
-  ]
-  growth.write(tmp_path, rows)
-  written = list(csv.DictReader((tmp_path / 'growth.csv').open()))
-  assert [row['size'] for row in written] == ['10', '100', '1000'] * 2
-  assert (tmp_path / 'growth.png').exists()
-
-
-@pytest.mark.parametrize('name', ['resnet20', 'lenet5', 'lenet5_cifar10'])
-def test_networks_of_pytorch_are_ours(name):
-  torch_peer = pytest.importorskip('experiments.benchmarks.torch_peer')
-  images = random_images.SHAPES[name]
-  ours = models.build(
-    images.network,
-    variant='deterministic',
-    input_shape=images.shape,
-    num_classes=10,
-  )
-  made = torch_peer.NETWORKS[images.network](
-    (images.shape[2], *images.shape[:2])
-  )
-  shapes = [sorted(v.shape) for v in ours.trainable_variables]
-  assert sorted(shapes) == sorted(sorted(p.shape) for p in made.parameters())
-
-
-@pytest.mark.process
-def test_refused():
-  said = binaries.drive(
-    'experiments.benchmark', [['--case=rounds'], ['--repeats=0']]
-  )
-  for flag, (code, _, error) in zip(('case', 'repeats'), said, strict=True):
-    assert code == 2, error
-    assert error.startswith('error: ') and error.count('\n') == 1
-    assert flag in error

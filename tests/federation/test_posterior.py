@@ -3,14 +3,9 @@
 import dataclasses
 from typing import ClassVar
 
-import fake
 import numpy as np
 import tensorflow as tf
-from tensorflow_probability import distributions as tfd
 import toys
-
-from bfl_tf import runs as runs_lib
-from bfl_tf import trained as trained_lib
 
 
 def own(name):
@@ -43,13 +38,6 @@ class Quiet(toys.Idle):
 
 
 SPREAD = {'client_parts': (own('Spread'),), 'sgd.momentum': 0.5}
-CONFIG = fake.CONFIG.replace(
-  pooling='toys:Stack',
-  client_parts=('toys:Counter', own('Spread')),
-  refine=('ensemble',),
-  num_rounds=2,
-  **{'ensemble.num_samples': 2},
-)
 
 
 def test_nwa_of_random_weights_is_fedavg_of_points_bit_for_bit():
@@ -92,17 +80,3 @@ def test_distillation_and_fine_tuning_keep_the_spread():
     assert np.array_equal(state.model.scale, plain.model.scale)
     assert np.array_equal(state.model.factor, plain.model.factor)
     assert not np.array_equal(state.model.loc, plain.model.loc)
-
-
-def test_a_run_gives_it_back(tmp_path):
-  runs_lib.Run(CONFIG, tmp_path, False, fake.BUILT, draw_plots=False).play()
-  trained = trained_lib.load(tmp_path)
-  posterior = trained.posterior
-  assert isinstance(posterior, tfd.MultivariateNormalDiagPlusLowRankCovariance)
-  np.testing.assert_allclose(
-    posterior.variance(), trained.weights.variance(), rtol=1e-5
-  )
-  with np.load(tmp_path / 'predictions.npz') as archive:
-    expected = archive['probs']
-  got = trained.predict(toys.blobs().test.x)
-  assert np.array_equal(got.probs, expected)

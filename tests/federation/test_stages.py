@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import federation, pooling, statistics
+from bfl_tf import federation, statistics
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,14 +51,6 @@ class Again(Shrink):
   name: ClassVar[str] = 'again'
 
 
-@dataclasses.dataclass(frozen=True)
-class PooledTwice(Shrink):
-  """Names the pooling rule itself as a Statistic."""
-
-  name: ClassVar[str] = 'twice'
-  statistics: ClassVar[tuple] = (pooling.RULES['nwa'](),)
-
-
 def own(name):
   return f'{__name__}:{name}'
 
@@ -90,16 +82,6 @@ def test_two_users_stages_share_one_statistic():
     'shrink': [1],
     'again': [1],
   }
-
-
-def test_a_stage_may_name_the_rule_itself():
-  Shrink.seen.clear()
-  toys.play(toys.experiment(server_step=(own('PooledTwice'),)), 2)
-  for _, _, pooled, results, _ in Shrink.seen:
-    assert toys.same(results[pooling.RULES['nwa']()], pooled)
-  # And every round draws anew.
-  first, second = (seed for *_, seed in Shrink.seen)
-  assert first != second
 
 
 def test_a_stage_of_the_start_finds_its_slot():

@@ -4,7 +4,6 @@ Real processes on this machine's loopback; every one ends with its test.
 """
 
 import contextlib
-import csv
 import os
 import pathlib
 import re
@@ -192,34 +191,6 @@ def test_the_servers_death_and_the_bits_of_one_process(hospitals, tmp_path):
   config = runs_lib.read_config(path).replace(engine='local')
   runs_lib.Run(config, tmp_path / 'alone', False).play()
   assert fake.outcome(path) == fake.outcome(tmp_path / 'alone')
-
-
-@pytest.mark.slow
-def test_only_a_registered_key_is_let_in(hospitals):
-  hospitals.do('keys', 9)
-  refused = hospitals.begin('node9', 'supernode', 9)
-  assert refused.wait(timeout=60) != 0
-  hospitals.until('node9', 'Failed to activate SuperNode')
-  hospitals.do('register', 9)
-  hospitals.begin('node9', 'supernode', 9)
-  hospitals.until('node9', 'SuperNode ID')
-  hospitals.end('node9')
-
-
-@pytest.mark.slow
-def test_a_node_that_dies_is_left_out(hospitals, tmp_path):
-  path = tmp_path / 'run'
-  process = hospitals.run(
-    path, '--dataset=digits', '--num_rounds=3', '--client_timeout=30'
-  )
-  wait_for(process, path, 2)
-  hospitals.end('node2')
-  said, _ = process.communicate(timeout=_PATIENCE)
-  assert process.returncode == 0, said
-  with (path / 'metrics.csv').open() as file:
-    last = list(csv.DictReader(file))[-1]
-  assert last['left_out'] == '2' and last['clients_pooled'] == '2'
-  assert last['left_out_reasons'].startswith('2: it raised')
 
 
 def test_sites_are_asked_about_the_model(tmp_path):

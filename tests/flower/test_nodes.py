@@ -11,7 +11,7 @@ import wines
 
 from bfl_tf import config as config_lib
 from bfl_tf import federation
-from bfl_tf.flower import client_side, introductions, memories, messages, nodes
+from bfl_tf.flower import client_side, memories, messages, nodes
 from bfl_tf.runs import flags_file
 
 
@@ -48,21 +48,6 @@ def test_the_owner_says_what_is_held_out(tmp_path):
     ValueError, match=r'owner of this node holds out 0\.2, and'
   ):
     client_side.read(asked, own)
-
-
-def test_a_node_trains_on_its_own_file(tmp_path):
-  x, y = np.random.default_rng(0).normal(size=[60, 3]), np.arange(60) % 3
-  file = tmp_path / 'own.npz'
-  np.savez(file, x_train=x, y_train=y, x_test=x, y_test=y)
-  own = client_side.Own(str(file))
-  _, dataset = client_side.read(flags(partition='natural'), own)
-  told = introductions.Introduction.of(dataset).to_json()
-  site = client_side.of(flags(partition='natural'), own, told)
-  assert site.examples(7).tolist() == list(range(60))
-  held, _ = site.worker.examples(np.arange(60))
-  np.testing.assert_allclose(
-    held, (x - x.mean(0)) / x.std(0), rtol=1e-4, atol=1e-5
-  )
 
 
 class TestMemories:

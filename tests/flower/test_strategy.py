@@ -3,8 +3,6 @@
 from flwr import app
 import numpy as np
 import pytest
-import tensorflow_probability as tfp
-import tf_keras
 
 from bfl_tf import models, pooling, weights
 from bfl_tf.flower import BayesianStrategy
@@ -124,9 +122,3 @@ def test_far_updates_are_left_out():
   replies = [reply(0, trained(build(), 1), 10), reply(1, far, 10)]
   _, metrics = pooled(replies)
   assert metrics['left-out'] == 1
-
-
-def test_tfps_own_layers_biases_are_points():
-  layers = [tf_keras.Input([4]), tfp.layers.DenseFlipout(3)]
-  layout = weights.Layout.of(tf_keras.Sequential(layers))
-  assert layout.size('loc') == 12 and layout.size('point') == 3

@@ -15,22 +15,6 @@ def _finish(claim, root, left, right):
       made_runs.finish(cells.Task(cell, 'smoke', seed, root), value)
 
 
-@pytest.mark.parametrize(
-  ('left', 'margin', 'expected'),
-  [
-    # Seeds differ by far more than the methods do: only pairing sees it.
-    ((0.21, 0.52, 0.83), 0.0, 'holds'),
-    ((0.19, 0.48, 0.77), 0.0, 'does not hold'),
-    ((0.21, 0.48, 0.81), 0.0, 'undecided'),
-    ((0.19, 0.48, 0.77), 10.0, 'holds'),
-  ],
-)
-def test_verdict(tmp_path, left, margin, expected):
-  claim = made_runs.claim(margin)
-  _finish(claim, tmp_path, left, (0.2, 0.5, 0.8))
-  assert claims.report(claim, 'smoke', tmp_path)[0] == expected
-
-
 def test_difference_by_hand(tmp_path):
   claim = made_runs.claim(margin=1.0)
   _finish(claim, tmp_path, (0.25, 0.5, 0.75), (0.2, 0.4, 0.7))

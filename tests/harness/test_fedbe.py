@@ -16,18 +16,6 @@ def run(tmp_path_factory):
   return path
 
 
-def test_features_have_a_panel_a_run_and_the_classes_asked_for(run):
-  figure = features.draw(
-    {'one': [run], 'two': [run]}, features.of_test_set, classes=(1, 4)
-  )
-  one, two = figure.axes
-  labels = features.of_test_set(run)[1]
-  # The same features and the same seed: the same places.
-  for c, left, right in zip((1, 4), one.collections, two.collections):
-    assert len(left.get_offsets()) == (labels == c).sum()
-    np.testing.assert_array_equal(left.get_offsets(), right.get_offsets())
-
-
 def test_other_images_have_the_classes_that_the_run_takes_them_for(run):
   vectors, classes = features.of_cifar100(run)
   point = bfl_tf.load(run).weights.point

@@ -44,31 +44,6 @@ def test_sweep_draws_the_seeds_that_ended_well(tmp_path):
   assert figure.drawn('other', 'smoke', tmp_path) == (None, ['FedAvg at 1'])
 
 
-def test_a_draw_for_each_panel(tmp_path):
-  calls = []
-
-  def draw(name):
-    def record(runs):
-      calls.append((name, runs))
-      return figure_lib.Figure()
-
-    return record
-
-  cell, absent = made_runs.cell('a'), made_runs.cell('b')
-  figure = figures.Figure(
-    made_runs.PAPER, 'figure1', 'two panels',
-    {'data': {'run': cell, 'other': absent}, 'simplex': {'run': cell}},
-    {'data': draw('data'), 'simplex': draw('simplex')}, {'smoke': 1},
-  )  # fmt: skip
-  assert figure.cells == [cell, absent]
-  assert figure.drawn('data', 'smoke', tmp_path) == (None, ['run', 'other'])
-  finish(cell, tmp_path, 0.5, 0.6)
-  for panel, missing in (('data', ['other']), ('simplex', [])):
-    assert figure.drawn(panel, 'smoke', tmp_path)[1] == missing
-  first = cells.Task(cell, 'smoke', 0, tmp_path).directory
-  assert calls == [(name, {'run': [first]}) for name in ('data', 'simplex')]
-
-
 def test_a_panel_that_cannot_be_drawn_leaves_the_others(tmp_path):
   def broken(runs):
     raise OSError('no checkpoint')

@@ -111,12 +111,6 @@ def test_the_seed_alone_decides_the_start():
   assert not np.any((first.loc == other.loc) & kernels)
 
 
-def test_layers_of_one_shape_start_apart():
-  model = build('mlp', (20,), hidden_units=(20, 20))
-  first, second = (layer.kernel.numpy() for layer in model.layers[2:6:2])
-  assert not np.any(first == second)
-
-
 def test_extra_layers_leave_the_others_as_they_were():
   settings = {'name': 'convnet', 'shape': (20, 20, 1), 'seed': 3}
   without, more = (

@@ -120,35 +120,6 @@ def test_one_client_returns_itself_bit_for_bit(seed, rank):
   assert 0 < info['factor_fraction'] < 1
 
 
-def test_conjugate_clients_that_shared_the_prior_give_the_central_posterior():
-  # Linear regression, noise 1: client k has X_k, y_k and prior^(1/K).
-  rng = np.random.default_rng(3)
-  num_clients, prior_variance, truth = 4, 2.0, rng.normal(size=6)
-  precision, shift = np.eye(6) / prior_variance, np.zeros(6)
-  clients = []
-  for _ in range(num_clients):
-    # Few examples: the data's own precision has low rank, and Woodbury's
-    # covariance is not diagonal plus low rank; its sum with the prior is dense,
-    # so that the factor is a root of what lies above the least eigenvalue.
-    x = rng.normal(size=(9, 6))
-    y = x @ truth + rng.normal(size=9)
-    precision += x.T @ x
-    shift += x.T @ y
-    own = x.T @ x + np.eye(6) / (num_clients * prior_variance)
-    sigma = np.linalg.inv(own)
-    values, vectors = np.linalg.eigh(sigma)
-    least = 0.5 * values[0]
-    factor = (vectors * np.sqrt(values - least)).T
-    arrays = sigma @ x.T @ y, np.full(6, np.sqrt(least)), [], [], factor
-    clients.append(
-      weights.Weights(*(np.asarray(v, np.float32) for v in arrays))
-    )
-  got, _ = pooled(updates(clients))
-  sigma = np.linalg.inv(precision)
-  np.testing.assert_allclose(got.loc, sigma @ shift, rtol=1e-5, atol=1e-5)
-  np.testing.assert_allclose(covariance(got), sigma, rtol=1e-4, atol=1e-6)
-
-
 def test_a_factor_much_larger_than_the_scale_keeps_its_digits():
   rng = np.random.default_rng(4)
   clients = [

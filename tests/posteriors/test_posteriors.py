@@ -89,13 +89,6 @@ def test_simplex_moments_match_the_dirichlets():
     assert drawn.var() == pytest.approx(variance, rel=0.05)
 
 
-def test_limits_of_alpha():
-  average = mixture(1e6).sample(3, seed=[0, 0]).numpy()
-  np.testing.assert_allclose(average, [[6, 2]] * 3, atol=0.05)
-  corners = mixture(1e-3).sample(200, seed=[0, 0]).numpy()[:, 0]
-  assert np.mean(np.minimum(abs(corners), abs(corners - 8)) < 1e-3) > 0.97
-
-
 def test_updates_come_in_the_order_of_ids():
   clients = updates([[1.0], [2.0], [3.0]], [1, 1, 2])
   found = reduce(posteriors.Updates(), clients[::-1], model([0.0]))

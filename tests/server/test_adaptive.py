@@ -49,18 +49,3 @@ def test_two_rounds_by_hand(optimizer, first, second):
   # What is no mean stays as it was pooled.
   assert toys.same(state.model.scale, pooled.scale)
   assert state.slots['other'] == 'kept'
-
-
-@pytest.mark.parametrize('optimizer', ['adam', 'yogi', 'adagrad'])
-def test_where_adaptivity_outweighs_updates_it_is_fedavg(optimizer):
-  rng = np.random.default_rng(0)
-  reference, pooled = (
-    model(rng.normal(size=40), rng.normal(size=10)) for _ in range(2)
-  )
-  # sqrt(v) is the adaptivity from the first round on.
-  stage = server.Adaptive(optimizer, 2e6, 0.0, 1 - 1e-9, 1e6)
-  slots = {'adaptive': stage.init(reference)}
-  state, _ = step(stage, pooled, reference, slots)
-  np.testing.assert_allclose(
-    state.model.mean, pooled.mean, rtol=1e-6, atol=1e-6
-  )

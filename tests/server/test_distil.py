@@ -223,20 +223,6 @@ def test_a_stage_more_changes_no_others_draws():
   assert toys.same(alone.model, with_more.model)
 
 
-def test_students_of_one_round_are_compared(tmp_path):
-  settings = DISTIL | STUDENTS
-  summary, columns = run(tmp_path / 'run', predictor='A+C+S:swa', **settings)
-  assert summary['final']['nll'] == float(columns['nll_A+C+S:swa'])
-  assert columns['nll_C:sgd'] != columns['nll_A+C+S:swa']
-  assert (columns['students_refused'], columns['members_left_out']) == (
-    '0', '0',
-  )  # fmt: skip
-  # The model stays the average.
-  experiment = toys.experiment(**settings)
-  compared, groups = toys.groups(experiment)
-  assert toys.same(compared.model, groups['A'][0])
-
-
 def test_at_one_rate_sgd_and_swa_are_of_one_trajectory():
   """An average of the last step alone is sgd's student, bit for bit."""
   students = {'students.students': ('C:sgd', 'C:swa')}

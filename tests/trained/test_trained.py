@@ -105,7 +105,8 @@ def test_draws_and_samples_of_ones_own(runs, flipout):
   assert not np.any((ours == other).all(-1))
   # What was asked changes nothing of what the run itself says.
   expected = recorded(runs['flipout'][1])['probs']
-  np.testing.assert_array_equal(flipout.predict(x).probs, expected[:50])
+  # Some processors round float32 sums differently in batches of other sizes.
+  np.testing.assert_allclose(flipout.predict(x).probs, expected[:50], rtol=1e-5)
   one = flipout.predict(x, num_samples=1)
   assert not np.any(one.epistemic_uncertainty)
   assert np.all(one.aleatoric_uncertainty > 0)

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 import toys
 
-from bfl_tf import federation, seeds, training
+from bfl_tf import seeds, training
 
 STEPS, RATE = 12, 0.05
 IVON = training.IVON(prior_scale=2.0, temperature=0.5, beta_1=0.8, beta_2=0.95)
@@ -133,34 +133,6 @@ def test_a_kl_reduction_and_a_largest_scale_are_those_of_flipout():
   np.testing.assert_allclose(tied[0], weak[0], rtol=0.05)
   capped = end(20.0, max_scale=0.1)[1]
   assert np.all(capped <= 0.1 + 1e-6)
-
-
-def test_a_conjugate_models_posterior_is_where_it_rests():
-  """y ~ N(w, s^2), fifty of them, mean 1, w ~ N(0, 1); many chains at once."""
-  noise, chains, b2 = np.float32([[2.0], [20.0]]), 2000, 0.99
-  start = np.zeros([2, chains], np.float32)
-  mean, scale = walk(
-    training.IVON(beta_2=b2), lambda w: (w - 1.0) / noise**2, start,
-    start + 0.5, 0.02, 2000, 50.0, (0.0, 1.0),
-  )  # fmt: skip
-  of_data = 50 / noise[:, 0].astype(np.float64) ** 2
-  precision, found = of_data + 1, 1 / np.float64(scale) ** 2
-  # That h stays positive adds (1 - b2) E[(h - h^)^2] / (2 (h + d)) to it.
-  biased = precision + (1 - b2) * of_data**2 / precision
-  for got, expected in ((found, biased), (mean, of_data / precision)):
-    errors = got.std(1) / np.sqrt(chains)
-    assert np.all(np.abs(got.mean(1) - expected) < 5 * errors)
-
-
-def test_a_run_goes_on_from_the_broadcast_alone_on_any_worker():
-  one, two = (toys.experiment(num_workers=n, **FITTED) for n in (1, 2))
-  start, once, last = toys.rounds(one)
-  assert np.all(start.state.model.scale == np.float32(0.05))
-  _, again = toys.rounds(two, 1)
-  assert toys.same(again.state, once.state)
-  # As after a restart: all that is left of a round is its state.
-  goes_on = federation.federated_round(two, once.state)
-  assert toys.same(goes_on.state, last.state)
 
 
 def test_two_posteriors_over_all_weights_and_one_inside_layers_are_refused():

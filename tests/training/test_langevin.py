@@ -59,16 +59,6 @@ def test_psgld_has_it_under_a_settled_preconditioner():
   assert_variance(walk(optimizer, rate, settled**2), expected)
 
 
-def test_no_temperature_is_sgd():
-  plain, variable = (tf.Variable([1.0, -2.0]) for _ in range(2))
-  step = training.Step(
-    tf.constant(0), tf.constant(0.5), tf.constant([5, 6]), tf.constant(9.0)
-  )
-  training.SGD().apply([plain], [], [tf.constant([2.0, 4.0])], step)
-  training.SGLD(0.0).apply([variable], [], [tf.constant([2.0, 4.0])], step)
-  np.testing.assert_array_equal(plain, variable)
-
-
 def test_every_variable_and_step_has_noise_of_its_own():
   def moved(seed):
     pair = [tf.Variable(tf.zeros([50])) for _ in range(2)]
