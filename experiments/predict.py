@@ -135,14 +135,15 @@ def _examples(task) -> tuple[np.ndarray, dict[str, Sequence]]:
       f'{where}: the run was not trained on a .csv: give an .npz with x of '
       f'shape [{shape}].'
     )
-  file = csv_files.CsvFile(where, path)
-  file.check_columns(_KEPT.value, 'which --keep_columns names')
+  table = csv_files.read(where, path)
+  kept = _KEPT.value
+  csv_files.check_columns(where, table, kept, 'which --keep_columns names')
   x = csv_files.rows_like(path, task.features, where)
-  used = [*encoding.columns(task.features), *_KEPT.value]
-  unused = [name for name in file.header if name not in used]
+  used = [*encoding.columns(task.features), *kept]
+  unused = [name for name in table if name not in used]
   if unused:
     print(f'not used: {", ".join(unused)}')
-  return x, {name: file.cells(name) for name in _KEPT.value}
+  return x, {name: list(table[name]) for name in kept}
 
 
 if __name__ == '__main__':

@@ -1,136 +1,108 @@
 """A user's own table: `--dataset=path/to/file.csv`.
 
-A row is an example, a column with a name of numbers or of categories. Cells are
-read by the columns' names, so that their order in a file is nothing.
-Rows are counted as a spreadsheet does: the header is row 1.
+A row is an example, and a column has numbers or categories. Columns are found
+by name, so that their order in the file does not matter. Errors count rows as a
+spreadsheet does: the header is row 1. Empty lines are not counted.
 """
 
 from collections.abc import Collection, Sequence
-import csv
-import itertools
 import os
+import re
+from typing import Any
 
 import numpy as np
 
-from bfl_tf.datasets import cells as cells_lib
-from bfl_tf.datasets import encoding
+from bfl_tf.datasets import arrays, encoding
+
+_LARGEST = np.finfo(np.float32).max
+_NUMBER = re.compile(r'[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?', re.ASCII)
+# Missing values as programs write them; `Na` may be sodium.
+MISSING = ('', '?', 'NA', 'N/A', '#N/A', 'NaN', 'NAN', 'nan', 'NULL', 'null')
+# Names, dates and notes have fewer cells per word.
+_CELLS_PER_CATEGORY = 3
 
 
-class CsvFile:
-  """A file with a header.
+def read(where: str, path: str) -> Any:
+  """Returns the stripped cells of a file in UTF-8 as a data frame of texts.
 
-  Attributes:
-    header: the columns' names.
+  Raises:
+    ValueError: The file cannot be read, or has no header of distinct names;
+      begins with `where`.
   """
+  import pandas
 
-  def __init__(self, where: str, path: str):
-    """Reads the header.
+  try:
+    # Spreadsheets begin a file with a mark that is no part of a name.
+    with open(path, newline='', encoding='utf-8-sig') as file:
+      # Unlike the C engine, Python's tells short rows from empty cells.
+      table = pandas.read_csv(
+        file, engine='python', header=None, dtype=object, keep_default_na=False
+      )
+  except (OSError, ValueError) as error:
+    why = getattr(error, 'strerror', None) or error
+    raise ValueError(f'{where} cannot be read as a .csv: {why}.') from error
+  table.index += 1
+  short = table.index[table.isna().any(axis=1)]
+  if len(short):
+    raise ValueError(f'{where}: row {short[0]} has fewer cells than others.')
+  header, table = table.iloc[0].str.strip(), table[1:]
+  if '' in set(header) or not header.is_unique:
+    raise ValueError(
+      f'{where}: the first row must name every column, each by a name of its '
+      f'own, separated by commas, got {",".join(header)!r}.'
+    )
+  if table.empty:
+    raise ValueError(f'{where} has no row below its header.')
+  return table.apply(lambda column: column.str.strip()).set_axis(header, axis=1)
 
-    Args:
-      where: names the file in errors, with its flag.
-      path: the file, in UTF-8.
 
-    Raises:
-      ValueError: there is none, or it has no header of distinct names.
-    """
-    self._where, self._path = where, path
-    self.header: list[str] = next((cells for _, cells in self._lines()), [])
-    self._places = {name: at for at, name in enumerate(self.header)}
-    if '' in self._places or not 0 < len(self._places) == len(self.header):
+def check_columns(where: str, table: Any, wanted: Sequence[str], why: str):
+  """Raises a ValueError that names the first column that is not there."""
+  for name in wanted:
+    if name not in table:
       raise ValueError(
-        f'{where}: the first row must name every column, each by a name of its '
-        f'own, separated by commas, got {",".join(self.header)!r}.'
+        f'{where} has no column {name!r}, {why}; it has {", ".join(table)}.'
       )
 
-  def check_columns(self, wanted: Sequence[str], why: str) -> None:
-    """Raises a ValueError that names the first column that is not there."""
-    for name in wanted:
-      if name not in self._places:
-        raise ValueError(
-          f'{self._where} has no column {name!r}, {why}; it has '
-          f'{", ".join(self.header)}.'
-        )
 
-  def cells(self, name: str) -> list[str]:
-    """Returns the cells of a column, as they are."""
-    rows = itertools.islice(self._lines(), 1, None)
-    return [cells[self._places[name]] for _, cells in rows]
+def encode(
+  where: str,
+  table: Any,
+  categorical: Collection[str] = (),
+  like: encoding.Features = (),
+) -> tuple[np.ndarray, encoding.Features]:
+  """Encodes the columns of a table as features.
 
-  def read(
-    self,
-    columns: Sequence[str],
-    categorical: Collection[str] = (),
-    texts: Sequence[str] = (),
-    like: encoding.Features = (),
-  ) -> tuple[np.ndarray, encoding.Features, dict[str, list[str]]]:
-    """Reads the file whole.
+  Args:
+    where: Name of the file in errors.
+    table: Cells as text.
+    categorical: Columns of categories, whatever their cells look like. Other
+      columns are categorical if no cell is a number.
+    like: Features of another table, by which to encode this one.
 
-    Args:
-      columns: that are to be features.
-      categorical: those of categories, whatever their cells look like; others
-        are where no cell is a number.
-      texts: columns without gaps that are taken as they are.
-      like: features of another table, which the rows are to have; their own if
-        none.
+  Returns:
+    `[num_rows, num_features]` float32, NaN where a number is missing; and the
+    features.
 
-    Returns:
-      `[num_rows, num_features]` float32, NaN where a number is missing; what
-      they say; texts by column.
-
-    Raises:
-      ValueError: the file cannot be read so. What is wrong in all of it is
-        counted, and the first of it named.
-    """
-    found = [cells_lib.Column(name, name in categorical) for name in columns]
-    adders = [(column.add, self._places[column.name]) for column in found]
-    kept: dict[str, list[str]] = {name: [] for name in texts}
-    rows: list[int] = []
-    defects: list[str] = []
-    for row, cells in itertools.islice(self._lines(), 1, None):
-      if len(cells) != len(self.header):
-        defects.append(
-          f'row {row} has {len(cells)} cells, the header {len(self.header)}'
-        )
-        continue
-      rows.append(row)
-      for add, place in adders:
-        add(cells[place])
-      for name, values in kept.items():
-        values.append(cell := cells[self._places[name]])
-        if cell in cells_lib.MISSING:
-          defects.append(f'row {row}, column {name!r} has {cell!r}')
-    for column in found:
-      defects += column.misfits(like, rows) if like else column.defects(rows)
-    if defects:
-      more = [f'and {len(defects) - 10} more'] * (len(defects) > 10)
-      raise ValueError(
-        f'{self._where}: {"; ".join([*defects[:10], *more])}: mend or empty '
-        'cells, leave rows out, or see --categorical_columns and '
-        '--ignore_columns.'
-      )
-    if not rows:
-      raise ValueError(f'{self._where} has no row below its header.')
-    features = like or tuple(f for column in found for f in column.features())
-    x = np.zeros([len(rows), len(features)], np.float32)
-    for column in found:
-      column.write(x, features)
-    return x, features, kept
-
-  def _lines(self):
-    """Yields row numbers and cells; empty lines are skipped, and counted."""
+  Raises:
+    ValueError: Some columns cannot be encoded; names up to ten of them.
+  """
+  found, values, defects = [], [], []
+  for name, cells in table.items():
+    wanted = [feature for feature in like if feature.column == name]
     try:
-      # Spreadsheets begin a file with a mark that is no part of a name.
-      with open(self._path, newline='', encoding='utf-8-sig') as file:
-        reader = csv.reader(file, strict=True)
-        # A quoted line break is within a row.
-        for row, cells in enumerate(reader, start=1):
-          if cells:
-            yield row, [cell.strip() for cell in cells]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-      said = getattr(error, 'strerror', None) or error
-      raise ValueError(
-        f'{self._where} cannot be read as a .csv file: {said}.'
-      ) from error
+      features, x = _encode(cells, name in categorical, wanted)
+    except ValueError as error:
+      defects.append(f'column {name!r} has {error}')
+    else:
+      found += features
+      values += x
+  if defects:
+    raise ValueError(
+      f'{where}: {"; ".join(defects[:10])}: mend or empty cells, leave rows '
+      'out, or see --categorical_columns and --ignore_columns.'
+    )
+  return np.stack(values, axis=1), tuple(found)
 
 
 def rows_like(
@@ -139,17 +111,64 @@ def rows_like(
   """Returns a table's rows as those of another: `[num_rows, num_features]`.
 
   Args:
-    path: the .csv file.
-    features: of the other, as of `Dataset.features` or a run's `task.features`.
-    where: names the file in errors.
+    path: The .csv file.
+    features: Features of the other table, such as `Dataset.features` or a run's
+      `task.features`.
+    where: Name of the file in errors.
 
   Raises:
-    ValueError: it lacks a column, or cells do not say what is wanted.
+    ValueError: A column is missing, or cells do not match the features.
   """
   where = where or str(path)
   if not features:
     raise ValueError(f"{where}: a .csv goes with clients' data from a .csv.")
-  file, used = CsvFile(where, str(path)), encoding.columns(features)
-  file.check_columns(used, 'which clients train on')
+  table, used = read(where, str(path)), encoding.columns(features)
+  check_columns(where, table, used, 'which clients train on')
   numbers = {f.column for f in features if f.value is None}
-  return file.read(used, {*used} - numbers, like=features)[0]
+  return encode(where, table[used], {*used} - numbers, features)[0]
+
+
+def _encode(cells, is_categorical, like):
+  """Returns the features of a column, and the float32 values of each."""
+  numbers = np.array(
+    [
+      float(cell) if _NUMBER.fullmatch(cell) and not is_categorical else np.nan
+      for cell in cells
+    ]
+  )
+  finite = np.where(abs(numbers) <= _LARGEST, numbers, np.nan)
+  # One category has one spelling: 1.0 is 1.
+  words = cells.str.replace(r'^(-?\d+)\.0+$', r'\1', regex=True)
+  words = words.where(~cells.isin(MISSING), '')[np.isnan(finite)]
+  if not like:
+    if not is_categorical:
+      _check(numbers, words[words != ''])
+    kinds = {*words, *([None] if len(words) < len(cells) else [])}
+    like = encoding.of_column(cells.name, kinds)
+  known = [feature.value for feature in like]
+  for row, word in words[~words.isin(known)].items():
+    why = 'new to the run' if word else 'a missing value, and no site had one'
+    raise ValueError(
+      f'{word!r} in row {row}, '
+      f'{"no finite number" if word and None in known else why}'
+    )
+  at = words.reindex(cells.index)
+  return like, [
+    np.float32(finite if value is None else at == value) for value in known
+  ]
+
+
+def _check(numbers, words):
+  """Raises a ValueError if a column holds neither numbers nor categories."""
+  if len(words) and not np.isnan(numbers).all():
+    raise ValueError(
+      f'numbers and {len(words)} cells that are no finite ones: '
+      f'{words.iloc[0]!r} in row {words.index[0]}'
+    )
+  if len(words) < _CELLS_PER_CATEGORY * words.nunique():
+    raise ValueError(
+      f'{words.nunique()} words in {len(words)} cells, too many for categories'
+    )
+  values = numbers[~np.isnan(numbers)]
+  if values.size and arrays.is_lost(values):
+    raise ValueError(arrays.LOST)

@@ -17,7 +17,7 @@ _FRACTION = re.compile(r'-?\d*\.\d*[1-9]\d*')
 def load(reading: reading_lib.Reading) -> columns.Dataset:
   """Reads a .csv file whole."""
   where = f'--dataset={reading.dataset}'
-  file = csv_files.CsvFile(where, reading.dataset)
+  table = csv_files.read(where, reading.dataset)
   of_site = [reading.client_column] if reading.client_column else []
   for flag, named in (
     ('label_column', [reading.label_column]),
@@ -25,15 +25,21 @@ def load(reading: reading_lib.Reading) -> columns.Dataset:
     ('ignore_columns', reading.ignore_columns),
     ('categorical_columns', reading.categorical_columns),
   ):
-    file.check_columns(named, f'which --{flag} names')
+    csv_files.check_columns(where, table, named, f'which --{flag} names')
   apart = [reading.label_column, *of_site]
   unused = {*apart, *reading.ignore_columns}
-  wanted = [name for name in file.header if name not in unused]
+  wanted = [name for name in table if name not in unused]
   if not wanted:
     raise ValueError(f'{where} has no column left to be a feature.')
-  x, features, texts = file.read(wanted, reading.categorical_columns, apart)
-  y, names = classes(where, reading, texts[reading.label_column])
-  ids = [np.array(texts[name]) for name in of_site]
+  for name in apart:
+    gaps = table[name][table[name].isin(csv_files.MISSING)]
+    for row, cell in gaps.items():
+      raise ValueError(f'{where}: row {row}, column {name!r} has {cell!r}.')
+  x, features = csv_files.encode(
+    where, table[wanted], reading.categorical_columns
+  )
+  y, names = classes(where, reading, list(table[reading.label_column]))
+  ids = [np.array(table[name], str) for name in of_site]
   rows = columns.Split(x, y, ids[0] if ids else None)
   known = len(names) or reading.num_classes
   dataset = arrays.from_splits(reading.dataset, known, rows)

@@ -76,7 +76,7 @@ def differing(groups: Sequence[Group]) -> list[str]:
 
 
 def read_runs(folder: str | os.PathLike) -> Any:
-  """Returns the finished runs below a folder as a frame; needs pandas.
+  """Returns the finished runs below a folder as a data frame.
 
   Returns:
     A `pandas.DataFrame`, a row a run: `run`, its directory; a column a flag

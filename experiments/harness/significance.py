@@ -19,7 +19,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
+from scipy import stats
 
 from experiments.harness import tables
 
@@ -68,7 +68,7 @@ class Test(NamedTuple):
       return (
         0.0 if _all_alike(self.degrees_of_freedom + 1) < level else math.inf
       )
-    quantile = special.stdtrit(self.degrees_of_freedom, 1 - level)
+    quantile = stats.t.ppf(1 - level, self.degrees_of_freedom)
     return float(quantile) * self.standard_error
 
 
@@ -87,14 +87,11 @@ def student(differences: np.ndarray) -> Test | None:
   mean, freedom = float(differences.mean()), differences.size - 1
   if np.ptp(differences) < _SAME:
     return Test(mean, 0.0, freedom, *_signs(mean, differences.size))
-  t = mean / error
-  return Test(
-    mean,
-    error,
-    freedom,
-    float(special.stdtr(freedom, -t)),
-    float(special.stdtr(freedom, t)),
-  )
+  p_values = [
+    float(stats.ttest_1samp(differences, 0, alternative=side).pvalue)
+    for side in ('greater', 'less')
+  ]
+  return Test(mean, error, freedom, *p_values)
 
 
 def _signs(mean, count):

@@ -177,7 +177,7 @@ def test_gaps_and_categories(tmp_path):
   with pytest.raises(ValueError) as error:
     datasets.rows_like(path, dataset.features)
   assert str(error.value).count('row ') == 3
-  for named in ("row 2, column 'sex' has ''", "'roof'", "row 5.*'ten'"):
+  for named in ("column 'sex' has '' in row 2", "'roof'", "'ten' in row 5"):
     assert re.search(named, str(error.value))
 
 
@@ -217,8 +217,8 @@ def test_a_calibration_share_of_any_set():
 BAD = {
   "column 'hue' .*'forty' in row 6": (change(4, 'hue', 'forty'), {}),
   "column 'hue' .*'inf' in row 6": (change(4, 'hue', 'inf'), {}),
-  "row 5, .*'label' has ''.*column 'ash'.*column 'hue'": (
-    [[f'a{i}', r[1], f'b{i}', r[3] * (i != 3)] for i, r in enumerate(rows())],
+  "column 'ash'.*column 'hue'": (
+    [[f'a{i}', r[1], f'b{i}', r[3]] for i, r in enumerate(rows())],
     {},
   ),
   # Notes, of which most rows have none.
