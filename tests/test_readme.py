@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from tensorflow_probability import distributions as tfd
 
-from bfl_tf import metrics, pooling
+from bfl_tf import pooling
 from bfl_tf.config import config as config_lib
-from bfl_tf.trained import doubts
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _README = (_ROOT / 'README.md').read_text()
@@ -47,13 +46,6 @@ def test_methods_have_every_setting():
     for setting in method.declared:
       known = re.search(rf'[`.]{setting}`', _METHODS)
       assert known, f'{method.name}.{setting}'
-
-
-def test_scores_have_every_column():
-  page = (_ROOT / 'docs/scores.md').read_text()
-  names = {*metrics.SCORES, *metrics.Detection._fields}
-  names |= set(doubts.calibration(np.eye(2), np.arange(2)))
-  assert not [name for name in names if f'`{name}`' not in page]
 
 
 @pytest.mark.parametrize(

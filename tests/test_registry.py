@@ -31,12 +31,6 @@ def test_nothing_goes_by_that_name(name):
     registry.resolve('pooling', name, TABLE)
 
 
-def test_what_is_near_is_named():
-  with pytest.raises(ValueError, match="Did you mean 'conflation'"):
-    registry.resolve('pooling', 'conflaton', TABLE)
-  assert registry.hint('word', ['nothing', 'like it']) == ''
-
-
 @pytest.fixture
 def module(tmp_path, monkeypatch):
   """A file of anybody's, and the name that it is imported by."""

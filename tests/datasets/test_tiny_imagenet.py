@@ -71,8 +71,3 @@ def test_an_archive_is_prepared_and_loaded(archive):
   assert np.array_equal(images, dataset.test.x)
   builder = tiny_imagenet.TinyImagenet(data_dir=archive.parent / 'data')
   assert builder.info.features['label'].names == WNIDS
-
-
-def test_another_split_is_refused(archive):
-  with pytest.raises(ValueError, match=r'--test_split=test .*validation'):
-    datasets.load('tiny_imagenet')

@@ -39,13 +39,6 @@ def test_helpfull_has_every_flag_with_its_default(capsys):
     assert shown[name] == declared.format(declared.default)
 
 
-def test_every_method_of_ours_can_be_described(capsys):
-  for method in config.known_methods():
-    out = asked(capsys, f'--describe={method.name}')
-    for setting in method.declared:
-      assert f'  --{method.key(setting)}=' in out
-
-
 def test_anybodys_own_is_described(capsys):
   out = asked(capsys, '--describe=toys:Counter')
   assert out.startswith('Counter') and 'It has no settings.' in out

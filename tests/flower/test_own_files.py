@@ -161,21 +161,14 @@ def test_what_the_columns_of_nodes_hold(tmp_path, column, is_refused):
 @pytest.mark.parametrize(
   'field, values',
   [
-    ('counts', {'0': 'many'}),
     ('counts', {'0': -500, '1': 600}),
     ('counts', {'0': 1.5}),
-    ('counts', {'0': 10**13}),
     ('held', {'calibration': 0, 'test': -1}),
     ('features', [['a', None]]),
-    ('shape', ['4']),
-    ('dtype', 'object'),
     ('more', 1),
     ('moments', [[9] * 4]),
-    ('moments', [[-30] * 4, [0.0] * 4, [1.0] * 4]),
     ('moments', [[2**62] * 4, [0.0] * 4, [1.0] * 4]),
     ('moments', [[9] * 4, [1.7e308] * 4, [1.0] * 4]),
-    ('moments', [[9] * 4, ['0.0'] * 4, [1.0] * 4]),
-    ('moments', [[9] * 4, [0.0] * 4, [-50.0] * 4]),
     ('moments', [[9] * 4, [0.0] * 4, [1e80] * 4]),
   ],
 )

@@ -61,13 +61,6 @@ def test_how_the_other_process_ended(code, error, said):
     simulation.play(code)
 
 
-def test_what_is_given_and_what_is_printed():
-  lines = []
-  code = 'from bfl_tf.flower import simulation as s; print(*s.given())'
-  simulation.play(code, ['a=b c', '--d'], lines.append)
-  assert lines == ['a=b c --d\n']
-
-
 @pytest.mark.parametrize(
   'error, raised',
   [

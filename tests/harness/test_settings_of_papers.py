@@ -4,7 +4,6 @@ import csv
 import pathlib
 
 import numpy as np
-import pytest
 
 from bfl_tf import datasets, models, partitions
 from experiments.artifacts import board, equal_work, priors
@@ -48,14 +47,6 @@ def test_the_chosen_rates_are_the_best_that_were_tried():
   for kind, (_, rates) in equal_work.RATES.items():
     best = min(rates, key=lambda rate: nll[kind, f'{rate}'])
     assert equal_work.CHOSEN[kind] == best
-
-
-def test_each_client_has_its_share_of_the_prior():
-  cell = priors.SCORES['WC, s sqrt(K)', 'iid'].config('paper', seed=0)
-  once = priors.SCORES['WC, KL / N_k', 'iid'].config('paper', seed=0)
-  scale, num_clients = cell.get('flipout.prior_scale'), cell.num_clients
-  precision = once.get('flipout.prior_scale') ** -2
-  assert num_clients * scale**-2 == pytest.approx(precision, rel=1e-12)
 
 
 def test_the_board_has_the_splits_and_the_network_of_the_public_codes():

@@ -159,3 +159,18 @@ def test_same_seed_same_bits_and_no_loss_of_their_own(make, x, linear):
   # By hand, outside of any scope, the seed is drawn.
   assert not np.any(model(x).numpy() == model(x).numpy())
   assert model.losses == []
+
+
+def test_one_convolution_is_two(monkeypatch):
+  model, variables = built(conv(), LARGE)
+
+  def slopes():
+    with tf.GradientTape() as tape:
+      value = apply(model, LARGE, [3, 4])
+      total = tf.reduce_sum(tf.square(value))
+    return value, *tape.gradient(total, variables.trainable)
+
+  grouped = slopes()
+  monkeypatch.setattr(layers, '_LARGEST_KERNEL', 0)
+  for one, two in zip(grouped, slopes(), strict=True):
+    np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-4)

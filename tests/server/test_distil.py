@@ -200,6 +200,8 @@ class Blown:
 def test_teachers_that_ran_away_are_left_out_and_counted(tmp_path):
   # Of two layers the product has no place in float32.
   settings = DISTIL | {'client_parts': (f'{__name__}:Blown',), 'model': 'mlp'}
+  # Without a bound on the update: the weights themselves are finite.
+  settings |= {'max_update_norm': 0.0}
   _, (state, info, groups) = toys.rounds(toys.experiment(**settings), 1)
   # One average, six clients, three samples.
   assert info['teachers_left_out'] == 10
@@ -221,6 +223,20 @@ def test_a_stage_more_changes_no_others_draws():
     1,
   )
   assert toys.same(alone.model, with_more.model)
+
+
+def test_students_of_one_round_are_compared(tmp_path):
+  settings = DISTIL | STUDENTS
+  summary, columns = run(tmp_path / 'run', predictor='A+C+S:swa', **settings)
+  assert summary['final']['nll'] == float(columns['nll_A+C+S:swa'])
+  assert columns['nll_C:sgd'] != columns['nll_A+C+S:swa']
+  assert (columns['students_refused'], columns['members_left_out']) == (
+    '0', '0',
+  )  # fmt: skip
+  # The model stays the average.
+  experiment = toys.experiment(**settings)
+  compared, groups = toys.groups(experiment)
+  assert toys.same(compared.model, groups['A'][0])
 
 
 def test_at_one_rate_sgd_and_swa_are_of_one_trajectory():

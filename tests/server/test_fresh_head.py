@@ -1,11 +1,7 @@
 """The last layer alone is drawn anew, the same for all."""
 
 import numpy as np
-import pytest
-import tf_keras
 import toys
-
-from bfl_tf import server
 
 SETTINGS = {
   'model': 'mlp',
@@ -43,9 +39,3 @@ def test_another_run_draws_another():
   ]
   assert np.array_equal(heads[0], heads[1])
   assert not np.array_equal(heads[0], heads[2])
-
-
-def test_a_network_without_weights_has_no_last_layer():
-  x = tf_keras.Input([3])
-  with pytest.raises(ValueError, match='layer'):
-    server.last_layer(tf_keras.Model(x, tf_keras.layers.ReLU()(x)))

@@ -91,13 +91,6 @@ def test_as_many_strategies_as_workers():
   assert len(training.strategies()) == len(tf.config.list_logical_devices())
 
 
-def test_configuring_late_is_told_and_changes_nothing(caplog):
-  before = tf.config.list_logical_devices()
-  training.configure(7)
-  assert tf.config.list_logical_devices() == before
-  assert 'TensorFlow already runs: its 2 device(s)' in caplog.text
-
-
 def test_mixed_precision_needs_its_instructions(monkeypatch):
   monkeypatch.setattr(devices, '_BFLOAT16', frozenset())
   with pytest.raises(ValueError, match='--mixed_precision'):
