@@ -7,7 +7,6 @@ spreadsheet does: the header is row 1. Empty lines are not counted.
 
 from collections.abc import Collection, Sequence
 import os
-import re
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from bfl_tf.datasets import arrays, encoding
 
 _LARGEST = np.finfo(np.float32).max
-_NUMBER = re.compile(r'[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?', re.ASCII)
+_NUMBER = r'[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?'
 # Missing values as programs write them; `Na` may be sodium.
 MISSING = ('', '?', 'NA', 'N/A', '#N/A', 'NaN', 'NAN', 'nan', 'NULL', 'null')
 # Names, dates and notes have fewer cells per word.
@@ -130,16 +129,12 @@ def rows_like(
 
 def _encode(cells, is_categorical, like):
   """Returns the features of a column, and the float32 values of each."""
-  numbers = np.array(
-    [
-      float(cell) if _NUMBER.fullmatch(cell) and not is_categorical else np.nan
-      for cell in cells
-    ]
-  )
-  finite = np.where(abs(numbers) <= _LARGEST, numbers, np.nan)
+  is_number = cells.str.fullmatch(_NUMBER) & (not is_categorical)
+  numbers = cells.where(is_number).astype(np.float64)
+  finite = numbers.where(abs(numbers) <= _LARGEST)
   # One category has one spelling: 1.0 is 1.
   words = cells.str.replace(r'^(-?\d+)\.0+$', r'\1', regex=True)
-  words = words.where(~cells.isin(MISSING), '')[np.isnan(finite)]
+  words = words.where(~cells.isin(MISSING), '')[finite.isna()]
   if not like:
     if not is_categorical:
       _check(numbers, words[words != ''])
@@ -147,10 +142,10 @@ def _encode(cells, is_categorical, like):
     like = encoding.of_column(cells.name, kinds)
   known = [feature.value for feature in like]
   for row, word in words[~words.isin(known)].items():
-    why = 'new to the run' if word else 'a missing value, and no site had one'
+    why = 'no finite number' if None in known else 'new to the run'
     raise ValueError(
       f'{word!r} in row {row}, '
-      f'{"no finite number" if word and None in known else why}'
+      f'{why if word else "a missing value, and no site had one"}'
     )
   at = words.reindex(cells.index)
   return like, [
@@ -160,7 +155,7 @@ def _encode(cells, is_categorical, like):
 
 def _check(numbers, words):
   """Raises a ValueError if a column holds neither numbers nor categories."""
-  if len(words) and not np.isnan(numbers).all():
+  if len(words) and numbers.count():
     raise ValueError(
       f'numbers and {len(words)} cells that are no finite ones: '
       f'{words.iloc[0]!r} in row {words.index[0]}'
@@ -169,6 +164,5 @@ def _check(numbers, words):
     raise ValueError(
       f'{words.nunique()} words in {len(words)} cells, too many for categories'
     )
-  values = numbers[~np.isnan(numbers)]
-  if values.size and arrays.is_lost(values):
+  if numbers.count() and arrays.is_lost(numbers.dropna().to_numpy()):
     raise ValueError(arrays.LOST)

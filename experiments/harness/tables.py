@@ -229,14 +229,11 @@ def _text(table, entry):
 
 def tex(rows: list[list[str]]) -> str:
   """Returns rows as a tabular, the heading first; it needs booktabs."""
-  special = str.maketrans({c: f'\\{c}' for c in '&%$#_'} | {'±': r'$\pm$'})
-  heading, *lines = (
-    ' & '.join(cell.translate(special) for cell in row) + r' \\' for row in rows
-  )
-  return '\n'.join([
-    rf'\begin{{tabular}}{{{"l" * len(rows[0])}}}', r'\toprule', heading,
-    r'\midrule', *lines, r'\bottomrule', r'\end{tabular}', '',
-  ])  # fmt: skip
+  import pandas
+
+  frame = pandas.DataFrame(rows[1:], columns=rows[0])
+  text = frame.to_latex(index=False, escape=True)
+  return text.replace('±', r'$\pm$')
 
 
 def markdown(rows: list[list[str]]) -> str:
