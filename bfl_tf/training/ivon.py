@@ -100,8 +100,10 @@ class IVON(objectives.Objective):
       p.assign(p * (1.0 - u + 0.5 * tf.square(u)))
       if least:
         p.assign(tf.maximum(p, least))
-      pull = 0.0 if is_tied else prior * variable - shift
-      newton = (size / passed * momentum + pull) / p
+      newton = size / passed * momentum
+      if not is_tied:
+        newton = newton + prior * variable - shift
+      newton /= p
       if self.clip_radius:
         newton = tf.clip_by_value(newton, -self.clip_radius, self.clip_radius)
       variable.assign_sub(step.learning_rate * newton)
