@@ -84,6 +84,13 @@ def test_two_users_stages_share_one_statistic():
   }
 
 
+def test_every_round_draws_anew():
+  Shrink.seen.clear()
+  toys.play(toys.experiment(server_step=(own('Shrink'),)), 2)
+  first, second = (seed for *_, seed in Shrink.seen)
+  assert first != second
+
+
 def test_a_stage_of_the_start_finds_its_slot():
   experiment = toys.experiment(start=('momentum',))
   played = federation.initial_state(experiment)
