@@ -34,16 +34,18 @@ def read(where: str, path: str) -> Any:
   try:
     # Spreadsheets begin a file with a mark that is no part of a name.
     with open(path, newline='', encoding='utf-8-sig') as file:
-      # Faster than `pandas.read_csv`, which is not exact for rows of few cells.
+      # `pandas.read_csv` would take short rows for rows with missing values.
       rows = [row for row in csv.reader(file, strict=True) if row]
   except (OSError, UnicodeDecodeError, csv.Error) as error:
     why = getattr(error, 'strerror', None) or error
     raise ValueError(f'{where} cannot be read as a .csv: {why}.') from error
+  for at, row in enumerate(rows, start=1):
+    if len(row) != len(rows[0]):
+      raise ValueError(
+        f'{where}: row {at} has {len(row)} cells, the header {len(rows[0])}.'
+      )
   table = pandas.DataFrame(rows or [['']], dtype=object)
   table.index += 1
-  short = table.index[table.isna().any(axis=1)]
-  if len(short):
-    raise ValueError(f'{where}: row {short[0]} has fewer cells than others.')
   header, table = table.iloc[0].str.strip(), table[1:]
   if '' in set(header) or not header.is_unique:
     raise ValueError(
