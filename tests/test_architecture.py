@@ -6,6 +6,8 @@ import pathlib
 
 import pytest
 
+from bfl_tf.config import config as config_lib
+
 _ROOT = pathlib.Path(__file__).parents[1]
 _PACKAGE = _ROOT / 'bfl_tf'
 
@@ -75,3 +77,17 @@ def test_imports_go_down(room):
   assert [
     bad for text in _SOURCES[room] for bad in _forbidden(room, text)
   ] == []
+
+
+def test_no_room_above_config_names_a_setting_of_a_method():
+  # A text with a colon that no node imports.
+  keys = config_lib.known_settings().keys() - {'students.students'}
+  for room in _ROOMS:
+    if _FLOOR[room] > _FLOOR['config']:
+      named = {
+        node.value
+        for text in _SOURCES[room]
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Constant) and node.value in keys
+      }
+      assert not named, room

@@ -6,6 +6,7 @@ spreadsheet does: the header is row 1. Empty lines are not counted.
 """
 
 from collections.abc import Collection, Sequence
+import csv
 import os
 from typing import Any
 
@@ -33,17 +34,18 @@ def read(where: str, path: str) -> Any:
   try:
     # Spreadsheets begin a file with a mark that is no part of a name.
     with open(path, newline='', encoding='utf-8-sig') as file:
-      # Unlike the C engine, Python's tells short rows from empty cells.
-      table = pandas.read_csv(
-        file, engine='python', header=None, dtype=object, keep_default_na=False
-      )
-  except (OSError, ValueError) as error:
+      # `pandas.read_csv` would take short rows for rows with missing values.
+      rows = [row for row in csv.reader(file, strict=True) if row]
+  except (OSError, UnicodeDecodeError, csv.Error) as error:
     why = getattr(error, 'strerror', None) or error
     raise ValueError(f'{where} cannot be read as a .csv: {why}.') from error
+  for at, row in enumerate(rows, start=1):
+    if len(row) != len(rows[0]):
+      raise ValueError(
+        f'{where}: row {at} has {len(row)} cells, the header {len(rows[0])}.'
+      )
+  table = pandas.DataFrame(rows or [['']], dtype=object)
   table.index += 1
-  short = table.index[table.isna().any(axis=1)]
-  if len(short):
-    raise ValueError(f'{where}: row {short[0]} has fewer cells than others.')
   header, table = table.iloc[0].str.strip(), table[1:]
   if '' in set(header) or not header.is_unique:
     raise ValueError(
@@ -133,8 +135,8 @@ def _encode(cells, is_categorical, like):
   numbers = cells.where(is_number).astype(np.float64)
   finite = numbers.where(abs(numbers) <= _LARGEST)
   # One category has one spelling: 1.0 is 1.
-  words = cells.str.replace(r'^(-?\d+)\.0+$', r'\1', regex=True)
-  words = words.where(~cells.isin(MISSING), '')[finite.isna()]
+  words = cells.where(~cells.isin(MISSING), '')[finite.isna()]
+  words = words.str.replace(r'^(-?\d+)\.0+$', r'\1', regex=True)
   if not like:
     if not is_categorical:
       _check(numbers, words[words != ''])
