@@ -46,6 +46,7 @@ REFUSED = """
 --attack=own_things:NoHook
 --client_parts=own_things:IntMemory
 --client_parts=own_things:Quitting
+--client_parts=own_things:BadLoss
 --dataset=own_things:reading
 """
 # Noticed only while it trains: code 1, and the state is saved.
@@ -56,7 +57,6 @@ STOPPED = """
 --weighting=own_things:Zero
 --server_step=own_things:Raising
 --server_step=own_things:Accurate
---client_parts=own_things:BadLoss
 """
 _SMALL = [
   '--num_rounds=1', '--num_clients=2', '--num_workers=1',
