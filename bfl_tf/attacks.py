@@ -1,15 +1,7 @@
-"""What bad clients do, to try rules and weightings on.
+"""Attacks by malicious clients, to test rules and weightings.
 
-An attack is a frozen dataclass with a `name`, the `fraction` of the clients
-that are bad, and one of these or both:
-
-  labels(y, num_classes) -> y             what a bad client trains on
-  send(model, start, generator) -> model  what it sends of what it trained
-
-`y` are the labels of all examples, classes or probabilities; `start` is what
-was broadcast, `generator` NumPy's, named by round and client. A run without
-attacks draws nothing for them. Of a posterior an attack moves the mean; its
-spread is what was trained, so that it claims to be as sure as the others.
+An attack on a posterior moves the mean and keeps the trained spread, so that
+the malicious client appears as certain as the others.
 
 References:
   M. Fang et al. Local model poisoning attacks to Byzantine-robust federated
@@ -19,11 +11,12 @@ References:
 """
 
 import dataclasses
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
-from bfl_tf import seeds
+from bfl_tf import component, seeds
+from bfl_tf import weights as weights_lib
 from bfl_tf.settings import Setting
 
 
@@ -45,21 +38,44 @@ def bad_clients(
 
 
 @dataclasses.dataclass(frozen=True)
-class Attack:
-  """A fraction of the clients, and bounds that are checked."""
+class Attack(component.Component):
+  """Base of attacks: a fraction of the clients is malicious."""
 
   fraction: Annotated[
     float, Setting('Of the clients that are bad.', least=0, below=1)
   ] = 0.2
 
-  name: ClassVar[str]
+  def labels(self, y: np.ndarray, num_classes: int) -> np.ndarray:
+    """Returns the labels that a malicious client trains on.
+
+    Args:
+      y: Labels of all examples: classes `[num_examples]`, or probabilities
+        `[num_examples, num_classes]`.
+      num_classes: Number of classes.
+    """
+    return y
+
+  def send(
+    self,
+    model: weights_lib.Weights,
+    start: weights_lib.Weights,
+    generator: np.random.Generator,
+  ) -> weights_lib.Weights:
+    """Returns the model that a malicious client sends.
+
+    Args:
+      model: Trained model.
+      start: Broadcast model.
+      generator: Random generator, named by attack, round and client.
+    """
+    return model
 
 
 @dataclasses.dataclass(frozen=True)
 class LabelFlip(Attack):
   """Trains on labels of which c has become C - 1 - c (Fang et al. 2020)."""
 
-  name: ClassVar[str] = 'label_flip'
+  name = 'label_flip'
 
   def labels(self, y, num_classes):
     return y[:, ::-1] if y.ndim > 1 else (num_classes - 1 - y).astype(y.dtype)
@@ -73,7 +89,7 @@ class RandomModel(Attack):
     float, Setting('Standard deviation of the noise.', above=0)
   ] = 1.0
 
-  name: ClassVar[str] = 'random_model'
+  name = 'random_model'
 
   def send(self, model, start, generator):
     return model.replace_mean(
@@ -90,7 +106,7 @@ class ScaledUpdate(Attack):
     Setting('On the update of the mean; below 0 it goes back.', least=-1e6),
   ] = -5.0
 
-  name: ClassVar[str] = 'scaled_update'
+  name = 'scaled_update'
 
   def send(self, model, start, generator):
     before = start.mean.astype(np.float64)

@@ -32,14 +32,16 @@ _CHUNK = 8192
 
 
 class ClientUpdate(NamedTuple):
-  """What a client sends.
+  """The result of one client's training in a round.
 
   Attributes:
-    client_id: its number.
-    num_examples: that it trained on.
-    model: its trained weights.
-    extras: further vectors, by the name of the client part that sends them.
-    trace: `training.Trace`: steps, sum of rates, mean loss.
+    client_id: Number of the client.
+    num_examples: Number of examples that it trained on.
+    model: Trained weights.
+    extras: Further vectors to the server, by client part.
+    trace: A `training.Trace`: steps, sum of learning rates, mean loss.
+    memory: Memory that the client keeps if the update is accepted, by client
+      part. Stages and rules do not read it.
   """
 
   client_id: int
@@ -47,10 +49,11 @@ class ClientUpdate(NamedTuple):
   model: weights.Weights
   extras: Mapping[str, Any] = {}
   trace: Any = None
+  memory: Mapping[str, Any] = {}
 
   @property
   def num_bytes(self) -> int:
-    """Size on the wire."""
+    """Size of the message in bytes; the memory is not part of it."""
     extras = sum(np.asarray(extra).nbytes for extra in self.extras.values())
     return self.model.num_bytes + extras
 

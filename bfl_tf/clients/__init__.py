@@ -1,4 +1,4 @@
-"""Client parts: what a method adds to the one training loop (`part.Part`)."""
+"""Client parts: additions to the local training of a client."""
 
 from typing import Any
 

@@ -8,15 +8,16 @@ References:
 """
 
 import dataclasses
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import tensorflow as tf
 
+from bfl_tf import training
 from bfl_tf.settings import Setting
 
 
 @dataclasses.dataclass(frozen=True)
-class GradientNoise:
+class GradientNoise(training.Part):
   """Adds N(0, scale^2) to the mean's gradient at each step.
 
   It comes after weight decay and before the optimizer. Without a scale it is
@@ -27,7 +28,7 @@ class GradientNoise:
     float, Setting('Standard deviation, of each weight and step.', least=0)
   ] = 1e-4
 
-  name: ClassVar[str] = 'gradient_noise'
+  name = 'gradient_noise'
 
   def gradient(self, gradient, mean, carry, step):
     if not self.scale:

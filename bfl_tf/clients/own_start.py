@@ -11,18 +11,17 @@ References:
 
 import dataclasses
 import math
-from typing import ClassVar
 
 import tensorflow as tf
 
-from bfl_tf import seeds
+from bfl_tf import seeds, training
 from bfl_tf import weights as weights_lib
 
 _NOTHING = weights_lib.Layout((), (), ())
 
 
 @dataclasses.dataclass(frozen=True)
-class OwnStart:
+class OwnStart(training.Part):
   """Draws all kernels anew: N(0, 2 / inputs), He et al. 2015.
 
   It does so after the first step of a training, in place of what that made of
@@ -34,9 +33,9 @@ class OwnStart:
 
   layout: weights_lib.Layout = _NOTHING
 
-  name: ClassVar[str] = 'own_start'
+  name = 'own_start'
 
-  def laid_out(self, layout):
+  def with_layout(self, layout):
     return dataclasses.replace(self, layout=layout)
 
   def after_step(self, mean, carry, step):

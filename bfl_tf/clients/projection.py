@@ -11,17 +11,18 @@ References:
 """
 
 import dataclasses
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import tensorflow as tf
 
+from bfl_tf import training
 from bfl_tf.settings import Setting
 
 BALLS = ('update', 'model')
 
 
 @dataclasses.dataclass(frozen=True)
-class Projection:
+class Projection(training.Part):
   """Moves the mean back onto an L2 ball after each step that left it.
 
   Scales and the optimizer's own memory stay as they are. What never leaves the
@@ -34,7 +35,7 @@ class Projection:
     Setting('Around the broadcast mean or around zero:', choices=BALLS),
   ] = 'update'
 
-  name: ClassVar[str] = 'projection'
+  name = 'projection'
 
   def begin(self, start, shared, memory):
     around_zero = self.ball == 'model'

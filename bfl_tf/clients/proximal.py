@@ -10,11 +10,11 @@ References:
 """
 
 import dataclasses
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import tensorflow as tf
 
-from bfl_tf import weights
+from bfl_tf import training, weights
 from bfl_tf.settings import Setting
 
 _NOTHING = weights.Layout((), (), ())
@@ -22,11 +22,11 @@ PENALTIES = ('squared', 'norms')
 
 
 @dataclasses.dataclass(frozen=True)
-class Proximal:
+class Proximal(training.Part):
   """The proximal term as a client part.
 
   Attributes:
-    layout: Tensors of the mean; `laid_out` sets it.
+    layout: Tensors of the mean; `with_layout` sets it.
   """
 
   weight: Annotated[float, Setting('mu.', least=0)] = 0.01
@@ -36,9 +36,9 @@ class Proximal:
   ] = 'squared'
   layout: weights.Layout = _NOTHING
 
-  name: ClassVar[str] = 'proximal'
+  name = 'proximal'
 
-  def laid_out(self, layout: weights.Layout) -> 'Proximal':
+  def with_layout(self, layout: weights.Layout) -> 'Proximal':
     return dataclasses.replace(self, layout=layout)
 
   def begin(self, start, shared, memory):

@@ -19,10 +19,11 @@ References:
 
 import dataclasses
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import tensorflow as tf
 
+from bfl_tf import training
 from bfl_tf.settings import Setting
 
 
@@ -44,7 +45,7 @@ class Collected(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Swag:
+class Swag(training.Part):
   """Takes the weights in where a period ends; leaves the training as it is."""
 
   start: Annotated[
@@ -65,7 +66,7 @@ class Swag:
     bool, Setting('False averages alone (SWA), on any variant.')
   ] = True
 
-  name: ClassVar[str] = 'swag'
+  name = 'swag'
 
   def __post_init__(self):
     if self.rank == 1:
@@ -80,8 +81,7 @@ class Swag:
       )
 
   @property
-  def random(self) -> str:
-    """Which weights are random: all that it fits."""
+  def posterior_scope(self) -> str:
     return 'all' if self.fits_scale else 'layers'
 
   def collections(self, num_steps: int) -> int:

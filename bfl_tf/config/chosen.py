@@ -12,7 +12,7 @@ from typing import Any
 
 from absl import logging
 
-from bfl_tf import own, registry, settings
+from bfl_tf import component, own, registry, server, settings
 from bfl_tf.config import given as given_lib
 
 # By role, its value (a name or several) and its table.
@@ -168,11 +168,12 @@ class Chosen:
       choice.values[setting] = value
       if its.table is not None:
         (choice.roles[setting],) = self._chain(key, value, its.table)
-    for used, used_thing in getattr(thing, 'uses', {}).items():
-      sets = getattr(thing, 'sets', {}).get(used, ())
+    declared_by = component.declared_by(thing)
+    for used, used_thing in declared_by.uses.items():
+      sets = declared_by.sets.get(used, ())
       choice.uses[used] = self._visit(role, used, used, used_thing, sets)
     # A stage of ours that a client part needs comes with it.
-    needed = getattr(thing, 'needs', None)
+    needed = declared_by.server_stage
     if needed is not None and needed in self._stages:
       stage = self._stages[needed]
       self.needed[needed] = self._visit('server_step', needed, needed, stage)
@@ -225,8 +226,12 @@ def known_methods(roles: Roles) -> Iterator[Choice]:
   for role, (_, table) in roles.items():
     for key, thing in table.items():
       # Before the first round there are no updates to reduce.
-      needed: Any = getattr(thing, 'statistics', None)
-      if role == 'start' and needed:
+      stage = component.declared_by(thing)
+      if (
+        role == 'start'
+        and issubclass(stage, server.Stage)
+        and stage.statistics is not server.Stage.statistics
+      ):
         continue
       name, declared = key.partition('<')[0], given_lib.settings_of(role, thing)
       yield Choice(role, key, name, thing, declared)

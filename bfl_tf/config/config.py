@@ -8,10 +8,11 @@ from collections.abc import Collection, Mapping
 import dataclasses
 import functools
 import os
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from bfl_tf import (
   attacks,
+  component,
   methods,
   models,
   partitions,
@@ -26,6 +27,8 @@ from bfl_tf.config import flagfile
 from bfl_tf.config import given as given_lib
 from bfl_tf.datasets import preprocessing, reading
 from bfl_tf.settings import Setting
+
+T = TypeVar('T')
 
 # Changing these changes no result, but for who comes too late.
 MACHINE_FIELDS = ('num_workers', 'engine', 'client_timeout', 'tracker')
@@ -362,14 +365,24 @@ class Config(reading.Reading):
     to_all = [name for name, roles in given_lib.GIVEN.items() if not roles]
     return {name: getattr(self, name) for name in to_all} | of_run
 
-  def make(self, role: str, **of_run: Any) -> Any:
-    """Makes the one method of a field; arguments as of `given`."""
-    return self.chosen.of(role).make(self.given(**of_run))
+  def make(self, role: str, base: type[T], **of_run: Any) -> T:
+    """Makes the method of a field.
 
-  def chain(self, role: str, **of_run: Any) -> tuple:
-    """Makes the methods of a field, in order; arguments as of `given`."""
+    Args:
+      role: Name of the field.
+      base: Base class that user code must inherit from.
+      **of_run: As of `given`.
+    """
+    made = self.chosen.of(role).make(self.given(**of_run))
+    component.check(role, made, base)
+    return made
+
+  def chain(self, role: str, base: type[T], **of_run: Any) -> tuple[T, ...]:
+    """Makes the methods of a field, in order; arguments as of `make`."""
     given = self.given(**of_run)
     members = tuple(each.make(given) for each in self.chosen.chains[role])
+    for member in members:
+      component.check(role, member, base)
     chosen_lib.check_unique(f'--{role}', members)
     return members
 

@@ -1,17 +1,12 @@
-"""What may enter a round, and why something may not.
-
-All that a client sent, and all that is to be kept for it, is looked at before
-anything reads it.
-"""
+"""Validate the updates of clients before anything reads them."""
 
 import math
 from typing import Any
 
 import numpy as np
 
-from bfl_tf import own, training, trees
+from bfl_tf import own, statistics, training, trees
 from bfl_tf import weights as weights_lib
-from bfl_tf.federation import engine as engine_lib
 
 # Beyond it a number has no square in float32, and a model of it no logits.
 _LARGEST = float(np.sqrt(np.finfo(np.float32).max))
@@ -23,43 +18,42 @@ _LEAST_RMS = 0.01
 
 
 def find_defect(
-  arrival: engine_lib.Arrival,
-  like: training.Result,
+  client: int,
+  update: statistics.ClientUpdate | BaseException,
+  expected: training.Result,
   reference: weights_lib.Weights,
   max_update_norm: float = 0.0,
   num_examples: int | None = None,
 ) -> str | None:
-  """Says why an update must not be pooled, or returns None.
+  """Returns the reason why an update is rejected, or None.
 
   Args:
-    arrival: what came of a client's training.
-    like: `tf.TensorSpec`s of a good one's model, extras, memory and trace.
-    reference: what was broadcast.
+    client: Number of the client that replied.
+    update: Its update, or the error that it raised.
+    expected: `tf.TensorSpec`s of the model, extras, memory and trace.
+    reference: Broadcast model.
     max_update_norm: Largest L2 norm of the update of means and standard
       deviations, in units of the broadcast's norm; no bound if 0.
-    num_examples: that the client has; who could say more would weigh more. Any
-      number if None.
+    num_examples: Number of the client's examples, which a malicious client
+      could overstate; not compared if None.
   """
   try:
-    if arrival.failure is not None:
-      return f'it raised {own.describe(arrival.failure)}'
-    if arrival.update is None:
-      return 'it sent nothing'
+    if isinstance(update, BaseException):
+      return f'it raised {own.describe(update)}'
     return (
-      _misstated(arrival, num_examples)
-      or _malformed(arrival, like)
-      or _too_far(arrival.update.model, reference, max_update_norm)
+      _misstated(client, update, num_examples)
+      or _malformed(update, expected)
+      or _too_far(update.model, reference, max_update_norm)
     )
-  # Whatever was sent, looking at it ends nobody's round.
+  # Reading an update must not end the round, whatever the client sent.
   except Exception as error:
     return f'it cannot be read: {type(error).__name__}'
 
 
-def _misstated(arrival, num_examples) -> str | None:
-  """What an update says of its client."""
-  said, examples = arrival.update.client_id, arrival.update.num_examples
-  if not isinstance(said, int) or said != arrival.client:
-    return f'it calls itself client {said}'
+def _misstated(client, update, num_examples) -> str | None:
+  stated, examples = update.client_id, update.num_examples
+  if not isinstance(stated, int) or stated != client:
+    return f'it calls itself client {stated}'
   if not isinstance(examples, int) or not 0 < examples < 2**31:
     return f'it trained on {examples} examples'
   if num_examples not in (None, examples):
@@ -67,13 +61,10 @@ def _misstated(arrival, num_examples) -> str | None:
   return None
 
 
-def _malformed(arrival, like) -> str | None:
-  """What is no array as was asked for, or not finite."""
-  update = arrival.update
-  if type(update.trace) is not type(like.trace):
+def _malformed(update, expected) -> str | None:
+  if type(update.trace) is not type(expected.trace):
     return f'its trace is a {type(update.trace).__name__}'
-  sent = _leaves(update.model, update.extras, arrival.memory, update.trace)
-  wanted = _leaves(like.model, like.extra, like.memory, like.trace)
+  sent, wanted = _leaves(update), _leaves(expected)
   for name in {**wanted, **sent}:
     if name not in sent:
       return f'its {name} is missing'
@@ -112,9 +103,14 @@ def _too_far(model, reference, most) -> str | None:
   return None
 
 
-def _leaves(model, extras, memory, trace) -> dict[str, Any]:
-  """Returns all arrays by the name that a message calls them."""
-  tree = {'model': model, 'extra': extras, 'memory': memory, 'trace': trace}
+def _leaves(sent: statistics.ClientUpdate | training.Result) -> dict[str, Any]:
+  """Returns all arrays by their name in a message."""
+  tree = {
+    'model': sent.model,
+    'extra': sent.extras,
+    'memory': sent.memory,
+    'trace': sent.trace,
+  }
   return {
     name.replace(trees.SEPARATOR, ' ').removeprefix('model '): leaf
     for name, leaf in trees.leaves(tree)

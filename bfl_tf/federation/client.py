@@ -99,29 +99,27 @@ def train_client(
   indices: np.ndarray,
   memory: Mapping[str, Any] | None = None,
   change: int = 0,
-) -> tuple[statistics.ClientUpdate, Mapping[str, Any]]:
-  """Returns what a client sends, and what it keeps by part name.
-
-  A bad client trains, and sends, as its attacks say, in their order. Arguments
-  beside the worker are those of `job`.
-  """
+) -> statistics.ClientUpdate:
+  """Trains a client and applies its attacks; arguments as of `job`."""
   work = job(plan, broadcast, client, indices, memory, change)
   attacks, y = plan.attacks_of(client), worker.labels
   for attack in attacks:
-    if hasattr(attack, 'labels'):
-      y = attack.labels(y, worker.model.output_shape[-1])
+    y = attack.labels(y, worker.model.output_shape[-1])
   result = worker.train(work, y=None if y is worker.labels else y)
   model = result.model
   for attack in attacks:
-    if hasattr(attack, 'send'):
-      name = f'attack_{attack.name}'
-      draw = draw_name(broadcast.round, client, change)
-      generator = seeds.generator(plan.config.seed, name, *draw)
-      model = attack.send(model, work.start, generator)
-  update = statistics.ClientUpdate(
-    client, len(work.indices), model, result.extra, result.trace
+    name = f'attack_{attack.name}'
+    draw = draw_name(broadcast.round, client, change)
+    generator = seeds.generator(plan.config.seed, name, *draw)
+    model = attack.send(model, work.start, generator)
+  return statistics.ClientUpdate(
+    client_id=client,
+    num_examples=len(work.indices),
+    model=model,
+    extras=result.extras,
+    trace=result.trace,
+    memory=result.memory,
   )
-  return update, result.memory
 
 
 def epochs(config: config_lib.Config, round_index: int, client: int) -> int:

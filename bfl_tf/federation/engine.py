@@ -1,12 +1,6 @@
-"""Where clients run.
+"""Engines, which train the clients of a round."""
 
-An engine is a function `(experiment, state, clients) -> arrivals`: it has the
-clients of a round trained, anywhere, and yields what comes of each, in any
-order. Where clients keep their memories elsewhere it also has a method `like`.
-"""
-
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 
@@ -16,85 +10,81 @@ from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import method as method_lib
 from bfl_tf.federation import state as state_lib
 
-
-class Arrival(NamedTuple):
-  """What came of one client's training.
-
-  Attributes:
-    client: its number.
-    update: what it sent, or None.
-    memory: by part name, what it is to keep if the update is accepted.
-    failure: why there is no update.
-  """
-
-  client: int
-  update: statistics.ClientUpdate | None
-  memory: Mapping[str, Any]
-  failure: BaseException | None = None
+# The number of a client, and its update or the error that it raised.
+Reply = tuple[int, statistics.ClientUpdate | BaseException]
 
 
-Engine = Callable[
-  [experiment_lib.Experiment, state_lib.State, Sequence[int]],
-  Iterator[Arrival],
-]
+class Engine:
+  """Base of engines: an engine trains the clients of a round, anywhere."""
 
+  def __call__(
+    self,
+    experiment: experiment_lib.Experiment,
+    state: state_lib.State,
+    clients: Sequence[int],
+  ) -> Iterator[Reply]:
+    """Yields the reply of each client, in any order."""
+    raise NotImplementedError(f'{type(self).__qualname__}.__call__')
 
-def like(engine: Engine, method: method_lib.Method) -> training.Result:
-  """Returns `tf.TensorSpec`s of what arrives, as of `Method.result_like`."""
-  of_engine = getattr(engine, 'like', None)
-  return of_engine(method) if of_engine else method.result_like
+  def expected_spec(self, method: method_lib.Method) -> training.Result:
+    """Returns `tf.TensorSpec`s of an update, as of `Method.result_spec`.
+
+    An engine whose clients keep their memories elsewhere overrides it.
+    """
+    return method.result_spec
 
 
 class OtherSideError(ValueError):
-  """What clients remember is on nodes and not here, or here and not there."""
+  """Clients keep their memories on nodes and not here, or the other way."""
 
 
-def check_memories(state: state_lib.State, like: training.Result) -> None:
-  """Refuses clients' memories that are where another engine had them.
+def check_memories(state: state_lib.State, spec: training.Result) -> None:
+  """Rejects memories of clients that another engine stored.
 
   Raises:
-    OtherSideError: they are elsewhere.
+    OtherSideError: The memories are stored elsewhere.
   """
-  # What holds no array leaves nothing in a checkpoint.
-  wanted = {name for name, kept in like.memory.items() if tf.nest.flatten(kept)}
+  # A memory without arrays leaves nothing in a checkpoint.
+  expected = {
+    name for name, kept in spec.memory.items() if tf.nest.flatten(kept)
+  }
   for memory in state.memories.values():
     kept = {name for name, array in memory.items() if tf.nest.flatten(array)}
-    if kept != wanted:
+    if kept != expected:
       raise OtherSideError(
-        'clients of this run remember on the other side: go on with the '
-        '--engine and --superlink that it was begun with.'
+        "another engine stored the memories of this run's clients: continue "
+        'with the --engine and --superlink of its first round.'
       )
 
 
-def local(
-  experiment: experiment_lib.Experiment,
-  state: state_lib.State,
-  clients: Sequence[int],
-  change: int = 0,
-) -> Iterator[Arrival]:
-  """Trains clients on the experiment's workers; the longest begin first."""
-  broadcast, dealt = experiment.broadcast(state), experiment.partition
+class Local(Engine):
+  """Trains clients on the workers of the experiment, the longest first."""
 
-  def work(client):
-    epochs = client_lib.epochs(experiment.config, state.round, client)
-    return len(dealt[client]) * epochs
+  def __init__(self, change: int = 0):
+    """Makes the engine; `change` is that of `client.draw_name`."""
+    self._change = change
 
-  def train(worker, client):
-    kept = state.memories.get(client)
-    try:
-      update, memory = client_lib.train_client(
-        experiment.method,
-        worker,
-        broadcast,
-        client,
-        dealt[client],
-        kept,
-        change,
-      )
-    # Whatever it is, it is this client's alone; an interrupt is no Exception.
-    except own.ERRORS as failure:
-      return Arrival(client, None, {}, failure)
-    return Arrival(client, update, memory)
+  def __call__(self, experiment, state, clients):
+    broadcast, partition = experiment.broadcast(state), experiment.partition
 
-  longest_first = sorted(clients, key=work, reverse=True)
-  return training.in_parallel(experiment.workers, longest_first, train)
+    def work(client):
+      epochs = client_lib.epochs(experiment.config, state.round, client)
+      return len(partition[client]) * epochs
+
+    def train(worker, client):
+      try:
+        return client, client_lib.train_client(
+          experiment.method,
+          worker,
+          broadcast,
+          client,
+          partition[client],
+          state.memories.get(client),
+          self._change,
+        )
+      # An error of one client does not end the round; an interrupt does.
+      except own.ERRORS as failure:
+        return client, failure
+
+    longest_first = sorted(clients, key=work, reverse=True)
+    return training.in_parallel(experiment.workers, longest_first, train)

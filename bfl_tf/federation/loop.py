@@ -4,14 +4,13 @@ There is one. A method of a paper is a combination of the pieces of a `Method`,
 never a loop of its own.
 """
 
-import dataclasses
 import math
 import time
 from typing import Any
 
 from absl import logging
 
-from bfl_tf import own, seeds, training
+from bfl_tf import own, seeds
 from bfl_tf.config import config as config_lib
 from bfl_tf.federation import admission, stopping
 from bfl_tf.federation import engine as engine_lib
@@ -40,7 +39,7 @@ def initial_state(experiment: experiment_lib.Experiment) -> state_lib.Round:
 def federated_round(
   experiment: experiment_lib.Experiment,
   state: state_lib.State,
-  engine: engine_lib.Engine = engine_lib.local,
+  engine: engine_lib.Engine = engine_lib.Local(),  # noqa: B008
 ) -> state_lib.Round:
   """Plays one round.
 
@@ -55,112 +54,78 @@ def federated_round(
   """
   started = time.perf_counter()
   method = experiment.method
-  clients = sampled(method.config, state.round)
-  received = _Received.nothing(method, state.model)
-  _ask(received, experiment, state, engine, clients)
-  if len(received.traces) < method.config.min_clients:
-    again = sorted(received.left_out)
-    logging.warning('Too few good updates: clients %s are asked again.', again)
-    _ask(received, experiment, state, engine, again)
-  _check_enough(method.config, state, received)
-  pooled, results, info = received.reduction.finish()
-  culprit = f'round {state.round + 1}: --pooling={method.config.pooling}'
-  stopping.check_model(culprit, pooled, method.result_like.model)
+  config = method.config
+  clients = sampled(config, state.round)
+  reduced = reduction_lib.Reduction(
+    method.rule,
+    method.weighting,
+    method.statistics,
+    state.model,
+    (f'--pooling={config.pooling}', f'--weighting={config.weighting}'),
+  )
+  rejected = _request(reduced, experiment, state, engine, clients)
+  num_requests, num_valid = len(clients), len(reduced.traces)
+  if num_valid < config.min_clients:
+    again = sorted(rejected)
+    logging.warning(
+      'Only %d valid updates; requesting clients %s again.', num_valid, again
+    )
+    rejected = _request(reduced, experiment, state, engine, again)
+    num_requests += len(again)
+  _check_enough(config, state, reduced, rejected)
+  pooled, results, info = reduced.finish()
+  culprit = f'round {state.round + 1}: --pooling={config.pooling}'
+  stopping.check_model(culprit, pooled, method.result_spec.model)
   info['clients_seconds'] = time.perf_counter() - started
   new = state._replace(
-    model=pooled, memories={**state.memories, **received.memories}
+    model=pooled, memories={**state.memories, **reduced.memories}
   )
   played = _step(method, state, state_lib.Round(new, info), results)
-  info = played.info | _describe(received)
-  info['bytes_up'] = received.num_bytes
-  info['bytes_down'] = received.asked * experiment.broadcast(state).num_bytes
+  info = played.info | _describe(reduced.traces, rejected)
+  info['bytes_up'] = reduced.num_bytes
+  info['bytes_down'] = num_requests * experiment.broadcast(state).num_bytes
   state = played.state._replace(round=state.round + 1)
   return played._replace(state=state, info=info)
 
 
-@dataclasses.dataclass
-class _Received:
-  """What was accepted of a round's arrivals, and why others were not.
-
-  Attributes:
-    reduction: of all that was accepted.
-    memories: by client, what it is to keep.
-    traces: of the accepted.
-    left_out: by client, the reason.
-    asked: how often a client was sent the broadcast.
-    has_shown_traceback: Whether a client's traceback was logged; others are
-      likely to be the same.
-    num_bytes: that came up.
-  """
-
-  reduction: reduction_lib.Reduction
-  memories: dict[int, Any] = dataclasses.field(default_factory=dict)
-  traces: list[training.Trace] = dataclasses.field(default_factory=list)
-  left_out: dict[int, str] = dataclasses.field(default_factory=dict)
-  asked: int = 0
-  has_shown_traceback: bool = False
-  num_bytes: int = 0
-
-  @classmethod
-  def nothing(cls, method, reference) -> '_Received':
-    config = method.config
-    return cls(
-      reduction_lib.Reduction(
-        method.rule,
-        method.weighting,
-        method.statistics,
-        reference,
-        (f'--pooling={config.pooling}', f'--weighting={config.weighting}'),
-      )
-    )
-
-  def add(self, update, memory) -> None:
-    """Takes in what is good."""
-    self.reduction.add(update)
-    self.traces.append(update.trace)
-    self.num_bytes += update.num_bytes
-    self.left_out.pop(update.client_id, None)
-    if memory:
-      self.memories[update.client_id] = memory
-
-
-def _ask(received, experiment, state, engine, clients) -> None:
-  """Takes in what comes of clients; of who sends nothing good, why."""
+def _request(reduced, experiment, state, engine, clients) -> dict[int, str]:
+  """Accumulates valid updates; returns why others are rejected, by client."""
   method, waiting = experiment.method, set(clients)
-  received.asked += len(waiting)
-  like = engine_lib.like(engine, method)
-  for arrival in engine(experiment, state, clients):
-    client = arrival.client
+  expected = engine.expected_spec(method)
+  rejected: dict[int, str] = {}
+  has_shown_traceback = False
+  for client, update in engine(experiment, state, clients):
     if client not in waiting:
-      logging.warning('Client %r was not asked, or not again.', client)
+      logging.warning('Client %r was not requested, or replied twice.', client)
       continue
     waiting.remove(client)
     defect = admission.find_defect(
-      arrival,
-      like,
+      client,
+      update,
+      expected,
       state.model,
       method.config.max_update_norm,
       len(experiment.partition[client]),
     )
-    if defect:
-      received.left_out[client] = defect
-      logging.warning('Client %d is rejected: %s.', client, defect)
-      if arrival.failure and not received.has_shown_traceback:
-        received.has_shown_traceback = True
-        logging.warning('%s', own.traceback_of(arrival.failure))
+    if not defect:
+      reduced.add(update)
       continue
-    received.add(arrival.update, arrival.memory)
-  received.left_out |= dict.fromkeys(waiting, 'nothing came')
+    rejected[client] = defect
+    logging.warning('Client %d is rejected: %s.', client, defect)
+    # Tracebacks of other clients are likely to be the same.
+    if isinstance(update, BaseException) and not has_shown_traceback:
+      has_shown_traceback = True
+      logging.warning('%s', own.traceback_of(update))
+  return rejected | dict.fromkeys(waiting, 'no reply')
 
 
-def _check_enough(config, state, received):
-  if len(received.traces) >= config.min_clients:
-    return
-  why = stopping.reasons(received.left_out)
-  raise stopping.TooFewClientsError(
-    f'round {state.round + 1}: {len(received.traces)} accepted updates are '
-    f'fewer than --min_clients={config.min_clients} ({why}).'
-  )
+def _check_enough(config, state, reduced, rejected):
+  if len(reduced.traces) < config.min_clients:
+    raise stopping.TooFewClientsError(
+      f'round {state.round + 1}: {len(reduced.traces)} accepted updates are '
+      f'fewer than --min_clients={config.min_clients} '
+      f'({stopping.reasons(rejected)}).'
+    )
 
 
 def _step(
@@ -191,7 +156,7 @@ def _after(method, culprit, played, said) -> state_lib.Round:
       f'{type(said).__name__}.'
     )
   said = state_lib.Round(*said)
-  stopping.check_model(culprit, said.state.model, method.result_like.model)
+  stopping.check_model(culprit, said.state.model, method.result_spec.model)
   return state_lib.Round(
     said.state,
     {**played.info, **said.info},
@@ -211,16 +176,15 @@ def sampled(config: config_lib.Config, round_index: int) -> list[int]:
   )
 
 
-def _describe(received) -> dict[str, Any]:
-  traces, left_out = received.traces, received.left_out
+def _describe(traces, rejected) -> dict[str, Any]:
   return {
     # Exactly rounded, so in any order of arrival the same.
     'train_loss': math.fsum(trace.loss for trace in traces) / len(traces),
     'local_steps': int(sum(trace.steps for trace in traces)),
     'clients_pooled': len(traces),
-    'clients_left_out': len(left_out),
-    'left_out': ' '.join(map(str, sorted(left_out))),
-    'left_out_reasons': stopping.reasons(left_out),
+    'clients_left_out': len(rejected),
+    'left_out': ' '.join(map(str, sorted(rejected))),
+    'left_out_reasons': stopping.reasons(rejected),
     **_reported(traces),
   }
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import own, server, training
+from bfl_tf import own, pooling, server, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.config import chosen as chosen_lib
 from bfl_tf.federation import plan as plan_lib
@@ -43,12 +43,12 @@ class Method(plan_lib.Plan):
   def build(cls, plan: plan_lib.Plan, resources: server.Resources) -> 'Method':
     """Makes the server's side; a ValueError names the flag and the fix."""
     config, worker = plan.config, resources.workers[0]
-    rule = config.make('pooling')
-    weighting = config.make('weighting')
+    rule = config.make('pooling', pooling.Rule)
+    weighting = config.make('weighting', pooling.Weighting)
     _check_rule(rule, plan, worker.layout)
     of_run = {'resources': resources, 'num_classes': resources.num_classes}
     start, step, refine = (
-      config.chain(flag, **of_run)
+      config.chain(flag, server.Stage, **of_run)
       for flag in ('start', 'server_step', 'refine')
     )
     _check_start(start)
@@ -67,7 +67,7 @@ class Method(plan_lib.Plan):
     )
     # Traces hooks of client parts: an error of theirs comes before any round.
     flag = f'--client_parts={",".join(config.client_parts)}'
-    own.call(flag, lambda: method.result_like)
+    own.call(flag, lambda: method.result_spec)
     return method
 
   def initial_weights(self) -> weights_lib.Weights:
@@ -80,41 +80,34 @@ class Method(plan_lib.Plan):
     start = weights_lib.Weights(*map(np.asarray, weights_lib.read(variables)))
     if self.random == 'all':
       start = start.at_a_point()
-      first = np.float32(getattr(self.optimizer, 'initial_scale', 0))
+      first = np.float32(self.optimizer.initial_scale)
       start = start._replace(scale=np.maximum(start.scale, first))
     return start
 
   @property
   def statistics(self) -> list:
     """What stages need of a round's updates beside the pooled model."""
-    return [s for stage in self.stages for s in _statistics(stage)]
+    return [s for stage in self.stages for s in stage.statistics]
 
   @functools.cached_property
-  def result_like(self) -> training.Result:
+  def result_spec(self) -> training.Result:
     """`tf.TensorSpec`s of what a client's training returns.
 
     Memories and slots have the shapes that they begin with.
     """
     model = self.layout.standard()
     shared = self.shared(state_lib.fresh_slots(self.stages, model))
-    return training.result_like(
+    return training.result_spec(
       self.parts, self.layout, shared, self.fresh_memory(model)
     )
 
 
-def _statistics(stage) -> tuple:
-  return getattr(stage, 'statistics', ())
-
-
 def _check_rule(rule, plan, layout):
-  """Refuses a rule of posteriors where there is none to be pooled.
-
-  A rule that keeps updates is asked what their factors will take.
-  """
+  """Rejects a rule that cannot pool the posteriors of this run."""
   config, objective = plan.config, plan.objective
-  asked = [getattr(part, 'asks', {}).get('pooling', ()) for part in plan.parts]
+  required = [part.requires.get('pooling', ()) for part in plan.parts]
   if rule.needs_prior and not (
-    objective.update_prior or any(config.pooling in rules for rules in asked)
+    objective.update_prior or any(config.pooling in rules for rules in required)
   ):
     raise ValueError(
       f'--pooling={config.pooling} divides out the broadcast posterior, so '
@@ -132,7 +125,7 @@ def _check_rule(rule, plan, layout):
       f'--pooling={config.pooling} takes no client weights: leave '
       f'--weighting={config.weighting} out.'
     )
-  if not (layout.size('loc') or getattr(rule, 'takes_points', True)):
+  if not (layout.size('loc') or rule.takes_points):
     fix = (
       'a network with variational layers'
       if config.variant == 'flipout'
@@ -144,10 +137,9 @@ def _check_rule(rule, plan, layout):
       '(--client_optimizer=ivon, --client_parts=swag); --pooling=nwa takes '
       'points.'
     )
-  if hasattr(rule, 'check'):
-    rank = max((getattr(part, 'rank', 0) for part in plan.parts), default=0)
-    clients = config.clients_per_round or config.num_clients
-    rule.check(clients, rank, layout.size('loc'))
+  rank = max((part.rank for part in plan.parts), default=0)
+  num_clients = config.clients_per_round or config.num_clients
+  rule.check(num_clients, rank, layout.size('loc'))
 
 
 def _with_needed(plan, stages, of_run):
@@ -157,7 +149,7 @@ def _with_needed(plan, stages, of_run):
   needed = plan.config.chosen.needed
   first = {}
   for part in plan.parts:
-    needs = getattr(part, 'needs', None)
+    needs = part.server_stage
     if needs and needs not in by_name | needed:
       raise ValueError(
         f'--client_parts: {part.name} needs the server stage {needs}: '
@@ -173,7 +165,7 @@ def _with_needed(plan, stages, of_run):
 
 def _check_start(chain):
   for stage in chain:
-    if _statistics(stage):
+    if stage.statistics:
       raise ValueError(
         f'--start: {stage.name} needs the updates of a round: name it in '
         '--server_step or --refine.'
@@ -181,7 +173,7 @@ def _check_start(chain):
 
 
 def _check_predictor(config, stages):
-  makers = [stage for stage in stages if getattr(stage, 'predictors', ())]
+  makers = [stage for stage in stages if stage.predictors]
   if len(makers) > 1:
     names = ' and '.join(stage.name for stage in makers)
     raise ValueError(

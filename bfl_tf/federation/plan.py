@@ -13,15 +13,8 @@ import tf_keras
 from bfl_tf import attacks as attacks_lib
 from bfl_tf import datasets, models, own, training
 from bfl_tf import weights as weights_lib
-from bfl_tf.clients import part as part_lib
 from bfl_tf.config import config as config_lib
 from bfl_tf.config import given as given_lib
-
-# One of which whatever is chosen has, or it does nothing.
-_HOOKS = {
-  'client_parts': [name for name in vars(part_lib.Part) if name[0] != '_'],
-  'attack': ['labels', 'send'],
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,24 +43,26 @@ class Plan:
   @classmethod
   def of(cls, config: config_lib.Config) -> 'Plan':
     """Makes the plan; a ValueError names the flag and the fix."""
-    optimizer = config.make('client_optimizer')
+    optimizer = config.make('client_optimizer', training.Optimizer)
     objective, fitted_by = training.Objective(), ''
     for name, made in (
-      (config.variant, config.make('variant')),
+      (config.variant, config.make('variant', object)),
       (config.client_optimizer, optimizer),
     ):
       if isinstance(made, training.Objective):
         objective, fitted_by = made, name
     precision = objective.prior_scale**-2 if fitted_by else 0.0
-    parts = config.chain('client_parts', prior_precision=precision)
+    parts = config.chain(
+      'client_parts', training.Part, prior_precision=precision
+    )
     plan = cls(
       config=config,
       objective=objective,
       fitted_by=fitted_by,
       parts=parts,
       optimizer=optimizer,
-      schedule=config.make('learning_rate_schedule'),
-      attacks=config.chain('attack'),
+      schedule=config.make('learning_rate_schedule', object),
+      attacks=config.chain('attack', attacks_lib.Attack),
     )
     plan._check()
     return plan
@@ -78,14 +73,14 @@ class Plan:
 
   @property
   def random(self) -> str:
-    """Which weights are random: as one of these says, or those of layers."""
+    """The posterior's scope: all weights, or those of variational layers."""
     return 'all' if self._fitting() else 'layers'
 
   def _fitting(self) -> list[str]:
-    """What makes a posterior over all weights."""
-    named = [(part.name, part) for part in self.parts]
-    named.append((self.config.client_optimizer, self.optimizer))
-    return [n for n, each in named if getattr(each, 'random', '') == 'all']
+    """Returns what fits a posterior over all weights, by name."""
+    named = [(part.name, part.posterior_scope) for part in self.parts]
+    named.append((self.config.client_optimizer, self.optimizer.posterior_scope))
+    return [name for name, scope in named if scope == 'all']
 
   def for_one_site(self) -> 'Plan':
     """Returns how a site trains a model for itself alone.
@@ -94,9 +89,9 @@ class Plan:
     weighed against the site's own examples. Parts that neither give a prior nor
     make a posterior are left out, and so are attacks.
     """
-    alone = (_alone(part) for part in self.parts)
+    alone = (part.for_one_site() for part in self.parts)
     parts = tuple(part for part in alone if part is not None)
-    has_prior = any(hasattr(part, 'prior') for part in parts)
+    has_prior = any(part.provides_prior for part in parts)
     objective = dataclasses.replace(
       self.objective.standard(),
       temperature=self.objective.temperature,
@@ -127,13 +122,6 @@ class Plan:
   def _check(self) -> None:
     """Refuses parts that do not go with each other, or with a flag."""
     config = self.config
-    for flag, chain in (('client_parts', self.parts), ('attack', self.attacks)):
-      for each in chain:
-        if not any(hasattr(each, hook) for hook in _HOOKS[flag]):
-          raise ValueError(
-            f'--{flag}: {each.name} has none of the hooks '
-            f'{", ".join(_HOOKS[flag])}.'
-          )
     if len(self._fitting()) > 1:
       raise ValueError(
         f'{" and ".join(self._fitting())} would each make the posterior over '
@@ -141,14 +129,14 @@ class Plan:
       )
     names = [part.name for part in self.parts]
     for part in self.parts:
-      for flag, fitting in getattr(part, 'asks', {}).items():
+      for flag, fitting in part.requires.items():
         said = config.get(flag) if '.' in flag else getattr(config, flag)
         if said not in fitting:
           raise ValueError(
             f'--client_parts={part.name} needs '
             f'--{flag}={" or ".join(map(str, fitting))}.'
           )
-      for other in getattr(part, 'excludes', ()):
+      for other in part.incompatible_with:
         if other in names or getattr(config, other, None):
           raise ValueError(
             f'--client_parts={part.name} does not go with {other}: leave one '
@@ -158,14 +146,18 @@ class Plan:
 
   def _check_objective(self):
     objective = self.objective
-    giver = next((p.name for p in self.parts if hasattr(p, 'prior')), None)
-    by = f'--client_parts={giver}' if giver else self.flag('update_prior')
-    if giver and objective.update_prior:
+    provider = training.prior_provider(self.parts)
+    by = self.flag('update_prior')
+    if provider:
+      by = f'--client_parts={provider.name}'
+    if provider and objective.update_prior:
       raise ValueError(
         f'{by} sets the prior of each client: leave '
         f'{self.flag("update_prior")} out.'
       )
-    if objective.kl_reduction == 'tied' and (giver or objective.update_prior):
+    if objective.kl_reduction == 'tied' and (
+      provider or objective.update_prior
+    ):
       raise ValueError(
         f'{self.flag("kl_reduction")} ties the mean of the prior to the '
         f'posterior: leave {by} out.'
@@ -274,7 +266,7 @@ class Plan:
     """Asks parts about the smallest and the largest training of each client."""
     epochs = _possible_epochs(self.config)
     for part in self.parts:
-      for client, size in enumerate(sizes if hasattr(part, 'check') else ()):
+      for client, size in enumerate(sizes if part.has('check') else ()):
         batches = math.ceil(size / self.config.batch_size)
         try:
           for number in epochs:
@@ -288,7 +280,7 @@ class Plan:
     """What a client keeps, by part name, before its first round."""
     memory = {}
     for part in self.parts:
-      if hasattr(part, 'init_memory'):
+      if part.has('init_memory'):
         what = f'--client_parts={part.name}'
         kept = memory[part.name] = own.call(what, part.init_memory, model)
         for leaf in tf.nest.flatten(kept):
@@ -301,15 +293,8 @@ class Plan:
 
   def shared(self, slots: Mapping[str, Any]) -> dict[str, Any]:
     """By part name, the slot of the server stage that the part needs."""
-    needs = {p.name: getattr(p, 'needs', '') for p in self.parts}
-    return {name: slots[of] for name, of in needs.items() if of in slots}
-
-
-def _alone(part):
-  if hasattr(part, 'for_one_site'):
-    return part.for_one_site()
-  makes = hasattr(part, 'prior') or getattr(part, 'random', '') == 'all'
-  return part if makes else None
+    stages = {part.name: part.server_stage for part in self.parts}
+    return {name: slots[of] for name, of in stages.items() if of in slots}
 
 
 def _possible_epochs(config) -> list[int]:

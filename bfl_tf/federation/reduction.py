@@ -11,7 +11,13 @@ from bfl_tf.federation import stopping
 
 
 class Reduction:
-  """Weighs updates and reduces every statistic over them as they come."""
+  """Weighs the accepted updates and sums every statistic as they arrive.
+
+  Attributes:
+    traces: Trace of each accepted update.
+    memories: Memory to keep, by client.
+    num_bytes: Size of all accepted updates in bytes.
+  """
 
   def __init__(
     self,
@@ -29,14 +35,25 @@ class Reduction:
     self._reference = reference
     self._waiting: list[statistics_lib.ClientUpdate] = []
     self._guards, self._total = 0, 0.0
+    self.traces: list[Any] = []
+    self.memories: dict[int, Any] = {}
+    self.num_bytes = 0
 
   def add(self, update: statistics_lib.ClientUpdate) -> None:
-    """Takes an update in; it is kept only if something needs it whole."""
-    if hasattr(self._weighting, 'all'):
+    """Accumulates an accepted update.
+
+    Only a weighting or a statistic that needs whole updates keeps it.
+    """
+    self.traces.append(update.trace)
+    self.num_bytes += update.num_bytes
+    if update.memory:
+      self.memories[update.client_id] = update.memory
+    update = update._replace(memory={})
+    if self._weighting.needs_all:
       self._waiting.append(update)
       return
     with stopping.blaming(self._of_weighting):
-      weight, guards = self._weighting.one(update, self._reference)
+      weight, guards = self._weighting.weigh(update, self._reference)
     self._guards += guards
     self._accumulate(update, weight)
 
@@ -57,7 +74,9 @@ class Reduction:
     if self._waiting:
       updates = sorted(self._waiting, key=lambda update: update.client_id)
       with stopping.blaming(self._of_weighting):
-        weights, self._guards = self._weighting.all(updates, self._reference)
+        weights, self._guards = self._weighting.weigh_all(
+          updates, self._reference
+        )
         weighed = list(zip(updates, weights, strict=True))
       for update, weight in weighed:
         self._accumulate(update, weight)

@@ -40,4 +40,4 @@ class Round(NamedTuple):
 
 def fresh_slots(stages: tuple, model: weights_lib.Weights) -> dict[str, Any]:
   """What stages carry before they have been called."""
-  return {s.name: s.init(model) for s in stages if hasattr(s, 'init')}
+  return {s.name: s.init(model) for s in stages if s.has_slot}

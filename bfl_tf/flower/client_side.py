@@ -66,8 +66,8 @@ def train(
   elif {'memory', 'data'} & set(node):
     raise ValueError('what a client of this node remembers stays on it')
   site = of(sent.flags, Own.of(node), sent.told)
-  update, memory = site.train(sent, str(node.get('memory', '')))
-  content = messages.pack({'update': update, 'memory': memory})
+  update = site.train(sent, str(node.get('memory', '')))
+  content = messages.pack({'update': update})
   return flwr_app.Message(content, reply_to=message)
 
 
@@ -122,8 +122,8 @@ class Site:
 
   def train(
     self, order: messages.Order, memory_dir: str = ''
-  ) -> tuple[statistics.ClientUpdate, Mapping[str, Any]]:
-    """Returns the update, and what the server keeps for the client if it does.
+  ) -> statistics.ClientUpdate:
+    """Returns the update, with the memory if the server keeps it.
 
     Args:
       order: of the server.
@@ -136,7 +136,7 @@ class Site:
       # The server may go on from its checkpoint, at most so many rounds back.
       back = self.plan.config.checkpoint_every
       memory = kept.take(order.accepted, order.broadcast.round - back)
-    update, memory = client_lib.train_client(
+    update = client_lib.train_client(
       self.plan,
       self.worker,
       order.broadcast,
@@ -145,8 +145,9 @@ class Site:
       memory,
     )
     if kept is not None:
-      kept.put(order.broadcast.round, memory)
-    return update, {} if kept is not None else memory
+      kept.put(order.broadcast.round, update.memory)
+      update = update._replace(memory={})
+    return update
 
 
 class Own(NamedTuple):

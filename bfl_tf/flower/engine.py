@@ -20,8 +20,8 @@ from bfl_tf.runs import flags_file
 
 
 @dataclasses.dataclass(frozen=True)
-class Engine:
-  """Has the clients of a round trained by ClientApps.
+class Engine(engine_lib.Engine):
+  """Trains the clients of a round in Flower's ClientApps.
 
   Attributes:
     nodes: who plays which client.
@@ -36,40 +36,38 @@ class Engine:
   run: str = ''
   told: str = ''
 
-  def like(self, method: method_lib.Method) -> training.Result:
-    """`tf.TensorSpec`s of what arrives, as of `Method.result_like`."""
-    like = method.result_like
-    if not self.run or not tf.nest.flatten(like.memory):
-      return like
-    return like._replace(memory={'round': tf.TensorSpec([], tf.int32)})
+  def expected_spec(self, method: method_lib.Method) -> training.Result:
+    """See `federation.engine.Engine`; nodes keep memories, and send a round."""
+    spec = method.result_spec
+    if not self.run or not tf.nest.flatten(spec.memory):
+      return spec
+    return spec._replace(memory={'round': tf.TensorSpec([], tf.int32)})
 
   def __call__(
     self,
     experiment: experiment_lib.Experiment,
     state: state_lib.State,
     clients: Sequence[int],
-  ) -> Iterator[engine_lib.Arrival]:
+  ) -> Iterator[engine_lib.Reply]:
     """See `federation.engine.Engine`."""
-    method, nodes = experiment.method, self.nodes(clients)
-    like = self.like(method)
-    engine_lib.check_memories(state, like)
+    spec, nodes = self.expected_spec(experiment.method), self.nodes(clients)
+    engine_lib.check_memories(state, spec)
     for client in set(clients) - set(nodes):
-      yield _failed(client, nodes_lib.NodeError('it has no SuperNode'))
+      yield client, nodes_lib.NodeError('it has no SuperNode')
     seconds = experiment.config.client_timeout or math.inf
     orders = self._orders(experiment, state, nodes)
     for client, reply in nodes_lib.exchange(
       self.nodes.grid, orders, self.window, seconds
     ):
       try:
-        tree = messages.unpack(nodes_lib.content(reply))
-        update, memory = _update(tree), tree.get('memory', {})
-      # Whatever somebody sends, it is this client's alone.
+        update = _update(messages.unpack(nodes_lib.content(reply)))
+      # An unreadable reply must not end the round.
       except Exception as failure:
-        yield _failed(client, failure)
+        yield client, failure
         continue
-      if self.run and tf.nest.flatten(like.memory):
-        memory = {'round': np.int32(state.round)}
-      yield engine_lib.Arrival(client, update, memory)
+      if self.run and tf.nest.flatten(spec.memory):
+        update = update._replace(memory={'round': np.int32(state.round)})
+      yield client, update
 
   def _orders(self, experiment, state, nodes):
     """Yields what goes out, one made at a time."""
@@ -98,12 +96,9 @@ class Engine:
 
 
 def _update(tree) -> statistics.ClientUpdate:
-  """Of branches without a leaf nothing travels."""
-  said = {'extras': {}, 'trace': {}, **tree.get('update', {})}
+  """Reads an update; a message contains no empty mappings."""
+  empty: dict[str, dict] = {'extras': {}, 'trace': {}, 'memory': {}}
+  said = {**empty, **tree.get('update', {})}
   said['model'] = weights_lib.Weights(**said['model'])
   said['trace'] = training.Trace(**{'report': {}, **said['trace']})
   return statistics.ClientUpdate(**said)
-
-
-def _failed(client, failure) -> engine_lib.Arrival:
-  return engine_lib.Arrival(client, None, {}, failure)

@@ -14,7 +14,6 @@ import tf_keras
 from bfl_tf import pooling, registry, statistics, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.federation import admission, reduction
-from bfl_tf.federation import engine as engine_lib
 
 
 class BayesianStrategy(strategy.FedAvg):
@@ -69,9 +68,8 @@ class BayesianStrategy(strategy.FedAvg):
     self._max_update_norm = max_update_norm
     layout = weights_lib.Layout.of(model)
     specs = tf.nest.map_structure(tf.type_spec_from_value, layout.standard())
-    # Nothing comes beside a model: no extras, memory or trace.
     nothing: Any = {}
-    self._like = training.Result(specs, nothing, nothing, nothing)
+    self._expected = training.Result(specs, nothing, nothing, nothing)
     self._reference: weights_lib.Weights
 
   def configure_train(
@@ -94,15 +92,16 @@ class BayesianStrategy(strategy.FedAvg):
     accepted: list[app.RecordDict] = []
     left_out = 0
     for reply in replies:
-      arrival = self._arrival(reply, accepted[:1])
+      node = reply.metadata.src_node_id
+      update = self._update(reply, accepted[:1])
       defect = admission.find_defect(
-        arrival, self._like, reference, self._max_update_norm
+        node, update, self._expected, reference, self._max_update_norm
       )
       if defect:
         left_out += 1
-        logging.warning('Node %d is left out: %s.', arrival.client, defect)
+        logging.warning('Node %d is rejected: %s.', node, defect)
         continue
-      reduced.add(cast(statistics.ClientUpdate, arrival.update))
+      reduced.add(cast(statistics.ClientUpdate, update))
       accepted.append(reply.content)
     if not accepted:
       return None, None
@@ -112,9 +111,8 @@ class BayesianStrategy(strategy.FedAvg):
     weights_lib.write(self._variables, pooled)
     return app.ArrayRecord(self._model.get_weights()), metrics
 
-  def _arrival(self, reply, accepted) -> engine_lib.Arrival:
-    """Reads a reply; its metrics must be those of who was accepted before."""
-    node = reply.metadata.src_node_id
+  def _update(self, reply, accepted) -> statistics.ClientUpdate | BaseException:
+    """Reads a reply, whose metrics must be those of an accepted reply."""
     try:
       if reply.has_error():
         raise RuntimeError(reply.error.reason)
@@ -122,11 +120,11 @@ class BayesianStrategy(strategy.FedAvg):
       (metrics,) = reply.content.metric_records.values()
       _check_metrics(metrics, accepted)
       size = metrics[self.weighted_by_key]
-      update = statistics.ClientUpdate(node, size, self._read(arrays), {}, {})
-    # Whatever a node sends is that node's alone.
+      node = reply.metadata.src_node_id
+      return statistics.ClientUpdate(node, size, self._read(arrays), {}, {})
+    # An unreadable reply must not end the round.
     except Exception as failure:
-      return engine_lib.Arrival(node, None, {}, failure)
-    return engine_lib.Arrival(node, update, {})
+      return failure
 
   def _read(self, arrays) -> weights_lib.Weights:
     """Raises a ValueError unless shapes are the model's."""

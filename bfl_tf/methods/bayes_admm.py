@@ -23,18 +23,18 @@ References:
 """
 
 import dataclasses
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 import tensorflow as tf
 
+from bfl_tf import server, training, weights
 from bfl_tf import statistics as statistics_lib
-from bfl_tf import weights
 from bfl_tf.settings import Setting
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class Part(training.Part):
   """Keeps the dual; sends rho and r rho.
 
   Attributes:
@@ -51,15 +51,15 @@ class Part:
     float, Setting('Of a step of the dual, this part: 1 at most.', above=0)
   ] = 0.1
 
-  name: ClassVar[str] = 'bayes_admm'
-  needs: ClassVar[str | None] = 'bayes_admm'
-  asks: ClassVar[dict[str, tuple]] = {
+  name = 'bayes_admm'
+  server_stage = 'bayes_admm'
+  requires = {
     'client_optimizer': ('ivon',),
     'pooling': ('llp',),
     'weighting': ('equal',),
   }
   # It counts what it sends: nothing may change that on its way.
-  excludes: ClassVar[tuple[str, ...]] = ('swag', 'attack')
+  incompatible_with = ('swag', 'attack')
 
   def __post_init__(self):
     if self.damping > 1:
@@ -104,7 +104,7 @@ def _told(update, weight, reference):
 
 
 @dataclasses.dataclass(frozen=True)
-class Stage:
+class Stage(server.Stage):
   """Its slot has eta(q_0) and `known`, eta(p) + sum_k v_k.
 
   Attributes:
@@ -113,8 +113,8 @@ class Stage:
 
   num_clients: int
 
-  name: ClassVar[str] = 'bayes_admm'
-  statistics: ClassVar[tuple] = (statistics_lib.Total(_told),)
+  name = 'bayes_admm'
+  statistics = (statistics_lib.Total(_told),)
 
   def init(self, model) -> dict[str, np.ndarray]:
     """Returns eta(q_0) twice, `[2, num_loc]` float64."""

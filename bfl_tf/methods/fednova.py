@@ -16,19 +16,18 @@ References:
   federated optimization. NeurIPS 2020, sections 4 and 5.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 import dataclasses
-from typing import ClassVar
 
 import numpy as np
 import tensorflow as tf
 
+from bfl_tf import server, training
 from bfl_tf import statistics as statistics_lib
-from bfl_tf import training
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class Part(training.Part):
   """Sends a_k: how far a gradient of 1 at each step would have led.
 
   Attributes:
@@ -38,16 +37,16 @@ class Part:
 
   make_sgd: Callable[[], training.SGD] = dataclasses.field(compare=False)
 
-  name: ClassVar[str] = 'fednova'
-  needs: ClassVar[str | None] = 'fednova'
-  asks: ClassVar[dict[str, tuple]] = {
+  name = 'fednova'
+  server_stage = 'fednova'
+  requires = {
     'client_optimizer': ('sgd',),
     # The stage averages means: another rule would be undone.
     'pooling': ('nwa', 'ws', 'lp', 'wasserstein', 'log_variance'),
   }
   # One leaves the way of SGD, the other sends the mean of its points.
-  excludes: ClassVar[tuple[str, ...]] = ('own_start', 'swag')
-  uses: ClassVar[Mapping[str, type]] = {'sgd': training.SGD}
+  incompatible_with = ('own_start', 'swag')
+  uses = {'sgd': training.SGD}
 
   def begin(self, start, shared, memory):
     return tf.constant(0.0), tf.constant(0.0)
@@ -71,11 +70,11 @@ def _normalized(update, weight, reference):
 
 
 @dataclasses.dataclass(frozen=True)
-class Stage:
+class Stage(server.Stage):
   """Moves the broadcast mean on; all else is as pooled."""
 
-  name: ClassVar[str] = 'fednova'
-  statistics: ClassVar[tuple] = (statistics_lib.Total(_normalized),)
+  name = 'fednova'
+  statistics = (statistics_lib.Total(_normalized),)
 
   def __call__(self, state, reference, pooled, statistics, seed):
     sums = statistics[self.statistics[0]]

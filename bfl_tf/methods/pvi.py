@@ -28,13 +28,13 @@ References:
 """
 
 import dataclasses
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 import tensorflow as tf
 
+from bfl_tf import server, training, weights
 from bfl_tf import statistics as statistics_lib
-from bfl_tf import weights
 from bfl_tf.settings import Setting
 
 # Least precision of a cavity, of the prior's.
@@ -42,7 +42,7 @@ _MIN_CAVITY = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class Part(training.Part):
   """Takes the cavity as the client's prior; keeps what the client has sent.
 
   Attributes:
@@ -60,11 +60,11 @@ class Part:
     ),
   ] = 0.2
 
-  name: ClassVar[str] = 'pvi'
-  needs: ClassVar[str | None] = 'pvi'
-  asks: ClassVar[dict[str, tuple]] = {'pooling': ('dwc',)}
+  name = 'pvi'
+  server_stage = 'pvi'
+  requires = {'pooling': ('dwc',)}
   # It counts what it sends: nothing may change that on its way.
-  excludes: ClassVar[tuple[str, ...]] = ('swag', 'attack')
+  incompatible_with = ('swag', 'attack')
 
   def __post_init__(self):
     if self.damping > 1:
@@ -117,11 +117,11 @@ def _changed(update, weight, reference):
 
 
 @dataclasses.dataclass(frozen=True)
-class Stage:
+class Stage(server.Stage):
   """Counts what clients sent; its slot, S, is broadcast to the part."""
 
-  name: ClassVar[str] = 'pvi'
-  statistics: ClassVar[tuple] = (statistics_lib.Total(_changed),)
+  name = 'pvi'
+  statistics = (statistics_lib.Total(_changed),)
 
   def init(self, model) -> np.ndarray:
     """Returns S = 0, `[2, num_loc]` float64."""

@@ -23,11 +23,13 @@ References:
   federated learning. ICML 2020, algorithm 1.
 """
 
+from collections.abc import Mapping
 import dataclasses
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
+from bfl_tf import server, training
 from bfl_tf import statistics as statistics_lib
 from bfl_tf.settings import Setting
 
@@ -35,20 +37,20 @@ CORRECTS = ('gradients', 'weights')
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class Part(training.Part):
   """Corrects each step; keeps the client's control variate."""
 
   corrects: Annotated[
     str, Setting("'weights' goes with momentum:", choices=CORRECTS)
   ] = 'gradients'
 
-  name: ClassVar[str] = 'scaffold'
-  needs: ClassVar[str | None] = 'scaffold'
+  name = 'scaffold'
+  server_stage = 'scaffold'
   # x - y_i is the way of SGD: one leaves it, the other sends its points' mean.
-  excludes: ClassVar[tuple[str, ...]] = ('own_start', 'swag')
+  incompatible_with = ('own_start', 'swag')
 
   @property
-  def asks(self) -> dict[str, tuple]:
+  def requires(self) -> Mapping[str, tuple]:
     """SGD and constant weights; where gradients are corrected, no momentum.
 
     The control variates would hold momentum's share of a step, and the
@@ -88,7 +90,7 @@ def _sent(update, weight, reference):
 
 
 @dataclasses.dataclass(frozen=True)
-class Stage:
+class Stage(server.Stage):
   """Keeps the server's control variate; its slot is broadcast to the part.
 
   Attributes:
@@ -97,8 +99,8 @@ class Stage:
 
   num_clients: int
 
-  name: ClassVar[str] = 'scaffold'
-  statistics: ClassVar[tuple] = (statistics_lib.Total(_sent),)
+  name = 'scaffold'
+  statistics = (statistics_lib.Total(_sent),)
 
   def init(self, model) -> dict[str, np.ndarray]:
     """Returns c = 0, `[num_trainable]` float32, and w of no update."""

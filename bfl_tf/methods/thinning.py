@@ -5,17 +5,17 @@ makes those of all clients a group of models that predict together.
 """
 
 import dataclasses
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 import tensorflow as tf
 
-from bfl_tf import posteriors
+from bfl_tf import posteriors, server, training
 from bfl_tf.settings import Setting
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class Part(training.Part):
   """Sends the last `num_samples` that were collected, `[num_samples * P]`."""
 
   burn_in: Annotated[
@@ -24,8 +24,8 @@ class Part:
   every: Annotated[int, Setting('Steps between samples.', least=1)] = 100
   num_samples: Annotated[int, Setting('To keep, the last ones.', least=1)] = 10
 
-  name: ClassVar[str] = 'thinning'
-  needs: ClassVar[str | None] = 'samples'
+  name = 'thinning'
+  server_stage = 'samples'
 
   def check(self, num_steps: int, num_examples: int) -> None:
     """Raises a ValueError if there are not so many samples."""
@@ -59,12 +59,12 @@ class Part:
 
 
 @dataclasses.dataclass(frozen=True)
-class Stage:
+class Stage(server.Stage):
   """Scores group S: all clients' samples, each the pooled model's mean."""
 
-  name: ClassVar[str] = 'samples'
-  statistics: ClassVar[tuple] = (posteriors.Updates(),)
-  predictors: ClassVar[tuple[str, ...]] = ('S',)
+  name = 'samples'
+  statistics = (posteriors.Updates(),)
+  predictors = ('S',)
 
   def __call__(self, state, reference, pooled, statistics, seed):
     size = pooled.mean.size

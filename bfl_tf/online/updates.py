@@ -10,7 +10,7 @@ References:
   M. Makni. Deriving FL-SWAG as a one-shot method. 2022, section 5.3.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 import dataclasses
 
 import numpy as np
@@ -98,11 +98,11 @@ def apply(
   """
   kept = members(state)
   change.check(kept, experiment.config.num_clients)
-  engine_lib.check_memories(state, experiment.method.result_like)
+  engine_lib.check_memories(state, experiment.method.result_spec)
   begin = beginning(experiment, state)
   number = int(state.slots['keep']['changes']) + 1
   played = loop.federated_round(
-    experiment, begin, _engine(state, kept, change, number)
+    experiment, begin, _Replay(state, kept, change, number)
   )
   slots, info, found = played.state.slots, played.info, members(played.state)
   newcomer = {change.client} if change.kind != 'remove' else set()
@@ -119,18 +119,24 @@ def apply(
   )
 
 
-def _engine(before, kept, change, number):
-  """Who is there sends what it sent, and keeps what it kept; a newcomer trains.
+@dataclasses.dataclass(frozen=True)
+class _Replay(engine_lib.Engine):
+  """Replays the updates that the state keeps; trains the client that changes.
 
-  Its seeds carry the number of the change, so that who changes draws anew.
+  Seeds contain the number of the change: a changed client draws anew.
   """
 
-  def engine(experiment, state, clients) -> Iterator[engine_lib.Arrival]:
-    for client, update in kept.items():
-      if client != change.client:
-        memory = before.memories.get(client, {})
-        yield engine_lib.Arrival(client, update, memory)
-    if change.kind != 'remove':
-      yield from engine_lib.local(experiment, state, [change.client], number)
+  before: state_lib.State
+  kept: dict[int, statistics.ClientUpdate]
+  change: Change
+  number: int
 
-  return engine
+  def __call__(self, experiment, state, clients):
+    changed = self.change.client
+    for client, update in self.kept.items():
+      if client != changed:
+        memory = self.before.memories.get(client, {})
+        yield client, update._replace(memory=memory)
+    if self.change.kind != 'remove':
+      train = engine_lib.Local(self.number)
+      yield from train(experiment, state, [changed])

@@ -11,7 +11,7 @@ from bfl_tf import weights as weights_lib
 from bfl_tf.pooling import robust, rules
 from bfl_tf.pooling.product import Product
 from bfl_tf.pooling.rules import Rule
-from bfl_tf.pooling.weightings import WEIGHTINGS
+from bfl_tf.pooling.weightings import Weighting, WEIGHTINGS
 
 RULES: dict[str, Any] = {
   **rules.ELEMENTWISE,

@@ -64,26 +64,19 @@ class Product(rules.Conflation):
     ),
   ] = 8.0
 
-  def check(self, clients: int, rank: int, size: int) -> None:
-    """Says what the factors will take, before a client is trained.
-
-    Args:
-      clients: of a round.
-      rank: of each client's factor.
-      size: number of random weights.
-
-    Raises:
-      ValueError: it is more than `max_memory`.
-    """
-    # Those that come in are kept, and the product's has as many rows.
-    needed = 2 * clients * rank * size * _FLOAT_BYTES / _GIB
+  def check(self, num_clients, rank, size):
+    """Rejects factors that need more memory than `max_memory`."""
+    # The clients' factors are kept, and the product's has as many rows.
+    needed = 2 * num_clients * rank * size * _FLOAT_BYTES / _GIB
     if needed > self.max_memory:
       raise ValueError(
-        f'--pooling=product: {clients} factors of {rank} x {size} and their '
-        f'product take {needed:.3g} GiB, more than '
+        f'--pooling=product: {num_clients} factors of {rank} x {size} and '
+        f'their product take {needed:.3g} GiB, more than '
         f'--product.max_memory={self.max_memory:g}.'
       )
-    logging.info('The product of %d clients takes %.3g GiB.', clients, needed)
+    logging.info(
+      'The product of %d clients takes %.3g GiB.', num_clients, needed
+    )
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
     """See `statistics.Statistic`; diagonals are summed, factors kept."""

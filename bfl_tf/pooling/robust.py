@@ -16,7 +16,7 @@ References:
 
 from collections.abc import Sequence
 import dataclasses
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -30,8 +30,8 @@ from bfl_tf.settings import Setting
 class Median(rules.Rule):
   """The median over clients of each mean and of each variance."""
 
-  takes_weights: ClassVar[bool] = False
-  takes_points: ClassVar[bool] = True
+  takes_weights = False
+  takes_points = True
 
   def centre(self, values: np.ndarray) -> np.ndarray:
     """Returns what stands for `[num_clients, size]` sorted values."""
@@ -108,17 +108,13 @@ class MultiKrum(Median):
     Setting('Share of the clients that may be bad.', least=0, below=0.5),
   ] = 0.2
 
-  def check(self, clients: int, rank: int, size: int) -> None:
-    """Refuses a round in which bad clients could vouch for each other.
-
-    Raises:
-      ValueError: fewer clients than three more than twice the bad ones.
-    """
-    bad = _share(self.bad, clients)
-    if clients < 2 * bad + 3:
+  def check(self, num_clients, rank, size):
+    """Rejects a round in which malicious clients could support each other."""
+    bad = _share(self.bad, num_clients)
+    if num_clients < 2 * bad + 3:
       raise ValueError(
-        f'--pooling=multi_krum: of {clients} clients of a round {bad} may be '
-        f'bad, which takes {2 * bad + 3} clients: more of them, or a lower '
+        f'--pooling=multi_krum: of {num_clients} clients of a round {bad} may '
+        f'be bad, which takes {2 * bad + 3} clients: more of them, or a lower '
         '--multi_krum.bad.'
       )
 

@@ -27,7 +27,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bfl_tf import statistics
+from bfl_tf import component, statistics
 from bfl_tf import weights as weights_lib
 from bfl_tf.settings import Setting
 
@@ -47,11 +47,18 @@ class Totals(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Rule:
-  """What all rules share: streaming, points and buffers, the floor.
+class Rule(component.Component):
+  """Base of pooling rules: a Statistic whose result is the pooled model.
 
-  A rule that does not stream keeps updates in tables by client id: its memory
-  grows with the round's clients.
+  An elementwise rule implements `terms` and `moments`; this class then streams
+  the updates, averages deterministic weights and buffers, and applies the lower
+  bound on scales. Any other rule overrides `accumulate` and `finalize`. A rule
+  that keeps updates in tables by client id needs memory for a whole round.
+
+  Attributes:
+    takes_weights: Whether the rule uses the weights of the clients.
+    needs_prior: Whether the rule divides out the broadcast posterior.
+    takes_points: Whether the rule is meant for deterministic models too.
   """
 
   min_scale: Annotated[
@@ -60,8 +67,16 @@ class Rule:
 
   takes_weights: ClassVar[bool] = True
   needs_prior: ClassVar[bool] = False
-  # Its terms are of random weights; points it would only average.
   takes_points: ClassVar[bool] = False
+
+  def check(self, num_clients: int, rank: int, size: int) -> None:
+    """Raises a ValueError if the rule cannot pool a round of this run.
+
+    Args:
+      num_clients: Number of clients of a round.
+      rank: Rank of each client's factor.
+      size: Number of random weights.
+    """
 
   def terms(self, q: Gaussian, w: float, q0: Gaussian) -> tuple:
     """Returns arrays, each as long as `q.mean`, to be summed over clients."""
@@ -127,7 +142,7 @@ class Rule:
 class NaiveWeightedAverage(Rule):
   """Eq. 10: the mean of the means, the mean of the variances."""
 
-  takes_points: ClassVar[bool] = True
+  takes_points = True
 
   def terms(self, q, w, q0):
     return w * q.mean, w * q.variance
@@ -241,8 +256,8 @@ class DistributedWeightConsolidation(Rule):
     Setting("Least precision to accept, of the prior's; counted.", above=0),
   ] = 0.25
 
-  takes_weights: ClassVar[bool] = False
-  needs_prior: ClassVar[bool] = True
+  takes_weights = False
+  needs_prior = True
 
   def terms(self, q, w, q0):
     precision = 1.0 / q.variance

@@ -1,10 +1,5 @@
 """How much each client counts (pooling paper, section 2.6).
 
-A weighting is `one(update, reference) -> (weight, guards)`, or, where a
-client's weight needs the others', `all(updates, reference) -> (weights,
-guards)`. Weights are any numbers not below 0; who pools normalises them.
-`guards` counts where a floor or a fallback decided.
-
 Divergences are between the posteriors' marginals, in float64; between point
 models the squared Euclidean distance takes their place.
 """
@@ -16,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 from tensorflow_probability import distributions as tfd
 
-from bfl_tf import statistics
+from bfl_tf import component, statistics
 from bfl_tf import weights as weights_lib
 from bfl_tf.settings import Setting
 
@@ -43,27 +38,56 @@ def _divergence(q, p) -> float:
   return float(np.sum(tfd.kl_divergence(q, p)))
 
 
+class Weighting(component.Component):
+  """Base of client weightings.
+
+  A weighting implements `weigh`, or `weigh_all` if the weight of a client
+  depends on the other updates of the round; the round then keeps all updates.
+  A weight is any number not below 0; the pooling rule normalizes the weights.
+  """
+
+  def weigh(
+    self, update: statistics.ClientUpdate, reference: weights_lib.Weights
+  ) -> tuple[float, int]:
+    """Returns a client's weight, and how often a fallback determined it."""
+    raise NotImplementedError(f'{type(self).__qualname__}.weigh')
+
+  def weigh_all(
+    self,
+    updates: Sequence[statistics.ClientUpdate],
+    reference: weights_lib.Weights,
+  ) -> tuple[Sequence[float], int]:
+    """Returns the weights of all updates, and the number of fallbacks."""
+    found = [self.weigh(update, reference) for update in updates]
+    return [weight for weight, _ in found], sum(count for _, count in found)
+
+  @property
+  def needs_all(self) -> bool:
+    """Whether the weight of a client depends on the other updates."""
+    return component.overrides(self, Weighting, 'weigh_all')
+
+
 @dataclasses.dataclass(frozen=True)
-class Equal:
+class Equal(Weighting):
   """Eq. 18."""
 
-  def one(self, update: statistics.ClientUpdate, reference) -> tuple:
+  def weigh(self, update, reference):
     return 1.0, 0
 
 
 @dataclasses.dataclass(frozen=True)
-class Size:
+class Size(Weighting):
   """Eq. 19: by the number of training examples."""
 
-  def one(self, update: statistics.ClientUpdate, reference) -> tuple:
+  def weigh(self, update, reference):
     return float(update.num_examples), 0
 
 
 @dataclasses.dataclass(frozen=True)
-class Distance:
+class Distance(Weighting):
   """Eq. 21: 1 / KL[q_g || q_k], q_g the posterior of the round before."""
 
-  def one(self, update: statistics.ClientUpdate, reference) -> tuple:
+  def weigh(self, update, reference):
     distance = divergence(reference, update.model)
     return (
       1.0 / max(distance, _LEAST_DIVERGENCE),
@@ -72,7 +96,7 @@ class Distance:
 
 
 @dataclasses.dataclass(frozen=True)
-class MaxDiscrepancy:
+class MaxDiscrepancy(Weighting):
   """Eq. 20: clients far from the others count less.
 
   As printed the maximum over all j of 1 / KL[q_k || q_j] is infinite at j = k
@@ -88,9 +112,7 @@ class MaxDiscrepancy:
     ),
   ] = 'largest'
 
-  def all(
-    self, updates: Sequence[statistics.ClientUpdate], reference
-  ) -> tuple[list[float], int]:
+  def weigh_all(self, updates, reference):
     if len(updates) == 1:
       return [1.0], 0
     pick = max if self.discrepancy == 'largest' else min

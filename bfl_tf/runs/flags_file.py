@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 import inspect
 import os
 import pathlib
+from typing import Any
 
 from bfl_tf import own, run_files, version
 from bfl_tf.config import config as config_lib
@@ -129,7 +130,7 @@ def obstacle_to_more_rounds(
   """Says why a run of fewer rounds is no beginning of this one, or None."""
   if config.num_rounds < num_rounds:
     return f'the run there has {num_rounds} rounds'
-  schedule = config.make('learning_rate_schedule')
+  schedule: Any = config.make('learning_rate_schedule', object)
   totals = (num_rounds, config.num_rounds)
   for index in range(num_rounds):
     first, second = (

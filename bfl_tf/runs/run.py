@@ -84,7 +84,7 @@ class Run:
         f'--engine={config.engine} is started by bfl-tf run, or '
         'by bfl_tf.flower.simulate.'
       )
-    self._engine = engine or engine_lib.local
+    self._engine = engine or engine_lib.Local()
     self._nodes = nodes
     self._draw_plots = draw_plots
     self._config = config
@@ -183,8 +183,8 @@ class Run:
   def _restored(self) -> state_lib.State | None:
     state = checkpoints.restore(self._directory.path)
     if state is not None:
-      like = engine_lib.like(self._engine, self._experiment.method)
-      engine_lib.check_memories(state, like)
+      spec = self._engine.expected_spec(self._experiment.method)
+      engine_lib.check_memories(state, spec)
     return state
 
   def _warn(self):

@@ -15,6 +15,7 @@ from bfl_tf.server.momentum import Momentum
 from bfl_tf.server.recalibrate import BATCH_NORMS, Recalibrate
 from bfl_tf.server.resources import Resources
 from bfl_tf.server.sign_threshold import SignThreshold
+from bfl_tf.server.stage import Stage
 from bfl_tf.server.students import Students
 from bfl_tf.server.teacher_posteriors import TEACHER_POSTERIORS
 

@@ -17,17 +17,18 @@ References:
 """
 
 import dataclasses
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
+from bfl_tf.server.stage import Stage
 from bfl_tf.settings import Setting
 
 _OPTIMIZERS = ('adam', 'yogi', 'adagrad')
 
 
 @dataclasses.dataclass(frozen=True)
-class Adaptive:
+class Adaptive(Stage):
   """Moves the mean on; scales and buffers stay as they were pooled."""
 
   optimizer: Annotated[
@@ -44,7 +45,7 @@ class Adaptive:
     float, Setting('The larger, the more it is like SGD.', above=0)
   ] = 1e-3
 
-  name: ClassVar[str] = 'adaptive'
+  name = 'adaptive'
 
   def init(self, model) -> dict[str, np.ndarray]:
     """Returns both moments, `[num_trainable]` float64."""

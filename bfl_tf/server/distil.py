@@ -18,7 +18,7 @@ import dataclasses
 import functools
 import math
 import time
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from bfl_tf import clients, seeds, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.server import ensemble as ensemble_lib
 from bfl_tf.server import resources as resources_lib
+from bfl_tf.server.stage import Stage
 from bfl_tf.settings import Setting
 
 DISTILLATIONS = ('swa', 'sgd')
@@ -33,7 +34,7 @@ TARGETS = ('teachers', 'labels')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Distil:
+class Distil(Stage):
   """Trains the mean; the pooled scale stays.
 
   Attributes:
@@ -81,8 +82,8 @@ class Distil:
     Setting("Augment the student's inputs where --augment does clients'."),
   ] = True
 
-  name: ClassVar[str] = 'distil'
-  uses: ClassVar[Mapping[str, type]] = {'ensemble': ensemble_lib.Ensemble}
+  name = 'distil'
+  uses = {'ensemble': ensemble_lib.Ensemble}
 
   def __post_init__(self):
     if not len(self.resources.server_images):

@@ -10,7 +10,7 @@ Figure 3); distillation takes its teachers from here.
 
 from collections.abc import Iterable, Sequence
 import dataclasses
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from bfl_tf import posteriors, seeds
 from bfl_tf import weights as weights_lib
 from bfl_tf.server import resources as resources_lib
 from bfl_tf.server import teacher_posteriors
+from bfl_tf.server.stage import Stage
 from bfl_tf.settings import Setting
 
 GROUPS = ('A', 'C', 'S')
@@ -25,7 +26,7 @@ _LETTERS = 'A: average, C: clients, S: samples'
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Ensemble:
+class Ensemble(Stage):
   """Makes the groups; they are scored with the round's evaluation.
 
   Attributes:
@@ -53,7 +54,7 @@ class Ensemble:
     ),
   ] = 0.1
 
-  name: ClassVar[str] = 'ensemble'
+  name = 'ensemble'
 
   def __post_init__(self):
     names = self.predictors

@@ -7,17 +7,18 @@ a refinement it is server-side training after each round.
 
 import dataclasses
 import functools
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
 from bfl_tf import metrics, seeds, training
 from bfl_tf.server import resources as resources_lib
+from bfl_tf.server.stage import Stage
 from bfl_tf.settings import Setting
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FineTune:
+class FineTune(Stage):
   """Trains with the clients' optimizer, objective and batch size."""
 
   resources: resources_lib.Resources
@@ -32,7 +33,7 @@ class FineTune:
   ] = 10
   learning_rate: Annotated[float, Setting('Constant.', above=0)] = 1e-3
 
-  name: ClassVar[str] = 'fine_tune'
+  name = 'fine_tune'
 
   def __post_init__(self):
     if not len(self.resources.server_indices):

@@ -8,24 +8,24 @@ References:
 """
 
 import dataclasses
-from typing import ClassVar
 
 import numpy as np
 import tf_keras
 
 from bfl_tf import weights as weights_lib
 from bfl_tf.server import resources as resources_lib
+from bfl_tf.server.stage import Stage
 
 _LARGEST_SEED = 2**31
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FreshHead:
+class FreshHead(Stage):
   """Replaces the last layer that has weights by a draw of its initializer."""
 
   resources: resources_lib.Resources
 
-  name: ClassVar[str] = 'fresh_head'
+  name = 'fresh_head'
 
   def __call__(self, state, reference, pooled, statistics, seed):
     worker = self.resources.workers[0]

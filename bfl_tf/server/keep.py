@@ -4,23 +4,24 @@ What `online.updates` pools again when a client joins, changes or leaves.
 """
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from bfl_tf import posteriors, statistics, training
 from bfl_tf import weights as weights_lib
+from bfl_tf.server.stage import Stage
 
 
 @dataclasses.dataclass(frozen=True)
-class Keep:
+class Keep(Stage):
   """Keeps a one-shot run's messages; the model is left as it is."""
 
   num_rounds: int
   clients_per_round: int
 
-  name: ClassVar[str] = 'keep'
-  statistics: ClassVar[tuple] = (posteriors.Updates(),)
+  name = 'keep'
+  statistics = (posteriors.Updates(),)
 
   def __post_init__(self):
     if self.num_rounds != 1:
@@ -49,9 +50,9 @@ class Keep:
 
 
 def packed(update: statistics.ClientUpdate) -> dict[str, Any]:
-  """Returns an update as a checkpoint holds it; without its number."""
+  """Returns an update as a checkpoint holds it; without number and memory."""
   fields = update._asdict()
-  del fields['client_id']
+  del fields['client_id'], fields['memory']
   return {
     **fields,
     'model': update.model._asdict(),

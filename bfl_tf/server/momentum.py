@@ -14,15 +14,16 @@ References:
 """
 
 import dataclasses
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
+from bfl_tf.server.stage import Stage
 from bfl_tf.settings import Setting
 
 
 @dataclasses.dataclass(frozen=True)
-class Momentum:
+class Momentum(Stage):
   """Moves the mean on; scales and buffers stay as they were pooled.
 
   Without momentum and dampening it is not there, bit for bit.
@@ -41,7 +42,7 @@ class Momentum:
     ),
   ] = 0.0
 
-  name: ClassVar[str] = 'momentum'
+  name = 'momentum'
 
   def init(self, model) -> np.ndarray:
     """Returns the velocity, `[num_trainable]` float64, at rest."""

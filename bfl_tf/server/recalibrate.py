@@ -5,20 +5,20 @@ their weights; unlabeled examples are enough to measure those that do.
 """
 
 import dataclasses
-from typing import ClassVar
 
 from bfl_tf.server import resources as resources_lib
+from bfl_tf.server.stage import Stage
 
 BATCH_NORMS = ('average', 'recalibrate')
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Recalibrate:
+class Recalibrate(Stage):
   """Replaces the buffers of the model."""
 
   resources: resources_lib.Resources
 
-  name: ClassVar[str] = 'recalibrate'
+  name = 'recalibrate'
 
   def __post_init__(self):
     if not len(self.resources.server_images):

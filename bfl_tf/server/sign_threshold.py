@@ -17,11 +17,12 @@ References:
 """
 
 import dataclasses
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
 from bfl_tf import statistics as statistics_lib
+from bfl_tf.server.stage import Stage
 from bfl_tf.settings import Setting
 
 
@@ -31,7 +32,7 @@ def _votes(update, weight, reference):
 
 
 @dataclasses.dataclass(frozen=True)
-class SignThreshold:
+class SignThreshold(Stage):
   """Leaves the mean where it was broadcast if too few clients agree.
 
   Scales and buffers stay as they were pooled. A round with fewer accepted
@@ -45,8 +46,8 @@ class SignThreshold:
     int, Setting('theta: least size of the vote that moves a weight.', least=0)
   ] = 2
 
-  name: ClassVar[str] = 'sign_threshold'
-  statistics: ClassVar[tuple] = (statistics_lib.Total(_votes),)
+  name = 'sign_threshold'
+  statistics = (statistics_lib.Total(_votes),)
 
   def __post_init__(self):
     most = self.clients_per_round or self.num_clients

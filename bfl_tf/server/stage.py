@@ -1,57 +1,69 @@
-"""The contract of a server stage."""
+"""The base class of server stages."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 
+from bfl_tf import component
+from bfl_tf import weights as weights_lib
 
-class Stage(Protocol):
+
+class Stage(component.Component):
   """One step from the pooled model to the next global model.
 
   Stages form the chains `--server_step` and `--refine`, and `--start` before
-  the first round. A stage is a frozen dataclass; it computes in float64 and
-  rounds once.
+  the first round. A stage computes in float64 and rounds once.
 
   Attributes:
-    name: of its slot and its draws; of a stage in our tables, of its flags.
-    statistics: Statistics that the stage needs beside the pooling rule; absent
-      where it needs none.
-    predictors: names of the groups of models that the stage makes, such as
-      `('A', 'C')`; absent of most stages. One stage of a chain at most has it.
+    statistics: Statistics over the updates of a round that the stage needs, in
+      addition to the pooled model.
+    predictors: Names of the groups of models that the stage makes, such as
+      `('A', 'C')`. At most one stage of a run makes groups.
   """
 
-  name: ClassVar[str]
-  statistics: ClassVar[tuple]
+  @property
+  def statistics(self) -> tuple:
+    return ()
 
-  def init(self, model) -> Any:
+  @property
+  def predictors(self) -> tuple[str, ...]:
+    return ()
+
+  def init(self, model: weights_lib.Weights) -> Any:
     """Returns the stage's slot before the first round.
 
-    Only of a stage that carries something from round to round in
-    `state.slots[name]`: an array or a dict of arrays.
+    The slot is an array or a dict of arrays, which the stage carries from round
+    to round in `state.slots[name]`. A stage without this hook has no slot.
     """
+
+  @property
+  def has_slot(self) -> bool:
+    """Whether this stage carries something from round to round."""
+    return component.overrides(self, Stage, 'init')
 
   def __call__(
     self,
     state: Any,
-    reference: Any,
-    pooled: Any,
+    reference: weights_lib.Weights,
+    pooled: weights_lib.Weights,
     statistics: Mapping[Any, Any],
     seed: np.ndarray,
   ) -> tuple:
-    """Rewrites the model of a state.
+    """Returns the next state.
 
     Args:
-      state: `federation.State`; `state.model` is the pooled model, as earlier
-        stages of the chain rewrote it.
-      reference: the broadcast model.
-      pooled: what the pooling rule returned.
-      statistics: the result of each of `self.statistics`.
-      seed: `[2]` int32, of this stage and round alone.
+      state: A `federation.State`; `state.model` is the pooled model, as earlier
+        stages of the chain changed it.
+      reference: Broadcast model.
+      pooled: Result of the pooling rule.
+      statistics: Result of each of `self.statistics`.
+      seed: `[2]` int32, which belongs to this stage and round alone.
 
     Returns:
       `(state, info)` or `(state, info, groups)`: the new state, columns of
       `metrics.csv`, and groups of models by name. A group is a sequence that
-      makes a member when it is asked for one; groups are scored with the round
+      makes a member when it is asked for one. Groups are scored with the round
       and not kept.
     """
+    raise NotImplementedError(f'{type(self).__qualname__}.__call__')

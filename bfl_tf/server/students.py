@@ -4,21 +4,22 @@ Each is distilled from the same start by the same clients, differing in its
 teachers and in how it is trained; the global model stays as it is.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 import dataclasses
 import functools
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 
 from bfl_tf import seeds
 from bfl_tf.server import distil as distil_lib
 from bfl_tf.server import ensemble as ensemble_lib
+from bfl_tf.server.stage import Stage
 from bfl_tf.settings import Setting
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Students:
+class Students(Stage):
   """Distils and scores students beside the groups A, C, S.
 
   Attributes:
@@ -33,10 +34,10 @@ class Students:
     ),
   ] = ()
 
-  name: ClassVar[str] = 'students'
-  uses: ClassVar[Mapping[str, type]] = {'distil': distil_lib.Distil}
+  name = 'students'
+  uses = {'distil': distil_lib.Distil}
   # Of what it uses, the settings that it gives itself.
-  sets: ClassVar[Mapping[str, tuple]] = {'distil': ('teachers', 'optimizer')}
+  sets = {'distil': ('teachers', 'optimizer')}
 
   def __post_init__(self):
     if not self.students:

@@ -81,13 +81,13 @@ def train(
     for client, memory in state.memories.items()
   }
   state = state._replace(memories=memories)
-  engine.check_memories(state, experiment.method.result_like)
+  engine.check_memories(state, experiment.method.result_spec)
   broadcast = experiment.broadcast(state)
 
   def trained_on(worker, client):
     indices = experiment.partition[client]
     memory = state.memories.get(client)
-    update, _ = client_lib.train_client(
+    update = client_lib.train_client(
       plan, worker, broadcast, client, indices, memory
     )
     return names[client], update.model

@@ -1,6 +1,6 @@
 """Devices, the compiled training loop, optimizers, schedules, prediction."""
 
-from bfl_tf.training.chain import result_like
+from bfl_tf.training.chain import prior_provider, result_spec
 from bfl_tf.training.devices import (
   configure,
   DISTRIBUTIONS,
@@ -20,7 +20,9 @@ from bfl_tf.training.jobs import (
 )
 from bfl_tf.training.langevin import PSGLD, SGLD
 from bfl_tf.training.objectives import Objective, Prior, VARIANTS
+from bfl_tf.training.optimizer import Optimizer
 from bfl_tf.training.optimizers import Adam, OPTIMIZERS, SGD
+from bfl_tf.training.part import Part
 from bfl_tf.training.prediction import (
   Mixtures,
   predict,

@@ -1,4 +1,4 @@
-"""The chain of client parts: how it begins a training, and how it ends one."""
+"""Call the client parts at the beginning and at the end of a training."""
 
 import functools
 from typing import Any
@@ -8,6 +8,7 @@ import tensorflow as tf
 from bfl_tf import own
 from bfl_tf import weights as weights_lib
 from bfl_tf.training import jobs
+from bfl_tf.training.part import Part
 
 _TRACE = jobs.Trace(
   tf.TensorSpec([], tf.int32),
@@ -16,57 +17,54 @@ _TRACE = jobs.Trace(
 )
 
 
-def laid_out(parts: tuple, layout: weights_lib.Layout) -> tuple:
+Parts = tuple[Part, ...]
+
+
+def with_layout(parts: Parts, layout: weights_lib.Layout) -> Parts:
   """Returns the parts for a model."""
-  return tuple(
-    part.laid_out(layout) if hasattr(part, 'laid_out') else part
-    for part in parts
-  )
+  return tuple(part.with_layout(layout) for part in parts)
 
 
 def begin(
-  parts: tuple, start: weights_lib.Weights, shared: Any, memory: Any
+  parts: Parts, start: weights_lib.Weights, shared: Any, memory: Any
 ) -> tuple:
-  """Returns what each part carries; arguments as in `Job`."""
+  """Returns the carry of each part; arguments as in `Job`."""
   return tuple(
     part.begin(start, shared.get(part.name), memory.get(part.name))
-    if hasattr(part, 'begin')
-    else ()
     for part in parts
   )
 
 
-def giver(parts: tuple) -> Any:
-  """Returns the part that gives clients their prior, or None.
+def prior_provider(parts: Parts) -> Part | None:
+  """Returns the part that provides the prior of the clients, or None.
 
   Raises:
-    ValueError: there are two.
+    ValueError: Two parts provide a prior.
   """
-  givers = [part for part in parts if hasattr(part, 'prior')]
-  if len(givers) > 1:
-    names = ' and '.join(part.name for part in givers)
+  found = [part for part in parts if part.provides_prior]
+  if len(found) > 1:
+    names = ' and '.join(part.name for part in found)
     raise ValueError(
-      f'--client_parts: {names} each give clients their prior: choose one.'
+      f'--client_parts: {names} each provide the prior of the clients: choose '
+      'one.'
     )
-  return givers[0] if givers else None
+  return found[0] if found else None
 
 
 def finish(
-  parts: tuple, model: weights_lib.Weights, carry: tuple, trace: jobs.Trace
+  parts: Parts, model: weights_lib.Weights, carry: tuple, trace: jobs.Trace
 ) -> jobs.Result:
-  """Returns what the parts make of a trained model, and what they report."""
-  extra, memory, report = {}, {}, {}
+  """Returns the model, vectors and memory that the parts make of a training."""
+  extras, memory, report = {}, {}, {}
   for part, kept in zip(parts, carry):
-    if hasattr(part, 'report'):
-      for column, number in part.report(kept, trace).items():
-        report[f'{part.name}_{column}'] = tf.cast(number, tf.float32)
-    if hasattr(part, 'finish'):
-      model, sent, remembered = part.finish(model, kept, trace)
-      if sent is not None:
-        extra[part.name] = sent
-      if hasattr(part, 'init_memory'):
-        memory[part.name] = remembered
-  return jobs.Result(model, extra, memory, trace._replace(report=report))
+    for column, number in part.report(kept, trace).items():
+      report[f'{part.name}_{column}'] = tf.cast(number, tf.float32)
+    model, sent, new_memory = part.finish(model, kept, trace)
+    if sent is not None:
+      extras[part.name] = sent
+    if part.has('init_memory'):
+      memory[part.name] = new_memory
+  return jobs.Result(model, extras, memory, trace._replace(report=report))
 
 
 def _check_hooks(part, start, shared, memory):
@@ -77,7 +75,7 @@ def _check_hooks(part, start, shared, memory):
   """
 
   def traced(hook, *arguments):
-    if not hasattr(part, hook):
+    if not part.has(hook):
       return ()
     name = f'{type(part).__qualname__}.{hook}'
     function = tf.function(getattr(part, hook))
@@ -101,22 +99,22 @@ def _check_hooks(part, start, shared, memory):
   traced('after_step', mean, carry, step)
 
 
-def result_like(
-  parts: tuple, layout: weights_lib.Layout, shared: Any, memory: Any
+def result_spec(
+  parts: Parts, layout: weights_lib.Layout, shared: Any, memory: Any
 ) -> jobs.Result:
-  """Says what a training returns, without one: the parts begin and end.
+  """Returns the shapes and types of what a training returns.
 
   Args:
     parts: the chain.
     layout: of the model.
     shared: as in `Job`.
-    memory: as in `Job`; what comes back must be like it.
+    memory: as in `Job`; the returned memory must be like it.
 
   Returns:
-    `tf.TensorSpec`s of what `Worker.train` returns. A dimension that a part
-    finds out while it trains is None, and so is a factor's rank.
+    `tf.TensorSpec`s of what `Worker.train` returns. The rank of a factor is
+    None, and so is a dimension that a part determines during training.
   """
-  parts = laid_out(parts, layout)
+  parts = with_layout(parts, layout)
 
   def untrained(start, shared, memory, trace):
     carry = tf.nest.map_structure(
@@ -136,8 +134,8 @@ def result_like(
       )
   traced = tf.function(untrained).get_concrete_function(*given, _TRACE)
   outputs = traced.structured_outputs
-  extra, report = tf.nest.map_structure(
-    tf.TensorSpec.from_tensor, (outputs.extra, outputs.trace.report)
+  extras, report = tf.nest.map_structure(
+    tf.TensorSpec.from_tensor, (outputs.extras, outputs.trace.report)
   )
   model = given[0]._replace(factor=jobs.any_rows(given[0].factor))
-  return jobs.Result(model, extra, given[2], _TRACE._replace(report=report))
+  return jobs.Result(model, extras, given[2], _TRACE._replace(report=report))

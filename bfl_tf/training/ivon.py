@@ -28,17 +28,18 @@ References:
 """
 
 import dataclasses
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import tensorflow as tf
 
 from bfl_tf import seeds
 from bfl_tf.settings import Setting
 from bfl_tf.training import objectives
+from bfl_tf.training.optimizer import Optimizer, zeros_like
 
 
 @dataclasses.dataclass(frozen=True)
-class IVON(objectives.Objective):
+class IVON(objectives.Objective, Optimizer):
   """Improved variational online Newton, one sample per step."""
 
   prior_scale: Annotated[
@@ -60,14 +61,10 @@ class IVON(objectives.Objective):
     Setting('Largest step of a weight, over the rate; 0 for any.', least=0),
   ] = 0.0
 
-  random: ClassVar[str] = 'all'
+  posterior_scope = 'all'
 
   def slots(self, variables) -> list[tf.Variable]:
-    return [
-      tf.Variable(tf.zeros(v.shape, v.dtype), trainable=False)
-      for _ in range(3)
-      for v in variables
-    ]
+    return [slot for _ in range(3) for slot in zeros_like(variables)]
 
   def begin(self, slots, scales) -> None:
     for precision, scale in zip(self._split(slots)[1], scales):

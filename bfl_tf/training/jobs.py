@@ -145,10 +145,17 @@ class Trace(NamedTuple):
 
 
 class Result(NamedTuple):
-  """Trained weights; vectors to send and memory to keep, by part name."""
+  """The result of a local training.
+
+  Attributes:
+    model: Trained weights.
+    extras: Vectors to send, by part name.
+    memory: Memory to keep, by part name.
+    trace: Number of steps, sum of learning rates and mean loss.
+  """
 
   model: weights_lib.Weights
-  extra: Mapping[str, Any]
+  extras: Mapping[str, Any]
   memory: Mapping[str, Any]
   trace: Trace
 

@@ -23,18 +23,16 @@ import tensorflow as tf
 
 from bfl_tf import seeds
 from bfl_tf.settings import Setting
+from bfl_tf.training.optimizer import Optimizer, zeros_like
 
 
 @dataclasses.dataclass(frozen=True)
-class SGLD:
+class SGLD(Optimizer):
   """Stochastic gradient Langevin dynamics."""
 
   temperature: Annotated[
     float, Setting('Of the posterior; 1 is Bayes, 0 is SGD.', least=0)
   ] = 1.0
-
-  def slots(self, variables) -> list[tf.Variable]:
-    return []
 
   def apply(self, variables, slots, gradients, step) -> None:
     spread = _spread(step, self.temperature)
@@ -43,7 +41,7 @@ class SGLD:
 
 
 @dataclasses.dataclass(frozen=True)
-class PSGLD:
+class PSGLD(Optimizer):
   """SGLD with RMSprop's preconditioner."""
 
   temperature: Annotated[
@@ -55,10 +53,7 @@ class PSGLD:
   damping: Annotated[float, Setting('Beside the root.', above=0)] = 1e-5
 
   def slots(self, variables) -> list[tf.Variable]:
-    return [
-      tf.Variable(tf.zeros(v.shape, v.dtype), trainable=False)
-      for v in variables
-    ]
+    return zeros_like(variables)
 
   def apply(self, variables, slots, gradients, step) -> None:
     spread = _spread(step, self.temperature)

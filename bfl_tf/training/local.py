@@ -40,17 +40,18 @@ class LocalTraining:
     both = self.variables.trainable
     self._trained = both if recipe.trains_scale else self.variables.mean
     self._slots = recipe.optimizer.slots(self._trained)
-    self._fits = getattr(recipe.optimizer, 'random', 'layers') == 'all'
-    self._parts = chain.laid_out(recipe.parts, self.layout)
-    self._giver = self._prior_giver()
+    self._fits = recipe.optimizer.posterior_scope == 'all'
+    self._parts = chain.with_layout(recipe.parts, self.layout)
+    self._prior_provider = self._checked_provider()
     self._shares = self._shares_of_weights()
 
-  def _prior_giver(self):
-    part = chain.giver(self._parts)
+  def _checked_provider(self):
+    part = chain.prior_provider(self._parts)
     if part and not (self._fits or self.variables.untransformed_scale):
       raise ValueError(
-        f'--client_parts={part.name} gives clients their prior, which only '
-        'posteriors weigh: set --variant=flipout or --client_optimizer=ivon.'
+        f'--client_parts={part.name} provides the prior of the clients, '
+        'which needs a posterior: set --variant=flipout or '
+        '--client_optimizer=ivon.'
       )
     return part
 
@@ -95,7 +96,9 @@ class LocalTraining:
     count = tf.size(job.indices)
     num_examples = tf.cast(count, tf.float32)
     all_examples = tf.cast(count + job.other_examples, tf.float32)
-    weight = job.kl_weight * getattr(self._giver, 'prior_weight', 1.0)
+    weight = job.kl_weight
+    if self._prior_provider:
+      weight *= self._prior_provider.prior_weight
     kl_examples = all_examples / weight
     step, rate = job.first_step, job.learning_rate
     batches = -(-count // recipe.batch_size)
@@ -109,7 +112,7 @@ class LocalTraining:
         batch = order[first : first + recipe.batch_size]
         inputs, labels = self._batch(x, y, batch, stream('augment', step))
         current = rate * self._cycle(step)
-        told = jobs.Step(
+        info = jobs.Step(
           step,
           current,
           stream('step', step),
@@ -117,7 +120,7 @@ class LocalTraining:
           kl_examples,
           num_steps,
         )
-        loss, carry = self.step(inputs, labels, told, carry, prior)
+        loss, carry = self.step(inputs, labels, info, carry, prior)
         sum_rates, sum_loss = sum_rates + current, sum_loss + loss
         step, rate = step + 1, rate * recipe.step_decay
       if (epoch + 1) % recipe.epoch_decay_every == 0:
@@ -143,10 +146,10 @@ class LocalTraining:
 
     As the layers take it, or by variable for an optimizer that fits.
     """
-    if self._giver:
-      name = self._giver.name
+    if self._prior_provider:
+      name = self._prior_provider.name
       shared, memory = job.shared.get(name), job.memory.get(name)
-      eta = self._giver.prior(job.start, shared, memory)
+      eta = self._prior_provider.prior(job.start, shared, memory)
       if not self._fits:
         prior = weights_lib.of_natural(eta, job.start)
         return objectives.Prior(prior.loc, prior.scale)
@@ -213,11 +216,11 @@ class LocalTraining:
       )
     stream = seeds.Stream(step.seed)
     draw = stream('replica', replica)
-    told = step._replace(seed=stream('optimizer'))
+    info = step._replace(seed=stream('optimizer'))
     if self._fits:
-      told = told._replace(prior=prior)
+      info = info._replace(prior=prior)
       means = [tf.identity(variable) for variable in self._trained]
-      self._recipe.optimizer.sample(self._trained, self._slots, told)
+      self._recipe.optimizer.sample(self._trained, self._slots, info)
     rhos = self.variables.untransformed_scale
     with tf.GradientTape() as tape, models.scope(draw, rhos) as scale:
       logits = self._model(inputs, training=True)
@@ -238,7 +241,7 @@ class LocalTraining:
       for variable, mean in zip(self._trained, means):
         variable.assign(mean)
     gradients = self._adjust(gradients, carry, step, stream)
-    self._recipe.optimizer.apply(self._trained, self._slots, gradients, told)
+    self._recipe.optimizer.apply(self._trained, self._slots, gradients, info)
     self._cap()
     return loss, self._after_step(carry, step, stream)
 
@@ -251,7 +254,7 @@ class LocalTraining:
   def _penalties(self, carry):
     penalty = tf.add_n(self._model.losses) if self._model.losses else 0.0
     for part, kept in zip(self._parts, carry):
-      if hasattr(part, 'loss'):
+      if part.has('loss'):
         penalty += part.loss(weights_lib.flatten(self.variables.mean), kept)
     return penalty
 
@@ -269,7 +272,7 @@ class LocalTraining:
     parts = [
       (part, kept)
       for part, kept in zip(self._parts, carry)
-      if hasattr(part, 'gradient')
+      if part.has('gradient')
     ]
     if not decay and not parts:
       return gradients
@@ -288,7 +291,7 @@ class LocalTraining:
       mean = weights_lib.flatten(variables.mean)
       flat = weights_lib.flatten(of_mean)
       for part, kept in parts:
-        flat = part.gradient(flat, mean, kept, _told(part, step, stream))
+        flat = part.gradient(flat, mean, kept, _step_of(part, step, stream))
       of_mean = weights_lib.unflatten(flat, shapes)
     return of_mean[:num_loc] + scales + of_mean[num_loc:]
 
@@ -298,17 +301,17 @@ class LocalTraining:
   def _after_step(self, carry, step, stream):
     carry = list(carry)
     for i, part in enumerate(self._parts):
-      if hasattr(part, 'after_step'):
+      if part.has('after_step'):
         mean = weights_lib.flatten(self.variables.mean)
-        told = _told(part, step, stream)
-        mean, carry[i] = part.after_step(mean, carry[i], told)
+        info = _step_of(part, step, stream)
+        mean, carry[i] = part.after_step(mean, carry[i], info)
         if mean is not None:
           weights_lib.assign(self.variables.mean, mean)
     return tuple(carry)
 
 
-def _told(part, step, stream):
-  """The step with a seed of the part's own; on every replica the same."""
+def _step_of(part, step, stream):
+  """Returns the step with a seed of this part, the same on every replica."""
   return step._replace(seed=stream(f'part {part.name}'))
 
 

@@ -1,28 +1,7 @@
 """Optimizers for the compiled loop, on TensorFlow's fused update kernels.
 
-tf_keras' optimizers carry their state from one client to the next, decouple
-the weight decay, and cannot be stepped inside a loop that a distribution
-strategy owns. Here the state is a list of slot variables, zeroed when a client
-begins; momentum follows v = momentum v + g, w = w - rate v, Nesterov's form of
-it, as PyTorch writes it, w = w - rate (g + momentum v).
-
-An optimizer is a frozen dataclass with
-
-  slots(variables) -> list of tf.Variable, made once, not trainable
-  apply(variables, slots, gradients, step)   updates both in place
-
-where `step` is a `training.Step`: its index, its rate, a seed for an optimizer
-that draws, and the client's number of examples. One that fits a Gaussian to all
-weights of a network without variational layers is an `Objective` with `random =
-'all'`. `step.prior` has the prior's natural parameters (precision times mean,
-precision) of each variable, and `step.kl_examples` divides the KL term. It has
-
-  initial_scale              standard deviation before the first round
-  begin(slots, scales)       takes the broadcast's standard deviations, tensors
-                             like the variables
-  sample(variables, slots, step)   moves the variables to where the gradient is
-                             taken; the loop puts them back before `apply`
-  scales(slots) -> tensors   the standard deviations that the client sends
+Momentum is v = momentum v + g, w = w - rate v. Nesterov's form is that of
+PyTorch, w = w - rate (g + momentum v).
 """
 
 import dataclasses
@@ -32,10 +11,11 @@ import tensorflow as tf
 
 from bfl_tf.settings import Setting
 from bfl_tf.training import ivon, langevin
+from bfl_tf.training.optimizer import Optimizer, zeros_like
 
 
 @dataclasses.dataclass(frozen=True)
-class SGD:
+class SGD(Optimizer):
   """Stochastic gradient descent, with heavy-ball momentum where it is > 0."""
 
   momentum: Annotated[float, Setting('Heavy ball.', least=0, below=1)] = 0.0
@@ -46,7 +26,7 @@ class SGD:
       raise ValueError('--sgd.nesterov looks ahead: set --sgd.momentum.')
 
   def slots(self, variables) -> list[tf.Variable]:
-    return _zeros(variables) if self.momentum else []
+    return zeros_like(variables) if self.momentum else []
 
   def apply(self, variables, slots, gradients, step) -> None:
     ops, rate = tf.raw_ops, step.learning_rate
@@ -67,7 +47,7 @@ class SGD:
 
 
 @dataclasses.dataclass(frozen=True)
-class Adam:
+class Adam(Optimizer):
   """Adam (Kingma & Ba, 2015) with Keras' defaults."""
 
   beta_1: Annotated[
@@ -79,7 +59,7 @@ class Adam:
   epsilon: Annotated[float, Setting('Beside the root.', above=0)] = 1e-7
 
   def slots(self, variables) -> list[tf.Variable]:
-    return _zeros(variables) + _zeros(variables)
+    return zeros_like(variables) + zeros_like(variables)
 
   def apply(self, variables, slots, gradients, step) -> None:
     power = tf.cast(step.index + 1, tf.float32)
@@ -106,9 +86,3 @@ OPTIMIZERS: dict[str, Any] = {
   'psgld': langevin.PSGLD,
   'ivon': ivon.IVON,
 }
-
-
-def _zeros(variables):
-  return [
-    tf.Variable(tf.zeros(v.shape, v.dtype), trainable=False) for v in variables
-  ]

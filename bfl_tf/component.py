@@ -1,0 +1,49 @@
+"""The base class of everything that a flag chooses and the round calls."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+
+class Component:
+  """Base of client parts, stages, rules, weightings, attacks and optimizers.
+
+  Subclass the base class of one kind, such as `training.Part`, as a frozen
+  dataclass. Fields with a default are settings. A hook that a subclass does not
+  override does nothing and costs nothing.
+
+  Attributes:
+    name: Name of the component in its random draws, its columns of
+      `metrics.csv` and its error messages.
+    uses: Classes of the components that this one builds itself, by name. It
+      gets a factory of each as the argument `make_<name>`.
+    sets: Settings that this component passes to those factories, by name; they
+      are no flags.
+    server_stage: Name of the server stage whose slot is sent to this client
+      part. The stage then comes first in the chain of stages.
+  """
+
+  name: ClassVar[str] = ''
+  uses: ClassVar[Mapping[str, type]] = {}
+  sets: ClassVar[Mapping[str, tuple]] = {}
+  server_stage: ClassVar[str | None] = None
+
+
+def declared_by(factory: Any) -> type[Component]:
+  """Returns the class that a table holds, or `Component` for a function."""
+  is_component = isinstance(factory, type) and issubclass(factory, Component)
+  return factory if is_component else Component
+
+
+def overrides(component: Component, base: type, hook: str) -> bool:
+  """Returns whether a component has its own implementation of a hook."""
+  return getattr(type(component), hook) is not getattr(base, hook)
+
+
+def check(flag: str, component: Any, base: type) -> None:
+  """Raises a ValueError unless user code inherits from the base class."""
+  if not isinstance(component, base):
+    found = f'{type(component).__module__}:{type(component).__qualname__}'
+    raise ValueError(
+      f'--{flag}: {found} must inherit from '
+      f'{base.__module__}.{base.__qualname__}.'
+    )

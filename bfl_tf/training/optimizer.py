@@ -1,0 +1,67 @@
+"""The base class of client optimizers."""
+
+from typing import Any
+
+import tensorflow as tf
+
+from bfl_tf import component
+
+
+class Optimizer(component.Component):
+  """An optimizer whose state is a list of slot variables.
+
+  The slots are set to zero when a client begins. tf_keras' optimizers would
+  carry their state from one client to the next, and cannot be applied inside a
+  loop that a distribution strategy owns.
+
+  An optimizer that fits a Gaussian to all weights of a network without
+  variational layers also inherits from `Objective`, has `posterior_scope =
+  'all'` and overrides `begin`, `sample` and `scales`. `step.prior` then holds
+  the prior of each variable (precision times mean, precision), and
+  `step.kl_examples` divides the KL term.
+
+  Attributes:
+    posterior_scope: 'all' if the optimizer fits a Gaussian to all weights,
+      otherwise 'layers'.
+    initial_scale: Standard deviation of this Gaussian before the first round.
+  """
+
+  posterior_scope: str = 'layers'
+  initial_scale: float = 0.0
+
+  def slots(self, variables: list) -> list:
+    """Returns new variables for the state, not trainable."""
+    return []
+
+  def apply(
+    self, variables: list, slots: list, gradients: list, step: Any
+  ) -> None:
+    """Updates the variables and the slots in place.
+
+    Args:
+      variables: Trained variables.
+      slots: Slots, as `slots` returned them.
+      gradients: Gradient of each variable.
+      step: A `training.Step`.
+    """
+    raise NotImplementedError(f'{type(self).__qualname__}.apply')
+
+  def begin(self, slots: list, scales: list) -> None:
+    """Stores the broadcast's standard deviations, one tensor per variable."""
+
+  def sample(self, variables: list, slots: list, step: Any) -> None:
+    """Moves the variables to the point where the gradient is computed.
+
+    The training loop restores the means before it calls `apply`.
+    """
+
+  def scales(self, slots: list) -> list:
+    """Returns the standard deviations that the client sends, per variable."""
+    return []
+
+
+def zeros_like(variables: list) -> list[tf.Variable]:
+  """Returns a variable of zeros, not trainable, for each variable."""
+  return [
+    tf.Variable(tf.zeros(v.shape, v.dtype), trainable=False) for v in variables
+  ]

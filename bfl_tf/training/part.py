@@ -1,0 +1,121 @@
+"""The base class of client parts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from bfl_tf import component
+from bfl_tf import weights as weights_lib
+
+
+class Part(component.Component):
+  """Something that a method adds to the local training of a client.
+
+  The hooks `with_layout`, `check`, `for_one_site` and `init_memory` run on the
+  host. All other hooks are compiled into the training loop, in the order of
+  `--client_parts`, and may contain TensorFlow only.
+
+  Notation: `mean` is the flat vector `[num_trainable]` of all trainable means,
+  `[loc; point]`. `shared` is the slot of the server stage `server_stage`, the
+  same for all clients of a round, or None. `memory` is what this client kept
+  from its last round, or None. `carry` is what the part passes from step to
+  step. `step` is a `training.Step` whose seed belongs to this part alone.
+
+  Attributes:
+    requires: Values that flags must have, by flag, such as `{'pooling': ('nwa',
+      'ws')}`. A part that requires a rule which divides out the broadcast
+      posterior guarantees that the trained model contains it exactly once.
+    incompatible_with: Names of other parts and of flags that must not be set.
+    posterior_scope: 'all' if `finish` returns a Gaussian over all weights of a
+      network without variational layers, otherwise 'layers'.
+    prior_weight: Factor on the KL term, where the part provides the prior.
+    rank: Number of rows of the factor that `finish` returns.
+  """
+
+  incompatible_with: tuple[str, ...] = ()
+  rank: int = 0
+
+  @property
+  def requires(self) -> Mapping[str, tuple]:
+    return {}
+
+  @property
+  def posterior_scope(self) -> str:
+    return 'layers'
+
+  @property
+  def prior_weight(self) -> float:
+    return 1.0
+
+  def with_layout(self, layout: weights_lib.Layout) -> 'Part':
+    """Returns the part for a model with these tensor shapes."""
+    return self
+
+  def check(self, num_steps: int, num_examples: int) -> None:
+    """Raises a ValueError if a training of this length is too short.
+
+    It is called before the first round, for the shortest and the longest
+    training of each client.
+    """
+
+  def for_one_site(self) -> 'Part | None':
+    """Returns the part for a personalized model of one site, or None."""
+    is_kept = self.provides_prior or self.posterior_scope == 'all'
+    return self if is_kept else None
+
+  def init_memory(self, model: weights_lib.Weights) -> Any:
+    """Returns a client's memory before its first round.
+
+    It is a NumPy array, or a dict of NumPy arrays, whose shapes and types stay
+    the same in all rounds.
+    """
+
+  def prior(self, start: weights_lib.Weights, shared: Any, memory: Any) -> Any:
+    """Returns the natural parameters of the client's prior.
+
+    They are `[2, num_loc]` float64: precision times mean, and precision. With
+    IVON a precision may be negative. At most one part of a run overrides this
+    hook.
+    """
+
+  def begin(self, start: weights_lib.Weights, shared: Any, memory: Any) -> Any:
+    """Returns the carry before the first step; `start` is the broadcast."""
+    return ()
+
+  def loss(self, mean: tf.Tensor, carry: Any) -> Any:
+    """Returns a penalty in nats per example, which is added to the loss."""
+
+  def gradient(
+    self, gradient: tf.Tensor, mean: tf.Tensor, carry: Any, step: Any
+  ) -> tf.Tensor:
+    """Returns the gradient `[num_trainable]` that the optimizer applies."""
+    return gradient
+
+  def after_step(self, mean: tf.Tensor, carry: Any, step: Any) -> tuple:
+    """Returns the new mean, or None to keep it, and the new carry."""
+    return None, carry
+
+  def finish(self, model: weights_lib.Weights, carry: Any, trace: Any) -> tuple:
+    """Returns the model, a vector to send or None, and the new memory.
+
+    The vector has the same shape and type in every round. The memory is kept
+    only if the server accepts the update. `trace` is a `training.Trace`.
+    """
+    return model, None, None
+
+  def report(self, carry: Any, trace: Any) -> Mapping[str, Any]:
+    """Returns numbers for the columns `<name>_<key>` of `metrics.csv`.
+
+    The server averages each number over the accepted clients.
+    """
+    return {}
+
+  @property
+  def provides_prior(self) -> bool:
+    """Whether this part provides the prior of each client."""
+    return self.has('prior')
+
+  def has(self, hook: str) -> bool:
+    """Returns whether this part overrides a hook."""
+    return component.overrides(self, Part, hook)
