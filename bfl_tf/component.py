@@ -39,11 +39,16 @@ def overrides(component: Component, base: type, hook: str) -> bool:
   return getattr(type(component), hook) is not getattr(base, hook)
 
 
-def check(flag: str, component: Any, base: type) -> None:
+def check(
+  flag: str, component: Any, base: type, needs_name: bool = False
+) -> None:
   """Raises a ValueError unless user code inherits from the base class."""
-  if not isinstance(component, base):
+  defect = ''
+  kind: Any = base
+  if not isinstance(component, kind):
+    defect = f'must inherit from {base.__module__}.{base.__qualname__}'
+  elif needs_name and not component.name:
+    defect = 'needs the class attribute `name`'
+  if defect:
     found = f'{type(component).__module__}:{type(component).__qualname__}'
-    raise ValueError(
-      f'--{flag}: {found} must inherit from '
-      f'{base.__module__}.{base.__qualname__}.'
-    )
+    raise ValueError(f'--{flag}: {found} {defect}.')

@@ -9,6 +9,7 @@ import zlib
 import numpy as np
 import pytest
 import tensorflow as tf
+import toys
 
 from bfl_tf import config as config_lib
 from bfl_tf import metrics, seeds, statistics, training
@@ -36,17 +37,18 @@ class Killed(BaseException):
   """As good as a signal: nothing handles it."""
 
 
+@toys.Engine
 def engine(experiment, state, clients):
-  """Yields every client's arrival, in the order asked."""
+  """Yields the reply of every client, in the order of the request."""
   for client in clients:
-    yield arrival(experiment, state, client)
+    yield reply(experiment, state, client)
 
 
-def arrival(experiment, state, client) -> engine_lib.Arrival:
-  """An update that admission lets in, by what the client got and remembers."""
+def reply(experiment, state, client) -> engine_lib.Reply:
+  """A valid update, which depends on the broadcast and the memory."""
   method, indices = experiment.method, experiment.partition[client]
   rng = seeds.generator(method.config.seed, 'fake', state.round, client)
-  like = method.result_like
+  like = method.result_spec
   kept = method.fresh_memory(state.model) | state.memories.get(client, {})
   memory = tf.nest.map_structure(lambda array: array + 1, kept)
   memory = tf.nest.map_structure(_as, memory, like.memory)
@@ -56,9 +58,10 @@ def arrival(experiment, state, client) -> engine_lib.Arrival:
   # Who forgets anything of it is found out by the column train_loss.
   loss = trace.loss + sum(map(np.sum, tf.nest.flatten(memory)))
   trace = trace._replace(loss=np.float32(loss))
-  extras = tf.nest.map_structure(lambda spec: _drawn(spec, rng), like.extra)
-  update = statistics.ClientUpdate(client, len(indices), model, extras, trace)
-  return engine_lib.Arrival(client, update, memory)
+  extras = tf.nest.map_structure(lambda spec: _drawn(spec, rng), like.extras)
+  return client, statistics.ClientUpdate(
+    client, len(indices), model, extras, trace, memory
+  )
 
 
 def evaluate(experiment, played, last) -> evaluation.Evaluated:

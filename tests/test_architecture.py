@@ -14,7 +14,7 @@ _PACKAGE = _ROOT / 'bfl_tf'
 # From the ground up. A room may import rooms of the rows before its own: those
 # of one row are strangers to each other.
 _FLOORS = (
-  ('files', 'own', 'run_files', 'seeds', 'startup', 'version'),
+  ('component', 'files', 'own', 'run_files', 'seeds', 'startup', 'version'),
   ('registry', 'trees'),
   ('settings',),
   ('weights',),

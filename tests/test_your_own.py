@@ -44,7 +44,7 @@ def test_the_run_is_made_of_them(played):
   flags = (played / 'flags.txt').read_text().splitlines()
   assert '--small.units=8' in flags
   assert '--PowerMean.power=2.0' in flags
-  assert '--Ridge.strength=0.001' in flags
+  assert '--OwnAnchor.weight=0.01' in flags
   assert '--FreeRider.fraction=0.4' in flags
   digests = [line for line in flags if line.startswith('# digest of ')]
   assert len(digests) == 8

@@ -19,6 +19,7 @@ from bfl_tf import (
   training,
   weights,
 )
+from bfl_tf.federation import engine as engine_lib
 
 CENTRES = np.array([[2, 0, 0, 1], [0, 2, 0, -1], [0, 0, 2, 0]])
 
@@ -140,6 +141,16 @@ def same(*nested) -> bool:
   return all(first == other for other in others)
 
 
+class Engine(engine_lib.Engine):
+  """An engine made of a function of an experiment, a state and clients."""
+
+  def __init__(self, function):
+    self.function = function
+
+  def __call__(self, *arguments):
+    return self.function(*arguments)
+
+
 @dataclasses.dataclass(frozen=True)
 class Stack(pooling.Rule):
   """A rule that does not stream: the first client, with everybody's factor."""
@@ -156,13 +167,10 @@ class Stack(pooling.Rule):
 
 
 @dataclasses.dataclass(frozen=True)
-class Idle:
+class Idle(training.Part):
   """A client part that does nothing."""
 
-  name: ClassVar[str] = 'idle'
-
-  def report(self, carry, trace):
-    return {}
+  name = 'idle'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -201,7 +209,7 @@ class Follower(Idle):
   """Remembers the slot that it was sent of the stage that it needs."""
 
   name: ClassVar[str] = 'follower'
-  needs: ClassVar[str | None] = 'momentum'
+  server_stage = 'momentum'
 
   def init_memory(self, model):
     return np.zeros([model.mean.size])

@@ -382,7 +382,7 @@ class Config(reading.Reading):
     given = self.given(**of_run)
     members = tuple(each.make(given) for each in self.chosen.chains[role])
     for member in members:
-      component.check(role, member, base)
+      component.check(role, member, base, needs_name=True)
     chosen_lib.check_unique(f'--{role}', members)
     return members
 

@@ -206,7 +206,7 @@ def _schedule(num_workers) -> None:
   state = federation.initial_state(alone).state
   federation.federated_round(alone, state)
   ended = [time.perf_counter()]
-  for _ in engine.local(alone, state, range(1000)):
+  for _ in engine.Local()(alone, state, range(1000)):
     ended.append(time.perf_counter())
   seconds = np.diff(ended)
   # How much slower each is than its examples say; 1 in the mean.

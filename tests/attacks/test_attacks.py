@@ -14,8 +14,8 @@ def arrivals(**changes):
   """What comes of a first round, by client; the experiment, and the start."""
   experiment = toys.experiment(**changes)
   state = federation.initial_state(experiment).state
-  came = engine_lib.local(experiment, state, range(6))
-  return {arrival.client: arrival for arrival in came}, experiment, state
+  came = engine_lib.Local()(experiment, state, range(6))
+  return dict(came), experiment, state
 
 
 def settings(kind, fraction=0.4, **more):
@@ -29,9 +29,9 @@ def test_bad_clients_alone_send_something_else(kind, variant='flipout'):
   bad = attacks.bad_clients(experiment.config.seed, 6, 0.4)
   assert len(bad) == 2
   for client in range(6):
-    same = toys.same(good[client].update.model, some[client].update.model)
+    same = toys.same(good[client].model, some[client].model)
     assert same == (client not in bad)
-    assert all(np.isfinite(v).all() for v in some[client].update.model)
+    assert all(np.isfinite(v).all() for v in some[client].model)
 
 
 def test_no_bad_clients_are_none():
@@ -70,7 +70,7 @@ def test_a_flipped_client_trains_on_flipped_labels():
   )
   worker = experiment.workers[0]
   flipped = worker.train(work, y=2 - worker.labels)
-  assert toys.same(flipped.model, some[client].update.model)
+  assert toys.same(flipped.model, some[client].model)
 
 
 def test_a_random_model_has_a_name():
@@ -80,7 +80,7 @@ def test_a_random_model_has_a_name():
   (client, *_) = attacks.bad_clients(experiment.config.seed, 6, 0.4)
   name = (experiment.config.seed, 'attack_random_model', 0, client)
   noise = seeds.generator(*name).standard_normal(15)
-  assert np.array_equal(some[client].update.model.mean, np.float32(0.5 * noise))
+  assert np.array_equal(some[client].model.mean, np.float32(0.5 * noise))
 
 
 def test_every_draw_has_a_name_of_its_own(monkeypatch):
@@ -105,8 +105,8 @@ def test_attacks_add_up():
   (client, *_) = attacks.bad_clients(experiment.config.seed, 6, 0.4)
   before = state.model.mean
   np.testing.assert_allclose(
-    some[client].update.model.mean - before,
-    3 * (flipped[client].update.model.mean - before),
+    some[client].model.mean - before,
+    3 * (flipped[client].model.mean - before),
     rtol=1e-4,
     atol=1e-6,
   )

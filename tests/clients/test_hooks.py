@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 import toys
 
-from bfl_tf import federation
+from bfl_tf.federation import engine
 
 ONE = {'num_workers': 1}
 
@@ -80,8 +80,9 @@ def test_reports_are_averaged_over_the_clients_that_were_pooled():
   assert set(info) - set(without) == {'reporter_examples', 'reporter_loss'}
   assert info | without == info
 
+  @toys.Engine
   def but_the_first(*arguments):
-    return (a for a in federation.engine.local(*arguments) if a.client)
+    return (reply for reply in engine.Local()(*arguments) if reply[0])
 
   _, (info,) = toys.play(experiment, 1, engine=but_the_first)
   assert info['reporter_examples'] == pytest.approx(3 * np.mean(sizes[1:]))

@@ -53,7 +53,7 @@ def test_a_filter_of_one_channel_has_inputs_of_one_channel():
     tf_keras.Input((8, 8, 40)), layers.DepthwiseConv2D(3), layers.Conv2D(1, 3),
   ])  # fmt: skip
   layout = weights.Layout.of(network)
-  part = clients.OwnStart().laid_out(layout)
+  part = clients.OwnStart().with_layout(layout)
   first = types.SimpleNamespace(index=tf.constant(0), seed=tf.constant([0, 1]))
   drawn, _ = part.after_step(tf.zeros([layout.num_trainable()]), (), first)
   kernel, _, other, _ = weights.unflatten(drawn, layout.shapes)

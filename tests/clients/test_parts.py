@@ -81,7 +81,7 @@ def test_a_part_that_does_nothing_is_not_there_bit_for_bit():
     same = train(Affine(), job=job, variant=variant, weight_decay=0.0)
     assert toys.same(plain.model, idle.model, same.model)
     assert toys.same(plain.trace, idle.trace, same.trace)
-    assert idle.extra == idle.memory == {}
+    assert idle.extras == idle.memory == {}
 
 
 def test_loss_and_gradient_in_the_order_of_the_chain():
@@ -132,13 +132,13 @@ def test_shared_memory_and_extra_travel():
   rates = np.zeros(20)
   rates[:8] = 0.1 * 0.5 ** np.arange(8)
   extra = np.concatenate([rates, begin.mean])
-  np.testing.assert_allclose(result.extra['diary'], extra, rtol=1e-5)
+  np.testing.assert_allclose(result.extras['diary'], extra, rtol=1e-5)
   expected = [4, 7 + rates.sum()]
   np.testing.assert_allclose(result.memory['diary'], expected, rtol=1e-5)
   # What came back goes in again.
   again = worker.train(job._replace(memory=result.memory))
   assert again.memory['diary'][0] == 5
-  assert list(result.extra) == list(result.memory) == ['diary']
+  assert list(result.extras) == list(result.memory) == ['diary']
 
 
 @dataclasses.dataclass(frozen=True)

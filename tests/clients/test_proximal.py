@@ -57,7 +57,7 @@ def test_norms_add_up_over_kernels_and_gammas():
   """|(3, 4)| + |(5, 12)| = 18; the bias and beta are left out."""
   layers = [tf_keras.layers.Dense(2), tf_keras.layers.BatchNormalization()]
   model = tf_keras.Sequential([tf_keras.Input([1]), *layers])
-  part = clients.Proximal(2.0, 'norms').laid_out(weights.Layout.of(model))
+  part = clients.Proximal(2.0, 'norms').with_layout(weights.Layout.of(model))
   start = tf.ones([8])
   penalty = part.loss(start + [3.0, 4, 7, 7, 5, 12, 7, 7], start)
   assert float(penalty) == pytest.approx(18)

@@ -34,15 +34,14 @@ WARM, LEAKY = f'{__name__}:Warm', f'{__name__}:Leaky'
 
 
 def test_no_argument_of_ours_that_the_run_gives_has_a_default():
-  # What a part is given when it is laid out is of no type that a flag has.
-  laid_out = ('layout', 'shapes')
+  layouts = ('layout', 'shapes')
   for method in config_lib.known_methods():
     for argument, its in inspect.signature(method.thing).parameters.items():
       where = f'{method.role}: {method.key(argument)}'
       if argument in given.GIVEN:
         assert its.default is its.empty, where
         assert argument not in method.declared, where
-      elif its.default is not its.empty and argument not in laid_out:
+      elif its.default is not its.empty and argument not in layouts:
         assert argument in method.declared, where
 
 

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import tf_keras
 
+from bfl_tf import pooling, server, training
 from bfl_tf.pooling import rules
 
 
@@ -65,16 +66,12 @@ class Nothing:
   pass
 
 
-class NoHook:
-  name, needs, fraction = 'no_hook', None, 0.5
-
-
-class Zero:
-  def one(self, update, reference):
+class Zero(pooling.Weighting):
+  def weigh(self, update, reference):
     return 0.0, 0
 
 
-class NoCall:
+class NoCall(server.Stage):
   name, statistics = 'no_call', ()
 
 
@@ -88,8 +85,8 @@ class Accurate(NoCall):
     return state, {'accuracy': 0.99}
 
 
-class NoName:
-  needs = None
+class NoName(training.Part):
+  pass
 
 
 class IntMemory(NoName):
@@ -106,8 +103,8 @@ class Quitting(NoName):
     sys.exit(0)
 
 
-class BadLoss:
-  name, needs = 'bad_loss', None
+class BadLoss(training.Part):
+  name = 'bad_loss'
 
   def loss(self, mean, carry):
     return mean.no_such_attribute

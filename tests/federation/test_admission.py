@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from bfl_tf import statistics, training, weights
-from bfl_tf.federation import admission, engine
+from bfl_tf.federation import admission
 
 TWO, ONE = np.float32([1, 2]), np.float32([3])
 MODEL = weights.Weights(TWO, TWO, ONE, ONE, np.ones([2, 2], np.float32))
@@ -32,9 +32,9 @@ class Unprintable(Exception):
 def defect(
   memory=MEMORY, failure=None, update=UPDATE, reference=MODEL, limit=(), **sent
 ):
-  update = update and update._replace(**sent) if sent else update
-  arrival = engine.Arrival(3, update, memory, failure)
-  return admission.find_defect(arrival, LIKE, reference, *limit)
+  if update is UPDATE:
+    update = failure or update._replace(memory=memory, **sent)
+  return admission.find_defect(3, update, LIKE, reference, *limit)
 
 
 def test_a_good_update_has_none():
@@ -74,9 +74,8 @@ def model(**vectors):
 @pytest.mark.parametrize(
   ('changes', 'reason'),
   [
-    ({'update': None}, 'sent nothing'),
-    ({'update': None, 'failure': OSError('no power\n')}, 'OSError: no power'),
-    ({'update': None, 'failure': Unprintable()}, 'cannot be read'),
+    ({'failure': OSError('no power\n')}, 'OSError: no power'),
+    ({'failure': Unprintable()}, 'cannot be read'),
     ({'update': TWO}, 'cannot be read'),
     ({'num_examples': 0}, 'on 0 examples'),
     ({'num_examples': 2.5}, 'on 2.5 examples'),
@@ -108,7 +107,7 @@ def test_one_thing_is_bad(changes, reason):
 
 def test_what_went_wrong_in_a_traced_function_is_said_last():
   failure = TypeError('in user code:\n\n  own.py\n\n  TypeError: no power\n')
-  assert defect(update=None, failure=failure) == 'it raised TypeError: no power'
+  assert defect(failure=failure) == 'it raised TypeError: no power'
 
 
 @pytest.mark.parametrize(

@@ -34,19 +34,21 @@ def begun():
   """An experiment, its state, and what then comes of all six clients."""
   pieces = toys.experiment(variant='flipout', client_parts=('toys:Counter',))
   state = federation.initial_state(pieces).state
-  came = engine.local(pieces, state, range(6))
-  return pieces, state, sorted(came, key=lambda arrival: arrival.client)
+  came = engine.Local()(pieces, state, range(6))
+  return pieces, state, sorted(came)
 
 
-def played(arrivals):
+def played(replies):
   pieces, state, _ = begun()
-  return federation.federated_round(pieces, state, lambda *_: iter(arrivals))
+  return federation.federated_round(
+    pieces, state, toys.Engine(lambda *_: iter(replies))
+  )
 
 
 @functools.cache
 def without(client):
   """The round in which a client sends nothing; None: in which all are good."""
-  return played([a for a in begun()[2] if a.client != client])
+  return played([reply for reply in begun()[2] if reply[0] != client])
 
 
 def in_tree(data, tree):
@@ -73,27 +75,25 @@ def in_tree(data, tree):
   return tree._replace(**{name: new}) if is_tuple else {**named, name: new}
 
 
-def changed(data, arrival):
-  """What comes of a client, with something wrong in it."""
+def changed(data, reply):
+  """Returns replies of a client with something wrong in them."""
+  client, update = reply
   what = data.draw(
     strategies.sampled_from(
       [*PLACES, 'num_examples', 'client_id', 'update', 'twice', 'failure']
     )
   )
   if what in ('num_examples', 'client_id'):
-    update = arrival.update._replace(**{what: data.draw(ANYTHING)})
-    return [arrival._replace(update=update)]
+    return [(client, update._replace(**{what: data.draw(ANYTHING)}))]
   if what == 'update':
-    return [arrival._replace(update=data.draw(ANYTHING))]
+    return [(client, data.draw(ANYTHING))]
   if what == 'twice':
-    number = data.draw(strategies.sampled_from([arrival.client, -1, 10**6]))
-    return [arrival, arrival._replace(client=number)]
+    number = data.draw(strategies.sampled_from([client, -1, 10**6]))
+    return [reply, (number, update)]
   if what == 'failure':
-    return [engine.Arrival(arrival.client, None, {}, MemoryError('\n'))]
-  if what == 'memory':
-    return [arrival._replace(memory=in_tree(data, arrival.memory))]
-  tree = in_tree(data, getattr(arrival.update, what))
-  return [arrival._replace(update=arrival.update._replace(**{what: tree}))]
+    return [(client, MemoryError('\n'))]
+  tree = in_tree(data, getattr(update, what))
+  return [(client, update._replace(**{what: tree}))]
 
 
 @hypothesis.settings(max_examples=100)
@@ -111,8 +111,8 @@ def test_it_is_left_out_and_counted_or_moves_the_model_within_its_share(
     assert toys.same(state, without(client).state)
     return
   sizes = [len(indices) for indices in pieces.partition]
-  sent = next(a.update.model.mean for a in came if a.client == client)
-  moved = np.abs(sent - good[client].update.model.mean.astype(np.float64))
+  sent = next(update.model.mean for k, update in came if k == client)
+  moved = np.abs(sent - good[client][1].model.mean.astype(np.float64))
   most = moved * sizes[client] / sum(sizes)
   beyond = np.abs(state.model.mean - without(None).state.model.mean) - most
   assert np.all(np.isfinite(state.model.scale))

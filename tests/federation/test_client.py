@@ -20,6 +20,7 @@ SETTINGS = {
 }
 
 
+@toys.Engine
 def apart(experiment, state, clients):
   """An engine whose client knows the config, and what is sent to it."""
   config = experiment.config
@@ -30,10 +31,12 @@ def apart(experiment, state, clients):
   broadcast = experiment.broadcast(state)
   for client in clients:
     kept = state.memories.get(client)
-    update, memory = federation.train_client(
-      plan, worker, broadcast, client, partition[client], kept
+    yield (
+      client,
+      federation.train_client(
+        plan, worker, broadcast, client, partition[client], kept
+      ),
     )
-    yield federation.Arrival(client, update, memory)
 
 
 def test_a_client_without_the_servers_objects_has_the_same_bits():

@@ -1,7 +1,5 @@
 """A client part that needs a server stage is sent that stage's slot."""
 
-from typing import ClassVar
-
 import numpy as np
 import pytest
 import toys
@@ -10,7 +8,7 @@ import toys
 class FollowsShrink(toys.Follower):
   """Needs a stage of a user's own."""
 
-  needs: ClassVar[str | None] = 'shrink'
+  server_stage = 'shrink'
 
   def init_memory(self, model):
     return np.zeros([1])

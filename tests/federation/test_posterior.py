@@ -17,7 +17,7 @@ class Spread(toys.Idle):
   """As wide as the client moved, and along the way that it moved."""
 
   name: ClassVar[str] = 'spread'
-  random: ClassVar[str] = 'all'
+  posterior_scope = 'all'
 
   def begin(self, start, shared, memory):
     return start.mean
@@ -34,7 +34,7 @@ class Quiet(toys.Idle):
   """Has all weights random and says nothing of their spread."""
 
   name: ClassVar[str] = 'quiet'
-  random: ClassVar[str] = 'all'
+  posterior_scope = 'all'
 
 
 SPREAD = {'client_parts': (own('Spread'),), 'sgd.momentum': 0.5}

@@ -77,10 +77,10 @@ class Alone(rules.NaiveWeightedAverage):
     return super().moments(sums, totals, q0)[0]
 
 
-class Lone:
+class Lone(pooling.Weighting):
   """A weighting without a number of guards."""
 
-  def one(self, update, reference):
+  def weigh(self, update, reference):
     return 1.0
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import federation, statistics
+from bfl_tf import federation, server, statistics
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +25,7 @@ class CountExamples:
 
 
 @dataclasses.dataclass(frozen=True)
-class Shrink:
+class Shrink(server.Stage):
   """Divides the mean by what it is told and notes all that it is handed."""
 
   factor: float = 0.5

@@ -2,9 +2,9 @@
 
 import numpy as np
 import tensorflow as tf
+import toys
 
 from bfl_tf import statistics, training, weights
-from bfl_tf.federation import engine as engine_lib
 
 # By client: eta of its likelihood.
 RNG = np.random.default_rng(0)
@@ -23,6 +23,7 @@ def moments(of_eta):
   return np.float32(shift / precision), np.float32(precision**-0.5)
 
 
+@toys.Engine
 def engine(experiment, state, clients):
   """Ends every client's training at its exact optimum."""
   (part,) = experiment.method.parts
@@ -30,7 +31,7 @@ def engine(experiment, state, clients):
     fresh = experiment.method.fresh_memory(state.model)
     kept = state.memories.get(client, fresh)[part.name]
     told = state.model, state.slots[part.name], kept
-    likelihood = LIKELIHOODS[client] / getattr(part, 'prior_weight', 1)
+    likelihood = LIKELIHOODS[client] / part.prior_weight
     loc, scale = moments(part.prior(*told).numpy() + likelihood)
     result = training.chain.finish(
       (part,),
@@ -39,11 +40,9 @@ def engine(experiment, state, clients):
       training.Trace(np.int32(1), np.float32(1), np.float32(1)),
     )
     sent = tf.nest.map_structure(np.asarray, result)
-    update = statistics.ClientUpdate(
+    yield (
       client,
-      len(experiment.partition[client]),
-      sent.model,
-      sent.extra,
-      trace=sent.trace,
+      statistics.ClientUpdate(
+        client, len(experiment.partition[client]), *sent[:2], sent[3], sent[2]
+      ),
     )
-    yield engine_lib.Arrival(client, update, sent.memory)

@@ -45,6 +45,7 @@ def test_clients_and_server_agree_on_the_duals():
 
 
 def test_a_client_that_is_heard_of_late_does_not_change_the_end():
+  @toys.Engine
   def late(experiment, state, clients):
     yield from conjugate.engine(experiment, state, clients[state.round < 3 :])
 

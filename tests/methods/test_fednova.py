@@ -26,10 +26,11 @@ def test_a_part_sends_the_papers_norm_times_the_rate(rho, nesterov):
   )
   sent = {}
 
+  @toys.Engine
   def engine(experiment, state, clients):
-    for arrival in engine_lib.local(experiment, state, clients):
-      sent[arrival.client] = arrival.update
-      yield arrival
+    for client, update in engine_lib.Local()(experiment, state, clients):
+      sent[client] = update
+      yield client, update
 
   toys.rounds(pieces, 1, engine=engine)
   assert len({update.num_examples for update in sent.values()}) > 1

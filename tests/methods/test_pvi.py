@@ -28,13 +28,14 @@ def factors(experiment, state):
   ]
 
 
+@toys.Engine
 def left_out(experiment, state, clients):
   """Another client's update is bad in every round."""
-  for arrival in conjugate.engine(experiment, state, clients):
-    if arrival.client == state.round % 6:
-      bad = arrival.update.model._replace(loc=np.full([15], np.nan, 'f4'))
-      arrival = arrival._replace(update=arrival.update._replace(model=bad))
-    yield arrival
+  for client, update in conjugate.engine(experiment, state, clients):
+    if client == state.round % 6:
+      bad = update.model._replace(loc=np.full([15], np.nan, 'f4'))
+      update = update._replace(model=bad)
+    yield client, update
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ def left_out(experiment, state, clients):
       30,
       conjugate.engine,
     ),
-    ({}, 3, engine_lib.local),
+    ({}, 3, engine_lib.Local()),
   ],
 )
 def test_prior_times_factors(changes, rounds, engine, tmp_path):
@@ -69,7 +70,7 @@ def test_prior_times_factors(changes, rounds, engine, tmp_path):
     if 'server_step' not in changes:
       sent = start + sum(kept['pvi'] for kept in state.memories.values())
       np.testing.assert_allclose(eta(state.model), sent, **near)
-  if engine is not engine_lib.local:
+  if isinstance(engine, toys.Engine):
     mean, scale = conjugate.moments(conjugate.POSTERIOR)
     np.testing.assert_allclose(state.model.loc, mean, atol=1e-4 * scale.max())
     np.testing.assert_allclose(state.model.scale, scale, rtol=1e-4)

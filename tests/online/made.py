@@ -5,6 +5,7 @@ import numpy as np
 import toys
 
 from bfl_tf import seeds
+from bfl_tf.federation import engine as engine_lib
 
 SETTINGS = {
   'client_parts': ('swag',),
@@ -22,12 +23,12 @@ def experiment(**changes):
   return toys.experiment(**SETTINGS | changes)
 
 
-def engine(experiment, state, clients, change=0):
-  """In place of `engine.local`: scales and factors of every client's own."""
+def replies(experiment, state, clients, change=0):
+  """Yields updates whose scales and factors differ between clients."""
   for client in clients:
-    arrival = fake.arrival(experiment, state, client)
+    _, update = fake.reply(experiment, state, client)
     rng = seeds.generator(0, 'made', client, change)
-    model = arrival.update.model
+    model = update.model
     size = model.loc.size
     drawn = {
       'loc': rng.normal(size=size),
@@ -36,18 +37,28 @@ def engine(experiment, state, clients, change=0):
       'buffers': rng.uniform(1, 2, model.buffers.size),
     }
     drawn = {name: np.float32(value) for name, value in drawn.items()}
-    update = arrival.update._replace(model=model._replace(**drawn))
-    yield arrival._replace(update=update)
+    yield client, update._replace(model=model._replace(**drawn))
+
+
+class Engine(engine_lib.Engine):
+  """In place of `engine.Local`."""
+
+  def __init__(self, change=0):
+    self.change = change
+
+  def __call__(self, experiment, state, clients):
+    return replies(experiment, state, clients, self.change)
 
 
 def played(experiment):
-  return toys.play(experiment, 1, engine=engine)[0]
+  return toys.play(experiment, 1, engine=Engine())[0]
 
 
 def without(experiment, client):
   """One round in which a client was never there."""
 
+  @toys.Engine
   def others(experiment, state, clients):
-    return engine(experiment, state, [k for k in clients if k != client])
+    return replies(experiment, state, [k for k in clients if k != client])
 
   return toys.play(experiment, 1, engine=others)[0]

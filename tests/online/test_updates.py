@@ -13,7 +13,7 @@ from bfl_tf import runs as runs_lib
 from bfl_tf.federation import engine as engine_lib
 from bfl_tf.online import updates as online
 
-_TRAINS = engine_lib.local
+_TRAINS = engine_lib.Local
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,13 @@ def test_what_clients_remember_goes_with_them(changes):
 
 def test_a_newcomer_trains_by_the_founders_schedule(monkeypatch):
   """By the rates and epochs of the one round, by draws of its own."""
-  monkeypatch.setattr(engine_lib, 'local', _TRAINS)
+  monkeypatch.setattr(engine_lib, 'Local', _TRAINS)
   experiment = made.experiment(
     **{'learning_rate_schedule': 'steps', 'steps.first_factor': 0.5},
     min_local_epochs=2,
     local_epochs=9,
   )
-  before, _ = toys.play(experiment, 1, engine=_TRAINS)
+  before, _ = toys.play(experiment, 1, engine=_TRAINS())
   after = online.apply(experiment, before, online.Change('replace', 1)).state
   ours, theirs = (online.members(state)[1] for state in (before, after))
   assert not toys.same(ours.model, theirs.model)

@@ -29,9 +29,7 @@ def updates(*models):
 
 def weigh(weighting, sent, reference=None):
   """Each client's weight, of any sum."""
-  if hasattr(weighting, 'all'):
-    return weighting.all(sent, reference)[0]
-  return [weighting.one(update, reference)[0] for update in sent]
+  return weighting.weigh_all(sent, reference)[0]
 
 
 def gaussian(loc, scale):
@@ -73,7 +71,7 @@ def test_divergences_by_hand(clients):
   others = [[kl(q, p) for p in clients if p != q] for q in clients]
   for discrepancy, pick in (('largest', max), ('nearest', min)):
     weighting = weightings.MaxDiscrepancy(discrepancy)
-    got, guards = weighting.all(sent, None)
+    got, guards = weighting.weigh_all(sent, None)
     expected = [1 / pick(row) for row in others]
     np.testing.assert_allclose(got, expected, rtol=1e-12)
     assert guards == 0
@@ -97,28 +95,28 @@ def test_divergence_sums_over_parameters_in_float64():
 def test_equal_posteriors_weigh_the_same_and_count():
   for discrepancy in ('largest', 'nearest'):
     weighting = weightings.MaxDiscrepancy(discrepancy)
-    got, guards = weighting.all(updates(*[gaussian(1, 2)] * 3), None)
+    got, guards = weighting.weigh_all(updates(*[gaussian(1, 2)] * 3), None)
     assert (got, guards) == ([1.0] * 3, 1)
   models = updates(gaussian(0, 1), gaussian(0, 1), gaussian(2, 1))
-  got, guards = weightings.MaxDiscrepancy('nearest').all(models, None)
+  got, guards = weightings.MaxDiscrepancy('nearest').weigh_all(models, None)
   assert (got, guards) == ([1.0] * 3, 1)
   # The farthest is not at 0: nothing to fall back from.
-  got, guards = weightings.MaxDiscrepancy('largest').all(models, None)
+  got, guards = weightings.MaxDiscrepancy('largest').weigh_all(models, None)
   assert (got, guards) == ([0.5] * 3, 0)
 
 
 def test_distance_is_floored_and_counted():
   weighting, reference = weightings.Distance(), gaussian(1, 2)
   same, far = updates(reference, gaussian(1, 4))
-  weight, guards = weighting.one(same, reference)
+  weight, guards = weighting.weigh(same, reference)
   assert (weight, guards) == (pytest.approx(1e12), 1)
-  weight, guards = weighting.one(far, reference)
+  weight, guards = weighting.weigh(far, reference)
   assert guards == 0
   assert weight == pytest.approx(1 / kl((1, 2), (1, 4)), rel=1e-12)
 
 
 def test_point_models_use_the_squared_distance():
   models = updates(point(0, 0), point(3, 4), point(0, 1))
-  got, _ = weightings.MaxDiscrepancy().all(models, None)
+  got, _ = weightings.MaxDiscrepancy().weigh_all(models, None)
   np.testing.assert_allclose(got, [1 / 25, 1 / 25, 1 / 18], rtol=1e-12)
-  assert weightings.Distance().one(models[1], point(0, 1)) == (1 / 18, 0)
+  assert weightings.Distance().weigh(models[1], point(0, 1)) == (1 / 18, 0)

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from bfl_tf import config as config_lib
-from bfl_tf import metrics, version
+from bfl_tf import metrics, server, version
 
 CONFIG = config_lib.Config(
   dataset='toys:blobs',
@@ -90,7 +90,7 @@ def test_tensorboard_reads_the_same(finished):
         assert events[name, int(row['round'])] == expected
 
 
-class Explode:
+class Explode(server.Stage):
   """A stage after which the model is finite and no logit is."""
 
   name, statistics = 'explode', ()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import federation, plots
+from bfl_tf import federation, plots, server
 from bfl_tf.federation import engine, loop
 from bfl_tf.runs import checkpoints, rows
 from bfl_tf.runs import directory as directory_lib
@@ -78,7 +78,7 @@ def test_stopped_twice_between_sparse_checkpoints(never, tmp_path):
   assert fake.outcome(tmp_path) == never
 
 
-class Nested:
+class Nested(server.Stage):
   """A user's stage whose slot is a dict of arrays."""
 
   name, statistics = 'nested', ()
@@ -118,10 +118,11 @@ def test_what_is_carried_goes_on(tmp_path):
 def test_too_few_clients_save_the_state(never, tmp_path):
   config = fake.CONFIG.replace(min_clients=3, checkpoint_every=4)
 
+  @toys.Engine
   def failing(experiment, state, clients):
-    for arrival in fake.engine(experiment, state, clients):
-      bad = state.round == 2 and arrival.client != clients[0]
-      yield arrival._replace(update=None) if bad else arrival
+    for client, update in fake.engine(experiment, state, clients):
+      bad = state.round == 2 and client != clients[0]
+      yield client, None if bad else update
 
   with pytest.raises(federation.TooFewClientsError, match='min_clients'):
     fake.play(tmp_path, config, engine=failing)
@@ -178,14 +179,14 @@ def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch):
 
 
 def test_memories_of_the_other_side_are_not_forgotten(tmp_path):
-  class Elsewhere:
-    """An engine whose clients keep what they remember."""
+  class Elsewhere(engine.Engine):
+    """An engine whose clients keep their memories."""
 
     def __call__(self, *arguments):
       return fake.engine(*arguments)
 
-    def like(self, method):
-      return method.result_like._replace(memory={'round': None})
+    def expected_spec(self, method):
+      return method.result_spec._replace(memory={'round': None})
 
   fake.play(tmp_path)
   before = fake.outcome(tmp_path)

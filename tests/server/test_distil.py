@@ -120,7 +120,7 @@ def test_the_student_learns_what_the_teachers_say():
   assert np.abs(taught.probs - told.probs).mean() < 0.08
 
 
-class Spoil:
+class Spoil(server.Stage):
   """A stage that turns the average around."""
 
   name = 'spoil'
@@ -187,11 +187,10 @@ def test_every_union_is_scored_and_any_can_be_the_predictor(tmp_path):
   assert set(columns) > {'distil_seconds', 'predict_teachers_seconds'}
 
 
-class Blown:
+class Blown(training.Part):
   """A client part whose clients' weights are finite, their outputs not."""
 
   name = 'blown'
-  needs = None
 
   def finish(self, model, carry, trace):
     return model._replace(point=tf.sign(model.point) * 1.8e19), None, None

@@ -131,9 +131,9 @@ def test_under_pvi_a_sites_prior_is_its_cavity(tmp_path):
   config = run.trained.config.replace(**{'pvi.damping': 1})
   experiment = federation.Experiment.build(config, dataset=run.dataset)
   state = checkpoints.restore(run_dir)
-  came = engine.local(experiment, state, range(3))
+  came = engine.Local()(experiment, state, range(3))
   sites = 'north', 'odd', 'south'
-  sent = {sites[arrival.client]: arrival.update.model for arrival in came}
+  sent = {sites[client]: update.model for client, update in came}
   assert all(toys.same(own[site], sent[site]) for site in sites)
 
 
