@@ -106,6 +106,9 @@ class Total:
 
   terms: Callable[[ClientUpdate, float, Any], Mapping[str, Any]]
 
+  def __str__(self) -> str:
+    return self.terms.__qualname__
+
   def accumulate(self, update, weight, reference) -> Sums:
     return single(weight, self.terms(update, weight, reference))
 

@@ -67,10 +67,9 @@ def from_splits(
 def checked(where: str, dataset: columns.Dataset) -> columns.Dataset:
   """Returns a data set that somebody else made, as `from_arrays` makes them."""
   splits: dict[str, Any] = {}
-  for name in ('train', 'validation', 'calibration', 'test'):
-    split = getattr(dataset, name)
-    # No example to validate on is well; to train and to test on it is not.
-    if split is not None and (name != 'validation' or len(split.y)):
+  for name, split in dataset.splits.items():
+    # Only the validation split may be empty.
+    if name != 'validation' or len(split.y):
       keys = (f'{name}.x', split.x, f'{name}.y', split.y)
       splits[name] = examples(where, *keys)._replace(ids=split.ids)
   dataset = dataclasses.replace(dataset, **splits)
@@ -81,9 +80,8 @@ def checked(where: str, dataset: columns.Dataset) -> columns.Dataset:
 def _check_splits(where, dataset):
   """Refuses examples of two shapes or types, and labels without a class."""
   wanted, num_classes = dataset.train.x, dataset.num_classes
-  for name in ('train', 'validation', 'calibration', 'test'):
-    split = getattr(dataset, name)
-    if split is None or not len(split.y):
+  for name, split in dataset.splits.items():
+    if not len(split.y):
       continue
     x, y = split.x, split.y
     if x.shape[1:] != wanted.shape[1:] or x.dtype != wanted.dtype:

@@ -81,10 +81,20 @@ class Dataset:
     """
     splits: dict[str, Any] = {
       name: split._replace(x=encoding.recode(split.x, self.features, features))
-      for name in ('train', 'validation', 'calibration', 'test')
-      if (split := getattr(self, name)) is not None
+      for name, split in self.splits.items()
     }
     return dataclasses.replace(self, features=features, **splits)
+
+  @property
+  def splits(self) -> dict[str, Split]:
+    """The splits that the data set has, by name."""
+    named = {
+      'train': self.train,
+      'validation': self.validation,
+      'calibration': self.calibration,
+      'test': self.test,
+    }
+    return {name: split for name, split in named.items() if split is not None}
 
   @property
   def row_numbers(self) -> np.ndarray:

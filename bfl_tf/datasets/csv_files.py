@@ -37,8 +37,7 @@ def read(where: str, path: str) -> Any:
       # `pandas.read_csv` would take short rows for rows with missing values.
       rows = [row for row in csv.reader(file, strict=True) if row]
   except (OSError, UnicodeDecodeError, csv.Error) as error:
-    why = getattr(error, 'strerror', None) or error
-    raise ValueError(f'{where} cannot be read as a .csv: {why}.') from error
+    raise ValueError(f'{where} cannot be read as a .csv: {error}.') from error
   for at, row in enumerate(rows, start=1):
     if len(row) != len(rows[0]):
       raise ValueError(

@@ -106,7 +106,7 @@ def take(
   if not fraction:
     return dataset
   where, said = f'--dataset={dataset.name}', f'--{flag}={fraction}'
-  there, whole = getattr(dataset, name), dataset.train
+  there, whole = dataset.splits.get(name), dataset.train
   if there is not None and len(there.y):
     raise ValueError(
       f'{said}: {where} brings its own {name} examples; leave it out.'

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bfl_tf import metrics, server, training
+from bfl_tf import metrics, posteriors, server, training
 from bfl_tf import weights as weights_lib
 
 Groups = Mapping[str, Sequence[weights_lib.Weights]]
@@ -79,7 +79,7 @@ def predict(
     finite = bool(np.all(np.isfinite(member.probs)))
     if finite:
       mixtures.add(name, member)
-      shares = getattr(groups[name], 'shares', None)
+      shares = posteriors.shares_of(groups[name])
       if shares is not None:
         mixtures.add(f'w{name}', member, shares[len(confidence[name])])
     left_out += not finite
@@ -111,7 +111,7 @@ def _unions(mixtures, groups, num_examples) -> dict[str, training.Predictive]:
   chosen += [
     (f'w{name}',)
     for name, group in groups.items()
-    if getattr(group, 'shares', None) is not None
+    if posteriors.shares_of(group) is not None
   ]
   # As many rows as there are examples, whatever the number of classes.
   nan = np.full(num_examples, np.nan, np.float32)

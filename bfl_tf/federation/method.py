@@ -115,7 +115,7 @@ def _check_rule(rule, plan, layout):
       'client part that asks for this rule.'
     )
   for name, value in vars(objective.standard()).items():
-    if rule.needs_prior and getattr(objective, name) != value:
+    if rule.needs_prior and vars(objective)[name] != value:
       raise ValueError(
         f'--pooling={config.pooling} divides out the whole prior: leave '
         f'{plan.flag(name)} out.'

@@ -99,8 +99,7 @@ class Reduction:
   def _of(self, statistic):
     if statistic == self._rule:
       return self._of_rule
-    made_by = getattr(statistic, 'terms', type(statistic))
-    return f'the statistic {getattr(made_by, "__qualname__", made_by)}'
+    return f'the statistic {statistic}'
 
   def _accumulate(self, update, weight):
     stopping.check_weight(self._of_weighting, update.client_id, weight)

@@ -75,7 +75,7 @@ def check_model(
       f'{culprit} returned {type(model).__name__}, no Weights.'
     )
   for name, spec in like._asdict().items():
-    vector = getattr(model, name)
+    vector = model._asdict()[name]
     defect = training.mismatch(vector, spec)
     if not defect and not np.all(np.isfinite(vector)):
       defect = 'is not finite'

@@ -256,7 +256,7 @@ def answer(question: messages.Question, own: Own) -> Mapping[str, Any]:
     raise ValueError('it says nothing of examples that it trains on')
   config, dataset = read(question.flags, own)
   task = task_lib.Task.from_json(question.task)
-  split = getattr(dataset.recoded(task.features), question.share)
+  split = dataset.recoded(task.features).splits.get(question.share)
   if split is None or not len(split.y):
     raise ValueError(f'its file holds out no {question.share} share')
   promise = None

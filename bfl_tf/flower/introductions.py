@@ -134,8 +134,10 @@ class Introduction:
     """
     features = encoding.union(self.features, other.features)
     mine, theirs = self._recoded(features), other._recoded(features)
-    for what in ('shape', 'dtype'):
-      here, there = getattr(mine, what), getattr(theirs, what)
+    for what, here, there in (
+      ('shape', mine.shape, theirs.shape),
+      ('dtype', mine.dtype, theirs.dtype),
+    ):
       if here != there:
         raise ValueError(f"its {what} is {there}, the others' {here}")
     counts = {**self.counts}

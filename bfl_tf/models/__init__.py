@@ -100,7 +100,7 @@ def _users_own(name, builder, **offered):
 
 def _check_model(name, model, num_classes):
   built = isinstance(model, tf_keras.Model) and model.built
-  shape = getattr(model, 'output_shape', None) if built else None
+  shape = model.output_shape if built else None
   # Of several outputs it is a list of shapes.
   if not isinstance(shape, tuple) or shape[1:] != (num_classes,):
     kind = type(model)

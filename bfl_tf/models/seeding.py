@@ -18,7 +18,12 @@ import tensorflow as tf
 from bfl_tf import seeds
 from bfl_tf import weights as weights_lib
 
-_current = threading.local()
+
+class _Current(threading.local):
+  scope: '_Scope | None' = None
+
+
+_current = _Current()
 
 
 @dataclasses.dataclass
@@ -47,7 +52,7 @@ def scope(seed, rhos: Sequence[tf.Variable] = ()) -> Iterator[tf.Tensor]:
   if rhos:
     drawn = scale * normal(scale.shape.num_elements(), stream('noise'))
     noise = weights_lib.unflatten(drawn, [rho.shape for rho in rhos])
-  outer = getattr(_current, 'scope', None)
+  outer = _current.scope
   _current.scope = _Scope(stream, dict(zip(map(id, rhos), noise)))
   try:
     yield scale
@@ -60,7 +65,7 @@ def next_seed() -> tf.Tensor:
 
   Outside of any scope (a model called by hand) the seed is drawn at random.
   """
-  current = getattr(_current, 'scope', None)
+  current = _current.scope
   if current is None:
     return tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
   current.num_layers += 1
@@ -69,7 +74,7 @@ def next_seed() -> tf.Tensor:
 
 def noise_of(rho: tf.Variable) -> tf.Tensor:
   """Returns a draw of N(0, softplus(rho)^2), of the shape of rho."""
-  current = getattr(_current, 'scope', None)
+  current = _current.scope
   if current and id(rho) in current.noise:
     return current.noise[id(rho)]
   scale = tf.nn.softplus(rho)

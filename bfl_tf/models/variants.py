@@ -84,11 +84,9 @@ class Blocks:
   )
 
   def __post_init__(self):
-    for name, known in (
-      ('normalization', NORMALIZATIONS),
-      ('kernel_initializer', KERNEL_INITIALIZERS),
-    ):
-      registry.check_choice(name, getattr(self, name), known)
+    check = registry.check_choice
+    check('normalization', self.normalization, NORMALIZATIONS)
+    check('kernel_initializer', self.kernel_initializer, KERNEL_INITIALIZERS)
 
   def _seed(self):
     # One of its own for each layer: equal seeds give equal kernels.

@@ -183,13 +183,14 @@ def _retention_panel(axes, results, measure):
 
 
 def _is_flat(result, measure):
-  return np.ptp(getattr(result, measure)) <= NO_SPREAD
+  return np.ptp(result._asdict()[measure]) <= NO_SPREAD
 
 
 def _retention(result, measure):
   correct = metrics.is_correct(result.probs, result.labels)
-  flat = _is_flat(result, measure)
-  uncertainty = np.zeros(correct.size) if flat else getattr(result, measure)
+  uncertainty = result._asdict()[measure]
+  if _is_flat(result, measure):
+    uncertainty = np.zeros(correct.size)
   return metrics.retention_curve(uncertainty, correct)
 
 

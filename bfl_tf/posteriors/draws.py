@@ -33,6 +33,11 @@ class Models(Sequence):
     return self.make(index)
 
 
+def shares_of(group: Sequence[weights_lib.Weights]) -> np.ndarray | None:
+  """Returns the weights of a group's members, or None if all are equal."""
+  return group.shares if isinstance(group, Models) else None
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Draws(Sequence):
   """`size` draws of `Weights.values`; the same bits every time.

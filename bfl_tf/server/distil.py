@@ -111,17 +111,25 @@ class Distil(Stage):
     batches = math.ceil(len(self.resources.server_images) / self.batch_size)
     return self.epochs * batches
 
-  def steps(self, name: str) -> int:
-    """Returns `swa_start` or `swa_cycle` in steps."""
-    value = getattr(self, name)
+  def _steps(self, name, value):
+    """Returns a number of steps, given as such or as a fraction of all."""
     if value < 1:
-      least = int(name == 'swa_cycle')
-      return max(least, round(value * self.num_steps))
+      return round(value * self.num_steps)
     if value % 1:
       raise ValueError(
         f'--distil.{name}={value} must be whole, or a fraction below 1.'
       )
     return int(value)
+
+  @property
+  def first_average(self) -> int:
+    """Number of steps before the first average."""
+    return self._steps('swa_start', self.swa_start)
+
+  @property
+  def steps_per_cycle(self) -> int:
+    """Number of steps of a cycle of the learning rate."""
+    return max(1, self._steps('swa_cycle', self.swa_cycle))
 
   def _check_swa(self):
     try:
@@ -142,8 +150,8 @@ class Distil(Stage):
   def averaging(self) -> clients.Swag:
     """The part that averages the student's weights."""
     return clients.Swag(
-      self.steps('swa_start'),
-      self.steps('swa_cycle'),
+      self.first_average,
+      self.steps_per_cycle,
       rank=0,
       fits_scale=False,
     )
@@ -166,7 +174,7 @@ class Distil(Stage):
     if self.optimizer == 'swa':
       recipe = dataclasses.replace(
         recipe,
-        cycle_length=self.steps('swa_cycle'),
+        cycle_length=self.steps_per_cycle,
         cycle_floor=self.swa_min_learning_rate / self.learning_rate,
         parts=(self.averaging,),
       )

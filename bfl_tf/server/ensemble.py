@@ -120,8 +120,7 @@ class Ensemble(Stage):
         buffers[index] = self.resources.measured(model, of).buffers
       return model._replace(buffers=buffers[index])
 
-    shares = getattr(group, 'shares', None)
-    return posteriors.Models(len(group), make, shares)
+    return posteriors.Models(len(group), make, posteriors.shares_of(group))
 
   def _draws(self, pooled, statistics, seed):
     layout = self.resources.layout

@@ -146,7 +146,7 @@ def detection(
   """Yields a row a measure: how well it tells `other` from test examples."""
   for measure in MEASURES:
     found = metrics.detection(
-      getattr(inside, measure), getattr(outside, measure)
+      inside._asdict()[measure], outside._asdict()[measure]
     )
     yield {
       'distance': other.distance,
@@ -162,7 +162,7 @@ def selection(said: trained_lib.Prediction, y: np.ndarray) -> Iterator[Row]:
   """Yields a row a measure: what staying silent by it buys."""
   right = metrics.is_correct(said.probs, y)
   for measure in MEASURES:
-    found = metrics.selective(getattr(said, measure), right)
+    found = metrics.selective(said._asdict()[measure], right)
     yield {
       'measure': measure,
       'aurc': found.area,

@@ -17,8 +17,12 @@ def write(path: pathlib.Path, report: reports.Report) -> None:
     stopping.MachineError: something cannot be written.
   """
   with rows.cleared(path / 'sites') as folder:
-    for name in ('sites', 'classes', 'summary'):
-      table = getattr(report, name)
+    tables = {
+      'sites': report.sites,
+      'classes': report.classes,
+      'summary': report.summary,
+    }
+    for name, table in tables.items():
       if table:
         rows.write_csv(folder / f'{name}.csv', table)
     for name, figure in figures(report).items():

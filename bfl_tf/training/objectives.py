@@ -81,8 +81,12 @@ class Objective:
 
   def compiled(self) -> 'Objective':
     """Returns what training is compiled from; the rest comes with each job."""
-    names = ('prior_scale', 'update_prior', 'kl_reduction', 'max_scale')
-    return Objective(**{name: getattr(self, name) for name in names})
+    return Objective(
+      prior_scale=self.prior_scale,
+      update_prior=self.update_prior,
+      kl_reduction=self.kl_reduction,
+      max_scale=self.max_scale,
+    )
 
   def standard(self) -> 'Objective':
     """Returns it with KL / N_k: the sum at temperature 1, not annealed."""

@@ -33,10 +33,10 @@ _PAPERS = (
 ARTIFACTS: dict[str, Any] = {
   f'{artifact.paper.name}/{artifact.name}': artifact
   for paper in _PAPERS
-  for artifact in (*paper.TABLES, *getattr(paper, 'FIGURES', ()))
+  for artifact in (*paper.TABLES, *vars(paper).get('FIGURES', ()))
 }
 CLAIMS: dict[str, Any] = {
   f'{claim.paper.name}/{claim.name}': claim
   for paper in _PAPERS
-  for claim in getattr(paper, 'CLAIMS', ())
+  for claim in vars(paper).get('CLAIMS', ())
 }

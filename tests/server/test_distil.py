@@ -80,14 +80,14 @@ def test_a_fraction_is_of_all_steps():
   )
   (one,), (two,) = (e.method.stages for e in (steps, fractions))
   assert one.averaging == two.averaging
-  assert (two.steps('swa_start'), two.steps('swa_cycle')) == (10, 5)
+  assert (two.first_average, two.steps_per_cycle) == (10, 5)
   recipe = two.student.recipe
   assert (recipe.cycle_length, recipe.cycle_floor) == (5, 0.4)
   # What the refusal tells to set works with as few steps as there may be.
   fewest = {'distil.epochs': 1, 'distil.batch_size': 60}
   said = {'distil.swa_start': 0.5, 'distil.swa_cycle': 0.05}
   (three,) = toys.experiment(**DISTIL | fewest | said).method.stages
-  assert three.steps('swa_cycle') == 1
+  assert three.steps_per_cycle == 1
 
 
 def test_an_averaged_student_has_statistics_that_were_measured_for_it():
