@@ -6,10 +6,13 @@ is a `named` seed or a `child` of one; inside a graph `Stream` goes on from
 there, and no two names share a seed.
 """
 
+from __future__ import annotations
+
 import zlib
 
 import numpy as np
-import tensorflow as tf
+
+from bfl_tf.startup import tf
 
 
 def named(run_seed: int, purpose: str, *indices: int) -> np.ndarray:

@@ -188,20 +188,34 @@ def of(thing: Callable) -> Mapping[str, Declared]:
 
 
 def _hints(thing):
+  """Returns the annotations of the arguments of a class or function."""
   while isinstance(thing, functools.partial):
     thing = thing.func
-  places = [thing, getattr(thing, '__init__', None)]
-  hints: dict[str, Any] = {}
-  for place in places:
-    try:
-      hints |= typing.get_type_hints(place, include_extras=True)
-    except (NameError, TypeError, AttributeError) as error:
-      # Anybody's annotations; where none is a setting the defaults tell.
-      if 'Setting' in str(getattr(place, '__annotations__', '')):
-        raise ValueError(
-          f'{thing.__qualname__}: its annotations cannot be read: {error}.'
-        ) from error
-  return hints
+  place: Any = thing
+  if isinstance(thing, type) and not dataclasses.is_dataclass(thing):
+    place = place.__init__
+  names: dict[str, Any] | None = None
+  if isinstance(place, types.FunctionType):
+    # Without the returned type, whose evaluation may import TensorFlow.
+    names, place = (
+      place.__globals__,
+      types.SimpleNamespace(
+        __annotations__={
+          name: hint
+          for name, hint in place.__annotations__.items()
+          if name != 'return'
+        }
+      ),
+    )
+  try:
+    return typing.get_type_hints(place, names, include_extras=True)
+  except (NameError, TypeError, AttributeError) as error:
+    # In user code that declares no `Setting`, the defaults are enough.
+    if 'Setting' in str(vars(place).get('__annotations__', '')):
+      raise ValueError(
+        f'{thing.__qualname__}: its annotations cannot be read: {error}.'
+      ) from error
+    return {}
 
 
 def _declared(name, hint, default):

@@ -1,8 +1,21 @@
-"""TensorFlow starts quietly: what a person sees first should be our line."""
+"""TensorFlow, TFP and tf-keras, imported when they are first used.
+
+Modules of this package import them from here: flags and help texts can then be
+read without TensorFlow, whose import takes seconds.
+"""
 
 import contextlib
+import importlib
 import os
 import sys
+import types
+from typing import Any, TYPE_CHECKING
+
+if TYPE_CHECKING:
+  import tensorflow as tf
+  import tensorflow_probability as tfp
+  from tensorflow_probability import distributions as tfd
+  import tf_keras
 
 
 @contextlib.contextmanager
@@ -18,10 +31,26 @@ def _quiet():
     os.close(nowhere)
 
 
-if 'tensorflow' not in sys.modules:
-  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
-  # Six lines of TensorFlow's, and the failure of its search for a GPU.
-  with _quiet():
-    import tensorflow as tf
+def _start_tensorflow():
+  """Imports TensorFlow without its six lines about CPUs and GPUs."""
+  if 'tensorflow' not in sys.modules:
+    os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+    with _quiet():
+      importlib.import_module('tensorflow').config.list_physical_devices()
 
-    tf.config.list_physical_devices()
+
+class Lazy(types.ModuleType):
+  """A module that is imported when one of its attributes is first used."""
+
+  def __getattr__(self, name: str) -> Any:
+    _start_tensorflow()
+    value = getattr(importlib.import_module(self.__name__), name)
+    setattr(self, name, value)
+    return value
+
+
+if not TYPE_CHECKING:
+  tf = Lazy('tensorflow')
+  tfd = Lazy('tensorflow_probability.python.distributions')
+  tfp = Lazy('tensorflow_probability')
+  tf_keras = Lazy('tf_keras')

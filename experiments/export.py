@@ -6,10 +6,12 @@ A SavedModel with its draws in it. Exit code 2: it cannot be made, and nothing
 was written.
 """
 
+from __future__ import annotations
+
 from absl import flags
-import tensorflow as tf
 
 from bfl_tf import trained as trained_lib
+from bfl_tf.startup import tf
 from bfl_tf.trained import exporting
 from experiments import finished
 from experiments import flags as config_flags

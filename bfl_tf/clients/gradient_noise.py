@@ -7,13 +7,14 @@ References:
   and optimization. NIPS 2017.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from typing import Annotated
 
-import tensorflow as tf
-
 from bfl_tf import training
 from bfl_tf.settings import Setting
+from bfl_tf.startup import tf
 
 
 @dataclasses.dataclass(frozen=True)

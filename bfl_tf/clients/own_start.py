@@ -9,13 +9,14 @@ References:
   H. Wang et al. Federated learning with matched averaging. ICLR 2020.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 
-import tensorflow as tf
-
 from bfl_tf import seeds, training
 from bfl_tf import weights as weights_lib
+from bfl_tf.startup import tf
 
 _NOTHING = weights_lib.Layout((), (), ())
 

@@ -10,13 +10,14 @@ References:
   settings. arXiv:2010.15582.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from typing import Annotated
 
-import tensorflow as tf
-
 from bfl_tf import training
 from bfl_tf.settings import Setting
+from bfl_tf.startup import tf
 
 BALLS = ('update', 'model')
 

@@ -9,13 +9,14 @@ References:
   T. Li et al. Federated optimization in heterogeneous networks. MLSys 2020.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from typing import Annotated
 
-import tensorflow as tf
-
 from bfl_tf import training, weights
 from bfl_tf.settings import Setting
+from bfl_tf.startup import tf
 
 _NOTHING = weights.Layout((), (), ())
 PENALTIES = ('squared', 'norms')
@@ -38,7 +39,7 @@ class Proximal(training.Part):
 
   name = 'proximal'
 
-  def with_layout(self, layout: weights.Layout) -> 'Proximal':
+  def with_layout(self, layout: weights.Layout) -> Proximal:
     return dataclasses.replace(self, layout=layout)
 
   def begin(self, start, shared, memory):

@@ -17,14 +17,15 @@ References:
   M. Makni. Deriving FL-SWAG as a one-shot method. 2022, sections 4 and 5.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from typing import Annotated, Any, NamedTuple
 
-import tensorflow as tf
-
 from bfl_tf import training
 from bfl_tf.settings import Setting
+from bfl_tf.startup import tf
 
 
 class Collected(NamedTuple):

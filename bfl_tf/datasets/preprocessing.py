@@ -1,6 +1,8 @@
 """What happens to a batch inside the graph: augmented as bytes, then scaled."""
 
-import tensorflow as tf
+from __future__ import annotations
+
+from bfl_tf.startup import tf
 
 
 def normalize(x: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:

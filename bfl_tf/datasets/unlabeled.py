@@ -4,8 +4,9 @@ FedBE distils on them. They need not come from the clients' task: of CIFAR-10,
 CIFAR-100 serves as well, or Tiny-ImageNet resized (Chen & Chao 2021, Table 4).
 """
 
+from __future__ import annotations
+
 import numpy as np
-import tensorflow as tf
 
 from bfl_tf.datasets import (
   arrays,
@@ -17,6 +18,7 @@ from bfl_tf.datasets import (
   npz,
   tfds,
 )
+from bfl_tf.startup import tf
 
 _CHUNK = 2**24  # Values held in float32 at a time.
 _LUMA = (0.299, 0.587, 0.114)  # Of red, green, blue (ITU-R BT.601).

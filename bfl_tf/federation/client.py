@@ -4,16 +4,18 @@ A job depends on the plan, the broadcast, the client's number, its examples and
 its memory alone: the same bits on the server's machine and on any other.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from bfl_tf import seeds, statistics, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.config import config as config_lib
 from bfl_tf.federation import plan as plan_lib
+from bfl_tf.startup import tf
 
 
 class Broadcast(NamedTuple):

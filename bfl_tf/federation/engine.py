@@ -1,14 +1,15 @@
 """Engines, which train the clients of a round."""
 
-from collections.abc import Iterator, Sequence
+from __future__ import annotations
 
-import tensorflow as tf
+from collections.abc import Iterator, Sequence
 
 from bfl_tf import own, statistics, training
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import experiment as experiment_lib
 from bfl_tf.federation import method as method_lib
 from bfl_tf.federation import state as state_lib
+from bfl_tf.startup import tf
 
 # The number of a client, and its update or the error that it raised.
 Reply = tuple[int, statistics.ClientUpdate | BaseException]

@@ -1,5 +1,7 @@
 """How clients train: all that one of them needs to know of a method."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
@@ -7,14 +9,13 @@ import math
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
-import tf_keras
 
 from bfl_tf import attacks as attacks_lib
 from bfl_tf import datasets, models, own, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.config import config as config_lib
 from bfl_tf.config import given as given_lib
+from bfl_tf.startup import tf, tf_keras
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Plan:
   attacks: tuple
 
   @classmethod
-  def of(cls, config: config_lib.Config) -> 'Plan':
+  def of(cls, config: config_lib.Config) -> Plan:
     """Makes the plan; a ValueError names the flag and the fix."""
     optimizer = config.make('client_optimizer', training.Optimizer)
     objective, fitted_by = training.Objective(), ''
@@ -82,7 +83,7 @@ class Plan:
     named.append((self.config.client_optimizer, self.optimizer.posterior_scope))
     return [name for name, scope in named if scope == 'all']
 
-  def for_one_site(self) -> 'Plan':
+  def for_one_site(self) -> Plan:
     """Returns how a site trains a model for itself alone.
 
     The prior is the broadcast posterior, or what a client part gives, and it is

@@ -5,6 +5,8 @@ which makes the promise; then what their test shares add up to, sets by that
 promise among it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping
 import dataclasses
 import functools
@@ -12,13 +14,13 @@ import math
 
 from flwr import app as flwr_app
 import numpy as np
-import tensorflow as tf
 
 from bfl_tf import training
 from bfl_tf.federation import stopping
 from bfl_tf.flower import introductions, messages, nodes
 from bfl_tf.metrics import conformal
 from bfl_tf.runs import flags_file
+from bfl_tf.startup import tf
 from bfl_tf.trained import model as trained_lib
 from bfl_tf.trained import promises, reports, tallies
 

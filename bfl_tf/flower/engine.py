@@ -1,12 +1,13 @@
 """Clients train on Flower's nodes: an engine for the round loop."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 import dataclasses
 import math
 
 from flwr import app as flwr_app
 import numpy as np
-import tensorflow as tf
 
 from bfl_tf import statistics, training
 from bfl_tf import weights as weights_lib
@@ -17,6 +18,7 @@ from bfl_tf.federation import state as state_lib
 from bfl_tf.flower import messages
 from bfl_tf.flower import nodes as nodes_lib
 from bfl_tf.runs import flags_file
+from bfl_tf.startup import tf
 
 
 @dataclasses.dataclass(frozen=True)

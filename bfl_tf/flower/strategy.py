@@ -1,5 +1,7 @@
 """A Flower Strategy that pools posteriors, for anybody's own Flower App."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 import math
 from typing import Any, cast
@@ -8,12 +10,11 @@ from absl import logging
 from flwr import app, serverapp
 from flwr.serverapp import strategy
 import numpy as np
-import tensorflow as tf
-import tf_keras
 
 from bfl_tf import pooling, registry, statistics, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.federation import admission, reduction
+from bfl_tf.startup import tf, tf_keras
 
 
 class BayesianStrategy(strategy.FedAvg):

@@ -22,15 +22,17 @@ References:
   T. Moellenhoff et al. Federated ADMM from Bayesian duality. ICLR 2026.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from typing import Annotated
 
 import numpy as np
-import tensorflow as tf
 
 from bfl_tf import server, training, weights
 from bfl_tf import statistics as statistics_lib
 from bfl_tf.settings import Setting
+from bfl_tf.startup import tf
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,14 +16,16 @@ References:
   federated optimization. NeurIPS 2020, sections 4 and 5.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 import dataclasses
 
 import numpy as np
-import tensorflow as tf
 
 from bfl_tf import server, training
 from bfl_tf import statistics as statistics_lib
+from bfl_tf.startup import tf
 
 
 @dataclasses.dataclass(frozen=True)

@@ -27,15 +27,17 @@ References:
   probabilistic federated learning. arXiv:2202.12275.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from typing import Annotated
 
 import numpy as np
-import tensorflow as tf
 
 from bfl_tf import server, training, weights
 from bfl_tf import statistics as statistics_lib
 from bfl_tf.settings import Setting
+from bfl_tf.startup import tf
 
 # Least precision of a cavity, of the prior's.
 _MIN_CAVITY = 0.1
@@ -70,7 +72,7 @@ class Part(training.Part):
     if self.damping > 1:
       raise ValueError(f'--pvi.damping={self.damping} must be 1 at most.')
 
-  def for_one_site(self) -> 'Part':
+  def for_one_site(self) -> Part:
     return dataclasses.replace(self, damping=1.0)
 
   def init_memory(self, model):

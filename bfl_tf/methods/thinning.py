@@ -4,14 +4,16 @@ With a Langevin optimizer these are draws from the client's posterior. The stage
 makes those of all clients a group of models that predict together.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from typing import Annotated
 
 import numpy as np
-import tensorflow as tf
 
 from bfl_tf import posteriors, server, training
 from bfl_tf.settings import Setting
+from bfl_tf.startup import tf
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,19 +5,21 @@ logits out; of `variant`, `input_shape`, `num_classes` and the run's other
 settings it is given those that it names.
 """
 
+from __future__ import annotations
+
 import functools
 import inspect
 from typing import Any
 
 from absl import logging
 import numpy as np
-import tf_keras
 
 from bfl_tf import own as own_lib
 from bfl_tf import registry, settings
 from bfl_tf.models import fixup, mobilenet, networks
 from bfl_tf.models.seeding import next_seed, scope
 from bfl_tf.models.variants import Blocks, KERNEL_INITIALIZERS, VARIANTS
+from bfl_tf.startup import tf_keras
 
 NETWORKS: dict[str, Any] = {
   'logistic': networks.logistic,

@@ -17,57 +17,16 @@ References:
   normalization. ICLR 2019.
 """
 
-from typing import Annotated
+from __future__ import annotations
 
-import tensorflow as tf
-import tf_keras
+from typing import Annotated, Any
 
 from bfl_tf.models import networks
 from bfl_tf.settings import Setting
+from bfl_tf.startup import Lazy, tf_keras
 
-# So that Keras finds them in a saved model.
-_registered = tf_keras.saving.register_keras_serializable(package='bfl_tf')
-
-
-class _Scalar(tf_keras.layers.Layer):
-  """Holds one number whose gradient is `rate` times what it is."""
-
-  def __init__(self, rate: float, **kwargs):
-    super().__init__(**kwargs)
-    self.rate = rate
-
-  def build(self, input_shape):
-    self.scalar = self.add_weight(
-      name='scalar', shape=(), initializer=self.initializer
-    )
-
-  def number(self):
-    """Exactly the number."""
-    value = tf.stop_gradient(self.scalar)
-    return value + self.rate * (self.scalar - value)
-
-  def get_config(self):
-    return {**super().get_config(), 'rate': self.rate}
-
-
-@_registered
-class ScalarBias(_Scalar):
-  """Adds one number, at first 0."""
-
-  initializer = 'zeros'
-
-  def call(self, inputs):
-    return inputs + self.number()
-
-
-@_registered
-class ScalarFactor(_Scalar):
-  """Multiplies by one number, at first 1."""
-
-  initializer = 'ones'
-
-  def call(self, inputs):
-    return inputs * self.number()
+# Its classes inherit from Keras layers.
+layers: Any = Lazy('bfl_tf.models.layers')
 
 
 def fixup_resnet(
@@ -93,24 +52,24 @@ def fixup_resnet(
   stem = blocks.conv(
     16, 3, x, use_bias=False, gain=6**-0.5 if released_start else 1.0
   )
-  x = ScalarBias(scalar_rate)(stem)
+  x = layers.ScalarBias(scalar_rate)(stem)
   x = blocks.dropout(tf_keras.layers.ReLU()(x))
   for filters, strides in plan:
     by_outputs = (x.shape[-1] / filters) ** 0.5 if released_start else 1.0
     x = _block(blocks, x, filters, strides, gain * by_outputs, scalar_rate)
   x = tf_keras.layers.GlobalAveragePooling2D()(x)
-  return blocks.dense(num_classes, ScalarBias(scalar_rate)(x), gain=0.0)
+  return blocks.dense(num_classes, layers.ScalarBias(scalar_rate)(x), gain=0.0)
 
 
 def _block(blocks, x, filters, strides, gain, rate):
-  biased = ScalarBias(rate)(x)
+  biased = layers.ScalarBias(rate)(x)
   y = blocks.conv(
     filters, 3, biased, strides=strides, use_bias=False, gain=gain
   )
-  y = tf_keras.layers.ReLU()(ScalarBias(rate)(y))
-  y = ScalarBias(rate)(blocks.dropout(y))
+  y = tf_keras.layers.ReLU()(layers.ScalarBias(rate)(y))
+  y = layers.ScalarBias(rate)(blocks.dropout(y))
   y = blocks.conv(filters, 3, y, use_bias=False, gain=0.0)
-  y = blocks.dropout(ScalarBias(rate)(ScalarFactor(rate)(y)))
+  y = blocks.dropout(layers.ScalarBias(rate)(layers.ScalarFactor(rate)(y)))
   # The published code's shortcut: biased where it is not the identity.
   x = x if strides == 1 else networks.shortcut(biased, filters, strides)
   return tf_keras.layers.ReLU()(x + y)

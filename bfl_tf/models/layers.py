@@ -12,16 +12,14 @@ References:
   mini-batches. ICLR 2018.
 """
 
+from __future__ import annotations
+
 import functools
 import math
 from typing import Any
 
-import tensorflow as tf
-import tensorflow_probability as tfp
-from tensorflow_probability import distributions as tfd
-import tf_keras
-
 from bfl_tf.models import seeding
+from bfl_tf.startup import tf, tf_keras, tfd, tfp
 
 # An example has a kernel of its own where that has at most this many times the
 # values of the example's output and of as large an input.
@@ -247,3 +245,44 @@ class MCDropout(tf_keras.layers.Layer):
 
   def get_config(self):
     return {**super().get_config(), 'rate': self.rate}
+
+
+class _Scalar(tf_keras.layers.Layer):
+  """Holds one number whose gradient is `rate` times what it is."""
+
+  def __init__(self, rate: float, **kwargs):
+    super().__init__(**kwargs)
+    self.rate = rate
+
+  def build(self, input_shape):
+    self.scalar = self.add_weight(
+      name='scalar', shape=(), initializer=self.initializer
+    )
+
+  def number(self):
+    """Exactly the number."""
+    value = tf.stop_gradient(self.scalar)
+    return value + self.rate * (self.scalar - value)
+
+  def get_config(self):
+    return {**super().get_config(), 'rate': self.rate}
+
+
+@_registered
+class ScalarBias(_Scalar):
+  """Adds one number, at first 0."""
+
+  initializer = 'zeros'
+
+  def call(self, inputs):
+    return inputs + self.number()
+
+
+@_registered
+class ScalarFactor(_Scalar):
+  """Multiplies by one number, at first 1."""
+
+  initializer = 'ones'
+
+  def call(self, inputs):
+    return inputs * self.number()

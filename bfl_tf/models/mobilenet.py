@@ -11,12 +11,13 @@ References:
   CVPR 2018, table 2.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from typing import Annotated
 
-import tf_keras
-
 from bfl_tf.models import networks
+from bfl_tf.startup import tf_keras
 
 
 def mobilenetv2(

@@ -9,14 +9,14 @@ References:
     ResNet-18 as for ImageNet, with a 3x3 stem and no pool before its blocks.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from typing import Annotated
 
-import tensorflow as tf
-import tf_keras
-
 from bfl_tf.models import variants
 from bfl_tf.settings import Setting
+from bfl_tf.startup import tf, tf_keras
 
 # Of networks that normalize after their convolutions.
 NORMALIZATION = Setting('After convolutions:', choices=variants.NORMALIZATIONS)

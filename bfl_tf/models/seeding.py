@@ -7,20 +7,21 @@ the layers' names and however many models the process has built before.
 The noise of all variational weights is one draw of the scope.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 import contextlib
 import dataclasses
 import math
 import threading
 
-import tensorflow as tf
-
 from bfl_tf import seeds
 from bfl_tf import weights as weights_lib
+from bfl_tf.startup import tf
 
 
 class _Current(threading.local):
-  scope: '_Scope | None' = None
+  scope: _Scope | None = None
 
 
 _current = _Current()
@@ -82,7 +83,7 @@ def noise_of(rho: tf.Variable) -> tf.Tensor:
   return scale * tf.reshape(drawn, scale.shape)
 
 
-def normal(size: int, seed: tf.Tensor, dtype=tf.float32) -> tf.Tensor:
+def normal(size: int, seed: tf.Tensor, dtype='float32') -> tf.Tensor:
   """Returns `[size]` draws of N(0, 1), by Box and Muller's pairs.
 
   Vector instructions make it twice as fast as `stateless_normal` on a CPU.

@@ -11,27 +11,27 @@ convolution, a dense layer and the place for dropout are:
                   they stay points, like the normalization's gamma and beta
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 import dataclasses
-import functools
 import itertools
 import math
 from typing import Annotated, Any
 
-import tf_keras
-
 from bfl_tf import registry
-from bfl_tf.models import layers as stochastic
 from bfl_tf.settings import Setting
+from bfl_tf.startup import Lazy, tf_keras
 
+# Its classes inherit from TFP's layers.
+stochastic: Any = Lazy('bfl_tf.models.layers')
 NORMALIZATIONS = ('batch', 'group', 'none')
-KERNEL_INITIALIZERS: dict[str, Any] = {
-  'he_normal': tf_keras.initializers.HeNormal,
-  'glorot_uniform': tf_keras.initializers.GlorotUniform,
+# Arguments of `tf_keras.initializers.VarianceScaling`.
+KERNEL_INITIALIZERS: dict[str, tuple] = {
+  'he_normal': (2.0, 'fan_in', 'truncated_normal'),
+  'glorot_uniform': (1.0, 'fan_avg', 'uniform'),
   # U(-b, b) with b = 1 / sqrt(inputs), as biases start there too.
-  'torch': functools.partial(
-    tf_keras.initializers.VarianceScaling, 1 / 3, 'fan_in', 'uniform'
-  ),
+  'torch': (1 / 3, 'fan_in', 'uniform'),
 }
 
 
@@ -92,11 +92,15 @@ class Blocks:
     # One of its own for each layer: equal seeds give equal kernels.
     return (self.seed * 1009 + next(self._layers)) % (2**31)
 
-  def _kernel(self, gain=1.0):
-    kernel = KERNEL_INITIALIZERS[self.kernel_initializer](seed=self._seed())
-    if gain == 1.0:
-      return kernel
-    return _scaled(kernel, gain**2) if gain else tf_keras.initializers.Zeros()
+  def _kernel(self, variance=1.0):
+    """Returns the initializer, with a factor on the variance."""
+    scale, mode, distribution = KERNEL_INITIALIZERS[self.kernel_initializer]
+    seed = self._seed()
+    if not variance:
+      return tf_keras.initializers.Zeros()
+    return tf_keras.initializers.VarianceScaling(
+      scale * variance, mode, distribution, seed
+    )
 
   def _bias(self, inputs):
     """The initializer of biases whose filters or units have such inputs."""
@@ -108,7 +112,7 @@ class Blocks:
   def dense(self, units: int, x, *, gain=1.0):
     """A dense layer with bias, no activation; `gain` as of `conv`."""
     settings = {
-      'kernel_initializer': self._kernel(gain),
+      'kernel_initializer': self._kernel(gain**2),
       'bias_initializer': self._bias(x.shape[-1]),
     }
     if isinstance(self.variant, Flipout):
@@ -136,7 +140,7 @@ class Blocks:
       'strides': strides,
       'padding': padding,
       'use_bias': use_bias,
-      'kernel_initializer': self._kernel(gain),
+      'kernel_initializer': self._kernel(gain**2),
       'bias_initializer': self._bias(size**2 * x.shape[-1]),
     }
     if isinstance(self.variant, Flipout):
@@ -149,16 +153,17 @@ class Blocks:
 
   def depthwise(self, size, x, *, strides=1, use_bias=True):
     """A filter for each channel, no activation; points in any variant."""
-    kernel, channels = self._kernel(), x.shape[-1]
+    channels = x.shape[-1]
+    _, mode, _ = KERNEL_INITIALIZERS[self.kernel_initializer]
     # A filter sees one channel and feeds one. Keras counts all of them among
     # its inputs: [size, size, channels, 1] is the shape of its kernel.
-    fans = channels if kernel.mode == 'fan_in' else (channels + 1) / 2
+    fans = channels if mode == 'fan_in' else (channels + 1) / 2
     return tf_keras.layers.DepthwiseConv2D(
       size,
       strides=strides,
       padding='same',
       use_bias=use_bias,
-      depthwise_initializer=_scaled(kernel, fans),
+      depthwise_initializer=self._kernel(fans),
       bias_initializer=self._bias(size**2),
     )(x)
 
@@ -193,11 +198,3 @@ class Blocks:
   def hidden(self, units: int, x):
     """A dense layer, ReLU and dropout."""
     return self.dropout(tf_keras.layers.ReLU()(self.dense(units, x)))
-
-
-def _scaled(kernel, factor):
-  """The initializer of weights of `factor` times the variance."""
-  # By its numbers: HeNormal would not save the scale.
-  return tf_keras.initializers.VarianceScaling(
-    kernel.scale * factor, kernel.mode, kernel.distribution, kernel.seed
-  )

@@ -1,10 +1,11 @@
 """Pooling posteriors: rules, and these as a plain function; weightings."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from tensorflow_probability import distributions as tfd
 
 from bfl_tf import registry, statistics
 from bfl_tf import weights as weights_lib
@@ -12,6 +13,7 @@ from bfl_tf.pooling import robust, rules
 from bfl_tf.pooling.product import Product
 from bfl_tf.pooling.rules import Rule
 from bfl_tf.pooling.weightings import Weighting, WEIGHTINGS
+from bfl_tf.startup import tfd
 
 RULES: dict[str, Any] = {
   **rules.ELEMENTWISE,
@@ -99,7 +101,9 @@ def _paired(posteriors, weights):
     yield posterior, float(weight)
 
 
-def _as_weights(posterior: tfd.Distribution) -> weights_lib.Weights:
+def _as_weights(
+  posterior: tfd.Distribution,
+) -> weights_lib.Weights:
   none = np.zeros([0], np.float32)
   mean = np.asarray(posterior.mean(), np.float32)
   factor = None

@@ -4,16 +4,18 @@ Divergences are between the posteriors' marginals, in float64; between point
 models the squared Euclidean distance takes their place.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 import dataclasses
 from typing import Annotated, Any
 
 import numpy as np
-from tensorflow_probability import distributions as tfd
 
 from bfl_tf import component, statistics
 from bfl_tf import weights as weights_lib
 from bfl_tf.settings import Setting
+from bfl_tf.startup import tfd
 
 # Below it two posteriors are the same to float32's precision.
 _LEAST_DIVERGENCE = 1e-12
@@ -26,7 +28,9 @@ def divergence(q: weights_lib.Weights, p: weights_lib.Weights) -> float:
   return _divergence(_double(q), _double(p))
 
 
-def _double(model: weights_lib.Weights) -> tfd.Normal | np.ndarray:
+def _double(
+  model: weights_lib.Weights,
+) -> tfd.Normal | np.ndarray:
   if not model.loc.size:
     return model.point.astype(np.float64)
   return tfd.Normal(model.loc.astype(np.float64), np.sqrt(model.variance()))

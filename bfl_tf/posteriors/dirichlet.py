@@ -8,12 +8,14 @@ References:
   federated learning. ICLR 2021, section 3.3.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 import functools
 
 import numpy as np
-import tensorflow as tf
-from tensorflow_probability import distributions as tfd
+
+from bfl_tf.startup import tf, tfd
 
 
 class SimplexMixture:

@@ -8,12 +8,14 @@ References:
   federated learning. ICLR 2021, section 3.3.
 """
 
+from __future__ import annotations
+
 import dataclasses
 
 import numpy as np
-from tensorflow_probability import distributions as tfd
 
 from bfl_tf import statistics, weights
+from bfl_tf.startup import tfd
 
 
 @dataclasses.dataclass(frozen=True)

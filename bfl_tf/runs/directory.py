@@ -4,6 +4,8 @@ Every file appears whole, but `metrics.csv`, to which a row is appended.
 `summary.json` is written last: a run that has one, of all rounds, is finished.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import contextlib
 import csv
@@ -16,20 +18,16 @@ from typing import Any
 
 import filelock
 import numpy as np
-import tensorflow as tf
 
 from bfl_tf import files, run_files
 from bfl_tf.config import config as config_lib
 from bfl_tf.runs import flags_file, rows
 from bfl_tf.runs import task as task_lib
 from bfl_tf.runs import trackers as trackers_lib
+from bfl_tf.startup import tf
 
 _LOCK = '.lock'
 
-# What `tf.summary.scalar` writes; that one wants TensorBoard installed here.
-_SCALAR = tf.compat.v1.SummaryMetadata(
-  plugin_data=tf.compat.v1.SummaryMetadata.PluginData(plugin_name='scalars')
-)
 # What to do where a site's own model lacks something.
 MADE_ANEW = "bfl-tf sites --personalise_epochs makes sites' models anew"
 
@@ -227,7 +225,7 @@ class RunDirectory:
       )
     with self._writer.as_default(step=row['round']):
       for name, value in trackers_lib.numbers(self.rows[-1]).items():
-        tf.summary.write(name, value, metadata=_SCALAR)
+        tf.summary.write(name, value, metadata=_scalar_metadata())
     self._writer.flush()
     self._trackers.send(self.rows)
 
@@ -271,3 +269,9 @@ def _is_unfinished(path: pathlib.Path) -> bool:
 def _is_trace(path: pathlib.Path) -> bool:
   """What a process that was killed before it wrote a file left behind."""
   return _is_unfinished(path) or path.name == _LOCK
+
+
+def _scalar_metadata():
+  """Returns the metadata of `tf.summary.scalar`, which needs TensorBoard."""
+  summary = tf.compat.v1.SummaryMetadata
+  return summary(plugin_data=summary.PluginData(plugin_name='scalars'))

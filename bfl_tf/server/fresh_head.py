@@ -7,14 +7,16 @@ References:
   M. Makni. Deriving FL-SWAG as a one-shot method. 2022, section 8.3.
 """
 
+from __future__ import annotations
+
 import dataclasses
 
 import numpy as np
-import tf_keras
 
 from bfl_tf import weights as weights_lib
 from bfl_tf.server import resources as resources_lib
 from bfl_tf.server.stage import Stage
+from bfl_tf.startup import tf_keras
 
 _LARGEST_SEED = 2**31
 

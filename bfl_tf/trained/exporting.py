@@ -1,13 +1,15 @@
 """A finished run's model for a process that knows nothing of this package."""
 
+from __future__ import annotations
+
 import os
 import pathlib
 import tempfile
 
 import numpy as np
-import tensorflow as tf
 
 from bfl_tf import training
+from bfl_tf.startup import tf
 from bfl_tf.trained import model as trained_lib
 
 _NAME = 'saved_model'

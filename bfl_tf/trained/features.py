@@ -4,16 +4,18 @@ A server that has pre-trained a network shares it but for the last layer; what
 clients then learn is a logistic regression on its features.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 import hashlib
 
 import numpy as np
-import tf_keras
 
 from bfl_tf import datasets, server
 from bfl_tf.config import config as config_lib
 from bfl_tf.datasets import names
 from bfl_tf.federation import data as data_lib
+from bfl_tf.startup import tf_keras
 from bfl_tf.trained import model as trained_lib
 
 _BATCH = 1000

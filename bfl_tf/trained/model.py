@@ -1,14 +1,13 @@
 """What a finished run gives back: its posterior, its model, its predictions."""
 
+from __future__ import annotations
+
 import functools
 import os
 import pathlib
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
-from tensorflow_probability import distributions as tfd
-import tf_keras
 
 from bfl_tf import metrics, posteriors, run_files, seeds, training
 from bfl_tf import weights as weights_lib
@@ -17,9 +16,10 @@ from bfl_tf.datasets import arrays, encoding, preprocessing
 from bfl_tf.federation import plan as plan_lib
 from bfl_tf.runs import checkpoints, directory, flags_file
 from bfl_tf.runs import task as task_lib
+from bfl_tf.startup import tf, tf_keras, tfd
 
 
-def load(run_dir: str | os.PathLike) -> 'Trained':
+def load(run_dir: str | os.PathLike) -> Trained:
   """Returns what a finished run has trained; needs none of its data.
 
   Args:
@@ -96,7 +96,7 @@ class Trained:
   ):
     self.config, self.task, self.weights = config, task, weights
 
-  def replace(self, weights: weights_lib.Weights) -> 'Trained':
+  def replace(self, weights: weights_lib.Weights) -> Trained:
     """Returns the same with other weights, to be asked in turns with it."""
     other = Trained(self.config, self.task, weights)
     other.__dict__['_predictors'] = self._predictors

@@ -1,23 +1,22 @@
 """Call the client parts at the beginning and at the end of a training."""
 
+from __future__ import annotations
+
 import functools
 from typing import Any
 
-import tensorflow as tf
-
 from bfl_tf import own
 from bfl_tf import weights as weights_lib
+from bfl_tf.startup import tf
 from bfl_tf.training import jobs
 from bfl_tf.training.part import Part
 
-_TRACE = jobs.Trace(
-  tf.TensorSpec([], tf.int32),
-  tf.TensorSpec([], tf.float32),
-  tf.TensorSpec([], tf.float32),
-)
-
-
 Parts = tuple[Part, ...]
+
+
+def _trace_spec() -> jobs.Trace:
+  number = tf.TensorSpec([], tf.float32)
+  return jobs.Trace(tf.TensorSpec([], tf.int32), number, number)
 
 
 def with_layout(parts: Parts, layout: weights_lib.Layout) -> Parts:
@@ -132,10 +131,11 @@ def result_spec(
       _check_hooks(
         part, start, of_stages.get(part.name), of_client.get(part.name)
       )
-  traced = tf.function(untrained).get_concrete_function(*given, _TRACE)
+  traced = tf.function(untrained).get_concrete_function(*given, _trace_spec())
   outputs = traced.structured_outputs
   extras, report = tf.nest.map_structure(
     tf.TensorSpec.from_tensor, (outputs.extras, outputs.trace.report)
   )
   model = given[0]._replace(factor=jobs.any_rows(given[0].factor))
-  return jobs.Result(model, extras, given[2], _TRACE._replace(report=report))
+  trace = _trace_spec()._replace(report=report)
+  return jobs.Result(model, extras, given[2], trace)

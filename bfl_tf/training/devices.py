@@ -5,6 +5,8 @@ workers outrun one model on two threads, and a client's bits do not depend on
 how many work beside it. GPUs are taken as they are.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Sequence
 import concurrent.futures
 import functools
@@ -14,7 +16,8 @@ import pathlib
 import queue
 
 from absl import logging
-import tensorflow as tf
+
+from bfl_tf.startup import tf
 
 DISTRIBUTIONS = ('clients', 'mirrored')
 

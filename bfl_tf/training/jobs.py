@@ -1,13 +1,15 @@
 """What local training is given and what it returns."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 import dataclasses
 from typing import Any, NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from bfl_tf import weights as weights_lib
+from bfl_tf.startup import tf
 from bfl_tf.training import objectives
 
 

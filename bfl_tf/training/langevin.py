@@ -16,13 +16,14 @@ References:
   neural networks. AAAI 2016.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from typing import Annotated
 
-import tensorflow as tf
-
 from bfl_tf import seeds
 from bfl_tf.settings import Setting
+from bfl_tf.startup import tf
 from bfl_tf.training.optimizer import Optimizer, zeros_like
 
 

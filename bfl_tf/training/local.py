@@ -5,15 +5,16 @@ gathered by index from the data set that the device holds. It is traced once
 for a device; clients and rounds change nothing but its arguments.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
-import tf_keras
 
 from bfl_tf import models, seeds
 from bfl_tf import weights as weights_lib
 from bfl_tf.datasets import preprocessing
+from bfl_tf.startup import tf, tf_keras
 from bfl_tf.training import chain, devices, jobs, objectives
 
 

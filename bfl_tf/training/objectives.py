@@ -6,14 +6,16 @@ Beyond the paper: N_k may be N, the examples of all clients, T, the temperature,
 other than 1, and the KL reduced as others reduce it (docs/prior.md).
 """
 
+from __future__ import annotations
+
 import dataclasses
 from typing import Annotated, NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from bfl_tf.models import variants
 from bfl_tf.settings import Setting
+from bfl_tf.startup import tf
 
 KL_EXAMPLES = ('own', 'all')
 KL_REDUCTIONS = ('sum', 'mean', 'tied')
@@ -79,7 +81,7 @@ class Objective:
     """Returns how many examples of other clients the KL term is divided by."""
     return total - own if self.kl_examples == 'all' else 0
 
-  def compiled(self) -> 'Objective':
+  def compiled(self) -> Objective:
     """Returns what training is compiled from; the rest comes with each job."""
     return Objective(
       prior_scale=self.prior_scale,
@@ -88,7 +90,7 @@ class Objective:
       max_scale=self.max_scale,
     )
 
-  def standard(self) -> 'Objective':
+  def standard(self) -> Objective:
     """Returns it with KL / N_k: the sum at temperature 1, not annealed."""
     return dataclasses.replace(
       self,

@@ -1,10 +1,11 @@
 """The base class of client optimizers."""
 
+from __future__ import annotations
+
 from typing import Any
 
-import tensorflow as tf
-
 from bfl_tf import component
+from bfl_tf.startup import tf
 
 
 class Optimizer(component.Component):

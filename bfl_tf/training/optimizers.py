@@ -4,12 +4,13 @@ Momentum is v = momentum v + g, w = w - rate v. Nesterov's form is that of
 PyTorch, w = w - rate (g + momentum v).
 """
 
+from __future__ import annotations
+
 import dataclasses
 from typing import Annotated, Any
 
-import tensorflow as tf
-
 from bfl_tf.settings import Setting
+from bfl_tf.startup import tf
 from bfl_tf.training import ivon, langevin
 from bfl_tf.training.optimizer import Optimizer, zeros_like
 

@@ -1,12 +1,13 @@
 """The base class of client parts."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 
-import tensorflow as tf
-
 from bfl_tf import component
 from bfl_tf import weights as weights_lib
+from bfl_tf.startup import tf
 
 
 class Part(component.Component):
@@ -48,7 +49,7 @@ class Part(component.Component):
   def prior_weight(self) -> float:
     return 1.0
 
-  def with_layout(self, layout: weights_lib.Layout) -> 'Part':
+  def with_layout(self, layout: weights_lib.Layout) -> Part:
     """Returns the part for a model with these tensor shapes."""
     return self
 
@@ -59,7 +60,7 @@ class Part(component.Component):
     training of each client.
     """
 
-  def for_one_site(self) -> 'Part | None':
+  def for_one_site(self) -> Part | None:
     """Returns the part for a personalized model of one site, or None."""
     is_kept = self.provides_prior or self.posterior_scope == 'all'
     return self if is_kept else None

@@ -4,15 +4,17 @@ Memory is one batch of one sample: means and spreads are updated as the samples
 come (Welford), since the spread may be 1e-5 where the mean is 1.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import math
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from bfl_tf import seeds
 from bfl_tf import weights as weights_lib
+from bfl_tf.startup import tf
 from bfl_tf.training import devices
 
 BATCH_SIZE = 256
@@ -54,12 +56,12 @@ class Welford(NamedTuple):
   entropy: tf.Tensor
 
   @classmethod
-  def zeros(cls, shape) -> 'Welford':
+  def zeros(cls, shape) -> Welford:
     """Before the first sample."""
     rows = tf.zeros(shape[:1])
     return cls(tf.constant(0.0), tf.zeros(shape), rows, rows, rows)
 
-  def add(self, probs) -> 'Welford':
+  def add(self, probs) -> Welford:
     """Takes a sample `[batch, num_classes]` in."""
     count = self.count + 1.0
     delta = probs - self.mean

@@ -1,15 +1,16 @@
 """What predicts: a model on a device, and its compiled functions."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import tensorflow as tf
-import tf_keras
 
 from bfl_tf import models, seeds
 from bfl_tf import weights as weights_lib
 from bfl_tf.datasets import preprocessing
+from bfl_tf.startup import tf, tf_keras
 from bfl_tf.training import prediction
 
 

@@ -1,13 +1,14 @@
 """What trains: a predictor with its own copy of the data."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
-import tf_keras
 
 from bfl_tf.datasets import preprocessing
+from bfl_tf.startup import tf, tf_keras
 from bfl_tf.training import jobs, local, predictor
 
 
@@ -48,7 +49,7 @@ class Worker(predictor.Predictor):
     recipe: jobs.Recipe,
     x: np.ndarray | None = None,
     y: np.ndarray | None = None,
-  ) -> 'Worker':
+  ) -> Worker:
     """Returns a worker of the same device and network for another training.
 
     It is made once for a recipe and examples of one shape, and may hold those

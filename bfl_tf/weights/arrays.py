@@ -1,10 +1,12 @@
 """The arrays of one model, and the distribution that they are."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np
-import tensorflow as tf
-from tensorflow_probability import distributions as tfd
+
+from bfl_tf.startup import tf, tfd
 
 
 class _Arrays(NamedTuple):
@@ -63,7 +65,7 @@ class Weights(_Arrays):
     held = np.square(self.factor[:, part], dtype=np.float64).sum(0)
     return np.square(self.scale[part], dtype=np.float64) + held
 
-  def replace_mean(self, mean: Any) -> 'Weights':
+  def replace_mean(self, mean: Any) -> Weights:
     """Returns these weights with another `mean`, rounded to float32 once."""
     if tf.is_tensor(mean):
       loc, point = tf.split(mean, [tf.size(self.loc), tf.size(self.point)])
@@ -72,14 +74,14 @@ class Weights(_Arrays):
       loc, point = np.split(mean, [self.loc.shape[0]])
     return self._replace(loc=loc, point=point)
 
-  def replace_values(self, values: np.ndarray) -> 'Weights':
+  def replace_values(self, values: np.ndarray) -> Weights:
     """Returns these weights with other `values`, rounded to float32 once."""
     mean, buffers = np.split(values, [self.loc.size + self.point.size])
     return self.replace_mean(mean)._replace(
       buffers=np.asarray(buffers, np.float32)
     )
 
-  def at_a_point(self) -> 'Weights':
+  def at_a_point(self) -> Weights:
     """Returns these weights as one draw of them: next to no spread."""
     return self._replace(
       scale=np.full_like(self.loc, POINT_SCALE), factor=self.factor[:0]

@@ -1,12 +1,13 @@
 """Which of a model's variables belong to which array, and in what order."""
 
+from __future__ import annotations
+
 import dataclasses
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
-import tf_keras
 
+from bfl_tf.startup import tf, tf_keras
 from bfl_tf.weights import arrays
 
 # What TFP's layers call a posterior's variables.
@@ -35,7 +36,7 @@ class Layout:
   mean_names: tuple[str, ...] = ()
 
   @classmethod
-  def of(cls, model: tf_keras.Model, random: str = 'layers') -> 'Layout':
+  def of(cls, model: tf_keras.Model, random: str = 'layers') -> Layout:
     """Reads the layout of a built model; arguments as of `Variables.of`."""
     groups = Variables.of(model, random)
 
@@ -92,7 +93,7 @@ class Variables(NamedTuple):
   buffers: list[tf.Variable]
 
   @classmethod
-  def of(cls, model: tf_keras.Model, random: str = 'layers') -> 'Variables':
+  def of(cls, model: tf_keras.Model, random: str = 'layers') -> Variables:
     """Sorts the variables of a built model.
 
     Args:

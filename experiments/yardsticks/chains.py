@@ -8,14 +8,15 @@ References:
   C. J. Geyer. Practical Markov chain Monte Carlo. 1992.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
-import tensorflow_probability as tfp
 
 from bfl_tf import seeds
+from bfl_tf.startup import tf, tfp
 
 
 class Chains(NamedTuple):

@@ -15,17 +15,19 @@ References:
   I. Osband et al. The neural testbed: Evaluating joint predictions. 2022.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import special
-from tensorflow_probability import distributions as tfd
 
 from bfl_tf import datasets, models, seeds
 from bfl_tf import weights as weights_lib
 from bfl_tf.settings import Setting
+from bfl_tf.startup import tfd
 from experiments.yardsticks import chains, energy
 
 _NUM_CHAINS = 4
@@ -51,7 +53,7 @@ class Gaussian(NamedTuple):
   root: np.ndarray
 
   @classmethod
-  def of_model(cls, model: weights_lib.Weights) -> 'Gaussian':
+  def of_model(cls, model: weights_lib.Weights) -> Gaussian:
     """A model's own; a network without random weights is a point."""
     mean = model.mean.astype(float)
     scale = np.pad(model.scale, (0, mean.size - model.scale.size))
@@ -66,7 +68,7 @@ class Gaussian(NamedTuple):
     return np.diag(self.root) if self.root.ndim == 1 else self.root
 
   @property
-  def diagonal(self) -> 'Gaussian':
+  def diagonal(self) -> Gaussian:
     """The same with its marginal variances alone."""
     if self.root.ndim == 1:
       return self

@@ -4,13 +4,14 @@ Notation: log p(w | D) = sum_j log p(y_j | x_j, w) - |w|^2 / (2 s^2) + const,
 s the standard deviation of the prior.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import numpy as np
-import tensorflow as tf
-import tf_keras
 
 from bfl_tf import weights as weights_lib
+from bfl_tf.startup import tf, tf_keras
 
 
 def log_posterior(

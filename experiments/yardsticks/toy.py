@@ -9,16 +9,17 @@ of SWAG has there, by projection, u ~ N(0, S^2 + V^T D^2 V). The chains'
 coordinates are u: the prior is as wide in all of them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
-import tf_keras
 
 from bfl_tf import config as config_lib
 from bfl_tf import federation, models, seeds
 from bfl_tf import weights as weights_lib
+from bfl_tf.startup import tf, tf_keras
 from experiments.yardsticks import chains, energy
 
 WIDTHS = (128, 120, 16)
@@ -104,7 +105,7 @@ class Subspace(NamedTuple):
   root: np.ndarray
 
   @classmethod
-  def of(cls, model: weights_lib.Weights) -> 'Subspace':
+  def of(cls, model: weights_lib.Weights) -> Subspace:
     """Turns a model's factor to its principal directions."""
     _, scales, rows = np.linalg.svd(
       model.factor.astype(np.float64), full_matrices=False
