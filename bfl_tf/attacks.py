@@ -42,7 +42,7 @@ class Attack(component.Component):
   """Base of attacks: a fraction of the clients is malicious."""
 
   fraction: Annotated[
-    float, Setting('Of the clients that are bad.', least=0, below=1)
+    float, Setting('Fraction of clients that are malicious.', least=0, below=1)
   ] = 0.2
 
   def labels(self, y: np.ndarray, num_classes: int) -> np.ndarray:
@@ -86,7 +86,7 @@ class RandomModel(Attack):
   """Sends means drawn from N(0, scale^2), others each round."""
 
   scale: Annotated[
-    float, Setting('Standard deviation of the noise.', above=0)
+    float, Setting('Standard deviation of the random means.', above=0)
   ] = 1.0
 
   name = 'random_model'
@@ -103,7 +103,10 @@ class ScaledUpdate(Attack):
 
   factor: Annotated[
     float,
-    Setting('On the update of the mean; below 0 it goes back.', least=-1e6),
+    Setting(
+      'Factor on the update of the mean; a negative factor reverses it.',
+      least=-1e6,
+    ),
   ] = -5.0
 
   name = 'scaled_update'

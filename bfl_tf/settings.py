@@ -79,11 +79,10 @@ class Declared:
 
   @property
   def help(self) -> str:
-    """Its text, with the names that it may be."""
+    """The help text, with the values that the setting may have."""
     names = sorted(self.setting.table or ()) or list(self.setting.choices)
-    return f'{self.setting.help} {", ".join(names)}.' if names else (
-      self.setting.help
-    )  # fmt: skip
+    text = self.setting.help
+    return f'{text} One of: {", ".join(names)}.' if names else text
 
   def parse(self, flag: str, text: str) -> Any:
     """Returns the value that a flag's text means."""

@@ -26,7 +26,10 @@ class GradientNoise(training.Part):
   """
 
   scale: Annotated[
-    float, Setting('Standard deviation, of each weight and step.', least=0)
+    float,
+    Setting(
+      'Standard deviation of the noise on each weight and step.', least=0
+    ),
   ] = 1e-4
 
   name = 'gradient_noise'

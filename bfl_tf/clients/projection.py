@@ -30,10 +30,14 @@ class Projection(training.Part):
   ball is trained as without it, bit for bit.
   """
 
-  radius: Annotated[float, Setting('Of the L2 ball.', above=0)] = 3.0
+  radius: Annotated[float, Setting('Radius of the L2 ball.', above=0)] = 3.0
   ball: Annotated[
     str,
-    Setting('Around the broadcast mean or around zero:', choices=BALLS),
+    Setting(
+      'Quantity that the ball bounds: the update from the broadcast '
+      'mean, or the model itself.',
+      choices=BALLS,
+    ),
   ] = 'update'
 
   name = 'projection'

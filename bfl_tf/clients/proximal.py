@@ -30,10 +30,17 @@ class Proximal(training.Part):
     layout: Tensors of the mean; `with_layout` sets it.
   """
 
-  weight: Annotated[float, Setting('mu.', least=0)] = 0.01
+  weight: Annotated[
+    float, Setting('Proximal coefficient mu of FedProx.', least=0)
+  ] = 0.01
   penalty: Annotated[
     str,
-    Setting("'norms' is what FedBE's published code has:", choices=PENALTIES),
+    Setting(
+      'Penalty on the distance to the broadcast: its squared L2 norm, '
+      "or the sum of the norms per weight tensor as in FedBE's "
+      'published code.',
+      choices=PENALTIES,
+    ),
   ] = 'squared'
   layout: weights.Layout = _NOTHING
 

@@ -50,21 +50,42 @@ class Swag(training.Part):
   """Takes the weights in where a period ends; leaves the training as it is."""
 
   start: Annotated[
-    int, Setting('Steps before anything is collected.', least=0)
+    int,
+    Setting('Number of steps before the first weights are collected.', least=0),
   ] = 0
-  period: Annotated[int, Setting('Steps between collections.', least=1)] = 25
+  period: Annotated[
+    int, Setting('Number of steps between two collections.', least=1)
+  ] = 25
   rank: Annotated[
-    int, Setting('Deviations kept: 0 for a diagonal, or from 2.', least=0)
+    int,
+    Setting(
+      'Number of deviations in the low-rank factor: 0 for a diagonal '
+      'covariance, otherwise at least 2.',
+      least=0,
+    ),
   ] = 20
   burn_in: Annotated[
     float,
-    Setting("Of a client's own steps, how many go before.", least=0, below=1),
+    Setting(
+      "Fraction of a client's steps before the first weights are collected.",
+      least=0,
+      below=1,
+    ),
   ] = 0.0
   min_scale: Annotated[
-    float, Setting("Floor of a client's own scale; counted.", above=0)
+    float,
+    Setting(
+      "Lower bound on a client's standard deviations; "
+      '`swag_floored_fraction` reports how many weights reach it.',
+      above=0,
+    ),
   ] = 1e-6
   fits_scale: Annotated[
-    bool, Setting('False averages alone (SWA), on any variant.')
+    bool,
+    Setting(
+      'Fit standard deviations; if false, only average the weights '
+      '(SWA), with any variant.'
+    ),
   ] = True
 
   name = 'swag'

@@ -48,9 +48,17 @@ class Part(training.Part):
   num_clients: int
   clients_per_round: int
   prior_precision: float
-  rho: Annotated[float, Setting('Weight of the divergence.', above=0)] = 1.0
+  rho: Annotated[
+    float,
+    Setting(
+      'Penalty rho: weight of the KL term to the broadcast posterior.', above=0
+    ),
+  ] = 1.0
   damping: Annotated[
-    float, Setting('Of a step of the dual, this part: 1 at most.', above=0)
+    float,
+    Setting(
+      'Damping factor in (0, 1] on each update of the dual variable.', above=0
+    ),
   ] = 0.1
 
   name = 'bayes_admm'

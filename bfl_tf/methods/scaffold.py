@@ -41,7 +41,12 @@ class Part(training.Part):
   """Corrects each step; keeps the client's control variate."""
 
   corrects: Annotated[
-    str, Setting("'weights' goes with momentum:", choices=CORRECTS)
+    str,
+    Setting(
+      'Quantity that the control variates correct: gradients as in the '
+      'paper, or weights, which also works with momentum.',
+      choices=CORRECTS,
+    ),
   ] = 'gradients'
 
   name = 'scaffold'

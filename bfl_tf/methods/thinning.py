@@ -21,10 +21,15 @@ class Part(training.Part):
   """Sends the last `num_samples` that were collected, `[num_samples * P]`."""
 
   burn_in: Annotated[
-    int, Setting('Steps before the first sample.', least=0)
+    int, Setting('Number of steps before the first sample.', least=0)
   ] = 1000
-  every: Annotated[int, Setting('Steps between samples.', least=1)] = 100
-  num_samples: Annotated[int, Setting('To keep, the last ones.', least=1)] = 10
+  every: Annotated[
+    int, Setting('Number of steps between two samples.', least=1)
+  ] = 100
+  num_samples: Annotated[
+    int,
+    Setting('Number of samples that a client sends: the last ones.', least=1),
+  ] = 10
 
   name = 'thinning'
   server_stage = 'samples'

@@ -35,13 +35,19 @@ def fixup_resnet(
   num_classes,
   depth,
   scalar_rate: Annotated[
-    float, Setting('Of SGD on scalars, beside that on other weights.', above=0)
+    float,
+    Setting(
+      'Learning rate of scalar parameters under SGD, relative to that '
+      'of other weights.',
+      above=0,
+    ),
   ] = 0.1,
   released_start: Annotated[
     bool,
     Setting(
-      "The published code's: the first convolution at PyTorch's default scale, "
-      'those of branches by their outputs.'
+      'Use the initialization of the published code: the first '
+      "convolution at PyTorch's default scale, and branches scaled by "
+      'their outputs.'
     ),
   ] = False,
 ):

@@ -44,7 +44,9 @@ class Deterministic:
 class MCDropout:
   """Gal & Ghahramani 2016."""
 
-  rate: Annotated[float, Setting('Of units dropped.', least=0, below=1)] = 0.2
+  rate: Annotated[
+    float, Setting('Probability of dropping a unit.', least=0, below=1)
+  ] = 0.2
 
 
 @dataclasses.dataclass(frozen=True)

@@ -27,13 +27,22 @@ def interest(
   num_clients: int,
   seed: int,
   proportion: Annotated[
-    float, Setting('p: of a class without interest.', above=0)
+    float,
+    Setting(
+      'Share p of a class in which a client has no interest, relative '
+      'to a class of interest.',
+      above=0,
+    ),
   ] = 0.25,
   sizes: Annotated[
-    str, Setting("What clients' sizes are drawn from:", choices=tuple(_DRAWS))
+    str,
+    Setting(
+      'Distribution of the numbers of examples per client.',
+      choices=tuple(_DRAWS),
+    ),
   ] = 'uniform',
   min_examples: Annotated[
-    int, Setting('Least examples of a client.', least=1)
+    int, Setting('Minimum number of examples per client.', least=1)
   ] = 10,
 ) -> list[np.ndarray]:
   """Splits each class by the clients' sizes and interests.

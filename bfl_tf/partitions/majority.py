@@ -19,7 +19,12 @@ def majority(
   num_clients: int,
   seed: int,
   major_fraction: Annotated[
-    float, Setting("Of a client's examples.", above=0, below=1)
+    float,
+    Setting(
+      "Fraction of a client's examples that belong to its major class.",
+      above=0,
+      below=1,
+    ),
   ] = 0.8,
 ) -> list[np.ndarray]:
   """Gives each client a major class and the others evenly, all of equal size.

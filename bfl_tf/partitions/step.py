@@ -21,10 +21,10 @@ def step(
   num_clients: int,
   seed: int,
   classes_per_client: Annotated[
-    int, Setting('Major classes of a client.', least=1)
+    int, Setting('Number of major classes per client.', least=1)
   ] = 2,
   minor_examples: Annotated[
-    int, Setting('Examples a client of each minor class.', least=0)
+    int, Setting('Number of examples per client and minor class.', least=0)
   ] = 10,
 ) -> list[np.ndarray]:
   """Gives each client `classes_per_client` major classes, the others thinly.

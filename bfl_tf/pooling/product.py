@@ -60,7 +60,9 @@ class Product(rules.Conflation):
   max_memory: Annotated[
     float,
     Setting(
-      "GiB that the clients' factors and the product's may take.", above=0
+      'Maximum memory in GiB for the factors of the clients and of '
+      'their product.',
+      above=0,
     ),
   ] = 8.0
 

@@ -82,7 +82,11 @@ class TrimmedMean(Median):
 
   trim: Annotated[
     float,
-    Setting('Share of the clients left aside at each end.', least=0, below=0.5),
+    Setting(
+      'Fraction of clients that is removed at each end of the sorted values.',
+      least=0,
+      below=0.5,
+    ),
   ] = 0.2
 
   def centre(self, values):
@@ -105,7 +109,7 @@ class MultiKrum(Median):
 
   bad: Annotated[
     float,
-    Setting('Share of the clients that may be bad.', least=0, below=0.5),
+    Setting('Assumed fraction of malicious clients.', least=0, below=0.5),
   ] = 0.2
 
   def check(self, num_clients, rank, size):

@@ -62,7 +62,12 @@ class Rule(component.Component):
   """
 
   min_scale: Annotated[
-    float, Setting('Floor of pooled standard deviations; counted.', above=0)
+    float,
+    Setting(
+      'Lower bound on pooled standard deviations; `floored_fraction` '
+      'reports how many weights reach it.',
+      above=0,
+    ),
   ] = 1e-6
 
   takes_weights: ClassVar[bool] = True
@@ -253,7 +258,11 @@ class DistributedWeightConsolidation(Rule):
 
   min_precision: Annotated[
     float,
-    Setting("Least precision to accept, of the prior's; counted.", above=0),
+    Setting(
+      'Smallest accepted precision, relative to that of the prior; '
+      '`guarded_fraction` reports how many weights keep the prior.',
+      above=0,
+    ),
   ] = 0.25
 
   takes_weights = False

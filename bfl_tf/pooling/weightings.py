@@ -111,7 +111,9 @@ class MaxDiscrepancy(Weighting):
   discrepancy: Annotated[
     str,
     Setting(
-      "1 / max_j KL for 'largest'; for 'nearest' max_j 1 / KL, as printed:",
+      'Discrepancy of a client: the largest KL divergence to another '
+      'client, or the KL divergence to the nearest one as Eq. 20 is '
+      'printed.',
       choices=DISCREPANCIES,
     ),
   ] = 'largest'

@@ -32,17 +32,31 @@ class Adaptive(Stage):
   """Moves the mean on; scales and buffers stay as they were pooled."""
 
   optimizer: Annotated[
-    str, Setting('How the second moment goes on:', choices=_OPTIMIZERS)
+    str,
+    Setting(
+      'Server optimizer, which determines the update of the second moment.',
+      choices=_OPTIMIZERS,
+    ),
   ] = 'adam'
-  learning_rate: Annotated[float, Setting("The server's.", above=0)] = 0.01
-  decay: Annotated[float, Setting('Of the first moment.', least=0, below=1)] = (
-    0.9
-  )
+  learning_rate: Annotated[
+    float, Setting('Learning rate of the server.', above=0)
+  ] = 0.01
+  decay: Annotated[
+    float, Setting('Decay rate of the first moment.', least=0, below=1)
+  ] = 0.9
   second_decay: Annotated[
-    float, Setting("Of adam's and yogi's second moment.", least=0, below=1)
+    float,
+    Setting(
+      'Decay rate of the second moment, for adam and yogi.', least=0, below=1
+    ),
   ] = 0.99
   adaptivity: Annotated[
-    float, Setting('The larger, the more it is like SGD.', above=0)
+    float,
+    Setting(
+      'Constant added to the denominator; a larger value makes the '
+      'optimizer more like SGD.',
+      above=0,
+    ),
   ] = 1e-3
 
   name = 'adaptive'

@@ -45,41 +45,78 @@ class Distil(Stage):
 
   resources: resources_lib.Resources
   make_ensemble: Callable[[], ensemble_lib.Ensemble]
-  teachers: Annotated[str, Setting('Union of groups that is distilled.')] = (
-    '+'.join(ensemble_lib.GROUPS)
-  )
+  teachers: Annotated[
+    str, Setting('Groups of models that teach the student, joined by +.')
+  ] = '+'.join(ensemble_lib.GROUPS)
   targets: Annotated[
     str,
-    Setting("'labels' is the upper bound that knows them:", choices=TARGETS),
+    Setting(
+      'Targets of the student: the predictions of the teachers, or the '
+      'true labels as an upper bound.',
+      choices=TARGETS,
+    ),
   ] = 'teachers'
   sharpening: Annotated[
-    float, Setting('Exponent on targets; 1 leaves them.', above=0)
+    float,
+    Setting(
+      'Exponent on the predicted probabilities before they are '
+      'normalized again; 1 leaves them unchanged.',
+      above=0,
+    ),
   ] = 2.0
   optimizer: Annotated[
-    str, Setting('SGD, its weights averaged or not:', choices=DISTILLATIONS)
+    str,
+    Setting(
+      'Optimizer of the student: SGD with averaged weights (SWA), or SGD.',
+      choices=DISTILLATIONS,
+    ),
   ] = 'swa'
-  epochs: Annotated[int, Setting("Over the server's examples.", least=1)] = 20
-  batch_size: Annotated[int, Setting('Examples a step.', least=1)] = 128
+  epochs: Annotated[
+    int, Setting("Number of epochs over the server's examples.", least=1)
+  ] = 20
+  batch_size: Annotated[
+    int, Setting('Mini-batch size of the student.', least=1)
+  ] = 128
   learning_rate: Annotated[
-    float, Setting('Of sgd; of swa where a cycle begins.', above=0)
+    float,
+    Setting(
+      'Learning rate of SGD, and the largest learning rate of an SWA cycle.',
+      above=0,
+    ),
   ] = 1e-3
   swa_min_learning_rate: Annotated[
-    float, Setting('Where a cycle ends.', above=0)
+    float,
+    Setting(
+      'Smallest learning rate of an SWA cycle, reached at its end.', above=0
+    ),
   ] = 4e-4
   swa_start: Annotated[
     float,
     Setting(
-      'Steps before the first average; below 1, a fraction of all.', least=0
+      'Number of steps before the first average; a value below 1 is a '
+      'fraction of all steps.',
+      least=0,
     ),
   ] = 250.0
   swa_cycle: Annotated[
-    float, Setting('Steps of a cycle; below 1, a fraction of all.', above=0)
+    float,
+    Setting(
+      'Number of steps per SWA cycle; a value below 1 is a fraction of '
+      'all steps.',
+      above=0,
+    ),
   ] = 25.0
-  momentum: Annotated[float, Setting('Of the student.', least=0, below=1)] = 0.9
-  weight_decay: Annotated[float, Setting('Of the student.', least=0)] = 1e-5
+  momentum: Annotated[
+    float, Setting("Momentum of the student's optimizer.", least=0, below=1)
+  ] = 0.9
+  weight_decay: Annotated[
+    float, Setting("Weight decay of the student's optimizer.", least=0)
+  ] = 1e-5
   augment: Annotated[
     bool,
-    Setting("Augment the student's inputs where --augment does clients'."),
+    Setting(
+      "Augment the student's inputs if the clients augment theirs (--augment)."
+    ),
   ] = True
 
   name = 'distil'

@@ -38,19 +38,29 @@ class Ensemble(Stage):
   groups: Annotated[
     str, Setting(f'Union of groups to make and score ({_LETTERS}).')
   ] = '+'.join(GROUPS)
-  num_samples: Annotated[int, Setting('Members of S.', least=0)] = 10
+  num_samples: Annotated[
+    int, Setting('Number of models in group S.', least=0)
+  ] = 10
   weighted: Annotated[
     bool,
-    Setting("Score C's mixture by the clients' weights too, in columns _wC."),
+    Setting(
+      "Also score the mixture of group C with the clients' weights, in "
+      'columns that end in _wC.'
+    ),
   ] = False
   posterior: Annotated[
     Any,
-    Setting('What S samples:', table=teacher_posteriors.TEACHER_POSTERIORS),
+    Setting(
+      'Distribution that the models of group S are sampled from.',
+      table=teacher_posteriors.TEACHER_POSTERIORS,
+    ),
   ] = 'auto'
   min_variance: Annotated[
     float,
     Setting(
-      "Floor of a sampled moving variance, of the average's; counted.", least=0
+      'Lower bound on sampled moving variances, relative to the average '
+      "model's; `sampled_floored_fraction` reports how many reach it.",
+      least=0,
     ),
   ] = 0.1
 

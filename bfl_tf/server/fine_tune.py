@@ -22,16 +22,19 @@ class FineTune(Stage):
   """Trains with the clients' optimizer, objective and batch size."""
 
   resources: resources_lib.Resources
-  epochs: Annotated[int, Setting('At most.', least=1)] = 100
+  epochs: Annotated[int, Setting('Maximum number of epochs.', least=1)] = 100
   patience: Annotated[
     int,
     Setting(
-      'Epochs without a better validation accuracy that end it, with the best '
-      'model; 0: all epochs, and the last model.',
+      'Number of epochs without a better validation accuracy after '
+      'which training stops with the best model; 0 trains all epochs '
+      'and keeps the last model.',
       least=0,
     ),
   ] = 10
-  learning_rate: Annotated[float, Setting('Constant.', above=0)] = 1e-3
+  learning_rate: Annotated[
+    float, Setting('Learning rate, constant over all epochs.', above=0)
+  ] = 1e-3
 
   name = 'fine_tune'
 

@@ -30,13 +30,15 @@ class Momentum(Stage):
   """
 
   decay: Annotated[
-    float, Setting('Momentum: of the velocity.', least=0, below=1)
+    float,
+    Setting(
+      'Momentum coefficient: decay rate of the velocity.', least=0, below=1
+    ),
   ] = 0.9
   dampening: Annotated[
     float,
     Setting(
-      'How much less of an update counts beside a velocity that is not at '
-      'rest.',
+      'Factor 1 - dampening on each update, except the first.',
       least=0,
       below=1,
     ),

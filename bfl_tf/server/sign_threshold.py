@@ -43,7 +43,12 @@ class SignThreshold(Stage):
   num_clients: int
   clients_per_round: int
   threshold: Annotated[
-    int, Setting('theta: least size of the vote that moves a weight.', least=0)
+    int,
+    Setting(
+      'Threshold theta: smallest absolute sum of signs at which a '
+      'weight moves.',
+      least=0,
+    ),
   ] = 2
 
   name = 'sign_threshold'

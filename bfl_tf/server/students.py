@@ -30,7 +30,8 @@ class Students(Stage):
   students: Annotated[
     tuple[str, ...],
     Setting(
-      '<teachers>:<optimizer>, as A+C+S:swa; also what each is scored by.'
+      'Students to train and score, each as <teachers>:<optimizer>, for '
+      'example A+C+S:swa.'
     ),
   ] = ()
 

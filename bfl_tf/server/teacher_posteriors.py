@@ -19,7 +19,12 @@ class Fitted:
   """FedBE's Eq. 5 over the clients' means."""
 
   fit: Annotated[
-    str, Setting("'released' is what the published code does:", choices=FITS)
+    str,
+    Setting(
+      'Fit of the Gaussian: Eq. 5 of FedBE, or the formula of its '
+      'released code.',
+      choices=FITS,
+    ),
   ] = 'equation5'
 
   def statistic(self, layout):
@@ -38,7 +43,12 @@ class DirichletWeights:
 
   # Beyond these bounds draws in float32 are not finite.
   alpha: Annotated[
-    float, Setting('Of Dir(alpha).', least=1e-30, below=1e30)
+    float,
+    Setting(
+      'Concentration alpha of the Dirichlet distribution.',
+      least=1e-30,
+      below=1e30,
+    ),
   ] = 1.0
 
   def statistic(self, layout):

@@ -49,17 +49,22 @@ class IVON(objectives.Objective, Optimizer):
   ] = 1.0
   initial_scale: Annotated[
     float,
-    Setting('Standard deviation of the weights before round 1.', above=0),
+    Setting(
+      'Standard deviation of the weights before the first round.', above=0
+    ),
   ] = 0.05
   beta_1: Annotated[
-    float, Setting('Decay of the gradient.', least=0, below=1)
+    float, Setting('Decay rate of the averaged gradient.', least=0, below=1)
   ] = 0.9
   beta_2: Annotated[
-    float, Setting('Decay of the curvature.', least=0, below=1)
+    float, Setting('Decay rate of the averaged curvature.', least=0, below=1)
   ] = 0.999
   clip_radius: Annotated[
     float,
-    Setting('Largest step of a weight, over the rate; 0 for any.', least=0),
+    Setting(
+      'Largest step of a weight, divided by the learning rate; 0 for no bound.',
+      least=0,
+    ),
   ] = 0.0
 
   posterior_scope = 'all'

@@ -32,7 +32,12 @@ class SGLD(Optimizer):
   """Stochastic gradient Langevin dynamics."""
 
   temperature: Annotated[
-    float, Setting('Of the posterior; 1 is Bayes, 0 is SGD.', least=0)
+    float,
+    Setting(
+      'Temperature of the posterior: 1 samples the Bayesian posterior; '
+      'SGLD with 0 is SGD.',
+      least=0,
+    ),
   ] = 1.0
 
   def apply(self, variables, slots, gradients, step) -> None:
@@ -46,12 +51,23 @@ class PSGLD(Optimizer):
   """SGLD with RMSprop's preconditioner."""
 
   temperature: Annotated[
-    float, Setting('Of the posterior; 1 is Bayes.', least=0)
+    float,
+    Setting(
+      'Temperature of the posterior: 1 samples the Bayesian posterior; '
+      'SGLD with 0 is SGD.',
+      least=0,
+    ),
   ] = 1.0
   decay: Annotated[
-    float, Setting('Of the squared gradients.', least=0, below=1)
+    float,
+    Setting('Decay rate of the averaged squared gradient.', least=0, below=1),
   ] = 0.99
-  damping: Annotated[float, Setting('Beside the root.', above=0)] = 1e-5
+  damping: Annotated[
+    float,
+    Setting(
+      'Constant added to the denominator for numerical stability.', above=0
+    ),
+  ] = 1e-5
 
   def slots(self, variables) -> list[tf.Variable]:
     return zeros_like(variables)

@@ -39,7 +39,7 @@ class Objective:
     str,
     Setting(
       "Number of examples that the KL term is divided by: the client's own, "
-      'KL / N_k, or those of all clients, KL / N:',
+      'KL / N_k, or those of all clients, KL / N.',
       choices=KL_EXAMPLES,
     ),
   ] = 'own'
@@ -51,7 +51,7 @@ class Objective:
     Setting(
       'Reduction of the KL term over weights: their sum, the mean over the '
       'weights of each kernel or bias, or the sum with the mean of the prior '
-      'tied to the mean of the posterior:',
+      'tied to the mean of the posterior.',
       choices=KL_REDUCTIONS,
     ),
   ] = 'sum'

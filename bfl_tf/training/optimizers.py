@@ -19,8 +19,10 @@ from bfl_tf.training.optimizer import Optimizer, zeros_like
 class SGD(Optimizer):
   """Stochastic gradient descent, with heavy-ball momentum where it is > 0."""
 
-  momentum: Annotated[float, Setting('Heavy ball.', least=0, below=1)] = 0.0
-  nesterov: Annotated[bool, Setting('Its look-ahead form.')] = False
+  momentum: Annotated[
+    float, Setting('Momentum coefficient; 0 for plain SGD.', least=0, below=1)
+  ] = 0.0
+  nesterov: Annotated[bool, Setting('Use Nesterov momentum.')] = False
 
   def __post_init__(self):
     if self.nesterov and not self.momentum:
@@ -52,12 +54,17 @@ class Adam(Optimizer):
   """Adam (Kingma & Ba, 2015) with Keras' defaults."""
 
   beta_1: Annotated[
-    float, Setting('Decay of the first moment.', least=0, below=1)
+    float, Setting('Decay rate of the first moment.', least=0, below=1)
   ] = 0.9
   beta_2: Annotated[
-    float, Setting('Decay of the second moment.', least=0, below=1)
+    float, Setting('Decay rate of the second moment.', least=0, below=1)
   ] = 0.999
-  epsilon: Annotated[float, Setting('Beside the root.', above=0)] = 1e-7
+  epsilon: Annotated[
+    float,
+    Setting(
+      'Constant added to the denominator for numerical stability.', above=0
+    ),
+  ] = 1e-7
 
   def slots(self, variables) -> list[tf.Variable]:
     return zeros_like(variables) + zeros_like(variables)

@@ -24,18 +24,29 @@ class Steps:
   """Multiplies the rate at fractions of the run."""
 
   decay_at: Annotated[
-    tuple[float, ...], Setting('Fractions of the run.', above=0, below=1)
+    tuple[float, ...],
+    Setting(
+      'Fractions of all rounds after which the learning rate is '
+      'multiplied by a decay factor.',
+      above=0,
+      below=1,
+    ),
   ] = (0.3, 0.6)
   decay_factor: Annotated[
     tuple[float, ...],
-    Setting('Factors there; the last at all that follow.', above=0),
+    Setting(
+      'Decay factors; the last one is used for all remaining fractions.',
+      above=0,
+    ),
   ] = (0.1,)
-  first_factor: Annotated[float, Setting('In the first round.', above=0)] = 1.0
+  first_factor: Annotated[
+    float, Setting('Factor on the learning rate in the first round.', above=0)
+  ] = 1.0
   decay_after: Annotated[
     bool,
     Setting(
-      'A round that a fraction falls on, counted from 0, has the rate before '
-      "it, as in FedBE's published code."
+      'Decay one round later if a fraction falls on a round, as in '
+      "FedBE's published code."
     ),
   ] = False
 
@@ -62,9 +73,11 @@ class Exponential:
     silent_rounds: rounds before the decay sets in.
   """
 
-  decay: Annotated[float, Setting('Factor a round.', above=0)] = 0.96
+  decay: Annotated[
+    float, Setting('Factor on the learning rate per round.', above=0)
+  ] = 0.96
   silent_rounds: Annotated[
-    int, Setting('Rounds before it sets in.', least=0)
+    int, Setting('Number of rounds before the decay begins.', least=0)
   ] = 50
 
   def __call__(self, rate: float, round_index: int, num_rounds: int) -> float:
