@@ -42,7 +42,7 @@ class Attack(component.Component):
   """Base of attacks: a fraction of the clients is malicious."""
 
   fraction: Annotated[
-    float, Setting('Fraction of clients that are malicious.', least=0, below=1)
+    float, Setting('Fraction of clients that are malicious.', ge=0, lt=1)
   ] = 0.2
 
   def labels(self, y: np.ndarray, num_classes: int) -> np.ndarray:
@@ -86,7 +86,7 @@ class RandomModel(Attack):
   """Sends means drawn from N(0, scale^2), others each round."""
 
   scale: Annotated[
-    float, Setting('Standard deviation of the random means.', above=0)
+    float, Setting('Standard deviation of the random means.', gt=0)
   ] = 1.0
 
   name = 'random_model'
@@ -105,7 +105,7 @@ class ScaledUpdate(Attack):
     float,
     Setting(
       'Factor on the update of the mean; a negative factor reverses it.',
-      least=-1e6,
+      ge=-1e6,
     ),
   ] = -5.0
 

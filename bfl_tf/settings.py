@@ -2,7 +2,7 @@
 
 A setting is an argument with a default of a method's class or function:
 
-  alpha: Annotated[float, Setting('Concentration.', above=0)] = 0.5
+  alpha: Annotated[float, Setting('Concentration.', gt=0)] = 0.5
 
 The flag is `--<method>.<setting>`. An argument of anybody's own class that has
 a default and no `Setting` is one too. A setting with a `table` is a *role*: its
@@ -33,24 +33,24 @@ class Setting:
   """What a setting may be.
 
   Attributes:
-    help: one line.
-    least: the bound, inclusive.
-    above: the bound, exclusive.
-    below: likewise.
-    choices: of a text, all that it may be.
-    table: of a role, methods by name; anybody's own is `package.module:name`.
+    help: Help text, a noun phrase or an imperative sentence.
+    ge: Lower bound, inclusive.
+    gt: Lower bound, exclusive.
+    lt: Upper bound, exclusive.
+    choices: Possible values of a text.
+    table: Methods by name, of a setting whose value names a method.
   """
 
   help: str = ''
-  least: float | None = None
-  above: float | None = None
-  below: float | None = None
+  ge: float | None = None
+  gt: float | None = None
+  lt: float | None = None
   choices: tuple[str, ...] = ()
   table: Mapping[str, Any] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
-class Declared:
+class SettingSpec:
   """A setting with its name, type and default.
 
   Attributes:
@@ -149,14 +149,17 @@ class Declared:
       raise ValueError(f'--{flag}={value} must be below 2^31.')
     if math.isinf(value):
       raise ValueError(f'--{flag}={value} must be finite.')
-    least, above = self.setting.least, self.setting.above
+    ge, gt, lt = self.setting.ge, self.setting.gt, self.setting.lt
+    wrong = ''
     # Written so that NaN fails.
-    if least is not None and not value >= least:
-      raise ValueError(f'--{flag}={value} must be at least {least}.')
-    if above is not None and not value > above:
-      raise ValueError(f'--{flag}={value} must be above {above}.')
-    if self.setting.below is not None and not value < self.setting.below:
-      raise ValueError(f'--{flag}={value} must be below {self.setting.below}.')
+    if ge is not None and not value >= ge:
+      wrong = f'at least {ge}'
+    elif gt is not None and not value > gt:
+      wrong = f'above {gt}'
+    elif lt is not None and not value < lt:
+      wrong = f'below {lt}'
+    if wrong:
+      raise ValueError(f'--{flag}={value} must be {wrong}.')
 
 
 def _in_its_type(kind, value):
@@ -168,7 +171,7 @@ def _in_its_type(kind, value):
 
 
 @functools.cache
-def of(thing: Callable) -> Mapping[str, Declared]:
+def of(thing: Callable) -> Mapping[str, SettingSpec]:
   """Returns the arguments with a default of a type that a flag has, by name."""
   try:
     parameters = inspect.signature(thing).parameters
@@ -180,7 +183,7 @@ def of(thing: Callable) -> Mapping[str, Declared]:
   found = {}
   for name, parameter in parameters.items():
     if parameter.default is not parameter.empty and name not in bound:
-      argument = _declared(name, hints.get(name), parameter.default)
+      argument = _spec(name, hints.get(name), parameter.default)
       if argument is not None:
         found[name] = argument
   return types.MappingProxyType(found)
@@ -217,7 +220,7 @@ def _hints(thing):
     return {}
 
 
-def _declared(name, hint, default):
+def _spec(name, hint, default):
   setting, many = None, isinstance(default, tuple)
   for extra in getattr(hint, '__metadata__', ()):
     setting = extra if isinstance(extra, Setting) else setting
@@ -229,4 +232,4 @@ def _declared(name, hint, default):
     kind = inner if inner in _KINDS else type(default)
   if kind not in _KINDS:
     return None
-  return Declared(name, kind, many, default, setting or Setting())
+  return SettingSpec(name, kind, many, default, setting or Setting())

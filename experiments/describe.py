@@ -10,15 +10,16 @@ from typing import Any
 
 from absl import flags
 
-from bfl_tf import registry
+from bfl_tf import registry, settings
 from bfl_tf.config import config as config_lib
-from bfl_tf.config import given
+from bfl_tf.config import selection
 
-_WIDTH = 80
+_WIDTH, _COLUMN = 100, 34
 _ASKED = re.compile(r'--?(helpfull|helpshort|help|describe)(?:=(.*))?')
 _MORE = """\
---describe=NAME shows a method's settings, which are set as --NAME.setting=value
---helpfull lists every flag; a preset is a file of them: --flagfile=FILE
+--describe=NAME shows the settings of a method: --NAME.setting=value
+--helpfull also lists the settings of all methods
+--flagfile=FILE reads flags from a file, such as a preset in configs/
 """
 
 
@@ -46,77 +47,86 @@ def _help(module):
   own = flags.FLAGS.get_key_flags_for_module(module)
   if 'pooling' not in {flag.name for flag in own}:
     return f'{doc}\n\n{flags.FLAGS.module_help(module)}'
-  lines = [
-    line
-    for role in config_lib.ROLES
-    for line in _flag(role, config_lib.FIELDS[role])
-  ]
-  return '\n'.join([doc, '', 'What a run is made of:', *lines, '', _MORE])
+  return '\n'.join([doc, *_fields(), '', _MORE])
+
+
+def _fields():
+  """The flags of a run, in groups with headings."""
+  lines = []
+  for group in config_lib.GROUPS:
+    heading = (inspect.getdoc(group) or '').partition('.')[0]
+    lines += ['', f'{heading}:']
+    for name, spec in settings.of(group).items():
+      lines += _flag(name, spec)
+  return lines
 
 
 def _everything(unused):
-  lines = ['Of the run:']
-  for name, declared in config_lib.FIELDS.items():
-    lines += _flag(name, declared)
-  things = sorted(_things(), key=lambda found: found[0])
-  for name, roles, thing in things:
-    declared = given.settings_of(roles[0], thing)
-    if declared:
-      title = f'Of {name} ({", ".join(f"--{role}" for role in roles)}):'
-      lines += ['', title, *_settings(name, declared)]
+  lines = _fields()
+  methods = sorted(_methods(), key=lambda found: found[0])
+  for name, roles, factory in methods:
+    specs = selection.settings_of(roles[0], factory)
+    if specs:
+      flags_of = ', '.join(f'--{role}={name}' for role in roles)
+      lines += ['', f'{name} ({flags_of}):', *_settings(name, specs)]
   return '\n'.join([*lines, '', _MORE])
 
 
 def _method(name):
-  found = [each for each in _things() if each[0] == name]
+  found = [each for each in _methods() if each[0] == name]
   if not found and ':' in name:
-    thing = registry.resolve('describe', name, {})
-    found = [(registry.short_name(name, {}), [], thing)]
+    factory = registry.resolve('describe', name, {})
+    found = [(registry.short_name(name, {}), [], factory)]
   if not found:
-    known = sorted({known for known, *_ in _things()})
+    known = sorted({known for known, *_ in _methods()})
     registry.check_choice('describe', name, known)
   texts = ['\n'.join(_one(*each)) for each in found]
   return '\n\n'.join(texts)
 
 
-def _things() -> list[tuple[str, list[str], Any]]:
-  """Returns what is ours, each thing once: its name, its roles, itself."""
+def _methods() -> list[tuple[str, list[str], Any]]:
+  """Returns the name, the roles and the factory of each method, once."""
   found: dict[tuple, tuple[str, list[str], Any]] = {}
   for each in config_lib.known_methods():
-    key = each.name, id(each.thing)
-    roles = found.setdefault(key, (each.name, [], each.thing))[1]
+    key = each.name, id(each.factory)
+    roles = found.setdefault(key, (each.name, [], each.factory))[1]
     if each.role not in roles:
       roles.append(each.role)
   return list(found.values())
 
 
-def _one(name, roles, thing) -> Iterator[str]:
+def _one(name, roles, factory) -> Iterator[str]:
   chosen = ', '.join(f'--{role}={name}' for role in roles)
   yield f'{name} ({chosen})' if roles else name
-  doc = inspect.getdoc(thing) or ''
-  if doc.startswith(f'{getattr(thing, "__name__", "")}('):
-    doc = ''  # A dataclass that says nothing of itself.
-  module = inspect.getmodule(thing)
+  doc = inspect.getdoc(factory) or ''
+  # A dataclass without a docstring has its signature as one.
+  if re.match(r'\w+\(', doc):
+    doc = ''
+  module = inspect.getmodule(factory)
   source = re.search(r'References:\n.*', inspect.getdoc(module) or '', re.S)
   yield textwrap.indent(doc.partition('\n\n')[0], '  ')
   if source and 'References:' not in doc.partition('\n\n')[0]:
     yield textwrap.indent(source[0].partition('\n\n')[0], '  ')
-  declared = given.settings_of(roles[0] if roles else '', thing)
-  yield from (
-    _settings(name, declared) if declared else ['  It has no settings.']
-  )
+  specs = selection.settings_of(roles[0] if roles else '', factory)
+  yield from _settings(name, specs) if specs else ['  It has no settings.']
 
 
-def _settings(name, declared) -> list[str]:
+def _settings(name, specs) -> list[str]:
   return [
     line
-    for setting in declared.values()
-    for line in _flag(f'{name}.{setting.name}', setting)
+    for spec in specs.values()
+    for line in _flag(f'{name}.{spec.name}', spec)
   ]
 
 
-def _flag(flag, declared) -> Iterator[str]:
-  yield f'  --{flag}={declared.format(declared.default)}'
-  yield from textwrap.wrap(
-    declared.help, _WIDTH, initial_indent='      ', subsequent_indent='      '
+def _flag(flag, spec) -> Iterator[str]:
+  first = f'  --{flag}={spec.format(spec.default)}'
+  indent = ' ' * _COLUMN
+  text = textwrap.wrap(
+    spec.help, _WIDTH, initial_indent=indent, subsequent_indent=indent
   )
+  if len(first) + 2 <= _COLUMN and text:
+    yield first + text.pop(0)[len(first) :]
+  else:
+    yield first
+  yield from text

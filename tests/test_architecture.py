@@ -14,7 +14,8 @@ _PACKAGE = _ROOT / 'bfl_tf'
 # From the ground up. A room may import rooms of the rows before its own: those
 # of one row are strangers to each other.
 _FLOORS = (
-  ('component', 'files', 'own', 'run_files', 'seeds', 'startup', 'version'),
+  ('startup',),
+  ('component', 'files', 'own', 'run_files', 'seeds', 'version'),
   ('registry', 'trees'),
   ('settings',),
   ('weights',),

@@ -43,7 +43,7 @@ def test_own_rule(tmp_path, monkeypatch):
 
 def test_methods_have_every_setting():
   for method in config_lib.known_methods():
-    for setting in method.declared:
+    for setting in method.specs:
       known = re.search(rf'[`.]{setting}`', _METHODS)
       assert known, f'{method.name}.{setting}'
 
@@ -70,7 +70,7 @@ def test_files_and_links_are_there(page):
 def _settings():
   """Keys of our methods' settings; Barycenter is the README's own rule."""
   for method in config_lib.known_methods():
-    for setting in method.declared:
+    for setting in method.specs:
       yield method.key(setting)
   yield from ('Barycenter.power', 'NAME.setting', 'name.setting')
 

@@ -16,8 +16,8 @@ class Ours:
   """Says what its settings are."""
 
   resource: Any
-  rate: Annotated[float, Setting('A rate.', above=0, below=1)] = 0.5
-  sizes: Annotated[tuple[int, ...], Setting('Sizes.', least=1)] = (3,)
+  rate: Annotated[float, Setting('A rate.', gt=0, lt=1)] = 0.5
+  sizes: Annotated[tuple[int, ...], Setting('Sizes.', ge=1)] = (3,)
   kind: Annotated[str, Setting('One of', choices=('a', 'b'))] = 'a'
   table: Any = None
 
@@ -97,7 +97,7 @@ def test_a_wrong_value_is_named(name, value):
 
 
 def test_annotations_that_cannot_be_read_lose_no_bounds():
-  def clip(limit: 'Annotated[Missing, Setting("x", above=0)]' = 1.0):  # noqa: F821
+  def clip(limit: 'Annotated[Missing, Setting("x", gt=0)]' = 1.0):  # noqa: F821
     return limit
 
   with pytest.raises(ValueError, match='clip'):

@@ -27,9 +27,7 @@ class GradientNoise(training.Part):
 
   scale: Annotated[
     float,
-    Setting(
-      'Standard deviation of the noise on each weight and step.', least=0
-    ),
+    Setting('Standard deviation of the noise on each weight and step.', ge=0),
   ] = 1e-4
 
   name = 'gradient_noise'

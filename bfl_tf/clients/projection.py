@@ -30,7 +30,7 @@ class Projection(training.Part):
   ball is trained as without it, bit for bit.
   """
 
-  radius: Annotated[float, Setting('Radius of the L2 ball.', above=0)] = 3.0
+  radius: Annotated[float, Setting('Radius of the L2 ball.', gt=0)] = 3.0
   ball: Annotated[
     str,
     Setting(

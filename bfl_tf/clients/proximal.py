@@ -31,7 +31,7 @@ class Proximal(training.Part):
   """
 
   weight: Annotated[
-    float, Setting('Proximal coefficient mu of FedProx.', least=0)
+    float, Setting('Proximal coefficient mu of FedProx.', ge=0)
   ] = 0.01
   penalty: Annotated[
     str,

@@ -51,25 +51,25 @@ class Swag(training.Part):
 
   start: Annotated[
     int,
-    Setting('Number of steps before the first weights are collected.', least=0),
+    Setting('Number of steps before the first weights are collected.', ge=0),
   ] = 0
   period: Annotated[
-    int, Setting('Number of steps between two collections.', least=1)
+    int, Setting('Number of steps between two collections.', ge=1)
   ] = 25
   rank: Annotated[
     int,
     Setting(
       'Number of deviations in the low-rank factor: 0 for a diagonal '
       'covariance, otherwise at least 2.',
-      least=0,
+      ge=0,
     ),
   ] = 20
   burn_in: Annotated[
     float,
     Setting(
       "Fraction of a client's steps before the first weights are collected.",
-      least=0,
-      below=1,
+      ge=0,
+      lt=1,
     ),
   ] = 0.0
   min_scale: Annotated[
@@ -77,7 +77,7 @@ class Swag(training.Part):
     Setting(
       "Lower bound on a client's standard deviations; "
       '`swag_floored_fraction` reports how many weights reach it.',
-      above=0,
+      gt=0,
     ),
   ] = 1e-6
   fits_scale: Annotated[

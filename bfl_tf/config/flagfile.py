@@ -11,7 +11,7 @@ from absl import flags
 
 from bfl_tf import registry, settings
 
-Fields = Mapping[str, settings.Declared]
+Fields = Mapping[str, settings.SettingSpec]
 _DEFINE: Mapping[type, Any] = {
   bool: flags.DEFINE_boolean,
   int: flags.DEFINE_integer,
@@ -36,13 +36,13 @@ class Given:
 
 def define(values: flags.FlagValues, known: Fields) -> None:
   """Defines a flag for every field."""
-  for name, declared in known.items():
-    doc, default = declared.help, declared.default
-    if declared.many:
+  for name, spec in known.items():
+    doc, default = spec.help, spec.default
+    if spec.many:
       items = [str(item) for item in default]
       flags.DEFINE_list(name, items, doc, flag_values=values)
     else:
-      _DEFINE[declared.kind](name, default, doc, flag_values=values)
+      _DEFINE[spec.kind](name, default, doc, flag_values=values)
 
 
 def fields(
@@ -50,12 +50,10 @@ def fields(
 ) -> dict[str, Any]:
   """Returns the values of fields; of those that were set where `present`."""
   found = {}
-  for name, declared in known.items():
+  for name, spec in known.items():
     if name in values and (values[name].present or not present):
       value = values[name].value
-      found[name] = (
-        declared.parse(name, declared.format(value)) if declared.many else value
-      )
+      found[name] = spec.parse(name, spec.format(value)) if spec.many else value
   return found
 
 

@@ -1,4 +1,4 @@
-"""How a source of examples is read: flags of a run, declared once."""
+"""Flags of a run that select and read its data set."""
 
 import dataclasses
 from typing import Annotated
@@ -14,52 +14,66 @@ COLUMNS = (
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-  """How a source is read; each field is a flag of its name."""
+  """Data set."""
 
   dataset: Annotated[
     str,
     Setting(
-      f'{", ".join(builtin.BUILTIN)}, a TFDS name, tiny_imagenet, a path to '
-      '.npz or .csv, or package.module:function.'
+      f'Data set: {", ".join(builtin.BUILTIN)}, tiny_imagenet, a TFDS name, '
+      'the path of an .npz or .csv file, or package.module:function.'
     ),
   ] = 'digits'
-  train_split: Annotated[str, Setting("TFDS slice: 'train[:10000]'.")] = 'train'
-  test_split: Annotated[str, Setting('TFDS slice.')] = 'test'
+  train_split: Annotated[
+    str, Setting('TFDS split of the training examples, such as train[:10000].')
+  ] = 'train'
+  test_split: Annotated[str, Setting('TFDS split of the test examples.')] = (
+    'test'
+  )
   validation_split: Annotated[
     float,
     Setting(
-      'Fraction of the training examples kept for validation.', least=0, below=1
+      'Fraction of the training examples held out for validation.', ge=0, lt=1
     ),
   ] = 0.0
   calibration_fraction: Annotated[
     float,
     Setting(
-      "Of each site's training examples, kept to calibrate by.",
-      least=0,
-      below=1,
+      "Fraction of each client's training examples held out for calibration.",
+      ge=0,
+      lt=1,
     ),
   ] = 0.0
   test_fraction: Annotated[
     float,
     Setting(
-      "Of each site's examples, kept to test on, of a file that has no test "
-      'examples.',
-      least=0,
-      below=1,
+      "Fraction of each site's examples held out for testing, of a file "
+      'without test examples.',
+      ge=0,
+      lt=1,
     ),
   ] = 0.2
   num_classes: Annotated[
     int,
-    Setting('Where no site has seen them all; 0: as the labels say.', least=0),
+    Setting(
+      'Number of classes, if the labels do not contain all of them; 0 to count '
+      'the labels.',
+      ge=0,
+    ),
   ] = 0
-  label_column: Annotated[str, Setting('Of a .csv: the class.')] = 'label'
+  label_column: Annotated[
+    str, Setting('Column of a .csv file with the class.')
+  ] = 'label'
   client_column: Annotated[
-    str, Setting('Of a .csv: whose each row is, for --partition=natural.')
+    str,
+    Setting(
+      'Column of a .csv file with the client of each row, for '
+      '--partition=natural.'
+    ),
   ] = ''
   ignore_columns: Annotated[
-    tuple[str, ...], Setting('Of a .csv: columns that are no features.')
+    tuple[str, ...], Setting('Columns of a .csv file that are not features.')
   ] = ()
   categorical_columns: Annotated[
     tuple[str, ...],
-    Setting('Of a .csv: columns whose numbers name categories.'),
+    Setting('Numeric columns of a .csv file that are categorical.'),
   ] = ()

@@ -17,7 +17,7 @@ def load(
   """Loads what clients train on; one that was `built` is used again."""
   built = {} if built is None else built
   fields = dataclasses.fields(datasets.Reading)
-  reading = {field.name: getattr(config, field.name) for field in fields}
+  reading = {field.name: config.get(field.name) for field in fields}
   seed = config.seed if config.validation_split else 0
   key = ('dataset', seed, *reading.values())
   if key not in built:
@@ -48,16 +48,16 @@ def dealt(
       'examples that clients share.'
     )
   what = f'--partition={config.partition}'
-  method = config.chosen.of('partition')
-  of_run = {
-    'num_classes': dataset.num_classes,
-    'rows': dataset.row_numbers[rest],
-  }
-  if 'client_ids' in inspect.signature(method.thing).parameters:
-    of_run['client_ids'] = _client_ids(config, dataset, rest)
-  split = method.bind(config.given(**of_run))
+  method = config.selection.of('partition')
+  context = config.context(
+    num_classes=dataset.num_classes, rows=dataset.row_numbers[rest]
+  )
+  if 'client_ids' in inspect.signature(method.factory).parameters:
+    ids = _client_ids(config, dataset, rest)
+    context = dataclasses.replace(context, client_ids=ids)
+  split = method.bind(context)
   parts = own.call(what, split, labels[rest])
-  overlap = getattr(method.thing, 'overlap', False)
+  overlap = vars(method.factory).get('overlap', False)
   try:
     parts = partitions.checked(parts, len(rest), config.num_clients, overlap)
   except (TypeError, ValueError) as error:
@@ -79,9 +79,9 @@ def _client_ids(config, dataset, rest):
   gone = np.setdiff1d(np.concatenate(known), ids)
   if gone.size:
     took = [
-      f'--{flag}={getattr(config, flag)}'
+      f'--{flag}={config.get(flag)}'
       for flag in ('validation_split', 'num_server_examples', 'server_fraction')
-      if getattr(config, flag)
+      if config.get(flag)
     ]
     raise ValueError(
       f'--partition={config.partition}: site {str(gone[0])!r} has no example '

@@ -13,7 +13,7 @@ import numpy as np
 
 from bfl_tf import own, pooling, server, training
 from bfl_tf import weights as weights_lib
-from bfl_tf.config import chosen as chosen_lib
+from bfl_tf.config import selection as selection_lib
 from bfl_tf.federation import plan as plan_lib
 from bfl_tf.federation import state as state_lib
 
@@ -144,9 +144,9 @@ def _check_rule(rule, plan, layout):
 
 def _with_needed(plan, stages, of_run):
   """Puts the stages that parts need first."""
-  chosen_lib.check_unique('--server_step and --refine', stages)
+  selection_lib.check_unique('--server_step and --refine', stages)
   by_name = {stage.name: stage for stage in stages}
-  needed = plan.config.chosen.needed
+  needed = plan.config.selection.needed
   first = {}
   for part in plan.parts:
     needs = part.server_stage
@@ -158,7 +158,7 @@ def _with_needed(plan, stages, of_run):
     if needs in by_name:
       first[needs] = by_name[needs]
     elif needs:
-      first[needs] = needed[needs].make(plan.config.given(**of_run))
+      first[needs] = needed[needs].make(plan.config.context(**of_run))
   rest = [stage for stage in stages if stage.name not in first]
   return (*first.values(), *rest)
 

@@ -14,7 +14,7 @@ from bfl_tf import attacks as attacks_lib
 from bfl_tf import datasets, models, own, training
 from bfl_tf import weights as weights_lib
 from bfl_tf.config import config as config_lib
-from bfl_tf.config import given as given_lib
+from bfl_tf.config import selection as selection_lib
 from bfl_tf.startup import tf, tf_keras
 
 
@@ -131,14 +131,13 @@ class Plan:
     names = [part.name for part in self.parts]
     for part in self.parts:
       for flag, fitting in part.requires.items():
-        said = config.get(flag) if '.' in flag else getattr(config, flag)
-        if said not in fitting:
+        if config.get(flag) not in fitting:
           raise ValueError(
             f'--client_parts={part.name} needs '
             f'--{flag}={" or ".join(map(str, fitting))}.'
           )
       for other in part.incompatible_with:
-        if other in names or getattr(config, other, None):
+        if other in names or config.get(other):
           raise ValueError(
             f'--client_parts={part.name} does not go with {other}: leave one '
             'of them out.'
@@ -180,14 +179,14 @@ class Plan:
       'input_shape': input_shape,
       'num_classes': num_classes,
       'kernel_initializer': config.kernel_initializer,
-      'seed': config.seed,
     }
-    given = config.given(**of_run)
-    of_variant = config.chosen.of('variant').values
+    of_variant = config.selection.of('variant').values
+    names = selection_lib.OF_VARIANTS
     arguments = {
-      **{k: v for k, v in of_variant.items() if k in given_lib.OF_VARIANTS},
-      **config.chosen.of('model').arguments(given),
+      **{k: v for k, v in of_variant.items() if k in names},
+      **config.selection.of('model').arguments(config.context(**of_run)),
       **of_run,
+      'seed': config.seed,
     }
     return functools.partial(models.build, config.model, **arguments)
 

@@ -51,13 +51,13 @@ class Part(training.Part):
   rho: Annotated[
     float,
     Setting(
-      'Penalty rho: weight of the KL term to the broadcast posterior.', above=0
+      'Penalty rho: weight of the KL term to the broadcast posterior.', gt=0
     ),
   ] = 1.0
   damping: Annotated[
     float,
     Setting(
-      'Damping factor in (0, 1] on each update of the dual variable.', above=0
+      'Damping factor in (0, 1] on each update of the dual variable.', gt=0
     ),
   ] = 0.1
 

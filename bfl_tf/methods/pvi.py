@@ -57,7 +57,7 @@ class Part(training.Part):
   prior_precision: float
   damping: Annotated[
     float,
-    Setting("Damping factor in (0, 1] on each client's update.", above=0),
+    Setting("Damping factor in (0, 1] on each client's update.", gt=0),
   ] = 0.2
 
   name = 'pvi'

@@ -21,14 +21,14 @@ class Part(training.Part):
   """Sends the last `num_samples` that were collected, `[num_samples * P]`."""
 
   burn_in: Annotated[
-    int, Setting('Number of steps before the first sample.', least=0)
+    int, Setting('Number of steps before the first sample.', ge=0)
   ] = 1000
   every: Annotated[
-    int, Setting('Number of steps between two samples.', least=1)
+    int, Setting('Number of steps between two samples.', ge=1)
   ] = 100
   num_samples: Annotated[
     int,
-    Setting('Number of samples that a client sends: the last ones.', least=1),
+    Setting('Number of samples that a client sends: the last ones.', ge=1),
   ] = 10
 
   name = 'thinning'

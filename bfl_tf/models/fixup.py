@@ -39,7 +39,7 @@ def fixup_resnet(
     Setting(
       'Learning rate of scalar parameters under SGD, relative to that '
       'of other weights.',
-      above=0,
+      gt=0,
     ),
   ] = 0.1,
   released_start: Annotated[

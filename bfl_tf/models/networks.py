@@ -32,7 +32,7 @@ def mlp(
   x,
   num_classes,
   hidden_units: Annotated[
-    tuple[int, ...], Setting('Number of units in each hidden layer.', least=1)
+    tuple[int, ...], Setting('Number of units in each hidden layer.', ge=1)
   ] = (64,),
 ):
   """A multilayer perceptron with ReLU."""
@@ -60,7 +60,7 @@ def convnet(
   x,
   num_classes,
   extra_layers: Annotated[
-    int, Setting('Number of additional convolutions after the third.', least=0)
+    int, Setting('Number of additional convolutions after the third.', ge=0)
   ] = 0,
 ):
   """FedBE's ConvNet: 32, 64, 64 valid 3x3 filters, two pools, 64 dense.

@@ -45,7 +45,7 @@ class MCDropout:
   """Gal & Ghahramani 2016."""
 
   rate: Annotated[
-    float, Setting('Probability of dropping a unit.', least=0, below=1)
+    float, Setting('Probability of dropping a unit.', ge=0, lt=1)
   ] = 0.2
 
 
@@ -55,7 +55,7 @@ class Flipout:
 
   initial_scale: Annotated[
     float,
-    Setting('Initial standard deviation of the weights.', above=0),
+    Setting('Initial standard deviation of the weights.', gt=0),
   ] = 0.05
 
 

@@ -20,7 +20,7 @@ def dirichlet(
   seed: int,
   alpha: Annotated[float, splitting.ALPHA] = 0.5,
   min_examples: Annotated[
-    int, Setting('Minimum number of examples per client.', least=1)
+    int, Setting('Minimum number of examples per client.', ge=1)
   ] = 10,
 ) -> list[np.ndarray]:
   """Spreads each class over the clients by proportions ~ Dirichlet(alpha).

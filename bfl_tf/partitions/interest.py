@@ -31,7 +31,7 @@ def interest(
     Setting(
       'Share p of a class in which a client has no interest, relative '
       'to a class of interest.',
-      above=0,
+      gt=0,
     ),
   ] = 0.25,
   sizes: Annotated[
@@ -42,7 +42,7 @@ def interest(
     ),
   ] = 'uniform',
   min_examples: Annotated[
-    int, Setting('Minimum number of examples per client.', least=1)
+    int, Setting('Minimum number of examples per client.', ge=1)
   ] = 10,
 ) -> list[np.ndarray]:
   """Splits each class by the clients' sizes and interests.

@@ -15,7 +15,7 @@ def label_quantity(
   num_clients: int,
   seed: int,
   classes_per_client: Annotated[
-    int, Setting('Number of classes per client.', least=1)
+    int, Setting('Number of classes per client.', ge=1)
   ] = 2,
 ) -> list[np.ndarray]:
   """Gives client i class i mod C and others of the C that occur, drawn.

@@ -22,8 +22,8 @@ def majority(
     float,
     Setting(
       "Fraction of a client's examples that belong to its major class.",
-      above=0,
-      below=1,
+      gt=0,
+      lt=1,
     ),
   ] = 0.8,
 ) -> list[np.ndarray]:

@@ -19,7 +19,7 @@ def shards(
   num_clients: int,
   seed: int,
   classes_per_client: Annotated[
-    int, Setting('Number of classes per client.', least=1)
+    int, Setting('Number of classes per client.', ge=1)
   ] = 2,
 ) -> list[np.ndarray]:
   """Gives each client one shard of each of `classes_per_client` classes.

@@ -7,7 +7,7 @@ import numpy as np
 from bfl_tf import seeds
 from bfl_tf.settings import Setting
 
-ALPHA = Setting('Concentration; small is heterogeneous.', above=0)
+ALPHA = Setting('Concentration; small is heterogeneous.', gt=0)
 MAX_DRAWS = 1000
 
 

@@ -21,10 +21,10 @@ def step(
   num_clients: int,
   seed: int,
   classes_per_client: Annotated[
-    int, Setting('Number of major classes per client.', least=1)
+    int, Setting('Number of major classes per client.', ge=1)
   ] = 2,
   minor_examples: Annotated[
-    int, Setting('Number of examples per client and minor class.', least=0)
+    int, Setting('Number of examples per client and minor class.', ge=0)
   ] = 10,
 ) -> list[np.ndarray]:
   """Gives each client `classes_per_client` major classes, the others thinly.

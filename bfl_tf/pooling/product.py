@@ -62,7 +62,7 @@ class Product(rules.Conflation):
     Setting(
       'Maximum memory in GiB for the factors of the clients and of '
       'their product.',
-      above=0,
+      gt=0,
     ),
   ] = 8.0
 

@@ -84,8 +84,8 @@ class TrimmedMean(Median):
     float,
     Setting(
       'Fraction of clients that is removed at each end of the sorted values.',
-      least=0,
-      below=0.5,
+      ge=0,
+      lt=0.5,
     ),
   ] = 0.2
 
@@ -109,7 +109,7 @@ class MultiKrum(Median):
 
   bad: Annotated[
     float,
-    Setting('Assumed fraction of malicious clients.', least=0, below=0.5),
+    Setting('Assumed fraction of malicious clients.', ge=0, lt=0.5),
   ] = 0.2
 
   def check(self, num_clients, rank, size):

@@ -66,7 +66,7 @@ class Rule(component.Component):
     Setting(
       'Lower bound on pooled standard deviations; `floored_fraction` '
       'reports how many weights reach it.',
-      above=0,
+      gt=0,
     ),
   ] = 1e-6
 
@@ -261,7 +261,7 @@ class DistributedWeightConsolidation(Rule):
     Setting(
       'Smallest accepted precision, relative to that of the prior; '
       '`guarded_fraction` reports how many weights keep the prior.',
-      above=0,
+      gt=0,
     ),
   ] = 0.25
 

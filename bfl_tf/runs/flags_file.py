@@ -37,10 +37,10 @@ def flag_lines(config: config_lib.Config) -> list[str]:
 def settings(config: config_lib.Config) -> dict[str, str]:
   """Returns the text of every flag, settings of a run's methods too."""
   fields = {
-    name: declared.format(getattr(config, name))
-    for name, declared in config_lib.FIELDS.items()
+    name: spec.format(config.get(name))
+    for name, spec in config_lib.FIELDS.items()
   }
-  return {**fields, **dict(config.chosen.lines())}
+  return {**fields, **dict(config.selection.lines())}
 
 
 def read_config(run_dir: str | os.PathLike) -> config_lib.Config:
@@ -141,9 +141,9 @@ def obstacle_to_more_rounds(
         f'--learning_rate_schedule={config.learning_rate_schedule} is laid out '
         'over all rounds'
       )
-  for method in config.chosen.choices:
-    given = inspect.signature(method.thing).parameters
-    if 'num_rounds' in given and method.role != 'learning_rate_schedule':
+  for method in config.selection.methods:
+    arguments = inspect.signature(method.factory).parameters
+    if 'num_rounds' in arguments and method.role != 'learning_rate_schedule':
       return f'--{method.role}={method.name} is made for a number of rounds'
   return None
 
@@ -166,10 +166,10 @@ def _digests(config) -> dict[str, str]:
 def _named(config) -> Iterator[tuple[str, str]]:
   """Yields all that the config names, by flag."""
   for role in (*_DATA, *config_lib.ROLES):
-    value = getattr(config, role)
+    value = config.get(role)
     for name in value if isinstance(value, tuple) else (value,):
       yield role, name
-  for method in config.chosen.choices:
-    for name, declared in method.declared.items():
-      if declared.table is not None:
+  for method in config.selection.methods:
+    for name, spec in method.specs.items():
+      if spec.table is not None:
         yield method.key(name), method.values[name]

@@ -39,23 +39,21 @@ class Adaptive(Stage):
     ),
   ] = 'adam'
   learning_rate: Annotated[
-    float, Setting('Learning rate of the server.', above=0)
+    float, Setting('Learning rate of the server.', gt=0)
   ] = 0.01
   decay: Annotated[
-    float, Setting('Decay rate of the first moment.', least=0, below=1)
+    float, Setting('Decay rate of the first moment.', ge=0, lt=1)
   ] = 0.9
   second_decay: Annotated[
     float,
-    Setting(
-      'Decay rate of the second moment, for adam and yogi.', least=0, below=1
-    ),
+    Setting('Decay rate of the second moment, for adam and yogi.', ge=0, lt=1),
   ] = 0.99
   adaptivity: Annotated[
     float,
     Setting(
       'Constant added to the denominator; a larger value makes the '
       'optimizer more like SGD.',
-      above=0,
+      gt=0,
     ),
   ] = 1e-3
 

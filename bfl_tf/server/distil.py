@@ -61,7 +61,7 @@ class Distil(Stage):
     Setting(
       'Exponent on the predicted probabilities before they are '
       'normalized again; 1 leaves them unchanged.',
-      above=0,
+      gt=0,
     ),
   ] = 2.0
   optimizer: Annotated[
@@ -72,22 +72,22 @@ class Distil(Stage):
     ),
   ] = 'swa'
   epochs: Annotated[
-    int, Setting("Number of epochs over the server's examples.", least=1)
+    int, Setting("Number of epochs over the server's examples.", ge=1)
   ] = 20
   batch_size: Annotated[
-    int, Setting('Mini-batch size of the student.', least=1)
+    int, Setting('Mini-batch size of the student.', ge=1)
   ] = 128
   learning_rate: Annotated[
     float,
     Setting(
       'Learning rate of SGD, and the largest learning rate of an SWA cycle.',
-      above=0,
+      gt=0,
     ),
   ] = 1e-3
   swa_min_learning_rate: Annotated[
     float,
     Setting(
-      'Smallest learning rate of an SWA cycle, reached at its end.', above=0
+      'Smallest learning rate of an SWA cycle, reached at its end.', gt=0
     ),
   ] = 4e-4
   swa_start: Annotated[
@@ -95,7 +95,7 @@ class Distil(Stage):
     Setting(
       'Number of steps before the first average; a value below 1 is a '
       'fraction of all steps.',
-      least=0,
+      ge=0,
     ),
   ] = 250.0
   swa_cycle: Annotated[
@@ -103,14 +103,14 @@ class Distil(Stage):
     Setting(
       'Number of steps per SWA cycle; a value below 1 is a fraction of '
       'all steps.',
-      above=0,
+      gt=0,
     ),
   ] = 25.0
   momentum: Annotated[
-    float, Setting("Momentum of the student's optimizer.", least=0, below=1)
+    float, Setting("Momentum of the student's optimizer.", ge=0, lt=1)
   ] = 0.9
   weight_decay: Annotated[
-    float, Setting("Weight decay of the student's optimizer.", least=0)
+    float, Setting("Weight decay of the student's optimizer.", ge=0)
   ] = 1e-5
   augment: Annotated[
     bool,

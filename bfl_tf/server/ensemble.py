@@ -38,9 +38,9 @@ class Ensemble(Stage):
   groups: Annotated[
     str, Setting(f'Union of groups to make and score ({_LETTERS}).')
   ] = '+'.join(GROUPS)
-  num_samples: Annotated[
-    int, Setting('Number of models in group S.', least=0)
-  ] = 10
+  num_samples: Annotated[int, Setting('Number of models in group S.', ge=0)] = (
+    10
+  )
   weighted: Annotated[
     bool,
     Setting(
@@ -60,7 +60,7 @@ class Ensemble(Stage):
     Setting(
       'Lower bound on sampled moving variances, relative to the average '
       "model's; `sampled_floored_fraction` reports how many reach it.",
-      least=0,
+      ge=0,
     ),
   ] = 0.1
 

@@ -22,18 +22,18 @@ class FineTune(Stage):
   """Trains with the clients' optimizer, objective and batch size."""
 
   resources: resources_lib.Resources
-  epochs: Annotated[int, Setting('Maximum number of epochs.', least=1)] = 100
+  epochs: Annotated[int, Setting('Maximum number of epochs.', ge=1)] = 100
   patience: Annotated[
     int,
     Setting(
       'Number of epochs without a better validation accuracy after '
       'which training stops with the best model; 0 trains all epochs '
       'and keeps the last model.',
-      least=0,
+      ge=0,
     ),
   ] = 10
   learning_rate: Annotated[
-    float, Setting('Learning rate, constant over all epochs.', above=0)
+    float, Setting('Learning rate, constant over all epochs.', gt=0)
   ] = 1e-3
 
   name = 'fine_tune'

@@ -31,16 +31,14 @@ class Momentum(Stage):
 
   decay: Annotated[
     float,
-    Setting(
-      'Momentum coefficient: decay rate of the velocity.', least=0, below=1
-    ),
+    Setting('Momentum coefficient: decay rate of the velocity.', ge=0, lt=1),
   ] = 0.9
   dampening: Annotated[
     float,
     Setting(
       'Factor 1 - dampening on each update, except the first.',
-      least=0,
-      below=1,
+      ge=0,
+      lt=1,
     ),
   ] = 0.0
 

@@ -47,7 +47,7 @@ class SignThreshold(Stage):
     Setting(
       'Threshold theta: smallest absolute sum of signs at which a '
       'weight moves.',
-      least=0,
+      ge=0,
     ),
   ] = 2
 

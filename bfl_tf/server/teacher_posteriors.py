@@ -46,8 +46,8 @@ class DirichletWeights:
     float,
     Setting(
       'Concentration alpha of the Dirichlet distribution.',
-      least=1e-30,
-      below=1e30,
+      ge=1e-30,
+      lt=1e30,
     ),
   ] = 1.0
 

@@ -45,25 +45,23 @@ class IVON(objectives.Objective, Optimizer):
 
   prior_scale: Annotated[
     float,
-    Setting('Standard deviation of the prior N(0, prior_scale^2).', above=0),
+    Setting('Standard deviation of the prior N(0, prior_scale^2).', gt=0),
   ] = 1.0
   initial_scale: Annotated[
     float,
-    Setting(
-      'Standard deviation of the weights before the first round.', above=0
-    ),
+    Setting('Standard deviation of the weights before the first round.', gt=0),
   ] = 0.05
   beta_1: Annotated[
-    float, Setting('Decay rate of the averaged gradient.', least=0, below=1)
+    float, Setting('Decay rate of the averaged gradient.', ge=0, lt=1)
   ] = 0.9
   beta_2: Annotated[
-    float, Setting('Decay rate of the averaged curvature.', least=0, below=1)
+    float, Setting('Decay rate of the averaged curvature.', ge=0, lt=1)
   ] = 0.999
   clip_radius: Annotated[
     float,
     Setting(
       'Largest step of a weight, divided by the learning rate; 0 for no bound.',
-      least=0,
+      ge=0,
     ),
   ] = 0.0
 

@@ -36,7 +36,7 @@ class SGLD(Optimizer):
     Setting(
       'Temperature of the posterior: 1 samples the Bayesian posterior; '
       'SGLD with 0 is SGD.',
-      least=0,
+      ge=0,
     ),
   ] = 1.0
 
@@ -55,18 +55,16 @@ class PSGLD(Optimizer):
     Setting(
       'Temperature of the posterior: 1 samples the Bayesian posterior; '
       'SGLD with 0 is SGD.',
-      least=0,
+      ge=0,
     ),
   ] = 1.0
   decay: Annotated[
     float,
-    Setting('Decay rate of the averaged squared gradient.', least=0, below=1),
+    Setting('Decay rate of the averaged squared gradient.', ge=0, lt=1),
   ] = 0.99
   damping: Annotated[
     float,
-    Setting(
-      'Constant added to the denominator for numerical stability.', above=0
-    ),
+    Setting('Constant added to the denominator for numerical stability.', gt=0),
   ] = 1e-5
 
   def slots(self, variables) -> list[tf.Variable]:

@@ -30,7 +30,7 @@ class Objective:
 
   prior_scale: Annotated[
     float,
-    Setting('Standard deviation of the prior N(0, prior_scale^2).', above=0),
+    Setting('Standard deviation of the prior N(0, prior_scale^2).', gt=0),
   ] = 10.0
   update_prior: Annotated[
     bool, Setting('Use the broadcast posterior as the prior in every round.')
@@ -44,7 +44,7 @@ class Objective:
     ),
   ] = 'own'
   temperature: Annotated[
-    float, Setting('Factor on the KL term; 1 is Bayesian inference.', above=0)
+    float, Setting('Factor on the KL term; 1 is Bayesian inference.', gt=0)
   ] = 1.0
   kl_reduction: Annotated[
     str,
@@ -60,14 +60,14 @@ class Objective:
     Setting(
       'Number of rounds over which the weight of the KL term grows linearly to '
       '1; 0 for weight 1 from the first round.',
-      least=0,
+      ge=0,
     ),
   ] = 0
   max_scale: Annotated[
     float,
     Setting(
       'Largest standard deviation of a weight during training; 0 for no bound.',
-      least=0,
+      ge=0,
     ),
   ] = 0.0
 

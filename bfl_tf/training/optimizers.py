@@ -20,7 +20,7 @@ class SGD(Optimizer):
   """Stochastic gradient descent, with heavy-ball momentum where it is > 0."""
 
   momentum: Annotated[
-    float, Setting('Momentum coefficient; 0 for plain SGD.', least=0, below=1)
+    float, Setting('Momentum coefficient; 0 for plain SGD.', ge=0, lt=1)
   ] = 0.0
   nesterov: Annotated[bool, Setting('Use Nesterov momentum.')] = False
 
@@ -54,16 +54,14 @@ class Adam(Optimizer):
   """Adam (Kingma & Ba, 2015) with Keras' defaults."""
 
   beta_1: Annotated[
-    float, Setting('Decay rate of the first moment.', least=0, below=1)
+    float, Setting('Decay rate of the first moment.', ge=0, lt=1)
   ] = 0.9
   beta_2: Annotated[
-    float, Setting('Decay rate of the second moment.', least=0, below=1)
+    float, Setting('Decay rate of the second moment.', ge=0, lt=1)
   ] = 0.999
   epsilon: Annotated[
     float,
-    Setting(
-      'Constant added to the denominator for numerical stability.', above=0
-    ),
+    Setting('Constant added to the denominator for numerical stability.', gt=0),
   ] = 1e-7
 
   def slots(self, variables) -> list[tf.Variable]:

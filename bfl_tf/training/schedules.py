@@ -28,19 +28,19 @@ class Steps:
     Setting(
       'Fractions of all rounds after which the learning rate is '
       'multiplied by a decay factor.',
-      above=0,
-      below=1,
+      gt=0,
+      lt=1,
     ),
   ] = (0.3, 0.6)
   decay_factor: Annotated[
     tuple[float, ...],
     Setting(
       'Decay factors; the last one is used for all remaining fractions.',
-      above=0,
+      gt=0,
     ),
   ] = (0.1,)
   first_factor: Annotated[
-    float, Setting('Factor on the learning rate in the first round.', above=0)
+    float, Setting('Factor on the learning rate in the first round.', gt=0)
   ] = 1.0
   decay_after: Annotated[
     bool,
@@ -74,10 +74,10 @@ class Exponential:
   """
 
   decay: Annotated[
-    float, Setting('Factor on the learning rate per round.', above=0)
+    float, Setting('Factor on the learning rate per round.', gt=0)
   ] = 0.96
   silent_rounds: Annotated[
-    int, Setting('Number of rounds before the decay begins.', least=0)
+    int, Setting('Number of rounds before the decay begins.', ge=0)
   ] = 50
 
   def __call__(self, rate: float, round_index: int, num_rounds: int) -> float:

@@ -56,7 +56,7 @@ def configs(
   for *chosen, drawn in itertools.product(*options, every):
     point = dict([*chosen, *drawn])
     config = config_lib.Config.of({**said, **point})
-    here = {*typed, *point} - {*config.chosen.unused}
+    here = {key for key in (*typed, *point) if config.get(key) is not None}
     name = ','.join(f'{k}={text}' for k, text in point.items() if k in here)
     found[name or 'all'] = config
     used |= here

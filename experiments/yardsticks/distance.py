@@ -306,7 +306,7 @@ class Distance:
   """
 
   dataset: Annotated[str, Setting("The run's, as its flag says.")] = 'digits'
-  samples: Annotated[int, Setting('Of each chain.', least=10)] = 4000
+  samples: Annotated[int, Setting('Of each chain.', ge=10)] = 4000
 
   name: ClassVar[str] = 'distance'
 

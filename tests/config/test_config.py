@@ -51,7 +51,7 @@ def test_flags_txt_is_a_flagfile_of_the_same_config(tmp_path, changes):
   path = tmp_path / 'flags.txt'
   path.write_text('\n'.join(flags_file.flag_lines(config)))
   fields = config_lib.read_flagfile(path)
-  assert set(fields) == {*config_lib.FIELDS, *dict(config.chosen.lines())}
+  assert set(fields) == {*config_lib.FIELDS, *dict(config.selection.lines())}
   assert config_lib.Config.of(fields, typed=config.settings) == config
   assert runs_lib.read_config(tmp_path) == config
 

@@ -30,7 +30,7 @@ def test_help_is_short_and_names_every_choice():
 def test_helpfull_has_every_flag_with_its_default(capsys):
   expected = dict(config.FIELDS)
   for method in config.known_methods():
-    for setting, declared in method.declared.items():
+    for setting, declared in method.specs.items():
       expected[f'{method.name}.{setting}'] = declared
   out = asked(capsys, '--helpfull')
   shown = dict(re.findall(r'^  --([\w.]+)=(.*)$', out, re.MULTILINE))

@@ -31,16 +31,15 @@ MINE = f'{__name__}:Shrink'
 
 
 def values(config, role):
-  return config.chosen.of(role).values
+  return config.selection.of(role).values
 
 
 def test_a_key_is_one_thing():
-  things = {}
+  found = {}
   for method in known_methods():
-    for setting in method.declared:
-      assert things.setdefault(method.key(setting), method.thing) is (
-        method.thing
-      )
+    for setting in method.specs:
+      factory = found.setdefault(method.key(setting), method.factory)
+      assert factory is method.factory
 
 
 def test_a_setting_reaches_its_method_and_others_keep_their_defaults():
@@ -64,7 +63,7 @@ def test_two_things_of_one_name_are_refused():
   mine = f'{__name__}:dirichlet'
   assert ours.replace(partition=mine).get('dirichlet.alpha') == 3
   with pytest.raises(ValueError, match=r'--client_parts and --server_step'):
-    Config(client_parts=(MINE,), server_step=('test_given:Shrink',))
+    Config(client_parts=(MINE,), server_step=('test_context:Shrink',))
 
 
 def test_anybodys_own_gets_its_settings_by_what_follows_the_colon():

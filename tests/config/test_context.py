@@ -9,7 +9,7 @@ import toys
 
 from bfl_tf import own, pooling
 from bfl_tf.config import config as config_lib
-from bfl_tf.config import given
+from bfl_tf.config import context
 from bfl_tf.runs import flags_file
 
 
@@ -36,13 +36,13 @@ WARM, LEAKY = f'{__name__}:Warm', f'{__name__}:Leaky'
 def test_no_argument_of_ours_that_the_run_gives_has_a_default():
   layouts = ('layout', 'shapes')
   for method in config_lib.known_methods():
-    for argument, its in inspect.signature(method.thing).parameters.items():
+    for argument, its in inspect.signature(method.factory).parameters.items():
       where = f'{method.role}: {method.key(argument)}'
-      if argument in given.GIVEN:
+      if argument in context.NAMES:
         assert its.default is its.empty, where
-        assert argument not in method.declared, where
+        assert argument not in method.specs, where
       elif its.default is not its.empty and argument not in layouts:
-        assert argument in method.declared, where
+        assert argument in method.specs, where
 
 
 @pytest.mark.parametrize('variant', ['mc_dropout', 'flipout'])

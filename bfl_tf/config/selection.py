@@ -1,0 +1,256 @@
+"""The methods that a config selects, with their settings.
+
+A *role* is a field of the config, or a setting, whose value names methods. A
+setting has one key, `<method>.<setting>`, whatever the roles of its method.
+"""
+
+from collections.abc import Iterator, Mapping
+import dataclasses
+import functools
+import inspect
+from typing import Any, NoReturn
+
+from bfl_tf import component, models, own, registry, server, settings
+from bfl_tf.config import context as context_lib
+
+# By role: its value, which is a name or several, and its table.
+Roles = Mapping[str, tuple[Any, Mapping[str, Any]]]
+
+OF_VARIANTS = frozenset(
+  name for kind in models.VARIANTS.values() for name in settings.of(kind)
+)
+
+
+def settings_of(role: str, factory: Any) -> dict[str, settings.SettingSpec]:
+  """Returns the settings of a method in a role, by name.
+
+  The settings of the variant are passed to networks, and are none of theirs.
+  """
+  passed = context_lib.NAMES
+  if role == 'model':
+    passed |= OF_VARIANTS
+  return {
+    name: spec
+    for name, spec in settings.of(factory).items()
+    if name not in passed
+  }
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MethodConfig:
+  """A method in a role, with its settings.
+
+  Attributes:
+    role: Field of the config, or key of the setting, that selects the method.
+    requested_name: Name in the config: `product`, `package.module:Rule`.
+    name: First part of the method's flags.
+    factory: Class or function.
+    specs: Declarations of the settings, by name.
+    values: Values of the settings, by name.
+    roles: Selected methods, by setting that is a role.
+    uses: Methods that this method builds itself, by name.
+  """
+
+  role: str
+  requested_name: str
+  name: str
+  factory: Any
+  specs: Mapping[str, settings.SettingSpec]
+  values: dict[str, Any] = dataclasses.field(default_factory=dict)
+  roles: dict[str, 'MethodConfig'] = dataclasses.field(default_factory=dict)
+  uses: dict[str, 'MethodConfig'] = dataclasses.field(default_factory=dict)
+
+  def key(self, setting: str) -> str:
+    """Returns `<method>.<setting>`."""
+    return f'{self.name}.{setting}'
+
+  def make(self, context: context_lib.RunContext) -> Any:
+    """Returns the method, made with its settings."""
+    flag = f'--{self.role}={self.requested_name}'
+    return own.call(flag, self.bind(context))
+
+  def bind(self, context: context_lib.RunContext) -> functools.partial:
+    """Returns the factory, bound to its `arguments`."""
+    return functools.partial(self.factory, **self.arguments(context))
+
+  def arguments(self, context: context_lib.RunContext) -> dict[str, Any]:
+    """Returns the settings, and the values of the context that are named.
+
+    A setting that is a role is the method that it selects, made. A method that
+    this one uses is its factory, bound, as `make_<method>`.
+    """
+    arguments = dict(self.values)
+    for name in inspect.signature(self.factory).parameters:
+      if name in context_lib.NAMES:
+        arguments[name] = vars(context)[name]
+        if arguments[name] is None:
+          raise ValueError(
+            f'--{self.role}={self.requested_name} has the argument {name}, '
+            f'which a run cannot provide for --{self.role}.'
+          )
+    for name, used in self.uses.items():
+      arguments[f'make_{name}'] = used.bind(context)
+    for name, selected in self.roles.items():
+      arguments[name] = selected.make(context)
+    return arguments
+
+
+class Selection:
+  """The methods of a config with their settings.
+
+  Attributes:
+    methods: Every method, once for each of its roles.
+    chains: The methods that a field names, in order, by field.
+    needed: Server stages that client parts need, by name.
+    settings: Settings that differ from their defaults, by key.
+    unused: Keys that no selected method has.
+  """
+
+  def __init__(self, roles: Roles, values: Mapping[str, Any]):
+    """Finds the methods, and checks the values of their settings.
+
+    Args:
+      roles: Roles of the config.
+      values: Values or texts of settings, by key.
+    """
+    self._requested = values
+    _, self._stages = roles.get('server_step', ((), {}))
+    self.methods: list[MethodConfig] = []
+    self.needed: dict[str, MethodConfig] = {}
+    self.chains = {
+      role: self._chain(role, value, table)
+      for role, (value, table) in roles.items()
+    }
+    self._keyed = {
+      method.key(name): (method.specs[name], value)
+      for method in self.methods
+      for name, value in method.values.items()
+    }
+    self.unused = [key for key in values if key not in self._keyed]
+    self.settings = {
+      key: value
+      for key, (spec, value) in sorted(self._keyed.items())
+      if value != spec.default
+    }
+
+  def of(self, role: str) -> MethodConfig:
+    """Returns the method that a field names, of several the first."""
+    return self.chains[role][0]
+
+  def get(self, key: str) -> Any:
+    """Returns the value of a key, or None if no selected method has it."""
+    return self._keyed[key][1] if key in self._keyed else None
+
+  def lines(self) -> Iterator[tuple[str, str]]:
+    """Yields the key and the text of every setting of every method, once."""
+    for key, (spec, value) in self._keyed.items():
+      yield key, spec.format(value)
+
+  def _chain(self, role, value, table) -> list[MethodConfig]:
+    return [
+      self._visit(
+        role,
+        name,
+        registry.short_name(name, table),
+        registry.resolve(role, name, table),
+      )
+      for name in (value if isinstance(value, tuple) else (value,))
+    ]
+
+  def _visit(self, role, requested, name, factory, excluded=()):
+    specs = {
+      key: spec
+      for key, spec in settings_of(role, factory).items()
+      if key not in excluded
+    }
+    for known in self.methods:
+      same_role = known.role == role
+      if known.name != name or not (same_role or (known.specs and specs)):
+        continue
+      if known.factory is not factory:
+        raise ValueError(
+          f'--{known.role} and --{role} name two different methods {name}: '
+          'rename one of them.'
+        )
+      if same_role:
+        return known
+    method = MethodConfig(role, requested, name, factory, specs)
+    self.methods.append(method)
+    for setting, spec in specs.items():
+      key, value = method.key(setting), spec.default
+      if key in self._requested:
+        value = spec.checked(key, self._requested[key])
+      method.values[setting] = value
+      if spec.table is not None:
+        (method.roles[setting],) = self._chain(key, value, spec.table)
+    declared = component.declared_by(factory)
+    for used, used_factory in declared.uses.items():
+      sets = declared.sets.get(used, ())
+      method.uses[used] = self._visit(role, used, used, used_factory, sets)
+    # A stage of this package that a client part needs comes with the part.
+    needed = declared.server_stage
+    if needed is not None and needed in self._stages:
+      stage = self._stages[needed]
+      self.needed[needed] = self._visit('server_step', needed, needed, stage)
+    return method
+
+
+def check_unique(flags: str, members: tuple) -> None:
+  """Raises a ValueError if two members of a chain have the same name."""
+  names = [member.name for member in members]
+  if len(set(names)) < len(names):
+    raise ValueError(f'{flags} name a member twice: {",".join(names)}.')
+
+
+def reject(
+  key: str, selection: Selection, known: list[MethodConfig]
+) -> NoReturn:
+  """Raises a ValueError for a key that no selected method has.
+
+  Args:
+    key: One of `selection.unused`.
+    selection: The methods of the config.
+    known: Every method of this package.
+  """
+  *_, name, _ = ['', *key.split('.')]
+  if key in keys_of(known):
+    roles = {each.role: None for each in known if each.name == name}
+    raise ValueError(
+      f'--{key} is a setting of {name}, which is not selected: remove it, or '
+      f'set {" or ".join(f"--{role}={name}" for role in roles)}.'
+    )
+  specs = {k: v for each in selection.methods if each.name == name
+           for k, v in each.specs.items()}  # fmt: skip
+  if specs:
+    hint = registry.hint(key, [f'{name}.{each}' for each in specs], '--{}')
+    raise ValueError(
+      f'--{key} is unknown.{hint} Settings of {name}: {", ".join(specs)}.'
+    )
+  hint = registry.hint(name, [each.name for each in known])
+  raise ValueError(f'--{key} is unknown: no method has this setting.{hint}')
+
+
+def keys_of(methods: list[MethodConfig]) -> dict[str, settings.SettingSpec]:
+  """Returns the settings of methods, by key."""
+  return {m.key(name): spec for m in methods for name, spec in m.specs.items()}
+
+
+def known_methods(roles: Roles) -> Iterator[MethodConfig]:
+  """Yields every method of this package, once for each of its roles."""
+  for role, (_, table) in roles.items():
+    for key, factory in table.items():
+      stage = component.declared_by(factory)
+      # Before the first round there are no updates.
+      needs_updates = issubclass(stage, server.Stage) and (
+        stage.statistics is not server.Stage.statistics
+      )
+      if role == 'start' and needs_updates:
+        continue
+      name, specs = key.partition('<')[0], settings_of(role, factory)
+      yield MethodConfig(role, key, name, factory, specs)
+      below = {
+        f'{name}.{setting}': (spec.default, spec.table)
+        for setting, spec in specs.items()
+        if spec.table is not None
+      }
+      yield from known_methods(below)
