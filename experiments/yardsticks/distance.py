@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from scipy import special
 
-from bfl_tf import datasets, models, seeds
+from bfl_tf import datasets, models, seeds, server
 from bfl_tf import weights as weights_lib
 from bfl_tf.settings import Setting
 from bfl_tf.startup import tfd
@@ -299,16 +299,16 @@ def truth(dataset: str, num_samples: int) -> Truth:
 
 
 @dataclasses.dataclass(frozen=True)
-class Distance:
+class Distance(server.Stage):
   """Writes how far each round's model is into `metrics.csv`; changes nothing.
 
   The floors are in the first round's row.
   """
 
-  dataset: Annotated[str, Setting("The run's, as its flag says.")] = 'digits'
-  samples: Annotated[int, Setting('Of each chain.', ge=10)] = 4000
+  dataset: Annotated[str, Setting('Data set of the run.')] = 'digits'
+  samples: Annotated[int, Setting('Number of samples per chain.', ge=10)] = 4000
 
-  name: ClassVar[str] = 'distance'
+  name = 'distance'
 
   def __call__(self, state, reference, pooled, statistics, seed):
     of_hmc = truth(self.dataset, self.samples)

@@ -10,7 +10,7 @@ import tf_keras
 import toys
 
 from bfl_tf import models, training, weights
-from bfl_tf.models import fixup
+from bfl_tf.models import layers
 
 _RNG = np.random.default_rng(0)
 
@@ -92,7 +92,7 @@ def test_deterministic_steps_train_without_normalisation(depth):
 
 
 @pytest.mark.parametrize(
-  'kind, slope', [(fixup.ScalarBias, 1), (fixup.ScalarFactor, 5)]
+  'kind, slope', [(layers.ScalarBias, 1), (layers.ScalarFactor, 5)]
 )
 def test_scalars_learn_at_a_rate_of_their_own(kind, slope):
   """Of 5 + b or 5 s by hand: the gradient is 1 or 5, the rate 0.1 of 0.2."""
