@@ -26,9 +26,9 @@ SUMMARY = 'summary.json'  # runs.directory -> read_summary
 # Answers that a run does not write itself.
 CONFORMAL = 'conformal.json'  # trained.promises -> trained.promises.read
 SITES = 'sites'  # trained.report_files
-DOUBT = 'doubt'  # experiments.doubt
+DOUBT = 'uncertainty'  # experiments.uncertainty
 SCORES = 'scores.json'  # in both folders -> runs.groups.scores_of
-SITE = 'site.json'  # trained.personalised, in the folder of a site's model
+SITE = 'site.json'  # trained.personalized, in the folder of a site's model
 ONLINE = 'online'  # experiments.online
 
 OF_LAST_MODEL = (PREDICTIONS, MEMBERS, CONFORMAL, PLOTS, SITES, DOUBT)

@@ -31,15 +31,15 @@ import pathlib
 from absl import flags
 
 from bfl_tf import training
-from experiments import flags as config_flags
+from experiments import flags as flags_lib
 from experiments.benchmarks import (
   ensemble,
   gpu,
   growth,
   peers,
   random_images,
+  round,
 )
-from experiments.benchmarks import round as round_lib
 
 _CASE = flags.DEFINE_string(
   'case',
@@ -91,12 +91,12 @@ def main() -> None:
   """Runs the case that the flags name."""
   if _CASE.value not in _CASES:
     *names, last = _CASES
-    config_flags.fail(
+    flags_lib.fail(
       f'--case={_CASE.value}: choose {", ".join(names)} or {last}.'
     )
   for name in _MODELS.value or ():
     if name not in random_images.SHAPES:
-      config_flags.fail(
+      flags_lib.fail(
         f'--models takes {", ".join(random_images.SHAPES)}, not {name}.'
       )
   if _OUTPUT_DIR.value:
@@ -108,7 +108,7 @@ def main() -> None:
 def _round(workers, repeats):
   for name in _MODELS.value or ('resnet20', 'lenet5'):
     for variant in ('deterministic', 'flipout'):
-      round_lib.run(name, variant, workers, repeats)
+      round.run(name, variant, workers, repeats)
 
 
 def _ensemble(workers, repeats):
@@ -150,4 +150,4 @@ _CASES: dict[str, Callable[[int, int], None]] = {
 }
 
 if __name__ == '__main__':
-  config_flags.main(main)
+  flags_lib.main(main)

@@ -18,7 +18,7 @@ import time
 from absl import flags
 
 from bfl_tf import seeds
-from experiments import flags as config_flags
+from experiments import flags as flags_lib
 from experiments import outcomes
 from experiments.harness import cells
 
@@ -96,7 +96,7 @@ def _start(name, run):
 def _ended(name, run):
   code = _start(name, run).wait()
   if code:
-    config_flags.fail(f'{run} ended with code {code}', code=1)
+    flags_lib.fail(f'{run} ended with code {code}', code=1)
 
 
 def _killed(name, run, seconds, rng) -> bool:
@@ -126,4 +126,4 @@ def _files(run, pattern):
 
 
 if __name__ == '__main__':
-  config_flags.main(main)
+  flags_lib.main(main)

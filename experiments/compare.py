@@ -15,12 +15,15 @@ import pathlib
 from absl import flags
 from matplotlib import figure as figure_lib
 
-from bfl_tf import files, registry, run_files
+from bfl_tf import files, run_files
+from bfl_tf.config import registry
 from bfl_tf.plots import comparison
 from bfl_tf.runs import groups as groups_lib
-from bfl_tf.runs import rows as rows_lib
-from experiments import flags as config_flags
-from experiments.harness import compared, significance, tables
+from bfl_tf.runs import tables
+from experiments import flags as flags_lib
+from experiments.harness import comparison as comparison_lib
+from experiments.harness import significance
+from experiments.harness import tables as tables_lib
 
 _OUTPUT = flags.DEFINE_string(
   'output',
@@ -55,7 +58,7 @@ _FIGURES = flags.DEFINE_list(
 def main(paths: Sequence[str]) -> None:
   """Prints the table; writes it and the figures."""
   if len(paths) < 2:
-    config_flags.fail('name two finished runs or more: compare DIR DIR ...')
+    flags_lib.fail('name two finished runs or more: compare DIR DIR ...')
   report(paths)
 
 
@@ -68,18 +71,18 @@ def report(
     ValueError: as of `groups.grouped` and `compared.rows`, or of a flag.
   """
   groups = check(groups_lib.grouped(paths), folder)
-  lines = compared.rows(groups, _SCORES.value, _BASELINE.value)
+  lines = comparison_lib.rows(groups, _SCORES.value, _BASELINE.value)
   keys = groups_lib.differing([*groups.values()])
-  table = compared.cells(lines, [] if _NAMES.value else keys)
+  table = comparison_lib.cells(lines, [] if _NAMES.value else keys)
   folder = pathlib.Path(_OUTPUT.value) if _OUTPUT.value else folder
   figures = dict(_drawn(groups)) if folder else {}
-  text = f'{tables.markdown(table)}\n{_said()}'
+  text = f'{tables_lib.markdown(table)}\n{_said()}'
   print(text)
   if folder:
     folder.mkdir(parents=True, exist_ok=True)
-    rows_lib.write_csv(folder / 'compared.csv', lines)
+    tables.write_csv(folder / 'compared.csv', lines)
     files.write_text(folder / 'compared.md', f'{text}\n')
-    tex = f'% {_said()}\n{tables.tex(table)}'
+    tex = f'% {_said()}\n{tables_lib.tex(table)}'
     files.write_text(folder / 'compared.tex', tex)
     for name, figure in figures.items():
       for kind in ('png', 'pdf'):
@@ -96,8 +99,8 @@ def check(
   folder = pathlib.Path(_OUTPUT.value) if _OUTPUT.value else folder
   if folder and (folder / run_files.FLAGS).exists():
     raise ValueError(f'{folder} holds a run: choose another directory.')
-  groups = compared.named(groups, _NAMES.value)
-  compared.baselines(groups, _BASELINE.value)
+  groups = comparison_lib.named(groups, _NAMES.value)
+  comparison_lib.baselines(groups, _BASELINE.value)
   return groups
 
 
@@ -131,4 +134,4 @@ def _drawn(
 
 
 if __name__ == '__main__':
-  config_flags.main(main)
+  flags_lib.main(main)

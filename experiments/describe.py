@@ -10,9 +10,7 @@ from typing import Any
 
 from absl import flags
 
-from bfl_tf import registry, settings
-from bfl_tf.config import config as config_lib
-from bfl_tf.config import selection
+from bfl_tf.config import config, registry, selection, settings
 
 _WIDTH, _COLUMN = 100, 34
 _ASKED = re.compile(r'--?(helpfull|helpshort|help|describe)(?:=(.*))?')
@@ -53,7 +51,7 @@ def _help(module):
 def _fields():
   """The flags of a run, in groups with headings."""
   lines = []
-  for group in config_lib.GROUPS:
+  for group in config.GROUPS:
     heading = (inspect.getdoc(group) or '').partition('.')[0]
     lines += ['', f'{heading}:']
     for name, spec in settings.of(group).items():
@@ -87,7 +85,7 @@ def _method(name):
 def _methods() -> list[tuple[str, list[str], Any]]:
   """Returns the name, the roles and the factory of each method, once."""
   found: dict[tuple, tuple[str, list[str], Any]] = {}
-  for each in config_lib.known_methods():
+  for each in config.known_methods():
     key = each.name, id(each.factory)
     roles = found.setdefault(key, (each.name, [], each.factory))[1]
     if each.role not in roles:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from absl import flags
 
-from bfl_tf import trained as trained_lib
+from bfl_tf import analysis
+from bfl_tf.analysis import exporting
 from bfl_tf.startup import tf
-from bfl_tf.trained import exporting
 from experiments import finished
-from experiments import flags as config_flags
+from experiments import flags as flags_lib
 
 _SAMPLES = finished.num_mc_samples()
 flags.adopt_module_key_flags(finished)
@@ -25,16 +25,16 @@ def main() -> None:
   """Exports, and says what and how to load it."""
   run = finished.path()
   if not _OUTPUT.value:
-    config_flags.fail('--output is missing: name a new folder.')
-  trained = trained_lib.load(run)
+    flags_lib.fail('--output is missing: name a new folder.')
+  trained = analysis.load(run)
   try:
     path = exporting.export(trained, _OUTPUT.value, _SAMPLES.value)
   except tf.errors.OpError as error:
     # What TensorFlow writes itself: the disk is full.
     reason = error.message.splitlines()[0]
-    config_flags.fail(f'--output={_OUTPUT.value}: {reason}.', code=1)
+    flags_lib.fail(f'--output={_OUTPUT.value}: {reason}.', code=1)
   print(path)
 
 
 if __name__ == '__main__':
-  config_flags.main(main)
+  flags_lib.main(main)

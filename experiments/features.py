@@ -11,11 +11,10 @@ wrong, and nothing was written.
 from absl import flags
 import numpy as np
 
-from bfl_tf import files
-from bfl_tf import trained as trained_lib
-from bfl_tf.trained import features
+from bfl_tf import analysis, files
+from bfl_tf.analysis import features
 from experiments import finished
-from experiments import flags as config_flags
+from experiments import flags as flags_lib
 
 flags.adopt_module_key_flags(finished)
 _DATASET = flags.DEFINE_string(
@@ -30,8 +29,8 @@ def main() -> None:
   """Writes the file and says what is in it."""
   run = finished.path()
   if not _OUTPUT.value:
-    config_flags.fail('--output is missing: name an .npz file.')
-  trained = trained_lib.load(run)
+    flags_lib.fail('--output is missing: name an .npz file.')
+  trained = analysis.load(run)
   name = _DATASET.value or trained.config.dataset
   path = finished.output(_OUTPUT.value, '.npz', name)
   found = _features(trained, name)
@@ -56,4 +55,4 @@ def _features(trained, name):
 
 
 if __name__ == '__main__':
-  config_flags.main(main)
+  flags_lib.main(main)

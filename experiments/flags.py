@@ -21,9 +21,9 @@ import typing
 
 from absl import app, flags, logging
 
-from bfl_tf import federation, own, registry
+from bfl_tf import federation
 from bfl_tf.config import config as config_lib
-from bfl_tf.config import flagfile
+from bfl_tf.config import flagfile, registry, user_code
 from experiments import describe
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -118,9 +118,11 @@ def _is_ours(error):
 
 def fail(message: object, code: int = 2) -> typing.NoReturn:
   """Prints one line and exits; what a person's own code raised comes before."""
-  theirs = isinstance(message, own.RaisedError | federation.CulpritError)
+  theirs = isinstance(
+    message, user_code.RaisedError | federation.ComponentError
+  )
   if theirs and message.__cause__:
-    print(own.traceback_of(message.__cause__), file=sys.stderr)
+    print(user_code.traceback_of(message.__cause__), file=sys.stderr)
   # What was typed may have more lines.
   line = ' '.join(str(message).splitlines())
   print(f'error: {line}', file=sys.stderr)
@@ -129,8 +131,8 @@ def fail(message: object, code: int = 2) -> typing.NoReturn:
 
 def fail_with_traceback(error: BaseException, code: int) -> typing.NoReturn:
   """Prints what nobody expected, theirs or ours, and exits."""
-  print(own.traceback_of(error), file=sys.stderr)
-  fail(f'{own.describe(error)}.', code)
+  print(user_code.traceback_of(error), file=sys.stderr)
+  fail(f'{user_code.describe(error)}.', code)
 
 
 def flower(flag: str) -> types.ModuleType:

@@ -13,8 +13,8 @@ from absl import flags
 import numpy as np
 
 from bfl_tf import plots, training
-from experiments import flags as config_flags
-from experiments.yardsticks import toy
+from experiments import flags as flags_lib
+from experiments.reference_posteriors import toy
 
 _OUTPUT_DIR = flags.DEFINE_string('output_dir', None, 'Where results go.')
 _SEED = flags.DEFINE_integer('seed', 0, 'Of every draw.', lower_bound=0)
@@ -28,7 +28,7 @@ _EPOCHS = flags.DEFINE_integer('epochs', 2000, 'Of SWAG.', lower_bound=1)
 def main() -> None:
   """Samples, writes a table and two figures, and prints the table."""
   if not _OUTPUT_DIR.value:
-    config_flags.fail('--output_dir is missing: name a directory for results.')
+    flags_lib.fail('--output_dir is missing: name a directory for results.')
   training.configure(0)
   fitted = toy.fit(toy.config(_SEED.value, _EPOCHS.value, _RANK.value))
   folder = pathlib.Path(_OUTPUT_DIR.value)
@@ -81,4 +81,4 @@ def _write(folder, rows, compared):
 
 
 if __name__ == '__main__':
-  config_flags.main(main)
+  flags_lib.main(main)

@@ -3,20 +3,19 @@
   python -m experiments.online --run=runs/fl_swag --remove=3
   python -m experiments.online --run=runs/fl_swag --add=3
 
-The run must have kept its updates: `--refine=keep`. Changes add up in
+The run must have kept its updates: `--refine=store_updates`. Changes add up in
 `<run>/online`; the run itself stays as it is. Exit code 2: the change cannot be
 made, and nothing was.
 """
 
 from absl import flags
 
-from bfl_tf import federation
-from bfl_tf import trained as trained_lib
+from bfl_tf import analysis, federation
+from bfl_tf.analysis import online
 from bfl_tf.federation import evaluation
-from bfl_tf.online import updates as online
 from bfl_tf.runs import checkpoints, directory, flags_file
 from experiments import finished
-from experiments import flags as config_flags
+from experiments import flags as flags_lib
 
 flags.adopt_module_key_flags(finished)
 _CHANGES = {
@@ -34,13 +33,13 @@ def main() -> None:
   ]
   path = finished.path()
   if len(wanted) != 1:
-    config_flags.fail('give one of --add, --replace, --remove.')
+    flags_lib.fail('give one of --add, --replace, --remove.')
   try:
     played, scores = _changed(path, wanted[0])
   except federation.StoppedError as error:
     # A full disk is nothing that was typed.
     full = isinstance(error, federation.MachineError)
-    config_flags.fail(error, code=1 if full else 2)
+    flags_lib.fail(error, code=1 if full else 2)
   info = played.info
   print(f'clients  {", ".join(map(str, sorted(online.members(played.state))))}')
   print(f'sent     {info["bytes_up"]} bytes up, {info["bytes_down"]} down')
@@ -49,7 +48,7 @@ def main() -> None:
 
 
 def _changed(path, change):
-  trained = trained_lib.load(path)
+  trained = analysis.load(path)
   flags_file.check_unchanged(path, trained.config)
   # Who changes it at the same time would be forgotten.
   with directory.RunDirectory(path).locked():
@@ -66,4 +65,4 @@ def _changed(path, change):
 
 
 if __name__ == '__main__':
-  config_flags.main(main)
+  flags_lib.main(main)

@@ -14,13 +14,12 @@ import shlex
 from absl import flags
 import numpy as np
 
-from bfl_tf import files
-from bfl_tf import trained as trained_lib
-from bfl_tf.datasets import csv_files, encoding, names, npz
+from bfl_tf import analysis, files
+from bfl_tf.analysis import prediction_sets
+from bfl_tf.data import csv_files, encoding, names, npz
 from bfl_tf.runs import directory
-from bfl_tf.trained import promises
 from experiments import finished
-from experiments import flags as config_flags
+from experiments import flags as flags_lib
 
 _SAMPLES = finished.num_mc_samples()
 flags.adopt_module_key_flags(finished)
@@ -37,9 +36,9 @@ def main() -> None:
   run = finished.path()
   for flag in (_INPUT, _OUTPUT):
     if not flag.value:
-      config_flags.fail(f'--{flag.name} is missing: give --input, --output.')
+      flags_lib.fail(f'--{flag.name} is missing: give --input, --output.')
   path = finished.output(_OUTPUT.value, '', _INPUT.value)
-  trained = trained_lib.load(run)
+  trained = analysis.load(run)
   promise = _promise(run, trained)
   if not path.parent.is_dir():
     raise ValueError(f'--output={path} cannot be written: name a file.')
@@ -58,9 +57,9 @@ def main() -> None:
 
 def _promise(run, trained):
   """Returns what sets are made by; says which are none, or every class."""
-  promise = promises.read(run)
+  promise = prediction_sets.read(run)
   if promise is None:
-    command = f'python -m experiments.sites --run={shlex.quote(str(run))}'
+    command = f'python -m experiments.report --run={shlex.quote(str(run))}'
     if not trained.config.calibration_fraction:
       command += ' --calibrate_on_test=0.5'
     makes_them = f'{command} makes them'
@@ -147,4 +146,4 @@ def _examples(task) -> tuple[np.ndarray, dict[str, Sequence]]:
 
 
 if __name__ == '__main__':
-  config_flags.main(main)
+  flags_lib.main(main)

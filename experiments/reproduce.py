@@ -16,10 +16,11 @@ import pathlib
 
 from absl import flags
 
-from bfl_tf import registry, training
-from bfl_tf.runs import many
-from experiments import artifacts
-from experiments import flags as config_flags
+from bfl_tf import training
+from bfl_tf.config import registry
+from bfl_tf.runs import executor
+from experiments import flags as flags_lib
+from experiments import papers
 from experiments.harness import cells, claims, estimates, figures, tables
 
 _LIST = flags.DEFINE_boolean('list', False, 'List artifacts and claims.')
@@ -53,13 +54,13 @@ _RUN = flags.DEFINE_boolean('run', True, 'Run what is missing; else read only.')
 
 def main() -> int | None:
   """Does what the flags say."""
-  config_flags.terminable()
+  flags_lib.terminable()
   try:
     return _do()
   except KeyboardInterrupt as stop:
     # A run of this process says it itself.
     said = 'goes on' in str(stop)
-    config_flags.interrupted(stop, '' if said else 'the same command goes on')
+    flags_lib.interrupted(stop, '' if said else 'the same command goes on')
 
 
 def _do():
@@ -69,12 +70,12 @@ def _do():
       f'{", ".join(cells.SCALES)}.'
     )
   root = pathlib.Path(_OUTPUT_DIR.value)
-  chosen = _chosen('artifact', _ARTIFACT.value, artifacts.ARTIFACTS)
-  claimed = _chosen('claim', _CLAIM.value, artifacts.CLAIMS)
+  chosen = _chosen('artifact', _ARTIFACT.value, papers.ARTIFACTS)
+  claimed = _chosen('claim', _CLAIM.value, papers.CLAIMS)
   if _LIST.value:
     if _SEEDS.value is not None or _CELLS.value:
       raise ValueError('--list is of all: leave --seeds and --cells.')
-    print(estimates.listing(artifacts.ARTIFACTS | artifacts.CLAIMS, root))
+    print(estimates.listing(papers.ARTIFACTS | papers.CLAIMS, root))
     return None
   if not chosen and not claimed:
     raise ValueError('give --list, --artifact or --claim.')
@@ -120,7 +121,7 @@ def _tasks(wanted, root, seeds):
 
 def _play(tasks):
   jobs = _JOBS.value or len(os.sched_getaffinity(0))
-  failed = [o for o in many.run_all(tasks, jobs) if o.failed]
+  failed = [o for o in executor.run_all(tasks, jobs) if o.failed]
   for outcome in failed:
     print(f'failed: {outcome.task.place}: {outcome.status}')
   return len(failed)
@@ -156,4 +157,4 @@ def _seeds(wanted):
 
 
 if __name__ == '__main__':
-  config_flags.main(main)
+  flags_lib.main(main)

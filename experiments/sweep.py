@@ -17,14 +17,14 @@ import pathlib
 from absl import flags
 
 from bfl_tf import files
-from bfl_tf.config import config as config_lib
-from bfl_tf.runs import groups, many, study
+from bfl_tf.config import config
+from bfl_tf.runs import executor, groups, study
 from experiments import compare
-from experiments import flags as config_flags
-from experiments.harness import estimates, swept
+from experiments import flags as flags_lib
+from experiments.harness import estimates, search_space
 
-config_flags.define()
-flags.adopt_module_key_flags(config_flags)
+flags_lib.define()
+flags.adopt_module_key_flags(flags_lib)
 flags.adopt_module_key_flags(compare)
 _GRID = flags.DEFINE_multi_string(
   'grid', [], 'flag=value|value|...; of several grids, every combination.'
@@ -45,7 +45,7 @@ _CHOOSE_BY = flags.DEFINE_string(
   'choose_by',
   '',
   'Whose mean over seeds chooses the setting that is written to best.flags: '
-  f'{", ".join(swept.MOST)}.',
+  f'{", ".join(search_space.MOST)}.',
 )
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir',
@@ -57,8 +57,8 @@ _OUTPUT_DIR = flags.DEFINE_string(
 
 def main() -> int:
   """Plays what is not finished, and compares what is."""
-  config_flags.terminable()
-  typed = 'output_dir' in config_flags.said()[1]
+  flags_lib.terminable()
+  typed = 'output_dir' in flags_lib.said()[1]
   root = pathlib.Path(_OUTPUT_DIR.value if typed else 'runs/sweep')
   runs = _planned(root)
   settings = [groups.settings_of(of[0].config) for of in runs.values()]
@@ -68,10 +68,10 @@ def main() -> int:
   jobs = _JOBS.value or len(os.sched_getaffinity(0))
   print(f'{root}: {estimates.said(every, jobs)}', flush=True)
   try:
-    failed = [o for o in many.run_all(every, jobs) if o.failed]
+    failed = [o for o in executor.run_all(every, jobs) if o.failed]
   except KeyboardInterrupt as stop:
     said = 'goes on' in str(stop)
-    config_flags.interrupted(stop, '' if said else 'the same command goes on')
+    flags_lib.interrupted(stop, '' if said else 'the same command goes on')
   for outcome in failed:
     print(f'failed: {outcome.task.place}: {outcome.status}')
   _compare(runs, root)
@@ -79,16 +79,16 @@ def main() -> int:
 
 
 def _planned(root):
-  said, typed = config_flags.said()
-  configs = swept.configs(
+  said, typed = flags_lib.said()
+  configs = search_space.configs(
     said, typed, _GRID.value, _DRAW.value, _NUM_DRAWS.value
   )
   if _CHOOSE_BY.value:
-    swept.check_choice(_CHOOSE_BY.value, configs)
-  seed = config_lib.FIELDS['seed']
+    search_space.check_choice(_CHOOSE_BY.value, configs)
+  seed = config.FIELDS['seed']
   seeds = [seed.checked('seeds', text) for text in _SEEDS.value]
   if len({*seeds}) < len(seeds):
-    config_flags.fail(f'--seeds={",".join(_SEEDS.value)} has a seed twice.')
+    flags_lib.fail(f'--seeds={",".join(_SEEDS.value)} has a seed twice.')
   return study.points(configs, root, seeds)
 
 
@@ -99,14 +99,14 @@ def _compare(runs, root):
     return
   compare.report(done, root)
   score = _CHOOSE_BY.value
-  if found := score and swept.best(runs, score):
+  if found := score and search_space.best(runs, score):
     name, mean = found
     path = root / 'best.flags'
-    files.write_text(path, swept.flags_of(runs[name][0].directory))
+    files.write_text(path, search_space.flags_of(runs[name][0].directory))
     print(f'best by {score}, {mean:.4f}: {name}, in {path}')
   elif score:
     print(f'no best by {score}: no setting has all its seeds')
 
 
 if __name__ == '__main__':
-  config_flags.main(main)
+  flags_lib.main(main)

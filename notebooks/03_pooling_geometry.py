@@ -15,7 +15,7 @@
 # # What pooling does to Gaussians
 #
 # The server has the clients' posteriors, one Gaussian a weight, and wants one.
-# The rules of `bfl_tf.pooling` answer different questions. With `m_k`, `v_k`
+# The rules of `bfl_tf.server.pooling` answer different questions. With `m_k`, `v_k`
 # the mean and variance of client k, and weights `w_k` that sum to 1:
 #
 # | rule | mean | variance | it is |
@@ -38,9 +38,9 @@ import os
 
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 
-from bfl_tf import pooling
+from bfl_tf.server import pooling
 from bfl_tf.plots import canvas
-from bfl_tf.pooling import rules
+from bfl_tf.server.pooling import rules
 from matplotlib import figure as figure_lib
 from matplotlib import patches
 import numpy as np

@@ -33,9 +33,11 @@ ROOT = ROOT.parent if ROOT.name == 'notebooks' else ROOT
 sys.path.insert(0, str(ROOT))  # For `experiments`.
 
 import bfl_tf
-from bfl_tf import runs as runs_lib
-from experiments.artifacts import fedbe
-from experiments.artifacts.fedbe import features, grids, simplex
+from bfl_tf.runs import Run
+from experiments.papers import fedbe
+from experiments.papers.fedbe import features
+from experiments.papers.fedbe import grids
+from experiments.papers.fedbe import simplex
 import pandas as pd
 from sklearn import metrics
 
@@ -62,7 +64,7 @@ runs = {seed: RUNS / f'swiss_roll/{seed}' for seed in range(NUM_SEEDS)}
 finals = {}
 for seed, run in runs.items():
   config = grids.SWISS_ROLL.config(SCALE, seed)
-  play = runs_lib.Run(config, run, False, built, draw_plots=False).play
+  play = Run(config, run, False, built, draw_plots=False).play
   finals[seed] = play()['final']
 
 # %%

@@ -30,10 +30,14 @@ import tempfile
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 
 import bfl_tf
-from bfl_tf import metrics, pooling, seeds, training, weights
+from bfl_tf import metrics
+from bfl_tf.server import pooling
+from bfl_tf import seeds
+from bfl_tf import training
+from bfl_tf import weights
 from bfl_tf import federation
 from bfl_tf.runs import checkpoints
-from bfl_tf.online import updates as online
+from bfl_tf.analysis import online
 from IPython.display import display
 import ipywidgets
 from matplotlib import figure as figure_lib
@@ -55,7 +59,7 @@ NUM_SAMPLES = 3 if SMOKE else 30
 #
 # Eight clients of unequal sizes, each four times as interested in one digit as
 # in the others (Algorithm 4); logistic regression on the digits of scikit-learn.
-# `keep` leaves every client's message in the run's state. The weights must have
+# `store_updates` leaves every client's message in the run's state. The weights must have
 # come to rest before they are collected, hence the epochs and the weight decay:
 # of weights still on their way the deviations say the way, not the doubt, and a
 # product mistrusts each client where it has learned most. With 20 epochs and no
@@ -76,7 +80,7 @@ CONFIG = bfl_tf.Config(
   client_weight_decay=0.01,
   client_parts=('swag',),
   pooling='product',
-  refine=('ensemble', 'keep'),
+  refine=('ensemble', 'store_updates'),
   predictor='S',
   num_bins=20,
   settings={
@@ -118,7 +122,7 @@ pd.DataFrame(
 # %% [markdown]
 # ## The messages
 #
-# What a client sent: a mean, a diagonal and as many rows as its factor has. `keep`
+# What a client sent: a mean, a diagonal and as many rows as its factor has. `store_updates`
 # has them all.
 
 # %%

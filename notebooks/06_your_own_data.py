@@ -28,9 +28,9 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 
 import bfl_tf
 from bfl_tf.runs import checkpoints
-from bfl_tf.trained import personalised
-from bfl_tf.trained import reopened
-from bfl_tf.trained import reports
+from bfl_tf.analysis import personalized
+from bfl_tf.analysis import loading
+from bfl_tf.analysis import reports
 import pandas as pd
 
 # %matplotlib inline
@@ -89,9 +89,9 @@ pd.Series(summary['final']).round(4)
 # site are few: one row is a tenth of the accuracy.
 
 # %%
-run = reopened.reopen(RUN)
+run = loading.load_run(RUN)
 state = checkpoints.restore(RUN)
-own = personalised.train(run, state, epochs=5)
+own = personalized.train(run, state, epochs=5)
 report = reports.report(run, own)
 pd.DataFrame(report.sites).set_index('site').T.round(4)
 
@@ -119,7 +119,7 @@ bfl_tf.plots.dots(
 # wines; one of a single name is a firm answer, several are a case for a person.
 
 # %%
-wines = bfl_tf.datasets.rows_like(
+wines = bfl_tf.data.rows_like(
   FOLDER / 'new.csv', run.trained.task.features
 )
 said = run.trained.predict(wines)
@@ -136,6 +136,6 @@ pd.DataFrame(
 ).round(4)
 
 # %% [markdown]
-# In a shell the same is `bfl-tf run`, `bfl-tf sites` and `bfl-tf predict`:
+# In a shell the same is `bfl-tf run`, `bfl-tf report` and `bfl-tf predict`:
 # [your own data](../docs/your_data.md). Then [when not to trust
 # it](07_out_of_distribution.ipynb).

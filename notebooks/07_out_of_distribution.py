@@ -27,8 +27,8 @@ import tempfile
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 
 import bfl_tf
-from bfl_tf.trained import doubts
-from bfl_tf.trained import reopened
+from bfl_tf.analysis import uncertainty
+from bfl_tf.analysis import loading
 import numpy as np
 import pandas as pd
 from sklearn import datasets
@@ -52,8 +52,8 @@ known = digits.target < 5
 rng = np.random.default_rng(0)
 shuffled = images[known].reshape(-1, 64)[:, rng.permutation(64)]
 OTHERS = [
-  doubts.Other('near', '5 to 9', images[~known]),
-  doubts.Other('far', 'shuffled', shuffled.reshape(-1, 8, 8, 1)),
+  uncertainty.Other('near', '5 to 9', images[~known]),
+  uncertainty.Other('far', 'shuffled', shuffled.reshape(-1, 8, 8, 1)),
 ]
 scratch = tempfile.TemporaryDirectory()
 FOLDER = pathlib.Path(scratch.name)
@@ -89,7 +89,7 @@ def train(variant, seed):
   )
   path = FOLDER / f'{variant}{seed}'
   bfl_tf.run(config, path, show_progress=False)
-  return reopened.reopen(path)
+  return loading.load_run(path)
 
 
 runs = {v: [train(v, seed) for seed in SEEDS] for v in VARIANTS}
@@ -114,7 +114,7 @@ for variant, of_seeds in runs.items():
     inside = run.trained.predict(run.test.x)
     for other in OTHERS:
       outside = run.trained.predict(other.x)
-      for row in doubts.detection(inside, outside, other):
+      for row in uncertainty.detection(inside, outside, other):
         rows.append({'variant': variant, **row})
 detected = pd.DataFrame(rows).groupby(['distance', 'measure', 'variant'])
 shown(detected.auroc).unstack()[list(VARIANTS)]
@@ -141,11 +141,11 @@ bfl_tf.plots.retention(
 rows = []
 for variant, of_seeds in runs.items():
   for run in of_seeds:
-    _, held = doubts.temperature_data(run)
+    _, held = uncertainty.temperature_data(run)
     probs = run.trained.predict(run.test.x).probs
-    fitted = doubts.fitted_temperature(run.trained, held)
+    fitted = uncertainty.fitted_temperature(run.trained, held)
     for temperature in (1.0, fitted):
-      row = doubts.calibration(probs, run.test.y, temperature)
+      row = uncertainty.calibration(probs, run.test.y, temperature)
       rows.append({'variant': variant, 'fitted': temperature != 1, **row})
 calibrated = pd.DataFrame(rows).groupby(['variant', 'fitted'])
 pd.DataFrame({name: shown(calibrated[name]) for name in [*rows[0]][2:]})
@@ -156,7 +156,7 @@ pd.DataFrame({name: shown(calibrated[name]) for name in [*rows[0]][2:]})
 # %%
 run = runs['flipout'][0]
 bfl_tf.plots.corruption(
-  list(doubts.corrupted(run.trained, run.test, 10, seed=0))
+  list(uncertainty.corrupted(run.trained, run.test, 10, seed=0))
 )
 
 # %% [markdown]
@@ -168,5 +168,5 @@ bfl_tf.plots.corruption(
 # Bayesian brings on these digits is a temperature that is 1 without being fitted; the
 # calibration error is no lower for it, 0.027 ± 0.003 against the point's 0.018 ± 0.003.
 #
-# Of any finished run `bfl-tf doubt --run=DIR --near=... --far=...` does all this:
+# Of any finished run `bfl-tf uncertainty --run=DIR --near=... --far=...` does all this:
 # [your own data](../docs/your_data.md#when-not-to-trust-it).

@@ -35,7 +35,8 @@ sys.path.insert(0, str(ROOT))  # For `experiments`.
 import bfl_tf
 from bfl_tf.plots import comparison
 from bfl_tf.runs import groups as groups_lib
-from experiments.harness import compared, tables
+from experiments.harness import comparison as comparison_lib
+from experiments.harness import tables
 import pandas as pd
 
 # A model after another is compiled anew; TensorFlow would warn of it.
@@ -91,11 +92,11 @@ frame.groupby('pooling').validation_nll.mean().sort_values().round(4).to_frame()
 # test over the seeds, two-sided at 5 %, by Holm's correction over the rules.
 
 # %%
-groups = compared.named(
+groups = comparison_lib.named(
   groups_lib.grouped(run for runs in study.values() for run in runs)
 )
-lines = compared.rows(groups, ['accuracy', 'nll', 'ece'], 'pooling=nwa')
-cells = compared.cells(lines, ['pooling'])
+lines = comparison_lib.rows(groups, ['accuracy', 'nll', 'ece'], 'pooling=nwa')
+cells = comparison_lib.cells(lines, ['pooling'])
 (FOLDER / 'table.tex').write_text(tables.tex(cells))
 header, *body = cells
 pd.DataFrame(body, columns=header).set_index('pooling')

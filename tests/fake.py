@@ -11,14 +11,13 @@ import pytest
 import tensorflow as tf
 import toys
 
-from bfl_tf import config as config_lib
-from bfl_tf import metrics, seeds, statistics, training
-from bfl_tf import runs as runs_lib
-from bfl_tf.federation import engine as engine_lib
+from bfl_tf import metrics, runs, seeds, statistics, training
+from bfl_tf.config.config import Config
 from bfl_tf.federation import evaluation
+from bfl_tf.federation.engine import Reply
 from experiments import outcomes
 
-CONFIG = config_lib.Config(
+CONFIG = Config(
   dataset='toys:blobs',
   model='logistic',
   variant='deterministic',
@@ -44,7 +43,7 @@ def engine(experiment, state, clients):
     yield reply(experiment, state, client)
 
 
-def reply(experiment, state, client) -> engine_lib.Reply:
+def reply(experiment, state, client) -> Reply:
   """A valid update, which depends on the broadcast and the memory."""
   method, indices = experiment.method, experiment.partition[client]
   rng = seeds.generator(method.config.seed, 'fake', state.round, client)
@@ -78,10 +77,10 @@ def evaluate(experiment, played, last) -> evaluation.Evaluated:
   )
 
 
-def run(path, config=CONFIG, engine=engine, **options) -> runs_lib.Run:
+def run(path, config=CONFIG, engine=engine, **options) -> runs.Run:
   """A run that trains nothing, draws nothing and says nothing."""
   options = {'draw_plots': False} | options
-  return runs_lib.Run(config, path, False, BUILT, engine=engine, **options)
+  return runs.Run(config, path, False, BUILT, engine=engine, **options)
 
 
 def play(path, config=CONFIG, **options):
@@ -93,7 +92,7 @@ def play(path, config=CONFIG, **options):
 
 def train(path, config=CONFIG):
   """Plays a run with real training and real scores, in place of `play`."""
-  return runs_lib.Run(config, path, False, BUILT, draw_plots=False).play()
+  return runs.Run(config, path, False, BUILT, draw_plots=False).play()
 
 
 def stop(patch, owner, name, call, after=False, error=Killed):

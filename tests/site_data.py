@@ -5,9 +5,9 @@ import pathlib
 
 import numpy as np
 
-from bfl_tf import config as config_lib
-from bfl_tf import runs as runs_lib
-from bfl_tf.trained import promises
+from bfl_tf import runs
+from bfl_tf.analysis import prediction_sets
+from bfl_tf.config.config import Config
 
 HEADER = ['width', 'site', 'height', 'kind']
 KINDS = ('left', 'right', 'up')
@@ -32,9 +32,9 @@ def write(path: pathlib.Path, lines=None, header=HEADER) -> pathlib.Path:
   return path
 
 
-def config(path, **changes) -> config_lib.Config:
+def config(path, **changes) -> Config:
   """A small run on it, a client a site."""
-  return config_lib.Config.of(
+  return Config.of(
     {
       'dataset': str(path),
       'label_column': 'kind',
@@ -55,16 +55,16 @@ def config(path, **changes) -> config_lib.Config:
   )
 
 
-def promise(num_examples, num_samples=1) -> promises.Promise:
+def promise(num_examples, num_samples=1) -> prediction_sets.PredictionSets:
   """A promise of so many examples, all with scores below the last bin."""
   counts = np.eye(4000, dtype=int)[-2] * num_examples
-  return promises.Promise.of([counts], num_samples, 'lac')
+  return prediction_sets.PredictionSets.of([counts], num_samples, 'lac')
 
 
 def play(folder: pathlib.Path, **changes) -> pathlib.Path:
   """Runs it in a folder; returns the run's directory."""
   path = write(folder / 'sites.csv')
-  run = runs_lib.Run(
+  run = runs.Run(
     config(path, **changes), folder / 'run', False, draw_plots=False
   )
   run.play()

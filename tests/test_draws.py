@@ -11,7 +11,7 @@ import tensorflow as tf
 import tf_keras
 
 from bfl_tf import clients, federation, models, training
-from bfl_tf import config as config_lib
+from bfl_tf.config.config import Config
 
 # Where each generator takes its seed.
 _GENERATORS = (
@@ -72,7 +72,7 @@ class Noisier(clients.GradientNoise):
 
 def play(**changes):
   """Two rounds of three clients, each evaluated with samples."""
-  config = config_lib.Config(**{
+  config = Config(**{
     'dataset': 'test_draws:images', 'model': 'test_draws:stochastic',
     'augment': True, 'num_clients': 3, 'batch_size': 8, 'local_epochs': 2,
     **changes,
@@ -116,7 +116,7 @@ def test_replicas_draw_apart(monkeypatch):
 
 def test_clients_that_draw_their_own_start_draw_apart(monkeypatch):
   # As above with one part, and three kernels a client and round.
-  parts = 'own_start', 'gradient_noise'
+  parts = 'independent_init', 'gradient_noise'
   assert_distinct(monkeypatch, 1 + 1 + 8, 3 * 3, client_parts=parts)
 
 

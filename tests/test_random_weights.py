@@ -77,7 +77,7 @@ def test_all_trainables_in_the_models_order():
   assert [*map(id, of_all.mean)] == [*map(id, layers.mean)]
   assert [*map(id, of_all.trainable)] == [*map(id, layers.trainable)]
   layout = weights.Layout.of(build(), 'all')
-  assert layout.random == 'all'
+  assert layout.posterior_scope == 'all'
   assert layout.size('loc') == layout.num_trainable() == 3 * 4 + 4 + 4 * 2 + 2
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tensorflow_probability import distributions as tfd
 
-from bfl_tf import pooling
-from bfl_tf.config import config as config_lib
+from bfl_tf.config import config
+from bfl_tf.server import pooling
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _README = (_ROOT / 'README.md').read_text()
@@ -42,7 +42,7 @@ def test_own_rule(tmp_path, monkeypatch):
 
 
 def test_methods_have_every_setting():
-  for method in config_lib.known_methods():
+  for method in config.known_methods():
     for setting in method.specs:
       known = re.search(rf'[`.]{setting}`', _METHODS)
       assert known, f'{method.name}.{setting}'
@@ -69,7 +69,7 @@ def test_files_and_links_are_there(page):
 
 def _settings():
   """Keys of our methods' settings; Barycenter is the README's own rule."""
-  for method in config_lib.known_methods():
+  for method in config.known_methods():
     for setting in method.specs:
       yield method.key(setting)
   yield from ('Barycenter.power', 'NAME.setting', 'name.setting')
@@ -89,14 +89,14 @@ def _settings():
   ],
 )
 def test_flags_exist(page):
-  known = {*config_lib.FIELDS, *_settings()}
+  known = {*config.FIELDS, *_settings()}
   known |= {'output_dir', 'flagfile', 'help', 'helpfull', 'describe'}
   # Of reproduce.
   known |= {'list', 'artifact', 'claim', 'scale', 'seeds', 'cells', 'jobs'}
   # Of sites, predict, export, doubt, compare and sweep.
   known |= {'run', 'input', 'output', 'near', 'far', 'scores', 'names'}
   known |= {'baseline', 'figures', 'grid', 'draw', 'num_draws', 'choose_by'}
-  known |= {'personalise_epochs', 'calibrate_on_test', 'strict'}
+  known |= {'personalize_epochs', 'calibrate_on_test', 'strict'}
   known |= {'answer_timeout', 'sets', 'overwrite', 'keep_columns'}
   # Of online.
   known |= {'add', 'replace', 'remove'}

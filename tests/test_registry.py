@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from bfl_tf import own, registry
+from bfl_tf.config import registry, user_code
 
 TABLE = {'ws': 1, 'nwa': 2, 'conflation': None}
 
@@ -42,14 +42,16 @@ def test_what_anybodys_own_raises_is_chained_under_one_line(module):
   module.write_text('def f(x):\n  return 1 / x\nclass C: pass\n')
   name = f'{module.stem}:f'
   function = registry.resolve('dataset', name, {})
-  assert own.call(f'--dataset={name}', function, 2) == 0.5
-  with pytest.raises(own.RaisedError, match=f'--dataset={name}') as raised:
-    own.call(f'--dataset={name}', function, 0)
+  assert user_code.call(f'--dataset={name}', function, 2) == 0.5
+  with pytest.raises(
+    user_code.RaisedError, match=f'--dataset={name}'
+  ) as raised:
+    user_code.call(f'--dataset={name}', function, 0)
   cause = raised.value.__cause__
   assert isinstance(cause, ZeroDivisionError)
   assert cause.__traceback__.tb_next.tb_frame.f_code.co_filename == str(module)
-  with pytest.raises(own.RaisedError, match=f'--dataset={name}'):
-    own.call(f'--dataset={name}', function)
+  with pytest.raises(user_code.RaisedError, match=f'--dataset={name}'):
+    user_code.call(f'--dataset={name}', function)
 
 
 def test_a_digest_is_of_the_file_as_it_was_imported(module):
@@ -57,7 +59,12 @@ def test_a_digest_is_of_the_file_as_it_was_imported(module):
   name = f'{module.stem}:f'
   registry.resolve('model', name, {})
   module.write_text('def f(): return 1 + 1')
-  first = own.digest(name)
+  first = user_code.digest(name)
   importlib.reload(sys.modules[module.stem])
-  assert None is not first != own.digest(name) == own.digest_of(module)
-  assert own.digest('no_such:f') is None and own.digest('sys:exit') is None
+  assert (
+    None is not first != user_code.digest(name) == user_code.digest_of(module)
+  )
+  assert (
+    user_code.digest('no_such:f') is None
+    and user_code.digest('sys:exit') is None
+  )

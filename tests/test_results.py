@@ -3,7 +3,7 @@
 import pathlib
 import re
 
-from experiments import artifacts
+from experiments import papers
 from experiments.harness import cells as cells_lib
 
 _ROOT = pathlib.Path(__file__).parents[1]
@@ -39,7 +39,7 @@ def test_page_says_what_the_texts_say():
       verdicts[scale] = word
       decides[claim, scale] = text
   page = _page()
-  assert expected.keys() == page.keys() == artifacts.CLAIMS.keys()
+  assert expected.keys() == page.keys() == papers.CLAIMS.keys()
   for claim, (verdicts, what) in page.items():
     assert verdicts == list(expected[claim].values()), claim
     # The comparison, its effect and error, at the largest scale that ran.

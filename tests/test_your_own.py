@@ -8,8 +8,8 @@ import shlex
 import numpy as np
 import pytest
 
-from bfl_tf import config as config_lib
 from bfl_tf import runs
+from bfl_tf.config.config import Config
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _PAGE = (_ROOT / 'docs' / 'your_own.md').read_text()
@@ -29,7 +29,7 @@ def played(tmp_path_factory):
   (folder / 'run.flags').write_text('\n'.join(arguments))
   with pytest.MonkeyPatch.context() as patch:
     patch.syspath_prepend(folder)
-    config = config_lib.Config.from_flagfile(folder / 'run.flags')
+    config = Config.from_flagfile(folder / 'run.flags')
     runs.Run(config, folder / 'run').play()
   return folder / 'run'
 

@@ -8,27 +8,20 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from bfl_tf import config as config_lib
-from bfl_tf import (
-  datasets,
-  federation,
-  models,
-  pooling,
-  seeds,
-  statistics,
-  training,
-  weights,
-)
+from bfl_tf import data as data_lib
+from bfl_tf import federation, models, seeds, statistics, training, weights
+from bfl_tf.config.config import Config
 from bfl_tf.federation import engine as engine_lib
+from bfl_tf.server import pooling
 
 CENTRES = np.array([[2, 0, 0, 1], [0, 2, 0, -1], [0, 0, 2, 0]])
 
 
-def blobs() -> datasets.Dataset:
+def blobs() -> data_lib.Dataset:
   """Three Gaussian classes in four dimensions: 150 to train, 60 to test."""
   y = np.arange(210) % 3
   x = CENTRES[y] + np.random.default_rng(0).normal(size=[210, 4])
-  return datasets.from_arrays('blobs', x[:150], y[:150], x[150:], y[150:])
+  return data_lib.from_arrays('blobs', x[:150], y[:150], x[150:], y[150:])
 
 
 def halves():
@@ -61,7 +54,7 @@ def worker(
     strategy or training.strategies(1)[0],
     build,
     data,
-    training.Recipe(optimizer, batch_size, **settings),
+    training.TrainingConfig(optimizer, batch_size, **settings),
   )
 
 
@@ -71,9 +64,9 @@ def start(trainer: training.Worker) -> weights.Weights:
   return weights.Weights(*(tensor.numpy() for tensor in tensors))
 
 
-def job(begin, indices=range(50), epochs=1, rate=0.1, seed=0, **more):
+def task(begin, indices=range(50), epochs=1, rate=0.1, seed=0, **more):
   """One client's training from `begin`."""
-  return training.Job(
+  return training.ClientTask(
     begin,
     np.array(indices, np.int32),
     np.int32(epochs),
@@ -95,7 +88,7 @@ def experiment(**changes) -> federation.Experiment:
     'client_optimizer': 'sgd',
     'client_learning_rate': 0.1,
   } | changes
-  return federation.Experiment.build(config_lib.Config.of(config), BUILT)
+  return federation.Experiment.build(Config.of(config), BUILT)
 
 
 def rounds(pieces: federation.Experiment, num_rounds: int = 2, **engine):

@@ -3,12 +3,12 @@
 from typing import Any
 
 from bfl_tf.clients.gradient_noise import GradientNoise
-from bfl_tf.clients.own_start import OwnStart
+from bfl_tf.clients.independent_init import IndependentInit
 from bfl_tf.clients.projection import Projection
 from bfl_tf.clients.proximal import Proximal
 from bfl_tf.clients.swag import Swag
 
 PARTS: dict[str, Any] = {
   part.name: part
-  for part in (GradientNoise, OwnStart, Projection, Proximal, Swag)
+  for part in (GradientNoise, IndependentInit, Projection, Proximal, Swag)
 }

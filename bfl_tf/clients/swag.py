@@ -24,7 +24,7 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 from bfl_tf import training
-from bfl_tf.settings import Setting
+from bfl_tf.config.settings import Setting
 from bfl_tf.startup import tf
 
 

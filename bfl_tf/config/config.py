@@ -6,13 +6,24 @@ import functools
 import os
 from typing import Any, TypeVar
 
-from bfl_tf import component, registry, settings
-from bfl_tf.config import context as context_lib
-from bfl_tf.config import fields as fields_lib
-from bfl_tf.config import flagfile
+from bfl_tf import component
+from bfl_tf.config import flagfile, registry, settings
 from bfl_tf.config import selection as selection_lib
-from bfl_tf.config.fields import FIELDS, GROUPS, MACHINE_FIELDS, ROLES
-from bfl_tf.datasets import reading
+from bfl_tf.config.context import RunContext
+from bfl_tf.config.fields import (
+  Clients,
+  Evaluation,
+  FIELDS,
+  GROUPS,
+  Machine,
+  MACHINE_FIELDS,
+  Model,
+  ROLES,
+  Server,
+  ServerData,
+  Training,
+)
+from bfl_tf.data import dataset_config
 
 __all__ = ['FIELDS', 'GROUPS', 'MACHINE_FIELDS', 'ROLES', 'Config']
 
@@ -21,14 +32,14 @@ T = TypeVar('T')
 
 @dataclasses.dataclass(frozen=True)
 class Config(
-  fields_lib.Machine,
-  fields_lib.Evaluation,
-  fields_lib.Server,
-  fields_lib.Training,
-  fields_lib.Model,
-  fields_lib.ServerData,
-  fields_lib.Clients,
-  reading.Reading,
+  Machine,
+  Evaluation,
+  Server,
+  Training,
+  Model,
+  ServerData,
+  Clients,
+  dataset_config.DatasetConfig,
 ):
   """The settings of a run; each field except `settings` is a flag of its name.
 
@@ -138,13 +149,13 @@ class Config(
     """Returns a field, or a setting; None if its method is not selected."""
     return vars(self)[key] if key in FIELDS else self.selection.get(key)
 
-  def context(self, **more: Any) -> context_lib.RunContext:
+  def context(self, **more: Any) -> RunContext:
     """Returns the values of the run that methods may use.
 
     Args:
       **more: Attributes of `RunContext` that are no fields of the config.
     """
-    return context_lib.RunContext(
+    return RunContext(
       seed=self.seed,
       num_clients=self.num_clients,
       clients_per_round=self.clients_per_round,

@@ -8,11 +8,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Annotated
 
-from bfl_tf import attacks, methods, models, partitions, server, training
-from bfl_tf import pooling as pooling_lib
-from bfl_tf import settings as settings_lib
-from bfl_tf.datasets import preprocessing, reading
-from bfl_tf.settings import Setting
+from bfl_tf import methods, models, server, training
+from bfl_tf.clients import attacks
+from bfl_tf.config import settings
+from bfl_tf.config.settings import Setting
+from bfl_tf.data import dataset_config, partitions, preprocessing
+from bfl_tf.server.pooling import RULES, WEIGHTINGS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -226,16 +227,14 @@ class Server:
 
   pooling: Annotated[
     str,
-    Setting(
-      "Rule that pools the clients' posteriors.", table=pooling_lib.RULES
-    ),
+    Setting("Rule that pools the clients' posteriors.", table=RULES),
   ] = 'nwa'
   weighting: Annotated[
     str,
     Setting(
       'Weight of each client in the pooled posterior; auto is size where the '
       'pooling rule takes weights.',
-      table=pooling_lib.WEIGHTINGS,
+      table=WEIGHTINGS,
     ),
   ] = 'auto'
   server_step: Annotated[
@@ -364,7 +363,7 @@ class Machine:
 
 # In the order of `--help`; a group's docstring is its heading.
 GROUPS: tuple[type, ...] = (
-  reading.Reading,
+  dataset_config.DatasetConfig,
   Clients,
   ServerData,
   Model,
@@ -374,9 +373,7 @@ GROUPS: tuple[type, ...] = (
   Machine,
 )
 FIELDS = {
-  name: spec
-  for group in GROUPS
-  for name, spec in settings_lib.of(group).items()
+  name: spec for group in GROUPS for name, spec in settings.of(group).items()
 }
 # Fields whose values name methods.
 ROLES = tuple(name for name, spec in FIELDS.items() if spec.table is not None)

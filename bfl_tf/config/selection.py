@@ -10,8 +10,9 @@ import functools
 import inspect
 from typing import Any, NoReturn
 
-from bfl_tf import component, models, own, registry, server, settings
-from bfl_tf.config import context as context_lib
+from bfl_tf import component, models, server
+from bfl_tf.config import registry, settings, user_code
+from bfl_tf.config.context import NAMES, RunContext
 
 # By role: its value, which is a name or several, and its table.
 Roles = Mapping[str, tuple[Any, Mapping[str, Any]]]
@@ -26,7 +27,7 @@ def settings_of(role: str, factory: Any) -> dict[str, settings.SettingSpec]:
 
   The settings of the variant are passed to networks, and are none of theirs.
   """
-  passed = context_lib.NAMES
+  passed = NAMES
   if role == 'model':
     passed |= OF_VARIANTS
   return {
@@ -64,16 +65,16 @@ class MethodConfig:
     """Returns `<method>.<setting>`."""
     return f'{self.name}.{setting}'
 
-  def make(self, context: context_lib.RunContext) -> Any:
+  def make(self, context: RunContext) -> Any:
     """Returns the method, made with its settings."""
     flag = f'--{self.role}={self.requested_name}'
-    return own.call(flag, self.bind(context))
+    return user_code.call(flag, self.bind(context))
 
-  def bind(self, context: context_lib.RunContext) -> functools.partial:
+  def bind(self, context: RunContext) -> functools.partial:
     """Returns the factory, bound to its `arguments`."""
     return functools.partial(self.factory, **self.arguments(context))
 
-  def arguments(self, context: context_lib.RunContext) -> dict[str, Any]:
+  def arguments(self, context: RunContext) -> dict[str, Any]:
     """Returns the settings, and the values of the context that are named.
 
     A setting that is a role is the method that it selects, made. A method that
@@ -81,7 +82,7 @@ class MethodConfig:
     """
     arguments = dict(self.values)
     for name in inspect.signature(self.factory).parameters:
-      if name in context_lib.NAMES:
+      if name in NAMES:
         arguments[name] = vars(context)[name]
         if arguments[name] is None:
           raise ValueError(

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import own, statistics, training, trees
-from bfl_tf import weights as weights_lib
+from bfl_tf import statistics, training, trees
+from bfl_tf.config import user_code
+from bfl_tf.weights import Weights
 
 # Beyond it a number has no square in float32, and a model of it no logits.
 _LARGEST = float(np.sqrt(np.finfo(np.float32).max))
@@ -17,11 +18,11 @@ _SMALLEST_SCALE = float(np.sqrt(np.finfo(np.float32).tiny))
 _LEAST_RMS = 0.01
 
 
-def find_defect(
+def validate_update(
   client: int,
   update: statistics.ClientUpdate | BaseException,
   expected: training.Result,
-  reference: weights_lib.Weights,
+  reference: Weights,
   max_update_norm: float = 0.0,
   num_examples: int | None = None,
 ) -> str | None:
@@ -39,13 +40,13 @@ def find_defect(
   """
   try:
     if isinstance(update, BaseException):
-      return f'it raised {own.describe(update)}'
+      return f'it raised {user_code.describe(update)}'
     return (
       _misstated(client, update, num_examples)
       or _malformed(update, expected)
       or _too_far(update.model, reference, max_update_norm)
     )
-  # Reading an update must not end the round, whatever the client sent.
+  # DatasetConfig an update must not end the round, whatever the client sent.
   except Exception as error:
     return f'it cannot be read: {type(error).__name__}'
 

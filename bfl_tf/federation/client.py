@@ -1,6 +1,6 @@
 """What a client does, wherever it runs.
 
-A job depends on the plan, the broadcast, the client's number, its examples and
+A task depends on the plan, the broadcast, the client's number, its examples and
 its memory alone: the same bits on the server's machine and on any other.
 """
 
@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bfl_tf import seeds, statistics, training
-from bfl_tf import weights as weights_lib
-from bfl_tf.config import config as config_lib
-from bfl_tf.federation import plan as plan_lib
+from bfl_tf import seeds, statistics, training, weights
+from bfl_tf.config.config import Config
+from bfl_tf.federation.plan import Plan
 from bfl_tf.startup import tf
 
 
@@ -29,7 +28,7 @@ class Broadcast(NamedTuple):
   """
 
   round: int
-  model: weights_lib.Weights
+  model: weights.Weights
   shared: Mapping[str, Any]
   num_examples: int
 
@@ -54,14 +53,14 @@ def draw_name(
   return (round_index, client, change) if change else (round_index, client)
 
 
-def job(
-  plan: plan_lib.Plan,
+def client_task(
+  plan: Plan,
   broadcast: Broadcast,
   client: int,
   indices: np.ndarray,
   memory: Mapping[str, Any] | None = None,
   change: int = 0,
-) -> training.Job:
+) -> training.ClientTask:
   """Returns a client's work of a round; every draw has its name in it.
 
   Args:
@@ -73,7 +72,7 @@ def job(
     change: of `draw_name`.
   """
   config, round_index = plan.config, broadcast.round
-  return training.Job(
+  return training.ClientTask(
     start=broadcast.model,
     indices=indices,
     epochs=np.int32(epochs(config, round_index, client)),
@@ -94,7 +93,7 @@ def job(
 
 
 def train_client(
-  plan: plan_lib.Plan,
+  plan: Plan,
   worker: training.Worker,
   broadcast: Broadcast,
   client: int,
@@ -102,8 +101,8 @@ def train_client(
   memory: Mapping[str, Any] | None = None,
   change: int = 0,
 ) -> statistics.ClientUpdate:
-  """Trains a client and applies its attacks; arguments as of `job`."""
-  work = job(plan, broadcast, client, indices, memory, change)
+  """Trains a client and applies its attacks; arguments as of `task`."""
+  work = client_task(plan, broadcast, client, indices, memory, change)
   attacks, y = plan.attacks_of(client), worker.labels
   for attack in attacks:
     y = attack.labels(y, worker.model.output_shape[-1])
@@ -124,7 +123,7 @@ def train_client(
   )
 
 
-def epochs(config: config_lib.Config, round_index: int, client: int) -> int:
+def epochs(config: Config, round_index: int, client: int) -> int:
   """Returns how many epochs a client trains in a round."""
   if config.early_local_epochs and round_index < config.early_rounds:
     return config.early_local_epochs

@@ -7,26 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import datasets, own, partitions, seeds
-from bfl_tf.config import config as config_lib
+from bfl_tf import data, seeds
+from bfl_tf.config import user_code
+from bfl_tf.config.config import Config
+from bfl_tf.data import partitions
 
 
-def load(
-  config: config_lib.Config, built: dict[Any, Any] | None = None
-) -> datasets.Dataset:
+def load(config: Config, built: dict[Any, Any] | None = None) -> data.Dataset:
   """Loads what clients train on; one that was `built` is used again."""
   built = {} if built is None else built
-  fields = dataclasses.fields(datasets.Reading)
+  fields = dataclasses.fields(data.DatasetConfig)
   reading = {field.name: config.get(field.name) for field in fields}
   seed = config.seed if config.validation_split else 0
   key = ('dataset', seed, *reading.values())
   if key not in built:
-    built[key] = datasets.load(**reading, seed=seed)
+    built[key] = data.load(**reading, seed=seed)
   return built[key]
 
 
-def dealt(
-  config: config_lib.Config, dataset: datasets.Dataset
+def partition_dataset(
+  config: Config, dataset: data.Dataset
 ) -> tuple[list[np.ndarray], np.ndarray]:
   """Returns each client's indices, and those that the server holds back."""
   # A site alone may well have one class; a run has two.
@@ -56,7 +56,7 @@ def dealt(
     ids = _client_ids(config, dataset, rest)
     context = dataclasses.replace(context, client_ids=ids)
   split = method.bind(context)
-  parts = own.call(what, split, labels[rest])
+  parts = user_code.call(what, split, labels[rest])
   overlap = vars(method.factory).get('overlap', False)
   try:
     parts = partitions.checked(parts, len(rest), config.num_clients, overlap)
@@ -92,7 +92,7 @@ def _client_ids(config, dataset, rest):
 
 
 def client_names(
-  dataset: datasets.Dataset, partition: Sequence[np.ndarray]
+  dataset: data.Dataset, partition: Sequence[np.ndarray]
 ) -> Sequence[str]:
   """Returns the sites' names, where each client is a site; else nothing."""
   if dataset.train.ids is None:
@@ -104,8 +104,8 @@ def client_names(
 
 
 def of_server(
-  config: config_lib.Config,
-  dataset: datasets.Dataset,
+  config: Config,
+  dataset: data.Dataset,
   held: np.ndarray,
   built: dict[Any, Any],
 ) -> tuple[np.ndarray, np.ndarray | None]:
@@ -119,7 +119,7 @@ def of_server(
       config.resize,
     )  # fmt: skip
     if key not in built:
-      built[key] = datasets.load_unlabeled(
+      built[key] = data.load_unlabeled(
         config.server_dataset,
         split=config.server_split,
         like=dataset,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bfl_tf import own, statistics, training
+from bfl_tf import statistics, training
+from bfl_tf.config import user_code
 from bfl_tf.federation import client as client_lib
-from bfl_tf.federation import experiment as experiment_lib
-from bfl_tf.federation import method as method_lib
-from bfl_tf.federation import state as state_lib
+from bfl_tf.federation.experiment import Experiment
+from bfl_tf.federation.method import Method
+from bfl_tf.federation.state import State
 from bfl_tf.startup import tf
 
 # The number of a client, and its update or the error that it raised.
@@ -20,14 +21,14 @@ class Engine:
 
   def __call__(
     self,
-    experiment: experiment_lib.Experiment,
-    state: state_lib.State,
+    experiment: Experiment,
+    state: State,
     clients: Sequence[int],
   ) -> Iterator[Reply]:
     """Yields the reply of each client, in any order."""
     raise NotImplementedError(f'{type(self).__qualname__}.__call__')
 
-  def expected_spec(self, method: method_lib.Method) -> training.Result:
+  def expected_spec(self, method: Method) -> training.Result:
     """Returns `tf.TensorSpec`s of an update, as of `Method.result_spec`.
 
     An engine whose clients keep their memories elsewhere overrides it.
@@ -39,7 +40,7 @@ class OtherSideError(ValueError):
   """Clients keep their memories on nodes and not here, or the other way."""
 
 
-def check_memories(state: state_lib.State, spec: training.Result) -> None:
+def check_memories(state: State, spec: training.Result) -> None:
   """Rejects memories of clients that another engine stored.
 
   Raises:
@@ -84,7 +85,7 @@ class Local(Engine):
           self._change,
         )
       # An error of one client does not end the round; an interrupt does.
-      except own.ERRORS as failure:
+      except user_code.ERRORS as failure:
         return client, failure
 
     longest_first = sorted(clients, key=work, reverse=True)

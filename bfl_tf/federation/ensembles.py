@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bfl_tf import metrics, posteriors, server, training
-from bfl_tf import weights as weights_lib
+from bfl_tf import metrics, server, training, weights
+from bfl_tf.server import posteriors
 
-Groups = Mapping[str, Sequence[weights_lib.Weights]]
+Groups = Mapping[str, Sequence[weights.Weights]]
 
 
 class Predicted(NamedTuple):
@@ -30,19 +30,19 @@ class Predicted(NamedTuple):
     classes: by group, `[num_members, num_examples]` integers: the predicted
       ones; -1 of a member that is not finite.
     correct: by group, `[num_members, num_examples]` bool.
-    left_out: members that are not finite.
+    rejected: members that are not finite.
   """
 
   unions: dict[str, training.Predictive]
   confidence: dict[str, np.ndarray]
   classes: dict[str, np.ndarray]
   correct: dict[str, np.ndarray]
-  left_out: int
+  rejected: int
 
   def members(self, num_bins: int) -> dict[str, float]:
     """Columns of `metrics.csv`: each group's best member, mean ECE, and how
     often two of its finite members contradict each other."""
-    scores: dict[str, float] = {'members_left_out': self.left_out}
+    scores: dict[str, float] = {'members_rejected': self.rejected}
     for name, correct in self.correct.items():
       scores[f'best_accuracy_{name}'] = float(correct.mean(-1).max())
       errors = [
@@ -71,7 +71,7 @@ def predict(
   mixtures = training.Mixtures()
   confidence: dict[str, list[np.ndarray]] = {name: [] for name in groups}
   classes: dict[str, list[np.ndarray]] = {name: [] for name in groups}
-  left_out = 0
+  rejected = 0
   for name, member in training.predict_members(
     workers, groups, x, seed=seed, num_samples=num_samples
   ):
@@ -82,7 +82,7 @@ def predict(
       shares = posteriors.shares_of(groups[name])
       if shares is not None:
         mixtures.add(f'w{name}', member, shares[len(confidence[name])])
-    left_out += not finite
+    rejected += not finite
     confidence[name].append(
       member.probs.max(-1) if finite else np.ones(len(y), np.float32)
     )
@@ -95,7 +95,7 @@ def predict(
     {name: np.stack(of) for name, of in confidence.items()},
     predicted,
     {name: of == y for name, of in predicted.items()},
-    left_out,
+    rejected,
   )
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from bfl_tf import metrics, seeds, statistics, training
 from bfl_tf.federation import ensembles
-from bfl_tf.federation import experiment as experiment_lib
-from bfl_tf.federation import state as state_lib
+from bfl_tf.federation.experiment import Experiment
+from bfl_tf.federation.state import Round
 
 # Of each union of a round's models; the scored predictor has all.
 _OF_UNIONS = ('accuracy', 'nll', 'ece')
@@ -27,9 +27,7 @@ class Evaluated(NamedTuple):
   groups: ensembles.Predicted | None
 
 
-def evaluate(
-  experiment: experiment_lib.Experiment, played: state_lib.Round, last: bool
-) -> Evaluated:
+def evaluate(experiment: Experiment, played: Round, last: bool) -> Evaluated:
   """Scores a round on test examples, and on validation examples if there are.
 
   Args:
@@ -56,7 +54,7 @@ def evaluate(
 
 
 def predict_validation(
-  experiment: experiment_lib.Experiment, played: state_lib.Round, last: bool
+  experiment: Experiment, played: Round, last: bool
 ) -> training.Predictive:
   """Returns what is said of validation examples; arguments of `evaluate`."""
   held = experiment.dataset.validation

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import datasets, server, training
-from bfl_tf.config import config as config_lib
-from bfl_tf.federation import client as client_lib
+from bfl_tf import data, server, training
+from bfl_tf.config.config import Config
+from bfl_tf.federation import client
 from bfl_tf.federation import data as data_lib
-from bfl_tf.federation import method as method_lib
-from bfl_tf.federation import plan as plan_lib
-from bfl_tf.federation import state as state_lib
+from bfl_tf.federation.method import Method
+from bfl_tf.federation.plan import Plan
+from bfl_tf.federation.state import State
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,20 +27,20 @@ class Experiment:
     workers: `training.Worker`s, one a device.
   """
 
-  method: method_lib.Method
-  dataset: datasets.Dataset
+  method: Method
+  dataset: data.Dataset
   partition: list[np.ndarray]
   server_indices: np.ndarray
   workers: list[training.Worker]
 
   @property
-  def config(self) -> config_lib.Config:
+  def config(self) -> Config:
     """What it was made from."""
     return self.method.config
 
-  def broadcast(self, state: state_lib.State) -> client_lib.Broadcast:
+  def broadcast(self, state: State) -> client.Broadcast:
     """Returns what the round after `state` begins with."""
-    return client_lib.Broadcast(
+    return client.Broadcast(
       state.round,
       state.model,
       self.method.shared(state.slots),
@@ -50,10 +50,10 @@ class Experiment:
   @classmethod
   def build(
     cls,
-    config: config_lib.Config,
+    config: Config,
     built: dict[Any, Any] | None = None,
-    dataset: datasets.Dataset | None = None,
-    plan: plan_lib.Plan | None = None,
+    dataset: data.Dataset | None = None,
+    plan: Plan | None = None,
   ) -> 'Experiment':
     """Makes the pieces.
 
@@ -68,9 +68,9 @@ class Experiment:
       ValueError: the message names the flag and the fix.
     """
     built = {} if built is None else built
-    plan = plan or plan_lib.Plan.of(config)
+    plan = plan or Plan.of(config)
     dataset = dataset or data_lib.load(config, built)
-    partition, held = data_lib.dealt(config, dataset)
+    partition, held = data_lib.partition_dataset(config, dataset)
     plan.check_trainings([len(indices) for indices in partition])
     workers = plan.workers(dataset, built)
     deterministic = config.variant == 'deterministic'
@@ -86,14 +86,14 @@ class Experiment:
         data_lib.of_server, config, dataset, held, built
       ),
     )
-    method = method_lib.Method.build(plan, resources)
+    method = Method.build(plan, resources)
     return cls(method, dataset, partition, held, workers)
 
 
 def build(
-  config: config_lib.Config,
+  config: Config,
   built: dict[Any, Any] | None = None,
-  dataset: datasets.Dataset | None = None,
+  dataset: data.Dataset | None = None,
 ) -> Experiment:
   """Sets up this process's devices, then makes an `Experiment`."""
   training.configure(

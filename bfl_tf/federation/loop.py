@@ -10,17 +10,17 @@ from typing import Any
 
 from absl import logging
 
-from bfl_tf import own, seeds
-from bfl_tf.config import config as config_lib
-from bfl_tf.federation import admission, stopping
-from bfl_tf.federation import engine as engine_lib
-from bfl_tf.federation import experiment as experiment_lib
-from bfl_tf.federation import method as method_lib
-from bfl_tf.federation import reduction as reduction_lib
+from bfl_tf import seeds
+from bfl_tf.config import user_code
+from bfl_tf.config.config import Config
+from bfl_tf.federation import admission, reduction, stopping
 from bfl_tf.federation import state as state_lib
+from bfl_tf.federation.engine import Engine, Local
+from bfl_tf.federation.experiment import Experiment
+from bfl_tf.federation.method import Method
 
 
-def initial_state(experiment: experiment_lib.Experiment) -> state_lib.Round:
+def initial_state(experiment: Experiment) -> state_lib.Round:
   """Plays the start; what comes out depends on data and seed alone."""
   method = experiment.method
   model = method.initial_weights()
@@ -28,18 +28,18 @@ def initial_state(experiment: experiment_lib.Experiment) -> state_lib.Round:
   played = state_lib.Round(state_lib.State(0, model, slots, {}), {})
   for stage in method.start:
     seed = seeds.named(method.config.seed, f'start_{stage.name}')
-    culprit = f'--start={stage.name}'
-    with stopping.blaming(culprit):
+    component = f'--start={stage.name}'
+    with stopping.wrap_errors(component):
       said = stage(played.state, model, model, {}, seed)
-    played = _after(method, culprit, played, said)
+    played = _after(method, component, played, said)
   slots = state_lib.fresh_slots(method.stages, played.state.model)
   return played._replace(state=played.state._replace(slots=slots))
 
 
 def federated_round(
-  experiment: experiment_lib.Experiment,
+  experiment: Experiment,
   state: state_lib.State,
-  engine: engine_lib.Engine = engine_lib.Local(),  # noqa: B008
+  engine: Engine = Local(),  # noqa: B008
 ) -> state_lib.Round:
   """Plays one round.
 
@@ -56,7 +56,7 @@ def federated_round(
   method = experiment.method
   config = method.config
   clients = sampled(config, state.round)
-  reduced = reduction_lib.Reduction(
+  reduced = reduction.Reduction(
     method.rule,
     method.weighting,
     method.statistics,
@@ -74,8 +74,8 @@ def federated_round(
     num_requests += len(again)
   _check_enough(config, state, reduced, rejected)
   pooled, results, info = reduced.finish()
-  culprit = f'round {state.round + 1}: --pooling={config.pooling}'
-  stopping.check_model(culprit, pooled, method.result_spec.model)
+  component = f'round {state.round + 1}: --pooling={config.pooling}'
+  stopping.check_model(component, pooled, method.result_spec.model)
   info['clients_seconds'] = time.perf_counter() - started
   new = state._replace(
     model=pooled, memories={**state.memories, **reduced.memories}
@@ -99,7 +99,7 @@ def _request(reduced, experiment, state, engine, clients) -> dict[int, str]:
       logging.warning('Client %r was not requested, or replied twice.', client)
       continue
     waiting.remove(client)
-    defect = admission.find_defect(
+    defect = admission.validate_update(
       client,
       update,
       expected,
@@ -115,7 +115,7 @@ def _request(reduced, experiment, state, engine, clients) -> dict[int, str]:
     # Tracebacks of other clients are likely to be the same.
     if isinstance(update, BaseException) and not has_shown_traceback:
       has_shown_traceback = True
-      logging.warning('%s', own.traceback_of(update))
+      logging.warning('%s', user_code.traceback_of(update))
   return rejected | dict.fromkeys(waiting, 'no reply')
 
 
@@ -129,7 +129,7 @@ def _check_enough(config, state, reduced, rejected):
 
 
 def _step(
-  method: method_lib.Method,
+  method: Method,
   before: state_lib.State,
   played: state_lib.Round,
   results: dict[Any, Any],
@@ -140,23 +140,23 @@ def _step(
     started = time.perf_counter()
     # By its name: a stage more in the chain changes no other's draws.
     seed = seeds.named(method.config.seed, f'stage_{stage.name}', before.round)
-    culprit = f'round {before.round + 1}: the server stage {stage.name}'
-    with stopping.blaming(culprit):
+    component = f'round {before.round + 1}: the server stage {stage.name}'
+    with stopping.wrap_errors(component):
       said = stage(played.state, before.model, pooled, results, seed)
-    played = _after(method, culprit, played, said)
+    played = _after(method, component, played, said)
     played.info[f'{stage.name}_seconds'] = time.perf_counter() - started
   return played
 
 
-def _after(method, culprit, played, said) -> state_lib.Round:
+def _after(method, component, played, said) -> state_lib.Round:
   """Adds what a stage said: the state, columns, and groups if it makes any."""
   if not (isinstance(said, tuple) and isinstance(said[0], state_lib.State)):
-    raise stopping.CulpritError(
-      f'{culprit} must return (state, info) or (state, info, groups), got '
+    raise stopping.ComponentError(
+      f'{component} must return (state, info) or (state, info, groups), got '
       f'{type(said).__name__}.'
     )
   said = state_lib.Round(*said)
-  stopping.check_model(culprit, said.state.model, method.result_spec.model)
+  stopping.check_model(component, said.state.model, method.result_spec.model)
   return state_lib.Round(
     said.state,
     {**played.info, **said.info},
@@ -164,7 +164,7 @@ def _after(method, culprit, played, said) -> state_lib.Round:
   )
 
 
-def sampled(config: config_lib.Config, round_index: int) -> list[int]:
+def sampled(config: Config, round_index: int) -> list[int]:
   """Returns the numbers of the clients that a round draws, from 0."""
   if not config.clients_per_round:
     return list(range(config.num_clients))
@@ -182,9 +182,9 @@ def _describe(traces, rejected) -> dict[str, Any]:
     'train_loss': math.fsum(trace.loss for trace in traces) / len(traces),
     'local_steps': int(sum(trace.steps for trace in traces)),
     'clients_pooled': len(traces),
-    'clients_left_out': len(rejected),
-    'left_out': ' '.join(map(str, sorted(rejected))),
-    'left_out_reasons': stopping.reasons(rejected),
+    'clients_rejected': len(rejected),
+    'rejected': ' '.join(map(str, sorted(rejected))),
+    'rejected_reasons': stopping.reasons(rejected),
     **_reported(traces),
   }
 

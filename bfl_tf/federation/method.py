@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import own, pooling, server, training
-from bfl_tf import weights as weights_lib
-from bfl_tf.config import selection as selection_lib
-from bfl_tf.federation import plan as plan_lib
-from bfl_tf.federation import state as state_lib
+from bfl_tf import server, training, weights
+from bfl_tf.config import selection, user_code
+from bfl_tf.federation import state
+from bfl_tf.federation.plan import Plan
+from bfl_tf.server import pooling
 
 
 @dataclasses.dataclass(frozen=True)
-class Method(plan_lib.Plan):
+class Method(Plan):
   """The clients' plan, and the server's side of it.
 
   Attributes:
@@ -36,11 +36,11 @@ class Method(plan_lib.Plan):
   weighting: Any
   stages: tuple
   start: tuple
-  layout: weights_lib.Layout
+  layout: weights.Layout
   build_model: Callable
 
   @classmethod
-  def build(cls, plan: plan_lib.Plan, resources: server.Resources) -> 'Method':
+  def build(cls, plan: Plan, resources: server.Resources) -> 'Method':
     """Makes the server's side; a ValueError names the flag and the fix."""
     config, worker = plan.config, resources.workers[0]
     rule = config.make('pooling', pooling.Rule)
@@ -67,18 +67,18 @@ class Method(plan_lib.Plan):
     )
     # Traces hooks of client parts: an error of theirs comes before any round.
     flag = f'--client_parts={",".join(config.client_parts)}'
-    own.call(flag, lambda: method.result_spec)
+    user_code.call(flag, lambda: method.result_spec)
     return method
 
-  def initial_weights(self) -> weights_lib.Weights:
+  def initial_weights(self) -> weights.Weights:
     """The weights before the first round; they depend on the seed alone.
 
     Where no layer has a scale, what no client has seen yet is a point, or as
     wide as the optimizer says that fits one.
     """
-    variables = weights_lib.Variables.of(self.build_model(), self.random)
-    start = weights_lib.Weights(*map(np.asarray, weights_lib.read(variables)))
-    if self.random == 'all':
+    variables = weights.Variables.of(self.build_model(), self.posterior_scope)
+    start = weights.Weights(*map(np.asarray, weights.read(variables)))
+    if self.posterior_scope == 'all':
       start = start.at_a_point()
       first = np.float32(self.optimizer.initial_scale)
       start = start._replace(scale=np.maximum(start.scale, first))
@@ -96,7 +96,7 @@ class Method(plan_lib.Plan):
     Memories and slots have the shapes that they begin with.
     """
     model = self.layout.standard()
-    shared = self.shared(state_lib.fresh_slots(self.stages, model))
+    shared = self.shared(state.fresh_slots(self.stages, model))
     return training.result_spec(
       self.parts, self.layout, shared, self.fresh_memory(model)
     )
@@ -144,7 +144,7 @@ def _check_rule(rule, plan, layout):
 
 def _with_needed(plan, stages, of_run):
   """Puts the stages that parts need first."""
-  selection_lib.check_unique('--server_step and --refine', stages)
+  selection.check_unique('--server_step and --refine', stages)
   by_name = {stage.name: stage for stage in stages}
   needed = plan.config.selection.needed
   first = {}

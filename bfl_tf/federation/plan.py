@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import attacks as attacks_lib
-from bfl_tf import datasets, models, own, training
-from bfl_tf import weights as weights_lib
-from bfl_tf.config import config as config_lib
-from bfl_tf.config import selection as selection_lib
+from bfl_tf import models, training, weights
+from bfl_tf.clients import attacks as attacks_lib
+from bfl_tf.config import selection, user_code
+from bfl_tf.config.config import Config
+from bfl_tf.data import Dataset
 from bfl_tf.startup import tf, tf_keras
 
 
@@ -33,7 +33,7 @@ class Plan:
     attacks: what bad clients do.
   """
 
-  config: config_lib.Config
+  config: Config
   objective: training.Objective
   fitted_by: str
   parts: tuple
@@ -42,7 +42,7 @@ class Plan:
   attacks: tuple
 
   @classmethod
-  def of(cls, config: config_lib.Config) -> Plan:
+  def of(cls, config: Config) -> Plan:
     """Makes the plan; a ValueError names the flag and the fix."""
     optimizer = config.make('client_optimizer', training.Optimizer)
     objective, fitted_by = training.Objective(), ''
@@ -73,7 +73,7 @@ class Plan:
     return f'--{self.fitted_by}.{name}={getattr(self.objective, name)}'
 
   @property
-  def random(self) -> str:
+  def posterior_scope(self) -> str:
     """The posterior's scope: all weights, or those of variational layers."""
     return 'all' if self._fitting() else 'layers'
 
@@ -115,7 +115,7 @@ class Plan:
       attack
       for attack in self.attacks
       if client
-      in attacks_lib.bad_clients(
+      in attacks_lib.malicious_clients(
         config.seed, config.num_clients, attack.fraction
       )
     )
@@ -181,7 +181,7 @@ class Plan:
       'kernel_initializer': config.kernel_initializer,
     }
     of_variant = config.selection.of('variant').values
-    names = selection_lib.OF_VARIANTS
+    names = selection.OF_VARIANTS
     arguments = {
       **{k: v for k, v in of_variant.items() if k in names},
       **config.selection.of('model').arguments(config.context(**of_run)),
@@ -191,7 +191,7 @@ class Plan:
     return functools.partial(models.build, config.model, **arguments)
 
   def workers(
-    self, dataset: datasets.Dataset, built: dict[Any, Any]
+    self, dataset: Dataset, built: dict[Any, Any]
   ) -> list[training.Worker]:
     """Returns a worker a device, compiled for the clients' training.
 
@@ -202,7 +202,7 @@ class Plan:
     config, shape = self.config, dataset.input_shape
     self._check_images(shape)
     network = self.network(shape, dataset.num_classes)
-    recipe = training.Recipe(
+    training_config = training.TrainingConfig(
       optimizer=self.optimizer,
       batch_size=config.batch_size,
       max_gradient_norm=config.max_gradient_norm,
@@ -214,7 +214,7 @@ class Plan:
       step_decay=config.step_decay,
       epoch_decay=config.epoch_decay,
       epoch_decay_every=config.epoch_decay_every,
-      random=self.random,
+      posterior_scope=self.posterior_scope,
       parts=self.parts,
       objective=self.objective.compiled(),
     )
@@ -223,12 +223,19 @@ class Plan:
     built_by = sorted(
       (k, v) for k, v in network.keywords.items() if k != 'seed'
     )
-    key = ('workers', dataset, config.model, *built_by, *devices, recipe)
+    key = (
+      'workers',
+      dataset,
+      config.model,
+      *built_by,
+      *devices,
+      training_config,
+    )
     if key not in built:
       train = dataset.train
       data = training.Data(train.x, train.y, dataset.mean, dataset.std)
       built[key] = [
-        training.Worker(strategy, network, data, recipe)
+        training.Worker(strategy, network, data, training_config)
         for strategy in training.strategies(*devices)
       ]
     self._check_network(built[key][0].layout, network)
@@ -276,13 +283,13 @@ class Plan:
             f'--client_parts={part.name}, client {client}: {error}'
           ) from error
 
-  def fresh_memory(self, model: weights_lib.Weights) -> dict[str, Any]:
+  def fresh_memory(self, model: weights.Weights) -> dict[str, Any]:
     """What a client keeps, by part name, before its first round."""
     memory = {}
     for part in self.parts:
       if part.has('init_memory'):
         what = f'--client_parts={part.name}'
-        kept = memory[part.name] = own.call(what, part.init_memory, model)
+        kept = memory[part.name] = user_code.call(what, part.init_memory, model)
         for leaf in tf.nest.flatten(kept):
           if not isinstance(leaf, np.ndarray | np.generic):
             raise ValueError(

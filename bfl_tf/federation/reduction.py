@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from bfl_tf import statistics as statistics_lib
-from bfl_tf import weights as weights_lib
 from bfl_tf.federation import stopping
+from bfl_tf.weights import Weights
 
 
 class Reduction:
@@ -24,14 +24,14 @@ class Reduction:
     rule: Any,
     weighting: Any,
     statistics: Iterable[statistics_lib.Statistic],
-    reference: weights_lib.Weights,
-    culprits: tuple[str, str] = ('the rule', 'the weighting'),
+    reference: Weights,
+    components: tuple[str, str] = ('the rule', 'the weighting'),
   ):
-    """Begins a round; `culprits` are rule and weighting in an error."""
+    """Begins a round; `components` are rule and weighting in an error."""
     # Statistics are frozen dataclasses: a dict holds equal ones once.
     self._sums: dict[Any, Any] = dict.fromkeys([rule, *statistics])
     self._rule, self._weighting = rule, weighting
-    self._of_rule, self._of_weighting = culprits
+    self._of_rule, self._of_weighting = components
     self._reference = reference
     self._waiting: list[statistics_lib.ClientUpdate] = []
     self._guards, self._total = 0, 0.0
@@ -52,14 +52,14 @@ class Reduction:
     if self._weighting.needs_all:
       self._waiting.append(update)
       return
-    with stopping.blaming(self._of_weighting):
+    with stopping.wrap_errors(self._of_weighting):
       weight, guards = self._weighting.weigh(update, self._reference)
     self._guards += guards
     self._accumulate(update, weight)
 
   def finish(
     self,
-  ) -> tuple[weights_lib.Weights, dict[Any, Any], dict[str, Any]]:
+  ) -> tuple[Weights, dict[Any, Any], dict[str, Any]]:
     """Ends the round; there must have been an update.
 
     Returns:
@@ -68,12 +68,12 @@ class Reduction:
       info: columns of `metrics.csv`.
 
     Raises:
-      stopping.CulpritError: the weights are all 0; of `add` too, where one is
+      stopping.ComponentError: the weights are all 0; of `add` too, where one is
         negative or not finite; of both, where something raises.
     """
     if self._waiting:
       updates = sorted(self._waiting, key=lambda update: update.client_id)
-      with stopping.blaming(self._of_weighting):
+      with stopping.wrap_errors(self._of_weighting):
         weights, self._guards = self._weighting.weigh_all(
           updates, self._reference
         )
@@ -81,7 +81,7 @@ class Reduction:
       for update, weight in weighed:
         self._accumulate(update, weight)
     if not self._total > 0:
-      raise stopping.CulpritError(
+      raise stopping.ComponentError(
         f'{self._of_weighting} gave all clients weight 0.'
       )
     results: dict[Any, Any] = {}
@@ -90,7 +90,7 @@ class Reduction:
       # What comes of it is looked at, and named by the flag.
       with (
         np.errstate(invalid='ignore', divide='ignore'),
-        stopping.blaming(self._of(statistic)),
+        stopping.wrap_errors(self._of(statistic)),
       ):
         results[statistic], more = statistic.finalize(sums, self._reference)
         info.update(more)
@@ -105,7 +105,7 @@ class Reduction:
     stopping.check_weight(self._of_weighting, update.client_id, weight)
     self._total += weight
     for statistic, sums in self._sums.items():
-      with stopping.blaming(self._of(statistic)):
+      with stopping.wrap_errors(self._of(statistic)):
         share = statistic.accumulate(update, weight, self._reference)
         self._sums[statistic] = (
           share if sums is None else statistics_lib.merge(sums, share)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from bfl_tf import weights as weights_lib
+from bfl_tf import weights
 
 
 class State(NamedTuple):
@@ -18,7 +18,7 @@ class State(NamedTuple):
   """
 
   round: int
-  model: weights_lib.Weights
+  model: weights.Weights
   slots: dict[str, Any]
   memories: dict[int, dict[str, Any]]
 
@@ -35,9 +35,9 @@ class Round(NamedTuple):
 
   state: State
   info: dict[str, Any]
-  predictors: Mapping[str, Sequence[weights_lib.Weights]] = {}
+  predictors: Mapping[str, Sequence[weights.Weights]] = {}
 
 
-def fresh_slots(stages: tuple, model: weights_lib.Weights) -> dict[str, Any]:
+def fresh_slots(stages: tuple, model: weights.Weights) -> dict[str, Any]:
   """What stages carry before they have been called."""
   return {s.name: s.init(model) for s in stages if s.has_slot}

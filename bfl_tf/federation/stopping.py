@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import own, training
-from bfl_tf import weights as weights_lib
+from bfl_tf import training, weights
+from bfl_tf.config import user_code
 
 # That one line tells: thousands of clients may have one each.
 # Of what somebody else's reason goes into a line.
@@ -24,7 +24,7 @@ class TooFewClientsError(StoppedError):
   """Fewer updates than `--min_clients` could be accepted."""
 
 
-class CulpritError(StoppedError):
+class ComponentError(StoppedError):
   """A rule, weighting or stage gave what no round can go on from."""
 
 
@@ -36,10 +36,10 @@ class Terminated(KeyboardInterrupt):
   """The process was asked to end, as Ctrl-C asks it."""
 
 
-def reasons(left_out: Mapping[int, str]) -> str:
+def reasons(rejected: Mapping[int, str]) -> str:
   """Says who was left out, by reason: `1, 4: it sent nothing; 2: ...`."""
   clients: dict[str, list[int]] = {}
-  for client, why in sorted(left_out.items()):
+  for client, why in sorted(rejected.items()):
     clients.setdefault(why[:LONGEST], []).append(client)
   said = [
     f'{", ".join(map(str, who))}: {why}'
@@ -50,29 +50,33 @@ def reasons(left_out: Mapping[int, str]) -> str:
 
 
 @contextlib.contextmanager
-def blaming(culprit: str) -> Iterator[None]:
-  """What is raised in it is a CulpritError, and its cause."""
+def wrap_errors(component: str) -> Iterator[None]:
+  """What is raised in it is a ComponentError, and its cause."""
   try:
     yield
   except (StoppedError, OSError):
     raise
-  except own.ERRORS as error:
-    raise CulpritError(f'{culprit} raised {own.describe(error)}.') from error
+  except user_code.ERRORS as error:
+    raise ComponentError(
+      f'{component} raised {user_code.describe(error)}.'
+    ) from error
 
 
-def check_weight(culprit: str, client: int, weight: Any) -> None:
+def check_weight(component: str, client: int, weight: Any) -> None:
   """Raises unless a client's weight is finite and not below 0."""
   if not (np.ndim(weight) == 0 and np.isfinite(weight) and weight >= 0):
-    raise CulpritError(f'{culprit} gave client {client} the weight {weight}.')
+    raise ComponentError(
+      f'{component} gave client {client} the weight {weight}.'
+    )
 
 
 def check_model(
-  culprit: str, model: weights_lib.Weights, like: weights_lib.Weights
+  component: str, model: weights.Weights, like: weights.Weights
 ) -> None:
-  """Raises a CulpritError unless a model can be broadcast."""
-  if not isinstance(model, weights_lib.Weights):
-    raise CulpritError(
-      f'{culprit} returned {type(model).__name__}, no Weights.'
+  """Raises a ComponentError unless a model can be broadcast."""
+  if not isinstance(model, weights.Weights):
+    raise ComponentError(
+      f'{component} returned {type(model).__name__}, no Weights.'
     )
   for name, spec in like._asdict().items():
     vector = model._asdict()[name]
@@ -82,6 +86,6 @@ def check_model(
     if not defect and name == 'scale' and np.any(vector <= 0):
       defect = 'is not positive'
     if defect:
-      raise CulpritError(
-        f'{culprit} returned a model that is none: its {name} {defect}.'
+      raise ComponentError(
+        f'{component} returned a model that is none: its {name} {defect}.'
       )

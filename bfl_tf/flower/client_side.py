@@ -19,18 +19,18 @@ from flwr import app as flwr_app
 from flwr import clientapp
 import numpy as np
 
-from bfl_tf import datasets, metrics, statistics, training
-from bfl_tf import weights as weights_lib
-from bfl_tf.config import config as config_lib
+from bfl_tf import metrics, statistics, training, weights
+from bfl_tf.analysis import prediction_sets, site_statistics
+from bfl_tf.analysis.model import Trained
+from bfl_tf.config.config import Config
+from bfl_tf.data import COLUMNS, Dataset, DatasetConfig
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import data as data_lib
-from bfl_tf.federation import plan as plan_lib
-from bfl_tf.flower import introductions, memories, messages
+from bfl_tf.federation.plan import Plan
+from bfl_tf.flower import client_state, data_summaries, messages
 from bfl_tf.metrics import conformal
 from bfl_tf.runs import flags_file
-from bfl_tf.runs import task as task_lib
-from bfl_tf.trained import model as trained_lib
-from bfl_tf.trained import promises, tallies
+from bfl_tf.runs.task import Task
 
 # What an owner may say: of their file, whose rows are all one client's.
 _SHARES = ('test_fraction', 'calibration_fraction')
@@ -44,12 +44,12 @@ def query(
   message: flwr_app.Message, context: flwr_app.Context
 ) -> flwr_app.Message:
   """Says which client this node is, and sums of the examples of its own."""
-  said: dict[str, Any] = {'client': _number(context), 'introduction': ''}
+  said: dict[str, Any] = {'client': _number(context), 'data_summary': ''}
   own = Own.of(context.node_config)
   if own.data:
     flags = messages.unpack(message.content)['flags']
     _, dataset = read(flags, own)
-    said['introduction'] = introductions.Introduction.of(dataset).to_json()
+    said['data_summary'] = data_summaries.DataSummary.of(dataset).to_json()
   return flwr_app.Message(messages.pack(said), reply_to=message)
 
 
@@ -77,7 +77,7 @@ def evaluate(
 ) -> flwr_app.Message:
   """Says what the examples add up to that this node's file holds out."""
   tree = messages.unpack(message.content)
-  model = weights_lib.Weights(**tree.pop('model'))
+  model = weights.Weights(**tree.pop('model'))
   question = messages.Question(**tree, model=model)
   _check_asked(context, question.client)
   node = context.node_config
@@ -89,7 +89,7 @@ def order(content: flwr_app.RecordDict) -> messages.Order:
   """Reads an order; of branches without a leaf nothing travels."""
   tree = messages.unpack(content)
   sent = tree.pop('broadcast')
-  model = weights_lib.Weights(**sent['model'])
+  model = weights.Weights(**sent['model'])
   broadcast = client_lib.Broadcast(**{'shared': {}, **sent, 'model': model})
   return messages.Order(**{'memory': {}, **tree, 'broadcast': broadcast})
 
@@ -116,7 +116,7 @@ class Site:
     worker: this process's device, with the data.
   """
 
-  plan: plan_lib.Plan
+  plan: Plan
   examples: Callable[[int], np.ndarray]
   worker: training.Worker
 
@@ -132,7 +132,7 @@ class Site:
     client, memory = order.client, order.memory
     kept = None
     if order.run and self.plan.fresh_memory(order.broadcast.model):
-      kept = memories.Kept.of(memory_dir, order.run, order.flags, client)
+      kept = client_state.Kept.of(memory_dir, order.run, order.flags, client)
       # The server may go on from its checkpoint, at most so many rounds back.
       back = self.plan.config.checkpoint_every
       memory = kept.take(order.accepted, order.broadcast.round - back)
@@ -155,7 +155,7 @@ class Own(NamedTuple):
 
   Attributes:
     data: the file; nothing if the node has none.
-    said: pairs of a field of `datasets.Reading` and its value.
+    said: pairs of a field of `datasets.DatasetConfig` and its value.
   """
 
   data: str = ''
@@ -177,7 +177,7 @@ def of(flags: str, own: Own = Own(), told: str = '') -> Site:  # noqa: B008
   Args:
     flags: as of `flags_file.flag_lines`, a line each.
     own: the node's own file: all its training examples are its client's.
-    told: of everybody's files, an `Introduction`; where there are any.
+    told: of everybody's files, an `DataSummary`; where there are any.
 
   Raises:
     ValueError: the config asks for what this node does not give, or its file
@@ -191,20 +191,20 @@ def of(flags: str, own: Own = Own(), told: str = '') -> Site:  # noqa: B008
     )
   config, dataset = read(flags, own)
   if told:
-    everybody = introductions.Introduction.from_json(told, config.num_clients)
+    everybody = data_summaries.DataSummary.from_json(told, config.num_clients)
     dataset = everybody.tell(dataset)
   training.configure(1, config.deterministic, config.mixed_precision)
   # One device: another process is there for another core.
-  plan = plan_lib.Plan.of(config.replace(num_workers=1))
+  plan = Plan.of(config.replace(num_workers=1))
   (worker,) = plan.workers(dataset, {})
   if own.data:
     everything = np.arange(len(dataset.train.y), dtype=np.int32)
     return Site(plan, lambda client: everything, worker)
-  partition, _ = data_lib.dealt(config, dataset)
+  partition, _ = data_lib.partition_dataset(config, dataset)
   return Site(plan, partition.__getitem__, worker)
 
 
-def read(flags: str, own: Own) -> tuple[config_lib.Config, datasets.Dataset]:
+def read(flags: str, own: Own) -> tuple[Config, Dataset]:
   """Returns the config, and the examples that a node has.
 
   Raises:
@@ -220,9 +220,7 @@ def read(flags: str, own: Own) -> tuple[config_lib.Config, datasets.Dataset]:
     said = dict(own.said)
     _check_shares(config, said)
     # Nothing of it is as the server's own file is read.
-    columns = {
-      name: getattr(datasets.Reading, name) for name in datasets.COLUMNS
-    }
+    columns = {name: getattr(DatasetConfig, name) for name in COLUMNS}
     config = config.replace(
       dataset=own.data, validation_split=0.0, **columns | said
     )
@@ -255,26 +253,26 @@ def answer(question: messages.Question, own: Own) -> Mapping[str, Any]:
   if question.share not in ('calibration', 'test'):
     raise ValueError('it says nothing of examples that it trains on')
   config, dataset = read(question.flags, own)
-  task = task_lib.Task.from_json(question.task)
+  task = Task.from_json(question.task)
   split = dataset.recoded(task.features).splits.get(question.share)
   if split is None or not len(split.y):
     raise ValueError(f'its file holds out no {question.share} share')
   promise = None
   if question.limits.size:
     # Of bins, whatever is sent: finer ones could tell an example's score.
-    bins = question.limits.astype(int).reshape(len(promises.LEVELS))
+    bins = question.limits.astype(int).reshape(len(prediction_sets.LEVELS))
     limits = tuple(bins / conformal.NUM_BINS)
-    promise = promises.Promise(promises.LEVELS, limits, 0, 0, question.score)
+    promise = prediction_sets.PredictionSets(
+      prediction_sets.LEVELS, limits, 0, 0, question.score
+    )
   training.configure(
     1,
     config.deterministic,
     config.mixed_precision and training.has_mixed_precision(),
   )
-  trained = trained_lib.Trained(
-    config.replace(num_workers=1), task, question.model
-  )
+  trained = Trained(config.replace(num_workers=1), task, question.model)
   probs = trained.predict(split.x).probs
-  y = introductions.numbers(dataset, task.classes)[split.y]
+  y = data_summaries.numbers(dataset, task.classes)[split.y]
   if question.share == 'calibration':
     return {'counts': metrics.score_counts(probs, y, question.score)}
-  return tallies.Tally.of(probs, y, promise)._asdict()
+  return site_statistics.SiteStatistics.of(probs, y, promise)._asdict()

@@ -9,12 +9,11 @@ import math
 from flwr import app as flwr_app
 import numpy as np
 
-from bfl_tf import statistics, training
-from bfl_tf import weights as weights_lib
-from bfl_tf.federation import engine as engine_lib
-from bfl_tf.federation import experiment as experiment_lib
-from bfl_tf.federation import method as method_lib
-from bfl_tf.federation import state as state_lib
+from bfl_tf import statistics, training, weights
+from bfl_tf.federation import engine
+from bfl_tf.federation.experiment import Experiment
+from bfl_tf.federation.method import Method
+from bfl_tf.federation.state import State
 from bfl_tf.flower import messages
 from bfl_tf.flower import nodes as nodes_lib
 from bfl_tf.runs import flags_file
@@ -22,7 +21,7 @@ from bfl_tf.startup import tf
 
 
 @dataclasses.dataclass(frozen=True)
-class Engine(engine_lib.Engine):
+class Engine(engine.Engine):
   """Trains the clients of a round in Flower's ClientApps.
 
   Attributes:
@@ -38,7 +37,7 @@ class Engine(engine_lib.Engine):
   run: str = ''
   told: str = ''
 
-  def expected_spec(self, method: method_lib.Method) -> training.Result:
+  def expected_spec(self, method: Method) -> training.Result:
     """See `federation.engine.Engine`; nodes keep memories, and send a round."""
     spec = method.result_spec
     if not self.run or not tf.nest.flatten(spec.memory):
@@ -47,13 +46,13 @@ class Engine(engine_lib.Engine):
 
   def __call__(
     self,
-    experiment: experiment_lib.Experiment,
-    state: state_lib.State,
+    experiment: Experiment,
+    state: State,
     clients: Sequence[int],
-  ) -> Iterator[engine_lib.Reply]:
+  ) -> Iterator[engine.Reply]:
     """See `federation.engine.Engine`."""
     spec, nodes = self.expected_spec(experiment.method), self.nodes(clients)
-    engine_lib.check_memories(state, spec)
+    engine.check_memories(state, spec)
     for client in set(clients) - set(nodes):
       yield client, nodes_lib.NodeError('it has no SuperNode')
     seconds = experiment.config.client_timeout or math.inf
@@ -101,6 +100,6 @@ def _update(tree) -> statistics.ClientUpdate:
   """Reads an update; a message contains no empty mappings."""
   empty: dict[str, dict] = {'extras': {}, 'trace': {}, 'memory': {}}
   said = {**empty, **tree.get('update', {})}
-  said['model'] = weights_lib.Weights(**said['model'])
+  said['model'] = weights.Weights(**said['model'])
   said['trace'] = training.Trace(**{'report': {}, **said['trace']})
   return statistics.ClientUpdate(**said)

@@ -1,9 +1,9 @@
 """All that travels between server and nodes, and what a server may ask for.
 
   server to node          node to server
-  {flags}                 {client, introduction}: who it is, what its file holds
+  {flags}                 {client, data_summary}: who it is, what its file holds
   `Order`                 {update, memory}: `statistics.ClientUpdate`
-  `Question`              {counts}, or a `Tally`: sums over held-out examples
+  `Question`              {counts}, or `SiteStatistics` of held-out examples
 
 A message is a tree. Its numbers and texts are in one of Flower's records, its
 arrays in another, by their places in the tree: `update|model|loc`. Nothing is
@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 from flwr import app
 import numpy as np
 
-from bfl_tf import datasets, trees
-from bfl_tf.federation import client as client_lib
+from bfl_tf import data, trees
 from bfl_tf.federation import stopping
+from bfl_tf.federation.client import Broadcast
 from bfl_tf.runs import flags_file
 
 # That a server names code to be imported is for the owner of a node to allow.
@@ -33,7 +33,7 @@ _SET = re.compile(r'\w[\w/-]*(:[\d.*]+)?')
 _ANY = re.compile('.*')
 _GRAMMAR = {'dataset': _SET} | dict.fromkeys(
   ('train_split', 'test_split', 'server_split', 'server_dataset',
-   'students.students', *datasets.COLUMNS),
+   'students.students', *data.COLUMNS),
   _ANY
 )  # fmt: skip
 
@@ -50,13 +50,13 @@ class Order(NamedTuple):
       the memory in place of the server; nothing where the order brings it.
     accepted: the last round whose update of this client was taken in, from 0;
       -1 if none was.
-    told: what everybody's own files are together, an `Introduction` as JSON;
+    told: what everybody's own files are together, an `DataSummary` as JSON;
       nothing where nodes have none.
   """
 
   flags: str
   client: int
-  broadcast: client_lib.Broadcast
+  broadcast: Broadcast
   memory: Mapping[str, Any]
   run: str = ''
   accepted: int = -1

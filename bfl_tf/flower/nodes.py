@@ -10,7 +10,7 @@ from absl import logging
 from flwr import app as flwr_app
 from flwr import serverapp
 
-from bfl_tf import own
+from bfl_tf.config import user_code
 from bfl_tf.federation import stopping
 from bfl_tf.flower import messages
 
@@ -43,12 +43,12 @@ class Answer(NamedTuple):
 
   Attributes:
     client: the number that it plays; None if it said nothing good.
-    introduction: of the examples of its own, as JSON; nothing if it has none.
+    data_summary: of the examples of its own, as JSON; nothing if it has none.
     refusal: why it will not take part.
   """
 
   client: int | None = None
-  introduction: str = ''
+  data_summary: str = ''
   refusal: str = ''
 
   @classmethod
@@ -58,13 +58,13 @@ class Answer(NamedTuple):
       return cls(refusal=messages.reason(reply.error))
     try:
       said = messages.unpack(reply.content)
-      client, text = said['client'], said['introduction']
+      client, text = said['client'], said['data_summary']
       if type(client) is not int or type(text) is not str:
-        raise TypeError('client is no number, or introduction no text')
+        raise TypeError('client is no number, or data_summary no text')
       return cls(client, text)
     # Whatever somebody sends.
     except Exception as error:
-      why = own.describe(error)[: stopping.LONGEST]
+      why = user_code.describe(error)[: stopping.LONGEST]
       return cls(refusal=f'its answer cannot be read: {why}')
 
 
@@ -140,8 +140,8 @@ class Numbered:
 
   def _hear(self, node, answer):
     if answer.client is not None:
-      first = self.said.setdefault(answer.client, answer.introduction)
-      if first != answer.introduction:
+      first = self.said.setdefault(answer.client, answer.data_summary)
+      if first != answer.data_summary:
         answer = Answer(
           refusal=f'client {answer.client} has another file than its first '
           'node said'

@@ -24,15 +24,13 @@ from flwr import app as flwr_app
 from flwr import serverapp
 import numpy as np
 
-from bfl_tf import datasets, federation, run_files
-from bfl_tf import runs as runs_lib
-from bfl_tf import trained as trained_lib
+from bfl_tf import analysis, data, federation, run_files, runs
+from bfl_tf.analysis import report_files
 from bfl_tf.federation import data as data_lib
-from bfl_tf.flower import asking, introductions, superlink
-from bfl_tf.flower import engine as engine_lib
-from bfl_tf.flower import nodes as nodes_lib
+from bfl_tf.flower import data_summaries, federated_evaluation, superlink
+from bfl_tf.flower.engine import Engine
+from bfl_tf.flower.nodes import Numbered
 from bfl_tf.runs import flags_file
-from bfl_tf.trained import report_files
 
 app = serverapp.ServerApp()
 
@@ -59,23 +57,21 @@ def _play(grid, settings):
   told, dataset, nodes_say = '', None, ''
   if introduced:
     _check_no_share(config)
-    told = introductions.merged(introduced).to_json()
+    told = data_summaries.merged(introduced).to_json()
     # All examples of the server's own file are tests.
     own = data_lib.load(config.replace(calibration_fraction=0.0), {})
     dataset, nodes_say = as_told(own, introduced), _said(introduced)
     if pathlib.Path(path, run_files.NODES).exists():
       _check_unchanged(f'--output_dir={path}', path, introduced)
-  engine = engine_lib.Engine(nodes, int(settings['window']), path, told)
-  run = runs_lib.Run(
-    config, path, engine=engine, dataset=dataset, nodes=nodes_say
-  )
-  print(runs_lib.table(run.play()))
+  engine = Engine(nodes, int(settings['window']), path, told)
+  run = runs.Run(config, path, engine=engine, dataset=dataset, nodes=nodes_say)
+  print(runs.table(run.play()))
 
 
 def _score(grid, settings):
   """Has nodes with files of their own score a finished run's model."""
   path = pathlib.Path(str(settings['output-dir']))
-  trained = trained_lib.load(path)
+  trained = analysis.load(path)
   config = trained.config
   if not (path / run_files.NODES).exists():
     raise ValueError(
@@ -85,7 +81,7 @@ def _score(grid, settings):
   nodes, introduced = _met(grid, config, settings)
   _check_unchanged(f'--run={path}', path, introduced)
   seconds = float(settings['answer-timeout']) or config.client_timeout
-  report = asking.Asking(
+  report = federated_evaluation.Asking(
     nodes, introduced, trained, str(settings['sets']), seconds or math.inf
   ).report()
   report_files.write(path, report)
@@ -123,7 +119,7 @@ def _met(grid, config, settings):
     ValueError: some have and some have not, or one's answer cannot be read.
   """
   flags = '\n'.join(flags_file.flag_lines(config))
-  nodes = nodes_lib.Numbered.of(
+  nodes = Numbered.of(
     grid, flags, config.num_clients, float(settings['node-timeout'])
   )
   said = {c: nodes.said[c] for c in range(config.num_clients)}
@@ -138,7 +134,7 @@ def _met(grid, config, settings):
   introduced = {}
   for client, text in said.items():
     try:
-      introduced[client] = introductions.Introduction.from_json(text)
+      introduced[client] = data_summaries.DataSummary.from_json(text)
     except ValueError as error:
       raise ValueError(f'client {client}: {error}.') from error
   return nodes, introduced
@@ -155,8 +151,8 @@ def _check_no_share(config):
 
 
 def as_told(
-  own: datasets.Dataset, said: Mapping[int, introductions.Introduction]
-) -> datasets.Dataset:
+  own: data.Dataset, said: Mapping[int, data_summaries.DataSummary]
+) -> data.Dataset:
   """Returns the data set that a server has: tests, and of clients the counts.
 
   Args:
@@ -171,28 +167,28 @@ def as_told(
     ValueError: features differ, or the server's file has a class that no
       client has.
   """
-  everybody = introductions.merged(said)
+  everybody = data_summaries.merged(said)
   try:
-    everybody.merge(introductions.Introduction.of(own))
+    everybody.merge(data_summaries.DataSummary.of(own))
     own = everybody.tell(own)
   except ValueError as error:
     raise ValueError(f'--dataset={own.name}: {error}.') from error
   places = {name: number for number, name in enumerate(everybody.classes)}
   y, ids = [], []
-  for client, introduction in sorted(said.items()):
-    for name, number in introduction.counts.items():
+  for client, data_summary in sorted(said.items()):
+    for name, number in data_summary.counts.items():
       y.append(np.full(number, places[name], np.int32))
-    ids.append(np.full(sum(introduction.counts.values()), client))
+    ids.append(np.full(sum(data_summary.counts.values()), client))
   labels = np.concatenate(y)
   nothing = np.zeros(1, everybody.dtype)
   return dataclasses.replace(
     own,
-    train=datasets.Split(
+    train=data.Split(
       np.broadcast_to(nothing, (labels.size, *everybody.shape)),
       labels,
       np.concatenate(ids),
     ),
-    test=datasets.Split(
+    test=data.Split(
       np.concatenate([own.train.x, own.test.x]),
       np.concatenate([own.train.y, own.test.y]),
     ),

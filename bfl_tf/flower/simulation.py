@@ -22,20 +22,17 @@ from absl import logging
 from flwr import clientapp, serverapp
 from flwr import simulation as flwr_simulation
 
-from bfl_tf import config as config_lib
-from bfl_tf import runs as runs_lib
+from bfl_tf import runs
+from bfl_tf.config.config import Config
 from bfl_tf.flower import client_side, engine, messages, nodes, superlink
-from bfl_tf.runs import directory as records
-from bfl_tf.runs import flags_file
+from bfl_tf.runs import directory, flags_file
 
 # Orders that the server can hold at once, however many clients there are.
 _NUM_NODES = 16
 _CHILD = 'from bfl_tf.flower import simulation; simulation.main()'
 
 
-def simulate(
-  config: config_lib.Config, output_dir: str | os.PathLike
-) -> dict[str, Any]:
+def simulate(config: Config, output_dir: str | os.PathLike) -> dict[str, Any]:
   """As `bfl_tf.run`, each client an app of Flower: the same bits.
 
   Args:
@@ -52,18 +49,18 @@ def simulate(
   config = config.replace(engine='flower')
   path = pathlib.Path(output_dir).absolute()
   play(_CHILD, [str(path), *flags_file.flag_lines(config)])
-  summary = records.RunDirectory(path).summary(config.num_rounds)
+  summary = directory.RunDirectory(path).summary(config.num_rounds)
   if summary is None:
     raise superlink.FlowerError(f'{path} has no summary.')
   return summary
 
 
-def num_processes(config: config_lib.Config) -> int:
+def num_processes(config: Config) -> int:
   """Returns how many processes train."""
   return config.num_workers or len(os.sched_getaffinity(0))
 
 
-def num_nodes(config: config_lib.Config) -> int:
+def num_nodes(config: Config) -> int:
   """Returns how many nodes play the clients, and orders are out at a time.
 
   Any node may play any client here. Flower looks ten times a second what there
@@ -190,6 +187,6 @@ def main() -> None:
   @server.main()
   def play_run(grid, unused_context):
     flower = engine.Engine(nodes.Simulated(grid, window), window)
-    runs_lib.Run(config, path, engine=flower).play()
+    runs.Run(config, path, engine=flower).play()
 
   run_apps(server, client_side.app, window, num_processes(config))

@@ -11,9 +11,10 @@ from flwr import app, serverapp
 from flwr.serverapp import strategy
 import numpy as np
 
-from bfl_tf import pooling, registry, statistics, training
-from bfl_tf import weights as weights_lib
+from bfl_tf import statistics, training, weights
+from bfl_tf.config import registry
 from bfl_tf.federation import admission, reduction
+from bfl_tf.server import pooling
 from bfl_tf.startup import tf, tf_keras
 
 
@@ -27,7 +28,7 @@ class BayesianStrategy(strategy.FedAvg):
   with `get_weights()` in an ArrayRecord and `num-examples` in a MetricRecord.
   Means and scales of variational layers are pooled by the rule, all else is
   averaged. A reply that is not finite, of other shapes, or without a positive
-  scale is left out and counted in the metric `left-out`.
+  scale is left out and counted in the metric `rejected`.
 
   References:
     J. Fischer et al. Federated Bayesian deep learning: the application of
@@ -58,7 +59,7 @@ class BayesianStrategy(strategy.FedAvg):
     """
     super().__init__(**fedavg)
     self._model = model
-    self._variables = weights_lib.Variables.of(model)
+    self._variables = weights.Variables.of(model)
     self._rule = _made('rule', rule, pooling.RULES)
     self._weighting = _made('weighting', weighting, pooling.WEIGHTINGS)
     if not self._rule.takes_weights and weighting != 'auto':
@@ -67,11 +68,11 @@ class BayesianStrategy(strategy.FedAvg):
         f'{weighting!r} out.'
       )
     self._max_update_norm = max_update_norm
-    layout = weights_lib.Layout.of(model)
+    layout = weights.Layout.of(model)
     specs = tf.nest.map_structure(tf.type_spec_from_value, layout.standard())
     nothing: Any = {}
     self._expected = training.Result(specs, nothing, nothing, nothing)
-    self._reference: weights_lib.Weights
+    self._reference: weights.Weights
 
   def configure_train(
     self,
@@ -91,15 +92,15 @@ class BayesianStrategy(strategy.FedAvg):
     reference = self._reference
     reduced = reduction.Reduction(self._rule, self._weighting, (), reference)
     accepted: list[app.RecordDict] = []
-    left_out = 0
+    rejected = 0
     for reply in replies:
       node = reply.metadata.src_node_id
       update = self._update(reply, accepted[:1])
-      defect = admission.find_defect(
+      defect = admission.validate_update(
         node, update, self._expected, reference, self._max_update_norm
       )
       if defect:
-        left_out += 1
+        rejected += 1
         logging.warning('Node %d is rejected: %s.', node, defect)
         continue
       reduced.add(cast(statistics.ClientUpdate, update))
@@ -108,8 +109,8 @@ class BayesianStrategy(strategy.FedAvg):
       return None, None
     pooled, _, _ = reduced.finish()
     metrics = self.train_metrics_aggr_fn(accepted, self.weighted_by_key)
-    metrics['left-out'] = left_out
-    weights_lib.write(self._variables, pooled)
+    metrics['rejected'] = rejected
+    weights.write(self._variables, pooled)
     return app.ArrayRecord(self._model.get_weights()), metrics
 
   def _update(self, reply, accepted) -> statistics.ClientUpdate | BaseException:
@@ -127,12 +128,10 @@ class BayesianStrategy(strategy.FedAvg):
     except Exception as failure:
       return failure
 
-  def _read(self, arrays) -> weights_lib.Weights:
+  def _read(self, arrays) -> weights.Weights:
     """Raises a ValueError unless shapes are the model's."""
     self._model.set_weights(arrays.to_numpy_ndarrays())
-    return weights_lib.Weights(
-      *map(np.asarray, weights_lib.read(self._variables))
-    )
+    return weights.Weights(*map(np.asarray, weights.read(self._variables)))
 
 
 def _check_metrics(metrics, accepted):

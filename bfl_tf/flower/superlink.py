@@ -14,7 +14,7 @@ import tempfile
 import time
 from typing import Any
 
-from bfl_tf.config import config as config_lib
+from bfl_tf.config.config import Config
 from bfl_tf.federation import stopping
 from bfl_tf.runs import flags_file
 
@@ -33,7 +33,7 @@ class FlowerError(stopping.StoppedError):
 
 
 def play(
-  config: config_lib.Config,
+  config: Config,
   output_dir: str | os.PathLike,
   connection: str,
 ) -> None:
@@ -60,7 +60,7 @@ def ask_sites(
 ) -> None:
   """Has nodes with files of their own score a finished run's model.
 
-  What `bfl-tf sites` writes and prints of one process's
+  What `bfl-tf report` writes and prints of one process's
   examples: sums are all that leaves a node.
 
   Args:

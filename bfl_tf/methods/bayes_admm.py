@@ -30,9 +30,9 @@ from typing import Annotated
 import numpy as np
 
 from bfl_tf import server, training, weights
-from bfl_tf import statistics as statistics_lib
-from bfl_tf.settings import Setting
+from bfl_tf.config.settings import Setting
 from bfl_tf.startup import tf
+from bfl_tf.statistics import Total
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Stage(server.Stage):
   num_clients: int
 
   name = 'bayes_admm'
-  statistics = (statistics_lib.Total(_told),)
+  statistics = (Total(_told),)
 
   def init(self, model) -> dict[str, np.ndarray]:
     """Returns eta(q_0) twice, `[2, num_loc]` float64."""

@@ -24,8 +24,8 @@ import dataclasses
 import numpy as np
 
 from bfl_tf import server, training
-from bfl_tf import statistics as statistics_lib
 from bfl_tf.startup import tf
+from bfl_tf.statistics import Total
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Part(training.Part):
 
   Attributes:
     make_sgd: makes the clients' optimizer. It is not compared: workers are
-      shared by the optimizer of their recipe.
+      shared by the optimizer of their training_config.
   """
 
   make_sgd: Callable[[], training.SGD] = dataclasses.field(compare=False)
@@ -47,7 +47,7 @@ class Part(training.Part):
     'pooling': ('nwa', 'ws', 'lp', 'wasserstein', 'log_variance'),
   }
   # One leaves the way of SGD, the other sends the mean of its points.
-  incompatible_with = ('own_start', 'swag')
+  incompatible_with = ('independent_init', 'swag')
   uses = {'sgd': training.SGD}
 
   def begin(self, start, shared, memory):
@@ -76,7 +76,7 @@ class Stage(server.Stage):
   """Moves the broadcast mean on; all else is as pooled."""
 
   name = 'fednova'
-  statistics = (statistics_lib.Total(_normalized),)
+  statistics = (Total(_normalized),)
 
   def __call__(self, state, reference, pooled, statistics, seed):
     sums = statistics[self.statistics[0]]

@@ -35,9 +35,9 @@ from typing import Annotated
 import numpy as np
 
 from bfl_tf import server, training, weights
-from bfl_tf import statistics as statistics_lib
-from bfl_tf.settings import Setting
+from bfl_tf.config.settings import Setting
 from bfl_tf.startup import tf
+from bfl_tf.statistics import Total
 
 # Least precision of a cavity, of the prior's.
 _MIN_CAVITY = 0.1
@@ -121,7 +121,7 @@ class Stage(server.Stage):
   """Counts what clients sent; its slot, S, is broadcast to the part."""
 
   name = 'pvi'
-  statistics = (statistics_lib.Total(_changed),)
+  statistics = (Total(_changed),)
 
   def init(self, model) -> np.ndarray:
     """Returns S = 0, `[2, num_loc]` float64."""

@@ -30,8 +30,8 @@ from typing import Annotated
 import numpy as np
 
 from bfl_tf import server, training
-from bfl_tf import statistics as statistics_lib
-from bfl_tf.settings import Setting
+from bfl_tf.config.settings import Setting
+from bfl_tf.statistics import Total
 
 CORRECTS = ('gradients', 'weights')
 
@@ -52,7 +52,7 @@ class Part(training.Part):
   name = 'scaffold'
   server_stage = 'scaffold'
   # x - y_i is the way of SGD: one leaves it, the other sends its points' mean.
-  incompatible_with = ('own_start', 'swag')
+  incompatible_with = ('independent_init', 'swag')
 
   @property
   def requires(self) -> Mapping[str, tuple]:
@@ -105,7 +105,7 @@ class Stage(server.Stage):
   num_clients: int
 
   name = 'scaffold'
-  statistics = (statistics_lib.Total(_sent),)
+  statistics = (Total(_sent),)
 
   def init(self, model) -> dict[str, np.ndarray]:
     """Returns c = 0, `[num_trainable]` float32, and w of no update."""

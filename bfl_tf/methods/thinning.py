@@ -11,8 +11,9 @@ from typing import Annotated
 
 import numpy as np
 
-from bfl_tf import posteriors, server, training
-from bfl_tf.settings import Setting
+from bfl_tf import server, training
+from bfl_tf.config.settings import Setting
+from bfl_tf.server import posteriors
 from bfl_tf.startup import tf
 
 

@@ -22,7 +22,7 @@ is the label more often than 1 - alpha, coverage exceeds 1 - alpha.
      Adaptive Coverage. _NeurIPS_, 2020.
 [3]: Anastasios Angelopoulos et al. Uncertainty Sets for Image Classifiers using
      Conformal Prediction. _ICLR_, 2021.
-[4]: Anastasios Angelopoulos and Stephen Bates. A Gentle Introduction to
+[4]: Anastasios Angelopoulos and Stephen Bates. A Gentle DataSummary to
      Conformal Prediction. 2021.
 """
 
@@ -32,7 +32,7 @@ import numpy as np
 from numpy import typing as npt
 
 from bfl_tf.metrics import predictive
-from bfl_tf.metrics import scores as scores_lib
+from bfl_tf.metrics.scores import MIN_PROBABILITY
 
 NUM_BINS = 4000
 # k_reg and lambda of [3].
@@ -41,7 +41,7 @@ _FREE, _PENALTY = 5, 0.01
 
 def _scale(tail):
   """Maps 1 to 0 and `MIN_PROBABILITY` to 1, finely near both ends."""
-  floor = scores_lib.MIN_PROBABILITY
+  floor = MIN_PROBABILITY
   return np.sqrt(np.log(np.clip(tail, floor, 1)) / np.log(floor))
 
 

@@ -14,8 +14,7 @@ from typing import Any
 from absl import logging
 import numpy as np
 
-from bfl_tf import own as own_lib
-from bfl_tf import registry, settings
+from bfl_tf.config import registry, settings, user_code
 from bfl_tf.models import fixup, mobilenet, networks
 from bfl_tf.models.seeding import next_seed, scope
 from bfl_tf.models.variants import Blocks, KERNEL_INITIALIZERS, VARIANTS
@@ -94,7 +93,7 @@ def _users_own(name, builder, **offered):
   tf_keras.utils.set_random_seed(offered['seed'])
   names = inspect.signature(builder).parameters
   named = {k: v for k, v in offered.items() if k in names}
-  model = own_lib.call(f'--model={name}', functools.partial(builder, **named))
+  model = user_code.call(f'--model={name}', functools.partial(builder, **named))
   _check_model(name, model, offered['num_classes'])
   _check_randomness(name, model)
   return model

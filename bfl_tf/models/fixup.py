@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from bfl_tf.config.settings import Setting
 from bfl_tf.models import networks
-from bfl_tf.settings import Setting
 from bfl_tf.startup import Lazy, tf_keras
 
 # Its classes inherit from Keras layers.

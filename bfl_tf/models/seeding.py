@@ -15,8 +15,7 @@ import dataclasses
 import math
 import threading
 
-from bfl_tf import seeds
-from bfl_tf import weights as weights_lib
+from bfl_tf import seeds, weights
 from bfl_tf.startup import tf
 
 
@@ -49,10 +48,10 @@ def scope(seed, rhos: Sequence[tf.Variable] = ()) -> Iterator[tf.Tensor]:
     `[num_loc]`, softplus of `rhos`, flat.
   """
   stream = seeds.Stream(seed)
-  scale, noise = tf.nn.softplus(weights_lib.flatten(rhos)), []
+  scale, noise = tf.nn.softplus(weights.flatten(rhos)), []
   if rhos:
     drawn = scale * normal(scale.shape.num_elements(), stream('noise'))
-    noise = weights_lib.unflatten(drawn, [rho.shape for rho in rhos])
+    noise = weights.unflatten(drawn, [rho.shape for rho in rhos])
   outer = _current.scope
   _current.scope = _Scope(stream, dict(zip(map(id, rhos), noise)))
   try:

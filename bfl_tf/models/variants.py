@@ -19,8 +19,8 @@ import itertools
 import math
 from typing import Annotated, Any
 
-from bfl_tf import registry
-from bfl_tf.settings import Setting
+from bfl_tf.config import registry
+from bfl_tf.config.settings import Setting
 from bfl_tf.startup import Lazy, tf_keras
 
 # Its classes inherit from TFP's layers.

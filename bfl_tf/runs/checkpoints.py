@@ -2,12 +2,11 @@
 
 import pathlib
 
-from bfl_tf import run_files, trees
-from bfl_tf import weights as weights_lib
-from bfl_tf.federation import state as state_lib
+from bfl_tf import run_files, trees, weights
+from bfl_tf.federation.state import State
 
 
-def save(state: state_lib.State, directory: pathlib.Path) -> None:
+def save(state: State, directory: pathlib.Path) -> None:
   """Saves the state in place of the one before.
 
   Raises:
@@ -17,7 +16,7 @@ def save(state: state_lib.State, directory: pathlib.Path) -> None:
   trees.save(directory / run_files.CHECKPOINT, state._asdict())
 
 
-def restore(directory: pathlib.Path) -> state_lib.State | None:
+def restore(directory: pathlib.Path) -> State | None:
   """Returns the state, or None if none is saved.
 
   Raises:
@@ -27,9 +26,9 @@ def restore(directory: pathlib.Path) -> state_lib.State | None:
     return None
   tree = trees.load(directory / run_files.CHECKPOINT)
   memories = tree.get('memories', {})
-  return state_lib.State(
+  return State(
     round=int(tree['round']),
-    model=weights_lib.Weights(**tree['model']),
+    model=weights.Weights(**tree['model']),
     slots=tree.get('slots', {}),
     memories={int(client): kept for client, kept in memories.items()},
   )

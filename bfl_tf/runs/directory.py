@@ -20,16 +20,15 @@ import filelock
 import numpy as np
 
 from bfl_tf import files, run_files
-from bfl_tf.config import config as config_lib
-from bfl_tf.runs import flags_file, rows
+from bfl_tf.config.config import Config
+from bfl_tf.runs import flags_file, tables, trackers
 from bfl_tf.runs import task as task_lib
-from bfl_tf.runs import trackers as trackers_lib
 from bfl_tf.startup import tf
 
 _LOCK = '.lock'
 
 # What to do where a site's own model lacks something.
-MADE_ANEW = "bfl-tf sites --personalise_epochs makes sites' models anew"
+MADE_ANEW = "bfl-tf report --personalize_epochs makes sites' models anew"
 
 
 class BusyError(ValueError):
@@ -55,18 +54,18 @@ class RunDirectory:
     self.path = pathlib.Path(path)
     self.overwrite = overwrite
     self.replaces = False
-    self.rows = rows.Rows(self.path / run_files.METRICS)
+    self.rows = tables.Rows(self.path / run_files.METRICS)
     self._writer: Any = None
     self._trackers: Any = None
 
-  def check(self, config: config_lib.Config) -> None:
+  def check(self, config: Config) -> None:
     """Rejects a directory that holds other files than those of this run.
 
     Fewer rounds of the same run are accepted. Another run is replaced if it has
     not finished its first round, or with `overwrite`. A tracker that is not
     installed is rejected too.
     """
-    trackers_lib.check(config.tracker)
+    trackers.check(config.tracker)
     if not self.path.is_dir() or all(map(_is_trace, self.path.iterdir())):
       self._check_writable()
       return
@@ -104,7 +103,7 @@ class RunDirectory:
     """Removes the other run that this one replaces."""
     if self.replaces:
       self._remove(run_files.ALL)
-      self.rows = rows.Rows(self.path / run_files.METRICS)
+      self.rows = tables.Rows(self.path / run_files.METRICS)
       self.replaces = False
 
   def _remove(self, names: Iterable[str]) -> None:
@@ -166,7 +165,7 @@ class RunDirectory:
       finally:
         lock.release()
 
-  def start(self, config: config_lib.Config, rounds_done: int) -> None:
+  def start(self, config: Config, rounds_done: int) -> None:
     """Writes down what the run is, and removes what is not of it.
 
     A run of fewer rounds is first unfinished, then the longer one, and only
@@ -178,13 +177,13 @@ class RunDirectory:
     if rounds_done < config.num_rounds:
       self._remove(run_files.OF_LAST_MODEL)
 
-  def track(self, config: config_lib.Config) -> None:
+  def track(self, config: Config) -> None:
     """Has trackers get what `add` is given."""
-    self._trackers = trackers_lib.Trackers(
+    self._trackers = trackers.Trackers(
       config.tracker, self.path, flags_file.settings(config)
     )
 
-  def write_flags(self, config: config_lib.Config) -> None:
+  def write_flags(self, config: Config) -> None:
     """Writes `flags.txt`: what the run is."""
     files.write_text(self.path / run_files.FLAGS, flags_file.text(config))
 
@@ -224,7 +223,7 @@ class RunDirectory:
         str(self.path / run_files.TENSORBOARD)
       )
     with self._writer.as_default(step=row['round']):
-      for name, value in trackers_lib.numbers(self.rows[-1]).items():
+      for name, value in trackers.numbers(self.rows[-1]).items():
         tf.summary.write(name, value, metadata=_scalar_metadata())
     self._writer.flush()
     self._trackers.send(self.rows)

@@ -11,9 +11,10 @@ import os
 import pathlib
 from typing import Any
 
-from bfl_tf import own, run_files, version
-from bfl_tf.config import config as config_lib
-from bfl_tf.datasets import names
+from bfl_tf import run_files, version
+from bfl_tf.config import user_code as own
+from bfl_tf.config.config import Config, FIELDS, MACHINE_FIELDS, ROLES
+from bfl_tf.data import names
 
 # The first line of a `flags.txt`.
 VERSION = f'# bfl_tf {version.__version__}'
@@ -21,29 +22,28 @@ _DATA = ('dataset', 'server_dataset')
 _DIGEST = '# digest of '
 
 
-def text(config: config_lib.Config) -> str:
+def text(config: Config) -> str:
   """Returns the text of a run's `flags.txt`."""
   first, *flags = flag_lines(config)
   digests = [f'{_DIGEST}{flag} {d}' for flag, d in _digests(config).items()]
   return '\n'.join([first, *digests, *flags]) + '\n'
 
 
-def flag_lines(config: config_lib.Config) -> list[str]:
+def flag_lines(config: Config) -> list[str]:
   """Returns the version and every flag, settings of a run's methods too."""
   flags = settings(config).items()
   return [VERSION, *(f'--{name}={text}' for name, text in flags)]
 
 
-def settings(config: config_lib.Config) -> dict[str, str]:
+def settings(config: Config) -> dict[str, str]:
   """Returns the text of every flag, settings of a run's methods too."""
   fields = {
-    name: spec.format(config.get(name))
-    for name, spec in config_lib.FIELDS.items()
+    name: spec.format(config.get(name)) for name, spec in FIELDS.items()
   }
   return {**fields, **dict(config.selection.lines())}
 
 
-def read_config(run_dir: str | os.PathLike) -> config_lib.Config:
+def read_config(run_dir: str | os.PathLike) -> Config:
   """Returns the config of a run."""
   path = pathlib.Path(run_dir) / run_files.FLAGS
   try:
@@ -58,31 +58,29 @@ def read_config(run_dir: str | os.PathLike) -> config_lib.Config:
   )
 
 
-def parse(lines: Iterable[str]) -> config_lib.Config:
+def parse(lines: Iterable[str]) -> Config:
   """Returns the config of `flag_lines`; comments count for nothing."""
   texts = dict(
     line.removeprefix('--').partition('=')[::2]
     for line in lines
     if not line.startswith('#')
   )
-  return config_lib.Config.of(texts, typed=texts)
+  return Config.of(texts, typed=texts)
 
 
-def identity(config: config_lib.Config) -> dict[str, str]:
+def identity(config: Config) -> dict[str, str]:
   """Returns the flags that make runs differ: all but those of the machine."""
-  own = config_lib.MACHINE_FIELDS
+  own = MACHINE_FIELDS
   return {k: text for k, text in settings(config).items() if k not in own}
 
 
-def differences(
-  ours: config_lib.Config, theirs: config_lib.Config
-) -> list[str]:
+def differences(ours: Config, theirs: Config) -> list[str]:
   """Returns the flags that make two runs differ."""
   differ = identity(ours).items() ^ identity(theirs).items()
   return sorted({name for name, _ in differ})
 
 
-def shown(ours: config_lib.Config, theirs: config_lib.Config) -> str:
+def shown(ours: Config, theirs: Config) -> str:
   """Returns the flags of another run that differ from ours, as typed.
 
   Settings of a method that only one of the runs uses are left out: the flag
@@ -106,15 +104,13 @@ def digests(run_dir: str | os.PathLike) -> dict[str, str]:
   )
 
 
-def changed(run_dir: str | os.PathLike, config: config_lib.Config) -> list[str]:
+def changed(run_dir: str | os.PathLike, config: Config) -> list[str]:
   """Returns the flags whose file or code has changed since a run began."""
   theirs, ours = digests(run_dir), _digests(config)
   return [flag for flag in ours if theirs.get(flag, ours[flag]) != ours[flag]]
 
 
-def check_unchanged(
-  run_dir: str | os.PathLike, config: config_lib.Config
-) -> None:
+def check_unchanged(run_dir: str | os.PathLike, config: Config) -> None:
   """Raises a ValueError if a run's file or code is another by now."""
   others = changed(run_dir, config)
   if others:
@@ -124,9 +120,7 @@ def check_unchanged(
     )
 
 
-def obstacle_to_more_rounds(
-  config: config_lib.Config, num_rounds: int
-) -> str | None:
+def obstacle_to_more_rounds(config: Config, num_rounds: int) -> str | None:
   """Says why a run of fewer rounds is no beginning of this one, or None."""
   if config.num_rounds < num_rounds:
     return f'the run there has {num_rounds} rounds'
@@ -165,7 +159,7 @@ def _digests(config) -> dict[str, str]:
 
 def _named(config) -> Iterator[tuple[str, str]]:
   """Yields all that the config names, by flag."""
-  for role in (*_DATA, *config_lib.ROLES):
+  for role in (*_DATA, *ROLES):
     value = config.get(role)
     for name in value if isinstance(value, tuple) else (value,):
       yield role, name

@@ -8,9 +8,8 @@ import pathlib
 from typing import Any
 
 from bfl_tf import run_files
-from bfl_tf.config import config as config_lib
-from bfl_tf.runs import directory as directory_lib
-from bfl_tf.runs import flags_file
+from bfl_tf.config.config import Config
+from bfl_tf.runs import directory, flags_file
 
 
 @dataclasses.dataclass
@@ -56,7 +55,7 @@ def grouped(paths: Iterable[str | os.PathLike]) -> list[Group]:
   return groups
 
 
-def settings_of(config: config_lib.Config) -> dict[str, str]:
+def settings_of(config: Config) -> dict[str, str]:
   """Returns the flags of a run that are not its seed."""
   return {k: v for k, v in flags_file.identity(config).items() if k != 'seed'}
 
@@ -81,7 +80,7 @@ def read_runs(folder: str | os.PathLike) -> Any:
   Returns:
     A `pandas.DataFrame`, a row a run: `run`, its directory; a column a flag
     that differs, a number where all are; `seed`; and the last scores, those of
-    bfl-tf sites and doubt too.
+    bfl-tf report and doubt too.
 
   Raises:
     ValueError: it holds none, or one of another version.
@@ -91,7 +90,7 @@ def read_runs(folder: str | os.PathLike) -> Any:
   paths = sorted(
     path.parent
     for path in pathlib.Path(folder).rglob(run_files.SUMMARY)
-    if not directory_lib.is_sites_own(path.parent)
+    if not directory.is_sites_own(path.parent)
   )
   if not paths:
     raise ValueError(f'{folder} holds no finished run.')
@@ -117,7 +116,7 @@ def name(group: Group, keys: Iterable[str]) -> str:
 
 
 def scores_of(run: pathlib.Path) -> dict[str, float]:
-  """The last scores of a run, and those of bfl-tf sites and doubt."""
+  """The last scores of a run, and those of bfl-tf report and doubt."""
   scores = run_files.read_summary(run)['final']
   for more in (run_files.SITES, run_files.DOUBT):
     path = run / more / run_files.SCORES

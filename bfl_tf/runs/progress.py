@@ -38,7 +38,7 @@ class Progress:
       self._bar.update()
       self._seconds.append(seconds)
     shown = [f'{n} {row[n]:.4g}' for n in _SHOWN if row.get(n, '') != '']
-    if rejected := row.get('left_out', '').split():
+    if rejected := row.get('rejected', '').split():
       clients = ', '.join(rejected[:10])
       shown.append(f'rejected {len(rejected)} (client {clients})')
     width = len(str(self._num_rounds))

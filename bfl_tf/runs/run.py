@@ -9,17 +9,14 @@ from typing import Any
 from absl import logging
 import numpy as np
 
-from bfl_tf import datasets, metrics, partitions, plots, run_files, version
-from bfl_tf.config import config as config_lib
+from bfl_tf import data, metrics, plots, run_files, version
+from bfl_tf.config.config import Config
+from bfl_tf.data import partitions
 from bfl_tf.federation import data as data_lib
 from bfl_tf.federation import engine as engine_lib
-from bfl_tf.federation import evaluation, loop, stopping
-from bfl_tf.federation import experiment as experiment_lib
+from bfl_tf.federation import evaluation, experiment, loop, stopping
 from bfl_tf.federation import state as state_lib
-from bfl_tf.runs import checkpoints
-from bfl_tf.runs import directory as directory_lib
-from bfl_tf.runs import progress as progress_lib
-from bfl_tf.runs import task as task_lib
+from bfl_tf.runs import checkpoints, directory, progress, task
 
 # Adam moves a weight by its rate a step: 50 steps of 1e-3 move it by 0.05,
 # which is less than a kernel's initial spread.
@@ -27,7 +24,7 @@ _FEW_STEPS = 50
 
 
 def run(
-  config: config_lib.Config,
+  config: Config,
   output_dir: str | os.PathLike,
   show_progress: bool = True,
   overwrite: bool = False,
@@ -51,7 +48,7 @@ def run(
       or the disk is full; the state is saved.
     KeyboardInterrupt: the state is saved; says after which round.
   """
-  if not isinstance(config, config_lib.Config):
+  if not isinstance(config, Config):
     raise ValueError(f'config must be a bfl_tf.Config, got {config!r}.')
   return Run(config, output_dir, show_progress, overwrite=overwrite).play()
 
@@ -64,13 +61,13 @@ class Run:
 
   def __init__(
     self,
-    config: config_lib.Config,
+    config: Config,
     output_dir: str | os.PathLike,
     show_progress: bool = True,
     built: dict[Any, Any] | None = None,
     draw_plots: bool = True,
     engine: engine_lib.Engine | None = None,
-    dataset: datasets.Dataset | None = None,
+    dataset: data.Dataset | None = None,
     nodes: str = '',
     overwrite: bool = False,
   ):
@@ -88,18 +85,18 @@ class Run:
     self._nodes = nodes
     self._draw_plots = draw_plots
     self._config = config
-    self._progress = progress_lib.Progress(
+    self._progress = progress.Progress(
       config.num_rounds, show_progress, config.variant == 'flipout'
     )
-    self._directory = directory_lib.RunDirectory(output_dir, overwrite)
+    self._directory = directory.RunDirectory(output_dir, overwrite)
     self._directory.check(config)
     self._played: state_lib.State | None = None
     self._saved: int | None = None
     self._finished = self._directory.summary(config.num_rounds)
     if self._finished is None:
       self._directory.check_free()
-      self._experiment = experiment_lib.build(config, built, dataset)
-      self._task = task_lib.Task.of(self._experiment.dataset)
+      self._experiment = experiment.build(config, built, dataset)
+      self._task = task.Task.of(self._experiment.dataset)
       self._directory.check_task(self._task)
 
   def play(self) -> dict[str, Any]:

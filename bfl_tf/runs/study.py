@@ -10,22 +10,21 @@ import os
 import pathlib
 from urllib import parse
 
-from bfl_tf.config import config as config_lib
-from bfl_tf.runs import many
-from bfl_tf.runs import planned as planned_lib
+from bfl_tf.config.config import Config
+from bfl_tf.runs import executor, run_spec
 
 
 @dataclasses.dataclass(frozen=True)
-class Point(planned_lib.Planned):
+class Point(run_spec.RunSpec):
   """A run of a study, in `<folder>/<name>/seed<seed>`."""
 
-  config: config_lib.Config
+  config: Config
   directory: pathlib.Path
   place: str
 
 
 def sweep(
-  configs: Mapping[str, config_lib.Config],
+  configs: Mapping[str, Config],
   folder: str | os.PathLike,
   seeds: Sequence[int] = (),
   jobs: int = 1,
@@ -53,15 +52,15 @@ def sweep(
   study = points(configs, folder, seeds)
   try:
     check(study)
-    many.run_all([run for runs in study.values() for run in runs], jobs)
+    executor.run_all([run for runs in study.values() for run in runs], jobs)
   finally:
     # A file may hold other data by the next call.
-    many.built.clear()
+    executor.built.clear()
   return finished(study)
 
 
 def points(
-  configs: Mapping[str, config_lib.Config],
+  configs: Mapping[str, Config],
   folder: str | os.PathLike,
   seeds: Sequence[int] = (),
 ) -> dict[str, list[Point]]:
@@ -93,7 +92,7 @@ def check(study: Mapping[str, Sequence[Point]]) -> None:
       if run.mismatch:
         raise ValueError(run.mismatch)
     if left:
-      many.validate(left[0])
+      executor.validate(left[0])
 
 
 def finished(

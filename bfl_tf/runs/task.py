@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import datasets, training
+from bfl_tf import data, training
 
 # Of a standard deviation: moments so near are of the same examples.
 _SAME = 1e-5
@@ -34,10 +34,10 @@ class Task:
   mean: tuple[float, ...]
   std: tuple[float, ...]
   class_names: tuple[str, ...] = ()
-  features: datasets.Features = ()
+  features: data.Features = ()
 
   @classmethod
-  def of(cls, dataset: datasets.Dataset) -> 'Task':
+  def of(cls, dataset: data.Dataset) -> 'Task':
     """The task of a data set."""
     return cls(
       input_shape=tuple(dataset.input_shape),
@@ -53,7 +53,7 @@ class Task:
   def from_json(cls, text: str) -> 'Task':
     """Reads what `to_json` wrote, the same to the last bit."""
     fields = json.loads(text)
-    features = tuple(datasets.Feature(*f) for f in fields.pop('features'))
+    features = tuple(data.Feature(*f) for f in fields.pop('features'))
     tuples: dict[str, Any] = {
       n: tuple(v) if isinstance(v, list) else v for n, v in fields.items()
     }

@@ -21,8 +21,8 @@ from typing import Annotated
 
 import numpy as np
 
+from bfl_tf.config.settings import Setting
 from bfl_tf.server.stage import Stage
-from bfl_tf.settings import Setting
 
 _OPTIMIZERS = ('adam', 'yogi', 'adagrad')
 

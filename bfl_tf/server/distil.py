@@ -22,12 +22,11 @@ from typing import Annotated
 
 import numpy as np
 
-from bfl_tf import clients, seeds, training
-from bfl_tf import weights as weights_lib
-from bfl_tf.server import ensemble as ensemble_lib
-from bfl_tf.server import resources as resources_lib
+from bfl_tf import clients, seeds, training, weights
+from bfl_tf.config.settings import Setting
+from bfl_tf.server import ensemble
+from bfl_tf.server.resources import Resources
 from bfl_tf.server.stage import Stage
-from bfl_tf.settings import Setting
 
 DISTILLATIONS = ('swa', 'sgd')
 TARGETS = ('teachers', 'labels')
@@ -43,11 +42,11 @@ class Distil(Stage):
     make_ensemble: makes the `Ensemble` that makes teachers.
   """
 
-  resources: resources_lib.Resources
-  make_ensemble: Callable[[], ensemble_lib.Ensemble]
+  resources: Resources
+  make_ensemble: Callable[[], ensemble.Ensemble]
   teachers: Annotated[
     str, Setting('Groups of models that teach the student, joined by +.')
-  ] = '+'.join(ensemble_lib.GROUPS)
+  ] = '+'.join(ensemble.GROUPS)
   targets: Annotated[
     str,
     Setting(
@@ -120,7 +119,7 @@ class Distil(Stage):
   ] = True
 
   name = 'distil'
-  uses = {'ensemble': ensemble_lib.Ensemble}
+  uses = {'ensemble': ensemble.Ensemble}
 
   def __post_init__(self):
     if not len(self.resources.server_images):
@@ -138,7 +137,7 @@ class Distil(Stage):
       self._check_swa()
 
   @functools.cached_property
-  def teacher_groups(self) -> ensemble_lib.Ensemble:
+  def teacher_groups(self) -> ensemble.Ensemble:
     """What makes teachers."""
     return self.make_ensemble()
 
@@ -197,27 +196,27 @@ class Distil(Stage):
   def student(self) -> training.Worker:
     """One worker: steps follow one another. Others may share it."""
     have, worker = self.resources, self.resources.workers[0]
-    recipe = training.Recipe(
+    training_config = training.TrainingConfig(
       optimizer=training.SGD(self.momentum),
       batch_size=self.batch_size,
       weight_decay=self.weight_decay,
-      decay_biases=worker.recipe.decay_biases,
-      augment=worker.recipe.augment and self.augment,
-      augment_padding=worker.recipe.augment_padding,
-      augment_border=worker.recipe.augment_border,
+      decay_biases=worker.config.decay_biases,
+      augment=worker.config.augment and self.augment,
+      augment_padding=worker.config.augment_padding,
+      augment_border=worker.config.augment_border,
       trains_scale=False,
-      random=worker.recipe.random,
+      posterior_scope=worker.config.posterior_scope,
     )
     if self.optimizer == 'swa':
-      recipe = dataclasses.replace(
-        recipe,
+      training_config = dataclasses.replace(
+        training_config,
         cycle_length=self.steps_per_cycle,
         cycle_floor=self.swa_min_learning_rate / self.learning_rate,
         parts=(self.averaging,),
       )
     num_targets = len(have.server_images), have.num_classes
     targets = np.zeros(num_targets, np.float32)
-    return worker.other(recipe, have.server_images, targets)
+    return worker.other(training_config, have.server_images, targets)
 
   @property
   def statistics(self) -> tuple:
@@ -244,13 +243,13 @@ class Distil(Stage):
   @property
   def _taught_by(self):
     known = self.teacher_groups.predictors
-    return ensemble_lib.groups_of('distil.teachers', self.teachers, known)
+    return ensemble.groups_of('distil.teachers', self.teachers, known)
 
   def predicted(
-    self, groups: Mapping[str, Sequence[weights_lib.Weights]], seed: np.ndarray
+    self, groups: Mapping[str, Sequence[weights.Weights]], seed: np.ndarray
   ) -> tuple[training.Mixtures, dict[str, float]]:
     """Asks teachers about U, by group; what is not finite is left out."""
-    mixtures, left_out = training.Mixtures(), 0
+    mixtures, rejected = training.Mixtures(), 0
     if self.targets == 'labels':
       return mixtures, {}
     for name, member in training.predict_members(
@@ -263,15 +262,15 @@ class Distil(Stage):
       if np.all(np.isfinite(member.probs)):
         mixtures.add(name, member)
       else:
-        left_out += 1
-    return mixtures, {'teachers_left_out': left_out}
+        rejected += 1
+    return mixtures, {'teachers_rejected': rejected}
 
   def distilled(
     self,
-    start: weights_lib.Weights,
+    start: weights.Weights,
     mixtures: training.Mixtures,
     seed: np.ndarray,
-  ) -> tuple[weights_lib.Weights, dict[str, float]]:
+  ) -> tuple[weights.Weights, dict[str, float]]:
     """Trains a student from `start` on the union of its teachers.
 
     Returns:
@@ -283,7 +282,7 @@ class Distil(Stage):
     by_labels = self.targets == 'labels'
     if not teachers and not by_labels:
       return start, {'students_refused': 1}
-    job = training.Job(
+    task = training.ClientTask(
       start=start,
       indices=np.arange(len(have.server_images), dtype=np.int32),
       epochs=np.int32(self.epochs),
@@ -295,9 +294,9 @@ class Distil(Stage):
       if by_labels
       else sharpen(mixtures.union(teachers).probs, self.sharpening)
     )
-    result = self.student.train(job, have.server_images, targets)
+    result = self.student.train(task, have.server_images, targets)
     # Through softplus and back a scale is not the same to the last bit.
-    model = weights_lib.Weights(*result.model)._replace(
+    model = weights.Weights(*result.model)._replace(
       scale=start.scale, factor=start.factor
     )
     if self.optimizer == 'swa' or have.recalibrates:

@@ -14,12 +14,11 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from bfl_tf import posteriors, seeds
-from bfl_tf import weights as weights_lib
-from bfl_tf.server import resources as resources_lib
-from bfl_tf.server import teacher_posteriors
+from bfl_tf import seeds, weights
+from bfl_tf.config.settings import Setting
+from bfl_tf.server import posteriors, teacher_posteriors
+from bfl_tf.server.resources import Resources
 from bfl_tf.server.stage import Stage
-from bfl_tf.settings import Setting
 
 GROUPS = ('A', 'C', 'S')
 _LETTERS = 'A: average, C: clients, S: samples'
@@ -34,7 +33,7 @@ class Ensemble(Stage):
     posterior: one of `TEACHER_POSTERIORS`, made; what S samples.
   """
 
-  resources: resources_lib.Resources
+  resources: Resources
   groups: Annotated[
     str, Setting(f'Union of groups to make and score ({_LETTERS}).')
   ] = '+'.join(GROUPS)
@@ -91,10 +90,10 @@ class Ensemble(Stage):
     return state, info, groups
 
   def make(
-    self, pooled: weights_lib.Weights, statistics, seed: np.ndarray
-  ) -> tuple[dict[str, Sequence[weights_lib.Weights]], dict[str, float]]:
+    self, pooled: weights.Weights, statistics, seed: np.ndarray
+  ) -> tuple[dict[str, Sequence[weights.Weights]], dict[str, float]]:
     """Returns the models by group, and columns of `metrics.csv`."""
-    groups: dict[str, Sequence[weights_lib.Weights]] = {}
+    groups: dict[str, Sequence[weights.Weights]] = {}
     info = {}
     if 'A' in self.predictors:
       groups['A'] = (pooled,)

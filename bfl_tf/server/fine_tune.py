@@ -12,16 +12,16 @@ from typing import Annotated
 import numpy as np
 
 from bfl_tf import metrics, seeds, training
-from bfl_tf.server import resources as resources_lib
+from bfl_tf.config.settings import Setting
+from bfl_tf.server.resources import Resources
 from bfl_tf.server.stage import Stage
-from bfl_tf.settings import Setting
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FineTune(Stage):
   """Trains with the clients' optimizer, objective and batch size."""
 
-  resources: resources_lib.Resources
+  resources: Resources
   epochs: Annotated[int, Setting('Maximum number of epochs.', ge=1)] = 100
   patience: Annotated[
     int,
@@ -54,16 +54,16 @@ class FineTune(Stage):
   def _worker(self):
     """It has no broadcast to take as a prior, no parts, a constant rate."""
     worker = self.resources.workers[0]
-    recipe = dataclasses.replace(
-      worker.recipe,
+    training_config = dataclasses.replace(
+      worker.config,
       parts=(),
       step_decay=1.0,
       epoch_decay=1.0,
       objective=dataclasses.replace(
-        worker.recipe.objective, update_prior=False
+        worker.config.objective, update_prior=False
       ),
     )
-    return worker.other(recipe)
+    return worker.other(training_config)
 
   def __call__(self, state, reference, pooled, statistics, seed):
     model, best, best_epoch, step = state.model, (-1.0, state.model), 0, 0
@@ -84,7 +84,7 @@ class FineTune(Stage):
     return state._replace(model=model), info
 
   def _train(self, model, seed, step):
-    job = training.Job(
+    task = training.ClientTask(
       start=model,
       indices=self.resources.server_indices,
       epochs=np.int32(1),
@@ -93,7 +93,7 @@ class FineTune(Stage):
       first_step=np.int32(step),
       kl_weight=np.float32(self.resources.objective.temperature),
     )
-    return self._worker.train(job)
+    return self._worker.train(task)
 
   def _validate(self, model, seed) -> float:
     """Returns the accuracy, of a model that ran away -1: it is never best."""

@@ -13,8 +13,8 @@ import dataclasses
 
 import numpy as np
 
-from bfl_tf import weights as weights_lib
-from bfl_tf.server import resources as resources_lib
+from bfl_tf import weights
+from bfl_tf.server.resources import Resources
 from bfl_tf.server.stage import Stage
 from bfl_tf.startup import tf_keras
 
@@ -25,15 +25,15 @@ _LARGEST_SEED = 2**31
 class FreshHead(Stage):
   """Replaces the last layer that has weights by a draw of its initializer."""
 
-  resources: resources_lib.Resources
+  resources: Resources
 
   name = 'fresh_head'
 
   def __call__(self, state, reference, pooled, statistics, seed):
     worker = self.resources.workers[0]
     drawn = worker.build_model(seed=abs(int(seed[0])) % _LARGEST_SEED)
-    variables = weights_lib.Variables.of(drawn, worker.layout.random)
-    fresh = weights_lib.Weights(*map(np.asarray, weights_lib.read(variables)))
+    variables = weights.Variables.of(drawn, worker.layout.posterior_scope)
+    fresh = weights.Weights(*map(np.asarray, weights.read(variables)))
     last = {id(v) for v in last_layer(drawn).trainable_variables}
     head = _places(variables.mean, last)
     model = state.model.replace_mean(

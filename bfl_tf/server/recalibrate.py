@@ -6,7 +6,7 @@ their weights; unlabeled examples are enough to measure those that do.
 
 import dataclasses
 
-from bfl_tf.server import resources as resources_lib
+from bfl_tf.server.resources import Resources
 from bfl_tf.server.stage import Stage
 
 BATCH_NORMS = ('average', 'recalibrate')
@@ -16,7 +16,7 @@ BATCH_NORMS = ('average', 'recalibrate')
 class Recalibrate(Stage):
   """Replaces the buffers of the model."""
 
-  resources: resources_lib.Resources
+  resources: Resources
 
   name = 'recalibrate'
 

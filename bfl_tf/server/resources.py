@@ -6,8 +6,7 @@ import functools
 
 import numpy as np
 
-from bfl_tf import datasets, training
-from bfl_tf import weights as weights_lib
+from bfl_tf import data, training, weights
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -31,13 +30,13 @@ class Resources:
   num_classes: int
   num_mc_samples: int
   server_indices: np.ndarray
-  validation: datasets.Split
+  validation: data.Split
   objective: training.Objective
   recalibrates: bool
   load_server_data: Callable[[], tuple[np.ndarray, np.ndarray | None]]
 
   @property
-  def layout(self) -> weights_lib.Layout:
+  def layout(self) -> weights.Layout:
     """Of the model."""
     return self.workers[0].layout
 
@@ -56,8 +55,8 @@ class Resources:
     return self._server_data[1]
 
   def measured(
-    self, model: weights_lib.Weights, seed: np.ndarray
-  ) -> weights_lib.Weights:
+    self, model: weights.Weights, seed: np.ndarray
+  ) -> weights.Weights:
     """Returns a model with the buffers that belong to its weights."""
     return training.recalibrate(
       self.workers, model, self.server_images, seed=seed

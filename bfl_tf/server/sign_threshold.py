@@ -21,9 +21,9 @@ from typing import Annotated
 
 import numpy as np
 
-from bfl_tf import statistics as statistics_lib
+from bfl_tf.config.settings import Setting
 from bfl_tf.server.stage import Stage
-from bfl_tf.settings import Setting
+from bfl_tf.statistics import Total
 
 
 def _votes(update, weight, reference):
@@ -52,7 +52,7 @@ class SignThreshold(Stage):
   ] = 2
 
   name = 'sign_threshold'
-  statistics = (statistics_lib.Total(_votes),)
+  statistics = (Total(_votes),)
 
   def __post_init__(self):
     most = self.clients_per_round or self.num_clients

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import component
-from bfl_tf import weights as weights_lib
+from bfl_tf import component, weights
 
 
 class Stage(component.Component):
@@ -30,7 +29,7 @@ class Stage(component.Component):
   def predictors(self) -> tuple[str, ...]:
     return ()
 
-  def init(self, model: weights_lib.Weights) -> Any:
+  def init(self, model: weights.Weights) -> Any:
     """Returns the stage's slot before the first round.
 
     The slot is an array or a dict of arrays, which the stage carries from round
@@ -45,8 +44,8 @@ class Stage(component.Component):
   def __call__(
     self,
     state: Any,
-    reference: weights_lib.Weights,
-    pooled: weights_lib.Weights,
+    reference: weights.Weights,
+    pooled: weights.Weights,
     statistics: Mapping[Any, Any],
     seed: np.ndarray,
   ) -> tuple:

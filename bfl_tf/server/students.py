@@ -12,10 +12,10 @@ from typing import Annotated
 import numpy as np
 
 from bfl_tf import seeds
-from bfl_tf.server import distil as distil_lib
-from bfl_tf.server import ensemble as ensemble_lib
+from bfl_tf.config.settings import Setting
+from bfl_tf.server import ensemble
+from bfl_tf.server.distil import Distil, DISTILLATIONS
 from bfl_tf.server.stage import Stage
-from bfl_tf.settings import Setting
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class Students(Stage):
     make_distil: `Distil`, bound to all but its `teachers` and `optimizer`.
   """
 
-  make_distil: Callable[..., distil_lib.Distil]
+  make_distil: Callable[..., Distil]
   students: Annotated[
     tuple[str, ...],
     Setting(
@@ -36,7 +36,7 @@ class Students(Stage):
   ] = ()
 
   name = 'students'
-  uses = {'distil': distil_lib.Distil}
+  uses = {'distil': Distil}
   # Of what it uses, the settings that it gives itself.
   sets = {'distil': ('teachers', 'optimizer')}
 
@@ -87,11 +87,11 @@ class Students(Stage):
     found = {}
     for name in self.students:
       teachers, _, distillation = name.partition(':')
-      if distillation not in distil_lib.DISTILLATIONS:
+      if distillation not in DISTILLATIONS:
         raise ValueError(
           f'--students.students={name} must be <teachers>:<optimizer>, as '
-          f'A+C+S:swa; optimizers are {", ".join(distil_lib.DISTILLATIONS)}.'
+          f'A+C+S:swa; optimizers are {", ".join(DISTILLATIONS)}.'
         )
-      ensemble_lib.groups_of('students.students', teachers, ensemble_lib.GROUPS)
+      ensemble.groups_of('students.students', teachers, ensemble.GROUPS)
       found[name] = self.make_distil(teachers=teachers, optimizer=distillation)
     return found

@@ -8,8 +8,8 @@ model whose other vectors a draw keeps. `result` is that of the statistic.
 import dataclasses
 from typing import Annotated, Any
 
-from bfl_tf import posteriors
-from bfl_tf.settings import Setting
+from bfl_tf.config.settings import Setting
+from bfl_tf.server import posteriors
 
 FITS = ('equation5', 'released')
 

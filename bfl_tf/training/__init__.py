@@ -9,15 +9,6 @@ from bfl_tf.training.devices import (
   strategies,
 )
 from bfl_tf.training.ivon import IVON
-from bfl_tf.training.jobs import (
-  Data,
-  Job,
-  mismatch,
-  Recipe,
-  Result,
-  Step,
-  Trace,
-)
 from bfl_tf.training.langevin import PSGLD, SGLD
 from bfl_tf.training.objectives import Objective, Prior, VARIANTS
 from bfl_tf.training.optimizer import Optimizer
@@ -32,4 +23,13 @@ from bfl_tf.training.prediction import (
 )
 from bfl_tf.training.predictor import Inputs, Predictor
 from bfl_tf.training.schedules import SCHEDULES
+from bfl_tf.training.tasks import (
+  ClientTask,
+  Data,
+  mismatch,
+  Result,
+  Step,
+  Trace,
+  TrainingConfig,
+)
 from bfl_tf.training.worker import Worker

@@ -5,29 +5,29 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from bfl_tf import own
-from bfl_tf import weights as weights_lib
+from bfl_tf import weights
+from bfl_tf.config import user_code
 from bfl_tf.startup import tf
-from bfl_tf.training import jobs
+from bfl_tf.training import tasks
 from bfl_tf.training.part import Part
 
 Parts = tuple[Part, ...]
 
 
-def _trace_spec() -> jobs.Trace:
+def _trace_spec() -> tasks.Trace:
   number = tf.TensorSpec([], tf.float32)
-  return jobs.Trace(tf.TensorSpec([], tf.int32), number, number)
+  return tasks.Trace(tf.TensorSpec([], tf.int32), number, number)
 
 
-def with_layout(parts: Parts, layout: weights_lib.Layout) -> Parts:
+def with_layout(parts: Parts, layout: weights.Layout) -> Parts:
   """Returns the parts for a model."""
   return tuple(part.with_layout(layout) for part in parts)
 
 
 def begin(
-  parts: Parts, start: weights_lib.Weights, shared: Any, memory: Any
+  parts: Parts, start: weights.Weights, shared: Any, memory: Any
 ) -> tuple:
-  """Returns the carry of each part; arguments as in `Job`."""
+  """Returns the carry of each part; arguments as in `ClientTask`."""
   return tuple(
     part.begin(start, shared.get(part.name), memory.get(part.name))
     for part in parts
@@ -51,8 +51,8 @@ def prior_provider(parts: Parts) -> Part | None:
 
 
 def finish(
-  parts: Parts, model: weights_lib.Weights, carry: tuple, trace: jobs.Trace
-) -> jobs.Result:
+  parts: Parts, model: weights.Weights, carry: tuple, trace: tasks.Trace
+) -> tasks.Result:
   """Returns the model, vectors and memory that the parts make of a training."""
   extras, memory, report = {}, {}, {}
   for part, kept in zip(parts, carry):
@@ -63,7 +63,7 @@ def finish(
       extras[part.name] = sent
     if part.has('init_memory'):
       memory[part.name] = new_memory
-  return jobs.Result(model, extras, memory, trace._replace(report=report))
+  return tasks.Result(model, extras, memory, trace._replace(report=report))
 
 
 def _check_hooks(part, start, shared, memory):
@@ -78,7 +78,7 @@ def _check_hooks(part, start, shared, memory):
       return ()
     name = f'{type(part).__qualname__}.{hook}'
     function = tf.function(getattr(part, hook))
-    made = own.call(
+    made = user_code.call(
       f'--client_parts: {type(part).__module__}:{name}',
       functools.partial(function.get_concrete_function, *arguments),
     )
@@ -89,7 +89,7 @@ def _check_hooks(part, start, shared, memory):
 
   number, seed = tf.TensorSpec([], tf.float32), tf.TensorSpec([2], tf.int32)
   index = tf.TensorSpec([], tf.int32)
-  step = jobs.Step(index, number, seed, number, number, index)
+  step = tasks.Step(index, number, seed, number, number, index)
   mean = tf.TensorSpec([start.loc.shape[0] + start.point.shape[0]])
   traced('prior', start, shared, memory)
   carry = traced('begin', start, shared, memory)
@@ -99,15 +99,15 @@ def _check_hooks(part, start, shared, memory):
 
 
 def result_spec(
-  parts: Parts, layout: weights_lib.Layout, shared: Any, memory: Any
-) -> jobs.Result:
+  parts: Parts, layout: weights.Layout, shared: Any, memory: Any
+) -> tasks.Result:
   """Returns the shapes and types of what a training returns.
 
   Args:
     parts: the chain.
     layout: of the model.
-    shared: as in `Job`.
-    memory: as in `Job`; the returned memory must be like it.
+    shared: as in `ClientTask`.
+    memory: as in `ClientTask`; the returned memory must be like it.
 
   Returns:
     `tf.TensorSpec`s of what `Worker.train` returns. The rank of a factor is
@@ -123,7 +123,7 @@ def result_spec(
     return finish(parts, start, carry, trace)
 
   given = tf.nest.map_structure(
-    jobs.spec_of, (layout.standard(), shared, memory)
+    tasks.spec_of, (layout.standard(), shared, memory)
   )
   for part in parts:
     if not type(part).__module__.startswith('bfl_tf.'):
@@ -136,6 +136,6 @@ def result_spec(
   extras, report = tf.nest.map_structure(
     tf.TensorSpec.from_tensor, (outputs.extras, outputs.trace.report)
   )
-  model = given[0]._replace(factor=jobs.any_rows(given[0].factor))
+  model = given[0]._replace(factor=tasks.any_rows(given[0].factor))
   trace = _trace_spec()._replace(report=report)
-  return jobs.Result(model, extras, given[2], trace)
+  return tasks.Result(model, extras, given[2], trace)

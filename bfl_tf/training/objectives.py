@@ -13,8 +13,8 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from bfl_tf.config.settings import Setting
 from bfl_tf.models import variants
-from bfl_tf.settings import Setting
 from bfl_tf.startup import tf
 
 KL_EXAMPLES = ('own', 'all')
@@ -82,7 +82,7 @@ class Objective:
     return total - own if self.kl_examples == 'all' else 0
 
   def compiled(self) -> Objective:
-    """Returns what training is compiled from; the rest comes with each job."""
+    """Returns what training is compiled from; the rest comes with each task."""
     return Objective(
       prior_scale=self.prior_scale,
       update_prior=self.update_prior,

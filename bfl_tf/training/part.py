@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bfl_tf import component
-from bfl_tf import weights as weights_lib
+from bfl_tf import component, weights
 from bfl_tf.startup import tf
 
 
@@ -49,7 +48,7 @@ class Part(component.Component):
   def prior_weight(self) -> float:
     return 1.0
 
-  def with_layout(self, layout: weights_lib.Layout) -> Part:
+  def with_layout(self, layout: weights.Layout) -> Part:
     """Returns the part for a model with these tensor shapes."""
     return self
 
@@ -65,14 +64,14 @@ class Part(component.Component):
     is_kept = self.provides_prior or self.posterior_scope == 'all'
     return self if is_kept else None
 
-  def init_memory(self, model: weights_lib.Weights) -> Any:
+  def init_memory(self, model: weights.Weights) -> Any:
     """Returns a client's memory before its first round.
 
     It is a NumPy array, or a dict of NumPy arrays, whose shapes and types stay
     the same in all rounds.
     """
 
-  def prior(self, start: weights_lib.Weights, shared: Any, memory: Any) -> Any:
+  def prior(self, start: weights.Weights, shared: Any, memory: Any) -> Any:
     """Returns the natural parameters of the client's prior.
 
     They are `[2, num_loc]` float64: precision times mean, and precision. With
@@ -80,7 +79,7 @@ class Part(component.Component):
     hook.
     """
 
-  def begin(self, start: weights_lib.Weights, shared: Any, memory: Any) -> Any:
+  def begin(self, start: weights.Weights, shared: Any, memory: Any) -> Any:
     """Returns the carry before the first step; `start` is the broadcast."""
     return ()
 
@@ -97,7 +96,7 @@ class Part(component.Component):
     """Returns the new mean, or None to keep it, and the new carry."""
     return None, carry
 
-  def finish(self, model: weights_lib.Weights, carry: Any, trace: Any) -> tuple:
+  def finish(self, model: weights.Weights, carry: Any, trace: Any) -> tuple:
     """Returns the model, a vector to send or None, and the new memory.
 
     The vector has the same shape and type in every round. The memory is kept

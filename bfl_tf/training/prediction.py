@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bfl_tf import seeds
-from bfl_tf import weights as weights_lib
+from bfl_tf import seeds, weights
 from bfl_tf.startup import tf
 from bfl_tf.training import devices
 
@@ -82,7 +81,7 @@ class Welford(NamedTuple):
 
 def predict(
   workers: Sequence,
-  model: weights_lib.Weights,
+  model: weights.Weights,
   x: np.ndarray,
   *,
   seed: np.ndarray,
@@ -117,7 +116,7 @@ def predict(
 
 def predict_members(
   workers: Sequence,
-  groups: Mapping[str, Sequence[weights_lib.Weights]],
+  groups: Mapping[str, Sequence[weights.Weights]],
   x: np.ndarray,
   *,
   seed: np.ndarray,
@@ -184,11 +183,11 @@ def _mix(size, mixed, other_size, other):
 
 def recalibrate(
   workers: Sequence,
-  model: weights_lib.Weights,
+  model: weights.Weights,
   x: np.ndarray,
   *,
   seed: np.ndarray,
-) -> weights_lib.Weights:
+) -> weights.Weights:
   """Estimates batch normalization's moving statistics anew.
 
   Args:

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bfl_tf import models, seeds
-from bfl_tf import weights as weights_lib
-from bfl_tf.datasets import preprocessing
+from bfl_tf import models, seeds, weights
+from bfl_tf.data import preprocessing
 from bfl_tf.startup import tf, tf_keras
 from bfl_tf.training import prediction
 
@@ -48,15 +47,15 @@ class Predictor:
     strategy: tf.distribute.Strategy,
     build_model: Callable[[], tf_keras.Model],
     inputs: Inputs,
-    random: str = 'layers',
+    posterior_scope: str = 'layers',
   ):
     """Builds the model; `random` as of `weights.Variables.of`."""
     self.inputs = inputs
     self.device = strategy.extended.worker_devices[0]
     with strategy.scope():
       self.model = build_model()
-    self.variables = weights_lib.Variables.of(self.model, random)
-    self.layout = weights_lib.Layout.of(self.model, random)
+    self.variables = weights.Variables.of(self.model, posterior_scope)
+    self.layout = weights.Layout.of(self.model, posterior_scope)
     self._measure: tf.types.experimental.PolymorphicFunction | None = None
     self._predict = tf.function(
       self.batches,
@@ -68,10 +67,10 @@ class Predictor:
       ],
     )
 
-  def load(self, model: weights_lib.Weights) -> None:
+  def load(self, model: weights.Weights) -> None:
     """Writes weights into the device's model."""
     with tf.device(self.device):
-      weights_lib.write(self.variables, model)
+      weights.write(self.variables, model)
 
   def predict(
     self, x: np.ndarray, seed: np.ndarray, first: int, num_samples: int
@@ -123,7 +122,7 @@ class Predictor:
     inputs = preprocessing.normalize(x, self.inputs.mean, self.inputs.std)
     with models.scope(seed, self.variables.untransformed_scale):
       self.model(inputs, training=True)
-    return weights_lib.flatten([v / share.get(id(v), 1.0) for v in buffers])
+    return weights.flatten([v / share.get(id(v), 1.0) for v in buffers])
 
   def forward(self, x: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
     """One pass, in a graph too: probabilities `[batch, num_classes]`."""

@@ -6,7 +6,7 @@ A schedule is a function `(rate, round, num_rounds) -> rate`, round from 0.
 import dataclasses
 from typing import Annotated
 
-from bfl_tf.settings import Setting
+from bfl_tf.config.settings import Setting
 
 _TINY = 1e-6
 

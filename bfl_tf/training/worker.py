@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf.datasets import preprocessing
+from bfl_tf.data import preprocessing
 from bfl_tf.startup import tf, tf_keras
-from bfl_tf.training import jobs, local, predictor
+from bfl_tf.training import local, predictor, tasks
 
 
 class Worker(predictor.Predictor):
@@ -19,7 +19,7 @@ class Worker(predictor.Predictor):
 
   Attributes:
     build_model: from a `seed` to its network with initial weights.
-    recipe: of its training.
+    config: of its training.
     training: its `LocalTraining`.
     labels: of all examples, as they were given.
   """
@@ -28,35 +28,35 @@ class Worker(predictor.Predictor):
     self,
     strategy: tf.distribute.Strategy,
     build_model: Callable[..., tf_keras.Model],
-    data: jobs.Data,
-    recipe: jobs.Recipe,
+    data: tasks.Data,
+    config: tasks.TrainingConfig,
   ):
     shape, dtype = data.x.shape[1:], data.x.dtype
     inputs = predictor.Inputs(shape, dtype, data.mean, data.std)
-    super().__init__(strategy, build_model, inputs, recipe.random)
-    self.build_model, self.recipe = build_model, recipe
+    super().__init__(strategy, build_model, inputs, config.posterior_scope)
+    self.build_model, self.config = build_model, config
     self._strategy, self._data = strategy, data
     self._others: dict[Any, Worker] = {}
     with strategy.scope():
-      self.training = local.LocalTraining(strategy, self.model, data, recipe)
+      self.training = local.LocalTraining(strategy, self.model, data, config)
     with tf.device(self.device):
       self._x, self._y = tf.constant(data.x), tf.constant(data.y)
     self._source, self.labels = data.x, data.y
-    self._train: Callable[..., jobs.Result] | None = None
+    self._train: Callable[..., tasks.Result] | None = None
 
   def other(
     self,
-    recipe: jobs.Recipe,
+    config: tasks.TrainingConfig,
     x: np.ndarray | None = None,
     y: np.ndarray | None = None,
   ) -> Worker:
     """Returns a worker of the same device and network for another training.
 
-    It is made once for a recipe and examples of one shape, and may hold those
+    It is made once for a config and examples of one shape, and may hold those
     of whoever asked first: hand it yours, by `train`.
 
     Args:
-      recipe: of the training.
+      config: of the training.
       x: in place of the data's own examples, of the same type.
       y: in place of the data's own labels.
     """
@@ -64,9 +64,9 @@ class Worker(predictor.Predictor):
     data = data._replace(
       x=data.x if x is None else x, y=data.y if y is None else y
     )
-    key = recipe, data.x.shape, data.y.shape
+    key = config, data.x.shape, data.y.shape
     if key not in self._others:
-      self._others[key] = Worker(self._strategy, self.build_model, data, recipe)
+      self._others[key] = Worker(self._strategy, self.build_model, data, config)
     return self._others[key]
 
   def examples(self, indices) -> tuple[tf.Tensor, tf.Tensor]:
@@ -79,31 +79,31 @@ class Worker(predictor.Predictor):
 
   def train(
     self,
-    job: jobs.Job,
+    task: tasks.ClientTask,
     x: np.ndarray | None = None,
     y: np.ndarray | None = None,
-  ) -> jobs.Result:
+  ) -> tasks.Result:
     """Trains on one client's examples, from the broadcast weights.
 
     Args:
-      job: what to train from and on.
+      task: what to train from and on.
       x: examples in place of the data's own from now on, of the same shape and
         type; the array of the last call is not copied again.
       y: labels, for this call.
 
     Raises:
-      TypeError: the job, or `x` or `y`, is not like this worker's first.
+      TypeError: the task, or `x` or `y`, is not like this worker's first.
     """
     with tf.device(self.device):
       if self._train is None:
-        signature = self.training.signature(self._x, self._y, job)
+        signature = self.training.signature(self._x, self._y, task)
         # Traced once. A `tf.function` that cannot bind its arguments leaves its
-        # lock taken, and the next job would wait for ever.
+        # lock taken, and the next task would wait for ever.
         traced = tf.function(self.training, signature)
         self._train = traced.get_concrete_function()
       inputs = self._x if x is None or x is self._source else tf.constant(x)
       labels = self._y if y is None else tf.constant(y)
-      result = predictor.as_numpy(self._train(inputs, labels, job))
+      result = predictor.as_numpy(self._train(inputs, labels, task))
     if x is not None:
       self._x, self._source = inputs, x
     return result

@@ -23,7 +23,7 @@ class Layout:
     point: of the other trainable weights.
     buffers: of what is not trained.
     buffer_names: of these.
-    random: as of `Variables.of`.
+    posterior_scope: as of `Variables.of`.
     mean_names: Names of the variables in `loc` and `point`, without their
       layers' names, which differ between two models of one network.
   """
@@ -32,13 +32,13 @@ class Layout:
   point: tuple[tf.TensorShape, ...]
   buffers: tuple[tf.TensorShape, ...]
   buffer_names: tuple[str, ...] = ()
-  random: str = 'layers'
+  posterior_scope: str = 'layers'
   mean_names: tuple[str, ...] = ()
 
   @classmethod
-  def of(cls, model: tf_keras.Model, random: str = 'layers') -> Layout:
+  def of(cls, model: tf_keras.Model, posterior_scope: str = 'layers') -> Layout:
     """Reads the layout of a built model; arguments as of `Variables.of`."""
-    groups = Variables.of(model, random)
+    groups = Variables.of(model, posterior_scope)
 
     def shapes(variables):
       return tuple(variable.shape for variable in variables)
@@ -49,7 +49,7 @@ class Layout:
       shapes(groups.point),
       shapes(groups.buffers),
       names,
-      random,
+      posterior_scope,
       tuple(variable.name.rpartition('/')[2] for variable in groups.mean),
     )
 
@@ -93,13 +93,15 @@ class Variables(NamedTuple):
   buffers: list[tf.Variable]
 
   @classmethod
-  def of(cls, model: tf_keras.Model, random: str = 'layers') -> Variables:
+  def of(
+    cls, model: tf_keras.Model, posterior_scope: str = 'layers'
+  ) -> Variables:
     """Sorts the variables of a built model.
 
     Args:
       model: whose variational weights, if any, are pairs that TFP's layers name
         `*_loc` and `*_untransformed_scale`.
-      random: `layers`: these pairs are the random weights; `all`: all
+      posterior_scope: `layers`: these pairs are the random weights; `all`: all
         trainables are, and no variable holds their scale.
 
     Raises:
@@ -118,7 +120,7 @@ class Variables(NamedTuple):
         f'Every *{_SCALE} needs its *{_LOC} of the same '
         f'shape; the model has {[v.name for v in trainable]}.'
       )
-    if random == 'all':
+    if posterior_scope == 'all':
       if locs:
         raise ValueError(
           'A method that makes all weights random needs a network without '

@@ -6,8 +6,8 @@ import statistics as stats
 import numpy as np
 import tensorflow as tf
 
-from bfl_tf import config as config_lib
 from bfl_tf import federation, statistics, training
+from bfl_tf.config.config import Config
 from experiments.benchmarks import measuring, random_images
 
 _NUM_IMAGES, _NUM_CLIENTS, _BATCH_SIZE = 10000, 10, 128
@@ -16,7 +16,7 @@ _SEED = np.zeros(2, np.int32)
 
 def run(name: str, num_workers: int, repeats: int) -> None:
   """Prints a line for the teachers and one for the student."""
-  config = config_lib.Config(
+  config = Config(
     dataset=random_images.dataset(name),
     model=random_images.SHAPES[name].network,
     variant='deterministic',

@@ -4,14 +4,14 @@ import json
 import pathlib
 import sys
 
-from bfl_tf import config as config_lib
+from bfl_tf.config.config import Config
 from bfl_tf.flower import simulation
-from experiments.benchmarks import usual_app
+from experiments.benchmarks import flower_baseline
 
 _USUAL = 'from experiments.benchmarks import flower; flower.play_usual_app()'
 
 
-def usual(config: config_lib.Config, folder: str, cpus: int) -> float:
+def usual(config: Config, folder: str, cpus: int) -> float:
   """Returns the seconds of its last round, with so many CPUs a client app."""
   said = pathlib.Path(folder, 'seconds.json')
   settings = {
@@ -37,7 +37,7 @@ def play_usual_app() -> None:
   """In a process of its own: an app whose settings are given as JSON."""
   (text,) = simulation.given()
   settings = json.loads(text)
-  server, client = usual_app.apps(settings)
+  server, client = flower_baseline.apps(settings)
   simulation.run_apps(
     server, client, settings['num-clients'], settings['processes'],
     settings['cpus'],

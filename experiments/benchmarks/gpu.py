@@ -10,8 +10,7 @@ import tensorflow as tf
 
 from bfl_tf import training
 from experiments import outcomes
-from experiments.benchmarks import random_images
-from experiments.benchmarks import round as round_lib
+from experiments.benchmarks import random_images, round
 
 # Deterministic kernels are last: a process cannot leave them.
 _BLOCKS = ('float32', 'mixed_precision', 'deterministic')
@@ -32,7 +31,7 @@ def run(names: Sequence[str], num_workers: int, repeats: int) -> None:
     training.configure(num_workers, **options)
     for name in names:
       for variant in ('deterministic', 'flipout'):
-        round_lib.run(name, variant, num_workers, repeats)
+        round.run(name, variant, num_workers, repeats)
 
 
 def _difference(name) -> str:

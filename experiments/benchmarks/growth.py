@@ -22,19 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import config as config_lib
-from bfl_tf import (
-  datasets,
-  federation,
-  pooling,
-  posteriors,
-  statistics,
-  training,
-)
-from bfl_tf import weights as weights_lib
+from bfl_tf import data, federation, statistics, training, weights
+from bfl_tf.config.config import Config
 from bfl_tf.federation import engine, ensembles
 from bfl_tf.plots import canvas
-from bfl_tf.runs import rows as rows_lib
+from bfl_tf.runs import tables
+from bfl_tf.server import pooling, posteriors
 from experiments.benchmarks import measuring, random_images
 
 _SEED = np.zeros(2, np.int32)
@@ -77,7 +70,7 @@ def run(
       for size, play in plays.items()
     ]
     fitted = (f'{column}^{_fitted(found, column)}' for column in _COLUMNS)
-    print(f'{rows_lib.table(found)}\n{", ".join(fitted)}\n', flush=True)
+    print(f'{tables.table(found)}\n{", ".join(fitted)}\n', flush=True)
     rows += found
   _schedule(num_workers)
   return rows
@@ -94,7 +87,7 @@ def _free_bytes() -> float:
 
 def write(folder: pathlib.Path, rows: Sequence[dict[str, Any]]) -> None:
   """Writes the rows of `run` as growth.csv and draws them as growth.png."""
-  rows_lib.write_csv(folder / 'growth.csv', rows)
+  tables.write_csv(folder / 'growth.csv', rows)
   panels = canvas.new_axes((10, 5.5), len(_COLUMNS), sharey=False)
   for axes, column in zip(panels, _COLUMNS):
     names = dict.fromkeys(row['what'] for row in rows)
@@ -125,7 +118,7 @@ def exponent(
 
 
 def makespan(seconds: Iterable[float], num_devices: int) -> float:
-  """Returns when the last job ends; each goes to the device free first."""
+  """Returns when the last task ends; each goes to the device free first."""
   free = [0.0] * num_devices
   for each in seconds:
     heapq.heapreplace(free, free[0] + each)
@@ -136,7 +129,7 @@ def pooled(size: int, rule_name: str = 'nwa', num_clients: int = 3) -> Callable:
   """Returns what pools clients of so many weights, one update at a time."""
   rng, none = np.random.default_rng(0), np.zeros(0, np.float32)
   loc, scale = (rng.random(size, np.float32) for _ in range(2))
-  model = weights_lib.Weights(loc, 0.1 * scale + 0.01, none, none)
+  model = weights.Weights(loc, 0.1 * scale + 0.01, none, none)
   tight = model._replace(scale=np.full(size, 0.2, np.float32))
   rule = pooling.rule_of(rule_name)
 
@@ -152,11 +145,11 @@ def pooled(size: int, rule_name: str = 'nwa', num_clients: int = 3) -> Callable:
 def _rounds(num_workers, num_clients) -> Callable:
   x = np.random.default_rng(0).standard_normal((num_clients, 4), np.float32)
   y = np.arange(num_clients) % 2
-  dataset = datasets.from_arrays('one each', x, y, x, y)
+  dataset = data.from_arrays('one each', x, y, x, y)
   built: dict[Any, Any] = {}
 
   def begin(count):
-    config = config_lib.Config(
+    config = Config(
       model='logistic', batch_size=1, num_workers=num_workers,
       num_clients=num_clients, clients_per_round=count,
     )  # fmt: skip
@@ -218,12 +211,12 @@ def _schedule(num_workers) -> None:
     names = 'makespan over ideal', 'with spread', 'longest client'
     ratios = (float(each / seconds.sum() * devices) for each in found)
     rows.append({'devices': devices, **dict(zip(names, ratios))})
-  print(rows_lib.table(rows), flush=True)
+  print(tables.table(rows), flush=True)
 
 
 def _lenet5(num_workers, **values) -> federation.Experiment:
   dataset = random_images.dataset('lenet5')
-  config = config_lib.Config(
+  config = Config(
     dataset=dataset, model='lenet5', num_workers=num_workers, **values
   )
   return federation.Experiment.build(config)

@@ -12,12 +12,12 @@ import tensorflow as tf
 from tensorflow_probability import distributions as tfd
 import tf_keras
 
-from bfl_tf import config as config_lib
 from bfl_tf import models
-from bfl_tf.datasets import preprocessing
+from bfl_tf.config.config import Config
+from bfl_tf.data import preprocessing
 
 
-def begin(config: config_lib.Config) -> tuple[str, Callable[[], Any]]:
+def begin(config: Config) -> tuple[str, Callable[[], Any]]:
   """Returns what this is, and a function that plays a round."""
   tf.config.threading.set_intra_op_parallelism_threads(config.num_workers)
   for gpu in tf.config.list_physical_devices('GPU'):

@@ -19,10 +19,10 @@ from typing import Any
 from matplotlib import figure as figure_lib
 import numpy as np
 
-from bfl_tf import config as config_lib
 from bfl_tf import federation, training
+from bfl_tf.config.config import Config
 from bfl_tf.plots import canvas
-from bfl_tf.runs import rows as rows_lib
+from bfl_tf.runs import tables
 from experiments.benchmarks import measuring, random_images
 
 _COLUMNS = ('images/s', 'min', 'max')
@@ -66,11 +66,11 @@ def run(
       row |= zip(_COLUMNS, map(round, spread))
       row['ours over it'] = f'{ours / spread[0]:.2f}'
     rows.append({'peer': peer, 'network': name, 'variant': variant, **row})
-  print(f'{rows_lib.table(rows)}\n', flush=True)
+  print(f'{tables.table(rows)}\n', flush=True)
   return rows
 
 
-def begin(config: config_lib.Config) -> tuple[str, Callable[[], Any]]:
+def begin(config: Config) -> tuple[str, Callable[[], Any]]:
   """Returns what ours is, and a function that plays a round."""
   training.configure(config.num_workers, mixed_precision=config.mixed_precision)
   experiment = federation.Experiment.build(config)
@@ -133,7 +133,7 @@ def _usual_apps(config, folder) -> dict[str, Callable[[], float] | None]:
 
 def write(folder: pathlib.Path, rows: Sequence[dict[str, Any]]) -> None:
   """Writes the rows of `run` as peers.csv and draws them as peers.png."""
-  rows_lib.write_csv(folder / 'peers.csv', rows)
+  tables.write_csv(folder / 'peers.csv', rows)
   _chart(rows).savefig(folder / 'peers.png')
 
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bfl_tf import config as config_lib
-from bfl_tf import datasets
+from bfl_tf import data as data_lib
+from bfl_tf.config.config import Config
 
 
 class Images(NamedTuple):
@@ -36,7 +36,7 @@ def dataset(model: str) -> str:
 def _images(name):
   images = SHAPES[name]
   x, y = _arrays(images.shape, 10 * images.per_client)
-  return datasets.from_arrays('random', x, y, x[:100], y[:100])
+  return data_lib.from_arrays('random', x, y, x[:100], y[:100])
 
 
 # Each is ten clients' worth for the network of its name.
@@ -57,9 +57,9 @@ def config(
   num_clients: int,
   batch_size: int,
   **values: Any,
-) -> config_lib.Config:
+) -> Config:
   """A run that is all training: its only evaluations are the first and last."""
-  return config_lib.Config(
+  return Config(
     dataset=str(data),
     num_workers=num_workers,
     num_clients=num_clients,

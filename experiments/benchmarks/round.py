@@ -3,15 +3,15 @@
 import statistics as stats
 import time
 
-from bfl_tf import config as config_lib
 from bfl_tf import federation
+from bfl_tf.config.config import Config
 from experiments.benchmarks import measuring, random_images
 
 
 def run(name: str, variant: str, num_workers: int, repeats: int) -> None:
   """Prints one line: a round's images/s over the bare step's."""
   _, per_client, batch_size, network, augment = random_images.SHAPES[name]
-  config = config_lib.Config(
+  config = Config(
     dataset=random_images.dataset(name),
     model=network,
     variant=variant,

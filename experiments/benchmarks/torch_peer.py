@@ -9,10 +9,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from bfl_tf import config as config_lib
+from bfl_tf.config.config import Config
 
 
-def begin(config: config_lib.Config) -> tuple[str, Callable[[], Any]]:
+def begin(config: Config) -> tuple[str, Callable[[], Any]]:
   """Returns what this is, and a function that plays a round."""
   device = 'cuda' if torch.cuda.is_available() else 'cpu'
   torch.set_default_device(device)
@@ -49,7 +49,7 @@ def _train(model, x, y, own, config):
 
 
 def _augmented(x, padding=4):
-  """Crops and flips each image, as `bfl_tf.datasets.preprocessing` does."""
+  """Crops and flips each image, as `bfl_tf.data.preprocessing` does."""
   count, channels, height, width = x.shape
   offsets = torch.randint(2 * padding + 1, (2, count, 1))
   rows, columns = offsets[0] + torch.arange(height), torch.arange(width)

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import config as config_lib
-from bfl_tf import files, run_files
-from bfl_tf import runs as runs_lib
-from bfl_tf.runs import rows
+from bfl_tf import files, run_files, runs
+from bfl_tf.config import config as config_lib
+from bfl_tf.runs import tables
 
 SCALES = ('smoke', 'laptop', 'overnight', 'paper')
 SMOKE = 'A SMOKE TEST: it shows that the code runs, and nothing else.'
@@ -146,7 +145,7 @@ class Cell:
 
 
 @dataclasses.dataclass(frozen=True)
-class Task(runs_lib.Planned):
+class Task(runs.RunSpec):
   """A cell at a scale and seed, with its place below `root`."""
 
   cell: Cell
@@ -226,7 +225,7 @@ def column(
     wanted = _of(name, predictor)
     numbers = [
       float(row[wanted])
-      for row in rows.read(directory / run_files.METRICS)
+      for row in tables.read(directory / run_files.METRICS)
       if row['round'] >= first_round and wanted in row
     ]
     if not numbers:

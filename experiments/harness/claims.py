@@ -29,8 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.harness import cells as cells_lib
 from experiments.harness import significance
+from experiments.harness.cells import Cell, Measure, Paper, POINTS, SEEDS, Task
 
 VERDICTS = {'holds': 0, 'does not hold': 1, 'undecided': 3, 'no test': 3}
 
@@ -45,7 +45,7 @@ class Side:
   """Several cells, and what is made of their values of one seed."""
 
   reduce: Callable[[Sequence[float]], float]
-  cells: Sequence[cells_lib.Cell]
+  cells: Sequence[Cell]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,17 +62,17 @@ class Comparison:
   """
 
   statement: str
-  left: cells_lib.Cell | Side
-  right: cells_lib.Cell | Side | None
-  measure: cells_lib.Measure = cells_lib.POINTS
+  left: Cell | Side
+  right: Cell | Side | None
+  measure: Measure = POINTS
   margin: float = 0.0
 
   @property
-  def cells(self) -> list[cells_lib.Cell]:
+  def cells(self) -> list[Cell]:
     """Of both sides."""
     return list(dict.fromkeys([*_cells(self.left), *_cells(self.right)]))
 
-  def difference(self, tasks: Mapping[cells_lib.Cell, cells_lib.Task]) -> float:
+  def difference(self, tasks: Mapping[Cell, Task]) -> float:
     """Of one seed; NaN where a run has not ended."""
     if not all(tasks[cell].is_done for cell in self.cells):
       return math.nan
@@ -94,10 +94,10 @@ def _cells(side):
 
 
 def over(
-  cells: Mapping[Any, cells_lib.Cell | Side],
+  cells: Mapping[Any, Cell | Side],
   lefts: str | Collection[str],
   rights: str | Collection[str],
-  measure: cells_lib.Measure = cells_lib.POINTS,
+  measure: Measure = POINTS,
   margin: float = 0.0,
   where: str | Collection[str] = '',
 ) -> list[Comparison]:
@@ -194,24 +194,22 @@ class Claim:
       they contradict the statement.
   """
 
-  paper: cells_lib.Paper
+  paper: Paper
   name: str
   statement: str
   comparisons: Sequence[Comparison]
-  seeds: Mapping[str, int] = dataclasses.field(
-    default_factory=cells_lib.SEEDS.copy
-  )
+  seeds: Mapping[str, int] = dataclasses.field(default_factory=SEEDS.copy)
   expected: str = 'holds'
 
   @property
-  def cells(self) -> list[cells_lib.Cell]:
+  def cells(self) -> list[Cell]:
     """All of them, once."""
     return list(dict.fromkeys(c for x in self.comparisons for c in x.cells))
 
   def results(self, scale: str, root: pathlib.Path) -> list[Result]:
     """Tests the claim on what has been run."""
     tasks = [
-      {cell: cells_lib.Task(cell, scale, seed, root) for cell in self.cells}
+      {cell: Task(cell, scale, seed, root) for cell in self.cells}
       for seed in range(self.seeds[scale])
     ]
     return [

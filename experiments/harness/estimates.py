@@ -7,9 +7,8 @@ import re
 from typing import Any
 
 from bfl_tf import run_files
-from bfl_tf import runs as runs_lib
-from bfl_tf.config import config as config_lib
-from bfl_tf.runs import flags_file, rows
+from bfl_tf.config.config import Config
+from bfl_tf.runs import flags_file, RunSpec, tables
 from experiments.harness import cells
 
 # Training images a second and core, measured by `experiments.benchmark`; a
@@ -39,14 +38,14 @@ _EXAMPLES = {
   'tiny_imagenet': 100000,
   'digits': 1438,
   'breast_cancer': 455,
-  'experiments.artifacts.priors:digits': 1150,
-  'experiments.artifacts.equal_work.data:digits': 1438,
-  'experiments.artifacts.board.data:cifar10': 50000,
+  'experiments.papers.priors:digits': 1150,
+  'experiments.papers.equal_work.data:digits': 1438,
+  'experiments.papers.board.data:cifar10': 50000,
   'swiss_roll': 900,
-  'experiments.artifacts.noniid_techniques.four_points:four_points': 4,
-  'experiments.artifacts.fl_swag.shared:mnist': 50000,
-  'experiments.artifacts.fl_swag.shared:fashion_mnist': 50000,
-  'experiments.artifacts.fl_swag.shared:cifar10': 40000,
+  'experiments.papers.noniid_techniques.four_points:four_points': 4,
+  'experiments.papers.fl_swag.shared:mnist': 50000,
+  'experiments.papers.fl_swag.shared:fashion_mnist': 50000,
+  'experiments.papers.fl_swag.shared:cifar10': 40000,
 }
 
 
@@ -75,7 +74,7 @@ def tasks(
   return list({task.directory: task for task in every}.values())
 
 
-def core_seconds(config: config_lib.Config) -> float:
+def core_seconds(config: Config) -> float:
   """A rough estimate for one run on one core."""
   a_round = config.clients_per_round or config.num_clients
   examples = _examples(config.dataset, config.train_split)
@@ -140,7 +139,7 @@ def listing(items: Mapping[str, Any], root: pathlib.Path) -> str:
   return '\n'.join([*lines, *notes])
 
 
-def said(runs: Sequence[runs_lib.Planned], jobs: int) -> str:
+def said(runs: Sequence[RunSpec], jobs: int) -> str:
   """Returns how many runs are left, and their time if some are finished."""
   done = [run for run in runs if run.is_done]
   left = [run.config for run in runs if not run.is_done]
@@ -165,7 +164,7 @@ def _took(task):
   workers = flags_file.read_config(task.directory).num_workers
   seconds = _START_SECONDS + sum(
     row.get(name, 0)
-    for row in rows.read(task.directory / run_files.METRICS)
+    for row in tables.read(task.directory / run_files.METRICS)
     for name in ('train_seconds', 'evaluate_seconds')
   )
   return seconds * (workers or len(os.sched_getaffinity(0)))

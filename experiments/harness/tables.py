@@ -10,10 +10,18 @@ import pathlib
 import numpy as np
 
 from bfl_tf import files
-from bfl_tf.runs import rows as rows_lib
-from experiments.harness import cells as cells_lib
+from bfl_tf.runs import tables
+from experiments.harness.cells import (
+  ACCURACY,
+  Cell,
+  CONFIGS,
+  Measure,
+  Paper,
+  SEEDS,
+  SMOKE,
+)
 
-_PUBLISHED = cells_lib.CONFIGS / 'published.csv'
+_PUBLISHED = CONFIGS / 'published.csv'
 _DASH = '-'
 _DIVERGED = '†'
 
@@ -34,14 +42,12 @@ class Table:
     published_rows: that table's name of a row, where it is another.
   """
 
-  paper: cells_lib.Paper
+  paper: Paper
   name: str
   title: str
-  grid: Mapping[tuple[str, str], cells_lib.Cell]
-  measures: Sequence[cells_lib.Measure] = (cells_lib.ACCURACY,)
-  seeds: Mapping[str, int] = dataclasses.field(
-    default_factory=cells_lib.SEEDS.copy
-  )
+  grid: Mapping[tuple[str, str], Cell]
+  measures: Sequence[Measure] = (ACCURACY,)
+  seeds: Mapping[str, int] = dataclasses.field(default_factory=SEEDS.copy)
   note: Mapping[str, str] = dataclasses.field(default_factory=dict)
   published_in: str = ''
   published_rows: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -52,7 +58,7 @@ class Table:
     return bool(published(self.paper.name, self.published_in or self.name))
 
   @property
-  def cells(self) -> list[cells_lib.Cell]:
+  def cells(self) -> list[Cell]:
     """All of them, once."""
     return list(dict.fromkeys(self.grid.values()))
 
@@ -67,7 +73,7 @@ class Table:
 
 def _ran_away(why: str) -> bool:
   """Whether a run ended since its clients' models, or the server's, did."""
-  of_server = why.startswith('CulpritError') and 'is not finite' in why
+  of_server = why.startswith('ComponentError') and 'is not finite' in why
   return why.startswith('TooFewClientsError') or of_server
 
 
@@ -173,7 +179,7 @@ def write(table: Table, scale: str, root: pathlib.Path) -> str:
   stem.parent.mkdir(parents=True, exist_ok=True)
   header = _header(table, scale, entries)
   rows = _rows(table, entries)
-  rows_lib.write_csv(
+  tables.write_csv(
     stem.with_suffix('.csv'), [*map(dataclasses.asdict, entries)]
   )
   files.write_text(stem.with_suffix('.md'), f'{header}\n\n{markdown(rows)}')
@@ -193,7 +199,7 @@ def _said(entries):
 
 def _header(table, scale, entries):
   counts = sorted({entry.seeds for entry in entries})
-  notes = {**table.paper.notes, **table.note, 'smoke': cells_lib.SMOKE}
+  notes = {**table.paper.notes, **table.note, 'smoke': SMOKE}
   ran = f'{counts[0]}' if len(counts) == 1 else f'{counts[0]} to {counts[-1]}'
   return (
     f'{table.paper.name}/{table.name} at {scale} scale: {table.title}. '

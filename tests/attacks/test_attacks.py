@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import attacks, federation, seeds
-from bfl_tf.federation import engine as engine_lib
+from bfl_tf import federation, seeds
+from bfl_tf.clients import attacks
+from bfl_tf.federation import engine
 
 KINDS = [*attacks.ATTACKS]
 
@@ -14,7 +15,7 @@ def arrivals(**changes):
   """What comes of a first round, by client; the experiment, and the start."""
   experiment = toys.experiment(**changes)
   state = federation.initial_state(experiment).state
-  came = engine_lib.Local()(experiment, state, range(6))
+  came = engine.Local()(experiment, state, range(6))
   return dict(came), experiment, state
 
 
@@ -26,7 +27,7 @@ def settings(kind, fraction=0.4, **more):
 def test_bad_clients_alone_send_something_else(kind, variant='flipout'):
   good, _, _ = arrivals(variant=variant)
   some, experiment, _ = arrivals(variant=variant, **settings(kind))
-  bad = attacks.bad_clients(experiment.config.seed, 6, 0.4)
+  bad = attacks.malicious_clients(experiment.config.seed, 6, 0.4)
   assert len(bad) == 2
   for client in range(6):
     same = toys.same(good[client].model, some[client].model)
@@ -43,11 +44,11 @@ def test_no_bad_clients_are_none():
 
 
 def test_who_is_bad():
-  few, more = (attacks.bad_clients(3, 20, f) for f in (0.1, 0.4))
+  few, more = (attacks.malicious_clients(3, 20, f) for f in (0.1, 0.4))
   assert (len(few), len(more)) == (2, 8)
   assert few < more
-  assert len(attacks.bad_clients(3, 20, 0.18)) == 4
-  assert attacks.bad_clients(4, 20, 0.4) != more
+  assert len(attacks.malicious_clients(3, 20, 0.18)) == 4
+  assert attacks.malicious_clients(4, 20, 0.4) != more
 
 
 def test_labels_are_flipped():
@@ -61,8 +62,8 @@ def test_labels_are_flipped():
 
 def test_a_flipped_client_trains_on_flipped_labels():
   some, experiment, state = arrivals(**settings('label_flip'))
-  (client, *_) = attacks.bad_clients(experiment.config.seed, 6, 0.4)
-  work = federation.job(
+  (client, *_) = attacks.malicious_clients(experiment.config.seed, 6, 0.4)
+  work = federation.client_task(
     experiment.method,
     experiment.broadcast(state),
     client,
@@ -77,7 +78,7 @@ def test_a_random_model_has_a_name():
   some, experiment, _ = arrivals(
     **settings('random_model', **{'random_model.scale': 0.5})
   )
-  (client, *_) = attacks.bad_clients(experiment.config.seed, 6, 0.4)
+  (client, *_) = attacks.malicious_clients(experiment.config.seed, 6, 0.4)
   name = (experiment.config.seed, 'attack_random_model', 0, client)
   noise = seeds.generator(*name).standard_normal(15)
   assert np.array_equal(some[client].model.mean, np.float32(0.5 * noise))
@@ -102,7 +103,7 @@ def test_attacks_add_up():
   }
   some, experiment, state = arrivals(**both)
   flipped, _, _ = arrivals(**settings('label_flip'))
-  (client, *_) = attacks.bad_clients(experiment.config.seed, 6, 0.4)
+  (client, *_) = attacks.malicious_clients(experiment.config.seed, 6, 0.4)
   before = state.model.mean
   np.testing.assert_allclose(
     some[client].model.mean - before,

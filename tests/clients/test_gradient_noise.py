@@ -24,8 +24,8 @@ def train(*parts, seeds=(0,)):
   """The weights that trainings begin with, and what each ends with."""
   worker = toys.worker(parts=parts, batch_size=10)
   begin = toys.start(worker)
-  jobs = [toys.job(begin, seed=seed, rate=1.0, epochs=20) for seed in seeds]
-  return begin, [worker.train(job).model for job in jobs]
+  jobs = [toys.task(begin, seed=seed, rate=1.0, epochs=20) for seed in seeds]
+  return begin, [worker.train(task).model for task in jobs]
 
 
 def test_its_variance_adds_up_over_steps():

@@ -10,7 +10,7 @@ import toys
 
 from bfl_tf import clients, weights
 
-PARTS = (clients.OwnStart(),)
+PARTS = (clients.IndependentInit(),)
 TINY = 1e-9  # Of a rate: what is left is the start.
 
 
@@ -23,8 +23,8 @@ def trainer(parts):
 def started(seed, parts=PARTS, epochs=1):
   worker, begin = trainer(parts)
   begin = begin._replace(point=begin.point + np.float32(0.25))
-  job = toys.job(begin, range(48), epochs=epochs, rate=TINY, seed=seed)
-  return begin, worker.train(job).model
+  task = toys.task(begin, range(48), epochs=epochs, rate=TINY, seed=seed)
+  return begin, worker.train(task).model
 
 
 def test_kernels_are_drawn_by_the_client_and_biases_stay():
@@ -53,7 +53,7 @@ def test_a_filter_of_one_channel_has_inputs_of_one_channel():
     tf_keras.Input((8, 8, 40)), layers.DepthwiseConv2D(3), layers.Conv2D(1, 3),
   ])  # fmt: skip
   layout = weights.Layout.of(network)
-  part = clients.OwnStart().with_layout(layout)
+  part = clients.IndependentInit().with_layout(layout)
   first = types.SimpleNamespace(index=tf.constant(0), seed=tf.constant([0, 1]))
   drawn, _ = part.after_step(tf.zeros([layout.num_trainable()]), (), first)
   kernel, _, other, _ = weights.unflatten(drawn, layout.shapes)

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 import toys
 
-from bfl_tf import own
+from bfl_tf.config import user_code
 
 PENALTY = np.linspace(-1, 1, 15, dtype=np.float32)
 
@@ -64,8 +64,8 @@ class Diary(toys.Idle):
     return model._replace(point=2 * model.point), extra, memory
 
 
-def train(*parts, job, **settings):
-  return toys.worker(parts=parts, **settings).train(job)
+def train(*parts, task, **settings):
+  return toys.worker(parts=parts, **settings).train(task)
 
 
 def start():
@@ -75,10 +75,10 @@ def start():
 def test_a_part_that_does_nothing_is_not_there_bit_for_bit():
   for variant in ('deterministic', 'flipout'):
     begin = toys.start(toys.worker(variant=variant))
-    job = toys.job(begin, epochs=3)
-    plain = train(job=job, variant=variant)
-    idle = train(toys.Idle(), job=job, variant=variant)
-    same = train(Affine(), job=job, variant=variant, weight_decay=0.0)
+    task = toys.task(begin, epochs=3)
+    plain = train(task=task, variant=variant)
+    idle = train(toys.Idle(), task=task, variant=variant)
+    same = train(Affine(), task=task, variant=variant, weight_decay=0.0)
     assert toys.same(plain.model, idle.model, same.model)
     assert toys.same(plain.trace, idle.trace, same.trace)
     assert idle.extras == idle.memory == {}
@@ -86,8 +86,8 @@ def test_a_part_that_does_nothing_is_not_there_bit_for_bit():
 
 def test_loss_and_gradient_in_the_order_of_the_chain():
   begin = start()
-  job = toys.job(begin, rate=0.5)
-  settings = {'job': job, 'batch_size': 50}
+  task = toys.task(begin, rate=0.5)
+  settings = {'task': task, 'batch_size': 50}
 
   def gradient(*parts):
     moved = train(*parts, **settings).model.point - begin.point
@@ -110,14 +110,14 @@ def test_the_gradient_comes_after_weight_decay_and_leaves_scales_alone():
     weight_decay=0.3,
   )  # fmt: skip
   begin = toys.start(worker)
-  got = worker.train(toys.job(begin, rate=0.5)).model
+  got = worker.train(toys.task(begin, rate=0.5)).model
   np.testing.assert_allclose(got.loc, begin.loc - 0.5, rtol=1e-5, atol=1e-6)
   assert np.all(got.scale != begin.scale)
 
 
 def test_shared_memory_and_extra_travel():
   part, begin = Diary(), start()
-  job = toys.job(
+  task = toys.task(
     begin,
     epochs=2,
     shared={'diary': np.full(15, 0.25, np.float32)},
@@ -125,7 +125,7 @@ def test_shared_memory_and_extra_travel():
   )
   settings = {'batch_size': 16, 'step_decay': 0.5}
   worker = toys.worker(parts=(part, Affine(0.0)), **settings)
-  result = worker.train(job)
+  result = worker.train(task)
   # Without gradients every step only adds what was sent; finish doubles.
   expected = 2 * (begin.point + 8 * 0.25)
   np.testing.assert_allclose(result.model.point, expected, rtol=1e-5)
@@ -136,7 +136,7 @@ def test_shared_memory_and_extra_travel():
   expected = [4, 7 + rates.sum()]
   np.testing.assert_allclose(result.memory['diary'], expected, rtol=1e-5)
   # What came back goes in again.
-  again = worker.train(job._replace(memory=result.memory))
+  again = worker.train(task._replace(memory=result.memory))
   assert again.memory['diary'][0] == 5
   assert list(result.extras) == list(result.memory) == ['diary']
 
@@ -153,5 +153,5 @@ class Misspelled(toys.Idle):
 
 def test_an_error_in_a_hook_names_class_hook_and_line_before_any_round():
   line = r'Misspelled\.loss raised NameError: .* \(test_parts\.py, line \d+, '
-  with pytest.raises(own.RaisedError, match=line):
+  with pytest.raises(user_code.RaisedError, match=line):
     toys.experiment(client_parts=(f'{__name__}:Misspelled',))

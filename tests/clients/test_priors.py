@@ -64,11 +64,11 @@ def test_a_prior_of_the_clients_own():
     'loc': np.float32(rng.normal(size=15)),
     'scale': np.float32(rng.uniform(1, 2, 15)),
   }
-  job = toys.job(begin, rate=1e-6, memory={'personal': memory})
-  loss = worker.train(job).trace.loss
+  task = toys.task(begin, rate=1e-6, memory={'personal': memory})
+  loss = worker.train(task).trace.loss
   objective = training.Objective(prior_scale=1e3)
   wide = toys.worker(objective=objective, **FLIPOUT)
-  other = wide.train(job._replace(memory={})).trace.loss
+  other = wide.train(task._replace(memory={})).trace.loss
 
   def divergence(loc, scale):
     ratio, distance = begin.scale / scale, (begin.loc - loc) / scale

@@ -44,7 +44,7 @@ def test_the_share_of_steps_that_hit():
   parts = (Push(), clients.Projection(8.0))
   worker = toys.worker(parts=parts, batch_size=10)
   begin = toys.start(worker)
-  result = worker.train(toys.job(begin, rate=1e-6))
+  result = worker.train(toys.task(begin, rate=1e-6))
   moved = np.linalg.norm(result.model.mean - begin.mean)
   assert moved == pytest.approx(8, rel=1e-6)
   assert result.trace.report['projection_hit_fraction'] == pytest.approx(0.6)

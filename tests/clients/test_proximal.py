@@ -11,7 +11,7 @@ from bfl_tf import clients, weights
 
 def trained(begin, *parts, **settings):
   worker = toys.worker(variant='flipout', parts=parts)
-  return worker.train(toys.job(begin, **settings)).model
+  return worker.train(toys.task(begin, **settings)).model
 
 
 @pytest.fixture(scope='module')
@@ -21,7 +21,7 @@ def begin():
 
 def after(steps, start, *parts, rate=0.2):
   worker = toys.worker(parts=parts, batch_size=50)
-  return worker.train(toys.job(start, epochs=steps, rate=rate)).model
+  return worker.train(toys.task(start, epochs=steps, rate=rate)).model
 
 
 def test_two_full_batch_steps_by_hand(begin):

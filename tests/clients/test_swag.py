@@ -11,24 +11,24 @@ BATCHES, EPOCHS = 2, 5
 
 def path(begin):
   """The weights after every second step of the same training."""
-  plain = toys.worker(random='all')
+  plain = toys.worker(posterior_scope='all')
   return np.stack(
     [
-      plain.train(job(begin, epochs)).model.mean.astype(np.float64)
+      plain.train(task(begin, epochs)).model.mean.astype(np.float64)
       for epochs in range(1, EPOCHS + 1)
     ]
   )
 
 
-def job(begin, epochs=EPOCHS):
-  return toys.job(begin, range(16 * BATCHES), epochs=epochs)
+def task(begin, epochs=EPOCHS):
+  return toys.task(begin, range(16 * BATCHES), epochs=epochs)
 
 
 def fitted(rank, **settings):
   part = clients.Swag(period=BATCHES, rank=rank, **settings)
-  worker = toys.worker(parts=(part,), random='all')
+  worker = toys.worker(parts=(part,), posterior_scope='all')
   begin = toys.start(worker)
-  return worker.train(job(begin)), path(begin)
+  return worker.train(task(begin)), path(begin)
 
 
 def deviations(visited):
@@ -78,13 +78,15 @@ def test_what_lies_before_the_start_is_not_averaged(settings):
 
 
 def test_small_spread_far_from_zero_is_not_lost():
-  worker = toys.worker(parts=(clients.Swag(period=2, rank=0),), random='all')
+  worker = toys.worker(
+    parts=(clients.Swag(period=2, rank=0),), posterior_scope='all'
+  )
   begin = toys.start(worker)
   # A bias added to all classes changes no gradient.
   far = begin.loc.copy()
   far[-3:] += 1000
-  near = worker.train(toys.job(begin, range(32), epochs=50))
-  moved = worker.train(toys.job(begin._replace(loc=far), range(32), epochs=50))
+  near = worker.train(toys.task(begin, range(32), epochs=50))
+  moved = worker.train(toys.task(begin._replace(loc=far), range(32), epochs=50))
   # What float32 keeps of 1000 is 6e-5; its square is 10^6 with steps of 0.06.
   np.testing.assert_allclose(
     moved.model.scale[-3:], near.model.scale[-3:], atol=1e-3

@@ -3,8 +3,7 @@
 import pytest
 import toys
 
-from bfl_tf import runs as runs_lib
-from bfl_tf import version
+from bfl_tf import runs, version
 from bfl_tf.config import config as config_lib
 from bfl_tf.runs import flags_file
 
@@ -53,17 +52,17 @@ def test_flags_txt_is_a_flagfile_of_the_same_config(tmp_path, changes):
   fields = config_lib.read_flagfile(path)
   assert set(fields) == {*config_lib.FIELDS, *dict(config.selection.lines())}
   assert config_lib.Config.of(fields, typed=config.settings) == config
-  assert runs_lib.read_config(tmp_path) == config
+  assert runs.read_config(tmp_path) == config
 
 
 def test_flags_txt_of_another_version(tmp_path):
   path = tmp_path / 'flags.txt'
   path.write_text('# bfl_tf 0.0.1\n--seed=3\n')
   with pytest.raises(ValueError, match=r'another version \(bfl_tf 0\.0\.1\)'):
-    runs_lib.read_config(tmp_path)
+    runs.read_config(tmp_path)
   path.write_text(f'# bfl_tf {version.__version__}\n--seed=3\n--sead=4\n')
   with pytest.raises(ValueError, match='--sead is unknown'):
-    runs_lib.read_config(tmp_path)
+    runs.read_config(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +72,7 @@ def test_flags_txt_of_another_version(tmp_path):
 def test_a_field_reaches_the_training(key, value):
   (worker, *_) = toys.experiment(variant='flipout', **{key: value}).workers
   name = key.rpartition('.')[2]
-  of = worker.recipe.objective if '.' in key else worker.recipe
+  of = worker.config.objective if '.' in key else worker.config
   assert getattr(of, name) == value
 
 

@@ -7,10 +7,10 @@ from typing import ClassVar
 import pytest
 import toys
 
-from bfl_tf import own, pooling
 from bfl_tf.config import config as config_lib
-from bfl_tf.config import context
+from bfl_tf.config import context, user_code
 from bfl_tf.runs import flags_file
+from bfl_tf.server import pooling
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,5 +86,7 @@ def stumble():
 def test_what_is_not_given_to_a_role_is_refused():
   with pytest.raises(ValueError, match='the argument client_ids'):
     toys.experiment(pooling=f'{__name__}:Asks')
-  with pytest.raises(own.RaisedError, match=r'--pooling.*stumble.*KeyError'):
+  with pytest.raises(
+    user_code.RaisedError, match=r'--pooling.*stumble.*KeyError'
+  ):
     toys.experiment(pooling=f'{__name__}:stumble')

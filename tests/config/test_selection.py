@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 import toys
 
-from bfl_tf import config as config_lib
+from bfl_tf.config import config as config_lib
 from bfl_tf.config.config import known_methods
 
 Config = config_lib.Config

@@ -8,8 +8,9 @@ import sys
 import numpy as np
 import tf_keras
 
-from bfl_tf import pooling, server, training
-from bfl_tf.pooling import rules
+from bfl_tf import server, training
+from bfl_tf.server import pooling
+from bfl_tf.server.pooling import rules
 
 
 def data():

@@ -12,8 +12,7 @@ import hypothesis
 from hypothesis import strategies
 import pytest
 
-from bfl_tf import config as config_lib
-from bfl_tf.config import config as fields
+from bfl_tf.config import config
 
 REFUSED = """
 --num_rounds=0
@@ -108,7 +107,7 @@ def test_what_is_wrong_is_one_line_that_names_the_flag(tmp):
 
 @hypothesis.settings(max_examples=300)
 @hypothesis.given(
-  strategies.sampled_from([*fields.FIELDS, *fields.known_settings()]),
+  strategies.sampled_from([*config.FIELDS, *config.known_settings()]),
   strategies.one_of(
     strategies.text(max_size=5),
     strategies.integers().map(str),
@@ -118,7 +117,7 @@ def test_what_is_wrong_is_one_line_that_names_the_flag(tmp):
 )
 def test_any_text_for_a_flag_is_taken_or_refused_by_its_name(name, text):
   try:
-    config_lib.Config.of({name: text}, typed=[name])
+    config.Config.of({name: text}, typed=[name])
   except ValueError as error:
     leaf = name.rpartition('.')[2]
     assert leaf in str(error)

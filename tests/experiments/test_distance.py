@@ -5,8 +5,9 @@ import pytest
 import tensorflow as tf
 import toys
 
-from bfl_tf import datasets, models
-from experiments.yardsticks import distance
+from bfl_tf import data as data_lib
+from bfl_tf import models
+from experiments.reference_posteriors import distance
 
 RNG = np.random.default_rng(0)
 ROTATION = np.linalg.qr(RNG.normal(size=(2, 2)))[0]
@@ -100,7 +101,7 @@ def test_draws_of_the_posterior_are_near_it():
 def test_each_round_says_how_far_it_is(variant):
   pieces = toys.experiment(
     variant=variant,
-    refine=('experiments.yardsticks.distance:Distance',),
+    refine=('experiments.reference_posteriors.distance:Distance',),
     **{'Distance.dataset': 'toys:blobs', 'Distance.samples': 200},
   )
   _, first, second = toys.rounds(pieces, 2)
@@ -111,7 +112,7 @@ def test_each_round_says_how_far_it_is(variant):
 
 
 def test_the_chains_are_near_the_mode():
-  data = datasets.load('toys:blobs')
+  data = data_lib.load('toys:blobs')
   x = (data.train.x - data.mean) / data.std
   near = distance.laplace(x, data.train.y, data.num_classes)
   of_hmc = distance.truth('toys:blobs', 200).gaussian

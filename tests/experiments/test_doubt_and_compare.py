@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 import site_data
 
-from bfl_tf import config as config_lib
-from bfl_tf import runs as runs_lib
-from bfl_tf.runs import groups
-from experiments.harness import compared as compared_lib
+from bfl_tf.config.config import Config
+from bfl_tf.runs import groups, Run
+from experiments.harness import comparison
 
 
 @pytest.fixture(scope='module')
@@ -20,14 +19,12 @@ def folder(tmp_path_factory):
   root = tmp_path_factory.mktemp('runs')
   built: dict = {}
   for rule, seed in (('nwa', 0), ('nwa', 1), ('lp', 0)):
-    config = config_lib.Config(
+    config = Config(
       dataset='digits', model='logistic', num_clients=2, num_rounds=2,
       client_learning_rate=0.01, pooling=rule, seed=seed,
       calibration_fraction=0.2, num_mc_samples=2, final_num_mc_samples=3,
     )  # fmt: skip
-    runs_lib.Run(
-      config, root / f'{rule}_{seed}', False, built, draw_plots=False
-    ).play()
+    Run(config, root / f'{rule}_{seed}', False, built, draw_plots=False).play()
   return root
 
 
@@ -38,7 +35,7 @@ def doubted(folder):
   np.savez(folder / 'flat.npz', x_train=np.ones([4, 3]))
   good = [run, f'--near={folder}/other.npz', '--far=digits']
   return binaries.drive(
-    'experiments.doubt',
+    'experiments.uncertainty',
     [
       [*good, '--num_examples=50', '--num_mc_samples=2'],
       [run, f'--far={folder}/flat.npz'],
@@ -53,7 +50,7 @@ def test_doubt(folder, doubted):
   code, out, error = doubted[0]
   assert code == 0, error
   assert 'fitted on the calibration share' in out
-  written = folder / 'nwa_0' / 'doubt'
+  written = folder / 'nwa_0' / 'uncertainty'
   assert {path.name for path in written.iterdir()} == {
     'detection.csv', 'selection.csv', 'calibration.csv', 'corruptions.csv',
     'scores.json', 'detection.png', 'corruptions.png',
@@ -133,8 +130,8 @@ def test_a_run_on_another_file_is_no_other_seed(tmp_path):
   for seed in range(2):
     site_data.write(tmp_path / 'sites.csv', site_data.rows(seed=seed))
     config = site_data.config(tmp_path / 'sites.csv', seed=seed, num_rounds=1)
-    run = runs_lib.Run(config, tmp_path / str(seed), False, draw_plots=False)
+    run = Run(config, tmp_path / str(seed), False, draw_plots=False)
     run.play()
-  found = compared_lib.named(groups.grouped([tmp_path / '0', tmp_path / '1']))
+  found = comparison.named(groups.grouped([tmp_path / '0', tmp_path / '1']))
   assert len(found) == 2
   assert all(name.startswith('--dataset=') for name in found)

@@ -13,7 +13,7 @@ import site_data
 import toys
 
 import bfl_tf
-from bfl_tf.trained import personalised, promises, reopened
+from bfl_tf.analysis import loading, personalized, prediction_sets
 
 _FRESH = """
 import sys
@@ -70,14 +70,14 @@ def run(folder):
 
 @pytest.fixture(scope='module')
 def sited(folder, run):
-  """A copy of the run, and what experiments.sites says of it and refuses."""
+  """A copy of the run, and what experiments.report says of it and refuses."""
   path = shutil.copytree(run, folder / 'sited')
   calls = [
-    [f'--run={path}', '--personalise_epochs=9'],
+    [f'--run={path}', '--personalize_epochs=9'],
     [f'--run={run}', '--calibrate_on_test=0.5'],
-    [f'--run={run}', '--superlink=here', '--personalise_epochs=1'],
+    [f'--run={run}', '--superlink=here', '--personalize_epochs=1'],
   ]
-  good, *bad = binaries.drive('experiments.sites', calls)
+  good, *bad = binaries.drive('experiments.report', calls)
   assert good[0] == 0, good
   return path, good[1], bad
 
@@ -92,7 +92,7 @@ def said(folder, run, sited):
   calls['other.csv'].append('--keep_columns=id')
   calls['far'] = [f'--run={sited[0]}', f'--input={folder}/far.csv']
   good = f'--input={folder}/good.csv'
-  odd = personalised.folder(sited[0], 'odd')
+  odd = personalized.folder(sited[0], 'odd')
   for name, place in {'sited': sited[0], 'odd': odd}.items():
     calls[name] = [f'--run={place}', good]
   calls['one'] = [f'--run={sited[0]}', good, '--num_mc_samples=1']
@@ -129,7 +129,7 @@ def test_rows_of_a_file(folder, run, said):
   assert [row.pop('id') for row in others[0]] == [f'P-{n}' for n in range(6)]
   assert others == [first, first]
   assert 'not used: note' in said['other.csv'][1]
-  assert 'no sets: python -m experiments.sites' in said['good.csv'][1]
+  assert 'no sets: python -m experiments.report' in said['good.csv'][1]
 
 
 @pytest.mark.process
@@ -153,7 +153,7 @@ def test_bad_input_is_one_line_that_names_the_flag(folder, run, said):
 @pytest.mark.process
 def test_tables_of_sites(sited):
   path, out, bad = sited
-  for text in ('worst site', 'personalised_accuracy', 'sets of 0.9: the most'):
+  for text in ('worst site', 'personalized_accuracy', 'sets of 0.9: the most'):
     assert text in out
   for flag, (code, _, error) in zip(
     ('calibrate_on_test', 'superlink'), bad, strict=True
@@ -166,7 +166,7 @@ def test_tables_of_sites(sited):
   }  # fmt: skip
   promise = json.loads((path / 'conformal.json').read_text())
   assert promise['levels'] == [0.9, 0.95]
-  opened = reopened.reopen(path)
+  opened = loading.load_run(path)
   assert promise['num_examples'] == len(opened.calibration.y)
 
 
@@ -175,14 +175,17 @@ def test_predicts_with_a_sites_own_model_and_sets(folder, sited, said):
   ours, own = (read(folder / f'{name}.out') for name in ('sited', 'odd'))
   assert [r['class'] for r in ours] != [r['class'] for r in own]
   # Each model's sets are by its own threshold.
-  odd = personalised.folder(sited[0], 'odd')
+  odd = personalized.folder(sited[0], 'odd')
   for place, rows in ((sited[0], ours), (odd, own)):
     probs = bfl_tf.load(place).predict(X).probs
-    (likely, _) = promises.read(place).sets(probs)
+    (likely, _) = prediction_sets.read(place).sets(probs)
     kinds = np.array(site_data.KINDS)
     written = [set(filter(None, row['set_0.9'].split('|'))) for row in rows]
     assert written == [set(kinds[each]) for each in likely]
-  assert promises.read(sited[0]).thresholds != promises.read(odd).thresholds
+  assert (
+    prediction_sets.read(sited[0]).thresholds
+    != prediction_sets.read(odd).thresholds
+  )
   # Sets hold for the samples that they were made with.
   assert 'no sets: they hold for --num_mc_samples=' in said['one'][1]
   assert 'set_0.9' not in read(folder / 'one.out')[0]

@@ -4,10 +4,10 @@ import pathlib
 
 import pytest
 
-from bfl_tf import config as config_lib
 from bfl_tf import federation
+from bfl_tf.config.config import Config
 from bfl_tf.federation import evaluation
-from experiments.artifacts import (
+from experiments.papers import (
   board,
   fedbe,
   fl_swag,
@@ -30,14 +30,12 @@ _BUILT: dict = {}
   'path', sorted(_CONFIGS.glob('*.flags')), ids=lambda path: path.stem
 )
 def test_a_preset_is_a_config(path):
-  config_lib.Config.from_flagfile(path)
+  Config.from_flagfile(path)
 
 
 def test_the_defaults_learn_the_smallest_set():
   """Ten clients of 11 or 12 examples, a step a round."""
-  config = config_lib.Config(
-    dataset='wine', validation_split=0.2, num_workers=1
-  )
+  config = Config(dataset='wine', validation_split=0.2, num_workers=1)
   experiment = federation.Experiment.build(config)
   played = federation.initial_state(experiment)
   for _ in range(config.num_rounds):
@@ -55,4 +53,4 @@ def test_what_flags_behind_a_preset_make_is_built(paper, name):
   small |= {'augment': False, 'train_split': 'train'}
   # Fewer digits than images that a server holds back.
   small['num_server_examples'] = min(100, small.get('num_server_examples', 0))
-  federation.Experiment.build(config_lib.Config.of(small), _BUILT)
+  federation.Experiment.build(Config.of(small), _BUILT)

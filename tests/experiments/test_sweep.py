@@ -5,7 +5,7 @@ import csv
 import binaries
 import pytest
 
-from bfl_tf import config as config_lib
+from bfl_tf.config import config
 
 _SMALL = [
   '--model=logistic', '--num_clients=2', '--num_rounds=2', '--jobs=1',
@@ -50,6 +50,6 @@ def test_a_study(tmp_path):
     rows = list(csv.DictReader(file))
   assert [row['score'] for row in rows] == ['accuracy'] * 2 + ['nll'] * 2
   assert rows[1]['p_value'] and not rows[0]['p_value']
-  best = config_lib.Config.from_flagfile(folder / 'best.flags')
+  best = config.Config.from_flagfile(folder / 'best.flags')
   assert best.pooling in ('nwa', 'lp') and best.validation_split == 0.2
   assert busy[0] == 2 and 'batch_size' in busy[2]

@@ -7,7 +7,7 @@ import tensorflow as tf
 import toys
 
 from bfl_tf import models, seeds, weights
-from experiments.yardsticks import chains, energy, toy
+from experiments.reference_posteriors import chains, energy, toy
 
 MEAN = np.array([1.0, -2.0, 0.5], np.float32)
 COVARIANCE = np.array([[1, 0.5, 0], [0.5, 2, 0], [0, 0, 0.1]], np.float32)

@@ -34,7 +34,7 @@ def defect(
 ):
   if update is UPDATE:
     update = failure or update._replace(memory=memory, **sent)
-  return admission.find_defect(3, update, LIKE, reference, *limit)
+  return admission.validate_update(3, update, LIKE, reference, *limit)
 
 
 def test_a_good_update_has_none():

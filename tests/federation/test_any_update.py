@@ -105,9 +105,9 @@ def test_it_is_left_out_and_counted_or_moves_the_model_within_its_share(
   came = changed(data, good[client])
   again = played([*good[:client], *came, *good[client + 1 :]])
   state, info = again.state, again.info
-  assert info['clients_pooled'] + info['clients_left_out'] == 6
-  if info['clients_left_out']:
-    assert info['left_out'] == str(client) and info['left_out_reasons']
+  assert info['clients_pooled'] + info['clients_rejected'] == 6
+  if info['clients_rejected']:
+    assert info['rejected'] == str(client) and info['rejected_reasons']
     assert toys.same(state, without(client).state)
     return
   sizes = [len(indices) for indices in pieces.partition]

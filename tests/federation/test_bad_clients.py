@@ -20,7 +20,7 @@ def test_who_fails_in_training_is_left_out_and_an_interrupt_is_not(monkeypatch):
     monkeypatch.setattr(worker, 'train', train)
   _, (info,) = toys.play(experiment, 1)
   reason = '2: it raised RuntimeError: no power ('
-  assert info['left_out_reasons'].startswith(reason)
+  assert info['rejected_reasons'].startswith(reason)
   short = toys.changed(experiment, min_clients=6)
   with pytest.raises(federation.TooFewClientsError, match='2: it raised'):
     toys.play(short, 1)

@@ -7,7 +7,7 @@ import pytest
 import toys
 
 from bfl_tf import federation
-from bfl_tf.federation import data as data_lib
+from bfl_tf.federation import data
 
 SETTINGS = {
   'client_parts': ('toys:Counter', 'toys:Follower'),
@@ -25,8 +25,8 @@ def apart(experiment, state, clients):
   """An engine whose client knows the config, and what is sent to it."""
   config = experiment.config
   plan, built = federation.Plan.of(config), {}
-  dataset = data_lib.load(config, built)
-  partition, _ = data_lib.dealt(config, dataset)
+  dataset = data.load(config, built)
+  partition, _ = data.partition_dataset(config, dataset)
   worker, *_ = plan.workers(dataset, built)
   broadcast = experiment.broadcast(state)
   for client in clients:
@@ -53,20 +53,20 @@ def test_a_job_says_all_that_it_depends_on():
   shared = {'follower': np.zeros(15)}
   indices = np.arange(9, dtype=np.int32)
 
-  def job(round_index=0, client=1, memory=None):
+  def task(round_index=0, client=1, memory=None):
     broadcast = federation.Broadcast(round_index, model, shared, 90)
-    return federation.job(plan, broadcast, client, indices, memory)
+    return federation.task(plan, broadcast, client, indices, memory)
 
-  assert toys.same(job(), job())
-  assert job().seed.tolist() != job(client=2).seed.tolist()
-  assert job().seed.tolist() != job(round_index=1).seed.tolist()
-  rates = [job(round_index).learning_rate for round_index in range(3)]
+  assert toys.same(task(), task())
+  assert task().seed.tolist() != task(client=2).seed.tolist()
+  assert task().seed.tolist() != task(round_index=1).seed.tolist()
+  rates = [task(round_index).learning_rate for round_index in range(3)]
   np.testing.assert_allclose(rates, [0.1, 0.05, 0.025], rtol=1e-6)
-  assert set(job().memory) == {'counter', 'follower'}
+  assert set(task().memory) == {'counter', 'follower'}
   kept = {'counter': {'rounds': np.int32(7), 'steps': np.ones(50, np.int32)}}
   # What a checkpoint has lost, having no arrays, is as it was at first.
-  assert job(memory=kept).memory['counter']['rounds'] == 7
-  assert job(memory=kept).memory['follower'].tolist() == [0] * 15
+  assert task(memory=kept).memory['counter']['rounds'] == 7
+  assert task(memory=kept).memory['follower'].tolist() == [0] * 15
 
 
 @pytest.mark.parametrize('kl_examples, others', [('own', 0), ('all', 81)])
@@ -78,8 +78,8 @@ def test_a_client_may_stand_for_the_examples_of_all(kl_examples, others):
   assert experiment.broadcast(start).num_examples == 150
   broadcast = experiment.broadcast(start)._replace(num_examples=90)
   indices = np.arange(9, dtype=np.int32)
-  job = federation.job(experiment.method, broadcast, 1, indices)
-  assert job.other_examples == others
+  task = federation.task(experiment.method, broadcast, 1, indices)
+  assert task.other_examples == others
 
 
 def test_the_divergence_is_tempered_and_annealed_by_the_round():
@@ -92,7 +92,7 @@ def test_the_divergence_is_tempered_and_annealed_by_the_round():
   state = federation.initial_state(experiment).state
   indices = np.arange(9, dtype=np.int32)
   weights = [
-    federation.job(
+    federation.task(
       experiment.method,
       experiment.broadcast(state._replace(round=index)),
       1,
@@ -125,7 +125,7 @@ def test_a_job_that_does_not_fit_leaves_the_worker_usable():
   worker = toys.worker(parts=(toys.Counter(),))
   begin = toys.start(worker)
   memory = {'counter': toys.Counter().init_memory(begin)}
-  good = toys.job(begin, memory=memory)
+  good = toys.task(begin, memory=memory)
   expected = worker.train(good)
   cut = {'counter': {**memory['counter'], 'steps': np.zeros([49], np.int32)}}
   for memory in (cut, {}):

@@ -77,7 +77,7 @@ def test_fedavg_is_the_mean_of_clients_trained_apart():
     for client, indices in enumerate(experiment.partition):
       seed = seeds.named(0, 'local_training', round_index, client)
       rate, epochs = np.float32(0.1), np.int32(2)
-      job = training.Job(state.model, indices, epochs, rate, seed)
+      job = training.ClientTask(state.model, indices, epochs, rate, seed)
       points.append(experiment.workers[0].train(job).model.point)
     sizes = [len(indices) for indices in experiment.partition]
     expected = np.average(np.float64(points), axis=0, weights=sizes)

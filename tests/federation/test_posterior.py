@@ -46,7 +46,7 @@ def test_nwa_of_random_weights_is_fedavg_of_points_bit_for_bit():
     changes = {**SPREAD, 'client_parts': (own(part),)}
     state, infos = toys.play(toys.experiment(**changes))
     assert np.array_equal(state.model.loc, points.model.point)
-    assert infos[0]['clients_left_out'] == 0
+    assert infos[0]['clients_rejected'] == 0
 
 
 def test_a_scale_that_nobody_sets_is_that_of_a_point():

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import pooling, statistics, weights
+from bfl_tf import statistics, weights
 from bfl_tf.federation import reduction, stopping
-from bfl_tf.pooling import rules
+from bfl_tf.server import pooling
+from bfl_tf.server.pooling import rules
 
 NONE = np.zeros(0, np.float32)
 REFERENCE = weights.Weights(NONE, NONE, np.zeros(2, np.float32), NONE)
@@ -95,7 +96,7 @@ def test_what_raises_is_named_and_chained(rule, weighting, named):
   model = weights.Weights(np.ones(2), np.ones(2), NONE, NONE)
   names = '--rule', '--weight'
   made = reduction.Reduction(rule, weighting, (), model, names)
-  with pytest.raises(stopping.CulpritError, match=named) as raised:
+  with pytest.raises(stopping.ComponentError, match=named) as raised:
     made.add(UPDATES[0]._replace(model=model))
     made.finish()
   assert isinstance(raised.value.__cause__, TypeError | AttributeError)

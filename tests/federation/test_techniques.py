@@ -57,7 +57,7 @@ def test_all_combine_with_what_else_there_is():
     assert info.keys() >= COLUMNS
     assert 0 < info['zero_rate_fraction'] < 1
     assert 0 < info['projection_hit_fraction'] <= 1
-    assert info['clients_left_out'] == 0
+    assert info['clients_rejected'] == 0
 
 
 def test_a_fraction_is_so_many_examples_of_the_server():

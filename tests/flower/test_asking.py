@@ -8,13 +8,22 @@ import numpy as np
 import pytest
 import wines
 
-from bfl_tf import config as config_lib
-from bfl_tf import datasets, federation, metrics
-from bfl_tf import runs as runs_lib
-from bfl_tf import trained as trained_lib
-from bfl_tf.flower import asking, client_side, messages, nodes, servers
+from bfl_tf import analysis, data, federation, metrics, runs
+from bfl_tf.analysis import (
+  loading,
+  prediction_sets,
+  report_files,
+  site_statistics,
+)
+from bfl_tf.config.config import Config
+from bfl_tf.flower import (
+  client_side,
+  federated_evaluation,
+  messages,
+  nodes,
+  servers,
+)
 from bfl_tf.runs import flags_file
-from bfl_tf.trained import promises, reopened, report_files, tallies
 
 
 @pytest.fixture(scope='module')
@@ -33,18 +42,18 @@ def run_dir(files, tmp_path_factory):
 def ask(run_dir, files, answer=lambda reply: reply, instead=()):
   """Has nodes asked; by then they read `instead` of their files."""
   grid = wines.grid(files[:3])
-  trained = trained_lib.load(run_dir)
+  trained = analysis.load(run_dir)
   there = servers._met(grid, trained.config, wines.settings(run_dir))
   grid.answer = answer
   grid.node_configs[12]['name'] = 'Charité'
   for config, file in zip(grid.node_configs.values(), instead):
     config['data'] = file
-  return asking.Asking(*there, trained, 'raps', 0.05).report()
+  return federated_evaluation.Asking(*there, trained, 'raps', 0.05).report()
 
 
 def held_out(trained, file, share):
   """What a site's model says of a share of its file, and the labels."""
-  own = datasets.load(file, calibration_fraction=0.3)
+  own = data.load(file, calibration_fraction=0.3)
   split = getattr(own, share)
   names = trained.task.class_names
   y = np.array([names.index(own.class_names[c]) for c in split.y])
@@ -52,18 +61,20 @@ def held_out(trained, file, share):
 
 
 def test_each_site_and_all_together_by_hand(run_dir, files):
-  trained = trained_lib.load(run_dir)
+  trained = analysis.load(run_dir)
   found = ask(run_dir, files)
   calibration = [held_out(trained, f, 'calibration') for f in files[:3]]
   counts = [metrics.score_counts(*said, 'raps') for said in calibration]
-  assert found.promise == promises.Promise.of(counts, 2, 'raps')
+  assert found.promise == prediction_sets.PredictionSets.of(counts, 2, 'raps')
   tests = [held_out(trained, f, 'test') for f in files[:3]]
   together = [np.concatenate(both) for both in zip(*tests)]
   assert [row['site'] for row in found.sites] == ['0', '1', '2 Charité']
   for row, said in zip(
     [*found.sites, found.summary[0]], [*tests, together], strict=True
   ):
-    by_hand = tallies.Tally.of(*said, found.promise).row(found.promise)
+    by_hand = site_statistics.SiteStatistics.of(*said, found.promise).row(
+      found.promise
+    )
     by_hand.pop('auroc')
     assert by_hand == pytest.approx({name: row[name] for name in by_hand})
   recall = metrics.per_class_recall(*together)
@@ -71,7 +82,7 @@ def test_each_site_and_all_together_by_hand(run_dir, files):
   # One site has one class, and all together have no scores side by side.
   assert [row['auroc'] is None for row in found.sites] == [True, False, False]
   assert found.summary[0]['auroc'] is None
-  assert not found.left_out
+  assert not found.rejected
 
 
 def test_what_the_server_writes_and_says(run_dir, files, capsys):
@@ -83,12 +94,12 @@ def test_what_the_server_writes_and_says(run_dir, files, capsys):
   assert [float(row['nll']) for row in rows] == [
     row['nll'] for row in found.sites
   ]
-  assert promises.read(run_dir) == found.promise
+  assert prediction_sets.read(run_dir) == found.promise
   assert said[-1].endswith("on the server's machine")
   for name in ('sites', 'classes', 'coverage'):
     assert (run_dir / 'sites' / f'{name}.png').stat().st_size > 1000
   with pytest.raises(ValueError, match='asks them with --superlink'):
-    reopened.reopen(run_dir)
+    loading.load_run(run_dir)
 
 
 def of_site_1(change, name):
@@ -120,9 +131,9 @@ def test_what_no_examples_add_up_to_is_left_out(
 
   found = ask(run_dir, files, of_site_1(change, name))
   assert [row['site'] for row in found.sites] == ['0', '2 Charité']
-  assert list(found.left_out) == ['1']
+  assert list(found.rejected) == ['1']
   share = 'calibration' if name == 'counts' else 'test'
-  assert re.match(f'{share} share: {why}', found.left_out['1'])
+  assert re.match(f'{share} share: {why}', found.rejected['1'])
   others = found.summary[0]['num_examples']
   assert others == sum(row['num_examples'] for row in found.sites)
 
@@ -142,7 +153,7 @@ def test_who_fails_is_named_and_too_few_stop_it(run_dir, files):
   gone = str(run_dir / 'gone.csv')
   found = ask(run_dir, files, instead=[*files[:2], gone])
   assert [row['site'] for row in found.sites] == ['0', '1']
-  assert 'gone.csv cannot be read' in found.left_out['2']
+  assert 'gone.csv cannot be read' in found.rejected['2']
   (line,) = [
     line for line in report_files.lines(run_dir, found) if 'left out' in line
   ]
@@ -161,7 +172,7 @@ def test_who_fails_is_named_and_too_few_stop_it(run_dir, files):
   ],
 )
 def test_what_a_node_does_not_tell(run_dir, files, share, limits, file, why):
-  trained = trained_lib.load(run_dir)
+  trained = analysis.load(run_dir)
   flags = '\n'.join(flags_file.flag_lines(trained.config))
   question = messages.Question(
     flags,
@@ -187,9 +198,9 @@ def test_a_run_without_a_calibration_share_has_no_sets(files, tmp_path, capsys):
 
 
 def test_nodes_without_files_need_no_asking(tmp_path):
-  config = config_lib.Config.of(
+  config = Config.of(
     wines.SETTINGS | {'dataset': 'wine', 'partition': 'iid', 'num_rounds': 1}
   )
-  runs_lib.Run(config, tmp_path, False, draw_plots=False).play()
+  runs.Run(config, tmp_path, False, draw_plots=False).play()
   with pytest.raises(ValueError, match='no files of their own: leave --super'):
     servers._score(wines.grid(['', '', '']), wines.settings(tmp_path))

@@ -18,7 +18,7 @@ import psutil
 import pytest
 import wines
 
-from bfl_tf import runs as runs_lib
+from bfl_tf import runs
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _PAGE = (_ROOT / 'docs' / 'deployment.md').read_text()
@@ -188,8 +188,8 @@ def test_the_servers_death_and_the_bits_of_one_process(hospitals, tmp_path):
   assert again.returncode == 0, said
   assert 'going on after round' in said and 'round 2/2' in said
   assert 'bfl-tf/bfl-tf-app' in hospitals.do('list')
-  config = runs_lib.read_config(path).replace(engine='local')
-  runs_lib.Run(config, tmp_path / 'alone', False).play()
+  config = runs.read_config(path).replace(engine='local')
+  runs.Run(config, tmp_path / 'alone', False).play()
   assert fake.outcome(path) == fake.outcome(tmp_path / 'alone')
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf.flower import engine as engine_lib
 from bfl_tf.flower import nodes
+from bfl_tf.flower.engine import Engine
 
 FLIPOUT = {'variant': 'flipout'}
 SCAFFOLD = {'client_parts': ('scaffold',), 'clients_per_round': 4}
@@ -26,7 +26,7 @@ def engine(change=lambda reply: reply, configs=None, **settings):
   """Of six nodes that any client may be played on, or of the nodes given."""
   grid = grids.Grid(configs or {n: {} for n in range(6)}, change)
   found = nodes.Numbered(grid, '') if configs else nodes.Simulated(grid, 6)
-  return engine_lib.Engine(found, **settings)
+  return Engine(found, **settings)
 
 
 def numbered(tmp_path, numbers=range(6)):
@@ -123,8 +123,8 @@ def test_a_bad_reply_is_left_out_and_named(reason):
   changes = {'client_parts': ('toys:Counter',), 'variant': 'flipout'}
   experiment = toys.experiment(**changes)
   state, (row,) = toys.play(experiment, 1, engine=engine(spoiled(BAD[reason])))
-  assert row['left_out'] == '2'
-  assert re.search(reason, row['left_out_reasons'])
+  assert row['rejected'] == '2'
+  assert re.search(reason, row['rejected_reasons'])
   assert np.all(np.isfinite(state.model.mean))
 
 
@@ -134,7 +134,7 @@ def test_who_stays_silent_is_left_out_after_the_timeout():
   )
   silent = engine(spoiled(lambda reply: None))
   _, (row,) = toys.play(experiment, 1, engine=silent)
-  assert row['left_out_reasons'] == (
+  assert row['rejected_reasons'] == (
     '2: it raised TimeoutError: nothing came within 0.5 s'
   )
 
@@ -145,7 +145,7 @@ def test_a_client_without_a_node_is_left_out(tmp_path):
   some = engine(configs=configs, run='/run')
   _, (row,) = toys.play(experiment, 1, engine=some)
   assert (
-    row['left_out_reasons'] == '2: it raised NodeError: it has no SuperNode'
+    row['rejected_reasons'] == '2: it raised NodeError: it has no SuperNode'
   )
 
 

@@ -7,9 +7,9 @@ import site_data
 import toys
 import wines
 
-from bfl_tf import config as config_lib
-from bfl_tf import datasets, federation
-from bfl_tf.flower import client_side, introductions, messages
+from bfl_tf import data, federation
+from bfl_tf.config.config import Config
+from bfl_tf.flower import client_side, data_summaries, messages
 from bfl_tf.runs import flags_file
 from experiments.harness import cells
 
@@ -34,7 +34,7 @@ def test_a_server_names_neither_code_nor_files(monkeypatch, line):
 def test_what_a_server_may_set(monkeypatch):
   monkeypatch.delenv(messages.OWN_CODE)
   for preset in cells.CONFIGS.rglob('*.flags'):
-    lines = flags_file.flag_lines(config_lib.Config.from_flagfile(preset))
+    lines = flags_file.flag_lines(Config.from_flagfile(preset))
     lines = [line for line in lines if '=experiments.' not in line]
     assert messages.check_flags('\n'.join(lines), True) == lines[1:]
   config = toys.changed(
@@ -84,9 +84,9 @@ def test_nothing_is_unpickled(tmp_path):
 
 def test_no_example_is_in_what_a_node_says(tmp_path):
   file, *_ = wines.wine(tmp_path)
-  text = introductions.Introduction.of(datasets.load(file)).to_json()
+  text = data_summaries.DataSummary.of(data.load(file)).to_json()
   assert len(text) < 2000
-  back = introductions.Introduction.from_json(text)
+  back = data_summaries.DataSummary.from_json(text)
   assert back.to_json() == text and back.counts['barolo'] > 0
   assert 'barbera' not in back.counts
 
@@ -96,6 +96,6 @@ def test_nodes_spell_a_class_in_one_way(tmp_path):
   for client, labels in enumerate((['0', '1'], ['0.0', '1.0'])):
     lines = [[x, labels[x % 2]] for x in range(20)]
     path = site_data.write(tmp_path / f'{client}.csv', lines, ['x', 'label'])
-    said[client] = introductions.Introduction.of(datasets.load(str(path)))
+    said[client] = data_summaries.DataSummary.of(data.load(str(path)))
   with pytest.raises(ValueError, match='client 1'):
-    introductions.merged(said)
+    data_summaries.merged(said)

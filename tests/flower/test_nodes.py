@@ -9,14 +9,14 @@ import pytest
 import toys
 import wines
 
-from bfl_tf import config as config_lib
 from bfl_tf import federation
-from bfl_tf.flower import client_side, memories, messages, nodes
+from bfl_tf.config.config import Config
+from bfl_tf.flower import client_side, client_state, messages, nodes
 from bfl_tf.runs import flags_file
 
 
 def flags(**changes):
-  config = config_lib.Config.of({'dataset': 'digits'} | changes)
+  config = Config.of({'dataset': 'digits'} | changes)
   return '\n'.join(flags_file.flag_lines(config))
 
 
@@ -54,7 +54,7 @@ class TestMemories:
   """Only what came with an accepted update counts."""
 
   def kept(self, tmp_path):
-    return memories.Kept.of(str(tmp_path), '/run', flags(), 3)
+    return client_state.Kept.of(str(tmp_path), '/run', flags(), 3)
 
   def memory(self, number):
     return {'part': {'steps': np.int32(number)}, 'other': np.float32(number)}
@@ -93,7 +93,7 @@ class TestMemories:
 
   def test_other_runs_and_clients_have_their_own(self, tmp_path):
     def path(run, client=0, **changes):
-      kept = memories.Kept.of(str(tmp_path), run, flags(**changes), client)
+      kept = client_state.Kept.of(str(tmp_path), run, flags(**changes), client)
       return kept.path
 
     assert path('/a') == path('/a', num_rounds=7)
@@ -102,7 +102,7 @@ class TestMemories:
 
   def test_without_a_directory(self):
     with pytest.raises(ValueError, match="--node-config 'memory="):
-      memories.Kept.of('', '/run', flags(), 0)
+      client_state.Kept.of('', '/run', flags(), 0)
 
 
 class TestNumbered:

@@ -11,19 +11,17 @@ import pytest
 import wines
 from wines import play, wine, write
 
-from bfl_tf import config as config_lib
-from bfl_tf import datasets
-from bfl_tf import runs as runs_lib
-from bfl_tf import trained as trained_lib
-from bfl_tf.datasets import moments
-from bfl_tf.flower import introductions, nodes, servers
-from bfl_tf.trained import reopened
+from bfl_tf import analysis, data, runs
+from bfl_tf.analysis import loading
+from bfl_tf.config.config import Config
+from bfl_tf.data import moments
+from bfl_tf.flower import data_summaries, nodes, servers
 
 
 def together(path, files, server):
   """An .npz of what the nodes train on, and the server tests on."""
-  parts = [datasets.load(file) for file in files]
-  own = datasets.load(server)
+  parts = [data.load(file) for file in files]
+  own = data.load(server)
   numbers = {name: n for n, name in enumerate(sorted(wines.NAMES))}
 
   def labels(dataset, split):
@@ -46,16 +44,16 @@ def test_the_bits_of_one_process_with_all_the_files(tmp_path):
   alone = config.replace(
     dataset=together(tmp_path / 'a.npz', files, server), engine='local'
   )
-  runs_lib.Run(alone, tmp_path / 'alone', False).play()
+  runs.Run(alone, tmp_path / 'alone', False).play()
   table, arrays, final, rounds = fake.outcome(tmp_path / 'nodes')
   assert (table, arrays, final, rounds) == fake.outcome(tmp_path / 'alone')
   # What the model says has the names of all sites.
-  task = trained_lib.load(tmp_path / 'nodes').task
+  task = analysis.load(tmp_path / 'nodes').task
   assert task.class_names == ('barbera', 'barolo', 'grignolino')
   assert [f.column for f in task.features] == list('abcdefghijklm')
   # Who asks more of it is told where its examples are.
   with pytest.raises(ValueError, match='clients trained on files of their own'):
-    reopened.reopen(tmp_path / 'nodes')
+    loading.load_run(tmp_path / 'nodes')
 
 
 @pytest.mark.parametrize(
@@ -96,17 +94,17 @@ def test_gaps_and_categories_are_those_of_one_process(tmp_path):
   }  # fmt: skip
   whole = [[*row, site] for site, rows in lines.items() for row in rows]
   options = {'calibration_fraction': 0.25, 'categorical_columns': ('dose',)}
-  together = datasets.load(
+  together = data.load(
     table(tmp_path / 'all.csv', [*header, 'site'], whole),
     client_column='site', **options,
   )  # fmt: skip
   files = [table(tmp_path / f'{s}.csv', header, r) for s, r in lines.items()]
-  sites = [datasets.load(file, **options) for file in files]
+  sites = [data.load(file, **options) for file in files]
   said = {
-    n: introductions.Introduction.of(site) for n, site in enumerate(sites)
+    n: data_summaries.DataSummary.of(site) for n, site in enumerate(sites)
   }
-  told = introductions.Introduction.from_json(
-    introductions.merged(said).to_json()
+  told = data_summaries.DataSummary.from_json(
+    data_summaries.merged(said).to_json()
   )
   assert told.features == together.features
   assert [*map(tuple, told.features)] == [
@@ -148,12 +146,12 @@ def test_what_the_columns_of_nodes_hold(tmp_path, column, is_refused):
   for number, cells in enumerate((['A', 'B', 'C'] * 10, column)):
     rows = [[cell, 'xy'[n % 2]] for n, cell in enumerate(cells)]
     file = table(tmp_path / f'{number}.csv', ['ward', 'label'], rows)
-    parts[number] = introductions.Introduction.of(datasets.load(file))
+    parts[number] = data_summaries.DataSummary.of(data.load(file))
   if is_refused:
     with pytest.raises(ValueError, match=r"client 1: .*'ward'"):
-      introductions.merged(parts)
+      data_summaries.merged(parts)
   else:
-    assert [f.value for f in introductions.merged(parts).features] == list(
+    assert [f.value for f in data_summaries.merged(parts).features] == list(
       'ABCD'
     )
 
@@ -174,13 +172,13 @@ def test_what_the_columns_of_nodes_hold(tmp_path, column, is_refused):
 )
 def test_a_refused_introduction_names_its_client(monkeypatch, field, values):
   y = np.arange(9) % 3
-  dataset = datasets.from_arrays('x', np.eye(9, 4), y, np.eye(9, 4), y)
-  good = introductions.Introduction.of(dataset).to_json()
+  dataset = data.from_arrays('x', np.eye(9, 4), y, np.eye(9, 4), y)
+  good = data_summaries.DataSummary.of(dataset).to_json()
   bad = json.dumps(json.loads(good) | {field: values})
   said = types.SimpleNamespace(said={0: good, 1: bad})
   monkeypatch.setattr(nodes.Numbered, 'of', lambda *_: said)
-  config = config_lib.Config(num_clients=2)
-  with pytest.raises(ValueError, match='client 1: its introduction'):
+  config = Config(num_clients=2)
+  with pytest.raises(ValueError, match='client 1: its data_summary'):
     servers._met(None, config, {'node-timeout': 1})
 
 

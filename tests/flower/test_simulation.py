@@ -11,11 +11,10 @@ import psutil
 import pytest
 
 import bfl_tf
-from bfl_tf import config as config_lib
-from bfl_tf import federation
-from bfl_tf import runs as runs_lib
+from bfl_tf import federation, runs
+from bfl_tf.config.config import Config
 from bfl_tf.flower import nodes, servers, simulation, superlink
-from experiments import flags as config_flags
+from experiments import flags as flags_lib
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _RUN = {
@@ -27,7 +26,7 @@ _RUN = {
 
 def test_killed_and_started_again_it_has_the_bits_of_one_process(tmp_path):
   """And what it had started ends with it, though it could end nothing."""
-  config, path = config_lib.Config.of(_RUN), tmp_path / 'flower'
+  config, path = Config.of(_RUN), tmp_path / 'flower'
   flags = [f'--{name}={value}' for name, value in _RUN.items()]
   command = [sys.executable, '-m', 'experiments.run', '--engine=flower']
   with subprocess.Popen(
@@ -45,7 +44,7 @@ def test_killed_and_started_again_it_has_the_bits_of_one_process(tmp_path):
 
   simulation.simulate(config, path)
   assert psutil.Process().children(recursive=True) == []
-  runs_lib.Run(config, tmp_path / 'local', False).play()
+  runs.Run(config, tmp_path / 'local', False).play()
   assert fake.outcome(path) == fake.outcome(tmp_path / 'local')
 
 
@@ -79,14 +78,14 @@ def test_a_servers_error_is_made_again(error, raised):
 def test_a_superlink_that_nobody_knows(tmp_path, monkeypatch):
   monkeypatch.setenv('FLWR_HOME', str(tmp_path))
   with pytest.raises(ValueError, match='--superlink=nowhere'):
-    superlink.play(config_lib.Config(), '/run', 'nowhere')
+    superlink.play(Config(), '/run', 'nowhere')
 
 
 def test_without_the_extra(monkeypatch, capsys):
   monkeypatch.setitem(sys.modules, 'bfl_tf.flower', None)
   monkeypatch.delattr(bfl_tf, 'flower')
   with pytest.raises(SystemExit, match='2'):
-    config_flags.flower('--engine=flower')
+    flags_lib.flower('--engine=flower')
   assert '--engine=flower needs' in capsys.readouterr().err
 
 
@@ -108,7 +107,7 @@ def test_the_example_app():
   [(10, 2, 0.0, 10), (200, 2, 0.0, 16), (200, 32, 0.0, 64), (200, 2, 5.0, 4)],
 )
 def test_orders_out_at_a_time(num_clients, processes, timeout, wanted):
-  config = config_lib.Config(
+  config = Config(
     num_clients=num_clients, num_workers=processes, engine='flower',
     client_timeout=timeout,
   )  # fmt: skip

@@ -4,8 +4,9 @@ from flwr import app
 import numpy as np
 import pytest
 
-from bfl_tf import models, pooling, weights
+from bfl_tf import models, weights
 from bfl_tf.flower import BayesianStrategy
+from bfl_tf.server import pooling
 
 SIZES = (10, 30)
 
@@ -69,7 +70,7 @@ def test_the_rules_result(rule):
   found = posterior(arrays)
   np.testing.assert_allclose(found.mean(), expected.mean(), rtol=1e-6)
   np.testing.assert_allclose(found.stddev(), expected.stddev(), rtol=1e-5)
-  assert metrics['left-out'] == 0
+  assert metrics['rejected'] == 0
   # As of FedAvg: the mean by examples.
   assert metrics['loss'] == pytest.approx(30 / 40)
 
@@ -88,7 +89,7 @@ def test_a_bad_reply_changes_nothing(change):
   bad = reply(1, change(trained(build(), 1)), 30)
   arrays, metrics = pooled([bad, good])
   alone, _ = pooled([good])
-  assert metrics['left-out'] == 1
+  assert metrics['rejected'] == 1
   for one, other in zip(arrays, alone):
     np.testing.assert_array_equal(one, other)
 
@@ -102,7 +103,7 @@ def test_metrics_that_cannot_be_averaged(metrics):
   for name, value in metrics.items():
     bad.content['metrics'][name] = value
   _, found = pooled([good, bad])
-  assert found['left-out'] == 1 and found['loss'] == 0.0
+  assert found['rejected'] == 1 and found['loss'] == 0.0
 
 
 def test_weights_for_a_rule_that_takes_none():
@@ -121,4 +122,4 @@ def test_far_updates_are_left_out():
   far = [w + 1e15 for w in trained(build(), 0)]
   replies = [reply(0, trained(build(), 1), 10), reply(1, far, 10)]
   _, metrics = pooled(replies)
-  assert metrics['left-out'] == 1
+  assert metrics['rejected'] == 1

@@ -6,7 +6,7 @@ import grids
 import numpy as np
 from sklearn import datasets as sklearn_datasets
 
-from bfl_tf import config as config_lib
+from bfl_tf.config.config import Config
 from bfl_tf.flower import servers
 from bfl_tf.runs import flags_file
 
@@ -35,7 +35,7 @@ def wine(path):
 
 def play(path, files, server, **changes):
   """What the ServerApp does over nodes with these files."""
-  config = config_lib.Config.of(SETTINGS | {'dataset': server} | changes)
+  config = Config.of(SETTINGS | {'dataset': server} | changes)
   flags = '\n'.join(flags_file.flag_lines(config))
   servers._play(grid(files), settings(path, flags))
   return config

@@ -2,7 +2,7 @@
 
 import json
 
-from bfl_tf.runs import directory as directory_lib
+from bfl_tf.runs.directory import RunDirectory
 from experiments.harness import cells, claims
 
 PAPER = cells.Paper(
@@ -28,7 +28,7 @@ def claim(margin=0.0, right=True):
 
 def finish(task, accuracy, nll=1.0, curve=(), **others):
   """Writes a finished run with these scores."""
-  directory = directory_lib.RunDirectory(task.directory)
+  directory = RunDirectory(task.directory)
   with directory.locked():
     directory.start(task.config, 0)
   final = {'accuracy': accuracy, 'nll': nll, **others}

@@ -8,13 +8,13 @@ from harness import made_runs
 import numpy as np
 import pytest
 
-from bfl_tf.datasets import builtin
-from bfl_tf.datasets import names as data_names
-from experiments import artifacts
+from bfl_tf.data import builtin
+from bfl_tf.data import names as names_lib
+from experiments import papers
 from experiments.harness import cells, tables
 
 ROOT = pathlib.Path(__file__).parents[2]
-ALL = (*artifacts.ARTIFACTS.values(), *artifacts.CLAIMS.values())
+ALL = (*papers.ARTIFACTS.values(), *papers.CLAIMS.values())
 CELLS = [cell for artifact in ALL for cell in artifact.cells]
 
 
@@ -50,10 +50,10 @@ def test_a_run_is_asked_once(tmp_path):
     raise AssertionError(directory)
 
   with pytest.raises(cells.UnrecordedError, match='kept no model'):
-    cells.asked_once(tmp_path, 'doubt/answers.json', ask)
+    cells.asked_once(tmp_path, 'uncertainty/answers.json', ask)
   (tmp_path / 'checkpoint.npz').touch()
-  found = cells.asked_once(tmp_path, 'doubt/answers.json', ask)
-  assert found == cells.asked_once(tmp_path, 'doubt/answers.json', never)
+  found = cells.asked_once(tmp_path, 'uncertainty/answers.json', ask)
+  assert found == cells.asked_once(tmp_path, 'uncertainty/answers.json', never)
 
 
 # A figure's, not a table's: read off its run, and part of a claim.
@@ -61,7 +61,7 @@ NO_TABLES = {('fedbe', 'figure1')}
 
 
 def published_tables():
-  known = {artifact.paper.name for artifact in artifacts.ARTIFACTS.values()}
+  known = {artifact.paper.name for artifact in papers.ARTIFACTS.values()}
   with (ROOT / 'configs' / 'published.csv').open(newline='') as file:
     names = {(row['paper'], row['table']) for row in csv.DictReader(file)}
   return sorted(name for name in names - NO_TABLES if name[0] in known)
@@ -69,7 +69,7 @@ def published_tables():
 
 @pytest.mark.parametrize(('paper', 'name'), published_tables())
 def test_every_published_value_has_its_place(paper, name):
-  table = artifacts.ARTIFACTS[f'{paper}/{name}']
+  table = papers.ARTIFACTS[f'{paper}/{name}']
   ours = {
     (column, row, measure.published)
     for row, column in table.grid
@@ -90,6 +90,6 @@ def test_a_place_has_one_config_in_every_process(scale, tmp_path):
 def test_smoke_needs_no_prepared_data():
   for cell in CELLS:
     config = cell.config('smoke', seed=0)
-    made = data_names.kind(config.dataset) == 'function'
+    made = names_lib.kind(config.dataset) == 'function'
     assert made or config.dataset in builtin.BUILTIN
     assert config.server_dataset in ('', *builtin.BUILTIN)

@@ -6,7 +6,7 @@ import pytest
 
 import bfl_tf
 from bfl_tf.runs import groups as groups_lib
-from experiments.harness import cells, compared, significance, tables
+from experiments.harness import cells, comparison, significance, tables
 
 # By rule and rate, a score a seed.
 _SCORES = {
@@ -36,11 +36,11 @@ def groups(folder):
     for rule, rate in _SCORES
     for seed in range(3)
   ]
-  return compared.named(groups_lib.grouped(every))
+  return comparison.named(groups_lib.grouped(every))
 
 
 def test_a_row_has_the_flags_that_differ_and_moments(groups):
-  first, *_, last = compared.rows(groups, ['accuracy'])
+  first, *_, last = comparison.rows(groups, ['accuracy'])
   assert first['setting'] == 'client_learning_rate=0.1 pooling=nwa'
   assert (first['pooling'], first['client_learning_rate']) == ('nwa', '0.1')
   assert first['mean'] == pytest.approx(0.6)
@@ -52,7 +52,7 @@ def test_a_row_has_the_flags_that_differ_and_moments(groups):
 
 
 def test_a_baseline_is_found_for_each_setting_and_tested_in_pairs(groups):
-  found = compared.rows(groups, ['accuracy'], 'pooling=nwa')
+  found = comparison.rows(groups, ['accuracy'], 'pooling=nwa')
   nwa, lp, other_nwa, other_lp = found
   assert nwa['p_value'] is None and other_nwa['significant'] is None
   test = significance.student(np.array([0.1, 0.1, 0.2]))
@@ -62,16 +62,16 @@ def test_a_baseline_is_found_for_each_setting_and_tested_in_pairs(groups):
   # p is 0.057, and the level of the first of two tests a half of 5 %.
   assert lp['significant'] is False
   one = next(iter(groups))
-  against_one = compared.rows(groups, ['accuracy'], one)
+  against_one = comparison.rows(groups, ['accuracy'], one)
   assert against_one[2]['difference'] == pytest.approx(-0.4)
   # Three alike: by their signs alone a quarter, to both sides.
   assert against_one[2]['p_value'] == 0.25
 
 
 def test_the_table_of_a_paper(groups):
-  lines = compared.rows(groups, ['accuracy', 'nll'])
+  lines = comparison.rows(groups, ['accuracy', 'nll'])
   lines[0]['significant'] = True
-  table = compared.cells(lines, ['client_learning_rate'])
+  table = comparison.cells(lines, ['client_learning_rate'])
   assert table[0] == ['client_learning_rate', 'seeds', 'accuracy', 'nll']
   assert table[1] == ['0.1', '3', '0.6000 ± 0.0577*', '1.0000 ± 0.0000']
   assert table[4][2] == '0.2000 ± 0.1000 (2 of 3)'
@@ -87,11 +87,11 @@ def test_refusals(groups):
     ((['nll'], 'poolin=nwa'), '--baseline=poolin=nwa'),
   ):
     with pytest.raises(ValueError, match=named):
-      compared.rows(groups, *arguments)
+      comparison.rows(groups, *arguments)
   one = 'client_learning_rate=0.1 pooling=nwa:A'
   for names in (['a'], ['pooling=nwa:A'], [one, one.replace('nwa', 'lp')]):
     with pytest.raises(ValueError, match='--names'):
-      compared.named([*groups.values()], names)
+      comparison.named([*groups.values()], names)
 
 
 def test_a_frame_of_runs(folder):
@@ -106,14 +106,14 @@ def test_a_frame_of_runs(folder):
 
 def test_a_name_goes_to_the_setting_that_it_names(groups):
   names = ['pooling=lp client_learning_rate=0.2:LP']
-  renamed = compared.named([*groups.values()], names)
+  renamed = comparison.named([*groups.values()], names)
   assert [*renamed] == [*groups][:3] + ['LP']
   assert renamed['LP'].settings['pooling'] == 'lp'
 
 
 def test_names_are_the_flags_that_differ():
   def names(*settings):
-    return [*compared.named([groups_lib.Group(each) for each in settings])]
+    return [*comparison.named([groups_lib.Group(each) for each in settings])]
 
   assert names({'a': '1', 'b': 'x'}, {'a': '1', 'b': 'y'}) == ['b=x', 'b=y']
   # A setting that only one has says no more than its method.

@@ -5,7 +5,7 @@ import pytest
 
 import bfl_tf
 from bfl_tf import federation
-from experiments.artifacts.fedbe import features, grids, simplex
+from experiments.papers.fedbe import features, grids, simplex
 
 
 @pytest.fixture(scope='module')

@@ -10,11 +10,10 @@ import fake
 import psutil
 import pytest
 
-from bfl_tf import runs as runs_lib
+from bfl_tf import runs
 from bfl_tf.federation import evaluation
-from bfl_tf.runs import directory as directory_lib
-from bfl_tf.runs import many
-from experiments import artifacts, reproduce
+from bfl_tf.runs import directory, executor
+from experiments import papers, reproduce
 from experiments.harness import cells, estimates, tables
 
 _ONE_CLAIM = {'claim': ['fedbe/swa_beats_sgd'], 'scale': 'overnight'}
@@ -35,7 +34,7 @@ def _run(**flags):
 
 
 def _tasks(root, *names):
-  paper = artifacts.posterior_pooling.PAPER
+  paper = papers.posterior_pooling.PAPER
   cells_ = [cells.Cell(paper, name, {'server_split': name}) for name in names]
   return [cells.Task(cell, 'smoke', 0, root) for cell in cells_]
 
@@ -52,7 +51,7 @@ def test_the_smallest_of_each_paper_is_played_and_written(root, name):
   assert [*(root / 'smoke').glob(f'{name}*')]
   task, *_ = [
     task
-    for task in estimates.tasks([artifacts.ARTIFACTS[name]], 'smoke', root)
+    for task in estimates.tasks([papers.ARTIFACTS[name]], 'smoke', root)
     if _SMALLEST[name] in str(task.directory)
   ]
   assert task.is_done
@@ -61,7 +60,7 @@ def test_the_smallest_of_each_paper_is_played_and_written(root, name):
 def test_everything_is_written_without_a_run(tmp_path):
   flags = {'artifact': ['all'], 'claim': ['all'], 'scale': 'smoke'}
   assert _run(output_dir=str(tmp_path), run=False, **flags) == 3
-  for name, artifact in artifacts.ARTIFACTS.items():
+  for name, artifact in papers.ARTIFACTS.items():
     if isinstance(artifact, tables.Table):
       text = (tmp_path / 'smoke' / f'{name}.md').read_text()
       assert 'nan' not in text
@@ -83,9 +82,9 @@ def test_figures_are_drawn_and_every_cell_is_built(tmp_path):
     for panel in panels:
       path = tmp_path / 'smoke' / f'{name}_{panel}.png'
       assert path.stat().st_size > 1000
-  every = artifacts.ARTIFACTS.values()
+  every = papers.ARTIFACTS.values()
   for task in estimates.tasks(every, 'smoke', tmp_path):
-    many.validate(task)
+    executor.validate(task)
 
 
 @pytest.fixture
@@ -97,8 +96,8 @@ def faked(monkeypatch):
       raise ValueError('--model is bad.')
     return played(config, path, *rest, engine=fake.engine, **options)
 
-  played = runs_lib.Run
-  monkeypatch.setattr(runs_lib, 'Run', run)
+  played = runs.Run
+  monkeypatch.setattr(runs, 'Run', run)
   monkeypatch.setattr(evaluation, 'evaluate', fake.evaluate)
 
 
@@ -106,20 +105,21 @@ def faked(monkeypatch):
 def test_a_failing_cell_leaves_the_others_running(tmp_path):
   tasks = bad, good = _tasks(tmp_path, 'bad', 'good')
   found = {
-    outcome.task.cell.name: outcome.status for outcome in many.run_all(tasks, 1)
+    outcome.task.cell.name: outcome.status
+    for outcome in executor.run_all(tasks, 1)
   }
   assert found == {'bad': 'ValueError: --model is bad.', 'good': 'done'}
   assert bad.failure == found['bad'] and good.is_done
   # What is finished is not played again, what failed is.
-  again = many.run_all(tasks, 1)
+  again = executor.run_all(tasks, 1)
   assert [outcome.task for outcome in again] == [bad]
 
 
 def test_a_task_under_way_elsewhere_is_left_alone(tmp_path):
   (task,) = _tasks(tmp_path, 'busy')
   task.directory.mkdir(parents=True)
-  with directory_lib.RunDirectory(task.directory).locked():
-    assert many.run_one(task, 0).status == 'busy'
+  with directory.RunDirectory(task.directory).locked():
+    assert executor.run_one(task, 0).status == 'busy'
   assert [path.name for path in task.directory.iterdir()] == ['.lock']
 
 
@@ -130,10 +130,10 @@ def test_who_dies_alone_is_blamed_and_nobody_else(monkeypatch, tmp_path):
     # All that run beside one that dies die with it.
     waiting = list(waiting)
     while waiting and 'deadly' not in {t.cell.name for t in waiting[:jobs]}:
-      yield many.Outcome(waiting.pop(0), 'done')
+      yield executor.Outcome(waiting.pop(0), 'done')
 
-  monkeypatch.setattr(many, '_side_by_side', until_one_dies)
-  found = {o.task.cell.name: o.status for o in many._outcomes(tasks, 2)}
+  monkeypatch.setattr(executor, '_side_by_side', until_one_dies)
+  found = {o.task.cell.name: o.status for o in executor._outcomes(tasks, 2)}
   assert found == {
     'first': 'done', 'deadly': 'its process died', 'last': 'done',
   }  # fmt: skip
@@ -144,7 +144,7 @@ def test_list(root, capsys):
   assert _run(list=True, output_dir=str(root)) is None
   lines = capsys.readouterr().out.splitlines()
   listed = {line.split()[0] for line in lines}
-  assert listed >= {*artifacts.ARTIFACTS, *artifacts.CLAIMS}
+  assert listed >= {*papers.ARTIFACTS, *papers.CLAIMS}
 
 
 @pytest.mark.process
@@ -192,7 +192,7 @@ def ran(monkeypatch):
   """The tasks that would be run."""
   found = []
   monkeypatch.setattr(
-    many, 'run_all', lambda tasks, _: found.extend(tasks) or []
+    executor, 'run_all', lambda tasks, _: found.extend(tasks) or []
   )
   return found
 

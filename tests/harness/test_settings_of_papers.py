@@ -5,10 +5,11 @@ import pathlib
 
 import numpy as np
 
-from bfl_tf import datasets, models, partitions
-from experiments.artifacts import board, equal_work, priors
-from experiments.artifacts.board import data
+from bfl_tf import data, models
+from bfl_tf.data import partitions
 from experiments.harness import cells
+from experiments.papers import board, equal_work, priors
+from experiments.papers.board import data as data_lib
 
 _ROOT = pathlib.Path(__file__).parents[2]
 
@@ -18,7 +19,7 @@ def _rows(*splits):
 
 
 def test_the_choice_of_a_prior_does_not_see_the_test_examples():
-  whole, ours = datasets.load('digits'), priors.digits()
+  whole, ours = data.load('digits'), priors.digits()
   assert _rows(ours.train, ours.test) == _rows(whole.train)
   assert 0.19 < len(ours.test.y) / len(whole.train.y) < 0.21
 
@@ -52,9 +53,9 @@ def test_the_chosen_rates_are_the_best_that_were_tried():
 def test_the_board_has_the_splits_and_the_network_of_the_public_codes():
   labels = np.repeat(np.arange(10), 5000)
   for split, seed, smallest in (
-    (data.flower, 7, 1785),
-    (data.flower_2023, 7, 2920),
-    (data.niid_bench, 1, 1980),
+    (data_lib.flower, 7, 1785),
+    (data_lib.flower_2023, 7, 2920),
+    (data_lib.niid_bench, 1, 1980),
   ):
     parts = split(labels, num_clients=10, seed=seed)
     assert abs(min(part.size for part in parts) - smallest) <= 5

@@ -3,15 +3,15 @@
 from harness import made_runs
 import pytest
 
-from bfl_tf import config as config_lib
-from experiments.harness import cells, estimates, swept
+from bfl_tf.config.config import Config
+from experiments.harness import cells, estimates, search_space
 
 _SAID = {'num_rounds': 2, 'proximal.weight': '0.5'}
 
 
 def test_every_combination_by_its_flags():
   grids = ['client_parts=|proximal', 'proximal.weight=0.1|1']
-  found = swept.configs(_SAID, [], grids)
+  found = search_space.configs(_SAID, [], grids)
   # Where it is not chosen its weight makes no further run.
   assert [*found] == [
     'client_parts=',
@@ -20,13 +20,14 @@ def test_every_combination_by_its_flags():
   ]
   assert [c.get('proximal.weight') for c in found.values()] == [None, 0.1, 1.0]
   assert {config.num_rounds for config in found.values()} == {2}
-  assert [*swept.configs(_SAID, [], [])] == ['all']
+  assert [*search_space.configs(_SAID, [], [])] == ['all']
 
 
 def test_draws_are_within_their_bounds_and_go_on():
   rate = 'client_learning_rate=log:1e-4:1e-1'
-  few = [*swept.configs({}, [], [], [rate], 3).values()]
-  many = [*swept.configs({}, [], [], [rate, 'batch_size=uniform:8:64'], 200)
+  few = [*search_space.configs({}, [], [], [rate], 3).values()]
+  draws = [rate, 'batch_size=uniform:8:64']
+  many = [*search_space.configs({}, [], [], draws, 200)
           .values()]  # fmt: skip
   rates = [config.client_learning_rate for config in many]
   assert rates[:3] == [config.client_learning_rate for config in few]
@@ -34,10 +35,10 @@ def test_draws_are_within_their_bounds_and_go_on():
   # Half of them below the geometric mean, within five standard errors.
   assert abs(sum(r < 10**-2.5 for r in rates) - 100) < 5 * 50**0.5
   assert {config.batch_size for config in many} <= {*range(8, 65)}
-  both = swept.configs({}, [], ['pooling=nwa|ws'], [rate], 3)
+  both = search_space.configs({}, [], ['pooling=nwa|ws'], [rate], 3)
   assert len(both) == 6
   near = 'client_learning_rate=uniform:1.23451:1.23452'
-  found = swept.configs({}, [], [], [near], 20).values()
+  found = search_space.configs({}, [], [], [near], 20).values()
   rates = {config.client_learning_rate for config in found}
   assert len(rates) == 20 and 1.23451 <= min(rates) < max(rates) <= 1.23452
 
@@ -59,7 +60,7 @@ def test_draws_are_within_their_bounds_and_go_on():
 )
 def test_bad_input(named, arguments):
   with pytest.raises(ValueError, match=named):
-    swept.configs(_SAID, [], *arguments)
+    search_space.configs(_SAID, [], *arguments)
 
 
 @pytest.mark.parametrize(
@@ -67,15 +68,17 @@ def test_bad_input(named, arguments):
   [{'start': ('fresh_head',)}, {'variant': 'bfl_tf.models.variants:Flipout'}],
 )
 def test_a_guess_is_made_of_any_method(more):
-  config = config_lib.Config(model='resnet20', num_server_examples=10, **more)
+  config = Config(model='resnet20', num_server_examples=10, **more)
   assert estimates.core_seconds(config) > 0
 
 
 def test_a_setting_that_was_typed_is_of_use_somewhere():
   typed = ['proximal.weight']
-  assert len(swept.configs(_SAID, typed, ['client_parts=|proximal'])) == 2
+  assert (
+    len(search_space.configs(_SAID, typed, ['client_parts=|proximal'])) == 2
+  )
   with pytest.raises(ValueError, match='proximal'):
-    swept.configs(_SAID, typed, ['pooling=nwa|ws'])
+    search_space.configs(_SAID, typed, ['pooling=nwa|ws'])
 
 
 def test_the_best_is_written_without_its_seed(tmp_path):
@@ -89,13 +92,13 @@ def test_the_best_is_written_without_its_seed(tmp_path):
       runs.setdefault(rule, []).append(task)
       if score is not None:
         made_runs.finish(task, 0.5, validation_nll=score)
-  assert swept.best(runs, 'validation_nll') == ('ws', 1.5)
-  assert swept.best({'wc': runs['wc']}, 'validation_nll') is None
+  assert search_space.best(runs, 'validation_nll') == ('ws', 1.5)
+  assert search_space.best({'wc': runs['wc']}, 'validation_nll') is None
   path = tmp_path / 'best.flags'
-  path.write_text(swept.flags_of(runs['ws'][1].directory))
-  config = config_lib.Config.from_flagfile(path, seed=5)
+  path.write_text(search_space.flags_of(runs['ws'][1].directory))
+  config = Config.from_flagfile(path, seed=5)
   assert (config.pooling, config.seed) == ('ws', 5)
   with pytest.raises(ValueError, match='--choose_by=nll'):
-    swept.check_choice('nll', {})
+    search_space.check_choice('nll', {})
   with pytest.raises(ValueError, match='--validation_split'):
-    swept.check_choice('validation_nll', {'a': config})
+    search_space.check_choice('validation_nll', {'a': config})

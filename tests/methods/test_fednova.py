@@ -5,7 +5,7 @@ import pytest
 import toys
 
 from bfl_tf import federation, methods, statistics, weights
-from bfl_tf.federation import engine as engine_lib
+from bfl_tf.federation.engine import Local
 
 STAGE = methods.STAGES['fednova']
 EMPTY = np.zeros(0, np.float32)
@@ -28,7 +28,7 @@ def test_a_part_sends_the_papers_norm_times_the_rate(rho, nesterov):
 
   @toys.Engine
   def engine(experiment, state, clients):
-    for client, update in engine_lib.Local()(experiment, state, clients):
+    for client, update in Local()(experiment, state, clients):
       sent[client] = update
       yield client, update
 

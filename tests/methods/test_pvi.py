@@ -7,7 +7,7 @@ import pytest
 import toys
 
 from bfl_tf import federation
-from bfl_tf.federation import engine as engine_lib
+from bfl_tf.federation.engine import Local
 from bfl_tf.runs import checkpoints
 
 PARTS = {'client_parts': ('pvi',), 'pooling': 'dwc'}
@@ -29,7 +29,7 @@ def factors(experiment, state):
 
 
 @toys.Engine
-def left_out(experiment, state, clients):
+def rejected(experiment, state, clients):
   """Another client's update is bad in every round."""
   for client, update in conjugate.engine(experiment, state, clients):
     if client == state.round % 6:
@@ -44,13 +44,13 @@ def left_out(experiment, state, clients):
     ({}, 20, conjugate.engine),
     ({'clients_per_round': 4}, 30, conjugate.engine),
     ({'clients_per_round': 1, 'pvi.damping': 1}, 30, conjugate.engine),
-    ({'clients_per_round': 4}, 40, left_out),
+    ({'clients_per_round': 4}, 40, rejected),
     (
       {'server_step': ('momentum',), 'momentum.decay': 0.3},
       30,
       conjugate.engine,
     ),
-    ({}, 3, engine_lib.Local()),
+    ({}, 3, Local()),
   ],
 )
 def test_prior_times_factors(changes, rounds, engine, tmp_path):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import config as config_lib
-from bfl_tf import datasets, federation
+from bfl_tf import data, federation
+from bfl_tf.config.config import Config
 
 
 def drifting():
@@ -16,7 +16,7 @@ def drifting():
   ])  # fmt: skip
   y = np.concatenate([np.arange(60) % 3 == 0, np.arange(60) % 4 != 0])
   x, y = x.astype(np.float32), y.astype(np.int32)
-  return datasets.from_arrays('drifting', x, y, x, y)
+  return data.from_arrays('drifting', x, y, x, y)
 
 
 def unequal(labels, *, num_clients, seed):
@@ -27,7 +27,7 @@ def unequal(labels, *, num_clients, seed):
 
 
 # Names are looked up here: what they name is above.
-CONFIG = config_lib.Config(
+CONFIG = Config(
   dataset='methods.test_scaffold:drifting',
   partition='methods.test_scaffold:unequal',
   num_clients=2,
@@ -129,15 +129,15 @@ def test_what_does_not_end_where_sgd_did_is_refused():
     },
     {'client_parts': ('scaffold',), 'sgd.momentum': 0.9},
     {'client_parts': ('scaffold',), 'weighting': 'distance'},
-    {'client_parts': ('own_start', 'scaffold')},
+    {'client_parts': ('independent_init', 'scaffold')},
     {'client_parts': ('swag', 'scaffold'), 'swag.rank': 2},
     {'client_parts': ('fednova', 'swag'), 'swag.rank': 2},
     {
-      'client_parts': ('own_start', 'scaffold'),
+      'client_parts': ('independent_init', 'scaffold'),
       'scaffold.corrects': 'weights',
       'sgd.momentum': 0.9,
     },
-    {'client_parts': ('own_start', 'fednova')},
+    {'client_parts': ('independent_init', 'fednova')},
     {'client_parts': ('fednova',), 'client_optimizer': 'adam'},
     {'client_parts': ('fednova',), 'pooling': 'median'},
   ):

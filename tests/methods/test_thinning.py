@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import config as config_lib
-from bfl_tf import runs as runs_lib
+from bfl_tf import runs
+from bfl_tf.config.config import Config
 
 CHANGES = {
   'client_parts': ('thinning',),
@@ -37,7 +37,7 @@ def test_the_samples_are_the_iterates_of_their_steps():
 
 
 def test_the_samples_vote(tmp_path):
-  config = config_lib.Config.of(
+  config = Config.of(
     {
       'dataset': 'toys:blobs',
       'model': 'logistic',
@@ -51,7 +51,7 @@ def test_the_samples_vote(tmp_path):
       'predictor': 'S',
     }
   )
-  run = runs_lib.run(config, tmp_path, False)
+  run = runs.run(config, tmp_path, False)
   # Two samples of each of two clients.
   with np.load(tmp_path / 'members.npz') as members:
     assert len(members['classes_S']) == 4

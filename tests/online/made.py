@@ -5,7 +5,7 @@ import numpy as np
 import toys
 
 from bfl_tf import seeds
-from bfl_tf.federation import engine as engine_lib
+from bfl_tf.federation import engine
 
 SETTINGS = {
   'client_parts': ('swag',),
@@ -15,7 +15,7 @@ SETTINGS = {
   'batch_size': 150,
   'local_epochs': 4,
   'num_rounds': 1,
-  'refine': ('keep',),
+  'refine': ('store_updates',),
 }
 
 
@@ -40,7 +40,7 @@ def replies(experiment, state, clients, change=0):
     yield client, update._replace(model=model._replace(**drawn))
 
 
-class Engine(engine_lib.Engine):
+class Engine(engine.Engine):
   """In place of `engine.Local`."""
 
   def __init__(self, change=0):

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import config as config_lib
-from bfl_tf import runs as runs_lib
-from bfl_tf.federation import engine as engine_lib
-from bfl_tf.online import updates as online
+from bfl_tf import runs
+from bfl_tf.analysis import online
+from bfl_tf.config.config import Config
+from bfl_tf.federation import engine
 
-_TRAINS = engine_lib.Local
+_TRAINS = engine.Local
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,16 @@ def test_added_and_removed_it_was_never_there_and_order_is_nothing(changes):
   first = online.apply(experiment, added.state, online.Change('remove', 5))
   other = online.apply(experiment, alone, online.Change('remove', 5))
   other = other.state._replace(
-    slots={'keep': {**other.state.slots['keep'], 'changes': np.int32(0)}}
+    slots={
+      'store_updates': {
+        **other.state.slots['store_updates'],
+        'changes': np.int32(0),
+      }
+    }
   )
   second = online.apply(experiment, other, online.Change('add', 2))
   assert toys.same(first.state.model, second.state.model)
-  assert int(added.state.slots['keep']['changes']) == 1
+  assert int(added.state.slots['store_updates']['changes']) == 1
 
 
 def test_replaced_it_draws_anew_and_the_others_stay():
@@ -76,7 +81,7 @@ def test_what_clients_remember_goes_with_them(changes):
   removed = online.apply(experiment, whole, online.Change('remove', 2)).state
   assert toys.same(removed.model, alone.model)
   assert toys.same(removed.memories, alone.memories)
-  slots = ({**state.slots, 'keep': 0} for state in (removed, alone))
+  slots = ({**state.slots, 'store_updates': 0} for state in (removed, alone))
   assert toys.same(*slots)
   added = online.apply(experiment, alone, online.Change('add', 2)).state
   assert sorted(added.memories) == [0, 1, 2, 3, 4, 5]
@@ -86,7 +91,7 @@ def test_what_clients_remember_goes_with_them(changes):
 
 def test_a_newcomer_trains_by_the_founders_schedule(monkeypatch):
   """By the rates and epochs of the one round, by draws of its own."""
-  monkeypatch.setattr(engine_lib, 'Local', _TRAINS)
+  monkeypatch.setattr(engine, 'Local', _TRAINS)
   experiment = made.experiment(
     **{'learning_rate_schedule': 'steps', 'steps.first_factor': 0.5},
     min_local_epochs=2,
@@ -113,14 +118,14 @@ def test_what_cannot_be_done_is_refused(kind, client):
 def test_a_member_that_is_refused_is_not_dropped():
   experiment = made.experiment()
   state = made.played(experiment)
-  state.slots['keep']['updates']['4']['model']['loc'][0] = np.nan
+  state.slots['store_updates']['updates']['4']['model']['loc'][0] = np.nan
   with pytest.raises(ValueError, match='4: its loc is not finite'):
     online.apply(experiment, state, online.Change('remove', 1))
 
 
 def test_a_run_that_kept_nothing_or_not_all_or_played_on_is_refused():
   state = made.played(made.experiment(refine=()))
-  with pytest.raises(ValueError, match='--refine=keep'):
+  with pytest.raises(ValueError, match='--refine=store_updates'):
     online.members(state)
   for field, value in (('num_rounds', 2), ('clients_per_round', 3)):
     with pytest.raises(ValueError, match=field):
@@ -129,13 +134,13 @@ def test_a_run_that_kept_nothing_or_not_all_or_played_on_is_refused():
 
 @pytest.mark.process
 def test_the_binary_makes_changes(tmp_path):
-  config = config_lib.Config(
+  config = Config(
     dataset='toys:blobs', model='logistic', variant='deterministic',
     num_clients=3, num_rounds=1, local_epochs=4, batch_size=25,
-    client_parts=('swag',), pooling='product', refine=('keep',),
+    client_parts=('swag',), pooling='product', refine=('store_updates',),
     settings={'swag.rank': 2, 'swag.period': 1},
   )  # fmt: skip
-  runs_lib.Run(config, tmp_path / 'run', False, draw_plots=False).play()
+  runs.Run(config, tmp_path / 'run', False, draw_plots=False).play()
   run = f'--run={tmp_path}/run'
   removed, added, nothing = binaries.drive(
     'experiments.online',

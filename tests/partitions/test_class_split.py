@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
 
-from bfl_tf import partitions
+from bfl_tf.data import partitions
 
 
 def split(labels, num_clients, seed=0):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bfl_tf import partitions
+from bfl_tf.data import partitions
 
 
 def counts(num_clients=10, num_classes=10, each=6_000, seed=0, **options):

@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 import numpy as np
 
-from bfl_tf import datasets, partitions
+from bfl_tf import data
+from bfl_tf.data import partitions
 
 
 def counts(labels, num_clients, num_classes, **options):
@@ -15,7 +16,7 @@ def counts(labels, num_clients, num_classes, **options):
 
 
 def test_swiss_roll_by_hand():
-  labels = datasets.load('swiss_roll').train.y
+  labels = data.load('swiss_roll').train.y
   table = counts(labels, 3, 3)
   assert table.tolist() == [[240, 30, 30], [30, 240, 30], [30, 30, 240]]
 

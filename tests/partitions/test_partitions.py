@@ -5,7 +5,7 @@ from hypothesis import strategies
 import numpy as np
 import pytest
 
-from bfl_tf import partitions
+from bfl_tf.data import partitions
 
 CIFAR = np.repeat(np.arange(10), 5000)
 OPTIONS = {

@@ -4,7 +4,7 @@ import hypothesis
 from hypothesis import strategies as st
 import numpy as np
 
-from bfl_tf import partitions
+from bfl_tf.data import partitions
 
 CIFAR = np.repeat(np.arange(10), 4000)
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from tensorflow_probability import distributions as tfd
 
-from bfl_tf import pooling, statistics, weights
-from bfl_tf.pooling import rules, weightings
+from bfl_tf import statistics, weights
+from bfl_tf.server import pooling
+from bfl_tf.server.pooling import rules, weightings
 
 every_rule = pytest.mark.parametrize('name', sorted(rules.ELEMENTWISE))
 NONE = np.zeros([0], np.float32)

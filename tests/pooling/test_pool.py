@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tensorflow_probability import distributions as tfd
 
-from bfl_tf import pooling
+from bfl_tf.server import pooling
 
 weighted = ('nwa', 'ws', 'lp', 'llp', 'wc')
 

@@ -7,8 +7,9 @@ import pytest
 from tensorflow_probability import distributions as tfd
 import toys
 
-from bfl_tf import pooling, statistics, weights
-from bfl_tf.pooling import product
+from bfl_tf import statistics, weights
+from bfl_tf.server import pooling
+from bfl_tf.server.pooling import product
 
 law = settings(max_examples=25, deadline=None)
 NUM = 30

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import attacks, pooling, statistics, weights
-from bfl_tf.pooling import robust
+from bfl_tf import statistics, weights
+from bfl_tf.clients import attacks
+from bfl_tf.server import pooling
+from bfl_tf.server.pooling import robust
 
 every_rule = pytest.mark.parametrize('name', robust.ROBUST)
 NONE = np.zeros([0], np.float32)
@@ -94,7 +96,7 @@ def test_a_share_of_the_clients_is_what_was_typed():
 @pytest.mark.parametrize('name', ['trimmed_mean', 'multi_krum'])
 def test_as_many_are_left_aside_as_an_attack_makes_bad(name):
   for size in range(5, 24):
-    bad = attacks.bad_clients(0, size, 0.2)
+    bad = attacks.malicious_clients(0, size, 0.2)
     loc = [[1e6 if client in bad else 1.0] for client in range(size)]
     model, _ = pooled(name, loc, [[1]] * size)
     assert model.loc == 1

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bfl_tf import pooling, statistics, weights
-from bfl_tf.pooling import robust, rules
+from bfl_tf import statistics, weights
+from bfl_tf.server import pooling
+from bfl_tf.server.pooling import robust, rules
 
 every_rule = pytest.mark.parametrize('name', sorted(pooling.RULES))
 law = settings(max_examples=20)

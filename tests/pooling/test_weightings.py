@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from bfl_tf import pooling, statistics, weights
-from bfl_tf.pooling import weightings
+from bfl_tf import statistics, weights
+from bfl_tf.server import pooling
+from bfl_tf.server.pooling import weightings
 
 NONE = np.zeros([0], np.float32)
 every_scheme = pytest.mark.parametrize('scheme', sorted(pooling.WEIGHTINGS))

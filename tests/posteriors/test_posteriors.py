@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bfl_tf import posteriors, statistics, weights
+from bfl_tf import statistics, weights
+from bfl_tf.server import posteriors
 
 NONE = np.zeros([0], np.float32)
 RNG = np.random.default_rng(0)

@@ -9,10 +9,9 @@ import filelock
 import numpy as np
 import pytest
 
-from bfl_tf import runs as runs_lib
+from bfl_tf import runs
 from bfl_tf.federation import loop
-from bfl_tf.runs import directory as directory_lib
-from bfl_tf.runs import task as task_lib
+from bfl_tf.runs import directory, task
 
 CONFIG = fake.CONFIG.replace(num_rounds=2)
 
@@ -30,8 +29,8 @@ def finished(tmp_path_factory):
 
 
 def test_an_empty_directory_will_do(tmp_path):
-  directory_lib.RunDirectory(tmp_path).check(CONFIG)
-  directory_lib.RunDirectory(tmp_path / 'new').check(CONFIG)
+  directory.RunDirectory(tmp_path).check(CONFIG)
+  directory.RunDirectory(tmp_path / 'new').check(CONFIG)
   assert list(tmp_path.iterdir()) == []
 
 
@@ -80,7 +79,7 @@ def test_a_run_that_has_not_trained_is_replaced(tmp_path):
   other = CONFIG.replace(seed=1)
   (tmp_path / 'notes.txt').touch()
   fake.play(tmp_path, other)
-  assert runs_lib.read_config(tmp_path) == other
+  assert runs.read_config(tmp_path) == other
   assert (tmp_path / 'notes.txt').exists()
 
 
@@ -95,7 +94,7 @@ def test_overwrite_replaces_a_finished_run(tmp_path):
 
 
 def test_flags_of_the_machine_may_change(finished):
-  directory_lib.RunDirectory(finished).check(CONFIG.replace(num_workers=7))
+  directory.RunDirectory(finished).check(CONFIG.replace(num_workers=7))
 
 
 def npz(path, shift=0.0):
@@ -140,8 +139,8 @@ def test_other_code_is_another_run(tmp_path, monkeypatch):
 def test_other_examples_of_one_name_are_another_run(tmp_path):
   fake.stopped(tmp_path, loop, 'federated_round', 2, config=CONFIG)
   path = tmp_path / 'task.json'
-  theirs = task_lib.read(path)
-  other = task_lib.Task.from_json(
+  theirs = task.read(path)
+  other = task.Task.from_json(
     theirs.to_json().replace(str(theirs.mean[0]), str(theirs.mean[0] + 1))
   )
   path.write_text(other.to_json())
@@ -150,7 +149,7 @@ def test_other_examples_of_one_name_are_another_run(tmp_path):
 
 def test_one_process_a_run(tmp_path):
   with filelock.FileLock(tmp_path / '.lock'):
-    with pytest.raises(runs_lib.BusyError, match='output_dir'):
+    with pytest.raises(runs.BusyError, match='output_dir'):
       fake.play(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ['.lock']
   assert fake.play(tmp_path, CONFIG)['rounds'] == 2
@@ -176,7 +175,7 @@ def test_a_longer_run_is_the_longer_run(tmp_path):
   before = fake.outcome(path)
   # What was asked of the model of that end.
   (path / 'conformal.json').touch()
-  for name in ('plots', 'sites', 'doubt'):
+  for name in ('plots', 'sites', 'uncertainty'):
     (path / name).mkdir()
     (path / name / 'scores.json').touch()
   fake.stopped(path, os, 'replace', 1, config=longer)
@@ -186,7 +185,7 @@ def test_a_longer_run_is_the_longer_run(tmp_path):
   fake.stopped(path, os, 'replace', 2, config=longer)
   kept = {each.name for each in path.iterdir()}
   gone = {'summary.json', 'predictions.npz', 'conformal.json', 'plots'}
-  assert not kept & (gone | {'sites', 'doubt'})
+  assert not kept & (gone | {'sites', 'uncertainty'})
   fake.play(path, longer)
   assert fake.outcome(path) == fake.outcome(tmp_path / 'whole')
   refused(path, CONFIG, '--num_rounds')

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bfl_tf import config as config_lib
 from bfl_tf import metrics, server, version
+from bfl_tf.config.config import Config
 
-CONFIG = config_lib.Config(
+CONFIG = Config(
   dataset='toys:blobs',
   model='logistic',
   num_clients=4,
@@ -121,7 +121,7 @@ def test_a_class_without_test_examples_has_no_recall(tmp_path):
   few = y[:20] < 2
   arrays = {'x_test': x[:20][few], 'y_test': y[:20][few]}
   np.savez(tmp_path / 'own.npz', x_train=x, y_train=y, **arrays)
-  config = config_lib.Config(
+  config = Config(
     dataset=str(tmp_path / 'own.npz'), model='logistic', num_clients=1,
     num_rounds=1, variant='deterministic',
   )  # fmt: skip

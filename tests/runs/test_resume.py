@@ -12,8 +12,7 @@ import toys
 
 from bfl_tf import federation, plots, server
 from bfl_tf.federation import engine, loop
-from bfl_tf.runs import checkpoints, rows
-from bfl_tf.runs import directory as directory_lib
+from bfl_tf.runs import checkpoints, directory, tables
 
 
 @pytest.mark.parametrize('after', [False, True])
@@ -22,11 +21,11 @@ from bfl_tf.runs import directory as directory_lib
   [
     (loop, 'initial_state', 1),
     *[(loop, 'federated_round', call) for call in (1, 3)],
-    *[(rows.Rows, 'add', call) for call in (1, 5)],
+    *[(tables.Rows, 'add', call) for call in (1, 5)],
     *[(checkpoints, 'save', call) for call in (1, 5)],
-    (directory_lib.RunDirectory, 'write_partition', 1),
-    (directory_lib.RunDirectory, 'write_arrays', 1),
-    (directory_lib.RunDirectory, 'finish', 1),
+    (directory.RunDirectory, 'write_partition', 1),
+    (directory.RunDirectory, 'write_arrays', 1),
+    (directory.RunDirectory, 'finish', 1),
   ],
 )
 def test_stopped_anywhere(never, tmp_path, owner, name, call, after):
@@ -49,7 +48,7 @@ def test_stopped_before_any_file_is_on_the_disk(tmp_path):
   for call in range(1, len(calls) + 1):
     path = tmp_path / str(call)
     fake.stopped(path, os, 'fsync', call, config=config)
-    # Of a `bfl-tf sites` that was killed.
+    # Of a `bfl-tf report` that was killed.
     (path / '.sites.tmp').mkdir()
     fake.play(path, config)
     assert fake.outcome(path) == never
@@ -70,7 +69,7 @@ def test_stopped_while_it_draws(tmp_path, monkeypatch):
 
 def test_stopped_twice_between_sparse_checkpoints(never, tmp_path):
   config = fake.CONFIG.replace(checkpoint_every=3)
-  fake.stopped(tmp_path, rows.Rows, 'add', 3, config=config)
+  fake.stopped(tmp_path, tables.Rows, 'add', 3, config=config)
   assert checkpoints.restore(tmp_path).round == 0
   fake.stopped(tmp_path, loop, 'federated_round', 4, config=config)
   assert checkpoints.restore(tmp_path).round == 3

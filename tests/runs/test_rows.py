@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bfl_tf.runs import rows
+from bfl_tf.runs import tables
 
 ROWS = [{'site': 'a', 'nll': 0.5}, {'site': 'b', 'nll': float('nan'), 'ece': 1}]
 
@@ -20,17 +20,17 @@ def folder(tmp_path):
 
 def test_rows_have_their_types_after_a_resume(tmp_path):
   path = tmp_path / 'metrics.csv'
-  before = rows.Rows(path)
+  before = tables.Rows(path)
   before.add({'round': 0, 'nll': np.float32(0.1), 'train_seconds': 2.5})
   for number in (1, 2, 3):
-    row = {'round': number, 'nll': 1 / 3, 'left_out': '1', 'steps': np.int64(9)}
-    before.add(row | {'why': None, 'left_out_reasons': 'a, "b"\nc'})
+    row = {'round': number, 'nll': 1 / 3, 'rejected': '1', 'steps': np.int64(9)}
+    before.add(row | {'why': None, 'rejected_reasons': 'a, "b"\nc'})
   assert before[0] == {'round': 0, 'nll': 0.1, 'train_seconds': 2.5}
-  assert before[1]['steps'] == 9 and before[1]['left_out'] == '1'
+  assert before[1]['steps'] == 9 and before[1]['rejected'] == '1'
   text = path.read_bytes()
-  header = b'round,nll,left_out,steps,why,left_out_reasons,train_seconds\r\n'
+  header = b'round,nll,rejected,steps,why,rejected_reasons,train_seconds\r\n'
   assert text.startswith(header + b'0,0.1,,,,,2.5\r\n')
-  after = rows.Rows(path)
+  after = tables.Rows(path)
   after.resume(2)
   assert list(after) == before[:3] and text.startswith(path.read_bytes())
   after.add(before[3])
@@ -40,24 +40,24 @@ def test_rows_have_their_types_after_a_resume(tmp_path):
 @pytest.mark.parametrize('cut', [2, 3, 40])
 def test_a_last_line_that_was_cut_is_no_row(tmp_path, cut):
   path = tmp_path / 'metrics.csv'
-  whole = rows.Rows(path)
+  whole = tables.Rows(path)
   for number in range(3):
     whole.add({'round': number, 'nll': 1 / 3, 'why': 'a, "b"'})
   path.write_bytes(path.read_bytes()[:-cut])
-  assert rows.read(path) == whole[: 2 if cut < 40 else 1]
+  assert tables.read(path) == whole[: 2 if cut < 40 else 1]
 
 
 def test_a_table_and_its_file(tmp_path):
-  assert rows.table(ROWS).splitlines() == [
+  assert tables.table(ROWS).splitlines() == [
     'site     nll  ece', 'a     0.5000    -', 'b          -    1',
   ]  # fmt: skip
   path = tmp_path / 'table.csv'
-  rows.write_csv(path, ROWS)
+  tables.write_csv(path, ROWS)
   assert path.read_text() == 'site,nll,ece\na,0.5,\nb,nan,1\n'
 
 
 def test_answers_of_an_earlier_question_go_and_nothing_else(folder):
-  with rows.cleared(folder):
+  with tables.cleared(folder):
     assert {path.name for path in folder.iterdir()} == {
       'models',
       'answers.json',

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import bfl_tf
-from bfl_tf import runs as runs_lib
+from bfl_tf import runs
 from bfl_tf.federation import evaluation
-from bfl_tf.runs import task as task_lib
+from bfl_tf.runs import task
 
 
 @pytest.fixture(autouse=True)
@@ -15,8 +15,8 @@ def _faked(monkeypatch):
   def run(*arguments, **options):
     return played(*arguments, engine=fake.engine, **options)
 
-  played = runs_lib.Run
-  monkeypatch.setattr(runs_lib, 'Run', run)
+  played = runs.Run
+  monkeypatch.setattr(runs, 'Run', run)
   monkeypatch.setattr(evaluation, 'evaluate', fake.evaluate)
 
 
@@ -30,7 +30,7 @@ def test_a_study_is_played_once_and_added_to(tmp_path):
   assert times == [
     (run / 'summary.json').stat().st_mtime_ns for run in both['a/b']
   ]
-  assert [runs_lib.read_config(run).seed for run in both['c']] == [0, 1]
+  assert [runs.read_config(run).seed for run in both['c']] == [0, 1]
   with pytest.raises(ValueError, match='--pooling'):
     bfl_tf.sweep({'c': first}, tmp_path)
 
@@ -49,5 +49,5 @@ def test_a_file_that_was_rewritten_is_read_again(tmp_path):
     x = np.eye(3)[y] + shift
     np.savez(file, x_train=x, y_train=y, x_test=x, y_test=y)
     ((run,),) = bfl_tf.sweep({'a': config}, tmp_path / str(shift)).values()
-    mean = task_lib.read(run / 'task.json').mean
+    mean = task.read(run / 'task.json').mean
     assert mean == pytest.approx([1 / 3 + shift] * 3)

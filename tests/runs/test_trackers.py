@@ -7,7 +7,7 @@ import fake
 import pytest
 
 from bfl_tf.federation import loop
-from bfl_tf.runs import rows, trackers
+from bfl_tf.runs import tables, trackers
 
 
 def test_a_tracker_that_is_not_there(monkeypatch, tmp_path):
@@ -48,7 +48,7 @@ def test_each_row_once(tmp_path, monkeypatch, name):
 
   client = tracking.MlflowClient(str(tmp_path / 'mlruns'))
   found = client.get_metric_history(run, 'nll')
-  recorded = rows.read(tmp_path / 'metrics.csv')
+  recorded = tables.read(tmp_path / 'metrics.csv')
   assert [(each.step, each.value) for each in found] == [
     (row['round'], row['nll']) for row in recorded
   ]

@@ -81,8 +81,8 @@ def test_a_fraction_is_of_all_steps():
   (one,), (two,) = (e.method.stages for e in (steps, fractions))
   assert one.averaging == two.averaging
   assert (two.first_average, two.steps_per_cycle) == (10, 5)
-  recipe = two.student.recipe
-  assert (recipe.cycle_length, recipe.cycle_floor) == (5, 0.4)
+  training_config = two.student.config
+  assert (training_config.cycle_length, training_config.cycle_floor) == (5, 0.4)
   # What the refusal tells to set works with as few steps as there may be.
   fewest = {'distil.epochs': 1, 'distil.batch_size': 60}
   said = {'distil.swa_start': 0.5, 'distil.swa_cycle': 0.05}
@@ -203,7 +203,7 @@ def test_teachers_that_ran_away_are_left_out_and_counted(tmp_path):
   settings |= {'max_update_norm': 0.0}
   _, (state, info, groups) = toys.rounds(toys.experiment(**settings), 1)
   # One average, six clients, three samples.
-  assert info['teachers_left_out'] == 10
+  assert info['teachers_rejected'] == 10
   assert info['students_refused'] == 1
   assert toys.same(state.model, groups['A'][0])
   _, columns = run(tmp_path / 'run', **settings)
@@ -229,7 +229,7 @@ def test_students_of_one_round_are_compared(tmp_path):
   summary, columns = run(tmp_path / 'run', predictor='A+C+S:swa', **settings)
   assert summary['final']['nll'] == float(columns['nll_A+C+S:swa'])
   assert columns['nll_C:sgd'] != columns['nll_A+C+S:swa']
-  assert (columns['students_refused'], columns['members_left_out']) == (
+  assert (columns['students_refused'], columns['members_rejected']) == (
     '0', '0',
   )  # fmt: skip
   # The model stays the average.
@@ -257,7 +257,7 @@ def test_students_that_ran_away_are_counted_and_have_no_scores(tmp_path):
   settings = DISTIL | STUDENTS | {'distil.learning_rate': 1e38}
   _, columns = run(tmp_path / 'run', **settings)
   assert float(columns['students_refused']) == 2
-  assert float(columns['members_left_out']) == 2
+  assert float(columns['members_rejected']) == 2
   assert columns['accuracy_C:sgd'] == columns['nll_A+C+S:swa'] == 'nan'
   assert float(columns['accuracy_A']) > 0.3
 
@@ -274,13 +274,13 @@ def test_unions_are_of_the_members_that_are_finite():
     SEED,
     1,
   )
-  assert found.left_out == 2
+  assert found.rejected == 2
   probs = {name: union.probs for name, union in found.unions.items()}
   for name in ('A', 'C', 'A+C', 'A+S', 'A+C+S'):
     np.testing.assert_array_equal(probs[name], probs['A'])
   assert np.isnan(probs['S']).all() and len(probs['S']) == len(test.y)
   scores = found.members(15)
-  assert scores['members_left_out'] == 2
+  assert scores['members_rejected'] == 2
   assert 'hypothesis_conflict_C' not in scores
   assert scores['best_accuracy_S'] == 0 < scores['best_accuracy_C']
 

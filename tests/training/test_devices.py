@@ -14,7 +14,7 @@ from bfl_tf.training import devices
 def test_every_job_once_and_a_worker_to_itself():
   busy, lock, used = set(), threading.Lock(), set()
 
-  def run(worker, job):
+  def run(worker, task):
     with lock:
       assert worker not in busy
       busy.add(worker)
@@ -22,11 +22,11 @@ def test_every_job_once_and_a_worker_to_itself():
     done.wait(0.002)
     with lock:
       busy.remove(worker)
-    return job * job
+    return task * task
 
   done = threading.Event()
   results = list(training.in_parallel(['a', 'b'], range(50), run))
-  assert sorted(results) == [job * job for job in range(50)]
+  assert sorted(results) == [task * task for task in range(50)]
   assert used == {'a', 'b'}
 
 
@@ -34,11 +34,11 @@ def test_few_jobs_wait_ahead():
   drawn = []
 
   def jobs():
-    for job in range(100):
-      drawn.append(job)
-      yield job
+    for task in range(100):
+      drawn.append(task)
+      yield task
 
-  results = training.in_parallel(['a', 'b'], jobs(), lambda worker, job: job)
+  results = training.in_parallel(['a', 'b'], jobs(), lambda worker, task: task)
   assert drawn == []
   for count, _ in enumerate(results, start=1):
     # Two a worker run or wait, and as many are done and not yet handed on.
@@ -48,13 +48,13 @@ def test_few_jobs_wait_ahead():
 def test_an_error_comes_through_and_stops_the_rest():
   started = []
 
-  def run(worker, job):
-    started.append(job)
-    if job == 3:
-      raise RuntimeError('job 3')
-    return job
+  def run(worker, task):
+    started.append(task)
+    if task == 3:
+      raise RuntimeError('task 3')
+    return task
 
-  with pytest.raises(RuntimeError, match='job 3'):
+  with pytest.raises(RuntimeError, match='task 3'):
     list(training.in_parallel(['a'], range(1000), run))
   assert len(started) < 10
 
@@ -65,7 +65,7 @@ def test_threads_are_kept_and_no_jobs_are_no_results():
     thread
     for _ in range(20)
     for thread in training.in_parallel(
-      ['a', 'b'], range(4), lambda worker, job: threading.get_ident()
+      ['a', 'b'], range(4), lambda worker, task: threading.get_ident()
     )
   }
   assert len(used) <= 2
@@ -75,10 +75,10 @@ def test_threads_are_kept_and_no_jobs_are_no_results():
 def test_who_stops_listening_waits_for_who_works():
   started, ended = [], []
 
-  def run(worker, job):
-    started.append(job)
+  def run(worker, task):
+    started.append(task)
     time.sleep(0.02)
-    ended.append(job)
+    ended.append(task)
 
   results = training.in_parallel(['a', 'b'], range(50), run)
   next(results)

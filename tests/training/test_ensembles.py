@@ -84,27 +84,27 @@ def test_every_member_draws_apart():
 def test_certain_targets_train_as_labels_do():
   nothing = toys.DATA._replace(y=np.zeros([150, 3], np.float32))
   hard, soft = toys.worker(), toys.worker(data=nothing)
-  job = toys.job(toys.start(hard), epochs=2)
+  task = toys.task(toys.start(hard), epochs=2)
   targets = np.eye(3, dtype=np.float32)[toys.TRAIN.y]
-  one, other = hard.train(job), soft.train(job, y=targets)
+  one, other = hard.train(task), soft.train(task, y=targets)
   np.testing.assert_allclose(one.model.point, other.model.point, atol=1e-6)
   assert one.trace.loss == pytest.approx(other.trace.loss, rel=1e-5)
 
 
 def test_other_examples_are_trained_on_and_copied_once():
   worker = toys.worker()
-  job = toys.job(toys.start(worker))
+  task = toys.task(toys.start(worker))
   others = toys.TRAIN.x[::-1].copy()
-  plain = worker.train(job)
-  swapped = worker.train(job, others)
+  plain = worker.train(task)
+  swapped = worker.train(task, others)
   assert not toys.same(plain.model, swapped.model)
-  assert toys.same(worker.train(job, others).model, swapped.model)
-  assert toys.same(worker.train(job, toys.TRAIN.x).model, plain.model)
+  assert toys.same(worker.train(task, others).model, swapped.model)
+  assert toys.same(worker.train(task, toys.TRAIN.x).model, plain.model)
 
 
 def test_cycles_fall_linearly_and_jump_back():
   worker = toys.worker(cycle_length=3, cycle_floor=0.5)
-  result = worker.train(toys.job(toys.start(worker), range(64), rate=0.4))
+  result = worker.train(toys.task(toys.start(worker), range(64), rate=0.4))
   # Four steps: 0.4, 0.3, 0.2, 0.4.
   assert result.trace.sum_rates == pytest.approx(1.3)
 
@@ -113,12 +113,12 @@ def test_a_held_scale_stays_and_has_no_divergence():
   free = toys.worker(variant='flipout')
   held = toys.worker(variant='flipout', trains_scale=False)
   begin = toys.start(free)
-  job = toys.job(begin)
-  found = held.train(job)
+  task = toys.task(begin)
+  found = held.train(task)
   np.testing.assert_allclose(found.model.scale, begin.scale, rtol=1e-6)
-  assert not np.allclose(free.train(job).model.scale, begin.scale, rtol=1e-3)
+  assert not np.allclose(free.train(task).model.scale, begin.scale, rtol=1e-3)
   # 15 weights of KL[N(0, 0.05^2) || N(0, 10^2)] = 4.8 nats, over 50 examples.
-  difference = free.train(job).trace.loss - found.trace.loss
+  difference = free.train(task).trace.loss - found.trace.loss
   assert difference == pytest.approx(15 * 4.8 / 50, abs=0.1)
 
 

@@ -83,15 +83,15 @@ def test_the_formulas_on_a_quadratic(eta):
 
 
 def logistic(**settings):
-  """A worker on fifty blobs in one batch, and its job."""
+  """A worker on fifty blobs in one batch, and its task."""
   worker = toys.worker(
-    optimizer=IVON, random='all', batch_size=50, objective=IVON.compiled(),
-    **settings,
+    optimizer=IVON, posterior_scope='all', batch_size=50,
+    objective=IVON.compiled(), **settings,
   )  # fmt: skip
   begin = toys.start(worker)
   begin = begin._replace(scale=np.linspace(0.1, 0.5, 15, dtype=np.float32))
   weight = IVON.kl_weight(0)
-  return worker, toys.job(
+  return worker, toys.task(
     begin, range(50), epochs=STEPS, rate=RATE, kl_weight=weight
   )
 
@@ -104,17 +104,17 @@ def test_the_formulas_on_a_logistic_regression():
     error = (p / p.sum(1, keepdims=True) - y) / 50
     return np.concatenate([(x.T @ error).ravel(), error.sum(0)])
 
-  worker, job = logistic()
-  found, normals = worker.train(job).model, drawn(job.seed, [4, 3], [3])
-  mean, scale = printed(*job.start[:2], normals, gradient, 50)
+  worker, task = logistic()
+  found, normals = worker.train(task).model, drawn(task.seed, [4, 3], [3])
+  mean, scale = printed(*task.start[:2], normals, gradient, 50)
   # On two replicas there is one sample, too.
   (mirrored,) = training.strategies(2, 'mirrored')
-  for model in (found, logistic(strategy=mirrored)[0].train(job).model):
+  for model in (found, logistic(strategy=mirrored)[0].train(task).model):
     np.testing.assert_allclose(model.loc, mean, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(model.scale, scale, rtol=1e-4)
   # Nothing of another client's stays in the slots.
-  worker.train(job._replace(seed=seeds.named(1, 'test')))
-  assert toys.same(worker.train(job).model, found)
+  worker.train(task._replace(seed=seeds.named(1, 'test')))
+  assert toys.same(worker.train(task).model, found)
 
 
 def test_a_kl_reduction_and_a_largest_scale_are_those_of_flipout():

@@ -72,7 +72,7 @@ SCHEDULE = {'step_decay': 0.9, 'epoch_decay': 0.5, 'epoch_decay_every': 2}
 def test_sgd_is_the_dense_reference(momentum, settings):
   worker, batches = recorded(optimizer=training.SGD(momentum), **settings)
   begin = toys.start(worker)
-  result = worker.train(toys.job(begin, epochs=4, rate=0.2))
+  result = worker.train(toys.task(begin, epochs=4, rate=0.2))
 
   # The last partial batch is kept; each epoch takes every example once.
   assert [len(batch) for batch in batches] == [16, 16, 16, 2] * 4
@@ -97,20 +97,20 @@ def test_the_gradient_is_clipped_as_one_vector_before_weight_decay(longest):
   settings = {'optimizer': training.SGD(0.9), 'weight_decay': 0.5}
   worker, batches = recorded(max_gradient_norm=longest, **settings)
   begin = toys.start(worker)
-  clipped = worker.train(toys.job(begin)).model.point
+  clipped = worker.train(toys.task(begin)).model.point
   point, _ = reference(begin, batches, [0.1] * 4, 0.9, 0.5, longest)
   np.testing.assert_allclose(clipped, point, rtol=2e-5, atol=2e-6)
   # Gradients that are all shorter are as they were, to the last bit.
-  plain = recorded(**settings)[0].train(toys.job(begin)).model.point
+  plain = recorded(**settings)[0].train(toys.task(begin)).model.point
   assert toys.same(clipped, plain) == (longest == 1e3)
 
 
 def test_the_optimizer_goes_on_where_first_step_says_so():
   worker, batches = recorded(optimizer=training.SGD(0.9))
   begin = toys.start(worker)
-  half = worker.train(toys.job(begin, epochs=2))
+  half = worker.train(toys.task(begin, epochs=2))
   step = np.int32(half.trace.steps)
-  whole = worker.train(toys.job(half.model, seed=1, first_step=step))
+  whole = worker.train(toys.task(half.model, seed=1, first_step=step))
   point, losses = reference(begin, batches, [0.1] * 12, 0.9)
   np.testing.assert_allclose(whole.model.point, point, rtol=2e-5, atol=2e-6)
   assert whole.trace.steps == 4
@@ -149,14 +149,14 @@ def test_the_kl_over_its_examples_and_its_gradient(
   begin = toys.start(by_broadcast)
   rng = np.random.default_rng(1)
   begin = begin._replace(scale=np.float32(rng.uniform(0.3, 1.5, 15)))
-  job = toys.job(
+  task = toys.task(
     begin,
     range(num_examples),
     rate=0.5,
     other_examples=np.int32(others),
     kl_weight=np.float32(weight),
   )
-  likelihood, both = (worker.train(job) for worker in workers)
+  likelihood, both = (worker.train(task) for worker in workers)
 
   # At step 0 the posterior is its own prior: KL and its gradient are 0.
   loc, scale = tf.Variable(begin.loc), tf.Variable(begin.scale)
@@ -189,7 +189,7 @@ def test_no_scale_exceeds_the_largest():
   # As a rule may leave them; the prior draws all of them up.
   begin = toys.start(worker)._replace(scale=scale)
   for epochs in (0, 1, 20):
-    found = worker.train(toys.job(begin, epochs=epochs, rate=0.3)).model.scale
+    found = worker.train(toys.task(begin, epochs=epochs, rate=0.3)).model.scale
     assert found.max() <= np.float32(0.2) * (1 + 1e-6)
   assert found[-1] == pytest.approx(0.2) and found.min() > 0.01
 
@@ -200,12 +200,12 @@ def test_neighbours_and_the_past_change_nothing(optimizer):
     toys.worker(variant='flipout', optimizer=optimizer) for _ in range(2)
   )
   begin = toys.start(worker)
-  job = toys.job(begin, range(50, 90), epochs=2)
-  first = worker.train(job)
+  task = toys.task(begin, range(50, 90), epochs=2)
+  first = worker.train(task)
   # Other clients, rounds, epochs, rates.
-  other = worker.train(toys.job(first.model, range(50), 3, 0.01, seed=1))
-  worker.train(toys.job(other.model, range(7), 1, 0.5, seed=2))
-  assert toys.same(first, worker.train(job), fresh.train(job))
+  other = worker.train(toys.task(first.model, range(50), 3, 0.01, seed=1))
+  worker.train(toys.task(other.model, range(7), 1, 0.5, seed=2))
+  assert toys.same(first, worker.train(task), fresh.train(task))
 
 
 def test_a_batch_is_padded_as_the_settings_say(padding=2):
@@ -221,7 +221,7 @@ def test_a_batch_is_padded_as_the_settings_say(padding=2):
   )
   settings = {'augment': True, 'augment_padding': padding}
   worker = toys.worker(build, batch_size=200, data=data, **settings)
-  worker.train(toys.job(toys.start(worker), range(200)))
+  worker.train(toys.task(toys.start(worker), range(200)))
   (batch,) = recorder.batches
   # Ones in a frame of zeros: a crop that is off by n has lost n rows.
   rows = np.any(batch, axis=(2, 3)).sum(1)
@@ -232,7 +232,7 @@ def test_a_batch_is_padded_as_the_settings_say(padding=2):
 def test_moving_statistics_are_buffers_of_the_job():
   worker = toys.worker(toys.normalized_inputs, batch_size=50)
   begin = toys.start(worker)._replace(buffers=np.arange(8, dtype=np.float32))
-  got = worker.train(toys.job(begin)).model.buffers
+  got = worker.train(toys.task(begin)).model.buffers
   x = toys.TRAIN.x[:50]
   batch = np.concatenate([x.mean(0), x.var(0)])
   np.testing.assert_allclose(got, 0.9 * begin.buffers + 0.1 * batch, rtol=1e-5)

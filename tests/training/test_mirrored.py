@@ -43,8 +43,8 @@ def test_the_same_weights_as_on_one_device(mirrored, settings):
   if 'parts' in settings:
     memory = {'counter': toys.Counter().init_memory(None)}
   # 49 examples in batches of 16: the last one feeds a single replica.
-  job = toys.job(toys.start(one), range(49), epochs=3, memory=memory)
-  alone, shared = one.train(job), two.train(job)
+  task = toys.task(toys.start(one), range(49), epochs=3, memory=memory)
+  alone, shared = one.train(task), two.train(task)
   np.testing.assert_allclose(
     shared.model.point, alone.model.point, rtol=1e-5, atol=1e-5
   )
@@ -57,13 +57,13 @@ def test_flipout_trains_with_the_kl_once(mirrored):
   narrow = training.Objective(prior_scale=0.01, max_scale=1.0)
   one, two = pair(mirrored, 'flipout', batch_size=50, objective=narrow)
   begin = toys.start(one)
-  job = toys.job(begin, rate=1e-3, epochs=2)
-  alone, shared = one.train(job), two.train(job)
+  task = toys.task(begin, rate=1e-3, epochs=2)
+  alone, shared = one.train(task), two.train(task)
   # The prior is so narrow that the KL is nearly all of the loss.
   assert shared.trace.loss == pytest.approx(alone.trace.loss, rel=1e-2)
   assert all(np.all(np.isfinite(vector)) for vector in shared.model)
   assert not np.any(shared.model.scale == begin.scale)
-  assert toys.same(shared, two.train(job))
+  assert toys.same(shared, two.train(task))
 
 
 def test_prediction_and_loading(mirrored):
@@ -81,5 +81,5 @@ def test_a_replica_without_examples(mirrored):
   worker = toys.worker(
     functools.partial(toys.normalized, (4,), 3), strategy=mirrored
   )
-  result = worker.train(toys.job(toys.start(worker), range(33)))
+  result = worker.train(toys.task(toys.start(worker), range(33)))
   assert all(np.all(np.isfinite(vector)) for vector in result.model)

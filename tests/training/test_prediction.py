@@ -61,7 +61,7 @@ def test_same_bits_for_any_workers_in_any_order(flipout):
   both = predict(workers)
   assert len(workers) == 2
   # What a worker trained or held before is no matter.
-  workers[1].train(toys.job(model))
+  workers[1].train(toys.task(model))
   assert toys.same(both, predict(workers[:1]), predict(workers[::-1]))
   other = predict(workers, seed=seeds.named(0, 'test', 1))
   assert not toys.same(both, other)

@@ -1,0 +1,129 @@
+"""What a trained network's last hidden layer says of examples (FL-SWAG, 8.3).
+
+A server that has pre-trained a network shares it but for the last layer; what
+clients then learn is a logistic regression on its features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+import hashlib
+
+import numpy as np
+
+from bfl_tf import data, server
+from bfl_tf.analysis import model
+from bfl_tf.config.config import Config
+from bfl_tf.data import names
+from bfl_tf.federation import data as data_lib
+from bfl_tf.startup import tf_keras
+
+_BATCH = 1000
+
+
+def read(
+  config: Config,
+  name: str,
+  train_split: str = 'train',
+  test_split: str = 'test',
+) -> data.Dataset:
+  """Loads what features are wanted of.
+
+  Args:
+    config: of the run whose network is asked.
+    name: of a data set. The run's own is read as the run read it, so that what
+      it held out to test, and no more, is tested on; a file by the columns that
+      the run named.
+    train_split: of a set of TFDS.
+    test_split: likewise.
+
+  Raises:
+    ValueError: as of `datasets.load`.
+  """
+  if name != config.dataset:
+    is_table = names.kind(name) == 'csv'
+    reading = {key: getattr(config, key) for key in data.COLUMNS if is_table}
+    return data.load(
+      name, train_split=train_split, test_split=test_split, **reading
+    )
+  # What it validated on is told from the others as it was trained on.
+  config = config.replace(
+    validation_split=0, train_split=train_split, test_split=test_split
+  )
+  return data_lib.load(config)
+
+
+def of_dataset(
+  trained: model.Trained,
+  dataset: data.Dataset,
+  seen: data.Dataset | None = None,
+) -> Mapping[str, np.ndarray]:
+  """Returns features of what a network was not trained on.
+
+  Args:
+    trained: the network, deterministic.
+    dataset: whose training examples, but for those that the network was
+      trained on, become the clients'; its test examples stay apart.
+    seen: what the network was trained on; loaded by its config where None.
+
+  Returns:
+    `x_train, y_train, x_test, y_test`, as `--dataset=file.npz` reads them; a
+    feature is float32, and rows are `[num_features]`.
+
+  Raises:
+    ValueError: the network is stochastic, it takes other examples, or no
+      example is left.
+  """
+  config = trained.config
+  if config.variant != 'deterministic':
+    raise ValueError(
+      f'--run is of --variant={config.variant}: features are of a '
+      'deterministic network.'
+    )
+  seen = data_lib.load(config) if seen is None else seen
+  wanted = trained.task.features
+  if dataset.features and wanted:
+    try:
+      dataset, seen = dataset.recoded(wanted), seen.recoded(wanted)
+    except ValueError as error:
+      raise ValueError(f'--dataset={dataset.name}: {error}.') from error
+  rows = _unseen(dataset.train.x, (seen.train.x, seen.validation.x))
+  if not rows.size:
+    raise ValueError(
+      f'--dataset={dataset.name}: the network was trained on every example of '
+      "it; pre-train it on a part, as --train_split='train[:10000]', or give "
+      'another --dataset.'
+    )
+  return {
+    'x_train': hidden(trained, dataset.train.x[rows]),
+    'y_train': dataset.train.y[rows],
+    'x_test': hidden(trained, dataset.test.x),
+    'y_test': dataset.test.y,
+  }
+
+
+def hidden(trained: model.Trained, x: np.ndarray) -> np.ndarray:
+  """Returns what the last hidden layer says, `[num_examples, num_features]`.
+
+  Args:
+    trained: the network.
+    x: `[num_examples, ...]` raw examples.
+  """
+  last = server.last_layer(trained.model)
+  inner = tf_keras.Model(trained.model.input, last.input)
+  said = [
+    np.asarray(inner(trained.normalize(x[i : i + _BATCH]), training=False))
+    for i in range(0, len(x), _BATCH)
+  ]
+  return np.concatenate(said).reshape(len(x), -1)
+
+
+def _unseen(x, seen):
+  """Rows of `x` that are none of the seen examples, whatever their place."""
+  known = {_digest(example) for examples in seen for example in examples}
+  rows = [i for i, example in enumerate(x) if _digest(example) not in known]
+  return np.array(rows, np.int64)
+
+
+def _digest(example):
+  return hashlib.blake2b(example.tobytes(), digest_size=16).digest()

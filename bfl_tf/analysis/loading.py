@@ -1,0 +1,91 @@
+"""A finished run and its data again, to ask more of both."""
+
+import os
+import pathlib
+from typing import NamedTuple
+
+from bfl_tf import data, metrics, run_files
+from bfl_tf.analysis import model, prediction_sets
+from bfl_tf.data import shares
+from bfl_tf.federation import data as data_lib
+from bfl_tf.runs import directory, flags_file, task
+
+
+def promise_of(
+  trained: model.Trained, held: data.Split, score: str
+) -> prediction_sets.PredictionSets:
+  """Returns what a model's scores of held-out examples promise."""
+  # Of all sites at once: counts of each add up to the same.
+  counts = metrics.score_counts(trained.predict(held.x).probs, held.y, score)
+  return prediction_sets.PredictionSets.of(
+    [counts], trained.num_samples(), score
+  )
+
+
+class LoadedRun(NamedTuple):
+  """A finished run with the examples that it held out.
+
+  Attributes:
+    trained: the run.
+    dataset: its data.
+    calibration: to set thresholds by; None where there is no such share.
+    test: what is left to be scored on.
+    score: one of `metrics.SET_SCORES`, of sets.
+  """
+
+  trained: model.Trained
+  dataset: data.Dataset
+  calibration: data.Split | None
+  test: data.Split
+  score: str
+
+
+def load_run(
+  run_dir: str | os.PathLike,
+  calibrate_on_test: float = 0.0,
+  score: str = 'lac',
+) -> LoadedRun:
+  """Loads a finished run and its data.
+
+  Args:
+    run_dir: its `--output_dir`.
+    calibrate_on_test: of a run that kept no calibration share, the fraction of
+      its test examples to calibrate on, which are then not scored.
+    score: as of `LoadedRun`.
+
+  Raises:
+    ValueError: as of `load`; it is a site's own model; the data are not those
+      of the run any more; or the run has a calibration share and is to
+      calibrate on test examples.
+  """
+  if directory.is_sites_own(run_dir):
+    raise ValueError(
+      f"{run_dir} is a site's own model: predict and export take it, other "
+      'questions are asked of its run.'
+    )
+  trained = model.load(run_dir)
+  config, path = trained.config, pathlib.Path(run_dir)
+  flags_file.check_unchanged(path, config)
+  dataset = data_lib.load(config)
+  asked = task.Task.of(dataset)
+  of_nodes = (path / run_files.NODES).exists()
+  if of_nodes and not trained.task.is_like(asked):
+    raise ValueError(
+      f'{path}: its clients trained on files of their own nodes, which are not '
+      'here: bfl-tf report asks them with --superlink, and predict and '
+      'export need none of them.'
+    )
+  trained.task.check_examples(path, asked)
+  if dataset.calibration is not None:
+    if calibrate_on_test:
+      raise ValueError(
+        f'{path} kept a calibration share: leave --calibrate_on_test out.'
+      )
+    return LoadedRun(trained, dataset, dataset.calibration, dataset.test, score)
+  if not calibrate_on_test:
+    return LoadedRun(trained, dataset, None, dataset.test, score)
+  taken, rest = shares.hold_out(
+    str(path), dataset.test, 'calibrate_on_test', calibrate_on_test
+  )
+  held, test = dataset.test.take(taken), dataset.test.take(rest)
+  return LoadedRun(trained, dataset, held, test, score)

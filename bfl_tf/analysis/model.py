@@ -1,0 +1,251 @@
+"""What a finished run gives back: its posterior, its model, its predictions."""
+
+from __future__ import annotations
+
+import functools
+import os
+import pathlib
+from typing import NamedTuple
+
+import numpy as np
+
+from bfl_tf import metrics, run_files, seeds, training
+from bfl_tf import weights as weights_lib
+from bfl_tf.config.config import Config
+from bfl_tf.data import arrays, encoding, preprocessing
+from bfl_tf.federation import plan
+from bfl_tf.runs import checkpoints, directory, flags_file
+from bfl_tf.runs import task as task_lib
+from bfl_tf.server import posteriors
+from bfl_tf.startup import tf, tf_keras, tfd
+
+
+def load(run_dir: str | os.PathLike) -> Trained:
+  """Returns what a finished run has trained; needs none of its data.
+
+  Args:
+    run_dir: its `--output_dir`, or where a site's own model is kept.
+
+  Raises:
+    ValueError: it is no finished run, or its checkpoint cannot be read;
+      the message names the directory and the fix.
+  """
+  path = pathlib.Path(run_dir)
+  if not (path / run_files.FLAGS).exists():
+    raise ValueError(f'{path} holds no run: name the --output_dir of one.')
+  sites_own = directory.is_sites_own(path)
+  if not (sites_own or run_files.is_finished(path)):
+    raise ValueError(
+      f'{path} holds an unfinished run: go on with it by --flagfile='
+      f'{path}/flags.txt --output_dir={path}.'
+    )
+  config = flags_file.read_config(path)
+  task = task_lib.read(path / run_files.TASK)
+  training.configure(
+    config.num_workers,
+    config.deterministic,
+    # Whoever asks may have another machine than who trained.
+    config.mixed_precision and training.has_mixed_precision(),
+  )
+  state = checkpoints.restore(path)
+  if state is None:
+    remedy = 'delete its summary.json, and the same command plays it again'
+    raise ValueError(
+      f'{path} has no {run_files.CHECKPOINT}: '
+      f'{directory.MADE_ANEW if sites_own else remedy}.'
+    )
+  return Trained(config, task, state.model)
+
+
+# In standard deviations from the training mean.
+_FAR = 10
+
+
+class Prediction(NamedTuple):
+  """What a model says of examples; named as in `predictions.npz`.
+
+  Attributes:
+    probs: `[num_examples, num_classes]` float32, mean over samples.
+    normalized_entropy: `[num_examples]` float64 in [0, 1], of `probs`.
+    aleatoric_uncertainty: `[num_examples]` float32, Eq. 9, first term.
+    epistemic_uncertainty: `[num_examples]` float32, second term.
+  """
+
+  probs: np.ndarray
+  normalized_entropy: np.ndarray
+  aleatoric_uncertainty: np.ndarray
+  epistemic_uncertainty: np.ndarray
+
+
+class Trained:
+  """The global model of a finished run, after its last round.
+
+  A run that is scored by an ensemble (`--predictor=A+C+S`) keeps no member of
+  it: here it is the model, while `predictions.npz` is the ensemble's.
+
+  Attributes:
+    config: of the run.
+    task: what it was asked.
+    weights: of the model, as flat vectors.
+  """
+
+  def __init__(
+    self,
+    config: Config,
+    task: task_lib.Task,
+    weights: weights_lib.Weights,
+  ):
+    self.config, self.task, self.weights = config, task, weights
+
+  def replace(self, weights: weights_lib.Weights) -> Trained:
+    """Returns the same with other weights, to be asked in turns with it."""
+    other = Trained(self.config, self.task, weights)
+    other.__dict__['_predictors'] = self._predictors
+    return other
+
+  @functools.cached_property
+  def model(self) -> tf_keras.Model:
+    """A Keras model with the weights in, from `normalize(x)` to logits.
+
+    A stochastic one draws anew at each call, or by the seed of a
+    `bfl_tf.models.scope`, which is given the rhos too where it is to draw what
+    `predict` draws.
+    """
+    model = self._build()
+    weights_lib.write(
+      weights_lib.Variables.of(model, self._plan.posterior_scope), self.weights
+    )
+    return model
+
+  @property
+  def posterior(self) -> tfd.Distribution:
+    """Over the random weights; of a model without any, its point."""
+    return weights_lib.distribution(self.weights)
+
+  def normalize(self, x: np.ndarray) -> tf.Tensor:
+    """Returns raw examples as `model` takes them."""
+    inputs = self.task.inputs
+    return preprocessing.normalize(self._raw(x), inputs.mean, inputs.std)
+
+  def predict(
+    self,
+    x: np.ndarray,
+    num_samples: int | None = None,
+    seed: int | None = None,
+  ) -> Prediction:
+    """Predicts as the run's last evaluation did.
+
+    Of the run's test inputs it is what `predictions.npz` holds, bit for bit on
+    CPUs of one type, unless the run was scored by an ensemble.
+
+    Where all weights are random (`--client_parts=swag` or
+    `--client_optimizer=ivon`), one sample is the mean and more are draws of the
+    posterior, each with the batch normalization that was pooled.
+
+    Args:
+      x: `[num_examples, *task.input_shape]` raw examples of `task.dtype`.
+      num_samples: passes of a stochastic model; by default
+        `--final_num_mc_samples`, and 1 of a deterministic model.
+      seed: names other draws than those of the run's last evaluation.
+
+    Raises:
+      ValueError: examples of another kind, or no samples; or the model ran away
+        and its probabilities are not finite.
+    """
+    x, draws = self._raw(x), self.draws(seed)
+    count = self.num_samples(num_samples)
+    if self.averages(num_samples):
+      said = self._predict_mixture(x, draws, count)
+    else:
+      said = training.predict(
+        self._predictors, self.weights, x, seed=draws, num_samples=count
+      )
+    entropy = metrics.normalized_entropy(said.probs)
+    return Prediction(said.probs, entropy, said.aleatoric, said.epistemic)
+
+  def is_out_of_range(self, x: np.ndarray) -> np.ndarray:
+    """Returns for each example whether it is far outside the training data.
+
+    It is if a number is more than 10 standard deviations from the training
+    mean. Categories do not count, nor do images of bytes.
+
+    Args:
+      x: `[num_examples, *task.input_shape]` raw examples of `task.dtype`.
+    """
+    x, inputs = self._raw(x), self.task.inputs
+    counts = [f.value is None for f in self.task.features] or x.dtype != 'uint8'
+    far = np.abs(x - inputs.mean.astype(np.float64)) > _FAR * inputs.std
+    return (far & counts).reshape(len(x), -1).any(-1)
+
+  def num_samples(self, wanted: int | None = None) -> int:
+    """Returns how many passes `predict` makes where so many are wanted."""
+    config = self.config
+    if wanted is None:
+      deterministic = config.variant == 'deterministic'
+      return 1 if deterministic else config.final_num_mc_samples
+    if wanted < 1:
+      raise ValueError(f'num_samples must be positive, got {wanted!r}.')
+    return wanted
+
+  def draws(self, seed: int | None = None) -> np.ndarray:
+    """Returns the `[2]` int32 seed that `predict` draws by."""
+    if seed is not None:
+      return seeds.named(seed, 'prediction')
+    return seeds.named(self.config.seed, 'evaluation', self.config.num_rounds)
+
+  def predictor(self, strategy: tf.distribute.Strategy) -> training.Predictor:
+    """Returns a new predictor on a device, without the weights."""
+    return training.Predictor(
+      strategy, self._build, self.task.inputs, self._plan.posterior_scope
+    )
+
+  def averages(self, wanted: int | None) -> bool:
+    """Whether so many samples are whole networks, drawn from the posterior.
+
+    If nobody says how many, it is as in the run's last evaluation: at the mean.
+    """
+    return (
+      self._plan.posterior_scope == 'all' and wanted is not None and wanted > 1
+    )
+
+  def _predict_mixture(self, x, seed, num_samples):
+    """Of no layer's own draws but of whole networks, the same for all of x."""
+    draws = posteriors.Draws(
+      posteriors.of_model(self.weights),
+      self.weights.at_a_point(),
+      self._predictors[0].layout.is_variance(),
+      seeds.child(seed, 0),
+      num_samples,
+      min_variance=0.0,
+    )
+    mixtures = training.Mixtures()
+    for name, member in training.predict_members(
+      self._predictors, {'S': draws}, x, seed=seeds.child(seed, 1)
+    ):
+      mixtures.add(name, member)
+    return mixtures.union(['S'])
+
+  @functools.cached_property
+  def _predictors(self):
+    strategies = training.strategies(self.config.num_workers)
+    return [self.predictor(strategy) for strategy in strategies]
+
+  @functools.cached_property
+  def _plan(self):
+    return plan.Plan.of(self.config)
+
+  def _build(self):
+    return self._plan.network(self.task.input_shape, self.task.num_classes)()
+
+  def _raw(self, x):
+    x, task = np.asarray(x), self.task
+    if x.shape[1:] == task.input_shape:
+      x = arrays.inputs('x', x, encoding.has_gaps(task.features))
+    else:
+      x = arrays.inputs('x', x)
+    if x.shape[1:] != task.input_shape or x.dtype != task.dtype:
+      raise ValueError(
+        f'x must hold raw examples of shape {task.input_shape} of '
+        f'{task.dtype}, as the run was given; got {x.shape[1:]} of {x.dtype}.'
+      )
+    return x

@@ -1,0 +1,144 @@
+"""A client joins, changes or leaves a one-shot run (FL-SWAG, section 5.3).
+
+The state of the run contains the start and the update of each client
+(`--refine=store_updates`). A client that joins or changes trains from that
+start. A client that leaves loses its entry in every statistic. All remaining
+updates are then summed again, and the server stages follow as in the run. The
+result does not depend on the order of the changes: a client that joined and
+left was never there, bit for bit.
+
+References:
+  M. Makni. Deriving FL-SWAG as a one-shot method. 2022, section 5.3.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+
+import numpy as np
+
+from bfl_tf import server, statistics, weights
+from bfl_tf.config import registry
+from bfl_tf.federation import engine, loop
+from bfl_tf.federation import state as state_lib
+from bfl_tf.federation.experiment import Experiment
+
+KINDS = ('add', 'replace', 'remove')
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+  """What happens to one client of the run's split.
+
+  Attributes:
+    kind: one of `KINDS`.
+    client: its number.
+  """
+
+  kind: str
+  client: int
+
+  def __post_init__(self):
+    registry.check_choice('kind', self.kind, KINDS)
+
+  def check(self, members: Mapping[int, object], num_clients: int) -> None:
+    """Raises a ValueError unless the change can be made to these members."""
+    flag = f'--{self.kind}={self.client}'
+    if not 0 <= self.client < num_clients:
+      raise ValueError(f'{flag}: the run has clients 0 to {num_clients - 1}.')
+    if (self.client in members) == (self.kind == 'add'):
+      there = 'there already' if self.kind == 'add' else 'not there'
+      raise ValueError(
+        f'{flag}: that client is {there}; members are '
+        f'{", ".join(map(str, sorted(members)))}.'
+      )
+    if self.kind == 'remove' and len(members) == 1:
+      raise ValueError(f'{flag}: that client is the last one.')
+
+
+def members(state: state_lib.State) -> dict[int, statistics.ClientUpdate]:
+  """Returns the updates that a state keeps, by client.
+
+  Raises:
+    ValueError: it keeps none.
+  """
+  if 'store_updates' not in state.slots:
+    raise ValueError(
+      'the run kept no updates: play it with --refine=store_updates.'
+    )
+  updates = state.slots['store_updates'].get('updates', {})
+  return {int(k): server.unpacked(int(k), v) for k, v in updates.items()}
+
+
+def beginning(
+  experiment: Experiment, state: state_lib.State
+) -> state_lib.State:
+  """Returns the state before the round of the updates that a state keeps."""
+  start = weights.Weights(**state.slots['store_updates']['start'])
+  fresh = state_lib.fresh_slots(experiment.method.stages, start)
+  return state_lib.State(0, start, fresh, {})
+
+
+def apply(
+  experiment: Experiment,
+  state: state_lib.State,
+  change: Change,
+) -> state_lib.Round:
+  """Makes a change and pools again; `state` is still good if that fails.
+
+  Args:
+    experiment: of the run.
+    state: after the run, or after earlier changes.
+    change: what to do.
+
+  Returns:
+    What a round returns; `bytes_up` and `bytes_down` are of this change alone.
+
+  Raises:
+    ValueError: the change cannot be made, or an update was refused: that of who
+      trains, or what a member had sent.
+    StoppedError: fewer than `--min_clients` would be left.
+  """
+  kept = members(state)
+  change.check(kept, experiment.config.num_clients)
+  engine.check_memories(state, experiment.method.result_spec)
+  begin = beginning(experiment, state)
+  number = int(state.slots['store_updates']['changes']) + 1
+  played = loop.federated_round(
+    experiment, begin, _Replay(state, kept, change, number)
+  )
+  slots, info, found = played.state.slots, played.info, members(played.state)
+  newcomer = {change.client} if change.kind != 'remove' else set()
+  if set(found) != set(kept) - {change.client} | newcomer:
+    raise ValueError(
+      f'--{change.kind}={change.client}: an update was refused '
+      f'({info["rejected_reasons"]}); nothing has changed.'
+    )
+  info['bytes_up'] = sum(found[client].num_bytes for client in newcomer)
+  info['bytes_down'] = experiment.broadcast(begin).num_bytes if newcomer else 0
+  slot = {**slots['store_updates'], 'changes': np.int32(number)}
+  return played._replace(
+    state=played.state._replace(slots={**slots, 'store_updates': slot})
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Replay(engine.Engine):
+  """Replays the updates that the state keeps; trains the client that changes.
+
+  Seeds contain the number of the change: a changed client draws anew.
+  """
+
+  before: state_lib.State
+  kept: dict[int, statistics.ClientUpdate]
+  change: Change
+  number: int
+
+  def __call__(self, experiment, state, clients):
+    changed = self.change.client
+    for client, update in self.kept.items():
+      if client != changed:
+        memory = self.before.memories.get(client, {})
+        yield client, update._replace(memory=memory)
+    if self.change.kind != 'remove':
+      train = engine.Local(self.number)
+      yield from train(experiment, state, [changed])

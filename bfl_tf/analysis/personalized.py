@@ -1,0 +1,170 @@
+"""Sites' own models: the global one, trained on by each site and kept."""
+
+from collections.abc import Iterable, Iterator
+import json
+import os
+import pathlib
+import re
+from typing import NamedTuple
+
+from bfl_tf import files, run_files, training, weights
+from bfl_tf.analysis import loading, prediction_sets
+from bfl_tf.analysis.model import Trained
+from bfl_tf.federation import client as client_lib
+from bfl_tf.federation import data, engine
+from bfl_tf.federation.experiment import Experiment
+from bfl_tf.federation.plan import Plan
+from bfl_tf.federation.state import State
+from bfl_tf.runs import checkpoints
+from bfl_tf.runs.directory import RunDirectory
+
+# What the name of a file may not hold somewhere, and what would hide it.
+_NOT_IN_NAMES = re.compile(r'[\x00-\x1f%/\\:*?"<>|]|^\.')
+
+
+class Personalized(NamedTuple):
+  """A site's own model.
+
+  Attributes:
+    site: its name.
+    model: that it trained for itself.
+    promise: that its own calibration share made with it, which holds for this
+      site; None without such a share.
+  """
+
+  site: str
+  model: weights.Weights
+  promise: prediction_sets.PredictionSets | None
+
+
+def train(
+  run: loading.LoadedRun, state: State, epochs: int
+) -> Iterator[Personalized]:
+  """Trains the global model on each site's own examples, for that site alone.
+
+  It is one more local training like that of the run's clients, by
+  `Plan.for_one_site`: the prior is the global posterior, or under PVI the
+  cavity, which does not contain the site's examples yet.
+
+  Args:
+    run: whose clients are sites.
+    state: after its last round.
+    epochs: of each site.
+
+  Returns:
+    Each site's, as soon as it is trained.
+
+  Raises:
+    ValueError: its clients are no sites.
+  """
+  config = run.trained.config.replace(
+    predictor='',
+    local_epochs=epochs,
+    min_local_epochs=0,
+    early_local_epochs=0,
+  )
+  plan = Plan.of(config).for_one_site()
+  experiment = Experiment.build(config, dataset=run.dataset, plan=plan)
+  names = data.client_names(experiment.dataset, experiment.partition)
+  if not names:
+    raise ValueError(
+      f'--partition={config.partition}: clients are no sites to personalize '
+      'for; natural makes them so.'
+    )
+  kept = {part.name for part in experiment.method.parts}
+  memories = {
+    client: {name: memory[name] for name in memory.keys() & kept}
+    for client, memory in state.memories.items()
+  }
+  state = state._replace(memories=memories)
+  engine.check_memories(state, experiment.method.result_spec)
+  broadcast = experiment.broadcast(state)
+
+  def trained_on(worker, client):
+    indices = experiment.partition[client]
+    memory = state.memories.get(client)
+    update = client_lib.train_client(
+      plan, worker, broadcast, client, indices, memory
+    )
+    return names[client], update.model
+
+  clients = range(len(names))
+  models = training.in_parallel(experiment.workers, clients, trained_on)
+  return _with_promises(run, models)
+
+
+def _with_promises(run, models) -> Iterator[Personalized]:
+  held = run.calibration
+  shares = dict(held.sites) if held else {}
+  for site, model in models:
+    share = held.take(shares[site]) if site in shares else None
+    own = run.trained.replace(model)
+    promise = share and loading.promise_of(own, share, run.score)
+    yield Personalized(site, model, promise)
+
+
+def home(run_dir: str | os.PathLike) -> pathlib.Path:
+  """Returns where a run's sites have their models."""
+  return pathlib.Path(run_dir) / run_files.SITES / 'models'
+
+
+def folder(run_dir: str | os.PathLike, site: str) -> pathlib.Path:
+  """Returns where a site's own model is kept.
+
+  Args:
+    run_dir: of the global model.
+    site: its name; what the name of a file may not hold is percent-encoded.
+  """
+  return home(run_dir) / _NOT_IN_NAMES.sub(
+    lambda found: f'%{ord(found[0]):02X}', site
+  )
+
+
+def kept(
+  run_dir: str | os.PathLike,
+  trained: Trained,
+  personalized: Iterable[Personalized],
+  epochs: int,
+) -> Iterator[Personalized]:
+  """Passes models on, and keeps them, one in memory at a time.
+
+  `bfl_tf.load`, and so bfl-tf predict and export, take a site's folder as
+  that of a finished run.
+
+  Args:
+    run_dir: of the global model.
+    trained: the run.
+    personalized: as of `train`.
+    epochs: of each site, to be written down.
+
+  Returns:
+    The same models in their order.
+
+  Raises:
+    ValueError: one cannot be written; those before it are.
+  """
+  # Scores of the models that were here; the same command makes them anew.
+  (home(run_dir).parent / run_files.SCORES).unlink(missing_ok=True)
+  try:
+    for own in personalized:
+      _write(folder(run_dir, own.site), trained, own, epochs)
+      yield own
+  except OSError as error:
+    raise ValueError(f"sites' models cannot be kept: {error}.") from error
+
+
+def _write(path, trained, own, epochs):
+  """Writes a folder that holds no run until its last file is there."""
+  path.mkdir(parents=True, exist_ok=True)
+  for name in (run_files.FLAGS, run_files.CONFORMAL):
+    (path / name).unlink(missing_ok=True)
+  whose = {'site': own.site, 'personalize_epochs': epochs}
+  text = json.dumps(whose, indent=2, ensure_ascii=False)
+  files.write_text(path / run_files.SITE, f'{text}\n')
+  directory = RunDirectory(path)
+  directory.write_task(trained.task)
+  state = State(trained.config.num_rounds, own.model, {}, {})
+  checkpoints.save(state, path)
+  if own.promise:
+    prediction_sets.write(path, own.promise)
+  directory.write_flags(trained.config)

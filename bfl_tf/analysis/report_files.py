@@ -1,0 +1,120 @@
+"""A report on sites as people see it: tables, plots, lines."""
+
+from collections.abc import Iterator
+import json
+import pathlib
+from typing import Any
+
+from bfl_tf import files, plots, run_files
+from bfl_tf.analysis import prediction_sets, report_page, reports
+from bfl_tf.runs import tables as tables_lib
+
+
+def write(path: pathlib.Path, report: reports.Report) -> None:
+  """Writes `sites/` below a run, and its `conformal.json`.
+
+  Raises:
+    stopping.MachineError: something cannot be written.
+  """
+  with tables_lib.cleared(path / 'sites') as folder:
+    tables = {
+      'sites': report.sites,
+      'classes': report.classes,
+      'summary': report.summary,
+    }
+    for name, table in tables.items():
+      if table:
+        tables_lib.write_csv(folder / f'{name}.csv', table)
+    for name, figure in figures(report).items():
+      figure.savefig(folder / f'{name}.png')
+    text = report_page.page(path.resolve().name, report, folder)
+    files.write_text(folder / 'report.html', text)
+    if report.promise:
+      prediction_sets.write(path, report.promise)
+    else:
+      (path / run_files.CONFORMAL).unlink(missing_ok=True)
+    scores = json.dumps(reports.flat(report), indent=2)
+    files.write_text(folder / run_files.SCORES, scores + '\n')
+
+
+def lines(
+  path: pathlib.Path, report: reports.Report, of_nodes: bool = False
+) -> Iterator[str]:
+  """Yields what is printed: tables, what is not there and why, promises.
+
+  Args:
+    path: the run's.
+    report: of it.
+    of_nodes: who were asked, by a server that has the files.
+  """
+  for table in (report.sites, report.summary, report.classes):
+    if table:
+      yield from [*tables_lib.table(table).splitlines(), '']
+  for site, why in report.rejected.items():
+    yield f'site {site} is left out: {why}'
+  if not report.sites:
+    yield (
+      'no sites: of a .csv --client_column names them, of an .npz client_ids '
+      'and client_ids_test'
+    )
+  if report.promise is None:
+    here = '' if of_nodes else ', or --calibrate_on_test=0.5 here'
+    yield f'no sets: give the run a --calibration_fraction{here}'
+  else:
+    yield from _promised(report.promise)
+  there = ", on the server's machine" if of_nodes else ''
+  yield f'tables, plots and report.html in {path / "sites"}{there}'
+
+
+def _promised(promise):
+  for level, limit in zip(promise.levels, promise.thresholds, strict=True):
+    few = '' if limit < 1 else ': too few, so every class'
+    yield (
+      f'sets of {level:g}: the most probable class and the next ones by '
+      f'{promise.score}, from {promise.num_examples} calibration examples{few}'
+    )
+
+
+def figures(report: reports.Report) -> dict[str, Any]:
+  """Draws scores of sites and of classes, and the calibration of all."""
+  levels = report.promise.levels if report.promise else ()
+  targets = {f'Coverage of {level:g}': level for level in levels}
+  drawn = {'reliability': plots.reliability_bars(report.reliability)}
+  if report.sites:
+    names = {'Accuracy': 'accuracy', 'Personalized': 'personalized_accuracy'}
+    drawn['sites'] = plots.dots(
+      _by_name(report.sites, 'site', names),
+      'Accuracy (fraction of the test share)',
+      'The global model on each site',
+    )
+  names = {'Recall': 'recall'} | {
+    name: f'coverage_{level:g}' for name, level in targets.items()
+  }
+  drawn['classes'] = plots.dots(
+    _by_name(report.classes, 'class', names),
+    'Fraction of the class',
+    'The global model on each class',
+    targets,
+    of='classes',
+  )
+  if levels and report.sites:
+    del names['Recall']
+    drawn['coverage'] = plots.dots(
+      _by_name(report.sites, 'site', names),
+      'Coverage (fraction of the test share)',
+      'Sets that hold the label, by site',
+      targets,
+    )
+  return drawn
+
+
+def _by_name(table, first, names):
+  found = {
+    str(row[first]): {
+      shown: row[column]
+      for shown, column in names.items()
+      if row.get(column) is not None
+    }
+    for row in table
+  }
+  return {name: scores for name, scores in found.items() if scores}

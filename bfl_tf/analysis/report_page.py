@@ -1,0 +1,65 @@
+"""The report on sites as one HTML page for decision makers.
+
+`report.html` is its template. The page contains its pictures and loads nothing.
+"""
+
+import base64
+import pathlib
+
+from scipy import stats
+
+from bfl_tf.analysis import reports
+
+
+def page(title: str, report: reports.Report, folder: pathlib.Path) -> str:
+  """Returns the page as HTML.
+
+  Args:
+    title: Name of the run.
+    report: Report of the run.
+    folder: Contains `reliability.png`, and `sites.png` if there are sites.
+  """
+  import jinja2
+
+  def image(name):
+    code = base64.b64encode((folder / name).read_bytes()).decode()
+    return f'data:image/png;base64,{code}'
+
+  environment = jinja2.Environment(
+    autoescape=True, trim_blocks=True, lstrip_blocks=True
+  )
+  environment.filters |= {
+    'image': image, 'percent': _percent, 'of': _of, 'single': _single,
+  }  # fmt: skip
+  text = pathlib.Path(__file__).with_name('report.html').read_text()
+  return environment.from_string(text).render(
+    title=title,
+    report=report,
+    whole=report.summary[0],
+    total=report.summary[0]['num_examples'],
+    levels=report.promise.levels if report.promise else (),
+    most_frequent=max(report.classes, key=lambda row: row['num_examples']),
+    # A class without cases has no recall.
+    classes=sorted(report.classes, key=lambda row: row.get('recall', 2)),
+  )
+
+
+def _percent(share) -> str:
+  return f'{share:.0%}' if isinstance(share, int | float) else '-'
+
+
+def _single(row, level) -> str:
+  """Returns how many cases are right among those whose set is one class."""
+  share = row.get(f'single_accuracy_{level:g}')
+  return _of(
+    share, round(row.get(f'single_{level:g}', 0) * row['num_examples'])
+  )
+
+
+def _of(share, total: int) -> str:
+  """Returns a share with its Wilson interval, a dash where there is none."""
+  if not isinstance(share, int | float):
+    return '-'
+  found = stats.binomtest(round(share * total), total)
+  low, high = found.proportion_ci(method='wilson')
+  return f'{share:.0%} ({low:.0%} to {high:.0%})'

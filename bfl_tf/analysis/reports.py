@@ -1,0 +1,194 @@
+"""For whom a global model fails: its scores on each site's own test share."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import dataclasses
+import types
+from typing import Any
+
+import numpy as np
+
+from bfl_tf import metrics
+from bfl_tf.analysis import (
+  loading,
+  personalized,
+  prediction_sets,
+  site_statistics,
+)
+from bfl_tf.analysis.model import Trained
+from bfl_tf.federation import data, loop
+
+Row = dict[str, Any]
+# Where a larger value is the worse one; of all others the smaller.
+_WORSE_IF_LARGE = ('nll', 'ece', 'size')
+# What is shown of a site's own model, beside the global one's.
+_OWN_SCORES = ('accuracy', 'nll', 'ece', 'coverage', 'size')
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+  """What was found.
+
+  Attributes:
+    sites: a row a site, by column.
+    classes: a row a class.
+    summary: all examples together, and the mean, the worst and the standard
+      deviation over sites.
+    reliability: of all examples together.
+    promise: that the calibration shares made; None without such shares.
+    rejected: by site, why it said nothing.
+  """
+
+  sites: list[Row]
+  classes: list[Row]
+  summary: list[Row]
+  reliability: metrics.Reliability = dataclasses.field(compare=False)
+  promise: prediction_sets.PredictionSets | None
+  rejected: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+  @classmethod
+  def of(
+    cls,
+    trained: Trained,
+    tallies: Mapping[str, site_statistics.SiteStatistics],
+    together: site_statistics.SiteStatistics,
+    promise: prediction_sets.PredictionSets | None,
+    client_names: Sequence[str],
+    personalized: Mapping[str, Row] = types.MappingProxyType({}),
+  ) -> 'Report':
+    """Makes the tables.
+
+    Args:
+      trained: the run's model.
+      tallies: by site, in the order of the rows.
+      together: of all examples.
+      promise: that the tallies' sets were made by.
+      client_names: sites by client number; nothing where clients are no sites.
+      personalized: by site, further columns.
+    """
+    drawn = _drawn(trained.config, client_names)
+    sites = []
+    for name, tally in tallies.items():
+      row = {'site': name, **tally.row(promise)}
+      if drawn:
+        row['rounds_selected'] = sum(name in each for each in drawn)
+      sites.append(row | personalized.get(name, {}))
+    classes = [
+      {'class': name, **together.class_row(number, promise)}
+      for number, name in enumerate(trained.task.classes)
+    ]
+    whole = {'over': 'all examples', **together.row(promise)}
+    over_sites = _summary(sites, drawn[-1] if drawn else ())
+    table = [whole, *over_sites]
+    return cls(sites, classes, table, together.reliability, promise)
+
+
+def report(
+  run: loading.LoadedRun,
+  personalized: Iterable[personalized.Personalized] = (),
+) -> Report:
+  """Scores the global model, and each site's own if there are such.
+
+  Args:
+    run: with its held-out shares.
+    personalized: models as of `personalized.train`, one at a time.
+  """
+  trained, test = run.trained, run.test
+  promise = run.calibration and loading.promise_of(
+    trained, run.calibration, run.score
+  )
+  probs, y = trained.predict(test.x).probs, test.y
+  names: Sequence[str] = ()
+  if trained.config.clients_per_round:
+    partition, _ = data.partition_dataset(trained.config, run.dataset)
+    names = data.client_names(run.dataset, partition)
+  return Report.of(
+    trained,
+    {
+      name: site_statistics.SiteStatistics.of(probs[rows], y[rows], promise)
+      for name, rows in test.sites
+    },
+    site_statistics.SiteStatistics.of(probs, y, promise),
+    promise,
+    names,
+    dict(_own_scores(run, personalized)),
+  )
+
+
+def flat(found: Report) -> dict[str, float]:
+  """Returns what sums a report up by one name each, for tables over runs."""
+  whole, *over_sites = found.summary
+  # Of all examples the run says most itself.
+  ours = ('coverage', 'size', 'single', 'auroc')
+  scores = {k: v for k, v in whole.items() if k.partition('_')[0] in ours}
+  for row in over_sites:
+    place = row['over'].replace(' ', '_')
+    scores |= {f'{k}_{place}': v for k, v in row.items() if k != 'over'}
+  return {name: value for name, value in scores.items() if value is not None}
+
+
+def _own_scores(run, personalized) -> Iterator[tuple[str, Row]]:
+  """Yields what each site's own model scores on its test share."""
+  tested = dict(run.test.sites)
+  for site, model, promise in personalized:
+    if site not in tested:
+      continue
+    own = run.test.take(tested[site])
+    probs = run.trained.replace(model).predict(own.x).probs
+    # A set that is every class for want of examples has no score.
+    promise = promise and promise.informative()
+    scores = site_statistics.SiteStatistics.of(probs, own.y, promise).row(
+      promise
+    )
+    yield (
+      site,
+      {
+        f'personalized_{name}': score
+        for name, score in scores.items()
+        if name.partition('_')[0] in _OWN_SCORES
+      },
+    )
+
+
+def _summary(sites: Sequence[Row], last: Sequence[str]) -> Iterator[Row]:
+  """Yields mean, worst and standard deviation over sites, where there are."""
+  if not sites:
+    return
+  # The first may have no model of its own.
+  every = dict.fromkeys(name for row in sites for name in row)
+  others = ('site', 'num_examples', 'rounds_selected')
+
+  def over(what: str, function: Callable, rows=sites) -> Row:
+    found: Row = {'over': what}
+    for name in every:
+      values = [row[name] for row in rows if row.get(name) is not None]
+      if name not in others and values:
+        found[name] = float(function(name, values))
+    return found
+
+  def mean(_, values):
+    return np.mean(values)
+
+  def worst(name, values):
+    large = any(part in name for part in _WORSE_IF_LARGE)
+    return max(values) if large else min(values)
+
+  def spread(_, values):
+    return np.std(values, ddof=1) if len(values) > 1 else 0.0
+
+  yield over('mean of all sites', mean)
+  yield over('worst site', worst)
+  if len(sites) > 1:
+    yield over('standard deviation of sites', spread)
+  if last:
+    chosen = [row for row in sites if row['site'] in last]
+    yield over('mean of the sites selected last', mean, chosen)
+
+
+def _drawn(config, names) -> list[list[str]]:
+  """Which sites each round drew; nothing where all take part in all."""
+  if not (config.clients_per_round and names):
+    return []
+  return [
+    [names[client] for client in loop.sampled(config, number)]
+    for number in range(config.num_rounds)
+  ]

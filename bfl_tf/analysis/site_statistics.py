@@ -1,0 +1,181 @@
+"""What a model's answers to labelled examples add up to.
+
+Tallies of sites are added: all of them together are scored by a server that has
+neither their examples nor their predictions.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bfl_tf import metrics
+from bfl_tf.analysis import prediction_sets
+
+# Of calibration errors, as everywhere.
+_NUM_BINS = 15
+
+
+class SiteStatistics(NamedTuple):
+  """Sums over the examples of one site, or of several.
+
+  Attributes:
+    examples: `[num_classes]` integers, of each class.
+    right: `[num_classes]`, those whose most probable class it is.
+    loss: `[]`, their negative log likelihoods.
+    binned: `[3, num_bins]` by confidence: examples, right ones, confidences.
+    covered: `[num_levels, num_classes]`, those whose label is in their set.
+    sizes: `[num_levels, num_classes]`, classes in their sets.
+    single: `[num_levels, num_classes]`, those whose set is one class.
+    single_right: likewise, where it is their label.
+    auroc: `[num_classes]`, one against the rest, which is of one site alone:
+      NaN where it is not known.
+  """
+
+  examples: np.ndarray
+  right: np.ndarray
+  loss: np.ndarray
+  binned: np.ndarray
+  covered: np.ndarray
+  sizes: np.ndarray
+  single: np.ndarray
+  single_right: np.ndarray
+  auroc: np.ndarray
+
+  @classmethod
+  def of(
+    cls,
+    probs: np.ndarray,
+    y: np.ndarray,
+    promise: prediction_sets.PredictionSets | None,
+  ) -> 'SiteStatistics':
+    """Adds up examples.
+
+    Args:
+      probs: `[num_examples, num_classes]`.
+      y: integers `[num_examples]`.
+      promise: by which sets are made; None if there are none.
+    """
+    num_classes = probs.shape[1]
+
+    def by_class(values):
+      return np.bincount(y, values, num_classes).astype(np.int64)
+
+    sets = promise.sets(probs) if promise else []
+    rows = np.arange(y.size)
+
+    def by_level(function):
+      found = [by_class(function(each)) for each in sets]
+      return np.array(found, np.int64).reshape(len(sets), num_classes)
+
+    likelihood = probs.astype(np.float64)[rows, y]
+    bins = metrics.reliability(probs, y, _NUM_BINS)
+    filled = np.nan_to_num([bins.accuracy, bins.confidence])
+    return cls(
+      by_class(np.ones(y.size)),
+      by_class(metrics.is_correct(probs, y)),
+      -np.log(np.maximum(likelihood, metrics.MIN_PROBABILITY)).sum(),
+      np.stack([bins.counts, *(filled * bins.counts)]),
+      by_level(lambda each: each[rows, y]),
+      by_level(lambda each: each.sum(-1)),
+      by_level(lambda each: each.sum(-1) == 1),
+      by_level(lambda each: (each.sum(-1) == 1) & each[rows, y]),
+      metrics.one_against_rest(probs, y),
+    )
+
+  def check(self, num_examples: int) -> None:
+    """Refuses what `num_examples` do not add up to, as somebody may send it."""
+    for name, value in self._asdict().items():
+      known = value[~np.isnan(value)] if name == 'auroc' else value
+      if not np.all(np.isfinite(known)) or np.any(known < 0):
+        raise ValueError(f'its {name} is what no examples add up to')
+    check_counts(self.examples, num_examples)
+    for part, whole in (
+      (self.right, self.examples),
+      (self.covered, self.examples),
+      (self.single, self.examples),
+      (self.single_right, np.minimum(self.single, self.covered)),
+    ):
+      if np.any(part > whole):
+        raise ValueError('it counts more examples than it has')
+
+  def merge(self, other: 'SiteStatistics') -> 'SiteStatistics':
+    """Of the examples of both."""
+    sums = SiteStatistics(*(mine + theirs for mine, theirs in zip(self, other)))
+    return sums._replace(auroc=np.full_like(self.auroc, np.nan))
+
+  @property
+  def num_examples(self) -> int:
+    """Of all classes."""
+    return int(self.examples.sum())
+
+  @property
+  def reliability(self) -> metrics.Reliability:
+    """Accuracy and mean confidence by bin of the confidence."""
+    counts, right, confidence = self.binned
+    with np.errstate(invalid='ignore'):
+      means = right / counts, confidence / counts
+    edges = np.arange(_NUM_BINS + 1) / _NUM_BINS
+    return metrics.Reliability(edges, *means, counts.astype(np.int64), right)
+
+  @property
+  def recall(self) -> np.ndarray:
+    """`[num_classes]`; NaN of a class without examples."""
+    with np.errstate(invalid='ignore'):
+      return self.right / self.examples
+
+  def row(
+    self, promise: prediction_sets.PredictionSets | None
+  ) -> dict[str, Any]:
+    """Returns the scores of all examples; None for one that is not known."""
+    size = self.num_examples
+    in_bins, right, confidence = self.binned
+    known = self.auroc[np.isfinite(self.auroc)]
+    return {
+      'num_examples': size,
+      'accuracy': float(self.right.sum() / size),
+      'balanced_accuracy': float(np.nanmean(self.recall)),
+      'auroc': float(known.mean()) if known.size else None,
+      'nll': float(self.loss / size),
+      'ece': float(np.abs(right - confidence).sum() / in_bins.sum()),
+      **self._sets(promise, np.s_[:]),
+    }
+
+  def class_row(
+    self, number: int, promise: prediction_sets.PredictionSets | None
+  ) -> Mapping[str, Any]:
+    """Returns the scores of one class; of one without examples their number."""
+    row = {'num_examples': int(self.examples[number])}
+    if not row['num_examples']:
+      return row
+    auroc = float(self.auroc[number])
+    return {
+      **row,
+      'recall': float(self.recall[number]),
+      **({'auroc': auroc} if np.isfinite(auroc) else {}),
+      **self._sets(promise, np.s_[number : number + 1]),
+    }
+
+  def _sets(self, promise, classes):
+    row: dict[str, Any] = {}
+    size = self.examples[classes].sum()
+    for at, level in enumerate(promise.levels if promise else ()):
+      covered, sizes, single, right = (
+        float(sums[at, classes].sum())
+        for sums in (self.covered, self.sizes, self.single, self.single_right)
+      )
+      row |= {
+        f'coverage_{level:g}': covered / size,
+        f'size_{level:g}': sizes / size,
+        f'single_{level:g}': single / size,
+        f'single_accuracy_{level:g}': right / single if single else None,
+      }
+    return row
+
+
+def check_counts(counts: np.ndarray, num_examples: int) -> None:
+  """Refuses integer counts that do not add up to the examples of a site."""
+  # First each by itself, so that no sum runs over.
+  good = np.all(counts >= 0) and np.all(counts <= num_examples)
+  if not good or counts.sum() != num_examples:
+    raise ValueError(f'it does not count the {num_examples} examples it has')

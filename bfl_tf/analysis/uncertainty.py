@@ -1,0 +1,277 @@
+"""Does a finished run's model know what it does not know?
+
+Four questions to one model, each with the measures that are usual for it: does
+an uncertainty tell examples of another kind; does it say when to stay silent;
+are probabilities frequencies, and would a temperature do as well; what of all
+this is left of images that are corrupted.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+import pathlib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bfl_tf import data, metrics, seeds
+from bfl_tf.analysis import loading, model
+from bfl_tf.data import corruptions, names
+
+Row = dict[str, Any]
+MEASURES = model.Prediction._fields[1:]
+# Below it images are of another scale, as scikit-learn's digits of 0 to 16.
+_DARK = 128
+
+
+class Other(NamedTuple):
+  """Examples of another kind.
+
+  Attributes:
+    distance: `near` or `far`.
+    name: of the data set.
+    x: `[num_examples, ...]`, shaped as the run's.
+  """
+
+  distance: str
+  name: str
+  x: np.ndarray
+
+
+def other(
+  distance: str, text: str, like: data.Dataset, count: int = 0
+) -> Other:
+  """Loads a set to be told apart, as the run's inputs.
+
+  Args:
+    distance: `near` or `far`, the flag that names it.
+    text: a data set's name, or `name@split`; by default TFDS's `test`, and all
+      of a file, of a function's and of a set of scikit-learn's.
+    like: the run's data, to whose images its images are resized.
+    count: so many at most; 0: all.
+
+  Raises:
+    ValueError: as of `datasets.load_unlabeled`.
+  """
+  name, split = text, ''
+  # The path of a file may have one of its own.
+  if '@' in text and names.kind(text) not in names.FILES:
+    name, _, split = text.rpartition('@')
+  kind = names.kind(name)
+  default = 'test' if kind == 'tfds' else 'train'
+  x = data.load_unlabeled(
+    name, split=split or default, like=like, resize=True, flag=distance
+  )
+  shown = pathlib.Path(name).stem if kind in names.FILES else name
+  return Other(distance, shown, x[some(len(x), count)])
+
+
+class Asked(NamedTuple):
+  """What a model said of itself.
+
+  Attributes:
+    tables: rows by name: `detection`, `selection`, `calibration`,
+      `corruptions`; empty where it cannot be made.
+    remarks: lines on what was found, and on what could not be asked.
+  """
+
+  tables: dict[str, list[Row]]
+  remarks: tuple[str, ...]
+
+
+def ask(
+  run: loading.LoadedRun,
+  others: Sequence[Other],
+  num_samples: int | None = None,
+  num_examples: int = 0,
+  corrupt: bool = True,
+) -> Asked:
+  """Asks all four questions.
+
+  Args:
+    run: of whose test examples.
+    others: sets to be told apart from them.
+    num_samples: as of `Trained.predict`.
+    num_examples: of the test set, so many at most; 0: all.
+    corrupt: whether to score corrupted images, if they are uint8 images.
+  """
+  trained, remarks = run.trained, []
+  test = run.test.take(some(len(run.test.y), num_examples))
+  said = trained.predict(test.x, num_samples)
+  tables: dict[str, list[Row]] = {
+    'detection': [
+      row
+      for outside in others
+      for row in detection(
+        said, trained.predict(outside.x, num_samples), outside
+      )
+    ],
+    'selection': list(selection(said, test.y)),
+    'calibration': [calibration(said.probs, test.y)],
+    'corruptions': [],
+  }
+  held = temperature_data(run)
+  if held:
+    name, split = held
+    temperature = fitted_temperature(trained, split, num_samples)
+    tables['calibration'].append(calibration(said.probs, test.y, temperature))
+    remarks.append(f'a temperature of {temperature:.3f}, fitted on {name}')
+  else:
+    remarks.append(
+      'no temperature: give the run a --calibration_fraction, or '
+      '--calibrate_on_test=0.5 here'
+    )
+  if test.x.ndim == 4 and test.x.dtype == 'uint8':
+    if test.x.max() < _DARK:
+      remarks.append(
+        f'pixels go up to {test.x.max()}: other sets, and corruptions, are '
+        'made for 255 and lie far off'
+      )
+    if corrupt:
+      seed = trained.config.seed
+      tables['corruptions'] = list(corrupted(trained, test, num_samples, seed))
+  return Asked(tables, tuple(remarks))
+
+
+def some(size: int, count: int) -> np.ndarray:
+  """Returns `count` of `size` indices, the same each time; all of them if 0."""
+  if not 0 < count < size:
+    return np.arange(size)
+  rng = seeds.generator(0, 'doubt_examples')
+  return np.sort(rng.permutation(size)[:count])
+
+
+def detection(
+  inside: model.Prediction, outside: model.Prediction, other: Other
+) -> Iterator[Row]:
+  """Yields a row a measure: how well it tells `other` from test examples."""
+  for measure in MEASURES:
+    found = metrics.detection(
+      inside._asdict()[measure], outside._asdict()[measure]
+    )
+    yield {
+      'distance': other.distance,
+      'set': other.name,
+      'measure': measure,
+      **found._asdict(),
+      'num_in': len(inside.probs),
+      'num_out': len(outside.probs),
+    }
+
+
+def selection(said: model.Prediction, y: np.ndarray) -> Iterator[Row]:
+  """Yields a row a measure: what staying silent by it buys."""
+  right = metrics.is_correct(said.probs, y)
+  for measure in MEASURES:
+    found = metrics.selective(said._asdict()[measure], right)
+    yield {
+      'measure': measure,
+      'aurc': found.area,
+      'excess_aurc': found.excess,
+      'accuracy_at_80_coverage': found.accuracy_at,
+      'coverage_at_5_risk': found.coverage_at,
+    }
+
+
+def calibration(
+  probs: np.ndarray, y: np.ndarray, temperature: float = 1.0
+) -> Row:
+  """Returns the errors of probabilities, at a temperature."""
+  if temperature != 1:
+    probs = metrics.tempered(probs, temperature)
+  return {
+    'temperature': temperature,
+    'nll': metrics.negative_log_likelihood(probs, y),
+    'ece': metrics.expected_calibration_error(probs, y),
+    'adaptive_ece': metrics.adaptive_calibration_error(probs, y),
+    'classwise_ece': metrics.classwise_calibration_error(probs, y),
+    'gap': metrics.confidence_gap(probs, y),
+  }
+
+
+def temperature_data(
+  run: loading.LoadedRun,
+) -> tuple[str, data.Split] | None:
+  """Returns examples to fit a temperature on, behind what they are called.
+
+  The test examples that were set apart for it; or the validation examples; or
+  the calibration shares, which are then no longer each site's own. Never test
+  examples that are scored.
+  """
+  held, validation = run.calibration, run.dataset.validation
+  if held is not None and run.dataset.calibration is None:
+    return 'the test examples set apart', held
+  if len(validation.y):
+    return 'the validation examples', validation
+  return None if held is None else ('the calibration share', held)
+
+
+def fitted_temperature(
+  trained: model.Trained,
+  held: data.Split,
+  num_samples: int | None = None,
+) -> float:
+  """Returns the temperature with which a model fits examples best."""
+  probs = trained.predict(held.x, num_samples).probs
+  return metrics.fit_temperature(probs, held.y)
+
+
+def corrupted(
+  trained: model.Trained,
+  test: data.Split,
+  num_samples: int | None,
+  seed: int,
+) -> Iterator[Row]:
+  """Yields a row for the clean images, and a kind and strength.
+
+  Args:
+    trained: the run.
+    test: uint8 images.
+    num_samples: as of `Trained.predict`.
+    seed: of the noise.
+  """
+  cells = [('none', 0)] + [
+    (kind, strength)
+    for kind in corruptions.KINDS
+    for strength in corruptions.STRENGTHS
+  ]
+  for kind, strength in cells:
+    x = (
+      corruptions.corrupt(test.x, kind, strength, seed) if strength else test.x
+    )
+    said = trained.predict(x, num_samples)
+    yield {
+      'kind': kind,
+      'strength': strength,
+      'accuracy': metrics.accuracy(said.probs, test.y),
+      'nll': metrics.negative_log_likelihood(said.probs, test.y),
+      'ece': metrics.expected_calibration_error(said.probs, test.y),
+      'entropy': float(said.normalized_entropy.mean()),
+      'epistemic': float(said.epistemic_uncertainty.mean()),
+    }
+
+
+def flat(
+  found: Mapping[str, Sequence[Row]],
+) -> dict[str, float]:
+  """Returns all numbers by one name each, for tables over runs."""
+  scores: dict[str, float] = {}
+  for row in found.get('detection', ()):
+    place = '_'.join(row[key] for key in ('distance', 'set', 'measure'))
+    for name in metrics.Detection._fields:
+      scores[f'{place}_{name}'] = row[name]
+  for row in found.get('selection', ()):
+    for name in list(row)[1:]:
+      scores[f'{name}_{row["measure"]}'] = row[name]
+  for row, end in zip(found.get('calibration', ()), ('', '_tempered')):
+    for name in row:
+      # Those of all test examples the run says itself.
+      apart = '_untempered' if name in ('nll', 'ece') and not end else end
+      if end or name != 'temperature':
+        scores[f'{name}{apart}'] = row[name]
+  worst = [
+    row
+    for row in found.get('corruptions', ())
+    if row['strength'] == corruptions.STRENGTHS[-1]
+  ]
+  for name in ('accuracy', 'nll', 'ece') if worst else ():
+    scores[f'corrupted_{name}'] = float(np.mean([row[name] for row in worst]))
+  return scores

@@ -1,0 +1,120 @@
+"""Attacks by malicious clients, to test rules and weightings.
+
+An attack on a posterior moves the mean and keeps the trained spread, so that
+the malicious client appears as certain as the others.
+
+References:
+  M. Fang et al. Local model poisoning attacks to Byzantine-robust federated
+    learning. USENIX Security 2020.
+  P. Blanchard et al. Machine learning with adversaries: Byzantine tolerant
+    gradient descent. NeurIPS 2017.
+"""
+
+import dataclasses
+from typing import Annotated, Any
+
+import numpy as np
+
+from bfl_tf import component, seeds, weights
+from bfl_tf.config.settings import Setting
+
+
+def malicious_clients(
+  run_seed: int, num_clients: int, fraction: float
+) -> frozenset[int]:
+  """Returns the numbers of the bad clients, rounded to a whole number of them.
+
+  Whoever is bad at a fraction is so at a larger one, whatever the attack: the
+  same clients, done other things to.
+
+  Args:
+    run_seed: the run's `--seed`.
+    num_clients: of the run.
+    fraction: of them that are bad.
+  """
+  order = seeds.generator(run_seed, 'bad_clients').permutation(num_clients)
+  return frozenset(order[: round(fraction * num_clients)].tolist())
+
+
+@dataclasses.dataclass(frozen=True)
+class Attack(component.Component):
+  """Base of attacks: a fraction of the clients is malicious."""
+
+  fraction: Annotated[
+    float, Setting('Fraction of clients that are malicious.', ge=0, lt=1)
+  ] = 0.2
+
+  def labels(self, y: np.ndarray, num_classes: int) -> np.ndarray:
+    """Returns the labels that a malicious client trains on.
+
+    Args:
+      y: Labels of all examples: classes `[num_examples]`, or probabilities
+        `[num_examples, num_classes]`.
+      num_classes: Number of classes.
+    """
+    return y
+
+  def send(
+    self,
+    model: weights.Weights,
+    start: weights.Weights,
+    generator: np.random.Generator,
+  ) -> weights.Weights:
+    """Returns the model that a malicious client sends.
+
+    Args:
+      model: Trained model.
+      start: Broadcast model.
+      generator: Random generator, named by attack, round and client.
+    """
+    return model
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelFlip(Attack):
+  """Trains on labels of which c has become C - 1 - c (Fang et al. 2020)."""
+
+  name = 'label_flip'
+
+  def labels(self, y, num_classes):
+    return y[:, ::-1] if y.ndim > 1 else (num_classes - 1 - y).astype(y.dtype)
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomModel(Attack):
+  """Sends means drawn from N(0, scale^2), others each round."""
+
+  scale: Annotated[
+    float, Setting('Standard deviation of the random means.', gt=0)
+  ] = 1.0
+
+  name = 'random_model'
+
+  def send(self, model, start, generator):
+    return model.replace_mean(
+      self.scale * generator.standard_normal(model.mean.size)
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ScaledUpdate(Attack):
+  """Sends start + factor (trained - start): goes further, or back."""
+
+  factor: Annotated[
+    float,
+    Setting(
+      'Factor on the update of the mean; a negative factor reverses it.',
+      ge=-1e6,
+    ),
+  ] = -5.0
+
+  name = 'scaled_update'
+
+  def send(self, model, start, generator):
+    before = start.mean.astype(np.float64)
+    return model.replace_mean(before + self.factor * (model.mean - before))
+
+
+ATTACKS: dict[str, Any] = {
+  attack.name: attack for attack in (LabelFlip, RandomModel, ScaledUpdate)
+}

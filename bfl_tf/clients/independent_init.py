@@ -1,0 +1,68 @@
+"""Each client starts from weights of its own, not from the broadcast.
+
+What weight-space aggregation meets where nobody shares a start: the hidden
+units of two clients have no common order. FL-SWAG (section 8.2) reports that
+every average of deep networks then collapses.
+
+References:
+  M. Makni. Deriving FL-SWAG as a one-shot method. 2022.
+  H. Wang et al. Federated learning with matched averaging. ICLR 2020.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from bfl_tf import seeds, training, weights
+from bfl_tf.startup import tf
+
+_NOTHING = weights.Layout((), (), ())
+
+
+@dataclasses.dataclass(frozen=True)
+class IndependentInit(training.Part):
+  """Draws all kernels anew: N(0, 2 / inputs), He et al. 2015.
+
+  It does so after the first step of a training, in place of what that made of
+  them. Biases, and what normalizes, are the broadcast's after that one step.
+
+  Attributes:
+    layout: of the model, once it is laid out.
+  """
+
+  layout: weights.Layout = _NOTHING
+
+  name = 'independent_init'
+
+  def with_layout(self, layout):
+    return dataclasses.replace(self, layout=layout)
+
+  def after_step(self, mean, carry, step):
+    mean = tf.cond(
+      tf.equal(step.index, 0), lambda: self._drawn(mean, step), lambda: mean
+    )
+    return mean, carry
+
+  def _drawn(self, mean, step):
+    stream, layout = seeds.Stream(step.seed), self.layout
+    tensors = weights.unflatten(mean, layout.loc + layout.point)
+    return weights.flatten(
+      [
+        _kernel(tensor, stream('kernel', place), name)
+        if tensor.shape.rank > 1
+        else tensor
+        for place, (tensor, name) in enumerate(
+          zip(tensors, layout.mean_names, strict=True)
+        )
+      ]
+    )
+
+
+def _kernel(like, seed, name):
+  # [height, width, channels, 1], a filter for each channel.
+  depthwise = 'depthwise_kernel' in name
+  inputs = math.prod(like.shape[:-2] if depthwise else like.shape[:-1])
+  return tf.random.stateless_normal(
+    like.shape, seed, stddev=math.sqrt(2 / inputs)
+  )

@@ -1,0 +1,109 @@
+"""Look a thing up by the name that a flag gave.
+
+A table maps short names to ours; `package.module:name` reaches anybody's own.
+A key `resnet<depth>` stands for a family: `resnet20` is its function with
+`depth=20`.
+"""
+
+from collections.abc import Iterable, Mapping
+import difflib
+import functools
+import importlib
+import re
+from typing import Any
+
+from bfl_tf.config import user_code
+
+
+def check_choice(flag: str, value: str, known: Iterable[str]) -> None:
+  """Raises a ValueError naming the flag unless `value` is one of `known`."""
+  known = list(known)
+  if value not in known:
+    raise ValueError(
+      f'--{flag}={value} is unknown. Choose one of {", ".join(known)}.'
+    )
+
+
+def hint(word: str, known: Iterable[str], show: str = "'{}'") -> str:
+  """Returns a sentence that names what is nearest to a word, or nothing."""
+  near = difflib.get_close_matches(word, list(known), n=1)
+  return f' Did you mean {show.format(near[0])}?' if near else ''
+
+
+def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
+  """Returns `table[name]`, or the object that `package.module:name` names.
+
+  Args:
+    flag: what the user set, for the error message: `partition`.
+    name: the key, or a dotted module and an attribute joined by a colon.
+    table: what we bring ourselves.
+  """
+  if name in table:
+    return table[name]
+  for key, family in table.items():
+    member = _member(key, name)
+    if member:
+      return _of_family(family, *member)
+  if ':' in name:
+    module, _, attribute = name.partition(':')
+    try:
+      thing = getattr(importlib.import_module(module), attribute)
+      user_code.digest(
+        name
+      )  # Of the file as it is now; it may be edited later.
+    except (ImportError, AttributeError) as error:
+      raise ValueError(
+        f'--{flag}={name} cannot be imported: {error}.'
+      ) from error
+    # Their module may raise anything while it is imported.
+    except user_code.ERRORS as error:
+      raise user_code.RaisedError(
+        f'--{flag}={name} cannot be imported: {user_code.describe(error)}.'
+      ) from error
+    if not callable(thing):
+      raise ValueError(
+        f'--{flag}={name} is of type {type(thing).__name__}: a class or a '
+        'function is wanted.'
+      )
+    return thing
+  raise ValueError(
+    f'--{flag}={name} is unknown.{hint(name, table)} Choose one of '
+    f'{", ".join(sorted(table))}, or package.module:name.'
+  )
+
+
+def name_of(thing: Any) -> str:
+  """Returns the `package.module:name` by which a thing is found again."""
+  module = getattr(thing, '__module__', None)
+  name = getattr(thing, '__qualname__', '')
+  found = f'{module}:{name}'
+  if not name.isidentifier() or user_code.digest(found) is None:
+    raise ValueError(
+      f'{thing!r} has no name in a file, by which its code is told from other '
+      "code: put it into a module, and give it or 'package.module:name'."
+    )
+  return found
+
+
+def short_name(name: str, table: Mapping[str, Any]) -> str:
+  """Returns what flags of a thing begin with.
+
+  A family's stem for its members, what follows the colon for anybody's own.
+  """
+  for key in table:
+    if name not in table and _member(key, name):
+      return key.partition('<')[0]
+  return name.rpartition(':')[2]
+
+
+def _member(key, name):
+  """Returns what `resnet20` gives the family `resnet<depth>`: (depth, 20)."""
+  stem, _, argument = key.rstrip('>').partition('<')
+  found = re.fullmatch(rf'{re.escape(stem)}(\d+)', name) if argument else None
+  return (argument, int(found[1])) if found else None
+
+
+@functools.cache
+def _of_family(family, argument, number):
+  # One partial a member: what is read off it is read once.
+  return functools.partial(family, **{argument: number})

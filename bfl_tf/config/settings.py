@@ -1,0 +1,235 @@
+"""A method's settings, declared once, where the method is.
+
+A setting is an argument with a default of a method's class or function:
+
+  alpha: Annotated[float, Setting('Concentration.', gt=0)] = 0.5
+
+The flag is `--<method>.<setting>`. An argument of anybody's own class that has
+a default and no `Setting` is one too. A setting with a `table` is a *role*: its
+value names other methods, whose settings join.
+"""
+
+from collections.abc import Callable, Mapping
+import csv
+import dataclasses
+import functools
+import inspect
+import io
+import math
+import types
+import typing
+from typing import Any
+
+import numpy as np
+
+from bfl_tf.config import registry
+
+_KINDS = (bool, int, float, str)
+_NAMES = {int: 'an integer', float: 'a number', bool: 'true or false'}
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+  """What a setting may be.
+
+  Attributes:
+    help: Help text, a noun phrase or an imperative sentence.
+    ge: Lower bound, inclusive.
+    gt: Lower bound, exclusive.
+    lt: Upper bound, exclusive.
+    choices: Possible values of a text.
+    table: Methods by name, of a setting whose value names a method.
+  """
+
+  help: str = ''
+  ge: float | None = None
+  gt: float | None = None
+  lt: float | None = None
+  choices: tuple[str, ...] = ()
+  table: Mapping[str, Any] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class SettingSpec:
+  """A setting with its name, type and default.
+
+  Attributes:
+    name: of the argument.
+    kind: `bool`, `int`, `float` or `str`; of each where `many`.
+    many: the value is a tuple.
+    default: of the argument.
+    setting: its bounds and text.
+  """
+
+  name: str
+  kind: type
+  many: bool
+  default: Any
+  setting: Setting
+
+  @property
+  def table(self) -> Mapping[str, Any] | None:
+    """Of a role, the methods that it may name."""
+    return self.setting.table
+
+  @property
+  def is_free_text(self) -> bool:
+    """Whether any text is a value: no number and no name of a list."""
+    return self.kind is str and not (self.setting.choices or self.setting.table)
+
+  @property
+  def help(self) -> str:
+    """The help text, with the values that the setting may have."""
+    names = sorted(self.setting.table or ()) or list(self.setting.choices)
+    text = self.setting.help
+    return f'{text} One of: {", ".join(names)}.' if names else text
+
+  def parse(self, flag: str, text: str) -> Any:
+    """Returns the value that a flag's text means."""
+    try:
+      if self.many:
+        # Quoted, as a cell is, an item may have a comma.
+        items = next(csv.reader([text]), [])
+        return tuple(self._one(item) for item in items if item)
+      return self._one(text)
+    except (ValueError, csv.Error):
+      what = _NAMES.get(self.kind, 'text')
+      if self.many:
+        what = f'a comma-separated list of {self.kind.__name__}'
+      raise ValueError(f'--{flag}={text} must be {what}.') from None
+
+  def format(self, value: Any) -> str:
+    """Returns the text that `parse` takes back."""
+    if not self.many:
+      return str(value)
+    line = io.StringIO()
+    csv.writer(line, lineterminator='').writerow(value)
+    return line.getvalue()
+
+  def checked(self, flag: str, value: Any) -> Any:
+    """Returns the value in its own type: a float for 1, a tuple for a list.
+
+    A text is parsed as a flag's is, a function taken by its name.
+    """
+    if not self.many:
+      return self._checked(flag, value)
+    if isinstance(value, str):
+      return self.checked(flag, self.parse(flag, value))
+    if callable(value):
+      value = (value,)
+    if not isinstance(value, tuple | list):
+      raise ValueError(f'--{flag}={value!r} must be a list.')
+    return tuple(self._checked(flag, item) for item in value)
+
+  def _one(self, text):
+    if self.kind is not bool:
+      return self.kind(text)
+    known = {'true': True, '1': True, 'false': False, '0': False}
+    if text.lower() not in known:
+      raise ValueError(text)
+    return known[text.lower()]
+
+  def _checked(self, flag, value):
+    if isinstance(value, str) and self.kind is not str:
+      value = self.parse(flag, value) if not self.many else value
+    value = _in_its_type(self.kind, value)
+    if type(value) is not self.kind:
+      what = _NAMES.get(self.kind, 'text')
+      raise ValueError(f'--{flag}={value!r} must be {what}.')
+    if isinstance(value, str) and value.splitlines() not in ([], [value]):
+      raise ValueError(f'--{flag}={value!r} must be one line.')
+    if self.setting.choices:
+      registry.check_choice(flag, str(value), self.setting.choices)
+    if self.kind in (int, float):
+      self._check_bounds(flag, value)
+    return value
+
+  def _check_bounds(self, flag, value):
+    if isinstance(value, int) and not abs(value) < 2**31:
+      raise ValueError(f'--{flag}={value} must be below 2^31.')
+    if math.isinf(value):
+      raise ValueError(f'--{flag}={value} must be finite.')
+    ge, gt, lt = self.setting.ge, self.setting.gt, self.setting.lt
+    wrong = ''
+    # Written so that NaN fails.
+    if ge is not None and not value >= ge:
+      wrong = f'at least {ge}'
+    elif gt is not None and not value > gt:
+      wrong = f'above {gt}'
+    elif lt is not None and not value < lt:
+      wrong = f'below {lt}'
+    if wrong:
+      raise ValueError(f'--{flag}={value} must be {wrong}.')
+
+
+def _in_its_type(kind, value):
+  # NumPy's scalars are what loops over settings hand over.
+  value = value.item() if isinstance(value, np.generic) else value
+  if kind is str and callable(value):
+    return registry.name_of(value)
+  return float(value) if kind is float and type(value) is int else value
+
+
+@functools.cache
+def of(thing: Callable) -> Mapping[str, SettingSpec]:
+  """Returns the arguments with a default of a type that a flag has, by name."""
+  try:
+    parameters = inspect.signature(thing).parameters
+  except (TypeError, ValueError):
+    return {}
+  # What a partial has bound is not to be set any more.
+  bound = thing.keywords if isinstance(thing, functools.partial) else {}
+  hints = _hints(thing)
+  found = {}
+  for name, parameter in parameters.items():
+    if parameter.default is not parameter.empty and name not in bound:
+      argument = _spec(name, hints.get(name), parameter.default)
+      if argument is not None:
+        found[name] = argument
+  return types.MappingProxyType(found)
+
+
+def _hints(thing):
+  """Returns the annotations of the arguments of a class or function."""
+  while isinstance(thing, functools.partial):
+    thing = thing.func
+  place: Any = thing
+  if isinstance(thing, type) and not dataclasses.is_dataclass(thing):
+    place = place.__init__
+  names: dict[str, Any] | None = None
+  if isinstance(place, types.FunctionType):
+    # Without the returned type, whose evaluation may import TensorFlow.
+    names, place = (
+      place.__globals__,
+      types.SimpleNamespace(
+        __annotations__={
+          name: hint
+          for name, hint in place.__annotations__.items()
+          if name != 'return'
+        }
+      ),
+    )
+  try:
+    return typing.get_type_hints(place, names, include_extras=True)
+  except (NameError, TypeError, AttributeError) as error:
+    # In user code that declares no `Setting`, the defaults are enough.
+    if 'Setting' in str(vars(place).get('__annotations__', '')):
+      raise ValueError(
+        f'{thing.__qualname__}: its annotations cannot be read: {error}.'
+      ) from error
+    return {}
+
+
+def _spec(name, hint, default):
+  setting, many = None, isinstance(default, tuple)
+  for extra in getattr(hint, '__metadata__', ()):
+    setting = extra if isinstance(extra, Setting) else setting
+  inner = typing.get_args(hint)[0] if setting else hint
+  if many:
+    of = typing.get_args(inner)
+    kind = of[0] if of else type(default[0]) if default else str
+  else:
+    kind = inner if inner in _KINDS else type(default)
+  if kind not in _KINDS:
+    return None
+  return SettingSpec(name, kind, many, default, setting or Setting())

@@ -1,0 +1,182 @@
+"""From four arrays to a data set: what is checked, and how it is told.
+
+`where` begins each error: the flag with the data set's name, and the array.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from numpy import typing as npt
+
+from bfl_tf.data import columns
+
+LOST = (
+  'numbers whose spread float32 rounds away (subtract the first number from '
+  'all)'
+)
+
+
+def from_arrays(
+  name: str,
+  x_train: np.ndarray,
+  y_train: np.ndarray,
+  x_test: np.ndarray,
+  y_test: np.ndarray,
+  *,
+  num_classes: int | None = None,
+) -> columns.Dataset:
+  """Checks four arrays and returns them as a data set without validation.
+
+  Args:
+    name: what `--dataset` said; named in errors.
+    x_train: uint8 images `[num_examples, height, width(, channels)]`, float
+      images with channels, or features `[num_examples, num_features]` of any
+      numbers.
+    y_train: integer classes `[num_examples]`; floats or bools that say them,
+      or one-hot rows, are taken too.
+    x_test: likewise.
+    y_test: likewise.
+    num_classes: where the source knows it; otherwise the training labels must
+      cover 0 to their largest.
+
+  Raises:
+    ValueError: naming the data set, the array and the problem.
+  """
+  where = f'--dataset={name}'
+  train = examples(where, 'x_train', x_train, 'y_train', y_train)
+  test = examples(where, 'x_test', x_test, 'y_test', y_test)
+  return from_splits(name, num_classes or 0, train, test)
+
+
+def from_splits(
+  name: str,
+  num_classes: int,
+  train: columns.Split,
+  test: columns.Split | None = None,
+) -> columns.Dataset:
+  """As `from_arrays`, of `examples`; of 0 classes the training labels say."""
+  where = f'--dataset={name}'
+  num_classes = num_classes or _covered(where, train.y)
+  none = columns.Split(train.x[:0], train.y[:0])
+  dataset = columns.Dataset(name, num_classes, train, none, test or none)
+  _check_splits(where, dataset)
+  return dataset
+
+
+def checked(where: str, dataset: columns.Dataset) -> columns.Dataset:
+  """Returns a data set that somebody else made, as `from_arrays` makes them."""
+  splits: dict[str, Any] = {}
+  for name, split in dataset.splits.items():
+    # Only the validation split may be empty.
+    if name != 'validation' or len(split.y):
+      keys = (f'{name}.x', split.x, f'{name}.y', split.y)
+      splits[name] = examples(where, *keys)._replace(ids=split.ids)
+  dataset = dataclasses.replace(dataset, **splits)
+  _check_splits(where, dataset)
+  return dataset
+
+
+def _check_splits(where, dataset):
+  """Refuses examples of two shapes or types, and labels without a class."""
+  wanted, num_classes = dataset.train.x, dataset.num_classes
+  for name, split in dataset.splits.items():
+    if not len(split.y):
+      continue
+    x, y = split.x, split.y
+    if x.shape[1:] != wanted.shape[1:] or x.dtype != wanted.dtype:
+      raise ValueError(
+        f'{where}: x_train {wanted.shape[1:]} of {wanted.dtype} and x_{name} '
+        f'{x.shape[1:]} of {x.dtype} must agree.'
+      )
+    if y.max() >= num_classes:
+      raise ValueError(
+        f'{where}: y_{name} has label {y.max()}, out of range: there are '
+        f'{num_classes} classes to train on, 0 to {num_classes - 1}.'
+      )
+
+
+def is_lost(x: np.ndarray) -> np.ndarray:
+  """Returns for each feature whether float32 rounds its spread away.
+
+  At the bound a standardised value is off by about 1 % of a standard deviation.
+  """
+  std, size = np.std(x, axis=0, dtype=np.float64), abs(x).max(axis=0)
+  # A smaller spread is the rounding of one number.
+  return (std > 1e-12 * size) & (std < 1e-5 * size)
+
+
+def examples(
+  where: str, x_name: str, x: np.ndarray, y_name: str, y: np.ndarray
+) -> columns.Split:
+  """Returns inputs and labels as a `Split` holds them."""
+  given = np.asarray(x)
+  x = inputs(f'{where}: {x_name}', given)
+  if x.ndim == 2 and given.dtype != x.dtype and (lost := is_lost(given)).any():
+    raise ValueError(f'{where}: {x_name}, feature {lost.argmax()} has {LOST}.')
+  y = labels(f'{where}: {y_name}', np.asarray(y))
+  if len(x) != len(y):
+    raise ValueError(
+      f'{where}: {x_name} has {len(x)} examples, {y_name} has {len(y)}.'
+    )
+  return columns.Split(x, y)
+
+
+def inputs(
+  where: str, x: np.ndarray, may_miss: npt.ArrayLike = False
+) -> np.ndarray:
+  """Returns inputs as a `Split` holds them; NaN where features `may_miss`."""
+  if x.dtype == np.uint8 and x.ndim == 3:
+    x = x[..., np.newaxis]
+  if not x.size or x.ndim not in (2, 4) or x.dtype.kind not in 'iufb':
+    raise ValueError(
+      f'{where} must be features [N, D], images [N, H, W, C] or uint8 images '
+      f'[N, H, W], got shape {x.shape} of {x.dtype}.'
+    )
+  if x.dtype == np.uint8 and x.ndim == 4:
+    return x
+  with np.errstate(over='ignore'):  # Too large for float32: not finite.
+    x = x.astype(np.float32, copy=False)
+  good = np.isfinite(x) | (np.isnan(x) & np.asarray(may_miss))
+  if not good.all():
+    wrong = np.flatnonzero(~good.reshape(len(x), -1).all(-1))
+    raise ValueError(
+      f'{where} has values that are not finite in float32, the first in '
+      f'example {wrong[0]}.'
+    )
+  return x
+
+
+def labels(where: str, y: np.ndarray) -> np.ndarray:
+  """Returns classes `[num_examples]` as int32, of any kind that says them."""
+  is_number = y.size and y.dtype.kind in 'iufb'
+  if y.ndim == 2 and is_number:
+    one_hot = np.all((y == 0) | (y == 1)) and np.all(y.sum(1) == 1)
+    if y.shape[1] == 1:
+      y = y[:, 0]
+    elif one_hot:
+      y = y.argmax(1)
+  whole = y.ndim == 1 and is_number
+  # As floats: 2^40 is no int32.
+  wide = y.astype(np.float64) if whole else y
+  if not whole or not np.all((wide == np.floor(wide)) & (wide >= 0)):
+    raise ValueError(
+      f'{where} must be integer classes [N] from 0, got shape {y.shape} of '
+      f'{y.dtype}: Classification only. Texts are numbered by '
+      'np.unique(y, return_inverse=True)[1].'
+    )
+  if wide.max() > np.iinfo(np.int32).max:
+    raise ValueError(f'{where} has label {y.max()}, out of range.')
+  return y.astype(np.int32, copy=False)
+
+
+def _covered(where, y):
+  classes = np.unique(y)
+  gaps = np.flatnonzero(classes != np.arange(classes.size))
+  if classes.size < 2 or gaps.size:
+    missing = gaps[0] if gaps.size else 1
+    raise ValueError(
+      f'{where}: y_train has no example of class {missing}; labels must cover '
+      '0 to the number of classes less 1, at least two.'
+    )
+  return classes.size

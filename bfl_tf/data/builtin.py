@@ -1,0 +1,37 @@
+"""Small sets that need no download and train in seconds.
+
+Those of scikit-learn have no test split of their own: the same stratified 20 %
+is held out whatever the run's seed, so that results compare across seeds.
+"""
+
+from collections.abc import Callable
+import functools
+
+import numpy as np
+
+from bfl_tf import seeds
+from bfl_tf.data import arrays, columns, swiss_roll
+
+_TEST_FRACTION = 0.2
+
+
+def _of_sklearn(name):
+  from sklearn import datasets  # A second to import.
+
+  bunch = getattr(datasets, f'load_{name}')()
+  x, y = bunch.data, bunch.target
+  if name == 'digits':
+    x = bunch.images.astype(np.uint8)
+  rng = seeds.generator(0, f'test_split_{name}')
+  test, train = columns.stratify(y, _TEST_FRACTION, rng)
+  return arrays.from_arrays(name, x[train], y[train], x[test], y[test])
+
+
+# Wisconsin breast cancer: 30 features, 2 classes, 569 examples. Digits: 8x8
+# pixels from 0 to 16, 10 classes, 1797. Wine recognition: 13, 3 and 178.
+BUILTIN: dict[str, Callable[[], columns.Dataset]] = {
+  'breast_cancer': functools.partial(_of_sklearn, 'breast_cancer'),
+  'digits': functools.partial(_of_sklearn, 'digits'),
+  'swiss_roll': swiss_roll.swiss_roll,
+  'wine': functools.partial(_of_sklearn, 'wine'),
+}

@@ -1,0 +1,169 @@
+"""A user's own table: `--dataset=path/to/file.csv`.
+
+A row is an example, and a column has numbers or categories. Columns are found
+by name, so that their order in the file does not matter. Errors count rows as a
+spreadsheet does: the header is row 1. Empty lines are not counted.
+"""
+
+from collections.abc import Collection, Sequence
+import csv
+import os
+from typing import Any
+
+import numpy as np
+
+from bfl_tf.data import arrays, encoding
+
+_LARGEST = np.finfo(np.float32).max
+_NUMBER = r'[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?'
+# Missing values as programs write them; `Na` may be sodium.
+MISSING = ('', '?', 'NA', 'N/A', '#N/A', 'NaN', 'NAN', 'nan', 'NULL', 'null')
+# Names, dates and notes have fewer cells per word.
+_CELLS_PER_CATEGORY = 3
+
+
+def read(where: str, path: str) -> Any:
+  """Returns the stripped cells of a file in UTF-8 as a data frame of texts.
+
+  Raises:
+    ValueError: The file cannot be read, or has no header of distinct names;
+      begins with `where`.
+  """
+  import pandas
+
+  try:
+    # Spreadsheets begin a file with a mark that is no part of a name.
+    with open(path, newline='', encoding='utf-8-sig') as file:
+      # `pandas.read_csv` would take short rows for rows with missing values.
+      rows = [row for row in csv.reader(file, strict=True) if row]
+  except (OSError, UnicodeDecodeError, csv.Error) as error:
+    raise ValueError(f'{where} cannot be read as a .csv: {error}.') from error
+  for at, row in enumerate(rows, start=1):
+    if len(row) != len(rows[0]):
+      raise ValueError(
+        f'{where}: row {at} has {len(row)} cells, the header {len(rows[0])}.'
+      )
+  table = pandas.DataFrame(rows or [['']], dtype=object)
+  table.index += 1
+  header, table = table.iloc[0].str.strip(), table[1:]
+  if '' in set(header) or not header.is_unique:
+    raise ValueError(
+      f'{where}: the first row must name every column, each by a name of its '
+      f'own, separated by commas, got {",".join(header)!r}.'
+    )
+  if table.empty:
+    raise ValueError(f'{where} has no row below its header.')
+  return table.apply(lambda column: column.str.strip()).set_axis(header, axis=1)
+
+
+def check_columns(where: str, table: Any, wanted: Sequence[str], why: str):
+  """Raises a ValueError that names the first column that is not there."""
+  for name in wanted:
+    if name not in table:
+      raise ValueError(
+        f'{where} has no column {name!r}, {why}; it has {", ".join(table)}.'
+      )
+
+
+def encode(
+  where: str,
+  table: Any,
+  categorical: Collection[str] = (),
+  like: encoding.Features = (),
+) -> tuple[np.ndarray, encoding.Features]:
+  """Encodes the columns of a table as features.
+
+  Args:
+    where: Name of the file in errors.
+    table: Cells as text.
+    categorical: Columns of categories, whatever their cells look like. Other
+      columns are categorical if no cell is a number.
+    like: Features of another table, by which to encode this one.
+
+  Returns:
+    `[num_rows, num_features]` float32, NaN where a number is missing; and the
+    features.
+
+  Raises:
+    ValueError: Some columns cannot be encoded; names up to ten of them.
+  """
+  found, values, defects = [], [], []
+  for name, cells in table.items():
+    wanted = [feature for feature in like if feature.column == name]
+    try:
+      features, x = _encode(cells, name in categorical, wanted)
+    except ValueError as error:
+      defects.append(f'column {name!r} has {error}')
+    else:
+      found += features
+      values += x
+  if defects:
+    raise ValueError(
+      f'{where}: {"; ".join(defects[:10])}: mend or empty cells, leave rows '
+      'out, or see --categorical_columns and --ignore_columns.'
+    )
+  return np.stack(values, axis=1), tuple(found)
+
+
+def rows_like(
+  path: str | os.PathLike, features: encoding.Features, where: str = ''
+) -> np.ndarray:
+  """Returns a table's rows as those of another: `[num_rows, num_features]`.
+
+  Args:
+    path: The .csv file.
+    features: Features of the other table, such as `Dataset.features` or a run's
+      `task.features`.
+    where: Name of the file in errors.
+
+  Raises:
+    ValueError: A column is missing, or cells do not match the features.
+  """
+  where = where or str(path)
+  if not features:
+    raise ValueError(f"{where}: a .csv goes with clients' data from a .csv.")
+  table, used = read(where, str(path)), encoding.columns(features)
+  check_columns(where, table, used, 'which clients train on')
+  numbers = {f.column for f in features if f.value is None}
+  return encode(where, table[used], {*used} - numbers, features)[0]
+
+
+def _encode(cells, is_categorical, like):
+  """Returns the features of a column, and the float32 values of each."""
+  is_number = cells.str.fullmatch(_NUMBER) & (not is_categorical)
+  numbers = cells.where(is_number).astype(np.float64)
+  finite = numbers.where(abs(numbers) <= _LARGEST)
+  # One category has one spelling: 1.0 is 1.
+  words = cells.where(~cells.isin(MISSING), '')[finite.isna()]
+  words = words.str.replace(r'^(-?\d+)\.0+$', r'\1', regex=True)
+  if not like:
+    if not is_categorical:
+      _check(numbers, words[words != ''])
+    kinds = {*words, *([None] if len(words) < len(cells) else [])}
+    like = encoding.of_column(cells.name, kinds)
+  known = [feature.value for feature in like]
+  for row, word in words[~words.isin(known)].items():
+    why = 'no finite number' if None in known else 'new to the run'
+    raise ValueError(
+      f'{word!r} in row {row}, '
+      f'{why if word else "a missing value, and no site had one"}'
+    )
+  at = words.reindex(cells.index)
+  return like, [
+    np.float32(finite if value is None else at == value) for value in known
+  ]
+
+
+def _check(numbers, words):
+  """Raises a ValueError if a column holds neither numbers nor categories."""
+  if len(words) and numbers.count():
+    raise ValueError(
+      f'numbers and {len(words)} cells that are no finite ones: '
+      f'{words.iloc[0]!r} in row {words.index[0]}'
+    )
+  if len(words) < _CELLS_PER_CATEGORY * words.nunique():
+    raise ValueError(
+      f'{words.nunique()} words in {len(words)} cells, too many for categories'
+    )
+  if numbers.count() and arrays.is_lost(numbers.dropna().to_numpy()):
+    raise ValueError(arrays.LOST)

@@ -1,0 +1,111 @@
+"""From `--dataset` to a data set."""
+
+from collections.abc import Sequence
+import itertools
+from typing import Any
+
+import numpy as np
+
+from bfl_tf.config import registry, user_code
+from bfl_tf.data import (
+  arrays,
+  builtin,
+  columns,
+  dataset_config,
+  names,
+  npz,
+  shares,
+  tables,
+  tfds,
+)
+
+# What some kinds of sources alone take of a `DatasetConfig`.
+_TAKEN = {
+  'tfds': ('train_split', 'test_split'),
+  'npz': ('test_fraction',),
+  'csv': ('test_fraction', *dataset_config.COLUMNS),
+}
+
+
+def load(dataset: str, seed: int = 0, **reading: Any) -> columns.Dataset:
+  """Loads a data set into memory, once.
+
+  Args:
+    dataset: a key of `builtin.BUILTIN`; an image classification set of
+      TensorFlow Datasets, or `tiny_imagenet`; a `file.npz` with `x_train,
+      y_train, x_test, y_test` or `x, y`; a `file.csv`; or a
+      `package.module:function` that takes no arguments and returns those four
+      arrays or a `Dataset`.
+    seed: decides which examples become the validation split.
+    **reading: Fields of `DatasetConfig` that apply to this source.
+
+  Raises:
+    ValueError: naming the flag and what to do.
+  """
+  read = dataset_config.DatasetConfig(dataset, **reading)
+  _check_flags(read)
+  found = _load(read)
+  if read.num_classes not in (0, found.num_classes):
+    raise ValueError(
+      f'--num_classes={read.num_classes}: --dataset={dataset} has '
+      f'{found.num_classes} classes.'
+    )
+  flag, fraction = 'test_fraction', read.test_fraction
+  if (
+    not len(found.test.y)
+    or fraction != dataset_config.DatasetConfig.test_fraction
+  ):
+    found = shares.take(found, 'test', flag, fraction)
+  if not len(found.test.y):
+    raise ValueError(
+      f'--{flag}=0 leaves no test example of --dataset={dataset}: raise it.'
+    )
+  flag, fraction = 'calibration_fraction', read.calibration_fraction
+  found = shares.take(found, 'calibration', flag, fraction)
+  flag, fraction = 'validation_split', read.validation_split
+  return shares.take(found, 'validation', flag, fraction, seed)
+
+
+def _check_flags(read):
+  """Refuses flags that say nothing about such a source."""
+  taken = _TAKEN.get(names.kind(read.dataset), ())
+  for name in itertools.chain(*_TAKEN.values()):
+    given = getattr(read, name) != getattr(dataset_config.DatasetConfig, name)
+    if given and name not in taken:
+      raise ValueError(
+        f'--{name} says nothing about --dataset={read.dataset}: leave it out.'
+      )
+
+
+def _load(read):
+  kind = names.kind(read.dataset)
+  if kind == 'builtin':
+    return builtin.BUILTIN[read.dataset]()
+  if kind == 'npz':
+    return npz.load(read)
+  if kind == 'csv':
+    return tables.load(read)
+  if kind == 'tfds':
+    return tfds.load(read.dataset, read.train_split, read.test_split)
+  result = call('dataset', read.dataset)
+  if isinstance(result, columns.Dataset):
+    return arrays.checked(f'--dataset={read.dataset}', result)
+  num_classes = read.num_classes or None
+  return arrays.from_arrays(read.dataset, *result, num_classes=num_classes)
+
+
+def call(flag: str, name: str) -> columns.Dataset | Sequence[np.ndarray]:
+  """Returns what a user's function returned: a data set or four arrays.
+
+  Args:
+    flag: what the user set, for the error message.
+    name: `package.module:function`.
+  """
+  result = user_code.call(f'--{flag}={name}', registry.resolve(flag, name, {}))
+  is_four = isinstance(result, tuple | list) and len(result) == 4
+  if not is_four and not isinstance(result, columns.Dataset):
+    raise ValueError(
+      f'--{flag}={name} must return a Dataset or (x_train, y_train, x_test, '
+      f'y_test), got {type(result).__name__}.'
+    )
+  return result

@@ -1,0 +1,92 @@
+"""A user's own arrays: `--dataset=path/to/file.npz`."""
+
+import dataclasses
+
+import numpy as np
+
+from bfl_tf import files
+from bfl_tf.data import arrays, columns, dataset_config
+from bfl_tf.data import names as names_lib
+
+KEYS = ('x_train', 'y_train', 'x_test', 'y_test')
+# In place of the four, to be split site by site.
+WHOLE = ('x', 'y')
+_MORE = ('client_ids', 'client_ids_test', 'class_names')
+
+
+def load(reading: dataset_config.DatasetConfig) -> columns.Dataset:
+  """Reads `x_train, y_train, x_test, y_test`, or `x, y`, from an .npz file.
+
+  `client_ids` says whose each row of `x_train`, or of `x`, is, and
+  `client_ids_test` of `x_test`; `class_names` what the classes are called.
+
+  Args:
+    reading: `dataset`, the file, whose arrays are those of
+      `arrays.from_arrays`; `num_classes`, if there are no names.
+
+  Raises:
+    ValueError: the file cannot be read, or an array is wrong.
+  """
+  path = reading.dataset
+  found = _read('dataset', path, (*KEYS, *WHOLE, *_MORE))
+  where = f'--dataset={path}'
+  whole = 'x_train' not in found and all(key in found for key in WHOLE)
+  keys = WHOLE if whole else KEYS
+  _check(f'{where} lacks', found, keys, f'{", ".join(KEYS)}, or x, y')
+  called = np.atleast_1d(found.get('class_names', ()))
+  names = tuple(called.astype(str).tolist())
+  try:
+    names_lib.check_classes(names)
+  except ValueError as error:
+    raise ValueError(f'{where}: class_names has {error}.') from error
+  if len(set(names)) < len(names):
+    raise ValueError(f'{where}: class_names has a name twice.')
+  first = _examples(where, found, keys[:2], 'client_ids')
+  test = None
+  if not whole:
+    test = _examples(where, found, keys[2:], 'client_ids_test')
+  known = len(names) or reading.num_classes
+  dataset = arrays.from_splits(path, known, first, test)
+  return dataclasses.replace(dataset, class_names=names)
+
+
+def _examples(where, found, keys, ids):
+  x, y = keys
+  split = arrays.examples(where, x, found[x], y, found[y])
+  return split._replace(ids=_ids(where, ids, found, len(split.y)))
+
+
+def inputs(flag: str, path: str, keys: tuple[str, ...]) -> np.ndarray:
+  """Reads the first of some arrays that a file has."""
+  found = _read(flag, path, keys)
+  if not found:
+    _check(f'--{flag}={path} lacks', found, keys[:1], ' or '.join(keys))
+  key = next(key for key in keys if key in found)
+  if not found[key].ndim:
+    raise ValueError(f'--{flag}={path}: {key} is one value, not an array.')
+  return found[key]
+
+
+def _ids(where, key, found, size):
+  if key not in found:
+    return None
+  ids = found[key]
+  if ids.shape != (size,) or ids.dtype.kind not in 'iuUS':
+    raise ValueError(
+      f'{where}: {key} must be integers or texts [{size}], one an example, got '
+      f'shape {ids.shape} of {ids.dtype}.'
+    )
+  return ids.astype(str) if ids.dtype.kind == 'S' else ids
+
+
+def _check(what, found, keys, needed):
+  missing = [key for key in keys if key not in found]
+  if missing:
+    raise ValueError(f'{what} {", ".join(missing)}; it needs {needed}.')
+
+
+def _read(flag, path, keys):
+  try:
+    return files.read_npz(path, keys)
+  except ValueError as error:
+    raise ValueError(f'--{flag}={error}') from error

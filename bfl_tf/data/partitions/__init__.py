@@ -1,0 +1,34 @@
+"""How the training examples are dealt to clients.
+
+A partition is a pure function of `labels`, integer classes `[num_examples]`, of
+`num_clients` and of `seed`, an integer from 0. It returns one sorted int32
+index array a client, which together cover every example once, and copies no
+data; no client is ever empty. A ValueError names what no deal can satisfy. What
+a flag may be is its `Setting`'s, checked where it is read, and that there is an
+example a client where a run deals them.
+"""
+
+from bfl_tf.data.partitions.class_split import class_split
+from bfl_tf.data.partitions.dirichlet import dirichlet
+from bfl_tf.data.partitions.dirichlet_equal import dirichlet_equal
+from bfl_tf.data.partitions.iid import iid
+from bfl_tf.data.partitions.interest import interest
+from bfl_tf.data.partitions.label_quantity import label_quantity
+from bfl_tf.data.partitions.majority import majority
+from bfl_tf.data.partitions.natural import natural
+from bfl_tf.data.partitions.shards import shards
+from bfl_tf.data.partitions.splitting import checked, counts, hold_out
+from bfl_tf.data.partitions.step import step
+
+PARTITIONS = {
+  'class_split': class_split,
+  'dirichlet': dirichlet,
+  'dirichlet_equal': dirichlet_equal,
+  'iid': iid,
+  'interest': interest,
+  'label_quantity': label_quantity,
+  'majority': majority,
+  'natural': natural,
+  'shards': shards,
+  'step': step,
+}

@@ -1,0 +1,45 @@
+"""A few classes a client, one by its number and others drawn (NIID-Bench)."""
+
+from typing import Annotated
+
+import numpy as np
+
+from bfl_tf import seeds
+from bfl_tf.config.settings import Setting
+from bfl_tf.data.partitions import splitting
+
+
+def label_quantity(
+  labels: np.ndarray,
+  *,
+  num_clients: int,
+  seed: int,
+  classes_per_client: Annotated[
+    int, Setting('Number of classes per client.', ge=1)
+  ] = 2,
+) -> list[np.ndarray]:
+  """Gives client i class i mod C and others of the C that occur, drawn.
+
+  A class is dealt evenly among those that hold it, so that sizes differ.
+
+  References:
+    Q. Li et al. Federated learning on non-IID data silos: an experimental
+    study. ICDE 2022, section IV-A (#C = k).
+  """
+  pools = splitting.class_pools(labels, seed)
+  if not classes_per_client <= len(pools) <= num_clients:
+    raise ValueError(
+      f'label_quantity needs a client for each of {len(pools)} classes, got '
+      f'num_clients={num_clients}, and gives a client at most all of them, got '
+      f'classes_per_client={classes_per_client}.'
+    )
+  rng = seeds.generator(seed, 'label_quantity')
+  shares = np.zeros((num_clients, len(pools)), np.int64)
+  for client, row in enumerate(shares):
+    own = client % len(pools)
+    others = np.delete(np.arange(len(pools)), own)
+    row[[own, *rng.choice(others, classes_per_client - 1, replace=False)]] = 1
+  for c, pool in enumerate(pools):
+    holders = np.flatnonzero(shares[:, c])
+    shares[holders, c] = [len(s) for s in np.array_split(pool, holders.size)]
+  return splitting.deal(pools, shares)

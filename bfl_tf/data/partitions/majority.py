@@ -1,0 +1,45 @@
+"""Most of a client's examples are of one class (FedBE, Figure 1).
+
+Chen & Chao 2021, section 3.3: three clients of equal size, each with 80 % of
+its data from one class and 20 % from the other two.
+"""
+
+from typing import Annotated
+
+import numpy as np
+
+from bfl_tf import seeds
+from bfl_tf.config.settings import Setting
+from bfl_tf.data.partitions import splitting, transport
+
+
+def majority(
+  labels: np.ndarray,
+  *,
+  num_clients: int,
+  seed: int,
+  major_fraction: Annotated[
+    float,
+    Setting(
+      "Fraction of a client's examples that belong to its major class.",
+      gt=0,
+      lt=1,
+    ),
+  ] = 0.8,
+) -> list[np.ndarray]:
+  """Gives each client a major class and the others evenly, all of equal size.
+
+  Client k's major class is class k modulo the number of classes. Where classes
+  are of equal size and their number divides `num_clients`, every client holds
+  exactly `major_fraction` of its own, up to rounding; otherwise the mixes that
+  keep the class totals and are nearest to it, as in `dirichlet_equal`.
+  """
+  pools = splitting.class_pools(labels, seed)
+  totals = np.array([pool.size for pool in pools])
+  minor_fraction = (1 - major_fraction) / max(1, totals.size - 1)
+  mixes = np.full((num_clients, totals.size), minor_fraction)
+  clients = np.arange(num_clients)
+  mixes[clients, clients % totals.size] = major_fraction
+  rng = seeds.generator(seed, 'majority')
+  sizes = transport.equal_sizes(labels.size, num_clients, rng)
+  return splitting.deal(pools, transport.shares(np.log(mixes), sizes, totals))

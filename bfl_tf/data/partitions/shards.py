@@ -1,0 +1,40 @@
+"""Each client sees a few classes only (Fischer et al. 2024, two classes).
+
+Every class is cut into shards of equal size, and each client is dealt shards
+of different classes: CIFAR-10 among 10 clients gives 20 shards of 2500.
+"""
+
+from typing import Annotated
+
+import numpy as np
+
+from bfl_tf import seeds
+from bfl_tf.config.settings import Setting
+from bfl_tf.data.partitions import class_dealing, splitting
+
+
+def shards(
+  labels: np.ndarray,
+  *,
+  num_clients: int,
+  seed: int,
+  classes_per_client: Annotated[
+    int, Setting('Number of classes per client.', ge=1)
+  ] = 2,
+) -> list[np.ndarray]:
+  """Gives each client one shard of each of `classes_per_client` classes.
+
+  The `num_clients * classes_per_client` shards are allotted to the classes as
+  evenly as possible, an odd one to the largest class. A shard holds one class
+  only; shards of one class differ in size by at most 1. So all shards are
+  equal where classes are and their number divides the number of shards.
+  """
+  rng = seeds.generator(seed, 'shards')
+  allotted = class_dealing.allot(labels, num_clients, classes_per_client, rng)
+  dealt = class_dealing.deal(allotted, num_clients, classes_per_client, rng)
+  pools = splitting.class_pools(labels, seed)
+  shares = np.zeros(dealt.shape, np.int64)
+  for c, pool in enumerate(pools):
+    cuts = np.array_split(pool, allotted[c])
+    shares[dealt[:, c], c] = rng.permutation([cut.size for cut in cuts])
+  return splitting.deal(pools, shares)

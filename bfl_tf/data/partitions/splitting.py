@@ -1,0 +1,172 @@
+"""What partitions share: class pools and deals; and the server's examples."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from bfl_tf import seeds
+from bfl_tf.config.settings import Setting
+
+ALPHA = Setting('Concentration; small is heterogeneous.', gt=0)
+MAX_DRAWS = 1000
+
+
+def checked(
+  parts: Iterable, num_examples: int, num_clients: int, overlap: bool = False
+) -> list[np.ndarray]:
+  """Returns a partition's index arrays as int32, if they are one.
+
+  Args:
+    parts: what a partition of somebody's own returned.
+    num_examples: that it was to deal.
+    num_clients: how many arrays it was to return.
+    overlap: whether clients may share an example.
+  """
+  if not isinstance(parts, Iterable):
+    raise ValueError(
+      f'must return an array of indices a client, got {parts!r}.'
+    )
+  arrays = [np.asarray(part) for part in parts]
+  if len(arrays) != num_clients or not all(part.size for part in arrays):
+    raise ValueError(f'must give each of {num_clients} clients an example.')
+  dealt = np.concatenate(arrays)
+  dealt = np.unique(dealt) if overlap else np.sort(dealt)
+  if not np.array_equal(dealt, np.arange(num_examples)):
+    raise ValueError(
+      f'must deal each of {num_examples} examples to one client; a function '
+      'that means several says so by an attribute, overlap = True.'
+    )
+  return [part.astype(np.int32) for part in arrays]
+
+
+def class_pools(labels: np.ndarray, seed: int) -> list[np.ndarray]:
+  """Returns the shuffled indices of each class that has any, in class order."""
+  rng = seeds.generator(seed, 'class_pools')
+  classes = np.unique(labels)
+  return [rng.permutation(np.flatnonzero(labels == c)) for c in classes]
+
+
+def deal(pools: Sequence[np.ndarray], shares: np.ndarray) -> list[np.ndarray]:
+  """Cuts each class's pool into the clients' shares.
+
+  Args:
+    pools: the indices of each class.
+    shares: how many of each class a client gets, `[num_clients, num_pools]`;
+      every column adds up to its pool.
+  """
+  ends = np.cumsum(shares, axis=0)[:-1]
+  cuts = [np.split(pool, ends[:, c]) for c, pool in enumerate(pools)]
+  return [sorted_indices(np.concatenate(parts)) for parts in zip(*cuts)]
+
+
+def deal_mixes(
+  pools: Sequence[np.ndarray],
+  draw: Callable[[], np.ndarray],
+  num_clients: int,
+  min_examples: int,
+) -> list[np.ndarray]:
+  """Cuts each class's pool by proportions over clients.
+
+  Args:
+    pools: the indices of each class.
+    draw: makes proportions `[num_pools, num_clients]`, rows adding up to 1; it
+      is called at most 1000 times.
+    num_clients: how many parts.
+    min_examples: that every part must have.
+
+  Raises:
+    ValueError: no draw gave each client its least.
+  """
+  sizes = np.array([pool.size for pool in pools])
+  enough = num_clients * min_examples <= sizes.sum()
+  for _ in range(MAX_DRAWS if enough else 0):
+    ends = np.rint(np.cumsum(draw(), axis=1) * sizes[:, None]).astype(np.int64)
+    ends[:, -1] = sizes
+    shares = np.diff(ends, axis=1, prepend=0).T
+    if shares.sum(axis=1).min() >= min_examples:
+      return deal(pools, shares)
+  raise ValueError(
+    f'none of {MAX_DRAWS} draws of {sizes.sum()} examples left each of '
+    f'num_clients={num_clients} min_examples={min_examples}: lower one, or '
+    'make the clients more alike.'
+  )
+
+
+def sorted_indices(indices: np.ndarray) -> np.ndarray:
+  return np.sort(indices).astype(np.int32)
+
+
+def log_mixes(
+  rng: np.random.Generator, alpha: float, num_mixes: int, size: int
+) -> np.ndarray:
+  """Draws log probabilities `[num_mixes, size]` ~ Dirichlet(alpha).
+
+  In logs, because gamma draws of a small alpha underflow to all zeros:
+  Gamma(alpha) = Gamma(alpha + 1) * U^(1 / alpha).
+  """
+  shape = (num_mixes, size)
+  log_gamma = np.log(rng.standard_gamma(alpha + 1.0, shape))
+  log_gamma += np.log1p(-rng.random(shape)) / alpha
+  return log_gamma - np.logaddexp.reduce(log_gamma, axis=1, keepdims=True)
+
+
+def counts(
+  labels: np.ndarray, parts: Sequence[np.ndarray], num_classes: int
+) -> np.ndarray:
+  """Returns how many examples of each class each part holds.
+
+  Args:
+    labels: integer classes `[num_examples]`, all below `num_classes`.
+    parts: index arrays, one per client.
+    num_classes: how many columns.
+
+  Returns:
+    Counts `[num_clients, num_classes]`.
+  """
+  rows = [np.bincount(labels[part], minlength=num_classes) for part in parts]
+  return np.array(rows, np.int64).reshape(len(rows), num_classes)
+
+
+def hold_out(
+  labels: np.ndarray, *, num_examples: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+  """Takes class-balanced examples for the server (`--num_server_examples`).
+
+  Args:
+    labels: integer classes `[num_examples]`.
+    num_examples: how many to hold out; 0 holds out none.
+    seed: a non-negative integer.
+
+  Returns:
+    held: sorted indices. Class counts differ by at most 1, except where a
+      class has fewer than its share: it is then held whole.
+    rest: the sorted indices of the others.
+
+  Raises:
+    ValueError: there are not that many examples.
+  """
+  if num_examples > labels.size:
+    raise ValueError(
+      f'num_server_examples must not exceed the {labels.size} examples, '
+      f'got {num_examples}.'
+    )
+  rng = seeds.generator(seed, 'hold_out')
+  sizes = np.bincount(labels)
+  quotas = _even_quotas(sizes, num_examples, rng)
+  shuffled = rng.permutation(labels.size)
+  ordered = shuffled[np.argsort(labels[shuffled], kind='stable')]
+  rank = np.arange(labels.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+  held = rank < np.repeat(quotas, sizes)
+  return sorted_indices(ordered[held]), sorted_indices(ordered[~held])
+
+
+def _even_quotas(sizes, total, rng):
+  quotas = np.zeros_like(sizes)
+  while (left := total - quotas.sum()) > 0:
+    open_ = np.flatnonzero(quotas < sizes)
+    share = left // open_.size
+    if share == 0:
+      quotas[rng.choice(open_, left, replace=False)] += 1
+    else:
+      quotas[open_] += np.minimum(share, (sizes - quotas)[open_])
+  return quotas

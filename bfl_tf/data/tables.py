@@ -1,0 +1,108 @@
+"""From a table of one's own to a data set: labels by text, sites by column."""
+
+from collections.abc import Iterable, Sequence
+import dataclasses
+import itertools
+import re
+
+import numpy as np
+
+from bfl_tf.data import arrays, columns, csv_files, dataset_config
+from bfl_tf.data import names as names_lib
+
+_FRACTION = re.compile(r'-?\d*\.\d*[1-9]\d*')
+
+
+def load(reading: dataset_config.DatasetConfig) -> columns.Dataset:
+  """Reads a .csv file whole."""
+  where = f'--dataset={reading.dataset}'
+  table = csv_files.read(where, reading.dataset)
+  of_site = [reading.client_column] if reading.client_column else []
+  for flag, named in (
+    ('label_column', [reading.label_column]),
+    ('client_column', of_site),
+    ('ignore_columns', reading.ignore_columns),
+    ('categorical_columns', reading.categorical_columns),
+  ):
+    csv_files.check_columns(where, table, named, f'which --{flag} names')
+  apart = [reading.label_column, *of_site]
+  unused = {*apart, *reading.ignore_columns}
+  wanted = [name for name in table if name not in unused]
+  if not wanted:
+    raise ValueError(f'{where} has no column left to be a feature.')
+  for name in apart:
+    gaps = table[name][table[name].isin(csv_files.MISSING)]
+    for row, cell in gaps.items():
+      raise ValueError(f'{where}: row {row}, column {name!r} has {cell!r}.')
+  x, features = csv_files.encode(
+    where, table[wanted], reading.categorical_columns
+  )
+  y, names = classes(where, reading, list(table[reading.label_column]))
+  ids = [np.array(table[name], str) for name in of_site]
+  rows = columns.Split(x, y, ids[0] if ids else None)
+  known = len(names) or reading.num_classes
+  dataset = arrays.from_splits(reading.dataset, known, rows)
+  return dataclasses.replace(dataset, class_names=names, features=features)
+
+
+def classes(
+  where: str, reading: dataset_config.DatasetConfig, texts: Sequence[str]
+) -> tuple[np.ndarray, tuple[str, ...]]:
+  """Numbers labels by their order: of whole numbers by value, else by text.
+
+  Where `num_classes` is given, whole numbers are taken as they are.
+
+  Returns:
+    int32 `[len(texts)]`, and the names of all classes.
+  """
+  column = f'{where}: column {reading.label_column!r}'
+  try:
+    found = ordered(set(texts))
+  except ValueError as error:
+    raise ValueError(f'{column} has {error}.') from error
+  if all(re.fullmatch(r'\d{1,9}', name) for name in found):
+    if reading.num_classes:
+      return _numbered(column, texts, reading.num_classes)
+  elif any(_FRACTION.fullmatch(text) for text in found):
+    raise ValueError(
+      f'{column} has fractions, a regression target: Classification only.'
+    )
+  elif reading.num_classes not in (0, len(found)):
+    raise ValueError(
+      f'--num_classes={reading.num_classes}: {column} has {len(found)} texts '
+      f'({", ".join(found[:5])}); with more classes than are seen, labels must '
+      'be integers from 0.'
+    )
+  numbers = {text: number for number, text in enumerate(found)}
+  return np.array([numbers[text] for text in texts], np.int32), tuple(found)
+
+
+def ordered(names: Iterable[str]) -> list[str]:
+  """Returns classes in the order of their numbers.
+
+  Raises:
+    ValueError: a name is unsafe; or one whole number is spelled in two ways,
+      as a program does that writes 1.0 where another row of the column is
+      empty.
+  """
+  names = sorted(names)
+  names_lib.check_classes(names)
+  if not all(re.fullmatch(r'-?\d{1,9}(\.0*)?', name) for name in names):
+    return names
+  names = sorted(names, key=float)
+  for one, other in itertools.pairwise(names):
+    if float(one) == float(other):
+      raise ValueError(
+        f'{one!r} and {other!r} for one number: spell a class in one way'
+      )
+  return names
+
+
+def _numbered(column, texts, num_classes):
+  y = np.array([int(text) for text in texts], np.int32)
+  if y.max() >= num_classes:
+    raise ValueError(
+      f'{column} has label {y.max()}, unseen by --num_classes={num_classes}: '
+      f'labels are 0 to {num_classes - 1}.'
+    )
+  return y, tuple(map(str, range(num_classes)))

@@ -1,0 +1,161 @@
+"""Any image classification set of TensorFlow Datasets, by its name there.
+
+`TFDS_DATA_DIR` says where prepared sets lie. A set that is prepared needs no
+network. TFDS itself takes seconds to import: only here, when it is wanted.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import sys
+import threading
+
+import numpy as np
+
+from bfl_tf.config import registry, user_code
+from bfl_tf.data import arrays, builtin, columns
+
+
+def load(name: str, train_split: str, test_split: str) -> columns.Dataset:
+  """Loads two splits whole, as columns.
+
+  Args:
+    name: `cifar10`, or with config and version as TFDS writes it.
+    train_split: in TFDS's slicing syntax: `train[:10000]`.
+    test_split: likewise.
+
+  Raises:
+    ValueError: no such set or split, not image classification, or not here
+      and not to be downloaded.
+  """
+  builder, num_classes = _open('dataset', name)
+  # That of the test goes first: it is the one that sets lack.
+  _check_split(builder, 'test_split', test_split)
+  _check_split(builder, 'train_split', train_split)
+  x_train, y_train = _read(builder, train_split)
+  x_test, y_test = _read(builder, test_split)
+  return arrays.from_arrays(
+    name, x_train, y_train, x_test, y_test, num_classes=num_classes
+  )
+
+
+def load_images(name: str, split: str, flag: str) -> np.ndarray:
+  """Loads the images of one split, no other of which needs to be prepared."""
+  builder, _ = _open(flag, name)
+  named = 'server_split' if flag == 'server_dataset' else flag
+  _check_split(builder, named, split)
+  return _read(builder, split)[0]
+
+
+def _open(flag, name):
+  """Returns a prepared builder, and the number of classes."""
+  import tensorflow_datasets as tfds
+
+  from bfl_tf.data import tiny_imagenet  # noqa: F401  Registers itself.
+
+  where = f'--{flag}={name}'
+  known = [*builtin.BUILTIN, *tfds.list_builders(with_community_datasets=False)]
+  base = name.partition(':')[0].partition('/')[0]
+  if base not in known:
+    raise ValueError(
+      f'{where} is unknown.{registry.hint(base, known)} Choose one of '
+      f'{", ".join(builtin.BUILTIN)}, a name of TensorFlow Datasets, a '
+      'file.csv, a file.npz or package.module:function.'
+    )
+  with _told(f'{where} is not prepared in TFDS_DATA_DIR'):
+    root = os.environ.get('TFDS_DATA_DIR') or tfds.core.constants.DATA_DIR
+    builder = tfds.builder(name, data_dir=root)
+    if not builder.is_prepared():
+      _download(builder, pathlib.Path(root))
+  return builder, _check_classification(where, builder.info)
+
+
+def _download(builder, root):
+  """Downloads and prepares a set; a failed attempt leaves no new folder.
+
+  Ctrl-C and SIGTERM end the program at once: an exception would wait until the
+  threads of TensorFlow Datasets give up their retries.
+  """
+  is_new = not root.exists()
+
+  def stop(number, frame):
+    print('error: interrupted: nothing was written', file=sys.stderr)
+    tidy()
+    os._exit(128 + number)
+
+  def tidy():
+    files = [str(path) for path in root.rglob('*') if path.is_file()]
+    if is_new and all('.tmp.' in f or '.incomplete' in f for f in files):
+      shutil.rmtree(root, ignore_errors=True)
+
+  size = sum(info.size for info in (builder.url_infos or {}).values())
+  in_main = threading.current_thread() is threading.main_thread()
+  # A notebook's kernel must survive Ctrl-C.
+  takes_over = in_main and not hasattr(sys, 'ps1')
+  numbers = (signal.SIGINT, signal.SIGTERM) if takes_over else ()
+  before = [(number, signal.signal(number, stop)) for number in numbers]
+  try:
+    print(
+      f'Downloading {builder.name}, {size / 2**20:.0f} MiB, from '
+      f'{builder.info.homepage} to TFDS_DATA_DIR={root}.',
+      file=sys.stderr,
+      flush=True,
+    )
+    builder.download_and_prepare()
+  except BaseException:
+    tidy()
+    raise
+  finally:
+    for number, handler in before:
+      signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _told(said: str) -> Iterator[None]:
+  """Puts a line of ours with the flag before whatever TFDS says."""
+  try:
+    yield
+  except Exception as error:  # Names, versions, splits, network, disk.
+    raise ValueError(
+      f'{said}; TensorFlow Datasets: {user_code.describe(error)}'
+    ) from error
+
+
+def _check_classification(where, info):
+  """Returns the number of classes of a set of equal images with one label."""
+  import tensorflow_datasets as tfds
+
+  keys = info.supervised_keys or ()
+  image, label = (
+    info.features[key] if isinstance(key, str) else None
+    for key in (*keys, None, None)[:2]
+  )
+  if (
+    not isinstance(label, tfds.features.ClassLabel)
+    or not isinstance(image, tfds.features.Image)
+    or None in image.shape
+  ):
+    raise ValueError(
+      f'{where} is not of images of one size with a class each, but of {keys}: '
+      f'{image}, {label}. Classification only; write others into a file.npz.'
+    )
+  return label.num_classes
+
+
+def _check_split(builder, flag, split):
+  with _told(f'--{flag}={split} is no split of {builder.name}'):
+    num_examples = builder.info.splits[split].num_examples
+  if not num_examples:
+    raise ValueError(f'--{flag}={split} holds no examples of {builder.name}.')
+
+
+def _read(builder, split):
+  import tensorflow as tf
+  import tensorflow_datasets as tfds
+
+  with tf.device('/CPU:0'):
+    whole = builder.as_dataset(split=split, batch_size=-1, as_supervised=True)
+    return tfds.as_numpy(whole)

@@ -1,0 +1,124 @@
+"""From `--server_dataset` to images without labels, for the server.
+
+FedBE distils on them. They need not come from the clients' task: of CIFAR-10,
+CIFAR-100 serves as well, or Tiny-ImageNet resized (Chen & Chao 2021, Table 4).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bfl_tf.data import (
+  arrays,
+  builtin,
+  columns,
+  csv_files,
+  loading,
+  names,
+  npz,
+  tfds,
+)
+from bfl_tf.startup import tf
+
+_CHUNK = 2**24  # Values held in float32 at a time.
+_LUMA = (0.299, 0.587, 0.114)  # Of red, green, blue (ITU-R BT.601).
+
+
+def load_unlabeled(
+  name: str,
+  *,
+  split: str,
+  like: columns.Dataset,
+  resize: bool,
+  flag: str = 'server_dataset',
+) -> np.ndarray:
+  """Loads the images of a data set that may be of another task.
+
+  Args:
+    name: what `--dataset` takes (see `load`); of an .npz `x_train` is enough,
+      of a .csv the features of `like`.
+    split: of a TFDS set, with its slicing syntax; no other split is read. The
+      other sets have `train` only.
+    like: the data set that clients train on.
+    resize: bring images to the height, width and channels of `like`: by linear
+      interpolation, with antialiasing where they shrink; grey is repeated in
+      every colour, colours become their luma. The range of values is kept.
+    flag: that names the set.
+
+  Returns:
+    Images, or features, `[num_examples, ...]` of the shape and type of `like`.
+
+  Raises:
+    ValueError: naming the flag, both shapes and what to do.
+  """
+  where = f'--{flag}={name}'
+  images = np.asarray(_load(flag, name, split, like))
+  if names.kind(name) != 'csv':  # Which may have gaps.
+    images = arrays.inputs(f'{where}: images', images)
+  wanted = like.train.x
+  if images.shape[1:] == wanted.shape[1:] and images.dtype == wanted.dtype:
+    return images
+  obstacle = _obstacle(images, wanted) or ('' if resize else 'set --resize')
+  if obstacle:
+    raise ValueError(
+      f'{where} has {images.dtype} of shape {images.shape[1:]}, clients train '
+      f'on {wanted.dtype} of shape {wanted.shape[1:]}: {obstacle}.'
+    )
+  return _resize(images, wanted.shape[1:])
+
+
+def _load(flag, name, split, like):
+  kind = names.kind(name)
+  if kind == 'tfds':
+    return tfds.load_images(name, split, flag)
+  if split != 'train':
+    raise ValueError(
+      f'{_said(flag, split)} slices TFDS sets only: leave it out for '
+      f'--{flag}={name}.'
+    )
+  if kind == 'builtin':
+    return builtin.BUILTIN[name]().train.x
+  if kind == 'npz':
+    return npz.inputs(flag, name, ('x_train', 'x'))
+  if kind == 'csv':
+    where = f'--{flag}={name}'
+    return csv_files.rows_like(name, like.features, where)
+  result = loading.call(flag, name)
+  return result.train.x if isinstance(result, columns.Dataset) else result[0]
+
+
+def _said(flag, split):
+  return f'--server_split={split}' if flag == 'server_dataset' else f'@{split}'
+
+
+def _obstacle(images, wanted):
+  """Says what resizing does not change."""
+  if images.ndim == 2 or wanted.ndim == 2:
+    return 'features cannot be resized'
+  if images.dtype != wanted.dtype:
+    return f'store both as {wanted.dtype}'
+  channels = {images.shape[-1], wanted.shape[-1]}
+  if len(channels) == 2 and channels != {1, 3}:
+    return 'of channels, only 1 and 3 are converted'
+  return ''
+
+
+def _resize(images, shape):
+  resized = np.empty((len(images), *shape), images.dtype)
+  rows = max(1, _CHUNK // max(images[0].size, resized[0].size))
+  with tf.device('/CPU:0'):
+    for i in range(0, len(images), rows):
+      resized[i : i + rows] = _resize_batch(images[i : i + rows], shape)
+  return resized
+
+
+def _resize_batch(batch, shape):
+  x = tf.cast(batch, tf.float32)
+  if x.shape[-1] > shape[-1]:
+    x = tf.reduce_sum(x * _LUMA, axis=-1, keepdims=True)
+  x = tf.image.resize(x, shape[:2], 'bilinear', antialias=True)
+  if x.shape[-1] < shape[-1]:
+    x = tf.repeat(x, shape[-1], axis=-1)
+  if batch.dtype == np.uint8:
+    x = tf.saturate_cast(tf.round(x), tf.uint8)
+  return x.numpy()

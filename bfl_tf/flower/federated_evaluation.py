@@ -1,0 +1,163 @@
+"""Asks a finished run's nodes about its model, of examples that they held out.
+
+They are asked twice: how often each score occurs in their calibration shares,
+which makes the promise; then what their test shares add up to, sets by that
+promise among it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+import dataclasses
+import functools
+import math
+
+from flwr import app as flwr_app
+import numpy as np
+
+from bfl_tf import training
+from bfl_tf.analysis import model, prediction_sets, reports, site_statistics
+from bfl_tf.federation import stopping
+from bfl_tf.flower import data_summaries, messages, nodes
+from bfl_tf.metrics import conformal
+from bfl_tf.runs import flags_file
+from bfl_tf.startup import tf
+
+# At a time: an answer is small, and a node takes its time to import TensorFlow.
+_WINDOW = 64
+
+
+@dataclasses.dataclass
+class Asking:
+  """Has a finished run's nodes score its model.
+
+  Attributes:
+    playing: who plays which client.
+    introduced: by client, what its node said of its file.
+    trained: the run's model.
+    score: of sets, one of `metrics.SET_SCORES`.
+    seconds: in which an answer is waited for.
+    rejected: by client, why nothing good came.
+    names: by client, its number and the name that its node gives, if any.
+  """
+
+  playing: nodes.Numbered
+  introduced: Mapping[int, data_summaries.DataSummary]
+  trained: model.Trained
+  score: str
+  seconds: float = math.inf
+  rejected: dict[int, str] = dataclasses.field(default_factory=dict)
+  names: dict[int, str] = dataclasses.field(init=False)
+
+  def __post_init__(self):
+    self.names = {c: str(c) for c in range(self.trained.config.num_clients)}
+
+  def report(self) -> reports.Report:
+    """Asks twice.
+
+    Raises:
+      TooFewClientsError: fewer than `--min_clients` said something good.
+    """
+    trained, promise = self.trained, None
+    if trained.config.calibration_fraction:
+      answers = self._answers(
+        'calibration',
+        None,
+        {'counts': np.zeros(conformal.NUM_BINS, np.int64)},
+        lambda arrays, size: site_statistics.check_counts(
+          arrays['counts'], size
+        ),
+      )
+      counts = [arrays['counts'] for arrays in answers.values()]
+      promise = prediction_sets.PredictionSets.of(
+        counts, trained.num_samples(), self.score
+      )
+    # Of any example: shapes and dtypes do not depend on it.
+    like = site_statistics.SiteStatistics.of(
+      np.eye(trained.task.num_classes)[:1], np.zeros(1, int), promise
+    )
+    answers = self._answers(
+      'test',
+      promise,
+      like._asdict(),
+      lambda arrays, size: site_statistics.SiteStatistics(**arrays).check(size),
+    )
+    said = {
+      self.names[c]: site_statistics.SiteStatistics(**arrays)
+      for c, arrays in answers.items()
+    }
+    report = reports.Report.of(
+      trained,
+      said,
+      functools.reduce(site_statistics.SiteStatistics.merge, said.values()),
+      promise,
+      list(self.names.values()),
+    )
+    rejected = {self.names[c]: w for c, w in sorted(self.rejected.items())}
+    return dataclasses.replace(report, rejected=rejected)
+
+  def _answers(
+    self,
+    share: str,
+    promise: prediction_sets.PredictionSets | None,
+    like: Mapping[str, np.ndarray],
+    check: Callable[[Mapping[str, np.ndarray], int], None],
+  ) -> dict[int, Mapping[str, np.ndarray]]:
+    """Returns what came of those who are not left out yet, in their order.
+
+    Args:
+      share: as of `Question`.
+      promise: by which sets are made.
+      like: of what shapes and dtypes an answer is.
+      check: refuses an answer that so many examples do not add up to.
+    """
+    found: dict[int, Mapping[str, np.ndarray]] = {}
+    for client, reply in nodes.exchange(
+      self.playing.grid,
+      self._errands(share, promise),
+      _WINDOW,
+      self.seconds,
+    ):
+      try:
+        arrays = messages.unpack(nodes.content(reply))
+        for name, array in like.items():
+          spec = tf.TensorSpec(array.shape, array.dtype)
+          if defect := training.mismatch(arrays.get(name), spec):
+            raise ValueError(f'its {name} {defect}')
+        sums = {name: arrays[name] for name in like}
+        check(sums, self.introduced[client].held[share])
+        found[client] = sums
+        # Behind its number, no name can be another's, or a formula.
+        called = ' '.join(str(arrays.get('name', '')).split())[:40]
+        self.names[client] = f'{client} {called}'.strip()
+      # Whatever somebody sends, it is this node's alone.
+      except Exception as failure:
+        self.rejected[client] = f'{share} share: {failure}'
+    wanted = self.trained.config.min_clients
+    if len(found) < wanted:
+      raise stopping.TooFewClientsError(
+        f'{len(found)} answers on the {share} share are fewer than '
+        f'--min_clients={wanted} ({stopping.reasons(self.rejected)}).'
+      )
+    # Floats add up in this order, whoever answers first.
+    return dict(sorted(found.items()))
+
+  def _errands(self, share, promise) -> Iterator[tuple[int, flwr_app.Message]]:
+    flags = '\n'.join(flags_file.flag_lines(self.trained.config))
+    task = self.trained.task.to_json()
+    thresholds = promise.thresholds if promise else ()
+    limits = np.round(np.multiply(thresholds, conformal.NUM_BINS))
+    packed = messages.pack_arrays({'model': self.trained.weights})
+    clients = sorted(set(self.introduced) - set(self.rejected))
+    there = self.playing(clients)
+    for client in clients:
+      if client not in there:
+        self.rejected[client] = f'{share} share: it has no SuperNode'
+        continue
+      question = messages.Question(
+        flags, client, task, share, self.score, limits.astype(np.int32), {}
+      )
+      message = flwr_app.Message(
+        messages.pack(question, packed), there[client], 'evaluate'
+      )
+      yield client, message

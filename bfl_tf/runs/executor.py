@@ -1,0 +1,158 @@
+"""Plays many runs: finished ones never again, interrupted ones go on.
+
+Tasks are independent: `jobs` processes take them, one worker each, and several
+machines that share a directory split them, since a task under way is locked.
+"""
+
+from collections.abc import Iterator, Sequence
+import concurrent.futures
+import dataclasses
+import multiprocessing
+import os
+import threading
+from typing import Any
+
+from absl import logging
+import tqdm
+
+from bfl_tf import runs
+from bfl_tf.federation import experiment
+from bfl_tf.runs import run_spec
+
+# Data sets and compiled workers of this process, by what they were made from.
+built: dict[Any, Any] = {}
+_MOST_BUILT = 12
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+  """What became of a task: `done`, `busy` elsewhere, or why it failed."""
+
+  task: run_spec.RunSpec
+  status: str
+
+  @property
+  def failed(self) -> bool:
+    """Whether it is neither done nor busy."""
+    return self.status not in ('done', 'busy')
+
+
+def run_all(tasks: Sequence[run_spec.RunSpec], jobs: int) -> list[Outcome]:
+  """Runs what is not finished; one failure leaves the others running."""
+  waiting = [task for task in tasks if not task.is_done]
+  # Neighbours that compile alike share what is compiled.
+  waiting.sort(key=lambda task: _compiled_alike(task.config))
+  bar = tqdm.tqdm(
+    _outcomes(waiting, jobs), total=len(waiting), unit='run', disable=None
+  )
+  outcomes = []
+  for outcome in bar:
+    outcomes.append(outcome)
+    bar.write(f'{outcome.task.place}: {outcome.status}')
+  return outcomes
+
+
+def run_one(task: run_spec.RunSpec, num_workers: int | None = None) -> Outcome:
+  """Runs a task in this process; never raises for what the run did."""
+  if task.mismatch:
+    return Outcome(task, task.mismatch)
+  if len(built) > _MOST_BUILT:
+    built.clear()
+  task.failure_path.unlink(missing_ok=True)
+  config = task.config
+  if num_workers is not None:
+    config = config.replace(num_workers=num_workers)
+  try:
+    run = runs.Run(config, task.directory, False, built, draw_plots=False)
+    run.play()
+  except runs.BusyError:
+    return Outcome(task, 'busy')
+  except Exception as error:
+    # What is wrong with a flag or a file is said in one line.
+    ours = not isinstance(error, ValueError)
+    logging.error('%s failed: %s', task.directory, error, exc_info=ours)
+    reason = f'{type(error).__name__}: {error}'.splitlines()[0]
+    return Outcome(task, _fail(task, reason))
+  return Outcome(task, 'done')
+
+
+def validate(task: run_spec.RunSpec) -> None:
+  """Builds a task's pieces without running it.
+
+  Raises:
+    ValueError: its settings are wrong.
+  """
+  experiment.build(task.config, built)
+
+
+def _fail(task, reason):
+  task.failure_path.parent.mkdir(parents=True, exist_ok=True)
+  task.failure_path.write_text(reason + '\n')
+  return reason
+
+
+def _outcomes(tasks, jobs) -> Iterator[Outcome]:
+  if jobs == 1:
+    yield from (run_one(task) for task in tasks)
+    return
+  waiting = dict.fromkeys(tasks)
+  while waiting:
+    before = len(waiting)
+    for outcome in _side_by_side(waiting, jobs):
+      del waiting[outcome.task]
+      yield outcome
+    if len(waiting) == before:
+      # Of those that began together one dies: which it is, each alone tells.
+      for task in list(waiting)[:jobs]:
+        del waiting[task]
+        alone = list(_side_by_side([task], 1))
+        yield from alone or [Outcome(task, _fail(task, 'its process died'))]
+
+
+def _side_by_side(tasks, jobs) -> Iterator[Outcome]:
+  """Runs tasks until all are through or a process dies."""
+  # Spawned, since TensorFlow does not survive a fork.
+  context = multiprocessing.get_context('spawn')
+  with concurrent.futures.ProcessPoolExecutor(
+    jobs, context, _begin_process
+  ) as pool:
+    futures = {pool.submit(run_one, task, 1): task for task in tasks}
+    try:
+      for future in concurrent.futures.as_completed(futures):
+        # Our own task: what comes back of it is a copy.
+        yield dataclasses.replace(future.result(), task=futures[future])
+    except concurrent.futures.process.BrokenProcessPool:
+      logging.warning('A process died; going on with a new pool.')
+    except BaseException:
+      _abandon(pool)
+      raise
+
+
+def _abandon(pool):
+  """Ends runs under way, which lose a round at most, and begins no others."""
+  pool.shutdown(wait=False, cancel_futures=True)
+  for process in multiprocessing.active_children():
+    process.terminate()
+
+
+def _begin_process():
+  """Has a process end with its parent.
+
+  If that is killed nobody else would end it, and its run would stay locked.
+  """
+  # By default it has a semaphore, which a process that is killed leaves over.
+  tqdm.tqdm.set_lock(threading.RLock())
+  parent: Any = multiprocessing.parent_process()
+
+  def wait():
+    parent.join()
+    os._exit(1)  # An exception would end this thread alone.
+
+  threading.Thread(target=wait, daemon=True).start()
+
+
+def _compiled_alike(config):
+  return (
+    config.dataset, config.model, config.variant, config.client_optimizer,
+    config.client_parts, config.augment, config.seed, repr(config.settings),
+  )  # fmt: skip

@@ -1,0 +1,127 @@
+"""Pooling posteriors: rules, and these as a plain function; weightings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from bfl_tf import statistics
+from bfl_tf import weights as weights_lib
+from bfl_tf.config import registry
+from bfl_tf.server.pooling import robust, rules
+from bfl_tf.server.pooling.product import Product
+from bfl_tf.server.pooling.rules import Rule
+from bfl_tf.server.pooling.weightings import Weighting, WEIGHTINGS
+from bfl_tf.startup import tfd
+
+RULES: dict[str, Any] = {
+  **rules.ELEMENTWISE,
+  'product': Product,
+  **robust.ROBUST,
+}
+
+
+def pool(
+  rule: str | Rule,
+  posteriors: Iterable[tfd.Distribution],
+  weights: Iterable[float] | None = None,
+  prior: tfd.Distribution | None = None,
+) -> tfd.Distribution:
+  """Pools posteriors over `R^P` into one; holds one of them at a time.
+
+  Args:
+    rule: a name in `RULES`, or a rule.
+    posteriors: `tfd.MultivariateNormalDiag`s,
+      `tfd.MultivariateNormalDiagPlusLowRankCovariance`s or, for point models,
+      `tfd.VectorDeterministic`s; an iterable may stream them.
+    weights: one positive number each, of any sum; equal if None.
+    prior: what the clients started from. `dwc` divides it out; for the others
+      it is the centre of second moments, the first posterior if None.
+
+  Returns:
+    The pooled distribution, float32: points of points, else a Gaussian of
+    scales no smaller than the rule's `min_scale`; a factor only from a rule
+    that keeps one.
+
+  Raises:
+    ValueError: no posteriors, or not all of one size; a weight that is not
+      positive and finite; weights for a rule that takes none, or not one for
+      each; `dwc` without a prior; `product` of overlapping factors some 1e5
+      times their scales.
+
+  References:
+    J. Fischer et al. arXiv:2403.15263, Eq. 10 to 17.
+  """
+  if isinstance(rule, str):
+    return pool(rule_of(rule), posteriors, weights, prior)
+  if weights is not None and not rule.takes_weights:
+    raise ValueError(f'{type(rule).__name__} takes no weights.')
+  if rule.needs_prior and prior is None:
+    raise ValueError(
+      f'{type(rule).__name__} needs the prior that the clients started from: '
+      'pass prior=.'
+    )
+  reference = None if prior is None else _as_weights(prior)
+  sums = None
+  for client, (posterior, weight) in enumerate(_paired(posteriors, weights)):
+    model = _as_weights(posterior)
+    reference = model if reference is None else reference
+    if [v.shape for v in model[:3]] != [v.shape for v in reference[:3]]:
+      raise ValueError('posteriors and prior must be of one kind and one size.')
+    update = statistics.ClientUpdate(client, 1, model)
+    share = rule.accumulate(update, weight, reference)
+    sums = share if sums is None else statistics.merge(sums, share)
+  if sums is None:
+    raise ValueError('posteriors must not be empty.')
+  model, _ = rule.finalize(sums, reference)
+  return weights_lib.distribution(model)
+
+
+def rule_of(name: str, **settings: Any) -> Rule:
+  """Makes a rule of `RULES` outside of a run.
+
+  Args:
+    name: its key.
+    **settings: of the rule.
+  """
+  return registry.resolve('pooling', name, RULES)(**settings)
+
+
+def _paired(posteriors, weights):
+  if weights is None:
+    yield from ((posterior, 1.0) for posterior in posteriors)
+    return
+  for posterior, weight in zip(posteriors, weights, strict=True):
+    # Rules square weights: beyond this float64 ends.
+    if not 1e-100 < weight < 1e100:
+      raise ValueError(
+        f'weights must be positive and below 1e100, got {weight!r}.'
+      )
+    yield posterior, float(weight)
+
+
+def _as_weights(
+  posterior: tfd.Distribution,
+) -> weights_lib.Weights:
+  none = np.zeros([0], np.float32)
+  mean = np.asarray(posterior.mean(), np.float32)
+  factor = None
+  if isinstance(posterior, tfd.VectorDeterministic):
+    return weights_lib.Weights(none, none, mean, none)
+  if isinstance(posterior, tfd.MultivariateNormalDiag):
+    scale = np.asarray(posterior.stddev(), np.float32)
+  elif isinstance(posterior, tfd.MultivariateNormalDiagPlusLowRankCovariance):
+    # tfp's diagonal is a variance.
+    scale = np.sqrt(np.asarray(posterior.cov_diag_factor, np.float32))
+    factor = np.asarray(posterior.cov_perturb_factor, np.float32).T
+  else:
+    raise ValueError(
+      'posteriors must be MultivariateNormalDiag, '
+      'MultivariateNormalDiagPlusLowRankCovariance or VectorDeterministic, got '
+      f'{type(posterior).__name__}.'
+    )
+  if not np.all(scale > 0):
+    raise ValueError('posteriors must have positive standard deviations.')
+  return weights_lib.Weights(mean, scale, none, none, factor)

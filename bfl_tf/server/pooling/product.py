@@ -1,0 +1,169 @@
+"""The exact product of Gaussians that are diagonal plus low rank (FL-SWAG).
+
+Notation (FL-SWAG, alg. 3), client k of b, r_k the rank of its factor:
+  Sigma_k = S_k + F_k^T F_k      S_k diagonal, F_k [r_k, P]
+  Sigma = (sum_k Sigma_k^-1)^-1, mu = Sigma sum_k Sigma_k^-1 mu_k
+
+By Woodbury each precision is S_k^-1 less a matrix of rank r_k, so theirs is
+A = sum_k S_k^-1 less one of rank R = sum_k r_k, and Sigma is diagonal plus low
+rank again:
+
+  Sigma = A^-1 + A^-1 G^T B^-1 G A^-1     G = [F_k S_k^-1], [R, P]
+  mu = c + A^-1 G^T B^-1 h                c = A^-1 sum_k S_k^-1 mu_k
+  B_kl = [k = l] (I + F_k S_k^-1 F_k^T) - G_k A^-1 G_l^T
+  h_k = G_k (c - mu_k)
+
+B is the precision of the clients' latent coordinates given nothing but each
+other, and no eigenvalue of it is below 1. Where some stay near 1, in directions
+that clients' factors share, while others are squared ratios of factor to scale,
+float64 loses digits, and beyond `_MOST_LOST` the product is refused. Diagonal
+blocks of B hold S_k^-1 - S_k^-2 A^-1, which is written without that difference,
+so that one client alone comes back as it was. It takes O(P R^2) time, and never
+a P x P matrix; what is summed is in float64.
+
+References:
+  M. Makni. Deriving FL-SWAG as a one-shot method for the sake of calibration
+  and privacy protection. 2022, section 5. (Its code drops the low rank.)
+"""
+
+from collections.abc import Sequence
+import dataclasses
+from typing import Annotated, NamedTuple
+
+from absl import logging
+import numpy as np
+from scipy import linalg
+
+from bfl_tf import statistics, weights
+from bfl_tf.config.settings import Setting
+from bfl_tf.server.pooling import rules
+
+_FLOAT_BYTES = 4
+_GIB = 2.0**30
+# Relative error of a covariance that rounding may bring.
+_MOST_LOST = 1e-3
+
+
+class Moments(NamedTuple):
+  """Of a product: N(mean, diag(variance) + factor^T factor), float64."""
+
+  mean: np.ndarray
+  variance: np.ndarray
+  factor: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Product(rules.Conflation):
+  """The normalised product of whole posteriors; of diagonal ones conflation."""
+
+  max_memory: Annotated[
+    float,
+    Setting(
+      'Maximum memory in GiB for the factors of the clients and of '
+      'their product.',
+      gt=0,
+    ),
+  ] = 8.0
+
+  def check(self, num_clients, rank, size):
+    """Rejects factors that need more memory than `max_memory`."""
+    # The clients' factors are kept, and the product's has as many rows.
+    needed = 2 * num_clients * rank * size * _FLOAT_BYTES / _GIB
+    if needed > self.max_memory:
+      raise ValueError(
+        f'--pooling=product: {num_clients} factors of {rank} x {size} and '
+        f'their product take {needed:.3g} GiB, more than '
+        f'--product.max_memory={self.max_memory:g}.'
+      )
+    logging.info(
+      'The product of %d clients takes %.3g GiB.', num_clients, needed
+    )
+
+  def accumulate(self, update, weight, reference) -> statistics.Sums:
+    """See `statistics.Statistic`; diagonals are summed, factors kept."""
+    model = update.model
+    diagonal = update._replace(model=model._replace(factor=model.factor[:0]))
+    sums = super().accumulate(diagonal, weight, reference)
+    if not len(model.factor):
+      return sums
+    share = update.num_examples * rules.factor_share(model)
+    sums.vectors['factor_share'] = np.array([share])
+    return sums._replace(tables={'models': {update.client_id: model}})
+
+  def finalize(self, sums, reference):
+    """Returns the pooled `Weights`, and what was floored."""
+    model, info = super().finalize(sums, reference)
+    table = sums.tables.get('models', {})
+    if not table:
+      return model, info
+    shift, precision = sums.value('terms')
+    found = completed([table[k] for k in sorted(table)], shift, precision)
+    return model._replace(
+      loc=found.mean.astype(np.float32), factor=found.factor
+    ), info
+
+
+def completed(
+  models: Sequence[weights.Weights],
+  shift: np.ndarray,
+  precision: np.ndarray,
+  dtype: type = np.float32,
+) -> Moments:
+  """Completes the product of diagonals by what factors add.
+
+  Args:
+    models: those with a factor.
+    shift: `[num_loc]` float64, S_k^-1 mu_k summed over all clients.
+    precision: `[num_loc]` float64, A.
+    dtype: of the factor that is returned, `[R, num_loc]`.
+
+  Raises:
+    ValueError: float64 has not the digits: factors overlap, and are too large
+      beside the scales.
+  """
+  ends = np.cumsum([len(model.factor) for model in models])
+  blocks = [slice(e - len(m.factor), e) for e, m in zip(ends, models)]
+  matrix, latent = np.eye(ends[-1]), np.zeros(ends[-1])
+  for part in statistics.chunks(precision.size):
+    rows, total = _rows(models, part), precision[part]
+    between = (rows / total) @ rows.T
+    for model, block in zip(models, blocks):
+      own = _precision(model, part)
+      within = (rows[block] * ((total - own) / (own * total))) @ rows[block].T
+      between[block, block] = -within
+      distance = shift[part] / total - model.loc[part].astype(np.float64)
+      latent[block] += rows[block] @ distance
+    matrix -= between
+  # At a unit diagonal: a factor that is large alone loses nothing.
+  diagonal = np.sqrt(np.diag(matrix))
+  values = np.linalg.eigvalsh(matrix / np.outer(diagonal, diagonal))
+  if not values[-1] * np.finfo(float).eps <= _MOST_LOST * values[0]:
+    ratio = max(np.abs(m.factor / m.scale).max() for m in models)
+    raise ValueError(
+      'the product of overlapping factors is lost to rounding: they reach '
+      f'{ratio:.2g} times the scales beside them; take larger scales.'
+    )
+  cholesky = np.linalg.cholesky(matrix)
+  latent = linalg.solve_triangular(cholesky, latent, lower=True)
+  mean = shift / precision
+  factor: np.ndarray = np.empty([ends[-1], shift.size], dtype)
+  for part in statistics.chunks(precision.size):
+    rows = _rows(models, part) / precision[part]
+    rows = linalg.solve_triangular(cholesky, rows, lower=True)
+    mean[part] += latent @ rows
+    factor[:, part] = rows
+  return Moments(mean, 1.0 / precision, factor)
+
+
+def _precision(model, part):
+  return 1.0 / np.square(model.scale[part], dtype=np.float64)
+
+
+def _rows(models, part):
+  """A stretch of G."""
+  return np.concatenate(
+    [
+      model.factor[:, part].astype(np.float64) * _precision(model, part)
+      for model in models
+    ]
+  )

@@ -1,0 +1,181 @@
+"""Rules that a minority of bad clients cannot lead away.
+
+Of point models they are the published rules; of posteriors the same is done to
+the means and to the marginal variances. Krum's distances are also between the
+scales, or a good mean would bring any variance in; buffers, which are no
+weights, are pooled by their median under every rule. No client counts more than
+another: a size is what a bad client would lie about. All updates are kept until
+the end of the round, and read by stretches of the weight vector.
+
+References:
+  D. Yin et al. Byzantine-robust distributed learning: towards optimal
+  statistical rates. ICML 2018 (median, trimmed mean).
+  P. Blanchard et al. Machine learning with adversaries: Byzantine tolerant
+  gradient descent. NeurIPS 2017 (multi-Krum).
+"""
+
+from collections.abc import Sequence
+import dataclasses
+from typing import Annotated, Any
+
+import numpy as np
+
+from bfl_tf import statistics, weights
+from bfl_tf.config.settings import Setting
+from bfl_tf.server.pooling import rules
+
+
+@dataclasses.dataclass(frozen=True)
+class Median(rules.Rule):
+  """The median over clients of each mean and of each variance."""
+
+  takes_weights = False
+  takes_points = True
+
+  def centre(self, values: np.ndarray) -> np.ndarray:
+    """Returns what stands for `[num_clients, size]` sorted values."""
+    return _median(values)
+
+  def trusted(
+    self, models: Sequence[weights.Weights]
+  ) -> Sequence[weights.Weights]:
+    """Returns the models to be pooled: all."""
+    return models
+
+  def accumulate(self, update, weight, reference) -> statistics.Sums:
+    """See `statistics.Statistic`; nothing is summed."""
+    return statistics.single(
+      1.0, {}, {'models': {update.client_id: update.model}}
+    )
+
+  def finalize(self, sums, reference):
+    """Returns the pooled `Weights`, and what was floored and left aside."""
+    table = sums.tables['models']
+    # In any order of arrival the same.
+    models = [table[client] for client in sorted(table)]
+    kept = self.trusted(models)
+    floor = np.float32(self.min_scale)
+    scale = np.sqrt(_pooled(kept, _variance, self.centre)).astype(np.float32)
+    floored = int(np.sum(scale < floor))
+    info = {
+      'floored_fraction': floored / max(scale.size, 1),
+      'guarded_fraction': 1 - len(kept) / len(models),
+    }
+    if any(len(model.factor) for model in models):
+      shares = [rules.factor_share(model) for model in kept]
+      info['factor_fraction'] = float(np.mean(shares))
+    vectors = {
+      name: _pooled(kept, _vector(name), centre).astype(np.float32)
+      for name, centre in {
+        'loc': self.centre,
+        'point': self.centre,
+        'buffers': _median,
+      }.items()
+    }
+    return weights.Weights(scale=np.maximum(scale, floor), **vectors), info
+
+
+@dataclasses.dataclass(frozen=True)
+class TrimmedMean(Median):
+  """The mean of each coordinate without its largest and smallest values."""
+
+  trim: Annotated[
+    float,
+    Setting(
+      'Fraction of clients that is removed at each end of the sorted values.',
+      ge=0,
+      lt=0.5,
+    ),
+  ] = 0.2
+
+  def centre(self, values):
+    # Of three 0.49 at each end would be two.
+    aside = min(_share(self.trim, len(values)), (len(values) - 1) // 2)
+    return values[aside : len(values) - aside].mean(axis=0)
+
+
+@dataclasses.dataclass(frozen=True)
+class MultiKrum(Median):
+  """The mean of the clients that are nearest to their neighbours.
+
+  A client's score is the sum of the squared distances between its means and
+  scales and those of its n - f - 2 nearest, f the clients that may be bad; the
+  n - f clients of the lowest scores are averaged. Without factors that distance
+  is Wasserstein's between the posteriors, and between points the published one.
+  Bad clients that agree are not each other's only neighbours where n is 2 f + 3
+  at least.
+  """
+
+  bad: Annotated[
+    float,
+    Setting('Assumed fraction of malicious clients.', ge=0, lt=0.5),
+  ] = 0.2
+
+  def check(self, num_clients, rank, size):
+    """Rejects a round in which malicious clients could support each other."""
+    bad = _share(self.bad, num_clients)
+    if num_clients < 2 * bad + 3:
+      raise ValueError(
+        f'--pooling=multi_krum: of {num_clients} clients of a round {bad} may '
+        f'be bad, which takes {2 * bad + 3} clients: more of them, or a lower '
+        '--multi_krum.bad.'
+      )
+
+  def centre(self, values):
+    return values.mean(axis=0)
+
+  def trusted(self, models):
+    bad = _share(self.bad, len(models))
+    near = max(len(models) - bad - 2, 1)
+    # Of each row the first is its distance to itself.
+    scores = np.sort(_distances(models), axis=1)[:, 1 : near + 1].sum(axis=1)
+    chosen = np.argsort(scores, kind='stable')[: len(models) - bad]
+    return [models[i] for i in sorted(chosen)]
+
+
+ROBUST: dict[str, Any] = {
+  'median': Median,
+  'trimmed_mean': TrimmedMean,
+  'multi_krum': MultiKrum,
+}
+
+
+def _share(share, num_clients) -> int:
+  """As many as `attacks.malicious_clients` makes bad of so many."""
+  return round(share * num_clients)
+
+
+def _pooled(models, read, centre) -> np.ndarray:
+  size = read(models[0], slice(None)).size
+  pooled = np.empty([size])
+  for part in statistics.chunks(size):
+    values = np.stack([read(model, part) for model in models])
+    pooled[part] = centre(np.sort(values.astype(np.float64), axis=0))
+  return pooled
+
+
+def _median(values):
+  return np.median(values, axis=0)
+
+
+def _vector(name):
+  return lambda model, part: getattr(model, name)[part]
+
+
+def _variance(model, part):
+  return model.variance(part)
+
+
+def _scale(model, part):
+  return np.sqrt(model.variance(part))
+
+
+def _distances(models) -> np.ndarray:
+  """Returns `[num_clients, num_clients]` squared distances."""
+  squares = np.zeros([len(models)] * 2)
+  for read in (_vector('loc'), _vector('point'), _scale):
+    for part in statistics.chunks(read(models[0], slice(None)).size):
+      values = np.stack([read(model, part) for model in models])
+      for i, value in enumerate(values.astype(np.float64)):
+        squares[i] += np.square(values - value).sum(axis=1)
+  return squares

@@ -1,0 +1,311 @@
+"""Rules that pool the clients' Gaussian posteriors into one.
+
+Notation (pooling paper, section 2.5), elementwise over the weights:
+  m_k, v_k   mean and marginal variance of client k's posterior
+  w_k        its weight; W the weights' sum
+  m_0, v_0   the posterior that was broadcast (the reference)
+
+A posterior with a factor is taken by its marginals and the result has none;
+the share of the clients' variance that their factors held is reported.
+
+A rule is a `statistics.Statistic`: it names its terms, which are summed over
+clients, and the moments that follow from the sums. Non-variational trainables
+and batch-norm statistics are averaged, by the weights or, under a rule that
+takes none, by the clients' sizes.
+
+References:
+  J. Fischer et al. Federated Bayesian deep learning: the application of
+  statistical aggregation methods to Bayesian models. arXiv:2403.15263.
+  N. Jamoussi et al. BA-BFL: barycentric aggregation for Bayesian federated
+  learning. arXiv:2412.11646.
+  A. Ozer et al. How to combine variational Bayesian networks in federated
+  learning. arXiv:2206.10897.
+"""
+
+import dataclasses
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from bfl_tf import component, statistics, weights
+from bfl_tf.config.settings import Setting
+
+
+class Gaussian(NamedTuple):
+  """Means and variances, float64, of a stretch of the weight vector."""
+
+  mean: np.ndarray
+  variance: np.ndarray
+
+
+class Totals(NamedTuple):
+  """Of the clients' weights."""
+
+  weight: float
+  max_weight: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule(component.Component):
+  """Base of pooling rules: a Statistic whose result is the pooled model.
+
+  An elementwise rule implements `terms` and `moments`; this class then streams
+  the updates, averages deterministic weights and buffers, and applies the lower
+  bound on scales. Any other rule overrides `accumulate` and `finalize`. A rule
+  that keeps updates in tables by client id needs memory for a whole round.
+
+  Attributes:
+    takes_weights: Whether the rule uses the weights of the clients.
+    needs_prior: Whether the rule divides out the broadcast posterior.
+    takes_points: Whether the rule is meant for deterministic models too.
+  """
+
+  min_scale: Annotated[
+    float,
+    Setting(
+      'Lower bound on pooled standard deviations; `floored_fraction` '
+      'reports how many weights reach it.',
+      gt=0,
+    ),
+  ] = 1e-6
+
+  takes_weights: ClassVar[bool] = True
+  needs_prior: ClassVar[bool] = False
+  takes_points: ClassVar[bool] = False
+
+  def check(self, num_clients: int, rank: int, size: int) -> None:
+    """Raises a ValueError if the rule cannot pool a round of this run.
+
+    Args:
+      num_clients: Number of clients of a round.
+      rank: Rank of each client's factor.
+      size: Number of random weights.
+    """
+
+  def terms(self, q: Gaussian, w: float, q0: Gaussian) -> tuple:
+    """Returns arrays, each as long as `q.mean`, to be summed over clients."""
+    raise NotImplementedError('terms(q, w, q0)')
+
+  def moments(
+    self, sums: np.ndarray, totals: Totals, q0: Gaussian
+  ) -> tuple[Gaussian, int]:
+    """Returns the pooled moments and how many weights a guard held back."""
+    raise NotImplementedError('moments(sums, totals, q0)')
+
+  def accumulate(self, update, weight, reference) -> statistics.Sums:
+    """See `statistics.Statistic`."""
+    model = update.model
+    weight = float(weight if self.takes_weights else update.num_examples)
+    terms = np.empty([0, model.loc.size])
+    for part in statistics.chunks(model.loc.size):
+      q0 = _gaussian(reference, part)
+      q = _gaussian(model, part)
+      said = _rows(self.terms(q, weight, q0), q.mean.size)
+      if not len(terms):
+        terms = np.empty([len(said), model.loc.size])
+      terms[:, part] = said
+    vectors = {
+      'terms': terms,
+      'point': np.multiply(model.point, weight, dtype=np.float64),
+      'buffers': np.multiply(model.buffers, weight, dtype=np.float64),
+    }
+    if len(model.factor):
+      vectors['factor_share'] = weight * factor_share(model)
+    return statistics.single(weight, vectors)
+
+  def finalize(
+    self, sums, reference
+  ) -> tuple[weights.Weights, dict[str, float]]:
+    """Returns the pooled `Weights`, and what was floored and guarded."""
+    totals = Totals(float(sums.value('weight')), sums.max_weight)
+    pairs = sums.vectors['terms']
+    size = pairs.shape[-1]
+    loc, scale = both = np.empty([2, size], np.float32)
+    floored, guarded, floor = 0, 0, np.float32(self.min_scale)
+    for part in statistics.chunks(size):
+      q0 = _gaussian(reference, part)
+      q, held = self.moments(pairs[..., part].sum(0), totals, q0)
+      both[:, part] = _rows((q.mean, np.sqrt(q.variance)), loc[part].size)
+      floored += int(np.sum(scale[part] < floor))
+      scale[part] = np.maximum(scale[part], floor)
+      guarded += held
+    averages = {
+      name: (sums.value(name) / totals.weight).astype(np.float32)
+      for name in ('point', 'buffers')
+    }
+    info = {
+      'floored_fraction': floored / max(size, 1),
+      'guarded_fraction': guarded / max(size, 1),
+    }
+    if 'factor_share' in sums.vectors:
+      share = sums.value('factor_share') / totals.weight
+      info['factor_fraction'] = float(share)
+    return weights.Weights(loc, scale, **averages), info
+
+
+class NaiveWeightedAverage(Rule):
+  """Eq. 10: the mean of the means, the mean of the variances."""
+
+  takes_points = True
+
+  def terms(self, q, w, q0):
+    return w * q.mean, w * q.variance
+
+  def moments(self, sums, totals, q0):
+    mean, variance = sums / totals.weight
+    return Gaussian(mean, variance), 0
+
+
+class WeightedSum(Rule):
+  """Eq. 11: the law of the weighted sum of independent Gaussians."""
+
+  def terms(self, q, w, q0):
+    return w * q.mean, w**2 * q.variance
+
+  def moments(self, sums, totals, q0):
+    mean, variance = sums[0] / totals.weight, sums[1] / totals.weight**2
+    return Gaussian(mean, variance), 0
+
+
+class LinearPooling(Rule):
+  """Eq. 13 and 14: the moments of the mixture of the clients' posteriors.
+
+  Their barycenter in KL[q_k, q], the forward one.
+  The disagreement between the means is summed around m_0 and moved to the
+  pooled mean, so that no large squares cancel.
+  """
+
+  def terms(self, q, w, q0):
+    return w * q.mean, w * q.variance, w * (q.mean - q0.mean) ** 2
+
+  def moments(self, sums, totals, q0):
+    mean, variance, square = sums / totals.weight
+    disagreement = np.maximum(square - (mean - q0.mean) ** 2, 0.0)
+    return Gaussian(mean, variance + disagreement), 0
+
+
+class WassersteinBarycenter(Rule):
+  """The Gaussian of least mean squared Wasserstein-2 distance to the clients'.
+
+  Its scale is the mean of theirs (Jamoussi et al.).
+  """
+
+  def terms(self, q, w, q0):
+    return w * q.mean, w * np.sqrt(q.variance)
+
+  def moments(self, sums, totals, q0):
+    mean, scale = sums / totals.weight
+    return Gaussian(mean, np.square(scale)), 0
+
+
+class LogVarianceAverage(Rule):
+  """The mean of the means, the mean of the logarithms of the variances.
+
+  Ozer et al. call it arithmetic aggregation with log variance.
+  """
+
+  def terms(self, q, w, q0):
+    return w * q.mean, w * np.log(q.variance)
+
+  def moments(self, sums, totals, q0):
+    mean, log_variance = sums / totals.weight
+    return Gaussian(mean, np.exp(log_variance)), 0
+
+
+class WeightedConflation(Rule):
+  """Eq. 16: the product of the posteriors to the powers w_k / w_max."""
+
+  def terms(self, q, w, q0):
+    precision = w / q.variance
+    return precision * q.mean, precision
+
+  def moments(self, sums, totals, q0):
+    return Gaussian(sums[0] / sums[1], totals.max_weight / sums[1]), 0
+
+
+class LogLinearPooling(WeightedConflation):
+  """Eq. 16 with 1 for w_max: the weighted geometric mean of the densities.
+
+  Their barycenter in KL[q, q_k], the reverse one.
+  """
+
+  def moments(self, sums, totals, q0):
+    return Gaussian(sums[0] / sums[1], totals.weight / sums[1]), 0
+
+
+class Conflation(WeightedConflation):
+  """Eq. 15: the normalised product of the posteriors."""
+
+  takes_weights = False
+
+  def terms(self, q, w, q0):
+    return super().terms(q, 1.0, q0)
+
+  def moments(self, sums, totals, q0):
+    return Gaussian(sums[0] / sums[1], 1.0 / sums[1]), 0
+
+
+@dataclasses.dataclass(frozen=True)
+class DistributedWeightConsolidation(Rule):
+  """Eq. 17: the product of the posteriors over the prior's (K - 1)-th power.
+
+  Written as a change of the prior: precision 1/v_0 + sum(1/v_k - 1/v_0), mean
+  m_0 + sum((m_k - m_0) / v_k) / precision. Where clients were less certain than
+  the prior that precision can come near zero or below it, and the mean runs
+  away: there the prior is kept, and counted.
+  """
+
+  min_precision: Annotated[
+    float,
+    Setting(
+      'Smallest accepted precision, relative to that of the prior; '
+      '`guarded_fraction` reports how many weights keep the prior.',
+      gt=0,
+    ),
+  ] = 0.25
+
+  takes_weights = False
+  needs_prior = True
+
+  def terms(self, q, w, q0):
+    precision = 1.0 / q.variance
+    return precision * (q.mean - q0.mean), precision - 1.0 / q0.variance
+
+  def moments(self, sums, totals, q0):
+    prior_precision = 1.0 / q0.variance
+    precision = prior_precision + sums[1]
+    held = precision < self.min_precision * prior_precision
+    precision = np.where(held, prior_precision, precision)
+    shift = np.where(held, 0.0, sums[0] / precision)
+    return Gaussian(q0.mean + shift, 1.0 / precision), int(held.sum())
+
+
+ELEMENTWISE: dict[str, Any] = {
+  'nwa': NaiveWeightedAverage,
+  'ws': WeightedSum,
+  'lp': LinearPooling,
+  'wasserstein': WassersteinBarycenter,
+  'log_variance': LogVarianceAverage,
+  'llp': LogLinearPooling,
+  'conflation': Conflation,
+  'wc': WeightedConflation,
+  'dwc': DistributedWeightConsolidation,
+}
+
+
+def _rows(arrays: tuple, size: int) -> np.ndarray:
+  """Stacks vectors; one of another size is refused, not broadcast."""
+  return np.stack([np.reshape(array, size) for array in arrays])
+
+
+def _gaussian(model: weights.Weights, part: slice) -> Gaussian:
+  return Gaussian(model.loc[part].astype(np.float64), model.variance(part))
+
+
+def factor_share(model: weights.Weights) -> float:
+  """Returns the part of a model's summed variances that its factor holds."""
+  held = total = 0.0
+  for part in statistics.chunks(model.loc.size):
+    held += np.square(model.factor[:, part], dtype=np.float64).sum()
+    total += model.variance(part).sum()
+  return held / total

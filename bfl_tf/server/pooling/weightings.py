@@ -1,0 +1,140 @@
+"""How much each client counts (pooling paper, section 2.6).
+
+Divergences are between the posteriors' marginals, in float64; between point
+models the squared Euclidean distance takes their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+import dataclasses
+from typing import Annotated, Any
+
+import numpy as np
+
+from bfl_tf import component, statistics, weights
+from bfl_tf.config.settings import Setting
+from bfl_tf.startup import tfd
+
+# Below it two posteriors are the same to float32's precision.
+_LEAST_DIVERGENCE = 1e-12
+
+DISCREPANCIES = ('largest', 'nearest')
+
+
+def divergence(q: weights.Weights, p: weights.Weights) -> float:
+  """Returns KL[q || p] of the marginals in nats; for points |q - p|^2."""
+  return _divergence(_double(q), _double(p))
+
+
+def _double(
+  model: weights.Weights,
+) -> tfd.Normal | np.ndarray:
+  if not model.loc.size:
+    return model.point.astype(np.float64)
+  return tfd.Normal(model.loc.astype(np.float64), np.sqrt(model.variance()))
+
+
+def _divergence(q, p) -> float:
+  if isinstance(q, np.ndarray):
+    return float(np.sum((q - p) ** 2))
+  return float(np.sum(tfd.kl_divergence(q, p)))
+
+
+class Weighting(component.Component):
+  """Base of client weightings.
+
+  A weighting implements `weigh`, or `weigh_all` if the weight of a client
+  depends on the other updates of the round; the round then keeps all updates.
+  A weight is any number not below 0; the pooling rule normalizes the weights.
+  """
+
+  def weigh(
+    self, update: statistics.ClientUpdate, reference: weights.Weights
+  ) -> tuple[float, int]:
+    """Returns a client's weight, and how often a fallback determined it."""
+    raise NotImplementedError(f'{type(self).__qualname__}.weigh')
+
+  def weigh_all(
+    self,
+    updates: Sequence[statistics.ClientUpdate],
+    reference: weights.Weights,
+  ) -> tuple[Sequence[float], int]:
+    """Returns the weights of all updates, and the number of fallbacks."""
+    found = [self.weigh(update, reference) for update in updates]
+    return [weight for weight, _ in found], sum(count for _, count in found)
+
+  @property
+  def needs_all(self) -> bool:
+    """Whether the weight of a client depends on the other updates."""
+    return component.overrides(self, Weighting, 'weigh_all')
+
+
+@dataclasses.dataclass(frozen=True)
+class Equal(Weighting):
+  """Eq. 18."""
+
+  def weigh(self, update, reference):
+    return 1.0, 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Size(Weighting):
+  """Eq. 19: by the number of training examples."""
+
+  def weigh(self, update, reference):
+    return float(update.num_examples), 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Distance(Weighting):
+  """Eq. 21: 1 / KL[q_g || q_k], q_g the posterior of the round before."""
+
+  def weigh(self, update, reference):
+    distance = divergence(reference, update.model)
+    return (
+      1.0 / max(distance, _LEAST_DIVERGENCE),
+      int(distance < _LEAST_DIVERGENCE),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class MaxDiscrepancy(Weighting):
+  """Eq. 20: clients far from the others count less.
+
+  As printed the maximum over all j of 1 / KL[q_k || q_j] is infinite at j = k
+  and otherwise looks at the nearest neighbour; name and text mean the
+  farthest. j = k is left out. Where a divergence is 0 all weights are equal.
+  """
+
+  discrepancy: Annotated[
+    str,
+    Setting(
+      'Discrepancy of a client: the largest KL divergence to another '
+      'client, or the KL divergence to the nearest one as Eq. 20 is '
+      'printed.',
+      choices=DISCREPANCIES,
+    ),
+  ] = 'largest'
+
+  def weigh_all(self, updates, reference):
+    if len(updates) == 1:
+      return [1.0], 0
+    pick = max if self.discrepancy == 'largest' else min
+    models = [_double(update.model) for update in updates]
+    distances = [
+      pick(_divergence(k, j) for j in models if j is not k) for k in models
+    ]
+    if min(distances) < _LEAST_DIVERGENCE:
+      return [1.0] * len(updates), 1
+    return [1.0 / distance for distance in distances], 0
+
+
+# `auto` is the default: by size, unless the rule takes no weights.
+WEIGHTINGS: dict[str, Any] = {
+  'auto': Size,
+  'equal': Equal,
+  'size': Size,
+  'max_discrepancy': MaxDiscrepancy,
+  'distance': Distance,
+}

@@ -1,0 +1,11 @@
+"""Distributions over global models, as Statistics, and draws of them."""
+
+from bfl_tf.server.posteriors.dirichlet import SimplexMixture
+from bfl_tf.server.posteriors.draws import Draws, Models, shares_of
+from bfl_tf.server.posteriors.gaussian import (
+  FittedGaussian,
+  normal,
+  of_model,
+  ReleasedGaussian,
+)
+from bfl_tf.server.posteriors.updates import Updates

@@ -1,0 +1,41 @@
+"""The updates themselves, as a Statistic whose sums are the table of them."""
+
+from collections.abc import Sequence
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+
+from bfl_tf import statistics
+from bfl_tf.weights import Weights
+
+
+class Members(NamedTuple):
+  """The clients of a round, in the order of their ids.
+
+  Attributes:
+    updates: what each sent.
+    shares: `[num_clients]`, their weights, summing to 1.
+  """
+
+  updates: Sequence[statistics.ClientUpdate]
+  shares: np.ndarray
+
+  @property
+  def models(self) -> list[Weights]:
+    """Their models."""
+    return [update.model for update in self.updates]
+
+
+@dataclasses.dataclass(frozen=True)
+class Updates:
+  """For what needs whole updates: memory grows with the round's clients."""
+
+  def accumulate(self, update, weight, reference) -> statistics.Sums:
+    entry = {update.client_id: (weight, update)}
+    return statistics.single(weight, {}, {'updates': entry})
+
+  def finalize(self, sums, reference) -> tuple[Members, dict[str, float]]:
+    table = sums.tables['updates']
+    weights, updates = zip(*(table[client] for client in sorted(table)))
+    return Members(updates, np.array(weights) / sum(weights)), {}

@@ -1,0 +1,72 @@
+"""The start and every client's update stay in the state (FL-SWAG, 5.3).
+
+What `online.updates` pools again when a client joins, changes or leaves.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from bfl_tf import statistics, training, weights
+from bfl_tf.server import posteriors
+from bfl_tf.server.stage import Stage
+
+
+@dataclasses.dataclass(frozen=True)
+class StoreUpdates(Stage):
+  """Keeps a one-shot run's messages; the model is left as it is."""
+
+  num_rounds: int
+  clients_per_round: int
+
+  name = 'store_updates'
+  statistics = (posteriors.Updates(),)
+
+  def __post_init__(self):
+    if self.num_rounds != 1:
+      raise ValueError(
+        '--refine=store_updates needs a one-shot run: set --num_rounds=1 in '
+        f'place of {self.num_rounds}.'
+      )
+    if self.clients_per_round:
+      raise ValueError(
+        '--refine=store_updates needs the updates of all clients: remove '
+        f'--clients_per_round={self.clients_per_round}.'
+      )
+
+  def init(self, model):
+    """Nothing is kept yet; so many changes were made after the run."""
+    return {'start': model._asdict(), 'updates': {}, 'changes': np.int32(0)}
+
+  def __call__(self, state, reference, pooled, statistics, seed):
+    sent = statistics[posteriors.Updates()].updates
+    slot = {
+      'start': reference._asdict(),
+      'updates': {str(update.client_id): packed(update) for update in sent},
+      'changes': state.slots[self.name]['changes'],
+    }
+    return state._replace(slots={**state.slots, self.name: slot}), {}
+
+
+def packed(update: statistics.ClientUpdate) -> dict[str, Any]:
+  """Returns an update as a checkpoint holds it; without number and memory."""
+  fields = update._asdict()
+  del fields['client_id'], fields['memory']
+  return {
+    **fields,
+    'model': update.model._asdict(),
+    'trace': update.trace._asdict(),
+  }
+
+
+def unpacked(client: int, fields: dict[str, Any]) -> statistics.ClientUpdate:
+  """Returns the update of a client that `packed` made fields of."""
+  return statistics.ClientUpdate(
+    client_id=client,
+    num_examples=int(fields['num_examples']),
+    model=weights.Weights(**fields['model']),
+    # What is empty leaves nothing in a checkpoint.
+    extras=fields.get('extras', {}),
+    trace=training.Trace(**fields['trace']),
+  )

@@ -1,3 +1,0 @@
-"""What a finished run is asked: its model, its sites, its doubts."""
-
-from bfl_tf.trained.model import load, Prediction, Trained

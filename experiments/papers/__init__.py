@@ -1,0 +1,42 @@
+"""The papers' tables, figures and claims, and our own, as data."""
+
+from typing import Any
+
+from experiments.papers import (
+  board,
+  distance,
+  doubts,
+  equal_work,
+  fedbe,
+  fl_swag,
+  noniid_techniques,
+  outliers,
+  posterior_pooling,
+  priors,
+  sets,
+)
+
+_PAPERS = (
+  posterior_pooling,
+  fedbe,
+  noniid_techniques,
+  fl_swag,
+  priors,
+  outliers,
+  doubts,
+  distance,
+  equal_work,
+  board,
+  sets,
+)
+
+ARTIFACTS: dict[str, Any] = {
+  f'{artifact.paper.name}/{artifact.name}': artifact
+  for paper in _PAPERS
+  for artifact in (*paper.TABLES, *vars(paper).get('FIGURES', ()))
+}
+CLAIMS: dict[str, Any] = {
+  f'{claim.paper.name}/{claim.name}': claim
+  for paper in _PAPERS
+  for claim in vars(paper).get('CLAIMS', ())
+}

@@ -1,0 +1,90 @@
+"""Figure 10: what the layer before the last sees, by t-SNE.
+
+Three classes, of the test set that the runs were scored on by their labels, and
+of CIFAR-100's by what the runs take its images for.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+import functools
+import pathlib
+
+from matplotlib import figure as figure_lib
+import numpy as np
+import threadpoolctl
+
+import bfl_tf
+from bfl_tf import data, plots
+from bfl_tf.analysis import features
+from bfl_tf.federation import data as data_lib
+
+# Of CIFAR-10: automobile, cat, frog.
+CLASSES = (1, 3, 6)
+# About as many of the three classes as t-SNE draws in seconds.
+_ELSEWHERE, _SPLIT = 'cifar100', 'test[:5000]'
+
+
+def draw(
+  runs: Mapping[str, Sequence[pathlib.Path]],
+  vectors_and_classes: Callable[[pathlib.Path], tuple[np.ndarray, np.ndarray]],
+  classes: Sequence[int] = CLASSES,
+) -> figure_lib.Figure:
+  """Draws the examples of some classes, a panel a run.
+
+  Args:
+    runs: one run directory by the name in the title.
+    vectors_and_classes: `of_test_set` or `of_cifar100`.
+    classes: whose examples.
+  """
+  from sklearn import manifold  # A second to import.
+
+  groups = {}
+  for name, (run,) in runs.items():
+    vectors, labels = vectors_and_classes(run)
+    chosen = np.isin(labels, classes)
+    # t-SNE needs more points than its perplexity.
+    perplexity = min(30.0, max(1.0, (chosen.sum() - 1) / 3))
+    # Its threads wait for each other in every step: on busy cores for long.
+    with threadpoolctl.threadpool_limits(1):
+      places = manifold.TSNE(
+        perplexity=perplexity, random_state=0
+      ).fit_transform(vectors[chosen])
+    groups[name] = places, labels[chosen]
+  return plots.points(groups)
+
+
+def of_test_set(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the inputs of the last layer, under a run's last model.
+
+  Args:
+    run: the directory of a run whose variant is deterministic.
+
+  Returns:
+    vectors: `[num_examples, num_features]`.
+    labels: `[num_examples]`.
+
+  Raises:
+    ValueError: the run is not finished.
+  """
+  trained = bfl_tf.load(run)
+  test = data_lib.load(trained.config).test
+  return features.hidden(trained, test.x), test.y
+
+
+def of_cifar100(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
+  """As `of_test_set`, of images of CIFAR-100 with the classes predicted.
+
+  A run on other data than CIFAR-10 is asked about what it was trained on.
+  """
+  trained = bfl_tf.load(run)
+  dataset = data_lib.load(trained.config)
+  images = dataset.train.x
+  if dataset.name == 'cifar10':
+    images = data.load_unlabeled(
+      _ELSEWHERE, split=_SPLIT, like=dataset, resize=True
+    )
+  classes = trained.predict(images).probs.argmax(-1)
+  return features.hidden(trained, images), classes
+
+
+draw_test_set = functools.partial(draw, vectors_and_classes=of_test_set)
+draw_cifar100 = functools.partial(draw, vectors_and_classes=of_cifar100)

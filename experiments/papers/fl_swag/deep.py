@@ -1,0 +1,190 @@
+"""The cells of Makni 2022, section 8: LeNet-5, shared features, samplers."""
+
+import types
+
+from experiments.harness import cells
+from experiments.papers.fl_swag import grids
+
+DATASETS = {
+  f'{grids.SPLIT} {name} LeNet5': dataset
+  for name, dataset in (('MNIST', 'mnist'), ('FashionMNIST', 'fashion_mnist'))
+}
+CIFAR10 = f'{grids.SPLIT} CIFAR10 ResNet18 features'
+_FEATURES = {
+  name: f'experiments.papers.fl_swag.shared:{name}'
+  for name in (*DATASETS.values(), 'cifar10')
+}
+START = grids.PAPER.flags('shared_init')
+_FEW = {
+  'num_server_examples': 2000,
+  'thinning.burn_in': 1400,
+  'thinning.every': 45,
+}
+# The samplers' prior is N(0, 1 / (d N)): of a sixth of the examples d is six
+# times as much.
+_FEW_DECAY = 3e-3
+
+
+def cell(name, dataset, overrides, laptop=types.MappingProxyType({})):
+  """Returns a cell of LeNet-5."""
+  # Less of what its method sets.
+  few = {key: value for key, value in _FEW.items() if key in overrides}
+  if 'thinning.burn_in' in overrides:
+    few['client_weight_decay'] = _FEW_DECAY
+  return cells.Cell(
+    grids.PAPER,
+    f'lenet5/{dataset}/{name}',
+    {'dataset': dataset, **overrides},
+    {'laptop': {**few, **laptop}},
+  )
+
+
+def _column(dataset):
+  swag = cell('fl-swag', dataset, START)
+  flags = {row: grids.PAPER.flags(row.lower()) for row in ('FedAvg', 'wFedAvg')}
+  alone = {'FL-SWAG': {'client_parts': ('independent_init', 'swag')}} | {
+    row: {**found, 'client_parts': ('independent_init',)}
+    for row, found in flags.items()
+  }
+  return {
+    **grids.clients_of(swag),
+    'FL-SWAG': swag,
+    **{
+      row: cell(row.lower(), dataset, {**START, **found})
+      for row, found in flags.items()
+    },
+    # Where everybody starts from weights of their own.
+    **{
+      f'{row}, own starts': cell(
+        f'independent_init/{row.lower()}',
+        dataset,
+        {**grids.PAPER.flags('lenet5'), **found},
+      )
+      for row, found in alone.items()
+    },
+  }
+
+
+_SHARED = {
+  **grids.PAPER.flags('shared_features'),
+  # Of what a function returns there is no slice.
+  'train_split': 'train',
+  'test_split': 'test',
+}
+
+
+def on_features(name, dataset, overrides, laptop=types.MappingProxyType({})):
+  """Returns a cell of logistic regression on features of `dataset`."""
+  return cells.Cell(
+    grids.PAPER,
+    f'features/{dataset}/{name}',
+    {**_SHARED, 'dataset': _FEATURES[dataset], **overrides},
+    {'laptop': dict(laptop)},
+  )
+
+
+# Of CIFAR-10's features, by the negative log likelihood of validation examples
+# (docs/results/fl_swag.md); the presets' are MNIST's.
+_CHOSEN_ON_RESNET18 = {'client_learning_rate': 0.2, 'swag.min_scale': 0.1}
+_RATES_ON_RESNET18 = {'sgld': 0.2, 'psgld': 0.003}
+
+
+def _features_of(dataset):
+  chosen = _CHOSEN_ON_RESNET18 if dataset == 'cifar10' else {}
+  swag = on_features('fl-swag', dataset, chosen)
+  return {
+    **grids.clients_of(swag),
+    'FL-SWAG': swag,
+    **{
+      row: on_features(name, dataset, {**chosen, **grids.PAPER.flags(name)})
+      for row, name in (
+        ('FL-SWAG, diagonal', 'diagonal'),
+        ('FedAvg', 'fedavg'),
+        ('wFedAvg', 'wfedavg'),
+      )
+    },
+  }
+
+
+# As many epochs and the same prior as the presets', of 40 000 examples.
+_SAMPLED = {
+  'model': 'logistic',
+  'client_weight_decay': 7.5e-4,
+  'thinning.burn_in': 6250,
+  'thinning.every': 200,
+}
+
+
+def _sampled(name):
+  """Returns a cell of a sampler on the features of CIFAR-10."""
+  chosen = {'client_learning_rate': _RATES_ON_RESNET18[name]}
+  flags = {**grids.PAPER.flags(name), **_SAMPLED, **chosen}
+  return on_features(name, 'cifar10', flags)
+
+
+_OF_CIFAR10 = _features_of('cifar10')
+DEEP = {
+  (row, column): found
+  for column, rows in {
+    **{column: _column(dataset) for column, dataset in DATASETS.items()},
+    CIFAR10: {
+      row: found
+      for row, found in _OF_CIFAR10.items()
+      if row != 'FL-SWAG, diagonal'
+    },
+  }.items()
+  for row, found in rows.items()
+}
+SAMPLERS = ('SGLD', 'pSGLD')
+CALIBRATION = {
+  **{
+    (row, column): found
+    for column, dataset in DATASETS.items()
+    for row, found in {
+      'FL-SWAG': DEEP['FL-SWAG', column],
+      'FL-SWAG, diagonal': cell(
+        'diagonal', dataset, {**START, **grids.PAPER.flags('diagonal')}
+      ),
+      **{
+        row: cell(row.lower(), dataset, grids.PAPER.flags(row.lower()))
+        for row in SAMPLERS
+      },
+    }.items()
+  },
+  **{
+    (row, CIFAR10): _OF_CIFAR10[row] for row in ('FL-SWAG', 'FL-SWAG, diagonal')
+  },
+  **{(row, CIFAR10): _sampled(row.lower()) for row in SAMPLERS},
+}
+
+FEATURES = tuple(DATASETS.values())
+EPOCHS = (5, 20, 80)
+SHARED_FEATURES = {
+  (row, dataset): found
+  for dataset in FEATURES
+  for row, found in _features_of(dataset).items()
+  if row not in grids.CLIENTS
+}
+# Five epochs of a client of few images end too few periods for ten deviations.
+_FEW_DEVIATIONS = {'swag.rank': 4}
+# Pooled, by local epochs; MNIST. Both sides without weight decay.
+BY_EPOCHS = {
+  'shared_init': {
+    epochs: cell(
+      f'epochs{epochs}',
+      'mnist',
+      {**START, 'client_weight_decay': 0.0, 'local_epochs': epochs},
+      _FEW_DEVIATIONS,
+    )
+    for epochs in EPOCHS
+  },
+  'shared_features': {
+    epochs: on_features(
+      f'epochs{epochs}',
+      'mnist',
+      {'client_weight_decay': 0.0, 'local_epochs': epochs},
+      _FEW_DEVIATIONS,
+    )
+    for epochs in EPOCHS
+  },
+}

@@ -1,0 +1,147 @@
+"""How much the prior counts: an experiment of our own, `docs/prior.md`.
+
+Pooling rules by prior, over partitions. Settings are chosen by the table
+`choosing`, on validation examples; `scores` and the claims are of the test
+examples.
+
+Notation: K clients, of N_k examples each and N together; prior N(0, s^2), s = 1
+in the preset; T the temperature.
+"""
+
+import dataclasses
+
+from bfl_tf import data
+from experiments.harness import cells, claims, tables
+
+_TEXT = 'Ten clients on digits, {} rounds of 5 epochs.'
+PAPER = cells.Paper(
+  'priors',
+  scales={
+    # Only the last scores are read.
+    'paper': {'eval_every': 20},
+    'overnight': {'eval_every': 20},
+    'laptop': {},
+    'smoke': cells.SMALLEST,
+  },
+  notes=dict.fromkeys(cells.SCALES, _TEXT.format(20)),
+)
+
+PARTITIONS = {
+  'iid': {'partition': 'iid'},
+  'dirichlet_0.5': {},
+  'two_class': {'partition': 'shards', 'shards.classes_per_client': 2},
+}
+_NUM_CLIENTS = 10
+PRIORS = {
+  'KL / N_k': {},
+  'KL / N': {'flipout.kl_examples': 'all'},
+  's sqrt(K)': {'flipout.prior_scale': _NUM_CLIENTS**0.5},
+}
+_TEMPERATURES = (0.3, 0.1, 0.03, 0.01, 0.003)
+TEMPERATURES = {f'T = {t}': {'flipout.temperature': t} for t in _TEMPERATURES}
+# Of `TEMPERATURES`, the one of the least NLL in the table `choosing`: for each
+# rule the coldest that was tried.
+CHOSEN = dict.fromkeys(cells.RULES.values(), 0.003)
+POINTS = 'Deterministic'
+_SHORTER = {
+  'laptop': {'num_rounds': 10, 'eval_every': 10, 'checkpoint_every': 10}
+}
+_NAMES = str.maketrans(
+  {' ': '_', '/': None, '=': None, '(': None, ')': None, ',': None}
+)
+
+
+def _cell(folder, name, overrides, by_scale):
+  path = f'{folder}/{name.translate(_NAMES).lower()}'
+  return cells.Cell(PAPER, path, overrides, by_scale)
+
+
+def digits() -> data.Dataset:
+  """Returns the digits with a fifth of the training examples as the test."""
+  dataset = data.load('digits', validation_split=0.2, seed=0)
+  return dataclasses.replace(dataset, test=dataset.validation)
+
+
+# On examples that no other cell is scored on; one partition.
+_DIGITS = {'dataset': 'experiments.papers.priors:digits'}
+CHOOSING = {
+  (rule, prior): _cell(
+    'choosing',
+    f'{rule}, {prior}',
+    {**_DIGITS, 'pooling': pooling, **settings},
+    {},
+  )
+  for rule, pooling in cells.RULES.items()
+  for prior, settings in {**PRIORS, **TEMPERATURES}.items()
+}
+
+
+def _priors(pooling):
+  tempered = {'flipout.temperature': CHOSEN[pooling]}
+  return {**PRIORS, 'T chosen': tempered}
+
+
+_METHODS = {
+  f'{rule}, {prior}': {'pooling': pooling, **settings}
+  for rule, pooling in cells.RULES.items()
+  for prior, settings in _priors(pooling).items()
+} | {POINTS: {'variant': 'deterministic'}}
+SCORES = {
+  (method, column): _cell(column, method, {**split, **settings}, _SHORTER)
+  for method, settings in _METHODS.items()
+  for column, split in PARTITIONS.items()
+}
+
+
+TABLES = (
+  tables.Table(
+    PAPER,
+    'choosing',
+    'the prior on validation examples, Dirichlet 0.5',
+    CHOOSING,
+    (cells.NLL, cells.ECE),
+    cells.FEWER,
+  ),
+  tables.Table(
+    PAPER,
+    'scores',
+    'the prior on test examples',
+    SCORES,
+    (cells.ACCURACY, cells.NLL, cells.ECE),
+    note={'laptop': _TEXT.format(10)},
+  ),
+)
+
+
+def _better(rules, prior):
+  """A prior's NLL is below that of the whole prior on own examples."""
+  whole = 'KL / N_k'
+  return [
+    comparison
+    for rule in rules
+    for comparison in claims.over(
+      SCORES,
+      f'{rule}, {whole}',
+      f'{rule}, {prior}',
+      cells.NLL,
+      where=PARTITIONS,
+    )
+  ]
+
+
+CLAIMS = (
+  claims.Claim(
+    PAPER,
+    'averages_stand_for_everybody',
+    'Averages of posteriors (NWA, LP) predict better where each client weighs '
+    'the prior against the examples of all.',
+    _better(('NWA', 'LP'), 'KL / N'),
+  ),
+  claims.Claim(
+    PAPER,
+    'products_count_the_prior_once',
+    'Products of posteriors (WC, conflation) predict better where each of K '
+    'clients has the prior to the power of 1 / K.',
+    _better(('WC', 'Conflation'), 's sqrt(K)'),
+  ),
+)

@@ -1,0 +1,139 @@
+"""What Fischer's models know that they do not know: an experiment of our own.
+
+The IID models of Table 2, weighted by size: five rules, with KL / N, and three
+variants. Half of the test examples fits a temperature and conformal sets, the
+other half is scored. A finished run is asked once; its answers stay in its
+directory.
+"""
+
+import functools
+
+from bfl_tf.analysis import loading, reports, uncertainty
+from experiments.harness import cells, tables
+from experiments.papers.posterior_pooling import grids
+
+_EXAMPLES, _SAMPLES = 2000, 20
+PAPER = cells.Paper(
+  'doubts',
+  scales={},
+  notes=dict.fromkeys(
+    cells.SCALES,
+    f'{_EXAMPLES} test examples and {_EXAMPLES} of each other set, {_SAMPLES} '
+    'Monte Carlo samples.',
+  ),
+)
+# Below `uncertainty`: what a run that is extended forgets.
+_FILE = 'uncertainty/answers.json'
+# By the data of a run: sets much like them, and of another world.
+_OTHERS = {
+  'cifar10': {'near': ('cifar100', 'tiny_imagenet@validation'),
+              'far': ('mnist',)},
+  'fashion_mnist': {'far': ('mnist',)},
+  'digits': {'far': ('digits',)},
+  'experiments.papers.equal_work.data:digits': {'near': ('mnist',),
+                                                   'far': ('fashion_mnist',)},
+  'experiments.papers.board.data:cifar10': {'near': ('cifar100',),
+                                               'far': ('mnist',)},
+}  # fmt: skip
+
+
+def _read(name, directory, predictor):
+  if predictor:
+    # It is the run's own that is asked.
+    raise cells.UnrecordedError(f'{name} of {predictor}')
+  answers = cells.asked_once(directory, _FILE, ask)
+  if name not in answers:
+    raise cells.UnrecordedError(name)
+  return answers[name]
+
+
+def ask(directory):
+  """Returns what a finished run says, by the names of `experiments.compare`.
+
+  Raises:
+    ValueError: its data, or another set, cannot be read.
+  """
+  run = loading.load_run(directory, calibrate_on_test=0.5)
+  others = [
+    uncertainty.other(distance, text, run.dataset, _EXAMPLES)
+    for distance, texts in _OTHERS[run.trained.config.dataset].items()
+    for text in texts
+  ]
+  asked = uncertainty.ask(run, others, _SAMPLES, _EXAMPLES)
+  return {**uncertainty.flat(asked.tables), **reports.flat(reports.report(run))}
+
+
+def measure(
+  label: str, name: str, factor: float = 1.0, digits: int = 3
+) -> cells.Measure:
+  """Returns the measure of an answer by its name in `ask`."""
+  read = functools.partial(_read, name)
+  return cells.Measure(label, read, factor=factor, digits=digits)
+
+
+_SHORT = {
+  'entropy': 'normalized_entropy',
+  'aleatoric': 'aleatoric_uncertainty',
+  'epistemic': 'epistemic_uncertainty',
+}
+_SETS = {
+  'CIFAR-100': 'near_cifar100',
+  'Tiny-ImageNet': 'near_tiny_imagenet',
+  'MNIST': 'far_mnist',
+}
+_DETECTION = tuple(
+  measure(f'{shown}, {short}', f'{place}_{name}_auroc')
+  for shown, place in _SETS.items()
+  for short, name in _SHORT.items()
+)
+_CALIBRATION = (
+  measure('NLL (nats)', 'nll_untempered'),
+  measure('ECE', 'ece_untempered'),
+  measure('gap', 'gap'),
+  measure('temperature', 'temperature_tempered'),
+  measure('NLL after', 'nll_tempered'),
+  measure('ECE after', 'ece_tempered'),
+  *(
+    measure(f'AURC, {short}', f'aurc_{name}') for short, name in _SHORT.items()
+  ),
+)
+_COVERAGE = tuple(
+  measure(f'{label} of {level} % sets', f'{name}_{level / 100:g}')
+  for level in (90, 95)
+  for label, name in (('coverage', 'coverage'), ('size', 'size'))
+)
+_CORRUPTED = (
+  measure('Accuracy (%)', 'corrupted_accuracy', factor=100, digits=2),
+  measure('NLL (nats)', 'corrupted_nll'),
+  measure('ECE', 'corrupted_ece'),
+)
+_CELLS = {
+  'Deterministic, NWA': grids.E1['Deterministic NWA train_size', 'iid'],
+  'MC dropout, NWA': grids.E1['MC Dropout NWA train_size', 'iid'],
+  **{
+    f'Flipout, {rule}': grids.KL_ALL[grids.method(rule), 'iid']
+    for rule in cells.RULES
+  },
+}
+_GRID = {(row, 'iid'): cell for row, cell in _CELLS.items()}
+TABLES = tuple(
+  tables.Table(PAPER, name, title, _GRID, measures)
+  for name, title, measures in (
+    (
+      'out_of_distribution',
+      'AUROC of telling other sets from test images, by each uncertainty',
+      _DETECTION,
+    ),
+    (
+      'calibration',
+      'calibration before and after a temperature, and risk over coverage',
+      _CALIBRATION,
+    ),
+    ('coverage', 'how often conformal sets hold the label', _COVERAGE),
+    (
+      'corruptions',
+      'images corrupted at strength 5, mean of five kinds',
+      _CORRUPTED,
+    ),
+  )
+)

@@ -1,0 +1,87 @@
+"""For whom a finished run's model fails, and how far its sets can be trusted.
+
+  python -m experiments.report --run=runs/wine_sites --personalize_epochs=5
+
+The global model on each site's own test share, in <run>/sites; and a threshold
+from all sites' calibration shares, in <run>/conformal.json, by which
+experiments.predict adds sets. What sites train for themselves is kept, each
+with a threshold of its own in <run>/sites/models/<site>, which predict takes as
+its --run. Where sites are nodes with files of their own, --superlink has them
+asked, and they answer in sums. Exit code 2: something is wrong, and nothing was
+written. Exit code 1: too few nodes answered, or the disk is full.
+"""
+
+from collections.abc import Iterable
+
+from absl import flags
+
+from bfl_tf import metrics
+from bfl_tf.analysis import loading, personalized, report_files, reports
+from bfl_tf.runs import checkpoints
+from experiments import finished
+from experiments import flags as flags_lib
+
+_ON_TEST = finished.calibrate_on_test()
+flags.adopt_module_key_flags(finished)
+_EPOCHS = flags.DEFINE_integer(
+  'personalize_epochs',
+  0,
+  'Epochs that each site trains on from the global model; 0: none.',
+  lower_bound=0,
+)
+_SETS = flags.DEFINE_enum(
+  'sets',
+  'lac',
+  list(metrics.SET_SCORES),
+  'Sets of classes: least ambiguous; adaptive, larger for what is hard; those '
+  'without their many last classes (docs/your_data.md).',
+)
+_SUPERLINK = flags.DEFINE_string(
+  'superlink',
+  '',
+  "A connection of Flower's config.toml, whose nodes are asked; --run is then "
+  "on the server's machine.",
+)
+_TIMEOUT = flags.DEFINE_float(
+  'answer_timeout',
+  0.0,
+  "With --superlink, seconds for a node's answer; the run's --client_timeout "
+  'if 0.',
+  lower_bound=0.0,
+)
+
+
+def main() -> None:
+  """Scores, writes tables and plots, and prints the tables."""
+  path = finished.path()
+  flags_lib.terminable()
+  if _SUPERLINK.value:
+    return _ask_nodes(path)
+  run = loading.load_run(path, _ON_TEST.value, _SETS.value)
+  own: Iterable[personalized.Personalized] = ()
+  if _EPOCHS.value:
+    state = checkpoints.restore(path)
+    own = personalized.train(run, state, _EPOCHS.value)
+    own = personalized.kept(path, run.trained, own, _EPOCHS.value)
+  report = reports.report(run, own)
+  report_files.write(path, report)
+  for line in report_files.lines(path, report):
+    print(line)
+  if _EPOCHS.value:
+    print(f"sites' own models in {personalized.home(path)}")
+
+
+def _ask_nodes(path):
+  if _EPOCHS.value or _ON_TEST.value:
+    flags_lib.fail(
+      '--superlink: nodes are asked for scores alone: leave '
+      '--personalize_epochs and --calibrate_on_test out.'
+    )
+  absolute = flags_lib.on_server('--run', path)
+  flower = flags_lib.flower('--superlink')
+  with flags_lib.watching(_SUPERLINK.value):
+    flower.ask_sites(absolute, _SUPERLINK.value, _TIMEOUT.value, _SETS.value)
+
+
+if __name__ == '__main__':
+  flags_lib.main(main)

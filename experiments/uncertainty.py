@@ -1,0 +1,106 @@
+"""Does a finished run's model know what it does not know?
+
+  python -m experiments.uncertainty --run=runs/mnist --far=fashion_mnist
+
+Scores on the run's test examples, written to <run>/doubt: telling examples of
+other sets, by entropy, aleatoric and epistemic uncertainty; staying silent;
+calibration, before and after a temperature; corrupted images. Other sets are
+resized to the run's images; of TFDS their test split, or NAME@SPLIT. Exit code
+2: something is wrong, and nothing was written. Exit code 1: the disk is full.
+"""
+
+import json
+
+from absl import flags
+
+from bfl_tf import data, files, plots, run_files
+from bfl_tf.analysis import loading, uncertainty
+from bfl_tf.runs import tables
+from experiments import finished
+from experiments import flags as flags_lib
+
+_ON_TEST = finished.calibrate_on_test()
+_SAMPLES = finished.num_mc_samples()
+flags.adopt_module_key_flags(finished)
+_OTHERS = {
+  distance: flags.DEFINE_list(distance, [], text)
+  for distance, text in (
+    ('near', 'Sets much like it: of CIFAR-10 cifar100.'),
+    ('far', 'Sets of another world: of CIFAR-10 mnist.'),
+  )
+}
+_EXAMPLES = flags.DEFINE_integer(
+  'num_examples', 0, 'Of each set, so many at most; 0: all.', lower_bound=0
+)
+_CORRUPT = flags.DEFINE_boolean(
+  'corrupt', True, 'Score corrupted images, if they are uint8 images.'
+)
+
+
+def main() -> None:
+  """Asks, writes tables and plots, and prints the tables."""
+  path = finished.path()
+  run = loading.load_run(path, _ON_TEST.value)
+  asked = uncertainty.ask(
+    run,
+    list(others(run.dataset)),
+    num_samples=_SAMPLES.value,
+    num_examples=_EXAMPLES.value,
+    corrupt=_CORRUPT.value,
+  )
+  for remark in asked.remarks:
+    print(remark)
+  for name, rows in asked.tables.items():
+    if rows and name != 'corruptions':
+      print(f'{tables.table(rows)}\n')
+  with tables.cleared(path / 'uncertainty') as folder:
+    _write(folder, asked.tables)
+  print(f'tables and plots in {path / "doubt"}')
+
+
+def _write(folder, found):
+  for name, rows in found.items():
+    if rows:
+      tables.write_csv(folder / f'{name}.csv', rows)
+  for name, figure in figures(found).items():
+    figure.savefig(folder / f'{name}.png')
+  files.write_text(
+    folder / run_files.SCORES,
+    json.dumps(uncertainty.flat(found), indent=2) + '\n',
+  )
+
+
+def others(dataset: data.Dataset):
+  """Yields the sets that the flags name."""
+  seen: set[tuple[str, str]] = set()
+  for distance, flag in _OTHERS.items():
+    for text in flag.value:
+      other = uncertainty.other(distance, text, dataset, _EXAMPLES.value)
+      if other[:2] in seen:
+        raise ValueError(
+          f'--{distance}={text}: another set is called {other.name} too: '
+          'rename one, or ask of one at a time.'
+        )
+      seen.add(other[:2])
+      yield other
+
+
+def figures(found):
+  """Draws what is in the tables."""
+  drawn = {}
+  if found['detection']:
+    rows: dict[str, dict[str, float]] = {}
+    for row in found['detection']:
+      name = f'{row["set"]} ({row["distance"]})'
+      shown = row['measure'].replace('_', ' ').capitalize()
+      rows.setdefault(name, {})[shown] = row['auroc']
+    drawn['detection'] = plots.dots(
+      rows, 'AUROC (0.5 knows nothing)', 'Telling other sets from the test set'
+    )
+  if found['corruptions']:
+    drawn['corruptions'] = plots.corruption(found['corruptions'])
+  return drawn
+
+
+if __name__ == '__main__':
+  flags_lib.main(main)

@@ -1,0 +1,105 @@
+"""Features of a network: of what it was not trained on, by the binary too."""
+
+import dataclasses
+import pathlib
+
+import binaries
+import numpy as np
+import pytest
+import toys
+
+from bfl_tf import analysis, data, runs
+from bfl_tf.analysis import features
+from bfl_tf.config.config import Config
+
+
+@pytest.fixture(scope='module')
+def run(tmp_path_factory):
+  """A pre-trained network, and its directory."""
+  path = tmp_path_factory.mktemp('features') / 'run'
+  config = Config(
+    dataset='toys:halves', variant='deterministic', num_clients=1,
+    num_rounds=1, settings={'mlp.hidden_units': (7,)},
+  )  # fmt: skip
+  runs.Run(config, path, False, draw_plots=False).play()
+  return path
+
+
+def test_clients_rows_are_those_it_has_not_seen(run):
+  trained, whole = analysis.load(run), toys.blobs()
+  found = features.of_dataset(trained, whole)
+  assert np.array_equal(found['y_train'], whole.train.y[100:])
+  assert found['x_train'].shape == (50, 7) and len(found['x_test']) == 60
+  # The head on them says what the network says.
+  kernel, bias = trained.model.trainable_variables[-2:]
+  logits = found['x_test'] @ kernel.numpy() + bias.numpy()
+  probs = np.exp(logits - logits.max(-1, keepdims=True))
+  probs /= probs.sum(-1, keepdims=True)
+  np.testing.assert_allclose(
+    probs, trained.predict(whole.test.x).probs, atol=1e-5
+  )
+
+
+@pytest.mark.process
+def test_the_binary_writes_a_data_set(run, tmp_path):
+  path = tmp_path / 'features.npz'
+  (good, bad) = binaries.drive(
+    'experiments.features',
+    [
+      [f'--run={run}', '--dataset=toys:blobs', f'--output={path}'],
+      [f'--run={run}'],
+    ],
+    pathlib.Path(__file__).parents[1],
+  )
+  assert good[0] == 0, good
+  assert '50 examples for clients and 60 to test, 7 features each' in good[1]
+  dataset = data.load(str(path))
+  assert dataset.num_classes == 3 and dataset.train.x.shape == (50, 7)
+  assert bad[0] == 2 and '--output' in bad[2]
+
+
+def test_a_table_is_read_as_the_run_read_it(tmp_path):
+  rng = np.random.default_rng(0)
+  x, y = rng.normal(size=(100, 3)), np.arange(100) % 2
+  np.savez(tmp_path / 'own.npz', x=x.astype(np.float32), y=y)
+  config = Config(
+    dataset=str(tmp_path / 'own.npz'), test_fraction=0.1, validation_split=0.1
+  )
+  found = features.read(config, config.dataset, test_split='test')
+  assert found.test.y.size == 10 and found.train.y.size == 90
+  other = features.read(config, 'wine', train_split='train')
+  assert other.name == 'wine' and other.test.y.size > 10
+
+
+def test_what_is_wrong_is_refused(run):
+  trained = analysis.load(run)
+  with pytest.raises(ValueError, match='--dataset'):
+    features.of_dataset(trained, data.load(trained.config.dataset))
+  stochastic = analysis.Trained(
+    trained.config.replace(variant='flipout'), trained.task, trained.weights
+  )
+  with pytest.raises(ValueError, match='--variant'):
+    features.of_dataset(stochastic, toys.blobs())
+
+
+def test_columns_are_those_of_the_run_in_its_order(run):
+  trained = analysis.load(run)
+  names = tuple(map(data.Feature, 'abcd'))
+  seen = dataclasses.replace(toys.blobs(), features=names)
+  seen = dataclasses.replace(seen, train=seen.train.take(slice(0, 100)))
+  trained.task = dataclasses.replace(trained.task, features=names)
+  found = features.of_dataset(
+    trained, dataclasses.replace(toys.blobs(), features=names), seen
+  )
+  assert len(found['y_train']) == 50
+  turned = dataclasses.replace(toys.blobs(), features=names[::-1])
+  turned.train.x[:], turned.test.x[:] = (
+    split.x[:, ::-1].copy() for split in (turned.train, turned.test)
+  )
+  again = features.of_dataset(trained, turned, seen)
+  np.testing.assert_array_equal(again['x_train'], found['x_train'])
+  other = dataclasses.replace(
+    toys.blobs(), features=tuple(map(data.Feature, 'abce'))
+  )
+  with pytest.raises(ValueError, match='--dataset'):
+    features.of_dataset(trained, other, seen)

@@ -1,0 +1,187 @@
+"""Models that sites train for themselves: kept, with sets of their own."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import site_data
+import toys
+
+from bfl_tf import analysis, federation, metrics, runs
+from bfl_tf.analysis import (
+  loading,
+  personalized,
+  prediction_sets,
+  reports,
+  site_statistics,
+)
+from bfl_tf.federation import engine
+from bfl_tf.runs import checkpoints
+
+
+def train(run_dir, run, epochs):
+  state = checkpoints.restore(run_dir)
+  return personalized.train(run, state, epochs)
+
+
+def keep(run_dir, run, epochs):
+  """Trains for each site, and keeps it; returns the rows by site."""
+  own = train(run_dir, run, epochs)
+  kept = personalized.kept(run_dir, run.trained, own, epochs)
+  return {row['site']: row for row in reports.report(run, kept).sites}
+
+
+@pytest.fixture(scope='module')
+def run(sites_run):
+  return loading.load_run(sites_run)
+
+
+@pytest.fixture(scope='module')
+def kept(tmp_path_factory):
+  """A run with its sites' models, its data, and the table."""
+  run_dir = site_data.play(tmp_path_factory.mktemp('kept'))
+  run = loading.load_run(run_dir)
+  return run_dir, run, keep(run_dir, run, 40)
+
+
+def test_a_site_of_its_own_mind_is_right_after_training_for_itself(kept):
+  _, run, table = kept
+  assert table['odd']['accuracy'] < 0.3 < 0.7
+  assert table['odd']['personalized_accuracy'] > 0.7
+  # The global model is as it was.
+  again = reports.report(run).sites
+  assert [row['accuracy'] for row in again] == [
+    row['accuracy'] for row in table.values()
+  ]
+
+
+def test_a_sites_own_model_is_loaded_as_it_was_scored(kept):
+  run_dir, run, table = kept
+  held, shares = run.calibration, dict(run.test.sites)
+  for site, rows in held.sites:
+    path = personalized.folder(run_dir, site)
+    own, promise = analysis.load(path), prediction_sets.read(path)
+    text = (path / 'site.json').read_text()
+    assert json.loads(text) == {'site': site, 'personalize_epochs': 40}
+    # Sets are from the site's own calibration share. The rank by hand: the 23rd
+    # and the 24th smallest score, ceil(25 * 0.9) and ceil(25 * 0.95), each
+    # within the width of its bin.
+    assert promise.num_examples == len(rows) == 24
+    said = own.predict(held.x[rows]).probs
+    scores = metrics.set_scores(said)
+    scores = np.sort(scores[np.arange(len(rows)), held.y[rows]])
+    limits = np.array(promise.thresholds)
+    assert np.all(limits >= scores[[22, 23]] - 1e-6)
+    assert np.all(limits <= scores[[22, 23]] + 1e-3 + 1e-6)
+    share = run.test.take(shares[site])
+    tally = site_statistics.SiteStatistics.of(
+      own.predict(share.x).probs, share.y, promise
+    )
+    names = ('accuracy', 'nll', 'coverage_0.9', 'size_0.95')
+    found = {name: table[site][f'personalized_{name}'] for name in names}
+    expected = {name: tally.row(promise)[name] for name in names}
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_sets_that_are_every_class_have_no_score(run):
+  model = run.trained.weights
+  of_few = site_data.promise(18, run.trained.num_samples())
+  own = [
+    personalized.Personalized('odd', model, of_few),
+    personalized.Personalized('north', model, None),
+  ]
+  rows = {row['site']: row for row in reports.report(run, own).sites}
+  assert rows['odd']['personalized_coverage_0.9'] == 1
+  assert 'personalized_coverage_0.95' not in rows['odd']
+  assert 'personalized_coverage_0.9' not in rows['north']
+  nll = rows['north']['nll']
+  assert rows['north']['personalized_nll'] == pytest.approx(nll)
+
+
+def check_trains_as_under(run_dir, run, **changes):
+  """A site's own model is the same where the run had other flags."""
+  config = run.trained.config.replace(**changes)
+  other = analysis.Trained(config, run.trained.task, run.trained.weights)
+  ours, theirs = (
+    {one.site: one.model for one in train(run_dir, each, 2)}
+    for each in (run, run._replace(trained=other))
+  )
+  assert all(toys.same(ours[site], theirs[site]) for site in ours | theirs)
+
+
+def test_a_model_of_its_own_stands_for_nobody_else(sites_run, run):
+  pooled = {'flipout.kl_examples': 'all', 'flipout.kl_reduction': 'tied'}
+  check_trains_as_under(sites_run, run, **pooled)
+
+
+def test_what_holds_clients_together_is_no_part_of_it(tmp_path):
+  scaffold = {
+    'client_parts': ('scaffold',), 'client_optimizer': 'sgd',
+    'variant': 'deterministic',
+  }  # fmt: skip
+  run_dir = site_data.play(tmp_path, **scaffold)
+  run = loading.load_run(run_dir)
+  check_trains_as_under(run_dir, run, client_parts=())
+
+
+def test_under_pvi_a_sites_prior_is_its_cavity(tmp_path):
+  """It is where the site's next training would end, undamped."""
+  pvi = {
+    'client_parts': ('pvi',), 'pooling': 'dwc', 'flipout.temperature': 1,
+    'calibration_fraction': 0,
+  }  # fmt: skip
+  run_dir = site_data.play(tmp_path, **pvi)
+  run = loading.load_run(run_dir)
+  own = {one.site: one.model for one in train(run_dir, run, 10)}
+  config = run.trained.config.replace(**{'pvi.damping': 1})
+  experiment = federation.Experiment.build(config, dataset=run.dataset)
+  state = checkpoints.restore(run_dir)
+  came = engine.Local()(experiment, state, range(3))
+  sites = 'north', 'odd', 'south'
+  sent = {sites[client]: update.model for client, update in came}
+  assert all(toys.same(own[site], sent[site]) for site in sites)
+
+
+def test_a_sites_model_is_whole_or_none(sites_copy, run, monkeypatch):
+  model = run.trained.weights
+
+  def put(epochs, *names):
+    own = [personalized.Personalized(name, model, None) for name in names]
+    return list(personalized.kept(sites_copy, run.trained, own, epochs))
+
+  def disk_is_full(*_):
+    raise OSError('full')
+
+  folder = personalized.folder(sites_copy, 'north')
+  put(1, 'north', 'odd')
+  with monkeypatch.context() as patch:
+    patch.setattr(checkpoints, 'save', disk_is_full)
+    with pytest.raises(ValueError, match='models cannot be kept'):
+      put(9, 'north')
+  with pytest.raises(ValueError, match='holds no run'):
+    analysis.load(folder)
+  analysis.load(folder.with_name('odd'))
+  put(3, 'north')
+  assert toys.same(analysis.load(folder).weights, model)
+  assert json.loads((folder / 'site.json').read_text()) == {
+    'site': 'north', 'personalize_epochs': 3,
+  }  # fmt: skip
+
+
+def test_a_sites_own_model_is_no_run(kept):
+  path = personalized.folder(kept[0], 'odd')
+  config = analysis.load(path).config
+  with pytest.raises(ValueError, match="a site's own model"):
+    runs.Run(config, path, False)
+  with pytest.raises(ValueError, match="a site's own model"):
+    loading.load_run(path)
+
+
+def test_the_folder_of_a_site():
+  home = pathlib.Path('runs/x/sites/models')
+  for site, name in (
+    ('Zürich & Co', 'Zürich & Co'),
+    ('../a %', '%2E.%2Fa %25'),
+  ):
+    assert personalized.folder('runs/x', site) == home / name

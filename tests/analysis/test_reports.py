@@ -1,0 +1,211 @@
+"""A run on three sites: scored on each one's own share, and made its own."""
+
+import csv
+import dataclasses
+import re
+
+import fake
+import numpy as np
+import pytest
+import site_data
+
+from bfl_tf import federation, metrics
+from bfl_tf.analysis import (
+  loading,
+  personalized,
+  prediction_sets,
+  report_files,
+  report_page,
+  reports,
+)
+from bfl_tf.federation import data as data_lib
+from bfl_tf.runs import checkpoints
+
+
+@pytest.fixture(scope='module')
+def run(sites_run):
+  return loading.load_run(sites_run)
+
+
+@pytest.fixture(scope='module')
+def report(run):
+  return reports.report(run)
+
+
+def test_sites_are_its_clients(sites_run, run, report):
+  with (sites_run / 'partition.csv').open() as file:
+    _, *rows = csv.reader(file)
+  # 60 rows a site: 12 to test, half of the rest to calibrate, half to train.
+  assert {row[0]: sum(map(int, row[1:])) for row in rows} == {
+    row['site']: 24 for row in report.sites
+  }
+  assert np.unique(run.test.ids, return_counts=True)[1].tolist() == [12] * 3
+
+
+def test_each_site_by_hand(run, report):
+  dataset = run.dataset
+  assert [row['site'] for row in report.sites] == ['north', 'odd', 'south']
+  assert [row['class'] for row in report.classes] == ['left', 'right', 'up']
+  for row in report.sites:
+    own = dataset.test.ids == row['site']
+    # Draws are named by an example's place: of all, not of the site's own.
+    probs = run.trained.predict(dataset.test.x).probs[own]
+    y = dataset.test.y[own]
+    assert row['num_examples'] == own.sum() == 12
+    assert row['accuracy'] == np.mean(probs.argmax(1) == y)
+    assert row['nll'] == metrics.negative_log_likelihood(probs, y)
+    assert row['auroc'] == np.mean(metrics.one_against_rest(probs, y))
+    held = report.promise.sets(probs)[0][np.arange(12), y]
+    assert row['coverage_0.9'] == held.mean()
+
+
+def test_the_model_fails_one_site_and_the_table_says_so(report):
+  scores = {row['site']: row['accuracy'] for row in report.sites}
+  assert min(scores['north'], scores['south']) > 0.7
+  assert scores['odd'] < 0.3
+  over = {row['over']: row for row in report.summary}
+  values = list(scores.values())
+  assert over['worst site']['accuracy'] == scores['odd']
+  assert over['mean of all sites']['accuracy'] == pytest.approx(np.mean(values))
+  spread = over['standard deviation of sites']['accuracy']
+  assert spread == pytest.approx(np.std(values, ddof=1))
+  assert over['worst site']['nll'] == max(r['nll'] for r in report.sites)
+
+
+def test_the_promise_is_that_of_all_scores_together(run, report):
+  held = run.calibration
+  probs = run.trained.predict(held.x).probs
+  whole = metrics.score_counts(probs, held.y)
+  assert report.promise == prediction_sets.PredictionSets.of(
+    [whole], run.trained.config.final_num_mc_samples, 'lac'
+  )
+  assert report.promise.num_examples == len(held.y) == 72
+  assert report.promise.levels == (0.9, 0.95)
+
+
+@pytest.mark.parametrize(
+  'num_examples, level, wanted',
+  [(8, 0.9, False), (9, 0.9, True), (18, 0.95, False), (19, 0.95, True)],
+)
+def test_how_many_a_promise_needs(num_examples, level, wanted):
+  assert site_data.promise(num_examples).is_enough(level) == wanted
+
+
+def test_a_promise_is_read_back(tmp_path, report):
+  assert prediction_sets.read(tmp_path) is None
+  prediction_sets.write(tmp_path, report.promise)
+  assert prediction_sets.read(tmp_path) == report.promise
+  path = tmp_path / 'conformal.json'
+  path.write_text(path.read_text().replace('4000', '1000'))
+  with pytest.raises(ValueError, match=r'conformal\.json'):
+    prediction_sets.read(tmp_path)
+
+
+def written(folder):
+  return {str(path.relative_to(folder)) for path in folder.rglob('*.*')}
+
+
+def test_what_an_earlier_report_said_is_gone(tmp_path, report, monkeypatch):
+  report_files.write(tmp_path, report)
+  assert {'conformal.json', 'sites/sites.csv'} < written(tmp_path)
+  other = dataclasses.replace(report, sites=[])
+  with monkeypatch.context() as full:
+    fake.stop(full, prediction_sets, 'write', 1, error=OSError('no space left'))
+    with pytest.raises(federation.MachineError, match='sites'):
+      report_files.write(tmp_path, other)
+  assert 'sites/scores.json' not in written(tmp_path)
+  report_files.write(tmp_path, dataclasses.replace(other, promise=None))
+  assert not {'conformal.json', 'sites/sites.csv'} & written(tmp_path)
+
+
+def test_a_page_for_who_decides(run, report, tmp_path):
+  sites = [{**row, 'site': f'<{row["site"]}>'} for row in report.sites]
+  report = dataclasses.replace(
+    report, sites=sites, rejected={'far': 'its <file> is gone'}
+  )
+  figures = report_files.figures(report)
+  assert set(figures) == {'reliability', 'sites', 'classes', 'coverage'}
+  for name, figure in figures.items():
+    figure.savefig(tmp_path / f'{name}.png')
+  page = report_page.page('a run', report, tmp_path)
+  # Nothing is fetched, and nothing that a site says is read as a tag.
+  assert page.count('src="data:image/png;base64,') == 2
+  assert not re.search(r'https?:|<link|<script', page)
+  text = ' '.join(
+    re.sub(r'<style.*/style>|<[^>]*>', ' ', page, flags=re.S).split()
+  )
+  assert '&lt;odd&gt;' in text and 'its &lt;file&gt; is gone' in text
+  probs = run.trained.predict(run.test.x).probs
+  sets, _ = report.promise.sets(probs)
+  alone = sets.sum(-1) == 1
+  right = sets[np.arange(36), run.test.y][alone].mean()
+  assert f'{alone.sum()} of the 36 cases have one class' in text
+  assert f'the right one for {right:.0%} (' in text
+  assert f'; {36 - alone.sum()} are sent on' in text
+  # The worst is first: all of it is wrong.
+  assert page.index('&lt;odd') < page.index('&lt;north')
+  none = dataclasses.replace(report, sites=[], promise=None)
+  page = report_page.page('a run', none, tmp_path)
+  assert 'kept no calibration share' in page
+  # One in three is of each class: the model is better than one class alone.
+  assert '<strong>' not in page and 'is right for\n33%' in page
+  whole, *others = report.summary
+  poor = [{**whole, 'accuracy': 12 / 36}, *others]
+  poor = dataclasses.replace(none, summary=poor)
+  page = report_page.page('a run', poor, tmp_path)
+  assert page.index('<p><strong>') == page.index('<p>')
+
+
+def test_selected_sites_are_told_from_all(tmp_path):
+  run = loading.load_run(site_data.play(tmp_path, clients_per_round=1))
+  report = reports.report(run)
+  drawn = {row['site']: row['rounds_selected'] for row in report.sites}
+  assert sum(drawn.values()) == run.trained.config.num_rounds
+  over = {row['over']: row for row in report.summary}
+  last = over['mean of the sites selected last']['accuracy']
+  assert last in [r['accuracy'] for r in report.sites if r['rounds_selected']]
+
+
+def test_a_set_without_sites_has_none(tmp_path):
+  config = fake.CONFIG.replace(num_rounds=1)
+  fake.play(tmp_path, config)
+  run = loading.load_run(tmp_path, calibrate_on_test=0.5)
+  assert len(run.calibration.y) == len(run.test.y) == 30
+  report = reports.report(run)
+  assert report.sites == []
+  assert [row['over'] for row in report.summary] == ['all examples']
+  assert report.promise.num_examples == 30
+  assert reports.report(loading.load_run(tmp_path)).promise is None
+  with pytest.raises(ValueError, match='--partition'):
+    personalized.train(run, checkpoints.restore(tmp_path), 1)
+
+
+def test_data_that_have_changed(tmp_path):
+  path = site_data.write(tmp_path / 'sites.csv')
+  run_dir, config = tmp_path / 'run', site_data.config(path)
+  fake.play(run_dir, config)
+  with pytest.raises(ValueError, match='--calibrate_on_test'):
+    loading.load_run(run_dir, calibrate_on_test=0.5)
+  site_data.write(path, site_data.rows(seed=1))
+  with pytest.raises(ValueError, match='--dataset'):
+    loading.load_run(run_dir)
+
+
+def test_no_site_is_left_out_without_a_word(tmp_path):
+  lines = [*site_data.rows(20), *[['1', 'tiny', '2', 'up']] * 2]
+  path = site_data.write(tmp_path / 'sites.csv', lines)
+  options = {'validation_split': 0.5, 'num_clients': 4}
+  refused = 0
+  for seed in range(12):
+    config = site_data.config(
+      path, seed=seed, calibration_fraction=0, **options
+    )
+    data = data_lib.load(config)
+    try:
+      parts, _ = data_lib.partition_dataset(config, data)
+    except ValueError as error:
+      assert 'tiny' in str(error) and '--validation_split' in str(error)
+      refused += 1
+    else:
+      assert data_lib.client_names(data, parts)[-1] == 'tiny'
+  assert 0 < refused < 12

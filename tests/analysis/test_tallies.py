@@ -1,0 +1,102 @@
+"""What examples add up to: the scores of all of them, whoever holds which."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from bfl_tf import metrics
+from bfl_tf.analysis import prediction_sets, site_statistics
+
+PROMISE = prediction_sets.PredictionSets((0.9, 0.95), (0.1, 0.14), 99, 1, 'lac')
+
+
+def examples(size, num_classes=4, seed=0):
+  rng = np.random.default_rng(seed)
+  return (
+    rng.dirichlet(np.full(num_classes, 0.5), size),
+    rng.integers(num_classes - 1, size=size),
+  )
+
+
+@pytest.mark.parametrize('promise', [None, PROMISE])
+@pytest.mark.parametrize('parts', [1, 2, 7])
+def test_parts_add_up_to_the_scores_of_all(parts, promise):
+  probs, y = examples(200)
+  rows = np.array_split(np.arange(200), parts)
+  whole = functools.reduce(
+    site_statistics.SiteStatistics.merge,
+    (site_statistics.SiteStatistics.of(probs[r], y[r], promise) for r in rows),
+  )
+  row = whole.row(promise)
+  by_hand = {
+    'num_examples': 200,
+    'accuracy': metrics.accuracy(probs, y),
+    'balanced_accuracy': metrics.balanced_accuracy(probs, y),
+    'nll': metrics.negative_log_likelihood(probs, y),
+    'ece': metrics.expected_calibration_error(probs, y),
+  }
+  for level, sets in zip((0.9, 0.95), promise.sets(probs) if promise else ()):
+    by_hand[f'coverage_{level:g}'] = sets[np.arange(200), y].mean()
+    by_hand[f'size_{level:g}'] = sets.sum(-1).mean()
+    single = sets.sum(-1) == 1
+    by_hand[f'single_{level:g}'] = single.mean()
+    right = sets[np.arange(200), y][single]
+    by_hand[f'single_accuracy_{level:g}'] = right.mean()
+  # The area under a curve does not add up.
+  auroc = row.pop('auroc')
+  alone = np.nanmean(metrics.one_against_rest(probs, y))
+  assert auroc == (alone if parts == 1 else None)
+  assert set(row) == set(by_hand)
+  for name, value in by_hand.items():
+    assert row[name] == pytest.approx(value, rel=1e-12), name
+
+
+def test_a_class_by_hand():
+  probs, y = examples(50)
+  tally = site_statistics.SiteStatistics.of(probs, y, PROMISE)
+  of_class = y == 1
+  (sets, _), row = PROMISE.sets(probs), tally.class_row(1, PROMISE)
+  assert row['num_examples'] == of_class.sum()
+  assert row['recall'] == np.mean(probs[of_class].argmax(1) == 1)
+  assert row['coverage_0.9'] == sets[of_class, 1].mean()
+  assert row['size_0.9'] == sets[of_class].sum(1).mean()
+  assert row['single_0.9'] == np.mean(sets[of_class].sum(1) == 1)
+  assert row['auroc'] == metrics.one_against_rest(probs, y)[1]
+  # Nobody has the last one.
+  assert tally.class_row(3, PROMISE) == {'num_examples': 0}
+
+
+@pytest.mark.parametrize('size', [1, 8, 134])
+def test_what_examples_add_up_to_is_admitted(size):
+  probs, y = examples(size, seed=size)
+  tally = site_statistics.SiteStatistics.of(
+    probs.astype(np.float32), y, PROMISE
+  )
+  tally.check(size)
+  # As the server takes it for granted.
+  like = site_statistics.SiteStatistics.of(
+    np.eye(4)[:1], np.zeros(1, int), PROMISE
+  )
+  for given, wanted in zip(tally, like, strict=True):
+    assert (given.shape, given.dtype) == (wanted.shape, wanted.dtype)
+  tally.merge(tally).check(2 * size)
+  with pytest.raises(ValueError, match='it does not count the'):
+    tally.check(size + 1)
+
+
+@pytest.mark.parametrize(
+  'name, value',
+  [
+    ('auroc', lambda a: a + np.inf),
+    ('examples', lambda a: a + 2**62),
+    ('examples', lambda a: a - 99),
+    ('loss', lambda a: -a),
+    ('right', lambda a: a + 50),
+    ('single', lambda a: 0 * a),
+  ],
+)
+def test_what_no_examples_add_up_to_is_refused(name, value):
+  tally = site_statistics.SiteStatistics.of(*examples(50), PROMISE)
+  with pytest.raises(ValueError, match='examples'):
+    tally._replace(**{name: value(getattr(tally, name))}).check(50)

@@ -1,0 +1,169 @@
+"""A finished run given back: its predictions, posterior and model."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow_probability import distributions as tfd
+import toys
+
+import bfl_tf
+from bfl_tf import weights
+from bfl_tf.analysis import exporting
+from bfl_tf.config.config import Config
+from bfl_tf.federation import data
+from bfl_tf.runs import Run
+
+CONFIGS = {
+  # Two batches of test examples, raw bytes.
+  'flipout': Config(
+    dataset='digits',
+    settings={'mlp.hidden_units': (8,), 'flipout.prior_scale': 1},
+    num_clients=3,
+    num_rounds=2,
+    num_eval_examples=20,
+    final_num_mc_samples=4,
+  ),
+  # Moving statistics.
+  'deterministic': Config(
+    dataset='toys:blobs',
+    model='toys:normalized',
+    variant='deterministic',
+    num_clients=3,
+    num_rounds=1,
+    seed=7,
+  ),
+}
+
+
+def play(config, path):
+  Run(config, path, False, toys.BUILT, draw_plots=False).play()
+  return bfl_tf.load(path)
+
+
+@pytest.fixture(scope='module')
+def runs(tmp_path_factory):
+  """Finished runs, as they are loaded, and their directories."""
+  path = tmp_path_factory.mktemp('runs')
+  return {
+    name: (play(config, path / name), path / name)
+    for name, config in CONFIGS.items()
+  }
+
+
+@pytest.fixture(scope='module')
+def flipout(runs):
+  return runs['flipout'][0]
+
+
+def inputs_of(trained):
+  return data.load(trained.config).test.x
+
+
+def recorded(path):
+  with np.load(path / 'predictions.npz') as archive:
+    return {name: archive[name] for name in archive if name != 'labels'}
+
+
+def same_bits(said, path):
+  expected = recorded(path)
+  assert set(said) == set(expected)
+  for name, values in expected.items():
+    assert said[name].dtype == values.dtype
+    assert said[name].tobytes() == values.tobytes(), name
+
+
+@pytest.mark.parametrize('name', CONFIGS)
+def test_it_says_the_bits_of_the_last_evaluation(runs, name):
+  trained, path = runs[name]
+  same_bits(trained.predict(inputs_of(trained))._asdict(), path)
+
+
+def test_posterior(runs, flipout):
+  q = flipout.posterior
+  assert isinstance(q, tfd.MultivariateNormalDiag)
+  np.testing.assert_array_equal(q.mean(), flipout.weights.loc)
+  np.testing.assert_array_equal(q.stddev(), flipout.weights.scale)
+  point, _ = runs['deterministic']
+  np.testing.assert_array_equal(point.posterior.sample(), point.weights.point)
+
+
+def test_model_has_the_weights_and_takes_what_normalize_makes(runs, flipout):
+  held = weights.read(weights.Variables.of(flipout.model))
+  np.testing.assert_array_equal(held.loc, flipout.weights.loc)
+  # Through softplus and back.
+  np.testing.assert_allclose(held.scale, flipout.weights.scale, rtol=1e-5)
+  point, _ = runs['deterministic']
+  x = inputs_of(point)
+  probs = tf.nn.softmax(point.model(point.normalize(x)))
+  np.testing.assert_allclose(point.predict(x).probs, probs, rtol=1e-5)
+
+
+def test_draws_and_samples_of_ones_own(runs, flipout):
+  x = inputs_of(flipout)[:50]
+  ours, same, other = (flipout.predict(x, seed=s).probs for s in (1, 1, 2))
+  np.testing.assert_array_equal(ours, same)
+  assert not np.any((ours == other).all(-1))
+  # What was asked changes nothing of what the run itself says.
+  expected = recorded(runs['flipout'][1])['probs']
+  # Some processors round float32 sums differently in batches of other sizes.
+  np.testing.assert_allclose(flipout.predict(x).probs, expected[:50], rtol=1e-5)
+  one = flipout.predict(x, num_samples=1)
+  assert not np.any(one.epistemic_uncertainty)
+  assert np.all(one.aleatoric_uncertainty > 0)
+  # Images without their one channel, as they are stored.
+  np.testing.assert_array_equal(flipout.predict(x[..., 0], seed=1).probs, ours)
+
+
+@pytest.mark.parametrize(
+  'x',
+  [
+    np.zeros([3, 8, 8, 1]),
+    np.zeros([3, 8, 8, 3], np.uint8),
+  ],
+)
+def test_other_inputs(flipout, x):
+  with pytest.raises(ValueError, match=r'\bx\b'):
+    flipout.predict(x)
+  with pytest.raises(ValueError, match='num_samples'):
+    flipout.predict(np.zeros([1, 8, 8], np.uint8), num_samples=0)
+
+
+def test_a_run_that_an_ensemble_scored_predicts_with_the_model(tmp_path):
+  config = CONFIGS['deterministic'].replace(
+    refine=('ensemble',),
+    predictor='C',
+    partition='shards',
+    local_epochs=50,
+    **{'shards.classes_per_client': 1},
+  )
+  trained = play(config, tmp_path)
+  x = toys.blobs().test.x
+  probs = trained.predict(x).probs
+  expected = tf.nn.softmax(trained.model(trained.normalize(x)))
+  np.testing.assert_allclose(probs, expected, rtol=1e-5)
+  assert not np.allclose(probs, recorded(tmp_path)['probs'], rtol=1e-3)
+
+
+def test_where_all_weights_are_random_samples_are_draws(tmp_path):
+  config = Config(
+    dataset='toys:blobs', model='logistic', variant='deterministic',
+    num_clients=2, num_rounds=1, local_epochs=4, batch_size=15,
+    client_parts=('swag',), pooling='product',
+    settings={'swag.rank': 2, 'swag.period': 1, 'swag.min_scale': 0.3},
+  )  # fmt: skip
+  trained = play(config, tmp_path / 'run')
+  x = toys.blobs().test.x
+  mean, few, many = (trained.predict(x, n) for n in (None, 2, 400))
+  assert not mean.epistemic_uncertainty.any()
+  with pytest.raises(ValueError, match='--num_mc_samples'):
+    exporting.export(trained, tmp_path / 'exported', 2)
+  assert np.array_equal(few.probs, trained.predict(x, 2).probs)
+  assert np.all(few.epistemic_uncertainty > 0)
+  # Of logits, which are linear in the weights, the posterior's own moments.
+  draws = np.asarray(trained.posterior.sample(400, seed=1))
+  inputs = np.asarray(trained.normalize(x))
+  logits = inputs @ draws[:, :12].reshape(400, 4, 3) + draws[:, np.newaxis, 12:]
+  probs = np.exp(logits - logits.max(-1, keepdims=True))
+  probs /= probs.sum(-1, keepdims=True)
+  error = np.sqrt(2) * probs.std(0) / 20
+  assert np.all(np.abs(many.probs - probs.mean(0)) < 5 * error + 1e-6)

@@ -1,0 +1,105 @@
+"""What a run's model is asked, against the metrics by hand."""
+
+import fake
+import numpy as np
+import pytest
+
+from bfl_tf import analysis, data, metrics
+from bfl_tf.analysis import loading, uncertainty
+from bfl_tf.analysis.model import Prediction
+from bfl_tf.config.config import Config
+from bfl_tf.data import corruptions
+
+
+def prediction(probs, epistemic):
+  probs, epistemic = np.array(probs), np.array(epistemic)
+  entropy = metrics.normalized_entropy(probs)
+  return Prediction(probs, entropy, 1 - probs.max(1), epistemic)
+
+
+INSIDE = prediction([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], [0.1, 0.2, 0.3])
+OUTSIDE = prediction([[0.5, 0.5], [1.0, 0.0]], [0.25, 0.4])
+
+
+def test_detection_by_hand():
+  other = uncertainty.Other('far', 'noise', np.zeros([2, 1]))
+  rows = {
+    r['measure']: r for r in uncertainty.detection(INSIDE, OUTSIDE, other)
+  }
+  assert list(rows) == list(uncertainty.MEASURES)
+  # Of six pairs by epistemic uncertainty one is the wrong way around.
+  assert rows['epistemic_uncertainty']['auroc'] == pytest.approx(5 / 6)
+  # One is more uncertain than all by entropy, one less than all.
+  assert rows['normalized_entropy']['auroc'] == pytest.approx(1 / 2)
+  assert rows['normalized_entropy']['num_out'] == 2
+
+
+def test_selection_and_calibration_are_the_metrics():
+  y = np.array([0, 1, 1])
+  rows = list(uncertainty.selection(INSIDE, y))
+  right = metrics.is_correct(INSIDE.probs, y)
+  found = metrics.selective(INSIDE.epistemic_uncertainty, right)
+  assert rows[2]['aurc'] == found.area
+  assert rows[2]['coverage_at_5_risk'] == found.coverage_at
+  row = uncertainty.calibration(INSIDE.probs, y, temperature=2.0)
+  tempered = metrics.tempered(INSIDE.probs, 2.0)
+  assert row['nll'] == metrics.negative_log_likelihood(tempered, y)
+  assert row['gap'] == metrics.confidence_gap(tempered, y)
+
+
+def test_some_examples_are_the_same_each_time():
+  first, again = uncertainty.some(50, 9), uncertainty.some(50, 9)
+  assert len(first) == len(set(first)) == 9
+  np.testing.assert_array_equal(first, again)
+  assert len(uncertainty.some(50, 0)) == len(uncertainty.some(50, 99)) == 50
+
+
+@pytest.mark.parametrize(
+  'changes, set_apart, expected',
+  [
+    ({}, False, None),
+    ({'calibration_fraction': 0.25}, False, ('the calibration share', 36)),
+    # Who sets test examples apart wants them to be used.
+    ({'validation_split': 0.5}, True, ('the test examples set apart', 9)),
+    ({'validation_split': 0.5}, False, ('the validation examples', 71)),
+  ],
+)
+def test_what_a_temperature_is_fitted_on(changes, set_apart, expected):
+  dataset = data.load('wine', **changes)
+  held = dataset.test.take(slice(0, 9)) if set_apart else dataset.calibration
+  run = loading.LoadedRun(None, dataset, held, dataset.test, 'lac')
+  found = uncertainty.temperature_data(run)
+  assert (found and (found[0], len(found[1].y))) == expected
+
+
+def test_corrupted_images_of_a_run(tmp_path):
+  config = Config(
+    dataset='digits', model='logistic', variant='deterministic', num_clients=2,
+    num_rounds=1, client_learning_rate=0.01,
+  )  # fmt: skip
+  fake.play(tmp_path, config)
+  model = analysis.load(tmp_path)
+  test = data.load('digits').test
+  test = test.take(uncertainty.some(len(test.y), 20))
+  rows = list(uncertainty.corrupted(model, test, None, seed=0))
+  assert len(rows) == 1 + 5 * len(corruptions.KINDS)
+  clean, *others = rows
+  assert (clean['kind'], clean['strength']) == ('none', 0)
+  probs = model.predict(test.x).probs
+  assert clean['accuracy'] == metrics.accuracy(probs, test.y)
+  x = corruptions.corrupt(test.x, 'noise', 3, 0)
+  (row,) = [r for r in others if (r['kind'], r['strength']) == ('noise', 3)]
+  assert row['nll'] == metrics.negative_log_likelihood(
+    model.predict(x).probs, test.y
+  )
+
+
+def test_a_file_may_have_an_at_sign_in_its_path(tmp_path):
+  path = tmp_path / 'me@host'
+  path.mkdir()
+  images = np.full([4, 9, 9], 200, np.uint8)
+  np.savez(path / 'other.npz', x_train=images)
+  like = data.load('digits')
+  for text in (f'{path}/other.npz', f'{path}/other.npz@train'):
+    found = uncertainty.other('far', text, like)
+    assert found.name == 'other' and found.x.shape == (4, 8, 8, 1)

@@ -1,0 +1,260 @@
+"""A table of one's own: labels by text, sites by column, bad cells by name."""
+
+import csv
+import re
+
+import numpy as np
+import pytest
+
+from bfl_tf import data
+from bfl_tf.data import preprocessing, shares, unlabeled
+
+HEADER = ['ash', 'site', 'hue', 'label']
+
+
+def rows(num_rows=60, labels=('red', 'white', 'rose')):
+  rng = np.random.default_rng(0)
+  for i in range(num_rows):
+    ash, hue = rng.normal(size=2)
+    yield [f'{ash:.3f}', 'abc'[i * i % 7 % 3], f'{hue:.3f}', labels[i % 3]]
+
+
+def write(folder, lines, name='wine.csv', header=HEADER, **options):
+  path = folder / name
+  with path.open('w', newline='', **options) as file:
+    csv.writer(file).writerows([header, *lines])
+  return str(path)
+
+
+def load(path, **options):
+  return data.load(path, **{'client_column': 'site', **options})
+
+
+def names(dataset):
+  return [f.column for f in dataset.features if f.value is None]
+
+
+def test_a_table(tmp_path):
+  lines = list(rows())
+  dataset = load(write(tmp_path, lines), calibration_fraction=0.25)
+  assert dataset.class_names == ('red', 'rose', 'white')
+  assert names(dataset) == ['ash', 'hue']
+  assert dataset.num_classes == 3
+  assert dataset.train.x.dtype == np.float32
+  # Every row is in one share, with its own features, label and site.
+  found = [
+    (*x.tolist(), dataset.class_names[y], i)
+    for part in (dataset.train, dataset.calibration, dataset.test)
+    for x, y, i in zip(*part, strict=True)
+  ]
+  wanted = [
+    (np.float32(r[0]).item(), np.float32(r[2]).item(), r[3], r[1])
+    for r in lines
+  ]
+  assert sorted(found) == sorted(wanted)
+  sizes = {s: sum(r[1] == s for r in lines) for s in 'abc'}
+  for site, size in sizes.items():
+    tested = round(0.2 * size)
+    assert np.sum(dataset.test.ids == site) == tested
+    assert np.sum(dataset.calibration.ids == site) == round(
+      0.25 * (size - tested)
+    )
+
+
+def test_shares_are_the_same_for_every_seed_and_but_for_ones_own_rows(tmp_path):
+  first, again = (
+    load(write(tmp_path, rows()), validation_split=0.2, seed=seed)
+    for seed in (0, 1)
+  )
+  np.testing.assert_array_equal(first.test.x, again.test.x)
+  assert not np.array_equal(first.validation.x, again.validation.x)
+  fewer = [r for r in rows() if r[1] != 'a']
+  other = load(write(tmp_path, fewer), validation_split=0.2)
+  for site in 'bc':
+    np.testing.assert_array_equal(
+      first.test.x[first.test.ids == site],
+      other.test.x[other.test.ids == site],
+    )
+
+
+def test_what_spreadsheets_write(tmp_path):
+  header = ['ash', 'site', 'hue, kg', 'label']
+  quoted = [[r[0], f'{r[1]}, Inc.', f' {r[2]} ', r[3]] for r in rows()]
+  path = write(tmp_path, quoted, 'TABLE.CSV', header, encoding='utf-8-sig')
+  with open(path, 'a') as file:
+    file.write('\n\n')
+  dataset = load(path)
+  assert names(dataset) == ['ash', 'hue, kg']
+  assert set(dataset.train.ids) == {f'{s}, Inc.' for s in 'abc'}
+
+
+def test_without_sites_and_columns_left_out(tmp_path):
+  dataset = data.load(write(tmp_path, rows()), ignore_columns=('site', 'hue'))
+  assert names(dataset) == ['ash']
+  assert dataset.train.ids is None
+  assert len(dataset.test.y) == 12
+
+
+@pytest.mark.parametrize('name', ['a|b', '=1+1', '-ve', '@a', '-1+A1'])
+def test_a_class_that_predictions_cannot_name_is_rejected(tmp_path, name):
+  lines = [*rows(labels=('c', '-', name))]
+  with pytest.raises(ValueError, match=re.escape(repr(name))):
+    load(write(tmp_path, lines))
+
+
+@pytest.mark.parametrize(
+  'labels, names',
+  [
+    (('10', '9', '0'), ('0', '9', '10')),
+    (('1', '-1', '0'), ('-1', '0', '1')),
+    (('inf', 'nil', '2'), ('2', 'inf', 'nil')),
+  ],
+)
+def test_whole_numbers_are_ordered_by_value(tmp_path, labels, names):
+  lines = [*rows(labels=labels)]
+  assert load(write(tmp_path, lines)).class_names == names
+  if names == ('0', '9', '10'):
+    # As they are where others are to come.
+    dataset = load(write(tmp_path, lines), num_classes=12)
+    assert dataset.num_classes == len(dataset.class_names) == 12
+    assert set(dataset.train.y) == {0, 9, 10}
+
+
+def test_server_data_has_the_columns_by_name(tmp_path):
+  like = load(write(tmp_path, rows()))
+  path = write(
+    tmp_path, [['1', 'x', '2'], ['3', 'y', '4']], 'server.csv',
+    ['hue', 'note', 'ash'],
+  )  # fmt: skip
+  read = unlabeled.load_unlabeled(path, split='train', like=like, resize=False)
+  assert read.tolist() == [[2, 1], [4, 3]]
+  gaps = load(write(tmp_path, change(4, 'hue', '')))
+  path = write(tmp_path, [['1', '']], 'gap.csv', ['ash', 'hue'])
+  read = unlabeled.load_unlabeled(path, split='train', like=gaps, resize=False)
+  np.testing.assert_array_equal(read, [[1, np.nan, 1]])
+  bad = write(tmp_path, [['1']], 'bad.csv', ['hue'])
+  with pytest.raises(ValueError, match="'ash'"):
+    unlabeled.load_unlabeled(bad, split='train', like=like, resize=False)
+
+
+def test_gaps_and_categories(tmp_path):
+  lines = [
+    ['' if i % 5 == 0 else f'{i}.5', ('lab', '?', 'ward')[i % 3],
+     f'{i % 2}.0', 'xy'[i % 4 // 2]]
+    for i in range(40)
+  ]  # fmt: skip
+  header = ['age', 'place', 'sex', 'label']
+  path = write(tmp_path, lines, header=header)
+  dataset = data.load(path, categorical_columns=('sex',))
+  assert [*map(tuple, dataset.features)] == [
+    ('age', None), ('age', ''), ('place', ''), ('place', 'lab'),
+    ('place', 'ward'), ('sex', '0'), ('sex', '1'),
+  ]  # fmt: skip
+  by_hand = {
+    tuple(np.nan_to_num(
+      [float(age or 'nan'), age == '', place == '?', place == 'lab',
+       place == 'ward', sex == '0.0', sex == '1.0'], nan=-1.0
+    ))
+    for age, place, sex, _ in lines
+  }  # fmt: skip
+  x = np.concatenate([dataset.train.x, dataset.test.x])
+  assert {tuple(row) for row in np.nan_to_num(x, nan=-1.0)} == by_hand
+  # A gap is the mean, once normalised.
+  scaled = preprocessing.normalize(x, dataset.mean, dataset.std).numpy()
+  assert np.all(scaled[np.isnan(x)] == 0) and np.isfinite(scaled).all()
+  # The same cells in another order of columns, and what cannot be read.
+  new = [['1', 'ward', '3.5', 'q'], ['0.0', '', 'NA', 'r']]
+  header = ['sex', 'place', 'age', 'note']
+  path = write(tmp_path, new, 'new.csv', header)
+  np.testing.assert_array_equal(
+    data.rows_like(path, dataset.features),
+    [[3.5, 0, 0, 0, 1, 0, 1], [np.nan, 1, 1, 0, 0, 1, 0]],
+  )
+  bad = [['', 'ward', '3.5', 'q'], *new, ['1', 'roof', 'ten', 'r']]
+  path = write(tmp_path, bad, 'bad.csv', header)
+  with pytest.raises(ValueError) as error:
+    data.rows_like(path, dataset.features)
+  assert str(error.value).count('row ') == 3
+  for named in ("column 'sex' has '' in row 2", "'roof'", "'ten' in row 5"):
+    assert re.search(named, str(error.value))
+
+
+def test_an_owner_may_name_what_few_rows_have(tmp_path):
+  lines = [[f'{i}', 'ABC'[i % 3], f'{i % 2}.10', 'xy'[i % 2]] for i in range(6)]
+  path = write(tmp_path, lines, header=['age', 'ward', 'code', 'label'])
+  with pytest.raises(ValueError, match="column 'ward'"):
+    data.load(path)
+  dataset = data.load(path, categorical_columns=('ward', 'code'))
+  # A code is its text: no number is made of it.
+  assert [f.value for f in dataset.features[1:]] == [*'ABC', '0.10', '1.10']
+
+
+def test_a_class_may_be_held_out_whole(tmp_path):
+  """As at a node whose file has few rows of a class that others have."""
+  lines = [*rows(), *[['1', 'a', '2', 'cider']] * 2]
+  dataset = load(write(tmp_path, lines), calibration_fraction=0.9)
+  assert dataset.class_names[0] == 'cider' and 0 not in dataset.train.y
+
+
+def change(row, column, text):
+  lines = list(rows())
+  lines[row][HEADER.index(column)] = text
+  return lines
+
+
+def test_a_calibration_share_of_any_set():
+  whole = data.load('digits')
+  dataset = data.load('digits', calibration_fraction=0.25)
+  assert len(dataset.calibration.y) == round(0.25 * len(whole.train.y))
+  np.testing.assert_array_equal(whole.train.x[dataset.rows], dataset.train.x)
+  with pytest.raises(ValueError, match='calibration_fraction'):
+    shares.take(dataset, 'calibration', 'calibration_fraction', 0.1)
+
+
+# By what the line names: lines, and flags.
+BAD = {
+  "column 'hue' .*'forty' in row 6": (change(4, 'hue', 'forty'), {}),
+  "column 'hue' .*'inf' in row 6": (change(4, 'hue', 'inf'), {}),
+  "column 'ash'.*column 'hue'": (
+    [[f'a{i}', r[1], f'b{i}', r[3]] for i, r in enumerate(rows())],
+    {},
+  ),
+  # Notes, of which most rows have none.
+  "column 'hue'": (
+    [[*r[:2], f'note {i}' * (i < 10), r[3]] for i, r in enumerate(rows())],
+    {},
+  ),
+  '--categorical_columns': (rows(), {'categorical_columns': ('id',)}),
+  "column 'ash' has numbers": (
+    [[f'{1e6 + i % 9 / 4}', *r[1:]] for i, r in enumerate(rows())],
+    {},
+  ),
+  "row 9, column 'label' has 'NA'": (change(7, 'label', 'NA'), {}),
+  "row 9, column 'site'": (change(7, 'site', ' '), {}),
+  'row 61': ([*rows(59), ['1', 'a', '2']], {}),
+  "site 'alone' .*test_fraction": ([*rows(), ['1', 'alone', '2', 'red']], {}),
+  '--label_column': (rows(), {'label_column': 'cultivar'}),
+  '--ignore_columns': (rows(), {'ignore_columns': ('id',)}),
+  "column 'label'": (rows(labels=('0.5', '1', '2')), {}),
+  "'label' has '1' and '1.0'": (rows(labels=('0', '1', '1.0')), {}),
+  '--num_classes=2': (rows(labels=('0', '1', '2')), {'num_classes': 2}),
+  '--test_fraction=0': (rows(), {'test_fraction': 0.0}),
+  '--train_split': (rows(), {'train_split': 'x'}),
+}
+
+
+def test_bad_tables(tmp_path):
+  for named, (lines, options) in BAD.items():
+    with pytest.raises(ValueError, match=named):
+      load(write(tmp_path, lines), **options)
+  with pytest.raises(ValueError, match='nowhere'):
+    load('nowhere.csv')
+
+
+def test_flags_that_other_sets_do_not_take():
+  for options in (
+    {'client_column': 'site'}, {'test_fraction': 0.5}, {'num_classes': 4},
+    {'train_split': 'train[:9]'},
+  ):  # fmt: skip
+    with pytest.raises(ValueError, match=next(iter(options))):
+      data.load('wine', **options)

@@ -1,0 +1,105 @@
+"""Built-in sets, functions, validation, and the moments of a set."""
+
+import numpy as np
+import pytest
+
+from bfl_tf import data
+from bfl_tf.data import columns, swiss_roll
+
+
+@pytest.mark.parametrize(
+  'name, shape, dtype, num_classes, sizes',
+  [
+    ('digits', (8, 8, 1), np.uint8, 10, (1438, 359)),
+    ('breast_cancer', (30,), np.float32, 2, (455, 114)),
+    ('wine', (13,), np.float32, 3, (142, 36)),
+  ],
+)
+def test_built_in_sets(name, shape, dtype, num_classes, sizes):
+  dataset = data.load(name, seed=1)
+  assert dataset.input_shape == shape
+  assert dataset.num_classes == num_classes
+  assert (len(dataset.train.y), len(dataset.test.y)) == sizes
+  assert dataset.train.x.dtype == dataset.test.x.dtype == dtype
+  assert dataset.train.y.dtype == np.int32
+  assert dataset.validation.x.shape == (0, *shape)
+  share = np.bincount(dataset.test.y) / np.bincount(
+    np.concatenate([dataset.train.y, dataset.test.y])
+  )
+  assert np.abs(share - 0.2).max() < 0.02
+  again = data.load(name, seed=2)
+  assert np.array_equal(dataset.test.x, again.test.x)
+
+
+def test_swiss_roll_without_noise_is_three_arms_a_third_of_a_turn_apart():
+  rng = np.random.default_rng(0)
+  points, labels = swiss_roll.draw(rng, 50, noise=0.0)
+  whole = points @ [1, 1j]
+  turns = np.angle(whole) / (2 * np.pi) - np.abs(whole) - labels / 3
+  np.testing.assert_allclose(turns, np.rint(turns), atol=1e-6)
+  assert 0.1 <= np.abs(whole).min() < np.abs(whole).max() <= 1
+
+
+def test_swiss_roll_is_the_same_for_every_seed():
+  roll, again = (data.load('swiss_roll', seed=seed) for seed in (1, 2))
+  assert np.bincount(roll.train.y).tolist() == [300] * 3
+  assert np.bincount(roll.test.y).tolist() == [1000] * 3
+  assert np.array_equal(roll.train.x, again.train.x)
+  assert np.array_equal(roll.test.x, again.test.x)
+
+
+def test_validation_is_balanced_and_by_seed():
+  whole = data.load('digits')
+  first, same, other = (
+    data.load('digits', validation_split=0.25, seed=seed) for seed in (3, 3, 4)
+  )
+  assert len(first.validation.y) == round(0.25 * len(whole.train.y))
+  assert len(first.train.y) + len(first.validation.y) == len(whole.train.y)
+  counts = np.bincount(first.validation.y)
+  exact = 0.25 * np.bincount(whole.train.y)
+  assert np.all(np.abs(counts - exact) < 1)
+  assert np.array_equal(first.validation.x, same.validation.x)
+  assert not np.array_equal(first.validation.x, other.validation.x)
+  # Every training image is still there, once.
+  both = np.concatenate([first.train.x, first.validation.x])
+  rows = [sorted(map(bytes, x)) for x in (both, whole.train.x)]
+  assert rows[0] == rows[1]
+  with pytest.raises(ValueError, match='--validation_split'):
+    data.load('digits', validation_split=1e-4)
+
+
+def arrays():
+  x = np.arange(12, dtype=np.float32).reshape(6, 2)
+  return x, np.arange(6) % 2, x, np.arange(6) % 2
+
+
+def a_dataset():
+  return data.from_arrays('mine', *arrays())
+
+
+def double():
+  """Made by hand, of what no training and no file has."""
+  x, y, *_ = arrays()
+  split = columns.Split(x.astype(np.float64), y)
+  return columns.Dataset('mine', 2, split, split.take(np.arange(0)), split)
+
+
+def nothing():
+  return None
+
+
+def wider():
+  x, y, *_ = arrays()
+  return x, y, np.ones([6, 3]), y
+
+
+def test_a_function_by_its_dotted_name(monkeypatch):
+  monkeypatch.syspath_prepend(__file__.rpartition('/')[0])
+  for function in ('arrays', 'a_dataset'):
+    dataset = data.load(f'test_loading:{function}')
+    assert dataset.input_shape == (2,)
+    assert dataset.num_classes == 2
+  assert data.load('test_loading:double').train.x.dtype == np.float32
+  for name in ('wider', 'nothing', 'absent'):
+    with pytest.raises(ValueError, match=f'^--dataset=test_loading:{name}'):
+      data.load(f'test_loading:{name}')

@@ -1,0 +1,62 @@
+"""What sites hold out: by law, at many small sites."""
+
+import numpy as np
+import pytest
+
+from bfl_tf.data import columns, shares
+
+
+def hold_out(split, fraction=0.2):
+  return shares.hold_out('x', split, 'test_fraction', fraction)
+
+
+def _sites(labels, num_sites):
+  """Examples of sites with the same labels; inputs tell them apart."""
+  y = np.tile(np.asarray(labels, np.int32), num_sites)
+  x = np.random.default_rng(0).normal(size=[y.size, 2]).astype(np.float32)
+  return x, y, np.repeat(np.arange(num_sites), len(labels))
+
+
+@pytest.mark.parametrize(
+  'labels, fraction',
+  [
+    ([0] * 8 + [1] * 2, 0.2),  # Rounded to the nearest: 2 and 0 of each site.
+    ([0] * 17 + [1] * 3, 0.1),
+    ([0] * 46 + [1] * 2 + [2] * 2, 0.2),
+    ([0, 1, 2, 3, 4], 0.2),
+  ],
+)
+def test_each_example_has_the_same_chance(labels, fraction):
+  x, y, ids = _sites(labels, 2000)
+  held, rest = hold_out(columns.Split(x, y, ids), fraction)
+  assert np.array_equal(np.sort(np.r_[held, rest]), np.arange(y.size))
+  taken = np.zeros(y.size)
+  taken[held] = 1
+  by_place = taken.reshape(2000, -1).mean(0)
+  error = np.sqrt(fraction * (1 - fraction) / 2000)
+  np.testing.assert_allclose(by_place, fraction, atol=4 * error)
+
+
+def test_a_class_gets_a_whole_number_next_to_its_quota():
+  rng = np.random.default_rng(0)
+  for _ in range(200):
+    size, fraction = rng.integers(5, 60), rng.uniform(0.05, 0.6)
+    y = rng.choice(4, size, p=[0.6, 0.25, 0.1, 0.05]).astype(np.int32)
+    x = rng.normal(size=[size, 2]).astype(np.float32)
+    held, _ = hold_out(columns.Split(x, y), fraction)
+    total = max(1, round(fraction * size))
+    assert held.size == total
+    exact = total * np.bincount(y, minlength=4) / size
+    found = np.bincount(y[held], minlength=4)
+    assert np.all((np.floor(exact) <= found) & (found <= np.ceil(exact)))
+
+
+def test_who_else_is_there_changes_nobodys_share():
+  x, y, ids = _sites([0, 0, 0, 1, 1, 2, 2, 2, 2, 2], 3)
+  together, _ = hold_out(columns.Split(x, y, ids))
+  for site in range(3):
+    (rows,) = np.nonzero(ids == site)
+    # Alone its classes may have other numbers, in the same order.
+    own = columns.Split(x[rows], y[rows] * 3 + 1)
+    alone, _ = hold_out(own)
+    assert np.array_equal(rows[alone], np.intersect1d(together, rows))

@@ -1,0 +1,120 @@
+"""TFDS by name: small sets made here without a network."""
+
+import signal
+
+import binaries
+import numpy as np
+import pytest
+import tensorflow_datasets as tfds
+
+from bfl_tf import data
+
+
+class _Toy(tfds.core.GeneratorBasedBuilder):
+  """Six classes of images, each filled with its label."""
+
+  VERSION = tfds.core.Version('1.0.0')
+  shape = (4, 4, 3)
+  target = tfds.features.ClassLabel(num_classes=6)
+
+  def _info(self):
+    return tfds.core.DatasetInfo(
+      builder=self,
+      features=tfds.features.FeaturesDict(
+        {
+          'image': tfds.features.Image(shape=self.shape),
+          'label': self.target,
+        }
+      ),
+      supervised_keys=('image', 'label'),
+    )
+
+  def _split_generators(self, dl_manager):
+    return {
+      'train': self._generate_examples(60),
+      'test': self._generate_examples(12),
+    }
+
+  def _generate_examples(self, count):
+    for i in range(count):
+      image = np.full((4, 4, 3), i % 6, np.uint8)
+      yield i, {'image': image, 'label': i % 6}
+
+
+class BflToyImages(_Toy):
+  """A good one."""
+
+
+class BflToyRegression(_Toy):
+  """A label that is a number."""
+
+  target = tfds.features.Scalar(np.float32)
+
+
+class BflToySizes(_Toy):
+  """Images of any size."""
+
+  shape = (None, None, 3)
+
+
+class BflToyOffline(_Toy):
+  """A set that has to be downloaded where there is no network."""
+
+  def _split_generators(self, dl_manager):
+    raise ConnectionError('no route to host\nsecond line')
+
+
+@pytest.fixture
+def data_dir(tmp_path, monkeypatch):
+  monkeypatch.setenv('TFDS_DATA_DIR', str(tmp_path))
+  return tmp_path
+
+
+def test_a_set_is_prepared_once_and_loaded_whole(data_dir):
+  dataset = data.load('bfl_toy_images', validation_split=0.5)
+  assert dataset.input_shape == (4, 4, 3)
+  assert dataset.num_classes == 6
+  assert dataset.train.x.dtype == np.uint8
+  assert np.bincount(dataset.train.y).tolist() == [5] * 6
+  assert np.bincount(dataset.validation.y).tolist() == [5] * 6
+  assert np.all(dataset.test.x[:, 0, 0, 0] == dataset.test.y)
+  assert (data_dir / 'bfl_toy_images').is_dir()
+
+
+def test_splits_are_slices(data_dir):
+  dataset = data.load(
+    'bfl_toy_images', train_split='train[:50%]', test_split='train[50:]+test'
+  )
+  assert (len(dataset.train.y), len(dataset.test.y)) == (30, 22)
+
+
+def test_refusals_name_the_flag_before_an_example_is_read(
+  data_dir, monkeypatch
+):
+  monkeypatch.setattr(_Toy, 'as_dataset', None)
+  for name in (
+    'bfl_toy_image', 'bfl_toy_images:9.9.9', 'table.parquet',
+    'bfl_toy_regression', 'bfl_toy_sizes', 'bfl_toy_offline',
+  ):  # fmt: skip
+    with pytest.raises(ValueError, match=f'--dataset={name}'):
+      data.load(name)
+  for split in ('trian', 'train[:200%]', '', 'train[:0]'):
+    for flag in ('train_split', 'test_split'):
+      with pytest.raises(ValueError, match=f'--{flag}'):
+        data.load('bfl_toy_images', **{flag: split})
+
+
+@pytest.mark.process
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_download(tmp_path, monkeypatch, number):
+  monkeypatch.setenv('TFDS_DATA_DIR', str(tmp_path / 'sets'))
+  # Nothing listens there: TFDS retries for minutes.
+  for scheme in ('http', 'https'):
+    monkeypatch.setenv(f'{scheme}_proxy', 'http://127.0.0.1:9')
+  flags = ['--dataset=tiny_imagenet', f'--output_dir={tmp_path}/run']
+  process = binaries.start('experiments.run', *flags)
+  assert any('Downloading tiny_imagenet' in line for line in process.stderr)
+  process.send_signal(number)
+  process.communicate(timeout=5)
+  assert process.returncode == 128 + number
+  assert list(tmp_path.iterdir()) == []

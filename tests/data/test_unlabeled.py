@@ -1,0 +1,96 @@
+"""Images for the server: from every kind of source, resized by hand."""
+
+import numpy as np
+import pytest
+
+from bfl_tf import data
+from bfl_tf.data import unlabeled
+
+
+def clients(*shape, dtype=np.uint8):
+  """A data set whose images have that shape."""
+  x, y = np.ones((4, *shape), dtype), [0, 1, 0, 1]
+  return data.from_arrays('clients', x, y, x, y)
+
+
+def load(name, like, split='train', resize=False):
+  return data.load_unlabeled(name, split=split, like=like, resize=resize)
+
+
+def save(folder, images):
+  path = str(folder / 'server.npz')
+  np.savez(path, x_train=images)
+  return path
+
+
+def random_images(*shape):
+  return np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
+
+
+def four_arrays():
+  x = random_images(6, 8, 8, 1)
+  return x, np.arange(6) % 2, x, np.arange(6) % 2
+
+
+def a_dataset():
+  return data.from_arrays('mine', *four_arrays())
+
+
+def test_own_sets_give_their_training_inputs(tmp_path, monkeypatch):
+  like = clients(8, 8, 1)
+  assert np.array_equal(load('digits', like), data.load('digits').train.x)
+  wine = data.load('wine')
+  assert np.array_equal(load('wine', wine), wine.train.x)
+  images = random_images(5, 8, 8)  # No channel, no labels.
+  assert np.array_equal(load(save(tmp_path, images), like)[..., 0], images)
+  monkeypatch.syspath_prepend(__file__.rpartition('/')[0])
+  for function in ('four_arrays', 'a_dataset'):
+    loaded = load(f'test_unlabeled:{function}', like)
+    assert np.array_equal(loaded, four_arrays()[0])
+
+
+def test_halving_by_hand(tmp_path):
+  """Antialiased: a triangle over four pixels, 1 3 3 1, cut at the border."""
+  row = np.array([10, 20, 40, 80, 160, 240], np.uint8)
+  images = np.tile(row, (1, 6, 1))
+  resized = load(save(tmp_path, images), clients(3, 3, 1), resize=True)
+  exact = [
+    (3 * 10 + 3 * 20 + 40) / 7,  # 18.57
+    (20 + 3 * 40 + 3 * 80 + 160) / 8,  # 67.5
+    (80 + 3 * 160 + 3 * 240) / 7,  # 182.86
+  ]
+  assert resized.dtype == np.uint8
+  assert np.all(np.abs(resized[0, :, :, 0] - exact) <= 0.5)
+
+
+def test_channels_by_hand(tmp_path):
+  colours = np.array([[255, 0, 0], [0, 255, 0], [255, 255, 255]], np.uint8)
+  images = np.tile(colours[:, None, None], (1, 8, 8, 1))
+  grey = load(save(tmp_path, images), clients(8, 8, 1), resize=True)
+  assert grey.shape == (3, 8, 8, 1)
+  assert grey[:, 0, 0, 0].tolist() == [76, 150, 255]
+  colour = load('digits', clients(8, 8, 3), resize=True)
+  digits = data.load('digits').train.x
+  assert np.array_equal(colour, np.repeat(digits, 3, axis=-1))
+
+
+def test_batches_change_nothing(tmp_path, monkeypatch):
+  path = save(tmp_path, random_images(7, 8, 8, 3))
+  whole = load(path, clients(5, 5, 3), resize=True)
+  monkeypatch.setattr(unlabeled, '_CHUNK', 2 * 8 * 8 * 3)
+  assert np.array_equal(load(path, clients(5, 5, 3), resize=True), whole)
+
+
+def test_what_does_not_fit_is_refused_by_the_flag():
+  like = clients(8, 8, 1)
+  with pytest.raises(ValueError, match='--server_dataset=no_such_set'):
+    load('no_such_set', like)
+  with pytest.raises(ValueError, match='--server_split=test'):
+    load('digits', like, split='test')
+  for like, resize in (
+    (clients(8, 8, 3), False),
+    (clients(64), True),
+    (clients(8, 8, 1, dtype=np.float32), True),
+  ):
+    with pytest.raises(ValueError, match='--server_dataset=digits'):
+      load('digits', like, resize=resize)
