@@ -1,3 +1,3 @@
-"""What a finished run is asked: its model, its sites, its doubts."""
+"""Analysis of finished runs: predictions, reports, uncertainty, export."""
 
 from bfl_tf.analysis.model import load, Prediction, Trained

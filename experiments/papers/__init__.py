@@ -5,7 +5,6 @@ from typing import Any
 from experiments.papers import (
   board,
   distance,
-  doubts,
   equal_work,
   fedbe,
   fl_swag,
@@ -14,6 +13,7 @@ from experiments.papers import (
   posterior_pooling,
   priors,
   sets,
+  uncertainty,
 )
 
 _PAPERS = (
@@ -23,7 +23,7 @@ _PAPERS = (
   fl_swag,
   priors,
   outliers,
-  doubts,
+  uncertainty,
   distance,
   equal_work,
   board,

@@ -14,7 +14,7 @@ from experiments.papers.posterior_pooling import grids
 
 _EXAMPLES, _SAMPLES = 2000, 20
 PAPER = cells.Paper(
-  'doubts',
+  'uncertainty',
   scales={},
   notes=dict.fromkeys(
     cells.SCALES,

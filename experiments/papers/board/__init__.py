@@ -8,7 +8,7 @@ former is the best round's; the last one's is given too.
 import functools
 
 from experiments.harness import cells, tables
-from experiments.papers import doubts
+from experiments.papers import uncertainty
 
 PAPER = cells.Paper(
   'board',
@@ -110,9 +110,11 @@ _SCORES = (
   LAST,
   cells.NLL,
   cells.Measure('ECE', cells.final('ece'), digits=3),
-  doubts.measure('AURC', 'aurc_normalized_entropy'),
-  doubts.measure('AUROC CIFAR-100', 'near_cifar100_normalized_entropy_auroc'),
-  doubts.measure('MNIST', 'far_mnist_normalized_entropy_auroc'),
+  uncertainty.measure('AURC', 'aurc_normalized_entropy'),
+  uncertainty.measure(
+    'AUROC CIFAR-100', 'near_cifar100_normalized_entropy_auroc'
+  ),
+  uncertainty.measure('MNIST', 'far_mnist_normalized_entropy_auroc'),
   cells.Measure(
     'MB up a round', cells.column('bytes_up', max), factor=1e-6, digits=1
   ),

@@ -8,7 +8,7 @@ by validation examples of the harder split; its other settings are presets'.
 from bfl_tf import run_files
 from bfl_tf.runs import checkpoints
 from experiments.harness import cells, tables
-from experiments.papers import doubts
+from experiments.papers import uncertainty
 
 PAPER = cells.Paper(
   'equal_work',
@@ -171,9 +171,9 @@ _MEASURES = (
   cells.ACCURACY,
   cells.NLL,
   cells.ECE,
-  doubts.measure('AUROC', 'far_fashion_mnist_normalized_entropy_auroc'),
-  doubts.measure('near', 'near_mnist_normalized_entropy_auroc'),
-  doubts.measure('AURC', 'aurc_normalized_entropy', digits=4),
+  uncertainty.measure('AUROC', 'far_fashion_mnist_normalized_entropy_auroc'),
+  uncertainty.measure('near', 'near_mnist_normalized_entropy_auroc'),
+  uncertainty.measure('AURC', 'aurc_normalized_entropy', digits=4),
   cells.Measure('seconds', _seconds, digits=1),
   cells.Measure(
     'KB up a round', cells.column('bytes_up', max), factor=1e-3, digits=0
