@@ -28,7 +28,7 @@ from experiments.harness import tables as tables_lib
 _OUTPUT = flags.DEFINE_string(
   'output',
   None,
-  'Where the table and the figures go; of compare, only printed if empty.',
+  'Directory of the table and the figures; empty: the table is only printed.',
 )
 _DRAWN = {
   'learning_curves': comparison.learning_curves,
@@ -36,29 +36,33 @@ _DRAWN = {
   'risk_coverage': comparison.risk_coverage,
 }
 _SCORES = flags.DEFINE_list(
-  'scores', [], 'Columns of the table; all that every run has if empty.'
+  'scores', [], 'Columns of the table; empty: all scores that every run has.'
 )
 _BASELINE = flags.DEFINE_string(
   'baseline',
   '',
-  'What settings are tested against, over the seeds of both: a name, or some '
-  'flags of one: pooling=nwa.',
+  'Baseline of the significance tests: the name of a setting, or some of its '
+  'flags, such as pooling=nwa.',
 )
 _NAMES = flags.DEFINE_list(
   'names',
   [],
-  "Names of settings in table and figures: 'pooling=nwa:NWA'. A setting "
-  'without a name is shown by its flags.',
+  "Names of settings in the table and figures, each as FLAGS:NAME: 'pooling="
+  "nwa:Average,num_rounds=1 pooling=lp:Mixture'. A setting without a name is "
+  'shown by its flags.',
 )
 _FIGURES = flags.DEFINE_list(
-  'figures', [*_DRAWN], f'Of {", ".join(_DRAWN)}, those to draw.'
+  'figures', [*_DRAWN], f'Figures to draw. Some of: {", ".join(_DRAWN)}.'
 )
 
 
 def main(paths: Sequence[str]) -> None:
   """Prints the table; writes it and the figures."""
   if len(paths) < 2:
-    flags_lib.fail('name two finished runs or more: compare DIR DIR ...')
+    more = ''
+    if paths and [*pathlib.Path(paths[0]).glob('*/seed*')]:
+      more = f' {paths[0]} is a study: compare {paths[0]}/*/seed*'
+    flags_lib.fail(f'name two finished runs or more: compare DIR DIR ...{more}')
   report(paths)
 
 
@@ -76,13 +80,14 @@ def report(
   table = comparison_lib.cells(lines, [] if _NAMES.value else keys)
   folder = pathlib.Path(_OUTPUT.value) if _OUTPUT.value else folder
   figures = dict(_drawn(groups)) if folder else {}
-  text = f'{tables_lib.markdown(table)}\n{_said()}'
+  caption = _caption(groups)
+  text = f'{tables_lib.markdown(table)}\n{caption}'
   print(text)
   if folder:
     folder.mkdir(parents=True, exist_ok=True)
     tables.write_csv(folder / 'compared.csv', lines)
     files.write_text(folder / 'compared.md', f'{text}\n')
-    tex = f'% {_said()}\n{tables_lib.tex(table)}'
+    tex = f'% {caption}\n{tables_lib.tex(table)}'
     files.write_text(folder / 'compared.tex', tex)
     for name, figure in figures.items():
       for kind in ('png', 'pdf'):
@@ -104,8 +109,10 @@ def check(
   return groups
 
 
-def _said():
-  text = 'Mean ± standard error over seeds.'
+def _caption(groups):
+  text = 'One seed per setting.'
+  if any(len(group.runs) > 1 for group in groups.values()):
+    text = 'Mean ± standard error over seeds.'
   if _BASELINE.value:
     text += (
       f" * differs from {_BASELINE.value}: Student's test on the differences "

@@ -52,7 +52,7 @@ def main() -> None:
     flags_lib.fail(error)
   except ValueError as error:
     flags_lib.fail_with_traceback(error, code=1)
-  _show(summary)
+  _show(config, summary)
 
 
 def _on_flower(config):
@@ -65,14 +65,20 @@ def _on_flower(config):
     print(f"\nresults in {path}, on the server's machine")
     return
   try:
-    _show(flower.simulate(config, _OUTPUT_DIR.value))
+    _show(config, flower.simulate(config, _OUTPUT_DIR.value))
   except KeyboardInterrupt as stop:
     left = 'the same command goes on after the last round'
     flags_lib.interrupted(stop, left)
 
 
-def _show(summary):
-  print(f'\n{runs.table(summary)}\n\nresults in {_OUTPUT_DIR.value}')
+def _show(config, summary):
+  parts = [f'pooling {config.pooling}', *config.client_parts]
+  parts += [*config.server_step, *config.refine]
+  print(
+    f'\n{config.dataset}, {config.model}, {config.variant}, '
+    f'{config.num_clients} clients, {" + ".join(parts)}\n'
+    f'{runs.table(summary)}\n\nresults in {_OUTPUT_DIR.value}'
+  )
 
 
 if __name__ == '__main__':

@@ -27,24 +27,28 @@ flags_lib.define()
 flags.adopt_module_key_flags(flags_lib)
 flags.adopt_module_key_flags(compare)
 _GRID = flags.DEFINE_multi_string(
-  'grid', [], 'flag=value|value|...; of several grids, every combination.'
+  'grid',
+  [],
+  'Values of a flag, as flag=value|value; several grids give all combinations.',
 )
 _DRAW = flags.DEFINE_multi_string(
-  'draw', [], 'flag=log:least:most or flag=uniform:least:most, drawn at random.'
+  'draw',
+  [],
+  'Random values of a flag, as flag=log:LOW:HIGH or flag=uniform:LOW:HIGH.',
 )
 _NUM_DRAWS = flags.DEFINE_integer(
-  'num_draws', 10, 'Draws of all --draw together.', lower_bound=1
+  'num_draws', 10, 'Number of random settings, for --draw.', lower_bound=1
 )
 _SEEDS = flags.DEFINE_list(
   'seeds', [], 'Random seeds of each setting, such as 0,1,2; --seed if empty.'
 )
 _JOBS = flags.DEFINE_integer(
-  'jobs', 0, 'Runs side by side; 0: one a core.', lower_bound=0
+  'jobs', 0, 'Number of parallel runs; 0: one per core.', lower_bound=0
 )
 _CHOOSE_BY = flags.DEFINE_string(
   'choose_by',
   '',
-  'Whose mean over seeds chooses the setting that is written to best.flags: '
+  'Score whose mean over seeds selects the setting in best.flags. One of: '
   f'{", ".join(search_space.MOST)}.',
 )
 _OUTPUT_DIR = flags.DEFINE_string(

@@ -112,9 +112,9 @@ def split(
 
 def _check_file(path):
   if not path.is_file():
-    known = [each.name for each in path.parent.glob('*.flags')]
+    known = map(str, path.parent.glob('*.flags'))
     raise ValueError(
-      f'--flagfile={path}: no such file.{registry.hint(path.name, known)}'
+      f'--flagfile={path}: no such file.{registry.hint(str(path), known)}'
     )
 
 

@@ -88,7 +88,7 @@ class RunDirectory:
     if obstacle and not self.replaces:
       raise ValueError(
         f'--output_dir={self.path} holds another run: {obstacle}. Choose '
-        'another directory, or replace that run with bfl-tf run --overwrite.'
+        'another directory, or add --overwrite to replace that run.'
       )
 
   @property

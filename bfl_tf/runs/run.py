@@ -107,6 +107,8 @@ class Run:
     with self._directory.locked():
       # Another process may have been here since.
       self._directory.check(self._config)
+      if self._directory.replaces:
+        self._progress.say(f'replacing the run in {self._directory.path}')
       self._directory.clear()
       self._finished = self._directory.summary(self._config.num_rounds)
       return self._finished or self._play()
@@ -191,8 +193,8 @@ class Run:
     steps = config.local_epochs * math.ceil(largest / config.batch_size)
     if steps * config.num_rounds < _FEW_STEPS:
       self._progress.say(
-        f'no client takes more than {steps} step(s) a round, '
-        f'{steps * config.num_rounds} in all, which may be too few: raise '
+        f'warning: each client takes at most {steps * config.num_rounds} steps '
+        f'over all rounds ({steps} per round), which may be too few: raise '
         '--local_epochs, --num_rounds or --client_learning_rate'
       )
     uneven = metrics.imbalance(dataset.test.y, dataset.num_classes)

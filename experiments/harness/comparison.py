@@ -34,7 +34,9 @@ def named(
   found = [groups_lib.name(group, keys) for group in groups]
   known = '; '.join(found)
   for text in names:
-    flags, _, label = text.rpartition(':')
+    flags, colon, label = text.rpartition(':')
+    if not colon:
+      raise ValueError(f'--names={text} must be FLAGS:NAME.')
     wanted = dict(word.partition('=')[::2] for word in flags.split())
     places = [
       place
@@ -42,9 +44,10 @@ def named(
       if wanted and wanted.items() <= group.settings.items()
     ]
     if len(places) != 1:
+      found_here = '; '.join(found[place] for place in places) or 'none'
       raise ValueError(
-        f'--names={text} must name one setting, as in '
-        f"--names='pooling=nwa:NWA'; the settings are {known}."
+        f'--names={text}: these flags must match exactly one of the settings '
+        f'{known}. They match {found_here}.'
       )
     found[places[0]] = label
   if len({*found}) < len(found):
