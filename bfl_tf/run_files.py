@@ -14,7 +14,7 @@ FLAGS = 'flags.txt'  # runs.flags_file -> runs.flags_file.read_config
 TASK = 'task.json'  # runs.task -> runs.task.read
 NODES = 'nodes.json'  # runs.run -> flower.servers
 PARTITION = 'partition.csv'  # runs.directory -> plots.recorded.partition
-METRICS = 'metrics.csv'  # runs.rows.Rows -> runs.rows.read, plots.recorded
+METRICS = 'metrics.csv'  # runs.tables.Rows -> runs.tables.read, plots.recorded
 CHECKPOINT = 'checkpoint.npz'  # runs.checkpoints -> runs.checkpoints.restore
 TRACKERS = 'trackers.json'  # runs.trackers -> runs.trackers
 TENSORBOARD = 'tensorboard'  # runs.directory -> TensorBoard
@@ -24,14 +24,14 @@ MEMBERS = 'members.npz'  # runs.run -> plots.recorded.members
 PLOTS = 'plots'  # plots.draw_run
 SUMMARY = 'summary.json'  # runs.directory -> read_summary
 # Answers that a run does not write itself.
-CONFORMAL = 'conformal.json'  # trained.promises -> trained.promises.read
-SITES = 'sites'  # trained.report_files
-DOUBT = 'uncertainty'  # experiments.uncertainty
+CONFORMAL = 'conformal.json'  # analysis.prediction_sets -> analysis.prediction_sets.read
+SITES = 'sites'  # analysis.report_files
+UNCERTAINTY = 'uncertainty'  # experiments.uncertainty
 SCORES = 'scores.json'  # in both folders -> runs.groups.scores_of
-SITE = 'site.json'  # trained.personalized, in the folder of a site's model
+SITE = 'site.json'  # analysis.personalized, in the folder of a site's model
 ONLINE = 'online'  # experiments.online
 
-OF_LAST_MODEL = (PREDICTIONS, MEMBERS, CONFORMAL, PLOTS, SITES, DOUBT)
+OF_LAST_MODEL = (PREDICTIONS, MEMBERS, CONFORMAL, PLOTS, SITES, UNCERTAINTY)
 ALL = (
   FLAGS, TASK, NODES, PARTITION, METRICS, CHECKPOINT, TRACKERS, 'wandb',
   'mlruns', TENSORBOARD, SUMMARY, ONLINE, *OF_LAST_MODEL,

@@ -78,6 +78,22 @@ _SOURCES = _sources()
 _ROOMS = sorted(set(_SOURCES) - {'__init__'})
 
 
+def test_tfp_layers_and_samplers_are_used_in_one_place_each():
+  places = {
+    'tfp.layers': ('bfl_tf/models/',),
+    'tfp.mcmc': ('experiments/reference_posteriors/',),
+  }
+  paths = [
+    p for d in ('bfl_tf', 'experiments') for p in (_ROOT / d).rglob('*.py')
+  ]
+  for name, allowed in places.items():
+    for path in paths:
+      where = path.relative_to(_ROOT).as_posix()
+      # The example is a user's own app.
+      if not where.startswith((*allowed, 'experiments/flower_example/')):
+        assert f'{name}.' not in path.read_text(), where
+
+
 @pytest.mark.parametrize('room', _ROOMS)
 def test_imports_go_down(room):
   assert room in _FLOOR, f'give {room} a place in _FLOORS'
