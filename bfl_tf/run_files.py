@@ -24,7 +24,7 @@ MEMBERS = 'members.npz'  # runs.run -> plots.recorded.members
 PLOTS = 'plots'  # plots.draw_run
 SUMMARY = 'summary.json'  # runs.directory -> read_summary
 # Answers that a run does not write itself.
-CONFORMAL = 'conformal.json'  # analysis.prediction_sets -> analysis.prediction_sets.read
+CONFORMAL = 'conformal.json'  # analysis.prediction_sets -> its read
 SITES = 'sites'  # analysis.report_files
 UNCERTAINTY = 'uncertainty'  # experiments.uncertainty
 SCORES = 'scores.json'  # in both folders -> runs.groups.scores_of

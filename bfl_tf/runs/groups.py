@@ -118,7 +118,7 @@ def name(group: Group, keys: Iterable[str]) -> str:
 def scores_of(run: pathlib.Path) -> dict[str, float]:
   """The last scores of a run, and those of bfl-tf report and doubt."""
   scores = run_files.read_summary(run)['final']
-  for more in (run_files.SITES, run_files.DOUBT):
+  for more in (run_files.SITES, run_files.UNCERTAINTY):
     path = run / more / run_files.SCORES
     if path.exists():
       scores |= json.loads(path.read_text())
