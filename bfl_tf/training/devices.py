@@ -175,13 +175,13 @@ def _mirrored(names):
 
 
 def in_parallel(workers: Sequence, jobs: Iterable, run: Callable) -> Iterator:
-  """Yields `run(worker, task)` as they finish, each on the next free worker.
+  """Yields `run(worker, job)` as they finish, each on the next free worker.
 
-  At most one task a worker waits ahead, and a result is let go of once it has
+  At most one job a worker waits ahead, and a result is let go of once it has
   been yielded: memory does not grow with the jobs.
 
   Args:
-    workers: what a task needs one of, exclusively.
+    workers: what a job needs one of, exclusively.
     jobs: in the order in which to start them; may be a generator.
     run: called in a thread, which must not wait for `in_parallel` itself;
       TensorFlow lets go of the interpreter's lock.
@@ -190,16 +190,16 @@ def in_parallel(workers: Sequence, jobs: Iterable, run: Callable) -> Iterator:
   for worker in workers:
     free.put(worker)
 
-  def task(task):
+  def task(job):
     worker = free.get()
     try:
-      return run(worker, task)
+      return run(worker, job)
     finally:
       free.put(worker)
 
   jobs, pool = iter(jobs), _threads(len(workers))
   pending = {
-    pool.submit(task, task) for task in itertools.islice(jobs, 2 * len(workers))
+    pool.submit(task, job) for job in itertools.islice(jobs, 2 * len(workers))
   }
   try:
     while pending:
@@ -207,7 +207,7 @@ def in_parallel(workers: Sequence, jobs: Iterable, run: Callable) -> Iterator:
         pending, return_when=concurrent.futures.FIRST_COMPLETED
       )
       pending |= {
-        pool.submit(task, task) for task in itertools.islice(jobs, len(done))
+        pool.submit(task, job) for job in itertools.islice(jobs, len(done))
       }
       # An error ends it all: it comes after what is finished.
       ready = sorted(done, key=lambda future: future.exception() is None)

@@ -55,7 +55,7 @@ def test_a_job_says_all_that_it_depends_on():
 
   def task(round_index=0, client=1, memory=None):
     broadcast = federation.Broadcast(round_index, model, shared, 90)
-    return federation.task(plan, broadcast, client, indices, memory)
+    return federation.client_task(plan, broadcast, client, indices, memory)
 
   assert toys.same(task(), task())
   assert task().seed.tolist() != task(client=2).seed.tolist()
@@ -78,7 +78,7 @@ def test_a_client_may_stand_for_the_examples_of_all(kl_examples, others):
   assert experiment.broadcast(start).num_examples == 150
   broadcast = experiment.broadcast(start)._replace(num_examples=90)
   indices = np.arange(9, dtype=np.int32)
-  task = federation.task(experiment.method, broadcast, 1, indices)
+  task = federation.client_task(experiment.method, broadcast, 1, indices)
   assert task.other_examples == others
 
 
@@ -92,7 +92,7 @@ def test_the_divergence_is_tempered_and_annealed_by_the_round():
   state = federation.initial_state(experiment).state
   indices = np.arange(9, dtype=np.int32)
   weights = [
-    federation.task(
+    federation.client_task(
       experiment.method,
       experiment.broadcast(state._replace(round=index)),
       1,
