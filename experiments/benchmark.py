@@ -31,7 +31,7 @@ import pathlib
 from absl import flags
 
 from bfl_tf import training
-from experiments import flags as flags_lib
+from experiments import command_line
 from experiments.benchmarks import (
   ensemble,
   gpu,
@@ -91,12 +91,12 @@ def main() -> None:
   """Runs the case that the flags name."""
   if _CASE.value not in _CASES:
     *names, last = _CASES
-    flags_lib.fail(
+    command_line.fail(
       f'--case={_CASE.value}: choose {", ".join(names)} or {last}.'
     )
   for name in _MODELS.value or ():
     if name not in random_images.SHAPES:
-      flags_lib.fail(
+      command_line.fail(
         f'--models takes {", ".join(random_images.SHAPES)}, not {name}.'
       )
   if _OUTPUT_DIR.value:
@@ -150,4 +150,4 @@ _CASES: dict[str, Callable[[int, int], None]] = {
 }
 
 if __name__ == '__main__':
-  flags_lib.main(main)
+  command_line.main(main)

@@ -18,8 +18,7 @@ import time
 from absl import flags
 
 from bfl_tf import seeds
-from experiments import flags as flags_lib
-from experiments import outcomes
+from experiments import command_line, outcomes
 from experiments.harness import cells
 
 _COUNT = flags.DEFINE_integer('count', 10, 'Kills.', lower_bound=1)
@@ -96,7 +95,7 @@ def _start(name, run):
 def _ended(name, run):
   code = _start(name, run).wait()
   if code:
-    flags_lib.fail(f'{run} ended with code {code}', code=1)
+    command_line.fail(f'{run} ended with code {code}', code=1)
 
 
 def _killed(name, run, seconds, rng) -> bool:
@@ -126,4 +125,4 @@ def _files(run, pattern):
 
 
 if __name__ == '__main__':
-  flags_lib.main(main)
+  command_line.main(main)

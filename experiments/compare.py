@@ -13,14 +13,14 @@ import os
 import pathlib
 
 from absl import flags
-from matplotlib import figure as figure_lib
+from matplotlib.figure import Figure
 
 from bfl_tf import files, run_files
 from bfl_tf.config import registry
 from bfl_tf.plots import comparison
 from bfl_tf.runs import groups as groups_lib
 from bfl_tf.runs import tables
-from experiments import flags as flags_lib
+from experiments import command_line
 from experiments.harness import comparison as comparison_lib
 from experiments.harness import significance
 from experiments.harness import tables as tables_lib
@@ -62,7 +62,9 @@ def main(paths: Sequence[str]) -> None:
     more = ''
     if paths and [*pathlib.Path(paths[0]).glob('*/seed*')]:
       more = f' {paths[0]} is a study: compare {paths[0]}/*/seed*'
-    flags_lib.fail(f'name two finished runs or more: compare DIR DIR ...{more}')
+    command_line.fail(
+      f'name two finished runs or more: compare DIR DIR ...{more}'
+    )
   report(paths)
 
 
@@ -124,7 +126,7 @@ def _caption(groups):
 
 def _drawn(
   groups: Mapping[str, groups_lib.Group],
-) -> Iterator[tuple[str, figure_lib.Figure]]:
+) -> Iterator[tuple[str, Figure]]:
   """Yields figures by name; of what a run lacks it is not in them."""
   directories = {name: group.directories() for name, group in groups.items()}
   whole: dict[str, list[pathlib.Path]] = {}
@@ -141,4 +143,4 @@ def _drawn(
 
 
 if __name__ == '__main__':
-  flags_lib.main(main)
+  command_line.main(main)

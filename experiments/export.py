@@ -13,8 +13,7 @@ from absl import flags
 from bfl_tf import analysis
 from bfl_tf.analysis import exporting
 from bfl_tf.startup import tf
-from experiments import finished
-from experiments import flags as flags_lib
+from experiments import command_line, finished
 
 _SAMPLES = finished.num_mc_samples()
 flags.adopt_module_key_flags(finished)
@@ -25,16 +24,16 @@ def main() -> None:
   """Exports, and says what and how to load it."""
   run = finished.path()
   if not _OUTPUT.value:
-    flags_lib.fail('--output is missing: name a new folder.')
+    command_line.fail('--output is missing: name a new folder.')
   trained = analysis.load(run)
   try:
     path = exporting.export(trained, _OUTPUT.value, _SAMPLES.value)
   except tf.errors.OpError as error:
     # What TensorFlow writes itself: the disk is full.
     reason = error.message.splitlines()[0]
-    flags_lib.fail(f'--output={_OUTPUT.value}: {reason}.', code=1)
+    command_line.fail(f'--output={_OUTPUT.value}: {reason}.', code=1)
   print(path)
 
 
 if __name__ == '__main__':
-  flags_lib.main(main)
+  command_line.main(main)

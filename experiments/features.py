@@ -13,8 +13,7 @@ import numpy as np
 
 from bfl_tf import analysis, files
 from bfl_tf.analysis import features
-from experiments import finished
-from experiments import flags as flags_lib
+from experiments import command_line, finished
 
 flags.adopt_module_key_flags(finished)
 _DATASET = flags.DEFINE_string(
@@ -29,7 +28,7 @@ def main() -> None:
   """Writes the file and says what is in it."""
   run = finished.path()
   if not _OUTPUT.value:
-    flags_lib.fail('--output is missing: name an .npz file.')
+    command_line.fail('--output is missing: name an .npz file.')
   trained = analysis.load(run)
   name = _DATASET.value or trained.config.dataset
   path = finished.output(_OUTPUT.value, '.npz', name)
@@ -55,4 +54,4 @@ def _features(trained, name):
 
 
 if __name__ == '__main__':
-  flags_lib.main(main)
+  command_line.main(main)

@@ -5,7 +5,7 @@ import pathlib
 
 from absl import flags
 
-from experiments import flags as flags_lib
+from experiments import command_line
 
 _RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
 
@@ -13,7 +13,7 @@ _RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
 def path() -> pathlib.Path:
   """Returns the run's directory; ends the program where none is named."""
   if not _RUN.value:
-    flags_lib.fail('--run is missing: name the --output_dir of a run.')
+    command_line.fail('--run is missing: name the --output_dir of a run.')
   return pathlib.Path(_RUN.value)
 
 

@@ -13,7 +13,7 @@ from absl import flags
 import numpy as np
 
 from bfl_tf import plots, training
-from experiments import flags as flags_lib
+from experiments import command_line
 from experiments.reference_posteriors import toy
 
 _OUTPUT_DIR = flags.DEFINE_string('output_dir', None, 'Where results go.')
@@ -28,7 +28,7 @@ _EPOCHS = flags.DEFINE_integer('epochs', 2000, 'Of SWAG.', lower_bound=1)
 def main() -> None:
   """Samples, writes a table and two figures, and prints the table."""
   if not _OUTPUT_DIR.value:
-    flags_lib.fail('--output_dir is missing: name a directory for results.')
+    command_line.fail('--output_dir is missing: name a directory for results.')
   training.configure(0)
   fitted = toy.fit(toy.config(_SEED.value, _EPOCHS.value, _RANK.value))
   folder = pathlib.Path(_OUTPUT_DIR.value)
@@ -81,4 +81,4 @@ def _write(folder, rows, compared):
 
 
 if __name__ == '__main__':
-  flags_lib.main(main)
+  command_line.main(main)

@@ -14,8 +14,7 @@ from bfl_tf import analysis, federation
 from bfl_tf.analysis import online
 from bfl_tf.federation import evaluation
 from bfl_tf.runs import checkpoints, directory, flags_file
-from experiments import finished
-from experiments import flags as flags_lib
+from experiments import command_line, finished
 
 flags.adopt_module_key_flags(finished)
 _CHANGES = {
@@ -33,13 +32,13 @@ def main() -> None:
   ]
   path = finished.path()
   if len(wanted) != 1:
-    flags_lib.fail('give one of --add, --replace, --remove.')
+    command_line.fail('give one of --add, --replace, --remove.')
   try:
     played, scores = _changed(path, wanted[0])
   except federation.StoppedError as error:
     # A full disk is nothing that was typed.
     full = isinstance(error, federation.MachineError)
-    flags_lib.fail(error, code=1 if full else 2)
+    command_line.fail(error, code=1 if full else 2)
   info = played.info
   print(f'clients  {", ".join(map(str, sorted(online.members(played.state))))}')
   print(f'sent     {info["bytes_up"]} bytes up, {info["bytes_down"]} down')
@@ -65,4 +64,4 @@ def _changed(path, change):
 
 
 if __name__ == '__main__':
-  flags_lib.main(main)
+  command_line.main(main)

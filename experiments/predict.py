@@ -18,8 +18,7 @@ from bfl_tf import analysis, files
 from bfl_tf.analysis import prediction_sets
 from bfl_tf.data import csv_files, encoding, names, npz
 from bfl_tf.runs import directory
-from experiments import finished
-from experiments import flags as flags_lib
+from experiments import command_line, finished
 
 _SAMPLES = finished.num_mc_samples()
 flags.adopt_module_key_flags(finished)
@@ -36,7 +35,7 @@ def main() -> None:
   run = finished.path()
   for flag in (_INPUT, _OUTPUT):
     if not flag.value:
-      flags_lib.fail(f'--{flag.name} is missing: give --input, --output.')
+      command_line.fail(f'--{flag.name} is missing: give --input, --output.')
   path = finished.output(_OUTPUT.value, '', _INPUT.value)
   trained = analysis.load(run)
   promise = _promise(run, trained)
@@ -146,4 +145,4 @@ def _examples(task) -> tuple[np.ndarray, dict[str, Sequence]]:
 
 
 if __name__ == '__main__':
-  flags_lib.main(main)
+  command_line.main(main)

@@ -18,8 +18,7 @@ from absl import flags
 from bfl_tf import metrics
 from bfl_tf.analysis import loading, personalized, report_files, reports
 from bfl_tf.runs import checkpoints
-from experiments import finished
-from experiments import flags as flags_lib
+from experiments import command_line, finished
 
 _ON_TEST = finished.calibrate_on_test()
 flags.adopt_module_key_flags(finished)
@@ -54,7 +53,7 @@ _TIMEOUT = flags.DEFINE_float(
 def main() -> None:
   """Scores, writes tables and plots, and prints the tables."""
   path = finished.path()
-  flags_lib.terminable()
+  command_line.terminable()
   if _SUPERLINK.value:
     return _ask_nodes(path)
   run = loading.load_run(path, _ON_TEST.value, _SETS.value)
@@ -73,15 +72,15 @@ def main() -> None:
 
 def _ask_nodes(path):
   if _EPOCHS.value or _ON_TEST.value:
-    flags_lib.fail(
+    command_line.fail(
       '--superlink: nodes are asked for scores alone: leave '
       '--personalize_epochs and --calibrate_on_test out.'
     )
-  absolute = flags_lib.on_server('--run', path)
-  flower = flags_lib.flower('--superlink')
-  with flags_lib.watching(_SUPERLINK.value):
+  absolute = command_line.on_server('--run', path)
+  flower = command_line.flower('--superlink')
+  with command_line.watching(_SUPERLINK.value):
     flower.ask_sites(absolute, _SUPERLINK.value, _TIMEOUT.value, _SETS.value)
 
 
 if __name__ == '__main__':
-  flags_lib.main(main)
+  command_line.main(main)

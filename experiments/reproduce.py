@@ -19,8 +19,7 @@ from absl import flags
 from bfl_tf import training
 from bfl_tf.config import registry
 from bfl_tf.runs import executor
-from experiments import flags as flags_lib
-from experiments import papers
+from experiments import command_line, papers
 from experiments.harness import cells, claims, estimates, figures, tables
 
 _LIST = flags.DEFINE_boolean('list', False, 'List artifacts and claims.')
@@ -54,13 +53,13 @@ _RUN = flags.DEFINE_boolean('run', True, 'Run what is missing; else read only.')
 
 def main() -> int | None:
   """Does what the flags say."""
-  flags_lib.terminable()
+  command_line.terminable()
   try:
     return _do()
   except KeyboardInterrupt as stop:
     # A run of this process says it itself.
     said = 'goes on' in str(stop)
-    flags_lib.interrupted(stop, '' if said else 'the same command goes on')
+    command_line.interrupted(stop, '' if said else 'the same command goes on')
 
 
 def _do():
@@ -157,4 +156,4 @@ def _seeds(wanted):
 
 
 if __name__ == '__main__':
-  flags_lib.main(main)
+  command_line.main(main)

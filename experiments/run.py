@@ -10,10 +10,10 @@ the state is saved. Exit code 130: interrupted, 143: terminated; likewise.
 from absl import flags
 
 from bfl_tf import federation, runs
-from experiments import flags as flags_lib
+from experiments import command_line
 
-flags_lib.define()
-flags.adopt_module_key_flags(flags_lib)
+command_line.define()
+flags.adopt_module_key_flags(command_line)
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir', None, 'Where results go; the same run resumes there.'
 )
@@ -30,37 +30,37 @@ _SUPERLINK = flags.DEFINE_string(
 
 def main() -> None:
   """Runs what the flags say and prints the final scores."""
-  flags_lib.terminable()
+  command_line.terminable()
   if not _OUTPUT_DIR.value:
-    flags_lib.fail('--output_dir is missing: name a directory for results.')
+    command_line.fail('--output_dir is missing: name a directory for results.')
   try:
-    config = flags_lib.config()
+    config = command_line.config()
     if config.engine == 'flower':
       return _on_flower(config)
     if _SUPERLINK.value:
-      flags_lib.fail('--superlink needs --engine=flower.')
+      command_line.fail('--superlink needs --engine=flower.')
     run = runs.Run(config, _OUTPUT_DIR.value, overwrite=_OVERWRITE.value)
   except (ValueError, federation.StoppedError):
     raise
   except KeyboardInterrupt as stop:
-    flags_lib.interrupted(stop, 'nothing was written')
+    command_line.interrupted(stop, 'nothing was written')
   except Exception as error:
-    flags_lib.fail_with_traceback(error, code=2)
+    command_line.fail_with_traceback(error, code=2)
   try:
     summary = run.play()
   except (runs.BusyError, federation.OtherSideError) as error:
-    flags_lib.fail(error)
+    command_line.fail(error)
   except ValueError as error:
-    flags_lib.fail_with_traceback(error, code=1)
+    command_line.fail_with_traceback(error, code=1)
   _show(config, summary)
 
 
 def _on_flower(config):
   """The same on Flower's simulation, or where a SuperLink listens."""
-  flower = flags_lib.flower('--engine=flower')
+  flower = command_line.flower('--engine=flower')
   if _SUPERLINK.value:
-    path = flags_lib.on_server('--output_dir', _OUTPUT_DIR.value)
-    with flags_lib.watching(_SUPERLINK.value):
+    path = command_line.on_server('--output_dir', _OUTPUT_DIR.value)
+    with command_line.watching(_SUPERLINK.value):
       flower.play(config, path, _SUPERLINK.value)
     print(f"\nresults in {path}, on the server's machine")
     return
@@ -68,7 +68,7 @@ def _on_flower(config):
     _show(config, flower.simulate(config, _OUTPUT_DIR.value))
   except KeyboardInterrupt as stop:
     left = 'the same command goes on after the last round'
-    flags_lib.interrupted(stop, left)
+    command_line.interrupted(stop, left)
 
 
 def _show(config, summary):
@@ -82,4 +82,4 @@ def _show(config, summary):
 
 
 if __name__ == '__main__':
-  flags_lib.main(main)
+  command_line.main(main)

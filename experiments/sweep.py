@@ -19,12 +19,11 @@ from absl import flags
 from bfl_tf import files
 from bfl_tf.config import config
 from bfl_tf.runs import executor, groups, study
-from experiments import compare
-from experiments import flags as flags_lib
+from experiments import command_line, compare
 from experiments.harness import estimates, search_space
 
-flags_lib.define()
-flags.adopt_module_key_flags(flags_lib)
+command_line.define()
+flags.adopt_module_key_flags(command_line)
 flags.adopt_module_key_flags(compare)
 _GRID = flags.DEFINE_multi_string(
   'grid',
@@ -61,8 +60,8 @@ _OUTPUT_DIR = flags.DEFINE_string(
 
 def main() -> int:
   """Plays what is not finished, and compares what is."""
-  flags_lib.terminable()
-  typed = 'output_dir' in flags_lib.said()[1]
+  command_line.terminable()
+  typed = 'output_dir' in command_line.said()[1]
   root = pathlib.Path(_OUTPUT_DIR.value if typed else 'runs/sweep')
   runs = _planned(root)
   settings = [groups.settings_of(of[0].config) for of in runs.values()]
@@ -75,7 +74,7 @@ def main() -> int:
     failed = [o for o in executor.run_all(every, jobs) if o.failed]
   except KeyboardInterrupt as stop:
     said = 'goes on' in str(stop)
-    flags_lib.interrupted(stop, '' if said else 'the same command goes on')
+    command_line.interrupted(stop, '' if said else 'the same command goes on')
   for outcome in failed:
     print(f'failed: {outcome.task.place}: {outcome.status}')
   _compare(runs, root)
@@ -83,7 +82,7 @@ def main() -> int:
 
 
 def _planned(root):
-  said, typed = flags_lib.said()
+  said, typed = command_line.said()
   configs = search_space.configs(
     said, typed, _GRID.value, _DRAW.value, _NUM_DRAWS.value
   )
@@ -92,7 +91,7 @@ def _planned(root):
   seed = config.FIELDS['seed']
   seeds = [seed.checked('seeds', text) for text in _SEEDS.value]
   if len({*seeds}) < len(seeds):
-    flags_lib.fail(f'--seeds={",".join(_SEEDS.value)} has a seed twice.')
+    command_line.fail(f'--seeds={",".join(_SEEDS.value)} has a seed twice.')
   return study.points(configs, root, seeds)
 
 
@@ -113,4 +112,4 @@ def _compare(runs, root):
 
 
 if __name__ == '__main__':
-  flags_lib.main(main)
+  command_line.main(main)

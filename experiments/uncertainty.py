@@ -16,8 +16,7 @@ from absl import flags
 from bfl_tf import data, files, plots, run_files
 from bfl_tf.analysis import loading, uncertainty
 from bfl_tf.runs import tables
-from experiments import finished
-from experiments import flags as flags_lib
+from experiments import command_line, finished
 
 _ON_TEST = finished.calibrate_on_test()
 _SAMPLES = finished.num_mc_samples()
@@ -103,4 +102,4 @@ def figures(found):
 
 
 if __name__ == '__main__':
-  flags_lib.main(main)
+  command_line.main(main)

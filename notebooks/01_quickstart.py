@@ -31,7 +31,7 @@ import tempfile
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 
 import bfl_tf
-from matplotlib import figure as figure_lib
+from matplotlib.figure import Figure
 import pandas as pd
 
 # %matplotlib inline
@@ -149,7 +149,7 @@ summaries = {
 }
 
 # %%
-figure = figure_lib.Figure(figsize=(12, 3.8), dpi=150, layout='constrained')
+figure = Figure(figsize=(12, 3.8), dpi=150, layout='constrained')
 panels = figure.subplots(1, 3)
 for axes, metric in zip(panels, ('accuracy', 'ece', 'epistemic')):
   bfl_tf.plots.learning_curve(runs, metric, axes=axes)

@@ -28,7 +28,7 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 import bfl_tf
 from IPython.display import display
 import ipywidgets
-from matplotlib import figure as figure_lib
+from matplotlib.figure import Figure
 import pandas as pd
 
 # %matplotlib inline
@@ -99,7 +99,7 @@ pd.DataFrame(finals).map('{:.3g}'.format)
 def side_by_side(draw, width, height):
   """Draws `draw(run, NUM_BINS, axes)` of every run in a figure of its own."""
   size = (width * len(runs), height)
-  figure = figure_lib.Figure(figsize=size, dpi=150, layout='constrained')
+  figure = Figure(figsize=size, dpi=150, layout='constrained')
   panels = figure.subplots(1, len(runs), squeeze=False, sharey=True)[0]
   for axes, (name, run) in zip(panels, runs.items()):
     draw(run, NUM_BINS, axes)
@@ -153,7 +153,7 @@ MEASURES = ('entropy', 'aleatoric', 'epistemic')
 
 def draw(run, measure, num_bins):
   """Returns reliability, confidence and retention of one run."""
-  figure = figure_lib.Figure(figsize=(13, 4.6), dpi=150, layout='constrained')
+  figure = Figure(figsize=(13, 4.6), dpi=150, layout='constrained')
   bfl_tf.plots.reliability_diagram(
     runs[run], num_bins, figure.add_subplot(1, 3, 1)
   )

@@ -41,7 +41,7 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 from bfl_tf.server import pooling
 from bfl_tf.plots import canvas
 from bfl_tf.server.pooling import rules
-from matplotlib import figure as figure_lib
+from matplotlib.figure import Figure
 from matplotlib import patches
 import numpy as np
 import pandas as pd
@@ -81,7 +81,7 @@ def draw_density(axes, x, q, label=None, filled=False, **style):
 
 
 def new_grid(size, **sharing):
-  figure = figure_lib.Figure(figsize=size, dpi=150, layout='constrained')
+  figure = Figure(figsize=size, dpi=150, layout='constrained')
   return figure, figure.subplots(2, 4, sharex=True, sharey=True, **sharing)
 
 
@@ -276,7 +276,7 @@ GROUPS = {
 }
 FLOOR = rules.ELEMENTWISE['ws']().min_scale
 
-figure = figure_lib.Figure(figsize=(13, 4.4), dpi=150, layout='constrained')
+figure = Figure(figsize=(13, 4.4), dpi=150, layout='constrained')
 every_rule, number, disagreement = figure.subplots(1, 3)
 
 for label, names in GROUPS.items():

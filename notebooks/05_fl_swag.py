@@ -40,7 +40,7 @@ from bfl_tf.runs import checkpoints
 from bfl_tf.analysis import online
 from IPython.display import display
 import ipywidgets
-from matplotlib import figure as figure_lib
+from matplotlib.figure import Figure
 import numpy as np
 import pandas as pd
 
@@ -209,7 +209,7 @@ def draw(included):
   """Returns calibration of some clients' product, and of all clients'."""
   labels = experiment.dataset.test.y
   chosen = list(included) or everybody
-  figure = figure_lib.Figure(figsize=(6, 4), dpi=150, layout='constrained')
+  figure = Figure(figsize=(6, 4), dpi=150, layout='constrained')
   axes = figure.add_subplot()
   axes.axhline(0, color='grey', ls='--')
   for name, who in {'all': everybody, 'chosen': chosen}.items():

@@ -24,7 +24,7 @@ def main(module: str) -> None:
 
 def _called(binary, arguments):
   # Here: a binary defines the flags that others have too.
-  from experiments import flags
+  from experiments import command_line
 
   sys.argv = ['binary', *arguments]
   said, code = (io.StringIO(), io.StringIO()), 0
@@ -32,7 +32,7 @@ def _called(binary, arguments):
     stack.enter_context(contextlib.redirect_stdout(said[0]))
     stack.enter_context(contextlib.redirect_stderr(said[1]))
     try:
-      flags.main(binary.main)
+      command_line.main(binary.main)
     except SystemExit as stop:
       code = stop.code or 0
     except BaseException as error:

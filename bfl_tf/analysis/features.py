@@ -15,7 +15,7 @@ from bfl_tf import data, server
 from bfl_tf.analysis import model
 from bfl_tf.config.config import Config
 from bfl_tf.data import names
-from bfl_tf.federation import data as data_lib
+from bfl_tf.federation import run_data
 from bfl_tf.startup import tf_keras
 
 _BATCH = 1000
@@ -50,7 +50,7 @@ def read(
   config = config.replace(
     validation_split=0, train_split=train_split, test_split=test_split
   )
-  return data_lib.load(config)
+  return run_data.load(config)
 
 
 def of_dataset(
@@ -80,7 +80,7 @@ def of_dataset(
       f'--run is of --variant={config.variant}: features are of a '
       'deterministic network.'
     )
-  seen = data_lib.load(config) if seen is None else seen
+  seen = run_data.load(config) if seen is None else seen
   wanted = trained.task.features
   if dataset.features and wanted:
     try:

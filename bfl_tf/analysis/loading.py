@@ -7,7 +7,7 @@ from typing import NamedTuple
 from bfl_tf import data, metrics, run_files
 from bfl_tf.analysis import model, prediction_sets
 from bfl_tf.data import shares
-from bfl_tf.federation import data as data_lib
+from bfl_tf.federation import run_data
 from bfl_tf.runs import directory, flags_file, task
 
 
@@ -66,7 +66,7 @@ def load_run(
   trained = model.load(run_dir)
   config, path = trained.config, pathlib.Path(run_dir)
   flags_file.check_unchanged(path, config)
-  dataset = data_lib.load(config)
+  dataset = run_data.load(config)
   asked = task.Task.of(dataset)
   of_nodes = (path / run_files.NODES).exists()
   if of_nodes and not trained.task.is_like(asked):

@@ -11,7 +11,7 @@ from bfl_tf import files, run_files, training, weights
 from bfl_tf.analysis import loading, prediction_sets
 from bfl_tf.analysis.model import Trained
 from bfl_tf.federation import client as client_lib
-from bfl_tf.federation import data, engine
+from bfl_tf.federation import engine, run_data
 from bfl_tf.federation.experiment import Experiment
 from bfl_tf.federation.plan import Plan
 from bfl_tf.federation.state import State
@@ -65,7 +65,7 @@ def train(
   )
   plan = Plan.of(config).for_one_site()
   experiment = Experiment.build(config, dataset=run.dataset, plan=plan)
-  names = data.client_names(experiment.dataset, experiment.partition)
+  names = run_data.client_names(experiment.dataset, experiment.partition)
   if not names:
     raise ValueError(
       f'--partition={config.partition}: clients are no sites to personalize '

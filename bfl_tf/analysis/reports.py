@@ -15,7 +15,7 @@ from bfl_tf.analysis import (
   site_statistics,
 )
 from bfl_tf.analysis.model import Trained
-from bfl_tf.federation import data, loop
+from bfl_tf.federation import loop, run_data
 
 Row = dict[str, Any]
 # Where a larger value is the worse one; of all others the smaller.
@@ -99,8 +99,8 @@ def report(
   probs, y = trained.predict(test.x).probs, test.y
   names: Sequence[str] = ()
   if trained.config.clients_per_round:
-    partition, _ = data.partition_dataset(trained.config, run.dataset)
-    names = data.client_names(run.dataset, partition)
+    partition, _ = run_data.partition_dataset(trained.config, run.dataset)
+    names = run_data.client_names(run.dataset, partition)
   return Report.of(
     trained,
     {

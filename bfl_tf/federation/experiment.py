@@ -8,8 +8,7 @@ import numpy as np
 
 from bfl_tf import data, server, training
 from bfl_tf.config.config import Config
-from bfl_tf.federation import client
-from bfl_tf.federation import data as data_lib
+from bfl_tf.federation import client, run_data
 from bfl_tf.federation.method import Method
 from bfl_tf.federation.plan import Plan
 from bfl_tf.federation.state import State
@@ -69,8 +68,8 @@ class Experiment:
     """
     built = {} if built is None else built
     plan = plan or Plan.of(config)
-    dataset = dataset or data_lib.load(config, built)
-    partition, held = data_lib.partition_dataset(config, dataset)
+    dataset = dataset or run_data.load(config, built)
+    partition, held = run_data.partition_dataset(config, dataset)
     plan.check_trainings([len(indices) for indices in partition])
     workers = plan.workers(dataset, built)
     deterministic = config.variant == 'deterministic'
@@ -83,7 +82,7 @@ class Experiment:
       objective=plan.objective,
       recalibrates=config.batch_norm == 'recalibrate',
       load_server_data=functools.partial(
-        data_lib.of_server, config, dataset, held, built
+        run_data.of_server, config, dataset, held, built
       ),
     )
     method = Method.build(plan, resources)

@@ -25,7 +25,7 @@ from bfl_tf.analysis.model import Trained
 from bfl_tf.config.config import Config
 from bfl_tf.data import COLUMNS, Dataset, DatasetConfig
 from bfl_tf.federation import client as client_lib
-from bfl_tf.federation import data as data_lib
+from bfl_tf.federation import run_data
 from bfl_tf.federation.plan import Plan
 from bfl_tf.flower import client_state, data_summaries, messages
 from bfl_tf.metrics import conformal
@@ -200,7 +200,7 @@ def of(flags: str, own: Own = Own(), told: str = '') -> Site:  # noqa: B008
   if own.data:
     everything = np.arange(len(dataset.train.y), dtype=np.int32)
     return Site(plan, lambda client: everything, worker)
-  partition, _ = data_lib.partition_dataset(config, dataset)
+  partition, _ = run_data.partition_dataset(config, dataset)
   return Site(plan, partition.__getitem__, worker)
 
 
@@ -224,7 +224,7 @@ def read(flags: str, own: Own) -> tuple[Config, Dataset]:
     config = config.replace(
       dataset=own.data, validation_split=0.0, **columns | said
     )
-  return config, data_lib.load(config)
+  return config, run_data.load(config)
 
 
 def _check_shares(config, said):

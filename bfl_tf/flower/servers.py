@@ -26,7 +26,7 @@ import numpy as np
 
 from bfl_tf import analysis, data, federation, run_files, runs
 from bfl_tf.analysis import report_files
-from bfl_tf.federation import data as data_lib
+from bfl_tf.federation import run_data
 from bfl_tf.flower import data_summaries, federated_evaluation, superlink
 from bfl_tf.flower.engine import Engine
 from bfl_tf.flower.nodes import Numbered
@@ -59,7 +59,7 @@ def _play(grid, settings):
     _check_no_share(config)
     told = data_summaries.merged(introduced).to_json()
     # All examples of the server's own file are tests.
-    own = data_lib.load(config.replace(calibration_fraction=0.0), {})
+    own = run_data.load(config.replace(calibration_fraction=0.0), {})
     dataset, nodes_say = as_told(own, introduced), _said(introduced)
     if pathlib.Path(path, run_files.NODES).exists():
       _check_unchanged(f'--output_dir={path}', path, introduced)

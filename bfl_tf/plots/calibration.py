@@ -10,8 +10,8 @@
 
 from typing import Any
 
-from matplotlib import axes as axes_lib
-from matplotlib import figure as figure_lib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 import numpy as np
 
 from bfl_tf import metrics
@@ -30,8 +30,8 @@ _GROUPS = {'A': 'average', 'C': 'clients', 'S': 'samples'}
 def reliability_diagram(
   run_dir: recorded.RunDir,
   num_bins: int = 15,
-  axes: axes_lib.Axes | None = None,
-) -> figure_lib.Figure:
+  axes: Axes | None = None,
+) -> Figure:
   """Draws accuracy against confidence; the gaps make up the ECE.
 
   Args:
@@ -47,8 +47,8 @@ def reliability_diagram(
 
 
 def reliability_bars(
-  bins: metrics.Reliability, axes: axes_lib.Axes | None = None
-) -> figure_lib.Figure:
+  bins: metrics.Reliability, axes: Axes | None = None
+) -> Figure:
   """As `reliability_diagram`, of bins that are there already."""
   if axes is None:
     (axes,) = canvas.new_axes((4.6, 5.0))
@@ -77,8 +77,8 @@ def reliability_bars(
 def confidence_histogram(
   run_dir: recorded.RunDir,
   num_bins: int = 15,
-  axes: axes_lib.Axes | None = None,
-) -> figure_lib.Figure:
+  axes: Axes | None = None,
+) -> Figure:
   """Draws how many predictions, right and wrong, have which confidence.
 
   Args:
@@ -119,7 +119,7 @@ def member_confidence(
   run_dir: recorded.RunDir,
   groups: tuple[str, ...] = ('C', 'S'),
   num_bins: int = 10,
-) -> figure_lib.Figure:
+) -> Figure:
   """Draws right and wrong predictions by confidence, a panel a group [3].
 
   Args:
@@ -158,8 +158,8 @@ def member_confidence(
 def calibration_gap(
   runs: recorded.Runs,
   num_bins: int = 20,
-  axes: axes_lib.Axes | None = None,
-) -> figure_lib.Figure:
+  axes: Axes | None = None,
+) -> Figure:
   """Draws accuracy less confidence against confidence [2].
 
   Args:
@@ -189,9 +189,7 @@ def calibration_gap(
   return canvas.figure_of(axes)
 
 
-def calibration_above(
-  runs: recorded.Runs, axes: axes_lib.Axes | None = None
-) -> figure_lib.Figure:
+def calibration_above(runs: recorded.Runs, axes: Axes | None = None) -> Figure:
   """Draws accuracy less mean confidence of the predictions above a confidence.
 
   Args:

@@ -7,8 +7,8 @@ figures can be drawn in threads and beside a user's own.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from matplotlib import axes as axes_lib
-from matplotlib import figure as figure_lib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 import numpy as np
 
 DPI = 150
@@ -45,18 +45,18 @@ GREY = '#666666'
 
 def new_axes(
   size: tuple[float, float], columns: int = 1, **options: Any
-) -> Sequence[axes_lib.Axes]:
+) -> Sequence[Axes]:
   """Returns the axes, side by side, of a new figure of `size` inches."""
   look = {'sharey': True, 'squeeze': False}
   return new_figure(size).subplots(1, columns, **(look | options))[0]
 
 
-def new_figure(size: tuple[float, float]) -> figure_lib.Figure:
+def new_figure(size: tuple[float, float]) -> Figure:
   """Returns an empty figure of `size` inches."""
-  return figure_lib.Figure(figsize=size, dpi=DPI, layout='constrained')
+  return Figure(figsize=size, dpi=DPI, layout='constrained')
 
 
-def figure_of(axes: axes_lib.Axes) -> figure_lib.Figure:
+def figure_of(axes: Axes) -> Figure:
   """Returns the figure that `axes` belong to, also from a subfigure."""
   figure = axes.get_figure(root=True)
   if figure is None:
@@ -81,7 +81,7 @@ def styles(num_lines: int) -> Iterator[dict[str, Any]]:
 
 
 def draw_seeds(
-  axes: axes_lib.Axes,
+  axes: Axes,
   x: Sequence[float] | np.ndarray,
   scores: Sequence[Sequence[float]] | np.ndarray,
   **style: Any,
@@ -103,7 +103,7 @@ def draw_seeds(
     )
 
 
-def finish(axes: axes_lib.Axes, title: str, xlabel: str, ylabel: str) -> None:
+def finish(axes: Axes, title: str, xlabel: str, ylabel: str) -> None:
   """Labels the axes; a light grid behind, no box around."""
   axes.set_title(title, fontsize=11)
   axes.set_xlabel(xlabel, fontsize=10)
@@ -114,13 +114,13 @@ def finish(axes: axes_lib.Axes, title: str, xlabel: str, ylabel: str) -> None:
   axes.spines[['top', 'right']].set_visible(False)
 
 
-def legend(axes: axes_lib.Axes, **options: Any) -> None:
+def legend(axes: Axes, **options: Any) -> None:
   """Adds a legend where it hides least."""
   look = {'fontsize': 8.5, 'framealpha': 0.85, 'edgecolor': '#cccccc'}
   axes.legend(**(look | options))
 
 
-def legend_of_lines(axes: axes_lib.Axes) -> None:
+def legend_of_lines(axes: Axes) -> None:
   """Adds a legend to a single panel; of many lines it is under the x label."""
   if len(axes.get_legend_handles_labels()[1]) > _MOST_INSIDE:
     legend_below(axes, ncols=3)
@@ -128,7 +128,7 @@ def legend_of_lines(axes: axes_lib.Axes) -> None:
     legend(axes)
 
 
-def legend_below(axes: axes_lib.Axes, **options: Any) -> None:
+def legend_below(axes: Axes, **options: Any) -> None:
   """Adds a legend under the x label, where it hides nothing."""
   anchor = {'loc': 'upper center', 'bbox_to_anchor': (0.5, -0.16)}
   legend(axes, frameon=False, borderaxespad=0, **(anchor | options))

@@ -1,8 +1,8 @@
 """Which client holds which classes, and how many examples."""
 
-from matplotlib import axes as axes_lib
 from matplotlib import collections, colormaps, colors, ticker
-from matplotlib import figure as figure_lib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 import numpy as np
 
 from bfl_tf.plots import canvas, recorded
@@ -13,9 +13,7 @@ MAX_SIDE, MIN_SIDE = 0.94, 0.14
 MAX_TICKS = 20
 
 
-def partition(
-  run_dir: recorded.RunDir, axes: axes_lib.Axes | None = None
-) -> figure_lib.Figure:
+def partition(run_dir: recorded.RunDir, axes: Axes | None = None) -> Figure:
   """Draws a box per client and class: its area is the number of examples.
 
   Args:
@@ -45,9 +43,7 @@ def partition(
   return figure
 
 
-def sizes(
-  run_dir: recorded.RunDir, axes: axes_lib.Axes | None = None
-) -> figure_lib.Figure:
+def sizes(run_dir: recorded.RunDir, axes: Axes | None = None) -> Figure:
   """Draws how many examples each client holds, classes stacked.
 
   Args:

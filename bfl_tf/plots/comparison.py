@@ -7,9 +7,9 @@ setting, a seed each.
 from collections.abc import Mapping, Sequence
 import textwrap
 
-from matplotlib import axes as axes_lib
-from matplotlib import figure as figure_lib
 from matplotlib import patches
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 import numpy as np
 
 from bfl_tf import metrics
@@ -20,7 +20,7 @@ Groups = Mapping[str, Sequence[recorded.RunDir]]
 _LETTERS, _LINE = 13, 0.17
 
 
-def learning_curves(groups: Groups) -> figure_lib.Figure:
+def learning_curves(groups: Groups) -> Figure:
   """Draws scores against rounds, a panel a score; seeds are a band."""
   panels = canvas.new_axes((12.0, 3.8), 3, sharey=False)
   for axes, column in zip(panels, curves.SCORES):
@@ -28,7 +28,7 @@ def learning_curves(groups: Groups) -> figure_lib.Figure:
   return _one_legend(panels)
 
 
-def reliability(groups: Groups) -> figure_lib.Figure:
+def reliability(groups: Groups) -> Figure:
   """Draws accuracy less confidence against confidence, a line a setting.
 
   On the line at 0 a model is calibrated, below it is overconfident. Bins hold
@@ -52,14 +52,14 @@ def reliability(groups: Groups) -> figure_lib.Figure:
   return _one_legend([axes])
 
 
-def risk_coverage(groups: Groups) -> figure_lib.Figure:
+def risk_coverage(groups: Groups) -> Figure:
   """Draws accuracy, 1 less the risk, of the least uncertain by their share."""
   (axes,) = canvas.new_axes((6.0, 3.8))
   curves.retention(groups, [axes], ['normalized_entropy'])
   return _one_legend([axes])
 
 
-def _one_legend(panels: Sequence[axes_lib.Axes]) -> figure_lib.Figure:
+def _one_legend(panels: Sequence[Axes]) -> Figure:
   """Puts a legend of all lines below the panels, in place of their own.
 
   The figure grows by its height, so that long names leave the panels as large.

@@ -9,9 +9,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from matplotlib import axes as axes_lib
-from matplotlib import figure as figure_lib
 from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 import numpy as np
 
 from bfl_tf import metrics
@@ -37,8 +37,8 @@ MIN_RETAINED = 0.05
 def learning_curve(
   runs: recorded.Runs,
   metric: str | Mapping[str, str] = 'accuracy',
-  axes: axes_lib.Axes | None = None,
-) -> figure_lib.Figure:
+  axes: Axes | None = None,
+) -> Figure:
   """Draws a score against the rounds.
 
   Args:
@@ -94,7 +94,7 @@ def sweep(
   lines: Mapping[str, Mapping[float, Sequence[float]]],
   xlabel: str,
   ylabel: str,
-) -> figure_lib.Figure:
+) -> Figure:
   """Draws the mean over seeds against a setting.
 
   Args:
@@ -115,7 +115,7 @@ def sweep(
   return canvas.figure_of(axes)
 
 
-def corruption(rows: Sequence[Mapping[str, Any]]) -> figure_lib.Figure:
+def corruption(rows: Sequence[Mapping[str, Any]]) -> Figure:
   """Draws a panel a score, a line a kind of corruption.
 
   Args:
@@ -138,9 +138,9 @@ def corruption(rows: Sequence[Mapping[str, Any]]) -> figure_lib.Figure:
 
 def retention(
   runs: recorded.Runs,
-  axes: Sequence[axes_lib.Axes] | None = None,
+  axes: Sequence[Axes] | None = None,
   measures: Sequence[str] = tuple(MEASURES),
-) -> figure_lib.Figure:
+) -> Figure:
   """Draws accuracy against the data retained, by each measure of uncertainty.
 
   Args:

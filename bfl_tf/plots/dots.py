@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from matplotlib import axes as axes_lib
-from matplotlib import figure as figure_lib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 import numpy as np
 
 from bfl_tf.plots import canvas
@@ -17,9 +17,9 @@ def dots(
   xlabel: str,
   title: str = '',
   targets: Mapping[str, float] | None = None,
-  axes: axes_lib.Axes | None = None,
+  axes: Axes | None = None,
   of: str = 'sites',
-) -> figure_lib.Figure:
+) -> Figure:
   """Draws a row of dots for each name, the worst at the bottom.
 
   Args:

@@ -9,7 +9,7 @@
 
 from collections.abc import Mapping
 
-from matplotlib import figure as figure_lib
+from matplotlib.figure import Figure
 import numpy as np
 from scipy import ndimage
 
@@ -35,7 +35,7 @@ def principal(samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
   return {name: (s - centre) @ rows[:2].T for name, s in samples.items()}
 
 
-def plane(points: Mapping[str, np.ndarray]) -> figure_lib.Figure:
+def plane(points: Mapping[str, np.ndarray]) -> Figure:
   """Draws points, a panel a sampler, on the same axes [1].
 
   Args:
@@ -51,7 +51,7 @@ def plane(points: Mapping[str, np.ndarray]) -> figure_lib.Figure:
   return canvas.figure_of(panels[0])
 
 
-def surface(points: Mapping[str, np.ndarray]) -> figure_lib.Figure:
+def surface(points: Mapping[str, np.ndarray]) -> Figure:
   """Draws the smoothed share of draws over the plane, a panel a sampler [1].
 
   Args:
@@ -77,7 +77,7 @@ def surface(points: Mapping[str, np.ndarray]) -> figure_lib.Figure:
 
 def points(
   groups: Mapping[str, tuple[np.ndarray, np.ndarray]],
-) -> figure_lib.Figure:
+) -> Figure:
   """Draws labelled points, a panel a group, all at one scale.
 
   Args:
@@ -87,9 +87,7 @@ def points(
   Returns:
     figure: those of a class look alike in all panels.
   """
-  figure = figure_lib.Figure(
-    (3.9 * len(groups), 4.6), dpi=canvas.DPI, layout='compressed'
-  )
+  figure = Figure((3.9 * len(groups), 4.6), dpi=canvas.DPI, layout='compressed')
   panels = figure.subplots(
     1, len(groups), squeeze=False, sharex=True, sharey=True
   )[0]
@@ -114,9 +112,7 @@ def _draw(axes, coordinates, c):
   )
 
 
-def simplex(
-  coefficients: np.ndarray, accuracy: np.ndarray
-) -> figure_lib.Figure:
+def simplex(coefficients: np.ndarray, accuracy: np.ndarray) -> Figure:
   """Draws convex combinations of three models, coloured by accuracy [2].
 
   Args:

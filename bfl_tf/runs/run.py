@@ -12,9 +12,8 @@ import numpy as np
 from bfl_tf import data, metrics, plots, run_files, version
 from bfl_tf.config.config import Config
 from bfl_tf.data import partitions
-from bfl_tf.federation import data as data_lib
 from bfl_tf.federation import engine as engine_lib
-from bfl_tf.federation import evaluation, experiment, loop, stopping
+from bfl_tf.federation import evaluation, experiment, loop, run_data, stopping
 from bfl_tf.federation import state as state_lib
 from bfl_tf.runs import checkpoints, directory, progress, task
 
@@ -162,7 +161,7 @@ class Run:
       self._directory.keep(run_files.NODES, self._nodes)
     self._directory.write_partition(
       partitions.counts(dataset.train.y, dealt, dataset.num_classes),
-      data_lib.client_names(dataset, dealt),
+      run_data.client_names(dataset, dealt),
     )
     if state is not None:
       # A slot without arrays leaves nothing in a checkpoint.

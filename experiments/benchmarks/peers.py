@@ -16,7 +16,7 @@ import statistics as stats
 import tempfile
 from typing import Any
 
-from matplotlib import figure as figure_lib
+from matplotlib.figure import Figure
 import numpy as np
 
 from bfl_tf import federation, training
@@ -137,7 +137,7 @@ def write(folder: pathlib.Path, rows: Sequence[dict[str, Any]]) -> None:
   _chart(rows).savefig(folder / 'peers.png')
 
 
-def _chart(rows) -> figure_lib.Figure:
+def _chart(rows) -> Figure:
   """A panel a network, a colour a variant; bars of what was measured."""
   rows = [row for row in rows if row['images/s']]
   peers, variants, names = (

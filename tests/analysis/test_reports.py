@@ -18,7 +18,7 @@ from bfl_tf.analysis import (
   report_page,
   reports,
 )
-from bfl_tf.federation import data as data_lib
+from bfl_tf.federation import run_data
 from bfl_tf.runs import checkpoints
 
 
@@ -200,12 +200,12 @@ def test_no_site_is_left_out_without_a_word(tmp_path):
     config = site_data.config(
       path, seed=seed, calibration_fraction=0, **options
     )
-    data = data_lib.load(config)
+    data = run_data.load(config)
     try:
-      parts, _ = data_lib.partition_dataset(config, data)
+      parts, _ = run_data.partition_dataset(config, data)
     except ValueError as error:
       assert 'tiny' in str(error) and '--validation_split' in str(error)
       refused += 1
     else:
-      assert data_lib.client_names(data, parts)[-1] == 'tiny'
+      assert run_data.client_names(data, parts)[-1] == 'tiny'
   assert 0 < refused < 12

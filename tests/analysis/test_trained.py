@@ -10,7 +10,7 @@ import bfl_tf
 from bfl_tf import weights
 from bfl_tf.analysis import exporting
 from bfl_tf.config.config import Config
-from bfl_tf.federation import data
+from bfl_tf.federation import run_data
 from bfl_tf.runs import Run
 
 CONFIGS = {
@@ -56,7 +56,7 @@ def flipout(runs):
 
 
 def inputs_of(trained):
-  return data.load(trained.config).test.x
+  return run_data.load(trained.config).test.x
 
 
 def recorded(path):

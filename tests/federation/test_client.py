@@ -7,7 +7,7 @@ import pytest
 import toys
 
 from bfl_tf import federation
-from bfl_tf.federation import data
+from bfl_tf.federation import run_data
 
 SETTINGS = {
   'client_parts': ('toys:Counter', 'toys:Follower'),
@@ -25,8 +25,8 @@ def apart(experiment, state, clients):
   """An engine whose client knows the config, and what is sent to it."""
   config = experiment.config
   plan, built = federation.Plan.of(config), {}
-  dataset = data.load(config, built)
-  partition, _ = data.partition_dataset(config, dataset)
+  dataset = run_data.load(config, built)
+  partition, _ = run_data.partition_dataset(config, dataset)
   worker, *_ = plan.workers(dataset, built)
   broadcast = experiment.broadcast(state)
   for client in clients:

@@ -14,7 +14,7 @@ import bfl_tf
 from bfl_tf import federation, runs
 from bfl_tf.config.config import Config
 from bfl_tf.flower import nodes, servers, simulation, superlink
-from experiments import flags as flags_lib
+from experiments import command_line
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _RUN = {
@@ -85,7 +85,7 @@ def test_without_the_extra(monkeypatch, capsys):
   monkeypatch.setitem(sys.modules, 'bfl_tf.flower', None)
   monkeypatch.delattr(bfl_tf, 'flower')
   with pytest.raises(SystemExit, match='2'):
-    flags_lib.flower('--engine=flower')
+    command_line.flower('--engine=flower')
   assert '--engine=flower needs' in capsys.readouterr().err
 
 

@@ -1,7 +1,7 @@
 """Figures draw what has been run, say what has not, and write files."""
 
 from harness import made_runs
-from matplotlib import figure as figure_lib
+from matplotlib.figure import Figure
 import numpy as np
 import pytest
 
@@ -53,7 +53,7 @@ def test_a_panel_that_cannot_be_drawn_leaves_the_others(tmp_path):
   figure = figures.Figure(
     made_runs.PAPER, 'figure1', 'two panels',
     {'data': {'run': cell}, 'curve': {'run': cell}},
-    {'data': broken, 'curve': lambda runs: figure_lib.Figure()}, SEEDS,
+    {'data': broken, 'curve': lambda runs: Figure()}, SEEDS,
   )  # fmt: skip
   text, failed = figures.write(figure, 'smoke', tmp_path)
   path = tmp_path / 'smoke/posterior_pooling/figure1_curve.png'

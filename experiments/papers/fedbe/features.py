@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 import functools
 import pathlib
 
-from matplotlib import figure as figure_lib
+from matplotlib.figure import Figure
 import numpy as np
 import threadpoolctl
 
 import bfl_tf
 from bfl_tf import data, plots
 from bfl_tf.analysis import features
-from bfl_tf.federation import data as data_lib
+from bfl_tf.federation import run_data
 
 # Of CIFAR-10: automobile, cat, frog.
 CLASSES = (1, 3, 6)
@@ -27,7 +27,7 @@ def draw(
   runs: Mapping[str, Sequence[pathlib.Path]],
   vectors_and_classes: Callable[[pathlib.Path], tuple[np.ndarray, np.ndarray]],
   classes: Sequence[int] = CLASSES,
-) -> figure_lib.Figure:
+) -> Figure:
   """Draws the examples of some classes, a panel a run.
 
   Args:
@@ -66,7 +66,7 @@ def of_test_set(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
     ValueError: the run is not finished.
   """
   trained = bfl_tf.load(run)
-  test = data_lib.load(trained.config).test
+  test = run_data.load(trained.config).test
   return features.hidden(trained, test.x), test.y
 
 
@@ -76,7 +76,7 @@ def of_cifar100(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
   A run on other data than CIFAR-10 is asked about what it was trained on.
   """
   trained = bfl_tf.load(run)
-  dataset = data_lib.load(trained.config)
+  dataset = run_data.load(trained.config)
   images = dataset.train.x
   if dataset.name == 'cifar10':
     images = data.load_unlabeled(

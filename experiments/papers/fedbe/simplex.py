@@ -7,7 +7,7 @@ not kept.
 from collections.abc import Mapping, Sequence
 import pathlib
 
-from matplotlib import figure as figure_lib
+from matplotlib.figure import Figure
 import numpy as np
 
 from bfl_tf import federation, metrics, plots, seeds, training
@@ -17,7 +17,7 @@ from bfl_tf.server import posteriors
 NUM_MODELS = 400
 
 
-def draw_data(runs: Mapping[str, Sequence[pathlib.Path]]) -> figure_lib.Figure:
+def draw_data(runs: Mapping[str, Sequence[pathlib.Path]]) -> Figure:
   """Draws the training points, a panel a client (Figure 1a)."""
   experiment = _experiment(runs)
   train = experiment.dataset.train
@@ -31,7 +31,7 @@ def draw_data(runs: Mapping[str, Sequence[pathlib.Path]]) -> figure_lib.Figure:
 
 def draw_simplex(
   runs: Mapping[str, Sequence[pathlib.Path]],
-) -> figure_lib.Figure:
+) -> Figure:
   """Draws models sampled by Eq. 7, coloured by accuracy (Figure 1b)."""
   return plots.simplex(*models(_experiment(runs)))
 

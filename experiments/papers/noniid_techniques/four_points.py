@@ -9,7 +9,7 @@ more for the figure, which takes seconds.
 from collections.abc import Mapping, Sequence
 import pathlib
 
-from matplotlib import figure as figure_lib
+from matplotlib.figure import Figure
 import numpy as np
 
 import bfl_tf
@@ -37,7 +37,7 @@ def _labels(x):
   return ((x > _MIDDLE).sum(-1) % 2 == 0).astype(np.int64)
 
 
-def draw(runs: Mapping[str, Sequence[pathlib.Path]]) -> figure_lib.Figure:
+def draw(runs: Mapping[str, Sequence[pathlib.Path]]) -> Figure:
   """Draws the data, and what each model predicts over the plane."""
   x, y, lattice, _ = four_points()
   panels = {'data': (x, y)}
