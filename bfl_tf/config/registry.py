@@ -48,9 +48,8 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
     module, _, attribute = name.partition(':')
     try:
       thing = getattr(importlib.import_module(module), attribute)
-      user_code.digest(
-        name
-      )  # Of the file as it is now; it may be edited later.
+      # Digest of the file as it is now; it may be edited later.
+      user_code.digest(name)
     except (ImportError, AttributeError) as error:
       raise ValueError(
         f'--{flag}={name} cannot be imported: {error}.'

@@ -48,6 +48,18 @@ def call(what: str, function: Callable, *arguments: Any) -> Any:
     raise RaisedError(f'{what} raised {said}.') from error
 
 
+def attempt(function: Callable, *arguments: Any) -> Any:
+  """Returns the result of a call, or the error that it raised.
+
+  For calls whose failure concerns one client or one reply alone. An interrupt
+  is raised.
+  """
+  try:
+    return function(*arguments)
+  except ERRORS as error:
+    return error
+
+
 def describe(error: BaseException) -> str:
   """Returns an exception's type and what it says, in one line."""
   first, *others = str(error).strip().splitlines() or ['']

@@ -105,10 +105,8 @@ def _download(builder, root):
       flush=True,
     )
     builder.download_and_prepare()
-  except BaseException:
-    tidy()
-    raise
   finally:
+    tidy()
     for number, handler in before:
       signal.signal(number, handler)
 

@@ -38,7 +38,8 @@ def validate_update(
     num_examples: Number of the client's examples, which a malicious client
       could overstate; not compared if None.
   """
-  try:
+
+  def defect():
     if isinstance(update, BaseException):
       return f'it raised {user_code.describe(update)}'
     return (
@@ -46,9 +47,11 @@ def validate_update(
       or _malformed(update, expected)
       or _too_far(update.model, reference, max_update_norm)
     )
-  # DatasetConfig an update must not end the round, whatever the client sent.
-  except Exception as error:
-    return f'it cannot be read: {type(error).__name__}'
+
+  found = user_code.attempt(defect)
+  if isinstance(found, BaseException):
+    return f'it cannot be read: {type(found).__name__}'
+  return found
 
 
 def _misstated(client, update, num_examples) -> str | None:

@@ -74,19 +74,16 @@ class Local(Engine):
       return len(partition[client]) * epochs
 
     def train(worker, client):
-      try:
-        return client, client_lib.train_client(
-          experiment.method,
-          worker,
-          broadcast,
-          client,
-          partition[client],
-          state.memories.get(client),
-          self._change,
-        )
-      # An error of one client does not end the round; an interrupt does.
-      except user_code.ERRORS as failure:
-        return client, failure
+      return client, user_code.attempt(
+        client_lib.train_client,
+        experiment.method,
+        worker,
+        broadcast,
+        client,
+        partition[client],
+        state.memories.get(client),
+        self._change,
+      )
 
     longest_first = sorted(clients, key=work, reverse=True)
     return training.in_parallel(experiment.workers, longest_first, train)

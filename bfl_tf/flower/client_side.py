@@ -155,7 +155,7 @@ class Own(NamedTuple):
 
   Attributes:
     data: the file; nothing if the node has none.
-    said: pairs of a field of `datasets.DatasetConfig` and its value.
+    said: pairs of a field of `data.DatasetConfig` and its value.
   """
 
   data: str = ''

@@ -10,6 +10,7 @@ from flwr import app as flwr_app
 import numpy as np
 
 from bfl_tf import statistics, training, weights
+from bfl_tf.config import user_code
 from bfl_tf.federation import engine
 from bfl_tf.federation.experiment import Experiment
 from bfl_tf.federation.method import Method
@@ -60,13 +61,9 @@ class Engine(engine.Engine):
     for client, reply in nodes_lib.exchange(
       self.nodes.grid, orders, self.window, seconds
     ):
-      try:
-        update = _update(messages.unpack(nodes_lib.content(reply)))
-      # An unreadable reply must not end the round.
-      except Exception as failure:
-        yield client, failure
-        continue
-      if self.run and tf.nest.flatten(spec.memory):
+      update = user_code.attempt(_update, reply)
+      is_valid = isinstance(update, statistics.ClientUpdate)
+      if is_valid and self.run and tf.nest.flatten(spec.memory):
         update = update._replace(memory={'round': np.int32(state.round)})
       yield client, update
 
@@ -96,8 +93,9 @@ class Engine(engine.Engine):
       yield client, message
 
 
-def _update(tree) -> statistics.ClientUpdate:
-  """Reads an update; a message contains no empty mappings."""
+def _update(reply) -> statistics.ClientUpdate:
+  """Reads a reply; a message contains no empty mappings."""
+  tree = messages.unpack(nodes_lib.content(reply))
   empty: dict[str, dict] = {'extras': {}, 'trace': {}, 'memory': {}}
   said = {**empty, **tree.get('update', {})}
   said['model'] = weights.Weights(**said['model'])

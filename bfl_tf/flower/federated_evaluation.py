@@ -17,6 +17,7 @@ import numpy as np
 
 from bfl_tf import training
 from bfl_tf.analysis import model, prediction_sets, reports, site_statistics
+from bfl_tf.config import user_code
 from bfl_tf.federation import stopping
 from bfl_tf.flower import data_summaries, messages, nodes
 from bfl_tf.metrics import conformal
@@ -118,21 +119,19 @@ class Asking:
       _WINDOW,
       self.seconds,
     ):
-      try:
-        arrays = messages.unpack(nodes.content(reply))
-        for name, array in like.items():
-          spec = tf.TensorSpec(array.shape, array.dtype)
-          if defect := training.mismatch(arrays.get(name), spec):
-            raise ValueError(f'its {name} {defect}')
+      arrays = user_code.attempt(_read, reply, like)
+      if not isinstance(arrays, BaseException):
         sums = {name: arrays[name] for name in like}
-        check(sums, self.introduced[client].held[share])
-        found[client] = sums
-        # Behind its number, no name can be another's, or a formula.
-        called = ' '.join(str(arrays.get('name', '')).split())[:40]
-        self.names[client] = f'{client} {called}'.strip()
-      # Whatever somebody sends, it is this node's alone.
-      except Exception as failure:
-        self.rejected[client] = f'{share} share: {failure}'
+        num_examples = self.introduced[client].held[share]
+        if error := user_code.attempt(check, sums, num_examples):
+          arrays = error
+      if isinstance(arrays, BaseException):
+        self.rejected[client] = f'{share} share: {arrays}'
+        continue
+      found[client] = sums
+      # After its number, a name cannot be another site's, or a formula.
+      name = ' '.join(str(arrays.get('name', '')).split())[:40]
+      self.names[client] = f'{client} {name}'.strip()
     wanted = self.trained.config.min_clients
     if len(found) < wanted:
       raise stopping.TooFewClientsError(
@@ -161,3 +160,13 @@ class Asking:
         messages.pack(question, packed), there[client], 'evaluate'
       )
       yield client, message
+
+
+def _read(reply, like) -> Mapping[str, np.ndarray]:
+  """Returns the arrays of a reply, which must have the expected shapes."""
+  arrays = messages.unpack(nodes.content(reply))
+  for name, array in like.items():
+    spec = tf.TensorSpec(array.shape, array.dtype)
+    if defect := training.mismatch(arrays.get(name), spec):
+      raise ValueError(f'its {name} {defect}')
+  return arrays

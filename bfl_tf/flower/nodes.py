@@ -56,16 +56,19 @@ class Answer(NamedTuple):
     """Reads anybody's reply."""
     if reply.has_error():
       return cls(refusal=messages.reason(reply.error))
-    try:
-      said = messages.unpack(reply.content)
-      client, text = said['client'], said['data_summary']
-      if type(client) is not int or type(text) is not str:
-        raise TypeError('client is no number, or data_summary no text')
-      return cls(client, text)
-    # Whatever somebody sends.
-    except Exception as error:
-      why = user_code.describe(error)[: stopping.LONGEST]
+    answer = user_code.attempt(cls._read, reply)
+    if isinstance(answer, BaseException):
+      why = user_code.describe(answer)[: stopping.LONGEST]
       return cls(refusal=f'its answer cannot be read: {why}')
+    return answer
+
+  @classmethod
+  def _read(cls, reply) -> 'Answer':
+    said = messages.unpack(reply.content)
+    client, text = said['client'], said['data_summary']
+    if type(client) is not int or type(text) is not str:
+      raise TypeError('client is no number, or data_summary no text')
+    return cls(client, text)
 
 
 @dataclasses.dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 import math
-from typing import Any, cast
+from typing import Any
 
 from absl import logging
 from flwr import app, serverapp
@@ -12,7 +12,7 @@ from flwr.serverapp import strategy
 import numpy as np
 
 from bfl_tf import statistics, training, weights
-from bfl_tf.config import registry
+from bfl_tf.config import registry, user_code
 from bfl_tf.federation import admission, reduction
 from bfl_tf.server import pooling
 from bfl_tf.startup import tf, tf_keras
@@ -95,7 +95,7 @@ class BayesianStrategy(strategy.FedAvg):
     rejected = 0
     for reply in replies:
       node = reply.metadata.src_node_id
-      update = self._update(reply, accepted[:1])
+      update = user_code.attempt(self._update, reply, accepted[:1])
       defect = admission.validate_update(
         node, update, self._expected, reference, self._max_update_norm
       )
@@ -103,7 +103,7 @@ class BayesianStrategy(strategy.FedAvg):
         rejected += 1
         logging.warning('Node %d is rejected: %s.', node, defect)
         continue
-      reduced.add(cast(statistics.ClientUpdate, update))
+      reduced.add(update)
       accepted.append(reply.content)
     if not accepted:
       return None, None
@@ -113,20 +113,16 @@ class BayesianStrategy(strategy.FedAvg):
     weights.write(self._variables, pooled)
     return app.ArrayRecord(self._model.get_weights()), metrics
 
-  def _update(self, reply, accepted) -> statistics.ClientUpdate | BaseException:
+  def _update(self, reply, accepted) -> statistics.ClientUpdate:
     """Reads a reply, whose metrics must be those of an accepted reply."""
-    try:
-      if reply.has_error():
-        raise RuntimeError(reply.error.reason)
-      (arrays,) = reply.content.array_records.values()
-      (metrics,) = reply.content.metric_records.values()
-      _check_metrics(metrics, accepted)
-      size = metrics[self.weighted_by_key]
-      node = reply.metadata.src_node_id
-      return statistics.ClientUpdate(node, size, self._read(arrays), {}, {})
-    # An unreadable reply must not end the round.
-    except Exception as failure:
-      return failure
+    if reply.has_error():
+      raise RuntimeError(reply.error.reason)
+    (arrays,) = reply.content.array_records.values()
+    (metrics,) = reply.content.metric_records.values()
+    _check_metrics(metrics, accepted)
+    size = metrics[self.weighted_by_key]
+    node = reply.metadata.src_node_id
+    return statistics.ClientUpdate(node, size, self._read(arrays), {}, {})
 
   def _read(self, arrays) -> weights.Weights:
     """Raises a ValueError unless shapes are the model's."""

@@ -16,6 +16,7 @@ from typing import Any
 from absl import logging
 
 from bfl_tf import files, run_files
+from bfl_tf.config import user_code
 
 _PROJECT = 'bfl_tf'
 
@@ -49,10 +50,8 @@ class Trackers:
   def send(self, rows: Sequence[Mapping[str, Any]]) -> None:
     """Sends those that a tracker lacks of all rows, from round 0 on."""
     for name in list(self._names):
-      try:
-        self._send(name, rows)
-      # Whatever a server has: the run's own records are complete.
-      except Exception as error:
+      # The run's own records are complete, whatever a tracker does.
+      if error := user_code.attempt(self._send, name, rows):
         logging.warning('--tracker=%s gets no more rows: %s', name, error)
         self._names.remove(name)
 
@@ -71,9 +70,7 @@ class Trackers:
     """Says to trackers whether the run has come to its end."""
     while self._runs:
       name, run = self._runs.popitem()
-      try:
-        run.close(finished)
-      except Exception as error:
+      if error := user_code.attempt(run.close, finished):
         logging.warning('--tracker=%s is not closed: %s', name, error)
 
 
