@@ -20,7 +20,7 @@ def named(run_seed: int, purpose: str, *indices: int) -> np.ndarray:
 
   Args:
     run_seed: the run's `--seed`.
-    purpose: what is drawn: `local_training`, `client_sampling`.
+    purpose: Purpose of the draw: `local_training`, `client_sampling`.
     *indices: which one: round, client, as the purpose needs.
   """
   return _sequence(run_seed, purpose, indices).generate_state(2).view(np.int32)

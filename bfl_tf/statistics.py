@@ -65,7 +65,7 @@ class Sums(NamedTuple):
     max_weight: the largest weight.
     vectors: float64 arrays `[1 or 2, ...]`: a sum and, once something was
       merged in, its rounding error. Has `weight`, the weights' sum.
-    tables: by name, a table by client id; for what does not add up.
+    tables: Entries by table name and client, for results that are no sums.
   """
 
   max_weight: float
@@ -124,7 +124,7 @@ def single(
   """Returns the sums of one client.
 
   Args:
-    weight: its weight.
+    weight: Weight of the client.
     vectors: float64 terms by name, already multiplied as they need be.
     tables: entries by table name and client id.
   """

@@ -30,15 +30,15 @@ def read(
   """Loads what features are wanted of.
 
   Args:
-    config: of the run whose network is asked.
-    name: of a data set. The run's own is read as the run read it, so that what
-      it held out to test, and no more, is tested on; a file by the columns that
-      the run named.
-    train_split: of a set of TFDS.
-    test_split: likewise.
+    config: Config of the run whose network is used.
+    name: Name of a data set. The run's own data set is read as the run read it,
+      so that only held-out test examples are tested on; a file is read with the
+      columns of the run.
+    train_split: TFDS split of the training examples.
+    test_split: TFDS split of the test examples.
 
   Raises:
-    ValueError: as of `datasets.load`.
+    ValueError: Raised as by `data.load`.
   """
   if name != config.dataset:
     is_table = names.kind(name) == 'csv'
@@ -62,9 +62,10 @@ def of_dataset(
 
   Args:
     trained: the network, deterministic.
-    dataset: whose training examples, but for those that the network was
-      trained on, become the clients'; its test examples stay apart.
-    seen: what the network was trained on; loaded by its config where None.
+    dataset: Data set whose training examples, except those that the network was
+      trained on, become the clients'; its test examples are kept.
+    seen: Data set that the network was trained on; loaded from its config if
+      None.
 
   Returns:
     `x_train, y_train, x_test, y_test`, as `--dataset=file.npz` reads them; a

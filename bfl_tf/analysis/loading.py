@@ -27,9 +27,10 @@ class LoadedRun(NamedTuple):
 
   Attributes:
     trained: the run.
-    dataset: its data.
-    calibration: to set thresholds by; None where there is no such share.
-    test: what is left to be scored on.
+    dataset: Data set of the run.
+    calibration: Calibration examples, which set the thresholds; None if there
+      are none.
+    test: Test examples to be scored.
     score: one of `metrics.SET_SCORES`, of sets.
   """
 
@@ -48,15 +49,15 @@ def load_run(
   """Loads a finished run and its data.
 
   Args:
-    run_dir: its `--output_dir`.
-    calibrate_on_test: of a run that kept no calibration share, the fraction of
-      its test examples to calibrate on, which are then not scored.
-    score: as of `LoadedRun`.
+    run_dir: Directory of the run, its `--output_dir`.
+    calibrate_on_test: Fraction of the test examples to calibrate on, for a run
+      without calibration examples; they are not scored.
+    score: Score of the prediction sets, as of `LoadedRun`.
 
   Raises:
-    ValueError: as of `load`; it is a site's own model; the data are not those
-      of the run any more; or the run has a calibration share and is to
-      calibrate on test examples.
+    ValueError: The directory cannot be loaded, as by `load`, or holds a
+      personalized model; or the data have changed since the run; or the run has
+      calibration examples and is asked to calibrate on test examples.
   """
   if directory.is_sites_own(run_dir):
     raise ValueError(

@@ -24,11 +24,11 @@ def load(run_dir: str | os.PathLike) -> Trained:
   """Returns what a finished run has trained; needs none of its data.
 
   Args:
-    run_dir: its `--output_dir`, or where a site's own model is kept.
+    run_dir: Directory of a run, or of a personalized model.
 
   Raises:
-    ValueError: it is no finished run, or its checkpoint cannot be read;
-      the message names the directory and the fix.
+    ValueError: The directory holds no finished run, or its checkpoint cannot be
+      read; the message names the directory and the fix.
   """
   path = pathlib.Path(run_dir)
   if not (path / run_files.FLAGS).exists():
@@ -84,9 +84,9 @@ class Trained:
   it: here it is the model, while `predictions.npz` is the ensemble's.
 
   Attributes:
-    config: of the run.
-    task: what it was asked.
-    weights: of the model, as flat vectors.
+    config: Config of the run.
+    task: Shape, type and classes of the examples.
+    weights: Weights of the model, as flat vectors.
   """
 
   def __init__(

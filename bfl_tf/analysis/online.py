@@ -31,7 +31,7 @@ class Change:
 
   Attributes:
     kind: one of `KINDS`.
-    client: its number.
+    client: Number of the client.
   """
 
   kind: str
@@ -59,7 +59,7 @@ def members(state: state_lib.State) -> dict[int, statistics.ClientUpdate]:
   """Returns the updates that a state keeps, by client.
 
   Raises:
-    ValueError: it keeps none.
+    ValueError: The run stored no updates.
   """
   if 'store_updates' not in state.slots:
     raise ValueError(
@@ -86,9 +86,9 @@ def apply(
   """Makes a change and pools again; `state` is still good if that fails.
 
   Args:
-    experiment: of the run.
+    experiment: Experiment of the run.
     state: after the run, or after earlier changes.
-    change: what to do.
+    change: The change to make.
 
   Returns:
     What a round returns; `bytes_up` and `bytes_down` are of this change alone.

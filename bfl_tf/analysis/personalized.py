@@ -26,10 +26,9 @@ class Personalized(NamedTuple):
   """A site's own model.
 
   Attributes:
-    site: its name.
-    model: that it trained for itself.
-    promise: that its own calibration share made with it, which holds for this
-      site; None without such a share.
+    site: Name of the site.
+    model: Model that the site trained for itself.
+    promise: Prediction sets from the site's calibration examples, or None.
   """
 
   site: str
@@ -47,15 +46,15 @@ def train(
   cavity, which does not contain the site's examples yet.
 
   Args:
-    run: whose clients are sites.
+    run: A loaded run whose clients are sites.
     state: after its last round.
-    epochs: of each site.
+    epochs: Number of epochs per site.
 
   Returns:
     Each site's, as soon as it is trained.
 
   Raises:
-    ValueError: its clients are no sites.
+    ValueError: The clients of the run are not sites.
   """
   config = run.trained.config.replace(
     predictor='',
@@ -112,8 +111,9 @@ def folder(run_dir: str | os.PathLike, site: str) -> pathlib.Path:
   """Returns where a site's own model is kept.
 
   Args:
-    run_dir: of the global model.
-    site: its name; what the name of a file may not hold is percent-encoded.
+    run_dir: Directory of the global model.
+    site: Name of the site; characters that a file name cannot hold are
+      percent-encoded.
   """
   return home(run_dir) / _NOT_IN_NAMES.sub(
     lambda found: f'%{ord(found[0]):02X}', site
@@ -132,10 +132,10 @@ def kept(
   that of a finished run.
 
   Args:
-    run_dir: of the global model.
+    run_dir: Directory of the global model.
     trained: the run.
-    personalized: as of `train`.
-    epochs: of each site, to be written down.
+    personalized: Personalized models, as `train` yields them.
+    epochs: Number of epochs per site, which is stored.
 
   Returns:
     The same models in their order.

@@ -25,9 +25,9 @@ class PredictionSets(NamedTuple):
   """Which classes are in a set.
 
   Attributes:
-    levels: how often a set is to hold the label.
-    thresholds: for each, the largest score of a class in the set.
-    num_examples: that were counted.
+    levels: Probabilities with which a set must contain the label.
+    thresholds: Largest score of a class in the set, for each level.
+    num_examples: Number of calibration examples.
     num_samples: passes of the model that was asked; it holds for no other.
     score: one of `metrics.SET_SCORES`.
   """
@@ -74,7 +74,7 @@ def read(run_dir: str | os.PathLike) -> PredictionSets | None:
   """Returns the promise of a run or of a site's own model; None without one.
 
   Raises:
-    ValueError: its thresholds are on the scale of another version.
+    ValueError: The thresholds were stored by another version.
   """
   path = pathlib.Path(run_dir) / run_files.CONFORMAL
   if not path.exists():

@@ -44,7 +44,7 @@ def lines(
 
   Args:
     path: the run's.
-    report: of it.
+    report: The report to print.
     of_nodes: who were asked, by a server that has the files.
   """
   for table in (report.sites, report.summary, report.classes):

@@ -33,9 +33,9 @@ class Report:
     classes: a row a class.
     summary: all examples together, and the mean, the worst and the standard
       deviation over sites.
-    reliability: of all examples together.
-    promise: that the calibration shares made; None without such shares.
-    rejected: by site, why it said nothing.
+    reliability: Reliability curve of all examples together.
+    promise: Prediction sets from the calibration examples, or None.
+    rejected: Reason why a site did not reply, by site.
   """
 
   sites: list[Row]
@@ -59,11 +59,11 @@ class Report:
 
     Args:
       trained: the run's model.
-      tallies: by site, in the order of the rows.
-      together: of all examples.
-      promise: that the tallies' sets were made by.
+      tallies: Statistics of each site, in the order of the rows.
+      together: Statistics of all examples.
+      promise: Prediction sets of the statistics.
       client_names: sites by client number; nothing where clients are no sites.
-      personalized: by site, further columns.
+      personalized: Additional columns, by site.
     """
     drawn = _drawn(trained.config, client_names)
     sites = []
@@ -89,7 +89,7 @@ def report(
   """Scores the global model, and each site's own if there are such.
 
   Args:
-    run: with its held-out shares.
+    run: A loaded run with its held-out examples.
     personalized: models as of `personalized.train`, one at a time.
   """
   trained, test = run.trained, run.test

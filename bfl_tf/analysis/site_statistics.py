@@ -27,7 +27,7 @@ class SiteStatistics(NamedTuple):
     covered: `[num_levels, num_classes]`, those whose label is in their set.
     sizes: `[num_levels, num_classes]`, classes in their sets.
     single: `[num_levels, num_classes]`, those whose set is one class.
-    single_right: likewise, where it is their label.
+    single_right: Number of sets of a single class that is the label, by level.
     auroc: `[num_classes]`, one against the rest, which is of one site alone:
       NaN where it is not known.
   """
@@ -54,7 +54,7 @@ class SiteStatistics(NamedTuple):
     Args:
       probs: `[num_examples, num_classes]`.
       y: integers `[num_examples]`.
-      promise: by which sets are made; None if there are none.
+      promise: Prediction sets, or None.
     """
     num_classes = probs.shape[1]
 

@@ -27,7 +27,7 @@ class Other(NamedTuple):
 
   Attributes:
     distance: `near` or `far`.
-    name: of the data set.
+    name: Name of the data set.
     x: `[num_examples, ...]`, shaped as the run's.
   """
 
@@ -49,7 +49,7 @@ def other(
     count: so many at most; 0: all.
 
   Raises:
-    ValueError: as of `datasets.load_unlabeled`.
+    ValueError: Raised as by `data.load_unlabeled`.
   """
   name, split = text, ''
   # The path of a file may have one of its own.
@@ -87,10 +87,10 @@ def ask(
   """Asks all four questions.
 
   Args:
-    run: of whose test examples.
+    run: A loaded run, whose test examples are used.
     others: sets to be told apart from them.
-    num_samples: as of `Trained.predict`.
-    num_examples: of the test set, so many at most; 0: all.
+    num_samples: Number of Monte Carlo samples, as of `Trained.predict`.
+    num_examples: Maximum number of test examples; 0 for all.
     corrupt: whether to score corrupted images, if they are uint8 images.
   """
   trained, remarks = run.trained, []
@@ -225,8 +225,8 @@ def corrupted(
   Args:
     trained: the run.
     test: uint8 images.
-    num_samples: as of `Trained.predict`.
-    seed: of the noise.
+    num_samples: Number of Monte Carlo samples, as of `Trained.predict`.
+    seed: Random seed of the noise.
   """
   cells = [('none', 0)] + [
     (kind, strength)

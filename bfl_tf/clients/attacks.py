@@ -29,8 +29,8 @@ def malicious_clients(
 
   Args:
     run_seed: the run's `--seed`.
-    num_clients: of the run.
-    fraction: of them that are bad.
+    num_clients: Number of clients of the run.
+    fraction: Fraction of clients that are malicious.
   """
   order = seeds.generator(run_seed, 'bad_clients').permutation(num_clients)
   return frozenset(order[: round(fraction * num_clients)].tolist())

@@ -28,7 +28,7 @@ class IndependentInit(training.Part):
   them. Biases, and what normalizes, are the broadcast's after that one step.
 
   Attributes:
-    layout: of the model, once it is laid out.
+    layout: Layout of the model, set by `with_layout`.
   """
 
   layout: weights.Layout = _NOTHING

@@ -32,7 +32,7 @@ class Collected(NamedTuple):
   """What was taken in so far.
 
   Attributes:
-    count: how many weights.
+    count: Number of collected weights.
     average: `[num_trainable]`.
     square: `[num_trainable]`, summed squared deviations; of length 0 where no
       scale is fitted.

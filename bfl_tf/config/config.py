@@ -109,8 +109,8 @@ class Config(
     hold the settings of several methods.
 
     Args:
-      values: By field or setting, such as `{'num_rounds': 3, 'sgd.momentum':
-        0.9}`.
+      values: Values by field or setting, such as `{'num_rounds': 3,
+        'sgd.momentum': 0.9}`.
       typed: Settings that are not ignored: they raise a ValueError.
     """
     fields = {name: v for name, v in values.items() if name in FIELDS}
@@ -169,7 +169,7 @@ class Config(
     Args:
       role: Name of the field.
       base: Base class that user code must inherit from.
-      **more: As of `context`.
+      **more: Attributes as of `context`.
     """
     made = self.selection.of(role).make(self.context(**more))
     component.check(role, made, base)

@@ -63,7 +63,7 @@ def read(
   """Returns those fields and settings that a file of flags sets.
 
   Raises:
-    ValueError: it cannot be read, or has a flag that is none of a run's.
+    ValueError: The file cannot be read, or has a flag that no run has.
   """
   values = flags.FlagValues()
   define(values, known)

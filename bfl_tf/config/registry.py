@@ -34,9 +34,9 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
   """Returns `table[name]`, or the object that `package.module:name` names.
 
   Args:
-    flag: what the user set, for the error message: `partition`.
+    flag: Name of the flag, for error messages: `partition`.
     name: the key, or a dotted module and an attribute joined by a colon.
-    table: what we bring ourselves.
+    table: Methods of this package, by name.
   """
   if name in table:
     return table[name]

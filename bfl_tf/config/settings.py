@@ -54,11 +54,11 @@ class SettingSpec:
   """A setting with its name, type and default.
 
   Attributes:
-    name: of the argument.
+    name: Name of the argument.
     kind: `bool`, `int`, `float` or `str`; of each where `many`.
     many: the value is a tuple.
-    default: of the argument.
-    setting: its bounds and text.
+    default: Default of the argument.
+    setting: Bounds and help text.
   """
 
   name: str

@@ -29,16 +29,16 @@ def from_arrays(
   """Checks four arrays and returns them as a data set without validation.
 
   Args:
-    name: what `--dataset` said; named in errors.
+    name: Value of `--dataset`, for error messages.
     x_train: uint8 images `[num_examples, height, width(, channels)]`, float
       images with channels, or features `[num_examples, num_features]` of any
       numbers.
     y_train: integer classes `[num_examples]`; floats or bools that say them,
       or one-hot rows, are taken too.
-    x_test: likewise.
-    y_test: likewise.
-    num_classes: where the source knows it; otherwise the training labels must
-      cover 0 to their largest.
+    x_test: Test examples, as `x_train`.
+    y_test: Test labels, as `y_train`.
+    num_classes: Number of classes, if the source specifies it; otherwise the
+      training labels must contain every class up to the largest.
 
   Raises:
     ValueError: naming the data set, the array and the problem.

@@ -48,18 +48,19 @@ class Dataset:
   """Training, validation and test examples of one classification task.
 
   Attributes:
-    name: what `--dataset` said.
+    name: Value of `--dataset`.
     num_classes: labels are below it.
-    train: what clients and server train on.
+    train: Training examples of clients and server.
     validation: taken from the training examples; has none by default.
     test: the test examples.
     rows: `[num_train]`, each training example's place in the source, where
       validation examples were taken out.
     calibration: held out to set thresholds and temperatures by, never trained
       on; None where the run keeps no such share.
-    class_names: as the source calls the classes, if it does.
+    class_names: Names of the classes, if the source has them.
     features: `[num_features]`, of a table.
-    moments: to normalise by; those of the training examples if None.
+    moments: Moments for the normalization; None for those of the training
+      examples.
   """
 
   name: str
@@ -77,7 +78,7 @@ class Dataset:
     """Returns it with rows of the features of all sites.
 
     Raises:
-      ValueError: its columns differ, or a cell says what no site's said.
+      ValueError: The columns differ, or a cell has a category that no site has.
     """
     splits: dict[str, Any] = {
       name: split._replace(x=encoding.recode(split.x, self.features, features))
@@ -130,8 +131,8 @@ def stratify(
 
   Args:
     labels: integer classes `[num_examples]`.
-    fraction: of each class; quotas are rounded to the nearest total, the
-      largest remainders first.
+    fraction: Fraction of each class; quotas are rounded so that their sum is
+      the rounded total.
     rng: decides which examples, and ties.
 
   Returns:

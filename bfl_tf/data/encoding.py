@@ -18,7 +18,7 @@ class Feature(NamedTuple):
   """What one number of an example says.
 
   Attributes:
-    column: of the table.
+    column: Name of the column in the table.
     value: None where it is the column's number; else the category that it is 1
       for, `''` where it is 1 for a gap.
   """

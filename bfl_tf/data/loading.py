@@ -98,7 +98,7 @@ def call(flag: str, name: str) -> columns.Dataset | Sequence[np.ndarray]:
   """Returns what a user's function returned: a data set or four arrays.
 
   Args:
-    flag: what the user set, for the error message.
+    flag: Name of the flag, for error messages.
     name: `package.module:function`.
   """
   result = user_code.call(f'--{flag}={name}', registry.resolve(flag, name, {}))

@@ -30,8 +30,9 @@ def hold_out(
   Args:
     where: names the data in errors.
     split: the examples; without ids, of one site.
-    flag: that says the fraction.
-    fraction: of each site's examples, in (0, 1); at least one of each site.
+    flag: Name of the flag of the fraction.
+    fraction: Fraction of each site's examples, in (0, 1); at least one example
+      per site.
 
   Returns:
     Sorted indices of what is held out, and of the rest.
@@ -94,11 +95,11 @@ def take(
   """Takes a share of the training examples, which becomes the split `name`.
 
   Args:
-    dataset: without such examples.
-    name: of the split.
-    flag: that says the fraction.
-    fraction: of each site's examples, as of `hold_out`; 0 takes none.
-    seed: if given, the share is of each class over all sites, and by it.
+    dataset: Data set without these examples.
+    name: Name of the split.
+    flag: Name of the flag of the fraction.
+    fraction: Fraction of each site's examples, as of `hold_out`; 0 takes none.
+    seed: Random seed; if given, the fraction is of each class over all sites.
 
   Raises:
     ValueError: naming the flag and what to do.

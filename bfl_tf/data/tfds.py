@@ -24,8 +24,8 @@ def load(name: str, train_split: str, test_split: str) -> columns.Dataset:
 
   Args:
     name: `cifar10`, or with config and version as TFDS writes it.
-    train_split: in TFDS's slicing syntax: `train[:10000]`.
-    test_split: likewise.
+    train_split: TFDS split of the training examples, such as `train[:10000]`.
+    test_split: TFDS split of the test examples.
 
   Raises:
     ValueError: no such set or split, not image classification, or not here

@@ -35,15 +35,15 @@ def load_unlabeled(
   """Loads the images of a data set that may be of another task.
 
   Args:
-    name: what `--dataset` takes (see `load`); of an .npz `x_train` is enough,
-      of a .csv the features of `like`.
-    split: of a TFDS set, with its slicing syntax; no other split is read. The
-      other sets have `train` only.
+    name: Value of `--dataset`, as of `load`; an .npz file needs `x_train` only,
+      a .csv file the features of `like`.
+    split: TFDS split; no other split is read. Other data sets have `train`
+      only.
     like: the data set that clients train on.
     resize: bring images to the height, width and channels of `like`: by linear
       interpolation, with antialiasing where they shrink; grey is repeated in
       every colour, colours become their luma. The range of values is kept.
-    flag: that names the set.
+    flag: Name of the flag, for error messages.
 
   Returns:
     Images, or features, `[num_examples, ...]` of the shape and type of `like`.

@@ -30,7 +30,7 @@ def validate_update(
 
   Args:
     client: Number of the client that replied.
-    update: Its update, or the error that it raised.
+    update: The client's update, or the error that it raised.
     expected: `tf.TensorSpec`s of the model, extras, memory and trace.
     reference: Broadcast model.
     max_update_norm: Largest L2 norm of the update of means and standard

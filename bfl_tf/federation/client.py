@@ -23,8 +23,8 @@ class Broadcast(NamedTuple):
   Attributes:
     round: rounds done.
     model: the global model.
-    shared: see `Plan.shared`.
-    num_examples: of all clients of the run: N.
+    shared: Slots for client parts, as of `Plan.shared`.
+    num_examples: Number of examples of all clients: N.
   """
 
   round: int
@@ -46,9 +46,10 @@ def draw_name(
 
   Args:
     round_index: rounds done.
-    client: its number.
-    change: of a client that joins or changes after the run, the number of that
-      change, from 1: it draws anew, by the rates and epochs of the round.
+    client: Number of the client.
+    change: Number of the change, from 1, for a client that joins or changes
+      after the run; it draws new random numbers at the learning rates of the
+      round.
   """
   return (round_index, client, change) if change else (round_index, client)
 
@@ -64,12 +65,12 @@ def client_task(
   """Returns a client's work of a round; every draw has its name in it.
 
   Args:
-    plan: of the method.
-    broadcast: of the round.
-    client: its number.
+    plan: Plan of the method.
+    broadcast: Broadcast of the round.
+    client: Number of the client.
     indices: `[num_examples]` int32 into the training data.
-    memory: by part name, what the client kept from its last round.
-    change: of `draw_name`.
+    memory: Memory of the client from its last round, by part name.
+    change: Number of the change, as of `draw_name`.
   """
   config, round_index = plan.config, broadcast.round
   return training.ClientTask(

@@ -21,15 +21,15 @@ class Predicted(NamedTuple):
   """What groups of models say.
 
   Attributes:
-    unions: by names as `A+C`, the prediction of every non-empty subset of A, C
-      and S, and of every other group, and by their shares as `wC` of those
-      that have them; of finite members alone, as in
-      distillation, NaN where there are none.
-    confidence: by group, `[num_members, num_examples]` float32: the largest
-      probability.
-    classes: by group, `[num_members, num_examples]` integers: the predicted
-      ones; -1 of a member that is not finite.
-    correct: by group, `[num_members, num_examples]` bool.
+    unions: Predictions by name: of every non-empty union of A, C and S such as
+      `A+C`, of every other group, and of weighted groups such as `wC`. Members
+      that are not finite are excluded; without finite members, predictions are
+      NaN.
+    confidence: Largest probability, by group: `[num_members, num_examples]`
+      float32.
+    classes: Predicted classes, by group: `[num_members, num_examples]`
+      integers; -1 for a member that is not finite.
+    correct: Correct predictions, by group: `[num_members, num_examples]` bool.
     rejected: members that are not finite.
   """
 

@@ -18,8 +18,8 @@ class Evaluated(NamedTuple):
 
   Attributes:
     scores: columns of `metrics.csv`.
-    predictive: of the scored predictor on the test examples.
-    groups: what the round's groups of models say of them, if it made any.
+    predictive: Predictions of the scored predictor on the test examples.
+    groups: Predictions of the round's groups of models, if there are any.
   """
 
   scores: dict[str, Any]
@@ -31,9 +31,10 @@ def evaluate(experiment: Experiment, played: Round, last: bool) -> Evaluated:
   """Scores a round on test examples, and on validation examples if there are.
 
   Args:
-    experiment: whose data and workers to use.
+    experiment: Experiment whose data and workers are used.
     played: the round.
-    last: of the run: all test examples and more samples.
+    last: Whether this is the final evaluation, with all test examples and more
+      samples.
   """
   config, dataset = experiment.config, experiment.dataset
   test = dataset.test if last else _some(dataset.test, config)

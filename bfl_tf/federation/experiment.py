@@ -19,7 +19,7 @@ class Experiment:
   """A method, and data and devices to try it on.
 
   Attributes:
-    method: what the server does, and what clients are told.
+    method: Method: plan of the clients and the server's side.
     dataset: real examples, in memory once.
     partition: int32 index arrays into `dataset.train`, one a client.
     server_indices: int32, examples that clients do not see.
@@ -57,11 +57,11 @@ class Experiment:
     """Makes the pieces.
 
     Args:
-      config: what to make.
+      config: Config of the run.
       built: data sets and compiled workers of earlier experiments, to be used
         again where they fit and added to.
-      dataset: in place of what --dataset names.
-      plan: How clients train, in place of the plan of the config.
+      dataset: Data set in place of --dataset.
+      plan: Plan of the clients, in place of the config's.
 
     Raises:
       ValueError: the message names the flag and the fix.

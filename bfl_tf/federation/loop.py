@@ -44,9 +44,9 @@ def federated_round(
   """Plays one round.
 
   Args:
-    experiment: what to play.
-    state: to go on from.
-    engine: where clients run.
+    experiment: Experiment to run.
+    state: State before the round.
+    engine: Engine that trains the clients.
 
   Raises:
     stopping.StoppedError: too few clients were good, or a rule, weighting or

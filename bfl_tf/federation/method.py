@@ -23,12 +23,12 @@ class Method(Plan):
   """The clients' plan, and the server's side of it.
 
   Attributes:
-    rule: of `pooling`.
-    weighting: of `pooling`.
+    rule: Pooling rule.
+    weighting: Client weighting.
     stages: the chain of server stages: what parts need, `server_step`,
       `refine`.
     start: the chain of server stages before the first round.
-    layout: of the model.
+    layout: Layout of the model.
     build_model: makes the model with its initial weights.
   """
 

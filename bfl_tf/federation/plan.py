@@ -23,14 +23,14 @@ class Plan:
   """What a method tells its clients.
 
   Attributes:
-    config: what it was made from.
+    config: Config of the run.
     objective: The prior and the weight of the KL term.
     fitted_by: Name of the variant or optimizer that has these settings; empty
       where no posterior is fitted in training.
     parts: the chain of client parts.
-    optimizer: of the clients.
+    optimizer: Optimizer of the clients.
     schedule: the learning rate over rounds.
-    attacks: what bad clients do.
+    attacks: Attacks of malicious clients.
   """
 
   config: Config
@@ -196,8 +196,8 @@ class Plan:
     """Returns a worker a device, compiled for the clients' training.
 
     Args:
-      dataset: that the clients' examples are of.
-      built: where workers that were made for the like are found, and kept.
+      dataset: Data set that contains the clients' examples.
+      built: Cache of workers that were made for the same training.
     """
     config, shape = self.config, dataset.input_shape
     self._check_images(shape)

@@ -64,7 +64,7 @@ class Reduction:
 
     Returns:
       pooled: the rule's result.
-      results: by statistic, the rule among them.
+      results: Results by statistic, including the rule's.
       info: columns of `metrics.csv`.
 
     Raises:

@@ -12,9 +12,9 @@ class State(NamedTuple):
   Attributes:
     round: rounds done.
     model: the global model.
-    slots: by server stage, what it carries from round to round; a client part
-      that needs a stage is sent that stage's slot.
-    memories: by client id and client part, what the client keeps.
+    slots: Arrays that a server stage carries from round to round, by stage; a
+      client part that needs a stage receives its slot.
+    memories: Memories of the clients, by client and client part.
   """
 
   round: int
@@ -29,8 +29,8 @@ class Round(NamedTuple):
   Attributes:
     state: after it.
     info: columns of `metrics.csv`.
-    predictors: by name, groups of models that a stage made to be scored with
-      the round. No later round reads them.
+    predictors: Groups of models that a stage made, by name. They are scored
+      with the round, and no later round reads them.
   """
 
   state: State

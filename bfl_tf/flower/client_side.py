@@ -111,8 +111,8 @@ class Site:
   """What trains the clients of one config.
 
   Attributes:
-    plan: what clients are told.
-    examples: of a client, indices into what the worker holds.
+    plan: Plan of the clients.
+    examples: Function from a client to indices into the worker's data.
     worker: this process's device, with the data.
   """
 
@@ -126,8 +126,8 @@ class Site:
     """Returns the update, with the memory if the server keeps it.
 
     Args:
-      order: of the server.
-      memory_dir: where this node keeps what the order does not bring.
+      order: Order of the server.
+      memory_dir: Directory for the memories that the node keeps.
     """
     client, memory = order.client, order.memory
     kept = None
@@ -175,9 +175,9 @@ def of(flags: str, own: Own = Own(), told: str = '') -> Site:  # noqa: B008
   """Returns the site of a config.
 
   Args:
-    flags: as of `flags_file.flag_lines`, a line each.
+    flags: Flags of the run, one per line, as of `flags_file.flag_lines`.
     own: the node's own file: all its training examples are its client's.
-    told: of everybody's files, an `DataSummary`; where there are any.
+    told: A `DataSummary` of all nodes' files, if nodes have files.
 
   Raises:
     ValueError: the config asks for what this node does not give, or its file
@@ -208,7 +208,7 @@ def read(flags: str, own: Own) -> tuple[Config, Dataset]:
   """Returns the config, and the examples that a node has.
 
   Raises:
-    ValueError: as of `of`.
+    ValueError: Raised as by `of`.
   """
   config = flags_file.parse(messages.check_flags(flags, bool(own.data)))
   if own.data and config.partition != 'natural':
@@ -242,11 +242,12 @@ def answer(question: messages.Question, own: Own) -> Mapping[str, Any]:
   """Returns what a node says: sums over examples of its own file.
 
   Args:
-    question: of the server.
+    question: Question of the server.
     own: the node's own file.
 
   Raises:
-    ValueError: it has no such examples, or will not tell so much of them.
+    ValueError: The node has no such examples, or they must not be used for
+      this.
   """
   if not own.data:
     raise ValueError('this node has no file of its own')

@@ -29,10 +29,10 @@ class Kept:
     """Returns what a node keeps for a client of a run.
 
     Args:
-      directory: of the node.
-      run: see `messages.Order`.
-      flags: likewise.
-      client: its number.
+      directory: Directory of the node.
+      run: Name of the run, as of `messages.Order`.
+      flags: Flags of the run, as of `messages.Order`.
+      client: Number of the client.
 
     Raises:
       ValueError: there is no directory to keep it in.
@@ -57,7 +57,7 @@ class Kept:
         checkpoint: what counted there is kept.
 
     Raises:
-      ValueError: it is not here.
+      ValueError: The memory is not on this node.
     """
     found = {
       int(path.stem.removeprefix('round-')): path

@@ -35,13 +35,12 @@ class DataSummary:
   (docs/privacy.md). One class at one site is told apart from none.
 
   Attributes:
-    counts: by a class's name, how many examples train.
-    features: of a table.
-    shape: of an example.
+    counts: Number of training examples, by class name.
+    features: Features of a table.
+    shape: Shape of an example.
     dtype: `uint8` or `float32`.
-    moments: to normalise by.
-    held: how many examples it keeps from training, by share: `calibration`,
-      `test`.
+    moments: Moments for the normalization.
+    held: Number of held-out examples, by share: `calibration`, `test`.
   """
 
   counts: Mapping[str, int]
@@ -72,7 +71,7 @@ class DataSummary:
     """Reads what `to_json` wrote, the same to the last bit.
 
     Args:
-      text: Of one site, or of several sites that were merged.
+      text: JSON of one site, or of several merged sites.
       num_sites: Number of these sites.
 
     Raises:

@@ -30,7 +30,7 @@ class Engine(engine.Engine):
     window: orders that may be out at a time.
     run: names the run to nodes, which keep what their clients remember; where
       it is nothing the server does, as a simulation needs to be resumed.
-    told: of nodes with files of their own, see `messages.Order`.
+    told: A `DataSummary` of all nodes' files, as of `messages.Order`.
   """
 
   nodes: nodes_lib.Simulated | nodes_lib.Numbered

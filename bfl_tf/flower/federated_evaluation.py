@@ -34,12 +34,12 @@ class Asking:
 
   Attributes:
     playing: who plays which client.
-    introduced: by client, what its node said of its file.
+    introduced: Data summaries of the nodes, by client.
     trained: the run's model.
-    score: of sets, one of `metrics.SET_SCORES`.
-    seconds: in which an answer is waited for.
-    rejected: by client, why nothing good came.
-    names: by client, its number and the name that its node gives, if any.
+    score: Score of the prediction sets, one of `metrics.SET_SCORES`.
+    seconds: Time limit for a reply.
+    rejected: Reason for a missing or invalid reply, by client.
+    names: Number of the client and the name that its node gives, by client.
   """
 
   playing: nodes.Numbered
@@ -107,9 +107,9 @@ class Asking:
     """Returns what came of those who are not left out yet, in their order.
 
     Args:
-      share: as of `Question`.
-      promise: by which sets are made.
-      like: of what shapes and dtypes an answer is.
+      share: Share of the examples, as of `Question`.
+      promise: Prediction sets, or None.
+      like: Arrays with the expected shapes and types.
       check: refuses an answer that so many examples do not add up to.
     """
     found: dict[int, Mapping[str, np.ndarray]] = {}

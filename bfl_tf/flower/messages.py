@@ -43,15 +43,15 @@ class Order(NamedTuple):
 
   Attributes:
     flags: the config, as of `flags_file.flag_lines`, a line each.
-    client: its number.
-    broadcast: of the round.
-    memory: by part name, what it kept.
+    client: Number of the client.
+    broadcast: Broadcast of the round.
+    memory: Memory of the client, by part name.
     run: names the run, among others of the same flags, to a node that keeps
       the memory in place of the server; nothing where the order brings it.
     accepted: the last round whose update of this client was taken in, from 0;
       -1 if none was.
-    told: what everybody's own files are together, an `DataSummary` as JSON;
-      nothing where nodes have none.
+    told: A `DataSummary` of all nodes' files as JSON; empty if nodes have no
+      files.
   """
 
   flags: str
@@ -75,7 +75,7 @@ class Question(NamedTuple):
     limits: `[num_levels]` int32, by which sets are made of the test share: for
       each of `promises.LEVELS` the bins of scores in a set; empty if no node
       held out a calibration share.
-    model: that is asked: the `Weights`.
+    model: Weights of the model to evaluate.
   """
 
   flags: str
@@ -155,7 +155,7 @@ def check_flags(flags: str, has_file: bool) -> list[str]:
   Looked at before they are parsed, which imports what is named.
 
   Args:
-    flags: as of `flags_file.flag_lines`, a line each.
+    flags: Flags of the run, one per line, as of `flags_file.flag_lines`.
     has_file: whether the node has a file of its own, which is read in place of
       what `--dataset` names.
 

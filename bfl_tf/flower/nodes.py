@@ -24,7 +24,7 @@ class Simulated:
 
   Attributes:
     grid: Flower's.
-    num_nodes: that there will be.
+    num_nodes: Expected number of nodes.
   """
 
   grid: serverapp.Grid
@@ -43,7 +43,8 @@ class Answer(NamedTuple):
 
   Attributes:
     client: the number that it plays; None if it said nothing good.
-    data_summary: of the examples of its own, as JSON; nothing if it has none.
+    data_summary: A `DataSummary` of the node's file as JSON; empty if it has no
+      file.
     refusal: why it will not take part.
   """
 
@@ -77,10 +78,10 @@ class Numbered:
 
   Attributes:
     grid: Flower's.
-    flags: of the run, as of `flags_file.flag_lines`.
-    answers: by node, in the order in which they were heard.
-    asked: by node that has not answered yet, the message's number.
-    said: by client, what its first node said of its examples.
+    flags: Flags of the run, as of `flags_file.flag_lines`.
+    answers: Answers by node, in order of arrival.
+    asked: Number of the message, by node that has not answered yet.
+    said: Data summary from the first node of a client, by client.
   """
 
   grid: serverapp.Grid
@@ -193,8 +194,8 @@ def exchange(
     grid: Flower's.
     errands: clients, each with what goes to its node; made one at a time, when
       they go out.
-    window: how many may be out at a time.
-    seconds: in which a reply is waited for.
+    window: Maximum number of messages without a reply.
+    seconds: Time limit for a reply.
 
   Returns:
     The reply, or why there is none.
@@ -231,7 +232,7 @@ def content(reply: Reply) -> flwr_app.RecordDict:
   """Returns what a reply holds.
 
   Raises:
-    Exception: what came in its place.
+    Exception: The error that came in place of a reply.
   """
   if isinstance(reply, Exception):
     raise reply

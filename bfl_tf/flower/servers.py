@@ -156,8 +156,8 @@ def as_told(
   """Returns the data set that a server has: tests, and of clients the counts.
 
   Args:
-    own: of the server's own file: all its examples are tests.
-    said: by client number, from 0.
+    own: Data set of the server's own file: all its examples are tests.
+    said: Data summaries by client number, from 0.
 
   Returns:
     Training examples are labels alone, as many of each class and client as

@@ -36,14 +36,15 @@ def simulate(config: Config, output_dir: str | os.PathLike) -> dict[str, Any]:
   """As `bfl_tf.run`, each client an app of Flower: the same bits.
 
   Args:
-    config: what to run; `num_workers` processes train, 0 for one a core.
+    config: Config of the run; `num_workers` processes train, 0 for one per
+      core.
     output_dir: a new directory, or that of the same run.
 
   Returns:
     The summary.
 
   Raises:
-    ValueError: as `bfl_tf.run`.
+    ValueError: Raised as by `bfl_tf.run`.
     FlowerError: the run stopped; the same call goes on.
   """
   config = config.replace(engine='flower')
@@ -88,12 +89,12 @@ def play(
 
   Args:
     code: Python, that calls `given` and then `run_apps`.
-    given: what `given` returns there.
+    given: Value that `given` returns in the child process.
     show: is called with each line that is printed.
 
   Raises:
     ValueError: the server's side raised one.
-    FlowerError: it failed otherwise.
+    FlowerError: The run failed for another reason.
   """
   environment = {
     **os.environ,
@@ -154,9 +155,9 @@ def run_apps(
   Args:
     server: the server's side.
     client: the clients'.
-    num_nodes: how many nodes there are.
-    num_processes: how many CPUs Ray hands out.
-    cpus: how many of them a client takes.
+    num_nodes: Number of nodes.
+    num_processes: Number of CPUs that Ray provides.
+    cpus: Number of CPUs per client.
   """
   settings: dict[str, Any] = {
     'client_resources': {'num_cpus': cpus, 'num_gpus': 0.0},

@@ -51,8 +51,9 @@ class BayesianStrategy(strategy.FedAvg):
       rule: a name in `pooling.RULES`, or a rule. How many clients it wants, and
         what memory it takes, is not looked at.
       weighting: a name in `pooling.WEIGHTINGS`, or a weighting.
-      max_update_norm: see `Config.max_update_norm`.
-      **fedavg: of Flower's FedAvg.
+      max_update_norm: Largest norm of an update, as of
+        `Config.max_update_norm`.
+      **fedavg: Arguments of Flower's FedAvg.
 
     Raises:
       ValueError: nothing goes by a name, or the rule takes no weights.

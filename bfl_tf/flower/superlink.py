@@ -40,13 +40,13 @@ def play(
   """Plays a run on a SuperLink and prints its lines.
 
   Args:
-    config: what to run.
-    output_dir: on the server's machine.
-    connection: that Flower's config.toml names.
+    config: Config of the run.
+    output_dir: Directory on the server's machine.
+    connection: Name of a connection in Flower's config.toml.
 
   Raises:
     ValueError: the config or a file was wrong; nothing has been written.
-    FlowerError: it stopped; the same call goes on.
+    FlowerError: The run stopped; the same call continues it.
   """
   flags = '\n'.join(flags_file.flag_lines(config))
   _submit(connection, {'flags': flags, 'output-dir': str(output_dir)})
@@ -64,13 +64,14 @@ def ask_sites(
   examples: sums are all that leaves a node.
 
   Args:
-    run_dir: on the server's machine.
-    connection: that Flower's config.toml names.
+    run_dir: Directory on the server's machine.
+    connection: Name of a connection in Flower's config.toml.
     timeout: seconds for an answer; the run's `--client_timeout` if 0.
-    score: of sets, one of `metrics.SET_SCORES`.
+    score: Score of the prediction sets, one of `metrics.SET_SCORES`.
 
   Raises:
-    ValueError: it is no finished run, or its nodes cannot be asked.
+    ValueError: The directory holds no finished run, or its nodes cannot be
+      asked.
     FlowerError: too few answered.
   """
   asked = {'ask': True, 'answer-timeout': timeout, 'sets': score}

@@ -40,9 +40,9 @@ class Part(training.Part):
   """Keeps the dual; sends rho and r rho.
 
   Attributes:
-    num_clients: of the run.
+    num_clients: Number of clients of the run.
     clients_per_round: all of them.
-    prior_precision: of p.
+    prior_precision: Precision of the prior p.
   """
 
   num_clients: int
@@ -118,7 +118,7 @@ class Stage(server.Stage):
   """Its slot has eta(q_0) and `known`, eta(p) + sum_k v_k.
 
   Attributes:
-    num_clients: of the run.
+    num_clients: Number of clients of the run.
   """
 
   num_clients: int

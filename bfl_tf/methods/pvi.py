@@ -48,8 +48,9 @@ class Part(training.Part):
   """Takes the cavity as the client's prior; keeps what the client has sent.
 
   Attributes:
-    num_clients: of the run, also those that are not sampled.
-    prior_precision: of p.
+    num_clients: Number of clients of the run, including those that are not
+      sampled.
+    prior_precision: Precision of the prior p.
     damping: r.
   """
 

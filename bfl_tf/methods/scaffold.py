@@ -99,7 +99,8 @@ class Stage(server.Stage):
   """Keeps the server's control variate; its slot is broadcast to the part.
 
   Attributes:
-    num_clients: of the run, also those that are not sampled.
+    num_clients: Number of clients of the run, including those that are not
+      sampled.
   """
 
   num_clients: int

@@ -26,10 +26,10 @@ def adaptive_calibration_error(
   """Mean |accuracy - confidence| over bins that hold equally many [1].
 
   Args:
-    num_bins: of `equal_bins`.
+    num_bins: Number of bins, as of `equal_bins`.
 
   Returns:
-    error: in [0, 1]; lower is better.
+    error: Error in [0, 1]; lower is better.
   """
   bins = equal_bins(probs, labels, num_bins)
   gaps = np.abs(bins.confidence - bins.accuracy)
@@ -80,10 +80,10 @@ def classwise_calibration_error(
   """Mean over classes of the error of that class's probability [2].
 
   Args:
-    num_bins: of equal width.
+    num_bins: Number of bins of equal width.
 
   Returns:
-    error: in [0, 1]; lower is better.
+    error: Error in [0, 1]; lower is better.
   """
   p_bar, labels = predictive.checked(probs, labels)
   errors = [
@@ -97,7 +97,7 @@ def confidence_gap(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
   """Mean confidence less accuracy: above 0 over-, below 0 underconfident.
 
   Returns:
-    gap: in [-1, 1]; 0 is best.
+    gap: Gap in [-1, 1]; 0 is best.
   """
   confidence, correct = predictive.confidence(probs, labels)
   return float(confidence.mean() - correct.mean())
@@ -121,11 +121,11 @@ def fit_temperature(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
   """Returns the temperature of least negative log likelihood [3].
 
   Args:
-    probs: on examples that are not scored afterwards.
-    labels: theirs.
+    probs: Probabilities of examples that are not scored afterwards.
+    labels: Labels of these examples.
 
   Returns:
-    temperature: from 0.01 to 100.
+    temperature: Temperature between 0.01 and 100.
   """
 
   def loss(log_temperature):

@@ -32,8 +32,8 @@ def balanced_accuracy(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
   """Mean of the recall of all classes that have examples.
 
   Returns:
-    balanced_accuracy: in [0, 1]; higher is better; 1 / num_classes of a
-      constant prediction.
+    balanced_accuracy: Score in [0, 1]; higher is better; a constant prediction
+      has 1 / num_classes.
   """
   return float(np.nanmean(per_class_recall(probs, labels)))
 
@@ -61,7 +61,7 @@ def imbalance(labels: npt.ArrayLike, num_classes: int) -> str | None:
 
   Args:
     labels: integers `[num_examples]`, at least one.
-    num_classes: how many there may be.
+    num_classes: Number of classes.
 
   Returns:
     `class 1 is 1.3 % of the examples`; None where the classes are even enough:

@@ -121,11 +121,11 @@ def threshold(counts: npt.ArrayLike, alpha: float) -> float:
 
   Args:
     counts: `[num_bins]`, summed over sites.
-    alpha: in (0, 1): how often a set may miss.
+    alpha: Probability in (0, 1) that a set misses the label.
 
   Returns:
-    threshold: in [0, 1]; 1, which is every class, where there are too few
-      scores for this alpha.
+    threshold: Threshold in [0, 1]; 1, which includes every class, if there are
+      too few scores for this alpha.
 
   Raises:
     ValueError: alpha is out of range, or no score was counted.

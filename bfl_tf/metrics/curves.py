@@ -107,7 +107,8 @@ def reliability(
   """Bins predictions by the probability of the predicted class.
 
   Args:
-    num_bins: of equal width; each holds its lower edge, the last holds 1 too.
+    num_bins: Number of bins of equal width; each includes its lower edge, the
+      last also 1.
 
   Returns:
     bins: a `Reliability`.
@@ -124,7 +125,7 @@ def reliability_of(
   Args:
     confidence: `[num_examples]`, the largest probability.
     correct: `[num_examples]` bool.
-    num_bins: as in `reliability`.
+    num_bins: Number of bins, as of `reliability`.
   """
   num_bins = predictive.check_num_bins(num_bins)
   # Not linspace: its fourth edge of five bins is a bit above 0.6.

@@ -29,7 +29,8 @@ class Detection(NamedTuple):
       for ties; 0.5 for a score that knows nothing.
     aupr_out: area under precision over recall, as average precision, with out
       as the positives; the share of out for a score that knows nothing.
-    aupr_in: likewise, with in as the positives.
+    aupr_in: Area under the precision-recall curve with in-distribution examples
+      as positives.
     fpr_at_95: share of in that is called out where 95 % of out are, so out are
       the positives as in [3]; lower is better. [2] has it the other way round:
       the share of out that passes where 95 % of in do.

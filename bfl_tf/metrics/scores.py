@@ -22,7 +22,7 @@ def accuracy(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
   """Fraction of examples whose most probable class is the label.
 
   Returns:
-    accuracy: in [0, 1]; higher is better.
+    accuracy: Score in [0, 1]; higher is better.
   """
   return float(predictive.is_correct(probs, labels).mean())
 
@@ -33,7 +33,7 @@ def negative_log_likelihood(
   """Mean of `-log p(label)`, with `p` floored at `MIN_PROBABILITY`.
 
   Returns:
-    nll: in nats per example; lower is better.
+    nll: Score in nats per example; lower is better.
   """
   return float(log_losses(probs, labels).mean())
 
@@ -49,8 +49,8 @@ def brier_score(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
   """Squared distance to the one-hot label: summed over classes, mean over N.
 
   Returns:
-    brier: in [0, 2]; lower is better. (Brier's own definition [2]; scikit-learn
-      halves it for two classes.)
+    brier: Score in [0, 2]; lower is better. (Brier's own definition [2];
+      scikit-learn halves it for two classes.)
   """
   p_bar, labels = predictive.checked(probs, labels)
   p_bar[np.arange(labels.size), labels] -= 1
@@ -63,10 +63,11 @@ def expected_calibration_error(
   """Mean over examples of their bin's |accuracy - confidence| [1].
 
   Args:
-    num_bins: of equal width; a confidence of 1 belongs to the last.
+    num_bins: Number of bins of equal width; a confidence of 1 belongs to the
+      last.
 
   Returns:
-    ece: in [0, 1]; lower is better.
+    ece: Error in [0, 1]; lower is better.
   """
   bins = curves.reliability(probs, labels, num_bins)
   return bins.expected_calibration_error

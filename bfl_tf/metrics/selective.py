@@ -29,8 +29,8 @@ class Selective(NamedTuple):
     area: under risk over coverage (AURC), in [0, 1]; lower is better.
     excess: the area less that of a perfect ranking with as many errors; 0 is
       perfect.
-    accuracy_at: at the smallest coverage of at least 80 % that a threshold
-      reaches.
+    accuracy_at: Accuracy at the smallest coverage of at least 80 % that a
+      threshold reaches.
     coverage_at: the largest coverage that a threshold reaches at a risk of at
       most 5 %; 0 if there is none.
   """
@@ -49,7 +49,7 @@ def selective(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> Selective:
     correct: `[num_examples]`, booleans.
 
   Raises:
-    ValueError: as `retention_curve`.
+    ValueError: Raised as by `retention_curve`.
   """
   curve, best = _with_best(uncertainty, correct)
   # A threshold reaches only the last example of each group of ties.
@@ -81,7 +81,7 @@ def ranking_gain(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> float:
       are right or all are wrong; below 0 of one that misleads.
 
   Raises:
-    ValueError: as `retention_curve`.
+    ValueError: Raised as by `retention_curve`.
   """
   curve, best = _with_best(uncertainty, correct)
   accuracy = float(curve.accuracy[-1])

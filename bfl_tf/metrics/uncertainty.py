@@ -2,7 +2,7 @@
 
 Notation:
   p_m: probabilities of Monte Carlo sample m; `probs[m]`.
-  p_bar: their mean over samples, Eq. 7.
+  p_bar: mean of the probabilities over samples, Eq. 7.
 
 Both parts of the predictive variance are traces of Eq. 9, so that
 `aleatoric + epistemic = sum_c p_bar_c (1 - p_bar_c)`. The epistemic part is

@@ -49,10 +49,10 @@ def build(
       `fixup_resnet<depth>` with depth 6n + 2, `resnet18`, `mobilenetv2`, or
       `package.module:function`.
     variant: `deterministic`, `mc_dropout` or `flipout`.
-    input_shape: of one example.
+    input_shape: Shape of one example.
     num_classes: length of the logits.
-    kernel_initializer: of kernels or their means, `he_normal` or
-      `glorot_uniform`; biases start at zero.
+    kernel_initializer: Initializer of kernels, or of their means, one of
+      `KERNEL_INITIALIZERS`.
     seed: the initial weights depend on it alone.
     **own: settings of the network (`hidden_units` of the mlp) and of the
       variant (`initial_scale` of flipout).
@@ -117,11 +117,11 @@ def check_logits(name: str, model: tf_keras.Model) -> None:
   """Refuses a model that ends in probabilities: its loss takes logits.
 
   Args:
-    name: that `--model` said.
-    model: with one input.
+    name: Value of `--model`, for error messages.
+    model: A model with one input.
 
   Raises:
-    ValueError: of a batch of noise, all outputs are probabilities.
+    ValueError: All outputs for a batch of noise are probabilities.
   """
   shape = (8, *model.input_shape[1:])
   x = np.random.default_rng(0).normal(size=shape).astype(np.float32)

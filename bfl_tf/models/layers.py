@@ -125,7 +125,7 @@ class _SeededFlipout(tf_keras.layers.Layer):
     Args:
       inputs: `[batch, ..., channels]`.
       kernel: `[..., channels, filters]`.
-      noise: as `kernel`.
+      noise: Noise of the shape of `kernel`.
       input_signs: s, `[batch, channels]`.
       output_signs: r, `[batch, filters]`.
     """

@@ -71,7 +71,7 @@ class Blocks:
   """Layers of one variant; biases start at zero, under `torch` as kernels.
 
   Attributes:
-    variant: of one of `VARIANTS`.
+    variant: An instance of one of `VARIANTS`.
     kernel_initializer: one of `KERNEL_INITIALIZERS`.
     seed: the initial weights depend on it alone.
     normalization: one of `NORMALIZATIONS`; a network's own setting.

@@ -36,7 +36,7 @@ def reliability_diagram(
 
   Args:
     run_dir: holds `predictions.npz`.
-    num_bins: of equal width.
+    num_bins: Number of bins of equal width.
 
   Returns:
     figure: bars where a bin is not empty.
@@ -83,7 +83,7 @@ def confidence_histogram(
 
   Args:
     run_dir: holds `predictions.npz`.
-    num_bins: of equal width.
+    num_bins: Number of bins of equal width.
 
   Returns:
     figure: stacked bars, and lines at the accuracy and the mean confidence.
@@ -124,8 +124,8 @@ def member_confidence(
 
   Args:
     run_dir: holds `members.npz`.
-    groups: of A, C, S.
-    num_bins: of equal width.
+    groups: Names of the groups: some of A, C, S.
+    num_bins: Number of bins of equal width.
 
   Returns:
     figure: bars of the mean over a group's members, as fractions of the
@@ -165,7 +165,7 @@ def calibration_gap(
   Args:
     runs: run directories by the name in the legend, one or a list of seeds, or
       a single one. The examples of all seeds are taken together.
-    num_bins: of equal width.
+    num_bins: Number of bins of equal width.
 
   Returns:
     figure: one line a name, a point a bin that has at least a thousandth of the
@@ -193,7 +193,7 @@ def calibration_above(runs: recorded.Runs, axes: Axes | None = None) -> Figure:
   """Draws accuracy less mean confidence of the predictions above a confidence.
 
   Args:
-    runs: as of `calibration_gap`.
+    runs: Run directories, as of `calibration_gap`.
 
   Returns:
     figure: one line a name, over tau in [0, 1], as far as a prediction is as

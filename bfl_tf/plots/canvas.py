@@ -89,11 +89,11 @@ def draw_seeds(
   """Draws the mean over seeds, and a band from the lowest to the highest.
 
   Args:
-    axes: to draw on.
+    axes: Axes to draw on.
     x: `[num_points]`.
-    scores: of each point, one score a seed; those of one may be more than those
-      of another.
-    **style: of the line, `color` among it.
+    scores: Scores of each point, one per seed; the number of seeds may differ
+      between points.
+    **style: Style of the line, including `color`.
   """
   axes.plot(x, [np.mean(each) for each in scores], **style)
   if any(len(each) > 1 for each in scores):

@@ -98,9 +98,9 @@ def sweep(
   """Draws the mean over seeds against a setting.
 
   Args:
-    lines: by name and by the setting's value, a score a seed.
-    xlabel: what the setting is.
-    ylabel: what the score is.
+    lines: Scores, one per seed, by name and by value of the setting.
+    xlabel: Label of the setting.
+    ylabel: Label of the score.
 
   Returns:
     figure: one line a name, in a band from the lowest to the highest seed.
@@ -119,7 +119,7 @@ def corruption(rows: Sequence[Mapping[str, Any]]) -> Figure:
   """Draws a panel a score, a line a kind of corruption.
 
   Args:
-    rows: with `kind`, `strength` and scores; of strength 0 the clean one.
+    rows: Rows with `kind`, `strength` and scores; strength 0 is the clean data.
   """
   clean = [row for row in rows if not row['strength']]
   panels = canvas.new_axes((12.0, 3.9), 3, sharey=False)
@@ -144,9 +144,9 @@ def retention(
   """Draws accuracy against the data retained, by each measure of uncertainty.
 
   Args:
-    runs: as of `learning_curve`.
+    runs: Run directories, as of `learning_curve`.
     axes: one for each measure; a new figure where None.
-    measures: of `MEASURES`, in order.
+    measures: Uncertainty measures of `MEASURES`, in order.
 
   Returns:
     figure: a panel for each measure, one line a name in it, as of

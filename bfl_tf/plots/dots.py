@@ -23,11 +23,12 @@ def dots(
   """Draws a row of dots for each name, the worst at the bottom.
 
   Args:
-    rows: by name and by score; a score that a name lacks is not drawn.
-    xlabel: what the scores are.
-    title: of the axes.
-    targets: of a score, where a dashed line goes; its mean is a solid one.
-    of: what the names are of, where there are too many to be written.
+    rows: Scores by name and by score; a missing score is not drawn.
+    xlabel: Label of the scores.
+    title: Title of the axes.
+    targets: Place of a dashed line, by score; the mean of a score is a solid
+      line.
+    of: Label of the names, if there are too many to be written.
 
   Returns:
     figure: sorted by the first score.

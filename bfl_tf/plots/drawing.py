@@ -16,10 +16,10 @@ def draw_run(
 
   Args:
     run_dir: holds `metrics.csv`, `predictions.npz` and `partition.csv`.
-    num_bins: of the two figures of calibration.
+    num_bins: Number of bins of the two calibration figures.
 
   Returns:
-    paths: of the files, in the order of drawing.
+    paths: Paths of the files, in the order of drawing.
   """
   figures = {
     'accuracy': curves.learning_curve(run_dir, 'accuracy'),

@@ -24,7 +24,7 @@ def principal(samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
   """Projects samples onto the plane of the first two components of them all.
 
   Args:
-    samples: by name, `[num_samples, dimension]`.
+    samples: Samples by name, `[num_samples, dimension]`.
 
   Returns:
     by name, `[num_samples, 2]`.
@@ -39,7 +39,7 @@ def plane(points: Mapping[str, np.ndarray]) -> Figure:
   """Draws points, a panel a sampler, on the same axes [1].
 
   Args:
-    points: by name, `[num_samples, 2]`.
+    points: Points by name, `[num_samples, 2]`.
   """
   size = (4.4 * len(points), 4.2)
   panels = canvas.new_axes(size, len(points), sharex=True)
@@ -55,7 +55,7 @@ def surface(points: Mapping[str, np.ndarray]) -> Figure:
   """Draws the smoothed share of draws over the plane, a panel a sampler [1].
 
   Args:
-    points: by name, `[num_samples, 2]`.
+    points: Points by name, `[num_samples, 2]`.
   """
   figure = canvas.new_figure((4.8 * len(points), 4.4))
   joined = np.concatenate([*points.values()])
@@ -81,11 +81,11 @@ def points(
   """Draws labelled points, a panel a group, all at one scale.
 
   Args:
-    groups: by title, coordinates `[num_points, 2]` and integer classes
-      `[num_points]`, from 0 to 20.
+    groups: Coordinates `[num_points, 2]` and integer classes `[num_points]`
+      from 0 to 20, by title.
 
   Returns:
-    figure: those of a class look alike in all panels.
+    figure: The figure; a class looks the same in all panels.
   """
   figure = Figure((3.9 * len(groups), 4.6), dpi=canvas.DPI, layout='compressed')
   panels = figure.subplots(

@@ -70,7 +70,7 @@ def metric(run_dir: RunDir, name: str) -> tuple[np.ndarray, np.ndarray]:
 
   Args:
     run_dir: holds `metrics.csv`.
-    name: of the column.
+    name: Name of the column.
 
   Returns:
     rounds: `[num_measured]`; 0 is before training.

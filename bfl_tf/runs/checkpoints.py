@@ -10,7 +10,7 @@ def save(state: State, directory: pathlib.Path) -> None:
   """Saves the state in place of the one before.
 
   Raises:
-    OSError: it could not be written; the one before is still there.
+    OSError: The checkpoint could not be written; the previous one is kept.
   """
   directory.mkdir(exist_ok=True)
   trees.save(directory / run_files.CHECKPOINT, state._asdict())
@@ -20,7 +20,7 @@ def restore(directory: pathlib.Path) -> State | None:
   """Returns the state, or None if none is saved.
 
   Raises:
-    ValueError: its file cannot be read.
+    ValueError: The file cannot be read.
   """
   if not (directory / run_files.CHECKPOINT).exists():
     return None

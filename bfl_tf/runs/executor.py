@@ -80,7 +80,7 @@ def validate(task: run_spec.RunSpec) -> None:
   """Builds a task's pieces without running it.
 
   Raises:
-    ValueError: its settings are wrong.
+    ValueError: The settings are wrong.
   """
   experiment.build(task.config, built)
 

@@ -83,7 +83,7 @@ def read_runs(folder: str | os.PathLike) -> Any:
     bfl-tf report and doubt too.
 
   Raises:
-    ValueError: it holds none, or one of another version.
+    ValueError: The directory holds no run, or one of another version.
   """
   import pandas
 

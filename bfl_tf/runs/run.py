@@ -31,7 +31,7 @@ def run(
   """Runs an experiment, or goes on with it where it was interrupted.
 
   Args:
-    config: what to run.
+    config: Config of the run.
     output_dir: a new directory, or that of the same run.
     show_progress: print a line a round and a progress bar.
     overwrite: replace another run in `output_dir`. A run that has not finished

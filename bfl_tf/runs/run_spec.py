@@ -11,9 +11,9 @@ class RunSpec:
   """A run to be played, or finished already.
 
   Attributes:
-    config: what to run.
-    directory: where.
-    place: where, in lines about it.
+    config: Config of the run.
+    directory: Directory of the run.
+    place: Directory as it is shown in messages.
   """
 
   config: Config

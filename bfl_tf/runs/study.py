@@ -32,9 +32,9 @@ def sweep(
   """Plays several configs, each with several seeds.
 
   Args:
-    configs: by a name of yours.
-    folder: of the runs; those that are finished there are only read.
-    seeds: of each config; its own if empty.
+    configs: Configs by name.
+    folder: Directory of the runs; finished runs are only read.
+    seeds: Random seeds for each config; its own seed if empty.
     jobs: runs side by side. Above 1 they are processes, so that a script needs
       `if __name__ == '__main__':`.
 

@@ -19,13 +19,13 @@ class Task:
   """A classification task without its examples.
 
   Attributes:
-    input_shape: of one example.
-    dtype: of raw examples, `uint8` or `float32`.
+    input_shape: Shape of one example.
+    dtype: Type of raw examples, `uint8` or `float32`.
     num_classes: length of the logits.
-    mean: of each channel or feature; floats that are float32 numbers.
-    std: likewise, a standard deviation.
-    class_names: as the data call the classes, if they do.
-    features: of a table, what its numbers say in the order of `mean`.
+    mean: Mean of each channel or feature, as floats with float32 values.
+    std: Standard deviation of each channel or feature, as `mean`.
+    class_names: Names of the classes, if the data have them.
+    features: Features of a table, in the order of `mean`.
   """
 
   input_shape: tuple[int, ...]

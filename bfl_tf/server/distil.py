@@ -37,8 +37,8 @@ class Distil(Stage):
   """Trains the mean; the pooled scale stays.
 
   Attributes:
-    resources: of the run. A student of `swa`, an average of weights, is
-      measured on U where others are not recalibrated too.
+    resources: Resources of the run. The statistics of an averaged student
+      (`swa`) are estimated again on U.
     make_ensemble: makes the `Ensemble` that makes teachers.
   """
 

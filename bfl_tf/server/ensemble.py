@@ -29,7 +29,7 @@ class Ensemble(Stage):
   """Makes the groups; they are scored with the round's evaluation.
 
   Attributes:
-    resources: of the run.
+    resources: Resources of the run.
     posterior: one of `TEACHER_POSTERIORS`, made; what S samples.
   """
 

@@ -14,8 +14,8 @@ class Resources:
   """A stage is given all of them by an argument `resources`.
 
   Attributes:
-    workers: those that train clients; they predict too, and make others
-      (`Worker.other`) that train otherwise.
+    workers: Workers that train clients; they also predict, and make workers for
+      other trainings (`Worker.other`).
     num_classes: length of the logits.
     num_mc_samples: predictions of one model; 1 where no weight is random.
     server_indices: `[num_server_examples]` int32 into the training data.
@@ -23,7 +23,7 @@ class Resources:
     objective: The prior and the weight of the KL term.
     recalibrates: whether teachers and students are measured as pooled models
       are, by `measured`.
-    load_server_data: see `server_images` and `server_labels`.
+    load_server_data: Function that loads `server_images` and `server_labels`.
   """
 
   workers: Sequence[training.Worker]

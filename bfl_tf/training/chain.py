@@ -105,9 +105,10 @@ def result_spec(
 
   Args:
     parts: the chain.
-    layout: of the model.
-    shared: as in `ClientTask`.
-    memory: as in `ClientTask`; the returned memory must be like it.
+    layout: Layout of the model.
+    shared: Slots, as in `ClientTask`.
+    memory: Memory, as in `ClientTask`; the returned memory has the same
+      structure.
 
   Returns:
     `tf.TensorSpec`s of what `Worker.train` returns. The rank of a factor is

@@ -155,7 +155,7 @@ def strategies(
   """Returns one strategy per worker.
 
   Args:
-    num_workers: at most this many; 0 for all devices.
+    num_workers: Maximum number of devices; 0 for all.
     distribution: `clients`: a client is trained on one device, several clients
       side by side. `mirrored`: one client at a time, data-parallel over all
       devices with `MirroredStrategy`, for a model that fills a card.
@@ -181,8 +181,8 @@ def in_parallel(workers: Sequence, jobs: Iterable, run: Callable) -> Iterator:
   been yielded: memory does not grow with the jobs.
 
   Args:
-    workers: what a job needs one of, exclusively.
-    jobs: in the order in which to start them; may be a generator.
+    workers: Workers, of which each job uses one exclusively.
+    jobs: Jobs in the order in which they start; may be a generator.
     run: called in a thread, which must not wait for `in_parallel` itself;
       TensorFlow lets go of the interpreter's lock.
   """

@@ -22,7 +22,7 @@ class LocalTraining:
 
   Attributes:
     variables: the model's variables by flat vector.
-    layout: their shapes.
+    layout: Shapes of the variables.
   """
 
   def __init__(
@@ -185,7 +185,7 @@ class LocalTraining:
       labels: `[batch]`.
       step: a `Step`.
       carry: one entry per client part.
-      prior: of `prior`.
+      prior: Prior, as returned by `prior`.
 
     Returns:
       The loss in nats and the new carry.

@@ -140,7 +140,7 @@ def divergence(
   Args:
     loc: `[num_loc]`.
     scale: `[num_loc]`, standard deviations.
-    prior: of each weight.
+    prior: Prior of each weight.
     shares: `[num_loc]`, factors on the weights' divergences; None for 1.
   """
   # Multiplied and squared by name: a division or a power costs ten times that.

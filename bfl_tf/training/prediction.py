@@ -90,7 +90,7 @@ def predict(
   """Predicts examples on all workers.
 
   Args:
-    workers: of `training.Predictor`, so workers too.
+    workers: Predictors or workers.
     model: the posterior to sample, or the point.
     x: `[num_examples, ...]` raw examples.
     seed: `[2]` int32.
@@ -191,8 +191,8 @@ def recalibrate(
   """Estimates batch normalization's moving statistics anew.
 
   Args:
-    model: whose buffers to replace; one without any is returned as it is. The
-      others are as in `predict`.
+    model: Model whose buffers are replaced; a model without buffers is returned
+      as it is. Other arguments are as of `predict`.
 
   Returns:
     The model with the mean of the batches' statistics as its buffers.

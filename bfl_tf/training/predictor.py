@@ -17,7 +17,7 @@ class Inputs(NamedTuple):
   """What raw examples look like, and how to normalise them.
 
   Attributes:
-    shape: of one example.
+    shape: Shape of one example.
     dtype: uint8 or float32.
     mean: `[channels]` float32.
     std: `[channels]` float32, a standard deviation.
@@ -35,11 +35,11 @@ class Predictor:
   One thread at a time may use a predictor.
 
   Attributes:
-    inputs: what it takes.
-    device: its name.
+    inputs: Shape, type and normalization of the inputs.
+    device: Name of the device.
     model: the device's own, from normalised examples to logits.
     variables: the model's variables by flat vector.
-    layout: their shapes.
+    layout: Shapes of the variables.
   """
 
   def __init__(

@@ -47,10 +47,10 @@ class TrainingConfig:
     augment_border: one of `preprocessing.PADS`.
     step_decay: factor on the learning rate at each step of a round.
     epoch_decay: factor every `epoch_decay_every` epochs of a round.
-    epoch_decay_every: see `epoch_decay`.
+    epoch_decay_every: Number of epochs between two factors `epoch_decay`.
     cycle_length: steps in which the rate falls linearly to `cycle_floor` times
       itself, before it jumps back; 0 for no cycles.
-    cycle_floor: see `cycle_length`.
+    cycle_floor: Factor on the learning rate at the end of a cycle.
     trains_scale: False leaves scales as they are and the KL term out.
     posterior_scope: which weights are random, as of `weights.Variables.of`.
     parts: client parts (`bfl_tf.clients`), in order.
@@ -82,15 +82,15 @@ class ClientTask(NamedTuple):
     start: the broadcast weights.
     indices: `[num_examples]` int32 into the training data.
     epochs: passes over them.
-    learning_rate: at the first step.
+    learning_rate: Learning rate of the first step.
     seed: `[2]` int32.
     first_step: steps already taken; where positive, the optimizer goes on from
       the state in which the worker's last task left it.
     other_examples: Number of examples of other clients that the KL term is
       divided by, besides the client's own.
     kl_weight: Factor on the KL term in this round: temperature and annealing.
-    shared: by part name, the slot of the server stage that the part needs.
-    memory: by part name, what this client's part kept from its last round.
+    shared: Slot of the server stage that a part needs, by part name.
+    memory: Memory of this client from its last round, by part name.
   """
 
   start: weights.Weights
@@ -109,16 +109,16 @@ class Step(NamedTuple):
   """What parts and the optimizer are told about a step.
 
   Attributes:
-    index: from 0.
-    learning_rate: of this step.
+    index: Index of the step, from 0.
+    learning_rate: Learning rate of this step.
     seed: `[2]` int32, of a part's own or the optimizer's; who draws twice a
       step names its draws by `seeds.Stream(step.seed)`.
-    num_examples: of the client, float32: N_k.
+    num_examples: Number of examples of the client, float32: N_k.
     kl_examples: Divisor of the KL term, float32: N_k or N, over `kl_weight` and
       the weight of a prior from a part.
     num_steps: index of the first step after this training.
-    prior: for an optimizer that fits a posterior, of each variable the natural
-      parameters of the prior: precision times mean, precision.
+    prior: Natural parameters of the prior of each variable (precision times
+      mean, precision), for an optimizer that fits a posterior.
   """
 
   index: tf.Tensor
@@ -134,9 +134,9 @@ class Trace(NamedTuple):
   """Of a finished training.
 
   Attributes:
-    steps: how many.
+    steps: Number of steps.
     sum_rates: the sum of their learning rates.
-    loss: their mean loss in nats.
+    loss: Mean loss in nats.
     report: numbers that parts report, by column.
   """
 
@@ -178,7 +178,7 @@ def mismatch(value: Any, spec: tf.TensorSpec) -> str | None:
 
   Args:
     value: an array or a NumPy number; anything else is a difference.
-    spec: its type, and its shape where that is known.
+    spec: Expected type, and shape where it is known.
   """
   if not isinstance(value, np.ndarray | np.generic):
     return f'is of type {type(value).__name__}, not an array'

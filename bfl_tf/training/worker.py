@@ -18,10 +18,10 @@ class Worker(predictor.Predictor):
   One thread at a time may use a worker.
 
   Attributes:
-    build_model: from a `seed` to its network with initial weights.
-    config: of its training.
-    training: its `LocalTraining`.
-    labels: of all examples, as they were given.
+    build_model: Function from a `seed` to the network with initial weights.
+    config: Configuration of the training.
+    training: The compiled training, a `LocalTraining`.
+    labels: Labels of all examples.
   """
 
   def __init__(
@@ -56,9 +56,9 @@ class Worker(predictor.Predictor):
     of whoever asked first: hand it yours, by `train`.
 
     Args:
-      config: of the training.
-      x: in place of the data's own examples, of the same type.
-      y: in place of the data's own labels.
+      config: Configuration of the training.
+      x: Examples in place of the data's own, of the same type.
+      y: Labels in place of the data's own.
     """
     data = self._data
     data = data._replace(
@@ -86,7 +86,7 @@ class Worker(predictor.Predictor):
     """Trains on one client's examples, from the broadcast weights.
 
     Args:
-      task: what to train from and on.
+      task: Start and examples of the training.
       x: examples in place of the data's own from now on, of the same shape and
         type; the array of the last call is not copied again.
       y: labels, for this call.

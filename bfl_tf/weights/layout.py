@@ -19,11 +19,11 @@ class Layout:
   """Order and shapes of a model's variables inside the flat vectors.
 
   Attributes:
-    loc: of the variational weights' means, and of their scales.
-    point: of the other trainable weights.
-    buffers: of what is not trained.
-    buffer_names: of these.
-    posterior_scope: as of `Variables.of`.
+    loc: Shapes of the means, and of the scales, of variational weights.
+    point: Shapes of the other trainable weights.
+    buffers: Shapes of the variables that are not trained.
+    buffer_names: Names of these variables.
+    posterior_scope: Scope of the posterior, as of `Variables.of`.
     mean_names: Names of the variables in `loc` and `point`, without their
       layers' names, which differ between two models of one network.
   """
@@ -99,8 +99,8 @@ class Variables(NamedTuple):
     """Sorts the variables of a built model.
 
     Args:
-      model: whose variational weights, if any, are pairs that TFP's layers name
-        `*_loc` and `*_untransformed_scale`.
+      model: Model whose variational weights, if any, are pairs of variables
+        that TFP's layers name `*_loc` and `*_untransformed_scale`.
       posterior_scope: `layers`: these pairs are the random weights; `all`: all
         trainables are, and no variable holds their scale.
 
@@ -180,7 +180,7 @@ def read(
   """Reads a model's weights, as tensors; works in a graph too.
 
   Args:
-    variables: of the model.
+    variables: Variables of the model.
     like: gives scale and factor where no variable holds a scale; without it
       they are 0.
   """

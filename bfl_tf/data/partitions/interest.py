@@ -51,8 +51,8 @@ def interest(
   `min_examples`.
 
   Args:
-    proportion: of a client's interest in its own class, what it has in each
-      other; 1 for none.
+    proportion: Share of a class without interest, relative to the client's own
+      class; 1 for no preference.
     sizes: 'uniform' in (0, 1), 'exponential', or 'equal'.
 
   References:

@@ -17,9 +17,9 @@ def checked(
   """Returns a partition's index arrays as int32, if they are one.
 
   Args:
-    parts: what a partition of somebody's own returned.
-    num_examples: that it was to deal.
-    num_clients: how many arrays it was to return.
+    parts: Result of a partition function.
+    num_examples: Number of examples to partition.
+    num_clients: Expected number of arrays.
     overlap: whether clients may share an example.
   """
   if not isinstance(parts, Iterable):
@@ -51,8 +51,8 @@ def deal(pools: Sequence[np.ndarray], shares: np.ndarray) -> list[np.ndarray]:
 
   Args:
     pools: the indices of each class.
-    shares: how many of each class a client gets, `[num_clients, num_pools]`;
-      every column adds up to its pool.
+    shares: Number of examples of each class per client, `[num_clients,
+      num_pools]`; each column adds up to its pool.
   """
   ends = np.cumsum(shares, axis=0)[:-1]
   cuts = [np.split(pool, ends[:, c]) for c, pool in enumerate(pools)]
@@ -71,8 +71,8 @@ def deal_mixes(
     pools: the indices of each class.
     draw: makes proportions `[num_pools, num_clients]`, rows adding up to 1; it
       is called at most 1000 times.
-    num_clients: how many parts.
-    min_examples: that every part must have.
+    num_clients: Number of clients.
+    min_examples: Minimum number of examples per client.
 
   Raises:
     ValueError: no draw gave each client its least.
@@ -118,7 +118,7 @@ def counts(
   Args:
     labels: integer classes `[num_examples]`, all below `num_classes`.
     parts: index arrays, one per client.
-    num_classes: how many columns.
+    num_classes: Number of columns.
 
   Returns:
     Counts `[num_clients, num_classes]`.
@@ -134,7 +134,7 @@ def hold_out(
 
   Args:
     labels: integer classes `[num_examples]`.
-    num_examples: how many to hold out; 0 holds out none.
+    num_examples: Number of examples to hold out.
     seed: a non-negative integer.
 
   Returns:

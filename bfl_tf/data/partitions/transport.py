@@ -34,7 +34,7 @@ def shares(
 
   Args:
     log_mixes: log proportions `[num_clients, num_classes]`, finite.
-    sizes: of the clients; their sum is that of the totals.
+    sizes: Number of examples per client; their sum is that of the totals.
     totals: examples of each class, positive.
   """
   return _round(_balance(log_mixes, sizes, totals))

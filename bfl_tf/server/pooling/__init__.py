@@ -37,8 +37,9 @@ def pool(
       `tfd.MultivariateNormalDiagPlusLowRankCovariance`s or, for point models,
       `tfd.VectorDeterministic`s; an iterable may stream them.
     weights: one positive number each, of any sum; equal if None.
-    prior: what the clients started from. `dwc` divides it out; for the others
-      it is the centre of second moments, the first posterior if None.
+    prior: Distribution that the clients started from. `dwc` divides it out; for
+      other rules it is the centre of second moments, the first posterior if
+      None.
 
   Returns:
     The pooled distribution, float32: points of points, else a Gaussian of
@@ -83,8 +84,8 @@ def rule_of(name: str, **settings: Any) -> Rule:
   """Makes a rule of `RULES` outside of a run.
 
   Args:
-    name: its key.
-    **settings: of the rule.
+    name: Key in `RULES`.
+    **settings: Settings of the rule.
   """
   return registry.resolve('pooling', name, RULES)(**settings)
 

@@ -112,10 +112,10 @@ def completed(
   """Completes the product of diagonals by what factors add.
 
   Args:
-    models: those with a factor.
+    models: Models that have a factor.
     shift: `[num_loc]` float64, S_k^-1 mu_k summed over all clients.
     precision: `[num_loc]` float64, A.
-    dtype: of the factor that is returned, `[R, num_loc]`.
+    dtype: Type of the returned factor, `[R, num_loc]`.
 
   Raises:
     ValueError: float64 has not the digits: factors overlap, and are too large

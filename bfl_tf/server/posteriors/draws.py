@@ -14,7 +14,7 @@ class Models(Sequence):
   """A group of models; the same bits every time.
 
   Attributes:
-    size: how many.
+    size: Number of models.
     make: returns that of an index.
     shares: `[size]`, what each also counts by; None where all count the same.
   """
@@ -42,11 +42,11 @@ class Draws(Sequence):
   """`size` draws of `Weights.values`; the same bits every time.
 
   Attributes:
-    distribution: over `Weights.values`.
+    distribution: Distribution over `Weights.values`.
     like: the model whose scale they keep.
     is_variance: `[num_buffers]` bool, what a Gaussian must not make negative.
     seed: `[2]` int32.
-    size: how many.
+    size: Number of draws.
     min_variance: floor of a drawn moving variance, as a fraction of `like`'s.
   """
 

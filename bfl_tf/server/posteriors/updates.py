@@ -14,7 +14,7 @@ class Members(NamedTuple):
   """The clients of a round, in the order of their ids.
 
   Attributes:
-    updates: what each sent.
+    updates: Updates of the clients.
     shares: `[num_clients]`, their weights, summing to 1.
   """
 
