@@ -59,7 +59,7 @@ class ClientUpdate(NamedTuple):
 
 
 class Sums(NamedTuple):
-  """What has been accumulated.
+  """Accumulated sums of a statistic.
 
   Attributes:
     max_weight: the largest weight.

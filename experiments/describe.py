@@ -1,4 +1,4 @@
-"""What `--help`, `--helpfull` and `--describe` print; their exit code is 0."""
+"""Output of `--help`, `--helpfull` and `--describe`, with exit code 0."""
 
 from collections.abc import Iterator, Sequence
 import inspect

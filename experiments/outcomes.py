@@ -1,4 +1,4 @@
-"""What a run leaves that must be the same bits however it came about."""
+"""Files of a run that must be bit-for-bit identical however it was run."""
 
 import csv
 import os

@@ -1,4 +1,4 @@
-"""For whom a finished run's model fails, and how far its sets can be trusted.
+"""Report the scores of a finished run at each site.
 
   python -m experiments.report --run=runs/wine_sites --personalize_epochs=5
 

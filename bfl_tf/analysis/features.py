@@ -1,4 +1,4 @@
-"""What a trained network's last hidden layer says of examples (FL-SWAG, 8.3).
+"""Features of examples from the last hidden layer of a network (FL-SWAG, 8.3).
 
 A server that has pre-trained a network shares it but for the last layer; what
 clients then learn is a logistic regression on its features.

@@ -1,4 +1,4 @@
-"""What a finished run gives back: its posterior, its model, its predictions."""
+"""The model of a finished run: its posterior and its predictions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _FAR = 10
 
 
 class Prediction(NamedTuple):
-  """What a model says of examples; named as in `predictions.npz`.
+  """Predictions of examples; names as in `predictions.npz`.
 
   Attributes:
     probs: `[num_examples, num_classes]` float32, mean over samples.
@@ -119,7 +119,7 @@ class Trained:
 
   @property
   def posterior(self) -> tfd.Distribution:
-    """Over the random weights; of a model without any, its point."""
+    """The posterior over the random weights, or the point of the model."""
     return weights_lib.distribution(self.weights)
 
   def normalize(self, x: np.ndarray) -> tf.Tensor:

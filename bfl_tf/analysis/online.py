@@ -27,7 +27,7 @@ KINDS = ('add', 'replace', 'remove')
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-  """What happens to one client of the run's split.
+  """A client that joins, changes or leaves.
 
   Attributes:
     kind: one of `KINDS`.

@@ -1,4 +1,4 @@
-"""For whom a global model fails: its scores on each site's own test share."""
+"""Scores of a global model on the test examples of each site."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
@@ -26,7 +26,7 @@ _OWN_SCORES = ('accuracy', 'nll', 'ece', 'coverage', 'size')
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-  """What was found.
+  """Scores by site, by class and over all sites.
 
   Attributes:
     sites: a row a site, by column.

@@ -1,4 +1,4 @@
-"""What a model's answers to labelled examples add up to.
+"""Sums over labelled examples of a site, from which its scores follow.
 
 Tallies of sites are added: all of them together are scored by a server that has
 neither their examples nor their predictions.
@@ -100,13 +100,13 @@ class SiteStatistics(NamedTuple):
         raise ValueError('it counts more examples than it has')
 
   def merge(self, other: 'SiteStatistics') -> 'SiteStatistics':
-    """Of the examples of both."""
+    """Returns the statistics of both sets of examples."""
     sums = SiteStatistics(*(mine + theirs for mine, theirs in zip(self, other)))
     return sums._replace(auroc=np.full_like(self.auroc, np.nan))
 
   @property
   def num_examples(self) -> int:
-    """Of all classes."""
+    """Number of examples of all classes."""
     return int(self.examples.sum())
 
   @property

@@ -65,7 +65,7 @@ def other(
 
 
 class Asked(NamedTuple):
-  """What a model said of itself.
+  """Results of an uncertainty evaluation.
 
   Attributes:
     tables: rows by name: `detection`, `selection`, `calibration`,

@@ -29,7 +29,7 @@ from bfl_tf.startup import tf
 
 
 class Collected(NamedTuple):
-  """What was taken in so far.
+  """Statistics of the collected weights.
 
   Attributes:
     count: Number of collected weights.
@@ -107,7 +107,7 @@ class Swag(training.Part):
     return 'all' if self.fits_scale else 'layers'
 
   def collections(self, num_steps: int) -> int:
-    """How many weights are taken in, in a training of so many steps."""
+    """Returns the number of collections in a training of this length."""
     first = max(self.start, math.floor(self.burn_in * num_steps))
     return max(0, num_steps // self.period - first // self.period)
 

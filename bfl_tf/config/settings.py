@@ -30,7 +30,7 @@ _NAMES = {int: 'an integer', float: 'a number', bool: 'true or false'}
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-  """What a setting may be.
+  """Bounds, choices and help text of a setting.
 
   Attributes:
     help: Help text, a noun phrase or an imperative sentence.
@@ -69,7 +69,7 @@ class SettingSpec:
 
   @property
   def table(self) -> Mapping[str, Any] | None:
-    """Of a role, the methods that it may name."""
+    """Methods that the setting may name, or None."""
     return self.setting.table
 
   @property

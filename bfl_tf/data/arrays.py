@@ -1,4 +1,4 @@
-"""From four arrays to a data set: what is checked, and how it is told.
+"""Make a data set from four arrays, and validate them.
 
 `where` begins each error: the flag with the data set's name, and the array.
 """
@@ -55,7 +55,7 @@ def from_splits(
   train: columns.Split,
   test: columns.Split | None = None,
 ) -> columns.Dataset:
-  """As `from_arrays`, of `examples`; of 0 classes the training labels say."""
+  """Returns a data set of `examples`; 0 classes counts the training labels."""
   where = f'--dataset={name}'
   num_classes = num_classes or _covered(where, train.y)
   none = columns.Split(train.x[:0], train.y[:0])

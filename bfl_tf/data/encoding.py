@@ -1,4 +1,4 @@
-"""How the cells of a table become numbers, alike at sites that never met.
+"""Encode the cells of a table as numbers, in the same way at all sites.
 
 A column of numbers is a feature. Empty cells are NaN there, the mean once they
 are normalised, and a feature of its own, 0 or 1, says where they are. A column
@@ -15,7 +15,7 @@ from bfl_tf.data import moments
 
 
 class Feature(NamedTuple):
-  """What one number of an example says.
+  """The meaning of one number of an example.
 
   Attributes:
     column: Name of the column in the table.

@@ -1,4 +1,4 @@
-"""From `--dataset` to a data set."""
+"""Load the data set that `--dataset` names."""
 
 from collections.abc import Sequence
 import itertools

@@ -17,7 +17,7 @@ _ROWS = 2**10  # Of a table, likewise.
 
 
 class Moments(NamedTuple):
-  """Of each channel or feature, what a site sends.
+  """Count, sum and squares of each channel or feature, as a site sends them.
 
   Attributes:
     size: `[channels]` int64, values that it has.
@@ -31,7 +31,7 @@ class Moments(NamedTuple):
 
   @classmethod
   def of(cls, x: np.ndarray) -> 'Moments':
-    """Of all but the last axis of one site's examples, at least one.
+    """Returns the moments over all but the last axis of a site's examples.
 
     Both passes subtract the first value: a constant feature has exactly 0.
     """
@@ -62,7 +62,7 @@ class Moments(NamedTuple):
     return cls(size, first + mean, scatter)
 
   def merge(self, other: 'Moments') -> 'Moments':
-    """Of both sites' values together."""
+    """Returns the moments of both sites' values together."""
     count = self.size + other.size
     delta = other.mean - self.mean
     share = other.size / np.maximum(count, 1)

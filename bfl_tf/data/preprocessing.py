@@ -1,4 +1,4 @@
-"""What happens to a batch inside the graph: augmented as bytes, then scaled."""
+"""Augmentation and normalization of a batch inside the graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each site holds out of its own examples, to calibrate and to test.
+"""Examples that each site holds out for calibration and testing.
 
 These are the same examples whatever the run's seed, so that results compare
 across seeds (the validation share, of all sites' examples, is by the seed);

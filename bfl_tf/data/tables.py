@@ -1,4 +1,4 @@
-"""From a table of one's own to a data set: labels by text, sites by column."""
+"""Make a data set from a table, with labels as text and a column of sites."""
 
 from collections.abc import Iterable, Sequence
 import dataclasses

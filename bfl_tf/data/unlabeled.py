@@ -1,4 +1,4 @@
-"""From `--server_dataset` to images without labels, for the server.
+"""Load the unlabeled images of `--server_dataset`.
 
 FedBE distils on them. They need not come from the clients' task: of CIFAR-10,
 CIFAR-100 serves as well, or Tiny-ImageNet resized (Chen & Chao 2021, Table 4).

@@ -1,4 +1,4 @@
-"""What a client does, wherever it runs.
+"""Training of one client, on any machine.
 
 A task depends on the plan, the broadcast, the client's number, its examples and
 its memory alone: the same bits on the server's machine and on any other.
@@ -18,7 +18,7 @@ from bfl_tf.startup import tf
 
 
 class Broadcast(NamedTuple):
-  """What the server sends to every client of a round.
+  """The message from the server to every client of a round.
 
   Attributes:
     round: rounds done.

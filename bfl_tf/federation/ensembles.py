@@ -18,7 +18,7 @@ Groups = Mapping[str, Sequence[weights.Weights]]
 
 
 class Predicted(NamedTuple):
-  """What groups of models say.
+  """Predictions of groups of models.
 
   Attributes:
     unions: Predictions by name: of every non-empty union of A, C and S such as

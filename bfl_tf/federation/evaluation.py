@@ -14,7 +14,7 @@ _OF_UNIONS = ('accuracy', 'nll', 'ece')
 
 
 class Evaluated(NamedTuple):
-  """What an evaluation found.
+  """Result of an evaluation.
 
   Attributes:
     scores: columns of `metrics.csv`.

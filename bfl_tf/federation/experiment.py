@@ -1,4 +1,4 @@
-"""From a config to the method and the data that a run is made of."""
+"""Build the method and the data of a run from its config."""
 
 import dataclasses
 import functools
@@ -34,7 +34,7 @@ class Experiment:
 
   @property
   def config(self) -> Config:
-    """What it was made from."""
+    """Config of the run."""
     return self.method.config
 
   def broadcast(self, state: State) -> client.Broadcast:

@@ -1,4 +1,4 @@
-"""What a server needs to know of a method: how updates become the next model.
+"""The server's side of a method: how updates become the next model.
 
 Everything that can be wrong with a combination of its pieces shows here, before
 anything is trained or written.
@@ -86,7 +86,7 @@ class Method(Plan):
 
   @property
   def statistics(self) -> list:
-    """What stages need of a round's updates beside the pooled model."""
+    """Statistics that stages need in addition to the pooled model."""
     return [s for stage in self.stages for s in stage.statistics]
 
   @functools.cached_property

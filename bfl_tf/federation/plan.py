@@ -1,4 +1,4 @@
-"""How clients train: all that one of them needs to know of a method."""
+"""The client's side of a method: how clients train."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bfl_tf.startup import tf, tf_keras
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-  """What a method tells its clients.
+  """Everything that a client needs to know of a method.
 
   Attributes:
     config: Config of the run.
@@ -284,7 +284,7 @@ class Plan:
           ) from error
 
   def fresh_memory(self, model: weights.Weights) -> dict[str, Any]:
-    """What a client keeps, by part name, before its first round."""
+    """Returns a client's memory before its first round, by part name."""
     memory = {}
     for part in self.parts:
       if part.has('init_memory'):
@@ -299,7 +299,7 @@ class Plan:
     return memory
 
   def shared(self, slots: Mapping[str, Any]) -> dict[str, Any]:
-    """By part name, the slot of the server stage that the part needs."""
+    """Returns the slot of the server stage that a part needs, by part name."""
     stages = {part.name: part.server_stage for part in self.parts}
     return {name: slots[of] for name, of in stages.items() if of in slots}
 

@@ -1,4 +1,4 @@
-"""What a run carries from round to round, and what one round brings."""
+"""The state of a run between rounds, and the result of a round."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ class State(NamedTuple):
 
 
 class Round(NamedTuple):
-  """What was played; also what a server stage returns.
+  """Result of a round, and of a server stage.
 
   Attributes:
     state: after it.
@@ -39,5 +39,5 @@ class Round(NamedTuple):
 
 
 def fresh_slots(stages: tuple, model: weights.Weights) -> dict[str, Any]:
-  """What stages carry before they have been called."""
+  """Returns the slots of stages before the first round."""
   return {s.name: s.init(model) for s in stages if s.has_slot}

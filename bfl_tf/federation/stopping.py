@@ -51,7 +51,7 @@ def reasons(rejected: Mapping[int, str]) -> str:
 
 @contextlib.contextmanager
 def wrap_errors(component: str) -> Iterator[None]:
-  """What is raised in it is a ComponentError, and its cause."""
+  """Turns an error inside the block into a ComponentError."""
   try:
     yield
   except (StoppedError, OSError):

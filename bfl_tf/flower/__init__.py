@@ -1,4 +1,4 @@
-"""The same experiment on Flower: its simulation, or machines far apart.
+"""Run experiments with Flower, in a simulation or on several machines.
 
 Needs the extra `flower`: pip install '.[flower]'. What clients and server
 do is `federation`'s; this room carries it over Flower's messages.

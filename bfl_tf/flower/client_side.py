@@ -108,7 +108,7 @@ def _number(context) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-  """What trains the clients of one config.
+  """Everything that trains the clients of one config.
 
   Attributes:
     plan: Plan of the clients.

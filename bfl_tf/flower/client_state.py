@@ -1,4 +1,4 @@
-"""What a client keeps from round to round, where it stays on its own node.
+"""Memories of clients that stay on their nodes.
 
 A memory counts only if the update that came with it was accepted, and the node
 hears of that with its next order. So what a training leaves is put beside what

@@ -1,4 +1,4 @@
-"""What a node says of the examples of its own, and what all of them say."""
+"""Summaries of the nodes' own data files, of one node or of all."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -27,7 +27,7 @@ _SCHEMA: dict[str, tuple[Any, float, float]] = {
 
 @dataclasses.dataclass(frozen=True)
 class DataSummary:
-  """What a node says of its own examples, or what several say together.
+  """Sums over the examples of one node, or of several nodes together.
 
   Counts of classes, means and spreads of features: the server merges them and
   sends the result back, so that all normalise and number classes alike. No
@@ -52,7 +52,7 @@ class DataSummary:
 
   @classmethod
   def of(cls, dataset: data.Dataset) -> 'DataSummary':
-    """Of a site's training examples."""
+    """Returns the summary of a site's training examples."""
     sizes = np.bincount(dataset.train.y, minlength=dataset.num_classes)
     return cls(
       dict(zip(names(dataset), map(int, sizes))),
@@ -126,7 +126,7 @@ class DataSummary:
     return tuple(tables.ordered(self.counts))
 
   def merge(self, other: 'DataSummary') -> 'DataSummary':
-    """Of both; columns must be the same, and classes spelled alike.
+    """Returns the summary of both; columns and classes must agree.
 
     Raises:
       ValueError: they are not.
@@ -194,7 +194,7 @@ def _check_numbers(fields: Mapping[str, Any], num_sites: int) -> None:
 
 
 def names(dataset: data.Dataset) -> tuple[str, ...]:
-  """What the classes are called; by their numbers if they have no names."""
+  """Returns the names of the classes, or their numbers as text."""
   return dataset.class_names or tuple(map(str, range(dataset.num_classes)))
 
 

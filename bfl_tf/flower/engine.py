@@ -39,7 +39,7 @@ class Engine(engine.Engine):
   told: str = ''
 
   def expected_spec(self, method: Method) -> training.Result:
-    """See `federation.engine.Engine`; nodes keep memories, and send a round."""
+    """Returns the expected update; nodes keep memories, and send a round."""
     spec = method.result_spec
     if not self.run or not tf.nest.flatten(spec.memory):
       return spec

@@ -39,7 +39,7 @@ _GRAMMAR = {'dataset': _SET} | dict.fromkeys(
 
 
 class Order(NamedTuple):
-  """What one client is sent.
+  """The message that asks a node to train a client.
 
   Attributes:
     flags: the config, as of `flags_file.flag_lines`, a line each.
@@ -64,7 +64,7 @@ class Order(NamedTuple):
 
 
 class Question(NamedTuple):
-  """What one node is asked about a finished run's model.
+  """The message that asks a node to evaluate the model of a finished run.
 
   Attributes:
     flags: the config, as of `flags_file.flag_lines`, a line each.

@@ -39,7 +39,7 @@ class Simulated:
 
 
 class Answer(NamedTuple):
-  """What a node says when it is asked who it is.
+  """Reply of a node to the question which client it is.
 
   Attributes:
     client: the number that it plays; None if it said nothing good.
@@ -173,7 +173,7 @@ class Numbered:
 
 
 class NodeError(RuntimeError):
-  """What a node said in place of an answer."""
+  """An error message from a node."""
 
 
 Reply = flwr_app.Message | Exception

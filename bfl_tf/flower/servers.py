@@ -36,7 +36,7 @@ app = serverapp.ServerApp()
 
 
 class ServerError(RuntimeError):
-  """How a run ended: `code 2: --num_clients=3 ...`."""
+  """The end of a failed run: `code 2: --num_clients=3 ...`."""
 
 
 @app.main()

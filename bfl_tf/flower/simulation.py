@@ -33,7 +33,7 @@ _CHILD = 'from bfl_tf.flower import simulation; simulation.main()'
 
 
 def simulate(config: Config, output_dir: str | os.PathLike) -> dict[str, Any]:
-  """As `bfl_tf.run`, each client an app of Flower: the same bits.
+  """Runs like `bfl_tf.run`, with clients as Flower apps; same results.
 
   Args:
     config: Config of the run; `num_workers` processes train, 0 for one per

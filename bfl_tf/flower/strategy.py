@@ -82,7 +82,7 @@ class BayesianStrategy(strategy.FedAvg):
     config: app.ConfigRecord,
     grid: serverapp.Grid,
   ) -> Iterable[app.Message]:
-    """As FedAvg's; remembers what is broadcast."""
+    """Configures a round as FedAvg does, and stores the broadcast model."""
     self._reference = self._read(arrays)
     return super().configure_train(server_round, arrays, config, grid)
 

@@ -115,7 +115,7 @@ def _told(update, weight, reference):
 
 @dataclasses.dataclass(frozen=True)
 class Stage(server.Stage):
-  """Its slot has eta(q_0) and `known`, eta(p) + sum_k v_k.
+  """Adds the duals; the slot has eta(q_0) and `known`, eta(p) + sum_k v_k.
 
   Attributes:
     num_clients: Number of clients of the run.

@@ -1,4 +1,4 @@
-"""How often models contradict each other.
+"""Frequency with which models contradict each other.
 
 References:
   M. S. Ozdayi et al. Improving accuracy of federated learning in non-IID

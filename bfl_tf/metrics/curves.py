@@ -120,7 +120,7 @@ def reliability(
 def reliability_of(
   confidence: np.ndarray, correct: np.ndarray, num_bins: int = 15
 ) -> Reliability:
-  """As `reliability`, from what is left of the predictions.
+  """Returns the curve of `reliability` from confidence and correctness.
 
   Args:
     confidence: `[num_examples]`, the largest probability.

@@ -22,7 +22,7 @@ from bfl_tf.metrics import predictive
 
 
 class Detection(NamedTuple):
-  """How well an uncertainty finds what is out.
+  """Scores of out-of-distribution detection by an uncertainty.
 
   Attributes:
     auroc: the chance that an example out is more uncertain than one in, half

@@ -67,7 +67,7 @@ def selective(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> Selective:
 
 
 def ranking_gain(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> float:
-  """How well an uncertainty tells right predictions from wrong ones.
+  """Returns how well an uncertainty ranks wrong predictions first.
 
   The area under accuracy against data retained, less the accuracy, over what a
   perfect ranking would have: so models of different accuracy compare.

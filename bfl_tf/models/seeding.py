@@ -1,4 +1,4 @@
-"""What stochastic layers draw in a forward pass, from one seed.
+"""Random draws of stochastic layers in a forward pass, from one seed.
 
 Keras gives a layer no argument for a seed. `scope(seed)` opens a stream of
 seeds for the layers called inside it, in the order in which they are called:

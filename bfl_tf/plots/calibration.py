@@ -49,7 +49,7 @@ def reliability_diagram(
 def reliability_bars(
   bins: metrics.Reliability, axes: Axes | None = None
 ) -> Figure:
-  """As `reliability_diagram`, of bins that are there already."""
+  """Draws a reliability diagram from existing bins."""
   if axes is None:
     (axes,) = canvas.new_axes((4.6, 5.0))
   filled = bins.counts > 0

@@ -34,7 +34,7 @@ class Predictions(NamedTuple):
 
 
 class Partition(NamedTuple):
-  """How many examples of each class each client holds.
+  """Number of examples of each class per client.
 
   Attributes:
     clients: names, `num_clients` of them.
@@ -94,7 +94,7 @@ def metric(run_dir: RunDir, name: str) -> tuple[np.ndarray, np.ndarray]:
 def metric_of_seeds(
   run_dirs: Sequence[RunDir], name: str
 ) -> tuple[np.ndarray, np.ndarray]:
-  """As `metric`, of runs that differ in their seeds.
+  """Returns a `metric` of runs that differ in their seeds.
 
   Returns:
     rounds: `[num_measured]`.

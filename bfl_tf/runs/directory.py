@@ -41,7 +41,7 @@ def is_sites_own(directory: str | os.PathLike) -> bool:
 
 
 class RunDirectory:
-  """Where a run's results live.
+  """The directory with the results of a run.
 
   Attributes:
     path: The directory.

@@ -26,7 +26,7 @@ _MOST_BUILT = 12
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-  """What became of a task: `done`, `busy` elsewhere, or why it failed."""
+  """Status of a task: `done`, `busy`, or the reason of its failure."""
 
   task: run_spec.RunSpec
   status: str

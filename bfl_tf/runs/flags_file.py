@@ -1,4 +1,4 @@
-"""What makes a run this very run: its `flags.txt`.
+"""The file `flags.txt`, which identifies a run.
 
 Our version, a line a flag, and of each file and each thing of anybody's own
 that a flag names a digest, so that a run of other data or other code is not

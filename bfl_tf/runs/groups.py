@@ -26,7 +26,7 @@ class Group:
   runs: dict[int, pathlib.Path] = dataclasses.field(default_factory=dict)
 
   def directories(self) -> list[pathlib.Path]:
-    """Its runs, by seed."""
+    """Returns the run directories, by seed."""
     return [self.runs[seed] for seed in sorted(self.runs)]
 
 

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: a bar, and a line a round."""
+"""The progress bar of a run, and one line per round."""
 
 from collections.abc import Mapping
 from typing import Any

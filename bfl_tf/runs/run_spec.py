@@ -41,7 +41,7 @@ class RunSpec:
 
   @property
   def failure_path(self) -> pathlib.Path:
-    """Where a failure is written down: beside the run, which may resume."""
+    """The file next to the run that records a failure."""
     return self.directory.with_name(f'{self.directory.name}.failure.txt')
 
   @property

@@ -1,4 +1,4 @@
-"""What a run's models are given and asked: all that they know of the data."""
+"""Shape, type and meaning of the examples and classes of a run."""
 
 import dataclasses
 import json
@@ -83,12 +83,12 @@ class Task:
 
   @property
   def classes(self) -> tuple[str, ...]:
-    """What the classes are called; by their numbers if they have no names."""
+    """Names of the classes, or their numbers as text."""
     return self.class_names or tuple(map(str, range(self.num_classes)))
 
   @property
   def inputs(self) -> training.Inputs:
-    """What a `training.Predictor` is made for."""
+    """Inputs of a `training.Predictor`."""
     return training.Inputs(
       self.input_shape,
       np.dtype(self.dtype),

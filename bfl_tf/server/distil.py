@@ -138,12 +138,12 @@ class Distil(Stage):
 
   @functools.cached_property
   def teacher_groups(self) -> ensemble.Ensemble:
-    """What makes teachers."""
+    """The ensemble that makes the teachers."""
     return self.make_ensemble()
 
   @property
   def num_steps(self) -> int:
-    """Of a student's training."""
+    """Number of steps of a student's training."""
     batches = math.ceil(len(self.resources.server_images) / self.batch_size)
     return self.epochs * batches
 

@@ -1,4 +1,4 @@
-"""What a run has for the stages that train, predict or draw."""
+"""Workers and data for stages that train, predict or draw."""
 
 from collections.abc import Callable, Sequence
 import dataclasses
@@ -37,7 +37,7 @@ class Resources:
 
   @property
   def layout(self) -> weights.Layout:
-    """Of the model."""
+    """Layout of the model."""
     return self.workers[0].layout
 
   @functools.cached_property

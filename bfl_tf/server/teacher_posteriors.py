@@ -1,4 +1,4 @@
-"""What the samples S of an ensemble are drawn from.
+"""Distributions that the samples S of an ensemble are drawn from.
 
 Each has `statistic(layout)`, what must be reduced over the round's updates or
 None, and `distribution(pooled, result, layout)`: over `Weights.values`, and the

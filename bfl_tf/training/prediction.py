@@ -22,7 +22,7 @@ _BATCHES = 8
 
 
 class Predictive(NamedTuple):
-  """Of each example: mean probabilities and the two parts of Eq. 9.
+  """Mean probabilities per example, and the two terms of Eq. 9.
 
   Attributes:
     probs: `[num_examples, num_classes]`, mean over samples.

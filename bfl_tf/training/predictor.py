@@ -1,4 +1,4 @@
-"""What predicts: a model on a device, and its compiled functions."""
+"""A model on a device, with its compiled prediction functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bfl_tf.training import prediction
 
 
 class Inputs(NamedTuple):
-  """What raw examples look like, and how to normalise them.
+  """Shape and type of raw examples, and their normalization.
 
   Attributes:
     shape: Shape of one example.
@@ -87,7 +87,7 @@ class Predictor:
       return as_numpy(self._predict(x, seed, first, num_samples))
 
   def batch_statistics(self, x: np.ndarray, seed: np.ndarray) -> np.ndarray:
-    """What batch normalization measures on a batch, under the loaded weights.
+    """Returns the statistics of batch normalization on a batch.
 
     Overwrites the buffers of the device's model.
 
@@ -133,7 +133,7 @@ class Predictor:
   def batches(
     self, x: tf.Tensor, seed: tf.Tensor, first: tf.Tensor, num_samples: int
   ) -> prediction.Predictive:
-    """What `predict` compiles, for another graph; arguments as there."""
+    """Compiles `predict` for another graph; arguments as there."""
     size, count = prediction.BATCH_SIZE, tf.shape(x)[0]
     rows = {'size': -(-count // size), 'infer_shape': False}
     probs = tf.TensorArray(

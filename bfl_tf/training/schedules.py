@@ -13,7 +13,7 @@ _TINY = 1e-6
 
 @dataclasses.dataclass(frozen=True)
 class Constant:
-  """The same rate every round."""
+  """A constant learning rate."""
 
   def __call__(self, rate: float, round_index: int, num_rounds: int) -> float:
     return rate

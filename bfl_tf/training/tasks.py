@@ -1,4 +1,4 @@
-"""What local training is given and what it returns."""
+"""Arguments and results of local training."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STANDARD = objectives.Objective()
 
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig:
-  """What local training is compiled from.
+  """Everything that the compiled local training depends on.
 
   Attributes:
     optimizer: one of `training.OPTIMIZERS`, or like them.
@@ -106,7 +106,7 @@ class ClientTask(NamedTuple):
 
 
 class Step(NamedTuple):
-  """What parts and the optimizer are told about a step.
+  """Information about a step, for client parts and the optimizer.
 
   Attributes:
     index: Index of the step, from 0.
@@ -131,7 +131,7 @@ class Step(NamedTuple):
 
 
 class Trace(NamedTuple):
-  """Of a finished training.
+  """Summary of a finished training.
 
   Attributes:
     steps: Number of steps.

@@ -1,4 +1,4 @@
-"""What trains: a predictor with its own copy of the data."""
+"""A predictor that trains, with its own copy of the data."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Layout:
 
   @property
   def shapes(self) -> tuple[tf.TensorShape, ...]:
-    """Of the tensors in `Weights.values`."""
+    """Shapes of the tensors in `Weights.values`."""
     return self.loc + self.point + self.buffers
 
   def is_variance(self) -> np.ndarray:
@@ -133,7 +133,7 @@ class Variables(NamedTuple):
 
   @property
   def trainable(self) -> list[tf.Variable]:
-    """What the optimizer sees, in the order loc, scale, point."""
+    """Variables that the optimizer changes, in the order loc, scale, point."""
     return [*self.loc, *self.untransformed_scale, *self.point]
 
   @property

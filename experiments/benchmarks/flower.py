@@ -34,7 +34,7 @@ def usual(config: Config, folder: str, cpus: int) -> float:
 
 
 def play_usual_app() -> None:
-  """In a process of its own: an app whose settings are given as JSON."""
+  """Runs a plain Flower app in its own process, with settings as JSON."""
   (text,) = simulation.given()
   settings = json.loads(text)
   server, client = flower_baseline.apps(settings)

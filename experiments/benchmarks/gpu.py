@@ -1,4 +1,4 @@
-"""What a person with a card wants to know: same bits, speed, memory."""
+"""Check results, speed and memory on a GPU."""
 
 from collections.abc import Sequence
 import pathlib

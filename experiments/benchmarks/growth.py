@@ -1,4 +1,4 @@
-"""How seconds and memory of what the suite does grow, with fitted exponents.
+"""Growth of time and memory with the size of a run, with fitted exponents.
 
 clients   a round of so many clients with one example each
 weights   three clients' posteriors of so many weights, pooled by `nwa`

@@ -11,7 +11,7 @@ from bfl_tf.config.config import Config
 
 
 class Images(NamedTuple):
-  """Of one input shape, for one network; `augment` crops and flips them."""
+  """Random images of one shape for one network; `augment` crops and flips."""
 
   shape: tuple[int, ...]
   per_client: int

@@ -61,7 +61,7 @@ def _read(path):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Paper:
-  """What a paper's cells have in common.
+  """Settings that the cells of a paper share.
 
   Attributes:
     name: `posterior_pooling`; its preset is `configs/<name>.flags`, what goes
@@ -82,7 +82,7 @@ class Paper:
     return _read(CONFIGS / f'{self.name}.flags')
 
   def flags(self, *names: str) -> dict[str, Any]:
-    """What `configs/<paper>/<name>.flags` set, the later over the earlier."""
+    """Returns the flags of `configs/<paper>/<name>.flags`; later files win."""
     files = [CONFIGS / self.name / f'{name}.flags' for name in names]
     return {key: v for file in files for key, v in _read(file).items()}
 
@@ -155,18 +155,18 @@ class Task(runs.RunSpec):
 
   @functools.cached_property
   def config(self) -> config_lib.Config:
-    """What to run."""
+    """Config of the run."""
     return self.cell.config(self.scale, self.seed)
 
   @property
   def directory(self) -> pathlib.Path:
-    """Its run directory."""
+    """Directory of the run."""
     place = pathlib.Path(self.cell.paper.name, self.cell.homes[self.scale])
     return self.root / self.scale / place / f'seed{self.seed}'
 
   @property
   def place(self) -> str:
-    """Its directory below the root."""
+    """Directory of the run, relative to the root."""
     return str(self.directory.relative_to(self.root))
 
 

@@ -69,11 +69,11 @@ class Comparison:
 
   @property
   def cells(self) -> list[Cell]:
-    """Of both sides."""
+    """Cells of both sides."""
     return list(dict.fromkeys([*_cells(self.left), *_cells(self.right)]))
 
   def difference(self, tasks: Mapping[Cell, Task]) -> float:
-    """Of one seed; NaN where a run has not ended."""
+    """Returns the difference of one seed, or NaN if a run has not ended."""
     if not all(tasks[cell].is_done for cell in self.cells):
       return math.nan
     right = self._value(self.right, tasks) if self.right else 0.0
@@ -142,12 +142,12 @@ class Result:
 
   @property
   def seeds(self) -> int:
-    """How many there are."""
+    """Number of seeds."""
     return int(np.isfinite(self.differences).sum())
 
   @functools.cached_property
   def test(self) -> significance.Test | None:
-    """On the seeds that there are; None below two."""
+    """Returns the test over the available seeds, or None below two seeds."""
     return significance.student(self.differences[np.isfinite(self.differences)])
 
   @property
@@ -219,7 +219,7 @@ class Claim:
 
 
 def verdicts(results: Sequence[Result]) -> list[str]:
-  """Of a claim's comparisons, each as one of all of them."""
+  """Returns the verdict of each comparison of a claim."""
   below = [r.test.p_below if r.test and r.is_complete else 1 for r in results]
   return [
     _verdict(result, fails)
@@ -237,7 +237,7 @@ def _verdict(result, fails):
 
 
 def verdict(results: Sequence[Result]) -> str:
-  """Of a claim, from its comparisons."""
+  """Returns the verdict of a claim from its comparisons."""
   found = verdicts(results)
   for decisive in ('does not hold', 'no test', 'undecided'):
     if decisive in found:

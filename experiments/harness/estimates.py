@@ -1,4 +1,4 @@
-"""What is to be run, what is done, and how long the rest will take."""
+"""Tasks to run, their status, and the time that they will take."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 import os

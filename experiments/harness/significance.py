@@ -29,7 +29,7 @@ _SAME = 1e-9
 
 
 class Test(NamedTuple):
-  """Of a mean against zero, to both sides.
+  """A two-sided test of a mean against zero.
 
   Attributes:
     mean: of the differences.

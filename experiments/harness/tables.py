@@ -148,7 +148,7 @@ class Entry:
 
 
 def standard_error(values: np.ndarray) -> float | None:
-  """Of the mean; None below two values."""
+  """Returns the standard error of the mean, or None below two values."""
   if values.size < 2:
     return None
   return float(values.std(ddof=1) / math.sqrt(values.size))

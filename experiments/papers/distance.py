@@ -1,4 +1,4 @@
-"""How far a pooled posterior is from the true one: an experiment of our own.
+"""Distance of pooled posteriors from the true posterior: our own experiment.
 
 Each rule has the prior that `docs/prior.md` derives for it: averages KL / N,
 products prior^(1/K), `dwc` and PVI the whole prior, divided out. Points have

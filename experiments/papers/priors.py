@@ -1,4 +1,4 @@
-"""How much the prior counts: an experiment of our own, `docs/prior.md`.
+"""Influence of the prior: our own experiment, `docs/prior.md`.
 
 Pooling rules by prior, over partitions. Settings are chosen by the table
 `choosing`, on validation examples; `scores` and the claims are of the test

@@ -1,4 +1,4 @@
-"""What Fischer's models know that they do not know: an experiment of our own.
+"""Uncertainty evaluation of Fischer's models: our own experiment.
 
 The IID models of Table 2, weighted by size: five rules, with KL / N, and three
 variants. Half of the test examples fits a temperature and conformal sets, the

@@ -20,7 +20,7 @@ from bfl_tf.startup import tf, tfp
 
 
 class Chains(NamedTuple):
-  """What was sampled.
+  """Samples of several Markov chains.
 
   Attributes:
     samples: `[num_chains, num_samples, dimension]` float32.

@@ -1,4 +1,4 @@
-"""How far a model is from the true posterior of a logistic regression.
+"""Distance of a model from the true posterior of a logistic regression.
 
 Notation: P weights, p the true posterior under the prior N(0, I), as chains of
 HMC sample it, N(mu, S) its moments; q the model, a Gaussian over all weights or
@@ -69,13 +69,13 @@ class Gaussian(NamedTuple):
 
   @property
   def diagonal(self) -> Gaussian:
-    """The same with its marginal variances alone."""
+    """Returns the Gaussian with its marginal variances only."""
     if self.root.ndim == 1:
       return self
     return Gaussian(self.mean, np.sqrt(np.square(self.root).sum(1)))
 
   def distribution(self) -> tfd.Distribution:
-    """As tfp has it, of a spread above zero."""
+    """Returns the tfp distribution, with scales above zero."""
     if self.root.ndim == 1:
       return tfd.MultivariateNormalDiag(self.mean, self.root)
     lower = np.linalg.cholesky(self.root @ self.root.T)
@@ -119,7 +119,7 @@ def log_probabilities(draws: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def total_variation(left: np.ndarray, right: np.ndarray) -> float:
-  """Of predictions `[num_examples, C]`, the mean over examples; in [0, 1]."""
+  """Returns the mean distance of predictions `[num_examples, C]`, in [0, 1]."""
   return float(0.5 * np.abs(left - right).sum(-1).mean())
 
 
@@ -175,7 +175,7 @@ def laplace(x: np.ndarray, y: np.ndarray, num_classes: int) -> Gaussian:
 
 @dataclasses.dataclass(frozen=True)
 class Truth:
-  """What chains say, and the inputs on which predictions are compared.
+  """Samples of the true posterior, and inputs to compare predictions on.
 
   Attributes:
     draws: `[num_chains, num_samples, P]`.
@@ -189,13 +189,13 @@ class Truth:
 
   @functools.cached_property
   def gaussian(self) -> Gaussian:
-    """Of the chains' moments."""
+    """Returns the Gaussian with the moments of the chains."""
     draws = self.draws.reshape(-1, self.draws.shape[-1]).astype(float)
     return Gaussian(draws.mean(0), np.linalg.cholesky(np.cov(draws.T)))
 
   @functools.cached_property
   def predicted(self) -> tuple[dict[str, np.ndarray], float]:
-    """As `predict` of the chains' own draws, far from one another."""
+    """Returns the predictions of well-separated draws of the chains."""
     draws = self.draws.reshape(-1, self.draws.shape[-1])
     return self.predict(draws[:: max(1, len(draws) // _NUM_DRAWS)])
 
@@ -206,7 +206,7 @@ class Truth:
     return probs, joint_nll(found['test'], self.labels)
 
   def columns(self, q: Gaussian) -> dict[str, float]:
-    """How far `q` is, by name; what is infinite is left out."""
+    """Returns the distances of `q` by name, without infinite ones."""
     probs, joint = self.predict(q.sample(_NUM_DRAWS))
     found = {'joint_nll': joint}
     for name, expected in self.predicted[0].items():
@@ -223,7 +223,7 @@ class Truth:
 
   @functools.cached_property
   def floors(self) -> dict[str, float]:
-    """What no model can be held against: how far the chains can be trusted.
+    """Returns the smallest distances that the chains can resolve.
 
     `_halves`: the Gaussian of half the chains, against the other half.
     `_factorised`: the diagonal Gaussian of least KL[q, p], which is the best

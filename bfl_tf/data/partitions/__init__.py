@@ -1,4 +1,4 @@
-"""How the training examples are dealt to clients.
+"""Partitions of the training examples over clients.
 
 A partition is a pure function of `labels`, integer classes `[num_examples]`, of
 `num_clients` and of `seed`, an integer from 0. It returns one sorted int32

@@ -1,4 +1,4 @@
-"""What partitions share: class pools and deals; and the server's examples."""
+"""Helpers of partitions: pools of classes, and examples of the server."""
 
 from collections.abc import Callable, Iterable, Sequence
 

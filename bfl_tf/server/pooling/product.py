@@ -45,7 +45,7 @@ _MOST_LOST = 1e-3
 
 
 class Moments(NamedTuple):
-  """Of a product: N(mean, diag(variance) + factor^T factor), float64."""
+  """A product N(mean, diag(variance) + factor^T factor), float64."""
 
   mean: np.ndarray
   variance: np.ndarray
@@ -80,7 +80,7 @@ class Product(rules.Conflation):
     )
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
-    """See `statistics.Statistic`; diagonals are summed, factors kept."""
+    """Sums the diagonals and keeps the factors."""
     model = update.model
     diagonal = update._replace(model=model._replace(factor=model.factor[:0]))
     sums = super().accumulate(diagonal, weight, reference)

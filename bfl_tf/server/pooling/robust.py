@@ -43,7 +43,7 @@ class Median(rules.Rule):
     return models
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
-    """See `statistics.Statistic`; nothing is summed."""
+    """Keeps the model of the client."""
     return statistics.single(
       1.0, {}, {'models': {update.client_id: update.model}}
     )

@@ -39,7 +39,7 @@ class Gaussian(NamedTuple):
 
 
 class Totals(NamedTuple):
-  """Of the clients' weights."""
+  """Sum and maximum of the clients' weights."""
 
   weight: float
   max_weight: float
@@ -93,7 +93,7 @@ class Rule(component.Component):
     raise NotImplementedError('moments(sums, totals, q0)')
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
-    """See `statistics.Statistic`."""
+    """Returns the sums of one client, as of `statistics.Statistic`."""
     model = update.model
     weight = float(weight if self.takes_weights else update.num_examples)
     terms = np.empty([0, model.loc.size])

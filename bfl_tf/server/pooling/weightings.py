@@ -1,4 +1,4 @@
-"""How much each client counts (pooling paper, section 2.6).
+"""Weights of the clients in the pooled posterior (pooling paper, section 2.6).
 
 Divergences are between the posteriors' marginals, in float64; between point
 models the squared Euclidean distance takes their place.

@@ -41,7 +41,7 @@ class FittedGaussian:
 
 @dataclasses.dataclass(frozen=True)
 class ReleasedGaussian:
-  """What the paper's published code samples from, as a Statistic.
+  """The Gaussian of the paper's published code, as a Statistic.
 
   Each tensor's update is scaled to length 1, the moments are taken over clients
   of equal weight (variances at least 1e-5), a tenth of the standard deviation

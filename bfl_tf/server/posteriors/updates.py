@@ -23,13 +23,13 @@ class Members(NamedTuple):
 
   @property
   def models(self) -> list[Weights]:
-    """Their models."""
+    """Models of the clients."""
     return [update.model for update in self.updates]
 
 
 @dataclasses.dataclass(frozen=True)
 class Updates:
-  """For what needs whole updates: memory grows with the round's clients."""
+  """All updates of a round, for stages that need them whole."""
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
     entry = {update.client_id: (weight, update)}

@@ -1,4 +1,4 @@
-"""What Chen & Chao 2021 claim, each with a test fixed beforehand."""
+"""Claims of Chen & Chao 2021, each with a test that was fixed in advance."""
 
 import functools
 

@@ -71,7 +71,7 @@ def of_test_set(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def of_cifar100(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
-  """As `of_test_set`, of images of CIFAR-100 with the classes predicted.
+  """Returns features of CIFAR-100's images with the predicted classes.
 
   A run on other data than CIFAR-10 is asked about what it was trained on.
   """

@@ -1,4 +1,4 @@
-"""What the cells of Chen & Chao 2021 (FedBE) are made of.
+"""Settings of the cells of Chen & Chao 2021 (FedBE).
 
 A column is a split and a network: `step ConvNet`. At laptop scale ConvNet's
 columns are a LeNet-5 on Fashion-MNIST, a ResNet's a shallow ResNet on CIFAR-10,

@@ -1,4 +1,4 @@
-"""What Makni 2022 claims, and what we do of it.
+"""Claims of Makni 2022, and of our own about it.
 
 Tests were fixed beforehand, but for that of `beats_every_client`.
 """

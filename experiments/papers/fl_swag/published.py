@@ -13,7 +13,7 @@ _OVER_CLIENTS = dict(zip(grids.OVER_CLIENTS, (np.min, np.mean, np.max)))
 
 
 def accuracy(directory: pathlib.Path, predictor: str) -> float:
-  """Of a run's predictor, of a union, of a client, or over all clients."""
+  """Accuracy of the predictor, of a union, of a client, or over all clients."""
   if predictor not in (*grids.CLIENTS, *_OVER_CLIENTS):
     return cells.final('accuracy')(directory, predictor)
   with np.load(directory / run_files.MEMBERS) as file:

@@ -1,4 +1,4 @@
-"""What Ozdayi et al. 2020 claim, each with a test fixed beforehand."""
+"""Claims of Ozdayi et al. 2020, each with a test that was fixed in advance."""
 
 import functools
 

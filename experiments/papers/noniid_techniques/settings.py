@@ -1,4 +1,4 @@
-"""What the cells of Ozdayi et al. 2020 are made of.
+"""Settings of the cells of Ozdayi et al. 2020.
 
 At laptop scale the network is a LeNet-5, which has no normalization either, on
 the first 5 000 images of CIFAR-10; at overnight scale a Fixup ResNet-8 on the

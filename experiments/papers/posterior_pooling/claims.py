@@ -1,4 +1,4 @@
-"""What Fischer et al. 2024 claim, each with a test fixed beforehand."""
+"""Claims of Fischer et al. 2024, each with a test that was fixed in advance."""
 
 import dataclasses
 import functools
