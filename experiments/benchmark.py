@@ -47,7 +47,7 @@ _CASE = flags.DEFINE_string(
   'round, ensemble, peers, growth or gpu.',
 )
 _REPEATS = flags.DEFINE_integer(
-  'repeats', 5, 'Measurements; medians count.', lower_bound=1
+  'repeats', 5, 'Number of measurements; the median is reported.', lower_bound=1
 )
 _NUM_WORKERS = flags.DEFINE_integer(
   'num_workers', 0, '0 for all devices.', lower_bound=0
@@ -65,24 +65,26 @@ _VARIANT = flags.DEFINE_enum(
   'Of --case=peers; both if not said.',
 )
 _OUTPUT_DIR = flags.DEFINE_string(
-  'output_dir', None, 'Of --case=peers and growth: for a table and a chart.'
+  'output_dir',
+  None,
+  'Directory of a table and a chart, for --case=peers and growth.',
 )
 _NUM_CLIENTS = flags.DEFINE_integer(
   'num_clients',
   None,
-  'Of --case=peers, 10 if not said; the most of growth, 10000.',
+  'Number of clients: 10 for --case=peers, at most 10000 for growth.',
   lower_bound=1,
 )
 _NUM_PARAMS = flags.DEFINE_integer(
   'num_params',
   None,
-  'The most of --case=growth, 100000000 if not said.',
+  'Largest number of weights of --case=growth; 100000000 if empty.',
   lower_bound=1,
 )
 _NUM_BATCHES = flags.DEFINE_integer(
   'num_batches',
   0,
-  'Of a client a round of --case=peers; 0 for all.',
+  'Maximum number of steps per client and round for --case=peers; 0 for all.',
   lower_bound=0,
 )
 

@@ -21,9 +21,15 @@ from bfl_tf import seeds
 from experiments import command_line, outcomes
 from experiments.harness import cells
 
-_COUNT = flags.DEFINE_integer('count', 10, 'Kills.', lower_bound=1)
-_SEED = flags.DEFINE_integer('seed', 0, 'Of the moments.', lower_bound=0)
-_FOLDER = flags.DEFINE_string('folder', 'runs/campaign', 'Where runs go.')
+_COUNT = flags.DEFINE_integer(
+  'count', 10, 'Number of killed runs.', lower_bound=1
+)
+_SEED = flags.DEFINE_integer(
+  'seed', 0, 'Random seed of the moments of the kills.', lower_bound=0
+)
+_FOLDER = flags.DEFINE_string(
+  'folder', 'runs/campaign', 'Directory of the runs.'
+)
 
 _NUM_ROUNDS = 5
 _SMALL = f"""

@@ -59,7 +59,8 @@ def main(function: Callable[..., int | None]) -> None:
   """Runs a binary: parses flags, turns what a user got wrong into one line.
 
   Args:
-    function: without arguments, or with one for the words beside the flags.
+    function: Function without arguments, or with one for the words besides
+      flags.
   """
   takes_words = bool(inspect.signature(function).parameters)
 

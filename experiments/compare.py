@@ -74,7 +74,8 @@ def report(
   """Prints the table; writes it and the figures to --output, or a folder.
 
   Raises:
-    ValueError: as of `groups.grouped` and `compared.rows`, or of a flag.
+    ValueError: Raised as by `groups.grouped` and `comparison.rows`, or for a
+      flag.
   """
   groups = check(groups_lib.grouped(paths), folder)
   lines = comparison_lib.rows(groups, _SCORES.value, _BASELINE.value)

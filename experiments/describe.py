@@ -25,7 +25,7 @@ def answer(arguments: Sequence[str], module: types.ModuleType) -> None:
   """Prints what was asked for and exits; returns if nothing was.
 
   Args:
-    arguments: of the command line.
+    arguments: Arguments of the command line.
     module: the binary.
 
   Raises:

@@ -17,7 +17,9 @@ from experiments import command_line, finished
 
 _SAMPLES = finished.num_mc_samples()
 flags.adopt_module_key_flags(finished)
-_OUTPUT = flags.DEFINE_string('output', None, 'A new folder.')
+_OUTPUT = flags.DEFINE_string(
+  'output', None, 'Directory of the SavedModel, which must not exist.'
+)
 
 
 def main() -> None:

@@ -17,10 +17,16 @@ from experiments import command_line, finished
 
 flags.adopt_module_key_flags(finished)
 _DATASET = flags.DEFINE_string(
-  'dataset', None, "As of experiments.run; by default the run's own."
+  'dataset',
+  None,
+  'Data set, as of bfl-tf run; if empty, the data set of the run.',
 )
-_TRAIN_SPLIT = flags.DEFINE_string('train_split', 'train', 'TFDS slice.')
-_TEST_SPLIT = flags.DEFINE_string('test_split', 'test', 'TFDS slice.')
+_TRAIN_SPLIT = flags.DEFINE_string(
+  'train_split', 'train', 'TFDS split of the training examples.'
+)
+_TEST_SPLIT = flags.DEFINE_string(
+  'test_split', 'test', 'TFDS split of the test examples.'
+)
 _OUTPUT = flags.DEFINE_string('output', None, 'The .npz file to write.')
 
 

@@ -22,8 +22,8 @@ def calibrate_on_test() -> flags.FlagHolder[float]:
   return flags.DEFINE_float(
     'calibrate_on_test',
     0.0,
-    'Of a run without a calibration share: the fraction of the test examples '
-    'to calibrate on instead; the others are scored.',
+    'Fraction of the test examples to calibrate on, for a run without '
+    'calibration examples; the others are scored.',
     lower_bound=0.0,
     upper_bound=0.9,
   )
@@ -45,12 +45,13 @@ def output(name: str, suffix: str, *inputs: str) -> pathlib.Path:
   """Returns the path of an `--output`; of a run's files it overwrites none.
 
   Args:
-    name: what the flag said.
-    suffix: that it must have; any if empty.
-    *inputs: what is read, files or not.
+    name: Value of the flag.
+    suffix: Required suffix; any if empty.
+    *inputs: Paths that are read.
 
   Raises:
-    ValueError: it is there and no file, one of those read, or in the run.
+    ValueError: The path exists and is not a file, is an input, or is in the
+      run.
   """
   wanted, flag = pathlib.Path(name), f'--output={name}'
   if wanted.suffix != suffix and suffix:

@@ -16,13 +16,24 @@ from bfl_tf import plots, training
 from experiments import command_line
 from experiments.reference_posteriors import toy
 
-_OUTPUT_DIR = flags.DEFINE_string('output_dir', None, 'Where results go.')
-_SEED = flags.DEFINE_integer('seed', 0, 'Of every draw.', lower_bound=0)
-_NUM_DRAWS = flags.DEFINE_integer(
-  'num_draws', 1000, 'Of each sampler in the subspace.', lower_bound=20
+_OUTPUT_DIR = flags.DEFINE_string(
+  'output_dir', None, 'Directory of the results.'
 )
-_RANK = flags.DEFINE_integer('rank', 20, "Of SWAG's factor.", lower_bound=3)
-_EPOCHS = flags.DEFINE_integer('epochs', 2000, 'Of SWAG.', lower_bound=1)
+_SEED = flags.DEFINE_integer(
+  'seed', 0, 'Random seed of every draw.', lower_bound=0
+)
+_NUM_DRAWS = flags.DEFINE_integer(
+  'num_draws',
+  1000,
+  'Number of samples of each sampler in the subspace.',
+  lower_bound=20,
+)
+_RANK = flags.DEFINE_integer(
+  'rank', 20, 'Rank of the low-rank factor of SWAG.', lower_bound=3
+)
+_EPOCHS = flags.DEFINE_integer(
+  'epochs', 2000, 'Number of epochs of SWAG.', lower_bound=1
+)
 
 
 def main() -> None:

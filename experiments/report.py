@@ -38,14 +38,14 @@ _SETS = flags.DEFINE_enum(
 _SUPERLINK = flags.DEFINE_string(
   'superlink',
   '',
-  "A connection of Flower's config.toml, whose nodes are asked; --run is then "
-  "on the server's machine.",
+  "Name of a connection in Flower's config.toml, whose nodes evaluate the model; "
+  "--run is then a path on the server's machine.",
 )
 _TIMEOUT = flags.DEFINE_float(
   'answer_timeout',
   0.0,
-  "With --superlink, seconds for a node's answer; the run's --client_timeout "
-  'if 0.',
+  'Time limit in seconds for the reply of a node, with --superlink; 0 for the '
+  "run's --client_timeout.",
   lower_bound=0.0,
 )
 

@@ -22,25 +22,31 @@ from bfl_tf.runs import executor
 from experiments import command_line, papers
 from experiments.harness import cells, claims, estimates, figures, tables
 
-_LIST = flags.DEFINE_boolean('list', False, 'List artifacts and claims.')
-_ARTIFACT = flags.DEFINE_list(
-  'artifact', [], "<paper>/<table or figure>, several, or 'all'."
+_LIST = flags.DEFINE_boolean(
+  'list', False, 'List all artifacts and claims with their status.'
 )
-_CLAIM = flags.DEFINE_list('claim', [], "<paper>/<name>, several, or 'all'.")
+_ARTIFACT = flags.DEFINE_list(
+  'artifact',
+  [],
+  "Tables and figures to make, as <paper>/<name>, separated by commas; 'all'.",
+)
+_CLAIM = flags.DEFINE_list(
+  'claim', [], "Claims to judge, as <paper>/<name>, separated by commas; 'all'."
+)
 _SCALE = flags.DEFINE_string(
   'scale',
   'laptop',
-  f'{", ".join(cells.SCALES)}: whether it runs, how a method works, the '
-  "paper's data and a network that two cores can train, the paper's own.",
+  f'Scale of the runs. One of: {", ".join(cells.SCALES)}: a test that they run, '
+  "how a method works, the paper's data with a small network, the paper's own.",
 )
 _SEEDS = flags.DEFINE_list(
   'seeds',
   None,
-  'Those to run, of --artifact and --claim: 0,1; all of the scale if not '
-  'given. A claim is judged by all that it plans.',
+  'Random seeds to run, such as 0,1; empty: all seeds of the scale. A claim is '
+  'judged over all its seeds.',
 )
 _CELLS = flags.DEFINE_string(
-  'cells', '', 'Run only those with this in their place: features/cifar10.'
+  'cells', '', 'Run only cells whose path contains this text.'
 )
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir', 'runs/reproduce', 'Runs, tables and figures; may be shared.'

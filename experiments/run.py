@@ -15,7 +15,7 @@ from experiments import command_line
 command_line.define()
 flags.adopt_module_key_flags(command_line)
 _OUTPUT_DIR = flags.DEFINE_string(
-  'output_dir', None, 'Where results go; the same run resumes there.'
+  'output_dir', None, 'Directory of the results; the same run resumes there.'
 )
 _OVERWRITE = flags.DEFINE_boolean(
   'overwrite', False, 'Replace another run in --output_dir.'
@@ -23,8 +23,8 @@ _OVERWRITE = flags.DEFINE_boolean(
 _SUPERLINK = flags.DEFINE_string(
   'superlink',
   '',
-  "With --engine=flower, a connection of Flower's config.toml; a simulation on "
-  'this machine if none.',
+  "Name of a connection in Flower's config.toml, for --engine=flower; empty for a "
+  'simulation on this machine.',
 )
 
 

@@ -24,12 +24,18 @@ flags.adopt_module_key_flags(finished)
 _OTHERS = {
   distance: flags.DEFINE_list(distance, [], text)
   for distance, text in (
-    ('near', 'Sets much like it: of CIFAR-10 cifar100.'),
-    ('far', 'Sets of another world: of CIFAR-10 mnist.'),
+    (
+      'near',
+      'Data sets similar to the training data, such as cifar100 for CIFAR-10.',
+    ),
+    ('far', 'Data sets unlike the training data, such as mnist for CIFAR-10.'),
   )
 }
 _EXAMPLES = flags.DEFINE_integer(
-  'num_examples', 0, 'Of each set, so many at most; 0: all.', lower_bound=0
+  'num_examples',
+  0,
+  'Maximum number of examples per data set; 0 for all.',
+  lower_bound=0,
 )
 _CORRUPT = flags.DEFINE_boolean(
   'corrupt', True, 'Score corrupted images, if they are uint8 images.'

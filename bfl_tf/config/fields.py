@@ -27,7 +27,7 @@ class Clients:
       table=partitions.PARTITIONS,
     ),
   ] = 'iid'
-  num_clients: Annotated[int, Setting('Number of clients.', ge=1)] = 10
+  num_clients: Annotated[int, Setting('Number of clients of the run.', ge=1)] = 10
   clients_per_round: Annotated[
     int,
     Setting('Number of clients sampled in each round; 0 for all.', ge=0),
@@ -112,7 +112,7 @@ class Model:
   """Model."""
 
   model: Annotated[
-    str, Setting('Network architecture.', table=models.NETWORKS)
+    str, Setting('Network architecture of the clients.', table=models.NETWORKS)
   ] = 'mlp'
   variant: Annotated[
     str,
@@ -136,7 +136,7 @@ class Model:
 class Training:
   """Local training."""
 
-  num_rounds: Annotated[int, Setting('Number of rounds.', ge=1)] = 20
+  num_rounds: Annotated[int, Setting('Number of rounds of the run.', ge=1)] = 20
   local_epochs: Annotated[
     int, Setting('Number of local epochs per round.', ge=1)
   ] = 1
@@ -159,7 +159,7 @@ class Training:
   early_rounds: Annotated[
     int, Setting('Number of rounds for --early_local_epochs.', ge=1)
   ] = 5
-  batch_size: Annotated[int, Setting('Local mini-batch size.', ge=1)] = 32
+  batch_size: Annotated[int, Setting('Mini-batch size of local training.', ge=1)] = 32
   client_optimizer: Annotated[
     str,
     Setting(

@@ -19,7 +19,7 @@ from bfl_tf.models import variants
 from bfl_tf.startup import tf, tf_keras
 
 # Of networks that normalize after their convolutions.
-NORMALIZATION = Setting('After convolutions:', choices=variants.NORMALIZATIONS)
+NORMALIZATION = Setting('Normalization after convolutions.', choices=variants.NORMALIZATIONS)
 
 
 def logistic(blocks, x, num_classes):

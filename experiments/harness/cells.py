@@ -68,7 +68,7 @@ class Paper:
       behind it lies in `configs/<name>/`.
     scales: overrides of the preset by scale.
     citation: `Chen & Chao 2021`; empty of experiments of our own.
-    notes: what each scale but `smoke` is, for the headers of its tables.
+    notes: Description of each scale except `smoke`, for the headers of tables.
   """
 
   name: str
@@ -96,14 +96,14 @@ class Cell:
   """One setting; where a paper's cells have the same config they share runs.
 
   Attributes:
-    paper: whose preset it starts from.
+    paper: Paper whose preset the cell starts from.
     name: unique within the paper; a path below its results.
-    overrides: of the preset and of a scale's; at scale `smoke` the scale's own
-      settings win.
+    overrides: Settings that replace those of the preset and of the scale; at
+      scale `smoke` the settings of the scale win.
     by_scale: further overrides, by scale.
     predictor: the union or student of the run whose scores it reads, as in
       `accuracy_<predictor>`; of the run's own predictor where empty.
-    homes: by scale the name of the cell whose runs it reads.
+    homes: Name of the cell whose runs this cell reads, by scale.
   """
 
   paper: Paper
@@ -179,11 +179,11 @@ class Measure:
   """A number read off a finished run.
 
   Attributes:
-    label: for tables: `Accuracy (%)`.
-    read: from a run directory, of a predictor or of the run's own.
+    label: Label in tables: `Accuracy (%)`.
+    read: Function of a run directory, for a predictor or the run's own.
     published: the metric's name in `configs/published.csv`, or None.
     factor: ours times it is in the label's unit.
-    digits: that are printed behind the point.
+    digits: Number of printed decimals.
   """
 
   label: str

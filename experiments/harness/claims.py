@@ -53,10 +53,10 @@ class Comparison:
   """left - right + margin > 0, in the measure's unit.
 
   Attributes:
-    statement: what it says.
+    statement: Statement of the comparison.
     left: the cell, or side, that is claimed to be larger.
     right: the other; None compares with 0.
-    measure: what is compared.
+    measure: Measure that is compared.
     margin: above 0 for `at least on a par` or `no clear difference`, below 0
       for `clearly larger`.
   """
@@ -104,11 +104,11 @@ def over(
   """Returns comparisons of each of `lefts` with each of `rights`.
 
   Args:
-    cells: by name; if `where` is given by name and column, as a table's grid.
+    cells: Cells by name, or by name and column if `where` is given.
     lefts: a name, or several, of what is claimed to be larger.
-    rights: of the others, likewise.
-    measure: what is compared.
-    margin: as of `Comparison`.
+    rights: Names of the right-hand sides.
+    measure: Measure that is compared.
+    margin: Margin, as of `Comparison`.
     where: a column, or several.
   """
   by = f' {"less" if margin > 0 else "by"} {abs(margin):g}' if margin else ''
@@ -134,8 +134,7 @@ def _several(names):
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-  """Of a comparison: its differences over all planned seeds, NaN what is not
-  there."""
+  """Differences of a comparison over all planned seeds; NaN for missing ones."""
 
   comparison: Comparison
   differences: np.ndarray
@@ -185,11 +184,11 @@ class Claim:
   """A paper's statement and its test.
 
   Attributes:
-    paper: whose.
-    name: for `--claim=<paper>/<name>`.
-    statement: in the paper's sense.
+    paper: Paper of the claim.
+    name: Name in `--claim=<paper>/<name>`.
+    statement: Statement in the sense of the paper.
     comparisons: all must hold.
-    seeds: how many, by scale.
+    seeds: Number of seeds, by scale.
     expected: the verdict of the published means, whatever their spread, if
       they contradict the statement.
   """

@@ -61,7 +61,7 @@ def rows(
   """Returns a row a setting and score; None where there is no number.
 
   Args:
-    groups: by name.
+    groups: Groups of runs, by name.
     wanted: scores; all that every run has if empty.
     baseline: a name, or flags as in one: `pooling=nwa` is, for each setting,
       the one that differs from it in no other flag. None if empty.
@@ -176,7 +176,7 @@ def cells(
   """Returns rows as a table of texts, a line a setting, the heading first.
 
   Args:
-    lines: as of `rows`.
+    lines: Rows, as `rows` returns them.
     flags: columns in place of `setting`.
   """
   scores = list(dict.fromkeys(line['score'] for line in lines))

@@ -59,9 +59,9 @@ def tasks(
 
   Args:
     wanted: artifacts and claims.
-    scale: of all.
-    root: of the runs.
-    seeds: of those that each has, the ones to run; None for all.
+    scale: Scale of all tasks.
+    root: Directory of the runs.
+    seeds: Seeds to run; None for all.
   """
   every = (
     cells.Task(cell, scale, seed, root)

@@ -19,14 +19,14 @@ class Figure:
   """A published figure.
 
   Attributes:
-    paper: whose.
+    paper: Paper of the figure.
     name: `figure3`.
-    title: what it shows.
-    panels: by panel, cells by the name that the legend gives them.
+    title: Title of the figure.
+    panels: Cells by panel and by name in the legend.
     draw: a list of runs by name -> `matplotlib.figure.Figure`; or one for each
       panel.
-    seeds: how many, by scale.
-    of_seeds: what it shows of several, for the title.
+    seeds: Number of seeds, by scale.
+    of_seeds: Summary over seeds, for the title.
   """
 
   paper: cells_lib.Paper
@@ -51,7 +51,7 @@ class Figure:
 
     Raises:
       OSError: a run lacks what is drawn.
-      ValueError: likewise.
+      ValueError: The runs differ in what they recorded.
     """
     done, missing = {}, []
     for name, cell in self.panels[panel].items():
@@ -84,9 +84,9 @@ def sweep(
   """Returns a figure of accuracy against a setting.
 
   Args:
-    paper: as of `Figure`, and so `name`, `title` and `seeds`.
-    panels: by panel and by line, cells by the setting's value.
-    xlabel: what the setting is, by panel.
+    paper: Paper, as of `Figure`; `name`, `title` and `seeds` likewise.
+    panels: Cells by panel, by line and by value of the setting.
+    xlabel: Label of the setting, by panel.
   """
   points, places = {}, {}
   for panel, lines in panels.items():

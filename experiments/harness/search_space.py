@@ -38,7 +38,8 @@ def configs(
     typed: settings that a person said: one of them must be of use.
     grids: `pooling=nwa|ws`.
     draws: `client_learning_rate=log:1e-3:1e-1`; all are drawn together.
-    num_draws: how often; the first of many are those of few.
+    num_draws: Number of random settings; a smaller number gives the first of
+      them.
 
   Raises:
     ValueError: naming the flag.

@@ -32,11 +32,11 @@ class Test(NamedTuple):
   """A two-sided test of a mean against zero.
 
   Attributes:
-    mean: of the differences.
-    standard_error: of the mean.
+    mean: Mean of the differences.
+    standard_error: Standard error of the mean.
     degrees_of_freedom: one less than there are differences.
-    p_above: of a mean as large or larger, were the true one zero.
-    p_below: of a mean as small or smaller, likewise.
+    p_above: Probability of a mean as large or larger if the true mean is zero.
+    p_below: Probability of a mean as small or smaller if the true mean is zero.
   """
 
   mean: float
@@ -57,8 +57,8 @@ class Test(NamedTuple):
     five differences, one of 1.4 times it in 80 %.
 
     Args:
-      num_tests: of which it is one under Holm's correction, without another
-        that is significant: the level is `LEVEL / num_tests`.
+      num_tests: Number of tests under Holm's correction, none of the others
+        significant: the level is `LEVEL / num_tests`.
 
     Returns:
       The mean, to either side.

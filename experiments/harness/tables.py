@@ -31,15 +31,15 @@ class Table:
   """A published table, or one of our own.
 
   Attributes:
-    paper: whose.
-    name: as in `configs/published.csv`.
-    title: what it shows.
+    paper: Paper of the table.
+    name: Name in `configs/published.csv`.
+    title: Title of the table.
     grid: cells by row (method) and column (setting), named as published.
-    measures: what is read off each cell.
-    seeds: how many, by scale.
-    note: for the header, of scales where it is another than the paper's.
+    measures: Measures of each cell.
+    seeds: Number of seeds, by scale.
+    note: Note in the header for some scales, in place of the paper's.
     published_in: the table whose published values are shown; its own if empty.
-    published_rows: that table's name of a row, where it is another.
+    published_rows: Name of a row in the published table, where it differs.
   """
 
   paper: Paper
@@ -82,9 +82,9 @@ class Entry:
   """One number of a table: ours over seeds, and the published one.
 
   Attributes:
-    mean: over the seeds that ended; None where nothing ran.
+    mean: Mean over the seeds that ended, or None.
     standard_error: None below two seeds.
-    seeds: that ended well.
+    seeds: Number of seeds that ended without a failure.
     diverged: runs that ended without finite scores or good clients.
     published: None where the paper has none.
     reason: why a run failed, if one did.

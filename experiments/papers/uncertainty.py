@@ -51,7 +51,7 @@ def ask(directory):
   """Returns what a finished run says, by the names of `experiments.compare`.
 
   Raises:
-    ValueError: its data, or another set, cannot be read.
+    ValueError: The run's data, or another data set, cannot be read.
   """
   run = loading.load_run(directory, calibrate_on_test=0.5)
   others = [

@@ -25,7 +25,7 @@ class Chains(NamedTuple):
   Attributes:
     samples: `[num_chains, num_samples, dimension]` float32.
     accepted: the mean acceptance probability of each chain.
-    step_size: that each chain settled at.
+    step_size: Final step size of each chain.
   """
 
   samples: np.ndarray
@@ -63,12 +63,12 @@ def sample(
   Args:
     density: log density of `[dimension]`.
     starts: `[num_chains, dimension]`.
-    num_samples: of each chain.
+    num_samples: Number of samples per chain.
     burn_in: steps before, in the first four fifths of which the step size
       adapts to an acceptance of 0.75.
-    step_size: at first.
+    step_size: Initial step size.
     seed: `[2]` int32.
-    num_leapfrog_steps: of each proposal.
+    num_leapfrog_steps: Number of leapfrog steps per proposal.
   """
   kernel = tfp.mcmc.DualAveragingStepSizeAdaptation(
     tfp.mcmc.HamiltonianMonteCarlo(density, step_size, num_leapfrog_steps),

@@ -260,9 +260,9 @@ def truth(dataset: str, num_samples: int) -> Truth:
   """Samples the posterior of all training examples, once a process.
 
   Args:
-    dataset: what `--dataset` says.
-    num_samples: of each of four chains, which begin at draws of the prior and
-      warm up for half as many steps.
+    dataset: Value of `--dataset`.
+    num_samples: Number of samples of each of four chains, which start at draws
+      of the prior and have half as many warm-up steps.
   """
   data = data_lib.load(dataset)
   shape, name = data.input_shape, f'truth_{dataset}'

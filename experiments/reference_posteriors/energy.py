@@ -61,7 +61,7 @@ def in_subspace(
   """Returns the density over coordinates `z` of `origin + directions^T z`.
 
   Args:
-    density: of `[num_trainable]`.
+    density: Log density over `[num_trainable]`.
     origin: `[num_trainable]`.
     directions: `[rank, num_trainable]`; the coordinates' unit.
   """

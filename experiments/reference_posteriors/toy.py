@@ -137,7 +137,7 @@ class Compared(NamedTuple):
     halves: between two halves of HMC's, likewise.
     of_means: between the means of SWAG's and of HMC's draws.
     spread_ratio: SWAG's standard deviation over HMC's, median coordinate.
-    chains: of HMC.
+    chains: Samples of HMC.
   """
 
   swag: np.ndarray
@@ -162,9 +162,9 @@ def compare(
   """Samples both in SWAG's subspace, equally many draws.
 
   Args:
-    fitted: what SWAG made.
-    seed: of the draws.
-    num_draws: of each; of HMC over all chains.
+    fitted: Result of SWAG.
+    seed: Random seed of the draws.
+    num_draws: Number of draws of each method; of HMC over all chains.
   """
   space = Subspace.of(fitted.model)
   rank = len(space.directions)

@@ -33,7 +33,7 @@ def draw(
   Args:
     runs: one run directory by the name in the title.
     vectors_and_classes: `of_test_set` or `of_cifar100`.
-    classes: whose examples.
+    classes: Classes of the examples.
   """
   from sklearn import manifold  # A second to import.
 

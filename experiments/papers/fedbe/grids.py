@@ -7,10 +7,10 @@ def _grid(folder, rows, networks, splits=('step',), **by_scale):
   """Cells by (row, `split network`).
 
   Args:
-    folder: of their names.
-    rows: what each sets behind the preset and the split, by name.
-    networks: of `settings.NETWORKS`.
-    splits: of `settings.SPLITS`.
+    folder: First part of the cells' names.
+    rows: Settings in addition to the preset and the split, by name.
+    networks: Networks of `settings.NETWORKS`.
+    splits: Splits of `settings.SPLITS`.
     **by_scale: further settings of all rows, by scale.
   """
   return {

@@ -155,10 +155,10 @@ def cell(
   """Returns a cell.
 
   Args:
-    folder: of its name.
-    column: likewise.
-    row: likewise.
-    overrides: of the preset, at every scale.
+    folder: First part of the cell's name.
+    column: Second part of the cell's name.
+    row: Third part of the cell's name.
+    overrides: Settings that replace those of the preset, at every scale.
     network: one of `NETWORKS`.
     **by_scale: further overrides of a scale, behind the network's own there.
   """

@@ -42,12 +42,12 @@ def models(
   """Samples models of the last round by Eq. 7.
 
   Args:
-    experiment: with three clients, and `ensemble` among its stages.
-    num_models: how many.
+    experiment: Experiment with three clients and the stage `ensemble`.
+    num_models: Number of models.
 
   Returns:
     coefficients: gamma, `[num_models, num_clients]`.
-    accuracy: on the test set, `[num_models]`.
+    accuracy: Accuracy on the test set, `[num_models]`.
   """
   config, test = experiment.config, experiment.dataset.test
   played = federation.initial_state(experiment)

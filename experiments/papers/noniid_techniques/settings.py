@@ -62,9 +62,10 @@ def cell(
 
   Args:
     server_data: fine-tuning on 5 % of the images.
-    momentum: of the server.
+    momentum: Momentum of the server.
     sign: threshold 2 of two agents.
-    ball: of the projection, one of `projection.BALLS`; none where empty.
+    ball: Ball of the projection, one of `projection.BALLS`; no projection if
+      empty.
     noise: standard deviation on the agents' gradients.
     rule: pools variational agents; points where empty.
   """
