@@ -38,8 +38,8 @@ _SETS = flags.DEFINE_enum(
 _SUPERLINK = flags.DEFINE_string(
   'superlink',
   '',
-  "Name of a connection in Flower's config.toml, whose nodes evaluate the model; "
-  "--run is then a path on the server's machine.",
+  "Connection in Flower's config.toml whose nodes evaluate the model; --run is "
+  "then a path on the server's machine.",
 )
 _TIMEOUT = flags.DEFINE_float(
   'answer_timeout',

@@ -36,8 +36,9 @@ _CLAIM = flags.DEFINE_list(
 _SCALE = flags.DEFINE_string(
   'scale',
   'laptop',
-  f'Scale of the runs. One of: {", ".join(cells.SCALES)}: a test that they run, '
-  "how a method works, the paper's data with a small network, the paper's own.",
+  f'Scale of the runs. One of: {", ".join(cells.SCALES)}. They test that a run '
+  "works, show a method, use the paper's data with a small network, or use the "
+  "paper's own network.",
 )
 _SEEDS = flags.DEFINE_list(
   'seeds',

@@ -23,7 +23,7 @@ _OVERWRITE = flags.DEFINE_boolean(
 _SUPERLINK = flags.DEFINE_string(
   'superlink',
   '',
-  "Name of a connection in Flower's config.toml, for --engine=flower; empty for a "
+  "Connection in Flower's config.toml, for --engine=flower; empty for a "
   'simulation on this machine.',
 )
 

@@ -27,7 +27,9 @@ class Clients:
       table=partitions.PARTITIONS,
     ),
   ] = 'iid'
-  num_clients: Annotated[int, Setting('Number of clients of the run.', ge=1)] = 10
+  num_clients: Annotated[
+    int, Setting('Number of clients of the run.', ge=1)
+  ] = 10
   clients_per_round: Annotated[
     int,
     Setting('Number of clients sampled in each round; 0 for all.', ge=0),
@@ -159,7 +161,9 @@ class Training:
   early_rounds: Annotated[
     int, Setting('Number of rounds for --early_local_epochs.', ge=1)
   ] = 5
-  batch_size: Annotated[int, Setting('Mini-batch size of local training.', ge=1)] = 32
+  batch_size: Annotated[
+    int, Setting('Mini-batch size of local training.', ge=1)
+  ] = 32
   client_optimizer: Annotated[
     str,
     Setting(

@@ -19,7 +19,10 @@ from bfl_tf.models import variants
 from bfl_tf.startup import tf, tf_keras
 
 # Of networks that normalize after their convolutions.
-NORMALIZATION = Setting('Normalization after convolutions.', choices=variants.NORMALIZATIONS)
+NORMALIZATION = Setting(
+  'Normalization layer after each convolution.',
+  choices=variants.NORMALIZATIONS,
+)
 
 
 def logistic(blocks, x, num_classes):

@@ -22,7 +22,9 @@ class SGD(Optimizer):
   momentum: Annotated[
     float, Setting('Momentum coefficient; 0 for plain SGD.', ge=0, lt=1)
   ] = 0.0
-  nesterov: Annotated[bool, Setting('Use Nesterov momentum instead of heavy-ball momentum.')] = False
+  nesterov: Annotated[
+    bool, Setting('Use Nesterov momentum instead of heavy-ball momentum.')
+  ] = False
 
   def __post_init__(self):
     if self.nesterov and not self.momentum:

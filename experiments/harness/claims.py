@@ -134,7 +134,7 @@ def _several(names):
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-  """Differences of a comparison over all planned seeds; NaN for missing ones."""
+  """Differences of a comparison over all planned seeds; NaN if missing."""
 
   comparison: Comparison
   differences: np.ndarray
