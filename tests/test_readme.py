@@ -29,7 +29,7 @@ def test_example_prints_the_block_behind_it():
 
 
 def test_own_rule(tmp_path, monkeypatch):
-  (tmp_path / 'my_rules.py').write_text(_PYTHON[0])
+  (tmp_path / 'my_rules.py').write_text(_PYTHON[-1])
   monkeypatch.syspath_prepend(tmp_path)
   assert '--pooling=my_rules:Barycenter' in _README
   posteriors = [

@@ -21,11 +21,12 @@ ERRORS = (Exception, SystemExit)
 _MOST_LINES = 40
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 # Where code of ours and of packages is.
+_PACKAGE = os.path.join(os.path.dirname(__file__), '..')
 _LIBRARIES = tuple(
   os.path.realpath(place)
   for place in (
-    os.path.dirname(__file__),
-    os.path.join(os.path.dirname(__file__), '..', 'experiments'),
+    _PACKAGE,
+    os.path.join(_PACKAGE, '..', 'experiments'),
     *map(str, sysconfig.get_paths().values()),
   )
 )
