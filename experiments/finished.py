@@ -57,10 +57,10 @@ def output(name: str, suffix: str, *inputs: str) -> pathlib.Path:
   if wanted.suffix != suffix and suffix:
     raise ValueError(f'{flag} must end in {suffix}.')
   if wanted.exists() and not wanted.is_file():
-    raise ValueError(f'{flag} cannot be written: name a file.')
+    raise ValueError(f'{flag} cannot be written: it is not a file.')
   for each in inputs:
     if wanted.exists() and os.path.exists(each) and wanted.samefile(each):
-      raise ValueError(f'{flag} is read from too: name another file.')
+      raise ValueError(f'{flag} is also an input: choose another file.')
   if wanted.exists() and path().resolve() in wanted.resolve().parents:
-    raise ValueError(f"{flag} is in the run's directory already: name another.")
+    raise ValueError(f"{flag} is in the run's directory: choose another file.")
   return wanted

@@ -44,7 +44,9 @@ def main() -> None:
   x, kept = _examples(trained.task)
   found = _predictions(trained, promise, x)
   for name in found.keys() & kept.keys():
-    raise ValueError(f'--keep_columns={name}: predictions have this column.')
+    raise ValueError(
+      f'--keep_columns={name}: the output already has this column.'
+    )
   _write(path, kept | found)
   if far := sum(found['out_of_range']):
     print(
@@ -130,7 +132,7 @@ def _examples(task) -> tuple[np.ndarray, dict[str, Sequence]]:
   if not task.features:
     shape = ', '.join(map(str, ('num_examples', *task.input_shape)))
     raise ValueError(
-      f'{where}: the run was not trained on a .csv: give an .npz with x of '
+      f'{where}: the run was not trained on a .csv: use an .npz with x of '
       f'shape [{shape}].'
     )
   table = csv_files.read(where, path)

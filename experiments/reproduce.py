@@ -80,11 +80,11 @@ def _do():
   claimed = _chosen('claim', _CLAIM.value, papers.CLAIMS)
   if _LIST.value:
     if _SEEDS.value is not None or _CELLS.value:
-      raise ValueError('--list is of all: leave --seeds and --cells.')
+      raise ValueError('--list lists everything: remove --seeds and --cells.')
     print(estimates.listing(papers.ARTIFACTS | papers.CLAIMS, root))
     return None
   if not chosen and not claimed:
-    raise ValueError('give --list, --artifact or --claim.')
+    raise ValueError('set --list, --artifact or --claim.')
   tasks = _tasks([*chosen, *claimed], root, _seeds([*chosen, *claimed]))
   # Figures that ask models do it as runs do.
   training.configure(0)
@@ -119,7 +119,7 @@ def _tasks(wanted, root, seeds):
   named = [task for task in tasks if _CELLS.value in task.place]
   if tasks and not named:
     raise ValueError(
-      f'--cells={_CELLS.value} is in no place of a cell, such as '
+      f'--cells={_CELLS.value} matches no cell; a cell is named, for example, '
       f'{tasks[0].place}.'
     )
   return named
@@ -156,8 +156,8 @@ def _seeds(wanted):
     ) from None
   if not named or not named <= set(planned):
     raise ValueError(
-      f'--seeds={text} must be of 0 to {planned[-1]}, those of {_SCALE.value} '
-      'scale here.'
+      f'--seeds={text} must be seeds from 0 to {planned[-1]}, the seeds of '
+      f'{_SCALE.value} scale.'
     )
   return named
 

@@ -83,8 +83,8 @@ def others(dataset: data.Dataset):
       other = uncertainty.other(distance, text, dataset, _EXAMPLES.value)
       if other[:2] in seen:
         raise ValueError(
-          f'--{distance}={text}: another set is called {other.name} too: '
-          'rename one, or ask of one at a time.'
+          f'--{distance}={text}: another data set has the name {other.name} '
+          'too: rename one, or evaluate one at a time.'
         )
       seen.add(other[:2])
       yield other

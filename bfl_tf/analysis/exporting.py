@@ -39,11 +39,11 @@ def export(
   """
   count, path = trained.num_samples(num_samples), pathlib.Path(folder)
   if path.exists() and (not path.is_dir() or any(path.iterdir())):
-    raise ValueError(f'{path} is there already: name a new folder.')
+    raise ValueError(f'{path} exists: choose a new folder.')
   if trained.averages(num_samples):
     raise ValueError(
-      'a posterior over all weights is exported at its mean: leave '
-      '--num_mc_samples out.'
+      'a posterior over all weights is exported at its mean: remove '
+      '--num_mc_samples.'
     )
   path.parent.mkdir(parents=True, exist_ok=True)
   with tempfile.TemporaryDirectory(prefix='.', dir=path.parent) as scratch:

@@ -78,7 +78,7 @@ def of_dataset(
   config = trained.config
   if config.variant != 'deterministic':
     raise ValueError(
-      f'--run is of --variant={config.variant}: features are of a '
+      f'--run is a run of --variant={config.variant}: features need a '
       'deterministic network.'
     )
   seen = run_data.load(config) if seen is None else seen
@@ -91,9 +91,9 @@ def of_dataset(
   rows = _unseen(dataset.train.x, (seen.train.x, seen.validation.x))
   if not rows.size:
     raise ValueError(
-      f'--dataset={dataset.name}: the network was trained on every example of '
-      "it; pre-train it on a part, as --train_split='train[:10000]', or give "
-      'another --dataset.'
+      f'--dataset={dataset.name}: the network was trained on all of its '
+      "examples. Pretrain it on a part (--train_split='train[:10000]'), or "
+      'choose another --dataset.'
     )
   return {
     'x_train': hidden(trained, dataset.train.x[rows]),

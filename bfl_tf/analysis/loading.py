@@ -61,8 +61,8 @@ def load_run(
   """
   if directory.is_sites_own(run_dir):
     raise ValueError(
-      f"{run_dir} is a site's own model: predict and export take it, other "
-      'questions are asked of its run.'
+      f'{run_dir} is a personalized model: only predict and export accept it. '
+      "Name the run's own directory."
     )
   trained = model.load(run_dir)
   config, path = trained.config, pathlib.Path(run_dir)
@@ -72,15 +72,15 @@ def load_run(
   of_nodes = (path / run_files.NODES).exists()
   if of_nodes and not trained.task.is_like(asked):
     raise ValueError(
-      f'{path}: its clients trained on files of their own nodes, which are not '
-      'here: bfl-tf report asks them with --superlink, and predict and '
-      'export need none of them.'
+      f'{path}: its clients trained on files of their nodes, which are not on '
+      'this machine. Use bfl-tf report with --superlink, or predict and '
+      'export, which need no training data.'
     )
   trained.task.check_examples(path, asked)
   if dataset.calibration is not None:
     if calibrate_on_test:
       raise ValueError(
-        f'{path} kept a calibration share: leave --calibrate_on_test out.'
+        f'{path} held out a calibration share: remove --calibrate_on_test.'
       )
     return LoadedRun(trained, dataset, dataset.calibration, dataset.test, score)
   if not calibrate_on_test:

@@ -32,12 +32,14 @@ def load(run_dir: str | os.PathLike) -> Trained:
   """
   path = pathlib.Path(run_dir)
   if not (path / run_files.FLAGS).exists():
-    raise ValueError(f'{path} holds no run: name the --output_dir of one.')
+    raise ValueError(
+      f'{path} is not a run directory: name the --output_dir of a run.'
+    )
   sites_own = directory.is_sites_own(path)
   if not (sites_own or run_files.is_finished(path)):
     raise ValueError(
-      f'{path} holds an unfinished run: go on with it by --flagfile='
-      f'{path}/flags.txt --output_dir={path}.'
+      f'{path} holds an unfinished run: continue it with '
+      f'--flagfile={path}/flags.txt --output_dir={path}.'
     )
   config = flags_file.read_config(path)
   task = task_lib.read(path / run_files.TASK)
@@ -245,7 +247,7 @@ class Trained:
       x = arrays.inputs('x', x)
     if x.shape[1:] != task.input_shape or x.dtype != task.dtype:
       raise ValueError(
-        f'x must hold raw examples of shape {task.input_shape} of '
-        f'{task.dtype}, as the run was given; got {x.shape[1:]} of {x.dtype}.'
+        f'x must be raw examples of shape {task.input_shape} of {task.dtype}, '
+        f'as in training; got {x.shape[1:]} of {x.dtype}.'
       )
     return x

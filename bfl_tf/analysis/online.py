@@ -52,7 +52,9 @@ class Change:
         f'{", ".join(map(str, sorted(members)))}.'
       )
     if self.kind == 'remove' and len(members) == 1:
-      raise ValueError(f'{flag}: that client is the last one.')
+      raise ValueError(
+        f'{flag}: this is the last client and cannot be removed.'
+      )
 
 
 def members(state: state_lib.State) -> dict[int, statistics.ClientUpdate]:
@@ -63,7 +65,7 @@ def members(state: state_lib.State) -> dict[int, statistics.ClientUpdate]:
   """
   if 'store_updates' not in state.slots:
     raise ValueError(
-      'the run kept no updates: play it with --refine=store_updates.'
+      'the run stored no updates: run it with --refine=store_updates.'
     )
   updates = state.slots['store_updates'].get('updates', {})
   return {int(k): server.unpacked(int(k), v) for k, v in updates.items()}
@@ -110,8 +112,8 @@ def apply(
   newcomer = {change.client} if change.kind != 'remove' else set()
   if set(found) != set(kept) - {change.client} | newcomer:
     raise ValueError(
-      f'--{change.kind}={change.client}: an update was refused '
-      f'({info["rejected_reasons"]}); nothing has changed.'
+      f'--{change.kind}={change.client}: an update was rejected '
+      f'({info["rejected_reasons"]}). Nothing has changed.'
     )
   info['bytes_up'] = sum(found[client].num_bytes for client in newcomer)
   info['bytes_down'] = experiment.broadcast(begin).num_bytes if newcomer else 0

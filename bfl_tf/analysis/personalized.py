@@ -67,8 +67,8 @@ def train(
   names = run_data.client_names(experiment.dataset, experiment.partition)
   if not names:
     raise ValueError(
-      f'--partition={config.partition}: clients are no sites to personalize '
-      'for; natural makes them so.'
+      f'--partition={config.partition}: personalized models need clients that '
+      'are sites: use a run of --partition=natural.'
     )
   kept = {part.name for part in experiment.method.parts}
   memories = {
@@ -150,7 +150,9 @@ def kept(
       _write(folder(run_dir, own.site), trained, own, epochs)
       yield own
   except OSError as error:
-    raise ValueError(f"sites' models cannot be kept: {error}.") from error
+    raise ValueError(
+      f'the personalized models cannot be written: {error}.'
+    ) from error
 
 
 def _write(path, trained, own, epochs):

@@ -88,7 +88,7 @@ class SiteStatistics(NamedTuple):
     for name, value in self._asdict().items():
       known = value[~np.isnan(value)] if name == 'auroc' else value
       if not np.all(np.isfinite(known)) or np.any(known < 0):
-        raise ValueError(f'its {name} is what no examples add up to')
+        raise ValueError(f'its {name} is impossible for any set of examples')
     check_counts(self.examples, num_examples)
     for part, whole in (
       (self.right, self.examples),
@@ -97,7 +97,7 @@ class SiteStatistics(NamedTuple):
       (self.single_right, np.minimum(self.single, self.covered)),
     ):
       if np.any(part > whole):
-        raise ValueError('it counts more examples than it has')
+        raise ValueError('its counts exceed its number of examples')
 
   def merge(self, other: 'SiteStatistics') -> 'SiteStatistics':
     """Returns the statistics of both sets of examples."""
@@ -178,4 +178,4 @@ def check_counts(counts: np.ndarray, num_examples: int) -> None:
   # First each by itself, so that no sum runs over.
   good = np.all(counts >= 0) and np.all(counts <= num_examples)
   if not good or counts.sum() != num_examples:
-    raise ValueError(f'it does not count the {num_examples} examples it has')
+    raise ValueError(f'its counts do not match its {num_examples} examples')

@@ -93,12 +93,12 @@ class Swag(training.Part):
   def __post_init__(self):
     if self.rank == 1:
       raise ValueError(
-        '--swag.rank=1 has no covariance, which divides by rank - 1: choose 0 '
-        'or from 2.'
+        '--swag.rank=1 defines no covariance (it is divided by rank - 1): '
+        'choose 0, or at least 2.'
       )
     if self.rank and not self.fits_scale:
       raise ValueError(
-        f'--swag.rank={self.rank} is of no use to an average alone: set '
+        f'--swag.rank={self.rank} is unused without a fitted scale: set '
         '--swag.rank=0 with --noswag.fits_scale.'
       )
 
@@ -117,9 +117,10 @@ class Swag(training.Part):
     found = self.collections(num_steps)
     if found < least:
       raise ValueError(
-        f'collects {found} weights where {least} are the least: {num_steps} '
-        f'steps end no more periods of {self.period} after the first '
-        f'{max(self.start, math.floor(self.burn_in * num_steps))}: raise '
+        f'only {found} of at least {least} sets of weights are collected: '
+        f'{num_steps} steps contain too few periods of {self.period} steps '
+        'after the first '
+        f'{max(self.start, math.floor(self.burn_in * num_steps))}. Raise '
         '--local_epochs, or lower --swag.period or --swag.rank.'
       )
 

@@ -77,14 +77,14 @@ class Config(
     """Rejects values that contradict each other."""
     if self.client_timeout and self.engine == 'local':
       raise ValueError(
-        f'--client_timeout={self.client_timeout} needs --engine=flower: a '
+        f'--client_timeout={self.client_timeout} needs --engine=flower: '
         'training in this process cannot be stopped.'
       )
     if self.num_server_examples and self.server_fraction:
       raise ValueError(
         f'--num_server_examples={self.num_server_examples} and '
-        f'--server_fraction={self.server_fraction} mean the same examples: set '
-        'one of them to 0.'
+        f'--server_fraction={self.server_fraction} both set the number of '
+        'server examples: set one of them to 0.'
       )
     if self.min_local_epochs > self.local_epochs:
       raise ValueError(
@@ -94,9 +94,9 @@ class Config(
     sampled = self.clients_per_round or self.num_clients
     if not self.min_clients <= sampled <= self.num_clients:
       raise ValueError(
-        f'--clients_per_round={self.clients_per_round} (0: all) must not '
-        f'exceed --num_clients={self.num_clients}, nor --min_clients='
-        f'{self.min_clients} the clients of a round.'
+        f'--clients_per_round={self.clients_per_round} (0: all) must lie '
+        f'between --min_clients={self.min_clients} and '
+        f'--num_clients={self.num_clients}.'
       )
 
   @classmethod

@@ -75,7 +75,9 @@ def read(
   except flags.Error as error:
     raise ValueError(f'{path}: {" ".join(str(error).split())}') from error
   if others:
-    raise ValueError(f'{path}: {others[0]!r} is no flag, which begins with --.')
+    raise ValueError(
+      f'{path}: {others[0]!r} is not a flag: a flag begins with --.'
+    )
   return {**fields(values, known, present=True), **given.texts}
 
 

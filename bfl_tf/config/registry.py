@@ -61,8 +61,8 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
       ) from error
     if not callable(thing):
       raise ValueError(
-        f'--{flag}={name} is of type {type(thing).__name__}: a class or a '
-        'function is wanted.'
+        f'--{flag}={name} is of type {type(thing).__name__}: name a class or a '
+        'function.'
       )
     return thing
   raise ValueError(
@@ -78,8 +78,9 @@ def name_of(thing: Any) -> str:
   found = f'{module}:{name}'
   if not name.isidentifier() or user_code.digest(found) is None:
     raise ValueError(
-      f'{thing!r} has no name in a file, by which its code is told from other '
-      "code: put it into a module, and give it or 'package.module:name'."
+      f'{thing!r} has no importable name, so that changes of its code cannot '
+      'be detected: define it in a module, and pass it or '
+      "'package.module:name'."
     )
   return found
 

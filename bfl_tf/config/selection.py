@@ -200,7 +200,7 @@ def check_unique(flags: str, members: tuple) -> None:
   """Raises a ValueError if two members of a chain have the same name."""
   names = [member.name for member in members]
   if len(set(names)) < len(names):
-    raise ValueError(f'{flags} name a member twice: {",".join(names)}.')
+    raise ValueError(f'{flags} name a component twice: {",".join(names)}.')
 
 
 def reject(

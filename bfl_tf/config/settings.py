@@ -16,6 +16,7 @@ import functools
 import inspect
 import io
 import math
+import operator
 import types
 import typing
 from typing import Any
@@ -26,6 +27,13 @@ from bfl_tf.config import registry
 
 _KINDS = (bool, int, float, str)
 _NAMES = {int: 'an integer', float: 'a number', bool: 'true or false'}
+# Each comparison is false for NaN.
+_BOUNDS = {
+  'ge': ('at least', operator.ge),
+  'gt': ('above', operator.gt),
+  'le': ('at most', operator.le),
+  'lt': ('below', operator.lt),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +44,7 @@ class Setting:
     help: Help text, a noun phrase or an imperative sentence.
     ge: Lower bound, inclusive.
     gt: Lower bound, exclusive.
+    le: Upper bound, inclusive.
     lt: Upper bound, exclusive.
     choices: Possible values of a text.
     table: Methods by name, of a setting whose value names a method.
@@ -44,6 +53,7 @@ class Setting:
   help: str = ''
   ge: float | None = None
   gt: float | None = None
+  le: float | None = None
   lt: float | None = None
   choices: tuple[str, ...] = ()
   table: Mapping[str, Any] | None = None
@@ -149,17 +159,10 @@ class SettingSpec:
       raise ValueError(f'--{flag}={value} must be below 2^31.')
     if math.isinf(value):
       raise ValueError(f'--{flag}={value} must be finite.')
-    ge, gt, lt = self.setting.ge, self.setting.gt, self.setting.lt
-    wrong = ''
-    # Written so that NaN fails.
-    if ge is not None and not value >= ge:
-      wrong = f'at least {ge}'
-    elif gt is not None and not value > gt:
-      wrong = f'above {gt}'
-    elif lt is not None and not value < lt:
-      wrong = f'below {lt}'
-    if wrong:
-      raise ValueError(f'--{flag}={value} must be {wrong}.')
+    for name, (words, holds) in _BOUNDS.items():
+      bound = getattr(self.setting, name)
+      if bound is not None and not holds(value, bound):
+        raise ValueError(f'--{flag}={value} must be {words} {bound}.')
 
 
 def _in_its_type(kind, value):

@@ -121,7 +121,10 @@ def rows_like(
   """
   where = where or str(path)
   if not features:
-    raise ValueError(f"{where}: a .csv goes with clients' data from a .csv.")
+    raise ValueError(
+      f"{where}: server examples can come from a .csv only if the clients' "
+      'data is a .csv.'
+    )
   table, used = read(where, str(path)), encoding.columns(features)
   check_columns(where, table, used, 'which clients train on')
   numbers = {f.column for f in features if f.value is None}

@@ -73,7 +73,7 @@ def _check_flags(read):
     given = getattr(read, name) != getattr(dataset_config.DatasetConfig, name)
     if given and name not in taken:
       raise ValueError(
-        f'--{name} says nothing about --dataset={read.dataset}: leave it out.'
+        f'--{name} does not apply to --dataset={read.dataset}: remove it.'
       )
 
 

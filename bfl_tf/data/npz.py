@@ -40,7 +40,7 @@ def load(reading: dataset_config.DatasetConfig) -> columns.Dataset:
   except ValueError as error:
     raise ValueError(f'{where}: class_names has {error}.') from error
   if len(set(names)) < len(names):
-    raise ValueError(f'{where}: class_names has a name twice.')
+    raise ValueError(f'{where}: class_names contains duplicates.')
   first = _examples(where, found, keys[:2], 'client_ids')
   test = None
   if not whole:

@@ -110,7 +110,7 @@ def take(
   there, whole = dataset.splits.get(name), dataset.train
   if there is not None and len(there.y):
     raise ValueError(
-      f'{said}: {where} brings its own {name} examples; leave it out.'
+      f'{said}: {where} has its own {name} examples: remove the flag.'
     )
   if seed is None:
     held, rest = hold_out(where, whole, flag, fraction)

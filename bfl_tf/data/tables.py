@@ -29,7 +29,7 @@ def load(reading: dataset_config.DatasetConfig) -> columns.Dataset:
   unused = {*apart, *reading.ignore_columns}
   wanted = [name for name in table if name not in unused]
   if not wanted:
-    raise ValueError(f'{where} has no column left to be a feature.')
+    raise ValueError(f'{where} has no column left to use as a feature.')
   for name in apart:
     gaps = table[name][table[name].isin(csv_files.MISSING)]
     for row, cell in gaps.items():
@@ -93,7 +93,8 @@ def ordered(names: Iterable[str]) -> list[str]:
   for one, other in itertools.pairwise(names):
     if float(one) == float(other):
       raise ValueError(
-        f'{one!r} and {other!r} for one number: spell a class in one way'
+        f'{one!r} and {other!r} for the same number: write each class in one '
+        'way'
       )
   return names
 
@@ -102,7 +103,7 @@ def _numbered(column, texts, num_classes):
   y = np.array([int(text) for text in texts], np.int32)
   if y.max() >= num_classes:
     raise ValueError(
-      f'{column} has label {y.max()}, unseen by --num_classes={num_classes}: '
-      f'labels are 0 to {num_classes - 1}.'
+      f'{column} has label {y.max()}, but --num_classes={num_classes} allows '
+      f'labels 0 to {num_classes - 1}.'
     )
   return y, tuple(map(str, range(num_classes)))

@@ -137,8 +137,8 @@ def _check_classification(where, info):
     or None in image.shape
   ):
     raise ValueError(
-      f'{where} is not of images of one size with a class each, but of {keys}: '
-      f'{image}, {label}. Classification only; write others into a file.npz.'
+      f'{where} must have images of one size with one class label each, but '
+      f'has {keys}: {image}, {label}. Convert other data sets to a file.npz.'
     )
   return label.num_classes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Iterator, Sequence
 
 from bfl_tf import statistics, training
@@ -16,9 +17,10 @@ from bfl_tf.startup import tf
 Reply = tuple[int, statistics.ClientUpdate | BaseException]
 
 
-class Engine:
+class Engine(abc.ABC):
   """Base of engines: an engine trains the clients of a round, anywhere."""
 
+  @abc.abstractmethod
   def __call__(
     self,
     experiment: Experiment,
@@ -26,7 +28,6 @@ class Engine:
     clients: Sequence[int],
   ) -> Iterator[Reply]:
     """Yields the reply of each client, in any order."""
-    raise NotImplementedError(f'{type(self).__qualname__}.__call__')
 
   def expected_spec(self, method: Method) -> training.Result:
     """Returns `tf.TensorSpec`s of an update, as of `Method.result_spec`.

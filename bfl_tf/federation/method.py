@@ -111,19 +111,19 @@ def _check_rule(rule, plan, layout):
   ):
     raise ValueError(
       f'--pooling={config.pooling} divides out the broadcast posterior, so '
-      'clients must take it as their prior: set --flipout.update_prior, or a '
-      'client part that asks for this rule.'
+      'that clients must use it as their prior: set --flipout.update_prior, '
+      'or a client part that requires this rule.'
     )
   for name, value in vars(objective.standard()).items():
     if rule.needs_prior and vars(objective)[name] != value:
       raise ValueError(
-        f'--pooling={config.pooling} divides out the whole prior: leave '
-        f'{plan.flag(name)} out.'
+        f'--pooling={config.pooling} divides out the whole prior: remove '
+        f'{plan.flag(name)}.'
       )
   if not rule.takes_weights and config.weighting != 'auto':
     raise ValueError(
-      f'--pooling={config.pooling} takes no client weights: leave '
-      f'--weighting={config.weighting} out.'
+      f'--pooling={config.pooling} uses no client weights: remove '
+      f'--weighting={config.weighting}.'
     )
   if not (layout.size('loc') or rule.takes_points):
     fix = (
@@ -132,10 +132,10 @@ def _check_rule(rule, plan, layout):
       else f'--variant=flipout in place of {config.variant}'
     )
     raise ValueError(
-      f'--pooling={config.pooling} pools posteriors, and no weights are random '
-      f'here: set {fix}, or what gives all weights one '
-      '(--client_optimizer=ivon, --client_parts=swag); --pooling=nwa takes '
-      'points.'
+      f'--pooling={config.pooling} pools posteriors, but the network is '
+      f'deterministic: set {fix}, or a method that gives all weights a '
+      'posterior (--client_optimizer=ivon, --client_parts=swag). '
+      '--pooling=nwa accepts deterministic networks.'
     )
   rank = max((part.rank for part in plan.parts), default=0)
   num_clients = config.clients_per_round or config.num_clients
@@ -152,8 +152,8 @@ def _with_needed(plan, stages, of_run):
     needs = part.server_stage
     if needs and needs not in by_name | needed:
       raise ValueError(
-        f'--client_parts: {part.name} needs the server stage {needs}: '
-        'name it in --server_step.'
+        f'--client_parts: {part.name} needs the server stage {needs}: add it '
+        'to --server_step.'
       )
     if needs in by_name:
       first[needs] = by_name[needs]
@@ -167,7 +167,7 @@ def _check_start(chain):
   for stage in chain:
     if stage.statistics:
       raise ValueError(
-        f'--start: {stage.name} needs the updates of a round: name it in '
+        f'--start: {stage.name} needs the updates of a round: select it in '
         '--server_step or --refine.'
       )
 
@@ -177,15 +177,15 @@ def _check_predictor(config, stages):
   if len(makers) > 1:
     names = ' and '.join(stage.name for stage in makers)
     raise ValueError(
-      f'--server_step and --refine: {names} would each make groups to score: '
-      'name one of them.'
+      f'--server_step and --refine: {names} would each create groups of '
+      'models: select one of them.'
     )
   made = [name for stage in makers for name in stage.predictors]
   if not config.predictor or config.predictor in made:
     return
   if not made:
     raise ValueError(
-      f'--predictor={config.predictor}: no stage makes a group to score; '
-      'set --refine=ensemble.'
+      f'--predictor={config.predictor}: no selected stage creates groups of '
+      'models: set --refine=ensemble.'
     )
   server.groups_of('predictor', config.predictor, made)

@@ -125,8 +125,8 @@ class Plan:
     config = self.config
     if len(self._fitting()) > 1:
       raise ValueError(
-        f'{" and ".join(self._fitting())} would each make the posterior over '
-        'all weights: choose one in --client_parts or --client_optimizer.'
+        f'{" and ".join(self._fitting())} would each fit the posterior over '
+        'all weights: select one in --client_parts or --client_optimizer.'
       )
     names = [part.name for part in self.parts]
     for part in self.parts:
@@ -139,8 +139,8 @@ class Plan:
       for other in part.incompatible_with:
         if other in names or config.get(other):
           raise ValueError(
-            f'--client_parts={part.name} does not go with {other}: leave one '
-            'of them out.'
+            f'--client_parts={part.name} cannot be combined with {other}: '
+            'remove one of them.'
           )
     self._check_objective()
 
@@ -252,8 +252,8 @@ class Plan:
     mirrored = config.augment and config.augment_border == 'reflect'
     if mirrored and config.augment_padding >= min(shape[:2]):
       raise ValueError(
-        f'--augment_padding={config.augment_padding} reflects more than images '
-        f'of shape {shape} hold: take less.'
+        f'--augment_padding={config.augment_padding} is too large for images '
+        f'of shape {shape}: lower it.'
       )
 
   def _check_network(self, layout, network):
@@ -265,7 +265,7 @@ class Plan:
     if self.fitted_by and not layout.size('loc'):
       raise ValueError(
         f'--variant={config.variant}: --model={config.model} has no '
-        'variational weight: use the layers of bfl_tf.models.layers, or '
+        'variational layer: use the layers of bfl_tf.models.layers, or '
         '--variant=deterministic.'
       )
 

@@ -32,8 +32,9 @@ def partition_dataset(
   # A site alone may well have one class; a run has two.
   if dataset.num_classes < 2:
     raise ValueError(
-      f'--dataset={dataset.name} has no class but '
-      f'{str((*dataset.class_names, 0)[0])!r}: there is nothing to tell apart.'
+      f'--dataset={dataset.name} has only the class '
+      f'{str((*dataset.class_names, 0)[0])!r}: classification needs at least '
+      'two.'
     )
   labels = dataset.train.y
   num_held = config.num_server_examples or round(
@@ -45,7 +46,7 @@ def partition_dataset(
   if config.num_clients > len(rest):
     raise ValueError(
       f'--num_clients={config.num_clients} exceeds the {len(rest)} training '
-      'examples that clients share.'
+      'examples of all clients.'
     )
   what = f'--partition={config.partition}'
   method = config.selection.of('partition')
@@ -69,9 +70,9 @@ def _client_ids(config, dataset, rest):
   """Whose the examples are that a partition deals; no site is left out."""
   if dataset.train.ids is None:
     raise ValueError(
-      f'--partition={config.partition} asks for client_ids, which '
-      f'--dataset={config.dataset} does not bring: of a .csv '
-      '--client_column names them, of an .npz client_ids.'
+      f'--partition={config.partition} needs client_ids, which '
+      f'--dataset={config.dataset} lacks: name the column of a .csv with '
+      '--client_column, or add client_ids to an .npz.'
     )
   ids = dataset.train.ids[rest]
   splits = (dataset.train, dataset.validation)
@@ -84,9 +85,9 @@ def _client_ids(config, dataset, rest):
       if config.get(flag)
     ]
     raise ValueError(
-      f'--partition={config.partition}: site {str(gone[0])!r} has no example '
-      f'left to train on: {" and ".join(took)} took all; take fewer, or leave '
-      'its rows out.'
+      f'--partition={config.partition}: site {str(gone[0])!r} has no training '
+      f'example left, because {" and ".join(took)} took all: lower them, or '
+      'remove its rows.'
     )
   return ids
 

@@ -76,7 +76,8 @@ def check_model(
   """Raises a ComponentError unless a model can be broadcast."""
   if not isinstance(model, weights.Weights):
     raise ComponentError(
-      f'{component} returned {type(model).__name__}, no Weights.'
+      f'{component} must return bfl_tf.weights.Weights, got '
+      f'{type(model).__name__}.'
     )
   for name, spec in like._asdict().items():
     vector = model._asdict()[name]
@@ -87,5 +88,5 @@ def check_model(
       defect = 'is not positive'
     if defect:
       raise ComponentError(
-        f'{component} returned a model that is none: its {name} {defect}.'
+        f'{component} returned an invalid model: its {name} {defect}.'
       )

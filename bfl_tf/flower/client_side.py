@@ -64,7 +64,7 @@ def train(
   if sent.run:
     _check_asked(context, sent.client)
   elif {'memory', 'data'} & set(node):
-    raise ValueError('what a client of this node remembers stays on it')
+    raise ValueError('the settings of a node must not be sent by the server')
   site = of(sent.flags, Own.of(node), sent.told)
   update = site.train(sent, str(node.get('memory', '')))
   content = messages.pack({'update': update})
@@ -98,7 +98,8 @@ def _check_asked(context, client):
   """Its owner may have given it another number since it said who it is."""
   if client != _number(context):
     raise ValueError(
-      f'it is client {_number(context)} now and was asked for {client}'
+      f'this node is client {_number(context)} now, but the server requested '
+      f'client {client}'
     )
 
 
@@ -213,7 +214,7 @@ def read(flags: str, own: Own) -> tuple[Config, Dataset]:
   config = flags_file.parse(messages.check_flags(flags, bool(own.data)))
   if own.data and config.partition != 'natural':
     raise ValueError(
-      f'--partition={config.partition}: a node with a file of its own is one '
+      f'--partition={config.partition}: a node with its own file is one '
       'client: set --partition=natural'
     )
   if own.data:
@@ -233,8 +234,8 @@ def _check_shares(config, said):
     asked = getattr(config, share)
     if said.get(share, asked) != asked:
       raise ValueError(
-        f'--{share}={asked}: the owner of this node holds out {said[share]}, '
-        'and no other share'
+        f'--{share}={asked}: the owner of this node set this share to '
+        f'{said[share]}'
       )
 
 
@@ -252,12 +253,14 @@ def answer(question: messages.Question, own: Own) -> Mapping[str, Any]:
   if not own.data:
     raise ValueError('this node has no file of its own')
   if question.share not in ('calibration', 'test'):
-    raise ValueError('it says nothing of examples that it trains on')
+    raise ValueError(
+      'only the calibration and test shares of this node can be evaluated'
+    )
   config, dataset = read(question.flags, own)
   task = Task.from_json(question.task)
   split = dataset.recoded(task.features).splits.get(question.share)
   if split is None or not len(split.y):
-    raise ValueError(f'its file holds out no {question.share} share')
+    raise ValueError(f'the file of this node has no {question.share} share')
   promise = None
   if question.limits.size:
     # Of bins, whatever is sent: finer ones could tell an example's score.

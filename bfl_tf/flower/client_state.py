@@ -39,8 +39,8 @@ class Kept:
     """
     if not directory:
       raise ValueError(
-        'a part keeps a memory here: start the SuperNode with --node-config '
-        '\'memory="DIR"\''
+        'a client part stores a memory on this node: start the SuperNode with '
+        '--node-config \'memory="DIR"\''
       )
     names = tuple(f'--{name}=' for name in _SAME_RUN)
     lines = [line for line in flags.splitlines() if not line.startswith(names)]
@@ -65,8 +65,8 @@ class Kept:
     }
     if accepted >= 0 and accepted not in found:
       raise ValueError(
-        f'the memory of round {accepted} is not in {self.path}: begin the run '
-        'again in another --output_dir'
+        f'the memory of round {accepted} is not in {self.path}: start a new '
+        'run in another --output_dir'
       )
     # What counted when the oldest round began, and since.
     first = max((n for n in found if n <= accepted and n < oldest), default=-1)

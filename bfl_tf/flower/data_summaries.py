@@ -211,7 +211,9 @@ def numbers(dataset: data.Dataset, classes: Sequence[str]) -> np.ndarray:
   places = {name: number for number, name in enumerate(classes)}
   unknown = sorted(set(names(dataset)) - set(places))
   if unknown:
-    raise ValueError(f'its file has the class {unknown[0]!r}, new to the run')
+    raise ValueError(
+      f'its file has the class {unknown[0]!r}, which is not a class of this run'
+    )
   return np.array([places[name] for name in names(dataset)], np.int32)
 
 

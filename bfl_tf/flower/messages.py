@@ -136,7 +136,7 @@ def unpack(content: app.RecordDict) -> dict[str, Any]:
     # arrays that nobody has unpacked yet.
     unpacked = array.numpy()
     if not isinstance(unpacked, np.ndarray):
-      raise ValueError(f'its {name[:40]} is no array')
+      raise ValueError(f'its {name[:40]} is not an array')
     trees.put(tree, name, unpacked)
   return tree
 
@@ -174,11 +174,11 @@ def check_flags(flags: str, has_file: bool) -> list[str]:
   for line in lines:
     flag, equals, value = line.removeprefix('--').partition('=')
     if not line.startswith('--') or not equals:
-      raise ValueError(f'{line[:100]!r} is no flag')
+      raise ValueError(f'{line[:100]!r} is not a flag')
     if not grammar.get(flag, _WORDS).fullmatch(value):
       raise ValueError(
-        f'{line[:100]}: a server sets numbers and names of ours here. Of a '
-        f'file of this node its owner says data="FILE"; code runs where '
-        f'{OWN_CODE}=1 is set.'
+        f'{line[:100]}: a server may set only numbers and built-in names on a '
+        'node. The owner of the node sets its file with data="FILE", and '
+        f'permits user code with {OWN_CODE}=1.'
       )
   return lines

@@ -68,7 +68,7 @@ class Answer(NamedTuple):
     said = messages.unpack(reply.content)
     client, text = said['client'], said['data_summary']
     if type(client) is not int or type(text) is not str:
-      raise TypeError('client is no number, or data_summary no text')
+      raise TypeError('client must be an integer and data_summary a text')
     return cls(client, text)
 
 

@@ -75,8 +75,7 @@ def _score(grid, settings):
   config = trained.config
   if not (path / run_files.NODES).exists():
     raise ValueError(
-      f'--run={path}: its nodes have no files of their own: leave --superlink '
-      'out.'
+      f'--run={path}: its nodes have no files of their own: remove --superlink.'
     )
   nodes, introduced = _met(grid, config, settings)
   _check_unchanged(f'--run={path}', path, introduced)
@@ -94,8 +93,8 @@ def _check_unchanged(flag, path, introduced):
   """Refuses a run that nodes began with other files, by what they say."""
   if pathlib.Path(path, run_files.NODES).read_text() != _said(introduced):
     raise ValueError(
-      f'{flag}: files of nodes have changed since it began; put them back, or '
-      'choose another directory.'
+      f'{flag}: the files of some nodes have changed since the first round: '
+      'restore them, or choose another directory.'
     )
 
 
@@ -144,9 +143,9 @@ def _check_no_share(config):
   held = config.num_server_examples or config.server_fraction
   if held:
     raise ValueError(
-      '--num_server_examples and --server_fraction take examples of clients, '
-      'which have files of their own: leave both out (--refine=distil takes '
-      'its images from --server_dataset).'
+      '--num_server_examples and --server_fraction take examples from '
+      'clients, whose files stay on their nodes: remove both (--refine=distil '
+      'can use --server_dataset).'
     )
 
 

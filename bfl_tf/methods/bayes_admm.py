@@ -57,7 +57,9 @@ class Part(training.Part):
   damping: Annotated[
     float,
     Setting(
-      'Damping factor in (0, 1] on each update of the dual variable.', gt=0
+      'Damping factor in (0, 1] on each update of the dual variable.',
+      gt=0,
+      le=1,
     ),
   ] = 0.1
 
@@ -72,14 +74,10 @@ class Part(training.Part):
   incompatible_with = ('swag', 'attack')
 
   def __post_init__(self):
-    if self.damping > 1:
-      raise ValueError(
-        f'--bayes_admm.damping={self.damping} must be 1 at most.'
-      )
     if self.clients_per_round not in (0, self.num_clients):
       raise ValueError(
-        '--client_parts=bayes_admm has no dual for clients that are not asked: '
-        'leave --clients_per_round out.'
+        '--client_parts=bayes_admm needs all clients in every round: remove '
+        f'--clients_per_round={self.clients_per_round}.'
       )
 
   @property
@@ -138,7 +136,10 @@ class Stage(server.Stage):
     share = 1 / (1 + self.num_clients * rho)
     eta = (1 - share) * weights.natural(state.model).numpy() + share * known
     if eta[1].min() <= 0:
-      raise ValueError('a precision is negative: lower --bayes_admm.damping.')
+      raise ValueError(
+        'a precision of the global posterior is negative: lower '
+        '--bayes_admm.damping.'
+      )
     model = weights.of_natural(eta, state.model)
     return state._replace(
       model=type(model)(*map(np.asarray, model)),

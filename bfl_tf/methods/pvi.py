@@ -58,7 +58,7 @@ class Part(training.Part):
   prior_precision: float
   damping: Annotated[
     float,
-    Setting("Damping factor in (0, 1] on each client's update.", gt=0),
+    Setting("Damping factor in (0, 1] on each client's update.", gt=0, le=1),
   ] = 0.2
 
   name = 'pvi'
@@ -66,10 +66,6 @@ class Part(training.Part):
   requires = {'pooling': ('dwc',)}
   # It counts what it sends: nothing may change that on its way.
   incompatible_with = ('swag', 'attack')
-
-  def __post_init__(self):
-    if self.damping > 1:
-      raise ValueError(f'--pvi.damping={self.damping} must be 1 at most.')
 
   def for_one_site(self) -> Part:
     return dataclasses.replace(self, damping=1.0)

@@ -40,9 +40,9 @@ class Part(training.Part):
     found = max(0, num_steps - self.burn_in) // self.every
     if found < self.num_samples:
       raise ValueError(
-        f'--thinning.num_samples={self.num_samples} exceeds the {found} that '
-        f'{num_steps} steps have with --thinning.burn_in={self.burn_in} and '
-        f'--thinning.every={self.every}.'
+        f'--thinning.num_samples={self.num_samples} exceeds the {found} '
+        f'samples that {num_steps} steps give with '
+        f'--thinning.burn_in={self.burn_in} and --thinning.every={self.every}.'
       )
 
   def begin(self, start, shared, memory):

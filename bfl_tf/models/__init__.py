@@ -129,7 +129,8 @@ def check_logits(name: str, model: tf_keras.Model) -> None:
     outputs = model(x, training=False).numpy()
   if outputs.min() >= 0 and np.allclose(outputs.sum(-1), 1, atol=1e-4):
     raise ValueError(
-      f'--model={name} ends in a softmax: leave it out, logits are wanted.'
+      f'--model={name} ends in a softmax: remove it, the outputs must be '
+      'logits.'
     )
 
 
@@ -143,7 +144,7 @@ def _check_randomness(name, model):
       )
     if getattr(layer, 'kernel_divergence_fn', None):
       raise ValueError(
-        f'--model={name}: {layer.name} adds its own divergence, which the '
-        'objective has already: take the layers of bfl_tf.models.layers, or '
-        'kernel_divergence_fn=None and bias_divergence_fn=None.'
+        f'--model={name}: {layer.name} adds its own KL term, which the '
+        'objective already contains: use the layers of bfl_tf.models.layers, '
+        'or set kernel_divergence_fn=None and bias_divergence_fn=None.'
       )

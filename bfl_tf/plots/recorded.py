@@ -110,8 +110,8 @@ def metric_of_seeds(
   for run, others in zip(run_dirs, rounds):
     if not np.array_equal(others, rounds[0]):
       raise ValueError(
-        f'{run} has {name!r} of other rounds than {run_dirs[0]}: seeds of one '
-        'setting are drawn as one line.'
+        f'{run} and {run_dirs[0]} have {name!r} at different rounds: runs of '
+        'one setting must have the same rounds.'
       )
   values = [each[:least] for _, each in read]
   return rounds[0], np.stack(values, axis=-1)

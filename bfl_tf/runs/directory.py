@@ -71,13 +71,13 @@ class RunDirectory:
       return
     if not (self.path / run_files.FLAGS).exists():
       raise ValueError(
-        f'--output_dir={self.path} is not empty and holds no run, which has a '
-        f'{run_files.FLAGS}: choose another.'
+        f'--output_dir={self.path} is neither empty nor a run directory (it '
+        f'has no {run_files.FLAGS}): choose another.'
       )
     if is_sites_own(self.path):
       raise ValueError(
-        f"--output_dir={self.path} holds a site's own model and no run: choose "
-        'another.'
+        f'--output_dir={self.path} holds a personalized model, not a run: '
+        'choose another.'
       )
     may_replace = self.overwrite or not self._has_trained
     try:

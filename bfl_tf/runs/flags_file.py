@@ -53,8 +53,8 @@ def read_config(run_dir: str | os.PathLike) -> Config:
   except (OSError, ValueError) as error:
     raise ValueError(f'{path} cannot be read: {error}') from error
   raise ValueError(
-    f'{path} is of another version ({first.lstrip("# ") or "none"}): run it '
-    'again.'
+    f'{path} was written by another version ({first.lstrip("# ") or "none"}): '
+    'start the run again.'
   )
 
 
@@ -115,8 +115,8 @@ def check_unchanged(run_dir: str | os.PathLike, config: Config) -> None:
   others = changed(run_dir, config)
   if others:
     raise ValueError(
-      f'{run_dir}: what {", ".join(others)} names has changed since the run; '
-      'bring the old file back.'
+      f'{run_dir}: the files of {", ".join(others)} have changed since the '
+      'run: restore them.'
     )
 
 

@@ -49,7 +49,7 @@ def grouped(paths: Iterable[str | os.PathLike]) -> list[Group]:
     group = (found or groups[-1:])[0]
     if config.seed in group.runs:
       raise ValueError(
-        f'{path} and {group.runs[config.seed]} are the same run: leave one out.'
+        f'{path} and {group.runs[config.seed]} are the same run: remove one.'
       )
     group.runs[config.seed] = path
   return groups

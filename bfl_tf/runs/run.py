@@ -77,8 +77,8 @@ class Run:
     """
     if engine is None and config.engine != 'local':
       raise ValueError(
-        f'--engine={config.engine} is started by bfl-tf run, or '
-        'by bfl_tf.flower.simulate.'
+        f'--engine={config.engine} needs bfl-tf run, or bfl_tf.flower.simulate '
+        'in Python.'
       )
     self._engine = engine or engine_lib.Local()
     self._nodes = nodes
@@ -213,8 +213,8 @@ class Run:
       evaluated = evaluation.evaluate(self._experiment, played, last)
       if taken := ', '.join(sorted(evaluated.scores.keys() & info.keys())):
         raise stopping.StoppedError(
-          f'round {state.round}: a server stage says {taken}, which is a '
-          'score: give its column another name.'
+          f'round {state.round}: a server stage reports the column {taken}, '
+          'which is the name of a score: rename it.'
         )
       row = {'round': state.round, **evaluated.scores, **info}
       row['evaluate_seconds'] = time.perf_counter() - started

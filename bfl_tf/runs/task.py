@@ -67,8 +67,8 @@ class Task:
     """Refuses data whose training examples are not those of a run."""
     if not self.is_like(dataset):
       raise ValueError(
-        f'{path}: the training examples are not those that the run began with: '
-        'run it anew elsewhere.'
+        f"{path}: the training examples differ from those of the run's first "
+        'round: start a new run in another directory.'
       )
 
   def is_like(self, other: 'Task') -> bool:

@@ -122,16 +122,12 @@ class Distil(Stage):
   uses = {'ensemble': ensemble.Ensemble}
 
   def __post_init__(self):
-    if not len(self.resources.server_images):
-      raise ValueError(
-        'distil trains on server data: set --num_server_examples or '
-        '--server_dataset.'
-      )
+    self.resources.require_server_images('distillation')
     self._taught_by  # noqa: B018 (a wrong union shows here)
     if self.targets == 'labels' and self.resources.server_labels is None:
       raise ValueError(
-        '--distil.targets=labels needs labelled examples of the same '
-        'classes: leave --server_dataset out.'
+        '--distil.targets=labels needs labeled server examples of the '
+        'same classes: remove --server_dataset.'
       )
     if self.optimizer == 'swa':
       self._check_swa()
@@ -153,7 +149,7 @@ class Distil(Stage):
       return round(value * self.num_steps)
     if value % 1:
       raise ValueError(
-        f'--distil.{name}={value} must be whole, or a fraction below 1.'
+        f'--distil.{name}={value} must be an integer, or a fraction below 1.'
       )
     return int(value)
 

@@ -69,8 +69,8 @@ class Ensemble(Stage):
     names = self.predictors
     if 'S' in names and self.num_samples < 1:
       raise ValueError(
-        f'--ensemble.num_samples={self.num_samples} leaves nothing to sample: '
-        'leave S out of --ensemble.groups.'
+        f'--ensemble.num_samples={self.num_samples} gives no samples: remove S '
+        'from --ensemble.groups.'
       )
     self.statistics  # noqa: B018 (a posterior that does not fit shows here)
 
@@ -152,7 +152,7 @@ def groups_of(flag: str, union: str, known: Iterable[str]) -> tuple[str, ...]:
   groups = tuple(union.split('+'))
   if groups != tuple(group for group in known if group in groups):
     raise ValueError(
-      f'--{flag}={union} must join some of {", ".join(known)} by +, in this '
+      f'--{flag}={union} must join some of {", ".join(known)} with +, in this '
       f'order ({_LETTERS}).'
     )
   return groups

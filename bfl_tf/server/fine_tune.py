@@ -41,13 +41,13 @@ class FineTune(Stage):
   def __post_init__(self):
     if not len(self.resources.server_indices):
       raise ValueError(
-        'fine_tune trains on labelled server data: set --num_server_examples '
-        'or --server_fraction; --server_dataset has no labels.'
+        'fine_tune needs labeled server examples: set --num_server_examples '
+        'or --server_fraction. --server_dataset has no labels.'
       )
     if self.patience and not len(self.resources.validation.y):
       raise ValueError(
-        'fine_tune stops early by validation accuracy: set --validation_split, '
-        'or --fine_tune.patience=0.'
+        'fine_tune stops by validation accuracy: set --validation_split, or '
+        '--fine_tune.patience=0.'
       )
 
   @functools.cached_property

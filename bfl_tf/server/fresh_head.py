@@ -50,7 +50,7 @@ def last_layer(model: tf_keras.Model) -> tf_keras.layers.Layer:
   """Returns the layer from the last features to the logits."""
   trained = [layer for layer in model.layers if layer.trainable_variables]
   if not trained:
-    raise ValueError('the network has no layer that trains.')
+    raise ValueError('the network has no trainable layer.')
   return trained[-1]
 
 

@@ -21,11 +21,7 @@ class Recalibrate(Stage):
   name = 'recalibrate'
 
   def __post_init__(self):
-    if not len(self.resources.server_images):
-      raise ValueError(
-        '--batch_norm=recalibrate measures on server data: set '
-        '--num_server_examples or --server_dataset.'
-      )
+    self.resources.require_server_images('--batch_norm=recalibrate')
 
   def __call__(self, state, reference, pooled, statistics, seed):
     model = self.resources.measured(state.model, seed)

@@ -54,6 +54,14 @@ class Resources:
     """`[num_examples]` int32; None if not known, or of other classes."""
     return self._server_data[1]
 
+  def require_server_images(self, flag: str) -> None:
+    """Raises a ValueError if the server has no examples."""
+    if not len(self.server_images):
+      raise ValueError(
+        f'{flag} needs examples on the server: set --num_server_examples or '
+        '--server_dataset.'
+      )
+
   def measured(
     self, model: weights.Weights, seed: np.ndarray
   ) -> weights.Weights:

@@ -59,7 +59,7 @@ class SignThreshold(Stage):
     if self.threshold > most:
       raise ValueError(
         f'--sign_threshold.threshold={self.threshold} must be at most the '
-        f'{most} clients of a round: above, no weight ever moves.'
+        f'number of clients per round, {most}: no weight would change.'
       )
 
   def __call__(self, state, reference, pooled, statistics, seed):

@@ -1,5 +1,6 @@
 """The base class of server stages."""
 
+import abc
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 from bfl_tf import component, weights
 
 
-class Stage(component.Component):
+class Stage(component.Component, abc.ABC):
   """One step from the pooled model to the next global model.
 
   Stages form the chains `--server_step` and `--refine`, and `--start` before
@@ -41,6 +42,7 @@ class Stage(component.Component):
     """Whether this stage carries something from round to round."""
     return component.overrides(self, Stage, 'init')
 
+  @abc.abstractmethod
   def __call__(
     self,
     state: Any,
@@ -65,4 +67,3 @@ class Stage(component.Component):
       makes a member when it is asked for one. Groups are scored with the round
       and not kept.
     """
-    raise NotImplementedError(f'{type(self).__qualname__}.__call__')

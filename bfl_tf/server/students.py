@@ -42,7 +42,9 @@ class Students(Stage):
 
   def __post_init__(self):
     if not self.students:
-      raise ValueError('--students.students must name at least one, as C:sgd.')
+      raise ValueError(
+        '--students.students must name at least one student, such as C:sgd.'
+      )
     if len(set(self.students)) < len(self.students):
       raise ValueError(
         f'--students.students={",".join(self.students)} repeats one.'
@@ -89,8 +91,8 @@ class Students(Stage):
       teachers, _, distillation = name.partition(':')
       if distillation not in DISTILLATIONS:
         raise ValueError(
-          f'--students.students={name} must be <teachers>:<optimizer>, as '
-          f'A+C+S:swa; optimizers are {", ".join(DISTILLATIONS)}.'
+          f'--students.students={name} must be <teachers>:<optimizer>, such as '
+          f'A+C+S:swa. Optimizers: {", ".join(DISTILLATIONS)}.'
         )
       ensemble.groups_of('students.students', teachers, ensemble.GROUPS)
       found[name] = self.make_distil(teachers=teachers, optimizer=distillation)

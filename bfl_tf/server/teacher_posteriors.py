@@ -66,9 +66,9 @@ class Pooled:
   def statistic(self, layout):
     if not layout.size('loc'):
       raise ValueError(
-        '--ensemble.posterior=pooled needs random weights: --variant=flipout '
-        'or a client part that gives all weights a posterior; choose gaussian '
-        'or dirichlet_weights.'
+        '--ensemble.posterior=pooled needs a posterior over weights: set '
+        '--variant=flipout or a client part that gives all weights a '
+        'posterior, or choose gaussian or dirichlet_weights.'
       )
 
   def distribution(self, pooled, result, layout):

@@ -77,8 +77,8 @@ def configure(
   """
   if mixed_precision and not has_mixed_precision():
     raise ValueError(
-      '--mixed_precision needs a processor that multiplies bfloat16 '
-      f'({" or ".join(sorted(_BFLOAT16))}), and no GPU: leave the flag out.'
+      '--mixed_precision needs a processor with bfloat16 arithmetic '
+      f'({" or ".join(sorted(_BFLOAT16))}) and no GPU: remove the flag.'
     )
   # TensorFlow reads these whenever it rewrites a graph.
   os.environ[f'{_LISTS}_INFERLIST_REMOVE'] = ','.join(_FLOAT32)

@@ -49,9 +49,8 @@ class LocalTraining:
     part = chain.prior_provider(self._parts)
     if part and not (self._fits or self.variables.untransformed_scale):
       raise ValueError(
-        f'--client_parts={part.name} provides the prior of the clients, '
-        'which needs a posterior: set --variant=flipout or '
-        '--client_optimizer=ivon.'
+        f'--client_parts={part.name} sets the prior of the clients, which '
+        'needs a posterior: set --variant=flipout or --client_optimizer=ivon.'
       )
     return part
 

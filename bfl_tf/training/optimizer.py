@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import abc
 from typing import Any
 
 from bfl_tf import component
 from bfl_tf.startup import tf
 
 
-class Optimizer(component.Component):
+class Optimizer(component.Component, abc.ABC):
   """An optimizer whose state is a list of slot variables.
 
   The slots are set to zero when a client begins. tf_keras' optimizers would
@@ -34,6 +35,7 @@ class Optimizer(component.Component):
     """Returns new variables for the state, not trainable."""
     return []
 
+  @abc.abstractmethod
   def apply(
     self, variables: list, slots: list, gradients: list, step: Any
   ) -> None:
@@ -45,7 +47,6 @@ class Optimizer(component.Component):
       gradients: Gradient of each variable.
       step: A `training.Step`.
     """
-    raise NotImplementedError(f'{type(self).__qualname__}.apply')
 
   def begin(self, slots: list, scales: list) -> None:
     """Stores the broadcast's standard deviations, one tensor per variable."""

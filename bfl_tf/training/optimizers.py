@@ -28,7 +28,7 @@ class SGD(Optimizer):
 
   def __post_init__(self):
     if self.nesterov and not self.momentum:
-      raise ValueError('--sgd.nesterov looks ahead: set --sgd.momentum.')
+      raise ValueError('--sgd.nesterov needs --sgd.momentum above 0.')
 
   def slots(self, variables) -> list[tf.Variable]:
     return zeros_like(variables) if self.momentum else []

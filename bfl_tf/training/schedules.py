@@ -52,7 +52,7 @@ class Steps:
 
   def __post_init__(self):
     if not self.decay_factor:
-      raise ValueError('--steps.decay_factor must have at least one factor.')
+      raise ValueError('--steps.decay_factor must contain at least one factor.')
 
   def __call__(self, rate: float, round_index: int, num_rounds: int) -> float:
     # 0.55 of 100 rounds is 55.00000000000001: by less than a round's fraction.

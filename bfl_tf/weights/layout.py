@@ -123,8 +123,8 @@ class Variables(NamedTuple):
     if posterior_scope == 'all':
       if locs:
         raise ValueError(
-          'A method that makes all weights random needs a network without '
-          'variational layers: choose another --variant than flipout.'
+          'A method that gives all weights a posterior needs a network '
+          'without variational layers: use a --variant other than flipout.'
         )
       return cls(list(trainable), [], [], buffers)
     variational = {id(v) for v in (*locs, *scales)}
@@ -146,9 +146,9 @@ def _check_types(variables):
   for variable in variables:
     if variable.dtype != tf.float32:
       raise ValueError(
-        f'The network has {variable.name.split(":")[0]} of '
-        f'{variable.dtype.name}; all of it must be float32 (a Normalization '
-        'layer is, if given mean= and variance= in place of adapt).'
+        f'The network has the variable {variable.name.split(":")[0]} of type '
+        f'{variable.dtype.name}; all variables must be float32 (pass mean= and '
+        'variance= to a Normalization layer, in place of adapt).'
       )
 
 

@@ -50,7 +50,7 @@ def configs(
   for key in keys:
     if key == 'seed' or keys.count(key) > 1:
       raise ValueError(
-        f'--grid={key}: name a flag once, and seeds by --seeds=0,1,2.'
+        f'--grid={key}: give each flag once, and seeds with --seeds=0,1,2.'
       )
   options = [[(key, text) for text in texts] for key, texts in swept]
   every = [*_drawn(spans, num_draws)] if spans else [()]
@@ -104,8 +104,8 @@ def _span(text):
   is_known = is_log or kind == 'uniform'
   if not (is_known and least < most) or (is_log and least <= 0):
     raise ValueError(
-      f'--draw={text} must be flag=log:least:most, both above 0, or '
-      'flag=uniform:least:most.'
+      f'--draw={text} must be flag=log:low:high with both above 0, or '
+      'flag=uniform:low:high.'
     )
   return key, is_log, least, most
 

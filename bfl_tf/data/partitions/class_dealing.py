@@ -9,9 +9,8 @@ def allot(labels, num_clients, classes_per_client, rng):
   num_shards = num_clients * classes_per_client
   if not classes_per_client <= classes.size <= num_shards:
     raise ValueError(
-      f'num_clients={num_clients} with classes_per_client='
-      f'{classes_per_client} cannot hold {classes.size} classes, each client '
-      'different ones.'
+      f'num_clients={num_clients} with classes_per_client={classes_per_client} '
+      f'cannot hold {classes.size} classes with different classes per client.'
     )
   allotted = np.full(classes.size, num_shards // classes.size)
   largest_first = np.lexsort((rng.random(classes.size), -sizes))
@@ -20,9 +19,9 @@ def allot(labels, num_clients, classes_per_client, rng):
   if short.size:
     c = short[0]
     raise ValueError(
-      f'num_clients={num_clients} with classes_per_client='
-      f'{classes_per_client} cuts class {classes[c]} into {allotted[c]} '
-      f'shards, but it has {sizes[c]} examples.'
+      f'num_clients={num_clients} with classes_per_client={classes_per_client} '
+      f'splits class {classes[c]} into {allotted[c]} shards, but it has only '
+      f'{sizes[c]} examples.'
     )
   return allotted
 

@@ -20,8 +20,9 @@ def class_split(
   classes = np.unique(labels)
   if classes.size % num_clients:
     raise ValueError(
-      f'class_split needs as many classes for each client: {classes.size} '
-      f'classes do not divide among num_clients={num_clients}.'
+      'class_split gives each client the same number of classes: '
+      f'{classes.size} classes cannot be divided among '
+      f'num_clients={num_clients}.'
     )
   ranges = np.split(classes, num_clients)
   return [

@@ -29,8 +29,8 @@ def label_quantity(
   pools = splitting.class_pools(labels, seed)
   if not classes_per_client <= len(pools) <= num_clients:
     raise ValueError(
-      f'label_quantity needs a client for each of {len(pools)} classes, got '
-      f'num_clients={num_clients}, and gives a client at most all of them, got '
+      'label_quantity needs at least one client per class and at most all '
+      f'classes per client: {len(pools)} classes, num_clients={num_clients}, '
       f'classes_per_client={classes_per_client}.'
     )
   rng = seeds.generator(seed, 'label_quantity')

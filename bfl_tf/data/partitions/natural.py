@@ -24,8 +24,8 @@ def natural(
   )
   if sites.size != num_clients:
     raise ValueError(
-      f'natural makes a client of each of the {sites.size} sites: set '
-      f'--num_clients={sites.size}, got num_clients={num_clients}.'
+      'the natural partition has one client per site: set '
+      f'--num_clients={sites.size} in place of {num_clients}.'
     )
   order = np.argsort(owner, kind='stable')
   parts = np.split(order, np.cumsum(sizes)[:-1])

@@ -24,17 +24,19 @@ def checked(
   """
   if not isinstance(parts, Iterable):
     raise ValueError(
-      f'must return an array of indices a client, got {parts!r}.'
+      f'must return one array of indices per client, got {parts!r}.'
     )
   arrays = [np.asarray(part) for part in parts]
   if len(arrays) != num_clients or not all(part.size for part in arrays):
-    raise ValueError(f'must give each of {num_clients} clients an example.')
+    raise ValueError(
+      f'must give each of {num_clients} clients at least one example.'
+    )
   dealt = np.concatenate(arrays)
   dealt = np.unique(dealt) if overlap else np.sort(dealt)
   if not np.array_equal(dealt, np.arange(num_examples)):
     raise ValueError(
-      f'must deal each of {num_examples} examples to one client; a function '
-      'that means several says so by an attribute, overlap = True.'
+      f'must assign each of {num_examples} examples to exactly one client, '
+      'unless the function has the attribute overlap = True.'
     )
   return [part.astype(np.int32) for part in arrays]
 
@@ -86,9 +88,9 @@ def deal_mixes(
     if shares.sum(axis=1).min() >= min_examples:
       return deal(pools, shares)
   raise ValueError(
-    f'none of {MAX_DRAWS} draws of {sizes.sum()} examples left each of '
-    f'num_clients={num_clients} min_examples={min_examples}: lower one, or '
-    'make the clients more alike.'
+    f'none of {MAX_DRAWS} random partitions of {sizes.sum()} examples gave '
+    f'each of num_clients={num_clients} at least min_examples={min_examples} '
+    'examples: lower one of them, or choose a less skewed partition.'
   )
 
 

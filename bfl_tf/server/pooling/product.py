@@ -72,7 +72,7 @@ class Product(rules.Conflation):
     if needed > self.max_memory:
       raise ValueError(
         f'--pooling=product: {num_clients} factors of {rank} x {size} and '
-        f'their product take {needed:.3g} GiB, more than '
+        f'their product need {needed:.3g} GiB, more than '
         f'--product.max_memory={self.max_memory:g}.'
       )
     logging.info(
@@ -140,8 +140,8 @@ def completed(
   if not values[-1] * np.finfo(float).eps <= _MOST_LOST * values[0]:
     ratio = max(np.abs(m.factor / m.scale).max() for m in models)
     raise ValueError(
-      'the product of overlapping factors is lost to rounding: they reach '
-      f'{ratio:.2g} times the scales beside them; take larger scales.'
+      'the product of the factors is not accurate in float64: their variance '
+      f'reaches {ratio:.2g} times that of the diagonal. Use larger scales.'
     )
   cholesky = np.linalg.cholesky(matrix)
   latent = linalg.solve_triangular(cholesky, latent, lower=True)

@@ -116,9 +116,9 @@ class MultiKrum(Median):
     bad = _share(self.bad, num_clients)
     if num_clients < 2 * bad + 3:
       raise ValueError(
-        f'--pooling=multi_krum: of {num_clients} clients of a round {bad} may '
-        f'be bad, which takes {2 * bad + 3} clients: more of them, or a lower '
-        '--multi_krum.bad.'
+        f'--pooling=multi_krum with --multi_krum.bad={bad} needs at least '
+        f'{2 * bad + 3} clients per round, got {num_clients}: add clients, or '
+        'lower --multi_krum.bad.'
       )
 
   def centre(self, values):

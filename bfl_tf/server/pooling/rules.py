@@ -89,7 +89,7 @@ class Rule(component.Component):
   def moments(
     self, sums: np.ndarray, totals: Totals, q0: Gaussian
   ) -> tuple[Gaussian, int]:
-    """Returns the pooled moments and how many weights a guard held back."""
+    """Returns the pooled moments and how many weights a guard changed."""
     raise NotImplementedError('moments(sums, totals, q0)')
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:

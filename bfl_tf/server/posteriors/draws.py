@@ -27,9 +27,7 @@ class Models(Sequence):
     return self.size
 
   def __getitem__(self, index: Any) -> Any:
-    if not 0 <= index < self.size:
-      raise IndexError(index)
-    return self.make(index)
+    return self.make(range(self.size)[index])
 
 
 def shares_of(group: Sequence[weights.Weights]) -> np.ndarray | None:
@@ -61,9 +59,7 @@ class Draws(Sequence):
     return self.size
 
   def __getitem__(self, index: Any) -> Any:
-    if not 0 <= index < self.size:
-      raise IndexError(index)
-    return self._floored(index)[0]
+    return self._floored(range(self.size)[index])[0]
 
   def floored_fraction(self) -> float:
     """Moving variances that the floor held, of all that are drawn."""
