@@ -157,7 +157,7 @@ def test_a_sites_model_is_whole_or_none(sites_copy, run, monkeypatch):
   put(1, 'north', 'odd')
   with monkeypatch.context() as patch:
     patch.setattr(checkpoints, 'save', disk_is_full)
-    with pytest.raises(ValueError, match='models cannot be kept'):
+    with pytest.raises(ValueError, match='models cannot be written'):
       put(9, 'north')
   with pytest.raises(ValueError, match='holds no run'):
     analysis.load(folder)
@@ -172,9 +172,9 @@ def test_a_sites_model_is_whole_or_none(sites_copy, run, monkeypatch):
 def test_a_sites_own_model_is_no_run(kept):
   path = personalized.folder(kept[0], 'odd')
   config = analysis.load(path).config
-  with pytest.raises(ValueError, match="a site's own model"):
+  with pytest.raises(ValueError, match='personalized model'):
     runs.Run(config, path, False)
-  with pytest.raises(ValueError, match="a site's own model"):
+  with pytest.raises(ValueError, match='personalized model'):
     loading.load_run(path)
 
 

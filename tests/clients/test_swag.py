@@ -73,7 +73,7 @@ def test_what_lies_before_the_start_is_not_averaged(settings):
   assert part.collections(10) == 3
   found = [clients.Swag(250, 25).collections(n) for n in (250, 275, 1580)]
   assert found == [0, 1, 53]
-  with pytest.raises(ValueError, match=r'collects [12] weights where 3'):
+  with pytest.raises(ValueError, match=r'only [12] of at least 3'):
     part.check(7, 32)
 
 
@@ -127,8 +127,8 @@ def test_what_cannot_be_fitted_is_refused_before_training():
   for named, settings in (
     ('swag.rank=1', usual | {'swag.rank': 1}),
     ('swag.rank=20', {'swag.fits_scale': False}),
-    ('collects 1 ', usual | {'swag.rank': 0, 'swag.period': 3}),
-    ('collects 5 ', usual | {'swag.rank': 6}),
+    ('only 1 of', usual | {'swag.rank': 0, 'swag.period': 3}),
+    ('only 5 of', usual | {'swag.rank': 6}),
     ('--variant', usual | {'variant': 'flipout'}),
     ('--product', usual | {'pooling': 'product', 'product.max_memory': 1e-9}),
   ):

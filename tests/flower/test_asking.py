@@ -202,5 +202,5 @@ def test_nodes_without_files_need_no_asking(tmp_path):
     wines.SETTINGS | {'dataset': 'wine', 'partition': 'iid', 'num_rounds': 1}
   )
   runs.Run(config, tmp_path, False, draw_plots=False).play()
-  with pytest.raises(ValueError, match='no files of their own: leave --super'):
+  with pytest.raises(ValueError, match='no files of their own: remove --super'):
     servers._score(wines.grid(['', '', '']), wines.settings(tmp_path))
