@@ -6,6 +6,7 @@ Flags are parsed twice: first those that choose methods, then their settings,
 
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
+import dataclasses
 import errno
 import functools
 import inspect
@@ -37,6 +38,20 @@ def define() -> None:
   flagfile.define(flags.FLAGS, config_lib.FIELDS)
   # To be adopted from here in turn, by a binary: --help shows its own.
   flags.adopt_module_key_flags(flagfile)
+
+
+def seeds(texts: list[str]) -> list[int]:
+  """Returns the random seeds of the flag `--seeds`.
+
+  Raises:
+    ValueError: A text is not a seed, or a seed is repeated.
+  """
+  spec = dataclasses.replace(config_lib.FIELDS['seed'], many=True)
+  text = ','.join(texts)
+  found = spec.checked('seeds', text)
+  if len(set(found)) < len(found):
+    raise ValueError(f'--seeds={text} contains a seed twice.')
+  return list(found)
 
 
 def said() -> tuple[dict[str, typing.Any], list[str]]:

@@ -23,7 +23,9 @@ from experiments import command_line, papers
 from experiments.harness import cells, claims, estimates, figures, tables
 
 _LIST = flags.DEFINE_boolean(
-  'list', False, 'List all artifacts and claims with their status.'
+  'list',
+  False,
+  'List all artifacts and claims with time and status at --scale.',
 )
 _ARTIFACT = flags.DEFINE_list(
   'artifact',
@@ -81,7 +83,13 @@ def _do():
   if _LIST.value:
     if _SEEDS.value is not None or _CELLS.value:
       raise ValueError('--list lists everything: remove --seeds and --cells.')
-    print(estimates.listing(papers.ARTIFACTS | papers.CLAIMS, root))
+    for kind, items in (
+      ('Tables and figures (--artifact)', papers.ARTIFACTS),
+      ('Claims (--claim)', papers.CLAIMS),
+    ):
+      print(f'{kind}, {_SCALE.value} scale:')
+      print(estimates.listing(items, _SCALE.value, root), '\n')
+    print('Artifacts and claims share runs: each run is counted in every row.')
     return None
   if not chosen and not claimed:
     raise ValueError('set --list, --artifact or --claim.')
@@ -148,12 +156,7 @@ def _seeds(wanted):
     return None
   text = ','.join(_SEEDS.value)
   planned = range(max(item.seeds[_SCALE.value] for item in wanted))
-  try:
-    named = set(map(int, _SEEDS.value))
-  except ValueError:
-    raise ValueError(
-      f'--seeds={text} must be a comma-separated list of int.'
-    ) from None
+  named = set(command_line.seeds(_SEEDS.value))
   if not named or not named <= set(planned):
     raise ValueError(
       f'--seeds={text} must be seeds from 0 to {planned[-1]}, the seeds of '

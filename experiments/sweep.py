@@ -17,7 +17,6 @@ import pathlib
 from absl import flags
 
 from bfl_tf import files
-from bfl_tf.config import config
 from bfl_tf.runs import executor, groups, study
 from experiments import command_line, compare
 from experiments.harness import estimates, search_space
@@ -88,10 +87,7 @@ def _planned(root):
   )
   if _CHOOSE_BY.value:
     search_space.check_choice(_CHOOSE_BY.value, configs)
-  seed = config.FIELDS['seed']
-  seeds = [seed.checked('seeds', text) for text in _SEEDS.value]
-  if len({*seeds}) < len(seeds):
-    command_line.fail(f'--seeds={",".join(_SEEDS.value)} has a seed twice.')
+  seeds = command_line.seeds(_SEEDS.value)
   return study.points(configs, root, seeds)
 
 

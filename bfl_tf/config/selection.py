@@ -227,7 +227,10 @@ def reject(
     raise ValueError(
       f'--{key} is unknown.{hint} Settings of {name}: {", ".join(specs)}.'
     )
+  same = [f'"{each}"' for each in keys_of(known) if each.endswith(f'.{key}')]
   hint = registry.hint(name, [each.name for each in known])
+  if same:
+    hint = f' Did you mean {" or ".join(same)}?'
   raise ValueError(f'--{key} is unknown: no method has this setting.{hint}')
 
 

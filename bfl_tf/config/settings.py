@@ -27,6 +27,7 @@ from bfl_tf.config import registry
 
 _KINDS = (bool, int, float, str)
 _NAMES = {int: 'an integer', float: 'a number', bool: 'true or false'}
+_PLURALS = {int: 'integers', float: 'numbers'}
 # Each comparison is false for NaN.
 _BOUNDS = {
   'ge': ('at least', operator.ge),
@@ -105,7 +106,8 @@ class SettingSpec:
     except (ValueError, csv.Error):
       what = _NAMES.get(self.kind, 'text')
       if self.many:
-        what = f'a comma-separated list of {self.kind.__name__}'
+        plural = _PLURALS.get(self.kind, 'texts')
+        what = f'a comma-separated list of {plural}'
       raise ValueError(f'--{flag}={text} must be {what}.') from None
 
   def format(self, value: Any) -> str:

@@ -106,37 +106,57 @@ def _speed(config):
   return speed * 18 / (depth - 2) / area
 
 
-def listing(items: Mapping[str, Any], root: pathlib.Path) -> str:
-  """Returns a line for each of the artifacts and claims.
+def listing(items: Mapping[str, Any], scale: str, root: pathlib.Path) -> str:
+  """Returns a table with a row for each artifact or claim.
 
-  Where runs of a scale are finished below `root`, the cost of the others goes
-  by how long those took.
+  If some runs of the scale are finished below `root`, their time corrects the
+  estimate for the others.
   """
   cores = len(os.sched_getaffinity(0))
-  lines = [f'{name:58}' for name in ('name', *items)]
-  notes = [
-    f'minutes of {cores} cores for what is not done yet; runs are shared'
-  ]
-  for scale in cells.SCALES:
-    of_items = [tasks([item], scale, root) for item in items.values()]
-    every = {task.directory: task for own in of_items for task in own}
-    done = {place: task for place, task in every.items() if task.is_done}
-    pace = _pace(done.values())
-    column = [f'{f"{scale} min, state":>22}']
-    for own in of_items:
-      left = {task.directory for task in own} - done.keys()
-      seconds = sum(core_seconds(every[place].config) for place in left)
-      minutes = pace * seconds / 60 / cores
-      missing = 'partly' if len(left) < len(own) else 'never run'
-      shown = f'{minutes:.1f}' if minutes >= 0.1 or not left else '< 0.1'
-      column.append(f'{shown:>10} {missing if left else "done":>11}')
-    lines = [line + text for line, text in zip(lines, column, strict=True)]
-    if done:
-      notes.append(
-        f'{scale}: as its {len(done)} finished runs took, '
-        f'{pace:.2f} times the first estimate of them'
-      )
-  return '\n'.join([*lines, *notes])
+  of_items = [tasks([item], scale, root) for item in items.values()]
+  every = {task.directory: task for own in of_items for task in own}
+  done = {place: task for place, task in every.items() if task.is_done}
+  pace = _pace(done.values())
+  rows = []
+  for (name, item), own in zip(items.items(), of_items, strict=True):
+    left = {task.directory for task in own} - done.keys()
+    seconds = sum(core_seconds(every[place].config) for place in left)
+    minutes = pace * seconds / 60 / cores
+    missing = 'partly run' if len(left) < len(own) else 'not run'
+    rows.append(
+      [
+        name,
+        f'{minutes:.1f}' if minutes >= 0.1 or not left else '< 0.1',
+        missing if left else 'finished',
+        _datasets(own),
+        getattr(item, 'title', '') or item.statement,
+      ]
+    )
+  return _table(
+    ['name', f'minutes, {cores} cores', 'status', 'data set', 'description'],
+    rows,
+  )
+
+
+def _datasets(own):
+  names = sorted({task.config.dataset.split(':')[-1] for task in own})
+  return ', '.join(names[:2]) + (', ...' if len(names) > 2 else '')
+
+
+def _table(header, rows):
+  widths = [max(len(row[k]) for row in [header, *rows]) for k in range(4)]
+  return '\n'.join(
+    '  '.join(
+      [
+        row[0].ljust(widths[0]),
+        row[1].rjust(widths[1]),
+        row[2].ljust(widths[2]),
+        row[3].ljust(widths[3]),
+        row[4],
+      ]
+    )
+    for row in [header, *rows]
+  )
 
 
 def said(runs: Sequence[RunSpec], jobs: int) -> str:

@@ -133,7 +133,7 @@ TABLES = (
     tables.Table(
       PAPER,
       data,
-      f'how far from the true posterior, {weights} weights',
+      f'distance from the true posterior, {weights} weights',
       _GRIDS[data],
       measures,
     )
@@ -145,7 +145,7 @@ TABLES = (
   tables.Table(
     PAPER,
     'chains',
-    'how far HMC can be trusted, of weights and of their squares',
+    'convergence of HMC: R-hat and effective sample sizes',
     {('HMC', data): grid['HMC', 'IID'] for data, grid in _GRIDS.items()},
     _CHAINS,
   ),
@@ -177,7 +177,7 @@ FIGURES = (
   figures.Figure(
     PAPER,
     'rounds',
-    'distance from the true posterior against rounds',
+    'distance from the true posterior, by round',
     {
       f'{data}_{split}'.lower().replace(' ', '_'): {
         row: cell

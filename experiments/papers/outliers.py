@@ -59,7 +59,7 @@ TABLES = (
   tables.Table(
     PAPER,
     'rules',
-    'bad clients, by rule and weighting',
+    'malicious clients, by rule and weighting',
     {(m, c): _cell(m, c) for m in METHODS for c in COLUMNS},
     seeds=cells.FEWER,
   ),

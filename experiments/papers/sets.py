@@ -81,7 +81,7 @@ TABLES = (
   tables.Table(
     PAPER,
     'sets',
-    'sets of 90 % by score',
+    'prediction sets of 90 %, by score',
     {
       (f'{row}, {score}', ''): cell.reading(score)
       for row, cell in _CELLS.items()

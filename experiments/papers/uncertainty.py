@@ -121,15 +121,15 @@ TABLES = tuple(
   for name, title, measures in (
     (
       'out_of_distribution',
-      'AUROC of telling other sets from test images, by each uncertainty',
+      'AUROC of out-of-distribution detection, by each uncertainty',
       _DETECTION,
     ),
     (
       'calibration',
-      'calibration before and after a temperature, and risk over coverage',
+      'calibration with and without temperature scaling, and AURC',
       _CALIBRATION,
     ),
-    ('coverage', 'how often conformal sets hold the label', _COVERAGE),
+    ('coverage', 'coverage and size of conformal prediction sets', _COVERAGE),
     (
       'corruptions',
       'images corrupted at strength 5, mean of five kinds',

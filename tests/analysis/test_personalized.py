@@ -159,7 +159,7 @@ def test_a_sites_model_is_whole_or_none(sites_copy, run, monkeypatch):
     patch.setattr(checkpoints, 'save', disk_is_full)
     with pytest.raises(ValueError, match='models cannot be written'):
       put(9, 'north')
-  with pytest.raises(ValueError, match='holds no run'):
+  with pytest.raises(ValueError, match='is not a run directory'):
     analysis.load(folder)
   analysis.load(folder.with_name('odd'))
   put(3, 'north')

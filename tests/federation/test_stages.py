@@ -103,8 +103,14 @@ def test_a_stage_of_the_start_finds_its_slot():
 @pytest.mark.parametrize(
   'changes, message',
   [
-    ({'server_step': ('momentum',) * 2}, 'server_step .*name a component twice'),
-    ({'client_parts': ('proximal',) * 2}, 'client_parts name a component twice'),
+    (
+      {'server_step': ('momentum',) * 2},
+      'server_step .*name a component twice',
+    ),
+    (
+      {'client_parts': ('proximal',) * 2},
+      'client_parts name a component twice',
+    ),
     ({'refine': ('momentum',), 'server_step': ('momentum',)}, 'twice'),
   ],
 )

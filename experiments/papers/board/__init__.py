@@ -124,28 +124,28 @@ _table = functools.partial(tables.Table, PAPER)
 TABLES = (
   _table(
     'points',
-    'four methods on Dirichlet 0.5; published: Flower',
+    'four methods on Dirichlet 0.5, compared with the table of Flower',
     {key: cell for key, cell in POINTS.items() if key[1] == _DIRICHLET},
     _SCORES,
     cells.FEWER,
   ),
   _table(
     'splits',
-    'four methods on the other splits; published: Flower',
+    'four methods on the other splits, compared with the table of Flower',
     {key: cell for key, cell in POINTS.items() if key[1] != _DIRICHLET},
     (BEST, LAST),
     cells.ONE,
   ),
   _table(
     'posteriors',
-    'what posteriors buy on Dirichlet 0.5',
+    'posteriors on Dirichlet 0.5',
     POSTERIORS,
     _SCORES,
     cells.FEWER,
   ),
   _table(
     'differences',
-    'what may part the two public boards; published: each its own',
+    'differences between the two public implementations',
     DIFFERENCES,
     (BEST, LAST),
     cells.ONE,

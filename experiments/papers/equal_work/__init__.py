@@ -184,12 +184,12 @@ TABLES = (
   tables.Table(
     PAPER,
     'choosing',
-    'rates on validation examples, Dirichlet 0.1',
+    'learning rates chosen on validation examples, Dirichlet 0.1',
     CHOOSING,
     (cells.Measure('NLL (nats)', cells.final('validation_nll'), digits=3),),
     cells.ONE,
   ),
   tables.Table(
-    PAPER, 'scores', 'rules and methods on equal work', SCORES, _MEASURES
+    PAPER, 'scores', 'rules and methods at equal compute', SCORES, _MEASURES
   ),
 )

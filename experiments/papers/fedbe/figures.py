@@ -163,7 +163,7 @@ FIGURES = (
   ),
   _figure(
     3,
-    'FedAvg, its ensemble scored each round',
+    'FedAvg and the ensemble of its clients, by round',
     {network: {'FedAvg': cell} for network, cell in grids.WATCHED.items()},
     _watched,
   ),
@@ -196,11 +196,11 @@ FIGURES = (
     },
   ),
   _figure(
-    6, 'the rate inside a round', {'step': _ROUND_DECAY}
+    6, 'learning rate within a round', {'step': _ROUND_DECAY}
   ),
   _sweep(
     7,
-    'the rate over rounds, by alpha',
+    'learning rate over rounds, by alpha',
     {'dirichlet': _ALPHAS},
     dirichlet='Concentration of the Dirichlet split',
   ),

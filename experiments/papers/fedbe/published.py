@@ -23,7 +23,7 @@ _SCAFFOLD = {
 TABLES = (
   _table('table1', 'methods and networks', {**grids.MAIN, **grids.CENTRALIZED}),
   _table('table2', 'with FedProx and FedAvgM', grids.COMPANIONS),
-  _table('table3', 'what is distilled', grids.TARGETS),
+  _table('table3', 'teachers and distillation', grids.TARGETS),
   _table('table4', 'unlabeled data', grids.UNLABELED),
   _table(
     'table5',

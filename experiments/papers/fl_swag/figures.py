@@ -35,7 +35,7 @@ FIGURES = (
   figures.Figure(
     grids.PAPER,
     'data_split',
-    'which classes, and how many examples, each client has',
+    'classes and number of examples of each client',
     {'classes': _SPLIT, 'sizes': _SPLIT},
     {'classes': _one(plots.partition), 'sizes': _one(plots.sizes)},
     cells.ONE,
@@ -43,7 +43,7 @@ FIGURES = (
   figures.Figure(
     grids.PAPER,
     'calibration_gap',
-    'accuracy less confidence against confidence',
+    'accuracy minus confidence, by confidence',
     _PANELS,
     plots.calibration_gap,
     of_seeds=_TOGETHER,
@@ -51,7 +51,7 @@ FIGURES = (
   figures.Figure(
     grids.PAPER,
     'calibration_above',
-    'accuracy less confidence of predictions above a confidence',
+    'accuracy minus confidence of predictions above a confidence',
     _PANELS,
     plots.calibration_above,
     of_seeds=_TOGETHER,

@@ -56,21 +56,20 @@ TABLES = (
   ),
   _table(
     'rules_on_swag',
-    'six rules on the same SWAG clients, and what their factors hold of '
-    "the clients' variance",
+    'six pooling rules on the same SWAG clients',
     grids.RULES_ON_SWAG,
     _CALIBRATION,
   ),
   _table(
     'table_deep',
-    'LeNet-5 with a shared start, and with starts of their own; logistic '
+    'LeNet-5 with shared and with independent starts; logistic '
     'regression on features of a ResNet-18',
     deep.DEEP,
     (ACCURACY,),
   ),
   _table(
     'table_calibration',
-    'calibration beside centralized samplers',
+    'calibration, compared with centralized samplers',
     deep.CALIBRATION,
     _SCORES,
   ),

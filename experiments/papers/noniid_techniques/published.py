@@ -25,7 +25,7 @@ TABLES = (
   _table('table5', 'sign threshold', grids.TABLE5, _BOTH),
   _table(
     'grid_search',
-    'the combination that the paper finds best',
+    'the best combination of the paper',
     grids.GRID_SEARCH,
     _BOTH,
     cells.FEWER,
@@ -39,7 +39,7 @@ TABLES = (
   ),
   _table(
     'baseline_gap',
-    'what may part us from the published 73.0 ± 2.6 %, after 30 rounds (ours)',
+    'possible reasons for the lower baseline, 30 rounds (ours)',
     grids.BASELINE_GAP,
     (grids.LATE, *_BOTH),
     cells.ONE,

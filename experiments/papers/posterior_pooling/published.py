@@ -52,7 +52,7 @@ TABLES = (
   ),
   _table(
     'table2_mean',
-    'E = 1, the divergence a mean over weights (ours), beside Table 2',
+    'E = 1, KL term as a mean over weights (ours), compared with Table 2',
     grids.MEAN,
     f'{_FASHION} 20 rounds.',
     '100 rounds.',
@@ -60,7 +60,7 @@ TABLES = (
   ),
   _table(
     'dialects',
-    'E = 1, the divergence as others write it (ours), beside Table 2',
+    'E = 1, other forms of the KL term (ours), compared with Table 2',
     grids.DIALECTS,
     f'{_FASHION} 20 rounds.',
     '30 rounds.',
