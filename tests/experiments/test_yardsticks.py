@@ -125,4 +125,4 @@ def test_the_binary_compares_and_draws(tmp_path):
   assert {p.name for p in (tmp_path / 'hmc').iterdir()} == {
     'hmc.csv', 'hmc_plane.png', 'hmc_surface.png',
   }  # fmt: skip
-  assert bad[0] == 2 and 'where 9 are the least' in bad[2]
+  assert bad[0] == 2 and 'of at least 9' in bad[2]

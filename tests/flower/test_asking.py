@@ -98,7 +98,7 @@ def test_what_the_server_writes_and_says(run_dir, files, capsys):
   assert said[-1].endswith("on the server's machine")
   for name in ('sites', 'classes', 'coverage'):
     assert (run_dir / 'sites' / f'{name}.png').stat().st_size > 1000
-  with pytest.raises(ValueError, match='asks them with --superlink'):
+  with pytest.raises(ValueError, match='report with --superlink'):
     loading.load_run(run_dir)
 
 
@@ -115,10 +115,14 @@ def of_site_1(change, name):
 
 
 BAD = [
-  ('right', lambda a: -a - 1, 'its right is what no examples add up to'),
+  (
+    'right',
+    lambda a: -a - 1,
+    'its right is impossible for any set of examples',
+  ),
   ('loss', lambda a: a.astype(np.float32), 'its loss is float32, not float64'),
-  ('counts', lambda a: a + 1, r'it does not count the \d+ examples it has'),
-  ('examples', lambda a: a * 2, r'it does not count the \d+ examples it has'),
+  ('counts', lambda a: a + 1, r'its counts do not match its \d+ examples'),
+  ('examples', lambda a: a * 2, r'its counts do not match its \d+ examples'),
 ]
 
 
@@ -166,7 +170,7 @@ def test_who_fails_is_named_and_too_few_stop_it(run_dir, files):
 @pytest.mark.parametrize(
   'share, limits, file, why',
   [
-    ('train', [], 1, 'nothing of examples that it trains on'),
+    ('train', [], 1, 'only the calibration and test shares'),
     ('test', [], None, 'this node has no file of its own'),
     ('test', [100, 200, 300], 1, 'reshape'),
   ],

@@ -106,7 +106,7 @@ def archive(reply):
 
 BAD = {
   'it calls itself client': no_number,
-  'is no array': archive,
+  'is not an array': archive,
   'it cannot be read: RecursionError': more,
   "missing 1 required positional argument: 'loc'": without_loc,
   'it has no record': lambda reply: app.Message(

@@ -164,5 +164,5 @@ def test_what_a_client_remembers_stays_where_it_is_kept(own):
   broadcast = experiment.broadcast(federation.initial_state(experiment).state)
   content = messages.pack(messages.Order(flags(), 0, broadcast, {}))
   context = types.SimpleNamespace(node_config={'partition-id': 0, **own})
-  with pytest.raises(ValueError, match='of this node remembers stays on it'):
+  with pytest.raises(ValueError, match='settings of a node must not be sent'):
     client_side.train(types.SimpleNamespace(content=content), context)
