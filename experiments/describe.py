@@ -1,4 +1,7 @@
-"""Output of `--help`, `--helpfull` and `--describe`, with exit code 0."""
+"""Output of `--help`, `--helpfull` and `--describe`, with exit code 0.
+
+`python -m experiments.describe > docs/flags.md` writes the reference page.
+"""
 
 from collections.abc import Iterator, Sequence
 import inspect
@@ -13,6 +16,7 @@ from absl import flags
 from bfl_tf.config import config, registry, selection, settings
 
 _WIDTH, _COLUMN = 100, 34
+_SIGNS = {'ge': '≥', 'gt': '>', 'le': '≤', 'lt': '<'}
 _ASKED = re.compile(r'--?(helpfull|helpshort|help|describe)(?:=(.*))?')
 _MORE = """\
 --describe=NAME shows the settings of a method: --NAME.setting=value
@@ -128,3 +132,44 @@ def _flag(flag, spec) -> Iterator[str]:
   else:
     yield first
   yield from text
+
+
+def reference() -> str:
+  """Returns the reference page of all flags and settings, as Markdown."""
+  lines = [
+    '# Flags and settings',
+    '',
+    'This page is generated: `python -m experiments.describe > docs/flags.md`.',
+    'Every flag is also a field of `bfl_tf.Config`. Every setting is also a key',
+    "of its argument `settings`, such as `settings={'dirichlet.alpha': 0.5}`.",
+  ]
+  for group in config.GROUPS:
+    heading = (inspect.getdoc(group) or '').partition('.')[0]
+    lines += ['', f'## {heading}', '', *_rows('', settings.of(group))]
+  lines += ['', '## Settings of methods']
+  for name, roles, factory in sorted(_methods(), key=lambda found: found[0]):
+    specs = selection.settings_of(roles[0], factory)
+    if specs:
+      flags_of = ', '.join(f'`--{role}={name}`' for role in roles)
+      rows = _rows(f'{name}.', specs)
+      lines += ['', f'### {name}', '', f'Selected by {flags_of}.', '', *rows]
+  return '\n'.join(lines)
+
+
+def _rows(prefix, specs) -> Iterator[str]:
+  yield '| flag | default | range | description |'
+  yield '|---|---|---|---|'
+  for name, spec in specs.items():
+    default = spec.format(spec.default)
+    shown = f'`{default}`' if default else ''
+    text = re.sub(r'<(\w+)>', r'`<\1>`', spec.help.replace('|', '\\|'))
+    bounds = ', '.join(
+      f'{sign} {getattr(spec.setting, bound):g}'
+      for bound, sign in _SIGNS.items()
+      if getattr(spec.setting, bound) is not None
+    )
+    yield f'| `--{prefix}{name}` | {shown} | {bounds} | {text} |'
+
+
+if __name__ == '__main__':
+  print(reference())

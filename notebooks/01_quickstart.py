@@ -14,11 +14,11 @@
 # %% [markdown]
 # # Quickstart
 #
-# Ten clients hold handwritten digits (8x8 pixels, they ship with scikit-learn),
-# each with its own mix of classes. In every round each client trains a
-# variational network on its own digits, starting from the global posterior; the
-# server pools the ten Gaussian posteriors into the next global one. No client
-# ever sends data.
+# Ten clients hold handwritten digits (8x8 pixels, from scikit-learn), each
+# with its own mix of classes. In each round, every client trains a variational
+# network on its digits, starting from the global posterior. The server pools
+# the ten Gaussian posteriors into the next global posterior. No client sends
+# data.
 #
 # Set `BFL_TF_SMOKE=1` to run this notebook with few rounds.
 
@@ -46,8 +46,8 @@ RUNS = pathlib.Path(scratch.name) if SMOKE else ROOT / 'runs'
 # %% [markdown]
 # ## A run
 #
-# A run is a `Config` and a directory. This is `configs/quickstart.flags` in
-# Python; every field is also a flag of `python -m experiments.run`.
+# A run has a `Config` and a directory. This config equals
+# `configs/quickstart.flags`. Every field is also a flag of `bfl-tf run`.
 
 # %%
 QUICKSTART = bfl_tf.Config(
@@ -76,14 +76,14 @@ runs = {'nwa': RUNS / 'quickstart_nwa'}
 summary = bfl_tf.run(config, runs['nwa'], show_progress=False)
 
 # %% [markdown]
-# A run that is finished is read, not trained again; an interrupted one goes on
-# where it stopped. To start anew, delete its directory.
+# A finished run is read and not trained again. An interrupted run continues
+# where it stopped. To start again, delete the directory.
 #
 # ## The clients' data
 #
-# The area of a box is the number of examples. With a Dirichlet split of
-# `dirichlet.alpha = 0.5` most clients miss some classes and hold many of a few others;
-# sizes differ too.
+# The area of a box is the number of examples. With a Dirichlet partition of
+# `dirichlet.alpha = 0.5`, most clients lack some classes and have many
+# examples of a few others. Client sizes differ too.
 
 # %%
 bfl_tf.plots.partition(runs['nwa'])
@@ -91,11 +91,11 @@ bfl_tf.plots.partition(runs['nwa'])
 # %% [markdown]
 # ## Scores by round
 #
-# `metrics.csv` has a row a round; round 0 is before training. Accuracy,
-# expected calibration error (ECE) and Brier score are of the mean prediction
-# over samples of the weights, the negative log likelihood (NLL) is in nats.
-# Epistemic uncertainty is how much the samples disagree, aleatoric what each of
-# them leaves open.
+# `metrics.csv` has one row per round; round 0 is before training. All scores
+# use the mean prediction over samples of the weights: accuracy, expected
+# calibration error (ECE), Brier score, and negative log likelihood (NLL) in
+# nats. Epistemic uncertainty is the disagreement of the samples. Aleatoric
+# uncertainty is the mean uncertainty of a single sample.
 
 # %%
 COLUMNS = ['accuracy', 'nll', 'ece', 'brier', 'epistemic', 'aleatoric']
@@ -106,8 +106,8 @@ metrics[COLUMNS].round(4)
 bfl_tf.plots.learning_curve(runs['nwa'], 'accuracy')
 
 # %% [markdown]
-# The last evaluation takes more samples (`final_num_mc_samples`). Its scores
-# are what `run` returns, and `summary.json` keeps:
+# The last evaluation uses more samples (`final_num_mc_samples`). `run` returns
+# its scores and stores them in `summary.json`:
 
 # %%
 pd.Series(summary['final']).round(4).to_frame('final')
@@ -115,11 +115,11 @@ pd.Series(summary['final']).round(4).to_frame('final')
 # %% [markdown]
 # ## How much the prior counts
 #
-# By the paper's objective each client weighs the whole prior against its own
-# examples, here a tenth of all. The server averages ten posteriors, of which
-# each has seen too little for such a prior. The quickstart multiplies that
-# divergence by a temperature instead, chosen on validation data. The same run
-# without it:
+# In the paper's objective each client weighs the whole prior against its own
+# examples, here a tenth of all examples. So the prior has too much weight in
+# the average of ten posteriors. The quickstart multiplies the KL term by a
+# temperature, which was chosen on validation data. This is the same run
+# without the temperature:
 
 # %%
 whole = config.replace(**{'flipout.temperature': 1.0})
@@ -128,17 +128,18 @@ priors = {'temperature 0.003': runs['nwa'], 'papers': RUNS / 'whole_prior'}
 bfl_tf.plots.learning_curve(priors, 'ece')
 
 # %% [markdown]
-# The data say little about many weights. Under the whole prior these drift to
-# N(0, 1) round by round, the samples disagree more and more, and the
-# predictions become underconfident: the calibration error rises while the
-# accuracy stays. Which rule wants which prior: `docs/prior.md`.
+# The data determine many weights only weakly. With the full KL term these
+# weights move towards N(0, 1) in each round. The samples disagree more and
+# more, and the predictions become underconfident: the calibration error rises
+# while the accuracy stays. `docs/prior.md` explains which prior each rule
+# needs.
 #
 # ## Two pooling rules
 #
-# The same run with one setting changed: `wc` (weighted conflation) multiplies
-# the clients' posteriors, each to the power of its weight over the largest,
-# where `nwa` (naive weighted averaging) averages their means and variances.
-# Both runs have the same partition and the same initial weights.
+# `nwa` (naive weighted averaging) averages the clients' means and variances.
+# `wc` (weighted conflation) multiplies the posteriors, each to the power of
+# its weight divided by the largest weight. Both runs have the same partition
+# and the same initial weights.
 
 # %%
 runs['wc'] = RUNS / 'quickstart_wc'
@@ -164,12 +165,12 @@ scores = pd.DataFrame(
 scores.map('{:.3g}'.format)
 
 # %% [markdown]
-# Both are as accurate. `nwa` keeps the scales of its clients, and its samples go
-# on to disagree; here that gives it the better likelihood and calibration. The
-# epistemic uncertainty of `wc` falls geometrically, and from round 14 on the
-# scale of every weight is at the floor (`min_scale`): all samples of the weights
-# are the same network. From there on the run is FedAvg of point estimates, and
-# what uncertainty it has is aleatoric.
+# Both rules are equally accurate. `nwa` keeps the scales of its clients, so
+# that its samples still disagree. Here this gives the better likelihood and
+# calibration. The epistemic uncertainty of `wc` decreases geometrically. From
+# round 14 on the scale of every weight is at its lower bound (`min_scale`),
+# and all samples are the same network. The run is then FedAvg of deterministic
+# models, and its uncertainty is only aleatoric.
 #
-# Why the rules do this: `03_pooling_geometry`. How well either run knows what
-# it does not know: `02_calibration`.
+# `03_pooling_geometry` explains why. `02_calibration` compares the calibration
+# of both runs.

@@ -14,8 +14,8 @@
 # %% [markdown]
 # # Calibration
 #
-# Does a model know what it does not know? This notebook reads finished runs and
-# trains nothing, unless it finds none: then it makes two tiny ones.
+# Are the probabilities of a model reliable? This notebook reads finished runs.
+# If it finds none, it trains two very small ones.
 
 # %%
 import json
@@ -41,8 +41,8 @@ ROOT = ROOT.parent if ROOT.name == 'notebooks' else ROOT
 # %% [markdown]
 # ## Which runs
 #
-# A folder and a glob below it; `01_quickstart` leaves two runs that fit. Change
-# both to yours, such as `'cifar10_*'` or `'**/seed_0'`.
+# A folder and a glob pattern below it. `01_quickstart` creates two runs that
+# match. Change both to your own, for example `'cifar10_*'` or `'**/seed_0'`.
 
 # %%
 RUNS, GLOB = ROOT / 'runs', 'quickstart_*'
@@ -87,12 +87,12 @@ finals = {
 pd.DataFrame(finals).map('{:.3g}'.format)
 
 # %% [markdown]
-# ## Reliability
+# ## Reliability diagram
 #
 # Predictions are binned by their confidence, the probability of the predicted
-# class. On the diagonal a model is right as often as it says. A bar above it:
-# underconfident; below it: overconfident. The mean gap, weighted by the number
-# of examples, is the expected calibration error (ECE).
+# class. On the diagonal, confidence equals accuracy. A bar above the diagonal
+# means underconfidence, a bar below it overconfidence. The mean gap, weighted
+# by the number of examples, is the expected calibration error (ECE).
 
 
 # %%
@@ -111,14 +111,15 @@ def side_by_side(draw, width, height):
 side_by_side(bfl_tf.plots.reliability_diagram, 4.6, 5.2)
 
 # %% [markdown]
-# Both quickstart runs are close to the diagonal where nearly all predictions
-# are, in the last bin. Bins with few predictions are noisy: the histogram below
-# says which.
+# Both quickstart runs are near the diagonal in the last bin, which contains
+# nearly all predictions. Bins with few predictions are noisy; the histogram
+# below shows which.
 #
 # ## Confidence
 #
-# How many predictions are made at which confidence, and how many of them are
-# wrong. Where the two lines meet, the model is calibrated on average.
+# The histogram shows the number of correct and wrong predictions at each
+# confidence. Where the two vertical lines coincide, the model is calibrated on
+# average.
 
 # %%
 side_by_side(bfl_tf.plots.confidence_histogram, 5.2, 4.4)
@@ -127,25 +128,25 @@ side_by_side(bfl_tf.plots.confidence_histogram, 5.2, 4.4)
 # ## Retention
 #
 # Sort the test examples by a measure of uncertainty, keep the least uncertain
-# fraction, and score only those. A measure that knows where the model errs
-# gives a line that falls to the right; one that knows nothing, a flat line. The
-# area under the line is in the legend. Predictive entropy is the total; the
-# variance of a prediction splits into aleatoric uncertainty, inside each sample
-# of the weights, and epistemic, between the samples.
+# fraction, and score only these. If the measure ranks errors well, the line
+# falls to the right. If it carries no information, the line is flat. The legend
+# shows the area under the line. Predictive entropy is the total uncertainty.
+# The variance of a prediction is the sum of aleatoric uncertainty (within a
+# sample of the weights) and epistemic uncertainty (between samples).
 
 # %%
 bfl_tf.plots.retention(runs)
 
 # %% [markdown]
-# Retention sees the order of the examples alone. The epistemic uncertainty of
-# the quickstart run with `wc` is some 1e-12, yet still sorts well: its samples
-# differ by next to nothing, but most where the decision is close. Its size is
-# in the table above; read both.
+# Retention depends only on the order of the examples. The epistemic uncertainty
+# of the quickstart run with `wc` is about 1e-12, but it still ranks well: its
+# samples differ very little, and most near the decision boundary. The table
+# above shows its size; read both.
 #
 # ## One run at a time
 #
 # Choose a run, a measure of uncertainty and the number of bins. Without a
-# notebook front end the figure is that of the default choice.
+# notebook front end, the figure shows the default choice.
 
 # %%
 MEASURES = ('entropy', 'aleatoric', 'epistemic')

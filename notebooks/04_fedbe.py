@@ -12,12 +12,13 @@
 # ---
 
 # %% [markdown]
-# # FedBE: many models from one round
+# # FedBE: a Bayesian ensemble of client models
 #
-# FedAvg keeps one model of a round, the average of the clients'. FedBE (Chen &
-# Chao, arXiv:2009.01974) fits a distribution to the clients' models, samples
-# more from it, lets all of them vote, and distils the vote into the next global
-# model. In what follows A is the average, C the clients' models, S the samples.
+# FedAvg keeps one model per round, the average of the clients' models. FedBE
+# (Chen & Chao, arXiv:2009.01974) fits a distribution to the clients' models and
+# samples more models from it. The ensemble of all these models is distilled
+# into the next global model. Below, A is the average, C are the clients'
+# models, and S are the samples.
 #
 # Set `BFL_TF_SMOKE=1` to run this notebook with small settings.
 
@@ -52,10 +53,10 @@ RUNS = pathlib.Path(scratch.name) if SMOKE else ROOT / 'runs'
 # %% [markdown]
 # ## The Swiss roll
 #
-# Section 3.3 and Figure 1: three classes, an arm of a spiral each, and three
-# clients with 300 points each, 80 % of them from one class. A network with two
-# hidden layers is trained by FedAvg for 10 rounds of 2 epochs. The paper does not
-# print the data's numbers; these and a learning rate of ours are in
+# Section 3.3 and Figure 1: three classes, each an arm of a spiral, and three
+# clients with 300 points each, 80 % of them from one class. FedAvg trains a
+# network with two hidden layers for 10 rounds of 2 epochs. The paper does not
+# print the parameters of the data. Ours, and our learning rate, are in
 # `configs/fedbe/swiss_roll.flags`.
 
 # %%
@@ -73,23 +74,26 @@ simplex.draw_data({'swiss roll': [runs[0]]})
 # %% [markdown]
 # ### Models between the clients
 #
-# Eq. 7 draws weights from a Dirichlet distribution (alpha = 0.5) and averages
-# the clients' models by them. Here are 400 such models of the last round. The
-# place in the triangle says how much of each client is in a model.
+# Eq. 7 samples mixture weights from a Dirichlet distribution (alpha = 0.5) and
+# averages the clients' models with them. The figure shows 400 such models of
+# the last round. The position in the triangle is the mixture of the three
+# clients.
 
 # %%
 simplex.draw_simplex({'swiss roll': [runs[0]]})
 
 # %% [markdown]
-# The corners are poor: each client knows one class well. Most models inside are
-# better, and the best one is not in the centre, where FedAvg is: as in the
-# paper. It is the best on the test data, so picked with hindsight.
+# The corners have low accuracy, because each client knows one class well. Most
+# models inside are better. The best one is not in the center, which is FedAvg,
+# as in the paper. It was selected on the test data, so its accuracy is
+# optimistic.
 #
-# ### Votes
+# ### Ensembles
 #
-# Accuracy in percent of each group, and of all unions of groups: the members'
-# probabilities are averaged. S are ten samples by Eq. 7. Mean and standard
-# error over seeds; at the right the difference from A, seed by seed.
+# The table shows the accuracy in percent of each group and of all unions of
+# groups. An ensemble averages the probabilities of its members. S are ten
+# samples by Eq. 7. Values are means and standard errors over seeds; the last
+# column is the difference from A, paired by seed.
 
 # %%
 scores = 100 * pd.DataFrame(finals)
@@ -106,29 +110,29 @@ pd.DataFrame(
 ).round(1)
 
 # %% [markdown]
-# The paper has 69 % for S and 64 % for A, in one run. Here it depends on the
-# seed which of the two is ahead, and over ten seeds no vote is ahead of the
-# average. Better models than the average exist between the clients, as the
-# triangle shows; a vote of ten samples does not bring them out.
+# The paper has 69 % for S and 64 % for A, in one run. Here the order depends on
+# the seed, and over ten seeds no ensemble is better than the average. Better
+# models than the average exist between the clients, as the triangle shows. An
+# ensemble of ten samples does not reach them.
 #
 # ## Confidence
 #
-# Figure 9: how many predictions are made at which confidence (the largest
-# probability), right and wrong ones apart, averaged over the members of a
-# group. First the Swiss roll.
+# Figure 9 shows the number of correct and wrong predictions at each confidence
+# (the largest probability), averaged over the members of a group. First, the
+# Swiss roll.
 
 # %%
 bfl_tf.plots.member_confidence(runs[0])
 
 # %% [markdown]
-# Clients are sure of themselves and mostly wrong. Samples are less sure, and
-# more often right the surer they are.
+# Clients are confident and mostly wrong. Samples are less confident, and they
+# are more often correct the more confident they are.
 #
-# Now real images: handwritten digits (8x8 pixels) and a ResNet of depth 8. By
-# the Step split each of ten clients has many images of two classes and one of
-# each other class; the server has 300 images without labels. FedBE's samples
-# are by Eq. 5, a Gaussian. As in Figure 10, FedBE plays fewer rounds than
-# FedAvg, so that both are about equally accurate.
+# The next example has images: handwritten digits (8x8 pixels) and a ResNet of
+# depth 8. In the Step partition each of ten clients has many images of two
+# classes and one image of each other class. The server has 300 unlabeled
+# images. FedBE samples from a Gaussian, Eq. 5. As in Figure 10, FedBE runs
+# fewer rounds than FedAvg, so that both have about the same accuracy.
 
 # %%
 SMALL = {
@@ -166,24 +170,24 @@ bfl_tf.plots.partition(pair['FedAvg'])
 bfl_tf.plots.member_confidence(pair['FedAvg'])
 
 # %% [markdown]
-# Many of the clients' errors are made with a confidence near 1; the samples
-# hardly ever err there. The paper sees the same on CIFAR-10, and supposes that
-# a client's data are too few and too one-sided.
+# Many errors of the clients have a confidence near 1; the samples hardly ever
+# do. The paper observes the same on CIFAR-10 and suggests that a client's data
+# are too few and too one-sided.
 #
 # ## Features
 #
-# Figure 10: what the last layer of each global model is given for the test
-# images, in the plane by t-SNE. The paper finds FedBE's classes further apart
-# than FedAvg's, at similar accuracy.
+# Figure 10 shows the inputs of the last layer of each global model for the test
+# images, in two dimensions by t-SNE. In the paper, FedBE's classes are further
+# apart than FedAvg's at similar accuracy.
 
 # %%
 features.draw_test_set({n: [run] for n, run in pair.items()}, classes=range(10))
 
 # %% [markdown]
-# t-SNE keeps neighbours together, but not distances: the gaps between clusters
-# say little. The silhouette, measured on the features themselves, compares an
-# image's distance to its own class with that to the nearest other one; 1 is
-# best, 0 is on the border.
+# t-SNE preserves neighborhoods but not distances, so that gaps between clusters
+# mean little. The silhouette score is computed on the features themselves. It
+# compares an image's distance to its own class with the distance to the nearest
+# other class; 1 is best, and 0 is on the border.
 
 # %%
 silhouette = {
@@ -193,9 +197,9 @@ silhouette = {
 pd.DataFrame({'accuracy': accuracy, 'silhouette': silhouette}).round(3)
 
 # %% [markdown]
-# At equal accuracy FedBE's classes are no further apart here than FedAvg's, in
-# the picture or by the silhouette. That is one small run; the paper's figure is
-# of a ResNet-20 on CIFAR-10 and CIFAR-100.
+# At equal accuracy FedBE's classes are not further apart here than FedAvg's,
+# neither in the picture nor by the silhouette score. This is one small run; the
+# paper's figure shows a ResNet-20 on CIFAR-10 and CIFAR-100.
 #
-# With the paper's own settings, on CIFAR-10: `python -m experiments.reproduce
+# For the paper's own settings on CIFAR-10, run `python -m experiments.reproduce
 # --artifact=fedbe/figure10 --scale=paper`.

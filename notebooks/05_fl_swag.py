@@ -12,13 +12,14 @@
 # ---
 
 # %% [markdown]
-# # FL-SWAG: one message a client
+# # FL-SWAG: one message per client
 #
-# Each client fits a Gaussian along its path of SGD (SWAG: a mean, a diagonal and
-# a few deviations) and sends it once. The server multiplies them, exactly, in
-# `O(P R^2)` for `P` weights and `R` deviations in all (Makni 2022). A server that
-# keeps what clients sent can multiply any of it again, so that a client joins or
-# leaves later without any other's training: at the end you choose who is in.
+# Each client fits a Gaussian to the weights along its SGD training (SWAG: a
+# mean, a diagonal and a few deviations) and sends it once. The server computes
+# the exact product of these Gaussians in `O(P R^2)` for `P` weights and `R`
+# deviations in total (Makni 2022). A server that stores the messages can
+# compute the product of any subset. So clients can join or leave later without
+# new training. At the end of this notebook you choose the subset.
 #
 # Set `BFL_TF_SMOKE=1` to run this notebook with small settings.
 
@@ -57,13 +58,13 @@ NUM_SAMPLES = 3 if SMOKE else 30
 # %% [markdown]
 # ## One round
 #
-# Eight clients of unequal sizes, each four times as interested in one digit as
-# in the others (Algorithm 4); logistic regression on the digits of scikit-learn.
-# `store_updates` leaves every client's message in the run's state. The weights must have
-# come to rest before they are collected, hence the epochs and the weight decay:
-# of weights still on their way the deviations say the way, not the doubt, and a
-# product mistrusts each client where it has learned most. With 20 epochs and no
-# decay FL-SWAG's accuracy here is 0.80 in place of what follows.
+# Eight clients of unequal sizes train logistic regression on scikit-learn's
+# digits. Each has one digit four times as often as the others (Algorithm 4).
+# `store_updates` stores the message of each client in the state of the run. The
+# training must converge before weights are collected, hence the number of
+# epochs and the weight decay. Otherwise the deviations measure the path of the
+# training and not the uncertainty. With 20 epochs and no weight decay,
+# FL-SWAG's accuracy is 0.80 here, lower than the value below.
 
 # %%
 CONFIG = bfl_tf.Config(
@@ -100,8 +101,9 @@ summary = bfl_tf.run(CONFIG, RUNS / '05_fl_swag', show_progress=False)
 bfl_tf.plots.sizes(RUNS / '05_fl_swag')
 
 # %% [markdown]
-# The columns of the run: S is FL-SWAG, samples of the product; C the mean of the
-# clients' predictions (BayAvg), wC the same by their sizes (wBayAvg).
+# The columns of the run: S is FL-SWAG, with samples of the product. C is the
+# mean of the clients' predictions (BayAvg), and wC is this mean weighted by
+# client sizes (wBayAvg).
 
 # %%
 final = summary['final']
@@ -122,8 +124,8 @@ pd.DataFrame(
 # %% [markdown]
 # ## The messages
 #
-# What a client sent: a mean, a diagonal and as many rows as its factor has. `store_updates`
-# has them all.
+# A client sends a mean, a diagonal, and a factor with one row per deviation.
+# `store_updates` contains all messages.
 
 # %%
 experiment = federation.Experiment.build(CONFIG)
@@ -143,10 +145,9 @@ pd.DataFrame(
 ).T.astype({'examples': int, 'bytes': int}).round(3)
 
 # %% [markdown]
-# ## Who is in
+# ## Subsets of clients
 #
-# The posterior of some clients is the product of what they sent, in whatever order
-# they came.
+# The posterior of a subset is the product of its messages, in any order.
 
 # %%
 
@@ -189,8 +190,9 @@ pd.DataFrame(
 ).T.round(4)
 
 # %% [markdown]
-# Client 0, the smallest, leaves the run, as by `python -m experiments.online
-# --remove=0`: what is left is the product of the others, to the bit.
+# Client 0, the smallest, leaves the run, as with `python -m experiments.online
+# --remove=0`. The result is bit-for-bit identical to the product of the other
+# clients.
 
 # %%
 left = online.apply(experiment, state, online.Change('remove', 0)).state.model
@@ -199,8 +201,8 @@ np.array_equal(left.loc, posterior(everybody[1:]).mean())
 # %% [markdown]
 # ## Your choice
 #
-# Choose the clients to include: hold Ctrl or Shift for several. Without a
-# notebook front end the figure is that of all of them.
+# Choose the clients to include: hold Ctrl or Shift to select several. Without a
+# notebook front end, the figure shows all clients.
 
 # %%
 

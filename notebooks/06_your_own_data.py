@@ -14,10 +14,11 @@
 # %% [markdown]
 # # Your own data
 #
-# From a table of several sites to predictions, and to what they are worth, in
-# five minutes. The wines are real, three cultivars from one region; the three
-# sites are made up. Put your own file in place of it: any CSV with a column for
-# the class and one that says whose a row is.
+# This notebook trains on a table with several sites, evaluates the model for
+# each site and predicts new examples, in about five minutes. The wines are
+# real, three cultivars from one region; the three sites are artificial. Replace
+# the table by your own: a CSV file with one column for the class and one for
+# the site.
 
 # %%
 import os
@@ -46,7 +47,8 @@ table = pd.read_csv(FOLDER / 'wine.csv')
 table.head(4)
 
 # %% [markdown]
-# Who has what. Nobody has a fair sample, and `river` has hardly any barbera:
+# The number of wines of each cultivar at each site. No site has a
+# representative sample, and `river` has hardly any barbera:
 
 # %%
 pd.crosstab(table.site, table.cultivar)
@@ -54,9 +56,10 @@ pd.crosstab(table.site, table.cultivar)
 # %% [markdown]
 # ## Train
 #
-# A site is a client: `partition='natural'`. Each holds out a fifth of its rows to
-# test on and a part of the rest to calibrate by. Features are standardised by
-# sums that the sites send; no row leaves its site, no text needs a number.
+# Each site is a client: `partition='natural'`. Each site holds out a fifth of
+# its rows for testing, and a part of the rest for calibration. Features are
+# standardized with sums that the sites send. No row leaves its site, and text
+# columns need no encoding.
 
 # %%
 config = bfl_tf.Config(
@@ -82,11 +85,12 @@ summary = bfl_tf.run(config, RUN, show_progress=False)
 pd.Series(summary['final']).round(4)
 
 # %% [markdown]
-# ## For whom does it fail?
+# ## Where does the model fail?
 #
-# The global model on each site's own test rows, and a model that each site trains
-# on from it, for itself, with the global posterior as the prior. A dozen rows a
-# site are few: one row is a tenth of the accuracy.
+# The global model is scored on the test rows of each site. A personalized
+# model, which each site trains with the global posterior as the prior, is
+# scored on the same rows. Each site has only about ten test rows, so that one
+# row is a tenth of the accuracy.
 
 # %%
 run = loading.load_run(RUN)
@@ -115,8 +119,9 @@ bfl_tf.plots.dots(
 # %% [markdown]
 # ## Predict
 #
-# Eighteen wines that no site had. A set holds the cultivar of nine in ten such
-# wines; one of a single name is a firm answer, several are a case for a person.
+# Eighteen wines are new to every site. A prediction set contains the true
+# cultivar of nine in ten such wines. A set with one name is a definite answer;
+# refer a set with several names to an expert.
 
 # %%
 wines = bfl_tf.data.rows_like(
@@ -136,6 +141,6 @@ pd.DataFrame(
 ).round(4)
 
 # %% [markdown]
-# In a shell the same is `bfl-tf run`, `bfl-tf report` and `bfl-tf predict`:
-# [your own data](../docs/your_data.md). Then [when not to trust
-# it](07_out_of_distribution.ipynb).
+# The commands are `bfl-tf run`, `bfl-tf report` and `bfl-tf predict`: [your own
+# data](../docs/your_data.md). Next: [out-of-distribution
+# detection](07_out_of_distribution.ipynb).

@@ -1,5 +1,6 @@
 """What the binaries say of themselves; and a part of anybody's in full."""
 
+import pathlib
 import re
 
 import binaries
@@ -46,3 +47,8 @@ def test_helpfull_has_every_flag_with_its_default(capsys):
 def test_anybodys_own_is_described(capsys):
   out = asked(capsys, '--describe=toys:Counter')
   assert out.startswith('Counter') and 'It has no settings.' in out
+
+
+def test_the_reference_page_is_current():
+  page = pathlib.Path(__file__).parents[2] / 'docs' / 'flags.md'
+  assert page.read_text() == describe.reference() + '\n'
