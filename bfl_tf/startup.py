@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def _quiet():
-  """Drops what native code writes to stderr."""
+  """Discards what native code writes to stderr."""
   stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
   os.dup2(nowhere, 2)
   try:

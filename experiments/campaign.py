@@ -120,7 +120,6 @@ def _killed(name, run, seconds, rng) -> bool:
 
 
 def _files(run, pattern):
-  """The files of a kind, each with the time of its last change."""
   found = set()
   for path in run.glob(pattern) if pattern else ():
     try:

@@ -127,7 +127,9 @@ def main(function: Callable[..., int | None]) -> None:
 
 
 def _is_ours(error):
-  """Whether it was raised by a line of ours, not of a library or a stranger."""
+  """Returns whether the error was raised in this package, not in a library or
+  user code.
+  """
   *_, (frame, _) = traceback.walk_tb(error.__traceback__)
   return frame.f_globals['__name__'].partition('.')[0] in _OURS
 
@@ -196,7 +198,9 @@ def terminable() -> None:
 
 
 def _is_read() -> bool:
-  """Whether who reads the output is still there; `head` may have gone."""
+  """Returns whether the reader of the output still exists; `head` may have
+  ended.
+  """
   ends = select.poll()
   try:
     ends.register(sys.stdout.fileno(), select.POLLOUT)
@@ -234,7 +238,7 @@ def _parse(module, arguments):
 
 
 def _near(message):
-  """A hint for a flag that is a setting now, or nearly one of the config's."""
+  """Returns a hint for an unknown flag."""
   found = re.search(r"flag '(\w+)'", message)
   if not found:
     return ''

@@ -128,7 +128,7 @@ def _caption(groups):
 def _drawn(
   groups: Mapping[str, groups_lib.Group],
 ) -> Iterator[tuple[str, Figure]]:
-  """Yields figures by name; of what a run lacks it is not in them."""
+  """Yields figures by name; omits those for which a run lacks data."""
   directories = {name: group.directories() for name, group in groups.items()}
   whole: dict[str, list[pathlib.Path]] = {}
   for name, runs in directories.items():

@@ -53,7 +53,6 @@ def _help(module):
 
 
 def _fields():
-  """The flags of a run, in groups with headings."""
   lines = []
   for group in config.GROUPS:
     heading = (inspect.getdoc(group) or '').partition('.')[0]
@@ -140,7 +139,9 @@ def reference() -> str:
     '# Flags and settings',
     '',
     'This page is generated: `python -m experiments.describe > docs/flags.md`.',
-    'Every flag is also a field of `bfl_tf.Config`. Every setting is also a key',
+    """'Every flag is also a field of `bfl_tf.Config`. Every setting is also a
+    key',
+    """
     "of its argument `settings`, such as `settings={'dirichlet.alpha': 0.5}`.",
   ]
   for group in config.GROUPS:

@@ -57,7 +57,9 @@ def main() -> None:
 
 
 def _promise(run, trained):
-  """Returns what sets are made by; says which are none, or every class."""
+  """Loads the prediction sets; warns of sets that are empty or contain all
+  classes.
+  """
   promise = prediction_sets.read(run)
   if promise is None:
     command = f'python -m experiments.report --run={shlex.quote(str(run))}'
@@ -84,7 +86,7 @@ def _promise(run, trained):
 
 
 def _write(path, columns):
-  """Writes all rows beside the file, then moves them over it."""
+  """Writes a temporary file and renames it."""
   try:
     with files.replacing(path) as new, new.open('w', newline='') as file:
       writer = csv.writer(file, lineterminator='\n')

@@ -105,7 +105,7 @@ def _do():
 
 
 def _write(artifact, root):
-  """Writes a table or figure and prints it; returns how many are broken."""
+  """Writes and prints a table or figure; returns the number of failures."""
   if isinstance(artifact, tables.Table):
     text, broken = tables.write(artifact, _SCALE.value, root), 0
   else:

@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def _on_flower(config):
-  """The same on Flower's simulation, or where a SuperLink listens."""
+  """Runs on Flower's simulation, or on a SuperLink."""
   flower = command_line.flower('--engine=flower')
   if _SUPERLINK.value:
     path = command_line.on_server('--output_dir', _OUTPUT_DIR.value)

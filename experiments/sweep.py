@@ -92,7 +92,7 @@ def _planned(root):
 
 
 def _compare(runs, root):
-  """Writes the comparison of what is finished, and its best."""
+  """Writes the comparison of the finished runs and the best setting."""
   done = [path for paths in study.finished(runs).values() for path in paths]
   if not done:
     return

@@ -120,7 +120,7 @@ def hidden(trained: model.Trained, x: np.ndarray) -> np.ndarray:
 
 
 def _unseen(x, seen):
-  """Rows of `x` that are none of the seen examples, whatever their place."""
+  """Returns the rows of `x` that are not among the seen examples."""
   known = {_digest(example) for examples in seen for example in examples}
   rows = [i for i, example in enumerate(x) if _digest(example) not in known]
   return np.array(rows, np.int64)

@@ -211,7 +211,7 @@ class Trained:
     )
 
   def _predict_mixture(self, x, seed, num_samples):
-    """Of no layer's own draws but of whole networks, the same for all of x."""
+    """Predicts with samples of whole networks, the same for all examples."""
     draws = posteriors.Draws(
       posteriors.of_model(self.weights),
       self.weights.at_a_point(),

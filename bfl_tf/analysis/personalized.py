@@ -156,7 +156,7 @@ def kept(
 
 
 def _write(path, trained, own, epochs):
-  """Writes a folder that holds no run until its last file is there."""
+  """Writes the files so that an incomplete folder is never taken for a run."""
   path.mkdir(parents=True, exist_ok=True)
   for name in (run_files.FLAGS, run_files.CONFORMAL):
     (path / name).unlink(missing_ok=True)

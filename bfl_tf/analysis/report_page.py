@@ -49,7 +49,7 @@ def _percent(share) -> str:
 
 
 def _single(row, level) -> str:
-  """Returns how many cases are right among those whose set is one class."""
+  """Returns how many cases with a set of one class are correct."""
   share = row.get(f'single_accuracy_{level:g}')
   return _of(
     share, round(row.get(f'single_{level:g}', 0) * row['num_examples'])
@@ -57,7 +57,7 @@ def _single(row, level) -> str:
 
 
 def _of(share, total: int) -> str:
-  """Returns a share with its Wilson interval, a dash where there is none."""
+  """Returns a fraction with its Wilson interval, or a dash."""
   if not isinstance(share, int | float):
     return '-'
   found = stats.binomtest(round(share * total), total)

@@ -127,7 +127,7 @@ def flat(found: Report) -> dict[str, float]:
 
 
 def _own_scores(run, personalized) -> Iterator[tuple[str, Row]]:
-  """Yields what each site's own model scores on its test share."""
+  """Yields the scores of each site's personalized model on its test share."""
   tested = dict(run.test.sites)
   for site, model, promise in personalized:
     if site not in tested:
@@ -185,7 +185,7 @@ def _summary(sites: Sequence[Row], last: Sequence[str]) -> Iterator[Row]:
 
 
 def _drawn(config, names) -> list[list[str]]:
-  """Which sites each round drew; nothing where all take part in all."""
+  """Returns the sampled sites of each round; nothing under full participation."""
   if not (config.clients_per_round and names):
     return []
   return [

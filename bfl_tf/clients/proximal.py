@@ -66,7 +66,7 @@ class Proximal(training.Part):
 
 
 def _norm(tensor):
-  """The 2-norm, whose gradient at zero, where clients start, is zero."""
+  """Returns the 2-norm, with gradient 0 at zero, where clients start."""
   square = tf.reduce_sum(tf.square(tensor))
   moved = square > 0
   return tf.where(moved, tf.sqrt(tf.where(moved, square, 1.0)), 0.0)

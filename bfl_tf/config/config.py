@@ -186,7 +186,6 @@ class Config(
 
 
 def _roles(values) -> selection_lib.Roles:
-  """Returns the value and the table of each field that names methods."""
   return {role: (values[role], FIELDS[role].table or {}) for role in ROLES}
 
 

@@ -97,7 +97,7 @@ def short_name(name: str, table: Mapping[str, Any]) -> str:
 
 
 def _member(key, name):
-  """Returns what `resnet20` gives the family `resnet<depth>`: (depth, 20)."""
+  """Splits a name of a family: `resnet20` is `resnet<depth>` with depth 20."""
   stem, _, argument = key.rstrip('>').partition('<')
   found = re.fullmatch(rf'{re.escape(stem)}(\d+)', name) if argument else None
   return (argument, int(found[1])) if found else None

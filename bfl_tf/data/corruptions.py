@@ -59,7 +59,6 @@ def _pixelation(x, place, rng):
 
 
 def _coarse(size, share):
-  """Returns, for each pixel, the one that the coarse image shows there."""
   few = max(1, round(size * share))
   shown = ((np.arange(few) + 0.5) * size / few).astype(int)
   return shown[np.arange(size) * few // size]

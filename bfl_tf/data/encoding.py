@@ -108,7 +108,7 @@ def recode_moments(
 
 
 def _places(mine, wanted) -> list[int]:
-  """Returns where each of `mine` is among those that are wanted."""
+  """Returns the index of each of `mine` among the expected values."""
   _check_columns(wanted, mine)
   places = {feature: at for at, feature in enumerate(wanted)}
   for column, value in mine:

@@ -67,7 +67,7 @@ def load(dataset: str, seed: int = 0, **reading: Any) -> columns.Dataset:
 
 
 def _check_flags(read):
-  """Refuses flags that say nothing about such a source."""
+  """Rejects flags that do not apply to this data source."""
   taken = _TAKEN.get(names.kind(read.dataset), ())
   for name in itertools.chain(*_TAKEN.values()):
     given = getattr(read, name) != getattr(dataset_config.DatasetConfig, name)

@@ -58,7 +58,7 @@ def hold_out(
 
 
 def _draws(purpose, x, y):
-  """Of a site by what it has: who else is there changes nobody's share."""
+  """Draws for one site; the draws do not depend on other sites."""
   code = 0
   if x.ndim == 2:
     # Of a table: without the features that other sites alone have.

@@ -113,7 +113,7 @@ def _download(builder, root):
 
 @contextlib.contextmanager
 def _told(said: str) -> Iterator[None]:
-  """Puts a line of ours with the flag before whatever TFDS says."""
+  """Prefixes an error of TFDS with a line that names the flag."""
   try:
     yield
   except Exception as error:  # Names, versions, splits, network, disk.

@@ -92,7 +92,7 @@ def _said(flag, split):
 
 
 def _obstacle(images, wanted):
-  """Says what resizing does not change."""
+  """Returns what differs between images apart from their size."""
   if images.ndim == 2 or wanted.ndim == 2:
     return 'features cannot be resized'
   if images.dtype != wanted.dtype:

@@ -100,7 +100,9 @@ def predict(
 
 
 def _unions(mixtures, groups, num_examples) -> dict[str, training.Predictive]:
-  """Every union of A, C and S; others alone; those with shares by them too."""
+  """Returns all unions of A, C and S, other groups alone, and weighted
+  versions.
+  """
   united = [name for name in server.GROUPS if name in groups]
   chosen = [
     names

@@ -63,7 +63,7 @@ def predict_validation(
 
 
 def _median_scale(model):
-  """It tells weights that are points by now, or as wide as their prior."""
+  """Distinguishes weights at the floor from weights as wide as the prior."""
   # By chunks: the squares of a whole factor would be twice its size.
   parts = statistics.chunks(model.loc.size)
   variance = np.concatenate([model.variance(part) for part in parts])
@@ -71,7 +71,7 @@ def _median_scale(model):
 
 
 def _some(test, config):
-  """The examples of every evaluation but the last: the same each time."""
+  """Returns the examples of all evaluations but the last."""
   if not 0 < config.num_eval_examples < len(test.y):
     return test
   generator = seeds.generator(config.seed, 'eval_examples')
@@ -82,7 +82,7 @@ def _some(test, config):
 
 
 def _predict(experiment, played, split, last, purpose):
-  """Predicts with what is scored, and with the round's groups of models."""
+  """Predicts with the scored model, and with the groups of models of the round."""
   config, workers, state = experiment.config, experiment.workers, played.state
   samples = config.final_num_mc_samples if last else config.num_mc_samples
   options: dict[str, Any] = {
@@ -115,7 +115,7 @@ def _score(predictive, labels, config):
 
 
 def _score_classes(predictive, labels):
-  """What accuracy hides where a class is rare."""
+  """Returns scores per class, which accuracy hides for rare classes."""
   if not np.all(np.isfinite(predictive.probs)):
     return {}
   recall = metrics.per_class_recall(predictive.probs, labels)

@@ -89,7 +89,7 @@ def federated_round(
 
 
 def _request(reduced, experiment, state, engine, clients) -> dict[int, str]:
-  """Accumulates valid updates; returns why others are rejected, by client."""
+  """Accumulates valid updates; returns the reasons of rejection by client."""
   method, waiting = experiment.method, set(clients)
   expected = engine.expected_spec(method)
   rejected: dict[int, str] = {}
@@ -134,7 +134,7 @@ def _step(
   played: state_lib.Round,
   results: dict[Any, Any],
 ) -> state_lib.Round:
-  """Has the chain of stages rewrite the pooled model."""
+  """Applies the chain of stages to the pooled model."""
   pooled = played.state.model
   for stage in method.stages:
     started = time.perf_counter()
@@ -149,7 +149,7 @@ def _step(
 
 
 def _after(method, component, played, said) -> state_lib.Round:
-  """Adds what a stage said: the state, columns, and groups if it makes any."""
+  """Adds the result of a stage: state, columns, and groups of models."""
   if not (isinstance(said, tuple) and isinstance(said[0], state_lib.State)):
     raise stopping.ComponentError(
       f'{component} must return (state, info) or (state, info, groups), got '
@@ -190,7 +190,6 @@ def _describe(traces, rejected) -> dict[str, Any]:
 
 
 def _reported(traces) -> dict[str, float]:
-  """The means over clients of what their parts report."""
   return {
     column: math.fsum(trace.report[column] for trace in traces) / len(traces)
     for column in traces[0].report

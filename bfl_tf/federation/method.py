@@ -143,7 +143,7 @@ def _check_rule(rule, plan, layout):
 
 
 def _with_needed(plan, stages, of_run):
-  """Puts the stages that parts need first."""
+  """Adds the stages that client parts need, at the front."""
   selection.check_unique('--server_step and --refine', stages)
   by_name = {stage.name: stage for stage in stages}
   needed = plan.config.selection.needed

@@ -78,7 +78,6 @@ class Plan:
     return 'all' if self._fitting() else 'layers'
 
   def _fitting(self) -> list[str]:
-    """Returns what fits a posterior over all weights, by name."""
     named = [(part.name, part.posterior_scope) for part in self.parts]
     named.append((self.config.client_optimizer, self.optimizer.posterior_scope))
     return [name for name, scope in named if scope == 'all']
@@ -121,7 +120,7 @@ class Plan:
     )
 
   def _check(self) -> None:
-    """Refuses parts that do not go with each other, or with a flag."""
+    """Rejects parts that contradict each other or a flag."""
     config = self.config
     if len(self._fitting()) > 1:
       raise ValueError(
@@ -242,7 +241,7 @@ class Plan:
     return built[key]
 
   def _check_images(self, shape):
-    """Refuses to augment what cannot be."""
+    """Rejects augmentation for examples that are not suitable images."""
     config = self.config
     if config.augment and len(shape) != 3:
       raise ValueError(
@@ -257,7 +256,7 @@ class Plan:
       )
 
   def _check_network(self, layout, network):
-    """Refuses what a network of anybody's own gets wrong without a sound."""
+    """Rejects user-supplied networks that would fail silently."""
     config = self.config
     if ':' not in config.model:
       return
@@ -305,7 +304,7 @@ class Plan:
 
 
 def _possible_epochs(config) -> list[int]:
-  """The fewest and the most that a client may train in a round."""
+  """Returns the minimum and maximum number of local epochs of a client."""
   early = config.early_local_epochs
   if early and config.early_rounds >= config.num_rounds:
     return [early]

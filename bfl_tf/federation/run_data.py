@@ -67,7 +67,7 @@ def partition_dataset(
 
 
 def _client_ids(config, dataset, rest):
-  """Whose the examples are that a partition deals; no site is left out."""
+  """Returns the site of each example; every site must have examples."""
   if dataset.train.ids is None:
     raise ValueError(
       f'--partition={config.partition} needs client_ids, which '

@@ -95,7 +95,9 @@ def order(content: flwr_app.RecordDict) -> messages.Order:
 
 
 def _check_asked(context, client):
-  """Its owner may have given it another number since it said who it is."""
+  """Rejects a request for another client: the owner may have changed the
+  number.
+  """
   if client != _number(context):
     raise ValueError(
       f'this node is client {_number(context)} now, but the server requested '
@@ -229,7 +231,7 @@ def read(flags: str, own: Own) -> tuple[Config, Dataset]:
 
 
 def _check_shares(config, said):
-  """Refuses other shares than the owner's, which would tell rows apart."""
+  """Rejects shares other than the owner's, which could reveal single rows."""
   for share in _SHARES:
     asked = getattr(config, share)
     if said.get(share, asked) != asked:

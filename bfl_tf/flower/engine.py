@@ -68,7 +68,7 @@ class Engine(engine.Engine):
       yield client, update
 
   def _orders(self, experiment, state, nodes):
-    """Yields what goes out, one made at a time."""
+    """Yields the messages to clients; creates one at a time."""
     flags = '\n'.join(flags_file.flag_lines(experiment.config))
     broadcast = experiment.broadcast(state)
     packed = messages.pack_arrays(

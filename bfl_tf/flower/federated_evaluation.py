@@ -163,7 +163,7 @@ class Asking:
 
 
 def _read(reply, like) -> Mapping[str, np.ndarray]:
-  """Returns the arrays of a reply, which must have the expected shapes."""
+  """Returns the arrays of a reply; they must have the expected shapes."""
   arrays = messages.unpack(nodes.content(reply))
   for name, array in like.items():
     spec = tf.TensorSpec(array.shape, array.dtype)

@@ -124,7 +124,7 @@ class Numbered:
     return playing
 
   def _refresh(self) -> None:
-    """Forgets who has gone, asks who is new, and hears who has answered."""
+    """Removes nodes that left, queries new nodes, and reads their answers."""
     present = set(self.grid.get_node_ids())
     for known in (self.answers, self.asked):
       for node in set(known) - present:

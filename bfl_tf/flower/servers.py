@@ -69,7 +69,7 @@ def _play(grid, settings):
 
 
 def _score(grid, settings):
-  """Has nodes with files of their own score a finished run's model."""
+  """Requests the scores of a finished run from nodes with their own files."""
   path = pathlib.Path(str(settings['output-dir']))
   trained = analysis.load(path)
   config = trained.config
@@ -90,7 +90,7 @@ def _score(grid, settings):
 
 
 def _check_unchanged(flag, path, introduced):
-  """Refuses a run that nodes began with other files, by what they say."""
+  """Rejects a run whose nodes now have other files."""
   if pathlib.Path(path, run_files.NODES).read_text() != _said(introduced):
     raise ValueError(
       f'{flag}: the files of some nodes have changed since the first round: '
@@ -99,7 +99,7 @@ def _check_unchanged(flag, path, introduced):
 
 
 def _said(introduced) -> str:
-  """Returns a digest of what each node said of its file, by client."""
+  """Returns a digest of each node's data summary, by client."""
   digests = {
     str(client): hashlib.sha256(said.to_json().encode()).hexdigest()[:16]
     for client, said in sorted(introduced.items())

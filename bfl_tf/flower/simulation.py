@@ -124,7 +124,9 @@ def play(
 
 
 def _end(process):
-  """Ray's processes are in the group too, also where the first has ended."""
+  """Ends the whole process group, because Ray's processes may outlive the first
+  one.
+  """
   with contextlib.suppress(ProcessLookupError):
     os.killpg(process.pid, signal.SIGKILL)
   process.wait()

@@ -115,7 +115,7 @@ class BayesianStrategy(strategy.FedAvg):
     return app.ArrayRecord(self._model.get_weights()), metrics
 
   def _update(self, reply, accepted) -> statistics.ClientUpdate:
-    """Reads a reply, whose metrics must be those of an accepted reply."""
+    """Reads a reply; its metrics must have the names of an accepted reply."""
     if reply.has_error():
       raise RuntimeError(reply.error.reason)
     (arrays,) = reply.content.array_records.values()
@@ -126,7 +126,6 @@ class BayesianStrategy(strategy.FedAvg):
     return statistics.ClientUpdate(node, size, self._read(arrays), {}, {})
 
   def _read(self, arrays) -> weights.Weights:
-    """Raises a ValueError unless shapes are the model's."""
     self._model.set_weights(arrays.to_numpy_ndarrays())
     return weights.Weights(*map(np.asarray, weights.read(self._variables)))
 
@@ -143,7 +142,6 @@ def _check_metrics(metrics, accepted):
 
 
 def _made(flag, thing, table):
-  """A name's rule or weighting, with its default settings."""
   if isinstance(thing, str):
     return registry.resolve(flag, thing, table)()
   return thing

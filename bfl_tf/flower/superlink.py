@@ -96,7 +96,7 @@ def failure(said: str) -> Exception:
 
 
 def _submit(connection, settings):
-  """Has a SuperLink run our app and waits for its end."""
+  """Submits the app to a SuperLink and waits for its end."""
   with tempfile.TemporaryDirectory(prefix='bfl_tf_flower_') as scratch:
     path = pathlib.Path(scratch) / 'run.toml'
     path.write_text(_toml(settings))
@@ -116,7 +116,7 @@ def _submit(connection, settings):
 
 
 def _said(connection, error, *arguments) -> dict[str, Any]:
-  """Returns what a command of Flower's says."""
+  """Returns the JSON output of a Flower command."""
   found = subprocess.run(
     [_FLWR, *arguments, '--format', 'json'],
     stdout=subprocess.PIPE, text=True, check=False,
@@ -129,7 +129,7 @@ def _said(connection, error, *arguments) -> dict[str, Any]:
 
 
 def _stream(connection, run_id):
-  """Prints what is ours of a run's lines."""
+  """Prints those lines of a run's log that are ours."""
   with subprocess.Popen(
     [_FLWR, 'log', run_id, connection],
     stdout=subprocess.PIPE,
@@ -147,7 +147,7 @@ def _stream(connection, run_id):
 
 
 def _toml(settings) -> str:
-  """Strings as TOML's basic ones, which JSON's are but for escapes of pairs."""
+  """Quotes strings for TOML; JSON differs only in escapes of surrogate pairs."""
   return ''.join(
     f'{name} = {json.dumps(value, ensure_ascii=False)}\n'
     for name, value in settings.items()

@@ -80,7 +80,9 @@ class Part(training.Part):
     return memory + rest / self.num_clients
 
   def _cavity(self, start, shared, memory):
-    """Its eta, and where its precision is the floor; counted."""
+    """Returns the natural parameters of the cavity, and where its floor
+    applies.
+    """
     cavity = weights.natural(start) - self.factor(start, shared, memory)
     shift, precision = tf.unstack(cavity)
     floor = tf.constant(_MIN_CAVITY * self.prior_precision, tf.float64)

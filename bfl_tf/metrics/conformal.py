@@ -40,13 +40,15 @@ _FREE, _PENALTY = 5, 0.01
 
 
 def _scale(tail):
-  """Maps 1 to 0 and `MIN_PROBABILITY` to 1, finely near both ends."""
+  """Maps 1 to 0 and `MIN_PROBABILITY` to 1, with high resolution at both ends."""
   floor = MIN_PROBABILITY
   return np.sqrt(np.log(np.clip(tail, floor, 1)) / np.log(floor))
 
 
 def _tails(falling):
-  """Probability of each class and those after it, free of cancellation."""
+  """Returns the probability of each class and those after it, without
+  cancellation.
+  """
   tails = np.cumsum(falling[:, ::-1], -1)[:, ::-1]
   return tails / tails[:, :1]
 

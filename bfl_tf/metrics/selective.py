@@ -90,7 +90,6 @@ def ranking_gain(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> float:
 
 
 def _with_best(uncertainty, correct):
-  """Returns its retention curve, and that of a perfect ranking."""
   wrong = 1.0 - np.asarray(correct, np.float64)
   return (
     curves.retention_curve(uncertainty, correct),

@@ -135,12 +135,10 @@ class _SeededFlipout(tf_keras.layers.Layer):
 
 
 def _noise(posterior):
-  """A sample of N(0, scale^2) for a posterior's whole kernel or bias."""
   return seeding.noise_of(posterior.distribution.scale.pretransformed_input)
 
 
 def _signs(inputs, size):
-  """Signs `[batch, size]` for the examples of `inputs`."""
   bits = tf.random.stateless_uniform(
     [tf.shape(inputs)[0], size],
     seeding.next_seed(),
@@ -175,7 +173,9 @@ class Conv2DFlipout(_SeededFlipout, tfp.layers.Convolution2DFlipout):
     return self._convolution_op(inputs, kernel)
 
   def _perturbed(self, inputs, kernel, noise, input_signs, output_signs):
-    """As above, as one convolution: an example is a group of its own."""
+    """Equals `_perturbed`, as one grouped convolution with one group per
+    example.
+    """
     _, *sizes, filters = self.compute_output_shape(inputs.shape)
     channels = kernel.shape[-2]
     values = math.prod(sizes) * (channels + filters) if all(sizes) else 0

@@ -105,7 +105,7 @@ class Blocks:
     )
 
   def _bias(self, inputs):
-    """The initializer of biases whose filters or units have such inputs."""
+    """Returns the initializer of biases for this number of inputs."""
     if self.kernel_initializer != 'torch':
       return tf_keras.initializers.Zeros()
     bound = 1 / math.sqrt(inputs)

@@ -215,7 +215,7 @@ def calibration_above(runs: recorded.Runs, axes: Axes | None = None) -> Figure:
 
 
 def _lines_over_zero(runs, axes):
-  """Returns axes with a line at 0; names, their seeds' examples and styles."""
+  """Returns axes with a line at 0, and the examples of all seeds by name."""
   results = recorded.all_predictions(runs)
   if axes is None:
     (axes,) = canvas.new_axes((5.6, 4.2))

@@ -73,7 +73,6 @@ def sizes(run_dir: recorded.RunDir, axes: Axes | None = None) -> Figure:
 
 
 def _boxes(counts):
-  """Returns one box per count that is not 0, centred on its cell."""
   held = np.nonzero(counts)
   largest = max(counts.max(), 1)
   sides = np.maximum(MAX_SIDE * np.sqrt(counts[held] / largest), MIN_SIDE)
@@ -90,7 +89,6 @@ def _boxes(counts):
 
 
 def _name_ticks(axis, names):
-  """Ticks at whole positions, as many as can be read, by their names."""
 
   def name(position, _):
     whole = 0 <= position < len(names) and position == int(position)

@@ -167,7 +167,7 @@ def retention(
 
 
 def _retention_panel(axes, results, measure):
-  """Draws one line a name; the legend says which measures are flat."""
+  """Draws one line per name; the legend marks flat measures."""
   flat = []
   styles = canvas.styles(len(results))
   for (name, seeds), style in zip(results.items(), styles):
@@ -195,7 +195,7 @@ def _retention(result, measure):
 
 
 def _limit_accuracy(panels):
-  """One scale for all panels, set by all but the noisy first examples."""
+  """Sets one scale for all panels, without the noisy first examples."""
   lines = [line.get_xydata() for panel in panels for line in panel.lines]
   steady = [line[line[:, 0] >= MIN_RETAINED, 1] for line in lines]
   low, high = np.concatenate(steady).min(), np.concatenate(steady).max()

@@ -173,6 +173,5 @@ def _existing(run_dir, name):
 
 
 def _table(path):
-  """Returns the lines of a csv file, of which the first is its header."""
   with open(path, newline='', encoding='utf-8') as file:
     return [line for line in csv.reader(file) if line]

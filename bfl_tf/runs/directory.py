@@ -114,7 +114,7 @@ class RunDirectory:
         path.unlink(missing_ok=True)
 
   def _obstacle(self, config) -> str | None:
-    """Why the run that is there is not the beginning of this one, or None."""
+    """Returns why the run in this directory cannot be continued, or None."""
     theirs = flags_file.read_config(self.path)
     differ = flags_file.differences(config, theirs)
     if differ == ['num_rounds']:
@@ -261,12 +261,12 @@ class RunDirectory:
 
 
 def _is_unfinished(path: pathlib.Path) -> bool:
-  """Whether a process was killed before it could give a file its name."""
+  """Returns whether a process was killed before it renamed this file."""
   return path.name.startswith('.') and path.name.endswith('.tmp')
 
 
 def _is_trace(path: pathlib.Path) -> bool:
-  """What a process that was killed before it wrote a file left behind."""
+  """Returns whether this file is a remainder of a killed process."""
   return _is_unfinished(path) or path.name == _LOCK
 
 

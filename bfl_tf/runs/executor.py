@@ -110,7 +110,7 @@ def _outcomes(tasks, jobs) -> Iterator[Outcome]:
 
 
 def _side_by_side(tasks, jobs) -> Iterator[Outcome]:
-  """Runs tasks until all are through or a process dies."""
+  """Runs tasks in parallel until all have ended or a process died."""
   # Spawned, since TensorFlow does not survive a fork.
   context = multiprocessing.get_context('spawn')
   with concurrent.futures.ProcessPoolExecutor(
@@ -129,7 +129,7 @@ def _side_by_side(tasks, jobs) -> Iterator[Outcome]:
 
 
 def _abandon(pool):
-  """Ends runs under way, which lose a round at most, and begins no others."""
+  """Ends running tasks, which lose at most one round, and starts no others."""
   pool.shutdown(wait=False, cancel_futures=True)
   for process in multiprocessing.active_children():
     process.terminate()

@@ -158,7 +158,6 @@ def _digests(config) -> dict[str, str]:
 
 
 def _named(config) -> Iterator[tuple[str, str]]:
-  """Yields all that the config names, by flag."""
   for role in (*_DATA, *ROLES):
     value = config.get(role)
     for name in value if isinstance(value, tuple) else (value,):

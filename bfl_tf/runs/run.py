@@ -130,7 +130,7 @@ class Run:
       raise
 
   def _save_played(self) -> str:
-    """Saves what is not saved yet; says how to go on."""
+    """Saves finished rounds; returns how to continue."""
     try:
       if self._played is not None and self._saved != self._played.round:
         checkpoints.save(self._played, self._directory.path)
@@ -142,7 +142,7 @@ class Run:
     return f'saved after round {self._saved}; the same command goes on'
 
   def _play_round(self, state):
-    """Returns the next state alone: the memory of predictors is free again."""
+    """Returns only the next state, so that predictors free their memory."""
     started = time.perf_counter()
     played = loop.federated_round(self._experiment, state, self._engine)
     played.info['train_seconds'] = time.perf_counter() - started
@@ -186,7 +186,7 @@ class Run:
     return state
 
   def _warn(self):
-    """Says what makes numbers mean less than they seem to."""
+    """Warns of settings under which scores mean less than they seem to."""
     config, dataset = self._config, self._experiment.dataset
     largest = max(map(len, self._experiment.partition))
     steps = config.local_epochs * math.ceil(largest / config.batch_size)
@@ -204,7 +204,9 @@ class Run:
       )
 
   def _record(self, played):
-    """Row first, then checkpoint: rows that are behind it are played again."""
+    """Writes the metrics row before the checkpoint; a row without a checkpoint
+    is repeated.
+    """
     state, info = played.state, played.info
     last = state.round == self._config.num_rounds
     row = {'round': state.round, **info}
@@ -230,7 +232,7 @@ class Run:
     self._progress.report(row)
 
   def _keep(self, evaluated):
-    """Writes what the plots read; of a model that ran away there is nothing."""
+    """Writes what plots read, unless the model diverged."""
     groups, predictive = evaluated.groups, evaluated.predictive
     if groups:
       self._directory.write_arrays(

@@ -103,7 +103,7 @@ class Rows(list[dict[str, Any]]):
       os.fsync(file.fileno())
 
   def _rewrite(self) -> None:
-    """Writes all of the file: where a column is new."""
+    """Writes the whole file again, with new columns."""
     with (
       files.replacing(self._path) as path,
       path.open('w', newline='') as file,

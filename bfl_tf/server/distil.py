@@ -144,7 +144,7 @@ class Distil(Stage):
     return self.epochs * batches
 
   def _steps(self, name, value):
-    """Returns a number of steps, given as such or as a fraction of all."""
+    """Returns a number of steps; a value below 1 is a fraction of all steps."""
     if value < 1:
       return round(value * self.num_steps)
     if value % 1:

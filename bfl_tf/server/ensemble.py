@@ -119,7 +119,7 @@ class Ensemble(Stage):
     return groups, info
 
   def _recalibrated(self, group, seed):
-    """Its buffers are measured when a model is first asked for."""
+    """Returns models whose buffers are measured when first used."""
     buffers: dict[int, np.ndarray] = {}
 
     def make(index):

@@ -52,7 +52,7 @@ class FineTune(Stage):
 
   @functools.cached_property
   def _worker(self):
-    """It has no broadcast to take as a prior, no parts, a constant rate."""
+    """Returns a worker without a broadcast prior and parts, at a constant rate."""
     worker = self.resources.workers[0]
     training_config = dataclasses.replace(
       worker.config,
@@ -96,7 +96,7 @@ class FineTune(Stage):
     return self._worker.train(task)
 
   def _validate(self, model, seed) -> float:
-    """Returns the accuracy, of a model that ran away -1: it is never best."""
+    """Returns the validation accuracy; -1 for a diverged model."""
     predictive = training.predict(
       self.resources.workers,
       model,

@@ -55,7 +55,7 @@ def last_layer(model: tf_keras.Model) -> tf_keras.layers.Layer:
 
 
 def _places(variables, chosen):
-  """`[num_trainable]` bool: which belong to chosen variables."""
+  """Returns a mask `[num_trainable]` of the chosen variables."""
   return np.concatenate(
     [np.full(v.shape.num_elements(), id(v) in chosen) for v in variables]
   )

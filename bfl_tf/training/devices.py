@@ -221,5 +221,7 @@ def in_parallel(workers: Sequence, jobs: Iterable, run: Callable) -> Iterator:
 
 @functools.cache
 def _threads(count: int) -> concurrent.futures.ThreadPoolExecutor:
-  """Returns threads that stay: of each that calls it TensorFlow keeps some."""
+  """Returns threads that are reused: TensorFlow keeps memory for each new
+  thread.
+  """
   return concurrent.futures.ThreadPoolExecutor(count)

@@ -113,6 +113,5 @@ class IVON(objectives.Objective, Optimizer):
     return [tf.math.rsqrt(precision) for precision in self._split(slots)[1]]
 
   def _split(self, slots):
-    """The gradient's average, the precision, the last sample's noise."""
     count = len(slots) // 3
     return slots[:count], slots[count : 2 * count], slots[2 * count :]

@@ -88,7 +88,7 @@ def _spread(step, temperature):
 
 
 def _noisy(variables, gradients, step):
-  """Yields each variable with its gradient and noise of its own."""
+  """Yields each variable with its gradient and its noise."""
   stream = seeds.Stream(step.seed)
   for place, (variable, gradient) in enumerate(zip(variables, gradients)):
     seed = stream('noise', place)

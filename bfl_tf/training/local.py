@@ -55,7 +55,7 @@ class LocalTraining:
     return part
 
   def _shares_of_weights(self):
-    """In the mean over a kernel or a bias; None in a sum."""
+    """Returns the factors of the KL term under a mean over weights, or None."""
     if self._config.objective.kl_reduction != 'mean':
       return None
     sizes = np.array([shape.num_elements() for shape in self.layout.loc])
@@ -131,7 +131,7 @@ class LocalTraining:
     return chain.finish(self._parts, model, carry, trace)
 
   def _cycle(self, step):
-    """The factor on the rate at a step, by its place in the cycle."""
+    """Returns the factor on the learning rate at a step of the cycle."""
     length, floor = self._config.cycle_length, self._config.cycle_floor
     if not length:
       return 1.0
@@ -202,7 +202,7 @@ class LocalTraining:
     return first(loss), tf.nest.map_structure(first, carry)
 
   def _replica_step(self, inputs, labels, step, carry, prior):
-    """One step on one replica's share of the batch."""
+    """Trains one step on a replica's share of the batch."""
     context = tf.distribute.get_replica_context()
     replicas = float(self._strategy.num_replicas_in_sync)
     replica = context.replica_id_in_sync_group
@@ -243,7 +243,6 @@ class LocalTraining:
     return loss, self._after_step(carry, step, stream)
 
   def _cap(self):
-    """Takes scales above the largest back to it."""
     largest = self._config.objective.max_scale
     for rho in self.variables.untransformed_scale if largest else ():
       rho.assign(tf.minimum(rho, weights.inverse_softplus(largest)))
@@ -256,7 +255,6 @@ class LocalTraining:
     return penalty
 
   def _clipped(self, gradients):
-    """The gradient of all weights, no longer than it may be."""
     longest = self._config.max_gradient_norm
     if not longest:
       return gradients
@@ -264,7 +262,7 @@ class LocalTraining:
     return [factor * gradient for gradient in gradients]
 
   def _adjust(self, gradients, carry, step, stream):
-    """Weight decay and the parts' say, on the gradient of the mean."""
+    """Adds weight decay and the parts' changes to the gradient of the mean."""
     decay = self._config.weight_decay
     parts = [
       (part, kept)
@@ -308,7 +306,6 @@ class LocalTraining:
 
 
 def _step_of(part, step, stream):
-  """Returns the step with a seed of this part, the same on every replica."""
   return step._replace(seed=stream(f'part {part.name}'))
 
 

@@ -105,7 +105,9 @@ class Predictor:
       return self._measure(x, seed).numpy()
 
   def _measure_batch(self, x, seed):
-    """From statistics of 0 a step leaves (1 - momentum) times the batch's."""
+    """Measures one batch: from zero, a step leaves (1 - momentum) of its
+    statistics.
+    """
     share = {
       id(variable): 1.0 - layer.momentum
       for layer in self.model.submodules

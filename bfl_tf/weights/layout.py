@@ -153,7 +153,6 @@ def _check_types(variables):
 
 
 def _stem(variable, ending: str) -> str:
-  """What a variable's name has before the ending; nothing if it has another."""
   name = variable.name.split(':')[0]
   return name.removesuffix(ending) if name.endswith(ending) else ''
 

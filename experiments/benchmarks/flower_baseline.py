@@ -69,7 +69,7 @@ def _train(config, message, context) -> Message:
 
 
 def _serve(config, grid, unused_context) -> None:
-  """Averages; leaves the seconds and the replies of each round as JSON."""
+  """Averages; writes the seconds and the replies of each round as JSON."""
   x, _ = load(config['data'])
   model = _build(config, x)
   ended, replies = [], []

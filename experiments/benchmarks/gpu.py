@@ -35,7 +35,7 @@ def run(names: Sequence[str], num_workers: int, repeats: int) -> None:
 
 
 def _difference(name) -> str:
-  """Plays a run twice, each in a process that chooses its kernels anew."""
+  """Repeats a run in two processes, each of which selects its kernels anew."""
   images = random_images.SHAPES[name]
   with tempfile.TemporaryDirectory(prefix='bfl_tf_benchmark_') as folder:
     runs = [pathlib.Path(folder, which) for which in ('first', 'second')]

@@ -77,7 +77,7 @@ def run(
 
 
 def _free_bytes() -> float:
-  """What Linux could give; elsewhere nobody asks."""
+  """Returns the available memory on Linux."""
   try:
     said = pathlib.Path('/proc/meminfo').read_text()
   except OSError:
@@ -190,7 +190,7 @@ def _predictions(num_workers) -> dict[str, tuple[int, int, Callable]]:
 
 
 def _schedule(num_workers) -> None:
-  """Prints what devices lose that take a thousand clients in our order."""
+  """Prints the idle time of devices when a thousand clients run in our order."""
   experiment = _lenet5(
     num_workers, variant='deterministic', num_clients=1000, batch_size=8,
     partition='dirichlet', settings={'dirichlet.min_examples': 1},

@@ -80,7 +80,7 @@ def begin(config: Config) -> tuple[str, Callable[[], Any]]:
 
 
 def _processes(config, stack) -> dict[str, Callable[[], float] | None]:
-  """Starts the peers that stay; returns what measures a round of each."""
+  """Starts the peers that keep running; returns functions that time one round."""
   torch = importlib.util.find_spec('torch') and config.variant != 'flipout'
   peers: dict[str, Callable[[], float] | None] = {}
   for name, module, there in (
@@ -119,7 +119,9 @@ def _measured() -> float:
 
 
 def _usual_apps(config, folder) -> dict[str, Callable[[], float] | None]:
-  """Returns what measures a round of each peer on Flower, a new simulation."""
+  """Returns functions that time one round of each Flower app, each in a new
+  simulation.
+  """
   usual = "Flower's usual app, CPUs a client: "
   if not (importlib.util.find_spec('flwr') and importlib.util.find_spec('ray')):
     return dict.fromkeys((f'{usual}1', f'{usual}2'))
@@ -138,7 +140,7 @@ def write(folder: pathlib.Path, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _chart(rows) -> Figure:
-  """A panel a network, a colour a variant; bars of what was measured."""
+  """Draws one panel per network and one color per variant."""
   rows = [row for row in rows if row['images/s']]
   peers, variants, names = (
     list(dict.fromkeys(row[column] for row in rows))

@@ -137,7 +137,7 @@ def _moments(values):
 
 
 def _test(ours, theirs):
-  """On the differences over the seeds of both; None below two."""
+  """Tests the paired differences over common seeds; None below two seeds."""
   found = [ours[seed] - theirs[seed] for seed in ours if seed in theirs]
   return significance.student(np.array([d for d in found if np.isfinite(d)]))
 

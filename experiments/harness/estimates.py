@@ -174,13 +174,13 @@ def said(runs: Sequence[RunSpec], jobs: int) -> str:
 
 
 def _pace(done) -> float:
-  """How long finished runs took, in terms of the estimate of them."""
+  """Returns the time of finished runs, as a multiple of its estimate."""
   guessed = sum(core_seconds(task.config) for task in done)
   return sum(map(_took, done)) / guessed if done else 1.0
 
 
 def _took(task):
-  """Core seconds of a finished run, as if it had run on this machine."""
+  """Returns the core seconds of a finished run, converted to this machine."""
   workers = flags_file.read_config(task.directory).num_workers
   seconds = _START_SECONDS + sum(
     row.get(name, 0)

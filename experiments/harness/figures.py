@@ -113,7 +113,7 @@ def _swept(places, xlabel, runs):
 
 
 def _add_caption(drawn, figure, tasks, of_seeds=BAND):
-  """Says what it is of: a file lies about, and its folder is forgotten."""
+  """Adds a caption, because a figure is often seen without its folder."""
   seeds = sorted({task.seed for task in tasks})
   data = dict.fromkeys(task.config.dataset for task in tasks)
   lines = [

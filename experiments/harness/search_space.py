@@ -93,7 +93,7 @@ def _known():
 
 
 def _span(text):
-  """Returns a flag, whether it is drawn by its logarithm, least and most."""
+  """Returns a flag, whether it is drawn on a log scale, and its bounds."""
   key, values = _split('draw', text)
   kind, *ends = values.split(':')
   try:

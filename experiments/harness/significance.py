@@ -102,7 +102,7 @@ def _signs(mean, count):
 
 
 def _all_alike(count):
-  """The chance that so many differences all have a given sign."""
+  """Returns the probability that all differences have a given sign by chance."""
   return 0.5**count
 
 

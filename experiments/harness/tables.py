@@ -72,7 +72,7 @@ class Table:
 
 
 def _ran_away(why: str) -> bool:
-  """Whether a run ended since its clients' models, or the server's, did."""
+  """Returns whether a run ended because a model diverged."""
   of_server = why.startswith('ComponentError') and 'is not finite' in why
   return why.startswith('TooFewClientsError') or of_server
 
@@ -166,7 +166,9 @@ def published(paper: str, table: str) -> dict[tuple[str, str, str], float]:
 
 
 def _setting(row):
-  """`iid`; where several networks or columns share it, `step ConvNet`."""
+  """Returns the column, with the network if several share the column: `step
+  ConvNet`.
+  """
   several = row['paper'] != 'posterior_pooling'
   name = f'{row["setting"]} {row["column"]}' if several else row['setting']
   return name.strip()
@@ -187,7 +189,6 @@ def write(table: Table, scale: str, root: pathlib.Path) -> str:
 
 
 def _said(entries):
-  """Yields each reason why runs failed."""
   failed: dict[str, dict[str, None]] = {}
   for e in entries:
     if e.reason:
@@ -211,7 +212,6 @@ def _header(table, scale, entries):
 
 
 def _rows(table, entries):
-  """The table's rows as text, the heading first."""
   labels = [measure.label for measure in table.measures]
   columns = list(dict.fromkeys(column for _, column in table.grid))
   methods = list(dict.fromkeys(row for row, _ in table.grid))

@@ -37,7 +37,6 @@ _PRODUCT = {'flipout.prior_scale': 10**0.5}
 
 
 def _points(examples):
-  """The prior N(0, 1) as weight decay."""
   return {'variant': 'deterministic', 'client_weight_decay': 1 / examples}
 
 

@@ -114,7 +114,7 @@ TABLES = (
 
 
 def _better(rules, prior):
-  """A prior's NLL is below that of the whole prior on own examples."""
+  """Claims that a prior has a lower NLL than the whole prior with KL / N_k."""
   whole = 'KL / N_k'
   return [
     comparison

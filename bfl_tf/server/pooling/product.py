@@ -160,7 +160,6 @@ def _precision(model, part):
 
 
 def _rows(models, part):
-  """A stretch of G."""
   return np.concatenate(
     [
       model.factor[:, part].astype(np.float64) * _precision(model, part)

@@ -141,7 +141,9 @@ ROBUST: dict[str, Any] = {
 
 
 def _share(share, num_clients) -> int:
-  """As many as `attacks.malicious_clients` makes bad of so many."""
+  """Returns the number of malicious clients, as `attacks.malicious_clients`
+  rounds it.
+  """
   return round(share * num_clients)
 
 

@@ -294,7 +294,7 @@ ELEMENTWISE: dict[str, Any] = {
 
 
 def _rows(arrays: tuple, size: int) -> np.ndarray:
-  """Stacks vectors; one of another size is refused, not broadcast."""
+  """Stacks vectors; rejects vectors of another size, which would broadcast."""
   return np.stack([np.reshape(array, size) for array in arrays])
 
 

@@ -32,7 +32,6 @@ def _sweep(number, title, panels, **xlabels):
 
 
 def _watched(runs):
-  """The average and the ensemble, of one run of FedAvg."""
   (run,) = runs.values()
   columns = {'FedAvg': 'accuracy', 'Bayesian ensemble': 'accuracy_A+C+S'}
   return plots.learning_curve(dict.fromkeys(columns, run), columns)

@@ -29,7 +29,6 @@ def _published(column):
 
 
 def _median(alone):
-  """The median client alone, of ten by name."""
   return claims.Side(
     statistics.median, tuple(alone[name] for name in grids.CLIENTS)
   )

@@ -116,7 +116,6 @@ _SAMPLED = {
 
 
 def _sampled(name):
-  """Returns a cell of a sampler on the features of CIFAR-10."""
   chosen = {'client_learning_rate': _RATES_ON_RESNET18[name]}
   flags = {**grids.PAPER.flags(name), **_SAMPLED, **chosen}
   return on_features(name, 'cifar10', flags)

@@ -32,7 +32,6 @@ _NAMES = {grids.method(rule): rule for rule in cells.RULES} | {
 
 
 def _named(grid):
-  """Those weighted by size, by short names."""
   return {
     (_NAMES[row], column): cell
     for (row, column), cell in grid.items()

@@ -120,7 +120,6 @@ def _one_shot(row, overrides, laptop=(), smoke=()):
 
 
 def _pretrained(row, overrides):
-  """As `_one_shot`; the server's share is 10 % of the data at any scale."""
   return _one_shot(
     row,
     {**_PRETRAINED, **overrides},
@@ -142,7 +141,6 @@ def method(rule):
 
 
 def _table2_with(folder, rule, column, changes, row='', **by_scale):
-  """A cell of Table 2, weighted by size, under further settings."""
   cell = E1[method(rule), column]
   return _cell(
     folder,

@@ -23,7 +23,7 @@ _PRETRAINED_SCORES = (
 
 
 def _table(name, title, grid, laptop, overnight, measures=_SCORES, **more):
-  """`laptop` and `overnight` tell what these scales are."""
+  """Adds notes that describe the `laptop` and `overnight` scales."""
   note = {'laptop': laptop, 'overnight': f'{_OVERNIGHT} {overnight}'}
   return tables.Table(
     grids.PAPER, name, title, grid, measures, note=note, **more
