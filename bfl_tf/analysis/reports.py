@@ -185,7 +185,8 @@ def _summary(sites: Sequence[Row], last: Sequence[str]) -> Iterator[Row]:
 
 
 def _drawn(config, names) -> list[list[str]]:
-  """Returns the sampled sites of each round; nothing under full participation."""
+  """Returns the sampled sites of each round; nothing under full
+  participation."""
   if not (config.clients_per_round and names):
     return []
   return [

@@ -78,7 +78,8 @@ def checked(where: str, dataset: columns.Dataset) -> columns.Dataset:
 
 
 def _check_splits(where, dataset):
-  """Rejects splits with different shapes or types, and labels without a class."""
+  """Rejects splits with different shapes or types, and labels without
+  a class."""
   wanted, num_classes = dataset.train.x, dataset.num_classes
   for name, split in dataset.splits.items():
     if not len(split.y):

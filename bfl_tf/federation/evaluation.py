@@ -82,7 +82,8 @@ def _some(test, config):
 
 
 def _predict(experiment, played, split, last, purpose):
-  """Predicts with the scored model, and with the groups of models of the round."""
+  """Predicts with the scored model, and with the groups of models of
+  the round."""
   config, workers, state = experiment.config, experiment.workers, played.state
   samples = config.final_num_mc_samples if last else config.num_mc_samples
   options: dict[str, Any] = {

@@ -147,7 +147,8 @@ def _stream(connection, run_id):
 
 
 def _toml(settings) -> str:
-  """Quotes strings for TOML; JSON differs only in escapes of surrogate pairs."""
+  """Quotes strings for TOML; JSON differs only in escapes of surrogate
+  pairs."""
   return ''.join(
     f'{name} = {json.dumps(value, ensure_ascii=False)}\n'
     for name, value in settings.items()

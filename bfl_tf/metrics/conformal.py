@@ -40,7 +40,8 @@ _FREE, _PENALTY = 5, 0.01
 
 
 def _scale(tail):
-  """Maps 1 to 0 and `MIN_PROBABILITY` to 1, with high resolution at both ends."""
+  """Maps 1 to 0 and `MIN_PROBABILITY` to 1, with high resolution at
+  both ends."""
   floor = MIN_PROBABILITY
   return np.sqrt(np.log(np.clip(tail, floor, 1)) / np.log(floor))
 

@@ -52,7 +52,8 @@ class FineTune(Stage):
 
   @functools.cached_property
   def _worker(self):
-    """Returns a worker without a broadcast prior and parts, at a constant rate."""
+    """Returns a worker without a broadcast prior and parts, at a
+    constant rate."""
     worker = self.resources.workers[0]
     training_config = dataclasses.replace(
       worker.config,

@@ -190,7 +190,8 @@ def _predictions(num_workers) -> dict[str, tuple[int, int, Callable]]:
 
 
 def _schedule(num_workers) -> None:
-  """Prints the idle time of devices when a thousand clients run in our order."""
+  """Prints the idle time of devices when a thousand clients run in our
+  order."""
   experiment = _lenet5(
     num_workers, variant='deterministic', num_clients=1000, batch_size=8,
     partition='dirichlet', settings={'dirichlet.min_examples': 1},

@@ -80,7 +80,8 @@ def begin(config: Config) -> tuple[str, Callable[[], Any]]:
 
 
 def _processes(config, stack) -> dict[str, Callable[[], float] | None]:
-  """Starts the peers that keep running; returns functions that time one round."""
+  """Starts the peers that keep running; returns functions that time
+  one round."""
   torch = importlib.util.find_spec('torch') and config.variant != 'flipout'
   peers: dict[str, Callable[[], float] | None] = {}
   for name, module, there in (

@@ -102,7 +102,8 @@ def _signs(mean, count):
 
 
 def _all_alike(count):
-  """Returns the probability that all differences have a given sign by chance."""
+  """Returns the probability that all differences have a given sign by
+  chance."""
   return 0.5**count
 
 
