@@ -12,6 +12,7 @@ import re
 
 from mkdocs import exceptions
 from mkdocs.structure import files as files_lib
+import nbconvert
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCS, README = ROOT / 'docs', ROOT / 'README.md'
@@ -31,6 +32,9 @@ def on_files(files, config):
             config, uri, inclusion=files_lib.InclusionLevel.NOT_IN_NAV, **made
           )
         )
+  for path in sorted((ROOT / 'notebooks').glob('*.ipynb')):
+    for uri, content in _notebook(path):
+      files.append(files_lib.File.generated(config, uri, content=content))
   files.append(
     files_lib.File.generated(
       config, 'index.md', content=rewrite(README.read_text(), README)
@@ -105,6 +109,17 @@ def _files(path: pathlib.Path) -> Iterator[tuple[str, dict]]:
     lines.append(f'- [{name}]({name})')
     yield f'{_folder(path)}/{name}', {'abs_src_path': str(each)}
   yield f'{_folder(path)}/index.md', {'content': '\n'.join(lines) + '\n'}
+
+
+def _notebook(path: pathlib.Path) -> Iterator[tuple[str, str | bytes]]:
+  """Yields the page of a notebook and its figures."""
+  body, resources = nbconvert.MarkdownExporter().from_filename(
+    str(path), {'output_files_dir': path.stem}
+  )
+  body = body.replace('](../docs/', '](../').replace('.ipynb)', '.md)')
+  yield f'notebooks/{path.stem}.md', body
+  for name, content in resources['outputs'].items():
+    yield f'notebooks/{name}', content
 
 
 def _folder(path):

@@ -36,7 +36,9 @@ _DRAWN = {
   'risk_coverage': comparison.risk_coverage,
 }
 _SCORES = flags.DEFINE_list(
-  'scores', [], 'Columns of the table; empty: all scores that every run has.'
+  'scores',
+  [],
+  'Scores in the table; empty: accuracy, NLL and expected calibration error.',
 )
 _BASELINE = flags.DEFINE_string(
   'baseline',

@@ -139,9 +139,7 @@ def reference() -> str:
     '# Flags and settings',
     '',
     'This page is generated: `python -m experiments.describe > docs/flags.md`.',
-    """'Every flag is also a field of `bfl_tf.Config`. Every setting is also a
-    key',
-    """
+    'Every flag is also a field of `bfl_tf.Config`. Every setting is a key',
     "of its argument `settings`, such as `settings={'dirichlet.alpha': 0.5}`.",
   ]
   for group in config.GROUPS:

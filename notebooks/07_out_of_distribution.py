@@ -179,4 +179,4 @@ bfl_tf.plots.corruption(
 # is not lower.
 #
 # `bfl-tf uncertainty --run=DIR --near=... --far=...` does all this for any
-# finished run: [your own data](../docs/your_data.md#when-not-to-trust-it).
+# finished run: [your own data](../docs/your_data.md#evaluate-uncertainty-and-out-of-distribution-detection).

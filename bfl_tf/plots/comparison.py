@@ -1,10 +1,11 @@
-"""Runs side by side: the mean over seeds, in a band to the least and largest.
+"""Figures that compare settings: the mean over seeds, in a band of their range.
 
-Figures of groups: by the name in the legend, the run directories of one
-setting, a seed each.
+A group contains the run directories of one setting, one per seed, by the name
+of the setting.
 """
 
 from collections.abc import Mapping, Sequence
+import math
 import textwrap
 
 from matplotlib import patches
@@ -16,24 +17,26 @@ from bfl_tf import metrics
 from bfl_tf.plots import canvas, curves, recorded
 
 Groups = Mapping[str, Sequence[recorded.RunDir]]
-# Of a legend: letters an inch, beside the handles; inches a line.
-_LETTERS, _LINE = 13, 0.17
+# Letters per inch of a legend, letters of a handle, inches per line.
+_LETTERS, _HANDLE, _LINE = 13, 8, 0.17
 
 
 def learning_curves(groups: Groups) -> Figure:
-  """Draws scores against rounds, a panel a score; seeds are a band."""
+  """Draws scores by round, one panel per score, with a band over seeds."""
+  groups, title = _short(groups)
   panels = canvas.new_axes((12.0, 3.8), 3, sharey=False)
   for axes, column in zip(panels, curves.SCORES):
     curves.learning_curve(groups, column, axes)
-  return _one_legend(panels)
+  return _one_legend(panels, title)
 
 
 def reliability(groups: Groups) -> Figure:
-  """Draws accuracy less confidence against confidence, a line a setting.
+  """Draws accuracy minus confidence by confidence, one line per setting.
 
-  On the line at 0 a model is calibrated, below it is overconfident. Bins hold
-  equally many examples of a run.
+  A model is calibrated on the line at 0 and overconfident below it. All bins of
+  a run have the same number of examples.
   """
+  groups, title = _short(groups)
   (axes,) = canvas.new_axes((6.0, 3.8))
   results, styles = recorded.all_predictions(groups), canvas.styles(len(groups))
   for (name, seeds), style in zip(results.items(), styles):
@@ -47,23 +50,35 @@ def reliability(groups: Groups) -> Figure:
     axes,
     'Reliability',
     'Confidence (probability)',
-    'Accuracy less confidence (fraction)',
+    'Accuracy minus confidence (fraction)',
   )
-  return _one_legend([axes])
+  return _one_legend([axes], title)
 
 
 def risk_coverage(groups: Groups) -> Figure:
-  """Draws accuracy, 1 less the risk, of the least uncertain by their share."""
+  """Draws the accuracy of the least uncertain examples, by their fraction."""
+  groups, title = _short(groups)
   (axes,) = canvas.new_axes((6.0, 3.8))
   curves.retention(groups, [axes], ['normalized_entropy'])
-  return _one_legend([axes])
+  return _one_legend([axes], title)
 
 
-def _one_legend(panels: Sequence[Axes]) -> Figure:
-  """Puts a legend of all lines below the panels, in place of their own.
+def _short(groups: Groups) -> tuple[Groups, str]:
+  """Returns groups by the values of their flags, and the flags as a title.
 
-  The figure grows by its height, so that long names leave the panels as large.
+  Names that are not lists of the same flags stay as they are.
   """
+  cells = [[part.partition('=') for part in name.split(',')] for name in groups]
+  flags = [[flag for flag, _, _ in cell] for cell in cells]
+  values = [', '.join(value for _, _, value in cell) for cell in cells]
+  is_grid = all(same == flags[0] for same in flags) and all(values)
+  if not is_grid or len({*values}) < len(values):
+    return groups, ''
+  return dict(zip(values, groups.values())), ', '.join(flags[0])
+
+
+def _one_legend(panels: Sequence[Axes], title: str) -> Figure:
+  """Puts one legend below all panels; the figure grows by its height."""
   figure = canvas.figure_of(panels[0])
   handles, labels = panels[0].get_legend_handles_labels()
   if panels[0].collections:
@@ -74,9 +89,13 @@ def _one_legend(panels: Sequence[Axes]) -> Figure:
   for axes in panels:
     if own := axes.get_legend():
       own.remove()
+  longest = max(map(len, labels)) + _HANDLE
+  columns = min(len(labels), max(1, width // longest))
   figure.legend(
-    handles, labels, loc='outside lower center', fontsize=8.5, frameon=False
-  )
-  num_lines = '\n'.join(labels).count('\n') + 1
+    handles, labels, loc='outside lower center', fontsize=8.5, frameon=False,
+    ncols=columns, title=title or None,
+  )  # fmt: skip
+  rows = ('\n'.join(labels).count('\n') + 1) / columns
+  num_lines = math.ceil(rows) + bool(title)
   figure.set_figheight(figure.get_figheight() + _LINE * num_lines)
   return figure

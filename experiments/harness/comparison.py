@@ -15,6 +15,8 @@ from bfl_tf.runs import groups as groups_lib
 from experiments.harness import significance, tables
 
 Groups = Mapping[str, groups_lib.Group]
+# Scores of a table if none are selected.
+_USUAL = ('accuracy', 'nll', 'ece')
 
 
 def named(
@@ -95,7 +97,7 @@ def _scores(every, wanted):
     if name not in known:
       raise ValueError(f'--scores: no run has {name}; {", ".join(known)}.')
   return wanted or [
-    name for name in known if all(name in each for each in scores)
+    name for name in _USUAL if all(name in each for each in scores)
   ]
 
 
@@ -191,13 +193,15 @@ def cells(
 def _text(line):
   """`0.9123 ± 0.0012*`, the star of what is significant.
 
-  Where some have no value, as of a model that ran away: `0.9123 (2 of 3)`.
+  If some runs have no value, such as a diverged model: `0.9123 (2 of 3)`.
   """
   if line['mean'] is None:
     return '-'
-  text = f'{line["mean"]:.4f}'
+  small = 0 < abs(line['mean']) < 1e-3
+  style = '.1e' if small else '.4f'
+  text = f'{line["mean"]:{style}}'
   if line['standard_error'] is not None:
-    text += f' ± {line["standard_error"]:.4f}'
+    text += f' ± {line["standard_error"]:{style}}'
   text += '*' if line.get('significant') else ''
   if line['n'] < line['seeds']:
     text += f' ({line["n"]} of {line["seeds"]})'

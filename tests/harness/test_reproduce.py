@@ -143,7 +143,7 @@ def test_who_dies_alone_is_blamed_and_nobody_else(monkeypatch, tmp_path):
 def test_list(root, capsys):
   assert _run(list=True, output_dir=str(root)) is None
   lines = capsys.readouterr().out.splitlines()
-  listed = {line.split()[0] for line in lines}
+  listed = {line.partition(' ')[0] for line in lines}
   assert listed >= {*papers.ARTIFACTS, *papers.CLAIMS}
 
 
