@@ -9,9 +9,25 @@ here, together with what the rows bring.
 from typing import Any
 
 from bfl_tf import clients, server
-from bfl_tf.methods import bayes_admm, fednova, pvi, scaffold, thinning
+from bfl_tf.methods import (
+  bayes_admm,
+  feddyn,
+  fedlap,
+  fednova,
+  pvi,
+  scaffold,
+  thinning,
+)
 
-METHODS: tuple[Any, ...] = (bayes_admm, fednova, pvi, scaffold, thinning)
+METHODS: tuple[Any, ...] = (
+  bayes_admm,
+  feddyn,
+  fedlap,
+  fednova,
+  pvi,
+  scaffold,
+  thinning,
+)
 
 PARTS = clients.PARTS | {m.Part.name: m.Part for m in METHODS}
 STAGES = server.STAGES | {m.Stage.name: m.Stage for m in METHODS}

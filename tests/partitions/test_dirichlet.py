@@ -27,6 +27,21 @@ def test_a_large_alpha_is_balanced(name):
   assert np.abs(table - 500).max() <= 1
 
 
+def test_dirichlet_sizes_of_equal_mixes():
+  # Each client has the same share of each class, Beta(1, 3) for 4 clients.
+  shares = tables('dirichlet_sizes', 4, alpha=1e12) / 5000
+  assert np.ptp(shares, axis=2).max() < 1e-3
+  squares = np.square(shares[..., 0] - 0.25)
+  error = squares.std() / np.sqrt(60)
+  assert abs(squares.mean() - 0.25 * 0.75 / 5) < 4 * error
+
+
+def test_dirichlet_sizes_of_equal_clients():
+  large = {'alpha': 1e12, 'size_alpha': 1e12}
+  parts = split('dirichlet_sizes', CIFAR, **large)
+  assert np.abs(partitions.counts(CIFAR, parts, 10) - 500).max() <= 1
+
+
 def test_dirichlet_moments():
   # Beta(alpha, (K - 1) alpha) is each client's share of a class.
   shares = tables('dirichlet', 4, alpha=0.5) / 5000

@@ -11,6 +11,7 @@ example a client where a run deals them.
 from bfl_tf.data.partitions.class_split import class_split
 from bfl_tf.data.partitions.dirichlet import dirichlet
 from bfl_tf.data.partitions.dirichlet_equal import dirichlet_equal
+from bfl_tf.data.partitions.dirichlet_sizes import dirichlet_sizes
 from bfl_tf.data.partitions.iid import iid
 from bfl_tf.data.partitions.interest import interest
 from bfl_tf.data.partitions.label_quantity import label_quantity
@@ -24,6 +25,7 @@ PARTITIONS = {
   'class_split': class_split,
   'dirichlet': dirichlet,
   'dirichlet_equal': dirichlet_equal,
+  'dirichlet_sizes': dirichlet_sizes,
   'iid': iid,
   'interest': interest,
   'label_quantity': label_quantity,
