@@ -139,7 +139,7 @@ def _check_randomness(name, model):
     if isinstance(layer, tf_keras.layers.Dropout):
       logging.warning(
         '%s: Keras dropout draws from a stateful generator, so results depend '
-        'on --num_workers; bfl_tf.models.layers.MCDropout does not.',
+        'on --num_workers; those of bfl_tf.models.layers.Dropout do not.',
         name,
       )
     if getattr(layer, 'kernel_divergence_fn', None):

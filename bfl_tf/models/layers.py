@@ -247,6 +247,14 @@ class MCDropout(tf_keras.layers.Layer):
     return {**super().get_config(), 'rate': self.rate}
 
 
+@_registered
+class Dropout(MCDropout):
+  """Dropout in training only, seeded by `seeding.scope`."""
+
+  def call(self, inputs, training=False):
+    return super().call(inputs) if training else inputs
+
+
 class _Scalar(tf_keras.layers.Layer):
   """Holds one number whose gradient is `rate` times what it is."""
 

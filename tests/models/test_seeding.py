@@ -39,6 +39,14 @@ def test_dropout_is_on_at_inference():
   assert layers.MCDropout.from_config(layer.get_config()).rate == 0.25
 
 
+def test_dropout_is_off_at_inference():
+  layer, ones = layers.Dropout(0.25), tf.ones([4, 500])
+  np.testing.assert_array_equal(layer(ones, training=False), ones)
+  with models.scope([0, 1]):
+    dropped = layer(ones, training=True).numpy()
+  assert set(np.unique(dropped)) == {0, np.float32(1 / 0.75)}
+
+
 def test_a_scope_inside_a_scope_leaves_the_outer_stream_alone():
   def stream(inside):
     with models.scope([7, 0]):
