@@ -1,4 +1,4 @@
-"""The base class of everything that a flag chooses and the round calls."""
+"""The base class of components, which flags select and rounds call."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -16,8 +16,8 @@ class Component:
       `metrics.csv` and its error messages.
     uses: Classes of the components that this one builds itself, by name. It
       gets a factory of each as the argument `make_<name>`.
-    sets: Settings that this component passes to those factories, by name; they
-      are no flags.
+    sets: Settings that this component passes to these factories, by name. They
+      are not flags.
     server_stage: Name of the server stage whose slot is sent to this client
       part. The stage then comes first in the chain of stages.
   """
@@ -29,7 +29,7 @@ class Component:
 
 
 def declared_by(factory: Any) -> type[Component]:
-  """Returns the class that a table holds, or `Component` for a function."""
+  """Returns the component class, or `Component` for another factory."""
   is_component = isinstance(factory, type) and issubclass(factory, Component)
   return factory if is_component else Component
 

@@ -1,4 +1,4 @@
-"""Files that appear whole, and .npz files that may be damaged in any way."""
+"""Atomic file replacement, and reading of .npz files."""
 
 from collections.abc import Container, Iterator
 import contextlib
@@ -11,8 +11,8 @@ import zlib
 
 import numpy as np
 
-# What reading an .npz file may raise; a damaged header may promise more than
-# memory holds.
+# Errors that reading a damaged .npz file may raise. MemoryError is one of them,
+# because a damaged header may declare a huge array.
 _UNREADABLE = (
   AttributeError, EOFError, MemoryError, OSError, RuntimeError, SyntaxError,
   TypeError, ValueError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
@@ -21,16 +21,16 @@ _UNREADABLE = (
 
 @contextlib.contextmanager
 def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
-  """Gives a place for a new file, which then takes that of `path` at once.
+  """Yields a temporary path; its file then replaces `path` atomically.
 
-  Whatever happens in between, `path` is the old file or the new one.
+  At any time, `path` is either the complete old file or the complete new one.
   """
   mark = f'{os.getpid()}-{threading.get_ident()}'
   new = path.with_name(f'.{path.name}.{mark}.tmp')
   try:
     yield new
     with new.open('rb') as file:
-      # On the disk before its name is: a power failure leaves either file.
+      # Sync before the rename, so that a power failure leaves either file.
       os.fsync(file.fileno())
     os.replace(new, path)
   finally:
@@ -38,7 +38,7 @@ def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 def write_text(path: pathlib.Path, text: str) -> None:
-  """Writes a text file that appears whole."""
+  """Writes a text file atomically."""
   with replacing(path) as new:
     new.write_text(text)
 
@@ -49,8 +49,8 @@ def read_npz(
   """Returns the arrays of a file by name.
 
   Args:
-    path: the file.
-    names: which of them; all where None. What it lacks is not among them.
+    path: Path of the file.
+    names: Names of the arrays to read; None for all. Missing names are ignored.
   """
   try:
     archive = np.load(path, allow_pickle=False)

@@ -1,7 +1,7 @@
-"""Names of the files in a run's directory, and readers that others share.
+"""Names of the files in a run's directory, and shared readers.
 
-The comment names the module that writes a file and, after the arrow, what
-reads it. docs/architecture.md says what each file holds.
+A comment names the module that writes a file and, after the arrow, its readers.
+docs/architecture.md describes the content of each file.
 """
 
 import json
@@ -18,16 +18,16 @@ METRICS = 'metrics.csv'  # runs.tables.Rows -> runs.tables.read, plots.recorded
 CHECKPOINT = 'checkpoint.npz'  # runs.checkpoints -> runs.checkpoints.restore
 TRACKERS = 'trackers.json'  # runs.trackers -> runs.trackers
 TENSORBOARD = 'tensorboard'  # runs.directory -> TensorBoard
-# Files of the last model of a run; `summary.json` is written last.
+# Files about the last model of a run; `summary.json` is written last.
 PREDICTIONS = 'predictions.npz'  # runs.run -> plots.recorded.predictions
 MEMBERS = 'members.npz'  # runs.run -> plots.recorded.members
 PLOTS = 'plots'  # plots.draw_run
 SUMMARY = 'summary.json'  # runs.directory -> read_summary
-# Answers that a run does not write itself.
-CONFORMAL = 'conformal.json'  # analysis.prediction_sets -> its read
+# Files of later analyses of a run.
+CONFORMAL = 'conformal.json'  # analysis.prediction_sets -> its `read`
 SITES = 'sites'  # analysis.report_files
 UNCERTAINTY = 'uncertainty'  # experiments.uncertainty
-SCORES = 'scores.json'  # in both folders -> runs.groups.scores_of
+SCORES = 'scores.json'  # in sites/ and uncertainty/ -> runs.groups.scores_of
 SITE = 'site.json'  # analysis.personalized, in the folder of a site's model
 ONLINE = 'online'  # experiments.online
 

@@ -1,9 +1,8 @@
-"""Every random draw has a name: (run seed, purpose, round, client).
+"""Seeds of random draws by name: (run seed, purpose, round, client).
 
-The name decides the bits, so a result does not depend on the order in which
-clients run, on the number of workers, or on an interruption. On the host a name
-is a `named` seed or a `child` of one; inside a graph `Stream` goes on from
-there, and no two names share a seed.
+The name alone determines a draw. A result therefore does not depend on the
+order of clients, the number of workers, or an interruption. On the host, seeds
+come from `named` and `child`. In a graph, `Stream` derives further seeds.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ def named(run_seed: int, purpose: str, *indices: int) -> np.ndarray:
   """Returns the `[2]` int32 stateless seed of a draw.
 
   Args:
-    run_seed: the run's `--seed`.
-    purpose: Purpose of the draw: `local_training`, `client_sampling`.
-    *indices: which one: round, client, as the purpose needs.
+    run_seed: Value of `--seed`.
+    purpose: Purpose of the draw, such as `local_training`.
+    *indices: Indices of the draw, such as round and client.
   """
   return _sequence(run_seed, purpose, indices).generate_state(2).view(np.int32)
 
@@ -36,22 +35,22 @@ def child(seed: np.ndarray, index: int) -> np.ndarray:
 def generator(
   run_seed: int, purpose: str, *indices: int
 ) -> np.random.Generator:
-  """Returns a NumPy generator for draws on the host; as `named`."""
+  """Returns a NumPy generator for the host; arguments as of `named`."""
   return np.random.default_rng(_sequence(run_seed, purpose, indices))
 
 
 class Stream:
-  """Seeds below one seed, in a graph too: `stream('step', index)`.
+  """Derives seeds from one seed, also in a graph: `stream('step', index)`.
 
-  The seed is hashed to both words, 64 bits: children of different seeds are
-  unrelated, and a run's millions of them do not meet by chance.
-  `tf.random.experimental.stateless_fold_in` hashes to one word and keeps the
-  index as the other, so that two of them in a row repeat their neighbours'.
+  Both words of the seed are hashed. Seeds from different parents are therefore
+  unrelated, and collisions in a run are unlikely.
+  `tf.random.experimental.stateless_fold_in` hashes one word only and keeps the
+  index as the other, so that two calls in a row can repeat a seed.
   """
 
   def __init__(self, seed):
-    """Takes a `[2]` int32 seed, which nothing else may draw from."""
-    # Philox is named since the default differs between devices.
+    """Takes a `[2]` int32 seed, which no other draw may use."""
+    # The algorithm is fixed, because the default differs between devices.
     split = tf.random.experimental.stateless_split
     self._words = split(seed, num=1, alg='philox')[0]
 
@@ -62,7 +61,7 @@ class Stream:
 
 
 def _sequence(run_seed, purpose, indices):
-  # A CRC, since Python's own hash of a string changes with every process.
-  # The length, since a sequence is padded with zeros: (5,) is not (5, 0).
+  # CRC32 is used because Python's hash of a string differs between processes.
+  # The length tells (5,) from (5, 0), because SeedSequence pads with zeros.
   name = [run_seed, zlib.crc32(purpose.encode()), len(indices), *indices]
   return np.random.SeedSequence([int(part) for part in name])

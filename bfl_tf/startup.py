@@ -1,7 +1,7 @@
-"""TensorFlow, TFP and tf-keras, imported when they are first used.
+"""Lazy imports of TensorFlow, TFP and tf-keras.
 
-Modules of this package import them from here: flags and help texts can then be
-read without TensorFlow, whose import takes seconds.
+All modules import them from here. Flags and help texts then do not need
+TensorFlow, whose import takes seconds.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def _quiet():
-  """Discards what native code writes to stderr."""
+  """Discards output of native code to stderr."""
   stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
   os.dup2(nowhere, 2)
   try:
@@ -32,7 +32,7 @@ def _quiet():
 
 
 def _start_tensorflow():
-  """Imports TensorFlow without its six lines about CPUs and GPUs."""
+  """Imports TensorFlow without its log lines about CPUs and GPUs."""
   if 'tensorflow' not in sys.modules:
     os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
     with _quiet():

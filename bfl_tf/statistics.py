@@ -1,18 +1,17 @@
-"""The one contract between clients and server.
+"""Statistics over the clients' updates, computed on the server.
 
-Whatever the server learns from a round is a *Statistic* over the clients'
-updates: a pooling rule, a moment, a table of kept updates.
+A pooling rule, a moment and a table of stored updates are all a *Statistic*:
 
-  accumulate(update, weight, reference) -> sums    one client's share
-  merge(sums, sums) -> sums                        any order, any tree
+  accumulate(update, weight, reference) -> sums    sums of one client
+  merge(sums, sums) -> sums                        in any order or tree
   finalize(sums, reference) -> (result, info)
 
-`weight` is any number not below 0 and `finalize` normalises, so that a client's
-weight need not be known against the others' when it arrives. `reference` is
-what was broadcast.
+`weight` is any non-negative number. `finalize` normalizes, so that an update
+can be added before the weights of other clients are known. `reference` is the
+broadcast model.
 
-Sums are pairs of float64, a value and its rounding error, added by TwoSum: the
-order of arrival then changes nothing that survives the rounding to float32.
+Sums are pairs of float64, a value and its rounding error, added by TwoSum.
+After rounding to float32, the result does not depend on the order of arrival.
 
 References:
   D. E. Knuth. The Art of Computer Programming, vol. 2, section 4.2.2.
@@ -27,7 +26,7 @@ import numpy as np
 
 from bfl_tf import weights
 
-# Temporaries of a pass over a vector: this many elements stay in the cache.
+# Number of elements per pass, so that temporaries stay in the cache.
 _CHUNK = 8192
 
 
@@ -38,7 +37,7 @@ class ClientUpdate(NamedTuple):
     client_id: Number of the client.
     num_examples: Number of examples that it trained on.
     model: Trained weights.
-    extras: Further vectors to the server, by client part.
+    extras: Additional vectors for the server, by client part.
     trace: A `training.Trace`: steps, sum of learning rates, mean loss.
     memory: Memory that the client keeps if the update is accepted, by client
       part. Stages and rules do not read it.
@@ -62,10 +61,10 @@ class Sums(NamedTuple):
   """Accumulated sums of a statistic.
 
   Attributes:
-    max_weight: the largest weight.
-    vectors: float64 arrays `[1 or 2, ...]`: a sum and, once something was
-      merged in, its rounding error. Has `weight`, the weights' sum.
-    tables: Entries by table name and client, for results that are no sums.
+    max_weight: Largest weight.
+    vectors: float64 arrays `[1 or 2, ...]` by name: a sum and, after a merge,
+      its rounding error. `weight` is the sum of the weights.
+    tables: Entries by table name and client, for results that are not sums.
   """
 
   max_weight: float
@@ -78,7 +77,7 @@ class Sums(NamedTuple):
 
 
 class Statistic(Protocol):
-  """A frozen dataclass; equal ones are reduced once."""
+  """A frozen dataclass; equal statistics are computed once."""
 
   def accumulate(
     self,
@@ -86,22 +85,22 @@ class Statistic(Protocol):
     weight: float,
     reference: weights.Weights,
   ) -> Sums:
-    """Returns one client's share."""
+    """Returns the sums of one client."""
 
   def finalize(
     self, sums: Sums, reference: weights.Weights
   ) -> tuple[Any, dict[str, float]]:
-    """Returns the statistic, and counts for the columns of `metrics.csv`."""
+    """Returns the result, and columns of `metrics.csv`."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Total:
-  """The sums over clients of what a function makes of each update.
+  """Sums over clients of the terms that a function computes per update.
 
-  The result holds them by name, `weight` among them.
+  The result contains the sums by name, including `weight`.
 
   Attributes:
-    terms: a function of a module, with the arguments of `accumulate`.
+    terms: Module-level function with the arguments of `accumulate`.
   """
 
   terms: Callable[[ClientUpdate, float, Any], Mapping[str, Any]]
@@ -125,8 +124,8 @@ def single(
 
   Args:
     weight: Weight of the client.
-    vectors: float64 terms by name, already multiplied as they need be.
-    tables: entries by table name and client id.
+    vectors: float64 terms by name, already weighted where needed.
+    tables: Entries by table name and client.
   """
   terms = {'weight': np.float64(weight), **vectors}
   return Sums(
@@ -139,10 +138,10 @@ def single(
 
 
 def merge(into: Sums, other: Sums) -> Sums:
-  """Adds `other` to `into`, whose memory is reused: keep no hold on it.
+  """Adds `other` to `into`, whose arrays are overwritten.
 
-  Commutative and associative up to the pairs' rounding, about 1e-32. What one
-  of them does not name is 0 there, or has no entries.
+  Commutative and associative up to rounding errors of about 1e-32. A sum that
+  one argument lacks is 0, and a missing table has no entries.
   """
   vectors = dict(into.vectors)
   for name, pair in other.vectors.items():
@@ -165,10 +164,10 @@ def reduced(
   weighed: Iterable[tuple[ClientUpdate, float]],
   reference: weights.Weights,
 ) -> tuple[Any, dict[str, float]]:
-  """Returns what `finalize` does of updates and their weights, one at a time.
+  """Returns a statistic of updates and weights, which are read one at a time.
 
   Raises:
-    TypeError: there are none.
+    TypeError: There are no updates.
   """
   shares = (statistic.accumulate(u, w, reference) for u, w in weighed)
   return statistic.finalize(functools.reduce(merge, shares), reference)
@@ -183,7 +182,7 @@ def chunks(size: int) -> Iterator[slice]:
 def _add(into: np.ndarray, other: np.ndarray) -> np.ndarray:
   if len(into) == 1:
     into = np.concatenate([into, np.zeros_like(into)])
-  # Of a transpose what follows would be a copy, and the sum lost.
+  # `reshape` would copy a transposed array, and the sum would be lost.
   into = np.ascontiguousarray(into)
   high, low = into.reshape(2, -1)
   flat = other.reshape(len(other), high.size)
@@ -198,7 +197,7 @@ def _add(into: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-  """Returns fl(a + b) and what the rounding left out, exactly; of float64."""
+  """Returns the rounded sum of float64 arrays, and its exact error."""
   total = a + b
   b_rounded = total - a
   error = a - (total - b_rounded)

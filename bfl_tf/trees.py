@@ -1,4 +1,4 @@
-"""Nested dicts and NamedTuples of arrays, by one name an array, and back."""
+"""Conversion between nested dicts of arrays and flat names."""
 
 from collections.abc import Iterator, Mapping
 import pathlib
@@ -12,7 +12,7 @@ SEPARATOR = '|'
 
 
 def leaves(tree: Mapping[str, Any], prefix: str = '') -> Iterator:
-  """Yields (name, leaf) of all: `('model|loc', leaf)`."""
+  """Yields the name and value of each leaf, such as `('model|loc', leaf)`."""
   for key, value in tree.items():
     name = f'{prefix}{key}'
     if hasattr(value, '_asdict'):
@@ -24,7 +24,7 @@ def leaves(tree: Mapping[str, Any], prefix: str = '') -> Iterator:
 
 
 def put(tree: dict[str, Any], name: str, leaf: Any) -> None:
-  """Puts a leaf where its name says; branches on the way are made."""
+  """Inserts a leaf at its name, and creates missing branches."""
   *parents, last = name.split(SEPARATOR)
   for parent in parents:
     tree = tree.setdefault(parent, {})
@@ -32,7 +32,7 @@ def put(tree: dict[str, Any], name: str, leaf: Any) -> None:
 
 
 def save(path: pathlib.Path, tree: Mapping[str, Any]) -> None:
-  """Writes all leaves to an `.npz` file that appears whole."""
+  """Writes all leaves to an `.npz` file atomically."""
   arrays: dict[str, Any] = {
     name: np.asarray(leaf) for name, leaf in leaves(tree)
   }
@@ -41,7 +41,7 @@ def save(path: pathlib.Path, tree: Mapping[str, Any]) -> None:
 
 
 def load(path: pathlib.Path) -> dict[str, Any]:
-  """Returns the nested dicts that `save` wrote; NamedTuples are dicts too."""
+  """Returns the nested dicts that `save` wrote; NamedTuples become dicts."""
   tree: dict[str, Any] = {}
   for name, array in files.read_npz(path).items():
     put(tree, name, array)

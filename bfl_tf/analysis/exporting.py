@@ -1,4 +1,4 @@
-"""A finished run's model for a process that knows nothing of this package."""
+"""Export of a finished run's model as a TensorFlow SavedModel."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def export(
 ) -> pathlib.Path:
   """Writes a SavedModel that predicts from raw examples.
 
-  The draws of `Trained.predict` are in it: of the same rows in the same order
-  it says the same.
+  It uses the random seed of `Trained.predict`. The same rows in the same order
+  therefore give the same predictions.
 
   Args:
-    trained: the run.
-    folder: a new one; it appears whole.
-    num_samples: passes of a stochastic model; by default those of `predict`.
+    trained: Model of a finished run.
+    folder: New or empty folder, which is written atomically.
+    num_samples: Number of Monte Carlo samples; by default that of `predict`.
 
   Returns:
-    Where it is.
+    Path of the SavedModel.
 
   Raises:
-    ValueError: the folder holds something, no samples are wanted, or more than
-      one of a posterior over all weights.
+    ValueError: The folder is not empty, `num_samples` is below 1, or it is
+      above 1 for a posterior over all weights.
   """
   count, path = trained.num_samples(num_samples), pathlib.Path(folder)
   if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -55,13 +55,13 @@ def export(
 
 
 class _Module(tf.Module):
-  """Predicts in one graph, with its draws in it."""
+  """Prediction as one graph, with a fixed seed."""
 
   def __init__(self, trained, num_samples):
     super().__init__()
     predictor = trained.predictor(training.strategies(1)[0])
     predictor.load(trained.weights)
-    # What is not tracked is not saved.
+    # TensorFlow saves only the attributes of a module.
     self._model = predictor.model
     inputs, classes = trained.task.inputs, tf.constant(trained.task.classes)
     seed = tf.constant(trained.draws())

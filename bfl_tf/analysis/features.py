@@ -1,7 +1,7 @@
-"""Features of examples from the last hidden layer of a network (FL-SWAG, 8.3).
+"""Features from the last hidden layer of a pre-trained network (FL-SWAG, 8.3).
 
-A server that has pre-trained a network shares it but for the last layer; what
-clients then learn is a logistic regression on its features.
+The server shares a pre-trained network without its last layer. Clients then
+train a logistic regression on its features.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def read(
   train_split: str = 'train',
   test_split: str = 'test',
 ) -> data.Dataset:
-  """Loads what features are wanted of.
+  """Loads the data set whose features are computed.
 
   Args:
     config: Config of the run whose network is used.
-    name: Name of a data set. The run's own data set is read as the run read it,
-      so that only held-out test examples are tested on; a file is read with the
-      columns of the run.
+    name: Name of a data set. The run's own data set is read with the run's
+      flags, so that its test examples stay held out. Another .csv file is read
+      with the run's column flags.
     train_split: TFDS split of the training examples.
     test_split: TFDS split of the test examples.
 
@@ -46,7 +46,7 @@ def read(
     return data.load(
       name, train_split=train_split, test_split=test_split, **reading
     )
-  # What it validated on is told from the others as it was trained on.
+  # `of_dataset` excludes the run's validation examples by their content.
   config = config.replace(
     validation_split=0, train_split=train_split, test_split=test_split
   )
@@ -58,21 +58,21 @@ def of_dataset(
   dataset: data.Dataset,
   seen: data.Dataset | None = None,
 ) -> Mapping[str, np.ndarray]:
-  """Returns features of what a network was not trained on.
+  """Returns features of examples that a network was not trained on.
 
   Args:
-    trained: the network, deterministic.
+    trained: Finished run of a deterministic network.
     dataset: Data set whose training examples, except those that the network was
       trained on, become the clients'; its test examples are kept.
     seen: Data set that the network was trained on; loaded from its config if
       None.
 
   Returns:
-    `x_train, y_train, x_test, y_test`, as `--dataset=file.npz` reads them; a
-    feature is float32, and rows are `[num_features]`.
+    `x_train, y_train, x_test, y_test`, as `--dataset=file.npz` reads them. The
+    inputs are float32 `[num_examples, num_features]`.
 
   Raises:
-    ValueError: the network is stochastic, it takes other examples, or no
+    ValueError: The network is stochastic, the examples do not fit it, or no
       example is left.
   """
   config = trained.config
@@ -104,10 +104,10 @@ def of_dataset(
 
 
 def hidden(trained: model.Trained, x: np.ndarray) -> np.ndarray:
-  """Returns what the last hidden layer says, `[num_examples, num_features]`.
+  """Returns outputs of the last hidden layer, `[num_examples, num_features]`.
 
   Args:
-    trained: the network.
+    trained: Finished run of a deterministic network.
     x: `[num_examples, ...]` raw examples.
   """
   last = server.last_layer(trained.model)

@@ -1,4 +1,4 @@
-"""A finished run and its data again, to ask more of both."""
+"""Loading of a finished run together with its data."""
 
 import os
 import pathlib
@@ -14,8 +14,8 @@ from bfl_tf.runs import directory, flags_file, task
 def promise_of(
   trained: model.Trained, held: data.Split, score: str
 ) -> prediction_sets.PredictionSets:
-  """Returns what a model's scores of held-out examples promise."""
-  # Of all sites at once: counts of each add up to the same.
+  """Returns prediction sets, calibrated on held-out examples."""
+  # Counts over all examples equal the sum of the counts per site.
   counts = metrics.score_counts(trained.predict(held.x).probs, held.y, score)
   return prediction_sets.PredictionSets.of(
     [counts], trained.num_samples(), score
@@ -23,15 +23,15 @@ def promise_of(
 
 
 class LoadedRun(NamedTuple):
-  """A finished run with the examples that it held out.
+  """A finished run with its held-out examples.
 
   Attributes:
-    trained: the run.
+    trained: Model of the run.
     dataset: Data set of the run.
     calibration: Calibration examples, which set the thresholds; None if there
       are none.
     test: Test examples to be scored.
-    score: one of `metrics.SET_SCORES`, of sets.
+    score: Score of the prediction sets, one of `metrics.SET_SCORES`.
   """
 
   trained: model.Trained
@@ -51,13 +51,13 @@ def load_run(
   Args:
     run_dir: Directory of the run, its `--output_dir`.
     calibrate_on_test: Fraction of the test examples to calibrate on, for a run
-      without calibration examples; they are not scored.
+      without calibration examples; these examples are not scored.
     score: Score of the prediction sets, as of `LoadedRun`.
 
   Raises:
-    ValueError: The directory cannot be loaded, as by `load`, or holds a
-      personalized model; or the data have changed since the run; or the run has
-      calibration examples and is asked to calibrate on test examples.
+    ValueError: The directory cannot be loaded, as by `load`, or contains a
+      personalized model. Or the data have changed since the run. Or
+      `calibrate_on_test` is set for a run with calibration examples.
   """
   if directory.is_sites_own(run_dir):
     raise ValueError(

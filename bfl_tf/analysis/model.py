@@ -21,7 +21,7 @@ from bfl_tf.startup import tf, tf_keras, tfd
 
 
 def load(run_dir: str | os.PathLike) -> Trained:
-  """Returns what a finished run has trained; needs none of its data.
+  """Returns the model of a finished run; its data are not needed.
 
   Args:
     run_dir: Directory of a run, or of a personalized model.
@@ -46,7 +46,7 @@ def load(run_dir: str | os.PathLike) -> Trained:
   training.configure(
     config.num_workers,
     config.deterministic,
-    # Whoever asks may have another machine than who trained.
+    # The run may have trained on another machine than this one.
     config.mixed_precision and training.has_mixed_precision(),
   )
   state = checkpoints.restore(path)
@@ -59,18 +59,18 @@ def load(run_dir: str | os.PathLike) -> Trained:
   return Trained(config, task, state.model)
 
 
-# In standard deviations from the training mean.
+# Bound of `is_out_of_range`, in standard deviations from the training mean.
 _FAR = 10
 
 
 class Prediction(NamedTuple):
-  """Predictions of examples; names as in `predictions.npz`.
+  """Predictions of examples, with the names in `predictions.npz`.
 
   Attributes:
     probs: `[num_examples, num_classes]` float32, mean over samples.
     normalized_entropy: `[num_examples]` float64 in [0, 1], of `probs`.
-    aleatoric_uncertainty: `[num_examples]` float32, Eq. 9, first term.
-    epistemic_uncertainty: `[num_examples]` float32, second term.
+    aleatoric_uncertainty: `[num_examples]` float32, see `metrics.uncertainty`.
+    epistemic_uncertainty: `[num_examples]` float32, see `metrics.uncertainty`.
   """
 
   probs: np.ndarray
@@ -82,8 +82,9 @@ class Prediction(NamedTuple):
 class Trained:
   """The global model of a finished run, after its last round.
 
-  A run that is scored by an ensemble (`--predictor=A+C+S`) keeps no member of
-  it: here it is the model, while `predictions.npz` is the ensemble's.
+  A run that is scored by an ensemble (`--predictor=A+C+S`) does not store its
+  members. This class then has the global model only, while `predictions.npz`
+  has the predictions of the ensemble.
 
   Attributes:
     config: Config of the run.
@@ -100,18 +101,18 @@ class Trained:
     self.config, self.task, self.weights = config, task, weights
 
   def replace(self, weights: weights_lib.Weights) -> Trained:
-    """Returns the same with other weights, to be asked in turns with it."""
+    """Returns a copy with other weights; both share their predictors."""
     other = Trained(self.config, self.task, weights)
     other.__dict__['_predictors'] = self._predictors
     return other
 
   @functools.cached_property
   def model(self) -> tf_keras.Model:
-    """A Keras model with the weights in, from `normalize(x)` to logits.
+    """Keras model with the trained weights, from `normalize(x)` to logits.
 
-    A stochastic one draws anew at each call, or by the seed of a
-    `bfl_tf.models.scope`, which is given the rhos too where it is to draw what
-    `predict` draws.
+    A stochastic model draws new weights at each call. To fix the seed, call it
+    in a `bfl_tf.models.scope`; pass the rhos to it to repeat the draws of
+    `predict`.
     """
     model = self._build()
     weights_lib.write(
@@ -121,11 +122,11 @@ class Trained:
 
   @property
   def posterior(self) -> tfd.Distribution:
-    """The posterior over the random weights, or the point of the model."""
+    """Posterior over the random weights; a point mass if there are none."""
     return weights_lib.distribution(self.weights)
 
   def normalize(self, x: np.ndarray) -> tf.Tensor:
-    """Returns raw examples as `model` takes them."""
+    """Returns the normalized inputs of `model` for raw examples."""
     inputs = self.task.inputs
     return preprocessing.normalize(self._raw(x), inputs.mean, inputs.std)
 
@@ -135,24 +136,24 @@ class Trained:
     num_samples: int | None = None,
     seed: int | None = None,
   ) -> Prediction:
-    """Predicts as the run's last evaluation did.
+    """Predicts as in the run's last evaluation.
 
-    Of the run's test inputs it is what `predictions.npz` holds, bit for bit on
-    CPUs of one type, unless the run was scored by an ensemble.
+    For the run's test examples, the result equals `predictions.npz`, bit for
+    bit on the same type of CPU. Runs that are scored by an ensemble differ.
 
-    Where all weights are random (`--client_parts=swag` or
-    `--client_optimizer=ivon`), one sample is the mean and more are draws of the
-    posterior, each with the batch normalization that was pooled.
+    With a posterior over all weights (`--client_parts=swag` or
+    `--client_optimizer=ivon`), one sample is the mean. Several samples are
+    drawn from the posterior, each with the pooled batch normalization.
 
     Args:
       x: `[num_examples, *task.input_shape]` raw examples of `task.dtype`.
-      num_samples: passes of a stochastic model; by default
-        `--final_num_mc_samples`, and 1 of a deterministic model.
-      seed: names other draws than those of the run's last evaluation.
+      num_samples: Number of Monte Carlo samples; by default
+        `--final_num_mc_samples`, or 1 for a deterministic model.
+      seed: Random seed; by default that of the run's last evaluation.
 
     Raises:
-      ValueError: examples of another kind, or no samples; or the model ran away
-        and its probabilities are not finite.
+      ValueError: The shape or type of the examples is wrong, `num_samples` is
+        below 1, or the model diverged and its probabilities are not finite.
     """
     x, draws = self._raw(x), self.draws(seed)
     count = self.num_samples(num_samples)
@@ -168,8 +169,8 @@ class Trained:
   def is_out_of_range(self, x: np.ndarray) -> np.ndarray:
     """Returns for each example whether it is far outside the training data.
 
-    It is if a number is more than 10 standard deviations from the training
-    mean. Categories do not count, nor do images of bytes.
+    Such an example has a number more than 10 standard deviations from the
+    training mean. Categories and uint8 images are ignored.
 
     Args:
       x: `[num_examples, *task.input_shape]` raw examples of `task.dtype`.
@@ -180,7 +181,7 @@ class Trained:
     return (far & counts).reshape(len(x), -1).any(-1)
 
   def num_samples(self, wanted: int | None = None) -> int:
-    """Returns how many passes `predict` makes where so many are wanted."""
+    """Returns the number of samples of `predict`; None for the default."""
     config = self.config
     if wanted is None:
       deterministic = config.variant == 'deterministic'
@@ -190,28 +191,28 @@ class Trained:
     return wanted
 
   def draws(self, seed: int | None = None) -> np.ndarray:
-    """Returns the `[2]` int32 seed that `predict` draws by."""
+    """Returns the `[2]` int32 seed of `predict`."""
     if seed is not None:
       return seeds.named(seed, 'prediction')
     return seeds.named(self.config.seed, 'evaluation', self.config.num_rounds)
 
   def predictor(self, strategy: tf.distribute.Strategy) -> training.Predictor:
-    """Returns a new predictor on a device, without the weights."""
+    """Returns a new predictor on a device; weights are not loaded."""
     return training.Predictor(
       strategy, self._build, self.task.inputs, self._plan.posterior_scope
     )
 
   def averages(self, wanted: int | None) -> bool:
-    """Whether so many samples are whole networks, drawn from the posterior.
+    """Returns whether `predict` averages over networks from the posterior.
 
-    If nobody says how many, it is as in the run's last evaluation: at the mean.
+    For None it uses the posterior mean, as in the run's last evaluation.
     """
     return (
       self._plan.posterior_scope == 'all' and wanted is not None and wanted > 1
     )
 
   def _predict_mixture(self, x, seed, num_samples):
-    """Predicts with samples of whole networks, the same for all examples."""
+    """Predicts with sampled networks, which are the same for all examples."""
     draws = posteriors.Draws(
       posteriors.of_model(self.weights),
       self.weights.at_a_point(),

@@ -4,8 +4,8 @@ The state of the run contains the start and the update of each client
 (`--refine=store_updates`). A client that joins or changes trains from that
 start. A client that leaves loses its entry in every statistic. All remaining
 updates are then summed again, and the server stages follow as in the run. The
-result does not depend on the order of the changes: a client that joined and
-left was never there, bit for bit.
+result does not depend on the order of the changes. If a client joins and
+leaves, the result is bit-for-bit identical to that without it.
 
 References:
   M. Makni. Deriving FL-SWAG as a one-shot method. 2022, section 5.3.
@@ -30,7 +30,7 @@ class Change:
   """A client that joins, changes or leaves.
 
   Attributes:
-    kind: one of `KINDS`.
+    kind: One of `KINDS`.
     client: Number of the client.
   """
 
@@ -58,7 +58,7 @@ class Change:
 
 
 def members(state: state_lib.State) -> dict[int, statistics.ClientUpdate]:
-  """Returns the updates that a state keeps, by client.
+  """Returns the stored updates of a state, by client.
 
   Raises:
     ValueError: The run stored no updates.
@@ -74,7 +74,7 @@ def members(state: state_lib.State) -> dict[int, statistics.ClientUpdate]:
 def beginning(
   experiment: Experiment, state: state_lib.State
 ) -> state_lib.State:
-  """Returns the state before the round of the updates that a state keeps."""
+  """Returns the state before the round whose updates are stored."""
   start = weights.Weights(**state.slots['store_updates']['start'])
   fresh = state_lib.fresh_slots(experiment.method.stages, start)
   return state_lib.State(0, start, fresh, {})
@@ -85,20 +85,20 @@ def apply(
   state: state_lib.State,
   change: Change,
 ) -> state_lib.Round:
-  """Makes a change and pools again; `state` is still good if that fails.
+  """Makes a change and pools again; an error leaves `state` unchanged.
 
   Args:
     experiment: Experiment of the run.
-    state: after the run, or after earlier changes.
+    state: State after the run, or after earlier changes.
     change: The change to make.
 
   Returns:
-    What a round returns; `bytes_up` and `bytes_down` are of this change alone.
+    Result of a round; `bytes_up` and `bytes_down` count this change alone.
 
   Raises:
-    ValueError: the change cannot be made, or an update was refused: that of who
-      trains, or what a member had sent.
-    StoppedError: fewer than `--min_clients` would be left.
+    ValueError: The change cannot be made, or a new or stored update is
+      rejected.
+    StoppedError: Fewer than `--min_clients` updates remain.
   """
   kept = members(state)
   change.check(kept, experiment.config.num_clients)
@@ -125,9 +125,9 @@ def apply(
 
 @dataclasses.dataclass(frozen=True)
 class _Replay(engine.Engine):
-  """Replays the updates that the state keeps; trains the client that changes.
+  """Replays the stored updates; trains the client that joins or changes.
 
-  Seeds contain the number of the change: a changed client draws anew.
+  Seeds contain the number of the change, so that each training has new draws.
   """
 
   before: state_lib.State

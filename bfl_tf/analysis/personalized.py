@@ -1,4 +1,4 @@
-"""Sites' own models: the global one, trained on by each site and kept."""
+"""Personalized models: the global model, trained further by each site."""
 
 from collections.abc import Iterable, Iterator
 import json
@@ -18,16 +18,16 @@ from bfl_tf.federation.state import State
 from bfl_tf.runs import checkpoints
 from bfl_tf.runs.directory import RunDirectory
 
-# What the name of a file may not hold somewhere, and what would hide it.
+# Characters that some systems forbid in file names, and a leading dot.
 _NOT_IN_NAMES = re.compile(r'[\x00-\x1f%/\\:*?"<>|]|^\.')
 
 
 class Personalized(NamedTuple):
-  """A site's own model.
+  """A personalized model of a site.
 
   Attributes:
     site: Name of the site.
-    model: Model that the site trained for itself.
+    model: Weights of the model.
     promise: Prediction sets from the site's calibration examples, or None.
   """
 
@@ -39,19 +39,19 @@ class Personalized(NamedTuple):
 def train(
   run: loading.LoadedRun, state: State, epochs: int
 ) -> Iterator[Personalized]:
-  """Trains the global model on each site's own examples, for that site alone.
+  """Trains a personalized model for each site on its own examples.
 
-  It is one more local training like that of the run's clients, by
-  `Plan.for_one_site`: the prior is the global posterior, or under PVI the
-  cavity, which does not contain the site's examples yet.
+  This is one more local training, with the plan `Plan.for_one_site`. The prior
+  is the global posterior. With PVI it is the cavity, which excludes the site's
+  own examples.
 
   Args:
     run: A loaded run whose clients are sites.
-    state: after its last round.
+    state: State after the last round.
     epochs: Number of epochs per site.
 
   Returns:
-    Each site's, as soon as it is trained.
+    The personalized models, each as soon as it is trained.
 
   Raises:
     ValueError: The clients of the run are not sites.
@@ -103,12 +103,12 @@ def _with_promises(run, models) -> Iterator[Personalized]:
 
 
 def home(run_dir: str | os.PathLike) -> pathlib.Path:
-  """Returns where a run's sites have their models."""
+  """Returns the folder of a run's personalized models."""
   return pathlib.Path(run_dir) / run_files.SITES / 'models'
 
 
 def folder(run_dir: str | os.PathLike, site: str) -> pathlib.Path:
-  """Returns where a site's own model is kept.
+  """Returns the folder of a site's personalized model.
 
   Args:
     run_dir: Directory of the global model.
@@ -126,24 +126,24 @@ def kept(
   personalized: Iterable[Personalized],
   epochs: int,
 ) -> Iterator[Personalized]:
-  """Passes models on, and keeps them, one in memory at a time.
+  """Writes personalized models and yields them, one in memory at a time.
 
-  `bfl_tf.load`, and so bfl-tf predict and export, take a site's folder as
-  that of a finished run.
+  `bfl_tf.load`, `bfl-tf predict` and `bfl-tf export` accept a site's folder
+  like the directory of a finished run.
 
   Args:
     run_dir: Directory of the global model.
-    trained: the run.
+    trained: The global model.
     personalized: Personalized models, as `train` yields them.
     epochs: Number of epochs per site, which is stored.
 
   Returns:
-    The same models in their order.
+    The same models in the same order.
 
   Raises:
-    ValueError: one cannot be written; those before it are.
+    ValueError: A model cannot be written; earlier models remain.
   """
-  # Scores of the models that were here; the same command makes them anew.
+  # The scores belong to the replaced models; the command writes new ones.
   (home(run_dir).parent / run_files.SCORES).unlink(missing_ok=True)
   try:
     for own in personalized:

@@ -1,10 +1,9 @@
-"""Sets of classes that hold the label as often as they promise.
+"""Prediction sets with guaranteed coverage, calibrated on counts of the sites.
 
-Each site counts its calibration scores by bin and sends the counts; the server
-adds them up and reads off a threshold (`metrics.conformal`). What is promised
-is the coverage over all sites' examples together: of a site, or of a class, it
-is reported and not promised. A site that has a model of its own makes a promise
-of its own with it, from its own counts, and for itself.
+Each site counts its calibration scores by bin and sends the counts. The server
+adds the counts and computes a threshold (`metrics.conformal`). Coverage is
+guaranteed over the examples of all sites together; per site or class it is only
+reported. A personalized model has prediction sets from its site's counts alone.
 """
 
 from collections.abc import Sequence
@@ -22,14 +21,15 @@ LEVELS = (0.9, 0.95)
 
 
 class PredictionSets(NamedTuple):
-  """Which classes are in a set.
+  """Thresholds that define prediction sets.
 
   Attributes:
     levels: Probabilities with which a set must contain the label.
     thresholds: Largest score of a class in the set, for each level.
     num_examples: Number of calibration examples.
-    num_samples: passes of the model that was asked; it holds for no other.
-    score: one of `metrics.SET_SCORES`.
+    num_samples: Number of Monte Carlo samples per prediction; the guarantee
+      holds for this number only.
+    score: Score of a class, one of `metrics.SET_SCORES`.
   """
 
   levels: tuple[float, ...]
@@ -42,36 +42,36 @@ class PredictionSets(NamedTuple):
   def of(
     cls, counts: Sequence[np.ndarray], num_samples: int, score: str
   ) -> 'PredictionSets':
-    """Merges what sites count: `[num_bins]` integers each."""
+    """Merges the counts of sites, `[num_bins]` integers each."""
     total = np.sum(counts, axis=0)
     limits = tuple(metrics.threshold(total, 1 - level) for level in LEVELS)
     return cls(LEVELS, limits, int(total.sum()), num_samples, score)
 
   def sets(self, probs: np.ndarray) -> list[np.ndarray]:
-    """Returns for each level `[num_examples, num_classes]` bool."""
+    """Returns the sets of each level, `[num_examples, num_classes]` bool."""
     scores = metrics.set_scores(probs, self.score)
     return [scores <= limit for limit in self.thresholds]
 
   def is_enough(self, level: float) -> bool:
-    """Whether the sets of a level are smaller than all classes."""
+    """Returns False if every set of a level contains all classes."""
     return self.thresholds[self.levels.index(level)] < 1
 
   def informative(self) -> 'PredictionSets':
-    """Returns it without the levels whose sets are every class."""
+    """Returns a copy without the levels whose sets all contain every class."""
     levels = tuple(level for level in self.levels if self.is_enough(level))
     limits = tuple(limit for limit in self.thresholds if limit < 1)
     return self._replace(levels=levels, thresholds=limits)
 
 
 def write(run_dir: str | os.PathLike, promise: PredictionSets) -> None:
-  """Writes the promise of a run, or of a site's own model, in its directory."""
+  """Writes prediction sets to the directory of a run or personalized model."""
   content = {**promise._asdict(), 'num_bins': conformal.NUM_BINS}
   path = pathlib.Path(run_dir) / run_files.CONFORMAL
   files.write_text(path, json.dumps(content, indent=2) + '\n')
 
 
 def read(run_dir: str | os.PathLike) -> PredictionSets | None:
-  """Returns the promise of a run or of a site's own model; None without one.
+  """Returns the prediction sets of a run or personalized model, or None.
 
   Raises:
     ValueError: The thresholds were stored by another version.

@@ -1,4 +1,4 @@
-"""A report on sites as people see it: tables, plots, lines."""
+"""Output of a report on sites: tables, plots and printed lines."""
 
 from collections.abc import Iterator
 import json
@@ -11,10 +11,10 @@ from bfl_tf.runs import tables as tables_lib
 
 
 def write(path: pathlib.Path, report: reports.Report) -> None:
-  """Writes `sites/` below a run, and its `conformal.json`.
+  """Writes the folder `sites/` and `conformal.json` of a run.
 
   Raises:
-    stopping.MachineError: something cannot be written.
+    stopping.MachineError: A file cannot be written.
   """
   with tables_lib.cleared(path / 'sites') as folder:
     tables = {
@@ -40,12 +40,12 @@ def write(path: pathlib.Path, report: reports.Report) -> None:
 def lines(
   path: pathlib.Path, report: reports.Report, of_nodes: bool = False
 ) -> Iterator[str]:
-  """Yields what is printed: tables, what is not there and why, promises.
+  """Yields the printed lines: tables, missing results, prediction sets.
 
   Args:
-    path: the run's.
+    path: Directory of the run.
     report: The report to print.
-    of_nodes: who were asked, by a server that has the files.
+    of_nodes: Whether the sites are nodes, so that the server has the files.
   """
   for table in (report.sites, report.summary, report.classes):
     if table:
@@ -76,7 +76,7 @@ def _promised(promise):
 
 
 def figures(report: reports.Report) -> dict[str, Any]:
-  """Draws scores of sites and of classes, and the calibration of all."""
+  """Draws scores by site and by class, and overall calibration."""
   levels = report.promise.levels if report.promise else ()
   targets = {f'Coverage of {level:g}': level for level in levels}
   drawn = {'reliability': plots.reliability_bars(report.reliability)}

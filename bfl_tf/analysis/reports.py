@@ -18,9 +18,9 @@ from bfl_tf.analysis.model import Trained
 from bfl_tf.federation import loop, run_data
 
 Row = dict[str, Any]
-# Where a larger value is the worse one; of all others the smaller.
+# Scores for which larger is worse; for all others, smaller is worse.
 _WORSE_IF_LARGE = ('nll', 'ece', 'size')
-# What is shown of a site's own model, beside the global one's.
+# Reported scores of personalized models.
 _OWN_SCORES = ('accuracy', 'nll', 'ece', 'coverage', 'size')
 
 
@@ -29,10 +29,10 @@ class Report:
   """Scores by site, by class and over all sites.
 
   Attributes:
-    sites: a row a site, by column.
-    classes: a row a class.
-    summary: all examples together, and the mean, the worst and the standard
-      deviation over sites.
+    sites: One row per site, by column.
+    classes: One row per class, by column.
+    summary: Scores of all examples together, and the mean, the worst and the
+      standard deviation over sites.
     reliability: Reliability curve of all examples together.
     promise: Prediction sets from the calibration examples, or None.
     rejected: Reason why a site did not reply, by site.
@@ -55,14 +55,14 @@ class Report:
     client_names: Sequence[str],
     personalized: Mapping[str, Row] = types.MappingProxyType({}),
   ) -> 'Report':
-    """Makes the tables.
+    """Builds the tables.
 
     Args:
-      trained: the run's model.
+      trained: Model of the run.
       tallies: Statistics of each site, in the order of the rows.
       together: Statistics of all examples.
       promise: Prediction sets of the statistics.
-      client_names: sites by client number; nothing where clients are no sites.
+      client_names: Site of each client; empty if clients are not sites.
       personalized: Additional columns, by site.
     """
     drawn = _drawn(trained.config, client_names)
@@ -86,11 +86,11 @@ def report(
   run: loading.LoadedRun,
   personalized: Iterable[personalized.Personalized] = (),
 ) -> Report:
-  """Scores the global model, and each site's own if there are such.
+  """Scores the global model, and personalized models if there are any.
 
   Args:
     run: A loaded run with its held-out examples.
-    personalized: models as of `personalized.train`, one at a time.
+    personalized: Personalized models, as `personalized.train` yields them.
   """
   trained, test = run.trained, run.test
   promise = run.calibration and loading.promise_of(
@@ -115,9 +115,9 @@ def report(
 
 
 def flat(found: Report) -> dict[str, float]:
-  """Returns what sums a report up by one name each, for tables over runs."""
+  """Returns summary scores of a report by name, for tables over runs."""
   whole, *over_sites = found.summary
-  # Of all examples the run says most itself.
+  # The run itself reports the other scores of all examples.
   ours = ('coverage', 'size', 'single', 'auroc')
   scores = {k: v for k, v in whole.items() if k.partition('_')[0] in ours}
   for row in over_sites:
@@ -134,7 +134,7 @@ def _own_scores(run, personalized) -> Iterator[tuple[str, Row]]:
       continue
     own = run.test.take(tested[site])
     probs = run.trained.replace(model).predict(own.x).probs
-    # A set that is every class for want of examples has no score.
+    # Levels with too few calibration examples are not scored.
     promise = promise and promise.informative()
     scores = site_statistics.SiteStatistics.of(probs, own.y, promise).row(
       promise
@@ -150,10 +150,10 @@ def _own_scores(run, personalized) -> Iterator[tuple[str, Row]]:
 
 
 def _summary(sites: Sequence[Row], last: Sequence[str]) -> Iterator[Row]:
-  """Yields mean, worst and standard deviation over sites, where there are."""
+  """Yields the mean, worst and standard deviation over sites, if any."""
   if not sites:
     return
-  # The first may have no model of its own.
+  # Rows differ in their columns: some sites may lack a personalized model.
   every = dict.fromkeys(name for row in sites for name in row)
   others = ('site', 'num_examples', 'rounds_selected')
 
@@ -185,8 +185,7 @@ def _summary(sites: Sequence[Row], last: Sequence[str]) -> Iterator[Row]:
 
 
 def _drawn(config, names) -> list[list[str]]:
-  """Returns the sampled sites of each round; nothing under full
-  participation."""
+  """Returns the sampled sites of each round, or [] if all participate."""
   if not (config.clients_per_round and names):
     return []
   return [

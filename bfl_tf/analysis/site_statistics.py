@@ -1,7 +1,7 @@
-"""Sums over labelled examples of a site, from which its scores follow.
+"""Sums over the labelled examples of a site, which determine its scores.
 
-Tallies of sites are added: all of them together are scored by a server that has
-neither their examples nor their predictions.
+The sums of several sites can be added. A server can then score all sites
+together without their examples or predictions.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ import numpy as np
 from bfl_tf import metrics
 from bfl_tf.analysis import prediction_sets
 
-# Of calibration errors, as everywhere.
+# Number of bins of the calibration error, the default of --num_bins.
 _NUM_BINS = 15
 
 
@@ -20,16 +20,18 @@ class SiteStatistics(NamedTuple):
   """Sums over the examples of one site, or of several.
 
   Attributes:
-    examples: `[num_classes]` integers, of each class.
-    right: `[num_classes]`, those whose most probable class it is.
-    loss: `[]`, their negative log likelihoods.
-    binned: `[3, num_bins]` by confidence: examples, right ones, confidences.
-    covered: `[num_levels, num_classes]`, those whose label is in their set.
-    sizes: `[num_levels, num_classes]`, classes in their sets.
-    single: `[num_levels, num_classes]`, those whose set is one class.
-    single_right: Number of sets of a single class that is the label, by level.
-    auroc: `[num_classes]`, one against the rest, which is of one site alone:
-      NaN where it is not known.
+    examples: `[num_classes]`, number of examples of each class.
+    right: `[num_classes]`, number of correct predictions.
+    loss: `[]`, sum of the negative log likelihoods.
+    binned: `[3, num_bins]` by confidence: number of examples, number of correct
+      predictions, sum of the confidences.
+    covered: `[num_levels, num_classes]`, number of sets with the label.
+    sizes: `[num_levels, num_classes]`, sum of the set sizes.
+    single: `[num_levels, num_classes]`, number of sets with a single class.
+    single_right: `[num_levels, num_classes]`, number of sets with the label as
+      their single class.
+    auroc: `[num_classes]`, one-vs-rest AUROC of a single site; NaN if unknown,
+      as for several sites.
   """
 
   examples: np.ndarray
@@ -49,11 +51,11 @@ class SiteStatistics(NamedTuple):
     y: np.ndarray,
     promise: prediction_sets.PredictionSets | None,
   ) -> 'SiteStatistics':
-    """Adds up examples.
+    """Returns the sums over examples.
 
     Args:
-      probs: `[num_examples, num_classes]`.
-      y: integers `[num_examples]`.
+      probs: Probabilities `[num_examples, num_classes]`.
+      y: Integer labels `[num_examples]`.
       promise: Prediction sets, or None.
     """
     num_classes = probs.shape[1]
@@ -84,7 +86,7 @@ class SiteStatistics(NamedTuple):
     )
 
   def check(self, num_examples: int) -> None:
-    """Refuses what `num_examples` do not add up to, as somebody may send it."""
+    """Raises a ValueError if `num_examples` cannot give these sums."""
     for name, value in self._asdict().items():
       known = value[~np.isnan(value)] if name == 'auroc' else value
       if not np.all(np.isfinite(known)) or np.any(known < 0):
@@ -120,14 +122,14 @@ class SiteStatistics(NamedTuple):
 
   @property
   def recall(self) -> np.ndarray:
-    """`[num_classes]`; NaN of a class without examples."""
+    """Recall `[num_classes]`; NaN for a class without examples."""
     with np.errstate(invalid='ignore'):
       return self.right / self.examples
 
   def row(
     self, promise: prediction_sets.PredictionSets | None
   ) -> dict[str, Any]:
-    """Returns the scores of all examples; None for one that is not known."""
+    """Returns the scores of all examples; None for an unknown score."""
     size = self.num_examples
     in_bins, right, confidence = self.binned
     known = self.auroc[np.isfinite(self.auroc)]
@@ -144,7 +146,7 @@ class SiteStatistics(NamedTuple):
   def class_row(
     self, number: int, promise: prediction_sets.PredictionSets | None
   ) -> Mapping[str, Any]:
-    """Returns the scores of one class; of one without examples their number."""
+    """Returns the scores of a class, or only `num_examples` if it is 0."""
     row = {'num_examples': int(self.examples[number])}
     if not row['num_examples']:
       return row
@@ -174,8 +176,8 @@ class SiteStatistics(NamedTuple):
 
 
 def check_counts(counts: np.ndarray, num_examples: int) -> None:
-  """Refuses integer counts that do not add up to the examples of a site."""
-  # First each by itself, so that no sum runs over.
+  """Raises a ValueError unless integer counts add up to `num_examples`."""
+  # Each count is checked first, so that the sum cannot overflow.
   good = np.all(counts >= 0) and np.all(counts <= num_examples)
   if not good or counts.sum() != num_examples:
     raise ValueError(f'its counts do not match its {num_examples} examples')

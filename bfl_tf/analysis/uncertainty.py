@@ -1,9 +1,7 @@
-"""Does a finished run's model know what it does not know?
+"""Uncertainty evaluation of a finished run's model.
 
-Four questions to one model, each with the measures that are usual for it: does
-an uncertainty tell examples of another kind; does it say when to stay silent;
-are probabilities frequencies, and would a temperature do as well; what of all
-this is left of images that are corrupted.
+It has four parts: out-of-distribution detection, selective prediction,
+calibration with and without temperature scaling, and corrupted images.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,17 +16,17 @@ from bfl_tf.data import corruptions, names
 
 Row = dict[str, Any]
 MEASURES = model.Prediction._fields[1:]
-# Below it images are of another scale, as scikit-learn's digits of 0 to 16.
+# Images with smaller maxima have another scale, such as digits from 0 to 16.
 _DARK = 128
 
 
 class Other(NamedTuple):
-  """Examples of another kind.
+  """Out-of-distribution examples.
 
   Attributes:
     distance: `near` or `far`.
     name: Name of the data set.
-    x: `[num_examples, ...]`, shaped as the run's.
+    x: `[num_examples, ...]`, in the shape of the run's examples.
   """
 
   distance: str
@@ -39,20 +37,20 @@ class Other(NamedTuple):
 def other(
   distance: str, text: str, like: data.Dataset, count: int = 0
 ) -> Other:
-  """Loads a set to be told apart, as the run's inputs.
+  """Loads out-of-distribution examples in the shape of the run's inputs.
 
   Args:
-    distance: `near` or `far`, the flag that names it.
-    text: a data set's name, or `name@split`; by default TFDS's `test`, and all
-      of a file, of a function's and of a set of scikit-learn's.
-    like: the run's data, to whose images its images are resized.
-    count: so many at most; 0: all.
+    distance: `near` or `far`, the flag that names the set.
+    text: Name of a data set, or `name@split`. The default split is `test` for
+      TFDS, and the training examples for other sources.
+    like: Data set of the run; images are resized to its shape.
+    count: Maximum number of examples; 0 for all.
 
   Raises:
     ValueError: Raised as by `data.load_unlabeled`.
   """
   name, split = text, ''
-  # The path of a file may have one of its own.
+  # The path of a file may contain an @.
   if '@' in text and names.kind(text) not in names.FILES:
     name, _, split = text.rpartition('@')
   kind = names.kind(name)
@@ -68,9 +66,9 @@ class Asked(NamedTuple):
   """Results of an uncertainty evaluation.
 
   Attributes:
-    tables: rows by name: `detection`, `selection`, `calibration`,
-      `corruptions`; empty where it cannot be made.
-    remarks: lines on what was found, and on what could not be asked.
+    tables: Rows by table: `detection`, `selection`, `calibration`,
+      `corruptions`. A table that does not apply is empty.
+    remarks: Remarks on the results, and on skipped parts.
   """
 
   tables: dict[str, list[Row]]
@@ -84,14 +82,14 @@ def ask(
   num_examples: int = 0,
   corrupt: bool = True,
 ) -> Asked:
-  """Asks all four questions.
+  """Runs all four parts of the evaluation.
 
   Args:
     run: A loaded run, whose test examples are used.
-    others: sets to be told apart from them.
+    others: Sets of out-of-distribution examples.
     num_samples: Number of Monte Carlo samples, as of `Trained.predict`.
     num_examples: Maximum number of test examples; 0 for all.
-    corrupt: whether to score corrupted images, if they are uint8 images.
+    corrupt: Whether to score corrupted images, if the inputs are uint8 images.
   """
   trained, remarks = run.trained, []
   test = run.test.take(some(len(run.test.y), num_examples))
@@ -132,7 +130,7 @@ def ask(
 
 
 def some(size: int, count: int) -> np.ndarray:
-  """Returns `count` of `size` indices, the same each time; all of them if 0."""
+  """Returns `count` of `size` indices, always the same; all if `count` is 0."""
   if not 0 < count < size:
     return np.arange(size)
   rng = seeds.generator(0, 'doubt_examples')
@@ -142,7 +140,7 @@ def some(size: int, count: int) -> np.ndarray:
 def detection(
   inside: model.Prediction, outside: model.Prediction, other: Other
 ) -> Iterator[Row]:
-  """Yields a row a measure: how well it tells `other` from test examples."""
+  """Yields the detection scores of each uncertainty measure."""
   for measure in MEASURES:
     found = metrics.detection(
       inside._asdict()[measure], outside._asdict()[measure]
@@ -158,7 +156,7 @@ def detection(
 
 
 def selection(said: model.Prediction, y: np.ndarray) -> Iterator[Row]:
-  """Yields a row a measure: what staying silent by it buys."""
+  """Yields the selective prediction scores of each uncertainty measure."""
   right = metrics.is_correct(said.probs, y)
   for measure in MEASURES:
     found = metrics.selective(said._asdict()[measure], right)
@@ -174,7 +172,7 @@ def selection(said: model.Prediction, y: np.ndarray) -> Iterator[Row]:
 def calibration(
   probs: np.ndarray, y: np.ndarray, temperature: float = 1.0
 ) -> Row:
-  """Returns the errors of probabilities, at a temperature."""
+  """Returns the calibration errors of probabilities, at a temperature."""
   if temperature != 1:
     probs = metrics.tempered(probs, temperature)
   return {
@@ -190,11 +188,10 @@ def calibration(
 def temperature_data(
   run: loading.LoadedRun,
 ) -> tuple[str, data.Split] | None:
-  """Returns examples to fit a temperature on, behind what they are called.
+  """Returns the name of a set to fit a temperature on, and its examples.
 
-  The test examples that were set apart for it; or the validation examples; or
-  the calibration shares, which are then no longer each site's own. Never test
-  examples that are scored.
+  It is the first of these that exists: test examples held out for calibration,
+  validation examples, calibration examples. Without any of them it is None.
   """
   held, validation = run.calibration, run.dataset.validation
   if held is not None and run.dataset.calibration is None:
@@ -209,7 +206,7 @@ def fitted_temperature(
   held: data.Split,
   num_samples: int | None = None,
 ) -> float:
-  """Returns the temperature with which a model fits examples best."""
+  """Returns the temperature with minimal negative log likelihood."""
   probs = trained.predict(held.x, num_samples).probs
   return metrics.fit_temperature(probs, held.y)
 
@@ -220,11 +217,11 @@ def corrupted(
   num_samples: int | None,
   seed: int,
 ) -> Iterator[Row]:
-  """Yields a row for the clean images, and a kind and strength.
+  """Yields a row for clean images, and for each corruption and strength.
 
   Args:
-    trained: the run.
-    test: uint8 images.
+    trained: Model of the run.
+    test: Test examples, uint8 images.
     num_samples: Number of Monte Carlo samples, as of `Trained.predict`.
     seed: Random seed of the noise.
   """
@@ -252,7 +249,7 @@ def corrupted(
 def flat(
   found: Mapping[str, Sequence[Row]],
 ) -> dict[str, float]:
-  """Returns all numbers by one name each, for tables over runs."""
+  """Returns all scores by name, for tables over runs."""
   scores: dict[str, float] = {}
   for row in found.get('detection', ()):
     place = '_'.join(row[key] for key in ('distance', 'set', 'measure'))
@@ -263,7 +260,7 @@ def flat(
       scores[f'{name}_{row["measure"]}'] = row[name]
   for row, end in zip(found.get('calibration', ()), ('', '_tempered')):
     for name in row:
-      # Those of all test examples the run says itself.
+      # The run itself reports `nll` and `ece` of all test examples.
       apart = '_untempered' if name in ('nll', 'ece') and not end else end
       if end or name != 'temperature':
         scores[f'{name}{apart}'] = row[name]

@@ -1,7 +1,7 @@
 """Attacks by malicious clients, to test rules and weightings.
 
-An attack on a posterior moves the mean and keeps the trained spread, so that
-the malicious client appears as certain as the others.
+An attack on a posterior changes the mean and keeps the trained covariance, so
+that the malicious client appears as certain as the others.
 
 References:
   M. Fang et al. Local model poisoning attacks to Byzantine-robust federated
@@ -22,15 +22,15 @@ from bfl_tf.config.settings import Setting
 def malicious_clients(
   run_seed: int, num_clients: int, fraction: float
 ) -> frozenset[int]:
-  """Returns the numbers of the bad clients, rounded to a whole number of them.
+  """Returns the numbers of the malicious clients.
 
-  Whoever is bad at a fraction is so at a larger one, whatever the attack: the
-  same clients, done other things to.
+  They do not depend on the attack. A larger fraction includes the clients of a
+  smaller one.
 
   Args:
-    run_seed: the run's `--seed`.
+    run_seed: Value of `--seed`.
     num_clients: Number of clients of the run.
-    fraction: Fraction of clients that are malicious.
+    fraction: Fraction of clients that are malicious; their number is rounded.
   """
   order = seeds.generator(run_seed, 'bad_clients').permutation(num_clients)
   return frozenset(order[: round(fraction * num_clients)].tolist())
@@ -72,7 +72,7 @@ class Attack(component.Component):
 
 @dataclasses.dataclass(frozen=True)
 class LabelFlip(Attack):
-  """Trains on labels of which c has become C - 1 - c (Fang et al. 2020)."""
+  """Trains on labels C - 1 - c in place of c (Fang et al. 2020)."""
 
   name = 'label_flip'
 
@@ -82,7 +82,7 @@ class LabelFlip(Attack):
 
 @dataclasses.dataclass(frozen=True)
 class RandomModel(Attack):
-  """Sends means drawn from N(0, scale^2), others each round."""
+  """Sends means drawn from N(0, scale^2), with new draws in each round."""
 
   scale: Annotated[
     float, Setting('Standard deviation of the random means.', gt=0)
@@ -98,7 +98,7 @@ class RandomModel(Attack):
 
 @dataclasses.dataclass(frozen=True)
 class ScaledUpdate(Attack):
-  """Sends start + factor (trained - start): goes further, or back."""
+  """Sends start + factor (trained - start): a scaled or reversed update."""
 
   factor: Annotated[
     float,

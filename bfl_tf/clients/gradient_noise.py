@@ -21,8 +21,8 @@ from bfl_tf.startup import tf
 class GradientNoise(training.Part):
   """Adds N(0, scale^2) to the mean's gradient at each step.
 
-  It comes after weight decay and before the optimizer. Without a scale it is
-  not there, bit for bit.
+  The noise is added after weight decay and before the optimizer. With scale 0,
+  training is bit-for-bit identical to training without this part.
   """
 
   scale: Annotated[

@@ -1,8 +1,8 @@
-"""Each client starts from weights of its own, not from the broadcast.
+"""Independent initialization of each client, in place of the broadcast.
 
-What weight-space aggregation meets where nobody shares a start: the hidden
-units of two clients have no common order. FL-SWAG (section 8.2) reports that
-every average of deep networks then collapses.
+Without a shared start, the hidden units of two clients have no common order.
+FL-SWAG (section 8.2) reports that every average of deep networks then
+collapses.
 
 References:
   M. Makni. Deriving FL-SWAG as a one-shot method. 2022.
@@ -22,10 +22,10 @@ _NOTHING = weights.Layout((), (), ())
 
 @dataclasses.dataclass(frozen=True)
 class IndependentInit(training.Part):
-  """Draws all kernels anew: N(0, 2 / inputs), He et al. 2015.
+  """Draws all kernels anew from N(0, 2 / inputs) (He et al. 2015).
 
-  It does so after the first step of a training, in place of what that made of
-  them. Biases, and what normalizes, are the broadcast's after that one step.
+  The draws replace the kernels after the first training step. Biases and
+  parameters of normalization keep their values after this step.
 
   Attributes:
     layout: Layout of the model, set by `with_layout`.
@@ -60,7 +60,7 @@ class IndependentInit(training.Part):
 
 
 def _kernel(like, seed, name):
-  # [height, width, channels, 1], a filter for each channel.
+  # A depthwise kernel [height, width, channels, 1] has one filter per channel.
   depthwise = 'depthwise_kernel' in name
   inputs = math.prod(like.shape[:-2] if depthwise else like.shape[:-1])
   return tf.random.stateless_normal(

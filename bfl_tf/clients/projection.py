@@ -1,9 +1,9 @@
-"""Projected gradient descent on clients: a ball that no step leaves.
+"""Projected gradient descent on clients, onto an L2 ball.
 
 The paper (section 3.2, Table 3) bounds the norm of a client's model by M = 3.
-A Fixup ResNet-20 starts near 10.7, so a ball around zero cuts it down in the
-first step; around the broadcast model, the default, it bounds the update, and
-so how far clients drift apart.
+A Fixup ResNet-20 starts with a norm near 10.7, so a ball around zero shrinks it
+in the first step. By default, the ball is around the broadcast model and bounds
+the update.
 
 References:
   M. S. Ozdayi et al. Improving accuracy of federated learning in non-IID
@@ -24,10 +24,10 @@ BALLS = ('update', 'model')
 
 @dataclasses.dataclass(frozen=True)
 class Projection(training.Part):
-  """Moves the mean back onto an L2 ball after each step that left it.
+  """Projects the mean onto an L2 ball after each step that leaves it.
 
-  Scales and the optimizer's own memory stay as they are. What never leaves the
-  ball is trained as without it, bit for bit.
+  Scales and the optimizer state are unchanged. If no step leaves the ball,
+  training is bit-for-bit identical to training without this part.
   """
 
   radius: Annotated[float, Setting('Radius of the L2 ball.', gt=0)] = 3.0
@@ -56,6 +56,6 @@ class Projection(training.Part):
     return tf.where(left, on_ball, mean), (centre, hits)
 
   def report(self, carry, trace):
-    """The share of steps that left the ball."""
+    """Returns the fraction of steps that left the ball."""
     _, hits = carry
     return {'hit_fraction': hits / tf.cast(trace.steps, tf.float32)}

@@ -1,9 +1,9 @@
-"""FedProx: stay near the broadcast model.
+"""FedProx: a penalty on the distance to the broadcast model.
 
-Adds mu/2 |mean - start|^2 to a client's loss. FedBE's published code adds mu/2
-times the sum over weight tensors of |tensor - start|, a pull of the same size
-however far away. PyTorch calls a kernel and batch normalization's gamma
-`weight`; that code leaves out all other parameters.
+Adds mu/2 |mean - start|^2 to a client's loss. FedBE's published code instead
+adds mu/2 times the sum over weight tensors of |tensor - start|. It penalizes
+only parameters that PyTorch names `weight`: kernels, and gamma of batch
+normalization.
 
 References:
   T. Li et al. Federated optimization in heterogeneous networks. MLSys 2020.
@@ -27,7 +27,7 @@ class Proximal(training.Part):
   """The proximal term as a client part.
 
   Attributes:
-    layout: Tensors of the mean; `with_layout` sets it.
+    layout: Layout of the model, set by `with_layout`.
   """
 
   weight: Annotated[

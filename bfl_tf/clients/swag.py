@@ -1,13 +1,14 @@
 """SWAG: a Gaussian over all weights from the steps of SGD (FL-SWAG, alg. 1).
 
-Notation (FL-SWAG, section 4.2): theta_i the weights where the i-th period ends,
-n of them; theta_SWA their mean, theta_bar_i that of the first i.
+Notation (FL-SWAG, section 4.2): theta_i are the weights at the end of the i-th
+of n periods, theta_SWA is their mean, and theta_bar_i the mean of the first i.
   Sigma_diag = 1/n sum_i (theta_i - theta_SWA)^2
   D          the last r columns theta_i - theta_bar_i
   Sigma      = Sigma_diag / 2 + D D^T / (2 (r - 1)); at r = 0 Sigma_diag
 
-The average starts at the first collection, not at the broadcast as printed, and
-second moments are centred on the way (Welford). Alone the average is SWA.
+The average starts at the first collection, not at the broadcast as printed.
+Squared deviations are accumulated by Welford's method. The average alone is
+SWA.
 
 References:
   W. Maddox et al. A simple baseline for Bayesian uncertainty in deep learning.
@@ -33,10 +34,10 @@ class Collected(NamedTuple):
 
   Attributes:
     count: Number of collected weights.
-    average: `[num_trainable]`.
-    square: `[num_trainable]`, summed squared deviations; of length 0 where no
-      scale is fitted.
-    columns: `[rank, num_trainable]`, the last deviations, the newest last.
+    average: `[num_trainable]`, mean of the collected weights.
+    square: `[num_trainable]`, sum of squared deviations; empty if no scale is
+      fitted.
+    columns: `[rank, num_trainable]`, the last deviations, from old to new.
   """
 
   count: Any
@@ -47,7 +48,7 @@ class Collected(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Swag(training.Part):
-  """Takes the weights in where a period ends; leaves the training as it is."""
+  """Collects the weights at the end of each period; training is unchanged."""
 
   start: Annotated[
     int,
@@ -112,7 +113,7 @@ class Swag(training.Part):
     return max(0, num_steps // self.period - first // self.period)
 
   def check(self, num_steps: int, num_examples: int) -> None:
-    """Raises a ValueError if too few periods end in so many steps."""
+    """Raises a ValueError if a training has too few collections."""
     least = max(2, self.rank) if self.fits_scale else 1
     found = self.collections(num_steps)
     if found < least:
@@ -166,7 +167,7 @@ class Swag(training.Part):
     return model, None, None
 
   def report(self, carry, trace):
-    """The share of scales that the floor held, and how many were collected."""
+    """Returns the fraction of floored scales and the number of collections."""
     if not self.fits_scale:
       return {}
     floored = tf.cast(self._scale(carry) < self.min_scale, tf.float32)

@@ -125,10 +125,10 @@ class Config(
 
   @classmethod
   def from_flagfile(cls, path: str | os.PathLike, **changes: Any) -> 'Config':
-    """Returns the config of a flag file, with other fields and settings.
+    """Returns the config of a flag file, with some fields and settings changed.
 
-    `Config.from_flagfile('configs/quickstart.flags', pooling='lp')`; `settings`
-    as of the class.
+    `Config.from_flagfile('configs/quickstart.flags', pooling='lp')`. The
+    argument `settings` is that of the class.
     """
     changes |= changes.pop('settings', {})
     return cls.of({**read_flagfile(path), **changes}, typed=changes)
@@ -153,7 +153,7 @@ class Config(
     """Returns the values of the run that methods may use.
 
     Args:
-      **more: Attributes of `RunContext` that are no fields of the config.
+      **more: Attributes of `RunContext` that are not fields of the config.
     """
     return RunContext(
       seed=self.seed,

@@ -12,8 +12,8 @@ import numpy as np
 class RunContext:
   """Values of a run, passed to the methods whose constructor names them.
 
-  A constructor argument with the name of an attribute is therefore no setting.
-  An attribute is None where the run cannot provide it yet.
+  A constructor argument with the name of an attribute is therefore not a
+  setting. An attribute is None where the run cannot provide it yet.
 
   Attributes:
     seed: Random seed of the run.

@@ -381,5 +381,5 @@ FIELDS = {
 }
 # Fields whose values name methods.
 ROLES = tuple(name for name, spec in FIELDS.items() if spec.table is not None)
-# Fields that change no result, except of clients that reply too late.
+# Fields that do not change results, unless clients reply too late.
 MACHINE_FIELDS = ('num_workers', 'engine', 'client_timeout', 'tracker')

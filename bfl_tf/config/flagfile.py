@@ -1,4 +1,4 @@
-"""Flags as absl reads them, of fields and of settings, and files of them."""
+"""Flags and flag files of fields and settings, parsed with absl."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -23,11 +23,11 @@ _SETTING = re.compile(r'--?(?P<key>\w+(?:\.\w+)+)(?:=(?P<text>.*))?')
 
 @dataclasses.dataclass
 class Given:
-  """Settings and the flags that were typed.
+  """Settings, and names of the flags on the command line.
 
   Attributes:
     texts: Values of settings as texts, by `<method>.<setting>`.
-    typed: Names of settings and other flags that are no line of a file.
+    typed: Names of settings and other flags that are not from a file.
   """
 
   texts: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -48,7 +48,7 @@ def define(values: flags.FlagValues, known: Fields) -> None:
 def fields(
   values: flags.FlagValues, known: Fields, present: bool = False
 ) -> dict[str, Any]:
-  """Returns the values of fields; of those that were set where `present`."""
+  """Returns the values of fields; if `present`, of those that were set."""
   found = {}
   for name, spec in known.items():
     if name in values and (values[name].present or not present):
@@ -60,10 +60,10 @@ def fields(
 def read(
   path: str | os.PathLike, known: Fields, known_settings: Fields
 ) -> dict[str, Any]:
-  """Returns those fields and settings that a file of flags sets.
+  """Returns the fields and settings that a flag file sets.
 
   Raises:
-    ValueError: The file cannot be read, or has a flag that no run has.
+    ValueError: The file cannot be read, or contains an unknown flag.
   """
   values = flags.FlagValues()
   define(values, known)
@@ -84,7 +84,7 @@ def read(
 def split(
   values: flags.FlagValues, arguments: Sequence[str], known_settings: Fields
 ) -> tuple[list[str], Given]:
-  """Returns the flags of absl and, apart, the settings of methods."""
+  """Separates the flags of absl from the settings of methods."""
   rest, given = list(arguments[:1]), Given()
   words = list(arguments[1:])
   while words:
@@ -121,7 +121,7 @@ def _check_file(path):
 
 
 def _key_and_text(key, text, words, known) -> tuple[str, str]:
-  """Reads `--a.b=c`, `--a.b c`, and of a switch `--a.b` and `--noa.b`."""
+  """Parses `--a.b=c`, `--a.b c`, and the booleans `--a.b` and `--noa.b`."""
   if text is not None:
     return key, text
   if key not in known and key.removeprefix('no') in known:

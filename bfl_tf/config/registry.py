@@ -1,8 +1,8 @@
-"""Look a thing up by the name that a flag gave.
+"""Lookup of methods by the name in a flag.
 
-A table maps short names to ours; `package.module:name` reaches anybody's own.
-A key `resnet<depth>` stands for a family: `resnet20` is its function with
-`depth=20`.
+A table maps short names to the methods of this package. User code has a name
+`package.module:name`. A key `resnet<depth>` stands for a family: `resnet20` is
+its function with `depth=20`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ def check_choice(flag: str, value: str, known: Iterable[str]) -> None:
 
 
 def hint(word: str, known: Iterable[str], show: str = "'{}'") -> str:
-  """Returns a sentence that names what is nearest to a word, or nothing."""
+  """Returns a sentence with the known word that is most similar, or ''."""
   near = difflib.get_close_matches(word, list(known), n=1)
   return f' Did you mean {show.format(near[0])}?' if near else ''
 
@@ -35,7 +35,7 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
 
   Args:
     flag: Name of the flag, for error messages: `partition`.
-    name: the key, or a dotted module and an attribute joined by a colon.
+    name: Key of the table, or `package.module:name`.
     table: Methods of this package, by name.
   """
   if name in table:
@@ -54,7 +54,7 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
       raise ValueError(
         f'--{flag}={name} cannot be imported: {error}.'
       ) from error
-    # Their module may raise anything while it is imported.
+    # A user's module may raise any error while it is imported.
     except user_code.ERRORS as error:
       raise user_code.RaisedError(
         f'--{flag}={name} cannot be imported: {user_code.describe(error)}.'
@@ -72,7 +72,7 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
 
 
 def name_of(thing: Any) -> str:
-  """Returns the `package.module:name` by which a thing is found again."""
+  """Returns the `package.module:name` of an object."""
   module = getattr(thing, '__module__', None)
   name = getattr(thing, '__qualname__', '')
   found = f'{module}:{name}'
@@ -86,9 +86,10 @@ def name_of(thing: Any) -> str:
 
 
 def short_name(name: str, table: Mapping[str, Any]) -> str:
-  """Returns what flags of a thing begin with.
+  """Returns the first part of a method's flags.
 
-  A family's stem for its members, what follows the colon for anybody's own.
+  It is the name in the table, without the number of a family's member. For user
+  code it is the part after the colon.
   """
   for key in table:
     if name not in table and _member(key, name):
@@ -105,5 +106,5 @@ def _member(key, name):
 
 @functools.cache
 def _of_family(family, argument, number):
-  # One partial a member: what is read off it is read once.
+  # Other caches use the partial as their key, so each member has one partial.
   return functools.partial(family, **{argument: number})

@@ -1,7 +1,7 @@
 """The methods that a config selects, with their settings.
 
 A *role* is a field of the config, or a setting, whose value names methods. A
-setting has one key, `<method>.<setting>`, whatever the roles of its method.
+setting has the same key, `<method>.<setting>`, in all roles of its method.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from bfl_tf import component, models, server
 from bfl_tf.config import registry, settings, user_code
 from bfl_tf.config.context import NAMES, RunContext
 
-# By role: its value, which is a name or several, and its table.
+# The value and the table by role; a value is one name or several names.
 Roles = Mapping[str, tuple[Any, Mapping[str, Any]]]
 
 OF_VARIANTS = frozenset(
@@ -25,7 +25,7 @@ OF_VARIANTS = frozenset(
 def settings_of(role: str, factory: Any) -> dict[str, settings.SettingSpec]:
   """Returns the settings of a method in a role, by name.
 
-  The settings of the variant are passed to networks, and are none of theirs.
+  A network receives the settings of the variant, which are not its own.
   """
   passed = NAMES
   if role == 'model':
@@ -66,7 +66,7 @@ class MethodConfig:
     return f'{self.name}.{setting}'
 
   def make(self, context: RunContext) -> Any:
-    """Returns the method, made with its settings."""
+    """Builds the method with its settings."""
     flag = f'--{self.role}={self.requested_name}'
     return user_code.call(flag, self.bind(context))
 
@@ -75,10 +75,10 @@ class MethodConfig:
     return functools.partial(self.factory, **self.arguments(context))
 
   def arguments(self, context: RunContext) -> dict[str, Any]:
-    """Returns the settings, and the values of the context that are named.
+    """Returns the arguments of the factory: settings, and values of the run.
 
-    A setting that is a role is the method that it selects, made. A method that
-    this one uses is its factory, bound, as `make_<method>`.
+    The argument of a role is the selected method. The argument `make_<method>`
+    is the factory of a method that this method builds itself.
     """
     arguments = dict(self.values)
     for name in inspect.signature(self.factory).parameters:
@@ -135,7 +135,7 @@ class Selection:
     }
 
   def of(self, role: str) -> MethodConfig:
-    """Returns the method that a field names, of several the first."""
+    """Returns the first method that a field names."""
     return self.chains[role][0]
 
   def get(self, key: str) -> Any:
@@ -188,7 +188,7 @@ class Selection:
     for used, used_factory in declared.uses.items():
       sets = declared.sets.get(used, ())
       method.uses[used] = self._visit(role, used, used, used_factory, sets)
-    # A stage of this package that a client part needs comes with the part.
+    # A client part selects the stage of this package that it needs.
     needed = declared.server_stage
     if needed is not None and needed in self._stages:
       stage = self._stages[needed]

@@ -1,12 +1,12 @@
-"""A method's settings, declared once, where the method is.
+"""Settings of methods, declared in the signatures of the methods.
 
 A setting is an argument with a default of a method's class or function:
 
   alpha: Annotated[float, Setting('Concentration.', gt=0)] = 0.5
 
-The flag is `--<method>.<setting>`. An argument of anybody's own class that has
-a default and no `Setting` is one too. A setting with a `table` is a *role*: its
-value names other methods, whose settings join.
+The flag is `--<method>.<setting>`. User code may omit the `Setting`. A setting
+with a `table` is a *role*: its value names another method, which has settings
+too.
 """
 
 from collections.abc import Callable, Mapping
@@ -48,7 +48,7 @@ class Setting:
     le: Upper bound, inclusive.
     lt: Upper bound, exclusive.
     choices: Possible values of a text.
-    table: Methods by name, of a setting whose value names a method.
+    table: Methods by name, for a setting whose value names a method.
   """
 
   help: str = ''
@@ -66,8 +66,8 @@ class SettingSpec:
 
   Attributes:
     name: Name of the argument.
-    kind: `bool`, `int`, `float` or `str`; of each where `many`.
-    many: the value is a tuple.
+    kind: `bool`, `int`, `float` or `str`; if `many`, of each item.
+    many: Whether the value is a tuple.
     default: Default of the argument.
     setting: Bounds and help text.
   """
@@ -85,7 +85,7 @@ class SettingSpec:
 
   @property
   def is_free_text(self) -> bool:
-    """Whether any text is a value: no number and no name of a list."""
+    """Whether any text is valid: there are no choices and no table."""
     return self.kind is str and not (self.setting.choices or self.setting.table)
 
   @property
@@ -96,10 +96,10 @@ class SettingSpec:
     return f'{text} One of: {", ".join(names)}.' if names else text
 
   def parse(self, flag: str, text: str) -> Any:
-    """Returns the value that a flag's text means."""
+    """Returns the value of a flag's text."""
     try:
       if self.many:
-        # Quoted, as a cell is, an item may have a comma.
+        # A quoted item may contain a comma, as in a .csv file.
         items = next(csv.reader([text]), [])
         return tuple(self._one(item) for item in items if item)
       return self._one(text)
@@ -111,7 +111,7 @@ class SettingSpec:
       raise ValueError(f'--{flag}={text} must be {what}.') from None
 
   def format(self, value: Any) -> str:
-    """Returns the text that `parse` takes back."""
+    """Returns the text of a value; the inverse of `parse`."""
     if not self.many:
       return str(value)
     line = io.StringIO()
@@ -119,9 +119,9 @@ class SettingSpec:
     return line.getvalue()
 
   def checked(self, flag: str, value: Any) -> Any:
-    """Returns the value in its own type: a float for 1, a tuple for a list.
+    """Returns the value in the type of the setting, such as a float for 1.
 
-    A text is parsed as a flag's is, a function taken by its name.
+    A text is parsed like a flag, and a function is replaced by its name.
     """
     if not self.many:
       return self._checked(flag, value)
@@ -168,7 +168,7 @@ class SettingSpec:
 
 
 def _in_its_type(kind, value):
-  # NumPy's scalars are what loops over settings hand over.
+  # Loops over settings often pass NumPy scalars.
   value = value.item() if isinstance(value, np.generic) else value
   if kind is str and callable(value):
     return registry.name_of(value)
@@ -177,12 +177,12 @@ def _in_its_type(kind, value):
 
 @functools.cache
 def of(thing: Callable) -> Mapping[str, SettingSpec]:
-  """Returns the arguments with a default of a type that a flag has, by name."""
+  """Returns the settings of a class or function, by name of the argument."""
   try:
     parameters = inspect.signature(thing).parameters
   except (TypeError, ValueError):
     return {}
-  # What a partial has bound is not to be set any more.
+  # Arguments that a partial binds are not settings.
   bound = thing.keywords if isinstance(thing, functools.partial) else {}
   hints = _hints(thing)
   found = {}
@@ -203,7 +203,7 @@ def _hints(thing):
     place = place.__init__
   names: dict[str, Any] | None = None
   if isinstance(place, types.FunctionType):
-    # Without the returned type, whose evaluation may import TensorFlow.
+    # The return type is excluded: its evaluation may import TensorFlow.
     names, place = (
       place.__globals__,
       types.SimpleNamespace(

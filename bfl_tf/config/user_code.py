@@ -1,6 +1,6 @@
-"""Anybody's own code, `package.module:name`: called, described, told apart.
+"""User-supplied code: calls, error messages and digests of its files.
 
-What it raises is theirs to mend: one line of ours names the flag, and their
+An error in user code becomes one line that names the flag. The original
 traceback is chained to it.
 """
 
@@ -14,13 +14,13 @@ import sysconfig
 import traceback
 from typing import Any
 
-# What user-supplied code may raise: its sys.exit must not end a run in silence.
+# Errors that user code may raise; its sys.exit must not end a run silently.
 ERRORS = (Exception, SystemExit)
 
 
 _MOST_LINES = 40
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
-# Where code of ours and of packages is.
+# Folders of this package and of installed packages.
 _PACKAGE = os.path.join(os.path.dirname(__file__), '..')
 _LIBRARIES = tuple(
   os.path.realpath(place)
@@ -33,11 +33,11 @@ _LIBRARIES = tuple(
 
 
 class RaisedError(ValueError):
-  """Something of anybody's own raised; their exception is the cause."""
+  """An error in user code; the original exception is its cause."""
 
 
 def call(what: str, function: Callable, *arguments: Any) -> Any:
-  """Calls a thing of ours or of anybody's own; what is wrong is one line."""
+  """Calls a function; if `what` names user code, errors become RaisedErrors."""
   if ':' not in what:
     return function(*arguments)
   try:
@@ -52,8 +52,8 @@ def call(what: str, function: Callable, *arguments: Any) -> Any:
 def attempt(function: Callable, *arguments: Any) -> Any:
   """Returns the result of a call, or the error that it raised.
 
-  For calls whose failure concerns one client or one reply alone. An interrupt
-  is raised.
+  For calls whose failure affects one client or one reply only. An interrupt is
+  raised.
   """
   try:
     return function(*arguments)
@@ -62,9 +62,9 @@ def attempt(function: Callable, *arguments: Any) -> Any:
 
 
 def describe(error: BaseException) -> str:
-  """Returns an exception's type and what it says, in one line."""
+  """Returns the type and the message of an exception, in one line."""
   first, *others = str(error).strip().splitlines() or ['']
-  # What went wrong in a traced function is said last, as a rule with its type.
+  # An error in a traced function has its message in the last line.
   said = others[-1] if others and first.startswith('in user code') else first
   kind = f'{type(error).__name__}: '
   return kind + said.strip().removeprefix(kind) + _place(error)
@@ -85,17 +85,17 @@ def _place(error) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-  """Returns the last lines of an error's traceback, where user code is."""
+  """Returns the last lines of an error's traceback."""
   lines = ''.join(traceback.format_exception(error)).splitlines()
   return '\n'.join(lines[-_MOST_LINES:])
 
 
 def digest(name: str) -> str | None:
-  """Returns a digest of the file that has a thing.
+  """Returns a digest of the file of a `package.module:name`.
 
   Returns:
-    Hexadecimals, as they were when they were first asked for since the module
-    was imported, however it is edited later; None of what has no file.
+    Hexadecimal digest, or None without a file. Edits after the first call do
+    not change the digest until the module is imported again.
   """
   try:
     module = importlib.import_module(name.partition(':')[0])
@@ -107,6 +107,6 @@ def digest(name: str) -> str | None:
 
 
 def digest_of(path: pathlib.Path) -> str:
-  """Returns a digest of a file, in hexadecimals."""
+  """Returns the hexadecimal digest of a file."""
   with path.open('rb') as file:
     return hashlib.file_digest(file, 'sha256').hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Real data as columns, loaded once, uint8 until the graph casts it."""
+"""Data sets: loading, encoding, normalization and partitions."""
 
 from bfl_tf.data.arrays import from_arrays
 from bfl_tf.data.columns import Dataset, Split

@@ -1,6 +1,7 @@
-"""Make a data set from four arrays, and validate them.
+"""Validated data sets from arrays.
 
-`where` begins each error: the flag with the data set's name, and the array.
+`where` is the start of an error message: the flag with the name of the data
+set, and the array.
 """
 
 import dataclasses
@@ -26,22 +27,22 @@ def from_arrays(
   *,
   num_classes: int | None = None,
 ) -> columns.Dataset:
-  """Checks four arrays and returns them as a data set without validation.
+  """Checks four arrays and returns them as a data set without validation split.
 
   Args:
     name: Value of `--dataset`, for error messages.
     x_train: uint8 images `[num_examples, height, width(, channels)]`, float
       images with channels, or features `[num_examples, num_features]` of any
       numbers.
-    y_train: integer classes `[num_examples]`; floats or bools that say them,
-      or one-hot rows, are taken too.
+    y_train: Classes `[num_examples]` as integers, whole floats or bools, or as
+      one-hot rows.
     x_test: Test examples, as `x_train`.
     y_test: Test labels, as `y_train`.
     num_classes: Number of classes, if the source specifies it; otherwise the
       training labels must contain every class up to the largest.
 
   Raises:
-    ValueError: naming the data set, the array and the problem.
+    ValueError: An array is invalid; the message names data set and array.
   """
   where = f'--dataset={name}'
   train = examples(where, 'x_train', x_train, 'y_train', y_train)
@@ -55,7 +56,7 @@ def from_splits(
   train: columns.Split,
   test: columns.Split | None = None,
 ) -> columns.Dataset:
-  """Returns a data set of `examples`; 0 classes counts the training labels."""
+  """Returns a data set of splits; `num_classes=0` counts training labels."""
   where = f'--dataset={name}'
   num_classes = num_classes or _covered(where, train.y)
   none = columns.Split(train.x[:0], train.y[:0])
@@ -65,7 +66,7 @@ def from_splits(
 
 
 def checked(where: str, dataset: columns.Dataset) -> columns.Dataset:
-  """Returns a data set that somebody else made, as `from_arrays` makes them."""
+  """Validates and converts a user's data set, as `from_arrays` does."""
   splits: dict[str, Any] = {}
   for name, split in dataset.splits.items():
     # Only the validation split may be empty.
@@ -78,8 +79,7 @@ def checked(where: str, dataset: columns.Dataset) -> columns.Dataset:
 
 
 def _check_splits(where, dataset):
-  """Rejects splits with different shapes or types, and labels without
-  a class."""
+  """Rejects splits of different shapes or types, and labels out of range."""
   wanted, num_classes = dataset.train.x, dataset.num_classes
   for name, split in dataset.splits.items():
     if not len(split.y):
@@ -100,17 +100,18 @@ def _check_splits(where, dataset):
 def is_lost(x: np.ndarray) -> np.ndarray:
   """Returns for each feature whether float32 rounds its spread away.
 
-  At the bound a standardised value is off by about 1 % of a standard deviation.
+  At the bound, a standardised value has an error of 1 % of the standard
+  deviation.
   """
   std, size = np.std(x, axis=0, dtype=np.float64), abs(x).max(axis=0)
-  # A smaller spread is the rounding of one number.
+  # A smaller spread is the rounding error of a constant.
   return (std > 1e-12 * size) & (std < 1e-5 * size)
 
 
 def examples(
   where: str, x_name: str, x: np.ndarray, y_name: str, y: np.ndarray
 ) -> columns.Split:
-  """Returns inputs and labels as a `Split` holds them."""
+  """Validates inputs and labels and returns them as a `Split`."""
   given = np.asarray(x)
   x = inputs(f'{where}: {x_name}', given)
   if x.ndim == 2 and given.dtype != x.dtype and (lost := is_lost(given)).any():
@@ -126,7 +127,7 @@ def examples(
 def inputs(
   where: str, x: np.ndarray, may_miss: npt.ArrayLike = False
 ) -> np.ndarray:
-  """Returns inputs as a `Split` holds them; NaN where features `may_miss`."""
+  """Returns the inputs of a `Split`; features that `may_miss` may be NaN."""
   if x.dtype == np.uint8 and x.ndim == 3:
     x = x[..., np.newaxis]
   if not x.size or x.ndim not in (2, 4) or x.dtype.kind not in 'iufb':
@@ -136,7 +137,7 @@ def inputs(
     )
   if x.dtype == np.uint8 and x.ndim == 4:
     return x
-  with np.errstate(over='ignore'):  # Too large for float32: not finite.
+  with np.errstate(over='ignore'):  # Too large values become infinite.
     x = x.astype(np.float32, copy=False)
   good = np.isfinite(x) | (np.isnan(x) & np.asarray(may_miss))
   if not good.all():
@@ -149,7 +150,7 @@ def inputs(
 
 
 def labels(where: str, y: np.ndarray) -> np.ndarray:
-  """Returns classes `[num_examples]` as int32, of any kind that says them."""
+  """Returns int32 classes `[num_examples]` from labels of any valid type."""
   is_number = y.size and y.dtype.kind in 'iufb'
   if y.ndim == 2 and is_number:
     one_hot = np.all((y == 0) | (y == 1)) and np.all(y.sum(1) == 1)
@@ -158,7 +159,7 @@ def labels(where: str, y: np.ndarray) -> np.ndarray:
     elif one_hot:
       y = y.argmax(1)
   whole = y.ndim == 1 and is_number
-  # As floats: 2^40 is no int32.
+  # Floats are compared, because a label may exceed int32.
   wide = y.astype(np.float64) if whole else y
   if not whole or not np.all((wide == np.floor(wide)) & (wide >= 0)):
     raise ValueError(

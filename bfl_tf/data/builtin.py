@@ -1,7 +1,7 @@
-"""Small sets that need no download and train in seconds.
+"""Small data sets that need no download and train in seconds.
 
-Those of scikit-learn have no test split of their own: the same stratified 20 %
-is held out whatever the run's seed, so that results compare across seeds.
+The sets of scikit-learn have no test split. The same stratified 20 % are held
+out for every seed, so that results of different seeds are comparable.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _TEST_FRACTION = 0.2
 
 
 def _of_sklearn(name):
-  from sklearn import datasets  # A second to import.
+  from sklearn import datasets  # The import takes a second.
 
   bunch = getattr(datasets, f'load_{name}')()
   x, y = bunch.data, bunch.target
@@ -28,7 +28,7 @@ def _of_sklearn(name):
 
 
 # Wisconsin breast cancer: 30 features, 2 classes, 569 examples. Digits: 8x8
-# pixels from 0 to 16, 10 classes, 1797. Wine recognition: 13, 3 and 178.
+# pixels, 10 classes, 1797 examples. Wine: 13 features, 3 classes, 178 examples.
 BUILTIN: dict[str, Callable[[], columns.Dataset]] = {
   'breast_cancer': functools.partial(_of_sklearn, 'breast_cancer'),
   'digits': functools.partial(_of_sklearn, 'digits'),

@@ -1,4 +1,4 @@
-"""A data set as a few arrays."""
+"""Data sets as arrays of examples."""
 
 import dataclasses
 import functools
@@ -14,11 +14,11 @@ class Split(NamedTuple):
   """Examples as columns.
 
   Attributes:
-    x: uint8 images `[num_examples, height, width, channels]`, or float32
-      images of that shape or features `[num_examples, num_features]`, of a
-      table NaN where a number is missing.
+    x: uint8 or float32 images `[num_examples, height, width, channels]`, or
+      float32 features `[num_examples, num_features]`. A missing number of a
+      table is NaN.
     y: int32 classes `[num_examples]`.
-    ids: `[num_examples]`, whose each example is; None where nobody says.
+    ids: Site of each example, `[num_examples]`, or None.
   """
 
   x: np.ndarray
@@ -26,19 +26,19 @@ class Split(NamedTuple):
   ids: np.ndarray | None = None
 
   def take(self, indices: np.ndarray) -> 'Split':
-    """Returns some of the examples."""
+    """Returns the examples with these indices."""
     ids = None if self.ids is None else np.asarray(self.ids)[indices]
     return Split(self.x[indices], self.y[indices], ids)
 
   @property
   def sites(self) -> list[tuple[str, np.ndarray]]:
-    """Each site's name and the sorted indices of its examples, by name."""
+    """Name of each site and sorted indices of its examples, in name order."""
     if self.ids is None:
       return []
     names, owner, sizes = np.unique(
       np.asarray(self.ids), return_inverse=True, return_counts=True
     )
-    order = np.argsort(owner, kind='stable')  # Once: there may be thousands.
+    order = np.argsort(owner, kind='stable')  # One sort for all sites.
     parts = np.split(order, np.cumsum(sizes)[:-1])
     return [(str(name), part) for name, part in zip(names, parts, strict=True)]
 
@@ -49,16 +49,15 @@ class Dataset:
 
   Attributes:
     name: Value of `--dataset`.
-    num_classes: labels are below it.
+    num_classes: Number of classes; labels are below it.
     train: Training examples of clients and server.
-    validation: taken from the training examples; has none by default.
-    test: the test examples.
-    rows: `[num_train]`, each training example's place in the source, where
-      validation examples were taken out.
-    calibration: held out to set thresholds and temperatures by, never trained
-      on; None where the run keeps no such share.
+    validation: Held-out training examples; empty by default.
+    test: Test examples.
+    rows: `[num_train]`, index of each training example in the source; None if
+      no training examples were held out.
+    calibration: Held-out examples for thresholds and temperatures, or None.
     class_names: Names of the classes, if the source has them.
-    features: `[num_features]`, of a table.
+    features: Features of a table, `[num_features]`; empty for arrays.
     moments: Moments for the normalization; None for those of the training
       examples.
   """
@@ -75,7 +74,7 @@ class Dataset:
   moments: moments_lib.Moments | None = None
 
   def recoded(self, features: encoding.Features) -> 'Dataset':
-    """Returns it with rows of the features of all sites.
+    """Returns the data set with its rows encoded by the features of all sites.
 
     Raises:
       ValueError: The columns differ, or a cell has a category that no site has.
@@ -88,7 +87,7 @@ class Dataset:
 
   @property
   def splits(self) -> dict[str, Split]:
-    """The splits that the data set has, by name."""
+    """Splits of the data set, by name."""
     named = {
       'train': self.train,
       'validation': self.validation,
@@ -99,7 +98,7 @@ class Dataset:
 
   @property
   def row_numbers(self) -> np.ndarray:
-    """Each training example's place in the source, from 0."""
+    """Index of each training example in the source."""
     return np.arange(len(self.train.y)) if self.rows is None else self.rows
 
   @property
@@ -113,7 +112,7 @@ class Dataset:
 
   @property
   def std(self) -> np.ndarray:
-    """Standard deviation, likewise; 1 where a feature is constant."""
+    """Standard deviation over the same examples; 1 for a constant feature."""
     return self._moments.std.astype(np.float32)
 
   @functools.cached_property
@@ -130,10 +129,10 @@ def stratify(
   """Takes a fraction of every class.
 
   Args:
-    labels: integer classes `[num_examples]`.
+    labels: Integer classes `[num_examples]`.
     fraction: Fraction of each class; quotas are rounded so that their sum is
       the rounded total.
-    rng: decides which examples, and ties.
+    rng: Random generator for the choice of examples and for ties.
 
   Returns:
     Sorted indices of the taken examples, and of the rest.

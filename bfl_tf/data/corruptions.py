@@ -1,7 +1,7 @@
-"""Images as a bad camera has them: five kinds, each at five strengths.
+"""Image corruptions of five kinds, each at five strengths.
 
-The kinds and the spirit of their strengths are Hendrycks and Dietterich's; the
-strengths are our own, so that scores compare within this suite only.
+The kinds follow Hendrycks and Dietterich. The strengths are our own, so scores
+are comparable only within this suite.
 
 References:
   D. Hendrycks, T. Dietterich. Benchmarking neural network robustness to common
@@ -23,7 +23,7 @@ def corrupt(x: np.ndarray, kind: str, strength: int, seed: int) -> np.ndarray:
 
   Args:
     x: `[num_images, height, width, channels]` uint8.
-    kind: one of `KINDS`.
+    kind: One of `KINDS`.
     strength: Strength of the corruption, from 1 to 5.
     seed: Random seed of the noise.
   """

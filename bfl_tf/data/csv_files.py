@@ -1,4 +1,4 @@
-"""A user's own table: `--dataset=path/to/file.csv`.
+"""Reading and encoding of .csv files.
 
 A row is an example, and a column has numbers or categories. Columns are found
 by name, so that their order in the file does not matter. Errors count rows as a
@@ -16,23 +16,23 @@ from bfl_tf.data import arrays, encoding
 
 _LARGEST = np.finfo(np.float32).max
 _NUMBER = r'[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?'
-# Missing values as programs write them; `Na` may be sodium.
+# Common texts for missing values; `Na` is excluded because it may be sodium.
 MISSING = ('', '?', 'NA', 'N/A', '#N/A', 'NaN', 'NAN', 'nan', 'NULL', 'null')
-# Names, dates and notes have fewer cells per word.
+# Columns of names, dates or notes have fewer cells per category.
 _CELLS_PER_CATEGORY = 3
 
 
 def read(where: str, path: str) -> Any:
-  """Returns the stripped cells of a file in UTF-8 as a data frame of texts.
+  """Returns the stripped cells of a UTF-8 file as a data frame of texts.
 
   Raises:
-    ValueError: The file cannot be read, or has no header of distinct names;
-      begins with `where`.
+    ValueError: The file cannot be read, or has no header of distinct names. The
+      message begins with `where`.
   """
   import pandas
 
   try:
-    # Spreadsheets begin a file with a mark that is no part of a name.
+    # Files of spreadsheets may begin with a byte order mark.
     with open(path, newline='', encoding='utf-8-sig') as file:
       # `pandas.read_csv` would take short rows for rows with missing values.
       rows = [row for row in csv.reader(file, strict=True) if row]
@@ -57,7 +57,7 @@ def read(where: str, path: str) -> Any:
 
 
 def check_columns(where: str, table: Any, wanted: Sequence[str], why: str):
-  """Raises a ValueError that names the first column that is not there."""
+  """Raises a ValueError that names the first missing column."""
   for name in wanted:
     if name not in table:
       raise ValueError(
@@ -76,16 +76,16 @@ def encode(
   Args:
     where: Name of the file in errors.
     table: Cells as text.
-    categorical: Columns of categories, whatever their cells look like. Other
+    categorical: Columns of categories, even if their cells are numbers. Other
       columns are categorical if no cell is a number.
-    like: Features of another table, by which to encode this one.
+    like: Features of another table; this table is encoded in the same way.
 
   Returns:
     `[num_rows, num_features]` float32, NaN where a number is missing; and the
     features.
 
   Raises:
-    ValueError: Some columns cannot be encoded; names up to ten of them.
+    ValueError: Columns cannot be encoded; the message names up to ten of them.
   """
   found, values, defects = [], [], []
   for name, cells in table.items():
@@ -108,7 +108,7 @@ def encode(
 def rows_like(
   path: str | os.PathLike, features: encoding.Features, where: str = ''
 ) -> np.ndarray:
-  """Returns a table's rows as those of another: `[num_rows, num_features]`.
+  """Returns the rows of a table, encoded with the features of another table.
 
   Args:
     path: The .csv file.
@@ -136,7 +136,7 @@ def _encode(cells, is_categorical, like):
   is_number = cells.str.fullmatch(_NUMBER) & (not is_categorical)
   numbers = cells.where(is_number).astype(np.float64)
   finite = numbers.where(abs(numbers) <= _LARGEST)
-  # One category has one spelling: 1.0 is 1.
+  # 1.0 and 1 are the same category.
   words = cells.where(~cells.isin(MISSING), '')[finite.isna()]
   words = words.str.replace(r'^(-?\d+)\.0+$', r'\1', regex=True)
   if not like:

@@ -6,7 +6,7 @@ from typing import Annotated
 from bfl_tf.config.settings import Setting
 from bfl_tf.data import builtin
 
-# Of a .csv alone.
+# Fields that apply only to .csv files.
 COLUMNS = (
   'label_column', 'client_column', 'ignore_columns', 'categorical_columns',
 )  # fmt: skip

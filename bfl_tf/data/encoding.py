@@ -1,9 +1,9 @@
-"""Encode the cells of a table as numbers, in the same way at all sites.
+"""Encoding of table cells as numbers, in the same way at all sites.
 
-A column of numbers is a feature. Empty cells are NaN there, the mean once they
-are normalised, and a feature of its own, 0 or 1, says where they are. A column
-of categories has such a feature for each that was seen. Two sites together have
-the union of their features; those that one of them lacks are 0 in its rows.
+A column of numbers is one feature. A missing number is NaN, and normalization
+replaces it by the mean. A second feature, 0 or 1, marks the missing numbers. A
+column of categories has one 0/1 feature per observed category. Several sites
+use the union of their features. A feature that a site lacks is 0 in its rows.
 """
 
 from collections.abc import Sequence, Set
@@ -19,8 +19,8 @@ class Feature(NamedTuple):
 
   Attributes:
     column: Name of the column in the table.
-    value: None where it is the column's number; else the category that it is 1
-      for, `''` where it is 1 for a gap.
+    value: None for the number of the column. Otherwise the category that is
+      marked with 1, or `''` for a missing value.
   """
 
   column: str
@@ -31,12 +31,12 @@ Features = tuple[Feature, ...]
 
 
 def columns(features: Sequence[Feature]) -> list[str]:
-  """Returns the columns that features are of."""
+  """Returns the columns of features, without duplicates."""
   return list(dict.fromkeys(feature.column for feature in features))
 
 
 def of_column(column: str, values: Set[str | None]) -> list[Feature]:
-  """Returns features in their order: number, gaps, categories as texts."""
+  """Returns features of a column: number, missing values, sorted categories."""
   return [
     Feature(column, value)
     for value in sorted(values, key=lambda v: (v is not None, v or ''))
@@ -44,7 +44,7 @@ def of_column(column: str, values: Set[str | None]) -> list[Feature]:
 
 
 def has_gaps(features: Features) -> np.ndarray:
-  """Returns where a number may be missing: bool, a feature each if any are."""
+  """Returns for each feature whether its number may be missing."""
   if not features:
     return np.array(False)
   gaps = {f.column for f in features if f.value == ''}
@@ -54,11 +54,11 @@ def has_gaps(features: Features) -> np.ndarray:
 
 
 def union(mine: Features, theirs: Features) -> Features:
-  """Returns the features of both sites together, columns in order of `mine`.
+  """Returns the union of the features of two sites, in column order of `mine`.
 
   Raises:
-    ValueError: the columns differ, or one holds numbers here and categories
-      there.
+    ValueError: The columns differ, or a column has numbers at one site and
+      categories at the other.
   """
   _check_columns(mine, theirs)
   values: dict[str, set[str | None]] = {}
@@ -76,15 +76,15 @@ def union(mine: Features, theirs: Features) -> Features:
 
 
 def recode(x: np.ndarray, mine: Features, wanted: Features) -> np.ndarray:
-  """Returns a site's rows, of its own features, as those of all sites.
+  """Returns the rows of a site, encoded with the features of all sites.
 
   Args:
-    x: `[num_rows, len(mine)]`.
-    mine: features of the rows.
-    wanted: a union that they are part of.
+    x: Rows of the site, `[num_rows, len(mine)]`.
+    mine: Features of the site.
+    wanted: Features of all sites.
 
   Raises:
-    ValueError: the columns differ, or a feature is not wanted.
+    ValueError: The columns differ, or a feature of `mine` is not in `wanted`.
   """
   if mine == wanted:
     return x
@@ -97,7 +97,7 @@ def recode(x: np.ndarray, mine: Features, wanted: Features) -> np.ndarray:
 def recode_moments(
   found: moments.Moments, mine: Features, wanted: Features, num_rows: int
 ) -> moments.Moments:
-  """Returns the moments that `recode`'s rows would have."""
+  """Returns the moments of rows after `recode`."""
   if mine == wanted:
     return found
   size = np.where([f.value is None for f in wanted], 0, num_rows)
@@ -108,7 +108,7 @@ def recode_moments(
 
 
 def _places(mine, wanted) -> list[int]:
-  """Returns the index of each of `mine` among the expected values."""
+  """Returns the index in `wanted` of each feature of `mine`."""
   _check_columns(wanted, mine)
   places = {feature: at for at, feature in enumerate(wanted)}
   for column, value in mine:

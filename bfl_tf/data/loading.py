@@ -1,4 +1,4 @@
-"""Load the data set that `--dataset` names."""
+"""Loading of the data set that `--dataset` names."""
 
 from collections.abc import Sequence
 import itertools
@@ -19,7 +19,7 @@ from bfl_tf.data import (
   tfds,
 )
 
-# What some kinds of sources alone take of a `DatasetConfig`.
+# Fields of `DatasetConfig` that apply to some kinds of sources only.
 _TAKEN = {
   'tfds': ('train_split', 'test_split'),
   'npz': ('test_fraction',),
@@ -28,19 +28,19 @@ _TAKEN = {
 
 
 def load(dataset: str, seed: int = 0, **reading: Any) -> columns.Dataset:
-  """Loads a data set into memory, once.
+  """Loads a data set into memory.
 
   Args:
-    dataset: a key of `builtin.BUILTIN`; an image classification set of
+    dataset: A key of `builtin.BUILTIN`; an image classification set of
       TensorFlow Datasets, or `tiny_imagenet`; a `file.npz` with `x_train,
       y_train, x_test, y_test` or `x, y`; a `file.csv`; or a
       `package.module:function` that takes no arguments and returns those four
       arrays or a `Dataset`.
-    seed: decides which examples become the validation split.
+    seed: Random seed of the validation split.
     **reading: Fields of `DatasetConfig` that apply to this source.
 
   Raises:
-    ValueError: naming the flag and what to do.
+    ValueError: The data set is invalid; the message names the flag and the fix.
   """
   read = dataset_config.DatasetConfig(dataset, **reading)
   _check_flags(read)
@@ -95,7 +95,7 @@ def _load(read):
 
 
 def call(flag: str, name: str) -> columns.Dataset | Sequence[np.ndarray]:
-  """Returns what a user's function returned: a data set or four arrays.
+  """Returns the result of a user's function: a data set or four arrays.
 
   Args:
     flag: Name of the flag, for error messages.

@@ -1,9 +1,9 @@
-"""Means and spreads from sums that each site makes of its own examples.
+"""Means and standard deviations, merged from the moments of each site.
 
-A site sends how many values it has, their mean and the sum of their squared
-distances to it, never an example; two such sums merge into those of both
-(Chan et al. 1979). NaN is no value. All in float64, and E[x^2] - E[x]^2 is
-never taken.
+A site sends the number of its values, their mean and their sum of squared
+deviations, but no examples. The moments of two sites merge into those of both
+(Chan et al. 1979). NaN values are skipped. All moments are float64 and avoid
+the cancellation in E[x^2] - E[x]^2.
 """
 
 from collections.abc import Iterable
@@ -13,16 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 _CHUNK = 2**20  # Elements held in float64 at a time.
-_ROWS = 2**10  # Of a table, likewise.
+_ROWS = 2**10  # Rows of a table held in float64 at a time.
 
 
 class Moments(NamedTuple):
-  """Count, sum and squares of each channel or feature, as a site sends them.
+  """Count, mean and squared deviations of each channel or feature.
 
   Attributes:
-    size: `[channels]` int64, values that it has.
-    mean: `[channels]` float64; 0 where there is no value.
-    scatter: `[channels]` float64, sum of squared distances to the mean.
+    size: `[channels]` int64, number of values.
+    mean: `[channels]` float64; 0 if there is no value.
+    scatter: `[channels]` float64, sum of squared deviations from the mean.
   """
 
   size: np.ndarray
@@ -33,11 +33,12 @@ class Moments(NamedTuple):
   def of(cls, x: np.ndarray) -> 'Moments':
     """Returns the moments over all but the last axis of a site's examples.
 
-    Both passes subtract the first value: a constant feature has exactly 0.
+    Both passes subtract the first value, so that a constant feature has scatter
+    0 exactly.
     """
     channels = x.shape[-1]
     flat = x.reshape(-1, channels)
-    is_table = x.ndim == 2  # Images have no gaps, and are large.
+    is_table = x.ndim == 2  # Images have no missing values, and are large.
     known = ~np.isnan(x) if is_table else np.ones_like(flat[:1], bool)
     size = known.sum(axis=0) * (1 if is_table else len(flat))
     first = flat[known.argmax(axis=0), np.arange(channels)].astype(np.float64)
@@ -46,7 +47,7 @@ class Moments(NamedTuple):
     starts = range(0, len(x), rows)
 
     def add(chunk):
-      # Row after row: no bit of a column depends on those beside it.
+      # Sums row by row, so that no bit of a column depends on other columns.
       return np.cumsum(np.nan_to_num(chunk), axis=0)[-1]
 
     def total(function):
@@ -81,5 +82,5 @@ class Moments(NamedTuple):
 
 
 def merged(sites: Iterable[np.ndarray]) -> Moments:
-  """Merges the sums of sites' examples, in their order."""
+  """Returns the merged moments of the sites' examples, in their order."""
   return functools.reduce(Moments.merge, map(Moments.of, sites))

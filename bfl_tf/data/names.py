@@ -1,4 +1,4 @@
-"""Names: what a data set's name stands for, and names that are rejected."""
+"""Kinds of data set names, and rejected class names."""
 
 from collections.abc import Iterable
 import pathlib
@@ -8,14 +8,14 @@ from typing import Literal
 from bfl_tf.data import builtin
 
 FILES = ('npz', 'csv')
-# A "|" joins the classes of a set. A spreadsheet takes a text that begins so
-# for a formula, unless it is a number.
+# A "|" joins the classes of a prediction set. A spreadsheet reads a text that
+# begins with =, +, - or @ as a formula, unless it is a number.
 _UNSAFE = re.compile(r'.*\||[=+@-](?![\d.]+$).', re.DOTALL)
 _FUNCTION = re.compile(r'[A-Za-z_][\w.]*:[A-Za-z_]\w*')
 
 
 def kind(name: str) -> Literal['builtin', 'npz', 'csv', 'function', 'tfds']:
-  """Returns where a set comes from; by a file's ending, in capitals or not."""
+  """Returns the kind of a data set; the case of file endings is ignored."""
   suffix = pathlib.PurePath(name).suffix.lower()
   if name in builtin.BUILTIN:
     return 'builtin'
@@ -25,7 +25,7 @@ def kind(name: str) -> Literal['builtin', 'npz', 'csv', 'function', 'tfds']:
 
 
 def check_classes(names: Iterable[str]) -> None:
-  """Raises a ValueError for a class that a file of predictions cannot name."""
+  """Raises a ValueError for a class name that is unsafe in a .csv file."""
   for name in names:
     if _UNSAFE.match(name):
       raise ValueError(

@@ -1,4 +1,4 @@
-"""A user's own arrays: `--dataset=path/to/file.npz`."""
+"""Reading of .npz files with data sets."""
 
 import dataclasses
 
@@ -9,7 +9,7 @@ from bfl_tf.data import arrays, columns, dataset_config
 from bfl_tf.data import names as names_lib
 
 KEYS = ('x_train', 'y_train', 'x_test', 'y_test')
-# In place of the four, to be split site by site.
+# Alternative keys, for examples that are split into training and test later.
 WHOLE = ('x', 'y')
 _MORE = ('client_ids', 'client_ids_test', 'class_names')
 
@@ -17,15 +17,15 @@ _MORE = ('client_ids', 'client_ids_test', 'class_names')
 def load(reading: dataset_config.DatasetConfig) -> columns.Dataset:
   """Reads `x_train, y_train, x_test, y_test`, or `x, y`, from an .npz file.
 
-  `client_ids` says whose each row of `x_train`, or of `x`, is, and
-  `client_ids_test` of `x_test`; `class_names` what the classes are called.
+  Optional arrays are `client_ids`, the site of each row of `x_train` or `x`,
+  `client_ids_test`, the site of each row of `x_test`, and `class_names`.
 
   Args:
-    reading: `dataset`, the file, whose arrays are those of
-      `arrays.from_arrays`; `num_classes`, if there are no names.
+    reading: Path of the file as `dataset`, with arrays as of
+      `arrays.from_arrays`; `num_classes` for a file without class names.
 
   Raises:
-    ValueError: the file cannot be read, or an array is wrong.
+    ValueError: The file cannot be read, or an array is invalid.
   """
   path = reading.dataset
   found = _read('dataset', path, (*KEYS, *WHOLE, *_MORE))
@@ -57,7 +57,7 @@ def _examples(where, found, keys, ids):
 
 
 def inputs(flag: str, path: str, keys: tuple[str, ...]) -> np.ndarray:
-  """Reads the first of some arrays that a file has."""
+  """Returns the first array of `keys` that a file contains."""
   found = _read(flag, path, keys)
   if not found:
     _check(f'--{flag}={path} lacks', found, keys[:1], ' or '.join(keys))

@@ -9,8 +9,7 @@ def normalize(x: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
   """Casts to float32 and standardises the last axis.
 
   Args:
-    x: uint8 or float `[batch, ..., channels]`; of a table NaN where it has a
-      gap, which becomes the mean.
+    x: uint8 or float `[batch, ..., channels]`; NaN in a table becomes the mean.
     mean: float32 `[channels]`.
     std: float32 `[channels]`, a standard deviation.
   """
@@ -26,22 +25,22 @@ PADS = {'zeros': 'CONSTANT', 'reflect': 'REFLECT'}
 def augment(
   x: tf.Tensor, seed: tf.Tensor, padding: int = 4, pad: str = 'zeros'
 ) -> tf.Tensor:
-  """Crops each image at random from a padded one, and flips half of them.
+  """Crops each padded image at random, and flips it with probability 1/2.
 
   Args:
-    x: images `[batch, height, width, channels]` of any type, best uint8; only
-      the batch size may be unknown.
+    x: Images `[batch, height, width, channels]` of any type; only the batch
+      size may be unknown.
     seed: `[2]` ints; the same seed gives the same bits.
-    padding: pixels on each side; a crop has one of `2 * padding + 1` offsets
-      along each axis.
-    pad: one of `PADS`; a reflection does not repeat the pixel at the edge.
+    padding: Number of pixels on each side; a crop has one of `2 * padding + 1`
+      offsets along each axis.
+    pad: One of `PADS`; a reflection does not repeat the pixel at the edge.
 
   Returns:
     Images of the same shape and type.
   """
   x = tf.convert_to_tensor(x)
   height, width = x.shape[1:3]
-  # Philox is named since the default differs between devices.
+  # The algorithm is fixed, because the default differs between devices.
   uniform = tf.random.stateless_uniform([tf.shape(x)[0], 3], seed, alg='philox')
   offsets = tf.cast(uniform[:, :2] * (2 * padding + 1), tf.int32)
   flipped = uniform[:, 2:] < 0.5

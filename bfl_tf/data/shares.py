@@ -1,11 +1,10 @@
 """Examples that each site holds out for calibration and testing.
 
-These are the same examples whatever the run's seed, so that results compare
-across seeds (the validation share, of all sites' examples, is by the seed);
-and a site's share depends on its own examples alone. Within a site each has
-the same chance to be held out: a class that is rare at many small sites is as
-frequent in all their shares together as at the sites, which scores and
-conformal sets rest on.
+These examples do not depend on the run's seed, so that results of different
+seeds are comparable. Only the validation split, taken over all sites, depends
+on it. A site's share depends on its own examples alone. All examples of a site
+have the same probability of being held out. Scores and conformal sets need
+this: a class that is rare at many small sites keeps its frequency.
 
 References:
   W. G. Madow. On the theory of systematic sampling, II. Annals of Mathematical
@@ -25,20 +24,20 @@ from bfl_tf.data import columns
 def hold_out(
   where: str, split: columns.Split, flag: str, fraction: float
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Takes a fraction of every site's examples, of each class alike.
+  """Takes a fraction of every site's examples, about the same of each class.
 
   Args:
-    where: names the data in errors.
-    split: the examples; without ids, of one site.
+    where: Name of the data in errors.
+    split: Examples; without ids, they belong to one site.
     flag: Name of the flag of the fraction.
     fraction: Fraction of each site's examples, in (0, 1); at least one example
       per site.
 
   Returns:
-    Sorted indices of what is held out, and of the rest.
+    Sorted indices of the held-out examples, and of the rest.
 
   Raises:
-    ValueError: a site has too few; it is named, with the flag.
+    ValueError: A site has too few examples; the message names it and the flag.
   """
   x, y, ids = split
   held, rest = [], []
@@ -58,12 +57,12 @@ def hold_out(
 
 
 def _draws(purpose, x, y):
-  """Draws for one site; the draws do not depend on other sites."""
+  """Returns the random generator of a site, independent of other sites."""
   code = 0
   if x.ndim == 2:
-    # Of a table: without the features that other sites alone have.
+    # Features that only other sites have are removed from a table.
     x = x[:, ~(np.isnan(x) | (x == 0)).all(axis=0)]
-  # Not by the numbers of classes, which are those of all sites' together.
+  # Class numbers depend on the classes of all sites; ranks do not.
   _, ranks = np.unique(y, return_inverse=True)
   for array in (x, ranks.astype(np.int32)):
     code = zlib.crc32(np.ascontiguousarray(array).data, code)
@@ -71,11 +70,11 @@ def _draws(purpose, x, y):
 
 
 def _spread(labels, total, rng) -> np.ndarray:
-  """Returns which `total` are taken `[num_examples]`, by systematic sampling.
+  """Returns a mask `[num_examples]` of `total` systematically sampled examples.
 
-  Of a class a whole number next to its exact quota is taken, the larger one by
-  chance: rounded to the nearest, a rare class would be left out at every site
-  that is small. Each example's chance is `total / num_examples` exactly.
+  The quota of a class is rounded up or down at random. Rounding to the nearest
+  number would leave out a rare class at every small site. Each example has the
+  probability `total / num_examples` exactly.
   """
   shuffled = rng.permutation(labels.size)
   line = shuffled[np.argsort(labels[shuffled], kind='stable')]
@@ -92,17 +91,17 @@ def take(
   fraction: float,
   seed: int | None = None,
 ) -> columns.Dataset:
-  """Takes a share of the training examples, which becomes the split `name`.
+  """Moves a share of the training examples to the split `name`.
 
   Args:
-    dataset: Data set without these examples.
+    dataset: Data set without this split.
     name: Name of the split.
     flag: Name of the flag of the fraction.
     fraction: Fraction of each site's examples, as of `hold_out`; 0 takes none.
     seed: Random seed; if given, the fraction is of each class over all sites.
 
   Raises:
-    ValueError: naming the flag and what to do.
+    ValueError: The share is empty, too large or exists already.
   """
   if not fraction:
     return dataset

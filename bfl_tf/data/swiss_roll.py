@@ -1,8 +1,8 @@
-"""Swiss roll: three arms of a spiral in the plane, one a class (FedBE, Fig. 1).
+"""Swiss roll: three arms of a spiral, one arm per class (FedBE, Fig. 1).
 
-Chen & Chao 2021 show the problem and print no numbers for it; those below are
-ours. A nearest neighbour tells the arms apart, at 99 %; FedAvg at a learning
-rate like the paper's falls far short of that in its ten rounds.
+Chen & Chao 2021 print no parameters of the problem; those below are our own. A
+nearest-neighbour classifier has 99 % accuracy. FedAvg with a learning rate like
+the paper's stays far below that in ten rounds.
 
 Notation: a point of arm c at radius r has the angle 2 pi (r + c / 3), and
 noise N(0, noise^2) on both coordinates.
@@ -21,9 +21,9 @@ _NOISE = 0.05  # Neighbouring arms are 1/3 apart along a radius.
 
 
 def swiss_roll() -> columns.Dataset:
-  """Three arms of a spiral: 2 features, 3 classes, 900 and 3000 examples.
+  """Returns three arms of a spiral: 900 training and 3000 test examples.
 
-  Both splits are drawn once and for all, whatever the run's seed.
+  Both splits are the same for every seed of a run.
   """
   rng = seeds.generator(0, 'swiss_roll')
   train, test = (draw(rng, n) for n in (_TRAIN_PER_CLASS, _TEST_PER_CLASS))
@@ -36,9 +36,9 @@ def draw(
   """Draws points of all arms.
 
   Args:
-    rng: decides their positions, uniform along the radius, and the noise.
-    num_per_class: points of each arm.
-    noise: standard deviation of each coordinate; the roll has radius 1.
+    rng: Random generator of the radii, which are uniform, and of the noise.
+    num_per_class: Number of points per arm.
+    noise: Standard deviation of each coordinate; the roll has radius 1.
 
   Returns:
     Points `[num_examples, 2]` and classes `[num_examples]`, in class order.

@@ -1,4 +1,4 @@
-"""Make a data set from a table, with labels as text and a column of sites."""
+"""Data sets from .csv files, with columns of labels and of sites."""
 
 from collections.abc import Iterable, Sequence
 import dataclasses
@@ -14,7 +14,7 @@ _FRACTION = re.compile(r'-?\d*\.\d*[1-9]\d*')
 
 
 def load(reading: dataset_config.DatasetConfig) -> columns.Dataset:
-  """Reads a .csv file whole."""
+  """Returns a .csv file as a data set of training examples."""
   where = f'--dataset={reading.dataset}'
   table = csv_files.read(where, reading.dataset)
   of_site = [reading.client_column] if reading.client_column else []
@@ -48,9 +48,9 @@ def load(reading: dataset_config.DatasetConfig) -> columns.Dataset:
 def classes(
   where: str, reading: dataset_config.DatasetConfig, texts: Sequence[str]
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-  """Numbers labels by their order: of whole numbers by value, else by text.
+  """Numbers the labels in order: integers by value, other labels by text.
 
-  Where `num_classes` is given, whole numbers are taken as they are.
+  If `num_classes` is set, integers from 0 are unchanged.
 
   Returns:
     int32 `[len(texts)]`, and the names of all classes.
@@ -81,9 +81,8 @@ def ordered(names: Iterable[str]) -> list[str]:
   """Returns classes in the order of their numbers.
 
   Raises:
-    ValueError: a name is unsafe; or one whole number is spelled in two ways,
-      as a program does that writes 1.0 where another row of the column is
-      empty.
+    ValueError: A name is unsafe, or a number has two spellings such as 1 and
+      1.0. Programs write 1.0 if another row of the column is empty.
   """
   names = sorted(names)
   names_lib.check_classes(names)

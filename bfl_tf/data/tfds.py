@@ -1,7 +1,7 @@
-"""Any image classification set of TensorFlow Datasets, by its name there.
+"""Image classification data sets of TensorFlow Datasets (TFDS).
 
-`TFDS_DATA_DIR` says where prepared sets lie. A set that is prepared needs no
-network. TFDS itself takes seconds to import: only here, when it is wanted.
+The environment variable `TFDS_DATA_DIR` is the folder of prepared sets, which
+need no network. Functions import TFDS themselves, because it takes seconds.
 """
 
 from collections.abc import Iterator
@@ -20,19 +20,19 @@ from bfl_tf.data import arrays, builtin, columns
 
 
 def load(name: str, train_split: str, test_split: str) -> columns.Dataset:
-  """Loads two splits whole, as columns.
+  """Loads a training and a test split.
 
   Args:
-    name: `cifar10`, or with config and version as TFDS writes it.
+    name: Name in TFDS, such as `cifar10`; may include config and version.
     train_split: TFDS split of the training examples, such as `train[:10000]`.
     test_split: TFDS split of the test examples.
 
   Raises:
-    ValueError: no such set or split, not image classification, or not here
-      and not to be downloaded.
+    ValueError: The set or split is unknown, is not image classification, or
+      cannot be downloaded.
   """
   builder, num_classes = _open('dataset', name)
-  # That of the test goes first: it is the one that sets lack.
+  # The test split goes first, because some sets lack it.
   _check_split(builder, 'test_split', test_split)
   _check_split(builder, 'train_split', train_split)
   x_train, y_train = _read(builder, train_split)
@@ -43,7 +43,7 @@ def load(name: str, train_split: str, test_split: str) -> columns.Dataset:
 
 
 def load_images(name: str, split: str, flag: str) -> np.ndarray:
-  """Loads the images of one split, no other of which needs to be prepared."""
+  """Loads the images of one split."""
   builder, _ = _open(flag, name)
   named = 'server_split' if flag == 'server_dataset' else flag
   _check_split(builder, named, split)
@@ -116,14 +116,14 @@ def _told(said: str) -> Iterator[None]:
   """Prefixes an error of TFDS with a line that names the flag."""
   try:
     yield
-  except Exception as error:  # Names, versions, splits, network, disk.
+  except Exception as error:  # TFDS raises errors of many types.
     raise ValueError(
       f'{said}; TensorFlow Datasets: {user_code.describe(error)}'
     ) from error
 
 
 def _check_classification(where, info):
-  """Returns the number of classes of a set of equal images with one label."""
+  """Returns the number of classes of labelled images of one size."""
   import tensorflow_datasets as tfds
 
   keys = info.supervised_keys or ()

@@ -1,9 +1,8 @@
 """Tiny-ImageNet (Le & Yang 2015), which TensorFlow Datasets does not have.
 
-Importing this module registers it there. The published archive has a `test`
-folder too, without labels: it is left out, and `validation` is what papers
-test on. Size and checksum are those that independent public records of the
-archive agree on.
+Importing this module registers the set there. The `test` folder of the archive
+has no labels and is left out; papers test on `validation`. Size and checksum
+agree with independent public records of the archive.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +22,7 @@ class TinyImagenet(tfds.core.GeneratorBasedBuilder):
   """200 classes of ImageNet at 64x64: 500 training images each, 50 to test."""
 
   VERSION = tfds.core.Version('1.0.0')
-  # In place of a checksums.tsv beside every other data set of this folder.
+  # TensorFlow Datasets would otherwise read a checksums.tsv in this folder.
   url_infos = {
     URL: checksums.UrlInfo(
       size=248100043,
@@ -63,7 +62,7 @@ class TinyImagenet(tfds.core.GeneratorBasedBuilder):
     path: str,
     files: Callable[[zipfile.ZipFile], Iterator[tuple[str, str]]],
   ) -> Iterator[tuple[str, dict[str, Any]]]:
-    # Read in place: there are 120 000 small files in it.
+    # The archive is not extracted, because it has 120 000 small files.
     with zipfile.ZipFile(path) as archive:
       for file, wnid in files(archive):
         key = file.rpartition('/')[2]
@@ -80,5 +79,5 @@ def _train_files(archive):
 def _validation_files(archive):
   annotations = archive.read(f'{_ROOT}/val/val_annotations.txt').decode()
   for line in annotations.splitlines():
-    file, wnid, *_ = line.split('\t')  # and a box
+    file, wnid, *_ = line.split('\t')  # The rest is a bounding box.
     yield f'{_ROOT}/val/images/{file}', wnid

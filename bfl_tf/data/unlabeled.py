@@ -1,7 +1,7 @@
-"""Load the unlabeled images of `--server_dataset`.
+"""Loading of unlabeled examples, as for `--server_dataset`.
 
-FedBE distils on them. They need not come from the clients' task: of CIFAR-10,
-CIFAR-100 serves as well, or Tiny-ImageNet resized (Chen & Chao 2021, Table 4).
+FedBE distils on such examples. They may come from another task: for CIFAR-10,
+from CIFAR-100 or resized Tiny-ImageNet (Chen & Chao 2021, Table 4).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bfl_tf.data import (
 from bfl_tf.startup import tf
 
 _CHUNK = 2**24  # Values held in float32 at a time.
-_LUMA = (0.299, 0.587, 0.114)  # Of red, green, blue (ITU-R BT.601).
+_LUMA = (0.299, 0.587, 0.114)  # Weights of red, green, blue (ITU-R BT.601).
 
 
 def load_unlabeled(
@@ -39,21 +39,22 @@ def load_unlabeled(
       a .csv file the features of `like`.
     split: TFDS split; no other split is read. Other data sets have `train`
       only.
-    like: the data set that clients train on.
-    resize: bring images to the height, width and channels of `like`: by linear
-      interpolation, with antialiasing where they shrink; grey is repeated in
-      every colour, colours become their luma. The range of values is kept.
+    like: Data set of the clients.
+    resize: Whether to convert images to the height, width and channels of
+      `like`. Interpolation is linear, with antialiasing for smaller images.
+      Grey is repeated in every colour, and colours become their luma. The range
+      of values is unchanged.
     flag: Name of the flag, for error messages.
 
   Returns:
     Images, or features, `[num_examples, ...]` of the shape and type of `like`.
 
   Raises:
-    ValueError: naming the flag, both shapes and what to do.
+    ValueError: The examples do not fit `like`; the message names the fix.
   """
   where = f'--{flag}={name}'
   images = np.asarray(_load(flag, name, split, like))
-  if names.kind(name) != 'csv':  # Which may have gaps.
+  if names.kind(name) != 'csv':  # A .csv may have missing values.
     images = arrays.inputs(f'{where}: images', images)
   wanted = like.train.x
   if images.shape[1:] == wanted.shape[1:] and images.dtype == wanted.dtype:
@@ -92,7 +93,7 @@ def _said(flag, split):
 
 
 def _obstacle(images, wanted):
-  """Returns what differs between images apart from their size."""
+  """Returns the reason why images cannot be resized, or ''."""
   if images.ndim == 2 or wanted.ndim == 2:
     return 'features cannot be resized'
   if images.dtype != wanted.dtype:

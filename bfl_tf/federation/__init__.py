@@ -1,4 +1,4 @@
-"""The round: its loop, the seam where clients run, and what it is made of."""
+"""The round loop, its engines, and the client and server side of a method."""
 
 from bfl_tf.federation.client import Broadcast, client_task, train_client
 from bfl_tf.federation.engine import Engine, OtherSideError

@@ -1,4 +1,4 @@
-"""Validate the updates of clients before anything reads them."""
+"""Validation of the clients' updates."""
 
 import math
 from typing import Any
@@ -9,12 +9,12 @@ from bfl_tf import statistics, training, trees
 from bfl_tf.config import user_code
 from bfl_tf.weights import Weights
 
-# Beyond it a number has no square in float32, and a model of it no logits.
+# The square of a larger number overflows in float32.
 _LARGEST = float(np.sqrt(np.finfo(np.float32).max))
-# A scale below it has no variance there.
+# The square of a smaller scale underflows in float32.
 _SMALLEST_SCALE = float(np.sqrt(np.finfo(np.float32).tiny))
-# The root mean square that a broadcast has at least where a norm is compared
-# with its own: an update of a broadcast of zeros may be admitted too.
+# Lower bound on the broadcast's root mean square in `_too_far`, so that an
+# update of a zero broadcast can be accepted.
 _LEAST_RMS = 0.01
 
 
@@ -93,7 +93,7 @@ def _too_far(model, reference, most) -> str | None:
     np.concatenate([weights.mean, np.sqrt(weights.variance())])
     for weights in (reference, model)
   )
-  # Not linalg.norm: the threads of its dot product wait on the workers' cores.
+  # The threads of np.linalg.norm would compete with the workers for cores.
   moved, norm = (
     math.sqrt(np.sum(np.square(v, dtype=np.float64)))
     for v in (after - before, before)
@@ -108,7 +108,7 @@ def _too_far(model, reference, most) -> str | None:
 
 
 def _leaves(sent: statistics.ClientUpdate | training.Result) -> dict[str, Any]:
-  """Returns all arrays by their name in a message."""
+  """Returns all arrays, by their name in reasons of rejection."""
   tree = {
     'model': sent.model,
     'extra': sent.extras,

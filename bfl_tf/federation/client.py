@@ -1,7 +1,7 @@
 """Training of one client, on any machine.
 
-A task depends on the plan, the broadcast, the client's number, its examples and
-its memory alone: the same bits on the server's machine and on any other.
+A task depends only on the plan, the broadcast, and the client's number,
+examples and memory. It is therefore bit-for-bit identical on all machines.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class Broadcast(NamedTuple):
   """The message from the server to every client of a round.
 
   Attributes:
-    round: rounds done.
-    model: the global model.
+    round: Number of finished rounds.
+    model: Global model.
     shared: Slots for client parts, as of `Plan.shared`.
-    num_examples: Number of examples of all clients: N.
+    num_examples: Number of examples of all clients, N.
   """
 
   round: int
@@ -34,7 +34,7 @@ class Broadcast(NamedTuple):
 
   @property
   def num_bytes(self) -> int:
-    """Size on the wire."""
+    """Size of the message in bytes."""
     shared = map(np.asarray, tf.nest.flatten(self.shared))
     return self.model.num_bytes + sum(array.nbytes for array in shared)
 
@@ -42,14 +42,13 @@ class Broadcast(NamedTuple):
 def draw_name(
   round_index: int, client: int, change: int = 0
 ) -> tuple[int, ...]:
-  """Returns the indices that name what a client draws of its training.
+  """Returns the indices that name the random draws of a client's training.
 
   Args:
-    round_index: rounds done.
+    round_index: Number of finished rounds.
     client: Number of the client.
     change: Number of the change, from 1, for a client that joins or changes
-      after the run; it draws new random numbers at the learning rates of the
-      round.
+      after the run, so that it draws new random numbers; otherwise 0.
   """
   return (round_index, client, change) if change else (round_index, client)
 
@@ -62,7 +61,7 @@ def client_task(
   memory: Mapping[str, Any] | None = None,
   change: int = 0,
 ) -> training.ClientTask:
-  """Returns a client's work of a round; every draw has its name in it.
+  """Returns the training task of a client in a round.
 
   Args:
     plan: Plan of the method.
@@ -84,7 +83,7 @@ def client_task(
       config.seed, 'local_training', *draw_name(round_index, client, change)
     ),
     shared=broadcast.shared,
-    # A memory without arrays leaves nothing in a checkpoint.
+    # A checkpoint does not contain memories without arrays.
     memory={**plan.fresh_memory(broadcast.model), **(memory or {})},
     other_examples=np.int32(
       plan.objective.other_examples(len(indices), broadcast.num_examples)
@@ -102,7 +101,7 @@ def train_client(
   memory: Mapping[str, Any] | None = None,
   change: int = 0,
 ) -> statistics.ClientUpdate:
-  """Trains a client and applies its attacks; arguments as of `task`."""
+  """Trains a client and applies its attacks; arguments as of `client_task`."""
   work = client_task(plan, broadcast, client, indices, memory, change)
   attacks, y = plan.attacks_of(client), worker.labels
   for attack in attacks:
@@ -125,7 +124,7 @@ def train_client(
 
 
 def epochs(config: Config, round_index: int, client: int) -> int:
-  """Returns how many epochs a client trains in a round."""
+  """Returns the number of local epochs of a client in a round."""
   if config.early_local_epochs and round_index < config.early_rounds:
     return config.early_local_epochs
   if not config.min_local_epochs:

@@ -18,7 +18,7 @@ Reply = tuple[int, statistics.ClientUpdate | BaseException]
 
 
 class Engine(abc.ABC):
-  """Base of engines: an engine trains the clients of a round, anywhere."""
+  """Base of engines, which train the clients of a round."""
 
   @abc.abstractmethod
   def __call__(
@@ -38,7 +38,7 @@ class Engine(abc.ABC):
 
 
 class OtherSideError(ValueError):
-  """Clients keep their memories on nodes and not here, or the other way."""
+  """Clients' memories are stored on nodes and not here, or vice versa."""
 
 
 def check_memories(state: State, spec: training.Result) -> None:
@@ -47,7 +47,7 @@ def check_memories(state: State, spec: training.Result) -> None:
   Raises:
     OtherSideError: The memories are stored elsewhere.
   """
-  # A memory without arrays leaves nothing in a checkpoint.
+  # A checkpoint does not contain memories without arrays.
   expected = {
     name for name, kept in spec.memory.items() if tf.nest.flatten(kept)
   }
@@ -64,7 +64,7 @@ class Local(Engine):
   """Trains clients on the workers of the experiment, the longest first."""
 
   def __init__(self, change: int = 0):
-    """Makes the engine; `change` is that of `client.draw_name`."""
+    """Makes the engine; `change` as of `client.draw_name`."""
     self._change = change
 
   def __call__(self, experiment, state, clients):

@@ -1,8 +1,7 @@
-"""The groups of models that a stage made: their members, and their unions.
+"""Predictions of the groups of models that a stage makes, and of their unions.
 
-One forward pass of each model gives the predictions of every union of A, C and
-S: a union's is the mixture of its groups' by their sizes. Other groups stand
-alone.
+Each model predicts once. The prediction of a union of A, C and S is the mixture
+of the predictions of its groups, weighted by size. Other groups have no unions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +29,7 @@ class Predicted(NamedTuple):
     classes: Predicted classes, by group: `[num_members, num_examples]`
       integers; -1 for a member that is not finite.
     correct: Correct predictions, by group: `[num_members, num_examples]` bool.
-    rejected: members that are not finite.
+    rejected: Number of members that are not finite.
   """
 
   unions: dict[str, training.Predictive]
@@ -40,8 +39,8 @@ class Predicted(NamedTuple):
   rejected: int
 
   def members(self, num_bins: int) -> dict[str, float]:
-    """Columns of `metrics.csv`: each group's best member, mean ECE, and how
-    often two of its finite members contradict each other."""
+    """Returns columns of `metrics.csv`: best accuracy, mean ECE and hypothesis
+    conflict of each group."""
     scores: dict[str, float] = {'members_rejected': self.rejected}
     for name, correct in self.correct.items():
       scores[f'best_accuracy_{name}'] = float(correct.mean(-1).max())
@@ -75,7 +74,7 @@ def predict(
   for name, member in training.predict_members(
     workers, groups, x, seed=seed, num_samples=num_samples
   ):
-    # A model that has run away is sure and wrong.
+    # A diverged model counts as confident and wrong.
     finite = bool(np.all(np.isfinite(member.probs)))
     if finite:
       mixtures.add(name, member)
@@ -115,7 +114,7 @@ def _unions(mixtures, groups, num_examples) -> dict[str, training.Predictive]:
     for name, group in groups.items()
     if posteriors.shares_of(group) is not None
   ]
-  # As many rows as there are examples, whatever the number of classes.
+  # NaN predictions need one column only.
   nan = np.full(num_examples, np.nan, np.float32)
   nothing = training.Predictive(nan[:, np.newaxis], nan, nan, nan)
 

@@ -1,4 +1,4 @@
-"""A round's scores: of the model, and of the groups of models it made."""
+"""Scores of a round's model, and of its groups of models."""
 
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ from bfl_tf.federation import ensembles
 from bfl_tf.federation.experiment import Experiment
 from bfl_tf.federation.state import Round
 
-# Of each union of a round's models; the scored predictor has all.
+# Scores of each union of groups; the scored predictor has all scores.
 _OF_UNIONS = ('accuracy', 'nll', 'ece')
 
 
@@ -17,7 +17,7 @@ class Evaluated(NamedTuple):
   """Result of an evaluation.
 
   Attributes:
-    scores: columns of `metrics.csv`.
+    scores: Columns of `metrics.csv`.
     predictive: Predictions of the scored predictor on the test examples.
     groups: Predictions of the round's groups of models, if there are any.
   """
@@ -28,11 +28,11 @@ class Evaluated(NamedTuple):
 
 
 def evaluate(experiment: Experiment, played: Round, last: bool) -> Evaluated:
-  """Scores a round on test examples, and on validation examples if there are.
+  """Scores a round on test examples, and on validation examples if any.
 
   Args:
     experiment: Experiment whose data and workers are used.
-    played: the round.
+    played: Result of the round.
     last: Whether this is the final evaluation, with all test examples and more
       samples.
   """
@@ -57,21 +57,21 @@ def evaluate(experiment: Experiment, played: Round, last: bool) -> Evaluated:
 def predict_validation(
   experiment: Experiment, played: Round, last: bool
 ) -> training.Predictive:
-  """Returns what is said of validation examples; arguments of `evaluate`."""
+  """Returns predictions of validation examples; arguments as of `evaluate`."""
   held = experiment.dataset.validation
   return _predict(experiment, played, held, last, 'validation')[0]
 
 
 def _median_scale(model):
-  """Distinguishes weights at the floor from weights as wide as the prior."""
-  # By chunks: the squares of a whole factor would be twice its size.
+  """Returns the median standard deviation of the random weights."""
+  # Chunks save memory: the squares of a factor are twice as large as it.
   parts = statistics.chunks(model.loc.size)
   variance = np.concatenate([model.variance(part) for part in parts])
   return float(np.median(variance) ** 0.5)
 
 
 def _some(test, config):
-  """Returns the examples of all evaluations but the last."""
+  """Returns the test examples of all evaluations before the last."""
   if not 0 < config.num_eval_examples < len(test.y):
     return test
   generator = seeds.generator(config.seed, 'eval_examples')
@@ -82,8 +82,7 @@ def _some(test, config):
 
 
 def _predict(experiment, played, split, last, purpose):
-  """Predicts with the scored model, and with the groups of models of
-  the round."""
+  """Predicts with the scored model, and with the round's groups of models."""
   config, workers, state = experiment.config, experiment.workers, played.state
   samples = config.final_num_mc_samples if last else config.num_mc_samples
   options: dict[str, Any] = {
@@ -102,7 +101,7 @@ def _predict(experiment, played, split, last, purpose):
 
 
 def _score(predictive, labels, config):
-  # Where the weights diverged, scores are NaN and the run goes on to its end.
+  # If the weights diverged, the scores are NaN and the run continues.
   return metrics.summarize(
     metrics.Evaluation(
       predictive.probs,
@@ -116,7 +115,7 @@ def _score(predictive, labels, config):
 
 
 def _score_classes(predictive, labels):
-  """Returns scores per class, which accuracy hides for rare classes."""
+  """Returns scores per class; accuracy hides those of rare classes."""
   if not np.all(np.isfinite(predictive.probs)):
     return {}
   recall = metrics.per_class_recall(predictive.probs, labels)

@@ -1,4 +1,4 @@
-"""Build the method and the data of a run from its config."""
+"""The method, the data and the workers of a run, built from its config."""
 
 import dataclasses
 import functools
@@ -16,14 +16,14 @@ from bfl_tf.federation.state import State
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-  """A method, and data and devices to try it on.
+  """A method with its data and its workers.
 
   Attributes:
-    method: Method: plan of the clients and the server's side.
-    dataset: real examples, in memory once.
-    partition: int32 index arrays into `dataset.train`, one a client.
-    server_indices: int32, examples that clients do not see.
-    workers: `training.Worker`s, one a device.
+    method: Plan of the clients, and the server side.
+    dataset: Data set of the run.
+    partition: int32 index arrays into `dataset.train`, one per client.
+    server_indices: int32 indices of the examples held out for the server.
+    workers: `training.Worker`s, one per device.
   """
 
   method: Method
@@ -38,7 +38,7 @@ class Experiment:
     return self.method.config
 
   def broadcast(self, state: State) -> client.Broadcast:
-    """Returns what the round after `state` begins with."""
+    """Returns the broadcast of the round after `state`."""
     return client.Broadcast(
       state.round,
       state.model,
@@ -54,17 +54,16 @@ class Experiment:
     dataset: data.Dataset | None = None,
     plan: Plan | None = None,
   ) -> 'Experiment':
-    """Makes the pieces.
+    """Builds the experiment.
 
     Args:
       config: Config of the run.
-      built: data sets and compiled workers of earlier experiments, to be used
-        again where they fit and added to.
+      built: Cache of data sets and compiled workers, shared by experiments.
       dataset: Data set in place of --dataset.
       plan: Plan of the clients, in place of the config's.
 
     Raises:
-      ValueError: the message names the flag and the fix.
+      ValueError: The config is invalid; the message names the flag and the fix.
     """
     built = {} if built is None else built
     plan = plan or Plan.of(config)
@@ -94,7 +93,7 @@ def build(
   built: dict[Any, Any] | None = None,
   dataset: data.Dataset | None = None,
 ) -> Experiment:
-  """Sets up this process's devices, then makes an `Experiment`."""
+  """Configures the devices of this process, then builds an `Experiment`."""
   training.configure(
     config.num_workers, config.deterministic, config.mixed_precision
   )

@@ -1,7 +1,7 @@
 """The round loop: broadcast, train, weigh, pool, step.
 
-There is one. A method of a paper is a combination of the pieces of a `Method`,
-never a loop of its own.
+All methods share this loop. The method of a paper is a combination of the
+pieces of a `Method`.
 """
 
 import math
@@ -21,7 +21,7 @@ from bfl_tf.federation.method import Method
 
 
 def initial_state(experiment: Experiment) -> state_lib.Round:
-  """Plays the start; what comes out depends on data and seed alone."""
+  """Runs the stages of `--start` on the initial model."""
   method = experiment.method
   model = method.initial_weights()
   slots = state_lib.fresh_slots(method.start, model)
@@ -41,7 +41,7 @@ def federated_round(
   state: state_lib.State,
   engine: Engine = Local(),  # noqa: B008
 ) -> state_lib.Round:
-  """Plays one round.
+  """Runs one round.
 
   Args:
     experiment: Experiment to run.
@@ -49,8 +49,8 @@ def federated_round(
     engine: Engine that trains the clients.
 
   Raises:
-    stopping.StoppedError: too few clients were good, or a rule, weighting or
-      stage was not; `state` is still good.
+    stopping.StoppedError: Too few updates are accepted, or a rule, weighting or
+      stage fails; `state` is unchanged.
   """
   started = time.perf_counter()
   method = experiment.method
@@ -138,7 +138,7 @@ def _step(
   pooled = played.state.model
   for stage in method.stages:
     started = time.perf_counter()
-    # By its name: a stage more in the chain changes no other's draws.
+    # The seed has the stage's name, so that it is independent of other stages.
     seed = seeds.named(method.config.seed, f'stage_{stage.name}', before.round)
     component = f'round {before.round + 1}: the server stage {stage.name}'
     with stopping.wrap_errors(component):
@@ -165,7 +165,7 @@ def _after(method, component, played, said) -> state_lib.Round:
 
 
 def sampled(config: Config, round_index: int) -> list[int]:
-  """Returns the numbers of the clients that a round draws, from 0."""
+  """Returns the numbers of the clients that a round samples."""
   if not config.clients_per_round:
     return list(range(config.num_clients))
   generator = seeds.generator(config.seed, 'client_sampling', round_index)
@@ -178,7 +178,7 @@ def sampled(config: Config, round_index: int) -> list[int]:
 
 def _describe(traces, rejected) -> dict[str, Any]:
   return {
-    # Exactly rounded, so in any order of arrival the same.
+    # fsum is exactly rounded, so the order of arrival does not matter.
     'train_loss': math.fsum(trace.loss for trace in traces) / len(traces),
     'local_steps': int(sum(trace.steps for trace in traces)),
     'clients_pooled': len(traces),

@@ -1,7 +1,7 @@
-"""The server's side of a method: how updates become the next model.
+"""The server side of a method: pooling rule, weighting and stages.
 
-Everything that can be wrong with a combination of its pieces shows here, before
-anything is trained or written.
+Invalid combinations of these pieces raise an error here, before the run trains
+or writes anything.
 """
 
 from collections.abc import Callable
@@ -20,16 +20,16 @@ from bfl_tf.server import pooling
 
 @dataclasses.dataclass(frozen=True)
 class Method(Plan):
-  """The clients' plan, and the server's side of it.
+  """The plan of the clients, and the server side.
 
   Attributes:
     rule: Pooling rule.
     weighting: Client weighting.
-    stages: the chain of server stages: what parts need, `server_step`,
-      `refine`.
-    start: the chain of server stages before the first round.
+    stages: Chain of server stages: those that client parts need, then
+      `--server_step`, then `--refine`.
+    start: Chain of server stages before the first round.
     layout: Layout of the model.
-    build_model: makes the model with its initial weights.
+    build_model: Function that builds the model with its initial weights.
   """
 
   rule: Any
@@ -41,7 +41,7 @@ class Method(Plan):
 
   @classmethod
   def build(cls, plan: Plan, resources: server.Resources) -> 'Method':
-    """Makes the server's side; a ValueError names the flag and the fix."""
+    """Adds the server side to a plan; a ValueError names flag and fix."""
     config, worker = plan.config, resources.workers[0]
     rule = config.make('pooling', pooling.Rule)
     weighting = config.make('weighting', pooling.Weighting)
@@ -65,16 +65,16 @@ class Method(Plan):
       layout=worker.layout,
       build_model=plan.network(worker.inputs.shape, resources.num_classes),
     )
-    # Traces hooks of client parts: an error of theirs comes before any round.
+    # Traces the hooks of client parts, so that they fail before any round.
     flag = f'--client_parts={",".join(config.client_parts)}'
     user_code.call(flag, lambda: method.result_spec)
     return method
 
   def initial_weights(self) -> weights.Weights:
-    """The weights before the first round; they depend on the seed alone.
+    """Returns the weights before the first round; the seed determines them.
 
-    Where no layer has a scale, what no client has seen yet is a point, or as
-    wide as the optimizer says that fits one.
+    A posterior over all weights starts as a point mass, or with the initial
+    scale of the optimizer.
     """
     variables = weights.Variables.of(self.build_model(), self.posterior_scope)
     start = weights.Weights(*map(np.asarray, weights.read(variables)))
@@ -91,9 +91,9 @@ class Method(Plan):
 
   @functools.cached_property
   def result_spec(self) -> training.Result:
-    """`tf.TensorSpec`s of what a client's training returns.
+    """`tf.TensorSpec`s of the result of a client's training.
 
-    Memories and slots have the shapes that they begin with.
+    Memories and slots keep their initial shapes.
     """
     model = self.layout.standard()
     shared = self.shared(state.fresh_slots(self.stages, model))

@@ -1,4 +1,4 @@
-"""The client's side of a method: how clients train."""
+"""The client side of a method: the plan of local training."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from bfl_tf.startup import tf, tf_keras
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-  """Everything that a client needs to know of a method.
+  """Plan of local training.
 
   Attributes:
     config: Config of the run.
     objective: The prior and the weight of the KL term.
-    fitted_by: Name of the variant or optimizer that has these settings; empty
-      where no posterior is fitted in training.
-    parts: the chain of client parts.
+    fitted_by: Name of the variant or optimizer that has the settings of the
+      objective; empty if neither fits a posterior.
+    parts: Chain of client parts.
     optimizer: Optimizer of the clients.
-    schedule: the learning rate over rounds.
+    schedule: Learning rate schedule over rounds.
     attacks: Attacks of malicious clients.
   """
 
@@ -83,11 +83,11 @@ class Plan:
     return [name for name, scope in named if scope == 'all']
 
   def for_one_site(self) -> Plan:
-    """Returns how a site trains a model for itself alone.
+    """Returns the plan for a personalized model of one site.
 
-    The prior is the broadcast posterior, or what a client part gives, and it is
-    weighed against the site's own examples. Parts that neither give a prior nor
-    make a posterior are left out, and so are attacks.
+    The prior is that of a client part, or else the broadcast posterior. The KL
+    term is divided by the site's own number of examples. Attacks are left out,
+    and parts that provide neither a prior nor a posterior over all weights.
     """
     alone = (part.for_one_site() for part in self.parts)
     parts = tuple(part for part in alone if part is not None)
@@ -97,7 +97,7 @@ class Plan:
       temperature=self.objective.temperature,
       update_prior=bool(self.fitted_by) and not has_prior,
     )
-    # An optimizer that fits the posterior is the objective.
+    # An optimizer that fits the posterior is also the objective.
     is_fit = self.optimizer is self.objective
     return dataclasses.replace(
       self,
@@ -108,7 +108,7 @@ class Plan:
     )
 
   def attacks_of(self, client: int) -> tuple:
-    """Returns what a client does wrong: nothing, of a good one."""
+    """Returns the attacks of a client; empty for an honest client."""
     config = self.config
     return tuple(
       attack
@@ -192,11 +192,11 @@ class Plan:
   def workers(
     self, dataset: Dataset, built: dict[Any, Any]
   ) -> list[training.Worker]:
-    """Returns a worker a device, compiled for the clients' training.
+    """Returns one worker per device, compiled for local training.
 
     Args:
       dataset: Data set that contains the clients' examples.
-      built: Cache of workers that were made for the same training.
+      built: Cache of workers, by data set and local training.
     """
     config, shape = self.config, dataset.input_shape
     self._check_images(shape)
@@ -218,7 +218,7 @@ class Plan:
       objective=self.objective.compiled(),
     )
     devices = config.num_workers, config.distribution
-    # A worker takes the weights that it starts from, whatever the seed is.
+    # The seed is no part of the key, because each task has its own weights.
     built_by = sorted(
       (k, v) for k, v in network.keywords.items() if k != 'seed'
     )
@@ -269,7 +269,7 @@ class Plan:
       )
 
   def check_trainings(self, sizes: Sequence[int]) -> None:
-    """Asks parts about the smallest and the largest training of each client."""
+    """Checks parts with the shortest and longest training of each client."""
     epochs = _possible_epochs(self.config)
     for part in self.parts:
       for client, size in enumerate(sizes if part.has('check') else ()):

@@ -1,4 +1,4 @@
-"""One pass over a round's updates: weighed, pooled, reduced for stages."""
+"""Weighting and summation of a round's updates, in one pass."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -27,7 +27,7 @@ class Reduction:
     reference: Weights,
     components: tuple[str, str] = ('the rule', 'the weighting'),
   ):
-    """Begins a round; `components` are rule and weighting in an error."""
+    """Begins a round; `components` name rule and weighting in errors."""
     # Statistics are frozen dataclasses: a dict holds equal ones once.
     self._sums: dict[Any, Any] = dict.fromkeys([rule, *statistics])
     self._rule, self._weighting = rule, weighting
@@ -42,7 +42,7 @@ class Reduction:
   def add(self, update: statistics_lib.ClientUpdate) -> None:
     """Accumulates an accepted update.
 
-    Only a weighting or a statistic that needs whole updates keeps it.
+    The update is kept only if the weighting or a statistic needs it.
     """
     self.traces.append(update.trace)
     self.num_bytes += update.num_bytes
@@ -60,16 +60,16 @@ class Reduction:
   def finish(
     self,
   ) -> tuple[Weights, dict[Any, Any], dict[str, Any]]:
-    """Ends the round; there must have been an update.
+    """Ends the round, after at least one update.
 
     Returns:
-      pooled: the rule's result.
+      pooled: Result of the rule.
       results: Results by statistic, including the rule's.
-      info: columns of `metrics.csv`.
+      info: Columns of `metrics.csv`.
 
     Raises:
-      stopping.ComponentError: the weights are all 0; of `add` too, where one is
-        negative or not finite; of both, where something raises.
+      stopping.ComponentError: All weights are 0, a weight is negative or not
+        finite, or a component raises. The last two also apply to `add`.
     """
     if self._waiting:
       updates = sorted(self._waiting, key=lambda update: update.client_id)
@@ -87,7 +87,7 @@ class Reduction:
     results: dict[Any, Any] = {}
     info: dict[str, Any] = {'weight_guards': self._guards}
     for statistic, sums in self._sums.items():
-      # What comes of it is looked at, and named by the flag.
+      # Values that are not finite are rejected later, with the flag's name.
       with (
         np.errstate(invalid='ignore', divide='ignore'),
         stopping.wrap_errors(self._of(statistic)),

@@ -1,4 +1,4 @@
-"""A run's examples: loaded, dealt to clients, and held back for the server."""
+"""Examples of a run: data set, partition over clients, and server examples."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -14,7 +14,7 @@ from bfl_tf.data import partitions
 
 
 def load(config: Config, built: dict[Any, Any] | None = None) -> data.Dataset:
-  """Loads what clients train on; one that was `built` is used again."""
+  """Loads the data set of a run, or returns it from the cache `built`."""
   built = {} if built is None else built
   fields = dataclasses.fields(data.DatasetConfig)
   reading = {field.name: config.get(field.name) for field in fields}
@@ -28,8 +28,8 @@ def load(config: Config, built: dict[Any, Any] | None = None) -> data.Dataset:
 def partition_dataset(
   config: Config, dataset: data.Dataset
 ) -> tuple[list[np.ndarray], np.ndarray]:
-  """Returns each client's indices, and those that the server holds back."""
-  # A site alone may well have one class; a run has two.
+  """Returns the indices of each client, and those held out for the server."""
+  # A single site may have one class only, but a run needs two.
   if dataset.num_classes < 2:
     raise ValueError(
       f'--dataset={dataset.name} has only the class '
@@ -95,7 +95,7 @@ def _client_ids(config, dataset, rest):
 def client_names(
   dataset: data.Dataset, partition: Sequence[np.ndarray]
 ) -> Sequence[str]:
-  """Returns the sites' names, where each client is a site; else nothing."""
+  """Returns the sites' names if each client is a site, otherwise ()."""
   if dataset.train.ids is None:
     return ()
   ids = np.asarray(dataset.train.ids)
@@ -110,9 +110,10 @@ def of_server(
   held: np.ndarray,
   built: dict[Any, Any],
 ) -> tuple[np.ndarray, np.ndarray | None]:
-  """Returns the server's examples: those that it holds, or of another set.
+  """Returns the server's inputs and labels.
 
-  Their labels are None where they are not known, or of other classes.
+  The inputs are held-out training examples, or come from `--server_dataset`. In
+  the second case the labels are None.
   """
   if config.server_dataset:
     key = (

@@ -7,11 +7,11 @@ from bfl_tf import weights
 
 
 class State(NamedTuple):
-  """All that a resume needs.
+  """State of a run, sufficient to resume it.
 
   Attributes:
-    round: rounds done.
-    model: the global model.
+    round: Number of finished rounds.
+    model: Global model.
     slots: Arrays that a server stage carries from round to round, by stage; a
       client part that needs a stage receives its slot.
     memories: Memories of the clients, by client and client part.
@@ -27,8 +27,8 @@ class Round(NamedTuple):
   """Result of a round, and of a server stage.
 
   Attributes:
-    state: after it.
-    info: columns of `metrics.csv`.
+    state: State after the round.
+    info: Columns of `metrics.csv`.
     predictors: Groups of models that a stage made, by name. They are scored
       with the round, and no later round reads them.
   """

@@ -1,4 +1,4 @@
-"""Why a run stops before its last round; its state is saved."""
+"""Errors that stop a run before its last round; its state is saved."""
 
 from collections.abc import Iterator, Mapping
 import contextlib
@@ -10,34 +10,34 @@ import numpy as np
 from bfl_tf import training, weights
 from bfl_tf.config import user_code
 
-# That one line tells: thousands of clients may have one each.
-# Of what somebody else's reason goes into a line.
+# Largest length of a reason, and largest number of reasons in a message.
+# Thousands of clients may have one reason each.
 LONGEST = 300
 _MOST_REASONS = 10
 
 
 class StoppedError(RuntimeError):
-  """A run cannot go on; the state before the round is still good."""
+  """A run cannot continue; the state before the round is unchanged."""
 
 
 class TooFewClientsError(StoppedError):
-  """Fewer updates than `--min_clients` could be accepted."""
+  """Fewer than `--min_clients` updates were accepted."""
 
 
 class ComponentError(StoppedError):
-  """A rule, weighting or stage gave what no round can go on from."""
+  """A rule, weighting or stage failed or returned an invalid result."""
 
 
 class MachineError(StoppedError):
-  """The machine refused something: a disk is full, a file cannot be read."""
+  """An error of the machine, such as a full disk or an unreadable file."""
 
 
 class Terminated(KeyboardInterrupt):
-  """The process was asked to end, as Ctrl-C asks it."""
+  """The process received SIGTERM, which ends a run like Ctrl-C."""
 
 
 def reasons(rejected: Mapping[int, str]) -> str:
-  """Says who was left out, by reason: `1, 4: it sent nothing; 2: ...`."""
+  """Returns the rejected clients by reason: `1, 4: no reply; 2: ...`."""
   clients: dict[str, list[int]] = {}
   for client, why in sorted(rejected.items()):
     clients.setdefault(why[:LONGEST], []).append(client)
@@ -63,7 +63,7 @@ def wrap_errors(component: str) -> Iterator[None]:
 
 
 def check_weight(component: str, client: int, weight: Any) -> None:
-  """Raises unless a client's weight is finite and not below 0."""
+  """Raises a ComponentError unless a weight is finite and not negative."""
   if not (np.ndim(weight) == 0 and np.isfinite(weight) and weight >= 0):
     raise ComponentError(
       f'{component} gave client {client} the weight {weight}.'

@@ -1,7 +1,7 @@
-"""Run experiments with Flower, in a simulation or on several machines.
+"""Execution with Flower, in a simulation or on several machines.
 
-Needs the extra `flower`: pip install '.[flower]'. What clients and server
-do is `federation`'s; this room carries it over Flower's messages.
+Needs the extra `flower`: pip install '.[flower]'. `federation` implements
+client and server; this package sends their data in Flower's messages.
 """
 
 from bfl_tf.flower.simulation import simulate

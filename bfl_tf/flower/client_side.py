@@ -1,13 +1,18 @@
-"""The client's side: Flower's ClientApp, its data, compiled once a process.
+"""Flower's ClientApp and its data.
 
-One model a process, kept over rounds and clients: any idle process may play any
-client, so what is kept goes by what was compiled.
+A process compiles one model and reuses it for all rounds and clients, because
+any idle process may train any client.
 
-Of a SuperNode's --node-config `partition-id` is the client's number, `data` the
-file that it trains on in place of --dataset (`label-column`, `ignore-columns`,
-`categorical-columns`: how it is read; `test-fraction`, `calibration-fraction`:
-what it holds out), `memory` where a client's own memory is kept, `name` what
-reports on sites call it.
+Keys of a SuperNode's --node-config:
+
+  partition-id          number of the client
+  data                  training file that replaces --dataset
+  label-column, ignore-columns, categorical-columns
+                        format of that file
+  test-fraction, calibration-fraction
+                        held-out shares of that file
+  memory                directory for the client's memory
+  name                  name of the site in reports
 """
 
 from collections.abc import Callable, Mapping
@@ -32,7 +37,7 @@ from bfl_tf.metrics import conformal
 from bfl_tf.runs import flags_file
 from bfl_tf.runs.task import Task
 
-# What an owner may say: of their file, whose rows are all one client's.
+# Settings of the node's owner; they describe the node's own file.
 _SHARES = ('test_fraction', 'calibration_fraction')
 _SAID = (*_SHARES, 'label_column', 'ignore_columns', 'categorical_columns')
 
@@ -43,7 +48,7 @@ app = clientapp.ClientApp()
 def query(
   message: flwr_app.Message, context: flwr_app.Context
 ) -> flwr_app.Message:
-  """Says which client this node is, and sums of the examples of its own."""
+  """Returns this node's client number and the summary of its own file."""
   said: dict[str, Any] = {'client': _number(context), 'data_summary': ''}
   own = Own.of(context.node_config)
   if own.data:
@@ -57,10 +62,10 @@ def query(
 def train(
   message: flwr_app.Message, context: flwr_app.Context
 ) -> flwr_app.Message:
-  """Trains as the server's order says; what it raises is this client's."""
+  """Trains a client by the server's order and returns its update."""
   node = context.node_config
   sent = order(message.content)
-  # In a simulation any node plays any client.
+  # Only a deployed run has a name; in a simulation any node trains any client.
   if sent.run:
     _check_asked(context, sent.client)
   elif {'memory', 'data'} & set(node):
@@ -75,7 +80,7 @@ def train(
 def evaluate(
   message: flwr_app.Message, context: flwr_app.Context
 ) -> flwr_app.Message:
-  """Says what the examples add up to that this node's file holds out."""
+  """Returns statistics of the held-out examples of this node's file."""
   tree = messages.unpack(message.content)
   model = weights.Weights(**tree.pop('model'))
   question = messages.Question(**tree, model=model)
@@ -86,7 +91,7 @@ def evaluate(
 
 
 def order(content: flwr_app.RecordDict) -> messages.Order:
-  """Reads an order; of branches without a leaf nothing travels."""
+  """Reads an order; adds the empty dicts that a message omits."""
   tree = messages.unpack(content)
   sent = tree.pop('broadcast')
   model = weights.Weights(**sent['model'])
@@ -95,9 +100,7 @@ def order(content: flwr_app.RecordDict) -> messages.Order:
 
 
 def _check_asked(context, client):
-  """Rejects a request for another client: the owner may have changed the
-  number.
-  """
+  """Rejects an order for another client, after the owner changed the number."""
   if client != _number(context):
     raise ValueError(
       f'this node is client {_number(context)} now, but the server requested '
@@ -111,12 +114,12 @@ def _number(context) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-  """Everything that trains the clients of one config.
+  """Plan, data and device to train the clients of one config.
 
   Attributes:
     plan: Plan of the clients.
     examples: Function from a client to indices into the worker's data.
-    worker: this process's device, with the data.
+    worker: Device of this process, with the data.
   """
 
   plan: Plan
@@ -126,17 +129,17 @@ class Site:
   def train(
     self, order: messages.Order, memory_dir: str = ''
   ) -> statistics.ClientUpdate:
-    """Returns the update, with the memory if the server keeps it.
+    """Returns the update, with the memory if the server stores it.
 
     Args:
       order: Order of the server.
-      memory_dir: Directory for the memories that the node keeps.
+      memory_dir: Directory for the memories that the node stores.
     """
     client, memory = order.client, order.memory
     kept = None
     if order.run and self.plan.fresh_memory(order.broadcast.model):
       kept = client_state.Kept.of(memory_dir, order.run, order.flags, client)
-      # The server may go on from its checkpoint, at most so many rounds back.
+      # A resumed server restarts at most this many rounds back.
       back = self.plan.config.checkpoint_every
       memory = kept.take(order.accepted, order.broadcast.round - back)
     update = client_lib.train_client(
@@ -154,11 +157,11 @@ class Site:
 
 
 class Own(NamedTuple):
-  """The file of a node's owner, who says how it is read.
+  """The node's own data file and its settings.
 
   Attributes:
-    data: the file; nothing if the node has none.
-    said: pairs of a field of `data.DatasetConfig` and its value.
+    data: Path of the file; empty if the node has none.
+    said: Pairs of a field of `data.DatasetConfig` and its value.
   """
 
   data: str = ''
@@ -172,19 +175,18 @@ class Own(NamedTuple):
     return cls(node_config.get('data', ''), tuple(said))
 
 
-# Of the run that is played: another one's is let go of.
+# Keeps only the current run's site, because its model and data are large.
 @functools.lru_cache(maxsize=1)
 def of(flags: str, own: Own = Own(), told: str = '') -> Site:  # noqa: B008
   """Returns the site of a config.
 
   Args:
     flags: Flags of the run, one per line, as of `flags_file.flag_lines`.
-    own: the node's own file: all its training examples are its client's.
+    own: The node's own file; all its training examples are of one client.
     told: A `DataSummary` of all nodes' files, if nodes have files.
 
   Raises:
-    ValueError: the config asks for what this node does not give, or its file
-      cannot be read.
+    ValueError: The node does not meet the config, or its file cannot be read.
   """
   if bool(told) != bool(own.data):
     raise ValueError(
@@ -197,7 +199,7 @@ def of(flags: str, own: Own = Own(), told: str = '') -> Site:  # noqa: B008
     everybody = data_summaries.DataSummary.from_json(told, config.num_clients)
     dataset = everybody.tell(dataset)
   training.configure(1, config.deterministic, config.mixed_precision)
-  # One device: another process is there for another core.
+  # One device per process: Flower starts one process per core.
   plan = Plan.of(config.replace(num_workers=1))
   (worker,) = plan.workers(dataset, {})
   if own.data:
@@ -208,7 +210,7 @@ def of(flags: str, own: Own = Own(), told: str = '') -> Site:  # noqa: B008
 
 
 def read(flags: str, own: Own) -> tuple[Config, Dataset]:
-  """Returns the config, and the examples that a node has.
+  """Returns the config and the examples of a node.
 
   Raises:
     ValueError: Raised as by `of`.
@@ -222,7 +224,7 @@ def read(flags: str, own: Own) -> tuple[Config, Dataset]:
   if own.data:
     said = dict(own.said)
     _check_shares(config, said)
-    # Nothing of it is as the server's own file is read.
+    # The run's column settings describe the server's file, not this one.
     columns = {name: getattr(DatasetConfig, name) for name in COLUMNS}
     config = config.replace(
       dataset=own.data, validation_split=0.0, **columns | said
@@ -231,7 +233,7 @@ def read(flags: str, own: Own) -> tuple[Config, Dataset]:
 
 
 def _check_shares(config, said):
-  """Rejects shares other than the owner's, which could reveal single rows."""
+  """Rejects shares that differ from the owner's: they could reveal rows."""
   for share in _SHARES:
     asked = getattr(config, share)
     if said.get(share, asked) != asked:
@@ -242,15 +244,14 @@ def _check_shares(config, said):
 
 
 def answer(question: messages.Question, own: Own) -> Mapping[str, Any]:
-  """Returns what a node says: sums over examples of its own file.
+  """Returns sums over the held-out examples of a node's own file.
 
   Args:
     question: Question of the server.
-    own: the node's own file.
+    own: The node's own file.
 
   Raises:
-    ValueError: The node has no such examples, or they must not be used for
-      this.
+    ValueError: The node has no such examples, or does not permit their use.
   """
   if not own.data:
     raise ValueError('this node has no file of its own')
@@ -265,7 +266,7 @@ def answer(question: messages.Question, own: Own) -> Mapping[str, Any]:
     raise ValueError(f'the file of this node has no {question.share} share')
   promise = None
   if question.limits.size:
-    # Of bins, whatever is sent: finer ones could tell an example's score.
+    # Rounds to whole bins: finer limits could reveal an example's score.
     bins = question.limits.astype(int).reshape(len(prediction_sets.LEVELS))
     limits = tuple(bins / conformal.NUM_BINS)
     promise = prediction_sets.PredictionSets(

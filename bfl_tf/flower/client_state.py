@@ -1,8 +1,8 @@
-"""Memories of clients that stay on their nodes.
+"""Storage of client memories on their nodes.
 
-A memory counts only if the update that came with it was accepted, and the node
-hears of that with its next order. So what a training leaves is put beside what
-counts, and one of them is taken once the server says which.
+A memory is valid only if the server accepts the update of the same round. The
+next order names the last accepted round. Until then the node stores the new
+memory next to the old one.
 """
 
 from collections.abc import Mapping
@@ -14,19 +14,19 @@ from typing import Any
 from bfl_tf import trees
 from bfl_tf.config import config
 
-# What may differ between the parts of one run that was resumed.
+# Flags that a resumed run may change.
 _SAME_RUN = (*config.MACHINE_FIELDS, 'num_rounds')
 
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
-  """A directory with a file for each round whose memory may count."""
+  """A directory with one file per round whose memory may be valid."""
 
   path: pathlib.Path
 
   @classmethod
   def of(cls, directory: str, run: str, flags: str, client: int) -> 'Kept':
-    """Returns what a node keeps for a client of a run.
+    """Returns the storage of one client in one run.
 
     Args:
       directory: Directory of the node.
@@ -35,7 +35,7 @@ class Kept:
       client: Number of the client.
 
     Raises:
-      ValueError: there is no directory to keep it in.
+      ValueError: The node has no directory for memories.
     """
     if not directory:
       raise ValueError(
@@ -49,12 +49,12 @@ class Kept:
     return cls(pathlib.Path(directory) / digest / f'client-{client}')
 
   def take(self, accepted: int, oldest: int = 0) -> Mapping[str, Any]:
-    """Returns the memory that counts, and forgets what never will.
+    """Returns the valid memory and deletes memories no longer needed.
 
     Args:
-      accepted: the round whose update the server took in last; -1 for none.
-      oldest: the first round that the server may begin again, from its
-        checkpoint: what counted there is kept.
+      accepted: Last round whose update the server accepted; -1 for none.
+      oldest: First round that the server may repeat from its checkpoint; the
+        memory valid at that round is not deleted.
 
     Raises:
       ValueError: The memory is not on this node.
@@ -68,7 +68,7 @@ class Kept:
         f'the memory of round {accepted} is not in {self.path}: start a new '
         'run in another --output_dir'
       )
-    # What counted when the oldest round began, and since.
+    # The memory that was valid when the oldest round began.
     first = max((n for n in found if n <= accepted and n < oldest), default=-1)
     for number, path in found.items():
       if not first <= number <= accepted:
@@ -76,6 +76,6 @@ class Kept:
     return trees.load(found[accepted]) if accepted >= 0 else {}
 
   def put(self, round_index: int, memory: Mapping[str, Any]) -> None:
-    """Keeps what a round's training leaves, until the server has decided."""
+    """Stores the memory of a round until the server accepts or rejects it."""
     self.path.mkdir(parents=True, exist_ok=True)
     trees.save(self.path / f'round-{round_index}.npz', memory)

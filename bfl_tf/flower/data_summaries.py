@@ -27,12 +27,11 @@ _SCHEMA: dict[str, tuple[Any, float, float]] = {
 
 @dataclasses.dataclass(frozen=True)
 class DataSummary:
-  """Sums over the examples of one node, or of several nodes together.
+  """Class counts and feature moments of one node or of several merged nodes.
 
-  Counts of classes, means and spreads of features: the server merges them and
-  sends the result back, so that all normalise and number classes alike. No
-  example leaves a node as such; of a site with one or two its sums say them
-  (docs/privacy.md). One class at one site is told apart from none.
+  The server merges the summaries and sends the result back, so that all nodes
+  use the same normalization and class numbers. Examples stay on their node, but
+  the sums of only one or two examples reveal them (docs/privacy.md).
 
   Attributes:
     counts: Number of training examples, by class name.
@@ -68,7 +67,7 @@ class DataSummary:
 
   @classmethod
   def from_json(cls, text: str, num_sites: int = 1) -> 'DataSummary':
-    """Reads what `to_json` wrote, the same to the last bit.
+    """Reads the output of `to_json`, bit-for-bit identical.
 
     Args:
       text: JSON of one site, or of several merged sites.
@@ -89,7 +88,7 @@ class DataSummary:
       )
       read = cls(**fields, moments=moments)
       read._check(num_sites)
-    # It may be anything.
+    # A node may send any text, so any exception is possible.
     except Exception as error:
       raise ValueError(f'its data_summary cannot be read: {error}') from error
     return read
@@ -114,7 +113,7 @@ class DataSummary:
       raise ValueError('no examples have these sums')
 
   def to_json(self) -> str:
-    """Returns a text; floats are written so that they come back."""
+    """Returns the summary as JSON with exact floats."""
     size, mean, scatter = self.moments
     fields = dataclasses.asdict(self)
     fields['moments'] = [size.tolist(), mean.tolist(), scatter.tolist()]
@@ -122,14 +121,15 @@ class DataSummary:
 
   @property
   def classes(self) -> tuple[str, ...]:
-    """Names in the order of their numbers: by value if whole, else as texts."""
+    """Class names in the order of their numbers: by value if all are integers,
+    otherwise by text."""
     return tuple(tables.ordered(self.counts))
 
   def merge(self, other: 'DataSummary') -> 'DataSummary':
-    """Returns the summary of both; columns and classes must agree.
+    """Returns the summary of both nodes.
 
     Raises:
-      ValueError: they are not.
+      ValueError: Their shapes, dtypes, columns or classes do not match.
     """
     features = encoding.union(self.features, other.features)
     mine, theirs = self._recoded(features), other._recoded(features)
@@ -163,7 +163,7 @@ class DataSummary:
     )
 
   def tell(self, dataset: data.Dataset) -> data.Dataset:
-    """Returns a site's data set with everybody's classes and normalisation."""
+    """Returns a site's data set with the common classes and normalization."""
     own = numbers(dataset, self.classes)
     dataset = dataset.recoded(self.features)
 
@@ -199,14 +199,14 @@ def names(dataset: data.Dataset) -> tuple[str, ...]:
 
 
 def numbers(dataset: data.Dataset, classes: Sequence[str]) -> np.ndarray:
-  """Returns, of a site's classes, the numbers that everybody gives them.
+  """Returns the common class number of each class of a site.
 
   Args:
-    dataset: the site's; its class `c` is everybody's `numbers[c]`.
-    classes: everybody's, by name.
+    dataset: Data set of the site; its class `c` has common number `numbers[c]`.
+    classes: Common class names, in the order of their numbers.
 
   Raises:
-    ValueError: the site has another one.
+    ValueError: The site has an unknown class.
   """
   places = {name: number for number, name in enumerate(classes)}
   unknown = sorted(set(names(dataset)) - set(places))
@@ -218,10 +218,10 @@ def numbers(dataset: data.Dataset, classes: Sequence[str]) -> np.ndarray:
 
 
 def merged(said: Mapping[int, DataSummary]) -> DataSummary:
-  """Merges clients' data_summaries in the order of their numbers.
+  """Merges the clients' summaries in the order of client numbers.
 
   Raises:
-    ValueError: one has other features; its number is named.
+    ValueError: A client's summary does not match the others.
   """
 
   (_, together), *others = sorted(said.items())

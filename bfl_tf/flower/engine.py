@@ -1,4 +1,4 @@
-"""Clients train on Flower's nodes: an engine for the round loop."""
+"""Round engine that trains clients on Flower's nodes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Engine(engine.Engine):
   """Trains the clients of a round in Flower's ClientApps.
 
   Attributes:
-    nodes: who plays which client.
-    window: orders that may be out at a time.
-    run: names the run to nodes, which keep what their clients remember; where
-      it is nothing the server does, as a simulation needs to be resumed.
+    nodes: Assignment of clients to nodes.
+    window: Maximum number of orders without a reply.
+    run: Name of the run if nodes store their clients' memories. Empty if the
+      server stores them, which a simulation needs to resume.
     told: A `DataSummary` of all nodes' files, as of `messages.Order`.
   """
 
@@ -39,7 +39,7 @@ class Engine(engine.Engine):
   told: str = ''
 
   def expected_spec(self, method: Method) -> training.Result:
-    """Returns the expected update; nodes keep memories, and send a round."""
+    """Returns the spec of an update; a round replaces a memory on a node."""
     spec = method.result_spec
     if not self.run or not tf.nest.flatten(spec.memory):
       return spec
@@ -68,7 +68,6 @@ class Engine(engine.Engine):
       yield client, update
 
   def _orders(self, experiment, state, nodes):
-    """Yields the messages to clients; creates one at a time."""
     flags = '\n'.join(flags_file.flag_lines(experiment.config))
     broadcast = experiment.broadcast(state)
     packed = messages.pack_arrays(
@@ -86,7 +85,7 @@ class Engine(engine.Engine):
         messages.pack(order, packed),
         node,
         'train',
-        # Longer than we wait: what came in time must not lapse meanwhile.
+        # Far beyond the timeout, so that a reply in time never expires.
         ttl=max(flwr_app.DEFAULT_TTL, 10 * experiment.config.client_timeout),
         group_id=str(state.round),
       )
@@ -94,7 +93,7 @@ class Engine(engine.Engine):
 
 
 def _update(reply) -> statistics.ClientUpdate:
-  """Reads a reply; a message contains no empty mappings."""
+  """Reads a reply; adds the empty dicts that a message omits."""
   tree = messages.unpack(nodes_lib.content(reply))
   empty: dict[str, dict] = {'extras': {}, 'trace': {}, 'memory': {}}
   said = {**empty, **tree.get('update', {})}

@@ -1,8 +1,8 @@
-"""Asks a finished run's nodes about its model, of examples that they held out.
+"""Federated evaluation of a finished run on examples held out by its nodes.
 
-They are asked twice: how often each score occurs in their calibration shares,
-which makes the promise; then what their test shares add up to, sets by that
-promise among it.
+The first request collects score counts of the calibration shares, which
+determine the prediction sets. The second collects statistics of the test
+shares, including those of the prediction sets.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from bfl_tf.metrics import conformal
 from bfl_tf.runs import flags_file
 from bfl_tf.startup import tf
 
-# At a time: an answer is small, and a node takes its time to import TensorFlow.
+# Replies are small, and nodes import TensorFlow slowly: many run in parallel.
 _WINDOW = 64
 
 
 @dataclasses.dataclass
 class Asking:
-  """Has a finished run's nodes score its model.
+  """Evaluation of a finished run's model by its nodes.
 
   Attributes:
-    playing: who plays which client.
+    playing: Assignment of clients to nodes.
     introduced: Data summaries of the nodes, by client.
-    trained: the run's model.
+    trained: Model of the run.
     score: Score of the prediction sets, one of `metrics.SET_SCORES`.
     seconds: Time limit for a reply.
     rejected: Reason for a missing or invalid reply, by client.
-    names: Number of the client and the name that its node gives, by client.
+    names: Client number and name of the node, by client.
   """
 
   playing: nodes.Numbered
@@ -54,10 +54,10 @@ class Asking:
     self.names = {c: str(c) for c in range(self.trained.config.num_clients)}
 
   def report(self) -> reports.Report:
-    """Asks twice.
+    """Evaluates the calibration shares, then the test shares.
 
     Raises:
-      TooFewClientsError: fewer than `--min_clients` said something good.
+      TooFewClientsError: Fewer than `--min_clients` sent a valid reply.
     """
     trained, promise = self.trained, None
     if trained.config.calibration_fraction:
@@ -73,7 +73,7 @@ class Asking:
       promise = prediction_sets.PredictionSets.of(
         counts, trained.num_samples(), self.score
       )
-    # Of any example: shapes and dtypes do not depend on it.
+    # Shapes and dtypes do not depend on the example.
     like = site_statistics.SiteStatistics.of(
       np.eye(trained.task.num_classes)[:1], np.zeros(1, int), promise
     )
@@ -104,13 +104,13 @@ class Asking:
     like: Mapping[str, np.ndarray],
     check: Callable[[Mapping[str, np.ndarray], int], None],
   ) -> dict[int, Mapping[str, np.ndarray]]:
-    """Returns what came of those who are not left out yet, in their order.
+    """Returns the valid replies by client, in the order of client numbers.
 
     Args:
       share: Share of the examples, as of `Question`.
       promise: Prediction sets, or None.
       like: Arrays with the expected shapes and types.
-      check: refuses an answer that so many examples do not add up to.
+      check: Raises an error if arrays do not fit the number of examples.
     """
     found: dict[int, Mapping[str, np.ndarray]] = {}
     for client, reply in nodes.exchange(
@@ -129,7 +129,7 @@ class Asking:
         self.rejected[client] = f'{share} share: {arrays}'
         continue
       found[client] = sums
-      # After its number, a name cannot be another site's, or a formula.
+      # With the number in front, a name is unique and never a formula.
       name = ' '.join(str(arrays.get('name', '')).split())[:40]
       self.names[client] = f'{client} {name}'.strip()
     wanted = self.trained.config.min_clients
@@ -138,7 +138,7 @@ class Asking:
         f'{len(found)} answers on the {share} share are fewer than '
         f'--min_clients={wanted} ({stopping.reasons(self.rejected)}).'
       )
-    # Floats add up in this order, whoever answers first.
+    # A fixed order of sums makes results independent of arrival times.
     return dict(sorted(found.items()))
 
   def _errands(self, share, promise) -> Iterator[tuple[int, flwr_app.Message]]:
@@ -163,7 +163,7 @@ class Asking:
 
 
 def _read(reply, like) -> Mapping[str, np.ndarray]:
-  """Returns the arrays of a reply; they must have the expected shapes."""
+  """Returns the arrays of a reply after a check of shapes and dtypes."""
   arrays = messages.unpack(nodes.content(reply))
   for name, array in like.items():
     spec = tf.TensorSpec(array.shape, array.dtype)

@@ -1,13 +1,12 @@
-"""All that travels between server and nodes, and what a server may ask for.
+"""Messages between server and nodes, and the flags that a server may set.
 
   server to node          node to server
-  {flags}                 {client, data_summary}: who it is, what its file holds
-  `Order`                 {update, memory}: `statistics.ClientUpdate`
+  {flags}                 {client, data_summary}: number and data of the node
+  `Order`                 {update}: a `statistics.ClientUpdate`
   `Question`              {counts}, or `SiteStatistics` of held-out examples
 
-A message is a tree. Its numbers and texts are in one of Flower's records, its
-arrays in another, by their places in the tree: `update|model|loc`. Nothing is
-pickled, on either side.
+A message is a tree. One Flower record contains its numbers and texts, another
+its arrays, with tree paths as keys: `update|model|loc`. Nothing is pickled.
 """
 
 from collections.abc import Mapping
@@ -23,13 +22,13 @@ from bfl_tf.federation import stopping
 from bfl_tf.federation.client import Broadcast
 from bfl_tf.runs import flags_file
 
-# That a server names code to be imported is for the owner of a node to allow.
+# With this variable a node's owner permits imports that the server names.
 OWN_CODE = 'BFL_TF_OWN_CODE'
-# What a server may set on a node: numbers, and words that name what is ours.
+# A server may set only numbers and built-in names on a node.
 _WORDS = re.compile(r"[\w.,+\-()\[\]' ]*")
-# A set of scikit-learn or of TFDS, perhaps with its version: no file, no code.
+# A data set of scikit-learn or TFDS, with optional version; no file, no code.
 _SET = re.compile(r'\w[\w/-]*(:[\d.*]+)?')
-# These name nothing that a node reads.
+# Nodes neither open nor import what these flags name.
 _ANY = re.compile('.*')
 _GRAMMAR = {'dataset': _SET} | dict.fromkeys(
   ('train_split', 'test_split', 'server_split', 'server_dataset',
@@ -39,17 +38,17 @@ _GRAMMAR = {'dataset': _SET} | dict.fromkeys(
 
 
 class Order(NamedTuple):
-  """The message that asks a node to train a client.
+  """A request to train a client.
 
   Attributes:
-    flags: the config, as of `flags_file.flag_lines`, a line each.
+    flags: Flags of the run, one per line, as of `flags_file.flag_lines`.
     client: Number of the client.
     broadcast: Broadcast of the round.
     memory: Memory of the client, by part name.
-    run: names the run, among others of the same flags, to a node that keeps
-      the memory in place of the server; nothing where the order brings it.
-    accepted: the last round whose update of this client was taken in, from 0;
-      -1 if none was.
+    run: Name of the run if the node stores the memory; empty if the order
+      contains it.
+    accepted: Last round whose update of this client was accepted, from 0; -1 if
+      none was.
     told: A `DataSummary` of all nodes' files as JSON; empty if nodes have no
       files.
   """
@@ -64,17 +63,16 @@ class Order(NamedTuple):
 
 
 class Question(NamedTuple):
-  """The message that asks a node to evaluate the model of a finished run.
+  """A request to evaluate the model of a finished run.
 
   Attributes:
-    flags: the config, as of `flags_file.flag_lines`, a line each.
-    client: the node's number.
-    task: a `Task` as JSON.
+    flags: Flags of the run, one per line, as of `flags_file.flag_lines`.
+    client: Number of the client.
+    task: A `Task` as JSON.
     share: `calibration` or `test`.
-    score: one of `metrics.SET_SCORES`, by which the calibration share counts.
-    limits: `[num_levels]` int32, by which sets are made of the test share: for
-      each of `promises.LEVELS` the bins of scores in a set; empty if no node
-      held out a calibration share.
+    score: Score of the prediction sets, one of `metrics.SET_SCORES`.
+    limits: `[num_levels]` int32, the number of score bins in a set for each of
+      `prediction_sets.LEVELS`; empty without a calibration share.
     model: Weights of the model to evaluate.
   """
 
@@ -93,9 +91,9 @@ def pack(
   """Returns the message of a tree.
 
   Args:
-    tree: a dict or a NamedTuple.
-    packed: arrays that messages have in common, by `pack_arrays`: their bytes
-      are shared and not copied.
+    tree: A dict or a NamedTuple.
+    packed: Arrays common to several messages, from `pack_arrays`; their bytes
+      are not copied.
   """
   tree = tree if isinstance(tree, Mapping) else tree._asdict()
   plain: dict[str, Any] = {}
@@ -111,7 +109,7 @@ def pack(
 
 
 def pack_arrays(tree: Mapping[str, Any]) -> dict[str, app.Array]:
-  """Returns the arrays of a tree, by their places in it."""
+  """Returns the arrays of a tree, by tree path."""
   return {name: _array(value) for name, value in trees.leaves(tree)}
 
 
@@ -120,9 +118,9 @@ def _array(value):
 
 
 def unpack(content: app.RecordDict) -> dict[str, Any]:
-  """Returns the tree that `pack` was given, as dicts.
+  """Returns the tree of a message as nested dicts.
 
-  Of what anybody may have sent it raises any `Exception`.
+  An invalid message may raise any `Exception`.
   """
   plain = content.config_records.get('plain')
   arrays = content.array_records.get('arrays')
@@ -132,8 +130,7 @@ def unpack(content: app.RecordDict) -> dict[str, Any]:
   for name, value in plain.items():
     trees.put(tree, name, value)
   for name, array in arrays.items():
-    # Without pickles: `Array.numpy` allows none. An archive would be one of
-    # arrays that nobody has unpacked yet.
+    # `Array.numpy` rejects pickles, but returns an npz archive unread.
     unpacked = array.numpy()
     if not isinstance(unpacked, np.ndarray):
       raise ValueError(f'its {name[:40]} is not an array')
@@ -142,7 +139,7 @@ def unpack(content: app.RecordDict) -> dict[str, Any]:
 
 
 def reason(error: app.Error) -> str:
-  """The line that an app's exception ended in, without Flower's wrapping."""
+  """Returns the last line of an app's exception."""
   lines = [line for line in (error.reason or '').splitlines() if line.strip()]
   return (
     lines[-1].strip()[: stopping.LONGEST] if lines else f'error {error.code}'
@@ -150,17 +147,16 @@ def reason(error: app.Error) -> str:
 
 
 def check_flags(flags: str, has_file: bool) -> list[str]:
-  """Returns the lines of flags, if a server may set them on this node.
+  """Returns the lines of flags if a server may set them on this node.
 
-  Looked at before they are parsed, which imports what is named.
+  The check precedes parsing, because parsing imports user code.
 
   Args:
     flags: Flags of the run, one per line, as of `flags_file.flag_lines`.
-    has_file: whether the node has a file of its own, which is read in place of
-      what `--dataset` names.
+    has_file: Whether the node's own file replaces `--dataset`.
 
   Raises:
-    ValueError: naming the flag, and what the node's owner would set.
+    ValueError: The versions differ, or the server must not set a flag.
   """
   first, *lines = flags.splitlines()
   if first != flags_file.VERSION:

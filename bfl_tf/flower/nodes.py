@@ -1,4 +1,4 @@
-"""Which node plays which client, and messages out to nodes."""
+"""Assignment of clients to nodes, and exchange of messages with nodes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
@@ -20,10 +20,10 @@ _REMIND_SECONDS = 10.0
 
 @dataclasses.dataclass(frozen=True)
 class Simulated:
-  """Any node plays any client: they all see the same data.
+  """Nodes of a simulation: all see the same data and may train any client.
 
   Attributes:
-    grid: Flower's.
+    grid: Grid of Flower.
     num_nodes: Expected number of nodes.
   """
 
@@ -31,21 +31,21 @@ class Simulated:
   num_nodes: int
 
   def __call__(self, clients: Sequence[int]) -> Mapping[int, int]:
-    """Deals clients out to nodes, one each while there are enough."""
-    # Flower makes the nodes while the server begins.
+    """Assigns clients to nodes in turn and returns the node of each client."""
+    # Flower creates the nodes while the server starts.
     while len(ids := sorted(self.grid.get_node_ids())) < self.num_nodes:
       time.sleep(_POLL_SECONDS)
     return {c: ids[i % len(ids)] for i, c in enumerate(clients)}
 
 
 class Answer(NamedTuple):
-  """Reply of a node to the question which client it is.
+  """Reply of a node to the query for its client number.
 
   Attributes:
-    client: the number that it plays; None if it said nothing good.
+    client: Number of the client; None if the reply is invalid.
     data_summary: A `DataSummary` of the node's file as JSON; empty if it has no
       file.
-    refusal: why it will not take part.
+    refusal: Reason why the node cannot take part.
   """
 
   client: int | None = None
@@ -54,7 +54,7 @@ class Answer(NamedTuple):
 
   @classmethod
   def of(cls, reply: flwr_app.Message) -> 'Answer':
-    """Reads anybody's reply."""
+    """Reads a reply, which may be invalid."""
     if reply.has_error():
       return cls(refusal=messages.reason(reply.error))
     answer = user_code.attempt(cls._read, reply)
@@ -74,13 +74,13 @@ class Answer(NamedTuple):
 
 @dataclasses.dataclass
 class Numbered:
-  """SuperNodes by the number that their owners gave them, `partition-id`.
+  """SuperNodes with a client number from their owners, the `partition-id`.
 
   Attributes:
-    grid: Flower's.
+    grid: Grid of Flower.
     flags: Flags of the run, as of `flags_file.flag_lines`.
     answers: Answers by node, in order of arrival.
-    asked: Number of the message, by node that has not answered yet.
+    asked: Number of the query message, by node without an answer yet.
     said: Data summary from the first node of a client, by client.
   """
 
@@ -97,7 +97,8 @@ class Numbered:
     """Waits until all clients have a node.
 
     Raises:
-      ValueError: they have not; says why nodes will not take part.
+      ValueError: The time is over; names the reasons why nodes do not take
+        part.
     """
     nodes, clients = cls(grid, flags), range(num_clients)
     started = time.monotonic()
@@ -115,7 +116,7 @@ class Numbered:
     return nodes
 
   def __call__(self, clients: Sequence[int]) -> Mapping[int, int]:
-    """Returns the nodes that are there, by client: of two the first heard."""
+    """Returns the first present node of each client."""
     self._refresh()
     playing: dict[int, int] = {}
     for node, answer in self.answers.items():
@@ -133,10 +134,10 @@ class Numbered:
       content = messages.pack({'flags': self.flags})
       query = flwr_app.Message(content, node, 'query')
       for number in self.grid.push_messages([query]):
-        # None of one that Flower could not take.
+        # Flower returns no number for a message that it could not send.
         if number:
           self.asked[node] = number
-    # One that trains for a run before this one answers when it is done.
+    # A node busy with an earlier run answers only after its training.
     for node, number in list(self.asked.items()):
       for reply in self.grid.pull_messages([number]):
         del self.asked[node]
@@ -185,22 +186,20 @@ def exchange(
   window: int,
   seconds: float,
 ) -> Iterator[tuple[int, Reply]]:
-  """Sends messages and yields each client with its reply, as they come.
+  """Sends messages and yields each client with its reply, as they arrive.
 
-  A few are out at a time and replies are pulled one by one, so that the server
-  holds a few of them however many nodes there are.
+  The window and single pulls bound the server's memory for any number of nodes.
 
   Args:
-    grid: Flower's.
-    errands: clients, each with what goes to its node; made one at a time, when
-      they go out.
+    grid: Grid of Flower.
+    errands: Clients with their messages, created on demand.
     window: Maximum number of messages without a reply.
     seconds: Time limit for a reply.
 
   Returns:
-    The reply, or why there is none.
+    An iterator over clients with a reply, or with the error in its place.
   """
-  # By a message's number, whose it is, and until when it is waited for.
+  # Client and deadline, by message number.
   out: dict[str, tuple[int, float]] = {}
   more, heard = True, time.monotonic()
   while more or out:
@@ -223,13 +222,13 @@ def exchange(
     if len(out) < waiting:
       heard = time.monotonic()
     elif out:
-      # A look is a request a message; a twentieth of the silence is not felt.
+      # Each poll costs one request per message, so the pause grows with time.
       silent = time.monotonic() - heard
       time.sleep(min(1.0, max(0.01 * len(out), silent / 20)))
 
 
 def content(reply: Reply) -> flwr_app.RecordDict:
-  """Returns what a reply holds.
+  """Returns the content of a reply.
 
   Raises:
     Exception: The error that came in place of a reply.

@@ -1,14 +1,14 @@
-"""The server's side as Flower's ServerApp: a run of ours over its grid.
+"""Flower's ServerApp, which runs a config or evaluates a finished run.
 
-Its run config, `[tool.flwr.app.config]` of the app, says what to run:
+Keys of its run config, `[tool.flwr.app.config]` of the app:
 
-  flags         the config, a flag a line
-  output-dir    the run directory, on the server's machine
-  ask           have a finished run's nodes score its model; without flags
-  answer-timeout  of that: seconds for an answer; 0: the run's --client_timeout
-  sets          of that: the score that they are made by
-  window        orders that may be out at a time
-  node-timeout  seconds in which the clients' nodes must be there
+  flags           flags of the run, one per line; unused with `ask`
+  output-dir      the run directory on the server's machine
+  ask             evaluate a finished run on its nodes
+  answer-timeout  seconds for a reply to `ask`; 0: the run's --client_timeout
+  sets            score of the prediction sets of `ask`
+  window          maximum number of orders without a reply
+  node-timeout    seconds to wait for the clients' nodes
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ class ServerError(RuntimeError):
 
 @app.main()
 def main(grid: serverapp.Grid, context: flwr_app.Context) -> None:
-  """Plays the run; where it fails, so does Flower's."""
+  """Runs a config or an evaluation; its error also ends Flower's run."""
   try:
     with contextlib.redirect_stdout(_Marked(sys.stdout)):
       do = _score if context.run_config['ask'] else _play
@@ -69,7 +69,7 @@ def _play(grid, settings):
 
 
 def _score(grid, settings):
-  """Requests the scores of a finished run from nodes with their own files."""
+  """Evaluates a finished run on nodes with their own files."""
   path = pathlib.Path(str(settings['output-dir']))
   trained = analysis.load(path)
   config = trained.config
@@ -85,12 +85,12 @@ def _score(grid, settings):
   ).report()
   report_files.write(path, report)
   for line in report_files.lines(path, report, of_nodes=True):
-    # An empty line would not be told from Flower's own.
+    # `_Marked` does not mark empty lines, and unmarked lines are not shown.
     print(line or ' ')
 
 
 def _check_unchanged(flag, path, introduced):
-  """Rejects a run whose nodes now have other files."""
+  """Raises a ValueError if a node's file has changed since the first round."""
   if pathlib.Path(path, run_files.NODES).read_text() != _said(introduced):
     raise ValueError(
       f'{flag}: the files of some nodes have changed since the first round: '
@@ -99,7 +99,7 @@ def _check_unchanged(flag, path, introduced):
 
 
 def _said(introduced) -> str:
-  """Returns a digest of each node's data summary, by client."""
+  """Returns the digest of each node's data summary as JSON, by client."""
   digests = {
     str(client): hashlib.sha256(said.to_json().encode()).hexdigest()[:16]
     for client, said in sorted(introduced.items())
@@ -108,14 +108,13 @@ def _said(introduced) -> str:
 
 
 def _met(grid, config, settings):
-  """Waits for all clients' nodes.
+  """Waits for the nodes of all clients.
 
   Returns:
-    Who plays which client; and what nodes say of files of their own, by client,
-    which is nothing if none has one.
+    The nodes, and their data summaries by client, empty without own files.
 
   Raises:
-    ValueError: some have and some have not, or one's answer cannot be read.
+    ValueError: Only some nodes have a file, or a summary cannot be read.
   """
   flags = '\n'.join(flags_file.flag_lines(config))
   nodes = Numbered.of(
@@ -152,18 +151,18 @@ def _check_no_share(config):
 def as_told(
   own: data.Dataset, said: Mapping[int, data_summaries.DataSummary]
 ) -> data.Dataset:
-  """Returns the data set that a server has: tests, and of clients the counts.
+  """Returns the server's data set, with placeholders for the clients' examples.
 
   Args:
-    own: Data set of the server's own file: all its examples are tests.
+    own: Data set of the server's file; all its examples become test examples.
     said: Data summaries by client number, from 0.
 
   Returns:
-    Training examples are labels alone, as many of each class and client as
-    there are on the nodes; their inputs are zeros.
+    A data set with as many training labels of each class and client as on the
+    nodes; the training inputs are zeros.
 
   Raises:
-    ValueError: features differ, or the server's file has a class that no
+    ValueError: Features differ, or the server's file has a class that no
       client has.
   """
   everybody = data_summaries.merged(said)
@@ -196,16 +195,16 @@ def as_told(
 
 
 class _Marked:
-  """A stream whose lines are told apart from Flower's own."""
+  """A stream that marks its lines, to distinguish them from Flower's own."""
 
   def __init__(self, stream):
     self._stream = stream
 
   def write(self, text: str) -> int:
-    """Marks what begins a line."""
+    """Writes text with the mark in front; leaves line breaks alone."""
     begins = text.strip('\n')
     return self._stream.write(f'{superlink.MARK}{text}' if begins else text)
 
   def flush(self) -> None:
-    """Passes it on."""
+    """Flushes the wrapped stream."""
     self._stream.flush()

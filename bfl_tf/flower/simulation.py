@@ -1,9 +1,8 @@
-"""A run on Flower's simulation: server, grid and Ray in a process of ours.
+"""Runs in Flower's simulation, with server, grid and Ray in one child process.
 
-`flwr run` would play it through a SuperLink that we start, ask and tidy up. In
-one process its end is an exit code, and whatever ends us ends it and Ray's
-processes with it. Flower calls `run_simulation` deprecated; 1.41, which the
-extra asks for, has it.
+`flwr run` would need a SuperLink to start, poll and stop. A child process
+reports its end by an exit code, and it ends with its parent. Flower deprecates
+`run_simulation`, but version 1.41 of the extra `flower` still has it.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +26,7 @@ from bfl_tf.config.config import Config
 from bfl_tf.flower import client_side, engine, messages, nodes, superlink
 from bfl_tf.runs import directory, flags_file
 
-# Orders that the server can hold at once, however many clients there are.
+# Bounds the orders in the server's memory for any number of clients.
 _NUM_NODES = 16
 _CHILD = 'from bfl_tf.flower import simulation; simulation.main()'
 
@@ -38,14 +37,14 @@ def simulate(config: Config, output_dir: str | os.PathLike) -> dict[str, Any]:
   Args:
     config: Config of the run; `num_workers` processes train, 0 for one per
       core.
-    output_dir: a new directory, or that of the same run.
+    output_dir: A new directory, or that of the same run.
 
   Returns:
-    The summary.
+    The summary of the run.
 
   Raises:
     ValueError: Raised as by `bfl_tf.run`.
-    FlowerError: the run stopped; the same call goes on.
+    FlowerError: The run stopped; the same call continues it.
   """
   config = config.replace(engine='flower')
   path = pathlib.Path(output_dir).absolute()
@@ -57,19 +56,18 @@ def simulate(config: Config, output_dir: str | os.PathLike) -> dict[str, Any]:
 
 
 def num_processes(config: Config) -> int:
-  """Returns how many processes train."""
+  """Returns the number of training processes."""
   return config.num_workers or len(os.sched_getaffinity(0))
 
 
 def num_nodes(config: Config) -> int:
-  """Returns how many nodes play the clients, and orders are out at a time.
+  """Returns the number of nodes, which is also the limit of pending orders.
 
-  Any node may play any client here. Flower looks ten times a second what there
-  is for a node, and hands it one order: a few nodes would leave processes idle
-  whose trainings are short.
+  Flower sends each node at most ten orders per second. With few nodes,
+  processes would be idle between short trainings.
   """
-  # Twice as many as can be played, so that nobody waits for the next. Where a
-  # client has a deadline there are no more: it begins when its order goes out.
+  # Two orders per process keep it busy. With a deadline there are no more,
+  # because it starts when the order is sent.
   found = 2 * num_processes(config)
   if not config.client_timeout:
     found = max(found, _NUM_NODES)
@@ -85,15 +83,15 @@ def play(
   given: Sequence[str] = (),
   show: Callable[[str], object] = _print,
 ) -> None:
-  """Runs a process that calls `run_apps`, to its end.
+  """Runs a child process that calls `run_apps`, and waits for its end.
 
   Args:
-    code: Python, that calls `given` and then `run_apps`.
+    code: Python code that calls `given` and then `run_apps`.
     given: Value that `given` returns in the child process.
-    show: is called with each line that is printed.
+    show: Function that receives each printed line.
 
   Raises:
-    ValueError: the server's side raised one.
+    ValueError: The server raised one.
     FlowerError: The run failed for another reason.
   """
   environment = {
@@ -101,11 +99,11 @@ def play(
     'FLWR_TELEMETRY_ENABLED': '0',
     'PYTHONPATH': os.pathsep.join(filter(None, sys.path)),
     'TF_CPP_MIN_LOG_LEVEL': '3',
-    # Who names code of their own here runs it on their own machine.
+    # A simulation runs user code on the user's own machine.
     messages.OWN_CODE: '1',
   }
   with tempfile.TemporaryFile('w+') as errors:
-    # By its open input the process knows that we are there.
+    # The child ends when its standard input closes, so it ends with us.
     process = subprocess.Popen(
       [sys.executable, '-c', code, *given], env=environment,
       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
@@ -124,9 +122,7 @@ def play(
 
 
 def _end(process):
-  """Ends the whole process group, because Ray's processes may outlive the first
-  one.
-  """
+  """Ends the process group, because Ray's processes may outlive the child."""
   with contextlib.suppress(ProcessLookupError):
     os.killpg(process.pid, signal.SIGKILL)
   process.wait()
@@ -135,7 +131,7 @@ def _end(process):
 
 
 def given() -> list[str]:
-  """Returns what `play` gave; this process now ends with the one that did."""
+  """Returns the arguments from `play` and ends this process with its parent."""
   threading.Thread(target=_end_with_our_parent, daemon=True).start()
   return sys.argv[1:]
 
@@ -152,11 +148,11 @@ def run_apps(
   num_processes: int,
   cpus: int = 1,
 ) -> None:
-  """Has Flower simulate apps, with a Ray of this process's own.
+  """Simulates apps with Flower and a Ray instance local to this process.
 
   Args:
-    server: the server's side.
-    client: the clients'.
+    server: Flower's ServerApp.
+    client: Flower's ClientApp.
     num_nodes: Number of nodes.
     num_processes: Number of CPUs that Ray provides.
     cpus: Number of CPUs per client.
@@ -176,12 +172,12 @@ def run_apps(
   except Exception as error:
     traceback.print_exc()
     print(superlink.reason(error), file=sys.stderr, flush=True)
-    # The server's thread may be waiting for Ray, which is not there.
+    # The server's thread may wait forever for Ray, so it is not joined.
     os._exit(1)
 
 
 def main() -> None:
-  """Plays, in the process that `simulate` starts, the run that it gives."""
+  """Runs the config from `simulate` in its child process."""
   logging.set_verbosity(logging.WARNING)
   path, *flags = given()
   config = flags_file.parse(flags)

@@ -1,4 +1,4 @@
-"""A Flower Strategy that pools posteriors, for anybody's own Flower App."""
+"""A Flower Strategy that pools posteriors, for user-written Flower Apps."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from bfl_tf.startup import tf, tf_keras
 
 
 class BayesianStrategy(strategy.FedAvg):
-  """Takes the place of Flower's FedAvg where clients train posteriors.
+  """Flower's FedAvg with posterior pooling.
 
     strategy = BayesianStrategy(model, rule='ws', weighting='distance')
     strategy.start(grid, ArrayRecord(model.get_weights()), num_rounds=3)
 
-  Clients do as with FedAvg: they set the model's weights, fit it, and reply
+  Clients work as with FedAvg: they set the model's weights, fit it, and reply
   with `get_weights()` in an ArrayRecord and `num-examples` in a MetricRecord.
-  Means and scales of variational layers are pooled by the rule, all else is
-  averaged. A reply that is not finite, of other shapes, or without a positive
-  scale is left out and counted in the metric `rejected`.
+  The rule pools means and scales of variational layers; other weights are
+  averaged. Invalid replies (e.g., not finite, wrong shape, scale 0) are
+  rejected and counted in the metric `rejected`.
 
   References:
     J. Fischer et al. Federated Bayesian deep learning: the application of
@@ -43,20 +43,20 @@ class BayesianStrategy(strategy.FedAvg):
     max_update_norm: float = 1000.0,
     **fedavg: Any,
   ):
-    """Makes the strategy.
+    """Creates the strategy.
 
     Args:
-      model: built, as the clients'; its variational layers are TFP's or of
-        `bfl_tf.models.layers`. It is used to read and write arrays.
-      rule: a name in `pooling.RULES`, or a rule. How many clients it wants, and
-        what memory it takes, is not looked at.
-      weighting: a name in `pooling.WEIGHTINGS`, or a weighting.
+      model: A built model like the clients', with variational layers of TFP or
+        of `bfl_tf.models.layers`. The strategy overwrites its weights.
+      rule: A name in `pooling.RULES`, or a rule. The number of clients and the
+        memory that the rule needs are not checked.
+      weighting: A name in `pooling.WEIGHTINGS`, or a weighting.
       max_update_norm: Largest norm of an update, as of
         `Config.max_update_norm`.
       **fedavg: Arguments of Flower's FedAvg.
 
     Raises:
-      ValueError: nothing goes by a name, or the rule takes no weights.
+      ValueError: A name is unknown, or the rule takes no weights.
     """
     super().__init__(**fedavg)
     self._model = model
@@ -89,7 +89,7 @@ class BayesianStrategy(strategy.FedAvg):
   def aggregate_train(
     self, server_round: int, replies: Iterable[app.Message]
   ) -> tuple[app.ArrayRecord | None, app.MetricRecord | None]:
-    """Pools what is good; None if nothing is."""
+    """Pools the valid replies; returns None without any."""
     reference = self._reference
     reduced = reduction.Reduction(self._rule, self._weighting, (), reference)
     accepted: list[app.RecordDict] = []
@@ -131,7 +131,6 @@ class BayesianStrategy(strategy.FedAvg):
 
 
 def _check_metrics(metrics, accepted):
-  """Raises a ValueError for what cannot be averaged."""
   if not all(isinstance(v, int | float) and math.isfinite(v)
              for v in metrics.values()):  # fmt: skip
     raise ValueError(f'its metrics are {dict(metrics)}')

@@ -1,7 +1,7 @@
-"""Hands a run to a SuperLink, shows its progress, and says how it ended.
+"""Submission of runs to a SuperLink, with progress and final status.
 
-Flower's own `flwr run` ends with code 0 also where the run failed; what counts
-is the status that the SuperLink keeps.
+`flwr run` exits with code 0 even if the run fails, so the status comes from the
+SuperLink.
 """
 
 import json
@@ -19,17 +19,16 @@ from bfl_tf.federation import stopping
 from bfl_tf.runs import flags_file
 
 _APP = pathlib.Path(__file__).parent / 'app'
-# What the server's side puts before the lines that a person is to see, and
-# before the reason why it ended.
+# The ServerApp prefixes the lines for the user with this mark.
 MARK = 'bfl_tf| '
 _POLL_SECONDS = 5.0
-# Beside this interpreter, also where no virtual environment is active.
+# Next to this interpreter, so that no virtual environment must be active.
 _FLWR = os.path.join(os.path.dirname(sys.executable), 'flwr')
 _FAILED = re.compile(r'code (\d): (.*)', re.DOTALL)
 
 
 class FlowerError(stopping.StoppedError):
-  """The run ended elsewhere, for the reason given; its state is saved."""
+  """Failure of a run in another process; its state is saved."""
 
 
 def play(
@@ -37,7 +36,7 @@ def play(
   output_dir: str | os.PathLike,
   connection: str,
 ) -> None:
-  """Plays a run on a SuperLink and prints its lines.
+  """Runs a config on a SuperLink and prints its progress.
 
   Args:
     config: Config of the run.
@@ -45,7 +44,7 @@ def play(
     connection: Name of a connection in Flower's config.toml.
 
   Raises:
-    ValueError: the config or a file was wrong; nothing has been written.
+    ValueError: The config or a file is invalid; nothing was written.
     FlowerError: The run stopped; the same call continues it.
   """
   flags = '\n'.join(flags_file.flag_lines(config))
@@ -58,21 +57,20 @@ def ask_sites(
   timeout: float = 0.0,
   score: str = 'lac',
 ) -> None:
-  """Has nodes with files of their own score a finished run's model.
+  """Evaluates a finished run's model on nodes with their own files.
 
-  What `bfl-tf report` writes and prints of one process's
-  examples: sums are all that leaves a node.
+  Writes and prints the same as `bfl-tf report`; only sums leave a node.
 
   Args:
     run_dir: Directory on the server's machine.
     connection: Name of a connection in Flower's config.toml.
-    timeout: seconds for an answer; the run's `--client_timeout` if 0.
+    timeout: Seconds to wait for a reply; 0: the run's `--client_timeout`.
     score: Score of the prediction sets, one of `metrics.SET_SCORES`.
 
   Raises:
-    ValueError: The directory holds no finished run, or its nodes cannot be
-      asked.
-    FlowerError: too few answered.
+    ValueError: The directory holds no finished run, or its nodes have no own
+      files or changed ones.
+    FlowerError: Too few nodes replied.
   """
   asked = {'ask': True, 'answer-timeout': timeout, 'sets': score}
   asked['output-dir'] = str(run_dir)
@@ -80,7 +78,7 @@ def ask_sites(
 
 
 def reason(error: Exception) -> str:
-  """Returns an error as one line from which `failure` makes it again."""
+  """Returns an error as one line that `failure` can parse."""
   code = 2 if isinstance(error, ValueError) else 1
   known = isinstance(error, ValueError | stopping.StoppedError)
   kind = '' if known else f'{type(error).__name__}: '
@@ -88,7 +86,7 @@ def reason(error: Exception) -> str:
 
 
 def failure(said: str) -> Exception:
-  """Returns what the server's side raised, from what is known of its end."""
+  """Returns the server's error from its final status text."""
   failed = _FAILED.search(said)
   if failed is None:
     return FlowerError(said)
@@ -109,7 +107,7 @@ def _submit(connection, settings):
     )['runs']
     if run['status'].startswith('finished'):
       break
-    # The stream of its lines broke off.
+    # The log stream ended before the run did.
     time.sleep(_POLL_SECONDS)
   if run['status'] != 'finished:completed':
     raise failure(run['status-details'] or f'run {run_id} is {run["status"]}')
@@ -129,7 +127,7 @@ def _said(connection, error, *arguments) -> dict[str, Any]:
 
 
 def _stream(connection, run_id):
-  """Prints those lines of a run's log that are ours."""
+  """Prints the marked lines of a run's log."""
   with subprocess.Popen(
     [_FLWR, 'log', run_id, connection],
     stdout=subprocess.PIPE,
@@ -142,13 +140,12 @@ def _stream(connection, run_id):
         if mark:
           print(ours, end='', flush=True)
     finally:
-      # Whoever stops watching is not made to wait for the run.
+      # An interrupt must not wait for the end of the run.
       process.terminate()
 
 
 def _toml(settings) -> str:
-  """Quotes strings for TOML; JSON differs only in escapes of surrogate
-  pairs."""
+  """Returns settings as TOML; JSON quotes strings almost alike."""
   return ''.join(
     f'{name} = {json.dumps(value, ensure_ascii=False)}\n'
     for name, value in settings.items()

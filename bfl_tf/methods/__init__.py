@@ -1,9 +1,8 @@
-"""Methods that have a half on the client and a half on the server.
+"""Methods with a client part and a matching server stage.
 
-A method is one file, with a `Part` of the client and the `Stage` of the server
-that the part needs, and one row of `METHODS`. A part, stage or rule that stands
-alone is in `clients`, `server` or `pooling`; the tables of parts and stages are
-here, together with what the rows bring.
+A method is one file with a `Part` and a `Stage`, and one row of `METHODS`.
+Parts, stages and rules without a counterpart are in `clients`, `server` and
+`server.pooling`. `PARTS` and `STAGES` list all of them.
 """
 
 from typing import Any

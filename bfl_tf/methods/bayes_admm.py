@@ -9,14 +9,14 @@ damping.
   eta(q) <- (1 - a) mean_k eta(q_k) + a (eta(p) + sum_k v_k)
   a = 1 / (1 + K rho)
 
-The duals begin at (eta(q_0) - eta(p)) / K: so q_0, which is narrower than p, is
-prior times duals, too. A client keeps what its dual has moved since.
+The duals start at (eta(q_0) - eta(p)) / K, so that q_0, which is narrower than
+p, is also prior times duals. A client stores the change of its dual since then.
 
-What a client weighs by rho is its prior: under r = rho = 1 it is partitioned
-variational inference's cavity, and v_k its factor. Its precision may be
-negative; IVON, by which clients fit, keeps that of q_k positive. All clients
-are asked in every round: of fewer the paper says nothing. The mean is over
-those that answered; a dual that was not heard of stays, on both sides.
+The distribution exp(-v_k / rho) q is the client's prior. With r = rho = 1 it is
+the cavity of partitioned variational inference, and v_k is the factor. Its
+precision may be negative, but IVON keeps the precision of q_k positive. Every
+round needs all clients: the paper defines no partial participation. The mean is
+over the clients that replied. Without a reply, a dual does not change.
 
 References:
   T. Moellenhoff et al. Federated ADMM from Bayesian duality. ICLR 2026.
@@ -37,11 +37,11 @@ from bfl_tf.statistics import Total
 
 @dataclasses.dataclass(frozen=True)
 class Part(training.Part):
-  """Keeps the dual; sends rho and r rho.
+  """Client part that stores the dual and sends rho and r rho.
 
   Attributes:
     num_clients: Number of clients of the run.
-    clients_per_round: all of them.
+    clients_per_round: Number of clients per round; must be all, or 0 for all.
     prior_precision: Precision of the prior p.
   """
 
@@ -70,7 +70,7 @@ class Part(training.Part):
     'pooling': ('llp',),
     'weighting': ('equal',),
   }
-  # It counts what it sends: nothing may change that on its way.
+  # Client and server update the dual alike: no part may change the update.
   incompatible_with = ('swag', 'attack')
 
   def __post_init__(self):
@@ -88,7 +88,7 @@ class Part(training.Part):
     return np.zeros([2, model.loc.size])
 
   def dual(self, shared, memory) -> tf.Tensor:
-    """Returns v_k, `[2, num_loc]`; its arguments are those of `prior`."""
+    """Returns v_k, `[2, num_loc]`; takes the arguments of `prior`."""
     prior = tf.constant([[0.0], [self.prior_precision]], tf.float64)
     return memory + (shared['start'] - prior) / self.num_clients
 
@@ -113,7 +113,9 @@ def _told(update, weight, reference):
 
 @dataclasses.dataclass(frozen=True)
 class Stage(server.Stage):
-  """Adds the duals; the slot has eta(q_0) and `known`, eta(p) + sum_k v_k.
+  """Server stage that adds up the duals.
+
+  Its slot contains `start`, eta(q_0), and `known`, eta(p) + sum_k v_k.
 
   Attributes:
     num_clients: Number of clients of the run.

@@ -1,15 +1,15 @@
-"""FedNova: clients' updates, divided by how far their steps could have led.
+"""FedNova: averaging of updates normalized by the length of local training.
 
-Notation: x the broadcast mean, y_k the client's trained one, p_k its share of
-the weights, rho the heavy ball.
+Notation: x the broadcast mean, y_k the client's trained mean, p_k its share of
+the client weights, rho the momentum.
   v <- rho v + 1; a_k <- a_k + rate v     at each step, both from 0
   d_k = (y_k - x) / a_k                   the normalized update
   x <- x + tau sum_k p_k d_k              tau = sum_k p_k a_k, Eq. 6 and 9
 
-At a constant rate a_k is the paper's rate times ||a_k||_1, (t - rho (1 - rho^t)
-/ (1 - rho)) / (1 - rho) after t steps of a heavy ball. Where it is the same for
-all clients the mean is FedAvg's. It is the length of SGD's own steps: what a
-part does beside them (`proximal`, `projection`) is not in it.
+At a constant rate, a_k is the rate times the paper's ||a_k||_1, which is
+(t - rho (1 - rho^t) / (1 - rho)) / (1 - rho) after t steps. Equal a_k of all
+clients give FedAvg's mean. a_k counts only SGD's own steps, not the changes by
+other parts (`proximal`, `projection`).
 
 References:
   J. Wang et al. Tackling the objective inconsistency problem in heterogeneous
@@ -30,11 +30,12 @@ from bfl_tf.statistics import Total
 
 @dataclasses.dataclass(frozen=True)
 class Part(training.Part):
-  """Sends a_k: how far a gradient of 1 at each step would have led.
+  """Client part that sends a_k, the displacement by a constant gradient of 1.
 
   Attributes:
-    make_sgd: makes the clients' optimizer. It is not compared: workers are
-      shared by the optimizer of their training_config.
+    make_sgd: Returns the clients' optimizer. Not compared, because the
+      optimizer in the training config already determines whether two parts
+      share a worker.
   """
 
   make_sgd: Callable[[], training.SGD] = dataclasses.field(compare=False)
@@ -43,10 +44,10 @@ class Part(training.Part):
   server_stage = 'fednova'
   requires = {
     'client_optimizer': ('sgd',),
-    # The stage averages means: another rule would be undone.
+    # The stage overwrites the mean with an average, so the rule must average.
     'pooling': ('nwa', 'ws', 'lp', 'wasserstein', 'log_variance'),
   }
-  # One leaves the way of SGD, the other sends the mean of its points.
+  # With these parts the update is not the sum of SGD's steps.
   incompatible_with = ('independent_init', 'swag')
   uses = {'sgd': training.SGD}
 
@@ -73,7 +74,7 @@ def _normalized(update, weight, reference):
 
 @dataclasses.dataclass(frozen=True)
 class Stage(server.Stage):
-  """Moves the broadcast mean on; all else is as pooled."""
+  """Server stage that sets the mean; other weights stay as pooled."""
 
   name = 'fednova'
   statistics = (Total(_normalized),)

@@ -3,22 +3,23 @@
 Notation, of each variational weight: eta the natural parameters (precision
 times mean, precision); p the prior N(0, prior_scale^2), q the broadcast
 posterior with mean m and precision l, t_k client k's factor, K all clients, r
-the damping; M_k what client k has sent so far, S what all have.
+the damping; M_k the sum of client k's changes so far, S the sum of all clients'
+changes.
   eta(t_k) = M_k + (eta(q) - eta(p) - S) / K
-  q / t_k, the cavity, is the client's prior; m_k, l_k is what it ends with
+  q / t_k, the cavity, is the client's prior; m_k, l_k are its trained values
   it sends the precision l' = l + r (l_k - l), the mean m + r l_k (m_k - m) / l'
   M_k <- M_k + eta(sent) - eta(q)      S <- S + sum_k (eta(sent) - eta(q))
 
-Under `dwc` q moves by the product of t_k's new factor over its old one. M and S
-begin at 0 and count what was accepted, after its rounding: that prior times
-factors is q holds for every q. What nobody sent, the start's own scale, a
-rounding, a guard of the rule, a server stage's move, is an equal share of each
-factor's.
+The rule `dwc` multiplies q by the ratio of each client's new and old factor. M
+and S start at 0 and sum the accepted changes after rounding, so q always is
+prior times factors. All factors share other changes of q equally: initial
+scale, rounding, lower bounds of the rule, and server stages.
 
-Clients that are asked together may agree on more than one of them knows: a
-damping of 1 / the clients of a round keeps every precision positive. All of
-them a round are synchronous PVI, one a round with damping 1 is sequential PVI,
-one client with damping 1 is variational inference.
+The clients of a round do not see each other's changes, so the sum of changes
+may be too large. With damping 1 / (clients per round), every precision stays
+positive. All clients per round give synchronous PVI. One client per round with
+damping 1 gives sequential PVI. A single client with damping 1 gives variational
+inference.
 
 References:
   T. D. Bui et al. Partitioned variational inference: a unified framework
@@ -39,19 +40,19 @@ from bfl_tf.config.settings import Setting
 from bfl_tf.startup import tf
 from bfl_tf.statistics import Total
 
-# Least precision of a cavity, of the prior's.
+# Lower bound on a cavity's precision, as a fraction of the prior's.
 _MIN_CAVITY = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
 class Part(training.Part):
-  """Takes the cavity as the client's prior; keeps what the client has sent.
+  """Client part that uses the cavity as prior and stores the sent changes.
 
   Attributes:
     num_clients: Number of clients of the run, including those that are not
       sampled.
     prior_precision: Precision of the prior p.
-    damping: r.
+    damping: Damping r of the client's update.
   """
 
   num_clients: int
@@ -64,7 +65,7 @@ class Part(training.Part):
   name = 'pvi'
   server_stage = 'pvi'
   requires = {'pooling': ('dwc',)}
-  # It counts what it sends: nothing may change that on its way.
+  # Client and server sum the same changes: no part may change the update.
   incompatible_with = ('swag', 'attack')
 
   def for_one_site(self) -> Part:
@@ -74,20 +75,18 @@ class Part(training.Part):
     return np.zeros([2, model.loc.size])
 
   def factor(self, start, shared, memory) -> tf.Tensor:
-    """Returns eta(t_k), `[2, num_loc]`; its arguments are those of `prior`."""
+    """Returns eta(t_k), `[2, num_loc]`; takes the arguments of `prior`."""
     prior = tf.constant([[0.0], [self.prior_precision]], tf.float64)
     rest = weights.natural(start) - prior - shared
     return memory + rest / self.num_clients
 
   def _cavity(self, start, shared, memory):
-    """Returns the natural parameters of the cavity, and where its floor
-    applies.
-    """
+    """Returns eta of the cavity, and a mask of precisions at the floor."""
     cavity = weights.natural(start) - self.factor(start, shared, memory)
     shift, precision = tf.unstack(cavity)
     floor = tf.constant(_MIN_CAVITY * self.prior_precision, tf.float64)
     held = tf.maximum(precision, floor)
-    # The pull on the mean, at m, is what it is without the floor.
+    # The floor must not change the prior's gradient at m.
     shift += (held - precision) * tf.cast(start.loc, tf.float64)
     return tf.stack([shift, held]), held <= floor
 
@@ -117,7 +116,7 @@ def _changed(update, weight, reference):
 
 @dataclasses.dataclass(frozen=True)
 class Stage(server.Stage):
-  """Counts what clients sent; its slot, S, is broadcast to the part."""
+  """Server stage that sums the clients' changes and broadcasts the sum S."""
 
   name = 'pvi'
   statistics = (Total(_changed),)

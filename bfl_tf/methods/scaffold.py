@@ -1,22 +1,22 @@
-"""SCAFFOLD: control variates against the drift of clients.
+"""SCAFFOLD: control variates against client drift.
 
-Notation: x the broadcast mean, y_i the client's trained one, c and c_i the
+Notation: x the broadcast mean, y_i the client's trained mean, c and c_i the
 server's and the client's control variates, R the sum of a round's rates, w_i
-the client's weight, w their mean over all updates so far, N all clients.
+the client's weight, w the mean weight over all updates so far, N all clients.
   g <- g - c_i + c                          at each step
   c_i+ = c_i - c + (x - y_i) / R            option II
-  the client sends c_i+ - c_i and keeps c_i+
-  c <- sum_i w_i c_i / (N w)                by what was sent
+  the client sends c_i+ - c_i and stores c_i+
+  c <- sum_i w_i c_i / (N w)                from the sent changes
 
-At rest c_i is g_i, so that each client's step is c, which must be 0: so c must
-weigh clients as their average does. The paper's weights are equal. Were w a
-round's own mean, c would grow and shrink with who is asked.
+At a fixed point c_i is g_i, so each client's step is c and must be 0. Hence c
+needs the client weights of the model average; the paper's are equal. If w were
+the mean of one round, c would change with the sampled clients.
 
-(x - y_i) / R is the mean gradient of plain SGD only: no momentum, no Adam.
-Public code (NIID-Bench, Flower's baseline) corrects weights in place of
-gradients, y <- y - rate (c - c_i) behind each step: x - y_i may then hold
-momentum, in c and c_i as in the steps. While the momentum grows a correction is
-too large, so that the optimum is not quite a fixed point.
+(x - y_i) / R is the mean gradient only for SGD without momentum. Public code
+(NIID-Bench, Flower's baseline) corrects the weights after each step instead:
+y <- y - rate (c - c_i). This allows momentum, because c and c_i contain it like
+the steps. While the momentum builds up, the correction is too large, so the
+optimum is only approximately a fixed point.
 
 References:
   S. P. Karimireddy et al. SCAFFOLD: Stochastic controlled averaging for
@@ -38,7 +38,7 @@ CORRECTS = ('gradients', 'weights')
 
 @dataclasses.dataclass(frozen=True)
 class Part(training.Part):
-  """Corrects each step; keeps the client's control variate."""
+  """Client part that corrects each step and stores the control variate."""
 
   corrects: Annotated[
     str,
@@ -51,15 +51,15 @@ class Part(training.Part):
 
   name = 'scaffold'
   server_stage = 'scaffold'
-  # x - y_i is the way of SGD: one leaves it, the other sends its points' mean.
+  # With these parts x - y_i is not the sum of SGD's steps.
   incompatible_with = ('independent_init', 'swag')
 
   @property
   def requires(self) -> Mapping[str, tuple]:
-    """SGD and constant weights; where gradients are corrected, no momentum.
+    """SGD and constant client weights; no momentum if gradients are corrected.
 
-    The control variates would hold momentum's share of a step, and the
-    gradients that they correct would not.
+    Otherwise the control variates would contain momentum, but the corrected
+    gradients would not.
     """
     plain = {'sgd.momentum': (0.0,)} if self.corrects == 'gradients' else {}
     constant = {'weighting': ('auto', 'equal', 'size')}
@@ -96,7 +96,7 @@ def _sent(update, weight, reference):
 
 @dataclasses.dataclass(frozen=True)
 class Stage(server.Stage):
-  """Keeps the server's control variate; its slot is broadcast to the part.
+  """Server stage that updates the server's control variate and broadcasts it.
 
   Attributes:
     num_clients: Number of clients of the run, including those that are not
@@ -109,7 +109,7 @@ class Stage(server.Stage):
   statistics = (Total(_sent),)
 
   def init(self, model) -> dict[str, np.ndarray]:
-    """Returns c = 0, `[num_trainable]` float32, and w of no update."""
+    """Returns c = 0, `[num_trainable]` float32, and w = 0 of 0 updates."""
     control = np.zeros(model.mean.size, np.float32)
     return {'control': control, 'weight': np.zeros(()), 'updates': np.zeros(())}
 

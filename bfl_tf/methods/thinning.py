@@ -1,7 +1,7 @@
-"""Samples along a client's training: every so many steps after a burn-in.
+"""Samples of the weights at regular steps of a client's training.
 
-With a Langevin optimizer these are draws from the client's posterior. The stage
-makes those of all clients a group of models that predict together.
+With a Langevin optimizer, they are draws from the client's posterior. The stage
+combines the samples of all clients into one ensemble.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bfl_tf.startup import tf
 
 @dataclasses.dataclass(frozen=True)
 class Part(training.Part):
-  """Sends the last `num_samples` that were collected, `[num_samples * P]`."""
+  """Client part that sends its last samples, `[num_samples * P]`."""
 
   burn_in: Annotated[
     int, Setting('Number of steps before the first sample.', ge=0)
@@ -36,7 +36,7 @@ class Part(training.Part):
   server_stage = 'samples'
 
   def check(self, num_steps: int, num_examples: int) -> None:
-    """Raises a ValueError if there are not so many samples."""
+    """Raises a ValueError if training gives fewer than `num_samples`."""
     found = max(0, num_steps - self.burn_in) // self.every
     if found < self.num_samples:
       raise ValueError(
@@ -68,7 +68,7 @@ class Part(training.Part):
 
 @dataclasses.dataclass(frozen=True)
 class Stage(server.Stage):
-  """Scores group S: all clients' samples, each the pooled model's mean."""
+  """Ensemble S: the pooled model with each client sample as its mean."""
 
   name = 'samples'
   statistics = (posteriors.Updates(),)

@@ -1,9 +1,9 @@
-"""Scores of predictive probabilities: pure NumPy, float64 inside.
+"""Scores of predictive probabilities, in NumPy with float64 arithmetic.
 
-Every function takes `probs` of shape `[num_examples, num_classes]`, or sampled
-`[num_samples, num_examples, num_classes]`, scored by their mean over samples,
-and `labels`, integers `[num_examples]`; a ValueError names the one that is not.
-Entropies and likelihoods are in nats, everything else is a fraction.
+`probs` has shape `[num_examples, num_classes]`, or `[num_samples, num_examples,
+num_classes]`; scores use the mean over samples. `labels` are integers
+`[num_examples]`. Other arguments raise a ValueError. Entropies and likelihoods
+are in nats, all other scores are fractions.
 """
 
 from bfl_tf.metrics.calibration import (

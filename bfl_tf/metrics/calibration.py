@@ -1,4 +1,4 @@
-"""Calibration beyond one error in equal bins, and its cheap rival.
+"""Further calibration errors, and temperature scaling.
 
 #### References
 
@@ -16,14 +16,14 @@ from scipy import optimize
 
 from bfl_tf.metrics import curves, predictive, scores
 
-# Where a temperature is looked for: beyond, predictions are one-hot or uniform.
+# Beyond this range of temperatures, predictions are one-hot or uniform.
 _TEMPERATURES = (1e-2, 1e2)
 
 
 def adaptive_calibration_error(
   probs: npt.ArrayLike, labels: npt.ArrayLike, num_bins: int = 15
 ) -> float:
-  """Mean |accuracy - confidence| over bins that hold equally many [1].
+  """Mean |accuracy - confidence| over bins of equal size [1].
 
   Args:
     num_bins: Number of bins, as of `equal_bins`.
@@ -40,9 +40,9 @@ class EqualBins(NamedTuple):
   """Bins of equally many examples, from the least confident.
 
   Attributes:
-    confidence: `[num_bins]`, the mean in each.
-    accuracy: `[num_bins]`, likewise.
-    counts: `[num_bins]` examples; they differ by at most 1.
+    confidence: `[num_bins]`, mean confidence per bin.
+    accuracy: `[num_bins]`, accuracy per bin.
+    counts: `[num_bins]`, number of examples; they differ by at most 1.
   """
 
   confidence: np.ndarray
@@ -53,13 +53,13 @@ class EqualBins(NamedTuple):
 def equal_bins(
   probs: npt.ArrayLike, labels: npt.ArrayLike, num_bins: int = 15
 ) -> EqualBins:
-  """Returns accuracy and confidence by rank of the confidence [1].
+  """Returns accuracy and confidence in bins by rank of the confidence [1].
 
-  Examples of one confidence that two bins share count in both as the mean of
-  them all, so that the order of the examples changes nothing.
+  Examples of equal confidence count with their mean accuracy, so the order of
+  the examples does not matter.
 
   Args:
-    num_bins: fewer where there are fewer examples.
+    num_bins: Maximum number of bins; fewer if there are fewer examples.
   """
   confidence, correct = predictive.confidence(probs, labels)
   num_bins = predictive.check_num_bins(num_bins)
@@ -77,7 +77,7 @@ def equal_bins(
 def classwise_calibration_error(
   probs: npt.ArrayLike, labels: npt.ArrayLike, num_bins: int = 15
 ) -> float:
-  """Mean over classes of the error of that class's probability [2].
+  """Mean over classes of the calibration error of the class probability [2].
 
   Args:
     num_bins: Number of bins of equal width.
@@ -94,20 +94,20 @@ def classwise_calibration_error(
 
 
 def confidence_gap(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-  """Mean confidence less accuracy: above 0 over-, below 0 underconfident.
+  """Mean confidence minus accuracy.
 
   Returns:
-    gap: Gap in [-1, 1]; 0 is best.
+    gap: Gap in [-1, 1]; positive if overconfident; 0 is best.
   """
   confidence, correct = predictive.confidence(probs, labels)
   return float(confidence.mean() - correct.mean())
 
 
 def tempered(probs: npt.ArrayLike, temperature: float) -> np.ndarray:
-  """Returns `p^(1 / temperature)`, normalised: `[num_examples, num_classes]`.
+  """Returns `p^(1 / temperature)`, normalized: `[num_examples, num_classes]`.
 
   Args:
-    temperature: positive; above 1 flattens, below 1 sharpens.
+    temperature: Positive temperature; above 1 flattens, below 1 sharpens.
   """
   if not temperature > 0:
     raise ValueError(f'temperature must be positive, got {temperature!r}.')
@@ -118,10 +118,10 @@ def tempered(probs: npt.ArrayLike, temperature: float) -> np.ndarray:
 
 
 def fit_temperature(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-  """Returns the temperature of least negative log likelihood [3].
+  """Returns the temperature with minimal negative log likelihood [3].
 
   Args:
-    probs: Probabilities of examples that are not scored afterwards.
+    probs: Probabilities of calibration examples, separate from test examples.
     labels: Labels of these examples.
 
   Returns:

@@ -1,22 +1,22 @@
-"""Scores that a large class cannot hide a small one from."""
+"""Scores per class, and a check for class imbalance."""
 
 import numpy as np
 from numpy import typing as npt
 
 from bfl_tf.metrics import detection, predictive
 
-# A class is rare below this share, unless most are: then below half of its
-# even share. One above the other share rules the accuracy.
+# Share below which a class is rare, and above which it dominates accuracy. With
+# more than 10 classes, a class is rare below half of an even share.
 _RARE, _RULING = 0.05, 0.8
 
 
 def per_class_recall(
   probs: npt.ArrayLike, labels: npt.ArrayLike
 ) -> npt.NDArray[np.float64]:
-  """Fraction of each class's examples whose most probable class it is.
+  """Fraction of each class's examples that are predicted as this class.
 
   Returns:
-    recall: `[num_classes]` in [0, 1]; higher is better; NaN of a class without
+    recall: `[num_classes]` in [0, 1]; higher is better; NaN for a class without
       examples.
   """
   p_bar, labels = predictive.checked(probs, labels)
@@ -29,7 +29,7 @@ def per_class_recall(
 
 
 def balanced_accuracy(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-  """Mean of the recall of all classes that have examples.
+  """Mean recall over all classes with examples.
 
   Returns:
     balanced_accuracy: Score in [0, 1]; higher is better; a constant prediction
@@ -44,8 +44,8 @@ def one_against_rest(
   """AUROC of each class's probability as the score of that class.
 
   Returns:
-    auroc: `[num_classes]` in [0, 1]; 0.5 knows nothing; NaN of a class that no
-      example, or every one, is of.
+    auroc: `[num_classes]` in [0, 1]; 0.5 is chance; NaN for a class that has no
+      example or all examples.
   """
   p_bar, labels = predictive.checked(probs, labels)
   found = np.full(p_bar.shape[-1], np.nan)
@@ -57,15 +57,15 @@ def one_against_rest(
 
 
 def imbalance(labels: npt.ArrayLike, num_classes: int) -> str | None:
-  """Says which class is so rare, or so frequent, that accuracy misleads.
+  """Returns a note on a class so rare or so frequent that accuracy misleads.
 
   Args:
-    labels: integers `[num_examples]`, at least one.
+    labels: Integers `[num_examples]`, at least one.
     num_classes: Number of classes.
 
   Returns:
-    `class 1 is 1.3 % of the examples`; None where the classes are even enough:
-    all above 5 %, or half of an even share, and below 80 %.
+    A note like `class 1 is 1.3 % of the examples`, or None. A class is rare
+    below both 5 % and half of an even share, and frequent above 80 %.
   """
   sizes = np.bincount(np.asarray(labels), minlength=num_classes)
   shares = sizes / sizes.sum()

@@ -1,4 +1,4 @@
-"""Frequency with which models contradict each other.
+"""Frequency of conflicting predictions between models.
 
 References:
   M. S. Ozdayi et al. Improving accuracy of federated learning in non-IID
@@ -10,16 +10,16 @@ from numpy import typing as npt
 
 
 def hypothesis_conflict(classes: npt.ArrayLike) -> float:
-  """Returns the share of examples that two of the models class differently.
+  """Returns the fraction of examples that two models classify differently.
 
   Args:
-    classes: predicted, integers `[num_models, num_examples]`.
+    classes: Predicted classes, integers `[num_models, num_examples]`.
 
   Returns:
     The mean over all pairs of models, in [0, 1].
 
   Raises:
-    ValueError: fewer than two models, or no example.
+    ValueError: There are fewer than two models, or no examples.
   """
   classes = np.asarray(classes)
   if classes.ndim != 2 or len(classes) < 2 or not classes.size:

@@ -1,18 +1,17 @@
 """Prediction sets with guaranteed coverage: split conformal prediction.
 
-A score orders the classes of an example by how late they enter its set. A site
-counts the scores of its held-out labels in fine bins and sends only the counts;
-counts of sites add up. The threshold is the upper edge of the bin that holds
-the score of rank ceil((n + 1) (1 - alpha)). A set then holds the label with
-probability at least 1 - alpha, if the example is exchangeable with the held-out
-ones.
+A set contains the classes whose score is at most a threshold. Each site sends
+only counts of the scores of its held-out labels in fine bins. The server adds
+up the counts. The threshold is the upper edge of the bin of the score with rank
+ceil((n + 1) (1 - alpha)). A set contains the label with probability at least
+1 - alpha, if the example is exchangeable with the held-out examples.
 
-The scores are increasing functions of the published ones, so the sets are the
-same. The scale is logarithmic in the remaining probability: an overconfident
-model gives labels probabilities of 1e-9, and bins must still separate them.
+The scores are increasing functions of the published scores, so the sets are the
+same. The scale is logarithmic in the remaining probability, because bins must
+separate label probabilities as small as 1e-9 of overconfident models.
 
-The most probable class always has score 0, so no set is empty. Where that class
-is the label more often than 1 - alpha, coverage exceeds 1 - alpha.
+The most probable class always has score 0, so no set is empty. If accuracy
+exceeds 1 - alpha, coverage does, too.
 
 #### References
 
@@ -22,7 +21,7 @@ is the label more often than 1 - alpha, coverage exceeds 1 - alpha.
      Adaptive Coverage. _NeurIPS_, 2020.
 [3]: Anastasios Angelopoulos et al. Uncertainty Sets for Image Classifiers using
      Conformal Prediction. _ICLR_, 2021.
-[4]: Anastasios Angelopoulos and Stephen Bates. A Gentle DataSummary to
+[4]: Anastasios Angelopoulos and Stephen Bates. A Gentle Introduction to
      Conformal Prediction. 2021.
 """
 
@@ -40,16 +39,13 @@ _FREE, _PENALTY = 5, 0.01
 
 
 def _scale(tail):
-  """Maps 1 to 0 and `MIN_PROBABILITY` to 1, with high resolution at
-  both ends."""
+  """Maps 1 to 0 and `MIN_PROBABILITY` to 1, with high resolution at both."""
   floor = MIN_PROBABILITY
   return np.sqrt(np.log(np.clip(tail, floor, 1)) / np.log(floor))
 
 
 def _tails(falling):
-  """Returns the probability of each class and those after it, without
-  cancellation.
-  """
+  """Returns the total probability of each class and all later ones."""
   tails = np.cumsum(falling[:, ::-1], -1)[:, ::-1]
   return tails / tails[:, :1]
 
@@ -67,8 +63,8 @@ def _adaptive(falling):
 def _regularised(falling):
   rank = np.arange(1, falling.shape[-1] + 1)
   beyond = np.maximum(0, rank - _FREE)
-  # The published score less 1. Scores of an overconfident model lie just below
-  # multiples of the penalty, so each multiple has a scale of its own.
+  # The published score minus 1. Scores of an overconfident model are just below
+  # multiples of the penalty, so each multiple needs its own scale.
   excess = _PENALTY * beyond - _tails(falling)
   steps = np.maximum(0, np.ceil(excess / _PENALTY))
   rest = _PENALTY * steps - excess
@@ -76,9 +72,9 @@ def _regularised(falling):
   return np.where(steps, 1 + np.sqrt(np.maximum(0, above)), _scale(rest)) / 2
 
 
-# By name, from probabilities in falling order: LAC [1], 1 - p; APS [2], the
-# total probability of the classes before this one; RAPS [3], APS and a penalty
-# on the rank.
+# Functions of sorted probabilities: LAC [1], 1 - p; APS [2], the total
+# probability of more probable classes; RAPS [3], APS plus a penalty on the
+# rank.
 SET_SCORES = {
   'lac': _least_ambiguous,
   'aps': _adaptive,
@@ -90,7 +86,7 @@ def set_scores(probs: npt.ArrayLike, score: str = 'lac') -> np.ndarray:
   """Returns `[num_examples, num_classes]` scores in [0, 1].
 
   Args:
-    score: one of `SET_SCORES`.
+    score: Score of the prediction sets, one of `SET_SCORES`.
   """
   p_bar = predictive.mean(predictive.check_probs(probs))
   order = np.argsort(-p_bar, axis=-1, kind='stable')
@@ -103,14 +99,14 @@ def set_scores(probs: npt.ArrayLike, score: str = 'lac') -> np.ndarray:
 def score_counts(
   probs: npt.ArrayLike, labels: npt.ArrayLike, score: str = 'lac'
 ) -> np.ndarray:
-  """Counts a site's scores by bin: all that it sends.
+  """Returns counts of the labels' scores by bin.
 
   Args:
-    score: one of `SET_SCORES`.
+    score: Score of the prediction sets, one of `SET_SCORES`.
 
   Returns:
-    counts: `[NUM_BINS]` integers, by bins of equal width over [0, 1]; a score
-      on an edge is in the bin that ends there.
+    counts: `[NUM_BINS]` integers, for bins of equal width over [0, 1]; each
+      bin includes its upper edge.
   """
   p_bar, labels = predictive.checked(probs, labels)
   scores = set_scores(p_bar, score)[np.arange(labels.size), labels]
@@ -123,7 +119,7 @@ def threshold(counts: npt.ArrayLike, alpha: float) -> float:
   """Returns the largest score of a class in the set.
 
   Args:
-    counts: `[num_bins]`, summed over sites.
+    counts: `[num_bins]`, number of scores per bin, summed over sites.
     alpha: Probability in (0, 1) that a set misses the label.
 
   Returns:
@@ -131,7 +127,7 @@ def threshold(counts: npt.ArrayLike, alpha: float) -> float:
       too few scores for this alpha.
 
   Raises:
-    ValueError: alpha is out of range, or no score was counted.
+    ValueError: alpha is out of range, or all counts are 0.
   """
   counts = np.asarray(counts)
   total = int(counts.sum())

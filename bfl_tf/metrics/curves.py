@@ -1,4 +1,4 @@
-"""Curves and bins of predictions: named arrays, ready to plot."""
+"""Curves and bins of predictions, as named arrays."""
 
 from typing import NamedTuple
 
@@ -9,12 +9,12 @@ from bfl_tf.metrics import predictive
 
 
 class RetentionCurve(NamedTuple):
-  """Accuracy of the least uncertain examples, by how many are kept.
+  """Accuracy of the least uncertain examples, by the fraction retained.
 
   Attributes:
     retained: `[num_examples]`, fraction kept, from 1 / num_examples to 1.
-    accuracy: `[num_examples]`, of the examples kept; the last is the accuracy
-      on all of them.
+    accuracy: `[num_examples]`, accuracy on the examples kept; the last value is
+      the accuracy on all examples.
   """
 
   retained: np.ndarray
@@ -24,20 +24,20 @@ class RetentionCurve(NamedTuple):
   def area(self) -> float:
     """Mean accuracy over the fractions retained, in [0, 1]; higher is better.
 
-    An uncertainty that knows nothing has the plain accuracy as its area.
+    An uninformative uncertainty has the plain accuracy as its area.
     """
     return float(self.accuracy.mean())
 
 
 class Reliability(NamedTuple):
-  """Accuracy against confidence in bins of equal width.
+  """Accuracy and confidence in bins of equal width.
 
   Attributes:
     edges: `[num_bins + 1]`, from 0 to 1.
-    accuracy: `[num_bins]`, fraction right; NaN where the bin is empty.
-    confidence: `[num_bins]`, mean confidence; NaN where the bin is empty.
+    accuracy: `[num_bins]`, fraction correct; NaN if the bin is empty.
+    confidence: `[num_bins]`, mean confidence; NaN if the bin is empty.
     counts: `[num_bins]`, integers, number of examples.
-    right: `[num_bins]`, integers, those that are right.
+    right: `[num_bins]`, integers, number of correct examples.
   """
 
   edges: np.ndarray
@@ -55,13 +55,13 @@ class Reliability(NamedTuple):
 
 
 class GapAbove(NamedTuple):
-  """Calibration of the predictions that are as confident as a threshold.
+  """Calibration of the predictions with at least a threshold's confidence.
 
   Attributes:
     thresholds: `[num_thresholds]`, tau from 0 to 1.
-    gap: `[num_thresholds]`, their accuracy less their mean confidence; NaN
-      where there is none.
-    counts: `[num_thresholds]`, integers, how many there are.
+    gap: `[num_thresholds]`, accuracy minus mean confidence; NaN without
+      predictions.
+    counts: `[num_thresholds]`, integers, number of predictions.
   """
 
   thresholds: np.ndarray
@@ -72,20 +72,20 @@ class GapAbove(NamedTuple):
 def retention_curve(
   uncertainty: npt.ArrayLike, correct: npt.ArrayLike
 ) -> RetentionCurve:
-  """Accuracy of the examples kept when the most uncertain are set aside.
+  """Accuracy of the examples that remain without the most uncertain ones.
 
-  Equally uncertain examples count with the accuracy of their group, so the
-  curve does not depend on the order of the examples.
+  Equally uncertain examples count with their mean accuracy, so the order of the
+  examples does not matter.
 
   Args:
     uncertainty: `[num_examples]`, any monotone measure; low is kept first.
     correct: `[num_examples]`, booleans (or 0 and 1).
 
   Returns:
-    curve: a `RetentionCurve`.
+    curve: The `RetentionCurve`.
 
   Raises:
-    ValueError: the shapes differ, or the values are not of the kind above.
+    ValueError: The shapes differ, or a value is invalid.
   """
   uncertainty = predictive.check_per_example('uncertainty', uncertainty)
   kept = np.arange(1, uncertainty.size + 1)
@@ -95,7 +95,7 @@ def retention_curve(
   _, group, sizes = np.unique(
     uncertainty, return_inverse=True, return_counts=True
   )
-  # A group enters bit by bit: linear between the counts at its two ends.
+  # Within a group of equal uncertainty, the number of hits is interpolated.
   hits = np.cumsum(np.bincount(group, weights=correct))
   right = np.interp(kept, np.append(0, np.cumsum(sizes)), np.append(0, hits))
   return RetentionCurve(kept / kept.size, right / kept)
@@ -111,7 +111,7 @@ def reliability(
       last also 1.
 
   Returns:
-    bins: a `Reliability`.
+    bins: The `Reliability`.
   """
   confidence, correct = predictive.confidence(probs, labels)
   return reliability_of(confidence, correct, num_bins)
@@ -123,12 +123,12 @@ def reliability_of(
   """Returns the curve of `reliability` from confidence and correctness.
 
   Args:
-    confidence: `[num_examples]`, the largest probability.
-    correct: `[num_examples]` bool.
+    confidence: `[num_examples]`, probability of the predicted class.
+    correct: `[num_examples]`, booleans.
     num_bins: Number of bins, as of `reliability`.
   """
   num_bins = predictive.check_num_bins(num_bins)
-  # Not linspace: its fourth edge of five bins is a bit above 0.6.
+  # np.linspace would round some edges up, e.g., 0.6 of five bins.
   edges = np.arange(num_bins + 1) / num_bins
   places = np.searchsorted(edges, confidence, side='right') - 1
   bins = np.minimum(places, num_bins - 1)
@@ -146,13 +146,13 @@ def reliability_of(
 def gap_above(
   probs: npt.ArrayLike, labels: npt.ArrayLike, num_thresholds: int = 101
 ) -> GapAbove:
-  """Accuracy less confidence where the confidence is at least tau.
+  """Accuracy minus confidence of predictions with confidence at least tau.
 
   Args:
-    num_thresholds: tau's values, evenly from 0 to 1.
+    num_thresholds: Number of values of tau, evenly spaced from 0 to 1.
 
   Returns:
-    curve: a `GapAbove`; its gap at 0 is accuracy less mean confidence.
+    curve: The `GapAbove`; its gap at 0 is accuracy minus mean confidence.
 
   References:
     M. Vono et al. QLSD: Quantised Langevin stochastic dynamics for Bayesian

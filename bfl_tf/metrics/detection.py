@@ -1,7 +1,7 @@
-"""Telling two sets apart by an uncertainty: out-of-distribution detection.
+"""Out-of-distribution detection by an uncertainty.
 
-An uncertainty is a score that should be larger on what the model was not made
-for. In are the examples of the model's own kind, out the others.
+The uncertainty should be larger for out-of-distribution examples (out) than for
+in-distribution examples (in).
 
 #### References
 
@@ -25,15 +25,14 @@ class Detection(NamedTuple):
   """Scores of out-of-distribution detection by an uncertainty.
 
   Attributes:
-    auroc: the chance that an example out is more uncertain than one in, half
-      for ties; 0.5 for a score that knows nothing.
-    aupr_out: area under precision over recall, as average precision, with out
-      as the positives; the share of out for a score that knows nothing.
-    aupr_in: Area under the precision-recall curve with in-distribution examples
-      as positives.
-    fpr_at_95: share of in that is called out where 95 % of out are, so out are
-      the positives as in [3]; lower is better. [2] has it the other way round:
-      the share of out that passes where 95 % of in do.
+    auroc: Probability that an out example is more uncertain than an in example;
+      ties count half. Chance level is 0.5.
+    aupr_out: Average precision with out examples as positives. Chance level is
+      the fraction of out examples.
+    aupr_in: Average precision with in examples as positives.
+    fpr_at_95: Fraction of in examples flagged at the threshold that flags 95 %
+      of out examples, as in [3]; lower is better. In [2] the positives are in
+      examples.
   """
 
   auroc: float
@@ -45,22 +44,21 @@ class Detection(NamedTuple):
 def detection(
   uncertainty_in: npt.ArrayLike, uncertainty_out: npt.ArrayLike
 ) -> Detection:
-  """Scores an uncertainty as a detector of examples out of distribution.
+  """Scores an uncertainty as a detector of out-of-distribution examples.
 
   Args:
-    uncertainty_in: `[num_in]`, on examples of the model's own kind.
-    uncertainty_out: `[num_out]`, on others.
+    uncertainty_in: `[num_in]`, uncertainty of in-distribution examples.
+    uncertainty_out: `[num_out]`, uncertainty of out-of-distribution examples.
 
   Returns:
-    detection: a `Detection`; does not depend on the scale of the uncertainty,
-      only on the order that it gives.
+    detection: The `Detection`; depends only on the ranking of the examples.
 
   Raises:
-    ValueError: a set is empty, or holds what is not finite.
+    ValueError: An array is empty, or a value is not finite.
   """
   inside = predictive.check_per_example('uncertainty_in', uncertainty_in)
   outside = predictive.check_per_example('uncertainty_out', uncertainty_out)
-  from sklearn import metrics  # A second of imports.
+  from sklearn import metrics  # The import takes a second.
 
   values = np.concatenate([inside, outside])
   is_out = np.arange(values.size) >= inside.size

@@ -1,20 +1,20 @@
-"""Predictive probabilities and labels, checked where they enter the room."""
+"""Checks of predictive probabilities and labels."""
 
 import numpy as np
 from numpy import typing as npt
 
-# How far a row of probabilities may be from summing to 1. Wide enough for a
-# float16 softmax, far too narrow for logits.
+# Tolerance on a row's sum of 1: wide enough for a float16 softmax, too narrow
+# for logits.
 SUM_TOLERANCE = 1e-3
 
 
 def check_probs(probs: npt.ArrayLike) -> np.ndarray:
   """Returns `probs` as samples, `[num_samples, num_examples, num_classes]`.
 
-  The dtype is kept: each function widens to float64 one sample at a time.
+  The dtype does not change; functions convert one sample at a time to float64.
 
   Raises:
-    ValueError: the shape is another, or a row is not a distribution.
+    ValueError: The shape is wrong, or a row is not a distribution.
   """
   probs = np.asarray(probs)
   if probs.ndim not in (2, 3) or 0 in probs.shape or probs.shape[-1] < 2:
@@ -25,7 +25,7 @@ def check_probs(probs: npt.ArrayLike) -> np.ndarray:
     )
   lowest, totals = probs.min(), probs.sum(axis=-1, dtype=np.float64)
   worst = totals.flat[np.abs(totals - 1).argmax()]
-  # NaN is in neither range.
+  # The negated comparison also rejects NaN.
   if not (lowest >= 0 and abs(worst - 1) <= SUM_TOLERANCE):
     raise ValueError(
       'probs must not be negative and must sum to 1 over classes, got '
@@ -54,7 +54,7 @@ def check_labels(labels: npt.ArrayLike, probs: np.ndarray) -> np.ndarray:
 def checked(
   probs: npt.ArrayLike, labels: npt.ArrayLike
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the mean over samples `[num_examples, num_classes]`, and labels."""
+  """Returns the mean probabilities `[num_examples, num_classes]` and labels."""
   samples = check_probs(probs)
   return mean(samples), check_labels(labels, samples)
 
@@ -72,7 +72,7 @@ def check_per_example(
   """Returns `values`, the argument `name`, as finite float64 `[num_examples]`.
 
   Raises:
-    ValueError: there are none, or not so many, or a value is not finite.
+    ValueError: The shape is wrong or empty, or a value is not finite.
   """
   values = np.asarray(values, np.float64)
   wanted = values.size if num_examples is None else num_examples
@@ -90,9 +90,9 @@ def mean(samples: np.ndarray) -> np.ndarray:
 
 
 def is_correct(probs: npt.ArrayLike, labels: npt.ArrayLike) -> np.ndarray:
-  """Says for each example whether the most probable class is its label.
+  """Returns for each example whether the most probable class is its label.
 
-  Of equally probable classes the first is the predicted one.
+  If several classes are equally probable, the first one is predicted.
 
   Returns:
     correct: booleans `[num_examples]`.

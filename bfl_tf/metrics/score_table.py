@@ -1,7 +1,7 @@
-"""The scores of an evaluation: one row each, and all that is known of it.
+"""Table of all scores of an evaluation.
 
-Evaluation, the progress line, `summary.json`, figures and the choice of a
-setting read this table. A new score is a function and a row.
+Evaluation, progress lines, `summary.json`, figures and model selection use this
+table. A new score needs a function and a row.
 """
 
 from collections.abc import Callable
@@ -16,15 +16,14 @@ from bfl_tf.metrics import predictive, scores, selective, uncertainty
 
 
 class Evaluation(NamedTuple):
-  """The predictions that scores are computed from.
+  """Predictions from which scores are computed.
 
   Attributes:
-    probs: `[num_examples, num_classes]`, the mean over samples.
+    probs: `[num_examples, num_classes]`, mean probabilities over samples.
     labels: `[num_examples]` integers.
-    aleatoric: `[num_examples]`, of a prediction that streamed over its samples
-      and kept only their mean in `probs`.
-    epistemic: `[num_examples]`, of the same.
-    expected_entropy: `[num_examples]` in nats, of the same.
+    aleatoric: `[num_examples]`, computed over the samples.
+    epistemic: `[num_examples]`, computed over the samples.
+    expected_entropy: `[num_examples]`, mean entropy of the samples in nats.
     num_bins: Number of bins of the calibration error.
   """
 
@@ -48,20 +47,20 @@ class Evaluation(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-  """A column of `metrics.csv` that `summary.json` has too.
+  """A column of `metrics.csv` and an entry of `summary.json`.
 
   Attributes:
-    name: Name of the column. A column `validation_<name>` is the score of the
-      validation examples, `<name>_<group>` that of a group of models or, of
-      `recall_class`, of a class.
+    name: Name of the column. `validation_<name>` is the score on validation
+      examples, `<name>_<group>` the score of an ensemble, and
+      `recall_class_<c>` the recall of a class.
     label: Name in figures and in the final scores.
-    unit: Unit, or what 1 stands for.
-    best: `high` or `low`; empty where neither is better.
-    compute: Returns the score of an `Evaluation`; None of a score that another
-      module computes.
-    in_progress: Whether the line of a round shows it.
+    unit: Unit of the score, or the meaning of 1.
+    best: `high` or `low`; empty if neither is better.
+    compute: Returns the score of an `Evaluation`; None if another module
+      computes it.
+    in_progress: Whether the progress line of a round shows the score.
     in_final: Whether the final scores show it.
-    is_plotted: Whether figures of several scores have a panel for it.
+    is_plotted: Whether figures with several scores have a panel for it.
   """
 
   name: str
@@ -158,12 +157,12 @@ TABLE = (
   Score('hypothesis_conflict', 'disagreement of members', 'fraction'),
 )  # fmt: skip
 _BY_NAME = {score.name: score for score in TABLE}
-# Computed of every set of examples.
+# Scores that `summarize` computes for every set of examples.
 SCORES = tuple(score.name for score in TABLE if score.compute)
 
 
 def find(column: str) -> Score | None:
-  """Returns the score that a column of `metrics.csv` has, or None."""
+  """Returns the score of a column of `metrics.csv`, or None."""
   name = column.removeprefix('validation_')
   while name and name not in _BY_NAME:
     name = name.rpartition('_')[0]
@@ -171,10 +170,10 @@ def find(column: str) -> Score | None:
 
 
 def summarize(given: Evaluation) -> dict[str, float]:
-  """Returns every score of `SCORES`; NaN each if a probability is not finite.
+  """Returns all scores of `SCORES`; all are NaN if a probability is not finite.
 
   Raises:
-    ValueError: An array has not one value per example, or one is not finite.
+    ValueError: An array does not have one finite value per example.
   """
   if not np.all(np.isfinite(given.probs)):
     return dict.fromkeys(SCORES, math.nan)

@@ -1,4 +1,4 @@
-"""Scores of a whole set of predictions: one number each.
+"""Scores that summarize a set of predictions in one number.
 
 #### References
 
@@ -12,9 +12,8 @@ from numpy import typing as npt
 
 from bfl_tf.metrics import curves, predictive
 
-# The floor under the probability of the label: the smallest positive float32
-# that is not subnormal, about 1.2e-38. A prediction that rules the label out
-# costs -log(MIN_PROBABILITY) = 87.3 nats instead of infinity.
+# Floor of the label's probability: the smallest normal float32, about 1.2e-38.
+# A label with probability 0 costs 87.3 nats instead of infinity.
 MIN_PROBABILITY = float(np.finfo(np.float32).tiny)
 
 
@@ -46,11 +45,11 @@ def log_losses(probs: npt.ArrayLike, labels: npt.ArrayLike) -> np.ndarray:
 
 
 def brier_score(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-  """Squared distance to the one-hot label: summed over classes, mean over N.
+  """Mean over examples of the squared distance to the one-hot label.
 
   Returns:
-    brier: Score in [0, 2]; lower is better. (Brier's own definition [2];
-      scikit-learn halves it for two classes.)
+    brier: Score in [0, 2]; lower is better. This is the definition of [2];
+      scikit-learn halves it for two classes.
   """
   p_bar, labels = predictive.checked(probs, labels)
   p_bar[np.arange(labels.size), labels] -= 1
@@ -63,8 +62,7 @@ def expected_calibration_error(
   """Mean over examples of their bin's |accuracy - confidence| [1].
 
   Args:
-    num_bins: Number of bins of equal width; a confidence of 1 belongs to the
-      last.
+    num_bins: Number of bins of equal width.
 
   Returns:
     ece: Error in [0, 1]; lower is better.

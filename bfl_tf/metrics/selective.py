@@ -1,9 +1,9 @@
 """Selective prediction (abstention): risk against coverage.
 
 The model answers the examples whose uncertainty is at most a threshold.
-Coverage is the share of these examples, risk their error rate. A threshold
-answers all equally uncertain examples or none. The area averages over random
-orders of these, so that it does not depend on the order of the examples.
+Coverage is the fraction of these examples, risk is their error rate. A
+threshold includes all equally uncertain examples or none. The area averages
+over random orders of ties, so the order of the examples does not matter.
 
 #### References
 
@@ -18,7 +18,7 @@ from numpy import typing as npt
 
 from bfl_tf.metrics import curves
 
-# Where accuracy and coverage are read.
+# Coverage of `accuracy_at`, and risk of `coverage_at`.
 _COVERAGE, _RISK = 0.8, 0.05
 
 
@@ -26,13 +26,13 @@ class Selective(NamedTuple):
   """Accuracy gained by abstaining on uncertain examples.
 
   Attributes:
-    area: under risk over coverage (AURC), in [0, 1]; lower is better.
-    excess: the area less that of a perfect ranking with as many errors; 0 is
+    area: Area under the risk-coverage curve (AURC), in [0, 1]; lower is better.
+    excess: Area minus that of a perfect ranking with as many errors; 0 is
       perfect.
     accuracy_at: Accuracy at the smallest coverage of at least 80 % that a
       threshold reaches.
-    coverage_at: the largest coverage that a threshold reaches at a risk of at
-      most 5 %; 0 if there is none.
+    coverage_at: Largest coverage that a threshold reaches at a risk of at most
+      5 %; 0 if there is none.
   """
 
   area: float
@@ -42,7 +42,7 @@ class Selective(NamedTuple):
 
 
 def selective(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> Selective:
-  """Scores an uncertainty as the reason to abstain.
+  """Scores an uncertainty as a criterion for abstention.
 
   Args:
     uncertainty: `[num_examples]`, any monotone measure; low is answered first.
@@ -56,7 +56,7 @@ def selective(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> Selective:
   ordered = np.sort(uncertainty)
   ends = np.append(ordered[1:] > ordered[:-1], True)
   accuracy, retained = curve.accuracy[ends], curve.retained[ends]
-  # 1 - 19/20 is a bit above 0.05.
+  # The tolerance is for rounding: in floats, 1 - 19/20 exceeds 0.05.
   kept = retained[1 - accuracy <= _RISK + 1e-9]
   return Selective(
     area=1 - curve.area,
@@ -67,18 +67,18 @@ def selective(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> Selective:
 
 
 def ranking_gain(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> float:
-  """Returns how well an uncertainty ranks wrong predictions first.
+  """Returns the quality of an uncertainty's ranking of wrong predictions.
 
-  The area under accuracy against data retained, less the accuracy, over what a
-  perfect ranking would have: so models of different accuracy compare.
+  This is the area under the retention curve minus the accuracy, divided by the
+  same for a perfect ranking. It compares models of different accuracy.
 
   Args:
     uncertainty: `[num_examples]`, any monotone measure; low is kept first.
     correct: `[num_examples]`, booleans.
 
   Returns:
-    gain: 1 of a perfect ranking, 0 of one by chance and where all predictions
-      are right or all are wrong; below 0 of one that misleads.
+    gain: 1 for a perfect ranking, 0 for a random one, below 0 for a misleading
+      one; 0 if all predictions are correct or all are wrong.
 
   Raises:
     ValueError: Raised as by `retention_curve`.

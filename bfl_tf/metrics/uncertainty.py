@@ -5,9 +5,9 @@ Notation:
   p_bar: mean of the probabilities over samples, Eq. 7.
 
 Both parts of the predictive variance are traces of Eq. 9, so that
-`aleatoric + epistemic = sum_c p_bar_c (1 - p_bar_c)`. The epistemic part is
-computed about the mean: `E[p^2] - E[p]^2` would lose a small spread to
-rounding.
+`aleatoric + epistemic = sum_c p_bar_c (1 - p_bar_c)`. The epistemic part uses
+deviations from the mean, because `E[p^2] - E[p]^2` would lose small variances
+to rounding.
 
 #### References
 
@@ -24,20 +24,20 @@ from bfl_tf.metrics import predictive
 
 
 def normalized_entropy(probs: npt.ArrayLike) -> np.ndarray:
-  """Entropy of the mean prediction over its largest value, log C (Eq. 8).
+  """Entropy of the mean prediction divided by its maximum, log C (Eq. 8).
 
   Returns:
     entropy: float64 `[num_examples]` in [0, 1]; 1 is a uniform prediction.
   """
   p_bar = predictive.mean(predictive.check_probs(probs))
-  # Rows sum to 1 only up to rounding, which may step over either end.
+  # Rows sum to 1 only up to rounding, so the entropy may leave [0, 1].
   return np.clip(_entropy(p_bar) / np.log(p_bar.shape[-1]), 0.0, 1.0)
 
 
 def mutual_information(
   probs: npt.ArrayLike, expected_entropy: npt.ArrayLike
 ) -> np.ndarray:
-  """Entropy of the mean prediction less the mean entropy of the samples.
+  """Entropy of the mean prediction minus the mean entropy of the samples.
 
   Args:
     expected_entropy: `[num_examples]` in nats, the mean of H[p_m] over samples.
@@ -76,8 +76,8 @@ def epistemic_uncertainty(probs: npt.ArrayLike) -> np.ndarray:
   """Variance from not knowing the model (Eq. 9, second term).
 
   Args:
-    probs: `[num_examples, num_classes]`, or `[num_samples, ...]` of those. A
-      single sample has no spread: the result is 0.
+    probs: `[num_examples, num_classes]`, or `[num_samples, num_examples,
+      num_classes]`. The result is 0 for a single sample.
 
   Returns:
     epistemic: mean over m of `sum_c (p_mc - p_bar_c)^2`, float64

@@ -1,8 +1,8 @@
-"""Keras builders: a network by name, in one of three variants.
+"""Builder of Keras networks by name, in one of three variants.
 
-A user's own builder is named `package.module:function` and returns a model with
-logits out; of `variant`, `input_shape`, `num_classes` and the run's other
-settings it is given those that it names.
+A user-supplied builder has the name `package.module:function` and returns a
+model whose outputs are logits. It receives those keyword arguments of `build`
+that its signature names.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def build(
   seed: int = 0,
   **own: Any,
 ) -> tf_keras.Model:
-  """Builds a Keras model with logits out.
+  """Builds a Keras model whose outputs are logits.
 
   Args:
     name: `logistic`, `mlp`, `lenet5`, `convnet`, `resnet<depth>` and
@@ -50,16 +50,16 @@ def build(
       `package.module:function`.
     variant: `deterministic`, `mc_dropout` or `flipout`.
     input_shape: Shape of one example.
-    num_classes: length of the logits.
+    num_classes: Number of classes.
     kernel_initializer: Initializer of kernels, or of their means, one of
       `KERNEL_INITIALIZERS`.
-    seed: the initial weights depend on it alone.
-    **own: settings of the network (`hidden_units` of the mlp) and of the
+    seed: Random seed of the initial weights.
+    **own: Settings of the network (`hidden_units` of the mlp) and of the
       variant (`initial_scale` of flipout).
 
   Raises:
-    ValueError: an unknown name, choice or setting, or images too small for the
-      network.
+    ValueError: A name, choice or setting is unknown, or the images are too
+      small for the network.
   """
   network = registry.resolve('model', name, NETWORKS)
   kind = registry.resolve('variant', variant, VARIANTS)
@@ -89,7 +89,7 @@ def build(
 
 
 def _users_own(name, builder, **offered):
-  # An unseeded initializer draws from Keras' global generators.
+  # Unseeded initializers draw from Keras' global generators.
   tf_keras.utils.set_random_seed(offered['seed'])
   names = inspect.signature(builder).parameters
   named = {k: v for k, v in offered.items() if k in names}
@@ -102,7 +102,7 @@ def _users_own(name, builder, **offered):
 def _check_model(name, model, num_classes):
   built = isinstance(model, tf_keras.Model) and model.built
   shape = model.output_shape if built else None
-  # Of several outputs it is a list of shapes.
+  # A model with several outputs has a list of shapes.
   if not isinstance(shape, tuple) or shape[1:] != (num_classes,):
     kind = type(model)
     raise ValueError(
@@ -114,7 +114,7 @@ def _check_model(name, model, num_classes):
 
 
 def check_logits(name: str, model: tf_keras.Model) -> None:
-  """Refuses a model that ends in probabilities: its loss takes logits.
+  """Rejects a model whose outputs are probabilities instead of logits.
 
   Args:
     name: Value of `--model`, for error messages.

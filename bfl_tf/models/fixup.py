@@ -1,16 +1,17 @@
-"""Fixup: residual networks without normalization, by their initial weights.
+"""Fixup: residual networks without normalization, with scaled initial weights.
 
 Notation: L residual branches of m = 2 convolutions each.
   - The last convolution of a branch and the classifier start at zero, other
     convolutions of a branch at L^(-1 / (2m - 2)) times their standard scale.
-  - A scalar bias stands before each convolution, each activation and the
-    classifier, and a scalar factor behind the last convolution of a branch.
+  - A scalar bias precedes each convolution, each activation and the
+    classifier. A scalar factor follows the last convolution of a branch.
 
-The scalars are points in every variant, as normalization's gamma and beta are.
-As in the published code they learn at a tenth of the rate of other weights;
-under Adam, which knows no sizes of gradients, at the same. Deviations: their
-weight decay is at the full rate; the first convolution starts at the standard
-scale, which is by inputs. With `released_start` it is as published.
+The scalars are deterministic in every variant, like gamma and beta of a
+normalization. As in the published code, their learning rate is a tenth of the
+rate of other weights. Adam ignores this factor, because it normalizes
+gradients. Deviations: weight decay uses the full rate, the first convolution
+has the standard scale, and this scale depends on the number of inputs.
+`released_start` uses the published scales.
 
 References:
   H. Zhang, Y. Dauphin, T. Ma. Fixup initialization: residual learning without
@@ -25,7 +26,7 @@ from bfl_tf.config.settings import Setting
 from bfl_tf.models import networks
 from bfl_tf.startup import Lazy, tf_keras
 
-# Its classes inherit from Keras layers.
+# Loaded lazily, because its classes inherit from Keras layers.
 layers: Any = Lazy('bfl_tf.models.layers')
 
 
@@ -54,7 +55,7 @@ def fixup_resnet(
   """A Fixup ResNet of depth 6n + 2 for small images."""
   plan = networks.residual_blocks('fixup_resnet', depth, x)
   gain = len(plan) ** -0.5
-  # PyTorch's variance is 1 / (3 inputs), He's 2 / inputs.
+  # PyTorch's default variance is 1 / (3 inputs), He's variance 2 / inputs.
   stem = blocks.conv(
     16, 3, x, use_bias=False, gain=6**-0.5 if released_start else 1.0
   )
@@ -76,6 +77,6 @@ def _block(blocks, x, filters, strides, gain, rate):
   y = layers.ScalarBias(rate)(blocks.dropout(y))
   y = blocks.conv(filters, 3, y, use_bias=False, gain=0.0)
   y = blocks.dropout(layers.ScalarBias(rate)(layers.ScalarFactor(rate)(y)))
-  # The published code's shortcut: biased where it is not the identity.
+  # As in the published code, only a downsampling shortcut has the bias.
   x = x if strides == 1 else networks.shortcut(biased, filters, strides)
   return tf_keras.layers.ReLU()(x + y)

@@ -1,11 +1,10 @@
-"""Stochastic layers that take their randomness from `seeding.scope`.
+"""Stochastic layers with randomness from `seeding.scope`.
 
-TFP's Flipout layers draw their signs from a stateful op and sample biases
-unseeded; Keras' Dropout is stateful too. The subclasses here draw from named
-seeds, by the same law, and may compute a convolution in another way. `scale =
-softplus(rho)` carries no added epsilon: a pooled scale shrinks by the number of
-clients every round.
-Keras saves them with a model; the process that loads it imports this module.
+TFP's Flipout layers and Keras' Dropout use stateful or unseeded random ops. The
+layers here have the same distributions but use explicit seeds, and they may
+compute a convolution in another way. `scale = softplus(rho)` has no added
+epsilon, because pooling may shrink scales every round. Before a saved model is
+loaded, the process must import this module.
 
 References:
   Y. Wen et al. Flipout: Efficient pseudo-independent weight perturbations on
@@ -21,11 +20,11 @@ from typing import Any
 from bfl_tf.models import seeding
 from bfl_tf.startup import tf, tf_keras, tfd, tfp
 
-# An example has a kernel of its own where that has at most this many times the
-# values of the example's output and of as large an input.
+# Largest ratio of kernel size to activation size for which a convolution uses a
+# separate kernel per example.
 _LARGEST_KERNEL = 2
 
-# So that Keras finds them in a saved model.
+# Registration lets Keras load the layers from a saved model.
 _registered = tf_keras.saving.register_keras_serializable(package='bfl_tf')
 
 
@@ -34,7 +33,7 @@ def mean_field_normal(loc_initializer, initial_scale: float):
   rho = initial_scale + math.log(-math.expm1(-initial_scale))
 
   def posterior(dtype, shape, name, trainable, add_variable):
-    # TFP hands the layer's deprecated `add_variable`; this is what it calls.
+    # TFP passes the layer's deprecated `add_variable`, an alias of this.
     add_weight = add_variable.__self__.add_weight
     loc = add_weight(
       name=f'{name}_loc',
@@ -59,10 +58,10 @@ def mean_field_normal(loc_initializer, initial_scale: float):
 
 
 class _SeededFlipout(tf_keras.layers.Layer):
-  """Flipout with stateless signs and samples, and no loss of its own.
+  """Flipout with stateless signs and samples, and without a KL loss.
 
-  The divergence to the prior is the training objective's business
-  (`training.objectives`), where the prior may change every round.
+  The objective (`training.objectives`) contains the KL term, because the prior
+  may change every round.
   """
 
   def __init__(
@@ -92,7 +91,7 @@ class _SeededFlipout(tf_keras.layers.Layer):
     self.initial_scale, self.use_bias = initial_scale, use_bias
 
   def get_config(self):
-    # TFP would write its functions down, as the bytecode of one interpreter.
+    # TFP would store functions as bytecode of one Python version.
     named = {k: v for k, v in super().get_config().items() if '_fn' not in k}
     return named | {
       'kernel_initializer': tf_keras.initializers.serialize(
@@ -152,7 +151,7 @@ def _signs(inputs, size):
 
 
 def _broadcast(signs, tensor):
-  """`[batch, channels]` as `[batch, 1, ..., channels]`, of a tensor's rank."""
+  """Returns signs as `[batch, 1, ..., channels]`, with the tensor's rank."""
   middle = [1] * (len(tensor.shape) - 2)
   return tf.reshape(signs, [-1, *middle, signs.shape[-1]])
 
@@ -173,9 +172,7 @@ class Conv2DFlipout(_SeededFlipout, tfp.layers.Convolution2DFlipout):
     return self._convolution_op(inputs, kernel)
 
   def _perturbed(self, inputs, kernel, noise, input_signs, output_signs):
-    """Equals `_perturbed`, as one grouped convolution with one group per
-    example.
-    """
+    """Computes the same as one grouped convolution with a group per example."""
     _, *sizes, filters = self.compute_output_shape(inputs.shape)
     channels = kernel.shape[-2]
     values = math.prod(sizes) * (channels + filters) if all(sizes) else 0
@@ -198,7 +195,7 @@ class Conv2DFlipout(_SeededFlipout, tfp.layers.Convolution2DFlipout):
 
 
 def _batch_as_channels(images):
-  """`[batch, h, w, channels]` as `[1, h, w, batch * channels]`."""
+  """Returns `[batch, h, w, channels]` as `[1, h, w, batch * channels]`."""
   _, height, width, _ = images.shape
   moved = tf.transpose(images, [1, 2, 0, 3])
   return tf.reshape(moved, [1, height, width, -1])
@@ -206,9 +203,9 @@ def _batch_as_channels(images):
 
 @functools.cache
 def _has_grouped_gradients() -> bool:
-  """Whether TensorFlow differentiates grouped convolutions on this CPU.
+  """Returns whether TensorFlow differentiates grouped convolutions on this CPU.
 
-  It does with oneDNN; without it it cannot. On a GPU nobody measured them.
+  This needs oneDNN. On GPUs it is False, because their speed is unknown.
   """
   if tf.config.list_physical_devices('GPU'):
     return False
@@ -228,7 +225,7 @@ def _has_grouped_gradients() -> bool:
 
 @_registered
 class MCDropout(tf_keras.layers.Layer):
-  """Dropout that stays on at inference, seeded by `seeding.scope`.
+  """Dropout that is also active at inference, seeded by `seeding.scope`.
 
   References:
     Y. Gal, Z. Ghahramani. Dropout as a Bayesian approximation. ICML 2016.
@@ -256,7 +253,7 @@ class Dropout(MCDropout):
 
 
 class _Scalar(tf_keras.layers.Layer):
-  """Holds one number whose gradient is `rate` times what it is."""
+  """A layer with one scalar weight whose gradient is scaled by `rate`."""
 
   def __init__(self, rate: float, **kwargs):
     super().__init__(**kwargs)
@@ -268,7 +265,7 @@ class _Scalar(tf_keras.layers.Layer):
     )
 
   def number(self):
-    """Exactly the number."""
+    """Returns the exact value, with a scaled gradient."""
     value = tf.stop_gradient(self.scalar)
     return value + self.rate * (self.scalar - value)
 
@@ -278,7 +275,7 @@ class _Scalar(tf_keras.layers.Layer):
 
 @_registered
 class ScalarBias(_Scalar):
-  """Adds one number, at first 0."""
+  """Adds a trainable scalar, initially 0."""
 
   initializer = 'zeros'
 
@@ -288,7 +285,7 @@ class ScalarBias(_Scalar):
 
 @_registered
 class ScalarFactor(_Scalar):
-  """Multiplies by one number, at first 1."""
+  """Multiplies by a trainable scalar, initially 1."""
 
   initializer = 'ones'
 

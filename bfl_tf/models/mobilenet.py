@@ -1,10 +1,9 @@
-"""MobileNetV2, for small images too.
+"""MobileNetV2, also for small images.
 
-The paper's network halves images of 224x224 five times. Of its first two
-strides of 2, that of the first convolution and that of the second stage, the
-former is 1 below 64 pixels and the latter below 128. So the last map is 4x4
-for images of 32x32, 64x64 and 128x128, and the paper's 7x7 at 224x224. Strides
-change no weight.
+The paper's network halves 224x224 images five times. For smaller images, two
+strides are 1 instead of 2: the first convolution's below 64 pixels, and the
+second stage's below 128. So the last map is 4x4 for images of 32x32, 64x64 and
+128x128, and 7x7 at 224x224, as in the paper. The weights keep their shapes.
 
 References:
   M. Sandler et al. MobileNetV2: Inverted residuals and linear bottlenecks.
@@ -28,7 +27,7 @@ def mobilenetv2(
 ):
   """MobileNetV2 of width 1: 2 236 682 weights for three channels, ten classes.
 
-  Of these 64 224 belong to depthwise convolutions, which are points in every
+  The depthwise convolutions have 64 224 of them, deterministic in every
   variant.
   """
   networks.need_images(x, 8, 'mobilenetv2')

@@ -18,7 +18,7 @@ from bfl_tf.config.settings import Setting
 from bfl_tf.models import variants
 from bfl_tf.startup import tf, tf_keras
 
-# Of networks that normalize after their convolutions.
+# Shared by all networks with normalization layers.
 NORMALIZATION = Setting(
   'Normalization layer after each convolution.',
   choices=variants.NORMALIZATIONS,
@@ -68,8 +68,8 @@ def convnet(
 ):
   """FedBE's ConvNet: 32, 64, 64 valid 3x3 filters, two pools, 64 dense.
 
-  Figure 4 injects more convolutions and does not say where: `extra_layers` of
-  64 3x3 filters, which keep the size of their input, follow the third.
+  Figure 4 adds convolutions at an unspecified place. Here `extra_layers` with
+  64 3x3 filters and `same` padding follow the third convolution.
   """
   need_images(x, 18, 'convnet')
   for filters, pool in ((32, True), (64, True), (64, False)):
@@ -127,10 +127,10 @@ def resnet18(
 
 
 def residual_blocks(name, depth, x):
-  """Returns filters and strides of the blocks of a ResNet of such a depth.
+  """Returns filters and strides of the blocks of a ResNet of this depth.
 
   Raises:
-    ValueError: the depth is not 6n + 2, or images `x` are too small.
+    ValueError: The depth is not 6n + 2, or the images `x` are too small.
   """
   if depth < 8 or depth % 6 != 2:
     lower = max(8, depth - (depth - 2) % 6)
@@ -147,7 +147,7 @@ def residual_blocks(name, depth, x):
 
 
 def shortcut(x, filters, strides):
-  """Option A: every other pixel, and zeros for the channels that are new."""
+  """Returns the shortcut (option A): subsampling, and zeros as new channels."""
   if strides == 1:
     return x
   extra = filters - x.shape[-1]
@@ -155,7 +155,7 @@ def shortcut(x, filters, strides):
 
 
 def need_images(x, size, name):
-  """Raises a ValueError unless `x` holds images of at least `size`."""
+  """Raises a ValueError unless `x` contains images of at least `size`."""
   if len(x.shape) != 4 or min(x.shape[1:3]) < size:
     raise ValueError(
       f'--model={name} needs images of at least {size}x{size}, got examples '

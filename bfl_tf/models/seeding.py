@@ -1,10 +1,9 @@
 """Random draws of stochastic layers in a forward pass, from one seed.
 
-Keras gives a layer no argument for a seed. `scope(seed)` opens a stream of
-seeds for the layers called inside it, in the order in which they are called:
-so a forward pass is a pure function of weights, inputs and one seed, whatever
-the layers' names and however many models the process has built before.
-The noise of all variational weights is one draw of the scope.
+Keras cannot pass a seed to a layer. `scope(seed)` gives a new seed to each
+layer called inside, in the order of calls. A forward pass is therefore a
+function of weights, inputs and one seed only. The scope draws the noise of all
+variational weights at once.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _current = _Current()
 @dataclasses.dataclass
 class _Scope:
   stream: seeds.Stream
-  # By the id of rho, which lives as long as its model.
+  # By the id of rho, which is stable during the life of the model.
   noise: dict[int, tf.Tensor]
   num_layers: int = 0
 
@@ -40,12 +39,12 @@ def scope(seed, rhos: Sequence[tf.Variable] = ()) -> Iterator[tf.Tensor]:
 
   Args:
     seed: `[2]` int32 Tensor.
-    rhos: the untransformed scales of all Flipout layers. Their noise is drawn
-      once: a layer that is called twice has the same noise, under other signs.
-      A layer that is not listed draws its own noise in each call.
+    rhos: Untransformed scales of all Flipout layers. Their noise is drawn once:
+      a second call of a layer uses the same noise with other signs. Layers
+      without an entry draw new noise in each call.
 
   Yields:
-    `[num_loc]`, softplus of `rhos`, flat.
+    `[num_loc]`, the flat scales softplus(`rhos`).
   """
   stream = seeds.Stream(seed)
   scale, noise = tf.nn.softplus(weights.flatten(rhos)), []
@@ -63,7 +62,7 @@ def scope(seed, rhos: Sequence[tf.Variable] = ()) -> Iterator[tf.Tensor]:
 def next_seed() -> tf.Tensor:
   """Returns the `[2]` int32 seed of the layer being called.
 
-  Outside of any scope (a model called by hand) the seed is drawn at random.
+  Outside of any scope, the seed is random.
   """
   current = _current.scope
   if current is None:
@@ -73,7 +72,7 @@ def next_seed() -> tf.Tensor:
 
 
 def noise_of(rho: tf.Variable) -> tf.Tensor:
-  """Returns a draw of N(0, softplus(rho)^2), of the shape of rho."""
+  """Returns a draw of N(0, softplus(rho)^2) with the shape of rho."""
   current = _current.scope
   if current and id(rho) in current.noise:
     return current.noise[id(rho)]
@@ -83,11 +82,11 @@ def noise_of(rho: tf.Variable) -> tf.Tensor:
 
 
 def normal(size: int, seed: tf.Tensor, dtype='float32') -> tf.Tensor:
-  """Returns `[size]` draws of N(0, 1), by Box and Muller's pairs.
+  """Returns `[size]` draws of N(0, 1) by the Box-Muller transform.
 
-  Vector instructions make it twice as fast as `stateless_normal` on a CPU.
+  On a CPU, vector instructions make it twice as fast as `stateless_normal`.
   """
-  # Philox is named since the default differs between devices.
+  # The default algorithm differs between devices, so Philox is explicit.
   uniform = tf.random.stateless_uniform(
     [2, -(-size // 2)], seed, dtype=dtype, alg='philox'
   )

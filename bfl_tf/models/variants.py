@@ -1,14 +1,13 @@
-"""The building blocks of a network in its three variants.
+"""Building blocks of networks in three variants.
 
-A network is written once over `Blocks`; the variant decides what a
-convolution, a dense layer and the place for dropout are:
+Networks are functions of `Blocks`. The variant determines the layers:
 
   deterministic   plain Keras layers
   mc_dropout      dropout after each convolution's normalization and each
-                  hidden dense layer, on at inference
-  flipout         every kernel and every bias that exists is variational, but
-                  for depthwise convolutions: TFP has no Flipout for them, and
-                  they stay points, like the normalization's gamma and beta
+                  hidden dense layer, also at inference
+  flipout         variational kernels and biases; depthwise convolutions stay
+                  deterministic (TFP has no Flipout for them), like gamma and
+                  beta of normalizations
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from bfl_tf.config import registry
 from bfl_tf.config.settings import Setting
 from bfl_tf.startup import Lazy, tf_keras
 
-# Its classes inherit from TFP's layers.
+# Loaded lazily, because its classes inherit from TFP's layers.
 stochastic: Any = Lazy('bfl_tf.models.layers')
 NORMALIZATIONS = ('batch', 'group', 'none')
 # Arguments of `tf_keras.initializers.VarianceScaling`.
 KERNEL_INITIALIZERS: dict[str, tuple] = {
   'he_normal': (2.0, 'fan_in', 'truncated_normal'),
   'glorot_uniform': (1.0, 'fan_avg', 'uniform'),
-  # U(-b, b) with b = 1 / sqrt(inputs), as biases start there too.
+  # U(-b, b) with b = 1 / sqrt(inputs), also for biases.
   'torch': (1 / 3, 'fan_in', 'uniform'),
 }
 
@@ -42,7 +41,7 @@ class Deterministic:
 
 @dataclasses.dataclass(frozen=True)
 class MCDropout:
-  """Gal & Ghahramani 2016."""
+  """Dropout at inference (Gal & Ghahramani 2016)."""
 
   rate: Annotated[
     float, Setting('Probability of dropping a unit.', ge=0, lt=1)
@@ -68,13 +67,14 @@ VARIANTS: dict[str, Any] = {
 
 @dataclasses.dataclass(frozen=True)
 class Blocks:
-  """Layers of one variant; biases start at zero, under `torch` as kernels.
+  """Layers of one variant.
 
   Attributes:
     variant: An instance of one of `VARIANTS`.
-    kernel_initializer: one of `KERNEL_INITIALIZERS`.
-    seed: the initial weights depend on it alone.
-    normalization: one of `NORMALIZATIONS`; a network's own setting.
+    kernel_initializer: One of `KERNEL_INITIALIZERS`. Biases start at zero, or
+      like kernels with `torch`.
+    seed: Random seed of the initial weights.
+    normalization: One of `NORMALIZATIONS`; a setting of the network.
   """
 
   variant: Deterministic | MCDropout | Flipout
@@ -91,11 +91,11 @@ class Blocks:
     check('kernel_initializer', self.kernel_initializer, KERNEL_INITIALIZERS)
 
   def _seed(self):
-    # One of its own for each layer: equal seeds give equal kernels.
+    # Each layer needs another seed, because equal seeds give equal kernels.
     return (self.seed * 1009 + next(self._layers)) % (2**31)
 
   def _kernel(self, variance=1.0):
-    """Returns the initializer, with a factor on the variance."""
+    """Returns the kernel initializer, with a factor on the variance."""
     scale, mode, distribution = KERNEL_INITIALIZERS[self.kernel_initializer]
     seed = self._seed()
     if not variance:
@@ -112,7 +112,7 @@ class Blocks:
     return tf_keras.initializers.RandomUniform(-bound, bound, self._seed())
 
   def dense(self, units: int, x, *, gain=1.0):
-    """A dense layer with bias, no activation; `gain` as of `conv`."""
+    """A dense layer with bias and without activation; `gain` as of `conv`."""
     settings = {
       'kernel_initializer': self._kernel(gain**2),
       'bias_initializer': self._bias(x.shape[-1]),
@@ -136,8 +136,7 @@ class Blocks:
     use_bias=True,
     gain=1.0,
   ):
-    """A convolution, no activation; its kernel starts at `gain` times the
-    standard scale."""
+    """A convolution without activation, with `gain` on the initial scale."""
     settings = {
       'strides': strides,
       'padding': padding,
@@ -154,11 +153,11 @@ class Blocks:
     return layer(x)
 
   def depthwise(self, size, x, *, strides=1, use_bias=True):
-    """A filter for each channel, no activation; points in any variant."""
+    """A deterministic filter for each channel, without activation."""
     channels = x.shape[-1]
     _, mode, _ = KERNEL_INITIALIZERS[self.kernel_initializer]
-    # A filter sees one channel and feeds one. Keras counts all of them among
-    # its inputs: [size, size, channels, 1] is the shape of its kernel.
+    # A filter has one input channel, but Keras counts all channels as inputs:
+    # the kernel has shape [size, size, channels, 1].
     fans = channels if mode == 'fan_in' else (channels + 1) / 2
     return tf_keras.layers.DepthwiseConv2D(
       size,
@@ -170,7 +169,7 @@ class Blocks:
     )(x)
 
   def conv_norm(self, filters, size, x, *, strides=1):
-    """Convolution, normalization, dropout: the convolution of a ResNet."""
+    """Convolution, normalization, dropout."""
     bare = self.normalization == 'none'
     return self._normalized(
       self.conv(filters, size, x, strides=strides, use_bias=bare)
@@ -192,7 +191,7 @@ class Blocks:
     return self.dropout(x)
 
   def dropout(self, x):
-    """The place after a hidden layer where `mc_dropout` drops."""
+    """Dropout if the variant is `mc_dropout`, otherwise the input."""
     if not isinstance(self.variant, MCDropout):
       return x
     return stochastic.MCDropout(self.variant.rate)(x)

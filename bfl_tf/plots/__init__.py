@@ -1,10 +1,9 @@
 """Figures of recorded results: one function per figure, no pyplot state.
 
-Functions read run directories, or are given what was read of several, draw on
-the axes they are given or on a new figure, and return the
-`matplotlib.figure.Figure`. A file that a run does not have is a
-FileNotFoundError; a column or array that it lacks, or what `metrics` does not
-take, a ValueError.
+Functions take run directories or their data. They draw on the given axes or on
+a new figure, and return the `matplotlib.figure.Figure`. A missing file raises a
+FileNotFoundError. A missing column or array, or invalid values, raise a
+ValueError.
 """
 
 from bfl_tf.plots.calibration import (

@@ -1,4 +1,4 @@
-"""Does the confidence of a prediction say how often it is right?
+"""Figures of calibration: confidence compared with accuracy.
 
 #### References
 
@@ -17,13 +17,13 @@ import numpy as np
 from bfl_tf import metrics
 from bfl_tf.plots import canvas, recorded
 
-# Of the examples: what a bin must hold to be a point of `calibration_gap`.
+# Least fraction of the examples in a bin that `calibration_gap` draws.
 _LEAST_SHARE = 1e-3
 _RIGHT: dict[str, Any] = {'color': canvas.BLUE, 'label': 'Right'}
 _WRONG: dict[str, Any] = {
   'color': canvas.VERMILION, 'hatch': '///', 'label': 'Wrong',
 }  # fmt: skip
-# What members.npz calls its groups.
+# Names of the groups in members.npz.
 _GROUPS = {'A': 'average', 'C': 'clients', 'S': 'samples'}
 
 
@@ -32,14 +32,14 @@ def reliability_diagram(
   num_bins: int = 15,
   axes: Axes | None = None,
 ) -> Figure:
-  """Draws accuracy against confidence; the gaps make up the ECE.
+  """Draws accuracy by confidence; the ECE is the mean gap.
 
   Args:
-    run_dir: holds `predictions.npz`.
+    run_dir: Run directory with `predictions.npz`.
     num_bins: Number of bins of equal width.
 
   Returns:
-    figure: bars where a bin is not empty.
+    figure: A bar per non-empty bin.
   """
   read = recorded.predictions(run_dir)
   bins = metrics.reliability(read.probs, read.labels, num_bins)
@@ -79,14 +79,14 @@ def confidence_histogram(
   num_bins: int = 15,
   axes: Axes | None = None,
 ) -> Figure:
-  """Draws how many predictions, right and wrong, have which confidence.
+  """Draws a histogram of the confidence of correct and wrong predictions.
 
   Args:
-    run_dir: holds `predictions.npz`.
+    run_dir: Run directory with `predictions.npz`.
     num_bins: Number of bins of equal width.
 
   Returns:
-    figure: stacked bars, and lines at the accuracy and the mean confidence.
+    figure: Stacked bars, and lines at the accuracy and the mean confidence.
   """
   read = recorded.predictions(run_dir)
   bins = metrics.reliability(read.probs, read.labels, num_bins)
@@ -94,7 +94,7 @@ def confidence_histogram(
     (axes,) = canvas.new_axes((5.6, 4.2))
   widths = np.diff(bins.edges)
   lefts, total = bins.edges[:-1], read.labels.size
-  # The wrong ones, usually few, stand on the ground where they can be read.
+  # Wrong predictions are usually few and easier to read at the bottom.
   wrong, right = (bins.counts - bins.right) / total, bins.right / total
   axes.bar(lefts, wrong, widths, align='edge', ec='white', **_WRONG)
   axes.bar(lefts, right, widths, wrong, align='edge', ec='white', **_RIGHT)
@@ -120,16 +120,15 @@ def member_confidence(
   groups: tuple[str, ...] = ('C', 'S'),
   num_bins: int = 10,
 ) -> Figure:
-  """Draws right and wrong predictions by confidence, a panel a group [3].
+  """Draws correct and wrong predictions by confidence, one panel per group [3].
 
   Args:
-    run_dir: holds `members.npz`.
+    run_dir: Run directory with `members.npz`.
     groups: Names of the groups: some of A, C, S.
     num_bins: Number of bins of equal width.
 
   Returns:
-    figure: bars of the mean over a group's members, as fractions of the
-      examples.
+    figure: Bars of the fraction of examples, averaged over a group's members.
   """
   panels = canvas.new_axes((4.2 * len(groups), 3.9), columns=len(groups))
   for axes, group in zip(panels, groups):
@@ -160,17 +159,17 @@ def calibration_gap(
   num_bins: int = 20,
   axes: Axes | None = None,
 ) -> Figure:
-  """Draws accuracy less confidence against confidence [2].
+  """Draws accuracy minus confidence by confidence [2].
 
   Args:
-    runs: run directories by the name in the legend, one or a list of seeds, or
-      a single one. The examples of all seeds are taken together.
+    runs: Run directories, as of `recorded.Runs`. The examples of all seeds are
+      joined.
     num_bins: Number of bins of equal width.
 
   Returns:
-    figure: one line a name, a point a bin that has at least a thousandth of the
-      examples: of fewer, one would set the scale of the axis; below 0 it is
-      overconfident. The legend gives the ECE, of all.
+    figure: One line per name, overconfident below 0, with the ECE in the
+      legend. Bins with less than a thousandth of the examples are not drawn,
+      because their noise would set the scale of the axis.
   """
   axes, lines = _lines_over_zero(runs, axes)
   for name, probs, labels, style in lines:
@@ -190,14 +189,14 @@ def calibration_gap(
 
 
 def calibration_above(runs: recorded.Runs, axes: Axes | None = None) -> Figure:
-  """Draws accuracy less mean confidence of the predictions above a confidence.
+  """Draws accuracy minus mean confidence of predictions above a confidence.
 
   Args:
     runs: Run directories, as of `calibration_gap`.
 
   Returns:
-    figure: one line a name, over tau in [0, 1], as far as a prediction is as
-      confident [2].
+    figure: One line per name over the confidence threshold tau, up to the
+      largest confidence [2].
   """
   axes, lines = _lines_over_zero(runs, axes)
   for name, probs, labels, style in lines:

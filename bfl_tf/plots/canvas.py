@@ -1,7 +1,7 @@
-"""The look that all figures share.
+"""Common style of all figures.
 
-Properties are set on each figure, never on matplotlib's global state, so that
-figures can be drawn in threads and beside a user's own.
+Styles are set per figure, never in matplotlib's global state. So figures can be
+drawn in threads, and a user's figures do not change.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,8 +13,8 @@ import numpy as np
 
 DPI = 150
 
-# Okabe and Ito's palette, told apart under every colour blindness; without its
-# yellow, too pale on white.
+# Okabe and Ito's palette for color-blind readers, without its yellow, which is
+# too pale on white.
 PALETTE = (
   '#0072B2',
   '#D55E00',
@@ -24,8 +24,8 @@ PALETTE = (
   '#56B4E9',
   '#000000',
 )
-# One solid, which would hide what is below it. Eight and seven colours: of the
-# pairs of both, taken in turn, none comes twice before all have come.
+# Only one solid line, because it hides lines below. Eight dashes and seven
+# colors have no common factor, so 56 lines differ.
 _DASHES = (
   '-',
   '--',
@@ -37,7 +37,7 @@ _DASHES = (
   (0, (9, 3, 2, 3)),
 )
 _THICK, _THIN = 3.2, 1.4
-# Lines that a legend between them leaves to be seen.
+# With more lines, a legend inside the axes would hide them.
 _MOST_INSIDE = 6
 BLUE, VERMILION, SKY = PALETTE[0], PALETTE[1], PALETTE[5]
 GREY = '#666666'
@@ -46,7 +46,7 @@ GREY = '#666666'
 def new_axes(
   size: tuple[float, float], columns: int = 1, **options: Any
 ) -> Sequence[Axes]:
-  """Returns the axes, side by side, of a new figure of `size` inches."""
+  """Returns axes side by side in a new figure of `size` inches."""
   look = {'sharey': True, 'squeeze': False}
   return new_figure(size).subplots(1, columns, **(look | options))[0]
 
@@ -57,7 +57,7 @@ def new_figure(size: tuple[float, float]) -> Figure:
 
 
 def figure_of(axes: Axes) -> Figure:
-  """Returns the figure that `axes` belong to, also from a subfigure."""
+  """Returns the top-level figure of `axes`, also from a subfigure."""
   figure = axes.get_figure(root=True)
   if figure is None:
     raise ValueError('axes must belong to a figure.')
@@ -65,10 +65,9 @@ def figure_of(axes: Axes) -> Figure:
 
 
 def styles(num_lines: int) -> Iterator[dict[str, Any]]:
-  """Yields line styles under which lines that coincide are all seen.
+  """Yields line styles that keep coincident lines visible.
 
-  Each differs from the one before in colour and dashes and is thinner: it lies
-  on top, and what is below shows beside it and in its gaps.
+  Each line is thinner than the one below it, with another color and dashes.
   """
   widths = np.linspace(_THICK, _THIN, num_lines) if num_lines > 1 else [1.6]
   for number, width in enumerate(widths):
@@ -90,7 +89,7 @@ def draw_seeds(
 
   Args:
     axes: Axes to draw on.
-    x: `[num_points]`.
+    x: `[num_points]`, horizontal coordinates.
     scores: Scores of each point, one per seed; the number of seeds may differ
       between points.
     **style: Style of the line, including `color`.
@@ -104,7 +103,7 @@ def draw_seeds(
 
 
 def finish(axes: Axes, title: str, xlabel: str, ylabel: str) -> None:
-  """Labels the axes; a light grid behind, no box around."""
+  """Labels the axes, adds a light grid and removes the box."""
   axes.set_title(title, fontsize=11)
   axes.set_xlabel(xlabel, fontsize=10)
   axes.set_ylabel(ylabel, fontsize=10)
@@ -115,13 +114,13 @@ def finish(axes: Axes, title: str, xlabel: str, ylabel: str) -> None:
 
 
 def legend(axes: Axes, **options: Any) -> None:
-  """Adds a legend where it hides least."""
+  """Adds a legend at matplotlib's best place."""
   look = {'fontsize': 8.5, 'framealpha': 0.85, 'edgecolor': '#cccccc'}
   axes.legend(**(look | options))
 
 
 def legend_of_lines(axes: Axes) -> None:
-  """Adds a legend to a single panel; of many lines it is under the x label."""
+  """Adds a legend to a single panel, below the x label if lines are many."""
   if len(axes.get_legend_handles_labels()[1]) > _MOST_INSIDE:
     legend_below(axes, ncols=3)
   else:
@@ -129,6 +128,6 @@ def legend_of_lines(axes: Axes) -> None:
 
 
 def legend_below(axes: Axes, **options: Any) -> None:
-  """Adds a legend under the x label, where it hides nothing."""
+  """Adds a legend below the x label."""
   anchor = {'loc': 'upper center', 'bbox_to_anchor': (0.5, -0.16)}
   legend(axes, frameon=False, borderaxespad=0, **(anchor | options))

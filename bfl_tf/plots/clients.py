@@ -1,4 +1,4 @@
-"""Which client holds which classes, and how many examples."""
+"""Figures of the partition: examples per client and class."""
 
 from matplotlib import collections, colormaps, colors, ticker
 from matplotlib.axes import Axes
@@ -7,7 +7,7 @@ import numpy as np
 
 from bfl_tf.plots import canvas, recorded
 
-# Sides of the largest box, and of one that would vanish, in cells.
+# Side lengths of the largest and the smallest box, in cells.
 MAX_SIDE, MIN_SIDE = 0.94, 0.14
 
 MAX_TICKS = 20
@@ -17,11 +17,11 @@ def partition(run_dir: recorded.RunDir, axes: Axes | None = None) -> Figure:
   """Draws a box per client and class: its area is the number of examples.
 
   Args:
-    run_dir: holds `partition.csv`.
+    run_dir: Run directory with `partition.csv`.
 
   Returns:
-    figure: clients across, classes up. The colour says again what the area
-      does; a cell without examples is empty, one with few still has a dot.
+    figure: Clients on the x axis, classes on the y axis. The color also shows
+      the number of examples. Boxes have a minimum size; no examples, no box.
   """
   table = recorded.partition(run_dir)
   num_clients, num_classes = table.counts.shape
@@ -44,13 +44,13 @@ def partition(run_dir: recorded.RunDir, axes: Axes | None = None) -> Figure:
 
 
 def sizes(run_dir: recorded.RunDir, axes: Axes | None = None) -> Figure:
-  """Draws how many examples each client holds, classes stacked.
+  """Draws the number of examples of each client, with stacked classes.
 
   Args:
-    run_dir: holds `partition.csv`.
+    run_dir: Run directory with `partition.csv`.
 
   Returns:
-    figure: a bar a client, a shade a class.
+    figure: One bar per client, one shade per class.
   """
   table = recorded.partition(run_dir)
   num_clients, num_classes = table.counts.shape

@@ -1,7 +1,6 @@
-"""Figures that compare settings: the mean over seeds, in a band of their range.
+"""Figures that compare settings by mean and range over seeds.
 
-A group contains the run directories of one setting, one per seed, by the name
-of the setting.
+`Groups` contains the run directories of each setting, one per seed, by name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +40,7 @@ def reliability(groups: Groups) -> Figure:
   results, styles = recorded.all_predictions(groups), canvas.styles(len(groups))
   for (name, seeds), style in zip(results.items(), styles):
     bins = [metrics.equal_bins(read.probs, read.labels) for read in seeds]
-    # Bins of equal rank: their confidences are averaged over seeds too.
+    # Bins are formed by rank, so confidences also differ between seeds.
     confidence = np.mean([each.confidence for each in bins], axis=0)
     gaps = np.transpose([each.accuracy - each.confidence for each in bins])
     canvas.draw_seeds(axes, confidence, gaps, label=name, marker='o', **style)

@@ -1,4 +1,4 @@
-"""Lines: scores against rounds, a setting, the data retained.
+"""Figures of scores by round, by setting or by fraction of data retained.
 
 #### References
 
@@ -17,7 +17,7 @@ import numpy as np
 from bfl_tf import metrics
 from bfl_tf.plots import canvas, recorded
 
-# Panels of figures of several scores.
+# Figures with several scores have one panel for each of these.
 SCORES = tuple(score.name for score in metrics.TABLE if score.is_plotted)
 
 MEASURES = {
@@ -26,11 +26,12 @@ MEASURES = {
   'epistemic_uncertainty': 'Epistemic uncertainty',
 }
 
-# A variance that spreads less than this over the examples comes from rounding.
+# An uncertainty with a smaller range over the examples is constant up to
+# rounding.
 NO_SPREAD = 1e-12
 
-# Accuracy of fewer examples than this fraction is noise: drawn, but it does
-# not set the limits of the axis.
+# Accuracy on a smaller fraction of examples is noise. It is drawn, but does not
+# determine the limits of the axis.
 MIN_RETAINED = 0.05
 
 
@@ -39,17 +40,17 @@ def learning_curve(
   metric: str | Mapping[str, str] = 'accuracy',
   axes: Axes | None = None,
 ) -> Figure:
-  """Draws a score against the rounds.
+  """Draws a score by round.
 
   Args:
-    runs: run directories by the name in the legend, of one seed or a list of
-      several; or a single one.
-    metric: a column of `metrics.csv`, or one for each run by its name; rounds
-      without a value are left out.
+    runs: Run directories by the name in the legend, one or a list of seeds, or
+      a single directory.
+    metric: A column of `metrics.csv`, or one column for each name; rounds
+      without a value are omitted.
 
   Returns:
-    figure: one line a name, the mean over its seeds, in a band from the lowest
-      to the highest.
+    figure: One line per name, the mean over its seeds, in a band from the
+      lowest to the highest.
   """
   read = recorded.named(runs).items()
   columns = {
@@ -63,7 +64,7 @@ def learning_curve(
     (axes,) = canvas.new_axes((6.0, 4.0))
   styles = canvas.styles(len(curves))
   for (name, (rounds, values)), style in zip(curves.items(), styles):
-    # Marks on few rounds; on many they would hide the line.
+    # With many rounds, markers would hide the line.
     marker = 'o' if len(rounds) <= 25 else ''
     canvas.draw_seeds(axes, rounds, values, label=name, marker=marker, **style)
   column = next(iter(columns.values()))
@@ -95,7 +96,7 @@ def sweep(
   xlabel: str,
   ylabel: str,
 ) -> Figure:
-  """Draws the mean over seeds against a setting.
+  """Draws the mean score over seeds by the value of a setting.
 
   Args:
     lines: Scores, one per seed, by name and by value of the setting.
@@ -103,7 +104,7 @@ def sweep(
     ylabel: Label of the score.
 
   Returns:
-    figure: one line a name, in a band from the lowest to the highest seed.
+    figure: One line per name, in a band from the lowest to the highest seed.
   """
   (axes,) = canvas.new_axes((5.6, 4.0))
   for (name, values), style in zip(lines.items(), canvas.styles(len(lines))):
@@ -116,7 +117,7 @@ def sweep(
 
 
 def corruption(rows: Sequence[Mapping[str, Any]]) -> Figure:
-  """Draws a panel a score, a line a kind of corruption.
+  """Draws one panel per score, with one line per kind of corruption.
 
   Args:
     rows: Rows with `kind`, `strength` and scores; strength 0 is the clean data.
@@ -141,17 +142,16 @@ def retention(
   axes: Sequence[Axes] | None = None,
   measures: Sequence[str] = tuple(MEASURES),
 ) -> Figure:
-  """Draws accuracy against the data retained, by each measure of uncertainty.
+  """Draws accuracy by the fraction of least uncertain data retained.
 
   Args:
     runs: Run directories, as of `learning_curve`.
-    axes: one for each measure; a new figure where None.
+    axes: Axes for each measure; None creates a new figure.
     measures: Uncertainty measures of `MEASURES`, in order.
 
   Returns:
-    figure: a panel for each measure, one line a name in it, as of
-      `learning_curve`. The legend gives the area under a line: the mean
-      accuracy over the fractions retained.
+    figure: One panel per measure, with lines as of `learning_curve`. The legend
+      shows the area under a line, the mean accuracy over all fractions.
   """
   results = recorded.all_predictions(runs)
   if axes is None:
@@ -167,7 +167,7 @@ def retention(
 
 
 def _retention_panel(axes, results, measure):
-  """Draws one line per name; the legend marks flat measures."""
+  """Draws one line per name; the legend marks constant measures."""
   flat = []
   styles = canvas.styles(len(results))
   for (name, seeds), style in zip(results.items(), styles):
@@ -195,7 +195,7 @@ def _retention(result, measure):
 
 
 def _limit_accuracy(panels):
-  """Sets one scale for all panels, without the noisy first examples."""
+  """Sets the same limits for all panels, without the noisy first examples."""
   lines = [line.get_xydata() for panel in panels for line in panel.lines]
   steady = [line[line[:, 0] >= MIN_RETAINED, 1] for line in lines]
   low, high = np.concatenate(steady).min(), np.concatenate(steady).max()

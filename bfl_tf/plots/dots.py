@@ -1,4 +1,4 @@
-"""Scores of many, a dot each: sites, or classes."""
+"""A figure of scores per site or class, as dots."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,18 +20,18 @@ def dots(
   axes: Axes | None = None,
   of: str = 'sites',
 ) -> Figure:
-  """Draws a row of dots for each name, the worst at the bottom.
+  """Draws a row of dots for each name, with the lowest score at the bottom.
 
   Args:
     rows: Scores by name and by score; a missing score is not drawn.
     xlabel: Label of the scores.
     title: Title of the axes.
-    targets: Place of a dashed line, by score; the mean of a score is a solid
-      line.
-    of: Label of the names, if there are too many to be written.
+    targets: Value of a dashed line, by score; a solid line shows the mean.
+    axes: Axes to draw on; None creates a new figure.
+    of: Label that replaces the names if they are too many.
 
   Returns:
-    figure: sorted by the first score.
+    figure: The figure, sorted by the first score.
   """
   scores = list(dict.fromkeys(key for row in rows.values() for key in row))
   names = sorted(rows, key=lambda name: rows[name].get(scores[0], np.inf))
@@ -45,7 +45,7 @@ def dots(
     ]
     values, places = zip(*known)
     color, mean = style['color'], float(np.mean(values))
-    # Hollow and larger, so that equal ones are seen.
+    # Larger hollow dots keep dots of equal scores visible.
     fill: dict[str, Any] = {'mfc': 'none', 'mew': 1.4} if at else {}
     label = f'{score} (mean {mean:.3f})'
     axes.plot(values, places, 'o', ms=5 + 4 * at, c=color, label=label, **fill)

@@ -1,4 +1,4 @@
-"""Draws every figure of one run."""
+"""All figures of one run."""
 
 import pathlib
 
@@ -11,11 +11,11 @@ def draw_run(
 ) -> list[pathlib.Path]:
   """Writes every figure of a run as a PNG file under `run_dir/plots`.
 
-  All figures are drawn before the first is written, and a file appears whole
-  or not at all.
+  All figures are drawn before the first is written, and writes are atomic.
 
   Args:
-    run_dir: holds `metrics.csv`, `predictions.npz` and `partition.csv`.
+    run_dir: Run directory with `metrics.csv`, `predictions.npz` and
+      `partition.csv`.
     num_bins: Number of bins of the two calibration figures.
 
   Returns:

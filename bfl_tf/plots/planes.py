@@ -1,4 +1,4 @@
-"""Points of the plane: classes, samplers with their density, combinations.
+"""Figures of points in a plane: embeddings, samples and model combinations.
 
 #### References
 
@@ -21,13 +21,13 @@ _MARKERS = 'o^s'
 
 
 def principal(samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-  """Projects samples onto the plane of the first two components of them all.
+  """Projects samples onto the first two principal components of all samples.
 
   Args:
     samples: Samples by name, `[num_samples, dimension]`.
 
   Returns:
-    by name, `[num_samples, 2]`.
+    Projections by name, `[num_samples, 2]`.
   """
   joined = np.concatenate([*samples.values()]).astype(np.float64)
   centre = joined.mean(0)
@@ -36,7 +36,7 @@ def principal(samples: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def plane(points: Mapping[str, np.ndarray]) -> Figure:
-  """Draws points, a panel a sampler, on the same axes [1].
+  """Draws points in one panel per sampler, with the same limits [1].
 
   Args:
     points: Points by name, `[num_samples, 2]`.
@@ -52,7 +52,7 @@ def plane(points: Mapping[str, np.ndarray]) -> Figure:
 
 
 def surface(points: Mapping[str, np.ndarray]) -> Figure:
-  """Draws the smoothed share of draws over the plane, a panel a sampler [1].
+  """Draws the smoothed density of points in one panel per sampler [1].
 
   Args:
     points: Points by name, `[num_samples, 2]`.
@@ -65,7 +65,7 @@ def surface(points: Mapping[str, np.ndarray]) -> Figure:
   for number, (name, found) in enumerate(points.items(), start=1):
     axes = figure.add_subplot(1, len(points), number, projection='3d')
     counts, _, _ = np.histogram2d(found[:, 0], found[:, 1], edges)
-    # Smoothed cells, since samples of a line have no kernel density.
+    # Samples on a line have no kernel density, so a histogram is smoothed.
     height = ndimage.gaussian_filter(counts / len(found), _SMOOTH)
     axes.plot_surface(*grid, height, cmap='viridis', lw=0)
     axes.set_title(name, fontsize=11)
@@ -78,14 +78,14 @@ def surface(points: Mapping[str, np.ndarray]) -> Figure:
 def points(
   groups: Mapping[str, tuple[np.ndarray, np.ndarray]],
 ) -> Figure:
-  """Draws labelled points, a panel a group, all at one scale.
+  """Draws labeled points in one panel per group, with the same limits.
 
   Args:
     groups: Coordinates `[num_points, 2]` and integer classes `[num_points]`
       from 0 to 20, by title.
 
   Returns:
-    figure: The figure; a class looks the same in all panels.
+    figure: The figure; a class has the same style in all panels.
   """
   figure = Figure((3.9 * len(groups), 4.6), dpi=canvas.DPI, layout='compressed')
   panels = figure.subplots(
@@ -113,14 +113,14 @@ def _draw(axes, coordinates, c):
 
 
 def simplex(coefficients: np.ndarray, accuracy: np.ndarray) -> Figure:
-  """Draws convex combinations of three models, coloured by accuracy [2].
+  """Draws convex combinations of three models, colored by accuracy [2].
 
   Args:
-    coefficients: `[num_models, 3]`, each summing to 1; a corner is a client.
+    coefficients: `[num_models, 3]`, rows that sum to 1; a corner is a client.
     accuracy: `[num_models]`, in [0, 1].
 
   Returns:
-    figure: a triangle of points; the best one is in a star, the centre a cross.
+    figure: A triangle of points; a star marks the best one, a cross the center.
   """
   (axes,) = canvas.new_axes((5.4, 4.4))
   corners = np.array([[0, 0], [1, 0], [0.5, 3**0.5 / 2]])
@@ -129,7 +129,7 @@ def simplex(coefficients: np.ndarray, accuracy: np.ndarray) -> Figure:
   shown = axes.scatter(x, y, c=accuracy, s=14, cmap='viridis')
   best = points[accuracy.argmax()]
   axes.plot(*np.vstack([corners, corners[:1]]).T, color=canvas.GREY, lw=1)
-  # Its outline: the point in it, and its colour, stay to be seen.
+  # A hollow star keeps the point and its color visible.
   axes.plot(
     *best, marker='*', ms=24, mfc='none', mec=canvas.VERMILION, mew=1.6, ls='',
     label=f'Best: {accuracy.max():.3f}',

@@ -1,4 +1,4 @@
-"""Reads what a run directory recorded; says in one line what is not there."""
+"""Readers of the recorded results in a run directory."""
 
 from collections.abc import Mapping, Sequence
 import csv
@@ -11,16 +11,16 @@ import numpy as np
 from bfl_tf import files, run_files
 
 RunDir = str | os.PathLike
-# By name one run, or runs of one setting that differ in their seeds.
+# A run directory, or by name one directory or a list of seeds.
 Runs = RunDir | Mapping[str, RunDir | Sequence[RunDir]]
 
 
 class Predictions(NamedTuple):
-  """The last evaluation of a run; see `bfl_tf.metrics`.
+  """Predictions of a run's last evaluation; see `bfl_tf.metrics`.
 
   Attributes:
-    labels: integers `[num_examples]`.
-    probs: `[num_examples, num_classes]`, the mean prediction.
+    labels: `[num_examples]`, integers.
+    probs: `[num_examples, num_classes]`, mean probabilities over samples.
     normalized_entropy: `[num_examples]`.
     aleatoric_uncertainty: `[num_examples]`.
     epistemic_uncertainty: `[num_examples]`.
@@ -37,9 +37,9 @@ class Partition(NamedTuple):
   """Number of examples of each class per client.
 
   Attributes:
-    clients: names, `num_clients` of them.
-    classes: names, `num_classes` of them.
-    counts: integers `[num_clients, num_classes]`.
+    clients: Names of the clients.
+    classes: Names of the classes.
+    counts: `[num_clients, num_classes]`, integers.
   """
 
   clients: list[str]
@@ -48,7 +48,7 @@ class Partition(NamedTuple):
 
 
 def named(runs: Runs) -> dict[str, list[pathlib.Path]]:
-  """Returns run directories by name, one a seed; a single run has its own."""
+  """Returns lists of run directories by name; a single run has its own name."""
   if not isinstance(runs, Mapping):
     path = pathlib.Path(runs)
     return {path.resolve().name: [path]}
@@ -66,15 +66,15 @@ def _listed(seeds):
 
 
 def metric(run_dir: RunDir, name: str) -> tuple[np.ndarray, np.ndarray]:
-  """Reads one column of metrics.csv where it was measured.
+  """Reads one column of metrics.csv, without blank cells.
 
   Args:
-    run_dir: holds `metrics.csv`.
+    run_dir: Run directory with `metrics.csv`.
     name: Name of the column.
 
   Returns:
     rounds: `[num_measured]`; 0 is before training.
-    values: `[num_measured]`; rounds with a blank cell are left out.
+    values: `[num_measured]`, the values in these rounds.
   """
   path = _existing(run_dir, run_files.METRICS)
   header, *rows = _table(path)
@@ -97,12 +97,11 @@ def metric_of_seeds(
   """Returns a `metric` of runs that differ in their seeds.
 
   Returns:
-    rounds: `[num_measured]`.
+    rounds: `[num_measured]`, up to the end of the shortest run.
     values: `[num_measured, num_seeds]`.
 
   Raises:
-    ValueError: also if they were measured in other rounds; but one may have
-      stopped before the others, and is drawn as far as all went.
+    ValueError: Raised as by `metric`, or the runs have different rounds.
   """
   read = [metric(run, name) for run in run_dirs]
   least = min(len(rounds) for rounds, _ in read)
@@ -126,7 +125,7 @@ def predictions(run_dir: RunDir) -> Predictions:
 
 
 def all_predictions(runs: Runs) -> dict[str, list[Predictions]]:
-  """Reads those of runs, a list of seeds a name."""
+  """Reads the predictions of runs, as a list of seeds by name."""
   return {
     name: [predictions(run) for run in seeds]
     for name, seeds in named(runs).items()
@@ -138,7 +137,7 @@ def members(run_dir: RunDir, group: str) -> tuple[np.ndarray, np.ndarray]:
 
   Returns:
     confidence: `[num_members, num_examples]`, the largest probability.
-    correct: `[num_members, num_examples]` bool.
+    correct: `[num_members, num_examples]`, booleans.
   """
   path = _existing(run_dir, run_files.MEMBERS)
   confidence, correct = _arrays(

@@ -1,4 +1,4 @@
-"""A run from its config to its directory: rounds, resume, records."""
+"""Runs and studies: rounds, resume, run directories and records."""
 
 from bfl_tf.runs.directory import BusyError
 from bfl_tf.runs.flags_file import read_config

@@ -1,4 +1,4 @@
-"""The checkpoint of a run: its newest state that is saved, an `.npz` file."""
+"""The checkpoint of a run: its last saved state, an `.npz` file."""
 
 import pathlib
 
@@ -7,7 +7,7 @@ from bfl_tf.federation.state import State
 
 
 def save(state: State, directory: pathlib.Path) -> None:
-  """Saves the state in place of the one before.
+  """Saves the state and replaces the previous one.
 
   Raises:
     OSError: The checkpoint could not be written; the previous one is kept.
@@ -17,7 +17,7 @@ def save(state: State, directory: pathlib.Path) -> None:
 
 
 def restore(directory: pathlib.Path) -> State | None:
-  """Returns the state, or None if none is saved.
+  """Returns the saved state, or None without a checkpoint.
 
   Raises:
     ValueError: The file cannot be read.

@@ -1,7 +1,7 @@
-"""A run's directory: the names in it, and how each file is written.
+"""The directory of a run and its files.
 
-Every file appears whole, but `metrics.csv`, to which a row is appended.
-`summary.json` is written last: a run that has one, of all rounds, is finished.
+All files are written atomically, except that `metrics.csv` grows by rows.
+`summary.json` is written last: a run is finished if its summary has all rounds.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from bfl_tf.startup import tf
 
 _LOCK = '.lock'
 
-# What to do where a site's own model lacks something.
+# Hint in errors about a personalized model that is incomplete.
 MADE_ANEW = "bfl-tf report --personalize_epochs makes sites' models anew"
 
 
 class BusyError(ValueError):
-  """Another process plays this run."""
+  """Another process uses the run directory."""
 
 
 def is_sites_own(directory: str | os.PathLike) -> bool:
-  """Whether a directory holds a site's own model, and no run."""
+  """Returns whether a directory contains a personalized model, not a run."""
   return (pathlib.Path(directory) / run_files.SITE).exists()
 
 
@@ -44,10 +44,10 @@ class RunDirectory:
   """The directory with the results of a run.
 
   Attributes:
-    path: The directory.
+    path: Path of the directory.
     overwrite: Whether another run in the directory may be replaced.
-    replaces: Whether the directory holds another run, which `clear` removes.
-    rows: The rows of `metrics.csv`.
+    replaces: Whether the directory contains another run, which `clear` removes.
+    rows: Rows of `metrics.csv`.
   """
 
   def __init__(self, path: str | os.PathLike, overwrite: bool = False):
@@ -59,11 +59,11 @@ class RunDirectory:
     self._trackers: Any = None
 
   def check(self, config: Config) -> None:
-    """Rejects a directory that holds other files than those of this run.
+    """Rejects a directory that contains other files.
 
-    Fewer rounds of the same run are accepted. Another run is replaced if it has
-    not finished its first round, or with `overwrite`. A tracker that is not
-    installed is rejected too.
+    The same run with fewer rounds is accepted. Another run is replaced if it
+    has not finished its first round, or with `overwrite`. A tracker without its
+    package is also rejected.
     """
     trackers.check(config.tracker)
     if not self.path.is_dir() or all(map(_is_trace, self.path.iterdir())):
@@ -93,7 +93,7 @@ class RunDirectory:
 
   @property
   def _has_trained(self) -> bool:
-    """Whether the run there has a row of a round after round 0."""
+    """Whether the run in the directory has finished its first round."""
     if run_files.is_finished(self.path):
       return True
     path = self.path / run_files.METRICS
@@ -129,9 +129,9 @@ class RunDirectory:
     return None
 
   def check_free(self) -> None:
-    """Refuses a directory that no run can be played in."""
+    """Rejects a directory that is not writable or in use."""
     self._check_writable()
-    # Where nobody has been there is nothing to lock, and nothing is left.
+    # The check must not create a lock file in an unused directory.
     if (self.path / _LOCK).exists():
       with self.locked():
         pass
@@ -145,7 +145,7 @@ class RunDirectory:
 
   @contextlib.contextmanager
   def locked(self) -> Iterator[None]:
-    """Keeps other processes out; makes the directory."""
+    """Creates the directory and locks it against other processes."""
     self._check_writable()
     self.path.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(self.path / _LOCK)
@@ -166,10 +166,10 @@ class RunDirectory:
         lock.release()
 
   def start(self, config: Config, rounds_done: int) -> None:
-    """Writes down what the run is, and removes what is not of it.
+    """Writes the flags and removes files that are no longer valid.
 
-    A run of fewer rounds is first unfinished, then the longer one, and only
-    then without what was of its end.
+    For more rounds, the old summary is removed first, and files of the old last
+    model are removed last. So an interrupted call can be repeated.
     """
     unfinished = [p.name for p in self.path.iterdir() if _is_unfinished(p)]
     self._remove([*unfinished, run_files.SUMMARY])
@@ -178,36 +178,33 @@ class RunDirectory:
       self._remove(run_files.OF_LAST_MODEL)
 
   def track(self, config: Config) -> None:
-    """Has trackers get what `add` is given."""
+    """Starts the trackers, which receive the rows of `add`."""
     self._trackers = trackers.Trackers(
       config.tracker, self.path, flags_file.settings(config)
     )
 
   def write_flags(self, config: Config) -> None:
-    """Writes `flags.txt`: what the run is."""
+    """Writes `flags.txt`."""
     files.write_text(self.path / run_files.FLAGS, flags_file.text(config))
 
   def keep(self, name: str, text: str) -> None:
-    """Writes a text file, unless it is there."""
+    """Writes a text file unless it exists."""
     if not (self.path / name).exists():
       files.write_text(self.path / name, text)
 
   def write_task(self, task: task_lib.Task) -> None:
-    """Writes `task.json`, unless it is there: what a model is asked."""
+    """Writes `task.json` unless it exists."""
     self.keep(run_files.TASK, task.to_json())
 
   def check_task(self, task: task_lib.Task) -> None:
-    """Refuses data that are not those of `task.json`."""
+    """Rejects training examples that differ from those of `task.json`."""
     if (self.path / run_files.TASK).exists() and not self.replaces:
       task_lib.read(self.path / run_files.TASK).check_examples(self.path, task)
 
   def write_partition(
     self, counts: np.ndarray, clients: Sequence[str] = ()
   ) -> None:
-    """Writes `partition.csv`: examples by client, or its name, and class.
-
-    Unless it is there.
-    """
+    """Writes `partition.csv`, the class counts of clients, unless it exists."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator='\n')
     writer.writerow(['client', *(f'class_{c}' for c in range(counts.shape[1]))])
@@ -229,7 +226,7 @@ class RunDirectory:
     self._trackers.send(self.rows)
 
   def write_arrays(self, name: str, **arrays: Any) -> None:
-    """Writes `<name>.npz`: what the plots read."""
+    """Writes `<name>.npz` with arrays for plots."""
     with (
       files.replacing(self.path / f'{name}.npz') as path,
       path.open('wb') as file,
@@ -238,19 +235,19 @@ class RunDirectory:
 
   @property
   def has_predictions(self) -> bool:
-    """Whether `predictions.npz` is there."""
+    """Whether `predictions.npz` exists."""
     return (self.path / run_files.PREDICTIONS).exists()
 
   def finish(self, summary: Mapping[str, Any]) -> None:
-    """Writes `summary.json`: from now on the run is finished."""
-    # A process may have ended between the last row and this.
+    """Writes `summary.json`, which marks the run as finished."""
+    # An earlier process may have ended before it sent the last row.
     self._trackers.send(self.rows)
     text = json.dumps(summary, indent=2)
     files.write_text(self.path / run_files.SUMMARY, f'{text}\n')
     self._trackers.close(True)
 
   def summary(self, num_rounds: int) -> dict[str, Any] | None:
-    """The summary of a run that has all its rounds, or None."""
+    """Returns the summary of a run with this number of rounds, or None."""
     if self.replaces:
       return None
     try:
@@ -261,12 +258,12 @@ class RunDirectory:
 
 
 def _is_unfinished(path: pathlib.Path) -> bool:
-  """Returns whether a process was killed before it renamed this file."""
+  """Returns whether this is a temporary file of a killed process."""
   return path.name.startswith('.') and path.name.endswith('.tmp')
 
 
 def _is_trace(path: pathlib.Path) -> bool:
-  """Returns whether this file is a remainder of a killed process."""
+  """Returns whether this file does not belong to a run's results."""
   return _is_unfinished(path) or path.name == _LOCK
 
 

@@ -1,7 +1,7 @@
-"""Plays many runs: finished ones never again, interrupted ones go on.
+"""Execution of many runs, which skips finished and resumes interrupted ones.
 
-Tasks are independent: `jobs` processes take them, one worker each, and several
-machines that share a directory split them, since a task under way is locked.
+Tasks run in parallel in `jobs` processes with one worker each. Several machines
+may share a folder, because each running task locks its own directory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from bfl_tf import runs
 from bfl_tf.federation import experiment
 from bfl_tf.runs import run_spec
 
-# Data sets and compiled workers of this process, by what they were made from.
+# Cache of data sets and compiled workers in this process.
 built: dict[Any, Any] = {}
 _MOST_BUILT = 12
 
@@ -33,14 +33,14 @@ class Outcome:
 
   @property
   def failed(self) -> bool:
-    """Whether it is neither done nor busy."""
+    """Whether the task is neither done nor busy."""
     return self.status not in ('done', 'busy')
 
 
 def run_all(tasks: Sequence[run_spec.RunSpec], jobs: int) -> list[Outcome]:
-  """Runs what is not finished; one failure leaves the others running."""
+  """Runs the unfinished tasks; a failure does not stop the others."""
   waiting = [task for task in tasks if not task.is_done]
-  # Neighbours that compile alike share what is compiled.
+  # Adjacent tasks of one compile key reuse the compiled worker.
   waiting.sort(key=lambda task: _compiled_alike(task.config))
   bar = tqdm.tqdm(
     _outcomes(waiting, jobs), total=len(waiting), unit='run', disable=None
@@ -53,7 +53,7 @@ def run_all(tasks: Sequence[run_spec.RunSpec], jobs: int) -> list[Outcome]:
 
 
 def run_one(task: run_spec.RunSpec, num_workers: int | None = None) -> Outcome:
-  """Runs a task in this process; never raises for what the run did."""
+  """Runs a task in this process; its errors become the outcome."""
   if task.mismatch:
     return Outcome(task, task.mismatch)
   if len(built) > _MOST_BUILT:
@@ -68,7 +68,7 @@ def run_one(task: run_spec.RunSpec, num_workers: int | None = None) -> Outcome:
   except runs.BusyError:
     return Outcome(task, 'busy')
   except Exception as error:
-    # What is wrong with a flag or a file is said in one line.
+    # A ValueError is a user's mistake, so its message needs no traceback.
     ours = not isinstance(error, ValueError)
     logging.error('%s failed: %s', task.directory, error, exc_info=ours)
     reason = f'{type(error).__name__}: {error}'.splitlines()[0]
@@ -77,10 +77,10 @@ def run_one(task: run_spec.RunSpec, num_workers: int | None = None) -> Outcome:
 
 
 def validate(task: run_spec.RunSpec) -> None:
-  """Builds a task's pieces without running it.
+  """Builds a task's experiment without running it.
 
   Raises:
-    ValueError: The settings are wrong.
+    ValueError: The settings are invalid.
   """
   experiment.build(task.config, built)
 
@@ -102,7 +102,7 @@ def _outcomes(tasks, jobs) -> Iterator[Outcome]:
       del waiting[outcome.task]
       yield outcome
     if len(waiting) == before:
-      # Of those that began together one dies: which it is, each alone tells.
+      # One of the first tasks kills its process. Each runs alone to find it.
       for task in list(waiting)[:jobs]:
         del waiting[task]
         alone = list(_side_by_side([task], 1))
@@ -111,7 +111,7 @@ def _outcomes(tasks, jobs) -> Iterator[Outcome]:
 
 def _side_by_side(tasks, jobs) -> Iterator[Outcome]:
   """Runs tasks in parallel until all have ended or a process died."""
-  # Spawned, since TensorFlow does not survive a fork.
+  # TensorFlow does not work after a fork.
   context = multiprocessing.get_context('spawn')
   with concurrent.futures.ProcessPoolExecutor(
     jobs, context, _begin_process
@@ -119,7 +119,7 @@ def _side_by_side(tasks, jobs) -> Iterator[Outcome]:
     futures = {pool.submit(run_one, task, 1): task for task in tasks}
     try:
       for future in concurrent.futures.as_completed(futures):
-        # Our own task: what comes back of it is a copy.
+        # The outcome contains a copy of the task, so the original replaces it.
         yield dataclasses.replace(future.result(), task=futures[future])
     except concurrent.futures.process.BrokenProcessPool:
       logging.warning('A process died; going on with a new pool.')
@@ -129,18 +129,15 @@ def _side_by_side(tasks, jobs) -> Iterator[Outcome]:
 
 
 def _abandon(pool):
-  """Ends running tasks, which lose at most one round, and starts no others."""
+  """Ends running tasks, which lose unsaved rounds, and starts no others."""
   pool.shutdown(wait=False, cancel_futures=True)
   for process in multiprocessing.active_children():
     process.terminate()
 
 
 def _begin_process():
-  """Has a process end with its parent.
-
-  If that is killed nobody else would end it, and its run would stay locked.
-  """
-  # By default it has a semaphore, which a process that is killed leaves over.
+  """Ends this process when its parent ends, so that no run stays locked."""
+  # A killed process would leak the semaphore of tqdm's default lock.
   tqdm.tqdm.set_lock(threading.RLock())
   parent: Any = multiprocessing.parent_process()
 

@@ -1,8 +1,8 @@
 """The file `flags.txt`, which identifies a run.
 
-Our version, a line a flag, and of each file and each thing of anybody's own
-that a flag names a digest, so that a run of other data or other code is not
-taken for this one. More rounds alone make the run a longer one.
+It contains the version, one line per flag, and digests of data files and user
+code that flags name. Runs with other data or code are therefore different runs.
+A run may get more rounds.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ from bfl_tf.config import user_code as own
 from bfl_tf.config.config import Config, FIELDS, MACHINE_FIELDS, ROLES
 from bfl_tf.data import names
 
-# The first line of a `flags.txt`.
+# First line of a `flags.txt`.
 VERSION = f'# bfl_tf {version.__version__}'
 _DATA = ('dataset', 'server_dataset')
 _DIGEST = '# digest of '
@@ -30,13 +30,13 @@ def text(config: Config) -> str:
 
 
 def flag_lines(config: Config) -> list[str]:
-  """Returns the version and every flag, settings of a run's methods too."""
+  """Returns the version and all flags, including settings of the methods."""
   flags = settings(config).items()
   return [VERSION, *(f'--{name}={text}' for name, text in flags)]
 
 
 def settings(config: Config) -> dict[str, str]:
-  """Returns the text of every flag, settings of a run's methods too."""
+  """Returns the text of all flags, including settings of the methods."""
   fields = {
     name: spec.format(config.get(name)) for name, spec in FIELDS.items()
   }
@@ -59,7 +59,7 @@ def read_config(run_dir: str | os.PathLike) -> Config:
 
 
 def parse(lines: Iterable[str]) -> Config:
-  """Returns the config of `flag_lines`; comments count for nothing."""
+  """Returns the config of `flag_lines`; ignores comments."""
   texts = dict(
     line.removeprefix('--').partition('=')[::2]
     for line in lines
@@ -69,13 +69,13 @@ def parse(lines: Iterable[str]) -> Config:
 
 
 def identity(config: Config) -> dict[str, str]:
-  """Returns the flags that make runs differ: all but those of the machine."""
+  """Returns the flags that identify a run: all but those of the machine."""
   own = MACHINE_FIELDS
   return {k: text for k, text in settings(config).items() if k not in own}
 
 
 def differences(ours: Config, theirs: Config) -> list[str]:
-  """Returns the flags that make two runs differ."""
+  """Returns the names of the identifying flags that differ."""
   differ = identity(ours).items() ^ identity(theirs).items()
   return sorted({name for name, _ in differ})
 
@@ -83,8 +83,8 @@ def differences(ours: Config, theirs: Config) -> list[str]:
 def shown(ours: Config, theirs: Config) -> str:
   """Returns the flags of another run that differ from ours, as typed.
 
-  Settings of a method that only one of the runs uses are left out: the flag
-  that names the method differs too.
+  Settings of a method in only one of the runs are omitted, because the flag of
+  the method also differs.
   """
   known = identity(ours)
   return ' '.join(
@@ -105,13 +105,13 @@ def digests(run_dir: str | os.PathLike) -> dict[str, str]:
 
 
 def changed(run_dir: str | os.PathLike, config: Config) -> list[str]:
-  """Returns the flags whose file or code has changed since a run began."""
+  """Returns the flags whose file or code has changed since the run's start."""
   theirs, ours = digests(run_dir), _digests(config)
   return [flag for flag in ours if theirs.get(flag, ours[flag]) != ours[flag]]
 
 
 def check_unchanged(run_dir: str | os.PathLike, config: Config) -> None:
-  """Raises a ValueError if a run's file or code is another by now."""
+  """Raises a ValueError if a file or code of the run has changed."""
   others = changed(run_dir, config)
   if others:
     raise ValueError(
@@ -121,7 +121,7 @@ def check_unchanged(run_dir: str | os.PathLike, config: Config) -> None:
 
 
 def obstacle_to_more_rounds(config: Config, num_rounds: int) -> str | None:
-  """Says why a run of fewer rounds is no beginning of this one, or None."""
+  """Returns why `config` cannot extend a run of `num_rounds`, or None."""
   if config.num_rounds < num_rounds:
     return f'the run there has {num_rounds} rounds'
   schedule: Any = config.make('learning_rate_schedule', object)
@@ -145,7 +145,7 @@ def obstacle_to_more_rounds(config: Config, num_rounds: int) -> str | None:
 def _digests(config) -> dict[str, str]:
   found = {}
   for flag, name in _named(config):
-    # The path of a file may have a colon too.
+    # Data files come first, because their path may also contain a colon.
     digest = None
     if flag in _DATA and names.kind(name) in names.FILES:
       path = pathlib.Path(name)

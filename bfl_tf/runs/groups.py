@@ -1,4 +1,4 @@
-"""Finished runs by what they were made with: seeds of one setting together."""
+"""Groups of finished runs with the same settings and different seeds."""
 
 from collections.abc import Iterable, Sequence
 import dataclasses
@@ -14,28 +14,28 @@ from bfl_tf.runs import directory, flags_file
 
 @dataclasses.dataclass
 class Group:
-  """Runs that differ in their seeds alone.
+  """Runs that differ only in their seeds.
 
   Attributes:
-    settings: every flag but the seed, as text; by `--flag=name` the digest of
-      a file, or of somebody's own code.
-    runs: directories, by seed.
+    settings: All flags but the seed, as text, and digests of files and user
+      code, by `--flag=name`.
+    runs: Run directories, by seed.
   """
 
   settings: dict[str, str]
   runs: dict[int, pathlib.Path] = dataclasses.field(default_factory=dict)
 
   def directories(self) -> list[pathlib.Path]:
-    """Returns the run directories, by seed."""
+    """Returns the run directories, sorted by seed."""
     return [self.runs[seed] for seed in sorted(self.runs)]
 
 
 def grouped(paths: Iterable[str | os.PathLike]) -> list[Group]:
-  """Returns the groups that run directories make up, in their order.
+  """Returns the groups of run directories, in their order.
 
   Raises:
-    ValueError: one holds no finished run of this version, or a run is given
-      twice.
+    ValueError: A directory contains no finished run of this version, or a run
+      occurs twice.
   """
   groups: list[Group] = []
   for path in map(pathlib.Path, paths):
@@ -56,15 +56,15 @@ def grouped(paths: Iterable[str | os.PathLike]) -> list[Group]:
 
 
 def settings_of(config: Config) -> dict[str, str]:
-  """Returns the flags of a run that are not its seed."""
+  """Returns the identifying flags of a run without its seed."""
   return {k: v for k, v in flags_file.identity(config).items() if k != 'seed'}
 
 
 def differing(groups: Sequence[Group]) -> list[str]:
-  """Returns the flags that tell groups apart.
+  """Returns the flags that distinguish groups.
 
-  A setting of a method that only some choose says no more than the method, and
-  is not among them unless it has to be.
+  Settings of a method that only some groups use are included only if the other
+  flags are not sufficient.
   """
   keys = dict.fromkeys(key for group in groups for key in group.settings)
   texts = {key: {group.settings.get(key) for group in groups} for key in keys}
@@ -78,12 +78,12 @@ def read_runs(folder: str | os.PathLike) -> Any:
   """Returns the finished runs below a folder as a data frame.
 
   Returns:
-    A `pandas.DataFrame`, a row a run: `run`, its directory; a column a flag
-    that differs, a number where all are; `seed`; and the last scores, those of
-    bfl-tf report and doubt too.
+    A `pandas.DataFrame` with one row per run: `run`, its directory; one column
+    per differing flag, numeric if possible; `seed`; and the final scores,
+    including those of bfl-tf report and doubt.
 
   Raises:
-    ValueError: The directory holds no run, or one of another version.
+    ValueError: The folder contains no run, or a run of another version.
   """
   import pandas
 
@@ -110,13 +110,13 @@ def read_runs(folder: str | os.PathLike) -> Any:
 
 
 def name(group: Group, keys: Iterable[str]) -> str:
-  """Returns `pooling=nwa dirichlet.alpha=0.1`."""
+  """Returns the name of a group, like `pooling=nwa dirichlet.alpha=0.1`."""
   texts = [f'{key}={group.settings.get(key, "-")}' for key in keys]
   return ' '.join(texts) or 'all'
 
 
 def scores_of(run: pathlib.Path) -> dict[str, float]:
-  """The last scores of a run, and those of bfl-tf report and doubt."""
+  """Returns a run's final scores and those of bfl-tf report and doubt."""
   scores = run_files.read_summary(run)['final']
   for more in (run_files.SITES, run_files.UNCERTAINTY):
     path = run / more / run_files.SCORES

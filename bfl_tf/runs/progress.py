@@ -1,4 +1,4 @@
-"""The progress bar of a run, and one line per round."""
+"""Progress bar and progress lines of a run."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,18 +11,18 @@ _SHOWN = (*(s.name for s in metrics.TABLE if s.in_progress), 'train_loss')
 
 
 class Progress:
-  """A tqdm bar over rounds with one line above it for each of them."""
+  """A tqdm bar over rounds, with one line per round above it."""
 
   def __init__(self, num_rounds: int, enabled: bool, has_prior: bool = False):
     self._num_rounds = num_rounds
-    # Whether the loss has a divergence of which nothing was said yet.
+    # Whether the loss has a KL term, and no warning about it was printed yet.
     self._has_prior = has_prior
     self._enabled = enabled
     self._bar: Any = None
     self._seconds: list[float] = []
 
   def begin(self, rounds_done: int) -> None:
-    """Draws the bar; not where the output is no terminal."""
+    """Draws the bar if the output is a terminal."""
     self._bar = tqdm.tqdm(
       total=self._num_rounds,
       initial=rounds_done,
@@ -32,7 +32,7 @@ class Progress:
     )
 
   def report(self, row: Mapping[str, Any]) -> None:
-    """Prints a round's row and moves the bar on."""
+    """Prints a round's row and advances the bar."""
     seconds = row.get('train_seconds', 0.0) + row.get('evaluate_seconds', 0.0)
     if row['round'] > 0:
       self._bar.update()
@@ -59,7 +59,7 @@ class Progress:
     rounds = self._num_rounds - rounds_done
     if not rounds or not self._seconds:
       return ''
-    # Not the bar's estimate: a log file shows no bar.
+    # Log files contain no bar, so they need their own estimate.
     seconds = rounds * sum(self._seconds) / len(self._seconds)
     return f', {tqdm.tqdm.format_interval(seconds)} left'
 

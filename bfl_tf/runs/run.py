@@ -1,4 +1,4 @@
-"""A run from its config to its directory: resume, rounds, scores, plots."""
+"""A single run: resume, rounds, scores and plots."""
 
 import math
 import os
@@ -17,8 +17,8 @@ from bfl_tf.federation import evaluation, experiment, loop, run_data, stopping
 from bfl_tf.federation import state as state_lib
 from bfl_tf.runs import checkpoints, directory, progress, task
 
-# Adam moves a weight by its rate a step: 50 steps of 1e-3 move it by 0.05,
-# which is less than a kernel's initial spread.
+# 50 steps of Adam at rate 1e-3 move a weight by at most about 0.05, less than
+# the standard deviation of an initial kernel.
 _FEW_STEPS = 50
 
 
@@ -28,24 +28,24 @@ def run(
   show_progress: bool = True,
   overwrite: bool = False,
 ) -> dict[str, Any]:
-  """Runs an experiment, or goes on with it where it was interrupted.
+  """Runs an experiment, or resumes it after an interruption.
 
   Args:
     config: Config of the run.
-    output_dir: a new directory, or that of the same run.
-    show_progress: print a line a round and a progress bar.
-    overwrite: replace another run in `output_dir`. A run that has not finished
-      its first round is always replaced.
+    output_dir: A new directory, or that of the same run.
+    show_progress: Whether to print a line per round and a progress bar.
+    overwrite: Whether to replace another run in `output_dir`. A run that has
+      not finished its first round is always replaced.
 
   Returns:
-    The summary, as in `summary.json`; `final` holds the last scores.
+    The summary, as in `summary.json`; `final` contains the final scores.
 
   Raises:
-    ValueError: the config cannot be run; nothing has been written.
-    BusyError: another process plays it.
-    StoppedError: too many updates were bad, or a rule, weighting or stage was,
+    ValueError: The config cannot be run; nothing was written.
+    BusyError: Another process uses the directory.
+    StoppedError: Too few updates were valid, a rule, weighting or stage failed,
       or the disk is full; the state is saved.
-    KeyboardInterrupt: the state is saved; says after which round.
+    KeyboardInterrupt: The user interrupted the run; the state is saved.
   """
   if not isinstance(config, Config):
     raise ValueError(f'config must be a bfl_tf.Config, got {config!r}.')
@@ -53,9 +53,9 @@ def run(
 
 
 class Run:
-  """The rounds of one run, recorded.
+  """One run and its records.
 
-  Making one finds out all that a user may have got wrong; `play` then writes.
+  The constructor validates all inputs; only `play` writes files.
   """
 
   def __init__(
@@ -70,10 +70,10 @@ class Run:
     nodes: str = '',
     overwrite: bool = False,
   ):
-    """Arguments as in `run`; `built`, `dataset`, errors as in `Experiment`.
+    """Creates a run; see `run` and, for `built` and `dataset`, `Experiment`.
 
-    `engine` is where clients train, in place of this process, and `nodes` what
-    is to be kept of the nodes that have their examples.
+    `engine` trains the clients outside of this process. `nodes` is the text of
+    the file `run_files.NODES`.
     """
     if engine is None and config.engine != 'local':
       raise ValueError(
@@ -99,12 +99,12 @@ class Run:
       self._directory.check_task(self._task)
 
   def play(self) -> dict[str, Any]:
-    """Plays the rounds that are left; a finished run is not played again."""
+    """Runs the remaining rounds and returns the summary."""
     if self._finished is not None:
       self._progress.say(f'{self._directory.path} holds the finished run')
       return self._finished
     with self._directory.locked():
-      # Another process may have been here since.
+      # Another process may have changed the directory before it was locked.
       self._directory.check(self._config)
       if self._directory.replaces:
         self._progress.say(f'replacing the run in {self._directory.path}')
@@ -119,7 +119,7 @@ class Run:
         while state.round < self._config.num_rounds:
           state = self._play_round(state)
       return self._finish(state)
-    # Whatever stops it: the next start goes on from here.
+    # After any error the run can be resumed.
     except KeyboardInterrupt as stop:
       why = str(stop) or 'interrupted'
       raise type(stop)(f'{why}: {self._save_played()}') from None
@@ -130,7 +130,7 @@ class Run:
       raise
 
   def _save_played(self) -> str:
-    """Saves finished rounds; returns how to continue."""
+    """Saves finished rounds and returns a message on how to continue."""
     try:
       if self._played is not None and self._saved != self._played.round:
         checkpoints.save(self._played, self._directory.path)
@@ -142,7 +142,7 @@ class Run:
     return f'saved after round {self._saved}; the same command goes on'
 
   def _play_round(self, state):
-    """Returns only the next state, so that predictors free their memory."""
+    """Returns only the next state, to free the memory of the predictors."""
     started = time.perf_counter()
     played = loop.federated_round(self._experiment, state, self._engine)
     played.info['train_seconds'] = time.perf_counter() - started
@@ -151,7 +151,7 @@ class Run:
 
   def _begin(self):
     self._warn()
-    # Before the end of a shorter run is forgotten.
+    # An unreadable checkpoint must fail before `start` removes any file.
     state = self._restored()
     self._directory.start(self._config, state.round if state else 0)
     self._directory.write_task(self._task)
@@ -164,7 +164,7 @@ class Run:
       run_data.client_names(dataset, dealt),
     )
     if state is not None:
-      # A slot without arrays leaves nothing in a checkpoint.
+      # A checkpoint does not contain slots without arrays.
       stages = self._experiment.method.stages
       fresh = state_lib.fresh_slots(stages, state.model)
       state = state._replace(slots={**fresh, **state.slots})
@@ -186,7 +186,6 @@ class Run:
     return state
 
   def _warn(self):
-    """Warns of settings under which scores mean less than they seem to."""
     config, dataset = self._config, self._experiment.dataset
     largest = max(map(len, self._experiment.partition))
     steps = config.local_epochs * math.ceil(largest / config.batch_size)
@@ -204,8 +203,9 @@ class Run:
       )
 
   def _record(self, played):
-    """Writes the metrics row before the checkpoint; a row without a checkpoint
-    is repeated.
+    """Writes the metrics row, then the checkpoint.
+
+    A resumed run repeats rows after its checkpoint.
     """
     state, info = played.state, played.info
     last = state.round == self._config.num_rounds
@@ -232,7 +232,7 @@ class Run:
     self._progress.report(row)
 
   def _keep(self, evaluated):
-    """Writes what plots read, unless the model diverged."""
+    """Writes the arrays for plots; no predictions if the model diverged."""
     groups, predictive = evaluated.groups, evaluated.predictive
     if groups:
       self._directory.write_arrays(
@@ -258,7 +258,7 @@ class Run:
       name: float(value)
       for name, value in rows[-1].items()
       if metrics.find(name)
-      # Of a class without examples there is no recall, and JSON has no NaN.
+      # Recall is NaN for a class without examples, but JSON has no NaN.
       and not ('recall_class' in name and math.isnan(value))
     }
     layout = self._experiment.method.layout

@@ -1,4 +1,4 @@
-"""A run that is planned: its config, its place, and whether it is done."""
+"""A planned run: its config, directory and status."""
 
 import functools
 import pathlib
@@ -8,12 +8,12 @@ from bfl_tf.runs.directory import RunDirectory
 
 
 class RunSpec:
-  """A run to be played, or finished already.
+  """A planned or finished run.
 
   Attributes:
     config: Config of the run.
     directory: Directory of the run.
-    place: Directory as it is shown in messages.
+    place: Name of the directory in messages.
   """
 
   config: Config
@@ -22,7 +22,7 @@ class RunSpec:
 
   @functools.cached_property
   def mismatch(self) -> str | None:
-    """Says which flags differ in what the directory holds, or None."""
+    """Reason why the directory cannot contain this run, or None."""
     try:
       RunDirectory(self.directory).check(self.config)
     except ValueError as error:
@@ -31,7 +31,7 @@ class RunSpec:
 
   @property
   def is_done(self) -> bool:
-    """Whether the run is finished, with the settings that it has now."""
+    """Whether the run is finished with its current settings."""
     directory = RunDirectory(self.directory)
     try:
       directory.check(self.config)
@@ -41,12 +41,12 @@ class RunSpec:
 
   @property
   def failure_path(self) -> pathlib.Path:
-    """The file next to the run that records a failure."""
+    """Path of the file that records a failure, next to the run directory."""
     return self.directory.with_name(f'{self.directory.name}.failure.txt')
 
   @property
   def failure(self) -> str | None:
-    """Why it cannot be read: settings that differ, or its last failure."""
+    """The mismatch or the last failure of the run, or None."""
     if self.mismatch:
       return self.mismatch
     path = self.failure_path

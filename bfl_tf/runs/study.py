@@ -1,7 +1,7 @@
-"""A study: several configs, each with several seeds, side by side in a folder.
+"""A study: several configs, each with several seeds, in one folder.
 
-The same call goes on where it was interrupted, and adds what is new to it:
-finished runs are only read.
+A repeated call resumes interrupted runs and adds new ones. Finished runs are
+only read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,21 +29,21 @@ def sweep(
   seeds: Sequence[int] = (),
   jobs: int = 1,
 ) -> dict[str, list[pathlib.Path]]:
-  """Plays several configs, each with several seeds.
+  """Runs several configs, each with several seeds.
 
   Args:
     configs: Configs by name.
     folder: Directory of the runs; finished runs are only read.
     seeds: Random seeds for each config; its own seed if empty.
-    jobs: runs side by side. Above 1 they are processes, so that a script needs
+    jobs: Number of parallel runs. Above 1 they use processes, so a script needs
       `if __name__ == '__main__':`.
 
   Returns:
-    The directories of finished runs by name, as `bfl_tf.plots` takes them; why
-    others failed was said in a line.
+    The directories of finished runs by name, as input of `bfl_tf.plots`. For
+    each failed run, a line with the reason is printed.
 
   Raises:
-    ValueError: a config cannot be run; nothing has been written.
+    ValueError: A config cannot be run; nothing was written.
   """
   if not (isinstance(configs, Mapping) and configs):
     raise ValueError(
@@ -54,7 +54,7 @@ def sweep(
     check(study)
     executor.run_all([run for runs in study.values() for run in runs], jobs)
   finally:
-    # A file may hold other data by the next call.
+    # Data files may change before the next call.
     executor.built.clear()
   return finished(study)
 
@@ -64,7 +64,7 @@ def points(
   folder: str | os.PathLike,
   seeds: Sequence[int] = (),
 ) -> dict[str, list[Point]]:
-  """Returns what `sweep` plays, by name."""
+  """Returns the runs of `sweep`, by name."""
   return {
     name: [
       _point(config.replace(seed=seed), pathlib.Path(folder), name)
@@ -75,16 +75,16 @@ def points(
 
 
 def _point(config, folder, name):
-  # A name may hold a path.
+  # A name may contain a slash.
   place = f'{parse.quote(name, safe="=,+")}/seed{config.seed}'
   return Point(config, folder / place, place)
 
 
 def check(study: Mapping[str, Sequence[Point]]) -> None:
-  """Builds what is not finished, a seed a config.
+  """Builds one unfinished run of each config.
 
   Raises:
-    ValueError: one cannot be run, or its place holds another run.
+    ValueError: A config cannot be run, or a directory contains another run.
   """
   for runs in study.values():
     left = [run for run in runs if not run.is_done]
@@ -98,7 +98,7 @@ def check(study: Mapping[str, Sequence[Point]]) -> None:
 def finished(
   study: Mapping[str, Sequence[Point]],
 ) -> dict[str, list[pathlib.Path]]:
-  """Returns the directories of what is finished, by name."""
+  """Returns the directories of finished runs, by name."""
   found = {
     name: [run.directory for run in runs if run.is_done]
     for name, runs in study.items()

@@ -1,8 +1,7 @@
-"""Tables of rows by column: as text, and as files.
+"""Tables as text and as CSV files.
 
-A row is a mapping of columns to values; a column that it has no value of is not
-in it. `Rows` is the table of a run's rounds, which grows; others are written
-once.
+A row is a mapping of columns to values, without missing values. `Rows` is the
+growing table of a run's rounds. Other tables are written once.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,12 +18,12 @@ from bfl_tf.federation import stopping
 Row = Mapping[str, Any]
 Table = Sequence[Row]
 
-# Columns of text, which may look like a number.
+# Text columns whose values may look like numbers.
 _TEXT = ('rejected', 'rejected_reasons')
 
 
 def table(rows: Table) -> str:
-  """Returns rows as aligned text; a dash where there is no number."""
+  """Returns rows as aligned text, with dashes for missing values."""
   names = columns(rows)
   lines = [names] + [[_text(row.get(name)) for name in names] for row in rows]
   widths = [max(map(len, cells)) for cells in zip(*lines)]
@@ -38,7 +37,7 @@ def table(rows: Table) -> str:
 
 
 def write_csv(path: pathlib.Path, rows: Table) -> None:
-  """Writes rows below a header; an empty cell where there is no value."""
+  """Writes a header and rows, with empty cells for missing values."""
   text = io.StringIO()
   writer = csv.DictWriter(text, columns(rows), restval='', lineterminator='\n')
   writer.writeheader()
@@ -48,13 +47,13 @@ def write_csv(path: pathlib.Path, rows: Table) -> None:
 
 @contextlib.contextmanager
 def cleared(folder: pathlib.Path) -> Iterator[pathlib.Path]:
-  """Gives a folder without tables, plots and scores of an earlier question.
+  """Yields a folder after removing its tables, plots and scores.
 
-  What else is there stays. `scores.json` goes first, and is to be written last:
-  who is killed leaves none, and the same command makes all anew.
+  Other files stay. `scores.json` is removed first and must be written last, so
+  that its existence means that all files are complete.
 
   Raises:
-    stopping.MachineError: something cannot be written.
+    stopping.MachineError: A file cannot be written or removed.
   """
   try:
     folder.mkdir(exist_ok=True)
@@ -70,31 +69,31 @@ def cleared(folder: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 class Rows(list[dict[str, Any]]):
-  """The rows of `metrics.csv`: one a round, from the start on.
+  """The rows of `metrics.csv`, one per round from round 0.
 
-  They have the same types whether they were just added or read back: numbers
-  where their text looks like one.
+  Added rows and rows read back have the same types: a text that looks like a
+  number becomes one.
   """
 
   def __init__(self, path: pathlib.Path):
-    """Begins without any; whatever the file holds is there until `add`."""
+    """Creates an empty table; `add` or `resume` changes the file."""
     super().__init__()
     self._path = path
     self._columns: list[str] = []
 
   def resume(self, rounds: int) -> None:
-    """Reads those up to `rounds` rounds back; the others leave the file."""
+    """Reads the rows up to round `rounds` and removes later rows."""
     self._columns, found = _read(self._path)
     self[:] = found[: rounds + 1]
     self._rewrite()
 
   def add(self, row: Row) -> None:
-    """Appends a row to the file, which is on the disk then."""
+    """Appends a row to the file and flushes it to the disk."""
     texts = {k: '' if v is None else str(v) for k, v in row.items()}
     self.append(_typed(texts))
     new = [name for name in row if name not in self._columns]
     if new:
-      # Scores first, times last: what a reader looks for.
+      # Times are the least important columns, so they come last.
       self._columns = sorted([*self._columns, *new], key=_is_time)
       return self._rewrite()
     with self._path.open('a', newline='') as file:
@@ -103,7 +102,6 @@ class Rows(list[dict[str, Any]]):
       os.fsync(file.fileno())
 
   def _rewrite(self) -> None:
-    """Writes the whole file again, with new columns."""
     with (
       files.replacing(self._path) as path,
       path.open('w', newline='') as file,
@@ -114,9 +112,9 @@ class Rows(list[dict[str, Any]]):
 
 
 def read(path: pathlib.Path) -> list[dict[str, Any]]:
-  """Returns the rows of a `metrics.csv` from round 0 to the first gap.
+  """Returns the rows of a `metrics.csv` from round 0 to the first missing one.
 
-  A last line that was cut is no row.
+  An incomplete last line is ignored.
   """
   return _read(path)[1]
 
@@ -157,7 +155,7 @@ def _number(text: str) -> int | float | str:
 
 
 def columns(rows: Table) -> list[str]:
-  """Returns the columns of all rows, in their order."""
+  """Returns the columns of all rows, in the order of first occurrence."""
   return list(dict.fromkeys(name for row in rows for name in row))
 
 

@@ -1,4 +1,4 @@
-"""Shape, type and meaning of the examples and classes of a run."""
+"""The classification task of a run: shapes, types, features and classes."""
 
 import dataclasses
 import json
@@ -10,7 +10,7 @@ import numpy as np
 
 from bfl_tf import data, training
 
-# Of a standard deviation: moments so near are of the same examples.
+# Moments of the same examples differ by at most this many standard deviations.
 _SAME = 1e-5
 
 
@@ -21,7 +21,7 @@ class Task:
   Attributes:
     input_shape: Shape of one example.
     dtype: Type of raw examples, `uint8` or `float32`.
-    num_classes: length of the logits.
+    num_classes: Number of classes.
     mean: Mean of each channel or feature, as floats with float32 values.
     std: Standard deviation of each channel or feature, as `mean`.
     class_names: Names of the classes, if the data have them.
@@ -38,7 +38,7 @@ class Task:
 
   @classmethod
   def of(cls, dataset: data.Dataset) -> 'Task':
-    """The task of a data set."""
+    """Returns the task of a data set."""
     return cls(
       input_shape=tuple(dataset.input_shape),
       dtype=dataset.train.x.dtype.name,
@@ -51,7 +51,7 @@ class Task:
 
   @classmethod
   def from_json(cls, text: str) -> 'Task':
-    """Reads what `to_json` wrote, the same to the last bit."""
+    """Reads the output of `to_json`, bit-for-bit identical."""
     fields = json.loads(text)
     features = tuple(data.Feature(*f) for f in fields.pop('features'))
     tuples: dict[str, Any] = {
@@ -64,7 +64,7 @@ class Task:
     return json.dumps(dataclasses.asdict(self), indent=2) + '\n'
 
   def check_examples(self, path: str | os.PathLike, dataset: 'Task') -> None:
-    """Refuses data whose training examples are not those of a run."""
+    """Rejects training examples that differ from those of the run."""
     if not self.is_like(dataset):
       raise ValueError(
         f"{path}: the training examples differ from those of the run's first "
@@ -72,11 +72,11 @@ class Task:
       )
 
   def is_like(self, other: 'Task') -> bool:
-    """Whether another is of the same examples, whatever they are called."""
+    """Returns whether another task has the same examples, up to names."""
     kinds = [(t.input_shape, t.dtype, t.num_classes) for t in (self, other)]
     if kinds[0] != kinds[1]:
       return False
-    # Sums may end in other bits on another machine.
+    # Sums may round differently on another machine.
     scale = np.array(self.std)
     moved = np.abs([np.subtract(self.mean, other.mean), scale - other.std])
     return bool(np.all(moved <= _SAME * scale))

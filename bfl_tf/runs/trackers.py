@@ -1,7 +1,7 @@
-"""A run's rows in Weights & Biases and in MLflow too, offline unless told.
+"""Logging of a run's rows to Weights & Biases and MLflow, offline by default.
 
-Where rows go their own variables say: WANDB_MODE=online, WANDB_PROJECT;
-MLFLOW_TRACKING_URI, MLFLOW_EXPERIMENT_NAME.
+Their environment variables set the destination: WANDB_MODE=online,
+WANDB_PROJECT; MLFLOW_TRACKING_URI, MLFLOW_EXPERIMENT_NAME.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -22,7 +22,7 @@ _PROJECT = 'bfl_tf'
 
 
 def check(names: Collection[str]) -> None:
-  """Raises a ValueError if the package of a tracker is not there."""
+  """Raises a ValueError if the package of a tracker is not installed."""
   for name in names:
     if importlib.util.find_spec(name) is None:
       raise ValueError(
@@ -31,26 +31,26 @@ def check(names: Collection[str]) -> None:
 
 
 class Trackers:
-  """Sends each row of a run once, to one run of every tracker.
+  """Sends each row of a run to every tracker, at most once.
 
-  `trackers.json` has the trackers' runs and how many rows each was sent. It is
-  written before a row is sent: a process that is killed in between leaves a
-  round out there, and none goes twice.
+  `trackers.json` contains the run ID and the number of sent rows per tracker.
+  It is written before a row is sent, so a killed process may lose a row but
+  never sends one twice.
   """
 
   def __init__(
     self, names: Collection[str], path: pathlib.Path, flags: Mapping[str, str]
   ):
-    """Goes on with the runs that trackers have, or begins them with a row."""
+    """Reads the trackers' runs to resume; the first row starts new ones."""
     self._names, self._path, self._flags = list(names), path, flags
     self._runs: dict[str, Any] = {}
     sent = path / run_files.TRACKERS
     self._sent = json.loads(sent.read_text()) if sent.exists() else {}
 
   def send(self, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Sends those that a tracker lacks of all rows, from round 0 on."""
+    """Sends the rows, from round 0, that a tracker does not have yet."""
     for name in list(self._names):
-      # The run's own records are complete, whatever a tracker does.
+      # A failing tracker must not stop the run, whose records are complete.
       if error := user_code.attempt(self._send, name, rows):
         logging.warning('--tracker=%s gets no more rows: %s', name, error)
         self._names.remove(name)
@@ -67,7 +67,7 @@ class Trackers:
       run.log(row['round'], numbers(row))
 
   def close(self, finished: bool) -> None:
-    """Says to trackers whether the run has come to its end."""
+    """Closes the trackers' runs with the status finished or not."""
     while self._runs:
       name, run = self._runs.popitem()
       if error := user_code.attempt(run.close, finished):
@@ -75,7 +75,7 @@ class Trackers:
 
 
 def numbers(row: Mapping[str, Any]) -> dict[str, float]:
-  """Returns what can be drawn over rounds."""
+  """Returns the numeric values of a row without the round."""
   return {
     name: float(value)
     for name, value in row.items()
@@ -84,7 +84,7 @@ def numbers(row: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _name(path):
-  # In a sweep the last part is the seed alone.
+  # In a sweep, the last part of the path is only the seed.
   return '/'.join(path.absolute().parts[-2:])
 
 
@@ -101,7 +101,7 @@ class _Wandb:
       resume='allow',
       config=dict(flags),
       mode=mode,
-      # Several runs of a process, each by itself.
+      # One process may have several separate runs.
       reinit='create_new',
       settings=wandb.Settings(console='off', silent=mode == 'offline'),
     )
@@ -129,7 +129,7 @@ class _MLflow:
       place = self._experiment(exceptions.MlflowException)
       self.id = self._client.create_run(place, run_name=_name(path)).info.run_id
       params = [entities.Param(*flag) for flag in flags.items()]
-      # It takes 100 at a time.
+      # MLflow accepts at most 100 parameters per batch.
       for some in (params[:100], params[100:]):
         self._client.log_batch(self.id, params=some)
 
@@ -137,12 +137,12 @@ class _MLflow:
     name = os.environ.get('MLFLOW_EXPERIMENT_NAME', _PROJECT)
     try:
       return self._client.create_experiment(name)
-    except error:  # It is there; another process may have made it just now.
+    except error:  # It exists; another process may have just created it.
       return self._client.get_experiment_by_name(name).experiment_id
 
   def log(self, step, values):
     now = int(1000 * time.time())
-    # Of the names of groups, A+C, it takes no plus.
+    # MLflow allows no plus in names, but groups like A+C contain one.
     named = {re.sub(r'[^\w.:/ -]', '-', n): v for n, v in values.items()}
     metrics = [self._metric(n, v, now, step) for n, v in named.items()]
     self._client.log_batch(self.id, metrics)

@@ -1,6 +1,6 @@
-"""Server stages, from the pooled model to the next global one: `stage.Stage`.
+"""Server stages, which turn the pooled model into the next global model.
 
-A stage that trains, predicts or draws asks for `resources`, a `Resources`.
+A stage that trains, predicts or draws has an argument `resources`.
 """
 
 from typing import Any

@@ -1,16 +1,16 @@
 """Adaptive server optimizers: FedAdagrad, FedYogi and FedAdam.
 
-The clients' mean update is taken for a gradient of the server.
+The clients' mean update replaces the gradient of the server.
 
 Notation: w the broadcast mean, m the mean of the model so far, D = m - w,
-u and v the first and the second moment, at first 0 and adaptivity^2.
+u and v the first and the second moment, initially 0 and adaptivity^2.
   u <- decay u + (1 - decay) D
   v <- v + D^2                                      adagrad
   v <- v - (1 - second_decay) D^2 sign(v - D^2)     yogi
   v <- second_decay v + (1 - second_decay) D^2      adam
   w <- w + learning_rate u / (sqrt(v) + adaptivity)
 
-No moment is corrected for its start, as printed.
+As in the paper, the moments have no bias correction.
 
 References:
   S. Reddi et al. Adaptive federated optimization. ICLR 2021, algorithm 2.
@@ -29,7 +29,7 @@ _OPTIMIZERS = ('adam', 'yogi', 'adagrad')
 
 @dataclasses.dataclass(frozen=True)
 class Adaptive(Stage):
-  """Moves the mean on; scales and buffers stay as they were pooled."""
+  """Updates the mean; scales and buffers stay as pooled."""
 
   optimizer: Annotated[
     str,

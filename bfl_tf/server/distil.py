@@ -1,8 +1,8 @@
-"""The server distils an ensemble of models into the global one (FedBE, alg. 1).
+"""Distillation of an ensemble into the global model (FedBE, alg. 1).
 
-Targets are the ensemble's mean probabilities on unlabeled examples, sharpened;
-the student starts from the model so far, sees augmented inputs and is trained
-by cross entropy, with SWA or plain SGD.
+The targets are the sharpened mean probabilities of the ensemble on unlabeled
+examples. The student starts from the model so far. It minimizes the cross
+entropy on augmented inputs, with SWA or plain SGD.
 
 Notation (FedBE, section 4): U the server's examples, p_j the target of x_j.
   p_j[c] <- p_j[c]^2 / sum_c' p_j[c']^2
@@ -34,12 +34,12 @@ TARGETS = ('teachers', 'labels')
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Distil(Stage):
-  """Trains the mean; the pooled scale stays.
+  """Trains the mean by distillation; the pooled scale stays.
 
   Attributes:
-    resources: Resources of the run. The statistics of an averaged student
-      (`swa`) are estimated again on U.
-    make_ensemble: makes the `Ensemble` that makes teachers.
+    resources: Resources of the run. The batch statistics of a student with
+      averaged weights (`swa`) are re-estimated on U.
+    make_ensemble: Returns the `Ensemble` whose groups are the teachers.
   """
 
   resources: Resources
@@ -134,7 +134,7 @@ class Distil(Stage):
 
   @functools.cached_property
   def teacher_groups(self) -> ensemble.Ensemble:
-    """The ensemble that makes the teachers."""
+    """Ensemble whose groups are the teachers."""
     return self.make_ensemble()
 
   @property
@@ -160,7 +160,7 @@ class Distil(Stage):
 
   @property
   def steps_per_cycle(self) -> int:
-    """Number of steps of a cycle of the learning rate."""
+    """Number of steps per cycle of the learning rate."""
     return max(1, self._steps('swa_cycle', self.swa_cycle))
 
   def _check_swa(self):
@@ -180,7 +180,7 @@ class Distil(Stage):
 
   @property
   def averaging(self) -> clients.Swag:
-    """The part that averages the student's weights."""
+    """Client part that averages the student's weights."""
     return clients.Swag(
       self.first_average,
       self.steps_per_cycle,
@@ -190,7 +190,7 @@ class Distil(Stage):
 
   @functools.cached_property
   def student(self) -> training.Worker:
-    """One worker: steps follow one another. Others may share it."""
+    """Worker that trains students; a single one, as steps are sequential."""
     have, worker = self.resources, self.resources.workers[0]
     training_config = training.TrainingConfig(
       optimizer=training.SGD(self.momentum),
@@ -244,7 +244,7 @@ class Distil(Stage):
   def predicted(
     self, groups: Mapping[str, Sequence[weights.Weights]], seed: np.ndarray
   ) -> tuple[training.Mixtures, dict[str, float]]:
-    """Asks teachers about U, by group; what is not finite is left out."""
+    """Returns the teachers' finite predictions on U, by group."""
     mixtures, rejected = training.Mixtures(), 0
     if self.targets == 'labels':
       return mixtures, {}
@@ -270,8 +270,8 @@ class Distil(Stage):
     """Trains a student from `start` on the union of its teachers.
 
     Returns:
-      The student, or `start` if the student or all its teachers are not finite;
-      and columns of `metrics.csv`.
+      The student and columns of `metrics.csv`. `start` replaces the student if
+      it is not finite, or if no teacher is.
     """
     have = self.resources
     teachers = [name for name in self._taught_by if name in mixtures]
@@ -291,7 +291,7 @@ class Distil(Stage):
       else sharpen(mixtures.union(teachers).probs, self.sharpening)
     )
     result = self.student.train(task, have.server_images, targets)
-    # Through softplus and back a scale is not the same to the last bit.
+    # The student's scale differs from `start` by rounding in softplus.
     model = weights.Weights(*result.model)._replace(
       scale=start.scale, factor=start.factor
     )
@@ -304,7 +304,7 @@ class Distil(Stage):
 
 
 def sharpen(probs: np.ndarray, exponent: float) -> np.ndarray:
-  """Returns probs^exponent, normalised: `[num_examples, num_classes]`."""
-  # Relative to the largest, so that no row underflows to zeros.
+  """Returns probs^exponent, normalized: `[num_examples, num_classes]`."""
+  # Division by the maximum prevents rows that underflow to zeros.
   powers = (probs / probs.max(-1, keepdims=True)) ** exponent
   return (powers / powers.sum(-1, keepdims=True)).astype(np.float32)

@@ -1,11 +1,11 @@
-"""A round's models in three groups, to be asked together (FedBE, section 3.3).
+"""Ensembles of a round's models, in three groups (FedBE, section 3.3).
 
-  A   the clients' weight average
-  C   the clients
-  S   samples of a distribution over global models
+  A   the average of the clients' weights
+  C   the clients' models
+  S   samples from a distribution over global models
 
-As a stage of its own it only shows what their ensembles would predict (FedBE,
-Figure 3); distillation takes its teachers from here.
+The stage alone only scores the ensembles (FedBE, Figure 3). Distillation uses
+their groups as teachers.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,11 +26,12 @@ _LETTERS = 'A: average, C: clients, S: samples'
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ensemble(Stage):
-  """Makes the groups; they are scored with the round's evaluation.
+  """Creates the groups, which the evaluation of the round scores.
 
   Attributes:
     resources: Resources of the run.
-    posterior: one of `TEACHER_POSTERIORS`, made; what S samples.
+    posterior: Distribution of group S, an instance of one of
+      `TEACHER_POSTERIORS`.
   """
 
   resources: Resources
@@ -105,7 +106,7 @@ class Ensemble(Stage):
       )
     if 'S' in self.predictors:
       draws = self._draws(pooled, statistics, seeds.child(seed, 0))
-      # Recalibration replaces what was drawn.
+      # Recalibration replaces the sampled variances.
       if draws.is_variance.any() and not self.resources.recalibrates:
         info['sampled_floored_fraction'] = draws.floored_fraction()
       groups['S'] = draws
@@ -119,7 +120,7 @@ class Ensemble(Stage):
     return groups, info
 
   def _recalibrated(self, group, seed):
-    """Returns models whose buffers are measured when first used."""
+    """Returns models whose buffers are re-estimated at first use."""
     buffers: dict[int, np.ndarray] = {}
 
     def make(index):
@@ -147,7 +148,7 @@ class Ensemble(Stage):
 
 
 def groups_of(flag: str, union: str, known: Iterable[str]) -> tuple[str, ...]:
-  """Returns the groups of a union: of `A+C+S` A, C and S."""
+  """Returns the groups of a union, e.g., A, C and S of `A+C+S`."""
   known = [group for group in GROUPS if group in known]
   groups = tuple(union.split('+'))
   if groups != tuple(group for group in known if group in groups):

@@ -1,8 +1,8 @@
-"""The server trains the model on its own labelled examples.
+"""Training on labeled examples of the server.
 
-As the start of a run it is the pre-training of the pooling paper (section 3.6:
-at most 100 epochs, early stopping on validation accuracy with patience 10); as
-a refinement it is server-side training after each round.
+In `--start`, it is the pre-training of the pooling paper (section 3.6: at most
+100 epochs, early stopping on validation accuracy with patience 10). In
+`--refine`, it trains after each round.
 """
 
 import dataclasses
@@ -52,8 +52,7 @@ class FineTune(Stage):
 
   @functools.cached_property
   def _worker(self):
-    """Returns a worker without a broadcast prior and parts, at a
-    constant rate."""
+    """Worker without client parts and broadcast prior, at a constant rate."""
     worker = self.resources.workers[0]
     training_config = dataclasses.replace(
       worker.config,

@@ -1,7 +1,7 @@
-"""The last layer drawn anew, the same for all: what is shared is the features.
+"""Reinitialization of the last layer, so that clients share only the features.
 
-FL-SWAG (section 8.3): the server pre-trains a network and communicates all of
-it but the last layer. As the last stage of `--start`, behind `fine_tune`.
+FL-SWAG (section 8.3): the server pre-trains a network and sends all layers but
+the last. This is the last stage of `--start`, after `fine_tune`.
 
 References:
   M. Makni. Deriving FL-SWAG as a one-shot method. 2022, section 8.3.
@@ -23,7 +23,7 @@ _LARGEST_SEED = 2**31
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FreshHead(Stage):
-  """Replaces the last layer that has weights by a draw of its initializer."""
+  """Reinitializes the last layer with weights, equally for all clients."""
 
   resources: Resources
 
@@ -47,7 +47,7 @@ class FreshHead(Stage):
 
 
 def last_layer(model: tf_keras.Model) -> tf_keras.layers.Layer:
-  """Returns the layer from the last features to the logits."""
+  """Returns the last layer with trainable weights."""
   trained = [layer for layer in model.layers if layer.trainable_variables]
   if not trained:
     raise ValueError('the network has no trainable layer.')

@@ -1,12 +1,12 @@
-"""Server momentum: a heavy ball on the clients' mean update.
+"""Server momentum: heavy-ball momentum on the clients' mean update.
 
 Notation: w the broadcast mean, m the mean of the model so far, v the velocity.
   v <- momentum v + (1 - dampening) (m - w)
   w <- w + v
 
-With dampening = momentum v is a running average of the updates, which begins
-with the first one whole: so FedBE's published code, where the second begins it
-anew.
+With dampening = momentum, v is an exponential average that starts with the full
+first update. FedBE's published code does the same, but restarts the average at
+the second update.
 
 References:
   T.-M. H. Hsu et al. Measuring the effects of non-identical data distribution
@@ -24,9 +24,9 @@ from bfl_tf.server.stage import Stage
 
 @dataclasses.dataclass(frozen=True)
 class Momentum(Stage):
-  """Moves the mean on; scales and buffers stay as they were pooled.
+  """Updates the mean; scales and buffers stay as pooled.
 
-  Without momentum and dampening it is not there, bit for bit.
+  Without momentum and dampening, the result is bit-for-bit the pooled model.
   """
 
   decay: Annotated[
@@ -45,7 +45,7 @@ class Momentum(Stage):
   name = 'momentum'
 
   def init(self, model) -> np.ndarray:
-    """Returns the velocity, `[num_trainable]` float64, at rest."""
+    """Returns the initial velocity 0, `[num_trainable]` float64."""
     return np.zeros(model.mean.size)
 
   def __call__(self, state, reference, pooled, statistics, seed):

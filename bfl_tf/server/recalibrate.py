@@ -1,7 +1,7 @@
-"""Batch normalization's statistics, re-estimated on the server's own data.
+"""Re-estimation of batch-normalization statistics on the server's data.
 
-An average of the clients' moving statistics does not belong to the average of
-their weights; unlabeled examples are enough to measure those that do.
+The average of the clients' moving statistics does not match the average of
+their weights. Unlabeled examples suffice to estimate the right statistics.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ BATCH_NORMS = ('average', 'recalibrate')
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Recalibrate(Stage):
-  """Replaces the buffers of the model."""
+  """Re-estimates the buffers of the model."""
 
   resources: Resources
 

@@ -1,4 +1,4 @@
-"""Workers and data for stages that train, predict or draw."""
+"""Workers and data for stages that train, predict or draw samples."""
 
 from collections.abc import Callable, Sequence
 import dataclasses
@@ -11,18 +11,19 @@ from bfl_tf import data, training, weights
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Resources:
-  """A stage is given all of them by an argument `resources`.
+  """Workers and data, injected into stages as the argument `resources`.
 
   Attributes:
-    workers: Workers that train clients; they also predict, and make workers for
-      other trainings (`Worker.other`).
-    num_classes: length of the logits.
-    num_mc_samples: predictions of one model; 1 where no weight is random.
-    server_indices: `[num_server_examples]` int32 into the training data.
-    validation: held-out examples, for early stopping.
-    objective: The prior and the weight of the KL term.
-    recalibrates: whether teachers and students are measured as pooled models
-      are, by `measured`.
+    workers: Workers that train clients and predict; `Worker.other` creates
+      workers for other trainings.
+    num_classes: Number of classes.
+    num_mc_samples: Number of Monte Carlo samples per model; 1 if no weight is
+      random.
+    server_indices: `[num_server_examples]` int32, indices into training data.
+    validation: Held-out examples for early stopping.
+    objective: Objective with the prior and the weight of the KL term.
+    recalibrates: Whether `measured` re-estimates the buffers of teachers and
+      students, like those of pooled models.
     load_server_data: Function that loads `server_images` and `server_labels`.
   """
 
@@ -51,7 +52,7 @@ class Resources:
 
   @property
   def server_labels(self) -> np.ndarray | None:
-    """`[num_examples]` int32; None if not known, or of other classes."""
+    """`[num_examples]` int32; None if unknown, or of other classes."""
     return self._server_data[1]
 
   def require_server_images(self, flag: str) -> None:
@@ -65,7 +66,7 @@ class Resources:
   def measured(
     self, model: weights.Weights, seed: np.ndarray
   ) -> weights.Weights:
-    """Returns a model with the buffers that belong to its weights."""
+    """Returns a model with buffers re-estimated on the server's examples."""
     return training.recalibrate(
       self.workers, model, self.server_images, seed=seed
     )

@@ -1,13 +1,13 @@
-"""Server rate 0 where the clients' updates disagree in sign.
+"""Sign threshold: no update of weights if the clients' signs disagree.
 
 Notation: w the broadcast mean, Delta_k a client's update of it, K clients.
-  vote_i = sum_k sign(Delta_k)_i              one client, one vote
+  vote_i = sum_k sign(Delta_k)_i              all clients have equal votes
   w_i <- w_i where |vote_i| < theta           Eq. 4, with an absolute value
 
-As printed, without the absolute value, no weight could fall. Behind `momentum`
-in the chain it is w + eta_theta v: the velocity takes the whole mean update in,
-and moves only where this round's updates agree. In front of it the velocity
-takes in what is left of the update, and moves weights whose rate is 0 too.
+As printed, without the absolute value, no weight could decrease. After
+`momentum` in the chain it gives w + eta_theta v: the velocity contains the full
+mean update, but changes only weights on which this round agrees. Before
+`momentum`, the velocity contains the remaining update and changes all weights.
 
 References:
   M. S. Ozdayi et al. Improving accuracy of federated learning in non-IID
@@ -33,11 +33,11 @@ def _votes(update, weight, reference):
 
 @dataclasses.dataclass(frozen=True)
 class SignThreshold(Stage):
-  """Leaves the mean where it was broadcast if too few clients agree.
+  """Resets means to their broadcast values if too few clients agree.
 
-  Scales and buffers stay as they were pooled. A round with fewer accepted
-  updates than the threshold moves nothing, and its column says so. At threshold
-  0 it is not there, bit for bit.
+  Scales and buffers stay as pooled. `zero_rate_fraction` is the fraction of
+  reset weights; it is 1 with fewer accepted updates than the threshold. With
+  threshold 0, the result is bit-for-bit the pooled model.
   """
 
   num_clients: int

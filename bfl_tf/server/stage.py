@@ -18,8 +18,8 @@ class Stage(component.Component, abc.ABC):
   Attributes:
     statistics: Statistics over the updates of a round that the stage needs, in
       addition to the pooled model.
-    predictors: Names of the groups of models that the stage makes, such as
-      `('A', 'C')`. At most one stage of a run makes groups.
+    predictors: Names of the groups of models that the stage creates, such as
+      `('A', 'C')`. At most one stage of a run creates groups.
   """
 
   @property
@@ -33,13 +33,13 @@ class Stage(component.Component, abc.ABC):
   def init(self, model: weights.Weights) -> Any:
     """Returns the stage's slot before the first round.
 
-    The slot is an array or a dict of arrays, which the stage carries from round
-    to round in `state.slots[name]`. A stage without this hook has no slot.
+    The slot is an array or a dict of arrays, which `state.slots[name]` carries
+    from round to round. A stage without this hook has no slot.
     """
 
   @property
   def has_slot(self) -> bool:
-    """Whether this stage carries something from round to round."""
+    """Whether this stage has a slot."""
     return component.overrides(self, Stage, 'init')
 
   @abc.abstractmethod
@@ -59,11 +59,11 @@ class Stage(component.Component, abc.ABC):
       reference: Broadcast model.
       pooled: Result of the pooling rule.
       statistics: Result of each of `self.statistics`.
-      seed: `[2]` int32, which belongs to this stage and round alone.
+      seed: `[2]` int32, unique to this stage and round.
 
     Returns:
       `(state, info)` or `(state, info, groups)`: the new state, columns of
       `metrics.csv`, and groups of models by name. A group is a sequence that
-      makes a member when it is asked for one. Groups are scored with the round
-      and not kept.
+      may create its members on demand. The round scores groups, but does not
+      store them.
     """

@@ -1,6 +1,6 @@
-"""The start and every client's update stay in the state (FL-SWAG, 5.3).
+"""Storage of the broadcast model and all client updates (FL-SWAG, 5.3).
 
-What `online.updates` pools again when a client joins, changes or leaves.
+`online.updates` pools them again when a client joins, changes or leaves.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ from bfl_tf.server.stage import Stage
 
 @dataclasses.dataclass(frozen=True)
 class StoreUpdates(Stage):
-  """Keeps a one-shot run's messages; the model is left as it is."""
+  """Stores the updates of a one-shot run; the model does not change."""
 
   num_rounds: int
   clients_per_round: int
@@ -36,7 +36,7 @@ class StoreUpdates(Stage):
       )
 
   def init(self, model):
-    """Nothing is kept yet; so many changes were made after the run."""
+    """Returns a slot without updates and with 0 changes after the run."""
     return {'start': model._asdict(), 'updates': {}, 'changes': np.int32(0)}
 
   def __call__(self, state, reference, pooled, statistics, seed):
@@ -50,7 +50,7 @@ class StoreUpdates(Stage):
 
 
 def packed(update: statistics.ClientUpdate) -> dict[str, Any]:
-  """Returns an update as a checkpoint holds it; without number and memory."""
+  """Returns an update as a nested dict, without client ID and memory."""
   fields = update._asdict()
   del fields['client_id'], fields['memory']
   return {
@@ -61,12 +61,12 @@ def packed(update: statistics.ClientUpdate) -> dict[str, Any]:
 
 
 def unpacked(client: int, fields: dict[str, Any]) -> statistics.ClientUpdate:
-  """Returns the update of a client that `packed` made fields of."""
+  """Returns the update of a client from the output of `packed`."""
   return statistics.ClientUpdate(
     client_id=client,
     num_examples=int(fields['num_examples']),
     model=weights.Weights(**fields['model']),
-    # What is empty leaves nothing in a checkpoint.
+    # A checkpoint does not contain empty dicts.
     extras=fields.get('extras', {}),
     trace=training.Trace(**fields['trace']),
   )

@@ -1,7 +1,7 @@
-"""Several students of one round, to be compared (FedBE, Table 8).
+"""Comparison of several students in one round (FedBE, Table 8).
 
-Each is distilled from the same start by the same clients, differing in its
-teachers and in how it is trained; the global model stays as it is.
+All students have the same initial weights and clients, but other teachers and
+optimizers. The global model does not change.
 """
 
 from collections.abc import Callable
@@ -20,10 +20,10 @@ from bfl_tf.server.stage import Stage
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Students(Stage):
-  """Distils and scores students beside the groups A, C, S.
+  """Distils students and scores them together with the groups A, C and S.
 
   Attributes:
-    make_distil: `Distil`, bound to all but its `teachers` and `optimizer`.
+    make_distil: Returns a `Distil` for `teachers` and `optimizer`.
   """
 
   make_distil: Callable[..., Distil]
@@ -37,7 +37,7 @@ class Students(Stage):
 
   name = 'students'
   uses = {'distil': Distil}
-  # Of what it uses, the settings that it gives itself.
+  # Settings of `distil` that this stage sets itself.
   sets = {'distil': ('teachers', 'optimizer')}
 
   def __post_init__(self):
@@ -68,12 +68,12 @@ class Students(Stage):
     info |= more
     taught, refused = {}, 0
     for name, distil in self._each.items():
-      # The same seed for each: the same batches and crops.
+      # With equal seeds, all students see the same batches and crops.
       model, more = distil.distilled(
         state.model, mixtures, seeds.child(seed, 2)
       )
       if more['students_refused']:
-        # Its scores are NaN, not those of what it started from.
+        # A failed student has NaN scores, not the scores of its initial model.
         model = model.replace_mean(np.full_like(model.mean, np.nan))
         refused += 1
       taught[name] = (model,)

@@ -1,8 +1,9 @@
-"""Distributions that the samples S of an ensemble are drawn from.
+"""Distributions of group S of an ensemble.
 
-Each has `statistic(layout)`, what must be reduced over the round's updates or
-None, and `distribution(pooled, result, layout)`: over `Weights.values`, and the
-model whose other vectors a draw keeps. `result` is that of the statistic.
+`statistic(layout)` is the required Statistic over the round's updates, or None.
+`distribution(pooled, result, layout)` returns the distribution over
+`Weights.values` and the model that provides other vectors; `result` is the
+result of the statistic.
 """
 
 import dataclasses
@@ -16,7 +17,7 @@ FITS = ('equation5', 'released')
 
 @dataclasses.dataclass(frozen=True)
 class Fitted:
-  """FedBE's Eq. 5 over the clients' means."""
+  """FedBE's Eq. 5: a Gaussian fitted to the clients' means."""
 
   fit: Annotated[
     str,
@@ -61,7 +62,7 @@ class DirichletWeights:
 
 @dataclasses.dataclass(frozen=True)
 class Pooled:
-  """The posterior that the pooling rule returned."""
+  """The pooled posterior."""
 
   def statistic(self, layout):
     if not layout.size('loc'):

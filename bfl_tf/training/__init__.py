@@ -1,4 +1,4 @@
-"""Devices, the compiled training loop, optimizers, schedules, prediction."""
+"""Devices, compiled training loop, optimizers, schedules and prediction."""
 
 from bfl_tf.training.chain import prior_provider, result_spec
 from bfl_tf.training.devices import (

@@ -1,4 +1,4 @@
-"""Call the client parts at the beginning and at the end of a training."""
+"""Calls of the client parts at the beginning and the end of a training."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _trace_spec() -> tasks.Trace:
 
 
 def with_layout(parts: Parts, layout: weights.Layout) -> Parts:
-  """Returns the parts for a model."""
+  """Returns the parts for a model with this layout."""
   return tuple(part.with_layout(layout) for part in parts)
 
 
@@ -53,7 +53,7 @@ def prior_provider(parts: Parts) -> Part | None:
 def finish(
   parts: Parts, model: weights.Weights, carry: tuple, trace: tasks.Trace
 ) -> tasks.Result:
-  """Returns the model, vectors and memory that the parts make of a training."""
+  """Returns the result of a training after the parts' `finish` and `report`."""
   extras, memory, report = {}, {}, {}
   for part, kept in zip(parts, carry):
     for column, number in part.report(kept, trace).items():
@@ -67,10 +67,10 @@ def finish(
 
 
 def _check_hooks(part, start, shared, memory):
-  """Traces each hook of a user's part alone: an error names it and its line.
+  """Traces each hook of a user's part alone, for errors with its line number.
 
-  In the training loop the same error would be raised once for each client,
-  below hundreds of lines of TensorFlow's.
+  In the training loop, each client would raise the error below hundreds of
+  lines of TensorFlow.
   """
 
   def traced(hook, *arguments):
@@ -101,18 +101,18 @@ def _check_hooks(part, start, shared, memory):
 def result_spec(
   parts: Parts, layout: weights.Layout, shared: Any, memory: Any
 ) -> tasks.Result:
-  """Returns the shapes and types of what a training returns.
+  """Returns the shapes and types of the result of a training.
 
   Args:
-    parts: the chain.
+    parts: Client parts.
     layout: Layout of the model.
     shared: Slots, as in `ClientTask`.
     memory: Memory, as in `ClientTask`; the returned memory has the same
       structure.
 
   Returns:
-    `tf.TensorSpec`s of what `Worker.train` returns. The rank of a factor is
-    None, and so is a dimension that a part determines during training.
+    `tf.TensorSpec`s of the result of `Worker.train`. The rank of a factor and
+    dimensions that a part determines during training are None.
   """
   parts = with_layout(parts, layout)
 

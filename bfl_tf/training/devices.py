@@ -1,8 +1,8 @@
-"""The devices that train clients, one `tf.distribute` strategy each.
+"""Devices that train clients, with one `tf.distribute` strategy each.
 
-On a CPU a device is a logical CPU per core with one intra-op thread: two such
-workers outrun one model on two threads, and a client's bits do not depend on
-how many work beside it. GPUs are taken as they are.
+On a CPU, each core is a logical device with one intra-op thread. Two such
+devices are faster than one model on two threads, and results do not depend on
+their number. GPUs are used as they are.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from bfl_tf.startup import tf
 DISTRIBUTIONS = ('clients', 'mirrored')
 
 
-# The instructions that multiply bfloat16, as /proc/cpuinfo calls them.
+# Instructions for bfloat16 products, as named in /proc/cpuinfo.
 _BFLOAT16 = frozenset({'avx512_bf16', 'amx_bf16'})
-# TensorFlow's graph rewrites besides that to bfloat16, of those that are on.
+# TensorFlow's default graph rewrites, which do not include bfloat16.
 _REWRITES = (
   'arithmetic_optimization',
   'constant_folding',
@@ -36,8 +36,8 @@ _REWRITES = (
   'remapping',
   'shape_optimization',
 )
-# Operations that stay float32 behind a product, where the rewrite would round
-# them too: sums of gradients, and probabilities.
+# The rewrite would also round these operations after a product, but sums of
+# gradients and probabilities must stay float32.
 _FLOAT32 = (
   'AddN',
   'Log',
@@ -58,19 +58,19 @@ def configure(
   deterministic: bool = False,
   mixed_precision: bool = False,
 ) -> None:
-  """Sets threads and logical CPUs; to be called before TensorFlow's first op.
+  """Sets threads and logical CPUs; must precede TensorFlow's first op.
 
-  Where TensorFlow already runs (a notebook, a test) the devices that exist are
-  used and one log line says so.
+  If TensorFlow already runs (a notebook, a test), the existing devices are used
+  and a warning is logged.
 
   Args:
-    num_workers: logical CPUs to make; 0 for one a core.
-    deterministic: ask for deterministic kernels, which a GPU needs for equal
-      bits; CPUs with one thread have them anyway.
-    mixed_precision: convolutions and matrix products in bfloat16, and what lies
-      between two of them; variables, divergences, losses, the sums of gradients
-      and probabilities stay float32. It holds for what is compiled from now on:
-      one precision at a time in a process.
+    num_workers: Number of logical CPUs; 0 for one per core.
+    deterministic: Whether to use deterministic kernels. GPUs need them for
+      reproducible results; CPUs with one thread are deterministic anyway.
+    mixed_precision: Whether convolutions, matrix products and operations
+      between them use bfloat16. Variables, divergences, losses, sums of
+      gradients and probabilities stay float32. It affects later compilations
+      only.
 
   Raises:
     ValueError: `has_mixed_precision` is false.
@@ -80,16 +80,16 @@ def configure(
       '--mixed_precision needs a processor with bfloat16 arithmetic '
       f'({" or ".join(sorted(_BFLOAT16))}) and no GPU: remove the flag.'
     )
-  # TensorFlow reads these whenever it rewrites a graph.
+  # TensorFlow reads these variables at each graph rewrite.
   os.environ[f'{_LISTS}_INFERLIST_REMOVE'] = ','.join(_FLOAT32)
   os.environ[f'{_LISTS}_DENYLIST_ADD'] = ','.join(_FLOAT32)
-  # These can be set at any time, unlike what follows.
+  # Unlike the settings below, these may change after TensorFlow's start.
   tf.config.optimizer.set_experimental_options(_graph_options(mixed_precision))
   cpu = tf.config.list_physical_devices('CPU')[0]
   count = num_workers or len(os.sched_getaffinity(0))
   try:
     tf.config.threading.set_intra_op_parallelism_threads(1)
-    # Every worker's executor runs in this one pool.
+    # The executors of all workers share this thread pool.
     tf.config.threading.set_inter_op_parallelism_threads(max(2, count))
     tf.config.set_logical_device_configuration(
       cpu, [tf.config.LogicalDeviceConfiguration()] * count
@@ -103,16 +103,15 @@ def configure(
     )
   if deterministic:
     tf.config.experimental.enable_op_determinism()
-    # A model that is built or called by hand draws outside of our seeds, which
-    # TensorFlow then refuses without one of its own.
+    # Unseeded random ops, as in a model called outside of a scope, would fail
+    # without a global seed.
     tf.random.set_seed(0)
 
 
 def has_mixed_precision() -> bool:
-  """Whether this machine supports `mixed_precision`.
+  """Returns whether this machine supports `mixed_precision`.
 
-  On a GPU it would be float16, whose small gradients vanish without a scaled
-  loss; nobody measured it.
+  GPUs are excluded: they would use float16, which needs a scaled loss.
   """
   if tf.config.list_physical_devices('GPU'):
     return False
@@ -124,21 +123,20 @@ def has_mixed_precision() -> bool:
 
 
 def in_float32(tensors: list[tf.Tensor]) -> list[tf.Tensor]:
-  """Returns tensors from which the rewrite to bfloat16 does not go on."""
+  """Returns tensors that stop the rewrite to bfloat16."""
   if not tf.config.optimizer.get_experimental_options().get(_TO_BFLOAT16):
     return tensors
-  # An operation that it does not know.
+  # The rewrite stops at operations that are not in its lists.
   return [tf.raw_ops.Snapshot(input=tensor) for tensor in tensors]
 
 
 def _graph_options(mixed_precision: bool) -> dict[str, bool]:
-  """Which of TensorFlow's graph rewrites to leave out.
+  """Returns the options of TensorFlow's graph rewrites.
 
-  The arithmetic rewrite makes sums of three and more, which the memory rewrite
-  turns into temporary variables; inside a loop inside a loop these outlive
-  their step and the next one stops with AlreadyExistsError. On a CPU the
-  rewrites bring nothing (ResNet-20 is 7 % faster without any of them), except
-  for the one to bfloat16.
+  The arithmetic and memory rewrites turn sums into temporary variables. In
+  nested loops, these cause an AlreadyExistsError in the next step. On a CPU,
+  only the rewrite to bfloat16 is useful: ResNet-20 is 7 % faster without the
+  others.
   """
   if tf.config.list_physical_devices('GPU'):
     return {'arithmetic_optimization': False}
@@ -156,9 +154,9 @@ def strategies(
 
   Args:
     num_workers: Maximum number of devices; 0 for all.
-    distribution: `clients`: a client is trained on one device, several clients
-      side by side. `mirrored`: one client at a time, data-parallel over all
-      devices with `MirroredStrategy`, for a model that fills a card.
+    distribution: `clients` trains each client on one device, with several
+      clients in parallel. `mirrored` trains one client at a time on all
+      devices, data-parallel with `MirroredStrategy`, for large models.
   """
   found = tf.config.list_logical_devices('GPU')
   found = found or tf.config.list_logical_devices('CPU')
@@ -170,21 +168,20 @@ def strategies(
 
 @functools.cache
 def _mirrored(names):
-  # Two over the same devices mix their collective operations up.
+  # Two strategies over the same devices confuse their collective operations.
   return tf.distribute.MirroredStrategy(names)
 
 
 def in_parallel(workers: Sequence, jobs: Iterable, run: Callable) -> Iterator:
-  """Yields `run(worker, job)` as they finish, each on the next free worker.
+  """Yields the results of `run(worker, job)` in the order of completion.
 
-  At most one job a worker waits ahead, and a result is let go of once it has
-  been yielded: memory does not grow with the jobs.
+  Memory does not grow with the number of jobs: at most one job per worker waits
+  in the queue, and results are released after they are yielded.
 
   Args:
     workers: Workers, of which each job uses one exclusively.
     jobs: Jobs in the order in which they start; may be a generator.
-    run: called in a thread, which must not wait for `in_parallel` itself;
-      TensorFlow lets go of the interpreter's lock.
+    run: Function that is called in a thread and must not call `in_parallel`.
   """
   free: queue.Queue = queue.Queue()
   for worker in workers:
@@ -209,19 +206,17 @@ def in_parallel(workers: Sequence, jobs: Iterable, run: Callable) -> Iterator:
       pending |= {
         pool.submit(task, job) for job in itertools.islice(jobs, len(done))
       }
-      # An error ends it all: it comes after what is finished.
+      # An error ends the loop, so successful results are yielded first.
       ready = sorted(done, key=lambda future: future.exception() is None)
       del done
       while ready:
         yield ready.pop().result()
   finally:
-    # Who is at work has a worker until the end.
+    # Running jobs cannot be canceled and still use their workers.
     concurrent.futures.wait([f for f in pending if not f.cancel()])
 
 
 @functools.cache
 def _threads(count: int) -> concurrent.futures.ThreadPoolExecutor:
-  """Returns threads that are reused: TensorFlow keeps memory for each new
-  thread.
-  """
+  """Returns reusable threads, as TensorFlow keeps memory for each new one."""
   return concurrent.futures.ThreadPoolExecutor(count)

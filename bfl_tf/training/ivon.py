@@ -3,10 +3,10 @@
 Notation (Shen et al. 2024, algorithm 1): m the mean, h the curvature of the
 mean loss, l = N / T the effective sample size, N the number of examples and T
 the weight of the KL term, d = 1 / (l prior_scale^2) the weight decay of the
-prior N(0, prior_scale^2). For a prior with natural parameters eta, from a
-client part or the broadcast, d is eta_2 / l, which may be negative, and d m
-becomes d m - eta_1 / l. The KL reduction `mean` multiplies l by the number of
-weights of the variable; `tied` leaves d m out.
+prior N(0, prior_scale^2). For a prior with natural parameters eta (from a
+client part or the broadcast), d is eta_2 / l, and d m becomes d m - eta_1 / l.
+This d may be negative. The KL reduction `mean` multiplies l by the number of
+weights of the variable; `tied` omits d m.
   theta = m + e / sqrt(l (h + d)),  e ~ N(0, I);  g^ the gradient at theta
   h^ = g^ (theta - m) l (h + d)
   g <- b1 g + (1 - b1) g^
@@ -14,13 +14,13 @@ weights of the variable; `tied` leaves d m out.
   m <- m - rate (g / (1 - b1^t) + d m) / (h + d)
   the posterior is N(m, 1 / (l (h + d)))
 
-What is kept is the precision p = l (h + d): p <- p (1 - u + u^2 / 2) with u =
-(1 - b2) (h - h^) / (h + d), which is positive whatever h^ is.
+The code stores the precision p = l (h + d): p <- p (1 - u + u^2 / 2) with u =
+(1 - b2) (h - h^) / (h + d). It is positive for any h^.
 
-The precision starts from the broadcast posterior and so goes on over rounds; g
-starts from 0 in each, as Adam's does. `clip_radius` bounds what the rate is
-multiplied by, as the authors' code does; unlike it we leave the rate as it is,
-where it multiplies it by the first h + d.
+The initial precision is the broadcast posterior's, so it continues over rounds;
+g restarts from 0 in each round, as in Adam. As in the authors' code,
+`clip_radius` bounds the factor of the rate. Unlike their code, the rate is not
+multiplied by the initial h + d.
 
 References:
   Y. Shen et al. Variational learning is effective for large deep networks.

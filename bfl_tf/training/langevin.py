@@ -1,4 +1,4 @@
-"""Langevin steps: SGD that samples the posterior, with real noise.
+"""Langevin optimizers: SGD with added noise, which samples the posterior.
 
 Notation: g the gradient of the mean loss over a batch, N the client's number of
 examples, so that U = N loss is the posterior's energy; h the learning rate.
@@ -6,8 +6,8 @@ examples, so that U = N loss is the posterior's energy; h the learning rate.
   pSGLD  V <- a V + (1 - a) g^2,  G = 1 / (l + sqrt(V))
          w <- w - h G g + sqrt(2 h G / N) z
 
-With the papers' step e = 2 h / N. Weight decay d on the mean loss is the prior
-N(0, 1 / (d N)). As its authors do, pSGLD leaves the derivative of G out.
+The papers' step is e = 2 h / N. Weight decay d on the mean loss corresponds to
+the prior N(0, 1 / (d N)). Like its authors, pSGLD omits the derivative of G.
 
 References:
   M. Welling, Y. W. Teh. Bayesian learning via stochastic gradient Langevin
@@ -88,7 +88,6 @@ def _spread(step, temperature):
 
 
 def _noisy(variables, gradients, step):
-  """Yields each variable with its gradient and its noise."""
   stream = seeds.Stream(step.seed)
   for place, (variable, gradient) in enumerate(zip(variables, gradients)):
     seed = stream('noise', place)

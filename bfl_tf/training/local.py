@@ -1,8 +1,8 @@
-"""Local training: the negative ELBO by minibatches, inside one `tf.function`.
+"""Local training on the negative ELBO in mini-batches, as one `tf.function`.
 
-The whole of a client's training is one call: epochs of shuffled minibatches
-gathered by index from the data set that the device holds. It is traced once
-for a device; clients and rounds change nothing but its arguments.
+A client's complete training is one call. Each epoch shuffles the client's
+indices into the device's data set. The function is traced once per device;
+clients and rounds change only its arguments.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class LocalTraining:
   """Local training of one model under one strategy.
 
   Attributes:
-    variables: the model's variables by flat vector.
+    variables: Variables of the model, by flat vector.
     layout: Shapes of the variables.
   """
 
@@ -32,7 +32,7 @@ class LocalTraining:
     data: tasks.Data,
     config: tasks.TrainingConfig,
   ):
-    """Makes the optimizer's slots; call it under `strategy.scope()`."""
+    """Creates the optimizer's slots; call it under `strategy.scope()`."""
     self.variables = weights.Variables.of(model, config.posterior_scope)
     self.layout = weights.Layout.of(model, config.posterior_scope)
     self._strategy, self._model, self._config = strategy, model, config
@@ -55,7 +55,7 @@ class LocalTraining:
     return part
 
   def _shares_of_weights(self):
-    """Returns the factors of the KL term under a mean over weights, or None."""
+    """Returns the factors that turn the KL's sum into a mean, or None."""
     if self._config.objective.kl_reduction != 'mean':
       return None
     sizes = np.array([shape.num_elements() for shape in self.layout.loc])
@@ -64,7 +64,7 @@ class LocalTraining:
   def signature(self, x, y, task: tasks.ClientTask) -> list:
     """Returns the input signature of `__call__` for jobs like `task`."""
     of = tf.nest.map_structure(tasks.spec_of, task)
-    # A rule may return another rank every round.
+    # The rank of the broadcast factor may differ between rounds.
     factor = tasks.any_rows(of.start.factor)
     return [
       tf.TensorSpec(x.shape, x.dtype),
@@ -76,7 +76,7 @@ class LocalTraining:
     ]
 
   def __call__(self, x, y, task: tasks.ClientTask) -> tasks.Result:
-    """What is compiled: trains on `x[task.indices], y[task.indices]`."""
+    """Trains on `x[task.indices]` and `y[task.indices]`, to be compiled."""
     config = self._config
     weights.write(self.variables, task.start)
     self._cap()
@@ -139,9 +139,10 @@ class LocalTraining:
     return 1.0 - (1.0 - floor) * place
 
   def prior(self, task: tasks.ClientTask) -> Any:
-    """The client's prior: what a part gives, the broadcast, or the same one.
+    """Returns the client's prior: a part's, the broadcast, or the fixed one.
 
-    As the layers take it, or by variable for an optimizer that fits.
+    It is a `Prior` for variational layers. For an optimizer that fits a
+    posterior, it contains natural parameters by variable.
     """
     if self._prior_provider:
       name = self._prior_provider.name
@@ -162,7 +163,7 @@ class LocalTraining:
     return objectives.Prior(tf.constant(0.0), scale)
 
   def _by_variable(self, eta):
-    """Splits natural parameters `[2, num_loc]` for an optimizer that fits."""
+    """Splits natural parameters `[2, num_loc]` by variable."""
     shapes = [variable.shape for variable in self._trained]
     both = tf.unstack(tf.cast(eta, tf.float32))
     return list(zip(*(weights.unflatten(v, shapes) for v in both)))
@@ -177,13 +178,13 @@ class LocalTraining:
     return inputs, tf.gather(y, batch)
 
   def step(self, inputs, labels, step, carry, prior):
-    """One step over all replicas: forward, backward, update, in place.
+    """Trains one step on all replicas and updates the variables in place.
 
     Args:
-      inputs: `[batch, ...]` normalised examples.
-      labels: `[batch]`.
-      step: a `Step`.
-      carry: one entry per client part.
+      inputs: `[batch, ...]` normalized examples.
+      labels: `[batch]`, labels as of `Data`.
+      step: A `Step`.
+      carry: Carry of each client part.
       prior: Prior, as returned by `prior`.
 
     Returns:
@@ -195,14 +196,14 @@ class LocalTraining:
       self._replica_step, (inputs, labels, step, carry, prior)
     )
 
-    # Every replica has applied the same reduced gradient.
+    # All replicas are equal, because they applied the same reduced gradient.
     def first(value):
       return self._strategy.experimental_local_results(value)[0]
 
     return first(loss), tf.nest.map_structure(first, carry)
 
   def _replica_step(self, inputs, labels, step, carry, prior):
-    """Trains one step on a replica's share of the batch."""
+    """Trains one step on the part of the batch of this replica."""
     context = tf.distribute.get_replica_context()
     replicas = float(self._strategy.num_replicas_in_sync)
     replica = context.replica_id_in_sync_group
@@ -310,6 +311,6 @@ def _step_of(part, step, stream):
 
 
 def _share(values, replica, replicas):
-  # No share is empty as long as there are as many examples as replicas.
+  # No share is empty if there are at least as many examples as replicas.
   size = tf.shape(values)[0]
   return values[size * replica // replicas : size * (replica + 1) // replicas]

@@ -2,8 +2,9 @@
 
 Notation (pooling paper, Eq. 6): mean over the batch of -log p(y | x, theta)
 plus T KL[q(theta) || p(theta)] / N_k, N_k the client's own number of examples.
-Beyond the paper: N_k may be N, the examples of all clients, T, the temperature,
-other than 1, and the KL reduced as others reduce it (docs/prior.md).
+Extensions of the paper: N_k may be N, the examples of all clients; the
+temperature T may differ from 1; and other reductions of the KL are available
+(docs/prior.md).
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ KL_REDUCTIONS = ('sum', 'mean', 'tied')
 
 @dataclasses.dataclass(frozen=True)
 class Objective:
-  """The prior, and the weight of the KL term of a client's objective.
+  """Prior and weight of the KL term in a client's objective.
 
-  A variant or an optimizer that fits a posterior inherits these settings.
+  Variants and optimizers that fit a posterior inherit these settings.
   """
 
   prior_scale: Annotated[
@@ -72,17 +73,17 @@ class Objective:
   ] = 0.0
 
   def kl_weight(self, round_index: int) -> np.float32:
-    """Returns the factor on the KL term in a round: temperature, annealing."""
+    """Returns the KL weight in a round: temperature times annealing."""
     rounds = self.annealing_rounds
     annealed = min(1.0, (round_index + 1) / rounds) if rounds else 1.0
     return np.float32(self.temperature) * np.float32(annealed)
 
   def other_examples(self, own: int, total: int) -> int:
-    """Returns how many examples of other clients the KL term is divided by."""
+    """Returns the number of other clients' examples in the KL's divisor."""
     return total - own if self.kl_examples == 'all' else 0
 
   def compiled(self) -> Objective:
-    """Returns what training is compiled from; the rest comes with each task."""
+    """Returns the settings that are compiled; tasks contain the others."""
     return Objective(
       prior_scale=self.prior_scale,
       update_prior=self.update_prior,
@@ -91,7 +92,7 @@ class Objective:
     )
 
   def standard(self) -> Objective:
-    """Returns it with KL / N_k: the sum at temperature 1, not annealed."""
+    """Returns the objective with the paper's term KL / N_k."""
     return dataclasses.replace(
       self,
       kl_examples='own',
@@ -106,7 +107,7 @@ class Flipout(variants.Flipout, Objective):
   """Variational inference with Flipout (Wen et al. 2018), Gaussian prior."""
 
 
-# By name, with the settings of their objective.
+# Variants by name, with the settings of their objective.
 VARIANTS = variants.VARIANTS | {'flipout': Flipout}
 
 
@@ -122,7 +123,7 @@ def negative_log_likelihood(logits, labels) -> tf.Tensor:
 
   Args:
     logits: `[batch, num_classes]`.
-    labels: integer classes `[batch]`, or probabilities `[batch, num_classes]`.
+    labels: Integer classes `[batch]`, or probabilities `[batch, num_classes]`.
   """
   if labels.dtype.is_floating:
     return tf.nn.softmax_cross_entropy_with_logits(labels, logits)
@@ -138,12 +139,12 @@ def divergence(
   """Returns KL[N(loc, scale^2) || prior] in nats, summed over the weights.
 
   Args:
-    loc: `[num_loc]`.
+    loc: `[num_loc]`, means.
     scale: `[num_loc]`, standard deviations.
     prior: Prior of each weight.
     shares: `[num_loc]`, factors on the weights' divergences; None for 1.
   """
-  # Multiplied and squared by name: a division or a power costs ten times that.
+  # A division or a power costs ten times as much as a product or `tf.square`.
   inverse = 1.0 / prior.scale
   ratio, distance = scale * inverse, (loc - prior.loc) * inverse
   each = 0.5 * (tf.square(ratio) + tf.square(distance) - 1.0)

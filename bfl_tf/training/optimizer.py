@@ -12,13 +12,13 @@ from bfl_tf.startup import tf
 class Optimizer(component.Component, abc.ABC):
   """An optimizer whose state is a list of slot variables.
 
-  The slots are set to zero when a client begins. tf_keras' optimizers would
-  carry their state from one client to the next, and cannot be applied inside a
-  loop that a distribution strategy owns.
+  The slots are set to zero when a client begins. tf_keras' optimizers are not
+  suitable: their state would pass from client to client, and they do not work
+  in a loop of a distribution strategy.
 
-  An optimizer that fits a Gaussian to all weights of a network without
-  variational layers also inherits from `Objective`, has `posterior_scope =
-  'all'` and overrides `begin`, `sample` and `scales`. `step.prior` then holds
+  An optimizer may fit a Gaussian to all weights of a network without
+  variational layers. It then inherits from `Objective`, has `posterior_scope =
+  'all'`, and overrides `begin`, `sample` and `scales`. `step.prior` contains
   the prior of each variable (precision times mean, precision), and
   `step.kl_examples` divides the KL term.
 
@@ -32,7 +32,7 @@ class Optimizer(component.Component, abc.ABC):
   initial_scale: float = 0.0
 
   def slots(self, variables: list) -> list:
-    """Returns new variables for the state, not trainable."""
+    """Returns new non-trainable variables for the state."""
     return []
 
   @abc.abstractmethod
@@ -49,10 +49,10 @@ class Optimizer(component.Component, abc.ABC):
     """
 
   def begin(self, slots: list, scales: list) -> None:
-    """Stores the broadcast's standard deviations, one tensor per variable."""
+    """Stores the broadcast standard deviations, one tensor per variable."""
 
   def sample(self, variables: list, slots: list, step: Any) -> None:
-    """Moves the variables to the point where the gradient is computed.
+    """Sets the variables to a sample, at which the gradient is computed.
 
     The training loop restores the means before it calls `apply`.
     """
@@ -63,7 +63,7 @@ class Optimizer(component.Component, abc.ABC):
 
 
 def zeros_like(variables: list) -> list[tf.Variable]:
-  """Returns a variable of zeros, not trainable, for each variable."""
+  """Returns a non-trainable variable of zeros for each variable."""
   return [
     tf.Variable(tf.zeros(v.shape, v.dtype), trainable=False) for v in variables
   ]

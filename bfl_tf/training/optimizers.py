@@ -1,4 +1,4 @@
-"""Optimizers for the compiled loop, on TensorFlow's fused update kernels.
+"""Client optimizers with TensorFlow's fused update kernels.
 
 Momentum is v = momentum v + g, w = w - rate v. Nesterov's form is that of
 PyTorch, w = w - rate (g + momentum v).
@@ -17,7 +17,7 @@ from bfl_tf.training.optimizer import Optimizer, zeros_like
 
 @dataclasses.dataclass(frozen=True)
 class SGD(Optimizer):
-  """Stochastic gradient descent, with heavy-ball momentum where it is > 0."""
+  """Stochastic gradient descent with optional momentum."""
 
   momentum: Annotated[
     float, Setting('Momentum coefficient; 0 for plain SGD.', ge=0, lt=1)

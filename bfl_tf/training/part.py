@@ -10,7 +10,7 @@ from bfl_tf.startup import tf
 
 
 class Part(component.Component):
-  """Something that a method adds to the local training of a client.
+  """An extension of a client's local training.
 
   The hooks `with_layout`, `check`, `for_one_site` and `init_memory` run on the
   host. All other hooks are compiled into the training loop, in the order of
@@ -18,18 +18,18 @@ class Part(component.Component):
 
   Notation: `mean` is the flat vector `[num_trainable]` of all trainable means,
   `[loc; point]`. `shared` is the slot of the server stage `server_stage`, the
-  same for all clients of a round, or None. `memory` is what this client kept
-  from its last round, or None. `carry` is what the part passes from step to
-  step. `step` is a `training.Step` whose seed belongs to this part alone.
+  same for all clients of a round, or None. `memory` is the state of this client
+  after its last round, or None. `carry` is the state of the part between steps.
+  `step` is a `training.Step` with a seed for this part only.
 
   Attributes:
     requires: Values that flags must have, by flag, such as `{'pooling': ('nwa',
-      'ws')}`. A part that requires a rule which divides out the broadcast
-      posterior guarantees that the trained model contains it exactly once.
+      'ws')}`. If a required rule divides out the broadcast posterior, the
+      trained model must contain it exactly once.
     incompatible_with: Names of other parts and of flags that must not be set.
     posterior_scope: 'all' if `finish` returns a Gaussian over all weights of a
       network without variational layers, otherwise 'layers'.
-    prior_weight: Factor on the KL term, where the part provides the prior.
+    prior_weight: Factor on the KL term if the part provides the prior.
     rank: Number of rows of the factor that `finish` returns.
   """
 
@@ -55,7 +55,7 @@ class Part(component.Component):
   def check(self, num_steps: int, num_examples: int) -> None:
     """Raises a ValueError if a training of this length is too short.
 
-    It is called before the first round, for the shortest and the longest
+    The check precedes the first round, for the shortest and the longest
     training of each client.
     """
 

@@ -1,7 +1,7 @@
 """Predictive distributions, streamed over Monte Carlo samples.
 
-Memory is one batch of one sample: means and spreads are updated as the samples
-come (Welford), since the spread may be 1e-5 where the mean is 1.
+Only one batch of one sample is in memory. Welford's algorithm updates means and
+variances, because differences of squares would lose small variances.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from bfl_tf.startup import tf
 from bfl_tf.training import devices
 
 BATCH_SIZE = 256
-# Batches of one call: Python between them would cost a small network a quarter.
+# Batches per compiled call; single batches would slow small networks by a
+# quarter.
 _BATCHES = 8
 
 
@@ -28,7 +29,7 @@ class Predictive(NamedTuple):
     probs: `[num_examples, num_classes]`, mean over samples.
     aleatoric: `[num_examples]`, trace of the expected covariance.
     epistemic: `[num_examples]`, trace of the covariance over samples.
-    expected_entropy: `[num_examples]`, mean over samples of the entropy, nats.
+    expected_entropy: `[num_examples]`, mean entropy of the samples in nats.
   """
 
   probs: np.ndarray
@@ -41,8 +42,8 @@ class Welford(NamedTuple):
   """Running moments over samples, in the graph.
 
   Attributes:
-    count: samples so far.
-    mean: `[batch, num_classes]`.
+    count: Number of samples so far.
+    mean: `[batch, num_classes]`, mean over samples.
     aleatoric: `[batch]`, sum over samples of sum_c p (1 - p).
     scatter: `[batch]`, sum over samples of sum_c (p - mean)^2.
     entropy: `[batch]`, sum over samples of -sum_c p log p.
@@ -56,12 +57,12 @@ class Welford(NamedTuple):
 
   @classmethod
   def zeros(cls, shape) -> Welford:
-    """Before the first sample."""
+    """Returns the moments before the first sample."""
     rows = tf.zeros(shape[:1])
     return cls(tf.constant(0.0), tf.zeros(shape), rows, rows, rows)
 
   def add(self, probs) -> Welford:
-    """Takes a sample `[batch, num_classes]` in."""
+    """Returns the moments with another sample `[batch, num_classes]`."""
     count = self.count + 1.0
     delta = probs - self.mean
     mean = self.mean + delta / count
@@ -74,7 +75,7 @@ class Welford(NamedTuple):
     )
 
   def predictive(self) -> Predictive:
-    """Returns what the samples amount to."""
+    """Returns the predictive distribution of the samples."""
     sums = self.aleatoric, self.scatter, self.entropy
     return Predictive(self.mean, *(total / self.count for total in sums))
 
@@ -91,17 +92,18 @@ def predict(
 
   Args:
     workers: Predictors or workers.
-    model: the posterior to sample, or the point.
+    model: Posterior to sample, or deterministic weights.
     x: `[num_examples, ...]` raw examples.
     seed: `[2]` int32.
-    num_samples: passes of a stochastic model; a deterministic one needs 1.
+    num_samples: Number of Monte Carlo samples; a deterministic model needs 1.
 
   Returns:
-    The same bits for any number of workers.
+    The predictions, bit-for-bit identical for any number of workers.
   """
   for worker in workers:
     worker.load(model)
-  # As many calls for each worker, of as many batches to within one.
+  # All workers get the same number of calls, with equally many batches or one
+  # more.
   batches = math.ceil(len(x) / BATCH_SIZE)
   calls = len(workers) * math.ceil(batches / (len(workers) * _BATCHES))
   parts = np.array_split(np.arange(batches), min(calls, batches))
@@ -125,10 +127,10 @@ def predict_members(
   """Predicts with every member of every group, one member at a time.
 
   Args:
-    groups: models by the group's name; the others are as in `predict`.
+    groups: Models by name of the group. Other arguments are as of `predict`.
 
   Yields:
-    The group's name and the member's prediction.
+    Name of the group and prediction of the member.
   """
   members = ((name, m) for name, group in groups.items() for m in group)
   for number, (name, member) in enumerate(members):
@@ -137,10 +139,10 @@ def predict_members(
 
 
 class Mixtures:
-  """Mixtures of what is added to them, by group; equal ones by default.
+  """Mixtures of predictions by group, with equal weights by default.
 
-  The spread of a mixture is the mean spread of its parts plus the spread of
-  their means; both are centred (Chan et al. 1979).
+  The variance of a mixture is the mean variance of its members plus the
+  variance of their means, computed with centered sums (Chan et al. 1979).
   """
 
   def __init__(self):
@@ -148,7 +150,7 @@ class Mixtures:
     self._mixed: dict[str, Predictive] = {}
 
   def add(self, name: str, member: Predictive, weight: float = 1) -> None:
-    """Takes a member of a group in, counting `weight` times."""
+    """Adds a member to a group, with a weight."""
     size = self._sizes.get(name, 0)
     self._mixed[name] = (
       _mix(size, self._mixed[name], weight, member) if size else member
@@ -188,11 +190,11 @@ def recalibrate(
   *,
   seed: np.ndarray,
 ) -> weights.Weights:
-  """Estimates batch normalization's moving statistics anew.
+  """Re-estimates the moving statistics of batch normalization.
 
   Args:
-    model: Model whose buffers are replaced; a model without buffers is returned
-      as it is. Other arguments are as of `predict`.
+    model: Model whose buffers are replaced; without buffers, it is returned
+      unchanged. Other arguments are as of `predict`.
 
   Returns:
     The model with the mean of the batches' statistics as its buffers.
@@ -201,7 +203,7 @@ def recalibrate(
     return model
   for worker in workers:
     worker.load(model)
-  # A remainder of a few examples would have a variance of its own.
+  # A small last batch would bias the variance, so batches have similar sizes.
   count = max(1, len(x) // BATCH_SIZE)
 
   def measure(worker, index):

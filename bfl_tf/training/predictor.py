@@ -20,7 +20,7 @@ class Inputs(NamedTuple):
     shape: Shape of one example.
     dtype: uint8 or float32.
     mean: `[channels]` float32.
-    std: `[channels]` float32, a standard deviation.
+    std: `[channels]` float32, standard deviations.
   """
 
   shape: tuple[int, ...]
@@ -30,15 +30,15 @@ class Inputs(NamedTuple):
 
 
 class Predictor:
-  """A device with its own model, to be asked; it needs no data to be made.
+  """A device with its own model for predictions, without training data.
 
-  One thread at a time may use a predictor.
+  Only one thread at a time may use a predictor.
 
   Attributes:
     inputs: Shape, type and normalization of the inputs.
     device: Name of the device.
-    model: the device's own, from normalised examples to logits.
-    variables: the model's variables by flat vector.
+    model: Model on the device, from normalized examples to logits.
+    variables: Variables of the model, by flat vector.
     layout: Shapes of the variables.
   """
 
@@ -49,7 +49,7 @@ class Predictor:
     inputs: Inputs,
     posterior_scope: str = 'layers',
   ):
-    """Builds the model; `random` as of `weights.Variables.of`."""
+    """Builds the model; `posterior_scope` as of `weights.Variables.of`."""
     self.inputs = inputs
     self.device = strategy.extended.worker_devices[0]
     with strategy.scope():
@@ -75,13 +75,13 @@ class Predictor:
   def predict(
     self, x: np.ndarray, seed: np.ndarray, first: int, num_samples: int
   ) -> prediction.Predictive:
-    """Predicts under the loaded weights, in batches; traced once.
+    """Predicts with the loaded weights, in batches; traced once.
 
     Args:
       x: `[num_examples, ...]` raw examples.
       seed: `[2]` int32.
-      first: number of the first example, which names the draws of its batch.
-      num_samples: passes of a stochastic model.
+      first: Index of the first example, which determines the batches' seeds.
+      num_samples: Number of Monte Carlo samples.
     """
     with tf.device(self.device):
       return as_numpy(self._predict(x, seed, first, num_samples))
@@ -96,7 +96,7 @@ class Predictor:
       seed: `[2]` int32.
 
     Returns:
-      `[num_buffers]`, as the moving statistics are laid out.
+      `[num_buffers]`, in the layout of the moving statistics.
     """
     if self._measure is None:
       signature = self._predict.input_signature[:2]
@@ -105,9 +105,7 @@ class Predictor:
       return self._measure(x, seed).numpy()
 
   def _measure_batch(self, x, seed):
-    """Measures one batch: from zero, a step leaves (1 - momentum) of its
-    statistics.
-    """
+    """Measures a batch: from 0, a step adds (1 - momentum) times its values."""
     share = {
       id(variable): 1.0 - layer.momentum
       for layer in self.model.submodules
@@ -115,8 +113,8 @@ class Predictor:
       and layer.trainable
       for variable in (layer.moving_mean, layer.moving_variance)
     }
-    # What else is not trained, a frozen layer's kernel or statistics, is as it
-    # was.
+    # Other variables, e.g., the kernel or statistics of a frozen layer, do not
+    # change.
     buffers = self.variables.buffers
     for variable in buffers:
       if id(variable) in share:
@@ -127,7 +125,7 @@ class Predictor:
     return weights.flatten([v / share.get(id(v), 1.0) for v in buffers])
 
   def forward(self, x: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-    """One pass, in a graph too: probabilities `[batch, num_classes]`."""
+    """Returns probabilities `[batch, num_classes]` of a Monte Carlo sample."""
     inputs = preprocessing.normalize(x, self.inputs.mean, self.inputs.std)
     with models.scope(seed, self.variables.untransformed_scale):
       return tf.nn.softmax(self.model(inputs, training=False))
@@ -135,7 +133,7 @@ class Predictor:
   def batches(
     self, x: tf.Tensor, seed: tf.Tensor, first: tf.Tensor, num_samples: int
   ) -> prediction.Predictive:
-    """Compiles `predict` for another graph; arguments as there."""
+    """Returns the result of `predict` as tensors, for use in a graph."""
     size, count = prediction.BATCH_SIZE, tf.shape(x)[0]
     rows = {'size': -(-count // size), 'infer_shape': False}
     probs = tf.TensorArray(
@@ -167,5 +165,5 @@ class Predictor:
 
 
 def as_numpy(structure: Any) -> Any:
-  """Returns a structure of tensors as arrays."""
+  """Returns a nested structure of tensors as NumPy arrays."""
   return tf.nest.map_structure(lambda t: t.numpy(), structure)

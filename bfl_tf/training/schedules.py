@@ -1,6 +1,7 @@
-"""Learning rates over rounds; inside a round the compiled loop decays them.
+"""Learning-rate schedules over rounds.
 
-A schedule is a function `(rate, round, num_rounds) -> rate`, round from 0.
+A schedule is a function `(rate, round, num_rounds) -> rate`, with rounds from
+0. The training loop applies the decay within a round.
 """
 
 import dataclasses
@@ -55,7 +56,7 @@ class Steps:
       raise ValueError('--steps.decay_factor must contain at least one factor.')
 
   def __call__(self, rate: float, round_index: int, num_rounds: int) -> float:
-    # 0.55 of 100 rounds is 55.00000000000001: by less than a round's fraction.
+    # The tolerance is for rounding: 0.55 of 100 rounds is 55.00000000000001.
     off = _TINY if self.decay_after else -_TINY
     passed = sum(round_index > at * num_rounds + off for at in self.decay_at)
     last = len(self.decay_factor) - 1
@@ -66,11 +67,12 @@ class Steps:
 
 @dataclasses.dataclass(frozen=True)
 class Exponential:
-  """rate x decay^max(0, round - silent_rounds).
+  """Exponential decay: rate x decay^max(0, round - silent_rounds).
 
   Attributes:
-    decay: 0.96 is the pooling paper's `reduces by a factor of .04`.
-    silent_rounds: rounds before the decay sets in.
+    decay: Decay factor; 0.96 is the pooling paper's `reduces by a factor of
+      .04`.
+    silent_rounds: Number of rounds before the decay begins.
   """
 
   decay: Annotated[

@@ -14,7 +14,7 @@ from bfl_tf.training import objectives
 
 
 class Data(NamedTuple):
-  """Training examples as the graph sees them: raw, and how to normalise.
+  """Raw training examples and their normalization.
 
   Labels are integer classes `[num_examples]`, or float32 probabilities
   `[num_examples, num_classes]`.
@@ -31,29 +31,30 @@ _STANDARD = objectives.Objective()
 
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig:
-  """Everything that the compiled local training depends on.
+  """All settings that the compiled local training depends on.
 
   Attributes:
-    optimizer: one of `training.OPTIMIZERS`, or like them.
-    batch_size: examples a step; the last partial batch is kept.
-    max_gradient_norm: the L2 norm that a step's whole gradient is clipped to,
-      before weight decay and parts; not at all where 0.
-    weight_decay: times the mean, added to the gradient before momentum.
-    decay_biases: False leaves vectors out: biases, normalization's gamma and
-      beta.
-    objective: The prior and the KL reduction, as of `Objective.compiled`.
-    augment: pad, crop, flip.
-    augment_padding: pixels on each side before the crop.
-    augment_border: one of `preprocessing.PADS`.
-    step_decay: factor on the learning rate at each step of a round.
-    epoch_decay: factor every `epoch_decay_every` epochs of a round.
+    optimizer: Client optimizer, an instance of one of `training.OPTIMIZERS` or
+      of another `Optimizer`.
+    batch_size: Mini-batch size; the last batch may be smaller.
+    max_gradient_norm: Largest L2 norm of a gradient before weight decay and
+      parts; 0 for no clipping.
+    weight_decay: Factor of the mean that is added to the gradient.
+    decay_biases: Whether weight decay includes vectors (biases, gamma and beta
+      of normalizations).
+    objective: Prior and KL reduction, as of `Objective.compiled`.
+    augment: Whether to pad, crop and flip images.
+    augment_padding: Number of pixels added on each side before the crop.
+    augment_border: Values of these pixels, one of `preprocessing.PADS`.
+    step_decay: Factor on the learning rate after each step of a round.
+    epoch_decay: Factor on the learning rate after `epoch_decay_every` epochs.
     epoch_decay_every: Number of epochs between two factors `epoch_decay`.
-    cycle_length: steps in which the rate falls linearly to `cycle_floor` times
-      itself, before it jumps back; 0 for no cycles.
+    cycle_length: Number of steps of a learning-rate cycle, which falls linearly
+      to `cycle_floor` and then restarts; 0 for no cycles.
     cycle_floor: Factor on the learning rate at the end of a cycle.
-    trains_scale: False leaves scales as they are and the KL term out.
-    posterior_scope: which weights are random, as of `weights.Variables.of`.
-    parts: client parts (`bfl_tf.clients`), in order.
+    trains_scale: Whether to train scales; False also omits the KL term.
+    posterior_scope: Scope of the posterior, as of `weights.Variables.of`.
+    parts: Client parts (`bfl_tf.clients`), in order.
   """
 
   optimizer: Any
@@ -76,18 +77,17 @@ class TrainingConfig:
 
 
 class ClientTask(NamedTuple):
-  """One client's training, as the compiled function takes it.
+  """Arguments of one client's training.
 
   Attributes:
-    start: the broadcast weights.
-    indices: `[num_examples]` int32 into the training data.
-    epochs: passes over them.
+    start: Broadcast weights.
+    indices: `[num_examples]` int32, indices into the training data.
+    epochs: Number of epochs.
     learning_rate: Learning rate of the first step.
     seed: `[2]` int32.
-    first_step: steps already taken; where positive, the optimizer goes on from
-      the state in which the worker's last task left it.
-    other_examples: Number of examples of other clients that the KL term is
-      divided by, besides the client's own.
+    first_step: Number of steps already taken; if positive, the optimizer keeps
+      its state from the worker's last task.
+    other_examples: Number of other clients' examples in the KL's divisor.
     kl_weight: Factor on the KL term in this round: temperature and annealing.
     shared: Slot of the server stage that a part needs, by part name.
     memory: Memory of this client from its last round, by part name.
@@ -111,12 +111,12 @@ class Step(NamedTuple):
   Attributes:
     index: Index of the step, from 0.
     learning_rate: Learning rate of this step.
-    seed: `[2]` int32, of a part's own or the optimizer's; who draws twice a
-      step names its draws by `seeds.Stream(step.seed)`.
+    seed: `[2]` int32, unique to a part or the optimizer. For several draws per
+      step, use `seeds.Stream(step.seed)`.
     num_examples: Number of examples of the client, float32: N_k.
-    kl_examples: Divisor of the KL term, float32: N_k or N, over `kl_weight` and
-      the weight of a prior from a part.
-    num_steps: index of the first step after this training.
+    kl_examples: Divisor of the KL term, float32: N_k or N, divided by
+      `kl_weight` and the weight of a part's prior.
+    num_steps: Index of the last step plus one.
     prior: Natural parameters of the prior of each variable (precision times
       mean, precision), for an optimizer that fits a posterior.
   """
@@ -135,9 +135,9 @@ class Trace(NamedTuple):
 
   Attributes:
     steps: Number of steps.
-    sum_rates: the sum of their learning rates.
+    sum_rates: Sum of their learning rates.
     loss: Mean loss in nats.
-    report: numbers that parts report, by column.
+    report: Numbers reported by parts, by column.
   """
 
   steps: Any
@@ -152,8 +152,8 @@ class Result(NamedTuple):
   Attributes:
     model: Trained weights.
     extras: Vectors to send, by part name.
-    memory: Memory to keep, by part name.
-    trace: Number of steps, sum of learning rates and mean loss.
+    memory: New memory of the client, by part name.
+    trace: Summary of the training.
   """
 
   model: weights.Weights
@@ -169,16 +169,16 @@ def spec_of(value: Any) -> tf.TensorSpec:
 
 
 def any_rows(spec: tf.TensorSpec) -> tf.TensorSpec:
-  """Returns the spec of as many rows as there may be."""
+  """Returns the spec with any number of rows."""
   return tf.TensorSpec([None, *spec.shape[1:]], spec.dtype)
 
 
 def mismatch(value: Any, spec: tf.TensorSpec) -> str | None:
-  """Says how a value differs from what is wanted, or returns None.
+  """Returns how a value differs from a spec, or None.
 
   Args:
-    value: an array or a NumPy number; anything else is a difference.
-    spec: Expected type, and shape where it is known.
+    value: An array or a NumPy number; other types are a difference.
+    spec: Expected type and shape; dimensions may be None.
   """
   if not isinstance(value, np.ndarray | np.generic):
     return f'is of type {type(value).__name__}, not an array'

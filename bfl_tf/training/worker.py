@@ -1,4 +1,4 @@
-"""A predictor that trains, with its own copy of the data."""
+"""A device with model and data, for training and prediction."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from bfl_tf.training import local, predictor, tasks
 
 
 class Worker(predictor.Predictor):
-  """A device with its own model, to be trained and asked.
+  """A device with its own model and data, for training and prediction.
 
-  One thread at a time may use a worker.
+  Only one thread at a time may use a worker.
 
   Attributes:
-    build_model: Function from a `seed` to the network with initial weights.
+    build_model: Function that builds the network; takes an optional `seed`.
     config: Configuration of the training.
     training: The compiled training, a `LocalTraining`.
     labels: Labels of all examples.
@@ -52,13 +52,13 @@ class Worker(predictor.Predictor):
   ) -> Worker:
     """Returns a worker of the same device and network for another training.
 
-    It is made once for a config and examples of one shape, and may hold those
-    of whoever asked first: hand it yours, by `train`.
+    Workers are cached by config and shape of the examples. A cached worker may
+    contain other examples, so pass yours to `train`.
 
     Args:
       config: Configuration of the training.
-      x: Examples in place of the data's own, of the same type.
-      y: Labels in place of the data's own.
+      x: Examples of the same type that replace the data's.
+      y: Labels that replace the data's.
     """
     data = self._data
     data = data._replace(
@@ -70,7 +70,7 @@ class Worker(predictor.Predictor):
     return self._others[key]
 
   def examples(self, indices) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns normalised examples and labels, resident on the device."""
+    """Returns normalized examples and labels on the device."""
     with tf.device(self.device):
       x = preprocessing.normalize(
         tf.gather(self._x, indices), self.inputs.mean, self.inputs.std
@@ -86,19 +86,20 @@ class Worker(predictor.Predictor):
     """Trains on one client's examples, from the broadcast weights.
 
     Args:
-      task: Start and examples of the training.
-      x: examples in place of the data's own from now on, of the same shape and
-        type; the array of the last call is not copied again.
-      y: labels, for this call.
+      task: Arguments of the training.
+      x: Examples of the same shape and type that replace the data's from now
+        on. The array of the last call is not copied again.
+      y: Labels for this call only.
 
     Raises:
-      TypeError: the task, or `x` or `y`, is not like this worker's first.
+      TypeError: `task`, `x` or `y` has other shapes or types than in the first
+        call.
     """
     with tf.device(self.device):
       if self._train is None:
         signature = self.training.signature(self._x, self._y, task)
-        # Traced once. A `tf.function` that cannot bind its arguments leaves its
-        # lock taken, and the next task would wait for ever.
+        # After invalid arguments, a `tf.function` stays locked and the next
+        # call would block forever. A concrete function does not.
         traced = tf.function(self.training, signature)
         self._train = traced.get_concrete_function()
       inputs = self._x if x is None or x is self._source else tf.constant(x)

@@ -1,18 +1,18 @@
-"""A Keras model <-> flat vectors <-> a tfp distribution.
+"""Conversion between Keras models, flat vectors and TFP distributions.
 
-Five arrays say everything about a model's weights:
+Five arrays contain the weights of a model:
 
-  loc, scale, factor   the Gaussian posterior of its random weights,
+  loc, scale, factor   Gaussian posterior of the random weights,
                        N(loc, diag(scale^2) + factor^T factor)
-  point                every other trainable
-  buffers              what is not trained: batch normalization's statistics
+  point                deterministic trainable weights
+  buffers              non-trainable weights: batch-normalization statistics
 
-`mean = [loc; point]` is what differences between models are taken over. Which
-weights are random is for the method to say:
+Updates of a model are differences of `mean = [loc; point]`. The scope of the
+posterior depends on the method:
 
-  layers   those of variational layers, which train their own scale
-  all      all trainables of a network without such layers; it trains loc, and
-           scale and factor are what a client's method makes of it
+  layers   weights of variational layers, which train their scales
+  all      all trainable weights of a network without variational layers; a
+           client part or optimizer determines scale and factor
 """
 
 from bfl_tf.weights.arrays import (

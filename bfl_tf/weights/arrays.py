@@ -1,4 +1,4 @@
-"""The arrays of one model, and the distribution that they are."""
+"""The arrays of one model, and the distribution that they represent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ class _Arrays(NamedTuple):
   factor: np.ndarray
 
 
-# As near as a scale comes to a point: rules and divergences divide by it.
+# Scale of a posterior without uncertainty. It is not 0, because rules and
+# divergences divide by it.
 POINT_SCALE = 1e-6
 
 
@@ -26,10 +27,10 @@ class Weights(_Arrays):
 
   Attributes:
     loc: `[num_loc]`, means of the random weights.
-    scale: `[num_loc]`, standard deviations beside those of the factor.
-    point: `[num_points]`, the other trainables.
+    scale: `[num_loc]`, standard deviations without the factor.
+    point: `[num_points]`, deterministic trainable weights.
     buffers: `[num_buffers]`, moving statistics.
-    factor: `[rank, num_loc]`, of rank 0 where nothing is said.
+    factor: `[rank, num_loc]`, low-rank factor; by default of rank 0.
   """
 
   __slots__ = ()
@@ -42,25 +43,25 @@ class Weights(_Arrays):
 
   @property
   def mean(self) -> Any:
-    """`[num_loc + num_points]`, all trainables' means."""
+    """`[num_loc + num_points]`, means of all trainable weights."""
     join = tf.concat if tf.is_tensor(self.loc) else np.concatenate
     return join([self.loc, self.point], 0)
 
   @property
   def num_bytes(self) -> int:
-    """Size on the wire."""
+    """Size in a message, in bytes."""
     return sum(array.nbytes for array in self)
 
   @property
   def values(self) -> np.ndarray:
-    """`[loc; point; buffers]`: all that a distribution over models covers."""
+    """`[loc; point; buffers]`, the support of distributions over models."""
     filled = [v for v in (self.loc, self.point, self.buffers) if v.size]
     return filled[0] if len(filled) == 1 else np.concatenate(filled)
 
   def variance(self, part: slice = slice(None)) -> np.ndarray:
-    """Marginal variances of a stretch of `loc`, in float64.
+    """Returns marginal variances of a part of `loc`, float64.
 
-    Exactly scale^2 at rank 0.
+    With rank 0 they are exactly scale^2.
     """
     held = np.square(self.factor[:, part], dtype=np.float64).sum(0)
     return np.square(self.scale[part], dtype=np.float64) + held
@@ -82,19 +83,19 @@ class Weights(_Arrays):
     )
 
   def at_a_point(self) -> Weights:
-    """Returns these weights as one draw of them: next to no spread."""
+    """Returns these weights with almost no variance, as for a sample."""
     return self._replace(
       scale=np.full_like(self.loc, POINT_SCALE), factor=self.factor[:0]
     )
 
 
 def distribution(weights: Weights) -> tfd.Distribution:
-  """The posterior over the random weights, or the point it sits at.
+  """Returns the posterior over the random weights.
 
   Returns:
-    `MultivariateNormalDiag` over `R^num_loc`, with a factor
-    `MultivariateNormalDiagPlusLowRankCovariance`; for a model without random
-    weights `VectorDeterministic` over all trainables.
+    `MultivariateNormalDiag` over `R^num_loc`, or with a factor
+    `MultivariateNormalDiagPlusLowRankCovariance`. For a deterministic model,
+    `VectorDeterministic` over all trainable weights.
   """
   if not weights.loc.size:
     return tfd.VectorDeterministic(weights.point)
@@ -106,7 +107,7 @@ def distribution(weights: Weights) -> tfd.Distribution:
 
 
 def natural(model: Weights) -> tf.Tensor:
-  """Returns the diagonal posterior's natural parameters, in float64.
+  """Returns the natural parameters of the diagonal posterior, float64.
 
   `[2, num_loc]`: precision times mean, precision.
   """
@@ -116,7 +117,7 @@ def natural(model: Weights) -> tf.Tensor:
 
 
 def of_natural(eta: tf.Tensor, like: Weights) -> Weights:
-  """Returns `like` with such a posterior, rounded to float32."""
+  """Returns `like` with the posterior of `eta`, rounded to float32."""
   shift, precision = tf.unstack(eta)
   return like._replace(
     loc=tf.cast(shift / precision, tf.float32),
@@ -125,7 +126,7 @@ def of_natural(eta: tf.Tensor, like: Weights) -> Weights:
 
 
 def marginal_scale(model: Weights) -> tf.Tensor:
-  """Returns the root of `Weights.variance`, float32; in a graph too."""
+  """Returns the root of `Weights.variance`, float32; also works in a graph."""
   held = tf.reduce_sum(tf.square(model.factor), 0)
   # The square of a float32 is exact in float64, and so is its root.
   variance = tf.square(tf.cast(model.scale, tf.float64))

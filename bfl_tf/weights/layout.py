@@ -1,4 +1,4 @@
-"""Which of a model's variables belong to which array, and in what order."""
+"""Order and shapes of a model's variables in the flat vectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from bfl_tf.startup import tf, tf_keras
 from bfl_tf.weights import arrays
 
-# What TFP's layers call a posterior's variables.
+# Names of a posterior's variables in TFP's layers.
 _LOC, _SCALE = 'posterior_loc', 'posterior_untransformed_scale'
 
 
@@ -21,11 +21,11 @@ class Layout:
   Attributes:
     loc: Shapes of the means, and of the scales, of variational weights.
     point: Shapes of the other trainable weights.
-    buffers: Shapes of the variables that are not trained.
+    buffers: Shapes of the non-trainable variables.
     buffer_names: Names of these variables.
     posterior_scope: Scope of the posterior, as of `Variables.of`.
-    mean_names: Names of the variables in `loc` and `point`, without their
-      layers' names, which differ between two models of one network.
+    mean_names: Names of the variables in `loc` and `point`, without the names
+      of layers, which differ between models of one network.
   """
 
   loc: tuple[tf.TensorShape, ...]
@@ -59,7 +59,7 @@ class Layout:
     return self.loc + self.point + self.buffers
 
   def is_variance(self) -> np.ndarray:
-    """`[num_buffers]` bool: batch normalization's moving variances."""
+    """Returns the mask of moving variances, `[num_buffers]` bool."""
     flags = [
       np.full(shape.num_elements(), name.endswith('moving_variance'))
       for name, shape in zip(self.buffer_names, self.buffers)
@@ -67,15 +67,15 @@ class Layout:
     return np.concatenate([np.zeros(0, bool), *flags])
 
   def size(self, group: str) -> int:
-    """Length of the flat vector `loc` (= `scale`), `point` or `buffers`."""
+    """Returns the length of `loc` (= `scale`), `point` or `buffers`."""
     return sum(shape.num_elements() for shape in getattr(self, group))
 
   def num_trainable(self) -> int:
-    """Length of `mean`."""
+    """Returns the length of `mean`."""
     return self.size('loc') + self.size('point')
 
   def standard(self) -> arrays.Weights:
-    """Returns standard deviations of one and zeros else, for their shapes."""
+    """Returns placeholder weights with scales of 1 and other values of 0."""
     return arrays.Weights(
       np.zeros(self.size('loc'), np.float32),
       np.ones(self.size('loc'), np.float32),
@@ -85,7 +85,7 @@ class Layout:
 
 
 class Variables(NamedTuple):
-  """A model's variables by the flat vector that they belong to."""
+  """The variables of a model, by flat vector."""
 
   loc: list[tf.Variable]
   untransformed_scale: list[tf.Variable]
@@ -96,21 +96,21 @@ class Variables(NamedTuple):
   def of(
     cls, model: tf_keras.Model, posterior_scope: str = 'layers'
   ) -> Variables:
-    """Sorts the variables of a built model.
+    """Returns the variables of a built model.
 
     Args:
       model: Model whose variational weights, if any, are pairs of variables
-        that TFP's layers name `*_loc` and `*_untransformed_scale`.
-      posterior_scope: `layers`: these pairs are the random weights; `all`: all
-        trainables are, and no variable holds their scale.
+        with names `*_loc` and `*_untransformed_scale`, as in TFP's layers.
+      posterior_scope: With `layers`, these pairs are the random weights. With
+        `all`, all trainable weights are random, without variables for scales.
 
     Raises:
-      ValueError: a scale without its `*_loc`; `all` of a network with
-        variational layers; a variable of another type than float32.
+      ValueError: A scale has no `*_loc`; the network has variational layers
+        with `all`; or a variable is not float32.
     """
     trainable = model.trainable_variables
     scales = [v for v in trainable if _stem(v, _SCALE)]
-    # A singular posterior of TFP's (its default for biases) is a point.
+    # TFP's default for biases has a loc without a scale: it is deterministic.
     stems = {_stem(v, _SCALE) for v in scales}
     locs = [v for v in trainable if _stem(v, _LOC) in stems - {''}]
     buffers = list(model.non_trainable_variables)
@@ -133,12 +133,12 @@ class Variables(NamedTuple):
 
   @property
   def trainable(self) -> list[tf.Variable]:
-    """Variables that the optimizer changes, in the order loc, scale, point."""
+    """Trainable variables, in the order loc, scale, point."""
     return [*self.loc, *self.untransformed_scale, *self.point]
 
   @property
   def mean(self) -> list[tf.Variable]:
-    """The variables of `mean = [loc; point]`."""
+    """Variables of `mean = [loc; point]`."""
     return [*self.loc, *self.point]
 
 
@@ -158,14 +158,14 @@ def _stem(variable, ending: str) -> str:
 
 
 def flatten(tensors) -> tf.Tensor:
-  """Joins tensors to one vector; `[0]` for none."""
+  """Joins tensors into one vector, which is empty without tensors."""
   if not tensors:
     return tf.zeros([0])
   return tf.concat([tf.reshape(t, [-1]) for t in tensors], 0)
 
 
 def unflatten(vector: tf.Tensor, shapes) -> list[tf.Tensor]:
-  """Cuts a vector into tensors of the given shapes."""
+  """Splits a vector into tensors of the given shapes."""
   if not shapes:
     return []
   sizes = [shape.num_elements() for shape in shapes]
@@ -176,12 +176,12 @@ def unflatten(vector: tf.Tensor, shapes) -> list[tf.Tensor]:
 def read(
   variables: Variables, like: arrays.Weights | None = None
 ) -> arrays.Weights:
-  """Reads a model's weights, as tensors; works in a graph too.
+  """Returns a model's weights as tensors; also works in a graph.
 
   Args:
     variables: Variables of the model.
-    like: gives scale and factor where no variable holds a scale; without it
-      they are 0.
+    like: Weights that provide scale and factor if no variable contains a scale.
+      Without them, the scale is 0.
   """
   loc, point, buffers = map(
     flatten, (variables.loc, variables.point, variables.buffers)
@@ -196,9 +196,10 @@ def read(
 
 
 def write(variables: Variables, model: arrays.Weights) -> None:
-  """Writes weights into a model; works in a graph too.
+  """Writes weights into a model; also works in a graph.
 
-  Variational layers, whose weights are independent, take the marginal scale.
+  Variational layers get the marginal scale, because their weights are
+  independent.
   """
   assign(variables.loc, model.loc)
   if variables.untransformed_scale:
@@ -209,7 +210,7 @@ def write(variables: Variables, model: arrays.Weights) -> None:
 
 
 def inverse_softplus(scale) -> tf.Tensor:
-  """Returns the rho with `softplus(rho) = scale`; accurate for tiny scales."""
+  """Returns rho with `softplus(rho) = scale`; accurate for tiny scales."""
   scale = tf.convert_to_tensor(scale)
   return scale + tf.math.log(-tf.math.expm1(-scale))
 

@@ -1,11 +1,10 @@
 """Partitions of the training examples over clients.
 
-A partition is a pure function of `labels`, integer classes `[num_examples]`, of
-`num_clients` and of `seed`, an integer from 0. It returns one sorted int32
-index array a client, which together cover every example once, and copies no
-data; no client is ever empty. A ValueError names what no deal can satisfy. What
-a flag may be is its `Setting`'s, checked where it is read, and that there is an
-example a client where a run deals them.
+A partition is a pure function of `labels` (integer classes `[num_examples]`),
+`num_clients` and `seed` (an integer from 0). It returns one sorted int32 index
+array per client. Each example belongs to exactly one client, and no client is
+empty. A partition raises a ValueError if its constraints cannot be satisfied.
+The bounds of settings, and `num_clients`, are checked before the call.
 """
 
 from bfl_tf.data.partitions.class_split import class_split

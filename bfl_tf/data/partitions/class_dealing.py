@@ -1,10 +1,10 @@
-"""Which client holds which classes, where a client holds a few of them."""
+"""Random assignment of a few classes to each client."""
 
 import numpy as np
 
 
 def allot(labels, num_clients, classes_per_client, rng):
-  """Returns how many shards each class is cut into."""
+  """Returns the number of shards of each class."""
   classes, sizes = np.unique(labels, return_counts=True)
   num_shards = num_clients * classes_per_client
   if not classes_per_client <= classes.size <= num_shards:
@@ -27,10 +27,10 @@ def allot(labels, num_clients, classes_per_client, rng):
 
 
 def deal(allotted, num_clients, classes_per_client, rng):
-  """Deals classes to clients; returns booleans `[num_clients, num_classes]`.
+  """Assigns classes to clients; returns booleans `[num_clients, num_classes]`.
 
-  A class with as many shards left as there are clients left must be taken; as
-  long as that holds, the next client always finds enough different classes.
+  A client must take a class with as many shards left as clients are left. Every
+  later client then finds enough different classes.
   """
   left = allotted.copy()
   dealt = np.zeros((num_clients, left.size), bool)

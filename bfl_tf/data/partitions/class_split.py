@@ -1,7 +1,7 @@
-"""Disjoint ranges of classes: the hardest split.
+"""Disjoint ranges of classes, one range per client.
 
-NIID(5) of Ozdayi et al. 2020 is CIFAR-10 between two clients: the first five
-classes and the last five.
+NIID(5) of Ozdayi et al. 2020 is CIFAR-10 with two clients: one has the first
+five classes, the other the last five.
 """
 
 import numpy as np
@@ -14,8 +14,8 @@ def class_split(
 ) -> list[np.ndarray]:
   """Gives each client all examples of its own range of classes.
 
-  The number of classes that occur must divide by that of the clients; the seed
-  changes nothing.
+  The number of observed classes must be a multiple of the number of clients.
+  The seed has no effect.
   """
   classes = np.unique(labels)
   if classes.size % num_clients:

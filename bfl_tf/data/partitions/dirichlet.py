@@ -1,7 +1,7 @@
 """Class proportions over clients from a Dirichlet (Yurochkin et al. 2019).
 
-Sizes differ between clients. The paper's text is followed; its released code,
-and NIID-Bench after it, gives no more classes to a client of mean size.
+Sizes differ between clients. This module follows the text of the paper. Its
+released code and NIID-Bench give no more classes to a client of mean size.
 """
 
 from typing import Annotated
@@ -23,9 +23,10 @@ def dirichlet(
     int, Setting('Minimum number of examples per client.', ge=1)
   ] = 10,
 ) -> list[np.ndarray]:
-  """Spreads each class over the clients by proportions ~ Dirichlet(alpha).
+  """Splits each class over the clients by proportions ~ Dirichlet(alpha).
 
-  Redrawn, at most 1000 times, until each client has `min_examples`.
+  The draw is repeated, at most 1000 times, until each client has
+  `min_examples`.
 
   References:
     M. Yurochkin et al. Bayesian nonparametric federated learning of neural

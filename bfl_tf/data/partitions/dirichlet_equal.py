@@ -3,12 +3,12 @@
 Hsu et al. draw each client's examples from its own mix until classes run out,
 so that the last clients get the leftovers. Here all mixes are normalised
 alternately to class totals and to equal sizes, then rounded to integers that
-keep both: the clients are exchangeable.
+keep both. The clients are exchangeable.
 
-The price of equal sizes: a class's shares vary less over clients than those of
-the plain Dirichlet. Ten clients with ten classes each have 81 free shares in
-place of 90, so that at a large alpha the variance is 10 % less; at 5.0 it is
-11 %, at 0.5 16 %, at 0.1 20 % less (300 draws, standard error 0.8).
+With equal sizes, the shares of a class vary less over clients than in the plain
+Dirichlet. Ten clients and ten classes have 81 free shares in place of 90, so
+for a large alpha the variance is 10 % smaller. It is 11 % smaller at alpha 5.0,
+16 % at 0.5, and 20 % at 0.1 (300 draws, standard error 0.8).
 """
 
 from typing import Annotated
@@ -26,11 +26,10 @@ def dirichlet_equal(
   seed: int,
   alpha: Annotated[float, splitting.ALPHA] = 0.5,
 ) -> list[np.ndarray]:
-  """Gives each client a class mix ~ Dirichlet(alpha), of equal sizes.
+  """Gives clients of equal size a class mix ~ Dirichlet(alpha) each.
 
-  As alpha vanishes each client holds few classes, as many pairs of client and
-  class as it takes to keep both sums; as it grows every client holds all
-  classes in proportion.
+  For a small alpha each client has few classes, as far as both sums permit. For
+  a large alpha every client has all classes in proportion.
 
   References:
     T.-M. H. Hsu, H. Qi, M. Brown. Measuring the effects of non-identical data

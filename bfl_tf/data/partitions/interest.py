@@ -1,8 +1,8 @@
 """Clients of unequal sizes, each interested in one class (FL-SWAG, alg. 4).
 
-Makni 2022, section 7: sizes are drawn and sorted; client m is 1/p more
-interested in class m mod C than in the others, and each class is split by size
-times interest. Its p is not printed; the released code has 0.25.
+Makni 2022, section 7: sizes are drawn and sorted. Client m has interest 1 in
+class m mod C and p in the others. Each class is split in proportion to size
+times interest. The paper does not print p; the released code has 0.25.
 """
 
 from typing import Annotated
@@ -13,7 +13,7 @@ from bfl_tf import seeds
 from bfl_tf.config.settings import Setting
 from bfl_tf.data.partitions import splitting
 
-# What clients' sizes are drawn from.
+# Distributions of the clients' sizes.
 _DRAWS = {
   'uniform': lambda rng, count: rng.random(count),
   'exponential': lambda rng, count: rng.exponential(size=count),
@@ -47,8 +47,8 @@ def interest(
 ) -> list[np.ndarray]:
   """Splits each class by the clients' sizes and interests.
 
-  The last clients are the largest. Redrawn, at most 1000 times, until each has
-  `min_examples`.
+  The last clients are the largest. The draw is repeated, at most 1000 times,
+  until each client has `min_examples`.
 
   Args:
     proportion: Share of a class without interest, relative to the client's own

@@ -1,4 +1,4 @@
-"""A few classes a client, one by its number and others drawn (NIID-Bench)."""
+"""A few classes per client, one by number, others at random (NIID-Bench)."""
 
 from typing import Annotated
 
@@ -18,9 +18,9 @@ def label_quantity(
     int, Setting('Number of classes per client.', ge=1)
   ] = 2,
 ) -> list[np.ndarray]:
-  """Gives client i class i mod C and others of the C that occur, drawn.
+  """Gives client i class i mod C, of C observed classes, and others at random.
 
-  A class is dealt evenly among those that hold it, so that sizes differ.
+  A class is split evenly among the clients that have it, so that sizes differ.
 
   References:
     Q. Li et al. Federated learning on non-IID data silos: an experimental

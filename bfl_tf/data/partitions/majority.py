@@ -27,12 +27,12 @@ def majority(
     ),
   ] = 0.8,
 ) -> list[np.ndarray]:
-  """Gives each client a major class and the others evenly, all of equal size.
+  """Gives clients of equal size one major class each and the others evenly.
 
-  Client k's major class is class k modulo the number of classes. Where classes
-  are of equal size and their number divides `num_clients`, every client holds
-  exactly `major_fraction` of its own, up to rounding; otherwise the mixes that
-  keep the class totals and are nearest to it, as in `dirichlet_equal`.
+  Client k's major class is class k modulo the number of classes. If classes
+  have equal sizes and their number divides `num_clients`, the major class is
+  `major_fraction` of the client's examples, up to rounding. Otherwise the mixes
+  are scaled to the class totals, as in `dirichlet_equal`.
   """
   pools = splitting.class_pools(labels, seed)
   totals = np.array([pool.size for pool in pools])

@@ -1,4 +1,4 @@
-"""A client a site: whose each example is, as the data say it."""
+"""One client per site, as recorded in the data."""
 
 import numpy as np
 
@@ -12,12 +12,12 @@ def natural(
   seed: int,
   client_ids: np.ndarray,
 ) -> list[np.ndarray]:
-  """Gives each site its own examples; sites go by the order of their names.
+  """Gives each client the examples of one site, in order of the site names.
 
-  There are as many clients as sites; the seed changes nothing.
+  There are as many clients as sites. The seed has no effect.
 
   Args:
-    client_ids: `[num_examples]`, the site of each.
+    client_ids: Site of each example, `[num_examples]`.
   """
   sites, owner, sizes = np.unique(
     np.asarray(client_ids), return_inverse=True, return_counts=True

@@ -1,7 +1,7 @@
-"""Each client sees a few classes only (Fischer et al. 2024, two classes).
+"""A few classes per client (Fischer et al. 2024, two classes).
 
-Every class is cut into shards of equal size, and each client is dealt shards
-of different classes: CIFAR-10 among 10 clients gives 20 shards of 2500.
+Every class is cut into shards of equal size, and each client gets shards of
+different classes. CIFAR-10 with 10 clients has 20 shards of 2500 examples.
 """
 
 from typing import Annotated
@@ -25,9 +25,8 @@ def shards(
   """Gives each client one shard of each of `classes_per_client` classes.
 
   The `num_clients * classes_per_client` shards are allotted to the classes as
-  evenly as possible, an odd one to the largest class. A shard holds one class
-  only; shards of one class differ in size by at most 1. So all shards are
-  equal where classes are and their number divides the number of shards.
+  evenly as possible, with remaining shards for the largest classes. A shard has
+  examples of one class. Shards of one class differ in size by at most 1.
   """
   rng = seeds.generator(seed, 'shards')
   allotted = class_dealing.allot(labels, num_clients, classes_per_client, rng)

@@ -1,4 +1,4 @@
-"""Helpers of partitions: pools of classes, and examples of the server."""
+"""Helpers of partitions: pools of classes, and held-out server examples."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -14,13 +14,13 @@ MAX_DRAWS = 1000
 def checked(
   parts: Iterable, num_examples: int, num_clients: int, overlap: bool = False
 ) -> list[np.ndarray]:
-  """Returns a partition's index arrays as int32, if they are one.
+  """Validates the index arrays of a partition and returns them as int32.
 
   Args:
     parts: Result of a partition function.
     num_examples: Number of examples to partition.
     num_clients: Expected number of arrays.
-    overlap: whether clients may share an example.
+    overlap: Whether clients may share an example.
   """
   if not isinstance(parts, Iterable):
     raise ValueError(
@@ -42,7 +42,7 @@ def checked(
 
 
 def class_pools(labels: np.ndarray, seed: int) -> list[np.ndarray]:
-  """Returns the shuffled indices of each class that has any, in class order."""
+  """Returns the shuffled indices of each observed class, in class order."""
   rng = seeds.generator(seed, 'class_pools')
   classes = np.unique(labels)
   return [rng.permutation(np.flatnonzero(labels == c)) for c in classes]
@@ -52,9 +52,9 @@ def deal(pools: Sequence[np.ndarray], shares: np.ndarray) -> list[np.ndarray]:
   """Cuts each class's pool into the clients' shares.
 
   Args:
-    pools: the indices of each class.
+    pools: Indices of each class.
     shares: Number of examples of each class per client, `[num_clients,
-      num_pools]`; each column adds up to its pool.
+      num_pools]`; each column adds up to the size of its pool.
   """
   ends = np.cumsum(shares, axis=0)[:-1]
   cuts = [np.split(pool, ends[:, c]) for c, pool in enumerate(pools)]
@@ -70,14 +70,14 @@ def deal_mixes(
   """Cuts each class's pool by proportions over clients.
 
   Args:
-    pools: the indices of each class.
-    draw: makes proportions `[num_pools, num_clients]`, rows adding up to 1; it
-      is called at most 1000 times.
+    pools: Indices of each class.
+    draw: Function that draws proportions `[num_pools, num_clients]`, whose rows
+      add up to 1. It is called at most 1000 times.
     num_clients: Number of clients.
     min_examples: Minimum number of examples per client.
 
   Raises:
-    ValueError: no draw gave each client its least.
+    ValueError: No draw gave each client `min_examples`.
   """
   sizes = np.array([pool.size for pool in pools])
   enough = num_clients * min_examples <= sizes.sum()
@@ -103,8 +103,8 @@ def log_mixes(
 ) -> np.ndarray:
   """Draws log probabilities `[num_mixes, size]` ~ Dirichlet(alpha).
 
-  In logs, because gamma draws of a small alpha underflow to all zeros:
-  Gamma(alpha) = Gamma(alpha + 1) * U^(1 / alpha).
+  Gamma draws for a small alpha underflow to zeros. The logs use Gamma(alpha) =
+  Gamma(alpha + 1) * U^(1 / alpha).
   """
   shape = (num_mixes, size)
   log_gamma = np.log(rng.standard_gamma(alpha + 1.0, shape))
@@ -115,11 +115,11 @@ def log_mixes(
 def counts(
   labels: np.ndarray, parts: Sequence[np.ndarray], num_classes: int
 ) -> np.ndarray:
-  """Returns how many examples of each class each part holds.
+  """Returns the number of examples per client and class.
 
   Args:
-    labels: integer classes `[num_examples]`, all below `num_classes`.
-    parts: index arrays, one per client.
+    labels: Integer classes `[num_examples]`, all below `num_classes`.
+    parts: Index arrays, one per client.
     num_classes: Number of columns.
 
   Returns:
@@ -135,17 +135,17 @@ def hold_out(
   """Takes class-balanced examples for the server (`--num_server_examples`).
 
   Args:
-    labels: integer classes `[num_examples]`.
+    labels: Integer classes `[num_examples]`.
     num_examples: Number of examples to hold out.
-    seed: a non-negative integer.
+    seed: Non-negative integer.
 
   Returns:
-    held: sorted indices. Class counts differ by at most 1, except where a
-      class has fewer than its share: it is then held whole.
-    rest: the sorted indices of the others.
+    held: Sorted indices. Class counts differ by at most 1, but a class with
+      fewer examples than its quota is held out completely.
+    rest: Sorted indices of the other examples.
 
   Raises:
-    ValueError: there are not that many examples.
+    ValueError: `num_examples` exceeds the number of examples.
   """
   if num_examples > labels.size:
     raise ValueError(

@@ -1,9 +1,9 @@
-"""Each client has a few major classes and a little of all others (FedBE).
+"""A few major classes per client and few examples of all others (FedBE).
 
-Chen & Chao 2021, section 5.2: on CIFAR-10 less 10 000 server images, ten
-clients have 2 major classes with 1 960 images each and 8 minor ones with 10.
-No image is in two places; the published code lets a minor image also sit in
-another client's shard.
+Chen & Chao 2021, section 5.2: on CIFAR-10 without 10 000 server images, each of
+ten clients has 2 major classes with 1 960 images and 8 minor classes with 10.
+Here every image belongs to one client. In the published code, a minor image can
+also belong to the shard of another client.
 """
 
 from typing import Annotated
@@ -27,13 +27,13 @@ def step(
     int, Setting('Number of examples per client and minor class.', ge=0)
   ] = 10,
 ) -> list[np.ndarray]:
-  """Gives each client `classes_per_client` major classes, the others thinly.
+  """Gives each client a few major classes, and few examples of the others.
 
-  What is left of a class after the minor shares is split evenly among the
-  clients that have it as a major one.
+  The examples of a class that remain after the minor shares are split evenly
+  among the clients with this major class.
 
-  Two clients may have the same major classes. Which do matters more than most
-  methods: compare methods at the same seed.
+  Two clients may have the same major classes. Their assignment can change
+  results more than the method does, so compare methods at the same seed.
   """
   rng = seeds.generator(seed, 'step')
   allotted = class_dealing.allot(labels, num_clients, classes_per_client, rng)

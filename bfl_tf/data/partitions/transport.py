@@ -1,17 +1,17 @@
-"""Clients of equal size with wanted class mixes, as near as classes allow.
+"""Class mixes of clients, scaled to given client sizes and class totals.
 
-A table of clients by classes whose sums are given: the class totals, since
-every example goes somewhere, and equal sizes.
+The result is a table of clients by classes. Its row sums are the client sizes,
+and its column sums are the class totals.
 """
 
 import numpy as np
 from scipy import optimize, sparse, special
 
-# Beyond this spread of log mixes, the normalised mixes do not change: they are
-# the cheapest transport. It keeps potentials well within double precision.
+# A larger spread of log mixes does not change the scaled mixes, which are then
+# the cheapest transport. The bound keeps potentials within double precision.
 _MAX_SPREAD = 1e5
-# Enough for 1e-8 at a Dirichlet's alpha = 0.01 and up; at tiny alphas `_repair`
-# was seen to move 0.5 % of the examples.
+# Sufficient for an error of 1e-8 if a Dirichlet's alpha is at least 0.01. For
+# tiny alphas, `_repair` moved up to 0.5 % of the examples.
 _MAX_STEPS = 1000
 
 
@@ -27,15 +27,15 @@ def equal_sizes(
 def shares(
   log_mixes: np.ndarray, sizes: np.ndarray, totals: np.ndarray
 ) -> np.ndarray:
-  """Returns how many of each class a client gets, `[num_clients, num_classes]`.
+  """Returns the number of examples per client and class.
 
-  The mixes are scaled by rows and columns until both sums hold, then rounded
-  to integers that keep them.
+  The rows and columns of the mixes are scaled until both sums hold. The result
+  is rounded to integers with the same sums.
 
   Args:
-    log_mixes: log proportions `[num_clients, num_classes]`, finite.
-    sizes: Number of examples per client; their sum is that of the totals.
-    totals: examples of each class, positive.
+    log_mixes: Finite log proportions `[num_clients, num_classes]`.
+    sizes: Number of examples per client; the sum is that of `totals`.
+    totals: Number of examples per class, positive.
   """
   return _round(_balance(log_mixes, sizes, totals))
 
@@ -43,8 +43,9 @@ def shares(
 def _balance(log_mixes, sizes, totals):
   """Scales rows and columns until they add up to `sizes` and `totals`.
 
-  Sinkhorn's iteration in logs. Small alphas spread the logs so far that it
-  would crawl: it starts from tempered mixes and halves the temperature.
+  Uses Sinkhorn's iteration in logs, which is slow for the widely spread logs of
+  small alphas. It therefore starts from tempered mixes and halves the
+  temperature.
   """
   spread = np.ptp(log_mixes)
   log_mixes = log_mixes * min(1.0, _MAX_SPREAD / max(spread, 1.0))
@@ -77,7 +78,7 @@ def _repair(scaled, sizes, totals):
 def _round(table):
   """Rounds each entry up or down, keeping the sums of rows and columns.
 
-  A transport problem over the fractions: its vertices are integers.
+  Solves a transport problem over the fractions, whose vertices are integers.
   """
   low = np.floor(table + 1e-9).astype(np.int64)
   fraction = np.maximum(table - low, 0)

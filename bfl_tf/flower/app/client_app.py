@@ -1,4 +1,4 @@
-"""The ClientApp, where Flower finds it without importing TensorFlow."""
+"""The ClientApp, in a folder that Flower loads as its app."""
 
 from bfl_tf.flower import client_side
 

@@ -1,4 +1,4 @@
-"""The ServerApp, where Flower finds it without importing TensorFlow."""
+"""The ServerApp, in a folder that Flower loads as its app."""
 
 from bfl_tf.flower import servers
 

@@ -1,4 +1,4 @@
-"""Pooling posteriors: rules, and these as a plain function; weightings."""
+"""Pooling rules, client weightings and a standalone pooling function."""
 
 from __future__ import annotations
 
@@ -29,28 +29,27 @@ def pool(
   weights: Iterable[float] | None = None,
   prior: tfd.Distribution | None = None,
 ) -> tfd.Distribution:
-  """Pools posteriors over `R^P` into one; holds one of them at a time.
+  """Pools posteriors over `R^P` into one, with one of them in memory at a time.
 
   Args:
-    rule: a name in `RULES`, or a rule.
+    rule: A name in `RULES`, or a rule.
     posteriors: `tfd.MultivariateNormalDiag`s,
-      `tfd.MultivariateNormalDiagPlusLowRankCovariance`s or, for point models,
-      `tfd.VectorDeterministic`s; an iterable may stream them.
-    weights: one positive number each, of any sum; equal if None.
-    prior: Distribution that the clients started from. `dwc` divides it out; for
-      other rules it is the centre of second moments, the first posterior if
-      None.
+      `tfd.MultivariateNormalDiagPlusLowRankCovariance`s or, for deterministic
+      models, `tfd.VectorDeterministic`s; an iterable may stream them.
+    weights: One positive number per posterior, with any sum; equal if None.
+    prior: Distribution that the clients started from. `dwc` divides it out. For
+      other rules it is the center of second moments; None uses the first
+      posterior.
 
   Returns:
-    The pooled distribution, float32: points of points, else a Gaussian of
-    scales no smaller than the rule's `min_scale`; a factor only from a rule
-    that keeps one.
+    The pooled distribution, float32. It is deterministic for deterministic
+    models, otherwise a Gaussian with scales of at least `min_scale`. It has a
+    factor only if the rule returns one.
 
   Raises:
-    ValueError: no posteriors, or not all of one size; a weight that is not
-      positive and finite; weights for a rule that takes none, or not one for
-      each; `dwc` without a prior; `product` of overlapping factors some 1e5
-      times their scales.
+    ValueError: Posteriors are missing or differ in size; weights are invalid,
+      or the rule takes none; `dwc` has no prior; or the factors for `product`
+      overlap and are about 1e5 times their scales.
 
   References:
     J. Fischer et al. arXiv:2403.15263, Eq. 10 to 17.
@@ -81,7 +80,7 @@ def pool(
 
 
 def rule_of(name: str, **settings: Any) -> Rule:
-  """Makes a rule of `RULES` outside of a run.
+  """Creates a rule of `RULES` outside of a run.
 
   Args:
     name: Key in `RULES`.
@@ -95,7 +94,7 @@ def _paired(posteriors, weights):
     yield from ((posterior, 1.0) for posterior in posteriors)
     return
   for posterior, weight in zip(posteriors, weights, strict=True):
-    # Rules square weights: beyond this float64 ends.
+    # Rules square weights, which would overflow or underflow in float64.
     if not 1e-100 < weight < 1e100:
       raise ValueError(
         f'weights must be positive and below 1e100, got {weight!r}.'
@@ -114,7 +113,7 @@ def _as_weights(
   if isinstance(posterior, tfd.MultivariateNormalDiag):
     scale = np.asarray(posterior.stddev(), np.float32)
   elif isinstance(posterior, tfd.MultivariateNormalDiagPlusLowRankCovariance):
-    # tfp's diagonal is a variance.
+    # TFP's diagonal is a variance.
     scale = np.sqrt(np.asarray(posterior.cov_diag_factor, np.float32))
     factor = np.asarray(posterior.cov_perturb_factor, np.float32).T
   else:

@@ -1,25 +1,25 @@
-"""The exact product of Gaussians that are diagonal plus low rank (FL-SWAG).
+"""The exact product of Gaussians with diagonal plus low-rank covariance.
 
 Notation (FL-SWAG, alg. 3), client k of b, r_k the rank of its factor:
   Sigma_k = S_k + F_k^T F_k      S_k diagonal, F_k [r_k, P]
   Sigma = (sum_k Sigma_k^-1)^-1, mu = Sigma sum_k Sigma_k^-1 mu_k
 
-By Woodbury each precision is S_k^-1 less a matrix of rank r_k, so theirs is
-A = sum_k S_k^-1 less one of rank R = sum_k r_k, and Sigma is diagonal plus low
-rank again:
+By Woodbury, each precision is S_k^-1 minus a matrix of rank r_k. Their sum is
+A = sum_k S_k^-1 minus a matrix of rank R = sum_k r_k, so Sigma is also diagonal
+plus low rank:
 
   Sigma = A^-1 + A^-1 G^T B^-1 G A^-1     G = [F_k S_k^-1], [R, P]
   mu = c + A^-1 G^T B^-1 h                c = A^-1 sum_k S_k^-1 mu_k
   B_kl = [k = l] (I + F_k S_k^-1 F_k^T) - G_k A^-1 G_l^T
   h_k = G_k (c - mu_k)
 
-B is the precision of the clients' latent coordinates given nothing but each
-other, and no eigenvalue of it is below 1. Where some stay near 1, in directions
-that clients' factors share, while others are squared ratios of factor to scale,
-float64 loses digits, and beyond `_MOST_LOST` the product is refused. Diagonal
-blocks of B hold S_k^-1 - S_k^-2 A^-1, which is written without that difference,
-so that one client alone comes back as it was. It takes O(P R^2) time, and never
-a P x P matrix; what is summed is in float64.
+B is the joint precision of the clients' latent coordinates; its eigenvalues are
+at least 1. They stay near 1 in directions that the clients' factors share, and
+grow with the squared ratio of factor to scale in others. If their spread costs
+more than `_MOST_LOST` of float64's accuracy, the product raises an error.
+Diagonal blocks of B contain S_k^-1 - S_k^-2 A^-1. Its computation avoids this
+difference, so that a single client's posterior does not change. Time is
+O(P R^2), without any P x P matrix. Sums are in float64.
 
 References:
   M. Makni. Deriving FL-SWAG as a one-shot method for the sake of calibration
@@ -40,7 +40,7 @@ from bfl_tf.server.pooling import rules
 
 _FLOAT_BYTES = 4
 _GIB = 2.0**30
-# Relative error of a covariance that rounding may bring.
+# Largest accepted relative error of a covariance by rounding.
 _MOST_LOST = 1e-3
 
 
@@ -54,7 +54,7 @@ class Moments(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Product(rules.Conflation):
-  """The normalised product of whole posteriors; of diagonal ones conflation."""
+  """The normalized product of posteriors; conflation for diagonal ones."""
 
   max_memory: Annotated[
     float,
@@ -67,7 +67,7 @@ class Product(rules.Conflation):
 
   def check(self, num_clients, rank, size):
     """Rejects factors that need more memory than `max_memory`."""
-    # The clients' factors are kept, and the product's has as many rows.
+    # The product's factor has as many rows as all clients' factors together.
     needed = 2 * num_clients * rank * size * _FLOAT_BYTES / _GIB
     if needed > self.max_memory:
       raise ValueError(
@@ -80,7 +80,7 @@ class Product(rules.Conflation):
     )
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
-    """Sums the diagonals and keeps the factors."""
+    """Sums the diagonals and stores the factors."""
     model = update.model
     diagonal = update._replace(model=model._replace(factor=model.factor[:0]))
     sums = super().accumulate(diagonal, weight, reference)
@@ -91,7 +91,7 @@ class Product(rules.Conflation):
     return sums._replace(tables={'models': {update.client_id: model}})
 
   def finalize(self, sums, reference):
-    """Returns the pooled `Weights`, and what was floored."""
+    """Returns the pooled `Weights` and columns of `metrics.csv`."""
     model, info = super().finalize(sums, reference)
     table = sums.tables.get('models', {})
     if not table:
@@ -109,17 +109,17 @@ def completed(
   precision: np.ndarray,
   dtype: type = np.float32,
 ) -> Moments:
-  """Completes the product of diagonals by what factors add.
+  """Adds the contribution of the factors to the product of the diagonals.
 
   Args:
-    models: Models that have a factor.
+    models: Models with a factor.
     shift: `[num_loc]` float64, S_k^-1 mu_k summed over all clients.
     precision: `[num_loc]` float64, A.
     dtype: Type of the returned factor, `[R, num_loc]`.
 
   Raises:
-    ValueError: float64 has not the digits: factors overlap, and are too large
-      beside the scales.
+    ValueError: float64 is not accurate enough, because factors overlap and are
+      too large relative to the scales.
   """
   ends = np.cumsum([len(model.factor) for model in models])
   blocks = [slice(e - len(m.factor), e) for e, m in zip(ends, models)]
@@ -134,7 +134,7 @@ def completed(
       distance = shift[part] / total - model.loc[part].astype(np.float64)
       latent[block] += rows[block] @ distance
     matrix -= between
-  # At a unit diagonal: a factor that is large alone loses nothing.
+  # With a unit diagonal, because a single large factor loses no digits.
   diagonal = np.sqrt(np.diag(matrix))
   values = np.linalg.eigvalsh(matrix / np.outer(diagonal, diagonal))
   if not values[-1] * np.finfo(float).eps <= _MOST_LOST * values[0]:

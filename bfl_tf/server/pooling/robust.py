@@ -1,11 +1,11 @@
-"""Rules that a minority of bad clients cannot lead away.
+"""Pooling rules that are robust to a minority of malicious clients.
 
-Of point models they are the published rules; of posteriors the same is done to
-the means and to the marginal variances. Krum's distances are also between the
-scales, or a good mean would bring any variance in; buffers, which are no
-weights, are pooled by their median under every rule. No client counts more than
-another: a size is what a bad client would lie about. All updates are kept until
-the end of the round, and read by stretches of the weight vector.
+For deterministic models, they are the published rules. For posteriors, they
+apply to the means and to the marginal variances. Krum's distances include the
+scales; otherwise an accepted update could have any variance. All rules pool
+buffers by their median. All clients have equal weights, because a malicious
+client could overstate its size. All updates stay in memory until the end of the
+round, and are processed in chunks of the weight vector.
 
 References:
   D. Yin et al. Byzantine-robust distributed learning: towards optimal
@@ -33,25 +33,28 @@ class Median(rules.Rule):
   takes_points = True
 
   def centre(self, values: np.ndarray) -> np.ndarray:
-    """Returns what stands for `[num_clients, size]` sorted values."""
+    """Returns the center `[size]` of sorted values `[num_clients, size]`."""
     return _median(values)
 
   def trusted(
     self, models: Sequence[weights.Weights]
   ) -> Sequence[weights.Weights]:
-    """Returns the models to be pooled: all."""
+    """Returns the models to pool; by default all."""
     return models
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
-    """Keeps the model of the client."""
+    """Stores the model of the client."""
     return statistics.single(
       1.0, {}, {'models': {update.client_id: update.model}}
     )
 
   def finalize(self, sums, reference):
-    """Returns the pooled `Weights`, and what was floored and left aside."""
+    """Returns the pooled `Weights` and columns of `metrics.csv`.
+
+    `guarded_fraction` is the fraction of clients that are not pooled.
+    """
     table = sums.tables['models']
-    # In any order of arrival the same.
+    # The order makes the result independent of arrival times.
     models = [table[client] for client in sorted(table)]
     kept = self.trusted(models)
     floor = np.float32(self.min_scale)
@@ -89,21 +92,21 @@ class TrimmedMean(Median):
   ] = 0.2
 
   def centre(self, values):
-    # Of three 0.49 at each end would be two.
+    # One value must remain: 0.49 of four clients would be two at each end.
     aside = min(_share(self.trim, len(values)), (len(values) - 1) // 2)
     return values[aside : len(values) - aside].mean(axis=0)
 
 
 @dataclasses.dataclass(frozen=True)
 class MultiKrum(Median):
-  """The mean of the clients that are nearest to their neighbours.
+  """The mean of the clients that are nearest to their neighbors.
 
-  A client's score is the sum of the squared distances between its means and
-  scales and those of its n - f - 2 nearest, f the clients that may be bad; the
-  n - f clients of the lowest scores are averaged. Without factors that distance
-  is Wasserstein's between the posteriors, and between points the published one.
-  Bad clients that agree are not each other's only neighbours where n is 2 f + 3
-  at least.
+  Notation: n clients, f of them possibly malicious. A client's score is the sum
+  of squared distances to the n - f - 2 nearest clients, in means and scales.
+  The n - f clients with the lowest scores are averaged. Without factors, this
+  is the Wasserstein distance of posteriors, and the published distance of
+  deterministic models. With n >= 2 f + 3, colluding clients are not each
+  other's only neighbors.
   """
 
   bad: Annotated[
@@ -127,7 +130,7 @@ class MultiKrum(Median):
   def trusted(self, models):
     bad = _share(self.bad, len(models))
     near = max(len(models) - bad - 2, 1)
-    # Of each row the first is its distance to itself.
+    # The smallest distance in each row is the one of a client to itself.
     scores = np.sort(_distances(models), axis=1)[:, 1 : near + 1].sum(axis=1)
     chosen = np.argsort(scores, kind='stable')[: len(models) - bad]
     return [models[i] for i in sorted(chosen)]
@@ -141,9 +144,7 @@ ROBUST: dict[str, Any] = {
 
 
 def _share(share, num_clients) -> int:
-  """Returns the number of malicious clients, as `attacks.malicious_clients`
-  rounds it.
-  """
+  """Returns a number of clients, rounded as in `attacks.malicious_clients`."""
   return round(share * num_clients)
 
 

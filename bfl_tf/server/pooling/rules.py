@@ -2,16 +2,16 @@
 
 Notation (pooling paper, section 2.5), elementwise over the weights:
   m_k, v_k   mean and marginal variance of client k's posterior
-  w_k        its weight; W the weights' sum
-  m_0, v_0   the posterior that was broadcast (the reference)
+  w_k        client k's weight; W the sum of the weights
+  m_0, v_0   mean and variance of the broadcast posterior (the reference)
 
-A posterior with a factor is taken by its marginals and the result has none;
-the share of the clients' variance that their factors held is reported.
+Posteriors with a factor are pooled by their marginals, and the result has no
+factor. `factor_fraction` reports the variance in the clients' factors.
 
-A rule is a `statistics.Statistic`: it names its terms, which are summed over
-clients, and the moments that follow from the sums. Non-variational trainables
-and batch-norm statistics are averaged, by the weights or, under a rule that
-takes none, by the clients' sizes.
+A rule is a `statistics.Statistic`: it defines terms, which are summed over
+clients, and the moments that follow from the sums. Deterministic weights and
+batch-norm statistics are averaged with the clients' weights, or with their
+sizes if the rule takes no weights.
 
 References:
   J. Fischer et al. Federated Bayesian deep learning: the application of
@@ -32,7 +32,7 @@ from bfl_tf.config.settings import Setting
 
 
 class Gaussian(NamedTuple):
-  """Means and variances, float64, of a stretch of the weight vector."""
+  """Means and variances, float64, of a chunk of the weight vector."""
 
   mean: np.ndarray
   variance: np.ndarray
@@ -52,12 +52,12 @@ class Rule(component.Component):
   An elementwise rule implements `terms` and `moments`; this class then streams
   the updates, averages deterministic weights and buffers, and applies the lower
   bound on scales. Any other rule overrides `accumulate` and `finalize`. A rule
-  that keeps updates in tables by client id needs memory for a whole round.
+  with tables of updates by client ID needs memory for a whole round.
 
   Attributes:
     takes_weights: Whether the rule uses the weights of the clients.
     needs_prior: Whether the rule divides out the broadcast posterior.
-    takes_points: Whether the rule is meant for deterministic models too.
+    takes_points: Whether the rule also applies to deterministic models.
   """
 
   min_scale: Annotated[
@@ -83,13 +83,13 @@ class Rule(component.Component):
     """
 
   def terms(self, q: Gaussian, w: float, q0: Gaussian) -> tuple:
-    """Returns arrays, each as long as `q.mean`, to be summed over clients."""
+    """Returns arrays of the size of `q.mean`, to be summed over clients."""
     raise NotImplementedError('terms(q, w, q0)')
 
   def moments(
     self, sums: np.ndarray, totals: Totals, q0: Gaussian
   ) -> tuple[Gaussian, int]:
-    """Returns the pooled moments and how many weights a guard changed."""
+    """Returns the pooled moments and the number of guarded weights."""
     raise NotImplementedError('moments(sums, totals, q0)')
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
@@ -116,7 +116,7 @@ class Rule(component.Component):
   def finalize(
     self, sums, reference
   ) -> tuple[weights.Weights, dict[str, float]]:
-    """Returns the pooled `Weights`, and what was floored and guarded."""
+    """Returns the pooled `Weights` and columns of `metrics.csv`."""
     totals = Totals(float(sums.value('weight')), sums.max_weight)
     pairs = sums.vectors['terms']
     size = pairs.shape[-1]
@@ -157,7 +157,7 @@ class NaiveWeightedAverage(Rule):
 
 
 class WeightedSum(Rule):
-  """Eq. 11: the law of the weighted sum of independent Gaussians."""
+  """Eq. 11: the distribution of a weighted sum of independent Gaussians."""
 
   def terms(self, q, w, q0):
     return w * q.mean, w**2 * q.variance
@@ -170,9 +170,9 @@ class WeightedSum(Rule):
 class LinearPooling(Rule):
   """Eq. 13 and 14: the moments of the mixture of the clients' posteriors.
 
-  Their barycenter in KL[q_k, q], the forward one.
-  The disagreement between the means is summed around m_0 and moved to the
-  pooled mean, so that no large squares cancel.
+  This is the barycenter in the forward divergence KL[q_k, q]. The variance of
+  the means is summed around m_0 and then shifted to the pooled mean, to avoid
+  cancellation of large squares.
   """
 
   def terms(self, q, w, q0):
@@ -185,9 +185,9 @@ class LinearPooling(Rule):
 
 
 class WassersteinBarycenter(Rule):
-  """The Gaussian of least mean squared Wasserstein-2 distance to the clients'.
+  """The barycenter in squared Wasserstein-2 distance (Jamoussi et al.).
 
-  Its scale is the mean of theirs (Jamoussi et al.).
+  The means and the standard deviations are averaged.
   """
 
   def terms(self, q, w, q0):
@@ -201,7 +201,7 @@ class WassersteinBarycenter(Rule):
 class LogVarianceAverage(Rule):
   """The mean of the means, the mean of the logarithms of the variances.
 
-  Ozer et al. call it arithmetic aggregation with log variance.
+  Its name in Ozer et al. is arithmetic aggregation with log variance.
   """
 
   def terms(self, q, w, q0):
@@ -224,9 +224,9 @@ class WeightedConflation(Rule):
 
 
 class LogLinearPooling(WeightedConflation):
-  """Eq. 16 with 1 for w_max: the weighted geometric mean of the densities.
+  """Eq. 16 with W for w_max: the weighted geometric mean of the densities.
 
-  Their barycenter in KL[q, q_k], the reverse one.
+  This is the barycenter in the reverse divergence KL[q, q_k].
   """
 
   def moments(self, sums, totals, q0):
@@ -234,7 +234,7 @@ class LogLinearPooling(WeightedConflation):
 
 
 class Conflation(WeightedConflation):
-  """Eq. 15: the normalised product of the posteriors."""
+  """Eq. 15: the normalized product of the posteriors."""
 
   takes_weights = False
 
@@ -249,10 +249,10 @@ class Conflation(WeightedConflation):
 class DistributedWeightConsolidation(Rule):
   """Eq. 17: the product of the posteriors over the prior's (K - 1)-th power.
 
-  Written as a change of the prior: precision 1/v_0 + sum(1/v_k - 1/v_0), mean
-  m_0 + sum((m_k - m_0) / v_k) / precision. Where clients were less certain than
-  the prior that precision can come near zero or below it, and the mean runs
-  away: there the prior is kept, and counted.
+  As a change of the prior, the precision is 1/v_0 + sum(1/v_k - 1/v_0) and the
+  mean m_0 + sum((m_k - m_0) / v_k) / precision. If clients are less certain
+  than the prior, the precision may be near zero or negative, and the mean
+  diverges. Such weights keep the prior and are counted.
   """
 
   min_precision: Annotated[
@@ -294,7 +294,7 @@ ELEMENTWISE: dict[str, Any] = {
 
 
 def _rows(arrays: tuple, size: int) -> np.ndarray:
-  """Stacks vectors; rejects vectors of another size, which would broadcast."""
+  """Stacks vectors; rejects other sizes, which would broadcast."""
   return np.stack([np.reshape(array, size) for array in arrays])
 
 
@@ -303,7 +303,7 @@ def _gaussian(model: weights.Weights, part: slice) -> Gaussian:
 
 
 def factor_share(model: weights.Weights) -> float:
-  """Returns the part of a model's summed variances that its factor holds."""
+  """Returns the fraction of a model's summed variances in its factor."""
   held = total = 0.0
   for part in statistics.chunks(model.loc.size):
     held += np.square(model.factor[:, part], dtype=np.float64).sum()

@@ -1,7 +1,7 @@
 """Weights of the clients in the pooled posterior (pooling paper, section 2.6).
 
-Divergences are between the posteriors' marginals, in float64; between point
-models the squared Euclidean distance takes their place.
+Divergences compare marginals in float64. For deterministic models, the squared
+Euclidean distance replaces them.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from bfl_tf import component, statistics, weights
 from bfl_tf.config.settings import Setting
 from bfl_tf.startup import tfd
 
-# Below it two posteriors are the same to float32's precision.
+# With a smaller divergence, two posteriors are equal up to float32's precision.
 _LEAST_DIVERGENCE = 1e-12
 
 DISCREPANCIES = ('largest', 'nearest')
 
 
 def divergence(q: weights.Weights, p: weights.Weights) -> float:
-  """Returns KL[q || p] of the marginals in nats; for points |q - p|^2."""
+  """Returns KL[q || p] of marginals in nats, or |q - p|^2 if deterministic."""
   return _divergence(_double(q), _double(p))
 
 
@@ -45,14 +45,14 @@ class Weighting(component.Component):
   """Base of client weightings.
 
   A weighting implements `weigh`, or `weigh_all` if the weight of a client
-  depends on the other updates of the round; the round then keeps all updates.
-  A weight is any number not below 0; the pooling rule normalizes the weights.
+  depends on the other updates of the round; all updates then stay in memory.
+  Weights are nonnegative; the pooling rule normalizes them.
   """
 
   def weigh(
     self, update: statistics.ClientUpdate, reference: weights.Weights
   ) -> tuple[float, int]:
-    """Returns a client's weight, and how often a fallback determined it."""
+    """Returns a client's weight, and the number of fallbacks."""
     raise NotImplementedError(f'{type(self).__qualname__}.weigh')
 
   def weigh_all(
@@ -72,7 +72,7 @@ class Weighting(component.Component):
 
 @dataclasses.dataclass(frozen=True)
 class Equal(Weighting):
-  """Eq. 18."""
+  """Eq. 18: equal weights."""
 
   def weigh(self, update, reference):
     return 1.0, 0
@@ -80,7 +80,7 @@ class Equal(Weighting):
 
 @dataclasses.dataclass(frozen=True)
 class Size(Weighting):
-  """Eq. 19: by the number of training examples."""
+  """Eq. 19: the number of training examples."""
 
   def weigh(self, update, reference):
     return float(update.num_examples), 0
@@ -88,7 +88,7 @@ class Size(Weighting):
 
 @dataclasses.dataclass(frozen=True)
 class Distance(Weighting):
-  """Eq. 21: 1 / KL[q_g || q_k], q_g the posterior of the round before."""
+  """Eq. 21: 1 / KL[q_g || q_k], with q_g the broadcast posterior."""
 
   def weigh(self, update, reference):
     distance = divergence(reference, update.model)
@@ -100,11 +100,11 @@ class Distance(Weighting):
 
 @dataclasses.dataclass(frozen=True)
 class MaxDiscrepancy(Weighting):
-  """Eq. 20: clients far from the others count less.
+  """Eq. 20: smaller weights for clients far from the others.
 
-  As printed the maximum over all j of 1 / KL[q_k || q_j] is infinite at j = k
-  and otherwise looks at the nearest neighbour; name and text mean the
-  farthest. j = k is left out. Where a divergence is 0 all weights are equal.
+  The printed maximum over all j of 1 / KL[q_k || q_j] is infinite at j = k, and
+  otherwise selects the nearest client. The paper's text means the farthest
+  client. Here j = k is excluded. If a divergence is 0, all weights are equal.
   """
 
   discrepancy: Annotated[
@@ -130,7 +130,7 @@ class MaxDiscrepancy(Weighting):
     return [1.0 / distance for distance in distances], 0
 
 
-# `auto` is the default: by size, unless the rule takes no weights.
+# `auto` uses the size; rules without weights ignore it.
 WEIGHTINGS: dict[str, Any] = {
   'auto': Size,
   'equal': Equal,

@@ -1,4 +1,4 @@
-"""Distributions over global models, as Statistics, and draws of them."""
+"""Distributions over global models, and samples from them."""
 
 from bfl_tf.server.posteriors.dirichlet import SimplexMixture
 from bfl_tf.server.posteriors.draws import Draws, Models, shares_of

@@ -19,7 +19,7 @@ from bfl_tf.startup import tf, tfd
 
 
 class SimplexMixture:
-  """Eq. 7 over flat weights, sampled as a tfp distribution is."""
+  """Eq. 7 over flat weights, with the `sample` method of TFP."""
 
   def __init__(
     self,
@@ -27,13 +27,13 @@ class SimplexMixture:
     shares: np.ndarray,
     concentration: float,
   ):
-    """Makes the distribution.
+    """Creates the distribution.
 
     Args:
       members: `num_members` float32 vectors `[num_values]`.
-      shares: `[num_members]`, positive: |D_i|.
-      concentration: alpha; towards 0 samples are members, towards infinity
-        their weighted average.
+      shares: `[num_members]`, positive weights |D_i|.
+      concentration: Concentration alpha. For small alpha, samples are close to
+        one member; for large alpha, to the weighted average.
     """
     self._members = members
     self._shares = np.asarray(shares, np.float32)
@@ -53,7 +53,7 @@ class SimplexMixture:
       weights[..., k, tf.newaxis] * member
       for k, member in enumerate(self._members)
     )
-    # One by one: a part is as large as the result.
+    # A generator saves memory, because each part is as large as the result.
     return functools.reduce(tf.add, parts)
 
   def sample(self, sample_shape=(), seed=None) -> tf.Tensor:

@@ -1,4 +1,4 @@
-"""Models that are made, or drawn, only when they are asked for."""
+"""Groups of models that are created or sampled on demand."""
 
 from collections.abc import Callable, Sequence
 import dataclasses
@@ -11,12 +11,13 @@ from bfl_tf import seeds, weights
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Models(Sequence):
-  """A group of models; the same bits every time.
+  """A group of models; repeated access gives bit-for-bit identical models.
 
   Attributes:
     size: Number of models.
-    make: returns that of an index.
-    shares: `[size]`, what each also counts by; None where all count the same.
+    make: Returns the model of an index.
+    shares: `[size]`, weights of a second mixture of the group; None for equal
+      weights.
   """
 
   size: int
@@ -37,15 +38,16 @@ def shares_of(group: Sequence[weights.Weights]) -> np.ndarray | None:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Draws(Sequence):
-  """`size` draws of `Weights.values`; the same bits every time.
+  """Samples of models; repeated access gives bit-for-bit identical models.
 
   Attributes:
     distribution: Distribution over `Weights.values`.
-    like: the model whose scale they keep.
-    is_variance: `[num_buffers]` bool, what a Gaussian must not make negative.
+    like: Model that provides scales and the reference for variances.
+    is_variance: `[num_buffers]` bool, mask of moving variances.
     seed: `[2]` int32.
-    size: Number of draws.
-    min_variance: floor of a drawn moving variance, as a fraction of `like`'s.
+    size: Number of samples.
+    min_variance: Lower bound on sampled moving variances, as a fraction of
+      those of `like`.
   """
 
   distribution: Any
@@ -62,7 +64,7 @@ class Draws(Sequence):
     return self._floored(range(self.size)[index])[0]
 
   def floored_fraction(self) -> float:
-    """Moving variances that the floor held, of all that are drawn."""
+    """Returns the fraction of sampled moving variances at the lower bound."""
     held = [self._floored(index)[1] for index in range(self.size)]
     return float(np.mean(held))
 

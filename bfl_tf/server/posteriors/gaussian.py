@@ -1,4 +1,4 @@
-"""Gaussians over global models: fitted to the clients' (FedBE), or pooled.
+"""Gaussians over global models: fitted to the clients (FedBE), or pooled.
 
 Notation (FedBE, Eq. 5): mu = sum_i |D_i| / |D| w_i,
 Sigma = diag(sum_i |D_i| / |D| (w_i - mu)^2).
@@ -20,7 +20,7 @@ from bfl_tf.startup import tfd
 
 @dataclasses.dataclass(frozen=True)
 class FittedGaussian:
-  """Eq. 5 as a Statistic: it streams; weights are the round's own."""
+  """Eq. 5 as a streaming Statistic, with the weights of the round."""
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
     delta = _delta(update, reference)
@@ -34,7 +34,7 @@ class FittedGaussian:
     total = sums.value('weight')
     delta = sums.value('delta') / total
     variance = sums.value('square') / total - np.square(delta)
-    # What all clients agree on comes out a rounding error off zero.
+    # If all clients agree, rounding may make the variance negative.
     scale = np.sqrt(np.maximum(variance, 0.0))
     return normal(reference.values + delta, scale), {}
 
@@ -43,12 +43,12 @@ class FittedGaussian:
 class ReleasedGaussian:
   """The Gaussian of the paper's published code, as a Statistic.
 
-  Each tensor's update is scaled to length 1, the moments are taken over clients
-  of equal weight (variances at least 1e-5), a tenth of the standard deviation
-  is used, and a sample is stretched to the updates' mean length.
+  Each tensor's update is scaled to length 1. The moments are those of clients
+  with equal weights, with variances of at least 1e-5. The standard deviation is
+  divided by 10. Both are then multiplied by the updates' mean length.
 
   Attributes:
-    sizes: elements of each tensor in `Weights.values`.
+    sizes: Number of elements of each tensor in `Weights.values`.
   """
 
   sizes: tuple[int, ...]
@@ -85,9 +85,9 @@ def normal(loc, scale) -> tfd.MultivariateNormalDiag:
 
 
 def of_model(model: weights.Weights) -> tfd.Distribution:
-  """Returns a model's own posterior over `Weights.values`.
+  """Returns a model's posterior over `Weights.values`.
 
-  What is not random stays where it is.
+  Deterministic values have scale 0.
   """
   held = model.values.size - model.loc.size
   whole = model._replace(

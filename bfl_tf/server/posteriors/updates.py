@@ -1,4 +1,4 @@
-"""The updates themselves, as a Statistic whose sums are the table of them."""
+"""A Statistic that collects all updates of a round."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -11,11 +11,11 @@ from bfl_tf.weights import Weights
 
 
 class Members(NamedTuple):
-  """The clients of a round, in the order of their ids.
+  """The clients of a round, in the order of their IDs.
 
   Attributes:
     updates: Updates of the clients.
-    shares: `[num_clients]`, their weights, summing to 1.
+    shares: `[num_clients]`, weights of the clients, with sum 1.
   """
 
   updates: Sequence[statistics.ClientUpdate]
@@ -29,7 +29,7 @@ class Members(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Updates:
-  """All updates of a round, for stages that need them whole."""
+  """All updates of a round, for stages that need each of them."""
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
     entry = {update.client_id: (weight, update)}
