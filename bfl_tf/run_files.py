@@ -16,6 +16,7 @@ NODES = 'nodes.json'  # runs.run -> flower.servers
 PARTITION = 'partition.csv'  # runs.directory -> plots.recorded.partition
 METRICS = 'metrics.csv'  # runs.tables.Rows -> runs.tables.read, plots.recorded
 CHECKPOINT = 'checkpoint.npz'  # runs.checkpoints -> runs.checkpoints.restore
+MEMORIES = 'memories.bin'  # runs.memories -> runs.memories
 TRACKERS = 'trackers.json'  # runs.trackers -> runs.trackers
 TENSORBOARD = 'tensorboard'  # runs.directory -> TensorBoard
 # Files about the last model of a run; `summary.json` is written last.
@@ -33,8 +34,8 @@ ONLINE = 'online'  # experiments.online
 
 OF_LAST_MODEL = (PREDICTIONS, MEMBERS, CONFORMAL, PLOTS, SITES, UNCERTAINTY)
 ALL = (
-  FLAGS, TASK, NODES, PARTITION, METRICS, CHECKPOINT, TRACKERS, 'wandb',
-  'mlruns', TENSORBOARD, SUMMARY, ONLINE, *OF_LAST_MODEL,
+  FLAGS, TASK, NODES, PARTITION, METRICS, CHECKPOINT, MEMORIES, TRACKERS,
+  'wandb', 'mlruns', TENSORBOARD, SUMMARY, ONLINE, *OF_LAST_MODEL,
 )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ class State(NamedTuple):
   round: int
   model: weights.Weights
   slots: dict[str, Any]
-  memories: dict[int, dict[str, Any]]
+  memories: Mapping[int, Any]
 
 
 class Round(NamedTuple):

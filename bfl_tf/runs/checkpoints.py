@@ -1,19 +1,31 @@
-"""The checkpoint of a run: its last saved state, an `.npz` file."""
+"""The checkpoint of a run: its last saved state, an `.npz` file.
+
+The memories of clients are in a file of their own (`memories`).
+"""
 
 import pathlib
 
 from bfl_tf import run_files, trees, weights
 from bfl_tf.federation.state import State
+from bfl_tf.runs import memories as memories_lib
 
 
-def save(state: State, directory: pathlib.Path) -> None:
+def save(state: State, directory: pathlib.Path) -> State:
   """Saves the state and replaces the previous one.
+
+  Returns:
+    The state, whose memories are now read from the directory.
 
   Raises:
     OSError: The checkpoint could not be written; the previous one is kept.
   """
   directory.mkdir(exist_ok=True)
-  trees.save(directory / run_files.CHECKPOINT, state._asdict())
+  path = directory / run_files.MEMORIES
+  memories = memories_lib.store(path, state.memories)
+  index = memories.index() if memories else {}
+  tree = {**state._asdict(), 'memories': index}
+  trees.save(directory / run_files.CHECKPOINT, tree)
+  return state._replace(memories=memories or {})
 
 
 def restore(directory: pathlib.Path) -> State | None:
@@ -25,10 +37,10 @@ def restore(directory: pathlib.Path) -> State | None:
   if not (directory / run_files.CHECKPOINT).exists():
     return None
   tree = trees.load(directory / run_files.CHECKPOINT)
-  memories = tree.get('memories', {})
+  path, index = directory / run_files.MEMORIES, tree.get('memories')
   return State(
     round=int(tree['round']),
     model=weights.Weights(**tree['model']),
     slots=tree.get('slots', {}),
-    memories={int(client): kept for client, kept in memories.items()},
+    memories=memories_lib.Memories.read(path, index) if index else {},
   )

@@ -133,7 +133,7 @@ class Run:
     """Saves finished rounds and returns a message on how to continue."""
     try:
       if self._played is not None and self._saved != self._played.round:
-        checkpoints.save(self._played, self._directory.path)
+        self._played = checkpoints.save(self._played, self._directory.path)
         self._saved = self._played.round
     except OSError as error:
       logging.warning('%s', error)
@@ -146,8 +146,7 @@ class Run:
     started = time.perf_counter()
     played = loop.federated_round(self._experiment, state, self._engine)
     played.info['train_seconds'] = time.perf_counter() - started
-    self._record(played)
-    return played.state
+    return self._record(played)
 
   def _begin(self):
     self._warn()
@@ -174,9 +173,7 @@ class Run:
       self._progress.begin(state.round)
       return state
     self._progress.begin(0)
-    played = loop.initial_state(self._experiment)
-    self._record(played)
-    return played.state
+    return self._record(loop.initial_state(self._experiment))
 
   def _restored(self) -> state_lib.State | None:
     state = checkpoints.restore(self._directory.path)
@@ -227,9 +224,10 @@ class Run:
     self._directory.add(row)
     self._played = state
     if last or state.round % self._config.checkpoint_every == 0:
-      checkpoints.save(state, self._directory.path)
+      self._played = checkpoints.save(state, self._directory.path)
       self._saved = state.round
     self._progress.report(row)
+    return self._played
 
   def _keep(self, evaluated):
     """Writes the arrays for plots; no predictions if the model diverged."""

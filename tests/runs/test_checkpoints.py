@@ -29,3 +29,18 @@ def test_all_of_the_state_comes_back_bit_for_bit(tmp_path):
   assert restored.round == 3
   assert set(restored.memories) == {7, 12}
   assert toys.same(saved, restored)
+
+
+def test_a_restored_memory_is_that_of_the_checkpoint(tmp_path):
+  saved = checkpoints.save(state(3), tmp_path)
+  newer = {client: {'part': {'rounds': np.int32(99), 'sums': np.ones(2)}}
+           for client in (12, 20)}  # fmt: skip
+  changed = saved._replace(memories=saved.memories | newer)
+  assert toys.same(saved, state(3))
+  for _ in range(2):
+    # A run that is killed before its next checkpoint.
+    changed.memories.write()
+    assert toys.same(checkpoints.restore(tmp_path), saved)
+  checkpoints.save(changed, tmp_path)
+  restored = checkpoints.restore(tmp_path)
+  assert toys.same(restored.memories, {7: saved.memories[7], **newer})

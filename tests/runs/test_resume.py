@@ -43,8 +43,9 @@ def test_stopped_before_any_file_is_on_the_disk(tmp_path):
     calls, fsync = [], os.fsync
     patch.setattr(os, 'fsync', lambda file: (calls.append(1), fsync(file)))
     fake.play(tmp_path / 'counted', config)
-  # Flags, task, partition, predictions, summary, a row a round; checkpoints.
-  assert len(calls) == 5 + 3 + 2
+  # Flags, task, partition, predictions, summary; a row per round, two
+  # checkpoints, and the memories of the second.
+  assert len(calls) == 5 + 3 + 2 + 1
   for call in range(1, len(calls) + 1):
     path = tmp_path / str(call)
     fake.stopped(path, os, 'fsync', call, config=config)
