@@ -322,6 +322,14 @@ class Machine:
       ge=0,
     ),
   ] = 0
+  clients_per_device: Annotated[
+    int,
+    Setting(
+      'Number of clients that train at the same time on a GPU; the results do '
+      'not depend on it.',
+      ge=1,
+    ),
+  ] = 1
   distribution: Annotated[
     str,
     Setting(
@@ -382,4 +390,10 @@ FIELDS = {
 # Fields whose values name methods.
 ROLES = tuple(name for name, spec in FIELDS.items() if spec.table is not None)
 # Fields that do not change results, unless clients reply too late.
-MACHINE_FIELDS = ('num_workers', 'engine', 'client_timeout', 'tracker')
+MACHINE_FIELDS = (
+  'num_workers',
+  'clients_per_device',
+  'engine',
+  'client_timeout',
+  'tracker',
+)

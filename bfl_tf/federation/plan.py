@@ -217,7 +217,11 @@ class Plan:
       parts=self.parts,
       objective=self.objective.compiled(),
     )
-    devices = config.num_workers, config.distribution
+    devices = (
+      config.num_workers,
+      config.distribution,
+      config.clients_per_device,
+    )
     # The seed is no part of the key, because each task has its own weights.
     built_by = sorted(
       (k, v) for k, v in network.keywords.items() if k != 'seed'

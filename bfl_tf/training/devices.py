@@ -2,7 +2,7 @@
 
 On a CPU, each core is a logical device with one intra-op thread. Two such
 devices are faster than one model on two threads, and results do not depend on
-their number. GPUs are used as they are.
+their number. A GPU is one device, or several with equal shares of its memory.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import itertools
 import os
 import pathlib
 import queue
+import subprocess
 
 from absl import logging
 
@@ -49,6 +50,8 @@ _FLOAT32 = (
   'Softplus',
   'Sum',
 )
+# Fraction of a GPU's memory for its logical devices; the rest is for libraries.
+_USED_MEMORY = 0.9
 _LISTS = 'TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE'
 _TO_BFLOAT16 = 'auto_mixed_precision_onednn_bfloat16'
 
@@ -57,6 +60,7 @@ def configure(
   num_workers: int = 0,
   deterministic: bool = False,
   mixed_precision: bool = False,
+  clients_per_device: int = 1,
 ) -> None:
   """Sets threads and logical CPUs; must precede TensorFlow's first op.
 
@@ -71,6 +75,7 @@ def configure(
       between them use bfloat16. Variables, divergences, losses, sums of
       gradients and probabilities stay float32. It affects later compilations
       only.
+    clients_per_device: Number of logical devices per GPU or logical CPU.
 
   Raises:
     ValueError: `has_mixed_precision` is false.
@@ -87,6 +92,7 @@ def configure(
   tf.config.optimizer.set_experimental_options(_graph_options(mixed_precision))
   cpu = tf.config.list_physical_devices('CPU')[0]
   count = num_workers or len(os.sched_getaffinity(0))
+  count *= clients_per_device
   try:
     tf.config.threading.set_intra_op_parallelism_threads(1)
     # The executors of all workers share this thread pool.
@@ -95,7 +101,14 @@ def configure(
       cpu, [tf.config.LogicalDeviceConfiguration()] * count
     )
     for gpu in tf.config.list_physical_devices('GPU'):
-      tf.config.experimental.set_memory_growth(gpu, True)
+      if clients_per_device == 1:
+        tf.config.experimental.set_memory_growth(gpu, True)
+      else:
+        share = int(_USED_MEMORY * _gpu_mebibytes() / clients_per_device)
+        tf.config.set_logical_device_configuration(
+          gpu,
+          [tf.config.LogicalDeviceConfiguration(share)] * clients_per_device,
+        )
   except RuntimeError:
     logging.warning(
       'TensorFlow already runs: its %d device(s) and threads stay as they are.',
@@ -106,6 +119,13 @@ def configure(
     # Unseeded random ops, as in a model called outside of a scope, would fail
     # without a global seed.
     tf.random.set_seed(0)
+
+
+def _gpu_mebibytes() -> int:
+  """Returns the memory of the smallest GPU."""
+  query = '--query-gpu=memory.total', '--format=csv,noheader,nounits'
+  printed = subprocess.check_output(['nvidia-smi', *query], text=True)
+  return min(map(int, printed.split()))
 
 
 def has_mixed_precision() -> bool:
@@ -148,7 +168,9 @@ def _graph_options(mixed_precision: bool) -> dict[str, bool]:
 
 
 def strategies(
-  num_workers: int = 0, distribution: str = 'clients'
+  num_workers: int = 0,
+  distribution: str = 'clients',
+  clients_per_device: int = 1,
 ) -> list[tf.distribute.Strategy]:
   """Returns one strategy per worker.
 
@@ -157,10 +179,12 @@ def strategies(
     distribution: `clients` trains each client on one device, with several
       clients in parallel. `mirrored` trains one client at a time on all
       devices, data-parallel with `MirroredStrategy`, for large models.
+    clients_per_device: Number of logical devices per device.
   """
   found = tf.config.list_logical_devices('GPU')
   found = found or tf.config.list_logical_devices('CPU')
-  names = [device.name for device in found][: num_workers or None]
+  count = num_workers * clients_per_device
+  names = [device.name for device in found][: count or None]
   if distribution == 'mirrored':
     return [_mirrored(tuple(names))]
   return [tf.distribute.OneDeviceStrategy(name) for name in names]

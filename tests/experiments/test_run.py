@@ -7,19 +7,24 @@ import binaries
 import numpy as np
 import pytest
 
+from experiments import outcomes
+
 pytestmark = pytest.mark.process
+
+
+SMALL = (
+  '--num_rounds=2', '--mlp.hidden_units=8', '--num_mc_samples=2',
+  '--num_clients=4', '--partition=dirichlet',
+)  # fmt: skip
 
 
 @pytest.fixture(scope='module')
 def said(tmp_path_factory):
   """A run, and one that is deterministic."""
   path = tmp_path_factory.mktemp('runs') / 'new' / 'digits'
-  small = [
-    '--num_rounds=2', '--mlp.hidden_units=8', '--num_mc_samples=2',
-    '--num_clients=4', '--partition=dirichlet', f'--output_dir={path}',
-  ]  # fmt: skip
-  other = [*small[:-1], '--deterministic', f'--output_dir={path}_other']
-  return path, binaries.drive('experiments.run', [small, other])
+  plain = [*SMALL, f'--output_dir={path}']
+  other = [*SMALL, '--deterministic', f'--output_dir={path}_other']
+  return path, binaries.drive('experiments.run', [plain, other])
 
 
 @pytest.fixture(scope='module')
@@ -59,3 +64,14 @@ def test_deterministic_kernels(said):
   assert code == 0, error
   written = path.with_name('digits_other') / 'summary.json'
   assert json.loads(written.read_text())['rounds'] == 2
+
+
+def test_several_clients_on_a_device(finished):
+  path, _ = finished
+  other = path.with_name('digits_shared')
+  code, _, error = binaries.run(
+    'experiments.run', *SMALL, f'--output_dir={other}', '--num_workers=1',
+    '--clients_per_device=3',
+  )  # fmt: skip
+  assert code == 0, error
+  assert outcomes.of(other) == outcomes.of(path)
