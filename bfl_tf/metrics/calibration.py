@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy import typing as npt
-from scipy import optimize
 
 from bfl_tf.metrics import curves, predictive, scores
 
@@ -133,5 +132,7 @@ def fit_temperature(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     return scores.negative_log_likelihood(cooled, labels)
 
   bounds = tuple(np.log(_TEMPERATURES))
+  from scipy import optimize  # It takes half a second.
+
   found = optimize.minimize_scalar(loss, bounds=bounds, method='bounded')
   return float(np.exp(found.x))

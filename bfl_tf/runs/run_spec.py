@@ -3,6 +3,7 @@
 import functools
 import pathlib
 
+from bfl_tf import run_files
 from bfl_tf.config.config import Config
 from bfl_tf.runs.directory import RunDirectory
 
@@ -32,6 +33,8 @@ class RunSpec:
   @property
   def is_done(self) -> bool:
     """Whether the run is finished with its current settings."""
+    if not run_files.is_finished(self.directory):
+      return False
     directory = RunDirectory(self.directory)
     try:
       directory.check(self.config)

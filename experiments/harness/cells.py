@@ -89,6 +89,7 @@ class Paper:
 
 # By paper, scale and config the name of the cell that was made first.
 _FIRST: dict[Any, str] = {}
+_CELLS: dict[Any, list['Cell']] = {}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -103,7 +104,6 @@ class Cell:
     by_scale: further overrides, by scale.
     predictor: the union or student of the run whose scores it reads, as in
       `accuracy_<predictor>`; of the run's own predictor where empty.
-    homes: Name of the cell whose runs this cell reads, by scale.
   """
 
   paper: Paper
@@ -113,17 +113,22 @@ class Cell:
     default_factory=dict
   )
   predictor: str = ''
-  # A field, for processes that have not made the others.
-  homes: dict[str, str] = dataclasses.field(init=False)
+  # Results of `home`, for processes that have not made the other cells.
+  _homes: dict[str, str] = dataclasses.field(init=False, default_factory=dict)
+  _configs: dict[tuple, config_lib.Config] = dataclasses.field(
+    init=False, repr=False, compare=False, default_factory=dict
+  )
 
   def __post_init__(self):
-    homes = {
-      scale: _FIRST.setdefault(
-        (self.paper, scale, self.config(scale, seed=0)), self.name
-      )
-      for scale in self.paper.scales
-    }
-    object.__setattr__(self, 'homes', homes)
+    _CELLS.setdefault(self.paper, []).append(self)
+
+  def home(self, scale: str) -> str:
+    """Returns the first cell of the paper that has the same runs."""
+    if scale not in self._homes:
+      for cell in _CELLS[self.paper]:
+        runs_of = self.paper, scale, cell.config(scale, seed=0)
+        cell._homes[scale] = _FIRST.setdefault(runs_of, cell.name)
+    return self._homes[scale]
 
   def reading(self, predictor: str) -> 'Cell':
     """Returns a cell that reads another predictor off the same runs."""
@@ -135,13 +140,17 @@ class Cell:
 
   def config(self, scale: str, seed: int) -> config_lib.Config:
     """Returns what to run."""
+    if (scale, seed) in self._configs:
+      return self._configs[scale, seed]
     scaled, own = self.paper.scales[scale], self.overrides
     if scale == 'smoke':
       scaled, own = own, scaled  # It must stay small, whatever a cell sets.
     further = {**self.by_scale.get(scale, {}), 'seed': seed}
-    return config_lib.Config.of(
+    made = config_lib.Config.of(
       {**self.paper.preset, **scaled, **own, **further}
     )
+    self._configs[scale, seed] = made
+    return made
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,7 +170,7 @@ class Task(runs.RunSpec):
   @property
   def directory(self) -> pathlib.Path:
     """Directory of the run."""
-    place = pathlib.Path(self.cell.paper.name, self.cell.homes[self.scale])
+    place = pathlib.Path(self.cell.paper.name, self.cell.home(self.scale))
     return self.root / self.scale / place / f'seed{self.seed}'
 
   @property

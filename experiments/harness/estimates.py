@@ -120,7 +120,9 @@ def listing(items: Mapping[str, Any], scale: str, root: pathlib.Path) -> str:
   rows = []
   for (name, item), own in zip(items.items(), of_items, strict=True):
     left = {task.directory for task in own} - done.keys()
-    seconds = sum(core_seconds(every[place].config) for place in left)
+    seconds = sum(
+      core_seconds(every[place].cell.config(scale, 0)) for place in left
+    )
     minutes = pace * seconds / 60 / cores
     missing = 'partly run' if len(left) < len(own) else 'not run'
     rows.append(
@@ -139,7 +141,9 @@ def listing(items: Mapping[str, Any], scale: str, root: pathlib.Path) -> str:
 
 
 def _datasets(own):
-  names = sorted({task.config.dataset.split(':')[-1] for task in own})
+  names = sorted(
+    {task.cell.config(task.scale, 0).dataset.split(':')[-1] for task in own}
+  )
   return ', '.join(names[:2]) + (', ...' if len(names) > 2 else '')
 
 

@@ -19,7 +19,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from experiments.harness import tables
 
@@ -68,6 +67,8 @@ class Test(NamedTuple):
       return (
         0.0 if _all_alike(self.degrees_of_freedom + 1) < level else math.inf
       )
+    from scipy import stats  # It takes half a second.
+
     quantile = stats.t.ppf(1 - level, self.degrees_of_freedom)
     return float(quantile) * self.standard_error
 
@@ -87,6 +88,8 @@ def student(differences: np.ndarray) -> Test | None:
   mean, freedom = float(differences.mean()), differences.size - 1
   if np.ptp(differences) < _SAME:
     return Test(mean, 0.0, freedom, *_signs(mean, differences.size))
+  from scipy import stats
+
   p_values = [
     float(stats.ttest_1samp(differences, 0, alternative=side).pvalue)
     for side in ('greater', 'less')
