@@ -1,4 +1,4 @@
-"""The binary: two rounds on digits."""
+"""Tests of the binary experiments.run, with two rounds on digits."""
 
 import csv
 import json
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture(scope='module')
 def said(tmp_path_factory):
-  """A run, and one that is deterministic."""
+  """Outputs of a run and of a run with deterministic kernels."""
   path = tmp_path_factory.mktemp('runs') / 'new' / 'digits'
   small = [
     '--num_rounds=2', '--mlp.hidden_units=8', '--num_mc_samples=2',
@@ -54,7 +54,7 @@ def test_two_rounds_on_digits(finished):
 
 
 def test_deterministic_kernels(said):
-  """Also where layers draw while they are built."""
+  """They also work if layers draw while they are built."""
   path, (*_, (code, _, error)) = said
   assert code == 0, error
   written = path.with_name('digits_other') / 'summary.json'
