@@ -1,3 +1,3 @@
-"""Binaries: thin, on absl flags. TensorFlow starts quietly in `bfl_tf`."""
+"""Command-line programs; importing `bfl_tf` first silences TensorFlow."""
 
 import bfl_tf  # noqa: F401

@@ -1,28 +1,27 @@
-"""Speed and memory, measured.
+"""Benchmarks of speed and memory.
 
   python -m experiments.benchmark --case=round
 
-round: images per second of a federated round (broadcast, local training,
-weigh, pool, step; neither evaluation nor checkpoints) against the bare compiled
-step on a resident batch, on as many workers in the same process, in turn.
+round: images per second of a federated round, without evaluation and
+checkpoints. The round is compared with the bare compiled training step on a
+resident batch. Both use the same workers and are measured in turn.
 
 ensemble: predictions of 21 teachers (FedBE's average, ten clients and ten
-samples) on 10 000 images against the bare forward passes; the distillation step
-against the bare training step.
+samples) on 10 000 images, compared with bare forward passes. The distillation
+step is compared with the bare training step.
 
-peers: images per second of a round of 10 clients: ours, also in mixed
-precision; Keras' `fit` a client; a loop of PyTorch; a Flower app as most are
-written. They have --num_workers processes, devices or threads, and are measured
-in turn. With --output_dir the rows are there as peers.csv, and drawn as
-peers.png.
+peers: images per second of a round of 10 clients: ours, ours in mixed
+precision, Keras' `fit` per client, a PyTorch loop, and a typical Flower app.
+Each has --num_workers processes, devices or threads; they are measured in turn.
+--output_dir gets a table, peers.csv, and a chart, peers.png.
 
-growth: seconds and peak memory of a round by its clients, of pooling by
-weights, of predictions by samples and by teachers, with fitted exponents; how
-long 8, 64 and 512 devices take for a round's clients. With --output_dir the
-rows are there as growth.csv, and drawn as growth.png.
+growth: seconds and peak memory by number of clients (round), weights (pooling),
+samples and teachers (prediction), with fitted exponents. Also the time of a
+round's clients on 8, 64 and 512 devices. --output_dir gets growth.csv and
+growth.png.
 
-gpu: for a machine with a card, --case=round in float32, in mixed precision and
-with deterministic kernels, and whether two runs have the same bits.
+gpu: --case=round on a GPU in float32, in mixed precision and with deterministic
+kernels. Also checks whether two runs are bit-for-bit identical.
 """
 
 from collections.abc import Callable
@@ -90,7 +89,7 @@ _NUM_BATCHES = flags.DEFINE_integer(
 
 
 def main() -> None:
-  """Runs the case that the flags name."""
+  """Runs the case of the flag `--case`."""
   if _CASE.value not in _CASES:
     *names, last = _CASES
     command_line.fail(

@@ -1,11 +1,11 @@
-"""Kills runs of all four papers at random moments, and compares bits.
+"""Test that killed runs resume with bit-for-bit identical results.
 
   python -m experiments.campaign --count=100
 
-A run is killed up to four times, then left to end: its rows and predictions
-must be those of the run that nobody killed. The presets are made small, on
-digits. Prints how often each was killed. Exit code 1: a run ended otherwise;
-its directory stays.
+Each run of a paper's preset, reduced to digits, is killed up to four times at
+random moments. Then it runs to its end. Its rows and predictions must equal
+those of a run without kills. Prints the number of kills per preset. Exit code
+1: a run failed or its results differ; its directory stays.
 """
 
 import pathlib
@@ -38,8 +38,8 @@ _SMALL = f"""
 --eval_every=1 --num_eval_examples=0 --num_workers=1
 """
 _MLP = '--model=mlp --mlp.hidden_units=16 --batch_size=64'
-# By paper; each carries something from round to round: a posterior, a student,
-# a momentum, one of rank 3.
+# Flags by paper. The state between rounds differs: a posterior, a student, a
+# momentum, a posterior of rank 3.
 _CHANGES = {
   'posterior_pooling': f'{_MLP} --pooling=lp --weighting=max_discrepancy',
   'fedbe': f"""{_MLP} --num_server_examples=200 --distil.epochs=5
@@ -50,7 +50,7 @@ _CHANGES = {
   'fl_swag': '--local_epochs=2 --swag.rank=3 --ensemble.num_samples=4',
 }
 _MOST_KILLS = 4
-# What is waited for, as files that change, and how often at most; then a time.
+# A kill waits for changes of these files, at most so many, then a random time.
 _MOMENTS = (
   ('', 0),
   ('checkpoint.npz', _NUM_ROUNDS),
@@ -60,7 +60,7 @@ _MOMENTS = (
 
 
 def main() -> int:
-  """Kills until there were enough; prints how often, and what broke."""
+  """Kills runs `--count` times; prints the kills per preset and failures."""
   folder = pathlib.Path(_FOLDER.value)
   folder.mkdir(parents=True, exist_ok=True)
   rng = seeds.generator(_SEED.value, 'campaign_kills', 0)
@@ -105,7 +105,7 @@ def _ended(name, run):
 
 
 def _killed(name, run, seconds, rng) -> bool:
-  """Kills a run at a moment, unless it has ended before."""
+  """Kills a run at a random moment; returns False if it ended before."""
   pattern, most = _MOMENTS[rng.integers(len(_MOMENTS))]
   changes = rng.integers(1, most + 1) if pattern else 0
   before = _files(run, pattern)
@@ -125,7 +125,7 @@ def _files(run, pattern):
     try:
       found.add((path, path.stat().st_mtime_ns))
     except OSError:
-      continue  # It was temporary.
+      continue  # A temporary file was removed.
   return found
 
 

@@ -1,7 +1,7 @@
-"""Flags of a config: its fields, and the settings of the methods it chooses.
+"""Flags of the fields of a config and of the settings of its methods.
 
-Flags are parsed twice: first those that choose methods, then their settings,
-`--<method>.<setting>=value`. What is wrong is one line, code 2.
+Settings, `--<method>.<setting>=value`, are separated before absl parses the
+other flags. A wrong flag gives an error of one line and exit code 2.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +28,7 @@ from bfl_tf.config import flagfile, registry, user_code
 from experiments import describe
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-# Who refuses in one line.
+# Packages whose errors are printed as one line.
 _OURS = ('bfl_tf', 'experiments', '__main__')
 _given = flagfile.Given()
 
@@ -36,7 +36,7 @@ _given = flagfile.Given()
 def define() -> None:
   """Defines a flag for every field of the config."""
   flagfile.define(flags.FLAGS, config_lib.FIELDS)
-  # To be adopted from here in turn, by a binary: --help shows its own.
+  # --help shows a module's own flags, so binaries adopt these from here.
   flags.adopt_module_key_flags(flagfile)
 
 
@@ -55,27 +55,26 @@ def seeds(texts: list[str]) -> list[int]:
 
 
 def said() -> tuple[dict[str, typing.Any], list[str]]:
-  """Returns fields and settings by the parsed flags, and settings typed."""
+  """Returns the parsed fields and settings, and the names of typed flags."""
   fields = flagfile.fields(flags.FLAGS, config_lib.FIELDS)
   return {**fields, **_given.texts}, _given.typed
 
 
 def config() -> config_lib.Config:
-  """Returns the config that the parsed flags say.
+  """Returns the config of the parsed flags.
 
   Raises:
-    ValueError: naming the flag.
+    ValueError: A flag is wrong; the message names it.
   """
   values, typed = said()
   return config_lib.Config.of(values, typed=typed)
 
 
 def main(function: Callable[..., int | None]) -> None:
-  """Runs a binary: parses flags, turns what a user got wrong into one line.
+  """Runs a binary: parses flags and reports user errors in one line.
 
   Args:
-    function: Function without arguments, or with one for the words besides
-      flags.
+    function: Function without parameters, or with one for positional arguments.
   """
   takes_words = bool(inspect.signature(function).parameters)
 
@@ -98,7 +97,7 @@ def main(function: Callable[..., int | None]) -> None:
     except federation.StoppedError as error:
       fail(error, code=1)
     except OSError as error:
-      # A file that somebody named, or one of a run, is none to be read.
+      # A file of a flag or of a run cannot be read or written.
       place = '' if error.filename is None else f'{error.filename}: '
       if error.errno in _FULL:
         fail(f'{place}{error.strerror}: make room, then do it again.', code=1)
@@ -120,41 +119,39 @@ def main(function: Callable[..., int | None]) -> None:
     app.run(body, flags_parser=functools.partial(_parse, module))
   except BrokenPipeError:
     if _is_read():
-      raise  # Another pipe's.
-    # What is left is flushed once more at exit.
+      raise  # The error is from another pipe.
+    # Python flushes the remaining output once more at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(141)
 
 
 def _is_ours(error):
-  """Returns whether the error was raised in this package, not in a library or
-  user code.
-  """
+  """Returns whether the error is from this package, not other code."""
   *_, (frame, _) = traceback.walk_tb(error.__traceback__)
   return frame.f_globals['__name__'].partition('.')[0] in _OURS
 
 
 def fail(message: object, code: int = 2) -> typing.NoReturn:
-  """Prints one line and exits; what a person's own code raised comes before."""
+  """Prints one line and exits; a traceback of user code comes first."""
   theirs = isinstance(
     message, user_code.RaisedError | federation.ComponentError
   )
   if theirs and message.__cause__:
     print(user_code.traceback_of(message.__cause__), file=sys.stderr)
-  # What was typed may have more lines.
+  # User input in the message may contain line breaks.
   line = ' '.join(str(message).splitlines())
   print(f'error: {line}', file=sys.stderr)
   sys.exit(code)
 
 
 def fail_with_traceback(error: BaseException, code: int) -> typing.NoReturn:
-  """Prints what nobody expected, theirs or ours, and exits."""
+  """Prints the traceback of an unexpected error and exits."""
   print(user_code.traceback_of(error), file=sys.stderr)
   fail(f'{user_code.describe(error)}.', code)
 
 
 def flower(flag: str) -> types.ModuleType:
-  """Returns `bfl_tf.flower`; without its extra, one line says what needs it."""
+  """Returns `bfl_tf.flower`; exits if its extra is not installed."""
   try:
     from bfl_tf import flower as module
   except ModuleNotFoundError as error:
@@ -163,7 +160,7 @@ def flower(flag: str) -> types.ModuleType:
 
 
 def on_server(flag: str, path: str | os.PathLike) -> pathlib.Path:
-  """Returns a path of another machine, where no working directory is ours."""
+  """Returns a path on the server's machine, which must be absolute."""
   if not os.path.isabs(path):
     fail(
       f"{flag}={path}: with --superlink it is a path on the server's machine: "
@@ -174,7 +171,7 @@ def on_server(flag: str, path: str | os.PathLike) -> pathlib.Path:
 
 @contextlib.contextmanager
 def watching(connection: str) -> Iterator[None]:
-  """Tells whoever stops watching a run on a SuperLink that it goes on."""
+  """Reports on an interrupt that the run on a SuperLink continues."""
   try:
     yield
   except KeyboardInterrupt as stop:
@@ -186,25 +183,23 @@ def watching(connection: str) -> Iterator[None]:
 
 
 def interrupted(stop: KeyboardInterrupt, left: str = '') -> typing.NoReturn:
-  """Says what an interrupt left behind: code 130; 143 if terminated."""
+  """Reports an interrupt and exits with code 130, or 143 if terminated."""
   code = 143 if isinstance(stop, federation.Terminated) else 130
   said = [str(stop) or 'interrupted', *([left] if left else [])]
   fail(': '.join(said), code)
 
 
 def terminable() -> None:
-  """Has SIGTERM end the program as Ctrl-C does."""
+  """Makes SIGTERM end the program like Ctrl-C."""
   signal.signal(signal.SIGTERM, _terminate)
 
 
 def _is_read() -> bool:
-  """Returns whether the reader of the output still exists; `head` may have
-  ended.
-  """
+  """Returns whether the reader of the output, such as `head`, still runs."""
   ends = select.poll()
   try:
     ends.register(sys.stdout.fileno(), select.POLLOUT)
-  except (AttributeError, OSError):  # None, or no file.
+  except (AttributeError, OSError):  # stdout is None or has no descriptor.
     return True
   return not any(
     event & (select.POLLERR | select.POLLHUP) for _, event in ends.poll(0)
@@ -221,14 +216,14 @@ def _parse(module, arguments):
   try:
     describe.answer(arguments, module)
     rest = list(arguments)
-    # A binary without a config: a setting is a flag that it does not know.
+    # Only binaries with a config have settings of methods.
     if 'pooling' in flags.FLAGS:
       known = config_lib.known_settings()
       rest, given = flagfile.split(flags.FLAGS, arguments, known)
       _given.texts, _given.typed = given.texts, given.typed
     return flags.FLAGS(rest)
   except flags.Error as error:
-    # absl suggests a flag of its own in the same text.
+    # Our own hint replaces absl's suggestion.
     said = ' '.join(str(error).partition('. Did you mean')[0].split())
     fail(f'{said.rstrip(".")}.{_near(str(error))}')
   except UnicodeDecodeError as error:

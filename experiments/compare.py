@@ -1,11 +1,11 @@
-"""Compares finished runs: a table and figures, as a paper takes them.
+"""Compare finished runs in a table and figures.
 
   bfl-tf compare runs/nwa runs/lp --output=runs/compared
   bfl-tf compare runs/*/seed? --baseline=pooling=nwa --scores=accuracy,nll
 
-Runs whose flags differ in nothing but the seed are one setting, named by what
-differs in its flags. Exit code 2: a directory holds no finished run of this
-version, and nothing was written.
+Runs whose flags differ only in the seed are one setting. Its name is the flags
+that differ between settings. Exit code 2: a directory holds no finished run of
+this version, and nothing was written.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -26,14 +26,14 @@ _MORE = """\
 
 
 def answer(arguments: Sequence[str], module: types.ModuleType) -> None:
-  """Prints what was asked for and exits; returns if nothing was.
+  """Prints the requested help and exits; returns if none is requested.
 
   Args:
     arguments: Arguments of the command line.
-    module: the binary.
+    module: Module of the binary.
 
   Raises:
-    ValueError: nothing is known by the name to be described.
+    ValueError: The name of `--describe` is unknown.
   """
   for word in arguments[1:]:
     asked = _ASKED.fullmatch(word)
@@ -100,7 +100,7 @@ def _one(name, roles, factory) -> Iterator[str]:
   chosen = ', '.join(f'--{role}={name}' for role in roles)
   yield f'{name} ({chosen})' if roles else name
   doc = inspect.getdoc(factory) or ''
-  # A dataclass without a docstring has its signature as one.
+  # The default docstring of a dataclass is its signature.
   if re.match(r'\w+\(', doc):
     doc = ''
   module = inspect.getmodule(factory)

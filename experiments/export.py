@@ -1,9 +1,9 @@
-"""Writes a finished run's model for processes without this package.
+"""Export the model of a finished run as a TensorFlow SavedModel.
 
   python -m experiments.export --run=runs/wine_sites --output=exported
 
-A SavedModel with its draws in it. Exit code 2: it cannot be made, and nothing
-was written.
+Processes without this package can load it. Its random seed is fixed. Exit code
+2: the export failed, and nothing was written.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OUTPUT = flags.DEFINE_string(
 
 
 def main() -> None:
-  """Exports, and says what and how to load it."""
+  """Exports the model and prints its path."""
   run = finished.path()
   if not _OUTPUT.value:
     command_line.fail('--output is missing: name a new folder.')
@@ -31,7 +31,7 @@ def main() -> None:
   try:
     path = exporting.export(trained, _OUTPUT.value, _SAMPLES.value)
   except tf.errors.OpError as error:
-    # What TensorFlow writes itself: the disk is full.
+    # TensorFlow raises this error if the disk is full.
     reason = error.message.splitlines()[0]
     command_line.fail(f'--output={_OUTPUT.value}: {reason}.', code=1)
   print(path)

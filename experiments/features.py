@@ -1,11 +1,11 @@
-"""Writes what a pre-trained network's last hidden layer says of a data set.
+"""Compute features of a data set with a pre-trained network.
 
   python -m experiments.features --run=runs/pretrained --output=features.npz
   python -m experiments.run --dataset=features.npz --model=logistic ...
 
-Of the training examples only those that the network was not trained on: they
-are the clients'. The test examples stay apart. Exit code 2: a flag or a file is
-wrong, and nothing was written.
+Features are outputs of the last hidden layer. Training examples of the network
+are excluded; the other training examples are for clients. Test examples stay
+test examples. Exit code 2: a flag or a file is wrong, and nothing was written.
 """
 
 from absl import flags
@@ -31,7 +31,7 @@ _OUTPUT = flags.DEFINE_string('output', None, 'The .npz file to write.')
 
 
 def main() -> None:
-  """Writes the file and says what is in it."""
+  """Writes the file and prints its number of examples and features."""
   run = finished.path()
   if not _OUTPUT.value:
     command_line.fail('--output is missing: name an .npz file.')

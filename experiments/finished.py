@@ -1,4 +1,4 @@
-"""The finished run that a binary asks more of, and the file that it writes."""
+"""Flags of binaries that analyze a finished run."""
 
 import os
 import pathlib
@@ -11,14 +11,14 @@ _RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
 
 
 def path() -> pathlib.Path:
-  """Returns the run's directory; ends the program where none is named."""
+  """Returns the run's directory; exits if `--run` is missing."""
   if not _RUN.value:
     command_line.fail('--run is missing: name the --output_dir of a run.')
   return pathlib.Path(_RUN.value)
 
 
 def calibrate_on_test() -> flags.FlagHolder[float]:
-  """Defines what a run without a calibration share may be calibrated on."""
+  """Defines the fraction of test examples that are used for calibration."""
   return flags.DEFINE_float(
     'calibrate_on_test',
     0.0,
@@ -42,7 +42,7 @@ def num_mc_samples() -> flags.FlagHolder[int | None]:
 
 
 def output(name: str, suffix: str, *inputs: str) -> pathlib.Path:
-  """Returns the path of an `--output`; of a run's files it overwrites none.
+  """Returns the path of an `--output`, which must not replace a run's file.
 
   Args:
     name: Value of the flag.

@@ -1,9 +1,10 @@
-"""SWAG beside HMC on the breast cancer set: how far are their draws apart?
+"""Compare SWAG with HMC on the breast cancer data set.
 
   python -m experiments.hmc --output_dir=runs/hmc
 
-In SWAG's low-rank subspace, with two plots; R-hat and the effective sizes say
-how far the chains can be trusted. About a minute on 2 CPU cores.
+The draws are compared in SWAG's low-rank subspace and shown in two plots. R-hat
+and effective sample sizes show whether the chains converged. About a minute on
+2 CPU cores.
 """
 
 import csv

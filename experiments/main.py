@@ -11,7 +11,7 @@ import os
 import runpy
 import sys
 
-# Modules of `experiments` by command, with what they do.
+# Description of each command, whose module in `experiments` has its name.
 COMMANDS = {
   'run': 'Train one federated run.',
   'sweep': 'Train a grid of settings and seeds, and compare them.',

@@ -1,11 +1,11 @@
-"""A client joins, changes or leaves a finished one-shot run.
+"""Add, replace or remove a client of a finished one-shot run.
 
   python -m experiments.online --run=runs/fl_swag --remove=3
   python -m experiments.online --run=runs/fl_swag --add=3
 
-The run must have kept its updates: `--refine=store_updates`. Changes add up in
-`<run>/online`; the run itself stays as it is. Exit code 2: the change cannot be
-made, and nothing was.
+The run must have stored its updates with `--refine=store_updates`. Changes
+accumulate in `<run>/online`; the run's own files stay unchanged. Exit code 2:
+the change is not possible, and nothing was changed.
 """
 
 from absl import flags
@@ -24,7 +24,7 @@ _CHANGES = {
 
 
 def main() -> None:
-  """Makes the change and prints what it cost and what the model scores."""
+  """Makes the change and prints the traffic and the scores."""
   wanted = [
     online.Change(kind, flag.value)
     for kind, flag in _CHANGES.items()
@@ -36,7 +36,7 @@ def main() -> None:
   try:
     played, scores = _changed(path, wanted[0])
   except federation.StoppedError as error:
-    # A full disk is nothing that was typed.
+    # A full disk is not a wrong flag.
     full = isinstance(error, federation.MachineError)
     command_line.fail(error, code=1 if full else 2)
   info = played.info
@@ -49,7 +49,7 @@ def main() -> None:
 def _changed(path, change):
   trained = analysis.load(path)
   flags_file.check_unchanged(path, trained.config)
-  # Who changes it at the same time would be forgotten.
+  # Without the lock, a concurrent change could be lost.
   with directory.RunDirectory(path).locked():
     before = checkpoints.restore(path / 'online') or checkpoints.restore(path)
     online.members(before)

@@ -11,7 +11,7 @@ from bfl_tf import run_files
 
 
 def of(path: str | os.PathLike) -> tuple[Any, ...]:
-  """Returns all that a run leaves but for times and memory."""
+  """Returns the results of a run, without times and memory."""
   path = pathlib.Path(path)
   with open(path / run_files.METRICS, newline='') as file:
     header, *rows = csv.reader(file)
@@ -24,7 +24,7 @@ def of(path: str | os.PathLike) -> tuple[Any, ...]:
 
 
 def difference(found: tuple[Any, ...], wanted: tuple[Any, ...]) -> str:
-  """Says in which file two outcomes differ; nothing if they do not."""
+  """Returns the files in which two outcomes differ; empty if they are equal."""
   names = ('metrics.csv', 'predictions.npz', 'summary.json', 'summary.json')
   differ = [n for n, a, b in zip(names, found, wanted) if a != b]
   return ', '.join(dict.fromkeys(differ))

@@ -1,10 +1,11 @@
-"""Predicts with a finished run: one row of output for each row of input.
+"""Predict the rows of a file with a finished run.
 
   python -m experiments.predict --run=runs/wine_sites \
     --input=configs/wine_sites/new.csv --output=predictions.csv
 
-A .csv is read by the names of its columns; an .npz has x. Exit code 2: a flag,
-a file or a cell is wrong, and nothing was written.
+The output has one row for each row of the input. Columns of a .csv are matched
+by name; an .npz must contain x. Exit code 2: a flag, a file or a cell is wrong,
+and nothing was written.
 """
 
 from collections.abc import Sequence
@@ -57,9 +58,7 @@ def main() -> None:
 
 
 def _promise(run, trained):
-  """Loads the prediction sets; warns of sets that are empty or contain all
-  classes.
-  """
+  """Loads the prediction sets; reports if they are missing or trivial."""
   promise = prediction_sets.read(run)
   if promise is None:
     command = f'python -m experiments.report --run={shlex.quote(str(run))}'

@@ -2,13 +2,13 @@
 
   python -m experiments.report --run=runs/wine_sites --personalize_epochs=5
 
-The global model on each site's own test share, in <run>/sites; and a threshold
-from all sites' calibration shares, in <run>/conformal.json, by which
-experiments.predict adds sets. What sites train for themselves is kept, each
-with a threshold of its own in <run>/sites/models/<site>, which predict takes as
-its --run. Where sites are nodes with files of their own, --superlink has them
-asked, and they answer in sums. Exit code 2: something is wrong, and nothing was
-written. Exit code 1: too few nodes answered, or the disk is full.
+The scores of the global model on each site's test share are in <run>/sites.
+The threshold from the calibration shares of all sites is in
+<run>/conformal.json; predict uses it for sets. Each personalized model and its
+own threshold are in <run>/sites/models/<site>, a valid --run for predict. With
+--superlink, nodes evaluate the model on their own files and return only sums.
+Exit code 2: a flag or a file is wrong, and nothing was written. Exit code 1:
+too few nodes replied, or the disk is full.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Tables, figures and claims of the papers, by one command.
+"""Reproduce tables, figures and claims of the papers.
 
   python -m experiments.reproduce --list
   python -m experiments.reproduce --artifact=posterior_pooling/table2
@@ -6,9 +6,9 @@
   python -m experiments.reproduce --claim=all --scale=overnight --seeds=0
   python -m experiments.reproduce --claim=all --norun --scale=overnight
 
-Finished runs are read, interrupted ones go on. Exit code of a claim: 0 holds,
-1 does not hold, 3 undecided or not to be tested; of an artifact: 1 if a run
-failed; 2: a flag is wrong.
+Finished runs are reused; interrupted runs resume. Exit code of a claim: 0 if it
+holds, 1 if not, 3 if it is undecided or has no test. Exit code of an artifact:
+1 if a run failed. Exit code 2: a flag is wrong.
 """
 
 import os
@@ -61,12 +61,12 @@ _RUN = flags.DEFINE_boolean('run', True, 'Run what is missing; else read only.')
 
 
 def main() -> int | None:
-  """Does what the flags say."""
+  """Executes the command that the flags define."""
   command_line.terminable()
   try:
     return _do()
   except KeyboardInterrupt as stop:
-    # A run of this process says it itself.
+    # The message of a run in this process already has this hint.
     said = 'goes on' in str(stop)
     command_line.interrupted(stop, '' if said else 'the same command goes on')
 
@@ -94,13 +94,13 @@ def _do():
   if not chosen and not claimed:
     raise ValueError('set --list, --artifact or --claim.')
   tasks = _tasks([*chosen, *claimed], root, _seeds([*chosen, *claimed]))
-  # Figures that ask models do it as runs do.
+  # Some figures evaluate models, with the configuration of a run.
   training.configure(0)
   root.mkdir(parents=True, exist_ok=True)
   failed = _play(tasks) if _RUN.value else 0
   failed += sum(_write(artifact, root) for artifact in chosen)
   codes = [_judge(claim, root) for claim in claimed]
-  # A claim's own verdict counts the runs that it lacks.
+  # The verdict of a claim already accounts for missing runs.
   return max([*codes, int(bool(chosen and failed))])
 
 
@@ -123,7 +123,7 @@ def _judge(claim, root):
 
 def _tasks(wanted, root, seeds):
   tasks = estimates.tasks(wanted, _SCALE.value, root, seeds)
-  # Cells that share a run are in one place and have many names.
+  # Cells that share a run have one directory but several names.
   named = [task for task in tasks if _CELLS.value in task.place]
   if tasks and not named:
     raise ValueError(

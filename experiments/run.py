@@ -1,10 +1,11 @@
-"""Runs one experiment.
+"""Train one federated run.
 
   python -m experiments.run --flagfile=configs/quickstart.flags
 
-Exit code 2: a flag or a file is wrong and nothing was written. Exit code 1: too
-few good updates came in, something of one's own failed, or the disk is full;
-the state is saved. Exit code 130: interrupted, 143: terminated; likewise.
+Exit code 2: a flag or a file is wrong, and nothing was written. Exit code 1:
+too few valid updates, an error in user code, or a full disk. Exit code 130: the
+run was interrupted; 143: terminated. The state is saved after codes 1, 130 and
+143.
 """
 
 from absl import flags
@@ -29,7 +30,7 @@ _SUPERLINK = flags.DEFINE_string(
 
 
 def main() -> None:
-  """Runs what the flags say and prints the final scores."""
+  """Trains the run of the flags and prints the final scores."""
   command_line.terminable()
   if not _OUTPUT_DIR.value:
     command_line.fail('--output_dir is missing: name a directory for results.')

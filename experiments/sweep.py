@@ -1,4 +1,4 @@
-"""Plays a study: settings by grids or random draws, seeds, and a comparison.
+"""Train a grid or random draws of settings over seeds, and compare them.
 
   bfl-tf sweep --flagfile=configs/quickstart.flags --output_dir=runs/rules \\
     '--grid=pooling=nwa|ws|lp' '--grid=dirichlet.alpha=0.1|0.5' --seeds=0,1,2
@@ -6,8 +6,8 @@
     '--draw=client_learning_rate=log:1e-4:1e-1' --num_draws=20 \\
     --validation_split=0.2 --choose_by=validation_nll
 
-The same command goes on where it was interrupted; more values, seeds or draws
-add to it. It ends as `bfl-tf compare` does, whose flags work here too. Exit
+The same command resumes an interrupted sweep; more values, seeds or draws
+extend it. The comparison is that of `bfl-tf compare` and has its flags. Exit
 code 1: a run failed; 2: a flag is wrong, and nothing was written.
 """
 
@@ -58,7 +58,7 @@ _OUTPUT_DIR = flags.DEFINE_string(
 
 
 def main() -> int:
-  """Plays what is not finished, and compares what is."""
+  """Trains the missing runs and compares the finished ones."""
   command_line.terminable()
   typed = 'output_dir' in command_line.said()[1]
   root = pathlib.Path(_OUTPUT_DIR.value if typed else 'runs/sweep')

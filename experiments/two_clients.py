@@ -76,8 +76,8 @@ def _config(name, variant):
   flipout = {'flipout.prior_scale': 1.0}
   if name != 'both':
     return config.replace(**flipout)
-  # Partitioned variational inference: each client's prior is what the other
-  # client knows.
+  # In partitioned variational inference, each client's prior contains the
+  # likelihood term of the other client.
   return config.replace(
     client_parts=('pvi',), pooling='dwc', **flipout, **{'pvi.damping': 0.5}
   )

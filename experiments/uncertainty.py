@@ -1,12 +1,13 @@
-"""Does a finished run's model know what it does not know?
+"""Evaluate out-of-distribution detection and calibration of a finished run.
 
   python -m experiments.uncertainty --run=runs/mnist --far=fashion_mnist
 
-Scores on the run's test examples, written to <run>/doubt: telling examples of
-other sets, by entropy, aleatoric and epistemic uncertainty; staying silent;
-calibration, before and after a temperature; corrupted images. Other sets are
-resized to the run's images; of TFDS their test split, or NAME@SPLIT. Exit code
-2: something is wrong, and nothing was written. Exit code 1: the disk is full.
+The scores are in <run>/uncertainty: out-of-distribution detection by entropy,
+aleatoric and epistemic uncertainty; selective prediction; calibration before
+and after temperature scaling; corrupted images. They use test examples. Other
+images are resized; of TFDS sets, the test split or NAME@SPLIT is read.
+Exit code 2: a flag or a file is wrong, and nothing was written. Exit code 1:
+the disk is full.
 """
 
 import json
@@ -43,7 +44,7 @@ _CORRUPT = flags.DEFINE_boolean(
 
 
 def main() -> None:
-  """Asks, writes tables and plots, and prints the tables."""
+  """Evaluates, writes tables and plots, and prints the tables."""
   path = finished.path()
   run = loading.load_run(path, _ON_TEST.value)
   asked = uncertainty.ask(
@@ -76,7 +77,7 @@ def _write(folder, found):
 
 
 def others(dataset: data.Dataset):
-  """Yields the sets that the flags name."""
+  """Yields the data sets of the flags."""
   seen: set[tuple[str, str]] = set()
   for distance, flag in _OTHERS.items():
     for text in flag.value:
@@ -91,7 +92,7 @@ def others(dataset: data.Dataset):
 
 
 def figures(found):
-  """Draws what is in the tables."""
+  """Returns figures of the tables, by name."""
   drawn = {}
   if found['detection']:
     rows: dict[str, dict[str, float]] = {}

@@ -1,4 +1,4 @@
-"""Runs a binary: as a process, or its main over many command lines in one."""
+"""Helpers that run a binary, once or with many command lines in a process."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def start(module, *arguments) -> subprocess.Popen:
 
 
 def playing(path, *flags) -> subprocess.Popen:
-  """Starts a run and waits until it has played a few rounds."""
+  """Starts a run and waits for a few rounds."""
   process = start('experiments.run', f'--output_dir={path}', *flags)
   metrics, deadline = path / 'metrics.csv', time.monotonic() + 200
   while not (metrics.exists() and len(metrics.read_text().split('\n')) > 5):
@@ -42,9 +42,9 @@ def run(module, *arguments, timeout=300):
 def drive(module, lines, folder=ROOT):
   """Returns `[code, output, errors]` for each list of arguments.
 
-  Modules of anybody's own are found in the folder.
+  User modules are imported from `folder`.
   """
-  # In one process: TensorFlow starts once.
+  # A single process starts TensorFlow only once.
   process = subprocess.run(
     [sys.executable, str(ROOT / 'tests' / 'driven.py'), module],
     input=''.join(f'{json.dumps(line)}\n' for line in lines),

@@ -1,11 +1,10 @@
-"""Two logical CPUs with one thread each, as every run on a CPU has."""
+"""Test session with two logical CPUs of one thread each."""
 
 import os
 import pathlib
 import signal
 
-# Where tests are started in the background, Ctrl-C is ignored, and processes
-# that they start would ignore it too.
+# Background jobs ignore Ctrl-C, and their child processes would inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 # scikit-learn would start a process to count cores.
@@ -21,7 +20,7 @@ import tensorflow as tf  # noqa: E402
 from bfl_tf import training  # noqa: E402
 
 training.configure(2)
-# TensorFlow starts: no run's --num_workers makes another number of devices.
+# This starts TensorFlow, so --num_workers cannot change the devices any more.
 assert len(tf.config.list_logical_devices('CPU')) == 2
 flags.FLAGS.mark_as_parsed()
 hypothesis.settings.register_profile(
@@ -31,9 +30,9 @@ hypothesis.settings.load_profile('deterministic')
 
 
 def pytest_xdist_auto_num_workers(config):
-  """A process a core; more than eight would start longer than they run.
+  """Returns one process per core, at most eight, or none for a single file.
 
-  What takes one file takes one process: it needs no other.
+  More processes would spend most of their time on their start.
   """
   if len(config.args) == 1 and '.py' in config.args[0]:
     return 0

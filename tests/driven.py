@@ -1,7 +1,7 @@
-"""A binary called over and over in one process: TensorFlow starts once.
+"""Repeated calls of a binary in one process, which starts TensorFlow once.
 
-A line of JSON goes in, a list of arguments; one comes out, `[code, output,
-errors]`. A code that is text is an exception.
+Each input line is a list of arguments as JSON. Each output line is `[code,
+output, errors]`. The code of an exception is its text.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from absl.testing import flagsaver
 
 
 def main(module: str) -> None:
-  """Calls the binary once for every line."""
+  """Calls the binary once per line."""
   binary = importlib.import_module(module)
   answers = sys.stdout
   for line in sys.stdin:
@@ -23,7 +23,7 @@ def main(module: str) -> None:
 
 
 def _called(binary, arguments):
-  # Here: a binary defines the flags that others have too.
+  # A late import, because the binary defines flags first.
   from experiments import command_line
 
   sys.argv = ['binary', *arguments]

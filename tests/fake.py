@@ -1,7 +1,7 @@
-"""Runs without training: updates and scores are made of seeds, in NumPy.
+"""Runs without training, whose updates and scores are random, for tests.
 
-`play` plays a run with all its files in a tenth of a second. It is for tests of
-rounds and directories; what is learned is nothing.
+`play` completes a run with all its files in a tenth of a second. It is for
+tests of rounds and directories.
 """
 
 import zlib
@@ -33,7 +33,7 @@ outcome = outcomes.of
 
 
 class Killed(BaseException):
-  """As good as a signal: nothing handles it."""
+  """An exception that no code handles, like a signal."""
 
 
 @toys.Engine
@@ -44,7 +44,7 @@ def engine(experiment, state, clients):
 
 
 def reply(experiment, state, client) -> Reply:
-  """A valid update, which depends on the broadcast and the memory."""
+  """Returns a valid update, which depends on the broadcast and the memory."""
   method, indices = experiment.method, experiment.partition[client]
   rng = seeds.generator(method.config.seed, 'fake', state.round, client)
   like = method.result_spec
@@ -54,7 +54,7 @@ def reply(experiment, state, client) -> Reply:
   mean = state.model.mean
   model = state.model.replace_mean(mean + rng.normal(0, 0.1, mean.shape))
   trace = tf.nest.map_structure(lambda spec: _drawn(spec, rng), like.trace)
-  # Who forgets anything of it is found out by the column train_loss.
+  # The column train_loss depends on the whole memory.
   loss = trace.loss + sum(map(np.sum, tf.nest.flatten(memory)))
   trace = trace._replace(loss=np.float32(loss))
   extras = tf.nest.map_structure(lambda spec: _drawn(spec, rng), like.extras)
@@ -64,7 +64,7 @@ def reply(experiment, state, client) -> Reply:
 
 
 def evaluate(experiment, played, last) -> evaluation.Evaluated:
-  """Scores that hang on every bit of the model's mean."""
+  """Returns scores that depend on every bit of the model's mean."""
   del last
   labels = experiment.dataset.test.y
   rng = np.random.default_rng(zlib.crc32(played.state.model.mean.tobytes()))
@@ -78,25 +78,25 @@ def evaluate(experiment, played, last) -> evaluation.Evaluated:
 
 
 def run(path, config=CONFIG, engine=engine, **options) -> runs.Run:
-  """A run that trains nothing, draws nothing and says nothing."""
+  """Returns a run without training, plots and output."""
   options = {'draw_plots': False} | options
   return runs.Run(config, path, False, BUILT, engine=engine, **options)
 
 
 def play(path, config=CONFIG, **options):
-  """Plays one; returns its summary."""
+  """Completes a fake run; returns its summary."""
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(evaluation, 'evaluate', evaluate)
     return run(path, config, **options).play()
 
 
 def train(path, config=CONFIG):
-  """Plays a run with real training and real scores, in place of `play`."""
+  """Completes a run with real training and scores; returns its summary."""
   return runs.Run(config, path, False, BUILT, draw_plots=False).play()
 
 
 def stop(patch, owner, name, call, after=False, error=Killed):
-  """Stops a run at a call of a function, before or after its work is done."""
+  """Raises an error before or after the given call of a function."""
   original, calls = getattr(owner, name), []
 
   def stopping(*args, **kwargs):
@@ -112,7 +112,7 @@ def stop(patch, owner, name, call, after=False, error=Killed):
 
 
 def stopped(path, *where, error=Killed, play=play, config=CONFIG, **how):
-  """Plays a run until it is stopped as by `stop`; returns what it said."""
+  """Runs until an error of `stop`; returns the error."""
   with pytest.MonkeyPatch.context() as patch:
     stop(patch, *where, error=error, **how)
     with pytest.raises(error) as caught:
@@ -125,5 +125,5 @@ def _as(array, spec):
 
 
 def _drawn(spec, rng):
-  """Small positive numbers of a shape and type."""
+  """Returns small positive numbers of a shape and type."""
   return _as(rng.integers(1, 9, spec.shape), spec)

@@ -1,4 +1,4 @@
-"""A table of three sites, one of which calls everything by another name."""
+"""A table of three sites, one of which has other labels, for tests."""
 
 import csv
 import pathlib
@@ -15,7 +15,7 @@ CENTRES = np.array([[-2, 0], [2, 0], [0, 3]])
 
 
 def rows(per_site=60, seed=0):
-  """Rows of three classes; of site `odd` each is called by the next name."""
+  """Yields rows of three classes; at site `odd`, each has the next label."""
   rng = np.random.default_rng(seed)
   for site in ('north', 'odd', 'south'):
     for number in range(per_site):
@@ -33,7 +33,7 @@ def write(path: pathlib.Path, lines=None, header=HEADER) -> pathlib.Path:
 
 
 def config(path, **changes) -> Config:
-  """A small run on it, a client a site."""
+  """Returns the config of a small run on the table, one client per site."""
   return Config.of(
     {
       'dataset': str(path),
@@ -56,13 +56,13 @@ def config(path, **changes) -> Config:
 
 
 def promise(num_examples, num_samples=1) -> prediction_sets.PredictionSets:
-  """A promise of so many examples, all with scores below the last bin."""
+  """Returns prediction sets from `num_examples` scores in one bin."""
   counts = np.eye(4000, dtype=int)[-2] * num_examples
   return prediction_sets.PredictionSets.of([counts], num_samples, 'lac')
 
 
 def play(folder: pathlib.Path, **changes) -> pathlib.Path:
-  """Runs it in a folder; returns the run's directory."""
+  """Runs the config in a folder; returns the run's directory."""
   path = write(folder / 'sites.csv')
   run = runs.Run(
     config(path, **changes), folder / 'run', False, draw_plots=False

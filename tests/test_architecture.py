@@ -1,4 +1,4 @@
-"""Imports go down one way, and docs/architecture.md is of this code."""
+"""Tests of the layers of imports, and of docs/architecture.md."""
 
 import ast
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ from bfl_tf.config import config
 _ROOT = pathlib.Path(__file__).parents[1]
 _PACKAGE = _ROOT / 'bfl_tf'
 
-# From the ground up. A package may import packages of earlier rows only. Three
-# modules of `config` are on the ground: all packages declare settings.
+# Layers, from the bottom. A package may import only packages of earlier rows.
+# Three modules of `config` are low, because all packages declare settings.
 _FLOORS = (
   ('startup',),
   ('component', 'config.user_code', 'files', 'run_files', 'seeds', 'version'),
@@ -31,12 +31,12 @@ _FLOORS = (
   ('flower',),
 )
 _FLOOR = {room: i for i, floor in enumerate(_FLOORS) for room in floor}
-# Plots read recorded results: of all rooms below them they know these.
+# Plots read recorded results, so they may import only these packages.
 _ONLY = {'plots': {'files', 'metrics', 'run_files'}}
 
 
 def _sources() -> dict[str, list[str]]:
-  """The modules' texts by room; that of bfl_tf/__init__.py by `__init__`."""
+  """Returns the modules' texts by room; `__init__` is bfl_tf/__init__.py."""
   rooms: dict[str, list[str]] = {}
   for path in sorted(_PACKAGE.rglob('*.py')):
     name = '.'.join(path.relative_to(_PACKAGE).with_suffix('').parts)
@@ -52,7 +52,7 @@ def _room(name: str) -> str:
 
 
 def _imports(source: str) -> Iterator[str]:
-  """Yields what is imported, anywhere in a module, as dotted names."""
+  """Yields all imports of a module as dotted names."""
   for node in ast.walk(ast.parse(source)):
     if isinstance(node, ast.Import):
       yield from (alias.name for alias in node.names)
@@ -103,7 +103,7 @@ def test_imports_go_down(room):
 
 
 def test_no_room_above_config_names_a_setting_of_a_method():
-  # A text with a colon that no node imports.
+  # `flower.messages` names this setting: its values have a colon, but no code.
   keys = config.known_settings().keys() - {'students.students'}
   for room in _ROOMS:
     if _FLOOR[room] > _FLOOR['config']:

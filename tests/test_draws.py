@@ -1,7 +1,7 @@
-"""Every seed that a run hands out is distinct: the law of named draws.
+"""Tests that all seeds of a run are distinct.
 
-A spy between TensorFlow's stateless generators and us writes down each seed
-that something is drawn from, in the graphs that a run really executes.
+A wrapper around TensorFlow's stateless generators records each seed of a draw,
+in the graphs that a run executes.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import tf_keras
 from bfl_tf import clients, federation, models, training
 from bfl_tf.config.config import Config
 
-# Where each generator takes its seed.
+# Position of the seed among the arguments of each generator.
 _GENERATORS = (
   (tf.random, 'stateless_uniform', 1),
   (tf.random, 'stateless_normal', 1),
@@ -33,7 +33,7 @@ def _spied(draw, place, seen):
 
 @contextlib.contextmanager
 def spy(monkeypatch):
-  """Yields two lists of seeds: drawn from, and hashed for others below."""
+  """Yields two lists of seeds: those of draws, and those that are split."""
   drawn, hashed = [], []
   with monkeypatch.context() as patch:
     for module, name, place in _GENERATORS:
@@ -46,7 +46,7 @@ def spy(monkeypatch):
 
 
 def stochastic(variant, input_shape, num_classes):
-  """Flipout and dropout in one network, on images of 4x4."""
+  """Returns a network with Flipout and dropout, for 4x4 images."""
   del variant
   own = models.layers
   kernel = {'kernel_initializer': 'he_normal', 'initial_scale': 0.1}
@@ -58,7 +58,7 @@ def stochastic(variant, input_shape, num_classes):
 
 
 def images():
-  """Sixty images of three classes."""
+  """Returns sixty images of three classes."""
   y = np.arange(60, dtype=np.int32) % 3
   x = np.random.default_rng(0).integers(0, 256, [60, 4, 4, 1], np.uint8)
   return x, y, x[:30], y[:30]
@@ -71,7 +71,7 @@ class Noisier(clients.GradientNoise):
 
 
 def play(**changes):
-  """Two rounds of three clients, each evaluated with samples."""
+  """Runs two rounds of three clients, each evaluated with samples."""
   config = Config(**{
     'dataset': 'test_draws:images', 'model': 'test_draws:stochastic',
     'augment': True, 'num_clients': 3, 'batch_size': 8, 'local_epochs': 2,
@@ -91,11 +91,11 @@ def play(**changes):
 
 
 def assert_distinct(monkeypatch, steps, others=0, predicted=8, **changes):
-  """Of so many draws a step, and others a round, no two have one seed."""
+  """Checks the number of draws and that their seeds are distinct."""
   with spy(monkeypatch) as (drawn, hashed):
     play(**changes)
-  # 18 steps a round, an order an epoch, 3 samples. Once, the probe for a
-  # softmax, by hand: each layer draws its own.
+  # A round has 18 steps, 6 orders and 3 samples. The probe for a softmax runs
+  # once, without a scope; each layer draws its own seed.
   probed = 13 if predicted else 0
   assert len(drawn) == 2 * (18 * steps + 6 + 3 * predicted + others) + probed
   assert len(set(drawn)) == len(drawn)
@@ -103,25 +103,25 @@ def assert_distinct(monkeypatch, steps, others=0, predicted=8, **changes):
 
 
 def test_every_seed_of_a_run_is_distinct(monkeypatch):
-  # A crop, two parts, the noise, three layers of signs twice and one of
-  # dropout.
+  # Draws of a step: a crop, two parts, the noise, three layers with two signs,
+  # and dropout.
   parts = 'gradient_noise', 'test_draws:Noisier'
   assert_distinct(monkeypatch, 1 + 2 + 1 + 3 * 2 + 1, client_parts=parts)
 
 
 def test_replicas_draw_apart(monkeypatch):
-  # Without parts: these draw the same on every replica.
+  # Parts would have the same draws on every replica.
   assert_distinct(monkeypatch, 1 + 2 * 8, distribution='mirrored')
 
 
 def test_clients_that_draw_their_own_start_draw_apart(monkeypatch):
-  # As above with one part, and three kernels a client and round.
+  # As above with one part, and three kernels per client and round.
   parts = 'independent_init', 'gradient_noise'
   assert_distinct(monkeypatch, 1 + 1 + 8, 3 * 3, client_parts=parts)
 
 
 def test_samples_of_an_optimizer_draw_apart(monkeypatch):
-  # A crop, the part and the four tensors of the network.
+  # Draws of a step: a crop, the part and the four tensors of the network.
   network = {'model': 'mlp', 'variant': 'deterministic', 'predicted': 0}
   chosen = {'client_optimizer': 'ivon', 'client_parts': ('gradient_noise',)}
   assert_distinct(monkeypatch, 1 + 1 + 4, **network, **chosen)

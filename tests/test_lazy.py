@@ -1,4 +1,4 @@
-"""Help texts and errors appear without the import of TensorFlow."""
+"""Tests that help texts and errors do not import TensorFlow."""
 
 import subprocess
 import sys

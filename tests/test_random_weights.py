@@ -1,4 +1,4 @@
-"""Which weights are random, and the factor of their Gaussian."""
+"""Tests of random weights and of the factor of their Gaussian."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""What README.md and its pages say is so: examples, names, flags, links."""
+"""Tests of README.md and its pages: examples, names, flags, links."""
 
 import contextlib
 import io
@@ -68,7 +68,7 @@ def test_files_and_links_are_there(page):
 
 
 def _settings():
-  """Keys of our methods' settings; Barycenter is the README's own rule."""
+  """Yields keys of settings; Barycenter is the README's example of a rule."""
   for method in config.known_methods():
     for setting in method.specs:
       yield method.key(setting)
@@ -91,16 +91,16 @@ def _settings():
 def test_flags_exist(page):
   known = {*config.FIELDS, *_settings()}
   known |= {'output_dir', 'flagfile', 'help', 'helpfull', 'describe'}
-  # Of reproduce.
+  # Flags of reproduce.
   known |= {'list', 'artifact', 'claim', 'scale', 'seeds', 'cells', 'jobs'}
-  # Of sites, predict, export, doubt, compare and sweep.
+  # Flags of report, predict, export, uncertainty, compare and sweep.
   known |= {'run', 'input', 'output', 'near', 'far', 'scores', 'names'}
   known |= {'baseline', 'figures', 'grid', 'draw', 'num_draws', 'choose_by'}
   known |= {'personalize_epochs', 'calibrate_on_test', 'strict'}
   known |= {'answer_timeout', 'sets', 'overwrite', 'keep_columns'}
-  # Of online.
+  # Flags of online.
   known |= {'add', 'replace', 'remove'}
-  # Of Flower's commands and TensorBoard; what has a dash is theirs too.
+  # Flags of Flower and TensorBoard; flags with a dash are not checked.
   known |= {'superlink', 'host', 'port', 'database', 'logdir'}
   text = (_ROOT / page).read_text()
   said = re.findall(r'(?<![\w-])--([a-zA-Z][\w.]*\w)(?![\w-])', text)

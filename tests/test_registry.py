@@ -1,4 +1,4 @@
-"""Names of ours, names of anybody's, and their code."""
+"""Tests of the registry: built-in names and user-supplied code."""
 
 import importlib
 import math
@@ -13,7 +13,7 @@ TABLE = {'ws': 1, 'nwa': 2, 'conflation': None}
 
 def test_our_own():
   assert registry.resolve('pooling', 'ws', TABLE) == 1
-  # A falsy entry is an entry.
+  # An entry may be None.
   assert registry.resolve('pooling', 'conflation', TABLE) is None
 
 
@@ -33,7 +33,7 @@ def test_nothing_goes_by_that_name(name):
 
 @pytest.fixture
 def module(tmp_path, monkeypatch):
-  """A file of anybody's, and the name that it is imported by."""
+  """Path of a user module that can be imported by its name."""
   monkeypatch.syspath_prepend(tmp_path)
   return tmp_path / f'{tmp_path.name}.py'
 

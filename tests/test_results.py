@@ -1,4 +1,4 @@
-"""The page of verdicts says what the claims' own texts in results/ say."""
+"""Tests that docs/results.md agrees with the claims in results/."""
 
 import pathlib
 import re
@@ -7,13 +7,13 @@ from experiments import papers
 from experiments.harness import cells as cells_lib
 
 _ROOT = pathlib.Path(__file__).parents[1]
-# A smoke run says nothing about a method.
+# Smoke runs are no evidence for a claim.
 SCALES = cells_lib.SCALES[1:]
 _CLAIM = re.compile(r'^(\w+/\w+) at (\w+) scale: (.*)$', re.M)
 
 
 def _page():
-  """Returns ([verdict at each scale], what decides) by claim, of the table."""
+  """Returns ([verdict by scale], deciding comparison) by claim."""
   page = (_ROOT / 'docs/results.md').read_text()
   rows, paper = {}, ''
   for line in re.findall(r'^\| (.*) \|$', page, re.M):
@@ -30,7 +30,7 @@ def _page():
 def test_page_says_what_the_texts_say():
   expected, decides = {}, {}
   for path in (_ROOT / 'results').glob('*/*/claims*.txt'):
-    # A claim, then what it says and its comparisons.
+    # Each claim is followed by its statement and comparisons.
     _, *found = _CLAIM.split(path.read_text())
     for claim, scale, verdict, text in zip(*[iter(found)] * 4, strict=True):
       verdicts = expected.setdefault(claim, dict.fromkeys(SCALES, ''))
@@ -42,7 +42,7 @@ def test_page_says_what_the_texts_say():
   assert expected.keys() == page.keys() == papers.CLAIMS.keys()
   for claim, (verdicts, what) in page.items():
     assert verdicts == list(expected[claim].values()), claim
-    # The comparison, its effect and error, at the largest scale that ran.
+    # The page quotes the comparison, effect and error of the largest scale.
     largest = [scale for scale in SCALES if expected[claim][scale]][-1]
     quoted = re.match(r'.*? [+-][\d.]+ ± [\d.]+', what)[0]
     assert f'  - {quoted} ' in decides[claim, largest], claim

@@ -1,4 +1,4 @@
-"""A draw's name decides its bits; another name gives others."""
+"""Tests of random seeds, which depend on the name of a draw."""
 
 import hypothesis
 from hypothesis import strategies as st
@@ -15,7 +15,7 @@ names = st.tuples(
 
 
 def test_bits_are_pinned():
-  # Every process, whatever its hash seed, and every older run to resume.
+  # The seeds must be the same in every process and for resumed runs.
   assert seeds.named(0, 'local_training', 3, 1).tolist() == PINNED
 
 
@@ -30,7 +30,7 @@ def test_the_name_decides(first, second):
 
 
 def test_a_trailing_zero_is_part_of_the_name():
-  # Round 5, and client 0 of round 5.
+  # These are round 5, and client 0 of round 5.
   assert not np.array_equal(
     seeds.named(0, 'sampling', 5), seeds.named(0, 'sampling', 5, 0)
   )

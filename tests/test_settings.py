@@ -1,4 +1,4 @@
-"""What a method declares: read off its arguments, parsed, checked."""
+"""Tests of settings of methods: declaration, parsing and checks."""
 
 import dataclasses
 import functools
@@ -13,7 +13,7 @@ from bfl_tf.config.settings import Setting
 
 @dataclasses.dataclass(frozen=True)
 class Ours:
-  """Says what its settings are."""
+  """A method with declared settings."""
 
   resource: Any
   rate: Annotated[float, Setting('A rate.', gt=0, lt=1)] = 0.5
@@ -36,7 +36,7 @@ def test_an_argument_with_a_default_is_a_setting():
   assert {name: d.kind for name, d in settings.of(anybodys).items()} == {
     'strength': int, 'name': str, 'on': bool, 'others': str,
   }  # fmt: skip
-  # What a partial has bound is set already.
+  # Arguments that a partial binds are not settings.
   assert 'strength' not in settings.of(functools.partial(anybodys, strength=1))
 
 
@@ -70,7 +70,7 @@ def test_a_number_takes_the_settings_type(given, value):
 
 def test_a_function_is_taken_by_its_name():
   assert OTHERS.checked('x', anybodys) == ('test_settings:anybodys',)
-  # As of a cell of a notebook: there is no file whose digest tells its code.
+  # Code of a notebook cell has no file for a digest.
   typed = type('Typed', (), {'__module__': 'sys'})
   for thing in (lambda: 0, typed):
     with pytest.raises(ValueError, match='module'):

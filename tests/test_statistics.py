@@ -1,4 +1,4 @@
-"""Sums of pairs: exact enough for any order."""
+"""Tests of sums in double-double arithmetic, which ignore the order."""
 
 import fractions
 import functools
@@ -38,7 +38,7 @@ def test_sums_are_exact_to_1e_30(terms):
 
 
 def test_counts_weights_and_tables_by_hand():
-  # Crumbs that a sum in one float64 loses.
+  # A sum in a single float64 would lose the 1.
   sums = merge(single(k, [x]) for k, x in enumerate([1e20, 1.0, -1e20]))
   assert sums.value('vector').tolist() == [1.0]
   sums = merge(
@@ -65,7 +65,7 @@ def test_what_only_one_names_is_0_in_the_other():
   assert sums.value('vector').tolist() == [5]
   assert sums.value('own').tolist() == [3, 3]
   assert sums.tables == {'kept': {0: 1.0, 2: 1.0}, 'more': {1: 'b'}}
-  # What was merged in is left alone here too.
+  # The merged share is unchanged here too.
   assert all(map(np.array_equal, kept, pair.vectors.values()))
 
 
@@ -77,7 +77,7 @@ def test_shapes_are_kept():
   assert sums.value('vector').shape == (2, 3, 4)
   assert np.all(sums.value('vector') == 3)
   assert merge([share(0)] * 2).value('vector').shape == (0,)
-  # Of a transpose too, in whatever order its numbers lie.
+  # A transposed array has another memory order.
   turned = np.arange(6.0).reshape(2, 3).T
   shares = [statistics.single(1.0, {'vector': turned}) for _ in range(3)]
   assert np.array_equal(merge(shares).value('vector'), 3 * turned)

@@ -1,4 +1,4 @@
-"""Models to flat vectors and back, for every variant."""
+"""Tests of the conversion between models and flat vectors."""
 
 import functools
 import itertools
@@ -35,13 +35,13 @@ def test_every_variable_is_in_one_group_in_the_models_order(name, variant):
   assert list(map(id, variables.trainable)) == [*map(id, loc + rho + point)]
   assert list(map(id, variables.mean)) == [*map(id, loc + point)]
   assert not any(v.trainable for v in buffers)
-  variances = weights.flatten(buffers).numpy() == 1  # At the start, of all.
+  variances = weights.flatten(buffers).numpy() == 1  # Initial variances are 1.
   assert weights.Layout.of(model).is_variance().tolist() == [*variances]
 
 
 def test_one_layout_serves_every_copy_of_a_model(variant='flipout'):
   layout = weights.Layout.of(build('mlp', variant))
-  tf_keras.layers.Dense(1)(tf.zeros([1, 1]))  # Keras counts names up.
+  tf_keras.layers.Dense(1)(tf.zeros([1, 1]))  # Keras increments layer names.
   again = models.build(
     'mlp', variant=variant, input_shape=(3,), num_classes=2, hidden_units=(5, 4)
   )

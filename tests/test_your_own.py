@@ -1,4 +1,4 @@
-"""Every example of docs/your_own.md runs, with the flags that it shows."""
+"""Tests that every example of docs/your_own.md runs with its flags."""
 
 import csv
 import pathlib

@@ -18,14 +18,14 @@ CENTRES = np.array([[2, 0, 0, 1], [0, 2, 0, -1], [0, 0, 2, 0]])
 
 
 def blobs() -> data_lib.Dataset:
-  """Three Gaussian classes in four dimensions: 150 to train, 60 to test."""
+  """Returns three Gaussian classes: 150 training and 60 test examples."""
   y = np.arange(210) % 3
   x = CENTRES[y] + np.random.default_rng(0).normal(size=[210, 4])
   return data_lib.from_arrays('blobs', x[:150], y[:150], x[150:], y[150:])
 
 
 def halves():
-  """The blobs with the first hundred examples to train on."""
+  """Returns the blobs with only the first hundred training examples."""
   whole = blobs()
   return *whole.train.take(slice(0, 100))[:2], *whole.test[:2]
 
@@ -46,7 +46,7 @@ def worker(
   data=DATA,
   **settings,
 ) -> training.Worker:
-  """A worker on the blobs as they are; a logistic regression by default."""
+  """Returns a worker on the blobs; a logistic regression by default."""
   build = build or functools.partial(
     models.build, 'logistic', variant=variant, input_shape=(4,), num_classes=3
   )
@@ -59,13 +59,13 @@ def worker(
 
 
 def start(trainer: training.Worker) -> weights.Weights:
-  """Weights to start from: those of a fresh worker's own model."""
+  """Returns the weights of a new worker's model."""
   tensors = weights.read(trainer.training.variables)
   return weights.Weights(*(tensor.numpy() for tensor in tensors))
 
 
 def task(begin, indices=range(50), epochs=1, rate=0.1, seed=0, **more):
-  """One client's training from `begin`."""
+  """Returns a client's task that starts at `begin`."""
   return training.ClientTask(
     begin,
     np.array(indices, np.int32),
@@ -77,7 +77,7 @@ def task(begin, indices=range(50), epochs=1, rate=0.1, seed=0, **more):
 
 
 def experiment(**changes) -> federation.Experiment:
-  """Six clients of unequal sizes, deterministic by default."""
+  """Returns an experiment with six deterministic clients of unequal sizes."""
   config = {
     'dataset': 'toys:blobs',
     'model': 'logistic',
@@ -92,7 +92,7 @@ def experiment(**changes) -> federation.Experiment:
 
 
 def rounds(pieces: federation.Experiment, num_rounds: int = 2, **engine):
-  """The start, then every round."""
+  """Returns the start and the results of every round."""
   played = [federation.initial_state(pieces)]
   for _ in range(num_rounds):
     before = played[-1].state
@@ -101,7 +101,7 @@ def rounds(pieces: federation.Experiment, num_rounds: int = 2, **engine):
 
 
 def play(pieces: federation.Experiment, num_rounds: int = 2, **engine):
-  """The state after so many rounds, and each one's columns but the seconds."""
+  """Returns the final state and the columns of each round without seconds."""
   _, *played = rounds(pieces, num_rounds, **engine)
   return played[-1].state, [
     {k: v for k, v in each.info.items() if 'seconds' not in k}
@@ -110,32 +110,32 @@ def play(pieces: federation.Experiment, num_rounds: int = 2, **engine):
 
 
 def groups(pieces: federation.Experiment):
-  """The state after one round, and the groups that it made."""
+  """Returns the state and the groups of models after one round."""
   _, last = rounds(pieces, 1)
   return last.state, last.predictors
 
 
 def changed(pieces: federation.Experiment, **changes):
-  """The same pieces under a config that differs."""
+  """Returns the experiment with another config."""
   config = dataclasses.replace(pieces.config, **changes)
   method = dataclasses.replace(pieces.method, config=config)
   return dataclasses.replace(pieces, method=method)
 
 
 def bits(vectors) -> list[bytes]:
-  """What two results share if they are the same to the last bit."""
+  """Returns the bytes of arrays, for bit-for-bit comparisons."""
   return [np.asarray(vector).tobytes() for vector in vectors]
 
 
 def same(*nested) -> bool:
-  """Whether nested structures of arrays are the same, bit for bit."""
+  """Returns whether nested structures of arrays are identical, bit for bit."""
   first, *others = ([*map(np.shape, flat), *bits(flat)]
                     for flat in map(tf.nest.flatten, nested))  # fmt: skip
   return all(first == other for other in others)
 
 
 class Engine(engine_lib.Engine):
-  """An engine made of a function of an experiment, a state and clients."""
+  """An engine from a function of experiment, state and clients."""
 
   def __init__(self, function):
     self.function = function
@@ -146,7 +146,7 @@ class Engine(engine_lib.Engine):
 
 @dataclasses.dataclass(frozen=True)
 class Stack(pooling.Rule):
-  """A rule that does not stream: the first client, with everybody's factor."""
+  """A rule that stores all models: the first one, with all factors."""
 
   def accumulate(self, update, weight, reference):
     entry = {update.client_id: update.model}
@@ -168,7 +168,7 @@ class Idle(training.Part):
 
 @dataclasses.dataclass(frozen=True)
 class Counter(Idle):
-  """Remembers how often its client trained and the steps; sends both."""
+  """Stores and sends its client's number of rounds and of steps."""
 
   name: ClassVar[str] = 'counter'
 
@@ -186,7 +186,7 @@ class Counter(Idle):
 
 
 def normalized_inputs() -> tf_keras.Model:
-  """A softmax regression behind batch normalization."""
+  """Returns a softmax regression after batch normalization."""
   layers = tf_keras.layers
   return tf_keras.Sequential(
     [
@@ -199,7 +199,7 @@ def normalized_inputs() -> tf_keras.Model:
 
 @dataclasses.dataclass(frozen=True)
 class Follower(Idle):
-  """Remembers the slot that it was sent of the stage that it needs."""
+  """Stores the slot of the stage that it needs."""
 
   name: ClassVar[str] = 'follower'
   server_stage = 'momentum'
@@ -215,7 +215,7 @@ class Follower(Idle):
 
 
 def normalized(input_shape, num_classes):
-  """A small network with batch normalization."""
+  """Returns a small network with batch normalization."""
   return tf_keras.Sequential(
     [
       tf_keras.Input(input_shape),

@@ -1,1 +1,1 @@
-"""Speed and memory, a module a case of `experiments.benchmark`."""
+"""Benchmarks of speed and memory, one module per benchmark case."""

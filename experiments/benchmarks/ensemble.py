@@ -1,4 +1,4 @@
-"""A server's teachers and its student (FedBE) against the bare arithmetic."""
+"""Benchmark of FedBE's teachers and student against bare computation."""
 
 import dataclasses
 import statistics as stats
@@ -15,7 +15,7 @@ _SEED = np.zeros(2, np.int32)
 
 
 def run(name: str, num_workers: int, repeats: int) -> None:
-  """Prints a line for the teachers and one for the student."""
+  """Prints one line for the teachers and one for the student."""
   config = Config(
     dataset=random_images.dataset(name),
     model=random_images.SHAPES[name].network,
@@ -91,7 +91,7 @@ def _student(name, experiment, repeats):
   stage, like = method.stages[-1], method.initial_weights()
   student = stage.student
   steps = stage.epochs * 20
-  # The step alone: SWA's part is overhead to be measured.
+  # The bare step is without SWA, whose time counts as overhead.
   bare = measuring.bare_steps(
     dataclasses.replace(stage, optimizer='sgd').student, _BATCH_SIZE
   )

@@ -1,4 +1,4 @@
-"""A round of the usual app on Flower's simulation."""
+"""Benchmark of a typical app on Flower's simulation."""
 
 import json
 import pathlib
@@ -12,7 +12,7 @@ _USUAL = 'from experiments.benchmarks import flower; flower.play_usual_app()'
 
 
 def usual(config: Config, folder: str, cpus: int) -> float:
-  """Returns the seconds of its last round, with so many CPUs a client app."""
+  """Returns the seconds of the app's last round, with `cpus` per client app."""
   said = pathlib.Path(folder, 'seconds.json')
   settings = {
     'model': config.model,

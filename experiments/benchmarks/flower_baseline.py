@@ -1,9 +1,9 @@
-"""A Flower App as most are written: a peer of --case=peers.
+"""A typical Flower App, for the benchmark --case=peers.
 
-A client builds its model for every message, fits it and sends NumPy arrays
-back; the server averages them. Network and objective are those that it is
-measured against, and the data is read once a process: what differs is how often
-a model is built and traced.
+A client builds its model for every message, fits it and returns NumPy arrays;
+the server averages them. Network and objective are the same as ours, and the
+data is read once per process. The apps differ in how often a model is built and
+traced.
 """
 
 from collections.abc import Mapping
@@ -36,8 +36,8 @@ def apps(config: Mapping[str, Any]) -> tuple[ServerApp, ClientApp]:
   """Returns the app.
 
   Args:
-    config: `model` and `variant`, names of ours; `data`, an .npz; `augment`;
-      `batch-size`; `num-rounds`; `seconds`, the file that they are written to.
+    config: `model` and `variant` of bfl_tf; `data`, an .npz file; `augment`;
+      `batch-size`; `num-rounds`; `seconds`, the output file with the times.
   """
   server, client = ServerApp(), ClientApp()
   client.train()(functools.partial(_train, config))
@@ -69,7 +69,7 @@ def _train(config, message, context) -> Message:
 
 
 def _serve(config, grid, unused_context) -> None:
-  """Averages; writes the seconds and the replies of each round as JSON."""
+  """Averages; writes seconds and number of replies of each round as JSON."""
   x, _ = load(config['data'])
   model = _build(config, x)
   ended, replies = [], []
@@ -78,7 +78,7 @@ def _serve(config, grid, unused_context) -> None:
     replies.append(len(contents))
     return MetricRecord({'replies': len(contents)})
 
-  # Flower calls it before the first round and after each.
+  # Flower calls this function before the first round and after each round.
   def stamp(unused_round, unused_arrays):
     ended.append(time.perf_counter())
 

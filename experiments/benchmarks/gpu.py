@@ -1,4 +1,4 @@
-"""Check results, speed and memory on a GPU."""
+"""Benchmark of reproducibility, speed and memory on a GPU."""
 
 from collections.abc import Sequence
 import pathlib
@@ -12,12 +12,12 @@ from bfl_tf import training
 from experiments import outcomes
 from experiments.benchmarks import random_images, round
 
-# Deterministic kernels are last: a process cannot leave them.
+# Deterministic kernels are last, since a process cannot switch them off.
 _BLOCKS = ('float32', 'mixed_precision', 'deterministic')
 
 
 def run(names: Sequence[str], num_workers: int, repeats: int) -> None:
-  """Prints the cards, whether bits are the same, and a line a round."""
+  """Prints the GPUs, whether two runs are identical, and a line per round."""
   cards = tf.config.list_physical_devices('GPU')
   print(f'TensorFlow {tf.__version__}', *cards or ['no GPU'], flush=True)
   for name in names:

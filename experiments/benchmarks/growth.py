@@ -1,13 +1,13 @@
 """Growth of time and memory with the size of a run, with fitted exponents.
 
-clients   a round of so many clients with one example each
-weights   three clients' posteriors of so many weights, pooled by `nwa`
-samples   a prediction of 512 images by so many Monte Carlo samples
-members   so many models drawn from a Gaussian posterior
-teachers  a prediction of the images by so many members
+clients   number of clients of a round, with one example each
+weights   number of weights of three posteriors, which `nwa` pools
+samples   number of Monte Carlo samples of a prediction of 512 images
+members   number of models drawn from a Gaussian posterior
+teachers  number of members of an ensemble that predicts the images
 
 Clients train a logistic regression; samples, members and teachers are of
-LeNet-5. Memory is the peak of Python's and NumPy's.
+LeNet-5. Memory is the peak memory of Python and NumPy.
 """
 
 import collections
@@ -31,7 +31,7 @@ from bfl_tf.server import pooling, posteriors
 from experiments.benchmarks import measuring, random_images
 
 _SEED = np.zeros(2, np.int32)
-# Of `nwa`, and of half as many models again: float32 vectors.
+# Bytes per weight: 28 float32 vectors for pooling by `nwa`, with a reserve.
 _BYTES = 4 * 28
 _COLUMNS = ('seconds', 'MiB')
 
@@ -39,7 +39,10 @@ _COLUMNS = ('seconds', 'MiB')
 def run(
   num_workers: int, repeats: int, num_clients: int, num_params: int
 ) -> list[dict[str, Any]]:
-  """Prints and returns a row a size of each thing; sizes end at the numbers."""
+  """Prints and returns one row per quantity and size.
+
+  The number of clients and of weights grows up to the two arguments.
+  """
   rows = []
   free = _free_bytes()
   if free < num_params * _BYTES:
@@ -53,8 +56,8 @@ def run(
   for name, (least, most, begin) in things.items():
     sizes = [round(least * 10 ** (i / 2)) for i in range(9)]
     plays = {size: begin(size) for size in sizes if size <= most}
-    # The first time traces. Then in turn: a machine that slows down does so for
-    # all sizes.
+    # The first repetition traces and is not counted. Sizes are measured in
+    # turn, so that a slow phase of the machine affects all of them.
     times: dict[int, list[float]] = {size: [] for size in plays}
     for again in range(1 + repeats):
       for size, play in plays.items():
@@ -106,8 +109,8 @@ def exponent(
 ) -> tuple[float, float]:
   """Returns the slope in log-log and its standard error.
 
-  It is fitted to the larger half of the sizes, at least three: what is paid
-  once counts little there. Of fewer sizes it is NaN.
+  They are fitted to the larger half of the sizes, at least three, where fixed
+  costs matter little. Both are NaN for fewer than three sizes.
   """
   count = max(3, (len(sizes) + 1) // 2)
   if len(sizes) < count:
@@ -118,7 +121,10 @@ def exponent(
 
 
 def makespan(seconds: Iterable[float], num_devices: int) -> float:
-  """Returns when the last task ends; each goes to the device free first."""
+  """Returns the time at which the last task ends.
+
+  Each task goes to the device that is free first.
+  """
   free = [0.0] * num_devices
   for each in seconds:
     heapq.heapreplace(free, free[0] + each)
@@ -126,7 +132,7 @@ def makespan(seconds: Iterable[float], num_devices: int) -> float:
 
 
 def pooled(size: int, rule_name: str = 'nwa', num_clients: int = 3) -> Callable:
-  """Returns what pools clients of so many weights, one update at a time."""
+  """Returns a function that pools clients with `size` weights one by one."""
   rng, none = np.random.default_rng(0), np.zeros(0, np.float32)
   loc, scale = (rng.random(size, np.float32) for _ in range(2))
   model = weights.Weights(loc, 0.1 * scale + 0.01, none, none)
@@ -135,7 +141,7 @@ def pooled(size: int, rule_name: str = 'nwa', num_clients: int = 3) -> Callable:
 
   def weighed():
     for k in range(num_clients):
-      # A rule may keep it, as one that came over a network.
+      # A rule may keep the update, so each update has its own arrays.
       own = model._replace(loc=loc.copy(), scale=model.scale.copy())
       yield statistics.ClientUpdate(k, 1, own), 1.0 + k
 
@@ -190,8 +196,7 @@ def _predictions(num_workers) -> dict[str, tuple[int, int, Callable]]:
 
 
 def _schedule(num_workers) -> None:
-  """Prints the idle time of devices when a thousand clients run in our
-  order."""
+  """Prints the makespan of a thousand clients in our order, by devices."""
   experiment = _lenet5(
     num_workers, variant='deterministic', num_clients=1000, batch_size=8,
     partition='dirichlet', settings={'dirichlet.min_examples': 1},
@@ -203,7 +208,7 @@ def _schedule(num_workers) -> None:
   for _ in engine.Local()(alone, state, range(1000)):
     ended.append(time.perf_counter())
   seconds = np.diff(ended)
-  # How much slower each is than its examples say; 1 in the mean.
+  # Random slowdown of each client, with mean 1.
   slower = np.random.default_rng(0).lognormal(-0.125, 0.5, (20, len(seconds)))
   rows = []
   for devices in (8, 64, 512):

@@ -1,7 +1,7 @@
-"""Keras' `fit` a client, as most would write it: a peer of --case=peers.
+"""Keras' `fit` for each client, for the benchmark --case=peers.
 
-Network and objective are those that it is measured against; TensorFlow has its
-own threads and graph rewrites.
+Network and objective are the same as ours. TensorFlow uses its own threads and
+graph rewrites.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from bfl_tf.data import preprocessing
 
 
 def begin(config: Config) -> tuple[str, Callable[[], Any]]:
-  """Returns what this is, and a function that plays a round."""
+  """Returns a label and a function that runs one round."""
   tf.config.threading.set_intra_op_parallelism_threads(config.num_workers)
   for gpu in tf.config.list_physical_devices('GPU'):
     tf.config.experimental.set_memory_growth(gpu, True)
@@ -27,7 +27,7 @@ def begin(config: Config) -> tuple[str, Callable[[], Any]]:
   size = len(x) // config.num_clients
   model = build(config.model, config.variant, x.shape[1:], size)
   start = model.get_weights()
-  # Ready before the clock runs.
+  # The data are prepared before the time is measured.
   clients = [
     examples(
       x[i : i + size], y[i : i + size], config.batch_size, config.augment
@@ -63,7 +63,7 @@ def build(
 def examples(
   x: np.ndarray, y: np.ndarray, batch_size: int, augment: bool
 ) -> dict[str, Any]:
-  """Returns what `fit` is given of images; `augment` crops and flips them."""
+  """Returns arguments of `fit`; `augment` crops and flips the images."""
   if not augment:
     return {'x': x.astype('float32') / 255, 'y': y, 'batch_size': batch_size}
 

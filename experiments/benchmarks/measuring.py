@@ -1,4 +1,4 @@
-"""Seconds, bytes, and the bare compiled work that ours is measured against."""
+"""Measurement of time and memory; bare compiled steps as a baseline."""
 
 import resource
 import statistics as stats
@@ -28,7 +28,7 @@ def peak(function) -> int:
 
 
 def device_peak(worker: training.Worker) -> float:
-  """Returns the peak memory of a worker's card, or of this process, in MiB."""
+  """Returns the peak memory of a worker's GPU, or of this process, in MiB."""
   if 'GPU' in worker.device:
     info = tf.config.experimental.get_memory_info(worker.device)
     return info['peak'] / 2**20
@@ -41,7 +41,7 @@ def spread(values) -> str:
 
 
 def bare_steps(worker: training.Worker, batch_size: int):
-  """Compiles a loop over nothing but the training step, on one batch."""
+  """Returns a compiled loop of training steps on one batch."""
   prior = training.Prior(tf.constant(0.0), tf.constant(1.0))
   x, y = worker.examples(tf.range(batch_size))
 
@@ -56,7 +56,7 @@ def bare_steps(worker: training.Worker, batch_size: int):
 
 
 def bare_passes(worker: training.Worker, x: np.ndarray):
-  """Compiles a loop over nothing but forward passes, on one batch."""
+  """Returns a compiled loop of forward passes on one batch."""
   with tf.device(worker.device):
     inputs = tf.constant(x)
 
@@ -71,7 +71,7 @@ def bare_passes(worker: training.Worker, x: np.ndarray):
 
 
 def on_all(workers: list[training.Worker], functions: list, count: int) -> None:
-  """Calls each worker's function with `count`, all at once."""
+  """Calls each worker's function with `count`, in parallel."""
 
   def call(worker, number):
     with tf.device(worker.device):

@@ -1,7 +1,7 @@
-"""A round of ours beside what others would play it with, on the same images.
+"""Benchmark of our round against other frameworks, on the same images.
 
-Each peer has a process of its own, with the threads and the graph rewrites that
-it wants. They are measured in turn, one at a time, without their first round.
+Each peer has its own process, with its own threads and graph rewrites. Peers
+are measured one at a time, in turn, without their first round.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ from bfl_tf.runs import tables
 from experiments.benchmarks import measuring, random_images
 
 _COLUMNS = ('images/s', 'min', 'max')
-# In the process of a peer: what plays a round.
+# Function that runs a round, in the process of a peer.
 _plays: list[Callable[[], Any]] = []
 
 
@@ -38,7 +38,7 @@ def run(
   num_clients: int,
   num_batches: int,
 ) -> list[dict[str, Any]]:
-  """Prints a row for each peer and returns them; a dash where none can be."""
+  """Prints and returns a row for each peer; unavailable peers have dashes."""
   work = random_images.SHAPES[name]
   size = num_batches * work.batch_size or work.per_client
   images = num_clients * size
@@ -71,7 +71,7 @@ def run(
 
 
 def begin(config: Config) -> tuple[str, Callable[[], Any]]:
-  """Returns what ours is, and a function that plays a round."""
+  """Returns our label and a function that runs one round."""
   training.configure(config.num_workers, mixed_precision=config.mixed_precision)
   experiment = federation.Experiment.build(config)
   state = federation.initial_state(experiment).state
@@ -80,8 +80,7 @@ def begin(config: Config) -> tuple[str, Callable[[], Any]]:
 
 
 def _processes(config, stack) -> dict[str, Callable[[], float] | None]:
-  """Starts the peers that keep running; returns functions that time
-  one round."""
+  """Starts a process per peer; returns functions that time one round."""
   torch = importlib.util.find_spec('torch') and config.variant != 'flipout'
   peers: dict[str, Callable[[], float] | None] = {}
   for name, module, there in (
@@ -93,7 +92,7 @@ def _processes(config, stack) -> dict[str, Callable[[], float] | None]:
     if not there:
       peers[name] = None
       continue
-    # Not forked: threads and graph rewrites are set once in a process.
+    # A forked process would keep the threads and graph rewrites of this one.
     spawn = multiprocessing.get_context('spawn')
     pool = concurrent.futures.ProcessPoolExecutor(1, spawn)
     stack.enter_context(pool)
@@ -120,9 +119,7 @@ def _measured() -> float:
 
 
 def _usual_apps(config, folder) -> dict[str, Callable[[], float] | None]:
-  """Returns functions that time one round of each Flower app, each in a new
-  simulation.
-  """
+  """Returns functions that time one round of a Flower app in a simulation."""
   usual = "Flower's usual app, CPUs a client: "
   if not (importlib.util.find_spec('flwr') and importlib.util.find_spec('ray')):
     return dict.fromkeys((f'{usual}1', f'{usual}2'))

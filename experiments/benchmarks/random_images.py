@@ -1,4 +1,4 @@
-"""Random images for benchmarks: what they show changes no arithmetic."""
+"""Random images for benchmarks, whose speed does not depend on contents."""
 
 import functools
 import pathlib
@@ -29,7 +29,7 @@ SHAPES = {
 
 
 def dataset(model: str) -> str:
-  """Returns what `--dataset` says for a model's images."""
+  """Returns the value of `--dataset` for a model's images."""
   return f'{__name__}:{model}'
 
 
@@ -39,14 +39,14 @@ def _images(name):
   return data_lib.from_arrays('random', x, y, x[:100], y[:100])
 
 
-# Each is ten clients' worth for the network of its name.
+# Data sets for ten clients, for the network of the same name.
 resnet20, lenet5, lenet5_cifar10, convnet = (
   functools.partial(_images, name) for name in SHAPES
 )
 
 
 def write(path: pathlib.Path, shape: tuple[int, ...], count: int) -> None:
-  """Writes so many examples of a shape as a data set of ours."""
+  """Writes `count` random examples as an .npz data set."""
   x, y = _arrays(shape, count)
   np.savez(path, x_train=x, y_train=y, x_test=x[:100], y_test=y[:100])
 
@@ -58,7 +58,7 @@ def config(
   batch_size: int,
   **values: Any,
 ) -> Config:
-  """A run that is all training: its only evaluations are the first and last."""
+  """Returns a config with only the first and last evaluation."""
   return Config(
     dataset=str(data),
     num_workers=num_workers,

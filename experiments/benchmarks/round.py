@@ -1,4 +1,4 @@
-"""A federated round against the bare compiled step."""
+"""Benchmark of a federated round against the bare compiled step."""
 
 import statistics as stats
 import time
@@ -9,7 +9,7 @@ from experiments.benchmarks import measuring, random_images
 
 
 def run(name: str, variant: str, num_workers: int, repeats: int) -> None:
-  """Prints one line: a round's images/s over the bare step's."""
+  """Prints one line with the images/s of a round and of the bare step."""
   _, per_client, batch_size, network, augment = random_images.SHAPES[name]
   config = Config(
     dataset=random_images.dataset(name),

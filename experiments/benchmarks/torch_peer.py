@@ -1,4 +1,4 @@
-"""PyTorch's idiom, a loop over batches a client: a peer of --case=peers."""
+"""A PyTorch loop over the batches of clients, for --case=peers."""
 
 from collections.abc import Callable
 import os
@@ -13,7 +13,7 @@ from bfl_tf.config.config import Config
 
 
 def begin(config: Config) -> tuple[str, Callable[[], Any]]:
-  """Returns what this is, and a function that plays a round."""
+  """Returns a label and a function that runs one round."""
   device = 'cuda' if torch.cuda.is_available() else 'cpu'
   torch.set_default_device(device)
   torch.set_num_threads(config.num_workers or len(os.sched_getaffinity(0)))
@@ -87,7 +87,7 @@ def _conv_norm(before, filters, stride):
 
 
 class _Block(nn.Module):
-  """Two convolutions beside a shortcut without parameters, option A."""
+  """Two convolutions and a shortcut without parameters (option A)."""
 
   def __init__(self, before, filters, stride):
     super().__init__()

@@ -1,4 +1,4 @@
-"""A Flower App of one's own, with Bayesian pooling in place of FedAvg.
+"""A custom Flower App with Bayesian pooling in place of FedAvg.
 
 flwr run experiments/flower_example
 """

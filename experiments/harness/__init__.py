@@ -1,1 +1,1 @@
-"""Cells, tables, figures and claims: what reproduces a paper, as data."""
+"""Cells, tables, figures and claims for the reproduction of papers."""

@@ -1,7 +1,6 @@
-"""A cell: one setting of a paper, a preset plus overrides, at a scale and seed.
+"""Cells: settings of a paper, each a preset with overrides.
 
-Cells are shared: a table, a figure and a claim that name the same cell read the
-same finished run.
+Tables, figures and claims with the same cell read the same finished runs.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,13 +19,14 @@ from bfl_tf.runs import tables
 
 SCALES = ('smoke', 'laptop', 'overnight', 'paper')
 SMOKE = 'A SMOKE TEST: it shows that the code runs, and nothing else.'
-# How many seeds, by scale: as a rule, of tables of many cells, of searches and
-# figures of one run, of what takes seconds at its own scale.
+# Number of seeds by scale: the default, then for tables with many cells, for
+# searches and figures of one run, and for runs that take seconds.
 SEEDS = {**dict.fromkeys(SCALES, 3), 'smoke': 1}
 FEWER = {**SEEDS, 'laptop': 1}
 ONE = dict.fromkeys(SCALES, 1)
 TEN = {**dict.fromkeys(SCALES, 10), 'smoke': 1}
-# At the scale `smoke`: only that it runs. What no chosen method has lies idle.
+# Settings of scale `smoke`. Settings of other methods than the selected ones
+# are ignored.
 SMALLEST: Mapping[str, Any] = {
   'dataset': 'digits',
   'augment': False,
@@ -42,7 +42,7 @@ SMALLEST: Mapping[str, Any] = {
   'ensemble.num_samples': 2,
   'distil.epochs': 1,
 }
-# Fischer's rules, as tables call them.
+# Pooling rules of Fischer et al., by their names in tables.
 RULES = {
   'NWA': 'nwa',
   'WS': 'ws',
@@ -50,7 +50,7 @@ RULES = {
   'WC': 'wc',
   'Conflation': 'conflation',
 }
-# A link in a clone; a wheel has them there.
+# A symbolic link in a clone; a folder in a wheel.
 CONFIGS = pathlib.Path(__file__).parents[1] / 'configs'
 
 
@@ -64,10 +64,10 @@ class Paper:
   """Settings that the cells of a paper share.
 
   Attributes:
-    name: `posterior_pooling`; its preset is `configs/<name>.flags`, what goes
-      behind it lies in `configs/<name>/`.
-    scales: overrides of the preset by scale.
-    citation: `Chen & Chao 2021`; empty of experiments of our own.
+    name: Name, such as `posterior_pooling`. The preset is
+      `configs/<name>.flags`; further flags are in `configs/<name>/`.
+    scales: Overrides of the preset, by scale.
+    citation: Such as `Chen & Chao 2021`; empty for our own experiments.
     notes: Description of each scale except `smoke`, for the headers of tables.
   """
 
@@ -87,23 +87,23 @@ class Paper:
     return {key: v for file in files for key, v in _read(file).items()}
 
 
-# By paper, scale and config the name of the cell that was made first.
+# Name of the first cell with the same paper, scale and config.
 _FIRST: dict[Any, str] = {}
 _CELLS: dict[Any, list['Cell']] = {}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cell:
-  """One setting; where a paper's cells have the same config they share runs.
+  """One setting. Cells of a paper with equal configs share their runs.
 
   Attributes:
     paper: Paper whose preset the cell starts from.
-    name: unique within the paper; a path below its results.
+    name: Name, unique within the paper; a path below the paper's results.
     overrides: Settings that replace those of the preset and of the scale; at
       scale `smoke` the settings of the scale win.
-    by_scale: further overrides, by scale.
-    predictor: the union or student of the run whose scores it reads, as in
-      `accuracy_<predictor>`; of the run's own predictor where empty.
+    by_scale: Further overrides, by scale.
+    predictor: Union of groups, or student, whose scores the cell reads, as in
+      `accuracy_<predictor>`. If empty, the run's own predictor.
   """
 
   paper: Paper
@@ -113,7 +113,7 @@ class Cell:
     default_factory=dict
   )
   predictor: str = ''
-  # Results of `home`, for processes that have not made the other cells.
+  # Results of `home`, since worker processes do not create the other cells.
   _homes: dict[str, str] = dataclasses.field(init=False, default_factory=dict)
   _configs: dict[tuple, config_lib.Config] = dataclasses.field(
     init=False, repr=False, compare=False, default_factory=dict
@@ -131,20 +131,20 @@ class Cell:
     return self._homes[scale]
 
   def reading(self, predictor: str) -> 'Cell':
-    """Returns a cell that reads another predictor off the same runs."""
+    """Returns a cell that reads another predictor of the same runs."""
     return dataclasses.replace(self, predictor=predictor)
 
   def tasks(self, scale: str, seeds: int, root: pathlib.Path) -> list['Task']:
-    """Returns its first seeds."""
+    """Returns the tasks of the first seeds."""
     return [Task(self, scale, seed, root) for seed in range(seeds)]
 
   def config(self, scale: str, seed: int) -> config_lib.Config:
-    """Returns what to run."""
+    """Returns the config of one run."""
     if (scale, seed) in self._configs:
       return self._configs[scale, seed]
     scaled, own = self.paper.scales[scale], self.overrides
     if scale == 'smoke':
-      scaled, own = own, scaled  # It must stay small, whatever a cell sets.
+      scaled, own = own, scaled  # A smoke run must stay small.
     further = {**self.by_scale.get(scale, {}), 'seed': seed}
     made = config_lib.Config.of(
       {**self.paper.preset, **scaled, **own, **further}
@@ -180,18 +180,18 @@ class Task(runs.RunSpec):
 
 
 class UnrecordedError(LookupError):
-  """A run keeps no such score, of such a predictor."""
+  """A run has no such score, or no stored model."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-  """A number read off a finished run.
+  """A number that is read from a finished run.
 
   Attributes:
-    label: Label in tables: `Accuracy (%)`.
+    label: Label in tables, such as `Accuracy (%)`.
     read: Function of a run directory, for a predictor or the run's own.
-    published: the metric's name in `configs/published.csv`, or None.
-    factor: ours times it is in the label's unit.
+    published: Name of the metric in `configs/published.csv`, or None.
+    factor: Factor that converts the number to the label's unit.
     digits: Number of printed decimals.
   """
 
@@ -206,7 +206,7 @@ class Measure:
     return math.nan if value is None else value
 
   def get(self, task: Task) -> float | None:
-    """Returns the number; None where no run has it, NaN where one diverged."""
+    """Returns the number; None if not recorded, NaN if the run diverged."""
     try:
       return self.factor * self.read(task.directory, task.cell.predictor)
     except UnrecordedError:
@@ -214,7 +214,7 @@ class Measure:
 
 
 def final(name: str) -> Callable[[pathlib.Path, str], float]:
-  """Reads one of the last scores."""
+  """Returns a function that reads a score of the final evaluation."""
 
   def read(directory: pathlib.Path, predictor: str = '') -> float:
     scores = run_files.read_summary(directory)['final']
@@ -228,7 +228,7 @@ def final(name: str) -> Callable[[pathlib.Path, str], float]:
 def column(
   name: str, pick: Callable[[list[float]], float], first_round: int = 0
 ) -> Callable[[pathlib.Path, str], float]:
-  """Reads a column of `metrics.csv` where it was measured, and picks of it."""
+  """Returns a function that applies `pick` to a column of `metrics.csv`."""
 
   def read(directory: pathlib.Path, predictor: str = '') -> float:
     wanted = _of(name, predictor)
@@ -249,7 +249,7 @@ def asked_once(
   name: str,
   ask: Callable[[pathlib.Path], dict[str, Any]],
 ) -> dict[str, Any]:
-  """Returns what a finished run's model answers; the file `name` keeps it."""
+  """Returns `ask(directory)`; the result is cached in the file `name`."""
   path = directory / name
   if not path.exists():
     if not (directory / run_files.CHECKPOINT).exists():
@@ -261,8 +261,10 @@ def asked_once(
 
 
 def picked_member(directory: pathlib.Path, predictor: str) -> float:
-  """Accuracy of a group's best member: picked on half of the test examples,
-  every other one, and scored on those between."""
+  """Returns the accuracy of a group's best member.
+
+  It is selected on every other test example and scored on the rest.
+  """
   with np.load(directory / run_files.MEMBERS) as file:
     correct = file[f'correct_{predictor}']
   best = correct[:, ::2].mean(-1).argmax()
@@ -278,11 +280,11 @@ ACCURACY = Measure(
 )
 NLL = Measure('NLL (nats)', final('nll'), 'nll_nats', digits=3)
 ECE = Measure('ECE (%)', final('ece'), factor=100, digits=1)
-# For differences.
+# Accuracy in percentage points, for differences.
 POINTS = Measure('points of accuracy', final('accuracy'), factor=100)
 SPEED = Measure(
   'points of mean accuracy over rounds',
-  # Ensembles are first scored after the first round.
+  # Ensembles have no score before the first round.
   column('accuracy', lambda values: float(np.mean(values)), first_round=1),
   factor=100,
 )

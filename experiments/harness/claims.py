@@ -1,23 +1,25 @@
-"""A claim: a statement, the cells it needs, and a test fixed beforehand.
+"""Claims: statements of papers with a test that is fixed beforehand.
 
-A comparison is a difference per seed (the seed fixes partition and initial
-weights, so methods pair by it). It holds where Student's one-sided test finds
-the mean above zero at 5 %.
+A comparison has one difference per seed. The seed fixes partition and initial
+weights, so methods are paired by seed. A comparison holds if Student's
+one-sided test at 5 % finds a mean above zero.
 
-A claim holds if each of its comparisons does. That needs no correction: all of
-them by chance is rarer than one. It does not hold if one is below zero after
-Holm's correction over them, so that where all differences are zero at most 5 %
-of claims "do not hold", however many their comparisons. It is undecided else,
-and while a planned seed is missing, as of a run that diverged. Below two seeds
-there is no test. So "the slowest of three is faster" is three comparisons: the
-least of three is below zero by chance, and would fail where none is slower.
+A claim holds if all of its comparisons hold. This needs no correction, since
+all of them hold by chance less often than one. A claim does not hold if a mean
+is below zero after Holm's correction over its comparisons. If all differences
+are zero, at most 5 % of claims fail, for any number of comparisons. Otherwise
+the claim is undecided. It is also undecided while a planned seed is missing,
+for example after a diverged run. There is no test below two seeds.
 
-Who looks after each seed has more than one try at 5 %: what is judged are all
-that were planned.
+"The slowest of three is faster" is three comparisons. The minimum of three
+differences would often be below zero by chance.
 
-What could be seen is two effects: the smallest with which a comparison holds,
-at 5 %, and the smallest with which it fails while no other does, at Holm's
-first level, 5 % over their number.
+Claims are judged on all planned seeds, since a test after each seed would
+repeat the 5 % error.
+
+The report has two effect sizes: the smallest mean with which a comparison
+holds, at 5 %, and the smallest with which it alone fails. The latter is at
+Holm's first level, 5 % over the number of comparisons.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -36,13 +38,13 @@ VERDICTS = {'holds': 0, 'does not hold': 1, 'undecided': 3, 'no test': 3}
 
 
 def spread(values: Sequence[float]) -> float:
-  """The largest less the least."""
+  """Returns the difference of the largest and the smallest value."""
   return max(values) - min(values)
 
 
 @dataclasses.dataclass(frozen=True)
 class Side:
-  """Several cells, and what is made of their values of one seed."""
+  """Several cells, and a function that reduces their values of one seed."""
 
   reduce: Callable[[Sequence[float]], float]
   cells: Sequence[Cell]
@@ -54,10 +56,10 @@ class Comparison:
 
   Attributes:
     statement: Statement of the comparison.
-    left: the cell, or side, that is claimed to be larger.
-    right: the other; None compares with 0.
+    left: Cell or side that is claimed to be larger.
+    right: Cell or side that is claimed to be smaller; None for 0.
     measure: Measure that is compared.
-    margin: above 0 for `at least on a par` or `no clear difference`, below 0
+    margin: Above 0 for `at least on a par` or `no clear difference`; below 0
       for `clearly larger`.
   """
 
@@ -73,7 +75,7 @@ class Comparison:
     return list(dict.fromkeys([*_cells(self.left), *_cells(self.right)]))
 
   def difference(self, tasks: Mapping[Cell, Task]) -> float:
-    """Returns the difference of one seed, or NaN if a run has not ended."""
+    """Returns the difference of one seed; NaN if a run is not finished."""
     if not all(tasks[cell].is_done for cell in self.cells):
       return math.nan
     right = self._value(self.right, tasks) if self.right else 0.0
@@ -81,7 +83,7 @@ class Comparison:
 
   def _value(self, side, tasks):
     values = [self.measure(tasks[cell]) for cell in _cells(side)]
-    # A minimum would pass over the NaN of a run that diverged.
+    # A minimum would ignore the NaN of a diverged run.
     if not all(map(math.isfinite, values)):
       return math.nan
     return side.reduce(values) if isinstance(side, Side) else values[0]
@@ -105,11 +107,11 @@ def over(
 
   Args:
     cells: Cells by name, or by name and column if `where` is given.
-    lefts: a name, or several, of what is claimed to be larger.
-    rights: Names of the right-hand sides.
+    lefts: One or several names of the sides that are claimed to be larger.
+    rights: One or several names of the other sides.
     measure: Measure that is compared.
-    margin: Margin, as of `Comparison`.
-    where: a column, or several.
+    margin: Margin of `Comparison`.
+    where: One or several columns.
   """
   by = f' {"less" if margin > 0 else "by"} {abs(margin):g}' if margin else ''
 
@@ -151,11 +153,11 @@ class Result:
 
   @property
   def is_complete(self) -> bool:
-    """Whether no seed is missing: else it is tested, but not judged."""
+    """Whether no seed is missing; only complete results are judged."""
     return self.seeds == self.differences.size
 
   def text(self, verdict: str, num_comparisons: int = 1) -> str:
-    """One line; its claim has so many comparisons."""
+    """Returns one line; Holm's correction is over `num_comparisons`."""
     statement = self.comparison.statement
     if not self.seeds:
       return f'{statement}: nothing ran'
@@ -187,10 +189,9 @@ class Claim:
     paper: Paper of the claim.
     name: Name in `--claim=<paper>/<name>`.
     statement: Statement in the sense of the paper.
-    comparisons: all must hold.
+    comparisons: Comparisons, all of which must hold.
     seeds: Number of seeds, by scale.
-    expected: the verdict of the published means, whatever their spread, if
-      they contradict the statement.
+    expected: Verdict of the published means, without regard to their spread.
   """
 
   paper: Paper
@@ -202,11 +203,11 @@ class Claim:
 
   @property
   def cells(self) -> list[Cell]:
-    """All of them, once."""
+    """All cells, each once."""
     return list(dict.fromkeys(c for x in self.comparisons for c in x.cells))
 
   def results(self, scale: str, root: pathlib.Path) -> list[Result]:
-    """Tests the claim on what has been run."""
+    """Returns the results of all comparisons on the finished runs."""
     tasks = [
       {cell: Task(cell, scale, seed, root) for cell in self.cells}
       for seed in range(self.seeds[scale])
@@ -245,7 +246,7 @@ def verdict(results: Sequence[Result]) -> str:
 
 
 def report(claim: Claim, scale: str, root: pathlib.Path) -> tuple[str, str]:
-  """Returns the verdict, and it as text."""
+  """Returns the verdict and a text that explains it."""
   results = claim.results(scale, root)
   outcome = verdict(results)
   lines = [

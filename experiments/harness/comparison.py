@@ -1,9 +1,8 @@
-"""Settings beside each other by their scores over seeds, tested in pairs.
+"""Comparison of settings by their scores over seeds, with paired tests.
 
-A seed fixes partition and initial weights, so that two settings are compared by
-their differences over the seeds that both have: Student's test of
-`significance`, to both sides, with Holm's correction over the settings, for
-each score by itself.
+A seed fixes partition and initial weights. Two settings are therefore compared
+by their differences over common seeds. Each score has a two-sided Student's
+test of `significance`, with Holm's correction over the settings.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +21,7 @@ _USUAL = ('accuracy', 'nll', 'ece')
 def named(
   groups: Sequence[groups_lib.Group], names: Sequence[str] = ()
 ) -> dict[str, groups_lib.Group]:
-  """Returns groups by name: a given one, or the flags in which they differ.
+  """Returns groups by name; the default name is the flags that differ.
 
   Args:
     groups: The groups to name.
@@ -60,22 +59,22 @@ def named(
 def rows(
   groups: Groups, wanted: Sequence[str] = (), baseline: str = ''
 ) -> list[dict[str, Any]]:
-  """Returns a row a setting and score; None where there is no number.
+  """Returns one row per setting and score; missing numbers are None.
 
   Args:
     groups: Groups of runs, by name.
-    wanted: scores; all that every run has if empty.
-    baseline: a name, or flags as in one: `pooling=nwa` is, for each setting,
-      the one that differs from it in no other flag. None if empty.
+    wanted: Scores; if empty, the usual scores that every run has.
+    baseline: Name of the baseline, or some of its flags. With `pooling=nwa`,
+      each setting is compared with the one that differs in this flag only.
 
   Returns:
-    Rows with `setting`, a column a flag that differs, `score`, `mean`,
-    `standard_deviation`, `standard_error`, `n` finite values over `seeds`; and
-    beside a baseline `difference` from it, its `difference_standard_error`,
-    `p_value` and whether it is `significant`.
+    Rows with `setting`, one column per flag that differs, `score`, `mean`,
+    `standard_deviation`, `standard_error`, the number `n` of finite values and
+    the number of `seeds`. A baseline adds the `difference` from it,
+    `difference_standard_error`, `p_value` and `significant`.
 
   Raises:
-    ValueError: a wanted score is of no run, or no setting is the baseline.
+    ValueError: No run has a wanted score, or no setting is the baseline.
   """
   every = {
     name: {seed: groups_lib.scores_of(run) for seed, run in group.runs.items()}
@@ -175,11 +174,11 @@ def baselines(groups: Groups, baseline: str) -> dict[str, str]:
 def cells(
   lines: Sequence[Mapping[str, Any]], flags: Sequence[str] = ()
 ) -> list[list[str]]:
-  """Returns rows as a table of texts, a line a setting, the heading first.
+  """Returns a table of texts: the heading, then one line per setting.
 
   Args:
     lines: Rows, as `rows` returns them.
-    flags: columns in place of `setting`.
+    flags: Columns in place of `setting`.
   """
   scores = list(dict.fromkeys(line['score'] for line in lines))
   table = [[*(flags or ['setting']), 'seeds', *scores]]
@@ -191,7 +190,7 @@ def cells(
 
 
 def _text(line):
-  """`0.9123 ± 0.0012*`, the star of what is significant.
+  """Returns `0.9123 ± 0.0012*`; the star marks a significant difference.
 
   If some runs have no value, such as a diverged model: `0.9123 (2 of 3)`.
   """

@@ -11,8 +11,8 @@ from bfl_tf.config.config import Config
 from bfl_tf.runs import flags_file, RunSpec, tables
 from experiments.harness import cells
 
-# Training images a second and core, measured by `experiments.benchmark`; a
-# forward pass costs a third of a step. What finished runs took corrects them.
+# Training images per second and core, measured by `experiments.benchmark`. A
+# forward pass costs a third of a step. Times of finished runs correct them.
 _SPEED = {
   ('resnet20', 'deterministic'): 670,
   ('resnet20', 'mc_dropout'): 600,
@@ -22,14 +22,14 @@ _SPEED = {
   ('lenet5', 'flipout'): 8000,
   ('convnet', 'deterministic'): 6000,
   ('mobilenetv2', 'deterministic'): 150,
-  # Of 42 runs of 100 epochs of MNIST: 20 seconds of a core each.
+  # From 42 runs with 100 epochs of MNIST, 20 core seconds each.
   ('logistic', 'deterministic'): 300000,
 }
 _OTHER = 20000
-# Examples of a set that no artifact names: what one takes is known from others.
+# Assumed number of examples of other data sets; finished runs correct it.
 _UNKNOWN = 10000
 _START_SECONDS = 2.0
-# Training and test examples of the sets that the artifacts name.
+# Number of training examples of the data sets of artifacts.
 _EXAMPLES = {
   'cifar10': 50000,
   'cifar100': 50000,
@@ -58,7 +58,7 @@ def tasks(
   """Returns the tasks of artifacts and claims, each run once.
 
   Args:
-    wanted: artifacts and claims.
+    wanted: Artifacts and claims.
     scale: Scale of all tasks.
     root: Directory of the runs.
     seeds: Seeds to run; None for all.
@@ -75,7 +75,7 @@ def tasks(
 
 
 def core_seconds(config: Config) -> float:
-  """A rough estimate for one run on one core."""
+  """Returns a rough estimate of the time of one run on one core."""
   a_round = config.clients_per_round or config.num_clients
   examples = _examples(config.dataset, config.train_split)
   examples *= config.local_epochs * a_round / config.num_clients
@@ -98,7 +98,7 @@ def _examples(dataset, split):
 
 
 def _speed(config):
-  # Measured on 32 x 32; Tiny-ImageNet's are 64 x 64.
+  # Speeds are for 32 x 32 images; Tiny-ImageNet has 64 x 64.
   area = 4 if config.dataset == 'tiny_imagenet' else 1
   resnet = re.fullmatch(r'(?:fixup_)?resnet(\d+)', config.model)
   model, depth = ('resnet20', int(resnet[1])) if resnet else (config.model, 20)

@@ -1,4 +1,4 @@
-"""A figure is panels of runs, drawn by `bfl_tf.plots` from their records."""
+"""Figures of papers, drawn by `bfl_tf.plots` from finished runs."""
 
 from collections.abc import Callable, Mapping
 import dataclasses
@@ -20,11 +20,11 @@ class Figure:
 
   Attributes:
     paper: Paper of the figure.
-    name: `figure3`.
+    name: Name, such as `figure3`.
     title: Title of the figure.
     panels: Cells by panel and by name in the legend.
-    draw: a list of runs by name -> `matplotlib.figure.Figure`; or one for each
-      panel.
+    draw: Function from lists of runs by name to a `matplotlib.figure.Figure`;
+      or one such function for each panel.
     seeds: Number of seeds, by scale.
     of_seeds: Summary over seeds, for the title.
   """
@@ -41,16 +41,16 @@ class Figure:
 
   @property
   def cells(self) -> list[cells_lib.Cell]:
-    """All of them, once."""
+    """All cells, each once."""
     return list(
       dict.fromkeys(c for panel in self.panels.values() for c in panel.values())
     )
 
   def drawn(self, panel: str, scale: str, root: pathlib.Path):
-    """Returns the panel's figure, or None if nothing ran; and what is missing.
+    """Returns the panel's figure, or None if nothing ran; and missing runs.
 
     Raises:
-      OSError: a run lacks what is drawn.
+      OSError: A run lacks a file that is drawn.
       ValueError: The runs differ in what they recorded.
     """
     done, missing = {}, []
@@ -84,9 +84,12 @@ def sweep(
   """Returns a figure of accuracy against a setting.
 
   Args:
-    paper: Paper, as of `Figure`; `name`, `title` and `seeds` likewise.
+    paper: Paper of the figure.
+    name: Name of the figure.
+    title: Title of the figure.
     panels: Cells by panel, by line and by value of the setting.
     xlabel: Label of the setting, by panel.
+    seeds: Number of seeds, by scale.
   """
   points, places = {}, {}
   for panel, lines in panels.items():
@@ -124,7 +127,7 @@ def _add_caption(drawn, figure, tasks, of_seeds=BAND):
   is_smoke = tasks[0].scale == 'smoke'
   if is_smoke:
     lines.append(cells_lib.SMOKE)
-  # Characters of this size in an inch: 15.
+  # About 15 characters of this size fit in an inch.
   width = int(15 * drawn.get_figwidth())
   drawn.suptitle(
     '\n'.join(part for line in lines for part in textwrap.wrap(line, width)),
@@ -137,7 +140,7 @@ def write(figure: Figure, scale: str, root: pathlib.Path) -> tuple[str, int]:
   """Draws the panels whose runs have ended.
 
   Returns:
-    A line a panel, and how many could not be drawn although runs have ended.
+    One line per panel, and the number of panels that could not be drawn.
   """
   folder = root / scale / figure.paper.name
   lines = [

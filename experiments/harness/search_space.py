@@ -1,4 +1,4 @@
-"""The settings of a sweep: grids of flags and random draws, and the best."""
+"""Settings of a sweep by grids and random draws; selection of the best."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 import itertools
@@ -13,7 +13,7 @@ from bfl_tf.config import config as config_lib
 from bfl_tf.config import registry
 from bfl_tf.runs import flags_file, groups, run_spec
 
-# Scores that one may choose by, and whether the best is the highest.
+# Scores for selection, and whether the highest value is the best.
 MOST = {
   f'validation_{score.name}': score.best == 'high'
   for score in metrics.TABLE
@@ -30,19 +30,18 @@ def configs(
 ) -> dict[str, config_lib.Config]:
   """Returns every combination, by the flags in which they differ.
 
-  A setting of a method that only some of them choose makes no further ones of
-  the others.
+  A setting has no effect on combinations that do not select its method.
 
   Args:
-    said: fields and settings of all.
-    typed: settings that a person said: one of them must be of use.
-    grids: `pooling=nwa|ws`.
-    draws: `client_learning_rate=log:1e-3:1e-1`; all are drawn together.
-    num_draws: Number of random settings; a smaller number gives the first of
-      them.
+    said: Fields and settings of all combinations.
+    typed: Settings that the user typed; some combination must use each.
+    grids: Grids, such as `pooling=nwa|ws`.
+    draws: Random values, such as `client_learning_rate=log:1e-3:1e-1`; a
+      draw has one value for each of these flags.
+    num_draws: Number of draws; a smaller number gives the first of them.
 
   Raises:
-    ValueError: naming the flag.
+    ValueError: A flag is wrong; the message names it.
   """
   swept = [_grid(text) for text in grids]
   spans = [_span(text) for text in draws]
@@ -63,7 +62,7 @@ def configs(
     found[name or 'all'] = config
     used |= here
   for key in {*typed, *point} - used:
-    # Of no method that any of them chooses: this says so.
+    # No combination selects the setting's method, so this raises an error.
     config_lib.Config.of({**said, **point}, typed=[key])
   return found
 
@@ -115,7 +114,7 @@ def _drawn(spans, num_draws) -> Iterator[list[tuple[str, str]]]:
   for index in range(num_draws):
     draw = []
     for key, is_log, least, most in spans:
-      # By the flag too: a further one leaves those of the others.
+      # The seed depends on the flag, so other flags do not change its draws.
       share = seeds.generator(0, f'sweep_{key}', index).uniform()
       value = least + share * (most - least)
       if is_log:
@@ -128,7 +127,7 @@ def _drawn(spans, num_draws) -> Iterator[list[tuple[str, str]]]:
 def check_choice(
   score: str, chosen_of: Mapping[str, config_lib.Config]
 ) -> None:
-  """Raises a ValueError if configs cannot be chosen of by a score."""
+  """Raises a ValueError if a score cannot select among the configs."""
   registry.check_choice('choose_by', score, MOST)
   if not all(config.validation_split for config in chosen_of.values()):
     raise ValueError(
@@ -141,8 +140,8 @@ def best(
 ) -> tuple[str, float] | None:
   """Returns the name with the best mean over seeds, and that mean.
 
-  Only what has all its seeds is chosen: those that failed might have been the
-  worst. A model that ran away, whose score is NaN, is the last.
+  Only settings with all their seeds are selected, since failed runs might have
+  been the worst. A diverged model, whose score is NaN, ranks last.
   """
   means = {
     name: float(
@@ -161,6 +160,6 @@ def best(
 
 
 def flags_of(run: pathlib.Path) -> str:
-  """Returns a file of the flags of a run, but its seed."""
+  """Returns the text of a flagfile of a run, without its seed."""
   lines = flags_file.flag_lines(flags_file.read_config(run))
   return '\n'.join([*(x for x in lines if not x.startswith('--seed=')), ''])

@@ -1,12 +1,12 @@
-"""Student's t on differences over seeds, and Holm's correction over several.
+"""Student's t-test on differences over seeds, with Holm's correction.
 
-Every test of a claim is one-sided, at `LEVEL`. Two standard errors would be
-9 % at three seeds and 5.8 % at five; Student's quantile is 5 % at any number.
+Every test of a claim is one-sided, at `LEVEL`. A threshold of two standard
+errors would have an error of 9 % at three seeds and 5.8 % at five. Student's
+quantile has 5 % at any number.
 
-Differences that are all the same leave Student's test without a spread to
-judge by: its t is infinite, however few the seeds and however coarse the
-measure. What is left are their signs, so the test is the exact sign test: 2^-n
-for n differences of one sign. Three alike decide nothing, five do.
+If all differences are equal, their standard error is zero and Student's t is
+infinite. The exact sign test is used instead: p = 2^-n for n differences of one
+sign. It is significant for five equal differences, but not for three.
 
 References:
   Student. The probable error of a mean. Biometrika 6, 1908.
@@ -23,7 +23,7 @@ import numpy as np
 from experiments.harness import tables
 
 LEVEL = 0.05
-# Differences of scores that are nearer than this are one and the same, rounded.
+# Differences of scores below this bound are rounding errors.
 _SAME = 1e-9
 
 
@@ -33,7 +33,7 @@ class Test(NamedTuple):
   Attributes:
     mean: Mean of the differences.
     standard_error: Standard error of the mean.
-    degrees_of_freedom: one less than there are differences.
+    degrees_of_freedom: Number of differences minus one.
     p_above: Probability of a mean as large or larger if the true mean is zero.
     p_below: Probability of a mean as small or smaller if the true mean is zero.
   """
@@ -46,21 +46,18 @@ class Test(NamedTuple):
 
   @property
   def p_value(self) -> float:
-    """Two-sided: of a mean as far from zero, were the true one zero."""
+    """Two-sided: probability of a mean as far from zero if the true is zero."""
     return min(1.0, 2 * min(self.p_above, self.p_below))
 
   def visible(self, num_tests: int = 1) -> float:
-    """Returns the smallest mean that such a spread lets a test show.
+    """Returns the smallest absolute mean that is significant at this spread.
 
-    A true mean of this size is shown in 55 to 60 % of repetitions with three to
-    five differences, one of 1.4 times it in 80 %.
+    With three to five differences, a true mean of this size is significant in
+    55 to 60 % of repetitions. A true mean of 1.4 times this size is in 80 %.
 
     Args:
-      num_tests: Number of tests under Holm's correction, none of the others
-        significant: the level is `LEVEL / num_tests`.
-
-    Returns:
-      The mean, to either side.
+      num_tests: Number of tests under Holm's correction. The others are not
+        significant, so the level is `LEVEL / num_tests`.
     """
     level = LEVEL / num_tests
     if not self.standard_error:
@@ -77,10 +74,10 @@ def student(differences: np.ndarray) -> Test | None:
   """Tests whether a mean differs from zero.
 
   Args:
-    differences: `[num_seeds]`, finite, independent, about normal.
+    differences: `[num_seeds]`, finite, independent, approximately normal.
 
   Returns:
-    The test; None below two differences, which have no spread.
+    The test, or None below two differences.
   """
   error = tables.standard_error(differences)
   if error is None:
@@ -105,20 +102,19 @@ def _signs(mean, count):
 
 
 def _all_alike(count):
-  """Returns the probability that all differences have a given sign by
-  chance."""
+  """Returns the chance that all differences have a given sign."""
   return 0.5**count
 
 
 def holm(p_values: Sequence[float]) -> np.ndarray:
-  """Says which of several tests are significant, all of them together.
+  """Returns which of several tests are significant after Holm's correction.
 
   Args:
     p_values: `[num_tests]`.
 
   Returns:
-    Booleans `[num_tests]`: the chance that any of them is true by mistake is at
-    most `LEVEL`, however the tests depend on each other.
+    Booleans `[num_tests]`. The probability of any false positive is at most
+    `LEVEL`, for any dependence between the tests.
   """
   values = np.asarray(p_values, float)
   order = np.argsort(values)

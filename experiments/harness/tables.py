@@ -1,4 +1,4 @@
-"""A table is rows, columns, seeds and published values, as data."""
+"""Tables of papers, with our values and the published ones."""
 
 from collections.abc import Mapping, Sequence
 import csv
@@ -34,12 +34,12 @@ class Table:
     paper: Paper of the table.
     name: Name in `configs/published.csv`.
     title: Title of the table.
-    grid: cells by row (method) and column (setting), named as published.
+    grid: Cells by row (method) and column (setting), named as published.
     measures: Measures of each cell.
     seeds: Number of seeds, by scale.
     note: Note in the header for some scales, in place of the paper's.
-    published_in: the table whose published values are shown; its own if empty.
-    published_rows: Name of a row in the published table, where it differs.
+    published_in: Table whose published values are shown; `name` if empty.
+    published_rows: Names of rows in the published table, by our name.
   """
 
   paper: Paper
@@ -54,16 +54,16 @@ class Table:
 
   @property
   def is_published(self) -> bool:
-    """Whether it has a published number; of our own it has none."""
+    """Whether the table has published values."""
     return bool(published(self.paper.name, self.published_in or self.name))
 
   @property
   def cells(self) -> list[Cell]:
-    """All of them, once."""
+    """All cells, each once."""
     return list(dict.fromkeys(self.grid.values()))
 
   def entries(self, scale: str, root: pathlib.Path) -> list['Entry']:
-    """Reads what has been run."""
+    """Returns the entries, read from finished runs."""
     return [
       Entry.read(self, row, column, measure, scale, root)
       for (row, column) in self.grid
@@ -83,11 +83,11 @@ class Entry:
 
   Attributes:
     mean: Mean over the seeds that ended, or None.
-    standard_error: None below two seeds.
+    standard_error: Standard error of the mean, or None below two seeds.
     seeds: Number of seeds that ended without a failure.
-    diverged: runs that ended without finite scores or good clients.
-    published: None where the paper has none.
-    reason: why a run failed, if one did.
+    diverged: Number of runs without finite scores or valid updates.
+    published: Published value, or None.
+    reason: Error of the first failed run; empty if none failed.
   """
 
   row: str
@@ -119,7 +119,7 @@ class Entry:
       digits=measure.digits,
       mean=float(finite.mean()) if finite.size else None,
       standard_error=standard_error(finite),
-      # Of a score that runs do not keep, those that would have it.
+      # If no run has this score, all finished runs are counted.
       seeds=finite.size if values.size else len(read),
       diverged=values.size - finite.size + len(diverged),
       published=printed.get(
@@ -130,7 +130,7 @@ class Entry:
 
   @property
   def text(self) -> str:
-    """`81.67 ± 0.20`, a dash where nothing ran, a mark where a run diverged."""
+    """`81.67 ± 0.20`; a dash if nothing ran, a mark if a run diverged."""
     mark = _DIVERGED if self.diverged else ''
     if self.mean is None:
       return _DASH + mark
@@ -166,9 +166,7 @@ def published(paper: str, table: str) -> dict[tuple[str, str, str], float]:
 
 
 def _setting(row):
-  """Returns the column, with the network if several share the column: `step
-  ConvNet`.
-  """
+  """Returns the setting, with the column if a paper uses both."""
   several = row['paper'] != 'posterior_pooling'
   name = f'{row["setting"]} {row["column"]}' if several else row['setting']
   return name.strip()
@@ -234,7 +232,7 @@ def _text(table, entry):
 
 
 def tex(rows: list[list[str]]) -> str:
-  """Returns rows as a tabular, the heading first; it needs booktabs."""
+  """Returns rows as a LaTeX tabular, heading first; it needs booktabs."""
   import pandas
 
   frame = pandas.DataFrame(rows[1:], columns=rows[0])
@@ -243,7 +241,7 @@ def tex(rows: list[list[str]]) -> str:
 
 
 def markdown(rows: list[list[str]]) -> str:
-  """Returns rows as a table, the heading first."""
+  """Returns rows as a Markdown table, heading first."""
   widths = [max(map(len, column)) for column in zip(*rows)]
   lines = [
     '| ' + ' | '.join(c.ljust(w) for c, w in zip(row, widths)) + ' |'

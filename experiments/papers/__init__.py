@@ -1,4 +1,4 @@
-"""The papers' tables, figures and claims, and our own, as data."""
+"""Tables, figures and claims of the papers and of our own experiments."""
 
 from typing import Any
 

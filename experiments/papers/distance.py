@@ -1,8 +1,9 @@
 """Distance of pooled posteriors from the true posterior: our own experiment.
 
-Each rule has the prior that `docs/prior.md` derives for it: averages KL / N,
-products prior^(1/K), `dwc` and PVI the whole prior, divided out. Points have
-its weight decay. `Centralized` is variational inference of all examples.
+Each rule has its prior of `docs/prior.md`: KL / N for averages, prior^(1/K) for
+products, and the whole prior, divided out, for `dwc` and PVI. Deterministic
+models have the corresponding weight decay. `Centralized` is variational
+inference on all examples.
 """
 
 from bfl_tf import plots
@@ -21,16 +22,16 @@ PAPER = cells.Paper(
     'steps. p is HMC of all examples, q the model.',
   ),
 )
-# Training examples; a client's epochs, for some 150 steps a round.
+# Number of training examples, and local epochs for about 150 steps per round.
 _SETS = {'breast_cancer': (455, 75), 'digits': (1438, 25)}
 _PARTITIONS = {'IID': {}, 'Dirichlet 0.1': {'partition': 'dirichlet'}}
-# What the chains' columns end in, by the row.
+# Suffix of the chains' columns, by row.
 _FLOORS = {
   'HMC': 'hmc',
   'half of HMC': 'halves',
   'best diagonal by KL[q, p]': 'factorised',
 }
-# As good as a line of the figure that is drawn: NWA, LLP or conflation.
+# Rules that figures omit, since they are close to NWA, LLP or conflation.
 _BETWEEN = ('Wasserstein', 'Log variance', 'WC')
 _AVERAGE = {'flipout.kl_examples': 'all'}
 _PRODUCT = {'flipout.prior_scale': 10**0.5}
@@ -52,7 +53,7 @@ def _methods(examples):
   return {
     **{name: {'pooling': r, **_AVERAGE} for name, r in averages.items()},
     **{name: {'pooling': r, **_PRODUCT} for name, r in products.items()},
-    # Its first prior is what is broadcast first: as wide as the true one.
+    # Its first prior is the first broadcast, with the width of the true prior.
     'DWC': {
       'pooling': 'dwc',
       'flipout.update_prior': True,
@@ -66,7 +67,7 @@ def _methods(examples):
     'IVON, NWA': {
       'variant': 'deterministic',
       'client_optimizer': 'ivon',
-      # KL / N of ten clients.
+      # This is KL / N for ten clients.
       'ivon.temperature': 0.1,
     },
     'SWAG, product': {
@@ -89,7 +90,7 @@ def _grid(data, examples, epochs):
   grid = {}
   for split, dealt in _PARTITIONS.items():
     for method, settings in _methods(examples).items():
-      # One client has everything, however it is dealt.
+      # All partitions are equal for one client.
       if method == 'Centralized' and dealt:
         grid[method, split] = grid[method, 'IID']
         continue
@@ -97,7 +98,7 @@ def _grid(data, examples, epochs):
       path = path.replace(', ', '_').replace(' ', '_')
       cell = cells.Cell(PAPER, path, {**common, **dealt, **settings})
       grid[method, split] = cell
-  # What is said of the chains, by any of the runs.
+  # All runs have the same values of the chains.
   for name, ending in _FLOORS.items():
     grid[name, 'IID'] = grid['NWA', 'IID'].reading(ending)
   return grid
@@ -152,7 +153,7 @@ TABLES = (
 
 
 def draw(runs):
-  """Distances of weights and of predictions against rounds, side by side."""
+  """Draws distances of weights and of predictions by round."""
   figure = canvas.new_figure((9.0, 4.2))
   left, right = figure.subplots(1, 2)
   for axes, column, label in (

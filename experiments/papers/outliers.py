@@ -1,8 +1,8 @@
-"""Bad clients against rules and weightings: an experiment of our own.
+"""Malicious clients by pooling rule and weighting: our own experiment.
 
-A fraction of twenty variational clients flips its labels, sends its update five
-times as far the other way, or sends noise. Do maximum discrepancy and distance,
-which were proposed to weigh outliers less, help; and the robust rules?
+A fraction of twenty variational clients flips its labels, multiplies its update
+by -5, or sends noise. The defenses are robust rules and two weightings that
+were proposed against outliers: maximum discrepancy and distance.
 """
 
 from experiments.harness import cells, tables

@@ -1,11 +1,10 @@
 """Influence of the prior: our own experiment, `docs/prior.md`.
 
-Pooling rules by prior, over partitions. Settings are chosen by the table
-`choosing`, on validation examples; `scores` and the claims are of the test
-examples.
+Pooling rules are compared by prior and partition. The table `choosing` selects
+settings on validation examples; `scores` and the claims use test examples.
 
-Notation: K clients, of N_k examples each and N together; prior N(0, s^2), s = 1
-in the preset; T the temperature.
+Notation: K clients with N_k examples each and N in total; prior N(0, s^2), with
+s = 1 in the preset; temperature T.
 """
 
 import dataclasses
@@ -39,8 +38,8 @@ PRIORS = {
 }
 _TEMPERATURES = (0.3, 0.1, 0.03, 0.01, 0.003)
 TEMPERATURES = {f'T = {t}': {'flipout.temperature': t} for t in _TEMPERATURES}
-# Of `TEMPERATURES`, the one of the least NLL in the table `choosing`: for each
-# rule the coldest that was tried.
+# The temperature with the lowest NLL in the table `choosing`. For each rule, it
+# is the lowest temperature.
 CHOSEN = dict.fromkeys(cells.RULES.values(), 0.003)
 POINTS = 'Deterministic'
 _SHORTER = {
@@ -57,12 +56,12 @@ def _cell(folder, name, overrides, by_scale):
 
 
 def digits() -> data.Dataset:
-  """Returns the digits with a fifth of the training examples as the test."""
+  """Returns the digits with a fifth of the training examples for testing."""
   dataset = data.load('digits', validation_split=0.2, seed=0)
   return dataclasses.replace(dataset, test=dataset.validation)
 
 
-# On examples that no other cell is scored on; one partition.
+# Cells of one partition, scored on examples that score no other cell.
 _DIGITS = {'dataset': 'experiments.papers.priors:digits'}
 CHOOSING = {
   (rule, prior): _cell(
@@ -114,7 +113,7 @@ TABLES = (
 
 
 def _better(rules, prior):
-  """Claims that a prior has a lower NLL than the whole prior with KL / N_k."""
+  """Returns comparisons: `prior` has a lower NLL than KL / N_k."""
   whole = 'KL / N_k'
   return [
     comparison

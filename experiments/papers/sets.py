@@ -1,8 +1,8 @@
-"""Prediction sets by score: an experiment of our own.
+"""Prediction sets by score: our own experiment.
 
-One random half of a finished run's last predictions calibrates sets of 90 %,
-the other half scores them; this is repeated 200 times. `1 - p` is LAC without
-the most probable class in every set, with exact quantiles.
+A random half of a finished run's final predictions calibrates sets of 90 %
+coverage; the other half scores them. This is repeated 200 times. `1 - p` is LAC
+with exact quantiles, whose sets may lack the most probable class.
 """
 
 import numpy as np
@@ -28,9 +28,9 @@ _CELLS = {
 
 
 def _tried(directory, score):
-  """Returns `[splits, examples]`: whether sets hold the label, sizes; entropy.
+  """Returns coverage and size of sets, `[splits, examples]`, and entropy.
 
-  Examples of the calibrating half are NaN.
+  Calibration examples are NaN.
   """
   with np.load(directory / run_files.PREDICTIONS) as file:
     probs, labels = file['probs'], file['labels']

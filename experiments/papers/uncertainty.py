@@ -1,9 +1,9 @@
 """Uncertainty evaluation of Fischer's models: our own experiment.
 
-The IID models of Table 2, weighted by size: five rules, with KL / N, and three
-variants. Half of the test examples fits a temperature and conformal sets, the
-other half is scored. A finished run is asked once; its answers stay in its
-directory.
+The models are those of Table 2 on IID data, weighted by size: three variants,
+and five rules with KL / N. Half of the test examples fits a temperature and
+prediction sets; the other half is scored. Each run is evaluated once; the
+scores are stored in its directory.
 """
 
 import functools
@@ -22,9 +22,9 @@ PAPER = cells.Paper(
     'Monte Carlo samples.',
   ),
 )
-# Below `uncertainty`: what a run that is extended forgets.
+# In the folder `uncertainty`, which is deleted when a run is extended.
 _FILE = 'uncertainty/answers.json'
-# By the data of a run: sets much like them, and of another world.
+# Similar (near) and dissimilar (far) data sets, by the data set of a run.
 _OTHERS = {
   'cifar10': {'near': ('cifar100', 'tiny_imagenet@validation'),
               'far': ('mnist',)},
@@ -39,7 +39,7 @@ _OTHERS = {
 
 def _read(name, directory, predictor):
   if predictor:
-    # It is the run's own that is asked.
+    # Only the run's own predictor is evaluated.
     raise cells.UnrecordedError(f'{name} of {predictor}')
   answers = cells.asked_once(directory, _FILE, ask)
   if name not in answers:
@@ -48,7 +48,7 @@ def _read(name, directory, predictor):
 
 
 def ask(directory):
-  """Returns what a finished run says, by the names of `experiments.compare`.
+  """Returns scores of a finished run, with names of `experiments.compare`.
 
   Raises:
     ValueError: The run's data, or another data set, cannot be read.
@@ -66,7 +66,7 @@ def ask(directory):
 def measure(
   label: str, name: str, factor: float = 1.0, digits: int = 3
 ) -> cells.Measure:
-  """Returns the measure of an answer by its name in `ask`."""
+  """Returns the measure of a score of `ask`."""
   read = functools.partial(_read, name)
   return cells.Measure(label, read, factor=factor, digits=digits)
 

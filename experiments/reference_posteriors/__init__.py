@@ -1,1 +1,1 @@
-"""Samplers of the true posterior that approximations are held against."""
+"""Samplers of the true posterior, as a reference for approximations."""

@@ -1,4 +1,4 @@
-"""Chains of HMC, and how far they can be trusted.
+"""HMC chains and their convergence diagnostics.
 
 References:
   R. M. Neal. MCMC using Hamiltonian dynamics. Handbook of MCMC, 2011.
@@ -24,7 +24,7 @@ class Chains(NamedTuple):
 
   Attributes:
     samples: `[num_chains, num_samples, dimension]` float32.
-    accepted: the mean acceptance probability of each chain.
+    accepted: Mean acceptance probability of each chain.
     step_size: Final step size of each chain.
   """
 
@@ -33,14 +33,14 @@ class Chains(NamedTuple):
   step_size: np.ndarray
 
   def r_hat(self) -> np.ndarray:
-    """`[dimension]`: split R-hat; near 1 where the chains' halves agree."""
+    """Returns split R-hat, `[dimension]`; near 1 if the half chains agree."""
     by_sample = np.swapaxes(self.samples, 0, 1)
     return tfp.mcmc.potential_scale_reduction(
       by_sample, split_chains=True
     ).numpy()
 
   def effective_size(self) -> np.ndarray:
-    """`[dimension]`: independent draws that all chains are worth."""
+    """Returns the effective sample size of all chains, `[dimension]`."""
     by_sample = np.swapaxes(self.samples, 0, 1)
     sizes = tfp.mcmc.effective_sample_size(
       by_sample, filter_beyond_positive_pairs=True, cross_chain_dims=1
@@ -61,10 +61,10 @@ def sample(
   """Samples chains one after the other, each from its own start.
 
   Args:
-    density: log density of `[dimension]`.
+    density: Log density of `[dimension]`.
     starts: `[num_chains, dimension]`.
     num_samples: Number of samples per chain.
-    burn_in: steps before, in the first four fifths of which the step size
+    burn_in: Number of burn-in steps. In the first 80 % of them, the step size
       adapts to an acceptance of 0.75.
     step_size: Initial step size.
     seed: `[2]` int32.
@@ -87,7 +87,7 @@ def sample(
         tf.exp(tf.minimum(0.0, results.inner_results.log_accept_ratio)),
         results.new_step_size,
       ),
-      # A density through variables has no second evaluation beside it.
+      # The density uses variables, so evaluations must not run in parallel.
       parallel_iterations=1,
       seed=draw,
     )

@@ -1,11 +1,12 @@
 """Distance of a model from the true posterior of a logistic regression.
 
-Notation: P weights, p the true posterior under the prior N(0, I), as chains of
-HMC sample it, N(mu, S) its moments; q the model, a Gaussian over all weights or
-a point; A and B square roots of the covariances of q and p, A A^T and B B^T.
+Notation: P is the number of weights. p is the true posterior under the prior
+N(0, I), sampled by HMC; N(mu, S) has its moments. q is the model: a Gaussian
+over all weights, or a point, with mean m. A and B are square roots of the
+covariances of q and p, A A^T and B B^T.
   W2^2 = |m - mu|^2 + tr A A^T + tr B B^T - 2 tr |A^T B|
-|A^T B| has the singular values of A^T B. Of a name with `_diagonal` both have
-their marginal variances alone; `kl_to_truth` is KL[q, p], p by its moments.
+|A^T B| has the singular values of A^T B. Names with `_diagonal` use only the
+marginal variances of both. `kl_to_truth` is KL[q, p] with the moments of p.
 
 Shifted inputs are test inputs with N(0, 1) noise on each standardised feature.
 
@@ -31,13 +32,13 @@ from bfl_tf.startup import tfd
 from experiments.reference_posteriors import chains, energy
 
 _NUM_CHAINS = 4
-# Draws of each side of a comparison of predictions.
+# Number of draws of each posterior for a comparison of predictions.
 _NUM_DRAWS = 500
-# Test examples whose labels are predicted together, and ways to group them.
+# Number of test examples per group of the joint NLL, and of random groupings.
 _TOGETHER, _GROUPINGS = 10, 20
-# Weights up to which chains tell a whole covariance, and it costs little.
+# Largest number of weights for which the chains estimate a full covariance.
 _MOST_DENSE = 100
-# Twelve leave a slope of 1e-13 on digits.
+# After twelve steps the gradient on digits is 1e-13.
 _NEWTON_STEPS = 12
 
 
@@ -46,7 +47,7 @@ class Gaussian(NamedTuple):
 
   Attributes:
     mean: `[P]`.
-    root: `[P, rank]`, or `[P]` of a diagonal one; zeros of a point.
+    root: `[P, rank]`, or `[P]` if diagonal; zeros for a point.
   """
 
   mean: np.ndarray
@@ -54,7 +55,7 @@ class Gaussian(NamedTuple):
 
   @classmethod
   def of_model(cls, model: weights.Weights) -> Gaussian:
-    """A model's own; a network without random weights is a point."""
+    """Returns the Gaussian of a model; deterministic networks are points."""
     mean = model.mean.astype(float)
     scale = np.pad(model.scale, (0, mean.size - model.scale.size))
     if not model.factor.size:
@@ -64,25 +65,25 @@ class Gaussian(NamedTuple):
 
   @property
   def dense(self) -> np.ndarray:
-    """`[P, rank]`, the root."""
+    """Root as a matrix, `[P, rank]`."""
     return np.diag(self.root) if self.root.ndim == 1 else self.root
 
   @property
   def diagonal(self) -> Gaussian:
-    """Returns the Gaussian with its marginal variances only."""
+    """Gaussian with the marginal variances only."""
     if self.root.ndim == 1:
       return self
     return Gaussian(self.mean, np.sqrt(np.square(self.root).sum(1)))
 
   def distribution(self) -> tfd.Distribution:
-    """Returns the tfp distribution, with scales above zero."""
+    """Returns the TFP distribution; all scales must be positive."""
     if self.root.ndim == 1:
       return tfd.MultivariateNormalDiag(self.mean, self.root)
     lower = np.linalg.cholesky(self.root @ self.root.T)
     return tfd.MultivariateNormalTriL(self.mean, lower)
 
   def sample(self, num_draws: int) -> np.ndarray:
-    """`[num_draws, P]`, by the same normal numbers at each call."""
+    """Returns draws `[num_draws, P]`; the seed is the same at each call."""
     dense = self.dense
     noise = seeds.generator(0, 'distance_draws').standard_normal(
       [num_draws, dense.shape[1]]
@@ -91,7 +92,7 @@ class Gaussian(NamedTuple):
 
 
 def wasserstein(q: Gaussian, p: Gaussian) -> float:
-  """Wasserstein-2 distance, in the unit of a weight."""
+  """Returns the Wasserstein-2 distance, in the unit of a weight."""
   if q.root.ndim == p.root.ndim == 1:
     spread = np.square(q.root - p.root).sum()
   else:
@@ -101,7 +102,7 @@ def wasserstein(q: Gaussian, p: Gaussian) -> float:
 
 
 def divergence(q: Gaussian, p: Gaussian) -> float:
-  """KL[q, p] in nats."""
+  """Returns KL[q, p] in nats."""
   return float(tfd.kl_divergence(q.distribution(), p.distribution()))
 
 
@@ -109,7 +110,7 @@ def log_probabilities(draws: np.ndarray, x: np.ndarray) -> np.ndarray:
   """Log probabilities `[num_draws, num_examples, C]` of draws `[num_draws, P]`.
 
   Args:
-    draws: the kernel `[num_features, C]`, then the bias, of each.
+    draws: The kernel `[num_features, C]`, then the bias, of each draw.
     x: `[num_examples, num_features]`, standardised.
   """
   with_one = np.pad(x, ((0, 0), (0, 1)), constant_values=1)
@@ -119,14 +120,14 @@ def log_probabilities(draws: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def total_variation(left: np.ndarray, right: np.ndarray) -> float:
-  """Returns the mean distance of predictions `[num_examples, C]`, in [0, 1]."""
+  """Returns the mean total variation of predictions `[num_examples, C]`."""
   return float(0.5 * np.abs(left - right).sum(-1).mean())
 
 
 def joint_nll(log_probs: np.ndarray, labels: np.ndarray) -> float:
-  """-log p(labels of a group | its inputs) / size of a group, in nats.
+  """Returns -log p(labels of a group | its inputs) / group size, in nats.
 
-  The mean over groups of ten examples at random, the same at each call.
+  It is the mean over random groups of ten examples, the same at each call.
 
   Args:
     log_probs: `[num_draws, num_examples, C]`.
@@ -150,7 +151,7 @@ def joint_nll(log_probs: np.ndarray, labels: np.ndarray) -> float:
 
 
 def laplace(x: np.ndarray, y: np.ndarray, num_classes: int) -> Gaussian:
-  """The Gaussian at the mode of the posterior, by Newton's method.
+  """Returns the Laplace approximation; Newton's method finds the mode.
 
   Args:
     x: `[num_examples, num_features]`, standardised.
@@ -179,8 +180,8 @@ class Truth:
 
   Attributes:
     draws: `[num_chains, num_samples, P]`.
-    inputs: standardised, `[num_examples, num_features]`, by name.
-    labels: `[num_examples]`, of the test inputs.
+    inputs: Standardised inputs `[num_examples, num_features]`, by name.
+    labels: Labels `[num_examples]` of the test inputs.
   """
 
   draws: np.ndarray
@@ -189,24 +190,24 @@ class Truth:
 
   @functools.cached_property
   def gaussian(self) -> Gaussian:
-    """Returns the Gaussian with the moments of the chains."""
+    """Gaussian with the moments of the chains."""
     draws = self.draws.reshape(-1, self.draws.shape[-1]).astype(float)
     return Gaussian(draws.mean(0), np.linalg.cholesky(np.cov(draws.T)))
 
   @functools.cached_property
   def predicted(self) -> tuple[dict[str, np.ndarray], float]:
-    """Returns the predictions of well-separated draws of the chains."""
+    """Result of `predict` for well-separated draws of the chains."""
     draws = self.draws.reshape(-1, self.draws.shape[-1])
     return self.predict(draws[:: max(1, len(draws) // _NUM_DRAWS)])
 
   def predict(self, draws: np.ndarray) -> tuple[dict[str, np.ndarray], float]:
-    """Probabilities `[num_examples, C]` by inputs, and the joint NLL."""
+    """Returns probabilities `[num_examples, C]` by inputs, and joint NLL."""
     found = {n: log_probabilities(draws, x) for n, x in self.inputs.items()}
     probs = {name: np.exp(each).mean(0) for name, each in found.items()}
     return probs, joint_nll(found['test'], self.labels)
 
   def columns(self, q: Gaussian) -> dict[str, float]:
-    """Returns the distances of `q` by name, without infinite ones."""
+    """Returns the finite distances of `q` from the posterior, by name."""
     probs, joint = self.predict(q.sample(_NUM_DRAWS))
     found = {'joint_nll': joint}
     for name, expected in self.predicted[0].items():
@@ -223,12 +224,12 @@ class Truth:
 
   @functools.cached_property
   def floors(self) -> dict[str, float]:
-    """Returns the smallest distances that the chains can resolve.
+    """Smallest distances that the chains can resolve.
 
-    `_halves`: the Gaussian of half the chains, against the other half.
-    `_factorised`: the diagonal Gaussian of least KL[q, p], which is the best
-    that mean-field variational inference can do. `_hmc`: the chains' own; R-hat
-    of weights and of their squares.
+    `_halves`: distance of the Gaussian of half the chains from the other half.
+    `_factorised`: distance of the diagonal Gaussian with the smallest KL[q, p],
+    the optimum of mean-field variational inference. `_hmc`: diagnostics of the
+    chains, with R-hat over weights and their squares.
     """
     half = len(self.draws) // 2
     first, second = (
@@ -236,7 +237,7 @@ class Truth:
       for draws in (self.draws[:half], self.draws[half:])
     )
     inverse = np.linalg.inv(self.gaussian.root)
-    # The precision's diagonal is that of inverse^T inverse.
+    # The precision is inverse^T inverse; only its diagonal is needed.
     scale = 1 / np.sqrt(np.square(inverse).sum(0))
     best = Gaussian(self.gaussian.mean, scale)
     squares = np.square(self.draws - self.gaussian.mean, dtype=np.float32)
@@ -257,12 +258,12 @@ def _named(columns, ending):
 
 @functools.cache
 def truth(dataset: str, num_samples: int) -> Truth:
-  """Samples the posterior of all training examples, once a process.
+  """Samples the posterior of all training examples, once per process.
 
   Args:
     dataset: Value of `--dataset`.
-    num_samples: Number of samples of each of four chains, which start at draws
-      of the prior and have half as many warm-up steps.
+    num_samples: Number of samples of each of four chains. Each has half as many
+      burn-in steps before.
   """
   data = data_lib.load(dataset)
   shape, name = data.input_shape, f'truth_{dataset}'
@@ -277,7 +278,7 @@ def truth(dataset: str, num_samples: int) -> Truth:
     num_classes=data.num_classes,
   )
   near = laplace(train.reshape(len(train), -1), data.train.y, data.num_classes)
-  # In coordinates in which the posterior is about as wide everywhere.
+  # In these coordinates, the posterior has about the same width everywhere.
   origin, directions = near.mean.astype(np.float32), np.float32(near.root.T)
   density = energy.log_posterior(model, train, data.train.y, prior_scale=1.0)
   rng = seeds.generator(0, f'{name}_starts')
@@ -288,7 +289,8 @@ def truth(dataset: str, num_samples: int) -> Truth:
     burn_in=num_samples // 2,
     step_size=0.3,
     seed=seeds.named(0, name),
-    # A quarter of a circle: the step that is accepted falls so with the size.
+    # The accepted step size falls as dimension^-0.25. The trajectory keeps the
+    # length of a quarter of a circle.
     num_leapfrog_steps=round(1.1 * origin.size**0.25),
   )
   flat = test.reshape(len(test), -1)
@@ -300,9 +302,9 @@ def truth(dataset: str, num_samples: int) -> Truth:
 
 @dataclasses.dataclass(frozen=True)
 class Distance(server.Stage):
-  """Writes how far each round's model is into `metrics.csv`; changes nothing.
+  """Adds distances of each round's model to `metrics.csv`.
 
-  The floors are in the first round's row.
+  The model stays unchanged. The floors are in the row of the first round.
   """
 
   dataset: Annotated[str, Setting('Data set of the run.')] = 'digits'

@@ -1,4 +1,4 @@
-"""The log posterior of a Keras model as a function of one flat vector.
+"""Log posterior of a Keras model as a function of one flat vector.
 
 Notation: log p(w | D) = sum_j log p(y_j | x_j, w) - |w|^2 / (2 s^2) + const,
 s the standard deviation of the prior.
@@ -20,14 +20,14 @@ def log_posterior(
   """Returns the log density, up to a constant, in nats.
 
   Args:
-    model: deterministic, from `x` to logits; its weights are overwritten.
-    x: `[num_examples, ...]` as the model takes them.
-    y: integer classes `[num_examples]`.
+    model: Deterministic model from `x` to logits; its weights are overwritten.
+    x: Inputs of the model, `[num_examples, ...]`.
+    y: Integer classes `[num_examples]`.
     prior_scale: s.
 
   Returns:
-    A function of `[num_trainable]`, differentiable, in a graph too; evaluations
-    follow one another, since they go through the model's variables.
+    A differentiable function of `[num_trainable]`, also for graphs. It changes
+    the model's variables, so evaluations must not run in parallel.
   """
   variables = weights.Variables.of(model)
   x, y = tf.constant(x), tf.constant(y)
@@ -47,7 +47,7 @@ def log_posterior(
     value, slope = evaluate(w)
 
     def gradient(upstream, variables=()):
-      # Through the model's variables nothing flows: `w` alone is asked about.
+      # The model's variables have no gradient, only `w` has.
       return upstream * slope, [None] * len(variables)
 
     return value, gradient
@@ -63,7 +63,7 @@ def in_subspace(
   Args:
     density: Log density over `[num_trainable]`.
     origin: `[num_trainable]`.
-    directions: `[rank, num_trainable]`; the coordinates' unit.
+    directions: `[rank, num_trainable]`; unit vectors of the coordinates.
   """
 
   def sliced(z):

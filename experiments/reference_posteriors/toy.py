@@ -1,12 +1,12 @@
-"""SWAG beside HMC on the Wisconsin breast cancer set (FL-SWAG, section 6).
+"""SWAG and HMC on the Wisconsin breast cancer set (FL-SWAG, section 6).
 
-The thesis's network has three hidden layers, 21 401 weights and one output; its
-widths are not printed: 128, 120 and 16 make that number.
+The thesis's network has three hidden layers, 21 401 weights and one output. Its
+widths are not printed; 128, 120 and 16 give this number of weights.
 
-Notation: SWAG's factor F [rank, P] = U S V^T, its covariance D^2 + F^T F, D the
-diagonal of its scales; a point of its low-rank subspace is mean + V u. A draw
-of SWAG has there, by projection, u ~ N(0, S^2 + V^T D^2 V). The chains'
-coordinates are u: the prior is as wide in all of them.
+Notation: SWAG's factor is F [rank, P] = U S V^T. Its covariance is D^2 + F^T F,
+with D the diagonal of its scales. A point of the low-rank subspace is
+mean + V u. Projected draws of SWAG have u ~ N(0, S^2 + V^T D^2 V). The chains
+sample u, in which the prior has the same width in all directions.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from experiments.reference_posteriors import chains, energy
 WIDTHS = (128, 120, 16)
 PRIOR_SCALE = 1.0
 _NUM_EXAMPLES = 455
-# Of HMC; each begins at a draw of SWAG.
+# Number of HMC chains; each starts at a draw of SWAG.
 _NUM_CHAINS = 2
 
 
 def network(input_shape, num_classes, kernel_initializer, seed):
-  """One logit against 0: 21 401 weights on 30 features."""
+  """Returns a network whose first logit is 0; 21 401 weights on 30 features."""
   del num_classes
   inner = models.build(
     'mlp',
@@ -46,7 +46,7 @@ def network(input_shape, num_classes, kernel_initializer, seed):
 
 
 def config(seed: int, epochs: int, rank: int) -> Config:
-  """SWAG on all examples in one place, under the prior that HMC has."""
+  """Returns the config of centralized SWAG, with the prior of HMC."""
   return Config(
     dataset='breast_cancer',
     model='experiments.reference_posteriors.toy:network',
@@ -69,8 +69,8 @@ class Fitted(NamedTuple):
   """SWAG's posterior and the density that it approximates.
 
   Attributes:
-    model: the posterior.
-    density: log posterior of `[num_trainable]`.
+    model: Posterior of SWAG.
+    density: Log posterior of `[num_trainable]`.
   """
 
   model: Weights
@@ -78,7 +78,7 @@ class Fitted(NamedTuple):
 
 
 def fit(settings: Config) -> Fitted:
-  """Trains SWAG; the density is of the same network on the same examples."""
+  """Trains SWAG; the density has the same network and examples."""
   experiment = federation.Experiment.build(settings)
   state = federation.initial_state(experiment).state
   played = federation.federated_round(experiment, state)
@@ -95,9 +95,9 @@ class Subspace(NamedTuple):
 
   Attributes:
     origin: `[num_trainable]`, SWAG's mean.
-    directions: `[rank, num_trainable]`, orthonormal, the factor's widest first.
+    directions: `[rank, num_trainable]`, orthonormal, by decreasing width.
     root: `[rank, rank]`; `root @ root.T` is the covariance of SWAG's draws
-      along them.
+      along the directions.
   """
 
   origin: np.ndarray
@@ -106,7 +106,7 @@ class Subspace(NamedTuple):
 
   @classmethod
   def of(cls, model: Weights) -> Subspace:
-    """Turns a model's factor to its principal directions."""
+    """Returns the subspace of the principal directions of a model's factor."""
     _, scales, rows = np.linalg.svd(
       model.factor.astype(np.float64), full_matrices=False
     )
@@ -118,24 +118,24 @@ class Subspace(NamedTuple):
     return cls(model.loc, directions.astype(np.float32), root)
 
   def sample(self, rng: np.random.Generator, num_draws: int) -> np.ndarray:
-    """Returns SWAG's draws, projected: `[num_draws, rank]` float32."""
+    """Returns projected draws of SWAG, `[num_draws, rank]` float32."""
     draws = rng.normal(size=[num_draws, len(self.root)])
     return (draws @ self.root.T).astype(np.float32)
 
   def weights(self, u: np.ndarray) -> np.ndarray:
-    """Returns `[num_draws, num_trainable]`."""
+    """Returns the weights of coordinates, `[num_draws, num_trainable]`."""
     return self.origin + u @ self.directions
 
 
 class Compared(NamedTuple):
-  """Draws in the subspace's coordinates, and how far they are apart.
+  """Draws in the subspace's coordinates, and their deviations.
 
   Attributes:
     swag: `[num_draws, rank]`.
-    hmc: `[num_draws, rank]`, of the chains.
-    deviation: between SWAG's and HMC's draws, a mean over weights.
-    halves: between two halves of HMC's, likewise.
-    of_means: between the means of SWAG's and of HMC's draws.
+    hmc: `[num_draws, rank]`, of all chains.
+    deviation: Mean deviation of SWAG's from HMC's draws, over weights.
+    halves: Mean deviation of two halves of HMC's draws, over weights.
+    of_means: Mean deviation of the means of SWAG's and of HMC's draws.
     spread_ratio: SWAG's standard deviation over HMC's, median coordinate.
     chains: Samples of HMC.
   """
@@ -150,7 +150,7 @@ class Compared(NamedTuple):
 
 
 def deviation(left: np.ndarray, right: np.ndarray) -> float:
-  """Mean over pairs and coordinates of |left - right|; `[num_draws, P]`."""
+  """Returns the mean of |left - right| over pairs of draws `[num_draws, P]`."""
   return float(np.mean([np.abs(a - b).mean() for a, b in zip(left, right)]))
 
 
@@ -159,12 +159,12 @@ def compare(
   seed: int,
   num_draws: int,
 ) -> Compared:
-  """Samples both in SWAG's subspace, equally many draws.
+  """Compares equally many draws of SWAG and HMC in SWAG's subspace.
 
   Args:
     fitted: Result of SWAG.
     seed: Random seed of the draws.
-    num_draws: Number of draws of each method; of HMC over all chains.
+    num_draws: Number of draws per method; for HMC over all chains.
   """
   space = Subspace.of(fitted.model)
   rank = len(space.directions)

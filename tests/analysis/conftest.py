@@ -1,4 +1,4 @@
-"""One finished run on three sites, which every test here may copy."""
+"""Fixtures: a finished run on three sites, and copies of it."""
 
 import shutil
 
@@ -8,11 +8,11 @@ import site_data
 
 @pytest.fixture(scope='session')
 def sites_run(tmp_path_factory):
-  """A run with a calibration share; not to be written into."""
+  """A run with a calibration share, which tests must not change."""
   return site_data.play(tmp_path_factory.mktemp('sites'))
 
 
 @pytest.fixture
 def sites_copy(sites_run, tmp_path):
-  """The same, to be written into."""
+  """A copy of the run, which tests may change."""
   return shutil.copytree(sites_run, tmp_path / 'copy')

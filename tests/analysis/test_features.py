@@ -1,4 +1,4 @@
-"""Features of a network: of what it was not trained on, by the binary too."""
+"""Tests of features of a network, also with the binary."""
 
 import dataclasses
 import pathlib
@@ -30,7 +30,7 @@ def test_clients_rows_are_those_it_has_not_seen(run):
   found = features.of_dataset(trained, whole)
   assert np.array_equal(found['y_train'], whole.train.y[100:])
   assert found['x_train'].shape == (50, 7) and len(found['x_test']) == 60
-  # The head on them says what the network says.
+  # The last layer on the features gives the predictions of the network.
   kernel, bias = trained.model.trainable_variables[-2:]
   logits = found['x_test'] @ kernel.numpy() + bias.numpy()
   probs = np.exp(logits - logits.max(-1, keepdims=True))

@@ -1,4 +1,4 @@
-"""What `load` refuses, with the fix."""
+"""Tests of the errors of `load`."""
 
 import fake
 import pytest

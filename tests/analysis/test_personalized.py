@@ -1,4 +1,4 @@
-"""Models that sites train for themselves: kept, with sets of their own."""
+"""Tests of personalized models and their prediction sets."""
 
 import json
 import pathlib
@@ -26,7 +26,7 @@ def train(run_dir, run, epochs):
 
 
 def keep(run_dir, run, epochs):
-  """Trains for each site, and keeps it; returns the rows by site."""
+  """Trains and stores a model for each site; returns the rows by site."""
   own = train(run_dir, run, epochs)
   kept = personalized.kept(run_dir, run.trained, own, epochs)
   return {row['site']: row for row in reports.report(run, kept).sites}
@@ -49,7 +49,7 @@ def test_a_site_of_its_own_mind_is_right_after_training_for_itself(kept):
   _, run, table = kept
   assert table['odd']['accuracy'] < 0.3 < 0.7
   assert table['odd']['personalized_accuracy'] > 0.7
-  # The global model is as it was.
+  # The global model is unchanged.
   again = reports.report(run).sites
   assert [row['accuracy'] for row in again] == [
     row['accuracy'] for row in table.values()
@@ -64,9 +64,9 @@ def test_a_sites_own_model_is_loaded_as_it_was_scored(kept):
     own, promise = analysis.load(path), prediction_sets.read(path)
     text = (path / 'site.json').read_text()
     assert json.loads(text) == {'site': site, 'personalize_epochs': 40}
-    # Sets are from the site's own calibration share. The rank by hand: the 23rd
-    # and the 24th smallest score, ceil(25 * 0.9) and ceil(25 * 0.95), each
-    # within the width of its bin.
+    # Sets use the site's own calibration share. The thresholds are the 23rd and
+    # the 24th smallest score, ceil(25 * 0.9) and ceil(25 * 0.95), up to the
+    # width of a bin.
     assert promise.num_examples == len(rows) == 24
     said = own.predict(held.x[rows]).probs
     scores = metrics.set_scores(said)
@@ -100,7 +100,7 @@ def test_sets_that_are_every_class_have_no_score(run):
 
 
 def check_trains_as_under(run_dir, run, **changes):
-  """A site's own model is the same where the run had other flags."""
+  """Checks that personalized models do not depend on some flags."""
   config = run.trained.config.replace(**changes)
   other = analysis.Trained(config, run.trained.task, run.trained.weights)
   ours, theirs = (
@@ -126,7 +126,7 @@ def test_what_holds_clients_together_is_no_part_of_it(tmp_path):
 
 
 def test_under_pvi_a_sites_prior_is_its_cavity(tmp_path):
-  """It is where the site's next training would end, undamped."""
+  """The model is the result of the site's next training without damping."""
   pvi = {
     'client_parts': ('pvi',), 'pooling': 'dwc', 'flipout.temperature': 1,
     'calibration_fraction': 0,

@@ -1,4 +1,4 @@
-"""A run on three sites: scored on each one's own share, and made its own."""
+"""Tests of reports by site."""
 
 import csv
 import dataclasses
@@ -35,7 +35,7 @@ def report(run):
 def test_sites_are_its_clients(sites_run, run, report):
   with (sites_run / 'partition.csv').open() as file:
     _, *rows = csv.reader(file)
-  # 60 rows a site: 12 to test, half of the rest to calibrate, half to train.
+  # The 60 rows of a site: 12 for testing, 24 for calibration, 24 for training.
   assert {row[0]: sum(map(int, row[1:])) for row in rows} == {
     row['site']: 24 for row in report.sites
   }
@@ -48,7 +48,7 @@ def test_each_site_by_hand(run, report):
   assert [row['class'] for row in report.classes] == ['left', 'right', 'up']
   for row in report.sites:
     own = dataset.test.ids == row['site']
-    # Draws are named by an example's place: of all, not of the site's own.
+    # Random seeds depend on an example's index among all examples.
     probs = run.trained.predict(dataset.test.x).probs[own]
     y = dataset.test.y[own]
     assert row['num_examples'] == own.sum() == 12
@@ -128,7 +128,7 @@ def test_a_page_for_who_decides(run, report, tmp_path):
   for name, figure in figures.items():
     figure.savefig(tmp_path / f'{name}.png')
   page = report_page.page('a run', report, tmp_path)
-  # Nothing is fetched, and nothing that a site says is read as a tag.
+  # The page loads nothing, and text of sites is escaped.
   assert page.count('src="data:image/png;base64,') == 2
   assert not re.search(r'https?:|<link|<script', page)
   text = ' '.join(
@@ -142,12 +142,12 @@ def test_a_page_for_who_decides(run, report, tmp_path):
   assert f'{alone.sum()} of the 36 cases have one class' in text
   assert f'the right one for {right:.0%} (' in text
   assert f'; {36 - alone.sum()} are sent on' in text
-  # The worst is first: all of it is wrong.
+  # The worst site is first.
   assert page.index('&lt;odd') < page.index('&lt;north')
   none = dataclasses.replace(report, sites=[], promise=None)
   page = report_page.page('a run', none, tmp_path)
   assert 'kept no calibration share' in page
-  # One in three is of each class: the model is better than one class alone.
+  # Each class has a third of the examples; the model has a higher accuracy.
   assert '<strong>' not in page and 'is right for\n33%' in page
   whole, *others = report.summary
   poor = [{**whole, 'accuracy': 12 / 36}, *others]

@@ -1,4 +1,4 @@
-"""What examples add up to: the scores of all of them, whoever holds which."""
+"""Tests of site statistics, whose sums give the scores of all examples."""
 
 import functools
 
@@ -43,7 +43,7 @@ def test_parts_add_up_to_the_scores_of_all(parts, promise):
     by_hand[f'single_{level:g}'] = single.mean()
     right = sets[np.arange(200), y][single]
     by_hand[f'single_accuracy_{level:g}'] = right.mean()
-  # The area under a curve does not add up.
+  # The area under a curve is not a sum over sites.
   auroc = row.pop('auroc')
   alone = np.nanmean(metrics.one_against_rest(probs, y))
   assert auroc == (alone if parts == 1 else None)
@@ -63,7 +63,7 @@ def test_a_class_by_hand():
   assert row['size_0.9'] == sets[of_class].sum(1).mean()
   assert row['single_0.9'] == np.mean(sets[of_class].sum(1) == 1)
   assert row['auroc'] == metrics.one_against_rest(probs, y)[1]
-  # Nobody has the last one.
+  # The last class has no examples.
   assert tally.class_row(3, PROMISE) == {'num_examples': 0}
 
 
@@ -74,7 +74,7 @@ def test_what_examples_add_up_to_is_admitted(size):
     probs.astype(np.float32), y, PROMISE
   )
   tally.check(size)
-  # As the server takes it for granted.
+  # The server expects these shapes and types.
   like = site_statistics.SiteStatistics.of(
     np.eye(4)[:1], np.zeros(1, int), PROMISE
   )

@@ -1,4 +1,4 @@
-"""A finished run given back: its predictions, posterior and model."""
+"""Tests of loaded runs: predictions, posterior and model."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from bfl_tf.federation import run_data
 from bfl_tf.runs import Run
 
 CONFIGS = {
-  # Two batches of test examples, raw bytes.
+  # Two batches of test examples, of uint8 images.
   'flipout': Config(
     dataset='digits',
     settings={'mlp.hidden_units': (8,), 'flipout.prior_scale': 1},
@@ -23,7 +23,7 @@ CONFIGS = {
     num_eval_examples=20,
     final_num_mc_samples=4,
   ),
-  # Moving statistics.
+  # A network with moving statistics.
   'deterministic': Config(
     dataset='toys:blobs',
     model='toys:normalized',
@@ -42,7 +42,7 @@ def play(config, path):
 
 @pytest.fixture(scope='module')
 def runs(tmp_path_factory):
-  """Finished runs, as they are loaded, and their directories."""
+  """Loaded finished runs and their directories, by name."""
   path = tmp_path_factory.mktemp('runs')
   return {
     name: (play(config, path / name), path / name)
@@ -90,7 +90,7 @@ def test_posterior(runs, flipout):
 def test_model_has_the_weights_and_takes_what_normalize_makes(runs, flipout):
   held = weights.read(weights.Variables.of(flipout.model))
   np.testing.assert_array_equal(held.loc, flipout.weights.loc)
-  # Through softplus and back.
+  # The scales pass through softplus and its inverse.
   np.testing.assert_allclose(held.scale, flipout.weights.scale, rtol=1e-5)
   point, _ = runs['deterministic']
   x = inputs_of(point)
@@ -103,14 +103,14 @@ def test_draws_and_samples_of_ones_own(runs, flipout):
   ours, same, other = (flipout.predict(x, seed=s).probs for s in (1, 1, 2))
   np.testing.assert_array_equal(ours, same)
   assert not np.any((ours == other).all(-1))
-  # What was asked changes nothing of what the run itself says.
+  # These calls do not change the default predictions.
   expected = recorded(runs['flipout'][1])['probs']
   # Some processors round float32 sums differently in batches of other sizes.
   np.testing.assert_allclose(flipout.predict(x).probs, expected[:50], rtol=1e-5)
   one = flipout.predict(x, num_samples=1)
   assert not np.any(one.epistemic_uncertainty)
   assert np.all(one.aleatoric_uncertainty > 0)
-  # Images without their one channel, as they are stored.
+  # Images may lack the single channel.
   np.testing.assert_array_equal(flipout.predict(x[..., 0], seed=1).probs, ours)
 
 
@@ -159,7 +159,7 @@ def test_where_all_weights_are_random_samples_are_draws(tmp_path):
     exporting.export(trained, tmp_path / 'exported', 2)
   assert np.array_equal(few.probs, trained.predict(x, 2).probs)
   assert np.all(few.epistemic_uncertainty > 0)
-  # Of logits, which are linear in the weights, the posterior's own moments.
+  # Logits are linear in the weights, so the posterior gives their moments.
   draws = np.asarray(trained.posterior.sample(400, seed=1))
   inputs = np.asarray(trained.normalize(x))
   logits = inputs @ draws[:, :12].reshape(400, 4, 3) + draws[:, np.newaxis, 12:]

@@ -1,4 +1,4 @@
-"""What a run's model is asked, against the metrics by hand."""
+"""Tests of the uncertainty evaluation against metrics by hand."""
 
 import fake
 import numpy as np
@@ -27,9 +27,9 @@ def test_detection_by_hand():
     r['measure']: r for r in uncertainty.detection(INSIDE, OUTSIDE, other)
   }
   assert list(rows) == list(uncertainty.MEASURES)
-  # Of six pairs by epistemic uncertainty one is the wrong way around.
+  # Epistemic uncertainty ranks one of six pairs wrong.
   assert rows['epistemic_uncertainty']['auroc'] == pytest.approx(5 / 6)
-  # One is more uncertain than all by entropy, one less than all.
+  # By entropy, one example is above all others and one is below all others.
   assert rows['normalized_entropy']['auroc'] == pytest.approx(1 / 2)
   assert rows['normalized_entropy']['num_out'] == 2
 
@@ -59,7 +59,7 @@ def test_some_examples_are_the_same_each_time():
   [
     ({}, False, None),
     ({'calibration_fraction': 0.25}, False, ('the calibration share', 36)),
-    # Who sets test examples apart wants them to be used.
+    # Test examples that are set apart take precedence.
     ({'validation_split': 0.5}, True, ('the test examples set apart', 9)),
     ({'validation_split': 0.5}, False, ('the validation examples', 71)),
   ],

@@ -1,4 +1,4 @@
-"""What bad clients do is what is said, to the bit, and only they do it."""
+"""Tests of attacks, bit for bit, and of the unaffected clients."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ KINDS = [*attacks.ATTACKS]
 
 
 def arrivals(**changes):
-  """What comes of a first round, by client; the experiment, and the start."""
+  """Returns replies of round one by client, the experiment and the state."""
   experiment = toys.experiment(**changes)
   state = federation.initial_state(experiment).state
   came = engine.Local()(experiment, state, range(6))
@@ -36,7 +36,7 @@ def test_bad_clients_alone_send_something_else(kind, variant='flipout'):
 
 
 def test_no_bad_clients_are_none():
-  """As without attacks, bit for bit."""
+  """The result equals that without attacks, bit for bit."""
   without, _ = toys.play(toys.experiment(), 1)
   for kind in KINDS:
     none, _ = toys.play(toys.experiment(**settings(kind, fraction=0.0)), 1)
@@ -95,7 +95,7 @@ def test_every_draw_has_a_name_of_its_own(monkeypatch):
 
 
 def test_attacks_add_up():
-  """A flipped update that is scaled, in this order."""
+  """The labels are flipped first; then the update is scaled."""
   both = {
     **settings('label_flip'),
     **settings('scaled_update', **{'scaled_update.factor': 3.0}),

@@ -1,4 +1,4 @@
-"""Gradient noise: its law and its own draws."""
+"""Tests of gradient noise: distribution and seeds."""
 
 import dataclasses
 from typing import ClassVar
@@ -12,7 +12,7 @@ from bfl_tf import clients
 
 @dataclasses.dataclass(frozen=True)
 class NoGradient(toys.Idle):
-  """Puts noise alone in the gradient's place."""
+  """Removes the gradient, so that only noise remains."""
 
   name: ClassVar[str] = 'no_gradient'
 
@@ -21,7 +21,7 @@ class NoGradient(toys.Idle):
 
 
 def train(*parts, seeds=(0,)):
-  """The weights that trainings begin with, and what each ends with."""
+  """Returns the initial weights and the final weights by seed."""
   worker = toys.worker(parts=parts, batch_size=10)
   begin = toys.start(worker)
   jobs = [toys.task(begin, seed=seed, rate=1.0, epochs=20) for seed in seeds]
@@ -32,14 +32,14 @@ def test_its_variance_adds_up_over_steps():
   noise = clients.GradientNoise(0.01)
   begin, ends = train(NoGradient(), noise, seeds=range(40))
   walk = np.array([end.point - begin.point for end in ends])
-  # 100 steps of variance 1e-4; of 600 draws 5 standard errors.
+  # 100 steps have variance 1e-4 each; 600 draws, 5 standard errors.
   error = np.sqrt(2 / walk.size)
   assert walk.var() == pytest.approx(0.01, rel=5 * error)
   assert abs(walk.mean()) < 5 * 0.1 / np.sqrt(walk.size)
 
 
 def test_draws_are_its_own():
-  """Named by step and part: the same again, others in another training."""
+  """Draws depend on the step, the part and the seed of the training."""
   noise = clients.GradientNoise(0.1)
   _, (first, same, other) = train(NoGradient(), noise, seeds=(0, 0, 1))
   _, (again,) = train(noise, NoGradient(), noise)

@@ -1,4 +1,4 @@
-"""What a part may say beside its training, and the stage that it needs."""
+"""Tests of a part's reports and checks."""
 
 import dataclasses
 from typing import ClassVar
@@ -19,7 +19,7 @@ def own(name):
 
 @dataclasses.dataclass(frozen=True)
 class Asked(toys.Idle):
-  """Writes down what trainings it is asked about."""
+  """Records the arguments of `check`."""
 
   name: ClassVar[str] = 'asked'
   asked: ClassVar[list] = []
@@ -52,7 +52,7 @@ def test_every_clients_smallest_and_largest_training_is_checked(
 
 @dataclasses.dataclass(frozen=True)
 class Reporter(toys.Idle):
-  """Reports what it counted and what it saw at the end."""
+  """Reports the examples of all steps and half of the loss."""
 
   name: ClassVar[str] = 'reporter'
 
@@ -63,7 +63,7 @@ class Reporter(toys.Idle):
     return None, carry + tf.cast(step.num_examples, tf.int32)
 
   def report(self, carry, trace):
-    # What began as a plain number is a tensor here.
+    # The carry began as a Python number and is a tensor here.
     return {'examples': carry[...], 'loss': trace.loss / 2}
 
 
@@ -74,7 +74,7 @@ def test_reports_are_averaged_over_the_clients_that_were_pooled():
   sizes = [len(indices) for indices in experiment.partition]
   assert info['reporter_examples'] == pytest.approx(3 * np.mean(sizes))
   assert info['reporter_loss'] == pytest.approx(info['train_loss'] / 2)
-  # It changes nothing, and who does not report has no column.
+  # Reports do not change the model; without them there are no columns.
   plain, (without,) = toys.play(toys.experiment(**changes), 1)
   assert toys.same(plain, state)
   assert set(info) - set(without) == {'reporter_examples', 'reporter_loss'}

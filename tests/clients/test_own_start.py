@@ -1,4 +1,4 @@
-"""Clients that start from weights of their own."""
+"""Tests of clients with independent initial weights."""
 
 import functools
 import types
@@ -11,7 +11,7 @@ import toys
 from bfl_tf import clients, weights
 
 PARTS = (clients.IndependentInit(),)
-TINY = 1e-9  # Of a rate: what is left is the start.
+TINY = 1e-9  # A learning rate that leaves the initial weights.
 
 
 @functools.cache
@@ -35,7 +35,7 @@ def test_kernels_are_drawn_by_the_client_and_biases_stay():
     draws.append(model.point[:12])
   draws = np.array(draws)
   assert len(np.unique(draws.round(6))) == draws.size
-  # N(0, 2 / 4): five standard errors.
+  # The variance is 2 / 4; the bounds are five standard errors.
   error = 1 / np.sqrt(draws.size)
   assert abs(draws.mean()) < 5 * error * np.sqrt(0.5)
   assert abs(draws.var() - 0.5) < 5 * error * np.sqrt(2) * 0.5
@@ -57,6 +57,6 @@ def test_a_filter_of_one_channel_has_inputs_of_one_channel():
   first = types.SimpleNamespace(index=tf.constant(0), seed=tf.constant([0, 1]))
   drawn, _ = part.after_step(tf.zeros([layout.num_trainable()]), (), first)
   kernel, _, other, _ = weights.unflatten(drawn, layout.shapes)
-  # N(0, 2 / 9) and N(0, 2 / 360), of 360 each: five standard errors.
+  # 360 weights each of variance 2 / 9 and 2 / 360; five standard errors.
   for tensor, variance in ((kernel, 2 / 9), (other, 2 / 360)):
     assert abs(np.var(tensor) / variance - 1) < 5 * np.sqrt(2 / 360)

@@ -1,4 +1,4 @@
-"""The seam between the training loop and what a part may say, hook by hook."""
+"""Tests of the hooks of client parts in the training loop."""
 
 import dataclasses
 from typing import ClassVar
@@ -26,14 +26,14 @@ class Affine(toys.Idle):
 
 
 class Shift(Affine):
-  """Another part of the same kind."""
+  """The same part with another name."""
 
   name: ClassVar[str] = 'shift'
 
 
 @dataclasses.dataclass(frozen=True)
 class Penalty(toys.Idle):
-  """A linear term in the loss."""
+  """Adds a linear term to the loss."""
 
   name: ClassVar[str] = 'penalty'
 
@@ -43,7 +43,7 @@ class Penalty(toys.Idle):
 
 @dataclasses.dataclass(frozen=True)
 class Diary(toys.Idle):
-  """Writes down all that it is told and moves the mean by what it is sent."""
+  """Records start and rates; moves the mean by the shared value."""
 
   name: ClassVar[str] = 'diary'
 
@@ -126,7 +126,7 @@ def test_shared_memory_and_extra_travel():
   settings = {'batch_size': 16, 'step_decay': 0.5}
   worker = toys.worker(parts=(part, Affine(0.0)), **settings)
   result = worker.train(task)
-  # Without gradients every step only adds what was sent; finish doubles.
+  # Without gradients, a step adds the shared value; `finish` doubles the mean.
   expected = 2 * (begin.point + 8 * 0.25)
   np.testing.assert_allclose(result.model.point, expected, rtol=1e-5)
   rates = np.zeros(20)
@@ -135,7 +135,7 @@ def test_shared_memory_and_extra_travel():
   np.testing.assert_allclose(result.extras['diary'], extra, rtol=1e-5)
   expected = [4, 7 + rates.sum()]
   np.testing.assert_allclose(result.memory['diary'], expected, rtol=1e-5)
-  # What came back goes in again.
+  # The returned memory is an input of the next training.
   again = worker.train(task._replace(memory=result.memory))
   assert again.memory['diary'][0] == 5
   assert list(result.extras) == list(result.memory) == ['diary']

@@ -1,4 +1,4 @@
-"""A part that gives the client its prior."""
+"""Tests of parts that define the prior of a client."""
 
 import dataclasses
 from typing import ClassVar
@@ -19,7 +19,7 @@ def own(name):
 
 @dataclasses.dataclass(frozen=True)
 class Broadcast(toys.Idle):
-  """The broadcast posterior is the client's prior."""
+  """Uses the broadcast posterior as the prior."""
 
   name: ClassVar[str] = 'broadcast'
 
@@ -29,7 +29,7 @@ class Broadcast(toys.Idle):
 
 @dataclasses.dataclass(frozen=True)
 class Personal(Broadcast):
-  """So is what the client ended with in its last round, twice as wide."""
+  """Uses the client's last posterior, with doubled scale, as the prior."""
 
   name: ClassVar[str] = 'personal'
 
@@ -77,7 +77,7 @@ def test_a_prior_of_the_clients_own():
   expected = divergence(memory['loc'], 2 * memory['scale'])
   expected -= divergence(0, 1e3)
   assert loss - other == pytest.approx(expected, rel=1e-3)
-  # And it is kept and handed in again.
+  # The memory is stored between rounds.
   changes = {'client_parts': own('Personal'), **FLIPOUT, **ONE}
   state, _ = toys.play(toys.experiment(**changes))
   assert all(np.any(m['personal']['loc']) for m in state.memories.values())

@@ -1,4 +1,4 @@
-"""Projection by hand, around the broadcast and around zero."""
+"""Tests of the projection around the broadcast and around zero."""
 
 import dataclasses
 from typing import ClassVar
@@ -20,7 +20,7 @@ def project(part, start, mean):
 
 def test_by_hand():
   start = tf.constant([1.0, 1.0])
-  # From (1, 1) to (4, 5) are 5; a ball of 2.5 ends half way.
+  # The distance from (1, 1) to (4, 5) is 5; a radius of 2.5 is half of it.
   mean, (_, hits) = project(clients.Projection(2.5), start, [4.0, 5.0])
   assert mean.numpy().tolist() == [2.5, 3.0] and hits == 1
   mean, (_, hits) = project(clients.Projection(5.0), start, [4.0, 5.0])
@@ -31,7 +31,7 @@ def test_by_hand():
 
 
 def test_the_share_of_steps_that_hit():
-  """A part that pushes by 1 a step in each of 15 weights: sqrt(15) t."""
+  """Each step adds 1 to 15 weights, so the distance is sqrt(15) t."""
 
   @dataclasses.dataclass(frozen=True)
   class Push(toys.Idle):
@@ -40,7 +40,7 @@ def test_the_share_of_steps_that_hit():
     def after_step(self, mean, carry, step):
       return mean + 1.0, carry
 
-  # After steps 1 and 2 at 3.9 and 7.7, inside; then out at every step.
+  # The distance is 3.9 and 7.7 after two steps; later steps leave the ball.
   parts = (Push(), clients.Projection(8.0))
   worker = toys.worker(parts=parts, batch_size=10)
   begin = toys.start(worker)

@@ -1,4 +1,4 @@
-"""FedProx by hand; a weight of 0 is not there; scales are free."""
+"""Tests of FedProx."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_norms_pull_each_kernel_by_the_same_force(begin):
 
 
 def test_norms_add_up_over_kernels_and_gammas():
-  """|(3, 4)| + |(5, 12)| = 18; the bias and beta are left out."""
+  """|(3, 4)| + |(5, 12)| = 18, without bias and beta."""
   layers = [tf_keras.layers.Dense(2), tf_keras.layers.BatchNormalization()]
   model = tf_keras.Sequential([tf_keras.Input([1]), *layers])
   part = clients.Proximal(2.0, 'norms').with_layout(weights.Layout.of(model))
@@ -64,7 +64,7 @@ def test_norms_add_up_over_kernels_and_gammas():
 
 
 def test_the_scales_are_free_and_weight_0_is_not_there():
-  """The distance is over the mean: a variational scale still trains."""
+  """The distance contains only the mean, so scales train freely."""
   begin = toys.start(toys.worker(variant='flipout'))
   settings = {'epochs': 5, 'rate': 1e-3}
   held = trained(begin, clients.Proximal(900.0), **settings)

@@ -1,4 +1,4 @@
-"""SWAG against the moments of the weights on the way, taken one by one."""
+"""Tests of SWAG against moments of the weights along the training."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ BATCHES, EPOCHS = 2, 5
 
 
 def path(begin):
-  """The weights after every second step of the same training."""
+  """Returns the weights after every second step of the same training."""
   plain = toys.worker(posterior_scope='all')
   return np.stack(
     [
@@ -32,14 +32,14 @@ def fitted(rank, **settings):
 
 
 def deviations(visited):
-  """From the mean so far, each counting itself."""
+  """Returns deviations from the running mean, which includes each point."""
   counts = np.arange(1, len(visited) + 1)[:, np.newaxis]
   return visited - np.cumsum(visited, 0) / counts
 
 
 def test_rank_0_is_the_mean_and_the_variance_of_what_was_visited():
   result, visited = fitted(0)
-  # Alone the average is SWA; it leaves the scale, which is not there, out.
+  # Without the scale, the part is SWA.
   alone, _ = fitted(0, fits_scale=False)
   assert toys.same(alone.model.mean, result.model.mean)
   assert alone.trace.report == {}
@@ -67,7 +67,7 @@ def test_what_lies_before_the_start_is_not_averaged(settings):
   result, visited = fitted(2, **settings)
   kept = visited[2:]
   np.testing.assert_allclose(result.model.loc, kept.mean(0), atol=1e-6)
-  # As many columns as were collected and none before: the first is 0.
+  # The rank is exactly the number of collections.
   part = clients.Swag(period=BATCHES, rank=3, **settings)
   part.check(10, 32)
   assert part.collections(10) == 3
@@ -82,12 +82,12 @@ def test_small_spread_far_from_zero_is_not_lost():
     parts=(clients.Swag(period=2, rank=0),), posterior_scope='all'
   )
   begin = toys.start(worker)
-  # A bias added to all classes changes no gradient.
+  # A constant in the biases of all classes does not change gradients.
   far = begin.loc.copy()
   far[-3:] += 1000
   near = worker.train(toys.task(begin, range(32), epochs=50))
   moved = worker.train(toys.task(begin._replace(loc=far), range(32), epochs=50))
-  # What float32 keeps of 1000 is 6e-5; its square is 10^6 with steps of 0.06.
+  # Near 1000, float32 has steps of 6e-5; near its square, steps of 0.06.
   np.testing.assert_allclose(
     moved.model.scale[-3:], near.model.scale[-3:], atol=1e-3
   )
@@ -117,7 +117,7 @@ def test_samples_are_averaged_with_statistics_of_their_own():
   draws = groups['S']
   assert len(draws) == 3
   assert len({draw.buffers.tobytes() for draw in draws}) == 3
-  # Around the mean, by the pooled covariance's size.
+  # The spread of draws has the size of the pooled covariance.
   spread = np.std([draw.loc for draw in draws], 0).mean()
   assert 0 < spread < 10 * np.sqrt(state.model.variance()).mean()
 

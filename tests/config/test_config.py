@@ -1,4 +1,4 @@
-"""What a config refuses; flags and files say the same config."""
+"""Tests of configs: errors, flags and flag files."""
 
 import pytest
 import toys
@@ -16,7 +16,7 @@ from bfl_tf.runs import flags_file
     ('min_clients', {'min_clients': 11}),
     ('min_clients', {'min_clients': 4, 'clients_per_round': 3}),
     ('server_fraction', {'server_fraction': 0.1, 'num_server_examples': 9}),
-    # From 2^31 on initial weights would begin again with those of seed 0.
+    # At 2^31, the initial weights would be those of seed 0.
     ('seed', {'seed': 2**31}),
   ],
 )
@@ -84,7 +84,7 @@ def test_a_flagfile_in_python(tmp_path):
   )
   assert (config.pooling, config.num_rounds) == ('lp', 3)
   assert config.get('mlp.hidden_units') == (4,)
-  # Of a method that is not chosen: of a file it lies idle, typed it is refused.
+  # A setting of another method is ignored in a file, but an error if typed.
   for typed in ({'settings': {'proximal.weight': 1}}, {'proximal.weight': 1}):
     with pytest.raises(ValueError, match='--proximal'):
       config_lib.Config.from_flagfile(path, **typed)

@@ -1,4 +1,4 @@
-"""The law of two lists: what a run gives, and what is a setting."""
+"""Tests that separate arguments from the run from settings."""
 
 import dataclasses
 import inspect
@@ -15,7 +15,7 @@ from bfl_tf.server import pooling
 
 @dataclasses.dataclass(frozen=True)
 class Warm(pooling.RULES['nwa']):
-  """A rule with a setting that has the name of one of Flipout's."""
+  """A rule whose setting has the same name as a setting of Flipout."""
 
   temperature: float = 0.9
   batch_size: int = 7
@@ -23,7 +23,7 @@ class Warm(pooling.RULES['nwa']):
 
 @dataclasses.dataclass(frozen=True)
 class Leaky(toys.Idle):
-  """A part with a setting that has the name of one of MC dropout's."""
+  """A part whose setting has the same name as a setting of MC dropout."""
 
   rate: float = 0.5
   seed: int = -1
@@ -54,7 +54,7 @@ def test_a_strangers_settings_are_its_own_whatever_the_variant(variant):
     0.9, 7,
   )  # fmt: skip
   (part,) = plain.method.parts
-  # What the run gives it gives, default or not.
+  # Arguments from the run replace defaults.
   assert part == Leaky(rate=0.5, seed=3)
   lines = flags_file.flag_lines(plain.config)
   assert {'--Warm.temperature=0.9', '--Leaky.rate=0.5'} <= set(lines)
@@ -66,14 +66,14 @@ def test_a_strangers_settings_are_its_own_whatever_the_variant(variant):
 
 @dataclasses.dataclass(frozen=True)
 class Shrink:
-  """A stage with the name of another thing, in tests of what is chosen."""
+  """A stage with the same name as a part in another test."""
 
   factor: float = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
 class Asks(pooling.RULES['nwa']):
-  """A rule that asks for what only partitions are given."""
+  """A rule with an argument that only partitions receive."""
 
   _: dataclasses.KW_ONLY
   client_ids: tuple

@@ -1,4 +1,4 @@
-"""Which methods a config chooses, and what their settings are."""
+"""Tests of the methods of a config and their settings."""
 
 import dataclasses
 import pickle
@@ -16,7 +16,7 @@ Config = config_lib.Config
 
 @dataclasses.dataclass(frozen=True)
 class Shrink(toys.Idle):
-  """A client part of anybody's, with a setting that has no `Setting`."""
+  """A custom client part with a setting that has no `Setting`."""
 
   name: ClassVar[str] = 'shrink'
   factor: float = 0.5
@@ -69,7 +69,7 @@ def test_two_things_of_one_name_are_refused():
 def test_anybodys_own_gets_its_settings_by_what_follows_the_colon():
   config = Config(client_parts=(MINE,), settings={'Shrink.factor': 0.25})
   assert values(config, 'client_parts') == {'factor': 0.25}
-  # An argument that a run gives is no setting.
+  # An argument from the run is not a setting.
   with pytest.raises(ValueError, match=r'--Shrink\.num_rounds'):
     Config(client_parts=(MINE,), settings={'Shrink.num_rounds': 3})
 
@@ -129,6 +129,6 @@ def test_replaced_methods_leave_their_settings():
   assert config.replace(partition='iid').settings == {}
   mine = Config(client_parts=(MINE,), settings={'Shrink.factor': 0.25})
   assert mine.replace(client_parts=()) == Config()
-  # A field is no setting of its name.
+  # A field and a setting of the same name are independent.
   small = Config.of({'refine': ('distil',), 'distil.batch_size': 7})
   assert small.replace(batch_size=3).get('distil.batch_size') == 7

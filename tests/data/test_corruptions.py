@@ -1,4 +1,4 @@
-"""Corruptions get worse with their strength and are the same every time."""
+"""Tests of image corruptions: strength and reproducibility."""
 
 import numpy as np
 import pytest

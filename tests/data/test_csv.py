@@ -1,4 +1,4 @@
-"""A table of one's own: labels by text, sites by column, bad cells by name."""
+"""Tests of .csv data sets."""
 
 import csv
 import re
@@ -114,7 +114,7 @@ def test_whole_numbers_are_ordered_by_value(tmp_path, labels, names):
   lines = [*rows(labels=labels)]
   assert load(write(tmp_path, lines)).class_names == names
   if names == ('0', '9', '10'):
-    # As they are where others are to come.
+    # With `num_classes`, labels are class indices.
     dataset = load(write(tmp_path, lines), num_classes=12)
     assert dataset.num_classes == len(dataset.class_names) == 12
     assert set(dataset.train.y) == {0, 9, 10}
@@ -159,10 +159,10 @@ def test_gaps_and_categories(tmp_path):
   }  # fmt: skip
   x = np.concatenate([dataset.train.x, dataset.test.x])
   assert {tuple(row) for row in np.nan_to_num(x, nan=-1.0)} == by_hand
-  # A gap is the mean, once normalised.
+  # A missing value becomes the mean by normalization.
   scaled = preprocessing.normalize(x, dataset.mean, dataset.std).numpy()
   assert np.all(scaled[np.isnan(x)] == 0) and np.isfinite(scaled).all()
-  # The same cells in another order of columns, and what cannot be read.
+  # The columns have another order, and values are missing.
   new = [['1', 'ward', '3.5', 'q'], ['0.0', '', 'NA', 'r']]
   header = ['sex', 'place', 'age', 'note']
   path = write(tmp_path, new, 'new.csv', header)
@@ -185,12 +185,12 @@ def test_an_owner_may_name_what_few_rows_have(tmp_path):
   with pytest.raises(ValueError, match="column 'ward'"):
     data.load(path)
   dataset = data.load(path, categorical_columns=('ward', 'code'))
-  # A code is its text: no number is made of it.
+  # Categories are texts and are not parsed as numbers.
   assert [f.value for f in dataset.features[1:]] == [*'ABC', '0.10', '1.10']
 
 
 def test_a_class_may_be_held_out_whole(tmp_path):
-  """As at a node whose file has few rows of a class that others have."""
+  """A node's file may have few rows of a class."""
   lines = [*rows(), *[['1', 'a', '2', 'cider']] * 2]
   dataset = load(write(tmp_path, lines), calibration_fraction=0.9)
   assert dataset.class_names[0] == 'cider' and 0 not in dataset.train.y
@@ -211,7 +211,7 @@ def test_a_calibration_share_of_any_set():
     shares.take(dataset, 'calibration', 'calibration_fraction', 0.1)
 
 
-# By what the line names: lines, and flags.
+# Lines of a table and flags, by a pattern of the error.
 BAD = {
   "column 'hue' .*'forty' in row 6": (change(4, 'hue', 'forty'), {}),
   "column 'hue' .*'inf' in row 6": (change(4, 'hue', 'inf'), {}),
@@ -219,7 +219,7 @@ BAD = {
     [[f'a{i}', r[1], f'b{i}', r[3]] for i, r in enumerate(rows())],
     {},
   ),
-  # Notes, of which most rows have none.
+  # Notes, which are empty in most rows.
   "column 'hue'": (
     [[*r[:2], f'note {i}' * (i < 10), r[3]] for i, r in enumerate(rows())],
     {},

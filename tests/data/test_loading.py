@@ -1,4 +1,4 @@
-"""Built-in sets, functions, validation, and the moments of a set."""
+"""Tests of data sets: built-in sets, functions, validation, moments."""
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ def test_validation_is_balanced_and_by_seed():
   assert np.all(np.abs(counts - exact) < 1)
   assert np.array_equal(first.validation.x, same.validation.x)
   assert not np.array_equal(first.validation.x, other.validation.x)
-  # Every training image is still there, once.
+  # Every training image is in one of the two splits.
   both = np.concatenate([first.train.x, first.validation.x])
   rows = [sorted(map(bytes, x)) for x in (both, whole.train.x)]
   assert rows[0] == rows[1]
@@ -78,7 +78,7 @@ def a_dataset():
 
 
 def double():
-  """Made by hand, of what no training and no file has."""
+  """Returns a data set with float64 inputs, which files cannot have."""
   x, y, *_ = arrays()
   split = columns.Split(x.astype(np.float64), y)
   return columns.Dataset('mine', 2, split, split.take(np.arange(0)), split)

@@ -1,4 +1,4 @@
-"""Sums of sites merge into the moments of all, however far these lie apart."""
+"""Tests of moments that are merged over sites."""
 
 import dataclasses
 
@@ -12,7 +12,7 @@ from bfl_tf.data import moments
 @pytest.mark.parametrize('shape', [(90, 3), (30, 4, 4, 3)])
 def test_merged_sums_are_those_of_all(shape):
   rng = np.random.default_rng(0)
-  # Sites that differ in size, place and spread.
+  # Sites differ in size, mean and spread.
   ids = np.sort(
     rng.choice(['a', 'b', 'c', 'd'], shape[0], p=[0.6, 0.2, 0.1, 0.1])
   )
@@ -27,7 +27,7 @@ def test_merged_sums_are_those_of_all(shape):
 
 
 def test_small_spreads_about_a_large_mean_are_kept():
-  """What E[x^2] - E[x]^2 would lose: 1e-4 about 1e6."""
+  """E[x^2] - E[x]^2 would lose a spread of 1e-4 around 1e6."""
   x = (1e6 + 1e-4 * (np.arange(80) % 2))[:, None]
   merged = moments.merged(x[site::3] for site in range(3))
   np.testing.assert_allclose(merged.std, 5e-5, rtol=1e-5)

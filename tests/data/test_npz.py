@@ -1,4 +1,4 @@
-"""A user's file: good ones load, each kind of bad one is refused by name."""
+"""Tests of .npz data sets."""
 
 import numpy as np
 import pytest
@@ -84,7 +84,7 @@ def test_a_file_may_name_classes_that_it_does_not_have(tmp_path):
     assert dataset.class_names == ('cat', 'cow', 'dog')
 
 
-# The array that is wrong, and how.
+# Pattern of the error and the wrong arrays.
 BAD = [
   ('client_ids', {'client_ids': LABELS[:5]}),
   ('class_names', {'class_names': ['a', 'b', 'a']}),
@@ -94,7 +94,7 @@ BAD = [
   ('x_train', {'x_train': FEATURES * np.nan}),
   ('x_train', {'x_train': FEATURES.astype('<U1')}),
   ('x_train', {'x_train': np.ones((6, 5, 4))}),
-  # Unix times of one minute: the same number in float32.
+  # Unix times within one minute are equal in float32.
   ('x_train, feature 0', {'x_train': LABELS[:, None] + 1.7e9 * FEATURES}),
   ('y_train', {'y_train': LABELS + 0.5}),
   ('y_train', {'y_train': LABELS - 1}),

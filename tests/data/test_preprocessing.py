@@ -1,4 +1,4 @@
-"""What happens to a batch in the graph."""
+"""Tests of preprocessing in the graph."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def augment(x, seed):
 
 
 def crops(image, padding=4, mode='constant'):
-  """Every image that augmentation may make, with whether it is flipped."""
+  """Yields all possible augmentations: offsets, whether flipped, image."""
   height, width = image.shape[:2]
   padded = np.pad(image, [(padding,) * 2, (padding,) * 2, (0, 0)], mode)
   for top in range(2 * padding + 1):
@@ -63,7 +63,7 @@ def test_each_image_is_a_crop_of_itself_uniform_over_places():
     error = np.sqrt(2000 * (1 / 9) * (8 / 9))
     assert np.abs(counts - 2000 / 9).max() < 5 * error
   assert abs(places[:, 2].mean() - 0.5) < 5 * 0.5 / np.sqrt(2000)
-  # Independent of each other.
+  # The three draws are independent.
   correlation = np.corrcoef(places.T)[np.triu_indices(3, 1)]
   assert np.abs(correlation).max() < 5 / np.sqrt(2000)
 

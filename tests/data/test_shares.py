@@ -1,4 +1,4 @@
-"""What sites hold out: by law, at many small sites."""
+"""Tests of held-out shares at many small sites."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ def hold_out(split, fraction=0.2):
 
 
 def _sites(labels, num_sites):
-  """Examples of sites with the same labels; inputs tell them apart."""
+  """Returns examples of sites with the same labels and distinct inputs."""
   y = np.tile(np.asarray(labels, np.int32), num_sites)
   x = np.random.default_rng(0).normal(size=[y.size, 2]).astype(np.float32)
   return x, y, np.repeat(np.arange(num_sites), len(labels))
@@ -20,7 +20,7 @@ def _sites(labels, num_sites):
 @pytest.mark.parametrize(
   'labels, fraction',
   [
-    ([0] * 8 + [1] * 2, 0.2),  # Rounded to the nearest: 2 and 0 of each site.
+    ([0] * 8 + [1] * 2, 0.2),  # Rounding would give 2 and 0 at each site.
     ([0] * 17 + [1] * 3, 0.1),
     ([0] * 46 + [1] * 2 + [2] * 2, 0.2),
     ([0, 1, 2, 3, 4], 0.2),
@@ -56,7 +56,7 @@ def test_who_else_is_there_changes_nobodys_share():
   together, _ = hold_out(columns.Split(x, y, ids))
   for site in range(3):
     (rows,) = np.nonzero(ids == site)
-    # Alone its classes may have other numbers, in the same order.
+    # At a single site, classes may have other numbers in the same order.
     own = columns.Split(x[rows], y[rows] * 3 + 1)
     alone, _ = hold_out(own)
     assert np.array_equal(rows[alone], np.intersect1d(together, rows))

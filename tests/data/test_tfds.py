@@ -1,4 +1,4 @@
-"""TFDS by name: small sets made here without a network."""
+"""Tests of TFDS data sets, with small generated sets."""
 
 import signal
 
@@ -42,11 +42,11 @@ class _Toy(tfds.core.GeneratorBasedBuilder):
 
 
 class BflToyImages(_Toy):
-  """A good one."""
+  """A valid data set."""
 
 
 class BflToyRegression(_Toy):
-  """A label that is a number."""
+  """A data set whose label is a real number."""
 
   target = tfds.features.Scalar(np.float32)
 
@@ -58,7 +58,7 @@ class BflToySizes(_Toy):
 
 
 class BflToyOffline(_Toy):
-  """A set that has to be downloaded where there is no network."""
+  """A data set whose download fails."""
 
   def _split_generators(self, dl_manager):
     raise ConnectionError('no route to host\nsecond line')
@@ -108,7 +108,7 @@ def test_refusals_name_the_flag_before_an_example_is_read(
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_download(tmp_path, monkeypatch, number):
   monkeypatch.setenv('TFDS_DATA_DIR', str(tmp_path / 'sets'))
-  # Nothing listens there: TFDS retries for minutes.
+  # No server listens at this port, so TFDS retries for minutes.
   for scheme in ('http', 'https'):
     monkeypatch.setenv(f'{scheme}_proxy', 'http://127.0.0.1:9')
   flags = ['--dataset=tiny_imagenet', f'--output_dir={tmp_path}/run']

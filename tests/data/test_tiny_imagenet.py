@@ -1,4 +1,4 @@
-"""Tiny-ImageNet from an archive of its layout, and the real one if there."""
+"""Tests of Tiny-ImageNet, with a small archive and, if available, the real."""
 
 import hashlib
 import zipfile
@@ -11,7 +11,7 @@ from tensorflow_datasets.core.download import checksums
 from bfl_tf import data
 from bfl_tf.data import tiny_imagenet
 
-# The order of wnids.txt is not sorted.
+# The lines of wnids.txt are not sorted.
 WNIDS = [f'n{(7 * i) % 200:08}' for i in range(200)]
 
 
@@ -21,7 +21,7 @@ def jpeg(grey, channels=3):
 
 
 def write_archive(folder):
-  """Three images of class 5, of them one grey, and two of class 0."""
+  """Writes three images of class 5, one of them grey, and two of class 0."""
   path = folder / 'tiny-imagenet-200.zip'
   root = 'tiny-imagenet-200'
   with zipfile.ZipFile(path, 'w') as archive:
@@ -43,7 +43,7 @@ def write_archive(folder):
 
 @pytest.fixture
 def archive(tmp_path, monkeypatch):
-  """Takes the place of the published archive, with its own checksum."""
+  """Replaces the published archive and its checksum."""
   path = write_archive(tmp_path)
   content = path.read_bytes()
   info = checksums.UrlInfo(

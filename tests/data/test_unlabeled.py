@@ -1,4 +1,4 @@
-"""Images for the server: from every kind of source, resized by hand."""
+"""Tests of unlabeled data of the server."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from bfl_tf.data import unlabeled
 
 
 def clients(*shape, dtype=np.uint8):
-  """A data set whose images have that shape."""
+  """Returns a data set with images of a shape."""
   x, y = np.ones((4, *shape), dtype), [0, 1, 0, 1]
   return data.from_arrays('clients', x, y, x, y)
 
@@ -41,7 +41,7 @@ def test_own_sets_give_their_training_inputs(tmp_path, monkeypatch):
   assert np.array_equal(load('digits', like), data.load('digits').train.x)
   wine = data.load('wine')
   assert np.array_equal(load('wine', wine), wine.train.x)
-  images = random_images(5, 8, 8)  # No channel, no labels.
+  images = random_images(5, 8, 8)  # Without channels and labels.
   assert np.array_equal(load(save(tmp_path, images), like)[..., 0], images)
   monkeypatch.syspath_prepend(__file__.rpartition('/')[0])
   for function in ('four_arrays', 'a_dataset'):
@@ -50,7 +50,7 @@ def test_own_sets_give_their_training_inputs(tmp_path, monkeypatch):
 
 
 def test_halving_by_hand(tmp_path):
-  """Antialiased: a triangle over four pixels, 1 3 3 1, cut at the border."""
+  """The antialiasing filter over four pixels is 1 3 3 1, cut at the border."""
   row = np.array([10, 20, 40, 80, 160, 240], np.uint8)
   images = np.tile(row, (1, 6, 1))
   resized = load(save(tmp_path, images), clients(3, 3, 1), resize=True)

@@ -1,6 +1,6 @@
-"""Things of one's own that go wrong, one or two a role: named by tests' flags.
+"""Wrong user-supplied code for every role, for tests of errors.
 
-Not a line of it is to be imitated; those that work are in docs/your_own.md.
+Do not copy this code; docs/your_own.md has working examples.
 """
 
 import sys

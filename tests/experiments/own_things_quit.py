@@ -1,4 +1,4 @@
-"""A module of one's own that ends the process that imports it."""
+"""A user module that exits at its import."""
 
 import sys
 

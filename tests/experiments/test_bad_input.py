@@ -1,8 +1,8 @@
-"""What a user got wrong is one line and code 2, and nothing is written.
+"""Tests of user errors: one line, code 2, and no written files.
 
-Each line below is what somebody types; its first flag is the one that the error
-must name. What is wrong with a flag's value is tested where it is checked: here
-is one of each kind, and things of one's own in every role.
+Each line below is a command line; the error must name its first flag. There is
+one example of each kind of wrong value, and user-supplied code in every role.
+Other tests check the values of single flags.
 """
 
 import pathlib
@@ -46,7 +46,7 @@ REFUSED = """
 --client_parts=own_things:BadLoss
 --dataset=own_things:reading
 """
-# Noticed only while it trains: code 1, and the state is saved.
+# These errors occur in training: code 1, and the state is saved.
 STOPPED = """
 --client_learning_rate=1e38
 --pooling=own_things:NoMean --variant=flipout
@@ -72,7 +72,7 @@ def tmp(tmp_path_factory):
 
 
 def _is_named(row, line):
-  """Whether an error names the flag of a row, or its value."""
+  """Returns whether an error names the flag of a row, or its value."""
   flag, _, value = row.split()[0].partition('=')
   name = value.rpartition(':')[2] or flag
   return flag.lstrip('-') in line or name.lower() in line.lower()
@@ -89,7 +89,7 @@ def test_what_is_wrong_is_one_line_that_names_the_flag(tmp):
   said = iter(binaries.drive('experiments.run', lines, _FOLDER))
   wrong = []
   for row, (code, out, error) in zip(refused, said):
-    # Above it may be the traceback of what was raised in a thing of one's own.
+    # A traceback from user code may come before the line.
     *above, line = error.splitlines()
     ours = line.startswith('error: ') and (not above or 'own_things' in row)
     if code != 2 or not ours or out or not _is_named(row, line):

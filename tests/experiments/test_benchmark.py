@@ -1,4 +1,4 @@
-"""The benchmark runs, says what it measured, and refuses what it has not."""
+"""Tests of the benchmark binary."""
 
 import csv
 import importlib.util
@@ -48,7 +48,7 @@ def test_peers_play_a_round(tmp_path):
   rows = list(csv.DictReader((tmp_path / 'peers.csv').open()))
   assert float(rows[0]['ours over it']) == 1
   assert (tmp_path / 'peers.png').exists()
-  # Nobody is left out, and a dash is of those that are not installed.
+  # All peers are listed, with dashes for those that are not installed.
   names = ('ours', 'ours, m', 'Keras', 'PyTorch', 'Flower', 'Flower')
   for name, row in zip(names, rows, strict=True):
     assert row['peer'].startswith(name) and row['peer'] in out
@@ -64,7 +64,7 @@ def test_exponents_are_slopes_of_the_larger_half():
   assert growth.exponent(sizes, 3 * sizes**0.5 + paid_once) == pytest.approx(
     (0.5, 0), abs=1e-6
   )
-  # Residuals of -1/6, 1/3 and -1/6, one degree of freedom, x scattered by 2.
+  # Residuals -1/6, 1/3, -1/6; one degree of freedom; sum of squares of x: 2.
   assert growth.exponent(np.exp([0, 1, 2]), np.exp([0, 1, 1])) == pytest.approx(
     (1 / 2, (1 / 12) ** 0.5)
   )

@@ -1,4 +1,4 @@
-"""What the binaries say of themselves; and a part of anybody's in full."""
+"""Tests of --help, --helpfull and --describe."""
 
 import pathlib
 import re

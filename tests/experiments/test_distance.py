@@ -1,4 +1,4 @@
-"""Distances by hand, of a posterior that is exact, and in a round."""
+"""Tests of distances from the true posterior."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def gaussian(mean, root):
 @pytest.mark.parametrize('turn', [np.eye(2), ROTATION])
 def test_distances_of_two_gaussians_by_hand(turn):
   p = gaussian([0, 0], turn @ np.diag([1, 2]))
-  # Another root of its covariance, and wider by half in one direction.
+  # Q has another root and is wider by half in one direction.
   q = gaussian(turn @ [3, 4], turn @ np.diag([1.5, 2]) @ ROTATION)
   assert distance.wasserstein(q, p) == pytest.approx(np.sqrt(25 + 0.25))
   expected = 0.5 * (1.5**2 + 9 + 4 - 1 - 2 * np.log(1.5))
@@ -32,7 +32,7 @@ def test_of_marginals_and_of_a_point():
   p = gaussian([0, 1], [[1, 0], [2, 2]])
   np.testing.assert_allclose(p.diagonal.root, [1, 8**0.5])
   point = gaussian([0, 4], [0, 0])
-  # 9 + trace; the transport to a point is the only one.
+  # The squared distance to a point is 9 plus the trace.
   assert distance.wasserstein(point, p) == pytest.approx(np.sqrt(9 + 9))
   assert distance.wasserstein(point, p.diagonal) == pytest.approx(18**0.5)
 
@@ -67,7 +67,7 @@ def test_predictions_are_the_models(variant):
 def test_predictive_distances_by_hand():
   left, right = np.array([[0.5, 0.5], [1, 0]]), np.array([[0.2, 0.8], [0, 1]])
   assert distance.total_variation(left, right) == pytest.approx(0.65)
-  # Two draws that are right together: (0.9^2 + 0.2^2) / 2 of one group of two.
+  # Two draws and one group of two: the likelihood is (0.9^2 + 0.2^2) / 2.
   probs = np.array([[[0.9, 0.1]] * 2, [[0.2, 0.8]] * 2])
   expected = -np.log((0.81 + 0.04) / 2) / 2
   found = distance.joint_nll(np.log(probs), np.array([0, 0]))
@@ -81,16 +81,16 @@ def test_draws_of_the_posterior_are_near_it():
   draws, inputs = p.mean + noise @ p.root.T, {'test': x, 'shifted': 2 * x}
   truth = distance.Truth(draws, inputs, np.arange(30) % 2)
   near = truth.columns(p)
-  # KL of estimated moments: (P + P (P + 1) / 2) / (2 n) on average.
+  # The mean KL of estimated moments is (P + P (P + 1) / 2) / (2 n).
   assert near['kl_to_truth'] < 3 * 65 / 8000
-  # Each mean of 500 probabilities, of a spread below 1/2.
+  # Each side is a mean of 500 probabilities with a deviation below 1/2.
   assert near['tv_test'] < 5 * 0.5 * (2 / 500) ** 0.5
   far = truth.columns(gaussian(p.mean, np.zeros(10)))
   assert 'kl_to_truth' not in far
   assert far['tv_test'] > near['tv_test']
   floors = truth.floors
   assert floors['r_hat_hmc'] < 1.01
-  # No diagonal one is nearer by KL[q, p] than that which is said to be.
+  # No other diagonal Gaussian has a smaller KL[q, p].
   for factor in (0.9, 1.1):
     scale = factor / np.sqrt(np.linalg.inv(p.root @ p.root.T).diagonal())
     off = truth.columns(gaussian(p.mean, scale))

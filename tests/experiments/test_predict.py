@@ -1,4 +1,4 @@
-"""From a run to predictions, sets, sites' own models and a model to export."""
+"""Tests of predict, report and export on a finished run."""
 
 import csv
 import json
@@ -36,7 +36,7 @@ LINES = [row[::2] for row in site_data.rows(per_site=2)]
 X = np.array(LINES, np.float32)
 BOTH = ['width', 'height']
 
-# Each behind a good call; its first flag is the one to be named.
+# Flags that follow a valid call; the error must name the first one.
 BAD = """
 --run={folder}
 --input={folder}/narrow.csv
@@ -70,7 +70,7 @@ def run(folder):
 
 @pytest.fixture(scope='module')
 def sited(folder, run):
-  """A copy of the run, and what experiments.report says of it and refuses."""
+  """A copy of the run, and outputs of experiments.report."""
   path = shutil.copytree(run, folder / 'sited')
   calls = [
     [f'--run={path}', '--personalize_epochs=9'],
@@ -84,7 +84,7 @@ def sited(folder, run):
 
 @pytest.fixture(scope='module')
 def said(folder, run, sited):
-  """What experiments.predict says to all calls, in one process; by output."""
+  """Outputs of experiments.predict in one process, by name of the file."""
   calls = {
     name: [f'--run={run}', f'--input={folder}/{name}']
     for name in ('good.csv', 'other.csv', 'good.npz')
@@ -125,7 +125,7 @@ def test_rows_of_a_file(folder, run, said):
     assert row['class'] == site_data.KINDS[p.argmax()]
     assert float(row['probability']) == pytest.approx(p.max(), rel=1e-5)
     assert float(row['normalized_entropy']) == pytest.approx(entropy, rel=1e-5)
-  # Columns are found by their names, in any order, and may be kept.
+  # Columns are found by name, in any order, and can be copied.
   assert [row.pop('id') for row in others[0]] == [f'P-{n}' for n in range(6)]
   assert others == [first, first]
   assert 'not used: note' in said['other.csv'][1]
@@ -174,7 +174,7 @@ def test_tables_of_sites(sited):
 def test_predicts_with_a_sites_own_model_and_sets(folder, sited, said):
   ours, own = (read(folder / f'{name}.out') for name in ('sited', 'odd'))
   assert [r['class'] for r in ours] != [r['class'] for r in own]
-  # Each model's sets are by its own threshold.
+  # Each model has sets with its own threshold.
   odd = personalized.folder(sited[0], 'odd')
   for place, rows in ((sited[0], ours), (odd, own)):
     probs = bfl_tf.load(place).predict(X).probs
@@ -186,7 +186,7 @@ def test_predicts_with_a_sites_own_model_and_sets(folder, sited, said):
     prediction_sets.read(sited[0]).thresholds
     != prediction_sets.read(odd).thresholds
   )
-  # Sets hold for the samples that they were made with.
+  # Sets are valid only for their number of samples.
   assert 'no sets: they hold for --num_mc_samples=' in said['one'][1]
   assert 'set_0.9' not in read(folder / 'one.out')[0]
 
@@ -209,10 +209,10 @@ def test_an_exported_model_in_a_process_without_this_package(folder, run):
   with np.load(folder / 'said.npz') as archive:
     theirs = dict(archive)
   for name, values in ours._asdict().items():
-    # That process rewrites its graph; float32 has steps of 6e-8 below 1.
+    # The other process rewrites its graph; float32 has steps of 6e-8 below 1.
     np.testing.assert_allclose(theirs[name], values, rtol=1e-5, atol=1e-7)
   kinds = np.array(site_data.KINDS)[ours.probs.argmax(1)]
   np.testing.assert_array_equal(theirs['class'].astype(str), kinds)
-  # Of other draws it would not.
+  # Another seed gives different predictions.
   other = bfl_tf.load(run).predict(x, seed=1)
   assert not np.allclose(other.probs, ours.probs, rtol=1e-3)

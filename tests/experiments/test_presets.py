@@ -1,4 +1,4 @@
-"""Every preset can be run: what is behind it is a config, and its pieces."""
+"""Tests that all presets give valid configs and experiments."""
 
 import pathlib
 
@@ -34,23 +34,23 @@ def test_a_preset_is_a_config(path):
 
 
 def test_the_defaults_learn_the_smallest_set():
-  """Ten clients of 11 or 12 examples, a step a round."""
+  """Ten clients have 11 or 12 examples and one step per round."""
   config = Config(dataset='wine', validation_split=0.2, num_workers=1)
   experiment = federation.Experiment.build(config)
   played = federation.initial_state(experiment)
   for _ in range(config.num_rounds):
     played = federation.federated_round(experiment, played.state)
   scores = evaluation.evaluate(experiment, played, last=True).scores
-  # Of 28 examples; at a tenth of the rate it was 15 of them.
+  # There are 28 examples; a tenth of the rate had 15 of them right.
   assert scores['validation_accuracy'] > 0.9
 
 
 @pytest.mark.parametrize(('paper', 'name'), _BEHIND)
 def test_what_flags_behind_a_preset_make_is_built(paper, name):
   behind, preset = paper.flags(name), paper.preset
-  # At smoke size, since the data set may not be here.
+  # Smoke scale does not need the data set.
   small = {**preset, **behind, **paper.scales['smoke']}
   small |= {'augment': False, 'train_split': 'train'}
-  # Fewer digits than images that a server holds back.
+  # The digits have fewer examples than the presets' server data.
   small['num_server_examples'] = min(100, small.get('num_server_examples', 0))
   federation.Experiment.build(Config.of(small), _BUILT)

@@ -1,4 +1,4 @@
-"""The binary: two rounds on digits."""
+"""Tests of the binary experiments.run, with two rounds on digits."""
 
 import csv
 import json
@@ -20,7 +20,7 @@ SMALL = (
 
 @pytest.fixture(scope='module')
 def said(tmp_path_factory):
-  """A run, and one that is deterministic."""
+  """Outputs of a run and of a run with deterministic kernels."""
   path = tmp_path_factory.mktemp('runs') / 'new' / 'digits'
   plain = [*SMALL, f'--output_dir={path}']
   other = [*SMALL, '--deterministic', f'--output_dir={path}_other']
@@ -59,7 +59,7 @@ def test_two_rounds_on_digits(finished):
 
 
 def test_deterministic_kernels(said):
-  """Also where layers draw while they are built."""
+  """They also work if layers draw while they are built."""
   path, (*_, (code, _, error)) = said
   assert code == 0, error
   written = path.with_name('digits_other') / 'summary.json'

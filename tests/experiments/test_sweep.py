@@ -1,4 +1,4 @@
-"""The binary: a study by one command, again with more of it, and refusals."""
+"""Tests of the binary experiments.sweep."""
 
 import csv
 
@@ -30,7 +30,7 @@ def test_a_study(tmp_path):
       *([*_SMALL, f'--output_dir={tmp_path}/new', word] for word in bad),
       small,
       [*small, *more],
-      # The place holds another run.
+      # The directory contains another run.
       [*small, '--batch_size=64'],
     ],
   )

@@ -1,4 +1,4 @@
-"""The two commands on finished runs: what they write, print and refuse."""
+"""Tests of the binaries uncertainty and compare on finished runs."""
 
 import csv
 import json
@@ -112,7 +112,7 @@ def test_compare_reads_what_doubt_has_found(compared):
   assert code == 0
   (nwa,) = [line for line in out.splitlines() if '| nwa ' in line]
   (lp,) = [line for line in out.splitlines() if '| lp ' in line]
-  # Of one of two seeds it is known, of the other rule it is not.
+  # One of two seeds of `nwa` has the score; `lp` does not have it.
   assert '±' not in nwa.split('|')[3]
   assert '(1 of 2)' in nwa.split('|')[3]
   assert lp.split('|')[3].strip() == '-'

@@ -1,4 +1,4 @@
-"""Chains on densities that are known, and the density of a known model."""
+"""Tests of HMC chains on known densities, and of log posteriors."""
 
 import binaries
 import numpy as np
@@ -36,7 +36,7 @@ def test_the_moments_of_a_gaussian():
   variance = np.diag(COVARIANCE)
   error = np.sqrt(variance / sizes)
   assert np.all(np.abs(pooled.mean(0) - MEAN) < 5 * error)
-  # Squares mix no faster: half as many draws for their error.
+  # Squares mix more slowly, so half as many draws are assumed.
   error = variance * np.sqrt(4 / sizes)
   assert np.all(np.abs(pooled.var(0) - variance) < 5 * error)
   assert np.all((found.accepted > 0.5) & (found.step_size != 0.2))
@@ -81,14 +81,14 @@ def test_a_subspace_is_a_slice_of_the_density():
 def test_draws_in_the_subspace_are_swags_projected():
   rng = np.random.default_rng(0)
   factor = rng.normal(size=(3, 8)).astype(np.float32)
-  factor = np.concatenate([factor, factor[:1]])  # Of rank 3.
+  factor = np.concatenate([factor, factor[:1]])  # The rank stays 3.
   scale = np.exp(rng.normal(size=8)).astype(np.float32)
   model = weights.Weights(
     np.ones(8, np.float32), scale, *np.zeros([2, 0]), factor
   )
   space = toy.Subspace.of(model)
   assert space.directions.shape == (3, 8)
-  # All of the factor is in there.
+  # The subspace contains the factor.
   inside = space.directions.T @ space.directions
   np.testing.assert_allclose(factor @ inside, factor, atol=1e-4)
   covariance = np.diag(scale**2) + factor.T @ factor

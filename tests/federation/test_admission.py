@@ -1,4 +1,4 @@
-"""What a client sends is looked at whole before anything reads it."""
+"""Tests of the validation of client updates."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ LIKE = training.Result(
     (MODEL, {'part': ONE}, MEMORY, TRACE),
   )
 )
-# The rank is the client's to choose.
+# The client chooses the rank.
 LIKE = LIKE._replace(
   model=LIKE.model._replace(factor=tf.TensorSpec([None, 2], tf.float32))
 )
@@ -53,7 +53,7 @@ def test_a_good_update_has_none():
     (np.float64([3]), 'float64'),
     (np.float32([[3]]), 'shape (1, 1)'),
     (np.float32([np.nan]), 'finite'),
-    # Its square is not finite.
+    # The square of this value is not finite.
     (np.float32([-1e20]), 'beyond'),
   ],
 )
@@ -80,7 +80,7 @@ def model(**vectors):
     ({'num_examples': 0}, 'on 0 examples'),
     ({'num_examples': 2.5}, 'on 2.5 examples'),
     ({'num_examples': 2**31}, f'on {2**31} examples'),
-    # Who could say more would weigh more.
+    # A false number of examples would change the client's weight.
     ({'limit': (0.0, 9)}, '10 examples, and has 9'),
     ({'client_id': 4}, 'itself client 4'),
     ({'model': None}, 'loc is missing'),
@@ -114,10 +114,10 @@ def test_what_went_wrong_in_a_traced_function_is_said_last():
   ('factor', 'limit', 'good'),
   [
     (0.5, 0.0, True),
-    # An update moves by as much as a broadcast that is half as large has.
+    # The norm of the update equals that of a broadcast of half its size.
     (0.5, 1.01, True),
     (0.5, 0.99, False),
-    # Of a broadcast of zeros.
+    # The broadcast is zero.
     (0.0, 1000.0, True),
     (0.0, 1.01, False),
   ],

@@ -1,6 +1,6 @@
-"""Whatever one client sends, the round is that of the others, or moves no more.
+"""Tests that an invalid update does not affect the round of other clients.
 
-Hypothesis draws what is wrong with the update; nothing is trained for it.
+Hypothesis draws the defect of the update; these tests train only once.
 """
 
 import functools
@@ -31,7 +31,7 @@ PLACES = ('model', 'extras', 'memory', 'trace')
 
 @functools.cache
 def begun():
-  """An experiment, its state, and what then comes of all six clients."""
+  """Returns an experiment, its state, and the replies of all six clients."""
   pieces = toys.experiment(variant='flipout', client_parts=('toys:Counter',))
   state = federation.initial_state(pieces).state
   came = engine.Local()(pieces, state, range(6))
@@ -47,12 +47,12 @@ def played(replies):
 
 @functools.cache
 def without(client):
-  """The round in which a client sends nothing; None: in which all are good."""
+  """Returns the round without a client's reply; None: with all replies."""
   return played([reply for reply in begun()[2] if reply[0] != client])
 
 
 def in_tree(data, tree):
-  """Changes a value of a structure of named arrays, or leaves one out."""
+  """Changes or deletes a value of a structure of named arrays."""
   is_tuple = hasattr(tree, '_asdict')
   named = dict(tree._asdict() if is_tuple else tree)
   name = data.draw(strategies.sampled_from(sorted(named)))
@@ -76,7 +76,7 @@ def in_tree(data, tree):
 
 
 def changed(data, reply):
-  """Returns replies of a client with something wrong in them."""
+  """Returns invalid replies of a client."""
   client, update = reply
   what = data.draw(
     strategies.sampled_from(

@@ -1,4 +1,4 @@
-"""A client whose training fails is left out, counted and named."""
+"""Tests of clients whose training fails."""
 
 import pytest
 import toys

@@ -1,4 +1,4 @@
-"""What a client does is the same anywhere, and engines are anybody's."""
+"""Tests of client training and of custom engines."""
 
 import threading
 
@@ -22,7 +22,7 @@ SETTINGS = {
 
 @toys.Engine
 def apart(experiment, state, clients):
-  """An engine whose client knows the config, and what is sent to it."""
+  """An engine whose clients have only the config and the broadcast."""
   config = experiment.config
   plan, built = federation.Plan.of(config), {}
   dataset = run_data.load(config, built)
@@ -64,7 +64,7 @@ def test_a_job_says_all_that_it_depends_on():
   np.testing.assert_allclose(rates, [0.1, 0.05, 0.025], rtol=1e-6)
   assert set(task().memory) == {'counter', 'follower'}
   kept = {'counter': {'rounds': np.int32(7), 'steps': np.ones(50, np.int32)}}
-  # What a checkpoint has lost, having no arrays, is as it was at first.
+  # A memory that is not in the checkpoint has its initial value.
   assert task(memory=kept).memory['counter']['rounds'] == 7
   assert task(memory=kept).memory['follower'].tolist() == [0] * 15
 
@@ -133,7 +133,7 @@ def test_a_job_that_does_not_fit_leaves_the_worker_usable():
       worker.train(good._replace(memory=memory))
   with pytest.raises(TypeError):
     worker.train(good, x=toys.TRAIN.x[:, :3])
-  # TensorFlow's lock is its owner's: another thread would wait for ever.
+  # An error must release TensorFlow's lock, or other threads wait forever.
   found = []
   other = threading.Thread(
     target=lambda: found.append(worker.train(good)), daemon=True

@@ -1,4 +1,4 @@
-"""The round loop: order, sampling, memories, and FedAvg by hand."""
+"""Tests of the round loop: order, sampling, memories and FedAvg."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from bfl_tf import federation, seeds, training
 FLIPOUT = {'variant': 'flipout', 'sgd.momentum': 0.5}
 COUNTING = {
   'client_parts': ('toys:Counter',),
-  'batch_size': 150,  # One step an epoch.
+  'batch_size': 150,  # One step per epoch.
   'clients_per_round': 3,
   'min_local_epochs': 2,
   'local_epochs': 4,
@@ -17,7 +17,7 @@ COUNTING = {
 
 
 def backwards(workers, jobs, run):
-  """`training.in_parallel`, the last client first."""
+  """Replaces `training.in_parallel`; the last client is first."""
   yield from (run(workers[0], job) for job in reversed(list(jobs)))
 
 
@@ -45,11 +45,11 @@ def test_clients_are_drawn_without_repetition_and_memory_is_carried():
   experiment = toys.experiment(**COUNTING)
   state, infos = toys.play(experiment, 8)
   kept = {k: memory['counter'] for k, memory in state.memories.items()}
-  # Three different clients each round: else a memory would be overwritten.
+  # Each round has three different clients, so no memory is overwritten.
   assert sum(memory['rounds'] for memory in kept.values()) == 3 * 8
   assert {info['clients_pooled'] for info in infos} == {3}
   assert len(kept) == 6
-  # Epochs between the bounds, each drawn; as many steps as the rows say.
+  # All epochs between the bounds occur; the rows have the number of steps.
   epochs = [memory['steps'][: memory['rounds']] for memory in kept.values()]
   assert set(np.concatenate(epochs)) == {2, 3, 4}
   steps = sum(info['local_steps'] for info in infos)
@@ -91,7 +91,7 @@ def test_what_a_client_sends_is_counted():
     for changes in ({'clients_per_round': 3}, COUNTING)
   )
   assert bare['bytes_up'] == bare['bytes_down'] == 3 * 15 * 4
-  # Two float32 more, by the part.
+  # The part adds two float32 numbers.
   assert extra['bytes_up'] == 3 * (15 + 2) * 4
 
 

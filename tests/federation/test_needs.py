@@ -1,4 +1,4 @@
-"""A client part that needs a server stage is sent that stage's slot."""
+"""Tests of client parts that need the slot of a server stage."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import toys
 
 
 class FollowsShrink(toys.Follower):
-  """Needs a stage of a user's own."""
+  """A part that needs a custom stage."""
 
   server_stage = 'shrink'
 
@@ -19,7 +19,7 @@ OWN = f'{__name__}:FollowsShrink'
 
 def test_a_part_is_sent_the_slot_of_the_stage_it_needs():
   experiment = toys.experiment(client_parts=('toys:Follower',))
-  # Placed first, though --server_step does not say so.
+  # The required stage is added in front of --server_step.
   assert [stage.name for stage in experiment.method.stages] == ['momentum']
   before, _ = toys.play(experiment, 1)
   state, (_, info) = toys.play(experiment, 2)

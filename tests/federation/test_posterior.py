@@ -1,4 +1,4 @@
-"""A part that puts a Gaussian on all weights of a deterministic network."""
+"""Tests of parts with a Gaussian over all weights of a deterministic net."""
 
 import dataclasses
 from typing import ClassVar
@@ -14,7 +14,7 @@ def own(name):
 
 @dataclasses.dataclass(frozen=True)
 class Spread(toys.Idle):
-  """As wide as the client moved, and along the way that it moved."""
+  """Sets scale and factor to the client's update."""
 
   name: ClassVar[str] = 'spread'
   posterior_scope = 'all'
@@ -31,7 +31,7 @@ class Spread(toys.Idle):
 
 @dataclasses.dataclass(frozen=True)
 class Quiet(toys.Idle):
-  """Has all weights random and says nothing of their spread."""
+  """Makes all weights random and leaves their scales unchanged."""
 
   name: ClassVar[str] = 'quiet'
   posterior_scope = 'all'

@@ -1,4 +1,4 @@
-"""One pass over updates: weighed, pooled, and every statistic once."""
+"""Tests of the reduction of updates: weights, pooling and statistics."""
 
 import itertools
 
@@ -22,7 +22,7 @@ UPDATES = [
 
 
 class Seen:
-  """A Statistic that lists what it is given."""
+  """A Statistic that records its arguments."""
 
   def __init__(self):
     self.given = []
@@ -72,7 +72,7 @@ def test_a_weighting_that_needs_all_waits_for_them():
 
 
 class Alone(rules.NaiveWeightedAverage):
-  """Its moments lack the number of guarded weights."""
+  """A rule whose moments lack the number of guarded weights."""
 
   def moments(self, sums, totals, q0):
     return super().moments(sums, totals, q0)[0]

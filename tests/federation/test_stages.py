@@ -1,4 +1,4 @@
-"""Server stages in the loop: a user's own, its statistics, and none."""
+"""Tests of server stages in the loop, with custom stages and statistics."""
 
 import dataclasses
 from typing import ClassVar
@@ -12,7 +12,7 @@ from bfl_tf import federation, server, statistics
 
 @dataclasses.dataclass(frozen=True)
 class CountExamples:
-  """A user's Statistic: how many examples took part."""
+  """A custom Statistic: the number of examples."""
 
   calls: ClassVar[list] = []
 
@@ -26,7 +26,7 @@ class CountExamples:
 
 @dataclasses.dataclass(frozen=True)
 class Shrink(server.Stage):
-  """Divides the mean by what it is told and notes all that it is handed."""
+  """Multiplies the mean by `factor` and records its arguments."""
 
   factor: float = 0.5
 
@@ -46,7 +46,7 @@ class Shrink(server.Stage):
 
 
 class Again(Shrink):
-  """The same under another name: it names the same Statistic."""
+  """The same stage and Statistic with another name."""
 
   name: ClassVar[str] = 'again'
 
@@ -64,7 +64,7 @@ def test_two_users_stages_share_one_statistic():
   plain, _ = toys.play(toys.experiment(), 1)
   start, (state, info, _) = toys.rounds(experiment, 1)
 
-  # Reduced once, over every client.
+  # The statistic is reduced once, over all clients.
   assert sorted(CountExamples.calls) == list(range(6))
   (first, *handed), (second, *later) = Shrink.seen
   assert (first, second) == ('shrink', 'again')
@@ -94,7 +94,7 @@ def test_every_round_draws_anew():
 def test_a_stage_of_the_start_finds_its_slot():
   experiment = toys.experiment(start=('momentum',))
   played = federation.initial_state(experiment)
-  # Nothing has been pooled yet: the heavy ball is at rest.
+  # Before the first pooling, the velocity is zero.
   plain = federation.initial_state(toys.experiment())
   assert toys.same(played.state.model, plain.state.model)
   assert played.info == {'velocity_norm': 0.0}

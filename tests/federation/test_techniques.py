@@ -1,4 +1,4 @@
-"""The techniques for non-IID data in the loop: off, together, and combined."""
+"""Tests of the techniques for non-IID data in the loop."""
 
 import pytest
 import toys
@@ -61,7 +61,7 @@ def test_all_combine_with_what_else_there_is():
 
 
 def test_a_fraction_is_so_many_examples_of_the_server():
-  """Of 150, a fifth of which is validation."""
+  """The fraction is of 150 examples, a fifth of which may be validation."""
   for split, fraction, number in ((0.0, 0.2, 30), (0.2, 0.05, 6)):
     settings = {'validation_split': split}
     held = toys.experiment(server_fraction=fraction, **settings).server_indices

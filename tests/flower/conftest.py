@@ -1,4 +1,4 @@
-"""These tests need the extra `flower`, and run code of their own on nodes."""
+"""Setup of tests that need the extra `flower`."""
 
 import pathlib
 
@@ -13,7 +13,7 @@ from bfl_tf.flower import messages
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-  """A plain `pytest` runs none of them, whatever is installed."""
+  """Marks these tests, so that `pytest` without options skips them."""
   for item in items:
     if pathlib.Path(__file__).parent in item.path.parents:
       item.add_marker(pytest.mark.process)
@@ -26,6 +26,6 @@ def trusting(monkeypatch):
 
 @pytest.fixture(autouse=True, scope='session')
 def identity():
-  """What Flower's processes are given: a message says who it is from."""
+  """Sets the identity that Flower gives its processes."""
   task = task_identity.TaskIdentity
   task.run_id, task.node_id, task.task_id = 1, 1, 1

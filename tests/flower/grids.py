@@ -1,4 +1,4 @@
-"""Flower's grid without its processes: apps are called where orders go out."""
+"""A grid of Flower without processes, which calls client apps directly."""
 
 from flwr import app
 
@@ -6,14 +6,14 @@ from bfl_tf.flower import client_side
 
 
 class Grid:
-  """Plays messages as they are pushed.
+  """A grid that calls the client app for each message that is pushed.
 
   Attributes:
-    node_configs: by node, as of --node-config.
-    change: is given each reply to an order and returns what comes in its
-      place; None never comes.
-    answer: likewise, of answers to who a node is.
-    most_out: orders that were out at a time.
+    node_configs: Value of --node-config, by node.
+    change: Function that replaces a reply to a training message; None drops
+      the reply.
+    answer: Function that replaces a reply to other messages.
+    most_out: Maximum number of simultaneous training messages.
   """
 
   def __init__(self, node_configs, change=lambda reply: reply):

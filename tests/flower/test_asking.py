@@ -1,4 +1,4 @@
-"""Nodes with files of their own, asked about a finished run's model."""
+"""Tests of the federated evaluation on nodes with their own files."""
 
 import csv
 import re
@@ -40,7 +40,7 @@ def run_dir(files, tmp_path_factory):
 
 
 def ask(run_dir, files, answer=lambda reply: reply, instead=()):
-  """Has nodes asked; by then they read `instead` of their files."""
+  """Returns a report of nodes, which read the files `instead` if given."""
   grid = wines.grid(files[:3])
   trained = analysis.load(run_dir)
   there = servers._met(grid, trained.config, wines.settings(run_dir))
@@ -52,7 +52,7 @@ def ask(run_dir, files, answer=lambda reply: reply, instead=()):
 
 
 def held_out(trained, file, share):
-  """What a site's model says of a share of its file, and the labels."""
+  """Returns predictions for a share of a site's file, and its labels."""
   own = data.load(file, calibration_fraction=0.3)
   split = getattr(own, share)
   names = trained.task.class_names
@@ -79,7 +79,7 @@ def test_each_site_and_all_together_by_hand(run_dir, files):
     assert by_hand == pytest.approx({name: row[name] for name in by_hand})
   recall = metrics.per_class_recall(*together)
   assert [row['recall'] for row in found.classes] == recall.tolist()
-  # One site has one class, and all together have no scores side by side.
+  # One site has a single class, and the server has no scores of examples.
   assert [row['auroc'] is None for row in found.sites] == [True, False, False]
   assert found.summary[0]['auroc'] is None
   assert not found.rejected
@@ -103,7 +103,7 @@ def test_what_the_server_writes_and_says(run_dir, files, capsys):
 
 
 def of_site_1(change, name):
-  """Changes what that site says where it holds an array of the name."""
+  """Changes replies of site 1 that contain an array with the name."""
 
   def changed(reply):
     arrays = reply.content.array_records.get('arrays', {})

@@ -1,6 +1,7 @@
-"""docs/deployment.md as it is typed: a SuperLink, three SuperNodes, TLS, keys.
+"""Tests of the commands of docs/deployment.md, with TLS and keys.
 
-Real processes on this machine's loopback; every one ends with its test.
+A SuperLink and three SuperNodes run as processes on this machine. Every process
+ends with its test.
 """
 
 import contextlib
@@ -22,7 +23,7 @@ from bfl_tf import runs
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _PAGE = (_ROOT / 'docs' / 'deployment.md').read_text()
-# Seconds: a node starts a process a message, a minute a round on slow cores.
+# Seconds. A node starts one process per message, which is slow on some cores.
 _PATIENCE = 600
 _RUN = [
   '--num_clients=3', '--num_mc_samples=2',
@@ -33,7 +34,7 @@ _RUN = [
 
 
 def typed(name, **changes):
-  """Returns the page's text for a step, with a port of this test's."""
+  """Returns the page's text for a step, with replacements."""
   found = re.search(rf'<!-- tested: {name} -->\n```\w+\n(.*?)```', _PAGE, re.S)
   text = found[1]
   for old, new in changes.items():
@@ -48,10 +49,10 @@ def free_port():
 
 
 class Federation:
-  """What the page has one type, below a directory.
+  """The processes of the page, in a directory.
 
   Attributes:
-    files: by a node's number, its own; none if all have a public set.
+    files: Data file by number of the node; empty for a public data set.
   """
 
   def __init__(self, path, files=()):
@@ -91,7 +92,7 @@ class Federation:
     return done.stdout
 
   def begin(self, key, name, number=0):
-    """Starts what the page starts; its last words go to a file."""
+    """Starts a command of the page; its output goes to a file."""
     with (self.path / f'{key}.txt').open('a') as log:
       self.processes[key] = subprocess.Popen(
         ['bash', '-c', f'exec {self.text(name, number)}'],
@@ -120,7 +121,7 @@ class Federation:
       time.sleep(0.1)
 
   def run(self, output_dir, *flags, **kwargs):
-    """Starts `bfl-tf run` on it."""
+    """Starts `bfl-tf run` on the SuperLink."""
     command = [sys.executable, '-m', 'experiments.run', '--engine=flower']
     command += ['--superlink=hospitals', f'--output_dir={output_dir}']
     return subprocess.Popen(
@@ -137,7 +138,7 @@ def hospitals(tmp_path_factory):
 
 @contextlib.contextmanager
 def started(path, files=()):
-  """A SuperLink and three SuperNodes."""
+  """Starts a SuperLink and three SuperNodes."""
   made = Federation(path, files)
   (made.path / 'home').mkdir()
   (made.path / 'home' / 'config.toml').write_text(made.text('connection'))
@@ -155,7 +156,7 @@ def started(path, files=()):
 
 
 def rows(path):
-  """How many rounds have been played."""
+  """Returns the number of completed rounds."""
   metrics = path / 'metrics.csv'
   return metrics.read_text().count('\n') - 1 if metrics.exists() else 0
 
@@ -172,7 +173,7 @@ def wait_for(process, path, number):
 def test_the_servers_death_and_the_bits_of_one_process(hospitals, tmp_path):
   assert '--superlink=hospitals' in typed('run').split()
   path = tmp_path / 'run'
-  # Two: in the second nodes read back what they kept of the first.
+  # In the second round, nodes read their memories of the first.
   flags = ['--dataset=digits', '--num_rounds=2']
   first = hospitals.run(path, *flags)
   wait_for(first, path, 2)
@@ -198,7 +199,7 @@ def test_sites_are_asked_about_the_model(tmp_path):
   with started(tmp_path, files) as made:
     process = made.run(
       tmp_path / 'wine', f'--dataset={server}', '--partition=natural',
-      # Two: in the second nodes read back what they kept of the first.
+      # In the second round, nodes read their memories of the first.
       '--num_rounds=2', '--calibration_fraction=0.3',
     )  # fmt: skip
     said, _ = process.communicate(timeout=_PATIENCE)

@@ -1,4 +1,4 @@
-"""Clients as apps: the same bits, and whatever comes back is met."""
+"""Tests of the engine on Flower: identical results and invalid replies."""
 
 import io
 import re
@@ -23,7 +23,7 @@ FEDBE = {
 
 
 def engine(change=lambda reply: reply, configs=None, **settings):
-  """Of six nodes that any client may be played on, or of the nodes given."""
+  """Returns an engine on six simulated nodes, or on the given nodes."""
   grid = grids.Grid(configs or {n: {} for n in range(6)}, change)
   found = nodes.Numbered(grid, '') if configs else nodes.Simulated(grid, 6)
   return Engine(found, **settings)
@@ -63,7 +63,7 @@ def test_nodes_that_keep_their_own_memory(changes, tmp_path):
   assert toys.same(theirs.model, state.model)
   assert toys.same(theirs.slots, state.slots)
   assert their_rows == rows
-  # All that the server knows of them: the round that they are of.
+  # The server stores only the round of a memory.
   assert all(set(kept) == {'round'} for kept in theirs.memories.values())
   assert set(theirs.memories) == set({} if changes is FEDBE else state.memories)
 
@@ -83,7 +83,7 @@ def without_loc(reply):
   return reply
 
 
-# So deep that whoever walks it down would have no stack left.
+# The nesting is so deep that a recursive function has a stack overflow.
 def more(reply):
   name = 'update|extras|more' + 2000 * '|a'
   reply.content['arrays'][name] = app.Array(np.zeros(1))

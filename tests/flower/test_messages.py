@@ -1,4 +1,4 @@
-"""What travels comes back as it was."""
+"""Tests of packing and unpacking of messages."""
 
 from flwr import app
 import numpy as np
@@ -43,7 +43,7 @@ def test_what_a_server_may_set(monkeypatch):
   ).config  # fmt: skip
   lines = flags_file.flag_lines(config)
   assert messages.check_flags('\n'.join(lines), False) == lines[1:]
-  # A node with a file of its own reads no other.
+  # A node with its own file reads no other data set.
   text = f'{flags_file.VERSION}\n--dataset=own.csv'
   assert messages.check_flags(text, True) == ['--dataset=own.csv']
 

@@ -1,4 +1,4 @@
-"""What a node does with its own files, and what it does not do for a server."""
+"""Tests of nodes: their files, memories and numbers."""
 
 import types
 
@@ -41,7 +41,7 @@ def test_the_owner_says_what_is_held_out(tmp_path):
     {'data': f'{tmp_path}/own.npz', 'test-fraction': 0.3}
   )
   _, dataset = client_side.read(asked, own)
-  # What a run validates on is of the server's file.
+  # Validation examples are in the server's file.
   assert (len(dataset.train.y), len(dataset.test.y)) == (42, 18)
   own = own._replace(said=(('test_fraction', 0.2),))
   with pytest.raises(
@@ -51,7 +51,7 @@ def test_the_owner_says_what_is_held_out(tmp_path):
 
 
 class TestMemories:
-  """Only what came with an accepted update counts."""
+  """Tests of memories: only those of accepted updates are used."""
 
   def kept(self, tmp_path):
     return client_state.Kept.of(str(tmp_path), '/run', flags(), 3)
@@ -65,7 +65,7 @@ class TestMemories:
     kept.put(1, self.memory(1))
     assert toys.same(kept.take(1), self.memory(1))
     assert toys.same(kept.take(0), self.memory(0))
-    # What did not count is gone for good.
+    # The memory of the rejected update is deleted.
     with pytest.raises(ValueError, match='the memory of round 1 is not in'):
       kept.take(1)
     assert kept.take(-1) == {}
@@ -76,7 +76,7 @@ class TestMemories:
     for number in range(8):
       kept.take(number - 1, oldest=number - 4)
       kept.put(number, self.memory(number))
-    # The server begins round 5 again: what counted then was of round 4.
+    # The server repeats round 5, which uses the memory of round 4.
     assert toys.same(kept.take(4, oldest=1), self.memory(4))
     with pytest.raises(ValueError, match='the memory of round 1 is not in'):
       kept.take(1)
@@ -84,7 +84,7 @@ class TestMemories:
   def test_who_is_asked_seldom_keeps_what_counts(self, tmp_path):
     kept = self.kept(tmp_path)
     kept.put(0, self.memory(0))
-    # It was left out.
+    # This update is rejected.
     kept.put(1, self.memory(1))
     kept.take(0, oldest=40)
     kept.put(44, self.memory(44))
@@ -106,7 +106,7 @@ class TestMemories:
 
 
 class TestNumbered:
-  """SuperNodes by the number that their owners gave them."""
+  """Tests of SuperNodes with a number from their owner."""
 
   def test_in_any_order_the_first_of_two_counts(self):
     configs = {7: 1, 8: 0, 9: 1, 10: 5}
@@ -129,7 +129,7 @@ class TestNumbered:
     numbered = nodes.Numbered(grid, '')
     assert numbered([0, 1]) == {0: 9}
     grid.node_configs |= {7: {'partition-id': 0}, 8: {'partition-id': 1}}
-    # Who has a number keeps it.
+    # A node keeps its number.
     assert numbered([0, 1]) == {0: 9, 1: 8}
     del grid.node_configs[9]
     assert numbered([0, 1]) == {0: 7, 1: 8}

@@ -1,4 +1,4 @@
-"""Nodes with files of their own: the bits of one process with all of them."""
+"""Tests that nodes with their own files give the results of one process."""
 
 import csv
 import functools
@@ -19,7 +19,7 @@ from bfl_tf.flower import data_summaries, nodes, servers
 
 
 def together(path, files, server):
-  """An .npz of what the nodes train on, and the server tests on."""
+  """Writes an .npz of the nodes' training examples and the server's test."""
   parts = [data.load(file) for file in files]
   own = data.load(server)
   numbers = {name: n for n, name in enumerate(sorted(wines.NAMES))}
@@ -47,11 +47,11 @@ def test_the_bits_of_one_process_with_all_the_files(tmp_path):
   runs.Run(alone, tmp_path / 'alone', False).play()
   table, arrays, final, rounds = fake.outcome(tmp_path / 'nodes')
   assert (table, arrays, final, rounds) == fake.outcome(tmp_path / 'alone')
-  # What the model says has the names of all sites.
+  # The model has the classes of all sites.
   task = analysis.load(tmp_path / 'nodes').task
   assert task.class_names == ('barbera', 'barolo', 'grignolino')
   assert [f.column for f in task.features] == list('abcdefghijklm')
-  # Who asks more of it is told where its examples are.
+  # The examples are on the nodes, so the run cannot be loaded with data.
   with pytest.raises(ValueError, match='clients trained on files of their'):
     loading.load_run(tmp_path / 'nodes')
 
@@ -79,7 +79,7 @@ def _renamed(file):
 
 
 def test_gaps_and_categories_are_those_of_one_process(tmp_path):
-  """Site 1 has no `ward` C; 2 has gaps in `age`, 0 has none; 1's are all."""
+  """Site 1 has no `ward` C and no `age`; site 2 lacks some values of `age`."""
   rng, header = np.random.default_rng(0), ['age', 'ward', 'dose', 'label']
   lines = {
     site: [
@@ -194,7 +194,7 @@ def test_files_that_nodes_have_exchanged_end_a_run_that_goes_on(tmp_path):
   play(tmp_path / 'nodes', [one, other, third], server)
   kept = tmp_path / 'nodes' / 'nodes.json'
   assert list(json.loads(kept.read_text())) == ['0', '1', '2']
-  # The sums of all are as they were.
+  # The sums over all nodes are unchanged.
   with pytest.raises(
     ValueError, match='files of some nodes have changed since'
   ):

@@ -1,4 +1,4 @@
-"""Flower's simulation, with its real processes: the bits of one process."""
+"""Tests of Flower's simulation with its processes."""
 
 import pathlib
 import subprocess
@@ -25,7 +25,7 @@ _RUN = {
 
 
 def test_killed_and_started_again_it_has_the_bits_of_one_process(tmp_path):
-  """And what it had started ends with it, though it could end nothing."""
+  """The processes of the killed run end too."""
   config, path = Config.of(_RUN), tmp_path / 'flower'
   flags = [f'--{name}={value}' for name, value in _RUN.items()]
   command = [sys.executable, '-m', 'experiments.run', '--engine=flower']

@@ -1,4 +1,4 @@
-"""BayesianStrategy pools what Flower's FedAvg would average."""
+"""Tests of BayesianStrategy."""
 
 from flwr import app
 import numpy as np
@@ -12,7 +12,7 @@ SIZES = (10, 30)
 
 
 class Grid:
-  """As many nodes as there are sizes."""
+  """A grid with one node per size."""
 
   def get_node_ids(self):
     return range(len(SIZES))
@@ -25,7 +25,7 @@ def build():
 
 
 def trained(model, seed):
-  """Weights that a client might reply with."""
+  """Returns weights of a client's reply."""
   rng = np.random.default_rng(seed)
   return [
     (w + rng.normal(size=w.shape)).astype(np.float32)
@@ -71,7 +71,7 @@ def test_the_rules_result(rule):
   np.testing.assert_allclose(found.mean(), expected.mean(), rtol=1e-6)
   np.testing.assert_allclose(found.stddev(), expected.stddev(), rtol=1e-5)
   assert metrics['rejected'] == 0
-  # As of FedAvg: the mean by examples.
+  # The loss is the mean weighted by examples, as in FedAvg.
   assert metrics['loss'] == pytest.approx(30 / 40)
 
 

@@ -1,4 +1,4 @@
-"""Wine at three sites, each a file of its own; and the server's."""
+"""Wine data in files of three sites and of the server, for tests."""
 
 import csv
 
@@ -34,7 +34,7 @@ def wine(path):
 
 
 def play(path, files, server, **changes):
-  """What the ServerApp does over nodes with these files."""
+  """Runs the ServerApp on nodes with these files; returns the config."""
   config = Config.of(SETTINGS | {'dataset': server} | changes)
   flags = '\n'.join(flags_file.flag_lines(config))
   servers._play(grid(files), settings(path, flags))
@@ -42,14 +42,14 @@ def play(path, files, server, **changes):
 
 
 def grid(files):
-  """SuperNodes, one a file."""
+  """Returns a grid of SuperNodes, one per file."""
   return grids.Grid(
     {10 + n: {'partition-id': n, 'data': f} for n, f in enumerate(files)}
   )
 
 
 def settings(path, flags=''):
-  """The run config of the ServerApp."""
+  """Returns the run config of the ServerApp."""
   return {
     'flags': flags, 'output-dir': str(path), 'window': 9,
     'node-timeout': 1.0, 'answer-timeout': 0.0,

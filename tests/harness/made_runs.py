@@ -1,4 +1,4 @@
-"""Run directories written by hand, for tests of what reads them."""
+"""Handmade run directories, for tests."""
 
 import json
 
@@ -12,12 +12,12 @@ _POINTS = cells.Measure('points', cells.final('accuracy'), factor=100)
 
 
 def cell(name, **overrides):
-  """A cell that is never run; no other name has its config."""
+  """Returns a cell whose config is unique to its name."""
   return cells.Cell(PAPER, name, {'server_split': name, **overrides})
 
 
 def claim(margin=0.0, right=True):
-  """Of two cells, or of one and zero; three seeds at every scale."""
+  """Returns a claim on two cells, or on one cell and zero; three seeds."""
   other = cell('right') if right else None
   comparison = claims.Comparison(
     'left over right', cell('left'), other, _POINTS, margin

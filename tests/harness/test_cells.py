@@ -1,4 +1,4 @@
-"""Cells make configs, and measures read what a run recorded."""
+"""Tests of cells, their configs and measures."""
 
 import csv
 import pathlib
@@ -26,7 +26,7 @@ def test_overrides_in_order():
   )  # fmt: skip
   config = cell.config('laptop', seed=4)
   assert (config.num_rounds, config.pooling) == (7, 'ws')
-  # What is of no chosen method lies idle.
+  # Settings of other methods are ignored.
   assert config.get('flipout.prior_scale') == 2.0
   assert config.get('step.minor_examples') is None
   assert (config.seed, config.model) == (4, 'resnet20')
@@ -56,7 +56,7 @@ def test_a_run_is_asked_once(tmp_path):
   assert found == cells.asked_once(tmp_path, 'uncertainty/answers.json', never)
 
 
-# A figure's, not a table's: read off its run, and part of a claim.
+# Published values of a figure, which no table has.
 NO_TABLES = {('fedbe', 'figure1')}
 
 

@@ -1,4 +1,4 @@
-"""Claims pair by seed and judge by Student's test."""
+"""Tests of claims."""
 
 import dataclasses
 
@@ -59,12 +59,12 @@ RATHER_DOWN = (-1, -2, -3)
     ((UP, EITHER), 'undecided'),
     ((EITHER, DOWN), 'does not hold'),
     ((RATHER_DOWN,), 'does not hold'),
-    # As one of two tests it may be chance.
+    # For one of two tests, Holm's level is 5 % / 2.
     ((RATHER_DOWN, EITHER), 'undecided'),
     ((UP, (1, 1.1, np.nan)), 'undecided'),
     ((UP, (1, np.nan, np.nan)), 'no test'),
     ((DOWN, (1, np.nan, np.nan)), 'does not hold'),
-    # What is missing may be the run that diverged.
+    # The missing run may have diverged.
     (((-1, -1.01, np.nan),), 'undecided'),
   ],
 )
@@ -73,14 +73,14 @@ def test_verdict_of_several(differences, expected):
 
 
 def test_error_rates_where_no_method_differs():
-  """Of claims with five comparisons 5 % fail, of one comparison 5 % hold."""
+  """5 % of claims with five comparisons fail; 5 % with one comparison hold."""
   draws = np.random.default_rng(0).normal(size=(2000, 5, 3))
   failed = [claims.verdict(_results(*d)) == 'does not hold' for d in draws]
   held = [claims.verdict(_results(d[0])) == 'holds' for d in draws]
-  # Four standard errors of a share of 2 000.
+  # The bound is four standard errors of a fraction of 2 000.
   assert abs(np.mean(failed) - 0.05) < 4 * (0.05 * 0.95 / 2000) ** 0.5
   assert abs(np.mean(held) - 0.05) < 4 * (0.05 * 0.95 / 2000) ** 0.5
-  # Five that share a rival's noise fail more seldom, never more often.
+  # Comparisons with a common baseline fail less often.
   shared = draws + 2 * draws[:, :1]
   tied = [claims.verdict(_results(*d)) == 'does not hold' for d in shared]
   assert np.mean(tied) < 0.05 + 4 * (0.05 * 0.95 / 2000) ** 0.5

@@ -1,4 +1,4 @@
-"""Settings beside each other: moments and paired tests by hand."""
+"""Tests of the comparison of settings: moments and paired tests."""
 
 from harness import made_runs
 import numpy as np
@@ -8,7 +8,7 @@ import bfl_tf
 from bfl_tf.runs import groups as groups_lib
 from experiments.harness import cells, comparison, significance, tables
 
-# By rule and rate, a score a seed.
+# Scores of three seeds, by rule and rate.
 _SCORES = {
   ('nwa', 0.1): (0.5, 0.6, 0.7),
   ('lp', 0.1): (0.6, 0.7, 0.9),
@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def groups(folder):
-  """In the order of the scores above."""
+  """Groups in the order of the scores above."""
   every = [
     folder / 'smoke' / 'posterior_pooling' / f'{rule}{rate}' / f'seed{seed}'
     for rule, rate in _SCORES
@@ -47,7 +47,7 @@ def test_a_row_has_the_flags_that_differ_and_moments(groups):
   assert first['standard_deviation'] == pytest.approx(0.1)
   assert first['standard_error'] == pytest.approx(0.1 / 3**0.5)
   assert (first['n'], first['seeds']) == (3, 3)
-  # One of three ran away.
+  # One of three runs diverged.
   assert (last['mean'], last['n'], last['seeds']) == (0.2, 2, 3)
 
 
@@ -59,12 +59,12 @@ def test_a_baseline_is_found_for_each_setting_and_tested_in_pairs(groups):
   assert lp['difference'] == pytest.approx(test.mean)
   assert lp['p_value'] == pytest.approx(2 * test.p_above)
   assert other_lp['difference'] == pytest.approx(0.05)
-  # p is 0.057, and the level of the first of two tests a half of 5 %.
+  # p is 0.057, above the level of the first of two tests, 2.5 %.
   assert lp['significant'] is False
   one = next(iter(groups))
   against_one = comparison.rows(groups, ['accuracy'], one)
   assert against_one[2]['difference'] == pytest.approx(-0.4)
-  # Three alike: by their signs alone a quarter, to both sides.
+  # Three equal differences: the two-sided sign test has p = 1/4.
   assert against_one[2]['p_value'] == 0.25
 
 
@@ -116,5 +116,5 @@ def test_names_are_the_flags_that_differ():
     return [*comparison.named([groups_lib.Group(each) for each in settings])]
 
   assert names({'a': '1', 'b': 'x'}, {'a': '1', 'b': 'y'}) == ['b=x', 'b=y']
-  # A setting that only one has says no more than its method.
+  # A setting that only one group has is not part of the names.
   assert names({'p': 'm', 'm.s': '1'}, {'p': 'n'}) == ['p=m', 'p=n']

@@ -1,4 +1,4 @@
-"""FedBE's figures that need more of a run than its records."""
+"""Tests of FedBE's figures that need models and clients."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def test_other_images_have_the_classes_that_the_run_takes_them_for(run):
   point = bfl_tf.load(run).weights.point
   logits = vectors @ point[-90:-10].reshape(8, 10) + point[-10:]
   np.testing.assert_array_equal(classes, logits.argmax(-1))
-  # On digits there is no CIFAR-100: what it was trained on.
+  # A run on digits uses its training images in place of CIFAR-100.
   assert len(vectors) > len(features.of_test_set(run)[0])
 
 

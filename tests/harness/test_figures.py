@@ -1,4 +1,4 @@
-"""Figures draw what has been run, say what has not, and write files."""
+"""Tests of figures: panels, missing runs and files."""
 
 from harness import made_runs
 from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""The binary: what it plays, writes, judges and refuses."""
+"""Tests of the binary experiments.reproduce."""
 
 import contextlib
 import pathlib
@@ -17,7 +17,7 @@ from experiments import papers, reproduce
 from experiments.harness import cells, estimates, tables
 
 _ONE_CLAIM = {'claim': ['fedbe/swa_beats_sgd'], 'scale': 'overnight'}
-# The smallest of each paper, and cells of it.
+# The smallest artifact of each paper, with some of its cells.
 _SMALLEST = {
   'posterior_pooling/table1': 'centralized/flipout',
   'fedbe/figure9': 'swiss_roll',
@@ -89,7 +89,7 @@ def test_figures_are_drawn_and_every_cell_is_built(tmp_path):
 
 @pytest.fixture
 def faked(monkeypatch):
-  """Runs without training; one of a cell `bad` fails."""
+  """Replaces runs by runs without training; the cell `bad` fails."""
 
   def run(config, path, *rest, **options):
     if 'bad' in str(path):
@@ -110,7 +110,7 @@ def test_a_failing_cell_leaves_the_others_running(tmp_path):
   }
   assert found == {'bad': 'ValueError: --model is bad.', 'good': 'done'}
   assert bad.failure == found['bad'] and good.is_done
-  # What is finished is not played again, what failed is.
+  # Only failed runs are repeated.
   again = executor.run_all(tasks, 1)
   assert [outcome.task for outcome in again] == [bad]
 
@@ -127,7 +127,7 @@ def test_who_dies_alone_is_blamed_and_nobody_else(monkeypatch, tmp_path):
   tasks = _tasks(tmp_path, 'first', 'deadly', 'last')
 
   def until_one_dies(waiting, jobs):
-    # All that run beside one that dies die with it.
+    # If a process dies, the parallel processes die too.
     waiting = list(waiting)
     while waiting and 'deadly' not in {t.cell.name for t in waiting[:jobs]}:
       yield executor.Outcome(waiting.pop(0), 'done')
@@ -149,7 +149,7 @@ def test_list(root, capsys):
 
 @pytest.mark.process
 def test_processes_end_with_the_one_that_is_killed(tmp_path):
-  """Or runs would stay locked, by processes that nobody knows."""
+  """Otherwise, the remaining processes would keep runs locked."""
   process = binaries.start(
     'experiments.reproduce', '--scale=laptop', '--jobs=2',
     '--artifact=priors/scores', f'--output_dir={tmp_path}',
@@ -172,7 +172,7 @@ def test_processes_end_with_the_one_that_is_killed(tmp_path):
 @pytest.mark.parametrize(
   ('named', 'flags'),
   [
-    # The name that is near is said.
+    # The error suggests a similar name.
     ('posterior_pooling/table2', {'artifact': ['posterior_pooling/tabel2']}),
     ('--scale=huge', {'scale': 'huge'}),
     ('--artifact', {}),
@@ -189,7 +189,7 @@ def test_bad_input(named, flags, tmp_path):
 
 @pytest.fixture
 def ran(monkeypatch):
-  """The tasks that would be run."""
+  """Collects tasks in place of running them."""
   found = []
   monkeypatch.setattr(
     executor, 'run_all', lambda tasks, _: found.extend(tasks) or []
@@ -198,7 +198,7 @@ def ran(monkeypatch):
 
 
 def test_cells_are_run_by_their_place(tmp_path, ran):
-  # By epochs, 20 are FL-SWAG's own run.
+  # The cell with 20 epochs shares the run of FL-SWAG.
   artifacts_ = {'artifact': ['fl_swag/table_deep', 'fl_swag/by_epochs']}
   cells_ = 'lenet5/mnist/fl-swag'
   _run(output_dir=str(tmp_path), scale='paper', cells=cells_, **artifacts_)

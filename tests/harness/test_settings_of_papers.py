@@ -1,4 +1,4 @@
-"""What the papers' cells hold equal, and what was chosen for them."""
+"""Tests of the settings of the papers' cells."""
 
 import csv
 import pathlib
@@ -25,7 +25,7 @@ def test_the_choice_of_a_prior_does_not_see_the_test_examples():
 
 
 def _chosen_by(paper):
-  """Returns the NLL by row and column of its table `choosing`."""
+  """Returns the NLL by row and column of the paper's table `choosing`."""
   path = _ROOT / f'results/{paper}/laptop/choosing.csv'
   with path.open() as file:
     return {

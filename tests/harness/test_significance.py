@@ -1,4 +1,4 @@
-"""Student's test and Holm's correction, by hand."""
+"""Tests of Student's test and Holm's correction, by hand."""
 
 import math
 
@@ -9,14 +9,14 @@ from experiments.harness import significance
 
 
 def test_by_hand():
-  # Mean 2, standard deviation 1: t = 2 x 3^0.5 = 3.464, and at 2 degrees the
-  # law is P(T > t) = 1/2 - t / (2 (2 + t^2)^0.5).
+  # Mean 2, standard deviation 1: t = 2 x 3^0.5 = 3.464. With 2 degrees of
+  # freedom, P(T > t) = 1/2 - t / (2 (2 + t^2)^0.5).
   test = significance.student(np.array([1.0, 2.0, 3.0]))
   assert test.mean == 2 and test.degrees_of_freedom == 2
   assert test.standard_error == pytest.approx(3**-0.5)
   assert test.p_above == pytest.approx(0.5 - 12**0.5 / (2 * 14**0.5))
   assert test.p_below == pytest.approx(1 - test.p_above)
-  # The table's 2.920 times the error.
+  # The 5 % quantile in tables is 2.920.
   assert test.visible() == pytest.approx(2.920 * 3**-0.5, abs=5e-4)
 
 
@@ -43,23 +43,23 @@ def test_below_two_there_is_none(size):
   ],
 )
 def test_without_a_spread_only_signs_count(value, size, above, below, visible):
-  # Rounding is no spread.
+  # Rounding errors do not count as spread.
   differences = value + np.linspace(0, 1e-13, size)
   test = significance.student(differences)
   assert (test.p_above, test.p_below) == (above, below)
   assert (test.standard_error, test.visible()) == (0, visible)
-  # 2^-5 is below 5 % and above a half of it.
+  # 2^-5 is below 5 % and above 2.5 %.
   assert test.visible(2) == math.inf
 
 
 @pytest.mark.parametrize(
   ('p_values', 'significant'),
   [
-    # Against 5 % / 3, 5 % / 2 and 5 %.
+    # The levels are 5 % / 3, 5 % / 2 and 5 %.
     ((0.03, 0.01, 0.02), (True, True, True)),
     ((0.04, 0.01, 0.03), (False, True, False)),
     ((0.04, 0.02, 0.03), (False, False, False)),
-    # The third would pass alone; the second before it did not.
+    # The third is below its level, but the second is not.
     ((0.01, 0.026, 0.027), (True, False, False)),
   ],
 )

@@ -1,4 +1,4 @@
-"""What a sweep plays: combinations, draws, refusals; and what it chooses."""
+"""Tests of sweeps: combinations, draws, errors and the best setting."""
 
 from harness import made_runs
 import pytest
@@ -12,7 +12,7 @@ _SAID = {'num_rounds': 2, 'proximal.weight': '0.5'}
 def test_every_combination_by_its_flags():
   grids = ['client_parts=|proximal', 'proximal.weight=0.1|1']
   found = search_space.configs(_SAID, [], grids)
-  # Where it is not chosen its weight makes no further run.
+  # Without FedProx, its weight does not give further runs.
   assert [*found] == [
     'client_parts=',
     'client_parts=proximal,proximal.weight=0.1',
@@ -32,7 +32,7 @@ def test_draws_are_within_their_bounds_and_go_on():
   rates = [config.client_learning_rate for config in many]
   assert rates[:3] == [config.client_learning_rate for config in few]
   assert 1e-4 <= min(rates) < 2e-4 and 5e-2 < max(rates) <= 1e-1
-  # Half of them below the geometric mean, within five standard errors.
+  # Half of them are below the geometric mean, within five standard errors.
   assert abs(sum(r < 10**-2.5 for r in rates) - 100) < 5 * 50**0.5
   assert {config.batch_size for config in many} <= {*range(8, 65)}
   both = search_space.configs({}, [], ['pooling=nwa|ws'], [rate], 3)

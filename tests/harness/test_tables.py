@@ -1,4 +1,4 @@
-"""Tables read runs, count seeds, mark what diverged, show the published."""
+"""Tests of tables: scores, seeds, diverged runs, published values."""
 
 import csv
 import dataclasses
@@ -35,7 +35,7 @@ def test_mean_error_and_published(tmp_path):
     )
   entry, other = table.entries('smoke', tmp_path)
   assert entry.mean == pytest.approx(60.0)
-  # A standard deviation of 10 over three seeds.
+  # The standard deviation over three seeds is 10.
   assert entry.standard_error == pytest.approx(10 / math.sqrt(3))
   assert entry.published == 81.67
   assert entry.text == '60.00 ± 5.77'
@@ -107,6 +107,6 @@ def test_runs_of_fewer_rounds_are_not_read(tmp_path):
   made_runs.finish(cells.Task(fewer, 'smoke', 0, tmp_path), 0.5)
   task = _task(table, 'Flipout WS train_size', 0, tmp_path)
   assert task.config.num_rounds > 1
-  # To be run: that extends it.
+  # The task is not done, since a run extends it.
   assert not task.is_done and task.failure is None
   assert '50.00' not in tables.write(table, 'smoke', tmp_path)

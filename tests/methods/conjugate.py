@@ -1,4 +1,4 @@
-"""Clients whose likelihoods are Gaussian, for methods that give a prior."""
+"""Clients with Gaussian likelihoods, for tests of methods with a prior."""
 
 import numpy as np
 import tensorflow as tf
@@ -6,7 +6,7 @@ import toys
 
 from bfl_tf import statistics, training, weights
 
-# By client: eta of its likelihood.
+# Natural parameters eta of the likelihoods, by client.
 RNG = np.random.default_rng(0)
 PRECISION = RNG.uniform(0.5, 3, [6, 15])
 LIKELIHOODS = np.stack([PRECISION * RNG.normal(size=[6, 15]), PRECISION], 1)
@@ -25,7 +25,7 @@ def moments(of_eta):
 
 @toys.Engine
 def engine(experiment, state, clients):
-  """Ends every client's training at its exact optimum."""
+  """Returns the exact optimum of each client."""
   (part,) = experiment.method.parts
   for client in clients:
     fresh = experiment.method.fresh_memory(state.model)

@@ -1,4 +1,4 @@
-"""BayesADMM's laws, on clients whose likelihoods are Gaussian."""
+"""Tests of BayesADMM on clients with Gaussian likelihoods."""
 
 import conjugate
 import numpy as np
@@ -17,13 +17,13 @@ ADMM = {
 
 @pytest.mark.parametrize('rho, damping', [(1.0, 0.1), (0.5, 1), (1 / 6, 1)])
 def test_the_error_of_conjugate_clients(rho, damping):
-  """At rho = 1 / K and damping 1 one round is all."""
+  """At rho = 1 / K and damping 1, one round gives the posterior."""
   settings = {'bayes_admm.rho': rho, 'bayes_admm.damping': damping}
   experiment = toys.experiment(**ADMM, **settings)
   played = toys.rounds(experiment, 5, engine=conjugate.engine)
   share = 1 / (1 + 6 * rho)
   error = conjugate.eta(played[0].state.model) - conjugate.POSTERIOR
-  lacking = -error  # Of the duals' sum, to all likelihoods.
+  lacking = -error  # The sum of likelihoods minus the sum of duals.
   for number, each in enumerate(played[1:], start=1):
     error = (1 - share) * (error + lacking / (6 * rho))
     lacking = (1 - damping) * lacking

@@ -1,4 +1,4 @@
-"""FedDyn and FedLap on clients whose losses are quadratic."""
+"""Tests of FedDyn and FedLap on clients with quadratic losses."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def engine(experiment, state, clients):
       return np.asarray(changed)
 
     zero = np.zeros(15, np.float32)
-    at_0, at_1 = gradient(zero), gradient(zero + 1)  # It is linear.
+    at_0, at_1 = gradient(zero), gradient(zero + 1)  # The gradient is linear.
     model = state.model.replace_mean(-at_0 / (at_1 - at_0))
     trace = training.Trace(np.int32(1), number, number)
     result = training.chain.finish((part,), model, (carry,), trace)
@@ -43,7 +43,7 @@ def engine(experiment, state, clients):
 
 
 def played(num_rounds, **changes):
-  """The experiment, and the broadcast mean before and after each round."""
+  """Returns client sizes, and the mean before and after each round."""
   experiment = toys.experiment(**changes)
   rounds = toys.rounds(experiment, num_rounds, engine=engine)
   sizes = np.array([len(part) for part in experiment.partition])
@@ -87,7 +87,7 @@ def test_fedlap_by_hand():
 @pytest.mark.parametrize('clients_per_round', [0, 3])
 def test_feddyn_ends_at_the_optimum_of_all_examples(clients_per_round):
   settings = {'feddyn.alpha': 1.0, 'clients_per_round': clients_per_round}
-  # Of unequal clients, the server only estimates the sum of all weights.
+  # With unequal clients, the server only estimates the sum of all weights.
   settings['partition'] = 'iid'
   sizes, found = played(150, client_parts=('feddyn',), **settings)
   np.testing.assert_allclose(found[-1], weighted_optimum(sizes), atol=1e-3)

@@ -1,4 +1,4 @@
-"""FedNova: FedAvg of ways as long, and the optimum that FedAvg misses."""
+"""Tests of FedNova."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ MOMENTUM = {'sgd.momentum': 0.9}
 
 
 def length(steps, momentum):
-  """||a||_1 as the paper prints it, section 4."""
+  """Returns ||a||_1 as in section 4 of the paper."""
   rho = momentum
   return (steps - rho * (1 - rho**steps) / (1 - rho)) / (1 - rho)
 
@@ -53,7 +53,7 @@ def test_clients_of_as_many_steps_are_averaged(variant):
 
 
 def descended(x, optimum, steps, rate, momentum):
-  """Where gradient descent on |x - optimum|^2 / 2 is after so many steps."""
+  """Returns the result of gradient descent on |x - optimum|^2 / 2."""
   velocity = np.zeros_like(x)
   for _ in range(steps):
     velocity = momentum * velocity + x - optimum

@@ -1,4 +1,4 @@
-"""PVI's laws, on clients whose likelihoods are Gaussian, and trained ones."""
+"""Tests of PVI on clients with Gaussian likelihoods and on trained clients."""
 
 import conjugate
 from conjugate import eta
@@ -30,7 +30,7 @@ def factors(experiment, state):
 
 @toys.Engine
 def rejected(experiment, state, clients):
-  """Another client's update is bad in every round."""
+  """Makes the update of another client invalid in every round."""
   for client, update in conjugate.engine(experiment, state, clients):
     if client == state.round % 6:
       bad = update.model._replace(loc=np.full([15], np.nan, 'f4'))
@@ -54,14 +54,14 @@ def rejected(experiment, state, clients):
   ],
 )
 def test_prior_times_factors(changes, rounds, engine, tmp_path):
-  """After every round; and who is asked when does not change where it ends."""
+  """The law holds after every round, for any order of clients."""
   changes = {'pvi.damping': 0.5, **PVI, **PRIOR, **changes}
   experiment = toys.experiment(**changes)
   (begin,) = toys.rounds(experiment, 0)
   state, start = begin.state, eta(begin.state.model)
   for _ in range(rounds):
     state = federation.federated_round(experiment, state, engine).state
-    # A run that goes on from its checkpoint.
+    # The run resumes from its checkpoint.
     checkpoints.save(state, tmp_path)
     state = checkpoints.restore(tmp_path)
     product = np.sum(factors(experiment, state), 0) + [[0], [0.8**-2]]
@@ -107,7 +107,7 @@ def test_one_client_is_variational_inference():
 
 
 def test_a_cavity_below_the_floor():
-  """It pulls on the mean as without the floor, and is counted."""
+  """It changes the mean as without the floor, and is counted."""
   experiment = toys.experiment(**PVI, **PRIOR)
   (part,) = experiment.method.parts
   state = toys.rounds(experiment, 0)[0].state

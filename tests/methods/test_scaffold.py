@@ -1,4 +1,4 @@
-"""SCAFFOLD: control variates by hand, and the optimum that FedAvg misses."""
+"""Tests of SCAFFOLD."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from bfl_tf.config.config import Config
 
 
 def drifting():
-  """Two clients whose optima differ: opposite features, unequal labels."""
+  """Returns data of two clients with different features, labels and optima."""
   rng = np.random.default_rng(0)
   x = np.concatenate([
     rng.normal([2, 0], 1, (60, 2)), rng.normal([-1, 1], 2, (60, 2))
@@ -20,13 +20,13 @@ def drifting():
 
 
 def unequal(labels, *, num_clients, seed):
-  """Shares of 1 : 3 : 5 : ..., in the order of the labels."""
+  """Partitions examples in order, with sizes 1 : 3 : 5 : ...."""
   del seed
   ends = len(labels) * np.arange(1, num_clients) ** 2 // num_clients**2
   return np.split(np.arange(len(labels)), ends)
 
 
-# Names are looked up here: what they name is above.
+# The config resolves the names of the functions above.
 CONFIG = Config(
   dataset='methods.test_scaffold:drifting',
   partition='methods.test_scaffold:unequal',
@@ -43,7 +43,7 @@ CONFIG = Config(
 
 
 def play(**changes):
-  """The states from the start on."""
+  """Returns the initial state and the states after each round."""
   config = CONFIG.replace(**changes)
   experiment = federation.Experiment.build(config)
   return [r.state for r in toys.rounds(experiment, config.num_rounds)]
@@ -60,7 +60,7 @@ def test_first_round_is_fedavg(scaffold):
 
 
 def test_controls_by_hand(scaffold):
-  # As many steps: the mean of (x - y_i) / R is (x - y) / R, y the average.
+  # For equal steps, the mean of (x - y_i) / R is (x - y) / R, y the average.
   before, after = scaffold[0], scaffold[1]
   rates = CONFIG.client_learning_rate * CONFIG.local_epochs
   expected = (before.model.mean - after.model.mean) / rates
@@ -69,8 +69,8 @@ def test_controls_by_hand(scaffold):
 
 
 def test_control_is_the_weighted_mean_also_where_one_is_asked():
-  # By one mean weight of all updates: by its own, a round of a small client
-  # would make the control seven times as large as that of a large one.
+  # Updates are divided by the mean weight. With the client's own weight, the
+  # control of a small client would be seven times that of a large one.
   some = {'num_clients': 4, 'clients_per_round': 1, 'num_rounds': 6}
   states = play(client_parts=('scaffold',), **some)
   sizes = list(map(len, unequal(range(120), num_clients=4, seed=0)))

@@ -1,4 +1,4 @@
-"""Samples along a training: which steps, in what order, scored together."""
+"""Tests of thinning, which collects samples along the training."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def sampled(**settings):
 
 
 def test_the_samples_are_the_iterates_of_their_steps():
-  # 150 examples in batches of 50: twelve steps.
+  # The training has twelve steps: batches of 50 from 150 examples.
   every = {'thinning.burn_in': 0, 'thinning.every': 1}
   state, groups = sampled(**every, **{'thinning.num_samples': 12})
   path = [model.mean for model in groups['S']]
@@ -31,7 +31,7 @@ def test_the_samples_are_the_iterates_of_their_steps():
   assert len({mean.tobytes() for mean in path}) == 12
   thin = {'thinning.burn_in': 4, 'thinning.every': 2}
   _, groups = sampled(**thin, **{'thinning.num_samples': 3})
-  # Collected at 6, 8, 10, 12: the last three, the newest over the oldest.
+  # Steps 6, 8, 10, 12 are collected; the newest sample replaces the oldest.
   chosen = [path[step - 1] for step in (12, 8, 10)]
   assert toys.same([m.mean for m in groups['S']], chosen)
 
@@ -52,7 +52,7 @@ def test_the_samples_vote(tmp_path):
     }
   )
   run = runs.run(config, tmp_path, False)
-  # Two samples of each of two clients.
+  # There are two samples from each of two clients.
   with np.load(tmp_path / 'members.npz') as members:
     assert len(members['classes_S']) == 4
   final = run['final']

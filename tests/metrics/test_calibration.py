@@ -1,4 +1,4 @@
-"""Calibration by hand, and the temperature that made a set too sure."""
+"""Tests of calibration errors and temperature scaling."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ LABELS = [0, 1, 1, 1]
 
 
 def drawn(count=4000):
-  """Calibrated predictions: labels follow them."""
+  """Returns calibrated predictions and labels drawn from them."""
   rng = np.random.default_rng(0)
   logits = rng.normal(0, 1.5, (count, 4))
   probs = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
@@ -25,14 +25,14 @@ def test_by_hand():
   gaps = np.abs(PROBS.max(-1) - [1, 0, 1, 1])
   found = metrics.adaptive_calibration_error(PROBS, LABELS, num_bins=15)
   assert found == pytest.approx(gaps.mean())
-  # Two bins a class: below and from 0.5 on; both classes err alike.
+  # Each class has the bins below 0.5 and from 0.5 on, with equal errors.
   error = (abs(0.7 - 0) + abs(1.7 - 1)) / 4
   found = metrics.classwise_calibration_error(PROBS, LABELS, num_bins=2)
   assert found == pytest.approx(error)
 
 
 def test_the_order_of_the_examples_changes_nothing():
-  # Half of them are equally confident, and three bins share these.
+  # Half of them have the same confidence, and three bins share these.
   probs, labels = drawn(100)
   probs[::2] = [1, 0, 0, 0]
   order = np.argsort(labels)
@@ -52,7 +52,7 @@ def test_the_temperature_that_was_taken_is_found(temperature):
   probs, labels = drawn()
   spoilt = metrics.tempered(probs, temperature)
   found = metrics.fit_temperature(spoilt, labels)
-  # The fit on 4 000 labels: some 2 %.
+  # The fit on 4 000 labels has an error of about 2 %.
   assert found == pytest.approx(1 / temperature, rel=0.1)
   mended = metrics.tempered(spoilt, found)
   errors = [
@@ -64,6 +64,6 @@ def test_the_temperature_that_was_taken_is_found(temperature):
 
 def test_a_temperature_of_1_changes_nothing():
   np.testing.assert_allclose(metrics.tempered(PROBS, 1.0), PROBS, rtol=1e-12)
-  # A class that was ruled out stays so, and nothing overflows.
+  # A probability of 0 stays 0, without overflow.
   sure = metrics.tempered([[1.0, 0.0]], 0.01)
   assert sure.tolist() == [[1, 0]]

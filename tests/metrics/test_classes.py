@@ -1,4 +1,4 @@
-"""What accuracy hides: counted by hand, and against scikit-learn."""
+"""Tests of metrics by class."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def test_as_scikit_learn():
   [
     ([96, 4], 'class 1 is 4.0 % of the examples'),
     ([80, 20], None),
-    # Each of a hundred has 1 %: none is rare.
+    # With a hundred classes of 1 % each, no class is rare.
     ([10] * 100, None),
   ],
 )
@@ -48,7 +48,7 @@ def test_what_is_uneven(sizes, said):
 def test_one_against_rest_by_hand():
   probs = np.array([[0.7, 0.2, 0.1], [0.4, 0.5, 0.1], [0.5, 0.4, 0.1]])
   auroc = metrics.one_against_rest(probs, np.array([0, 0, 1]))
-  # Of class 0: 0.7 and 0.4 against 0.5; of class 1: 0.4 against 0.2 and 0.5.
+  # Class 0: 0.7 and 0.4 against 0.5. Class 1: 0.4 against 0.2 and 0.5.
   np.testing.assert_allclose(auroc[:2], [0.5, 0.5])
   assert np.isnan(auroc[2])
   rng = np.random.default_rng(0)

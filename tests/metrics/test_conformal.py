@@ -1,4 +1,4 @@
-"""Conformal sets: their coverage and size."""
+"""Tests of conformal sets: coverage and size."""
 
 import math
 
@@ -9,7 +9,7 @@ from bfl_tf import metrics
 
 
 def drawn(rng, count, num_classes=5, spread=2.0, sharp=3):
-  """Overconfident predictions where `sharp` is above 1, and labels."""
+  """Returns predictions, overconfident for `sharp` above 1, and labels."""
   logits = rng.normal(0, spread, (count, num_classes))
   probs, said = np.exp(logits), np.exp(sharp * logits)
   probs, said = (p / p.sum(-1, keepdims=True) for p in (probs, said))
@@ -18,7 +18,7 @@ def drawn(rng, count, num_classes=5, spread=2.0, sharp=3):
 
 
 def published(probs, score):
-  """Published scores less 1, precise near 0; -inf for the first class."""
+  """Returns published scores minus 1; -inf for the most probable class."""
   falling = -np.sort(-probs.astype(np.float64), -1)
   tails = np.cumsum(falling[:, ::-1], -1)[:, ::-1]
   penalty = 0.01 * np.maximum(0, np.arange(1, probs.shape[1] + 1) - 5)
@@ -84,6 +84,6 @@ def test_the_promise_is_kept_over_many_calibrations(alpha, score):
     sets = metrics.set_scores(probs, score) <= limit
     found.append(sets[np.arange(100), labels].mean())
   error = np.std(found, ddof=1) / np.sqrt(len(found))
-  # At least 1 - alpha; not more than a rank and a bin above it.
+  # Coverage is at least 1 - alpha, and at most one rank and one bin above.
   assert np.mean(found) > 1 - alpha - 5 * error
   assert np.mean(found) < 1 - alpha + 1 / 101 + 0.02 + 5 * error

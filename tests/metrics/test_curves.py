@@ -1,4 +1,4 @@
-"""Curves and bins: hand-computed cases, ties, independent bins."""
+"""Tests of curves and bins."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -38,7 +38,7 @@ def test_retention_does_not_depend_on_the_order(pairs, seed):
   np.testing.assert_array_equal(curve.accuracy, again.accuracy)
   assert curve.accuracy[-1] == correct.mean()
   assert curve.accuracy.min() >= 0 and curve.accuracy.max() <= 1
-  # At the end of each group of ties: the plain accuracy of what is kept.
+  # After each group of ties, the value is the accuracy of the kept examples.
   for level in np.unique(uncertainty):
     kept = uncertainty <= level
     assert curve.accuracy[kept.sum() - 1] == correct[kept].mean()
@@ -54,7 +54,7 @@ def test_bins_hold_their_lower_edge_and_the_last_holds_one():
   np.testing.assert_allclose(bins.confidence, [np.nan, np.nan, 0.62, 0.875])
   expected = (abs(0.5 - 0.62) + abs(1 - 0.875)) / 2
   assert bins.expected_calibration_error == pytest.approx(expected)
-  # Edges are rounded once, and a confidence may be above 1 by rounding.
+  # Edges are rounded once. Rounding may give a confidence above 1.
   bins = metrics.reliability([[0.6, 0.4]], [0], num_bins=5)
   np.testing.assert_array_equal(bins.edges, [0, 0.2, 0.4, 0.6, 0.8, 1])
   np.testing.assert_array_equal(bins.counts, [0, 0, 0, 1, 0])

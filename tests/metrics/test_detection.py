@@ -1,4 +1,4 @@
-"""Detection by hand."""
+"""Tests of out-of-distribution detection by hand."""
 
 import pytest
 
@@ -7,12 +7,12 @@ from bfl_tf import metrics
 
 def test_by_hand():
   found = metrics.detection([0.1, 0.2, 0.6], [0.5, 0.9])
-  # Of six pairs one is the wrong way round.
+  # One of six pairs is in the wrong order.
   assert found.auroc == pytest.approx(5 / 6)
   # From the top: out, in, out.
   assert found.aupr_out == pytest.approx(0.5 * 1 + 0.5 * 2 / 3)
   # From the bottom: in, in, out, in.
   assert found.aupr_in == pytest.approx((1 + 1 + 3 / 4) / 3)
   assert metrics.detection([1], [1]).auroc == 0.5
-  # All of out are above 0.5, and with them one of three.
+  # All outliers are at 0.5 or above, and so is one of three inliers.
   assert found.fpr_at_95 == pytest.approx(1 / 3)

@@ -1,4 +1,4 @@
-"""Scores against hand-computed cases and independent implementations."""
+"""Tests of scores by hand and against independent implementations."""
 
 import math
 
@@ -66,7 +66,7 @@ def test_agrees_with_scikit_learn():
   assert got == pytest.approx(expected, rel=1e-12)
   expected = sk_metrics.accuracy_score(labels, mean.argmax(axis=1))
   assert metrics.accuracy(probs, labels) == pytest.approx(expected)
-  # scikit-learn 1.5 has two classes at most.
+  # scikit-learn 1.5 supports two classes at most.
   expected = sum(
     sk_metrics.brier_score_loss(labels == k, mean[:, k]) for k in range(4)
   )
@@ -103,7 +103,7 @@ def refused(**changes):
   return metrics.summarize(good._replace(**changes))
 
 
-# By the argument that is wrong: what is asked.
+# Name of the wrong argument, and the call.
 REFUSED = [
   ('probs', lambda: metrics.accuracy([0.5, 0.5], [0])),
   ('probs', lambda: metrics.accuracy([[np.nan, 1.0]], [0])),

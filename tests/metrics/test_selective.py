@@ -1,4 +1,4 @@
-"""Risk against coverage by hand."""
+"""Tests of selective prediction by hand."""
 
 import numpy as np
 import pytest
@@ -8,15 +8,15 @@ from bfl_tf import metrics
 
 def test_by_hand():
   found = metrics.selective([0.1, 0.2, 0.3, 0.4, 0.5], [1, 1, 0, 1, 1])
-  # Risks 0, 0, 1/3, 1/4, 1/5; of a perfect ranking 0 but for the last.
+  # Risks are 0, 0, 1/3, 1/4, 1/5. A perfect ranking has 0 except for the last.
   assert found.area == pytest.approx((1 / 3 + 1 / 4 + 1 / 5) / 5)
   assert found.excess == pytest.approx((1 / 3 + 1 / 4) / 5)
   assert found.accuracy_at == pytest.approx(3 / 4)
   assert found.coverage_at == 2 / 5
-  # Four of six are less than 80 %: five are answered.
+  # Four of six are less than 80 %, so five examples are answered.
   found = metrics.selective(np.arange(6), [1, 1, 1, 1, 0, 1])
   assert found.accuracy_at == pytest.approx(4 / 5)
-  # At a risk of 5 % all may be answered, though ten may not.
+  # A risk of 5 % allows all thirty answers, but not ten.
   found = metrics.selective(np.arange(30), np.arange(30) != 9)
   assert found.coverage_at == 1
 
@@ -51,7 +51,7 @@ def test_a_ranking_that_knows_nothing_has_the_error_rate():
   [
     ([0.0, 0.1, 0.2, 0.9], 1.0),
     ([0.5] * 4, 0.0),
-    # Wrong first: accuracies 0, 1/2, 2/3, 3/4 where 1, 1, 1, 3/4 are the best.
+    # The wrong one is first: accuracies 0, 1/2, 2/3, 3/4; best 1, 1, 1, 3/4.
     ([0.4, 0.3, 0.2, 0.1], (23 / 48 - 3 / 4) / (15 / 16 - 3 / 4)),
   ],
 )

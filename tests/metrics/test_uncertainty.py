@@ -1,4 +1,4 @@
-"""Uncertainty: hand-computed cases, the law of decomposition, precision."""
+"""Tests of uncertainty: hand-computed cases, decomposition, precision."""
 
 import math
 
@@ -19,13 +19,13 @@ def test_entropy_by_hand():
   probs = [[0.25] * 4, [1, 0, 0, 0], [0.5, 0.5, 0, 0]]
   got = metrics.normalized_entropy(probs)
   np.testing.assert_allclose(got, [1, 0, math.log(2) / math.log(4)])
-  # Of the mean over samples.
+  # The entropy is that of the mean over samples.
   probs = [[[1.0, 0.0]], [[0.0, 1.0]]]
   np.testing.assert_allclose(metrics.normalized_entropy(probs), [1.0])
 
 
 def test_decomposition_by_hand():
-  # Samples that agree, samples that are each certain and disagree.
+  # In the first example, samples agree. In the second, they disagree.
   probs = [[[0.8, 0.2], [1, 0]], [[0.8, 0.2], [0, 1]]]
   aleatoric = metrics.aleatoric_uncertainty(probs)
   epistemic = metrics.epistemic_uncertainty(probs)
@@ -49,7 +49,7 @@ def test_laws(seed, num_samples):
   epistemic = metrics.epistemic_uncertainty(probs)
   entropy = metrics.normalized_entropy(probs)
   total = (mean * (1 - mean)).sum(axis=-1)
-  # Exact in real numbers; what is left is the rounding of float64.
+  # The equality is exact up to the rounding of float64.
   np.testing.assert_allclose(aleatoric + epistemic, total, atol=1e-14)
   for part in (aleatoric, epistemic):
     assert (part >= 0).all() and (part <= 0.8 + 1e-12).all()
@@ -75,8 +75,8 @@ def test_spread_of_1e_5_survives_float32():
   exact = 2 * shift.var(axis=0)
   got = metrics.epistemic_uncertainty(wide)
   np.testing.assert_allclose(got, exact, rtol=1e-9)
-  # float32 holds 0.7 to 3e-8, so a spread of 1e-5 to 3e-3: the input's
-  # rounding, averaged over 50 samples, is all that may be lost.
+  # float32 has an error of 3e-8 at 0.7, which is 3e-3 of a spread of 1e-5. The
+  # result may have only this rounding of the input, averaged over 50 samples.
   got = metrics.epistemic_uncertainty(narrow)
   np.testing.assert_allclose(got, exact, rtol=3e-3)
   uncentred = ((narrow**2).mean(axis=0) - narrow.mean(axis=0) ** 2).sum(axis=-1)

@@ -1,4 +1,4 @@
-"""Fixup ResNets: their scale at initialisation, and that they train."""
+"""Tests of Fixup ResNets: initialisation and training."""
 
 import functools
 
@@ -31,7 +31,7 @@ def kernels(model):
 
 @pytest.mark.parametrize('depth', [8, 14])
 def test_counts(depth):
-  """Kernels, classifier; four biases and a factor a block, and two biases."""
+  """Kernels, classifier, four biases and a factor per block, two biases."""
   n = (depth - 2) // 6
   count, *_ = test_networks.resnet_counts(depth, 'batch')
   layout = weights.Layout.of(build(depth))
@@ -50,7 +50,7 @@ def test_scale_at_initialisation(depth):
   def he(kernel):
     return np.sqrt(2 / np.prod(kernel.shape[:3]))
 
-  # 432 weights and 2304 or more: five standard errors of a deviation.
+  # 432 weights, and 2304 or more: bounds are five standard errors.
   assert stem.std() / he(stem) == pytest.approx(1, abs=0.17)
   for first, last in zip(branches[::2], branches[1::2], strict=True):
     expected = he(first) * num_branches**-0.5
@@ -61,7 +61,7 @@ def test_scale_at_initialisation(depth):
   for kernel, other in zip(branches, others, strict=True):
     fans = np.sqrt(kernel.shape[2] / kernel.shape[3])
     np.testing.assert_allclose(other, fans * kernel, rtol=1e-6)
-  # Branches are silent at first, and so is the classifier.
+  # Initial outputs of the branches and of the classifier are zero.
   x = _RNG.normal(size=[4, 8, 8, 3]).astype(np.float32)
   model = build(depth)
   assert not model(x).numpy().any()
@@ -74,7 +74,7 @@ def test_scale_at_initialisation(depth):
 
 @pytest.mark.parametrize('depth', [8, pytest.param(32, marks=pytest.mark.slow)])
 def test_deterministic_steps_train_without_normalisation(depth):
-  """On 40 noisy pictures of ten prototypes."""
+  """The data are 40 noisy pictures of ten prototypes."""
   y = np.arange(40) % 10
   x = _RNG.normal(size=[10, 8, 8, 3])[y] + _RNG.normal(size=[40, 8, 8, 3])
   worker = toys.worker(
@@ -95,7 +95,7 @@ def test_deterministic_steps_train_without_normalisation(depth):
   'kind, slope', [(layers.ScalarBias, 1), (layers.ScalarFactor, 5)]
 )
 def test_scalars_learn_at_a_rate_of_their_own(kind, slope):
-  """Of 5 + b or 5 s by hand: the gradient is 1 or 5, the rate 0.1 of 0.2."""
+  """The gradient of 5 + b or 5 s is 1 or 5; the rate is 0.1 times 0.2."""
   layer = kind(rate=0.1)
   x = tf.constant([5.0])
   with tf.GradientTape() as tape:

@@ -1,4 +1,4 @@
-"""Seeded Flipout against its analytic moments; dropout; seeds; gradients."""
+"""Tests of Flipout layers: moments, seeds and gradients; of dropout."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from bfl_tf.models import layers
 NUM_SEEDS = 4000
 ROWS = np.random.default_rng(0).normal(size=[2, 5]).astype(np.float32)
 IMAGES = np.random.default_rng(1).normal(size=[2, 5, 5, 2]).astype(np.float32)
-# Large enough for each image to have a kernel of its own.
+# These images are so large that each image has its own kernel.
 LARGE = np.random.default_rng(1).normal(size=[2, 20, 19, 2]).astype(np.float32)
 SETTINGS = {
   'kernel_initializer': tf_keras.initializers.HeNormal(seed=0),
@@ -44,7 +44,7 @@ each = pytest.mark.parametrize(
 
 
 def built(layer, x):
-  """A model of one layer with random means and scales, and its variables."""
+  """Returns a model of one layer with random weights, and its variables."""
   inputs = tf_keras.Input(x.shape[1:])
   model = tf_keras.Model(inputs, layer(inputs))
   variables, rng = weights.Variables.of(model), np.random.default_rng(2)
@@ -61,7 +61,7 @@ def apply(model, x, seed):
 
 
 def samples(model, x):
-  """`[NUM_SEEDS, ...]` outputs, each under its own seed."""
+  """Returns outputs `[NUM_SEEDS, ...]`, each with its own seed."""
 
   @tf.function
   def draw():
@@ -74,7 +74,7 @@ def samples(model, x):
 
 
 def assert_mean(values, expected):
-  """The mean of `values [NUM_SEEDS, ...]`, within five standard errors."""
+  """Checks the mean of `[NUM_SEEDS, ...]` within five standard errors."""
   error = values.mean(0) - expected
   assert np.all(np.abs(error) <= 5 * values.std(0) / NUM_SEEDS**0.5)
 
@@ -91,10 +91,10 @@ def test_flipout_has_tfp_s_mean_variance_and_independence(make, x, linear):
   centred = drawn - mean
   variance = linear(x**2, kernel_scale**2) + bias_scale**2
   assert_mean(centred**2, variance)
-  # Signs of their own for each example: only the bias is shared in a batch.
+  # Each example has its own signs, so examples share only the bias.
   shared = np.broadcast_to(bias_scale**2, mean.shape[1:])
   assert_mean(centred[:, 0] * centred[:, 1], shared)
-  # And for each output.
+  # Each output has its own signs.
   assert_mean(centred[..., 0] * centred[..., 1], np.zeros(mean.shape[:-1]))
 
 
@@ -109,7 +109,7 @@ def test_gradients_reach_loc_and_rho(make, x, linear):
     value = total()
   trainable = variables.trainable
   gradients = tape.gradient(value, trainable)
-  # One sample is linear in loc and in the scale; a rho is moved by 1 / 64.
+  # One sample is linear in loc and scale; the step in rho is 1 / 64.
   for variable, gradient in zip(trainable, gradients):
     assert np.all(np.isfinite(gradient)) and np.any(gradient.numpy() != 0)
     direction = np.sign(gradient)
@@ -124,7 +124,7 @@ def test_gradients_reach_loc_and_rho(make, x, linear):
 
 
 def test_signs_of_inputs_and_of_outputs():
-  """Two equal examples share the noise but for their signs."""
+  """Two equal examples have the same noise, except for signs."""
 
   def noise(layer, x):
     model, variables = built(layer, x)
@@ -137,7 +137,7 @@ def test_signs_of_inputs_and_of_outputs():
     (layers.DenseFlipout(64, **settings), [2, 1]),
     (layers.Conv2DFlipout(64, 1, **settings), [2, 1, 1, 1]),
   ):
-    # One input: its sign cancels, the outputs' own go both ways.
+    # With one input, only signs of outputs differ.
     one, two = noise(layer, tf.ones(shape))
     np.testing.assert_array_equal(np.abs(one), np.abs(two))
     assert 0 < np.sum(one == two) < 64
@@ -145,7 +145,7 @@ def test_signs_of_inputs_and_of_outputs():
     (layers.DenseFlipout(1, **settings), [2, 64]),
     (layers.Conv2DFlipout(1, 1, **settings), [2, 1, 1, 64]),
   ):
-    # One output: the inputs' signs change more than its sign.
+    # With one output, signs of inputs change the absolute value.
     one, two = noise(layer, tf.ones(shape))
     assert np.abs(one) != pytest.approx(np.abs(two), rel=1e-3)
 
@@ -156,7 +156,7 @@ def test_same_seed_same_bits_and_no_loss_of_their_own(make, x, linear):
   first = apply(model, x, seeds.named(0, 'test', 1)).numpy()
   assert np.array_equal(first, apply(model, x, seeds.named(0, 'test', 1)))
   assert not np.any(first == apply(model, x, seeds.named(0, 'test', 2)))
-  # By hand, outside of any scope, the seed is drawn.
+  # Outside of a scope, the seed is random.
   assert not np.any(model(x).numpy() == model(x).numpy())
   assert model.losses == []
 

@@ -1,4 +1,4 @@
-"""MobileNetV2: how many weights, Keras' own network, a few strides."""
+"""Tests of MobileNetV2: number of weights, comparison with Keras, strides."""
 
 import functools
 
@@ -22,11 +22,11 @@ def build(variant='deterministic', size=32, **settings):
 
 def test_counts():
   assert weights.Layout.of(build()).num_trainable() == 2_236_682
-  # Nine weights and a bias a channel of depthwise convolutions.
+  # Depthwise convolutions have nine weights and a bias per channel.
   layout = weights.Layout.of(build('flipout', normalization='none'))
   assert layout.size('point') == 10 * 64_224 // 9 and not layout.size('buffers')
   drops = [type(x).__name__ for x in build('mc_dropout').layers]
-  # After every convolution: three in a block, two where nothing is expanded.
+  # One per convolution: three in a block, two in a block without expansion.
   assert drops.count('MCDropout') == 1 + 2 + 16 * 3 + 1
 
 
@@ -46,7 +46,7 @@ def test_at_128_pixels_it_is_keras_own():
     (128, 128, 3), weights=None, classes=10, classifier_activation=None
   )
   rng = np.random.default_rng(0)
-  # No vector at its start, where half of them are zeros.
+  # Random values, because half of the vectors are initially zero.
   values = [
     rng.uniform(0.5, 1.5, value.shape) if value.ndim == 1 else value
     for value in ours.get_weights()

@@ -1,4 +1,4 @@
-"""Counted weights, equal starts, and what is refused."""
+"""Tests of networks: number of weights, initial weights, errors."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def read(model):
 
 
 def resnet_counts(depth, normalization):
-  """Kernels and biases, gammas and betas, moving statistics, by formula."""
+  """Returns numbers of kernel and bias, gamma and beta, moving weights."""
   n = (depth - 2) // 6
   convs = [(3, 16), *[(16, 16)] * (2 * n)]
   for width in (32, 64):
@@ -81,7 +81,7 @@ def test_resnet_counts(depth, variant, normalization):
   layout = weights.Layout.of(model)
   kernels, affine, moving = resnet_counts(depth, normalization)
   assert layout.num_trainable() == kernels + affine
-  # Gamma and beta stay points; a bias there is only without normalization.
+  # Gamma and beta are deterministic; biases exist only without normalization.
   assert layout.size('loc') == (kernels if variant == 'flipout' else 0)
   assert layout.size('buffers') == moving
 
@@ -89,15 +89,15 @@ def test_resnet_counts(depth, variant, normalization):
 def test_resnet18_counts():
   model = build('resnet18', (32, 32, 3))
   layout = weights.Layout.of(model)
-  # Of ImageNet's 11 689 512 (torchvision): 1000 classes and a 7x7 stem less.
+  # ImageNet's network (torchvision) has 1000 classes and a 7x7 stem.
   expected = 11_689_512 - 990 * 513 - (49 - 9) * 3 * 64
   assert layout.num_trainable() == expected
-  # A mean and a variance for each of 20 convolutions' outputs.
+  # Each output of 20 convolutions has a mean and a variance.
   assert layout.size('buffers') == 2 * 4_800
 
 
 def test_the_formula_is_the_papers():
-  # 0.27 million in He et al., table 6.
+  # He et al., table 6: 0.27 million.
   assert sum(resnet_counts(20, 'batch')[:2]) == 269_722
 
 
@@ -132,12 +132,12 @@ def test_only_mc_dropout_drops():
     for name in ('resnet8', 'mlp')
     for variant in models.VARIANTS
   ]  # fmt: skip
-  # After every convolution or hidden layer, not on logits.
+  # Dropout follows every convolution and hidden layer, but not the logits.
   assert counts == [0, 7, 0, 0, 1, 0]
 
 
 def linear(variant, input_shape, num_classes):
-  """A user's own builder, with an initializer that takes no seed."""
+  """A custom builder, whose initializer takes no seed."""
   inputs = tf_keras.Input(input_shape)
   x = tf_keras.layers.Dense(num_classes)(tf_keras.layers.Flatten()(inputs))
   return tf_keras.Model(inputs, x)
@@ -161,7 +161,7 @@ def test_a_users_own_builder():
   assert not np.array_equal(read(first).point, read(other).point)
 
 
-# By what the line names: the network, its inputs and settings.
+# Network, inputs and settings, by a pattern of the error.
 REFUSED = {
   'resnet21': ('resnet21', (32, 32, 3), {}),
   'lenet5 .* 12x12': ('lenet5', (11, 28, 1), {}),

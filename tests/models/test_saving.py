@@ -1,4 +1,4 @@
-"""A model that Keras saved and loaded: the same weights, the same draws."""
+"""Tests of models that Keras has saved and loaded."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_a_config_starts_alike_and_a_file_holds_what_was_trained(
   for ours, theirs in zip(model.get_weights(), copy.get_weights(), strict=True):
     np.testing.assert_array_equal(ours, theirs)
   assert_alike(model, copy)
-  # Other values in every weight, and in the moving statistics.
+  # Every weight and moving statistic has another value.
   rng = np.random.default_rng(0)
   model.set_weights(
     [w + rng.uniform(0.01, 0.05, w.shape) for w in model.get_weights()]

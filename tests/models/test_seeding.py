@@ -1,4 +1,4 @@
-"""One seed, the same bits: whatever the layers' names; dropout stays on."""
+"""Tests of seeds of models, and of dropout in evaluation."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_dropout_is_on_at_inference():
   assert set(np.unique(y)) == {0.0, 4.0}
   error = (y == 0).mean() - 0.25
   assert abs(error) <= 5 * (0.25 * 0.75 / y.size) ** 0.5
-  # Two layers of one pass drop apart; one seed drops alike.
+  # Two calls in a pass have different masks; the same seed has the same mask.
   assert not np.array_equal(y, z)
   with models.scope([1, 2]):
     assert np.array_equal(y, layer(x, training=True))

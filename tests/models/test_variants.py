@@ -1,4 +1,4 @@
-"""How kernels start, and what a depthwise convolution is."""
+"""Tests of kernel initializers and depthwise convolutions."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,8 @@ import tf_keras
 from bfl_tf import models, weights
 from bfl_tf.models import variants
 
-# Variance by the fans, and the bound in standard deviations: of a uniform, and
-# of the normal that Keras truncates at two of its own.
+# Variance by fans, and bound in standard deviations. Keras truncates the normal
+# at two standard deviations.
 STARTS = {
   'he_normal': (lambda fan_in, fan_out: 2 / fan_in, 2 / 0.87962566),
   'glorot_uniform': (lambda fan_in, fan_out: 2 / (fan_in + fan_out), 3**0.5),
@@ -24,7 +24,7 @@ def blocks(start):
 def assert_starts(kernel, start, fan_in, fan_out):
   expected, bound = STARTS[start]
   variance = expected(fan_in, fan_out)
-  # Tails are no heavier than a normal's: at most its standard error.
+  # The tails are at most those of a normal, and so is the standard error.
   assert kernel.var() == pytest.approx(
     variance, rel=5 * (2 / kernel.size) ** 0.5
   )

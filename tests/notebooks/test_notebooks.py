@@ -1,4 +1,4 @@
-"""The notebooks: pairs that agree, and they run."""
+"""Tests that notebooks run and agree with their Python files."""
 
 import pathlib
 import runpy
@@ -25,10 +25,10 @@ def test_pair_has_the_same_cells(path):
 @pytest.mark.process
 @pytest.mark.parametrize('path', _NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_runs(path, monkeypatch):
-  """The pair in Python, in this process, where TensorFlow has started."""
+  """Runs the Python file in this process, which has TensorFlow already."""
   monkeypatch.setenv('BFL_TF_SMOKE', '1')
   monkeypatch.chdir(_FOLDER)
-  # 04 imports the experiments by its folder.
+  # Notebook 04 adds a folder to the path.
   monkeypatch.setattr(sys, 'path', [*sys.path])
   shown = runpy.run_path(str(path.with_suffix('.py')))
   assert shown['SMOKE']

@@ -1,4 +1,4 @@
-"""Who joins or changes here trains nothing, unless a test says so."""
+"""Replacement of the training of clients in these tests."""
 
 import made
 import pytest

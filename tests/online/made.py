@@ -1,4 +1,4 @@
-"""One-shot runs whose clients' posteriors are made of seeds, not trained."""
+"""One-shot runs with random posteriors of clients, for tests."""
 
 import fake
 import numpy as np
@@ -41,7 +41,7 @@ def replies(experiment, state, clients, change=0):
 
 
 class Engine(engine.Engine):
-  """In place of `engine.Local`."""
+  """An engine that replaces `engine.Local`."""
 
   def __init__(self, change=0):
     self.change = change
@@ -55,7 +55,7 @@ def played(experiment):
 
 
 def without(experiment, client):
-  """One round in which a client was never there."""
+  """Returns the state after one round without a client."""
 
   @toys.Engine
   def others(experiment, state, clients):

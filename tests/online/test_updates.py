@@ -1,4 +1,4 @@
-"""A client that joins, changes or leaves: the laws of section 5.3."""
+"""Tests of clients that join, change or leave (FL-SWAG, section 5.3)."""
 
 import pathlib
 
@@ -37,7 +37,7 @@ def test_added_and_removed_it_was_never_there_and_order_is_nothing(changes):
   assert sorted(online.members(added.state)) == [0, 1, 2, 3, 4, 5]
   sent = online.members(added.state)[2]
   assert added.info['bytes_up'] == sent.num_bytes
-  # Equal updates, all at once.
+  # The update differs from that of the round with all clients.
   assert not toys.same(sent.model, online.members(whole)[2].model)
   there_and_back = online.apply(
     experiment, added.state, online.Change('remove', 2)
@@ -90,7 +90,7 @@ def test_what_clients_remember_goes_with_them(changes):
 
 
 def test_a_newcomer_trains_by_the_founders_schedule(monkeypatch):
-  """By the rates and epochs of the one round, by draws of its own."""
+  """It has the rates and epochs of the round, and its own random draws."""
   monkeypatch.setattr(engine, 'Local', _TRAINS)
   experiment = made.experiment(
     **{'learning_rate_schedule': 'steps', 'steps.first_factor': 0.5},

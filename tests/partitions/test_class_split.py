@@ -1,4 +1,4 @@
-"""Disjoint class ranges by hand, by law, and where they do not divide."""
+"""Tests of the partition `class_split`, with disjoint class ranges."""
 
 from hypothesis import given
 from hypothesis import strategies as st

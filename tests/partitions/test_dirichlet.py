@@ -1,4 +1,4 @@
-"""Dirichlet partitions: limits of alpha, moments, exact sums, fairness."""
+"""Tests of Dirichlet partitions: limits of alpha, moments, sums, symmetry."""
 
 import hypothesis
 from hypothesis import strategies
@@ -16,7 +16,7 @@ def split(name, labels, num_clients=10, seed=0, **options):
 
 
 def tables(name, num_clients=10, **options):
-  """Counts of 60 seeds, `[60, num_clients, 10]`."""
+  """Returns class counts for 60 seeds, `[60, num_clients, 10]`."""
   parts = (split(name, CIFAR, num_clients, s, **options) for s in range(60))
   return np.array([partitions.counts(CIFAR, part, 10) for part in parts])
 
@@ -78,14 +78,15 @@ def test_dirichlet_equal_with_a_tiny_alpha_gives_few_classes(
 
 
 def test_dirichlet_equal_clients_are_exchangeable():
-  # Nobody gets the leftovers: the last client is as peaked as the first.
+  # The last client does not get the rest: it is as peaked as the first.
   peaks = tables('dirichlet_equal', alpha=0.1).max(axis=-1)
   gap = peaks[:, 0] - peaks[:, -1]
   assert abs(gap.mean()) < 5 * gap.std() / np.sqrt(gap.size)
 
 
 def test_dirichlet_equal_varies_less_by_the_sums_that_it_keeps():
-  # Small deviations are about normal: of 10 x 9, both sums leave 9 x 9 free.
+  # Small deviations are approximately normal. Both sums leave 9 x 9 of 10 x 9
+  # degrees of freedom.
   alpha = 50.0
   shares = tables('dirichlet_equal', alpha=alpha) / 5000
   variances = np.square(shares - 0.1).mean(axis=(1, 2))

@@ -1,4 +1,4 @@
-"""FL-SWAG's split: sizes sorted, one class of interest a client."""
+"""Tests of FL-SWAG's partition `interest`."""
 
 import numpy as np
 import pytest
@@ -15,14 +15,14 @@ def counts(num_clients=10, num_classes=10, each=6_000, seed=0, **options):
 
 
 def test_equal_sizes_by_hand():
-  # Of a class's 1000: 1 to 0.25 to 0.25.
+  # The 300 examples of a class are split 1 to 0.25 to 0.25.
   table = counts(3, 3, 300, proportion=0.25, sizes='equal')
   assert table.tolist() == [[200, 50, 50], [50, 200, 50], [50, 50, 200]]
 
 
 def test_interest_is_a_client_number_modulo_classes():
   table = counts(5, 2, 700, proportion=0.5, sizes='equal')
-  # Class 0 interests clients 0, 2, 4 (1 each) and not 1, 3 (1/2 each).
+  # Class 0 is of interest to clients 0, 2, 4 (1 each), not to 1, 3 (1/2 each).
   assert table[:, 0].tolist() == [175, 87, 176, 87, 175]
   assert np.abs(table[:, 1] - [100, 200, 100, 200, 100]).max() <= 1
 
@@ -32,7 +32,7 @@ def test_a_client_is_as_much_larger_in_every_class_that_none_of_both_likes(
   sizes,
 ):
   table = counts(seed=2, sizes=sizes).astype(float)
-  # Ratios of two clients' shares are those of their sizes, whatever the class.
+  # Shares of two clients have the ratio of their sizes in every class.
   first, last = table[3], table[8]
   neither = [c for c in range(10) if c not in (3, 8)]
   ratios = (last / first)[neither]

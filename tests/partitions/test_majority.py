@@ -1,4 +1,4 @@
-"""FedBE's Figure 1: most of a client is one class."""
+"""Tests of the partition `majority` of FedBE's Figure 1."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Laws that every partition keeps, and each one's own case by hand."""
+"""Tests of properties of all partitions, and of single partitions by hand."""
 
 import hypothesis
 from hypothesis import strategies
@@ -47,9 +47,9 @@ def test_parts_cover_every_example_once_and_none_is_empty(
     strategies.lists(strategies.integers(40, 90), min_size=2, max_size=6)
   )
   if name == 'class_split':
-    num_clients = len(sizes)  # So that they divide.
+    num_clients = len(sizes)  # It must divide the number of classes.
   elif name == 'label_quantity':
-    num_clients += len(sizes)  # So that each class has a client.
+    num_clients += len(sizes)  # Each class needs a client.
   hypothesis.assume(2 * num_clients >= len(sizes))
   labels = np.random.default_rng(seed).permutation(
     np.repeat(np.arange(len(sizes)), sizes)
@@ -66,7 +66,7 @@ def test_parts_cover_every_example_once_and_none_is_empty(
 @every_partition
 def test_the_seed_decides(name):
   assert same(split(name, CIFAR, seed=3), split(name, CIFAR, seed=3))
-  # Nothing is left to chance.
+  # These partitions are not random.
   fixed = name in ('class_split', 'natural')
   other = split(name, CIFAR, seed=4)
   assert same(split(name, CIFAR, seed=3), other) == fixed
@@ -135,7 +135,7 @@ def test_hold_out_by_seed_and_counts_by_hand():
   assert table.tolist() == [[1, 1, 0, 0], [0, 1, 1, 0]]
 
 
-# The partition, the argument that is wrong, and how.
+# Partition, wrong argument, and its value.
 REFUSED = [
   ('class_split', 'num_clients', {'num_clients': 3}),
   ('dirichlet', 'min_examples=6000', {'min_examples': 6000}),

@@ -1,4 +1,4 @@
-"""FedBE's step split: majors, minors, no image in two places."""
+"""Tests of FedBE's partition `step`."""
 
 import hypothesis
 from hypothesis import strategies as st

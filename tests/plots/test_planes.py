@@ -1,4 +1,4 @@
-"""Points of the plane show what they are given."""
+"""Tests of plots of points in a plane."""
 
 import numpy as np
 
@@ -26,7 +26,7 @@ def test_points_of_a_class_look_alike_in_all_panels():
   zero, seven = one.collections
   np.testing.assert_array_equal(zero.get_offsets(), [[2, 3]])
   np.testing.assert_array_equal(seven.get_offsets(), [[0, 1], [4, 5]])
-  # Seven colours: the eighth class has the first one's, and another marker.
+  # There are seven colours: class 7 has that of class 0, with another marker.
   assert len(zero.get_paths()[0]) != len(seven.get_paths()[0])
   (again,) = two.collections
   assert len(again.get_paths()[0]) == len(seven.get_paths()[0])
@@ -42,7 +42,7 @@ def test_samples_share_a_plane():
   wide = np.outer(rng.normal(size=200), direction) * 10
   samples = {'a': wide, 'b': rng.normal(size=[100, 3])}
   points = plots.principal(samples)
-  # The first component is the wide direction, whatever its sign.
+  # The first component is the wide direction, with any sign.
   along = (wide - np.concatenate([*samples.values()]).mean(0)) @ direction
   assert abs(np.corrcoef(points['a'][:, 0], along)[0, 1]) > 0.999
   left, right = plots.plane(points).axes

@@ -1,4 +1,4 @@
-"""Figures show what a small made run recorded; wrong files are named."""
+"""Tests of figures of a small handmade run, and of errors."""
 
 import csv
 import pathlib
@@ -72,7 +72,7 @@ def test_learning_curve_shows_the_evaluated_rounds(run_dir, tmp_path):
 
 def test_seeds_of_a_name_are_a_line_in_a_band(run_dir, tmp_path):
   other = make_run(tmp_path / 'other')
-  # It was stopped later than the first: they are drawn as far as both went.
+  # The other run is longer; curves end with the shorter run.
   scores = [[0, 0.3], [2, 0.6], [4, 0.5], [6, 0.9]]
   write_csv(other / 'metrics.csv', [['round', 'accuracy'], *scores])
   (axes,) = plots.learning_curve({'WS': [run_dir, other]}).axes
@@ -122,7 +122,7 @@ def test_member_confidence_shows_right_and_wrong(tmp_path):
   np.savez(tmp_path / 'members.npz', confidence_C=confidence, correct_C=correct)
   (axes,) = plots.member_confidence(tmp_path, ('C',), num_bins=5).axes
   right, wrong = axes.containers
-  # Bins of 0.2: 0.55 is in the third, 0.75 in the fourth.
+  # Bins have width 0.2: 0.55 is in the third, 0.75 in the fourth.
   np.testing.assert_allclose(heights(right), np.array([0, 0, 1, 0, 3]) / 6)
   np.testing.assert_allclose(heights(wrong), np.array([0, 0, 1, 1, 0]) / 6)
   assert axes.get_title() == '2 clients: mean accuracy 0.667'
@@ -144,7 +144,7 @@ def test_gap_above_by_hand():
   curve = metrics.gap_above(PROBS, LABELS, 11)
   np.testing.assert_allclose(curve.thresholds, np.arange(11) / 10)
   assert curve.counts.tolist() == [4] * 6 + [3, 3, 1, 1, 0]
-  # All: 2 of 4 right at a mean confidence of 0.7125; three: 2 of 3 at 0.7667.
+  # Of all, 2 of 4 are right at mean confidence 0.7125; of three, 2 at 0.7667.
   np.testing.assert_allclose(curve.gap[:6], 0.5 - 0.7125)
   np.testing.assert_allclose(curve.gap[6:8], 2 / 3 - 2.3 / 3)
   np.testing.assert_allclose(curve.gap[8:10], 0.1)

@@ -1,4 +1,4 @@
-"""Posteriors with a factor: rules and divergences see their marginals."""
+"""Tests of posteriors with a low-rank factor in rules and divergences."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ WEIGHTS = [3.0, 1.0, 7.0]
 
 
 def clients(rank, num_clients=3, num_params=9_000):
-  """More than one chunk; the first client has a factor of another rank."""
+  """Returns clients with several chunks; the first has another rank."""
   rng = np.random.default_rng(rank)
   updates = []
   for k in range(num_clients):
@@ -49,7 +49,7 @@ def test_a_rule_pools_the_marginals(name, rank=2):
   expected, plain = reduce(rule, [*map(marginal, updates)], reference)
   assert model.factor.shape == (0, 9_000)
   assert np.array_equal(model.point, expected.point)
-  # The marginals were rounded to float32 once more.
+  # The marginals have one more rounding to float32.
   np.testing.assert_allclose(model.loc, expected.loc, rtol=1e-4, atol=1e-6)
   np.testing.assert_allclose(model.scale, expected.scale, rtol=1e-6)
   assert 'factor_fraction' not in plain

@@ -1,4 +1,4 @@
-"""`pool` over tfp distributions: analytic scenarios."""
+"""Tests of `pool` on TFP distributions, with analytic solutions."""
 
 import functools
 
@@ -16,7 +16,7 @@ def normal(loc, scale):
 
 
 def moments(posterior):
-  """Mean and variance in float64."""
+  """Returns mean and variance in float64."""
   mean, deviation = posterior.mean().numpy(), posterior.stddev().numpy()
   return mean.astype(np.float64), np.square(deviation, dtype=np.float64)
 
@@ -26,7 +26,7 @@ def pool_moments(rule, loc, scale, weights=None, **kwargs):
   return moments(pooling.pool(rule, posteriors, weights, **kwargs))
 
 
-# Around 1000 the squares would cancel, were they not of distances to a client.
+# Around 1000, squares of means would cancel; squares of distances do not.
 @pytest.mark.parametrize(
   'prior, around, spread', [(None, 1, 1e-5), (0.0, 1, 1e-5), (None, 1e3, 1e-4)]
 )
@@ -42,8 +42,8 @@ def test_lp_sees_a_small_spread(prior, around, spread):
   np.testing.assert_allclose(variance, expected, rtol=1e-4)
 
 
-# `dwc` divides the whole prior out; a product counts what each of three clients
-# has of it; in an average by size each client stands for all examples.
+# `dwc` divides the whole prior out. In a product, each of three clients has the
+# prior^(1/3). In an average by size, each client stands for all examples.
 @pytest.mark.parametrize(
   'rule, weights, shares, kl_examples',
   [
@@ -60,8 +60,8 @@ def test_lp_sees_a_small_spread(prior, around, spread):
 def test_conjugate_clients_give_the_centralized_posterior(
   rule, weights, shares, kl_examples, prior_scale, design
 ):
-  # y = x theta + noise. `same`: every example tells the same of the weights;
-  # `separate`: clients' do not, but posteriors factorise.
+  # y = x theta + noise. `same`: all examples have equal information per weight.
+  # `separate`: clients differ, but posteriors factorise.
   rng = np.random.default_rng(0)
   prior_mean, truth, noise = rng.normal(size=6), rng.normal(2, 1, 6), 0.7
   sizes, facts = np.array([6, 42, 504]), []
@@ -75,7 +75,7 @@ def test_conjugate_clients_give_the_centralized_posterior(
     facts.append((x.T @ x / noise**2, x.T @ y / noise**2))
 
   def posterior(gram, shift, prior_scale):
-    """Mean and scales of the best Gaussian that factorises."""
+    """Returns mean and scales of the best factorised Gaussian."""
     precision = np.eye(6) / prior_scale**2 + gram
     mean = prior_mean + np.linalg.solve(precision, shift)
     return mean, precision.diagonal() ** -0.5
@@ -92,7 +92,7 @@ def test_conjugate_clients_give_the_centralized_posterior(
     prior=normal(prior_mean, np.full(6, prior_scale)),
   )
   expected, scale = posterior(*map(sum, zip(*facts)), prior_scale)
-  # An average of what clients know unequally is none of the laws'.
+  # An average is exact only if clients have equal information per example.
   same = design == 'same' or rule != 'nwa'
   close = functools.partial(np.allclose, rtol=1e-5, atol=0)
   assert close(np.sqrt(variance), scale) == same

@@ -1,4 +1,4 @@
-"""The low-rank product against the dense one, and its laws."""
+"""Tests of the low-rank product against the dense product."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +27,7 @@ def covariance(client):
 
 
 def dense(clients):
-  """Mean and covariance of the product, P x P."""
+  """Returns mean and covariance of the product, P x P."""
   precisions = [np.linalg.inv(covariance(client)) for client in clients]
   sigma = np.linalg.inv(sum(precisions))
   shift = sum(p @ c.loc.astype(float) for p, c in zip(precisions, clients))
@@ -74,7 +74,7 @@ def test_it_is_the_dense_product(seed, ranks):
 
 
 def test_more_than_a_chunk_is_the_same_as_its_parts():
-  # Blocks of weights that no factor ties together: each is its own product.
+  # No factor correlates the blocks of weights, so each block is a product.
   rng = np.random.default_rng(1)
   size = 9_000
   clients = []
@@ -136,7 +136,7 @@ def test_a_factor_much_larger_than_the_scale_keeps_its_digits():
 
 @pytest.mark.parametrize('ratio', [1e3, 1e5, 1e6, 1e8])
 def test_clients_of_one_covariance_are_averaged_or_refused(ratio):
-  # K of them have the product N(mean of the means, covariance / K).
+  # The product of K clients is N(mean of the means, covariance / K).
   rng = np.random.default_rng(6)
   one = model(rng, 3, spread=0.1)
   one = one._replace(scale=one.scale / np.float32(ratio))

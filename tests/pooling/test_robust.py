@@ -1,4 +1,4 @@
-"""A minority of bad clients does not decide; a mean is theirs."""
+"""Tests of robust rules against a minority of malicious clients."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_two_of_ten_bad_clients_stay_within_the_good_ones(name, worst=-1e18):
     (model.loc, model.point, model.scale), (loc, loc, scale)
   ):
     of = np.float32(of[good])
-    # A root of a mean of squares is rounded.
+    # The root of a mean of squares has a rounding error.
     assert np.all(vector >= of.min(axis=0) - 1e-6)
     assert np.all(vector <= of.max(axis=0) + 1e-6)
   aside = 0.2 if name == 'multi_krum' else 0
@@ -51,7 +51,7 @@ def test_median_and_trimmed_mean_by_hand():
   median, _ = pooled('median', loc, scale)
   assert median.loc == 4
   np.testing.assert_allclose(median.scale**2, 4, rtol=1e-6)
-  # Of five one goes at each end.
+  # One of five clients is removed at each end.
   trimmed, _ = pooled('trimmed_mean', loc, scale)
   np.testing.assert_allclose(trimmed.loc, 11 / 3, rtol=1e-6)
   np.testing.assert_allclose(trimmed.scale**2, 11 / 3, rtol=1e-6)
@@ -60,8 +60,8 @@ def test_median_and_trimmed_mean_by_hand():
 
 
 def test_krum_by_hand():
-  # Of five one may be bad: two neighbours count, four clients are averaged. By
-  # one or three the 0 (16 + 9 + 64) would be left out, and not the 9 (25 + 1).
+  # One of five may be malicious: scores use two neighbours, four clients are
+  # averaged. With three, 0 (16 + 9 + 64) would be rejected, not 9 (25 + 1).
   model, info = pooled('multi_krum', [[0], [3], [4], [8], [9]], [[1]] * 5)
   assert model.loc == 15 / 4
   assert info['guarded_fraction'] == pytest.approx(0.2)
@@ -72,7 +72,7 @@ def test_a_good_mean_brings_nothing_else_in(name):
   rng = np.random.default_rng(0)
   loc, scale = rng.normal(size=(10, 5)), rng.uniform(0.5, 1, (10, 5))
   buffers = rng.normal(size=(10, 5))
-  # Two that agree.
+  # Two malicious clients agree.
   scale[[3, 7]], buffers[[2, 5]] = 1e3, 1e18
   model, _ = pooled(name, loc, scale, buffers)
   assert np.all(model.scale <= 1)
@@ -80,7 +80,7 @@ def test_a_good_mean_brings_nothing_else_in(name):
 
 
 def test_bad_clients_that_agree_are_not_believed():
-  # Three of nine may be bad: four neighbours count, six clients are averaged.
+  # Three of nine may be malicious: four neighbours, six averaged clients.
   loc = [[0], [1], [2], [3], [4], [5], [90], [90], [90]]
   model, _ = pooled('multi_krum', loc, [[1]] * 9, bad=1 / 3)
   assert model.loc == 2.5

@@ -1,4 +1,4 @@
-"""Rules against Eq. 10 to 17 in dense float64; order, floor, guard, points."""
+"""Tests of pooling rules against Eq. 10 to 17 in dense float64."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,7 +26,7 @@ def update(client_id, num_examples, *vectors):
 
 
 def draw(seed, num_clients, num_params=40, decades=6):
-  """Clients, their weights, a reference; every 4th parameter is guarded."""
+  """Returns updates, weights, a reference; every 4th parameter is guarded."""
   rng = np.random.default_rng(seed)
   loc = rng.normal(size=(num_clients, num_params))
   scale = np.exp(rng.uniform(-6, -1, loc.shape))
@@ -38,7 +38,7 @@ def draw(seed, num_clients, num_params=40, decades=6):
 
 
 def reduce(name, updates, client_weights, reference, rng=None):
-  """Merges in the order given or, with `rng`, in any order and tree."""
+  """Pools in the given order or, with `rng`, in a random tree."""
   rule = pooling.rule_of(name)
   pairs = zip(updates, client_weights, strict=True)
   waiting = [rule.accumulate(u, w, reference) for u, w in pairs]
@@ -54,7 +54,7 @@ def moments(model):
 
 
 def dense(name, updates, client_weights, reference):
-  """Eq. 10 to 17 as printed, for `[num_clients, num_params]` at once."""
+  """Returns mean and variance by Eq. 10 to 17 as printed."""
   m, v = np.stack([moments(u.model) for u in updates], axis=1)
   m0, v0 = moments(reference)
   w = (client_weights / np.sum(client_weights))[:, np.newaxis]
@@ -69,7 +69,7 @@ def dense(name, updates, client_weights, reference):
     return np.sum(w * m, 0), np.prod(v**w, 0)
   if name == 'median':
     return np.median(m, 0), np.median(v, 0)
-  # A fifth, rounded; SciPy rounds down.
+  # A fifth, rounded to the nearest; SciPy rounds down.
   bad = round(0.2 * len(m))
   if name == 'trimmed_mean':
     share = bad / len(m) + 1e-9
@@ -89,7 +89,7 @@ def dense(name, updates, client_weights, reference):
 
 
 def krum(m, bad):
-  """Multi-Krum as printed, a client at a time."""
+  """Returns the clients of Multi-Krum, with one score per client."""
   scores = [
     sum(sorted(np.sum((m - mean) ** 2, axis=1))[: max(len(m) - bad - 1, 2)])
     for mean in m
@@ -99,7 +99,7 @@ def krum(m, bad):
 
 @every_rule
 def test_streamed_is_dense(name):
-  # 20 001 is two chunks and a bit.
+  # 20 001 weights are two chunks and a rest.
   for num_clients, num_params in (
     (1, 40), (2, 1), (3, 20_001), (10, 40), (1000, 40)
   ):  # fmt: skip
@@ -116,8 +116,8 @@ def test_streamed_is_dense(name):
 def test_order_and_tree_do_not_matter_bit_for_bit(name, seed, num_clients):
   rng = np.random.default_rng(seed)
   updates, w, reference = draw(seed, num_clients)
-  # The even clients' means cancel the odd ones', but for the first's crumbs:
-  # in one float64 their low bits would depend on the order.
+  # Means of even and odd clients cancel, except for small means of the first.
+  # In a single float64, their low bits would depend on the order.
   reference = reference._replace(loc=np.zeros_like(reference.loc))
   for k in range(1, num_clients):
     loc, scale, *rest = updates[k].model
@@ -170,8 +170,8 @@ def test_points_and_buffers_by_hand(name):
     update(1, 300, [0], [1], [4, 0], [0]),
   ]
   model, _ = reduce(name, updates, [3.0, 1.0], updates[0].model)
-  # By size (1 to 3) for the rules that take no weights, else 3 to 1; a robust
-  # rule believes nobody's size.
+  # Rules with client weights use 3 to 1; others use sizes, 1 to 3. Robust rules
+  # ignore sizes.
   if name in robust.ROBUST:
     expected = [2, 2], [4]
   elif name in ('conflation', 'dwc', 'product'):
@@ -193,7 +193,7 @@ def test_the_floor_is_counted(name):
 
 
 def test_dwc_keeps_the_prior_where_precision_runs_out():
-  # Two such clients leave 2/3 - 1, 2/2 - 1, 2/1.61 - 1 < 0.25 < 2/1.5 - 1.
+  # Precisions of two clients: 2/3 - 1, 2/2 - 1, 2/1.61 - 1 < 0.25 < 2/1.5 - 1.
   client = update(0, 1, [5] * 4, np.sqrt([3, 2, 1.61, 1.5]))
   reference = gaussian([4] * 4, [1] * 4)
   model, info = reduce('dwc', [client] * 2, [1, 1], reference)

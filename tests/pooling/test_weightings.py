@@ -1,4 +1,4 @@
-"""Client weights by hand in one dimension; floors, fallbacks, point models."""
+"""Tests of client weights: by hand, floors, fallbacks, deterministic models."""
 
 import math
 
@@ -16,20 +16,20 @@ every_scheme = pytest.mark.parametrize('scheme', sorted(pooling.WEIGHTINGS))
 
 
 def kl(q, p):
-  """KL[N(m, s^2) || N(m', s'^2)] in closed form, for `(m, s)` pairs."""
+  """Returns KL[N(m, s^2) || N(m', s'^2)] for pairs `(m, s)`."""
   (m, s), (m_p, s_p) = q, p
   return math.log(s_p / s) + (s**2 + (m - m_p) ** 2) / (2 * s_p**2) - 0.5
 
 
 def updates(*models):
-  """Of clients with 100, 200, ... examples."""
+  """Returns updates of clients with 100, 200, ... examples."""
   return [
     statistics.ClientUpdate(k, 100 * (k + 1), q) for k, q in enumerate(models)
   ]
 
 
 def weigh(weighting, sent, reference=None):
-  """Each client's weight, of any sum."""
+  """Returns unnormalized client weights."""
   return weighting.weigh_all(sent, reference)[0]
 
 
@@ -67,7 +67,7 @@ def test_equal_and_size_by_hand():
   'clients', [[(0, 1), (2, 0.5)], [(0, 1), (1, 0.5), (-4, 2)]]
 )
 def test_divergences_by_hand(clients):
-  """Each client's nearest, farthest and the global posterior, Eq. 20, 21."""
+  """Eq. 20 and 21: nearest, farthest and global posterior of each client."""
   sent, reference = updates(*(gaussian(*c) for c in clients)), (0.5, 4)
   others = [[kl(q, p) for p in clients if p != q] for q in clients]
   for discrepancy, pick in (('largest', max), ('nearest', min)):
@@ -86,7 +86,7 @@ def test_divergence_sums_over_parameters_in_float64():
   q, p = gaussian([0, 1, 2], [1, 2, 0.5]), gaussian([1, 1, 0], [2, 2, 1])
   expected = kl((0, 1), (1, 2)) + kl((1, 2), (1, 2)) + kl((2, 0.5), (0, 1))
   assert weightings.divergence(q, p) == pytest.approx(expected, rel=1e-12)
-  # Neighbouring float32 means: a float32 KL would be lost beside 1.
+  # The means are neighbouring float32 numbers: a float32 KL would be 0.
   near = gaussian(np.nextafter(np.float32(1), np.float32(2)), 1)
   expected = 0.5 * float(near.loc[0] - 1) ** 2
   got = weightings.divergence(gaussian(1, 1), near)
@@ -101,7 +101,7 @@ def test_equal_posteriors_weigh_the_same_and_count():
   models = updates(gaussian(0, 1), gaussian(0, 1), gaussian(2, 1))
   got, guards = weightings.MaxDiscrepancy('nearest').weigh_all(models, None)
   assert (got, guards) == ([1.0] * 3, 1)
-  # The farthest is not at 0: nothing to fall back from.
+  # The divergence of the farthest is not 0, so there is no fallback.
   got, guards = weightings.MaxDiscrepancy('largest').weigh_all(models, None)
   assert (got, guards) == ([0.5] * 3, 0)
 

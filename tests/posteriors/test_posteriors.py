@@ -1,4 +1,4 @@
-"""FedBE's distributions: by hand, by sampling, and in their limits."""
+"""Tests of FedBE's distributions."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_equation_5_by_hand():
     ],
     model([1.0, 5.0], [0.0]),
   )
-  # mu = (0 + 3 * 4) / 4 = 3; variance = (9 + 3 * 1) / 4 = 3; so of buffers.
+  # mu = (0 + 3 * 4) / 4 = 3; variance = (9 + 3 * 1) / 4 = 3; also of buffers.
   np.testing.assert_allclose(found.mean(), [3, 1, 3], rtol=1e-6)
   expected = [3**0.5, 0, 3**0.5]
   np.testing.assert_allclose(found.stddev(), expected, rtol=1e-6, atol=1e-7)
@@ -55,7 +55,7 @@ def test_a_spread_of_1e_5_survives_float32():
 
 
 def test_released_fit_by_hand():
-  """Two tensors: updates of length 2 and 4 along the axes, and [0, +-1]."""
+  """The two tensors have updates of length 2 and 4 along axes, and [0, +-1]."""
   reference = model([1.0, 1.0, 0.0, 0.0])
   points = [[3.0, 1.0, 0.0, 1.0], [1.0, 5.0, 0.0, -1.0]]
   fit = posteriors.ReleasedGaussian(sizes=(2, 2))
@@ -82,7 +82,7 @@ def test_equation_7_by_hand():
 
 
 def test_simplex_moments_match_the_dirichlets():
-  """With equal shares: the average, and Var = p (1 - p) / (K a + 1) d^2."""
+  """Equal shares have Var = p (1 - p) / (K a + 1) d^2 around the average."""
   for alpha in (0.5, 1.0, 4.0):
     drawn = mixture(alpha, (1.0, 1.0)).sample(20000, seed=[3, 4]).numpy()[:, 0]
     variance = 0.25 / (2 * alpha + 1) * 64
@@ -98,7 +98,7 @@ def test_updates_come_in_the_order_of_ids():
 
 
 def test_a_models_own_posterior_has_its_moments():
-  """Mean + scale z1 + factor^T z2 in the random weights, nothing elsewhere."""
+  """Random weights are mean + scale z1 + factor^T z2; others are constant."""
   loc, scale = RNG.normal(size=3), np.array([0.5, 1e-3, 2.0])
   factor = RNG.normal(size=[2, 3])
   arrays = loc, scale, [7.0], [8.0, 9.0], factor
@@ -110,7 +110,7 @@ def test_a_models_own_posterior_has_its_moments():
   variance = covariance.diagonal()
   error = np.sqrt(variance / len(drawn))
   assert np.all(np.abs(drawn.mean(0) - loc) < 5 * error)
-  # Of an entry of a Gaussian's sample covariance.
+  # This is the standard error of an entry of the sample covariance.
   error = np.sqrt((np.outer(variance, variance) + covariance**2) / len(drawn))
   assert np.all(np.abs(np.cov(drawn.T) - covariance) < 5 * error)
 
@@ -146,7 +146,7 @@ def test_a_drawn_moving_variance_keeps_a_tenth_of_the_average():
   found = draws(scale=10.0, size=60)
   held = np.array([m.buffers for m in found])
   assert held[:, 1].min() == np.float32(0.1)
-  assert held[:, 0].min() < -1  # A moving mean may be anything.
+  assert held[:, 0].min() < -1  # A moving mean has no floor.
   floored = np.mean(held[:, 1] == np.float32(0.1))
   assert found.floored_fraction() == pytest.approx(floored)
   assert 0.3 < floored < 0.7

@@ -1,4 +1,4 @@
-"""Runs to compare with."""
+"""Fixture with the outcome of an uninterrupted run."""
 
 import fake
 import pytest
@@ -6,7 +6,7 @@ import pytest
 
 @pytest.fixture(scope='session')
 def never(tmp_path_factory):
-  """The outcome of a run that nobody stopped."""
+  """The outcome of a run without interruption."""
   path = tmp_path_factory.mktemp('never')
   fake.play(path)
   return fake.outcome(path)

@@ -1,4 +1,4 @@
-"""A checkpoint is all of the state."""
+"""Tests of checkpoints."""
 
 import numpy as np
 import toys

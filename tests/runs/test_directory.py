@@ -1,4 +1,4 @@
-"""Which directories a run is refused in, and which runs become longer ones."""
+"""Tests of run directories: errors and extended runs."""
 
 import importlib
 import os
@@ -129,7 +129,7 @@ def test_other_code_is_another_run(tmp_path, monkeypatch):
   config = CONFIG.replace(dataset='code_of_my_own:data')
   fake.play(path, config)
   fake.play(path, config)
-  # What runs is the code that was imported, until it is loaded again.
+  # The imported code is used until the module is reloaded.
   module.write_text(SOURCE.replace('% 3', '% 3 // 2'))
   fake.play(path, config)
   importlib.reload(sys.modules[module.stem])
@@ -173,13 +173,13 @@ def test_a_longer_run_is_the_longer_run(tmp_path):
   path = tmp_path / 'extended'
   fake.play(path, CONFIG)
   before = fake.outcome(path)
-  # What was asked of the model of that end.
+  # These files are results of the shorter run's model.
   (path / 'conformal.json').touch()
   for name in ('plots', 'sites', 'uncertainty'):
     (path / name).mkdir()
     (path / name / 'scores.json').touch()
   fake.stopped(path, os, 'replace', 1, config=longer)
-  # It has not begun to be the longer one.
+  # The extension has not begun yet.
   fake.play(path, CONFIG)
   assert fake.outcome(path) == before
   fake.stopped(path, os, 'replace', 2, config=longer)

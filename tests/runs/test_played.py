@@ -1,4 +1,4 @@
-"""What a run directory holds, row by row, with real training."""
+"""Tests of the files of a run with real training."""
 
 import csv
 import json
@@ -39,14 +39,14 @@ def test_a_row_a_round_scores_where_they_were_measured(finished):
   path, summary = finished
   table = rows(path)
   assert [row['round'] for row in table] == list('012345')
-  # Every other round, and the last.
+  # Every other round and the last are scored.
   scored = [row['round'] for row in table if row['accuracy'] != '']
   assert scored == ['0', '2', '4', '5']
   assert [row['train_loss'] == '' for row in table] == [True] + [False] * 5
   assert float(table[0]['median_scale']) == pytest.approx(0.05)
   for row in table[:-1]:
     if row['accuracy']:
-      # Of 20 examples; at the end of all 60.
+      # Scores are of 20 examples; only the last ones are of all 60.
       accuracy = float(row['accuracy']) * 20
       assert accuracy == pytest.approx(round(accuracy), abs=1e-6)
       assert 0 <= float(row['validation_accuracy']) <= 1
@@ -70,7 +70,7 @@ def test_summary_and_predictions(finished):
   assert summary['final']['entropy_ranking'] == gain
   counts = np.loadtxt(path / 'partition.csv', delimiter=',', skiprows=1)
   assert counts[:, 0].tolist() == [0, 1, 2, 3]
-  # What is left of 150 after validation.
+  # The training examples are those of 150 without validation.
   assert counts[:, 1:].sum(0).tolist() == [40, 40, 40]
 
 
@@ -91,7 +91,7 @@ def test_tensorboard_reads_the_same(finished):
 
 
 class Explode(server.Stage):
-  """A stage after which the model is finite and no logit is."""
+  """A stage after which the model is finite, but its logits are not."""
 
   name, statistics = 'explode', ()
 
@@ -111,7 +111,7 @@ def test_a_run_that_diverged_says_so(tmp_path):
   assert np.all(np.isnan(list(final.values())))
   assert [row['nll'] == 'nan' for row in rows(tmp_path)] == [False, True]
   assert not (tmp_path / 'predictions.npz').exists()
-  # Finished all the same.
+  # The run is finished nevertheless.
   assert fake.train(tmp_path, config)['rounds'] == 1
 
 

@@ -1,4 +1,4 @@
-"""What a run says of itself."""
+"""Tests of the progress output."""
 
 from bfl_tf.runs import progress
 
@@ -13,7 +13,7 @@ def test_a_line_a_round_with_the_time_left(capsys):
                   'rejected': '3 7'})  # fmt: skip
   assert capsys.readouterr().out.splitlines() == [
     'round  8/10  train_loss 0.25  50.0 s, 01:40 left',
-    # Of those played now, not of those before the interruption.
+    # The time left uses only rounds after the interruption.
     'round  9/10    90.0 s, 01:10 left',
     'round 10/10  accuracy 0.5  nll 2  train_loss 21  rejected 2 (client 3, 7)'
     '  50.0 s',

@@ -1,4 +1,4 @@
-"""Stopped anywhere and started again is never stopped, bit for bit."""
+"""Tests that resumed runs equal uninterrupted runs, bit for bit."""
 
 import dataclasses
 import os
@@ -35,7 +35,7 @@ def test_stopped_anywhere(never, tmp_path, owner, name, call, after):
 
 
 def test_stopped_before_any_file_is_on_the_disk(tmp_path):
-  """Whatever is written waits for the disk before it counts."""
+  """Every written file is synchronized to the disk."""
   config = fake.CONFIG.replace(num_rounds=2, checkpoint_every=2)
   fake.play(tmp_path / 'never', config)
   never = fake.outcome(tmp_path / 'never')
@@ -43,13 +43,13 @@ def test_stopped_before_any_file_is_on_the_disk(tmp_path):
     calls, fsync = [], os.fsync
     patch.setattr(os, 'fsync', lambda file: (calls.append(1), fsync(file)))
     fake.play(tmp_path / 'counted', config)
-  # Flags, task, partition, predictions, summary; a row per round, two
+  # Five files (flags, task, partition, predictions, summary), three rows, two
   # checkpoints, and the memories of the second.
   assert len(calls) == 5 + 3 + 2 + 1
   for call in range(1, len(calls) + 1):
     path = tmp_path / str(call)
     fake.stopped(path, os, 'fsync', call, config=config)
-    # Of a `bfl-tf report` that was killed.
+    # A killed `bfl-tf report` leaves this folder.
     (path / '.sites.tmp').mkdir()
     fake.play(path, config)
     assert fake.outcome(path) == never
@@ -79,7 +79,7 @@ def test_stopped_twice_between_sparse_checkpoints(never, tmp_path):
 
 
 class Nested(server.Stage):
-  """A user's stage whose slot is a dict of arrays."""
+  """A custom stage whose slot is a dict of arrays."""
 
   name, statistics = 'nested', ()
 
@@ -95,7 +95,7 @@ class Nested(server.Stage):
 
 @dataclasses.dataclass(frozen=True)
 class Forgetful(toys.Idle):
-  """A part that could remember, and has nothing to."""
+  """A part with an empty memory."""
 
   name: ClassVar[str] = 'forgetful'
 
@@ -147,7 +147,7 @@ def test_an_interrupt_saves_what_was_played(never, tmp_path):
 @pytest.mark.filterwarnings('ignore:.*ZipFile.__del__')
 @pytest.mark.parametrize('number, said', [(0, 'nothing is saved'), (3, '2')])
 def test_a_full_disk(never, tmp_path, monkeypatch, number, said):
-  """What was played is there, and the run goes on."""
+  """Completed rounds are saved, and the run can resume."""
   limit = resource.getrlimit(resource.RLIMIT_FSIZE)
   original = fake.evaluate
 
@@ -193,6 +193,6 @@ def test_memories_of_the_other_side_are_not_forgotten(tmp_path):
   longer = fake.CONFIG.replace(num_rounds=6)
   with pytest.raises(engine.OtherSideError, match='--engine'):
     fake.play(tmp_path, longer, engine=Elsewhere())
-  # What its end wrote is there still.
+  # The files of the finished run are still there.
   assert fake.outcome(tmp_path) == before
   assert fake.play(tmp_path, longer)['rounds'] == 6

@@ -1,4 +1,4 @@
-"""Rows keep their types; a folder is cleared of an earlier answer."""
+"""Tests of types of rows, and of the removal of earlier results."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ ROWS = [{'site': 'a', 'nll': 0.5}, {'site': 'b', 'nll': float('nan'), 'ece': 1}]
 
 @pytest.fixture
 def folder(tmp_path):
-  """Of an earlier question, with what is no answer beside it."""
+  """A folder with earlier results and other files."""
   path = tmp_path / 'sites'
   (path / 'models').mkdir(parents=True)
   for name in ('old.csv', 'old.png', 'scores.json', 'answers.json'):

@@ -1,4 +1,4 @@
-"""A real process that is interrupted."""
+"""Tests of signals to a process."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""A study goes on, adds to itself, and refuses before it has written."""
+"""Tests of studies: resuming, extension and errors."""
 
 import fake
 import numpy as np

@@ -1,4 +1,4 @@
-"""Trackers get each row of a run once, whatever stops it."""
+"""Tests that trackers get each row once, also after interruptions."""
 
 import json
 import time
@@ -27,7 +27,7 @@ def test_a_tracker_that_raises_ends_no_run(tmp_path, monkeypatch):
 @pytest.mark.process
 @pytest.mark.parametrize('name', ['wandb', 'mlflow'])
 def test_each_row_once(tmp_path, monkeypatch, name):
-  """Stopped between sparse checkpoints, gone on, and extended."""
+  """The run is stopped between checkpoints, resumed and extended."""
   pytest.importorskip(name)
   monkeypatch.delenv('MLFLOW_TRACKING_URI', raising=False)
   config = fake.CONFIG.replace(tracker=(name,), checkpoint_every=3)
@@ -41,7 +41,7 @@ def test_each_row_once(tmp_path, monkeypatch, name):
   ).items()
   assert (key, sent) == (name, longer.num_rounds + 1)
   if name == 'wandb':
-    # One run of three sessions; what its log holds is W&B's own format.
+    # One run has three sessions; its log has a binary format of W&B.
     assert len(list(tmp_path.glob(f'wandb/offline-run-*-{run}'))) == 3
     return
   from mlflow import tracking

@@ -1,4 +1,4 @@
-"""FedAdam, FedYogi and FedAdagrad by hand, and the limit that is FedAvg."""
+"""Tests of FedAdam, FedYogi and FedAdagrad."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def step(stage, pooled, reference, slots):
     ('adagrad', [4.25, 1.25], [5.25, 17.25]),
     # 1/4 + 4/2 and 1/4 + 1/2; then 2.25 - 1/2 and 0.75 + 16/2.
     ('yogi', [2.25, 0.75], [1.75, 8.75]),
-    # 1/8 + 4/2 and 1/8 + 1/2; then half of each, and of 1 and 16.
+    # 1/8 + 4/2 and 1/8 + 1/2; then half of each plus 1/2 and 16/2.
     ('adam', [2.125, 0.625], [1.5625, 8.3125]),
   ],
 )
@@ -37,7 +37,7 @@ def test_two_rounds_by_hand(optimizer, first, second):
   moved = 0.1 * np.array([1, -0.5]) / (np.sqrt(first) + 0.5)
   np.testing.assert_allclose(state.model.mean, [1, 10] + moved, rtol=1e-7)
   assert state.slots['adaptive']['second'].tolist() == first
-  # D = [-1, 4] from where it is, u = [0, 1.75].
+  # D = [-1, 4] from the current model, u = [0, 1.75].
   pooled = model([4], [5])._replace(scale=np.float32([0.25]))
   reference = pooled.replace_mean(pooled.mean - np.float32([-1, 4]))
   state, info = step(stage, pooled, reference, state.slots)
@@ -46,6 +46,6 @@ def test_two_rounds_by_hand(optimizer, first, second):
   np.testing.assert_allclose(state.model.mean, expected, rtol=1e-7)
   assert state.slots['adaptive']['second'].tolist() == second
   assert info == {'server_step_norm': pytest.approx(step_of_second)}
-  # What is no mean stays as it was pooled.
+  # The stage changes only means.
   assert toys.same(state.model.scale, pooled.scale)
   assert state.slots['other'] == 'kept'

@@ -1,4 +1,4 @@
-"""Ensembles of a round's models and their distillation, in the loop."""
+"""Tests of ensembles of a round's models and of their distillation."""
 
 import csv
 import itertools
@@ -49,7 +49,7 @@ def test_the_groups_of_a_round_and_that_watching_changes_no_bits():
   state, groups = toys.groups(toys.experiment(**DISTIL))
   sizes = {name: len(group) for name, group in groups.items()}
   assert sizes == {'A': 1, 'C': 6, 'S': 3}
-  # A is FedAvg's model: what the same round without distillation ends with.
+  # A is FedAvg's model: the result of the same round without distillation.
   plain, _ = toys.play(toys.experiment(num_server_examples=60), 1)
   assert toys.same(groups['A'][0], plain.model)
   assert not toys.same(state.model, plain.model)
@@ -71,7 +71,7 @@ def test_the_student_is_the_same_for_any_number_of_workers():
 
 
 def test_a_fraction_is_of_all_steps():
-  """Of 5 epochs of 5 batches."""
+  """There are 5 epochs with 5 batches."""
   steps = toys.experiment(
     **DISTIL | {'distil.swa_start': 10, 'distil.swa_cycle': 5}
   )
@@ -83,7 +83,7 @@ def test_a_fraction_is_of_all_steps():
   assert (two.first_average, two.steps_per_cycle) == (10, 5)
   training_config = two.student.config
   assert (training_config.cycle_length, training_config.cycle_floor) == (5, 0.4)
-  # What the refusal tells to set works with as few steps as there may be.
+  # The advice of the error works for the smallest number of steps.
   fewest = {'distil.epochs': 1, 'distil.batch_size': 60}
   said = {'distil.swa_start': 0.5, 'distil.swa_cycle': 0.05}
   (three,) = toys.experiment(**DISTIL | fewest | said).method.stages
@@ -99,7 +99,7 @@ def test_an_averaged_student_has_statistics_that_were_measured_for_it():
 
 
 def test_the_student_learns_what_the_teachers_say():
-  """From a wrong start, enough steps end near the teachers' predictions."""
+  """After enough steps, the student is near the teachers' predictions."""
   settings = DISTIL | {
     'server_step': (f'{__name__}:Spoil',),
     'distil.epochs': 200,
@@ -121,7 +121,7 @@ def test_the_student_learns_what_the_teachers_say():
 
 
 class Spoil(server.Stage):
-  """A stage that turns the average around."""
+  """A stage that negates the average."""
 
   name = 'spoil'
   statistics = ()
@@ -167,7 +167,7 @@ def test_variational_clients_keep_their_pooled_scale(posterior):
 
 def test_every_union_is_scored_and_any_can_be_the_predictor(tmp_path):
   settings = DISTIL | {'num_rounds': 2, 'predictor': 'C+S'}
-  # So that clients disagree.
+  # Clients disagree at this rate.
   settings['client_learning_rate'] = 0.1
   summary, columns = run(tmp_path / 'run', **settings)
   for size, letters in ((1, 'A C S'), (2, 'A+C A+S C+S'), (3, 'A+C+S')):
@@ -188,7 +188,7 @@ def test_every_union_is_scored_and_any_can_be_the_predictor(tmp_path):
 
 
 class Blown(training.Part):
-  """A client part whose clients' weights are finite, their outputs not."""
+  """A client part with finite weights, but infinite outputs."""
 
   name = 'blown'
 
@@ -197,12 +197,12 @@ class Blown(training.Part):
 
 
 def test_teachers_that_ran_away_are_left_out_and_counted(tmp_path):
-  # Of two layers the product has no place in float32.
+  # The product of two layers overflows float32.
   settings = DISTIL | {'client_parts': (f'{__name__}:Blown',), 'model': 'mlp'}
-  # Without a bound on the update: the weights themselves are finite.
+  # There is no bound on the update, whose weights are finite.
   settings |= {'max_update_norm': 0.0}
   _, (state, info, groups) = toys.rounds(toys.experiment(**settings), 1)
-  # One average, six clients, three samples.
+  # The teachers are one average, six clients and three samples.
   assert info['teachers_rejected'] == 10
   assert info['students_refused'] == 1
   assert toys.same(state.model, groups['A'][0])
@@ -213,7 +213,7 @@ def test_teachers_that_ran_away_are_left_out_and_counted(tmp_path):
 
 
 def test_a_stage_more_changes_no_others_draws():
-  """So that FedBE and FedBE with a companion pair by seed."""
+  """FedBE with and without a companion must be paired by seed."""
   alone, _ = toys.play(toys.experiment(**DISTIL), 1)
   with_more, _ = toys.play(
     toys.experiment(
@@ -232,21 +232,21 @@ def test_students_of_one_round_are_compared(tmp_path):
   assert (columns['students_refused'], columns['members_rejected']) == (
     '0', '0',
   )  # fmt: skip
-  # The model stays the average.
+  # The model remains the average.
   experiment = toys.experiment(**settings)
   compared, groups = toys.groups(experiment)
   assert toys.same(compared.model, groups['A'][0])
 
 
 def test_at_one_rate_sgd_and_swa_are_of_one_trajectory():
-  """An average of the last step alone is sgd's student, bit for bit."""
+  """The average of the last step only is sgd's student, bit for bit."""
   students = {'students.students': ('C:sgd', 'C:swa')}
   average = {'distil.swa_start': 20, 'distil.swa_min_learning_rate': 1e-3}
   settings = DISTIL | STUDENTS | students | average
   _, groups = toys.groups(toys.experiment(**settings))
   assert toys.same(groups['C:sgd'], groups['C:swa'])
   assert not toys.same(groups['C:sgd'], groups['A'])
-  # Of more of its steps it is another.
+  # An average of more steps differs.
   more = settings | {'distil.swa_start': 10}
   _, others = toys.groups(toys.experiment(**more))
   assert toys.same(groups['C:sgd'], others['C:sgd'])
@@ -286,7 +286,7 @@ def test_unions_are_of_the_members_that_are_finite():
 
 
 NO_STUDENTS = {'refine': ('students',)}
-# By the flag that the line must name.
+# Flag that the error must name, and the changes.
 REFUSED = [
   ('num_server_examples', {'num_server_examples': 0}),
   ('distil.teachers', {'distil.teachers': ''}),

@@ -1,4 +1,4 @@
-"""The server's training on its labelled examples: which epoch's model stays."""
+"""Tests of the server's training on its labelled examples."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ SETTINGS = {
 
 @pytest.fixture
 def running_away(monkeypatch):
-  """Plays a start whose models run away from some epoch on."""
+  """Runs a start whose models diverge from an epoch on."""
 
   def play(first):
     train, epochs = fine_tune.FineTune._train, []

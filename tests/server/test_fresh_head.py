@@ -1,4 +1,4 @@
-"""The last layer alone is drawn anew, the same for all."""
+"""Tests of the stage that draws the last layer anew."""
 
 import numpy as np
 import toys
@@ -25,7 +25,7 @@ def test_the_features_stay_as_they_were_trained(variant='flipout'):
   differs = old.mean != new.mean
   assert not differs[:-HEAD].any() and differs[-HEAD:-3].all()
   assert played.info['redrawn_weights'] == HEAD
-  # Neither what was trained nor what the training began with.
+  # The layer has neither the trained nor the initial weights.
   initial = pieces.method.initial_weights()
   assert np.all(initial.mean[-HEAD:-3] != new.mean[-HEAD:-3])
   same = old.scale == new.scale

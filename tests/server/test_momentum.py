@@ -1,4 +1,4 @@
-"""Server momentum by hand."""
+"""Tests of server momentum by hand."""
 
 import numpy as np
 import pytest
@@ -37,14 +37,14 @@ def test_two_rounds_by_hand():
   assert state.model.point.tolist() == [13]
   assert state.slots['momentum'].tolist() == [2, 0.5, -1]
   assert info == {'velocity_norm': pytest.approx(5.25**0.5)}
-  # What is no mean stays as it was pooled.
+  # The stage changes only means.
   assert state.model.scale.tolist() == [0.25, 0.25]
   assert state.model.buffers.tolist() == [9]
   assert state.slots['other'] == 'kept'
 
 
 def test_dampened_by_hand():
-  """A running average of the updates, which the first one begins whole."""
+  """The velocity is a running average; the first update counts fully."""
   stage = server.Momentum(0.75, 0.75)
   broadcast = model([1, 0], [10])
   slots = {'momentum': stage.init(broadcast)}

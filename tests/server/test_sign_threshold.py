@@ -1,4 +1,4 @@
-"""The sign threshold by hand, in a chain, and under unequal clients."""
+"""Tests of the sign threshold."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def play(stages, reference, pooled, results, slots=None):
 
 
 def test_by_hand():
-  """Up, down, torn, and one that has not moved; sizes do not vote."""
+  """Weights go up, down, both ways, or stay; votes ignore sizes."""
   reference = model([1, 1, 1, 1])
   results = votes(
     reference,
@@ -54,7 +54,7 @@ def test_by_hand():
     state, info = play([stage], reference, pooled, results)
     assert state.model.loc.tolist() == expected
     assert info == {'zero_rate_fraction': share}
-    # What is no mean stays as it was pooled.
+    # The stage changes only means.
     assert state.model.scale.tolist() == [0.25] * 4
     assert state.model.buffers.tolist() == [7]
 
@@ -68,7 +68,7 @@ def test_an_update_too_small_for_float32_votes():
 
 @pytest.mark.parametrize('threshold', [0, 2])
 def test_the_papers_equations_over_rounds(threshold):
-  """Eq. 1, 2, 3 and 4 at once: v by the mean update, w + eta_theta v."""
+  """Eq. 1 to 4: v is updated by the mean update; w + eta_theta v."""
   rng = np.random.default_rng(0)
   decay, sizes = 0.5, [3, 1]
   share = np.array(sizes) / sum(sizes)
@@ -90,7 +90,7 @@ def test_the_papers_equations_over_rounds(threshold):
     ours, slots = state.model, state.slots
     np.testing.assert_allclose(ours.mean, w, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(slots['momentum'], v, rtol=1e-5, atol=1e-5)
-  # The velocity is that of all updates, whatever stood still.
+  # The velocity contains all updates, also of weights with rate 0.
   assert agree.all() == (threshold == 0)
 
 

@@ -1,4 +1,4 @@
-"""Jobs on the next free worker: each one once, few at a time."""
+"""Tests of parallel jobs on workers, and of mixed precision."""
 
 import threading
 import time
@@ -41,7 +41,7 @@ def test_few_jobs_wait_ahead():
   results = training.in_parallel(['a', 'b'], jobs(), lambda worker, task: task)
   assert drawn == []
   for count, _ in enumerate(results, start=1):
-    # Two a worker run or wait, and as many are done and not yet handed on.
+    # Two jobs per worker run or wait; as many are done but not yet returned.
     assert len(drawn) <= count + 8
 
 
@@ -60,7 +60,7 @@ def test_an_error_comes_through_and_stops_the_rest():
 
 
 def test_threads_are_kept_and_no_jobs_are_no_results():
-  """TensorFlow keeps some of each that ever called it."""
+  """TensorFlow allocates memory for each thread that calls it."""
   used = {
     thread
     for _ in range(20)
@@ -105,7 +105,7 @@ def test_mixed_precision_is_of_products_alone():
   a, b = generator.uniform(1, 2, (2, 64, 64)).astype(np.float32)
 
   def products():
-    """Compiled anew: a product, and what is behind or beside one."""
+    """Compiles and runs a product, and operations after or next to one."""
 
     def call(x):
       probs = tf.nn.softmax(tf.matmul(x, b - 1.5))

@@ -1,4 +1,4 @@
-"""Mixtures of predictions, soft targets, cycles, recalibration."""
+"""Tests of mixtures of predictions, soft targets, cycles, recalibration."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ RNG = np.random.default_rng(0)
 
 
 def of_samples(probs):
-  """The dense reference: `[num_samples, num_examples, num_classes]`."""
+  """Returns moments of `[num_samples, num_examples, num_classes]`."""
   return training.Predictive(
     probs.mean(0),
     (probs * (1 - probs)).sum(-1).mean(0),
@@ -105,7 +105,7 @@ def test_other_examples_are_trained_on_and_copied_once():
 def test_cycles_fall_linearly_and_jump_back():
   worker = toys.worker(cycle_length=3, cycle_floor=0.5)
   result = worker.train(toys.task(toys.start(worker), range(64), rate=0.4))
-  # Four steps: 0.4, 0.3, 0.2, 0.4.
+  # The rates of four steps are 0.4, 0.3, 0.2, 0.4.
   assert result.trace.sum_rates == pytest.approx(1.3)
 
 
@@ -168,7 +168,7 @@ def test_what_is_frozen_is_left_as_it_is():
   for name, one, other in zip(names, before, after, strict=True):
     assert toys.same(one, other) == ('moving' not in name or 'kept' in name)
 
-  # A model without buffers is left as it is.
+  # A model without buffers is not changed.
   begin = toys.start(toys.worker())
   assert isinstance(begin, weights.Weights)
   assert training.recalibrate([], begin, toys.TRAIN.x, seed=seed) is begin

@@ -1,4 +1,4 @@
-"""IVON against its formulas, and on a posterior that is known."""
+"""Tests of IVON against its formulas."""
 
 import dataclasses
 
@@ -16,7 +16,7 @@ FITTED = {'client_optimizer': 'ivon', 'batch_size': 150}
 
 
 def printed(m, scale, normals, gradient, num_examples, eta=PRIOR):
-  """Algorithm 1 as it is printed, in float64: the mean and the scale."""
+  """Returns mean and scale by Algorithm 1 as printed, in float64."""
   size = num_examples / IVON.temperature
   shift, d = np.asarray(eta, np.float64) / size
   b1, b2 = IVON.beta_1, IVON.beta_2
@@ -33,7 +33,7 @@ def printed(m, scale, normals, gradient, num_examples, eta=PRIOR):
 
 
 def drawn(seed, *shapes):
-  """What the loop draws in each step, by its name."""
+  """Yields the random draws of each step of the training loop."""
   for step in range(STEPS):
     told = seeds.Stream(seeds.Stream(seed)('step', step))('optimizer')
     names = [seeds.Stream(told)('sample', i) for i in range(len(shapes))]
@@ -42,7 +42,7 @@ def drawn(seed, *shapes):
 
 
 def walk(optimizer, gradient, mean, scale, rate, steps, size, eta):
-  """The variable and the scale after so many steps on one tensor."""
+  """Returns the variable and the scale after `steps` on one tensor."""
   variable, stream = tf.Variable(mean), seeds.Stream([3, 4])
   slots = optimizer.slots([variable])
   optimizer.begin(slots, [scale])
@@ -62,7 +62,7 @@ def walk(optimizer, gradient, mean, scale, rate, steps, size, eta):
   return variable.numpy(), optimizer.scales(slots)[0].numpy()
 
 
-# A client part's prior may lie anywhere, and its precision below zero.
+# The prior of a client part may have any mean and a negative precision.
 @pytest.mark.parametrize(
   'eta', [PRIOR, np.float32([[1, -2, 0, 3], [2, 0.5, -0.2, 1]])]
 )
@@ -83,7 +83,7 @@ def test_the_formulas_on_a_quadratic(eta):
 
 
 def logistic(**settings):
-  """A worker on fifty blobs in one batch, and its task."""
+  """Returns a worker on fifty blobs in one batch, and its task."""
   worker = toys.worker(
     optimizer=IVON, posterior_scope='all', batch_size=50,
     objective=IVON.compiled(), **settings,
@@ -107,12 +107,12 @@ def test_the_formulas_on_a_logistic_regression():
   worker, task = logistic()
   found, normals = worker.train(task).model, drawn(task.seed, [4, 3], [3])
   mean, scale = printed(*task.start[:2], normals, gradient, 50)
-  # On two replicas there is one sample, too.
+  # Two replicas have the same sample.
   (mirrored,) = training.strategies(2, 'mirrored')
   for model in (found, logistic(strategy=mirrored)[0].train(task).model):
     np.testing.assert_allclose(model.loc, mean, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(model.scale, scale, rtol=1e-4)
-  # Nothing of another client's stays in the slots.
+  # The slots do not contain values of another client.
   worker.train(task._replace(seed=seeds.named(1, 'test')))
   assert toys.same(worker.train(task).model, found)
 

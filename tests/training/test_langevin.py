@@ -1,4 +1,4 @@
-"""Langevin steps on a Gaussian have its variance, up to the step's own bias."""
+"""Tests of SGLD and pSGLD by the variance on a Gaussian."""
 
 import numpy as np
 import pytest
@@ -6,13 +6,13 @@ import tensorflow as tf
 
 from bfl_tf import seeds, training
 
-# Energy w^2 / (2 s^2) for many w at once: each is a chain of its own.
+# The energy is w^2 / (2 s^2). Each of many w is a chain.
 CHAINS, STEPS, NUM_EXAMPLES = 20_000, 400, 50
 SCALES = np.array([0.5, 2.0], np.float32)
 
 
 def walk(optimizer, rate, slot=None):
-  """Returns `[2, CHAINS]`, the chains' ends."""
+  """Returns the final values of the chains, `[2, CHAINS]`."""
   start = tf.random.stateless_normal([2, CHAINS], [1, 2])
   variable = tf.Variable(start * SCALES[:, np.newaxis])
   slots = optimizer.slots([variable])
@@ -43,14 +43,14 @@ def assert_variance(found, expected):
 def test_sgld_has_the_posteriors_variance(temperature):
   rate = 2.0
   curvature = 1 / (SCALES**2 * NUM_EXAMPLES)
-  # Of the recursion v = (1 - h c)^2 v + 2 h T / N, exactly.
+  # This solves v = (1 - h c)^2 v + 2 h T / N exactly.
   expected = temperature * SCALES**2 / (1 - rate * curvature / 2)
   assert_variance(walk(training.SGLD(temperature), rate), expected)
 
 
 def test_psgld_has_it_under_a_settled_preconditioner():
   rate, damping = 0.01, 1e-5
-  # At rest V is the gradients' second moment.
+  # In equilibrium, V is the second moment of the gradients.
   settled = (1 / SCALES / NUM_EXAMPLES)[:, np.newaxis]
   optimizer = training.PSGLD(decay=1 - 1e-7, damping=damping)
   steps = rate / (damping + settled[:, 0])

@@ -1,4 +1,4 @@
-"""Local training against NumPy: softmax regression, its KL, its schedules."""
+"""Tests of local training against NumPy."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ LABELS = {row.tobytes(): label for row, label in zip(*toys.TRAIN[:2])}
 
 
 class Recorder(tf_keras.layers.Layer):
-  """Writes down every batch that passes."""
+  """Records every batch."""
 
   def __init__(self):
     super().__init__()
@@ -25,7 +25,7 @@ class Recorder(tf_keras.layers.Layer):
 
 
 def recorded(**settings):
-  """A worker on a softmax regression, and the batches that it will see."""
+  """Returns a worker on a softmax regression, and the list of its batches."""
   recorder = Recorder()
 
   def build():
@@ -100,7 +100,7 @@ def test_the_gradient_is_clipped_as_one_vector_before_weight_decay(longest):
   clipped = worker.train(toys.task(begin)).model.point
   point, _ = reference(begin, batches, [0.1] * 4, 0.9, 0.5, longest)
   np.testing.assert_allclose(clipped, point, rtol=2e-5, atol=2e-6)
-  # Gradients that are all shorter are as they were, to the last bit.
+  # Shorter gradients are unchanged, bit for bit.
   plain = recorded(**settings)[0].train(toys.task(begin)).model.point
   assert toys.same(clipped, plain) == (longest == 1e3)
 
@@ -119,7 +119,7 @@ def test_the_optimizer_goes_on_where_first_step_says_so():
 
 @pytest.fixture(scope='module')
 def variational():
-  """Full-batch workers: one's prior is the broadcast posterior."""
+  """Full-batch workers; one has the broadcast posterior as the prior."""
   return [
     toys.worker(
       variant='flipout', batch_size=50, objective=training.Objective(**settings)
@@ -133,7 +133,7 @@ def variational():
   ]
 
 
-# Each weight's divergence over how many there are; where the prior's mean is.
+# Number of weights in the tensor of each weight.
 KERNEL_AND_BIAS = np.float32([12] * 12 + [3] * 3)
 
 
@@ -158,7 +158,7 @@ def test_the_kl_over_its_examples_and_its_gradient(
   )
   likelihood, both = (worker.train(task) for worker in workers)
 
-  # At step 0 the posterior is its own prior: KL and its gradient are 0.
+  # At step 0, posterior and prior are equal, so KL and its gradient are 0.
   loc, scale = tf.Variable(begin.loc), tf.Variable(begin.scale)
   with tf.GradientTape() as tape:
     centre = loc if place == 3 else tf.zeros(15)
@@ -170,14 +170,14 @@ def test_the_kl_over_its_examples_and_its_gradient(
   assert both.trace.loss - likelihood.trace.loss == pytest.approx(
     float(kl), rel=1e-5
   )
-  # The noise is the same: what is left of two steps is the KL's.
+  # The noise is the same, so the difference of two steps is that of the KL.
   moved = (likelihood.model.loc - both.model.loc) / 0.5
   np.testing.assert_allclose(moved, of_loc, rtol=1e-4, atol=1e-6)
   rho, rho_kl = (
     np.log(np.expm1(r.model.scale.astype(np.float64)))
     for r in (likelihood, both)
   )
-  slope = -np.expm1(-begin.scale)  # Of softplus.
+  slope = -np.expm1(-begin.scale)  # The derivative of softplus.
   moved = (rho - rho_kl) / 0.5
   np.testing.assert_allclose(moved, of_scale * slope, rtol=1e-4, atol=1e-5)
 
@@ -186,7 +186,7 @@ def test_no_scale_exceeds_the_largest():
   objective = training.Objective(max_scale=0.2)
   worker = toys.worker(variant='flipout', objective=objective)
   scale = np.linspace(0.01, 0.3, 15, dtype=np.float32)
-  # As a rule may leave them; the prior draws all of them up.
+  # A rule may give such scales; the prior increases all of them.
   begin = toys.start(worker)._replace(scale=scale)
   for epochs in (0, 1, 20):
     found = worker.train(toys.task(begin, epochs=epochs, rate=0.3)).model.scale
@@ -202,7 +202,7 @@ def test_neighbours_and_the_past_change_nothing(optimizer):
   begin = toys.start(worker)
   task = toys.task(begin, range(50, 90), epochs=2)
   first = worker.train(task)
-  # Other clients, rounds, epochs, rates.
+  # These tasks have other clients, rounds, epochs and rates.
   other = worker.train(toys.task(first.model, range(50), 3, 0.01, seed=1))
   worker.train(toys.task(other.model, range(7), 1, 0.5, seed=2))
   assert toys.same(first, worker.train(task), fresh.train(task))
@@ -223,7 +223,7 @@ def test_a_batch_is_padded_as_the_settings_say(padding=2):
   worker = toys.worker(build, batch_size=200, data=data, **settings)
   worker.train(toys.task(toys.start(worker), range(200)))
   (batch,) = recorder.batches
-  # Ones in a frame of zeros: a crop that is off by n has lost n rows.
+  # Images of ones have a frame of zeros, so a crop shifted by n lacks n rows.
   rows = np.any(batch, axis=(2, 3)).sum(1)
   columns = np.any(batch, axis=(1, 3)).sum(1)
   assert set(rows) == set(columns) == set(range(6 - padding, 7))

@@ -1,4 +1,4 @@
-"""One client over both devices is the client on one device."""
+"""Tests that a client on two devices equals the client on one device."""
 
 import functools
 
@@ -21,7 +21,7 @@ def mirrored():
 
 
 def pair(mirrored, variant, **settings):
-  """The same worker on one device and on two."""
+  """Returns the same worker on one device and on two."""
   return [
     toys.worker(
       functools.partial(MLP, variant=variant), strategy=strategy, **settings
@@ -59,7 +59,7 @@ def test_flipout_trains_with_the_kl_once(mirrored):
   begin = toys.start(one)
   task = toys.task(begin, rate=1e-3, epochs=2)
   alone, shared = one.train(task), two.train(task)
-  # The prior is so narrow that the KL is nearly all of the loss.
+  # The prior is so narrow that the KL dominates the loss.
   assert shared.trace.loss == pytest.approx(alone.trace.loss, rel=1e-2)
   assert all(np.all(np.isfinite(vector)) for vector in shared.model)
   assert not np.any(shared.model.scale == begin.scale)

@@ -1,4 +1,4 @@
-"""One step and a few against tf_keras and by hand."""
+"""Tests of optimizers against tf_keras and by hand."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def values(seed, scale=1.0):
 
 
 def run(optimizer, gradients):
-  """The variables after each step."""
+  """Returns the variables after each step."""
   variables = [tf.Variable(value) for value in values(0)]
   slots, history = optimizer.slots(variables), []
   for step, (rate, gradient) in enumerate(zip(RATES, gradients)):
@@ -56,7 +56,7 @@ def test_adam_by_hand_and_tf_keras_adam(scale):
   'momentum, nesterov', [(0.0, False), (0.9, False), (0.9, True)]
 )
 def test_sgd_by_hand(momentum, nesterov):
-  """Nesterov's steps as PyTorch takes them: g + momentum v."""
+  """Nesterov steps are those of PyTorch: g + momentum v."""
   gradients = [values(seed) for seed in range(1, 6)]
   variables, velocity = values(0), [0.0, 0.0]
   for rate, gradient, got in zip(
@@ -72,7 +72,7 @@ def test_sgd_by_hand(momentum, nesterov):
 
 
 class Counting(training.SGLD):
-  """Noisy steps that add up the examples that they are told of."""
+  """SGLD whose slot sums the number of examples over steps."""
 
   def slots(self, variables):
     return [tf.Variable(0.0, trainable=False)]
@@ -90,5 +90,5 @@ def test_an_optimizer_of_ones_own_draws_and_knows_the_clients_examples():
   state, _ = toys.play(one)
   assert toys.same(state, toys.play(two)[0])
   (slot,) = one.workers[0].training._slots
-  # Three steps of the last client that it trained.
+  # The slot has three steps of the last client.
   assert slot.numpy() in {3 * len(indices) for indices in one.partition}

@@ -1,4 +1,4 @@
-"""Streamed moments against stacked samples; the same bits on any workers."""
+"""Tests of predictions: streamed moments and reproducibility."""
 
 import functools
 
@@ -11,7 +11,7 @@ from bfl_tf import metrics, models, seeds, training, weights
 from bfl_tf.training import prediction
 
 SEED = seeds.named(0, 'test')
-# Three batches, the last one partial.
+# Inputs of three batches, the last one partial.
 X = np.random.default_rng(1).normal(size=[600, 4]).astype(np.float32)
 
 
@@ -24,7 +24,7 @@ def streamed(samples):
 
 @pytest.mark.parametrize(
   'spread, tolerance',
-  # The running mean is a float32: off by up to 6e-8 beside a spread of 1e-5.
+  # The running mean in float32 has an error up to 6e-8; the spread is 1e-5.
   [(0.3, 1e-5), (1e-3, 1e-4), (1e-5, 1e-2)],
 )
 def test_moments_agree_with_stacked_samples(spread, tolerance):
@@ -44,7 +44,7 @@ def test_moments_agree_with_stacked_samples(spread, tolerance):
 
 @pytest.fixture(scope='module')
 def flipout():
-  """Two workers and a posterior to sample."""
+  """Two workers and a posterior."""
   workers = [
     toys.worker(variant='flipout', strategy=strategy)
     for strategy in training.strategies()
@@ -60,12 +60,12 @@ def test_same_bits_for_any_workers_in_any_order(flipout):
   )
   both = predict(workers)
   assert len(workers) == 2
-  # What a worker trained or held before is no matter.
+  # Earlier training of a worker has no effect.
   workers[1].train(toys.task(model))
   assert toys.same(both, predict(workers[:1]), predict(workers[::-1]))
   other = predict(workers, seed=seeds.named(0, 'test', 1))
   assert not toys.same(both, other)
-  # A batch's bits are its own: they do not depend on how many follow.
+  # The result of a batch does not depend on later batches.
   first = predict(workers, x=X[:256])
   assert toys.same(first, tuple(array[:256] for array in both))
 

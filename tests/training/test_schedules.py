@@ -1,4 +1,4 @@
-"""Learning rates over rounds, by hand."""
+"""Tests of learning rate schedules over rounds."""
 
 import pytest
 
@@ -13,16 +13,16 @@ def test_steps_at_fractions_of_the_run():
   steps = training.SCHEDULES['steps']
   expected = [1.0] * 3 + [0.1] * 3 + [0.01] * 4
   assert rates(steps(), 10, 1.0) == pytest.approx(expected)
-  # 0.3 of 7 rounds is 2.1: round 3 is the first past it.
+  # 0.3 of 7 rounds is 2.1, so the rate decays in round 3.
   expected = [0.5] * 3 + [0.25] * 4
   assert rates(steps((0.3,), (0.5,)), 7) == pytest.approx(expected)
-  # The order in which they are given is no matter; none is constant.
+  # The order of fractions has no effect; without any, the rate is constant.
   assert rates(steps((0.6, 0.3)), 10) == rates(steps(), 10)
   assert rates(steps(()), 3) == [0.5] * 3
 
 
 def test_factors_of_their_own():
-  """FedBE's published code: half at first, then x 0.2, 0.1, 0.01 in all."""
+  """FedBE's published code has factors 0.5, 1, 0.2, 0.1 and 0.01."""
   steps = training.SCHEDULES['steps']((0.3, 0.6, 0.9), (0.2, 0.5, 0.1), 0.5)
   expected = [0.5] + [1.0] * 2 + [0.2] * 3 + [0.1] * 3 + [0.01]
   assert rates(steps, 10, 1.0) == pytest.approx(expected)
@@ -35,7 +35,7 @@ def test_a_decay_after_its_fraction_is_a_round_later_where_it_falls_on_one():
   later = training.SCHEDULES['steps'](decay_after=True)
   expected = [1.0] * 4 + [0.1] * 3 + [0.01] * 3
   assert rates(later, 10, 1.0) == pytest.approx(expected)
-  # Between two rounds it is the same: 0.3 and 0.6 of 7 are 2.1 and 4.2.
+  # Between two rounds there is no difference: 0.3 and 0.6 of 7 are 2.1 and 4.2.
   assert rates(later, 7) == rates(training.SCHEDULES['steps'](), 7)
 
 

@@ -1,8 +1,8 @@
-"""NIID-Bench's cells beside two public boards, with what others do not score.
+"""NIID-Bench on CIFAR-10, compared with two public leaderboards.
 
-Settings are those of Flower's baseline niid_bench and of NIID-Bench's own code;
-where these two differ, and from us: docs/results/board.md. The score of the
-former is the best round's; the last one's is given too.
+Settings are those of Flower's baseline niid_bench and of NIID-Bench's own code.
+docs/results/board.md lists differences between both codes and ours. Flower's
+score is the accuracy of the best round; the last round is reported too.
 """
 
 import functools
@@ -15,7 +15,7 @@ PAPER = cells.Paper(
   citation='Li et al. 2022',
   scales={
     'paper': {},
-    # The same: the other scales are for a look.
+    # The same as at paper scale. Smaller scales are only a preview.
     'overnight': {},
     'laptop': {'num_rounds': 10, 'local_epochs': 2},
     'smoke': {
@@ -91,7 +91,7 @@ DIFFERENCES = {
   ('FedAvg', _DIRICHLET): POINTS['FedAvg', _DIRICHLET],
   ('SCAFFOLD', _DIRICHLET): POINTS['SCAFFOLD', _DIRICHLET],
   **{(m, _BENCH): _of_bench(m, *flags) for m, flags in _FLAGS.items()},
-  # Its board has another mu there.
+  # NIID-Bench's leaderboard uses another mu.
   ('FedProx', _BENCH): _of_bench(
     'fedprox_0.001', 'fedprox', **{'proximal.weight': 0.001}
   ),

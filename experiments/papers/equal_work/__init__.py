@@ -1,8 +1,8 @@
-"""Rules and methods on equal work: an experiment of our own.
+"""Rules and methods at equal compute: our own experiment.
 
-A client takes the same 400 epochs over the same examples under every method, in
-20 rounds or in one. Each kind of client has the rate of the table `choosing`,
-by validation examples of the harder split; its other settings are presets'.
+Under every method, a client trains 400 epochs on the same examples, in 20
+rounds or in one. The table `choosing` selects learning rates on validation
+examples of the harder split. Other settings are those of presets.
 """
 
 from bfl_tf import run_files
@@ -14,14 +14,14 @@ PAPER = cells.Paper(
   'equal_work',
   scales={
     **{scale: {} for scale in cells.SCALES},
-    # SWAG wants two steps of five examples.
+    # SWAG needs two steps, also of a client with five examples.
     'smoke': {**cells.SMALLEST, 'batch_size': 4},
   },
   notes=dict.fromkeys(cells.SCALES, 'Ten clients on digits, 400 epochs each.'),
 )
 _SPLITS = {'IID': {'partition': 'iid'}, 'Dirichlet 0.1': {}}
 _ONE_ROUND = {'num_rounds': 1, 'local_epochs': 400}
-# Scored by draws of the pooled posterior, as configs/ivon.flags.
+# Scored by samples of the pooled posterior, as in configs/ivon.flags.
 _SAMPLED = {
   'refine': ('ensemble',),
   'ensemble.groups': 'S',
@@ -30,15 +30,15 @@ _SAMPLED = {
 }
 _CLIENTS = {
   'points': {},
-  # At the rate of dropping of configs/posterior_pooling.flags.
+  # Dropout rate of configs/posterior_pooling.flags.
   'MC dropout': {'variant': 'mc_dropout', 'mc_dropout.rate': 0.2},
-  # As configs/quickstart.flags.
+  # As in configs/quickstart.flags.
   'Flipout': {
     'variant': 'flipout',
     'flipout.prior_scale': 1.0,
     'flipout.temperature': 0.003,
   },
-  # As configs/fl_swag.flags, of a shorter way: a client may have five examples.
+  # As in configs/fl_swag.flags, at half the rank for clients of five examples.
   'SWAG': {
     'client_parts': ('swag',),
     'client_optimizer': 'sgd',
@@ -48,7 +48,7 @@ _CLIENTS = {
     'swag.min_scale': 0.003,
     **_SAMPLED,
   },
-  # As configs/ivon.flags.
+  # As in configs/ivon.flags.
   'IVON': {
     'client_optimizer': 'ivon',
     'ivon.initial_scale': 0.05,
@@ -56,7 +56,7 @@ _CLIENTS = {
     'ivon.temperature': 0.003,
     **_SAMPLED,
   },
-  # As configs/pvi.flags.
+  # As in configs/pvi.flags.
   'PVI': {
     'variant': 'flipout',
     'flipout.prior_scale': 1.0,
@@ -64,7 +64,7 @@ _CLIENTS = {
     'pvi.damping': 0.2,
     'pooling': 'dwc',
   },
-  # As configs/board/fedbe.flags, of 40 steps of the server a round.
+  # As in configs/board/fedbe.flags, with 40 server steps per round.
   'FedBE': {
     'refine': ('distil',),
     'ensemble.groups': 'A+C+S',
@@ -77,14 +77,14 @@ _CLIENTS = {
     'distil.batch_size': 128,
   },
 }
-# By kind of client: the flag of its rate, the rates that were tried.
+# Flag of the learning rate and candidate rates, by kind of client.
 _RATE = 'client_learning_rate'
 RATES = dict.fromkeys(_CLIENTS, (_RATE, (0.0003, 0.001, 0.003, 0.01, 0.03))) | {
   'SWAG': (_RATE, (0.03, 0.1, 0.3, 1.0)),
   'IVON': (_RATE, (0.0001, 0.0003, 0.001, 0.003, 0.01)),
   'FedBE': ('distil.learning_rate', (0.0001, 0.001, 0.01)),
 }
-# Of `RATES`, the one of the least NLL in the table `choosing`.
+# Rates with the lowest NLL in the table `choosing`.
 CHOSEN = {
   'points': 0.01,
   'MC dropout': 0.03,
@@ -113,7 +113,7 @@ def _cell(*words, **overrides):
 
 
 def _client(kind):
-  # FedBE's clients are points.
+  # FedBE's clients are deterministic.
   rate = {_RATE: CHOSEN['points']} if kind == 'FedBE' else {}
   return {**_CLIENTS[kind], **rate, RATES[kind][0]: CHOSEN[kind]}
 
@@ -147,7 +147,7 @@ _ONE = {
   for split, dealt in _SPLITS.items()
 }
 SCORES |= _ONE
-# The models that FedBE's clients sent, all of them asked.
+# The ensemble of the models of FedBE's clients.
 SCORES |= {
   ('one round: clients as an ensemble', split): (
     _ONE['one round: FedBE', split].reading('C')
@@ -162,7 +162,7 @@ def _kept(directory, predictor):
 
 
 def _seconds(directory, predictor):
-  # The first round is traced; a run of one round has no other.
+  # The first round includes tracing. One-round runs therefore have no value.
   least = cells.column('train_seconds', min, first_round=2)
   return 20 * least(directory, predictor='')
 

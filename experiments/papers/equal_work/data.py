@@ -1,4 +1,4 @@
-"""The digits as other sets of images are."""
+"""The digits data set with the pixel range of other image data sets."""
 
 import dataclasses
 
@@ -8,7 +8,7 @@ from bfl_tf import data
 
 
 def digits() -> data.Dataset:
-  """Returns them with pixels up to 240 in place of 16."""
+  """Returns the digits with pixels up to 240 in place of 16."""
   dataset = data.load('digits')
   train, test = (
     split._replace(x=split.x * np.uint8(15))

@@ -1,8 +1,8 @@
 """Chen & Chao 2021 (FedBE): its tables, figures and claims.
 
-Deviations that hold for all of them: `docs/results/fedbe.md`. Centralized
-training is one client with all the data and one epoch a round, so momentum
-starts afresh each epoch.
+Common deviations are listed in `docs/results/fedbe.md`. Centralized training is
+one client with all data and one epoch per round, so momentum restarts each
+epoch.
 """
 
 from experiments.papers.fedbe.claims import CLAIMS

@@ -1,7 +1,7 @@
-"""Figure 10: what the layer before the last sees, by t-SNE.
+"""Figure 10: features of the last hidden layer, by t-SNE.
 
-Three classes, of the test set that the runs were scored on by their labels, and
-of CIFAR-100's by what the runs take its images for.
+Three classes are drawn: test examples by their labels, and images of CIFAR-100
+by their predicted classes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,9 +17,9 @@ from bfl_tf import data, plots
 from bfl_tf.analysis import features
 from bfl_tf.federation import run_data
 
-# Of CIFAR-10: automobile, cat, frog.
+# Classes of CIFAR-10: automobile, cat, frog.
 CLASSES = (1, 3, 6)
-# About as many of the three classes as t-SNE draws in seconds.
+# A subset for which t-SNE takes seconds.
 _ELSEWHERE, _SPLIT = 'cifar100', 'test[:5000]'
 
 
@@ -28,14 +28,14 @@ def draw(
   vectors_and_classes: Callable[[pathlib.Path], tuple[np.ndarray, np.ndarray]],
   classes: Sequence[int] = CLASSES,
 ) -> Figure:
-  """Draws the examples of some classes, a panel a run.
+  """Draws the examples of some classes, one panel per run.
 
   Args:
-    runs: one run directory by the name in the title.
+    runs: One run directory by title.
     vectors_and_classes: `of_test_set` or `of_cifar100`.
     classes: Classes of the examples.
   """
-  from sklearn import manifold  # A second to import.
+  from sklearn import manifold  # The import takes a second.
 
   groups = {}
   for name, (run,) in runs.items():
@@ -43,7 +43,7 @@ def draw(
     chosen = np.isin(labels, classes)
     # t-SNE needs more points than its perplexity.
     perplexity = min(30.0, max(1.0, (chosen.sum() - 1) / 3))
-    # Its threads wait for each other in every step: on busy cores for long.
+    # Threads of t-SNE synchronize in every step, which is slow on busy cores.
     with threadpoolctl.threadpool_limits(1):
       places = manifold.TSNE(
         perplexity=perplexity, random_state=0
@@ -53,17 +53,17 @@ def draw(
 
 
 def of_test_set(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the inputs of the last layer, under a run's last model.
+  """Returns the inputs of the last layer of a run's final model.
 
   Args:
-    run: the directory of a run whose variant is deterministic.
+    run: Directory of a run with the deterministic variant.
 
   Returns:
     vectors: `[num_examples, num_features]`.
     labels: `[num_examples]`.
 
   Raises:
-    ValueError: the run is not finished.
+    ValueError: The run is not finished.
   """
   trained = bfl_tf.load(run)
   test = run_data.load(trained.config).test
@@ -73,7 +73,7 @@ def of_test_set(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
 def of_cifar100(run: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
   """Returns features of CIFAR-100's images with the predicted classes.
 
-  A run on other data than CIFAR-10 is asked about what it was trained on.
+  Runs on other data than CIFAR-10 use their own training images instead.
   """
   trained = bfl_tf.load(run)
   dataset = run_data.load(trained.config)

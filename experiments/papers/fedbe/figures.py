@@ -120,7 +120,7 @@ _DISTILLATION = {
   }
   for name in ('FedBE', 'FedBE (w/o SWA)')
 }  # fmt: skip
-# So few rounds of FedBE that it is about as accurate as FedAvg.
+# FedBE has few rounds, so that its accuracy is about that of FedAvg.
 _FEATURES = {
   'FedAvg': grids.MAIN['FedAvg', 'step ResNet20'],
   'FedBE': settings.cell(

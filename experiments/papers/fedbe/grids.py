@@ -4,14 +4,14 @@ from experiments.papers.fedbe import settings
 
 
 def _grid(folder, rows, networks, splits=('step',), **by_scale):
-  """Cells by (row, `split network`).
+  """Returns cells by (row, `split network`).
 
   Args:
     folder: First part of the cells' names.
     rows: Settings in addition to the preset and the split, by name.
     networks: Networks of `settings.NETWORKS`.
     splits: Splits of `settings.SPLITS`.
-    **by_scale: further settings of all rows, by scale.
+    **by_scale: Further settings of all rows, by scale.
   """
   return {
     (row, f'{split} {network}'): settings.cell(
@@ -54,7 +54,7 @@ CENTRALIZED = {
     settings.PAPER.flags('centralized'),
     network,
     laptop={'num_rounds': 40, 'local_epochs': 1, 'num_server_examples': 0},
-    # As many epochs as the clients have in all.
+    # As many epochs as a client trains in total.
     overnight={
       'num_rounds': 200 if network == 'ConvNet' else 100, 'local_epochs': 1,
     },
@@ -65,7 +65,7 @@ CENTRALIZED = {
 COMPANIONS = _grid('methods', _methods(*_BESIDE), _NETWORKS, _SPLITS)
 SCAFFOLD = _grid('methods', _methods('SCAFFOLD', 'FedBE+SCAFFOLD'), _THREE)
 
-# Table 3: what is distilled.
+# Table 3: targets of the distillation.
 _TEACHERS = ('A', 'S', 'A+S', 'A+C', 'C+S', 'A+C+S')
 TARGETS = _grid(
   'targets',
@@ -76,8 +76,8 @@ TARGETS = _grid(
   _TWO,
 )
 
-# Table 4: whose images. What is here of CIFAR-100 and of Tiny-ImageNet are
-# their test and validation splits; any one serves as unlabeled data.
+# Table 4: sources of unlabeled data. Smaller scales use the test split of
+# CIFAR-100 and the validation split of Tiny-ImageNet.
 UNLABELED = _grid('unlabeled', {'U=CIFAR-10 10K': {}}, _NETWORKS, _SPLITS)
 for _row, _dataset, _at_hand in (
   ('U=CIFAR-100 50K', 'cifar100', 'test'),
@@ -93,7 +93,7 @@ for _row, _dataset, _at_hand in (
     smoke={'server_dataset': 'digits', 'server_split': 'train'},
   )
 
-# Tables 5 and 9: 100 clients, 10 of them a round.
+# Tables 5 and 9: 100 clients, 10 of them per round.
 _PARTIAL = {'num_clients': 100, 'clients_per_round': 10, 'num_rounds': 100}
 _FEW = {
   'laptop': {
@@ -119,7 +119,7 @@ _FEW = {
 
 
 def _partial(folder, column, method, network, overrides):
-  # The network's own stand-in, on the data that it has there.
+  # The network is replaced as at laptop scale, with the data of that scale.
   at_laptop = settings.NETWORKS[network][1].get('laptop', {})
   own = settings.PAPER.scales['laptop'] | at_laptop
   data = {key: own[key] for key in ('dataset', 'train_split', 'test_split')}
@@ -163,7 +163,7 @@ CIFAR100 = {
   for network in _THREE
 }
 
-# Table 6: epochs drawn.
+# Table 6: random numbers of local epochs.
 HETEROGENEOUS = _grid(
   'heterogeneity',
   {
@@ -186,7 +186,7 @@ DIRICHLET = {
   for (row, column), cell in _grid('dirichlet', _ALPHAS, _TWO).items()
 }
 
-# Table 8: one run, all of whose numbers come from the same clients.
+# Table 8: one run, so that all numbers are from the same clients.
 ONE_ROUND = settings.cell(
   'one_round',
   'step ConvNet',
@@ -214,7 +214,7 @@ TABLE8 = {
   for column, predictor in columns.items()
 }
 
-# Appendix C.5; and the rival that the paper does not have: FedAvg whose
+# Appendix C.5, and a baseline of ours: FedAvg whose batch normalization
 # statistics are re-estimated on the same server data.
 _NORMALIZATIONS = {'GN': {'resnet.normalization': 'group'}, 'BN': {}}
 NORMALIZED = {
@@ -233,11 +233,11 @@ NORMALIZED = {
     },
     'FedBE': {},
   }.items()
-  if (method, column) != ('FedAvg, recalibrated', 'GN')  # Has no statistics.
+  if (method, column) != ('FedAvg, recalibrated', 'GN')  # No statistics in GN.
 }  # fmt: skip
 
-# The same at every scale but smoke: it takes seconds. Ten samples vote, as in
-# the paper; its best is picked of as many as its simplex shows.
+# The same at every scale except smoke, since it takes seconds. The paper has an
+# ensemble of 10 samples and selects the best of about 400.
 SWISS_ROLL, SWISS_ROLL_MANY = (
   settings.cell(
     'swiss_roll',

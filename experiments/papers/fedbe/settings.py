@@ -1,10 +1,10 @@
 """Settings of the cells of Chen & Chao 2021 (FedBE).
 
-A column is a split and a network: `step ConvNet`. At laptop scale ConvNet's
-columns are a LeNet-5 on Fashion-MNIST, a ResNet's a shallow ResNet on CIFAR-10,
-MobileNetV2's a ConvNet there. At overnight scale ConvNet is itself, the others
-are as at laptop scale; all on the paper's images, with its student and a
-quarter of its clients' epochs (of ResNets an eighth).
+A column is a split and a network, such as `step ConvNet`. Laptop scale replaces
+ConvNet by a LeNet-5 on Fashion-MNIST, ResNets by shallow ResNets on CIFAR-10,
+and MobileNetV2 by a ConvNet on CIFAR-10. Overnight scale keeps ConvNet and the
+paper's images and student; clients train a quarter of the paper's epochs,
+ResNets an eighth.
 """
 
 from collections.abc import Mapping
@@ -32,10 +32,10 @@ PAPER = cells.Paper(
       'dataset': 'fashion_mnist',
       'train_split': 'train[:10000]',
       'test_split': 'test[:5000]',
-      # Flips and crops are for CIFAR: here they cost points (validation).
+      # Flips and crops reduce the validation accuracy on Fashion-MNIST.
       'augment': False,
       'num_server_examples': 2000,
-      # As many to a major one as in the paper.
+      # The paper's ratio of minor to major examples.
       'step.minor_examples': 2,
       'model': 'lenet5',
       'num_rounds': 10,
@@ -46,7 +46,7 @@ PAPER = cells.Paper(
     'overnight': {
       'num_rounds': 20,
       'local_epochs': 10,
-      # Twenty-two models are scored.
+      # Each evaluation scores twenty-two models.
       'num_eval_examples': 2000,
     },
     'smoke': {
@@ -82,9 +82,8 @@ _SMALL = {
   'num_server_examples': 1000,
   'num_rounds': 10,
   'local_epochs': 5,
-  # As many steps of the student to a client's as in the paper. So weak an
-  # ensemble, sharpened, teaches itself: with p^2 NLL rose from 1.93 to 2.86
-  # (validation).
+  # The ratio of student steps to client steps is the paper's. Sharpening harms
+  # such a weak ensemble: with p^2, validation NLL rose from 1.93 to 2.86.
   'distil.sharpening': 1.0,
   'distil.epochs': 5,
   'distil.swa_start': 5,
@@ -107,7 +106,7 @@ NETWORKS: dict[str, tuple[_Settings, dict[str, _Settings]]] = {
     )
     for depth, shallow in _SHALLOW.items()
   },
-  # The weight decay is ours, as of the other networks with batch norm.
+  # The weight decay is ours: that of the other networks with batch norm.
   'MobileNetV2': (
     {'model': 'mobilenetv2', 'client_weight_decay': 2e-4, 'local_epochs': 10},
     {
@@ -120,7 +119,7 @@ SPLITS: dict[str, dict[str, Any]] = {
   'step': {},
   'dirichlet_0.1': PAPER.flags('dirichlet'),
 }
-# Files of configs/fedbe behind the preset; none: FedBE itself.
+# Files of configs/fedbe after the preset; FedBE itself has none.
 METHODS: dict[str, tuple[str, ...]] = {
   '1-Ensemble': ('one_ensemble',),
   'FedAvg': ('fedavg',),
@@ -137,7 +136,7 @@ METHODS: dict[str, tuple[str, ...]] = {
 
 
 def flags(method: str) -> dict[str, Any]:
-  """Returns what a method sets behind the preset."""
+  """Returns the flags that a method adds to the preset."""
   return PAPER.flags(*METHODS[method])
 
 
@@ -159,8 +158,8 @@ def cell(
     column: Second part of the cell's name.
     row: Third part of the cell's name.
     overrides: Settings that replace those of the preset, at every scale.
-    network: one of `NETWORKS`.
-    **by_scale: further overrides of a scale, behind the network's own there.
+    network: Network, one of `NETWORKS`.
+    **by_scale: Further overrides by scale, after those of the network.
   """
   settings, own = NETWORKS[network]
   return cells.Cell(

@@ -1,7 +1,6 @@
 """Figure 1: the Swiss roll, and the models inside the clients' simplex.
 
-The run is played once more, which takes seconds, since its clients' models are
-not kept.
+The run is repeated, which takes seconds, since clients' models are not stored.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ NUM_MODELS = 400
 
 
 def draw_data(runs: Mapping[str, Sequence[pathlib.Path]]) -> Figure:
-  """Draws the training points, a panel a client (Figure 1a)."""
+  """Draws the training points, one panel per client (Figure 1a)."""
   experiment = _experiment(runs)
   train = experiment.dataset.train
   return plots.points(

@@ -4,10 +4,11 @@ from experiments.papers.fedbe import grids, settings
 
 
 def _sizes(sizes, kept, source='cifar10', split='train'):
-  """FedBE by the number of unlabeled images, with `kept` from the clients.
+  """Returns FedBE by number of unlabeled images; the server holds `kept`.
 
-  The last of the sizes is all of `source`. At laptop scale a fifth of each, or
-  what there is of it in `split`; so at overnight scale of other sources.
+  The last size is all of `source`. At laptop scale, sizes are a fifth, at most
+  `_AT_HAND` images of `split`. So are they for other sources at overnight
+  scale.
   """
   other = {} if source == 'cifar10' else {'server_dataset': source}
   return {
@@ -16,7 +17,7 @@ def _sizes(sizes, kept, source='cifar10', split='train'):
       {
         **other, 'resize': bool(other), 'num_server_examples': kept,
         'num_unlabeled_examples': size if size < sizes[-1] else 0,
-        # 20 epochs over the fewest images end before a cycle does.
+        # With few images, 20 epochs end before the usual start of SWA.
         **({'distil.swa_start': 50} if size < 1700 else {}),
       },
       laptop={
@@ -42,7 +43,7 @@ def _of_what_is_here(size, split):
   }
 
 
-# In the split of each other data set that serves below the paper's scale.
+# Number of images in the splits of other data sets below paper scale.
 _AT_HAND = 10000
 _KEPT = 25000
 SIZES = {

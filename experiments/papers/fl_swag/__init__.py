@@ -1,8 +1,8 @@
 """Makni 2022 (FL-SWAG): tables, figures and claims of sections 7 and 8.
 
-The paper gives no rates, rank or period, and epochs for section 8.3 alone:
-`configs/fl_swag.flags` says ours. Of one run come FL-SWAG, BayAvg, wBayAvg and
-each client alone.
+The paper gives no rates, rank or period, and epochs only for section 8.3. Our
+values are in `configs/fl_swag.flags`. FL-SWAG, BayAvg, wBayAvg and each client
+alone are scored in the same run.
 """
 
 from experiments.papers.fl_swag.claims import CLAIMS

@@ -1,6 +1,6 @@
-"""Claims of Makni 2022, and of our own about it.
+"""Claims of Makni 2022, and our own claims about it.
 
-Tests were fixed beforehand, but for that of `beats_every_client`.
+All tests were fixed in advance, except that of `beats_every_client`.
 """
 
 import functools
@@ -40,7 +40,7 @@ _LOGISTIC = grids.LOGISTIC | {
   )
   for column in grids.DATASETS
 }
-# There of FL-SWAG without a shared start.
+# The median client is that of FL-SWAG without a shared start.
 _DEEP = deep.DEEP | {
   ('the median client', column): _median(
     grids.clients_of(deep.DEEP[_OWN_STARTS[0], column])
@@ -72,15 +72,16 @@ CLAIMS = (
       _LOGISTIC, 'FL-SWAG', 'the median client', _POINTS, where=grids.DATASETS
     ),
   ),
-  # Written down when the tables of these cells had been seen.
+  # This test was defined after the tables of its cells were known.
   _claim(
     'beats_every_client',
     'FL-SWAG is more accurate than every client alone (section 10: it usually '
     'is), of logistic regression and of LeNet-5 with a shared start.',
     _over(_LOGISTIC, 'FL-SWAG', 'best client', _POINTS, where=grids.DATASETS)
     + _over(_DEEP, 'FL-SWAG', 'best client', _POINTS, where=deep.DATASETS),
-    # Ahead in two of the four: MNIST 90.96 against 90.80, FashionMNIST 81.32
-    # against 83.10; LeNet-5, 97.41 against 98.18 and 87.57 against 87.36.
+    # Published FL-SWAG is ahead in two of four cases: MNIST 90.96 against
+    # 90.80, FashionMNIST 81.32 against 83.10; LeNet-5, 97.41 against 98.18 and
+    # 87.57 against 87.36.
     expected='does not hold',
   ),
   _claim(

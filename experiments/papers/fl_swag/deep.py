@@ -20,14 +20,14 @@ _FEW = {
   'thinning.burn_in': 1400,
   'thinning.every': 45,
 }
-# The samplers' prior is N(0, 1 / (d N)): of a sixth of the examples d is six
-# times as much.
+# The samplers' prior is N(0, 1 / (d N)). With a sixth of the examples N, the
+# weight decay d is six times as large.
 _FEW_DECAY = 3e-3
 
 
 def cell(name, dataset, overrides, laptop=types.MappingProxyType({})):
   """Returns a cell of LeNet-5."""
-  # Less of what its method sets.
+  # Only settings of the method are reduced.
   few = {key: value for key, value in _FEW.items() if key in overrides}
   if 'thinning.burn_in' in overrides:
     few['client_weight_decay'] = _FEW_DECAY
@@ -53,7 +53,7 @@ def _column(dataset):
       row: cell(row.lower(), dataset, {**START, **found})
       for row, found in flags.items()
     },
-    # Where everybody starts from weights of their own.
+    # Clients start from independent weights.
     **{
       f'{row}, own starts': cell(
         f'independent_init/{row.lower()}',
@@ -67,7 +67,7 @@ def _column(dataset):
 
 _SHARED = {
   **grids.PAPER.flags('shared_features'),
-  # Of what a function returns there is no slice.
+  # Data sets that a function returns have no slices.
   'train_split': 'train',
   'test_split': 'test',
 }
@@ -83,8 +83,8 @@ def on_features(name, dataset, overrides, laptop=types.MappingProxyType({})):
   )
 
 
-# Of CIFAR-10's features, by the negative log likelihood of validation examples
-# (docs/results/fl_swag.md); the presets' are MNIST's.
+# Selected by validation NLL on CIFAR-10's features (docs/results/fl_swag.md).
+# The values of the presets are for MNIST.
 _CHOSEN_ON_RESNET18 = {'client_learning_rate': 0.2, 'swag.min_scale': 0.1}
 _RATES_ON_RESNET18 = {'sgld': 0.2, 'psgld': 0.003}
 
@@ -106,7 +106,7 @@ def _features_of(dataset):
   }
 
 
-# As many epochs and the same prior as the presets', of 40 000 examples.
+# The epochs and the prior of the presets, for 40 000 examples.
 _SAMPLED = {
   'model': 'logistic',
   'client_weight_decay': 7.5e-4,
@@ -164,9 +164,9 @@ SHARED_FEATURES = {
   for row, found in _features_of(dataset).items()
   if row not in grids.CLIENTS
 }
-# Five epochs of a client of few images end too few periods for ten deviations.
+# With few images, five epochs have too few periods for ten deviations.
 _FEW_DEVIATIONS = {'swag.rank': 4}
-# Pooled, by local epochs; MNIST. Both sides without weight decay.
+# FL-SWAG on MNIST by local epochs, without weight decay.
 BY_EPOCHS = {
   'shared_init': {
     epochs: cell(

@@ -1,6 +1,6 @@
 """The figures of Makni 2022: the split (section 7), calibration (section 8.3).
 
-The toy figures of section 6 are those of `experiments.hmc`.
+`experiments.hmc` draws the toy figures of section 6.
 """
 
 from bfl_tf import plots

@@ -11,7 +11,7 @@ PAPER = cells.Paper(
   citation='Makni 2022',
   scales={
     'paper': {},
-    # The paper's own takes minutes.
+    # The paper's scale takes minutes.
     'overnight': {},
     'laptop': _FEW,
     'smoke': {
@@ -49,7 +49,7 @@ def cell(name: str, dataset: str, overrides: Mapping[str, Any]) -> cells.Cell:
 
 
 def clients_of(swag: cells.Cell) -> dict[str, cells.Cell]:
-  """Returns each client alone, and what they amount to, off FL-SWAG's run."""
+  """Returns cells of single clients and of averages in FL-SWAG's run."""
   found = {name: swag.reading(name) for name in (*CLIENTS, *OVER_CLIENTS)}
   return {**found, 'BayAvg': swag.reading('C'), 'wBayAvg': swag.reading('wC')}
 
@@ -75,7 +75,7 @@ LOGISTIC = {
 }
 
 _MNIST = next(iter(DATASETS))
-# Six rules on the same clients; on MNIST.
+# Six rules on the same clients of MNIST.
 RULES_ON_SWAG = {
   **{
     (row, 'mnist'): cell(f'rule_{row.lower()}', 'mnist', {'pooling': rule})

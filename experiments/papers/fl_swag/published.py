@@ -1,4 +1,4 @@
-"""The tables of sections 7 and 8, and ours: rules and features."""
+"""Tables of sections 7 and 8, and our tables of rules and features."""
 
 import functools
 import pathlib
@@ -13,7 +13,7 @@ _OVER_CLIENTS = dict(zip(grids.OVER_CLIENTS, (np.min, np.mean, np.max)))
 
 
 def accuracy(directory: pathlib.Path, predictor: str) -> float:
-  """Accuracy of the predictor, of a union, of a client, or over all clients."""
+  """Returns the accuracy of a predictor, of a client, or over all clients."""
   if predictor not in (*grids.CLIENTS, *_OVER_CLIENTS):
     return cells.final('accuracy')(directory, predictor)
   with np.load(directory / run_files.MEMBERS) as file:

@@ -1,9 +1,8 @@
 """Features of a network that the server pre-trained, as data sets.
 
-What `configs/fl_swag/pretrain.flags` and `experiments.features` make by hand,
-in one step: a LeNet-5 is trained anew in each process, which takes seconds; its
-seed is 0, whatever the run's. A ResNet-18 takes an hour: its features are read
-from a file.
+They correspond to `configs/fl_swag/pretrain.flags` and `experiments.features`.
+A LeNet-5 is trained once per process, which takes seconds; its seed is always
+0. A ResNet-18 takes an hour, so its features are read from a file.
 """
 
 import functools
@@ -23,7 +22,7 @@ def mnist() -> data.Dataset:
 
 
 def fashion_mnist() -> data.Dataset:
-  """Returns those of Fashion-MNIST."""
+  """Returns 84 features of Fashion-MNIST's last 50 000 training examples."""
   return _features('fashion_mnist')
 
 
@@ -31,7 +30,7 @@ def cifar10() -> data.Dataset:
   """Returns 512 features of CIFAR-10's last 40 000 training examples.
 
   Raises:
-    ValueError: the file is missing; says how it is made.
+    ValueError: The file is missing.
   """
   if not _OF_RESNET18.exists():
     raise ValueError(

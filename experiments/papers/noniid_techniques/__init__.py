@@ -1,8 +1,8 @@
 """Ozdayi et al. 2020 (techniques for non-IID data): tables, figure, claims.
 
-Deviations that hold for all of them: `docs/results/noniid_techniques.md`.
-Centralized training is one client with all the data and one epoch a round, so
-momentum starts afresh each epoch.
+Common deviations are listed in `docs/results/noniid_techniques.md`. Centralized
+training is one client with all data and one epoch per round, so momentum
+restarts each epoch.
 """
 
 from experiments.papers.noniid_techniques.claims import CLAIMS

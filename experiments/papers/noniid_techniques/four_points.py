@@ -1,9 +1,9 @@
-"""Figure 1: four points on which two agents learn rules that contradict.
+"""Figure 1: four points on which two agents learn contradictory rules.
 
-The labels are an exclusive or of x0 > 4 and x1 > 4. An agent sees the points
-on one side of x1 = 4, where x0 alone decides, and decides the other way round
-on the other side. The clients' models are not kept, so the run is played once
-more for the figure, which takes seconds.
+The labels are an exclusive or of x0 > 4 and x1 > 4. An agent has the points on
+one side of x1 = 4, where x0 alone determines the label. On the other side, its
+rule is wrong. The clients' models are not stored, so the figure repeats the
+run, which takes seconds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ _MIDDLE = 4.0
 
 
 def four_points() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-  """Returns the points, and a lattice of the plane to be tested on."""
+  """Returns the training points, and a lattice of the plane for testing."""
   points = np.array([[2, 6], [6, 6], [2, 2], [6, 2]], np.float32)
   places = np.arange(0.25, 8.0, 0.5, np.float32)
   lattice = np.stack(np.meshgrid(places, places), -1).reshape(-1, 2)
@@ -29,7 +29,7 @@ def four_points() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 def halves(
   labels: np.ndarray, *, num_clients: int, seed: int
 ) -> list[np.ndarray]:
-  """A partition: in their order, so that x1 > 4 is the first agent's."""
+  """Partitions the points in order, so that the first agent has x1 > 4."""
   return np.array_split(np.arange(labels.size, dtype=np.int32), num_clients)
 
 
@@ -48,7 +48,7 @@ def draw(runs: Mapping[str, Sequence[pathlib.Path]]) -> Figure:
 
 
 def _predicted(run, lattice):
-  """Returns the classes of a run's model, and of its clients' if it has any."""
+  """Returns the classes that a run's model and its clients' models predict."""
   trained = bfl_tf.load(run)
   found = {'': trained.predict(lattice).probs.argmax(-1)}
   experiment = federation.Experiment.build(trained.config)

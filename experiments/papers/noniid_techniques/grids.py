@@ -13,7 +13,7 @@ VALIDATION = cells.Measure(
   'accuracy_percent',
   factor=100,
 )
-# One round is up to 7 points from the next evaluation's.
+# A mean, since successive evaluations differ by up to 7 points.
 LATE = cells.Measure(
   'Validation accuracy, mean from round 15 (%)',
   cells.column('validation_accuracy', np.mean, 15),
@@ -41,7 +41,7 @@ TABLE2 = {
   ('server data 0%', _NIID): BASELINE,
   ('server data 5%', _NIID): SERVER_DATA,
 }
-# The second ball is the paper's, in which a Fixup ResNet-20 does not start.
+# The paper's ball is around zero, but a Fixup ResNet-20 starts outside of it.
 TABLE3 = {
   ('no projection', _NIID): BASELINE,
   ('L2 bound 3', _NIID): PROJECTION,
@@ -75,13 +75,13 @@ GRID = {
   (settings.label(**chosen), _NIID): settings.cell(**chosen)
   for chosen in _COMBINATIONS
 }
-# The paper's best; ours is in `GRID`.
+# The best combination in the paper; ours is in `GRID`.
 GRID_SEARCH = {
   ('server data 5% + momentum 0.9 + adjustable rate', _NIID): COMBINATION,
 }
 
-# What may part us from the paper's baseline, each alone: public code of its
-# first author has it, or the paper leaves it open.
+# Possible reasons for the gap to the paper's baseline, one per row. They are in
+# public code of the first author, or the paper does not specify them.
 BASELINE_GAP = {
   (row, _NIID): settings.other(
     f'baseline_gap/{row.translate(settings.NAMES).lower()}',
@@ -102,7 +102,7 @@ BASELINE_GAP = {
   }.items()
 }
 
-# Beyond the paper: do the techniques help posteriors?
+# Beyond the paper: the techniques for variational agents.
 POSTERIORS = {
   (settings.label(**{**_COMBINATIONS[0], **chosen}), rule): settings.cell(
     **chosen, rule=rule
@@ -119,8 +119,8 @@ POSTERIORS = {
 }
 
 
-# Figure 1: four points, dealt by their second feature or to one client; the
-# same at every scale.
+# Figure 1: four points, partitioned by their second feature or on one client.
+# The settings are the same at every scale.
 def _toy(name, **changes):
   splits = {'train_split': 'train', 'test_split': 'test'}
   flags = {**settings.PAPER.flags('four_points'), **splits, **changes}

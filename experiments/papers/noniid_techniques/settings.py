@@ -1,8 +1,8 @@
 """Settings of the cells of Ozdayi et al. 2020.
 
-At laptop scale the network is a LeNet-5, which has no normalization either, on
-the first 5 000 images of CIFAR-10; at overnight scale a Fixup ResNet-8 on the
-paper's images.
+At laptop scale, the network is a LeNet-5 on the first 5 000 images of CIFAR-10;
+it has no normalization either. At overnight scale, it is a Fixup ResNet-8 on
+the paper's images.
 """
 
 from collections.abc import Mapping
@@ -42,9 +42,9 @@ PAPER = cells.Paper(
   },
 )
 
-# At laptop scale: chosen on validation data; a LeNet-5 starts at norm 22.
+# Radii at laptop scale, by validation data; a LeNet-5 starts at norm 22.
 _RADIUS = {'update': 2.0, 'model': 20.0}
-# Of variational agents at laptop scale.
+# Settings of variational agents at laptop scale.
 _SHORT = {'num_rounds': 10, 'eval_every': 10, 'final_num_mc_samples': 10}
 _SIGN = 'adjustable rate'
 NAMES = str.maketrans(' +%.', '____')
@@ -58,16 +58,16 @@ def cell(
   noise: float = 0.0,
   rule: str = '',
 ) -> cells.Cell:
-  """Returns the cell of some techniques on NIID(5), always the same one.
+  """Returns the cell of some techniques on NIID(5), from a cache.
 
   Args:
-    server_data: fine-tuning on 5 % of the images.
+    server_data: Whether the server fine-tunes on 5 % of the images.
     momentum: Momentum of the server.
-    sign: threshold 2 of two agents.
+    sign: Whether there is a sign threshold, of 2.
     ball: Ball of the projection, one of `projection.BALLS`; no projection if
       empty.
-    noise: standard deviation on the agents' gradients.
-    rule: pools variational agents; points where empty.
+    noise: Standard deviation of the noise on the agents' gradients.
+    rule: Pooling rule of variational agents; deterministic agents if empty.
   """
   return _cell(server_data, momentum, sign, ball, noise, rule)
 
@@ -100,7 +100,7 @@ def _chain(**members):
 
 
 def label(server_data, momentum, sign, ball, noise) -> str:
-  """Names techniques: as the published row where there is one."""
+  """Returns the name of techniques; if published, that of the row."""
   bound = 'L2 bound 3' if ball != 'model' else 'L2 bound 3 around zero'
   parts = (
     'server data 5%' * server_data,

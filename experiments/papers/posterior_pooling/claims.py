@@ -43,11 +43,11 @@ _E1, _E5 = _named(grids.E1), _named(grids.E5)
 _ONE_SHOT = _named(grids.ONE_SHOT | grids.E1_CIFAR)
 _PRETRAINED = ('DWC pre-trained', 'WS pre-trained')
 _FAST, _SLOW = ('WS', 'WC', 'Conflation'), ('NWA', 'LP')
-# No difference, in points. The paper prints ± as fractions, of 0.001 to 0.008
-# on IID data and of 0.004 to 0.129 on two classes, and does not say of what:
-# they are taken as spreads over seeds.
+# Margins for equal accuracy, in points. The paper prints ± as fractions, 0.001
+# to 0.008 on IID data and 0.004 to 0.129 on two classes, without a definition.
+# They are interpreted as spreads over seeds.
 _PAR_IID, _PAR_TWO_CLASS = 1.0, 5.0
-# Shares of the possible gain: a curve still flat, and one that is seen to rise.
+# Fractions of the possible gain: at most for a flat curve, at least for a rise.
 _FLAT, _RISING = 0.1, 0.25
 
 _over = claims.over
@@ -61,9 +61,9 @@ def _at_one_epoch(grid, fast, *, suffix='', settings=''):
       f'fast_rules_at_one_epoch{suffix}',
       f'With E = 1{settings}, {rules} are ahead of NWA and LP over the rounds '
       '(in the paper: converge much faster).',
-      # The paper shows curves and defines no speed. A mean over rounds is the
-      # area under a curve: one that ends higher has more of it too, so that
-      # neither this statement nor that on MC dropout says `faster`.
+      # The paper shows curves and defines no speed. The mean over rounds, the
+      # area under a curve, also grows with the final accuracy. Therefore this
+      # statement and that on MC dropout do not use the word `faster`.
       _over(grid, fast, _SLOW, cells.SPEED, where=_TWO),
     ),
     _claim(
@@ -84,7 +84,7 @@ CLAIMS = (
   *_at_one_epoch(_E1, _FAST),
   *_at_one_epoch(
     _named(grids.MEAN),
-    ('WS', 'Conflation'),  # WC is as WS, at the floor of the scale.
+    ('WS', 'Conflation'),  # WC equals WS, with scales at their floor.
     suffix='_under_mean',
     settings=' and the divergence a mean over weights (chosen on '
     "Table 2's IID column)",
@@ -157,7 +157,7 @@ CLAIMS = (
     'WC and LP: on the two-class split, less than five points, the spread over '
     'seeds that the paper reports. The paper calls its experiment inconclusive '
     '(section 3.8).',
-    # Two one-sided tests a rule: neither weighting is ahead by the margin.
+    # Two one-sided tests per rule: neither weighting is ahead by the margin.
     [
       comparison
       for weighting in ('max_discrepancy', 'distance')

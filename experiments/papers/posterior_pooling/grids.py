@@ -19,8 +19,8 @@ PAPER = cells.Paper(
       'num_mc_samples': 5,
       'final_num_mc_samples': 10,
     },
-    # The paper's data, batch and rates; between the first evaluations and the
-    # last, few samples, so that they are a tenth of a run.
+    # The paper's data, batch size and rates. Evaluations before the last have
+    # few samples, so that they take a tenth of a run.
     'overnight': {
       'model': 'lenet5',
       'eval_every': 2,
@@ -61,7 +61,7 @@ WEIGHTINGS = {
 
 
 def _rows():
-  """Rows of Tables 2 and 3: published name -> overrides."""
+  """Returns the overrides of the rows of Tables 2 and 3, by published name."""
   rows = {
     'Deterministic NWA train_size': {'variant': 'deterministic'},
     'MC Dropout NWA train_size': {'variant': 'mc_dropout'},
@@ -94,7 +94,7 @@ def _grid(epochs):
 
 E1, E5 = _grid(1), _grid(5)
 
-# Table 4: one round of 400 local epochs, from a pre-trained model or not.
+# Table 4: one round of 400 local epochs, with and without pre-training.
 _PRETRAINED = {
   'start': ('fine_tune',),
   'num_server_examples': 5000,
@@ -102,7 +102,7 @@ _PRETRAINED = {
   'fine_tune.epochs': 100,
   'fine_tune.patience': 10,
 }
-# The clients' prior is the broadcast posterior, the one that is divided out.
+# The clients' prior is the broadcast posterior, which DWC divides out.
 _DWC = {'pooling': 'dwc', 'flipout.update_prior': True}
 CIFAR = {'dataset': 'cifar10'}
 _ONE_SHOT = {'num_rounds': 1, 'local_epochs': 400}
@@ -136,7 +136,7 @@ ONE_SHOT = {
 
 
 def method(rule):
-  """The row of a rule whose clients are weighted by size, if at all."""
+  """Returns the row of a rule with weights by size; conflation has none."""
   return f'Flipout {rule} {"none" if rule == "Conflation" else "train_size"}'
 
 
@@ -161,21 +161,21 @@ def _rules_with(folder, changes, columns=tuple(PARTITIONS), **by_scale):
   }
 
 
-# Clients weigh the prior against everybody's examples. Against their own,
-# averages forget what they learned by round 100.
+# The KL term is divided by the number of all clients' examples. With the
+# client's own number, averages lose by round 100 what they learned.
 KL_ALL = _rules_with('e1_kl_all', {'flipout.kl_examples': 'all'})
-# The divergence that Table 2's averages on IID data were inferred to have had.
+# The form of the KL term that was inferred from Table 2's averages on IID data.
 MEAN = _rules_with('e1_mean', PAPER.flags('dialects/mean'))
 
-# At laptop scale on CIFAR-10, as Table 4.
+# Laptop scale uses CIFAR-10, as for Table 4.
 _AS_TABLE4 = {**CIFAR, 'num_rounds': 20}
 PRIOR_UPDATED = _rules_with(
   'prior_updated', {'flipout.update_prior': True}, ('iid',), laptop=_AS_TABLE4
 )
-# What Tables 4 and 5 are compared with; where Table 2 is on CIFAR-10, its own.
+# Baselines of Tables 4 and 5; those of Table 2 if they are on CIFAR-10.
 E1_CIFAR = _rules_with('e1_cifar', {}, ('iid', 'two_class'), laptop=_AS_TABLE4)
 
-# Ours: the divergence as others write it, on Table 2's IID data.
+# Our experiment: the KL term of other libraries, on Table 2's IID data.
 DIALECTS = {
   (f'{dialect} {rule}', 'iid'): _table2_with(
     'dialects',
