@@ -1,6 +1,8 @@
 """The base class of components, which flags select and rounds call."""
 
 from collections.abc import Mapping
+import difflib
+import inspect
 from typing import Any, ClassVar
 
 
@@ -46,9 +48,34 @@ def check(
   defect = ''
   kind: Any = base
   if not isinstance(component, kind):
-    defect = f'must inherit from {base.__module__}.{base.__qualname__}'
+    defect = f'must inherit from {base.__module__}.{base.__qualname__}.'
   elif needs_name and not component.name:
-    defect = 'needs the class attribute `name`'
+    defect = 'needs the class attribute `name`.'
+  else:
+    defect = _hook_defect(type(component), base)
   if defect:
     found = f'{type(component).__module__}:{type(component).__qualname__}'
-    raise ValueError(f'--{flag}: {found} {defect}.')
+    raise ValueError(f'--{flag}: {found} {defect}')
+
+
+def _hook_defect(made: type, base: type) -> str:
+  """Returns what is wrong with the names and arguments of the hooks, or ''."""
+  hooks = {
+    name: hook
+    for name, hook in inspect.getmembers(base, inspect.isfunction)
+    if not name.startswith('__') or name == '__call__'
+  }
+  for name, own in inspect.getmembers(made, inspect.isfunction):
+    near = difflib.get_close_matches(name, hooks, n=1, cutoff=0.8)
+    if name not in hooks and near and not name.startswith('_'):
+      return f'has no hook {name}: did you mean {near[0]}?'
+    if name not in hooks or own is hooks[name]:
+      continue
+    arguments = list(inspect.signature(hooks[name]).parameters)
+    signature = inspect.signature(own)
+    try:
+      signature.bind(*arguments)
+    except TypeError:
+      expected = ', '.join(arguments)
+      return f'must define {name}({expected}), not {name}{signature}.'
+  return ''

@@ -5,9 +5,9 @@ TensorFlow, whose import takes seconds.
 """
 
 import contextlib
+import functools
 import importlib
 import os
-import sys
 import types
 from typing import Any, TYPE_CHECKING
 
@@ -31,19 +31,19 @@ def _quiet():
     os.close(nowhere)
 
 
-def _start_tensorflow():
+@functools.cache
+def start_tensorflow() -> None:
   """Imports TensorFlow without its log lines about CPUs and GPUs."""
-  if 'tensorflow' not in sys.modules:
-    os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
-    with _quiet():
-      importlib.import_module('tensorflow').config.list_physical_devices()
+  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+  with _quiet():
+    importlib.import_module('tensorflow').config.list_physical_devices()
 
 
 class Lazy(types.ModuleType):
   """A module that is imported when one of its attributes is first used."""
 
   def __getattr__(self, name: str) -> Any:
-    _start_tensorflow()
+    start_tensorflow()
     value = getattr(importlib.import_module(self.__name__), name)
     setattr(self, name, value)
     return value

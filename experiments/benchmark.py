@@ -10,10 +10,11 @@ ensemble: predictions of 21 teachers (FedBE's average, ten clients and ten
 samples) on 10 000 images, compared with bare forward passes. The distillation
 step is compared with the bare training step.
 
-peers: images per second of a round of 10 clients: ours, ours in mixed
-precision, Keras' `fit` per client, a PyTorch loop, and a typical Flower app.
-Each has --num_workers processes, devices or threads; they are measured in turn.
---output_dir gets a table, peers.csv, and a chart, peers.png.
+peers: images per second of a round: ours, ours in mixed precision, PyTorch as
+an expert writes it, pfl-research, a PyTorch loop, Keras' `fit` per client, and
+typical Flower apps. Each has --num_workers processes, devices or threads; they
+are measured in turn. --output_dir gets a table, peers.csv, and a chart,
+peers.png.
 
 growth: seconds and peak memory by number of clients (round), weights (pooling),
 samples and teachers (prediction), with fitted exponents. Also the time of a
@@ -71,7 +72,8 @@ _OUTPUT_DIR = flags.DEFINE_string(
 _NUM_CLIENTS = flags.DEFINE_integer(
   'num_clients',
   None,
-  'Number of clients: 10 for --case=peers, at most 10000 for growth.',
+  'Number of clients: by default 10 or 50 for --case=peers, at most 10000 for '
+  'growth.',
   lower_bound=1,
 )
 _NUM_PARAMS = flags.DEFINE_integer(
@@ -118,12 +120,17 @@ def _ensemble(workers, repeats):
 
 
 def _peers(workers, repeats):
-  clients, batches = _NUM_CLIENTS.value or 10, _NUM_BATCHES.value
+  clients, batches = _NUM_CLIENTS.value or 0, _NUM_BATCHES.value
   variants = (
     [_VARIANT.value] if _VARIANT.value else ['deterministic', 'flipout']
   )
   rows = []
-  for name in _MODELS.value or ('resnet20', 'lenet5', 'lenet5_cifar10'):
+  for name in _MODELS.value or (
+    'resnet20',
+    'lenet5',
+    'lenet5_cifar10',
+    'pfl_cnn',
+  ):
     for variant in variants:
       rows += peers.run(name, variant, workers, repeats, clients, batches)
   if _OUTPUT_DIR.value:

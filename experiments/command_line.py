@@ -225,6 +225,11 @@ def _parse(module, arguments):
   except flags.Error as error:
     # Our own hint replaces absl's suggestion.
     said = ' '.join(str(error).partition('. Did you mean')[0].split())
+    illegal = re.match(r'flag --(\w+)=(.*): (?:invalid|could not)', said)
+    if illegal and illegal[1] in config_lib.FIELDS:
+      several = ' Several runs: bfl-tf sweep.' if ',' in illegal[2] else ''
+      what = 'an integer' if 'int()' in said else 'a number'
+      fail(f'--{illegal[1]}={illegal[2]} must be {what}.{several}')
     fail(f'{said.rstrip(".")}.{_near(str(error))}')
   except UnicodeDecodeError as error:
     fail(f'--flagfile names a file that is no text in UTF-8: {error}.')

@@ -49,7 +49,15 @@ def _help(module):
   own = flags.FLAGS.get_key_flags_for_module(module)
   if 'pooling' not in {flag.name for flag in own}:
     return f'{doc}\n\n{flags.FLAGS.module_help(module)}'
-  return '\n'.join([doc, *_fields(), '', _MORE])
+  lines = [doc, '', 'This command:']
+  for flag in own:
+    if flag.name not in config.FIELDS:
+      value = '' if flag.default is None else flag.default
+      value = ','.join(value) if isinstance(value, list) else value
+      # absl adds a sentence to flags that may be repeated.
+      text = flag.help.partition(';  ')[0]
+      lines += _described(f'{flag.name}={value}', text)
+  return '\n'.join([*lines, *_fields(), '', _MORE])
 
 
 def _fields():
@@ -121,10 +129,13 @@ def _settings(name, specs) -> list[str]:
 
 
 def _flag(flag, spec) -> Iterator[str]:
-  first = f'  --{flag}={spec.format(spec.default)}'
-  indent = ' ' * _COLUMN
+  return _described(f'{flag}={spec.format(spec.default)}', spec.help)
+
+
+def _described(flag, description) -> Iterator[str]:
+  first, indent = f'  --{flag}', ' ' * _COLUMN
   text = textwrap.wrap(
-    spec.help, _WIDTH, initial_indent=indent, subsequent_indent=indent
+    description, _WIDTH, initial_indent=indent, subsequent_indent=indent
   )
   if len(first) + 2 <= _COLUMN and text:
     yield first + text.pop(0)[len(first) :]

@@ -61,7 +61,7 @@ def main() -> None:
       print(f'{tables.table(rows)}\n')
   with tables.cleared(path / 'uncertainty') as folder:
     _write(folder, asked.tables)
-  print(f'tables and plots in {path / "doubt"}')
+  print(f'tables and plots in {path / "uncertainty"}')
 
 
 def _write(folder, found):

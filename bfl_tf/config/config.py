@@ -219,7 +219,8 @@ def read_flagfile(path: str | os.PathLike) -> dict[str, Any]:
 def near(name: str) -> str:
   """Returns a hint for an unknown flag: a setting or field of similar name."""
   keys = known_settings()
-  same = [f'--{key}' for key in keys if key.endswith(f'.{name}')]
+  same = [f'--{field}' for field in FIELDS if field.endswith(f'_{name}')]
+  same += [f'--{key}' for key in keys if key.endswith(f'.{name}')]
   if same:
     return f' Did you mean {" or ".join(same)}?'
   return registry.hint(name, [*FIELDS, *keys], '--{}')

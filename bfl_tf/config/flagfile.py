@@ -115,9 +115,10 @@ def split(
 def _check_file(path):
   if not path.is_file():
     known = map(str, path.parent.glob('*.flags'))
-    raise ValueError(
-      f'--flagfile={path}: no such file.{registry.hint(str(path), known)}'
-    )
+    near = registry.hint(str(path), known)
+    for preset in pathlib.Path('configs').rglob(f'{path.stem}.flags'):
+      near = f' Did you mean {preset}?'
+    raise ValueError(f'--flagfile={path}: no such file.{near}')
 
 
 def _key_and_text(key, text, words, known) -> tuple[str, str]:

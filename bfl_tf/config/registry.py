@@ -8,7 +8,6 @@ its function with `depth=20`.
 from collections.abc import Iterable, Mapping
 import difflib
 import functools
-import importlib
 import re
 from typing import Any
 
@@ -47,7 +46,7 @@ def resolve(flag: str, name: str, table: Mapping[str, Any]) -> Any:
   if ':' in name:
     module, _, attribute = name.partition(':')
     try:
-      thing = getattr(importlib.import_module(module), attribute)
+      thing = getattr(user_code.import_module(module), attribute)
       # Digest of the file as it is now; it may be edited later.
       user_code.digest(name)
     except (ImportError, AttributeError) as error:

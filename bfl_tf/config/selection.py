@@ -220,12 +220,17 @@ def reject(
       f'--{key} is a setting of {name}, which is not selected: remove it, or '
       f'set {" or ".join(f"--{role}={name}" for role in roles)}.'
     )
-  specs = {k: v for each in selection.methods if each.name == name
-           for k, v in each.specs.items()}  # fmt: skip
-  if specs:
-    hint = registry.hint(key, [f'{name}.{each}' for each in specs], '--{}')
+  # A user's class may have another name than its attribute `name`.
+  keys = [
+    each.key(setting)
+    for each in selection.methods
+    if name in (each.name, component.declared_by(each.factory).name)
+    for setting in each.specs
+  ]
+  if keys:
+    hint = registry.hint(key, keys, '--{}')
     raise ValueError(
-      f'--{key} is unknown.{hint} Settings of {name}: {", ".join(specs)}.'
+      f'--{key} is unknown.{hint} Settings of {name}: {", ".join(keys)}.'
     )
   same = [f'"{each}"' for each in keys_of(known) if each.endswith(f'.{key}')]
   hint = registry.hint(name, [each.name for each in known])

@@ -107,7 +107,7 @@ class SettingSpec:
       what = _NAMES.get(self.kind, 'text')
       if self.many:
         plural = _PLURALS.get(self.kind, 'texts')
-        what = f'a comma-separated list of {plural}'
+        what = f'a comma-separated list of {plural}, such as 0,1,2'
       raise ValueError(f'--{flag}={text} must be {what}.') from None
 
   def format(self, value: Any) -> str:

@@ -7,12 +7,16 @@ traceback is chained to it.
 from collections.abc import Callable
 import hashlib
 import importlib
+import importlib.util
 import os
 import pathlib
 import re
 import sysconfig
 import traceback
+import types
 from typing import Any
+
+from bfl_tf import startup
 
 # Errors that user code may raise; its sys.exit must not end a run silently.
 ERRORS = (Exception, SystemExit)
@@ -30,6 +34,15 @@ _LIBRARIES = tuple(
     *map(str, sysconfig.get_paths().values()),
   )
 )
+
+
+def import_module(name: str) -> types.ModuleType:
+  """Imports a user's module, without the log lines of TensorFlow's import."""
+  spec = importlib.util.find_spec(name)
+  path = pathlib.Path(spec.origin or '' if spec else '')
+  if path.is_file() and b'import tensorflow' in path.read_bytes():
+    startup.start_tensorflow()
+  return importlib.import_module(name)
 
 
 class RaisedError(ValueError):
@@ -76,7 +89,7 @@ def _place(error) -> str:
   found = [
     (pathlib.Path(path), line, function)
     for path, line, function in _FRAME.findall(text)
-    if not path.startswith((*_LIBRARIES, '<')) and '__autograph' not in path
+    if _is_users(path)
   ]
   if not found:
     return ''
@@ -84,9 +97,21 @@ def _place(error) -> str:
   return f' ({path.name}, line {line}, in {function})'
 
 
+def _is_users(path):
+  return not path.startswith((*_LIBRARIES, '<')) and '__autograph' not in path
+
+
 def traceback_of(error: BaseException) -> str:
-  """Returns the last lines of an error's traceback."""
-  lines = ''.join(traceback.format_exception(error)).splitlines()
+  """Returns a traceback with the frames of user code, or its last lines."""
+  shown = traceback.TracebackException.from_exception(error)
+  part: traceback.TracebackException | None = shown
+  while part:
+    own = [frame for frame in part.stack if _is_users(frame.filename)]
+    # TensorFlow puts the frames of traced user code into the message.
+    is_traced = str(part).startswith('in user code')
+    part.stack[:] = own if own or is_traced else part.stack
+    part = part.__cause__ or part.__context__
+  lines = ''.join(shown.format()).splitlines()
   return '\n'.join(lines[-_MOST_LINES:])
 
 

@@ -8,10 +8,12 @@ spreadsheet does: the header is row 1. Empty lines are not counted.
 from collections.abc import Collection, Sequence
 import csv
 import os
+import pathlib
 from typing import Any
 
 import numpy as np
 
+from bfl_tf.config import registry
 from bfl_tf.data import arrays, encoding
 
 _LARGEST = np.finfo(np.float32).max
@@ -36,6 +38,12 @@ def read(where: str, path: str) -> Any:
     with open(path, newline='', encoding='utf-8-sig') as file:
       # `pandas.read_csv` would take short rows for rows with missing values.
       rows = [row for row in csv.reader(file, strict=True) if row]
+  except FileNotFoundError as error:
+    folder = pathlib.Path(path).absolute().parent
+    near = registry.hint(
+      pathlib.Path(path).name, [each.name for each in folder.glob('*.csv')]
+    )
+    raise ValueError(f'{where}: no such file.{near}') from error
   except (OSError, UnicodeDecodeError, csv.Error) as error:
     raise ValueError(f'{where} cannot be read as a .csv: {error}.') from error
   for at, row in enumerate(rows, start=1):
@@ -99,8 +107,8 @@ def encode(
       values += x
   if defects:
     raise ValueError(
-      f'{where}: {"; ".join(defects[:10])}: mend or empty cells, leave rows '
-      'out, or see --categorical_columns and --ignore_columns.'
+      f'{where}: {"; ".join(defects[:10])}: correct these cells, make them '
+      'empty, or list the column in --categorical_columns or --ignore_columns.'
     )
   return np.stack(values, axis=1), tuple(found)
 

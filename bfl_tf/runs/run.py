@@ -192,6 +192,11 @@ class Run:
         f'over all rounds ({steps} per round), which may be too few: raise '
         '--local_epochs, --num_rounds or --client_learning_rate'
       )
+    if config.client_column and config.partition != 'natural':
+      self._progress.say(
+        f'warning: --client_column={config.client_column} does not make sites '
+        'the clients: add --partition=natural'
+      )
     uneven = metrics.imbalance(dataset.test.y, dataset.num_classes)
     if uneven:
       self._progress.say(

@@ -93,7 +93,13 @@ def _check_hooks(part, start, shared, memory):
   mean = tf.TensorSpec([start.loc.shape[0] + start.point.shape[0]])
   traced('prior', start, shared, memory)
   carry = traced('begin', start, shared, memory)
-  traced('loss', mean, carry)
+  loss = traced('loss', mean, carry)
+  if part.has('loss') and loss.shape.rank:
+    name = f'{type(part).__module__}:{type(part).__qualname__}'
+    raise user_code.RaisedError(
+      f'--client_parts: {name}.loss must return one number, such as a '
+      f'tf.reduce_sum, not an array of shape {loss.shape}.'
+    )
   traced('gradient', mean, mean, carry, step)
   traced('after_step', mean, carry, step)
 

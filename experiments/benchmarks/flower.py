@@ -3,25 +3,24 @@
 import json
 import pathlib
 import sys
+import types
 
 from bfl_tf.config.config import Config
 from bfl_tf.flower import simulation
 from experiments.benchmarks import flower_baseline
 
+_SETTINGS = (
+  'dataset', 'model', 'variant', 'augment', 'batch_size', 'num_rounds',
+  'num_clients', 'client_optimizer', 'client_learning_rate',
+)  # fmt: skip
 _USUAL = 'from experiments.benchmarks import flower; flower.play_usual_app()'
 
 
-def usual(config: Config, folder: str, cpus: int) -> float:
+def usual(config: Config, folder: str, framework: str, cpus: int) -> float:
   """Returns the seconds of the app's last round, with `cpus` per client app."""
   said = pathlib.Path(folder, 'seconds.json')
-  settings = {
-    'model': config.model,
-    'variant': config.variant,
-    'augment': config.augment,
-    'data': config.dataset,
-    'batch-size': config.batch_size,
-    'num-rounds': config.num_rounds,
-    'num-clients': config.num_clients,
+  settings = {name: getattr(config, name) for name in _SETTINGS} | {
+    'framework': framework,
     'seconds': str(said),
     'processes': simulation.num_processes(config),
     'cpus': cpus,
@@ -36,9 +35,8 @@ def usual(config: Config, folder: str, cpus: int) -> float:
 def play_usual_app() -> None:
   """Runs a plain Flower app in its own process, with settings as JSON."""
   (text,) = simulation.given()
-  settings = json.loads(text)
+  settings = types.SimpleNamespace(**json.loads(text))
   server, client = flower_baseline.apps(settings)
   simulation.run_apps(
-    server, client, settings['num-clients'], settings['processes'],
-    settings['cpus'],
-  )  # fmt: skip
+    server, client, settings.num_clients, settings.processes, settings.cpus
+  )

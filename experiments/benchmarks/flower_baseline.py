@@ -6,20 +6,18 @@ data is read once per process. The apps differ in how often a model is built and
 traced.
 """
 
-from collections.abc import Mapping
 import functools
+import importlib
 import json
 import pathlib
 import time
-from typing import Any
+import types
 
 from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
 from flwr.serverapp import strategy as strategies
 import numpy as np
-
-from experiments.benchmarks import keras_peer
 
 _data: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
@@ -32,46 +30,42 @@ def load(path: str) -> tuple[np.ndarray, np.ndarray]:
   return _data[path]
 
 
-def apps(config: Mapping[str, Any]) -> tuple[ServerApp, ClientApp]:
+def apps(settings: types.SimpleNamespace) -> tuple[ServerApp, ClientApp]:
   """Returns the app.
 
   Args:
-    config: `model` and `variant` of bfl_tf; `data`, an .npz file; `augment`;
-      `batch-size`; `num-rounds`; `seconds`, the output file with the times.
+    settings: `framework`, `keras` or `torch`; `seconds`, the output file with
+      the times; further settings as in `Config`.
   """
   server, client = ServerApp(), ClientApp()
-  client.train()(functools.partial(_train, config))
-  server.main()(functools.partial(_serve, config))
+  client.train()(functools.partial(_train, settings))
+  server.main()(functools.partial(_serve, settings))
   return server, client
 
 
-def _build(config, x):
-  return keras_peer.build(
-    config['model'], config['variant'], x.shape[1:], len(x)
-  )
+def _peer(settings):
+  name = f'experiments.benchmarks.{settings.framework}_peer'
+  return importlib.import_module(name)
 
 
-def _train(config, message, context) -> Message:
+def _train(settings, message, context) -> Message:
   """Fits the model on this node's share."""
   node = context.node_config
   own = slice(node['partition-id'], None, node['num-partitions'])
-  x, y = (array[own] for array in load(config['data']))
-  model = _build(config, x)
-  model.set_weights(message.content['arrays'].to_numpy_ndarrays())
-  own = keras_peer.examples(x, y, config['batch-size'], config['augment'])
-  fit = model.fit(**own, verbose=0)
-  metrics = {'num-examples': len(x), 'loss': fit.history['loss'][-1]}
+  x, y = (array[own] for array in load(settings.dataset))
+  start = message.content['arrays'].to_numpy_ndarrays()
+  arrays = _peer(settings).fit(settings, x, y, start)
   content = {
-    'arrays': ArrayRecord(model.get_weights()),
-    'metrics': MetricRecord(metrics),
+    'arrays': ArrayRecord(arrays),
+    'metrics': MetricRecord({'num-examples': len(x)}),
   }
   return Message(RecordDict(content), reply_to=message)
 
 
-def _serve(config, grid, unused_context) -> None:
+def _serve(settings, grid, unused_context) -> None:
   """Averages; writes seconds and number of replies of each round as JSON."""
-  x, _ = load(config['data'])
-  model = _build(config, x)
+  x, _ = load(settings.dataset)
+  start = _peer(settings).initial(settings, x)
   ended, replies = [], []
 
   def count(contents, unused_key):
@@ -90,9 +84,9 @@ def _serve(config, grid, unused_context) -> None:
   )
   strategy.start(
     grid,
-    ArrayRecord(model.get_weights()),
-    num_rounds=config['num-rounds'],
+    ArrayRecord(start),
+    num_rounds=settings.num_rounds,
     evaluate_fn=stamp,
   )
   said = {'seconds': np.diff(ended).tolist(), 'replies': replies}
-  pathlib.Path(config['seconds']).write_text(json.dumps(said))
+  pathlib.Path(settings.seconds).write_text(json.dumps(said))

@@ -25,7 +25,7 @@ def begin(config: Config) -> tuple[str, Callable[[], Any]]:
   with np.load(config.dataset) as arrays:
     x, y = arrays['x_train'], arrays['y_train']
   size = len(x) // config.num_clients
-  model = build(config.model, config.variant, x.shape[1:], size)
+  model = build(config, x.shape[1:], size)
   start = model.get_weights()
   # The data are prepared before the time is measured.
   clients = [
@@ -46,17 +46,38 @@ def begin(config: Config) -> tuple[str, Callable[[], Any]]:
   return f'Keras fit (tf_keras {tf_keras.__version__})', play
 
 
+def initial(settings: Any, x: np.ndarray) -> list[np.ndarray]:
+  """Returns initial weights, for a Flower app."""
+  return build(settings, x.shape[1:], len(x)).get_weights()
+
+
+def fit(
+  settings: Any, x: np.ndarray, y: np.ndarray, start: list[np.ndarray]
+) -> list[np.ndarray]:
+  """Returns weights that are trained by a new model, for a Flower app."""
+  model = build(settings, x.shape[1:], len(x))
+  model.set_weights(start)
+  own = examples(x, y, settings.batch_size, settings.augment)
+  model.fit(**own, verbose=0)
+  return model.get_weights()
+
+
 def build(
-  name: str, variant: str, input_shape: tuple[int, ...], num_examples: int
+  config: Any, input_shape: tuple[int, ...], num_examples: int
 ) -> tf_keras.Model:
-  """Returns a compiled network."""
+  """Returns a compiled network; `config` has the attributes of a `Config`."""
   model = models.build(
-    name, variant=variant, input_shape=input_shape, num_classes=10
+    config.model,
+    variant=config.variant,
+    input_shape=input_shape,
+    num_classes=10,
   )
-  if variant == 'flipout':
+  if config.variant == 'flipout':
     model.add_loss(lambda: _divergence(model) / num_examples)
   loss = tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-  model.compile('adam', loss)
+  make = tf_keras.optimizers.get(config.client_optimizer)
+  make.learning_rate = config.client_learning_rate
+  model.compile(make, loss)
   return model
 
 

@@ -25,6 +25,11 @@ from bfl_tf.plots import canvas
 from bfl_tf.runs import tables
 from experiments.benchmarks import measuring, random_images
 
+# Networks of `torch_peer`.
+_OF_TORCH = [
+  ('deterministic', random_images.SHAPES[name].network)
+  for name in ('resnet20', 'lenet5', 'pfl_cnn')
+]
 _COLUMNS = ('images/s', 'min', 'max')
 # Function that runs a round, in the process of a peer.
 _plays: list[Callable[[], Any]] = []
@@ -41,6 +46,7 @@ def run(
   """Prints and returns a row for each peer; unavailable peers have dashes."""
   work = random_images.SHAPES[name]
   size = num_batches * work.batch_size or work.per_client
+  num_clients = num_clients or work.num_clients
   images = num_clients * size
   with (
     tempfile.TemporaryDirectory(prefix='bfl_tf_benchmark_') as folder,
@@ -51,6 +57,7 @@ def run(
     config = random_images.config(
       data, num_workers, num_clients, work.batch_size,
       model=work.network, variant=variant, augment=work.augment, num_rounds=2,
+      client_optimizer=work.optimizer, client_learning_rate=work.learning_rate,
     )  # fmt: skip
     peers = {**_processes(config, stack), **_usual_apps(config, folder)}
     speeds: dict[str, list[float]] = {peer: [] for peer in peers}
@@ -81,13 +88,17 @@ def begin(config: Config) -> tuple[str, Callable[[], Any]]:
 
 def _processes(config, stack) -> dict[str, Callable[[], float] | None]:
   """Starts a process per peer; returns functions that time one round."""
-  torch = importlib.util.find_spec('torch') and config.variant != 'flipout'
+  has_mixed = training.has_mixed_precision()
+  torch = _has_torch(config)
   peers: dict[str, Callable[[], float] | None] = {}
   for name, module, there in (
     ('ours', 'peers', True),
-    ('ours, mixed precision', 'peers', training.has_mixed_precision()),
+    ('ours, mixed precision', 'peers', has_mixed),
+    ('PyTorch, expert', 'torch_expert', torch),
+    ('PyTorch, expert, mixed precision', 'torch_expert', torch and has_mixed),
+    ('pfl-research', 'pfl_peer', torch and importlib.util.find_spec('pfl')),
+    ('PyTorch', 'torch_peer', torch),
     ('Keras fit', 'keras_peer', True),
-    ('PyTorch', 'torch_peer', torch and config.model in ('lenet5', 'resnet20')),
   ):
     if not there:
       peers[name] = None
@@ -120,15 +131,24 @@ def _measured() -> float:
 
 def _usual_apps(config, folder) -> dict[str, Callable[[], float] | None]:
   """Returns functions that time one round of a Flower app in a simulation."""
-  usual = "Flower's usual app, CPUs a client: "
-  if not (importlib.util.find_spec('flwr') and importlib.util.find_spec('ray')):
-    return dict.fromkeys((f'{usual}1', f'{usual}2'))
-  from experiments.benchmarks import flower
+  torch = _has_torch(config)
+  apps = [('keras', 1, True), ('keras', 2, True), ('torch', 1, torch)]
+  found: dict[str, Callable[[], float] | None] = {}
+  for framework, cpus, there in apps:
+    label = f'Flower app with {framework}, CPUs per client: {cpus}'
+    found[label] = None
+    if there and all(map(importlib.util.find_spec, ('flwr', 'ray'))):
+      from experiments.benchmarks import flower
 
-  return {
-    f'{usual}1': lambda: flower.usual(config, folder, 1),
-    f'{usual}2': lambda: flower.usual(config, folder, 2),
-  }
+      found[label] = functools.partial(
+        flower.usual, config, folder, framework, cpus
+      )
+  return found
+
+
+def _has_torch(config):
+  found = importlib.util.find_spec('torch')
+  return found and (config.variant, config.model) in _OF_TORCH
 
 
 def write(folder: pathlib.Path, rows: Sequence[dict[str, Any]]) -> None:

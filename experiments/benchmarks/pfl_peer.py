@@ -9,6 +9,7 @@ from pfl.algorithm import base, federated_averaging
 from pfl.data import FederatedDataset
 from pfl.data.sampling import get_user_sampler
 from pfl.hyperparam import NNTrainHyperParams
+from pfl.internal.ops import pytorch_ops, selector
 from pfl.model.pytorch import PyTorchModel
 import torch
 from torch.nn import functional
@@ -18,7 +19,8 @@ from experiments.benchmarks import torch_peer
 
 
 def begin(config: Config) -> tuple[str, Callable[[], Any]]:
-  """Returns the label of the peer, and a function that runs a round."""
+  """Returns a label and a function that runs one round."""
+  selector.set_framework_module(pytorch_ops)
   x, y = torch_peer.examples(config)
   size = len(x) // config.num_clients
   # It scales its images before the training.

@@ -18,12 +18,25 @@ class Images(NamedTuple):
   batch_size: int
   network: str
   augment: bool = False
+  num_clients: int = 10
+  optimizer: str = 'adam'
+  learning_rate: float = 1e-3
 
 
 SHAPES = {
   'resnet20': Images((32, 32, 3), 512, 32, 'resnet20'),
   'lenet5': Images((28, 28, 1), 4000, 40, 'lenet5'),
   'lenet5_cifar10': Images((32, 32, 3), 4000, 40, 'lenet5', augment=True),
+  # The cohort and the images per user of pfl-research's benchmark.
+  'pfl_cnn': Images(
+    (32, 32, 3),
+    50,
+    10,
+    'experiments.papers.pfl_research:cnn',
+    num_clients=50,
+    optimizer='sgd',
+    learning_rate=0.1,
+  ),
   'convnet': Images((32, 32, 3), 2000, 40, 'convnet'),
 }
 
@@ -35,12 +48,12 @@ def dataset(model: str) -> str:
 
 def _images(name):
   images = SHAPES[name]
-  x, y = _arrays(images.shape, 10 * images.per_client)
+  x, y = _arrays(images.shape, images.num_clients * images.per_client)
   return data_lib.from_arrays('random', x, y, x[:100], y[:100])
 
 
-# Data sets for ten clients, for the network of the same name.
-resnet20, lenet5, lenet5_cifar10, convnet = (
+# Data sets, each for the network of the same name.
+resnet20, lenet5, lenet5_cifar10, pfl_cnn, convnet = (
   functools.partial(_images, name) for name in SHAPES
 )
 
@@ -59,12 +72,12 @@ def config(
   **values: Any,
 ) -> Config:
   """Returns a config with only the first and last evaluation."""
+  values = {'client_learning_rate': 1e-3, **values}
   return Config(
     dataset=str(data),
     num_workers=num_workers,
     num_clients=num_clients,
     batch_size=batch_size,
-    client_learning_rate=1e-3,
     eval_every=values['num_rounds'],
     final_num_mc_samples=1,
     num_mc_samples=1,

@@ -5,7 +5,6 @@ layout, and the optimizer is fused.
 """
 
 from collections.abc import Callable
-import concurrent.futures
 import multiprocessing
 import os
 from typing import Any
@@ -21,18 +20,17 @@ _trains: list[Callable[[int, dict], dict]] = []
 
 
 def begin(config: Config) -> tuple[str, Callable[[], Any]]:
-  """Returns the label of the peer, and a function that runs a round."""
+  """Returns a label and a function that runs one round."""
   processes = config.num_workers or len(os.sched_getaffinity(0))
-  pool = concurrent.futures.ProcessPoolExecutor(
-    processes, multiprocessing.get_context('spawn'), _start, (config,)
-  )
+  # Its processes are daemons, which end with this process.
+  pool = multiprocessing.get_context('spawn').Pool(processes, _start, (config,))
   with np.load(config.dataset) as arrays:
     shape = np.moveaxis(arrays['x_train'][:1], -1, 1).shape[1:]
   start = torch_peer.arrays_of(torch_peer.NETWORKS[config.model](shape))
 
   def play():
-    clients = range(config.num_clients)
-    trained = pool.map(_train, clients, [start] * config.num_clients)
+    tasks = [(client, start) for client in range(config.num_clients)]
+    trained = pool.imap_unordered(_train, tasks)
     sums = next(trained)
     for client in trained:
       for total, array in zip(sums, client):
@@ -61,5 +59,5 @@ def _start(config):
   _trains.append(train)
 
 
-def _train(client, start):
-  return _trains[0](client, start)
+def _train(task):
+  return _trains[0](*task)

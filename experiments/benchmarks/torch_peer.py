@@ -1,6 +1,6 @@
 """A PyTorch loop over the batches of clients, for --case=peers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 import os
 from typing import Any
 
@@ -17,10 +17,7 @@ def begin(config: Config) -> tuple[str, Callable[[], Any]]:
   device = 'cuda' if torch.cuda.is_available() else 'cpu'
   torch.set_default_device(device)
   torch.set_num_threads(config.num_workers or len(os.sched_getaffinity(0)))
-  with np.load(config.dataset) as arrays:
-    # PyTorch has channels first.
-    x = torch.tensor(np.moveaxis(arrays['x_train'], -1, 1).copy()).to(device)
-    y = torch.tensor(arrays['y_train']).long().to(device)
+  x, y = (tensor.to(device) for tensor in examples(config))
   model = NETWORKS[config.model](x.shape[1:])
   start = {k: v.clone() for k, v in model.state_dict().items()}
   size = len(x) // config.num_clients
@@ -29,7 +26,7 @@ def begin(config: Config) -> tuple[str, Callable[[], Any]]:
     trained = []
     for own in torch.arange(len(x)).split(size):
       model.load_state_dict(start)
-      _train(model, x, y, own, config)
+      train(model, x, y, own, config)
       state = model.state_dict().items()
       trained.append({k: v.to('cpu', copy=True) for k, v in state})
     return {k: sum(each[k] for each in trained) / len(trained) for k in start}
@@ -38,8 +35,57 @@ def begin(config: Config) -> tuple[str, Callable[[], Any]]:
   return f'PyTorch {torch.__version__} ({device}, threads: {threads})', play
 
 
-def _train(model, x, y, own, config):
-  optimizer = torch.optim.Adam(model.parameters(), config.client_learning_rate)
+def examples(config: Config) -> tuple[torch.Tensor, torch.Tensor]:
+  """Returns uint8 images with channels first, and labels."""
+  with np.load(config.dataset) as arrays:
+    x = torch.tensor(np.moveaxis(arrays['x_train'], -1, 1).copy())
+    return x, torch.tensor(arrays['y_train']).long()
+
+
+def initial(settings: Any, x: np.ndarray) -> list[np.ndarray]:
+  """Returns initial weights, for a Flower app."""
+  return arrays_of(NETWORKS[settings.model](np.moveaxis(x, -1, 1).shape[1:]))
+
+
+def fit(
+  settings: Any, x: np.ndarray, y: np.ndarray, start: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+  """Returns weights that are trained by a new model, for a Flower app."""
+  torch.set_num_threads(settings.cpus)
+  images = torch.tensor(np.moveaxis(x, -1, 1).copy())
+  model = NETWORKS[settings.model](images.shape[1:])
+  set_arrays(model, start)
+  everything = torch.arange(len(x))
+  train(model, images, torch.tensor(y).long(), everything, settings)
+  return arrays_of(model)
+
+
+def arrays_of(model: nn.Module) -> list[np.ndarray]:
+  """Returns copies of the weights and buffers of a model."""
+  return [v.numpy(force=True).copy() for v in model.state_dict().values()]
+
+
+def set_arrays(model: nn.Module, arrays: Sequence[np.ndarray]) -> None:
+  """Sets the weights and buffers of a model to those of `arrays_of`."""
+  names = model.state_dict()
+  model.load_state_dict(dict(zip(names, map(torch.as_tensor, arrays))))
+
+
+def train(
+  model: nn.Module,
+  x: torch.Tensor,
+  y: torch.Tensor,
+  own: torch.Tensor,
+  config: Any,
+  fused: bool = False,
+) -> None:
+  """Trains one epoch on the examples with the indices `own`."""
+  is_sgd = config.client_optimizer == 'sgd'
+  make = torch.optim.SGD if is_sgd else torch.optim.Adam
+  optimizer = make(
+    model.parameters(), config.client_learning_rate, fused=fused or None
+  )
+  model.train()
   order = own[torch.randperm(len(own))]
   for batch in order.split(config.batch_size):
     images = _augmented(x[batch]) if config.augment else x[batch]
@@ -103,4 +149,18 @@ class _Block(nn.Module):
     return functional.relu(self.body(x) + y)
 
 
-NETWORKS = {'lenet5': _lenet5, 'resnet20': _resnet20}
+def _pfl_cnn(shape):
+  side = (shape[1] - 4) // 2
+  return nn.Sequential(
+    *(nn.Conv2d(shape[0], 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU()),
+    *(nn.MaxPool2d(2), nn.Dropout(0.25), nn.Flatten()),
+    *(nn.Linear(64 * side**2, 128), nn.ReLU(), nn.Dropout(0.5)),
+    nn.Linear(128, 10),
+  )
+
+
+NETWORKS = {
+  'lenet5': _lenet5,
+  'resnet20': _resnet20,
+  'experiments.papers.pfl_research:cnn': _pfl_cnn,
+}

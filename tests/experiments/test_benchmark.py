@@ -49,10 +49,14 @@ def test_peers_play_a_round(tmp_path):
   assert float(rows[0]['ours over it']) == 1
   assert (tmp_path / 'peers.png').exists()
   # All peers are listed, with dashes for those that are not installed.
-  names = ('ours', 'ours, m', 'Keras', 'PyTorch', 'Flower', 'Flower')
+  names = (
+    'ours', 'ours, m', 'PyTorch', 'PyTorch', 'pfl', 'PyTorch', 'Keras',
+    'Flower app with keras', 'Flower app with keras', 'Flower app with torch',
+  )  # fmt: skip
   for name, row in zip(names, rows, strict=True):
     assert row['peer'].startswith(name) and row['peer'] in out
-    needed = {'PyTorch': 'torch', 'Flower': 'ray'}.get(name)
+    needed = {'PyTorch': 'torch', 'pfl': 'pfl'}.get(name.split()[0])
+    needed = 'torch' if 'torch' in name else needed
     if name != 'ours, m':
       there = needed is None or importlib.util.find_spec(needed)
       assert bool(row['images/s']) == bool(there)
