@@ -55,7 +55,7 @@ def _help(module):
       value = '' if flag.default is None else flag.default
       value = ','.join(value) if isinstance(value, list) else value
       # absl adds a sentence to flags that may be repeated.
-      text = flag.help.partition(';  ')[0]
+      text = flag.help.partition(';\n')[0]
       lines += _described(f'{flag.name}={value}', text)
   return '\n'.join([*lines, *_fields(), '', _MORE])
 

@@ -11,6 +11,7 @@ import importlib.util
 import os
 import pathlib
 import re
+import sys
 import sysconfig
 import traceback
 import types
@@ -38,10 +39,11 @@ _LIBRARIES = tuple(
 
 def import_module(name: str) -> types.ModuleType:
   """Imports a user's module, without the log lines of TensorFlow's import."""
-  spec = importlib.util.find_spec(name)
-  path = pathlib.Path(spec.origin or '' if spec else '')
-  if path.is_file() and b'import tensorflow' in path.read_bytes():
-    startup.start_tensorflow()
+  if name not in sys.modules:
+    spec = importlib.util.find_spec(name)
+    path = pathlib.Path(spec.origin or '' if spec else '')
+    if path.is_file() and b'import tensorflow' in path.read_bytes():
+      startup.start_tensorflow()
   return importlib.import_module(name)
 
 

@@ -21,6 +21,8 @@ from experiments.benchmarks import torch_peer
 def begin(config: Config) -> tuple[str, Callable[[], Any]]:
   """Returns a label and a function that runs one round."""
   selector.set_framework_module(pytorch_ops)
+  # It sets this in the main process only.
+  pytorch_ops.distributed = pytorch_ops.PyTorchDistributedContext()
   x, y = torch_peer.examples(config)
   size = len(x) // config.num_clients
   # It scales its images before the training.

@@ -7,7 +7,7 @@ import binaries
 import pytest
 
 from bfl_tf.config import config
-from experiments import describe, reproduce
+from experiments import describe, signatures, reproduce
 
 
 def asked(capsys, what):
@@ -47,6 +47,10 @@ def test_helpfull_has_every_flag_with_its_default(capsys):
 def test_anybodys_own_is_described(capsys):
   out = asked(capsys, '--describe=toys:Counter')
   assert out.startswith('Counter') and 'It has no settings.' in out
+
+
+def test_the_contracts_page_is_current():
+  assert signatures.PAGE.read_text() == signatures.page()
 
 
 def test_the_reference_page_is_current():
