@@ -7,7 +7,7 @@ import binaries
 import pytest
 
 from bfl_tf.config import config
-from experiments import describe, signatures, reproduce
+from experiments import describe, reproduce, signatures
 
 
 def asked(capsys, what):
