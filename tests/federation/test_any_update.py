@@ -51,6 +51,12 @@ def without(client):
   return played([reply for reply in begun()[2] if reply[0] != client])
 
 
+def test_a_client_that_does_not_reply_is_rejected():
+  info = without(2).info
+  assert info['clients_rejected'] == 1
+  assert info['rejected_reasons'] == '2: no reply'
+
+
 def in_tree(data, tree):
   """Changes or deletes a value of a structure of named arrays."""
   is_tuple = hasattr(tree, '_asdict')
