@@ -18,8 +18,8 @@ peers.png.
 
 growth: seconds and peak memory by number of clients (round), weights (pooling),
 samples and teachers (prediction), with fitted exponents. Also the time of a
-round's clients on 8, 64 and 512 devices. --output_dir gets growth.csv and
-growth.png.
+round's clients on 8, 64 and 512 devices. The table is written to growth.csv in
+--output_dir, the chart to growth.png.
 
 gpu: --case=round on a GPU in float32, in mixed precision and with deterministic
 kernels. Also checks whether two runs are bit-for-bit identical.
@@ -44,42 +44,46 @@ from experiments.benchmarks import (
 _CASE = flags.DEFINE_string(
   'case',
   'round',
-  'round, ensemble, peers, growth or gpu.',
+  'Benchmark to run. One of: round, ensemble, peers, growth, gpu.',
 )
 _REPEATS = flags.DEFINE_integer(
   'repeats', 5, 'Number of measurements; the median is reported.', lower_bound=1
 )
 _NUM_WORKERS = flags.DEFINE_integer(
-  'num_workers', 0, '0 for all devices.', lower_bound=0
+  'num_workers',
+  0,
+  'Number of parallel workers; 0: one per core.',
+  lower_bound=0,
 )
 _MODELS = flags.DEFINE_list(
   'models',
   None,
-  'Networks of --case=round, gpu and ensemble, resnet20,lenet5 if none is '
-  'named; of peers, lenet5_cifar10 too, with crops and flips.',
+  'Networks to measure. Some of: '
+  f'{", ".join(random_images.SHAPES)}. Empty: resnet20,lenet5, and for '
+  '--case=peers also lenet5_cifar10, which has random crops and flips.',
 )
 _VARIANT = flags.DEFINE_enum(
   'variant',
   None,
   ['deterministic', 'flipout'],
-  'Of --case=peers; both if not said.',
+  'Variant of the networks for --case=peers; empty: both.',
 )
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir',
   None,
-  'Directory of a table and a chart, for --case=peers and growth.',
+  'Directory of the table and the chart of --case=peers and growth.',
 )
 _NUM_CLIENTS = flags.DEFINE_integer(
   'num_clients',
   None,
-  'Number of clients: by default 10 or 50 for --case=peers, at most 10000 for '
-  'growth.',
+  'Number of clients for --case=peers (empty: 10, or 50 for pfl_cnn), or largest '
+  'number for --case=growth (empty: 10000).',
   lower_bound=1,
 )
 _NUM_PARAMS = flags.DEFINE_integer(
   'num_params',
   None,
-  'Largest number of weights of --case=growth; 100000000 if empty.',
+  'Largest number of weights for --case=growth; empty: 100000000.',
   lower_bound=1,
 )
 _NUM_BATCHES = flags.DEFINE_integer(

@@ -2,10 +2,10 @@
 
   python -m experiments.campaign --count=100
 
-Each run of a paper's preset, reduced to digits, is killed up to four times at
-random moments. Then it runs to its end. Its rows and predictions must equal
-those of a run without kills. Prints the number of kills per preset. Exit code
-1: a run failed or its results differ; its directory stays.
+Runs of the papers' presets, reduced to digits, are killed up to four times at
+random moments and then finished. Their rows and predictions must equal those of
+a run without kills. Prints the number of kills per preset. Exit code 1: a run
+failed or its results differ; its directory is kept.
 """
 
 import pathlib

@@ -3,9 +3,9 @@
   bfl-tf compare runs/nwa runs/lp --output=runs/compared
   bfl-tf compare runs/*/seed? --baseline=pooling=nwa --scores=accuracy,nll
 
-Runs whose flags differ only in the seed are one setting. Its name is the flags
-that differ between settings. Exit code 2: a directory holds no finished run of
-this version, and nothing was written.
+Runs whose flags differ only in the seed are one setting. A setting is named by
+the flags that differ between settings. Exit code 2: a directory holds no
+finished run of this version, and nothing was written.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -3,9 +3,9 @@
   python -m experiments.features --run=runs/pretrained --output=features.npz
   python -m experiments.run --dataset=features.npz --model=logistic ...
 
-Features are outputs of the last hidden layer. Training examples of the network
-are excluded; the other training examples are for clients. Test examples stay
-test examples. Exit code 2: a flag or a file is wrong, and nothing was written.
+Features are the outputs of the last hidden layer. Examples that the network was
+trained on are excluded. Test examples stay test examples. Exit code 2: a flag
+or a file is wrong, and nothing was written.
 """
 
 from absl import flags
@@ -19,7 +19,7 @@ flags.adopt_module_key_flags(finished)
 _DATASET = flags.DEFINE_string(
   'dataset',
   None,
-  'Data set, as of bfl-tf run; if empty, the data set of the run.',
+  'Data set, as for bfl-tf run; empty: the data set of the run.',
 )
 _TRAIN_SPLIT = flags.DEFINE_string(
   'train_split', 'train', 'TFDS split of the training examples.'
@@ -27,7 +27,7 @@ _TRAIN_SPLIT = flags.DEFINE_string(
 _TEST_SPLIT = flags.DEFINE_string(
   'test_split', 'test', 'TFDS split of the test examples.'
 )
-_OUTPUT = flags.DEFINE_string('output', None, 'The .npz file to write.')
+_OUTPUT = flags.DEFINE_string('output', None, 'Path of the .npz file to write.')
 
 
 def main() -> None:

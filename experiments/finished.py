@@ -7,7 +7,7 @@ from absl import flags
 
 from experiments import command_line
 
-_RUN = flags.DEFINE_string('run', None, 'The --output_dir of a finished run.')
+_RUN = flags.DEFINE_string('run', None, 'Directory of a finished run.')
 
 
 def path() -> pathlib.Path:
@@ -22,8 +22,8 @@ def calibrate_on_test() -> flags.FlagHolder[float]:
   return flags.DEFINE_float(
     'calibrate_on_test',
     0.0,
-    'Fraction of the test examples to calibrate on, for a run without '
-    'calibration examples; the others are scored.',
+    'Fraction of the test examples that are used for calibration, for a run '
+    'without calibration examples; the other test examples are scored.',
     lower_bound=0.0,
     upper_bound=0.9,
   )
@@ -34,7 +34,7 @@ def num_mc_samples() -> flags.FlagHolder[int | None]:
   return flags.DEFINE_integer(
     'num_mc_samples',
     None,
-    'Number of Monte Carlo samples of a stochastic model; by default that of '
+    'Number of Monte Carlo samples of a stochastic model; empty: the number in '
     "the run's last evaluation.",
     lower_bound=1,
     upper_bound=1_000_000,

@@ -21,7 +21,7 @@ _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir', None, 'Directory of the results.'
 )
 _SEED = flags.DEFINE_integer(
-  'seed', 0, 'Random seed of every draw.', lower_bound=0
+  'seed', 0, 'Random seed of all draws.', lower_bound=0
 )
 _NUM_DRAWS = flags.DEFINE_integer(
   'num_draws',

@@ -3,9 +3,9 @@
   python -m experiments.predict --run=runs/wine_sites \
     --input=configs/wine_sites/new.csv --output=predictions.csv
 
-The output has one row for each row of the input. Columns of a .csv are matched
-by name; an .npz must contain x. Exit code 2: a flag, a file or a cell is wrong,
-and nothing was written.
+The output has one row for each row of the input. Columns of a .csv file are
+matched by name; an .npz file must contain x. Exit code 2: a flag, a file or a
+cell is wrong, and nothing was written.
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,10 @@ from experiments import command_line, finished
 
 _SAMPLES = finished.num_mc_samples()
 flags.adopt_module_key_flags(finished)
-_INPUT = flags.DEFINE_string('input', None, 'A .csv, or an .npz with x.')
-_OUTPUT = flags.DEFINE_string('output', None, 'The .csv to write.')
+_INPUT = flags.DEFINE_string(
+  'input', None, 'Rows to predict: a .csv file, or an .npz file with x.'
+)
+_OUTPUT = flags.DEFINE_string('output', None, 'Path of the .csv file to write.')
 _KEPT = flags.DEFINE_list(
   'keep_columns', [], 'Columns of the .csv input to copy, such as identifiers.'
 )

@@ -2,13 +2,14 @@
 
   python -m experiments.report --run=runs/wine_sites --personalize_epochs=5
 
-The scores of the global model on each site's test share are in <run>/sites.
-The threshold from the calibration shares of all sites is in
-<run>/conformal.json; predict uses it for sets. Each personalized model and its
-own threshold are in <run>/sites/models/<site>, a valid --run for predict. With
---superlink, nodes evaluate the model on their own files and return only sums.
-Exit code 2: a flag or a file is wrong, and nothing was written. Exit code 1:
-too few nodes replied, or the disk is full.
+The scores of the global model on the test examples of each site are written to
+<run>/sites. <run>/conformal.json contains the thresholds of the prediction
+sets, from the calibration examples of all sites; bfl-tf predict uses them. Each
+personalized model and its thresholds are in <run>/sites/models/<site>; --run of
+bfl-tf predict accepts this directory. With --superlink, nodes evaluate the
+model on their files and send only sums. Exit code 2: a flag or a file is wrong,
+and nothing was written. Exit code 1: too few nodes replied, or the disk is
+full.
 """
 
 from collections.abc import Iterable
@@ -25,15 +26,17 @@ flags.adopt_module_key_flags(finished)
 _EPOCHS = flags.DEFINE_integer(
   'personalize_epochs',
   0,
-  'Epochs that each site trains on from the global model; 0: none.',
+  'Number of epochs in which each site trains a personalized model from the '
+  'global model; 0: no personalized models.',
   lower_bound=0,
 )
 _SETS = flags.DEFINE_enum(
   'sets',
   'lac',
   list(metrics.SET_SCORES),
-  'Sets of classes: least ambiguous; adaptive, larger for what is hard; those '
-  'without their many last classes (docs/your_data.md).',
+  'Score of the prediction sets. lac: smallest sets. aps: more even coverage '
+  'of hard and easy examples. raps: aps with a penalty on large sets '
+  '(docs/your_data.md).',
 )
 _SUPERLINK = flags.DEFINE_string(
   'superlink',

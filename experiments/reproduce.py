@@ -30,17 +30,21 @@ _LIST = flags.DEFINE_boolean(
 _ARTIFACT = flags.DEFINE_list(
   'artifact',
   [],
-  "Tables and figures to make, as <paper>/<name>, separated by commas; 'all'.",
+  'Tables and figures to make, as <paper>/<name>, separated by commas. The '
+  'value all selects all of them.',
 )
 _CLAIM = flags.DEFINE_list(
-  'claim', [], "Claims to judge, as <paper>/<name>, separated by commas; 'all'."
+  'claim',
+  [],
+  'Claims to judge, as <paper>/<name>, separated by commas. The value all '
+  'selects all of them.',
 )
 _SCALE = flags.DEFINE_string(
   'scale',
   'laptop',
-  f'Scale of the runs. One of: {", ".join(cells.SCALES)}. They test that a run '
-  "works, show a method, use the paper's data with a small network, or use the "
-  "paper's own network.",
+  f'Scale of the runs. One of: {", ".join(cells.SCALES)}. smoke tests that the '
+  'code runs. laptop takes minutes. overnight takes hours: all data with a '
+  "smaller network. paper is the paper's own scale.",
 )
 _SEEDS = flags.DEFINE_list(
   'seeds',
@@ -52,12 +56,16 @@ _CELLS = flags.DEFINE_string(
   'cells', '', 'Run only cells whose path contains this text.'
 )
 _OUTPUT_DIR = flags.DEFINE_string(
-  'output_dir', 'runs/reproduce', 'Runs, tables and figures; may be shared.'
+  'output_dir',
+  'runs/reproduce',
+  'Directory of the runs, tables and figures; several commands may share it.',
 )
 _JOBS = flags.DEFINE_integer(
-  'jobs', 0, 'Runs side by side; 0: one a core.', lower_bound=0
+  'jobs', 0, 'Number of parallel runs; 0: one per core.', lower_bound=0
 )
-_RUN = flags.DEFINE_boolean('run', True, 'Run what is missing; else read only.')
+_RUN = flags.DEFINE_boolean(
+  'run', True, 'Train the missing runs; --norun reads finished runs only.'
+)
 
 
 def main() -> int | None:

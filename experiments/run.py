@@ -16,7 +16,9 @@ from experiments import command_line
 command_line.define()
 flags.adopt_module_key_flags(command_line)
 _OUTPUT_DIR = flags.DEFINE_string(
-  'output_dir', None, 'Directory of the results; the same run resumes there.'
+  'output_dir',
+  None,
+  'Directory of the results; an interrupted run in it is resumed.',
 )
 _OVERWRITE = flags.DEFINE_boolean(
   'overwrite', False, 'Replace another run in --output_dir.'

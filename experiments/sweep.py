@@ -7,8 +7,9 @@
     --validation_split=0.2 --choose_by=validation_nll
 
 The same command resumes an interrupted sweep; more values, seeds or draws
-extend it. The comparison is that of `bfl-tf compare` and has its flags. Exit
-code 1: a run failed; 2: a flag is wrong, and nothing was written.
+extend it. The runs are compared as by `bfl-tf compare`, whose flags are also
+accepted. Exit code 1: a run failed; 2: a flag is wrong, and nothing was
+written.
 """
 
 import os
@@ -27,7 +28,8 @@ flags.adopt_module_key_flags(compare)
 _GRID = flags.DEFINE_multi_string(
   'grid',
   [],
-  'Values of a flag, as flag=value|value; several grids give all combinations.',
+  'Values of a flag, as flag=value|value. Several --grid flags give all '
+  'combinations.',
 )
 _DRAW = flags.DEFINE_multi_string(
   'draw',
@@ -38,7 +40,7 @@ _NUM_DRAWS = flags.DEFINE_integer(
   'num_draws', 10, 'Number of random settings, for --draw.', lower_bound=1
 )
 _SEEDS = flags.DEFINE_list(
-  'seeds', [], 'Random seeds of each setting, such as 0,1,2; --seed if empty.'
+  'seeds', [], 'Random seeds of each setting, such as 0,1,2; empty: --seed.'
 )
 _JOBS = flags.DEFINE_integer(
   'jobs', 0, 'Number of parallel runs; 0: one per core.', lower_bound=0
@@ -52,8 +54,8 @@ _CHOOSE_BY = flags.DEFINE_string(
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir',
   None,
-  'Directory of the runs and their comparison; runs/sweep if it is not given. '
-  'The --output_dir of a preset is ignored.',
+  'Directory of the runs and their comparison; empty: runs/sweep. The '
+  '--output_dir of a preset is ignored.',
 )
 
 

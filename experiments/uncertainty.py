@@ -2,12 +2,12 @@
 
   python -m experiments.uncertainty --run=runs/mnist --far=fashion_mnist
 
-The scores are in <run>/uncertainty: out-of-distribution detection by entropy,
-aleatoric and epistemic uncertainty; selective prediction; calibration before
-and after temperature scaling; corrupted images. They use test examples. Other
-images are resized; of TFDS sets, the test split or NAME@SPLIT is read.
-Exit code 2: a flag or a file is wrong, and nothing was written. Exit code 1:
-the disk is full.
+The results on the test examples are written to <run>/uncertainty:
+out-of-distribution detection by entropy, aleatoric and epistemic uncertainty;
+selective prediction; calibration before and after temperature scaling;
+corrupted images. Images of other sizes are resized. The test split of a TFDS
+data set is used; NAME@SPLIT names another split. Exit code 2: a flag or a file
+is wrong, and nothing was written. Exit code 1: the disk is full.
 """
 
 import json
@@ -39,7 +39,7 @@ _EXAMPLES = flags.DEFINE_integer(
   lower_bound=0,
 )
 _CORRUPT = flags.DEFINE_boolean(
-  'corrupt', True, 'Score corrupted images, if they are uint8 images.'
+  'corrupt', True, 'Evaluate corrupted test images; only for uint8 images.'
 )
 
 
