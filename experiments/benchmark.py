@@ -76,8 +76,8 @@ _OUTPUT_DIR = flags.DEFINE_string(
 _NUM_CLIENTS = flags.DEFINE_integer(
   'num_clients',
   None,
-  'Number of clients for --case=peers (empty: 10, or 50 for pfl_cnn), or largest '
-  'number for --case=growth (empty: 10000).',
+  'Number of clients for --case=peers (empty: 10, or 50 for pfl_cnn), or '
+  'largest number for --case=growth (empty: 10000).',
   lower_bound=1,
 )
 _NUM_PARAMS = flags.DEFINE_integer(

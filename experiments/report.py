@@ -76,8 +76,8 @@ def main() -> None:
 def _ask_nodes(path):
   if _EPOCHS.value or _ON_TEST.value:
     command_line.fail(
-      '--superlink: nodes are asked for scores alone: leave '
-      '--personalize_epochs and --calibrate_on_test out.'
+      '--superlink: nodes send scores only: remove '
+      '--personalize_epochs and --calibrate_on_test.'
     )
   absolute = command_line.on_server('--run', path)
   flower = command_line.flower('--superlink')

@@ -101,7 +101,9 @@ def figures(found):
       shown = row['measure'].replace('_', ' ').capitalize()
       rows.setdefault(name, {})[shown] = row['auroc']
     drawn['detection'] = plots.dots(
-      rows, 'AUROC (0.5 knows nothing)', 'Telling other sets from the test set'
+      rows,
+      'AUROC (0.5: no detection)',
+      'Detection of out-of-distribution inputs',
     )
   if found['corruptions']:
     drawn['corruptions'] = plots.corruption(found['corruptions'])
