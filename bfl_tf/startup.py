@@ -39,6 +39,17 @@ def start_tensorflow() -> None:
     importlib.import_module('tensorflow').config.list_physical_devices()
 
 
+def import_all() -> None:
+  """Imports all lazy modules.
+
+  Call it before a thread starts processes: Python can deadlock if one thread
+  forks while another imports.
+  """
+  start_tensorflow()
+  for name in _MODULES:
+    importlib.import_module(name)
+
+
 class Lazy(types.ModuleType):
   """A module that is imported when one of its attributes is first used."""
 
@@ -49,8 +60,11 @@ class Lazy(types.ModuleType):
     return value
 
 
+_MODULES = (
+  'tensorflow',
+  'tensorflow_probability.python.distributions',
+  'tensorflow_probability',
+  'tf_keras',
+)
 if not TYPE_CHECKING:
-  tf = Lazy('tensorflow')
-  tfd = Lazy('tensorflow_probability.python.distributions')
-  tfp = Lazy('tensorflow_probability')
-  tf_keras = Lazy('tf_keras')
+  tf, tfd, tfp, tf_keras = map(Lazy, _MODULES)

@@ -21,7 +21,7 @@ from absl import logging
 from flwr import clientapp, serverapp
 from flwr import simulation as flwr_simulation
 
-from bfl_tf import runs
+from bfl_tf import runs, startup
 from bfl_tf.config.config import Config
 from bfl_tf.flower import client_side, engine, messages, nodes, superlink
 from bfl_tf.runs import directory, flags_file
@@ -157,6 +157,8 @@ def run_apps(
     num_processes: Number of CPUs that Ray provides.
     cpus: Number of CPUs per client.
   """
+  # Ray forks in this thread while the server runs in another.
+  startup.import_all()
   settings: dict[str, Any] = {
     'client_resources': {'num_cpus': cpus, 'num_gpus': 0.0},
     'init_args': {

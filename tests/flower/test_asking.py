@@ -157,7 +157,7 @@ def test_who_fails_is_named_and_too_few_stop_it(run_dir, files):
   gone = str(run_dir / 'gone.csv')
   found = ask(run_dir, files, instead=[*files[:2], gone])
   assert [row['site'] for row in found.sites] == ['0', '1']
-  assert 'gone.csv cannot be read' in found.rejected['2']
+  assert 'gone.csv: no such file' in found.rejected['2']
   (line,) = [
     line for line in report_files.lines(run_dir, found) if 'left out' in line
   ]

@@ -45,7 +45,7 @@ def test_the_owner_says_what_is_held_out(tmp_path):
   assert (len(dataset.train.y), len(dataset.test.y)) == (42, 18)
   own = own._replace(said=(('test_fraction', 0.2),))
   with pytest.raises(
-    ValueError, match=r'owner of this node holds out 0\.2, and'
+    ValueError, match=r'owner of this node set this share to 0\.2'
   ):
     client_side.read(asked, own)
 

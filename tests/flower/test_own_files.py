@@ -185,7 +185,9 @@ def test_a_refused_introduction_names_its_client(monkeypatch, field, values):
 def test_a_class_of_the_servers_alone(tmp_path):
   *files, _ = wine(tmp_path)
   server = write(tmp_path / 's.csv', np.ones([20, 13]), ['barolo', 'rose'] * 10)
-  with pytest.raises(ValueError, match="the class 'rose', new to the run"):
+  with pytest.raises(
+    ValueError, match="'rose', which is not a class of this run"
+  ):
     play(tmp_path / 'out', files, server)
 
 
