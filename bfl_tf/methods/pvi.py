@@ -2,18 +2,20 @@
 
 Notation, of each variational weight: eta the natural parameters (precision
 times mean, precision); p the prior N(0, prior_scale^2), q the broadcast
-posterior with mean m and precision l, t_k client k's factor, K all clients, r
-the damping; M_k the sum of client k's changes so far, S the sum of all clients'
-changes.
+posterior with mean m and precision l, t_k client k's factor, K the number of
+clients of the run, r the damping; M_k the sum of client k's changes so far, S
+the sum of all clients' changes.
   eta(t_k) = M_k + (eta(q) - eta(p) - S) / K
-  q / t_k, the cavity, is the client's prior; m_k, l_k are its trained values
-  it sends the precision l' = l + r (l_k - l), the mean m + r l_k (m_k - m) / l'
+  The client's prior is the cavity q / t_k. Training gives m_k and l_k.
+  The client sends the precision l' = l + r (l_k - l) and the mean
+  m + r l_k (m_k - m) / l'.
   M_k <- M_k + eta(sent) - eta(q)      S <- S + sum_k (eta(sent) - eta(q))
 
-The rule `dwc` multiplies q by the ratio of each client's new and old factor. M
-and S start at 0 and sum the accepted changes after rounding, so q always is
-prior times factors. All factors share other changes of q equally: initial
-scale, rounding, lower bounds of the rule, and server stages.
+The rule `dwc` multiplies q by the ratio of each client's new and old factor.
+M_k and S start at 0 and are sums of the accepted changes after rounding. Other
+changes of q are divided equally among all factors: initial scale, rounding,
+lower bounds of the rule, and server stages. So q is always the product of the
+prior and all factors.
 
 The clients of a round do not see each other's changes, so the sum of changes
 may be too large. With damping 1 / (clients per round), every precision stays

@@ -83,7 +83,7 @@ class Objective:
     return total - own if self.kl_examples == 'all' else 0
 
   def compiled(self) -> Objective:
-    """Returns the settings that are compiled; tasks contain the others."""
+    """Returns the settings in the compiled graph; others are its inputs."""
     return Objective(
       prior_scale=self.prior_scale,
       update_prior=self.update_prior,

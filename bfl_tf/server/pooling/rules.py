@@ -52,7 +52,7 @@ class Rule(component.Component):
   An elementwise rule implements `terms` and `moments`; this class then streams
   the updates, averages deterministic weights and buffers, and applies the lower
   bound on scales. Any other rule overrides `accumulate` and `finalize`. A rule
-  with tables of updates by client ID needs memory for a whole round.
+  whose sums contain each update needs memory for all updates of a round.
 
   Attributes:
     takes_weights: Whether the rule uses the weights of the clients.
