@@ -22,10 +22,10 @@ def save(state: State, directory: pathlib.Path) -> State:
   directory.mkdir(exist_ok=True)
   path = directory / run_files.MEMORIES
   memories = memories_lib.store(path, state.memories)
-  index = memories.index() if memories else {}
+  index = {} if memories is None else memories.index()
   tree = {**state._asdict(), 'memories': index}
   trees.save(directory / run_files.CHECKPOINT, tree)
-  return state._replace(memories=memories or {})
+  return state._replace(memories={} if memories is None else memories)
 
 
 def restore(directory: pathlib.Path) -> State | None:
