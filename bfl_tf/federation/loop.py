@@ -77,9 +77,8 @@ def federated_round(
   component = f'round {state.round + 1}: --pooling={config.pooling}'
   stopping.check_model(component, pooled, method.result_spec.model)
   info['clients_seconds'] = time.perf_counter() - started
-  # A mapping on disk, or a dict, with the operator of a dict.
-  memories: Any = state.memories
-  new = state._replace(model=pooled, memories=memories | reduced.memories)
+  memories = state.memories | reduced.memories
+  new = state._replace(model=pooled, memories=memories)
   played = _step(method, state, state_lib.Round(new, info), results)
   info = played.info | _describe(reduced.traces, rejected)
   info['bytes_up'] = reduced.num_bytes

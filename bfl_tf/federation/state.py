@@ -14,13 +14,14 @@ class State(NamedTuple):
     model: Global model.
     slots: Arrays that a server stage carries from round to round, by stage; a
       client part that needs a stage receives its slot.
-    memories: Memories of the clients, by client and client part.
+    memories: Memories of the clients, by client and client part: a dict, or a
+      mapping on disk that has the operator `|` of a dict.
   """
 
   round: int
   model: weights.Weights
   slots: dict[str, Any]
-  memories: Mapping[int, Any]
+  memories: Any
 
 
 class Round(NamedTuple):

@@ -155,3 +155,37 @@ def test_an_error_in_a_hook_names_class_hook_and_line_before_any_round():
   line = r'Misspelled\.loss raised NameError: .* \(test_parts\.py, line \d+, '
   with pytest.raises(user_code.RaisedError, match=line):
     toys.experiment(client_parts=(f'{__name__}:Misspelled',))
+
+
+class UnknownHook(toys.Idle):
+  """A part whose hook has a misspelled name."""
+
+  def losss(self, mean, carry):
+    return tf.reduce_sum(mean)
+
+
+class TooFewArguments(toys.Idle):
+  """A part whose hook lacks an argument."""
+
+  def loss(self, mean):
+    return tf.reduce_sum(mean)
+
+
+class ArrayLoss(toys.Idle):
+  """A part whose loss is not one number."""
+
+  def loss(self, mean, carry):
+    return tf.square(mean)
+
+
+@pytest.mark.parametrize(
+  'part, message',
+  [
+    (UnknownHook, 'no hook losss: did you mean loss'),
+    (TooFewArguments, r'must define loss\(self, mean, carry\)'),
+    (ArrayLoss, 'loss must return one number'),
+  ],
+)
+def test_a_wrong_hook_is_rejected_before_any_round(part, message):
+  with pytest.raises(ValueError, match=message):
+    toys.experiment(client_parts=(f'{__name__}:{part.__name__}',))

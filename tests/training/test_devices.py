@@ -88,6 +88,7 @@ def test_who_stops_listening_waits_for_who_works():
 
 def test_as_many_strategies_as_workers():
   assert len(training.strategies(1)) == 1
+  assert len(training.strategies(1, clients_per_device=2)) == 2
   assert len(training.strategies()) == len(tf.config.list_logical_devices())
 
 
