@@ -47,9 +47,7 @@ def answer(arguments: Sequence[str], module: types.ModuleType) -> None:
 def _help(module):
   doc = inspect.getdoc(module) or ''
   own = flags.FLAGS.get_key_flags_for_module(module)
-  if 'pooling' not in {flag.name for flag in own}:
-    return f'{doc}\n\n{flags.FLAGS.module_help(module)}'
-  lines = [doc, '', 'This command:']
+  lines = [doc, '', 'Flags of this command:']
   for flag in own:
     if flag.name not in config.FIELDS:
       value = '' if flag.default is None else flag.default
@@ -57,7 +55,9 @@ def _help(module):
       # absl adds a sentence to flags that may be repeated.
       text = flag.help.partition(';\n')[0]
       lines += _described(f'{flag.name}={value}', text)
-  return '\n'.join([*lines, *_fields(), '', _MORE])
+  if 'pooling' in {flag.name for flag in own}:
+    lines += [*_fields(), '', _MORE]
+  return '\n'.join(lines)
 
 
 def _fields():

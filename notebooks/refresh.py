@@ -1,9 +1,9 @@
-"""Executes the notebooks: each `.py` into the `.ipynb` beside it.
+"""Executes each notebook's `.py` file and writes its `.ipynb` file.
 
     python notebooks/refresh.py [01_quickstart.py ...]
 
-What goes to stderr (TensorFlow's start-up lines) and timings are left out, and
-cells have fixed ids: what changes is what a notebook shows.
+Cells have fixed ids, and the output on stderr and the timings are omitted.
+Two versions of an `.ipynb` file thus differ only in results.
 """
 
 import pathlib

@@ -181,7 +181,7 @@ def calibration(
     'ece': metrics.expected_calibration_error(probs, y),
     'adaptive_ece': metrics.adaptive_calibration_error(probs, y),
     'classwise_ece': metrics.classwise_calibration_error(probs, y),
-    'gap': metrics.confidence_gap(probs, y),
+    'overconfidence': metrics.overconfidence(probs, y),
   }
 
 

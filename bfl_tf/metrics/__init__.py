@@ -9,9 +9,9 @@ are in nats, all other scores are fractions.
 from bfl_tf.metrics.calibration import (
   adaptive_calibration_error,
   classwise_calibration_error,
-  confidence_gap,
   equal_bins,
   fit_temperature,
+  overconfidence,
   tempered,
 )
 from bfl_tf.metrics.classes import (

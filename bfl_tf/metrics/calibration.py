@@ -92,11 +92,11 @@ def classwise_calibration_error(
   return float(np.mean(errors))
 
 
-def confidence_gap(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
+def overconfidence(probs: npt.ArrayLike, labels: npt.ArrayLike) -> float:
   """Mean confidence minus accuracy.
 
   Returns:
-    gap: Gap in [-1, 1]; positive if overconfident; 0 is best.
+    difference: Value in [-1, 1]; 0 is best; negative if underconfident.
   """
   confidence, correct = predictive.confidence(probs, labels)
   return float(confidence.mean() - correct.mean())

@@ -226,7 +226,5 @@ def _lines_over_zero(runs, axes):
       np.concatenate([read.labels for read in seeds]),
       style,
     )
-    for (name, seeds), style in zip(
-      results.items(), canvas.styles(len(results))
-    )
+    for (name, seeds), style in zip(results.items(), canvas.styles(results))
   ]

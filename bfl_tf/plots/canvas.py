@@ -4,7 +4,7 @@ Styles are set per figure, never in matplotlib's global state. So figures can be
 drawn in threads, and a user's figures do not change.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -64,16 +64,26 @@ def figure_of(axes: Axes) -> Figure:
   return figure
 
 
-def styles(num_lines: int) -> Iterator[dict[str, Any]]:
-  """Yields line styles that keep coincident lines visible.
+def styles(names: Collection[str]) -> Iterator[dict[str, Any]]:
+  """Yields one line style per name.
 
-  Each line is thinner than the one below it, with another color and dashes.
+  In a full grid of names such as 'nwa, 0.1', the color shows the first value
+  and the dashes show the others. Otherwise, each line has its own color and
+  dashes. Each line is thinner than the one below it, so that coincident lines
+  stay visible.
   """
-  widths = np.linspace(_THICK, _THIN, num_lines) if num_lines > 1 else [1.6]
-  for number, width in enumerate(widths):
+  parts = [tuple(name.split(', ', 1)) for name in names]
+  axes = [list(dict.fromkeys(values)) for values in zip(*parts)]
+  is_grid = len(axes) == 2 and min(map(len, axes)) > 1
+  if is_grid and len(axes[0]) * len(axes[1]) == len(parts):
+    places = [[axis.index(v) for axis, v in zip(axes, p)] for p in parts]
+  else:
+    places = [[number, number] for number in range(len(parts))]
+  widths = np.linspace(_THICK, _THIN, len(parts)) if len(parts) > 1 else [1.6]
+  for (color, dashes), width in zip(places, widths):
     yield {
-      'color': PALETTE[number % len(PALETTE)],
-      'linestyle': _DASHES[number % len(_DASHES)],
+      'color': PALETTE[color % len(PALETTE)],
+      'linestyle': _DASHES[dashes % len(_DASHES)],
       'linewidth': float(width),
       'markersize': float(1.6 * width + 1),
     }

@@ -5,6 +5,7 @@
 
 from collections.abc import Mapping, Sequence
 import math
+import re
 import textwrap
 
 from matplotlib import patches
@@ -37,7 +38,7 @@ def reliability(groups: Groups) -> Figure:
   """
   groups, title = _short(groups)
   (axes,) = canvas.new_axes((6.0, 3.8))
-  results, styles = recorded.all_predictions(groups), canvas.styles(len(groups))
+  results, styles = recorded.all_predictions(groups), canvas.styles(groups)
   for (name, seeds), style in zip(results.items(), styles):
     bins = [metrics.equal_bins(read.probs, read.labels) for read in seeds]
     # Bins are formed by rank, so confidences also differ between seeds.
@@ -67,7 +68,10 @@ def _short(groups: Groups) -> tuple[Groups, str]:
 
   Names that are not lists of the same flags stay as they are.
   """
-  cells = [[part.partition('=') for part in name.split(',')] for name in groups]
+  cells = [
+    [part.partition('=') for part in re.split(r'[ ,](?=[\w.]+=)', name)]
+    for name in groups
+  ]
   flags = [[flag for flag, _, _ in cell] for cell in cells]
   values = [', '.join(value for _, _, value in cell) for cell in cells]
   is_grid = all(same == flags[0] for same in flags) and all(values)
@@ -84,7 +88,7 @@ def _one_legend(panels: Sequence[Axes], title: str) -> Figure:
     handles.append(patches.Patch(color=canvas.GREY, alpha=0.18, lw=0))
     labels.append('Band: lowest to highest seed')
   width = int(_LETTERS * figure.get_figwidth())
-  labels = [textwrap.fill(label, width) for label in labels]
+  title, *labels = [textwrap.fill(text, width) for text in (title, *labels)]
   for axes in panels:
     if own := axes.get_legend():
       own.remove()
@@ -95,6 +99,6 @@ def _one_legend(panels: Sequence[Axes], title: str) -> Figure:
     ncols=columns, title=title or None,
   )  # fmt: skip
   rows = ('\n'.join(labels).count('\n') + 1) / columns
-  num_lines = math.ceil(rows) + bool(title)
+  num_lines = math.ceil(rows) + len(title.splitlines())
   figure.set_figheight(figure.get_figheight() + _LINE * num_lines)
   return figure

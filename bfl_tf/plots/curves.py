@@ -62,7 +62,7 @@ def learning_curve(
   }
   if axes is None:
     (axes,) = canvas.new_axes((6.0, 4.0))
-  styles = canvas.styles(len(curves))
+  styles = canvas.styles(curves)
   for (name, (rounds, values)), style in zip(curves.items(), styles):
     # With many rounds, markers would hide the line.
     marker = 'o' if len(rounds) <= 25 else ''
@@ -73,7 +73,7 @@ def learning_curve(
     axes,
     title,
     'Communication round (0: before training)',
-    f'{title} ({unit})' if unit else title,
+    unit or title,
   )
   axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
   axes.margins(x=0.02)
@@ -84,11 +84,12 @@ def learning_curve(
 def title_and_unit(column: str) -> tuple[str, str]:
   """Returns the title and the unit of a column of `metrics.csv`."""
   if column == 'train_loss':
-    return 'Training loss', 'nats per example'
+    return 'Training loss', 'Nats per example'
   score = metrics.find(column)
   if not score:
     return column, ''
-  return score.label[0].upper() + score.label[1:], score.unit
+  title, unit = (t[:1].upper() + t[1:] for t in (score.label, score.unit))
+  return title, unit
 
 
 def sweep(
@@ -107,7 +108,7 @@ def sweep(
     figure: One line per name, in a band from the lowest to the highest seed.
   """
   (axes,) = canvas.new_axes((5.6, 4.0))
-  for (name, values), style in zip(lines.items(), canvas.styles(len(lines))):
+  for (name, values), style in zip(lines.items(), canvas.styles(lines)):
     x = sorted(values)
     scores = [values[at] for at in x]
     canvas.draw_seeds(axes, x, scores, label=name, marker='o', **style)
@@ -126,7 +127,7 @@ def corruption(rows: Sequence[Mapping[str, Any]]) -> Figure:
   panels = canvas.new_axes((12.0, 3.9), 3, sharey=False)
   kinds = dict.fromkeys(row['kind'] for row in rows if row['strength'])
   for axes, column in zip(panels, SCORES):
-    for kind, style in zip(kinds, canvas.styles(len(kinds))):
+    for kind, style in zip(kinds, canvas.styles(kinds)):
       line = [*clean, *(row for row in rows if row['kind'] == kind)]
       x, y = zip(*((row['strength'], row[column]) for row in line))
       axes.plot(x, y, marker='o', label=kind, **style)
@@ -169,7 +170,7 @@ def retention(
 def _retention_panel(axes, results, measure):
   """Draws one line per name; the legend marks constant measures."""
   flat = []
-  styles = canvas.styles(len(results))
+  styles = canvas.styles(results)
   for (name, seeds), style in zip(results.items(), styles):
     curves = [_retention(result, measure) for result in seeds]
     if all(_is_flat(result, measure) for result in seeds):

@@ -39,7 +39,7 @@ def dots(
     height = 1.7 + 0.24 * min(len(names), _MAX_NAMES) + 0.2 * len(scores)
     (axes,) = canvas.new_axes((6.0, height))
   drawn = [value for row in rows.values() for value in row.values()]
-  for at, (score, style) in enumerate(zip(scores, canvas.styles(len(scores)))):
+  for at, (score, style) in enumerate(zip(scores, canvas.styles(scores))):
     known = [
       (rows[n][score], i) for i, n in enumerate(names) if score in rows[n]
     ]

@@ -80,7 +80,7 @@ def read_runs(folder: str | os.PathLike) -> Any:
   Returns:
     A `pandas.DataFrame` with one row per run: `run`, its directory; one column
     per differing flag, numeric if possible; `seed`; and the final scores,
-    including those of bfl-tf report and doubt.
+    including those of bfl-tf report and bfl-tf uncertainty.
 
   Raises:
     ValueError: The folder contains no run, or a run of another version.
@@ -116,7 +116,7 @@ def name(group: Group, keys: Iterable[str]) -> str:
 
 
 def scores_of(run: pathlib.Path) -> dict[str, float]:
-  """Returns a run's final scores and those of bfl-tf report and doubt."""
+  """Returns a run's final scores, also those of its report and uncertainty."""
   scores = run_files.read_summary(run)['final']
   for more in (run_files.SITES, run_files.UNCERTAINTY):
     path = run / more / run_files.SCORES

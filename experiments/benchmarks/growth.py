@@ -94,7 +94,7 @@ def write(folder: pathlib.Path, rows: Sequence[dict[str, Any]]) -> None:
   panels = canvas.new_axes((10, 5.5), len(_COLUMNS), sharey=False)
   for axes, column in zip(panels, _COLUMNS):
     names = dict.fromkeys(row['what'] for row in rows)
-    for name, style in zip(names, canvas.styles(len(names))):
+    for name, style in zip(names, canvas.styles(names)):
       of = [row for row in rows if row['what'] == name]
       points = zip(*((row['size'], row[column]) for row in of))
       label = f'{name}: {_fitted(of, column)}'

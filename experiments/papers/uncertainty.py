@@ -89,7 +89,7 @@ _DETECTION = tuple(
 _CALIBRATION = (
   measure('NLL (nats)', 'nll_untempered'),
   measure('ECE', 'ece_untempered'),
-  measure('gap', 'gap'),
+  measure('overconfidence', 'overconfidence'),
   measure('temperature', 'temperature_tempered'),
   measure('NLL after', 'nll_tempered'),
   measure('ECE after', 'ece_tempered'),

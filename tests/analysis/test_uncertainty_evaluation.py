@@ -44,7 +44,7 @@ def test_selection_and_calibration_are_the_metrics():
   row = uncertainty.calibration(INSIDE.probs, y, temperature=2.0)
   tempered = metrics.tempered(INSIDE.probs, 2.0)
   assert row['nll'] == metrics.negative_log_likelihood(tempered, y)
-  assert row['gap'] == metrics.confidence_gap(tempered, y)
+  assert row['overconfidence'] == metrics.overconfidence(tempered, y)
 
 
 def test_some_examples_are_the_same_each_time():

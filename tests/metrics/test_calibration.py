@@ -21,7 +21,7 @@ def test_by_hand():
   # Confidences 0.6, 0.7 (right, right) and 0.8, 0.9 (wrong, right).
   found = metrics.adaptive_calibration_error(PROBS, LABELS, num_bins=2)
   assert found == pytest.approx((abs(1.3 - 2) + abs(1.7 - 1)) / 4)
-  assert metrics.confidence_gap(PROBS, LABELS) == pytest.approx(0.75 - 0.75)
+  assert metrics.overconfidence(PROBS, LABELS) == pytest.approx(0.75 - 0.75)
   gaps = np.abs(PROBS.max(-1) - [1, 0, 1, 1])
   found = metrics.adaptive_calibration_error(PROBS, LABELS, num_bins=15)
   assert found == pytest.approx(gaps.mean())
@@ -43,8 +43,8 @@ def test_the_order_of_the_examples_changes_nothing():
 
 def test_the_sign_of_the_gap():
   probs, labels = drawn()
-  assert metrics.confidence_gap(metrics.tempered(probs, 0.5), labels) > 0.05
-  assert metrics.confidence_gap(metrics.tempered(probs, 2.0), labels) < -0.05
+  assert metrics.overconfidence(metrics.tempered(probs, 0.5), labels) > 0.05
+  assert metrics.overconfidence(metrics.tempered(probs, 2.0), labels) < -0.05
 
 
 @pytest.mark.parametrize('temperature', [0.4, 2.5])

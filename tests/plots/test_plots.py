@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bfl_tf import metrics, plots
-from bfl_tf.plots import comparison
+from bfl_tf.plots import canvas, comparison
 
 PROBS = np.array([[0.9, 0.1], [0.7, 0.3], [0.7, 0.3], [0.55, 0.45]])
 LABELS = np.array([0, 0, 1, 1])
@@ -67,7 +67,7 @@ def test_learning_curve_shows_the_evaluated_rounds(run_dir, tmp_path):
   for line in axes.lines:
     np.testing.assert_array_equal(line.get_xdata(), [0, 2, 4])
     np.testing.assert_array_equal(line.get_ydata(), [0.1, 0.4, 0.7])
-  assert axes.get_ylabel() == 'Accuracy (fraction of test examples)'
+  assert axes.get_ylabel() == 'Fraction of test examples'
 
 
 def test_seeds_of_a_name_are_a_line_in_a_band(run_dir, tmp_path):
@@ -149,7 +149,7 @@ def test_gap_above_by_hand():
   np.testing.assert_allclose(curve.gap[6:8], 2 / 3 - 2.3 / 3)
   np.testing.assert_allclose(curve.gap[8:10], 0.1)
   assert np.isnan(curve.gap[10])
-  assert curve.gap[0] == pytest.approx(-metrics.confidence_gap(PROBS, LABELS))
+  assert curve.gap[0] == pytest.approx(-metrics.overconfidence(PROBS, LABELS))
 
 
 def test_calibration_by_confidence_and_above_it(run_dir):
@@ -210,3 +210,15 @@ def test_a_long_legend_is_below_the_axes_and_whole(run_dir, tmp_path):
     assert whole.y0 <= box.y0
     assert all(box.y1 <= axes.get_window_extent().y0 for axes in figure.axes)
     assert 'Band' in legend.get_texts()[-1].get_text()
+
+
+def test_a_grid_has_a_color_per_first_value_and_dashes_per_second():
+  names = ['nwa, 0.1', 'nwa, 10', 'lp, 0.1', 'lp, 10']
+  drawn = [*canvas.styles(names)]
+  colors = [style['color'] for style in drawn]
+  dashes = [style['linestyle'] for style in drawn]
+  assert colors == [colors[0], colors[0], colors[2], colors[2]]
+  assert dashes == [dashes[0], dashes[1]] * 2
+  assert colors[0] != colors[2] and dashes[0] != dashes[1]
+  different = [*canvas.styles(['nwa, 0.1', 'lp, 10', 'conflation'])]
+  assert len({style['color'] for style in different}) == 3
