@@ -1,15 +1,18 @@
-"""Makes pages of the markdown as it is: links lead out of docs/ into the site.
+"""Hooks of mkdocs that build the site from the repository's Markdown files.
 
-README.md becomes the first page. A file of the repository that a page links to
-goes into the site under files/, a folder becomes a page that lists its files.
-A link to what is not there is an error.
+README.md becomes the first page. A linked file outside docs/ is copied to
+files/ in the site, and a linked folder becomes a page that lists its files. A
+link without a target is an error. Mathematics is rendered as MathML, which
+browsers display without a script.
 """
 
 from collections.abc import Iterator
+import html
 import pathlib
 import posixpath
 import re
 
+from latex2mathml import converter
 from mkdocs import exceptions
 from mkdocs.structure import files as files_lib
 import nbconvert
@@ -18,10 +21,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCS, README = ROOT / 'docs', ROOT / 'README.md'
 _LINK = re.compile(r'(?<=\]\()(?![a-z]+:|#)([^)#\s]+)')
 _CODE = re.compile(r'```.*?```', re.DOTALL)
+_MATH = re.compile(
+  r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL
+)
 
 
 def on_files(files, config):
-  """Adds the first page, and all that pages link to."""
+  """Adds the first page and the targets of all links."""
   sources = [README, *DOCS.rglob('*.md')]
   linked = {path for source in sources for path in _linked(source)}
   for path in sorted(linked):
@@ -44,17 +50,27 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, config, files):
-  """Leads the links of a page of docs/ to where their targets are."""
+  """Rewrites the links of a page to their targets in the site."""
   source = DOCS / page.file.src_uri
   return rewrite(markdown, source) if source.is_file() else markdown
 
 
+def on_page_content(content, page, config, files):
+  """Replaces the TeX of a page by MathML."""
+  return _MATH.sub(_mathml, content)
+
+
+def _mathml(found):
+  display = 'block' if found[2] == '[' else 'inline'
+  return converter.convert(html.unescape(found[3]), display=display)
+
+
 def rewrite(text: str, source: pathlib.Path) -> str:
-  """Returns markdown whose links are those of the site.
+  """Returns Markdown with links to the pages of the site.
 
   Args:
-    text: of a page.
-    source: its file in the repository, which its links are relative to.
+    text: Markdown of a page.
+    source: File of the page; its links are relative to this file.
   """
   place = posixpath.dirname(_uri(source, source.parent)) or '.'
 

@@ -1,5 +1,0 @@
-// Typesets the spans that arithmatex marks.
-window.MathJax = {
-  tex: {inlineMath: [['\\(', '\\)']], displayMath: [['\\[', '\\]']]},
-  options: {ignoreHtmlClass: '.*', processHtmlClass: 'arithmatex'},
-};
