@@ -186,20 +186,22 @@ def _add(into: np.ndarray, other: np.ndarray) -> np.ndarray:
   into = np.ascontiguousarray(into)
   high, low = into.reshape(2, -1)
   flat = other.reshape(len(other), high.size)
+  work = np.empty([3, _CHUNK])
   for part in chunks(high.size):
     a, b = high[part], flat[0, part]
-    total, error = two_sum(a, b)
+    total, error, spare = work[:, : a.size]
+    # Knuth's sum: `error` is the exact rounding error of `total`.
+    np.add(a, b, out=total)
+    np.subtract(total, a, out=error)
+    np.subtract(total, error, out=spare)
+    np.subtract(a, spare, out=spare)
+    np.subtract(b, error, out=error)
+    error += spare
     error += low[part]
     if len(flat) == 2:
       error += flat[1, part]
-    high[part], low[part] = two_sum(total, error)
+    # Dekker's sum has fewer operations, and its error is below 1e-32 of `a`.
+    np.add(total, error, out=a)
+    np.subtract(a, total, out=spare)
+    np.subtract(error, spare, out=low[part])
   return into
-
-
-def two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the rounded sum of float64 arrays, and its exact error."""
-  total = a + b
-  b_rounded = total - a
-  error = a - (total - b_rounded)
-  error += b - b_rounded
-  return total, error

@@ -77,10 +77,10 @@ def _malformed(update, expected) -> str | None:
     defect = training.mismatch(sent[name], wanted[name])
     if defect:
       return f'its {name} {defect}'
-    if not np.all(np.isfinite(sent[name])):
-      return f'its {name} is not finite'
-    if np.any(np.abs(sent[name]) > _LARGEST):
-      return f'its {name} is beyond {_LARGEST:.2g}'
+    if np.size(sent[name]) and not _is_bounded(sent[name]):
+      is_finite = np.all(np.isfinite(sent[name]))
+      much = f'beyond {_LARGEST:.2g}' if is_finite else 'not finite'
+      return f'its {name} is {much}'
   if np.any(update.model.scale < _SMALLEST_SCALE):
     return f'its scale is below {_SMALLEST_SCALE:.2g}'
   return None
@@ -89,22 +89,33 @@ def _malformed(update, expected) -> str | None:
 def _too_far(model, reference, most) -> str | None:
   if not most:
     return None
-  before, after = (
-    np.concatenate([weights.mean, np.sqrt(weights.variance())])
-    for weights in (reference, model)
-  )
-  # The threads of np.linalg.norm would compete with the workers for cores.
-  moved, norm = (
-    math.sqrt(np.sum(np.square(v, dtype=np.float64)))
-    for v in (after - before, before)
-  )
-  norm = max(norm, _LEAST_RMS * math.sqrt(before.size))
+  size, moved, norm = 0, 0.0, 0.0
+  for before, after in zip(_moments(reference), _moments(model)):
+    size += before.size
+    # In a chunk, NumPy's dot product starts no threads. They would compete with
+    # the workers for cores.
+    for part in statistics.chunks(before.size):
+      old = before[part].astype(np.float64)
+      change = after[part] - old
+      moved += change @ change
+      norm += old @ old
+  moved = math.sqrt(moved)
+  norm = max(math.sqrt(norm), _LEAST_RMS * math.sqrt(size))
   if moved > most * norm:
     return (
       f'its update has the norm {moved:.3g}, more than --max_update_norm='
       f"{most:g} times the broadcast's {norm:.3g}"
     )
   return None
+
+
+def _is_bounded(values) -> bool:
+  # The comparisons are false for NaN.
+  return np.min(values) >= -_LARGEST and np.max(values) <= _LARGEST
+
+
+def _moments(model):
+  return model.loc, model.point, np.sqrt(model.variance())
 
 
 def _leaves(sent: statistics.ClientUpdate | training.Result) -> dict[str, Any]:

@@ -10,13 +10,17 @@ from experiments.benchmarks import measuring, random_images
 
 def run(name: str, variant: str, num_workers: int, repeats: int) -> None:
   """Prints one line with the images/s of a round and of the bare step."""
-  _, per_client, batch_size, network, augment = random_images.SHAPES[name]
+  images = random_images.SHAPES[name]
+  batch_size, in_round = images.batch_size, images.num_clients * images.per_client
   config = Config(
     dataset=random_images.dataset(name),
-    model=network,
+    model=images.network,
     variant=variant,
-    augment=augment,
+    augment=images.augment,
+    num_clients=images.num_clients,
     batch_size=batch_size,
+    client_optimizer=images.optimizer,
+    client_learning_rate=images.learning_rate,
     num_workers=num_workers,
   )
   started = time.perf_counter()
@@ -25,7 +29,7 @@ def run(name: str, variant: str, num_workers: int, repeats: int) -> None:
   workers = experiment.workers
   bare = [measuring.bare_steps(worker, batch_size) for worker in workers]
   built = time.perf_counter() - started
-  share = 10 * (per_client // batch_size) // len(workers)
+  share = in_round // batch_size // len(workers)
 
   def play():
     federation.federated_round(experiment, state)
@@ -38,10 +42,10 @@ def run(name: str, variant: str, num_workers: int, repeats: int) -> None:
   measuring.on_all(workers, bare, 2)
   ratios, rounds, steps = [], [], []
   for _ in range(repeats):
-    images = share * len(workers) * batch_size
-    steps.append(images / measuring.seconds(step))
+    trained = share * len(workers) * batch_size
+    steps.append(trained / measuring.seconds(step))
     seconds = measuring.seconds(play)
-    rounds.append(10 * per_client / seconds)
+    rounds.append(in_round / seconds)
     ratios.append(rounds[-1] / steps[-1])
   after = measuring.device_peak(workers[0])
   print(
@@ -49,7 +53,7 @@ def run(name: str, variant: str, num_workers: int, repeats: int) -> None:
     f'{stats.median(rounds):7.0f} images/s  bare step '
     f'{stats.median(steps):7.0f} images/s  ratio '
     f'{measuring.spread(ratios)}  built in {built:.1f} s, first '
-    f'round {first - 10 * per_client / stats.median(rounds):.1f} s longer '
+    f'round {first - in_round / stats.median(rounds):.1f} s longer '
     f'(tracing); peak memory {before:.0f} MiB after it, '
     f'{after:.0f} MiB after {repeats} more',
     flush=True,
