@@ -17,7 +17,7 @@
 # This notebook compares five pooling rules with three seeds each. It makes a
 # table and a figure for a paper, in about five minutes on two cores. On the
 # command line `bfl-tf sweep` does the same:
-# [which of several runs](../docs/your_data.md#which-of-several-runs).
+# [which of several runs](../docs/first_study.md#flags-of-compare-and-sweep).
 
 # %%
 import contextlib

@@ -45,8 +45,18 @@ def test_the_run_is_made_of_them(played):
   assert '--small.units=8' in flags
   assert '--PowerMean.power=2.0' in flags
   assert '--OwnAnchor.weight=0.01' in flags
-  assert '--FreeRider.fraction=0.4' in flags
+  assert '--FreeRider.fraction=0.2' in flags
+  assert '--CyclicKL.cycle=10' in flags
   digests = [line for line in flags if line.startswith('# digest of ')]
-  assert len(digests) == 8
+  assert len(digests) == 10
   counts = np.loadtxt(played / 'partition.csv', delimiter=',', skiprows=1)
   assert counts[:, 1:].sum(1).tolist() == [100, 100, 100]
+
+
+def test_the_score_is_that_of_the_predictions(played):
+  named = {}
+  exec(_FILES['your_score.py'], named)
+  with np.load(played / 'predictions.npz') as saved:
+    ranks = (-saved['probs']).argsort(1).argsort(1)
+    rank = ranks[np.arange(len(ranks)), saved['labels']]
+  assert named['top_2_accuracy'](played) == np.mean(rank < 2)
