@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from bfl_tf import files, run_files
 from bfl_tf.config import registry
-from bfl_tf.plots import comparison
+from bfl_tf.plots import comparison, recorded
 from bfl_tf.runs import groups as groups_lib
 from bfl_tf.runs import tables
 from experiments import command_line
@@ -135,10 +135,12 @@ def _drawn(
   whole: dict[str, list[pathlib.Path]] = {}
   for name, runs in directories.items():
     for run in runs:
-      if (run / run_files.PREDICTIONS).exists():
-        whole.setdefault(name, []).append(run)
-      else:
+      if not (run / run_files.PREDICTIONS).exists():
         print(f'{run} kept no predictions: it is not in every figure')
+      elif not recorded.is_numeric(run):
+        # The other figures are of classes.
+        whole.setdefault(name, []).append(run)
+
   for name in _FIGURES.value:
     shown = directories if name == 'learning_curves' else whole
     if shown:

@@ -42,8 +42,9 @@ def main() -> None:
   info = played.info
   print(f'clients  {", ".join(map(str, sorted(online.members(played.state))))}')
   print(f'sent     {info["bytes_up"]} bytes up, {info["bytes_down"]} down')
-  for name in ('accuracy', 'nll', 'ece'):
-    print(f'{name:8} {scores[name]:.4f}')
+  for name in ('accuracy', 'rmse', 'nll', 'ece'):
+    if name in scores:
+      print(f'{name:8} {scores[name]:.4f}')
 
 
 def _changed(path, change):

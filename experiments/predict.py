@@ -62,6 +62,8 @@ def main() -> None:
 def _promise(run, trained):
   """Loads the prediction sets; reports if they are missing or trivial."""
   promise = prediction_sets.read(run)
+  if trained.task.is_numeric:
+    return None
   if promise is None:
     command = f'python -m experiments.report --run={shlex.quote(str(run))}'
     if not trained.config.calibration_fraction:
@@ -105,6 +107,18 @@ def _predictions(trained, promise, x) -> dict[str, Sequence]:
   except ValueError as error:
     raise ValueError(f'--input={_INPUT.value}: {error}') from error
   far = trained.is_out_of_range(x)
+  if trained.task.is_numeric:
+    low, high = said.interval(0.9)
+    columns = {
+      'prediction': said.mean,
+      'standard_deviation': said.scale,
+      'low_0.9': low,
+      'high_0.9': high,
+      'aleatoric': said.aleatoric_uncertainty,
+      'epistemic': said.epistemic_uncertainty,
+    }
+    columns = {k: [f'{v:.6g}' for v in of] for k, of in columns.items()}
+    return columns | {'out_of_range': far.astype(int)}
   columns = {
     'class': classes[said.probs.argmax(-1)],
     'probability': said.probs.max(-1),

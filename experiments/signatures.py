@@ -27,6 +27,7 @@ _CLASSES = (
   pooling.Weighting,
   training.Part,
   training.objectives.Objective,
+  training.Likelihood,
   score_table.Score,
   server.Stage,
   attacks.Attack,

@@ -64,10 +64,18 @@ class _Module(tf.Module):
     # TensorFlow saves only the attributes of a module.
     self._model = predictor.model
     inputs, classes = trained.task.inputs, tf.constant(trained.task.classes)
+    is_numeric = trained.task.is_numeric
     seed = tf.constant(trained.draws())
 
     def predict(x):
       said = predictor.batches(x, seed, tf.constant(0), num_samples)
+      uncertainty = {
+        'aleatoric_uncertainty': said.aleatoric,
+        'epistemic_uncertainty': said.epistemic,
+      }
+      if is_numeric:
+        scale = tf.sqrt(said.aleatoric + said.epistemic)
+        return {'mean': said.probs[:, 0], 'scale': scale, **uncertainty}
       p = tf.cast(said.probs, tf.float64)
       entropy = -tf.reduce_sum(tf.math.xlogy(p, p), -1)
       largest = np.log(trained.task.num_classes)
@@ -75,8 +83,7 @@ class _Module(tf.Module):
         'class': tf.gather(classes, tf.argmax(p, -1)),
         'probs': said.probs,
         'normalized_entropy': tf.clip_by_value(entropy / largest, 0.0, 1.0),
-        'aleatoric_uncertainty': said.aleatoric,
-        'epistemic_uncertainty': said.epistemic,
+        **uncertainty,
       }
 
     spec = tf.TensorSpec([None, *inputs.shape], inputs.dtype, name='x')

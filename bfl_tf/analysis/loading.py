@@ -65,6 +65,11 @@ def load_run(
       "Name the run's own directory."
     )
   trained = model.load(run_dir)
+  if trained.task.is_numeric:
+    raise ValueError(
+      f'{run_dir}: this analysis supports classes only, and the labels of the '
+      'run are numbers: use bfl-tf predict, compare or export.'
+    )
   config, path = trained.config, pathlib.Path(run_dir)
   flags_file.check_unchanged(path, config)
   dataset = run_data.load(config)

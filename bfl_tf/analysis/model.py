@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import pathlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -79,6 +79,28 @@ class Prediction(NamedTuple):
   epistemic_uncertainty: np.ndarray
 
 
+class NumericPrediction(NamedTuple):
+  """Predictions of numbers, in the unit of the label.
+
+  Attributes:
+    mean: `[num_examples]` float32, predictive mean.
+    scale: `[num_examples]` float32, predictive standard deviation.
+    aleatoric_uncertainty: `[num_examples]` float32, variance of the noise.
+    epistemic_uncertainty: `[num_examples]` float32, variance of the mean over
+      Monte Carlo samples.
+  """
+
+  mean: np.ndarray
+  scale: np.ndarray
+  aleatoric_uncertainty: np.ndarray
+  epistemic_uncertainty: np.ndarray
+
+  def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the ends of the central intervals of a level in (0, 1)."""
+    half = metrics.half_width(level) * self.scale
+    return self.mean - half, self.mean + half
+
+
 class Trained:
   """The global model of a finished run, after its last round.
 
@@ -135,7 +157,7 @@ class Trained:
     x: np.ndarray,
     num_samples: int | None = None,
     seed: int | None = None,
-  ) -> Prediction:
+  ) -> Any:
     """Predicts as in the run's last evaluation.
 
     For the run's test examples, the result equals `predictions.npz`, bit for
@@ -151,6 +173,9 @@ class Trained:
         `--final_num_mc_samples`, or 1 for a deterministic model.
       seed: Random seed; by default that of the run's last evaluation.
 
+    Returns:
+      A `Prediction`, or a `NumericPrediction` if labels are numbers.
+
     Raises:
       ValueError: The shape or type of the examples is wrong, `num_samples` is
         below 1, or the model diverged and its probabilities are not finite.
@@ -163,6 +188,9 @@ class Trained:
       said = training.predict(
         self._predictors, self.weights, x, seed=draws, num_samples=count
       )
+    if self.task.is_numeric:
+      mean, scale = said.probs[:, 0], np.sqrt(said.aleatoric + said.epistemic)
+      return NumericPrediction(mean, scale, said.aleatoric, said.epistemic)
     entropy = metrics.normalized_entropy(said.probs)
     return Prediction(said.probs, entropy, said.aleatoric, said.epistemic)
 
@@ -199,7 +227,11 @@ class Trained:
   def predictor(self, strategy: tf.distribute.Strategy) -> training.Predictor:
     """Returns a new predictor on a device; weights are not loaded."""
     return training.Predictor(
-      strategy, self._build, self.task.inputs, self._plan.posterior_scope
+      strategy,
+      self._build,
+      self.task.inputs,
+      self._plan.posterior_scope,
+      self._plan.likelihood(self.task.label_moments),
     )
 
   def averages(self, wanted: int | None) -> bool:

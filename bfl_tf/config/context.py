@@ -20,7 +20,10 @@ class RunContext:
     num_clients: Number of clients of the run.
     clients_per_round: Number of clients per round; 0 for all.
     num_rounds: Number of rounds.
-    num_classes: Number of classes, for partitions, networks and stages.
+    num_classes: Number of classes, for partitions, networks and stages; for a
+      network, the number of its outputs.
+    label_moments: Mean and standard deviation of numeric labels, for
+      likelihoods.
     rows: Place of each example in the data set, for partitions.
     client_ids: Site of each example, for partitions.
     resources: A `server.Resources`, for stages.
@@ -35,6 +38,7 @@ class RunContext:
   clients_per_round: int
   num_rounds: int
   num_classes: int | None = None
+  label_moments: tuple[float, float] | None = None
   rows: np.ndarray | None = None
   client_ids: np.ndarray | None = None
   resources: Any = None

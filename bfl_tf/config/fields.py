@@ -124,6 +124,14 @@ class Model:
       table=training.VARIANTS,
     ),
   ] = 'flipout'
+  likelihood: Annotated[
+    str,
+    Setting(
+      'Distribution of the labels: categorical for classes, gaussian for '
+      'numbers (regression).',
+      table=training.LIKELIHOODS,
+    ),
+  ] = 'categorical'
   kernel_initializer: Annotated[
     str,
     Setting(

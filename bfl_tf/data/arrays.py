@@ -26,6 +26,7 @@ def from_arrays(
   y_test: np.ndarray,
   *,
   num_classes: int | None = None,
+  is_numeric: bool = False,
 ) -> columns.Dataset:
   """Checks four arrays and returns them as a data set without validation split.
 
@@ -40,13 +41,14 @@ def from_arrays(
     y_test: Test labels, as `y_train`.
     num_classes: Number of classes, if the source specifies it; otherwise the
       training labels must contain every class up to the largest.
+    is_numeric: Whether the labels are numbers `[num_examples]`, not classes.
 
   Raises:
     ValueError: An array is invalid; the message names data set and array.
   """
   where = f'--dataset={name}'
-  train = examples(where, 'x_train', x_train, 'y_train', y_train)
-  test = examples(where, 'x_test', x_test, 'y_test', y_test)
+  train = examples(where, 'x_train', x_train, 'y_train', y_train, is_numeric)
+  test = examples(where, 'x_test', x_test, 'y_test', y_test, is_numeric)
   return from_splits(name, num_classes or 0, train, test)
 
 
@@ -58,21 +60,26 @@ def from_splits(
 ) -> columns.Dataset:
   """Returns a data set of splits; `num_classes=0` counts training labels."""
   where = f'--dataset={name}'
-  num_classes = num_classes or _covered(where, train.y)
+  if train.is_numeric:
+    _check_varies(where, train.y)
+  else:
+    num_classes = num_classes or _covered(where, train.y)
   none = columns.Split(train.x[:0], train.y[:0])
   dataset = columns.Dataset(name, num_classes, train, none, test or none)
   _check_splits(where, dataset)
   return dataset
 
 
-def checked(where: str, dataset: columns.Dataset) -> columns.Dataset:
+def checked(
+  where: str, dataset: columns.Dataset, is_numeric: bool = False
+) -> columns.Dataset:
   """Validates and converts a user's data set, as `from_arrays` does."""
   splits: dict[str, Any] = {}
   for name, split in dataset.splits.items():
     # Only the validation split may be empty.
     if name != 'validation' or len(split.y):
       keys = (f'{name}.x', split.x, f'{name}.y', split.y)
-      splits[name] = examples(where, *keys)._replace(ids=split.ids)
+      splits[name] = examples(where, *keys, is_numeric)._replace(ids=split.ids)
   dataset = dataclasses.replace(dataset, **splits)
   _check_splits(where, dataset)
   return dataset
@@ -90,7 +97,7 @@ def _check_splits(where, dataset):
         f'{where}: x_train {wanted.shape[1:]} of {wanted.dtype} and x_{name} '
         f'{x.shape[1:]} of {x.dtype} must agree.'
       )
-    if y.max() >= num_classes:
+    if not split.is_numeric and y.max() >= num_classes:
       raise ValueError(
         f'{where}: y_{name} has label {y.max()}, out of range: there are '
         f'{num_classes} classes to train on, 0 to {num_classes - 1}.'
@@ -109,14 +116,20 @@ def is_lost(x: np.ndarray) -> np.ndarray:
 
 
 def examples(
-  where: str, x_name: str, x: np.ndarray, y_name: str, y: np.ndarray
+  where: str,
+  x_name: str,
+  x: np.ndarray,
+  y_name: str,
+  y: np.ndarray,
+  is_numeric: bool = False,
 ) -> columns.Split:
   """Validates inputs and labels and returns them as a `Split`."""
   given = np.asarray(x)
   x = inputs(f'{where}: {x_name}', given)
   if x.ndim == 2 and given.dtype != x.dtype and (lost := is_lost(given)).any():
     raise ValueError(f'{where}: {x_name}, feature {lost.argmax()} has {LOST}.')
-  y = labels(f'{where}: {y_name}', np.asarray(y))
+  read = numbers if is_numeric else labels
+  y = read(f'{where}: {y_name}', np.asarray(y))
   if len(x) != len(y):
     raise ValueError(
       f'{where}: {x_name} has {len(x)} examples, {y_name} has {len(y)}.'
@@ -164,12 +177,39 @@ def labels(where: str, y: np.ndarray) -> np.ndarray:
   if not whole or not np.all((wide == np.floor(wide)) & (wide >= 0)):
     raise ValueError(
       f'{where} must be integer classes [N] from 0, got shape {y.shape} of '
-      f'{y.dtype}: Classification only. Texts are numbered by '
-      'np.unique(y, return_inverse=True)[1].'
+      f'{y.dtype}. For numbers, set --likelihood=gaussian. Texts are numbered '
+      'by np.unique(y, return_inverse=True)[1].'
     )
   if wide.max() > np.iinfo(np.int32).max:
     raise ValueError(f'{where} has label {y.max()}, out of range.')
   return y.astype(np.int32, copy=False)
+
+
+def numbers(where: str, y: np.ndarray) -> np.ndarray:
+  """Returns float32 labels `[num_examples]` from numbers of any type."""
+  if y.ndim == 2 and y.shape[1] == 1:
+    y = y[:, 0]
+  if y.ndim != 1 or not y.size or y.dtype.kind not in 'iuf':
+    raise ValueError(
+      f'{where} must be numbers [N] for regression, got shape {y.shape} of '
+      f'{y.dtype}. For classes, set --likelihood=categorical.'
+    )
+  with np.errstate(over='ignore'):  # Too large values become infinite.
+    y32 = y.astype(np.float32)
+  wrong = np.flatnonzero(~np.isfinite(y32))
+  if wrong.size:
+    raise ValueError(f'{where} is not finite in float32 in example {wrong[0]}.')
+  if is_lost(y[:, np.newaxis]).any():
+    raise ValueError(f'{where} has {LOST}.')
+  return y32
+
+
+def _check_varies(where, y):
+  if y.min() == y.max():
+    raise ValueError(
+      f'{where}: all training labels are {y[0]:g}: regression needs at least '
+      'two different numbers.'
+    )
 
 
 def _covered(where, y):

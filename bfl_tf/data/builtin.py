@@ -19,18 +19,24 @@ def _of_sklearn(name):
   from sklearn import datasets  # The import takes a second.
 
   bunch = getattr(datasets, f'load_{name}')()
+  is_numeric = name == 'diabetes'
   x, y = bunch.data, bunch.target
   if name == 'digits':
     x = bunch.images.astype(np.uint8)
   rng = seeds.generator(0, f'test_split_{name}')
-  test, train = columns.stratify(y, _TEST_FRACTION, rng)
-  return arrays.from_arrays(name, x[train], y[train], x[test], y[test])
+  strata = columns.Split(x, y).strata
+  test, train = columns.stratify(strata, _TEST_FRACTION, rng)
+  return arrays.from_arrays(
+    name, x[train], y[train], x[test], y[test], is_numeric=is_numeric
+  )
 
 
 # Wisconsin breast cancer: 30 features, 2 classes, 569 examples. Digits: 8x8
-# pixels, 10 classes, 1797 examples. Wine: 13 features, 3 classes, 178 examples.
+# pixels, 10 classes, 1797 examples. Diabetes: 10 features, a number as label,
+# 442 examples. Wine: 13 features, 3 classes, 178 examples.
 BUILTIN: dict[str, Callable[[], columns.Dataset]] = {
   'breast_cancer': functools.partial(_of_sklearn, 'breast_cancer'),
+  'diabetes': functools.partial(_of_sklearn, 'diabetes'),
   'digits': functools.partial(_of_sklearn, 'digits'),
   'swiss_roll': swiss_roll.swiss_roll,
   'wine': functools.partial(_of_sklearn, 'wine'),

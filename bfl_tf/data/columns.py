@@ -17,7 +17,7 @@ class Split(NamedTuple):
     x: uint8 or float32 images `[num_examples, height, width, channels]`, or
       float32 features `[num_examples, num_features]`. A missing number of a
       table is NaN.
-    y: int32 classes `[num_examples]`.
+    y: int32 classes, or float32 numbers, `[num_examples]`.
     ids: Site of each example, `[num_examples]`, or None.
   """
 
@@ -29,6 +29,16 @@ class Split(NamedTuple):
     """Returns the examples with these indices."""
     ids = None if self.ids is None else np.asarray(self.ids)[indices]
     return Split(self.x[indices], self.y[indices], ids)
+
+  @property
+  def is_numeric(self) -> bool:
+    """Whether the labels are numbers."""
+    return self.y.dtype.kind == 'f'
+
+  @property
+  def strata(self) -> np.ndarray:
+    """Classes `[num_examples]`; numbers are one class."""
+    return np.zeros(self.y.shape, np.int32) if self.is_numeric else self.y
 
   @property
   def sites(self) -> list[tuple[str, np.ndarray]]:
@@ -45,11 +55,12 @@ class Split(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Dataset:
-  """Training, validation and test examples of one classification task.
+  """Training, validation and test examples of one task.
 
   Attributes:
     name: Value of `--dataset`.
-    num_classes: Number of classes; labels are below it.
+    num_classes: Number of classes; labels are below it. 0 if labels are
+      numbers.
     train: Training examples of clients and server.
     validation: Held-out training examples; empty by default.
     test: Test examples.
@@ -115,12 +126,22 @@ class Dataset:
     """Standard deviation over the same examples; 1 for a constant feature."""
     return self._moments.std.astype(np.float32)
 
+  @property
+  def label_moments(self) -> tuple[float, float]:
+    """Mean and standard deviation of numeric training labels; else (0, 1)."""
+    if not self.train.is_numeric:
+      return 0.0, 1.0
+    found = self._merged(self.train.y[:, np.newaxis])
+    return float(found.mean[0]), float(found.std[0])
+
   @functools.cached_property
   def _moments(self):
-    if self.moments is not None:
-      return self.moments
-    x, sites = self.train.x, self.train.sites
-    return moments_lib.merged((x[rows] for _, rows in sites) if sites else [x])
+    return self.moments or self._merged(self.train.x)
+
+  def _merged(self, values):
+    """Merges the moments of the sites, so that they need not share examples."""
+    parts = [values[rows] for _, rows in self.train.sites]
+    return moments_lib.merged(parts or [values])
 
 
 def stratify(

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 import csv
 import os
 import pathlib
+import re
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,11 @@ def read(where: str, path: str) -> Any:
   if table.empty:
     raise ValueError(f'{where} has no row below its header.')
   return table.apply(lambda column: column.str.strip()).set_axis(header, axis=1)
+
+
+def is_number(text: str) -> bool:
+  """Returns whether a cell is a number."""
+  return re.fullmatch(_NUMBER, text) is not None
 
 
 def check_columns(where: str, table: Any, wanted: Sequence[str], why: str):

@@ -27,7 +27,9 @@ _TAKEN = {
 }
 
 
-def load(dataset: str, seed: int = 0, **reading: Any) -> columns.Dataset:
+def load(
+  dataset: str, seed: int = 0, is_numeric: bool = False, **reading: Any
+) -> columns.Dataset:
   """Loads a data set into memory.
 
   Args:
@@ -37,6 +39,7 @@ def load(dataset: str, seed: int = 0, **reading: Any) -> columns.Dataset:
       `package.module:function` that takes no arguments and returns those four
       arrays or a `Dataset`.
     seed: Random seed of the validation split.
+    is_numeric: Whether labels are numbers, not classes.
     **reading: Fields of `DatasetConfig` that apply to this source.
 
   Raises:
@@ -44,7 +47,19 @@ def load(dataset: str, seed: int = 0, **reading: Any) -> columns.Dataset:
   """
   read = dataset_config.DatasetConfig(dataset, **reading)
   _check_flags(read)
-  found = _load(read)
+  if is_numeric and read.num_classes:
+    raise ValueError(
+      f'--num_classes={read.num_classes} does not apply to numeric labels: '
+      'remove it, or set --likelihood=categorical.'
+    )
+  found = _load(read, is_numeric)
+  if found.train.is_numeric != is_numeric:
+    kind, other = ('numbers', 'classes')[:: 1 if is_numeric else -1]
+    fix = 'categorical' if is_numeric else 'gaussian'
+    raise ValueError(
+      f'--dataset={dataset} has {other} as labels, not {kind}: set '
+      f'--likelihood={fix}.'
+    )
   if read.num_classes not in (0, found.num_classes):
     raise ValueError(
       f'--num_classes={read.num_classes}: --dataset={dataset} has '
@@ -77,21 +92,23 @@ def _check_flags(read):
       )
 
 
-def _load(read):
+def _load(read, is_numeric):
   kind = names.kind(read.dataset)
   if kind == 'builtin':
     return builtin.BUILTIN[read.dataset]()
   if kind == 'npz':
-    return npz.load(read)
+    return npz.load(read, is_numeric)
   if kind == 'csv':
-    return tables.load(read)
+    return tables.load(read, is_numeric)
   if kind == 'tfds':
     return tfds.load(read.dataset, read.train_split, read.test_split)
   result = call('dataset', read.dataset)
   if isinstance(result, columns.Dataset):
-    return arrays.checked(f'--dataset={read.dataset}', result)
+    return arrays.checked(f'--dataset={read.dataset}', result, is_numeric)
   num_classes = read.num_classes or None
-  return arrays.from_arrays(read.dataset, *result, num_classes=num_classes)
+  return arrays.from_arrays(
+    read.dataset, *result, num_classes=num_classes, is_numeric=is_numeric
+  )
 
 
 def call(flag: str, name: str) -> columns.Dataset | Sequence[np.ndarray]:

@@ -14,7 +14,9 @@ WHOLE = ('x', 'y')
 _MORE = ('client_ids', 'client_ids_test', 'class_names')
 
 
-def load(reading: dataset_config.DatasetConfig) -> columns.Dataset:
+def load(
+  reading: dataset_config.DatasetConfig, is_numeric: bool = False
+) -> columns.Dataset:
   """Reads `x_train, y_train, x_test, y_test`, or `x, y`, from an .npz file.
 
   Optional arrays are `client_ids`, the site of each row of `x_train` or `x`,
@@ -23,6 +25,7 @@ def load(reading: dataset_config.DatasetConfig) -> columns.Dataset:
   Args:
     reading: Path of the file as `dataset`, with arrays as of
       `arrays.from_arrays`; `num_classes` for a file without class names.
+    is_numeric: Whether labels are numbers, not classes.
 
   Raises:
     ValueError: The file cannot be read, or an array is invalid.
@@ -41,18 +44,18 @@ def load(reading: dataset_config.DatasetConfig) -> columns.Dataset:
     raise ValueError(f'{where}: class_names has {error}.') from error
   if len(set(names)) < len(names):
     raise ValueError(f'{where}: class_names contains duplicates.')
-  first = _examples(where, found, keys[:2], 'client_ids')
+  first = _examples(where, found, keys[:2], 'client_ids', is_numeric)
   test = None
   if not whole:
-    test = _examples(where, found, keys[2:], 'client_ids_test')
+    test = _examples(where, found, keys[2:], 'client_ids_test', is_numeric)
   known = len(names) or reading.num_classes
   dataset = arrays.from_splits(path, known, first, test)
   return dataclasses.replace(dataset, class_names=names)
 
 
-def _examples(where, found, keys, ids):
+def _examples(where, found, keys, ids, is_numeric):
   x, y = keys
-  split = arrays.examples(where, x, found[x], y, found[y])
+  split = arrays.examples(where, x, found[x], y, found[y], is_numeric)
   return split._replace(ids=_ids(where, ids, found, len(split.y)))
 
 

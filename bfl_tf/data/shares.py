@@ -115,7 +115,7 @@ def take(
     held, rest = hold_out(where, whole, flag, fraction)
   else:
     rng = seeds.generator(seed, flag)
-    held, rest = columns.stratify(whole.y, fraction, rng)
+    held, rest = columns.stratify(whole.strata, fraction, rng)
   if not held.size:
     raise ValueError(f'{said} leaves no {name} example of {where}: raise it.')
   splits: dict[str, Any] = {name: whole.take(held), 'train': whole.take(rest)}

@@ -13,7 +13,9 @@ from bfl_tf.data import names as names_lib
 _FRACTION = re.compile(r'-?\d*\.\d*[1-9]\d*')
 
 
-def load(reading: dataset_config.DatasetConfig) -> columns.Dataset:
+def load(
+  reading: dataset_config.DatasetConfig, is_numeric: bool = False
+) -> columns.Dataset:
   """Returns a .csv file as a data set of training examples."""
   where = f'--dataset={reading.dataset}'
   table = csv_files.read(where, reading.dataset)
@@ -37,7 +39,12 @@ def load(reading: dataset_config.DatasetConfig) -> columns.Dataset:
   x, features = csv_files.encode(
     where, table[wanted], reading.categorical_columns
   )
-  y, names = classes(where, reading, list(table[reading.label_column]))
+  texts = list(table[reading.label_column])
+  names: tuple[str, ...] = ()
+  if is_numeric:
+    y = _numbers(f'{where}: column {reading.label_column!r}', texts)
+  else:
+    y, names = classes(where, reading, texts)
   ids = [np.array(table[name], str) for name in of_site]
   rows = columns.Split(x, y, ids[0] if ids else None)
   known = len(names) or reading.num_classes
@@ -65,7 +72,7 @@ def classes(
       return _numbered(column, texts, reading.num_classes)
   elif any(_FRACTION.fullmatch(text) for text in found):
     raise ValueError(
-      f'{column} has fractions, a regression target: Classification only.'
+      f'{column} has fractions: for regression, set --likelihood=gaussian.'
     )
   elif reading.num_classes not in (0, len(found)):
     raise ValueError(
@@ -96,6 +103,16 @@ def ordered(names: Iterable[str]) -> list[str]:
         'way'
       )
   return names
+
+
+def _numbers(column, texts):
+  for row, text in enumerate(texts, start=2):
+    if not csv_files.is_number(text):
+      raise ValueError(
+        f'{column} has {text!r} in row {row}, which is no number: correct it, '
+        'or set --likelihood=categorical.'
+      )
+  return arrays.numbers(column, np.array(texts, np.float64))
 
 
 def _numbered(column, texts, num_classes):

@@ -39,15 +39,19 @@ def evaluate(experiment: Experiment, played: Round, last: bool) -> Evaluated:
   config, dataset = experiment.config, experiment.dataset
   test = dataset.test if last else _some(dataset.test, config)
   predictive, groups = _predict(experiment, played, test, last, 'evaluation')
-  scores = _score(predictive, test.y, config)
-  if metrics.imbalance(dataset.test.y, dataset.num_classes):
+  score = experiment.workers[0].likelihood.score
+  # If the weights diverged, the scores are NaN and the run continues.
+  scores = score(predictive, test.y, config.num_bins)
+  classes = dataset.num_classes
+  if classes and metrics.imbalance(dataset.test.y, classes):
     scores |= _score_classes(predictive, test.y)
   if groups:
-    scores |= _score_groups(groups, test.y, config)
+    scores |= _score_groups(groups, test.y, score, config.num_bins)
   validation = dataset.validation
   if len(validation.y):
     held = predict_validation(experiment, played, last)
-    for name, value in _score(held, validation.y, config).items():
+    of_held = score(held, validation.y, config.num_bins)
+    for name, value in of_held.items():
       scores[f'validation_{name}'] = value
   if played.state.model.loc.size:
     scores['median_scale'] = _median_scale(played.state.model)
@@ -100,20 +104,6 @@ def _predict(experiment, played, split, last, purpose):
   return training.predict(workers, state.model, split.x, **options), groups
 
 
-def _score(predictive, labels, config):
-  # If the weights diverged, the scores are NaN and the run continues.
-  return metrics.summarize(
-    metrics.Evaluation(
-      predictive.probs,
-      labels,
-      predictive.aleatoric,
-      predictive.epistemic,
-      predictive.expected_entropy,
-      config.num_bins,
-    )
-  )
-
-
 def _score_classes(predictive, labels):
   """Returns scores per class; accuracy hides those of rare classes."""
   if not np.all(np.isfinite(predictive.probs)):
@@ -126,9 +116,9 @@ def _score_classes(predictive, labels):
   }
 
 
-def _score_groups(groups, labels, config):
-  scores = groups.members(config.num_bins)
+def _score_groups(groups, labels, score, num_bins):
+  scores = groups.members(num_bins)
   for name, union in groups.unions.items():
-    of_union = _score(union, labels, config)
+    of_union = score(union, labels, num_bins)
     scores |= {f'{key}_{name}': of_union[key] for key in _OF_UNIONS}
   return scores

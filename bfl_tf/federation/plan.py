@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import models, training, weights
+from bfl_tf import component, models, training, weights
 from bfl_tf.clients import attacks as attacks_lib
 from bfl_tf.config import selection, user_code
 from bfl_tf.config.config import Config
 from bfl_tf.data import Dataset
 from bfl_tf.startup import tf, tf_keras
+
+# Partitions that do not use the classes of the examples.
+_FOR_NUMBERS = ('iid', 'natural')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +69,7 @@ class Plan:
       attacks=config.chain('attack', attacks_lib.Attack),
     )
     plan._check()
+    plan._check_numeric()
     return plan
 
   def flag(self, name: str) -> str:
@@ -143,6 +147,28 @@ class Plan:
           )
     self._check_objective()
 
+  def _check_numeric(self):
+    """Rejects flags that need classes, for numeric labels."""
+    config = self.config
+    flags = {
+      'partition': not (
+        config.partition in _FOR_NUMBERS or ':' in config.partition
+      ),
+      'attack': any(
+        component.overrides(attack, attacks_lib.Attack, 'labels')
+        for attack in self.attacks
+      ),
+      'engine': config.engine != 'local',
+    }
+    for flag, needs_classes in flags.items():
+      if needs_classes and self.is_numeric:
+        value = config.get(flag)
+        value = ','.join(value) if isinstance(value, tuple) else value
+        raise ValueError(
+          f'--{flag}={value} supports classes only: remove it, or set '
+          '--likelihood=categorical.'
+        )
+
   def _check_objective(self):
     objective = self.objective
     provider = training.prior_provider(self.parts)
@@ -168,15 +194,30 @@ class Plan:
         'lower the initial scale.'
       )
 
+  @property
+  def is_numeric(self) -> bool:
+    """Whether labels are numbers, not classes."""
+    return self.config.selection.of('likelihood').factory.is_numeric
+
+  def likelihood(
+    self, label_moments: tuple[float, float]
+  ) -> training.Likelihood:
+    """Returns the likelihood of labels with these moments."""
+    return self.config.make(
+      'likelihood', training.Likelihood, label_moments=label_moments
+    )
+
   def network(
     self, input_shape: tuple[int, ...], num_classes: int
   ) -> functools.partial[tf_keras.Model]:
     """Returns the function that builds the model with its initial weights."""
     config = self.config
+    # The number of outputs does not depend on the moments of the labels.
+    likelihood = self.likelihood((0.0, 1.0))
     of_run = {
       'variant': config.variant,
       'input_shape': input_shape,
-      'num_classes': num_classes,
+      'num_classes': likelihood.num_outputs(num_classes),
       'kernel_initializer': config.kernel_initializer,
     }
     of_variant = config.selection.of('variant').values
@@ -185,6 +226,7 @@ class Plan:
       **{k: v for k, v in of_variant.items() if k in names},
       **config.selection.of('model').arguments(config.context(**of_run)),
       **of_run,
+      'num_constants': likelihood.num_constants(),
       'seed': config.seed,
     }
     return functools.partial(models.build, config.model, **arguments)
@@ -216,6 +258,7 @@ class Plan:
       posterior_scope=self.posterior_scope,
       parts=self.parts,
       objective=self.objective.compiled(),
+      likelihood=self.likelihood(dataset.label_moments),
     )
     devices = (
       config.num_workers,

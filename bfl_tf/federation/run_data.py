@@ -19,9 +19,10 @@ def load(config: Config, built: dict[Any, Any] | None = None) -> data.Dataset:
   fields = dataclasses.fields(data.DatasetConfig)
   reading = {field.name: config.get(field.name) for field in fields}
   seed = config.seed if config.validation_split else 0
-  key = ('dataset', seed, *reading.values())
+  is_numeric = config.selection.of('likelihood').factory.is_numeric
+  key = ('dataset', seed, is_numeric, *reading.values())
   if key not in built:
-    built[key] = data.load(**reading, seed=seed)
+    built[key] = data.load(**reading, seed=seed, is_numeric=is_numeric)
   return built[key]
 
 
@@ -30,7 +31,7 @@ def partition_dataset(
 ) -> tuple[list[np.ndarray], np.ndarray]:
   """Returns the indices of each client, and those held out for the server."""
   # A single site may have one class only, but a run needs two.
-  if dataset.num_classes < 2:
+  if not dataset.train.is_numeric and dataset.num_classes < 2:
     raise ValueError(
       f'--dataset={dataset.name} has only the class '
       f'{str((*dataset.class_names, 0)[0])!r}: classification needs at least '
@@ -41,7 +42,7 @@ def partition_dataset(
     config.server_fraction * labels.size
   )
   held, rest = partitions.hold_out(
-    labels, num_examples=num_held, seed=config.seed
+    dataset.train.strata, num_examples=num_held, seed=config.seed
   )
   if config.num_clients > len(rest):
     raise ValueError(

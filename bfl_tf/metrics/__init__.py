@@ -36,9 +36,11 @@ from bfl_tf.metrics.curves import (
 )
 from bfl_tf.metrics.detection import Detection, detection
 from bfl_tf.metrics.predictive import is_correct
+from bfl_tf.metrics.regression import half_width, NumericEvaluation, pit
 from bfl_tf.metrics.score_table import (
   Evaluation,
   find,
+  REGRESSION,
   Score,
   SCORES,
   summarize,

@@ -7,12 +7,18 @@ table. A new score needs a function and a row.
 from collections.abc import Callable
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import typing as npt
 
-from bfl_tf.metrics import predictive, scores, selective, uncertainty
+from bfl_tf.metrics import (
+  predictive,
+  regression,
+  scores,
+  selective,
+  uncertainty,
+)
 
 
 class Evaluation(NamedTuple):
@@ -56,8 +62,8 @@ class Score:
     label: Name in figures and in the final scores.
     unit: Unit of the score, or the meaning of 1.
     best: `high` or `low`; empty if neither is better.
-    compute: Returns the score of an `Evaluation`; None if another module
-      computes it.
+    compute: Returns the score of an `Evaluation`, or of a `NumericEvaluation`
+      in the table of regression; None if another module computes it.
     in_progress: Whether the progress line of a round shows the score.
     in_final: Whether the final scores show it.
     is_plotted: Whether figures with several scores have a panel for it.
@@ -67,7 +73,7 @@ class Score:
   label: str
   unit: str
   best: str = ''
-  compute: Callable[[Evaluation], float] | None = None
+  compute: Callable[[Any], float] | None = None
   in_progress: bool = False
   in_final: bool = False
   is_plotted: bool = False
@@ -90,7 +96,7 @@ def _ranking(name):
   return compute
 
 
-_VARIANCE = 'variance, summed over classes'
+_VARIANCE = 'variance; for classes, their sum'
 _GAIN = 'share of the gain of a perfect ranking'
 TABLE = (
   Score(
@@ -156,7 +162,28 @@ TABLE = (
   Score('mean_ece', 'mean calibration error of members', 'fraction', 'low'),
   Score('hypothesis_conflict', 'disagreement of members', 'fraction'),
 )  # fmt: skip
-_BY_NAME = {score.name: score for score in TABLE}
+REGRESSION = (
+  Score('rmse', 'root mean squared error', 'unit of the label', 'low',
+        regression.rmse, in_progress=True, in_final=True, is_plotted=True),
+  Score('nll', 'negative log likelihood', 'nats per example', 'low',
+        regression.gaussian_nll, in_progress=True, in_final=True,
+        is_plotted=True),
+  Score('crps', 'ranked probability score (CRPS)', 'unit of the label',
+        'low', regression.crps, in_progress=True, in_final=True,
+        is_plotted=True),
+  Score('coverage_90', 'coverage of 90 % intervals', 'fraction', '',
+        lambda given: regression.coverage(given, 0.9),
+        in_progress=True, in_final=True),
+  Score('width_90', 'width of 90 % intervals', 'unit of the label', '',
+        lambda given: regression.width(given, 0.9), in_final=True),
+  Score('pit_error', 'calibration error (PIT)', 'fraction', 'low',
+        regression.pit_error, in_final=True),
+  Score('aleatoric', 'aleatoric uncertainty', _VARIANCE, '',
+        _mean('aleatoric'), in_final=True),
+  Score('epistemic', 'epistemic uncertainty', _VARIANCE, '',
+        _mean('epistemic'), in_progress=True, in_final=True),
+)  # fmt: skip
+_BY_NAME = {score.name: score for score in (*REGRESSION, *TABLE)}
 # Scores that `summarize` computes for every set of examples.
 SCORES = tuple(score.name for score in TABLE if score.compute)
 
@@ -169,12 +196,16 @@ def find(column: str) -> Score | None:
   return _BY_NAME.get(name)
 
 
-def summarize(given: Evaluation) -> dict[str, float]:
-  """Returns all scores of `SCORES`; all are NaN if a probability is not finite.
+def summarize(
+  given: Evaluation | regression.NumericEvaluation,
+) -> dict[str, float]:
+  """Returns all scores; all are NaN if a prediction is not finite.
 
   Raises:
     ValueError: An array does not have one finite value per example.
   """
-  if not np.all(np.isfinite(given.probs)):
-    return dict.fromkeys(SCORES, math.nan)
-  return {s.name: s.compute(given) for s in TABLE if s.compute}
+  table = TABLE if isinstance(given, Evaluation) else REGRESSION
+  computed = {s.name: s.compute for s in table if s.compute}
+  if not np.all(np.isfinite(given[0])):
+    return dict.fromkeys(computed, math.nan)
+  return {name: compute(given) for name, compute in computed.items()}

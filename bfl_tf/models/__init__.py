@@ -40,9 +40,10 @@ def build(
   num_classes: int,
   kernel_initializer: str = 'he_normal',
   seed: int = 0,
+  num_constants: int = 0,
   **own: Any,
 ) -> tf_keras.Model:
-  """Builds a Keras model whose outputs are logits.
+  """Builds a Keras model whose outputs are the parameters of a likelihood.
 
   Args:
     name: `logistic`, `mlp`, `lenet5`, `convnet`, `resnet<depth>` and
@@ -50,10 +51,13 @@ def build(
       `package.module:function`.
     variant: `deterministic`, `mc_dropout` or `flipout`.
     input_shape: Shape of one example.
-    num_classes: Number of classes.
+    num_classes: Number of outputs of the network: logits of classes, or
+      parameters of another likelihood.
     kernel_initializer: Initializer of kernels, or of their means, one of
       `KERNEL_INITIALIZERS`.
     seed: Random seed of the initial weights.
+    num_constants: Number of trained outputs that do not depend on the input,
+      appended to those of the network.
     **own: Settings of the network (`hidden_units` of the mlp) and of the
       variant (`initial_scale` of flipout).
 
@@ -65,7 +69,7 @@ def build(
   kind = registry.resolve('variant', variant, VARIANTS)
   of_variant = {k: own[k] for k in settings.of(kind) if k in own}
   if ':' in name:
-    return _users_own(
+    model = _users_own(
       name,
       network,
       variant=variant,
@@ -75,6 +79,7 @@ def build(
       seed=seed,
       **own,
     )
+    return _with_constants(model, num_constants)
   of_network = {k: own[k] for k in settings.of(network) if k in own}
   unknown = sorted(set(own) - set(of_variant) - set(of_network))
   if unknown:
@@ -84,8 +89,17 @@ def build(
     )
   blocks = Blocks(kind(**of_variant), kernel_initializer, seed)
   inputs = tf_keras.Input(input_shape)
-  logits = network(blocks, inputs, num_classes, **of_network)
-  return tf_keras.Model(inputs, logits)
+  outputs = network(blocks, inputs, num_classes, **of_network)
+  return _with_constants(tf_keras.Model(inputs, outputs), num_constants)
+
+
+def _with_constants(model, count):
+  if not count:
+    return model
+  from bfl_tf.models import layers  # The import needs TensorFlow.
+
+  outputs = layers.Constants(count)(model.output)
+  return tf_keras.Model(model.input, outputs)
 
 
 def _users_own(name, builder, **offered):

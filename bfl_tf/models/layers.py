@@ -252,6 +252,27 @@ class Dropout(MCDropout):
     return super().call(inputs) if training else inputs
 
 
+@_registered
+class Constants(tf_keras.layers.Layer):
+  """Appends trained constants, initially 0, to the outputs of each example."""
+
+  def __init__(self, count: int, **kwargs):
+    super().__init__(**kwargs)
+    self.count = count
+
+  def build(self, input_shape):
+    self.constants = self.add_weight(
+      name='constants', shape=(self.count,), initializer='zeros'
+    )
+
+  def call(self, inputs):
+    shape = [tf.shape(inputs)[0], self.count]
+    return tf.concat([inputs, tf.broadcast_to(self.constants, shape)], 1)
+
+  def get_config(self):
+    return {**super().get_config(), 'count': self.count}
+
+
 class _Scalar(tf_keras.layers.Layer):
   """A layer with one scalar weight whose gradient is scaled by `rate`."""
 

@@ -25,7 +25,8 @@ def learning_curves(groups: Groups) -> Figure:
   """Draws scores by round, one panel per score, with a band over seeds."""
   groups, title = _short(groups)
   panels = canvas.new_axes((12.0, 3.8), 3, sharey=False)
-  for axes, column in zip(panels, curves.SCORES):
+  first, *_ = next(iter(groups.values()))
+  for axes, column in zip(panels, curves.scores_of(first)):
     curves.learning_curve(groups, column, axes)
   return _one_legend(panels, title)
 

@@ -18,7 +18,17 @@ from bfl_tf import metrics
 from bfl_tf.plots import canvas, recorded
 
 # Figures with several scores have one panel for each of these.
-SCORES = tuple(score.name for score in metrics.TABLE if score.is_plotted)
+SCORES, NUMERIC_SCORES = (
+  tuple(score.name for score in table if score.is_plotted)
+  for table in (metrics.TABLE, metrics.REGRESSION)
+)
+
+
+def scores_of(run_dir: recorded.RunDir) -> tuple[str, ...]:
+  """Returns the scores of a run that have a panel each."""
+  has_numbers = recorded.has_column(run_dir, NUMERIC_SCORES[0])
+  return NUMERIC_SCORES if has_numbers else SCORES
+
 
 MEASURES = {
   'normalized_entropy': 'Normalized entropy',

@@ -3,7 +3,14 @@
 import pathlib
 
 from bfl_tf import files
-from bfl_tf.plots import calibration, canvas, clients, curves, recorded
+from bfl_tf.plots import (
+  calibration,
+  canvas,
+  clients,
+  curves,
+  recorded,
+  regression,
+)
 
 
 def draw_run(
@@ -16,20 +23,27 @@ def draw_run(
   Args:
     run_dir: Run directory with `metrics.csv`, `predictions.npz` and
       `partition.csv`.
-    num_bins: Number of bins of the two calibration figures.
+    num_bins: Number of bins of the calibration figures.
 
   Returns:
     paths: Paths of the files, in the order of drawing.
   """
   figures = {
-    'accuracy': curves.learning_curve(run_dir, 'accuracy'),
-    'nll': curves.learning_curve(run_dir, 'nll'),
-    'ece': curves.learning_curve(run_dir, 'ece'),
-    'reliability': calibration.reliability_diagram(run_dir, num_bins),
-    'confidence': calibration.confidence_histogram(run_dir, num_bins),
-    'retention': curves.retention(run_dir),
-    'partition': clients.partition(run_dir),
+    name: curves.learning_curve(run_dir, name)
+    for name in curves.scores_of(run_dir)
   }
+  if recorded.is_numeric(run_dir):
+    figures |= {
+      'predicted': regression.predicted_numbers(run_dir),
+      'pit': regression.pit_histogram(run_dir, num_bins),
+    }
+  else:
+    figures |= {
+      'reliability': calibration.reliability_diagram(run_dir, num_bins),
+      'confidence': calibration.confidence_histogram(run_dir, num_bins),
+      'retention': curves.retention(run_dir),
+    }
+  figures['partition'] = clients.partition(run_dir)
   folder = pathlib.Path(run_dir) / 'plots'
   folder.mkdir(exist_ok=True)
   paths = [folder / f'{name}.png' for name in figures]

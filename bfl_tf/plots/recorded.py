@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bfl_tf import files, run_files
+from bfl_tf import files, metrics, run_files
 
 RunDir = str | os.PathLike
 # A run directory, or by name one directory or a list of seeds.
@@ -91,6 +91,12 @@ def metric(run_dir: RunDir, name: str) -> tuple[np.ndarray, np.ndarray]:
   return rounds, values
 
 
+def has_column(run_dir: RunDir, name: str) -> bool:
+  """Returns whether metrics.csv has a column."""
+  header, *_ = _table(_existing(run_dir, run_files.METRICS))
+  return name in header
+
+
 def metric_of_seeds(
   run_dirs: Sequence[RunDir], name: str
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -122,6 +128,21 @@ def predictions(run_dir: RunDir) -> Predictions:
     _existing(run_dir, run_files.PREDICTIONS), Predictions._fields
   )
   return Predictions(*arrays)
+
+
+def is_numeric(run_dir: RunDir) -> bool:
+  """Returns whether the labels of a run are numbers."""
+  path = _existing(run_dir, run_files.PREDICTIONS)
+  return bool(files.read_npz(path, ('mean',)))
+
+
+def numeric_predictions(run_dir: RunDir) -> metrics.NumericEvaluation:
+  """Reads predictions.npz of a run with numeric labels."""
+  names = (
+    'mean', 'labels', 'aleatoric_uncertainty', 'epistemic_uncertainty',
+  )  # fmt: skip
+  path = _existing(run_dir, run_files.PREDICTIONS)
+  return metrics.NumericEvaluation(*_arrays(path, names))
 
 
 def all_predictions(runs: Runs) -> dict[str, list[Predictions]]:

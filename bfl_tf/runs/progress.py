@@ -7,7 +7,10 @@ import tqdm
 
 from bfl_tf import metrics
 
-_SHOWN = (*(s.name for s in metrics.TABLE if s.in_progress), 'train_loss')
+_SHOWN, _OF_NUMBERS = (
+  (*(score.name for score in table if score.in_progress), 'train_loss')
+  for table in (metrics.TABLE, metrics.REGRESSION)
+)
 
 
 class Progress:
@@ -37,7 +40,8 @@ class Progress:
     if row['round'] > 0:
       self._bar.update()
       self._seconds.append(seconds)
-    shown = [f'{n} {row[n]:.4g}' for n in _SHOWN if row.get(n, '') != '']
+    names = _OF_NUMBERS if 'rmse' in row else _SHOWN
+    shown = [f'{n} {row[n]:.4g}' for n in names if row.get(n, '') != '']
     if rejected := row.get('rejected', '').split():
       clients = ', '.join(rejected[:10])
       shown.append(f'rejected {len(rejected)} (client {clients})')

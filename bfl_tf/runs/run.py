@@ -159,7 +159,9 @@ class Run:
     if self._nodes:
       self._directory.keep(run_files.NODES, self._nodes)
     self._directory.write_partition(
-      partitions.counts(dataset.train.y, dealt, dataset.num_classes),
+      partitions.counts(
+        dataset.train.strata, dealt, max(1, dataset.num_classes)
+      ),
       run_data.client_names(dataset, dealt),
     )
     if state is not None:
@@ -197,7 +199,8 @@ class Run:
         f'warning: --client_column={config.client_column} does not make sites '
         'the clients: add --partition=natural'
       )
-    uneven = metrics.imbalance(dataset.test.y, dataset.num_classes)
+    classes = dataset.num_classes
+    uneven = classes and metrics.imbalance(dataset.test.y, classes)
     if uneven:
       self._progress.say(
         f'{uneven} to be tested on: see balanced_accuracy and the recall of '
@@ -246,11 +249,16 @@ class Run:
       )
     if np.isnan(evaluated.scores['nll']):
       return
+    probs, test = predictive.probs, self._experiment.dataset.test
+    if test.is_numeric:
+      found = {'mean': probs[:, 0]}
+    else:
+      entropy = metrics.normalized_entropy(probs)
+      found = {'probs': probs, 'normalized_entropy': entropy}
     self._directory.write_arrays(
       'predictions',
-      labels=self._experiment.dataset.test.y,
-      probs=predictive.probs,
-      normalized_entropy=metrics.normalized_entropy(predictive.probs),
+      labels=test.y,
+      **found,
       aleatoric_uncertainty=predictive.aleatoric,
       epistemic_uncertainty=predictive.epistemic,
     )

@@ -1,4 +1,4 @@
-"""The classification task of a run: shapes, types, features and classes."""
+"""The task of a run: shapes, types, features, and classes or numeric labels."""
 
 import dataclasses
 import json
@@ -16,16 +16,17 @@ _SAME = 1e-5
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-  """A classification task without its examples.
+  """A task without its examples.
 
   Attributes:
     input_shape: Shape of one example.
     dtype: Type of raw examples, `uint8` or `float32`.
-    num_classes: Number of classes.
+    num_classes: Number of classes; 0 if labels are numbers.
     mean: Mean of each channel or feature, as floats with float32 values.
     std: Standard deviation of each channel or feature, as `mean`.
     class_names: Names of the classes, if the data have them.
     features: Features of a table, in the order of `mean`.
+    label_moments: Mean and standard deviation of numeric labels.
   """
 
   input_shape: tuple[int, ...]
@@ -35,6 +36,7 @@ class Task:
   std: tuple[float, ...]
   class_names: tuple[str, ...] = ()
   features: data.Features = ()
+  label_moments: tuple[float, float] = (0.0, 1.0)
 
   @classmethod
   def of(cls, dataset: data.Dataset) -> 'Task':
@@ -47,6 +49,7 @@ class Task:
       std=tuple(dataset.std.tolist()),
       class_names=tuple(dataset.class_names),
       features=tuple(dataset.features),
+      label_moments=dataset.label_moments,
     )
 
   @classmethod
@@ -80,6 +83,11 @@ class Task:
     scale = np.array(self.std)
     moved = np.abs([np.subtract(self.mean, other.mean), scale - other.std])
     return bool(np.all(moved <= _SAME * scale))
+
+  @property
+  def is_numeric(self) -> bool:
+    """Whether labels are numbers."""
+    return not self.num_classes
 
   @property
   def classes(self) -> tuple[str, ...]:

@@ -10,6 +10,12 @@ from bfl_tf.training.devices import (
 )
 from bfl_tf.training.ivon import IVON
 from bfl_tf.training.langevin import PSGLD, SGLD
+from bfl_tf.training.likelihoods import (
+  Categorical,
+  Gaussian,
+  Likelihood,
+  LIKELIHOODS,
+)
 from bfl_tf.training.objectives import Objective, Prior, VARIANTS
 from bfl_tf.training.optimizer import Optimizer
 from bfl_tf.training.optimizers import Adam, OPTIMIZERS, SGD

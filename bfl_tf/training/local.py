@@ -221,8 +221,8 @@ class LocalTraining:
       self._config.optimizer.sample(self._trained, self._slots, info)
     rhos = self.variables.untransformed_scale
     with tf.GradientTape() as tape, models.scope(draw, rhos) as scale:
-      logits = self._model(inputs, training=True)
-      nll = objectives.negative_log_likelihood(logits, labels)
+      outputs = self._model(inputs, training=True)
+      nll = self._config.likelihood.loss(outputs, labels)
       penalty = self._penalties(carry)
       if self._config.trains_scale and rhos:
         loc = weights.flatten(self.variables.loc)

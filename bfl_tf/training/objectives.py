@@ -118,18 +118,6 @@ class Prior(NamedTuple):
   scale: tf.Tensor
 
 
-def negative_log_likelihood(logits, labels) -> tf.Tensor:
-  """Returns `[batch]` cross entropies in nats.
-
-  Args:
-    logits: `[batch, num_classes]`.
-    labels: Integer classes `[batch]`, or probabilities `[batch, num_classes]`.
-  """
-  if labels.dtype.is_floating:
-    return tf.nn.softmax_cross_entropy_with_logits(labels, logits)
-  return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-
-
 def divergence(
   loc: tf.Tensor,
   scale: tf.Tensor,

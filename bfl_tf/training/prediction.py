@@ -22,11 +22,26 @@ BATCH_SIZE = 256
 _BATCHES = 8
 
 
+class Moments(NamedTuple):
+  """Moments of the labels for one Monte Carlo sample, in the graph.
+
+  Attributes:
+    mean: Class probabilities `[batch, num_classes]`, or means `[batch, 1]`.
+    variance: `[batch]`, variance of the label, summed over classes.
+    entropy: `[batch]`, entropy of the label in nats.
+  """
+
+  mean: tf.Tensor
+  variance: tf.Tensor
+  entropy: tf.Tensor
+
+
 class Predictive(NamedTuple):
   """Mean probabilities per example, and the two terms of Eq. 9.
 
   Attributes:
-    probs: `[num_examples, num_classes]`, mean over samples.
+    probs: `[num_examples, num_classes]`, mean over samples; for a numeric
+      label, its predictive mean `[num_examples, 1]`.
     aleatoric: `[num_examples]`, trace of the expected covariance.
     epistemic: `[num_examples]`, trace of the covariance over samples.
     expected_entropy: `[num_examples]`, mean entropy of the samples in nats.
@@ -44,9 +59,9 @@ class Welford(NamedTuple):
   Attributes:
     count: Number of samples so far.
     mean: `[batch, num_classes]`, mean over samples.
-    aleatoric: `[batch]`, sum over samples of sum_c p (1 - p).
+    aleatoric: `[batch]`, sum over samples of the label's variance.
     scatter: `[batch]`, sum over samples of sum_c (p - mean)^2.
-    entropy: `[batch]`, sum over samples of -sum_c p log p.
+    entropy: `[batch]`, sum over samples of the label's entropy.
   """
 
   count: tf.Tensor
@@ -61,17 +76,17 @@ class Welford(NamedTuple):
     rows = tf.zeros(shape[:1])
     return cls(tf.constant(0.0), tf.zeros(shape), rows, rows, rows)
 
-  def add(self, probs) -> Welford:
-    """Returns the moments with another sample `[batch, num_classes]`."""
+  def add(self, sample: Moments) -> Welford:
+    """Returns the moments with another sample."""
     count = self.count + 1.0
-    delta = probs - self.mean
+    delta = sample.mean - self.mean
     mean = self.mean + delta / count
     return Welford(
       count,
       mean,
-      self.aleatoric + tf.reduce_sum(probs * (1.0 - probs), -1),
-      self.scatter + tf.reduce_sum(delta * (probs - mean), -1),
-      self.entropy - tf.reduce_sum(tf.math.xlogy(probs, probs), -1),
+      self.aleatoric + sample.variance,
+      self.scatter + tf.reduce_sum(delta * (sample.mean - mean), -1),
+      self.entropy + sample.entropy,
     )
 
   def predictive(self) -> Predictive:

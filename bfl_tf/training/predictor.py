@@ -10,7 +10,7 @@ import numpy as np
 from bfl_tf import models, seeds, weights
 from bfl_tf.data import preprocessing
 from bfl_tf.startup import tf, tf_keras
-from bfl_tf.training import prediction
+from bfl_tf.training import likelihoods, prediction
 
 
 class Inputs(NamedTuple):
@@ -37,7 +37,8 @@ class Predictor:
   Attributes:
     inputs: Shape, type and normalization of the inputs.
     device: Name of the device.
-    model: Model on the device, from normalized examples to logits.
+    likelihood: Distribution of the labels, given the outputs of the model.
+    model: Model on the device, from normalized examples to its outputs.
     variables: Variables of the model, by flat vector.
     layout: Shapes of the variables.
   """
@@ -48,14 +49,18 @@ class Predictor:
     build_model: Callable[[], tf_keras.Model],
     inputs: Inputs,
     posterior_scope: str = 'layers',
+    likelihood: likelihoods.Likelihood = likelihoods.Categorical(),  # noqa: B008
   ):
     """Builds the model; `posterior_scope` as of `weights.Variables.of`."""
-    self.inputs = inputs
+    self.inputs, self.likelihood = inputs, likelihood
     self.device = strategy.extended.worker_devices[0]
     with strategy.scope():
       self.model = build_model()
     self.variables = weights.Variables.of(self.model, posterior_scope)
     self.layout = weights.Layout.of(self.model, posterior_scope)
+    # A number has one predictive mean; classes have one probability each.
+    num_outputs = self.model.output_shape[-1]
+    self._num_means = 1 if likelihood.is_numeric else num_outputs
     self._measure: tf.types.experimental.PolymorphicFunction | None = None
     self._predict = tf.function(
       self.batches,
@@ -124,11 +129,11 @@ class Predictor:
       self.model(inputs, training=True)
     return weights.flatten([v / share.get(id(v), 1.0) for v in buffers])
 
-  def forward(self, x: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-    """Returns probabilities `[batch, num_classes]` of a Monte Carlo sample."""
+  def forward(self, x: tf.Tensor, seed: tf.Tensor) -> prediction.Moments:
+    """Returns the moments of the labels for one Monte Carlo sample."""
     inputs = preprocessing.normalize(x, self.inputs.mean, self.inputs.std)
     with models.scope(seed, self.variables.untransformed_scale):
-      return tf.nn.softmax(self.model(inputs, training=False))
+      return self.likelihood.moments(self.model(inputs, training=False))
 
   def batches(
     self, x: tf.Tensor, seed: tf.Tensor, first: tf.Tensor, num_samples: int
@@ -137,7 +142,7 @@ class Predictor:
     size, count = prediction.BATCH_SIZE, tf.shape(x)[0]
     rows = {'size': -(-count // size), 'infer_shape': False}
     probs = tf.TensorArray(
-      tf.float32, element_shape=[None, self.model.output_shape[-1]], **rows
+      tf.float32, element_shape=[None, self._num_means], **rows
     )
     others = [
       tf.TensorArray(tf.float32, element_shape=[None], **rows)
@@ -155,9 +160,7 @@ class Predictor:
     )
 
   def _predict_batch(self, x, seed, num_samples):
-    welford = prediction.Welford.zeros(
-      [tf.shape(x)[0], self.model.output_shape[-1]]
-    )
+    welford = prediction.Welford.zeros([tf.shape(x)[0], self._num_means])
     stream = seeds.Stream(seed)
     for sample in tf.range(num_samples):
       welford = welford.add(self.forward(x, stream('sample', sample)))

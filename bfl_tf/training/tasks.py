@@ -10,14 +10,14 @@ import numpy as np
 
 from bfl_tf import weights
 from bfl_tf.startup import tf
-from bfl_tf.training import objectives
+from bfl_tf.training import likelihoods, objectives
 
 
 class Data(NamedTuple):
   """Raw training examples and their normalization.
 
-  Labels are integer classes `[num_examples]`, or float32 probabilities
-  `[num_examples, num_classes]`.
+  Labels are integer classes `[num_examples]`, float32 probabilities
+  `[num_examples, num_classes]`, or float32 numbers `[num_examples]`.
   """
 
   x: np.ndarray
@@ -27,6 +27,7 @@ class Data(NamedTuple):
 
 
 _STANDARD = objectives.Objective()
+_CATEGORICAL = likelihoods.Categorical()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +56,7 @@ class TrainingConfig:
     trains_scale: Whether to train scales; False also omits the KL term.
     posterior_scope: Scope of the posterior, as of `weights.Variables.of`.
     parts: Client parts (`bfl_tf.clients`), in order.
+    likelihood: Distribution of the labels, given the outputs of the model.
   """
 
   optimizer: Any
@@ -74,6 +76,7 @@ class TrainingConfig:
   trains_scale: bool = True
   posterior_scope: str = 'layers'
   parts: tuple = ()
+  likelihood: likelihoods.Likelihood = _CATEGORICAL
 
 
 class ClientTask(NamedTuple):

@@ -15,7 +15,7 @@ from experiments.harness import significance, tables
 
 Groups = Mapping[str, groups_lib.Group]
 # Scores of a table if none are selected.
-_USUAL = ('accuracy', 'nll', 'ece')
+_USUAL = ('accuracy', 'rmse', 'nll', 'crps', 'ece')
 
 
 def named(

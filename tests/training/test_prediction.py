@@ -18,7 +18,9 @@ X = np.random.default_rng(1).normal(size=[600, 4]).astype(np.float32)
 def streamed(samples):
   welford = prediction.Welford.zeros(samples.shape[1:])
   for sample in samples:
-    welford = welford.add(tf.constant(sample))
+    variance = np.sum(sample * (1 - sample), -1)
+    entropy = -np.sum(sample * np.log(sample), -1)
+    welford = welford.add(prediction.Moments(sample, variance, entropy))
   return welford.predictive()
 
 

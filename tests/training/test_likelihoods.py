@@ -1,0 +1,129 @@
+"""Tests of the likelihoods, against TFP and Bayesian linear regression."""
+
+import functools
+
+import numpy as np
+import pytest
+from tensorflow_probability import distributions as tfd
+
+from bfl_tf import models, seeds, training, weights
+from tests import toys
+
+SIGMA, PRIOR = 0.3, 2.0
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=[40, 3]).astype(np.float32)
+Y = (5 + X @ [1.0, -2.0, 0.5] + SIGMA * RNG.normal(size=40)).astype(np.float32)
+MOMENTS = float(Y.mean()), float(Y.std())
+KNOWN = training.Gaussian(MOMENTS, 'known', SIGMA)
+DATA = training.Data(X, Y, np.zeros(3, np.float32), np.ones(3, np.float32))
+
+
+def linear(variant, likelihood, **settings):
+  build = functools.partial(
+    models.build, 'logistic', variant=variant, input_shape=(3,),
+    num_classes=likelihood.num_outputs(0),
+    num_constants=likelihood.num_constants(),
+  )  # fmt: skip
+  return toys.worker(
+    build, data=DATA, batch_size=len(Y), likelihood=likelihood, **settings
+  )
+
+
+def exact_posterior():
+  """Returns mean and covariance of the weights, of N(0, PRIOR^2) a priori."""
+  design = MOMENTS[1] * np.c_[X, np.ones(len(X))].astype(np.float64)
+  precision = design.T @ design / SIGMA**2 + np.eye(4) / PRIOR**2
+  covariance = np.linalg.inv(precision)
+  return covariance @ design.T @ (Y - MOMENTS[0]) / SIGMA**2, covariance
+
+
+def task(worker, **changes):
+  start = weights.Weights(*map(np.asarray, weights.read(worker.variables)))
+  values = {
+    'indices': np.arange(len(Y), dtype=np.int32),
+    'epochs': np.int32(3000),
+    'learning_rate': np.float32(1e-2),
+    'seed': np.zeros(2, np.int32),
+  }
+  return training.ClientTask(start, **values | changes)
+
+
+@pytest.mark.parametrize(
+  ('likelihood', 'outputs', 'scale'),
+  [
+    (KNOWN, [[0.5], [-1.0]], [SIGMA, SIGMA]),
+    (
+      training.Gaussian(MOMENTS, 'input'),
+      [[0.5, 0.0], [-1.0, 2.0]],
+      MOMENTS[1] * np.log1p(np.exp([0, 2.0]) * (np.e - 1)),
+    ),
+  ],
+)
+def test_gaussian_is_the_distribution_of_tfp(likelihood, outputs, scale):
+  outputs = np.array(outputs, np.float32)
+  mean = MOMENTS[0] + MOMENTS[1] * outputs[:, 0]
+  normal = tfd.Normal(mean, np.float32(scale))
+  labels = np.float32([4.0, 9.0])
+  loss = likelihood.loss(outputs, labels)
+  np.testing.assert_allclose(loss, -normal.log_prob(labels), rtol=1e-5)
+  moments = likelihood.moments(outputs)
+  np.testing.assert_allclose(moments.mean[:, 0], normal.mean(), rtol=1e-6)
+  np.testing.assert_allclose(moments.variance, normal.variance(), rtol=1e-5)
+  np.testing.assert_allclose(moments.entropy, normal.entropy(), rtol=1e-5)
+
+
+def test_training_reaches_the_mean_of_bayesian_linear_regression():
+  decay = 1 / (PRIOR**2 * len(Y))
+  worker = linear('deterministic', KNOWN, weight_decay=decay)
+  result = worker.train(task(worker))
+  np.testing.assert_allclose(
+    result.model.point, exact_posterior()[0], rtol=0, atol=1e-5
+  )
+
+
+def test_variational_training_reaches_the_best_factorized_posterior():
+  worker = linear(
+    'flipout', KNOWN, optimizer=training.Adam(), step_decay=0.999,
+    objective=training.Objective(prior_scale=PRIOR),
+  )  # fmt: skip
+  rates = {'learning_rate': np.float32(3e-2), 'epochs': np.int32(4000)}
+  result = worker.train(task(worker, **rates))
+  mean, covariance = exact_posterior()
+  best = np.diag(np.linalg.inv(covariance)) ** -0.5
+  np.testing.assert_allclose(result.model.scale, best, rtol=0.03)
+  np.testing.assert_allclose(
+    result.model.loc, mean, rtol=0, atol=0.1 * min(best)
+  )
+
+
+def test_predictive_variance_is_that_of_the_posterior_plus_the_noise():
+  worker = linear('flipout', KNOWN)
+  mean, covariance = exact_posterior()
+  scale = np.sqrt(np.diag(covariance))
+  none = np.zeros(0, np.float32)
+  model = weights.Weights(np.float32(mean), np.float32(scale), none, none)
+  samples = 4000
+  found = training.predict(
+    [worker], model, X, seed=seeds.named(0, 'test'), num_samples=samples
+  )
+  design = MOMENTS[1] * np.c_[X, np.ones(len(X))]
+  epistemic = np.square(design) @ np.square(scale)
+  error = np.sqrt(epistemic / samples)
+  center = MOMENTS[0] + design @ mean
+  assert np.all(np.abs(found.probs[:, 0] - center) < 5 * error)
+  # A float32 sum over samples.
+  np.testing.assert_allclose(found.aleatoric, SIGMA**2, rtol=3e-4)
+  # The standard error of a variance is sqrt(2 / samples) of it.
+  tolerance = 5 * np.sqrt(2 / samples)
+  np.testing.assert_allclose(found.epistemic, epistemic, rtol=tolerance)
+
+
+def test_constant_noise_is_trained_to_the_residual():
+  constant = training.Gaussian(MOMENTS, 'constant')
+  worker = linear('deterministic', constant, optimizer=training.Adam())
+  rates = {'learning_rate': np.float32(3e-2)}
+  model = worker.train(task(worker, **rates)).model
+  seed = seeds.named(0, 'test')
+  found = training.predict([worker], model, X, seed=seed)
+  residual = np.mean(np.square(Y - found.probs[:, 0]))
+  np.testing.assert_allclose(found.aleatoric, residual, rtol=1e-2)
