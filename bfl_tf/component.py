@@ -66,9 +66,12 @@ def _hook_defect(made: type, base: type) -> str:
     if not name.startswith('__') or name == '__call__'
   }
   for name, own in inspect.getmembers(made, inspect.isfunction):
-    near = difflib.get_close_matches(name, hooks, n=1, cutoff=0.87)
+    near = difflib.get_close_matches(name, hooks, n=1, cutoff=0.8)
     if name not in hooks and near and not name.startswith('_'):
-      return f'has no hook {name}: did you mean {near[0]}?'
+      return (
+        f'has no hook {name}: did you mean {near[0]}? The name of a helper '
+        'begins with _.'
+      )
     if name not in hooks or own is hooks[name]:
       continue
     arguments = list(inspect.signature(hooks[name]).parameters)

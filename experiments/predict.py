@@ -1,6 +1,6 @@
 """Predict the rows of a file with a finished run.
 
-  python -m experiments.predict --run=runs/wine_sites \
+  python -m experiments.predict --run=runs/wine_sites \\
     --input=configs/wine_sites/new.csv --output=predictions.csv
 
 The output has one row for each row of the input. Columns of a .csv file are

@@ -196,8 +196,9 @@ class Run:
       )
     if config.client_column and config.partition != 'natural':
       self._progress.say(
-        f'warning: --client_column={config.client_column} does not make sites '
-        'the clients: add --partition=natural'
+        'warning: the clients are not the sites of '
+        f'--client_column={config.client_column}; for one client per site, add '
+        '--partition=natural'
       )
     classes = dataset.num_classes
     uneven = classes and metrics.imbalance(dataset.test.y, classes)

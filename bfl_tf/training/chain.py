@@ -94,14 +94,50 @@ def _check_hooks(part, start, shared, memory):
   traced('prior', start, shared, memory)
   carry = traced('begin', start, shared, memory)
   loss = traced('loss', mean, carry)
-  if part.has('loss') and loss.shape.rank:
-    name = f'{type(part).__module__}:{type(part).__qualname__}'
-    raise user_code.RaisedError(
-      f'--client_parts: {name}.loss must return one number, such as a '
-      f'tf.reduce_sum, not an array of shape {loss.shape}.'
-    )
+  if part.has('loss') and not _is_like(loss, tf.TensorSpec([], tf.float32)):
+    _reject(part, 'loss', 'one float32 number, such as a tf.reduce_sum', loss)
   traced('gradient', mean, mean, carry, step)
   traced('after_step', mean, carry, step)
+  result = traced('finish', start, carry, _trace_spec())
+  if part.has('finish'):
+    if not isinstance(result, (list, tuple)) or len(result) != 3:
+      _reject(part, 'finish', 'the model, a vector or None, and the memory')
+    if part.has('init_memory') and not _is_like(result[2], memory):
+      expected = 'as its third result a memory like that of init_memory, '
+      _reject(part, 'finish', expected + _shapes(memory), result[2])
+
+
+def _reject(part: Part, hook: str, expected: str, found: Any = ()) -> None:
+  """Raises an error about the result of a hook."""
+  name = f'{type(part).__module__}:{type(part).__qualname__}.{hook}'
+  but = '' if found == () else f', not {_shapes(found)}'
+  raise user_code.RaisedError(
+    f'--client_parts: {name} must return {expected}{but}.'
+  )
+
+
+def _shapes(specs: Any) -> str:
+  """Returns the types and shapes of a structure of specs, for an error."""
+  return str(
+    tf.nest.map_structure(
+      lambda v: None if v is None else f'{v.dtype.name} of shape {v.shape}',
+      specs,
+    )
+  )
+
+
+def _is_like(found: Any, expected: Any) -> bool:
+  """Returns whether specs have the expected structure, types and shapes."""
+  try:
+    tf.nest.assert_same_structure(found, expected)
+  except (TypeError, ValueError):
+    return False
+  return all(
+    own is not None
+    and own.dtype == e.dtype
+    and own.shape.is_compatible_with(e.shape)
+    for own, e in zip(tf.nest.flatten(found), tf.nest.flatten(expected))
+  )
 
 
 def result_spec(

@@ -17,15 +17,15 @@ class Part(component.Component):
   `--client_parts`, and may contain TensorFlow only.
 
   Notation: `mean` is the flat vector `[num_trainable]` of all trainable means,
-  `[loc; point]`. `shared` is the slot of the server stage `server_stage`, the
-  same for all clients of a round, or None. `memory` is the state of this client
-  after its last round, or None. `carry` is the state of the part between steps.
-  `step` is a `training.Step` with a seed for this part only.
+  `[loc; point]`. `shared` contains the arrays (slot) of the server stage
+  `server_stage`, or is None. `memory` is the client's memory from `init_memory`
+  or its last `finish`, or None without `init_memory`. `carry` is the state of
+  the part between steps. `step` is a `training.Step` with a seed for this part.
 
   Attributes:
     requires: Values that flags must have, by flag, such as `{'pooling': ('nwa',
       'ws')}`. If a required rule divides out the broadcast posterior, the
-      trained model must contain it exactly once.
+      trained model must contain this posterior exactly once.
     incompatible_with: Names of other parts and of flags that must not be set.
     posterior_scope: 'all' if `finish` returns a Gaussian over all weights of a
       network without variational layers, otherwise 'layers'.

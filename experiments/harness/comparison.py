@@ -94,7 +94,9 @@ def _scores(every, wanted):
   known = list(dict.fromkeys(name for each in scores for name in each))
   for name in wanted:
     if name not in known:
-      raise ValueError(f'--scores: no run has {name}; {", ".join(known)}.')
+      raise ValueError(
+        f'--scores: no run has {name}. Choose from {", ".join(known)}.'
+      )
   return wanted or [
     name for name in _USUAL if all(name in each for each in scores)
   ]

@@ -178,12 +178,55 @@ class ArrayLoss(toys.Idle):
     return tf.square(mean)
 
 
+class ShortName(toys.Idle):
+  """A part whose hook lacks a letter."""
+
+  def los(self, mean, carry):
+    return tf.reduce_sum(mean)
+
+
+class NoLoss(toys.Idle):
+  """A part whose loss returns nothing."""
+
+  def loss(self, mean, carry):
+    tf.reduce_sum(mean)
+
+
+class DoubleLoss(toys.Idle):
+  """A part whose loss has the wrong type."""
+
+  def loss(self, mean, carry):
+    return tf.cast(tf.reduce_sum(mean), tf.float64)
+
+
+class TwoResults(toys.Idle):
+  """A part whose `finish` does not return a memory."""
+
+  def finish(self, model, carry, trace):
+    return model, None
+
+
+class Forgetful(toys.Idle):
+  """A part with a memory that `finish` does not return."""
+
+  def init_memory(self, model):
+    return model.mean
+
+  def finish(self, model, carry, trace):
+    return model, None, None
+
+
 @pytest.mark.parametrize(
   'part, message',
   [
+    (ShortName, 'no hook los: did you mean loss'),
+    (NoLoss, 'loss must return one float32 number.*, not None'),
+    (DoubleLoss, 'loss must return one float32 number.*, not float64'),
+    (TwoResults, 'finish must return the model, a vector'),
+    (Forgetful, 'finish must return as its third result a memory'),
     (UnknownHook, 'no hook losss: did you mean loss'),
     (TooFewArguments, r'must define loss\(self, mean, carry\)'),
-    (ArrayLoss, 'loss must return one number'),
+    (ArrayLoss, 'loss must return one float32 number'),
   ],
 )
 def test_a_wrong_hook_is_rejected_before_any_round(part, message):

@@ -89,7 +89,7 @@ class Rule(component.Component):
   def moments(
     self, sums: np.ndarray, totals: Totals, q0: Gaussian
   ) -> tuple[Gaussian, int]:
-    """Returns the pooled moments and the number of guarded weights."""
+    """Returns the pooled moments and the number of weights kept at `q0`."""
     raise NotImplementedError('moments(sums, totals, q0)')
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
@@ -125,6 +125,8 @@ class Rule(component.Component):
     for part in statistics.chunks(size):
       q0 = _gaussian(reference, part)
       q, held = self.moments(pairs[..., part].sum(0), totals, q0)
+      if not isinstance(q, Gaussian):
+        raise TypeError('moments must return a Gaussian and a number')
       both[:, part] = _rows((q.mean, np.sqrt(q.variance)), loc[part].size)
       floored += int(np.sum(scale[part] < floor))
       scale[part] = np.maximum(scale[part], floor)
@@ -295,6 +297,8 @@ ELEMENTWISE: dict[str, Any] = {
 
 def _rows(arrays: tuple, size: int) -> np.ndarray:
   """Stacks vectors; rejects other sizes, which would broadcast."""
+  if any(np.size(array) != size for array in arrays):
+    raise ValueError(f'a rule must return a tuple of arrays of shape ({size},)')
   return np.stack([np.reshape(array, size) for array in arrays])
 
 
