@@ -60,9 +60,7 @@ def from_splits(
 ) -> columns.Dataset:
   """Returns a data set of splits; `num_classes=0` counts training labels."""
   where = f'--dataset={name}'
-  if train.is_numeric:
-    _check_varies(where, train.y)
-  else:
+  if not train.is_numeric:
     num_classes = num_classes or _covered(where, train.y)
   none = columns.Split(train.x[:0], train.y[:0])
   dataset = columns.Dataset(name, num_classes, train, none, test or none)
@@ -202,14 +200,6 @@ def numbers(where: str, y: np.ndarray) -> np.ndarray:
   if is_lost(y[:, np.newaxis]).any():
     raise ValueError(f'{where} has {LOST}.')
   return y32
-
-
-def _check_varies(where, y):
-  if y.min() == y.max():
-    raise ValueError(
-      f'{where}: all training labels are {y[0]:g}: regression needs at least '
-      'two different numbers.'
-    )
 
 
 def _covered(where, y):

@@ -71,6 +71,7 @@ class Dataset:
     features: Features of a table, `[num_features]`; empty for arrays.
     moments: Moments for the normalization; None for those of the training
       examples.
+    numbers: Moments of numeric labels; None for those of the training examples.
   """
 
   name: str
@@ -83,6 +84,7 @@ class Dataset:
   class_names: tuple[str, ...] = ()
   features: encoding.Features = ()
   moments: moments_lib.Moments | None = None
+  numbers: moments_lib.Moments | None = None
 
   def recoded(self, features: encoding.Features) -> 'Dataset':
     """Returns the data set with its rows encoded by the features of all sites.
@@ -131,8 +133,18 @@ class Dataset:
     """Mean and standard deviation of numeric training labels; else (0, 1)."""
     if not self.train.is_numeric:
       return 0.0, 1.0
-    found = self._merged(self.train.y[:, np.newaxis])
-    return float(found.mean[0]), float(found.std[0])
+    return float(self._numbers.mean[0]), float(self._numbers.std[0])
+
+  @property
+  def is_constant(self) -> bool:
+    """Whether all training labels are the same number or class."""
+    if self.train.is_numeric:
+      return not self._numbers.scatter[0]
+    return self.num_classes < 2
+
+  @functools.cached_property
+  def _numbers(self):
+    return self.numbers or self._merged(self.train.y[:, np.newaxis])
 
   @functools.cached_property
   def _moments(self):

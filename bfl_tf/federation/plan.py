@@ -158,7 +158,6 @@ class Plan:
         component.overrides(attack, attacks_lib.Attack, 'labels')
         for attack in self.attacks
       ),
-      'engine': config.engine != 'local',
     }
     for flag, needs_classes in flags.items():
       if needs_classes and self.is_numeric:

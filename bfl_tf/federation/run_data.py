@@ -30,12 +30,14 @@ def partition_dataset(
   config: Config, dataset: data.Dataset
 ) -> tuple[list[np.ndarray], np.ndarray]:
   """Returns the indices of each client, and those held out for the server."""
-  # A single site may have one class only, but a run needs two.
-  if not dataset.train.is_numeric and dataset.num_classes < 2:
+  # A single site may have one class or number only, but a run needs two.
+  if dataset.is_constant:
+    name = str((*dataset.class_names, 0)[0])
+    if dataset.train.is_numeric:
+      name = f'{dataset.label_moments[0]:g}'
     raise ValueError(
-      f'--dataset={dataset.name} has only the class '
-      f'{str((*dataset.class_names, 0)[0])!r}: classification needs at least '
-      'two.'
+      f'--dataset={dataset.name} has only the label {name!r}: a run needs at '
+      'least two.'
     )
   labels = dataset.train.y
   num_held = config.num_server_examples or round(

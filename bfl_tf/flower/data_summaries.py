@@ -34,12 +34,14 @@ class DataSummary:
   the sums of only one or two examples reveal them (docs/privacy.md).
 
   Attributes:
-    counts: Number of training examples, by class name.
+    counts: Number of training examples, by class name; numeric labels are one
+      class.
     features: Features of a table.
     shape: Shape of an example.
     dtype: `uint8` or `float32`.
     moments: Moments for the normalization.
     held: Number of held-out examples, by share: `calibration`, `test`.
+    numbers: Moments of numeric labels; None for classes.
   """
 
   counts: Mapping[str, int]
@@ -48,21 +50,24 @@ class DataSummary:
   dtype: str
   moments: data.Moments
   held: Mapping[str, int]
+  numbers: data.Moments | None = None
 
   @classmethod
   def of(cls, dataset: data.Dataset) -> 'DataSummary':
     """Returns the summary of a site's training examples."""
-    sizes = np.bincount(dataset.train.y, minlength=dataset.num_classes)
+    train = dataset.train
+    sizes = np.bincount(train.strata, minlength=len(names(dataset)))
     return cls(
       dict(zip(names(dataset), map(int, sizes))),
       dataset.features,
       tuple(dataset.input_shape),
-      dataset.train.x.dtype.name,
-      data.Moments.of(dataset.train.x),
+      train.x.dtype.name,
+      data.Moments.of(train.x),
       {
         'calibration': len(dataset.calibration.y) if dataset.calibration else 0,
         'test': len(dataset.test.y),
       },
+      data.Moments.of(train.y[:, np.newaxis]) if train.is_numeric else None,
     )
 
   @classmethod
@@ -79,14 +84,21 @@ class DataSummary:
     """
     try:
       fields = json.loads(text)
-      sums = data.Moments(*fields.pop('moments'))
-      _check_numbers(fields | sums._asdict(), num_sites)
-      moments = data.Moments(*map(np.array, sums))
+      sums = {
+        name: data.Moments(*fields.pop(name))
+        for name in ('moments', 'numbers')
+        if fields[name] is not None
+      }
+      for each in sums.values():
+        _check_numbers(fields | each._asdict(), num_sites)
+      fields |= {
+        name: data.Moments(*map(np.array, each)) for name, each in sums.items()
+      }
       fields['shape'] = tuple(fields['shape'])
       fields['features'] = tuple(
         data.Feature(*each) for each in fields['features']
       )
-      read = cls(**fields, moments=moments)
+      read = cls(**fields)
       read._check(num_sites)
     # A node may send any text, so any exception is possible.
     except Exception as error:
@@ -109,14 +121,16 @@ class DataSummary:
       and np.all(size <= most)
       and np.all(abs(mean) <= largest)
       and np.all(scatter <= size * largest**2)
+      and (not self.numbers or self.numbers.size.tolist() == [rows])
     ):
       raise ValueError('no examples have these sums')
 
   def to_json(self) -> str:
     """Returns the summary as JSON with exact floats."""
-    size, mean, scatter = self.moments
     fields = dataclasses.asdict(self)
-    fields['moments'] = [size.tolist(), mean.tolist(), scatter.tolist()]
+    for name in ('moments', 'numbers'):
+      if fields[name] is not None:
+        fields[name] = [values.tolist() for values in fields[name]]
     return json.dumps(fields)
 
   @property
@@ -139,6 +153,8 @@ class DataSummary:
     ):
       if here != there:
         raise ValueError(f"its {what} is {there}, the others' {here}")
+    if bool(mine.numbers) != bool(theirs.numbers):
+      raise ValueError("its labels are numbers, or the others' are")
     counts = {**self.counts}
     for name, number in other.counts.items():
       counts[name] = counts.get(name, 0) + number
@@ -148,7 +164,12 @@ class DataSummary:
       raise ValueError(f"its classes and the others' have {error}") from error
     moments = mine.moments.merge(theirs.moments)
     held = {share: n + other.held[share] for share, n in self.held.items()}
-    return dataclasses.replace(mine, counts=counts, moments=moments, held=held)
+    of_labels = None
+    if mine.numbers and theirs.numbers:
+      of_labels = mine.numbers.merge(theirs.numbers)
+    return dataclasses.replace(
+      mine, counts=counts, moments=moments, held=held, numbers=of_labels
+    )
 
   def _recoded(self, features):
     if not features:
@@ -166,6 +187,11 @@ class DataSummary:
     """Returns a site's data set with the common classes and normalization."""
     own = numbers(dataset, self.classes)
     dataset = dataset.recoded(self.features)
+    dataset = dataclasses.replace(
+      dataset, moments=self.moments, numbers=self.numbers
+    )
+    if self.numbers:
+      return dataset
 
     def renumbered(split):
       return split._replace(y=own[split.y])
@@ -177,7 +203,6 @@ class DataSummary:
       train=renumbered(dataset.train),
       validation=renumbered(dataset.validation),
       test=renumbered(dataset.test),
-      moments=self.moments,
     )
 
 
@@ -195,6 +220,8 @@ def _check_numbers(fields: Mapping[str, Any], num_sites: int) -> None:
 
 def names(dataset: data.Dataset) -> tuple[str, ...]:
   """Returns the names of the classes, or their numbers as text."""
+  if dataset.train.is_numeric:
+    return ('number',)
   return dataset.class_names or tuple(map(str, range(dataset.num_classes)))
 
 

@@ -73,6 +73,8 @@ def _score(grid, settings):
   path = pathlib.Path(str(settings['output-dir']))
   trained = analysis.load(path)
   config = trained.config
+  if trained.task.is_numeric:
+    raise ValueError(f'--run={path}: the report supports classes only.')
   if not (path / run_files.NODES).exists():
     raise ValueError(
       f'--run={path}: its nodes have no files of their own: remove --superlink.'
@@ -177,7 +179,8 @@ def as_told(
     for name, number in data_summary.counts.items():
       y.append(np.full(number, places[name], np.int32))
     ids.append(np.full(sum(data_summary.counts.values()), client))
-  labels = np.concatenate(y)
+  # The moments of numeric labels are in the summary.
+  labels = np.concatenate(y).astype(own.train.y.dtype)
   nothing = np.zeros(1, everybody.dtype)
   return dataclasses.replace(
     own,

@@ -8,6 +8,7 @@ import types
 import fake
 import numpy as np
 import pytest
+from sklearn import datasets
 import wines
 from wines import play, wine, write
 
@@ -211,3 +212,29 @@ def test_the_servers_share_of_nothing_is_refused(tmp_path):
         tmp_path / 'out', files, server, num_server_examples=9,
         server_dataset=named,
       )  # fmt: skip
+
+
+def test_numbers_on_nodes_give_the_bits_of_one_process(tmp_path):
+  x, y = datasets.load_diabetes(return_X_y=True)
+  owner = np.arange(len(y)) % 4
+  y[owner == 2] = y[2]  # The labels of one site do not vary.
+  *files, server = [
+    write(tmp_path / f'{n}.csv', x[owner == n], y[owner == n], 'abcdefghij')
+    for n in range(4)
+  ]
+  config = play(
+    tmp_path / 'nodes', files, server, engine='flower', likelihood='gaussian'
+  )
+  parts = [data.load(file, is_numeric=True) for file in files]
+  own = data.load(server, is_numeric=True)
+  np.savez(
+    tmp_path / 'all.npz',
+    x_train=np.concatenate([part.train.x for part in parts]),
+    y_train=np.concatenate([part.train.y for part in parts]),
+    x_test=np.concatenate([own.train.x, own.test.x]),
+    y_test=np.concatenate([own.train.y, own.test.y]),
+    client_ids=np.repeat(range(3), [len(part.train.y) for part in parts]),
+  )
+  alone = config.replace(dataset=str(tmp_path / 'all.npz'), engine='local')
+  runs.Run(alone, tmp_path / 'alone', False).play()
+  assert fake.outcome(tmp_path / 'nodes') == fake.outcome(tmp_path / 'alone')

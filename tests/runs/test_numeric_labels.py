@@ -78,7 +78,6 @@ def test_label_moments_do_not_depend_on_the_order_of_the_sites(run):
   ('y', 'what'),
   [
     (np.array([1.0, np.nan]), 'not finite'),
-    (np.array([2.0, 2.0]), 'all training labels are 2'),
     (np.array(['a', 'b']), 'must be numbers'),
     (np.ones([2, 3]), 'must be numbers'),
     (np.array([1e9, 1e9 + 1]), 'float32 rounds away'),
@@ -94,3 +93,14 @@ def test_known_noise_needs_a_scale():
   for settings in ({'noise': 'known'}, {'noise_scale': 1.0}):
     with pytest.raises(ValueError, match='noise_scale'):
       training.Gaussian((0.0, 1.0), **settings)
+
+
+def test_a_run_needs_two_different_numbers(tmp_path):
+  x, y = np.arange(20.0)[:, np.newaxis], np.full(20, 7.0)
+  np.savez(tmp_path / 'same.npz', x=x, y=y)
+  config = bfl_tf.Config(
+    dataset=str(tmp_path / 'same.npz'), likelihood='gaussian', num_clients=2
+  )
+  with pytest.raises(ValueError, match="only the label '7'"):
+    bfl_tf.run(config, tmp_path / 'run')
+  assert not (tmp_path / 'run').exists()
