@@ -70,7 +70,7 @@ def _promised(promise):
   for level, limit in zip(promise.levels, promise.thresholds, strict=True):
     few = '' if limit < 1 else ': too few, so every class'
     yield (
-      f'sets of {level:g}: the most probable class and the next ones by '
+      f'{100 * level:g} % sets: the most probable class and more classes by '
       f'{promise.score}, from {promise.num_examples} calibration examples{few}'
     )
 

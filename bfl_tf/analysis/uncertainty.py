@@ -195,10 +195,10 @@ def temperature_data(
   """
   held, validation = run.calibration, run.dataset.validation
   if held is not None and run.dataset.calibration is None:
-    return 'the test examples set apart', held
+    return 'the held-out test examples', held
   if len(validation.y):
     return 'the validation examples', validation
-  return None if held is None else ('the calibration share', held)
+  return None if held is None else ('the calibration examples', held)
 
 
 def fitted_temperature(

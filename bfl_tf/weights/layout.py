@@ -123,8 +123,8 @@ class Variables(NamedTuple):
     if posterior_scope == 'all':
       if locs:
         raise ValueError(
-          'A method that gives all weights a posterior needs a network '
-          'without variational layers: use a --variant other than flipout.'
+          'A posterior over all weights, such as that of SWAG or IVON, needs '
+          'a network without variational layers: set --variant=deterministic.'
         )
       return cls(list(trainable), [], [], buffers)
     variational = {id(v) for v in (*locs, *scales)}

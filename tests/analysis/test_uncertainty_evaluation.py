@@ -58,9 +58,9 @@ def test_some_examples_are_the_same_each_time():
   'changes, set_apart, expected',
   [
     ({}, False, None),
-    ({'calibration_fraction': 0.25}, False, ('the calibration share', 36)),
+    ({'calibration_fraction': 0.25}, False, ('the calibration examples', 36)),
     # Test examples that are set apart take precedence.
-    ({'validation_split': 0.5}, True, ('the test examples set apart', 9)),
+    ({'validation_split': 0.5}, True, ('the held-out test examples', 9)),
     ({'validation_split': 0.5}, False, ('the validation examples', 71)),
   ],
 )

@@ -153,7 +153,7 @@ def test_bad_input_is_one_line_that_names_the_flag(folder, run, said):
 @pytest.mark.process
 def test_tables_of_sites(sited):
   path, out, bad = sited
-  for text in ('worst site', 'personalized_accuracy', 'sets of 0.9: the most'):
+  for text in ('worst site', 'personalized_accuracy', '90 % sets: the most'):
     assert text in out
   for flag, (code, _, error) in zip(
     ('calibrate_on_test', 'superlink'), bad, strict=True

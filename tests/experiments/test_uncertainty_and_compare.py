@@ -49,7 +49,7 @@ def doubted(folder):
 def test_doubt(folder, doubted):
   code, out, error = doubted[0]
   assert code == 0, error
-  assert 'fitted on the calibration share' in out
+  assert 'fitted on the calibration examples' in out
   written = folder / 'nwa_0' / 'uncertainty'
   assert {path.name for path in written.iterdir()} == {
     'detection.csv', 'selection.csv', 'calibration.csv', 'corruptions.csv',

@@ -205,5 +205,5 @@ def test_sites_are_asked_about_the_model(tmp_path):
     said, _ = process.communicate(timeout=_PATIENCE)
     assert process.returncode == 0, said
     said = made.do('sites', timeout=300)
-  assert 'worst site' in said and 'sets of 0.9: the most probable' in said
+  assert 'worst site' in said and '90 % sets: the most probable' in said
   assert str(tmp_path / 'wine' / 'sites') in said
