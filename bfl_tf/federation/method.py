@@ -25,6 +25,7 @@ class Method(Plan):
   Attributes:
     rule: Pooling rule.
     weighting: Client weighting.
+    privacy: Privacy mechanism.
     stages: Chain of server stages: those that client parts need, then
       `--server_step`, then `--refine`.
     start: Chain of server stages before the first round.
@@ -34,6 +35,7 @@ class Method(Plan):
 
   rule: Any
   weighting: Any
+  privacy: server.Privacy
   stages: tuple
   start: tuple
   layout: weights.Layout
@@ -60,6 +62,7 @@ class Method(Plan):
       **vars(plan),
       rule=rule,
       weighting=weighting,
+      privacy=config.privacy_mechanism,
       stages=stages,
       start=start,
       layout=worker.layout,
@@ -68,6 +71,7 @@ class Method(Plan):
     # Traces the hooks of client parts, so that they fail before any round.
     flag = f'--client_parts={",".join(config.client_parts)}'
     user_code.call(flag, lambda: method.result_spec)
+    method.privacy.check(method)
     return method
 
   def initial_weights(self) -> weights.Weights:

@@ -154,6 +154,8 @@ TABLE = (
         in_final=True),
   Score('best_accuracy', 'accuracy of the best member', 'fraction', 'high'),
   Score('mean_ece', 'mean calibration error of members', 'fraction', 'low'),
+  Score('epsilon', 'epsilon of --privacy', 'when a client is added or removed',
+        'low', in_progress=True, in_final=True),
   Score('hypothesis_conflict', 'disagreement of members', 'fraction'),
 )  # fmt: skip
 _BY_NAME = {score.name: score for score in TABLE}
