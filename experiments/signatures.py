@@ -29,6 +29,7 @@ _CLASSES = (
   training.objectives.Objective,
   score_table.Score,
   server.Stage,
+  server.Privacy,
   attacks.Attack,
   training.Optimizer,
   engine.Engine,
