@@ -14,7 +14,6 @@ from scipy import optimize, stats
 import toys
 
 from bfl_tf import seeds, statistics, weights
-from bfl_tf.config.config import Config
 from bfl_tf.federation import loop
 from bfl_tf.server import pooling, privacy
 from bfl_tf.server.pooling import rules
@@ -23,7 +22,7 @@ NONE = np.zeros(0, np.float32)
 CONFIG = fake.CONFIG.replace(
   client_parts=(),
   privacy='central',
-  settings={'central.delta': 1e-3, 'momentum.decay': 0.5},
+  settings={'central.delta': 1e-3, 'central.noise_multiplier': 4.0},
 )
 # Beyond 2^63 and below 2^-63, updates are rejected.
 finite = st.floats(-(2.0**63), 2.0**63, width=32)
@@ -184,7 +183,9 @@ def test_clients_join_independently_at_the_rate():
 
 def test_a_round_without_clients_releases_noise():
   changes = {'num_clients': 6, 'clients_per_round': 1, 'min_clients': 1}
-  pieces = toys.experiment(privacy='central', **changes)
+  pieces = toys.experiment(
+    privacy='central', **{'central.noise_multiplier': 4}, **changes
+  )
   played = toys.rounds(pieces, 5)
   counts = [each.info['clients_pooled'] for each in played[1:]]
   assert 0 in counts and max(counts) > 0
@@ -195,7 +196,7 @@ def test_a_round_without_clients_releases_noise():
 
 
 def test_a_budget_ends_the_run_before_it_is_exceeded(tmp_path):
-  spent = [privacy.epsilon(1.0, 3 / 5, 1e-3, n) for n in range(1, 9)]
+  spent = [privacy.epsilon(4.0, 3 / 5, 1e-3, n) for n in range(1, 9)]
   config = CONFIG.replace(
     num_rounds=8, settings={'central.epsilon': (spent[4] + spent[5]) / 2}
   )
@@ -209,11 +210,10 @@ def test_a_budget_ends_the_run_before_it_is_exceeded(tmp_path):
   assert fake.play(tmp_path, config) == summary
 
 
-@pytest.mark.parametrize('call', [1, 3])
-def test_a_resumed_run_is_the_same(tmp_path, call):
+def test_a_resumed_run_is_the_same(tmp_path):
   fake.play(tmp_path / 'never', CONFIG)
   path = tmp_path / 'stopped'
-  fake.stopped(path, loop, 'federated_round', call, config=CONFIG)
+  fake.stopped(path, loop, 'federated_round', 3, config=CONFIG)
   fake.play(path, CONFIG)
   assert fake.outcome(path) == fake.outcome(tmp_path / 'never')
 
@@ -265,4 +265,3 @@ def test_draws_of_the_server_have_their_own_names(monkeypatch):
   assert [name for name in draws if name in ours] == ours
   states = {name: tuple(original(*name).generate_state(4)) for name in draws}
   assert len({*states.values()}) == len(states)
-  assert Config().final_round == Config().num_rounds
