@@ -30,6 +30,7 @@ _CLASSES = (
   training.Likelihood,
   score_table.Score,
   server.Stage,
+  server.Privacy,
   attacks.Attack,
   training.Optimizer,
   engine.Engine,

@@ -190,5 +190,5 @@ def _drawn(config, names) -> list[list[str]]:
     return []
   return [
     [names[client] for client in loop.sampled(config, number)]
-    for number in range(config.num_rounds)
+    for number in range(config.final_round)
   ]

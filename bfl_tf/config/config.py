@@ -6,7 +6,7 @@ import functools
 import os
 from typing import Any, TypeVar
 
-from bfl_tf import component
+from bfl_tf import component, server
 from bfl_tf.config import flagfile, registry, settings
 from bfl_tf.config import selection as selection_lib
 from bfl_tf.config.context import RunContext
@@ -162,6 +162,16 @@ class Config(
       num_rounds=self.num_rounds,
       **more,
     )
+
+  @property
+  def privacy_mechanism(self) -> server.Privacy:
+    """The mechanism of `--privacy`."""
+    return self.make('privacy', server.Privacy)
+
+  @property
+  def final_round(self) -> int:
+    """The number of rounds that the privacy budget allows."""
+    return self.privacy_mechanism.affordable(self.num_rounds)
 
   def make(self, role: str, base: type[T], **more: Any) -> T:
     """Makes the method of a field.

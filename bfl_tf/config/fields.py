@@ -249,6 +249,14 @@ class Server:
       table=WEIGHTINGS,
     ),
   ] = 'auto'
+  privacy: Annotated[
+    str,
+    Setting(
+      'Differential privacy of clients: epsilon holds if one client is added '
+      'or removed; with central, clients are sampled independently.',
+      table=server.PRIVACY,
+    ),
+  ] = 'none'
   server_step: Annotated[
     tuple[str, ...],
     Setting(

@@ -57,7 +57,7 @@ def federated_round(
   config = method.config
   clients = sampled(config, state.round)
   reduced = reduction.Reduction(
-    method.rule,
+    method.privacy.protect(method.rule, state.model, config.seed, state.round),
     method.weighting,
     method.statistics,
     state.model,
@@ -65,14 +65,16 @@ def federated_round(
   )
   rejected = _request(reduced, experiment, state, engine, clients)
   num_requests, num_valid = len(clients), len(reduced.traces)
-  if num_valid < config.min_clients:
+  # A Poisson sample may be smaller than any minimum.
+  min_clients = min(config.min_clients, len(clients))
+  if num_valid < min_clients:
     again = sorted(rejected)
     logging.warning(
       'Only %d valid updates; requesting clients %s again.', num_valid, again
     )
     rejected = _request(reduced, experiment, state, engine, again)
     num_requests += len(again)
-  _check_enough(config, state, reduced, rejected)
+  _check_enough(min_clients, state, reduced, rejected)
   pooled, results, info = reduced.finish()
   component = f'round {state.round + 1}: --pooling={config.pooling}'
   stopping.check_model(component, pooled, method.result_spec.model)
@@ -81,6 +83,7 @@ def federated_round(
   new = state._replace(model=pooled, memories=memories)
   played = _step(method, state, state_lib.Round(new, info), results)
   info = played.info | _describe(reduced.traces, rejected)
+  info |= method.privacy.spent(state.round + 1)
   info['bytes_up'] = reduced.num_bytes
   info['bytes_down'] = num_requests * experiment.broadcast(state).num_bytes
   state = played.state._replace(round=state.round + 1)
@@ -118,11 +121,11 @@ def _request(reduced, experiment, state, engine, clients) -> dict[int, str]:
   return rejected | dict.fromkeys(waiting, 'no reply')
 
 
-def _check_enough(config, state, reduced, rejected):
-  if len(reduced.traces) < config.min_clients:
+def _check_enough(min_clients, state, reduced, rejected):
+  if len(reduced.traces) < min_clients:
     raise stopping.TooFewClientsError(
       f'round {state.round + 1}: {len(reduced.traces)} accepted updates are '
-      f'fewer than --min_clients={config.min_clients} '
+      f'fewer than --min_clients={min_clients} '
       f'({stopping.reasons(rejected)}).'
     )
 
@@ -165,20 +168,12 @@ def _after(method, component, played, said) -> state_lib.Round:
 
 def sampled(config: Config, round_index: int) -> list[int]:
   """Returns the numbers of the clients that a round samples."""
-  if not config.clients_per_round:
-    return list(range(config.num_clients))
-  generator = seeds.generator(config.seed, 'client_sampling', round_index)
-  return sorted(
-    generator.choice(
-      config.num_clients, config.clients_per_round, replace=False
-    ).tolist()
-  )
+  return config.privacy_mechanism.sample(config.seed, round_index)
 
 
 def _describe(traces, rejected) -> dict[str, Any]:
   return {
-    # fsum is exactly rounded, so the order of arrival does not matter.
-    'train_loss': math.fsum(trace.loss for trace in traces) / len(traces),
+    'train_loss': _mean([trace.loss for trace in traces]),
     'local_steps': int(sum(trace.steps for trace in traces)),
     'clients_pooled': len(traces),
     'clients_rejected': len(rejected),
@@ -190,6 +185,11 @@ def _describe(traces, rejected) -> dict[str, Any]:
 
 def _reported(traces) -> dict[str, float]:
   return {
-    column: math.fsum(trace.report[column] for trace in traces) / len(traces)
-    for column in traces[0].report
+    column: _mean([trace.report[column] for trace in traces])
+    for column in (traces[0].report if traces else ())
   }
+
+
+def _mean(values) -> float:
+  # fsum is exactly rounded, so the order of arrival does not matter.
+  return math.fsum(values) / (len(values) or math.nan)

@@ -26,6 +26,7 @@ class Method(Plan):
   Attributes:
     rule: Pooling rule.
     weighting: Client weighting.
+    privacy: Privacy mechanism.
     stages: Chain of server stages: those that client parts need, then
       `--server_step`, then `--refine`.
     start: Chain of server stages before the first round.
@@ -35,6 +36,7 @@ class Method(Plan):
 
   rule: Any
   weighting: Any
+  privacy: server.Privacy
   stages: tuple
   start: tuple
   layout: weights.Layout
@@ -64,6 +66,7 @@ class Method(Plan):
       **vars(plan),
       rule=rule,
       weighting=weighting,
+      privacy=config.privacy_mechanism,
       stages=stages,
       start=start,
       layout=worker.layout,
@@ -72,6 +75,7 @@ class Method(Plan):
     # Traces the hooks of client parts, so that they fail before any round.
     flag = f'--client_parts={",".join(config.client_parts)}'
     user_code.call(flag, lambda: method.result_spec)
+    method.privacy.check(method)
     return method
 
   def initial_weights(self) -> weights.Weights:

@@ -60,7 +60,7 @@ class Reduction:
   def finish(
     self,
   ) -> tuple[Weights, dict[Any, Any], dict[str, Any]]:
-    """Ends the round, after at least one update.
+    """Ends the round, after at least one update or with privacy.
 
     Returns:
       pooled: Result of the rule.
@@ -80,7 +80,7 @@ class Reduction:
         weighed = list(zip(updates, weights, strict=True))
       for update, weight in weighed:
         self._accumulate(update, weight)
-    if not self._total > 0:
+    if self.traces and not self._total > 0:
       raise stopping.ComponentError(
         f'{self._of_weighting} gave all clients weight 0.'
       )

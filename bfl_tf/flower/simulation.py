@@ -49,7 +49,7 @@ def simulate(config: Config, output_dir: str | os.PathLike) -> dict[str, Any]:
   config = config.replace(engine='flower')
   path = pathlib.Path(output_dir).absolute()
   play(_CHILD, [str(path), *flags_file.flag_lines(config)])
-  summary = directory.RunDirectory(path).summary(config.num_rounds)
+  summary = directory.RunDirectory(path).summary(config.final_round)
   if summary is None:
     raise superlink.FlowerError(f'{path} has no summary.')
   return summary

@@ -98,6 +98,14 @@ def _ranking(name):
 
 _VARIANCE = 'variance; for classes, their sum'
 _GAIN = 'share of the gain of a perfect ranking'
+_EPSILON = Score(
+  'epsilon',
+  'epsilon of --privacy',
+  'when a client is added or removed',
+  'low',
+  in_progress=True,
+  in_final=True,
+)
 TABLE = (
   Score(
     'accuracy',
@@ -160,6 +168,7 @@ TABLE = (
         in_final=True),
   Score('best_accuracy', 'accuracy of the best member', 'fraction', 'high'),
   Score('mean_ece', 'mean calibration error of members', 'fraction', 'low'),
+  _EPSILON,
   Score('hypothesis_conflict', 'disagreement of members', 'fraction'),
 )  # fmt: skip
 REGRESSION = (
@@ -182,6 +191,7 @@ REGRESSION = (
         _mean('aleatoric'), in_final=True),
   Score('epistemic', 'epistemic uncertainty', _VARIANCE, '',
         _mean('epistemic'), in_progress=True, in_final=True),
+  _EPSILON,
 )  # fmt: skip
 _BY_NAME = {score.name: score for score in (*REGRESSION, *TABLE)}
 # Scores that `summarize` computes for every set of examples.

@@ -174,7 +174,7 @@ class RunDirectory:
     unfinished = [p.name for p in self.path.iterdir() if _is_unfinished(p)]
     self._remove([*unfinished, run_files.SUMMARY])
     self.write_flags(config)
-    if rounds_done < config.num_rounds:
+    if rounds_done < config.final_round:
       self._remove(run_files.OF_LAST_MODEL)
 
   def track(self, config: Config) -> None:

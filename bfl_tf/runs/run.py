@@ -84,14 +84,15 @@ class Run:
     self._nodes = nodes
     self._draw_plots = draw_plots
     self._config = config
+    self._final_round = config.final_round
     self._progress = progress.Progress(
-      config.num_rounds, show_progress, config.variant == 'flipout'
+      self._final_round, show_progress, config.variant == 'flipout'
     )
     self._directory = directory.RunDirectory(output_dir, overwrite)
     self._directory.check(config)
     self._played: state_lib.State | None = None
     self._saved: int | None = None
-    self._finished = self._directory.summary(config.num_rounds)
+    self._finished = self._directory.summary(self._final_round)
     if self._finished is None:
       self._directory.check_free()
       self._experiment = experiment.build(config, built, dataset)
@@ -109,14 +110,14 @@ class Run:
       if self._directory.replaces:
         self._progress.say(f'replacing the run in {self._directory.path}')
       self._directory.clear()
-      self._finished = self._directory.summary(self._config.num_rounds)
+      self._finished = self._directory.summary(self._final_round)
       return self._finished or self._play()
 
   def _play(self) -> dict[str, Any]:
     try:
       state = self._begin()
       with self._progress:
-        while state.round < self._config.num_rounds:
+        while state.round < self._final_round:
           state = self._play_round(state)
       return self._finish(state)
     # After any error the run can be resumed.
@@ -185,6 +186,8 @@ class Run:
     return state
 
   def _warn(self):
+    for note in self._experiment.method.privacy.notes():
+      self._progress.say(note)
     config, dataset = self._config, self._experiment.dataset
     largest = max(map(len, self._experiment.partition))
     steps = config.local_epochs * math.ceil(largest / config.batch_size)
@@ -214,7 +217,7 @@ class Run:
     A resumed run repeats rows after its checkpoint.
     """
     state, info = played.state, played.info
-    last = state.round == self._config.num_rounds
+    last = state.round == self._final_round
     row = {'round': state.round, **info}
     if last or state.round % self._config.eval_every == 0:
       started = time.perf_counter()
@@ -286,4 +289,9 @@ class Run:
     if self._draw_plots and self._directory.has_predictions:
       plots.draw_run(self._directory.path, self._config.num_bins)
     self._directory.finish(summary)
+    if state.round < self._config.num_rounds:
+      self._progress.say(
+        f'stopped after round {state.round} of {self._config.num_rounds}: the '
+        'next round would exceed the privacy budget'
+      )
     return summary

@@ -40,7 +40,7 @@ class RunSpec:
       directory.check(self.config)
     except ValueError:
       return False
-    return directory.summary(self.config.num_rounds) is not None
+    return directory.summary(self.config.final_round) is not None
 
   @property
   def failure_path(self) -> pathlib.Path:

@@ -11,6 +11,7 @@ from bfl_tf.server.ensemble import Ensemble, GROUPS, groups_of
 from bfl_tf.server.fine_tune import FineTune
 from bfl_tf.server.fresh_head import FreshHead, last_layer
 from bfl_tf.server.momentum import Momentum
+from bfl_tf.server.privacy import PRIVACY, Privacy
 from bfl_tf.server.recalibrate import BATCH_NORMS, Recalibrate
 from bfl_tf.server.resources import Resources
 from bfl_tf.server.sign_threshold import SignThreshold

@@ -41,6 +41,8 @@ REFUSED = """
 --model=own_things:seven
 --pooling=own_things:Nothing
 --client_parts=own_things:NoName
+--client_parts=scaffold --client_optimizer=sgd --privacy=central
+--central.epsilon=0.01 --privacy=central
 --client_parts=own_things:IntMemory
 --client_parts=own_things:Quitting
 --client_parts=own_things:BadLoss

@@ -28,6 +28,7 @@ def backwards(workers, jobs, run):
     {**FLIPOUT, 'pooling': 'lp', 'weighting': 'max_discrepancy'},
     {**FLIPOUT, 'pooling': 'wc', 'weighting': 'distance'},
     {**FLIPOUT, 'pooling': 'dwc', 'flipout.update_prior': True},
+    {**FLIPOUT, 'pooling': 'ws', 'privacy': 'central'},
   ],
 )
 def test_workers_and_order_of_arrival_change_no_bits(changes, monkeypatch):

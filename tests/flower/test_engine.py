@@ -44,6 +44,7 @@ def numbered(tmp_path, numbers=range(6)):
     PVI,
     FEDBE,
     {'client_parts': ('toys:Counter',)},
+    {'privacy': 'central', 'clients_per_round': 4},
   ],
 )
 def test_the_bits_of_the_local_engine(changes):

@@ -58,6 +58,7 @@ class Rule(component.Component):
     takes_weights: Whether the rule uses the weights of the clients.
     needs_prior: Whether the rule divides out the broadcast posterior.
     takes_points: Whether the rule also applies to deterministic models.
+    takes_noise: Whether `--privacy` may add noise to the sums of the terms.
   """
 
   min_scale: Annotated[
@@ -72,6 +73,7 @@ class Rule(component.Component):
   takes_weights: ClassVar[bool] = True
   needs_prior: ClassVar[bool] = False
   takes_points: ClassVar[bool] = False
+  takes_noise: ClassVar[bool] = False
 
   def check(self, num_clients: int, rank: int, size: int) -> None:
     """Raises a ValueError if the rule cannot pool a round of this run.
@@ -127,7 +129,9 @@ class Rule(component.Component):
       q, held = self.moments(pairs[..., part].sum(0), totals, q0)
       if not isinstance(q, Gaussian):
         raise TypeError('moments must return a Gaussian and a number')
-      both[:, part] = _rows((q.mean, np.sqrt(q.variance)), loc[part].size)
+      # With noise for privacy, a variance may be negative.
+      deviation = np.sqrt(np.maximum(q.variance, 0.0))
+      both[:, part] = _rows((q.mean, deviation), loc[part].size)
       floored += int(np.sum(scale[part] < floor))
       scale[part] = np.maximum(scale[part], floor)
       guarded += held
@@ -149,6 +153,7 @@ class NaiveWeightedAverage(Rule):
   """Eq. 10: the mean of the means, the mean of the variances."""
 
   takes_points = True
+  takes_noise = True
 
   def terms(self, q, w, q0):
     return w * q.mean, w * q.variance
@@ -160,6 +165,8 @@ class NaiveWeightedAverage(Rule):
 
 class WeightedSum(Rule):
   """Eq. 11: the distribution of a weighted sum of independent Gaussians."""
+
+  takes_noise = True
 
   def terms(self, q, w, q0):
     return w * q.mean, w**2 * q.variance

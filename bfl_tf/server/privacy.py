@@ -1,0 +1,328 @@
+"""Differential privacy of clients, which the server adds to the pooling.
+
+Notation: K clients, each of which joins a round independently with probability
+q; t_k the vector of all terms that the rule sums for client k with weight 1,
+t_0 the same for the broadcast; C, z the clip norm and the noise multiplier.
+  s = sum_k (t_k - t_0) min(1, C / |t_k - t_0|) + N(0, (z C)^2 I)
+  the rule receives q K t_0 + s as the sum of terms, and q K as that of weights
+
+Adding or removing a client moves the noiseless sum by at most C. All else is a
+function of s and of earlier rounds. Hence the broadcasts of all rounds together
+have the (epsilon, delta) of a composition of Poisson-sampled Gaussian
+mechanisms, whose privacy loss distribution is composed numerically.
+
+References:
+  H. B. McMahan et al. Learning differentially private recurrent language
+  models. ICLR 2018.
+  A. Koskela et al. Computing tight differential privacy guarantees using FFT.
+  AISTATS 2020.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Mapping
+import dataclasses
+import functools
+import math
+from typing import Annotated, Any
+
+import numpy as np
+
+from bfl_tf import component, seeds, statistics, weights
+from bfl_tf.config.settings import Setting
+
+
+@dataclasses.dataclass(frozen=True)
+class Privacy(component.Component):
+  """No privacy; the base of privacy mechanisms.
+
+  Attributes:
+    num_clients: Number of clients of the run.
+    clients_per_round: Number of clients per round; 0 for all.
+  """
+
+  num_clients: int
+  clients_per_round: int
+
+  name = 'none'
+
+  def check(self, method: Any) -> None:
+    """Raises a ValueError if a `federation.Method` releases something else."""
+
+  def sample(self, seed: int, round_index: int) -> list[int]:
+    """Returns the sorted numbers of the clients of a round."""
+    if not self.clients_per_round:
+      return list(range(self.num_clients))
+    generator = seeds.generator(seed, 'client_sampling', round_index)
+    return sorted(
+      generator.choice(
+        self.num_clients, self.clients_per_round, replace=False
+      ).tolist()
+    )
+
+  def protect(
+    self, rule: Any, reference: weights.Weights, seed: int, round_index: int
+  ) -> Any:
+    """Returns the statistic that replaces the pooling rule in a round."""
+    return rule
+
+  def spent(self, num_rounds: int) -> Mapping[str, float]:
+    """Returns columns of `metrics.csv` after a number of rounds."""
+    return {}
+
+  def affordable(self, num_rounds: int) -> int:
+    """Returns the number of rounds that the budget allows, at most all."""
+    return num_rounds
+
+  def notes(self) -> tuple[str, ...]:
+    """Returns lines for the output of the run."""
+    return ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Central(Privacy):
+  """Central differential privacy: clipped updates and Gaussian noise.
+
+  Each client joins a round with probability clients_per_round / num_clients.
+  Neighbouring data sets differ by all data of one client, which is added or
+  removed.
+  """
+
+  clip_norm: Annotated[
+    float,
+    Setting(
+      "Largest L2 norm of a client's change of all pooled terms together; a "
+      'larger change is scaled down.',
+      gt=0,
+    ),
+  ] = 1.0
+  noise_multiplier: Annotated[
+    float,
+    Setting(
+      'Standard deviation of the noise on the sum over clients, in units of '
+      'clip_norm.',
+      gt=0,
+    ),
+  ] = 1.0
+  delta: Annotated[
+    float,
+    Setting(
+      'Delta of the (epsilon, delta) guarantee when one client is added or '
+      'removed.',
+      gt=0,
+      lt=1,
+    ),
+  ] = 1e-5
+  epsilon: Annotated[
+    float,
+    Setting(
+      'Privacy budget: the run ends before the round that would exceed this '
+      'epsilon when one client is added or removed; 0 for no budget.',
+      ge=0,
+    ),
+  ] = 0.0
+  noise_cohort: Annotated[
+    int,
+    Setting(
+      'Simulated number of clients per round: the noise on the mean is that of '
+      'a round of this size; 0 for the real number.',
+      ge=0,
+    ),
+  ] = 0
+  population: Annotated[
+    int,
+    Setting(
+      'Simulated number of clients, to which epsilon refers; 0 for the real '
+      'number.',
+      ge=0,
+    ),
+  ] = 0
+
+  name = 'central'
+
+  def __post_init__(self):
+    if self._cohort > self._population:
+      raise ValueError(
+        f'--{self.name}.population={self._population} must be at least '
+        f'--{self.name}.noise_cohort={self._cohort}.'
+      )
+
+  @property
+  def expected_clients(self) -> int:
+    """Expected number of clients of a round, the fixed denominator."""
+    return self.clients_per_round or self.num_clients
+
+  @property
+  def noise_scale(self) -> float:
+    """Standard deviation of the noise on the sum over clients."""
+    scale = self.noise_multiplier * self.clip_norm
+    return scale * self.expected_clients / self._cohort
+
+  @property
+  def _cohort(self) -> int:
+    return self.noise_cohort or self.expected_clients
+
+  @property
+  def _population(self) -> int:
+    return self.population or self.num_clients
+
+  def check(self, method):
+    config, spec = method.config, method.result_spec
+    flag = f'--privacy={config.privacy}'
+    if not method.rule.takes_noise:
+      raise ValueError(
+        f'--pooling={config.pooling}: no noise is defined for its sums: set '
+        f'nwa or ws, or remove {flag}.'
+      )
+    if config.weighting not in ('auto', 'equal'):
+      raise ValueError(
+        f'--weighting={config.weighting}: {flag} gives all clients weight 1: '
+        'set equal.'
+      )
+    for stage in method.stages:
+      if stage.statistics:
+        raise ValueError(
+          f'{flag} covers the pooled model only, and the server stage '
+          f'{stage.name} needs other sums of updates: remove it, or the client '
+          'part that selects it.'
+        )
+    others = [*spec.extras, *['swag'] * bool(spec.model.factor.shape[0])]
+    if others:
+      raise ValueError(
+        f'{flag} covers the pooled model only, and --client_parts={others[0]} '
+        'sends another vector: remove it.'
+      )
+    if spec.model.buffers.shape[0]:
+      raise ValueError(
+        f'--model={config.model}: {flag} does not cover the moving statistics '
+        'of batch normalization: set a network without it.'
+      )
+    self.spent(1)
+
+  def sample(self, seed, round_index):
+    generator = seeds.generator(seed, 'poisson_sampling', round_index)
+    rate = self.expected_clients / self.num_clients
+    return np.flatnonzero(generator.random(self.num_clients) < rate).tolist()
+
+  def protect(self, rule, reference, seed, round_index):
+    generator = seeds.generator(seed, 'privacy_noise', round_index)
+    return Noisy(self, rule, reference, generator)
+
+  def spent(self, num_rounds):
+    rate = self._cohort / self._population
+    return {
+      'epsilon': epsilon(self.noise_multiplier, rate, self.delta, num_rounds)
+    }
+
+  def affordable(self, num_rounds):
+    if not self.epsilon:
+      return num_rounds
+    within = bisect.bisect_right(
+      range(1, num_rounds + 1),
+      self.epsilon,
+      key=lambda rounds: self.spent(rounds)['epsilon'],
+    )
+    if not within:
+      raise ValueError(
+        f'--{self.name}.epsilon={self.epsilon:g} is below the epsilon '
+        f'{self.spent(1)["epsilon"]:.4g} of one round: raise it, or '
+        f'--{self.name}.noise_multiplier={self.noise_multiplier:g}.'
+      )
+    return within
+
+  def notes(self):
+    of = f'{self._population} clients, {self._cohort} expected per round'
+    if self.noise_cohort or self.population:
+      of = (
+        f'a SIMULATED population of {of}; the {self.num_clients} clients of '
+        'this run do not have this guarantee'
+      )
+    return (
+      f'privacy: epsilon at delta {self.delta:g}, if one client is added or '
+      f'removed, of {of}',
+      'privacy: it covers the models of all rounds. It covers no other column '
+      'of metrics.csv, no count in partition.csv and no normalization of '
+      'inputs, and holds only while --seed is secret',
+    )
+
+
+class Noisy:
+  """A pooling rule with clipped terms and noise, as a `Statistic`."""
+
+  def __init__(
+    self,
+    privacy: Central,
+    rule: Any,
+    reference: weights.Weights,
+    generator: np.random.Generator,
+  ):
+    """Begins a round; `generator` draws the noise."""
+    self._privacy, self._rule = privacy, rule
+    self._generator = generator
+    self._start = self._terms(
+      statistics.ClientUpdate(0, 1, reference), reference
+    )
+
+  def accumulate(self, update, weight, reference) -> statistics.Sums:
+    """Returns the clipped change of the terms; the weight is not used."""
+    change = {
+      name: terms - self._start[name]
+      for name, terms in self._terms(update, reference).items()
+    }
+    norm = math.sqrt(sum(np.sum(part**2) for part in change.values()))
+    factor = min(1.0, self._privacy.clip_norm / max(norm, 1e-300))
+    return statistics.single(
+      1.0, {name: factor * part for name, part in change.items()}
+    )
+
+  def finalize(self, sums, reference) -> tuple[weights.Weights, dict]:
+    """Returns the rule's result; `sums` is None in a round without clients."""
+    count, scale = self._privacy.expected_clients, self._privacy.noise_scale
+    vectors = {}
+    for name, start in self._start.items():
+      noise = self._generator.normal(0.0, scale, start.shape)
+      change = noise if sums is None else sums.value(name) + noise
+      vectors[name] = count * start + change
+    return self._rule.finalize(statistics.single(count, vectors), reference)
+
+  def _terms(self, update, reference) -> dict[str, np.ndarray]:
+    sums = self._rule.accumulate(update, 1.0, reference)
+    return {name: sums.value(name) for name in sums.vectors if name != 'weight'}
+
+
+@functools.cache
+def epsilon(
+  noise_multiplier: float, rate: float, delta: float, num_rounds: int
+) -> float:
+  """Returns an upper bound on epsilon when one client is added or removed.
+
+  Args:
+    noise_multiplier: Standard deviation of the noise over the clip norm.
+    rate: Probability that a client joins a round.
+    delta: Delta of the guarantee.
+    num_rounds: Number of rounds, from 1.
+
+  Raises:
+    ValueError: The package dp-accounting is missing.
+  """
+  try:
+    import dp_accounting
+    from dp_accounting import pld
+  except ImportError as error:
+    raise ValueError(
+      '--privacy=central needs the package dp-accounting: pip install '
+      "'bfl_tf[privacy]'."
+    ) from error
+  # The privacy loss of a round grows like 1 / noise_multiplier^2.
+  accountant = pld.PLDAccountant(
+    dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
+    value_discretization_interval=1e-4 * max(1.0, noise_multiplier**-2),
+  )
+  event = dp_accounting.PoissonSampledDpEvent(
+    rate, dp_accounting.GaussianDpEvent(noise_multiplier)
+  )
+  return float(accountant.compose(event, num_rounds).get_epsilon(delta))
+
+
+PRIVACY: dict[str, Any] = {'none': Privacy, 'central': Central}

@@ -1,0 +1,267 @@
+"""Tests of differential privacy: sensitivity, noise, epsilon and budget."""
+
+import csv
+import itertools
+import math
+import sys
+
+import fake
+import hypothesis
+from hypothesis import strategies as st
+import numpy as np
+import pytest
+from scipy import optimize, stats
+import toys
+
+from bfl_tf import seeds, statistics, weights
+from bfl_tf.federation import loop
+from bfl_tf.server import pooling, privacy
+from bfl_tf.server.pooling import rules
+
+NONE = np.zeros(0, np.float32)
+CONFIG = fake.CONFIG.replace(
+  client_parts=(),
+  privacy='central',
+  settings={'central.delta': 1e-3, 'central.noise_multiplier': 4.0},
+)
+# Beyond 2^63 and below 2^-63, updates are rejected.
+finite = st.floats(-(2.0**63), 2.0**63, width=32)
+positive = st.floats(2.0**-63, 2.0**63, width=32)
+
+
+def model(loc=(), scale=(), point=()):
+  """Returns weights without buffers."""
+  return weights.Weights(*map(np.float32, (loc, scale, point)), NONE)
+
+
+def release(mechanism, rule, reference, models, round_index=0):
+  """Returns the result of a rule for the models of a round."""
+  noisy = mechanism.protect(rule, reference, 0, round_index)
+  updates = [statistics.ClientUpdate(k, 5, m) for k, m in enumerate(models)]
+  sums = None
+  for update in updates:
+    share = noisy.accumulate(update, 9.0, reference)
+    sums = share if sums is None else statistics.merge(sums, share)
+  return noisy.finalize(sums, reference)[0]
+
+
+class Seen(rules.WeightedSum):
+  """A rule whose result is everything that it receives."""
+
+  def finalize(self, sums, reference):
+    assert not sums.tables and sums.max_weight == 4
+    parts = [sums.value(name).ravel() for name in sorted(sums.vectors)]
+    return np.concatenate(parts), {}
+
+
+models = st.builds(
+  model,
+  st.lists(finite, min_size=2, max_size=2),
+  st.lists(positive, min_size=2, max_size=2),
+  st.lists(finite, min_size=3, max_size=3),
+)
+
+
+@hypothesis.given(models, st.lists(models, max_size=3), models)
+def test_a_client_moves_the_sum_by_at_most_the_clip_norm(start, others, one):
+  # 1e-9 keeps the noise below the clip norm, so that the sum is seen exactly.
+  mechanism = privacy.Central(8, 4, clip_norm=0.5, noise_multiplier=1e-9)
+  start = start._replace(  # Large sums would round the difference.
+    loc=np.clip(start.loc, -1, 1), scale=np.clip(start.scale, 1e-6, 1),
+    point=np.clip(start.point, -1, 1),
+  )  # fmt: skip
+  without = release(mechanism, Seen(), start, others)
+  moved = release(mechanism, Seen(), start, [*others, one]) - without
+  assert np.linalg.norm(moved) <= 0.5 * (1 + 1e-12) + 1e-14
+
+
+def test_nwa_by_hand():
+  # Two of eight clients were expected; one of three updates is clipped.
+  mechanism = privacy.Central(8, 2, noise_multiplier=1e-12)
+  start = model(point=[1, 2])
+  sent = [model(point=p) for p in ([4, 6], [1, 2.5], [1, 2])]
+  pooled = release(mechanism, pooling.rule_of('nwa'), start, sent)
+  np.testing.assert_allclose(
+    pooled.point, [1 + 0.6 / 2, 2 + 1.3 / 2], rtol=1e-6
+  )
+
+
+def test_ws_by_hand_with_means_and_variances_clipped_together():
+  mechanism = privacy.Central(8, 2, clip_norm=2.5, noise_multiplier=1e-12)
+  start = model([0], [1])
+  # The changes of mean and variance are 3 and 4, of norm 5.
+  pooled = release(
+    mechanism, pooling.rule_of('ws'), start, [model([3], [5**0.5])]
+  )
+  np.testing.assert_allclose(pooled.loc, [1.5 / 2], rtol=1e-6)
+  np.testing.assert_allclose(pooled.scale**2, [(2 + 2) / 4], rtol=1e-6)
+  # Noise makes the variance negative: the result is the lower bound.
+  large = privacy.Central(8, 2, clip_norm=1e6)
+  scales = [
+    release(large, pooling.rule_of('ws'), start, [], r).scale for r in range(20)
+  ]
+  assert {1e-6} < {float(f'{s[0]:.6g}') for s in scales}
+
+
+@pytest.mark.parametrize('cohort', [0, 40])
+def test_the_noise_has_the_stated_scale_and_is_new_in_each_round(cohort):
+  size, mechanism = 100_000, privacy.Central(
+    8, 4, clip_norm=0.5, noise_multiplier=3.0, noise_cohort=cohort,
+    population=cohort,
+  )  # fmt: skip
+  start = model(point=np.linspace(-1, 1, size))
+  drawn = []
+  for round_index in range(2):
+    pooled = release(mechanism, Seen(), start, [], round_index)
+    noise = pooled[:size] - 4 * start.point.astype(np.float64)
+    # A simulated cohort of 40 has the noise of this mean.
+    drawn.append(noise / (0.15 if cohort else 1.5))
+  for noise in drawn:
+    tail = stats.chi2(size).cdf(np.sum(noise**2))
+    assert 0.005 < tail < 0.995
+    assert stats.kstest(noise, 'norm').pvalue > 0.01
+  assert abs(stats.pearsonr(*drawn).statistic) < 4 / math.sqrt(size)
+
+
+def independent_epsilon(z, rate, rounds, delta):
+  """Composes the loss of a mixture of Gaussians on a grid, by FFT."""
+  step, length = 5e-4, 2**18
+  x = np.linspace(-12 * z, 1 + 12 * z, 400_001)
+  loss = np.log1p(rate * np.expm1((2 * x - 1) / (2 * z * z)))
+  without, at_one = stats.norm.pdf(x, 0, z), stats.norm.pdf(x, 1, z)
+  joined = (1 - rate) * without + rate * at_one
+
+  def epsilon(loss, density):
+    cells = np.round(loss / step).astype(int) % length
+    mass = np.bincount(cells, density / density.sum(), length)
+    mass = np.fft.irfft(np.fft.rfft(mass) ** rounds, length)
+    losses = step * np.fft.fftfreq(length, 1 / length)
+
+    # At epsilon, E[max(0, 1 - e^(epsilon - loss))] is delta.
+    def missing(e):
+      return mass @ -np.expm1(np.minimum(0, e - losses)) - delta
+
+    return optimize.brentq(missing, 0, 60)
+
+  return max(epsilon(loss, joined), epsilon(-loss, without))
+
+
+@pytest.mark.parametrize(
+  'z, rate, rounds, delta',
+  [(1.0, 0.05, 100, 1e-5), (2.0, 0.5, 30, 1e-3), (0.7, 0.3, 1, 1e-4)],
+)
+def test_epsilon_is_that_of_an_independent_computation(z, rate, rounds, delta):
+  ours = privacy.epsilon(z, rate, delta, rounds)
+  theirs = independent_epsilon(z, rate, rounds, delta)
+  assert ours == pytest.approx(theirs, rel=2e-3)
+
+
+def test_epsilon_of_all_clients_is_that_of_the_gaussian_mechanism():
+  # Balle & Wang 2018: n releases are one with noise z / sqrt(n).
+  mu = math.sqrt(40) / 2.0
+
+  def delta(epsilon):
+    low, high = stats.norm.cdf([-epsilon / mu - mu / 2, -epsilon / mu + mu / 2])
+    return high - math.exp(epsilon) * low
+
+  exact = optimize.brentq(lambda e: delta(e) - 1e-3, 0, 50)
+  spent = privacy.Central(8, 0, noise_multiplier=2.0, delta=1e-3).spent(40)
+  assert spent['epsilon'] == pytest.approx(exact, rel=1e-3)
+
+
+def test_clients_join_independently_at_the_rate():
+  mechanism = privacy.Central(20, 5)
+  rounds = [mechanism.sample(0, index) for index in range(2000)]
+  joined = np.array([np.isin(range(20), clients) for clients in rounds])
+  counts = joined.sum(0)
+  # A binomial count is within four deviations of its mean.
+  assert np.all(abs(counts - 500) < 4 * math.sqrt(2000 * 0.25 * 0.75))
+  # The size of a round is binomial too, and not fixed.
+  assert np.var(joined.sum(1)) == pytest.approx(20 * 0.25 * 0.75, rel=0.15)
+  assert privacy.Central(20, 0).sample(0, 1) == list(range(20))
+
+
+def test_a_round_without_clients_releases_noise():
+  changes = {'num_clients': 6, 'clients_per_round': 1, 'min_clients': 1}
+  pieces = toys.experiment(
+    privacy='central', **{'central.noise_multiplier': 4}, **changes
+  )
+  played = toys.rounds(pieces, 5)
+  counts = [each.info['clients_pooled'] for each in played[1:]]
+  assert 0 in counts and max(counts) > 0
+  assert counts == [len(loop.sampled(pieces.config, r)) for r in range(5)]
+  means = [each.state.model.mean for each in played]
+  assert all(np.all(a != b) for a, b in itertools.pairwise(means))
+  assert math.isnan(played[1 + counts.index(0)].info['train_loss'])
+
+
+def test_a_budget_ends_the_run_before_it_is_exceeded(tmp_path):
+  spent = [privacy.epsilon(4.0, 3 / 5, 1e-3, n) for n in range(1, 9)]
+  config = CONFIG.replace(
+    num_rounds=8, settings={'central.epsilon': (spent[4] + spent[5]) / 2}
+  )
+  summary = fake.play(tmp_path, config)
+  assert summary['rounds'] == config.final_round == 5
+  with open(tmp_path / 'metrics.csv', newline='') as file:
+    rows = [*csv.DictReader(file)]
+  assert [float(row['epsilon']) for row in rows[1:]] == spent[:5]
+  assert summary['final']['epsilon'] == spent[4]
+  # The finished run is not continued.
+  assert fake.play(tmp_path, config) == summary
+
+
+def test_a_resumed_run_is_the_same(tmp_path):
+  fake.play(tmp_path / 'never', CONFIG)
+  path = tmp_path / 'stopped'
+  fake.stopped(path, loop, 'federated_round', 3, config=CONFIG)
+  fake.play(path, CONFIG)
+  assert fake.outcome(path) == fake.outcome(tmp_path / 'never')
+
+
+@pytest.mark.parametrize(
+  'named, changes',
+  [
+    ('--pooling=lp', {'pooling': 'lp', 'variant': 'flipout'}),
+    ('--pooling=median', {'pooling': 'median'}),
+    ('--weighting=size', {'weighting': 'size'}),
+    ('scaffold', {'client_parts': ('scaffold',)}),
+    ('sign_threshold', {'server_step': ('sign_threshold',)}),
+    ('ensemble', {'refine': ('ensemble',)}),
+    ('counter', {'client_parts': ('toys:Counter',)}),
+    ('swag', {'client_parts': ('swag',), 'swag.rank': 2}),
+    ('--model', {'model': 'toys:normalized'}),
+    ('--central.population', {'central.population': 2}),
+    ('--central.epsilon=0.01', {'central.epsilon': 0.01}),
+  ],
+)
+def test_what_is_not_covered_is_refused(named, changes):
+  with pytest.raises(ValueError, match=named):
+    config = toys.experiment(privacy='central', **changes).config
+    assert config.final_round
+
+
+def test_a_missing_package_is_named(monkeypatch):
+  privacy.epsilon.cache_clear()
+  monkeypatch.setitem(sys.modules, 'dp_accounting', None)
+  with pytest.raises(ValueError, match=r'bfl_tf\[privacy\]'):
+    toys.experiment(privacy='central')
+
+
+def test_draws_of_the_server_have_their_own_names(monkeypatch):
+  draws, original = [], seeds._sequence
+
+  def spied(*name):
+    draws.append(name)
+    return original(*name)
+
+  monkeypatch.setattr(seeds, '_sequence', spied)
+  changes = {'clients_per_round': 3, 'client_parts': ('gradient_noise',)}
+  toys.play(toys.experiment(privacy='central', **changes))
+  ours = [
+    (0, purpose, (index,))
+    for index in range(2)
+    for purpose in ('poisson_sampling', 'privacy_noise')
+  ]
+  assert [name for name in draws if name in ours] == ours
+  states = {name: tuple(original(*name).generate_state(4)) for name in draws}
+  assert len({*states.values()}) == len(states)
