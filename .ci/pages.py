@@ -51,7 +51,9 @@ def on_files(files, config):
 
 def on_page_markdown(markdown, page, config, files):
   """Rewrites the links of a page to their targets in the site."""
-  source = DOCS / page.file.src_uri
+  uri = page.file.src_uri
+  copied = uri.removeprefix('files/')
+  source = DOCS / uri if copied == uri else ROOT / copied
   return rewrite(markdown, source) if source.is_file() else markdown
 
 
