@@ -69,8 +69,8 @@ def _hook_defect(made: type, base: type) -> str:
     near = difflib.get_close_matches(name, hooks, n=1, cutoff=0.8)
     if name not in hooks and near and not name.startswith('_'):
       return (
-        f'has no hook {name}: did you mean {near[0]}? The name of a helper '
-        'begins with _.'
+        f'has no hook {name}: did you mean {near[0]}? Begin the name '
+        'of a helper with _.'
       )
     if name not in hooks or own is hooks[name]:
       continue

@@ -252,8 +252,8 @@ class Server:
   privacy: Annotated[
     str,
     Setting(
-      'Differential privacy of clients: epsilon holds if one client is added '
-      'or removed; with central, clients are sampled independently.',
+      'Differential privacy of clients: none, or central, where the server '
+      'clips updates, adds noise, and samples clients independently.',
       table=server.PRIVACY,
     ),
   ] = 'none'

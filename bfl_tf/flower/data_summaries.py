@@ -143,7 +143,7 @@ class DataSummary:
     """Returns the summary of both nodes.
 
     Raises:
-      ValueError: Their shapes, dtypes, columns or classes do not match.
+      ValueError: Shapes, dtypes, columns or classes do not match.
     """
     features = encoding.union(self.features, other.features)
     mine, theirs = self._recoded(features), other._recoded(features)

@@ -26,8 +26,7 @@ SCORES, NUMERIC_SCORES = (
 
 def scores_of(run_dir: recorded.RunDir) -> tuple[str, ...]:
   """Returns the scores of a run that have a panel each."""
-  has_numbers = recorded.has_column(run_dir, NUMERIC_SCORES[0])
-  return NUMERIC_SCORES if has_numbers else SCORES
+  return NUMERIC_SCORES if recorded.is_numeric(run_dir) else SCORES
 
 
 MEASURES = {

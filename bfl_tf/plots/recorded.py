@@ -91,10 +91,10 @@ def metric(run_dir: RunDir, name: str) -> tuple[np.ndarray, np.ndarray]:
   return rounds, values
 
 
-def has_column(run_dir: RunDir, name: str) -> bool:
-  """Returns whether metrics.csv has a column."""
+def is_numeric(run_dir: RunDir) -> bool:
+  """Returns whether the labels of a run are numbers."""
   header, *_ = _table(_existing(run_dir, run_files.METRICS))
-  return name in header
+  return 'rmse' in header
 
 
 def metric_of_seeds(
@@ -128,12 +128,6 @@ def predictions(run_dir: RunDir) -> Predictions:
     _existing(run_dir, run_files.PREDICTIONS), Predictions._fields
   )
   return Predictions(*arrays)
-
-
-def is_numeric(run_dir: RunDir) -> bool:
-  """Returns whether the labels of a run are numbers."""
-  path = _existing(run_dir, run_files.PREDICTIONS)
-  return bool(files.read_npz(path, ('mean',)))
 
 
 def numeric_predictions(run_dir: RunDir) -> metrics.NumericEvaluation:

@@ -101,8 +101,8 @@ class Variables(NamedTuple):
     Args:
       model: Model whose variational weights, if any, are pairs of variables
         with names `*_loc` and `*_untransformed_scale`, as in TFP's layers.
-      posterior_scope: With `layers`, these pairs are the random weights. With
-        `all`, all trainable weights are random, without variables for scales.
+      posterior_scope: Random weights: `layers` for these pairs, `all` for all
+        trainable weights, without variables for scales.
 
     Raises:
       ValueError: A scale has no `*_loc`; the network has variational layers

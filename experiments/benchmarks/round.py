@@ -11,10 +11,8 @@ from experiments.benchmarks import measuring, random_images
 def run(name: str, variant: str, num_workers: int, repeats: int) -> None:
   """Prints one line with the images/s of a round and of the bare step."""
   images = random_images.SHAPES[name]
-  batch_size, in_round = (
-    images.batch_size,
-    images.num_clients * images.per_client,
-  )
+  batch_size = images.batch_size
+  in_round = images.num_clients * images.per_client
   config = Config(
     dataset=random_images.dataset(name),
     model=images.network,

@@ -157,13 +157,6 @@ def test_an_error_in_a_hook_names_class_hook_and_line_before_any_round():
     toys.experiment(client_parts=(f'{__name__}:Misspelled',))
 
 
-class UnknownHook(toys.Idle):
-  """A part whose hook has a misspelled name."""
-
-  def losss(self, mean, carry):
-    return tf.reduce_sum(mean)
-
-
 class TooFewArguments(toys.Idle):
   """A part whose hook lacks an argument."""
 
@@ -192,13 +185,6 @@ class NoLoss(toys.Idle):
     tf.reduce_sum(mean)
 
 
-class DoubleLoss(toys.Idle):
-  """A part whose loss has the wrong type."""
-
-  def loss(self, mean, carry):
-    return tf.cast(tf.reduce_sum(mean), tf.float64)
-
-
 class TwoResults(toys.Idle):
   """A part whose `finish` does not return a memory."""
 
@@ -221,10 +207,8 @@ class Forgetful(toys.Idle):
   [
     (ShortName, 'no hook los: did you mean loss'),
     (NoLoss, 'loss must return one float32 number.*, not None'),
-    (DoubleLoss, 'loss must return one float32 number.*, not float64'),
     (TwoResults, 'finish must return the model, a vector'),
     (Forgetful, 'finish must return as its third result a memory'),
-    (UnknownHook, 'no hook losss: did you mean loss'),
     (TooFewArguments, r'must define loss\(self, mean, carry\)'),
     (ArrayLoss, 'loss must return one float32 number'),
   ],
