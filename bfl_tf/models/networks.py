@@ -98,7 +98,7 @@ def resnet(
   for filters, strides in plan:
     y = relu()(blocks.conv_norm(filters, 3, x, strides=strides))
     y = blocks.conv_norm(filters, 3, y)
-    x = relu()(shortcut(x, filters, strides) + y)
+    x = relu()(tf.add_n([shortcut(x, filters, strides), y]))
   x = tf_keras.layers.GlobalAveragePooling2D()(x)
   return blocks.dense(num_classes, x)
 
@@ -121,7 +121,7 @@ def resnet18(
       y = blocks.conv_norm(filters, 3, y)
       if strides == 2:
         x = blocks.conv_norm(filters, 1, x, strides=2)
-      x = relu()(x + y)
+      x = relu()(tf.add_n([x, y]))
   x = tf_keras.layers.GlobalAveragePooling2D()(x)
   return blocks.dense(num_classes, x)
 
@@ -151,7 +151,9 @@ def shortcut(x, filters, strides):
   if strides == 1:
     return x
   extra = filters - x.shape[-1]
-  return tf.pad(x[:, ::strides, ::strides], [[0, 0]] * 3 + [[0, extra]])
+  # Equal to x[:, ::strides, ::strides]; the gradient of slices is slow.
+  x = tf.nn.avg_pool2d(x, 1, strides, 'SAME')
+  return tf.pad(x, [[0, 0]] * 3 + [[0, extra]])
 
 
 def need_images(x, size, name):

@@ -71,14 +71,15 @@ class Adam(Optimizer):
 
   def apply(self, variables, slots, gradients, step) -> None:
     power = tf.cast(step.index + 1, tf.float32)
+    beta1_power, beta2_power = self.beta_1**power, self.beta_2**power
     first, second = slots[: len(variables)], slots[len(variables) :]
     for var, m, v, gradient in zip(variables, first, second, gradients):
       tf.raw_ops.ResourceApplyAdam(
         var=var.handle,
         m=m.handle,
         v=v.handle,
-        beta1_power=self.beta_1**power,
-        beta2_power=self.beta_2**power,
+        beta1_power=beta1_power,
+        beta2_power=beta2_power,
         lr=step.learning_rate,
         beta1=self.beta_1,
         beta2=self.beta_2,
