@@ -129,24 +129,27 @@ def flat(found: Report) -> dict[str, float]:
 def _own_scores(run, personalized) -> Iterator[tuple[str, Row]]:
   """Yields the scores of each site's personalized model on its test share."""
   tested = dict(run.test.sites)
-  for site, model, promise in personalized:
-    if site not in tested:
+  for found in personalized:
+    if found.site not in tested:
       continue
-    own = run.test.take(tested[site])
-    probs = run.trained.replace(model).predict(own.x).probs
-    # Levels with too few calibration examples are not scored.
-    promise = promise and promise.informative()
-    scores = site_statistics.SiteStatistics.of(probs, own.y, promise).row(
-      promise
-    )
-    yield (
-      site,
-      {
-        f'personalized_{name}': score
-        for name, score in scores.items()
+    share = run.test.take(tested[found.site])
+
+    def scored(prefix, model, promise, share=share):
+      probs = run.trained.replace(model).predict(share.x).probs
+      scores = site_statistics.SiteStatistics.of(probs, share.y, promise)
+      return {
+        f'{prefix}_{name}': score
+        for name, score in scores.row(promise).items()
         if name.partition('_')[0] in _OWN_SCORES
-      },
-    )
+      }
+
+    # Levels with too few calibration examples are not scored.
+    promise = found.promise and found.promise.informative()
+    row = scored('personalized', found.model, promise)
+    if found.fine_tuned is not None:
+      row |= scored('fine_tuned', found.fine_tuned, None)
+      row['own_weight'] = found.own_weight
+    yield found.site, row
 
 
 def _summary(sites: Sequence[Row], last: Sequence[str]) -> Iterator[Row]:
@@ -155,7 +158,7 @@ def _summary(sites: Sequence[Row], last: Sequence[str]) -> Iterator[Row]:
     return
   # Rows differ in their columns: some sites may lack a personalized model.
   every = dict.fromkeys(name for row in sites for name in row)
-  others = ('site', 'num_examples', 'rounds_selected')
+  others = ('site', 'num_examples', 'rounds_selected', 'own_weight')
 
   def over(what: str, function: Callable, rows=sites) -> Row:
     found: Row = {'over': what}
