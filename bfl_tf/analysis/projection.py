@@ -13,7 +13,8 @@ References:
 
 import numpy as np
 
-from bfl_tf import data, metrics, weights
+from bfl_tf import data, weights
+from bfl_tf.analysis import site_statistics
 from bfl_tf.analysis.model import Trained
 from bfl_tf.server import pooling
 
@@ -64,8 +65,8 @@ def project(
   found = []
   for weight in _WEIGHTS:
     model = barycenter(divergence, trained.weights, own, weight)
-    probs = trained.replace(model).predict(held.x).probs
-    nll = metrics.negative_log_likelihood(probs, held.y)
-    found.append((nll, float(weight), model))
+    prediction = trained.replace(model).predict(held.x)
+    scores = site_statistics.of(prediction, held.y, None).row(None)
+    found.append((scores['nll'], float(weight), model))
   _, weight, model = min(found, key=lambda each: each[0])
   return model, weight
