@@ -54,7 +54,7 @@ def main() -> None:
   if far := sum(found['out_of_range']):
     print(
       f'rows out of range: {far}; a number in each is more than 10 standard '
-      'deviations from its training mean, and their sets hold every class'
+      'deviations from its training mean, and their sets hold every label'
     )
   print(f'{len(x)} predictions in {_OUTPUT.value}')
 
@@ -62,8 +62,6 @@ def main() -> None:
 def _promise(run, trained):
   """Loads the prediction sets; reports if they are missing or trivial."""
   promise = prediction_sets.read(run)
-  if trained.task.is_numeric:
-    return None
   if promise is None:
     command = f'python -m experiments.report --run={shlex.quote(str(run))}'
     if not trained.config.calibration_fraction:
@@ -81,8 +79,11 @@ def _promise(run, trained):
     return None
   for level in promise.levels:
     if not promise.is_enough(level):
+      every = 'every class'
+      if trained.task.is_numeric:
+        every = 'unbounded'
       print(
-        f'set_{level:g} is every class: {promise.num_examples} calibration '
+        f'the {level:.0%} set is {every}: {promise.num_examples} calibration '
         'examples are too few'
       )
   return promise
@@ -117,6 +118,14 @@ def _predictions(trained, promise, x) -> dict[str, Sequence]:
       'aleatoric': said.aleatoric_uncertainty,
       'epistemic': said.epistemic_uncertainty,
     }
+    for level, half in zip(
+      promise.levels if promise else (),
+      promise.half_widths() if promise else (),
+    ):
+      # Without a limit for an input far outside the training data.
+      widths = np.where(far, np.inf, half) * said.scale
+      columns[f'guaranteed_low_{level:g}'] = said.mean - widths
+      columns[f'guaranteed_high_{level:g}'] = said.mean + widths
     columns = {k: [f'{v:.6g}' for v in of] for k, of in columns.items()}
     return columns | {'out_of_range': far.astype(int)}
   columns = {

@@ -17,7 +17,13 @@ from collections.abc import Iterable
 from absl import flags
 
 from bfl_tf import metrics
-from bfl_tf.analysis import loading, personalized, report_files, reports
+from bfl_tf.analysis import (
+  loading,
+  personalized,
+  projection,
+  report_files,
+  reports,
+)
 from bfl_tf.runs import checkpoints
 from experiments import command_line, finished
 
@@ -29,6 +35,14 @@ _EPOCHS = flags.DEFINE_integer(
   'Number of epochs in which each site trains a personalized model from the '
   'global model; 0: no personalized models.',
   lower_bound=0,
+)
+_PROJECTION = flags.DEFINE_enum(
+  'projection',
+  '',
+  ['', *projection.RULES],
+  "Divergence of a projection of the global posterior towards each site's own "
+  'posterior, with --personalize_epochs; empty: none '
+  '(docs/personalization.md).',
 )
 _SETS = flags.DEFINE_enum(
   'sets',
@@ -56,6 +70,10 @@ _TIMEOUT = flags.DEFINE_float(
 def main() -> None:
   """Scores, writes tables and plots, and prints the tables."""
   path = finished.path()
+  if _PROJECTION.value and not _EPOCHS.value:
+    command_line.fail(
+      '--projection needs the posterior of each site: set --personalize_epochs.'
+    )
   command_line.terminable()
   if _SUPERLINK.value:
     return _ask_nodes(path)
@@ -63,7 +81,7 @@ def main() -> None:
   own: Iterable[personalized.Personalized] = ()
   if _EPOCHS.value:
     state = checkpoints.restore(path)
-    own = personalized.train(run, state, _EPOCHS.value)
+    own = personalized.train(run, state, _EPOCHS.value, _PROJECTION.value)
     own = personalized.kept(path, run.trained, own, _EPOCHS.value)
   report = reports.report(run, own)
   report_files.write(path, report)

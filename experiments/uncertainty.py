@@ -47,6 +47,11 @@ def main() -> None:
   """Evaluates, writes tables and plots, and prints the tables."""
   path = finished.path()
   run = loading.load_run(path, _ON_TEST.value)
+  if run.trained.task.is_numeric:
+    raise ValueError(
+      f'--run={path}: this evaluation supports classes only, and the labels of '
+      'the run are numbers: use bfl-tf report, compare or predict.'
+    )
   asked = uncertainty.ask(
     run,
     list(others(run.dataset)),

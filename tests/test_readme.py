@@ -5,17 +5,13 @@ import io
 import pathlib
 import re
 
-import numpy as np
 import pytest
-from tensorflow_probability import distributions as tfd
 
 from bfl_tf.config import config
-from bfl_tf.server import pooling
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _README = (_ROOT / 'README.md').read_text()
 _METHODS = (_ROOT / 'docs/methods.md').read_text()
-_PYTHON = re.findall(r'```python\n(.*?)```', _README, re.DOTALL)
 
 
 def test_example_prints_the_block_behind_it():
@@ -26,19 +22,6 @@ def test_example_prints_the_block_behind_it():
   with contextlib.redirect_stdout(printed):
     exec(compile(shown[1], 'methods.md', 'exec'), {'__name__': '__main__'})
   assert printed.getvalue() == shown[2]
-
-
-def test_own_rule(tmp_path, monkeypatch):
-  (tmp_path / 'my_rules.py').write_text(_PYTHON[-1])
-  monkeypatch.syspath_prepend(tmp_path)
-  assert '--pooling=my_rules:Barycenter' in _README
-  posteriors = [
-    tfd.MultivariateNormalDiag([0.0, 1.0], [1.0, 3.0]),
-    tfd.MultivariateNormalDiag([4.0, 1.0], [5.0, 3.0]),
-  ]
-  pooled = pooling.pool('my_rules:Barycenter', posteriors, [3, 1])
-  np.testing.assert_allclose(pooled.mean(), [1, 1], rtol=1e-6)
-  np.testing.assert_allclose(pooled.stddev(), [2, 3], rtol=1e-6)
 
 
 def test_methods_have_every_setting():
@@ -68,11 +51,11 @@ def test_files_and_links_are_there(page):
 
 
 def _settings():
-  """Yields keys of settings; Barycenter is the README's example of a rule."""
+  """Yields keys of settings, and placeholders of the pages."""
   for method in config.known_methods():
     for setting in method.specs:
       yield method.key(setting)
-  yield from ('Barycenter.power', 'NAME.setting', 'name.setting')
+  yield from ('NAME.setting', 'name.setting')
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import os
 import pathlib
 from typing import NamedTuple
 
-from bfl_tf import data, metrics, run_files
-from bfl_tf.analysis import model, prediction_sets
+from bfl_tf import data, run_files
+from bfl_tf.analysis import model, prediction_sets, site_statistics
 from bfl_tf.data import shares
 from bfl_tf.federation import run_data
 from bfl_tf.runs import directory, flags_file, task
@@ -16,7 +16,7 @@ def promise_of(
 ) -> prediction_sets.PredictionSets:
   """Returns prediction sets, calibrated on held-out examples."""
   # Counts over all examples equal the sum of the counts per site.
-  counts = metrics.score_counts(trained.predict(held.x).probs, held.y, score)
+  counts = site_statistics.score_counts(trained.predict(held.x), held.y, score)
   return prediction_sets.PredictionSets.of(
     [counts], trained.num_samples(), score
   )
@@ -31,7 +31,7 @@ class LoadedRun(NamedTuple):
     calibration: Calibration examples, which set the thresholds; None if there
       are none.
     test: Test examples to be scored.
-    score: Score of the prediction sets, one of `metrics.SET_SCORES`.
+    score: Score of the prediction sets, as of `PredictionSets`.
   """
 
   trained: model.Trained
@@ -52,7 +52,8 @@ def load_run(
     run_dir: Directory of the run, its `--output_dir`.
     calibrate_on_test: Fraction of the test examples to calibrate on, for a run
       without calibration examples; these examples are not scored.
-    score: Score of the prediction sets, as of `LoadedRun`.
+    score: Score of the prediction sets, one of `metrics.SET_SCORES`; ignored
+      for numeric labels.
 
   Raises:
     ValueError: The directory cannot be loaded, as by `load`, or contains a
@@ -66,10 +67,7 @@ def load_run(
     )
   trained = model.load(run_dir)
   if trained.task.is_numeric:
-    raise ValueError(
-      f'{run_dir}: this analysis supports classes only, and the labels of the '
-      'run are numbers: use bfl-tf predict, compare or export.'
-    )
+    score = prediction_sets.RESIDUAL
   config, path = trained.config, pathlib.Path(run_dir)
   flags_file.check_unchanged(path, config)
   dataset = run_data.load(config)

@@ -100,6 +100,18 @@ class NumericPrediction(NamedTuple):
     half = metrics.half_width(level) * self.scale
     return self.mean - half, self.mean + half
 
+  def evaluation(
+    self, labels: np.ndarray, num_bins: int = 15
+  ) -> metrics.NumericEvaluation:
+    """Returns the predictions with their labels, from which scores follow."""
+    return metrics.NumericEvaluation(
+      self.mean,
+      labels,
+      self.aleatoric_uncertainty,
+      self.epistemic_uncertainty,
+      num_bins,
+    )
+
 
 class Trained:
   """The global model of a finished run, after its last round.

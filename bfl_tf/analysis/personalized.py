@@ -1,4 +1,8 @@
-"""Personalized models: the global model, trained further by each site."""
+"""Personalized models: the global model, trained further by each site.
+
+The trained posterior of a site may be combined with the global posterior
+(`analysis.projection`).
+"""
 
 from collections.abc import Iterable, Iterator
 import json
@@ -8,7 +12,7 @@ import re
 from typing import NamedTuple
 
 from bfl_tf import files, run_files, training, weights
-from bfl_tf.analysis import loading, prediction_sets
+from bfl_tf.analysis import loading, prediction_sets, projection
 from bfl_tf.analysis.model import Trained
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import engine, run_data
@@ -29,15 +33,19 @@ class Personalized(NamedTuple):
     site: Name of the site.
     model: Weights of the model.
     promise: Prediction sets from the site's calibration examples, or None.
+    fine_tuned: Weights of the site before a projection, or None.
+    own_weight: Weight of `fine_tuned` in the projection, in [0, 1].
   """
 
   site: str
   model: weights.Weights
   promise: prediction_sets.PredictionSets | None
+  fine_tuned: weights.Weights | None = None
+  own_weight: float = 1.0
 
 
 def train(
-  run: loading.LoadedRun, state: State, epochs: int
+  run: loading.LoadedRun, state: State, epochs: int, divergence: str = ''
 ) -> Iterator[Personalized]:
   """Trains a personalized model for each site on its own examples.
 
@@ -49,13 +57,19 @@ def train(
     run: A loaded run whose clients are sites.
     state: State after the last round.
     epochs: Number of epochs per site.
+    divergence: Divergence of a projection of the global posterior, a key of
+      `projection.RULES`; empty for none. Half of a site's calibration examples
+      choose its weight, and the others calibrate its prediction sets.
 
   Returns:
     The personalized models, each as soon as it is trained.
 
   Raises:
-    ValueError: The clients of the run are not sites.
+    ValueError: The clients of the run are not sites. Or the run has no
+      posterior or no calibration examples, which a projection needs.
   """
+  if divergence:
+    _check_projection(run, divergence)
   config = run.trained.config.replace(
     predictor='',
     local_epochs=epochs,
@@ -91,17 +105,39 @@ def train(
 
   clients = range(len(names))
   models = training.in_parallel(experiment.workers, clients, trained_on)
-  return _with_promises(run, models)
+  return _with_promises(run, models, divergence)
 
 
-def _with_promises(run, models) -> Iterator[Personalized]:
+def _check_projection(run, divergence):
+  if run.calibration is None:
+    raise ValueError(
+      '--projection needs calibration examples, which choose its weight: use a '
+      'run with --calibration_fraction.'
+    )
+  if divergence != 'euclidean' and not run.trained.weights.loc.size:
+    raise ValueError(
+      f'--projection={divergence} needs a posterior, and the weights of this '
+      'run are deterministic: use --projection=euclidean.'
+    )
+
+
+def _with_promises(run, models, divergence) -> Iterator[Personalized]:
   held = run.calibration
   shares = dict(held.sites) if held else {}
   for site, model in models:
-    share = held.take(shares[site]) if site in shares else None
-    own = run.trained.replace(model)
-    promise = share and loading.promise_of(own, share, run.score)
-    yield Personalized(site, model, promise)
+    rows = shares.get(site, ())
+    found = Personalized(site, model, None)
+    if divergence:
+      share, rows = held.take(rows[::2]), rows[1::2]
+      projected, weight = projection.project(
+        run.trained, model, divergence, share
+      )
+      found = Personalized(site, projected, None, model, weight)
+    if len(rows):
+      own = run.trained.replace(found.model)
+      promise = loading.promise_of(own, held.take(rows), run.score)
+      found = found._replace(promise=promise)
+    yield found
 
 
 def home(run_dir: str | os.PathLike) -> pathlib.Path:
@@ -163,6 +199,8 @@ def _write(path, trained, own, epochs):
   for name in (run_files.FLAGS, run_files.CONFORMAL):
     (path / name).unlink(missing_ok=True)
   whose = {'site': own.site, 'personalize_epochs': epochs}
+  if own.fine_tuned is not None:
+    whose['own_weight'] = own.own_weight
   text = json.dumps(whose, indent=2, ensure_ascii=False)
   files.write_text(path / run_files.SITE, f'{text}\n')
   directory = RunDirectory(path)

@@ -1,5 +1,7 @@
 """Prediction sets with guaranteed coverage, calibrated on counts of the sites.
 
+For numeric labels, a set is an interval.
+
 Each site counts its calibration scores by bin and sends the counts. The server
 adds the counts and computes a threshold (`metrics.conformal`). Coverage is
 guaranteed over the examples of all sites together; per site or class it is only
@@ -18,6 +20,7 @@ from bfl_tf import files, metrics, run_files
 from bfl_tf.metrics import conformal
 
 LEVELS = (0.9, 0.95)
+RESIDUAL = 'residual'
 
 
 class PredictionSets(NamedTuple):
@@ -29,7 +32,8 @@ class PredictionSets(NamedTuple):
     num_examples: Number of calibration examples.
     num_samples: Number of Monte Carlo samples per prediction; the guarantee
       holds for this number only.
-    score: Score of a class, one of `metrics.SET_SCORES`.
+    score: Score of a class, one of `metrics.SET_SCORES`; `RESIDUAL` for
+      numeric labels.
   """
 
   levels: tuple[float, ...]
@@ -52,12 +56,19 @@ class PredictionSets(NamedTuple):
     scores = metrics.set_scores(probs, self.score)
     return [scores <= limit for limit in self.thresholds]
 
+  def half_widths(self) -> list[float]:
+    """Returns the half width of each level's intervals, for numeric labels.
+
+    The unit is the predictive standard deviation.
+    """
+    return [conformal.interval_half_width(limit) for limit in self.thresholds]
+
   def is_enough(self, level: float) -> bool:
-    """Returns False if every set of a level contains all classes."""
+    """Returns False if every set of a level contains all labels."""
     return self.thresholds[self.levels.index(level)] < 1
 
   def informative(self) -> 'PredictionSets':
-    """Returns a copy without the levels whose sets all contain every class."""
+    """Returns a copy without the levels whose sets all contain every label."""
     levels = tuple(level for level in self.levels if self.is_enough(level))
     limits = tuple(limit for limit in self.thresholds if limit < 1)
     return self._replace(levels=levels, thresholds=limits)

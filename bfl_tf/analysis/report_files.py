@@ -5,8 +5,13 @@ import json
 import pathlib
 from typing import Any
 
-from bfl_tf import files, plots, run_files
-from bfl_tf.analysis import prediction_sets, report_page, reports
+from bfl_tf import files, metrics, plots, run_files
+from bfl_tf.analysis import (
+  prediction_sets,
+  report_page,
+  reports,
+  site_statistics,
+)
 from bfl_tf.runs import tables as tables_lib
 
 
@@ -68,10 +73,18 @@ def lines(
 
 def _promised(promise):
   for level, limit in zip(promise.levels, promise.thresholds, strict=True):
+    number = f'from {promise.num_examples} calibration examples'
+    if promise.score == prediction_sets.RESIDUAL:
+      half = metrics.interval_half_width(limit)
+      yield (
+        f'{100 * level:g} % intervals: prediction ± {half:.3g} standard '
+        f'deviations, {number}'
+      )
+      continue
     few = '' if limit < 1 else ': too few, so every class'
     yield (
       f'{100 * level:g} % sets: the most probable class and more classes by '
-      f'{promise.score}, from {promise.num_examples} calibration examples{few}'
+      f'{promise.score}, {number}{few}'
     )
 
 
@@ -79,26 +92,29 @@ def figures(report: reports.Report) -> dict[str, Any]:
   """Draws scores by site and by class, and overall calibration."""
   levels = report.promise.levels if report.promise else ()
   targets = {f'Coverage of {level:g}': level for level in levels}
-  drawn = {'reliability': plots.reliability_bars(report.reliability)}
-  if report.sites:
-    names = {'Accuracy': 'accuracy', 'Personalized': 'personalized_accuracy'}
-    drawn['sites'] = plots.dots(
-      _by_name(report.sites, 'site', names),
-      'Accuracy (fraction of the test share)',
-      'The global model on each site',
+  covered = {name: f'coverage_{level:g}' for name, level in targets.items()}
+  together = report.together
+  if isinstance(together, site_statistics.NumericStatistics):
+    score, label = 'rmse', "Root mean squared error, in the label's unit"
+    drawn = {'pit': plots.pit_bars(together.pit)}
+  else:
+    score, label = 'accuracy', 'Accuracy (fraction of the test share)'
+    drawn = {'reliability': plots.reliability_bars(together.reliability)}
+    names = {'Recall': 'recall'} | covered
+    drawn['classes'] = plots.dots(
+      _by_name(report.classes, 'class', names),
+      'Fraction of the class',
+      'The global model on each class',
+      targets,
+      of='classes',
     )
-  names = {'Recall': 'recall'} | {
-    name: f'coverage_{level:g}' for name, level in targets.items()
-  }
-  drawn['classes'] = plots.dots(
-    _by_name(report.classes, 'class', names),
-    'Fraction of the class',
-    'The global model on each class',
-    targets,
-    of='classes',
-  )
+  if report.sites:
+    names = {'Global model': score, 'Personalized': f'personalized_{score}'}
+    drawn['sites'] = plots.dots(
+      _by_name(report.sites, 'site', names), label, 'Models on each site'
+    )
   if levels and report.sites:
-    del names['Recall']
+    names = covered
     drawn['coverage'] = plots.dots(
       _by_name(report.sites, 'site', names),
       'Coverage (fraction of the test share)',

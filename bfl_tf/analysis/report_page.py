@@ -1,6 +1,8 @@
 """The report on sites as one HTML page for decision makers.
 
-`report.html` is its template. The page contains its pictures and loads nothing.
+The templates are next to this file: `report_base.html`, which one for classes
+and one for numbers extend. The page contains its pictures and loads
+nothing.
 """
 
 import base64
@@ -15,7 +17,7 @@ def page(title: str, report: reports.Report, folder: pathlib.Path) -> str:
   Args:
     title: Name of the run.
     report: Report of the run.
-    folder: Contains `reliability.png`, and `sites.png` if there are sites.
+    folder: Contains the figures of the report.
   """
   import jinja2
 
@@ -24,18 +26,25 @@ def page(title: str, report: reports.Report, folder: pathlib.Path) -> str:
     return f'data:image/png;base64,{code}'
 
   environment = jinja2.Environment(
-    autoescape=True, trim_blocks=True, lstrip_blocks=True
+    loader=jinja2.FileSystemLoader(pathlib.Path(__file__).parent),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
   )
   environment.filters |= {
     'image': image, 'percent': _percent, 'of': _of, 'single': _single,
   }  # fmt: skip
-  text = pathlib.Path(__file__).with_name('report.html').read_text()
-  return environment.from_string(text).render(
-    title=title,
-    report=report,
-    whole=report.summary[0],
-    total=report.summary[0]['num_examples'],
-    levels=report.promise.levels if report.promise else (),
+  shared = {
+    'title': title,
+    'report': report,
+    'whole': report.summary[0],
+    'total': report.summary[0]['num_examples'],
+    'levels': report.promise.levels if report.promise else (),
+  }
+  if not report.classes:
+    return environment.get_template('report_numbers.html').render(**shared)
+  return environment.get_template('report.html').render(
+    **shared,
     most_frequent=max(report.classes, key=lambda row: row['num_examples']),
     # A class without cases has no recall.
     classes=sorted(report.classes, key=lambda row: row.get('recall', 2)),

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import metrics
 from bfl_tf.analysis import (
   loading,
   personalized,
@@ -19,9 +18,11 @@ from bfl_tf.federation import loop, run_data
 
 Row = dict[str, Any]
 # Scores for which larger is worse; for all others, smaller is worse.
-_WORSE_IF_LARGE = ('nll', 'ece', 'size')
+_WORSE_IF_LARGE = ('nll', 'ece', 'size', 'rmse', 'crps', 'pit_error', 'width')
 # Reported scores of personalized models.
-_OWN_SCORES = ('accuracy', 'nll', 'ece', 'coverage', 'size')
+_OWN_SCORES = (
+  'accuracy', 'rmse', 'nll', 'crps', 'ece', 'coverage', 'size', 'width',
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,10 +31,10 @@ class Report:
 
   Attributes:
     sites: One row per site, by column.
-    classes: One row per class, by column.
+    classes: One row per class, by column; none for numeric labels.
     summary: Scores of all examples together, and the mean, the worst and the
       standard deviation over sites.
-    reliability: Reliability curve of all examples together.
+    together: Statistics of all examples.
     promise: Prediction sets from the calibration examples, or None.
     rejected: Reason why a site did not reply, by site.
   """
@@ -41,7 +42,7 @@ class Report:
   sites: list[Row]
   classes: list[Row]
   summary: list[Row]
-  reliability: metrics.Reliability = dataclasses.field(compare=False)
+  together: site_statistics.Statistics = dataclasses.field(compare=False)
   promise: prediction_sets.PredictionSets | None
   rejected: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -49,8 +50,8 @@ class Report:
   def of(
     cls,
     trained: Trained,
-    tallies: Mapping[str, site_statistics.SiteStatistics],
-    together: site_statistics.SiteStatistics,
+    tallies: Mapping[str, site_statistics.Statistics],
+    together: site_statistics.Statistics,
     promise: prediction_sets.PredictionSets | None,
     client_names: Sequence[str],
     personalized: Mapping[str, Row] = types.MappingProxyType({}),
@@ -72,14 +73,16 @@ class Report:
       if drawn:
         row['rounds_selected'] = sum(name in each for each in drawn)
       sites.append(row | personalized.get(name, {}))
-    classes = [
-      {'class': name, **together.class_row(number, promise)}
-      for number, name in enumerate(trained.task.classes)
-    ]
+    classes = []
+    if isinstance(together, site_statistics.SiteStatistics):
+      classes = [
+        {'class': name, **together.class_row(number, promise)}
+        for number, name in enumerate(trained.task.classes)
+      ]
     whole = {'over': 'all examples', **together.row(promise)}
     over_sites = _summary(sites, drawn[-1] if drawn else ())
     table = [whole, *over_sites]
-    return cls(sites, classes, table, together.reliability, promise)
+    return cls(sites, classes, table, together, promise)
 
 
 def report(
@@ -96,7 +99,7 @@ def report(
   promise = run.calibration and loading.promise_of(
     trained, run.calibration, run.score
   )
-  probs, y = trained.predict(test.x).probs, test.y
+  prediction, y = trained.predict(test.x), test.y
   names: Sequence[str] = ()
   if trained.config.clients_per_round:
     partition, _ = run_data.partition_dataset(trained.config, run.dataset)
@@ -104,10 +107,14 @@ def report(
   return Report.of(
     trained,
     {
-      name: site_statistics.SiteStatistics.of(probs[rows], y[rows], promise)
+      name: site_statistics.of(
+        type(prediction)(*(values[rows] for values in prediction)),
+        y[rows],
+        promise,
+      )
       for name, rows in test.sites
     },
-    site_statistics.SiteStatistics.of(probs, y, promise),
+    site_statistics.of(prediction, y, promise),
     promise,
     names,
     dict(_own_scores(run, personalized)),
@@ -118,7 +125,7 @@ def flat(found: Report) -> dict[str, float]:
   """Returns summary scores of a report by name, for tables over runs."""
   whole, *over_sites = found.summary
   # The run itself reports the other scores of all examples.
-  ours = ('coverage', 'size', 'single', 'auroc')
+  ours = ('coverage', 'size', 'single', 'auroc', 'width')
   scores = {k: v for k, v in whole.items() if k.partition('_')[0] in ours}
   for row in over_sites:
     place = row['over'].replace(' ', '_')
@@ -129,24 +136,27 @@ def flat(found: Report) -> dict[str, float]:
 def _own_scores(run, personalized) -> Iterator[tuple[str, Row]]:
   """Yields the scores of each site's personalized model on its test share."""
   tested = dict(run.test.sites)
-  for site, model, promise in personalized:
-    if site not in tested:
+  for found in personalized:
+    if found.site not in tested:
       continue
-    own = run.test.take(tested[site])
-    probs = run.trained.replace(model).predict(own.x).probs
-    # Levels with too few calibration examples are not scored.
-    promise = promise and promise.informative()
-    scores = site_statistics.SiteStatistics.of(probs, own.y, promise).row(
-      promise
-    )
-    yield (
-      site,
-      {
-        f'personalized_{name}': score
-        for name, score in scores.items()
+    share = run.test.take(tested[found.site])
+
+    def scored(prefix, model, promise, share=share):
+      prediction = run.trained.replace(model).predict(share.x)
+      scores = site_statistics.of(prediction, share.y, promise)
+      return {
+        f'{prefix}_{name}': score
+        for name, score in scores.row(promise).items()
         if name.partition('_')[0] in _OWN_SCORES
-      },
-    )
+      }
+
+    # Levels with too few calibration examples are not scored.
+    promise = found.promise and found.promise.informative()
+    row = scored('personalized', found.model, promise)
+    if found.fine_tuned is not None:
+      row |= scored('fine_tuned', found.fine_tuned, None)
+      row['own_weight'] = found.own_weight
+    yield found.site, row
 
 
 def _summary(sites: Sequence[Row], last: Sequence[str]) -> Iterator[Row]:
@@ -155,7 +165,7 @@ def _summary(sites: Sequence[Row], last: Sequence[str]) -> Iterator[Row]:
     return
   # Rows differ in their columns: some sites may lack a personalized model.
   every = dict.fromkeys(name for row in sites for name in row)
-  others = ('site', 'num_examples', 'rounds_selected')
+  others = ('site', 'num_examples', 'rounds_selected', 'own_weight')
 
   def over(what: str, function: Callable, rows=sites) -> Row:
     found: Row = {'over': what}

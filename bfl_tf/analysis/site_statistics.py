@@ -11,6 +11,7 @@ import numpy as np
 
 from bfl_tf import metrics
 from bfl_tf.analysis import prediction_sets
+from bfl_tf.analysis.model import NumericPrediction, Prediction
 
 # Number of bins of the calibration error, the default of --num_bins.
 _NUM_BINS = 15
@@ -173,6 +174,111 @@ class SiteStatistics(NamedTuple):
         f'single_accuracy_{level:g}': right / single if single else None,
       }
     return row
+
+
+class NumericStatistics(NamedTuple):
+  """Sums over the examples of one site, or of several, for numeric labels.
+
+  Attributes:
+    examples: `[]`, number of examples.
+    squared: `[]`, sum of the squared errors.
+    loss: `[]`, sum of the negative log-densities.
+    crps: `[]`, sum of the continuous ranked probability scores.
+    pit: `[num_bins]`, number of examples by P(prediction <= label).
+    covered: `[num_levels]`, number of intervals with the label.
+    widths: `[num_levels]`, sum of the widths of the intervals.
+  """
+
+  examples: np.ndarray
+  squared: np.ndarray
+  loss: np.ndarray
+  crps: np.ndarray
+  pit: np.ndarray
+  covered: np.ndarray
+  widths: np.ndarray
+
+  @classmethod
+  def of(
+    cls,
+    prediction: NumericPrediction,
+    y: np.ndarray,
+    promise: prediction_sets.PredictionSets | None,
+  ) -> 'NumericStatistics':
+    """Returns the sums over examples; arguments as of `of`."""
+    given, size = prediction.evaluation(y, _NUM_BINS), len(y)
+    halves = np.array(promise.half_widths() if promise else [])
+    inside = np.abs(given.residual) <= halves[:, np.newaxis]
+    return cls(
+      np.array(size),
+      np.array(size * metrics.rmse(given) ** 2),
+      np.array(size * metrics.gaussian_nll(given)),
+      np.array(size * metrics.crps(given)),
+      np.histogram(metrics.pit(given), _NUM_BINS, (0, 1))[0],
+      inside.sum(-1),
+      2 * halves * given.scale.sum(),
+    )
+
+  def check(self, num_examples: int) -> None:
+    """Raises a ValueError if `num_examples` cannot give these sums."""
+    for name in ('squared', 'crps', 'covered', 'widths'):
+      if not np.all(getattr(self, name) >= 0):
+        raise ValueError(f'its {name} is impossible for any set of examples')
+    check_counts(self.pit, num_examples)
+    if self.examples != num_examples or np.any(self.covered > num_examples):
+      raise ValueError('its counts exceed its number of examples')
+
+  def merge(self, other: 'NumericStatistics') -> 'NumericStatistics':
+    """Returns the statistics of both sets of examples."""
+    sums = (mine + theirs for mine, theirs in zip(self, other))
+    return NumericStatistics(*sums)
+
+  def row(
+    self, promise: prediction_sets.PredictionSets | None
+  ) -> dict[str, Any]:
+    """Returns the scores of all examples."""
+    size = int(self.examples)
+    below = np.cumsum(self.pit)[:-1] / size
+    uniform = np.arange(1, _NUM_BINS) / _NUM_BINS
+    row: dict[str, Any] = {
+      'num_examples': size,
+      'rmse': float(np.sqrt(self.squared / size)),
+      'nll': float(self.loss / size),
+      'crps': float(self.crps / size),
+      'pit_error': float(np.abs(below - uniform).mean()),
+    }
+    for at, level in enumerate(promise.levels if promise else ()):
+      row[f'coverage_{level:g}'] = float(self.covered[at] / size)
+      row[f'width_{level:g}'] = float(self.widths[at] / size)
+    return row
+
+
+Statistics = SiteStatistics | NumericStatistics
+
+
+def of(
+  prediction: Prediction | NumericPrediction,
+  y: np.ndarray,
+  promise: prediction_sets.PredictionSets | None,
+) -> Statistics:
+  """Returns the sums over examples.
+
+  Args:
+    prediction: Predictions of the examples.
+    y: Labels `[num_examples]`.
+    promise: Prediction sets, or None.
+  """
+  if isinstance(prediction, NumericPrediction):
+    return NumericStatistics.of(prediction, y, promise)
+  return SiteStatistics.of(prediction.probs, y, promise)
+
+
+def score_counts(
+  prediction: Prediction | NumericPrediction, y: np.ndarray, score: str
+) -> np.ndarray:
+  """Returns counts of the labels' scores, as of `metrics.score_counts`."""
+  if isinstance(prediction, NumericPrediction):
+    return metrics.residual_counts(prediction.evaluation(y).residual)
+  return metrics.score_counts(prediction.probs, y, score)
 
 
 def check_counts(counts: np.ndarray, num_examples: int) -> None:

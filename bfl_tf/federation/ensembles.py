@@ -67,7 +67,7 @@ def predict(
   num_samples: int,
 ) -> Predicted:
   """Predicts with every member of every group."""
-  mixtures = training.Mixtures()
+  mixtures = training.Mixtures(posteriors.betas_of(groups))
   confidence: dict[str, list[np.ndarray]] = {name: [] for name in groups}
   classes: dict[str, list[np.ndarray]] = {name: [] for name in groups}
   rejected = 0

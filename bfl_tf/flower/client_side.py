@@ -24,7 +24,7 @@ from flwr import app as flwr_app
 from flwr import clientapp
 import numpy as np
 
-from bfl_tf import metrics, statistics, training, weights
+from bfl_tf import statistics, training, weights
 from bfl_tf.analysis import prediction_sets, site_statistics
 from bfl_tf.analysis.model import Trained
 from bfl_tf.config.config import Config
@@ -278,8 +278,10 @@ def answer(question: messages.Question, own: Own) -> Mapping[str, Any]:
     config.mixed_precision and training.has_mixed_precision(),
   )
   trained = Trained(config.replace(num_workers=1), task, question.model)
-  probs = trained.predict(split.x).probs
-  y = data_summaries.numbers(dataset, task.classes)[split.y]
+  prediction, y = trained.predict(split.x), split.y
+  if not task.is_numeric:
+    y = data_summaries.numbers(dataset, task.classes)[y]
   if question.share == 'calibration':
-    return {'counts': metrics.score_counts(probs, y, question.score)}
-  return site_statistics.SiteStatistics.of(probs, y, promise)._asdict()
+    counts = site_statistics.score_counts(prediction, y, question.score)
+    return {'counts': counts}
+  return site_statistics.of(prediction, y, promise)._asdict()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 import dataclasses
 import functools
 import math
+from typing import Any
 
 from flwr import app as flwr_app
 import numpy as np
@@ -74,23 +75,28 @@ class Asking:
         counts, trained.num_samples(), self.score
       )
     # Shapes and dtypes do not depend on the example.
-    like = site_statistics.SiteStatistics.of(
-      np.eye(trained.task.num_classes)[:1], np.zeros(1, int), promise
+    one = np.ones(1, np.float32)
+    like = site_statistics.of(
+      model.NumericPrediction(one, one, one, one)
+      if trained.task.is_numeric
+      else model.Prediction(
+        np.eye(trained.task.num_classes)[:1], one, one, one
+      ),
+      np.zeros(1, int),
+      promise,
     )
+    made: Any = type(like)
     answers = self._answers(
       'test',
       promise,
       like._asdict(),
-      lambda arrays, size: site_statistics.SiteStatistics(**arrays).check(size),
+      lambda arrays, size: made(**arrays).check(size),
     )
-    said = {
-      self.names[c]: site_statistics.SiteStatistics(**arrays)
-      for c, arrays in answers.items()
-    }
+    said = {self.names[c]: made(**arrays) for c, arrays in answers.items()}
     report = reports.Report.of(
       trained,
       said,
-      functools.reduce(site_statistics.SiteStatistics.merge, said.values()),
+      functools.reduce(made.merge, said.values()),
       promise,
       list(self.names.values()),
     )

@@ -73,8 +73,6 @@ def _score(grid, settings):
   path = pathlib.Path(str(settings['output-dir']))
   trained = analysis.load(path)
   config = trained.config
-  if trained.task.is_numeric:
-    raise ValueError(f'--run={path}: the report supports classes only.')
   if not (path / run_files.NODES).exists():
     raise ValueError(
       f'--run={path}: its nodes have no files of their own: remove --superlink.'

@@ -22,6 +22,8 @@ from bfl_tf.metrics.classes import (
 )
 from bfl_tf.metrics.conflict import hypothesis_conflict
 from bfl_tf.metrics.conformal import (
+  interval_half_width,
+  residual_counts,
   score_counts,
   SET_SCORES,
   set_scores,
@@ -36,7 +38,14 @@ from bfl_tf.metrics.curves import (
 )
 from bfl_tf.metrics.detection import Detection, detection
 from bfl_tf.metrics.predictive import is_correct
-from bfl_tf.metrics.regression import half_width, NumericEvaluation, pit
+from bfl_tf.metrics.regression import (
+  crps,
+  gaussian_nll,
+  half_width,
+  NumericEvaluation,
+  pit,
+  rmse,
+)
 from bfl_tf.metrics.score_table import (
   Evaluation,
   find,

@@ -1,4 +1,4 @@
-"""Prediction sets with guaranteed coverage: split conformal prediction.
+"""Prediction sets and intervals with guaranteed coverage: split conformal.
 
 A set contains the classes whose score is at most a threshold. Each site sends
 only counts of the scores of its held-out labels in fine bins. The server adds
@@ -12,6 +12,10 @@ separate label probabilities as small as 1e-9 of overconfident models.
 
 The most probable class always has score 0, so no set is empty. If accuracy
 exceeds 1 - alpha, coverage does, too.
+
+For numbers, the score is an increasing function of |label - mean| / deviation,
+the residual in predictive standard deviations [4, section 2.3]. The sets are
+intervals around the predictive mean.
 
 #### References
 
@@ -109,7 +113,30 @@ def score_counts(
       bin includes its upper edge.
   """
   p_bar, labels = predictive.checked(probs, labels)
-  scores = set_scores(p_bar, score)[np.arange(labels.size), labels]
+  return _counts(set_scores(p_bar, score)[np.arange(labels.size), labels])
+
+
+def residual_counts(residual: npt.ArrayLike) -> np.ndarray:
+  """Returns counts of the scores of numeric labels, as `score_counts`.
+
+  Args:
+    residual: `[num_examples]`, label minus predictive mean, in predictive
+      standard deviations.
+  """
+  size = np.abs(np.asarray(residual, np.float64))
+  return _counts(size / (1 + size))
+
+
+def interval_half_width(limit: float) -> float:
+  """Returns the half width of an interval, in predictive standard deviations.
+
+  Args:
+    limit: A `threshold` of `residual_counts`; 1 gives infinity.
+  """
+  return limit / (1 - limit) if limit < 1 else math.inf
+
+
+def _counts(scores):
   edges = np.arange(NUM_BINS + 1) / NUM_BINS
   bins = np.searchsorted(edges, scores, side='left') - 1
   return np.bincount(np.clip(bins, 0, NUM_BINS - 1), minlength=NUM_BINS)

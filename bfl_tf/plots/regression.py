@@ -38,14 +38,22 @@ def pit_histogram(
   It is flat if predictions are calibrated, U-shaped if they are overconfident,
   and has a hump in the middle if they are underconfident.
   """
-  read = recorded.numeric_predictions(run_dir)
+  values = metrics.pit(recorded.numeric_predictions(run_dir))
+  return pit_bars(np.histogram(values, num_bins, (0, 1))[0], axes)
+
+
+def pit_bars(counts: np.ndarray, axes: Axes | None = None) -> Figure:
+  """Draws the histogram of `pit_histogram` from its counts `[num_bins]`."""
   if axes is None:
     (axes,) = canvas.new_axes((5.0, 4.0))
-  weights = np.full(len(read.labels), num_bins / len(read.labels))
-  axes.hist(
-    metrics.pit(read), bins=num_bins, range=(0, 1), weights=weights,
-    color=canvas.SKY, ec='white',
-  )  # fmt: skip
+  axes.bar(
+    np.arange(len(counts)) / len(counts),
+    counts * len(counts) / counts.sum(),
+    1 / len(counts),
+    align='edge',
+    color=canvas.SKY,
+    ec='white',
+  )
   axes.axhline(1, ls='--', c=canvas.GREY)
   canvas.finish(
     axes,

@@ -24,7 +24,7 @@ import numpy as np
 
 from bfl_tf import clients, seeds, training, weights
 from bfl_tf.config.settings import Setting
-from bfl_tf.server import ensemble
+from bfl_tf.server import ensemble, posteriors
 from bfl_tf.server.resources import Resources
 from bfl_tf.server.stage import Stage
 
@@ -45,7 +45,8 @@ class Distil(Stage):
   resources: Resources
   make_ensemble: Callable[[], ensemble.Ensemble]
   teachers: Annotated[
-    str, Setting('Groups of models that teach the student, joined by +.')
+    str,
+    Setting('Groups of models that teach the student: B, or some joined by +.'),
   ] = '+'.join(ensemble.GROUPS)
   targets: Annotated[
     str,
@@ -245,7 +246,7 @@ class Distil(Stage):
     self, groups: Mapping[str, Sequence[weights.Weights]], seed: np.ndarray
   ) -> tuple[training.Mixtures, dict[str, float]]:
     """Returns the teachers' finite predictions on U, by group."""
-    mixtures, rejected = training.Mixtures(), 0
+    mixtures, rejected = training.Mixtures(posteriors.betas_of(groups)), 0
     if self.targets == 'labels':
       return mixtures, {}
     for name, member in training.predict_members(

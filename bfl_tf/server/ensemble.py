@@ -1,11 +1,18 @@
-"""Ensembles of a round's models, in three groups (FedBE, section 3.3).
+"""Ensembles of a round's models, in groups.
 
   A   the average of the clients' weights
   C   the clients' models
   S   samples from a distribution over global models
+  B   the clients' models, whose predictions are interpolated between their
+      mixture and their product
 
 The stage alone only scores the ensembles (FedBE, Figure 3). Distillation uses
 their groups as teachers.
+
+References:
+  H. Chen, W. Chao. FedBE. ICLR 2021, section 3.3: groups A, C and S.
+  M. Hasan et al. Calibrated one round federated learning with Bayesian
+  inference in the predictive space. AAAI 2024: group B (beta-Predictive Bayes).
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,14 +21,18 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from bfl_tf import seeds, weights
+from bfl_tf import seeds, training, weights
 from bfl_tf.config.settings import Setting
 from bfl_tf.server import posteriors, teacher_posteriors
 from bfl_tf.server.resources import Resources
 from bfl_tf.server.stage import Stage
 
+# Groups that can be joined; B stands alone.
 GROUPS = ('A', 'C', 'S')
-_LETTERS = 'A: average, C: clients, S: samples'
+ALL = (*GROUPS, 'B')
+_LETTERS = (
+  'A: average, C: clients, S: samples, B: mixture and product of clients'
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,7 +47,8 @@ class Ensemble(Stage):
 
   resources: Resources
   groups: Annotated[
-    str, Setting(f'Union of groups to make and score ({_LETTERS}).')
+    str,
+    Setting(f'Groups to make and score, joined by + ({_LETTERS}).'),
   ] = '+'.join(GROUPS)
   num_samples: Annotated[int, Setting('Number of models in group S.', ge=0)] = (
     10
@@ -46,6 +58,22 @@ class Ensemble(Stage):
     Setting(
       "Also score the mixture of group C with the clients' weights, in "
       'columns that end in _wC.'
+    ),
+  ] = False
+  beta: Annotated[
+    float,
+    Setting(
+      "Weight of the product of the clients' predictions in group B; 0 is "
+      'their mixture.',
+      ge=0,
+      le=1,
+    ),
+  ] = 0.5
+  fits_beta: Annotated[
+    bool,
+    Setting(
+      "Choose beta in each round by the likelihood of the server's labeled "
+      'examples; column beta.'
     ),
   ] = False
   posterior: Annotated[
@@ -73,18 +101,38 @@ class Ensemble(Stage):
         f'--ensemble.num_samples={self.num_samples} gives no samples: remove S '
         'from --ensemble.groups.'
       )
+    if self.fits_beta:
+      self._check_labels()
     self.statistics  # noqa: B018 (a posterior that does not fit shows here)
 
   @property
   def statistics(self) -> tuple:
-    needed = [posteriors.Updates()] if 'C' in self.predictors else []
+    needed = []
+    if {'B', 'C'} & set(self.predictors):
+      needed.append(posteriors.Updates())
     if 'S' in self.predictors:
       needed.append(self.posterior.statistic(self.resources.layout))
     return tuple(statistic for statistic in needed if statistic)
 
   @property
   def predictors(self) -> tuple[str, ...]:
-    return groups_of('ensemble.groups', self.groups, GROUPS)
+    union, _, last = self.groups.rpartition('+')
+    if last != 'B':
+      return groups_of('ensemble.groups', self.groups, GROUPS)
+    others = groups_of('ensemble.groups', union, GROUPS) if union else ()
+    return (*others, 'B')
+
+  def _check_labels(self):
+    if 'B' not in self.predictors:
+      raise ValueError(
+        '--ensemble.fits_beta needs group B: set --ensemble.groups=B.'
+      )
+    self.resources.require_server_images('--ensemble.fits_beta')
+    if self.resources.server_labels is None:
+      raise ValueError(
+        '--ensemble.fits_beta needs labeled server examples of the same '
+        'classes: remove --server_dataset.'
+      )
 
   def __call__(self, state, reference, pooled, statistics, seed):
     groups, info = self.make(pooled, statistics, seed)
@@ -98,11 +146,15 @@ class Ensemble(Stage):
     info = {}
     if 'A' in self.predictors:
       groups['A'] = (pooled,)
+    found = statistics.get(posteriors.Updates())
     if 'C' in self.predictors:
-      found = statistics[posteriors.Updates()]
       shares = found.shares if self.weighted else None
       groups['C'] = posteriors.Models(
         len(found.models), found.models.__getitem__, shares
+      )
+    if 'B' in self.predictors:
+      groups['B'] = posteriors.Models(
+        len(found.models), found.models.__getitem__
       )
     if 'S' in self.predictors:
       draws = self._draws(pooled, statistics, seeds.child(seed, 0))
@@ -112,12 +164,34 @@ class Ensemble(Stage):
       groups['S'] = draws
     if self.resources.recalibrates:
       groups = {
-        name: self._recalibrated(
-          group, seeds.child(seed, 1 + GROUPS.index(name))
-        )
+        name: self._recalibrated(group, seeds.child(seed, 1 + ALL.index(name)))
         for name, group in groups.items()
       }
+    if 'B' in groups:
+      info['beta'] = self.beta
+      if self.fits_beta:
+        info['beta'] = self._best_beta(groups['B'], seeds.child(seed, 5))
+      models = groups['B']
+      groups['B'] = posteriors.Models(
+        len(models), models.__getitem__, beta=info['beta']
+      )
     return groups, info
+
+  def _best_beta(self, group, seed):
+    """Returns the beta with the largest likelihood of the server's labels."""
+    have, mixtures = self.resources, training.Mixtures({'B': self.beta})
+    for name, member in training.predict_members(
+      have.workers,
+      {'B': group},
+      have.server_images,
+      seed=seed,
+      num_samples=have.num_mc_samples,
+    ):
+      if np.all(np.isfinite(member.probs)):
+        mixtures.add(name, member)
+    if 'B' not in mixtures:
+      return self.beta
+    return mixtures.best_beta('B', np.asarray(have.server_labels))
 
   def _recalibrated(self, group, seed):
     """Returns models whose buffers are re-estimated at first use."""
@@ -149,11 +223,12 @@ class Ensemble(Stage):
 
 def groups_of(flag: str, union: str, known: Iterable[str]) -> tuple[str, ...]:
   """Returns the groups of a union, e.g., A, C and S of `A+C+S`."""
-  known = [group for group in GROUPS if group in known]
+  known = [group for group in ALL if group in known]
   groups = tuple(union.split('+'))
-  if groups != tuple(group for group in known if group in groups):
+  in_order = tuple(group for group in known if group in groups)
+  if groups != in_order or ('B' in groups and len(groups) > 1):
     raise ValueError(
-      f'--{flag}={union} must join some of {", ".join(known)} with +, in this '
-      f'order ({_LETTERS}).'
+      f'--{flag}={union} must be one of {", ".join(known)}, or some of '
+      f'{", ".join(GROUPS)} joined by + in this order ({_LETTERS}).'
     )
   return groups

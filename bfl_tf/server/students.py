@@ -94,6 +94,6 @@ class Students(Stage):
           f'--students.students={name} must be <teachers>:<optimizer>, such as '
           f'A+C+S:swa. Optimizers: {", ".join(DISTILLATIONS)}.'
         )
-      ensemble.groups_of('students.students', teachers, ensemble.GROUPS)
+      ensemble.groups_of('students.students', teachers, ensemble.ALL)
       found[name] = self.make_distil(teachers=teachers, optimizer=distillation)
     return found

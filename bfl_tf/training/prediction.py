@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import math
+import types
 from typing import NamedTuple
 
 import numpy as np
+from scipy import optimize, special
 
 from bfl_tf import seeds, weights
 from bfl_tf.startup import tf
@@ -158,11 +160,17 @@ class Mixtures:
 
   The variance of a mixture is the mean variance of its members plus the
   variance of their means, computed with centered sums (Chan et al. 1979).
+
+  A group may interpolate between the mixture and the product of its members:
+  log p = beta sum_k log p_k + (1 - beta) log mean_k p_k + constant (Hasan et
+  al. 2023, beta-Predictive Bayes).
   """
 
-  def __init__(self):
+  def __init__(self, betas: Mapping[str, float] = types.MappingProxyType({})):
+    """Creates empty groups; `betas` has the beta of each that interpolates."""
     self._sizes: dict[str, float] = {}
     self._mixed: dict[str, Predictive] = {}
+    self._betas, self._log_products = betas, dict.fromkeys(betas, 0.0)
 
   def add(self, name: str, member: Predictive, weight: float = 1) -> None:
     """Adds a member to a group, with a weight."""
@@ -171,18 +179,60 @@ class Mixtures:
       _mix(size, self._mixed[name], weight, member) if size else member
     )
     self._sizes[name] = size + weight
+    if name in self._betas:
+      self._log_products[name] = self._log_products[name] + _log(member.probs)
 
   def __contains__(self, name: str) -> bool:
     return name in self._sizes
 
   def union(self, names: Iterable[str]) -> Predictive:
-    """Returns the mixture of all members of the named groups."""
+    """Returns the mixture of all members of the named groups.
+
+    A group that interpolates has no union with others.
+    """
     first, *others = names
+    if first in self._betas:
+      return self._interpolated(first)
     size, mixed = self._sizes[first], self._mixed[first]
     for name in others:
       mixed = _mix(size, mixed, self._sizes[name], self._mixed[name])
       size += self._sizes[name]
     return Predictive(*(np.asarray(v, np.float32) for v in mixed))
+
+  def best_beta(self, name: str, labels: np.ndarray) -> float:
+    """Returns the beta in [0, 1] with the largest likelihood of the labels.
+
+    Args:
+      name: A group that interpolates.
+      labels: `[num_examples]` integers.
+    """
+
+    # It is concave in beta, the natural parameter of an exponential family.
+    def nll(beta):
+      return -self._log_probs(name, beta)[np.arange(len(labels)), labels].sum()
+
+    return float(optimize.minimize_scalar(nll, bounds=(0, 1)).x)
+
+  def _log_probs(self, name, beta):
+    mixture = _log(self._mixed[name].probs)
+    scores = beta * self._log_products[name] + (1 - beta) * mixture
+    return special.log_softmax(scores, axis=-1)
+
+  def _interpolated(self, name):
+    """Returns a prediction without epistemic part: a product has no members."""
+    log_probs = self._log_probs(name, self._betas[name])
+    probs = np.exp(log_probs)
+    found = (
+      probs,
+      (probs * (1 - probs)).sum(-1),
+      np.zeros(len(probs)),
+      -(probs * log_probs).sum(-1),
+    )
+    return Predictive(*(values.astype(np.float32) for values in found))
+
+
+def _log(probs):
+  return np.log(np.maximum(probs.astype(np.float64), np.finfo(np.float32).tiny))
 
 
 def _mix(size, mixed, other_size, other):

@@ -312,3 +312,22 @@ def test_what_cannot_be_distilled_is_refused():
   for named, changes in REFUSED:
     with pytest.raises(ValueError, match=re.escape(named)):
       toys.experiment(**DISTIL | changes)
+
+
+def test_group_b_is_scored_distilled_and_fits_beta(tmp_path):
+  groups = {'ensemble.groups': 'C+B', 'distil.teachers': 'B', 'predictor': 'B'}
+  _, mixture = run(tmp_path / '0', **DISTIL, **groups | {'ensemble.beta': 0.0})
+  for score in ('accuracy', 'nll', 'ece'):
+    assert mixture[f'{score}_B'] == mixture[f'{score}_C']
+  fitted, row = run(
+    tmp_path / 'fitted', **DISTIL, **groups | {'ensemble.fits_beta': True}
+  )
+  assert 0 < float(row['beta']) < 1
+  assert fitted['final']['nll'] == pytest.approx(float(row['nll_B']))
+  with pytest.raises(ValueError, match='fits_beta needs group B'):
+    run(
+      tmp_path / 'no_group',
+      refine=('ensemble',),
+      num_server_examples=60,
+      **{'ensemble.fits_beta': True},
+    )

@@ -172,3 +172,35 @@ def test_what_is_frozen_is_left_as_it_is():
   begin = toys.start(toys.worker())
   assert isinstance(begin, weights.Weights)
   assert training.recalibrate([], begin, toys.TRAIN.x, seed=seed) is begin
+
+
+def test_beta_interpolates_between_the_mixture_and_the_product():
+  # Two clients and two classes; the product is 0.8 * 0.4 : 0.2 * 0.6 = 8 : 3.
+  clients = np.array([[[0.8, 0.2]], [[0.4, 0.6]]])
+  product, mixture = np.array([8 / 11, 3 / 11]), np.array([0.6, 0.4])
+  between = np.sqrt([0.32 * 0.6, 0.12 * 0.4])
+  for beta, expected in (
+    (0.0, mixture),
+    (1.0, product),
+    (0.5, between / between.sum()),
+  ):
+    mixtures = training.Mixtures({'B': beta})
+    for client in clients:
+      mixtures.add('B', of_samples(client[None]))
+    found = mixtures.union(['B'])
+    np.testing.assert_allclose(found.probs, [expected], rtol=1e-6)
+    np.testing.assert_allclose(
+      found.expected_entropy, -(expected * np.log(expected)).sum(), rtol=1e-6
+    )
+
+
+def test_beta_is_chosen_by_the_likelihood_of_labels():
+  rng = np.random.default_rng(0)
+  clients = rng.dirichlet([0.3] * 3, [4, 2000])
+  scores = np.log(clients).sum(0) * 0.35 + 0.65 * np.log(clients.mean(0))
+  probs = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+  labels = np.array([rng.choice(3, p=p) for p in probs])
+  mixtures = training.Mixtures({'B': 0.0})
+  for client in clients:
+    mixtures.add('B', of_samples(client[None]))
+  assert mixtures.best_beta('B', labels) == pytest.approx(0.35, abs=0.04)

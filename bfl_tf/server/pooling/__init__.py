@@ -64,19 +64,31 @@ def pool(
       'pass prior=.'
     )
   reference = None if prior is None else _as_weights(prior)
+  models = (
+    (_as_weights(posterior), weight)
+    for posterior, weight in _paired(posteriors, weights)
+  )
+  return weights_lib.distribution(pool_models(rule, models, reference))
+
+
+def pool_models(
+  rule: Rule,
+  models: Iterable[tuple[weights_lib.Weights, float]],
+  reference: weights_lib.Weights | None = None,
+) -> weights_lib.Weights:
+  """Pools models with their weights; arguments as of `pool`."""
   sums = None
-  for client, (posterior, weight) in enumerate(_paired(posteriors, weights)):
-    model = _as_weights(posterior)
+  for client, (model, weight) in enumerate(models):
     reference = model if reference is None else reference
     if [v.shape for v in model[:3]] != [v.shape for v in reference[:3]]:
       raise ValueError('posteriors and prior must be of one kind and one size.')
     update = statistics.ClientUpdate(client, 1, model)
     share = rule.accumulate(update, weight, reference)
     sums = share if sums is None else statistics.merge(sums, share)
-  if sums is None:
+  if reference is None:
     raise ValueError('posteriors must not be empty.')
   model, _ = rule.finalize(sums, reference)
-  return weights_lib.distribution(model)
+  return model
 
 
 def rule_of(name: str, **settings: Any) -> Rule:

@@ -1,6 +1,6 @@
 """Groups of models that are created or sampled on demand."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 from typing import Any
 
@@ -18,11 +18,13 @@ class Models(Sequence):
     make: Returns the model of an index.
     shares: `[size]`, weights of a second mixture of the group; None for equal
       weights.
+    beta: Weight of the product of the predictions, as of `training.Mixtures`.
   """
 
   size: int
   make: Callable[[int], weights.Weights]
   shares: np.ndarray | None = None
+  beta: float = 0.0
 
   def __len__(self) -> int:
     return self.size
@@ -34,6 +36,17 @@ class Models(Sequence):
 def shares_of(group: Sequence[weights.Weights]) -> np.ndarray | None:
   """Returns the weights of a group's members, or None if all are equal."""
   return group.shares if isinstance(group, Models) else None
+
+
+def betas_of(
+  groups: Mapping[str, Sequence[weights.Weights]],
+) -> dict[str, float]:
+  """Returns `beta` of the groups that are not only a mixture, by name."""
+  return {
+    name: group.beta
+    for name, group in groups.items()
+    if isinstance(group, Models) and group.beta
+  }
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

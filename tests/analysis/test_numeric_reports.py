@@ -1,0 +1,123 @@
+"""Tests of site reports and intervals for numeric labels."""
+
+import csv
+import pathlib
+
+import binaries
+import numpy as np
+import pytest
+
+from bfl_tf import metrics, runs
+from bfl_tf.analysis import (
+  loading,
+  model,
+  prediction_sets,
+  reports,
+  site_statistics,
+)
+from bfl_tf.config.config import Config
+
+
+def prediction(size, seed=0, scale=0.5):
+  """Returns predictions and labels; the true deviation is 1."""
+  rng = np.random.default_rng(seed)
+  mean, ones = rng.normal(size=size), np.ones(size)
+  labels = mean + rng.normal(size=size)
+  found = model.NumericPrediction(mean, scale * ones, scale**2 * ones, 0 * ones)
+  return found, labels
+
+
+def test_intervals_cover_at_their_level_although_the_model_is_overconfident():
+  held, test = prediction(2000), prediction(20_000, seed=1)
+  counts = site_statistics.score_counts(*held, prediction_sets.RESIDUAL)
+  promise = prediction_sets.PredictionSets.of(
+    [counts], 1, prediction_sets.RESIDUAL
+  )
+  # The true quantiles are 1.645 and 1.960, in deviations twice as small.
+  assert promise.half_widths() == pytest.approx([3.29, 3.92], rel=0.05)
+  row = site_statistics.of(*test, promise).row(promise)
+  assert row['coverage_0.9'] == pytest.approx(0.9, abs=0.015)
+  assert row['width_0.9'] == pytest.approx(2 * promise.half_widths()[0] * 0.5)
+  few = prediction_sets.PredictionSets.of(
+    [metrics.residual_counts([0.1] * 8)], 1, prediction_sets.RESIDUAL
+  )
+  assert few.half_widths() == [np.inf, np.inf]
+
+
+def test_the_sums_of_two_sites_give_the_scores_of_all_examples():
+  said, labels = prediction(90)
+  parts = [
+    site_statistics.of(
+      model.NumericPrediction(*(v[rows] for v in said)), labels[rows], None
+    )
+    for rows in (np.arange(30), np.arange(30, 90))
+  ]
+  given = said.evaluation(labels)
+  assert parts[0].merge(parts[1]).row(None) == pytest.approx(
+    {'num_examples': 90}
+    | {
+      name: metrics.summarize(given)[name]
+      for name in ('rmse', 'nll', 'crps', 'pit_error')
+    }
+  )
+  with pytest.raises(ValueError, match='counts'):
+    parts[0].check(31)
+
+
+@pytest.fixture(scope='module')
+def run_dir(tmp_path_factory):
+  """A run on two sites whose labels are numbers."""
+  folder = tmp_path_factory.mktemp('numbers')
+  rng = np.random.default_rng(0)
+  with (folder / 'data.csv').open('w', newline='') as file:
+    writer = csv.writer(file)
+    writer.writerow(['x', 'site', 'y'])
+    for number in range(200):
+      x, site = rng.normal(), 'ab'[number % 2]
+      writer.writerow([x, site, 3 * x + (site == 'b') + 0.3 * rng.normal()])
+  config = Config.of(
+    {
+      'dataset': str(folder / 'data.csv'), 'label_column': 'y',
+      'client_column': 'site', 'partition': 'natural', 'num_clients': 2,
+      'likelihood': 'gaussian', 'model': 'logistic', 'num_rounds': 10,
+      'local_epochs': 10, 'client_learning_rate': 0.05,
+      'calibration_fraction': 0.3,
+    }
+  )  # fmt: skip
+  runs.Run(config, folder / 'run', False, draw_plots=False).play()
+  return folder / 'run'
+
+
+@pytest.mark.process
+def test_the_binaries_report_and_predict_numbers(run_dir, tmp_path):
+  root = pathlib.Path(__file__).parents[1]
+  flags = [f'--run={run_dir}', '--personalize_epochs=5']
+  flags += ['--projection=wasserstein']
+  ((code, out, error),) = binaries.drive('experiments.report', [flags], root)
+  assert code == 0, error
+  assert '90 % intervals' in out
+  rows = list(csv.DictReader((run_dir / 'sites/sites.csv').open()))
+  assert [row['site'] for row in rows] == ['a', 'b']
+  assert all(0 < float(row['personalized_rmse']) < 1 for row in rows)
+  page = (run_dir / 'sites/report.html').read_text()
+  assert 'root mean squared error' in page and 'data:image' in page
+
+  path = tmp_path / 'predictions.csv'
+  flags = [f'--input={run_dir.parent / "data.csv"}', f'--output={path}']
+  ((code, _, error),) = binaries.drive(
+    'experiments.predict', [[f'--run={run_dir}', *flags]], root
+  )
+  assert code == 0, error
+  first = next(csv.DictReader(path.open()))
+  promise = prediction_sets.read(run_dir)
+  half = promise.half_widths()[0] * float(first['standard_deviation'])
+  assert float(first['guaranteed_low_0.9']) == pytest.approx(
+    float(first['prediction']) - half, abs=1e-4
+  )
+
+
+def test_worst_site_is_the_one_with_the_largest_error(run_dir):
+  report = reports.report(loading.load_run(run_dir))
+  worst = next(row for row in report.summary if row['over'] == 'worst site')
+  assert worst['rmse'] == max(row['rmse'] for row in report.sites)
+  assert not report.classes
