@@ -67,7 +67,9 @@ def read(
   """
   values = flags.FlagValues()
   define(values, known)
-  flags.DEFINE_string('output_dir', None, '', flag_values=values)
+  flags.DEFINE_string(
+    'output_dir', None, 'Directory of the results.', flag_values=values
+  )
   try:
     words = [str(path), f'--flagfile={path}']
     rest, given = split(values, words, known_settings)
