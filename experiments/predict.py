@@ -54,7 +54,7 @@ def main() -> None:
   if far := sum(found['out_of_range']):
     print(
       f'rows out of range: {far}; a number in each is more than 10 standard '
-      'deviations from its training mean, and their sets hold every label'
+      'deviations from its training mean, and their sets contain every label'
     )
   print(f'{len(x)} predictions in {_OUTPUT.value}')
 
@@ -79,13 +79,10 @@ def _promise(run, trained):
     return None
   for level in promise.levels:
     if not promise.is_enough(level):
-      every = 'every class'
+      what = f'set_{level:g} contains every class'
       if trained.task.is_numeric:
-        every = 'unbounded'
-      print(
-        f'the {level:.0%} set is {every}: {promise.num_examples} calibration '
-        'examples are too few'
-      )
+        what = f'guaranteed intervals of level {level:g} are unbounded'
+      print(f'{what}: {promise.num_examples} calibration examples are too few')
   return promise
 
 
@@ -118,10 +115,8 @@ def _predictions(trained, promise, x) -> dict[str, Sequence]:
       'aleatoric': said.aleatoric_uncertainty,
       'epistemic': said.epistemic_uncertainty,
     }
-    for level, half in zip(
-      promise.levels if promise else (),
-      promise.half_widths() if promise else (),
-    ):
+    widths_of = zip(promise.levels, promise.half_widths()) if promise else ()
+    for level, half in widths_of:
       # Without a limit for an input far outside the training data.
       widths = np.where(far, np.inf, half) * said.scale
       columns[f'guaranteed_low_{level:g}'] = said.mean - widths

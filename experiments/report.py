@@ -40,9 +40,8 @@ _PROJECTION = flags.DEFINE_enum(
   'projection',
   '',
   ['', *projection.RULES],
-  "Divergence of a projection of the global posterior towards each site's own "
-  'posterior, with --personalize_epochs; empty: none '
-  '(docs/personalization.md).',
+  'Pooling rule that combines the global posterior with the posterior of each '
+  'site, with --personalize_epochs; empty: none (docs/personalization.md).',
 )
 _SETS = flags.DEFINE_enum(
   'sets',

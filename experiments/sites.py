@@ -7,8 +7,8 @@
 The flags of data and partition are those of bfl-tf run. The test examples of a
 class are divided in proportion to the clients' training examples of this class,
 so that bfl-tf report scores each client on its own class proportions. Examples
-that --validation_split or --calibration_fraction hold out are not written: hold
-them out in the run. Exit code 2: a flag is wrong, and nothing was written.
+that flags such as --calibration_fraction hold out are not written: hold them
+out in the run. Exit code 2: a flag is wrong, and nothing was written.
 """
 
 import pathlib

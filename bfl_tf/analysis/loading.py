@@ -66,8 +66,7 @@ def load_run(
       "Name the run's own directory."
     )
   trained = model.load(run_dir)
-  if trained.task.is_numeric:
-    score = prediction_sets.RESIDUAL
+  score = prediction_sets.score_for(trained.task.is_numeric, score)
   config, path = trained.config, pathlib.Path(run_dir)
   flags_file.check_unchanged(path, config)
   dataset = run_data.load(config)

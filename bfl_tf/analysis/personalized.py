@@ -45,7 +45,7 @@ class Personalized(NamedTuple):
 
 
 def train(
-  run: loading.LoadedRun, state: State, epochs: int, divergence: str = ''
+  run: loading.LoadedRun, state: State, epochs: int, rule: str = ''
 ) -> Iterator[Personalized]:
   """Trains a personalized model for each site on its own examples.
 
@@ -57,9 +57,9 @@ def train(
     run: A loaded run whose clients are sites.
     state: State after the last round.
     epochs: Number of epochs per site.
-    divergence: Divergence of a projection of the global posterior, a key of
-      `projection.RULES`; empty for none. Half of a site's calibration examples
-      choose its weight, and the others calibrate its prediction sets.
+    rule: Pooling rule of a projection, one of `projection.RULES`; empty for
+      none. Half of a site's calibration examples choose the weight of its own
+      posterior, and the others calibrate its prediction sets.
 
   Returns:
     The personalized models, each as soon as it is trained.
@@ -68,8 +68,8 @@ def train(
     ValueError: The clients of the run are not sites. Or the run has no
       posterior or no calibration examples, which a projection needs.
   """
-  if divergence:
-    _check_projection(run, divergence)
+  if rule:
+    _check_projection(run, rule)
   config = run.trained.config.replace(
     predictor='',
     local_epochs=epochs,
@@ -105,33 +105,31 @@ def train(
 
   clients = range(len(names))
   models = training.in_parallel(experiment.workers, clients, trained_on)
-  return _with_promises(run, models, divergence)
+  return _with_promises(run, models, rule)
 
 
-def _check_projection(run, divergence):
+def _check_projection(run, rule):
   if run.calibration is None:
     raise ValueError(
       '--projection needs calibration examples, which choose its weight: use a '
       'run with --calibration_fraction.'
     )
-  if divergence != 'euclidean' and not run.trained.weights.loc.size:
+  if rule != 'nwa' and not run.trained.weights.loc.size:
     raise ValueError(
-      f'--projection={divergence} needs a posterior, and the weights of this '
-      'run are deterministic: use --projection=euclidean.'
+      f'--projection={rule} needs a posterior, and the weights of this '
+      'run are deterministic: use --projection=nwa.'
     )
 
 
-def _with_promises(run, models, divergence) -> Iterator[Personalized]:
+def _with_promises(run, models, rule) -> Iterator[Personalized]:
   held = run.calibration
   shares = dict(held.sites) if held else {}
   for site, model in models:
     rows = shares.get(site, ())
     found = Personalized(site, model, None)
-    if divergence:
+    if rule:
       share, rows = held.take(rows[::2]), rows[1::2]
-      projected, weight = projection.project(
-        run.trained, model, divergence, share
-      )
+      projected, weight = projection.project(run.trained, model, rule, share)
       found = Personalized(site, projected, None, model, weight)
     if len(rows):
       own = run.trained.replace(found.model)

@@ -2,9 +2,9 @@
 
 The global posterior q_g is projected onto the ball of a divergence D around the
 posterior q_k of site k. The projection is the barycenter of both posteriors,
-argmin_q (1 - w) D(q_g, q) + w D(q_k, q), with a weight w in [0, 1] that stands
-for the radius: 0 gives q_g and 1 gives q_k. In the notation of the paper,
-w = lambda / (1 + lambda).
+argmin_q (1 - w) D(q_g, q) + w D(q_k, q), which a pooling rule returns. The
+weight w in [0, 1] stands for the radius: 0 gives q_g and 1 gives q_k. In the
+notation of the paper, w = lambda / (1 + lambda).
 
 References:
   N. Jamoussi et al. Cost-free personalization via information-geometric
@@ -18,18 +18,14 @@ from bfl_tf.analysis import site_statistics
 from bfl_tf.analysis.model import Trained
 from bfl_tf.server import pooling
 
-# Rule of the barycenter, by name of the divergence.
-RULES = {
-  'wasserstein': 'wasserstein',
-  'reverse_kl': 'llp',
-  'forward_kl': 'lp',
-  'euclidean': 'nwa',
-}
+# Rules that return a barycenter: of the squared Wasserstein-2 distance,
+# KL[q, q_k], KL[q_k, q], and the squared distance of the weights.
+RULES = ('wasserstein', 'llp', 'lp', 'nwa')
 _WEIGHTS = np.linspace(0, 1, 11)
 
 
 def barycenter(
-  divergence: str,
+  rule: str,
   globe: weights.Weights,
   own: weights.Weights,
   weight: float,
@@ -37,36 +33,36 @@ def barycenter(
   """Returns the barycenter of the global posterior and a site's own.
 
   Args:
-    divergence: Key of `RULES`.
+    rule: One of `RULES`.
     globe: Global posterior.
     own: Posterior of the site.
     weight: Weight of `own`, in [0, 1].
   """
   if weight in (0, 1):
     return own if weight else globe
-  rule = pooling.rule_of(RULES[divergence])
-  return pooling.pool_models(rule, [(globe, 1 - weight), (own, weight)])
+  weighted = [(globe, 1 - weight), (own, weight)]
+  return pooling.pool_models(pooling.rule_of(rule), weighted)
 
 
 def project(
-  trained: Trained, own: weights.Weights, divergence: str, held: data.Split
+  trained: Trained, own: weights.Weights, rule: str, held: data.Split
 ) -> tuple[weights.Weights, float]:
   """Chooses the weight with the largest likelihood of held-out examples.
 
   Args:
     trained: The global model.
     own: Posterior of the site.
-    divergence: Key of `RULES`.
+    rule: One of `RULES`.
     held: Examples of the site on which no model was trained.
 
   Returns:
     The barycenter and its weight, a multiple of 0.1.
   """
-  found = []
-  for weight in _WEIGHTS:
-    model = barycenter(divergence, trained.weights, own, weight)
+
+  def nll(weight):
+    model = barycenter(rule, trained.weights, own, weight)
     prediction = trained.replace(model).predict(held.x)
-    scores = site_statistics.of(prediction, held.y, None).row(None)
-    found.append((scores['nll'], float(weight), model))
-  _, weight, model = min(found, key=lambda each: each[0])
-  return model, weight
+    return site_statistics.of(prediction, held.y, None).row(None)['nll']
+
+  best = float(min(_WEIGHTS, key=nll))
+  return barycenter(rule, trained.weights, own, best), best

@@ -140,23 +140,24 @@ def _own_scores(run, personalized) -> Iterator[tuple[str, Row]]:
     if found.site not in tested:
       continue
     share = run.test.take(tested[found.site])
-
-    def scored(prefix, model, promise, share=share):
-      prediction = run.trained.replace(model).predict(share.x)
-      scores = site_statistics.of(prediction, share.y, promise)
-      return {
-        f'{prefix}_{name}': score
-        for name, score in scores.row(promise).items()
-        if name.partition('_')[0] in _OWN_SCORES
-      }
-
     # Levels with too few calibration examples are not scored.
     promise = found.promise and found.promise.informative()
-    row = scored('personalized', found.model, promise)
+    own = run.trained.replace(found.model)
+    row = _scores('personalized', own, share, promise)
     if found.fine_tuned is not None:
-      row |= scored('fine_tuned', found.fine_tuned, None)
+      before = run.trained.replace(found.fine_tuned)
+      row |= _scores('fine_tuned', before, share, None)
       row['own_weight'] = found.own_weight
     yield found.site, row
+
+
+def _scores(prefix, trained, share, promise) -> Row:
+  scores = site_statistics.of(trained.predict(share.x), share.y, promise)
+  return {
+    f'{prefix}_{name}': score
+    for name, score in scores.row(promise).items()
+    if name.partition('_')[0] in _OWN_SCORES
+  }
 
 
 def _summary(sites: Sequence[Row], last: Sequence[str]) -> Iterator[Row]:

@@ -37,7 +37,8 @@ class Asking:
     playing: Assignment of clients to nodes.
     introduced: Data summaries of the nodes, by client.
     trained: Model of the run.
-    score: Score of the prediction sets, one of `metrics.SET_SCORES`.
+    score: Score of the prediction sets, one of `metrics.SET_SCORES`; ignored
+      for numeric labels.
     seconds: Time limit for a reply.
     rejected: Reason for a missing or invalid reply, by client.
     names: Client number and name of the node, by client.
@@ -52,7 +53,9 @@ class Asking:
   names: dict[int, str] = dataclasses.field(init=False)
 
   def __post_init__(self):
-    self.names = {c: str(c) for c in range(self.trained.config.num_clients)}
+    trained = self.trained
+    self.names = {c: str(c) for c in range(trained.config.num_clients)}
+    self.score = prediction_sets.score_for(trained.task.is_numeric, self.score)
 
   def report(self) -> reports.Report:
     """Evaluates the calibration shares, then the test shares.

@@ -46,7 +46,10 @@ class Distil(Stage):
   make_ensemble: Callable[[], ensemble.Ensemble]
   teachers: Annotated[
     str,
-    Setting('Groups of models that teach the student: B, or some joined by +.'),
+    Setting(
+      'Groups of models that teach the student: B, or some of A, C and S '
+      'joined by +.'
+    ),
   ] = '+'.join(ensemble.GROUPS)
   targets: Annotated[
     str,

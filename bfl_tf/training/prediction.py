@@ -163,7 +163,7 @@ class Mixtures:
 
   A group may interpolate between the mixture and the product of its members:
   log p = beta sum_k log p_k + (1 - beta) log mean_k p_k + constant (Hasan et
-  al. 2023, beta-Predictive Bayes).
+  al. 2024, beta-Predictive Bayes).
   """
 
   def __init__(self, betas: Mapping[str, float] = types.MappingProxyType({})):

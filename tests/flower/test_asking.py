@@ -6,6 +6,7 @@ import re
 from flwr import app
 import numpy as np
 import pytest
+from sklearn import datasets as sklearn_datasets
 import wines
 
 from bfl_tf import analysis, data, federation, metrics, runs
@@ -208,3 +209,35 @@ def test_nodes_without_files_need_no_asking(tmp_path):
   runs.Run(config, tmp_path, False, draw_plots=False).play()
   with pytest.raises(ValueError, match='no files of their own: remove --super'):
     servers._score(wines.grid(['', '', '']), wines.settings(tmp_path))
+
+
+def test_nodes_report_numbers(tmp_path):
+  x, y = sklearn_datasets.load_diabetes(return_X_y=True)
+  *files, server = [
+    wines.write(tmp_path / f'{n}.csv', x[n::4], y[n::4], 'abcdefghij')
+    for n in range(4)
+  ]
+  run_dir = tmp_path / 'run'
+  wines.play(
+    run_dir, files, server, engine='flower', likelihood='gaussian',
+    calibration_fraction=0.3,
+  )  # fmt: skip
+  found, trained = ask(run_dir, files), analysis.load(run_dir)
+  parts = [
+    data.load(file, is_numeric=True, calibration_fraction=0.3) for file in files
+  ]
+  held, test = (
+    [
+      (trained.predict(split.x), split.y)
+      for split in (getattr(part, share) for part in parts)
+    ]
+    for share in ('calibration', 'test')
+  )
+  counts = [site_statistics.score_counts(*each, 'residual') for each in held]
+  promise = prediction_sets.PredictionSets.of(counts, 2, 'residual')
+  assert found.promise == promise
+  for row, each in zip(found.sites, test, strict=True):
+    expected = site_statistics.of(*each, promise).row(promise)
+    assert expected == pytest.approx({name: row[name] for name in expected})
+  lines = list(report_files.lines(run_dir, found))
+  assert any(line.startswith('90 % intervals') for line in lines)

@@ -85,7 +85,7 @@ def pool_models(
     update = statistics.ClientUpdate(client, 1, model)
     share = rule.accumulate(update, weight, reference)
     sums = share if sums is None else statistics.merge(sums, share)
-  if reference is None:
+  if sums is None or reference is None:
     raise ValueError('posteriors must not be empty.')
   model, _ = rule.finalize(sums, reference)
   return model
