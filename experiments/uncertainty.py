@@ -5,9 +5,11 @@
 The results on the test examples are written to <run>/uncertainty:
 out-of-distribution detection by entropy, aleatoric and epistemic uncertainty;
 selective prediction; calibration before and after temperature scaling;
-corrupted images. Images of other sizes are resized. The test split of a TFDS
-data set is used; NAME@SPLIT names another split. Exit code 2: a flag or a file
-is wrong, and nothing was written. Exit code 1: the disk is full.
+corrupted images. For numeric labels, a factor on the predictive standard
+deviation replaces the temperature, and images are not corrupted. Images of
+other sizes are resized. The test split of a TFDS data set is used; NAME@SPLIT
+names another split. Exit code 2: a flag or a file is wrong, and nothing was
+written. Exit code 1: the disk is full.
 """
 
 import json
@@ -47,11 +49,6 @@ def main() -> None:
   """Evaluates, writes tables and plots, and prints the tables."""
   path = finished.path()
   run = loading.load_run(path, _ON_TEST.value)
-  if run.trained.task.is_numeric:
-    raise ValueError(
-      f'--run={path}: this evaluation supports classes only, and the labels of '
-      'the run are numbers: use bfl-tf report, compare or predict.'
-    )
   asked = uncertainty.ask(
     run,
     list(others(run.dataset)),

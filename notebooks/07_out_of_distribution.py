@@ -145,10 +145,10 @@ rows = []
 for variant, of_seeds in runs.items():
   for run in of_seeds:
     _, held = uncertainty.temperature_data(run)
-    probs = run.trained.predict(run.test.x).probs
+    found = run.trained.predict(run.test.x)
     fitted = uncertainty.fitted_temperature(run.trained, held)
     for temperature in (1.0, fitted):
-      row = uncertainty.calibration(probs, run.test.y, temperature)
+      row = uncertainty.calibration(found, run.test.y, temperature)
       rows.append({'variant': variant, 'fitted': temperature != 1, **row})
 calibrated = pd.DataFrame(rows).groupby(['variant', 'fitted'])
 pd.DataFrame({name: shown(calibrated[name]) for name in [*rows[0]][2:]})

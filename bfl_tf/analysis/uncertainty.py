@@ -1,7 +1,9 @@
 """Uncertainty evaluation of a finished run's model.
 
 It has four parts: out-of-distribution detection, selective prediction,
-calibration with and without temperature scaling, and corrupted images.
+calibration with and without temperature scaling, and corrupted images. For
+numeric labels, a factor on the predictive standard deviation replaces the
+temperature, and images are not corrupted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +17,9 @@ from bfl_tf.analysis import loading, model
 from bfl_tf.data import corruptions, names
 
 Row = dict[str, Any]
-MEASURES = model.Prediction._fields[1:]
+Said = model.Prediction | model.NumericPrediction
+# Scores that the run itself reports, of all test examples.
+_OF_RUN = ('nll', 'ece', 'crps', 'coverage_90', 'width_90', 'pit_error')
 # Images with smaller maxima have another scale, such as digits from 0 to 16.
 _DARK = 128
 
@@ -103,15 +107,17 @@ def ask(
       )
     ],
     'selection': list(selection(said, test.y)),
-    'calibration': [calibration(said.probs, test.y)],
+    'calibration': [calibration(said, test.y)],
     'corruptions': [],
   }
   held = temperature_data(run)
   if held:
     name, split = held
-    temperature = fitted_temperature(trained, split, num_samples)
-    tables['calibration'].append(calibration(said.probs, test.y, temperature))
-    remarks.append(f'a temperature of {temperature:.3f}, fitted on {name}')
+    value = fitted_temperature(trained, split, num_samples)
+    row = calibration(said, test.y, value)
+    tables['calibration'].append(row)
+    parameter = next(iter(row)).replace('_', ' ')
+    remarks.append(f'a {parameter} of {value:.3f}, fitted on {name}')
   else:
     remarks.append(
       'no temperature: give the run a --calibration_fraction, or '
@@ -123,7 +129,7 @@ def ask(
         f'pixels go up to {test.x.max()}: other sets, and corruptions, are '
         'made for 255 and lie far off'
       )
-    if corrupt:
+    if corrupt and not trained.task.is_numeric:
       seed = trained.config.seed
       tables['corruptions'] = list(corrupted(trained, test, num_samples, seed))
   return Asked(tables, tuple(remarks))
@@ -137,11 +143,14 @@ def some(size: int, count: int) -> np.ndarray:
   return np.sort(rng.permutation(size)[:count])
 
 
-def detection(
-  inside: model.Prediction, outside: model.Prediction, other: Other
-) -> Iterator[Row]:
+def measures(said: Said) -> tuple[str, ...]:
+  """Returns the names of the uncertainty measures of predictions."""
+  return said._fields[1:]
+
+
+def detection(inside: Said, outside: Said, other: Other) -> Iterator[Row]:
   """Yields the detection scores of each uncertainty measure."""
-  for measure in MEASURES:
+  for measure in measures(inside):
     found = metrics.detection(
       inside._asdict()[measure], outside._asdict()[measure]
     )
@@ -150,15 +159,22 @@ def detection(
       'set': other.name,
       'measure': measure,
       **found._asdict(),
-      'num_in': len(inside.probs),
-      'num_out': len(outside.probs),
+      'num_in': len(inside[0]),
+      'num_out': len(outside[0]),
     }
 
 
-def selection(said: model.Prediction, y: np.ndarray) -> Iterator[Row]:
+def selection(said: Said, y: np.ndarray) -> Iterator[Row]:
   """Yields the selective prediction scores of each uncertainty measure."""
+  if isinstance(said, model.NumericPrediction):
+    errors = np.abs(np.asarray(y, np.float64) - said.mean)
+    for measure in measures(said):
+      uncertain = said._asdict()[measure]
+      scores = metrics.selective_errors(uncertain, errors)
+      yield {'measure': measure, **scores._asdict()}
+    return
   right = metrics.is_correct(said.probs, y)
-  for measure in MEASURES:
+  for measure in measures(said):
     found = metrics.selective(said._asdict()[measure], right)
     yield {
       'measure': measure,
@@ -169,10 +185,24 @@ def selection(said: model.Prediction, y: np.ndarray) -> Iterator[Row]:
     }
 
 
-def calibration(
-  probs: np.ndarray, y: np.ndarray, temperature: float = 1.0
-) -> Row:
-  """Returns the calibration errors of probabilities, at a temperature."""
+def calibration(said: Said, y: np.ndarray, temperature: float = 1.0) -> Row:
+  """Returns scores of calibration, at a temperature.
+
+  Args:
+    said: Predictions.
+    y: Labels.
+    temperature: Divisor of the log-probabilities; for numeric labels, factor on
+      the standard deviation, in the column `scale_factor`.
+  """
+  if isinstance(said, model.NumericPrediction):
+    scaled = said.evaluation(y)._replace(
+      aleatoric=temperature**2 * said.aleatoric_uncertainty,
+      epistemic=temperature**2 * said.epistemic_uncertainty,
+    )
+    scores = metrics.summarize(scaled)
+    names = [name for name in scores if name in _OF_RUN]
+    return {'scale_factor': temperature} | {n: scores[n] for n in names}
+  probs = said.probs
   if temperature != 1:
     probs = metrics.tempered(probs, temperature)
   return {
@@ -206,9 +236,15 @@ def fitted_temperature(
   held: data.Split,
   num_samples: int | None = None,
 ) -> float:
-  """Returns the temperature with minimal negative log likelihood."""
-  probs = trained.predict(held.x, num_samples).probs
-  return metrics.fit_temperature(probs, held.y)
+  """Returns the temperature with minimal negative log likelihood.
+
+  For numeric labels, it is the factor on the standard deviation.
+  """
+  said = trained.predict(held.x, num_samples)
+  if isinstance(said, model.NumericPrediction):
+    residual = said.evaluation(held.y).residual
+    return float(np.sqrt(np.mean(np.square(residual))))
+  return metrics.fit_temperature(said.probs, held.y)
 
 
 def corrupted(
@@ -260,9 +296,8 @@ def flat(
       scores[f'{name}_{row["measure"]}'] = row[name]
   for row, end in zip(found.get('calibration', ()), ('', '_tempered')):
     for name in row:
-      # The run itself reports `nll` and `ece` of all test examples.
-      apart = '_untempered' if name in ('nll', 'ece') and not end else end
-      if end or name != 'temperature':
+      apart = '_untempered' if name in _OF_RUN and not end else end
+      if end or name not in ('temperature', 'scale_factor'):
         scores[f'{name}{apart}'] = row[name]
   worst = [
     row

@@ -9,9 +9,6 @@ from bfl_tf.federation import ensembles
 from bfl_tf.federation.experiment import Experiment
 from bfl_tf.federation.state import Round
 
-# Scores of each union of groups; the scored predictor has all scores.
-_OF_UNIONS = ('accuracy', 'nll', 'ece')
-
 
 class Evaluated(NamedTuple):
   """Result of an evaluation.
@@ -39,18 +36,18 @@ def evaluate(experiment: Experiment, played: Round, last: bool) -> Evaluated:
   config, dataset = experiment.config, experiment.dataset
   test = dataset.test if last else _some(dataset.test, config)
   predictive, groups = _predict(experiment, played, test, last, 'evaluation')
-  score = experiment.workers[0].likelihood.score
+  likelihood = experiment.workers[0].likelihood
   # If the weights diverged, the scores are NaN and the run continues.
-  scores = score(predictive, test.y, config.num_bins)
+  scores = _score(likelihood, predictive, test.y, config.num_bins)
   classes = dataset.num_classes
   if classes and metrics.imbalance(dataset.test.y, classes):
     scores |= _score_classes(predictive, test.y)
   if groups:
-    scores |= _score_groups(groups, test.y, score, config.num_bins)
+    scores |= _score_groups(groups, test.y, likelihood, config.num_bins)
   validation = dataset.validation
   if len(validation.y):
     held = predict_validation(experiment, played, last)
-    of_held = score(held, validation.y, config.num_bins)
+    of_held = _score(likelihood, held, validation.y, config.num_bins)
     for name, value in of_held.items():
       scores[f'validation_{name}'] = value
   if played.state.model.loc.size:
@@ -116,9 +113,19 @@ def _score_classes(predictive, labels):
   }
 
 
-def _score_groups(groups, labels, score, num_bins):
-  scores = groups.members(num_bins)
+def _score(likelihood, predictive, labels, num_bins):
+  evaluation = likelihood.evaluation(predictive, labels, num_bins)
+  return metrics.summarize(evaluation)
+
+
+def _score_groups(groups, labels, likelihood, num_bins):
+  scores = {'members_rejected': groups.rejected}
+  for name, members in groups.members.items():
+    of_members = likelihood.member_scores(members, num_bins)
+    scores |= {f'{key}_{name}': value for key, value in of_members.items()}
+  # The scored predictor has all scores, other unions have some.
   for name, union in groups.unions.items():
-    of_union = score(union, labels, num_bins)
-    scores |= {f'{key}_{name}': of_union[key] for key in _OF_UNIONS}
+    of_union = _score(likelihood, union, labels, num_bins)
+    for key in likelihood.scores_of_groups:
+      scores[f'{key}_{name}'] = of_union[key]
   return scores

@@ -7,7 +7,6 @@ or writes anything.
 from collections.abc import Callable
 import dataclasses
 import functools
-import inspect
 from typing import Any
 
 import numpy as np
@@ -54,9 +53,6 @@ class Method(Plan):
       config.chain(flag, server.Stage, **of_run)
       for flag in ('start', 'server_step', 'refine')
     )
-    if plan.is_numeric:
-      chains = {'start': start, 'server_step': step, 'refine': refine}
-      _check_numeric(chains)
     _check_start(start)
     between = (server.Recalibrate(resources),) if resources.recalibrates else ()
     stages = _with_needed(plan, step + between + refine, of_run)
@@ -169,17 +165,6 @@ def _with_needed(plan, stages, of_run):
       first[needs] = needed[needs].make(plan.config.context(**of_run))
   rest = [stage for stage in stages if stage.name not in first]
   return (*first.values(), *rest)
-
-
-def _check_numeric(chains):
-  """Rejects stages that predict or train on the server: they need classes."""
-  for flag, chain in chains.items():
-    for stage in chain:
-      if 'resources' in inspect.signature(type(stage)).parameters:
-        raise ValueError(
-          f'--{flag}={stage.name} supports classes only: remove it, or set '
-          '--likelihood=categorical.'
-        )
 
 
 def _check_start(chain):

@@ -187,6 +187,7 @@ REGRESSION = (
         lambda given: regression.width(given, 0.9), in_final=True),
   Score('pit_error', 'calibration error (PIT)', 'fraction', 'low',
         regression.pit_error, in_final=True),
+  Score('best_rmse', 'error of the best member', 'unit of the label', 'low'),
   Score('aleatoric', 'aleatoric uncertainty', _VARIANCE, '',
         _mean('aleatoric'), in_final=True),
   Score('epistemic', 'epistemic uncertainty', _VARIANCE, '',

@@ -11,12 +11,14 @@ over random orders of ties, so the order of the examples does not matter.
      Classifiers. _ICLR_, 2019.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy import typing as npt
+from scipy import stats
 
-from bfl_tf.metrics import curves
+from bfl_tf.metrics import curves, predictive
 
 # Coverage of `accuracy_at`, and risk of `coverage_at`.
 _COVERAGE, _RISK = 0.8, 0.05
@@ -64,6 +66,44 @@ def selective(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> Selective:
     accuracy_at=float(accuracy[retained >= _COVERAGE - 1e-9][0]),
     coverage_at=float(kept[-1]) if kept.size else 0.0,
   )
+
+
+class SelectiveErrors(NamedTuple):
+  """Errors of numeric predictions, with abstention on uncertain examples.
+
+  Attributes:
+    rmse: Root mean squared error of all examples.
+    rmse_at_80_coverage: RMSE at the smallest coverage of at least 80 % that a
+      threshold reaches.
+    rank_correlation: Spearman's correlation of uncertainty and absolute error;
+      0 if the uncertainty is constant.
+  """
+
+  rmse: float
+  rmse_at_80_coverage: float
+  rank_correlation: float
+
+
+def selective_errors(
+  uncertainty: npt.ArrayLike, errors: npt.ArrayLike
+) -> SelectiveErrors:
+  """Scores an uncertainty as a criterion for abstention, for numeric labels.
+
+  Args:
+    uncertainty: `[num_examples]`, any monotone measure; low is answered first.
+    errors: `[num_examples]`, absolute errors.
+  """
+  uncertainty = predictive.check_per_example('uncertainty', uncertainty)
+  errors = np.asarray(errors, np.float64)
+  count = math.ceil(_COVERAGE * errors.size - 1e-9)
+  kept = errors[uncertainty <= np.sort(uncertainty)[count - 1]]
+  correlation = 0.0
+  if uncertainty.min() < uncertainty.max():
+    correlation = float(stats.spearmanr(uncertainty, errors).statistic)
+  rmse, rmse_of_kept = (
+    float(np.sqrt(np.mean(np.square(each)))) for each in (errors, kept)
+  )
+  return SelectiveErrors(rmse, rmse_of_kept, correlation)
 
 
 def ranking_gain(uncertainty: npt.ArrayLike, correct: npt.ArrayLike) -> float:

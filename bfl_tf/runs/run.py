@@ -247,9 +247,11 @@ class Run:
     if groups:
       self._directory.write_arrays(
         'members',
-        **{f'confidence_{name}': v for name, v in groups.confidence.items()},
-        **{f'classes_{name}': v for name, v in groups.classes.items()},
-        **{f'correct_{name}': v for name, v in groups.correct.items()},
+        **{
+          f'{key}_{name}': values
+          for name, members in groups.members.items()
+          for key, values in members.items()
+        },
       )
     if np.isnan(evaluated.scores['nll']):
       return

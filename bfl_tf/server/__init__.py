@@ -6,7 +6,7 @@ A stage that trains, predicts or draws has an argument `resources`.
 from typing import Any
 
 from bfl_tf.server.adaptive import Adaptive
-from bfl_tf.server.distil import Distil, sharpen
+from bfl_tf.server.distil import Distil
 from bfl_tf.server.ensemble import Ensemble, GROUPS, groups_of
 from bfl_tf.server.fine_tune import FineTune
 from bfl_tf.server.fresh_head import FreshHead, last_layer

@@ -1,8 +1,9 @@
 """Distillation of an ensemble into the global model (FedBE, alg. 1).
 
-The targets are the sharpened mean probabilities of the ensemble on unlabeled
+The targets are the sharpened mean predictions of the ensemble on unlabeled
 examples. The student starts from the model so far. It minimizes the cross
-entropy on augmented inputs, with SWA or plain SGD.
+entropy on augmented inputs, with SWA or plain SGD. Numeric labels have Gaussian
+targets, whose variance is divided by the exponent.
 
 Notation (FedBE, section 4): U the server's examples, p_j the target of x_j.
   p_j[c] <- p_j[c]^2 / sum_c' p_j[c']^2
@@ -62,7 +63,7 @@ class Distil(Stage):
   sharpening: Annotated[
     float,
     Setting(
-      'Exponent on the predicted probabilities before they are '
+      'Exponent on the predicted probabilities or densities before they are '
       'normalized again; 1 leaves them unchanged.',
       gt=0,
     ),
@@ -199,6 +200,7 @@ class Distil(Stage):
     training_config = training.TrainingConfig(
       optimizer=training.SGD(self.momentum),
       batch_size=self.batch_size,
+      likelihood=worker.config.likelihood,
       weight_decay=self.weight_decay,
       decay_biases=worker.config.decay_biases,
       augment=worker.config.augment and self.augment,
@@ -214,8 +216,9 @@ class Distil(Stage):
         cycle_floor=self.swa_min_learning_rate / self.learning_rate,
         parts=(self.averaging,),
       )
-    num_targets = len(have.server_images), have.num_classes
-    targets = np.zeros(num_targets, np.float32)
+    # Only the shape matters here.
+    labels = np.zeros(len(have.server_images), worker.labels.dtype)
+    targets = have.likelihood.certain_targets(labels, have.num_classes)
     return worker.other(training_config, have.server_images, targets)
 
   @property
@@ -279,8 +282,8 @@ class Distil(Stage):
     """
     have = self.resources
     teachers = [name for name in self._taught_by if name in mixtures]
-    by_labels = self.targets == 'labels'
-    if not teachers and not by_labels:
+    labels = have.server_labels if self.targets == 'labels' else None
+    if not teachers and labels is None:
       return start, {'students_refused': 1}
     task = training.ClientTask(
       start=start,
@@ -290,9 +293,9 @@ class Distil(Stage):
       seed=seeds.child(seed, 0),
     )
     targets = (
-      np.eye(have.num_classes, dtype=np.float32)[have.server_labels]
-      if by_labels
-      else sharpen(mixtures.union(teachers).probs, self.sharpening)
+      have.likelihood.targets(mixtures.union(teachers), self.sharpening)
+      if labels is None
+      else have.likelihood.certain_targets(labels, have.num_classes)
     )
     result = self.student.train(task, have.server_images, targets)
     # The student's scale differs from `start` by rounding in softplus.
@@ -305,10 +308,3 @@ class Distil(Stage):
       return start, {'students_refused': 1}
     loss = float(result.trace.loss)
     return model, {'distillation_loss': loss, 'students_refused': 0}
-
-
-def sharpen(probs: np.ndarray, exponent: float) -> np.ndarray:
-  """Returns probs^exponent, normalized: `[num_examples, num_classes]`."""
-  # Division by the maximum prevents rows that underflow to zeros.
-  powers = (probs / probs.max(-1, keepdims=True)) ** exponent
-  return (powers / powers.sum(-1, keepdims=True)).astype(np.float32)

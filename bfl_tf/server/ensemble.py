@@ -101,6 +101,11 @@ class Ensemble(Stage):
         f'--ensemble.num_samples={self.num_samples} gives no samples: remove S '
         'from --ensemble.groups.'
       )
+    if 'B' in names and self.resources.likelihood.is_numeric:
+      raise ValueError(
+        '--ensemble.groups: group B supports classes only: remove B, or set '
+        '--likelihood=categorical.'
+      )
     if self.fits_beta:
       self._check_labels()
     self.statistics  # noqa: B018 (a posterior that does not fit shows here)

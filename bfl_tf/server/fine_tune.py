@@ -2,7 +2,8 @@
 
 In `--start`, it is the pre-training of the pooling paper (section 3.6: at most
 100 epochs, early stopping on validation accuracy with patience 10). In
-`--refine`, it trains after each round.
+`--refine`, it trains after each round. For numeric labels, the root mean
+squared error replaces the accuracy.
 """
 
 import dataclasses
@@ -26,7 +27,7 @@ class FineTune(Stage):
   patience: Annotated[
     int,
     Setting(
-      'Number of epochs without a better validation accuracy after '
+      'Number of epochs without a better validation accuracy, or RMSE, after '
       'which training stops with the best model; 0 trains all epochs '
       'and keeps the last model.',
       ge=0,
@@ -46,8 +47,8 @@ class FineTune(Stage):
       )
     if self.patience and not len(self.resources.validation.y):
       raise ValueError(
-        'fine_tune stops by validation accuracy: set --validation_split, or '
-        '--fine_tune.patience=0.'
+        'fine_tune stops by a score of validation examples: set '
+        '--validation_split, or --fine_tune.patience=0.'
       )
 
   @functools.cached_property
@@ -66,21 +67,21 @@ class FineTune(Stage):
     return worker.other(training_config)
 
   def __call__(self, state, reference, pooled, statistics, seed):
-    model, best, best_epoch, step = state.model, (-1.0, state.model), 0, 0
+    model, best, best_epoch, step = state.model, (-np.inf, state.model), 0, 0
     for epoch in range(1, self.epochs + 1):
       result = self._train(model, seeds.child(seed, 2 * epoch), step)
       model, step = result.model, step + int(result.trace.steps)
       if not self.patience:
         continue
-      accuracy = self._validate(model, seeds.child(seed, 2 * epoch + 1))
-      if accuracy > best[0]:
-        best, best_epoch = (accuracy, model), epoch
+      quality = self._validate(model, seeds.child(seed, 2 * epoch + 1))
+      if quality > best[0]:
+        best, best_epoch = (quality, model), epoch
       elif epoch - best_epoch >= self.patience:
         break
     info = {'server_epochs': epoch, 'server_loss': float(result.trace.loss)}
     if self.patience and best_epoch:
       model = best[1]
-      info['server_validation_accuracy'] = best[0]
+      info[f'server_validation_{self._score.name}'] = abs(best[0])
     return state._replace(model=model), info
 
   def _train(self, model, seed, step):
@@ -95,8 +96,12 @@ class FineTune(Stage):
     )
     return self._worker.train(task)
 
+  @property
+  def _score(self):
+    return metrics.find(self.resources.likelihood.scores_of_groups[0])
+
   def _validate(self, model, seed) -> float:
-    """Returns the validation accuracy; -1 for a diverged model."""
+    """Returns a score that is high for a good model; -inf if it diverged."""
     predictive = training.predict(
       self.resources.workers,
       model,
@@ -105,5 +110,9 @@ class FineTune(Stage):
       num_samples=self.resources.num_mc_samples,
     )
     if not np.all(np.isfinite(predictive.probs)):
-      return -1.0
-    return metrics.accuracy(predictive.probs, self.resources.validation.y)
+      return -np.inf
+    evaluation = self.resources.likelihood.evaluation(
+      predictive, self.resources.validation.y
+    )
+    value = self._score.compute(evaluation)
+    return value if self._score.best == 'high' else -value

@@ -14,6 +14,7 @@ import dataclasses
 import numpy as np
 
 from bfl_tf import weights
+from bfl_tf.models import layers
 from bfl_tf.server.resources import Resources
 from bfl_tf.server.stage import Stage
 from bfl_tf.startup import tf_keras
@@ -47,8 +48,15 @@ class FreshHead(Stage):
 
 
 def last_layer(model: tf_keras.Model) -> tf_keras.layers.Layer:
-  """Returns the last layer with trainable weights."""
-  trained = [layer for layer in model.layers if layer.trainable_variables]
+  """Returns the last layer with trainable weights that has an input.
+
+  The layer after it may contain constants, such as the scale of the noise.
+  """
+  trained = [
+    layer
+    for layer in model.layers
+    if layer.trainable_variables and not isinstance(layer, layers.Constants)
+  ]
   if not trained:
     raise ValueError('the network has no trainable layer.')
   return trained[-1]

@@ -16,7 +16,7 @@ class Resources:
   Attributes:
     workers: Workers that train clients and predict; `Worker.other` creates
       workers for other trainings.
-    num_classes: Number of classes.
+    num_classes: Number of classes; 0 for numeric labels.
     num_mc_samples: Number of Monte Carlo samples per model; 1 if no weight is
       random.
     server_indices: `[num_server_examples]` int32, indices into training data.
@@ -37,6 +37,11 @@ class Resources:
   load_server_data: Callable[[], tuple[np.ndarray, np.ndarray | None]]
 
   @property
+  def likelihood(self) -> training.Likelihood:
+    """Distribution of the labels, given the outputs of the network."""
+    return self.workers[0].likelihood
+
+  @property
   def layout(self) -> weights.Layout:
     """Layout of the model."""
     return self.workers[0].layout
@@ -52,7 +57,7 @@ class Resources:
 
   @property
   def server_labels(self) -> np.ndarray | None:
-    """`[num_examples]` int32; None if unknown, or of other classes."""
+    """`[num_examples]`; None if unknown, or of other classes."""
     return self._server_data[1]
 
   def require_server_images(self, flag: str) -> None:

@@ -1,11 +1,12 @@
 """Likelihoods: the distribution of a label, given the outputs of the network.
 
-Everything that differs between classification and regression in training and
-prediction is a method of these classes.
+Everything that differs between classification and regression in training,
+prediction, ensembles and distillation is a method of these classes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 import dataclasses
 import math
 from typing import Annotated, Any, ClassVar
@@ -23,9 +24,12 @@ class Likelihood(component.Component):
 
   Attributes:
     is_numeric: Whether labels are numbers, float32, instead of classes.
+    scores_of_groups: Scores of each group of models. The first one also decides
+      when `fine_tune` stops.
   """
 
   is_numeric: ClassVar[bool] = False
+  scores_of_groups: ClassVar[tuple[str, ...]] = ()
 
   def num_outputs(self, num_classes: int) -> int:
     """Returns the number of outputs of the network."""
@@ -36,29 +40,72 @@ class Likelihood(component.Component):
     return 0
 
   def loss(self, outputs: Any, labels: Any) -> Any:
-    """Returns the negative log-likelihood `[batch]` in nats."""
+    """Returns the negative log-likelihood `[batch]` in nats.
+
+    Labels of a distillation are the float32 arrays of `targets`. Their loss is
+    the cross entropy of the student relative to the teacher.
+    """
     raise NotImplementedError('loss(outputs, labels)')
 
   def moments(self, outputs: Any) -> prediction.Moments:
     """Returns the moments of the label for one Monte Carlo sample."""
     raise NotImplementedError('moments(outputs)')
 
-  def score(
-    self, predictive: prediction.Predictive, labels: np.ndarray, num_bins: int
+  def evaluation(
+    self,
+    predictive: prediction.Predictive,
+    labels: np.ndarray,
+    num_bins: int = 15,
+  ) -> metrics.Evaluation | metrics.NumericEvaluation:
+    """Returns predictions with their labels, from which scores follow."""
+    raise NotImplementedError('evaluation(predictive, labels, num_bins)')
+
+  def targets(
+    self, predictive: prediction.Predictive, exponent: float
+  ) -> np.ndarray:
+    """Returns float32 labels of a distillation, one row per example.
+
+    Args:
+      predictive: Predictions of the teachers.
+      exponent: Power of the predictive distribution, which is then normalized.
+    """
+    raise NotImplementedError('targets(predictive, exponent)')
+
+  def certain_targets(self, labels: np.ndarray, num_classes: int) -> np.ndarray:
+    """Returns the `targets` of a teacher that knows the labels."""
+    raise NotImplementedError('certain_targets(labels, num_classes)')
+
+  def member_arrays(
+    self, predictive: prediction.Predictive, labels: np.ndarray
+  ) -> dict[str, np.ndarray]:
+    """Returns arrays `[num_examples]` of one model of a group, by name.
+
+    They are the arrays of `members.npz`. The predictions may not be finite.
+    """
+    raise NotImplementedError('member_arrays(predictive, labels)')
+
+  def member_scores(
+    self, arrays: Mapping[str, np.ndarray], num_bins: int
   ) -> dict[str, float]:
-    """Returns the columns of `metrics.csv` for these predictions."""
-    raise NotImplementedError('score(predictive, labels, num_bins)')
+    """Returns scores of the models of a group.
+
+    Args:
+      arrays: Results of `member_arrays`, `[num_members, num_examples]`.
+      num_bins: Number of bins of the calibration error.
+    """
+    raise NotImplementedError('member_scores(arrays, num_bins)')
 
 
 @dataclasses.dataclass(frozen=True)
 class Categorical(Likelihood):
   """Classes whose probabilities are the softmax of the outputs."""
 
+  scores_of_groups: ClassVar[tuple[str, ...]] = ('accuracy', 'nll', 'ece')
+
   def num_outputs(self, num_classes):
     return num_classes
 
   def loss(self, outputs, labels):
-    # Labels of a distillation are probabilities `[batch, num_classes]`.
     if labels.dtype.is_floating:
       return tf.nn.softmax_cross_entropy_with_logits(labels, outputs)
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, outputs)
@@ -71,17 +118,53 @@ class Categorical(Likelihood):
       -tf.reduce_sum(tf.math.xlogy(probs, probs), -1),
     )
 
-  def score(self, predictive, labels, num_bins):
-    return metrics.summarize(
-      metrics.Evaluation(
-        predictive.probs,
-        labels,
-        predictive.aleatoric,
-        predictive.epistemic,
-        predictive.expected_entropy,
-        num_bins,
-      )
+  def evaluation(self, predictive, labels, num_bins=15):
+    return metrics.Evaluation(
+      predictive.probs,
+      labels,
+      predictive.aleatoric,
+      predictive.epistemic,
+      predictive.expected_entropy,
+      num_bins,
     )
+
+  def targets(self, predictive, exponent):
+    # Division by the maximum prevents rows that underflow to zeros.
+    probs = predictive.probs
+    powers = (probs / probs.max(-1, keepdims=True)) ** exponent
+    return (powers / powers.sum(-1, keepdims=True)).astype(np.float32)
+
+  def certain_targets(self, labels, num_classes):
+    return np.eye(num_classes, dtype=np.float32)[labels]
+
+  def member_arrays(self, predictive, labels):
+    probs = predictive.probs
+    if np.all(np.isfinite(probs)):
+      confidence, classes = probs.max(-1), probs.argmax(-1)
+    else:
+      # A diverged model counts as confident and wrong.
+      confidence = np.ones(len(labels), np.float32)
+      classes = np.full(len(labels), -1)
+    return {
+      'confidence': confidence,
+      'classes': classes,
+      'correct': classes == labels,
+    }
+
+  def member_scores(self, arrays, num_bins):
+    correct, classes = arrays['correct'], arrays['classes']
+    errors = [
+      metrics.reliability_of(each, right, num_bins).expected_calibration_error
+      for each, right in zip(arrays['confidence'], correct)
+    ]
+    scores = {
+      'best_accuracy': float(correct.mean(-1).max()),
+      'mean_ece': float(np.mean(errors)),
+    }
+    finite = classes[(classes >= 0).all(-1)]
+    if len(finite) > 1:
+      scores['hypothesis_conflict'] = metrics.hypothesis_conflict(finite)
+    return scores
 
 
 NOISES = ('constant', 'input', 'known')
@@ -99,6 +182,7 @@ class Gaussian(Likelihood):
   """
 
   is_numeric: ClassVar[bool] = True
+  scores_of_groups: ClassVar[tuple[str, ...]] = ('rmse', 'nll', 'crps')
 
   label_moments: tuple[float, float]
   noise: Annotated[
@@ -134,7 +218,12 @@ class Gaussian(Likelihood):
 
   def loss(self, outputs, labels):
     mean, scale = self._mean_and_scale(outputs)
-    distance = tf.square((labels - mean) / scale)
+    # Labels of a distillation are means and variances, `[batch, 2]`.
+    spread = 0.0
+    if len(labels.shape) == 2:
+      labels, variance = tf.unstack(labels, axis=1)
+      spread = variance / tf.square(scale)
+    distance = tf.square((labels - mean) / scale) + spread
     return 0.5 * (distance + math.log(2 * math.pi)) + tf.math.log(scale)
 
   def moments(self, outputs):
@@ -149,16 +238,31 @@ class Gaussian(Likelihood):
       return mean, tf.fill(tf.shape(mean), self.noise_scale)
     return mean, unit * tf.nn.softplus(outputs[:, 1] + _UNIT)
 
-  def score(self, predictive, labels, num_bins):
-    return metrics.summarize(
-      metrics.NumericEvaluation(
-        predictive.probs[:, 0],
-        labels,
-        predictive.aleatoric,
-        predictive.epistemic,
-        num_bins,
-      )
+  def evaluation(self, predictive, labels, num_bins=15):
+    return metrics.NumericEvaluation(
+      predictive.probs[:, 0],
+      labels,
+      predictive.aleatoric,
+      predictive.epistemic,
+      num_bins,
     )
+
+  def targets(self, predictive, exponent):
+    # A power of a Gaussian has the same mean and a smaller variance.
+    variance = (predictive.aleatoric + predictive.epistemic) / exponent
+    return np.stack([predictive.probs[:, 0], variance], 1).astype(np.float32)
+
+  def certain_targets(self, labels, num_classes):
+    return np.stack([labels, np.zeros_like(labels)], 1)
+
+  def member_arrays(self, predictive, labels):
+    mean = predictive.probs[:, 0]
+    return {'mean': mean, 'squared_error': np.square(mean - labels)}
+
+  def member_scores(self, arrays, num_bins):
+    errors = arrays['squared_error'].mean(-1, dtype=np.float64)
+    # A diverged model is never the best.
+    return {'best_rmse': float(np.nanmin([*errors, np.inf]) ** 0.5)}
 
 
 LIKELIHOODS: dict[str, Any] = {'categorical': Categorical, 'gaussian': Gaussian}

@@ -6,7 +6,7 @@ import pytest
 
 from bfl_tf import analysis, data, metrics
 from bfl_tf.analysis import loading, uncertainty
-from bfl_tf.analysis.model import Prediction
+from bfl_tf.analysis.model import NumericPrediction, Prediction
 from bfl_tf.config.config import Config
 from bfl_tf.data import corruptions
 
@@ -26,7 +26,7 @@ def test_detection_by_hand():
   rows = {
     r['measure']: r for r in uncertainty.detection(INSIDE, OUTSIDE, other)
   }
-  assert list(rows) == list(uncertainty.MEASURES)
+  assert list(rows) == list(Prediction._fields[1:])
   # Epistemic uncertainty ranks one of six pairs wrong.
   assert rows['epistemic_uncertainty']['auroc'] == pytest.approx(5 / 6)
   # By entropy, one example is above all others and one is below all others.
@@ -41,10 +41,35 @@ def test_selection_and_calibration_are_the_metrics():
   found = metrics.selective(INSIDE.epistemic_uncertainty, right)
   assert rows[2]['aurc'] == found.area
   assert rows[2]['coverage_at_5_risk'] == found.coverage_at
-  row = uncertainty.calibration(INSIDE.probs, y, temperature=2.0)
+  row = uncertainty.calibration(INSIDE, y, temperature=2.0)
   tempered = metrics.tempered(INSIDE.probs, 2.0)
   assert row['nll'] == metrics.negative_log_likelihood(tempered, y)
   assert row['overconfidence'] == metrics.overconfidence(tempered, y)
+
+
+def test_numeric_selection_and_calibration_by_hand():
+  variance = np.array([4.0, 1.0, 9.0, 16.0, 25.0])
+  said = NumericPrediction(
+    np.zeros(5), np.sqrt(variance), np.zeros(5), variance
+  )
+  y = np.array([2.0, -1.0, 3.0, -4.0, 10.0])
+  total, _, epistemic = uncertainty.selection(said, y)
+  assert total['rmse'] == pytest.approx(26**0.5)
+  # Without the least certain example.
+  assert total['rmse_at_80_coverage'] == pytest.approx(7.5**0.5)
+  assert total['rank_correlation'] == pytest.approx(1)
+  assert epistemic['rank_correlation'] == pytest.approx(1)
+  row = uncertainty.calibration(said, y, temperature=2.0)
+  doubled = metrics.NumericEvaluation(said.mean, y, 4 * variance, np.zeros(5))
+  scores = metrics.summarize(doubled)
+  assert row.pop('scale_factor') == 2
+  assert row == pytest.approx({name: scores[name] for name in row})
+
+
+def test_a_constant_uncertainty_selects_nothing():
+  found = metrics.selective_errors([1.0, 1.0, 1.0], [1.0, 2.0, 3.0])
+  assert found.rmse == found.rmse_at_80_coverage
+  assert found.rank_correlation == 0
 
 
 def test_some_examples_are_the_same_each_time():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bfl_tf
-from bfl_tf import analysis, data, plots, training
+from bfl_tf import analysis, data, models, plots, server, training
 
 RNG = np.random.default_rng(0)
 
@@ -104,3 +104,86 @@ def test_a_run_needs_two_different_numbers(tmp_path):
   with pytest.raises(ValueError, match="only the label '7'"):
     bfl_tf.run(config, tmp_path / 'run')
   assert not (tmp_path / 'run').exists()
+
+
+def with_stages(folder, **settings):
+  """Runs two rounds with groups of models; returns the directory."""
+  config = bfl_tf.Config(
+    dataset=write(folder / 'doses.csv', 300), label_column='time',
+    client_column='site', num_clients=3, model='logistic',
+    likelihood='gaussian', num_rounds=2, local_epochs=20,
+    client_learning_rate=0.05, num_server_examples=60, **settings,
+  )  # fmt: skip
+  bfl_tf.run(config, folder / 'run')
+  return folder / 'run'
+
+
+def last_row(run_dir):
+  with (run_dir / 'metrics.csv').open(newline='') as file:
+    row = list(csv.DictReader(file))[-1]
+  return {name: float(value) for name, value in row.items() if value}
+
+
+def test_an_ensemble_is_the_mixture_of_its_members(tmp_path):
+  run_dir = with_stages(
+    tmp_path,
+    variant='deterministic',
+    refine=['ensemble'],
+    predictor='C',
+    settings={'ensemble.num_samples': 2},
+  )
+  with (
+    np.load(run_dir / 'members.npz') as members,
+    np.load(run_dir / 'predictions.npz') as found,
+  ):
+    means = members['mean_C'].astype(np.float64)
+    errors = members['squared_error_C'].mean(-1)
+    np.testing.assert_allclose(found['mean'], means.mean(0), rtol=1e-5)
+    np.testing.assert_allclose(
+      found['epistemic_uncertainty'], means.var(0), rtol=1e-3, atol=1e-6
+    )
+  row = last_row(run_dir)
+  assert row['best_rmse_C'] == pytest.approx(errors.min() ** 0.5, rel=1e-5)
+  assert row['rmse_C'] == row['rmse']
+  assert {'nll_A+C', 'crps_A+C+S'} <= row.keys()
+
+
+def test_a_student_of_linear_teachers_predicts_their_mean(tmp_path):
+  """The mean of linear models is linear, so that the student can reach it."""
+  run_dir = with_stages(
+    tmp_path,
+    variant='deterministic',
+    start=['fine_tune'],
+    refine=['distil'],
+    validation_split=0.1,
+    settings={
+      'distil.teachers': 'C',
+      'distil.sharpening': 1.0,
+      'distil.optimizer': 'sgd',
+      'distil.epochs': 300,
+      'distil.learning_rate': 0.002,
+      'fine_tune.epochs': 3,
+    },
+  )
+  row = last_row(run_dir)
+  assert row['rmse'] == pytest.approx(row['rmse_C'], rel=5e-3)
+  assert row['nll'] == pytest.approx(row['nll_C'], rel=2e-2)
+  assert row['students_refused'] == 0
+
+
+def test_groups_of_classes_are_rejected(tmp_path):
+  with pytest.raises(ValueError, match='group B supports classes only'):
+    with_stages(
+      tmp_path,
+      variant='deterministic',
+      refine=['ensemble'],
+      settings={'ensemble.groups': 'B'},
+    )
+
+
+def test_a_new_head_keeps_the_scale_of_the_noise():
+  model = models.build(
+    'mlp', variant='deterministic', input_shape=(3,), num_classes=1,
+    num_constants=1,
+  )  # fmt: skip
+  assert server.last_layer(model).output_shape == (None, 1)

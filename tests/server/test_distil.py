@@ -39,10 +39,13 @@ def run(path, **settings):
 
 
 def test_sharpening_by_hand():
-  found = server.sharpen(np.array([[0.8, 0.2], [1e-30, 1e-30]]), 2.0)
+  def sharpened(probs, exponent):
+    said = training.Predictive(np.array(probs), None, None, None)
+    return training.Categorical().targets(said, exponent)
+
+  found = sharpened([[0.8, 0.2], [1e-30, 1e-30]], 2.0)
   np.testing.assert_allclose(found, [[16 / 17, 1 / 17], [0.5, 0.5]], rtol=1e-6)
-  probs = np.array([[0.3, 0.7]], np.float32)
-  np.testing.assert_allclose(server.sharpen(probs, 1.0), probs, rtol=1e-6)
+  np.testing.assert_allclose(sharpened([[0.3, 0.7]], 1), [[0.3, 0.7]])
 
 
 def test_the_groups_of_a_round_and_that_watching_changes_no_bits():
@@ -279,10 +282,12 @@ def test_unions_are_of_the_members_that_are_finite():
   for name in ('A', 'C', 'A+C', 'A+S', 'A+C+S'):
     np.testing.assert_array_equal(probs[name], probs['A'])
   assert np.isnan(probs['S']).all() and len(probs['S']) == len(test.y)
-  scores = found.members(15)
-  assert scores['members_rejected'] == 2
-  assert 'hypothesis_conflict_C' not in scores
-  assert scores['best_accuracy_S'] == 0 < scores['best_accuracy_C']
+  scores = {
+    name: experiment.workers[0].likelihood.member_scores(arrays, 15)
+    for name, arrays in found.members.items()
+  }
+  assert 'hypothesis_conflict' not in scores['C']
+  assert scores['S']['best_accuracy'] == 0 < scores['C']['best_accuracy']
 
 
 NO_STUDENTS = {'refine': ('students',)}

@@ -72,6 +72,16 @@ def test_gaussian_is_the_distribution_of_tfp(likelihood, outputs, scale):
   np.testing.assert_allclose(moments.entropy, normal.entropy(), rtol=1e-5)
 
 
+def test_the_loss_of_a_distillation_is_the_cross_entropy():
+  outputs = np.float32([[0.5], [-1.0]])
+  mean, scale = np.float32([4.0, 6.0]), np.float32([0.2, 1.5])
+  loss = KNOWN.loss(outputs, np.stack([mean, scale**2], 1))
+  teacher = tfd.Normal(mean, scale)
+  student = tfd.Normal(MOMENTS[0] + MOMENTS[1] * outputs[:, 0], SIGMA)
+  expected = teacher.entropy() + tfd.kl_divergence(teacher, student)
+  np.testing.assert_allclose(loss, expected, rtol=1e-4)
+
+
 def test_training_reaches_the_mean_of_bayesian_linear_regression():
   decay = 1 / (PRIOR**2 * len(Y))
   worker = linear('deterministic', KNOWN, weight_decay=decay)
