@@ -34,13 +34,13 @@ def main() -> None:
   if len(wanted) != 1:
     command_line.fail('give one of --add, --replace, --remove.')
   try:
-    played, scores = _changed(path, wanted[0])
+    result, scores = _changed(path, wanted[0])
   except federation.StoppedError as error:
     # A full disk is not a wrong flag.
     full = isinstance(error, federation.MachineError)
     command_line.fail(error, code=1 if full else 2)
-  info = played.info
-  print(f'clients  {", ".join(map(str, sorted(online.members(played.state))))}')
+  info = result.info
+  print(f'clients  {", ".join(map(str, sorted(online.members(result.state))))}')
   print(f'sent     {info["bytes_up"]} bytes up, {info["bytes_down"]} down')
   for name in ('accuracy', 'rmse', 'nll', 'ece'):
     if name in scores:
@@ -55,13 +55,13 @@ def _changed(path, change):
     before = checkpoints.restore(path / 'online') or checkpoints.restore(path)
     online.members(before)
     experiment = federation.Experiment.build(trained.config)
-    played = online.apply(experiment, before, change)
-    scores = evaluation.evaluate(experiment, played, last=True).scores
+    result = online.apply(experiment, before, change)
+    scores = evaluation.evaluate(experiment, result, last=True).scores
     try:
-      checkpoints.save(played.state, path / 'online')
+      checkpoints.save(result.state, path / 'online')
     except OSError as error:
       raise federation.MachineError(f'{error}: nothing is changed') from error
-  return played, scores
+  return result, scores
 
 
 if __name__ == '__main__':

@@ -101,39 +101,39 @@ def _predictions(trained, promise, x) -> dict[str, Sequence]:
   """Returns the columns of the output."""
   classes = np.array(trained.task.classes)
   try:
-    said = trained.predict(x, _SAMPLES.value)
+    prediction = trained.predict(x, _SAMPLES.value)
   except ValueError as error:
     raise ValueError(f'--input={_INPUT.value}: {error}') from error
   far = trained.is_out_of_range(x)
   if trained.task.is_numeric:
-    low, high = said.interval(0.9)
+    low, high = prediction.interval(0.9)
     columns = {
-      'prediction': said.mean,
-      'standard_deviation': said.scale,
+      'prediction': prediction.mean,
+      'standard_deviation': prediction.scale,
       'low_0.9': low,
       'high_0.9': high,
-      'aleatoric': said.aleatoric_uncertainty,
-      'epistemic': said.epistemic_uncertainty,
+      'aleatoric': prediction.aleatoric_uncertainty,
+      'epistemic': prediction.epistemic_uncertainty,
     }
     widths_of = zip(promise.levels, promise.half_widths()) if promise else ()
     for level, half in widths_of:
       # Without a limit for an input far outside the training data.
-      widths = np.where(far, np.inf, half) * said.scale
-      columns[f'guaranteed_low_{level:g}'] = said.mean - widths
-      columns[f'guaranteed_high_{level:g}'] = said.mean + widths
+      widths = np.where(far, np.inf, half) * prediction.scale
+      columns[f'guaranteed_low_{level:g}'] = prediction.mean - widths
+      columns[f'guaranteed_high_{level:g}'] = prediction.mean + widths
     columns = {k: [f'{v:.6g}' for v in of] for k, of in columns.items()}
     return columns | {'out_of_range': far.astype(int)}
   columns = {
-    'class': classes[said.probs.argmax(-1)],
-    'probability': said.probs.max(-1),
-    'normalized_entropy': said.normalized_entropy,
-    'aleatoric': said.aleatoric_uncertainty,
-    'epistemic': said.epistemic_uncertainty,
+    'class': classes[prediction.probs.argmax(-1)],
+    'probability': prediction.probs.max(-1),
+    'normalized_entropy': prediction.normalized_entropy,
+    'aleatoric': prediction.aleatoric_uncertainty,
+    'epistemic': prediction.epistemic_uncertainty,
   }
   for name in list(columns)[1:]:
     columns[name] = [f'{value:.6g}' for value in columns[name]]
   columns['out_of_range'] = far.astype(int)
-  sets = promise.sets(said.probs) if promise else []
+  sets = promise.sets(prediction.probs) if promise else []
   for level, each in zip(promise.levels if promise else (), sets):
     members = each | far[:, np.newaxis]
     columns[f'set_{level:g}'] = ['|'.join(classes[row]) for row in members]

@@ -75,8 +75,10 @@ def main() -> int | None:
     return _do()
   except KeyboardInterrupt as stop:
     # The message of a run in this process already has this hint.
-    said = 'goes on' in str(stop)
-    command_line.interrupted(stop, '' if said else 'the same command goes on')
+    is_resumed = 'goes on' in str(stop)
+    command_line.interrupted(
+      stop, '' if is_resumed else 'the same command goes on'
+    )
 
 
 def _do():

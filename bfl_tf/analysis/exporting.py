@@ -68,20 +68,20 @@ class _Module(tf.Module):
     seed = tf.constant(trained.draws())
 
     def predict(x):
-      said = predictor.batches(x, seed, tf.constant(0), num_samples)
+      predictive = predictor.batches(x, seed, tf.constant(0), num_samples)
       uncertainty = {
-        'aleatoric_uncertainty': said.aleatoric,
-        'epistemic_uncertainty': said.epistemic,
+        'aleatoric_uncertainty': predictive.aleatoric,
+        'epistemic_uncertainty': predictive.epistemic,
       }
       if is_numeric:
-        scale = tf.sqrt(said.aleatoric + said.epistemic)
-        return {'mean': said.probs[:, 0], 'scale': scale, **uncertainty}
-      p = tf.cast(said.probs, tf.float64)
+        scale = tf.sqrt(predictive.aleatoric + predictive.epistemic)
+        return {'mean': predictive.probs[:, 0], 'scale': scale, **uncertainty}
+      p = tf.cast(predictive.probs, tf.float64)
       entropy = -tf.reduce_sum(tf.math.xlogy(p, p), -1)
       largest = np.log(trained.task.num_classes)
       return {
         'class': tf.gather(classes, tf.argmax(p, -1)),
-        'probs': said.probs,
+        'probs': predictive.probs,
         'normalized_entropy': tf.clip_by_value(entropy / largest, 0.0, 1.0),
         **uncertainty,
       }

@@ -112,11 +112,11 @@ def hidden(trained: model.Trained, x: np.ndarray) -> np.ndarray:
   """
   last = server.last_layer(trained.model)
   inner = tf_keras.Model(trained.model.input, last.input)
-  said = [
+  parts = [
     np.asarray(inner(trained.normalize(x[i : i + _BATCH]), training=False))
     for i in range(0, len(x), _BATCH)
   ]
-  return np.concatenate(said).reshape(len(x), -1)
+  return np.concatenate(parts).reshape(len(x), -1)
 
 
 def _unseen(x, seen):

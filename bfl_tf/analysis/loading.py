@@ -70,15 +70,15 @@ def load_run(
   config, path = trained.config, pathlib.Path(run_dir)
   flags_file.check_unchanged(path, config)
   dataset = run_data.load(config)
-  asked = task.Task.of(dataset)
+  found = task.Task.of(dataset)
   of_nodes = (path / run_files.NODES).exists()
-  if of_nodes and not trained.task.is_like(asked):
+  if of_nodes and not trained.task.is_like(found):
     raise ValueError(
       f'{path}: its clients trained on files of their nodes, which are not on '
       'this machine. Use bfl-tf report with --superlink, or predict and '
       'export, which need no training data.'
     )
-  trained.task.check_examples(path, asked)
+  trained.task.check_examples(path, found)
   if dataset.calibration is not None:
     if calibrate_on_test:
       raise ValueError(

@@ -195,16 +195,23 @@ class Trained:
     x, draws = self._raw(x), self.draws(seed)
     count = self.num_samples(num_samples)
     if self.averages(num_samples):
-      said = self._predict_mixture(x, draws, count)
+      predictive = self._predict_mixture(x, draws, count)
     else:
-      said = training.predict(
+      predictive = training.predict(
         self._predictors, self.weights, x, seed=draws, num_samples=count
       )
     if self.task.is_numeric:
-      mean, scale = said.probs[:, 0], np.sqrt(said.aleatoric + said.epistemic)
-      return NumericPrediction(mean, scale, said.aleatoric, said.epistemic)
-    entropy = metrics.normalized_entropy(said.probs)
-    return Prediction(said.probs, entropy, said.aleatoric, said.epistemic)
+      mean, scale = (
+        predictive.probs[:, 0],
+        np.sqrt(predictive.aleatoric + predictive.epistemic),
+      )
+      return NumericPrediction(
+        mean, scale, predictive.aleatoric, predictive.epistemic
+      )
+    entropy = metrics.normalized_entropy(predictive.probs)
+    return Prediction(
+      predictive.probs, entropy, predictive.aleatoric, predictive.epistemic
+    )
 
   def is_out_of_range(self, x: np.ndarray) -> np.ndarray:
     """Returns for each example whether it is far outside the training data.

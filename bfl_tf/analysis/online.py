@@ -105,10 +105,10 @@ def apply(
   engine.check_memories(state, experiment.method.result_spec)
   begin = beginning(experiment, state)
   number = int(state.slots['store_updates']['changes']) + 1
-  played = loop.federated_round(
+  result = loop.federated_round(
     experiment, begin, _Replay(state, kept, change, number)
   )
-  slots, info, found = played.state.slots, played.info, members(played.state)
+  slots, info, found = result.state.slots, result.info, members(result.state)
   newcomer = {change.client} if change.kind != 'remove' else set()
   if set(found) != set(kept) - {change.client} | newcomer:
     raise ValueError(
@@ -118,8 +118,8 @@ def apply(
   info['bytes_up'] = sum(found[client].num_bytes for client in newcomer)
   info['bytes_down'] = experiment.broadcast(begin).num_bytes if newcomer else 0
   slot = {**slots['store_updates'], 'changes': np.int32(number)}
-  return played._replace(
-    state=played.state._replace(slots={**slots, 'store_updates': slot})
+  return result._replace(
+    state=result.state._replace(slots={**slots, 'store_updates': slot})
   )
 
 

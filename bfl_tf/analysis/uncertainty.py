@@ -17,7 +17,7 @@ from bfl_tf.analysis import loading, model
 from bfl_tf.data import corruptions, names
 
 Row = dict[str, Any]
-Said = model.Prediction | model.NumericPrediction
+AnyPrediction = model.Prediction | model.NumericPrediction
 # Scores that the run itself reports, of all test examples.
 _OF_RUN = ('nll', 'ece', 'crps', 'coverage_90', 'width_90', 'pit_error')
 # Images with smaller maxima have another scale, such as digits from 0 to 16.
@@ -97,24 +97,24 @@ def ask(
   """
   trained, remarks = run.trained, []
   test = run.test.take(some(len(run.test.y), num_examples))
-  said = trained.predict(test.x, num_samples)
+  prediction = trained.predict(test.x, num_samples)
   tables: dict[str, list[Row]] = {
     'detection': [
       row
       for outside in others
       for row in detection(
-        said, trained.predict(outside.x, num_samples), outside
+        prediction, trained.predict(outside.x, num_samples), outside
       )
     ],
-    'selection': list(selection(said, test.y)),
-    'calibration': [calibration(said, test.y)],
+    'selection': list(selection(prediction, test.y)),
+    'calibration': [calibration(prediction, test.y)],
     'corruptions': [],
   }
   held = temperature_data(run)
   if held:
     name, split = held
     value = fitted_temperature(trained, split, num_samples)
-    row = calibration(said, test.y, value)
+    row = calibration(prediction, test.y, value)
     tables['calibration'].append(row)
     parameter = next(iter(row)).replace('_', ' ')
     remarks.append(f'a {parameter} of {value:.3f}, fitted on {name}')
@@ -143,12 +143,14 @@ def some(size: int, count: int) -> np.ndarray:
   return np.sort(rng.permutation(size)[:count])
 
 
-def measures(said: Said) -> tuple[str, ...]:
+def measures(prediction: AnyPrediction) -> tuple[str, ...]:
   """Returns the names of the uncertainty measures of predictions."""
-  return said._fields[1:]
+  return prediction._fields[1:]
 
 
-def detection(inside: Said, outside: Said, other: Other) -> Iterator[Row]:
+def detection(
+  inside: AnyPrediction, outside: AnyPrediction, other: Other
+) -> Iterator[Row]:
   """Yields the detection scores of each uncertainty measure."""
   for measure in measures(inside):
     found = metrics.detection(
@@ -164,18 +166,18 @@ def detection(inside: Said, outside: Said, other: Other) -> Iterator[Row]:
     }
 
 
-def selection(said: Said, y: np.ndarray) -> Iterator[Row]:
+def selection(prediction: AnyPrediction, y: np.ndarray) -> Iterator[Row]:
   """Yields the selective prediction scores of each uncertainty measure."""
-  if isinstance(said, model.NumericPrediction):
-    errors = np.abs(np.asarray(y, np.float64) - said.mean)
-    for measure in measures(said):
-      uncertain = said._asdict()[measure]
+  if isinstance(prediction, model.NumericPrediction):
+    errors = np.abs(np.asarray(y, np.float64) - prediction.mean)
+    for measure in measures(prediction):
+      uncertain = prediction._asdict()[measure]
       scores = metrics.selective_errors(uncertain, errors)
       yield {'measure': measure, **scores._asdict()}
     return
-  right = metrics.is_correct(said.probs, y)
-  for measure in measures(said):
-    found = metrics.selective(said._asdict()[measure], right)
+  right = metrics.is_correct(prediction.probs, y)
+  for measure in measures(prediction):
+    found = metrics.selective(prediction._asdict()[measure], right)
     yield {
       'measure': measure,
       'aurc': found.area,
@@ -185,24 +187,26 @@ def selection(said: Said, y: np.ndarray) -> Iterator[Row]:
     }
 
 
-def calibration(said: Said, y: np.ndarray, temperature: float = 1.0) -> Row:
+def calibration(
+  prediction: AnyPrediction, y: np.ndarray, temperature: float = 1.0
+) -> Row:
   """Returns scores of calibration, at a temperature.
 
   Args:
-    said: Predictions.
+    prediction: Predictions.
     y: Labels.
     temperature: Divisor of the log-probabilities; for numeric labels, factor on
       the standard deviation, in the column `scale_factor`.
   """
-  if isinstance(said, model.NumericPrediction):
-    scaled = said.evaluation(y)._replace(
-      aleatoric=temperature**2 * said.aleatoric_uncertainty,
-      epistemic=temperature**2 * said.epistemic_uncertainty,
+  if isinstance(prediction, model.NumericPrediction):
+    scaled = prediction.evaluation(y)._replace(
+      aleatoric=temperature**2 * prediction.aleatoric_uncertainty,
+      epistemic=temperature**2 * prediction.epistemic_uncertainty,
     )
     scores = metrics.summarize(scaled)
     names = [name for name in scores if name in _OF_RUN]
     return {'scale_factor': temperature} | {n: scores[n] for n in names}
-  probs = said.probs
+  probs = prediction.probs
   if temperature != 1:
     probs = metrics.tempered(probs, temperature)
   return {
@@ -240,11 +244,11 @@ def fitted_temperature(
 
   For numeric labels, it is the factor on the standard deviation.
   """
-  said = trained.predict(held.x, num_samples)
-  if isinstance(said, model.NumericPrediction):
-    residual = said.evaluation(held.y).residual
+  prediction = trained.predict(held.x, num_samples)
+  if isinstance(prediction, model.NumericPrediction):
+    residual = prediction.evaluation(held.y).residual
     return float(np.sqrt(np.mean(np.square(residual))))
-  return metrics.fit_temperature(said.probs, held.y)
+  return metrics.fit_temperature(prediction.probs, held.y)
 
 
 def corrupted(
@@ -270,15 +274,15 @@ def corrupted(
     x = (
       corruptions.corrupt(test.x, kind, strength, seed) if strength else test.x
     )
-    said = trained.predict(x, num_samples)
+    prediction = trained.predict(x, num_samples)
     yield {
       'kind': kind,
       'strength': strength,
-      'accuracy': metrics.accuracy(said.probs, test.y),
-      'nll': metrics.negative_log_likelihood(said.probs, test.y),
-      'ece': metrics.expected_calibration_error(said.probs, test.y),
-      'entropy': float(said.normalized_entropy.mean()),
-      'epistemic': float(said.epistemic_uncertainty.mean()),
+      'accuracy': metrics.accuracy(prediction.probs, test.y),
+      'nll': metrics.negative_log_likelihood(prediction.probs, test.y),
+      'ece': metrics.expected_calibration_error(prediction.probs, test.y),
+      'entropy': float(prediction.normalized_entropy.mean()),
+      'epistemic': float(prediction.epistemic_uncertainty.mean()),
     }
 
 

@@ -60,8 +60,8 @@ def call(what: str, function: Callable, *arguments: Any) -> Any:
   except RaisedError:
     raise
   except ERRORS as error:
-    said = describe(error).rstrip('.')
-    raise RaisedError(f'{what} raised {said}.') from error
+    text = describe(error).rstrip('.')
+    raise RaisedError(f'{what} raised {text}.') from error
 
 
 def attempt(function: Callable, *arguments: Any) -> Any:
@@ -80,9 +80,9 @@ def describe(error: BaseException) -> str:
   """Returns the type and the message of an exception, in one line."""
   first, *others = str(error).strip().splitlines() or ['']
   # An error in a traced function has its message in the last line.
-  said = others[-1] if others and first.startswith('in user code') else first
+  text = others[-1] if others and first.startswith('in user code') else first
   kind = f'{type(error).__name__}: '
-  return kind + said.strip().removeprefix(kind) + _place(error)
+  return kind + text.strip().removeprefix(kind) + _place(error)
 
 
 def _place(error) -> str:

@@ -105,11 +105,11 @@ def take(
   """
   if not fraction:
     return dataset
-  where, said = f'--dataset={dataset.name}', f'--{flag}={fraction}'
+  where, setting = f'--dataset={dataset.name}', f'--{flag}={fraction}'
   there, whole = dataset.splits.get(name), dataset.train
   if there is not None and len(there.y):
     raise ValueError(
-      f'{said}: {where} has its own {name} examples: remove the flag.'
+      f'{setting}: {where} has its own {name} examples: remove the flag.'
     )
   if seed is None:
     held, rest = hold_out(where, whole, flag, fraction)
@@ -117,6 +117,8 @@ def take(
     rng = seeds.generator(seed, flag)
     held, rest = columns.stratify(whole.strata, fraction, rng)
   if not held.size:
-    raise ValueError(f'{said} leaves no {name} example of {where}: raise it.')
+    raise ValueError(
+      f'{setting} leaves no {name} example of {where}: raise it.'
+    )
   splits: dict[str, Any] = {name: whole.take(held), 'train': whole.take(rest)}
   return dataclasses.replace(dataset, rows=dataset.row_numbers[rest], **splits)

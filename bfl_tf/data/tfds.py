@@ -65,7 +65,7 @@ def _open(flag, name):
       f'{", ".join(builtin.BUILTIN)}, a name of TensorFlow Datasets, a '
       'file.csv, a file.npz or package.module:function.'
     )
-  with _told(f'{where} is not prepared in TFDS_DATA_DIR'):
+  with _named_errors(f'{where} is not prepared in TFDS_DATA_DIR'):
     root = os.environ.get('TFDS_DATA_DIR') or tfds.core.constants.DATA_DIR
     builder = tfds.builder(name, data_dir=root)
     if not builder.is_prepared():
@@ -112,13 +112,13 @@ def _download(builder, root):
 
 
 @contextlib.contextmanager
-def _told(said: str) -> Iterator[None]:
+def _named_errors(what: str) -> Iterator[None]:
   """Prefixes an error of TFDS with a line that names the flag."""
   try:
     yield
   except Exception as error:  # TFDS raises errors of many types.
     raise ValueError(
-      f'{said}; TensorFlow Datasets: {user_code.describe(error)}'
+      f'{what}; TensorFlow Datasets: {user_code.describe(error)}'
     ) from error
 
 
@@ -144,7 +144,7 @@ def _check_classification(where, info):
 
 
 def _check_split(builder, flag, split):
-  with _told(f'--{flag}={split} is no split of {builder.name}'):
+  with _named_errors(f'--{flag}={split} is no split of {builder.name}'):
     num_examples = builder.info.splits[split].num_examples
   if not num_examples:
     raise ValueError(f'--{flag}={split} holds no examples of {builder.name}.')

@@ -24,18 +24,18 @@ class Evaluated(NamedTuple):
   groups: ensembles.Predicted | None
 
 
-def evaluate(experiment: Experiment, played: Round, last: bool) -> Evaluated:
+def evaluate(experiment: Experiment, result: Round, last: bool) -> Evaluated:
   """Scores a round on test examples, and on validation examples if any.
 
   Args:
     experiment: Experiment whose data and workers are used.
-    played: Result of the round.
+    result: Result of the round.
     last: Whether this is the final evaluation, with all test examples and more
       samples.
   """
   config, dataset = experiment.config, experiment.dataset
   test = dataset.test if last else _some(dataset.test, config)
-  predictive, groups = _predict(experiment, played, test, last, 'evaluation')
+  predictive, groups = _predict(experiment, result, test, last, 'evaluation')
   likelihood = experiment.workers[0].likelihood
   # If the weights diverged, the scores are NaN and the run continues.
   scores = _score(likelihood, predictive, test.y, config.num_bins)
@@ -46,21 +46,21 @@ def evaluate(experiment: Experiment, played: Round, last: bool) -> Evaluated:
     scores |= _score_groups(groups, test.y, likelihood, config.num_bins)
   validation = dataset.validation
   if len(validation.y):
-    held = predict_validation(experiment, played, last)
+    held = predict_validation(experiment, result, last)
     of_held = _score(likelihood, held, validation.y, config.num_bins)
     for name, value in of_held.items():
       scores[f'validation_{name}'] = value
-  if played.state.model.loc.size:
-    scores['median_scale'] = _median_scale(played.state.model)
+  if result.state.model.loc.size:
+    scores['median_scale'] = _median_scale(result.state.model)
   return Evaluated(scores, predictive, groups)
 
 
 def predict_validation(
-  experiment: Experiment, played: Round, last: bool
+  experiment: Experiment, result: Round, last: bool
 ) -> training.Predictive:
   """Returns predictions of validation examples; arguments as of `evaluate`."""
   held = experiment.dataset.validation
-  return _predict(experiment, played, held, last, 'validation')[0]
+  return _predict(experiment, result, held, last, 'validation')[0]
 
 
 def _median_scale(model):
@@ -82,9 +82,9 @@ def _some(test, config):
   return test._replace(x=test.x[chosen], y=test.y[chosen])
 
 
-def _predict(experiment, played, split, last, purpose):
+def _predict(experiment, result, split, last, purpose):
   """Predicts with the scored model, and with the round's groups of models."""
-  config, workers, state = experiment.config, experiment.workers, played.state
+  config, workers, state = experiment.config, experiment.workers, result.state
   samples = config.final_num_mc_samples if last else config.num_mc_samples
   options: dict[str, Any] = {
     'seed': seeds.named(config.seed, purpose, state.round),
@@ -92,9 +92,9 @@ def _predict(experiment, played, split, last, purpose):
   }
   groups = None
   wanted = config.predictor or purpose == 'evaluation'
-  if played.predictors and wanted:
+  if result.predictors and wanted:
     groups = ensembles.predict(
-      workers, played.predictors, split.x, split.y, **options
+      workers, result.predictors, split.x, split.y, **options
     )
   if groups and config.predictor:
     return groups.unions[config.predictor], groups

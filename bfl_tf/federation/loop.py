@@ -25,15 +25,15 @@ def initial_state(experiment: Experiment) -> state_lib.Round:
   method = experiment.method
   model = method.initial_weights()
   slots = state_lib.fresh_slots(method.start, model)
-  played = state_lib.Round(state_lib.State(0, model, slots, {}), {})
+  result = state_lib.Round(state_lib.State(0, model, slots, {}), {})
   for stage in method.start:
     seed = seeds.named(method.config.seed, f'start_{stage.name}')
     component = f'--start={stage.name}'
     with stopping.wrap_errors(component):
-      said = stage(played.state, model, model, {}, seed)
-    played = _after(method, component, played, said)
-  slots = state_lib.fresh_slots(method.stages, played.state.model)
-  return played._replace(state=played.state._replace(slots=slots))
+      returned = stage(result.state, model, model, {}, seed)
+    result = _after(method, component, result, returned)
+  slots = state_lib.fresh_slots(method.stages, result.state.model)
+  return result._replace(state=result.state._replace(slots=slots))
 
 
 def federated_round(
@@ -81,13 +81,13 @@ def federated_round(
   info['clients_seconds'] = time.perf_counter() - started
   memories = state.memories | reduced.memories
   new = state._replace(model=pooled, memories=memories)
-  played = _step(method, state, state_lib.Round(new, info), results)
-  info = played.info | _describe(reduced.traces, rejected)
+  result = _step(method, state, state_lib.Round(new, info), results)
+  info = result.info | _describe(reduced.traces, rejected)
   info |= method.privacy.spent(state.round + 1)
   info['bytes_up'] = reduced.num_bytes
   info['bytes_down'] = num_requests * experiment.broadcast(state).num_bytes
-  state = played.state._replace(round=state.round + 1)
-  return played._replace(state=state, info=info)
+  state = result.state._replace(round=state.round + 1)
+  return result._replace(state=state, info=info)
 
 
 def _request(reduced, experiment, state, engine, clients) -> dict[int, str]:
@@ -133,36 +133,40 @@ def _check_enough(min_clients, state, reduced, rejected):
 def _step(
   method: Method,
   before: state_lib.State,
-  played: state_lib.Round,
+  result: state_lib.Round,
   results: dict[Any, Any],
 ) -> state_lib.Round:
   """Applies the chain of stages to the pooled model."""
-  pooled = played.state.model
+  pooled = result.state.model
   for stage in method.stages:
     started = time.perf_counter()
     # The seed has the stage's name, so that it is independent of other stages.
     seed = seeds.named(method.config.seed, f'stage_{stage.name}', before.round)
     component = f'round {before.round + 1}: the server stage {stage.name}'
     with stopping.wrap_errors(component):
-      said = stage(played.state, before.model, pooled, results, seed)
-    played = _after(method, component, played, said)
-    played.info[f'{stage.name}_seconds'] = time.perf_counter() - started
-  return played
+      returned = stage(result.state, before.model, pooled, results, seed)
+    result = _after(method, component, result, returned)
+    result.info[f'{stage.name}_seconds'] = time.perf_counter() - started
+  return result
 
 
-def _after(method, component, played, said) -> state_lib.Round:
+def _after(method, component, result, returned) -> state_lib.Round:
   """Adds the result of a stage: state, columns, and groups of models."""
-  if not (isinstance(said, tuple) and isinstance(said[0], state_lib.State)):
+  if not (
+    isinstance(returned, tuple) and isinstance(returned[0], state_lib.State)
+  ):
     raise stopping.ComponentError(
       f'{component} must return (state, info) or (state, info, groups), got '
-      f'{type(said).__name__}.'
+      f'{type(returned).__name__}.'
     )
-  said = state_lib.Round(*said)
-  stopping.check_model(component, said.state.model, method.result_spec.model)
+  returned = state_lib.Round(*returned)
+  stopping.check_model(
+    component, returned.state.model, method.result_spec.model
+  )
   return state_lib.Round(
-    said.state,
-    {**played.info, **said.info},
-    said.predictors or played.predictors,
+    returned.state,
+    {**result.info, **returned.info},
+    returned.predictors or result.predictors,
   )
 
 

@@ -41,12 +41,12 @@ def reasons(rejected: Mapping[int, str]) -> str:
   clients: dict[str, list[int]] = {}
   for client, why in sorted(rejected.items()):
     clients.setdefault(why[:LONGEST], []).append(client)
-  said = [
+  reasons = [
     f'{", ".join(map(str, who))}: {why}'
     for why, who in itertools.islice(clients.items(), _MOST_REASONS)
   ]
-  more = len(clients) - len(said)
-  return '; '.join([*said, *([f'and {more} more'] if more else [])])
+  more = len(clients) - len(reasons)
+  return '; '.join([*reasons, *([f'and {more} more'] if more else [])])
 
 
 @contextlib.contextmanager

@@ -70,7 +70,7 @@ def train(
     _check_asked(context, sent.client)
   elif {'memory', 'data'} & set(node):
     raise ValueError('the settings of a node must not be sent by the server')
-  site = of(sent.flags, Own.of(node), sent.told)
+  site = of(sent.flags, Own.of(node), sent.summary)
   update = site.train(sent, str(node.get('memory', '')))
   content = messages.pack({'update': update})
   return flwr_app.Message(content, reply_to=message)

@@ -244,14 +244,14 @@ def numbers(dataset: data.Dataset, classes: Sequence[str]) -> np.ndarray:
   return np.array([places[name] for name in names(dataset)], np.int32)
 
 
-def merged(said: Mapping[int, DataSummary]) -> DataSummary:
+def merged(summaries: Mapping[int, DataSummary]) -> DataSummary:
   """Merges the clients' summaries in the order of client numbers.
 
   Raises:
     ValueError: A client's summary does not match the others.
   """
 
-  (_, together), *others = sorted(said.items())
+  (_, together), *others = sorted(summaries.items())
   for client, data_summary in others:
     try:
       together = together.merge(data_summary)

@@ -30,13 +30,13 @@ class Engine(engine.Engine):
     window: Maximum number of orders without a reply.
     run: Name of the run if nodes store their clients' memories. Empty if the
       server stores them, which a simulation needs to resume.
-    told: A `DataSummary` of all nodes' files, as of `messages.Order`.
+    summary: A `DataSummary` of all nodes' files, as of `messages.Order`.
   """
 
   nodes: nodes_lib.Simulated | nodes_lib.Numbered
   window: int = 2
   run: str = ''
-  told: str = ''
+  summary: str = ''
 
   def expected_spec(self, method: Method) -> training.Result:
     """Returns the spec of an update; a round replaces a memory on a node."""
@@ -79,7 +79,7 @@ class Engine(engine.Engine):
       if self.run:
         memory, accepted = {}, int(memory.get('round', -1))
       order = messages.Order(
-        flags, client, bare, memory, self.run, accepted, self.told
+        flags, client, bare, memory, self.run, accepted, self.summary
       )
       message = flwr_app.Message(
         messages.pack(order, packed),
@@ -96,7 +96,7 @@ def _update(reply) -> statistics.ClientUpdate:
   """Reads a reply; adds the empty dicts that a message omits."""
   tree = messages.unpack(nodes_lib.content(reply))
   empty: dict[str, dict] = {'extras': {}, 'trace': {}, 'memory': {}}
-  said = {**empty, **tree.get('update', {})}
-  said['model'] = weights.Weights(**said['model'])
-  said['trace'] = training.Trace(**{'report': {}, **said['trace']})
-  return statistics.ClientUpdate(**said)
+  fields = {**empty, **tree.get('update', {})}
+  fields['model'] = weights.Weights(**fields['model'])
+  fields['trace'] = training.Trace(**{'report': {}, **fields['trace']})
+  return statistics.ClientUpdate(**fields)

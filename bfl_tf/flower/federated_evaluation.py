@@ -34,7 +34,7 @@ class Asking:
   """Evaluation of a finished run's model by its nodes.
 
   Attributes:
-    playing: Assignment of clients to nodes.
+    numbered: Assignment of clients to nodes.
     introduced: Data summaries of the nodes, by client.
     trained: Model of the run.
     score: Score of the prediction sets, one of `metrics.SET_SCORES`; ignored
@@ -44,7 +44,7 @@ class Asking:
     names: Client number and name of the node, by client.
   """
 
-  playing: nodes.Numbered
+  numbered: nodes.Numbered
   introduced: Mapping[int, data_summaries.DataSummary]
   trained: model.Trained
   score: str
@@ -95,11 +95,11 @@ class Asking:
       like._asdict(),
       lambda arrays, size: made(**arrays).check(size),
     )
-    said = {self.names[c]: made(**arrays) for c, arrays in answers.items()}
+    by_name = {self.names[c]: made(**arrays) for c, arrays in answers.items()}
     report = reports.Report.of(
       trained,
-      said,
-      functools.reduce(made.merge, said.values()),
+      by_name,
+      functools.reduce(made.merge, by_name.values()),
       promise,
       list(self.names.values()),
     )
@@ -123,7 +123,7 @@ class Asking:
     """
     found: dict[int, Mapping[str, np.ndarray]] = {}
     for client, reply in nodes.exchange(
-      self.playing.grid,
+      self.numbered.grid,
       self._errands(share, promise),
       _WINDOW,
       self.seconds,
@@ -157,7 +157,7 @@ class Asking:
     limits = np.round(np.multiply(thresholds, conformal.NUM_BINS))
     packed = messages.pack_arrays({'model': self.trained.weights})
     clients = sorted(set(self.introduced) - set(self.rejected))
-    there = self.playing(clients)
+    there = self.numbered(clients)
     for client in clients:
       if client not in there:
         self.rejected[client] = f'{share} share: it has no SuperNode'

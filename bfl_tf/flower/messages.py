@@ -49,7 +49,7 @@ class Order(NamedTuple):
       contains it.
     accepted: Last round whose update of this client was accepted, from 0; -1 if
       none was.
-    told: A `DataSummary` of all nodes' files as JSON; empty if nodes have no
+    summary: A `DataSummary` of all nodes' files as JSON; empty if nodes have no
       files.
   """
 
@@ -59,7 +59,7 @@ class Order(NamedTuple):
   memory: Mapping[str, Any]
   run: str = ''
   accepted: int = -1
-  told: str = ''
+  summary: str = ''
 
 
 class Question(NamedTuple):

@@ -72,9 +72,9 @@ def ask_sites(
       files or changed ones.
     FlowerError: Too few nodes replied.
   """
-  asked = {'ask': True, 'answer-timeout': timeout, 'sets': score}
-  asked['output-dir'] = str(run_dir)
-  _submit(connection, asked)
+  settings = {'ask': True, 'answer-timeout': timeout, 'sets': score}
+  settings['output-dir'] = str(run_dir)
+  _submit(connection, settings)
 
 
 def reason(error: Exception) -> str:

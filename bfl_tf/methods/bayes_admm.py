@@ -106,9 +106,9 @@ class Part(training.Part):
 
 
 def _told(update, weight, reference):
-  told = update.extras[Part.name]
+  sent = update.extras[Part.name]
   moved = weights.natural(update.model) - weights.natural(reference)
-  return {'dual': told[1] * moved.numpy(), 'told': told}
+  return {'dual': sent[1] * moved.numpy(), 'sent': sent}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Stage(server.Stage):
 
   def __call__(self, state, reference, pooled, statistics, seed):
     sums, slot = statistics[self.statistics[0]], state.slots[self.name]
-    rho, _ = sums['told'] / sums['weight']
+    rho, _ = sums['sent'] / sums['weight']
     known = slot['known'] + sums['dual']
     share = 1 / (1 + self.num_clients * rho)
     eta = (1 - share) * weights.natural(state.model).numpy() + share * known

@@ -136,10 +136,10 @@ def has_mixed_precision() -> bool:
   if tf.config.list_physical_devices('GPU'):
     return False
   try:
-    said = pathlib.Path('/proc/cpuinfo').read_text()
+    text = pathlib.Path('/proc/cpuinfo').read_text()
   except OSError:
     return False
-  return not _BFLOAT16.isdisjoint(said.split())
+  return not _BFLOAT16.isdisjoint(text.split())
 
 
 def in_float32(tensors: list[tf.Tensor]) -> list[tf.Tensor]:

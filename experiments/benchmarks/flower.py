@@ -18,15 +18,15 @@ _USUAL = 'from experiments.benchmarks import flower; flower.play_usual_app()'
 
 def usual(config: Config, folder: str, framework: str, cpus: int) -> float:
   """Returns the seconds of the app's last round, with `cpus` per client app."""
-  said = pathlib.Path(folder, 'seconds.json')
+  path = pathlib.Path(folder, 'seconds.json')
   settings = {name: getattr(config, name) for name in _SETTINGS} | {
     'framework': framework,
-    'seconds': str(said),
+    'seconds': str(path),
     'processes': simulation.num_processes(config),
     'cpus': cpus,
   }
   simulation.play(_USUAL, [json.dumps(settings)], sys.stderr.write)
-  found = json.loads(said.read_text())
+  found = json.loads(path.read_text())
   if set(found['replies']) != {config.num_clients}:
     raise RuntimeError(f'Of the usual app clients failed: {found["replies"]}.')
   return found['seconds'][-1]

@@ -88,5 +88,5 @@ def _serve(settings, grid, unused_context) -> None:
     num_rounds=settings.num_rounds,
     evaluate_fn=stamp,
   )
-  said = {'seconds': np.diff(ended).tolist(), 'replies': replies}
-  pathlib.Path(settings.seconds).write_text(json.dumps(said))
+  measured = {'seconds': np.diff(ended).tolist(), 'replies': replies}
+  pathlib.Path(settings.seconds).write_text(json.dumps(measured))

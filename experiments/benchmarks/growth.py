@@ -82,10 +82,10 @@ def run(
 def _free_bytes() -> float:
   """Returns the available memory on Linux."""
   try:
-    said = pathlib.Path('/proc/meminfo').read_text()
+    text = pathlib.Path('/proc/meminfo').read_text()
   except OSError:
     return math.inf
-  return 1024 * int(said.partition('MemAvailable:')[2].split()[0])
+  return 1024 * int(text.partition('MemAvailable:')[2].split()[0])
 
 
 def write(folder: pathlib.Path, rows: Sequence[dict[str, Any]]) -> None:

@@ -22,7 +22,7 @@ MOST = {
 
 
 def configs(
-  said: Mapping[str, Any],
+  fixed: Mapping[str, Any],
   typed: Collection[str],
   grids: Sequence[str],
   draws: Sequence[str] = (),
@@ -33,7 +33,7 @@ def configs(
   A setting has no effect on combinations that do not select its method.
 
   Args:
-    said: Fields and settings of all combinations.
+    fixed: Fields and settings of all combinations.
     typed: Settings that the user typed; some combination must use each.
     grids: Grids, such as `pooling=nwa|ws`.
     draws: Random values, such as `client_learning_rate=log:1e-3:1e-1`; a
@@ -56,14 +56,14 @@ def configs(
   found, used, point = {}, set(), {}
   for *chosen, drawn in itertools.product(*options, every):
     point = dict([*chosen, *drawn])
-    config = config_lib.Config.of({**said, **point})
+    config = config_lib.Config.of({**fixed, **point})
     here = {key for key in (*typed, *point) if config.get(key) is not None}
     name = ','.join(f'{k}={text}' for k, text in point.items() if k in here)
     found[name or 'all'] = config
     used |= here
   for key in {*typed, *point} - used:
     # No combination selects the setting's method, so this raises an error.
-    config_lib.Config.of({**said, **point}, typed=[key])
+    config_lib.Config.of({**fixed, **point}, typed=[key])
   return found
 
 

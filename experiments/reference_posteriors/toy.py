@@ -81,13 +81,13 @@ def fit(settings: Config) -> Fitted:
   """Trains SWAG; the density has the same network and examples."""
   experiment = federation.Experiment.build(settings)
   state = federation.initial_state(experiment).state
-  played = federation.federated_round(experiment, state)
+  result = federation.federated_round(experiment, state)
   dataset = experiment.dataset
   x = (dataset.train.x - dataset.mean) / dataset.std
   density = energy.log_posterior(
     experiment.method.build_model(), x, dataset.train.y, PRIOR_SCALE
   )
-  return Fitted(played.state.model, density)
+  return Fitted(result.state.model, density)
 
 
 class Subspace(NamedTuple):

@@ -75,7 +75,7 @@ def test_what_it_cannot_take_is_refused(changes):
 def test_a_precision_below_zero_names_the_damping():
   experiment = toys.experiment(**ADMM)
   (begin,), (stage,) = toys.rounds(experiment, 0), experiment.method.stages
-  sums = {'dual': np.full([2, 15], -1e3), 'told': np.ones(2), 'weight': 1.0}
+  sums = {'dual': np.full([2, 15], -1e3), 'sent': np.ones(2), 'weight': 1.0}
   told = {stage.statistics[0]: sums}
   with pytest.raises(ValueError, match=r'bayes_admm\.damping'):
     stage(begin.state, begin.state.model, None, told, None)

@@ -102,10 +102,10 @@ class Rule(component.Component):
     for part in statistics.chunks(model.loc.size):
       q0 = _gaussian(reference, part)
       q = _gaussian(model, part)
-      said = _rows(self.terms(q, weight, q0), q.mean.size)
+      rows = _rows(self.terms(q, weight, q0), q.mean.size)
       if not len(terms):
-        terms = np.empty([len(said), model.loc.size])
-      terms[:, part] = said
+        terms = np.empty([len(rows), model.loc.size])
+      terms[:, part] = rows
     vectors = {
       'terms': terms,
       'point': np.multiply(model.point, weight, dtype=np.float64),

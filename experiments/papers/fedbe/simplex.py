@@ -49,10 +49,10 @@ def models(
     accuracy: Accuracy on the test set, `[num_models]`.
   """
   config, test = experiment.config, experiment.dataset.test
-  played = federation.initial_state(experiment)
+  result = federation.initial_state(experiment)
   for _ in range(config.num_rounds):
-    played = federation.federated_round(experiment, played.state)
-  clients, model = list(played.predictors['C']), played.state.model
+    result = federation.federated_round(experiment, result.state)
+  clients, model = list(result.predictors['C']), result.state.model
   mixture = posteriors.SimplexMixture(
     [client.values for client in clients],
     np.ones(len(clients)),

@@ -52,10 +52,10 @@ def _predicted(run, lattice):
   trained = bfl_tf.load(run)
   found = {'': trained.predict(lattice).probs.argmax(-1)}
   experiment = federation.Experiment.build(trained.config)
-  played = federation.initial_state(experiment)
+  result = federation.initial_state(experiment)
   for _ in range(trained.config.num_rounds):
-    played = federation.federated_round(experiment, played.state)
-  clients = (played.predictors or {}).get('C', ())
+    result = federation.federated_round(experiment, result.state)
+  clients = (result.predictors or {}).get('C', ())
   for number, model in enumerate(clients, start=1):
     predictive = training.predict(
       experiment.workers, model, lattice, seed=np.zeros(2, np.int32)
