@@ -1,4 +1,4 @@
-"""Tests of features of a network, also with the binary."""
+"""Tests of features of a network and of the binary that writes them."""
 
 import dataclasses
 import pathlib
@@ -25,7 +25,7 @@ def run(tmp_path_factory):
   return path
 
 
-def test_clients_rows_are_those_it_has_not_seen(run):
+def test_rows_for_clients_are_those_the_network_has_not_seen(run):
   trained, whole = analysis.load(run), toys.blobs()
   found = features.of_dataset(trained, whole)
   assert np.array_equal(found['y_train'], whole.train.y[100:])
@@ -58,7 +58,7 @@ def test_the_binary_writes_a_data_set(run, tmp_path):
   assert bad[0] == 2 and '--output' in bad[2]
 
 
-def test_a_table_is_read_as_the_run_read_it(tmp_path):
+def test_the_data_set_of_the_run_keeps_its_test_examples_held_out(tmp_path):
   rng = np.random.default_rng(0)
   x, y = rng.normal(size=(100, 3)), np.arange(100) % 2
   np.savez(tmp_path / 'own.npz', x=x.astype(np.float32), y=y)
@@ -71,7 +71,7 @@ def test_a_table_is_read_as_the_run_read_it(tmp_path):
   assert other.name == 'wine' and other.test.y.size > 10
 
 
-def test_what_is_wrong_is_refused(run):
+def test_data_without_new_rows_and_stochastic_variants_are_rejected(run):
   trained = analysis.load(run)
   with pytest.raises(ValueError, match='--dataset'):
     features.of_dataset(trained, data.load(trained.config.dataset))
@@ -82,7 +82,7 @@ def test_what_is_wrong_is_refused(run):
     features.of_dataset(stochastic, toys.blobs())
 
 
-def test_columns_are_those_of_the_run_in_its_order(run):
+def test_columns_are_matched_by_name_to_those_of_the_run(run):
   trained = analysis.load(run)
   names = tuple(map(data.Feature, 'abcd'))
   seen = dataclasses.replace(toys.blobs(), features=names)

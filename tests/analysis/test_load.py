@@ -7,16 +7,18 @@ import bfl_tf
 
 
 @pytest.mark.parametrize(
-  'lost, what',
+  'missing, reason',
   [
     ('flags.txt', '--output_dir'),
     ('summary.json', 'unfinished'),
     ('checkpoint.npz', 'checkpoint'),
   ],
 )
-def test_what_is_no_finished_run(tmp_path, lost, what):
+def test_an_incomplete_run_directory_is_rejected_with_the_reason(
+  tmp_path, missing, reason
+):
   fake.play(tmp_path)
   assert bfl_tf.load(tmp_path).config == fake.CONFIG
-  (tmp_path / lost).unlink()
-  with pytest.raises(ValueError, match=what):
+  (tmp_path / missing).unlink()
+  with pytest.raises(ValueError, match=reason):
     bfl_tf.load(tmp_path)

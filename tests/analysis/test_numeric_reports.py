@@ -27,7 +27,7 @@ def prediction(size, seed=0, scale=0.5):
   return found, labels
 
 
-def test_intervals_cover_at_their_level_although_the_model_is_overconfident():
+def test_intervals_of_an_overconfident_model_reach_their_coverage_level():
   held, test = prediction(2000), prediction(20_000, seed=1)
   counts = site_statistics.score_counts(*held, prediction_sets.RESIDUAL)
   promise = prediction_sets.PredictionSets.of(
@@ -45,18 +45,18 @@ def test_intervals_cover_at_their_level_although_the_model_is_overconfident():
 
 
 def test_the_sums_of_two_sites_give_the_scores_of_all_examples():
-  said, labels = prediction(90)
+  predicted, labels = prediction(90)
   parts = [
     site_statistics.of(
-      model.NumericPrediction(*(v[rows] for v in said)), labels[rows], None
+      model.NumericPrediction(*(v[rows] for v in predicted)), labels[rows], None
     )
     for rows in (np.arange(30), np.arange(30, 90))
   ]
-  given = said.evaluation(labels)
+  evaluation = predicted.evaluation(labels)
   assert parts[0].merge(parts[1]).row(None) == pytest.approx(
     {'num_examples': 90}
     | {
-      name: metrics.summarize(given)[name]
+      name: metrics.summarize(evaluation)[name]
       for name in ('rmse', 'nll', 'crps', 'pit_error')
     }
   )
@@ -89,7 +89,7 @@ def run_dir(tmp_path_factory):
 
 
 @pytest.mark.process
-def test_the_binaries_report_and_predict_numbers(run_dir, tmp_path):
+def test_the_binaries_report_and_predict_numeric_labels(run_dir, tmp_path):
   root = pathlib.Path(__file__).parents[1]
   flags = [f'--run={run_dir}', '--personalize_epochs=5']
   flags += ['--projection=wasserstein']

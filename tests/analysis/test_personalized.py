@@ -45,7 +45,7 @@ def kept(tmp_path_factory):
   return run_dir, run, keep(run_dir, run, 40)
 
 
-def test_a_site_of_its_own_mind_is_right_after_training_for_itself(kept):
+def test_personalized_training_corrects_a_site_with_different_labels(kept):
   _, run, table = kept
   assert table['odd']['accuracy'] < 0.3 < 0.7
   assert table['odd']['personalized_accuracy'] > 0.7
@@ -56,7 +56,7 @@ def test_a_site_of_its_own_mind_is_right_after_training_for_itself(kept):
   ]
 
 
-def test_a_sites_own_model_is_loaded_as_it_was_scored(kept):
+def test_a_loaded_personalized_model_has_the_reported_scores(kept):
   run_dir, run, table = kept
   held, shares = run.calibration, dict(run.test.sites)
   for site, rows in held.sites:
@@ -68,8 +68,8 @@ def test_a_sites_own_model_is_loaded_as_it_was_scored(kept):
     # the 24th smallest score, ceil(25 * 0.9) and ceil(25 * 0.95), up to the
     # width of a bin.
     assert promise.num_examples == len(rows) == 24
-    said = own.predict(held.x[rows]).probs
-    scores = metrics.set_scores(said)
+    probs = own.predict(held.x[rows]).probs
+    scores = metrics.set_scores(probs)
     scores = np.sort(scores[np.arange(len(rows)), held.y[rows]])
     limits = np.array(promise.thresholds)
     assert np.all(limits >= scores[[22, 23]] - 1e-6)
@@ -84,11 +84,11 @@ def test_a_sites_own_model_is_loaded_as_it_was_scored(kept):
     assert found == pytest.approx(expected, rel=1e-9)
 
 
-def test_sets_that_are_every_class_have_no_score(run):
+def test_prediction_sets_from_too_few_examples_have_no_score(run):
   model = run.trained.weights
-  of_few = site_data.promise(18, run.trained.num_samples())
+  too_few = site_data.promise(18, run.trained.num_samples())
   own = [
-    personalized.Personalized('odd', model, of_few),
+    personalized.Personalized('odd', model, too_few),
     personalized.Personalized('north', model, None),
   ]
   rows = {row['site']: row for row in reports.report(run, own).sites}
@@ -99,7 +99,7 @@ def test_sets_that_are_every_class_have_no_score(run):
   assert rows['north']['personalized_nll'] == pytest.approx(nll)
 
 
-def check_trains_as_under(run_dir, run, **changes):
+def check_same_training(run_dir, run, **changes):
   """Checks that personalized models do not depend on some flags."""
   config = run.trained.config.replace(**changes)
   other = analysis.Trained(config, run.trained.task, run.trained.weights)
@@ -110,22 +110,22 @@ def check_trains_as_under(run_dir, run, **changes):
   assert all(toys.same(ours[site], theirs[site]) for site in ours | theirs)
 
 
-def test_a_model_of_its_own_stands_for_nobody_else(sites_run, run):
+def test_personalized_training_counts_only_examples_of_its_site(sites_run, run):
   pooled = {'flipout.kl_examples': 'all', 'flipout.kl_reduction': 'tied'}
-  check_trains_as_under(sites_run, run, **pooled)
+  check_same_training(sites_run, run, **pooled)
 
 
-def test_what_holds_clients_together_is_no_part_of_it(tmp_path):
+def test_personalized_training_ignores_scaffold(tmp_path):
   scaffold = {
     'client_parts': ('scaffold',), 'client_optimizer': 'sgd',
     'variant': 'deterministic',
   }  # fmt: skip
   run_dir = site_data.play(tmp_path, **scaffold)
   run = loading.load_run(run_dir)
-  check_trains_as_under(run_dir, run, client_parts=())
+  check_same_training(run_dir, run, client_parts=())
 
 
-def test_under_pvi_a_sites_prior_is_its_cavity(tmp_path):
+def test_under_pvi_the_prior_of_a_site_is_its_cavity_distribution(tmp_path):
   """The model is the result of the site's next training without damping."""
   pvi = {
     'client_parts': ('pvi',), 'pooling': 'dwc', 'flipout.temperature': 1,
@@ -143,7 +143,9 @@ def test_under_pvi_a_sites_prior_is_its_cavity(tmp_path):
   assert all(toys.same(own[site], sent[site]) for site in sites)
 
 
-def test_a_sites_model_is_whole_or_none(sites_copy, run, monkeypatch):
+def test_a_failed_write_leaves_no_incomplete_personalized_model(
+  sites_copy, run, monkeypatch
+):
   model = run.trained.weights
 
   def put(epochs, *names):
@@ -169,7 +171,7 @@ def test_a_sites_model_is_whole_or_none(sites_copy, run, monkeypatch):
   }  # fmt: skip
 
 
-def test_a_sites_own_model_is_no_run(kept):
+def test_a_personalized_model_cannot_be_used_as_a_run(kept):
   path = personalized.folder(kept[0], 'odd')
   config = analysis.load(path).config
   with pytest.raises(ValueError, match='personalized model'):
@@ -178,7 +180,7 @@ def test_a_sites_own_model_is_no_run(kept):
     loading.load_run(path)
 
 
-def test_the_folder_of_a_site():
+def test_the_folder_name_of_a_site_escapes_special_characters():
   home = pathlib.Path('runs/x/sites/models')
   for site, name in (
     ('Zürich & Co', 'Zürich & Co'),

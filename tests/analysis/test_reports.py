@@ -32,7 +32,7 @@ def report(run):
   return reports.report(run)
 
 
-def test_sites_are_its_clients(sites_run, run, report):
+def test_the_reported_sites_are_the_clients_of_the_run(sites_run, run, report):
   with (sites_run / 'partition.csv').open() as file:
     _, *rows = csv.reader(file)
   # The 60 rows of a site: 12 for testing, 24 for calibration, 24 for training.
@@ -42,7 +42,7 @@ def test_sites_are_its_clients(sites_run, run, report):
   assert np.unique(run.test.ids, return_counts=True)[1].tolist() == [12] * 3
 
 
-def test_each_site_by_hand(run, report):
+def test_scores_of_each_site_equal_those_computed_by_hand(run, report):
   dataset = run.dataset
   assert [row['site'] for row in report.sites] == ['north', 'odd', 'south']
   assert [row['class'] for row in report.classes] == ['left', 'right', 'up']
@@ -59,7 +59,7 @@ def test_each_site_by_hand(run, report):
     assert row['coverage_0.9'] == held.mean()
 
 
-def test_the_model_fails_one_site_and_the_table_says_so(report):
+def test_the_summary_has_the_worst_site_mean_and_standard_deviation(report):
   scores = {row['site']: row['accuracy'] for row in report.sites}
   assert min(scores['north'], scores['south']) > 0.7
   assert scores['odd'] < 0.3
@@ -72,7 +72,7 @@ def test_the_model_fails_one_site_and_the_table_says_so(report):
   assert over['worst site']['nll'] == max(r['nll'] for r in report.sites)
 
 
-def test_the_promise_is_that_of_all_scores_together(run, report):
+def test_prediction_sets_are_calibrated_on_the_scores_of_all_sites(run, report):
   held = run.calibration
   probs = run.trained.predict(held.x).probs
   whole = metrics.score_counts(probs, held.y)
@@ -87,11 +87,13 @@ def test_the_promise_is_that_of_all_scores_together(run, report):
   'num_examples, level, wanted',
   [(8, 0.9, False), (9, 0.9, True), (18, 0.95, False), (19, 0.95, True)],
 )
-def test_how_many_a_promise_needs(num_examples, level, wanted):
+def test_each_coverage_level_needs_a_minimum_number_of_examples(
+  num_examples, level, wanted
+):
   assert site_data.promise(num_examples).is_enough(level) == wanted
 
 
-def test_a_promise_is_read_back(tmp_path, report):
+def test_prediction_sets_are_read_back_as_written(tmp_path, report):
   assert prediction_sets.read(tmp_path) is None
   prediction_sets.write(tmp_path, report.promise)
   assert prediction_sets.read(tmp_path) == report.promise
@@ -105,7 +107,9 @@ def written(folder):
   return {str(path.relative_to(folder)) for path in folder.rglob('*.*')}
 
 
-def test_what_an_earlier_report_said_is_gone(tmp_path, report, monkeypatch):
+def test_a_new_report_deletes_the_files_of_an_earlier_one(
+  tmp_path, report, monkeypatch
+):
   report_files.write(tmp_path, report)
   assert {'conformal.json', 'sites/sites.csv'} < written(tmp_path)
   other = dataclasses.replace(report, sites=[])
@@ -118,7 +122,9 @@ def test_what_an_earlier_report_said_is_gone(tmp_path, report, monkeypatch):
   assert not {'conformal.json', 'sites/sites.csv'} & written(tmp_path)
 
 
-def test_a_page_for_who_decides(run, report, tmp_path):
+def test_the_html_report_is_self_contained_and_escapes_text_of_sites(
+  run, report, tmp_path
+):
   sites = [{**row, 'site': f'<{row["site"]}>'} for row in report.sites]
   report = dataclasses.replace(
     report, sites=sites, rejected={'far': 'its <file> is gone'}
@@ -156,7 +162,7 @@ def test_a_page_for_who_decides(run, report, tmp_path):
   assert page.index('<p><strong>') == page.index('<p>')
 
 
-def test_selected_sites_are_told_from_all(tmp_path):
+def test_the_summary_separates_the_sites_selected_last(tmp_path):
   run = loading.load_run(site_data.play(tmp_path, clients_per_round=1))
   report = reports.report(run)
   drawn = {row['site']: row['rounds_selected'] for row in report.sites}
@@ -166,7 +172,7 @@ def test_selected_sites_are_told_from_all(tmp_path):
   assert last in [r['accuracy'] for r in report.sites if r['rounds_selected']]
 
 
-def test_a_set_without_sites_has_none(tmp_path):
+def test_a_data_set_without_sites_has_no_scores_by_site(tmp_path):
   config = fake.CONFIG.replace(num_rounds=1)
   fake.play(tmp_path, config)
   run = loading.load_run(tmp_path, calibrate_on_test=0.5)
@@ -180,7 +186,7 @@ def test_a_set_without_sites_has_none(tmp_path):
     personalized.train(run, checkpoints.restore(tmp_path), 1)
 
 
-def test_data_that_have_changed(tmp_path):
+def test_changed_data_and_a_second_calibration_share_are_rejected(tmp_path):
   path = site_data.write(tmp_path / 'sites.csv')
   run_dir, config = tmp_path / 'run', site_data.config(path)
   fake.play(run_dir, config)
@@ -191,7 +197,7 @@ def test_data_that_have_changed(tmp_path):
     loading.load_run(run_dir)
 
 
-def test_no_site_is_left_out_without_a_word(tmp_path):
+def test_a_site_without_training_examples_raises_an_error(tmp_path):
   lines = [*site_data.rows(20), *[['1', 'tiny', '2', 'up']] * 2]
   path = site_data.write(tmp_path / 'sites.csv', lines)
   options = {'validation_split': 0.5, 'num_clients': 4}

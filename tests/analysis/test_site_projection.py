@@ -84,7 +84,7 @@ def test_a_projection_needs_calibration_examples(tmp_path):
     personalized.train(run, state, 1, 'wasserstein')
 
 
-def test_test_examples_follow_the_training_examples_of_a_class():
+def test_test_examples_of_a_class_are_partitioned_like_training_examples():
   y_train = np.array([0] * 10 + [1] * 4)
   clients = [np.arange(7), np.arange(7, 12), np.arange(12, 14)]
   y_test = np.array([0] * 20 + [1] * 4 + [2])
@@ -98,7 +98,7 @@ def test_test_examples_follow_the_training_examples_of_a_class():
 
 
 @pytest.mark.process
-def test_the_binary_writes_sites(tmp_path):
+def test_the_binary_writes_a_data_set_with_sites(tmp_path):
   path = tmp_path / 'sites.npz'
   flags = ['--dataset=digits', '--partition=dirichlet', '--num_clients=3']
   (good, again) = binaries.drive(

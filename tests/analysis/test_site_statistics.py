@@ -21,7 +21,7 @@ def examples(size, num_classes=4, seed=0):
 
 @pytest.mark.parametrize('promise', [None, PROMISE])
 @pytest.mark.parametrize('parts', [1, 2, 7])
-def test_parts_add_up_to_the_scores_of_all(parts, promise):
+def test_merged_statistics_give_the_scores_of_all_examples(parts, promise):
   probs, y = examples(200)
   rows = np.array_split(np.arange(200), parts)
   whole = functools.reduce(
@@ -52,7 +52,7 @@ def test_parts_add_up_to_the_scores_of_all(parts, promise):
     assert row[name] == pytest.approx(value, rel=1e-12), name
 
 
-def test_a_class_by_hand():
+def test_scores_of_a_class_equal_those_computed_by_hand():
   probs, y = examples(50)
   tally = site_statistics.SiteStatistics.of(probs, y, PROMISE)
   of_class = y == 1
@@ -68,7 +68,7 @@ def test_a_class_by_hand():
 
 
 @pytest.mark.parametrize('size', [1, 8, 134])
-def test_what_examples_add_up_to_is_admitted(size):
+def test_statistics_of_real_examples_are_accepted(size):
   probs, y = examples(size, seed=size)
   tally = site_statistics.SiteStatistics.of(
     probs.astype(np.float32), y, PROMISE
@@ -96,7 +96,7 @@ def test_what_examples_add_up_to_is_admitted(size):
     ('single', lambda a: 0 * a),
   ],
 )
-def test_what_no_examples_add_up_to_is_refused(name, value):
+def test_statistics_that_no_examples_can_have_are_rejected(name, value):
   tally = site_statistics.SiteStatistics.of(*examples(50), PROMISE)
   with pytest.raises(ValueError, match='examples'):
     tally._replace(**{name: value(getattr(tally, name))}).check(50)

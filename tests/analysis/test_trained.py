@@ -64,21 +64,21 @@ def recorded(path):
     return {name: archive[name] for name in archive if name != 'labels'}
 
 
-def same_bits(said, path):
+def same_bits(prediction, path):
   expected = recorded(path)
-  assert set(said) == set(expected)
+  assert set(prediction) == set(expected)
   for name, values in expected.items():
-    assert said[name].dtype == values.dtype
-    assert said[name].tobytes() == values.tobytes(), name
+    assert prediction[name].dtype == values.dtype
+    assert prediction[name].tobytes() == values.tobytes(), name
 
 
 @pytest.mark.parametrize('name', CONFIGS)
-def test_it_says_the_bits_of_the_last_evaluation(runs, name):
+def test_predictions_equal_the_last_evaluation_bit_for_bit(runs, name):
   trained, path = runs[name]
   same_bits(trained.predict(inputs_of(trained))._asdict(), path)
 
 
-def test_posterior(runs, flipout):
+def test_the_posterior_has_the_weights_of_the_run(runs, flipout):
   q = flipout.posterior
   assert isinstance(q, tfd.MultivariateNormalDiag)
   np.testing.assert_array_equal(q.mean(), flipout.weights.loc)
@@ -87,7 +87,7 @@ def test_posterior(runs, flipout):
   np.testing.assert_array_equal(point.posterior.sample(), point.weights.point)
 
 
-def test_model_has_the_weights_and_takes_what_normalize_makes(runs, flipout):
+def test_the_model_has_the_weights_and_takes_normalized_inputs(runs, flipout):
   held = weights.read(weights.Variables.of(flipout.model))
   np.testing.assert_array_equal(held.loc, flipout.weights.loc)
   # The scales pass through softplus and its inverse.
@@ -98,7 +98,9 @@ def test_model_has_the_weights_and_takes_what_normalize_makes(runs, flipout):
   np.testing.assert_allclose(point.predict(x).probs, probs, rtol=1e-5)
 
 
-def test_draws_and_samples_of_ones_own(runs, flipout):
+def test_predictions_depend_on_the_seed_and_the_number_of_samples(
+  runs, flipout
+):
   x = inputs_of(flipout)[:50]
   ours, same, other = (flipout.predict(x, seed=s).probs for s in (1, 1, 2))
   np.testing.assert_array_equal(ours, same)
@@ -121,14 +123,14 @@ def test_draws_and_samples_of_ones_own(runs, flipout):
     np.zeros([3, 8, 8, 3], np.uint8),
   ],
 )
-def test_other_inputs(flipout, x):
+def test_invalid_arguments_raise_an_error_that_names_the_argument(flipout, x):
   with pytest.raises(ValueError, match=r'\bx\b'):
     flipout.predict(x)
   with pytest.raises(ValueError, match='num_samples'):
     flipout.predict(np.zeros([1, 8, 8], np.uint8), num_samples=0)
 
 
-def test_a_run_that_an_ensemble_scored_predicts_with_the_model(tmp_path):
+def test_a_run_scored_by_an_ensemble_predicts_with_its_model(tmp_path):
   config = CONFIGS['deterministic'].replace(
     refine=('ensemble',),
     predictor='C',
@@ -144,7 +146,7 @@ def test_a_run_that_an_ensemble_scored_predicts_with_the_model(tmp_path):
   assert not np.allclose(probs, recorded(tmp_path)['probs'], rtol=1e-3)
 
 
-def test_where_all_weights_are_random_samples_are_draws(tmp_path):
+def test_samples_of_a_swag_run_are_draws_from_its_posterior(tmp_path):
   config = Config(
     dataset='toys:blobs', model='logistic', variant='deterministic',
     num_clients=2, num_rounds=1, local_epochs=4, batch_size=15,

@@ -1,4 +1,4 @@
-"""Tests of the uncertainty evaluation against metrics by hand."""
+"""Tests of the uncertainty evaluation and its scores."""
 
 import fake
 import numpy as np
@@ -21,7 +21,7 @@ INSIDE = prediction([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], [0.1, 0.2, 0.3])
 OUTSIDE = prediction([[0.5, 0.5], [1.0, 0.0]], [0.25, 0.4])
 
 
-def test_detection_by_hand():
+def test_detection_scores_equal_those_computed_by_hand():
   other = uncertainty.Other('far', 'noise', np.zeros([2, 1]))
   rows = {
     r['measure']: r for r in uncertainty.detection(INSIDE, OUTSIDE, other)
@@ -34,7 +34,7 @@ def test_detection_by_hand():
   assert rows['normalized_entropy']['num_out'] == 2
 
 
-def test_selection_and_calibration_are_the_metrics():
+def test_selection_and_calibration_equal_the_metrics():
   y = np.array([0, 1, 1])
   rows = list(uncertainty.selection(INSIDE, y))
   right = metrics.is_correct(INSIDE.probs, y)
@@ -47,32 +47,34 @@ def test_selection_and_calibration_are_the_metrics():
   assert row['overconfidence'] == metrics.overconfidence(tempered, y)
 
 
-def test_numeric_selection_and_calibration_by_hand():
+def test_numeric_scores_equal_those_computed_by_hand():
   variance = np.array([4.0, 1.0, 9.0, 16.0, 25.0])
-  said = NumericPrediction(
+  predicted = NumericPrediction(
     np.zeros(5), np.sqrt(variance), np.zeros(5), variance
   )
   y = np.array([2.0, -1.0, 3.0, -4.0, 10.0])
-  total, _, epistemic = uncertainty.selection(said, y)
+  total, _, epistemic = uncertainty.selection(predicted, y)
   assert total['rmse'] == pytest.approx(26**0.5)
-  # Without the least certain example.
+  # The error without the least certain example.
   assert total['rmse_at_80_coverage'] == pytest.approx(7.5**0.5)
   assert total['rank_correlation'] == pytest.approx(1)
   assert epistemic['rank_correlation'] == pytest.approx(1)
-  row = uncertainty.calibration(said, y, temperature=2.0)
-  doubled = metrics.NumericEvaluation(said.mean, y, 4 * variance, np.zeros(5))
+  row = uncertainty.calibration(predicted, y, temperature=2.0)
+  doubled = metrics.NumericEvaluation(
+    predicted.mean, y, 4 * variance, np.zeros(5)
+  )
   scores = metrics.summarize(doubled)
   assert row.pop('scale_factor') == 2
   assert row == pytest.approx({name: scores[name] for name in row})
 
 
-def test_a_constant_uncertainty_selects_nothing():
+def test_a_constant_uncertainty_does_not_reduce_the_error():
   found = metrics.selective_errors([1.0, 1.0, 1.0], [1.0, 2.0, 3.0])
   assert found.rmse == found.rmse_at_80_coverage
   assert found.rank_correlation == 0
 
 
-def test_some_examples_are_the_same_each_time():
+def test_the_random_subset_of_examples_is_reproducible():
   first, again = uncertainty.some(50, 9), uncertainty.some(50, 9)
   assert len(first) == len(set(first)) == 9
   np.testing.assert_array_equal(first, again)
@@ -89,7 +91,9 @@ def test_some_examples_are_the_same_each_time():
     ({'validation_split': 0.5}, False, ('the validation examples', 71)),
   ],
 )
-def test_what_a_temperature_is_fitted_on(changes, set_apart, expected):
+def test_the_temperature_is_fitted_on_held_out_examples(
+  changes, set_apart, expected
+):
   dataset = data.load('wine', **changes)
   held = dataset.test.take(slice(0, 9)) if set_apart else dataset.calibration
   run = loading.LoadedRun(None, dataset, held, dataset.test, 'lac')
@@ -97,7 +101,7 @@ def test_what_a_temperature_is_fitted_on(changes, set_apart, expected):
   assert (found and (found[0], len(found[1].y))) == expected
 
 
-def test_corrupted_images_of_a_run(tmp_path):
+def test_corrupted_images_are_scored_with_the_model_of_the_run(tmp_path):
   config = Config(
     dataset='digits', model='logistic', variant='deterministic', num_clients=2,
     num_rounds=1, client_learning_rate=0.01,

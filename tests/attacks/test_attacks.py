@@ -1,4 +1,4 @@
-"""Tests of attacks, bit for bit, and of the unaffected clients."""
+"""Tests of attacks and of the clients that they do not affect."""
 
 import numpy as np
 import pytest
@@ -24,18 +24,18 @@ def settings(kind, fraction=0.4, **more):
 
 
 @pytest.mark.parametrize('kind', KINDS)
-def test_bad_clients_alone_send_something_else(kind, variant='flipout'):
+def test_only_malicious_clients_send_different_updates(kind, variant='flipout'):
   good, _, _ = arrivals(variant=variant)
   some, experiment, _ = arrivals(variant=variant, **settings(kind))
-  bad = attacks.malicious_clients(experiment.config.seed, 6, 0.4)
-  assert len(bad) == 2
+  malicious = attacks.malicious_clients(experiment.config.seed, 6, 0.4)
+  assert len(malicious) == 2
   for client in range(6):
     same = toys.same(good[client].model, some[client].model)
-    assert same == (client not in bad)
+    assert same == (client not in malicious)
     assert all(np.isfinite(v).all() for v in some[client].model)
 
 
-def test_no_bad_clients_are_none():
+def test_a_malicious_fraction_of_zero_changes_no_bits():
   """The result equals that without attacks, bit for bit."""
   without, _ = toys.play(toys.experiment(), 1)
   for kind in KINDS:
@@ -43,7 +43,7 @@ def test_no_bad_clients_are_none():
     assert toys.same(without.model, none.model)
 
 
-def test_who_is_bad():
+def test_malicious_clients_depend_on_the_fraction_and_the_seed():
   few, more = (attacks.malicious_clients(3, 20, f) for f in (0.1, 0.4))
   assert (len(few), len(more)) == (2, 8)
   assert few < more
@@ -60,7 +60,7 @@ def test_labels_are_flipped():
   assert flip.labels(probs, 3).tolist() == [[*probs[0, ::-1]]]
 
 
-def test_a_flipped_client_trains_on_flipped_labels():
+def test_a_label_flip_client_trains_on_flipped_labels():
   some, experiment, state = arrivals(**settings('label_flip'))
   (client, *_) = attacks.malicious_clients(experiment.config.seed, 6, 0.4)
   work = federation.client_task(
@@ -74,7 +74,7 @@ def test_a_flipped_client_trains_on_flipped_labels():
   assert toys.same(flipped.model, some[client].model)
 
 
-def test_a_random_model_has_a_name():
+def test_a_random_model_is_drawn_from_its_named_seed():
   some, experiment, _ = arrivals(
     **settings('random_model', **{'random_model.scale': 0.5})
   )
@@ -84,7 +84,7 @@ def test_a_random_model_has_a_name():
   assert np.array_equal(some[client].model.mean, np.float32(0.5 * noise))
 
 
-def test_every_draw_has_a_name_of_its_own(monkeypatch):
+def test_every_random_model_is_drawn_from_a_different_seed(monkeypatch):
   original, names = seeds.generator, []
   monkeypatch.setattr(
     seeds, 'generator', lambda *name: (names.append(name), original(*name))[1]
@@ -94,7 +94,7 @@ def test_every_draw_has_a_name_of_its_own(monkeypatch):
   assert len(drawn) == len(set(drawn)) == 2 * 3
 
 
-def test_attacks_add_up():
+def test_two_attacks_of_a_client_are_combined():
   """The labels are flipped first; then the update is scaled."""
   both = {
     **settings('label_flip'),

@@ -28,7 +28,7 @@ def train(*parts, seeds=(0,)):
   return begin, [worker.train(task).model for task in jobs]
 
 
-def test_its_variance_adds_up_over_steps():
+def test_the_noise_variance_adds_up_over_steps():
   noise = clients.GradientNoise(0.01)
   begin, ends = train(NoGradient(), noise, seeds=range(40))
   walk = np.array([end.point - begin.point for end in ends])
@@ -38,7 +38,7 @@ def test_its_variance_adds_up_over_steps():
   assert abs(walk.mean()) < 5 * 0.1 / np.sqrt(walk.size)
 
 
-def test_draws_are_its_own():
+def test_noise_depends_on_the_seed_and_not_on_other_parts():
   """Draws depend on the step, the part and the seed of the training."""
   noise = clients.GradientNoise(0.1)
   _, (first, same, other) = train(NoGradient(), noise, seeds=(0, 0, 1))

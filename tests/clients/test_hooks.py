@@ -1,4 +1,4 @@
-"""Tests of a part's reports and checks."""
+"""Tests of the reports and checks of client parts."""
 
 import dataclasses
 from typing import ClassVar
@@ -35,7 +35,7 @@ class Asked(toys.Idle):
     ([2, 9], {'local_epochs': 2, 'early_local_epochs': 9, 'early_rounds': 2}),
   ],
 )
-def test_every_clients_smallest_and_largest_training_is_checked(
+def test_the_shortest_and_longest_training_of_each_client_is_checked(
   epochs, changes
 ):
   Asked.asked.clear()
@@ -67,7 +67,7 @@ class Reporter(toys.Idle):
     return {'examples': carry[...], 'loss': trace.loss / 2}
 
 
-def test_reports_are_averaged_over_the_clients_that_were_pooled():
+def test_reports_are_averaged_over_the_pooled_clients():
   changes = {'batch_size': 150, 'local_epochs': 3, **ONE}
   experiment = toys.experiment(client_parts=own('Reporter'), **changes)
   state, (info,) = toys.play(experiment, 1)

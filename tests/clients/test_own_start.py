@@ -27,7 +27,7 @@ def started(seed, parts=PARTS, epochs=1):
   return begin, worker.train(task).model
 
 
-def test_kernels_are_drawn_by_the_client_and_biases_stay():
+def test_clients_draw_their_initial_kernels_and_keep_the_biases():
   draws = []
   for seed in range(40):
     begin, model = started(seed)
@@ -41,13 +41,13 @@ def test_kernels_are_drawn_by_the_client_and_biases_stay():
   assert abs(draws.var() - 0.5) < 5 * error * np.sqrt(2) * 0.5
 
 
-def test_it_is_drawn_once_in_a_training():
+def test_initial_kernels_are_drawn_once_per_training():
   _, one = started(3, epochs=1)
   _, ten = started(3, epochs=10)
   np.testing.assert_allclose(one.point, ten.point, atol=1e-5)
 
 
-def test_a_filter_of_one_channel_has_inputs_of_one_channel():
+def test_the_variance_of_a_depthwise_kernel_counts_one_input_channel():
   layers = tf_keras.layers
   network = tf_keras.Sequential([
     tf_keras.Input((8, 8, 40)), layers.DepthwiseConv2D(3), layers.Conv2D(1, 3),

@@ -72,7 +72,7 @@ def start():
   return toys.start(toys.worker())
 
 
-def test_a_part_that_does_nothing_is_not_there_bit_for_bit():
+def test_parts_that_do_nothing_change_no_bits():
   for variant in ('deterministic', 'flipout'):
     begin = toys.start(toys.worker(variant=variant))
     task = toys.task(begin, epochs=3)
@@ -84,7 +84,7 @@ def test_a_part_that_does_nothing_is_not_there_bit_for_bit():
     assert idle.extras == idle.memory == {}
 
 
-def test_loss_and_gradient_in_the_order_of_the_chain():
+def test_loss_and_gradient_hooks_run_in_the_order_of_the_parts():
   begin = start()
   task = toys.task(begin, rate=0.5)
   settings = {'task': task, 'batch_size': 50}
@@ -104,7 +104,7 @@ def test_loss_and_gradient_in_the_order_of_the_chain():
   np.testing.assert_allclose(got, 2 * (plain + 0.5), **tolerance)
 
 
-def test_the_gradient_comes_after_weight_decay_and_leaves_scales_alone():
+def test_gradient_hooks_follow_weight_decay_and_do_not_change_scales():
   worker = toys.worker(
     variant='flipout', batch_size=50, parts=(Affine(0.0, 1.0),),
     weight_decay=0.3,
@@ -115,7 +115,7 @@ def test_the_gradient_comes_after_weight_decay_and_leaves_scales_alone():
   assert np.all(got.scale != begin.scale)
 
 
-def test_shared_memory_and_extra_travel():
+def test_shared_values_memory_and_extras_pass_through_training():
   part, begin = Diary(), start()
   task = toys.task(
     begin,

@@ -45,7 +45,7 @@ class Personal(Broadcast):
     return model, None, {'loc': model.loc, 'scale': model.scale}
 
 
-def test_a_part_that_gives_the_broadcast_is_update_prior_bit_for_bit():
+def test_the_broadcast_as_prior_equals_update_prior_bit_for_bit():
   flag, infos = toys.play(
     toys.experiment(**{'flipout.update_prior': True}, **FLIPOUT, **ONE)
   )
@@ -56,7 +56,7 @@ def test_a_part_that_gives_the_broadcast_is_update_prior_bit_for_bit():
   assert not toys.same(flag, toys.play(toys.experiment(**FLIPOUT, **ONE))[0])
 
 
-def test_a_prior_of_the_clients_own():
+def test_the_prior_may_depend_on_the_memory_of_the_client():
   worker = toys.worker(parts=(Personal(),), **FLIPOUT)
   begin = toys.start(worker)
   rng = np.random.default_rng(0)
@@ -83,7 +83,7 @@ def test_a_prior_of_the_clients_own():
   assert all(np.any(m['personal']['loc']) for m in state.memories.values())
 
 
-def test_one_prior_at_most_and_only_where_it_fits():
+def test_a_second_prior_and_an_unsupported_prior_are_rejected():
   both = own('Broadcast') + own('Personal')
   for changes in (
     {'client_parts': both, **FLIPOUT},

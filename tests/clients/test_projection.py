@@ -18,7 +18,7 @@ def project(part, start, mean):
   return part.after_step(tf.constant(mean), carry, STEP)
 
 
-def test_by_hand():
+def test_projected_weights_equal_those_computed_by_hand():
   start = tf.constant([1.0, 1.0])
   # The distance from (1, 1) to (4, 5) is 5; a radius of 2.5 is half of it.
   mean, (_, hits) = project(clients.Projection(2.5), start, [4.0, 5.0])
@@ -30,7 +30,7 @@ def test_by_hand():
   assert mean.numpy().tolist() == [1.5, 2.0] and hits == 1
 
 
-def test_the_share_of_steps_that_hit():
+def test_the_fraction_of_projected_steps_is_reported():
   """Each step adds 1 to 15 weights, so the distance is sqrt(15) t."""
 
   @dataclasses.dataclass(frozen=True)

@@ -24,7 +24,7 @@ def after(steps, start, *parts, rate=0.2):
   return worker.train(toys.task(start, epochs=steps, rate=rate)).model
 
 
-def test_two_full_batch_steps_by_hand(begin):
+def test_two_full_batch_steps_equal_those_computed_by_hand(begin):
   """g_2 gains mu (w_1 - w_0), where w_1 = w_0 - rate g_1."""
   mu, rate = 0.7, 0.2
   part = clients.Proximal(mu)
@@ -36,7 +36,7 @@ def test_two_full_batch_steps_by_hand(begin):
   np.testing.assert_allclose(two.point, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_norms_pull_each_kernel_by_the_same_force(begin):
+def test_the_norms_penalty_pulls_kernels_and_not_biases(begin):
   """g_2 gains mu/2 (W_1 - W_0) / |W_1 - W_0| for the kernel, not the bias."""
   mu, rate = 0.7, 0.2
   part = clients.Proximal(mu, 'norms')
@@ -53,7 +53,7 @@ def test_norms_pull_each_kernel_by_the_same_force(begin):
   assert np.abs(expected - second)[:12].max() > 1e-2
 
 
-def test_norms_add_up_over_kernels_and_gammas():
+def test_the_norms_penalty_is_a_sum_over_kernels_and_gammas():
   """|(3, 4)| + |(5, 12)| = 18, without bias and beta."""
   layers = [tf_keras.layers.Dense(2), tf_keras.layers.BatchNormalization()]
   model = tf_keras.Sequential([tf_keras.Input([1]), *layers])
@@ -63,7 +63,7 @@ def test_norms_add_up_over_kernels_and_gammas():
   assert float(penalty) == pytest.approx(18)
 
 
-def test_the_scales_are_free_and_weight_0_is_not_there():
+def test_scales_train_freely_and_a_zero_weight_has_no_effect():
   """The distance contains only the mean, so scales train freely."""
   begin = toys.start(toys.worker(variant='flipout'))
   settings = {'epochs': 5, 'rate': 1e-3}

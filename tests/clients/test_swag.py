@@ -37,7 +37,7 @@ def deviations(visited):
   return visited - np.cumsum(visited, 0) / counts
 
 
-def test_rank_0_is_the_mean_and_the_variance_of_what_was_visited():
+def test_rank_0_gives_the_mean_and_variance_of_the_visited_weights():
   result, visited = fitted(0)
   # Without the scale, the part is SWA.
   alone, _ = fitted(0, fits_scale=False)
@@ -53,7 +53,7 @@ def test_rank_0_is_the_mean_and_the_variance_of_what_was_visited():
 
 
 @pytest.mark.parametrize('rank', [2, 5])
-def test_half_the_variance_and_the_last_deviations(rank):
+def test_higher_ranks_give_half_the_variance_and_the_last_deviations(rank):
   result, visited = fitted(rank)
   np.testing.assert_allclose(
     result.model.scale, visited.std(0) / np.sqrt(2), rtol=1e-4
@@ -63,7 +63,7 @@ def test_half_the_variance_and_the_last_deviations(rank):
 
 
 @pytest.mark.parametrize('settings', [{'start': 4}, {'burn_in': 0.4}])
-def test_what_lies_before_the_start_is_not_averaged(settings):
+def test_weights_before_the_start_are_not_averaged(settings):
   result, visited = fitted(2, **settings)
   kept = visited[2:]
   np.testing.assert_allclose(result.model.loc, kept.mean(0), atol=1e-6)
@@ -77,12 +77,12 @@ def test_what_lies_before_the_start_is_not_averaged(settings):
     part.check(7, 32)
 
 
-def test_small_spread_far_from_zero_is_not_lost():
+def test_a_small_variance_around_a_large_mean_is_precise():
   worker = toys.worker(
     parts=(clients.Swag(period=2, rank=0),), posterior_scope='all'
   )
   begin = toys.start(worker)
-  # A constant in the biases of all classes does not change gradients.
+  # A constant added to the biases of all classes does not change gradients.
   far = begin.loc.copy()
   far[-3:] += 1000
   near = worker.train(toys.task(begin, range(32), epochs=50))
@@ -94,7 +94,7 @@ def test_small_spread_far_from_zero_is_not_lost():
   assert near.model.scale[-3:].min() > 0.01
 
 
-def test_the_floor_is_counted():
+def test_the_fraction_of_floored_scales_is_reported():
   free, _ = fitted(0)
   floor = float(np.median(free.model.scale))
   held, _ = fitted(0, min_scale=floor)
@@ -103,7 +103,7 @@ def test_the_floor_is_counted():
   assert held.trace.report['swag_floored_fraction'] == pytest.approx(share)
 
 
-def test_samples_are_averaged_with_statistics_of_their_own():
+def test_each_posterior_sample_has_its_own_batch_statistics():
   pieces = toys.experiment(
     client_parts=('swag',), pooling='product', batch_size=150, local_epochs=4,
     num_server_examples=30, batch_norm='recalibrate', model='toys:normalized',
@@ -122,7 +122,7 @@ def test_samples_are_averaged_with_statistics_of_their_own():
   assert 0 < spread < 10 * np.sqrt(state.model.variance()).mean()
 
 
-def test_what_cannot_be_fitted_is_refused_before_training():
+def test_invalid_swag_settings_are_rejected_before_training():
   usual = {'swag.period': 1, 'swag.rank': 2}
   for named, settings in (
     ('swag.rank=1', usual | {'swag.rank': 1}),

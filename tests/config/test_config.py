@@ -20,7 +20,7 @@ from bfl_tf.runs import flags_file
     ('seed', {'seed': 2**31}),
   ],
 )
-def test_what_is_wrong_is_refused_by_name(named, changes):
+def test_an_invalid_value_raises_an_error_that_names_the_field(named, changes):
   with pytest.raises(ValueError, match=named):
     config_lib.Config(**changes)
 
@@ -55,7 +55,7 @@ def test_flags_txt_is_a_flagfile_of_the_same_config(tmp_path, changes):
   assert runs.read_config(tmp_path) == config
 
 
-def test_flags_txt_of_another_version(tmp_path):
+def test_flags_txt_with_another_version_or_unknown_flags_is_rejected(tmp_path):
   path = tmp_path / 'flags.txt'
   path.write_text('# bfl_tf 0.0.1\n--seed=3\n')
   with pytest.raises(ValueError, match=r'another version \(bfl_tf 0\.0\.1\)'):
@@ -69,14 +69,14 @@ def test_flags_txt_of_another_version(tmp_path):
   'key, value',
   [('augment_padding', 2), ('flipout.update_prior', True), ('batch_size', 7)],
 )
-def test_a_field_reaches_the_training(key, value):
+def test_fields_of_a_config_are_passed_to_the_training(key, value):
   (worker, *_) = toys.experiment(variant='flipout', **{key: value}).workers
   name = key.rpartition('.')[2]
   of = worker.config.objective if '.' in key else worker.config
   assert getattr(of, name) == value
 
 
-def test_a_flagfile_in_python(tmp_path):
+def test_a_flagfile_can_be_read_and_changed_in_python(tmp_path):
   path = tmp_path / 'a.flags'
   path.write_text('--pooling=lp\n--noaugment\n--proximal.weight=0.1\n')
   config = config_lib.Config.from_flagfile(

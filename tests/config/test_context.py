@@ -1,4 +1,4 @@
-"""Tests that separate arguments from the run from settings."""
+"""Tests that injected arguments are not settings."""
 
 import dataclasses
 import inspect
@@ -33,7 +33,7 @@ class Leaky(toys.Idle):
 WARM, LEAKY = f'{__name__}:Warm', f'{__name__}:Leaky'
 
 
-def test_no_argument_of_ours_that_the_run_gives_has_a_default():
+def test_injected_arguments_have_no_default_and_are_not_settings():
   layouts = ('layout', 'shapes')
   for method in config_lib.known_methods():
     for argument, its in inspect.signature(method.factory).parameters.items():
@@ -46,7 +46,7 @@ def test_no_argument_of_ours_that_the_run_gives_has_a_default():
 
 
 @pytest.mark.parametrize('variant', ['mc_dropout', 'flipout'])
-def test_a_strangers_settings_are_its_own_whatever_the_variant(variant):
+def test_settings_of_custom_classes_are_independent_of_the_variant(variant):
   plain = toys.experiment(
     variant=variant, pooling=WARM, client_parts=(LEAKY,), seed=3
   )
@@ -59,9 +59,9 @@ def test_a_strangers_settings_are_its_own_whatever_the_variant(variant):
   lines = flags_file.flag_lines(plain.config)
   assert {'--Warm.temperature=0.9', '--Leaky.rate=0.5'} <= set(lines)
   assert not [line for line in lines if 'Leaky.seed' in line]
-  said = {'Warm.temperature': 0.2, 'Leaky.rate': 0.25}
-  config = plain.config.replace(**said)
-  assert {key: config.get(key) for key in said} == said
+  changes = {'Warm.temperature': 0.2, 'Leaky.rate': 0.25}
+  config = plain.config.replace(**changes)
+  assert {key: config.get(key) for key in changes} == changes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Shrink:
 
 
 @dataclasses.dataclass(frozen=True)
-class Asks(pooling.RULES['nwa']):
+class NeedsClientIds(pooling.RULES['nwa']):
   """A rule with an argument that only partitions receive."""
 
   _: dataclasses.KW_ONLY
@@ -83,9 +83,9 @@ def stumble():
   return {}['key']
 
 
-def test_what_is_not_given_to_a_role_is_refused():
+def test_arguments_that_a_role_does_not_inject_are_rejected():
   with pytest.raises(ValueError, match='the argument client_ids'):
-    toys.experiment(pooling=f'{__name__}:Asks')
+    toys.experiment(pooling=f'{__name__}:NeedsClientIds')
   with pytest.raises(
     user_code.RaisedError, match=r'--pooling.*stumble.*KeyError'
   ):

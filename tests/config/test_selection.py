@@ -34,7 +34,7 @@ def values(config, role):
   return config.selection.of(role).values
 
 
-def test_a_key_is_one_thing():
+def test_each_setting_key_belongs_to_one_method():
   found = {}
   for method in known_methods():
     for setting in method.specs:
@@ -51,14 +51,14 @@ def test_a_setting_reaches_its_method_and_others_keep_their_defaults():
   assert values(config, 'pooling') == {'min_scale': 1e-6}
 
 
-def test_a_default_said_is_the_same_run():
+def test_an_explicit_default_gives_an_equal_config():
   plain = Config(partition='dirichlet')
-  said = Config(partition='dirichlet', settings={'dirichlet.alpha': 0.5})
-  assert plain == said and hash(plain) == hash(said)
-  assert pickle.loads(pickle.dumps(said)) == plain
+  explicit = Config(partition='dirichlet', settings={'dirichlet.alpha': 0.5})
+  assert plain == explicit and hash(plain) == hash(explicit)
+  assert pickle.loads(pickle.dumps(explicit)) == plain
 
 
-def test_two_things_of_one_name_are_refused():
+def test_two_methods_with_the_same_name_are_rejected():
   ours = Config(partition='dirichlet')
   mine = f'{__name__}:dirichlet'
   assert ours.replace(partition=mine).get('dirichlet.alpha') == 3
@@ -66,7 +66,7 @@ def test_two_things_of_one_name_are_refused():
     Config(client_parts=(MINE,), server_step=('test_context:Shrink',))
 
 
-def test_anybodys_own_gets_its_settings_by_what_follows_the_colon():
+def test_settings_of_custom_code_use_the_name_after_the_colon():
   config = Config(client_parts=(MINE,), settings={'Shrink.factor': 0.25})
   assert values(config, 'client_parts') == {'factor': 0.25}
   # An argument from the run is not a setting.
@@ -74,13 +74,13 @@ def test_anybodys_own_gets_its_settings_by_what_follows_the_colon():
     Config(client_parts=(MINE,), settings={'Shrink.num_rounds': 3})
 
 
-def test_a_member_of_a_family_has_the_familys_settings():
+def test_a_model_has_the_settings_of_its_family():
   config = Config(model='resnet14', settings={'resnet.normalization': 'group'})
   assert values(config, 'model') == {'normalization': 'group'}
 
 
 @pytest.mark.parametrize(
-  'key, value, said',
+  'key, value, suggestion',
   [
     ('step.minor_examples', 5, 'set --partition=step'),
     ('mlp.hidden_unit', 3, 'Did you mean --mlp.hidden_units?'),
@@ -88,13 +88,15 @@ def test_a_member_of_a_family_has_the_familys_settings():
     ('mlp.hidden_units', (0,), ''),
   ],
 )
-def test_refused(key, value, said):
-  with pytest.raises(ValueError, match=f'^--{re.escape(key)}.*') as refused:
+def test_the_error_of_an_invalid_setting_suggests_a_correction(
+  key, value, suggestion
+):
+  with pytest.raises(ValueError, match=f'^--{re.escape(key)}.*') as error:
     Config(settings={key: value})
-  assert said in str(refused.value)
+  assert suggestion in str(error.value)
 
 
-def test_a_presets_settings_lie_idle_but_typed_ones_do_not():
+def test_unused_settings_are_ignored_in_presets_but_rejected_if_typed():
   preset = {'partition': 'step', 'step.minor_examples': 5, 'num_rounds': 3}
   behind = {**preset, 'partition': 'iid'}
   assert Config.of(behind) == Config(num_rounds=3)
@@ -105,14 +107,14 @@ def test_a_presets_settings_lie_idle_but_typed_ones_do_not():
     Config.of({**behind, 'partition': 'step', 'step.minor': 5})
 
 
-def test_what_a_method_gives_another_is_no_setting():
+def test_a_setting_that_another_method_determines_is_rejected():
   refused = {'distil.optimizer': 'sgd'}
   students = {'refine': ('students',), 'students.students': ('C:swa',)}
   with pytest.raises(ValueError, match=r'--distil\.optimizer'):
     Config.of({**students, **refused}, typed=refused)
 
 
-def test_a_stage_that_a_part_brings_has_its_settings():
+def test_a_stage_that_a_part_requires_has_its_settings():
   experiment = toys.experiment(
     client_parts=('toys:Follower',), **{'momentum.decay': 0.5}
   )
@@ -121,11 +123,11 @@ def test_a_stage_that_a_part_brings_has_its_settings():
   assert stage.decay == 0.5
 
 
-def test_replaced_methods_leave_their_settings():
+def test_replacing_a_method_removes_its_settings():
   config = Config(partition='step', settings={'step.minor_examples': 5})
   assert config.replace(num_rounds=2).settings == {'step.minor_examples': 5}
-  said = config.replace(seed=1, settings={'step.minor_examples': 7})
-  assert said == config.replace(seed=1, **{'step.minor_examples': 7})
+  changed = config.replace(seed=1, settings={'step.minor_examples': 7})
+  assert changed == config.replace(seed=1, **{'step.minor_examples': 7})
   assert config.replace(partition='iid').settings == {}
   mine = Config(client_parts=(MINE,), settings={'Shrink.factor': 0.25})
   assert mine.replace(client_parts=()) == Config()

@@ -15,7 +15,7 @@ def images():
 
 
 @pytest.mark.parametrize('kind', corruptions.KINDS)
-def test_each_strength_is_further_from_the_image(kind):
+def test_higher_strengths_change_the_image_more(kind):
   x = images()
   distances = []
   for strength in corruptions.STRENGTHS:
@@ -28,7 +28,7 @@ def test_each_strength_is_further_from_the_image(kind):
   assert distances == sorted(distances)
 
 
-def test_noise_follows_the_seed_and_has_its_spread():
+def test_noise_depends_on_the_seed_and_has_the_expected_variance():
   x = np.full([50, 32, 32, 1], 128, np.uint8)
   first, other = (corruptions.corrupt(x, 'noise', 2, seed=s) for s in (0, 1))
   assert not np.array_equal(first, other)
@@ -37,7 +37,7 @@ def test_noise_follows_the_seed_and_has_its_spread():
   assert first.astype(float).var() == pytest.approx(variance, abs=5 * error)
 
 
-def test_by_hand():
+def test_brightness_and_contrast_equal_values_computed_by_hand():
   x = np.uint8([[[[0], [100]], [[200], [100]]]])
   brighter = corruptions.corrupt(x, 'brightness', 2, seed=0)
   assert brighter.ravel().tolist() == [51, 151, 251, 151]

@@ -34,7 +34,7 @@ def names(dataset):
   return [f.column for f in dataset.features if f.value is None]
 
 
-def test_a_table(tmp_path):
+def test_every_row_of_a_table_is_in_exactly_one_share(tmp_path):
   lines = list(rows())
   dataset = load(write(tmp_path, lines), calibration_fraction=0.25)
   assert dataset.class_names == ('red', 'rose', 'white')
@@ -61,7 +61,7 @@ def test_a_table(tmp_path):
     )
 
 
-def test_shares_are_the_same_for_every_seed_and_but_for_ones_own_rows(tmp_path):
+def test_the_test_share_does_not_depend_on_the_seed_or_other_sites(tmp_path):
   first, again = (
     load(write(tmp_path, rows()), validation_split=0.2, seed=seed)
     for seed in (0, 1)
@@ -77,7 +77,7 @@ def test_shares_are_the_same_for_every_seed_and_but_for_ones_own_rows(tmp_path):
     )
 
 
-def test_what_spreadsheets_write(tmp_path):
+def test_byte_order_marks_quotes_and_blank_lines_are_read(tmp_path):
   header = ['ash', 'site', 'hue, kg', 'label']
   quoted = [[r[0], f'{r[1]}, Inc.', f' {r[2]} ', r[3]] for r in rows()]
   path = write(tmp_path, quoted, 'TABLE.CSV', header, encoding='utf-8-sig')
@@ -88,7 +88,7 @@ def test_what_spreadsheets_write(tmp_path):
   assert set(dataset.train.ids) == {f'{s}, Inc.' for s in 'abc'}
 
 
-def test_without_sites_and_columns_left_out(tmp_path):
+def test_a_table_may_have_no_sites_and_columns_may_be_ignored(tmp_path):
   dataset = data.load(write(tmp_path, rows()), ignore_columns=('site', 'hue'))
   assert names(dataset) == ['ash']
   assert dataset.train.ids is None
@@ -96,7 +96,7 @@ def test_without_sites_and_columns_left_out(tmp_path):
 
 
 @pytest.mark.parametrize('name', ['a|b', '=1+1', '-ve', '@a', '-1+A1'])
-def test_a_class_that_predictions_cannot_name_is_rejected(tmp_path, name):
+def test_an_invalid_class_name_is_rejected(tmp_path, name):
   lines = [*rows(labels=('c', '-', name))]
   with pytest.raises(ValueError, match=re.escape(repr(name))):
     load(write(tmp_path, lines))
@@ -110,7 +110,7 @@ def test_a_class_that_predictions_cannot_name_is_rejected(tmp_path, name):
     (('inf', 'nil', '2'), ('2', 'inf', 'nil')),
   ],
 )
-def test_whole_numbers_are_ordered_by_value(tmp_path, labels, names):
+def test_integer_labels_are_ordered_by_value(tmp_path, labels, names):
   lines = [*rows(labels=labels)]
   assert load(write(tmp_path, lines)).class_names == names
   if names == ('0', '9', '10'):
@@ -120,7 +120,7 @@ def test_whole_numbers_are_ordered_by_value(tmp_path, labels, names):
     assert set(dataset.train.y) == {0, 9, 10}
 
 
-def test_server_data_has_the_columns_by_name(tmp_path):
+def test_columns_of_server_data_are_matched_by_name(tmp_path):
   like = load(write(tmp_path, rows()))
   path = write(
     tmp_path, [['1', 'x', '2'], ['3', 'y', '4']], 'server.csv',
@@ -128,16 +128,18 @@ def test_server_data_has_the_columns_by_name(tmp_path):
   )  # fmt: skip
   read = unlabeled.load_unlabeled(path, split='train', like=like, resize=False)
   assert read.tolist() == [[2, 1], [4, 3]]
-  gaps = load(write(tmp_path, change(4, 'hue', '')))
+  with_missing_value = load(write(tmp_path, change(4, 'hue', '')))
   path = write(tmp_path, [['1', '']], 'gap.csv', ['ash', 'hue'])
-  read = unlabeled.load_unlabeled(path, split='train', like=gaps, resize=False)
+  read = unlabeled.load_unlabeled(
+    path, split='train', like=with_missing_value, resize=False
+  )
   np.testing.assert_array_equal(read, [[1, np.nan, 1]])
   bad = write(tmp_path, [['1']], 'bad.csv', ['hue'])
   with pytest.raises(ValueError, match="'ash'"):
     unlabeled.load_unlabeled(bad, split='train', like=like, resize=False)
 
 
-def test_gaps_and_categories(tmp_path):
+def test_missing_values_and_categories_are_encoded(tmp_path):
   lines = [
     ['' if i % 5 == 0 else f'{i}.5', ('lab', '?', 'ward')[i % 3],
      f'{i % 2}.0', 'xy'[i % 4 // 2]]
@@ -179,7 +181,7 @@ def test_gaps_and_categories(tmp_path):
     assert re.search(named, str(error.value))
 
 
-def test_an_owner_may_name_what_few_rows_have(tmp_path):
+def test_specified_categorical_columns_may_have_rare_categories(tmp_path):
   lines = [[f'{i}', 'ABC'[i % 3], f'{i % 2}.10', 'xy'[i % 2]] for i in range(6)]
   path = write(tmp_path, lines, header=['age', 'ward', 'code', 'label'])
   with pytest.raises(ValueError, match="column 'ward'"):
@@ -189,7 +191,7 @@ def test_an_owner_may_name_what_few_rows_have(tmp_path):
   assert [f.value for f in dataset.features[1:]] == [*'ABC', '0.10', '1.10']
 
 
-def test_a_class_may_be_held_out_whole(tmp_path):
+def test_all_examples_of_a_class_may_be_held_out(tmp_path):
   """A node's file may have few rows of a class."""
   lines = [*rows(), *[['1', 'a', '2', 'cider']] * 2]
   dataset = load(write(tmp_path, lines), calibration_fraction=0.9)
@@ -202,7 +204,7 @@ def change(row, column, text):
   return lines
 
 
-def test_a_calibration_share_of_any_set():
+def test_a_built_in_data_set_may_have_a_calibration_share():
   whole = data.load('digits')
   dataset = data.load('digits', calibration_fraction=0.25)
   assert len(dataset.calibration.y) == round(0.25 * len(whole.train.y))
@@ -219,7 +221,7 @@ BAD = {
     [[f'a{i}', r[1], f'b{i}', r[3]] for i, r in enumerate(rows())],
     {},
   ),
-  # Notes, which are empty in most rows.
+  # This column has notes, which are empty in most rows.
   "column 'hue'": (
     [[*r[:2], f'note {i}' * (i < 10), r[3]] for i, r in enumerate(rows())],
     {},
@@ -243,7 +245,7 @@ BAD = {
 }
 
 
-def test_bad_tables(tmp_path):
+def test_invalid_tables_raise_an_error_that_names_the_cause(tmp_path):
   for named, (lines, options) in BAD.items():
     with pytest.raises(ValueError, match=named):
       load(write(tmp_path, lines), **options)
@@ -251,7 +253,7 @@ def test_bad_tables(tmp_path):
     load('nowhere.csv')
 
 
-def test_flags_that_other_sets_do_not_take():
+def test_flags_of_tables_are_rejected_for_other_data_sets():
   for options in (
     {'client_column': 'site'}, {'test_fraction': 0.5}, {'num_classes': 4},
     {'train_split': 'train[:9]'},

@@ -1,4 +1,4 @@
-"""Tests of data sets: built-in sets, functions, validation, moments."""
+"""Tests of data sets: built-in sets, functions and validation."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,9 @@ from bfl_tf.data import columns, swiss_roll
     ('wine', (13,), np.float32, 3, (142, 36)),
   ],
 )
-def test_built_in_sets(name, shape, dtype, num_classes, sizes):
+def test_built_in_sets_have_their_shapes_and_a_fixed_test_split(
+  name, shape, dtype, num_classes, sizes
+):
   dataset = data.load(name, seed=1)
   assert dataset.input_shape == shape
   assert dataset.num_classes == num_classes
@@ -48,7 +50,7 @@ def test_swiss_roll_is_the_same_for_every_seed():
   assert np.array_equal(roll.test.x, again.test.x)
 
 
-def test_validation_is_balanced_and_by_seed():
+def test_the_validation_split_is_stratified_and_depends_on_the_seed():
   whole = data.load('digits')
   first, same, other = (
     data.load('digits', validation_split=0.25, seed=seed) for seed in (3, 3, 4)
@@ -93,7 +95,7 @@ def wider():
   return x, y, np.ones([6, 3]), y
 
 
-def test_a_function_by_its_dotted_name(monkeypatch):
+def test_a_user_supplied_function_may_return_the_data_set(monkeypatch):
   monkeypatch.syspath_prepend(__file__.rpartition('/')[0])
   for function in ('arrays', 'a_dataset'):
     dataset = data.load(f'test_loading:{function}')

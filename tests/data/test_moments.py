@@ -10,7 +10,7 @@ from bfl_tf.data import moments
 
 
 @pytest.mark.parametrize('shape', [(90, 3), (30, 4, 4, 3)])
-def test_merged_sums_are_those_of_all(shape):
+def test_merged_moments_are_those_of_all_examples(shape):
   rng = np.random.default_rng(0)
   # Sites differ in size, mean and spread.
   ids = np.sort(
@@ -26,7 +26,7 @@ def test_merged_sums_are_those_of_all(shape):
   assert np.all(merged.size == x.size // x.shape[-1])
 
 
-def test_small_spreads_about_a_large_mean_are_kept():
+def test_a_small_variance_around_a_large_mean_is_precise():
   """E[x^2] - E[x]^2 would lose a spread of 1e-4 around 1e6."""
   x = (1e6 + 1e-4 * (np.arange(80) % 2))[:, None]
   merged = moments.merged(x[site::3] for site in range(3))
@@ -35,7 +35,7 @@ def test_small_spreads_about_a_large_mean_are_kept():
   assert abs(squares - 2.5e-9) > 1e-6
 
 
-def test_a_constant_feature_is_constant_over_sites():
+def test_the_scale_of_a_feature_that_is_constant_over_sites_is_1():
   x, y = np.full((9, 1), 0.1, np.float32), np.arange(9) % 2
   whole = data.from_arrays('ours', x, y, x, y)
   train = whole.train._replace(ids=np.arange(9) % 3)

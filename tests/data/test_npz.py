@@ -23,7 +23,7 @@ def write(folder, **changes):
   return path
 
 
-def test_sites_and_names(tmp_path):
+def test_sites_and_class_names_are_read(tmp_path):
   names = np.array(['red', 'rose', 'white'])
   sites = np.array([b'n', b's'] * 3)
   path = write(
@@ -35,7 +35,7 @@ def test_sites_and_names(tmp_path):
   assert dataset.test.ids.tolist() == ['n', 's'] * 3
 
 
-def test_one_table_is_split_by_site(tmp_path):
+def test_a_file_without_a_test_split_is_split_within_each_site(tmp_path):
   path = str(tmp_path / 'whole.npz')
   x, y = np.arange(120.0).reshape(60, 2), np.arange(60) % 3
   np.savez(path, x=x, y=y, client_ids=np.arange(60) // 20)
@@ -45,7 +45,7 @@ def test_one_table_is_split_by_site(tmp_path):
   np.testing.assert_array_equal(x[dataset.rows], dataset.train.x)
 
 
-def test_good_files(tmp_path):
+def test_valid_inputs_have_the_expected_shape_and_type(tmp_path):
   integers = np.arange(-9, 9).reshape(6, 3)
   for x, shape, dtype in (
     (integers, (3,), np.float32),
@@ -64,7 +64,7 @@ def test_good_files(tmp_path):
   assert np.bincount(dataset.validation.y).tolist() == [10, 10, 10]
 
 
-def test_labels_that_say_the_same(tmp_path):
+def test_equivalent_label_formats_give_the_same_labels(tmp_path):
   for y in (LABELS * 1.0, LABELS[:, None], np.eye(3)[LABELS], LABELS == 1):
     dataset = data.load(write(tmp_path, y_train=y, y_test=y))
     wanted = LABELS == 1 if y.dtype == bool else LABELS
@@ -72,7 +72,7 @@ def test_labels_that_say_the_same(tmp_path):
     assert dataset.train.y.dtype == np.int32
 
 
-def test_a_file_may_name_classes_that_it_does_not_have(tmp_path):
+def test_class_names_may_include_classes_without_examples(tmp_path):
   names, y = ['cat', 'cow', 'dog'], np.array([0, 2, 0, 2, 0, 2])
   whole = str(tmp_path / 'whole.npz')
   np.savez(whole, x=FEATURES, y=y, class_names=names)
@@ -105,7 +105,7 @@ BAD = [
 ]
 
 
-def test_bad_arrays_are_refused_by_name(tmp_path):
+def test_invalid_arrays_raise_an_error_that_names_the_array(tmp_path):
   for named, changes in BAD:
     path = write(tmp_path, **changes)
     with pytest.raises(ValueError, match=named):

@@ -42,7 +42,7 @@ def crops(image, padding=4, mode='constant'):
       yield top, left, True, crop[:, ::-1]
 
 
-def test_the_seed_decides_and_the_batch_size_may_be_unknown():
+def test_augmentation_depends_on_the_seed_for_any_batch_size():
   first, again = augment(IMAGES, [1, 2]), augment(IMAGES, [1, 2])
   assert first.dtype == tf.uint8
   assert np.array_equal(first, again)
@@ -52,7 +52,7 @@ def test_the_seed_decides_and_the_batch_size_may_be_unknown():
   assert augment(IMAGES[:0], [1, 2]).shape == (0, 9, 7, 3)
 
 
-def test_each_image_is_a_crop_of_itself_uniform_over_places():
+def test_augmented_images_are_uniformly_random_crops():
   batch = np.repeat(IMAGES[:1], 2000, axis=0)
   table = {crop.tobytes(): place for *place, crop in crops(IMAGES[0])}
   places = np.array(
@@ -69,7 +69,7 @@ def test_each_image_is_a_crop_of_itself_uniform_over_places():
 
 
 @pytest.mark.parametrize('pad', preprocessing.PADS)
-def test_the_crops_of_another_padding(pad):
+def test_crops_with_another_padding_reach_every_offset(pad):
   batch = np.repeat(IMAGES[:1], 500, axis=0)
   out = preprocessing.augment(batch, [5, 6], padding=2, pad=pad).numpy()
   found = crops(IMAGES[0], 2, 'reflect' if pad == 'reflect' else 'constant')

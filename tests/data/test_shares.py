@@ -26,7 +26,7 @@ def _sites(labels, num_sites):
     ([0, 1, 2, 3, 4], 0.2),
   ],
 )
-def test_each_example_has_the_same_chance(labels, fraction):
+def test_each_example_is_held_out_with_the_same_probability(labels, fraction):
   x, y, ids = _sites(labels, 2000)
   held, rest = hold_out(columns.Split(x, y, ids), fraction)
   assert np.array_equal(np.sort(np.r_[held, rest]), np.arange(y.size))
@@ -37,7 +37,7 @@ def test_each_example_has_the_same_chance(labels, fraction):
   np.testing.assert_allclose(by_place, fraction, atol=4 * error)
 
 
-def test_a_class_gets_a_whole_number_next_to_its_quota():
+def test_each_class_gets_its_quota_rounded_up_or_down():
   rng = np.random.default_rng(0)
   for _ in range(200):
     size, fraction = rng.integers(5, 60), rng.uniform(0.05, 0.6)
@@ -51,7 +51,7 @@ def test_a_class_gets_a_whole_number_next_to_its_quota():
     assert np.all((np.floor(exact) <= found) & (found <= np.ceil(exact)))
 
 
-def test_who_else_is_there_changes_nobodys_share():
+def test_the_share_of_a_site_does_not_depend_on_other_sites():
   x, y, ids = _sites([0, 0, 0, 1, 1, 2, 2, 2, 2, 2], 3)
   together, _ = hold_out(columns.Split(x, y, ids))
   for site in range(3):

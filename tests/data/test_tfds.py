@@ -70,7 +70,7 @@ def data_dir(tmp_path, monkeypatch):
   return tmp_path
 
 
-def test_a_set_is_prepared_once_and_loaded_whole(data_dir):
+def test_a_data_set_is_prepared_and_loaded(data_dir):
   dataset = data.load('bfl_toy_images', validation_split=0.5)
   assert dataset.input_shape == (4, 4, 3)
   assert dataset.num_classes == 6
@@ -81,14 +81,14 @@ def test_a_set_is_prepared_once_and_loaded_whole(data_dir):
   assert (data_dir / 'bfl_toy_images').is_dir()
 
 
-def test_splits_are_slices(data_dir):
+def test_splits_may_be_slices(data_dir):
   dataset = data.load(
     'bfl_toy_images', train_split='train[:50%]', test_split='train[50:]+test'
   )
   assert (len(dataset.train.y), len(dataset.test.y)) == (30, 22)
 
 
-def test_refusals_name_the_flag_before_an_example_is_read(
+def test_invalid_sets_and_splits_are_rejected_before_reading_examples(
   data_dir, monkeypatch
 ):
   monkeypatch.setattr(_Toy, 'as_dataset', None)

@@ -1,4 +1,4 @@
-"""Tests of Tiny-ImageNet, with a small archive and, if available, the real."""
+"""Tests of Tiny-ImageNet with a small archive."""
 
 import hashlib
 import zipfile

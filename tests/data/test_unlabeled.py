@@ -36,7 +36,9 @@ def a_dataset():
   return data.from_arrays('mine', *four_arrays())
 
 
-def test_own_sets_give_their_training_inputs(tmp_path, monkeypatch):
+def test_every_kind_of_data_set_gives_its_training_inputs(
+  tmp_path, monkeypatch
+):
   like = clients(8, 8, 1)
   assert np.array_equal(load('digits', like), data.load('digits').train.x)
   wine = data.load('wine')
@@ -49,7 +51,7 @@ def test_own_sets_give_their_training_inputs(tmp_path, monkeypatch):
     assert np.array_equal(loaded, four_arrays()[0])
 
 
-def test_halving_by_hand(tmp_path):
+def test_halved_images_equal_those_computed_by_hand(tmp_path):
   """The antialiasing filter over four pixels is 1 3 3 1, cut at the border."""
   row = np.array([10, 20, 40, 80, 160, 240], np.uint8)
   images = np.tile(row, (1, 6, 1))
@@ -63,7 +65,7 @@ def test_halving_by_hand(tmp_path):
   assert np.all(np.abs(resized[0, :, :, 0] - exact) <= 0.5)
 
 
-def test_channels_by_hand(tmp_path):
+def test_converted_channels_equal_those_computed_by_hand(tmp_path):
   colours = np.array([[255, 0, 0], [0, 255, 0], [255, 255, 255]], np.uint8)
   images = np.tile(colours[:, None, None], (1, 8, 8, 1))
   grey = load(save(tmp_path, images), clients(8, 8, 1), resize=True)
@@ -74,14 +76,14 @@ def test_channels_by_hand(tmp_path):
   assert np.array_equal(colour, np.repeat(digits, 3, axis=-1))
 
 
-def test_batches_change_nothing(tmp_path, monkeypatch):
+def test_resizing_in_batches_gives_the_same_images(tmp_path, monkeypatch):
   path = save(tmp_path, random_images(7, 8, 8, 3))
   whole = load(path, clients(5, 5, 3), resize=True)
   monkeypatch.setattr(unlabeled, '_CHUNK', 2 * 8 * 8 * 3)
   assert np.array_equal(load(path, clients(5, 5, 3), resize=True), whole)
 
 
-def test_what_does_not_fit_is_refused_by_the_flag():
+def test_unsuitable_server_data_raise_an_error_that_names_the_flag():
   like = clients(8, 8, 1)
   with pytest.raises(ValueError, match='--server_dataset=no_such_set'):
     load('no_such_set', like)

@@ -81,22 +81,22 @@ def _is_named(row, line):
 
 
 @pytest.mark.process
-def test_what_is_wrong_is_one_line_that_names_the_flag(tmp):
+def test_invalid_flags_give_a_one_line_error_that_names_the_flag(tmp):
   refused, stopped = (text.strip().splitlines() for text in (REFUSED, STOPPED))
   lines = [
     [*_SMALL, f'--output_dir={tmp}/new{number}', *row.format(tmp=tmp).split()]
     for number, row in enumerate([*refused, *stopped])
   ]
   before = {*tmp.rglob('*')}
-  said = iter(binaries.drive('experiments.run', lines, _FOLDER))
+  outcomes = iter(binaries.drive('experiments.run', lines, _FOLDER))
   wrong = []
-  for row, (code, out, error) in zip(refused, said):
+  for row, (code, out, error) in zip(refused, outcomes):
     # A traceback from user code may come before the line.
     *above, line = error.splitlines()
     ours = line.startswith('error: ') and (not above or 'own_things' in row)
     if code != 2 or not ours or out or not _is_named(row, line):
       wrong.append((row, code, out, error))
-  for row, (code, _, error) in zip(stopped, said):
+  for row, (code, _, error) in zip(stopped, outcomes):
     if code != 1 or error.count('\nerror: ') + error.startswith('error: ') != 1:
       wrong.append((row, code, error))
   assert not wrong, '\n'.join(map(str, wrong))
@@ -117,7 +117,7 @@ def test_what_is_wrong_is_one_line_that_names_the_flag(tmp):
     strategies.sampled_from(['os:getcwd', 'json:loads', 'math:pi', 'a,,b']),
   ),
 )
-def test_any_text_for_a_flag_is_taken_or_refused_by_its_name(name, text):
+def test_any_text_is_accepted_or_rejected_with_the_name_of_its_flag(name, text):
   try:
     config.Config.of({name: text}, typed=[name])
   except ValueError as error:

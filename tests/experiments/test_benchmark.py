@@ -28,7 +28,7 @@ from experiments.benchmarks import growth
     ('ensemble --models=lenet5 --repeats=1', r'step ([\d.]+) \('),
   ],
 )
-def test_a_case_is_measured(flags, measured):
+def test_every_case_prints_its_measurement(flags, measured):
   code, out, error = binaries.run(
     'experiments.benchmark', *f'--case={flags}'.split()
   )
@@ -38,7 +38,7 @@ def test_a_case_is_measured(flags, measured):
 
 @pytest.mark.slow
 @pytest.mark.process
-def test_peers_play_a_round(tmp_path):
+def test_all_peers_are_listed_and_installed_ones_are_measured(tmp_path):
   flags = '--case=peers --models=lenet5 --variant=deterministic --repeats=1 '
   flags += f'--num_clients=2 --num_batches=1 --output_dir={tmp_path}'
   code, out, error = binaries.run(
@@ -62,7 +62,7 @@ def test_peers_play_a_round(tmp_path):
       assert bool(row['images/s']) == bool(there)
 
 
-def test_exponents_are_slopes_of_the_larger_half():
+def test_growth_exponents_are_slopes_over_the_larger_half_of_sizes():
   sizes = 10.0 ** np.arange(6)
   paid_once = np.array([100, 100, 100, 0, 0, 0])
   assert growth.exponent(sizes, 3 * sizes**0.5 + paid_once) == pytest.approx(
@@ -75,6 +75,6 @@ def test_exponents_are_slopes_of_the_larger_half():
   assert np.isnan(growth.exponent([1, 2], [1, 2])).all()
 
 
-def test_jobs_go_to_the_device_that_is_free_first():
+def test_each_job_starts_on_the_first_free_device():
   seconds = [5, 3, 3, 2, 2, 2]
   assert [growth.makespan(seconds, n) for n in (1, 2, 3, 9)] == [17, 9, 7, 5]

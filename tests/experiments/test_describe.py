@@ -10,7 +10,7 @@ from bfl_tf.config import config
 from experiments import describe, reproduce, signatures
 
 
-def asked(capsys, what):
+def printed(capsys, what):
   with pytest.raises(SystemExit) as stopped:
     describe.answer(['binary', what], reproduce)
   assert stopped.value.code == 0
@@ -35,7 +35,7 @@ def test_helpfull_has_every_flag_with_its_default(capsys):
   for method in config.known_methods():
     for setting, spec in method.specs.items():
       expected[f'{method.name}.{setting}'] = spec
-  out = asked(capsys, '--helpfull')
+  out = printed(capsys, '--helpfull')
   shown = dict(re.findall(r'^  --([\w.]+)=(.*)$', out, re.MULTILINE))
   assert shown.keys() == expected.keys()
   for name, spec in expected.items():
@@ -44,8 +44,8 @@ def test_helpfull_has_every_flag_with_its_default(capsys):
     assert shown[name][len(default) :][:2] in ('', '  ')
 
 
-def test_anybodys_own_is_described(capsys):
-  out = asked(capsys, '--describe=toys:Counter')
+def test_a_custom_class_is_described(capsys):
+  out = printed(capsys, '--describe=toys:Counter')
   assert out.startswith('Counter') and 'It has no settings.' in out
 
 

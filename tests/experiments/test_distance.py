@@ -18,9 +18,9 @@ def gaussian(mean, root):
 
 
 @pytest.mark.parametrize('turn', [np.eye(2), ROTATION])
-def test_distances_of_two_gaussians_by_hand(turn):
+def test_distances_of_two_gaussians_equal_those_computed_by_hand(turn):
   p = gaussian([0, 0], turn @ np.diag([1, 2]))
-  # Q has another root and is wider by half in one direction.
+  # Q has another square root and is 1.5 times as wide in one direction.
   q = gaussian(turn @ [3, 4], turn @ np.diag([1.5, 2]) @ ROTATION)
   assert distance.wasserstein(q, p) == pytest.approx(np.sqrt(25 + 0.25))
   expected = 0.5 * (1.5**2 + 9 + 4 - 1 - 2 * np.log(1.5))
@@ -28,7 +28,7 @@ def test_distances_of_two_gaussians_by_hand(turn):
   assert distance.wasserstein(p, p) == pytest.approx(0, abs=1e-6)
 
 
-def test_of_marginals_and_of_a_point():
+def test_distances_of_a_point_estimate_and_to_the_marginals():
   p = gaussian([0, 1], [[1, 0], [2, 2]])
   np.testing.assert_allclose(p.diagonal.root, [1, 8**0.5])
   point = gaussian([0, 4], [0, 0])
@@ -37,7 +37,7 @@ def test_of_marginals_and_of_a_point():
   assert distance.wasserstein(point, p.diagonal) == pytest.approx(18**0.5)
 
 
-def test_a_model_is_a_gaussian_of_its_scale_and_factor():
+def test_the_covariance_of_a_model_combines_scale_and_factor():
   arrays = np.float32([1, 2]), np.float32([0.5, 1])
   empty, factor = np.zeros(0, np.float32), np.float32([[1, 1]])
   whole = toys.weights.Weights(*arrays, empty, empty, factor)
@@ -48,7 +48,7 @@ def test_a_model_is_a_gaussian_of_its_scale_and_factor():
 
 
 @pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
-def test_predictions_are_the_models(variant):
+def test_log_probabilities_equal_those_of_the_network(variant):
   model = models.build(
     'logistic', variant=variant, input_shape=(4,), num_classes=3
   )
@@ -64,7 +64,7 @@ def test_predictions_are_the_models(variant):
   )
 
 
-def test_predictive_distances_by_hand():
+def test_predictive_distances_equal_those_computed_by_hand():
   left, right = np.array([[0.5, 0.5], [1, 0]]), np.array([[0.2, 0.8], [0, 1]])
   assert distance.total_variation(left, right) == pytest.approx(0.65)
   # Two draws and one group of two: the likelihood is (0.9^2 + 0.2^2) / 2.
@@ -74,7 +74,7 @@ def test_predictive_distances_by_hand():
   assert found == pytest.approx(expected)
 
 
-def test_draws_of_the_posterior_are_near_it():
+def test_the_true_posterior_is_close_to_its_own_draws():
   p = gaussian(RNG.normal(size=10), RNG.normal(size=(10, 10)) / 3)
   noise = RNG.normal(size=(4, 1000, 10))
   x = RNG.normal(size=(30, 4))
@@ -98,7 +98,7 @@ def test_draws_of_the_posterior_are_near_it():
 
 
 @pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
-def test_each_round_says_how_far_it_is(variant):
+def test_each_round_reports_distances_to_the_reference_posterior(variant):
   pieces = toys.experiment(
     variant=variant,
     refine=('experiments.reference_posteriors.distance:Distance',),
@@ -111,7 +111,7 @@ def test_each_round_says_how_far_it_is(variant):
   assert second.info['w2'] > 0
 
 
-def test_the_chains_are_near_the_mode():
+def test_the_hmc_posterior_is_close_to_its_laplace_approximation():
   data = data_lib.load('toys:blobs')
   x = (data.train.x - data.mean) / data.std
   near = distance.laplace(x, data.train.y, data.num_classes)

@@ -23,10 +23,10 @@ import tensorflow as tf
 folder = sys.argv[1]
 x = np.load(f'{folder}/x.npy')
 loaded = tf.saved_model.load(f'{folder}/exported/saved_model')
-said = loaded.signatures['serving_default'](x=tf.constant(x))
-said = {k: v.numpy() for k, v in said.items()}
-said['class'] = said['class'].astype('S')
-np.savez(f'{folder}/said.npz', **said)
+served = loaded.signatures['serving_default'](x=tf.constant(x))
+served = {k: v.numpy() for k, v in served.items()}
+served['class'] = served['class'].astype('S')
+np.savez(f'{folder}/served.npz', **served)
 assert not [name for name in sys.modules if name.startswith('bfl_tf')]
 assert 'tensorflow_probability' not in sys.modules
 import bfl_tf
@@ -83,7 +83,7 @@ def sited(folder, run):
 
 
 @pytest.fixture(scope='module')
-def said(folder, run, sited):
+def outputs(folder, run, sited):
   """Outputs of experiments.predict in one process, by name of the file."""
   calls = {
     name: [f'--run={run}', f'--input={folder}/{name}']
@@ -112,9 +112,11 @@ def read(path):
 
 
 @pytest.mark.process
-def test_rows_of_a_file(folder, run, said):
+def test_predictions_for_files_equal_those_of_the_loaded_run(
+  folder, run, outputs
+):
   names = ('good.csv', 'other.csv', 'good.npz')
-  assert [said[name][0] for name in names] == [0] * 3, said
+  assert [outputs[name][0] for name in names] == [0] * 3, outputs
   first, *others = (read(folder / f'{name}.out') for name in names)
   ours = bfl_tf.load(run).predict(X)
   assert list(first[0]) == [
@@ -128,22 +130,28 @@ def test_rows_of_a_file(folder, run, said):
   # Columns are found by name, in any order, and can be copied.
   assert [row.pop('id') for row in others[0]] == [f'P-{n}' for n in range(6)]
   assert others == [first, first]
-  assert 'not used: note' in said['other.csv'][1]
-  assert 'no sets: python -m experiments.report' in said['good.csv'][1]
+  assert 'not used: note' in outputs['other.csv'][1]
+  assert 'no sets: python -m experiments.report' in outputs['good.csv'][1]
 
 
 @pytest.mark.process
-def test_an_absurd_row_is_marked_and_its_sets_are_every_class(folder, said):
-  assert said['far'][0] == 0 and 'out of range: 1' in said['far'][1], said
+def test_an_out_of_range_row_is_marked_and_its_sets_have_all_classes(
+  folder, outputs
+):
+  assert outputs['far'][0] == 0 and 'out of range: 1' in outputs['far'][1], (
+    outputs
+  )
   near, far = read(folder / 'far.out')
   assert (near['out_of_range'], far['out_of_range']) == ('0', '1')
   assert far['set_0.9'] == far['set_0.95'] == '|'.join(site_data.KINDS)
 
 
 @pytest.mark.process
-def test_bad_input_is_one_line_that_names_the_flag(folder, run, said):
+def test_invalid_input_gives_a_one_line_error_that_names_the_flag(
+  folder, run, outputs
+):
   for line in BAD:
-    code, _, error = said[line]
+    code, _, error = outputs[line]
     assert (code, error.count('\n')) == (2, 1), (line, error)
     flag, _, value = line.format(folder=folder, run=run).partition('=')
     assert flag in error or value in error, (line, error)
@@ -151,7 +159,7 @@ def test_bad_input_is_one_line_that_names_the_flag(folder, run, said):
 
 
 @pytest.mark.process
-def test_tables_of_sites(sited):
+def test_report_prints_scores_by_site_and_writes_its_files(sited):
   path, out, bad = sited
   for text in ('worst site', 'personalized_accuracy', '90 % sets: the most'):
     assert text in out
@@ -171,7 +179,9 @@ def test_tables_of_sites(sited):
 
 
 @pytest.mark.process
-def test_predicts_with_a_sites_own_model_and_sets(folder, sited, said):
+def test_a_personalized_model_predicts_with_its_own_sets(
+  folder, sited, outputs
+):
   ours, own = (read(folder / f'{name}.out') for name in ('sited', 'odd'))
   assert [r['class'] for r in ours] != [r['class'] for r in own]
   # Each model has sets with its own threshold.
@@ -187,14 +197,14 @@ def test_predicts_with_a_sites_own_model_and_sets(folder, sited, said):
     != prediction_sets.read(odd).thresholds
   )
   # Sets are valid only for their number of samples.
-  assert 'no sets: they hold for --num_mc_samples=' in said['one'][1]
+  assert 'no sets: they hold for --num_mc_samples=' in outputs['one'][1]
   assert 'set_0.9' not in read(folder / 'one.out')[0]
 
 
 @pytest.mark.process
-def test_an_exported_model_in_a_process_without_this_package(folder, run):
-  asked = [f'--run={run}', f'--output={folder}/exported']
-  good, (code, _, error) = binaries.drive('experiments.export', [asked] * 2)
+def test_an_exported_model_predicts_alike_without_this_package(folder, run):
+  flags = [f'--run={run}', f'--output={folder}/exported']
+  good, (code, _, error) = binaries.drive('experiments.export', [flags] * 2)
   assert good[1].startswith(f'{folder}/exported/saved_model\n'), good
   assert (code, error.count('\n')) == (2, 1) and 'exported' in error, error
   x = np.random.default_rng(0).normal(size=[600, 2]).astype(np.float32)
@@ -206,7 +216,7 @@ def test_an_exported_model_in_a_process_without_this_package(folder, run):
   ours = bfl_tf.load(run).predict(x)
   with np.load(folder / 'again.npz') as archive:
     assert toys.same(list(archive.values()), list(ours))
-  with np.load(folder / 'said.npz') as archive:
+  with np.load(folder / 'served.npz') as archive:
     theirs = dict(archive)
   for name, values in ours._asdict().items():
     # The other process rewrites its graph; float32 has steps of 6e-8 below 1.

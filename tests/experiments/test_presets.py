@@ -29,11 +29,11 @@ _BUILT: dict = {}
 @pytest.mark.parametrize(
   'path', sorted(_CONFIGS.glob('*.flags')), ids=lambda path: path.stem
 )
-def test_a_preset_is_a_config(path):
+def test_every_preset_is_a_valid_config(path):
   Config.from_flagfile(path)
 
 
-def test_the_defaults_learn_the_smallest_set():
+def test_the_default_settings_learn_the_smallest_data_set():
   """Ten clients have 11 or 12 examples and one step per round."""
   config = Config(dataset='wine', validation_split=0.2, num_workers=1)
   experiment = federation.Experiment.build(config)
@@ -41,12 +41,12 @@ def test_the_defaults_learn_the_smallest_set():
   for _ in range(config.num_rounds):
     played = federation.federated_round(experiment, played.state)
   scores = evaluation.evaluate(experiment, played, last=True).scores
-  # There are 28 examples; a tenth of the rate had 15 of them right.
+  # With a tenth of the learning rate, only 15 of 28 examples are right.
   assert scores['validation_accuracy'] > 0.9
 
 
 @pytest.mark.parametrize(('paper', 'name'), _BEHIND)
-def test_what_flags_behind_a_preset_make_is_built(paper, name):
+def test_every_run_of_a_paper_builds_an_experiment(paper, name):
   behind, preset = paper.flags(name), paper.preset
   # Smoke scale does not need the data set.
   small = {**preset, **behind, **paper.scales['smoke']}

@@ -19,7 +19,7 @@ SMALL = (
 
 
 @pytest.fixture(scope='module')
-def said(tmp_path_factory):
+def outputs(tmp_path_factory):
   """Outputs of a run and of a run with deterministic kernels."""
   path = tmp_path_factory.mktemp('runs') / 'new' / 'digits'
   plain = [*SMALL, f'--output_dir={path}']
@@ -28,13 +28,13 @@ def said(tmp_path_factory):
 
 
 @pytest.fixture(scope='module')
-def finished(said):
-  path, ((code, out, error), *_) = said
+def finished(outputs):
+  path, ((code, out, error), *_) = outputs
   assert code == 0, error
   return path, out
 
 
-def test_two_rounds_on_digits(finished):
+def test_a_run_writes_consistent_files_and_prints_its_accuracy(finished):
   path, out = finished
   files = {p.name for p in path.iterdir() if p.is_file()}
   assert files == {
@@ -58,15 +58,15 @@ def test_two_rounds_on_digits(finished):
   assert f'{accuracy:.4f}' in out
 
 
-def test_deterministic_kernels(said):
-  """They also work if layers draw while they are built."""
-  path, (*_, (code, _, error)) = said
+def test_a_run_with_deterministic_kernels_finishes(outputs):
+  """Deterministic kernels also work if layers draw while they are built."""
+  path, (*_, (code, _, error)) = outputs
   assert code == 0, error
   written = path.with_name('digits_other') / 'summary.json'
   assert json.loads(written.read_text())['rounds'] == 2
 
 
-def test_several_clients_on_a_device(finished):
+def test_several_clients_per_device_give_the_same_results(finished):
   path, _ = finished
   other = path.with_name('digits_shared')
   code, _, error = binaries.run(

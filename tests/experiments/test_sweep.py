@@ -15,7 +15,7 @@ _SMALL = [
 
 
 @pytest.mark.process
-def test_a_study(tmp_path):
+def test_a_sweep_rejects_invalid_flags_and_reuses_finished_runs(tmp_path):
   folder = tmp_path / 'study'
   small = [*_SMALL, f'--output_dir={folder}']
   more = ['--seeds=0,1', '--baseline=pooling=nwa', '--choose_by=validation_nll']

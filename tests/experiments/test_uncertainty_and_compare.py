@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope='module')
-def doubted(folder):
+def evaluated(folder):
   run = f'--run={folder}/nwa_0'
   np.savez(folder / 'other.npz', x_train=np.full([40, 9, 9], 200, np.uint8))
   np.savez(folder / 'flat.npz', x_train=np.ones([4, 3]))
@@ -46,8 +46,8 @@ def doubted(folder):
 
 
 @pytest.mark.process
-def test_doubt(folder, doubted):
-  code, out, error = doubted[0]
+def test_uncertainty_writes_tables_scores_and_figures(folder, evaluated):
+  code, out, error = evaluated[0]
   assert code == 0, error
   assert 'fitted on the calibration examples' in out
   written = folder / 'nwa_0' / 'uncertainty'
@@ -64,15 +64,15 @@ def test_doubt(folder, doubted):
 
 
 @pytest.mark.process
-def test_doubt_refuses(doubted):
+def test_uncertainty_rejects_invalid_flags_by_name(evaluated):
   flags = ('far', 'calibrate_on_test', 'run')
-  for flag, (code, _, error) in zip(flags, doubted[1:], strict=True):
+  for flag, (code, _, error) in zip(flags, evaluated[1:], strict=True):
     assert (code, error.count('\n')) == (2, 1), error
     assert flag in error
 
 
 @pytest.fixture(scope='module')
-def compared(folder, doubted):
+def compared(folder, evaluated):
   runs = [str(folder / name) for name in ('nwa_0', 'nwa_1', 'lp_0')]
   return binaries.drive(
     'experiments.compare',
@@ -87,7 +87,9 @@ def compared(folder, doubted):
 
 
 @pytest.mark.process
-def test_compare(folder, compared):
+def test_compare_prints_the_mean_and_standard_error_over_seeds(
+  folder, compared
+):
   code, out, error = compared[0]
   assert code == 0, error
   rows = {row[1].strip(): row for row in (x.split('|') for x in out.split('\n'))
@@ -107,7 +109,7 @@ def test_compare(folder, compared):
 
 
 @pytest.mark.process
-def test_compare_reads_what_doubt_has_found(compared):
+def test_compare_reads_the_scores_of_the_uncertainty_evaluation(compared):
   code, out, _ = compared[1]
   assert code == 0
   (nwa,) = [line for line in out.splitlines() if '| nwa ' in line]
@@ -119,14 +121,14 @@ def test_compare_reads_what_doubt_has_found(compared):
 
 
 @pytest.mark.process
-def test_compare_refuses(folder, compared):
+def test_compare_rejects_invalid_arguments_by_name(folder, compared):
   named = ('two', str(folder), 'scores')
   for name, (code, _, error) in zip(named, compared[2:], strict=True):
     assert (code, error.count('\n')) == (2, 1), error
     assert name in error
 
 
-def test_a_run_on_another_file_is_no_other_seed(tmp_path):
+def test_runs_on_different_files_are_not_grouped_as_seeds(tmp_path):
   for seed in range(2):
     site_data.write(tmp_path / 'sites.csv', site_data.rows(seed=seed))
     config = site_data.config(tmp_path / 'sites.csv', seed=seed, num_rounds=1)

@@ -18,7 +18,7 @@ def gaussian(w):
   return -0.5 * tf.tensordot(w - MEAN, tf.linalg.matvec(precision, w - MEAN), 1)
 
 
-def test_the_moments_of_a_gaussian():
+def test_hmc_chains_have_the_moments_of_a_gaussian():
   found = chains.sample(
     gaussian,
     np.stack([MEAN, MEAN + 1]),
@@ -50,7 +50,7 @@ def logistic():
   return energy.log_posterior(model, x, y, prior_scale=0.5), x, y
 
 
-def test_the_density_of_a_logistic_regression_and_its_slope():
+def test_the_log_posterior_and_gradient_of_a_logistic_regression():
   density, x, y = logistic()
   w = np.random.default_rng(0).normal(size=15).astype(np.float32)
   logits = x.astype(np.float64) @ w[:12].reshape(4, 3) + w[12:]
@@ -67,7 +67,7 @@ def test_the_density_of_a_logistic_regression_and_its_slope():
   np.testing.assert_allclose(tape.gradient(value, given), slope, rtol=2e-4)
 
 
-def test_a_subspace_is_a_slice_of_the_density():
+def test_the_density_in_a_subspace_is_a_slice_of_the_density():
   density, _, _ = logistic()
   rng = np.random.default_rng(1)
   origin, directions = rng.normal(size=15), rng.normal(size=(2, 15))
@@ -78,7 +78,7 @@ def test_a_subspace_is_a_slice_of_the_density():
   assert float(sliced(tf.constant(z))) == pytest.approx(float(whole), rel=1e-5)
 
 
-def test_draws_in_the_subspace_are_swags_projected():
+def test_draws_in_the_subspace_have_the_projected_swag_covariance():
   rng = np.random.default_rng(0)
   factor = rng.normal(size=(3, 8)).astype(np.float32)
   factor = np.concatenate([factor, factor[:1]])  # The rank stays 3.
@@ -105,14 +105,14 @@ def test_draws_in_the_subspace_are_swags_projected():
   )
 
 
-def test_deviation_by_hand():
+def test_the_deviation_equals_that_computed_by_hand():
   left, right = np.array([[0.0, 1], [2, 3]]), np.array([[1.0, 1], [0, 4]])
   assert toy.deviation(left, right) == pytest.approx((0.5 + 1.5) / 2)
 
 
 @pytest.mark.slow
 @pytest.mark.process
-def test_the_binary_compares_and_draws(tmp_path):
+def test_the_binary_writes_a_table_and_figures(tmp_path):
   flags = ['--num_draws=20', '--epochs=6', '--rank=3']
   good, bad = binaries.drive(
     'experiments.hmc',

@@ -37,7 +37,7 @@ def defect(
   return admission.validate_update(3, update, LIKE, reference, *limit)
 
 
-def test_a_good_update_has_none():
+def test_a_valid_update_has_no_defect():
   assert defect() is None
   assert defect(limit=(0.0, 10)) is None
   factor = np.ones([7, 2], np.float32)
@@ -57,7 +57,7 @@ def test_a_good_update_has_none():
     (np.float32([-1e20]), 'beyond'),
   ],
 )
-def test_one_vector_is_bad(value, reason):
+def test_an_invalid_vector_is_named_in_the_reason(value, reason):
   for name, found in (
     ('its point ', defect(model=MODEL._replace(point=value))),
     ('its extra part ', defect(extras={'part': value})),
@@ -100,18 +100,18 @@ def model(**vectors):
     ),
   ],
 )
-def test_one_thing_is_bad(changes, reason):
+def test_an_invalid_field_is_named_in_the_reason(changes, reason):
   found = defect(**changes)
   assert reason in found and '\n' not in found
 
 
-def test_what_went_wrong_in_a_traced_function_is_said_last():
+def test_the_reason_is_the_last_line_of_an_error_in_traced_code():
   failure = TypeError('in user code:\n\n  own.py\n\n  TypeError: no power\n')
   assert defect(failure=failure) == 'it raised TypeError: no power'
 
 
 @pytest.mark.parametrize(
-  ('factor', 'limit', 'good'),
+  ('factor', 'limit', 'is_valid'),
   [
     (0.5, 0.0, True),
     # The norm of the update equals that of a broadcast of half its size.
@@ -122,7 +122,7 @@ def test_what_went_wrong_in_a_traced_function_is_said_last():
     (0.0, 1.01, False),
   ],
 )
-def test_how_far_an_update_may_go(factor, limit, good):
+def test_an_update_beyond_the_maximum_norm_is_rejected(factor, limit, is_valid):
   reference = weights.Weights(*(vector * factor for vector in MODEL))
   found = defect(reference=reference, limit=(limit,))
-  assert found is None if good else '--max_update_norm' in found
+  assert found is None if is_valid else '--max_update_norm' in found

@@ -82,7 +82,7 @@ def in_tree(data, tree):
 
 
 def changed(data, reply):
-  """Returns invalid replies of a client."""
+  """Returns replies of a client after an arbitrary change."""
   client, update = reply
   what = data.draw(
     strategies.sampled_from(
@@ -104,9 +104,7 @@ def changed(data, reply):
 
 @hypothesis.settings(max_examples=100)
 @hypothesis.given(strategies.integers(0, 5), strategies.data())
-def test_it_is_left_out_and_counted_or_moves_the_model_within_its_share(
-  client, data
-):
+def test_an_arbitrary_update_is_rejected_or_bounded_by_its_weight(client, data):
   pieces, _, good = begun()
   came = changed(data, good[client])
   again = played([*good[:client], *came, *good[client + 1 :]])

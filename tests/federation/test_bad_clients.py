@@ -6,7 +6,9 @@ import toys
 from bfl_tf import federation
 
 
-def test_who_fails_in_training_is_left_out_and_an_interrupt_is_not(monkeypatch):
+def test_a_failing_client_is_rejected_and_an_interrupt_stops_the_run(
+  monkeypatch,
+):
   experiment = toys.experiment()
   bad = experiment.partition[2]
   errors = [RuntimeError('no power\nand no lines'), KeyboardInterrupt()]

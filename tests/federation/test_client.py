@@ -39,7 +39,7 @@ def apart(experiment, state, clients):
     )
 
 
-def test_a_client_without_the_servers_objects_has_the_same_bits():
+def test_clients_with_only_config_and_broadcast_change_no_bits():
   experiment = toys.experiment(**SETTINGS)
   here, infos = toys.play(experiment, 3)
   there, others = toys.play(experiment, 3, engine=apart)
@@ -47,7 +47,7 @@ def test_a_client_without_the_servers_objects_has_the_same_bits():
   assert infos == others
 
 
-def test_a_job_says_all_that_it_depends_on():
+def test_a_task_has_the_seed_rate_and_memory_of_its_client_and_round():
   plan = federation.Plan.of(toys.experiment(**SETTINGS).config)
   model = toys.start(toys.worker())
   shared = {'follower': np.zeros(15)}
@@ -70,7 +70,9 @@ def test_a_job_says_all_that_it_depends_on():
 
 
 @pytest.mark.parametrize('kl_examples, others', [('own', 0), ('all', 81)])
-def test_a_client_may_stand_for_the_examples_of_all(kl_examples, others):
+def test_the_divergence_may_count_the_examples_of_all_clients(
+  kl_examples, others
+):
   experiment = toys.experiment(
     **{'variant': 'flipout', 'flipout.kl_examples': kl_examples}
   )
@@ -112,7 +114,7 @@ def test_the_divergence_is_tempered_and_annealed_by_the_round():
     ('temperature', {'temperature': 0.1, 'update_prior': True}),
   ],
 )
-def test_what_has_no_meaning_is_refused(flag, changes):
+def test_settings_that_contradict_update_prior_are_rejected(flag, changes):
   with pytest.raises(ValueError, match=f'--flipout.{flag}='):
     toys.experiment(
       variant='flipout',
@@ -121,7 +123,7 @@ def test_what_has_no_meaning_is_refused(flag, changes):
     )
 
 
-def test_a_job_that_does_not_fit_leaves_the_worker_usable():
+def test_an_invalid_task_leaves_the_worker_usable():
   worker = toys.worker(parts=(toys.Counter(),))
   begin = toys.start(worker)
   memory = {'counter': toys.Counter().init_memory(begin)}

@@ -42,7 +42,7 @@ def test_workers_and_order_of_arrival_change_no_bits(changes, monkeypatch):
   assert infos == others
 
 
-def test_clients_are_drawn_without_repetition_and_memory_is_carried():
+def test_clients_are_sampled_without_replacement_and_keep_their_memory():
   experiment = toys.experiment(**COUNTING)
   state, infos = toys.play(experiment, 8)
   kept = {k: memory['counter'] for k, memory in state.memories.items()}
@@ -60,7 +60,7 @@ def test_clients_are_drawn_without_repetition_and_memory_is_carried():
   assert infos == repeated
 
 
-def test_who_is_drawn_depends_on_round_and_seed():
+def test_the_sampled_clients_depend_on_the_seed():
   experiment = toys.experiment(**COUNTING)
 
   def drawn(seed):
@@ -70,7 +70,7 @@ def test_who_is_drawn_depends_on_round_and_seed():
   assert len({drawn(seed) for seed in range(6)}) > 3
 
 
-def test_fedavg_is_the_mean_of_clients_trained_apart():
+def test_fedavg_is_the_weighted_mean_of_separately_trained_clients():
   experiment = toys.experiment(local_epochs=2)
   state = federation.initial_state(experiment).state
   for round_index in range(2):
@@ -86,7 +86,7 @@ def test_fedavg_is_the_mean_of_clients_trained_apart():
     assert np.array_equal(state.model.point, np.float32(expected))
 
 
-def test_what_a_client_sends_is_counted():
+def test_bytes_to_and_from_clients_are_counted():
   bare, extra = (
     toys.play(toys.experiment(**changes), 1)[1][0]
     for changes in ({'clients_per_round': 3}, COUNTING)
@@ -96,7 +96,7 @@ def test_what_a_client_sends_is_counted():
   assert extra['bytes_up'] == 3 * (15 + 2) * 4
 
 
-def test_more_epochs_in_the_early_rounds():
+def test_early_rounds_have_their_own_number_of_epochs():
   settings = {'batch_size': 150, 'early_local_epochs': 3, 'early_rounds': 2}
   _, infos = toys.play(toys.experiment(**settings), 3)
   assert [info['local_steps'] for info in infos] == [18, 18, 6]

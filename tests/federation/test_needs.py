@@ -17,7 +17,7 @@ class FollowsShrink(toys.Follower):
 OWN = f'{__name__}:FollowsShrink'
 
 
-def test_a_part_is_sent_the_slot_of_the_stage_it_needs():
+def test_a_part_receives_the_slot_of_the_stage_it_requires():
   experiment = toys.experiment(client_parts=('toys:Follower',))
   # The required stage is added in front of --server_step.
   assert [stage.name for stage in experiment.method.stages] == ['momentum']
@@ -33,7 +33,7 @@ def test_a_part_is_sent_the_slot_of_the_stage_it_needs():
   assert sorted(names) == ['momentum', 'shrink']
 
 
-def test_a_part_may_need_a_users_stage():
+def test_a_part_may_require_a_custom_stage():
   experiment = toys.experiment(
     client_parts=(OWN,), server_step=('test_stages:Shrink',)
   )

@@ -40,7 +40,7 @@ class Quiet(toys.Idle):
 SPREAD = {'client_parts': (own('Spread'),), 'sgd.momentum': 0.5}
 
 
-def test_nwa_of_random_weights_is_fedavg_of_points_bit_for_bit():
+def test_nwa_of_gaussians_has_the_mean_of_fedavg_bit_for_bit():
   points, _ = toys.play(toys.experiment(**{'sgd.momentum': 0.5}))
   for part in ('Spread', 'Quiet'):
     changes = {**SPREAD, 'client_parts': (own(part),)}
@@ -49,7 +49,7 @@ def test_nwa_of_random_weights_is_fedavg_of_points_bit_for_bit():
     assert infos[0]['clients_rejected'] == 0
 
 
-def test_a_scale_that_nobody_sets_is_that_of_a_point():
+def test_scales_that_no_part_sets_stay_at_the_floor():
   changes = {**SPREAD, 'client_parts': (own('Quiet'),), 'pooling': 'ws'}
   experiment = toys.experiment(**{'ws.min_scale': 1e-4}, **changes)
   begin = experiment.method.initial_weights()
@@ -69,7 +69,7 @@ def test_the_rank_may_change_from_round_to_round():
   assert down == [6 * 4 * 15 * (2 + rank) for rank in (0, 12, 12)]
 
 
-def test_distillation_and_fine_tuning_keep_the_spread():
+def test_distillation_and_fine_tuning_keep_the_covariance():
   server = {'num_server_examples': 60, 'pooling': 'toys:Stack', **SPREAD}
   plain, _ = toys.play(toys.experiment(**server), 1)
   for changes in (

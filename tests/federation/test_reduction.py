@@ -45,7 +45,7 @@ def reduce(weighting, updates=UPDATES, needed=()):
   return rule, *made.finish()
 
 
-def test_by_hand():
+def test_the_pooled_model_and_weights_equal_those_computed_by_hand():
   seen = Seen()
   rule, pooled, results, info = reduce('size', needed=[seen, seen])
   # (1 1 + 2 2 + 5 5) / 8 and (1/3 + 2 4/3 + 5 7/3) / 8.
@@ -56,7 +56,7 @@ def test_by_hand():
   assert info['weight_guards'] == 0
 
 
-def test_a_weighting_that_needs_all_waits_for_them():
+def test_a_weighting_that_needs_all_updates_waits_for_them():
   seen = Seen()
   made = reduction.Reduction(
     pooling.RULES['nwa'](),
@@ -92,7 +92,9 @@ class Lone(pooling.Weighting):
     (pooling.RULES['nwa'](), Lone(), '--weight'),
   ],
 )
-def test_what_raises_is_named_and_chained(rule, weighting, named):
+def test_an_error_in_a_component_names_its_flag_and_keeps_its_cause(
+  rule, weighting, named
+):
   model = weights.Weights(np.ones(2), np.ones(2), NONE, NONE)
   names = '--rule', '--weight'
   made = reduction.Reduction(rule, weighting, (), model, names)

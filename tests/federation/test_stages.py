@@ -55,7 +55,7 @@ def own(name):
   return f'{__name__}:{name}'
 
 
-def test_two_users_stages_share_one_statistic():
+def test_two_custom_stages_share_one_statistic():
   CountExamples.calls.clear()
   Shrink.seen.clear()
   chain = (own('Shrink'), own('Again'))
@@ -84,14 +84,14 @@ def test_two_users_stages_share_one_statistic():
   }
 
 
-def test_every_round_draws_anew():
+def test_a_stage_has_a_different_seed_in_every_round():
   Shrink.seen.clear()
   toys.play(toys.experiment(server_step=(own('Shrink'),)), 2)
   first, second = (seed for *_, seed in Shrink.seen)
   assert first != second
 
 
-def test_a_stage_of_the_start_finds_its_slot():
+def test_a_stage_of_the_start_has_its_slot():
   experiment = toys.experiment(start=('momentum',))
   played = federation.initial_state(experiment)
   # Before the first pooling, the velocity is zero.
@@ -114,6 +114,6 @@ def test_a_stage_of_the_start_finds_its_slot():
     ({'refine': ('momentum',), 'server_step': ('momentum',)}, 'twice'),
   ],
 )
-def test_refused_chains(changes, message):
+def test_duplicate_stages_and_parts_are_rejected(changes, message):
   with pytest.raises(ValueError, match=message):
     toys.experiment(**changes)

@@ -31,7 +31,7 @@ COLUMNS = {
     {'variant': 'flipout', 'pooling': 'conflation', 'clients_per_round': 3},
   ],
 )
-def test_all_switched_off_are_fedavg_bit_for_bit(changes):
+def test_disabled_techniques_equal_fedavg_bit_for_bit(changes):
   plain, infos = toys.play(toys.experiment(**changes), 3)
   off, others = toys.play(toys.experiment(**changes, **OFF), 3)
   assert toys.same(plain.model, off.model)
@@ -40,7 +40,7 @@ def test_all_switched_off_are_fedavg_bit_for_bit(changes):
     assert {k: v for k, v in other.items() if k not in COLUMNS} == info
 
 
-def test_all_combine_with_what_else_there_is():
+def test_all_techniques_combine_with_other_methods():
   settings = {
     **ON,
     'variant': 'flipout',
@@ -60,7 +60,7 @@ def test_all_combine_with_what_else_there_is():
     assert info['clients_rejected'] == 0
 
 
-def test_a_fraction_is_so_many_examples_of_the_server():
+def test_the_server_fraction_sets_the_number_of_server_examples():
   """The fraction is of 150 examples, a fifth of which may be validation."""
   for split, fraction, number in ((0.0, 0.2, 30), (0.2, 0.05, 6)):
     settings = {'validation_split': split}

@@ -61,19 +61,23 @@ def held_out(trained, file, share):
   return trained.predict(split.x).probs, y
 
 
-def test_each_site_and_all_together_by_hand(run_dir, files):
+def test_scores_of_each_site_and_of_all_equal_those_computed_by_hand(
+  run_dir, files
+):
   trained = analysis.load(run_dir)
   found = ask(run_dir, files)
   calibration = [held_out(trained, f, 'calibration') for f in files[:3]]
-  counts = [metrics.score_counts(*said, 'raps') for said in calibration]
+  counts = [
+    metrics.score_counts(*predicted, 'raps') for predicted in calibration
+  ]
   assert found.promise == prediction_sets.PredictionSets.of(counts, 2, 'raps')
   tests = [held_out(trained, f, 'test') for f in files[:3]]
   together = [np.concatenate(both) for both in zip(*tests)]
   assert [row['site'] for row in found.sites] == ['0', '1', '2 Charité']
-  for row, said in zip(
+  for row, predicted in zip(
     [*found.sites, found.summary[0]], [*tests, together], strict=True
   ):
-    by_hand = site_statistics.SiteStatistics.of(*said, found.promise).row(
+    by_hand = site_statistics.SiteStatistics.of(*predicted, found.promise).row(
       found.promise
     )
     by_hand.pop('auroc')
@@ -86,9 +90,11 @@ def test_each_site_and_all_together_by_hand(run_dir, files):
   assert not found.rejected
 
 
-def test_what_the_server_writes_and_says(run_dir, files, capsys):
+def test_the_server_writes_the_report_and_prints_its_path(
+  run_dir, files, capsys
+):
   servers._score(wines.grid(files[:3]), wines.settings(run_dir))
-  said = capsys.readouterr().out.splitlines()
+  lines = capsys.readouterr().out.splitlines()
   with (run_dir / 'sites' / 'sites.csv').open() as file:
     rows = list(csv.DictReader(file))
   found = ask(run_dir, files)
@@ -96,7 +102,7 @@ def test_what_the_server_writes_and_says(run_dir, files, capsys):
     row['nll'] for row in found.sites
   ]
   assert prediction_sets.read(run_dir) == found.promise
-  assert said[-1].endswith("on the server's machine")
+  assert lines[-1].endswith("on the server's machine")
   for name in ('sites', 'classes', 'coverage'):
     assert (run_dir / 'sites' / f'{name}.png').stat().st_size > 1000
   with pytest.raises(ValueError, match='report with --superlink'):
@@ -128,7 +134,7 @@ BAD = [
 
 
 @pytest.mark.parametrize('name, value, why', BAD)
-def test_what_no_examples_add_up_to_is_left_out(
+def test_a_site_with_impossible_statistics_is_rejected(
   run_dir, files, name, value, why
 ):
   def change(arrays):
@@ -143,7 +149,7 @@ def test_what_no_examples_add_up_to_is_left_out(
   assert others == sum(row['num_examples'] for row in found.sites)
 
 
-def test_the_order_of_arrival_changes_no_bit(run_dir, files, monkeypatch):
+def test_the_order_of_arrival_changes_no_bits(run_dir, files, monkeypatch):
   exchanged = nodes.exchange
 
   def reversed_(*args):
@@ -154,7 +160,9 @@ def test_the_order_of_arrival_changes_no_bit(run_dir, files, monkeypatch):
   assert ask(run_dir, files) == first
 
 
-def test_who_fails_is_named_and_too_few_stop_it(run_dir, files):
+def test_a_failing_site_is_named_and_too_few_sites_raise_an_error(
+  run_dir, files
+):
   gone = str(run_dir / 'gone.csv')
   found = ask(run_dir, files, instead=[*files[:2], gone])
   assert [row['site'] for row in found.sites] == ['0', '1']
@@ -176,7 +184,9 @@ def test_who_fails_is_named_and_too_few_stop_it(run_dir, files):
     ('test', [100, 200, 300], 1, 'reshape'),
   ],
 )
-def test_what_a_node_does_not_tell(run_dir, files, share, limits, file, why):
+def test_a_node_rejects_invalid_requests(
+  run_dir, files, share, limits, file, why
+):
   trained = analysis.load(run_dir)
   flags = '\n'.join(flags_file.flag_lines(trained.config))
   question = messages.Question(
@@ -193,7 +203,9 @@ def test_what_a_node_does_not_tell(run_dir, files, share, limits, file, why):
     client_side.answer(question, own)
 
 
-def test_a_run_without_a_calibration_share_has_no_sets(files, tmp_path, capsys):
+def test_a_run_without_a_calibration_share_has_no_prediction_sets(
+  files, tmp_path, capsys
+):
   *own, server = files
   wines.play(tmp_path, own, server, num_rounds=1)
   servers._score(wines.grid(own), wines.settings(tmp_path))
@@ -202,7 +214,7 @@ def test_a_run_without_a_calibration_share_has_no_sets(files, tmp_path, capsys):
   assert 'no sets: ' in capsys.readouterr().out
 
 
-def test_nodes_without_files_need_no_asking(tmp_path):
+def test_a_federated_report_of_nodes_without_files_is_rejected(tmp_path):
   config = Config.of(
     wines.SETTINGS | {'dataset': 'wine', 'partition': 'iid', 'num_rounds': 1}
   )
@@ -211,7 +223,7 @@ def test_nodes_without_files_need_no_asking(tmp_path):
     servers._score(wines.grid(['', '', '']), wines.settings(tmp_path))
 
 
-def test_nodes_report_numbers(tmp_path):
+def test_nodes_report_scores_of_numeric_labels(tmp_path):
   x, y = sklearn_datasets.load_diabetes(return_X_y=True)
   *files, server = [
     wines.write(tmp_path / f'{n}.csv', x[n::4], y[n::4], 'abcdefghij')

@@ -33,7 +33,7 @@ _RUN = [
 ]  # fmt: skip
 
 
-def typed(name, **changes):
+def step_text(name, **changes):
   """Returns the page's text for a step, with replacements."""
   found = re.search(rf'<!-- tested: {name} -->\n```\w+\n(.*?)```', _PAGE, re.S)
   text = found[1]
@@ -77,7 +77,7 @@ class Federation:
     }  # fmt: skip
     if number < len(self.files):
       changes['partition-id=0'] += f' data="{self.files[number]}"'
-    text = typed(name)
+    text = step_text(name)
     for old, new in changes.items():
       text = text.replace(old, new)
     return text
@@ -116,8 +116,8 @@ class Federation:
 
   def until(self, key, words):
     deadline = time.monotonic() + 60
-    while words not in (said := (self.path / f'{key}.txt').read_text()):
-      assert time.monotonic() < deadline, said
+    while words not in (out := (self.path / f'{key}.txt').read_text()):
+      assert time.monotonic() < deadline, out
       time.sleep(0.1)
 
   def run(self, output_dir, *flags, **kwargs):
@@ -170,31 +170,33 @@ def wait_for(process, path, number):
 
 
 @pytest.mark.slow
-def test_the_servers_death_and_the_bits_of_one_process(hospitals, tmp_path):
-  assert '--superlink=hospitals' in typed('run').split()
+def test_a_run_that_resumes_after_a_server_crash_equals_a_local_run(
+  hospitals, tmp_path
+):
+  assert '--superlink=hospitals' in step_text('run').split()
   path = tmp_path / 'run'
   # In the second round, nodes read their memories of the first.
   flags = ['--dataset=digits', '--num_rounds=2']
   first = hospitals.run(path, *flags)
   wait_for(first, path, 2)
   hospitals.end('superlink')
-  said, _ = first.communicate(timeout=120)
-  assert first.returncode == 1, said
-  assert said.splitlines()[-1].startswith('error: --superlink=hospitals'), said
+  out, _ = first.communicate(timeout=120)
+  assert first.returncode == 1, out
+  assert out.splitlines()[-1].startswith('error: --superlink=hospitals'), out
   assert not (path / 'summary.json').exists()
 
   hospitals.begin_server()
   again = hospitals.run(path, *flags)
-  said, _ = again.communicate(timeout=_PATIENCE)
-  assert again.returncode == 0, said
-  assert 'going on after round' in said and 'round 2/2' in said
+  out, _ = again.communicate(timeout=_PATIENCE)
+  assert again.returncode == 0, out
+  assert 'going on after round' in out and 'round 2/2' in out
   assert 'bfl-tf/bfl-tf-app' in hospitals.do('list')
   config = runs.read_config(path).replace(engine='local')
   runs.Run(config, tmp_path / 'alone', False).play()
   assert fake.outcome(path) == fake.outcome(tmp_path / 'alone')
 
 
-def test_sites_are_asked_about_the_model(tmp_path):
+def test_a_deployed_run_reports_scores_by_site(tmp_path):
   *files, server = wines.wine(tmp_path)
   with started(tmp_path, files) as made:
     process = made.run(
@@ -202,8 +204,8 @@ def test_sites_are_asked_about_the_model(tmp_path):
       # In the second round, nodes read their memories of the first.
       '--num_rounds=2', '--calibration_fraction=0.3',
     )  # fmt: skip
-    said, _ = process.communicate(timeout=_PATIENCE)
-    assert process.returncode == 0, said
-    said = made.do('sites', timeout=300)
-  assert 'worst site' in said and '90 % sets: the most probable' in said
-  assert str(tmp_path / 'wine' / 'sites') in said
+    out, _ = process.communicate(timeout=_PATIENCE)
+    assert process.returncode == 0, out
+    out = made.do('sites', timeout=300)
+  assert 'worst site' in out and '90 % sets: the most probable' in out
+  assert str(tmp_path / 'wine' / 'sites') in out

@@ -47,7 +47,7 @@ def numbered(tmp_path, numbers=range(6)):
     {'privacy': 'central', 'clients_per_round': 4},
   ],
 )
-def test_the_bits_of_the_local_engine(changes):
+def test_the_flower_and_local_engines_are_bit_for_bit_identical(changes):
   experiment = toys.experiment(**changes)
   local = toys.play(experiment, 3)
   flower = toys.play(experiment, 3, engine=engine())
@@ -56,7 +56,7 @@ def test_the_bits_of_the_local_engine(changes):
 
 
 @pytest.mark.parametrize('changes', [SCAFFOLD, PVI, FEDBE])
-def test_nodes_that_keep_their_own_memory(changes, tmp_path):
+def test_nodes_that_store_their_memories_change_no_bits(changes, tmp_path):
   experiment = toys.experiment(**changes)
   state, rows = toys.play(experiment, 3)
   deployed = engine(configs=numbered(tmp_path), run='/run')
@@ -120,7 +120,7 @@ BAD = {
 
 
 @pytest.mark.parametrize('reason', BAD)
-def test_a_bad_reply_is_left_out_and_named(reason):
+def test_an_invalid_reply_is_rejected_with_its_reason(reason):
   changes = {'client_parts': ('toys:Counter',), 'variant': 'flipout'}
   experiment = toys.experiment(**changes)
   state, (row,) = toys.play(experiment, 1, engine=engine(spoiled(BAD[reason])))
@@ -129,7 +129,7 @@ def test_a_bad_reply_is_left_out_and_named(reason):
   assert np.all(np.isfinite(state.model.mean))
 
 
-def test_who_stays_silent_is_left_out_after_the_timeout():
+def test_a_client_without_a_reply_is_rejected_after_the_timeout():
   experiment = toys.changed(
     toys.experiment(), engine='flower', client_timeout=0.5
   )
@@ -140,7 +140,7 @@ def test_who_stays_silent_is_left_out_after_the_timeout():
   )
 
 
-def test_a_client_without_a_node_is_left_out(tmp_path):
+def test_a_client_without_a_node_is_rejected(tmp_path):
   experiment = toys.experiment()
   configs = numbered(tmp_path, [0, 1, 3, 4, 5])
   some = engine(configs=configs, run='/run')
@@ -150,7 +150,7 @@ def test_a_client_without_a_node_is_left_out(tmp_path):
   )
 
 
-def test_no_more_orders_are_out_than_the_window():
+def test_the_window_limits_the_number_of_pending_orders():
   wide = engine(window=3)
   toys.play(toys.experiment(), 1, engine=wide)
   assert wide.nodes.grid.most_out == 3

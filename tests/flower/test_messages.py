@@ -23,7 +23,7 @@ from experiments.harness import cells
     '--a.b=evil:y', 'dataset=digits', '# a:b', '--augment',
   ],
 )  # fmt: skip
-def test_a_server_names_neither_code_nor_files(monkeypatch, line):
+def test_a_server_may_not_name_custom_code_or_files(monkeypatch, line):
   monkeypatch.delenv(messages.OWN_CODE)
   with pytest.raises(ValueError, match=line.split('=')[0].strip('-')):
     messages.check_flags(f'{flags_file.VERSION}\n{line}', False)
@@ -31,7 +31,7 @@ def test_a_server_names_neither_code_nor_files(monkeypatch, line):
   assert messages.check_flags(f'{flags_file.VERSION}\n{line}', False) == [line]
 
 
-def test_what_a_server_may_set(monkeypatch):
+def test_flags_of_presets_and_built_in_methods_are_accepted(monkeypatch):
   monkeypatch.delenv(messages.OWN_CODE)
   for preset in cells.CONFIGS.rglob('*.flags'):
     lines = flags_file.flag_lines(Config.from_flagfile(preset))
@@ -48,13 +48,13 @@ def test_what_a_server_may_set(monkeypatch):
   assert messages.check_flags(text, True) == ['--dataset=own.csv']
 
 
-def test_another_version_is_refused():
+def test_flags_of_another_version_are_rejected():
   with pytest.raises(ValueError, match=r'bfl_tf 0\.0\.1'):
     messages.check_flags('# bfl_tf 0.0.1\n--dataset=digits', False)
 
 
 @pytest.mark.parametrize('memory', [{}, {'part': {'a': np.arange(3)}}])
-def test_orders_come_back_as_they_were(memory):
+def test_packed_orders_are_unpacked_unchanged(memory):
   experiment = toys.experiment(client_parts=('scaffold',))
   broadcast = experiment.broadcast(federation.initial_state(experiment).state)
   order = messages.Order('--a=b\n--c=d', 4, broadcast, memory, '/run', 2)
@@ -69,7 +69,7 @@ def test_orders_come_back_as_they_were(memory):
   assert toys.same(back, order)
 
 
-def test_nothing_is_unpickled(tmp_path):
+def test_arrays_of_objects_are_rejected_and_never_unpickled(tmp_path):
   array = np.array([{'evil': 1}], object)
   with pytest.raises(ValueError, match=r'[Oo]bject arrays'):
     messages.pack({'a': array})
@@ -82,7 +82,7 @@ def test_nothing_is_unpickled(tmp_path):
     messages.unpack(content)
 
 
-def test_no_example_is_in_what_a_node_says(tmp_path):
+def test_the_data_summary_of_a_node_is_short_and_keeps_class_counts(tmp_path):
   file, *_ = wines.wine(tmp_path)
   text = data_summaries.DataSummary.of(data.load(file)).to_json()
   assert len(text) < 2000
@@ -91,11 +91,11 @@ def test_no_example_is_in_what_a_node_says(tmp_path):
   assert 'barbera' not in back.counts
 
 
-def test_nodes_spell_a_class_in_one_way(tmp_path):
-  said = {}
+def test_nodes_that_spell_a_class_differently_are_rejected(tmp_path):
+  summaries = {}
   for client, labels in enumerate((['0', '1'], ['0.0', '1.0'])):
     lines = [[x, labels[x % 2]] for x in range(20)]
     path = site_data.write(tmp_path / f'{client}.csv', lines, ['x', 'label'])
-    said[client] = data_summaries.DataSummary.of(data.load(str(path)))
+    summaries[client] = data_summaries.DataSummary.of(data.load(str(path)))
   with pytest.raises(ValueError, match='client 1'):
-    data_summaries.merged(said)
+    data_summaries.merged(summaries)

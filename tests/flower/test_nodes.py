@@ -20,34 +20,34 @@ def flags(**changes):
   return '\n'.join(flags_file.flag_lines(config))
 
 
-def test_the_owner_says_how_a_file_is_read(tmp_path):
+def test_the_node_config_sets_how_a_file_is_read(tmp_path):
   *files, _ = wines.wine(tmp_path)
   own = client_side.Own.of({'data': files[1], 'ignore-columns': 'a,b'})
-  asked = flags(partition='natural', label_column='c')
-  _, dataset = client_side.read(asked, own)
+  received = flags(partition='natural', label_column='c')
+  _, dataset = client_side.read(received, own)
   assert [f.column for f in dataset.features] == list('cdefghijklm')
   with pytest.raises(ValueError, match='set --partition=natural'):
     client_side.read(flags(partition='iid'), own)
 
 
-def test_the_owner_says_what_is_held_out(tmp_path):
+def test_the_node_config_sets_the_held_out_share(tmp_path):
   x, y = np.random.default_rng(0).normal(size=[60, 3]), np.arange(60) % 3
   np.savez(tmp_path / 'own.npz', x=x, y=y)
-  asked = flags(
+  received = flags(
     partition='natural', test_fraction=0.3, validation_split=0.5,
     num_clients=1,
   )  # fmt: skip
   own = client_side.Own.of(
     {'data': f'{tmp_path}/own.npz', 'test-fraction': 0.3}
   )
-  _, dataset = client_side.read(asked, own)
+  _, dataset = client_side.read(received, own)
   # Validation examples are in the server's file.
   assert (len(dataset.train.y), len(dataset.test.y)) == (42, 18)
   own = own._replace(said=(('test_fraction', 0.2),))
   with pytest.raises(
     ValueError, match=r'owner of this node set this share to 0\.2'
   ):
-    client_side.read(asked, own)
+    client_side.read(received, own)
 
 
 class TestMemories:
@@ -59,7 +59,7 @@ class TestMemories:
   def memory(self, number):
     return {'part': {'steps': np.int32(number)}, 'other': np.float32(number)}
 
-  def test_what_counts_and_what_was_left_out(self, tmp_path):
+  def test_the_memory_of_a_rejected_update_is_deleted(self, tmp_path):
     kept = self.kept(tmp_path)
     kept.put(0, self.memory(0))
     kept.put(1, self.memory(1))
@@ -71,7 +71,7 @@ class TestMemories:
     assert kept.take(-1) == {}
     assert list(kept.path.iterdir()) == []
 
-  def test_what_a_checkpoint_goes_back_to_is_kept(self, tmp_path):
+  def test_memories_that_a_checkpoint_may_need_are_kept(self, tmp_path):
     kept = self.kept(tmp_path)
     for number in range(8):
       kept.take(number - 1, oldest=number - 4)
@@ -81,7 +81,7 @@ class TestMemories:
     with pytest.raises(ValueError, match='the memory of round 1 is not in'):
       kept.take(1)
 
-  def test_who_is_asked_seldom_keeps_what_counts(self, tmp_path):
+  def test_a_rarely_sampled_client_keeps_its_accepted_memory(self, tmp_path):
     kept = self.kept(tmp_path)
     kept.put(0, self.memory(0))
     # This update is rejected.
@@ -91,7 +91,7 @@ class TestMemories:
     kept.take(44, oldest=44)
     assert toys.same(kept.take(0, oldest=44), self.memory(0))
 
-  def test_other_runs_and_clients_have_their_own(self, tmp_path):
+  def test_runs_seeds_and_clients_have_separate_memories(self, tmp_path):
     def path(run, client=0, **changes):
       kept = client_state.Kept.of(str(tmp_path), run, flags(**changes), client)
       return kept.path
@@ -100,7 +100,7 @@ class TestMemories:
     others = [path('/b'), path('/a', seed=2), path('/a', client=1)]
     assert path('/a') not in others and len(set(others)) == 3
 
-  def test_without_a_directory(self):
+  def test_a_missing_memory_directory_is_rejected(self):
     with pytest.raises(ValueError, match="--node-config 'memory="):
       client_state.Kept.of('', '/run', flags(), 0)
 
@@ -108,12 +108,12 @@ class TestMemories:
 class TestNumbered:
   """Tests of SuperNodes with a number from their owner."""
 
-  def test_in_any_order_the_first_of_two_counts(self):
+  def test_the_first_of_two_nodes_with_the_same_number_is_used(self):
     configs = {7: 1, 8: 0, 9: 1, 10: 5}
     grid = grids.Grid({n: {'partition-id': c} for n, c in configs.items()})
     assert nodes.Numbered(grid, '')([0, 1, 2]) == {0: 8, 1: 7}
 
-  def test_who_answers_late_is_heard(self):
+  def test_a_node_that_answers_late_is_used(self):
     grid = grids.Grid({7: {'partition-id': 0}})
     answer, grid.answer = grid.answer, lambda reply: None
     numbered = nodes.Numbered(grid, '')
@@ -124,7 +124,7 @@ class TestNumbered:
     grid._waiting[number] = grid._played(message)
     assert numbered([0]) == {0: 7}
 
-  def test_who_comes_and_goes(self):
+  def test_a_node_keeps_its_number_until_it_leaves(self):
     grid = grids.Grid({9: {'partition-id': 0}})
     numbered = nodes.Numbered(grid, '')
     assert numbered([0, 1]) == {0: 9}
@@ -134,7 +134,7 @@ class TestNumbered:
     del grid.node_configs[9]
     assert numbered([0, 1]) == {0: 7, 1: 8}
 
-  def test_who_has_another_file_does_not_take_over(self, tmp_path):
+  def test_a_node_with_another_file_does_not_take_over_a_number(self, tmp_path):
     for number, name in enumerate('ab'):
       x, y = np.full([9, 3], number), np.arange(9) % 3
       arrays = {'x_train': x, 'y_train': y, 'x_test': x, 'y_test': y}
@@ -148,10 +148,10 @@ class TestNumbered:
     grid.node_configs[8] = {'partition-id': 0, 'data': first}
     assert numbered([0]) == {0: 8}
 
-  @pytest.mark.parametrize('said', [{}, {'client': 'one'}])
-  def test_an_answer_that_cannot_be_read(self, said):
+  @pytest.mark.parametrize('answer', [{}, {'client': 'one'}])
+  def test_an_unreadable_answer_is_named_in_the_error(self, answer):
     grid = grids.Grid({7: {'partition-id': 0}})
-    record = messages.pack(said)
+    record = messages.pack(answer)
     grid.answer = lambda reply: app.Message(record, reply_to=reply)
     why = 'clients 0, 1 of 2 have no SuperNode: SuperNode 7: its answer cannot'
     with pytest.raises(ValueError, match=why):
@@ -159,7 +159,7 @@ class TestNumbered:
 
 
 @pytest.mark.parametrize('own', [{'memory': 'kept'}, {'data': 'own.csv'}])
-def test_what_a_client_remembers_stays_where_it_is_kept(own):
+def test_a_node_with_its_own_settings_rejects_an_order_of_a_simulation(own):
   experiment = toys.experiment(client_parts=('scaffold',))
   broadcast = experiment.broadcast(federation.initial_state(experiment).state)
   content = messages.pack(messages.Order(flags(), 0, broadcast, {}))

@@ -39,7 +39,7 @@ def together(path, files, server):
   return str(path)
 
 
-def test_the_bits_of_one_process_with_all_the_files(tmp_path):
+def test_a_run_on_files_of_nodes_equals_a_local_run_bit_for_bit(tmp_path):
   *files, server = wine(tmp_path)
   config = play(tmp_path / 'nodes', files, server, engine='flower')
   alone = config.replace(
@@ -64,7 +64,7 @@ def test_the_bits_of_one_process_with_all_the_files(tmp_path):
     (lambda f: [*f[:2], _renamed(f[2])], r'client 2: its columns are'),
   ],
 )
-def test_what_does_not_fit_is_one_line(tmp_path, spoil, message):
+def test_inconsistent_files_of_nodes_are_rejected(tmp_path, spoil, message):
   *files, server = wine(tmp_path)
   with pytest.raises(ValueError, match=message):
     play(tmp_path / 'out', spoil(files), server)
@@ -79,7 +79,7 @@ def _renamed(file):
   return file
 
 
-def test_gaps_and_categories_are_those_of_one_process(tmp_path):
+def test_missing_values_and_categories_equal_those_of_one_process(tmp_path):
   """Site 1 has no `ward` C and no `age`; site 2 lacks some values of `age`."""
   rng, header = np.random.default_rng(0), ['age', 'ward', 'dose', 'label']
   lines = {
@@ -101,14 +101,14 @@ def test_gaps_and_categories_are_those_of_one_process(tmp_path):
   )  # fmt: skip
   files = [table(tmp_path / f'{s}.csv', header, r) for s, r in lines.items()]
   sites = [data.load(file, **options) for file in files]
-  said = {
+  summaries = {
     n: data_summaries.DataSummary.of(site) for n, site in enumerate(sites)
   }
-  told = data_summaries.DataSummary.from_json(
-    data_summaries.merged(said).to_json()
+  merged = data_summaries.DataSummary.from_json(
+    data_summaries.merged(summaries).to_json()
   )
-  assert told.features == together.features
-  assert [*map(tuple, told.features)] == [
+  assert merged.features == together.features
+  assert [*map(tuple, merged.features)] == [
     ('age', None), ('age', ''), ('ward', ''), ('ward', 'A'), ('ward', 'B'),
     ('ward', 'C'), ('dose', '5'), ('dose', '6'), ('dose', '7'),
   ]  # fmt: skip
@@ -117,12 +117,12 @@ def test_gaps_and_categories_are_those_of_one_process(tmp_path):
     for n in range(3)
   )
   whole = functools.reduce(moments.Moments.merge, others, one)
-  for mine, theirs in zip(told.moments, whole, strict=True):
+  for mine, theirs in zip(merged.moments, whole, strict=True):
     np.testing.assert_array_equal(mine, theirs)
-  np.testing.assert_array_equal(told.tell(sites[0]).std, together.std)
+  np.testing.assert_array_equal(merged.tell(sites[0]).std, together.std)
   for number, site in enumerate(sites):
     for share in ('train', 'calibration', 'test'):
-      mine = getattr(told.tell(site), share)
+      mine = getattr(merged.tell(site), share)
       theirs = getattr(together, share)
       theirs = theirs.take(theirs.ids == str(number))
       np.testing.assert_array_equal(mine.x, theirs.x)
@@ -142,7 +142,9 @@ def table(path, header, rows):
   'column, is_refused',
   [(['1', '2', '3'] * 10, True), (['A', 'B', 'D'] * 10, False)],
 )
-def test_what_the_columns_of_nodes_hold(tmp_path, column, is_refused):
+def test_categories_of_nodes_are_merged_and_mixed_types_are_rejected(
+  tmp_path, column, is_refused
+):
   parts = {}
   for number, cells in enumerate((['A', 'B', 'C'] * 10, column)):
     rows = [[cell, 'xy'[n % 2]] for n, cell in enumerate(cells)]
@@ -171,19 +173,21 @@ def test_what_the_columns_of_nodes_hold(tmp_path, column, is_refused):
     ('moments', [[9] * 4, [0.0] * 4, [1e80] * 4]),
   ],
 )
-def test_a_refused_introduction_names_its_client(monkeypatch, field, values):
+def test_the_error_of_an_invalid_data_summary_names_the_client(
+  monkeypatch, field, values
+):
   y = np.arange(9) % 3
   dataset = data.from_arrays('x', np.eye(9, 4), y, np.eye(9, 4), y)
   good = data_summaries.DataSummary.of(dataset).to_json()
   bad = json.dumps(json.loads(good) | {field: values})
-  said = types.SimpleNamespace(said={0: good, 1: bad})
-  monkeypatch.setattr(nodes.Numbered, 'of', lambda *_: said)
+  numbered = types.SimpleNamespace(said={0: good, 1: bad})
+  monkeypatch.setattr(nodes.Numbered, 'of', lambda *_: numbered)
   config = Config(num_clients=2)
   with pytest.raises(ValueError, match='client 1: its data_summary'):
     servers._met(None, config, {'node-timeout': 1})
 
 
-def test_a_class_of_the_servers_alone(tmp_path):
+def test_a_class_that_only_the_server_has_is_rejected(tmp_path):
   *files, _ = wine(tmp_path)
   server = write(tmp_path / 's.csv', np.ones([20, 13]), ['barolo', 'rose'] * 10)
   with pytest.raises(
@@ -192,7 +196,7 @@ def test_a_class_of_the_servers_alone(tmp_path):
     play(tmp_path / 'out', files, server)
 
 
-def test_files_that_nodes_have_exchanged_end_a_run_that_goes_on(tmp_path):
+def test_a_resumed_run_stops_if_nodes_have_exchanged_their_files(tmp_path):
   one, other, third, server = wine(tmp_path)
   play(tmp_path / 'nodes', [one, other, third], server)
   kept = tmp_path / 'nodes' / 'nodes.json'
@@ -204,7 +208,7 @@ def test_files_that_nodes_have_exchanged_end_a_run_that_goes_on(tmp_path):
     play(tmp_path / 'nodes', [other, one, third], server, num_rounds=3)
 
 
-def test_the_servers_share_of_nothing_is_refused(tmp_path):
+def test_server_examples_are_rejected_if_nodes_have_files(tmp_path):
   *files, server = wine(tmp_path)
   for named in ('', 'digits'):
     with pytest.raises(ValueError, match='--num_server_examples'):
@@ -214,7 +218,7 @@ def test_the_servers_share_of_nothing_is_refused(tmp_path):
       )  # fmt: skip
 
 
-def test_numbers_on_nodes_give_the_bits_of_one_process(tmp_path):
+def test_numeric_labels_on_nodes_equal_a_local_run_bit_for_bit(tmp_path):
   x, y = datasets.load_diabetes(return_X_y=True)
   owner = np.arange(len(y)) % 4
   y[owner == 2] = y[2]  # The labels of one site do not vary.

@@ -24,7 +24,7 @@ _RUN = {
 }  # fmt: skip
 
 
-def test_killed_and_started_again_it_has_the_bits_of_one_process(tmp_path):
+def test_a_killed_and_resumed_run_equals_a_local_run_bit_for_bit(tmp_path):
   """The processes of the killed run end too."""
   config, path = Config.of(_RUN), tmp_path / 'flower'
   flags = [f'--{name}={value}' for name, value in _RUN.items()]
@@ -49,14 +49,14 @@ def test_killed_and_started_again_it_has_the_bits_of_one_process(tmp_path):
 
 
 @pytest.mark.parametrize(
-  'code, error, said',
+  'code, error, message',
   [
     ('raise SystemExit(3)', superlink.FlowerError, 'ended with code 3'),
     ('import sys; sys.exit("code 2: --a=b is wrong")', ValueError, '^--a=b'),
   ],
 )
-def test_how_the_other_process_ended(code, error, said):
-  with pytest.raises(error, match=said):
+def test_an_error_in_the_flower_process_is_raised_again(code, error, message):
+  with pytest.raises(error, match=message):
     simulation.play(code)
 
 
@@ -68,20 +68,20 @@ def test_how_the_other_process_ended(code, error, said):
     (KeyError('--x=1'), superlink.FlowerError),
   ],
 )
-def test_a_servers_error_is_made_again(error, raised):
+def test_an_error_of_the_server_app_is_raised_again_in_one_line(error, raised):
   wrapped = f'Flower says: {servers.ServerError(superlink.reason(error))}'
   again = superlink.failure(wrapped)
   assert type(again) is raised and '--x=1' in str(again)
   assert len(str(again).splitlines()) == 1
 
 
-def test_a_superlink_that_nobody_knows(tmp_path, monkeypatch):
+def test_an_unknown_superlink_is_rejected(tmp_path, monkeypatch):
   monkeypatch.setenv('FLWR_HOME', str(tmp_path))
   with pytest.raises(ValueError, match='--superlink=nowhere'):
     superlink.play(Config(), '/run', 'nowhere')
 
 
-def test_without_the_extra(monkeypatch, capsys):
+def test_a_missing_flower_package_is_named_in_the_error(monkeypatch, capsys):
   monkeypatch.setitem(sys.modules, 'bfl_tf.flower', None)
   monkeypatch.delattr(bfl_tf, 'flower')
   with pytest.raises(SystemExit, match='2'):
@@ -90,7 +90,7 @@ def test_without_the_extra(monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_the_example_app():
+def test_the_example_app_reaches_its_accuracy():
   lines = []
   simulation.play(
     'from bfl_tf.flower import simulation; simulation.given();'
@@ -106,7 +106,9 @@ def test_the_example_app():
   'num_clients, processes, timeout, wanted',
   [(10, 2, 0.0, 10), (200, 2, 0.0, 16), (200, 32, 0.0, 64), (200, 2, 5.0, 4)],
 )
-def test_orders_out_at_a_time(num_clients, processes, timeout, wanted):
+def test_the_number_of_simulated_nodes_is_limited(
+  num_clients, processes, timeout, wanted
+):
   config = Config(
     num_clients=num_clients, num_workers=processes, engine='flower',
     client_timeout=timeout,
@@ -114,7 +116,7 @@ def test_orders_out_at_a_time(num_clients, processes, timeout, wanted):
   assert simulation.num_nodes(config) == wanted
 
 
-def test_sampled_clients_have_nodes_of_their_own():
-  dealt = nodes.Simulated(grids.Grid({7: {}, 8: {}, 9: {}}), 3)
-  assert dealt([0, 3, 6]) == {0: 7, 3: 8, 6: 9}
-  assert dealt(range(4)) == {0: 7, 1: 8, 2: 9, 3: 7}
+def test_sampled_clients_are_spread_evenly_over_the_nodes():
+  assigned = nodes.Simulated(grids.Grid({7: {}, 8: {}, 9: {}}), 3)
+  assert assigned([0, 3, 6]) == {0: 7, 3: 8, 6: 9}
+  assert assigned(range(4)) == {0: 7, 1: 8, 2: 9, 3: 7}

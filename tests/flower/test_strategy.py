@@ -61,7 +61,7 @@ def posterior(arrays):
 
 
 @pytest.mark.parametrize('rule', ['nwa', 'ws', 'product', 'multi_krum'])
-def test_the_rules_result(rule):
+def test_the_strategy_gives_the_result_of_the_pooling_rule(rule):
   sent = [trained(build(), seed) for seed in range(2)]
   replies = [reply(n, a, s) for n, (a, s) in enumerate(zip(sent, SIZES))]
   arrays, metrics = pooled(replies, rule)
@@ -84,7 +84,7 @@ def cut(arrays):
 
 
 @pytest.mark.parametrize('change', [nan, cut, lambda arrays: arrays[1:]])
-def test_a_bad_reply_changes_nothing(change):
+def test_an_invalid_reply_is_rejected_and_changes_nothing(change):
   good = reply(0, trained(build(), 0), 10)
   bad = reply(1, change(trained(build(), 1)), 30)
   arrays, metrics = pooled([bad, good])
@@ -97,7 +97,7 @@ def test_a_bad_reply_changes_nothing(change):
 @pytest.mark.parametrize(
   'metrics', [{'loss': float('nan')}, {'loss': [1.0, 2.0]}, {'other': 1.0}]
 )
-def test_metrics_that_cannot_be_averaged(metrics):
+def test_a_reply_with_invalid_metrics_is_rejected(metrics):
   good = reply(0, trained(build(), 0), 10)
   bad = reply(1, trained(build(), 1), 30)
   for name, value in metrics.items():
@@ -106,19 +106,19 @@ def test_metrics_that_cannot_be_averaged(metrics):
   assert found['rejected'] == 1 and found['loss'] == 0.0
 
 
-def test_weights_for_a_rule_that_takes_none():
+def test_a_weighting_for_a_rule_without_weights_is_rejected():
   with pytest.raises(ValueError, match="leave weighting='distance' out"):
     BayesianStrategy(build(), rule='conflation', weighting='distance')
 
 
-def test_errors_alone_change_nothing():
+def test_a_round_with_only_errors_returns_no_model():
   message = app.Message(app.RecordDict(), 0, 'train')
   message.metadata.__dict__['_message_id'] = 'message'
   error = app.Message(app.Error(0, 'no power'), reply_to=message)
   assert pooled([error]) == (None, None)
 
 
-def test_far_updates_are_left_out():
+def test_an_extremely_large_update_is_rejected():
   far = [w + 1e15 for w in trained(build(), 0)]
   replies = [reply(0, trained(build(), 1), 10), reply(1, far, 10)]
   _, metrics = pooled(replies)
