@@ -31,7 +31,7 @@ def kernels(model):
 
 @pytest.mark.parametrize('depth', [8, 14])
 def test_numbers_of_weights(depth):
-  """These are kernels, classifier, and five scalars per block plus two."""
+  """Counts kernels, classifier, five scalars per block and two more."""
   n = (depth - 2) // 6
   count, *_ = test_networks.resnet_counts(depth, 'batch')
   layout = weights.Layout.of(build(depth))
