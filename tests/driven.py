@@ -27,17 +27,17 @@ def _called(binary, arguments):
   from experiments import command_line
 
   sys.argv = ['binary', *arguments]
-  said, code = (io.StringIO(), io.StringIO()), 0
+  streams, code = (io.StringIO(), io.StringIO()), 0
   with flagsaver.flagsaver(), contextlib.ExitStack() as stack:
-    stack.enter_context(contextlib.redirect_stdout(said[0]))
-    stack.enter_context(contextlib.redirect_stderr(said[1]))
+    stack.enter_context(contextlib.redirect_stdout(streams[0]))
+    stack.enter_context(contextlib.redirect_stderr(streams[1]))
     try:
       command_line.main(binary.main)
     except SystemExit as stop:
       code = stop.code or 0
     except BaseException as error:
       code = repr(error)
-  return [code, *(stream.getvalue() for stream in said)]
+  return [code, *(stream.getvalue() for stream in streams)]
 
 
 if __name__ == '__main__':

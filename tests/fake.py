@@ -23,8 +23,8 @@ CONFIG = Config(
   variant='deterministic',
   num_clients=5,
   clients_per_round=3,
-  client_parts=('toys:Counter',),  # Has a memory.
-  server_step=('momentum',),  # Has a slot.
+  client_parts=('toys:Counter',),  # This part has a memory.
+  server_step=('momentum',),  # This stage has a slot.
   num_rounds=4,
   num_workers=1,
 )

@@ -12,8 +12,9 @@ _ROOT = pathlib.Path(__file__).parents[1]
 _PACKAGE = _ROOT / 'bfl_tf'
 
 # Layers, from the bottom. A package may import only packages of earlier rows.
-# Three modules of `config` are low, because all packages declare settings.
-_FLOORS = (
+# A unit is a package or one of three modules of `config`. These modules are in
+# low layers, because all packages declare settings.
+_LAYERS = (
   ('startup',),
   ('component', 'config.user_code', 'files', 'run_files', 'seeds', 'version'),
   ('config.registry', 'trees'),
@@ -30,25 +31,25 @@ _FLOORS = (
   ('analysis',),
   ('flower',),
 )
-_FLOOR = {room: i for i, floor in enumerate(_FLOORS) for room in floor}
+_LAYER = {unit: i for i, layer in enumerate(_LAYERS) for unit in layer}
 # Plots read recorded results, so they may import only these packages.
 _ONLY = {'plots': {'files', 'metrics', 'run_files'}}
 
 
 def _sources() -> dict[str, list[str]]:
-  """Returns the modules' texts by room; `__init__` is bfl_tf/__init__.py."""
-  rooms: dict[str, list[str]] = {}
+  """Returns the modules' texts by unit; `__init__` is bfl_tf/__init__.py."""
+  units: dict[str, list[str]] = {}
   for path in sorted(_PACKAGE.rglob('*.py')):
     name = '.'.join(path.relative_to(_PACKAGE).with_suffix('').parts)
-    rooms.setdefault(_room(name), []).append(path.read_text())
-  return rooms
+    units.setdefault(_unit(name), []).append(path.read_text())
+  return units
 
 
-def _room(name: str) -> str:
-  """Returns the room of a module: `config.settings`, or its package."""
+def _unit(name: str) -> str:
+  """Returns the unit of a module: `config.settings`, or its package."""
   first, _, rest = name.partition('.')
   module = f'{first}.{rest.partition(".")[0]}'
-  return module if module in _FLOOR else first
+  return module if module in _LAYER else first
 
 
 def _imports(source: str) -> Iterator[str]:
@@ -61,24 +62,24 @@ def _imports(source: str) -> Iterator[str]:
       yield from (f'{module}.{alias.name}' for alias in node.names)
 
 
-def _forbidden(room: str, source: str) -> list[str]:
-  """Returns the imports that a module of `room` must not have."""
-  below = {other for other in _FLOOR if _FLOOR[other] < _FLOOR[room]}
-  allowed = _ONLY.get(room, below) | {room}
+def _forbidden(unit: str, source: str) -> list[str]:
+  """Returns the imports that a module of `unit` must not have."""
+  below = {other for other in _LAYER if _LAYER[other] < _LAYER[unit]}
+  allowed = _ONLY.get(unit, below) | {unit}
   wrong = []
   for name in _imports(source):
     package, _, rest = name.partition('.')
-    ours = package == 'bfl_tf' and _room(rest) not in allowed
+    ours = package == 'bfl_tf' and _unit(rest) not in allowed
     if ours or package in ('', 'experiments', 'tests'):
       wrong.append(name)
   return wrong
 
 
 _SOURCES = _sources()
-_ROOMS = sorted(set(_SOURCES) - {'__init__'})
+_UNITS = sorted(set(_SOURCES) - {'__init__'})
 
 
-def test_tfp_layers_and_samplers_are_used_in_one_place_each():
+def test_tfp_layers_and_samplers_are_each_used_in_one_package():
   places = {
     'tfp.layers': ('bfl_tf/models/',),
     'tfp.mcmc': ('experiments/reference_posteriors/',),
@@ -94,23 +95,23 @@ def test_tfp_layers_and_samplers_are_used_in_one_place_each():
         assert f'{name}.' not in path.read_text(), where
 
 
-@pytest.mark.parametrize('room', _ROOMS)
-def test_imports_go_down(room):
-  assert room in _FLOOR, f'give {room} a place in _FLOORS'
+@pytest.mark.parametrize('unit', _UNITS)
+def test_packages_import_only_from_lower_layers(unit):
+  assert unit in _LAYER, f'give {unit} a place in _LAYERS'
   assert [
-    bad for text in _SOURCES[room] for bad in _forbidden(room, text)
+    bad for text in _SOURCES[unit] for bad in _forbidden(unit, text)
   ] == []
 
 
-def test_no_room_above_config_names_a_setting_of_a_method():
+def test_no_package_above_config_refers_to_a_method_setting():
   # `flower.messages` names this setting: its values have a colon, but no code.
   keys = config.known_settings().keys() - {'students.students'}
-  for room in _ROOMS:
-    if _FLOOR[room] > _FLOOR['config']:
+  for unit in _UNITS:
+    if _LAYER[unit] > _LAYER['config']:
       named = {
         node.value
-        for text in _SOURCES[room]
+        for text in _SOURCES[unit]
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Constant) and node.value in keys
       }
-      assert not named, room
+      assert not named, unit

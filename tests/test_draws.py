@@ -109,18 +109,18 @@ def test_every_seed_of_a_run_is_distinct(monkeypatch):
   assert_distinct(monkeypatch, 1 + 2 + 1 + 3 * 2 + 1, client_parts=parts)
 
 
-def test_replicas_draw_apart(monkeypatch):
-  # Parts would have the same draws on every replica.
+def test_replicas_draw_with_distinct_seeds(monkeypatch):
+  # There is no client part, because its draws are the same on every replica.
   assert_distinct(monkeypatch, 1 + 2 * 8, distribution='mirrored')
 
 
-def test_clients_that_draw_their_own_start_draw_apart(monkeypatch):
+def test_independent_initializations_have_distinct_seeds(monkeypatch):
   # As above with one part, and three kernels per client and round.
   parts = 'independent_init', 'gradient_noise'
   assert_distinct(monkeypatch, 1 + 1 + 8, 3 * 3, client_parts=parts)
 
 
-def test_samples_of_an_optimizer_draw_apart(monkeypatch):
+def test_weight_samples_of_an_optimizer_have_distinct_seeds(monkeypatch):
   # Draws of a step: a crop, the part and the four tensors of the network.
   network = {'model': 'mlp', 'variant': 'deterministic', 'predicted': 0}
   chosen = {'client_optimizer': 'ivon', 'client_parts': ('gradient_noise',)}

@@ -25,7 +25,7 @@ def build(variant='deterministic'):
   )
 
 
-def test_nothing_said_is_rank_0():
+def test_the_default_rank_is_0():
   for model in (
     weights.Weights(LOC, SCALE, POINT, BUFFERS),
     weights.Weights(*map(tf.constant, (LOC, SCALE, POINT, BUFFERS))),
@@ -37,7 +37,7 @@ def test_nothing_said_is_rank_0():
   assert WHOLE._replace(scale=2 * SCALE).factor is FACTOR
 
 
-def test_tensors_have_a_mean_too():
+def test_weights_that_are_tensors_have_a_mean():
   tensors = weights.Weights(*map(tf.constant, WHOLE))
   assert tf.is_tensor(tensors.mean)
   assert np.array_equal(tensors.mean, WHOLE.mean)
@@ -47,7 +47,7 @@ def test_tensors_have_a_mean_too():
   assert toys.same(got, WHOLE.replace_mean(mean))
 
 
-def test_marginal_variances_are_the_covariances_diagonal():
+def test_marginal_variances_are_the_diagonal_of_the_covariance():
   double = SCALE.astype(np.float64), FACTOR.astype(np.float64)
   covariance = np.diag(double[0] ** 2) + double[1].T @ double[1]
   np.testing.assert_allclose(WHOLE.variance(), covariance.diagonal(), 1e-14)
@@ -62,14 +62,14 @@ def test_marginal_variances_are_the_covariances_diagonal():
   assert np.array_equal(posterior.mean(), LOC)
 
 
-def test_at_rank_0_the_scale_is_its_marginal_bit_for_bit():
+def test_at_rank_0_the_marginal_scale_is_bit_for_bit_the_scale():
   scale = np.exp(RNG.uniform(-40, 9, 10_000)).astype(np.float32)
   model = weights.Weights(scale, scale, POINT, BUFFERS)
   assert np.array_equal(weights.marginal_scale(model), scale)
   assert np.array_equal(np.sqrt(model.variance()), scale.astype(np.float64))
 
 
-def test_all_trainables_in_the_models_order():
+def test_scope_all_has_all_trainable_variables_in_the_models_order():
   layers, of_all = (weights.Variables.of(build(), r) for r in ('layers', 'all'))
   assert not layers.loc
   assert [*map(id, of_all.loc)] == [*map(id, layers.point)]
@@ -81,7 +81,7 @@ def test_all_trainables_in_the_models_order():
   assert layout.size('loc') == layout.num_trainable() == 3 * 4 + 4 + 4 * 2 + 2
 
 
-def test_scale_and_factor_pass_through_where_no_variable_holds_them():
+def test_scale_and_factor_without_variables_are_passed_through():
   variables = weights.Variables.of(build(), 'all')
   bare = weights.read(variables)
   size = bare.loc.shape[0]
@@ -95,7 +95,7 @@ def test_scale_and_factor_pass_through_where_no_variable_holds_them():
   assert toys.same(weights.read(variables, start), start)
 
 
-def test_variational_layers_take_the_marginals():
+def test_variational_layers_store_the_marginal_scales():
   variables = weights.Variables.of(build('flipout'))
   begin = weights.Weights(*(t.numpy() for t in weights.read(variables)))
   factor = RNG.normal(size=[2, begin.loc.size]).astype(np.float32)
@@ -106,6 +106,6 @@ def test_variational_layers_take_the_marginals():
   assert got.factor.shape == (0, begin.loc.size)
 
 
-def test_refused():
+def test_posterior_scope_all_is_rejected_for_variational_layers():
   with pytest.raises(ValueError, match='--variant'):
     weights.Layout.of(build('flipout'), 'all')

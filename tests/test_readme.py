@@ -14,7 +14,7 @@ _README = (_ROOT / 'README.md').read_text()
 _METHODS = (_ROOT / 'docs/methods.md').read_text()
 
 
-def test_example_prints_the_block_behind_it():
+def test_the_example_prints_the_output_that_the_page_shows():
   shown = re.search(
     r'```python\n(.*?)```\s*```text\n(.*?)```', _METHODS, re.DOTALL
   )
@@ -24,7 +24,7 @@ def test_example_prints_the_block_behind_it():
   assert printed.getvalue() == shown[2]
 
 
-def test_methods_have_every_setting():
+def test_the_methods_page_has_every_setting():
   for method in config.known_methods():
     for setting in method.specs:
       known = re.search(rf'[`.]{setting}`', _METHODS)
@@ -41,7 +41,7 @@ def test_methods_have_every_setting():
     'docs/your_data.md',
   ],
 )
-def test_files_and_links_are_there(page):
+def test_linked_files_exist(page):
   text, folder = (_ROOT / page).read_text(), (_ROOT / page).parent
   links = re.findall(r'\]\(([^)#:]+)(?:#[^)]*)?\)', text)
   assert links
@@ -71,7 +71,7 @@ def _settings():
     'docs/deployment.md',
   ],
 )
-def test_flags_exist(page):
+def test_flags_on_the_pages_exist(page):
   known = {*config.FIELDS, *_settings()}
   known |= {'output_dir', 'flagfile', 'help', 'helpfull', 'describe'}
   # Flags of reproduce.
@@ -86,6 +86,6 @@ def test_flags_exist(page):
   # Flags of Flower and TensorBoard; flags with a dash are not checked.
   known |= {'superlink', 'host', 'port', 'database', 'logdir'}
   text = (_ROOT / page).read_text()
-  said = re.findall(r'(?<![\w-])--([a-zA-Z][\w.]*\w)(?![\w-])', text)
-  assert said
-  assert set(said) <= known
+  mentioned = re.findall(r'(?<![\w-])--([a-zA-Z][\w.]*\w)(?![\w-])', text)
+  assert mentioned
+  assert set(mentioned) <= known

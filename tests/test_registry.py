@@ -11,13 +11,13 @@ from bfl_tf.config import registry, user_code
 TABLE = {'ws': 1, 'nwa': 2, 'conflation': None}
 
 
-def test_our_own():
+def test_built_in_names_are_resolved():
   assert registry.resolve('pooling', 'ws', TABLE) == 1
   # An entry may be None.
   assert registry.resolve('pooling', 'conflation', TABLE) is None
 
 
-def test_anybodys():
+def test_names_of_user_supplied_code_are_resolved():
   assert registry.resolve('pooling', 'math:sqrt', TABLE) is math.sqrt
   assert registry.resolve('pooling', 'math:sqrt', {'math:sqrt': 3}) == 3
 
@@ -26,7 +26,7 @@ def test_anybodys():
   'name',
   ['zzz', '', 'no_such:x', 'math:cube', 'math:', ':sqrt', 'math:pi'],
 )
-def test_nothing_goes_by_that_name(name):
+def test_unknown_names_are_rejected(name):
   with pytest.raises(ValueError, match=f'--pooling={name}'):
     registry.resolve('pooling', name, TABLE)
 
@@ -38,7 +38,7 @@ def module(tmp_path, monkeypatch):
   return tmp_path / f'{tmp_path.name}.py'
 
 
-def test_what_anybodys_own_raises_is_chained_under_one_line(module):
+def test_exceptions_in_user_supplied_code_are_chained(module):
   module.write_text('def f(x):\n  return 1 / x\nclass C: pass\n')
   name = f'{module.stem}:f'
   function = registry.resolve('dataset', name, {})
@@ -54,7 +54,7 @@ def test_what_anybodys_own_raises_is_chained_under_one_line(module):
     user_code.call(f'--dataset={name}', function)
 
 
-def test_a_digest_is_of_the_file_as_it_was_imported(module):
+def test_the_digest_is_of_the_imported_version_of_the_file(module):
   module.write_text('def f(): return 1')
   name = f'{module.stem}:f'
   registry.resolve('model', name, {})

@@ -27,7 +27,7 @@ def _page():
   return rows
 
 
-def test_page_says_what_the_texts_say():
+def test_the_results_page_agrees_with_the_claims_files():
   expected, decides = {}, {}
   for path in (_ROOT / 'results').glob('*/*/claims*.txt'):
     # Each claim is followed by its statement and comparisons.

@@ -14,13 +14,13 @@ names = st.tuples(
 )
 
 
-def test_bits_are_pinned():
+def test_the_seeds_are_pinned():
   # The seeds must be the same in every process and for resumed runs.
   assert seeds.named(0, 'local_training', 3, 1).tolist() == PINNED
 
 
 @hypothesis.given(names, names)
-def test_the_name_decides(first, second):
+def test_seeds_are_equal_exactly_if_their_names_are_equal(first, second):
   (run_a, purpose_a, a), (run_b, purpose_b, b) = first, second
   same = first == second
   left = seeds.named(run_a, purpose_a, *a)

@@ -53,7 +53,7 @@ def test_an_argument_with_a_default_is_a_setting():
     (OTHERS, '"say ""a""",b', ('say "a"', 'b')),
   ],
 )
-def test_text_is_a_value_and_back(declared, text, value):
+def test_values_are_parsed_from_text_and_formatted(declared, text, value):
   assert declared.parse('x', text) == declared.checked('x', value) == value
   assert declared.checked('x', text) == value
   assert declared.parse('x', declared.format(value)) == value
@@ -62,13 +62,13 @@ def test_text_is_a_value_and_back(declared, text, value):
 @pytest.mark.parametrize(
   'given, value', [(1, 1.0), (np.float32(0.5), 0.5), (np.int64(1), 1.0)]
 )
-def test_a_number_takes_the_settings_type(given, value):
+def test_numbers_are_converted_to_the_type_of_the_setting(given, value):
   checked = settings.of(lambda x=0.5: x)['x'].checked('x', given)
   assert type(checked) is float and checked == value
   assert DECLARED['sizes'].checked('x', [1, 2]) == (1, 2)
 
 
-def test_a_function_is_taken_by_its_name():
+def test_a_function_is_replaced_by_its_importable_name():
   assert OTHERS.checked('x', anybodys) == ('test_settings:anybodys',)
   # Code of a notebook cell has no file for a digest.
   typed = type('Typed', (), {'__module__': 'sys'})
@@ -91,12 +91,12 @@ def test_a_function_is_taken_by_its_name():
     ('kind', 'c'),
   ],
 )
-def test_a_wrong_value_is_named(name, value):
+def test_invalid_values_are_rejected_with_the_flag(name, value):
   with pytest.raises(ValueError, match='--f='):
     DECLARED[name].checked('f', value)
 
 
-def test_annotations_that_cannot_be_read_lose_no_bounds():
+def test_unreadable_annotations_with_bounds_are_rejected():
   def clip(limit: 'Annotated[Missing, Setting("x", gt=0)]' = 1.0):  # noqa: F821
     return limit
 

@@ -37,7 +37,7 @@ def test_sums_are_exact_to_1e_30(terms):
   assert abs(value - exact) <= 2.0**-53 * float(abs(exact)) + slack
 
 
-def test_counts_weights_and_tables_by_hand():
+def test_merged_weights_sums_and_tables_match_hand_computed_values():
   # A sum in a single float64 would lose the 1.
   sums = merge(single(k, [x]) for k, x in enumerate([1e20, 1.0, -1e20]))
   assert sums.value('vector').tolist() == [1.0]
@@ -50,14 +50,14 @@ def test_counts_weights_and_tables_by_hand():
   assert sums.tables == {'kept': {4: 0.5, 1: 8, 2: 1.0}}
 
 
-def test_the_merged_in_share_is_left_alone():
+def test_merging_does_not_change_the_second_share():
   share = single(1, [1e-30])
   total = merge([single(0, [1.0]), share])
   statistics.merge(total, single(2, [5.0]))
   assert share.vectors['vector'].tolist() == [[1e-30]]
 
 
-def test_what_only_one_names_is_0_in_the_other():
+def test_vectors_missing_from_a_share_count_as_0():
   named = statistics.single(1.0, {'own': np.ones(2)}, {'more': {1: 'b'}})
   pair = merge([named, statistics.single(1.0, {'own': np.ones(2)})])
   kept = [v.copy() for v in pair.vectors.values()]
@@ -69,7 +69,7 @@ def test_what_only_one_names_is_0_in_the_other():
   assert all(map(np.array_equal, kept, pair.vectors.values()))
 
 
-def test_shapes_are_kept():
+def test_sums_keep_the_shapes_of_vectors():
   def share(*shape):
     return statistics.single(1.0, {'vector': np.ones(shape)})
 

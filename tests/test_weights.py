@@ -39,7 +39,7 @@ def test_every_variable_is_in_one_group_in_the_models_order(name, variant):
   assert weights.Layout.of(model).is_variance().tolist() == [*variances]
 
 
-def test_one_layout_serves_every_copy_of_a_model(variant='flipout'):
+def test_copies_of_a_model_have_equal_layouts(variant='flipout'):
   layout = weights.Layout.of(build('mlp', variant))
   tf_keras.layers.Dense(1)(tf.zeros([1, 1]))  # Keras increments layer names.
   again = models.build(
@@ -49,7 +49,7 @@ def test_one_layout_serves_every_copy_of_a_model(variant='flipout'):
   assert hash(weights.Layout.of(again)) == hash(layout)
 
 
-def test_flatten_and_unflatten_by_hand():
+def test_flatten_and_unflatten_match_hand_computed_values():
   shapes = [tf.TensorShape(s) for s in ((2, 2), (), (1, 3))]
   vector = tf.range(8.0)
   parts = weights.unflatten(vector, shapes)
@@ -81,14 +81,14 @@ def test_mean_and_replace_mean():
   assert all(np.array_equal(a, b) for a, b in zip(again, model, strict=True))
 
 
-def test_a_singular_posterior_of_tfps_is_a_point():
+def test_a_tfp_posterior_without_a_scale_is_a_point_estimate():
   layer = tf_keras.layers.Layer()
   layer.add_weight(name='bias_posterior_loc', shape=[2])
   layout = weights.Layout.of(layer)
   assert layout.size('point') == 2 and layout.size('loc') == 0
 
 
-def test_what_is_no_pair_and_no_float32_is_refused():
+def test_unpaired_scales_and_non_float32_variables_are_rejected():
   half = tf_keras.layers.Layer()
   half.add_weight(name='kernel_posterior_untransformed_scale', shape=[2])
   counts = tf_keras.layers.Normalization()

@@ -21,7 +21,7 @@ _COMMAND = re.search(r'```\n(bfl-tf run .*?)```', _PAGE, re.DOTALL)[1]
 
 
 @pytest.fixture(scope='module')
-def played(tmp_path_factory):
+def run_dir(tmp_path_factory):
   folder = tmp_path_factory.mktemp('anywhere')
   for name, text in _FILES.items():
     (folder / name).write_text(text)
@@ -34,14 +34,14 @@ def played(tmp_path_factory):
   return folder / 'run'
 
 
-def test_the_run_is_made_of_them(played):
-  with (played / 'metrics.csv').open(newline='') as file:
+def test_a_run_uses_every_example_of_the_page(run_dir):
+  with (run_dir / 'metrics.csv').open(newline='') as file:
     *_, row = csv.DictReader(file)
   assert float(row['spread']) > 0
   wanted = min(1, 1 / float(row['spread']))
   assert float(row['damped_step']) == pytest.approx(wanted, rel=1e-6)
   assert row['clients_pooled'] == '3'
-  flags = (played / 'flags.txt').read_text().splitlines()
+  flags = (run_dir / 'flags.txt').read_text().splitlines()
   assert '--small.units=8' in flags
   assert '--PowerMean.power=2.0' in flags
   assert '--OwnAnchor.weight=0.01' in flags
@@ -49,5 +49,5 @@ def test_the_run_is_made_of_them(played):
   assert '--CyclicKL.cycle=10' in flags
   digests = [line for line in flags if line.startswith('# digest of ')]
   assert len(digests) == 10
-  counts = np.loadtxt(played / 'partition.csv', delimiter=',', skiprows=1)
+  counts = np.loadtxt(run_dir / 'partition.csv', delimiter=',', skiprows=1)
   assert counts[:, 1:].sum(1).tolist() == [100, 100, 100]

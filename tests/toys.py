@@ -146,7 +146,7 @@ class Engine(engine_lib.Engine):
 
 @dataclasses.dataclass(frozen=True)
 class Stack(pooling.Rule):
-  """A rule that stores all models: the first one, with all factors."""
+  """A pooling rule that returns the first model with the factors of all."""
 
   def accumulate(self, update, weight, reference):
     entry = {update.client_id: update.model}
@@ -168,7 +168,7 @@ class Idle(training.Part):
 
 @dataclasses.dataclass(frozen=True)
 class Counter(Idle):
-  """Stores and sends its client's number of rounds and of steps."""
+  """A client part that stores and sends its numbers of rounds and steps."""
 
   name: ClassVar[str] = 'counter'
 
@@ -199,7 +199,7 @@ def normalized_inputs() -> tf_keras.Model:
 
 @dataclasses.dataclass(frozen=True)
 class Follower(Idle):
-  """Stores the slot of the stage that it needs."""
+  """A client part that stores the slot of its server stage."""
 
   name: ClassVar[str] = 'follower'
   server_stage = 'momentum'

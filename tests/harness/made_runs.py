@@ -17,7 +17,7 @@ def cell(name, **overrides):
 
 
 def claim(margin=0.0, right=True):
-  """Returns a claim on two cells, or on one cell and zero; three seeds."""
+  """Returns a claim on two cells, or on one cell and zero, with three seeds."""
   other = cell('right') if right else None
   comparison = claims.Comparison(
     'left over right', cell('left'), other, _POINTS, margin

@@ -18,7 +18,7 @@ ALL = (*papers.ARTIFACTS.values(), *papers.CLAIMS.values())
 CELLS = [cell for artifact in ALL for cell in artifact.cells]
 
 
-def test_overrides_in_order():
+def test_a_cell_overrides_the_settings_of_its_papers_scale():
   paper = cells.Paper('posterior_pooling', {'laptop': {'num_rounds': 3}})
   cell = cells.Cell(
     paper, 'a', {'num_rounds': 7, 'pooling': 'ws', 'step.minor_examples': 5},
@@ -32,7 +32,7 @@ def test_overrides_in_order():
   assert (config.seed, config.model) == (4, 'resnet20')
 
 
-def test_mean_after_start(tmp_path):
+def test_measures_of_a_metrics_column(tmp_path):
   task = cells.Task(made_runs.cell('a'), 'smoke', 0, tmp_path)
   made_runs.finish(task, 0.8, curve=(0.1, '', 0.4, 0.8))
   assert cells.SPEED(task) == pytest.approx(60)
@@ -42,21 +42,21 @@ def test_mean_after_start(tmp_path):
   assert nothing.get(task) is None and np.isnan(nothing(task))
 
 
-def test_a_run_is_asked_once(tmp_path):
-  def ask(directory):
+def test_results_of_the_analysis_of_a_run_are_cached(tmp_path):
+  def analyze(directory):
     return {'gap': 0.25, 'asked': [str(directory)]}
 
-  def never(directory):
+  def fail(directory):
     raise AssertionError(directory)
 
   with pytest.raises(cells.UnrecordedError, match='kept no model'):
-    cells.asked_once(tmp_path, 'uncertainty/answers.json', ask)
+    cells.asked_once(tmp_path, 'uncertainty/answers.json', analyze)
   (tmp_path / 'checkpoint.npz').touch()
-  found = cells.asked_once(tmp_path, 'uncertainty/answers.json', ask)
-  assert found == cells.asked_once(tmp_path, 'uncertainty/answers.json', never)
+  found = cells.asked_once(tmp_path, 'uncertainty/answers.json', analyze)
+  assert found == cells.asked_once(tmp_path, 'uncertainty/answers.json', fail)
 
 
-# Published values of a figure, which no table has.
+# Values that are published in a figure, so that no table has them.
 NO_TABLES = {('fedbe', 'figure1')}
 
 
@@ -68,7 +68,7 @@ def published_tables():
 
 
 @pytest.mark.parametrize(('paper', 'name'), published_tables())
-def test_every_published_value_has_its_place(paper, name):
+def test_every_published_value_has_a_cell_in_its_table(paper, name):
   table = papers.ARTIFACTS[f'{paper}/{name}']
   ours = {
     (column, row, measure.published)
@@ -79,7 +79,7 @@ def test_every_published_value_has_its_place(paper, name):
 
 
 @pytest.mark.parametrize('scale', cells.SCALES)
-def test_a_place_has_one_config_in_every_process(scale, tmp_path):
+def test_a_directory_has_one_config_also_in_other_processes(scale, tmp_path):
   configs = {}
   for cell in CELLS:
     task = cells.Task(cell, scale, 0, tmp_path)
@@ -87,7 +87,7 @@ def test_a_place_has_one_config_in_every_process(scale, tmp_path):
     assert pickle.loads(pickle.dumps(task)).directory == task.directory
 
 
-def test_smoke_needs_no_prepared_data():
+def test_smoke_scale_uses_only_built_in_data():
   for cell in CELLS:
     config = cell.config('smoke', seed=0)
     made = names_lib.kind(config.dataset) == 'function'

@@ -15,21 +15,21 @@ def _finish(claim, root, left, right):
       made_runs.finish(cells.Task(cell, 'smoke', seed, root), value)
 
 
-def test_difference_by_hand(tmp_path):
+def test_differences_match_hand_computed_values(tmp_path):
   claim = made_runs.claim(margin=1.0)
   _finish(claim, tmp_path, (0.25, 0.5, 0.75), (0.2, 0.4, 0.7))
   (result,) = claim.results('smoke', tmp_path)
   np.testing.assert_allclose(result.differences, [6.0, 11.0, 6.0])
 
 
-def test_against_zero(tmp_path):
+def test_a_claim_without_a_right_side_compares_with_zero(tmp_path):
   claim = made_runs.claim(right=False)
   _finish(claim, tmp_path, (0.9, 0.8, 0.9), ())
   assert claims.report(claim, 'smoke', tmp_path)[0] == 'holds'
 
 
 @pytest.mark.parametrize('reduce', [min, max])
-def test_a_diverged_run_is_missing_whatever_is_made_of_it(tmp_path, reduce):
+def test_a_diverged_run_is_missing_after_any_reduction(tmp_path, reduce):
   claim = made_runs.claim(right=False)
   cell, diverged = claim.cells[0], made_runs.cell('diverged')
   (comparison,) = claim.comparisons
@@ -68,11 +68,11 @@ RATHER_DOWN = (-1, -2, -3)
     (((-1, -1.01, np.nan),), 'undecided'),
   ],
 )
-def test_verdict_of_several(differences, expected):
+def test_verdict_of_several_comparisons(differences, expected):
   assert claims.verdict(_results(*differences)) == expected
 
 
-def test_error_rates_where_no_method_differs():
+def test_error_rates_if_no_method_differs():
   """5 % of claims with five comparisons fail; 5 % with one comparison hold."""
   draws = np.random.default_rng(0).normal(size=(2000, 5, 3))
   failed = [claims.verdict(_results(*d)) == 'does not hold' for d in draws]

@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def groups(folder):
-  """Groups in the order of the scores above."""
+  """Returns the groups of runs, in the order of the scores above."""
   every = [
     folder / 'smoke' / 'posterior_pooling' / f'{rule}{rate}' / f'seed{seed}'
     for rule, rate in _SCORES
@@ -39,7 +39,7 @@ def groups(folder):
   return comparison.named(groups_lib.grouped(every))
 
 
-def test_a_row_has_the_flags_that_differ_and_moments(groups):
+def test_a_row_has_the_differing_flags_and_the_moments_of_the_score(groups):
   first, *_, last = comparison.rows(groups, ['accuracy'])
   assert first['setting'] == 'client_learning_rate=0.1 pooling=nwa'
   assert (first['pooling'], first['client_learning_rate']) == ('nwa', '0.1')
@@ -51,7 +51,7 @@ def test_a_row_has_the_flags_that_differ_and_moments(groups):
   assert (last['mean'], last['n'], last['seeds']) == (0.2, 2, 3)
 
 
-def test_a_baseline_is_found_for_each_setting_and_tested_in_pairs(groups):
+def test_each_setting_has_a_paired_test_with_its_baseline(groups):
   found = comparison.rows(groups, ['accuracy'], 'pooling=nwa')
   nwa, lp, other_nwa, other_lp = found
   assert nwa['p_value'] is None and other_nwa['significant'] is None
@@ -68,7 +68,7 @@ def test_a_baseline_is_found_for_each_setting_and_tested_in_pairs(groups):
   assert against_one[2]['p_value'] == 0.25
 
 
-def test_the_table_of_a_paper(groups):
+def test_text_and_latex_of_a_table(groups):
   lines = comparison.rows(groups, ['accuracy', 'nll'])
   lines[0]['significant'] = True
   table = comparison.cells(lines, ['client_learning_rate'])
@@ -80,7 +80,7 @@ def test_the_table_of_a_paper(groups):
   assert r'0.6000 $\pm$ 0.0577*' in tex[4]
 
 
-def test_refusals(groups):
+def test_invalid_scores_baselines_and_names_are_rejected(groups):
   for arguments, named in (
     ((['beauty'],), '--scores'),
     ((['nll'], 'pooling=ws'), '--baseline=pooling=ws'),
@@ -94,7 +94,7 @@ def test_refusals(groups):
       comparison.named([*groups.values()], names)
 
 
-def test_a_frame_of_runs(folder):
+def test_read_runs_returns_a_data_frame_of_finished_runs(folder):
   frame = bfl_tf.read_runs(folder)
   assert len(frame) == 12
   assert {*frame.columns} >= {'run', 'pooling', 'seed', 'accuracy', 'nll'}
@@ -104,14 +104,14 @@ def test_a_frame_of_runs(folder):
     bfl_tf.read_runs(folder / 'nothing')
 
 
-def test_a_name_goes_to_the_setting_that_it_names(groups):
+def test_a_custom_name_is_given_to_the_matching_setting(groups):
   names = ['pooling=lp client_learning_rate=0.2:LP']
   renamed = comparison.named([*groups.values()], names)
   assert [*renamed] == [*groups][:3] + ['LP']
   assert renamed['LP'].settings['pooling'] == 'lp'
 
 
-def test_names_are_the_flags_that_differ():
+def test_default_names_are_the_flags_that_differ():
   def names(*settings):
     return [*comparison.named([groups_lib.Group(each) for each in settings])]
 

@@ -16,7 +16,7 @@ def run(tmp_path_factory):
   return path
 
 
-def test_other_images_have_the_classes_that_the_run_takes_them_for(run):
+def test_classes_of_other_images_are_the_predictions_of_the_run(run):
   vectors, classes = features.of_cifar100(run)
   point = bfl_tf.load(run).weights.point
   logits = vectors @ point[-90:-10].reshape(8, 10) + point[-10:]
@@ -25,7 +25,7 @@ def test_other_images_have_the_classes_that_the_run_takes_them_for(run):
   assert len(vectors) > len(features.of_test_set(run)[0])
 
 
-def test_models_of_the_simplex_lie_between_the_clients():
+def test_models_on_the_simplex_are_convex_combinations():
   config = grids.SWISS_ROLL.config('smoke', 0)
   experiment = federation.Experiment.build(config)
   coefficients, accuracy = simplex.models(experiment, num_models=5)

@@ -25,7 +25,7 @@ def finish(cell, root, *accuracies):
     made_runs.finish(task, accuracy, curve=(0.1, accuracy))
 
 
-def test_sweep_draws_the_seeds_that_ended_well(tmp_path):
+def test_a_sweep_figure_shows_the_seeds_that_did_not_diverge(tmp_path):
   figure = sweep()
   one, five = figure.panels['step'].values()
   finish(one, tmp_path, 0.5, 0.7)
@@ -44,7 +44,7 @@ def test_sweep_draws_the_seeds_that_ended_well(tmp_path):
   assert figure.drawn('other', 'smoke', tmp_path) == (None, ['FedAvg at 1'])
 
 
-def test_a_panel_that_cannot_be_drawn_leaves_the_others(tmp_path):
+def test_a_failing_panel_does_not_prevent_other_panels(tmp_path):
   def broken(runs):
     raise OSError('no checkpoint')
 
@@ -62,7 +62,7 @@ def test_a_panel_that_cannot_be_drawn_leaves_the_others(tmp_path):
   assert [p.name for p in path.parent.glob('*.png')] == [path.name]
 
 
-def test_a_reading_shares_the_runs_of_its_cell(tmp_path):
+def test_a_reading_shares_the_run_of_its_cell(tmp_path):
   cell = made_runs.cell('a')
   reading = cell.reading('C')
   tasks = [cells.Task(c, 'smoke', 0, tmp_path) for c in (cell, reading)]

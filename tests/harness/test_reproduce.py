@@ -45,7 +45,7 @@ def root(tmp_path_factory):
 
 
 @pytest.mark.parametrize('name', _SMALLEST)
-def test_the_smallest_of_each_paper_is_played_and_written(root, name):
+def test_the_smallest_artifact_of_each_paper_is_run_and_written(root, name):
   flags = {'artifact': [name], 'cells': _SMALLEST[name], 'scale': 'smoke'}
   assert _run(output_dir=str(root), seeds=['0'], jobs=1, **flags) == 0
   assert [*(root / 'smoke').glob(f'{name}*')]
@@ -57,7 +57,7 @@ def test_the_smallest_of_each_paper_is_played_and_written(root, name):
   assert task.is_done
 
 
-def test_everything_is_written_without_a_run(tmp_path):
+def test_all_artifacts_and_claims_are_written_without_runs(tmp_path):
   flags = {'artifact': ['all'], 'claim': ['all'], 'scale': 'smoke'}
   assert _run(output_dir=str(tmp_path), run=False, **flags) == 3
   for name, artifact in papers.ARTIFACTS.items():
@@ -68,7 +68,7 @@ def test_everything_is_written_without_a_run(tmp_path):
 
 
 @pytest.mark.slow
-def test_figures_are_drawn_and_every_cell_is_built(tmp_path):
+def test_figures_are_drawn_and_every_cell_is_valid(tmp_path):
   drawn = {
     'posterior_pooling/figure3': ('iid',),
     'fedbe/figure1': ('data', 'simplex'),
@@ -94,15 +94,15 @@ def faked(monkeypatch):
   def run(config, path, *rest, **options):
     if 'bad' in str(path):
       raise ValueError('--model is bad.')
-    return played(config, path, *rest, engine=fake.engine, **options)
+    return original(config, path, *rest, engine=fake.engine, **options)
 
-  played = runs.Run
+  original = runs.Run
   monkeypatch.setattr(runs, 'Run', run)
   monkeypatch.setattr(evaluation, 'evaluate', fake.evaluate)
 
 
 @pytest.mark.usefixtures('faked')
-def test_a_failing_cell_leaves_the_others_running(tmp_path):
+def test_a_failing_cell_does_not_stop_other_cells(tmp_path):
   tasks = bad, good = _tasks(tmp_path, 'bad', 'good')
   found = {
     outcome.task.cell.name: outcome.status
@@ -115,7 +115,7 @@ def test_a_failing_cell_leaves_the_others_running(tmp_path):
   assert [outcome.task for outcome in again] == [bad]
 
 
-def test_a_task_under_way_elsewhere_is_left_alone(tmp_path):
+def test_a_task_that_another_process_runs_is_skipped(tmp_path):
   (task,) = _tasks(tmp_path, 'busy')
   task.directory.mkdir(parents=True)
   with directory.RunDirectory(task.directory).locked():
@@ -123,7 +123,9 @@ def test_a_task_under_way_elsewhere_is_left_alone(tmp_path):
   assert [path.name for path in task.directory.iterdir()] == ['.lock']
 
 
-def test_who_dies_alone_is_blamed_and_nobody_else(monkeypatch, tmp_path):
+def test_only_the_task_whose_process_dies_is_reported_as_failed(
+  monkeypatch, tmp_path
+):
   tasks = _tasks(tmp_path, 'first', 'deadly', 'last')
 
   def until_one_dies(waiting, jobs):
@@ -140,7 +142,7 @@ def test_who_dies_alone_is_blamed_and_nobody_else(monkeypatch, tmp_path):
   assert [t.failure for t in tasks] == [None, 'its process died', None]
 
 
-def test_list(root, capsys):
+def test_list_prints_every_artifact_and_claim(root, capsys):
   assert _run(list=True, output_dir=str(root)) is None
   lines = capsys.readouterr().out.splitlines()
   listed = {line.partition(' ')[0] for line in lines}
@@ -148,8 +150,8 @@ def test_list(root, capsys):
 
 
 @pytest.mark.process
-def test_processes_end_with_the_one_that_is_killed(tmp_path):
-  """Otherwise, the remaining processes would keep runs locked."""
+def test_worker_processes_end_if_the_main_process_is_killed(tmp_path):
+  """Remaining processes would keep the directories of runs locked."""
   process = binaries.start(
     'experiments.reproduce', '--scale=laptop', '--jobs=2',
     '--artifact=priors/scores', f'--output_dir={tmp_path}',
@@ -181,7 +183,9 @@ def test_processes_end_with_the_one_that_is_killed(tmp_path):
     ('--cells=lenet6', {**_ONE_CLAIM, 'cells': 'lenet6'}),
   ],
 )
-def test_bad_input(named, flags, tmp_path):
+def test_invalid_flags_are_rejected_before_anything_is_written(
+  named, flags, tmp_path
+):
   with pytest.raises(ValueError, match=named):
     _run(output_dir=str(tmp_path / 'new'), **flags)
   assert not pathlib.Path(tmp_path / 'new').exists()
@@ -197,7 +201,7 @@ def ran(monkeypatch):
   return found
 
 
-def test_cells_are_run_by_their_place(tmp_path, ran):
+def test_cells_selects_runs_by_their_directory(tmp_path, ran):
   # The cell with 20 epochs shares the run of FL-SWAG.
   artifacts_ = {'artifact': ['fl_swag/table_deep', 'fl_swag/by_epochs']}
   cells_ = 'lenet5/mnist/fl-swag'
@@ -208,7 +212,7 @@ def test_cells_are_run_by_their_place(tmp_path, ran):
   ]
 
 
-def test_seeds_are_run_alone(tmp_path, ran):
+def test_seeds_selects_the_seeds_to_run(tmp_path, ran):
   code = _run(output_dir=str(tmp_path), seeds=['0', '2'], **_ONE_CLAIM)
   assert code == 3
   assert {task.seed for task in ran} == {0, 2} and len(ran) == 4
@@ -222,7 +226,7 @@ def test_seeds_are_run_alone(tmp_path, ran):
     (0, {'artifact': ['fedbe/table1'], **_ONE_CLAIM}, 0),
   ],
 )
-def test_a_claim_that_holds_hides_no_failure(
+def test_the_exit_code_reports_failed_artifacts_if_a_claim_holds(
   tmp_path, monkeypatch, failed, wanted, code
 ):
   for name, found in (('_play', failed), ('_write', 0), ('_judge', 0)):

@@ -18,7 +18,7 @@ def _rows(*splits):
   return sorted(row.tobytes() for split in splits for row in split.x)
 
 
-def test_the_choice_of_a_prior_does_not_see_the_test_examples():
+def test_the_prior_is_chosen_without_the_test_examples():
   whole, ours = data.load('digits'), priors.digits()
   assert _rows(ours.train, ours.test) == _rows(whole.train)
   assert 0.19 < len(ours.test.y) / len(whole.train.y) < 0.21
@@ -35,7 +35,7 @@ def _chosen_by(paper):
     }
 
 
-def test_the_chosen_temperatures_are_the_best_that_were_tried():
+def test_the_chosen_temperatures_have_the_lowest_nll():
   nll = _chosen_by('priors')
   for rule, pooling in cells.RULES.items():
     best = min(priors.TEMPERATURES, key=lambda name: nll[rule, name])
@@ -43,14 +43,14 @@ def test_the_chosen_temperatures_are_the_best_that_were_tried():
     assert priors.TEMPERATURES[best] == chosen
 
 
-def test_the_chosen_rates_are_the_best_that_were_tried():
+def test_the_chosen_learning_rates_have_the_lowest_nll():
   nll = _chosen_by('equal_work')
   for kind, (_, rates) in equal_work.RATES.items():
     best = min(rates, key=lambda rate: nll[kind, f'{rate}'])
     assert equal_work.CHOSEN[kind] == best
 
 
-def test_the_board_has_the_splits_and_the_network_of_the_public_codes():
+def test_the_board_has_the_splits_and_the_network_of_the_public_code():
   labels = np.repeat(np.arange(10), 5000)
   for split, seed, smallest in (
     (data_lib.flower, 7, 1785),
@@ -60,7 +60,8 @@ def test_the_board_has_the_splits_and_the_network_of_the_public_codes():
     parts = split(labels, num_clients=10, seed=seed)
     assert abs(min(part.size for part in parts) - smallest) <= 5
     table = partitions.counts(labels, parts, 10)
-    full = np.cumsum(table, axis=1)[:, :-1] > 5001  # Rounded by classes.
+    # Counts are rounded by class.
+    full = np.cumsum(table, axis=1)[:, :-1] > 5001
     assert full.any() and not table[:, 1:][full].any()
   config = board.POINTS['FedAvg', 'IID'].config('paper', 0)
   lenet5 = models.build(

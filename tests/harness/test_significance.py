@@ -8,7 +8,7 @@ import pytest
 from experiments.harness import significance
 
 
-def test_by_hand():
+def test_students_test_matches_hand_computed_values():
   # Mean 2, standard deviation 1: t = 2 x 3^0.5 = 3.464. With 2 degrees of
   # freedom, P(T > t) = 1/2 - t / (2 (2 + t^2)^0.5).
   test = significance.student(np.array([1.0, 2.0, 3.0]))
@@ -21,7 +21,7 @@ def test_by_hand():
 
 
 @pytest.mark.parametrize('num_tests', [1, 4])
-def test_a_mean_at_the_smallest_visible_effect_has_the_level(num_tests):
+def test_the_p_value_of_the_smallest_visible_effect_is_the_level(num_tests):
   noise = np.random.default_rng(0).normal(size=5)
   visible = significance.student(noise).visible(num_tests)
   moved = significance.student(noise - noise.mean() + visible)
@@ -29,7 +29,7 @@ def test_a_mean_at_the_smallest_visible_effect_has_the_level(num_tests):
 
 
 @pytest.mark.parametrize('size', [0, 1])
-def test_below_two_there_is_none(size):
+def test_fewer_than_two_differences_have_no_test(size):
   assert significance.student(np.ones(size)) is None
 
 
@@ -42,7 +42,7 @@ def test_below_two_there_is_none(size):
     (0.0, 5, 1.0, 1.0, 0.0),
   ],
 )
-def test_without_a_spread_only_signs_count(value, size, above, below, visible):
+def test_equal_differences_have_a_sign_test(value, size, above, below, visible):
   # Rounding errors do not count as spread.
   differences = value + np.linspace(0, 1e-13, size)
   test = significance.student(differences)
@@ -63,5 +63,5 @@ def test_without_a_spread_only_signs_count(value, size, above, below, visible):
     ((0.01, 0.026, 0.027), (True, False, False)),
   ],
 )
-def test_holm(p_values, significant):
+def test_holm_correction_matches_hand_computed_decisions(p_values, significant):
   np.testing.assert_array_equal(significance.holm(p_values), significant)

@@ -6,12 +6,12 @@ import pytest
 from bfl_tf.config.config import Config
 from experiments.harness import cells, estimates, search_space
 
-_SAID = {'num_rounds': 2, 'proximal.weight': '0.5'}
+_FLAGS = {'num_rounds': 2, 'proximal.weight': '0.5'}
 
 
-def test_every_combination_by_its_flags():
+def test_a_grid_has_every_combination_named_by_its_flags():
   grids = ['client_parts=|proximal', 'proximal.weight=0.1|1']
-  found = search_space.configs(_SAID, [], grids)
+  found = search_space.configs(_FLAGS, [], grids)
   # Without FedProx, its weight does not give further runs.
   assert [*found] == [
     'client_parts=',
@@ -20,10 +20,10 @@ def test_every_combination_by_its_flags():
   ]
   assert [c.get('proximal.weight') for c in found.values()] == [None, 0.1, 1.0]
   assert {config.num_rounds for config in found.values()} == {2}
-  assert [*search_space.configs(_SAID, [], [])] == ['all']
+  assert [*search_space.configs(_FLAGS, [], [])] == ['all']
 
 
-def test_draws_are_within_their_bounds_and_go_on():
+def test_draws_are_within_bounds_and_more_draws_keep_the_first_ones():
   rate = 'client_learning_rate=log:1e-4:1e-1'
   few = [*search_space.configs({}, [], [], [rate], 3).values()]
   draws = [rate, 'batch_size=uniform:8:64']
@@ -58,30 +58,30 @@ def test_draws_are_within_their_bounds_and_go_on():
     ('--draw=num_rounds=lin:1:2', ([], ['num_rounds=lin:1:2'])),
   ],
 )
-def test_bad_input(named, arguments):
+def test_invalid_search_spaces_are_rejected(named, arguments):
   with pytest.raises(ValueError, match=named):
-    search_space.configs(_SAID, [], *arguments)
+    search_space.configs(_FLAGS, [], *arguments)
 
 
 @pytest.mark.parametrize(
   'more',
   [{'start': ('fresh_head',)}, {'variant': 'bfl_tf.models.variants:Flipout'}],
 )
-def test_a_guess_is_made_of_any_method(more):
+def test_the_time_of_any_method_is_estimated(more):
   config = Config(model='resnet20', num_server_examples=10, **more)
   assert estimates.core_seconds(config) > 0
 
 
-def test_a_setting_that_was_typed_is_of_use_somewhere():
+def test_specified_settings_that_no_config_uses_are_rejected():
   typed = ['proximal.weight']
   assert (
-    len(search_space.configs(_SAID, typed, ['client_parts=|proximal'])) == 2
+    len(search_space.configs(_FLAGS, typed, ['client_parts=|proximal'])) == 2
   )
   with pytest.raises(ValueError, match='proximal'):
-    search_space.configs(_SAID, typed, ['pooling=nwa|ws'])
+    search_space.configs(_FLAGS, typed, ['pooling=nwa|ws'])
 
 
-def test_the_best_is_written_without_its_seed(tmp_path):
+def test_the_best_setting_is_written_without_its_seed(tmp_path):
   runs, nan = {}, float('nan')
   scores = {'nwa': (3, 1), 'ws': (1, 2), 'lp': (0, nan), 'wc': (0, None)}
   for rule, of_seeds in scores.items():

@@ -27,7 +27,7 @@ def _task(table, row, seed, root):
   return cells.Task(table.grid[row, 'iid'], 'smoke', seed, root)
 
 
-def test_mean_error_and_published(tmp_path):
+def test_an_entry_has_mean_standard_error_and_published_value(tmp_path):
   table = _table(cells.ACCURACY)
   for seed, accuracy in enumerate((0.5, 0.6, 0.7)):
     made_runs.finish(
@@ -42,7 +42,7 @@ def test_mean_error_and_published(tmp_path):
   assert other.text == '-' and other.published_text == '87.41'
 
 
-def test_the_published_values_of_another_table():
+def test_published_values_can_come_from_another_table():
   table = _table(cells.ACCURACY)
   ours = dataclasses.replace(
     table,
@@ -55,7 +55,7 @@ def test_the_published_values_of_another_table():
   assert entry.published == 87.41
 
 
-def test_a_diverged_run_is_marked_and_left_out(tmp_path):
+def test_a_diverged_run_is_marked_and_excluded_from_the_mean(tmp_path):
   why = 'TooFewClientsError: all NaN'
   table = _table()
   row = 'Flipout WS train_size'
@@ -69,7 +69,7 @@ def test_a_diverged_run_is_marked_and_left_out(tmp_path):
   assert entries[row, 'Accuracy (%)'].reason == why
 
 
-def test_a_score_that_runs_do_not_keep_is_no_divergence(tmp_path):
+def test_a_score_that_runs_do_not_record_is_not_a_divergence(tmp_path):
   table = _table(cells.ACCURACY, cells.Measure('Other', cells.final('other')))
   for row, _ in table.grid:
     for seed in range(3):
@@ -79,7 +79,7 @@ def test_a_score_that_runs_do_not_keep_is_no_divergence(tmp_path):
   assert 'over 3 of 3 seeds' in tables.write(table, 'smoke', tmp_path)
 
 
-def test_written_as_csv_and_markdown(tmp_path):
+def test_a_table_is_written_as_csv_and_markdown(tmp_path):
   table = _table(cells.ACCURACY)
   made_runs.finish(_task(table, 'Flipout NWA train_size', 0, tmp_path), 0.5)
   text = tables.write(table, 'smoke', tmp_path)
@@ -91,7 +91,7 @@ def test_written_as_csv_and_markdown(tmp_path):
   assert float(rows[0]['mean']) == 50.0 and rows[1]['mean'] == ''
 
 
-def test_runs_of_other_settings_are_not_read(tmp_path):
+def test_runs_with_other_settings_are_not_read(tmp_path):
   table = _table(cells.ACCURACY)
   task = _task(table, 'Flipout WS train_size', 0, tmp_path)
   other = made_runs.cell('b', batch_size=7)
@@ -101,7 +101,7 @@ def test_runs_of_other_settings_are_not_read(tmp_path):
   assert '--batch_size=7' in text
 
 
-def test_runs_of_fewer_rounds_are_not_read(tmp_path):
+def test_runs_with_fewer_rounds_are_not_read(tmp_path):
   table = _table(cells.ACCURACY)
   fewer = made_runs.cell('b', num_rounds=1)
   made_runs.finish(cells.Task(fewer, 'smoke', 0, tmp_path), 0.5)

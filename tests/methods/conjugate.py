@@ -30,13 +30,13 @@ def engine(experiment, state, clients):
   for client in clients:
     fresh = experiment.method.fresh_memory(state.model)
     kept = state.memories.get(client, fresh)[part.name]
-    told = state.model, state.slots[part.name], kept
+    arguments = state.model, state.slots[part.name], kept
     likelihood = LIKELIHOODS[client] / part.prior_weight
-    loc, scale = moments(part.prior(*told).numpy() + likelihood)
+    loc, scale = moments(part.prior(*arguments).numpy() + likelihood)
     result = training.chain.finish(
       (part,),
       state.model._replace(loc=loc, scale=scale),
-      (part.begin(*told),),
+      (part.begin(*arguments),),
       training.Trace(np.int32(1), np.float32(1), np.float32(1)),
     )
     sent = tf.nest.map_structure(np.asarray, result)

@@ -16,7 +16,7 @@ ADMM = {
 
 
 @pytest.mark.parametrize('rho, damping', [(1.0, 0.1), (0.5, 1), (1 / 6, 1)])
-def test_the_error_of_conjugate_clients(rho, damping):
+def test_the_error_with_conjugate_clients_follows_the_recursion(rho, damping):
   """At rho = 1 / K and damping 1, one round gives the posterior."""
   settings = {'bayes_admm.rho': rho, 'bayes_admm.damping': damping}
   experiment = toys.experiment(**ADMM, **settings)
@@ -44,7 +44,7 @@ def test_clients_and_server_agree_on_the_duals():
   np.testing.assert_allclose(known, slot['known'], rtol=1e-9)
 
 
-def test_a_client_that_is_heard_of_late_does_not_change_the_end():
+def test_a_client_that_joins_late_does_not_change_the_limit():
   @toys.Engine
   def late(experiment, state, clients):
     yield from conjugate.engine(experiment, state, clients[state.round < 3 :])
@@ -66,16 +66,16 @@ def test_a_client_that_is_heard_of_late_does_not_change_the_end():
     {'bayes_admm.damping': 2},
   ],
 )
-def test_what_it_cannot_take_is_refused(changes):
+def test_unsupported_settings_are_rejected(changes):
   kept = {k: v for k, v in ADMM.items() if 'ivon.' not in k}
   with pytest.raises(ValueError, match='bayes_admm'):
     toys.experiment(**{**kept, **changes})
 
 
-def test_a_precision_below_zero_names_the_damping():
+def test_a_negative_precision_is_rejected_with_the_damping_flag():
   experiment = toys.experiment(**ADMM)
   (begin,), (stage,) = toys.rounds(experiment, 0), experiment.method.stages
   sums = {'dual': np.full([2, 15], -1e3), 'sent': np.ones(2), 'weight': 1.0}
-  told = {stage.statistics[0]: sums}
+  results = {stage.statistics[0]: sums}
   with pytest.raises(ValueError, match=r'bayes_admm\.damping'):
-    stage(begin.state, begin.state.model, None, told, None)
+    stage(begin.state, begin.state.model, None, results, None)

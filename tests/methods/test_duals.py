@@ -15,7 +15,7 @@ OPTIMUM = RNG.normal(size=[6, 15])
 
 @toys.Engine
 def engine(experiment, state, clients):
-  """Trains each client until its gradient, as a part changes it, is zero."""
+  """Trains each client until its gradient, changed by its part, is zero."""
   (part,) = experiment.method.parts
   fresh = experiment.method.fresh_memory(state.model)
   for client in clients:
@@ -55,7 +55,7 @@ def weighted_optimum(sizes, precision=0.0):
   return (sizes[:, None] * CURVATURE * OPTIMUM).sum(0) / total
 
 
-def test_feddyn_by_hand():
+def test_feddyn_matches_hand_computed_rounds():
   alpha = 0.5
   settings = {'client_parts': ('feddyn',), 'feddyn.alpha': alpha}
   sizes, found = played(3, **settings)
@@ -70,7 +70,7 @@ def test_feddyn_by_hand():
     np.testing.assert_allclose(expected, mean, atol=1e-5)
 
 
-def test_fedlap_by_hand():
+def test_fedlap_matches_hand_computed_rounds():
   delta, rho = 2.0, 0.3
   settings = {'fedlap.delta': delta, 'fedlap.damping': rho}
   sizes, found = played(3, client_parts=('fedlap',), **settings)
@@ -85,7 +85,7 @@ def test_fedlap_by_hand():
 
 
 @pytest.mark.parametrize('clients_per_round', [0, 3])
-def test_feddyn_ends_at_the_optimum_of_all_examples(clients_per_round):
+def test_feddyn_converges_to_the_optimum_of_all_examples(clients_per_round):
   settings = {'feddyn.alpha': 1.0, 'clients_per_round': clients_per_round}
   # With unequal clients, the server only estimates the sum of all weights.
   settings['partition'] = 'iid'
@@ -94,7 +94,7 @@ def test_feddyn_ends_at_the_optimum_of_all_examples(clients_per_round):
 
 
 @pytest.mark.parametrize('clients_per_round', [0, 3])
-def test_fedlap_ends_at_the_optimum_of_all_examples(clients_per_round):
+def test_fedlap_converges_to_the_optimum_of_all_examples(clients_per_round):
   settings = {'fedlap.delta': 50.0, 'fedlap.damping': 1 / 6}
   settings['clients_per_round'] = clients_per_round
   sizes, found = played(250, client_parts=('fedlap',), **settings)

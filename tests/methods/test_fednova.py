@@ -19,7 +19,7 @@ def length(steps, momentum):
 
 
 @pytest.mark.parametrize('rho, nesterov', [(0.0, 0), (0.9, 0), (0.9, 1)])
-def test_a_part_sends_the_papers_norm_times_the_rate(rho, nesterov):
+def test_clients_send_the_papers_norm_times_the_learning_rate(rho, nesterov):
   settings = {'sgd.momentum': rho, 'sgd.nesterov': bool(nesterov)}
   pieces = toys.experiment(
     client_parts=('fednova',), local_epochs=3, **settings
@@ -42,7 +42,7 @@ def test_a_part_sends_the_papers_norm_times_the_rate(rho, nesterov):
 
 
 @pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
-def test_clients_of_as_many_steps_are_averaged(variant):
+def test_with_equal_numbers_of_steps_fednova_equals_fedavg(variant):
   equal = {'partition': 'iid', 'num_clients': 5, 'variant': variant}
   equal |= {'local_epochs': 2, **MOMENTUM}
   fedavg = toys.experiment(**equal)
@@ -62,7 +62,7 @@ def descended(x, optimum, steps, rate, momentum):
 
 
 @pytest.mark.parametrize('momentum', [0.0, 0.9])
-def test_its_fixed_point_is_the_optimum_whatever_the_steps(momentum):
+def test_the_fixed_point_is_the_optimum_for_unequal_numbers_of_steps(momentum):
   optima = np.array([[0.0, 1.0], [2.0, -1.0], [5.0, 3.0]])
   sizes, steps, rate = [10, 20, 30], [1, 10, 3], 1e-3
   central = np.average(optima, axis=0, weights=sizes)

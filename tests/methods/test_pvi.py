@@ -53,8 +53,10 @@ def rejected(experiment, state, clients):
     ({}, 3, Local()),
   ],
 )
-def test_prior_times_factors(changes, rounds, engine, tmp_path):
-  """The law holds after every round, for any order of clients."""
+def test_the_posterior_is_the_prior_times_all_factors(
+  changes, rounds, engine, tmp_path
+):
+  """The equation holds after every round, for any order of clients."""
   changes = {'pvi.damping': 0.5, **PVI, **PRIOR, **changes}
   experiment = toys.experiment(**changes)
   (begin,) = toys.rounds(experiment, 0)
@@ -77,7 +79,7 @@ def test_prior_times_factors(changes, rounds, engine, tmp_path):
 
 
 @pytest.mark.parametrize('damping', [0.2, 0.6, 1.0])
-def test_the_error_of_conjugate_clients_falls_by_the_damping(damping):
+def test_the_error_with_conjugate_clients_falls_by_the_damping(damping):
   experiment = toys.experiment(**PVI, **PRIOR, **{'pvi.damping': damping})
   played = toys.rounds(experiment, 5, engine=conjugate.engine)
   begin = eta(played[0].state.model) - conjugate.POSTERIOR
@@ -87,7 +89,7 @@ def test_the_error_of_conjugate_clients_falls_by_the_damping(damping):
     np.testing.assert_allclose(error, expected, atol=1e-5)
 
 
-def test_at_its_fixed_point_nothing_is_sent():
+def test_a_client_at_its_optimum_sends_the_broadcast_model():
   experiment = toys.experiment(**PVI, **PRIOR)
   (part,) = experiment.method.parts
   *_, last = toys.rounds(experiment, 2)
@@ -98,7 +100,7 @@ def test_at_its_fixed_point_nothing_is_sent():
   assert toys.same(kept, memory)
 
 
-def test_one_client_is_variational_inference():
+def test_pvi_with_one_client_equals_variational_inference():
   alone = {'num_clients': 1, 'partition': 'iid', 'num_workers': 1, **PRIOR}
   ours, _ = toys.play(toys.experiment(**PVI, **alone, **{'pvi.damping': 1}), 3)
   central, _ = toys.play(toys.experiment(variant='flipout', **alone), 3)
@@ -106,8 +108,8 @@ def test_one_client_is_variational_inference():
     np.testing.assert_allclose(ours_, theirs, atol=1e-5)
 
 
-def test_a_cavity_below_the_floor():
-  """It changes the mean as without the floor, and is counted."""
+def test_a_negative_cavity_precision_is_floored_and_counted():
+  """The floor does not change the gradient of the mean, and it is counted."""
   experiment = toys.experiment(**PVI, **PRIOR)
   (part,) = experiment.method.parts
   state = toys.rounds(experiment, 0)[0].state
@@ -134,6 +136,6 @@ def test_a_cavity_below_the_floor():
     {'pvi.damping': 1.5},
   ],
 )
-def test_what_breaks_the_product_is_refused(changes):
+def test_settings_that_break_the_product_are_rejected(changes):
   with pytest.raises(ValueError, match='pvi'):
     toys.experiment(**{**PVI, **changes})

@@ -54,12 +54,12 @@ def scaffold():
   return play(client_parts=('scaffold',))
 
 
-def test_first_round_is_fedavg(scaffold):
+def test_the_first_round_equals_fedavg(scaffold):
   fedavg = play(num_rounds=1)
   assert toys.same(scaffold[1].model, fedavg[1].model)
 
 
-def test_controls_by_hand(scaffold):
+def test_the_control_matches_a_hand_computed_value(scaffold):
   # For equal steps, the mean of (x - y_i) / R is (x - y) / R, y the average.
   before, after = scaffold[0], scaffold[1]
   rates = CONFIG.client_learning_rate * CONFIG.local_epochs
@@ -68,29 +68,29 @@ def test_controls_by_hand(scaffold):
   np.testing.assert_allclose(control, expected, atol=1e-6)
 
 
-def test_control_is_the_weighted_mean_also_where_one_is_asked():
+def test_with_one_client_per_round_the_control_is_the_weighted_mean():
   # Updates are divided by the mean weight. With the client's own weight, the
   # control of a small client would be seven times that of a large one.
   some = {'num_clients': 4, 'clients_per_round': 1, 'num_rounds': 6}
   states = play(client_parts=('scaffold',), **some)
   sizes = list(map(len, unequal(range(120), num_clients=4, seed=0)))
-  asked, own = [], {}
+  sampled, own = [], {}
   for state in states[1:]:
     now = {k: m['scaffold'] for k, m in state.memories.items()}
-    asked += [
+    sampled += [
       sizes[k] for k in now if not np.array_equal(now[k], own.get(k, 0))
     ]
     own = now
     total = sum(sizes[k] * control for k, control in own.items())
     np.testing.assert_allclose(
       state.slots['scaffold']['control'],
-      total / (4 * np.mean(asked)),
+      total / (4 * np.mean(sampled)),
       atol=1e-5,
     )
-  assert len(set(asked)) > 2
+  assert len(set(sampled)) > 2
 
 
-def test_ends_at_the_optimum_of_all_examples(scaffold):
+def test_scaffold_converges_to_the_optimum_of_all_examples(scaffold):
   everybody = {'num_clients': 1, 'batch_size': 120}
   central = play(**everybody, num_rounds=60, local_epochs=20)[-1].model.mean
   some = {'num_clients': 4, 'clients_per_round': 2, 'num_rounds': 80}
@@ -102,13 +102,13 @@ def test_ends_at_the_optimum_of_all_examples(scaffold):
     assert np.linalg.norm(ours[-1].model.mean - central) < 1e-3
 
 
-def test_corrected_weights_are_corrected_gradients(scaffold):
+def test_correcting_weights_equals_correcting_gradients(scaffold):
   settings = {'scaffold.corrects': 'weights', 'num_rounds': 3}
   ours = play(client_parts=('scaffold',), **settings)[-1]
   np.testing.assert_allclose(ours.model.mean, scaffold[3].model.mean, atol=1e-5)
 
 
-def test_corrected_weights_under_momentum_end_nearer_to_the_optimum(scaffold):
+def test_correcting_weights_with_momentum_is_closer_to_the_optimum(scaffold):
   settings = {'client_learning_rate': 0.1, 'num_rounds': 20}
   settings['sgd.momentum'] = 0.8
   corrected = {'client_parts': ('scaffold',), 'scaffold.corrects': 'weights'}
@@ -119,7 +119,7 @@ def test_corrected_weights_under_momentum_end_nearer_to_the_optimum(scaffold):
   assert ours < 0.6 * fedavg
 
 
-def test_what_does_not_end_where_sgd_did_is_refused():
+def test_unsupported_settings_are_rejected():
   for changes in (
     {'client_parts': ('scaffold',), 'client_optimizer': 'adam'},
     {

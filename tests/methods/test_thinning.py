@@ -21,7 +21,7 @@ def sampled(**settings):
   return toys.groups(experiment)
 
 
-def test_the_samples_are_the_iterates_of_their_steps():
+def test_samples_are_the_iterates_of_the_collected_steps():
   # The training has twelve steps: batches of 50 from 150 examples.
   every = {'thinning.burn_in': 0, 'thinning.every': 1}
   state, groups = sampled(**every, **{'thinning.num_samples': 12})
@@ -36,7 +36,7 @@ def test_the_samples_are_the_iterates_of_their_steps():
   assert toys.same([m.mean for m in groups['S']], chosen)
 
 
-def test_the_samples_vote(tmp_path):
+def test_the_samples_form_the_predictor(tmp_path):
   config = Config.of(
     {
       'dataset': 'toys:blobs',
@@ -60,7 +60,7 @@ def test_the_samples_vote(tmp_path):
   assert final['epistemic'] > 0
 
 
-def test_too_few_are_refused_before_training():
+def test_too_few_steps_for_the_samples_are_rejected_before_training():
   thin = {'thinning.burn_in': 2, 'thinning.every': 3}
   for named, settings in (
     ('burn_in', {'thinning.burn_in': 12}),

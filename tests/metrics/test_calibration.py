@@ -17,7 +17,7 @@ def drawn(count=4000):
   return probs, np.array([rng.choice(4, p=row) for row in probs])
 
 
-def test_by_hand():
+def test_calibration_errors_match_hand_computed_values():
   # Confidences 0.6, 0.7 (right, right) and 0.8, 0.9 (wrong, right).
   found = metrics.adaptive_calibration_error(PROBS, LABELS, num_bins=2)
   assert found == pytest.approx((abs(1.3 - 2) + abs(1.7 - 1)) / 4)
@@ -31,8 +31,8 @@ def test_by_hand():
   assert found == pytest.approx(error)
 
 
-def test_the_order_of_the_examples_changes_nothing():
-  # Half of them have the same confidence, and three bins share these.
+def test_the_order_of_examples_does_not_change_the_error():
+  # Half of the examples have the same confidence; they belong to several bins.
   probs, labels = drawn(100)
   probs[::2] = [1, 0, 0, 0]
   order = np.argsort(labels)
@@ -41,28 +41,29 @@ def test_the_order_of_the_examples_changes_nothing():
   ) == pytest.approx(metrics.adaptive_calibration_error(probs, labels))
 
 
-def test_the_sign_of_the_gap():
+def test_overconfidence_is_positive_for_too_high_confidences():
   probs, labels = drawn()
   assert metrics.overconfidence(metrics.tempered(probs, 0.5), labels) > 0.05
   assert metrics.overconfidence(metrics.tempered(probs, 2.0), labels) < -0.05
 
 
 @pytest.mark.parametrize('temperature', [0.4, 2.5])
-def test_the_temperature_that_was_taken_is_found(temperature):
+def test_fit_temperature_inverts_a_known_temperature(temperature):
   probs, labels = drawn()
-  spoilt = metrics.tempered(probs, temperature)
-  found = metrics.fit_temperature(spoilt, labels)
+  miscalibrated = metrics.tempered(probs, temperature)
+  found = metrics.fit_temperature(miscalibrated, labels)
   # The fit on 4 000 labels has an error of about 2 %.
   assert found == pytest.approx(1 / temperature, rel=0.1)
-  mended = metrics.tempered(spoilt, found)
+  recalibrated = metrics.tempered(miscalibrated, found)
   errors = [
-    metrics.expected_calibration_error(p, labels) for p in (spoilt, mended)
+    metrics.expected_calibration_error(p, labels)
+    for p in (miscalibrated, recalibrated)
   ]
   assert errors[1] < 0.03
   assert errors[1] <= errors[0] + 0.005
 
 
-def test_a_temperature_of_1_changes_nothing():
+def test_a_temperature_of_1_does_not_change_predictions():
   np.testing.assert_allclose(metrics.tempered(PROBS, 1.0), PROBS, rtol=1e-12)
   # A probability of 0 stays 0, without overflow.
   sure = metrics.tempered([[1.0, 0.0]], 0.01)

@@ -9,20 +9,20 @@ from bfl_tf import metrics
 PROBS = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]])
 
 
-def test_one_rare_class_missed():
+def test_scores_of_a_prediction_that_misses_a_rare_class():
   labels = [0, 0, 0, 1]
   assert metrics.accuracy(PROBS, labels) == 0.75
   assert metrics.per_class_recall(PROBS, labels).tolist() == [1, 0]
   assert metrics.balanced_accuracy(PROBS, labels) == 0.5
 
 
-def test_a_class_without_examples_does_not_count():
+def test_a_class_without_examples_is_ignored():
   recall = metrics.per_class_recall(PROBS, [0, 0, 0, 0])
   assert recall[0] == 1 and np.isnan(recall[1])
   assert metrics.balanced_accuracy(PROBS, [0, 0, 0, 0]) == 1
 
 
-def test_as_scikit_learn():
+def test_balanced_accuracy_agrees_with_scikit_learn():
   rng = np.random.default_rng(0)
   probs = rng.dirichlet(np.ones(4), 300)
   labels = rng.integers(0, 4, 300)
@@ -32,7 +32,7 @@ def test_as_scikit_learn():
 
 
 @pytest.mark.parametrize(
-  'sizes, said',
+  'sizes, expected',
   [
     ([96, 4], 'class 1 is 4.0 % of the examples'),
     ([80, 20], None),
@@ -40,12 +40,12 @@ def test_as_scikit_learn():
     ([10] * 100, None),
   ],
 )
-def test_what_is_uneven(sizes, said):
+def test_imbalance_describes_the_rarest_class(sizes, expected):
   labels = np.repeat(np.arange(len(sizes)), sizes)
-  assert metrics.imbalance(labels, len(sizes)) == said
+  assert metrics.imbalance(labels, len(sizes)) == expected
 
 
-def test_one_against_rest_by_hand():
+def test_one_against_rest_matches_hand_computed_values():
   probs = np.array([[0.7, 0.2, 0.1], [0.4, 0.5, 0.1], [0.5, 0.4, 0.1]])
   auroc = metrics.one_against_rest(probs, np.array([0, 0, 1]))
   # Class 0: 0.7 and 0.4 against 0.5. Class 1: 0.4 against 0.2 and 0.5.

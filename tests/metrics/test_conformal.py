@@ -11,10 +11,10 @@ from bfl_tf import metrics
 def drawn(rng, count, num_classes=5, spread=2.0, sharp=3):
   """Returns predictions, overconfident for `sharp` above 1, and labels."""
   logits = rng.normal(0, spread, (count, num_classes))
-  probs, said = np.exp(logits), np.exp(sharp * logits)
-  probs, said = (p / p.sum(-1, keepdims=True) for p in (probs, said))
+  probs, predicted = np.exp(logits), np.exp(sharp * logits)
+  probs, predicted = (p / p.sum(-1, keepdims=True) for p in (probs, predicted))
   labels = np.array([rng.choice(num_classes, p=row) for row in probs])
-  return said.astype(np.float32), labels
+  return predicted.astype(np.float32), labels
 
 
 def published(probs, score):
@@ -29,7 +29,7 @@ def published(probs, score):
   return found
 
 
-def test_by_hand():
+def test_prediction_sets_match_hand_computed_sets():
   probs = [[0.9, 0.1], [0.6, 0.4], [0.3, 0.7], [0.25, 0.75]]
   counts = metrics.score_counts(probs, [0, 0, 0, 0])
   # The most probable class has score 0.
@@ -44,7 +44,7 @@ def test_by_hand():
 @pytest.mark.parametrize('score', metrics.SET_SCORES)
 @pytest.mark.parametrize('sharp', [1, 4])
 @pytest.mark.parametrize('num_classes, spread', [(2, 1.5), (10, 2), (100, 5)])
-def test_sets_are_those_of_exact_quantiles(score, sharp, num_classes, spread):
+def test_sets_agree_with_exact_quantiles(score, sharp, num_classes, spread):
   rng, rows = np.random.default_rng(0), np.arange(5000)
   (probs, y), (others, labels) = (
     drawn(rng, rows.size, num_classes, spread, sharp) for _ in range(2)
@@ -63,7 +63,7 @@ def test_sets_are_those_of_exact_quantiles(score, sharp, num_classes, spread):
 
 @pytest.mark.parametrize('score', metrics.SET_SCORES)
 @pytest.mark.parametrize('sharp', [1, 9])
-def test_no_set_is_empty_and_a_likelier_class_is_in_it_first(score, sharp):
+def test_sets_are_nonempty_and_ordered_by_probability(score, sharp):
   probs, _ = drawn(np.random.default_rng(2), 200)
   probs = probs**sharp / (probs**sharp).sum(-1, keepdims=True)
   scores = metrics.set_scores(probs, score)
@@ -74,7 +74,7 @@ def test_no_set_is_empty_and_a_likelier_class_is_in_it_first(score, sharp):
 
 @pytest.mark.parametrize('score', metrics.SET_SCORES)
 @pytest.mark.parametrize('alpha', [0.1, 0.3])
-def test_the_promise_is_kept_over_many_calibrations(alpha, score):
+def test_the_coverage_guarantee_holds_over_many_calibrations(alpha, score):
   rng = np.random.default_rng(1)
   found = []
   for _ in range(200):

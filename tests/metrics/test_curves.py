@@ -9,14 +9,14 @@ from sklearn import calibration
 from bfl_tf import metrics
 
 
-def test_retention_by_hand():
+def test_retention_curve_matches_hand_computed_values():
   curve = metrics.retention_curve([0.3, 0.1, 0.4, 0.2], [1, 1, 0, 0])
   np.testing.assert_allclose(curve.retained, [0.25, 0.5, 0.75, 1])
   np.testing.assert_allclose(curve.accuracy, [1, 1 / 2, 2 / 3, 2 / 4])
   assert curve.area == pytest.approx((1 + 1 / 2 + 2 / 3 + 1 / 2) / 4)
 
 
-def test_ties_count_with_the_accuracy_of_their_group():
+def test_tied_examples_have_the_mean_accuracy_of_their_group():
   curve = metrics.retention_curve([0, 1, 1, 2], [True, True, False, False])
   np.testing.assert_allclose(curve.accuracy, [1, 1.5 / 2, 2 / 3, 2 / 4])
   flat = metrics.retention_curve(np.zeros(8), [1, 0, 0, 1, 1, 1, 0, 1])
@@ -44,7 +44,7 @@ def test_retention_does_not_depend_on_the_order(pairs, seed):
     assert curve.accuracy[kept.sum() - 1] == correct[kept].mean()
 
 
-def test_bins_hold_their_lower_edge_and_the_last_holds_one():
+def test_bins_include_their_lower_edge_and_the_last_bin_includes_1():
   probs = [[1.0, 0.0], [0.5, 0.5], [0.75, 0.25], [0.74, 0.26]]
   bins = metrics.reliability(probs, [0, 1, 0, 0], num_bins=4)
   np.testing.assert_array_equal(bins.edges, [0, 0.25, 0.5, 0.75, 1])

@@ -5,7 +5,7 @@ import pytest
 from bfl_tf import metrics
 
 
-def test_by_hand():
+def test_detection_scores_match_hand_computed_values():
   found = metrics.detection([0.1, 0.2, 0.6], [0.5, 0.9])
   # One of six pairs is in the wrong order.
   assert found.auroc == pytest.approx(5 / 6)

@@ -11,7 +11,7 @@ GIVEN = metrics.NumericEvaluation(
 )  # Standard deviations 1 and 2, residuals 1 and -1.
 
 
-def test_scores_by_hand():
+def test_numeric_scores_match_hand_computed_values():
   scores = metrics.summarize(GIVEN)
   assert scores['rmse'] == pytest.approx(np.sqrt((1 + 4) / 2))
   log_densities = stats.norm([0, 2], [1, 2]).logpdf([1, 0])
@@ -35,7 +35,7 @@ def test_crps_is_the_integral_of_squared_differences():
   assert metrics.summarize(GIVEN)['crps'] == pytest.approx(expected, rel=1e-6)
 
 
-def test_pit_is_uniform_for_the_true_distribution_only():
+def test_pit_is_uniform_only_for_the_true_distribution():
   labels = np.random.default_rng(0).normal(3, 2, 20000)
   ones = np.ones_like(labels)
   right = metrics.NumericEvaluation(3 * ones, labels, 3 * ones, ones)
@@ -44,7 +44,7 @@ def test_pit_is_uniform_for_the_true_distribution_only():
   assert metrics.summarize(narrow)['pit_error'] > 0.05
 
 
-def test_predictions_that_are_not_finite_have_scores_nan():
+def test_scores_of_predictions_that_are_not_finite_are_nan():
   scores = metrics.summarize(GIVEN._replace(mean=[np.nan, 0.0]))
   assert set(scores) >= {'rmse', 'nll', 'crps'}
   assert np.isnan([*scores.values()]).all()

@@ -40,7 +40,7 @@ def summarize(probs, labels, **options):
 
 
 @pytest.mark.parametrize('probs', [PROBS, SAMPLED], ids=['rank2', 'rank3'])
-def test_hand_computed(probs):
+def test_scores_match_hand_computed_values(probs):
   nll = -(math.log(0.7) + math.log(0.35) + math.log(0.1)) / 3
   brier = (2 * 0.3**2 + 2 * 0.65**2 + 2 * 0.9**2) / 3
   # Five bins: confidences 0.65 (wrong), 0.7 (right), 0.9 (wrong).
@@ -52,13 +52,13 @@ def test_hand_computed(probs):
   assert got == pytest.approx(ece)
 
 
-def test_impossible_label_costs_the_floor():
+def test_a_label_of_probability_0_has_the_nll_of_min_probability():
   got = metrics.negative_log_likelihood([[1.0, 0.0]], [1])
   assert got == pytest.approx(-math.log(metrics.MIN_PROBABILITY))
   assert got == pytest.approx(87.3365, abs=1e-4)
 
 
-def test_agrees_with_scikit_learn():
+def test_scores_agree_with_scikit_learn():
   probs, labels = draw(0)
   mean = probs.mean(axis=0)
   expected = sk_metrics.log_loss(labels, mean, labels=range(4))
@@ -75,7 +75,7 @@ def test_agrees_with_scikit_learn():
 
 @settings(max_examples=50, deadline=None)
 @given(seed=st.integers(0, 2**32), num_bins=st.integers(1, 30))
-def test_ranges_and_order_of_examples(seed, num_bins):
+def test_scores_are_in_range_and_ignore_the_order_of_examples(seed, num_bins):
   probs, labels = draw(seed)
   scores = summarize(probs, labels, num_bins=num_bins)
   for name in ('accuracy', 'ece', 'entropy', 'aleatoric', 'epistemic'):
@@ -98,21 +98,21 @@ def test_float32_scores_are_computed_in_float64():
 P = [[0.5, 0.5]]
 
 
-def refused(**changes):
+def summarize_with(**changes):
   good = metrics.Evaluation(P, [0], [0.1], [0.1], [0.1])
   return metrics.summarize(good._replace(**changes))
 
 
 # Name of the wrong argument, and the call.
-REFUSED = [
+INVALID = [
   ('probs', lambda: metrics.accuracy([0.5, 0.5], [0])),
   ('probs', lambda: metrics.accuracy([[np.nan, 1.0]], [0])),
   ('probs', lambda: metrics.epistemic_uncertainty([[0.5, 0.6]])),
   ('labels', lambda: metrics.accuracy(P, [0.0])),
   ('labels', lambda: metrics.accuracy(P, [2])),
   ('num_bins', lambda: metrics.expected_calibration_error(P, [0], 0)),
-  ('aleatoric', lambda: refused(aleatoric=[0.1, 0.1])),
-  ('epistemic', lambda: refused(epistemic=[np.nan])),
+  ('aleatoric', lambda: summarize_with(aleatoric=[0.1, 0.1])),
+  ('epistemic', lambda: summarize_with(epistemic=[np.nan])),
   ('uncertainty', lambda: metrics.retention_curve([], [])),
   ('correct', lambda: metrics.retention_curve([0.1], [0.5])),
   ('uncertainty_out', lambda: metrics.detection([1.0], [])),
@@ -123,19 +123,19 @@ REFUSED = [
 ]
 
 
-def test_wrong_arguments_are_named():
-  for argument, ask in REFUSED:
+def test_invalid_arguments_are_rejected_by_name():
+  for argument, call in INVALID:
     with pytest.raises(ValueError, match=argument):
-      ask()
+      call()
 
 
-def test_mutual_information_by_hand():
+def test_mutual_information_matches_hand_computed_values():
   probs = np.float64([[[1, 0], [0.5, 0.5]], [[0, 1], [0.5, 0.5]]])
   found = metrics.mutual_information(probs, [0, np.log(2)])
   np.testing.assert_allclose(found, [np.log(2), 0], atol=1e-12)
 
 
-def test_a_column_is_that_of_its_score():
+def test_find_returns_the_score_of_a_column():
   for column, name in (
     ('validation_nll', 'nll'),
     ('accuracy_A+C', 'accuracy'),

@@ -6,7 +6,7 @@ import pytest
 from bfl_tf import metrics
 
 
-def test_by_hand():
+def test_selective_scores_match_hand_computed_values():
   found = metrics.selective([0.1, 0.2, 0.3, 0.4, 0.5], [1, 1, 0, 1, 1])
   # Risks are 0, 0, 1/3, 1/4, 1/5. A perfect ranking has 0 except for the last.
   assert found.area == pytest.approx((1 / 3 + 1 / 4 + 1 / 5) / 5)
@@ -22,24 +22,24 @@ def test_by_hand():
 
 
 @pytest.mark.parametrize('count', [20, 960])
-def test_exactly_the_risk_that_was_asked_for(count):
+def test_a_risk_equal_to_the_limit_is_allowed(count):
   # In floating point 1 - 0.95 is above 0.05.
   found = metrics.selective(np.zeros(count), np.arange(count) % 20 > 0)
   assert found.coverage_at == 1
 
 
-def test_a_threshold_answers_all_equally_uncertain_examples_or_none():
+def test_tied_examples_are_all_answered_or_all_referred():
   uncertainty = np.repeat([0.1, 0.2, 0.3], [9, 10, 1])
   found = metrics.selective(uncertainty, np.arange(20) % 10 < 9)
   assert found.coverage_at == pytest.approx(9 / 20)
   assert found.accuracy_at == pytest.approx(18 / 19)
 
 
-def test_no_answer_is_safe_enough():
+def test_coverage_is_0_if_every_answer_is_wrong():
   assert metrics.selective([0.1, 0.2], [0, 0]).coverage_at == 0
 
 
-def test_a_ranking_that_knows_nothing_has_the_error_rate():
+def test_an_uninformative_ranking_has_the_error_rate_as_area():
   correct = np.arange(100) % 4 > 0
   found = metrics.selective(np.zeros(100), correct)
   assert found.area == pytest.approx(0.25)
@@ -55,7 +55,7 @@ def test_a_ranking_that_knows_nothing_has_the_error_rate():
     ([0.4, 0.3, 0.2, 0.1], (23 / 48 - 3 / 4) / (15 / 16 - 3 / 4)),
   ],
 )
-def test_ranking_gain(uncertainty, gain):
+def test_ranking_gain_matches_hand_computed_values(uncertainty, gain):
   correct = [True, True, True, False]
   found = metrics.ranking_gain(uncertainty, correct)
   assert found == pytest.approx(gain, abs=1e-12)

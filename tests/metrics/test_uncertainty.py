@@ -15,7 +15,7 @@ def draw(seed, num_samples=7, num_examples=20, num_classes=5):
   return rng.dirichlet(np.full(num_classes, 0.3), shape)
 
 
-def test_entropy_by_hand():
+def test_normalized_entropy_matches_hand_computed_values():
   probs = [[0.25] * 4, [1, 0, 0, 0], [0.5, 0.5, 0, 0]]
   got = metrics.normalized_entropy(probs)
   np.testing.assert_allclose(got, [1, 0, math.log(2) / math.log(4)])
@@ -24,7 +24,7 @@ def test_entropy_by_hand():
   np.testing.assert_allclose(metrics.normalized_entropy(probs), [1.0])
 
 
-def test_decomposition_by_hand():
+def test_decomposition_matches_hand_computed_values():
   # In the first example, samples agree. In the second, they disagree.
   probs = [[[0.8, 0.2], [1, 0]], [[0.8, 0.2], [0, 1]]]
   aleatoric = metrics.aleatoric_uncertainty(probs)
@@ -33,7 +33,7 @@ def test_decomposition_by_hand():
   np.testing.assert_allclose(epistemic, [0, 0.5], atol=1e-30)
 
 
-def test_equal_float32_samples_have_exactly_no_epistemic_uncertainty():
+def test_equal_float32_samples_have_epistemic_uncertainty_0():
   sample = draw(0)[:1].astype(np.float32)
   for count in (1, 7):
     probs = np.repeat(sample, count, axis=0)
@@ -42,7 +42,7 @@ def test_equal_float32_samples_have_exactly_no_epistemic_uncertainty():
 
 @settings(max_examples=50, deadline=None)
 @given(seed=st.integers(0, 2**32), num_samples=st.integers(1, 12))
-def test_laws(seed, num_samples):
+def test_decomposition_sums_to_the_total_and_ignores_order(seed, num_samples):
   probs = draw(seed, num_samples)
   mean = probs.mean(axis=0)
   aleatoric = metrics.aleatoric_uncertainty(probs)
@@ -67,7 +67,7 @@ def test_laws(seed, num_samples):
     )
 
 
-def test_spread_of_1e_5_survives_float32():
+def test_a_spread_of_1e_5_is_measured_in_float32():
   rng = np.random.default_rng(0)
   shift = 1e-5 * rng.standard_normal((50, 100))
   wide = np.stack([0.7 + shift, 0.3 - shift], axis=-1)

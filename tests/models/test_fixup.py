@@ -30,8 +30,8 @@ def kernels(model):
 
 
 @pytest.mark.parametrize('depth', [8, 14])
-def test_counts(depth):
-  """Kernels, classifier, four biases and a factor per block, two biases."""
+def test_numbers_of_weights(depth):
+  """Counts kernels, classifier, five scalars per block and two more."""
   n = (depth - 2) // 6
   count, *_ = test_networks.resnet_counts(depth, 'batch')
   layout = weights.Layout.of(build(depth))
@@ -43,7 +43,7 @@ def test_counts(depth):
 
 
 @pytest.mark.parametrize('depth', [8, 20])
-def test_scale_at_initialisation(depth):
+def test_initial_scales_of_kernels(depth):
   stem, *branches = kernels(build(depth))
   num_branches = (depth - 2) // 2
 
@@ -73,7 +73,7 @@ def test_scale_at_initialisation(depth):
 
 
 @pytest.mark.parametrize('depth', [8, pytest.param(32, marks=pytest.mark.slow)])
-def test_deterministic_steps_train_without_normalisation(depth):
+def test_fixup_resnets_train_without_normalization(depth):
   """The data are 40 noisy pictures of ten prototypes."""
   y = np.arange(40) % 10
   x = _RNG.normal(size=[10, 8, 8, 3])[y] + _RNG.normal(size=[40, 8, 8, 3])
@@ -94,7 +94,7 @@ def test_deterministic_steps_train_without_normalisation(depth):
 @pytest.mark.parametrize(
   'kind, slope', [(layers.ScalarBias, 1), (layers.ScalarFactor, 5)]
 )
-def test_scalars_learn_at_a_rate_of_their_own(kind, slope):
+def test_scalars_have_their_own_learning_rate(kind, slope):
   """The gradient of 5 + b or 5 s is 1 or 5; the rate is 0.1 times 0.2."""
   layer = kind(rate=0.1)
   x = tf.constant([5.0])

@@ -1,4 +1,4 @@
-"""Tests of Flipout layers: moments, seeds and gradients; of dropout."""
+"""Tests of Flipout layers: moments, seeds and gradients."""
 
 import numpy as np
 import pytest
@@ -80,7 +80,7 @@ def assert_mean(values, expected):
 
 
 @each
-def test_flipout_has_tfp_s_mean_variance_and_independence(make, x, linear):
+def test_outputs_have_the_moments_and_independence_of_tfp(make, x, linear):
   model, variables = built(make(), x)
   kernel, bias = (v.numpy() for v in variables.loc)
   rhos = variables.untransformed_scale
@@ -99,7 +99,7 @@ def test_flipout_has_tfp_s_mean_variance_and_independence(make, x, linear):
 
 
 @each
-def test_gradients_reach_loc_and_rho(make, x, linear):
+def test_gradients_of_loc_and_rho_match_finite_differences(make, x, linear):
   model, variables = built(make(), x)
 
   def total():
@@ -123,7 +123,7 @@ def test_gradients_reach_loc_and_rho(make, x, linear):
     assert slope == pytest.approx(np.abs(gradient).sum(), rel=1e-3)
 
 
-def test_signs_of_inputs_and_of_outputs():
+def test_inputs_and_outputs_have_random_signs():
   """Two equal examples have the same noise, except for signs."""
 
   def noise(layer, x):
@@ -151,7 +151,7 @@ def test_signs_of_inputs_and_of_outputs():
 
 
 @each
-def test_same_seed_same_bits_and_no_loss_of_their_own(make, x, linear):
+def test_outputs_depend_only_on_the_seed_and_add_no_loss(make, x, linear):
   model, _ = built(make(), x)
   first = apply(model, x, seeds.named(0, 'test', 1)).numpy()
   assert np.array_equal(first, apply(model, x, seeds.named(0, 'test', 1)))
@@ -161,7 +161,7 @@ def test_same_seed_same_bits_and_no_loss_of_their_own(make, x, linear):
   assert model.losses == []
 
 
-def test_one_convolution_is_two(monkeypatch):
+def test_grouped_and_separate_convolutions_agree(monkeypatch):
   model, variables = built(conv(), LARGE)
 
   def slopes():

@@ -20,7 +20,7 @@ def build(variant='deterministic', size=32, **settings):
   )
 
 
-def test_counts():
+def test_numbers_of_weights_and_dropout_layers():
   assert weights.Layout.of(build()).num_trainable() == 2_236_682
   # Depthwise convolutions have nine weights and a bias per channel.
   layout = weights.Layout.of(build('flipout', normalization='none'))
@@ -34,13 +34,13 @@ def test_counts():
   'size, first, last',
   [(8, 8, 1), (63, 63, 8), (64, 32, 4)],
 )
-def test_strides_leave_small_images_a_map(size, first, last):
+def test_strides_keep_feature_maps_of_small_images(size, first, last):
   model = build(size=size)
   shapes = [layer.output_shape[1] for layer in model.layers[1:-2]]
   assert (shapes[0], shapes[-1]) == (first, last)
 
 
-def test_at_128_pixels_it_is_keras_own():
+def test_at_128_pixels_the_network_equals_that_of_keras():
   ours = build(size=128)
   theirs = tf_keras.applications.MobileNetV2(
     (128, 128, 3), weights=None, classes=10, classifier_activation=None

@@ -54,7 +54,7 @@ def resnet_counts(depth, normalization):
     ),
   ],
 )
-def test_counts(name, shape, settings, count):
+def test_numbers_of_weights(name, shape, settings, count):
   variants = ('flipout', *(models.VARIANTS if name == 'mlp' else ()))
   for variant in variants:
     model = build(name, shape, variant, **settings)
@@ -74,7 +74,7 @@ def test_counts(name, shape, settings, count):
     (8, 'flipout', 'none'),
   ],
 )
-def test_resnet_counts(depth, variant, normalization):
+def test_numbers_of_weights_of_resnets(depth, variant, normalization):
   model = build(
     f'resnet{depth}', (8, 8, 3), variant, normalization=normalization
   )
@@ -86,7 +86,7 @@ def test_resnet_counts(depth, variant, normalization):
   assert layout.size('buffers') == moving
 
 
-def test_resnet18_counts():
+def test_numbers_of_weights_of_resnet18():
   model = build('resnet18', (32, 32, 3))
   layout = weights.Layout.of(model)
   # ImageNet's network (torchvision) has 1000 classes and a 7x7 stem.
@@ -96,12 +96,12 @@ def test_resnet18_counts():
   assert layout.size('buffers') == 2 * 4_800
 
 
-def test_the_formula_is_the_papers():
+def test_the_number_of_resnet20_weights_is_that_of_the_paper():
   # He et al., table 6: 0.27 million.
   assert sum(resnet_counts(20, 'batch')[:2]) == 269_722
 
 
-def test_the_seed_alone_decides_the_start():
+def test_initial_weights_depend_only_on_the_seed():
   first = read(build('lenet5', (12, 12, 1), 'flipout', seed=3))
   again = read(build('lenet5', (12, 12, 1), 'flipout', seed=3))
   other = read(build('lenet5', (12, 12, 1), 'flipout', seed=4))
@@ -111,7 +111,7 @@ def test_the_seed_alone_decides_the_start():
   assert not np.any((first.loc == other.loc) & kernels)
 
 
-def test_extra_layers_leave_the_others_as_they_were():
+def test_extra_layers_do_not_change_other_initial_kernels():
   settings = {'name': 'convnet', 'shape': (20, 20, 1), 'seed': 3}
   without, more = (
     [v for v in model.trainable_variables if v.shape.rank > 1]
@@ -125,7 +125,7 @@ def test_extra_layers_leave_the_others_as_they_were():
   assert [kernel.shape for kernel in more[3:5]] == [(3, 3, 64, 64)] * 2
 
 
-def test_only_mc_dropout_drops():
+def test_only_mc_dropout_models_have_dropout_layers():
   counts = [
     [type(layer).__name__ for layer in build(name, variant=variant).layers]
     .count('MCDropout')
@@ -153,7 +153,7 @@ def five_logits(variant, input_shape, num_classes):
   return linear(variant, input_shape, 5)
 
 
-def test_a_users_own_builder():
+def test_a_custom_builder_depends_on_the_seed():
   name = f'{__name__}:linear'
   first, again, other = (build(name, seed=seed) for seed in (1, 1, 2))
   assert first.output_shape == (None, 10)
@@ -162,7 +162,7 @@ def test_a_users_own_builder():
 
 
 # Network, inputs and settings, by a pattern of the error.
-REFUSED = {
+INVALID = {
   'resnet21': ('resnet21', (32, 32, 3), {}),
   'lenet5 .* 12x12': ('lenet5', (11, 28, 1), {}),
   r'convnet .* \(30,\)': ('convnet', (30,), {}),
@@ -173,7 +173,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-def test_refused():
-  for named, (name, shape, settings) in REFUSED.items():
+def test_invalid_networks_and_settings_are_rejected():
+  for named, (name, shape, settings) in INVALID.items():
     with pytest.raises(ValueError, match=named):
       build(name, shape, **settings)

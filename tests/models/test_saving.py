@@ -19,7 +19,7 @@ every_model = pytest.mark.parametrize(
 )
 
 
-OWN = {'flipout': {'initial_scale': 0.1}, 'mc_dropout': {'rate': 0.4}}
+SETTINGS = {'flipout': {'initial_scale': 0.1}, 'mc_dropout': {'rate': 0.4}}
 
 
 def build(name, variant):
@@ -29,7 +29,7 @@ def build(name, variant):
     input_shape=SHAPES.get(name, (12, 12, 1)),
     num_classes=3,
     seed=3,
-    **OWN[variant],
+    **SETTINGS[variant],
   )
 
 
@@ -44,9 +44,7 @@ def assert_alike(ours, theirs):
 
 
 @every_model
-def test_a_config_starts_alike_and_a_file_holds_what_was_trained(
-  name, variant, tmp_path
-):
+def test_config_and_saved_file_restore_the_model(name, variant, tmp_path):
   model = build(name, variant)
   copy = tf_keras.Model.from_config(model.get_config())
   for ours, theirs in zip(model.get_weights(), copy.get_weights(), strict=True):

@@ -11,7 +11,7 @@ ROWS = np.random.default_rng(0).normal(size=[2, 5]).astype(np.float32)
 
 
 @pytest.mark.parametrize('variant', ['flipout', 'mc_dropout'])
-def test_names_and_earlier_models_change_no_bits(variant):
+def test_layer_names_and_earlier_models_do_not_change_outputs(variant):
   def run():
     model = models.build(
       'mlp', variant=variant, input_shape=(5,), num_classes=3, seed=1
@@ -24,7 +24,7 @@ def test_names_and_earlier_models_change_no_bits(variant):
   assert np.array_equal(first, second)
 
 
-def test_dropout_is_on_at_inference():
+def test_mc_dropout_is_on_at_inference():
   layer = layers.MCDropout(0.25)
   x = tf.fill([40, 250], 3.0)
   with models.scope([1, 2]):
@@ -39,7 +39,7 @@ def test_dropout_is_on_at_inference():
   assert layers.MCDropout.from_config(layer.get_config()).rate == 0.25
 
 
-def test_dropout_is_off_at_inference():
+def test_ordinary_dropout_is_off_at_inference():
   layer, ones = layers.Dropout(0.25), tf.ones([4, 500])
   np.testing.assert_array_equal(layer(ones, training=False), ones)
   with models.scope([0, 1]):
@@ -47,7 +47,7 @@ def test_dropout_is_off_at_inference():
   assert set(np.unique(dropped)) == {0, np.float32(1 / 0.75)}
 
 
-def test_a_scope_inside_a_scope_leaves_the_outer_stream_alone():
+def test_a_nested_scope_does_not_change_the_outer_seeds():
   def stream(inside):
     with models.scope([7, 0]):
       yield models.next_seed().numpy().tolist()

@@ -41,7 +41,7 @@ def assert_biases(biases, start, fan_in):
 
 @every_start
 @pytest.mark.parametrize('variant', ['deterministic', 'flipout'])
-def test_kernels_or_their_means_start_so_and_their_biases(variant, start):
+def test_initial_kernels_and_biases_have_the_stated_variance(variant, start):
   model = models.build(
     'logistic',
     variant=variant,
@@ -57,7 +57,7 @@ def test_kernels_or_their_means_start_so_and_their_biases(variant, start):
 
 
 @every_start
-def test_convolutions_count_the_pixels_of_their_windows(start):
+def test_fans_of_a_convolution_count_the_pixels_of_the_window(start):
   inputs = tf_keras.Input((4, 4, 20))
   model = tf_keras.Model(inputs, blocks(start).conv(500, 3, inputs))
   kernel, bias = model.get_weights()
@@ -66,7 +66,7 @@ def test_convolutions_count_the_pixels_of_their_windows(start):
 
 
 @every_start
-def test_a_depthwise_filter_sees_and_feeds_one_channel(start):
+def test_fans_of_a_depthwise_convolution_count_one_channel(start):
   inputs = tf_keras.Input((4, 4, 10_000))
   model = tf_keras.Model(inputs, blocks(start).depthwise(3, inputs))
   kernel, bias = model.get_weights()
@@ -75,7 +75,7 @@ def test_a_depthwise_filter_sees_and_feeds_one_channel(start):
   assert_biases(bias, start, 9)
 
 
-def test_variants_start_from_the_same_means_so_that_they_pair_by_seed():
+def test_variants_with_the_same_seed_have_the_same_initial_means():
   point, dropout, flipout = (
     weights.read(weights.Variables.of(models.build(
       'mlp', variant=variant, input_shape=(7,), num_classes=3, seed=5

@@ -14,7 +14,7 @@ _REFRESH = 'run: python notebooks/refresh.py'
 
 
 @pytest.mark.parametrize('path', _NOTEBOOKS, ids=lambda path: path.stem)
-def test_pair_has_the_same_cells(path):
+def test_a_notebook_and_its_python_file_have_the_same_cells(path):
   ours, theirs = (
     [(cell.cell_type, cell.source) for cell in jupytext.read(file).cells]
     for file in (path, path.with_suffix('.py'))
@@ -24,7 +24,7 @@ def test_pair_has_the_same_cells(path):
 
 @pytest.mark.process
 @pytest.mark.parametrize('path', _NOTEBOOKS, ids=lambda path: path.stem)
-def test_it_runs(path, monkeypatch):
+def test_a_notebook_runs(path, monkeypatch):
   """Runs the Python file in this process, which has TensorFlow already."""
   monkeypatch.setenv('BFL_TF_SMOKE', '1')
   monkeypatch.chdir(_FOLDER)

@@ -27,7 +27,7 @@ _TRAINS = engine.Local
     },
   ],
 )
-def test_added_and_removed_it_was_never_there_and_order_is_nothing(changes):
+def test_the_result_depends_only_on_the_current_members(changes):
   experiment = made.experiment(**changes)
   whole, alone = made.played(experiment), made.without(experiment, 2)
   removed = online.apply(experiment, whole, online.Change('remove', 2))
@@ -58,7 +58,7 @@ def test_added_and_removed_it_was_never_there_and_order_is_nothing(changes):
   assert int(added.state.slots['store_updates']['changes']) == 1
 
 
-def test_replaced_it_draws_anew_and_the_others_stay():
+def test_replacing_a_client_changes_only_its_update():
   experiment = made.experiment()
   before = made.played(experiment)
   after = online.apply(experiment, before, online.Change('replace', 1))
@@ -75,7 +75,7 @@ def test_replaced_it_draws_anew_and_the_others_stay():
     {'client_parts': ('pvi',), 'pooling': 'dwc', 'variant': 'flipout'},
   ],
 )
-def test_what_clients_remember_goes_with_them(changes):
+def test_memories_and_slots_of_a_removed_client_are_removed(changes):
   experiment = made.experiment(**changes)
   whole, alone = made.played(experiment), made.without(experiment, 2)
   removed = online.apply(experiment, whole, online.Change('remove', 2)).state
@@ -89,8 +89,8 @@ def test_what_clients_remember_goes_with_them(changes):
     assert toys.same(added.memories[client], memory)
 
 
-def test_a_newcomer_trains_by_the_founders_schedule(monkeypatch):
-  """It has the rates and epochs of the round, and its own random draws."""
+def test_an_added_client_trains_with_the_schedule_of_the_round(monkeypatch):
+  """The client has the rates and epochs of the round, but its own seeds."""
   monkeypatch.setattr(engine, 'Local', _TRAINS)
   experiment = made.experiment(
     **{'learning_rate_schedule': 'steps', 'steps.first_factor': 0.5},
@@ -108,14 +108,14 @@ def test_a_newcomer_trains_by_the_founders_schedule(monkeypatch):
 @pytest.mark.parametrize(
   'kind, client', [('remove', 6), ('replace', 2), ('remove', 2), ('add', 1)]
 )
-def test_what_cannot_be_done_is_refused(kind, client):
+def test_invalid_changes_are_rejected(kind, client):
   experiment = made.experiment()
   state = made.without(experiment, 2)
   with pytest.raises(ValueError, match=f'--{kind}={client}'):
     online.apply(experiment, state, online.Change(kind, client))
 
 
-def test_a_member_that_is_refused_is_not_dropped():
+def test_an_invalid_stored_update_is_an_error():
   experiment = made.experiment()
   state = made.played(experiment)
   state.slots['store_updates']['updates']['4']['model']['loc'][0] = np.nan
@@ -123,7 +123,7 @@ def test_a_member_that_is_refused_is_not_dropped():
     online.apply(experiment, state, online.Change('remove', 1))
 
 
-def test_a_run_that_kept_nothing_or_not_all_or_played_on_is_refused():
+def test_runs_without_all_updates_or_with_several_rounds_are_rejected():
   state = made.played(made.experiment(refine=()))
   with pytest.raises(ValueError, match='--refine=store_updates'):
     online.members(state)
@@ -133,7 +133,7 @@ def test_a_run_that_kept_nothing_or_not_all_or_played_on_is_refused():
 
 
 @pytest.mark.process
-def test_the_binary_makes_changes(tmp_path):
+def test_the_binary_removes_and_adds_a_client(tmp_path):
   config = Config(
     dataset='toys:blobs', model='logistic', variant='deterministic',
     num_clients=3, num_rounds=1, local_epochs=4, batch_size=25,

@@ -11,7 +11,7 @@ def split(labels, num_clients, seed=0):
   return partitions.class_split(labels, num_clients=num_clients, seed=seed)
 
 
-def test_classes_that_do_not_occur_are_nobodys():
+def test_classes_without_examples_are_not_assigned():
   parts = split(np.array([7, 0, 7, 2, 9, 2]), 2)
   assert [part.tolist() for part in parts] == [[1, 3, 5], [0, 2, 4]]
 

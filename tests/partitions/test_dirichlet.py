@@ -27,7 +27,7 @@ def test_a_large_alpha_is_balanced(name):
   assert np.abs(table - 500).max() <= 1
 
 
-def test_dirichlet_sizes_of_equal_mixes():
+def test_dirichlet_sizes_with_a_large_alpha_has_beta_distributed_sizes():
   # Each client has the same share of each class, Beta(1, 3) for 4 clients.
   shares = tables('dirichlet_sizes', 4, alpha=1e12) / 5000
   assert np.ptp(shares, axis=2).max() < 1e-3
@@ -36,13 +36,13 @@ def test_dirichlet_sizes_of_equal_mixes():
   assert abs(squares.mean() - 0.25 * 0.75 / 5) < 4 * error
 
 
-def test_dirichlet_sizes_of_equal_clients():
+def test_dirichlet_sizes_with_two_large_alphas_is_balanced():
   large = {'alpha': 1e12, 'size_alpha': 1e12}
   parts = split('dirichlet_sizes', CIFAR, **large)
   assert np.abs(partitions.counts(CIFAR, parts, 10) - 500).max() <= 1
 
 
-def test_dirichlet_moments():
+def test_dirichlet_shares_have_the_variance_of_a_beta_distribution():
   # Beta(alpha, (K - 1) alpha) is each client's share of a class.
   shares = tables('dirichlet', 4, alpha=0.5) / 5000
   variance = 0.25 * 0.75 / (4 * 0.5 + 1)
@@ -58,7 +58,9 @@ def test_dirichlet_moments():
   strategies.lists(strategies.integers(1, 99), min_size=1, max_size=8),
 )
 @hypothesis.settings(deadline=None)
-def test_dirichlet_equal_keeps_both_sums(seed, alpha, num_clients, sizes):
+def test_dirichlet_equal_has_equal_client_sizes_and_uses_all_examples(
+  seed, alpha, num_clients, sizes
+):
   labels = np.repeat(np.arange(len(sizes)), sizes)
   hypothesis.assume(num_clients <= labels.size)
   parts = split('dirichlet_equal', labels, num_clients, seed, alpha=alpha)
@@ -78,13 +80,13 @@ def test_dirichlet_equal_with_a_tiny_alpha_gives_few_classes(
 
 
 def test_dirichlet_equal_clients_are_exchangeable():
-  # The last client does not get the rest: it is as peaked as the first.
+  # The last client is as unbalanced as the first; it does not get the rest.
   peaks = tables('dirichlet_equal', alpha=0.1).max(axis=-1)
   gap = peaks[:, 0] - peaks[:, -1]
   assert abs(gap.mean()) < 5 * gap.std() / np.sqrt(gap.size)
 
 
-def test_dirichlet_equal_varies_less_by_the_sums_that_it_keeps():
+def test_dirichlet_equal_has_the_variance_of_its_degrees_of_freedom():
   # Small deviations are approximately normal. Both sums leave 9 x 9 of 10 x 9
   # degrees of freedom.
   alpha = 50.0

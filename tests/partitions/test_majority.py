@@ -15,7 +15,7 @@ def counts(labels, num_clients, num_classes, **options):
   return partitions.counts(labels, parts, num_classes)
 
 
-def test_swiss_roll_by_hand():
+def test_counts_of_the_swiss_roll_match_hand_computed_values():
   labels = data.load('swiss_roll').train.y
   table = counts(labels, 3, 3)
   assert table.tolist() == [[240, 30, 30], [30, 240, 30], [30, 30, 240]]
@@ -27,7 +27,7 @@ def test_swiss_roll_by_hand():
   st.floats(0.1, 0.9),
 )
 @settings(max_examples=20)
-def test_sizes_are_equal_whatever_the_classes(sizes, num_clients, fraction):
+def test_sizes_are_equal_for_unequal_classes(sizes, num_clients, fraction):
   labels = np.repeat(np.arange(len(sizes)), sizes)
   table = counts(labels, num_clients, len(sizes), major_fraction=fraction)
   assert np.ptp(table.sum(1)) <= 1
@@ -40,7 +40,9 @@ def test_sizes_are_equal_whatever_the_classes(sizes, num_clients, fraction):
   st.integers(2, 40),
   st.floats(0.01, 0.99),
 )
-def test_equal_classes_keep_the_fraction(num_classes, turns, size, fraction):
+def test_clients_have_the_major_fraction_if_classes_are_equal(
+  num_classes, turns, size, fraction
+):
   labels = np.tile(np.arange(num_classes), size * turns)
   num_clients = num_classes * turns
   table = counts(labels, num_clients, num_classes, major_fraction=fraction)

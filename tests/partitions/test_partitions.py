@@ -40,7 +40,7 @@ def covers(parts, num_examples):
 @every_partition
 @hypothesis.given(seeds, strategies.integers(1, 20), strategies.data())
 @hypothesis.settings(deadline=None, max_examples=40)
-def test_parts_cover_every_example_once_and_none_is_empty(
+def test_parts_are_nonempty_and_cover_every_example_once(
   name, seed, num_clients, data
 ):
   sizes = data.draw(
@@ -64,7 +64,7 @@ def test_parts_cover_every_example_once_and_none_is_empty(
 
 
 @every_partition
-def test_the_seed_decides(name):
+def test_a_partition_depends_only_on_the_seed(name):
   assert same(split(name, CIFAR, seed=3), split(name, CIFAR, seed=3))
   # These partitions are not random.
   fixed = name in ('class_split', 'natural')
@@ -72,7 +72,7 @@ def test_the_seed_decides(name):
   assert same(split(name, CIFAR, seed=3), other) == fixed
 
 
-def test_label_quantity_gives_each_client_its_own_class_and_others():
+def test_label_quantity_assigns_the_specified_number_of_classes():
   parts = split('label_quantity', CIFAR, 20, classes_per_client=3)
   table = partitions.counts(CIFAR, parts, 10)
   assert np.all((table > 0).sum(axis=1) == 3)
@@ -81,7 +81,7 @@ def test_label_quantity_gives_each_client_its_own_class_and_others():
     assert np.ptp(column[column > 0]) <= 1
 
 
-def test_natural_takes_sites_by_the_order_of_their_names():
+def test_natural_orders_sites_by_name():
   sites = np.array(['b', 'a', 'b', 'c', 'a', 'b'])
   parts = partitions.natural(
     np.zeros(6, int), num_clients=3, seed=0, client_ids=sites
@@ -124,7 +124,7 @@ def test_hold_out_is_class_balanced(seed, sizes, fraction):
     assert taken[c] >= min(size, taken.max() - 1)
 
 
-def test_hold_out_by_seed_and_counts_by_hand():
+def test_hold_out_depends_on_the_seed_and_counts_match():
   draws = [
     partitions.hold_out(CIFAR, num_examples=1000, seed=seed)[0]
     for seed in (1, 1, 2)
@@ -136,7 +136,7 @@ def test_hold_out_by_seed_and_counts_by_hand():
 
 
 # Partition, wrong argument, and its value.
-REFUSED = [
+INVALID = [
   ('class_split', 'num_clients', {'num_clients': 3}),
   ('dirichlet', 'min_examples=6000', {'min_examples': 6000}),
   ('label_quantity', 'num_clients=9', {'num_clients': 9}),
@@ -152,11 +152,11 @@ REFUSED = [
 ]  # fmt: skip
 
 
-def test_what_is_refused_by_the_arguments_name():
-  for name, named, changes in REFUSED:
-    given = {'labels': CIFAR, 'num_clients': 10, 'seed': 0}
-    given |= OPTIONS.get(name, {}) | changes
+def test_invalid_arguments_are_rejected_by_name():
+  for name, named, changes in INVALID:
+    arguments = {'labels': CIFAR, 'num_clients': 10, 'seed': 0}
+    arguments |= OPTIONS.get(name, {}) | changes
     with pytest.raises(ValueError, match=named):
-      partitions.PARTITIONS[name](**given)
+      partitions.PARTITIONS[name](**arguments)
   with pytest.raises(ValueError, match='num_server_examples'):
     partitions.hold_out(CIFAR, num_examples=50001, seed=0)

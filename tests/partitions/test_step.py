@@ -9,7 +9,7 @@ from bfl_tf.data import partitions
 CIFAR = np.repeat(np.arange(10), 4000)
 
 
-def test_cifar_10_by_hand():
+def test_counts_of_cifar_10_match_hand_computed_values():
   parts = partitions.step(CIFAR, num_clients=10, seed=0)
   counts = partitions.counts(CIFAR, parts, 10)
   assert np.all(np.sort(counts, 1) == [10] * 8 + [1960] * 2)
@@ -19,7 +19,7 @@ def test_cifar_10_by_hand():
 @hypothesis.given(
   st.integers(0, 99), st.integers(2, 6), st.integers(1, 3), st.integers(0, 4)
 )
-def test_majors_are_a_few_and_minors_as_many_as_is_said(
+def test_clients_have_the_specified_major_classes_and_minor_examples(
   seed, num_clients, majors, minors
 ):
   hypothesis.assume(num_clients * majors >= 3)

@@ -5,7 +5,7 @@ import numpy as np
 from bfl_tf import plots
 
 
-def test_simplex_stars_the_best_and_crosses_the_centre():
+def test_the_simplex_marks_the_best_model_and_the_centre():
   accuracy = np.array([0.5, 0.9, 0.4])
   axes = plots.simplex(np.eye(3), accuracy).axes[0]
   (models,) = axes.collections
@@ -18,7 +18,7 @@ def test_simplex_stars_the_best_and_crosses_the_centre():
   np.testing.assert_allclose(centre.get_xydata(), [[0.5, 3**0.5 / 6]])
 
 
-def test_points_of_a_class_look_alike_in_all_panels():
+def test_points_of_a_class_have_the_same_style_in_all_panels():
   first = np.array([[0.0, 1], [2, 3], [4, 5]]), np.array([7, 0, 7])
   second = np.array([[6.0, 7]]), np.array([7])
   figure = plots.points({'one': first, 'two': second})
@@ -36,7 +36,7 @@ def test_points_of_a_class_look_alike_in_all_panels():
   assert [axes.get_title() for axes in (one, two)] == ['one', 'two']
 
 
-def test_samples_share_a_plane():
+def test_samples_are_projected_onto_the_same_plane():
   rng = np.random.default_rng(0)
   direction = np.array([3.0, 4.0, 0.0]) / 5
   wide = np.outer(rng.normal(size=200), direction) * 10

@@ -70,7 +70,7 @@ def test_learning_curve_shows_the_evaluated_rounds(run_dir, tmp_path):
   assert axes.get_ylabel() == 'Fraction of test examples'
 
 
-def test_seeds_of_a_name_are_a_line_in_a_band(run_dir, tmp_path):
+def test_seeds_of_a_name_are_drawn_as_mean_and_band(run_dir, tmp_path):
   other = make_run(tmp_path / 'other')
   # The other run is longer; curves end with the shorter run.
   scores = [[0, 0.3], [2, 0.6], [4, 0.5], [6, 0.9]]
@@ -82,7 +82,7 @@ def test_seeds_of_a_name_are_a_line_in_a_band(run_dir, tmp_path):
   assert corners >= {(0, 0.1), (0, 0.3), (2, 0.4), (2, 0.6), (4, 0.5), (4, 0.7)}
 
 
-def test_learning_curve_of_a_metric_for_each_run(tmp_path):
+def test_learning_curve_shows_another_metric_for_each_run(tmp_path):
   rows = [['round', 'accuracy', 'accuracy_A+C'], [0, 0.1, 0.3], [1, 0.2, 0.4]]
   write_csv(tmp_path / 'metrics.csv', rows)
   columns = {'FedAvg': 'accuracy', 'Ensemble': 'accuracy_A+C'}
@@ -104,7 +104,7 @@ def test_reliability_diagram_shows_the_bins(run_dir):
   assert f'ECE {bins.expected_calibration_error:.4f}' in axes.get_title()
 
 
-def test_confidence_histogram_shows_right_and_wrong(run_dir):
+def test_confidence_histogram_shows_correct_and_wrong_predictions(run_dir):
   (axes,) = plots.confidence_histogram(run_dir, num_bins=5).axes
   probs, labels = recorded(run_dir)['probs'], recorded(run_dir)['labels']
   bins = metrics.reliability(probs, labels, 5)
@@ -116,7 +116,7 @@ def test_confidence_histogram_shows_right_and_wrong(run_dir):
   assert lines == pytest.approx([accuracy, probs.max(1).mean()])
 
 
-def test_member_confidence_shows_right_and_wrong(tmp_path):
+def test_member_confidence_shows_correct_and_wrong_predictions(tmp_path):
   confidence = np.array([[0.55, 0.95, 0.95], [0.55, 0.75, 0.95]], np.float32)
   correct = np.array([[0, 1, 1], [1, 0, 1]], bool)
   np.savez(tmp_path / 'members.npz', confidence_C=confidence, correct_C=correct)
@@ -128,7 +128,7 @@ def test_member_confidence_shows_right_and_wrong(tmp_path):
   assert axes.get_title() == '2 clients: mean accuracy 0.667'
 
 
-def test_retention_shows_three_measures(run_dir):
+def test_retention_shows_three_measures_of_uncertainty(run_dir):
   panels = plots.retention(run_dir).axes
   arrays = recorded(run_dir)
   correct = metrics.is_correct(arrays['probs'], arrays['labels'])
@@ -140,7 +140,7 @@ def test_retention_shows_three_measures(run_dir):
     assert f'{curve.area:.3f}' in axes.lines[0].get_label()
 
 
-def test_gap_above_by_hand():
+def test_calibration_gap_above_a_threshold_matches_hand_computed_values():
   curve = metrics.gap_above(PROBS, LABELS, 11)
   np.testing.assert_allclose(curve.thresholds, np.arange(11) / 10)
   assert curve.counts.tolist() == [4] * 6 + [3, 3, 1, 1, 0]
@@ -152,7 +152,7 @@ def test_gap_above_by_hand():
   assert curve.gap[0] == pytest.approx(-metrics.overconfidence(PROBS, LABELS))
 
 
-def test_calibration_by_confidence_and_above_it(run_dir):
+def test_calibration_gap_by_confidence_and_above_a_threshold(run_dir):
   arrays = {**recorded(run_dir), 'probs': PROBS, 'labels': LABELS}
   np.savez(run_dir / 'predictions.npz', **arrays)
   (axes,) = plots.calibration_gap({'one': run_dir}, num_bins=10).axes
@@ -166,7 +166,7 @@ def test_calibration_by_confidence_and_above_it(run_dir):
   assert axes.lines[1].get_ydata()[0] == pytest.approx(-0.2125)
 
 
-def test_partition_shows_areas(run_dir):
+def test_partition_shows_counts_as_areas(run_dir):
   axes = plots.partition(run_dir).axes[0]
   (boxes,) = axes.collections
   corners = [path.vertices for path in boxes.get_paths()]
@@ -189,7 +189,7 @@ def test_draw_run_writes_every_figure(run_dir):
   assert not pyplot.get_fignums()
 
 
-def test_what_a_run_lacks_is_named(run_dir):
+def test_missing_columns_and_files_are_errors(run_dir):
   with pytest.raises(ValueError, match='train_los'):
     plots.learning_curve(run_dir, 'train_los')
   (run_dir / 'predictions.npz').unlink()
@@ -197,7 +197,7 @@ def test_what_a_run_lacks_is_named(run_dir):
     plots.draw_run(run_dir)
 
 
-def test_a_long_legend_is_below_the_axes_and_whole(run_dir, tmp_path):
+def test_a_long_legend_is_below_the_axes_and_in_the_figure(run_dir, tmp_path):
   flags = ' '.join(f'a_flag_of_the_run.setting_{i}=0.00123' for i in range(5))
   runs = [run_dir, make_run(tmp_path / 'other')]
   groups = {f'{flags} last={i}': runs for i in range(4)}
@@ -212,7 +212,7 @@ def test_a_long_legend_is_below_the_axes_and_whole(run_dir, tmp_path):
     assert 'Band' in legend.get_texts()[-1].get_text()
 
 
-def test_a_grid_has_a_color_per_first_value_and_dashes_per_second():
+def test_a_grid_has_colors_by_first_value_and_dashes_by_second():
   names = ['nwa, 0.1', 'nwa, 10', 'lp, 0.1', 'lp, 10']
   drawn = [*canvas.styles(names)]
   colors = [style['color'] for style in drawn]

@@ -40,7 +40,7 @@ def reduce(rule, updates, reference):
 
 
 @every_rule
-def test_a_rule_pools_the_marginals(name, rank=2):
+def test_elementwise_rules_pool_the_marginals(name, rank=2):
   rule, updates = pooling.rule_of(name), clients(rank)
   reference = marginal(clients(5, 1)[0]).model._replace(
     scale=np.full(9_000, 9, np.float32)
@@ -72,7 +72,7 @@ def test_divergences_are_of_the_marginals():
   assert got == pytest.approx(expected, rel=1e-5)
 
 
-def test_a_scale_of_0_beside_a_factor_is_refused():
+def test_a_scale_of_0_with_a_factor_is_rejected():
   singular = tfd.MultivariateNormalDiagPlusLowRankCovariance(
     np.zeros(3, 'f4'), np.float32([1, 0, 1]), np.ones([3, 1], 'f4')
   )

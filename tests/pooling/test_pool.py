@@ -30,7 +30,7 @@ def pool_moments(rule, loc, scale, weights=None, **kwargs):
 @pytest.mark.parametrize(
   'prior, around, spread', [(None, 1, 1e-5), (0.0, 1, 1e-5), (None, 1e3, 1e-4)]
 )
-def test_lp_sees_a_small_spread(prior, around, spread):
+def test_lp_measures_a_small_spread_of_means(prior, around, spread):
   rng = np.random.default_rng(0)
   loc = rng.normal(around, spread, (10, 50)).astype(np.float32)
   scale = np.full_like(loc, 1e-6)
@@ -99,7 +99,7 @@ def test_conjugate_clients_give_the_centralized_posterior(
   assert close(mean, expected) == (same and design != 'correlated')
 
 
-def test_points_are_averaged():
+def test_deterministic_models_are_averaged():
   points = [tfd.VectorDeterministic(p) for p in ([1.0, 2.0], [3.0, 8.0])]
   for name in pooling.RULES:
     mean = pooling.pool(name, points, prior=points[0])
@@ -110,7 +110,7 @@ def test_points_are_averaged():
       assert mean.mean().numpy().tolist() == [1.5, 3.5]
 
 
-def test_refused():
+def test_invalid_arguments_are_rejected():
   for named, name, count, w in (
     ('Conflation', 'conflation', 2, [1, 1]),
     ('prior', 'dwc', 2, None),

@@ -57,7 +57,7 @@ def pooled(sent, name='product', order=None):
 @given(
   st.integers(0, 2**31), st.lists(st.integers(0, 5), min_size=1, max_size=5)
 )
-def test_it_is_the_dense_product(seed, ranks):
+def test_the_low_rank_product_equals_the_dense_product(seed, ranks):
   rng = np.random.default_rng(seed)
   clients = [model(rng, rank) for rank in ranks]
   mean, sigma = dense(clients)
@@ -73,7 +73,7 @@ def test_it_is_the_dense_product(seed, ranks):
   np.testing.assert_allclose(found.mean / scale, mean / scale, atol=1e-8)
 
 
-def test_more_than_a_chunk_is_the_same_as_its_parts():
+def test_the_product_of_several_chunks_equals_that_of_blocks():
   # No factor correlates the blocks of weights, so each block is a product.
   rng = np.random.default_rng(1)
   size = 9_000
@@ -114,14 +114,14 @@ def test_the_order_of_clients_does_not_matter(seed, order):
 
 @law
 @given(st.integers(0, 2**31), st.integers(1, 6))
-def test_one_client_returns_itself_bit_for_bit(seed, rank):
+def test_pooling_one_client_returns_its_model_bit_for_bit(seed, rank):
   alone = model(np.random.default_rng(seed), rank)
   got, info = pooled(updates([alone]))
   assert toys.same(got, alone)
   assert 0 < info['factor_fraction'] < 1
 
 
-def test_a_factor_much_larger_than_the_scale_keeps_its_digits():
+def test_a_factor_much_larger_than_the_scale_is_pooled_accurately():
   rng = np.random.default_rng(4)
   clients = [
     client._replace(scale=np.float32(1e-3) * client.scale)
@@ -135,7 +135,7 @@ def test_a_factor_much_larger_than_the_scale_keeps_its_digits():
 
 
 @pytest.mark.parametrize('ratio', [1e3, 1e5, 1e6, 1e8])
-def test_clients_of_one_covariance_are_averaged_or_refused(ratio):
+def test_equal_covariances_are_averaged_or_rejected_if_ill_conditioned(ratio):
   # The product of K clients is N(mean of the means, covariance / K).
   rng = np.random.default_rng(6)
   one = model(rng, 3, spread=0.1)

@@ -18,15 +18,17 @@ def pooled(name, loc, scale, buffers=None, **settings):
   rule = pooling.rule_of(name, **settings)
   weighed = []
   for client, (m, s) in enumerate(zip(np.float32(loc), np.float32(scale))):
-    said = NONE if buffers is None else np.float32(buffers[client])
-    model = weights.Weights(m, s, m, said)
+    moving = NONE if buffers is None else np.float32(buffers[client])
+    model = weights.Weights(m, s, m, moving)
     update = statistics.ClientUpdate(client, 1 + 10**client, model)
     weighed.append((update, 1.0))
   return statistics.reduced(rule, weighed, model)
 
 
 @every_rule
-def test_two_of_ten_bad_clients_stay_within_the_good_ones(name, worst=-1e18):
+def test_with_two_of_ten_malicious_the_result_is_within_honest_values(
+  name, worst=-1e18
+):
   rng = np.random.default_rng(0)
   loc, scale = rng.normal(size=(10, 50)), rng.uniform(0.5, 1, (10, 50))
   loc[3], scale[3] = worst, 1e18
@@ -40,13 +42,13 @@ def test_two_of_ten_bad_clients_stay_within_the_good_ones(name, worst=-1e18):
     # The root of a mean of squares has a rounding error.
     assert np.all(vector >= of.min(axis=0) - 1e-6)
     assert np.all(vector <= of.max(axis=0) + 1e-6)
-  aside = 0.2 if name == 'multi_krum' else 0
-  assert info['guarded_fraction'] == pytest.approx(aside)
-  led_away, _ = pooled('nwa', loc, scale)
-  assert np.abs(led_away.loc).min() > 1e16
+  rejected = 0.2 if name == 'multi_krum' else 0
+  assert info['guarded_fraction'] == pytest.approx(rejected)
+  naive, _ = pooled('nwa', loc, scale)
+  assert np.abs(naive.loc).min() > 1e16
 
 
-def test_median_and_trimmed_mean_by_hand():
+def test_median_and_trimmed_mean_match_hand_computed_values():
   loc, scale = [[1], [2], [9], [4], [5]], np.sqrt([[1], [2], [9], [4], [5]])
   median, _ = pooled('median', loc, scale)
   assert median.loc == 4
@@ -59,7 +61,7 @@ def test_median_and_trimmed_mean_by_hand():
   np.testing.assert_allclose(whole.loc, 21 / 5, rtol=1e-6)
 
 
-def test_krum_by_hand():
+def test_multi_krum_matches_a_hand_computed_value():
   # One of five may be malicious: scores use two neighbours, four clients are
   # averaged. With three, 0 (16 + 9 + 64) would be rejected, not 9 (25 + 1).
   model, info = pooled('multi_krum', [[0], [3], [4], [8], [9]], [[1]] * 5)
@@ -68,7 +70,7 @@ def test_krum_by_hand():
 
 
 @every_rule
-def test_a_good_mean_brings_nothing_else_in(name):
+def test_honest_means_do_not_admit_malicious_scales_and_buffers(name):
   rng = np.random.default_rng(0)
   loc, scale = rng.normal(size=(10, 5)), rng.uniform(0.5, 1, (10, 5))
   buffers = rng.normal(size=(10, 5))
@@ -79,14 +81,14 @@ def test_a_good_mean_brings_nothing_else_in(name):
   assert np.all(np.abs(model.buffers) < 10)
 
 
-def test_bad_clients_that_agree_are_not_believed():
+def test_malicious_clients_that_agree_are_rejected():
   # Three of nine may be malicious: four neighbours, six averaged clients.
   loc = [[0], [1], [2], [3], [4], [5], [90], [90], [90]]
   model, _ = pooled('multi_krum', loc, [[1]] * 9, bad=1 / 3)
   assert model.loc == 2.5
 
 
-def test_a_share_of_the_clients_is_what_was_typed():
+def test_the_trimmed_fraction_is_not_rounded_down():
   # 0.29 * 100 is 28.999999999999996.
   loc = [[1e6]] * 29 + [[0]] * 71
   model, _ = pooled('trimmed_mean', loc, [[1]] * 100, trim=0.29)
@@ -94,7 +96,7 @@ def test_a_share_of_the_clients_is_what_was_typed():
 
 
 @pytest.mark.parametrize('name', ['trimmed_mean', 'multi_krum'])
-def test_as_many_are_left_aside_as_an_attack_makes_bad(name):
+def test_robust_rules_remove_as_many_clients_as_an_attack_controls(name):
   for size in range(5, 24):
     bad = attacks.malicious_clients(0, size, 0.2)
     loc = [[1e6 if client in bad else 1.0] for client in range(size)]
@@ -105,7 +107,7 @@ def test_as_many_are_left_aside_as_an_attack_makes_bad(name):
     assert model.loc == left
 
 
-def test_a_run_and_krum_needs_neighbours():
+def test_multi_krum_rejects_too_few_clients():
   settings = {'pooling': 'multi_krum', 'multi_krum.bad': 0.4}
   for changes in (
     {'num_clients': 3}, {'num_clients': 5},

@@ -98,7 +98,7 @@ def krum(m, bad):
 
 
 @every_rule
-def test_streamed_is_dense(name):
+def test_streamed_pooling_equals_dense_pooling(name):
   # 20 001 weights are two chunks and a rest.
   for num_clients, num_params in (
     (1, 40), (2, 1), (3, 20_001), (10, 40), (1000, 40)
@@ -113,7 +113,9 @@ def test_streamed_is_dense(name):
 @every_rule
 @law
 @given(seeds, st.integers(2, 12))
-def test_order_and_tree_do_not_matter_bit_for_bit(name, seed, num_clients):
+def test_results_are_bit_for_bit_identical_for_any_order_and_tree(
+  name, seed, num_clients
+):
   rng = np.random.default_rng(seed)
   updates, w, reference = draw(seed, num_clients)
   # Means of even and odd clients cancel, except for small means of the first.
@@ -134,7 +136,7 @@ def test_order_and_tree_do_not_matter_bit_for_bit(name, seed, num_clients):
     assert again == info
 
 
-def test_a_rule_that_streams_keeps_sums_alone():
+def test_elementwise_rules_store_only_sums():
   updates, _, reference = draw(0, 2)
   for rule in map(pooling.rule_of, rules.ELEMENTWISE):
     shares = [rule.accumulate(u, 1.0, reference) for u in updates]
@@ -144,7 +146,7 @@ def test_a_rule_that_streams_keeps_sums_alone():
 @every_rule
 @law
 @given(seeds)
-def test_one_client_returns_itself_bit_for_bit(name, seed):
+def test_pooling_one_client_returns_its_model_bit_for_bit(name, seed):
   rng = np.random.default_rng(seed)
   loc, point, buffers = rng.normal(size=(3, 30))
   scale = np.exp(rng.uniform(-6, 0, 30))
@@ -155,7 +157,7 @@ def test_one_client_returns_itself_bit_for_bit(name, seed):
   assert info == {'floored_fraction': 0, 'guarded_fraction': 0}
 
 
-def test_the_reference_is_only_a_centre():
+def test_the_reference_changes_only_the_result_of_dwc():
   updates, w, reference = draw(0, 5, decades=1)
   for name in set(pooling.RULES) - {'dwc'}:
     one, _ = reduce(name, updates, w, reference)
@@ -164,7 +166,7 @@ def test_the_reference_is_only_a_centre():
 
 
 @every_rule
-def test_points_and_buffers_by_hand(name):
+def test_point_estimates_and_buffers_match_hand_computed_averages(name):
   updates = [
     update(0, 100, [0], [1], [0, 4], [8]),
     update(1, 300, [0], [1], [4, 0], [0]),
@@ -182,7 +184,7 @@ def test_points_and_buffers_by_hand(name):
 
 
 @every_rule
-def test_the_floor_is_counted(name):
+def test_scales_at_the_lower_bound_are_counted(name):
   rule = pooling.rule_of(name, min_scale=1.5)
   reference = gaussian([0] * 4, [2] * 4)
   client = update(0, 1, [1, 1, 1, 1], [1.25, 1, 2, 2])
@@ -192,7 +194,7 @@ def test_the_floor_is_counted(name):
   assert info == {'floored_fraction': 0.5, 'guarded_fraction': 0}
 
 
-def test_dwc_keeps_the_prior_where_precision_runs_out():
+def test_dwc_keeps_the_prior_if_the_precision_is_too_low():
   # Precisions of two clients: 2/3 - 1, 2/2 - 1, 2/1.61 - 1 < 0.25 < 2/1.5 - 1.
   client = update(0, 1, [5] * 4, np.sqrt([3, 2, 1.61, 1.5]))
   reference = gaussian([4] * 4, [1] * 4)
@@ -221,7 +223,7 @@ class NoCount(rules.NaiveWeightedAverage):
   'rule, message',
   [(NoTuple(), 'must return a tuple'), (NoCount(), 'a Gaussian and a number')],
 )
-def test_a_wrong_result_of_a_rule_is_rejected(rule, message):
+def test_invalid_results_of_a_custom_rule_are_rejected(rule, message):
   one = update(0, 3, [1.0, 2.0], [1.0, 1.0])
   with pytest.raises((TypeError, ValueError), match=message):
     rule.finalize(rule.accumulate(one, 1.0, one.model), one.model)

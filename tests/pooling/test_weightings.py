@@ -45,7 +45,7 @@ def point(*values):
 @every_scheme
 @hypothesis.settings(max_examples=8)
 @hypothesis.given(st.integers(0, 2**31), st.integers(1, 6), st.booleans())
-def test_positive_and_finite(scheme, seed, num_clients, points):
+def test_weights_are_positive_and_finite(scheme, seed, num_clients, points):
   rng = np.random.default_rng(seed)
   locs = rng.normal(size=(num_clients + 1, 5)) * 10 ** rng.uniform(-5, 3)
   *models, reference = (
@@ -57,7 +57,7 @@ def test_positive_and_finite(scheme, seed, num_clients, points):
   assert np.all(np.array(got) > 0) and np.all(np.isfinite(got))
 
 
-def test_equal_and_size_by_hand():
+def test_equal_and_size_weights_match_hand_computed_values():
   sent = updates(*[gaussian(0, 1)] * 3)
   assert weigh(weightings.Equal(), sent) == [1, 1, 1]
   assert weigh(weightings.Size(), sent) == [100, 200, 300]
@@ -66,7 +66,7 @@ def test_equal_and_size_by_hand():
 @pytest.mark.parametrize(
   'clients', [[(0, 1), (2, 0.5)], [(0, 1), (1, 0.5), (-4, 2)]]
 )
-def test_divergences_by_hand(clients):
+def test_weights_from_divergences_match_hand_computed_values(clients):
   """Eq. 20 and 21: nearest, farthest and global posterior of each client."""
   sent, reference = updates(*(gaussian(*c) for c in clients)), (0.5, 4)
   others = [[kl(q, p) for p in clients if p != q] for q in clients]
@@ -82,7 +82,7 @@ def test_divergences_by_hand(clients):
   np.testing.assert_allclose(got, expected, rtol=1e-12)
 
 
-def test_divergence_sums_over_parameters_in_float64():
+def test_the_divergence_is_summed_over_parameters_in_float64():
   q, p = gaussian([0, 1, 2], [1, 2, 0.5]), gaussian([1, 1, 0], [2, 2, 1])
   expected = kl((0, 1), (1, 2)) + kl((1, 2), (1, 2)) + kl((2, 0.5), (0, 1))
   assert weightings.divergence(q, p) == pytest.approx(expected, rel=1e-12)
@@ -93,7 +93,7 @@ def test_divergence_sums_over_parameters_in_float64():
   assert got == pytest.approx(expected, rel=1e-9)
 
 
-def test_equal_posteriors_weigh_the_same_and_count():
+def test_equal_posteriors_have_equal_weights_and_are_counted():
   for discrepancy in ('largest', 'nearest'):
     weighting = weightings.MaxDiscrepancy(discrepancy)
     got, guards = weighting.weigh_all(updates(*[gaussian(1, 2)] * 3), None)
@@ -106,7 +106,7 @@ def test_equal_posteriors_weigh_the_same_and_count():
   assert (got, guards) == ([0.5] * 3, 0)
 
 
-def test_distance_is_floored_and_counted():
+def test_a_distance_of_0_is_floored_and_counted():
   weighting, reference = weightings.Distance(), gaussian(1, 2)
   same, far = updates(reference, gaussian(1, 4))
   weight, guards = weighting.weigh(same, reference)
@@ -116,7 +116,7 @@ def test_distance_is_floored_and_counted():
   assert weight == pytest.approx(1 / kl((1, 2), (1, 4)), rel=1e-12)
 
 
-def test_point_models_use_the_squared_distance():
+def test_deterministic_models_use_the_squared_distance():
   models = updates(point(0, 0), point(3, 4), point(0, 1))
   got, _ = weightings.MaxDiscrepancy().weigh_all(models, None)
   np.testing.assert_allclose(got, [1 / 25, 1 / 25, 1 / 18], rtol=1e-12)

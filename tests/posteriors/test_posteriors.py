@@ -28,7 +28,7 @@ def reduce(statistic, clients, reference):
   return statistics.reduced(statistic, weighed, reference)[0]
 
 
-def test_equation_5_by_hand():
+def test_the_fitted_gaussian_matches_equation_5():
   found = reduce(
     posteriors.FittedGaussian(),
     [
@@ -43,7 +43,7 @@ def test_equation_5_by_hand():
   np.testing.assert_allclose(found.stddev(), expected, rtol=1e-6, atol=1e-7)
 
 
-def test_a_spread_of_1e_5_survives_float32():
+def test_a_spread_of_1e_5_is_measured_in_float32():
   """E[w^2] - E[w]^2 in float32 would be 0 here, or negative."""
   points = 1.0 + 1e-5 * RNG.standard_normal([10, 50])
   points = points.astype(np.float32)
@@ -54,7 +54,7 @@ def test_a_spread_of_1e_5_survives_float32():
   np.testing.assert_allclose(found.stddev(), expected, rtol=1e-4)
 
 
-def test_released_fit_by_hand():
+def test_the_released_fit_matches_hand_computed_values():
   """The two tensors have updates of length 2 and 4 along axes, and [0, +-1]."""
   reference = model([1.0, 1.0, 0.0, 0.0])
   points = [[3.0, 1.0, 0.0, 1.0], [1.0, 5.0, 0.0, -1.0]]
@@ -73,7 +73,7 @@ def mixture(concentration, shares=(1.0, 3.0)):
   return posteriors.SimplexMixture(members, shares, concentration)
 
 
-def test_equation_7_by_hand():
+def test_the_simplex_mixture_matches_equation_7():
   # gamma = (1/2, 1/2): weights 1/4 and 3/4.
   np.testing.assert_allclose(mixture(1.0).combine([0.5, 0.5]), [6, 2])
   np.testing.assert_allclose(mixture(1.0).combine([1.0, 0.0]), [0, 2])
@@ -81,7 +81,7 @@ def test_equation_7_by_hand():
   assert drawn.shape == [5, 2, 2]
 
 
-def test_simplex_moments_match_the_dirichlets():
+def test_simplex_samples_have_the_moments_of_the_dirichlet():
   """Equal shares have Var = p (1 - p) / (K a + 1) d^2 around the average."""
   for alpha in (0.5, 1.0, 4.0):
     drawn = mixture(alpha, (1.0, 1.0)).sample(20000, seed=[3, 4]).numpy()[:, 0]
@@ -90,14 +90,14 @@ def test_simplex_moments_match_the_dirichlets():
     assert drawn.var() == pytest.approx(variance, rel=0.05)
 
 
-def test_updates_come_in_the_order_of_ids():
+def test_updates_are_sorted_by_client_id():
   clients = updates([[1.0], [2.0], [3.0]], [1, 1, 2])
   found = reduce(posteriors.Updates(), clients[::-1], model([0.0]))
   assert [m.point[0] for m in found.models] == [1, 2, 3]
   np.testing.assert_allclose(found.shares, [0.25, 0.25, 0.5])
 
 
-def test_a_models_own_posterior_has_its_moments():
+def test_samples_of_a_models_posterior_have_its_moments():
   """Random weights are mean + scale z1 + factor^T z2; others are constant."""
   loc, scale = RNG.normal(size=3), np.array([0.5, 1e-3, 2.0])
   factor = RNG.normal(size=[2, 3])
@@ -115,7 +115,7 @@ def test_a_models_own_posterior_has_its_moments():
   assert np.all(np.abs(np.cov(drawn.T) - covariance) < 5 * error)
 
 
-def test_at_rank_0_a_models_own_posterior_is_diagonal_bit_for_bit():
+def test_at_rank_0_the_posterior_of_a_model_is_diagonal_bit_for_bit():
   vectors = (np.float32(RNG.uniform(size=n)) for n in (3, 3, 2, 2))
   whole = weights.Weights(*vectors)
   scale = np.concatenate([whole.scale, np.zeros(4)])
@@ -135,14 +135,14 @@ def draws(scale=1.0, size=4):
   )
 
 
-def test_draws_are_made_when_asked_for_and_are_the_same_each_time():
+def test_repeated_iterations_give_the_same_draws():
   first, again = list(draws()), list(draws())
   assert len(first) == 4
   assert [m.point.tolist() for m in first] == [m.point.tolist() for m in again]
   assert len({m.point.tobytes() for m in first}) == 4
 
 
-def test_a_drawn_moving_variance_keeps_a_tenth_of_the_average():
+def test_drawn_moving_variances_are_at_least_a_tenth_of_the_average():
   found = draws(scale=10.0, size=60)
   held = np.array([m.buffers for m in found])
   assert held[:, 1].min() == np.float32(0.1)

@@ -22,7 +22,7 @@ def state(round_index, seed=0):
   )
 
 
-def test_all_of_the_state_comes_back_bit_for_bit(tmp_path):
+def test_the_state_is_restored_bit_for_bit(tmp_path):
   saved = state(3)
   checkpoints.save(saved, tmp_path)
   restored = checkpoints.restore(tmp_path)
@@ -31,7 +31,7 @@ def test_all_of_the_state_comes_back_bit_for_bit(tmp_path):
   assert toys.same(saved, restored)
 
 
-def test_a_restored_memory_is_that_of_the_checkpoint(tmp_path):
+def test_memories_written_after_a_checkpoint_are_not_restored(tmp_path):
   saved = checkpoints.save(state(3), tmp_path)
   newer = {client: {'part': {'rounds': np.int32(99), 'sums': np.ones(2)}}
            for client in (12, 20)}  # fmt: skip

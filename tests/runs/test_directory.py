@@ -16,7 +16,7 @@ from bfl_tf.runs import directory, task
 CONFIG = fake.CONFIG.replace(num_rounds=2)
 
 
-def refused(path, config, match):
+def assert_rejected(path, config, match):
   with pytest.raises(ValueError, match=match):
     fake.run(path, config)
 
@@ -28,7 +28,7 @@ def finished(tmp_path_factory):
   return path
 
 
-def test_an_empty_directory_will_do(tmp_path):
+def test_an_empty_or_new_directory_is_accepted(tmp_path):
   directory.RunDirectory(tmp_path).check(CONFIG)
   directory.RunDirectory(tmp_path / 'new').check(CONFIG)
   assert list(tmp_path.iterdir()) == []
@@ -42,22 +42,22 @@ def test_an_empty_directory_will_do(tmp_path):
     ('site.json', 'output_dir'),
   ],
 )
-def test_what_holds_no_run(tmp_path, name, match):
+def test_files_and_folders_without_a_run_are_rejected(tmp_path, name, match):
   (tmp_path / name).touch()
   if name == 'site.json':
     (tmp_path / 'flags.txt').touch()
   if name == 'file':
-    refused(tmp_path / name, CONFIG, match)
-  refused(tmp_path, CONFIG, match)
+    assert_rejected(tmp_path / name, CONFIG, match)
+  assert_rejected(tmp_path, CONFIG, match)
 
 
-def test_what_cannot_be_written(tmp_path, monkeypatch):
+def test_a_directory_that_is_not_writable_is_rejected(tmp_path, monkeypatch):
   monkeypatch.setattr(os, 'access', lambda path, mode: mode != os.W_OK)
-  refused(tmp_path, CONFIG, 'output_dir')
+  assert_rejected(tmp_path, CONFIG, 'output_dir')
 
 
-def test_what_is_refused_leaves_nothing(tmp_path):
-  refused(tmp_path, CONFIG.replace(num_clients=999), 'num_clients')
+def test_a_rejected_config_writes_no_files(tmp_path):
+  assert_rejected(tmp_path, CONFIG.replace(num_clients=999), 'num_clients')
   assert not list(tmp_path.iterdir())
 
 
@@ -70,8 +70,8 @@ def test_what_is_refused_leaves_nothing(tmp_path):
     ({'num_rounds': 1}, '--num_rounds'),
   ],
 )
-def test_a_changed_flag_is_another_run(finished, changes, named):
-  refused(finished, CONFIG.replace(**changes), named)
+def test_changed_flags_are_rejected(finished, changes, named):
+  assert_rejected(finished, CONFIG.replace(**changes), named)
 
 
 def test_a_run_that_has_not_trained_is_replaced(tmp_path):
@@ -93,7 +93,7 @@ def test_overwrite_replaces_a_finished_run(tmp_path):
   assert again == summary
 
 
-def test_flags_of_the_machine_may_change(finished):
+def test_machine_flags_may_change(finished):
   directory.RunDirectory(finished).check(CONFIG.replace(num_workers=7))
 
 
@@ -103,14 +103,14 @@ def npz(path, shift=0.0):
   np.savez(path, x_train=x, y_train=y, x_test=x, y_test=y)
 
 
-def test_other_data_are_another_run(tmp_path):
+def test_changed_data_are_rejected(tmp_path):
   file, path = tmp_path / 'data.npz', tmp_path / 'run'
   npz(file)
   config = CONFIG.replace(dataset=str(file))
   fake.play(path, config)
   fake.play(path, config)
   npz(file, shift=1.0)
-  refused(path, config, r'data\.npz')
+  assert_rejected(path, config, r'data\.npz')
 
 
 SOURCE = """
@@ -122,7 +122,7 @@ def data():
 """
 
 
-def test_other_code_is_another_run(tmp_path, monkeypatch):
+def test_changed_user_supplied_code_is_rejected(tmp_path, monkeypatch):
   module, path = tmp_path / 'code_of_my_own.py', tmp_path / 'run'
   module.write_text(SOURCE)
   monkeypatch.syspath_prepend(tmp_path)
@@ -133,10 +133,10 @@ def test_other_code_is_another_run(tmp_path, monkeypatch):
   module.write_text(SOURCE.replace('% 3', '% 3 // 2'))
   fake.play(path, config)
   importlib.reload(sys.modules[module.stem])
-  refused(path, config, 'code_of_my_own')
+  assert_rejected(path, config, 'code_of_my_own')
 
 
-def test_other_examples_of_one_name_are_another_run(tmp_path):
+def test_changed_training_examples_are_rejected(tmp_path):
   fake.stopped(tmp_path, loop, 'federated_round', 2, config=CONFIG)
   path = tmp_path / 'task.json'
   theirs = task.read(path)
@@ -144,10 +144,10 @@ def test_other_examples_of_one_name_are_another_run(tmp_path):
     theirs.to_json().replace(str(theirs.mean[0]), str(theirs.mean[0] + 1))
   )
   path.write_text(other.to_json())
-  refused(tmp_path, CONFIG, 'training examples')
+  assert_rejected(tmp_path, CONFIG, 'training examples')
 
 
-def test_one_process_a_run(tmp_path):
+def test_a_run_that_another_process_has_locked_is_rejected(tmp_path):
   with filelock.FileLock(tmp_path / '.lock'):
     with pytest.raises(runs.BusyError, match='output_dir'):
       fake.play(tmp_path)
@@ -155,7 +155,7 @@ def test_one_process_a_run(tmp_path):
   assert fake.play(tmp_path, CONFIG)['rounds'] == 2
 
 
-def test_two_that_begin_together(tmp_path, monkeypatch):
+def test_runs_in_one_directory_must_have_one_config(tmp_path, monkeypatch):
   monkeypatch.setattr('bfl_tf.federation.evaluation.evaluate', fake.evaluate)
   path = tmp_path / 'run'
   first, same, other = (
@@ -167,7 +167,7 @@ def test_two_that_begin_together(tmp_path, monkeypatch):
     other.play()
 
 
-def test_a_longer_run_is_the_longer_run(tmp_path):
+def test_an_extended_run_equals_a_run_of_the_full_length(tmp_path):
   longer = CONFIG.replace(num_rounds=4)
   fake.play(tmp_path / 'whole', longer)
   path = tmp_path / 'extended'
@@ -188,7 +188,7 @@ def test_a_longer_run_is_the_longer_run(tmp_path):
   assert not kept & (gone | {'sites', 'uncertainty'})
   fake.play(path, longer)
   assert fake.outcome(path) == fake.outcome(tmp_path / 'whole')
-  refused(path, CONFIG, '--num_rounds')
+  assert_rejected(path, CONFIG, '--num_rounds')
 
 
 def by_rounds(labels, num_clients, num_rounds):
@@ -202,9 +202,11 @@ def by_rounds(labels, num_clients, num_rounds):
     {'partition': f'{__name__}:by_rounds'},
   ],
 )
-def test_what_depends_on_all_rounds_is_not_extended(tmp_path, changes):
+def test_runs_that_depend_on_the_number_of_rounds_are_not_extended(
+  tmp_path, changes
+):
   config = CONFIG.replace(**changes)
   fake.play(tmp_path, config)
   (name,) = changes
-  refused(tmp_path, config.replace(num_rounds=4), name)
+  assert_rejected(tmp_path, config.replace(num_rounds=4), name)
   assert fake.play(tmp_path, config)['rounds'] == 2

@@ -36,7 +36,7 @@ def run(tmp_path_factory):
   return folder / 'run'
 
 
-def test_a_run_learns_the_line_and_its_noise(run):
+def test_a_run_learns_a_linear_function_and_its_noise(run):
   final = json.loads((run / 'summary.json').read_text())['final']
   assert final['rmse'] < 0.8
   assert 0.7 <= final['coverage_90'] <= 1
@@ -57,7 +57,7 @@ def test_predictions_are_in_the_unit_of_the_label(run):
   np.testing.assert_allclose(np.square(found.scale), total, rtol=1e-6)
 
 
-def test_figures_of_a_run(run):
+def test_a_run_draws_the_figures_of_numeric_labels(run):
   paths = plots.draw_run(run)
   names = {path.stem for path in paths}
   assert {'rmse', 'crps', 'predicted', 'pit', 'partition'} <= names
@@ -89,13 +89,13 @@ def test_invalid_numbers_are_rejected(y, what):
     data.from_arrays('mine', x, y, x, y, is_numeric=True)
 
 
-def test_known_noise_needs_a_scale():
+def test_noise_scale_is_required_exactly_for_known_noise():
   for settings in ({'noise': 'known'}, {'noise_scale': 1.0}):
     with pytest.raises(ValueError, match='noise_scale'):
       training.Gaussian((0.0, 1.0), **settings)
 
 
-def test_a_run_needs_two_different_numbers(tmp_path):
+def test_constant_labels_are_rejected(tmp_path):
   x, y = np.arange(20.0)[:, np.newaxis], np.full(20, 7.0)
   np.savez(tmp_path / 'same.npz', x=x, y=y)
   config = bfl_tf.Config(
@@ -171,7 +171,7 @@ def test_a_student_of_linear_teachers_predicts_their_mean(tmp_path):
   assert row['students_refused'] == 0
 
 
-def test_groups_of_classes_are_rejected(tmp_path):
+def test_group_b_is_rejected_for_numeric_labels(tmp_path):
   with pytest.raises(ValueError, match='group B supports classes only'):
     with_stages(
       tmp_path,
@@ -181,7 +181,7 @@ def test_groups_of_classes_are_rejected(tmp_path):
     )
 
 
-def test_a_new_head_keeps_the_scale_of_the_noise():
+def test_the_last_layer_does_not_include_the_constant_output():
   model = models.build(
     'mlp', variant='deterministic', input_shape=(3,), num_classes=1,
     num_constants=1,

@@ -35,7 +35,7 @@ def rows(path):
     return list(csv.DictReader(file))
 
 
-def test_a_row_a_round_scores_where_they_were_measured(finished):
+def test_metrics_has_a_row_per_round_with_scores_of_evaluated_rounds(finished):
   path, summary = finished
   table = rows(path)
   assert [row['round'] for row in table] == list('012345')
@@ -55,7 +55,7 @@ def test_a_row_a_round_scores_where_they_were_measured(finished):
   assert {'accuracy', 'nll', 'validation_nll'} <= set(last)
 
 
-def test_summary_and_predictions(finished):
+def test_contents_of_summary_predictions_and_partition(finished):
   path, summary = finished
   assert json.loads((path / 'summary.json').read_text()) == summary
   assert summary['version'] == version.__version__
@@ -74,7 +74,7 @@ def test_summary_and_predictions(finished):
   assert counts[:, 1:].sum(0).tolist() == [40, 40, 40]
 
 
-def test_tensorboard_reads_the_same(finished):
+def test_tensorboard_has_the_same_values_as_metrics(finished):
   path, _ = finished
   events = {}
   for file in (path / 'tensorboard').iterdir():
@@ -103,7 +103,7 @@ class Explode(server.Stage):
     return state._replace(model=pooled.replace_mean(mean)), {}
 
 
-def test_a_run_that_diverged_says_so(tmp_path):
+def test_a_diverged_run_has_scores_nan_and_is_finished(tmp_path):
   stages = (f'{__name__}:Explode',)
   config = CONFIG.replace(num_rounds=1, server_step=stages)
   final = fake.train(tmp_path, config)['final']

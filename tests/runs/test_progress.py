@@ -3,7 +3,7 @@
 from bfl_tf.runs import progress
 
 
-def test_a_line_a_round_with_the_time_left(capsys):
+def test_progress_has_a_line_per_round_with_the_time_left(capsys):
   with progress.Progress(10, True, has_prior=True) as shown:
     shown.begin(7)
     shown.report({'round': 8, 'train_seconds': 50.0, 'train_loss': 0.25})

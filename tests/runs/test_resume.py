@@ -28,13 +28,15 @@ from bfl_tf.runs import checkpoints, directory, tables
     (directory.RunDirectory, 'finish', 1),
   ],
 )
-def test_stopped_anywhere(never, tmp_path, owner, name, call, after):
+def test_a_run_stopped_anywhere_resumes_identically(
+  never, tmp_path, owner, name, call, after
+):
   fake.stopped(tmp_path, owner, name, call, after=after)
   fake.play(tmp_path)
   assert fake.outcome(tmp_path) == never
 
 
-def test_stopped_before_any_file_is_on_the_disk(tmp_path):
+def test_a_run_stopped_before_any_fsync_resumes_identically(tmp_path):
   """Every written file is synchronized to the disk."""
   config = fake.CONFIG.replace(num_rounds=2, checkpoint_every=2)
   fake.play(tmp_path / 'never', config)
@@ -56,7 +58,9 @@ def test_stopped_before_any_file_is_on_the_disk(tmp_path):
     assert not [*path.glob('.*.tmp')]
 
 
-def test_stopped_while_it_draws(tmp_path, monkeypatch):
+def test_a_run_stopped_while_drawing_only_repeats_the_figures(
+  tmp_path, monkeypatch
+):
   def play(path, config):
     fake.play(path, config, draw_plots=True)
 
@@ -68,7 +72,9 @@ def test_stopped_while_it_draws(tmp_path, monkeypatch):
   assert drawn == [tmp_path]
 
 
-def test_stopped_twice_between_sparse_checkpoints(never, tmp_path):
+def test_a_run_stopped_twice_between_checkpoints_resumes_identically(
+  never, tmp_path
+):
   config = fake.CONFIG.replace(checkpoint_every=3)
   fake.stopped(tmp_path, tables.Rows, 'add', 3, config=config)
   assert checkpoints.restore(tmp_path).round == 0
@@ -103,7 +109,7 @@ class Forgetful(toys.Idle):
     return {}
 
 
-def test_what_is_carried_goes_on(tmp_path):
+def test_slots_and_memories_of_custom_parts_are_resumed(tmp_path):
   config = fake.CONFIG.replace(
     server_step=(f'{__name__}:Nested',),
     client_parts=('toys:Counter', f'{__name__}:Forgetful'),
@@ -115,7 +121,7 @@ def test_what_is_carried_goes_on(tmp_path):
   assert fake.outcome(path) == fake.outcome(tmp_path / 'never')
 
 
-def test_too_few_clients_save_the_state(never, tmp_path):
+def test_a_run_that_stops_with_too_few_clients_saves_its_state(never, tmp_path):
   config = fake.CONFIG.replace(min_clients=3, checkpoint_every=4)
 
   @toys.Engine
@@ -131,7 +137,7 @@ def test_too_few_clients_save_the_state(never, tmp_path):
   assert fake.outcome(tmp_path) == never
 
 
-def test_an_interrupt_saves_what_was_played(never, tmp_path):
+def test_an_interrupted_run_saves_its_completed_rounds(never, tmp_path):
   config = fake.CONFIG.replace(checkpoint_every=100)
   how = {'config': config, 'error': KeyboardInterrupt}
   why = fake.stopped(tmp_path, loop, 'initial_state', 1, **how)
@@ -145,8 +151,10 @@ def test_an_interrupt_saves_what_was_played(never, tmp_path):
 
 # NumPy 2.0 leaves the file of a failed `savez` open.
 @pytest.mark.filterwarnings('ignore:.*ZipFile.__del__')
-@pytest.mark.parametrize('number, said', [(0, 'nothing is saved'), (3, '2')])
-def test_a_full_disk(never, tmp_path, monkeypatch, number, said):
+@pytest.mark.parametrize('number, message', [(0, 'nothing is saved'), (3, '2')])
+def test_a_run_stopped_by_a_full_disk_resumes_identically(
+  never, tmp_path, monkeypatch, number, message
+):
   """Completed rounds are saved, and the run can resume."""
   limit = resource.getrlimit(resource.RLIMIT_FSIZE)
   original = fake.evaluate
@@ -158,7 +166,7 @@ def test_a_full_disk(never, tmp_path, monkeypatch, number, said):
 
   monkeypatch.setattr(fake, 'evaluate', limited)
   try:
-    with pytest.raises(federation.MachineError, match=said):
+    with pytest.raises(federation.MachineError, match=message):
       fake.play(tmp_path)
   finally:
     resource.setrlimit(resource.RLIMIT_FSIZE, limit)
@@ -178,7 +186,7 @@ def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch):
   assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob('*')} == times
 
 
-def test_memories_of_the_other_side_are_not_forgotten(tmp_path):
+def test_a_run_with_memories_on_the_server_rejects_another_engine(tmp_path):
   class Elsewhere(engine.Engine):
     """An engine whose clients keep their memories."""
 

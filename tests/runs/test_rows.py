@@ -18,7 +18,7 @@ def folder(tmp_path):
   return path
 
 
-def test_rows_have_their_types_after_a_resume(tmp_path):
+def test_rows_keep_their_types_after_a_resume(tmp_path):
   path = tmp_path / 'metrics.csv'
   before = tables.Rows(path)
   before.add({'round': 0, 'nll': np.float32(0.1), 'train_seconds': 2.5})
@@ -38,7 +38,7 @@ def test_rows_have_their_types_after_a_resume(tmp_path):
 
 
 @pytest.mark.parametrize('cut', [2, 3, 40])
-def test_a_last_line_that_was_cut_is_no_row(tmp_path, cut):
+def test_an_incomplete_last_line_is_ignored(tmp_path, cut):
   path = tmp_path / 'metrics.csv'
   whole = tables.Rows(path)
   for number in range(3):
@@ -47,7 +47,7 @@ def test_a_last_line_that_was_cut_is_no_row(tmp_path, cut):
   assert tables.read(path) == whole[: 2 if cut < 40 else 1]
 
 
-def test_a_table_and_its_file(tmp_path):
+def test_text_and_csv_file_of_a_table(tmp_path):
   assert tables.table(ROWS).splitlines() == [
     'site     nll  ece', 'a     0.5000    -', 'b          -    1',
   ]  # fmt: skip
@@ -56,7 +56,7 @@ def test_a_table_and_its_file(tmp_path):
   assert path.read_text() == 'site,nll,ece\na,0.5,\nb,nan,1\n'
 
 
-def test_answers_of_an_earlier_question_go_and_nothing_else(folder):
+def test_cleared_removes_only_earlier_results(folder):
   with tables.cleared(folder):
     assert {path.name for path in folder.iterdir()} == {
       'models',

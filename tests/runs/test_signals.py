@@ -10,7 +10,7 @@ from bfl_tf.runs import checkpoints
 pytestmark = pytest.mark.process
 
 
-def test_sigint(tmp_path):
+def test_sigint_saves_the_run_and_exits_with_130(tmp_path):
   process = binaries.playing(
     tmp_path, '--num_rounds=1000', '--num_mc_samples=2', '--model=logistic',
     '--checkpoint_every=1000',

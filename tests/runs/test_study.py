@@ -13,14 +13,14 @@ from bfl_tf.runs import task
 @pytest.fixture(autouse=True)
 def _faked(monkeypatch):
   def run(*arguments, **options):
-    return played(*arguments, engine=fake.engine, **options)
+    return original(*arguments, engine=fake.engine, **options)
 
-  played = runs.Run
+  original = runs.Run
   monkeypatch.setattr(runs, 'Run', run)
   monkeypatch.setattr(evaluation, 'evaluate', fake.evaluate)
 
 
-def test_a_study_is_played_once_and_added_to(tmp_path):
+def test_a_sweep_runs_only_new_configs(tmp_path):
   first, second = fake.CONFIG, fake.CONFIG.replace(pooling='median')
   found = bfl_tf.sweep({'a/b': first}, tmp_path, seeds=(0, 1))
   assert {*found} == {'a/b'} and len(found['a/b']) == 2
@@ -35,14 +35,14 @@ def test_a_study_is_played_once_and_added_to(tmp_path):
     bfl_tf.sweep({'c': first}, tmp_path)
 
 
-def test_nothing_is_written_where_one_cannot_be_run(tmp_path):
+def test_an_invalid_config_in_a_sweep_is_rejected_before_any_run(tmp_path):
   wrong = fake.CONFIG.replace(num_clients=5000)
   with pytest.raises(ValueError, match='--num_clients'):
     bfl_tf.sweep({'a': fake.CONFIG, 'b': wrong}, tmp_path)
   assert not [*tmp_path.iterdir()]
 
 
-def test_a_file_that_was_rewritten_is_read_again(tmp_path):
+def test_a_rewritten_data_file_is_read_again(tmp_path):
   file, y = tmp_path / 'data.npz', np.arange(30) % 3
   config = fake.CONFIG.replace(dataset=str(file), num_rounds=1)
   for shift in (0, 1):

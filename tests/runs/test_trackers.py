@@ -10,14 +10,14 @@ from bfl_tf.federation import loop
 from bfl_tf.runs import tables, trackers
 
 
-def test_a_tracker_that_is_not_there(monkeypatch, tmp_path):
+def test_a_tracker_that_is_not_installed_is_rejected(monkeypatch, tmp_path):
   monkeypatch.setattr('importlib.util.find_spec', lambda name: None)
   with pytest.raises(ValueError, match=r"'\.\[mlflow\]'"):
     fake.play(tmp_path / 'run', fake.CONFIG.replace(tracker=('mlflow',)))
   assert not (tmp_path / 'run').exists()
 
 
-def test_a_tracker_that_raises_ends_no_run(tmp_path, monkeypatch):
+def test_a_tracker_that_raises_does_not_end_the_run(tmp_path, monkeypatch):
   monkeypatch.setattr('importlib.util.find_spec', lambda name: name)
   monkeypatch.setitem(trackers._TRACKERS, 'wandb', lambda *args: 1 / 0)
   fake.play(tmp_path, fake.CONFIG.replace(tracker=('wandb',)))
@@ -26,7 +26,7 @@ def test_a_tracker_that_raises_ends_no_run(tmp_path, monkeypatch):
 
 @pytest.mark.process
 @pytest.mark.parametrize('name', ['wandb', 'mlflow'])
-def test_each_row_once(tmp_path, monkeypatch, name):
+def test_a_tracker_gets_each_row_once(tmp_path, monkeypatch, name):
   """The run is stopped between checkpoints, resumed and extended."""
   pytest.importorskip(name)
   monkeypatch.delenv('MLFLOW_TRACKING_URI', raising=False)

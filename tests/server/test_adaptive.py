@@ -28,7 +28,7 @@ def step(stage, pooled, reference, slots):
     ('adam', [2.125, 0.625], [1.5625, 8.3125]),
   ],
 )
-def test_two_rounds_by_hand(optimizer, first, second):
+def test_two_rounds_match_hand_computed_values(optimizer, first, second):
   stage = server.Adaptive(optimizer, 0.1, 0.5, 0.5, 0.5)
   broadcast = model([1], [10])
   slots = {'adaptive': stage.init(broadcast), 'other': 'kept'}

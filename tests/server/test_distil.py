@@ -38,17 +38,17 @@ def run(path, **settings):
     return summary, list(csv.DictReader(file))[-1]
 
 
-def test_sharpening_by_hand():
+def test_sharpening_matches_hand_computed_values():
   def sharpened(probs, exponent):
-    said = training.Predictive(np.array(probs), None, None, None)
-    return training.Categorical().targets(said, exponent)
+    prediction = training.Predictive(np.array(probs), None, None, None)
+    return training.Categorical().targets(prediction, exponent)
 
   found = sharpened([[0.8, 0.2], [1e-30, 1e-30]], 2.0)
   np.testing.assert_allclose(found, [[16 / 17, 1 / 17], [0.5, 0.5]], rtol=1e-6)
   np.testing.assert_allclose(sharpened([[0.3, 0.7]], 1), [[0.3, 0.7]])
 
 
-def test_the_groups_of_a_round_and_that_watching_changes_no_bits():
+def test_groups_of_a_round_have_the_expected_models():
   state, groups = toys.groups(toys.experiment(**DISTIL))
   sizes = {name: len(group) for name, group in groups.items()}
   assert sizes == {'A': 1, 'C': 6, 'S': 3}
@@ -73,7 +73,7 @@ def test_the_student_is_the_same_for_any_number_of_workers():
   assert infos == others
 
 
-def test_a_fraction_is_of_all_steps():
+def test_fractions_are_of_the_total_number_of_steps():
   """There are 5 epochs with 5 batches."""
   steps = toys.experiment(
     **DISTIL | {'distil.swa_start': 10, 'distil.swa_cycle': 5}
@@ -86,14 +86,14 @@ def test_a_fraction_is_of_all_steps():
   assert (two.first_average, two.steps_per_cycle) == (10, 5)
   training_config = two.student.config
   assert (training_config.cycle_length, training_config.cycle_floor) == (5, 0.4)
-  # The advice of the error works for the smallest number of steps.
+  # The values that the error message recommends are valid for a single step.
   fewest = {'distil.epochs': 1, 'distil.batch_size': 60}
-  said = {'distil.swa_start': 0.5, 'distil.swa_cycle': 0.05}
-  (three,) = toys.experiment(**DISTIL | fewest | said).method.stages
+  advised = {'distil.swa_start': 0.5, 'distil.swa_cycle': 0.05}
+  (three,) = toys.experiment(**DISTIL | fewest | advised).method.stages
   assert three.steps_per_cycle == 1
 
 
-def test_an_averaged_student_has_statistics_that_were_measured_for_it():
+def test_an_averaged_student_has_recalibrated_batch_statistics():
   experiment = toys.experiment(model='toys:normalized', **DISTIL)
   state, _ = toys.play(experiment, 1)
   x = experiment.dataset.train.x[experiment.server_indices]
@@ -101,7 +101,7 @@ def test_an_averaged_student_has_statistics_that_were_measured_for_it():
   assert toys.same(measured, state.model)
 
 
-def test_the_student_learns_what_the_teachers_say():
+def test_the_student_learns_the_predictions_of_the_teachers():
   """After enough steps, the student is near the teachers' predictions."""
   settings = DISTIL | {
     'server_step': (f'{__name__}:Spoil',),
@@ -115,12 +115,12 @@ def test_the_student_learns_what_the_teachers_say():
   experiment = toys.experiment(**settings)
   state, groups = toys.groups(experiment)
   x = experiment.dataset.train.x[experiment.server_indices]
-  taught = training.predict(experiment.workers, state.model, x, seed=SEED)
+  student = training.predict(experiment.workers, state.model, x, seed=SEED)
   (_, distil) = experiment.method.stages
-  told = distil.predicted({'C': groups['C']}, SEED)[0].union('C')
-  agreement = np.mean(taught.probs.argmax(-1) == told.probs.argmax(-1))
+  teachers = distil.predicted({'C': groups['C']}, SEED)[0].union('C')
+  agreement = np.mean(student.probs.argmax(-1) == teachers.probs.argmax(-1))
   assert agreement > 0.9
-  assert np.abs(taught.probs - told.probs).mean() < 0.08
+  assert np.abs(student.probs - teachers.probs).mean() < 0.08
 
 
 class Spoil(server.Stage):
@@ -133,7 +133,7 @@ class Spoil(server.Stage):
     return state._replace(model=pooled.replace_mean(-pooled.mean)), {}
 
 
-def test_labels_are_the_upper_bound():
+def test_distillation_from_labels_reaches_a_high_accuracy():
   by_labels = DISTIL | {
     'distil.targets': 'labels',
     'distil.learning_rate': 0.1,
@@ -154,7 +154,7 @@ def test_labels_are_the_upper_bound():
 
 
 @pytest.mark.parametrize('posterior', ['gaussian', 'pooled'])
-def test_variational_clients_keep_their_pooled_scale(posterior):
+def test_distillation_keeps_the_pooled_scale(posterior):
   settings = {'variant': 'flipout', 'client_optimizer': 'adam'}
   plain, _ = toys.play(
     toys.experiment(num_server_examples=60, num_mc_samples=2, **settings), 1
@@ -199,7 +199,7 @@ class Blown(training.Part):
     return model._replace(point=tf.sign(model.point) * 1.8e19), None, None
 
 
-def test_teachers_that_ran_away_are_left_out_and_counted(tmp_path):
+def test_diverged_teachers_are_rejected_and_counted(tmp_path):
   # The product of two layers overflows float32.
   settings = DISTIL | {'client_parts': (f'{__name__}:Blown',), 'model': 'mlp'}
   # There is no bound on the update, whose weights are finite.
@@ -215,8 +215,8 @@ def test_teachers_that_ran_away_are_left_out_and_counted(tmp_path):
   assert (tmp_path / 'run' / 'summary.json').exists()
 
 
-def test_a_stage_more_changes_no_others_draws():
-  """FedBE with and without a companion must be paired by seed."""
+def test_a_further_stage_does_not_change_the_draws_of_distillation():
+  """FedBE with and without another stage must be comparable by seed."""
   alone, _ = toys.play(toys.experiment(**DISTIL), 1)
   with_more, _ = toys.play(
     toys.experiment(
@@ -227,7 +227,7 @@ def test_a_stage_more_changes_no_others_draws():
   assert toys.same(alone.model, with_more.model)
 
 
-def test_students_of_one_round_are_compared(tmp_path):
+def test_students_of_a_round_are_scored_and_the_model_is_the_average(tmp_path):
   settings = DISTIL | STUDENTS
   summary, columns = run(tmp_path / 'run', predictor='A+C+S:swa', **settings)
   assert summary['final']['nll'] == float(columns['nll_A+C+S:swa'])
@@ -241,8 +241,8 @@ def test_students_of_one_round_are_compared(tmp_path):
   assert toys.same(compared.model, groups['A'][0])
 
 
-def test_at_one_rate_sgd_and_swa_are_of_one_trajectory():
-  """The average of the last step only is sgd's student, bit for bit."""
+def test_at_a_constant_rate_sgd_and_swa_have_the_same_trajectory():
+  """An average over the last step only equals the SGD student bit for bit."""
   students = {'students.students': ('C:sgd', 'C:swa')}
   average = {'distil.swa_start': 20, 'distil.swa_min_learning_rate': 1e-3}
   settings = DISTIL | STUDENTS | students | average
@@ -256,7 +256,7 @@ def test_at_one_rate_sgd_and_swa_are_of_one_trajectory():
   assert not toys.same(others['C:sgd'], others['C:swa'])
 
 
-def test_students_that_ran_away_are_counted_and_have_no_scores(tmp_path):
+def test_diverged_students_are_counted_and_have_scores_nan(tmp_path):
   settings = DISTIL | STUDENTS | {'distil.learning_rate': 1e38}
   _, columns = run(tmp_path / 'run', **settings)
   assert float(columns['students_refused']) == 2
@@ -265,7 +265,7 @@ def test_students_that_ran_away_are_counted_and_have_no_scores(tmp_path):
   assert float(columns['accuracy_A']) > 0.3
 
 
-def test_unions_are_of_the_members_that_are_finite():
+def test_unions_exclude_members_that_are_not_finite():
   experiment = toys.experiment(**DISTIL)
   good = experiment.method.initial_weights()
   bad = good.replace_mean(np.full_like(good.mean, np.nan))
@@ -292,7 +292,7 @@ def test_unions_are_of_the_members_that_are_finite():
 
 NO_STUDENTS = {'refine': ('students',)}
 # Flag that the error must name, and the changes.
-REFUSED = [
+INVALID = [
   ('num_server_examples', {'num_server_examples': 0}),
   ('distil.teachers', {'distil.teachers': ''}),
   ('distil.teachers=A+X', {'distil.teachers': 'A+X'}),
@@ -313,8 +313,8 @@ REFUSED = [
 ]  # fmt: skip
 
 
-def test_what_cannot_be_distilled_is_refused():
-  for named, changes in REFUSED:
+def test_invalid_settings_of_distillation_are_rejected():
+  for named, changes in INVALID:
     with pytest.raises(ValueError, match=re.escape(named)):
       toys.experiment(**DISTIL | changes)
 

@@ -17,8 +17,8 @@ SETTINGS = {
 
 
 @pytest.fixture
-def running_away(monkeypatch):
-  """Runs a start whose models diverge from an epoch on."""
+def diverging_run(monkeypatch):
+  """Runs the fine-tuning; its models diverge from epoch `first` on."""
 
   def play(first):
     train, epochs = fine_tune.FineTune._train, []
@@ -37,13 +37,13 @@ def running_away(monkeypatch):
   return play
 
 
-def test_the_best_epoch_outlives_those_that_ran_away(running_away):
-  played, epochs = running_away(first=2)
+def test_the_best_epoch_is_kept_if_later_epochs_diverge(diverging_run):
+  played, epochs = diverging_run(first=2)
   assert toys.same(played.state.model, epochs[0])
   assert played.info['server_epochs'] == len(epochs) == 3
   assert 0 <= played.info['server_validation_accuracy'] <= 1
 
 
-def test_where_none_was_good_the_stage_is_named(running_away):
+def test_an_error_names_the_stage_if_all_epochs_diverge(diverging_run):
   with pytest.raises(federation.StoppedError, match='--start=fine_tune'):
-    running_away(first=1)
+    diverging_run(first=1)

@@ -18,7 +18,7 @@ def begun(**changes):
   return pieces, toys.rounds(pieces, 0)[0]
 
 
-def test_the_features_stay_as_they_were_trained(variant='flipout'):
+def test_only_the_last_layer_is_redrawn(variant='flipout'):
   _, trained = begun(start=('fine_tune',), variant=variant)
   pieces, played = begun(start=('fine_tune', 'fresh_head'), variant=variant)
   old, new = trained.state.model, played.state.model
@@ -32,7 +32,7 @@ def test_the_features_stay_as_they_were_trained(variant='flipout'):
   assert same[:-HEAD].all() and not same[-HEAD:].any()
 
 
-def test_another_run_draws_another():
+def test_the_redrawn_head_depends_only_on_the_seed():
   heads = [
     begun(start=('fresh_head',), seed=seed)[1].state.model.mean[-HEAD:]
     for seed in (0, 0, 1)

@@ -17,7 +17,7 @@ def step(stage, pooled, reference, slots):
   return stage(state, reference, pooled, {}, np.zeros(2, np.int32))
 
 
-def test_two_rounds_by_hand():
+def test_two_rounds_match_hand_computed_values():
   stage = server.Momentum(0.5)
   broadcast = model([1, 0], [10])
   slots = {'momentum': stage.init(broadcast), 'other': 'kept'}
@@ -43,7 +43,7 @@ def test_two_rounds_by_hand():
   assert state.slots['other'] == 'kept'
 
 
-def test_dampened_by_hand():
+def test_dampened_momentum_matches_hand_computed_values():
   """The velocity is a running average; the first update counts fully."""
   stage = server.Momentum(0.75, 0.75)
   broadcast = model([1, 0], [10])

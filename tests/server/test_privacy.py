@@ -63,7 +63,7 @@ models = st.builds(
 
 
 @hypothesis.given(models, st.lists(models, max_size=3), models)
-def test_a_client_moves_the_sum_by_at_most_the_clip_norm(start, others, one):
+def test_a_client_changes_the_sum_by_at_most_the_clip_norm(start, others, one):
   # 1e-9 keeps the noise below the clip norm, so that the sum is seen exactly.
   mechanism = privacy.Central(8, 4, clip_norm=0.5, noise_multiplier=1e-9)
   start = start._replace(  # Large sums would round the difference.
@@ -75,7 +75,7 @@ def test_a_client_moves_the_sum_by_at_most_the_clip_norm(start, others, one):
   assert np.linalg.norm(moved) <= 0.5 * (1 + 1e-12) + 1e-14
 
 
-def test_nwa_by_hand():
+def test_private_nwa_matches_hand_computed_values():
   # Two of eight clients were expected; one of three updates is clipped.
   mechanism = privacy.Central(8, 2, noise_multiplier=1e-12)
   start = model(point=[1, 2])
@@ -86,7 +86,7 @@ def test_nwa_by_hand():
   )
 
 
-def test_ws_by_hand_with_means_and_variances_clipped_together():
+def test_ws_clips_the_changes_of_mean_and_variance_together():
   mechanism = privacy.Central(8, 2, clip_norm=2.5, noise_multiplier=1e-12)
   start = model([0], [1])
   # The changes of mean and variance are 3 and 4, of norm 5.
@@ -104,7 +104,7 @@ def test_ws_by_hand_with_means_and_variances_clipped_together():
 
 
 @pytest.mark.parametrize('cohort', [0, 40])
-def test_the_noise_has_the_stated_scale_and_is_new_in_each_round(cohort):
+def test_the_noise_has_the_stated_scale_and_differs_between_rounds(cohort):
   size, mechanism = 100_000, privacy.Central(
     8, 4, clip_norm=0.5, noise_multiplier=3.0, noise_cohort=cohort,
     population=cohort,
@@ -150,13 +150,13 @@ def independent_epsilon(z, rate, rounds, delta):
   'z, rate, rounds, delta',
   [(1.0, 0.05, 100, 1e-5), (2.0, 0.5, 30, 1e-3), (0.7, 0.3, 1, 1e-4)],
 )
-def test_epsilon_is_that_of_an_independent_computation(z, rate, rounds, delta):
+def test_epsilon_agrees_with_an_independent_computation(z, rate, rounds, delta):
   ours = privacy.epsilon(z, rate, delta, rounds)
   theirs = independent_epsilon(z, rate, rounds, delta)
   assert ours == pytest.approx(theirs, rel=2e-3)
 
 
-def test_epsilon_of_all_clients_is_that_of_the_gaussian_mechanism():
+def test_epsilon_without_sampling_is_that_of_the_gaussian_mechanism():
   # Balle & Wang 2018: n releases are one with noise z / sqrt(n).
   mu = math.sqrt(40) / 2.0
 
@@ -169,7 +169,7 @@ def test_epsilon_of_all_clients_is_that_of_the_gaussian_mechanism():
   assert spent['epsilon'] == pytest.approx(exact, rel=1e-3)
 
 
-def test_clients_join_independently_at_the_rate():
+def test_clients_are_sampled_independently_at_the_sampling_rate():
   mechanism = privacy.Central(20, 5)
   rounds = [mechanism.sample(0, index) for index in range(2000)]
   joined = np.array([np.isin(range(20), clients) for clients in rounds])
@@ -210,7 +210,7 @@ def test_a_budget_ends_the_run_before_it_is_exceeded(tmp_path):
   assert fake.play(tmp_path, config) == summary
 
 
-def test_a_resumed_run_is_the_same(tmp_path):
+def test_a_resumed_private_run_is_identical(tmp_path):
   fake.play(tmp_path / 'never', CONFIG)
   path = tmp_path / 'stopped'
   fake.stopped(path, loop, 'federated_round', 3, config=CONFIG)
@@ -234,20 +234,20 @@ def test_a_resumed_run_is_the_same(tmp_path):
     ('--central.epsilon=0.01', {'central.epsilon': 0.01}),
   ],
 )
-def test_what_is_not_covered_is_refused(named, changes):
+def test_settings_without_a_privacy_guarantee_are_rejected(named, changes):
   with pytest.raises(ValueError, match=named):
     config = toys.experiment(privacy='central', **changes).config
     assert config.final_round
 
 
-def test_a_missing_package_is_named(monkeypatch):
+def test_a_missing_package_is_an_error_with_the_extra_to_install(monkeypatch):
   privacy.epsilon.cache_clear()
   monkeypatch.setitem(sys.modules, 'dp_accounting', None)
   with pytest.raises(ValueError, match=r'bfl_tf\[privacy\]'):
     toys.experiment(privacy='central')
 
 
-def test_draws_of_the_server_have_their_own_names(monkeypatch):
+def test_random_draws_of_privacy_have_their_own_seeds(monkeypatch):
   draws, original = [], seeds._sequence
 
   def spied(*name):

@@ -34,8 +34,8 @@ def play(stages, reference, pooled, results, slots=None):
   return state, info
 
 
-def test_by_hand():
-  """Weights go up, down, both ways, or stay; votes ignore sizes."""
+def test_votes_and_means_match_hand_computed_values():
+  """Updates are positive, negative or mixed; votes ignore client sizes."""
   reference = model([1, 1, 1, 1])
   results = votes(
     reference,
@@ -59,7 +59,7 @@ def test_by_hand():
     assert state.model.buffers.tolist() == [7]
 
 
-def test_an_update_too_small_for_float32_votes():
+def test_the_smallest_float32_update_counts_as_a_vote():
   reference = model([1e-38])
   near = np.nextafter(np.float32(1e-38), np.float32(1))
   results = votes(reference, [[near], [near]], [1, 1])
@@ -67,7 +67,7 @@ def test_an_update_too_small_for_float32_votes():
 
 
 @pytest.mark.parametrize('threshold', [0, 2])
-def test_the_papers_equations_over_rounds(threshold):
+def test_several_rounds_match_the_equations_of_the_paper(threshold):
   """Eq. 1 to 4: v is updated by the mean update; w + eta_theta v."""
   rng = np.random.default_rng(0)
   decay, sizes = 0.5, [3, 1]
@@ -94,7 +94,7 @@ def test_the_papers_equations_over_rounds(threshold):
   assert agree.all() == (threshold == 0)
 
 
-def test_in_front_of_momentum_the_velocity_takes_in_what_is_left():
+def test_momentum_after_the_threshold_uses_the_remaining_update():
   reference = model([0, 0])
   results = votes(reference, [[2, 2], [4, -6]], [1, 1])
   pooled, slots = model([3, -2]), {'momentum': np.array([2.0, 2.0])}
@@ -104,7 +104,7 @@ def test_in_front_of_momentum_the_velocity_takes_in_what_is_left():
   assert state.model.loc.tolist() == [4, 1]
 
 
-def test_threshold_is_checked():
+def test_a_threshold_above_the_number_of_clients_is_rejected():
   for num_clients, clients_per_round in ((2, 0), (10, 2)):
     with pytest.raises(ValueError, match='threshold'):
       server.SignThreshold(num_clients, clients_per_round, 3)

@@ -11,7 +11,7 @@ from bfl_tf import training
 from bfl_tf.training import devices
 
 
-def test_every_job_once_and_a_worker_to_itself():
+def test_every_job_runs_once_and_a_worker_runs_one_job_at_a_time():
   busy, lock, used = set(), threading.Lock(), set()
 
   def run(worker, task):
@@ -30,7 +30,7 @@ def test_every_job_once_and_a_worker_to_itself():
   assert used == {'a', 'b'}
 
 
-def test_few_jobs_wait_ahead():
+def test_only_a_few_jobs_are_drawn_in_advance():
   drawn = []
 
   def jobs():
@@ -45,7 +45,7 @@ def test_few_jobs_wait_ahead():
     assert len(drawn) <= count + 8
 
 
-def test_an_error_comes_through_and_stops_the_rest():
+def test_an_error_is_raised_and_stops_the_remaining_jobs():
   started = []
 
   def run(worker, task):
@@ -59,7 +59,7 @@ def test_an_error_comes_through_and_stops_the_rest():
   assert len(started) < 10
 
 
-def test_threads_are_kept_and_no_jobs_are_no_results():
+def test_threads_are_reused_and_no_jobs_give_no_results():
   """TensorFlow allocates memory for each thread that calls it."""
   used = {
     thread
@@ -72,7 +72,7 @@ def test_threads_are_kept_and_no_jobs_are_no_results():
   assert list(training.in_parallel(['a'], [], None)) == []
 
 
-def test_who_stops_listening_waits_for_who_works():
+def test_closing_the_results_waits_for_running_jobs():
   started, ended = [], []
 
   def run(worker, task):
@@ -86,13 +86,13 @@ def test_who_stops_listening_waits_for_who_works():
   assert sorted(started) == sorted(ended) and len(started) < 10
 
 
-def test_as_many_strategies_as_workers():
+def test_there_are_as_many_strategies_as_workers():
   assert len(training.strategies(1)) == 1
   assert len(training.strategies(1, clients_per_device=2)) == 2
   assert len(training.strategies()) == len(tf.config.list_logical_devices())
 
 
-def test_mixed_precision_needs_its_instructions(monkeypatch):
+def test_mixed_precision_is_rejected_without_bfloat16_instructions(monkeypatch):
   monkeypatch.setattr(devices, '_BFLOAT16', frozenset())
   with pytest.raises(ValueError, match='--mixed_precision'):
     training.configure(2, mixed_precision=True)
@@ -101,7 +101,7 @@ def test_mixed_precision_needs_its_instructions(monkeypatch):
 @pytest.mark.skipif(
   not training.has_mixed_precision(), reason='needs bfloat16 in hardware'
 )
-def test_mixed_precision_is_of_products_alone():
+def test_mixed_precision_applies_only_to_matrix_products():
   generator = np.random.default_rng(0)
   a, b = generator.uniform(1, 2, (2, 64, 64)).astype(np.float32)
 

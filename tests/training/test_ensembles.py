@@ -50,7 +50,7 @@ def test_a_union_is_the_mixture_of_all_its_members():
   np.testing.assert_allclose(found.epistemic, probs.var(0).sum(-1), rtol=1e-4)
 
 
-def test_members_come_one_at_a_time_by_group():
+def test_predictions_of_members_are_returned_one_by_one():
   worker = toys.worker()
   begin = toys.start(worker)
   others = [begin.replace_mean(begin.mean * factor) for factor in (1, 3, -2)]
@@ -72,7 +72,7 @@ def test_members_come_one_at_a_time_by_group():
     np.testing.assert_allclose(member.probs, probs, atol=1e-6)
 
 
-def test_every_member_draws_apart():
+def test_members_have_independent_random_draws():
   worker = toys.worker(variant='flipout')
   group = {'alike': [toys.start(worker)] * 2}
   (_, one), (_, other) = training.predict_members(
@@ -81,7 +81,7 @@ def test_every_member_draws_apart():
   assert not np.any(one.probs == other.probs)
 
 
-def test_certain_targets_train_as_labels_do():
+def test_one_hot_targets_train_like_labels():
   nothing = toys.DATA._replace(y=np.zeros([150, 3], np.float32))
   hard, soft = toys.worker(), toys.worker(data=nothing)
   task = toys.task(toys.start(hard), epochs=2)
@@ -91,7 +91,7 @@ def test_certain_targets_train_as_labels_do():
   assert one.trace.loss == pytest.approx(other.trace.loss, rel=1e-5)
 
 
-def test_other_examples_are_trained_on_and_copied_once():
+def test_training_examples_can_be_replaced_for_a_task():
   worker = toys.worker()
   task = toys.task(toys.start(worker))
   others = toys.TRAIN.x[::-1].copy()
@@ -102,14 +102,14 @@ def test_other_examples_are_trained_on_and_copied_once():
   assert toys.same(worker.train(task, toys.TRAIN.x).model, plain.model)
 
 
-def test_cycles_fall_linearly_and_jump_back():
+def test_cyclic_rates_fall_linearly_and_restart():
   worker = toys.worker(cycle_length=3, cycle_floor=0.5)
   result = worker.train(toys.task(toys.start(worker), range(64), rate=0.4))
   # The rates of four steps are 0.4, 0.3, 0.2, 0.4.
   assert result.trace.sum_rates == pytest.approx(1.3)
 
 
-def test_a_held_scale_stays_and_has_no_divergence():
+def test_a_fixed_scale_is_constant_and_adds_no_divergence():
   free = toys.worker(variant='flipout')
   held = toys.worker(variant='flipout', trains_scale=False)
   begin = toys.start(free)
@@ -122,7 +122,7 @@ def test_a_held_scale_stays_and_has_no_divergence():
   assert difference == pytest.approx(15 * 4.8 / 50, abs=0.1)
 
 
-def test_recalibration_measures_the_data():
+def test_recalibration_measures_the_batch_statistics_of_the_data():
   workers = [toys.worker(toys.normalized_inputs)]
   begin = toys.start(workers[0])
   x = (5.0 + 3.0 * RNG.standard_normal([1000, 4])).astype(np.float32)
@@ -155,7 +155,7 @@ def frozen():
   return model
 
 
-def test_what_is_frozen_is_left_as_it_is():
+def test_recalibration_does_not_change_frozen_layers():
   worker = toys.worker(frozen)
   begin = toys.start(worker)
   seed = np.array([0, 0], np.int32)
@@ -194,7 +194,7 @@ def test_beta_interpolates_between_the_mixture_and_the_product():
     )
 
 
-def test_beta_is_chosen_by_the_likelihood_of_labels():
+def test_best_beta_maximizes_the_likelihood_of_labels():
   rng = np.random.default_rng(0)
   clients = rng.dirichlet([0.3] * 3, [4, 2000])
   scores = np.log(clients).sum(0) * 0.35 + 0.65 * np.log(clients.mean(0))

@@ -35,8 +35,8 @@ def printed(m, scale, normals, gradient, num_examples, eta=PRIOR):
 def drawn(seed, *shapes):
   """Yields the random draws of each step of the training loop."""
   for step in range(STEPS):
-    told = seeds.Stream(seeds.Stream(seed)('step', step))('optimizer')
-    names = [seeds.Stream(told)('sample', i) for i in range(len(shapes))]
+    stream = seeds.Stream(seeds.Stream(seed)('step', step))('optimizer')
+    names = [seeds.Stream(stream)('sample', i) for i in range(len(shapes))]
     draws = map(tf.random.stateless_normal, shapes, names)
     yield np.concatenate([np.ravel(draw) for draw in draws])
 
@@ -51,12 +51,12 @@ def walk(optimizer, gradient, mean, scale, rate, steps, size, eta):
   def run():
     for index in tf.range(steps):
       seed = seeds.Stream(stream('step', index))('optimizer')
-      told = training.Step(index, rate, seed, size, size, prior=[eta])
+      step = training.Step(index, rate, seed, size, size, prior=[eta])
       kept = tf.identity(variable)
-      optimizer.sample([variable], slots, told)
+      optimizer.sample([variable], slots, step)
       found = gradient(variable)
       variable.assign(kept)
-      optimizer.apply([variable], slots, [found], told)
+      optimizer.apply([variable], slots, [found], step)
 
   run()
   return variable.numpy(), optimizer.scales(slots)[0].numpy()
@@ -66,7 +66,7 @@ def walk(optimizer, gradient, mean, scale, rate, steps, size, eta):
 @pytest.mark.parametrize(
   'eta', [PRIOR, np.float32([[1, -2, 0, 3], [2, 0.5, -0.2, 1]])]
 )
-def test_the_formulas_on_a_quadratic(eta):
+def test_steps_on_a_quadratic_match_the_printed_algorithm(eta):
   root = np.float32(np.random.default_rng(0).normal(size=[6, 4]))
   curvature, centre = root.T @ root / 6, np.float32([1, -1, 0, 2])
 
@@ -96,7 +96,7 @@ def logistic(**settings):
   )
 
 
-def test_the_formulas_on_a_logistic_regression():
+def test_steps_on_a_logistic_regression_match_the_printed_algorithm():
   x, y = toys.DATA.x[:50].astype(np.float64), np.eye(3)[toys.DATA.y[:50]]
 
   def gradient(w):
@@ -117,7 +117,7 @@ def test_the_formulas_on_a_logistic_regression():
   assert toys.same(worker.train(task).model, found)
 
 
-def test_a_kl_reduction_and_a_largest_scale_are_those_of_flipout():
+def test_kl_reductions_and_the_largest_scale():
   """The mean over n weights is the sum at temperature 1 / n."""
   begin = np.zeros(4, np.float32), np.full(4, 0.3, np.float32)
 
@@ -135,7 +135,7 @@ def test_a_kl_reduction_and_a_largest_scale_are_those_of_flipout():
   assert np.all(capped <= 0.1 + 1e-6)
 
 
-def test_two_posteriors_over_all_weights_and_one_inside_layers_are_refused():
+def test_a_second_posterior_is_rejected():
   swag, flipout = {'client_parts': ('swag',)}, {'variant': 'flipout'}
   for named, changes in (('--variant', flipout), ('swag and ivon', swag)):
     with pytest.raises(ValueError, match=named):

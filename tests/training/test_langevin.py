@@ -40,7 +40,7 @@ def assert_variance(found, expected):
 
 
 @pytest.mark.parametrize('temperature', [1.0, 0.25])
-def test_sgld_has_the_posteriors_variance(temperature):
+def test_sgld_samples_have_the_variance_of_the_posterior(temperature):
   rate = 2.0
   curvature = 1 / (SCALES**2 * NUM_EXAMPLES)
   # This solves v = (1 - h c)^2 v + 2 h T / N exactly.
@@ -48,7 +48,7 @@ def test_sgld_has_the_posteriors_variance(temperature):
   assert_variance(walk(training.SGLD(temperature), rate), expected)
 
 
-def test_psgld_has_it_under_a_settled_preconditioner():
+def test_psgld_samples_have_the_variance_of_the_posterior():
   rate, damping = 0.01, 1e-5
   # In equilibrium, V is the second moment of the gradients.
   settled = (1 / SCALES / NUM_EXAMPLES)[:, np.newaxis]
@@ -59,7 +59,7 @@ def test_psgld_has_it_under_a_settled_preconditioner():
   assert_variance(walk(optimizer, rate, settled**2), expected)
 
 
-def test_every_variable_and_step_has_noise_of_its_own():
+def test_every_variable_and_seed_has_its_own_noise():
   def moved(seed):
     pair = [tf.Variable(tf.zeros([50])) for _ in range(2)]
     step = training.Step(

@@ -5,9 +5,9 @@ import functools
 import numpy as np
 import pytest
 from tensorflow_probability import distributions as tfd
+import toys
 
 from bfl_tf import models, seeds, training, weights
-from tests import toys
 
 SIGMA, PRIOR = 0.3, 2.0
 RNG = np.random.default_rng(0)
@@ -30,7 +30,7 @@ def linear(variant, likelihood, **settings):
 
 
 def exact_posterior():
-  """Returns mean and covariance of the weights, of N(0, PRIOR^2) a priori."""
+  """Returns mean and covariance of the weights for the prior N(0, PRIOR^2)."""
   design = MOMENTS[1] * np.c_[X, np.ones(len(X))].astype(np.float64)
   precision = design.T @ design / SIGMA**2 + np.eye(4) / PRIOR**2
   covariance = np.linalg.inv(precision)
@@ -59,7 +59,7 @@ def task(worker, **changes):
     ),
   ],
 )
-def test_gaussian_is_the_distribution_of_tfp(likelihood, outputs, scale):
+def test_the_gaussian_likelihood_agrees_with_tfp(likelihood, outputs, scale):
   outputs = np.array(outputs, np.float32)
   mean = MOMENTS[0] + MOMENTS[1] * outputs[:, 0]
   normal = tfd.Normal(mean, np.float32(scale))
@@ -72,7 +72,7 @@ def test_gaussian_is_the_distribution_of_tfp(likelihood, outputs, scale):
   np.testing.assert_allclose(moments.entropy, normal.entropy(), rtol=1e-5)
 
 
-def test_the_loss_of_a_distillation_is_the_cross_entropy():
+def test_the_loss_of_distillation_is_the_cross_entropy():
   outputs = np.float32([[0.5], [-1.0]])
   mean, scale = np.float32([4.0, 6.0]), np.float32([0.2, 1.5])
   loss = KNOWN.loss(outputs, np.stack([mean, scale**2], 1))
@@ -106,7 +106,7 @@ def test_variational_training_reaches_the_best_factorized_posterior():
   )
 
 
-def test_predictive_variance_is_that_of_the_posterior_plus_the_noise():
+def test_predictive_variances_are_those_of_posterior_and_noise():
   worker = linear('flipout', KNOWN)
   mean, covariance = exact_posterior()
   scale = np.sqrt(np.diag(covariance))
@@ -121,7 +121,7 @@ def test_predictive_variance_is_that_of_the_posterior_plus_the_noise():
   error = np.sqrt(epistemic / samples)
   center = MOMENTS[0] + design @ mean
   assert np.all(np.abs(found.probs[:, 0] - center) < 5 * error)
-  # A float32 sum over samples.
+  # The variance is a float32 sum over samples.
   np.testing.assert_allclose(found.aleatoric, SIGMA**2, rtol=3e-4)
   # The standard error of a variance is sqrt(2 / samples) of it.
   tolerance = 5 * np.sqrt(2 / samples)

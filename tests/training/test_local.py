@@ -42,7 +42,7 @@ def softmax(logits):
 
 
 def reference(begin, batches, rates, momentum=0.0, decay=0.0, longest=np.inf):
-  """SGD by hand in float64; returns the weights and the batches' losses."""
+  """Runs SGD in float64; returns the weights and the losses of the batches."""
   point = begin.point.astype(np.float64)
   velocity, losses = 0.0, []
   for x, rate in zip(batches, rates, strict=True):
@@ -69,7 +69,7 @@ SCHEDULE = {'step_decay': 0.9, 'epoch_decay': 0.5, 'epoch_decay_every': 2}
     (0.5, SCHEDULE | {'weight_decay': 0.1}),
   ],
 )
-def test_sgd_is_the_dense_reference(momentum, settings):
+def test_sgd_matches_the_numpy_reference(momentum, settings):
   worker, batches = recorded(optimizer=training.SGD(momentum), **settings)
   begin = toys.start(worker)
   result = worker.train(toys.task(begin, epochs=4, rate=0.2))
@@ -105,7 +105,7 @@ def test_the_gradient_is_clipped_as_one_vector_before_weight_decay(longest):
   assert toys.same(clipped, plain) == (longest == 1e3)
 
 
-def test_the_optimizer_goes_on_where_first_step_says_so():
+def test_first_step_resumes_the_optimizer():
   worker, batches = recorded(optimizer=training.SGD(0.9))
   begin = toys.start(worker)
   half = worker.train(toys.task(begin, epochs=2))
@@ -119,7 +119,7 @@ def test_the_optimizer_goes_on_where_first_step_says_so():
 
 @pytest.fixture(scope='module')
 def variational():
-  """Full-batch workers; one has the broadcast posterior as the prior."""
+  """Returns full-batch workers; the prior of one is the broadcast posterior."""
   return [
     toys.worker(
       variant='flipout', batch_size=50, objective=training.Objective(**settings)
@@ -141,7 +141,7 @@ KERNEL_AND_BIAS = np.float32([12] * 12 + [3] * 3)
   'place, weight, num_examples, others',
   [(1, 1, 50, 0), (1, 0.25, 30, 170), (2, 1, 50, 0), (3, 1, 50, 0)],
 )
-def test_the_kl_over_its_examples_and_its_gradient(
+def test_the_kl_divergence_and_its_gradient_match_tfp(
   variational, place, weight, num_examples, others
 ):
   workers = variational[0], variational[place]
@@ -182,7 +182,7 @@ def test_the_kl_over_its_examples_and_its_gradient(
   np.testing.assert_allclose(moved, of_scale * slope, rtol=1e-4, atol=1e-5)
 
 
-def test_no_scale_exceeds_the_largest():
+def test_no_scale_exceeds_the_maximum():
   objective = training.Objective(max_scale=0.2)
   worker = toys.worker(variant='flipout', objective=objective)
   scale = np.linspace(0.01, 0.3, 15, dtype=np.float32)
@@ -195,7 +195,7 @@ def test_no_scale_exceeds_the_largest():
 
 
 @pytest.mark.parametrize('optimizer', [training.SGD(0.9), training.Adam()])
-def test_neighbours_and_the_past_change_nothing(optimizer):
+def test_earlier_tasks_of_a_worker_do_not_change_the_result(optimizer):
   worker, fresh = (
     toys.worker(variant='flipout', optimizer=optimizer) for _ in range(2)
   )
@@ -208,7 +208,7 @@ def test_neighbours_and_the_past_change_nothing(optimizer):
   assert toys.same(first, worker.train(task), fresh.train(task))
 
 
-def test_a_batch_is_padded_as_the_settings_say(padding=2):
+def test_augmentation_uses_the_specified_padding(padding=2):
   recorder = Recorder()
 
   def build():
@@ -229,7 +229,7 @@ def test_a_batch_is_padded_as_the_settings_say(padding=2):
   assert set(rows) == set(columns) == set(range(6 - padding, 7))
 
 
-def test_moving_statistics_are_buffers_of_the_job():
+def test_moving_statistics_are_updated_in_the_buffers():
   worker = toys.worker(toys.normalized_inputs, batch_size=50)
   begin = toys.start(worker)._replace(buffers=np.arange(8, dtype=np.float32))
   got = worker.train(toys.task(begin)).model.buffers

@@ -37,12 +37,12 @@ def pair(mirrored, variant, **settings):
     {'weight_decay': 0.01, 'optimizer': training.SGD(0.9)},
   ],
 )
-def test_the_same_weights_as_on_one_device(mirrored, settings):
+def test_two_devices_give_the_same_weights_as_one(mirrored, settings):
   one, two = pair(mirrored, 'deterministic', **settings)
   memory = {}
   if 'parts' in settings:
     memory = {'counter': toys.Counter().init_memory(None)}
-  # 49 examples in batches of 16: the last one feeds a single replica.
+  # Of 49 examples in batches of 16, the last one is on a single replica.
   task = toys.task(toys.start(one), range(49), epochs=3, memory=memory)
   alone, shared = one.train(task), two.train(task)
   np.testing.assert_allclose(
@@ -53,7 +53,7 @@ def test_the_same_weights_as_on_one_device(mirrored, settings):
   assert toys.same(shared.memory, alone.memory)
 
 
-def test_flipout_trains_with_the_kl_once(mirrored):
+def test_on_two_devices_the_kl_divergence_is_counted_once(mirrored):
   narrow = training.Objective(prior_scale=0.01, max_scale=1.0)
   one, two = pair(mirrored, 'flipout', batch_size=50, objective=narrow)
   begin = toys.start(one)
@@ -66,7 +66,7 @@ def test_flipout_trains_with_the_kl_once(mirrored):
   assert toys.same(shared, two.train(task))
 
 
-def test_prediction_and_loading(mirrored):
+def test_two_devices_give_the_same_predictions_as_one(mirrored):
   one, two = pair(mirrored, 'flipout')
   model = toys.start(one)
   predict = functools.partial(
@@ -77,7 +77,7 @@ def test_prediction_and_loading(mirrored):
 
 
 @pytest.mark.slow
-def test_a_replica_without_examples(mirrored):
+def test_a_replica_without_examples_gives_finite_weights(mirrored):
   worker = toys.worker(
     functools.partial(toys.normalized, (4,), 3), strategy=mirrored
   )

@@ -22,16 +22,16 @@ def run(optimizer, gradients):
   variables = [tf.Variable(value) for value in values(0)]
   slots, history = optimizer.slots(variables), []
   for step, (rate, gradient) in enumerate(zip(RATES, gradients)):
-    told = training.Step(
+    current = training.Step(
       tf.constant(step), tf.constant(rate), tf.zeros([2], tf.int32), 1.0, 1.0
     )
-    optimizer.apply(variables, slots, gradient, told)
+    optimizer.apply(variables, slots, gradient, current)
     history.append([variable.numpy() for variable in variables])
   return history
 
 
 @pytest.mark.parametrize('scale', [1.0, 1e-6])
-def test_adam_by_hand_and_tf_keras_adam(scale):
+def test_adam_matches_hand_computed_steps_and_tf_keras(scale):
   gradients = [values(seed, scale) for seed in range(1, 6)]
   keras, copies = tf_keras.optimizers.Adam(), list(map(tf.Variable, values(0)))
   variables, m, v = values(0), [0.0, 0.0], [0.0, 0.0]
@@ -55,7 +55,7 @@ def test_adam_by_hand_and_tf_keras_adam(scale):
 @pytest.mark.parametrize(
   'momentum, nesterov', [(0.0, False), (0.9, False), (0.9, True)]
 )
-def test_sgd_by_hand(momentum, nesterov):
+def test_sgd_matches_hand_computed_steps(momentum, nesterov):
   """Nesterov steps are those of PyTorch: g + momentum v."""
   gradients = [values(seed) for seed in range(1, 6)]
   variables, velocity = values(0), [0.0, 0.0]
@@ -82,7 +82,7 @@ class Counting(training.SGLD):
     super().apply(variables, [], gradients, step)
 
 
-def test_an_optimizer_of_ones_own_draws_and_knows_the_clients_examples():
+def test_a_custom_optimizer_gets_seeds_and_numbers_of_examples():
   own = {'client_optimizer': f'{__name__}:Counting', 'batch_size': 150}
   one, two = (
     toys.experiment(**own, num_workers=n, local_epochs=3) for n in (1, 2)

@@ -29,7 +29,7 @@ def streamed(samples):
   # The running mean in float32 has an error up to 6e-8; the spread is 1e-5.
   [(0.3, 1e-5), (1e-3, 1e-4), (1e-5, 1e-2)],
 )
-def test_moments_agree_with_stacked_samples(spread, tolerance):
+def test_streamed_moments_agree_with_stacked_samples(spread, tolerance):
   rng = np.random.default_rng(2)
   p = rng.dirichlet(np.ones(4), size=20)
   other = rng.dirichlet(np.ones(4), size=[30, 20])
@@ -46,7 +46,7 @@ def test_moments_agree_with_stacked_samples(spread, tolerance):
 
 @pytest.fixture(scope='module')
 def flipout():
-  """Two workers and a posterior."""
+  """Returns two workers and a posterior."""
   workers = [
     toys.worker(variant='flipout', strategy=strategy)
     for strategy in training.strategies()
@@ -55,7 +55,7 @@ def flipout():
   return workers, model._replace(scale=model.scale * 10)
 
 
-def test_same_bits_for_any_workers_in_any_order(flipout):
+def test_predictions_are_bit_for_bit_identical_for_any_workers(flipout):
   workers, model = flipout
   predict = functools.partial(
     training.predict, model=model, x=X, seed=SEED, num_samples=3
@@ -72,7 +72,7 @@ def test_same_bits_for_any_workers_in_any_order(flipout):
   assert toys.same(first, tuple(array[:256] for array in both))
 
 
-def test_samples_are_what_the_model_says_under_each_seed(flipout):
+def test_samples_are_the_outputs_of_the_model_with_each_seed(flipout):
   workers, posterior = flipout
   model = models.build(
     'logistic', variant='flipout', input_shape=(4,), num_classes=3
