@@ -54,7 +54,7 @@ def seeds(texts: list[str]) -> list[int]:
   return list(found)
 
 
-def said() -> tuple[dict[str, typing.Any], list[str]]:
+def given() -> tuple[dict[str, typing.Any], list[str]]:
   """Returns the parsed fields and settings, and the names of typed flags."""
   fields = flagfile.fields(flags.FLAGS, config_lib.FIELDS)
   return {**fields, **_given.texts}, _given.typed
@@ -66,7 +66,7 @@ def config() -> config_lib.Config:
   Raises:
     ValueError: A flag is wrong; the message names it.
   """
-  values, typed = said()
+  values, typed = given()
   return config_lib.Config.of(values, typed=typed)
 
 
@@ -185,8 +185,8 @@ def watching(connection: str) -> Iterator[None]:
 def interrupted(stop: KeyboardInterrupt, left: str = '') -> typing.NoReturn:
   """Reports an interrupt and exits with code 130, or 143 if terminated."""
   code = 143 if isinstance(stop, federation.Terminated) else 130
-  said = [str(stop) or 'interrupted', *([left] if left else [])]
-  fail(': '.join(said), code)
+  parts = [str(stop) or 'interrupted', *([left] if left else [])]
+  fail(': '.join(parts), code)
 
 
 def terminable() -> None:
@@ -224,13 +224,13 @@ def _parse(module, arguments):
     return flags.FLAGS(rest)
   except flags.Error as error:
     # Our own hint replaces absl's suggestion.
-    said = ' '.join(str(error).partition('. Did you mean')[0].split())
-    illegal = re.match(r'flag --(\w+)=(.*): (?:invalid|could not)', said)
+    text = ' '.join(str(error).partition('. Did you mean')[0].split())
+    illegal = re.match(r'flag --(\w+)=(.*): (?:invalid|could not)', text)
     if illegal and illegal[1] in config_lib.FIELDS:
       several = ' Several runs: bfl-tf sweep.' if ',' in illegal[2] else ''
-      what = 'an integer' if 'int()' in said else 'a number'
+      what = 'an integer' if 'int()' in text else 'a number'
       fail(f'--{illegal[1]}={illegal[2]} must be {what}.{several}')
-    fail(f'{said.rstrip(".")}.{_near(str(error))}')
+    fail(f'{text.rstrip(".")}.{_near(str(error))}')
   except UnicodeDecodeError as error:
     fail(f'--flagfile names a file that is no text in UTF-8: {error}.')
   except ValueError as error:

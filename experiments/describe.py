@@ -36,11 +36,11 @@ def answer(arguments: Sequence[str], module: types.ModuleType) -> None:
     ValueError: The name of `--describe` is unknown.
   """
   for word in arguments[1:]:
-    asked = _ASKED.fullmatch(word)
-    if asked:
+    match = _ASKED.fullmatch(word)
+    if match:
       show = {'helpfull': _everything, 'describe': _method}
-      what = show.get(asked[1])
-      print(what(asked[2] or '') if what else _help(module))
+      what = show.get(match[1])
+      print(what(match[2] or '') if what else _help(module))
       sys.exit(0)
 
 

@@ -99,7 +99,9 @@ def _ask_nodes(path):
   absolute = command_line.on_server('--run', path)
   flower = command_line.flower('--superlink')
   with command_line.watching(_SUPERLINK.value):
-    flower.ask_sites(absolute, _SUPERLINK.value, _TIMEOUT.value, _SETS.value)
+    flower.evaluate_on_sites(
+      absolute, _SUPERLINK.value, _TIMEOUT.value, _SETS.value
+    )
 
 
 if __name__ == '__main__':

@@ -107,7 +107,7 @@ def _do():
   # Some figures evaluate models, with the configuration of a run.
   training.configure(0)
   root.mkdir(parents=True, exist_ok=True)
-  failed = _play(tasks) if _RUN.value else 0
+  failed = _execute(tasks) if _RUN.value else 0
   failed += sum(_write(artifact, root) for artifact in chosen)
   codes = [_judge(claim, root) for claim in claimed]
   # The verdict of a claim already accounts for missing runs.
@@ -143,7 +143,7 @@ def _tasks(wanted, root, seeds):
   return named
 
 
-def _play(tasks):
+def _execute(tasks):
   jobs = _JOBS.value or len(os.sched_getaffinity(0))
   failed = [o for o in executor.run_all(tasks, jobs) if o.failed]
   for outcome in failed:

@@ -50,7 +50,7 @@ def main() -> None:
   except Exception as error:
     command_line.fail_with_traceback(error, code=2)
   try:
-    summary = run.play()
+    summary = run.execute()
   except (runs.BusyError, federation.OtherSideError) as error:
     command_line.fail(error)
   except ValueError as error:
@@ -64,7 +64,7 @@ def _on_flower(config):
   if _SUPERLINK.value:
     path = command_line.on_server('--output_dir', _OUTPUT_DIR.value)
     with command_line.watching(_SUPERLINK.value):
-      flower.play(config, path, _SUPERLINK.value)
+      flower.execute(config, path, _SUPERLINK.value)
     print(f"\nresults in {path}, on the server's machine")
     return
   try:

@@ -62,7 +62,7 @@ _OUTPUT_DIR = flags.DEFINE_string(
 def main() -> int:
   """Trains the missing runs and compares the finished ones."""
   command_line.terminable()
-  typed = 'output_dir' in command_line.said()[1]
+  typed = 'output_dir' in command_line.given()[1]
   root = pathlib.Path(_OUTPUT_DIR.value if typed else 'runs/sweep')
   runs = _planned(root)
   settings = [groups.settings_of(of[0].config) for of in runs.values()]
@@ -70,12 +70,14 @@ def main() -> int:
   study.check(runs)
   every = [run for of_name in runs.values() for run in of_name]
   jobs = _JOBS.value or len(os.sched_getaffinity(0))
-  print(f'{root}: {estimates.said(every, jobs)}', flush=True)
+  print(f'{root}: {estimates.described(every, jobs)}', flush=True)
   try:
     failed = [o for o in executor.run_all(every, jobs) if o.failed]
   except KeyboardInterrupt as stop:
-    said = 'goes on' in str(stop)
-    command_line.interrupted(stop, '' if said else 'the same command goes on')
+    is_resumed = 'goes on' in str(stop)
+    command_line.interrupted(
+      stop, '' if is_resumed else 'the same command goes on'
+    )
   for outcome in failed:
     print(f'failed: {outcome.task.place}: {outcome.status}')
   _compare(runs, root)
@@ -83,9 +85,9 @@ def main() -> int:
 
 
 def _planned(root):
-  said, typed = command_line.said()
+  fixed, typed = command_line.given()
   configs = search_space.configs(
-    said, typed, _GRID.value, _DRAW.value, _NUM_DRAWS.value
+    fixed, typed, _GRID.value, _DRAW.value, _NUM_DRAWS.value
   )
   if _CHOOSE_BY.value:
     search_space.check_choice(_CHOOSE_BY.value, configs)

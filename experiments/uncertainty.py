@@ -49,20 +49,20 @@ def main() -> None:
   """Evaluates, writes tables and plots, and prints the tables."""
   path = finished.path()
   run = loading.load_run(path, _ON_TEST.value)
-  asked = uncertainty.ask(
+  evaluated = uncertainty.evaluate(
     run,
     list(others(run.dataset)),
     num_samples=_SAMPLES.value,
     num_examples=_EXAMPLES.value,
     corrupt=_CORRUPT.value,
   )
-  for remark in asked.remarks:
+  for remark in evaluated.remarks:
     print(remark)
-  for name, rows in asked.tables.items():
+  for name, rows in evaluated.tables.items():
     if rows and name != 'corruptions':
       print(f'{tables.table(rows)}\n')
   with tables.cleared(path / 'uncertainty') as folder:
-    _write(folder, asked.tables)
+    _write(folder, evaluated.tables)
   print(f'tables and plots in {path / "uncertainty"}')
 
 

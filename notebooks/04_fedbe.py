@@ -65,8 +65,8 @@ runs = {seed: RUNS / f'swiss_roll/{seed}' for seed in range(NUM_SEEDS)}
 finals = {}
 for seed, run in runs.items():
   config = grids.SWISS_ROLL.config(SCALE, seed)
-  play = Run(config, run, False, built, draw_plots=False).play
-  finals[seed] = play()['final']
+  execute = Run(config, run, False, built, draw_plots=False).execute
+  finals[seed] = execute()['final']
 
 # %%
 simplex.draw_data({'swiss roll': [runs[0]]})

@@ -1,6 +1,6 @@
 """Runs without training, whose updates and scores are random, for tests.
 
-`play` completes a run with all its files in a tenth of a second. It is for
+`execute` completes a run with all its files in a tenth of a second. It is for
 tests of rounds and directories.
 """
 
@@ -83,16 +83,16 @@ def run(path, config=CONFIG, engine=engine, **options) -> runs.Run:
   return runs.Run(config, path, False, BUILT, engine=engine, **options)
 
 
-def play(path, config=CONFIG, **options):
+def execute(path, config=CONFIG, **options):
   """Completes a fake run; returns its summary."""
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(evaluation, 'evaluate', evaluate)
-    return run(path, config, **options).play()
+    return run(path, config, **options).execute()
 
 
 def train(path, config=CONFIG):
   """Completes a run with real training and scores; returns its summary."""
-  return runs.Run(config, path, False, BUILT, draw_plots=False).play()
+  return runs.Run(config, path, False, BUILT, draw_plots=False).execute()
 
 
 def stop(patch, owner, name, call, after=False, error=Killed):
@@ -111,12 +111,12 @@ def stop(patch, owner, name, call, after=False, error=Killed):
   patch.setattr(owner, name, stopping)
 
 
-def stopped(path, *where, error=Killed, play=play, config=CONFIG, **how):
+def stopped(path, *where, error=Killed, execute=execute, config=CONFIG, **how):
   """Runs until an error of `stop`; returns the error."""
   with pytest.MonkeyPatch.context() as patch:
     stop(patch, *where, error=error, **how)
     with pytest.raises(error) as caught:
-      play(path, config)
+      execute(path, config)
   return caught.value
 
 

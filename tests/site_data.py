@@ -61,11 +61,11 @@ def promise(num_examples, num_samples=1) -> prediction_sets.PredictionSets:
   return prediction_sets.PredictionSets.of([counts], num_samples, 'lac')
 
 
-def play(folder: pathlib.Path, **changes) -> pathlib.Path:
+def execute(folder: pathlib.Path, **changes) -> pathlib.Path:
   """Runs the config in a folder; returns the run's directory."""
   path = write(folder / 'sites.csv')
   run = runs.Run(
     config(path, **changes), folder / 'run', False, draw_plots=False
   )
-  run.play()
+  run.execute()
   return folder / 'run'

@@ -70,7 +70,7 @@ class Noisier(clients.GradientNoise):
   name = 'noisier'
 
 
-def play(**changes):
+def execute(**changes):
   """Runs two rounds of three clients, each evaluated with samples."""
   config = Config(**{
     'dataset': 'test_draws:images', 'model': 'test_draws:stochastic',
@@ -93,7 +93,7 @@ def play(**changes):
 def assert_distinct(monkeypatch, steps, others=0, predicted=8, **changes):
   """Checks the number of draws and that their seeds are distinct."""
   with spy(monkeypatch) as (drawn, hashed):
-    play(**changes)
+    execute(**changes)
   # A round has 18 steps, 6 orders and 3 samples. The probe for a softmax runs
   # once, without a scope; each layer draws its own seed.
   probed = 13 if predicted else 0

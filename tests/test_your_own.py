@@ -30,7 +30,7 @@ def run_dir(tmp_path_factory):
   with pytest.MonkeyPatch.context() as patch:
     patch.syspath_prepend(folder)
     config = Config.from_flagfile(folder / 'run.flags')
-    runs.Run(config, folder / 'run').play()
+    runs.Run(config, folder / 'run').execute()
   return folder / 'run'
 
 

@@ -100,7 +100,7 @@ def rounds(pieces: federation.Experiment, num_rounds: int = 2, **engine):
   return played
 
 
-def play(pieces: federation.Experiment, num_rounds: int = 2, **engine):
+def execute(pieces: federation.Experiment, num_rounds: int = 2, **engine):
   """Returns the final state and the columns of each round without seconds."""
   _, *played = rounds(pieces, num_rounds, **engine)
   return played[-1].state, [

@@ -51,7 +51,7 @@ def load(run_dir: str | os.PathLike) -> Trained:
   )
   state = checkpoints.restore(path)
   if state is None:
-    remedy = 'delete its summary.json, and the same command plays it again'
+    remedy = 'delete its summary.json, and the same command trains it again'
     raise ValueError(
       f'{path} has no {run_files.CHECKPOINT}: '
       f'{directory.MADE_ANEW if sites_own else remedy}.'

@@ -66,7 +66,7 @@ def other(
   return Other(distance, shown, x[some(len(x), count)])
 
 
-class Asked(NamedTuple):
+class Evaluated(NamedTuple):
   """Results of an uncertainty evaluation.
 
   Attributes:
@@ -79,13 +79,13 @@ class Asked(NamedTuple):
   remarks: tuple[str, ...]
 
 
-def ask(
+def evaluate(
   run: loading.LoadedRun,
   others: Sequence[Other],
   num_samples: int | None = None,
   num_examples: int = 0,
   corrupt: bool = True,
-) -> Asked:
+) -> Evaluated:
   """Runs all four parts of the evaluation.
 
   Args:
@@ -132,7 +132,7 @@ def ask(
     if corrupt and not trained.task.is_numeric:
       seed = trained.config.seed
       tables['corruptions'] = list(corrupted(trained, test, num_samples, seed))
-  return Asked(tables, tuple(remarks))
+  return Evaluated(tables, tuple(remarks))
 
 
 def some(size: int, count: int) -> np.ndarray:

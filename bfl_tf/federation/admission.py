@@ -73,7 +73,7 @@ def _malformed(update, expected) -> str | None:
     if name not in sent:
       return f'its {name} is missing'
     if name not in wanted:
-      return f'its {name} is more than it was asked for'
+      return f'its {name} was not expected'
     defect = training.mismatch(sent[name], wanted[name])
     if defect:
       return f'its {name} {defect}'

@@ -6,4 +6,4 @@ client and server; this package sends their data in Flower's messages.
 
 from bfl_tf.flower.simulation import simulate
 from bfl_tf.flower.strategy import BayesianStrategy
-from bfl_tf.flower.superlink import ask_sites, FlowerError, play
+from bfl_tf.flower.superlink import evaluate_on_sites, execute, FlowerError

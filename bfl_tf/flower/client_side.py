@@ -39,7 +39,7 @@ from bfl_tf.runs.task import Task
 
 # Settings of the node's owner; they describe the node's own file.
 _SHARES = ('test_fraction', 'calibration_fraction')
-_SAID = (*_SHARES, 'label_column', 'ignore_columns', 'categorical_columns')
+_SETTINGS = (*_SHARES, 'label_column', 'ignore_columns', 'categorical_columns')
 
 app = clientapp.ClientApp()
 
@@ -49,13 +49,13 @@ def query(
   message: flwr_app.Message, context: flwr_app.Context
 ) -> flwr_app.Message:
   """Returns this node's client number and the summary of its own file."""
-  said: dict[str, Any] = {'client': _number(context), 'data_summary': ''}
+  reply: dict[str, Any] = {'client': _number(context), 'data_summary': ''}
   own = Own.of(context.node_config)
   if own.data:
     flags = messages.unpack(message.content)['flags']
     _, dataset = read(flags, own)
-    said['data_summary'] = data_summaries.DataSummary.of(dataset).to_json()
-  return flwr_app.Message(messages.pack(said), reply_to=message)
+    reply['data_summary'] = data_summaries.DataSummary.of(dataset).to_json()
+  return flwr_app.Message(messages.pack(reply), reply_to=message)
 
 
 @app.train()
@@ -67,7 +67,7 @@ def train(
   sent = order(message.content)
   # Only a deployed run has a name; in a simulation any node trains any client.
   if sent.run:
-    _check_asked(context, sent.client)
+    _check_client(context, sent.client)
   elif {'memory', 'data'} & set(node):
     raise ValueError('the settings of a node must not be sent by the server')
   site = of(sent.flags, Own.of(node), sent.summary)
@@ -84,10 +84,10 @@ def evaluate(
   tree = messages.unpack(message.content)
   model = weights.Weights(**tree.pop('model'))
   question = messages.Question(**tree, model=model)
-  _check_asked(context, question.client)
+  _check_client(context, question.client)
   node = context.node_config
-  said = {**answer(question, Own.of(node)), 'name': str(node.get('name', ''))}
-  return flwr_app.Message(messages.pack(said), reply_to=message)
+  reply = {**answer(question, Own.of(node)), 'name': str(node.get('name', ''))}
+  return flwr_app.Message(messages.pack(reply), reply_to=message)
 
 
 def order(content: flwr_app.RecordDict) -> messages.Order:
@@ -99,7 +99,7 @@ def order(content: flwr_app.RecordDict) -> messages.Order:
   return messages.Order(**{'memory': {}, **tree, 'broadcast': broadcast})
 
 
-def _check_asked(context, client):
+def _check_client(context, client):
   """Rejects an order for another client, after the owner changed the number."""
   if client != _number(context):
     raise ValueError(
@@ -161,42 +161,46 @@ class Own(NamedTuple):
 
   Attributes:
     data: Path of the file; empty if the node has none.
-    said: Pairs of a field of `data.DatasetConfig` and its value.
+    settings: Pairs of a field of `data.DatasetConfig` and its value.
   """
 
   data: str = ''
-  said: tuple[tuple[str, Any], ...] = ()
+  settings: tuple[tuple[str, Any], ...] = ()
 
   @classmethod
   def of(cls, node_config: Mapping[str, Any]) -> 'Own':
     """Reads a SuperNode's --node-config."""
-    keys = {name: name.replace('_', '-') for name in _SAID}
-    said = ((n, node_config[k]) for n, k in keys.items() if k in node_config)
-    return cls(node_config.get('data', ''), tuple(said))
+    keys = {name: name.replace('_', '-') for name in _SETTINGS}
+    own_settings = (
+      (n, node_config[k]) for n, k in keys.items() if k in node_config
+    )
+    return cls(node_config.get('data', ''), tuple(own_settings))
 
 
 # Keeps only the current run's site, because its model and data are large.
 @functools.lru_cache(maxsize=1)
-def of(flags: str, own: Own = Own(), told: str = '') -> Site:  # noqa: B008
+def of(flags: str, own: Own = Own(), summary: str = '') -> Site:  # noqa: B008
   """Returns the site of a config.
 
   Args:
     flags: Flags of the run, one per line, as of `flags_file.flag_lines`.
     own: The node's own file; all its training examples are of one client.
-    told: A `DataSummary` of all nodes' files, if nodes have files.
+    summary: A `DataSummary` of all nodes' files, if nodes have files.
 
   Raises:
     ValueError: The node does not meet the config, or its file cannot be read.
   """
-  if bool(told) != bool(own.data):
+  if bool(summary) != bool(own.data):
     raise ValueError(
       'this node has a file of its own, and the run has none'
       if own.data
       else 'the run is of nodes with files of their own: set data="FILE"'
     )
   config, dataset = read(flags, own)
-  if told:
-    everybody = data_summaries.DataSummary.from_json(told, config.num_clients)
+  if summary:
+    everybody = data_summaries.DataSummary.from_json(
+      summary, config.num_clients
+    )
     dataset = everybody.tell(dataset)
   training.configure(1, config.deterministic, config.mixed_precision)
   # One device per process: Flower starts one process per core.
@@ -222,24 +226,24 @@ def read(flags: str, own: Own) -> tuple[Config, Dataset]:
       'client: set --partition=natural'
     )
   if own.data:
-    said = dict(own.said)
-    _check_shares(config, said)
+    own_settings = dict(own.settings)
+    _check_shares(config, own_settings)
     # The run's column settings describe the server's file, not this one.
     columns = {name: getattr(DatasetConfig, name) for name in COLUMNS}
     config = config.replace(
-      dataset=own.data, validation_split=0.0, **columns | said
+      dataset=own.data, validation_split=0.0, **columns | own_settings
     )
   return config, run_data.load(config)
 
 
-def _check_shares(config, said):
+def _check_shares(config, own_settings):
   """Rejects shares that differ from the owner's: they could reveal rows."""
   for share in _SHARES:
-    asked = getattr(config, share)
-    if said.get(share, asked) != asked:
+    wanted = getattr(config, share)
+    if own_settings.get(share, wanted) != wanted:
       raise ValueError(
-        f'--{share}={asked}: the owner of this node set this share to '
-        f'{said[share]}'
+        f'--{share}={wanted}: the owner of this node set this share to '
+        f'{own_settings[share]}'
       )
 
 

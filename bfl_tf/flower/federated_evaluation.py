@@ -30,7 +30,7 @@ _WINDOW = 64
 
 
 @dataclasses.dataclass
-class Asking:
+class FederatedEvaluation:
   """Evaluation of a finished run's model by its nodes.
 
   Attributes:

@@ -65,8 +65,8 @@ class Answer(NamedTuple):
 
   @classmethod
   def _read(cls, reply) -> 'Answer':
-    said = messages.unpack(reply.content)
-    client, text = said['client'], said['data_summary']
+    reply = messages.unpack(reply.content)
+    client, text = reply['client'], reply['data_summary']
     if type(client) is not int or type(text) is not str:
       raise TypeError('client must be an integer and data_summary a text')
     return cls(client, text)
@@ -80,15 +80,15 @@ class Numbered:
     grid: Grid of Flower.
     flags: Flags of the run, as of `flags_file.flag_lines`.
     answers: Answers by node, in order of arrival.
-    asked: Number of the query message, by node without an answer yet.
-    said: Data summary from the first node of a client, by client.
+    pending: Number of the query message, by node without an answer yet.
+    summaries: Data summary from the first node of a client, by client.
   """
 
   grid: serverapp.Grid
   flags: str
   answers: dict[int, Answer] = dataclasses.field(default_factory=dict)
-  asked: dict[int, str] = dataclasses.field(default_factory=dict)
-  said: dict[int, str] = dataclasses.field(default_factory=dict)
+  pending: dict[int, str] = dataclasses.field(default_factory=dict)
+  summaries: dict[int, str] = dataclasses.field(default_factory=dict)
 
   @classmethod
   def of(
@@ -127,49 +127,49 @@ class Numbered:
   def _refresh(self) -> None:
     """Removes nodes that left, queries new nodes, and reads their answers."""
     present = set(self.grid.get_node_ids())
-    for known in (self.answers, self.asked):
+    for known in (self.answers, self.pending):
       for node in set(known) - present:
         del known[node]
-    for node in sorted(present - set(self.answers) - set(self.asked)):
+    for node in sorted(present - set(self.answers) - set(self.pending)):
       content = messages.pack({'flags': self.flags})
       query = flwr_app.Message(content, node, 'query')
       for number in self.grid.push_messages([query]):
         # Flower returns no number for a message that it could not send.
         if number:
-          self.asked[node] = number
+          self.pending[node] = number
     # A node busy with an earlier run answers only after its training.
-    for node, number in list(self.asked.items()):
+    for node, number in list(self.pending.items()):
       for reply in self.grid.pull_messages([number]):
-        del self.asked[node]
+        del self.pending[node]
         self._hear(node, Answer.of(reply))
 
   def _hear(self, node, answer):
     if answer.client is not None:
-      first = self.said.setdefault(answer.client, answer.data_summary)
+      first = self.summaries.setdefault(answer.client, answer.data_summary)
       if first != answer.data_summary:
         answer = Answer(
           refusal=f'client {answer.client} has another file than its first '
-          'node said'
+          'node reported'
         )
       elif any(a.client == answer.client for a in self.answers.values()):
         logging.warning(
-          'SuperNode %d says that it is client %d, which another plays as long '
-          'as it is there.', node, answer.client,
+          'SuperNode %d reports the client number %d of another node: it is '
+          'used only if the other node leaves.', node, answer.client,
         )  # fmt: skip
     if answer.refusal:
       logging.warning('SuperNode %d: %s', node, answer.refusal)
     self.answers[node] = answer
 
   def _missing(self, missing, num_clients, seconds) -> str:
-    said = [
+    hints = [
       f'SuperNode {node}: {answer.refusal}'
       for node, answer in sorted(self.answers.items())
       if answer.refusal
     ]
-    said = said or ["start each with --node-config 'partition-id=N'."]
+    hints = hints or ["start each with --node-config 'partition-id=N'."]
     return (
       f'after {seconds:.0f} s clients {", ".join(map(str, missing[:10]))} of '
-      f'{num_clients} have no SuperNode: {"; ".join(said)}'
+      f'{num_clients} have no SuperNode: {"; ".join(hints)}'
     )
 
 

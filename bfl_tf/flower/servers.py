@@ -44,28 +44,28 @@ def main(grid: serverapp.Grid, context: flwr_app.Context) -> None:
   """Runs a config or an evaluation; its error also ends Flower's run."""
   try:
     with contextlib.redirect_stdout(_Marked(sys.stdout)):
-      do = _score if context.run_config['ask'] else _play
+      do = _score if context.run_config['ask'] else _execute
       do(grid, context.run_config)
   except (ValueError, federation.StoppedError) as error:
     raise ServerError(superlink.reason(error)) from error
 
 
-def _play(grid, settings):
+def _execute(grid, settings):
   config = flags_file.parse(str(settings['flags']).splitlines())
   path = str(settings['output-dir'])
-  nodes, introduced = _met(grid, config, settings)
-  told, dataset, nodes_say = '', None, ''
+  nodes, introduced = _introduced(grid, config, settings)
+  summary, dataset, digests = '', None, ''
   if introduced:
     _check_no_share(config)
-    told = data_summaries.merged(introduced).to_json()
+    summary = data_summaries.merged(introduced).to_json()
     # All examples of the server's own file are tests.
     own = run_data.load(config.replace(calibration_fraction=0.0), {})
-    dataset, nodes_say = as_told(own, introduced), _said(introduced)
+    dataset, digests = with_summaries(own, introduced), _digests(introduced)
     if pathlib.Path(path, run_files.NODES).exists():
       _check_unchanged(f'--output_dir={path}', path, introduced)
-  engine = Engine(nodes, int(settings['window']), path, told)
-  run = runs.Run(config, path, engine=engine, dataset=dataset, nodes=nodes_say)
-  print(runs.table(run.play()))
+  engine = Engine(nodes, int(settings['window']), path, summary)
+  run = runs.Run(config, path, engine=engine, dataset=dataset, nodes=digests)
+  print(runs.table(run.execute()))
 
 
 def _score(grid, settings):
@@ -77,10 +77,10 @@ def _score(grid, settings):
     raise ValueError(
       f'--run={path}: its nodes have no files of their own: remove --superlink.'
     )
-  nodes, introduced = _met(grid, config, settings)
+  nodes, introduced = _introduced(grid, config, settings)
   _check_unchanged(f'--run={path}', path, introduced)
   seconds = float(settings['answer-timeout']) or config.client_timeout
-  report = federated_evaluation.Asking(
+  report = federated_evaluation.FederatedEvaluation(
     nodes, introduced, trained, str(settings['sets']), seconds or math.inf
   ).report()
   report_files.write(path, report)
@@ -91,23 +91,23 @@ def _score(grid, settings):
 
 def _check_unchanged(flag, path, introduced):
   """Raises a ValueError if a node's file has changed since the first round."""
-  if pathlib.Path(path, run_files.NODES).read_text() != _said(introduced):
+  if pathlib.Path(path, run_files.NODES).read_text() != _digests(introduced):
     raise ValueError(
       f'{flag}: the files of some nodes have changed since the first round: '
       'restore them, or choose another directory.'
     )
 
 
-def _said(introduced) -> str:
+def _digests(introduced) -> str:
   """Returns the digest of each node's data summary as JSON, by client."""
   digests = {
-    str(client): hashlib.sha256(said.to_json().encode()).hexdigest()[:16]
-    for client, said in sorted(introduced.items())
+    str(client): hashlib.sha256(summary.to_json().encode()).hexdigest()[:16]
+    for client, summary in sorted(introduced.items())
   }
   return json.dumps(digests, indent=2) + '\n'
 
 
-def _met(grid, config, settings):
+def _introduced(grid, config, settings):
   """Waits for the nodes of all clients.
 
   Returns:
@@ -120,9 +120,9 @@ def _met(grid, config, settings):
   nodes = Numbered.of(
     grid, flags, config.num_clients, float(settings['node-timeout'])
   )
-  said = {c: nodes.said[c] for c in range(config.num_clients)}
-  without = [client for client, text in said.items() if not text]
-  if len(without) == len(said):
+  summaries = {c: nodes.summaries[c] for c in range(config.num_clients)}
+  without = [client for client, text in summaries.items() if not text]
+  if len(without) == len(summaries):
     return nodes, {}
   if without:
     raise ValueError(
@@ -130,7 +130,7 @@ def _met(grid, config, settings):
       'others do: start their SuperNodes with --node-config \'data="FILE"\'.'
     )
   introduced = {}
-  for client, text in said.items():
+  for client, text in summaries.items():
     try:
       introduced[client] = data_summaries.DataSummary.from_json(text)
     except ValueError as error:
@@ -148,14 +148,14 @@ def _check_no_share(config):
     )
 
 
-def as_told(
-  own: data.Dataset, said: Mapping[int, data_summaries.DataSummary]
+def with_summaries(
+  own: data.Dataset, summaries: Mapping[int, data_summaries.DataSummary]
 ) -> data.Dataset:
   """Returns the server's data set, with placeholders for the clients' examples.
 
   Args:
     own: Data set of the server's file; all its examples become test examples.
-    said: Data summaries by client number, from 0.
+    summaries: Data summaries by client number, from 0.
 
   Returns:
     A data set with as many training labels of each class and client as on the
@@ -165,7 +165,7 @@ def as_told(
     ValueError: Features differ, or the server's file has a class that no
       client has.
   """
-  everybody = data_summaries.merged(said)
+  everybody = data_summaries.merged(summaries)
   try:
     everybody.merge(data_summaries.DataSummary.of(own))
     own = everybody.tell(own)
@@ -173,7 +173,7 @@ def as_told(
     raise ValueError(f'--dataset={own.name}: {error}.') from error
   places = {name: number for number, name in enumerate(everybody.classes)}
   y, ids = [], []
-  for client, data_summary in sorted(said.items()):
+  for client, data_summary in sorted(summaries.items()):
     for name, number in data_summary.counts.items():
       y.append(np.full(number, places[name], np.int32))
     ids.append(np.full(sum(data_summary.counts.values()), client))

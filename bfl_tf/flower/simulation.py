@@ -48,7 +48,7 @@ def simulate(config: Config, output_dir: str | os.PathLike) -> dict[str, Any]:
   """
   config = config.replace(engine='flower')
   path = pathlib.Path(output_dir).absolute()
-  play(_CHILD, [str(path), *flags_file.flag_lines(config)])
+  execute(_CHILD, [str(path), *flags_file.flag_lines(config)])
   summary = directory.RunDirectory(path).summary(config.final_round)
   if summary is None:
     raise superlink.FlowerError(f'{path} has no summary.')
@@ -78,7 +78,7 @@ def _print(line):
   print(line, end='', flush=True)
 
 
-def play(
+def execute(
   code: str,
   given: Sequence[str] = (),
   show: Callable[[str], object] = _print,
@@ -131,7 +131,7 @@ def _end(process):
 
 
 def given() -> list[str]:
-  """Returns the arguments from `play` and ends this process with its parent."""
+  """Returns the arguments of the parent, with which this process ends."""
   threading.Thread(target=_end_with_our_parent, daemon=True).start()
   return sys.argv[1:]
 
@@ -188,6 +188,6 @@ def main() -> None:
   @server.main()
   def play_run(grid, unused_context):
     flower = engine.Engine(nodes.Simulated(grid, window), window)
-    runs.Run(config, path, engine=flower).play()
+    runs.Run(config, path, engine=flower).execute()
 
   run_apps(server, client_side.app, window, num_processes(config))

@@ -31,7 +31,7 @@ class FlowerError(stopping.StoppedError):
   """Failure of a run in another process; its state is saved."""
 
 
-def play(
+def execute(
   config: Config,
   output_dir: str | os.PathLike,
   connection: str,
@@ -51,7 +51,7 @@ def play(
   _submit(connection, {'flags': flags, 'output-dir': str(output_dir)})
 
 
-def ask_sites(
+def evaluate_on_sites(
   run_dir: str | os.PathLike,
   connection: str,
   timeout: float = 0.0,
@@ -85,11 +85,11 @@ def reason(error: Exception) -> str:
   return f'code {code}: {kind}{" ".join(str(error).splitlines())}'
 
 
-def failure(said: str) -> Exception:
+def failure(text: str) -> Exception:
   """Returns the server's error from its final status text."""
-  failed = _FAILED.search(said)
+  failed = _FAILED.search(text)
   if failed is None:
-    return FlowerError(said)
+    return FlowerError(text)
   return (ValueError if failed[1] == '2' else FlowerError)(failed[2])
 
 
@@ -119,11 +119,11 @@ def _said(connection, error, *arguments) -> dict[str, Any]:
     [_FLWR, *arguments, '--format', 'json'],
     stdout=subprocess.PIPE, text=True, check=False,
   )  # fmt: skip
-  said = json.loads(found.stdout or '{}')
-  if not said.get('success'):
-    why = said.get('error-message', f'flwr ended with {found.returncode}')
+  answer = json.loads(found.stdout or '{}')
+  if not answer.get('success'):
+    why = answer.get('error-message', f'flwr ended with {found.returncode}')
     raise error(f'--superlink={connection}: {" ".join(why.split())}')
-  return said
+  return answer
 
 
 def _stream(connection, run_id):

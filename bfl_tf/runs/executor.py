@@ -64,7 +64,7 @@ def run_one(task: run_spec.RunSpec, num_workers: int | None = None) -> Outcome:
     config = config.replace(num_workers=num_workers)
   try:
     run = runs.Run(config, task.directory, False, built, draw_plots=False)
-    run.play()
+    run.execute()
   except runs.BusyError:
     return Outcome(task, 'busy')
   except Exception as error:

@@ -49,13 +49,13 @@ def run(
   """
   if not isinstance(config, Config):
     raise ValueError(f'config must be a bfl_tf.Config, got {config!r}.')
-  return Run(config, output_dir, show_progress, overwrite=overwrite).play()
+  return Run(config, output_dir, show_progress, overwrite=overwrite).execute()
 
 
 class Run:
   """One run and its records.
 
-  The constructor validates all inputs; only `play` writes files.
+  The constructor validates all inputs; only `execute` writes files.
   """
 
   def __init__(
@@ -90,7 +90,7 @@ class Run:
     )
     self._directory = directory.RunDirectory(output_dir, overwrite)
     self._directory.check(config)
-    self._played: state_lib.State | None = None
+    self._state: state_lib.State | None = None
     self._saved: int | None = None
     self._finished = self._directory.summary(self._final_round)
     if self._finished is None:
@@ -99,7 +99,7 @@ class Run:
       self._task = task.Task.of(self._experiment.dataset)
       self._directory.check_task(self._task)
 
-  def play(self) -> dict[str, Any]:
+  def execute(self) -> dict[str, Any]:
     """Runs the remaining rounds and returns the summary."""
     if self._finished is not None:
       self._progress.say(f'{self._directory.path} holds the finished run')
@@ -111,9 +111,9 @@ class Run:
         self._progress.say(f'replacing the run in {self._directory.path}')
       self._directory.clear()
       self._finished = self._directory.summary(self._final_round)
-      return self._finished or self._play()
+      return self._finished or self._execute()
 
-  def _play(self) -> dict[str, Any]:
+  def _execute(self) -> dict[str, Any]:
     try:
       state = self._begin()
       with self._progress:
@@ -133,9 +133,9 @@ class Run:
   def _save_played(self) -> str:
     """Saves finished rounds and returns a message on how to continue."""
     try:
-      if self._played is not None and self._saved != self._played.round:
-        self._played = checkpoints.save(self._played, self._directory.path)
-        self._saved = self._played.round
+      if self._state is not None and self._saved != self._state.round:
+        self._state = checkpoints.save(self._state, self._directory.path)
+        self._saved = self._state.round
     except OSError as error:
       logging.warning('%s', error)
     if self._saved is None:
@@ -145,9 +145,9 @@ class Run:
   def _play_round(self, state):
     """Returns only the next state, to free the memory of the predictors."""
     started = time.perf_counter()
-    played = loop.federated_round(self._experiment, state, self._engine)
-    played.info['train_seconds'] = time.perf_counter() - started
-    return self._record(played)
+    result = loop.federated_round(self._experiment, state, self._engine)
+    result.info['train_seconds'] = time.perf_counter() - started
+    return self._record(result)
 
   def _begin(self):
     self._warn()
@@ -171,7 +171,7 @@ class Run:
       fresh = state_lib.fresh_slots(stages, state.model)
       state = state._replace(slots={**fresh, **state.slots})
       self._directory.rows.resume(state.round)
-      self._played, self._saved = state, state.round
+      self._state, self._saved = state, state.round
       self._progress.say(f'going on after round {state.round}')
       self._progress.begin(state.round)
       return state
@@ -211,17 +211,17 @@ class Run:
         'each class beside accuracy'
       )
 
-  def _record(self, played):
+  def _record(self, result):
     """Writes the metrics row, then the checkpoint.
 
     A resumed run repeats rows after its checkpoint.
     """
-    state, info = played.state, played.info
+    state, info = result.state, result.info
     last = state.round == self._final_round
     row = {'round': state.round, **info}
     if last or state.round % self._config.eval_every == 0:
       started = time.perf_counter()
-      evaluated = evaluation.evaluate(self._experiment, played, last)
+      evaluated = evaluation.evaluate(self._experiment, result, last)
       if taken := ', '.join(sorted(evaluated.scores.keys() & info.keys())):
         raise stopping.StoppedError(
           f'round {state.round}: a server stage reports the column {taken}, '
@@ -234,12 +234,12 @@ class Run:
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     row['peak_memory_mib'] = round(kilobytes / 1024, 1)
     self._directory.add(row)
-    self._played = state
+    self._state = state
     if last or state.round % self._config.checkpoint_every == 0:
-      self._played = checkpoints.save(state, self._directory.path)
+      self._state = checkpoints.save(state, self._directory.path)
       self._saved = state.round
     self._progress.report(row)
-    return self._played
+    return self._state
 
   def _keep(self, evaluated):
     """Writes the arrays for plots; no predictions if the model diverged."""

@@ -25,7 +25,7 @@ def usual(config: Config, folder: str, framework: str, cpus: int) -> float:
     'processes': simulation.num_processes(config),
     'cpus': cpus,
   }
-  simulation.play(_USUAL, [json.dumps(settings)], sys.stderr.write)
+  simulation.execute(_USUAL, [json.dumps(settings)], sys.stderr.write)
   found = json.loads(path.read_text())
   if set(found['replies']) != {config.num_clients}:
     raise RuntimeError(f'Of the usual app clients failed: {found["replies"]}.')

@@ -55,22 +55,22 @@ def run(
   }
   for name, (least, most, begin) in things.items():
     sizes = [round(least * 10 ** (i / 2)) for i in range(9)]
-    plays = {size: begin(size) for size in sizes if size <= most}
+    turns = {size: begin(size) for size in sizes if size <= most}
     # The first repetition traces and is not counted. Sizes are measured in
     # turn, so that a slow phase of the machine affects all of them.
-    times: dict[int, list[float]] = {size: [] for size in plays}
+    times: dict[int, list[float]] = {size: [] for size in turns}
     for again in range(1 + repeats):
-      for size, play in plays.items():
-        seconds = measuring.seconds(play)
+      for size, execute in turns.items():
+        seconds = measuring.seconds(execute)
         times[size] += [seconds] * (again > 0)
     found = [
       {
         'what': name,
         'size': size,
         'seconds': stats.median(times[size]),
-        'MiB': measuring.peak(play) / 2**20,
+        'MiB': measuring.peak(execute) / 2**20,
       }
-      for size, play in plays.items()
+      for size, execute in turns.items()
     ]
     fitted = (f'{column}^{_fitted(found, column)}' for column in _COLUMNS)
     print(f'{tables.table(found)}\n{", ".join(fitted)}\n', flush=True)

@@ -35,7 +35,7 @@ def begin(config: Config) -> tuple[str, Callable[[], Any]]:
     for i in range(0, len(x), size)
   ]
 
-  def play():
+  def execute():
     trained = []
     for own in clients:
       model.set_weights(start)
@@ -43,7 +43,7 @@ def begin(config: Config) -> tuple[str, Callable[[], Any]]:
       trained.append(model.get_weights())
     return [np.mean(each, axis=0) for each in zip(*trained)]
 
-  return f'Keras fit (tf_keras {tf_keras.__version__})', play
+  return f'Keras fit (tf_keras {tf_keras.__version__})', execute
 
 
 def initial(settings: Any, x: np.ndarray) -> list[np.ndarray]:

@@ -32,7 +32,7 @@ _OF_TORCH = [
 ]
 _COLUMNS = ('images/s', 'min', 'max')
 # Function that runs a round, in the process of a peer.
-_plays: list[Callable[[], Any]] = []
+_turns: list[Callable[[], Any]] = []
 
 
 def run(
@@ -62,9 +62,9 @@ def run(
     peers = {**_processes(config, stack), **_usual_apps(config, folder)}
     speeds: dict[str, list[float]] = {peer: [] for peer in peers}
     for _ in range(repeats):
-      for peer, play in peers.items():
-        if play:
-          speeds[peer].append(images / play())
+      for peer, execute in peers.items():
+        if execute:
+          speeds[peer].append(images / execute())
   ours, rows = stats.median(speeds['ours']), []
   for peer, found in speeds.items():
     row: dict[str, Any] = dict.fromkeys((*_COLUMNS, 'ours over it'))
@@ -115,9 +115,9 @@ def _processes(config, stack) -> dict[str, Callable[[], float] | None]:
 
 def _begin(module, config) -> str:
   begun = importlib.import_module(f'experiments.benchmarks.{module}')
-  label, play = begun.begin(config)
-  play()
-  _plays.append(play)
+  label, execute = begun.begin(config)
+  execute()
+  _turns.append(execute)
   return label
 
 
@@ -126,7 +126,7 @@ def _turn(pool) -> float:
 
 
 def _measured() -> float:
-  return measuring.seconds(_plays[0])
+  return measuring.seconds(_turns[0])
 
 
 def _usual_apps(config, folder) -> dict[str, Callable[[], float] | None]:

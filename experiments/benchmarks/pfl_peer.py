@@ -58,10 +58,10 @@ def begin(config: Config) -> tuple[str, Callable[[], Any]]:
     val_cohort_size=0,
   )
 
-  def play():
+  def execute():
     federated_averaging.FederatedAveraging().run(
       one_round, backend, model, training, None
     )
 
   threads = torch.get_num_threads()
-  return f'pfl-research {pfl.__version__} (threads: {threads})', play
+  return f'pfl-research {pfl.__version__} (threads: {threads})', execute

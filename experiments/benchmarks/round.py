@@ -32,20 +32,20 @@ def run(name: str, variant: str, num_workers: int, repeats: int) -> None:
   built = time.perf_counter() - started
   share = in_round // batch_size // len(workers)
 
-  def play():
+  def execute():
     federation.federated_round(experiment, state)
 
   def step():
     measuring.on_all(workers, bare, share)
 
-  first = measuring.seconds(play)
+  first = measuring.seconds(execute)
   before = measuring.device_peak(workers[0])
   measuring.on_all(workers, bare, 2)
   ratios, rounds, steps = [], [], []
   for _ in range(repeats):
     trained = share * len(workers) * batch_size
     steps.append(trained / measuring.seconds(step))
-    seconds = measuring.seconds(play)
+    seconds = measuring.seconds(execute)
     rounds.append(in_round / seconds)
     ratios.append(rounds[-1] / steps[-1])
   after = measuring.device_peak(workers[0])

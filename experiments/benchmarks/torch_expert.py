@@ -28,7 +28,7 @@ def begin(config: Config) -> tuple[str, Callable[[], Any]]:
     shape = np.moveaxis(arrays['x_train'][:1], -1, 1).shape[1:]
   start = torch_peer.arrays_of(torch_peer.NETWORKS[config.model](shape))
 
-  def play():
+  def execute():
     tasks = [(client, start) for client in range(config.num_clients)]
     trained = pool.imap_unordered(_train, tasks)
     sums = next(trained)
@@ -38,7 +38,7 @@ def begin(config: Config) -> tuple[str, Callable[[], Any]]:
     return [total / config.num_clients for total in sums]
 
   kind = 'bfloat16' if config.mixed_precision else 'float32'
-  return f'PyTorch, {processes} processes, channels last, {kind}', play
+  return f'PyTorch, {processes} processes, channels last, {kind}', execute
 
 
 def _start(config):

@@ -22,7 +22,7 @@ def begin(config: Config) -> tuple[str, Callable[[], Any]]:
   start = {k: v.clone() for k, v in model.state_dict().items()}
   size = len(x) // config.num_clients
 
-  def play():
+  def execute():
     trained = []
     for own in torch.arange(len(x)).split(size):
       model.load_state_dict(start)
@@ -32,7 +32,7 @@ def begin(config: Config) -> tuple[str, Callable[[], Any]]:
     return {k: sum(each[k] for each in trained) / len(trained) for k in start}
 
   threads = torch.get_num_threads()
-  return f'PyTorch {torch.__version__} ({device}, threads: {threads})', play
+  return f'PyTorch {torch.__version__} ({device}, threads: {threads})', execute
 
 
 def examples(config: Config) -> tuple[torch.Tensor, torch.Tensor]:

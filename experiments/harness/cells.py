@@ -244,7 +244,7 @@ def column(
   return read
 
 
-def asked_once(
+def cached(
   directory: pathlib.Path,
   name: str,
   ask: Callable[[pathlib.Path], dict[str, Any]],

@@ -163,7 +163,7 @@ def _table(header, rows):
   )
 
 
-def said(runs: Sequence[RunSpec], jobs: int) -> str:
+def described(runs: Sequence[RunSpec], jobs: int) -> str:
   """Returns how many runs are left, and their time if some are finished."""
   done = [run for run in runs if run.is_done]
   left = [run.config for run in runs if not run.is_done]

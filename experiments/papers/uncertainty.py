@@ -41,13 +41,13 @@ def _read(name, directory, predictor):
   if predictor:
     # Only the run's own predictor is evaluated.
     raise cells.UnrecordedError(f'{name} of {predictor}')
-  answers = cells.asked_once(directory, _FILE, ask)
+  answers = cells.cached(directory, _FILE, evaluate)
   if name not in answers:
     raise cells.UnrecordedError(name)
   return answers[name]
 
 
-def ask(directory):
+def evaluate(directory):
   """Returns scores of a finished run, with names of `experiments.compare`.
 
   Raises:
@@ -59,14 +59,17 @@ def ask(directory):
     for distance, texts in _OTHERS[run.trained.config.dataset].items()
     for text in texts
   ]
-  asked = uncertainty.ask(run, others, _SAMPLES, _EXAMPLES)
-  return {**uncertainty.flat(asked.tables), **reports.flat(reports.report(run))}
+  evaluated = uncertainty.evaluate(run, others, _SAMPLES, _EXAMPLES)
+  return {
+    **uncertainty.flat(evaluated.tables),
+    **reports.flat(reports.report(run)),
+  }
 
 
 def measure(
   label: str, name: str, factor: float = 1.0, digits: int = 3
 ) -> cells.Measure:
-  """Returns the measure of a score of `ask`."""
+  """Returns the measure of a score of `evaluate`."""
   read = functools.partial(_read, name)
   return cells.Measure(label, read, factor=factor, digits=digits)
 

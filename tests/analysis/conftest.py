@@ -9,7 +9,7 @@ import site_data
 @pytest.fixture(scope='session')
 def sites_run(tmp_path_factory):
   """A run with a calibration share, which tests must not change."""
-  return site_data.play(tmp_path_factory.mktemp('sites'))
+  return site_data.execute(tmp_path_factory.mktemp('sites'))
 
 
 @pytest.fixture

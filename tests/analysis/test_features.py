@@ -21,7 +21,7 @@ def run(tmp_path_factory):
     dataset='toys:halves', variant='deterministic', num_clients=1,
     num_rounds=1, settings={'mlp.hidden_units': (7,)},
   )  # fmt: skip
-  runs.Run(config, path, False, draw_plots=False).play()
+  runs.Run(config, path, False, draw_plots=False).execute()
   return path
 
 

@@ -17,7 +17,7 @@ import bfl_tf
 def test_an_incomplete_run_directory_is_rejected_with_the_reason(
   tmp_path, missing, reason
 ):
-  fake.play(tmp_path)
+  fake.execute(tmp_path)
   assert bfl_tf.load(tmp_path).config == fake.CONFIG
   (tmp_path / missing).unlink()
   with pytest.raises(ValueError, match=reason):

@@ -84,7 +84,7 @@ def run_dir(tmp_path_factory):
       'calibration_fraction': 0.3,
     }
   )  # fmt: skip
-  runs.Run(config, folder / 'run', False, draw_plots=False).play()
+  runs.Run(config, folder / 'run', False, draw_plots=False).execute()
   return folder / 'run'
 
 

@@ -40,7 +40,7 @@ def run(sites_run):
 @pytest.fixture(scope='module')
 def kept(tmp_path_factory):
   """A run with its sites' models, its data, and the table."""
-  run_dir = site_data.play(tmp_path_factory.mktemp('kept'))
+  run_dir = site_data.execute(tmp_path_factory.mktemp('kept'))
   run = loading.load_run(run_dir)
   return run_dir, run, keep(run_dir, run, 40)
 
@@ -120,7 +120,7 @@ def test_personalized_training_ignores_scaffold(tmp_path):
     'client_parts': ('scaffold',), 'client_optimizer': 'sgd',
     'variant': 'deterministic',
   }  # fmt: skip
-  run_dir = site_data.play(tmp_path, **scaffold)
+  run_dir = site_data.execute(tmp_path, **scaffold)
   run = loading.load_run(run_dir)
   check_same_training(run_dir, run, client_parts=())
 
@@ -131,7 +131,7 @@ def test_under_pvi_the_prior_of_a_site_is_its_cavity_distribution(tmp_path):
     'client_parts': ('pvi',), 'pooling': 'dwc', 'flipout.temperature': 1,
     'calibration_fraction': 0,
   }  # fmt: skip
-  run_dir = site_data.play(tmp_path, **pvi)
+  run_dir = site_data.execute(tmp_path, **pvi)
   run = loading.load_run(run_dir)
   own = {one.site: one.model for one in train(run_dir, run, 10)}
   config = run.trained.config.replace(**{'pvi.damping': 1})

@@ -163,7 +163,7 @@ def test_the_html_report_is_self_contained_and_escapes_text_of_sites(
 
 
 def test_the_summary_separates_the_sites_selected_last(tmp_path):
-  run = loading.load_run(site_data.play(tmp_path, clients_per_round=1))
+  run = loading.load_run(site_data.execute(tmp_path, clients_per_round=1))
   report = reports.report(run)
   drawn = {row['site']: row['rounds_selected'] for row in report.sites}
   assert sum(drawn.values()) == run.trained.config.num_rounds
@@ -174,7 +174,7 @@ def test_the_summary_separates_the_sites_selected_last(tmp_path):
 
 def test_a_data_set_without_sites_has_no_scores_by_site(tmp_path):
   config = fake.CONFIG.replace(num_rounds=1)
-  fake.play(tmp_path, config)
+  fake.execute(tmp_path, config)
   run = loading.load_run(tmp_path, calibrate_on_test=0.5)
   assert len(run.calibration.y) == len(run.test.y) == 30
   report = reports.report(run)
@@ -189,7 +189,7 @@ def test_a_data_set_without_sites_has_no_scores_by_site(tmp_path):
 def test_changed_data_and_a_second_calibration_share_are_rejected(tmp_path):
   path = site_data.write(tmp_path / 'sites.csv')
   run_dir, config = tmp_path / 'run', site_data.config(path)
-  fake.play(run_dir, config)
+  fake.execute(run_dir, config)
   with pytest.raises(ValueError, match='--calibrate_on_test'):
     loading.load_run(run_dir, calibrate_on_test=0.5)
   site_data.write(path, site_data.rows(seed=1))

@@ -52,7 +52,7 @@ def test_a_projection_minimizes_the_weighted_divergences(name):
 
 
 def test_a_site_with_other_labels_gets_its_own_posterior(tmp_path):
-  run_dir = site_data.play(tmp_path)
+  run_dir = site_data.execute(tmp_path)
   run = loading.load_run(run_dir)
   state = checkpoints.restore(run_dir)
   own = personalized.train(run, state, 40, 'wasserstein')
@@ -77,7 +77,7 @@ def test_a_site_with_other_labels_gets_its_own_posterior(tmp_path):
 
 
 def test_a_projection_needs_calibration_examples(tmp_path):
-  run_dir = site_data.play(tmp_path, calibration_fraction=0.0)
+  run_dir = site_data.execute(tmp_path, calibration_fraction=0.0)
   run = loading.load_run(run_dir)
   state = checkpoints.restore(run_dir)
   with pytest.raises(ValueError, match='--calibration_fraction'):

@@ -35,8 +35,8 @@ CONFIGS = {
 }
 
 
-def play(config, path):
-  Run(config, path, False, toys.BUILT, draw_plots=False).play()
+def execute(config, path):
+  Run(config, path, False, toys.BUILT, draw_plots=False).execute()
   return bfl_tf.load(path)
 
 
@@ -45,7 +45,7 @@ def runs(tmp_path_factory):
   """Loaded finished runs and their directories, by name."""
   path = tmp_path_factory.mktemp('runs')
   return {
-    name: (play(config, path / name), path / name)
+    name: (execute(config, path / name), path / name)
     for name, config in CONFIGS.items()
   }
 
@@ -138,7 +138,7 @@ def test_a_run_scored_by_an_ensemble_predicts_with_its_model(tmp_path):
     local_epochs=50,
     **{'shards.classes_per_client': 1},
   )
-  trained = play(config, tmp_path)
+  trained = execute(config, tmp_path)
   x = toys.blobs().test.x
   probs = trained.predict(x).probs
   expected = tf.nn.softmax(trained.model(trained.normalize(x)))
@@ -153,7 +153,7 @@ def test_samples_of_a_swag_run_are_draws_from_its_posterior(tmp_path):
     client_parts=('swag',), pooling='product',
     settings={'swag.rank': 2, 'swag.period': 1, 'swag.min_scale': 0.3},
   )  # fmt: skip
-  trained = play(config, tmp_path / 'run')
+  trained = execute(config, tmp_path / 'run')
   x = toys.blobs().test.x
   mean, few, many = (trained.predict(x, n) for n in (None, 2, 400))
   assert not mean.epistemic_uncertainty.any()

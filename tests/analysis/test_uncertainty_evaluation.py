@@ -106,7 +106,7 @@ def test_corrupted_images_are_scored_with_the_model_of_the_run(tmp_path):
     dataset='digits', model='logistic', variant='deterministic', num_clients=2,
     num_rounds=1, client_learning_rate=0.01,
   )  # fmt: skip
-  fake.play(tmp_path, config)
+  fake.execute(tmp_path, config)
   model = analysis.load(tmp_path)
   test = data.load('digits').test
   test = test.take(uncertainty.some(len(test.y), 20))

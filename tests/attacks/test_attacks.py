@@ -37,9 +37,9 @@ def test_only_malicious_clients_send_different_updates(kind, variant='flipout'):
 
 def test_a_malicious_fraction_of_zero_changes_no_bits():
   """The result equals that without attacks, bit for bit."""
-  without, _ = toys.play(toys.experiment(), 1)
+  without, _ = toys.execute(toys.experiment(), 1)
   for kind in KINDS:
-    none, _ = toys.play(toys.experiment(**settings(kind, fraction=0.0)), 1)
+    none, _ = toys.execute(toys.experiment(**settings(kind, fraction=0.0)), 1)
     assert toys.same(without.model, none.model)
 
 
@@ -89,7 +89,7 @@ def test_every_random_model_is_drawn_from_a_different_seed(monkeypatch):
   monkeypatch.setattr(
     seeds, 'generator', lambda *name: (names.append(name), original(*name))[1]
   )
-  toys.play(toys.experiment(**settings('random_model')), 3)
+  toys.execute(toys.experiment(**settings('random_model')), 3)
   drawn = [name for name in names if name[1].startswith('attack_')]
   assert len(drawn) == len(set(drawn)) == 2 * 3
 

@@ -70,12 +70,12 @@ class Reporter(toys.Idle):
 def test_reports_are_averaged_over_the_pooled_clients():
   changes = {'batch_size': 150, 'local_epochs': 3, **ONE}
   experiment = toys.experiment(client_parts=own('Reporter'), **changes)
-  state, (info,) = toys.play(experiment, 1)
+  state, (info,) = toys.execute(experiment, 1)
   sizes = [len(indices) for indices in experiment.partition]
   assert info['reporter_examples'] == pytest.approx(3 * np.mean(sizes))
   assert info['reporter_loss'] == pytest.approx(info['train_loss'] / 2)
   # Reports do not change the model; without them there are no columns.
-  plain, (without,) = toys.play(toys.experiment(**changes), 1)
+  plain, (without,) = toys.execute(toys.experiment(**changes), 1)
   assert toys.same(plain, state)
   assert set(info) - set(without) == {'reporter_examples', 'reporter_loss'}
   assert info | without == info
@@ -84,5 +84,5 @@ def test_reports_are_averaged_over_the_pooled_clients():
   def but_the_first(*arguments):
     return (reply for reply in engine.Local()(*arguments) if reply[0])
 
-  _, (info,) = toys.play(experiment, 1, engine=but_the_first)
+  _, (info,) = toys.execute(experiment, 1, engine=but_the_first)
   assert info['reporter_examples'] == pytest.approx(3 * np.mean(sizes[1:]))

@@ -46,14 +46,14 @@ class Personal(Broadcast):
 
 
 def test_the_broadcast_as_prior_equals_update_prior_bit_for_bit():
-  flag, infos = toys.play(
+  flag, infos = toys.execute(
     toys.experiment(**{'flipout.update_prior': True}, **FLIPOUT, **ONE)
   )
   changes = {'client_parts': own('Broadcast'), **FLIPOUT, **ONE}
-  part, others = toys.play(toys.experiment(**changes))
+  part, others = toys.execute(toys.experiment(**changes))
   assert toys.same(flag, part)
   assert infos == others
-  assert not toys.same(flag, toys.play(toys.experiment(**FLIPOUT, **ONE))[0])
+  assert not toys.same(flag, toys.execute(toys.experiment(**FLIPOUT, **ONE))[0])
 
 
 def test_the_prior_may_depend_on_the_memory_of_the_client():
@@ -79,7 +79,7 @@ def test_the_prior_may_depend_on_the_memory_of_the_client():
   assert loss - other == pytest.approx(expected, rel=1e-3)
   # The memory is stored between rounds.
   changes = {'client_parts': own('Personal'), **FLIPOUT, **ONE}
-  state, _ = toys.play(toys.experiment(**changes))
+  state, _ = toys.execute(toys.experiment(**changes))
   assert all(np.any(m['personal']['loc']) for m in state.memories.values())
 
 

@@ -65,7 +65,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def run(folder):
-  return site_data.play(folder)
+  return site_data.execute(folder)
 
 
 @pytest.fixture(scope='module')

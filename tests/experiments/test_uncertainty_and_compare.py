@@ -24,7 +24,9 @@ def folder(tmp_path_factory):
       client_learning_rate=0.01, pooling=rule, seed=seed,
       calibration_fraction=0.2, num_mc_samples=2, final_num_mc_samples=3,
     )  # fmt: skip
-    Run(config, root / f'{rule}_{seed}', False, built, draw_plots=False).play()
+    Run(
+      config, root / f'{rule}_{seed}', False, built, draw_plots=False
+    ).execute()
   return root
 
 
@@ -133,7 +135,7 @@ def test_runs_on_different_files_are_not_grouped_as_seeds(tmp_path):
     site_data.write(tmp_path / 'sites.csv', site_data.rows(seed=seed))
     config = site_data.config(tmp_path / 'sites.csv', seed=seed, num_rounds=1)
     run = Run(config, tmp_path / str(seed), False, draw_plots=False)
-    run.play()
+    run.execute()
   found = comparison.named(groups.grouped([tmp_path / '0', tmp_path / '1']))
   assert len(found) == 2
   assert all(name.startswith('--dataset=') for name in found)

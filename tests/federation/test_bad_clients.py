@@ -20,12 +20,12 @@ def test_a_failing_client_is_rejected_and_an_interrupt_stops_the_run(
       return original(job, **labels)
 
     monkeypatch.setattr(worker, 'train', train)
-  _, (info,) = toys.play(experiment, 1)
+  _, (info,) = toys.execute(experiment, 1)
   reason = '2: it raised RuntimeError: no power ('
   assert info['rejected_reasons'].startswith(reason)
   short = toys.changed(experiment, min_clients=6)
   with pytest.raises(federation.TooFewClientsError, match='2: it raised'):
-    toys.play(short, 1)
+    toys.execute(short, 1)
   del errors[0]
   with pytest.raises(KeyboardInterrupt):
-    toys.play(experiment, 1)
+    toys.execute(experiment, 1)

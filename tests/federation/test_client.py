@@ -41,8 +41,8 @@ def apart(experiment, state, clients):
 
 def test_clients_with_only_config_and_broadcast_change_no_bits():
   experiment = toys.experiment(**SETTINGS)
-  here, infos = toys.play(experiment, 3)
-  there, others = toys.play(experiment, 3, engine=apart)
+  here, infos = toys.execute(experiment, 3)
+  there, others = toys.execute(experiment, 3, engine=apart)
   assert toys.same(here, there)
   assert infos == others
 

@@ -32,19 +32,19 @@ def backwards(workers, jobs, run):
   ],
 )
 def test_workers_and_order_of_arrival_change_no_bits(changes, monkeypatch):
-  one, infos = toys.play(toys.experiment(num_workers=1, **changes))
-  two, others = toys.play(toys.experiment(num_workers=2, **changes))
+  one, infos = toys.execute(toys.experiment(num_workers=1, **changes))
+  two, others = toys.execute(toys.experiment(num_workers=2, **changes))
   assert toys.same(one, two)
   assert infos == others
   monkeypatch.setattr(training, 'in_parallel', backwards)
-  last, others = toys.play(toys.experiment(num_workers=1, **changes))
+  last, others = toys.execute(toys.experiment(num_workers=1, **changes))
   assert toys.same(one, last)
   assert infos == others
 
 
 def test_clients_are_sampled_without_replacement_and_keep_their_memory():
   experiment = toys.experiment(**COUNTING)
-  state, infos = toys.play(experiment, 8)
+  state, infos = toys.execute(experiment, 8)
   kept = {k: memory['counter'] for k, memory in state.memories.items()}
   # Each round has three different clients, so no memory is overwritten.
   assert sum(memory['rounds'] for memory in kept.values()) == 3 * 8
@@ -55,7 +55,7 @@ def test_clients_are_sampled_without_replacement_and_keep_their_memory():
   assert set(np.concatenate(epochs)) == {2, 3, 4}
   steps = sum(info['local_steps'] for info in infos)
   assert steps == sum(memory['steps'].sum() for memory in kept.values())
-  again, repeated = toys.play(experiment, 8)
+  again, repeated = toys.execute(experiment, 8)
   assert toys.same(state, again)
   assert infos == repeated
 
@@ -64,7 +64,7 @@ def test_the_sampled_clients_depend_on_the_seed():
   experiment = toys.experiment(**COUNTING)
 
   def drawn(seed):
-    state, _ = toys.play(toys.changed(experiment, seed=seed), 1)
+    state, _ = toys.execute(toys.changed(experiment, seed=seed), 1)
     return frozenset(state.memories)
 
   assert len({drawn(seed) for seed in range(6)}) > 3
@@ -88,7 +88,7 @@ def test_fedavg_is_the_weighted_mean_of_separately_trained_clients():
 
 def test_bytes_to_and_from_clients_are_counted():
   bare, extra = (
-    toys.play(toys.experiment(**changes), 1)[1][0]
+    toys.execute(toys.experiment(**changes), 1)[1][0]
     for changes in ({'clients_per_round': 3}, COUNTING)
   )
   assert bare['bytes_up'] == bare['bytes_down'] == 3 * 15 * 4
@@ -98,5 +98,5 @@ def test_bytes_to_and_from_clients_are_counted():
 
 def test_early_rounds_have_their_own_number_of_epochs():
   settings = {'batch_size': 150, 'early_local_epochs': 3, 'early_rounds': 2}
-  _, infos = toys.play(toys.experiment(**settings), 3)
+  _, infos = toys.execute(toys.experiment(**settings), 3)
   assert [info['local_steps'] for info in infos] == [18, 18, 6]

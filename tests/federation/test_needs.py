@@ -21,8 +21,8 @@ def test_a_part_receives_the_slot_of_the_stage_it_requires():
   experiment = toys.experiment(client_parts=('toys:Follower',))
   # The required stage is added in front of --server_step.
   assert [stage.name for stage in experiment.method.stages] == ['momentum']
-  before, _ = toys.play(experiment, 1)
-  state, (_, info) = toys.play(experiment, 2)
+  before, _ = toys.execute(experiment, 1)
+  state, (_, info) = toys.execute(experiment, 2)
   for memory in state.memories.values():
     assert toys.same(memory['follower'], before.slots['momentum'])
   assert np.any(before.slots['momentum'])
@@ -37,7 +37,7 @@ def test_a_part_may_require_a_custom_stage():
   experiment = toys.experiment(
     client_parts=(OWN,), server_step=('test_stages:Shrink',)
   )
-  state, _ = toys.play(experiment, 2)
+  state, _ = toys.execute(experiment, 2)
   for memory in state.memories.values():
     assert memory['follower'].tolist() == [1]
   with pytest.raises(ValueError, match='shrink'):

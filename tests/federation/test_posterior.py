@@ -41,10 +41,10 @@ SPREAD = {'client_parts': (own('Spread'),), 'sgd.momentum': 0.5}
 
 
 def test_nwa_of_gaussians_has_the_mean_of_fedavg_bit_for_bit():
-  points, _ = toys.play(toys.experiment(**{'sgd.momentum': 0.5}))
+  points, _ = toys.execute(toys.experiment(**{'sgd.momentum': 0.5}))
   for part in ('Spread', 'Quiet'):
     changes = {**SPREAD, 'client_parts': (own(part),)}
-    state, infos = toys.play(toys.experiment(**changes))
+    state, infos = toys.execute(toys.experiment(**changes))
     assert np.array_equal(state.model.loc, points.model.point)
     assert infos[0]['clients_rejected'] == 0
 
@@ -55,7 +55,7 @@ def test_scales_that_no_part_sets_stay_at_the_floor():
   begin = experiment.method.initial_weights()
   assert np.all(begin.scale == np.float32(1e-6))
   assert begin.factor.shape == (0, 15)
-  state, (info, _) = toys.play(experiment)
+  state, (info, _) = toys.execute(experiment)
   assert np.all(state.model.scale == np.float32(1e-4))
   assert info['floored_fraction'] == 1
   assert 'factor_fraction' not in info
@@ -71,12 +71,12 @@ def test_the_rank_may_change_from_round_to_round():
 
 def test_distillation_and_fine_tuning_keep_the_covariance():
   server = {'num_server_examples': 60, 'pooling': 'toys:Stack', **SPREAD}
-  plain, _ = toys.play(toys.experiment(**server), 1)
+  plain, _ = toys.execute(toys.experiment(**server), 1)
   for changes in (
     {'refine': ('distil',), 'distil.optimizer': 'sgd', 'distil.epochs': 2},
     {'refine': ('fine_tune',), 'fine_tune.patience': 0, 'fine_tune.epochs': 2},
   ):
-    state, _ = toys.play(toys.experiment(**changes, **server), 1)
+    state, _ = toys.execute(toys.experiment(**changes, **server), 1)
     assert np.array_equal(state.model.scale, plain.model.scale)
     assert np.array_equal(state.model.factor, plain.model.factor)
     assert not np.array_equal(state.model.loc, plain.model.loc)

@@ -61,7 +61,7 @@ def test_two_custom_stages_share_one_statistic():
   chain = (own('Shrink'), own('Again'))
   settings = {'Shrink.factor': 0.25, 'Again.factor': 0.25}
   experiment = toys.experiment(server_step=chain, **settings)
-  plain, _ = toys.play(toys.experiment(), 1)
+  plain, _ = toys.execute(toys.experiment(), 1)
   start, (state, info, _) = toys.rounds(experiment, 1)
 
   # The statistic is reduced once, over all clients.
@@ -86,7 +86,7 @@ def test_two_custom_stages_share_one_statistic():
 
 def test_a_stage_has_a_different_seed_in_every_round():
   Shrink.seen.clear()
-  toys.play(toys.experiment(server_step=(own('Shrink'),)), 2)
+  toys.execute(toys.experiment(server_step=(own('Shrink'),)), 2)
   first, second = (seed for *_, seed in Shrink.seen)
   assert first != second
 

@@ -32,8 +32,8 @@ COLUMNS = {
   ],
 )
 def test_disabled_techniques_equal_fedavg_bit_for_bit(changes):
-  plain, infos = toys.play(toys.experiment(**changes), 3)
-  off, others = toys.play(toys.experiment(**changes, **OFF), 3)
+  plain, infos = toys.execute(toys.experiment(**changes), 3)
+  off, others = toys.execute(toys.experiment(**changes, **OFF), 3)
   assert toys.same(plain.model, off.model)
   for info, other in zip(infos, others):
     assert other.keys() - info.keys() == COLUMNS
@@ -52,7 +52,7 @@ def test_all_techniques_combine_with_other_methods():
     'fine_tune.patience': 0,
     'fine_tune.epochs': 2,
   }
-  _, infos = toys.play(toys.experiment(**settings), 2)
+  _, infos = toys.execute(toys.experiment(**settings), 2)
   for info in infos:
     assert info.keys() >= COLUMNS
     assert 0 < info['zero_rate_fraction'] < 1

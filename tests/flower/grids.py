@@ -32,7 +32,7 @@ class Grid:
     for message in messages:
       self._count += 1
       numbers.append(f'message-{self._count}')
-      self._waiting[numbers[-1]] = self._played(message)
+      self._waiting[numbers[-1]] = self._state(message)
       if messages[-1].metadata.message_type == 'train':
         self.most_out = max(self.most_out, len(self._waiting))
     return numbers
@@ -43,7 +43,7 @@ class Grid:
       return []
     return [self._waiting.pop(number)]
 
-  def _played(self, message):
+  def _state(self, message):
     node = message.metadata.dst_node_id
     message.metadata.__dict__['_message_id'] = 'message'
     config = self.node_configs[node]

@@ -192,7 +192,7 @@ def test_a_run_that_resumes_after_a_server_crash_equals_a_local_run(
   assert 'going on after round' in out and 'round 2/2' in out
   assert 'bfl-tf/bfl-tf-app' in hospitals.do('list')
   config = runs.read_config(path).replace(engine='local')
-  runs.Run(config, tmp_path / 'alone', False).play()
+  runs.Run(config, tmp_path / 'alone', False).execute()
   assert fake.outcome(path) == fake.outcome(tmp_path / 'alone')
 
 

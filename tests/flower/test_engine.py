@@ -49,8 +49,8 @@ def numbered(tmp_path, numbers=range(6)):
 )
 def test_the_flower_and_local_engines_are_bit_for_bit_identical(changes):
   experiment = toys.experiment(**changes)
-  local = toys.play(experiment, 3)
-  flower = toys.play(experiment, 3, engine=engine())
+  local = toys.execute(experiment, 3)
+  flower = toys.execute(experiment, 3, engine=engine())
   assert toys.same(flower[0], local[0])
   assert flower[1] == local[1]
 
@@ -58,9 +58,9 @@ def test_the_flower_and_local_engines_are_bit_for_bit_identical(changes):
 @pytest.mark.parametrize('changes', [SCAFFOLD, PVI, FEDBE])
 def test_nodes_that_store_their_memories_change_no_bits(changes, tmp_path):
   experiment = toys.experiment(**changes)
-  state, rows = toys.play(experiment, 3)
+  state, rows = toys.execute(experiment, 3)
   deployed = engine(configs=numbered(tmp_path), run='/run')
-  theirs, their_rows = toys.play(experiment, 3, engine=deployed)
+  theirs, their_rows = toys.execute(experiment, 3, engine=deployed)
   assert toys.same(theirs.model, state.model)
   assert toys.same(theirs.slots, state.slots)
   assert their_rows == rows
@@ -123,7 +123,9 @@ BAD = {
 def test_an_invalid_reply_is_rejected_with_its_reason(reason):
   changes = {'client_parts': ('toys:Counter',), 'variant': 'flipout'}
   experiment = toys.experiment(**changes)
-  state, (row,) = toys.play(experiment, 1, engine=engine(spoiled(BAD[reason])))
+  state, (row,) = toys.execute(
+    experiment, 1, engine=engine(spoiled(BAD[reason]))
+  )
   assert row['rejected'] == '2'
   assert re.search(reason, row['rejected_reasons'])
   assert np.all(np.isfinite(state.model.mean))
@@ -134,7 +136,7 @@ def test_a_client_without_a_reply_is_rejected_after_the_timeout():
     toys.experiment(), engine='flower', client_timeout=0.5
   )
   silent = engine(spoiled(lambda reply: None))
-  _, (row,) = toys.play(experiment, 1, engine=silent)
+  _, (row,) = toys.execute(experiment, 1, engine=silent)
   assert row['rejected_reasons'] == (
     '2: it raised TimeoutError: nothing came within 0.5 s'
   )
@@ -144,7 +146,7 @@ def test_a_client_without_a_node_is_rejected(tmp_path):
   experiment = toys.experiment()
   configs = numbered(tmp_path, [0, 1, 3, 4, 5])
   some = engine(configs=configs, run='/run')
-  _, (row,) = toys.play(experiment, 1, engine=some)
+  _, (row,) = toys.execute(experiment, 1, engine=some)
   assert (
     row['rejected_reasons'] == '2: it raised NodeError: it has no SuperNode'
   )
@@ -152,5 +154,5 @@ def test_a_client_without_a_node_is_rejected(tmp_path):
 
 def test_the_window_limits_the_number_of_pending_orders():
   wide = engine(window=3)
-  toys.play(toys.experiment(), 1, engine=wide)
+  toys.execute(toys.experiment(), 1, engine=wide)
   assert wide.nodes.grid.most_out == 3

@@ -43,7 +43,7 @@ def test_the_node_config_sets_the_held_out_share(tmp_path):
   _, dataset = client_side.read(received, own)
   # Validation examples are in the server's file.
   assert (len(dataset.train.y), len(dataset.test.y)) == (42, 18)
-  own = own._replace(said=(('test_fraction', 0.2),))
+  own = own._replace(settings=(('test_fraction', 0.2),))
   with pytest.raises(
     ValueError, match=r'owner of this node set this share to 0\.2'
   ):
@@ -121,7 +121,7 @@ class TestNumbered:
     (number,) = numbered.asked.values()
     grid.answer = answer
     message = app.Message(messages.pack({'flags': ''}), 7, 'query')
-    grid._waiting[number] = grid._played(message)
+    grid._waiting[number] = grid._state(message)
     assert numbered([0]) == {0: 7}
 
   def test_a_node_keeps_its_number_until_it_leaves(self):

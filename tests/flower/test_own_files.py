@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn import datasets
 import wines
-from wines import play, wine, write
+from wines import execute, wine, write
 
 from bfl_tf import analysis, data, runs
 from bfl_tf.analysis import loading
@@ -41,11 +41,11 @@ def together(path, files, server):
 
 def test_a_run_on_files_of_nodes_equals_a_local_run_bit_for_bit(tmp_path):
   *files, server = wine(tmp_path)
-  config = play(tmp_path / 'nodes', files, server, engine='flower')
+  config = execute(tmp_path / 'nodes', files, server, engine='flower')
   alone = config.replace(
     dataset=together(tmp_path / 'a.npz', files, server), engine='local'
   )
-  runs.Run(alone, tmp_path / 'alone', False).play()
+  runs.Run(alone, tmp_path / 'alone', False).execute()
   table, arrays, final, rounds = fake.outcome(tmp_path / 'nodes')
   assert (table, arrays, final, rounds) == fake.outcome(tmp_path / 'alone')
   # The model has the classes of all sites.
@@ -67,7 +67,7 @@ def test_a_run_on_files_of_nodes_equals_a_local_run_bit_for_bit(tmp_path):
 def test_inconsistent_files_of_nodes_are_rejected(tmp_path, spoil, message):
   *files, server = wine(tmp_path)
   with pytest.raises(ValueError, match=message):
-    play(tmp_path / 'out', spoil(files), server)
+    execute(tmp_path / 'out', spoil(files), server)
   assert not (tmp_path / 'out').exists()
 
 
@@ -180,11 +180,11 @@ def test_the_error_of_an_invalid_data_summary_names_the_client(
   dataset = data.from_arrays('x', np.eye(9, 4), y, np.eye(9, 4), y)
   good = data_summaries.DataSummary.of(dataset).to_json()
   bad = json.dumps(json.loads(good) | {field: values})
-  numbered = types.SimpleNamespace(said={0: good, 1: bad})
+  numbered = types.SimpleNamespace(summaries={0: good, 1: bad})
   monkeypatch.setattr(nodes.Numbered, 'of', lambda *_: numbered)
   config = Config(num_clients=2)
   with pytest.raises(ValueError, match='client 1: its data_summary'):
-    servers._met(None, config, {'node-timeout': 1})
+    servers._introduced(None, config, {'node-timeout': 1})
 
 
 def test_a_class_that_only_the_server_has_is_rejected(tmp_path):
@@ -193,26 +193,26 @@ def test_a_class_that_only_the_server_has_is_rejected(tmp_path):
   with pytest.raises(
     ValueError, match="'rose', which is not a class of this run"
   ):
-    play(tmp_path / 'out', files, server)
+    execute(tmp_path / 'out', files, server)
 
 
 def test_a_resumed_run_stops_if_nodes_have_exchanged_their_files(tmp_path):
   one, other, third, server = wine(tmp_path)
-  play(tmp_path / 'nodes', [one, other, third], server)
+  execute(tmp_path / 'nodes', [one, other, third], server)
   kept = tmp_path / 'nodes' / 'nodes.json'
   assert list(json.loads(kept.read_text())) == ['0', '1', '2']
   # The sums over all nodes are unchanged.
   with pytest.raises(
     ValueError, match='files of some nodes have changed since'
   ):
-    play(tmp_path / 'nodes', [other, one, third], server, num_rounds=3)
+    execute(tmp_path / 'nodes', [other, one, third], server, num_rounds=3)
 
 
 def test_server_examples_are_rejected_if_nodes_have_files(tmp_path):
   *files, server = wine(tmp_path)
   for named in ('', 'digits'):
     with pytest.raises(ValueError, match='--num_server_examples'):
-      play(
+      execute(
         tmp_path / 'out', files, server, num_server_examples=9,
         server_dataset=named,
       )  # fmt: skip
@@ -226,7 +226,7 @@ def test_numeric_labels_on_nodes_equal_a_local_run_bit_for_bit(tmp_path):
     write(tmp_path / f'{n}.csv', x[owner == n], y[owner == n], 'abcdefghij')
     for n in range(4)
   ]
-  config = play(
+  config = execute(
     tmp_path / 'nodes', files, server, engine='flower', likelihood='gaussian'
   )
   parts = [data.load(file, is_numeric=True) for file in files]
@@ -240,5 +240,5 @@ def test_numeric_labels_on_nodes_equal_a_local_run_bit_for_bit(tmp_path):
     client_ids=np.repeat(range(3), [len(part.train.y) for part in parts]),
   )
   alone = config.replace(dataset=str(tmp_path / 'all.npz'), engine='local')
-  runs.Run(alone, tmp_path / 'alone', False).play()
+  runs.Run(alone, tmp_path / 'alone', False).execute()
   assert fake.outcome(tmp_path / 'nodes') == fake.outcome(tmp_path / 'alone')

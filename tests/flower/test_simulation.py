@@ -44,7 +44,7 @@ def test_a_killed_and_resumed_run_equals_a_local_run_bit_for_bit(tmp_path):
 
   simulation.simulate(config, path)
   assert psutil.Process().children(recursive=True) == []
-  runs.Run(config, tmp_path / 'local', False).play()
+  runs.Run(config, tmp_path / 'local', False).execute()
   assert fake.outcome(path) == fake.outcome(tmp_path / 'local')
 
 
@@ -57,7 +57,7 @@ def test_a_killed_and_resumed_run_equals_a_local_run_bit_for_bit(tmp_path):
 )
 def test_an_error_in_the_flower_process_is_raised_again(code, error, message):
   with pytest.raises(error, match=message):
-    simulation.play(code)
+    simulation.execute(code)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_an_error_of_the_server_app_is_raised_again_in_one_line(error, raised):
 def test_an_unknown_superlink_is_rejected(tmp_path, monkeypatch):
   monkeypatch.setenv('FLWR_HOME', str(tmp_path))
   with pytest.raises(ValueError, match='--superlink=nowhere'):
-    superlink.play(Config(), '/run', 'nowhere')
+    superlink.execute(Config(), '/run', 'nowhere')
 
 
 def test_a_missing_flower_package_is_named_in_the_error(monkeypatch, capsys):
@@ -92,7 +92,7 @@ def test_a_missing_flower_package_is_named_in_the_error(monkeypatch, capsys):
 @pytest.mark.slow
 def test_the_example_app_reaches_its_accuracy():
   lines = []
-  simulation.play(
+  simulation.execute(
     'from bfl_tf.flower import simulation; simulation.given();'
     'from experiments.flower_example import digits_app as app;'
     'simulation.run_apps(app.server_app, app.client_app, 4, 2)',

@@ -33,11 +33,11 @@ def wine(path):
           for n in range(4)]  # fmt: skip
 
 
-def play(path, files, server, **changes):
+def execute(path, files, server, **changes):
   """Runs the ServerApp on nodes with these files; returns the config."""
   config = Config.of(SETTINGS | {'dataset': server} | changes)
   flags = '\n'.join(flags_file.flag_lines(config))
-  servers._play(grid(files), settings(path, flags))
+  servers._execute(grid(files), settings(path, flags))
   return config
 
 

@@ -50,10 +50,10 @@ def test_results_of_the_analysis_of_a_run_are_cached(tmp_path):
     raise AssertionError(directory)
 
   with pytest.raises(cells.UnrecordedError, match='kept no model'):
-    cells.asked_once(tmp_path, 'uncertainty/answers.json', analyze)
+    cells.cached(tmp_path, 'uncertainty/answers.json', analyze)
   (tmp_path / 'checkpoint.npz').touch()
-  found = cells.asked_once(tmp_path, 'uncertainty/answers.json', analyze)
-  assert found == cells.asked_once(tmp_path, 'uncertainty/answers.json', fail)
+  found = cells.cached(tmp_path, 'uncertainty/answers.json', analyze)
+  assert found == cells.cached(tmp_path, 'uncertainty/answers.json', fail)
 
 
 # Values that are published in a figure, so that no table has them.

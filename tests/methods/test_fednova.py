@@ -47,7 +47,7 @@ def test_with_equal_numbers_of_steps_fednova_equals_fedavg(variant):
   equal |= {'local_epochs': 2, **MOMENTUM}
   fedavg = toys.experiment(**equal)
   fednova = toys.experiment(**equal, client_parts=('fednova',))
-  ours, theirs = (toys.play(p)[0].model for p in (fednova, fedavg))
+  ours, theirs = (toys.execute(p)[0].model for p in (fednova, fedavg))
   np.testing.assert_allclose(ours.mean, theirs.mean, rtol=1e-5, atol=1e-6)
   np.testing.assert_allclose(ours.scale, theirs.scale, rtol=1e-5)
 

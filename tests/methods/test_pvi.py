@@ -102,8 +102,10 @@ def test_a_client_at_its_optimum_sends_the_broadcast_model():
 
 def test_pvi_with_one_client_equals_variational_inference():
   alone = {'num_clients': 1, 'partition': 'iid', 'num_workers': 1, **PRIOR}
-  ours, _ = toys.play(toys.experiment(**PVI, **alone, **{'pvi.damping': 1}), 3)
-  central, _ = toys.play(toys.experiment(variant='flipout', **alone), 3)
+  ours, _ = toys.execute(
+    toys.experiment(**PVI, **alone, **{'pvi.damping': 1}), 3
+  )
+  central, _ = toys.execute(toys.experiment(variant='flipout', **alone), 3)
   for ours_, theirs in zip(ours.model, central.model):
     np.testing.assert_allclose(ours_, theirs, atol=1e-5)
 

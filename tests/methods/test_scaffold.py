@@ -42,7 +42,7 @@ CONFIG = Config(
 )
 
 
-def play(**changes):
+def execute(**changes):
   """Returns the initial state and the states after each round."""
   config = CONFIG.replace(**changes)
   experiment = federation.Experiment.build(config)
@@ -51,11 +51,11 @@ def play(**changes):
 
 @pytest.fixture(scope='module')
 def scaffold():
-  return play(client_parts=('scaffold',))
+  return execute(client_parts=('scaffold',))
 
 
 def test_the_first_round_equals_fedavg(scaffold):
-  fedavg = play(num_rounds=1)
+  fedavg = execute(num_rounds=1)
   assert toys.same(scaffold[1].model, fedavg[1].model)
 
 
@@ -72,7 +72,7 @@ def test_with_one_client_per_round_the_control_is_the_weighted_mean():
   # Updates are divided by the mean weight. With the client's own weight, the
   # control of a small client would be seven times that of a large one.
   some = {'num_clients': 4, 'clients_per_round': 1, 'num_rounds': 6}
-  states = play(client_parts=('scaffold',), **some)
+  states = execute(client_parts=('scaffold',), **some)
   sizes = list(map(len, unequal(range(120), num_clients=4, seed=0)))
   sampled, own = [], {}
   for state in states[1:]:
@@ -92,11 +92,11 @@ def test_with_one_client_per_round_the_control_is_the_weighted_mean():
 
 def test_scaffold_converges_to_the_optimum_of_all_examples(scaffold):
   everybody = {'num_clients': 1, 'batch_size': 120}
-  central = play(**everybody, num_rounds=60, local_epochs=20)[-1].model.mean
+  central = execute(**everybody, num_rounds=60, local_epochs=20)[-1].model.mean
   some = {'num_clients': 4, 'clients_per_round': 2, 'num_rounds': 80}
   for fedavg, ours in (
-    (play(), scaffold),
-    (play(**some), play(client_parts=('scaffold',), **some)),
+    (execute(), scaffold),
+    (execute(**some), execute(client_parts=('scaffold',), **some)),
   ):
     assert np.linalg.norm(fedavg[-1].model.mean - central) > 0.03
     assert np.linalg.norm(ours[-1].model.mean - central) < 1e-3
@@ -104,7 +104,7 @@ def test_scaffold_converges_to_the_optimum_of_all_examples(scaffold):
 
 def test_correcting_weights_equals_correcting_gradients(scaffold):
   settings = {'scaffold.corrects': 'weights', 'num_rounds': 3}
-  ours = play(client_parts=('scaffold',), **settings)[-1]
+  ours = execute(client_parts=('scaffold',), **settings)[-1]
   np.testing.assert_allclose(ours.model.mean, scaffold[3].model.mean, atol=1e-5)
 
 
@@ -114,7 +114,7 @@ def test_correcting_weights_with_momentum_is_closer_to_the_optimum(scaffold):
   corrected = {'client_parts': ('scaffold',), 'scaffold.corrects': 'weights'}
   fedavg, ours = (
     np.linalg.norm(states[-1].model.mean - scaffold[-1].model.mean)
-    for states in (play(**settings), play(**settings, **corrected))
+    for states in (execute(**settings), execute(**settings, **corrected))
   )
   assert ours < 0.6 * fedavg
 

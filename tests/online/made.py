@@ -51,7 +51,7 @@ class Engine(engine.Engine):
 
 
 def played(experiment):
-  return toys.play(experiment, 1, engine=Engine())[0]
+  return toys.execute(experiment, 1, engine=Engine())[0]
 
 
 def without(experiment, client):
@@ -61,4 +61,4 @@ def without(experiment, client):
   def others(experiment, state, clients):
     return replies(experiment, state, [k for k in clients if k != client])
 
-  return toys.play(experiment, 1, engine=others)[0]
+  return toys.execute(experiment, 1, engine=others)[0]

@@ -97,7 +97,7 @@ def test_an_added_client_trains_with_the_schedule_of_the_round(monkeypatch):
     min_local_epochs=2,
     local_epochs=9,
   )
-  before, _ = toys.play(experiment, 1, engine=_TRAINS())
+  before, _ = toys.execute(experiment, 1, engine=_TRAINS())
   after = online.apply(experiment, before, online.Change('replace', 1)).state
   ours, theirs = (online.members(state)[1] for state in (before, after))
   assert not toys.same(ours.model, theirs.model)
@@ -140,7 +140,7 @@ def test_the_binary_removes_and_adds_a_client(tmp_path):
     client_parts=('swag',), pooling='product', refine=('store_updates',),
     settings={'swag.rank': 2, 'swag.period': 1},
   )  # fmt: skip
-  runs.Run(config, tmp_path / 'run', False, draw_plots=False).play()
+  runs.Run(config, tmp_path / 'run', False, draw_plots=False).execute()
   run = f'--run={tmp_path}/run'
   removed, added, nothing = binaries.drive(
     'experiments.online',

@@ -116,6 +116,6 @@ def test_multi_krum_rejects_too_few_clients():
     with pytest.raises(ValueError, match='multi_krum'):
       toys.experiment(**changes, **settings)
   experiment = toys.experiment(pooling='multi_krum', variant='flipout')
-  state, infos = toys.play(experiment, 2)
+  state, infos = toys.execute(experiment, 2)
   assert np.all(np.isfinite(state.model.mean))
   assert infos[-1]['clients_pooled'] == experiment.config.num_clients

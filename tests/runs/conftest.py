@@ -8,5 +8,5 @@ import pytest
 def never(tmp_path_factory):
   """The outcome of a run without interruption."""
   path = tmp_path_factory.mktemp('never')
-  fake.play(path)
+  fake.execute(path)
   return fake.outcome(path)

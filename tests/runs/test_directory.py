@@ -24,7 +24,7 @@ def assert_rejected(path, config, match):
 @pytest.fixture(scope='module')
 def finished(tmp_path_factory):
   path = tmp_path_factory.mktemp('finished')
-  fake.play(path, CONFIG)
+  fake.execute(path, CONFIG)
   return path
 
 
@@ -78,18 +78,18 @@ def test_a_run_that_has_not_trained_is_replaced(tmp_path):
   fake.stopped(tmp_path, loop, 'federated_round', 1, config=CONFIG)
   other = CONFIG.replace(seed=1)
   (tmp_path / 'notes.txt').touch()
-  fake.play(tmp_path, other)
+  fake.execute(tmp_path, other)
   assert runs.read_config(tmp_path) == other
   assert (tmp_path / 'notes.txt').exists()
 
 
 def test_overwrite_replaces_a_finished_run(tmp_path):
-  fake.play(tmp_path, CONFIG)
+  fake.execute(tmp_path, CONFIG)
   other = CONFIG.replace(seed=1, num_rounds=1)
-  summary = fake.run(tmp_path, other, overwrite=True).play()
+  summary = fake.run(tmp_path, other, overwrite=True).execute()
   assert summary['rounds'] == 1
   # The same run is not run again.
-  again = fake.run(tmp_path, other, overwrite=True).play()
+  again = fake.run(tmp_path, other, overwrite=True).execute()
   assert again == summary
 
 
@@ -107,8 +107,8 @@ def test_changed_data_are_rejected(tmp_path):
   file, path = tmp_path / 'data.npz', tmp_path / 'run'
   npz(file)
   config = CONFIG.replace(dataset=str(file))
-  fake.play(path, config)
-  fake.play(path, config)
+  fake.execute(path, config)
+  fake.execute(path, config)
   npz(file, shift=1.0)
   assert_rejected(path, config, r'data\.npz')
 
@@ -127,11 +127,11 @@ def test_changed_user_supplied_code_is_rejected(tmp_path, monkeypatch):
   module.write_text(SOURCE)
   monkeypatch.syspath_prepend(tmp_path)
   config = CONFIG.replace(dataset='code_of_my_own:data')
-  fake.play(path, config)
-  fake.play(path, config)
+  fake.execute(path, config)
+  fake.execute(path, config)
   # The imported code is used until the module is reloaded.
   module.write_text(SOURCE.replace('% 3', '% 3 // 2'))
-  fake.play(path, config)
+  fake.execute(path, config)
   importlib.reload(sys.modules[module.stem])
   assert_rejected(path, config, 'code_of_my_own')
 
@@ -150,9 +150,9 @@ def test_changed_training_examples_are_rejected(tmp_path):
 def test_a_run_that_another_process_has_locked_is_rejected(tmp_path):
   with filelock.FileLock(tmp_path / '.lock'):
     with pytest.raises(runs.BusyError, match='output_dir'):
-      fake.play(tmp_path)
+      fake.execute(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ['.lock']
-  assert fake.play(tmp_path, CONFIG)['rounds'] == 2
+  assert fake.execute(tmp_path, CONFIG)['rounds'] == 2
 
 
 def test_runs_in_one_directory_must_have_one_config(tmp_path, monkeypatch):
@@ -161,17 +161,17 @@ def test_runs_in_one_directory_must_have_one_config(tmp_path, monkeypatch):
   first, same, other = (
     fake.run(path, CONFIG.replace(seed=seed)) for seed in (0, 0, 1)
   )
-  summary = first.play()
-  assert same.play() == summary
+  summary = first.execute()
+  assert same.execute() == summary
   with pytest.raises(ValueError, match='--seed'):
-    other.play()
+    other.execute()
 
 
 def test_an_extended_run_equals_a_run_of_the_full_length(tmp_path):
   longer = CONFIG.replace(num_rounds=4)
-  fake.play(tmp_path / 'whole', longer)
+  fake.execute(tmp_path / 'whole', longer)
   path = tmp_path / 'extended'
-  fake.play(path, CONFIG)
+  fake.execute(path, CONFIG)
   before = fake.outcome(path)
   # These files are results of the shorter run's model.
   (path / 'conformal.json').touch()
@@ -180,13 +180,13 @@ def test_an_extended_run_equals_a_run_of_the_full_length(tmp_path):
     (path / name / 'scores.json').touch()
   fake.stopped(path, os, 'replace', 1, config=longer)
   # The extension has not begun yet.
-  fake.play(path, CONFIG)
+  fake.execute(path, CONFIG)
   assert fake.outcome(path) == before
   fake.stopped(path, os, 'replace', 2, config=longer)
   kept = {each.name for each in path.iterdir()}
   gone = {'summary.json', 'predictions.npz', 'conformal.json', 'plots'}
   assert not kept & (gone | {'sites', 'uncertainty'})
-  fake.play(path, longer)
+  fake.execute(path, longer)
   assert fake.outcome(path) == fake.outcome(tmp_path / 'whole')
   assert_rejected(path, CONFIG, '--num_rounds')
 
@@ -206,7 +206,7 @@ def test_runs_that_depend_on_the_number_of_rounds_are_not_extended(
   tmp_path, changes
 ):
   config = CONFIG.replace(**changes)
-  fake.play(tmp_path, config)
+  fake.execute(tmp_path, config)
   (name,) = changes
   assert_rejected(tmp_path, config.replace(num_rounds=4), name)
-  assert fake.play(tmp_path, config)['rounds'] == 2
+  assert fake.execute(tmp_path, config)['rounds'] == 2

@@ -32,19 +32,19 @@ def test_a_run_stopped_anywhere_resumes_identically(
   never, tmp_path, owner, name, call, after
 ):
   fake.stopped(tmp_path, owner, name, call, after=after)
-  fake.play(tmp_path)
+  fake.execute(tmp_path)
   assert fake.outcome(tmp_path) == never
 
 
 def test_a_run_stopped_before_any_fsync_resumes_identically(tmp_path):
   """Every written file is synchronized to the disk."""
   config = fake.CONFIG.replace(num_rounds=2, checkpoint_every=2)
-  fake.play(tmp_path / 'never', config)
+  fake.execute(tmp_path / 'never', config)
   never = fake.outcome(tmp_path / 'never')
   with pytest.MonkeyPatch.context() as patch:
     calls, fsync = [], os.fsync
     patch.setattr(os, 'fsync', lambda file: (calls.append(1), fsync(file)))
-    fake.play(tmp_path / 'counted', config)
+    fake.execute(tmp_path / 'counted', config)
   # Five files (flags, task, partition, predictions, summary), three rows, two
   # checkpoints, and the memories of the second.
   assert len(calls) == 5 + 3 + 2 + 1
@@ -53,7 +53,7 @@ def test_a_run_stopped_before_any_fsync_resumes_identically(tmp_path):
     fake.stopped(path, os, 'fsync', call, config=config)
     # A killed `bfl-tf report` leaves this folder.
     (path / '.sites.tmp').mkdir()
-    fake.play(path, config)
+    fake.execute(path, config)
     assert fake.outcome(path) == never
     assert not [*path.glob('.*.tmp')]
 
@@ -61,14 +61,14 @@ def test_a_run_stopped_before_any_fsync_resumes_identically(tmp_path):
 def test_a_run_stopped_while_drawing_only_repeats_the_figures(
   tmp_path, monkeypatch
 ):
-  def play(path, config):
-    fake.play(path, config, draw_plots=True)
+  def execute(path, config):
+    fake.execute(path, config, draw_plots=True)
 
-  fake.stopped(tmp_path, plots, 'draw_run', 1, play=play)
+  fake.stopped(tmp_path, plots, 'draw_run', 1, execute=execute)
   drawn = []
   monkeypatch.setattr(plots, 'draw_run', lambda path, bins: drawn.append(path))
   monkeypatch.setattr(loop, 'federated_round', None)
-  fake.play(tmp_path, draw_plots=True)
+  fake.execute(tmp_path, draw_plots=True)
   assert drawn == [tmp_path]
 
 
@@ -80,7 +80,7 @@ def test_a_run_stopped_twice_between_checkpoints_resumes_identically(
   assert checkpoints.restore(tmp_path).round == 0
   fake.stopped(tmp_path, loop, 'federated_round', 4, config=config)
   assert checkpoints.restore(tmp_path).round == 3
-  fake.play(tmp_path, config)
+  fake.execute(tmp_path, config)
   assert fake.outcome(tmp_path) == never
 
 
@@ -114,10 +114,10 @@ def test_slots_and_memories_of_custom_parts_are_resumed(tmp_path):
     server_step=(f'{__name__}:Nested',),
     client_parts=('toys:Counter', f'{__name__}:Forgetful'),
   )
-  fake.play(tmp_path / 'never', config)
+  fake.execute(tmp_path / 'never', config)
   path = tmp_path / 'stopped'
   fake.stopped(path, loop, 'federated_round', 3, config=config)
-  fake.play(path, config)
+  fake.execute(path, config)
   assert fake.outcome(path) == fake.outcome(tmp_path / 'never')
 
 
@@ -131,9 +131,9 @@ def test_a_run_that_stops_with_too_few_clients_saves_its_state(never, tmp_path):
       yield client, None if bad else update
 
   with pytest.raises(federation.TooFewClientsError, match='min_clients'):
-    fake.play(tmp_path, config, engine=failing)
+    fake.execute(tmp_path, config, engine=failing)
   assert checkpoints.restore(tmp_path).round == 2
-  fake.play(tmp_path, config)
+  fake.execute(tmp_path, config)
   assert fake.outcome(tmp_path) == never
 
 
@@ -145,7 +145,7 @@ def test_an_interrupted_run_saves_its_completed_rounds(never, tmp_path):
   why = fake.stopped(tmp_path, loop, 'federated_round', 3, **how)
   assert 'saved after round 2' in str(why)
   assert checkpoints.restore(tmp_path).round == 2
-  fake.play(tmp_path, config)
+  fake.execute(tmp_path, config)
   assert fake.outcome(tmp_path) == never
 
 
@@ -167,22 +167,22 @@ def test_a_run_stopped_by_a_full_disk_resumes_identically(
   monkeypatch.setattr(fake, 'evaluate', limited)
   try:
     with pytest.raises(federation.MachineError, match=message):
-      fake.play(tmp_path)
+      fake.execute(tmp_path)
   finally:
     resource.setrlimit(resource.RLIMIT_FSIZE, limit)
   monkeypatch.undo()
-  fake.play(tmp_path)
+  fake.execute(tmp_path)
   assert fake.outcome(tmp_path) == never
 
 
 def test_a_finished_run_is_not_run_again(tmp_path, monkeypatch):
-  summary = fake.play(tmp_path)
+  summary = fake.execute(tmp_path)
   times = {p: p.stat().st_mtime_ns for p in tmp_path.rglob('*')}
   monkeypatch.setattr(loop, 'federated_round', None)
-  assert fake.play(tmp_path) == summary
-  assert fake.play(tmp_path, fake.CONFIG.replace(num_workers=2)) == summary
+  assert fake.execute(tmp_path) == summary
+  assert fake.execute(tmp_path, fake.CONFIG.replace(num_workers=2)) == summary
   monkeypatch.setattr(os, 'access', lambda path, mode: mode != os.W_OK)
-  assert fake.play(tmp_path) == summary
+  assert fake.execute(tmp_path) == summary
   assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob('*')} == times
 
 
@@ -196,11 +196,11 @@ def test_a_run_with_memories_on_the_server_rejects_another_engine(tmp_path):
     def expected_spec(self, method):
       return method.result_spec._replace(memory={'round': None})
 
-  fake.play(tmp_path)
+  fake.execute(tmp_path)
   before = fake.outcome(tmp_path)
   longer = fake.CONFIG.replace(num_rounds=6)
   with pytest.raises(engine.OtherSideError, match='--engine'):
-    fake.play(tmp_path, longer, engine=Elsewhere())
+    fake.execute(tmp_path, longer, engine=Elsewhere())
   # The files of the finished run are still there.
   assert fake.outcome(tmp_path) == before
-  assert fake.play(tmp_path, longer)['rounds'] == 6
+  assert fake.execute(tmp_path, longer)['rounds'] == 6

@@ -13,14 +13,14 @@ from bfl_tf.runs import tables, trackers
 def test_a_tracker_that_is_not_installed_is_rejected(monkeypatch, tmp_path):
   monkeypatch.setattr('importlib.util.find_spec', lambda name: None)
   with pytest.raises(ValueError, match=r"'\.\[mlflow\]'"):
-    fake.play(tmp_path / 'run', fake.CONFIG.replace(tracker=('mlflow',)))
+    fake.execute(tmp_path / 'run', fake.CONFIG.replace(tracker=('mlflow',)))
   assert not (tmp_path / 'run').exists()
 
 
 def test_a_tracker_that_raises_does_not_end_the_run(tmp_path, monkeypatch):
   monkeypatch.setattr('importlib.util.find_spec', lambda name: name)
   monkeypatch.setitem(trackers._TRACKERS, 'wandb', lambda *args: 1 / 0)
-  fake.play(tmp_path, fake.CONFIG.replace(tracker=('wandb',)))
+  fake.execute(tmp_path, fake.CONFIG.replace(tracker=('wandb',)))
   assert (tmp_path / 'summary.json').exists()
 
 
@@ -33,9 +33,9 @@ def test_a_tracker_gets_each_row_once(tmp_path, monkeypatch, name):
   config = fake.CONFIG.replace(tracker=(name,), checkpoint_every=3)
   longer = config.replace(num_rounds=config.num_rounds + 1)
   fake.stopped(tmp_path, loop, 'federated_round', 3, config=config)
-  fake.play(tmp_path, config)
+  fake.execute(tmp_path, config)
   time.sleep(1)  # W&B names a session's folder by the second.
-  fake.play(tmp_path, longer)
+  fake.execute(tmp_path, longer)
   ((key, (run, sent)),) = json.loads(
     (tmp_path / 'trackers.json').read_text()
   ).items()

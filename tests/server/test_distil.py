@@ -53,7 +53,7 @@ def test_groups_of_a_round_have_the_expected_models():
   sizes = {name: len(group) for name, group in groups.items()}
   assert sizes == {'A': 1, 'C': 6, 'S': 3}
   # A is FedAvg's model: the result of the same round without distillation.
-  plain, _ = toys.play(toys.experiment(num_server_examples=60), 1)
+  plain, _ = toys.execute(toys.experiment(num_server_examples=60), 1)
   assert toys.same(groups['A'][0], plain.model)
   assert not toys.same(state.model, plain.model)
   spread = np.std([m.point for m in groups['C']], 0)
@@ -67,8 +67,8 @@ def test_groups_of_a_round_have_the_expected_models():
 
 def test_the_student_is_the_same_for_any_number_of_workers():
   settings = DISTIL | {'distil.optimizer': 'swa'}
-  one, infos = toys.play(toys.experiment(num_workers=1, **settings), 2)
-  two, others = toys.play(toys.experiment(num_workers=2, **settings), 2)
+  one, infos = toys.execute(toys.experiment(num_workers=1, **settings), 2)
+  two, others = toys.execute(toys.experiment(num_workers=2, **settings), 2)
   assert toys.same(one.model, two.model)
   assert infos == others
 
@@ -95,7 +95,7 @@ def test_fractions_are_of_the_total_number_of_steps():
 
 def test_an_averaged_student_has_recalibrated_batch_statistics():
   experiment = toys.experiment(model='toys:normalized', **DISTIL)
-  state, _ = toys.play(experiment, 1)
+  state, _ = toys.execute(experiment, 1)
   x = experiment.dataset.train.x[experiment.server_indices]
   measured = training.recalibrate(experiment.workers, state.model, x, seed=SEED)
   assert toys.same(measured, state.model)
@@ -140,7 +140,7 @@ def test_distillation_from_labels_reaches_a_high_accuracy():
     'distil.swa_min_learning_rate': 0.1,
   }
   experiment = toys.experiment(**by_labels)
-  state, (info,) = toys.play(experiment, 1)
+  state, (info,) = toys.execute(experiment, 1)
   held = experiment.server_indices
   probs = training.predict(
     experiment.workers,
@@ -156,7 +156,7 @@ def test_distillation_from_labels_reaches_a_high_accuracy():
 @pytest.mark.parametrize('posterior', ['gaussian', 'pooled'])
 def test_distillation_keeps_the_pooled_scale(posterior):
   settings = {'variant': 'flipout', 'client_optimizer': 'adam'}
-  plain, _ = toys.play(
+  plain, _ = toys.execute(
     toys.experiment(num_server_examples=60, num_mc_samples=2, **settings), 1
   )
   settings |= DISTIL | {'ensemble.posterior': posterior, 'num_mc_samples': 2}
@@ -217,8 +217,8 @@ def test_diverged_teachers_are_rejected_and_counted(tmp_path):
 
 def test_a_further_stage_does_not_change_the_draws_of_distillation():
   """FedBE with and without another stage must be comparable by seed."""
-  alone, _ = toys.play(toys.experiment(**DISTIL), 1)
-  with_more, _ = toys.play(
+  alone, _ = toys.execute(toys.experiment(**DISTIL), 1)
+  with_more, _ = toys.execute(
     toys.experiment(
       **DISTIL, server_step=('momentum',), **{'momentum.decay': 0.0}
     ),

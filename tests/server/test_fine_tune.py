@@ -20,7 +20,7 @@ SETTINGS = {
 def diverging_run(monkeypatch):
   """Runs the fine-tuning; its models diverge from epoch `first` on."""
 
-  def play(first):
+  def execute(first):
     train, epochs = fine_tune.FineTune._train, []
 
     def diverging(stage, model, seed, step):
@@ -34,7 +34,7 @@ def diverging_run(monkeypatch):
     monkeypatch.setattr(fine_tune.FineTune, '_train', diverging)
     return toys.rounds(toys.experiment(**SETTINGS), 0)[0], epochs
 
-  return play
+  return execute
 
 
 def test_the_best_epoch_is_kept_if_later_epochs_diverge(diverging_run):

@@ -200,21 +200,21 @@ def test_a_budget_ends_the_run_before_it_is_exceeded(tmp_path):
   config = CONFIG.replace(
     num_rounds=8, settings={'central.epsilon': (spent[4] + spent[5]) / 2}
   )
-  summary = fake.play(tmp_path, config)
+  summary = fake.execute(tmp_path, config)
   assert summary['rounds'] == config.final_round == 5
   with open(tmp_path / 'metrics.csv', newline='') as file:
     rows = [*csv.DictReader(file)]
   assert [float(row['epsilon']) for row in rows[1:]] == spent[:5]
   assert summary['final']['epsilon'] == spent[4]
   # The finished run is not continued.
-  assert fake.play(tmp_path, config) == summary
+  assert fake.execute(tmp_path, config) == summary
 
 
 def test_a_resumed_private_run_is_identical(tmp_path):
-  fake.play(tmp_path / 'never', CONFIG)
+  fake.execute(tmp_path / 'never', CONFIG)
   path = tmp_path / 'stopped'
   fake.stopped(path, loop, 'federated_round', 3, config=CONFIG)
-  fake.play(path, CONFIG)
+  fake.execute(path, CONFIG)
   assert fake.outcome(path) == fake.outcome(tmp_path / 'never')
 
 
@@ -256,7 +256,7 @@ def test_random_draws_of_privacy_have_their_own_seeds(monkeypatch):
 
   monkeypatch.setattr(seeds, '_sequence', spied)
   changes = {'clients_per_round': 3, 'client_parts': ('gradient_noise',)}
-  toys.play(toys.experiment(privacy='central', **changes))
+  toys.execute(toys.experiment(privacy='central', **changes))
   ours = [
     (0, purpose, (index,))
     for index in range(2)

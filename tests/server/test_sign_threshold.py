@@ -27,7 +27,7 @@ def votes(reference, updates, sizes):
   return {VOTES: statistics.reduced(VOTES, weighed, reference)[0]}
 
 
-def play(stages, reference, pooled, results, slots=None):
+def execute(stages, reference, pooled, results, slots=None):
   state = federation.State(0, pooled, slots or {}, {})
   for stage in stages:
     state, info = stage(state, reference, pooled, results, SEED)
@@ -51,7 +51,7 @@ def test_votes_and_means_match_hand_computed_values():
     (3, [4, -2, 1, 1], 0.5),
   ):
     stage = server.SignThreshold(3, 0, threshold=threshold)
-    state, info = play([stage], reference, pooled, results)
+    state, info = execute([stage], reference, pooled, results)
     assert state.model.loc.tolist() == expected
     assert info == {'zero_rate_fraction': share}
     # The stage changes only means.
@@ -86,7 +86,7 @@ def test_several_rounds_match_the_equations_of_the_paper(threshold):
     reference, clients = ours, ours.mean + updates.astype(np.float32)
     results = votes(reference, clients, sizes)
     pooled = reference.replace_mean(share @ clients)
-    state, _ = play([momentum, sign], reference, pooled, results, slots)
+    state, _ = execute([momentum, sign], reference, pooled, results, slots)
     ours, slots = state.model, state.slots
     np.testing.assert_allclose(ours.mean, w, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(slots['momentum'], v, rtol=1e-5, atol=1e-5)
@@ -99,7 +99,7 @@ def test_momentum_after_the_threshold_uses_the_remaining_update():
   results = votes(reference, [[2, 2], [4, -6]], [1, 1])
   pooled, slots = model([3, -2]), {'momentum': np.array([2.0, 2.0])}
   chain = server.SignThreshold(2, 0), server.Momentum(0.5)
-  state, _ = play(chain, reference, pooled, results, slots)
+  state, _ = execute(chain, reference, pooled, results, slots)
   assert state.slots['momentum'].tolist() == [4, 1]
   assert state.model.loc.tolist() == [4, 1]
 

@@ -87,8 +87,8 @@ def test_a_custom_optimizer_gets_seeds_and_numbers_of_examples():
   one, two = (
     toys.experiment(**own, num_workers=n, local_epochs=3) for n in (1, 2)
   )
-  state, _ = toys.play(one)
-  assert toys.same(state, toys.play(two)[0])
+  state, _ = toys.execute(one)
+  assert toys.same(state, toys.execute(two)[0])
   (slot,) = one.workers[0].training._slots
   # The slot has three steps of the last client.
   assert slot.numpy() in {3 * len(indices) for indices in one.partition}

@@ -156,7 +156,7 @@ FIGURES = (
   ),
   _sweep(
     2,
-    'number of samples',
+    'accuracy by number of sampled models',
     {'step': {'FedBE': _SAMPLES}},
     step='Sampled models M',
   ),
@@ -168,13 +168,13 @@ FIGURES = (
   ),
   _sweep(
     4,
-    'number of layers',
+    'accuracy by number of layers of the network',
     {'step': _LAYERS},
     step='Convolutions that ConvNet has more',
   ),
   _sweep(
     5,
-    'size of the unlabeled data',
+    'accuracy by number of unlabeled examples',
     {
       data: {
         'FedBE': sizes,
@@ -195,15 +195,15 @@ FIGURES = (
     },
   ),
   _figure(
-    6, 'learning rate within a round', {'step': _ROUND_DECAY}
+    6, 'learning rate that decays within a round', {'step': _ROUND_DECAY}
   ),
   _sweep(
     7,
-    'learning rate over rounds, by alpha',
+    'learning rate that decays over rounds, by alpha',
     {'dirichlet': _ALPHAS},
     dirichlet='Concentration of the Dirichlet split',
   ),
-  _sweep(8, 'local epochs and weight decay', {'step': _EPOCHS},
+  _sweep(8, 'accuracy by local epochs and by weight decay', {'step': _EPOCHS},
          step='Local epochs E'),
   _figure(
     9,
@@ -225,11 +225,11 @@ FIGURES = (
     },
     cells.ONE,
   ),
-  _sweep(11, 'epochs of distillation', {'step': _DISTILLATION},
+  _sweep(11, 'accuracy by epochs of distillation', {'step': _DISTILLATION},
          step='Epochs over the unlabeled data'),
   _figure(
     12,
-    'SCAFFOLD by round',
+    'accuracy of SCAFFOLD by round',
     {
       'ResNet20': {
         method: grids.SCAFFOLD[method, 'step ResNet20']
@@ -239,7 +239,7 @@ FIGURES = (
   ),
   _figure(
     13,
-    'accuracy by round',
+    'accuracy of all methods by round',
     {
       f'{split}_{network}': _curves(split, network)
       for split in settings.SPLITS
@@ -249,7 +249,7 @@ FIGURES = (
   figures.sweep(
     settings.PAPER,
     'appendix_b1',
-    'local epochs of 1-Ensemble',
+    'accuracy of 1-Ensemble by local epochs',
     {'step': _ONE_ENSEMBLE},
     {'step': 'Local epochs E'},
     settings.FEWER,

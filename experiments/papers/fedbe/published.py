@@ -21,32 +21,52 @@ _SCAFFOLD = {
 }
 
 TABLES = (
-  _table('table1', 'methods and networks', {**grids.MAIN, **grids.CENTRALIZED}),
-  _table('table2', 'with FedProx and FedAvgM', grids.COMPANIONS),
-  _table('table3', 'teachers and distillation', grids.TARGETS),
-  _table('table4', 'unlabeled data', grids.UNLABELED),
+  _table(
+    'table1',
+    'accuracy of all methods, by network',
+    {**grids.MAIN, **grids.CENTRALIZED},
+  ),
+  _table('table2', 'FedBE with FedProx and with FedAvgM', grids.COMPANIONS),
+  _table(
+    'table3', 'FedBE by teachers and by optimizer of the student', grids.TARGETS
+  ),
+  _table('table4', 'FedBE with other unlabeled data', grids.UNLABELED),
   _table(
     'table5',
-    'partial participation, Tiny-ImageNet',
+    'Tiny-ImageNet with partial participation',
     grids.TINY,
     note=_PARTIAL,
   ),
-  _table('table6', 'systems heterogeneity', grids.HETEROGENEOUS),
-  _table('table7', 'Dirichlet in place of Gaussian', grids.DIRICHLET),
+  _table(
+    'table6', 'clients with different numbers of epochs', grids.HETEROGENEOUS
+  ),
+  _table(
+    'table7',
+    'Dirichlet distribution of models in place of a Gaussian',
+    grids.DIRICHLET,
+  ),
   _table(
     'table8',
-    'one round',
+    'students and ensembles after one round',
     grids.TABLE8,
     seeds=settings.FEWER,
     note=_ONE_ROUND,
   ),
   _table(
     'table9',
-    'partial participation, CIFAR-100',
+    'CIFAR-100 with partial participation',
     grids.CIFAR100,
     note=_PARTIAL,
   ),
-  _table('appendix_c3', 'the ensemble after FedAvg', grids.AFTERWARDS),
-  _table('appendix_c5', 'batch and group normalization', grids.NORMALIZED),
-  _table('appendix_c6', 'SCAFFOLD', _SCAFFOLD),
+  _table(
+    'appendix_c3',
+    'ensemble and distillation after the last round of FedAvg',
+    grids.AFTERWARDS,
+  ),
+  _table(
+    'appendix_c5',
+    'batch normalization and group normalization',
+    grids.NORMALIZED,
+  ),
+  _table('appendix_c6', 'SCAFFOLD with and without FedBE', _SCAFFOLD),
 )

@@ -18,11 +18,13 @@ _CALIBRATED = (
 
 _table = functools.partial(tables.Table, settings.PAPER)
 TABLES = (
-  _table('table1', 'the baseline', grids.TABLE1, _BOTH),
+  _table(
+    'table1', 'FedAvg without a technique, IID and non-IID', grids.TABLE1, _BOTH
+  ),
   _table('table2', 'server-side training', grids.TABLE2, _BOTH),
   _table('table3', 'projected gradient descent and noise', grids.TABLE3, _BOTH),
-  _table('table4', 'server momentum', grids.TABLE4, _BOTH),
-  _table('table5', 'sign threshold', grids.TABLE5, _BOTH),
+  _table('table4', 'momentum on the server', grids.TABLE4, _BOTH),
+  _table('table5', 'sign threshold on the server', grids.TABLE5, _BOTH),
   _table(
     'grid_search',
     'the best combination of the paper',

@@ -41,18 +41,22 @@ TABLES = (
     seeds={**cells.SEEDS, 'paper': 1},
   ),
   _table(
-    'table2', 'E = 1', grids.E1, f'{_FASHION} 20 rounds.', '100 rounds.'
+    'table2',
+    'pooling rules, one local epoch',
+    grids.E1,
+    f'{_FASHION} 20 rounds.',
+    '100 rounds.',
   ),
   _table(
     'table2_kl_all',
-    'E = 1, KL / N in place of KL / N_k (ours)',
+    'Table 2 with KL / N in place of KL / N_k (ours)',
     grids.KL_ALL,
     f'{_FASHION} 20 rounds.',
     '100 rounds.',
   ),
   _table(
     'table2_mean',
-    'E = 1, KL term as a mean over weights (ours), compared with Table 2',
+    'Table 2 with the KL term as a mean over weights (ours)',
     grids.MEAN,
     f'{_FASHION} 20 rounds.',
     '100 rounds.',
@@ -60,7 +64,7 @@ TABLES = (
   ),
   _table(
     'dialects',
-    'E = 1, other forms of the KL term (ours), compared with Table 2',
+    'Table 2 with other forms of the KL term (ours)',
     grids.DIALECTS,
     f'{_FASHION} 20 rounds.',
     '30 rounds.',
@@ -79,7 +83,11 @@ TABLES = (
     published_rows=grids.AS_PUBLISHED,
   ),
   _table(
-    'table3', 'E = 5', grids.E5, f'{_FASHION} 8 rounds.', '40 rounds.'
+    'table3',
+    'pooling rules, five local epochs',
+    grids.E5,
+    f'{_FASHION} 8 rounds.',
+    '40 rounds.',
   ),
   _table(
     'table4',
@@ -91,7 +99,7 @@ TABLES = (
   ),
   _table(
     'table5',
-    'prior updated each round, E = 1',
+    'pooling rules, with a prior that is updated each round',
     grids.PRIOR_UPDATED,
     f'{_CIFAR} 20 rounds.',
     '100 rounds.',
@@ -125,10 +133,10 @@ def _figure(number, kind, title, grid, names):
 
 
 FIGURES = (
-  _figure(2, _CALIBRATION, 'E = 1', grids.E1, _BY_RULE),
-  _figure(3, _CURVES, 'E = 1', grids.E1, _BY_RULE),
-  _figure(4, _CALIBRATION, 'E = 5', grids.E5, _BY_RULE),
-  _figure(5, _CURVES, 'E = 5', grids.E5, _BY_RULE),
+  _figure(2, _CALIBRATION, 'one local epoch', grids.E1, _BY_RULE),
+  _figure(3, _CURVES, 'one local epoch', grids.E1, _BY_RULE),
+  _figure(4, _CALIBRATION, 'five local epochs', grids.E5, _BY_RULE),
+  _figure(5, _CURVES, 'five local epochs', grids.E5, _BY_RULE),
   _figure(6, _CALIBRATION, 'after pre-training', grids.ONE_SHOT, _PRETRAINING),
   _figure(7, _CALIBRATION, 'MC dropout, E = 1', grids.E1, _DROPOUT),
   _figure(8, _CURVES, 'MC dropout, E = 1', grids.E1, _DROPOUT),

@@ -36,7 +36,7 @@ def files(tmp_path_factory):
 def run_dir(files, tmp_path_factory):
   path = tmp_path_factory.mktemp('run')
   *own, server = files
-  wines.play(path, own, server, engine='flower', calibration_fraction=0.3)
+  wines.execute(path, own, server, engine='flower', calibration_fraction=0.3)
   return path
 
 
@@ -44,12 +44,14 @@ def ask(run_dir, files, answer=lambda reply: reply, instead=()):
   """Returns a report of nodes, which read the files `instead` if given."""
   grid = wines.grid(files[:3])
   trained = analysis.load(run_dir)
-  there = servers._met(grid, trained.config, wines.settings(run_dir))
+  there = servers._introduced(grid, trained.config, wines.settings(run_dir))
   grid.answer = answer
   grid.node_configs[12]['name'] = 'Charité'
   for config, file in zip(grid.node_configs.values(), instead):
     config['data'] = file
-  return federated_evaluation.Asking(*there, trained, 'raps', 0.05).report()
+  return federated_evaluation.FederatedEvaluation(
+    *there, trained, 'raps', 0.05
+  ).report()
 
 
 def held_out(trained, file, share):
@@ -207,7 +209,7 @@ def test_a_run_without_a_calibration_share_has_no_prediction_sets(
   files, tmp_path, capsys
 ):
   *own, server = files
-  wines.play(tmp_path, own, server, num_rounds=1)
+  wines.execute(tmp_path, own, server, num_rounds=1)
   servers._score(wines.grid(own), wines.settings(tmp_path))
   assert not (tmp_path / 'conformal.json').exists()
   assert (tmp_path / 'sites' / 'sites.csv').exists()
@@ -218,7 +220,7 @@ def test_a_federated_report_of_nodes_without_files_is_rejected(tmp_path):
   config = Config.of(
     wines.SETTINGS | {'dataset': 'wine', 'partition': 'iid', 'num_rounds': 1}
   )
-  runs.Run(config, tmp_path, False, draw_plots=False).play()
+  runs.Run(config, tmp_path, False, draw_plots=False).execute()
   with pytest.raises(ValueError, match='no files of their own: remove --super'):
     servers._score(wines.grid(['', '', '']), wines.settings(tmp_path))
 
@@ -230,7 +232,7 @@ def test_nodes_report_scores_of_numeric_labels(tmp_path):
     for n in range(4)
   ]
   run_dir = tmp_path / 'run'
-  wines.play(
+  wines.execute(
     run_dir, files, server, engine='flower', likelihood='gaussian',
     calibration_fraction=0.3,
   )  # fmt: skip
