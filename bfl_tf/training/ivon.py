@@ -55,7 +55,13 @@ class IVON(objectives.Objective, Optimizer):
     float, Setting('Decay rate of the averaged gradient.', ge=0, lt=1)
   ] = 0.9
   beta_2: Annotated[
-    float, Setting('Decay rate of the averaged curvature.', ge=0, lt=1)
+    float,
+    Setting(
+      "Decay rate of the averaged curvature; 0.99999 in the authors' code. "
+      'Long local training may diverge with a smaller value.',
+      ge=0,
+      lt=1,
+    ),
   ] = 0.999
   clip_radius: Annotated[
     float,

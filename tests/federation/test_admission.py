@@ -90,7 +90,7 @@ def model(**vectors):
     (model(factor=np.ones([2, 3], np.float32)), 'factor has shape'),
     (model(factor=np.full([1, 2], np.nan, np.float32)), 'factor is not finite'),
     ({'extras': None}, 'extra part is missing'),
-    ({'extras': {'part': ONE, 'more': ONE}}, 'extra more is more'),
+    ({'extras': {'part': ONE, 'more': ONE}}, 'extra more was not'),
     ({'trace': TRACE._asdict()}, 'trace is a dict'),
     ({'trace': TRACE._replace(loss=np.float32(np.nan))}, 'trace loss is not'),
     ({'memory': {}}, 'memory part rounds is missing'),
