@@ -14,7 +14,6 @@ import dataclasses
 import numpy as np
 
 from bfl_tf import weights
-from bfl_tf.models import layers
 from bfl_tf.server.resources import Resources
 from bfl_tf.server.stage import Stage
 from bfl_tf.startup import tf_keras
@@ -52,6 +51,8 @@ def last_layer(model: tf_keras.Model) -> tf_keras.layers.Layer:
 
   The layer after it may contain constants, such as the scale of the noise.
   """
+  from bfl_tf.models import layers  # The import needs TensorFlow.
+
   trained = [
     layer
     for layer in model.layers

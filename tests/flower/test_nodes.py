@@ -118,7 +118,7 @@ class TestNumbered:
     answer, grid.answer = grid.answer, lambda reply: None
     numbered = nodes.Numbered(grid, '')
     assert numbered([0]) == {}
-    (number,) = numbered.asked.values()
+    (number,) = numbered.pending.values()
     grid.answer = answer
     message = app.Message(messages.pack({'flags': ''}), 7, 'query')
     grid._waiting[number] = grid._state(message)
