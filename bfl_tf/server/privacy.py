@@ -266,15 +266,15 @@ class Noisy:
 
   def accumulate(self, update, weight, reference) -> statistics.Sums:
     """Returns the clipped change of the terms; the weight is not used."""
-    change = {
-      name: terms - self._start[name]
-      for name, terms in self._terms(update, reference).items()
-    }
-    norm = math.sqrt(sum(np.sum(part**2) for part in change.values()))
-    factor = min(1.0, self._privacy.clip_norm / max(norm, 1e-300))
-    return statistics.single(
-      1.0, {name: factor * part for name, part in change.items()}
-    )
+    change = self._terms(update, reference)
+    square = 0.0
+    for name, terms in change.items():
+      terms -= self._start[name]
+      square += np.sum(np.square(terms))
+    factor = min(1.0, self._privacy.clip_norm / max(math.sqrt(square), 1e-300))
+    for terms in change.values():
+      terms *= factor
+    return statistics.single(1.0, change)
 
   def finalize(self, sums, reference) -> tuple[weights.Weights, dict]:
     """Returns the rule's result; `sums` is None in a round without clients."""
