@@ -38,7 +38,7 @@ class ClientUpdate(NamedTuple):
     num_examples: Number of examples that it trained on.
     model: Trained weights.
     extras: Additional vectors for the server, by client part.
-    trace: A `training.Trace`: steps, sum of learning rates, mean loss.
+    trace: A `training.Trace` with `steps`, `sum_rates` and `loss`.
     memory: Memory that the client keeps if the update is accepted, by client
       part. Stages and rules do not read it.
   """

@@ -11,6 +11,7 @@ finished run of this version, and nothing was written.
 from collections.abc import Iterator, Mapping, Sequence
 import os
 import pathlib
+import re
 
 from absl import flags
 from matplotlib.figure import Figure
@@ -144,7 +145,8 @@ def _drawn(
   for name in _FIGURES.value:
     shown = directories if name == 'learning_curves' else whole
     if shown:
-      yield name, _DRAWN[name](shown)
+      for end, some in comparison.facets(shown).items():
+        yield name + re.sub(r'[^\w.=-]+', '_', end), _DRAWN[name](some)
 
 
 if __name__ == '__main__':

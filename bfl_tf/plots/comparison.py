@@ -19,6 +19,10 @@ from bfl_tf.plots import canvas, curves, recorded
 Groups = Mapping[str, Sequence[recorded.RunDir]]
 # Letters per inch of a legend, letters of a handle, inches per line.
 _LETTERS, _HANDLE, _LINE = 13, 8, 0.17
+# Largest number of settings in one figure.
+_MOST = 6
+# Between the flags of a name such as 'pooling=nwa dirichlet.alpha=0.1'.
+_BETWEEN = re.compile(r'[ ,](?=[\w.]+=)')
 
 
 def learning_curves(groups: Groups) -> Figure:
@@ -64,14 +68,41 @@ def risk_coverage(groups: Groups) -> Figure:
   return _one_legend([axes], title)
 
 
+def facets(groups: Groups) -> dict[str, Groups]:
+  """Divides many groups over several figures of at most six groups each.
+
+  Returns:
+    The groups of each figure by the end of its file name. The groups of a
+    figure have the same value of one flag, if such a flag exists.
+  """
+  if len(groups) <= _MOST:
+    return {'': groups}
+  flags = [set(_BETWEEN.split(name)) for name in groups]
+  divisions = []
+  for flag in sorted({text.partition('=')[0] for text in flags[0]}):
+    parts: dict[str, Groups] = {}
+    for name, of_name in zip(groups, flags):
+      value = next((f for f in of_name if f.startswith(f'{flag}=')), '')
+      parts[f'_{value}'] = {**parts.get(f'_{value}', {}), name: groups[name]}
+    if '_' not in parts and max(map(len, parts.values())) <= _MOST:
+      divisions.append(parts)
+  if divisions:
+    return min(divisions, key=len)
+  pairs = [*groups.items()]
+  starts = range(0, len(pairs), _MOST)
+  return {
+    f'_{number}': dict(pairs[start : start + _MOST])
+    for number, start in enumerate(starts, 1)
+  }
+
+
 def _short(groups: Groups) -> tuple[Groups, str]:
   """Returns groups by the values of their flags, and the flags as a title.
 
   Names that are not lists of the same flags stay as they are.
   """
   cells = [
-    [part.partition('=') for part in re.split(r'[ ,](?=[\w.]+=)', name)]
-    for name in groups
+    [part.partition('=') for part in _BETWEEN.split(name)] for name in groups
   ]
   flags = [[flag for flag, _, _ in cell] for cell in cells]
   values = [', '.join(value for _, _, value in cell) for cell in cells]

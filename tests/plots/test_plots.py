@@ -222,3 +222,19 @@ def test_a_grid_has_colors_by_first_value_and_dashes_by_second():
   assert colors[0] != colors[2] and dashes[0] != dashes[1]
   different = [*canvas.styles(['nwa, 0.1', 'lp, 10', 'conflation'])]
   assert len({style['color'] for style in different}) == 3
+
+
+def test_many_settings_are_divided_over_figures_by_one_flag():
+  grid = {
+    f'pooling={rule} dirichlet.alpha={alpha}': (rule, alpha)
+    for rule in ('nwa', 'ws')
+    for alpha in (0.1, 0.3, 1, 10)
+  }
+  parts = comparison.facets(grid)
+  assert list(parts) == ['_pooling=nwa', '_pooling=ws']
+  assert [len(part) for part in parts.values()] == [4, 4]
+  assert {k: v for part in parts.values() for k, v in part.items()} == grid
+  names = dict.fromkeys('abcdefgh')
+  assert [*map(len, comparison.facets(names).values())] == [6, 2]
+  few = dict.fromkeys('abc')
+  assert comparison.facets(few) == {'': few}
