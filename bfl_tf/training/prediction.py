@@ -117,20 +117,8 @@ def predict(
   Returns:
     The predictions, bit-for-bit identical for any number of workers.
   """
-  for worker in workers:
-    worker.load(model)
-  # All workers get the same number of calls, with equally many batches or one
-  # more.
-  batches = math.ceil(len(x) / BATCH_SIZE)
-  calls = len(workers) * math.ceil(batches / (len(workers) * _BATCHES))
-  parts = np.array_split(np.arange(batches), min(calls, batches))
-
-  def call(worker, part):
-    start, end = part[0] * BATCH_SIZE, (part[-1] + 1) * BATCH_SIZE
-    return start, worker.predict(x[start:end], seed, start, num_samples)
-
-  done = dict(devices.in_parallel(workers, parts, call))
-  return Predictive(*map(np.concatenate, zip(*(done[s] for s in sorted(done)))))
+  (found,) = _predict_each(workers, [(model, seed)], x, num_samples)
+  return found
 
 
 def predict_members(
@@ -141,7 +129,7 @@ def predict_members(
   seed: np.ndarray,
   num_samples: int = 1,
 ) -> Iterator[tuple[str, Predictive]]:
-  """Predicts with every member of every group, one member at a time.
+  """Predicts with every member of every group, in order.
 
   Args:
     groups: Models by name of the group. Other arguments are as of `predict`.
@@ -149,10 +137,54 @@ def predict_members(
   Yields:
     Name of the group and prediction of the member.
   """
-  members = ((name, m) for name, group in groups.items() for m in group)
-  for number, (name, member) in enumerate(members):
-    draw = seeds.child(seed, number)
-    yield name, predict(workers, member, x, seed=draw, num_samples=num_samples)
+  names = [name for name, group in groups.items() for _ in range(len(group))]
+  members = (member for group in groups.values() for member in group)
+  seeded = (
+    (member, seeds.child(seed, number)) for number, member in enumerate(members)
+  )
+  yield from zip(names, _predict_each(workers, seeded, x, num_samples))
+
+
+def _predict_each(
+  workers: Sequence,
+  models: Iterable[tuple[weights.Weights, np.ndarray]],
+  x: np.ndarray,
+  num_samples: int,
+) -> Iterator[Predictive]:
+  """Yields the predictions of models with their seeds, in order.
+
+  A worker without work continues with the next model, so that no worker waits
+  for another one at the end of a model.
+  """
+  # All workers get the same number of calls per model, with equally many
+  # batches or one more.
+  batches = math.ceil(len(x) / BATCH_SIZE)
+  calls = len(workers) * math.ceil(batches / (len(workers) * _BATCHES))
+  parts = np.array_split(np.arange(batches), min(calls, batches))
+  jobs = (
+    (number, *model_and_seed, part)
+    for number, model_and_seed in enumerate(models)
+    for part in parts
+  )
+  loaded: dict[int, int] = {}
+
+  def call(worker, job):
+    number, model, seed, part = job
+    if loaded.get(id(worker)) != number:
+      worker.load(model)
+      loaded[id(worker)] = number
+    start, end = part[0] * BATCH_SIZE, (part[-1] + 1) * BATCH_SIZE
+    return number, start, worker.predict(x[start:end], seed, start, num_samples)
+
+  found: dict[int, dict[int, Predictive]] = {}
+  following = 0
+  for number, start, prediction in devices.in_parallel(workers, jobs, call):
+    found.setdefault(number, {})[start] = prediction
+    while len(found.get(following, ())) == len(parts):
+      done = found.pop(following)
+      following += 1
+      in_order = (done[start] for start in sorted(done))
+      yield Predictive(*map(np.concatenate, zip(*in_order)))
 
 
 class Mixtures:
