@@ -17,7 +17,7 @@ from bfl_tf.config import config, registry, selection, settings
 
 _WIDTH, _COLUMN = 100, 34
 _SIGNS = {'ge': '≥', 'gt': '>', 'le': '≤', 'lt': '<'}
-_ASKED = re.compile(r'--?(helpfull|helpshort|help|describe)(?:=(.*))?')
+_REQUEST = re.compile(r'--?(helpfull|helpshort|help|describe)(?:=(.*))?')
 _MORE = """\
 --describe=NAME shows the settings of a method: --NAME.setting=value
 --helpfull also lists the settings of all methods
@@ -36,7 +36,7 @@ def answer(arguments: Sequence[str], module: types.ModuleType) -> None:
     ValueError: The name of `--describe` is unknown.
   """
   for word in arguments[1:]:
-    match = _ASKED.fullmatch(word)
+    match = _REQUEST.fullmatch(word)
     if match:
       show = {'helpfull': _everything, 'describe': _method}
       what = show.get(match[1])

@@ -200,18 +200,10 @@ class Trained:
       predictive = training.predict(
         self._predictors, self.weights, x, seed=draws, num_samples=count
       )
+    probs, *variances = predictive[:3]
     if self.task.is_numeric:
-      mean, scale = (
-        predictive.probs[:, 0],
-        np.sqrt(predictive.aleatoric + predictive.epistemic),
-      )
-      return NumericPrediction(
-        mean, scale, predictive.aleatoric, predictive.epistemic
-      )
-    entropy = metrics.normalized_entropy(predictive.probs)
-    return Prediction(
-      predictive.probs, entropy, predictive.aleatoric, predictive.epistemic
-    )
+      return NumericPrediction(probs[:, 0], np.sqrt(sum(variances)), *variances)
+    return Prediction(probs, metrics.normalized_entropy(probs), *variances)
 
   def is_out_of_range(self, x: np.ndarray) -> np.ndarray:
     """Returns for each example whether it is far outside the training data.

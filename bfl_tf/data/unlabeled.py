@@ -74,7 +74,7 @@ def _load(flag, name, split, like):
     return tfds.load_images(name, split, flag)
   if split != 'train':
     raise ValueError(
-      f'{_said(flag, split)} slices TFDS sets only: leave it out for '
+      f'{_setting(flag, split)} slices TFDS sets only: leave it out for '
       f'--{flag}={name}.'
     )
   if kind == 'builtin':
@@ -88,7 +88,7 @@ def _load(flag, name, split, like):
   return result.train.x if isinstance(result, columns.Dataset) else result[0]
 
 
-def _said(flag, split):
+def _setting(flag, split):
   return f'--server_split={split}' if flag == 'server_dataset' else f'@{split}'
 
 

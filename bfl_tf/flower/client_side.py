@@ -198,10 +198,8 @@ def of(flags: str, own: Own = Own(), summary: str = '') -> Site:  # noqa: B008
     )
   config, dataset = read(flags, own)
   if summary:
-    everybody = data_summaries.DataSummary.from_json(
-      summary, config.num_clients
-    )
-    dataset = everybody.tell(dataset)
+    united = data_summaries.DataSummary.from_json(summary, config.num_clients)
+    dataset = united.tell(dataset)
   training.configure(1, config.deterministic, config.mixed_precision)
   # One device per process: Flower starts one process per core.
   plan = Plan.of(config.replace(num_workers=1))

@@ -65,8 +65,8 @@ class Answer(NamedTuple):
 
   @classmethod
   def _read(cls, reply) -> 'Answer':
-    reply = messages.unpack(reply.content)
-    client, text = reply['client'], reply['data_summary']
+    tree = messages.unpack(reply.content)
+    client, text = tree['client'], tree['data_summary']
     if type(client) is not int or type(text) is not str:
       raise TypeError('client must be an integer and data_summary a text')
     return cls(client, text)

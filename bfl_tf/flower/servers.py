@@ -165,13 +165,13 @@ def with_summaries(
     ValueError: Features differ, or the server's file has a class that no
       client has.
   """
-  everybody = data_summaries.merged(summaries)
+  united = data_summaries.merged(summaries)
   try:
-    everybody.merge(data_summaries.DataSummary.of(own))
-    own = everybody.tell(own)
+    united.merge(data_summaries.DataSummary.of(own))
+    own = united.tell(own)
   except ValueError as error:
     raise ValueError(f'--dataset={own.name}: {error}.') from error
-  places = {name: number for number, name in enumerate(everybody.classes)}
+  places = {name: number for number, name in enumerate(united.classes)}
   y, ids = [], []
   for client, data_summary in sorted(summaries.items()):
     for name, number in data_summary.counts.items():
@@ -179,11 +179,11 @@ def with_summaries(
     ids.append(np.full(sum(data_summary.counts.values()), client))
   # The moments of numeric labels are in the summary.
   labels = np.concatenate(y).astype(own.train.y.dtype)
-  nothing = np.zeros(1, everybody.dtype)
+  nothing = np.zeros(1, united.dtype)
   return dataclasses.replace(
     own,
     train=data.Split(
-      np.broadcast_to(nothing, (labels.size, *everybody.shape)),
+      np.broadcast_to(nothing, (labels.size, *united.shape)),
       labels,
       np.concatenate(ids),
     ),

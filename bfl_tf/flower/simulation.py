@@ -186,7 +186,7 @@ def main() -> None:
   window, server = num_nodes(config), serverapp.ServerApp()
 
   @server.main()
-  def play_run(grid, unused_context):
+  def execute_run(grid, unused_context):
     flower = engine.Engine(nodes.Simulated(grid, window), window)
     runs.Run(config, path, engine=flower).execute()
 

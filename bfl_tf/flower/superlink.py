@@ -99,10 +99,10 @@ def _submit(connection, settings):
     path = pathlib.Path(scratch) / 'run.toml'
     path.write_text(_toml(settings))
     run = ['run', str(_APP), connection, '--run-config', str(path)]
-    run_id = _said(connection, ValueError, *run)['run-id']
+    run_id = _flwr(connection, ValueError, *run)['run-id']
   _stream(connection, run_id)
   while True:
-    (run,) = _said(
+    (run,) = _flwr(
       connection, FlowerError, 'list', connection, '--run-id', run_id
     )['runs']
     if run['status'].startswith('finished'):
@@ -113,7 +113,7 @@ def _submit(connection, settings):
     raise failure(run['status-details'] or f'run {run_id} is {run["status"]}')
 
 
-def _said(connection, error, *arguments) -> dict[str, Any]:
+def _flwr(connection, error, *arguments) -> dict[str, Any]:
   """Returns the JSON output of a Flower command."""
   found = subprocess.run(
     [_FLWR, *arguments, '--format', 'json'],

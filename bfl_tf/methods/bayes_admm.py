@@ -105,7 +105,7 @@ class Part(training.Part):
     return model, tf.constant([self.rho, step], tf.float64), moved
 
 
-def _told(update, weight, reference):
+def _dual_terms(update, weight, reference):
   sent = update.extras[Part.name]
   moved = weights.natural(update.model) - weights.natural(reference)
   return {'dual': sent[1] * moved.numpy(), 'sent': sent}
@@ -124,7 +124,7 @@ class Stage(server.Stage):
   num_clients: int
 
   name = 'bayes_admm'
-  statistics = (Total(_told),)
+  statistics = (Total(_dual_terms),)
 
   def init(self, model) -> dict[str, np.ndarray]:
     """Returns eta(q_0) twice, `[2, num_loc]` float64."""

@@ -118,19 +118,19 @@ class Run:
       state = self._begin()
       with self._progress:
         while state.round < self._final_round:
-          state = self._play_round(state)
+          state = self._execute_round(state)
       return self._finish(state)
     # After any error the run can be resumed.
     except KeyboardInterrupt as stop:
       why = str(stop) or 'interrupted'
-      raise type(stop)(f'{why}: {self._save_played()}') from None
+      raise type(stop)(f'{why}: {self._save_state()}') from None
     except Exception as error:
-      saved = self._save_played()
+      saved = self._save_state()
       if isinstance(error, OSError):
         raise stopping.MachineError(f'{error}: {saved}') from error
       raise
 
-  def _save_played(self) -> str:
+  def _save_state(self) -> str:
     """Saves finished rounds and returns a message on how to continue."""
     try:
       if self._state is not None and self._saved != self._state.round:
@@ -142,7 +142,7 @@ class Run:
       return 'nothing is saved yet; the same command begins again'
     return f'saved after round {self._saved}; the same command goes on'
 
-  def _play_round(self, state):
+  def _execute_round(self, state):
     """Returns only the next state, to free the memory of the predictors."""
     started = time.perf_counter()
     result = loop.federated_round(self._experiment, state, self._engine)

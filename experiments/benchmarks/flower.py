@@ -13,7 +13,7 @@ _SETTINGS = (
   'dataset', 'model', 'variant', 'augment', 'batch_size', 'num_rounds',
   'num_clients', 'client_optimizer', 'client_learning_rate',
 )  # fmt: skip
-_USUAL = 'from experiments.benchmarks import flower; flower.play_usual_app()'
+_USUAL = 'from experiments.benchmarks import flower; flower.run_usual_app()'
 
 
 def usual(config: Config, folder: str, framework: str, cpus: int) -> float:
@@ -32,7 +32,7 @@ def usual(config: Config, folder: str, framework: str, cpus: int) -> float:
   return found['seconds'][-1]
 
 
-def play_usual_app() -> None:
+def run_usual_app() -> None:
   """Runs a plain Flower app in its own process, with settings as JSON."""
   (text,) = simulation.given()
   settings = types.SimpleNamespace(**json.loads(text))

@@ -183,10 +183,10 @@ def write(table: Table, scale: str, root: pathlib.Path) -> str:
     stem.with_suffix('.csv'), [*map(dataclasses.asdict, entries)]
   )
   files.write_text(stem.with_suffix('.md'), f'{header}\n\n{markdown(rows)}')
-  return '\n'.join([header, '', markdown(rows), *_said(entries)])
+  return '\n'.join([header, '', markdown(rows), *_notes_of(entries)])
 
 
-def _said(entries):
+def _notes_of(entries):
   failed: dict[str, dict[str, None]] = {}
   for e in entries:
     if e.reason:
