@@ -84,7 +84,7 @@ class Part(component.Component):
     return ()
 
   def loss(self, mean: tf.Tensor, carry: Any) -> Any:
-    """Returns a penalty in nats per example, which is added to the loss."""
+    """Returns a scalar penalty, which is added to the mean loss per example."""
 
   def gradient(
     self, gradient: tf.Tensor, mean: tf.Tensor, carry: Any, step: Any
@@ -93,7 +93,11 @@ class Part(component.Component):
     return gradient
 
   def after_step(self, mean: tf.Tensor, carry: Any, step: Any) -> tuple:
-    """Returns the new mean, or None to keep it, and the new carry."""
+    """Returns two values after the optimizer's update.
+
+    They are a mean that replaces the updated `mean`, or None to keep it, and
+    the new carry.
+    """
     return None, carry
 
   def finish(self, model: weights.Weights, carry: Any, trace: Any) -> tuple:
@@ -105,9 +109,10 @@ class Part(component.Component):
     return model, None, None
 
   def report(self, carry: Any, trace: Any) -> Mapping[str, Any]:
-    """Returns numbers for the columns `<name>_<key>` of `metrics.csv`.
+    """Returns scalars for the columns `<name>_<key>` of `metrics.csv`.
 
-    The server averages each number over the accepted clients.
+    It is called once, just before `finish`. `<name>` is the part's attribute
+    `name`. The server averages each scalar over the accepted clients.
     """
     return {}
 
