@@ -264,7 +264,7 @@ class Trained:
       num_samples,
       min_variance=0.0,
     )
-    mixtures = training.Mixtures()
+    mixtures = training.Mixtures(self._predictors[0].likelihood)
     for name, member in training.predict_members(
       self._predictors, {'S': draws}, x, seed=seeds.child(seed, 1)
     ):

@@ -43,7 +43,8 @@ def predict(
   num_samples: int,
 ) -> Predicted:
   """Predicts with every member of every group."""
-  mixtures = training.Mixtures(posteriors.betas_of(groups))
+  likelihood = workers[0].likelihood
+  mixtures = training.Mixtures(likelihood, posteriors.betas_of(groups))
   members: dict[str, list[dict[str, np.ndarray]]] = {n: [] for n in groups}
   rejected = 0
   for name, member in training.predict_members(
@@ -56,7 +57,7 @@ def predict(
       if shares is not None:
         mixtures.add(f'w{name}', member, shares[len(members[name])])
     rejected += not finite
-    members[name].append(workers[0].likelihood.member_arrays(member, y))
+    members[name].append(likelihood.member_arrays(member, y))
   stacked = {
     name: {key: np.stack([each[key] for each in made]) for key in made[0]}
     for name, made in members.items()

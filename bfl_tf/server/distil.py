@@ -252,7 +252,8 @@ class Distil(Stage):
     self, groups: Mapping[str, Sequence[weights.Weights]], seed: np.ndarray
   ) -> tuple[training.Mixtures, dict[str, float]]:
     """Returns the teachers' finite predictions on U, by group."""
-    mixtures, rejected = training.Mixtures(posteriors.betas_of(groups)), 0
+    betas, rejected = posteriors.betas_of(groups), 0
+    mixtures = training.Mixtures(self.resources.likelihood, betas)
     if self.targets == 'labels':
       return mixtures, {}
     for name, member in training.predict_members(

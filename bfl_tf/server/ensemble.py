@@ -101,11 +101,6 @@ class Ensemble(Stage):
         f'--ensemble.num_samples={self.num_samples} gives no samples: remove S '
         'from --ensemble.groups.'
       )
-    if 'B' in names and self.resources.likelihood.is_numeric:
-      raise ValueError(
-        '--ensemble.groups: group B supports classes only: remove B, or set '
-        '--likelihood=categorical.'
-      )
     if self.fits_beta:
       self._check_labels()
     self.statistics  # noqa: B018 (a posterior that does not fit shows here)
@@ -184,7 +179,8 @@ class Ensemble(Stage):
 
   def _best_beta(self, group, seed):
     """Returns the beta with the largest likelihood of the server's labels."""
-    have, mixtures = self.resources, training.Mixtures({'B': self.beta})
+    have = self.resources
+    mixtures = training.Mixtures(have.likelihood, {'B': self.beta})
     for name, member in training.predict_members(
       have.workers,
       {'B': group},

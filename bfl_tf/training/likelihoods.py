@@ -12,6 +12,7 @@ import math
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from scipy import special
 
 from bfl_tf import component, metrics
 from bfl_tf.config.settings import Setting
@@ -59,6 +60,21 @@ class Likelihood(component.Component):
   ) -> metrics.Evaluation | metrics.NumericEvaluation:
     """Returns predictions with their labels, from which scores follow."""
     raise NotImplementedError('evaluation(predictive, labels, num_bins)')
+
+  def natural(self, predictive: prediction.Predictive) -> np.ndarray:
+    """Returns float64 natural parameters of the predictive distributions.
+
+    There is one row per example. A sum of natural parameters belongs to the
+    normalized product of the distributions.
+    """
+    raise NotImplementedError('natural(predictive)')
+
+  def of_natural(self, natural: np.ndarray) -> prediction.Predictive:
+    """Returns float64 predictions with these natural parameters.
+
+    They have no epistemic part, because a product has no members.
+    """
+    raise NotImplementedError('of_natural(natural)')
 
   def targets(
     self, predictive: prediction.Predictive, exponent: float
@@ -126,6 +142,20 @@ class Categorical(Likelihood):
       predictive.epistemic,
       predictive.expected_entropy,
       num_bins,
+    )
+
+  def natural(self, predictive):
+    probs = predictive.probs.astype(np.float64)
+    return np.log(np.maximum(probs, metrics.MIN_PROBABILITY))
+
+  def of_natural(self, natural):
+    log_probs = special.log_softmax(natural, axis=-1)
+    probs = np.exp(log_probs)
+    return prediction.Predictive(
+      probs,
+      (probs * (1 - probs)).sum(-1),
+      np.zeros(len(probs)),
+      -(probs * log_probs).sum(-1),
     )
 
   def targets(self, predictive, exponent):
@@ -245,6 +275,22 @@ class Gaussian(Likelihood):
       predictive.aleatoric,
       predictive.epistemic,
       num_bins,
+    )
+
+  def natural(self, predictive):
+    variance = predictive.aleatoric.astype(np.float64) + predictive.epistemic
+    return (
+      np.stack([predictive.probs[:, 0], np.ones_like(variance)], 1)
+      / (variance[:, np.newaxis])
+    )
+
+  def of_natural(self, natural):
+    variance = 1 / natural[:, 1]
+    return prediction.Predictive(
+      (natural[:, 0] * variance)[:, np.newaxis],
+      variance,
+      np.zeros_like(variance),
+      0.5 * np.log(2 * math.pi * math.e * variance),
     )
 
   def targets(self, predictive, exponent):

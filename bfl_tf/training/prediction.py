@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import math
 import types
-from typing import NamedTuple
+from typing import Any, NamedTuple, TYPE_CHECKING
 
 import numpy as np
-from scipy import optimize, special
+from scipy import optimize
 
-from bfl_tf import seeds, weights
+from bfl_tf import metrics, seeds, weights
 from bfl_tf.startup import tf
 from bfl_tf.training import devices
+
+if TYPE_CHECKING:
+  from bfl_tf.training.likelihoods import Likelihood
 
 BATCH_SIZE = 256
 # Batches per compiled call; single batches would slow small networks by a
@@ -195,14 +198,26 @@ class Mixtures:
 
   A group may interpolate between the mixture and the product of its members:
   log p = beta sum_k log p_k + (1 - beta) log mean_k p_k + constant (Hasan et
-  al. 2024, beta-Predictive Bayes).
+  al. 2024, beta-Predictive Bayes). For numbers, the mixture is replaced by the
+  Gaussian with its mean and variance.
   """
 
-  def __init__(self, betas: Mapping[str, float] = types.MappingProxyType({})):
-    """Creates empty groups; `betas` has the beta of each that interpolates."""
+  def __init__(
+    self,
+    likelihood: Likelihood,
+    betas: Mapping[str, float] = types.MappingProxyType({}),
+  ):
+    """Creates empty groups.
+
+    Args:
+      likelihood: Likelihood of the labels.
+      betas: Factor beta of each group that interpolates, by name.
+    """
+    self._likelihood = likelihood
     self._sizes: dict[str, float] = {}
     self._mixed: dict[str, Predictive] = {}
-    self._betas, self._log_products = betas, dict.fromkeys(betas, 0.0)
+    self._betas = betas
+    self._products: dict[str, Any] = dict.fromkeys(betas, 0.0)
 
   def add(self, name: str, member: Predictive, weight: float = 1) -> None:
     """Adds a member to a group, with a weight."""
@@ -212,7 +227,8 @@ class Mixtures:
     )
     self._sizes[name] = size + weight
     if name in self._betas:
-      self._log_products[name] = self._log_products[name] + _log(member.probs)
+      factor = self._likelihood.natural(member)
+      self._products[name] = self._products[name] + factor
 
   def __contains__(self, name: str) -> bool:
     return name in self._sizes
@@ -223,12 +239,12 @@ class Mixtures:
     A group that interpolates has no union with others.
     """
     first, *others = names
-    if first in self._betas:
-      return self._interpolated(first)
     size, mixed = self._sizes[first], self._mixed[first]
     for name in others:
       mixed = _mix(size, mixed, self._sizes[name], self._mixed[name])
       size += self._sizes[name]
+    if first in self._betas:
+      mixed = self._interpolated(first, self._betas[first])
     return Predictive(*(np.asarray(v, np.float32) for v in mixed))
 
   def best_beta(self, name: str, labels: np.ndarray) -> float:
@@ -236,35 +252,23 @@ class Mixtures:
 
     Args:
       name: A group that interpolates.
-      labels: `[num_examples]` integers.
+      labels: `[num_examples]`.
     """
 
-    # It is concave in beta, the natural parameter of an exponential family.
+    # It is concave in beta, since natural parameters are linear in beta.
     def nll(beta):
-      return -self._log_probs(name, beta)[np.arange(len(labels)), labels].sum()
+      mixed = self._interpolated(name, beta)
+      return metrics.summarize(self._likelihood.evaluation(mixed, labels))[
+        'nll'
+      ]
 
     return float(optimize.minimize_scalar(nll, bounds=(0, 1)).x)
 
-  def _log_probs(self, name, beta):
-    mixture = _log(self._mixed[name].probs)
-    scores = beta * self._log_products[name] + (1 - beta) * mixture
-    return special.log_softmax(scores, axis=-1)
-
-  def _interpolated(self, name):
-    """Returns a prediction without epistemic part: a product has no members."""
-    log_probs = self._log_probs(name, self._betas[name])
-    probs = np.exp(log_probs)
-    found = (
-      probs,
-      (probs * (1 - probs)).sum(-1),
-      np.zeros(len(probs)),
-      -(probs * log_probs).sum(-1),
+  def _interpolated(self, name, beta):
+    mixture = self._likelihood.natural(self._mixed[name])
+    return self._likelihood.of_natural(
+      beta * self._products[name] + (1 - beta) * mixture
     )
-    return Predictive(*(values.astype(np.float32) for values in found))
-
-
-def _log(probs):
-  return np.log(np.maximum(probs.astype(np.float64), np.finfo(np.float32).tiny))
 
 
 def _mix(size, mixed, other_size, other):

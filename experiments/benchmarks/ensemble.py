@@ -52,7 +52,7 @@ def _teachers(name, experiment, repeats):
     return ensemble.make(like, results, _SEED)[0]
 
   def predict(made=None):
-    mixtures = training.Mixtures()
+    mixtures = training.Mixtures(workers[0].likelihood)
     for group, member in training.predict_members(
       workers, made or groups(), x, seed=_SEED
     ):
@@ -97,7 +97,7 @@ def _student(name, experiment, repeats):
   )
   size = 20 * _BATCH_SIZE
   uniform = np.full((size, 10), 0.1, np.float32)
-  mixtures = training.Mixtures()
+  mixtures = training.Mixtures(student.likelihood)
   mixtures.add('A', training.Predictive(uniform, *np.zeros((3, size))))
 
   def bare_steps():

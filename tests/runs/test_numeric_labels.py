@@ -171,14 +171,21 @@ def test_a_student_of_linear_teachers_predicts_their_mean(tmp_path):
   assert row['students_refused'] == 0
 
 
-def test_group_b_is_rejected_for_numeric_labels(tmp_path):
-  with pytest.raises(ValueError, match='group B supports classes only'):
-    with_stages(
-      tmp_path,
-      variant='deterministic',
-      refine=['ensemble'],
-      settings={'ensemble.groups': 'B'},
-    )
+def test_the_product_of_predictions_is_between_the_clients(tmp_path):
+  run_dir = with_stages(
+    tmp_path,
+    variant='deterministic',
+    refine=['ensemble'],
+    predictor='B',
+    settings={'ensemble.groups': 'C+B', 'ensemble.beta': 1.0},
+  )
+  with np.load(run_dir / 'members.npz') as members:
+    means = members['mean_C'].astype(np.float64)
+  with np.load(run_dir / 'predictions.npz') as found:
+    assert np.all(found['mean'] >= means.min(0) - 1e-3)
+    assert np.all(found['mean'] <= means.max(0) + 1e-3)
+    assert not found['epistemic_uncertainty'].any()
+  assert last_row(run_dir)['beta'] == 1
 
 
 def test_the_last_layer_does_not_include_the_constant_output():

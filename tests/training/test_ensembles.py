@@ -9,6 +9,7 @@ import toys
 from bfl_tf import training, weights
 
 RNG = np.random.default_rng(0)
+CLASSES = training.Categorical()
 
 
 def of_samples(probs):
@@ -22,7 +23,7 @@ def of_samples(probs):
 
 
 def mixed(parts):
-  mixtures = training.Mixtures()
+  mixtures = training.Mixtures(CLASSES)
   for name, samples in parts:
     for sample in samples:
       mixtures.add(name, of_samples(sample[None]))
@@ -40,7 +41,7 @@ def test_a_union_is_the_mixture_of_all_its_members():
     for value, expected in zip(found.union(names), of_samples(members)):
       np.testing.assert_allclose(value, expected, rtol=1e-6)
   # Members that are mixtures themselves keep their own spread.
-  mixtures = training.Mixtures()
+  mixtures = training.Mixtures(CLASSES)
   for part in (probs[:3], probs[3:]):
     mixtures.add('both', of_samples(part))
   for value, expected in zip(mixtures.union(['both']), of_samples(probs)):
@@ -184,7 +185,7 @@ def test_beta_interpolates_between_the_mixture_and_the_product():
     (1.0, product),
     (0.5, between / between.sum()),
   ):
-    mixtures = training.Mixtures({'B': beta})
+    mixtures = training.Mixtures(CLASSES, {'B': beta})
     for client in clients:
       mixtures.add('B', of_samples(client[None]))
     found = mixtures.union(['B'])
@@ -194,13 +195,37 @@ def test_beta_interpolates_between_the_mixture_and_the_product():
     )
 
 
+def test_beta_interpolates_between_gaussians():
+  # Two clients, N(0, 1) and N(3, 0.5): the mixture has mean 1.5 and variance
+  # 0.75 + 1.5^2 = 3, the product precision 1 + 2 and mean (0 + 6) / 3.
+  numbers = training.Gaussian((0.0, 1.0))
+  clients = [
+    training.Predictive(*(np.float32(v) for v in ([[0.0]], [0.6], [0.4], [0]))),
+    training.Predictive(*(np.float32(v) for v in ([[3.0]], [0.5], [0.0], [0]))),
+  ]
+  for beta, mean, variance in (
+    (1.0, 2.0, 1 / 3),
+    (0.5, (6 + 0.5) / (3 + 1 / 3), 2 / (3 + 1 / 3)),
+  ):
+    mixtures = training.Mixtures(numbers, {'B': beta})
+    for client in clients:
+      mixtures.add('B', client)
+    found = mixtures.union(['B'])
+    np.testing.assert_allclose(found.probs, [[mean]], rtol=1e-6)
+    np.testing.assert_allclose(found.aleatoric, [variance], rtol=1e-6)
+    np.testing.assert_allclose(found.epistemic, [0])
+  labels = np.array([2.0 + 3**-0.5])
+  assert mixtures.best_beta('B', labels) == pytest.approx(1, abs=1e-4)
+  assert mixtures.best_beta('B', np.array([-6.0])) == pytest.approx(0, abs=1e-4)
+
+
 def test_best_beta_maximizes_the_likelihood_of_labels():
   rng = np.random.default_rng(0)
   clients = rng.dirichlet([0.3] * 3, [4, 2000])
   scores = np.log(clients).sum(0) * 0.35 + 0.65 * np.log(clients.mean(0))
   probs = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
   labels = np.array([rng.choice(3, p=p) for p in probs])
-  mixtures = training.Mixtures({'B': 0.0})
+  mixtures = training.Mixtures(CLASSES, {'B': 0.0})
   for client in clients:
     mixtures.add('B', of_samples(client[None]))
   assert mixtures.best_beta('B', labels) == pytest.approx(0.35, abs=0.04)
