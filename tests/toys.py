@@ -44,6 +44,7 @@ def worker(
   optimizer=training.SGD(),  # noqa: B008
   batch_size=16,
   data=DATA,
+  likelihood=training.Categorical(),  # noqa: B008
   **settings,
 ) -> training.Worker:
   """Returns a worker on the blobs; a logistic regression by default."""
@@ -54,7 +55,7 @@ def worker(
     strategy or training.strategies(1)[0],
     build,
     data,
-    training.TrainingConfig(optimizer, batch_size, **settings),
+    training.TrainingConfig(optimizer, batch_size, likelihood, **settings),
   )
 
 

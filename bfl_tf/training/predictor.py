@@ -49,8 +49,8 @@ class Predictor:
     strategy: tf.distribute.Strategy,
     build_model: Callable[[], tf_keras.Model],
     inputs: Inputs,
-    posterior_scope: str = 'layers',
-    likelihood: likelihoods.Likelihood = likelihoods.Categorical(),  # noqa: B008
+    posterior_scope: str,
+    likelihood: likelihoods.Likelihood,
   ):
     """Builds the model; `posterior_scope` as of `weights.Variables.of`."""
     self.inputs, self.likelihood = inputs, likelihood

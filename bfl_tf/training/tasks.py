@@ -27,7 +27,6 @@ class Data(NamedTuple):
 
 
 _STANDARD = objectives.Objective()
-_CATEGORICAL = likelihoods.Categorical()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +37,7 @@ class TrainingConfig:
     optimizer: Client optimizer, an instance of one of `training.OPTIMIZERS` or
       of another `Optimizer`.
     batch_size: Mini-batch size; the last batch may be smaller.
+    likelihood: Distribution of the labels, given the outputs of the model.
     max_gradient_norm: Largest L2 norm of a gradient before weight decay and
       parts; 0 for no clipping.
     weight_decay: Factor of the mean that is added to the gradient.
@@ -56,11 +56,11 @@ class TrainingConfig:
     trains_scale: Whether to train scales; False also omits the KL term.
     posterior_scope: Scope of the posterior, as of `weights.Variables.of`.
     parts: Client parts (`bfl_tf.clients`), in order.
-    likelihood: Distribution of the labels, given the outputs of the model.
   """
 
   optimizer: Any
   batch_size: int
+  likelihood: likelihoods.Likelihood
   max_gradient_norm: float = 0.0
   weight_decay: float = 0.0
   decay_biases: bool = True
@@ -76,7 +76,6 @@ class TrainingConfig:
   trains_scale: bool = True
   posterior_scope: str = 'layers'
   parts: tuple = ()
-  likelihood: likelihoods.Likelihood = _CATEGORICAL
 
 
 class ClientTask(NamedTuple):
