@@ -54,6 +54,7 @@ def main() -> None:
   for site, rows in sine.sine().train.sites:
     seen = sine.sine().train.take(rows)
     axes.scatter(seen.x, seen.y, s=8, label=f'data of the {site} client')
+  axes.set(xlabel='x', ylabel='y')
   figure.legend(loc='outside lower center', ncols=4, frameon=False, fontsize=8)
   figure.savefig(_OUTPUT.value, dpi=150)
   print(f'picture in {_OUTPUT.value}')

@@ -182,7 +182,7 @@ def calibration_gap(
     axes,
     'Calibration by confidence',
     'Confidence (probability)',
-    'Accuracy less confidence',
+    'Accuracy minus confidence (fraction)',
   )
   canvas.legend_of_lines(axes)
   return canvas.figure_of(axes)
@@ -204,9 +204,9 @@ def calibration_above(runs: recorded.Runs, axes: Axes | None = None) -> Figure:
     axes.plot(curve.thresholds, curve.gap, label=name, **style)
   canvas.finish(
     axes,
-    'Calibration of the confident',
-    'Confidence above tau',
-    'Accuracy less mean confidence',
+    'Calibration above a confidence',
+    'Smallest confidence (probability)',
+    'Accuracy minus mean confidence (fraction)',
   )
   axes.set_xlim(0, 1)
   canvas.legend_of_lines(axes)

@@ -141,7 +141,7 @@ def corruption(rows: Sequence[Mapping[str, Any]]) -> Figure:
       x, y = zip(*((row['strength'], row[column]) for row in line))
       axes.plot(x, y, marker='o', label=kind, **style)
     title, unit = title_and_unit(column)
-    canvas.finish(axes, title, 'Strength (0: as they are)', unit)
+    canvas.finish(axes, title, 'Strength (0: clean images)', unit)
     axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
   canvas.legend(panels[0])
   return canvas.figure_of(panels[0])

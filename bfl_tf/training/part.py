@@ -93,10 +93,10 @@ class Part(component.Component):
     return gradient
 
   def after_step(self, mean: tf.Tensor, carry: Any, step: Any) -> tuple:
-    """Returns two values after the optimizer's update.
+    """Returns two values after the optimizer's update of `mean`.
 
-    They are a mean that replaces the updated `mean`, or None to keep it, and
-    the new carry.
+    The first one replaces `mean`; None keeps it. The second one is the new
+    carry.
     """
     return None, carry
 
