@@ -17,6 +17,7 @@ from bfl_tf.config.config import Config
 _GENERATORS = (
   (tf.random, 'stateless_uniform', 1),
   (tf.random, 'stateless_normal', 1),
+  (tf.random, 'stateless_categorical', 2),
   (tf.random.experimental, 'stateless_shuffle', 1),
   (tf.nn.experimental, 'stateless_dropout', 2),
 )
@@ -125,3 +126,12 @@ def test_weight_samples_of_an_optimizer_have_distinct_seeds(monkeypatch):
   network = {'model': 'mlp', 'variant': 'deterministic', 'predicted': 0}
   chosen = {'client_optimizer': 'ivon', 'client_parts': ('gradient_noise',)}
   assert_distinct(monkeypatch, 1 + 1 + 4, **network, **chosen)
+
+
+def test_draws_of_the_curvature_have_distinct_seeds(monkeypatch):
+  # A step draws a crop. After it, each of 3 clients draws labels and signs for
+  # 3 batches and 2 samples.
+  network = {'model': 'mlp', 'variant': 'deterministic', 'predicted': 0}
+  settings = {'laplace.curvature_samples': 2}
+  chosen = {'client_optimizer': 'laplace', 'settings': settings}
+  assert_distinct(monkeypatch, 1, 3 * 3 * 2 * 2, **network, **chosen)

@@ -18,6 +18,7 @@ from bfl_tf.config.settings import Setting
 from bfl_tf.models import variants
 from bfl_tf.startup import tf, tf_keras
 
+ACTIVATIONS = ('relu', 'sigmoid', 'tanh')
 # Shared by all networks with normalization layers.
 NORMALIZATION = Setting(
   'Normalization layer after each convolution.',
@@ -37,11 +38,14 @@ def mlp(
   hidden_units: Annotated[
     tuple[int, ...], Setting('Number of units in each hidden layer.', ge=1)
   ] = (64,),
+  activation: Annotated[
+    str, Setting('Activation of the hidden layers.', choices=ACTIVATIONS)
+  ] = 'relu',
 ):
-  """A multilayer perceptron with ReLU."""
+  """A multilayer perceptron."""
   x = tf_keras.layers.Flatten()(x)
   for units in hidden_units:
-    x = blocks.hidden(units, x)
+    x = blocks.hidden(units, x, activation)
   return blocks.dense(num_classes, x)
 
 

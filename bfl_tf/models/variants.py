@@ -196,6 +196,7 @@ class Blocks:
       return x
     return stochastic.MCDropout(self.variant.rate)(x)
 
-  def hidden(self, units: int, x):
-    """A dense layer, ReLU and dropout."""
-    return self.dropout(tf_keras.layers.ReLU()(self.dense(units, x)))
+  def hidden(self, units: int, x, activation: str = 'relu'):
+    """A dense layer, an activation and dropout."""
+    activate = tf_keras.layers.Activation(activation)
+    return self.dropout(activate(self.dense(units, x)))

@@ -8,8 +8,10 @@ from bfl_tf.training.devices import (
   in_parallel,
   strategies,
 )
+from bfl_tf.training.first_order import Adam, SGD
 from bfl_tf.training.ivon import IVON
 from bfl_tf.training.langevin import PSGLD, SGLD
+from bfl_tf.training.laplace import Laplace
 from bfl_tf.training.likelihoods import (
   Categorical,
   Gaussian,
@@ -18,7 +20,7 @@ from bfl_tf.training.likelihoods import (
 )
 from bfl_tf.training.objectives import Objective, Prior, VARIANTS
 from bfl_tf.training.optimizer import Optimizer
-from bfl_tf.training.optimizers import Adam, OPTIMIZERS, SGD
+from bfl_tf.training.optimizers import OPTIMIZERS
 from bfl_tf.training.part import Part
 from bfl_tf.training.prediction import (
   Mixtures,

@@ -115,7 +115,7 @@ class IVON(objectives.Objective, Optimizer):
         newton = tf.clip_by_value(newton, -self.clip_radius, self.clip_radius)
       variable.assign_sub(step.learning_rate * newton)
 
-  def scales(self, slots) -> list[tf.Tensor]:
+  def scales(self, slots, curvature, step) -> list[tf.Tensor]:
     return [tf.math.rsqrt(precision) for precision in self._split(slots)[1]]
 
   def _split(self, slots):

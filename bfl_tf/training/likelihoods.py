@@ -48,6 +48,10 @@ class Likelihood(component.Component):
     """
     raise NotImplementedError('loss(outputs, labels)')
 
+  def sample(self, outputs: Any, seed: Any) -> Any:
+    """Returns labels `[batch]` that are sampled from the prediction."""
+    raise NotImplementedError('sample(outputs, seed)')
+
   def moments(self, outputs: Any) -> prediction.Moments:
     """Returns the moments of the label for one Monte Carlo sample."""
     raise NotImplementedError('moments(outputs)')
@@ -125,6 +129,9 @@ class Categorical(Likelihood):
     if labels.dtype.is_floating:
       return tf.nn.softmax_cross_entropy_with_logits(labels, outputs)
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, outputs)
+
+  def sample(self, outputs, seed):
+    return tf.random.stateless_categorical(outputs, 1, seed)[:, 0]
 
   def moments(self, outputs):
     probs = tf.nn.softmax(outputs)
@@ -255,6 +262,10 @@ class Gaussian(Likelihood):
       spread = variance / tf.square(scale)
     distance = tf.square((labels - mean) / scale) + spread
     return 0.5 * (distance + math.log(2 * math.pi)) + tf.math.log(scale)
+
+  def sample(self, outputs, seed):
+    mean, scale = self._mean_and_scale(outputs)
+    return mean + scale * tf.random.stateless_normal(tf.shape(mean), seed)
 
   def moments(self, outputs):
     mean, scale = self._mean_and_scale(outputs)

@@ -126,7 +126,14 @@ class LocalTraining:
     trace = tasks.Trace(taken, sum_rates, sum_loss / tf.cast(taken, tf.float32))
     model = weights.read(self.variables, task.start)
     if self._fits:
-      scale = weights.flatten(config.optimizer.scales(self._slots))
+      curvature = []
+      if config.optimizer.curvature_samples:
+        curvature = self._curvature(x, y, task.indices, stream('curvature'))
+      last = tasks.Step(
+        step, rate, None, num_examples, kl_examples, num_steps, prior
+      )
+      scales = config.optimizer.scales(self._slots, curvature, last)
+      scale = weights.flatten(scales)
       model = model._replace(scale=scale, factor=model.factor[:0])
     return chain.finish(self._parts, model, carry, trace)
 
@@ -168,6 +175,42 @@ class LocalTraining:
     both = tf.unstack(tf.cast(eta, tf.float32))
     return list(zip(*(weights.unflatten(v, shapes) for v in both)))
 
+  def _curvature(self, x, y, indices, seed):
+    """Returns the diagonal of the Fisher information, by variable.
+
+    It is a mean over the examples. The square of a sum with random signs is an
+    unbiased estimate of the sum of squares.
+    """
+    config, stream = self._config, seeds.Stream(seed)
+    count, draw = tf.size(indices), tf.constant(0)
+    sums = [tf.zeros(variable.shape) for variable in self._trained]
+    for _ in tf.range(config.optimizer.curvature_samples):
+      for first in tf.range(0, count, config.batch_size):
+        batch = indices[first : first + config.batch_size]
+        inputs = preprocessing.normalize(
+          tf.gather(x, batch), self._mean, self._std
+        )
+        gradients = self._on_replicas(
+          self._signed_gradient, inputs, stream('batch', draw)
+        )
+        sums = [total + tf.square(g) for total, g in zip(sums, gradients)]
+        draw += 1
+    size = tf.cast(count * config.optimizer.curvature_samples, tf.float32)
+    return [total / size for total in sums]
+
+  def _signed_gradient(self, inputs, seed):
+    stream, likelihood = seeds.Stream(seed), self._config.likelihood
+    with tf.GradientTape() as tape, models.scope(stream('model')):
+      outputs = self._model(inputs, training=False)
+      labels = likelihood.sample(tf.stop_gradient(outputs), stream('labels'))
+      losses = likelihood.loss(outputs, labels)
+      coins = tf.random.stateless_uniform(tf.shape(losses), stream('signs'))
+      total = tf.reduce_sum(tf.sign(coins - 0.5) * losses)
+    gradients = tape.gradient(
+      total, self._trained, unconnected_gradients='zero'
+    )
+    return devices.in_float32(gradients)
+
   def _batch(self, x, y, batch, seed):
     images, config = tf.gather(x, batch), self._config
     if config.augment:
@@ -190,17 +233,18 @@ class LocalTraining:
     Returns:
       The loss in nats and the new carry.
     """
-    if self._strategy.num_replicas_in_sync == 1:
-      return self._replica_step(inputs, labels, step, carry, prior)
-    loss, carry = self._strategy.run(
-      self._replica_step, (inputs, labels, step, carry, prior)
+    return self._on_replicas(
+      self._replica_step, inputs, labels, step, carry, prior
     )
 
-    # All replicas are equal, because they applied the same reduced gradient.
-    def first(value):
-      return self._strategy.experimental_local_results(value)[0]
-
-    return first(loss), tf.nest.map_structure(first, carry)
+  def _on_replicas(self, function, *arguments):
+    """Calls a function on all replicas, whose results are equal."""
+    if self._strategy.num_replicas_in_sync == 1:
+      return function(*arguments)
+    found = self._strategy.run(function, arguments)
+    return tf.nest.map_structure(
+      lambda value: self._strategy.experimental_local_results(value)[0], found
+    )
 
   def _replica_step(self, inputs, labels, step, carry, prior):
     """Trains one step on the part of the batch of this replica."""

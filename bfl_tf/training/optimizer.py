@@ -26,10 +26,13 @@ class Optimizer(component.Component, abc.ABC):
     posterior_scope: 'all' if the optimizer fits a Gaussian to all weights,
       otherwise 'layers'.
     initial_scale: Standard deviation of this Gaussian before the first round.
+    curvature_samples: Number of sampled labels per example from which the
+      training loop estimates the curvature after the last step.
   """
 
   posterior_scope: str = 'layers'
   initial_scale: float = 0.0
+  curvature_samples: int = 0
 
   def slots(self, variables: list) -> list:
     """Returns new non-trainable variables for the state."""
@@ -50,15 +53,24 @@ class Optimizer(component.Component, abc.ABC):
 
   def begin(self, slots: list, scales: list) -> None:
     """Stores the broadcast standard deviations, one tensor per variable."""
+    del slots, scales  # AutoGraph needs a statement.
 
   def sample(self, variables: list, slots: list, step: Any) -> None:
     """Sets the variables to a sample, at which the gradient is computed.
 
     The training loop restores the means before it calls `apply`.
     """
+    del variables, slots, step
 
-  def scales(self, slots: list) -> list:
-    """Returns the standard deviations that the client sends, per variable."""
+  def scales(self, slots: list, curvature: list, step: Any) -> list:
+    """Returns the standard deviations that the client sends, per variable.
+
+    Args:
+      slots: Slots after the last step.
+      curvature: Estimate of the diagonal of the Fisher information of a label
+        at the trained weights, per variable; empty if `curvature_samples` is 0.
+      step: A `training.Step` without a seed.
+    """
     return []
 
 

@@ -59,7 +59,7 @@ def walk(optimizer, gradient, mean, scale, rate, steps, size, eta):
       optimizer.apply([variable], slots, [found], step)
 
   run()
-  return variable.numpy(), optimizer.scales(slots)[0].numpy()
+  return variable.numpy(), optimizer.scales(slots, [], None)[0].numpy()
 
 
 # The prior of a client part may have any mean and a negative precision.

@@ -106,6 +106,22 @@ def test_variational_training_reaches_the_best_factorized_posterior():
   )
 
 
+def test_a_laplace_approximation_is_the_best_posterior_at_the_mean():
+  """Its precision is the diagonal of that of Bayesian linear regression."""
+  optimizer = training.Laplace(prior_scale=PRIOR, curvature_samples=2000)
+  worker = linear(
+    'deterministic', KNOWN, optimizer=optimizer, objective=optimizer.compiled(),
+    posterior_scope='all', step_decay=0.998,
+  )  # fmt: skip
+  rates = {'learning_rate': np.float32(3e-2), 'epochs': np.int32(5000)}
+  model = worker.train(task(worker, **rates)).model
+  mean, covariance = exact_posterior()
+  np.testing.assert_allclose(model.loc, mean, rtol=0, atol=1e-5)
+  # The standard error of a variance is sqrt(2 / samples) of it.
+  precision = np.diag(np.linalg.inv(covariance))
+  np.testing.assert_allclose(model.scale**-2, precision, rtol=5 * 1e-3**0.5)
+
+
 def test_predictive_variances_are_those_of_posterior_and_noise():
   worker = linear('flipout', KNOWN)
   mean, covariance = exact_posterior()

@@ -1,0 +1,81 @@
+"""Laplace approximation: a Gaussian around the trained weights.
+
+Notation: m the trained mean, l = N / T the effective sample size, N the number
+of examples and T the weight of the KL term, eta the natural parameters of the
+prior (precision times mean, precision), h the diagonal of the Fisher
+information of a label, averaged over the client's examples.
+  m minimizes the mean loss + (eta_2 m^2 / 2 - eta_1 m) / l, by Adam
+  h = mean_x E_y [(d log p(y | x, m) / d m)^2],  y ~ p(y | x, m)
+  the posterior is N(m, 1 / (l h + eta_2))
+
+For classes and for numbers with known noise, h is also the diagonal of the
+generalized Gauss-Newton matrix. The training loop estimates h without bias:
+labels are samples of the model's prediction, each example has a random sign,
+and the gradient of a batch's signed sum is squared.
+
+With the client part `pvi`, the prior is the global posterior without the
+client's factor, and the method is FedLap-Cov (Swaroop et al. 2025), with the
+bound of `pvi` on the precision of this prior.
+
+References:
+  D. MacKay. A practical Bayesian framework for backpropagation networks. 1992.
+  S. Swaroop et al. Connecting federated ADMM to Bayes. ICLR 2025, section 4.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated
+
+from bfl_tf.config.settings import Setting
+from bfl_tf.startup import tf
+from bfl_tf.training import first_order, objectives
+
+
+@dataclasses.dataclass(frozen=True)
+class Laplace(objectives.Objective, first_order.Adam):
+  """Adam, then a Laplace approximation with a diagonal covariance."""
+
+  prior_scale: Annotated[
+    float,
+    Setting('Standard deviation of the prior N(0, prior_scale^2).', gt=0),
+  ] = 1.0
+  initial_scale: Annotated[
+    float,
+    Setting('Standard deviation of the weights before the first round.', gt=0),
+  ] = 1.0
+  curvature_samples: Annotated[
+    int,
+    Setting(
+      'Number of sampled labels per example, from which the curvature is '
+      'estimated; one costs about as much as a local epoch.',
+      ge=1,
+    ),
+  ] = 10
+
+  posterior_scope = 'all'
+
+  def apply(self, variables, slots, gradients, step) -> None:
+    if self.kl_reduction != 'tied':
+      gradients = [
+        gradient + (precision * variable - shift) / self._size(variable, step)
+        for gradient, variable, (shift, precision) in zip(
+          gradients, variables, step.prior
+        )
+      ]
+    super().apply(variables, slots, gradients, step)
+
+  def scales(self, slots, curvature, step) -> list[tf.Tensor]:
+    found = [
+      tf.math.rsqrt(self._size(h, step) * h + precision)
+      for h, (_, precision) in zip(curvature, step.prior)
+    ]
+    if self.max_scale:
+      found = [tf.minimum(scale, self.max_scale) for scale in found]
+    return found
+
+  def _size(self, tensor, step):
+    """Returns l for the weights of a variable."""
+    if self.kl_reduction != 'mean':
+      return step.kl_examples
+    return step.kl_examples * float(tensor.shape.num_elements())

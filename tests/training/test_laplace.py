@@ -1,0 +1,47 @@
+"""Tests of the Laplace approximation on a softmax regression."""
+
+import numpy as np
+from scipy import special
+import toys
+
+from bfl_tf import training
+
+
+def test_the_precision_is_that_of_the_gauss_newton_matrix():
+  """It is prior + N h with h = mean of x^2 p (1 - p), per weight."""
+  optimizer = training.Laplace(prior_scale=0.5, curvature_samples=1000)
+  worker = toys.worker(
+    optimizer=optimizer, objective=optimizer.compiled(), posterior_scope='all'
+  )
+  begin = toys.start(worker)
+  indices = np.arange(40)
+  # Without epochs, the mean stays where it is.
+  model = worker.train(toys.task(begin, indices, epochs=0)).model
+  x = np.c_[toys.TRAIN.x[indices], np.ones(40)].astype(np.float64)
+  parts = np.split(begin.mean, [12])
+  weights = np.concatenate([parts[0].reshape(4, 3), [parts[1]]])
+  probs = special.softmax(x @ weights, -1)
+  expected = 0.5**-2 + np.square(x).T @ (probs * (1 - probs))
+  # 3 batches and 1000 samples give a standard error of about 3 %.
+  np.testing.assert_allclose(model.scale**-2, expected.ravel(), rtol=0.15)
+
+
+def test_fedlap_cov_reaches_the_optimum_of_all_data():
+  """PVI with Laplace clients minimizes the sum of the losses and the prior."""
+  settings = {
+    'client_optimizer': 'laplace', 'laplace.curvature_samples': 20,
+    'client_parts': ('pvi',), 'pooling': 'dwc', 'pvi.damping': 0.3,
+    'client_learning_rate': 0.05, 'step_decay': 0.98, 'local_epochs': 150,
+    'batch_size': 150,
+  }  # fmt: skip
+  alone = {'num_clients': 1, 'partition': 'iid', 'pvi.damping': 1.0}
+  found, _ = toys.execute(toys.experiment(**settings), 15)
+  best, _ = toys.execute(toys.experiment(**settings | alone), 6)
+  # The likelihood does not depend on the mean over the classes, so that it
+  # converges slowly.
+  centered = [
+    np.reshape(each.model.loc, (5, 3))
+    - np.reshape(each.model.loc, (5, 3)).mean(1, keepdims=True)
+    for each in (found, best)
+  ]
+  np.testing.assert_allclose(*centered, rtol=0, atol=0.02)
