@@ -18,9 +18,9 @@ class Optimizer(component.Component, abc.ABC):
 
   An optimizer may fit a Gaussian to all weights of a network without
   variational layers. It then inherits from `Objective`, has `posterior_scope =
-  'all'`, and overrides `begin`, `sample` and `scales`. `step.prior` contains
-  the prior of each variable (precision times mean, precision), and
-  `step.kl_examples` divides the KL term.
+  'all'`, and overrides `scales`, and `begin` and `sample` if it needs them.
+  `step.prior` contains the prior of each variable (precision times mean,
+  precision), and `step.kl_examples` divides the KL term.
 
   Attributes:
     posterior_scope: 'all' if the optimizer fits a Gaussian to all weights,
