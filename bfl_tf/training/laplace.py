@@ -9,9 +9,12 @@ information of a label, averaged over the client's examples.
   the posterior is N(m, 1 / (l h + eta_2))
 
 For classes and for numbers with known noise, h is also the diagonal of the
-generalized Gauss-Newton matrix. The training loop estimates h without bias:
-labels are samples of the model's prediction, each example has a random sign,
-and the gradient of a batch's signed sum is squared.
+generalized Gauss-Newton matrix. The training loop estimates h without bias by
+squared gradients of batches with sampled labels. The relative standard error of
+h is about sqrt(2 / (samples times batches)).
+
+The KL reduction `mean` multiplies l by the number of weights of the variable;
+`tied` omits the penalty, but not eta_2 in the precision.
 
 With the client part `pvi`, the prior is the global posterior without the
 client's factor, and the method is FedLap-Cov (Swaroop et al. 2025), with the
@@ -48,7 +51,8 @@ class Laplace(objectives.Objective, first_order.Adam):
     int,
     Setting(
       'Number of sampled labels per example, from which the curvature is '
-      'estimated; one costs about as much as a local epoch.',
+      'estimated; one costs about as much as a local epoch, and more reduce '
+      'the noise of the estimate.',
       ge=1,
     ),
   ] = 10
@@ -75,7 +79,7 @@ class Laplace(objectives.Objective, first_order.Adam):
     return found
 
   def _size(self, tensor, step):
-    """Returns l for the weights of a variable."""
+    """Returns l, with the KL reduction."""
     if self.kl_reduction != 'mean':
       return step.kl_examples
     return step.kl_examples * float(tensor.shape.num_elements())

@@ -80,6 +80,10 @@ class Likelihood(component.Component):
     """
     raise NotImplementedError('of_natural(natural)')
 
+  def log_prob(self, natural: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Returns log-densities `[num_examples]` of labels, in nats."""
+    raise NotImplementedError('log_prob(natural, labels)')
+
   def targets(
     self, predictive: prediction.Predictive, exponent: float
   ) -> np.ndarray:
@@ -131,7 +135,9 @@ class Categorical(Likelihood):
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, outputs)
 
   def sample(self, outputs, seed):
-    return tf.random.stateless_categorical(outputs, 1, seed)[:, 0]
+    # For outputs that are NaN, TensorFlow returns a class out of range.
+    sampled = tf.random.stateless_categorical(outputs, 1, seed)[:, 0]
+    return tf.minimum(sampled, tf.shape(outputs, tf.int64)[1] - 1)
 
   def moments(self, outputs):
     probs = tf.nn.softmax(outputs)
@@ -164,6 +170,9 @@ class Categorical(Likelihood):
       np.zeros(len(probs)),
       -(probs * log_probs).sum(-1),
     )
+
+  def log_prob(self, natural, labels):
+    return special.log_softmax(natural, axis=-1)[np.arange(len(labels)), labels]
 
   def targets(self, predictive, exponent):
     # Division by the maximum prevents rows that underflow to zeros.
@@ -303,6 +312,11 @@ class Gaussian(Likelihood):
       np.zeros_like(variance),
       0.5 * np.log(2 * math.pi * math.e * variance),
     )
+
+  def log_prob(self, natural, labels):
+    shift, precision = natural.T
+    distance = precision * np.square(labels - shift / precision)
+    return 0.5 * (np.log(precision / (2 * math.pi)) - distance)
 
   def targets(self, predictive, exponent):
     # A power of a Gaussian has the same mean and a smaller variance.

@@ -128,6 +128,8 @@ class LocalTraining:
     if self._fits:
       curvature = []
       if config.optimizer.curvature_samples:
+        # Replicas have different moving statistics.
+        weights.assign(self.variables.buffers, model.buffers)
         curvature = self._curvature(x, y, task.indices, stream('curvature'))
       last = tasks.Step(
         step, rate, None, num_examples, kl_examples, num_steps, prior
@@ -178,8 +180,9 @@ class LocalTraining:
   def _curvature(self, x, y, indices, seed):
     """Returns the diagonal of the Fisher information, by variable.
 
-    It is a mean over the examples. The square of a sum with random signs is an
-    unbiased estimate of the sum of squares.
+    It is a mean over the examples. Labels are sampled from the model, so that
+    the gradients of different examples are uncorrelated and have the mean 0.
+    The squared gradient of a batch is then unbiased for the sum of squares.
     """
     config, stream = self._config, seeds.Stream(seed)
     count, draw = tf.size(indices), tf.constant(0)
@@ -191,24 +194,20 @@ class LocalTraining:
           tf.gather(x, batch), self._mean, self._std
         )
         gradients = self._on_replicas(
-          self._signed_gradient, inputs, stream('batch', draw)
+          self._sampled_gradient, inputs, stream('batch', draw)
         )
         sums = [total + tf.square(g) for total, g in zip(sums, gradients)]
         draw += 1
     size = tf.cast(count * config.optimizer.curvature_samples, tf.float32)
     return [total / size for total in sums]
 
-  def _signed_gradient(self, inputs, seed):
+  def _sampled_gradient(self, inputs, seed):
     stream, likelihood = seeds.Stream(seed), self._config.likelihood
     with tf.GradientTape() as tape, models.scope(stream('model')):
       outputs = self._model(inputs, training=False)
       labels = likelihood.sample(tf.stop_gradient(outputs), stream('labels'))
-      losses = likelihood.loss(outputs, labels)
-      coins = tf.random.stateless_uniform(tf.shape(losses), stream('signs'))
-      total = tf.reduce_sum(tf.sign(coins - 0.5) * losses)
-    gradients = tape.gradient(
-      total, self._trained, unconnected_gradients='zero'
-    )
+      loss = tf.reduce_sum(likelihood.loss(outputs, labels))
+    gradients = tape.gradient(loss, self._trained, unconnected_gradients='zero')
     return devices.in_float32(gradients)
 
   def _batch(self, x, y, batch, seed):

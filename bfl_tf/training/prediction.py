@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TYPE_CHECKING
 import numpy as np
 from scipy import optimize
 
-from bfl_tf import metrics, seeds, weights
+from bfl_tf import seeds, weights
 from bfl_tf.startup import tf
 from bfl_tf.training import devices
 
@@ -240,11 +240,12 @@ class Mixtures:
     """
     first, *others = names
     size, mixed = self._sizes[first], self._mixed[first]
+    if first in self._betas:
+      natural = self._natural(first, self._betas[first])
+      mixed = self._likelihood.of_natural(natural)
     for name in others:
       mixed = _mix(size, mixed, self._sizes[name], self._mixed[name])
       size += self._sizes[name]
-    if first in self._betas:
-      mixed = self._interpolated(first, self._betas[first])
     return Predictive(*(np.asarray(v, np.float32) for v in mixed))
 
   def best_beta(self, name: str, labels: np.ndarray) -> float:
@@ -255,20 +256,16 @@ class Mixtures:
       labels: `[num_examples]`.
     """
 
-    # It is concave in beta, since natural parameters are linear in beta.
+    # It is convex in beta, since natural parameters are linear in beta.
     def nll(beta):
-      mixed = self._interpolated(name, beta)
-      return metrics.summarize(self._likelihood.evaluation(mixed, labels))[
-        'nll'
-      ]
+      natural = self._natural(name, beta)
+      return -self._likelihood.log_prob(natural, labels).mean()
 
     return float(optimize.minimize_scalar(nll, bounds=(0, 1)).x)
 
-  def _interpolated(self, name, beta):
+  def _natural(self, name, beta):
     mixture = self._likelihood.natural(self._mixed[name])
-    return self._likelihood.of_natural(
-      beta * self._products[name] + (1 - beta) * mixture
-    )
+    return beta * self._products[name] + (1 - beta) * mixture
 
 
 def _mix(size, mixed, other_size, other):

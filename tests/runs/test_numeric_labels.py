@@ -171,21 +171,29 @@ def test_a_student_of_linear_teachers_predicts_their_mean(tmp_path):
   assert row['students_refused'] == 0
 
 
-def test_the_product_of_predictions_is_between_the_clients(tmp_path):
+def test_the_product_of_clients_with_equal_noise_is_their_mean(tmp_path):
   run_dir = with_stages(
     tmp_path,
     variant='deterministic',
     refine=['ensemble'],
     predictor='B',
-    settings={'ensemble.groups': 'C+B', 'ensemble.beta': 1.0},
+    settings={
+      'ensemble.groups': 'C+B',
+      'ensemble.beta': 1.0,
+      'gaussian.noise': 'known',
+      'gaussian.noise_scale': 0.6,
+    },
   )
-  with np.load(run_dir / 'members.npz') as members:
+  with (
+    np.load(run_dir / 'members.npz') as members,
+    np.load(run_dir / 'predictions.npz') as found,
+  ):
     means = members['mean_C'].astype(np.float64)
-  with np.load(run_dir / 'predictions.npz') as found:
-    assert np.all(found['mean'] >= means.min(0) - 1e-3)
-    assert np.all(found['mean'] <= means.max(0) + 1e-3)
-    assert not found['epistemic_uncertainty'].any()
-  assert last_row(run_dir)['beta'] == 1
+    np.testing.assert_allclose(found['mean'], means.mean(0), rtol=1e-5)
+    variance = 0.6**2 / len(means)
+    np.testing.assert_allclose(
+      found['aleatoric_uncertainty'], variance, rtol=1e-5
+    )
 
 
 def test_the_last_layer_does_not_include_the_constant_output():

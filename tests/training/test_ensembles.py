@@ -229,3 +229,13 @@ def test_best_beta_maximizes_the_likelihood_of_labels():
   for client in clients:
     mixtures.add('B', of_samples(client[None]))
   assert mixtures.best_beta('B', labels) == pytest.approx(0.35, abs=0.04)
+
+
+def test_best_beta_is_0_for_many_overconfident_clients():
+  """Their product has probabilities below the range of float32."""
+  right = np.where(np.arange(1000) % 10, 0.9, 1e-6)
+  mixtures = training.Mixtures(CLASSES, {'B': 0.0})
+  for _ in range(20):
+    mixtures.add('B', of_samples(np.stack([right, 1 - right], 1)[None]))
+  found = mixtures.best_beta('B', np.zeros(1000, int))
+  assert found == pytest.approx(0, abs=1e-3)

@@ -1,29 +1,38 @@
 """Tests of the Laplace approximation on a softmax regression."""
 
 import numpy as np
+import pytest
 from scipy import special
 import toys
 
 from bfl_tf import training
 
 
-def test_the_precision_is_that_of_the_gauss_newton_matrix():
-  """It is prior + N h with h = mean of x^2 p (1 - p), per weight."""
-  optimizer = training.Laplace(prior_scale=0.5, curvature_samples=1000)
+@pytest.mark.parametrize(
+  ('reduction', 'sizes'), [('sum', 1), ('mean', [12] * 12 + [3] * 3)]
+)
+def test_the_precision_is_that_of_the_gauss_newton_matrix(reduction, sizes):
+  """It is the prior's plus l h, with h = mean of x^2 p (1 - p) per weight."""
+  optimizer = training.Laplace(
+    prior_scale=0.5, curvature_samples=1000, kl_reduction=reduction
+  )
   worker = toys.worker(
     optimizer=optimizer, objective=optimizer.compiled(), posterior_scope='all'
   )
   begin = toys.start(worker)
   indices = np.arange(40)
-  # Without epochs, the mean stays where it is.
-  model = worker.train(toys.task(begin, indices, epochs=0)).model
+  # Without epochs, the mean stays where it is. l is (40 + 10) / 2.
+  effective = {
+    'other_examples': np.int32(10), 'kl_weight': np.float32(2), 'epochs': 0,
+  }  # fmt: skip
+  model = worker.train(toys.task(begin, indices, **effective)).model
   x = np.c_[toys.TRAIN.x[indices], np.ones(40)].astype(np.float64)
-  parts = np.split(begin.mean, [12])
-  weights = np.concatenate([parts[0].reshape(4, 3), [parts[1]]])
-  probs = special.softmax(x @ weights, -1)
-  expected = 0.5**-2 + np.square(x).T @ (probs * (1 - probs))
+  kernel, bias = np.split(begin.mean, [12])
+  probs = special.softmax(x @ np.stack([*kernel.reshape(4, 3), bias]), -1)
+  curvature = np.square(x).T @ (probs * (1 - probs)) / 40
+  expected = 0.5**-2 + 25 * np.multiply(sizes, curvature.ravel())
   # 3 batches and 1000 samples give a standard error of about 3 %.
-  np.testing.assert_allclose(model.scale**-2, expected.ravel(), rtol=0.15)
+  np.testing.assert_allclose(model.scale**-2, expected, rtol=0.15)
 
 
 def test_fedlap_cov_reaches_the_optimum_of_all_data():
