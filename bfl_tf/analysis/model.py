@@ -175,9 +175,10 @@ class Trained:
     For the run's test examples, the result equals `predictions.npz`, bit for
     bit on the same type of CPU. Runs that are scored by an ensemble differ.
 
-    With a posterior over all weights (`--client_parts=swag` or
-    `--client_optimizer=ivon`), one sample is the mean. Several samples are
-    drawn from the posterior, each with the pooled batch normalization.
+    With a posterior over all weights (`--client_parts=swag`, or
+    `--client_optimizer=ivon` or `laplace`), one sample is the mean. Several
+    samples are drawn from the posterior, each with the pooled batch
+    normalization.
 
     Args:
       x: `[num_examples, *task.input_shape]` raw examples of `task.dtype`.

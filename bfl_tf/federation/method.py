@@ -138,7 +138,7 @@ def _check_rule(rule, plan, layout):
     raise ValueError(
       f'--pooling={config.pooling} pools posteriors, but the network is '
       f'deterministic: set {fix}, or a method that gives all weights a '
-      'posterior (--client_optimizer=ivon, --client_parts=swag). '
+      'posterior (--client_optimizer=ivon or laplace, --client_parts=swag). '
       '--pooling=nwa accepts deterministic networks.'
     )
   rank = max((part.rank for part in plan.parts), default=0)

@@ -50,7 +50,8 @@ class LocalTraining:
     if part and not (self._fits or self.variables.untransformed_scale):
       raise ValueError(
         f'--client_parts={part.name} sets the prior of the clients, which '
-        'needs a posterior: set --variant=flipout or --client_optimizer=ivon.'
+        'needs a posterior: set --variant=flipout, or --client_optimizer=ivon '
+        'or laplace.'
       )
     return part
 

@@ -123,7 +123,7 @@ class Variables(NamedTuple):
     if posterior_scope == 'all':
       if locs:
         raise ValueError(
-          'A posterior over all weights, such as that of SWAG or IVON, needs '
+          'A posterior over all weights, such as that of SWAG, needs '
           'a network without variational layers: set --variant=deterministic.'
         )
       return cls(list(trainable), [], [], buffers)

@@ -5,8 +5,9 @@ import pathlib
 import pytest
 
 from bfl_tf import federation
-from bfl_tf.config.config import Config
+from bfl_tf.config.config import Config, read_flagfile
 from bfl_tf.federation import evaluation
+from bfl_tf.federation.plan import Plan
 from experiments.papers import (
   board,
   fedbe,
@@ -31,6 +32,20 @@ _BUILT: dict = {}
 )
 def test_every_preset_is_a_valid_config(path):
   Config.from_flagfile(path)
+
+
+_METHODS = ('federated_admm', 'ivon', 'pfl_research')
+
+
+@pytest.mark.parametrize(
+  'path',
+  [path for name in _METHODS for path in sorted((_CONFIGS / name).iterdir())],
+  ids=lambda path: f'{path.parent.name}/{path.stem}',
+)
+def test_a_preset_with_the_flags_of_a_method_makes_a_plan(path):
+  preset = read_flagfile(path.parent.with_suffix('.flags'))
+  changes = read_flagfile(path)
+  Plan.of(Config.of({**preset, **changes}))
 
 
 def test_the_default_settings_learn_the_smallest_data_set():
