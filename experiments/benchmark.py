@@ -22,7 +22,8 @@ round's clients on 8, 64 and 512 devices. The table is written to growth.csv in
 --output_dir, the chart to growth.png.
 
 gpu: --case=round on a GPU in float32, in mixed precision and with deterministic
-kernels. Also checks whether two runs are bit-for-bit identical.
+kernels. Also compares runs with one and four clients per device: seconds per
+round, and whether their results are bit-for-bit identical.
 """
 
 from collections.abc import Callable

@@ -88,6 +88,8 @@ def configure(
   # TensorFlow reads these variables at each graph rewrite.
   os.environ[f'{_LISTS}_INFERLIST_REMOVE'] = ','.join(_FLOAT32)
   os.environ[f'{_LISTS}_DENYLIST_ADD'] = ','.join(_FLOAT32)
+  # `set_memory_growth` has no effect if there are logical CPUs.
+  os.environ.setdefault('TF_FORCE_GPU_ALLOW_GROWTH', 'true')
   # Unlike the settings below, these may change after TensorFlow's start.
   tf.config.optimizer.set_experimental_options(_graph_options(mixed_precision))
   cpu = tf.config.list_physical_devices('CPU')[0]
@@ -100,15 +102,13 @@ def configure(
     tf.config.set_logical_device_configuration(
       cpu, [tf.config.LogicalDeviceConfiguration()] * count
     )
-    for gpu in tf.config.list_physical_devices('GPU'):
-      if clients_per_device == 1:
-        tf.config.experimental.set_memory_growth(gpu, True)
-      else:
-        share = int(_USED_MEMORY * _gpu_mebibytes() / clients_per_device)
-        tf.config.set_logical_device_configuration(
-          gpu,
-          [tf.config.LogicalDeviceConfiguration(share)] * clients_per_device,
-        )
+    gpus = tf.config.list_physical_devices('GPU')
+    for gpu in gpus if clients_per_device > 1 else ():
+      share = int(_USED_MEMORY * _gpu_mebibytes() / clients_per_device)
+      tf.config.set_logical_device_configuration(
+        gpu,
+        [tf.config.LogicalDeviceConfiguration(share)] * clients_per_device,
+      )
   except RuntimeError:
     logging.warning(
       'TensorFlow already runs: its %d device(s) and threads stay as they are.',

@@ -82,12 +82,7 @@ class LocalTraining:
     weights.write(self.variables, task.start)
     self._cap()
     if task.first_step == 0:
-      for slot in self._slots:
-        slot.assign(tf.zeros(slot.shape, slot.dtype))
-      if self._fits:
-        scale = weights.marginal_scale(task.start)
-        shapes = [variable.shape for variable in self._trained]
-        config.optimizer.begin(self._slots, weights.unflatten(scale, shapes))
+      self._begin_slots(task.start)
     prior = self.prior(task)
     carry = chain.begin(self._parts, task.start, task.shared, task.memory)
     stream = seeds.Stream(task.seed)
@@ -127,18 +122,32 @@ class LocalTraining:
     trace = tasks.Trace(taken, sum_rates, sum_loss / tf.cast(taken, tf.float32))
     model = weights.read(self.variables, task.start)
     if self._fits:
-      curvature = []
-      if config.optimizer.curvature_samples:
-        # Replicas have different moving statistics.
-        weights.assign(self.variables.buffers, model.buffers)
-        curvature = self._curvature(x, y, task.indices, stream('curvature'))
       last = tasks.Step(
         step, rate, None, num_examples, kl_examples, num_steps, prior
       )
-      scales = config.optimizer.scales(self._slots, curvature, last)
-      scale = weights.flatten(scales)
-      model = model._replace(scale=scale, factor=model.factor[:0])
+      model = self._with_posterior(
+        model, x, y, task.indices, last, stream('curvature')
+      )
     return chain.finish(self._parts, model, carry, trace)
+
+  def _begin_slots(self, start):
+    for slot in self._slots:
+      slot.assign(tf.zeros(slot.shape, slot.dtype))
+    if self._fits:
+      scale = weights.marginal_scale(start)
+      shapes = [variable.shape for variable in self._trained]
+      scales = weights.unflatten(scale, shapes)
+      self._config.optimizer.begin(self._slots, scales)
+
+  def _with_posterior(self, model, x, y, indices, last, seed):
+    """Returns the trained model with the Gaussian of the optimizer."""
+    optimizer, curvature = self._config.optimizer, []
+    if optimizer.curvature_samples:
+      # Replicas have different moving statistics.
+      weights.assign(self.variables.buffers, model.buffers)
+      curvature = self._curvature(x, y, indices, seed)
+    scale = weights.flatten(optimizer.scales(self._slots, curvature, last))
+    return model._replace(scale=scale, factor=model.factor[:0])
 
   def _cycle(self, step):
     """Returns the factor on the learning rate at a step of the cycle."""

@@ -1,4 +1,4 @@
-"""Benchmark of reproducibility, speed and memory on a GPU."""
+"""Benchmark of speed, memory and reproducibility on a GPU."""
 
 from collections.abc import Sequence
 import pathlib
@@ -6,22 +6,22 @@ import subprocess
 import sys
 import tempfile
 
+import pandas as pd
 import tensorflow as tf
 
-from bfl_tf import training
+from bfl_tf import run_files, training
 from experiments import outcomes
 from experiments.benchmarks import random_images, round
 
 # Deterministic kernels are last, since a process cannot switch them off.
 _BLOCKS = ('float32', 'mixed_precision', 'deterministic')
+_CLIENTS_PER_DEVICE = (1, 4)
 
 
 def run(names: Sequence[str], num_workers: int, repeats: int) -> None:
-  """Prints the GPUs, whether two runs are identical, and a line per round."""
+  """Prints the GPUs, a line per round, and whether runs are identical."""
   cards = tf.config.list_physical_devices('GPU')
   print(f'TensorFlow {tf.__version__}', *cards or ['no GPU'], flush=True)
-  for name in names:
-    print(f'{name:14} two runs: {_difference(name) or "same bits"}', flush=True)
   for block in _BLOCKS:
     print(f'{block}:', flush=True)
     if block == 'mixed_precision' and not training.has_mixed_precision():
@@ -32,20 +32,32 @@ def run(names: Sequence[str], num_workers: int, repeats: int) -> None:
     for name in names:
       for variant in ('deterministic', 'flipout'):
         round.run(name, variant, num_workers, repeats)
+  for name in names:
+    print(f'{name:14} flipout, {_split(name)}', flush=True)
 
 
-def _difference(name) -> str:
-  """Repeats a run in two processes, each of which selects its kernels anew."""
+def _split(name) -> str:
+  """Compares two processes with different numbers of clients per device."""
   images = random_images.SHAPES[name]
   with tempfile.TemporaryDirectory(prefix='bfl_tf_benchmark_') as folder:
-    runs = [pathlib.Path(folder, which) for which in ('first', 'second')]
-    for path in runs:
+    found, seconds = [], []
+    for count in _CLIENTS_PER_DEVICE:
+      path = pathlib.Path(folder, str(count))
       flags = (
-        f'--deterministic --num_rounds=3 --model={images.network} '
-        f'--dataset={random_images.dataset(name)} --output_dir={path}'
+        f'--deterministic --clients_per_device={count} '
+        f'--variant=flipout --num_rounds=3 --eval_every=3 --output_dir={path} '
+        f'--model={images.network} --dataset={random_images.dataset(name)}'
       )
       command = sys.executable, '-m', 'experiments.run', *flags.split()
       done = subprocess.run(command, stdout=subprocess.DEVNULL)
       if done.returncode:
-        return f'not known: a run ended with code {done.returncode}'
-    return outcomes.difference(*map(outcomes.of, runs))
+        return f'a run ended with code {done.returncode}'
+      found.append(outcomes.of(path))
+      metrics = pd.read_csv(path / run_files.METRICS)
+      seconds.append(f'{metrics["train_seconds"].iloc[-1]:.2f}')
+  differ = outcomes.difference(*found)
+  return (
+    f'{" and ".join(map(str, _CLIENTS_PER_DEVICE))} clients per device: '
+    f'{f"{differ} differ" if differ else "identical files"}; '
+    f'{" and ".join(seconds)} s per round'
+  )
