@@ -31,8 +31,19 @@ _FLOORS = {
   'half of HMC': 'halves',
   'best diagonal by KL[q, p]': 'factorised',
 }
-# Rules that figures omit, since they are close to NWA, LLP or conflation.
-_BETWEEN = ('Wasserstein', 'Log variance', 'WC')
+# Methods in the two rows of the figure.
+_PANELS = {
+  'Averages and PVI': ('NWA', 'LP', 'LLP', 'IVON, NWA', 'PVI', 'Centralized'),
+  'Products, DWC and FedAvg': (
+    *('WS', 'Conflation', 'SWAG, product', 'DWC'),
+    *('FedAvg', 'Centralized'),
+  ),
+}
+_SHOWN = {name for names in _PANELS.values() for name in names}
+_BY_ROUND = {
+  'w2_diagonal': 'Wasserstein-2 distance of marginals',
+  'tv_test': 'Total variation of predictions, test inputs',
+}
 _AVERAGE = {'flipout.kl_examples': 'all'}
 _PRODUCT = {'flipout.prior_scale': 10**0.5}
 
@@ -154,22 +165,14 @@ TABLES = (
 
 def draw(runs):
   """Draws distances of weights and of predictions by round."""
-  figure = canvas.new_figure((9.0, 4.2))
-  left, right = figure.subplots(1, 2)
-  for axes, column, label in (
-    (left, 'w2_diagonal', 'Wasserstein-2 of marginals'),
-    (right, 'tv_test', 'Total variation, test inputs'),
-  ):
-    plots.learning_curve(runs, column, axes)
-    axes.set(title='', ylabel=label, yscale='log')
-    axes.get_legend().remove()
-  figure.legend(
-    *left.get_legend_handles_labels(),
-    fontsize=9,
-    frameon=False,
-    loc='outside lower center',
-    ncols=5,
-  )
+  figure = canvas.new_figure((9.0, 8.4))
+  rows = figure.subplots(2, 2, sharex=True, sharey='col')
+  for title, wanted, panels in zip(_PANELS, _PANELS.values(), rows):
+    shown = {name: runs[name] for name in wanted if name in runs}
+    for axes, (column, label) in zip(panels, _BY_ROUND.items()):
+      plots.learning_curve(shown, column, axes)
+      axes.set(title=title, ylabel=label, yscale='log')
+    panels[1].get_legend().remove()
   return figure
 
 
@@ -182,7 +185,7 @@ FIGURES = (
       f'{data}_{split}'.lower().replace(' ', '_'): {
         row: cell
         for (row, each), cell in grid.items()
-        if each == split and row not in {*_FLOORS, *_BETWEEN}
+        if each == split and row in _SHOWN
       }
       for data, grid in _GRIDS.items()
       for split in _PARTITIONS
