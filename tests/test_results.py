@@ -12,18 +12,17 @@ SCALES = cells_lib.SCALES[1:]
 _CLAIM = re.compile(r'^(\w+/\w+) at (\w+) scale: (.*)$', re.M)
 
 
-def _page():
-  """Returns ([verdict by scale], deciding comparison) by claim."""
-  page = (_ROOT / 'docs/results.md').read_text()
+def _rows(page, width):
+  """Returns the other cells of each claim's row in a table of this width."""
   rows, paper = {}, ''
-  for line in re.findall(r'^\| (.*) \|$', page, re.M):
+  for line in re.findall(r'^\| (.*) \|$', (_ROOT / page).read_text(), re.M):
     cells = [cell.strip() for cell in line.split('|')]
     names = re.search(r'`([a-z0-9_]+)(/\.\.\.)?`', ' '.join(cells[:2]))
-    if names and len(cells) == 3 + len(SCALES):
+    if names and len(cells) == width:
       name, is_paper = names.groups()
       paper = name if is_paper else paper
       if not is_paper:
-        rows[f'{paper}/{name}'] = cells[2:-1], cells[-1]
+        rows[f'{paper}/{name}'] = cells[1:]
   return rows
 
 
@@ -38,11 +37,14 @@ def test_the_results_page_agrees_with_the_claims_files():
       word = verdict if verdict == 'undecided' else f'**{verdict}**'
       verdicts[scale] = word
       decides[claim, scale] = text
-  page = _page()
-  assert expected.keys() == page.keys() == papers.CLAIMS.keys()
-  for claim, (verdicts, what) in page.items():
+  page = _rows('docs/results.md', 3 + len(SCALES))
+  quotes = _rows('results/deciding_comparisons.md', 2)
+  assert expected.keys() == page.keys() == quotes.keys() == papers.CLAIMS.keys()
+  for claim, (_, *verdicts, count) in page.items():
     assert verdicts == list(expected[claim].values()), claim
-    # The page quotes the comparison, effect and error of the largest scale.
     largest = [scale for scale in SCALES if expected[claim][scale]][-1]
-    quoted = re.match(r'.*? [+-][\d.]+ ± [\d.]+', what)[0]
-    assert f'  - {quoted} ' in decides[claim, largest], claim
+    text = decides[claim, largest]
+    every = re.findall(r'^  - .*: (.*?) *$', text, re.M)
+    assert count == f'{every.count("holds")} of {len(every)}', claim
+    quoted = re.match(r'.*? [+-][\d.]+ ± [\d.]+', quotes[claim][0])[0]
+    assert f'  - {quoted} ' in text, claim
