@@ -102,13 +102,13 @@ def configure(
     tf.config.set_logical_device_configuration(
       cpu, [tf.config.LogicalDeviceConfiguration()] * count
     )
-    gpus = tf.config.list_physical_devices('GPU')
-    for gpu in gpus if clients_per_device > 1 else ():
-      share = int(_USED_MEMORY * _gpu_mebibytes() / clients_per_device)
-      tf.config.set_logical_device_configuration(
-        gpu,
-        [tf.config.LogicalDeviceConfiguration(share)] * clients_per_device,
-      )
+    if clients_per_device > 1:
+      for gpu in tf.config.list_physical_devices('GPU'):
+        share = int(_USED_MEMORY * _gpu_mebibytes() / clients_per_device)
+        parts = [tf.config.LogicalDeviceConfiguration(share)]
+        tf.config.set_logical_device_configuration(
+          gpu, parts * clients_per_device
+        )
   except RuntimeError:
     logging.warning(
       'TensorFlow already runs: its %d device(s) and threads stay as they are.',
