@@ -6,16 +6,15 @@ import subprocess
 import sys
 import tempfile
 
-import pandas as pd
 import tensorflow as tf
 
 from bfl_tf import run_files, training
+from bfl_tf.runs import tables
 from experiments import outcomes
 from experiments.benchmarks import random_images, round
 
 # Deterministic kernels are last, since a process cannot switch them off.
 _BLOCKS = ('float32', 'mixed_precision', 'deterministic')
-_CLIENTS_PER_DEVICE = (1, 4)
 
 
 def run(names: Sequence[str], num_workers: int, repeats: int) -> None:
@@ -41,7 +40,7 @@ def _split(name) -> str:
   images = random_images.SHAPES[name]
   with tempfile.TemporaryDirectory(prefix='bfl_tf_benchmark_') as folder:
     found, seconds = [], []
-    for count in _CLIENTS_PER_DEVICE:
+    for count in (1, 4):
       path = pathlib.Path(folder, str(count))
       flags = (
         f'--deterministic --clients_per_device={count} '
@@ -53,11 +52,10 @@ def _split(name) -> str:
       if done.returncode:
         return f'a run ended with code {done.returncode}'
       found.append(outcomes.of(path))
-      metrics = pd.read_csv(path / run_files.METRICS)
-      seconds.append(f'{metrics["train_seconds"].iloc[-1]:.2f}')
-  differ = outcomes.difference(*found)
+      last = tables.read(path / run_files.METRICS)[-1]
+      seconds.append(f'{float(last["train_seconds"]):.2f}')
+  differ = outcomes.difference(*found) or 'no file'
   return (
-    f'{" and ".join(map(str, _CLIENTS_PER_DEVICE))} clients per device: '
-    f'{f"{differ} differ" if differ else "identical files"}; '
+    f'1 and 4 clients per device: {differ} differs; '
     f'{" and ".join(seconds)} s per round'
   )

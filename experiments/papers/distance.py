@@ -35,8 +35,12 @@ _FLOORS = {
 _PANELS = {
   'Averages and PVI': ('NWA', 'LP', 'LLP', 'IVON, NWA', 'PVI', 'Centralized'),
   'Products, DWC and FedAvg': (
-    *('WS', 'Conflation', 'SWAG, product', 'DWC'),
-    *('FedAvg', 'Centralized'),
+    'WS',
+    'Conflation',
+    'SWAG, product',
+    'DWC',
+    'FedAvg',
+    'Centralized',
   ),
 }
 _SHOWN = {name for names in _PANELS.values() for name in names}
@@ -167,8 +171,9 @@ def draw(runs):
   """Draws distances of weights and of predictions by round."""
   figure = canvas.new_figure((9.0, 8.4))
   rows = figure.subplots(2, 2, sharex=True, sharey='col')
-  for title, wanted, panels in zip(_PANELS, _PANELS.values(), rows):
-    shown = {name: runs[name] for name in wanted if name in runs}
+  for (title, names), panels in zip(_PANELS.items(), rows):
+    # Runs may be missing.
+    shown = {name: runs[name] for name in names if name in runs}
     for axes, (column, label) in zip(panels, _BY_ROUND.items()):
       plots.learning_curve(shown, column, axes)
       axes.set(title=title, ylabel=label, yscale='log')
