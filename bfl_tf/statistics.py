@@ -10,7 +10,7 @@ A pooling rule, a moment and a table of stored updates are all a *Statistic*:
 can be added before the weights of other clients are known. `reference` is the
 broadcast model.
 
-Sums are pairs of float64, a value and its rounding error, added by TwoSum.
+Sums are pairs of float64, a value and its rounding errors, added by TwoSum.
 After rounding to float32, the result does not depend on the order of arrival.
 
 References:
@@ -63,7 +63,7 @@ class Sums(NamedTuple):
   Attributes:
     max_weight: Largest weight.
     vectors: float64 arrays `[1 or 2, ...]` by name: a sum and, after a merge,
-      its rounding error. `weight` is the sum of the weights.
+      its rounding errors. `weight` is the sum of the weights.
     tables: Entries by table name and client, for results that are not sums.
   """
 
@@ -197,11 +197,8 @@ def _add(into: np.ndarray, other: np.ndarray) -> np.ndarray:
     np.subtract(a, spare, out=spare)
     np.subtract(b, error, out=error)
     error += spare
-    error += low[part]
+    low[part] += error
     if len(flat) == 2:
-      error += flat[1, part]
-    # Dekker's sum has fewer operations, and its error is below 1e-32 of `a`.
-    np.add(total, error, out=a)
-    np.subtract(a, total, out=spare)
-    np.subtract(error, spare, out=low[part])
+      low[part] += flat[1, part]
+    a[:] = total
   return into

@@ -67,7 +67,7 @@ _VARIANT = flags.DEFINE_enum(
   'variant',
   None,
   ['deterministic', 'flipout'],
-  'Variant of the networks for --case=peers; empty: both.',
+  'Variant of the networks for --case=round and --case=peers; empty: both.',
 )
 _OUTPUT_DIR = flags.DEFINE_string(
   'output_dir',
@@ -115,8 +115,12 @@ def main() -> None:
 
 def _round(workers, repeats):
   for name in _MODELS.value or ('resnet20', 'lenet5'):
-    for variant in ('deterministic', 'flipout'):
+    for variant in _variants():
       round.run(name, variant, workers, repeats)
+
+
+def _variants():
+  return [_VARIANT.value] if _VARIANT.value else ['deterministic', 'flipout']
 
 
 def _ensemble(workers, repeats):
@@ -126,9 +130,6 @@ def _ensemble(workers, repeats):
 
 def _peers(workers, repeats):
   clients, batches = _NUM_CLIENTS.value or 0, _NUM_BATCHES.value
-  variants = (
-    [_VARIANT.value] if _VARIANT.value else ['deterministic', 'flipout']
-  )
   rows = []
   for name in _MODELS.value or (
     'resnet20',
@@ -136,7 +137,7 @@ def _peers(workers, repeats):
     'lenet5_cifar10',
     'pfl_cnn',
   ):
-    for variant in variants:
+    for variant in _variants():
       rows += peers.run(name, variant, workers, repeats, clients, batches)
   if _OUTPUT_DIR.value:
     peers.write(pathlib.Path(_OUTPUT_DIR.value), rows)

@@ -13,45 +13,73 @@ from bfl_tf.weights import Weights
 _LARGEST = float(np.sqrt(np.finfo(np.float32).max))
 # The square of a smaller scale underflows in float32.
 _SMALLEST_SCALE = float(np.sqrt(np.finfo(np.float32).tiny))
-# Lower bound on the broadcast's root mean square in `_too_far`, so that an
-# update of a zero broadcast can be accepted.
+# Lower bound on the broadcast's root mean square, so that an update of a zero
+# broadcast can be accepted.
 _LEAST_RMS = 0.01
 
 
-def validate_update(
-  client: int,
-  update: statistics.ClientUpdate | BaseException,
-  expected: training.Result,
-  reference: Weights,
-  max_update_norm: float = 0.0,
-  num_examples: int | None = None,
-) -> str | None:
-  """Returns the reason why an update is rejected, or None.
+class Admission:
+  """Validation of the updates of one round."""
 
-  Args:
-    client: Number of the client that replied.
-    update: The client's update, or the error that it raised.
-    expected: `tf.TensorSpec`s of the model, extras, memory and trace.
-    reference: Broadcast model.
-    max_update_norm: Largest L2 norm of the update of means and standard
-      deviations, in units of the broadcast's norm; no bound if 0.
-    num_examples: Number of the client's examples, which a malicious client
-      could overstate; not compared if None.
-  """
+  def __init__(
+    self,
+    expected: training.Result,
+    reference: Weights,
+    max_update_norm: float = 0.0,
+  ):
+    """Begins a round.
 
-  def defect():
-    if isinstance(update, BaseException):
-      return f'it raised {user_code.describe(update)}'
+    Args:
+      expected: `tf.TensorSpec`s of the model, extras, memory and trace.
+      reference: Broadcast model.
+      max_update_norm: Largest L2 norm of the update of means and standard
+        deviations, in units of the broadcast's norm; no bound if 0.
+    """
+    self._expected, self._most = expected, max_update_norm
+    if max_update_norm:
+      self._reference = _moments(reference)
+      size = sum(moment.size for moment in self._reference)
+      self._unit = max(_norm(self._reference), _LEAST_RMS * math.sqrt(size))
+
+  def defect(
+    self,
+    client: int,
+    update: statistics.ClientUpdate | BaseException,
+    num_examples: int | None = None,
+  ) -> str | None:
+    """Returns the reason why an update is rejected, or None.
+
+    Args:
+      client: Number of the client that replied.
+      update: The client's update, or the error that it raised.
+      num_examples: Number of the client's examples, which a malicious client
+        could overstate; not compared if None.
+    """
+
+    def find():
+      if isinstance(update, BaseException):
+        return f'it raised {user_code.describe(update)}'
+      return (
+        _misstated(client, update, num_examples)
+        or _malformed(update, self._expected)
+        or self._too_far(update.model)
+      )
+
+    found = user_code.attempt(find)
+    if isinstance(found, BaseException):
+      return f'it cannot be read: {type(found).__name__}'
+    return found
+
+  def _too_far(self, model) -> str | None:
+    if not self._most:
+      return None
+    moved = _norm(_moments(model), self._reference)
+    if moved <= self._most * self._unit:
+      return None
     return (
-      _misstated(client, update, num_examples)
-      or _malformed(update, expected)
-      or _too_far(update.model, reference, max_update_norm)
+      f'its update has the norm {moved:.3g}, more than --max_update_norm='
+      f"{self._most:g} times the broadcast's {self._unit:.3g}"
     )
-
-  found = user_code.attempt(defect)
-  if isinstance(found, BaseException):
-    return f'it cannot be read: {type(found).__name__}'
-  return found
 
 
 def _misstated(client, update, num_examples) -> str | None:
@@ -86,36 +114,29 @@ def _malformed(update, expected) -> str | None:
   return None
 
 
-def _too_far(model, reference, most) -> str | None:
-  if not most:
-    return None
-  size, moved, norm = 0, 0.0, 0.0
-  for before, after in zip(_moments(reference), _moments(model)):
-    size += before.size
-    # In a chunk, NumPy's dot product starts no threads. They would compete with
-    # the workers for cores.
-    for part in statistics.chunks(before.size):
-      old = before[part].astype(np.float64)
-      change = after[part] - old
-      moved += change @ change
-      norm += old @ old
-  moved = math.sqrt(moved)
-  norm = max(math.sqrt(norm), _LEAST_RMS * math.sqrt(size))
-  if moved > most * norm:
-    return (
-      f'its update has the norm {moved:.3g}, more than --max_update_norm='
-      f"{most:g} times the broadcast's {norm:.3g}"
-    )
-  return None
-
-
 def _is_bounded(values) -> bool:
   # The comparisons are false for NaN.
   return np.min(values) >= -_LARGEST and np.max(values) <= _LARGEST
 
 
-def _moments(model):
-  return model.loc, model.point, np.sqrt(model.variance())
+def _moments(model) -> tuple[np.ndarray, ...]:
+  # Without a factor, the standard deviations are the scales.
+  scale = np.sqrt(model.variance()) if len(model.factor) else model.scale
+  return model.loc, model.point, scale
+
+
+def _norm(moments, others=None) -> float:
+  """Returns the L2 norm of the moments, or of the difference to others."""
+  total = 0.0
+  for i, moment in enumerate(moments):
+    # In a chunk, NumPy's dot product starts no threads. They would compete with
+    # the workers for cores.
+    for part in statistics.chunks(moment.size):
+      change = moment[part] - others[i][part] if others else moment[part]
+      # A large update has an infinite norm.
+      with np.errstate(over='ignore'):
+        total += float(np.dot(change, change))
+  return math.sqrt(total)
 
 
 def _leaves(sent: statistics.ClientUpdate | training.Result) -> dict[str, Any]:

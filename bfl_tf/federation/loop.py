@@ -93,7 +93,9 @@ def federated_round(
 def _request(reduced, experiment, state, engine, clients) -> dict[int, str]:
   """Accumulates valid updates; returns the reasons of rejection by client."""
   method, waiting = experiment.method, set(clients)
-  expected = engine.expected_spec(method)
+  admit = admission.Admission(
+    engine.expected_spec(method), state.model, method.config.max_update_norm
+  )
   rejected: dict[int, str] = {}
   has_shown_traceback = False
   for client, update in engine(experiment, state, clients):
@@ -101,14 +103,8 @@ def _request(reduced, experiment, state, engine, clients) -> dict[int, str]:
       logging.warning('Client %r was not requested, or replied twice.', client)
       continue
     waiting.remove(client)
-    defect = admission.validate_update(
-      client,
-      update,
-      expected,
-      state.model,
-      method.config.max_update_norm,
-      len(experiment.partition[client]),
-    )
+    num_examples = len(experiment.partition[client])
+    defect = admit.defect(client, update, num_examples)
     if not defect:
       reduced.add(update)
       continue

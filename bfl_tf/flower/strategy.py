@@ -92,14 +92,15 @@ class BayesianStrategy(strategy.FedAvg):
     """Pools the valid replies; returns None without any."""
     reference = self._reference
     reduced = reduction.Reduction(self._rule, self._weighting, (), reference)
+    admit = admission.Admission(
+      self._expected, reference, self._max_update_norm
+    )
     accepted: list[app.RecordDict] = []
     rejected = 0
     for reply in replies:
       node = reply.metadata.src_node_id
       update = user_code.attempt(self._update, reply, accepted[:1])
-      defect = admission.validate_update(
-        node, update, self._expected, reference, self._max_update_norm
-      )
+      defect = admit.defect(node, update)
       if defect:
         rejected += 1
         logging.warning('Node %d is rejected: %s.', node, defect)

@@ -223,6 +223,13 @@ def _has_grouped_gradients() -> bool:
   return True
 
 
+@tf.custom_gradient
+def _product(inputs, mask):
+  # TensorFlow's gradient sums over broadcast axes. For an unknown batch size it
+  # contains this sum, which also stops the rewrite to bfloat16.
+  return inputs * mask, lambda gradient: (gradient * mask, None)
+
+
 @_registered
 class MCDropout(tf_keras.layers.Layer):
   """Dropout that is also active at inference, seeded by `seeding.scope`.
@@ -236,9 +243,11 @@ class MCDropout(tf_keras.layers.Layer):
     self.rate = rate
 
   def call(self, inputs):
-    return tf.nn.experimental.stateless_dropout(
-      inputs, self.rate, seed=seeding.next_seed()
+    uniform = tf.random.stateless_uniform(
+      tf.shape(inputs), seeding.next_seed(), dtype=inputs.dtype
     )
+    kept = tf.cast(uniform >= self.rate, inputs.dtype)
+    return _product(inputs, kept * (1.0 / (1.0 - self.rate)))
 
   def get_config(self):
     return {**super().get_config(), 'rate': self.rate}

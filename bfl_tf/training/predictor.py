@@ -177,5 +177,6 @@ class Predictor:
 
 
 def as_numpy(structure: Any) -> Any:
-  """Returns a nested structure of tensors as NumPy arrays."""
-  return tf.nest.map_structure(lambda t: t.numpy(), structure)
+  """Returns a nested structure of tensors as read-only NumPy arrays."""
+  # `numpy` would copy the values.
+  return tf.nest.map_structure(lambda t: np.asarray(memoryview(t)), structure)

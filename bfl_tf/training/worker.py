@@ -45,6 +45,8 @@ class Worker(predictor.Predictor):
       self._x, self._y = tf.constant(data.x), tf.constant(data.y)
     self._source, self.labels = data.x, data.y
     self._train: Callable[..., tasks.Result] | None = None
+    # The last broadcast, and its copy on the device.
+    self._start: tuple[Any, Any] = None, None
 
   def other(
     self,
@@ -104,6 +106,10 @@ class Worker(predictor.Predictor):
         # call would block forever. A concrete function does not.
         traced = tf.function(self.training, signature)
         self._train = traced.get_concrete_function()
+      if task.start is not self._start[0]:
+        copied = tf.nest.map_structure(tf.constant, task.start)
+        self._start = task.start, copied
+      task = task._replace(start=self._start[1])
       inputs = self._x if x is None or x is self._source else tf.constant(x)
       labels = self._y if y is None else tf.constant(y)
       result = predictor.as_numpy(self._train(inputs, labels, task))

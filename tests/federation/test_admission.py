@@ -30,16 +30,23 @@ class Unprintable(Exception):
 
 
 def defect(
-  memory=MEMORY, failure=None, update=UPDATE, reference=MODEL, limit=(), **sent
+  memory=MEMORY,
+  failure=None,
+  update=UPDATE,
+  reference=MODEL,
+  limit=0.0,
+  known_examples=None,
+  **sent,
 ):
   if update is UPDATE:
     update = failure or update._replace(memory=memory, **sent)
-  return admission.validate_update(3, update, LIKE, reference, *limit)
+  admit = admission.Admission(LIKE, reference, limit)
+  return admit.defect(3, update, known_examples)
 
 
 def test_a_valid_update_has_no_defect():
   assert defect() is None
-  assert defect(limit=(0.0, 10)) is None
+  assert defect(known_examples=10) is None
   factor = np.ones([7, 2], np.float32)
   assert defect(model=MODEL._replace(factor=factor)) is None
   assert defect(model=MODEL._replace(factor=factor[:0])) is None
@@ -81,12 +88,12 @@ def model(**vectors):
     ({'num_examples': 2.5}, 'on 2.5 examples'),
     ({'num_examples': 2**31}, f'on {2**31} examples'),
     # A false number of examples would change the client's weight.
-    ({'limit': (0.0, 9)}, '10 examples, and has 9'),
+    ({'known_examples': 9}, '10 examples, and has 9'),
     ({'client_id': 4}, 'itself client 4'),
     ({'model': None}, 'loc is missing'),
     (model(scale=TWO * 0), 'scale is below'),
     (model(scale=TWO * 1e38), 'scale is beyond'),
-    ({'limit': (1e3,), **model(scale=TWO * 1e4)}, '--max_update_norm'),
+    ({'limit': 1e3, **model(scale=TWO * 1e4)}, '--max_update_norm'),
     (model(factor=np.ones([2, 3], np.float32)), 'factor has shape'),
     (model(factor=np.full([1, 2], np.nan, np.float32)), 'factor is not finite'),
     ({'extras': None}, 'extra part is missing'),
@@ -124,5 +131,5 @@ def test_the_reason_is_the_last_line_of_an_error_in_traced_code():
 )
 def test_an_update_beyond_the_maximum_norm_is_rejected(factor, limit, is_valid):
   reference = weights.Weights(*(vector * factor for vector in MODEL))
-  found = defect(reference=reference, limit=(limit,))
+  found = defect(reference=reference, limit=limit)
   assert found is None if is_valid else '--max_update_norm' in found
