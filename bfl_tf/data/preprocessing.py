@@ -13,7 +13,14 @@ def normalize(x: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
     mean: float32 `[channels]`.
     std: float32 `[channels]`, a standard deviation.
   """
-  scaled = (tf.cast(x, tf.float32) - mean) / std
+  x = tf.cast(x, tf.float32)
+  if x.shape.rank == 4:
+    # TensorFlow broadcasts slowly over few channels: use the rows of an image.
+    width, channels = x.shape[2:]
+    rows = tf.reshape(x, [-1, width * channels])
+    scaled = (rows - tf.tile(mean, [width])) / tf.tile(std, [width])
+    return tf.reshape(scaled, tf.shape(x))
+  scaled = (x - mean) / std
   if scaled.shape.rank != 2:
     return scaled
   return tf.where(tf.math.is_nan(scaled), tf.zeros_like(scaled), scaled)
