@@ -14,7 +14,7 @@ def normalize(x: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
     std: float32 `[channels]`, a standard deviation.
   """
   x = tf.cast(x, tf.float32)
-  if x.shape.rank == 4:
+  if x.shape.rank == 4 and x.shape[3] > 1:
     # TensorFlow broadcasts slowly over few channels: use the rows of an image.
     width, channels = x.shape[2:]
     rows = tf.reshape(x, [-1, width * channels])
