@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from bfl_tf.startup import tf
 
 
-def normalize(x: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
+def normalize(x: tf.Tensor, mean: np.ndarray, std: np.ndarray) -> tf.Tensor:
   """Casts to float32 and standardises the last axis.
 
   Args:
@@ -18,7 +20,7 @@ def normalize(x: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
     # TensorFlow broadcasts slowly over few channels: use the rows of an image.
     width, channels = x.shape[2:]
     rows = tf.reshape(x, [-1, width * channels])
-    scaled = (rows - tf.tile(mean, [width])) / tf.tile(std, [width])
+    scaled = (rows - np.tile(mean, width)) / np.tile(std, width)
     return tf.reshape(scaled, tf.shape(x))
   scaled = (x - mean) / std
   if scaled.shape.rank != 2:
