@@ -82,7 +82,8 @@ class ClientTask(NamedTuple):
   """Arguments of one client's training.
 
   Attributes:
-    start: Broadcast weights.
+    start: Broadcast weights. A worker copies them once for all clients of a
+      round, so their arrays must not change.
     indices: `[num_examples]` int32, indices into the training data.
     epochs: Number of epochs.
     learning_rate: Learning rate of the first step.
