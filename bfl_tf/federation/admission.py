@@ -128,13 +128,13 @@ def _moments(model) -> tuple[np.ndarray, ...]:
 def _norm(moments, others=None) -> float:
   """Returns the L2 norm of the moments, or of the difference to others."""
   total = 0.0
-  for i, moment in enumerate(moments):
-    # In a chunk, NumPy's dot product starts no threads. They would compete with
-    # the workers for cores.
-    for part in statistics.chunks(moment.size):
-      change = moment[part] - others[i][part] if others else moment[part]
-      # A large update has an infinite norm.
-      with np.errstate(over='ignore'):
+  # The norm of a huge update is infinite.
+  with np.errstate(over='ignore'):
+    for i, moment in enumerate(moments):
+      # In a chunk, NumPy's dot product starts no threads. They would compete
+      # with the workers for cores.
+      for part in statistics.chunks(moment.size):
+        change = moment[part] - others[i][part] if others else moment[part]
         total += float(np.dot(change, change))
   return math.sqrt(total)
 

@@ -225,8 +225,8 @@ def _has_grouped_gradients() -> bool:
 
 @tf.custom_gradient
 def _product(inputs, mask):
-  # TensorFlow's gradient sums over broadcast axes. For an unknown batch size it
-  # contains this sum, which also stops the rewrite to bfloat16.
+  # The gradient of a plain product sums over broadcast axes. If the batch size
+  # is unknown, this sum stays in the graph and stops the rewrite to bfloat16.
   return inputs * mask, lambda gradient: (gradient * mask, None)
 
 
