@@ -100,7 +100,11 @@ def main(function: Callable[..., int | None]) -> None:
       # A file of a flag or of a run cannot be read or written.
       place = '' if error.filename is None else f'{error.filename}: '
       if error.errno in _FULL:
-        fail(f'{place}{error.strerror}: make room, then do it again.', code=1)
+        fail(
+          f'{place}{error.strerror}: free some disk space, then repeat the '
+          'command.',
+          code=1,
+        )
       if not place:
         raise
       fail(f'{place}{error.strerror}.')
@@ -177,16 +181,21 @@ def watching(connection: str) -> Iterator[None]:
   except KeyboardInterrupt as stop:
     interrupted(
       stop,
-      f'the run goes on: flwr list {connection} tells its number, flwr stop '
-      'ends it',
+      f'the run continues on the server: "flwr list {connection}" shows its '
+      'number, and "flwr stop" ends it',
     )
 
 
-def interrupted(stop: KeyboardInterrupt, left: str = '') -> typing.NoReturn:
-  """Reports an interrupt and exits with code 130, or 143 if terminated."""
+def interrupted(stop: KeyboardInterrupt, hint: str = '') -> typing.NoReturn:
+  """Reports an interrupt and exits with code 130, or 143 if terminated.
+
+  Args:
+    stop: The interrupt, whose message may contain the hint.
+    hint: Next action of the user.
+  """
   code = 143 if isinstance(stop, federation.Terminated) else 130
-  parts = [str(stop) or 'interrupted', *([left] if left else [])]
-  fail(': '.join(parts), code)
+  text = str(stop) or 'interrupted'
+  fail(text if hint in text else f'{text}: {hint}', code)
 
 
 def terminable() -> None:
@@ -232,7 +241,7 @@ def _parse(module, arguments):
       fail(f'--{illegal[1]}={illegal[2]} must be {what}.{several}')
     fail(f'{text.rstrip(".")}.{_near(str(error))}')
   except UnicodeDecodeError as error:
-    fail(f'--flagfile names a file that is no text in UTF-8: {error}.')
+    fail(f'--flagfile names a file that is not UTF-8 text: {error}.')
   except ValueError as error:
     fail(error)
 

@@ -66,7 +66,8 @@ def main(paths: Sequence[str]) -> None:
     if paths and [*pathlib.Path(paths[0]).glob('*/seed*')]:
       more = f' {paths[0]} is a study: compare {paths[0]}/*/seed*'
     command_line.fail(
-      f'name two finished runs or more: compare DIR DIR ...{more}'
+      'compare needs at least two finished runs: '
+      f'bfl-tf compare DIR DIR ...{more}'
     )
   report(paths)
 
@@ -137,7 +138,7 @@ def _drawn(
   for name, runs in directories.items():
     for run in runs:
       if not (run / run_files.PREDICTIONS).exists():
-        print(f'{run} kept no predictions: it is not in every figure')
+        print(f'{run} has no predictions: some figures omit it')
       elif not recorded.is_numeric(run):
         # The other figures are of classes.
         whole.setdefault(name, []).append(run)

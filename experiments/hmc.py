@@ -49,7 +49,7 @@ def main() -> None:
   rows = _rows(compared)
   _write(folder, rows, compared)
   for name, value in rows:
-    print(f'{name:52} {value}')
+    print(f'{name:54} {value}')
 
 
 def _rows(compared):
@@ -57,11 +57,17 @@ def _rows(compared):
   return [
     ('mean deviation of SWAG and HMC draws', f'{compared.deviation:.3e}'),
     ('mean deviation of two halves of HMC', f'{compared.halves:.3e}'),
-    ('the first over the second', f'{ratio:.3f}'),
-    ('published mean deviation, order of', '1e-03'),
+    ('ratio of these two deviations', f'{ratio:.3f}'),
+    ('published mean deviation, order of magnitude', '1e-03'),
     ('mean deviation of the means', f'{compared.of_means:.3e}'),
-    ("SWAG's scale over HMC's, median", f'{compared.spread_ratio:.3f}'),
-    ('no more than twice', 'holds' if ratio <= 2 else 'does not hold'),
+    (
+      'median ratio of the scales of SWAG and HMC',
+      f'{compared.spread_ratio:.3f}',
+    ),
+    (
+      'deviation of SWAG is at most twice that of the halves',
+      'holds' if ratio <= 2 else 'does not hold',
+    ),
     *_chain_rows(compared.chains),
   ]
 
@@ -78,9 +84,9 @@ def _chain_rows(found):
     ('subspace: step sizes', ', '.join(f'{s:.2e}' for s in found.step_size)),
     ('subspace: R-hat, median', f'{np.median(r_hat):.3f}'),
     ('subspace: R-hat, largest', f'{r_hat.max():.3f}'),
-    ('subspace: R-hat below 1.1, share', f'{np.mean(r_hat < 1.1):.3f}'),
+    ('subspace: fraction with R-hat below 1.1', f'{np.mean(r_hat < 1.1):.3f}'),
     ('subspace: effective size, median', f'{np.median(sizes):.1f}'),
-    ('subspace: effective size, least', f'{sizes.min():.1f}'),
+    ('subspace: effective size, smallest', f'{sizes.min():.1f}'),
   ]
 
 

@@ -41,11 +41,11 @@ def main() -> None:
       command_line.fail(f'--{flag.name} is missing: give --input, --output.')
   path = finished.output(_OUTPUT.value, '', _INPUT.value)
   trained = analysis.load(run)
-  promise = _promise(run, trained)
+  sets = _read_sets(run, trained)
   if not path.parent.is_dir():
     raise ValueError(f'--output={path} cannot be written: name a file.')
   x, kept = _examples(trained.task)
-  found = _predictions(trained, promise, x)
+  found = _predictions(trained, sets, x)
   for name in found.keys() & kept.keys():
     raise ValueError(
       f'--keep_columns={name}: the output already has this column.'
@@ -59,31 +59,31 @@ def main() -> None:
   print(f'{len(x)} predictions in {_OUTPUT.value}')
 
 
-def _promise(run, trained):
+def _read_sets(run, trained):
   """Loads the prediction sets; reports if they are missing or trivial."""
-  promise = prediction_sets.read(run)
-  if promise is None:
-    command = f'python -m experiments.report --run={shlex.quote(str(run))}'
+  sets = prediction_sets.read(run)
+  if sets is None:
+    command = f'bfl-tf report --run={shlex.quote(str(run))}'
     if not trained.config.calibration_fraction:
       command += ' --calibrate_on_test=0.5'
-    makes_them = f'{command} makes them'
+    remedy = f'to compute them, run: {command}'
     if directory.is_sites_own(run):
-      makes_them = f'{directory.MADE_ANEW}, with sets of a calibration share'
-    print(f'no sets: {makes_them}')
+      remedy = directory.SITES_REMEDY
+    print(f'The output has no prediction sets: {remedy}')
     return None
-  if trained.num_samples(_SAMPLES.value) != promise.num_samples:
+  if trained.num_samples(_SAMPLES.value) != sets.num_samples:
     print(
-      'no sets: they hold for --num_mc_samples='
-      f'{promise.num_samples}, which they were calibrated with'
+      'The output has no prediction sets: they were calibrated with '
+      f'--num_mc_samples={sets.num_samples}, and hold for this number only.'
     )
     return None
-  for level in promise.levels:
-    if not promise.is_enough(level):
+  for level in sets.levels:
+    if not sets.is_enough(level):
       what = f'set_{level:g} contains every class'
       if trained.task.is_numeric:
         what = f'guaranteed intervals of level {level:g} are unbounded'
-      print(f'{what}: {promise.num_examples} calibration examples are too few')
-  return promise
+      print(f'{what}: {sets.num_examples} calibration examples are too few')
+  return sets
 
 
 def _write(path, columns):
@@ -97,7 +97,7 @@ def _write(path, columns):
     raise ValueError(f'--output={path} cannot be written: {error}.') from error
 
 
-def _predictions(trained, promise, x) -> dict[str, Sequence]:
+def _predictions(trained, sets, x) -> dict[str, Sequence]:
   """Returns the columns of the output."""
   classes = np.array(trained.task.classes)
   try:
@@ -115,7 +115,7 @@ def _predictions(trained, promise, x) -> dict[str, Sequence]:
       'aleatoric': prediction.aleatoric_uncertainty,
       'epistemic': prediction.epistemic_uncertainty,
     }
-    widths_of = zip(promise.levels, promise.half_widths()) if promise else ()
+    widths_of = zip(sets.levels, sets.half_widths()) if sets else ()
     for level, half in widths_of:
       # Without a limit for an input far outside the training data.
       widths = np.where(far, np.inf, half) * prediction.scale
@@ -133,10 +133,10 @@ def _predictions(trained, promise, x) -> dict[str, Sequence]:
   for name in list(columns)[1:]:
     columns[name] = [f'{value:.6g}' for value in columns[name]]
   columns['out_of_range'] = far.astype(int)
-  sets = promise.sets(prediction.probs) if promise else []
-  for level, each in zip(promise.levels if promise else (), sets):
-    members = each | far[:, np.newaxis]
-    columns[f'set_{level:g}'] = ['|'.join(classes[row]) for row in members]
+  by_level = zip(sets.levels, sets.classes(prediction.probs)) if sets else ()
+  for level, members in by_level:
+    rows = members | far[:, np.newaxis]
+    columns[f'set_{level:g}'] = ['|'.join(classes[row]) for row in rows]
   return columns
 
 

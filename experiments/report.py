@@ -81,13 +81,13 @@ def main() -> None:
   if _EPOCHS.value:
     state = checkpoints.restore(path)
     own = personalized.train(run, state, _EPOCHS.value, _PROJECTION.value)
-    own = personalized.kept(path, run.trained, own, _EPOCHS.value)
+    own = personalized.save(path, run.trained, own, _EPOCHS.value)
   report = reports.report(run, own)
   report_files.write(path, report)
   for line in report_files.lines(path, report):
     print(line)
   if _EPOCHS.value:
-    print(f"sites' own models in {personalized.home(path)}")
+    print(f"sites' own models in {personalized.models_folder(path)}")
 
 
 def _ask_nodes(path):

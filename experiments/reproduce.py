@@ -74,11 +74,7 @@ def main() -> int | None:
   try:
     return _do()
   except KeyboardInterrupt as stop:
-    # The message of a run in this process already has this hint.
-    is_resumed = 'goes on' in str(stop)
-    command_line.interrupted(
-      stop, '' if is_resumed else 'the same command goes on'
-    )
+    command_line.interrupted(stop, 'the same command continues')
 
 
 def _do():

@@ -70,8 +70,7 @@ def _on_flower(config):
   try:
     _show(config, flower.simulate(config, _OUTPUT_DIR.value))
   except KeyboardInterrupt as stop:
-    left = 'the same command goes on after the last round'
-    command_line.interrupted(stop, left)
+    command_line.interrupted(stop, 'the same command continues')
 
 
 def _show(config, summary):

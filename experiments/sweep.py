@@ -74,10 +74,7 @@ def main() -> int:
   try:
     failed = [o for o in executor.run_all(every, jobs) if o.failed]
   except KeyboardInterrupt as stop:
-    is_resumed = 'goes on' in str(stop)
-    command_line.interrupted(
-      stop, '' if is_resumed else 'the same command goes on'
-    )
+    command_line.interrupted(stop, 'the same command continues')
   for outcome in failed:
     print(f'failed: {outcome.task.place}: {outcome.status}')
   _compare(runs, root)
@@ -108,7 +105,7 @@ def _compare(runs, root):
     files.write_text(path, search_space.flags_of(runs[name][0].directory))
     print(f'best by {score}, {mean:.4f}: {name}, in {path}')
   elif score:
-    print(f'no best by {score}: no setting has all its seeds')
+    print(f'no setting is selected by {score}: each lacks a finished seed')
 
 
 if __name__ == '__main__':

@@ -74,7 +74,7 @@ def _write(folder, found):
     figure.savefig(folder / f'{name}.png')
   files.write_text(
     folder / run_files.SCORES,
-    json.dumps(uncertainty.flat(found), indent=2) + '\n',
+    json.dumps(uncertainty.scores_by_name(found), indent=2) + '\n',
   )
 
 

@@ -127,16 +127,16 @@ bfl_tf.plots.dots(
 wines = bfl_tf.data.rows_like(
   FOLDER / 'new.csv', run.trained.task.features
 )
-said = run.trained.predict(wines)
+prediction = run.trained.predict(wines)
 classes = pd.Index(run.trained.task.classes)
-nine_in_ten, _ = report.promise.sets(said.probs)
+sets_90, _ = report.sets.classes(prediction.probs)
 pd.DataFrame(
   {
-    'class': classes[said.probs.argmax(1)],
-    'probability': said.probs.max(1),
-    'entropy': said.normalized_entropy,
-    'epistemic': said.epistemic_uncertainty,
-    'set of 90 %': [', '.join(classes[each]) for each in nine_in_ten],
+    'class': classes[prediction.probs.argmax(1)],
+    'probability': prediction.probs.max(1),
+    'entropy': prediction.normalized_entropy,
+    'epistemic': prediction.epistemic_uncertainty,
+    'set of 90 %': [', '.join(classes[each]) for each in sets_90],
   }
 ).round(4)
 

@@ -55,7 +55,7 @@ def config(path, **changes) -> Config:
   )
 
 
-def promise(num_examples, num_samples=1) -> prediction_sets.PredictionSets:
+def sets(num_examples, num_samples=1) -> prediction_sets.PredictionSets:
   """Returns prediction sets from `num_examples` scores in one bin."""
   counts = np.eye(4000, dtype=int)[-2] * num_examples
   return prediction_sets.PredictionSets.of([counts], num_samples, 'lac')

@@ -11,7 +11,7 @@ from bfl_tf.federation import run_data
 from bfl_tf.runs import directory, flags_file, task
 
 
-def promise_of(
+def calibrate(
   trained: model.Trained, held: data.Split, score: str
 ) -> prediction_sets.PredictionSets:
   """Returns prediction sets, calibrated on held-out examples."""

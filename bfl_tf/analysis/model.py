@@ -51,10 +51,10 @@ def load(run_dir: str | os.PathLike) -> Trained:
   )
   state = checkpoints.restore(path)
   if state is None:
-    remedy = 'delete its summary.json, and the same command trains it again'
+    remedy = 'delete its summary.json and repeat the command that trained it'
     raise ValueError(
       f'{path} has no {run_files.CHECKPOINT}: '
-      f'{directory.MADE_ANEW if sites_own else remedy}.'
+      f'{directory.SITES_REMEDY if sites_own else remedy}.'
     )
   return Trained(config, task, state.model)
 
@@ -234,7 +234,7 @@ class Trained:
     """Returns the `[2]` int32 seed of `predict`."""
     if seed is not None:
       return seeds.named(seed, 'prediction')
-    return seeds.named(self.config.seed, 'evaluation', self.config.num_rounds)
+    return seeds.named(self.config.seed, 'evaluation', self.config.final_round)
 
   def predictor(self, strategy: tf.distribute.Strategy) -> training.Predictor:
     """Returns a new predictor on a device; weights are not loaded."""

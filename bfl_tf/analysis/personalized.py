@@ -11,6 +11,8 @@ import pathlib
 import re
 from typing import NamedTuple
 
+import numpy as np
+
 from bfl_tf import files, run_files, training, weights
 from bfl_tf.analysis import loading, prediction_sets, projection
 from bfl_tf.analysis.model import Trained
@@ -32,14 +34,14 @@ class Personalized(NamedTuple):
   Attributes:
     site: Name of the site.
     model: Weights of the model.
-    promise: Prediction sets from the site's calibration examples, or None.
+    sets: Prediction sets from the site's calibration examples, or None.
     fine_tuned: Weights of the site before a projection, or None.
     own_weight: Weight of `fine_tuned` in the projection, in [0, 1].
   """
 
   site: str
   model: weights.Weights
-  promise: prediction_sets.PredictionSets | None
+  sets: prediction_sets.PredictionSets | None
   fine_tuned: weights.Weights | None = None
   own_weight: float = 1.0
 
@@ -84,11 +86,11 @@ def train(
       f'--partition={config.partition}: personalized models need clients that '
       'are sites: use a run of --partition=natural.'
     )
-  kept = {part.name for part in experiment.method.parts}
+  names_of_parts = {part.name for part in experiment.method.parts}
 
   def memory_of(client):
     memory = state.memories.get(client, {})
-    return {name: memory[name] for name in memory.keys() & kept}
+    return {name: memory[name] for name in memory.keys() & names_of_parts}
 
   some = {client: memory_of(client) for client in list(state.memories)[:1]}
   engine.check_memories(
@@ -105,7 +107,7 @@ def train(
 
   clients = range(len(names))
   models = training.in_parallel(experiment.workers, clients, trained_on)
-  return _with_promises(run, models, rule)
+  return _with_sets(run, models, rule)
 
 
 def _check_projection(run, rule):
@@ -121,24 +123,24 @@ def _check_projection(run, rule):
     )
 
 
-def _with_promises(run, models, rule) -> Iterator[Personalized]:
+def _with_sets(run, models, rule) -> Iterator[Personalized]:
   held = run.calibration
   shares = dict(held.sites) if held else {}
   for site, model in models:
-    rows = shares.get(site, ())
+    rows = shares.get(site, np.zeros(0, int))
     found = Personalized(site, model, None)
-    if rule:
+    if rule and len(rows):
       share, rows = held.take(rows[::2]), rows[1::2]
       projected, weight = projection.project(run.trained, model, rule, share)
       found = Personalized(site, projected, None, model, weight)
     if len(rows):
       own = run.trained.replace(found.model)
-      promise = loading.promise_of(own, held.take(rows), run.score)
-      found = found._replace(promise=promise)
+      sets = loading.calibrate(own, held.take(rows), run.score)
+      found = found._replace(sets=sets)
     yield found
 
 
-def home(run_dir: str | os.PathLike) -> pathlib.Path:
+def models_folder(run_dir: str | os.PathLike) -> pathlib.Path:
   """Returns the folder of a run's personalized models."""
   return pathlib.Path(run_dir) / run_files.SITES / 'models'
 
@@ -151,12 +153,12 @@ def folder(run_dir: str | os.PathLike, site: str) -> pathlib.Path:
     site: Name of the site; characters that a file name cannot hold are
       percent-encoded.
   """
-  return home(run_dir) / _NOT_IN_NAMES.sub(
+  return models_folder(run_dir) / _NOT_IN_NAMES.sub(
     lambda found: f'%{ord(found[0]):02X}', site
   )
 
 
-def kept(
+def save(
   run_dir: str | os.PathLike,
   trained: Trained,
   personalized: Iterable[Personalized],
@@ -180,7 +182,7 @@ def kept(
     ValueError: A model cannot be written; earlier models remain.
   """
   # The scores belong to the replaced models; the command writes new ones.
-  (home(run_dir).parent / run_files.SCORES).unlink(missing_ok=True)
+  (models_folder(run_dir).parent / run_files.SCORES).unlink(missing_ok=True)
   try:
     for own in personalized:
       _write(folder(run_dir, own.site), trained, own, epochs)
@@ -205,6 +207,6 @@ def _write(path, trained, own, epochs):
   directory.write_task(trained.task)
   state = State(trained.config.num_rounds, own.model, {}, {})
   checkpoints.save(state, path)
-  if own.promise:
-    prediction_sets.write(path, own.promise)
+  if own.sets:
+    prediction_sets.write(path, own.sets)
   directory.write_flags(trained.config)

@@ -51,8 +51,15 @@ class PredictionSets(NamedTuple):
     limits = tuple(metrics.threshold(total, 1 - level) for level in LEVELS)
     return cls(LEVELS, limits, int(total.sum()), num_samples, score)
 
-  def sets(self, probs: np.ndarray) -> list[np.ndarray]:
-    """Returns the sets of each level, `[num_examples, num_classes]` bool."""
+  def classes(self, probs: np.ndarray) -> list[np.ndarray]:
+    """Returns whether the set of an example contains a class, by level.
+
+    Args:
+      probs: `[num_examples, num_classes]`, predictive probabilities.
+
+    Returns:
+      For each level, booleans `[num_examples, num_classes]`.
+    """
     scores = metrics.set_scores(probs, self.score)
     return [scores <= limit for limit in self.thresholds]
 
@@ -79,9 +86,9 @@ def score_for(is_numeric: bool, score: str) -> str:
   return RESIDUAL if is_numeric else score
 
 
-def write(run_dir: str | os.PathLike, promise: PredictionSets) -> None:
+def write(run_dir: str | os.PathLike, sets: PredictionSets) -> None:
   """Writes prediction sets to the directory of a run or personalized model."""
-  content = {**promise._asdict(), 'num_bins': conformal.NUM_BINS}
+  content = {**sets._asdict(), 'num_bins': conformal.NUM_BINS}
   path = pathlib.Path(run_dir) / run_files.CONFORMAL
   files.write_text(path, json.dumps(content, indent=2) + '\n')
 

@@ -26,7 +26,7 @@ _WEIGHTS = np.linspace(0, 1, 11)
 
 def barycenter(
   rule: str,
-  globe: weights.Weights,
+  global_posterior: weights.Weights,
   own: weights.Weights,
   weight: float,
 ) -> weights.Weights:
@@ -34,13 +34,13 @@ def barycenter(
 
   Args:
     rule: One of `RULES`.
-    globe: Global posterior.
+    global_posterior: Global posterior.
     own: Posterior of the site.
     weight: Weight of `own`, in [0, 1].
   """
   if weight in (0, 1):
-    return own if weight else globe
-  weighted = [(globe, 1 - weight), (own, weight)]
+    return own if weight else global_posterior
+  weighted = [(global_posterior, 1 - weight), (own, weight)]
   return pooling.pool_models(pooling.rule_of(rule), weighted)
 
 

@@ -34,11 +34,11 @@ def write(path: pathlib.Path, report: reports.Report) -> None:
       figure.savefig(folder / f'{name}.png')
     text = report_page.page(path.resolve().name, report, folder)
     files.write_text(folder / 'report.html', text)
-    if report.promise:
-      prediction_sets.write(path, report.promise)
+    if report.sets:
+      prediction_sets.write(path, report.sets)
     else:
       (path / run_files.CONFORMAL).unlink(missing_ok=True)
-    scores = json.dumps(reports.flat(report), indent=2)
+    scores = json.dumps(reports.scores_by_name(report), indent=2)
     files.write_text(folder / run_files.SCORES, scores + '\n')
 
 
@@ -56,41 +56,45 @@ def lines(
     if table:
       yield from [*tables_lib.table(table).splitlines(), '']
   for site, why in report.rejected.items():
-    yield f'site {site} is left out: {why}'
+    yield f'site {site} was not scored: {why}'
   if not report.sites:
     yield (
-      'no sites: of a .csv --client_column names them, of an .npz client_ids '
-      'and client_ids_test'
+      'The run has no sites: to define them, set --client_column for a .csv, '
+      'or add client_ids and client_ids_test to an .npz.'
     )
-  if report.promise is None:
-    here = '' if of_nodes else ', or --calibrate_on_test=0.5 here'
-    yield f'no sets: give the run a --calibration_fraction{here}'
+  if report.sets is None:
+    here = '' if of_nodes else ', or --calibrate_on_test=0.5 in this command'
+    yield (
+      f'no prediction sets: they need a run with --calibration_fraction{here}'
+    )
   else:
-    yield from _promised(report.promise)
+    yield from _threshold_lines(report.sets)
   there = ", on the server's machine" if of_nodes else ''
   yield f'tables, plots and report.html in {path / "sites"}{there}'
 
 
-def _promised(promise):
-  for level, limit in zip(promise.levels, promise.thresholds, strict=True):
-    number = f'from {promise.num_examples} calibration examples'
-    if promise.score == prediction_sets.RESIDUAL:
+def _threshold_lines(sets):
+  for level, limit in zip(sets.levels, sets.thresholds, strict=True):
+    number = f'from {sets.num_examples} calibration examples'
+    if sets.score == prediction_sets.RESIDUAL:
       half = metrics.interval_half_width(limit)
       yield (
         f'{100 * level:g} % intervals: prediction ± {half:.3g} standard '
         f'deviations, {number}'
       )
       continue
-    few = '' if limit < 1 else ': too few, so every class'
+    few = (
+      '' if limit < 1 else '; they are too few, so that a set has all classes'
+    )
     yield (
       f'{100 * level:g} % sets: the most probable class and more classes by '
-      f'{promise.score}, {number}{few}'
+      f'{sets.score}, {number}{few}'
     )
 
 
 def figures(report: reports.Report) -> dict[str, Any]:
   """Draws scores by site and by class, and overall calibration."""
-  levels = report.promise.levels if report.promise else ()
+  levels = report.sets.levels if report.sets else ()
   targets = {f'Coverage of {level:g}': level for level in levels}
   covered = {name: f'coverage_{level:g}' for name, level in targets.items()}
   together = report.together

@@ -39,7 +39,7 @@ def page(title: str, report: reports.Report, folder: pathlib.Path) -> str:
     'report': report,
     'whole': report.summary[0],
     'total': report.summary[0]['num_examples'],
-    'levels': report.promise.levels if report.promise else (),
+    'levels': report.sets.levels if report.sets else (),
   }
   if not report.classes:
     return environment.get_template('report_numbers.html').render(**shared)

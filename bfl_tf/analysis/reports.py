@@ -35,7 +35,7 @@ class Report:
     summary: Scores of all examples together, and the mean, the worst and the
       standard deviation over sites.
     together: Statistics of all examples.
-    promise: Prediction sets from the calibration examples, or None.
+    sets: Prediction sets from the calibration examples, or None.
     rejected: Reason why a site did not reply, by site.
   """
 
@@ -43,16 +43,16 @@ class Report:
   classes: list[Row]
   summary: list[Row]
   together: site_statistics.Statistics = dataclasses.field(compare=False)
-  promise: prediction_sets.PredictionSets | None
+  sets: prediction_sets.PredictionSets | None
   rejected: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   @classmethod
   def of(
     cls,
     trained: Trained,
-    tallies: Mapping[str, site_statistics.Statistics],
+    statistics: Mapping[str, site_statistics.Statistics],
     together: site_statistics.Statistics,
-    promise: prediction_sets.PredictionSets | None,
+    sets: prediction_sets.PredictionSets | None,
     client_names: Sequence[str],
     personalized: Mapping[str, Row] = types.MappingProxyType({}),
   ) -> 'Report':
@@ -60,29 +60,29 @@ class Report:
 
     Args:
       trained: Model of the run.
-      tallies: Statistics of each site, in the order of the rows.
+      statistics: Statistics of each site, in the order of the rows.
       together: Statistics of all examples.
-      promise: Prediction sets of the statistics.
+      sets: Prediction sets of the statistics.
       client_names: Site of each client; empty if clients are not sites.
       personalized: Additional columns, by site.
     """
     drawn = _drawn(trained.config, client_names)
     sites = []
-    for name, tally in tallies.items():
-      row = {'site': name, **tally.row(promise)}
+    for name, one in statistics.items():
+      row = {'site': name, **one.row(sets)}
       if drawn:
         row['rounds_selected'] = sum(name in each for each in drawn)
       sites.append(row | personalized.get(name, {}))
     classes = []
     if isinstance(together, site_statistics.SiteStatistics):
       classes = [
-        {'class': name, **together.class_row(number, promise)}
+        {'class': name, **together.class_row(number, sets)}
         for number, name in enumerate(trained.task.classes)
       ]
-    whole = {'over': 'all examples', **together.row(promise)}
+    whole = {'over': 'all examples', **together.row(sets)}
     over_sites = _summary(sites, drawn[-1] if drawn else ())
     table = [whole, *over_sites]
-    return cls(sites, classes, table, together, promise)
+    return cls(sites, classes, table, together, sets)
 
 
 def report(
@@ -96,7 +96,7 @@ def report(
     personalized: Personalized models, as `personalized.train` yields them.
   """
   trained, test = run.trained, run.test
-  promise = run.calibration and loading.promise_of(
+  sets = run.calibration and loading.calibrate(
     trained, run.calibration, run.score
   )
   prediction, y = trained.predict(test.x), test.y
@@ -110,18 +110,18 @@ def report(
       name: site_statistics.of(
         type(prediction)(*(values[rows] for values in prediction)),
         y[rows],
-        promise,
+        sets,
       )
       for name, rows in test.sites
     },
-    site_statistics.of(prediction, y, promise),
-    promise,
+    site_statistics.of(prediction, y, sets),
+    sets,
     names,
     dict(_own_scores(run, personalized)),
   )
 
 
-def flat(found: Report) -> dict[str, float]:
+def scores_by_name(found: Report) -> dict[str, float]:
   """Returns summary scores of a report by name, for tables over runs."""
   whole, *over_sites = found.summary
   # The run itself reports the other scores of all examples.
@@ -141,9 +141,9 @@ def _own_scores(run, personalized) -> Iterator[tuple[str, Row]]:
       continue
     share = run.test.take(tested[found.site])
     # Levels with too few calibration examples are not scored.
-    promise = found.promise and found.promise.informative()
+    sets = found.sets and found.sets.informative()
     own = run.trained.replace(found.model)
-    row = _scores('personalized', own, share, promise)
+    row = _scores('personalized', own, share, sets)
     if found.fine_tuned is not None:
       before = run.trained.replace(found.fine_tuned)
       row |= _scores('fine_tuned', before, share, None)
@@ -151,11 +151,11 @@ def _own_scores(run, personalized) -> Iterator[tuple[str, Row]]:
     yield found.site, row
 
 
-def _scores(prefix, trained, share, promise) -> Row:
-  scores = site_statistics.of(trained.predict(share.x), share.y, promise)
+def _scores(prefix, trained, share, sets) -> Row:
+  scores = site_statistics.of(trained.predict(share.x), share.y, sets)
   return {
     f'{prefix}_{name}': score
-    for name, score in scores.row(promise).items()
+    for name, score in scores.row(sets).items()
     if name.partition('_')[0] in _OWN_SCORES
   }
 

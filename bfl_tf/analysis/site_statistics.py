@@ -50,26 +50,26 @@ class SiteStatistics(NamedTuple):
     cls,
     probs: np.ndarray,
     y: np.ndarray,
-    promise: prediction_sets.PredictionSets | None,
+    sets: prediction_sets.PredictionSets | None,
   ) -> 'SiteStatistics':
     """Returns the sums over examples.
 
     Args:
       probs: Probabilities `[num_examples, num_classes]`.
       y: Integer labels `[num_examples]`.
-      promise: Prediction sets, or None.
+      sets: Prediction sets, or None.
     """
     num_classes = probs.shape[1]
 
     def by_class(values):
       return np.bincount(y, values, num_classes).astype(np.int64)
 
-    sets = promise.sets(probs) if promise else []
+    members = sets.classes(probs) if sets else []
     rows = np.arange(y.size)
 
     def by_level(function):
-      found = [by_class(function(each)) for each in sets]
-      return np.array(found, np.int64).reshape(len(sets), num_classes)
+      found = [by_class(function(each)) for each in members]
+      return np.array(found, np.int64).reshape(len(members), num_classes)
 
     likelihood = probs.astype(np.float64)[rows, y]
     bins = metrics.reliability(probs, y, _NUM_BINS)
@@ -127,9 +127,7 @@ class SiteStatistics(NamedTuple):
     with np.errstate(invalid='ignore'):
       return self.right / self.examples
 
-  def row(
-    self, promise: prediction_sets.PredictionSets | None
-  ) -> dict[str, Any]:
+  def row(self, sets: prediction_sets.PredictionSets | None) -> dict[str, Any]:
     """Returns the scores of all examples; None for an unknown score."""
     size = self.num_examples
     in_bins, right, confidence = self.binned
@@ -141,11 +139,11 @@ class SiteStatistics(NamedTuple):
       'auroc': float(known.mean()) if known.size else None,
       'nll': float(self.loss / size),
       'ece': float(np.abs(right - confidence).sum() / in_bins.sum()),
-      **self._sets(promise, np.s_[:]),
+      **self._set_scores(sets, np.s_[:]),
     }
 
   def class_row(
-    self, number: int, promise: prediction_sets.PredictionSets | None
+    self, number: int, sets: prediction_sets.PredictionSets | None
   ) -> Mapping[str, Any]:
     """Returns the scores of a class, or only `num_examples` if it is 0."""
     row = {'num_examples': int(self.examples[number])}
@@ -156,13 +154,13 @@ class SiteStatistics(NamedTuple):
       **row,
       'recall': float(self.recall[number]),
       **({'auroc': auroc} if np.isfinite(auroc) else {}),
-      **self._sets(promise, np.s_[number : number + 1]),
+      **self._set_scores(sets, np.s_[number : number + 1]),
     }
 
-  def _sets(self, promise, classes):
+  def _set_scores(self, sets, classes):
     row: dict[str, Any] = {}
     size = self.examples[classes].sum()
-    for at, level in enumerate(promise.levels if promise else ()):
+    for at, level in enumerate(sets.levels if sets else ()):
       covered, sizes, single, right = (
         float(sums[at, classes].sum())
         for sums in (self.covered, self.sizes, self.single, self.single_right)
@@ -202,11 +200,11 @@ class NumericStatistics(NamedTuple):
     cls,
     prediction: NumericPrediction,
     y: np.ndarray,
-    promise: prediction_sets.PredictionSets | None,
+    sets: prediction_sets.PredictionSets | None,
   ) -> 'NumericStatistics':
     """Returns the sums over examples; arguments as of `of`."""
     given, size = prediction.evaluation(y, _NUM_BINS), len(y)
-    halves = np.array(promise.half_widths() if promise else [])
+    halves = np.array(sets.half_widths() if sets else [])
     inside = np.abs(given.residual) <= halves[:, np.newaxis]
     return cls(
       np.array(size),
@@ -232,9 +230,7 @@ class NumericStatistics(NamedTuple):
     sums = (mine + theirs for mine, theirs in zip(self, other))
     return NumericStatistics(*sums)
 
-  def row(
-    self, promise: prediction_sets.PredictionSets | None
-  ) -> dict[str, Any]:
+  def row(self, sets: prediction_sets.PredictionSets | None) -> dict[str, Any]:
     """Returns the scores of all examples."""
     size = int(self.examples)
     below = np.cumsum(self.pit)[:-1] / size
@@ -246,7 +242,7 @@ class NumericStatistics(NamedTuple):
       'crps': float(self.crps / size),
       'pit_error': float(np.abs(below - uniform).mean()),
     }
-    for at, level in enumerate(promise.levels if promise else ()):
+    for at, level in enumerate(sets.levels if sets else ()):
       row[f'coverage_{level:g}'] = float(self.covered[at] / size)
       row[f'width_{level:g}'] = float(self.widths[at] / size)
     return row
@@ -258,18 +254,18 @@ Statistics = SiteStatistics | NumericStatistics
 def of(
   prediction: Prediction | NumericPrediction,
   y: np.ndarray,
-  promise: prediction_sets.PredictionSets | None,
+  sets: prediction_sets.PredictionSets | None,
 ) -> Statistics:
   """Returns the sums over examples.
 
   Args:
     prediction: Predictions of the examples.
     y: Labels `[num_examples]`.
-    promise: Prediction sets, or None.
+    sets: Prediction sets, or None.
   """
   if isinstance(prediction, NumericPrediction):
-    return NumericStatistics.of(prediction, y, promise)
-  return SiteStatistics.of(prediction.probs, y, promise)
+    return NumericStatistics.of(prediction, y, sets)
+  return SiteStatistics.of(prediction.probs, y, sets)
 
 
 def score_counts(

@@ -63,7 +63,7 @@ def other(
     name, split=split or default, like=like, resize=True, flag=distance
   )
   shown = pathlib.Path(name).stem if kind in names.FILES else name
-  return Other(distance, shown, x[some(len(x), count)])
+  return Other(distance, shown, x[subset(len(x), count)])
 
 
 class Evaluated(NamedTuple):
@@ -96,7 +96,7 @@ def evaluate(
     corrupt: Whether to score corrupted images, if the inputs are uint8 images.
   """
   trained, remarks = run.trained, []
-  test = run.test.take(some(len(run.test.y), num_examples))
+  test = run.test.take(subset(len(run.test.y), num_examples))
   prediction = trained.predict(test.x, num_samples)
   tables: dict[str, list[Row]] = {
     'detection': [
@@ -120,14 +120,14 @@ def evaluate(
     remarks.append(f'a {parameter} of {value:.3f}, fitted on {name}')
   else:
     remarks.append(
-      'no temperature: give the run a --calibration_fraction, or '
-      '--calibrate_on_test=0.5 here'
+      'no temperature was fitted: this needs a run with '
+      '--calibration_fraction, or --calibrate_on_test=0.5 in this command'
     )
   if test.x.ndim == 4 and test.x.dtype == 'uint8':
     if test.x.max() < _DARK:
       remarks.append(
-        f'pixels go up to {test.x.max()}: other sets, and corruptions, are '
-        'made for 255 and lie far off'
+        f'the largest pixel value is {test.x.max()}, but other data sets and '
+        'corruptions assume 255: do not interpret their scores'
       )
     if corrupt and not trained.task.is_numeric:
       seed = trained.config.seed
@@ -135,7 +135,7 @@ def evaluate(
   return Evaluated(tables, tuple(remarks))
 
 
-def some(size: int, count: int) -> np.ndarray:
+def subset(size: int, count: int) -> np.ndarray:
   """Returns `count` of `size` indices, always the same; all if `count` is 0."""
   if not 0 < count < size:
     return np.arange(size)
@@ -286,7 +286,7 @@ def corrupted(
     }
 
 
-def flat(
+def scores_by_name(
   found: Mapping[str, Sequence[Row]],
 ) -> dict[str, float]:
   """Returns all scores by name, for tables over runs."""

@@ -160,10 +160,10 @@ def _encode(cells, is_categorical, like):
     like = encoding.of_column(cells.name, kinds)
   known = [feature.value for feature in like]
   for row, word in words[~words.isin(known)].items():
-    why = 'no finite number' if None in known else 'new to the run'
+    why = 'not a finite number' if None in known else 'new to the run'
     raise ValueError(
       f'{word!r} in row {row}, '
-      f'{why if word else "a missing value, and no site had one"}'
+      f'{why if word else "a missing value, which no site had in training"}'
     )
   at = words.reindex(cells.index)
   return like, [
@@ -175,12 +175,12 @@ def _check(numbers, words):
   """Raises a ValueError if a column holds neither numbers nor categories."""
   if len(words) and numbers.count():
     raise ValueError(
-      f'numbers and {len(words)} cells that are no finite ones: '
+      f'numbers, and {len(words)} cells that are not finite numbers: '
       f'{words.iloc[0]!r} in row {words.index[0]}'
     )
   if len(words) < _CELLS_PER_CATEGORY * words.nunique():
     raise ValueError(
-      f'{words.nunique()} words in {len(words)} cells, too many for categories'
+      f'{words.nunique()} texts in {len(words)} cells, too many for categories'
     )
   if numbers.count() and arrays.is_lost(numbers.dropna().to_numpy()):
     raise ValueError(arrays.LOST)

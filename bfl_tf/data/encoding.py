@@ -67,8 +67,8 @@ def union(mine: Features, theirs: Features) -> Features:
   for column, found in values.items():
     if None in found and found - {None, ''}:
       raise ValueError(
-        f'its column {column!r} has numbers and theirs has categories, or the '
-        'other way round: the owners name it in categorical-columns'
+        f'its column {column!r} is numeric and that of others is categorical, '
+        'or vice versa: all owners must name it in categorical-columns'
       )
   return tuple(
     f for column in values for f in of_column(column, values[column])

@@ -76,8 +76,8 @@ def _ids(where, key, found, size):
   ids = found[key]
   if ids.shape != (size,) or ids.dtype.kind not in 'iuUS':
     raise ValueError(
-      f'{where}: {key} must be integers or texts [{size}], one an example, got '
-      f'shape {ids.shape} of {ids.dtype}.'
+      f'{where}: {key} must be integers or texts [{size}], one per example, '
+      f'got shape {ids.shape} of {ids.dtype}.'
     )
   return ids.astype(str) if ids.dtype.kind == 'S' else ids
 

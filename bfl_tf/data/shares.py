@@ -47,7 +47,7 @@ def hold_out(
       named = '' if ids is None else f'site {site!r} has '
       raise ValueError(
         f'{where}: {named}{rows.size} example(s), of which --{flag}={fraction} '
-        'leaves none: lower it, add examples, or leave these out.'
+        'leaves none: lower it, add examples, or remove these.'
       )
     own = (x, y) if ids is None else (x[rows], y[rows])
     taken = _spread(own[1], quota, _draws(flag, *own))

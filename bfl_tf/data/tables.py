@@ -109,8 +109,8 @@ def _numbers(column, texts):
   for row, text in enumerate(texts, start=2):
     if not csv_files.is_number(text):
       raise ValueError(
-        f'{column} has {text!r} in row {row}, which is no number: correct it, '
-        'or set --likelihood=categorical.'
+        f'{column} has {text!r} in row {row}, which is not a number: '
+        'correct it, or set --likelihood=categorical.'
       )
   return arrays.numbers(column, np.array(texts, np.float64))
 

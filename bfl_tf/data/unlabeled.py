@@ -74,7 +74,7 @@ def _load(flag, name, split, like):
     return tfds.load_images(name, split, flag)
   if split != 'train':
     raise ValueError(
-      f'{_setting(flag, split)} slices TFDS sets only: leave it out for '
+      f'{_setting(flag, split)} slices TFDS sets only: remove it for '
       f'--{flag}={name}.'
     )
   if kind == 'builtin':

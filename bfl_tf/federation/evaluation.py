@@ -34,7 +34,7 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> Evaluated:
       samples.
   """
   config, dataset = experiment.config, experiment.dataset
-  test = dataset.test if last else _some(dataset.test, config)
+  test = dataset.test if last else _subset(dataset.test, config)
   predictive, groups = _predict(experiment, result, test, last, 'evaluation')
   likelihood = experiment.workers[0].likelihood
   # If the weights diverged, the scores are NaN and the run continues.
@@ -71,7 +71,7 @@ def _median_scale(model):
   return float(np.median(variance) ** 0.5)
 
 
-def _some(test, config):
+def _subset(test, config):
   """Returns the test examples of all evaluations before the last."""
   if not 0 < config.num_eval_examples < len(test.y):
     return test

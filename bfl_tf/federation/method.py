@@ -4,7 +4,7 @@ Invalid combinations of these pieces raise an error here, before the run trains
 or writes anything.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import dataclasses
 import functools
 from typing import Any
@@ -92,6 +92,15 @@ class Method(Plan):
   def statistics(self) -> list:
     """Statistics that stages need in addition to the pooled model."""
     return [s for stage in self.stages for s in stage.statistics]
+
+  def shared(self, slots: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what a part receives from its server stage, by part name."""
+    stages = {stage.name: stage for stage in self.stages if stage.has_slot}
+    return {
+      part.name: stages[part.server_stage].shared(slots[part.server_stage])
+      for part in self.parts
+      if part.server_stage in stages
+    }
 
   @functools.cached_property
   def result_spec(self) -> training.Result:

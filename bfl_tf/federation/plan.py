@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 import dataclasses
 import functools
 import math
@@ -176,15 +176,15 @@ class Plan:
       by = f'--client_parts={provider.name}'
     if provider and objective.update_prior:
       raise ValueError(
-        f'{by} sets the prior of each client: leave '
-        f'{self.flag("update_prior")} out.'
+        f'{by} sets the prior of each client: remove '
+        f'{self.flag("update_prior")}.'
       )
     if objective.kl_reduction == 'tied' and (
       provider or objective.update_prior
     ):
       raise ValueError(
         f'{self.flag("kl_reduction")} ties the mean of the prior to the '
-        f'posterior: leave {by} out.'
+        f'posterior: remove {by}.'
       )
     initial = getattr(objective, 'initial_scale', 0)
     if 0 < objective.max_scale < initial:
@@ -342,11 +342,6 @@ class Plan:
               f'{type(leaf).__name__}.'
             )
     return memory
-
-  def shared(self, slots: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the slot of the server stage that a part needs, by part name."""
-    stages = {part.name: part.server_stage for part in self.parts}
-    return {name: slots[of] for name, of in stages.items() if of in slots}
 
 
 def _possible_epochs(config) -> list[int]:

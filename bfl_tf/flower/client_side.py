@@ -266,12 +266,12 @@ def answer(question: messages.Question, own: Own) -> Mapping[str, Any]:
   split = dataset.recoded(task.features).splits.get(question.share)
   if split is None or not len(split.y):
     raise ValueError(f'the file of this node has no {question.share} share')
-  promise = None
+  sets = None
   if question.limits.size:
     # Rounds to whole bins: finer limits could reveal an example's score.
     bins = question.limits.astype(int).reshape(len(prediction_sets.LEVELS))
     limits = tuple(bins / conformal.NUM_BINS)
-    promise = prediction_sets.PredictionSets(
+    sets = prediction_sets.PredictionSets(
       prediction_sets.LEVELS, limits, 0, 0, question.score
     )
   training.configure(
@@ -286,4 +286,4 @@ def answer(question: messages.Question, own: Own) -> Mapping[str, Any]:
   if question.share == 'calibration':
     counts = site_statistics.score_counts(prediction, y, question.score)
     return {'counts': counts}
-  return site_statistics.of(prediction, y, promise)._asdict()
+  return site_statistics.of(prediction, y, sets)._asdict()

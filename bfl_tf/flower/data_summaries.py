@@ -123,7 +123,7 @@ class DataSummary:
       and np.all(scatter <= size * largest**2)
       and (not self.numbers or self.numbers.size.tolist() == [rows])
     ):
-      raise ValueError('no examples have these sums')
+      raise ValueError('no set of examples has these sums')
 
   def to_json(self) -> str:
     """Returns the summary as JSON with exact floats."""
@@ -154,7 +154,9 @@ class DataSummary:
       if here != there:
         raise ValueError(f"its {what} is {there}, the others' {here}")
     if bool(mine.numbers) != bool(theirs.numbers):
-      raise ValueError("its labels are numbers, or the others' are")
+      raise ValueError(
+        'its labels are numbers and those of others are classes, or vice versa'
+      )
     counts = {**self.counts}
     for name, number in other.counts.items():
       counts[name] = counts.get(name, 0) + number

@@ -63,7 +63,7 @@ class FederatedEvaluation:
     Raises:
       TooFewClientsError: Fewer than `--min_clients` sent a valid reply.
     """
-    trained, promise = self.trained, None
+    trained, sets = self.trained, None
     if trained.config.calibration_fraction:
       answers = self._answers(
         'calibration',
@@ -74,7 +74,7 @@ class FederatedEvaluation:
         ),
       )
       counts = [arrays['counts'] for arrays in answers.values()]
-      promise = prediction_sets.PredictionSets.of(
+      sets = prediction_sets.PredictionSets.of(
         counts, trained.num_samples(), self.score
       )
     # Shapes and dtypes do not depend on the example.
@@ -86,12 +86,12 @@ class FederatedEvaluation:
         np.eye(trained.task.num_classes)[:1], one, one, one
       ),
       np.zeros(1, int),
-      promise,
+      sets,
     )
     made: Any = type(like)
     answers = self._answers(
       'test',
-      promise,
+      sets,
       like._asdict(),
       lambda arrays, size: made(**arrays).check(size),
     )
@@ -100,7 +100,7 @@ class FederatedEvaluation:
       trained,
       by_name,
       functools.reduce(made.merge, by_name.values()),
-      promise,
+      sets,
       list(self.names.values()),
     )
     rejected = {self.names[c]: w for c, w in sorted(self.rejected.items())}
@@ -109,7 +109,7 @@ class FederatedEvaluation:
   def _answers(
     self,
     share: str,
-    promise: prediction_sets.PredictionSets | None,
+    sets: prediction_sets.PredictionSets | None,
     like: Mapping[str, np.ndarray],
     check: Callable[[Mapping[str, np.ndarray], int], None],
   ) -> dict[int, Mapping[str, np.ndarray]]:
@@ -117,14 +117,14 @@ class FederatedEvaluation:
 
     Args:
       share: Share of the examples, as of `Question`.
-      promise: Prediction sets, or None.
+      sets: Prediction sets, or None.
       like: Arrays with the expected shapes and types.
       check: Raises an error if arrays do not fit the number of examples.
     """
     found: dict[int, Mapping[str, np.ndarray]] = {}
     for client, reply in nodes.exchange(
       self.numbered.grid,
-      self._errands(share, promise),
+      self._messages(share, sets),
       _WINDOW,
       self.seconds,
     ):
@@ -150,10 +150,10 @@ class FederatedEvaluation:
     # A fixed order of sums makes results independent of arrival times.
     return dict(sorted(found.items()))
 
-  def _errands(self, share, promise) -> Iterator[tuple[int, flwr_app.Message]]:
+  def _messages(self, share, sets) -> Iterator[tuple[int, flwr_app.Message]]:
     flags = '\n'.join(flags_file.flag_lines(self.trained.config))
     task = self.trained.task.to_json()
-    thresholds = promise.thresholds if promise else ()
+    thresholds = sets.thresholds if sets else ()
     limits = np.round(np.multiply(thresholds, conformal.NUM_BINS))
     packed = messages.pack_arrays({'model': self.trained.weights})
     clients = sorted(set(self.introduced) - set(self.rejected))

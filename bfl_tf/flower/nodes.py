@@ -182,7 +182,7 @@ Reply = flwr_app.Message | Exception
 
 def exchange(
   grid: serverapp.Grid,
-  errands: Iterator[tuple[int, flwr_app.Message]],
+  requests: Iterator[tuple[int, flwr_app.Message]],
   window: int,
   seconds: float,
 ) -> Iterator[tuple[int, Reply]]:
@@ -192,7 +192,7 @@ def exchange(
 
   Args:
     grid: Grid of Flower.
-    errands: Clients with their messages, created on demand.
+    requests: Clients with their messages, created on demand.
     window: Maximum number of messages without a reply.
     seconds: Time limit for a reply.
 
@@ -205,7 +205,7 @@ def exchange(
   while more or out:
     free = window - len(out)
     sent = 0
-    for client, message in itertools.islice(errands, free):
+    for client, message in itertools.islice(requests, free):
       sent += 1
       numbers = [n for n in grid.push_messages([message]) if n]
       if not numbers:

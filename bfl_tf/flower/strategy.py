@@ -65,8 +65,8 @@ class BayesianStrategy(strategy.FedAvg):
     self._weighting = _made('weighting', weighting, pooling.WEIGHTINGS)
     if not self._rule.takes_weights and weighting != 'auto':
       raise ValueError(
-        f'rule {rule!r} takes no client weights: leave weighting='
-        f'{weighting!r} out.'
+        f'rule {rule!r} takes no client weights: remove weighting='
+        f'{weighting!r}.'
       )
     self._max_update_norm = max_update_norm
     layout = weights.Layout.of(model)

@@ -131,6 +131,9 @@ class Stage(server.Stage):
     start = weights.natural(model).numpy()
     return {'start': start, 'known': start}
 
+  def shared(self, slot):
+    return {'start': slot['start']}
+
   def __call__(self, state, reference, pooled, statistics, seed):
     sums, slot = statistics[self.statistics[0]], state.slots[self.name]
     rho, _ = sums['sent'] / sums['weight']

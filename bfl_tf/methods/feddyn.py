@@ -85,6 +85,9 @@ class Stage(server.Stage):
     zero = np.zeros(())
     return {'moved': np.zeros(model.mean.size), 'weight': zero, 'updates': zero}
 
+  def shared(self, slot):
+    return {}
+
   def __call__(self, state, reference, pooled, statistics, seed):
     sums, slot = statistics[self.statistics[0]], state.slots[self.name]
     slot = {key: np.asarray(slot[key] + sums[key]) for key in slot}

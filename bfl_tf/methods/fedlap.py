@@ -93,6 +93,9 @@ class Stage(server.Stage):
     start = model.mean.astype(np.float64)
     return {'start': start, 'duals': start}
 
+  def shared(self, slot):
+    return {'start': slot['start']}
+
   def __call__(self, state, reference, pooled, statistics, seed):
     slot = state.slots[self.name]
     duals = slot['duals'] + statistics[self.statistics[0]]['duals']

@@ -47,8 +47,9 @@ class Part(training.Part):
     # The stage overwrites the mean with an average, so the rule must average.
     'pooling': ('nwa', 'ws', 'lp', 'wasserstein', 'log_variance'),
   }
-  # With these parts the update is not the sum of SGD's steps.
-  incompatible_with = ('independent_init', 'swag')
+  # With the first two parts, the update is not the sum of SGD's steps. The
+  # stages of the others compute the mean in another way.
+  incompatible_with = ('independent_init', 'swag', 'feddyn', 'fedlap')
   uses = {'sgd': training.SGD}
 
   def begin(self, start, shared, memory):

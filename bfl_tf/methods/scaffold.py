@@ -113,6 +113,9 @@ class Stage(server.Stage):
     control = np.zeros(model.mean.size, np.float32)
     return {'control': control, 'weight': np.zeros(()), 'updates': np.zeros(())}
 
+  def shared(self, slot):
+    return {'control': slot['control']}
+
   def __call__(self, state, reference, pooled, statistics, seed):
     sums, slot = statistics[self.statistics[0]], state.slots[self.name]
     updates = slot['updates'] + sums['updates']

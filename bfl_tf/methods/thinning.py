@@ -66,9 +66,11 @@ class Part(training.Part):
     return model, tf.reshape(samples, [-1]), None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Stage(server.Stage):
   """Ensemble S: the pooled model with each client sample as its mean."""
+
+  resources: server.Resources
 
   name = 'samples'
   statistics = (posteriors.Updates(),)
@@ -83,4 +85,4 @@ class Stage(server.Stage):
     samples = posteriors.Models(
       len(means), lambda index: pooled.replace_mean(means[index])
     )
-    return state, {}, {'S': samples}
+    return state, {}, {'S': self.resources.recalibrated(samples, seed)}

@@ -78,7 +78,7 @@ def check_per_example(
   wanted = values.size if num_examples is None else num_examples
   if values.shape != (wanted,) or not wanted or not np.isfinite(values).all():
     raise ValueError(
-      f'{name} must be finite numbers, one an example, got shape '
+      f'{name} must be finite numbers, one per example, got shape '
       f'{values.shape}.'
     )
   return values

@@ -28,7 +28,9 @@ from bfl_tf.startup import tf
 _LOCK = '.lock'
 
 # Hint in errors about a personalized model that is incomplete.
-MADE_ANEW = "bfl-tf report --personalize_epochs makes sites' models anew"
+SITES_REMEDY = (
+  "compute sites' models again (bfl-tf report --personalize_epochs)"
+)
 
 
 class BusyError(ValueError):
@@ -125,7 +127,7 @@ class RunDirectory:
       return f'it was begun with {flags_file.shown(config, theirs)}'
     changed = flags_file.changed(self.path, config)
     if changed:
-      return f'what {", ".join(changed)} names has changed since'
+      return f'the file or code that {", ".join(changed)} names has changed'
     return None
 
   def check_free(self) -> None:

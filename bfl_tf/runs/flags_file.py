@@ -132,13 +132,13 @@ def obstacle_to_more_rounds(config: Config, num_rounds: int) -> str | None:
     )
     if first != second:
       return (
-        f'--learning_rate_schedule={config.learning_rate_schedule} is laid out '
-        'over all rounds'
+        f'--learning_rate_schedule={config.learning_rate_schedule} depends on '
+        'the number of rounds'
       )
   for method in config.selection.methods:
     arguments = inspect.signature(method.factory).parameters
     if 'num_rounds' in arguments and method.role != 'learning_rate_schedule':
-      return f'--{method.role}={method.name} is made for a number of rounds'
+      return f'--{method.role}={method.name} depends on the number of rounds'
   return None
 
 

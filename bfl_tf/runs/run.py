@@ -139,8 +139,8 @@ class Run:
     except OSError as error:
       logging.warning('%s', error)
     if self._saved is None:
-      return 'nothing is saved yet; the same command begins again'
-    return f'saved after round {self._saved}; the same command goes on'
+      return 'no round is saved; the same command starts again'
+    return f'saved after round {self._saved}; the same command continues'
 
   def _execute_round(self, state):
     """Returns only the next state, to free the memory of the predictors."""

@@ -162,11 +162,12 @@ class Ensemble(Stage):
       if draws.is_variance.any() and not self.resources.recalibrates:
         info['sampled_floored_fraction'] = draws.floored_fraction()
       groups['S'] = draws
-    if self.resources.recalibrates:
-      groups = {
-        name: self._recalibrated(group, seeds.child(seed, 1 + ALL.index(name)))
-        for name, group in groups.items()
-      }
+    groups = {
+      name: self.resources.recalibrated(
+        group, seeds.child(seed, 1 + ALL.index(name))
+      )
+      for name, group in groups.items()
+    }
     if 'B' in groups:
       info['beta'] = self.beta
       if self.fits_beta:
@@ -193,19 +194,6 @@ class Ensemble(Stage):
     if 'B' not in mixtures:
       return self.beta
     return mixtures.best_beta('B', np.asarray(have.server_labels))
-
-  def _recalibrated(self, group, seed):
-    """Returns models whose buffers are re-estimated at first use."""
-    buffers: dict[int, np.ndarray] = {}
-
-    def make(index):
-      model = group[index]
-      if index not in buffers:
-        of = seeds.child(seed, index)
-        buffers[index] = self.resources.measured(model, of).buffers
-      return model._replace(buffers=buffers[index])
-
-    return posteriors.Models(len(group), make, posteriors.shares_of(group))
 
   def _draws(self, pooled, statistics, seed):
     layout = self.resources.layout

@@ -180,6 +180,11 @@ class Central(Privacy):
         f'--weighting={config.weighting}: {flag} gives all clients weight 1: '
         'set equal.'
       )
+    if method.objective.kl_examples == 'all':
+      raise ValueError(
+        f'{method.flag("kl_examples")}=all: {flag} does not allow it, because '
+        'the number of all examples then changes every update: remove it.'
+      )
     for stage in method.stages:
       if stage.statistics:
         raise ValueError(

@@ -6,7 +6,8 @@ import functools
 
 import numpy as np
 
-from bfl_tf import data, training, weights
+from bfl_tf import data, seeds, training, weights
+from bfl_tf.server import posteriors
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -74,4 +75,21 @@ class Resources:
     """Returns a model with buffers re-estimated on the server's examples."""
     return training.recalibrate(
       self.workers, model, self.server_images, seed=seed
+    )
+
+  def recalibrated(
+    self, group: Sequence[weights.Weights], seed: np.ndarray
+  ) -> Sequence[weights.Weights]:
+    """Returns a group with re-estimated buffers if `recalibrates` is set."""
+    if not self.recalibrates:
+      return group
+    # Now, because the models are read while the workers predict.
+    buffers = [
+      self.measured(model, seeds.child(seed, index)).buffers
+      for index, model in enumerate(group)
+    ]
+    return posteriors.Models(
+      len(group),
+      lambda index: group[index]._replace(buffers=buffers[index]),
+      posteriors.shares_of(group),
     )

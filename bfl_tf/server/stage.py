@@ -37,6 +37,14 @@ class Stage(component.Component, abc.ABC):
     from round to round. A stage without this hook has no slot.
     """
 
+  def shared(self, slot: Any) -> Any:
+    """Returns the arrays of the slot that the stage's client part receives.
+
+    They are an array or a dict of arrays. By default, the part receives the
+    whole slot.
+    """
+    return slot
+
   @property
   def has_slot(self) -> bool:
     """Whether this stage has a slot."""

@@ -82,8 +82,7 @@ def _methods(examples):
     'IVON, NWA': {
       'variant': 'deterministic',
       'client_optimizer': 'ivon',
-      # This is KL / N for ten clients.
-      'ivon.temperature': 0.1,
+      'ivon.kl_examples': 'all',
     },
     'SWAG, product': {
       **_points(examples),

@@ -61,8 +61,8 @@ def evaluate(directory):
   ]
   evaluated = uncertainty.evaluate(run, others, _SAMPLES, _EXAMPLES)
   return {
-    **uncertainty.flat(evaluated.tables),
-    **reports.flat(reports.report(run)),
+    **uncertainty.scores_by_name(evaluated.tables),
+    **reports.scores_by_name(reports.report(run)),
   }
 
 

@@ -30,14 +30,14 @@ def prediction(size, seed=0, scale=0.5):
 def test_intervals_of_an_overconfident_model_reach_their_coverage_level():
   held, test = prediction(2000), prediction(20_000, seed=1)
   counts = site_statistics.score_counts(*held, prediction_sets.RESIDUAL)
-  promise = prediction_sets.PredictionSets.of(
+  sets = prediction_sets.PredictionSets.of(
     [counts], 1, prediction_sets.RESIDUAL
   )
   # The true quantiles are 1.645 and 1.960, in deviations twice as small.
-  assert promise.half_widths() == pytest.approx([3.29, 3.92], rel=0.05)
-  row = site_statistics.of(*test, promise).row(promise)
+  assert sets.half_widths() == pytest.approx([3.29, 3.92], rel=0.05)
+  row = site_statistics.of(*test, sets).row(sets)
   assert row['coverage_0.9'] == pytest.approx(0.9, abs=0.015)
-  assert row['width_0.9'] == pytest.approx(2 * promise.half_widths()[0] * 0.5)
+  assert row['width_0.9'] == pytest.approx(2 * sets.half_widths()[0] * 0.5)
   few = prediction_sets.PredictionSets.of(
     [metrics.residual_counts([0.1] * 8)], 1, prediction_sets.RESIDUAL
   )
@@ -109,8 +109,8 @@ def test_the_binaries_report_and_predict_numeric_labels(run_dir, tmp_path):
   )
   assert code == 0, error
   first = next(csv.DictReader(path.open()))
-  promise = prediction_sets.read(run_dir)
-  half = promise.half_widths()[0] * float(first['standard_deviation'])
+  sets = prediction_sets.read(run_dir)
+  half = sets.half_widths()[0] * float(first['standard_deviation'])
   assert float(first['guaranteed_low_0.9']) == pytest.approx(
     float(first['prediction']) - half, abs=1e-4
   )

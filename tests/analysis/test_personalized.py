@@ -28,7 +28,7 @@ def train(run_dir, run, epochs):
 def keep(run_dir, run, epochs):
   """Trains and stores a model for each site; returns the rows by site."""
   own = train(run_dir, run, epochs)
-  kept = personalized.kept(run_dir, run.trained, own, epochs)
+  kept = personalized.save(run_dir, run.trained, own, epochs)
   return {row['site']: row for row in reports.report(run, kept).sites}
 
 
@@ -61,32 +61,32 @@ def test_a_loaded_personalized_model_has_the_reported_scores(kept):
   held, shares = run.calibration, dict(run.test.sites)
   for site, rows in held.sites:
     path = personalized.folder(run_dir, site)
-    own, promise = analysis.load(path), prediction_sets.read(path)
+    own, sets = analysis.load(path), prediction_sets.read(path)
     text = (path / 'site.json').read_text()
     assert json.loads(text) == {'site': site, 'personalize_epochs': 40}
     # Sets use the site's own calibration share. The thresholds are the 23rd and
     # the 24th smallest score, ceil(25 * 0.9) and ceil(25 * 0.95), up to the
     # width of a bin.
-    assert promise.num_examples == len(rows) == 24
+    assert sets.num_examples == len(rows) == 24
     probs = own.predict(held.x[rows]).probs
     scores = metrics.set_scores(probs)
     scores = np.sort(scores[np.arange(len(rows)), held.y[rows]])
-    limits = np.array(promise.thresholds)
+    limits = np.array(sets.thresholds)
     assert np.all(limits >= scores[[22, 23]] - 1e-6)
     assert np.all(limits <= scores[[22, 23]] + 1e-3 + 1e-6)
     share = run.test.take(shares[site])
-    tally = site_statistics.SiteStatistics.of(
-      own.predict(share.x).probs, share.y, promise
+    one = site_statistics.SiteStatistics.of(
+      own.predict(share.x).probs, share.y, sets
     )
     names = ('accuracy', 'nll', 'coverage_0.9', 'size_0.95')
     found = {name: table[site][f'personalized_{name}'] for name in names}
-    expected = {name: tally.row(promise)[name] for name in names}
+    expected = {name: one.row(sets)[name] for name in names}
     assert found == pytest.approx(expected, rel=1e-9)
 
 
 def test_prediction_sets_from_too_few_examples_have_no_score(run):
   model = run.trained.weights
-  too_few = site_data.promise(18, run.trained.num_samples())
+  too_few = site_data.sets(18, run.trained.num_samples())
   own = [
     personalized.Personalized('odd', model, too_few),
     personalized.Personalized('north', model, None),
@@ -150,7 +150,7 @@ def test_a_failed_write_leaves_no_incomplete_personalized_model(
 
   def put(epochs, *names):
     own = [personalized.Personalized(name, model, None) for name in names]
-    return list(personalized.kept(sites_copy, run.trained, own, epochs))
+    return list(personalized.save(sites_copy, run.trained, own, epochs))
 
   def disk_is_full(*_):
     raise OSError('full')

@@ -55,7 +55,7 @@ def test_scores_of_each_site_equal_those_computed_by_hand(run, report):
     assert row['accuracy'] == np.mean(probs.argmax(1) == y)
     assert row['nll'] == metrics.negative_log_likelihood(probs, y)
     assert row['auroc'] == np.mean(metrics.one_against_rest(probs, y))
-    held = report.promise.sets(probs)[0][np.arange(12), y]
+    held = report.sets.classes(probs)[0][np.arange(12), y]
     assert row['coverage_0.9'] == held.mean()
 
 
@@ -76,11 +76,11 @@ def test_prediction_sets_are_calibrated_on_the_scores_of_all_sites(run, report):
   held = run.calibration
   probs = run.trained.predict(held.x).probs
   whole = metrics.score_counts(probs, held.y)
-  assert report.promise == prediction_sets.PredictionSets.of(
+  assert report.sets == prediction_sets.PredictionSets.of(
     [whole], run.trained.config.final_num_mc_samples, 'lac'
   )
-  assert report.promise.num_examples == len(held.y) == 72
-  assert report.promise.levels == (0.9, 0.95)
+  assert report.sets.num_examples == len(held.y) == 72
+  assert report.sets.levels == (0.9, 0.95)
 
 
 @pytest.mark.parametrize(
@@ -90,13 +90,13 @@ def test_prediction_sets_are_calibrated_on_the_scores_of_all_sites(run, report):
 def test_each_coverage_level_needs_a_minimum_number_of_examples(
   num_examples, level, wanted
 ):
-  assert site_data.promise(num_examples).is_enough(level) == wanted
+  assert site_data.sets(num_examples).is_enough(level) == wanted
 
 
 def test_prediction_sets_are_read_back_as_written(tmp_path, report):
   assert prediction_sets.read(tmp_path) is None
-  prediction_sets.write(tmp_path, report.promise)
-  assert prediction_sets.read(tmp_path) == report.promise
+  prediction_sets.write(tmp_path, report.sets)
+  assert prediction_sets.read(tmp_path) == report.sets
   path = tmp_path / 'conformal.json'
   path.write_text(path.read_text().replace('4000', '1000'))
   with pytest.raises(ValueError, match=r'conformal\.json'):
@@ -118,7 +118,7 @@ def test_a_new_report_deletes_the_files_of_an_earlier_one(
     with pytest.raises(federation.MachineError, match='sites'):
       report_files.write(tmp_path, other)
   assert 'sites/scores.json' not in written(tmp_path)
-  report_files.write(tmp_path, dataclasses.replace(other, promise=None))
+  report_files.write(tmp_path, dataclasses.replace(other, sets=None))
   assert not {'conformal.json', 'sites/sites.csv'} & written(tmp_path)
 
 
@@ -142,15 +142,15 @@ def test_the_html_report_is_self_contained_and_escapes_text_of_sites(
   )
   assert '&lt;odd&gt;' in text and 'its &lt;file&gt; is gone' in text
   probs = run.trained.predict(run.test.x).probs
-  sets, _ = report.promise.sets(probs)
-  alone = sets.sum(-1) == 1
-  right = sets[np.arange(36), run.test.y][alone].mean()
+  members, _ = report.sets.classes(probs)
+  alone = members.sum(-1) == 1
+  right = members[np.arange(36), run.test.y][alone].mean()
   assert f'{alone.sum()} of the 36 cases have one class' in text
   assert f'the right one for {right:.0%} (' in text
   assert f'; {36 - alone.sum()} are sent on' in text
   # The worst site is first.
   assert page.index('&lt;odd') < page.index('&lt;north')
-  none = dataclasses.replace(report, sites=[], promise=None)
+  none = dataclasses.replace(report, sites=[], sets=None)
   page = report_page.page('a run', none, tmp_path)
   assert 'kept no calibration share' in page
   # Each class has a third of the examples; the model has a higher accuracy.
@@ -180,8 +180,8 @@ def test_a_data_set_without_sites_has_no_scores_by_site(tmp_path):
   report = reports.report(run)
   assert report.sites == []
   assert [row['over'] for row in report.summary] == ['all examples']
-  assert report.promise.num_examples == 30
-  assert reports.report(loading.load_run(tmp_path)).promise is None
+  assert report.sets.num_examples == 30
+  assert reports.report(loading.load_run(tmp_path)).sets is None
   with pytest.raises(ValueError, match='--partition'):
     personalized.train(run, checkpoints.restore(tmp_path), 1)
 

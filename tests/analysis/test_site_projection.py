@@ -36,16 +36,16 @@ def divergence_of(name, center, candidate):
 
 @pytest.mark.parametrize('name', ['wasserstein', 'lp', 'llp'])
 def test_a_projection_minimizes_the_weighted_divergences(name):
-  globe, own, weight = gaussian(0.0, 0.5), gaussian(2.0, 1.5), 0.3
+  global_posterior, own, weight = gaussian(0.0, 0.5), gaussian(2.0, 1.5), 0.3
 
   def objective(values):
     candidate = gaussian(values[0], np.exp(values[1]))
     return float(
-      (1 - weight) * divergence_of(name, globe, candidate)
+      (1 - weight) * divergence_of(name, global_posterior, candidate)
       + weight * divergence_of(name, own, candidate)
     )
 
-  found = projection.barycenter(name, globe, own, weight)
+  found = projection.barycenter(name, global_posterior, own, weight)
   best = optimize.minimize(objective, [0.5, 0.0], method='Nelder-Mead').x
   assert found.loc[0] == pytest.approx(best[0], abs=2e-3)
   assert found.scale[0] == pytest.approx(np.exp(best[1]), abs=2e-3)
@@ -56,7 +56,7 @@ def test_a_site_with_other_labels_gets_its_own_posterior(tmp_path):
   run = loading.load_run(run_dir)
   state = checkpoints.restore(run_dir)
   own = personalized.train(run, state, 40, 'wasserstein')
-  kept = personalized.kept(run_dir, run.trained, own, 40)
+  kept = personalized.save(run_dir, run.trained, own, 40)
   rows = {row['site']: row for row in reports.report(run, kept).sites}
   odd = rows['odd']
   assert odd['own_weight'] > 0.5
@@ -68,12 +68,18 @@ def test_a_site_with_other_labels_gets_its_own_posterior(tmp_path):
     row for row in reports.report(run, [scored]).sites if row['site'] == 'odd'
   )
   assert odd['fine_tuned_nll'] == expected['personalized_nll']
+  # A site without calibration examples has no projection.
+  rows = dict(run.calibration.sites)
+  others = np.concatenate([rows[site] for site in rows if site != 'odd'])
+  partly = run._replace(calibration=run.calibration.take(others))
+  models = personalized.train(partly, state, 1, 'wasserstein')
+  assert {one.site for one in models if one.fine_tuned is None} == {'odd'}
   # Half of the 24 calibration examples choose the weight.
   folder = personalized.folder(run_dir, 'odd')
   stored = json.loads((folder / 'site.json').read_text())
   assert stored['own_weight'] == odd['own_weight']
-  promise = json.loads((folder / 'conformal.json').read_text())
-  assert promise['num_examples'] == 12
+  sets = json.loads((folder / 'conformal.json').read_text())
+  assert sets['num_examples'] == 12
 
 
 def test_a_projection_needs_calibration_examples(tmp_path):

@@ -75,10 +75,10 @@ def test_a_constant_uncertainty_does_not_reduce_the_error():
 
 
 def test_the_random_subset_of_examples_is_reproducible():
-  first, again = uncertainty.some(50, 9), uncertainty.some(50, 9)
+  first, again = uncertainty.subset(50, 9), uncertainty.subset(50, 9)
   assert len(first) == len(set(first)) == 9
   np.testing.assert_array_equal(first, again)
-  assert len(uncertainty.some(50, 0)) == len(uncertainty.some(50, 99)) == 50
+  assert len(uncertainty.subset(50, 0)) == len(uncertainty.subset(50, 99)) == 50
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_corrupted_images_are_scored_with_the_model_of_the_run(tmp_path):
   fake.execute(tmp_path, config)
   model = analysis.load(tmp_path)
   test = data.load('digits').test
-  test = test.take(uncertainty.some(len(test.y), 20))
+  test = test.take(uncertainty.subset(len(test.y), 20))
   rows = list(uncertainty.corrupted(model, test, None, seed=0))
   assert len(rows) == 1 + 5 * len(corruptions.KINDS)
   clean, *others = rows

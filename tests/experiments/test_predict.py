@@ -131,7 +131,10 @@ def test_predictions_for_files_equal_those_of_the_loaded_run(
   assert [row.pop('id') for row in others[0]] == [f'P-{n}' for n in range(6)]
   assert others == [first, first]
   assert 'not used: note' in outputs['other.csv'][1]
-  assert 'no sets: python -m experiments.report' in outputs['good.csv'][1]
+  assert (
+    'no prediction sets: to compute them, run: bfl-tf report'
+    in outputs['good.csv'][1]
+  )
 
 
 @pytest.mark.process
@@ -172,10 +175,10 @@ def test_report_prints_scores_by_site_and_writes_its_files(sited):
     'sites.csv', 'classes.csv', 'summary.csv', 'sites.png', 'classes.png',
     'coverage.png', 'reliability.png', 'report.html', 'scores.json', 'models',
   }  # fmt: skip
-  promise = json.loads((path / 'conformal.json').read_text())
-  assert promise['levels'] == [0.9, 0.95]
+  sets = json.loads((path / 'conformal.json').read_text())
+  assert sets['levels'] == [0.9, 0.95]
   opened = loading.load_run(path)
-  assert promise['num_examples'] == len(opened.calibration.y)
+  assert sets['num_examples'] == len(opened.calibration.y)
 
 
 @pytest.mark.process
@@ -197,7 +200,7 @@ def test_a_personalized_model_predicts_with_its_own_sets(
     != prediction_sets.read(odd).thresholds
   )
   # Sets are valid only for their number of samples.
-  assert 'no sets: they hold for --num_mc_samples=' in outputs['one'][1]
+  assert 'they were calibrated with --num_mc_samples=' in outputs['one'][1]
   assert 'set_0.9' not in read(folder / 'one.out')[0]
 
 

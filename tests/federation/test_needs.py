@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import toys
 
+from bfl_tf import federation
+
 
 class FollowsShrink(toys.Follower):
   """A part that needs a custom stage."""
@@ -31,6 +33,20 @@ def test_a_part_receives_the_slot_of_the_stage_it_requires():
   experiment = toys.experiment(client_parts=('toys:Follower',), **both)
   names = [stage.name for stage in experiment.method.stages]
   assert sorted(names) == ['momentum', 'shrink']
+
+
+def test_clients_receive_only_the_arrays_that_their_part_reads():
+  down = {}
+  for name in ('feddyn', 'scaffold', 'fedlap'):
+    experiment = toys.experiment(client_parts=(name,))
+    state = federation.initial_state(experiment).state
+    down[name] = experiment.broadcast(state).num_bytes
+  # 15 weights; the control variate is float32, the start of FedLap float64.
+  assert down == {
+    'feddyn': 15 * 4,
+    'scaffold': 15 * (4 + 4),
+    'fedlap': 15 * (4 + 8),
+  }
 
 
 def test_a_part_may_require_a_custom_stage():

@@ -72,15 +72,15 @@ def test_scores_of_each_site_and_of_all_equal_those_computed_by_hand(
   counts = [
     metrics.score_counts(*predicted, 'raps') for predicted in calibration
   ]
-  assert found.promise == prediction_sets.PredictionSets.of(counts, 2, 'raps')
+  assert found.sets == prediction_sets.PredictionSets.of(counts, 2, 'raps')
   tests = [held_out(trained, f, 'test') for f in files[:3]]
   together = [np.concatenate(both) for both in zip(*tests)]
   assert [row['site'] for row in found.sites] == ['0', '1', '2 Charité']
   for row, predicted in zip(
     [*found.sites, found.summary[0]], [*tests, together], strict=True
   ):
-    by_hand = site_statistics.SiteStatistics.of(*predicted, found.promise).row(
-      found.promise
+    by_hand = site_statistics.SiteStatistics.of(*predicted, found.sets).row(
+      found.sets
     )
     by_hand.pop('auroc')
     assert by_hand == pytest.approx({name: row[name] for name in by_hand})
@@ -103,7 +103,7 @@ def test_the_server_writes_the_report_and_prints_its_path(
   assert [float(row['nll']) for row in rows] == [
     row['nll'] for row in found.sites
   ]
-  assert prediction_sets.read(run_dir) == found.promise
+  assert prediction_sets.read(run_dir) == found.sets
   assert lines[-1].endswith("on the server's machine")
   for name in ('sites', 'classes', 'coverage'):
     assert (run_dir / 'sites' / f'{name}.png').stat().st_size > 1000
@@ -170,9 +170,9 @@ def test_a_failing_site_is_named_and_too_few_sites_raise_an_error(
   assert [row['site'] for row in found.sites] == ['0', '1']
   assert 'gone.csv: no such file' in found.rejected['2']
   (line,) = [
-    line for line in report_files.lines(run_dir, found) if 'left out' in line
+    line for line in report_files.lines(run_dir, found) if 'not scored' in line
   ]
-  assert line.startswith('site 2 is left out: ')
+  assert line.startswith('site 2 was not scored: ')
   few = r'fewer than --min_clients=1 \(0, 1, 2: calibration share: '
   with pytest.raises(federation.StoppedError, match=few):
     ask(run_dir, files, instead=[gone] * 3)
@@ -213,7 +213,7 @@ def test_a_run_without_a_calibration_share_has_no_prediction_sets(
   servers._score(wines.grid(own), wines.settings(tmp_path))
   assert not (tmp_path / 'conformal.json').exists()
   assert (tmp_path / 'sites' / 'sites.csv').exists()
-  assert 'no sets: ' in capsys.readouterr().out
+  assert 'no prediction sets: ' in capsys.readouterr().out
 
 
 def test_a_federated_report_of_nodes_without_files_is_rejected(tmp_path):
@@ -248,10 +248,10 @@ def test_nodes_report_scores_of_numeric_labels(tmp_path):
     for share in ('calibration', 'test')
   )
   counts = [site_statistics.score_counts(*each, 'residual') for each in held]
-  promise = prediction_sets.PredictionSets.of(counts, 2, 'residual')
-  assert found.promise == promise
+  sets = prediction_sets.PredictionSets.of(counts, 2, 'residual')
+  assert found.sets == sets
   for row, each in zip(found.sites, test, strict=True):
-    expected = site_statistics.of(*each, promise).row(promise)
+    expected = site_statistics.of(*each, sets).row(sets)
     assert expected == pytest.approx({name: row[name] for name in expected})
   lines = list(report_files.lines(run_dir, found))
   assert any(line.startswith('90 % intervals') for line in lines)

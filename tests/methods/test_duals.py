@@ -108,6 +108,8 @@ def test_fedlap_converges_to_the_optimum_of_all_examples(clients_per_round):
     {'client_parts': ('fedlap',), 'variant': 'flipout'},
     {'client_parts': ('feddyn',), 'pooling': 'median'},
     {'client_parts': ('feddyn',), 'attack': ('label_flip',)},
+    {'client_parts': ('feddyn', 'fednova')},
+    {'client_parts': ('fednova', 'fedlap')},
   ],
 )
 def test_incompatible_choices_are_rejected(changes):

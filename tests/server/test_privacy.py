@@ -13,7 +13,7 @@ import pytest
 from scipy import optimize, stats
 import toys
 
-from bfl_tf import seeds, statistics, weights
+from bfl_tf import analysis, seeds, statistics, weights
 from bfl_tf.federation import loop
 from bfl_tf.server import pooling, privacy
 from bfl_tf.server.pooling import rules
@@ -206,6 +206,9 @@ def test_a_budget_ends_the_run_before_it_is_exceeded(tmp_path):
     rows = [*csv.DictReader(file)]
   assert [float(row['epsilon']) for row in rows[1:]] == spent[:5]
   assert summary['final']['epsilon'] == spent[4]
+  # Later predictions have the seed of the last executed round.
+  draws = analysis.load(tmp_path).draws()
+  assert np.array_equal(draws, seeds.named(config.seed, 'evaluation', 5))
   # The finished run is not continued.
   assert fake.execute(tmp_path, config) == summary
 
@@ -223,6 +226,10 @@ def test_a_resumed_private_run_is_identical(tmp_path):
   [
     ('--pooling=lp', {'pooling': 'lp', 'variant': 'flipout'}),
     ('--pooling=median', {'pooling': 'median'}),
+    (
+      'kl_examples=all',
+      {'variant': 'flipout', 'flipout.kl_examples': 'all'},
+    ),
     ('--weighting=size', {'weighting': 'size'}),
     ('scaffold', {'client_parts': ('scaffold',)}),
     ('sign_threshold', {'server_step': ('sign_threshold',)}),

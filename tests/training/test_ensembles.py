@@ -140,6 +140,18 @@ def test_recalibration_measures_the_batch_statistics_of_the_data():
   assert toys.bits([found.mean]) == toys.bits([begin.mean])
 
 
+def test_recalibrated_members_are_read_without_a_worker(monkeypatch):
+  experiment = toys.experiment(
+    model='toys:normalized', num_server_examples=30, batch_norm='recalibrate',
+    refine=('ensemble',), **{'ensemble.groups': 'C'},
+  )  # fmt: skip
+  _, groups = toys.groups(experiment)
+  # Members are read while the workers predict, which must not be disturbed.
+  monkeypatch.delattr(training, 'recalibrate')
+  members = list(groups['C'])
+  assert len({member.buffers.tobytes() for member in members}) == 6
+
+
 def frozen():
   layers = tf_keras.layers
   model = tf_keras.Sequential(
