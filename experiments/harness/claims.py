@@ -113,14 +113,13 @@ def over(
     margin: Margin of `Comparison`.
     where: One or several columns.
   """
-  by = f' {"less" if margin > 0 else "by"} {abs(margin):g}' if margin else ''
 
   def compared(left, right, column):
     at = f', {column}' if column else ''
     sides = [
       cells[(name, column) if column else name] for name in (left, right)
     ]
-    return Comparison(f'{left} over {right}{by}{at}', *sides, measure, margin)
+    return Comparison(f'{left} minus {right}{at}', *sides, measure, margin)
 
   return [
     compared(left, right, column)
@@ -160,7 +159,7 @@ class Result:
     """Returns one line; Holm's correction is over `num_comparisons`."""
     statement = self.comparison.statement
     if not self.seeds:
-      return f'{statement}: nothing ran'
+      return f'{statement}: no finished run'
     margin = self.comparison.margin
     seeds = f'{self.seeds} of {self.differences.size} seeds'
     return (
@@ -174,10 +173,11 @@ class Result:
   def _details(self, num_comparisons):
     test = self.test
     return (
-      f'one-sided {significance.LEVEL:.0%} at {test.degrees_of_freedom} '
-      f'degrees of freedom, holds from {test.visible():.3f}, fails from '
+      f'one-sided tests at {significance.LEVEL:.0%} with '
+      f'{test.degrees_of_freedom} degrees of freedom, holds above '
+      f'{test.visible():.3f}, fails below '
       f'{-test.visible(num_comparisons):.3f}, '
-      f'p {test.p_above:.3f} above and {test.p_below:.3f} below'
+      f'p {test.p_above:.3f} (above 0) and {test.p_below:.3f} (below 0)'
     )
 
 
@@ -253,7 +253,7 @@ def report(claim: Claim, scale: str, root: pathlib.Path) -> tuple[str, str]:
     f'{claim.paper.name}/{claim.name} at {scale} scale: {outcome}',
     f'  {claim.statement}',
     *(
-      [f'  (The published means themselves say: {claim.expected}.)']
+      [f'  (Verdict of the published means: {claim.expected}.)']
       if claim.expected != 'holds'
       else []
     ),

@@ -132,15 +132,16 @@ CLAIMS = (
   claims.Claim(
     PAPER,
     'averages_stand_for_everybody',
-    'Averages of posteriors (NWA, LP) predict better where each client weighs '
-    'the prior against the examples of all.',
+    'Averages of posteriors (NWA, LP) have a lower NLL with KL / N than with '
+    'KL / N_k.',
     _better(('NWA', 'LP'), 'KL / N'),
   ),
   claims.Claim(
     PAPER,
     'products_count_the_prior_once',
-    'Products of posteriors (WC, conflation) predict better where each of K '
-    'clients has the prior to the power of 1 / K.',
+    'Products of posteriors (WC, conflation) have a lower NLL if the scale of '
+    'the prior is multiplied by sqrt(K), which is the prior to the power 1 / '
+    'K.',
     _better(('WC', 'Conflation'), 's sqrt(K)'),
   ),
 )

@@ -35,47 +35,48 @@ _claim = functools.partial(claims.Claim, settings.PAPER)
 CLAIMS = (
   _claim(
     'iid_is_centralized',
-    'On IID data federated training is within a point of centralized training, '
-    'and five points above NIID(5).',
+    'On IID data, federated training is at most one point less accurate than '
+    'centralized training, and at least five points more accurate than on '
+    'NIID(5).',
     _over('IID', 'centralized', margin=1.0)
     + _over('IID', 'the baseline', margin=-5.0),
   ),
   _claim(
     'each_technique_helps',
-    'Each technique alone beats the baseline on NIID(5).',
+    'Each technique alone is more accurate than the baseline on NIID(5).',
     _over(_TECHNIQUES, 'the baseline'),
   ),
   _claim(
     'combination_is_best',
-    'Server data, momentum 0.9 and the sign threshold together beat each '
-    'technique alone, and are within five points of centralized training.',
+    'The combination of server data, momentum 0.9 and sign threshold is more '
+    'accurate than each technique alone, and at most five points less '
+    'accurate than centralized training.',
     _over('the combination', _TECHNIQUES)
     + _over('the combination', 'centralized', margin=5.0),
   ),
   _claim(
     'noise_adds_to_projection',
-    'Noise on gradients adds to projection.',
+    'Projection with gradient noise is more accurate than projection alone.',
     _over('projection with noise', 'projection'),
   ),
   _claim(
     'less_momentum_is_better',
-    'Server momentum 0.5 beats 0.9.',
+    'Server momentum 0.5 is more accurate than 0.9.',
     _over('momentum 0.5', 'momentum 0.9'),
   ),
   _claim(
     'conflicts_fall',
-    "With server-side training the agents' models contradict each other less; "
-    'with each of the other techniques too (ours: the paper believes it of '
-    'server-side training alone, section 3.1).',
+    "With each technique, the agents' models disagree on fewer test examples "
+    'than in the baseline. (The paper expects this of server data only, '
+    'section 3.1. The other comparisons are ours.)',
     _over('the baseline', _TECHNIQUES, _CONFLICT),
   ),
   _claim(
     'four_points',
-    "On four points two agents learn conflicting hypotheses (the paper's are "
-    'decision trees, which it does not average; ours are networks): the '
-    'average of their models is less accurate over the plane than centralized '
-    'training, '
-    'and over the rounds they contradict each other on most of it on average.',
+    "Four points: the average of the two agents' models is less accurate on "
+    'the plane than centralized training, and the agents disagree on more '
+    "than half of the plane in the mean over rounds. (The paper's agents are "
+    'decision trees, which are not averaged. Ours are networks.)',
     [
       *_over('centralized on four points', 'federated on four points'),
       claims.Comparison(
