@@ -17,7 +17,8 @@ PAPER = cells.Paper(
   scales={scale: {} for scale in cells.SCALES} | {'smoke': cells.SMALLEST},
   notes=dict.fromkeys(
     cells.SCALES,
-    f'{_SPLITS} random halves of the test examples calibrate sets of 90 %.',
+    f'{_SPLITS} random halves of the test examples, each of which calibrates '
+    'sets of 90 %.',
   ),
 )
 _SCORES = ('1 - p', *metrics.SET_SCORES)

@@ -116,9 +116,9 @@ _SCORES = (
   ),
   uncertainty.measure('MNIST', 'far_mnist_normalized_entropy_auroc'),
   cells.Measure(
-    'MB up a round', cells.column('bytes_up', max), factor=1e-6, digits=1
+    'MB up per round', cells.column('bytes_up', max), factor=1e-6, digits=1
   ),
-  cells.Measure('least seconds a round', _LEAST_SECONDS, digits=1),
+  cells.Measure('lowest seconds per round', _LEAST_SECONDS, digits=1),
 )
 _table = functools.partial(tables.Table, PAPER)
 TABLES = (

@@ -176,9 +176,9 @@ _MEASURES = (
   uncertainty.measure('AURC', 'aurc_normalized_entropy', digits=4),
   cells.Measure('seconds', _seconds, digits=1),
   cells.Measure(
-    'KB up a round', cells.column('bytes_up', max), factor=1e-3, digits=0
+    'KB up per round', cells.column('bytes_up', max), factor=1e-3, digits=0
   ),
-  cells.Measure('KB kept', _kept, factor=1e-3, digits=0),
+  cells.Measure('KB in memories', _kept, factor=1e-3, digits=0),
 )
 TABLES = (
   tables.Table(

@@ -6,10 +6,10 @@ from experiments.harness import tables
 from experiments.papers.fedbe import grids, settings
 
 _PARTIAL = {
-  'laptop': f'{settings.STAND_INS} 50 clients, 10 of them in each of 30 '
-  'rounds, 2 classes a client.',
-  'overnight': f'{settings.DEPTHS} CIFAR-10 among 100 clients, 10 of them in '
-  'each of 50 rounds, 2 classes a client.',
+  'laptop': f'{settings.STAND_INS} 50 clients, 30 rounds with 10 clients '
+  'each, 2 classes per client.',
+  'overnight': f'{settings.DEPTHS} CIFAR-10 with 100 clients, 50 rounds '
+  'with 10 clients each, 2 classes per client.',
 }
 _ONE_ROUND = {
   'laptop': 'LeNet-5 on the first 10 000 images of Fashion-MNIST, 40 epochs.',

@@ -13,15 +13,16 @@ from typing import Any
 from experiments.harness import cells
 
 STAND_INS = (
-  'ConvNet: LeNet-5 on the first 10 000 images of Fashion-MNIST, not '
-  'augmented. ResNets: depth 8 for 20, 14 for 32, 20 for 44, 26 for 56, on the '
-  'first 5 000 images of CIFAR-10; so ConvNet for MobileNetV2. Their targets '
-  'are not sharpened, their students have 5 epochs, in cycles of 5 steps.'
+  'Smaller networks and data: LeNet-5 in place of ConvNet, on the first 10 000 '
+  'images of Fashion-MNIST without augmentation. The ResNets 8, 14, 20 and 26 '
+  'in place of 20, 32, 44 and 56, and ConvNet in place of MobileNetV2, on the '
+  'first 5 000 images of CIFAR-10; their targets are not sharpened, and their '
+  'students have 5 epochs with SWA cycles of 5 steps.'
 )
 DEPTHS = (
-  'ResNets: depth 8 for 20, 14 for 32, 20 for 44, 26 for 56; ConvNet for '
-  "MobileNetV2. The paper's images and student; what is here of other sets: "
-  '10 000 images.'
+  'Smaller networks: the ResNets 8, 14, 20 and 26 in place of 20, 32, 44 and '
+  '56, and ConvNet in place of MobileNetV2. Images and students as in the '
+  'paper, but only 10 000 images of other data sets.'
 )
 PAPER = cells.Paper(
   'fedbe',
@@ -61,12 +62,13 @@ PAPER = cells.Paper(
     },
   },
   notes={
-    'paper': 'The settings of the paper; where it has none, ours: '
-    'docs/results/fedbe.md. A random deal of the major classes.',
-    'overnight': f'{DEPTHS} 20 rounds, of 10 epochs for ConvNet and 5 for '
-    'ResNets; one round of 200; centralized as many in all.',
-    'laptop': f'{STAND_INS} 10 rounds, of 20 epochs for ConvNet and 5 for '
-    'others; 2 000 and 1 000 images on the server.',
+    'paper': 'The settings of the paper, and our own where the paper gives '
+    'none (docs/results/fedbe.md). The major classes are random.',
+    'overnight': f'{DEPTHS} 20 rounds of 10 epochs (ConvNet) or 5 epochs '
+    '(ResNets), or one round of 200 epochs; centralized training has the same '
+    'total number of epochs.',
+    'laptop': f'{STAND_INS} 10 rounds of 20 epochs (LeNet-5) or 5 epochs '
+    '(others); the server has 2 000 or 1 000 images.',
   },
 )
 

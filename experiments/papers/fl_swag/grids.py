@@ -26,9 +26,9 @@ PAPER = cells.Paper(
     },
   },
   notes={
-    'paper': "The paper's split and data; what it does not print is ours: "
-    'docs/results/fl_swag.md.',
-    'overnight': 'As at paper scale.',
+    'paper': 'The partition and data of the paper, and our own settings where '
+    'the paper gives none (docs/results/fl_swag.md).',
+    'overnight': 'The settings of the paper scale.',
     'laptop': 'The first 10 000 training images.',
   },
 )

@@ -46,9 +46,9 @@ TABLES = (
     (grids.LATE, *_BOTH),
     cells.ONE,
     {
-      'laptop': f'{settings.PAPER.notes["laptop"]} Four rows are one run: on '
-      'LeNet-5 without augmentation the baseline, both released starts and no '
-      'augmentation are the same.',
+      'laptop': f'{settings.PAPER.notes["laptop"]} Four rows share one '
+      'run: with LeNet-5 without augmentation, the baseline, both released '
+      'starts and the row without augmentation are the same.',
     },
   ),
   _table(

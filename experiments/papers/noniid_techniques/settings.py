@@ -34,11 +34,13 @@ PAPER = cells.Paper(
     'smoke': cells.SMALLEST,
   },
   notes={
-    'paper': 'The settings of the paper; where it has none, ours: '
-    'docs/results/noniid_techniques.md. A tenth of the images is validation.',
+    'paper': 'The settings of the paper, and our own where the paper gives '
+    'none (docs/results/noniid_techniques.md). A tenth of the images is for '
+    'validation.',
     'overnight': "Fixup ResNet-8 on the paper's images, 40 rounds.",
-    'laptop': 'LeNet-5 on the first 5 000 images of CIFAR-10, batch 64, rate '
-    '0.02, 20 rounds; radius 2, around zero 20; posteriors: 10 rounds.',
+    'laptop': 'LeNet-5 on the first 5 000 images of CIFAR-10, batch size 64, '
+    'learning rate 0.02, 20 rounds. Radius of the projection: 2, or 20 around '
+    'zero. Pooled posteriors: 10 rounds.',
   },
 )
 

@@ -28,7 +28,10 @@ PAPER = cells.Paper(
     },
     'smoke': cells.SMALLEST,
   },
-  notes={'paper': 'The settings of the paper; where it has none, ours.'},
+  notes={
+    'paper': 'The settings of the paper, and our own where the paper gives '
+    'none (docs/results/posterior_pooling.md).'
+  },
 )
 
 PARTITIONS = {

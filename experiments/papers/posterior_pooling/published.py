@@ -36,7 +36,7 @@ TABLES = (
     'centralized training',
     grids.CENTRALIZED,
     f'{_FASHION} Ten epochs.',
-    '100 epochs, half of ours at paper scale: the paper gives none.',
+    '100 epochs, half of those at paper scale. The paper gives no number.',
     _SCORES[:1],
     seeds={**cells.SEEDS, 'paper': 1},
   ),
@@ -94,7 +94,7 @@ TABLES = (
     'one round, with and without pre-training',
     grids.ONE_SHOT,
     f'{_CIFAR} 40 local epochs; 500 images on the server.',
-    "The paper's epochs and server images.",
+    'Epochs and server images as in the paper.',
     _PRETRAINED_SCORES,
   ),
   _table(
