@@ -33,9 +33,10 @@ SITE = 'site.json'  # analysis.personalized, in the folder of a site's model
 ONLINE = 'online'  # experiments.online
 
 OF_LAST_MODEL = (PREDICTIONS, MEMBERS, CONFORMAL, PLOTS, SITES, UNCERTAINTY)
+# In the order of removal: a directory with flags is still a run's directory.
 ALL = (
-  FLAGS, TASK, NODES, PARTITION, METRICS, CHECKPOINT, MEMORIES, TRACKERS,
-  'wandb', 'mlruns', TENSORBOARD, SUMMARY, ONLINE, *OF_LAST_MODEL,
+  SUMMARY, TASK, NODES, PARTITION, METRICS, CHECKPOINT, MEMORIES, TRACKERS,
+  'wandb', 'mlruns', TENSORBOARD, ONLINE, *OF_LAST_MODEL, FLAGS,
 )  # fmt: skip
 
 

@@ -64,11 +64,12 @@ def _on_flower(config):
   if _SUPERLINK.value:
     path = command_line.on_server('--output_dir', _OUTPUT_DIR.value)
     with command_line.watching(_SUPERLINK.value):
-      flower.execute(config, path, _SUPERLINK.value)
+      flower.execute(config, path, _SUPERLINK.value, _OVERWRITE.value)
     print(f"\nresults in {path}, on the server's machine")
     return
   try:
-    _show(config, flower.simulate(config, _OUTPUT_DIR.value))
+    path, overwrite = _OUTPUT_DIR.value, _OVERWRITE.value
+    _show(config, flower.simulate(config, path, overwrite))
   except KeyboardInterrupt as stop:
     command_line.interrupted(stop, 'the same command continues')
 

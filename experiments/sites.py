@@ -17,7 +17,7 @@ from absl import flags
 import numpy as np
 
 from bfl_tf import files
-from bfl_tf.data import site_shares
+from bfl_tf.data import encoding, site_shares
 from bfl_tf.federation import run_data
 from experiments import command_line
 
@@ -37,6 +37,11 @@ def main() -> None:
   dataset = run_data.load(config)
   if dataset.train.is_numeric:
     command_line.fail('--likelihood=gaussian: bfl-tf sites needs classes.')
+  if encoding.has_gaps(dataset.features).any():
+    command_line.fail(
+      f'--dataset={config.dataset} has missing values, which an .npz file '
+      'cannot contain: fill them.'
+    )
   clients, _ = run_data.partition_dataset(config, dataset)
   train, test = dataset.train, dataset.test
   test_ids = site_shares.test_clients(train.y, test.y, clients, config.seed)

@@ -226,8 +226,10 @@ class Trained:
     if wanted is None:
       deterministic = config.variant == 'deterministic'
       return 1 if deterministic else config.final_num_mc_samples
-    if wanted < 1:
-      raise ValueError(f'num_samples must be positive, got {wanted!r}.')
+    if not isinstance(wanted, int | np.integer) or wanted < 1:
+      raise ValueError(
+        f'num_samples must be a positive integer, got {wanted!r}.'
+      )
     return wanted
 
   def draws(self, seed: int | None = None) -> np.ndarray:

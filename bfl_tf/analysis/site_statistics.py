@@ -93,7 +93,13 @@ class SiteStatistics(NamedTuple):
       if not np.all(np.isfinite(known)) or np.any(known < 0):
         raise ValueError(f'its {name} is impossible for any set of examples')
     check_counts(self.examples, num_examples)
+    in_bins, of_bins = self.binned[0], self.binned[1:]
+    check_counts(in_bins, num_examples)
     for part, whole in (
+      # Float32 probabilities may exceed 1 by a rounding error.
+      (of_bins, 1.001 * in_bins),
+      (np.nan_to_num(self.auroc), np.ones(1)),
+      (self.sizes, self.examples * self.examples.size),
       (self.right, self.examples),
       (self.covered, self.examples),
       (self.single, self.examples),
@@ -218,8 +224,10 @@ class NumericStatistics(NamedTuple):
 
   def check(self, num_examples: int) -> None:
     """Raises a ValueError if `num_examples` cannot give these sums."""
-    for name in ('squared', 'crps', 'covered', 'widths'):
-      if not np.all(getattr(self, name) >= 0):
+    for name, value in self._asdict().items():
+      # A density may be larger than 1, and its loss negative.
+      least = -np.inf if name == 'loss' else 0
+      if not np.all(np.isfinite(value)) or np.any(value < least):
         raise ValueError(f'its {name} is impossible for any set of examples')
     check_counts(self.pit, num_examples)
     if self.examples != num_examples or np.any(self.covered > num_examples):

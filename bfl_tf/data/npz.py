@@ -36,6 +36,11 @@ def load(
   whole = 'x_train' not in found and all(key in found for key in WHOLE)
   keys = WHOLE if whole else KEYS
   _check(f'{where} lacks', found, keys, f'{", ".join(KEYS)}, or x, y')
+  if is_numeric and 'class_names' in found:
+    raise ValueError(
+      f'{where}: class_names does not apply to numeric labels: remove it, or '
+      'set --likelihood=categorical.'
+    )
   called = np.atleast_1d(found.get('class_names', ()))
   names = tuple(called.astype(str).tolist())
   try:

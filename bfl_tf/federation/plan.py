@@ -264,7 +264,8 @@ class Plan:
       config.distribution,
       config.clients_per_device,
     )
-    # The seed is no part of the key, because each task has its own weights.
+    # Tracing depends on mixed precision. The seed is not part of the key,
+    # because each task has its own weights.
     built_by = sorted(
       (k, v) for k, v in network.keywords.items() if k != 'seed'
     )
@@ -274,6 +275,7 @@ class Plan:
       config.model,
       *built_by,
       *devices,
+      config.mixed_precision,
       training_config,
     )
     if key not in built:

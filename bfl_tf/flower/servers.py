@@ -64,7 +64,14 @@ def _execute(grid, settings):
     if pathlib.Path(path, run_files.NODES).exists():
       _check_unchanged(f'--output_dir={path}', path, introduced)
   engine = Engine(nodes, int(settings['window']), path, summary)
-  run = runs.Run(config, path, engine=engine, dataset=dataset, nodes=digests)
+  run = runs.Run(
+    config,
+    path,
+    engine=engine,
+    dataset=dataset,
+    nodes=digests,
+    overwrite=bool(settings['overwrite']),
+  )
   print(runs.table(run.execute()))
 
 
@@ -191,6 +198,8 @@ def with_summaries(
       np.concatenate([own.train.x, own.test.x]),
       np.concatenate([own.train.y, own.test.y]),
     ),
+    # Its sites are those of the server's file, not client numbers.
+    validation=own.validation._replace(ids=None),
     rows=None,
   )
 
@@ -202,9 +211,11 @@ class _Marked:
     self._stream = stream
 
   def write(self, text: str) -> int:
-    """Writes text with the mark in front; leaves line breaks alone."""
-    begins = text.strip('\n')
-    return self._stream.write(f'{superlink.MARK}{text}' if begins else text)
+    """Writes text with the mark before each line that is not empty."""
+    lines = text.splitlines(keepends=True)
+    return self._stream.write(
+      ''.join(superlink.MARK + x if x.strip('\n') else x for x in lines)
+    )
 
   def flush(self) -> None:
     """Flushes the wrapped stream."""

@@ -31,13 +31,16 @@ _NUM_NODES = 16
 _CHILD = 'from bfl_tf.flower import simulation; simulation.main()'
 
 
-def simulate(config: Config, output_dir: str | os.PathLike) -> dict[str, Any]:
+def simulate(
+  config: Config, output_dir: str | os.PathLike, overwrite: bool = False
+) -> dict[str, Any]:
   """Runs like `bfl_tf.run`, with clients as Flower apps; same results.
 
   Args:
     config: Config of the run; `num_workers` processes train, 0 for one per
       core.
     output_dir: A new directory, or that of the same run.
+    overwrite: Whether to replace another run in the directory.
 
   Returns:
     The summary of the run.
@@ -48,7 +51,8 @@ def simulate(config: Config, output_dir: str | os.PathLike) -> dict[str, Any]:
   """
   config = config.replace(engine='flower')
   path = pathlib.Path(output_dir).absolute()
-  execute(_CHILD, [str(path), *flags_file.flag_lines(config)])
+  replace = 'replace' if overwrite else ''
+  execute(_CHILD, [str(path), replace, *flags_file.flag_lines(config)])
   summary = directory.RunDirectory(path).summary(config.final_round)
   if summary is None:
     raise superlink.FlowerError(f'{path} has no summary.')
@@ -181,13 +185,13 @@ def run_apps(
 def main() -> None:
   """Runs the config from `simulate` in its child process."""
   logging.set_verbosity(logging.WARNING)
-  path, *flags = given()
+  path, replace, *flags = given()
   config = flags_file.parse(flags)
   window, server = num_nodes(config), serverapp.ServerApp()
 
   @server.main()
   def execute_run(grid, unused_context):
     flower = engine.Engine(nodes.Simulated(grid, window), window)
-    runs.Run(config, path, engine=flower).execute()
+    runs.Run(config, path, engine=flower, overwrite=bool(replace)).execute()
 
   run_apps(server, client_side.app, window, num_processes(config))

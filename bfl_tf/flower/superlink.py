@@ -35,6 +35,7 @@ def execute(
   config: Config,
   output_dir: str | os.PathLike,
   connection: str,
+  overwrite: bool = False,
 ) -> None:
   """Runs a config on a SuperLink and prints its progress.
 
@@ -42,13 +43,15 @@ def execute(
     config: Config of the run.
     output_dir: Directory on the server's machine.
     connection: Name of a connection in Flower's config.toml.
+    overwrite: Whether to replace another run in the directory.
 
   Raises:
     ValueError: The config or a file is invalid; nothing was written.
     FlowerError: The run stopped; the same call continues it.
   """
   flags = '\n'.join(flags_file.flag_lines(config))
-  _submit(connection, {'flags': flags, 'output-dir': str(output_dir)})
+  settings = {'flags': flags, 'output-dir': str(output_dir)}
+  _submit(connection, {**settings, 'overwrite': overwrite})
 
 
 def evaluate_on_sites(

@@ -90,8 +90,12 @@ def configure(
   os.environ[f'{_LISTS}_DENYLIST_ADD'] = ','.join(_FLOAT32)
   # `set_memory_growth` has no effect if there are logical CPUs.
   os.environ.setdefault('TF_FORCE_GPU_ALLOW_GROWTH', 'true')
-  # Unlike the settings below, these may change after TensorFlow's start.
+  # Unlike the settings below, these may change after TensorFlow's start. Each
+  # thread keeps those of its first operation, so that others need new threads.
+  before = tf.config.optimizer.get_experimental_options()
   tf.config.optimizer.set_experimental_options(_graph_options(mixed_precision))
+  if before != tf.config.optimizer.get_experimental_options():
+    _threads.cache_clear()
   cpu = tf.config.list_physical_devices('CPU')[0]
   count = num_workers or len(os.sched_getaffinity(0))
   count *= clients_per_device

@@ -16,7 +16,7 @@ from bfl_tf.runs import flags_file, groups, run_spec
 # Scores for selection, and whether the highest value is the best.
 MOST = {
   f'validation_{score.name}': score.best == 'high'
-  for score in metrics.TABLE
+  for score in (*metrics.TABLE, *metrics.REGRESSION)
   if score.compute and score.best
 }
 
@@ -129,6 +129,14 @@ def check_choice(
 ) -> None:
   """Raises a ValueError if a score cannot select among the configs."""
   registry.check_choice('choose_by', score, MOST)
+  for config in chosen_of.values():
+    likelihood = config.selection.of('likelihood').factory
+    table = metrics.REGRESSION if likelihood.is_numeric else metrics.TABLE
+    if score not in {f'validation_{each.name}' for each in table}:
+      raise ValueError(
+        f'--choose_by={score} does not apply to --likelihood='
+        f'{config.likelihood}: choose another score.'
+      )
   if not all(config.validation_split for config in chosen_of.values()):
     raise ValueError(
       f'--choose_by={score} needs validation examples: set --validation_split.'

@@ -62,6 +62,8 @@ def test_the_sums_of_two_sites_give_the_scores_of_all_examples():
   )
   with pytest.raises(ValueError, match='counts'):
     parts[0].check(31)
+  with pytest.raises(ValueError, match='loss'):
+    parts[0]._replace(loss=np.array(np.nan)).check(30)
 
 
 @pytest.fixture(scope='module')

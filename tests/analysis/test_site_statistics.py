@@ -87,6 +87,9 @@ def test_statistics_of_real_examples_are_accepted(size):
   'name, value',
   [
     ('auroc', lambda a: a + np.inf),
+    ('auroc', lambda a: a + 1),
+    ('binned', lambda a: 0 * a + 1e9),
+    ('sizes', lambda a: a + 4 * 50),
     ('examples', lambda a: a + 2**62),
     ('examples', lambda a: a - 99),
     ('loss', lambda a: -a),

@@ -100,5 +100,7 @@ def test_the_best_setting_is_written_without_its_seed(tmp_path):
   assert (config.pooling, config.seed) == ('ws', 5)
   with pytest.raises(ValueError, match='--choose_by=nll'):
     search_space.check_choice('nll', {})
+  with pytest.raises(ValueError, match='--likelihood=categorical'):
+    search_space.check_choice('validation_rmse', {'a': config})
   with pytest.raises(ValueError, match='--validation_split'):
     search_space.check_choice('validation_nll', {'a': config})

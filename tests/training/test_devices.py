@@ -127,3 +127,24 @@ def test_mixed_precision_applies_only_to_matrix_products():
   np.testing.assert_array_equal(square, np.square(a))
   np.testing.assert_array_equal(rest, 2**-8)
   np.testing.assert_allclose(products()[0], a @ b, rtol=1e-5)
+
+
+@pytest.mark.skipif(
+  not training.has_mixed_precision(), reason='needs bfloat16 in hardware'
+)
+def test_threads_follow_a_change_of_mixed_precision():
+  a = np.random.default_rng(0).uniform(1, 2, (64, 64)).astype(np.float32)
+
+  def in_a_thread():
+    call = tf.function(lambda x: tf.matmul(x, x))
+    (found,) = devices.in_parallel(['worker'], [a], lambda _, job: call(job))
+    return found
+
+  full = in_a_thread()
+  try:
+    training.configure(2, mixed_precision=True)
+    mixed = in_a_thread()
+  finally:
+    training.configure(2)
+  assert not np.array_equal(mixed, full)
+  np.testing.assert_array_equal(in_a_thread(), full)
