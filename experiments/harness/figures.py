@@ -47,7 +47,7 @@ class Figure:
     )
 
   def drawn(self, panel: str, scale: str, root: pathlib.Path):
-    """Returns the panel's figure, or None if nothing ran; and missing runs.
+    """Returns the panel's figure, or None without a finished run; and missing runs.
 
     Raises:
       OSError: A run lacks a file that is drawn.
@@ -155,7 +155,7 @@ def write(figure: Figure, scale: str, root: pathlib.Path) -> tuple[str, int]:
       failed += 1
       continue
     if drawn is None:
-      lines.append(f'- {panel}: nothing ran')
+      lines.append(f'- {panel}: no finished run')
       continue
     path = folder / f'{figure.name}_{panel}.png'
     temporary = path.with_name(f'.{path.name}')

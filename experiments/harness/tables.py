@@ -130,7 +130,7 @@ class Entry:
 
   @property
   def text(self) -> str:
-    """`81.67 ± 0.20`; a dash if nothing ran, a mark if a run diverged."""
+    """`81.67 ± 0.20`; a dash without a finished run, a mark if a run diverged."""
     mark = _DIVERGED if self.diverged else ''
     if self.mean is None:
       return _DASH + mark
@@ -204,7 +204,7 @@ def _header(table, scale, entries):
     f'{table.paper.name}/{table.name} at {scale} scale: {table.title}. '
     f'{notes[scale]} Mean ± standard error over {ran} of '
     f'{table.seeds[scale]} seeds'
-    f'{" [published]" if table.is_published else ""}; {_DASH} nothing ran, '
+    f'{" [published]" if table.is_published else ""}; {_DASH} no finished run, '
     f'{_DIVERGED} a run diverged.'
   )
 
