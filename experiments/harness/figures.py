@@ -47,7 +47,7 @@ class Figure:
     )
 
   def drawn(self, panel: str, scale: str, root: pathlib.Path):
-    """Returns the panel's figure, or None without a finished run; and missing runs.
+    """Returns the panel's figure, or None without finished runs; missing runs.
 
     Raises:
       OSError: A run lacks a file that is drawn.

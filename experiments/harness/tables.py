@@ -130,7 +130,7 @@ class Entry:
 
   @property
   def text(self) -> str:
-    """`81.67 ± 0.20`; a dash without a finished run, a mark if a run diverged."""
+    """`81.67 ± 0.20`; a dash without finished runs, a mark if one diverged."""
     mark = _DIVERGED if self.diverged else ''
     if self.mean is None:
       return _DASH + mark
