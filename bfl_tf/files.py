@@ -64,5 +64,6 @@ def read_npz(
       }
   except _UNREADABLE as error:
     raise ValueError(
-      f'{os.fspath(path)} cannot be read as an .npz file: {error}.'
+      f'{os.fspath(path)} cannot be read as an .npz file '
+      f'({type(error).__name__}).'
     ) from error

@@ -82,6 +82,11 @@ def report(
       flag.
   """
   groups = check(groups_lib.grouped(paths), folder)
+  if len({recorded.is_numeric(path) for path in paths}) > 1:
+    raise ValueError(
+      'runs with classes and runs with numeric labels differ in '
+      'their scores: compare only one of both kinds.'
+    )
   lines = comparison_lib.rows(groups, _SCORES.value, _BASELINE.value)
   keys = groups_lib.differing([*groups.values()])
   table = comparison_lib.cells(lines, [] if _NAMES.value else keys)

@@ -43,7 +43,7 @@ def main() -> None:
   trained = analysis.load(run)
   sets = _read_sets(run, trained)
   if not path.parent.is_dir():
-    raise ValueError(f'--output={path} cannot be written: name a file.')
+    raise ValueError(f'--output={path}: the folder {path.parent} is missing.')
   x, kept = _examples(trained.task)
   found = _predictions(trained, sets, x)
   for name in found.keys() & kept.keys():

@@ -78,8 +78,8 @@ def of_dataset(
   config = trained.config
   if config.variant != 'deterministic':
     raise ValueError(
-      f'--run is a run of --variant={config.variant}: features need a '
-      'deterministic network.'
+      f'--run is a run of --variant={config.variant}: features need a run of '
+      '--variant=deterministic.'
     )
   seen = run_data.load(config) if seen is None else seen
   wanted = trained.task.features

@@ -45,20 +45,23 @@ def read(where: str, path: str) -> Any:
       pathlib.Path(path).name, [each.name for each in folder.glob('*.csv')]
     )
     raise ValueError(f'{where}: no such file.{near}') from error
-  except (OSError, UnicodeDecodeError, csv.Error) as error:
+  except UnicodeDecodeError as error:
+    raise ValueError(f'{where} is not UTF-8 text: save it as UTF-8.') from error
+  except (OSError, csv.Error) as error:
     raise ValueError(f'{where} cannot be read as a .csv: {error}.') from error
   for at, row in enumerate(rows, start=1):
     if len(row) != len(rows[0]):
       raise ValueError(
-        f'{where}: row {at} has {len(row)} cells, the header {len(rows[0])}.'
+        f'{where}: row {at} has {len(row)} cells, but the header has '
+        f'{len(rows[0])}: correct this row.'
       )
   table = pandas.DataFrame(rows or [['']], dtype=object)
   table.index += 1
   header, table = table.iloc[0].str.strip(), table[1:]
   if '' in set(header) or not header.is_unique:
     raise ValueError(
-      f'{where}: the first row must name every column, each by a name of its '
-      f'own, separated by commas, got {",".join(header)!r}.'
+      f'{where}: the first row must contain a different name for every '
+      f'column, separated by commas, got {",".join(header)!r}.'
     )
   if table.empty:
     raise ValueError(f'{where} has no row below its header.')
@@ -74,8 +77,10 @@ def check_columns(where: str, table: Any, wanted: Sequence[str], why: str):
   """Raises a ValueError that names the first missing column."""
   for name in wanted:
     if name not in table:
+      hint = ' Separate columns by commas.' if len(table.columns) == 1 else ''
       raise ValueError(
         f'{where} has no column {name!r}, {why}; it has {", ".join(table)}.'
+        f'{hint}'
       )
 
 
@@ -175,7 +180,7 @@ def _check(numbers, words):
   """Raises a ValueError if a column holds neither numbers nor categories."""
   if len(words) and numbers.count():
     raise ValueError(
-      f'numbers, and {len(words)} cells that are not finite numbers: '
+      f'numbers, and {len(words)} cells that are not finite float32 numbers: '
       f'{words.iloc[0]!r} in row {words.index[0]}'
     )
   if len(words) < _CELLS_PER_CATEGORY * words.nunique():

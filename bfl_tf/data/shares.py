@@ -47,7 +47,8 @@ def hold_out(
       named = '' if ids is None else f'site {site!r} has '
       raise ValueError(
         f'{where}: {named}{rows.size} example(s), of which --{flag}={fraction} '
-        'leaves none: lower it, add examples, or remove these.'
+        f'leaves none: {"lower it, " if rows.size > 1 else ""}add examples, or '
+        'remove these.'
       )
     own = (x, y) if ids is None else (x[rows], y[rows])
     taken = _spread(own[1], quota, _draws(flag, *own))

@@ -35,7 +35,10 @@ def load(
   for name in apart:
     gaps = table[name][table[name].isin(csv_files.MISSING)]
     for row, cell in gaps.items():
-      raise ValueError(f'{where}: row {row}, column {name!r} has {cell!r}.')
+      raise ValueError(
+        f'{where}: row {row}, column {name!r} has {cell!r}: write a value, or '
+        'remove the row.'
+      )
   x, features = csv_files.encode(
     where, table[wanted], reading.categorical_columns
   )

@@ -24,8 +24,7 @@ def initial_state(experiment: Experiment) -> state_lib.Round:
   """Runs the stages of `--start` on the initial model."""
   method = experiment.method
   model = method.initial_weights()
-  slots = state_lib.fresh_slots(method.start, model)
-  result = state_lib.Round(state_lib.State(0, model, slots, {}), {})
+  result = state_lib.Round(state_lib.State(0, model, {}, {}), {})
   for stage in method.start:
     seed = seeds.named(method.config.seed, f'start_{stage.name}')
     component = f'--start={stage.name}'

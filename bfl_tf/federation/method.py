@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import server, training, weights
+from bfl_tf import methods, server, training, weights
 from bfl_tf.config import selection, user_code
 from bfl_tf.federation import state
 from bfl_tf.federation.plan import Plan
@@ -119,6 +119,18 @@ def _check_rule(rule, plan, layout):
   """Rejects a rule that cannot pool the posteriors of this run."""
   config, objective = plan.config, plan.objective
   required = [part.requires.get('pooling', ()) for part in plan.parts]
+  if not (layout.size('loc') or rule.takes_points):
+    fix = (
+      'a network with variational layers'
+      if config.variant == 'flipout'
+      else f'--variant=flipout in place of {config.variant}'
+    )
+    raise ValueError(
+      f'--pooling={config.pooling} pools posteriors, but the network is '
+      f'deterministic: set {fix}, or a method that gives all weights a '
+      'posterior (--client_optimizer=ivon or laplace, --client_parts=swag). '
+      '--pooling=nwa accepts deterministic networks.'
+    )
   if rule.needs_prior and not (
     objective.update_prior or any(config.pooling in rules for rules in required)
   ):
@@ -138,18 +150,6 @@ def _check_rule(rule, plan, layout):
       f'--pooling={config.pooling} uses no client weights: remove '
       f'--weighting={config.weighting}.'
     )
-  if not (layout.size('loc') or rule.takes_points):
-    fix = (
-      'a network with variational layers'
-      if config.variant == 'flipout'
-      else f'--variant=flipout in place of {config.variant}'
-    )
-    raise ValueError(
-      f'--pooling={config.pooling} pools posteriors, but the network is '
-      f'deterministic: set {fix}, or a method that gives all weights a '
-      'posterior (--client_optimizer=ivon or laplace, --client_parts=swag). '
-      '--pooling=nwa accepts deterministic networks.'
-    )
   rank = max((part.rank for part in plan.parts), default=0)
   num_clients = config.clients_per_round or config.num_clients
   rule.check(num_clients, rank, layout.size('loc'))
@@ -159,6 +159,14 @@ def _with_needed(plan, stages, of_run):
   """Adds the stages that client parts need, at the front."""
   selection.check_unique('--server_step and --refine', stages)
   by_name = {stage.name: stage for stage in stages}
+  served = {part.server_stage for part in plan.parts}
+  for name, part in methods.PARTS.items():
+    stage = getattr(part, 'server_stage', '')
+    if stage in by_name and stage not in served:
+      raise ValueError(
+        f'--server_step and --refine: {stage} needs its client part: set '
+        f'--client_parts={name}, or remove {stage}.'
+      )
   needed = plan.config.selection.needed
   first = {}
   for part in plan.parts:
@@ -178,9 +186,9 @@ def _with_needed(plan, stages, of_run):
 
 def _check_start(chain):
   for stage in chain:
-    if stage.statistics:
+    if stage.statistics or stage.has_slot:
       raise ValueError(
-        f'--start: {stage.name} needs the updates of a round: select it in '
+        f'--start: {stage.name} needs the updates of rounds: select it in '
         '--server_step or --refine.'
       )
 

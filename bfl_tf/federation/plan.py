@@ -164,8 +164,8 @@ class Plan:
         value = config.get(flag)
         value = ','.join(value) if isinstance(value, tuple) else value
         raise ValueError(
-          f'--{flag}={value} supports classes only: remove it, or set '
-          '--likelihood=categorical.'
+          f'--{flag}={value} supports classes only, not the numeric labels of '
+          f'--likelihood={self.config.likelihood}: remove it.'
         )
 
   def _check_objective(self):

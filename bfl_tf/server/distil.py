@@ -173,9 +173,9 @@ class Distil(Stage):
       self.averaging.check(self.num_steps, len(self.resources.server_images))
     except ValueError as error:
       raise ValueError(
-        f'--distil.optimizer=swa {str(error).rstrip(".")}: set '
-        '--distil.swa_start=0.5 and --distil.swa_cycle=0.05, fractions of the '
-        'steps, or more --distil.epochs.'
+        f'--distil.optimizer=swa collects no weights in {self.num_steps} '
+        'steps: set --distil.swa_start=0.5 and --distil.swa_cycle=0.05 '
+        '(fractions of the steps), or more --distil.epochs.'
       ) from error
     if self.swa_min_learning_rate > self.learning_rate:
       raise ValueError(

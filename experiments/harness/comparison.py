@@ -165,8 +165,8 @@ def baselines(groups: Groups, baseline: str) -> dict[str, str]:
     other = baseline if baseline in groups else at.get(wanted)
     if other is None or not (baseline in groups or flags.keys() <= {*keys}):
       raise ValueError(
-        f'--baseline={baseline}: {name} has no such setting. Choose one of '
-        f'these, or some of its flags: {"; ".join(groups)}.'
+        f'--baseline={baseline} matches none of the settings, or not for '
+        f'{name!r}. Settings: {"; ".join(groups)}.'
       )
     if other != name:
       found[name] = other

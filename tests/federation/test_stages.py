@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import federation, server, statistics
+from bfl_tf import server, statistics
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,15 +91,6 @@ def test_a_stage_has_a_different_seed_in_every_round():
   assert first != second
 
 
-def test_a_stage_of_the_start_has_its_slot():
-  experiment = toys.experiment(start=('momentum',))
-  played = federation.initial_state(experiment)
-  # Before the first pooling, the velocity is zero.
-  plain = federation.initial_state(toys.experiment())
-  assert toys.same(played.state.model, plain.state.model)
-  assert played.info == {'velocity_norm': 0.0}
-
-
 @pytest.mark.parametrize(
   'changes, message',
   [
@@ -112,6 +103,9 @@ def test_a_stage_of_the_start_has_its_slot():
       'client_parts name a component twice',
     ),
     ({'refine': ('momentum',), 'server_step': ('momentum',)}, 'twice'),
+    ({'start': ('momentum',)}, '--start: momentum needs the updates'),
+    ({'server_step': ('scaffold',)}, '--client_parts=scaffold'),
+    ({'refine': ('samples',)}, '--client_parts=thinning'),
   ],
 )
 def test_duplicate_stages_and_parts_are_rejected(changes, message):

@@ -149,8 +149,8 @@ def hold_out(
   """
   if num_examples > labels.size:
     raise ValueError(
-      f'num_server_examples must not exceed the {labels.size} examples, '
-      f'got {num_examples}.'
+      f'--num_server_examples={num_examples} exceeds the {labels.size} '
+      'training examples.'
     )
   rng = seeds.generator(seed, 'hold_out')
   sizes = np.bincount(labels)

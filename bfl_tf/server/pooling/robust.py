@@ -119,9 +119,9 @@ class MultiKrum(Median):
     bad = _share(self.bad, num_clients)
     if num_clients < 2 * bad + 3:
       raise ValueError(
-        f'--pooling=multi_krum with --multi_krum.bad={bad} needs at least '
-        f'{2 * bad + 3} clients per round, got {num_clients}: add clients, or '
-        'lower --multi_krum.bad.'
+        f'--pooling=multi_krum needs at least {2 * bad + 3} clients per round '
+        f'for --multi_krum.bad={self.bad:g} (here {bad} of {num_clients} '
+        'clients): add clients, or lower --multi_krum.bad.'
       )
 
   def centre(self, values):
