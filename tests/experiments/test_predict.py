@@ -191,7 +191,7 @@ def test_a_personalized_model_predicts_with_its_own_sets(
   odd = personalized.folder(sited[0], 'odd')
   for place, rows in ((sited[0], ours), (odd, own)):
     probs = bfl_tf.load(place).predict(X).probs
-    (likely, _) = prediction_sets.read(place).sets(probs)
+    (likely, _) = prediction_sets.read(place).classes(probs)
     kinds = np.array(site_data.KINDS)
     written = [set(filter(None, row['set_0.9'].split('|'))) for row in rows]
     assert written == [set(kinds[each]) for each in likely]

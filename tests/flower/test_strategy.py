@@ -107,7 +107,7 @@ def test_a_reply_with_invalid_metrics_is_rejected(metrics):
 
 
 def test_a_weighting_for_a_rule_without_weights_is_rejected():
-  with pytest.raises(ValueError, match="leave weighting='distance' out"):
+  with pytest.raises(ValueError, match="remove weighting='distance'"):
     BayesianStrategy(build(), rule='conflation', weighting='distance')
 
 

@@ -52,6 +52,6 @@ def settings(path, flags=''):
   """Returns the run config of the ServerApp."""
   return {
     'flags': flags, 'output-dir': str(path), 'window': 9,
-    'node-timeout': 1.0, 'answer-timeout': 0.0,
+    'node-timeout': 1.0, 'answer-timeout': 0.0, 'overwrite': False,
     'sets': 'raps',
   }  # fmt: skip
