@@ -84,8 +84,8 @@ def report(
   groups = check(groups_lib.grouped(paths), folder)
   if len({recorded.is_numeric(path) for path in paths}) > 1:
     raise ValueError(
-      'runs with classes and runs with numeric labels differ in '
-      'their scores: compare only one of both kinds.'
+      'compare runs with classes and runs with numeric labels separately: they '
+      'have different scores.'
     )
   lines = comparison_lib.rows(groups, _SCORES.value, _BASELINE.value)
   keys = groups_lib.differing([*groups.values()])

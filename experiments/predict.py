@@ -68,7 +68,7 @@ def _read_sets(run, trained):
       command += ' --calibrate_on_test=0.5'
     remedy = f'to compute them, run: {command}'
     if directory.is_sites_own(run):
-      remedy = directory.SITES_REMEDY
+      remedy = 'the site has no calibration examples'
     print(f'The output has no prediction sets: {remedy}')
     return None
   if trained.num_samples(_SAMPLES.value) != sets.num_samples:

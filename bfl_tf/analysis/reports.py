@@ -68,8 +68,8 @@ class Report:
     """
     drawn = _drawn(trained.config, client_names)
     sites = []
-    for name, one in statistics.items():
-      row = {'site': name, **one.row(sets)}
+    for name, of_site in statistics.items():
+      row = {'site': name, **of_site.row(sets)}
       if drawn:
         row['rounds_selected'] = sum(name in each for each in drawn)
       sites.append(row | personalized.get(name, {}))

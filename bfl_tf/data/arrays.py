@@ -173,11 +173,11 @@ def labels(where: str, y: np.ndarray) -> np.ndarray:
   # Floats are compared, because a label may exceed int32.
   wide = y.astype(np.float64) if whole else y
   if not whole or not np.all((wide == np.floor(wide)) & (wide >= 0)):
+    least = f', minimum {y.min():g}' if whole else ''
     raise ValueError(
       f'{where} must be integers [N] that are at least 0, got shape {y.shape} '
-      f'of {y.dtype}{f" from {y.min():g}" if whole else ""}. For numbers, set '
-      '--likelihood=gaussian. Texts are numbered by '
-      'np.unique(y, return_inverse=True)[1].'
+      f'of {y.dtype}{least}. For numbers, set --likelihood=gaussian. Texts are '
+      'numbered by np.unique(y, return_inverse=True)[1].'
     )
   if wide.max() > np.iinfo(np.int32).max:
     raise ValueError(f'{where} has label {y.max()}, out of range.')

@@ -27,11 +27,6 @@ from bfl_tf.startup import tf
 
 _LOCK = '.lock'
 
-# Hint in errors about a personalized model that is incomplete.
-SITES_REMEDY = (
-  "compute sites' models again (bfl-tf report --personalize_epochs)"
-)
-
 
 class BusyError(ValueError):
   """Another process uses the run directory."""

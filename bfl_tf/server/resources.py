@@ -83,7 +83,7 @@ class Resources:
     """Returns a group with re-estimated buffers if `recalibrates` is set."""
     if not self.recalibrates:
       return group
-    # Now, because the models are read while the workers predict.
+    # Not when a model is read, because the workers are predicting then.
     buffers = [
       self.measured(model, seeds.child(seed, index)).buffers
       for index, model in enumerate(group)

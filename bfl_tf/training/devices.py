@@ -91,7 +91,7 @@ def configure(
   # `set_memory_growth` has no effect if there are logical CPUs.
   os.environ.setdefault('TF_FORCE_GPU_ALLOW_GROWTH', 'true')
   # Unlike the settings below, these may change after TensorFlow's start. Each
-  # thread keeps those of its first operation, so that others need new threads.
+  # thread keeps the options of its first operation: a change needs new threads.
   before = tf.config.optimizer.get_experimental_options()
   tf.config.optimizer.set_experimental_options(_graph_options(mixed_precision))
   if before != tf.config.optimizer.get_experimental_options():

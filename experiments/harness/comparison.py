@@ -165,8 +165,8 @@ def baselines(groups: Groups, baseline: str) -> dict[str, str]:
     other = baseline if baseline in groups else at.get(wanted)
     if other is None or not (baseline in groups or flags.keys() <= {*keys}):
       raise ValueError(
-        f'--baseline={baseline} matches none of the settings, or not for '
-        f'{name!r}. Settings: {"; ".join(groups)}.'
+        f'--baseline={baseline} matches no setting to compare {name!r} with. '
+        f'Choose one of these, or some of its flags: {"; ".join(groups)}.'
       )
     if other != name:
       found[name] = other
