@@ -20,14 +20,15 @@ class Component:
       gets a factory of each as the argument `make_<name>`.
     sets: Settings that this component passes to these factories, by name. They
       are not flags.
-    server_stage: Name of the server stage whose slot is sent to this client
-      part. The stage then comes first in the chain of stages.
+    server_stage: Class of the server stage that this client part needs. The
+      stage is added at the front of `--server_step`, and its slot is sent to
+      the part.
   """
 
   name: ClassVar[str] = ''
   uses: ClassVar[Mapping[str, type]] = {}
   sets: ClassVar[Mapping[str, tuple]] = {}
-  server_stage: ClassVar[str | None] = None
+  server_stage: ClassVar[type['Component'] | None] = None
 
 
 def declared_by(factory: Any) -> type[Component]:

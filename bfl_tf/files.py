@@ -1,11 +1,13 @@
-"""Atomic file replacement, and reading of .npz files."""
+"""Atomic file replacement, and reading of .npz and .json files."""
 
 from collections.abc import Container, Iterator
 import contextlib
+import json
 import os
 import pathlib
 import threading
 import tokenize
+from typing import Any
 import zipfile
 import zlib
 
@@ -17,6 +19,10 @@ _UNREADABLE = (
   AttributeError, EOFError, MemoryError, OSError, RuntimeError, SyntaxError,
   TypeError, ValueError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
+
+
+class UnreadableError(ValueError):
+  """A file is damaged."""
 
 
 @contextlib.contextmanager
@@ -51,6 +57,9 @@ def read_npz(
   Args:
     path: Path of the file.
     names: Names of the arrays to read; None for all. Missing names are ignored.
+
+  Raises:
+    UnreadableError: The file is damaged or of another format.
   """
   try:
     archive = np.load(path, allow_pickle=False)
@@ -63,7 +72,19 @@ def read_npz(
         if names is None or name in names
       }
   except _UNREADABLE as error:
-    raise ValueError(
+    raise UnreadableError(
       f'{os.fspath(path)} cannot be read as an .npz file '
       f'({type(error).__name__}).'
     ) from error
+
+
+def read_json(path: pathlib.Path) -> Any:
+  """Returns the content of a `.json` file.
+
+  Raises:
+    UnreadableError: The file is damaged.
+  """
+  try:
+    return json.loads(path.read_text())
+  except ValueError as error:
+    raise UnreadableError(f'{path} is not valid JSON: {error}.') from error

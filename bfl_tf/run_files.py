@@ -4,10 +4,11 @@ A comment names the module that writes a file and, after the arrow, its readers.
 docs/architecture.md describes the content of each file.
 """
 
-import json
 import os
 import pathlib
 from typing import Any
+
+from bfl_tf import files
 
 # Files of a run.
 FLAGS = 'flags.txt'  # runs.flags_file -> runs.flags_file.read_config
@@ -47,4 +48,4 @@ def is_finished(run_dir: str | os.PathLike) -> bool:
 
 def read_summary(run_dir: str | os.PathLike) -> dict[str, Any]:
   """Returns `summary.json`, whose `final` holds the last scores."""
-  return json.loads((pathlib.Path(run_dir) / SUMMARY).read_text())
+  return files.read_json(pathlib.Path(run_dir) / SUMMARY)

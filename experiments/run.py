@@ -10,7 +10,7 @@ run was interrupted; 143: terminated. The state is saved after codes 1, 130 and
 
 from absl import flags
 
-from bfl_tf import federation, runs
+from bfl_tf import federation, files, runs
 from experiments import command_line
 
 command_line.define()
@@ -51,7 +51,9 @@ def main() -> None:
     command_line.fail_with_traceback(error, code=2)
   try:
     summary = run.execute()
-  except (runs.BusyError, federation.OtherSideError) as error:
+  except (
+    runs.BusyError, files.UnreadableError, federation.OtherSideError
+  ) as error:  # fmt: skip
     command_line.fail(error)
   except ValueError as error:
     command_line.fail_with_traceback(error, code=1)

@@ -16,8 +16,8 @@ _PACKAGE = _ROOT / 'bfl_tf'
 # low layers, because all packages declare settings.
 _LAYERS = (
   ('startup',),
-  ('component', 'config.user_code', 'files', 'run_files', 'seeds', 'version'),
-  ('config.registry', 'trees'),
+  ('component', 'config.user_code', 'files', 'seeds', 'version'),
+  ('config.registry', 'run_files', 'trees'),
   ('config.settings',),
   ('weights',),
   ('metrics', 'data', 'models'),

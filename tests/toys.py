@@ -9,7 +9,15 @@ import tensorflow as tf
 import tf_keras
 
 from bfl_tf import data as data_lib
-from bfl_tf import federation, models, seeds, statistics, training, weights
+from bfl_tf import (
+  federation,
+  models,
+  seeds,
+  server,
+  statistics,
+  training,
+  weights,
+)
 from bfl_tf.config.config import Config
 from bfl_tf.federation import engine as engine_lib
 from bfl_tf.server import pooling
@@ -203,7 +211,7 @@ class Follower(Idle):
   """A client part that stores the slot of its server stage."""
 
   name: ClassVar[str] = 'follower'
-  server_stage = 'momentum'
+  server_stage = server.STAGES['momentum']
 
   def init_memory(self, model):
     return np.zeros([model.mean.size])

@@ -102,7 +102,7 @@ def read(run_dir: str | os.PathLike) -> PredictionSets | None:
   path = pathlib.Path(run_dir) / run_files.CONFORMAL
   if not path.exists():
     return None
-  content = json.loads(path.read_text())
+  content = files.read_json(path)
   if content.pop('num_bins', None) != conformal.NUM_BINS:
     raise ValueError(
       f'{path} was written by another version: run "bfl-tf report" again.'

@@ -261,21 +261,21 @@ class Server:
     tuple[str, ...],
     Setting(
       'Server stages after pooling, separated by commas.',
-      table=methods.STAGES,
+      table=server.STAGES,
     ),
   ] = ()
   refine: Annotated[
     tuple[str, ...],
     Setting(
       'Server stages after --server_step, separated by commas.',
-      table=methods.STAGES,
+      table=server.STAGES,
     ),
   ] = ()
   start: Annotated[
     tuple[str, ...],
     Setting(
       'Server stages before the first round, separated by commas.',
-      table=methods.STAGES,
+      table=server.STAGES,
     ),
   ] = ()
   batch_norm: Annotated[

@@ -115,7 +115,6 @@ class Selection:
       values: Values or texts of settings, by key.
     """
     self._requested = values
-    _, self._stages = roles.get('server_step', ((), {}))
     self.methods: list[MethodConfig] = []
     self.needed: dict[str, MethodConfig] = {}
     self.chains = {
@@ -188,11 +187,9 @@ class Selection:
     for used, used_factory in declared.uses.items():
       sets = declared.sets.get(used, ())
       method.uses[used] = self._visit(role, used, used, used_factory, sets)
-    # A client part selects the stage of this package that it needs.
-    needed = declared.server_stage
-    if needed is not None and needed in self._stages:
-      stage = self._stages[needed]
-      self.needed[needed] = self._visit('server_step', needed, needed, stage)
+    if stage := declared.server_stage:
+      needed = self._visit('server_step', stage.name, stage.name, stage)
+      self.needed[stage.name] = needed
     return method
 
 
@@ -248,15 +245,18 @@ def known_methods(roles: Roles) -> Iterator[MethodConfig]:
   """Yields every method of this package, once for each of its roles."""
   for role, (_, table) in roles.items():
     for key, factory in table.items():
-      stage = component.declared_by(factory)
+      declared = component.declared_by(factory)
       # Before the first round there are no updates.
-      needs_updates = issubclass(stage, server.Stage) and (
-        stage.statistics is not server.Stage.statistics
+      needs_updates = issubclass(declared, server.Stage) and (
+        declared.statistics is not server.Stage.statistics
       )
       if role == 'start' and needs_updates:
         continue
       name, specs = key.partition('<')[0], settings_of(role, factory)
       yield MethodConfig(role, key, name, factory, specs)
+      if needed := declared.server_stage:
+        specs_of_stage = settings_of('server_step', needed)
+        yield MethodConfig(role, key, needed.name, needed, specs_of_stage)
       below = {
         f'{name}.{setting}': (spec.default, spec.table)
         for setting, spec in specs.items()

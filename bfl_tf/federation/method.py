@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import methods, server, training, weights
+from bfl_tf import server, training, weights
 from bfl_tf.config import selection, user_code
 from bfl_tf.federation import state
 from bfl_tf.federation.plan import Plan
@@ -95,11 +95,11 @@ class Method(Plan):
 
   def shared(self, slots: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what a part receives from its server stage, by part name."""
-    stages = {stage.name: stage for stage in self.stages if stage.has_slot}
+    stages = {type(stage): stage for stage in self.stages if stage.has_slot}
     return {
-      part.name: stages[part.server_stage].shared(slots[part.server_stage])
+      part.name: stage.shared(slots[stage.name])
       for part in self.parts
-      if part.server_stage in stages
+      if (stage := stages.get(part.server_stage))
     }
 
   @functools.cached_property
@@ -159,27 +159,10 @@ def _with_needed(plan, stages, of_run):
   """Adds the stages that client parts need, at the front."""
   selection.check_unique('--server_step and --refine', stages)
   by_name = {stage.name: stage for stage in stages}
-  served = {part.server_stage for part in plan.parts}
-  for name, part in methods.PARTS.items():
-    stage = getattr(part, 'server_stage', '')
-    if stage in by_name and stage not in served:
-      raise ValueError(
-        f'--server_step and --refine: {stage} needs its client part: set '
-        f'--client_parts={name}, or remove {stage}.'
-      )
-  needed = plan.config.selection.needed
-  first = {}
-  for part in plan.parts:
-    needs = part.server_stage
-    if needs and needs not in by_name | needed:
-      raise ValueError(
-        f'--client_parts: {part.name} needs the server stage {needs}: add it '
-        'to --server_step.'
-      )
-    if needs in by_name:
-      first[needs] = by_name[needs]
-    elif needs:
-      first[needs] = needed[needs].make(plan.config.context(**of_run))
+  first = {
+    name: by_name.get(name) or stage.make(plan.config.context(**of_run))
+    for name, stage in plan.config.selection.needed.items()
+  }
   rest = [stage for stage in stages if stage.name not in first]
   return (*first.values(), *rest)
 

@@ -2,12 +2,12 @@
 
 A method is one file with a `Part` and a `Stage`, and one row of `METHODS`.
 Parts, stages and rules without a counterpart are in `clients`, `server` and
-`server.pooling`. `PARTS` and `STAGES` list all of them.
+`server.pooling`. `PARTS` lists all client parts.
 """
 
 from typing import Any
 
-from bfl_tf import clients, server
+from bfl_tf import clients
 from bfl_tf.methods import (
   bayes_admm,
   feddyn,
@@ -29,4 +29,3 @@ METHODS: tuple[Any, ...] = (
 )
 
 PARTS = clients.PARTS | {m.Part.name: m.Part for m in METHODS}
-STAGES = server.STAGES | {m.Stage.name: m.Stage for m in METHODS}

@@ -35,76 +35,6 @@ from bfl_tf.startup import tf
 from bfl_tf.statistics import Total
 
 
-@dataclasses.dataclass(frozen=True)
-class Part(training.Part):
-  """Client part that stores the dual and sends rho and r rho.
-
-  Attributes:
-    num_clients: Number of clients of the run.
-    clients_per_round: Number of clients per round; must be all, or 0 for all.
-    prior_precision: Precision of the prior p.
-  """
-
-  num_clients: int
-  clients_per_round: int
-  prior_precision: float
-  rho: Annotated[
-    float,
-    Setting(
-      'Penalty rho: weight of the KL term to the broadcast posterior.', gt=0
-    ),
-  ] = 1.0
-  damping: Annotated[
-    float,
-    Setting(
-      'Damping factor in (0, 1] on each update of the dual variable.',
-      gt=0,
-      le=1,
-    ),
-  ] = 0.1
-
-  name = 'bayes_admm'
-  server_stage = 'bayes_admm'
-  requires = {
-    'client_optimizer': ('ivon',),
-    'pooling': ('llp',),
-    'weighting': ('equal',),
-  }
-  # Client and server update the dual alike: no part may change the update.
-  incompatible_with = ('swag', 'attack')
-
-  def __post_init__(self):
-    if self.clients_per_round not in (0, self.num_clients):
-      raise ValueError(
-        '--client_parts=bayes_admm needs all clients in every round: remove '
-        f'--clients_per_round={self.clients_per_round}.'
-      )
-
-  @property
-  def prior_weight(self) -> float:
-    return self.rho
-
-  def init_memory(self, model):
-    return np.zeros([2, model.loc.size])
-
-  def dual(self, shared, memory) -> tf.Tensor:
-    """Returns v_k, `[2, num_loc]`; takes the arguments of `prior`."""
-    prior = tf.constant([[0.0], [self.prior_precision]], tf.float64)
-    return memory + (shared['start'] - prior) / self.num_clients
-
-  def prior(self, start, shared, memory):
-    return weights.natural(start) - self.dual(shared, memory) / self.rho
-
-  def begin(self, start, shared, memory):
-    return weights.natural(start), memory
-
-  def finish(self, model, carry, trace):
-    start, moved = carry
-    step = self.damping * self.rho
-    moved += step * (weights.natural(model) - start)
-    return model, tf.constant([self.rho, step], tf.float64), moved
-
-
 def _dual_terms(update, weight, reference):
   sent = update.extras[Part.name]
   moved = weights.natural(update.model) - weights.natural(reference)
@@ -150,3 +80,73 @@ class Stage(server.Stage):
       model=type(model)(*map(np.asarray, model)),
       slots={**state.slots, self.name: {**slot, 'known': known}},
     ), {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Part(training.Part):
+  """Client part that stores the dual and sends rho and r rho.
+
+  Attributes:
+    num_clients: Number of clients of the run.
+    clients_per_round: Number of clients per round; must be all, or 0 for all.
+    prior_precision: Precision of the prior p.
+  """
+
+  num_clients: int
+  clients_per_round: int
+  prior_precision: float
+  rho: Annotated[
+    float,
+    Setting(
+      'Penalty rho: weight of the KL term to the broadcast posterior.', gt=0
+    ),
+  ] = 1.0
+  damping: Annotated[
+    float,
+    Setting(
+      'Damping factor in (0, 1] on each update of the dual variable.',
+      gt=0,
+      le=1,
+    ),
+  ] = 0.1
+
+  name = 'bayes_admm'
+  server_stage = Stage
+  requires = {
+    'client_optimizer': ('ivon',),
+    'pooling': ('llp',),
+    'weighting': ('equal',),
+  }
+  # Client and server update the dual alike: no part may change the update.
+  incompatible_with = ('swag', 'attack')
+
+  def __post_init__(self):
+    if self.clients_per_round not in (0, self.num_clients):
+      raise ValueError(
+        '--client_parts=bayes_admm needs all clients in every round: remove '
+        f'--clients_per_round={self.clients_per_round}.'
+      )
+
+  @property
+  def prior_weight(self) -> float:
+    return self.rho
+
+  def init_memory(self, model):
+    return np.zeros([2, model.loc.size])
+
+  def dual(self, shared, memory) -> tf.Tensor:
+    """Returns v_k, `[2, num_loc]`; takes the arguments of `prior`."""
+    prior = tf.constant([[0.0], [self.prior_precision]], tf.float64)
+    return memory + (shared['start'] - prior) / self.num_clients
+
+  def prior(self, start, shared, memory):
+    return weights.natural(start) - self.dual(shared, memory) / self.rho
+
+  def begin(self, start, shared, memory):
+    return weights.natural(start), memory
+
+  def finish(self, model, carry, trace):
+    start, moved = carry
+    step = self.damping * self.rho
+    moved += step * (weights.natural(model) - start)
+    return model, tf.constant([self.rho, step], tf.float64), moved

@@ -29,38 +29,6 @@ from bfl_tf.config.settings import Setting
 from bfl_tf.statistics import Total
 
 
-@dataclasses.dataclass(frozen=True)
-class Part(training.Part):
-  """Regularizes the loss; keeps g_k, `[num_trainable]` float32."""
-
-  alpha: Annotated[
-    float, Setting('Coefficient alpha of the regularization.', gt=0)
-  ] = 0.01
-
-  name = 'feddyn'
-  server_stage = 'feddyn'
-  requires = {
-    'pooling': ('nwa', 'ws', 'lp', 'wasserstein', 'log_variance'),
-    'weighting': ('auto', 'equal', 'size'),
-  }
-  # The client and the server compute the same change of the mean.
-  incompatible_with = ('independent_init', 'swag', 'attack')
-
-  def init_memory(self, model):
-    return np.zeros(model.mean.size, np.float32)
-
-  def begin(self, start, shared, memory):
-    return start.mean, memory
-
-  def gradient(self, gradient, mean, carry, step):
-    start, kept = carry
-    return gradient - kept + self.alpha * (mean - start)
-
-  def finish(self, model, carry, trace):
-    start, kept = carry
-    return model, None, kept - self.alpha * (model.mean - start)
-
-
 def _moved(update, weight, reference):
   moved = update.model.mean.astype(np.float64) - reference.mean
   return {'moved': weight * moved, 'updates': 1.0}
@@ -98,3 +66,35 @@ class Stage(server.Stage):
     return state._replace(
       model=model, slots={**state.slots, self.name: slot}
     ), {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Part(training.Part):
+  """Regularizes the loss; keeps g_k, `[num_trainable]` float32."""
+
+  alpha: Annotated[
+    float, Setting('Coefficient alpha of the regularization.', gt=0)
+  ] = 0.01
+
+  name = 'feddyn'
+  server_stage = Stage
+  requires = {
+    'pooling': ('nwa', 'ws', 'lp', 'wasserstein', 'log_variance'),
+    'weighting': ('auto', 'equal', 'size'),
+  }
+  # The client and the server compute the same change of the mean.
+  incompatible_with = ('independent_init', 'swag', 'attack')
+
+  def init_memory(self, model):
+    return np.zeros(model.mean.size, np.float32)
+
+  def begin(self, start, shared, memory):
+    return start.mean, memory
+
+  def gradient(self, gradient, mean, carry, step):
+    start, kept = carry
+    return gradient - kept + self.alpha * (mean - start)
+
+  def finish(self, model, carry, trace):
+    start, kept = carry
+    return model, None, kept - self.alpha * (model.mean - start)

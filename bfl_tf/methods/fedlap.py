@@ -32,50 +32,6 @@ from bfl_tf.startup import tf
 from bfl_tf.statistics import Total
 
 
-@dataclasses.dataclass(frozen=True)
-class Part(training.Part):
-  """Regularizes the loss; keeps the change of v_k, `[num_trainable]` float32.
-
-  Attributes:
-    num_clients: Number of clients of the run.
-  """
-
-  num_clients: int
-  delta: Annotated[
-    float, Setting('Precision delta of the Gaussian prior.', gt=0)
-  ] = 1.0
-  damping: Annotated[
-    float,
-    Setting(
-      'Step size rho of the dual variables; 1 / (number of clients) or less.',
-      gt=0,
-      le=1,
-    ),
-  ] = 0.1
-
-  name = 'fedlap'
-  server_stage = 'fedlap'
-  requires = {'variant': ('deterministic', 'mc_dropout'), 'pooling': ('nwa',)}
-  # The client and the server compute the same change of the mean.
-  incompatible_with = ('independent_init', 'swag', 'attack')
-
-  def init_memory(self, model):
-    return np.zeros(model.mean.size, np.float32)
-
-  def begin(self, start, shared, memory):
-    first = tf.cast(shared['start'] / self.num_clients, tf.float32)
-    return start.mean, memory, first + memory
-
-  def gradient(self, gradient, mean, carry, step):
-    start, _, dual = carry
-    return gradient + self.delta / step.num_examples * (dual + mean - start)
-
-  def finish(self, model, carry, trace):
-    start, moved, _ = carry
-    change = self.damping * (model.mean - start)
-    return model, tf.constant([self.damping], tf.float32), moved + change
-
-
 def _changes(update, weight, reference):
   moved = update.model.mean.astype(np.float64) - reference.mean
   return {'duals': update.extras[Part.name] * moved}
@@ -103,3 +59,47 @@ class Stage(server.Stage):
       model=state.model.replace_mean(duals),
       slots={**state.slots, self.name: {**slot, 'duals': duals}},
     ), {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Part(training.Part):
+  """Regularizes the loss; keeps the change of v_k, `[num_trainable]` float32.
+
+  Attributes:
+    num_clients: Number of clients of the run.
+  """
+
+  num_clients: int
+  delta: Annotated[
+    float, Setting('Precision delta of the Gaussian prior.', gt=0)
+  ] = 1.0
+  damping: Annotated[
+    float,
+    Setting(
+      'Step size rho of the dual variables; 1 / (number of clients) or less.',
+      gt=0,
+      le=1,
+    ),
+  ] = 0.1
+
+  name = 'fedlap'
+  server_stage = Stage
+  requires = {'variant': ('deterministic', 'mc_dropout'), 'pooling': ('nwa',)}
+  # The client and the server compute the same change of the mean.
+  incompatible_with = ('independent_init', 'swag', 'attack')
+
+  def init_memory(self, model):
+    return np.zeros(model.mean.size, np.float32)
+
+  def begin(self, start, shared, memory):
+    first = tf.cast(shared['start'] / self.num_clients, tf.float32)
+    return start.mean, memory, first + memory
+
+  def gradient(self, gradient, mean, carry, step):
+    start, _, dual = carry
+    return gradient + self.delta / step.num_examples * (dual + mean - start)
+
+  def finish(self, model, carry, trace):
+    start, moved, _ = carry
+    change = self.damping * (model.mean - start)
+    return model, tf.constant([self.damping], tf.float32), moved + change

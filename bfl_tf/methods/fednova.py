@@ -28,6 +28,26 @@ from bfl_tf.startup import tf
 from bfl_tf.statistics import Total
 
 
+def _normalized(update, weight, reference):
+  length = np.float64(update.extras[Part.name][0])
+  moved = update.model.mean.astype(np.float64) - reference.mean
+  return {'length': weight * length, 'moved': moved * (weight / length)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage(server.Stage):
+  """Server stage that sets the mean; other weights stay as pooled."""
+
+  name = 'fednova'
+  statistics = (Total(_normalized),)
+
+  def __call__(self, state, reference, pooled, statistics, seed):
+    sums = statistics[self.statistics[0]]
+    length, moved = (sums[k] / sums['weight'] for k in ('length', 'moved'))
+    mean = reference.mean + length * moved
+    return state._replace(model=state.model.replace_mean(mean)), {}
+
+
 @dataclasses.dataclass(frozen=True)
 class Part(training.Part):
   """Client part that sends a_k, the displacement by a constant gradient of 1.
@@ -41,7 +61,7 @@ class Part(training.Part):
   make_sgd: Callable[[], training.SGD] = dataclasses.field(compare=False)
 
   name = 'fednova'
-  server_stage = 'fednova'
+  server_stage = Stage
   requires = {
     'client_optimizer': ('sgd',),
     # The stage overwrites the mean with an average, so the rule must average.
@@ -65,23 +85,3 @@ class Part(training.Part):
   def finish(self, model, carry, trace):
     _, length = carry
     return model, length[tf.newaxis], None
-
-
-def _normalized(update, weight, reference):
-  length = np.float64(update.extras[Part.name][0])
-  moved = update.model.mean.astype(np.float64) - reference.mean
-  return {'length': weight * length, 'moved': moved * (weight / length)}
-
-
-@dataclasses.dataclass(frozen=True)
-class Stage(server.Stage):
-  """Server stage that sets the mean; other weights stay as pooled."""
-
-  name = 'fednova'
-  statistics = (Total(_normalized),)
-
-  def __call__(self, state, reference, pooled, statistics, seed):
-    sums = statistics[self.statistics[0]]
-    length, moved = (sums[k] / sums['weight'] for k in ('length', 'moved'))
-    mean = reference.mean + length * moved
-    return state._replace(model=state.model.replace_mean(mean)), {}

@@ -46,6 +46,28 @@ from bfl_tf.statistics import Total
 _MIN_CAVITY = 0.1
 
 
+def _changed(update, weight, reference):
+  change = weights.natural(update.model) - weights.natural(reference)
+  return {'change': change.numpy()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage(server.Stage):
+  """Server stage that sums the clients' changes and broadcasts the sum S."""
+
+  name = 'pvi'
+  statistics = (Total(_changed),)
+
+  def init(self, model) -> np.ndarray:
+    """Returns S = 0, `[2, num_loc]` float64."""
+    return np.zeros([2, model.loc.size])
+
+  def __call__(self, state, reference, pooled, statistics, seed):
+    change = statistics[self.statistics[0]]['change']
+    slots = {**state.slots, self.name: state.slots[self.name] + change}
+    return state._replace(slots=slots), {}
+
+
 @dataclasses.dataclass(frozen=True)
 class Part(training.Part):
   """Client part that uses the cavity as prior and stores the sent changes.
@@ -65,7 +87,7 @@ class Part(training.Part):
   ] = 0.2
 
   name = 'pvi'
-  server_stage = 'pvi'
+  server_stage = Stage
   requires = {'pooling': ('dwc',)}
   # Client and server sum the same changes: no part may change the update.
   incompatible_with = ('swag', 'attack')
@@ -109,25 +131,3 @@ class Part(training.Part):
   def report(self, carry, trace):
     *_, floored = carry
     return {'floored_fraction': floored}
-
-
-def _changed(update, weight, reference):
-  change = weights.natural(update.model) - weights.natural(reference)
-  return {'change': change.numpy()}
-
-
-@dataclasses.dataclass(frozen=True)
-class Stage(server.Stage):
-  """Server stage that sums the clients' changes and broadcasts the sum S."""
-
-  name = 'pvi'
-  statistics = (Total(_changed),)
-
-  def init(self, model) -> np.ndarray:
-    """Returns S = 0, `[2, num_loc]` float64."""
-    return np.zeros([2, model.loc.size])
-
-  def __call__(self, state, reference, pooled, statistics, seed):
-    change = statistics[self.statistics[0]]['change']
-    slots = {**state.slots, self.name: state.slots[self.name] + change}
-    return state._replace(slots=slots), {}

@@ -36,60 +36,6 @@ from bfl_tf.statistics import Total
 CORRECTS = ('gradients', 'weights')
 
 
-@dataclasses.dataclass(frozen=True)
-class Part(training.Part):
-  """Client part that corrects each step and stores the control variate."""
-
-  corrects: Annotated[
-    str,
-    Setting(
-      'Quantity that the control variates correct: gradients as in the '
-      'paper, or weights, which also works with momentum.',
-      choices=CORRECTS,
-    ),
-  ] = 'gradients'
-
-  name = 'scaffold'
-  server_stage = 'scaffold'
-  # With these parts x - y_i is not the sum of SGD's steps.
-  incompatible_with = ('independent_init', 'swag')
-
-  @property
-  def requires(self) -> Mapping[str, tuple]:
-    """SGD and constant client weights; no momentum if gradients are corrected.
-
-    Otherwise the control variates would contain momentum, but the corrected
-    gradients would not.
-    """
-    plain = {'sgd.momentum': (0.0,)} if self.corrects == 'gradients' else {}
-    constant = {'weighting': ('auto', 'equal', 'size')}
-    return {'client_optimizer': ('sgd',), **plain, **constant}
-
-  def init_memory(self, model):
-    return np.zeros(model.mean.size, np.float32)
-
-  def begin(self, start, shared, memory):
-    return start.mean, shared['control'], memory
-
-  def gradient(self, gradient, mean, carry, step):
-    if self.corrects == 'weights':
-      return gradient
-    _, server_control, control = carry
-    return gradient - control + server_control
-
-  def after_step(self, mean, carry, step):
-    if self.corrects == 'gradients':
-      return None, carry
-    _, server_control, control = carry
-    return mean - step.learning_rate * (server_control - control), carry
-
-  def finish(self, model, carry, trace):
-    start, server_control, control = carry
-    drift = (start - model.mean) / trace.sum_rates
-    new = control - server_control + drift
-    return model, new - control, new
-
-
 def _sent(update, weight, reference):
   return {'change': weight * update.extras[Part.name], 'updates': 1.0}
 
@@ -130,3 +76,57 @@ class Stage(server.Stage):
     return state._replace(slots={**state.slots, self.name: slot}), {
       'control_norm': float(np.linalg.norm(control))
     }
+
+
+@dataclasses.dataclass(frozen=True)
+class Part(training.Part):
+  """Client part that corrects each step and stores the control variate."""
+
+  corrects: Annotated[
+    str,
+    Setting(
+      'Quantity that the control variates correct: gradients as in the '
+      'paper, or weights, which also works with momentum.',
+      choices=CORRECTS,
+    ),
+  ] = 'gradients'
+
+  name = 'scaffold'
+  server_stage = Stage
+  # With these parts x - y_i is not the sum of SGD's steps.
+  incompatible_with = ('independent_init', 'swag')
+
+  @property
+  def requires(self) -> Mapping[str, tuple]:
+    """SGD and constant client weights; no momentum if gradients are corrected.
+
+    Otherwise the control variates would contain momentum, but the corrected
+    gradients would not.
+    """
+    plain = {'sgd.momentum': (0.0,)} if self.corrects == 'gradients' else {}
+    constant = {'weighting': ('auto', 'equal', 'size')}
+    return {'client_optimizer': ('sgd',), **plain, **constant}
+
+  def init_memory(self, model):
+    return np.zeros(model.mean.size, np.float32)
+
+  def begin(self, start, shared, memory):
+    return start.mean, shared['control'], memory
+
+  def gradient(self, gradient, mean, carry, step):
+    if self.corrects == 'weights':
+      return gradient
+    _, server_control, control = carry
+    return gradient - control + server_control
+
+  def after_step(self, mean, carry, step):
+    if self.corrects == 'gradients':
+      return None, carry
+    _, server_control, control = carry
+    return mean - step.learning_rate * (server_control - control), carry
+
+  def finish(self, model, carry, trace):
+    start, server_control, control = carry
+    drift = (start - model.mean) / trace.sum_rates
+    new = control - server_control + drift
+    return model, new - control, new

@@ -17,6 +17,28 @@ from bfl_tf.server import posteriors
 from bfl_tf.startup import tf
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Stage(server.Stage):
+  """Ensemble S: the pooled model with each client sample as its mean."""
+
+  resources: server.Resources
+
+  name = 'samples'
+  statistics = (posteriors.Updates(),)
+  predictors = ('S',)
+
+  def __call__(self, state, reference, pooled, statistics, seed):
+    size = pooled.mean.size
+    updates = statistics[self.statistics[0]].updates
+    means = np.concatenate(
+      [u.extras[Part.name].reshape(-1, size) for u in updates]
+    )
+    samples = posteriors.Models(
+      len(means), lambda index: pooled.replace_mean(means[index])
+    )
+    return state, {}, {'S': self.resources.recalibrated(samples, seed)}
+
+
 @dataclasses.dataclass(frozen=True)
 class Part(training.Part):
   """Client part that sends its last samples, `[num_samples * P]`."""
@@ -33,7 +55,7 @@ class Part(training.Part):
   ] = 10
 
   name = 'thinning'
-  server_stage = 'samples'
+  server_stage = Stage
 
   def check(self, num_steps: int, num_examples: int) -> None:
     """Raises a ValueError if training gives fewer than `num_samples`."""
@@ -64,25 +86,3 @@ class Part(training.Part):
   def finish(self, model, carry, trace):
     samples, _ = carry
     return model, tf.reshape(samples, [-1]), None
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Stage(server.Stage):
-  """Ensemble S: the pooled model with each client sample as its mean."""
-
-  resources: server.Resources
-
-  name = 'samples'
-  statistics = (posteriors.Updates(),)
-  predictors = ('S',)
-
-  def __call__(self, state, reference, pooled, statistics, seed):
-    size = pooled.mean.size
-    updates = statistics[self.statistics[0]].updates
-    means = np.concatenate(
-      [u.extras[Part.name].reshape(-1, size) for u in updates]
-    )
-    samples = posteriors.Models(
-      len(means), lambda index: pooled.replace_mean(means[index])
-    )
-    return state, {}, {'S': self.resources.recalibrated(samples, seed)}

@@ -5,7 +5,7 @@ The memories of clients are in a file of their own (`memories`).
 
 import pathlib
 
-from bfl_tf import run_files, trees, weights
+from bfl_tf import files, run_files, trees, weights
 from bfl_tf.federation.state import State
 from bfl_tf.runs import memories as memories_lib
 
@@ -32,11 +32,16 @@ def restore(directory: pathlib.Path) -> State | None:
   """Returns the saved state, or None without a checkpoint.
 
   Raises:
-    ValueError: The file cannot be read.
+    files.UnreadableError: The file is damaged.
   """
   if not (directory / run_files.CHECKPOINT).exists():
     return None
-  tree = trees.load(directory / run_files.CHECKPOINT)
+  try:
+    tree = trees.load(directory / run_files.CHECKPOINT)
+  except files.UnreadableError as error:
+    raise files.UnreadableError(
+      f'{error} Restore it from a copy, or delete {directory} to train again.'
+    ) from error
   path, index = directory / run_files.MEMORIES, tree.get('memories')
   return State(
     round=int(tree['round']),

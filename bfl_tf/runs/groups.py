@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 import dataclasses
-import json
 import os
 import pathlib
 from typing import Any
 
-from bfl_tf import run_files
+from bfl_tf import files, run_files
 from bfl_tf.config.config import Config
 from bfl_tf.runs import directory, flags_file
 
@@ -123,5 +122,5 @@ def scores_of(run: pathlib.Path) -> dict[str, float]:
   for more in (run_files.SITES, run_files.UNCERTAINTY):
     path = run / more / run_files.SCORES
     if path.exists():
-      scores |= json.loads(path.read_text())
+      scores |= files.read_json(path)
   return scores

@@ -104,8 +104,6 @@ def test_a_stage_has_a_different_seed_in_every_round():
     ),
     ({'refine': ('momentum',), 'server_step': ('momentum',)}, 'twice'),
     ({'start': ('momentum',)}, '--start: momentum needs the updates'),
-    ({'server_step': ('scaffold',)}, '--client_parts=scaffold'),
-    ({'refine': ('samples',)}, '--client_parts=thinning'),
   ],
 )
 def test_duplicate_stages_and_parts_are_rejected(changes, message):

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import toys
 
-from bfl_tf import federation, methods, statistics, weights
+from bfl_tf import federation, statistics, weights
 from bfl_tf.federation.engine import Local
+from bfl_tf.methods import fednova
 
-STAGE = methods.STAGES['fednova']
+STAGE = fednova.Stage
 EMPTY = np.zeros(0, np.float32)
 MOMENTUM = {'sgd.momentum': 0.9}
 

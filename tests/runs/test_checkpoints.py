@@ -1,9 +1,10 @@
 """Tests of checkpoints."""
 
 import numpy as np
+import pytest
 import toys
 
-from bfl_tf import federation, weights
+from bfl_tf import federation, files, run_files, weights
 from bfl_tf.runs import checkpoints
 
 
@@ -44,3 +45,14 @@ def test_memories_written_after_a_checkpoint_are_not_restored(tmp_path):
   checkpoints.save(changed, tmp_path)
   restored = checkpoints.restore(tmp_path)
   assert toys.same(restored.memories, {7: saved.memories[7], **newer})
+
+
+def test_damaged_files_of_a_run_are_rejected(tmp_path):
+  checkpoints.save(state(3), tmp_path)
+  for name, content, read in (
+    (run_files.CHECKPOINT, b'PK', checkpoints.restore),
+    (run_files.SUMMARY, b'{"final"', run_files.read_summary),
+  ):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(files.UnreadableError, match=name):
+      read(tmp_path)
