@@ -166,7 +166,7 @@ def predict(product):
     drawn = state.model.at_a_point().replace_values(values)
     seed = seeds.named(0, 'notebook', 1)
     probs.append(
-      training.predict(experiment.workers, drawn, test.x, seed=seed).probs
+      training.predict(experiment.workers, drawn, test.x, seed=seed).mean
     )
   return np.mean(probs, 0)
 

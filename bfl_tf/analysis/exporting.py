@@ -75,13 +75,13 @@ class _Module(tf.Module):
       }
       if is_numeric:
         scale = tf.sqrt(predictive.aleatoric + predictive.epistemic)
-        return {'mean': predictive.probs[:, 0], 'scale': scale, **uncertainty}
-      p = tf.cast(predictive.probs, tf.float64)
+        return {'mean': predictive.mean[:, 0], 'scale': scale, **uncertainty}
+      p = tf.cast(predictive.mean, tf.float64)
       entropy = -tf.reduce_sum(tf.math.xlogy(p, p), -1)
       largest = np.log(trained.task.num_classes)
       return {
         'class': tf.gather(classes, tf.argmax(p, -1)),
-        'probs': predictive.probs,
+        'probs': predictive.mean,
         'normalized_entropy': tf.clip_by_value(entropy / largest, 0.0, 1.0),
         **uncertainty,
       }

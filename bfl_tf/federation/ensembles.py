@@ -50,7 +50,7 @@ def predict(
   for name, member in training.predict_members(
     workers, groups, x, seed=seed, num_samples=num_samples
   ):
-    finite = bool(np.all(np.isfinite(member.probs)))
+    finite = bool(np.all(np.isfinite(member.mean)))
     if finite:
       mixtures.add(name, member)
       shares = posteriors.shares_of(groups[name])

@@ -103,10 +103,10 @@ def _predict(experiment, result, split, last, purpose):
 
 def _score_classes(predictive, labels):
   """Returns scores per class; accuracy hides those of rare classes."""
-  if not np.all(np.isfinite(predictive.probs)):
+  if not np.all(np.isfinite(predictive.mean)):
     return {}
-  recall = metrics.per_class_recall(predictive.probs, labels)
-  balanced = metrics.balanced_accuracy(predictive.probs, labels)
+  recall = metrics.per_class_recall(predictive.mean, labels)
+  balanced = metrics.balanced_accuracy(predictive.mean, labels)
   return {
     'balanced_accuracy': balanced,
     **{f'recall_class_{c}': float(r) for c, r in enumerate(recall)},

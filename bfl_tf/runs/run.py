@@ -255,7 +255,7 @@ class Run:
       )
     if np.isnan(evaluated.scores['nll']):
       return
-    probs, test = predictive.probs, self._experiment.dataset.test
+    probs, test = predictive.mean, self._experiment.dataset.test
     if test.is_numeric:
       found = {'mean': probs[:, 0]}
     else:

@@ -189,7 +189,7 @@ class Ensemble(Stage):
       seed=seed,
       num_samples=have.num_mc_samples,
     ):
-      if np.all(np.isfinite(member.probs)):
+      if np.all(np.isfinite(member.mean)):
         mixtures.add(name, member)
     if 'B' not in mixtures:
       return self.beta

@@ -109,7 +109,7 @@ class FineTune(Stage):
       seed=seed,
       num_samples=self.resources.num_mc_samples,
     )
-    if not np.all(np.isfinite(predictive.probs)):
+    if not np.all(np.isfinite(predictive.mean)):
       return -np.inf
     evaluation = self.resources.likelihood.evaluation(
       predictive, self.resources.validation.y

@@ -149,7 +149,7 @@ class Categorical(Likelihood):
 
   def evaluation(self, predictive, labels, num_bins=15):
     return metrics.Evaluation(
-      predictive.probs,
+      predictive.mean,
       labels,
       predictive.aleatoric,
       predictive.epistemic,
@@ -158,7 +158,7 @@ class Categorical(Likelihood):
     )
 
   def natural(self, predictive):
-    probs = predictive.probs.astype(np.float64)
+    probs = predictive.mean.astype(np.float64)
     return np.log(np.maximum(probs, metrics.MIN_PROBABILITY))
 
   def of_natural(self, natural):
@@ -176,7 +176,7 @@ class Categorical(Likelihood):
 
   def targets(self, predictive, exponent):
     # Division by the maximum prevents rows that underflow to zeros.
-    probs = predictive.probs
+    probs = predictive.mean
     powers = (probs / probs.max(-1, keepdims=True)) ** exponent
     return (powers / powers.sum(-1, keepdims=True)).astype(np.float32)
 
@@ -184,7 +184,7 @@ class Categorical(Likelihood):
     return np.eye(num_classes, dtype=np.float32)[labels]
 
   def member_arrays(self, predictive, labels):
-    probs = predictive.probs
+    probs = predictive.mean
     if np.all(np.isfinite(probs)):
       confidence, classes = probs.max(-1), probs.argmax(-1)
     else:
@@ -290,7 +290,7 @@ class Gaussian(Likelihood):
 
   def evaluation(self, predictive, labels, num_bins=15):
     return metrics.NumericEvaluation(
-      predictive.probs[:, 0],
+      predictive.mean[:, 0],
       labels,
       predictive.aleatoric,
       predictive.epistemic,
@@ -300,7 +300,7 @@ class Gaussian(Likelihood):
   def natural(self, predictive):
     variance = predictive.aleatoric.astype(np.float64) + predictive.epistemic
     return (
-      np.stack([predictive.probs[:, 0], np.ones_like(variance)], 1)
+      np.stack([predictive.mean[:, 0], np.ones_like(variance)], 1)
       / (variance[:, np.newaxis])
     )
 
@@ -321,13 +321,13 @@ class Gaussian(Likelihood):
   def targets(self, predictive, exponent):
     # A power of a Gaussian has the same mean and a smaller variance.
     variance = (predictive.aleatoric + predictive.epistemic) / exponent
-    return np.stack([predictive.probs[:, 0], variance], 1).astype(np.float32)
+    return np.stack([predictive.mean[:, 0], variance], 1).astype(np.float32)
 
   def certain_targets(self, labels, num_classes):
     return np.stack([labels, np.zeros_like(labels)], 1)
 
   def member_arrays(self, predictive, labels):
-    mean = predictive.probs[:, 0]
+    mean = predictive.mean[:, 0]
     return {'mean': mean, 'squared_error': np.square(mean - labels)}
 
   def member_scores(self, arrays, num_bins):

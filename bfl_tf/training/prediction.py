@@ -42,17 +42,17 @@ class Moments(NamedTuple):
 
 
 class Predictive(NamedTuple):
-  """Mean probabilities per example, and the two terms of Eq. 9.
+  """Predictive mean per example, and the two terms of Eq. 9.
 
   Attributes:
-    probs: `[num_examples, num_classes]`, mean over samples; for a numeric
+    mean: `[num_examples, num_classes]`, mean over samples; for a numeric
       label, its predictive mean `[num_examples, 1]`.
     aleatoric: `[num_examples]`, trace of the expected covariance.
     epistemic: `[num_examples]`, trace of the covariance over samples.
     expected_entropy: `[num_examples]`, mean entropy of the samples in nats.
   """
 
-  probs: np.ndarray
+  mean: np.ndarray
   aleatoric: np.ndarray
   epistemic: np.ndarray
   expected_entropy: np.ndarray
@@ -270,8 +270,8 @@ class Mixtures:
 
 def _mix(size, mixed, other_size, other):
   share = other_size / (size + other_size)
-  probs = mixed.probs.astype(np.float64)
-  delta = other.probs - probs
+  probs = mixed.mean.astype(np.float64)
+  delta = other.mean - probs
   between = share * (1.0 - share) * np.square(delta).sum(-1)
   return Predictive(
     probs + share * delta,

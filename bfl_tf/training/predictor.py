@@ -160,7 +160,7 @@ class Predictor:
       draw = stream('batch', first + start)
       batch = self._predict_batch(x[start : start + size], draw, num_samples)
       place = start // size
-      probs = probs.write(place, batch.probs)
+      probs = probs.write(place, batch.mean)
       others = [a.write(place, v) for a, v in zip(others, batch[1:])]
     return prediction.Predictive(
       probs.concat(), *(array.concat() for array in others)

@@ -117,9 +117,9 @@ def test_the_student_learns_the_predictions_of_the_teachers():
   student = training.predict(experiment.workers, state.model, x, seed=SEED)
   (_, distil) = experiment.method.stages
   teachers = distil.predicted({'C': groups['C']}, SEED)[0].union('C')
-  agreement = np.mean(student.probs.argmax(-1) == teachers.probs.argmax(-1))
+  agreement = np.mean(student.mean.argmax(-1) == teachers.mean.argmax(-1))
   assert agreement > 0.9
-  assert np.abs(student.probs - teachers.probs).mean() < 0.08
+  assert np.abs(student.mean - teachers.mean).mean() < 0.08
 
 
 class Spoil(server.Stage):
@@ -146,7 +146,7 @@ def test_distillation_from_labels_reaches_a_high_accuracy():
     state.model,
     experiment.dataset.train.x[held],
     seed=SEED,
-  ).probs
+  ).mean
   right = probs.argmax(-1) == experiment.dataset.train.y[held]
   assert right.mean() > 0.8
   assert info['distillation_loss'] < np.log(3)
@@ -275,7 +275,7 @@ def test_unions_exclude_members_that_are_not_finite():
     1,
   )
   assert found.rejected == 2
-  probs = {name: union.probs for name, union in found.unions.items()}
+  probs = {name: union.mean for name, union in found.unions.items()}
   for name in ('A', 'C', 'A+C', 'A+S', 'A+C+S'):
     np.testing.assert_array_equal(probs[name], probs['A'])
   assert np.isnan(probs['S']).all() and len(probs['S']) == len(test.y)

@@ -70,7 +70,7 @@ def test_predictions_of_members_are_returned_one_by_one():
   )
   logits = toys.TRAIN.x[:9] @ kernel.reshape(3, 4, 3) + bias[:, None]
   for (_, member), probs in zip(found, tf.nn.softmax(logits).numpy()):
-    np.testing.assert_allclose(member.probs, probs, atol=1e-6)
+    np.testing.assert_allclose(member.mean, probs, atol=1e-6)
 
 
 def test_members_have_independent_random_draws():
@@ -79,7 +79,7 @@ def test_members_have_independent_random_draws():
   (_, one), (_, other) = training.predict_members(
     [worker], group, toys.TRAIN.x, seed=np.zeros(2, np.int32)
   )
-  assert not np.any(one.probs == other.probs)
+  assert not np.any(one.mean == other.mean)
 
 
 def test_one_hot_targets_train_like_labels():
@@ -201,7 +201,7 @@ def test_beta_interpolates_between_the_mixture_and_the_product():
     for client in clients:
       mixtures.add('B', of_samples(client[None]))
     found = mixtures.union(['B'])
-    np.testing.assert_allclose(found.probs, [expected], rtol=1e-6)
+    np.testing.assert_allclose(found.mean, [expected], rtol=1e-6)
     np.testing.assert_allclose(
       found.expected_entropy, -(expected * np.log(expected)).sum(), rtol=1e-6
     )
@@ -223,7 +223,7 @@ def test_beta_interpolates_between_gaussians():
     for client in clients:
       mixtures.add('B', client)
     found = mixtures.union(['B'])
-    np.testing.assert_allclose(found.probs, [[mean]], rtol=1e-6)
+    np.testing.assert_allclose(found.mean, [[mean]], rtol=1e-6)
     np.testing.assert_allclose(found.aleatoric, [variance], rtol=1e-6)
     np.testing.assert_allclose(found.epistemic, [0])
   labels = np.array([2.0 + 3**-0.5])

@@ -136,7 +136,7 @@ def test_predictive_variances_are_those_of_posterior_and_noise():
   epistemic = np.square(design) @ np.square(scale)
   error = np.sqrt(epistemic / samples)
   center = MOMENTS[0] + design @ mean
-  assert np.all(np.abs(found.probs[:, 0] - center) < 5 * error)
+  assert np.all(np.abs(found.mean[:, 0] - center) < 5 * error)
   # The variance is a float32 sum over samples.
   np.testing.assert_allclose(found.aleatoric, SIGMA**2, rtol=3e-4)
   # The standard error of a variance is sqrt(2 / samples) of it.
@@ -151,5 +151,5 @@ def test_constant_noise_is_trained_to_the_residual():
   model = worker.train(task(worker, **rates)).model
   seed = seeds.named(0, 'test')
   found = training.predict([worker], model, X, seed=seed)
-  residual = np.mean(np.square(Y - found.probs[:, 0]))
+  residual = np.mean(np.square(Y - found.mean[:, 0]))
   np.testing.assert_allclose(found.aleatoric, residual, rtol=1e-2)

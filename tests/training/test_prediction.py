@@ -35,7 +35,7 @@ def test_streamed_moments_agree_with_stacked_samples(spread, tolerance):
   other = rng.dirichlet(np.ones(4), size=[30, 20])
   samples = np.float32((1 - spread) * p + spread * other)
   got = streamed(samples)
-  np.testing.assert_allclose(got.probs, samples.mean(0), rtol=1e-5)
+  np.testing.assert_allclose(got.mean, samples.mean(0), rtol=1e-5)
   expected = metrics.aleatoric_uncertainty(samples)
   np.testing.assert_allclose(got.aleatoric, expected, rtol=1e-5, atol=1e-7)
   expected = -(samples * np.log(samples)).sum(-1).mean(0)
@@ -88,7 +88,7 @@ def test_samples_are_the_outputs_of_the_model_with_each_seed(flipout):
     with models.scope(seed, variables.untransformed_scale):
       samples.append(tf.nn.softmax(model(X[:50])).numpy())
   got = training.predict(workers, posterior, X[:50], seed=SEED, num_samples=5)
-  np.testing.assert_allclose(got.probs, np.mean(samples, 0), rtol=1e-5)
+  np.testing.assert_allclose(got.mean, np.mean(samples, 0), rtol=1e-5)
   expected = metrics.epistemic_uncertainty(samples)
   np.testing.assert_allclose(got.epistemic, expected, rtol=1e-4)
   expected = metrics.aleatoric_uncertainty(samples)

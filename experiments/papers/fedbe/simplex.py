@@ -64,7 +64,7 @@ def models(
   for values in mixture.combine(gamma).numpy():
     probs = training.predict(
       experiment.workers, model.replace_values(values), test.x, seed=seed
-    ).probs
+    ).mean
     accuracy.append(metrics.accuracy(probs, test.y))
   return gamma.numpy(), np.array(accuracy)
 

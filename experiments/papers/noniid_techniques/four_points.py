@@ -60,5 +60,5 @@ def _predicted(run, lattice):
     predictive = training.predict(
       experiment.workers, model, lattice, seed=np.zeros(2, np.int32)
     )
-    found[f'agent {number}'] = predictive.probs.argmax(-1)
+    found[f'agent {number}'] = predictive.mean.argmax(-1)
   return found
