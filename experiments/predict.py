@@ -71,10 +71,13 @@ def _read_sets(run, trained):
       remedy = 'the site has no calibration examples'
     print(f'The output has no prediction sets: {remedy}')
     return None
-  if trained.num_samples(_SAMPLES.value) != sets.num_samples:
+  samples = _SAMPLES.value
+  same = trained.num_samples(samples) == sets.num_samples
+  # The sets were calibrated with the posterior mean.
+  if not same or trained.averages(samples):
     print(
-      'The output has no prediction sets: they were calibrated with '
-      f'--num_mc_samples={sets.num_samples}, and hold for this number only.'
+      'The output has no prediction sets: they were calibrated for '
+      'predictions without --num_mc_samples.'
     )
     return None
   for level in sets.levels:

@@ -99,6 +99,8 @@ class Plan:
     objective = dataclasses.replace(
       self.objective.standard(),
       temperature=self.objective.temperature,
+      # `tied` needs the fixed prior.
+      kl_reduction=self.objective.kl_reduction.replace('tied', 'sum'),
       update_prior=bool(self.fitted_by) and not has_prior,
     )
     # An optimizer that fits the posterior is also the objective.

@@ -116,6 +116,10 @@ class Part(training.Part):
     'client_optimizer': ('ivon',),
     'pooling': ('llp',),
     'weighting': ('equal',),
+    # The KL term of a client has the weight rho.
+    'ivon.kl_examples': ('own',),
+    'ivon.kl_reduction': ('sum',),
+    'ivon.annealing_rounds': (0,),
   }
   # Client and server update the dual alike: no part may change the update.
   incompatible_with = ('swag', 'attack')

@@ -84,7 +84,12 @@ class Part(training.Part):
 
   name = 'fedlap'
   server_stage = Stage
-  requires = {'variant': ('deterministic', 'mc_dropout'), 'pooling': ('nwa',)}
+  # A client's posterior would contain another prior.
+  requires = {
+    'variant': ('deterministic', 'mc_dropout'),
+    'client_optimizer': ('sgd', 'adam'),
+    'pooling': ('nwa',),
+  }
   # The client and the server compute the same change of the mean.
   incompatible_with = ('independent_init', 'swag', 'attack')
 

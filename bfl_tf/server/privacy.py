@@ -6,7 +6,9 @@ t_0 the same for the broadcast; C, z the clip norm and the noise multiplier.
   s = sum_k (t_k - t_0) min(1, C / |t_k - t_0|) + N(0, (z C)^2 I)
   the rule receives q K t_0 + s as the sum of terms, and q K as that of weights
 
-Adding or removing a client moves the noiseless sum by at most C. All else is a
+Adding or removing a client moves the noiseless sum by at most C, if it does not
+change the training data of other clients. Therefore the normalization of inputs
+and labels and the division of the data count as fixed in advance. All else is a
 function of s and of earlier rounds. Hence the broadcasts of all rounds together
 have the (epsilon, delta) of a composition of Poisson-sampled Gaussian
 mechanisms, whose privacy loss distribution is composed numerically.
@@ -247,8 +249,9 @@ class Central(Privacy):
       f'privacy: epsilon at delta {self.delta:g}, if one client is added or '
       f'removed, of {of}',
       'privacy: it covers the models of all rounds. It covers no other column '
-      'of metrics.csv, no count in partition.csv and no normalization of '
-      'inputs, and holds only while --seed is secret',
+      'of metrics.csv and no count in partition.csv. It holds only while '
+      '--seed is secret, and counts normalization and the division of the '
+      'data as fixed in advance',
     )
 
 

@@ -303,10 +303,17 @@ class LocalTraining:
 
   def _penalties(self, carry):
     penalty = tf.add_n(self._model.losses) if self._model.losses else 0.0
-    for part, kept in zip(self._parts, carry):
-      if part.has('loss'):
-        penalty += part.loss(weights.flatten(self.variables.mean), kept)
+    # If an optimizer fits a posterior, the variables may hold a sample.
+    if not self._fits:
+      penalty += self._losses(weights.flatten(self.variables.mean), carry)
     return penalty
+
+  def _losses(self, mean, carry):
+    return sum(
+      part.loss(mean, kept)
+      for part, kept in zip(self._parts, carry)
+      if part.has('loss')
+    )
 
   def _clipped(self, gradients):
     longest = self._config.max_gradient_norm
@@ -323,7 +330,8 @@ class LocalTraining:
       for part, kept in zip(self._parts, carry)
       if part.has('gradient')
     ]
-    if not decay and not parts:
+    penalized = self._fits and any(part.has('loss') for part in self._parts)
+    if not (decay or parts or penalized):
       return gradients
     variables = self.variables
     num_loc = len(variables.loc)
@@ -335,10 +343,15 @@ class LocalTraining:
         g + decay * v if self._decays(v) else g
         for g, v in zip(of_mean, variables.mean)
       ]
-    if parts:
+    if parts or penalized:
       shapes = [v.shape for v in variables.mean]
       mean = weights.flatten(variables.mean)
       flat = weights.flatten(of_mean)
+      if penalized:
+        with tf.GradientTape() as tape:
+          tape.watch(mean)
+          penalty = self._losses(mean, carry)
+        flat += tape.gradient(penalty, mean)
       for part, kept in parts:
         flat = part.gradient(flat, mean, kept, _step_of(part, step, stream))
       of_mean = weights.unflatten(flat, shapes)

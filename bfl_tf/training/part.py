@@ -84,7 +84,11 @@ class Part(component.Component):
     return ()
 
   def loss(self, mean: tf.Tensor, carry: Any) -> Any:
-    """Returns a scalar penalty, which is added to the mean loss per example."""
+    """Returns a scalar penalty, which is added to the mean loss per example.
+
+    With IVON, the gradient of the loss is that of sampled weights, but the
+    gradient of the penalty is that of `mean`.
+    """
 
   def gradient(
     self, gradient: tf.Tensor, mean: tf.Tensor, carry: Any, step: Any

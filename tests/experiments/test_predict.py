@@ -200,7 +200,7 @@ def test_a_personalized_model_predicts_with_its_own_sets(
     != prediction_sets.read(odd).thresholds
   )
   # Sets are valid only for their number of samples.
-  assert 'they were calibrated with --num_mc_samples=' in outputs['one'][1]
+  assert 'predictions without --num_mc_samples' in outputs['one'][1]
   assert 'set_0.9' not in read(folder / 'one.out')[0]
 
 

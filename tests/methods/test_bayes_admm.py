@@ -64,6 +64,7 @@ def test_a_client_that_joins_late_does_not_change_the_limit():
     {'pooling': 'nwa'},
     {'clients_per_round': 4},
     {'bayes_admm.damping': 2},
+    {'ivon.kl_examples': 'all'},
   ],
 )
 def test_unsupported_settings_are_rejected(changes):

@@ -106,6 +106,7 @@ def test_fedlap_converges_to_the_optimum_of_all_examples(clients_per_round):
   'changes',
   [
     {'client_parts': ('fedlap',), 'variant': 'flipout'},
+    {'client_parts': ('fedlap',), 'client_optimizer': 'laplace'},
     {'client_parts': ('feddyn',), 'pooling': 'median'},
     {'client_parts': ('feddyn',), 'attack': ('label_flip',)},
     {'client_parts': ('feddyn', 'fednova')},

@@ -108,6 +108,9 @@ def test_robust_rules_remove_as_many_clients_as_an_attack_controls(name):
 
 
 def test_multi_krum_rejects_too_few_clients():
+  # Five of ten clients replied; two of the five may be malicious.
+  with pytest.raises(ValueError, match='at least 7 clients'):
+    pooled('multi_krum', [[0], [1], [2], [50], [50]], [[1]] * 5, bad=0.4)
   settings = {'pooling': 'multi_krum', 'multi_krum.bad': 0.4}
   for changes in (
     {'num_clients': 3}, {'num_clients': 5},

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 import toys
 
-from bfl_tf import seeds, training
+from bfl_tf import clients, seeds, training
 
 STEPS, RATE = 12, 0.05
 IVON = training.IVON(prior_scale=2.0, temperature=0.5, beta_1=0.8, beta_2=0.95)
@@ -15,15 +15,19 @@ PRIOR = 0.0, IVON.prior_scale**-2
 FITTED = {'client_optimizer': 'ivon', 'batch_size': 150}
 
 
-def printed(m, scale, normals, gradient, num_examples, eta=PRIOR):
-  """Returns mean and scale by Algorithm 1 as printed, in float64."""
+def printed(m, scale, normals, gradient, num_examples, eta=PRIOR, mu=0.0):
+  """Returns mean and scale by Algorithm 1 as printed, in float64.
+
+  FedProx adds mu (m - start) to the gradient.
+  """
+  start = m
   size = num_examples / IVON.temperature
   shift, d = np.asarray(eta, np.float64) / size
   b1, b2 = IVON.beta_1, IVON.beta_2
   g, h = 0.0, 1 / (size * scale.astype(np.float64) ** 2) - d
   for t, normal in enumerate(normals, start=1):
     theta = m + normal / np.sqrt(size * (h + d))
-    g_hat = gradient(theta)
+    g_hat = gradient(theta) + mu * (m - start)
     h_hat = g_hat * (theta - m) * size * (h + d)
     g = b1 * g + (1 - b1) * g_hat
     more = (1 - b2) ** 2 * (h - h_hat) ** 2 / (2 * (h + d))
@@ -96,7 +100,8 @@ def logistic(**settings):
   )
 
 
-def test_steps_on_a_logistic_regression_match_the_printed_algorithm():
+@pytest.mark.parametrize('mu', [0.0, 2.0])
+def test_steps_on_a_logistic_regression_match_the_printed_algorithm(mu):
   x, y = toys.DATA.x[:50].astype(np.float64), np.eye(3)[toys.DATA.y[:50]]
 
   def gradient(w):
@@ -104,12 +109,16 @@ def test_steps_on_a_logistic_regression_match_the_printed_algorithm():
     error = (p / p.sum(1, keepdims=True) - y) / 50
     return np.concatenate([(x.T @ error).ravel(), error.sum(0)])
 
-  worker, task = logistic()
+  parts = {'parts': (clients.Proximal(mu),)}
+  worker, task = logistic(**parts)
   found, normals = worker.train(task).model, drawn(task.seed, [4, 3], [3])
-  mean, scale = printed(*task.start[:2], normals, gradient, 50)
+  mean, scale = printed(*task.start[:2], normals, gradient, 50, mu=mu)
   # Two replicas have the same sample.
   (mirrored,) = training.strategies(2, 'mirrored')
-  for model in (found, logistic(strategy=mirrored)[0].train(task).model):
+  for model in (
+    found,
+    logistic(strategy=mirrored, **parts)[0].train(task).model,
+  ):
     np.testing.assert_allclose(model.loc, mean, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(model.scale, scale, rtol=1e-4)
   # The slots do not contain values of another client.

@@ -128,8 +128,10 @@ class MultiKrum(Median):
     return values.mean(axis=0)
 
   def trusted(self, models):
+    # Some of the round's clients may not have replied.
+    self.check(len(models), 0, 0)
     bad = _share(self.bad, len(models))
-    near = max(len(models) - bad - 2, 1)
+    near = len(models) - bad - 2
     # The smallest distance in each row is the one of a client to itself.
     scores = np.sort(_distances(models), axis=1)[:, 1 : near + 1].sum(axis=1)
     chosen = np.argsort(scores, kind='stable')[: len(models) - bad]
