@@ -73,6 +73,11 @@ def checked(
 ) -> columns.Dataset:
   """Validates and converts a user's data set, as `from_arrays` does."""
   splits: dict[str, Any] = {}
+  if is_numeric and dataset.num_classes:
+    raise ValueError(
+      f'{where}: its labels are numbers, but num_classes is '
+      f'{dataset.num_classes}: set it to 0.'
+    )
   for name, split in dataset.splits.items():
     # Only the validation split may be empty.
     if name != 'validation' or len(split.y):

@@ -62,7 +62,7 @@ class Dataset:
     num_classes: Number of classes; labels are below it. 0 if labels are
       numbers.
     train: Training examples of clients and server.
-    validation: Held-out training examples; empty by default.
+    validation: Held-out training examples; may be empty, as `train.take([])`.
     test: Test examples.
     rows: `[num_train]`, index of each training example in the source; None if
       no training examples were held out.

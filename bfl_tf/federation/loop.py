@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from absl import logging
+import numpy as np
 
 from bfl_tf import seeds
 from bfl_tf.config import user_code
@@ -158,8 +159,16 @@ def _after(method, component, result, returned) -> state_lib.Round:
   stopping.check_model(
     component, returned.state.model, method.result_spec.model
   )
+  for column, value in returned.info.items():
+    if np.ndim(value):
+      raise stopping.ComponentError(
+        f'{component} returned an array as the column {column}; columns are '
+        'numbers.'
+      )
+  # A stage may return its own slot only.
+  slots = {**result.state.slots, **returned.state.slots}
   return state_lib.Round(
-    returned.state,
+    returned.state._replace(slots=slots),
     {**result.info, **returned.info},
     returned.predictors or result.predictors,
   )

@@ -32,17 +32,18 @@ def restore(directory: pathlib.Path) -> State | None:
   """Returns the saved state, or None without a checkpoint.
 
   Raises:
-    files.UnreadableError: The file is damaged.
+    files.UnreadableError: A file is damaged or missing.
   """
   if not (directory / run_files.CHECKPOINT).exists():
     return None
+  remedy = f'Restore it from a copy, or delete {directory} to train again.'
   try:
     tree = trees.load(directory / run_files.CHECKPOINT)
   except files.UnreadableError as error:
-    raise files.UnreadableError(
-      f'{error} Restore it from a copy, or delete {directory} to train again.'
-    ) from error
+    raise files.UnreadableError(f'{error} {remedy}') from error
   path, index = directory / run_files.MEMORIES, tree.get('memories')
+  if index and not path.exists():
+    raise files.UnreadableError(f'{path} is missing. {remedy}')
   return State(
     round=int(tree['round']),
     model=weights.Weights(**tree['model']),

@@ -151,7 +151,7 @@ class Run:
 
   def _begin(self):
     self._warn()
-    # An unreadable checkpoint must fail before `start` removes any file.
+    # Unreadable files must fail before `start` removes any file.
     state = self._restored()
     self._directory.start(self._config, state.round if state else 0)
     self._directory.write_task(self._task)
@@ -170,7 +170,6 @@ class Run:
       stages = self._experiment.method.stages
       fresh = state_lib.fresh_slots(stages, state.model)
       state = state._replace(slots={**fresh, **state.slots})
-      self._directory.rows.resume(state.round)
       self._state, self._saved = state, state.round
       self._progress.say(f'going on after round {state.round}')
       self._progress.begin(state.round)
@@ -183,6 +182,7 @@ class Run:
     if state is not None:
       spec = self._engine.expected_spec(self._experiment.method)
       engine_lib.check_memories(state, spec)
+      self._directory.rows.resume(state.round)
     return state
 
   def _warn(self):

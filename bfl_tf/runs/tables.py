@@ -82,8 +82,17 @@ class Rows(list[dict[str, Any]]):
     self._columns: list[str] = []
 
   def resume(self, rounds: int) -> None:
-    """Reads the rows up to round `rounds` and removes later rows."""
+    """Reads the rows up to round `rounds` and removes later rows.
+
+    Raises:
+      files.UnreadableError: A row is missing.
+    """
     self._columns, found = _read(self._path)
+    if len(found) <= rounds:
+      raise files.UnreadableError(
+        f'{self._path} has no row of round {len(found)}. Restore it from a '
+        f'copy, or delete {self._path.parent} to train again.'
+      )
     self[:] = found[: rounds + 1]
     self._rewrite()
 

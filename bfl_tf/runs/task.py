@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import data, training
+from bfl_tf import data, files, training
 
 # Moments of the same examples differ by at most this many standard deviations.
 _SAME = 1e-5
@@ -107,4 +107,7 @@ class Task:
 
 def read(path: pathlib.Path) -> Task:
   """Reads a `task.json`."""
-  return Task.from_json(path.read_text())
+  try:
+    return Task.from_json(path.read_text())
+  except (KeyError, TypeError, ValueError) as error:
+    raise files.UnreadableError(f'{path} is damaged: {error!r}.') from error

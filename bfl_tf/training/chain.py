@@ -98,6 +98,9 @@ def _check_hooks(part, start, shared, memory):
     _reject(part, 'loss', 'one float32 number, such as a tf.reduce_sum', loss)
   traced('gradient', mean, mean, carry, step)
   traced('after_step', mean, carry, step)
+  report = traced('report', carry, _trace_spec())
+  if any(spec.shape.rank for spec in tf.nest.flatten(report)):
+    _reject(part, 'report', 'scalars by column', report)
   result = traced('finish', start, carry, _trace_spec())
   if part.has('finish'):
     if not isinstance(result, (list, tuple)) or len(result) != 3:

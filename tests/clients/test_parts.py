@@ -171,6 +171,13 @@ class ArrayLoss(toys.Idle):
     return tf.square(mean)
 
 
+class ArrayReport(toys.Idle):
+  """A part that reports a vector."""
+
+  def report(self, carry, trace):
+    return {'norms': tf.zeros([2])}
+
+
 class ShortName(toys.Idle):
   """A part whose hook lacks a letter."""
 
@@ -211,6 +218,7 @@ class Forgetful(toys.Idle):
     (Forgetful, 'finish must return as its third result a memory'),
     (TooFewArguments, r'must define loss\(self, mean, carry\)'),
     (ArrayLoss, 'loss must return one float32 number'),
+    (ArrayReport, 'report must return scalars'),
   ],
 )
 def test_a_wrong_hook_is_rejected_before_any_round(part, message):

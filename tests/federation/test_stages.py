@@ -40,7 +40,8 @@ class Shrink(server.Stage):
   def __call__(self, state, reference, pooled, results, seed):
     self.seen.append((self.name, reference, pooled, results, seed.tolist()))
     mean = state.model.mean * self.factor
-    slots = {**state.slots, self.name: state.slots[self.name] + 1}
+    # Slots of other stages stay.
+    slots = {self.name: state.slots[self.name] + 1}
     model = state.model.replace_mean(mean)
     return state._replace(model=model, slots=slots), {self.name: 1}
 

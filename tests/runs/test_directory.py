@@ -182,7 +182,7 @@ def test_an_extended_run_equals_a_run_of_the_full_length(tmp_path):
   # The extension has not begun yet.
   fake.execute(path, CONFIG)
   assert fake.outcome(path) == before
-  fake.stopped(path, os, 'replace', 2, config=longer)
+  fake.stopped(path, os, 'replace', 3, config=longer)
   kept = {each.name for each in path.iterdir()}
   gone = {'summary.json', 'predictions.npz', 'conformal.json', 'plots'}
   assert not kept & (gone | {'sites', 'uncertainty'})

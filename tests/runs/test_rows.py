@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from bfl_tf import files
 from bfl_tf.runs import tables
 
 ROWS = [{'site': 'a', 'nll': 0.5}, {'site': 'b', 'nll': float('nan'), 'ece': 1}]
@@ -31,6 +32,8 @@ def test_rows_keep_their_types_after_a_resume(tmp_path):
   header = b'round,nll,rejected,steps,why,rejected_reasons,train_seconds\r\n'
   assert text.startswith(header + b'0,0.1,,,,,2.5\r\n')
   after = tables.Rows(path)
+  with pytest.raises(files.UnreadableError, match='no row of round 4'):
+    after.resume(4)
   after.resume(2)
   assert list(after) == before[:3] and text.startswith(path.read_bytes())
   after.add(before[3])
