@@ -10,8 +10,9 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from bfl_tf import clients, federation, models, training
+from bfl_tf import clients, federation, training
 from bfl_tf.config.config import Config
+from bfl_tf.models import layers as own
 
 # Position of the seed among the arguments of each generator.
 _GENERATORS = (
@@ -49,7 +50,6 @@ def spy(monkeypatch):
 def stochastic(variant, input_shape, num_classes):
   """Returns a network with Flipout and dropout, for 4x4 images."""
   del variant
-  own = models.layers
   kernel = {'kernel_initializer': 'he_normal', 'initial_scale': 0.1}
   inputs = tf_keras.Input(input_shape)
   x = own.Conv2DFlipout(2, 3, **kernel)(inputs)

@@ -158,6 +158,16 @@ class Trained:
     """Posterior over the random weights; a point mass if there are none."""
     return weights_lib.distribution(self.weights)
 
+  def sample(self, num_models: int, seed: int | None = None) -> list[Trained]:
+    """Returns models whose weights are drawn from the posterior.
+
+    Args:
+      num_models: Number of models.
+      seed: Random seed; by default that of the run's last evaluation.
+    """
+    draws = self._draws(seeds.child(self.draws(seed), 2), num_models)
+    return [self.replace(weights) for weights in draws]
+
   def normalize(self, x: np.ndarray) -> tf.Tensor:
     """Returns the normalized inputs of `model` for raw examples."""
     inputs = self.task.inputs
@@ -258,20 +268,23 @@ class Trained:
 
   def _predict_mixture(self, x, seed, num_samples):
     """Predicts with sampled networks, which are the same for all examples."""
-    draws = posteriors.Draws(
-      posteriors.of_model(self.weights),
-      self.weights.at_a_point(),
-      self._predictors[0].layout.is_variance(),
-      seeds.child(seed, 0),
-      num_samples,
-      min_variance=0.0,
-    )
+    draws = self._draws(seeds.child(seed, 0), num_samples)
     mixtures = training.Mixtures(self._predictors[0].likelihood)
     for name, member in training.predict_members(
       self._predictors, {'S': draws}, x, seed=seeds.child(seed, 1)
     ):
       mixtures.add(name, member)
     return mixtures.union(['S'])
+
+  def _draws(self, seed, num_models):
+    return posteriors.Draws(
+      posteriors.of_model(self.weights),
+      self.weights.at_a_point(),
+      self._predictors[0].layout.is_variance(),
+      seed,
+      num_models,
+      min_variance=0.0,
+    )
 
   @functools.cached_property
   def _predictors(self):

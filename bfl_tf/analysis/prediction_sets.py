@@ -28,7 +28,8 @@ class PredictionSets(NamedTuple):
 
   Attributes:
     levels: Probabilities with which a set must contain the label.
-    thresholds: Largest score of a class in the set, for each level.
+    thresholds: Largest score of a class in the set, for each level, on the
+      logarithmic scale of `metrics.set_scores`.
     num_examples: Number of calibration examples.
     num_samples: Number of Monte Carlo samples per prediction; the guarantee
       holds for this number only.

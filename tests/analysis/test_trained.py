@@ -87,6 +87,18 @@ def test_the_posterior_has_the_weights_of_the_run(runs, flipout):
   np.testing.assert_array_equal(point.posterior.sample(), point.weights.point)
 
 
+def test_sampled_models_have_weights_from_the_posterior(flipout):
+  drawn = np.stack([one.weights.loc for one in flipout.sample(200, seed=1)])
+  z = (drawn - flipout.weights.loc) / flipout.weights.scale
+  assert abs(z.mean()) < 5 / np.sqrt(z.size)
+  assert abs(z.var() - 1) < 5 * np.sqrt(2 / z.size)
+  (again,) = flipout.sample(1, seed=1)
+  np.testing.assert_array_equal(again.weights.loc, drawn[0])
+  # A sampled model is a point, so that its predictions have no other noise.
+  x = inputs_of(flipout)[:50]
+  assert again.predict(x).epistemic_uncertainty.max() < 1e-9
+
+
 def test_the_model_has_the_weights_and_takes_normalized_inputs(runs, flipout):
   held = weights.read(weights.Variables.of(flipout.model))
   np.testing.assert_array_equal(held.loc, flipout.weights.loc)
