@@ -10,12 +10,13 @@ import pathlib
 import re
 import textwrap
 
-from bfl_tf import server, statistics, training, weights
+from bfl_tf import component, server, statistics, training, weights
 from bfl_tf.clients import attacks
 from bfl_tf.config import settings
-from bfl_tf.federation import engine
+from bfl_tf.federation import engine, state
 from bfl_tf.metrics import score_table
 from bfl_tf.server import pooling
+from bfl_tf.server.pooling import rules
 
 PAGE = pathlib.Path(__file__).parents[1] / 'docs' / 'contracts.md'
 _MARK = '<!-- The rest of this page is generated. -->\n'
@@ -23,13 +24,19 @@ _CLASSES = (
   weights.Weights,
   statistics.ClientUpdate,
   statistics.Statistic,
+  statistics.Total,
+  component.Component,
+  rules.Totals,
+  rules.Gaussian,
   pooling.Rule,
   pooling.Weighting,
   training.Part,
+  training.Step,
   training.objectives.Objective,
   training.Likelihood,
   score_table.Score,
   server.Stage,
+  state.State,
   server.Privacy,
   attacks.Attack,
   training.Optimizer,
