@@ -111,9 +111,9 @@ def side_by_side(draw, width, height):
 side_by_side(bfl_tf.plots.reliability_diagram, 4.6, 5.2)
 
 # %% [markdown]
-# Both quickstart runs are near the diagonal in the last bin, which contains
-# nearly all predictions. Bins with few predictions are noisy; the histogram
-# below shows which.
+# The runs of `01_quickstart` are near the diagonal in the last bin, which
+# contains nearly all of their predictions. Bins with few predictions are noisy;
+# the histogram below shows which.
 #
 # ## Confidence
 #
@@ -138,10 +138,10 @@ side_by_side(bfl_tf.plots.confidence_histogram, 5.2, 4.4)
 bfl_tf.plots.retention(runs)
 
 # %% [markdown]
-# Retention depends only on the order of the examples. The epistemic uncertainty
-# of the quickstart run with `wc` is about 1e-12, but it still ranks well: its
-# samples differ very little, and most near the decision boundary. The table
-# above shows its size; read both.
+# Retention depends only on the order of the examples. In `01_quickstart`, the
+# epistemic uncertainty of the run with `wc` is about 1e-12, but it still ranks
+# well: its samples differ very little, and most near the decision boundary. The
+# table above shows its size; read both.
 #
 # ## One run at a time
 #

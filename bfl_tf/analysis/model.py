@@ -300,10 +300,10 @@ class Trained:
 
   def _raw(self, x):
     x, task = np.asarray(x), self.task
-    if x.shape[1:] == task.input_shape:
-      x = arrays.inputs('x', x, encoding.has_gaps(task.features))
-    else:
-      x = arrays.inputs('x', x)
+    is_like = x.shape[1:] == task.input_shape
+    # An array of another shape is rejected for its shape.
+    may_miss = encoding.has_gaps(task.features) if is_like else True
+    x = arrays.inputs('x', x, may_miss)
     if x.shape[1:] != task.input_shape or x.dtype != task.dtype:
       raise ValueError(
         f'x must be raw examples of shape {task.input_shape} of {task.dtype}, '

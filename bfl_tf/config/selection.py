@@ -221,7 +221,7 @@ def reject(
   keys = [
     each.key(setting)
     for each in selection.methods
-    if name in (each.name, component.declared_by(each.factory).name)
+    if name and name in (each.name, component.declared_by(each.factory).name)
     for setting in each.specs
   ]
   if keys:

@@ -160,7 +160,7 @@ def inputs(
     wrong = np.flatnonzero(~good.reshape(len(x), -1).all(-1))
     raise ValueError(
       f'{where} has values that are not finite in float32, the first in '
-      f'example {wrong[0]}.'
+      f'example {wrong[0]}. Missing values are supported in .csv files only.'
     )
   return x
 

@@ -122,7 +122,10 @@ class RunDirectory:
       return f'it was begun with {flags_file.shown(config, theirs)}'
     changed = flags_file.changed(self.path, config)
     if changed:
-      return f'the file or code that {", ".join(changed)} names has changed'
+      names = ', '.join(changed)
+      if '__main__:' in names:
+        return f'{names} is in another script: move the code to a module'
+      return f'the file or code that {names} names has changed'
     return None
 
   def check_free(self) -> None:
