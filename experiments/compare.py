@@ -19,11 +19,10 @@ from matplotlib.figure import Figure
 from bfl_tf import files, run_files
 from bfl_tf.config import registry
 from bfl_tf.plots import comparison, recorded
+from bfl_tf.runs import comparison as comparison_lib
 from bfl_tf.runs import groups as groups_lib
-from bfl_tf.runs import tables
+from bfl_tf.runs import significance, tables
 from experiments import command_line
-from experiments.harness import comparison as comparison_lib
-from experiments.harness import significance
 from experiments.harness import tables as tables_lib
 
 _OUTPUT = flags.DEFINE_string(

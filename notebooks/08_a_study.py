@@ -31,7 +31,6 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
 
 import bfl_tf
 from bfl_tf.plots import comparison
-from scipy import stats
 
 # Each configuration compiles its model; TensorFlow would warn about retracing.
 logging.getLogger('tensorflow').setLevel('ERROR')
@@ -84,23 +83,17 @@ frame.groupby('pooling').validation_nll.mean().sort_values().round(4).to_frame()
 # %% [markdown]
 # ## The table
 #
-# Mean ± standard error over seeds, and the p-value of a paired t-test against
-# `nwa`, without correction. `bfl-tf compare` prints the same table with Holm's
-# correction.
+# Mean and standard error over seeds, and a paired t-test against `nwa` for each
+# score. A difference is significant if its p-value passes Holm's correction over
+# the settings. `bfl-tf compare` prints the same table.
 
 # %%
-SCORES = ['accuracy', 'nll', 'ece']
-by_seed = frame.pivot(index='seed', columns='pooling', values=SCORES)
-mean, error = by_seed.mean(), by_seed.sem()
-table = (
-  mean.map('{:.4f}'.format) + ' ± ' + error.map('{:.4f}'.format)
-).unstack(0)
-table['p, nll'] = [
-  stats.ttest_rel(by_seed['nll'][rule], by_seed['nll']['nwa']).pvalue
-  for rule in table.index
+compared = bfl_tf.compare(study, baseline='nwa')
+table = compared.set_index(['score', 'setting'])[
+  ['mean', 'standard_error', 'difference', 'p_value', 'significant']
 ]
-table.to_latex(FOLDER / 'table.tex', float_format='%.2f')
-table[[*SCORES, 'p, nll']].round(2)
+table.to_latex(FOLDER / 'table.tex', float_format='%.4f')
+table.round(4)
 
 # %% [markdown]
 # ## The figure

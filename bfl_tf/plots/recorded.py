@@ -11,8 +11,8 @@ import numpy as np
 from bfl_tf import files, metrics, run_files
 
 RunDir = str | os.PathLike
-# A run directory, or by name one directory or a list of seeds.
-Runs = RunDir | Mapping[str, RunDir | Sequence[RunDir]]
+# A run directory, several, or by name one directory or a list of seeds.
+Runs = RunDir | Sequence[RunDir] | Mapping[str, RunDir | Sequence[RunDir]]
 
 
 class Predictions(NamedTuple):
@@ -48,10 +48,15 @@ class Partition(NamedTuple):
 
 
 def named(runs: Runs) -> dict[str, list[pathlib.Path]]:
-  """Returns lists of run directories by name; a single run has its own name."""
-  if not isinstance(runs, Mapping):
+  """Returns lists of run directories by name.
+
+  A single directory has its own name. Directories of a list have their paths.
+  """
+  if isinstance(runs, str | os.PathLike):
     path = pathlib.Path(runs)
     return {path.resolve().name: [path]}
+  if not isinstance(runs, Mapping):
+    runs = {str(run): run for run in runs}
   found = {
     str(name): [pathlib.Path(run) for run in _listed(seeds)]
     for name, seeds in runs.items()

@@ -1,5 +1,6 @@
 """Runs and studies: rounds, resume, run directories and records."""
 
+from bfl_tf.runs.comparison import compare
 from bfl_tf.runs.directory import BusyError
 from bfl_tf.runs.flags_file import read_config
 from bfl_tf.runs.groups import read_runs

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.harness import significance
+from bfl_tf.runs import significance
 from experiments.harness.cells import Cell, Measure, Paper, POINTS, SEEDS, Task
 
 VERDICTS = {'holds': 0, 'does not hold': 1, 'undecided': 3, 'no test': 3}

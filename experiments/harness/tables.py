@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 import csv
 import dataclasses
 import functools
-import math
 import pathlib
 
 import numpy as np
 
 from bfl_tf import files
-from bfl_tf.runs import tables
+from bfl_tf.runs import significance, tables
 from experiments.harness.cells import (
   ACCURACY,
   Cell,
@@ -118,7 +117,7 @@ class Entry:
       label=measure.label,
       digits=measure.digits,
       mean=float(finite.mean()) if finite.size else None,
-      standard_error=standard_error(finite),
+      standard_error=significance.standard_error(finite),
       # If no run has this score, all finished runs are counted.
       seeds=finite.size if values.size else len(read),
       diverged=values.size - finite.size + len(diverged),
@@ -145,13 +144,6 @@ class Entry:
     if self.published is None:
       return _DASH
     return f'{self.published:.{self.digits}f}'
-
-
-def standard_error(values: np.ndarray) -> float | None:
-  """Returns the standard error of the mean, or None below two values."""
-  if values.size < 2:
-    return None
-  return float(values.std(ddof=1) / math.sqrt(values.size))
 
 
 @functools.cache

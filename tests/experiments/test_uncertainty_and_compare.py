@@ -9,8 +9,7 @@ import pytest
 import site_data
 
 from bfl_tf.config.config import Config
-from bfl_tf.runs import groups, Run
-from experiments.harness import comparison
+from bfl_tf.runs import comparison, groups, Run
 
 
 @pytest.fixture(scope='module')

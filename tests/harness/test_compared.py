@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 import bfl_tf
+from bfl_tf.runs import comparison, significance
 from bfl_tf.runs import groups as groups_lib
-from experiments.harness import cells, comparison, significance, tables
+from experiments.harness import cells, tables
 
 # Scores of three seeds, by rule and rate.
 _SCORES = {
@@ -66,6 +67,16 @@ def test_each_setting_has_a_paired_test_with_its_baseline(groups):
   assert against_one[2]['difference'] == pytest.approx(-0.4)
   # Three equal differences: the two-sided sign test has p = 1/4.
   assert against_one[2]['p_value'] == 0.25
+
+
+def test_compare_has_the_names_of_its_settings(groups):
+  nwa, lp, *_ = groups.values()
+  runs = {'NWA': nwa.directories(), 'LP': lp.directories()}
+  frame = bfl_tf.compare(runs, baseline='NWA', scores=['accuracy'])
+  assert frame.setting.tolist() == ['NWA', 'LP']
+  assert frame.difference[1] == pytest.approx(0.4 / 3)
+  with pytest.raises(ValueError, match='LP must differ in the seed only'):
+    bfl_tf.compare({'LP': runs['NWA'] + runs['LP']})
 
 
 def test_text_and_latex_of_a_table(groups):

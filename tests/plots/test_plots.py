@@ -68,6 +68,8 @@ def test_learning_curve_shows_the_evaluated_rounds(run_dir, tmp_path):
     np.testing.assert_array_equal(line.get_xdata(), [0, 2, 4])
     np.testing.assert_array_equal(line.get_ydata(), [0.1, 0.4, 0.7])
   assert axes.get_ylabel() == 'Fraction of test examples'
+  (axes,) = plots.learning_curve([*runs.values()]).axes
+  assert [line.get_label() for line in axes.lines] == [*map(str, runs.values())]
 
 
 def test_seeds_of_a_name_are_drawn_as_mean_and_band(run_dir, tmp_path):

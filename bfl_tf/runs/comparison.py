@@ -6,16 +6,47 @@ test of `significance`, with Holm's correction over the settings.
 """
 
 from collections.abc import Mapping, Sequence
+import os
 from typing import Any
 
 import numpy as np
 
 from bfl_tf.runs import groups as groups_lib
-from experiments.harness import significance, tables
+from bfl_tf.runs import significance
 
 Groups = Mapping[str, groups_lib.Group]
 # Scores of a table if none are selected.
 _USUAL = ('accuracy', 'rmse', 'nll', 'crps', 'ece')
+
+
+def compare(
+  runs: Mapping[str, Sequence[str | os.PathLike]],
+  baseline: str = '',
+  scores: Sequence[str] = (),
+) -> Any:
+  """Compares settings over seeds, as `bfl-tf compare` does.
+
+  Args:
+    runs: Run directories by setting, as `bfl_tf.sweep` returns them.
+    baseline: Name of the setting that the others are compared with.
+    scores: Names of scores; if empty, the usual scores that every run has.
+
+  Returns:
+    A `pandas.DataFrame`; `rows` describes its columns.
+
+  Raises:
+    ValueError: The runs of a name differ in more than the seed, or as by
+      `rows`.
+  """
+  import pandas
+
+  groups = {}
+  for name, paths in runs.items():
+    found = groups_lib.grouped(paths)
+    if len(found) != 1:
+      raise ValueError(f'the runs of {name} must differ in the seed only.')
+    groups[name] = found[0]
+  return pandas.DataFrame(rows(groups, scores, baseline))
 
 
 def named(
@@ -133,7 +164,7 @@ def _moments(values):
   return {
     'mean': float(finite.mean()) if finite.size else None,
     'standard_deviation': float(finite.std(ddof=1)) if several else None,
-    'standard_error': tables.standard_error(finite),
+    'standard_error': significance.standard_error(finite),
     'n': finite.size,
     'seeds': len(values),
   }

@@ -20,8 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments.harness import tables
-
 LEVEL = 0.05
 # Differences of scores below this bound are rounding errors.
 _SAME = 1e-9
@@ -70,6 +68,13 @@ class Test(NamedTuple):
     return float(quantile) * self.standard_error
 
 
+def standard_error(values: np.ndarray) -> float | None:
+  """Returns the standard error of the mean, or None below two values."""
+  if values.size < 2:
+    return None
+  return float(values.std(ddof=1) / math.sqrt(values.size))
+
+
 def student(differences: np.ndarray) -> Test | None:
   """Tests whether a mean differs from zero.
 
@@ -79,7 +84,7 @@ def student(differences: np.ndarray) -> Test | None:
   Returns:
     The test, or None below two differences.
   """
-  error = tables.standard_error(differences)
+  error = standard_error(differences)
   if error is None:
     return None
   mean, freedom = float(differences.mean()), differences.size - 1

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from experiments.harness import significance
+from bfl_tf.runs import significance
 
 
 def test_students_test_matches_hand_computed_values():
