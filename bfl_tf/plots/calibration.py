@@ -156,7 +156,7 @@ def member_confidence(
 
 def calibration_gap(
   runs: recorded.Runs,
-  num_bins: int = 20,
+  num_bins: int = 15,
   axes: Axes | None = None,
 ) -> Figure:
   """Draws accuracy minus confidence by confidence [2].
