@@ -21,8 +21,8 @@ class Component:
     sets: Settings that this component passes to these factories, by name. They
       are not flags.
     server_stage: Class of the server stage that this client part needs. The
-      stage is added at the front of `--server_step`, and its slot is sent to
-      the part.
+      stage is added at the front of `--server_step`, and the part receives the
+      arrays of its hook `shared`.
   """
 
   name: ClassVar[str] = ''

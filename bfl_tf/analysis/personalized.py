@@ -73,7 +73,6 @@ def train(
   if rule:
     _check_projection(run, rule)
   config = run.trained.config.replace(
-    predictor='',
     local_epochs=epochs,
     min_local_epochs=0,
     early_local_epochs=0,
@@ -183,14 +182,9 @@ def save(
   """
   # The scores belong to the replaced models; the command writes new ones.
   (models_folder(run_dir).parent / run_files.SCORES).unlink(missing_ok=True)
-  try:
-    for own in personalized:
-      _write(folder(run_dir, own.site), trained, own, epochs)
-      yield own
-  except OSError as error:
-    raise ValueError(
-      f'the personalized models cannot be written: {error}.'
-    ) from error
+  for own in personalized:
+    _write(folder(run_dir, own.site), trained, own, epochs)
+    yield own
 
 
 def _write(path, trained, own, epochs):

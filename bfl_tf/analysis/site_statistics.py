@@ -73,12 +73,12 @@ class SiteStatistics(NamedTuple):
 
     likelihood = probs.astype(np.float64)[rows, y]
     bins = metrics.reliability(probs, y, _NUM_BINS)
-    filled = np.nan_to_num([bins.accuracy, bins.confidence])
+    confidence = np.nan_to_num(bins.confidence) * bins.counts
     return cls(
       by_class(np.ones(y.size)),
       by_class(metrics.is_correct(probs, y)),
       -np.log(np.maximum(likelihood, metrics.MIN_PROBABILITY)).sum(),
-      np.stack([bins.counts, *(filled * bins.counts)]),
+      np.stack([bins.counts, bins.right, confidence]),
       by_level(lambda each: each[rows, y]),
       by_level(lambda each: each.sum(-1)),
       by_level(lambda each: each.sum(-1) == 1),
@@ -136,7 +136,6 @@ class SiteStatistics(NamedTuple):
   def row(self, sets: prediction_sets.PredictionSets | None) -> dict[str, Any]:
     """Returns the scores of all examples; None for an unknown score."""
     size = self.num_examples
-    in_bins, right, confidence = self.binned
     known = self.auroc[np.isfinite(self.auroc)]
     return {
       'num_examples': size,
@@ -144,7 +143,7 @@ class SiteStatistics(NamedTuple):
       'balanced_accuracy': float(np.nanmean(self.recall)),
       'auroc': float(known.mean()) if known.size else None,
       'nll': float(self.loss / size),
-      'ece': float(np.abs(right - confidence).sum() / in_bins.sum()),
+      'ece': self.reliability.expected_calibration_error,
       **self._set_scores(sets, np.s_[:]),
     }
 

@@ -23,7 +23,7 @@ class Broadcast(NamedTuple):
   Attributes:
     round: Number of finished rounds.
     model: Global model.
-    shared: Slots for client parts, as of `Plan.shared`.
+    shared: Arrays for client parts, as returned by `Method.shared`.
     num_examples: Number of examples of all clients, N.
   """
 

@@ -46,21 +46,13 @@ def evaluate(experiment: Experiment, result: Round, last: bool) -> Evaluated:
     scores |= _score_groups(groups, test.y, likelihood, config.num_bins)
   validation = dataset.validation
   if len(validation.y):
-    held = predict_validation(experiment, result, last)
+    held, _ = _predict(experiment, result, validation, last, 'validation')
     of_held = _score(likelihood, held, validation.y, config.num_bins)
     for name, value in of_held.items():
       scores[f'validation_{name}'] = value
   if result.state.model.loc.size:
     scores['median_scale'] = _median_scale(result.state.model)
   return Evaluated(scores, predictive, groups)
-
-
-def predict_validation(
-  experiment: Experiment, result: Round, last: bool
-) -> training.Predictive:
-  """Returns predictions of validation examples; arguments as of `evaluate`."""
-  held = experiment.dataset.validation
-  return _predict(experiment, result, held, last, 'validation')[0]
 
 
 def _median_scale(model):
@@ -79,7 +71,7 @@ def _subset(test, config):
   chosen = np.sort(
     generator.permutation(len(test.y))[: config.num_eval_examples]
   )
-  return test._replace(x=test.x[chosen], y=test.y[chosen])
+  return test.take(chosen)
 
 
 def _predict(experiment, result, split, last, purpose):

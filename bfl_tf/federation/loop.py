@@ -165,7 +165,7 @@ def _after(method, component, result, returned) -> state_lib.Round:
         f'{component} returned an array as the column {column}; columns are '
         'numbers.'
       )
-  # A stage may return its own slot only.
+  # A stage may leave out the slots of other stages.
   slots = {**result.state.slots, **returned.state.slots}
   return state_lib.Round(
     returned.state._replace(slots=slots),

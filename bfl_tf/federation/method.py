@@ -27,7 +27,7 @@ class Method(Plan):
     weighting: Client weighting.
     privacy: Privacy mechanism.
     stages: Chain of server stages: those that client parts need, then
-      `--server_step`, then `--refine`.
+      `--server_step`, recalibration of batch normalization, and `--refine`.
     start: Chain of server stages before the first round.
     layout: Layout of the model.
     build_model: Function that builds the model with its initial weights.
@@ -57,7 +57,6 @@ class Method(Plan):
     between = (server.Recalibrate(resources),) if resources.recalibrates else ()
     stages = _with_needed(plan, step + between + refine, of_run)
     _check_predictor(config, stages)
-    plan.fresh_memory(worker.layout.standard())
     method = cls(
       **vars(plan),
       rule=rule,

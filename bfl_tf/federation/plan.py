@@ -12,7 +12,7 @@ import numpy as np
 
 from bfl_tf import component, models, training, weights
 from bfl_tf.clients import attacks as attacks_lib
-from bfl_tf.config import selection, user_code
+from bfl_tf.config import selection
 from bfl_tf.config.config import Config
 from bfl_tf.data import Dataset
 from bfl_tf.startup import tf, tf_keras
@@ -97,8 +97,9 @@ class Plan:
     parts = tuple(part for part in alone if part is not None)
     has_prior = any(part.provides_prior for part in parts)
     objective = dataclasses.replace(
-      self.objective.standard(),
-      temperature=self.objective.temperature,
+      self.objective,
+      kl_examples='own',
+      annealing_rounds=0,
       # `tied` needs the fixed prior.
       kl_reduction=self.objective.kl_reduction.replace('tied', 'sum'),
       update_prior=bool(self.fitted_by) and not has_prior,
@@ -338,7 +339,7 @@ class Plan:
     for part in self.parts:
       if part.has('init_memory'):
         what = f'--client_parts={part.name}'
-        kept = memory[part.name] = user_code.call(what, part.init_memory, model)
+        kept = memory[part.name] = part.init_memory(model)
         for leaf in tf.nest.flatten(kept):
           if not isinstance(leaf, np.ndarray | np.generic):
             raise ValueError(

@@ -60,7 +60,7 @@ class Reduction:
   def finish(
     self,
   ) -> tuple[Weights, dict[Any, Any], dict[str, Any]]:
-    """Ends the round, after at least one update or with privacy.
+    """Ends the round. Without privacy, it needs at least one update.
 
     Returns:
       pooled: Result of the rule.

@@ -12,8 +12,7 @@ class State(NamedTuple):
   Attributes:
     round: Number of finished rounds.
     model: Global model.
-    slots: Arrays that a server stage carries from round to round, by stage; a
-      client part that needs a stage receives its slot.
+    slots: Arrays that a server stage carries from round to round, by stage.
     memories: Memories of the clients, by client and client part: a dict, or a
       mapping on disk that has the operator `|` of a dict.
   """

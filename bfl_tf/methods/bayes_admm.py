@@ -78,7 +78,7 @@ class Stage(server.Stage):
     model = weights.of_natural(eta, state.model)
     return state._replace(
       model=type(model)(*map(np.asarray, model)),
-      slots={**state.slots, self.name: {**slot, 'known': known}},
+      slots={self.name: {**slot, 'known': known}},
     ), {}
 
 

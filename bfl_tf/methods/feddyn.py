@@ -63,9 +63,7 @@ class Stage(server.Stage):
     model = state.model.replace_mean(
       state.model.mean + slot['moved'] / total_weight
     )
-    return state._replace(
-      model=model, slots={**state.slots, self.name: slot}
-    ), {}
+    return state._replace(model=model, slots={self.name: slot}), {}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -57,7 +57,7 @@ class Stage(server.Stage):
     duals = slot['duals'] + statistics[self.statistics[0]]['duals']
     return state._replace(
       model=state.model.replace_mean(duals),
-      slots={**state.slots, self.name: {**slot, 'duals': duals}},
+      slots={self.name: {**slot, 'duals': duals}},
     ), {}
 
 

@@ -64,7 +64,7 @@ class Stage(server.Stage):
 
   def __call__(self, state, reference, pooled, statistics, seed):
     change = statistics[self.statistics[0]]['change']
-    slots = {**state.slots, self.name: state.slots[self.name] + change}
+    slots = {self.name: state.slots[self.name] + change}
     return state._replace(slots=slots), {}
 
 

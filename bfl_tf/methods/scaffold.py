@@ -73,7 +73,7 @@ class Stage(server.Stage):
       'weight': weight,
       'updates': updates,
     }
-    return state._replace(slots={**state.slots, self.name: slot}), {
+    return state._replace(slots={self.name: slot}), {
       'control_norm': float(np.linalg.norm(control))
     }
 

@@ -143,7 +143,7 @@ class Run:
     return f'saved after round {self._saved}; the same command continues'
 
   def _execute_round(self, state):
-    """Returns only the next state, to free the memory of the predictors."""
+    """Runs a round; its groups of models are freed when it returns."""
     started = time.perf_counter()
     result = loop.federated_round(self._experiment, state, self._engine)
     result.info['train_seconds'] = time.perf_counter() - started

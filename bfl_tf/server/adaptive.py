@@ -74,7 +74,7 @@ class Adaptive(Stage):
     first = self.decay * slot['first'] + (1 - self.decay) * update
     second = self._second(slot['second'], np.square(update))
     moved = self.learning_rate * first / (np.sqrt(second) + self.adaptivity)
-    slots = {**state.slots, self.name: {'first': first, 'second': second}}
+    slots = {self.name: {'first': first, 'second': second}}
     model = state.model.replace_mean(start + moved)
     return state._replace(model=model, slots=slots), {
       'server_step_norm': float(np.linalg.norm(moved))

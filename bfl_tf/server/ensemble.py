@@ -27,7 +27,7 @@ from bfl_tf.server import posteriors, teacher_posteriors
 from bfl_tf.server.resources import Resources
 from bfl_tf.server.stage import Stage
 
-# Groups that can be joined; B stands alone.
+# Groups whose unions are scored too; B is scored alone.
 GROUPS = ('A', 'C', 'S')
 ALL = (*GROUPS, 'B')
 _LETTERS = (

@@ -57,5 +57,5 @@ class Momentum(Stage):
     velocity = carried + update
     return state._replace(
       model=state.model.replace_mean(mean + carried),
-      slots={**state.slots, self.name: velocity},
+      slots={self.name: velocity},
     ), {'velocity_norm': float(np.linalg.norm(velocity))}

@@ -184,7 +184,7 @@ class Central(Privacy):
       )
     if method.objective.kl_examples == 'all':
       raise ValueError(
-        f'{method.flag("kl_examples")}=all: {flag} does not allow it, because '
+        f'{method.flag("kl_examples")}: {flag} does not allow it, because '
         'the number of all examples then changes every update: remove it.'
       )
     for stage in method.stages:

@@ -46,7 +46,7 @@ class StoreUpdates(Stage):
       'updates': {str(update.client_id): packed(update) for update in sent},
       'changes': state.slots[self.name]['changes'],
     }
-    return state._replace(slots={**state.slots, self.name: slot}), {}
+    return state._replace(slots={self.name: slot}), {}
 
 
 def packed(update: statistics.ClientUpdate) -> dict[str, Any]:

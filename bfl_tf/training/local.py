@@ -56,7 +56,7 @@ class LocalTraining:
     return part
 
   def _shares_of_weights(self):
-    """Returns the factors that turn the KL's sum into a mean, or None."""
+    """Returns 1 / (size of its tensor) for each weight, or None for a sum."""
     if self._config.objective.kl_reduction != 'mean':
       return None
     sizes = np.array([shape.num_elements() for shape in self.layout.loc])

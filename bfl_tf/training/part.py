@@ -17,10 +17,11 @@ class Part(component.Component):
   `--client_parts`, and may contain TensorFlow only.
 
   Notation: `mean` is the flat vector `[num_trainable]` of all trainable means,
-  `[loc; point]`. `shared` contains the arrays (slot) of the server stage
-  `server_stage`, or is None. `memory` is the client's memory from `init_memory`
-  or its last `finish`, or None without `init_memory`. `carry` is the state of
-  the part between steps. `step` is a `training.Step` with a seed for this part.
+  `[loc; point]`. `shared` contains the arrays that `Stage.shared` of
+  `server_stage` returns, or is None. `memory` is the client's memory from
+  `init_memory` or its last `finish`, or None without `init_memory`. `carry` is
+  the state of the part between steps. `step` is a `training.Step` with a seed
+  for this part.
 
   Attributes:
     requires: Values that flags must have, by flag, such as `{'pooling': ('nwa',

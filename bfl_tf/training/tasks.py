@@ -92,7 +92,7 @@ class ClientTask(NamedTuple):
       its state from the worker's last task.
     other_examples: Number of other clients' examples in the KL's divisor.
     kl_weight: Factor on the KL term in this round: temperature and annealing.
-    shared: Slot of the server stage that a part needs, by part name.
+    shared: Arrays from the server stage of each client part, by part name.
     memory: Memory of this client from its last round, by part name.
   """
 

@@ -159,7 +159,7 @@ def test_a_failed_write_leaves_no_incomplete_personalized_model(
   put(1, 'north', 'odd')
   with monkeypatch.context() as patch:
     patch.setattr(checkpoints, 'save', disk_is_full)
-    with pytest.raises(ValueError, match='models cannot be written'):
+    with pytest.raises(OSError, match='full'):
       put(9, 'north')
   with pytest.raises(ValueError, match='is not a run directory'):
     analysis.load(folder)

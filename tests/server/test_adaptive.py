@@ -31,7 +31,7 @@ def step(stage, pooled, reference, slots):
 def test_two_rounds_match_hand_computed_values(optimizer, first, second):
   stage = server.Adaptive(optimizer, 0.1, 0.5, 0.5, 0.5)
   broadcast = model([1], [10])
-  slots = {'adaptive': stage.init(broadcast), 'other': 'kept'}
+  slots = {'adaptive': stage.init(broadcast)}
   # D = [2, -1], u = [1, -1/2].
   state, _ = step(stage, model([3], [9]), broadcast, slots)
   moved = 0.1 * np.array([1, -0.5]) / (np.sqrt(first) + 0.5)
@@ -48,4 +48,3 @@ def test_two_rounds_match_hand_computed_values(optimizer, first, second):
   assert info == {'server_step_norm': pytest.approx(step_of_second)}
   # The stage changes only means.
   assert toys.same(state.model.scale, pooled.scale)
-  assert state.slots['other'] == 'kept'
