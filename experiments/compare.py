@@ -81,11 +81,6 @@ def report(
       flag.
   """
   groups = check(groups_lib.grouped(paths), folder)
-  if len({recorded.is_numeric(path) for path in paths}) > 1:
-    raise ValueError(
-      'compare runs with classes and runs with numeric labels separately: they '
-      'have different scores.'
-    )
   lines = comparison_lib.rows(groups, _SCORES.value, _BASELINE.value)
   keys = groups_lib.differing([*groups.values()])
   table = comparison_lib.cells(lines, [] if _NAMES.value else keys)

@@ -42,6 +42,11 @@ def main() -> None:
       f'--dataset={config.dataset} has missing values, which an .npz file '
       'cannot contain: fill them.'
     )
+  if dataset.test.ids is not None and config.partition == 'natural':
+    command_line.fail(
+      f'--dataset={config.dataset} has sites already: bfl-tf run divides it by '
+      '--partition=natural.'
+    )
   clients, _ = run_data.partition_dataset(config, dataset)
   train, test = dataset.train, dataset.test
   test_ids = site_shares.test_clients(train.y, test.y, clients, config.seed)

@@ -43,8 +43,13 @@ def read(
   if name != config.dataset:
     is_table = names.kind(name) == 'csv'
     reading = {key: getattr(config, key) for key in data.COLUMNS if is_table}
+    is_numeric = config.selection.of('likelihood').factory.is_numeric
     return data.load(
-      name, train_split=train_split, test_split=test_split, **reading
+      name,
+      train_split=train_split,
+      test_split=test_split,
+      is_numeric=is_numeric,
+      **reading,
     )
   # `of_dataset` excludes the run's validation examples by their content.
   config = config.replace(
@@ -62,14 +67,14 @@ def of_dataset(
 
   Args:
     trained: Finished run of a deterministic network.
-    dataset: Data set whose training examples, except those that the network was
-      trained on, become the clients'; its test examples are kept.
+    dataset: Data set whose training examples become the clients'. Examples that
+      the network was trained on are left out, also of the test examples.
     seen: Data set that the network was trained on; loaded from its config if
       None.
 
   Returns:
-    `x_train, y_train, x_test, y_test`, as `--dataset=file.npz` reads them. The
-    inputs are float32 `[num_examples, num_features]`.
+    Arrays that `--dataset=file.npz` reads, including sites and class names if
+    there are any. The inputs are float32 `[num_examples, num_features]`.
 
   Raises:
     ValueError: The network is stochastic, the examples do not fit it, or no
@@ -88,19 +93,29 @@ def of_dataset(
       dataset, seen = dataset.recoded(wanted), seen.recoded(wanted)
     except ValueError as error:
       raise ValueError(f'--dataset={dataset.name}: {error}.') from error
-  rows = _unseen(dataset.train.x, (seen.train.x, seen.validation.x))
-  if not rows.size:
+  used = seen.train.x, seen.validation.x
+  train, test = (
+    split.take(_unseen(split.x, used))
+    for split in (dataset.train, dataset.test)
+  )
+  if not (train.y.size and test.y.size):
     raise ValueError(
       f'--dataset={dataset.name}: the network was trained on all of its '
-      "examples. Pretrain it on a part (--train_split='train[:10000]'), or "
-      'choose another --dataset.'
+      'training or test examples. Pretrain it on a part '
+      "(--train_split='train[:10000]'), or choose another --dataset."
     )
-  return {
-    'x_train': hidden(trained, dataset.train.x[rows]),
-    'y_train': dataset.train.y[rows],
-    'x_test': hidden(trained, dataset.test.x),
-    'y_test': dataset.test.y,
+  arrays = {
+    'x_train': hidden(trained, train.x),
+    'y_train': train.y,
+    'x_test': hidden(trained, test.x),
+    'y_test': test.y,
   }
+  if dataset.class_names:
+    arrays['class_names'] = np.array(dataset.class_names)
+  for name, split in (('client_ids', train), ('client_ids_test', test)):
+    if split.ids is not None:
+      arrays[name] = np.asarray(split.ids)
+  return arrays
 
 
 def hidden(trained: model.Trained, x: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ import os
 import pathlib
 from typing import Any, NamedTuple
 
+from absl import logging
 import numpy as np
 
 from bfl_tf import metrics, run_files, seeds, training
@@ -55,6 +56,13 @@ def load(run_dir: str | os.PathLike) -> Trained:
     if sites_own:
       remedy = 'repeat the bfl-tf report --personalize_epochs that trained it'
     raise ValueError(f'{path} has no {run_files.CHECKPOINT}: {remedy}.')
+  if config.predictor:
+    logging.warning(
+      '%s was scored by --predictor=%s, whose models are not stored. '
+      'Predictions are those of the global model.',
+      path,
+      config.predictor,
+    )
   return Trained(config, task, state.model)
 
 

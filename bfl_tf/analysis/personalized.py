@@ -73,6 +73,7 @@ def train(
   if rule:
     _check_projection(run, rule)
   config = run.trained.config.replace(
+    predictor='',
     local_epochs=epochs,
     min_local_epochs=0,
     early_local_epochs=0,

@@ -124,10 +124,11 @@ def evaluate(
       '--calibration_fraction, or --calibrate_on_test=0.5 in this command'
     )
   if test.x.ndim == 4 and test.x.dtype == 'uint8':
-    if test.x.max() < _DARK:
+    largest = [x.max() for x in (test.x, *(other.x for other in others))]
+    if min(largest) < _DARK:
       remarks.append(
-        f'the largest pixel value is {test.x.max()}, but other data sets and '
-        'corruptions assume 255: do not interpret their scores'
+        f'the largest pixel values of the sets are {largest}, but corruptions '
+        'and comparisons assume 255: do not interpret their scores'
       )
     if corrupt and not trained.task.is_numeric:
       seed = trained.config.seed

@@ -85,6 +85,16 @@ def checked(
       splits[name] = examples(where, *keys, is_numeric)._replace(ids=split.ids)
   dataset = dataclasses.replace(dataset, **splits)
   _check_splits(where, dataset)
+  for name, split in dataset.splits.items():
+    if split.ids is not None and len(split.ids) != len(split.y):
+      raise ValueError(
+        f'{where}: {name} has {len(split.ids)} ids for {len(split.y)} examples.'
+      )
+  if len(dataset.class_names) not in (0, dataset.num_classes):
+    raise ValueError(
+      f'{where}: {len(dataset.class_names)} class_names for '
+      f'{dataset.num_classes} classes.'
+    )
   return dataset
 
 

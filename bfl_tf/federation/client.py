@@ -72,12 +72,14 @@ def client_task(
     change: Number of the change, as of `draw_name`.
   """
   config, round_index = plan.config, broadcast.round
+  # Personalized models have the rate of the last round.
+  rate_round = min(round_index, config.num_rounds - 1)
   return training.ClientTask(
     start=broadcast.model,
     indices=indices,
     epochs=np.int32(epochs(config, round_index, client)),
     learning_rate=np.float32(
-      plan.schedule(config.client_learning_rate, round_index, config.num_rounds)
+      plan.schedule(config.client_learning_rate, rate_round, config.num_rounds)
     ),
     seed=seeds.named(
       config.seed, 'local_training', *draw_name(round_index, client, change)

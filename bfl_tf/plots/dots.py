@@ -58,6 +58,8 @@ def dots(
   axes.set_xlim(min(drawn) - pad, max(drawn) + pad)
   if len(names) <= _MAX_NAMES:
     axes.set_yticks(range(len(names)), names)
+    for text in axes.get_yticklabels():
+      text.set_parse_math(False)  # A name may contain dollar signs.
   else:
     axes.set_ylabel(f'{len(names)} {of}, by rank', fontsize=10)
   axes.set_ylim(-0.7, len(names) - 0.3)

@@ -6,11 +6,11 @@ test of `significance`, with Holm's correction over the settings.
 """
 
 from collections.abc import Mapping, Sequence
-import os
 from typing import Any
 
 import numpy as np
 
+from bfl_tf.plots import recorded
 from bfl_tf.runs import groups as groups_lib
 from bfl_tf.runs import significance
 
@@ -20,7 +20,7 @@ _USUAL = ('accuracy', 'rmse', 'nll', 'crps', 'ece')
 
 
 def compare(
-  runs: Mapping[str, Sequence[str | os.PathLike]],
+  runs: recorded.Runs,
   baseline: str = '',
   scores: Sequence[str] = (),
 ) -> Any:
@@ -41,7 +41,7 @@ def compare(
   import pandas
 
   groups = {}
-  for name, paths in runs.items():
+  for name, paths in recorded.named(runs).items():
     found = groups_lib.grouped(paths)
     if len(found) != 1:
       raise ValueError(f'the runs of {name} must differ in the seed only.')
@@ -107,6 +107,12 @@ def rows(
   Raises:
     ValueError: No run has a wanted score, or no setting is the baseline.
   """
+  runs = [run for group in groups.values() for run in group.directories()]
+  if len({recorded.is_numeric(run) for run in runs}) > 1:
+    raise ValueError(
+      'compare runs with classes and runs with numeric labels separately: they '
+      'have different scores.'
+    )
   every = {
     name: {seed: groups_lib.scores_of(run) for seed, run in group.runs.items()}
     for name, group in groups.items()
@@ -184,6 +190,8 @@ def baselines(groups: Groups, baseline: str) -> dict[str, str]:
   """
   if not baseline:
     return {}
+  if baseline in groups:
+    return {name: baseline for name in groups if name != baseline}
   keys = groups_lib.differing([*groups.values()])
   flags = dict(word.partition('=')[::2] for word in baseline.split())
   at = {
@@ -193,8 +201,8 @@ def baselines(groups: Groups, baseline: str) -> dict[str, str]:
   found = {}
   for values, name in at.items():
     wanted = tuple((dict(zip(keys, values)) | flags)[key] for key in keys)
-    other = baseline if baseline in groups else at.get(wanted)
-    if other is None or not (baseline in groups or flags.keys() <= {*keys}):
+    other = at.get(wanted)
+    if other is None or not flags.keys() <= {*keys}:
       raise ValueError(
         f'--baseline={baseline} matches no setting to compare {name!r} with. '
         f'Choose one of these, or some of its flags: {"; ".join(groups)}.'

@@ -71,6 +71,17 @@ def test_the_data_set_of_the_run_keeps_its_test_examples_held_out(tmp_path):
   assert other.name == 'wine' and other.test.y.size > 10
 
 
+def test_test_rows_the_network_has_seen_are_left_out_and_sites_are_kept(run):
+  whole = toys.blobs()
+  both = whole.train._replace(ids=np.repeat(['a', 'b', 'c'], 50))
+  names = 'x', 'y', 'z'
+  mixed = dataclasses.replace(whole, train=both, test=both, class_names=names)
+  found = features.of_dataset(analysis.load(run), mixed)
+  for name in ('client_ids', 'client_ids_test'):
+    assert found[name].tolist() == ['c'] * 50
+  assert len(found['x_test']) == 50 and tuple(found['class_names']) == names
+
+
 def test_data_without_new_rows_and_stochastic_variants_are_rejected(run):
   trained = analysis.load(run)
   with pytest.raises(ValueError, match='--dataset'):

@@ -1,5 +1,7 @@
 """Tests of data sets: built-in sets, functions and validation."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -86,6 +88,18 @@ def double():
   return columns.Dataset('mine', 2, split, split.take(np.arange(0)), split)
 
 
+def unnamed():
+  """Returns a data set with a name for one of its two classes."""
+  return dataclasses.replace(a_dataset(), class_names=('a',))
+
+
+def homeless():
+  """Returns a data set whose sites lack a row."""
+  dataset = a_dataset()
+  train = dataset.train._replace(ids=np.zeros(5, int))
+  return dataclasses.replace(dataset, train=train)
+
+
 def nothing():
   return None
 
@@ -102,6 +116,6 @@ def test_a_user_supplied_function_may_return_the_data_set(monkeypatch):
     assert dataset.input_shape == (2,)
     assert dataset.num_classes == 2
   assert data.load('test_loading:double').train.x.dtype == np.float32
-  for name in ('wider', 'nothing', 'absent'):
+  for name in ('wider', 'unnamed', 'homeless', 'nothing', 'absent'):
     with pytest.raises(ValueError, match=f'^--dataset=test_loading:{name}'):
       data.load(f'test_loading:{name}')

@@ -75,6 +75,10 @@ def test_compare_has_the_names_of_its_settings(groups):
   frame = bfl_tf.compare(runs, baseline='NWA', scores=['accuracy'])
   assert frame.setting.tolist() == ['NWA', 'LP']
   assert frame.difference[1] == pytest.approx(0.4 / 3)
+  # Two settings may have the same flags.
+  runs['same'] = runs['NWA']
+  frame = bfl_tf.compare(runs, baseline='NWA', scores=['accuracy'])
+  assert frame.difference.tolist()[2] == 0 and not frame.significant[2]
   with pytest.raises(ValueError, match='LP must differ in the seed only'):
     bfl_tf.compare({'LP': runs['NWA'] + runs['LP']})
 
