@@ -128,9 +128,11 @@ class MultiKrum(Median):
     return values.mean(axis=0)
 
   def trusted(self, models):
+    bad = _share(self.bad, len(models))
+    if not bad:
+      return models
     # Some of the round's clients may not have replied.
     self.check(len(models), 0, 0)
-    bad = _share(self.bad, len(models))
     near = len(models) - bad - 2
     # The smallest distance in each row is the one of a client to itself.
     scores = np.sort(_distances(models), axis=1)[:, 1 : near + 1].sum(axis=1)
