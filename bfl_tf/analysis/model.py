@@ -171,9 +171,10 @@ class Trained:
 
     Args:
       num_models: Number of models.
-      seed: Random seed; by default that of the run's last evaluation.
+      seed: Random seed; by default that of the run.
     """
-    draws = self._draws(seeds.child(self.draws(seed), 2), num_models)
+    run_seed = self.config.seed if seed is None else seed
+    draws = self._draws(seeds.named(run_seed, 'posterior_sample'), num_models)
     return [self.replace(weights) for weights in draws]
 
   def normalize(self, x: np.ndarray) -> tf.Tensor:
