@@ -173,10 +173,15 @@ class Plan:
 
   def _check_objective(self):
     objective = self.objective
-    provider = training.prior_provider(self.parts)
+    provider = training.Chain(self.parts).provider
     by = self.flag('update_prior')
     if provider:
       by = f'--client_parts={provider.name}'
+    if provider and not self.fitted_by:
+      raise ValueError(
+        f'{by} sets the prior of the clients, which needs a posterior: set '
+        '--variant=flipout, or --client_optimizer=ivon or laplace.'
+      )
     if provider and objective.update_prior:
       raise ValueError(
         f'{by} sets the prior of each client: remove '

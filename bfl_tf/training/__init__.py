@@ -1,6 +1,6 @@
 """Devices, compiled training loop, optimizers, schedules and prediction."""
 
-from bfl_tf.training.chain import prior_provider, result_spec
+from bfl_tf.training.chain import Chain
 from bfl_tf.training.devices import (
   configure,
   DISTRIBUTIONS,
@@ -9,6 +9,7 @@ from bfl_tf.training.devices import (
   strategies,
 )
 from bfl_tf.training.first_order import Adam, SGD
+from bfl_tf.training.hooks import result_spec
 from bfl_tf.training.ivon import IVON
 from bfl_tf.training.langevin import PSGLD, SGLD
 from bfl_tf.training.laplace import Laplace

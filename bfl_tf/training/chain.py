@@ -1,187 +1,116 @@
-"""Calls of the client parts at the beginning and the end of a training."""
+"""The client parts of a training, called in order."""
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bfl_tf import weights
-from bfl_tf.config import user_code
+from bfl_tf import seeds, weights
 from bfl_tf.startup import tf
 from bfl_tf.training import tasks
 from bfl_tf.training.part import Part
 
-Parts = tuple[Part, ...]
 
+class Chain:
+  """Client parts for one model, whose shapes the parts already have.
 
-def _trace_spec() -> tasks.Trace:
-  number = tf.TensorSpec([], tf.float32)
-  return tasks.Trace(tf.TensorSpec([], tf.int32), number, number)
+  Each method calls the hook of the same name. The arguments are those of
+  `Part`, except for `shared` and `memory`, which are by part name as in
+  `ClientTask`, `carry`, which has one entry per part, and `stream`, which
+  contains the random draws of a step.
 
-
-def with_layout(parts: Parts, layout: weights.Layout) -> Parts:
-  """Returns the parts for a model with this layout."""
-  return tuple(part.with_layout(layout) for part in parts)
-
-
-def begin(
-  parts: Parts, start: weights.Weights, shared: Any, memory: Any
-) -> tuple:
-  """Returns the carry of each part; arguments as in `ClientTask`."""
-  return tuple(
-    part.begin(start, shared.get(part.name), memory.get(part.name))
-    for part in parts
-  )
-
-
-def prior_provider(parts: Parts) -> Part | None:
-  """Returns the part that provides the prior of the clients, or None.
+  Attributes:
+    parts: The parts.
+    provider: The part that provides the prior of the clients, or None.
 
   Raises:
     ValueError: Two parts provide a prior.
   """
-  found = [part for part in parts if part.provides_prior]
-  if len(found) > 1:
-    names = ' and '.join(part.name for part in found)
-    raise ValueError(
-      f'--client_parts: {names} each provide the prior of the clients: choose '
-      'one.'
-    )
-  return found[0] if found else None
 
-
-def finish(
-  parts: Parts, model: weights.Weights, carry: tuple, trace: tasks.Trace
-) -> tasks.Result:
-  """Returns the result of a training after the parts' `finish` and `report`."""
-  extras, memory, report = {}, {}, {}
-  for part, kept in zip(parts, carry):
-    for column, number in part.report(kept, trace).items():
-      report[f'{part.name}_{column}'] = tf.cast(number, tf.float32)
-    model, sent, new_memory = part.finish(model, kept, trace)
-    if sent is not None:
-      extras[part.name] = sent
-    if part.has('init_memory'):
-      memory[part.name] = new_memory
-  return tasks.Result(model, extras, memory, trace._replace(report=report))
-
-
-def _check_hooks(part, start, shared, memory):
-  """Traces each hook of a user's part alone, for errors with its line number.
-
-  In the training loop, each client would raise the error below hundreds of
-  lines of TensorFlow.
-  """
-
-  def traced(hook, *arguments):
-    if not part.has(hook):
-      return ()
-    name = f'{type(part).__qualname__}.{hook}'
-    function = tf.function(getattr(part, hook))
-    made = user_code.call(
-      f'--client_parts: {type(part).__module__}:{name}',
-      functools.partial(function.get_concrete_function, *arguments),
-    )
-    return tf.nest.map_structure(
-      lambda v: v if v is None else tf.TensorSpec.from_tensor(v),
-      made.structured_outputs,
-    )
-
-  number, seed = tf.TensorSpec([], tf.float32), tf.TensorSpec([2], tf.int32)
-  index = tf.TensorSpec([], tf.int32)
-  step = tasks.Step(index, number, seed, number, number, index)
-  mean = tf.TensorSpec([start.loc.shape[0] + start.point.shape[0]])
-  traced('prior', start, shared, memory)
-  carry = traced('begin', start, shared, memory)
-  loss = traced('loss', mean, carry)
-  if part.has('loss') and not _is_like(loss, tf.TensorSpec([], tf.float32)):
-    _reject(part, 'loss', 'one float32 number, such as a tf.reduce_sum', loss)
-  traced('gradient', mean, mean, carry, step)
-  traced('after_step', mean, carry, step)
-  report = traced('report', carry, _trace_spec())
-  if any(spec.shape.rank for spec in tf.nest.flatten(report)):
-    _reject(part, 'report', 'scalars by column', report)
-  result = traced('finish', start, carry, _trace_spec())
-  if part.has('finish'):
-    if not isinstance(result, (list, tuple)) or len(result) != 3:
-      _reject(part, 'finish', 'the model, a vector or None, and the memory')
-    if part.has('init_memory') and not _is_like(result[2], memory):
-      expected = 'as its third result a memory like that of init_memory, '
-      _reject(part, 'finish', expected + _shapes(memory), result[2])
-
-
-def _reject(part: Part, hook: str, expected: str, found: Any = ()) -> None:
-  """Raises an error about the result of a hook."""
-  name = f'{type(part).__module__}:{type(part).__qualname__}.{hook}'
-  but = '' if found == () else f', not {_shapes(found)}'
-  raise user_code.RaisedError(
-    f'--client_parts: {name} must return {expected}{but}.'
-  )
-
-
-def _shapes(specs: Any) -> str:
-  """Returns the types and shapes of a structure of specs, for an error."""
-  return str(
-    tf.nest.map_structure(
-      lambda v: None if v is None else f'{v.dtype.name} of shape {v.shape}',
-      specs,
-    )
-  )
-
-
-def _is_like(found: Any, expected: Any) -> bool:
-  """Returns whether specs have the expected structure, types and shapes."""
-  try:
-    tf.nest.assert_same_structure(found, expected)
-  except (TypeError, ValueError):
-    return False
-  return all(
-    own is not None
-    and own.dtype == e.dtype
-    and own.shape.is_compatible_with(e.shape)
-    for own, e in zip(tf.nest.flatten(found), tf.nest.flatten(expected))
-  )
-
-
-def result_spec(
-  parts: Parts, layout: weights.Layout, shared: Any, memory: Any
-) -> tasks.Result:
-  """Returns the shapes and types of the result of a training.
-
-  Args:
-    parts: Client parts.
-    layout: Layout of the model.
-    shared: Slots, as in `ClientTask`.
-    memory: Memory, as in `ClientTask`; the returned memory has the same
-      structure.
-
-  Returns:
-    `tf.TensorSpec`s of the result of `Worker.train`. The rank of a factor and
-    dimensions that a part determines during training are None.
-  """
-  parts = with_layout(parts, layout)
-
-  def untrained(start, shared, memory, trace):
-    carry = tf.nest.map_structure(
-      lambda v: v if v is None else tf.convert_to_tensor(v),
-      begin(parts, start, shared, memory),
-    )
-    return finish(parts, start, carry, trace)
-
-  given = tf.nest.map_structure(
-    tasks.spec_of, (layout.standard(), shared, memory)
-  )
-  for part in parts:
-    if not type(part).__module__.startswith('bfl_tf.'):
-      start, of_stages, of_client = given
-      _check_hooks(
-        part, start, of_stages.get(part.name), of_client.get(part.name)
+  def __init__(self, parts: Sequence[Part]):
+    self.parts = tuple(parts)
+    providers = [part for part in self.parts if part.provides_prior]
+    if len(providers) > 1:
+      names = ' and '.join(part.name for part in providers)
+      raise ValueError(
+        f'--client_parts: {names} each provide the prior of the clients: '
+        'choose one.'
       )
-  traced = tf.function(untrained).get_concrete_function(*given, _trace_spec())
-  outputs = traced.structured_outputs
-  extras, report = tf.nest.map_structure(
-    tf.TensorSpec.from_tensor, (outputs.extras, outputs.trace.report)
-  )
-  model = given[0]._replace(factor=tasks.any_rows(given[0].factor))
-  trace = _trace_spec()._replace(report=report)
-  return tasks.Result(model, extras, given[2], trace)
+    self.provider = providers[0] if providers else None
+
+  def have(self, hook: str) -> bool:
+    """Returns whether a part overrides a hook."""
+    return any(part.has(hook) for part in self.parts)
+
+  def prior(
+    self, start: weights.Weights, shared: Mapping, memory: Mapping
+  ) -> Any:
+    """Returns the prior's natural parameters, or None without a provider."""
+    part = self.provider
+    if part:
+      return part.prior(start, shared.get(part.name), memory.get(part.name))
+    return None
+
+  def begin(
+    self, start: weights.Weights, shared: Mapping, memory: Mapping
+  ) -> tuple:
+    """Returns the carry before the first step."""
+    return tuple(
+      part.begin(start, shared.get(part.name), memory.get(part.name))
+      for part in self.parts
+    )
+
+  def loss(self, mean: tf.Tensor, carry: tuple) -> Any:
+    """Returns the sum of the penalties."""
+    return sum(
+      part.loss(mean, kept)
+      for part, kept in zip(self.parts, carry)
+      if part.has('loss')
+    )
+
+  def gradient(
+    self,
+    gradient: tf.Tensor,
+    mean: tf.Tensor,
+    carry: tuple,
+    step: tasks.Step,
+    stream: seeds.Stream,
+  ) -> tf.Tensor:
+    """Returns the gradient that the optimizer applies."""
+    for part, kept in zip(self.parts, carry):
+      if part.has('gradient'):
+        of_part = _step_of(part, step, stream)
+        gradient = part.gradient(gradient, mean, kept, of_part)
+    return gradient
+
+  def after_step(
+    self, mean: tf.Tensor, carry: tuple, step: tasks.Step, stream: seeds.Stream
+  ) -> tuple[tf.Tensor, tuple]:
+    """Returns the mean and the carry after the optimizer's update."""
+    kept = list(carry)
+    for i, part in enumerate(self.parts):
+      if part.has('after_step'):
+        of_part = _step_of(part, step, stream)
+        replaced, kept[i] = part.after_step(mean, kept[i], of_part)
+        mean = mean if replaced is None else replaced
+    return mean, tuple(kept)
+
+  def finish(
+    self, model: weights.Weights, carry: tuple, trace: tasks.Trace
+  ) -> tasks.Result:
+    """Returns the result of a training after `report` and `finish`."""
+    extras, memory, report = {}, {}, {}
+    for part, kept in zip(self.parts, carry):
+      for column, number in part.report(kept, trace).items():
+        report[f'{part.name}_{column}'] = tf.cast(number, tf.float32)
+      model, sent, new_memory = part.finish(model, kept, trace)
+      if sent is not None:
+        extras[part.name] = sent
+      if part.has('init_memory'):
+        memory[part.name] = new_memory
+    trace = trace._replace(report=report)
+    return tasks.Result(model, extras, memory, trace)
+
+
+def _step_of(part: Part, step: tasks.Step, stream: seeds.Stream) -> tasks.Step:
+  return step._replace(seed=stream(f'part {part.name}'))

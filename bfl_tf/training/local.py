@@ -41,19 +41,10 @@ class LocalTraining:
     self._trained = both if config.trains_scale else self.variables.mean
     self._slots = config.optimizer.slots(self._trained)
     self._fits = config.optimizer.posterior_scope == 'all'
-    self._parts = chain.with_layout(config.parts, self.layout)
-    self._prior_provider = self._checked_provider()
+    self._parts = chain.Chain(
+      [part.with_layout(self.layout) for part in config.parts]
+    )
     self._shares = self._shares_of_weights()
-
-  def _checked_provider(self):
-    part = chain.prior_provider(self._parts)
-    if part and not (self._fits or self.variables.untransformed_scale):
-      raise ValueError(
-        f'--client_parts={part.name} sets the prior of the clients, which '
-        'needs a posterior: set --variant=flipout, or --client_optimizer=ivon '
-        'or laplace.'
-      )
-    return part
 
   def _shares_of_weights(self):
     """Returns 1 / (size of its tensor) for each weight, or None for a sum."""
@@ -84,14 +75,14 @@ class LocalTraining:
     if task.first_step == 0:
       self._begin_slots(task.start)
     prior = self.prior(task)
-    carry = chain.begin(self._parts, task.start, task.shared, task.memory)
+    carry = self._parts.begin(task.start, task.shared, task.memory)
     stream = seeds.Stream(task.seed)
     count = tf.size(task.indices)
     num_examples = tf.cast(count, tf.float32)
     all_examples = tf.cast(count + task.other_examples, tf.float32)
     weight = task.kl_weight
-    if self._prior_provider:
-      weight *= self._prior_provider.prior_weight
+    if self._parts.provider:
+      weight *= self._parts.provider.prior_weight
     kl_examples = all_examples / weight
     step, rate = task.first_step, task.learning_rate
     batches = -(-count // config.batch_size)
@@ -128,7 +119,7 @@ class LocalTraining:
       model = self._with_posterior(
         model, x, y, task.indices, last, stream('curvature')
       )
-    return chain.finish(self._parts, model, carry, trace)
+    return self._parts.finish(model, carry, trace)
 
   def _begin_slots(self, start):
     for slot in self._slots:
@@ -163,15 +154,13 @@ class LocalTraining:
     It is a `Prior` for variational layers. For an optimizer that fits a
     posterior, it contains natural parameters by variable.
     """
-    if self._prior_provider:
-      name = self._prior_provider.name
-      shared, memory = task.shared.get(name), task.memory.get(name)
-      eta = self._prior_provider.prior(task.start, shared, memory)
-      if not self._fits:
-        prior = weights.of_natural(eta, task.start)
-        return objectives.Prior(prior.loc, prior.scale)
-      return self._by_variable(eta)
     start, objective = task.start, self._config.objective
+    eta = self._parts.prior(start, task.shared, task.memory)
+    if eta is not None and self._fits:
+      return self._by_variable(eta)
+    if eta is not None:
+      prior = weights.of_natural(eta, start)
+      return objectives.Prior(prior.loc, prior.scale)
     if self._fits and objective.update_prior:
       return self._by_variable(weights.natural(start))
     if self._fits:
@@ -305,15 +294,9 @@ class LocalTraining:
     penalty = tf.add_n(self._model.losses) if self._model.losses else 0.0
     # If an optimizer fits a posterior, the variables may hold a sample.
     if not self._fits:
-      penalty += self._losses(weights.flatten(self.variables.mean), carry)
+      mean = weights.flatten(self.variables.mean)
+      penalty += self._parts.loss(mean, carry)
     return penalty
-
-  def _losses(self, mean, carry):
-    return sum(
-      part.loss(mean, kept)
-      for part, kept in zip(self._parts, carry)
-      if part.has('loss')
-    )
 
   def _clipped(self, gradients):
     longest = self._config.max_gradient_norm
@@ -325,13 +308,9 @@ class LocalTraining:
   def _adjust(self, gradients, carry, step, stream):
     """Adds weight decay and the parts' changes to the gradient of the mean."""
     decay = self._config.weight_decay
-    parts = [
-      (part, kept)
-      for part, kept in zip(self._parts, carry)
-      if part.has('gradient')
-    ]
-    penalized = self._fits and any(part.has('loss') for part in self._parts)
-    if not (decay or parts or penalized):
+    penalized = self._fits and self._parts.have('loss')
+    by_parts = penalized or self._parts.have('gradient')
+    if not (decay or by_parts):
       return gradients
     variables = self.variables
     num_loc = len(variables.loc)
@@ -343,17 +322,16 @@ class LocalTraining:
         g + decay * v if self._decays(v) else g
         for g, v in zip(of_mean, variables.mean)
       ]
-    if parts or penalized:
+    if by_parts:
       shapes = [v.shape for v in variables.mean]
       mean = weights.flatten(variables.mean)
       flat = weights.flatten(of_mean)
       if penalized:
         with tf.GradientTape() as tape:
           tape.watch(mean)
-          penalty = self._losses(mean, carry)
+          penalty = self._parts.loss(mean, carry)
         flat += tape.gradient(penalty, mean)
-      for part, kept in parts:
-        flat = part.gradient(flat, mean, kept, _step_of(part, step, stream))
+      flat = self._parts.gradient(flat, mean, carry, step, stream)
       of_mean = weights.unflatten(flat, shapes)
     return of_mean[:num_loc] + scales + of_mean[num_loc:]
 
@@ -361,19 +339,13 @@ class LocalTraining:
     return self._config.decay_biases or variable.shape.rank > 1
 
   def _after_step(self, carry, step, stream):
-    carry = list(carry)
-    for i, part in enumerate(self._parts):
-      if part.has('after_step'):
-        mean = weights.flatten(self.variables.mean)
-        info = _step_of(part, step, stream)
-        mean, carry[i] = part.after_step(mean, carry[i], info)
-        if mean is not None:
-          weights.assign(self.variables.mean, mean)
-    return tuple(carry)
-
-
-def _step_of(part, step, stream):
-  return step._replace(seed=stream(f'part {part.name}'))
+    if not self._parts.have('after_step'):
+      return carry
+    mean = weights.flatten(self.variables.mean)
+    new, carry = self._parts.after_step(mean, carry, step, stream)
+    if new is not mean:
+      weights.assign(self.variables.mean, new)
+    return carry
 
 
 def _share(values, replica, replicas):

@@ -51,19 +51,18 @@ def exact_client(plan, worker, broadcast, client, indices, memory=None, *_):
   """Replaces the training of a client by the exact posterior."""
   start = broadcast.model
   memory = memory or plan.fresh_memory(start)
-  carry = training.chain.begin(plan.parts, start, broadcast.shared, memory)
-  provider = training.chain.prior_provider(plan.parts)
+  chain = training.Chain(plan.parts)
+  carry = chain.begin(start, broadcast.shared, memory)
   prior = np.array([[0.0], [plan.objective.prior_scale**-2]])
   if plan.objective.update_prior:
     prior = weights.natural(start).numpy()
-  if provider:
-    name = provider.name
-    prior = provider.prior(start, broadcast.shared[name], memory[name]).numpy()
+  if chain.provider:
+    prior = chain.prior(start, broadcast.shared, memory).numpy()
   design, y = regression(worker, indices)
   exact = prior + np.stack([design.T @ y, np.square(design).sum(0)])
   model = weights.of_natural(exact, start)
   trace = training.Trace(np.int32(1), np.float32(1), np.float32(1))
-  result = training.chain.finish(plan.parts, model, carry, trace)
+  result = chain.finish(model, carry, trace)
   result = tf.nest.map_structure(np.asarray, result)
   return statistics.ClientUpdate(
     client, len(indices), result.model, result.extras, result.trace,

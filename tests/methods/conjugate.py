@@ -33,8 +33,7 @@ def engine(experiment, state, clients):
     arguments = state.model, state.slots[part.name], kept
     likelihood = LIKELIHOODS[client] / part.prior_weight
     loc, scale = moments(part.prior(*arguments).numpy() + likelihood)
-    result = training.chain.finish(
-      (part,),
+    result = training.Chain([part]).finish(
       state.model._replace(loc=loc, scale=scale),
       (part.begin(*arguments),),
       training.Trace(np.int32(1), np.float32(1), np.float32(1)),

@@ -34,7 +34,7 @@ def engine(experiment, state, clients):
     at_0, at_1 = gradient(zero), gradient(zero + 1)  # The gradient is linear.
     model = state.model.replace_mean(-at_0 / (at_1 - at_0))
     trace = training.Trace(np.int32(1), number, number)
-    result = training.chain.finish((part,), model, (carry,), trace)
+    result = training.Chain([part]).finish(model, (carry,), trace)
     sent = tf.nest.map_structure(np.asarray, result)
     update = statistics.ClientUpdate(
       client, size, sent.model, sent.extras, sent.trace, sent.memory

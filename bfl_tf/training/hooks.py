@@ -1,0 +1,140 @@
+"""The shapes of a training's result, and checks of a user's hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+import functools
+from typing import Any
+
+from bfl_tf import weights
+from bfl_tf.config import user_code
+from bfl_tf.startup import tf
+from bfl_tf.training import tasks
+from bfl_tf.training.chain import Chain
+from bfl_tf.training.part import Part
+
+
+def _trace_spec() -> tasks.Trace:
+  number = tf.TensorSpec([], tf.float32)
+  return tasks.Trace(tf.TensorSpec([], tf.int32), number, number)
+
+
+def result_spec(
+  parts: Sequence[Part], layout: weights.Layout, shared: Any, memory: Any
+) -> tasks.Result:
+  """Returns the shapes and types of the result of a training.
+
+  Args:
+    parts: Client parts.
+    layout: Layout of the model.
+    shared: Slots, as in `ClientTask`.
+    memory: Memory, as in `ClientTask`; the returned memory has the same
+      structure.
+
+  Returns:
+    `tf.TensorSpec`s of the result of `Worker.train`. The rank of a factor and
+    dimensions that a part determines during training are None.
+  """
+  chain = Chain([part.with_layout(layout) for part in parts])
+
+  def untrained(start, shared, memory, trace):
+    carry = tf.nest.map_structure(
+      lambda v: v if v is None else tf.convert_to_tensor(v),
+      chain.begin(start, shared, memory),
+    )
+    return chain.finish(start, carry, trace)
+
+  given = tf.nest.map_structure(
+    tasks.spec_of, (layout.standard(), shared, memory)
+  )
+  for part in chain.parts:
+    if not type(part).__module__.startswith('bfl_tf.'):
+      start, of_stages, of_client = given
+      _check_hooks(
+        part, start, of_stages.get(part.name), of_client.get(part.name)
+      )
+  traced = tf.function(untrained).get_concrete_function(*given, _trace_spec())
+  outputs = traced.structured_outputs
+  extras, report = tf.nest.map_structure(
+    tf.TensorSpec.from_tensor, (outputs.extras, outputs.trace.report)
+  )
+  model = given[0]._replace(factor=tasks.any_rows(given[0].factor))
+  trace = _trace_spec()._replace(report=report)
+  return tasks.Result(model, extras, given[2], trace)
+
+
+def _check_hooks(part, start, shared, memory):
+  """Traces each hook of a user's part alone, for errors with its line number.
+
+  In the training loop, each client would raise the error below hundreds of
+  lines of TensorFlow.
+  """
+
+  def traced(hook, *arguments):
+    if not part.has(hook):
+      return ()
+    name = f'{type(part).__qualname__}.{hook}'
+    function = tf.function(getattr(part, hook))
+    made = user_code.call(
+      f'--client_parts: {type(part).__module__}:{name}',
+      functools.partial(function.get_concrete_function, *arguments),
+    )
+    return tf.nest.map_structure(
+      lambda v: v if v is None else tf.TensorSpec.from_tensor(v),
+      made.structured_outputs,
+    )
+
+  number, seed = tf.TensorSpec([], tf.float32), tf.TensorSpec([2], tf.int32)
+  index = tf.TensorSpec([], tf.int32)
+  step = tasks.Step(index, number, seed, number, number, index)
+  mean = tf.TensorSpec([start.loc.shape[0] + start.point.shape[0]])
+  traced('prior', start, shared, memory)
+  carry = traced('begin', start, shared, memory)
+  loss = traced('loss', mean, carry)
+  if part.has('loss') and not _is_like(loss, tf.TensorSpec([], tf.float32)):
+    _reject(part, 'loss', 'one float32 number, such as a tf.reduce_sum', loss)
+  traced('gradient', mean, mean, carry, step)
+  traced('after_step', mean, carry, step)
+  report = traced('report', carry, _trace_spec())
+  if any(spec.shape.rank for spec in tf.nest.flatten(report)):
+    _reject(part, 'report', 'scalars by column', report)
+  result = traced('finish', start, carry, _trace_spec())
+  if part.has('finish'):
+    if not isinstance(result, (list, tuple)) or len(result) != 3:
+      _reject(part, 'finish', 'the model, a vector or None, and the memory')
+    if part.has('init_memory') and not _is_like(result[2], memory):
+      expected = 'as its third result a memory like that of init_memory, '
+      _reject(part, 'finish', expected + _shapes(memory), result[2])
+
+
+def _reject(part: Part, hook: str, expected: str, found: Any = ()) -> None:
+  """Raises an error about the result of a hook."""
+  name = f'{type(part).__module__}:{type(part).__qualname__}.{hook}'
+  but = '' if found == () else f', not {_shapes(found)}'
+  raise user_code.RaisedError(
+    f'--client_parts: {name} must return {expected}{but}.'
+  )
+
+
+def _shapes(specs: Any) -> str:
+  """Returns the types and shapes of a structure of specs, for an error."""
+  return str(
+    tf.nest.map_structure(
+      lambda v: None if v is None else f'{v.dtype.name} of shape {v.shape}',
+      specs,
+    )
+  )
+
+
+def _is_like(found: Any, expected: Any) -> bool:
+  """Returns whether specs have the expected structure, types and shapes."""
+  try:
+    tf.nest.assert_same_structure(found, expected)
+  except (TypeError, ValueError):
+    return False
+  return all(
+    own is not None
+    and own.dtype == e.dtype
+    and own.shape.is_compatible_with(e.shape)
+    for own, e in zip(tf.nest.flatten(found), tf.nest.flatten(expected))
+  )
