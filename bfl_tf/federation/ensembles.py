@@ -50,13 +50,10 @@ def predict(
   for name, member in training.predict_members(
     workers, groups, x, seed=seed, num_samples=num_samples
   ):
-    finite = bool(np.all(np.isfinite(member.mean)))
-    if finite:
-      mixtures.add(name, member)
-      shares = posteriors.shares_of(groups[name])
-      if shares is not None:
-        mixtures.add(f'w{name}', member, shares[len(members[name])])
-    rejected += not finite
+    rejected += not mixtures.add(name, member)
+    shares = posteriors.shares_of(groups[name])
+    if shares is not None:
+      mixtures.add(f'w{name}', member, shares[len(members[name])])
     members[name].append(likelihood.member_arrays(member, y))
   stacked = {
     name: {key: np.stack([each[key] for each in made]) for key in made[0]}
@@ -84,9 +81,9 @@ def _unions(mixtures, groups, num_examples) -> dict[str, training.Predictive]:
   # NaN predictions need one column only.
   nan = np.full(num_examples, np.nan, np.float32)
   nothing = training.Predictive(nan[:, np.newaxis], nan, nan, nan)
-
-  def union(names):
-    finite = [name for name in names if name in mixtures]
-    return mixtures.union(finite) if finite else nothing
-
-  return {'+'.join(names): union(names) for names in chosen}
+  return {
+    '+'.join(names): mixtures.union(names)
+    if any(name in mixtures for name in names)
+    else nothing
+    for names in chosen
+  }

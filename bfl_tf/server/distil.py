@@ -263,10 +263,7 @@ class Distil(Stage):
       seed=seed,
       num_samples=self.resources.num_mc_samples,
     ):
-      if np.all(np.isfinite(member.mean)):
-        mixtures.add(name, member)
-      else:
-        rejected += 1
+      rejected += not mixtures.add(name, member)
     return mixtures, {'teachers_rejected': rejected}
 
   def distilled(

@@ -189,8 +189,7 @@ class Ensemble(Stage):
       seed=seed,
       num_samples=have.num_mc_samples,
     ):
-      if np.all(np.isfinite(member.mean)):
-        mixtures.add(name, member)
+      mixtures.add(name, member)
     if 'B' not in mixtures:
       return self.beta
     return mixtures.best_beta('B', np.asarray(have.server_labels))

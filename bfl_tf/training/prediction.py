@@ -219,8 +219,13 @@ class Mixtures:
     self._betas = betas
     self._products: dict[str, Any] = dict.fromkeys(betas, 0.0)
 
-  def add(self, name: str, member: Predictive, weight: float = 1) -> None:
-    """Adds a member to a group, with a weight."""
+  def add(self, name: str, member: Predictive, weight: float = 1) -> bool:
+    """Adds a member to a group, with a weight; returns whether it is finite.
+
+    A member whose predictions are not finite is left out.
+    """
+    if not np.all(np.isfinite(member.mean)):
+      return False
     size = self._sizes.get(name, 0)
     self._mixed[name] = (
       _mix(size, self._mixed[name], weight, member) if size else member
@@ -229,6 +234,7 @@ class Mixtures:
     if name in self._betas:
       factor = self._likelihood.natural(member)
       self._products[name] = self._products[name] + factor
+    return True
 
   def __contains__(self, name: str) -> bool:
     return name in self._sizes
@@ -237,7 +243,13 @@ class Mixtures:
     """Returns the mixture of all members of the named groups.
 
     A group that interpolates has no union with others.
+
+    Raises:
+      ValueError: The groups have no members.
     """
+    names = [name for name in names if name in self]
+    if not names:
+      raise ValueError('No model has finite predictions.')
     first, *others = names
     size, mixed = self._sizes[first], self._mixed[first]
     if first in self._betas:
