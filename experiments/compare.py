@@ -86,7 +86,8 @@ def report(
   table = comparison_lib.cells(lines, [] if _NAMES.value else keys)
   folder = pathlib.Path(_OUTPUT.value) if _OUTPUT.value else folder
   figures = dict(_drawn(groups)) if folder else {}
-  caption = _caption(groups)
+  is_tested = any(line['p_value'] is not None for line in lines)
+  caption = _caption(groups, is_tested)
   text = f'{tables_lib.markdown(table)}\n{caption}'
   print(text)
   if folder:
@@ -95,6 +96,9 @@ def report(
     files.write_text(folder / 'compared.md', f'{text}\n')
     tex = f'% {caption}\n{tables_lib.tex(table)}'
     files.write_text(folder / 'compared.tex', tex)
+    for name in _DRAWN:  # Older figures may show other settings.
+      for old in folder.glob(f'{name}*.p[nd][gf]'):
+        old.unlink()
     for name, figure in figures.items():
       for kind in ('png', 'pdf'):
         figure.savefig(folder / f'{name}.{kind}')
@@ -115,11 +119,13 @@ def check(
   return groups
 
 
-def _caption(groups):
+def _caption(groups, is_tested):
   text = 'One seed per setting.'
   if any(len(group.runs) > 1 for group in groups.values()):
     text = 'Mean ± standard error over seeds.'
-  if _BASELINE.value:
+  if _BASELINE.value and not is_tested:
+    text += ' There is no test: it needs two seeds that settings share.'
+  elif _BASELINE.value:
     text += (
       f" * differs from {_BASELINE.value}: Student's test on the differences "
       f'over seeds, two-sided at {significance.LEVEL:.0%}, corrected by Holm '

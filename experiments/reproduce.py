@@ -8,7 +8,7 @@
 
 Finished runs are reused; interrupted runs resume. Exit code of a claim: 0 if it
 holds, 1 if not, 3 if it is undecided or has no test. Exit code of an artifact:
-1 if a run failed. Exit code 2: a flag is wrong.
+1 if a run failed or trains in another process. Exit code 2: a flag is wrong.
 """
 
 import os
@@ -102,6 +102,8 @@ def _do():
   tasks = _tasks([*chosen, *claimed], root, _seeds([*chosen, *claimed]))
   # Some figures evaluate models, with the configuration of a run.
   training.configure(0)
+  if not (_RUN.value or root.is_dir()):
+    raise ValueError(f'--output_dir={root} does not exist.')
   root.mkdir(parents=True, exist_ok=True)
   failed = _execute(tasks) if _RUN.value else 0
   failed += sum(_write(artifact, root) for artifact in chosen)
@@ -112,10 +114,14 @@ def _do():
 
 def _write(artifact, root):
   """Writes and prints a table or figure; returns the number of failures."""
-  if isinstance(artifact, tables.Table):
-    text, broken = tables.write(artifact, _SCALE.value, root), 0
-  else:
-    text, broken = figures.write(artifact, _SCALE.value, root)
+  try:
+    if isinstance(artifact, tables.Table):
+      text, broken = tables.write(artifact, _SCALE.value, root), 0
+    else:
+      text, broken = figures.write(artifact, _SCALE.value, root)
+  except (OSError, ValueError) as error:
+    # An example is a data set that is not prepared.
+    text, broken = f'{artifact.paper.name}/{artifact.name} failed: {error}', 1
   print(text, '\n')
   return broken
 
@@ -141,10 +147,8 @@ def _tasks(wanted, root, seeds):
 
 def _execute(tasks):
   jobs = _JOBS.value or len(os.sched_getaffinity(0))
-  failed = [o for o in executor.run_all(tasks, jobs) if o.failed]
-  for outcome in failed:
-    print(f'failed: {outcome.task.place}: {outcome.status}')
-  return len(failed)
+  outcomes = executor.run_all(tasks, jobs)
+  return sum(outcome.status != 'done' for outcome in outcomes)
 
 
 def _chosen(kind, names, known):
@@ -158,7 +162,7 @@ def _chosen(kind, names, known):
 
 
 def _seeds(wanted):
-  if _SEEDS.value is None:
+  if not _SEEDS.value:
     return None
   text = ','.join(_SEEDS.value)
   planned = range(max(item.seeds[_SCALE.value] for item in wanted))

@@ -1,6 +1,6 @@
 """Signatures and docstrings of the base classes, for docs/contracts.md.
 
-`python -m experiments.signatures > docs/contracts.md` writes the page.
+`python -m experiments.signatures` writes the page.
 """
 
 import ast
@@ -82,4 +82,4 @@ def _lines(made) -> Iterator[str]:
 
 
 if __name__ == '__main__':
-  print(page(), end='')
+  PAGE.write_text(page())

@@ -75,8 +75,6 @@ def main() -> int:
     failed = [o for o in executor.run_all(every, jobs) if o.failed]
   except KeyboardInterrupt as stop:
     command_line.interrupted(stop, 'the same command continues')
-  for outcome in failed:
-    print(f'failed: {outcome.task.place}: {outcome.status}')
   _compare(runs, root)
   return int(bool(failed))
 

@@ -124,7 +124,7 @@ def evaluate(
       '--calibration_fraction, or --calibrate_on_test=0.5 in this command'
     )
   if test.x.ndim == 4 and test.x.dtype == 'uint8':
-    largest = [x.max() for x in (test.x, *(other.x for other in others))]
+    largest = [int(x.max()) for x in (test.x, *(other.x for other in others))]
     if min(largest) < _DARK:
       remarks.append(
         f'the largest pixel values of the sets are {largest}, but corruptions '

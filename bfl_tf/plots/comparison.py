@@ -84,7 +84,7 @@ def facets(groups: Groups) -> dict[str, Groups]:
     for name, of_name in zip(groups, flags):
       value = next((f for f in of_name if f.startswith(f'{flag}=')), '')
       parts[f'_{value}'] = {**parts.get(f'_{value}', {}), name: groups[name]}
-    if '_' not in parts and max(map(len, parts.values())) <= _MOST:
+    if '_' not in parts and 1 < max(map(len, parts.values())) <= _MOST:
       divisions.append(parts)
   if divisions:
     return min(divisions, key=len)

@@ -96,7 +96,8 @@ def rows(
     groups: Groups of runs, by name.
     wanted: Scores; if empty, the usual scores that every run has.
     baseline: Name of the baseline, or some of its flags. With `pooling=nwa`,
-      each setting is compared with the one that differs in this flag only.
+      each setting is compared with the one that differs in this flag only,
+      or with the only setting that has this flag.
 
   Returns:
     Rows with `setting`, one column per flag that differs, `score`, `mean`,
@@ -194,6 +195,13 @@ def baselines(groups: Groups, baseline: str) -> dict[str, str]:
     return {name: baseline for name in groups if name != baseline}
   keys = groups_lib.differing([*groups.values()])
   flags = dict(word.partition('=')[::2] for word in baseline.split())
+  matching = [
+    name
+    for name, group in groups.items()
+    if flags.items() <= group.settings.items()
+  ]
+  if len(matching) == 1:
+    return baselines(groups, matching[0])
   at = {
     tuple(group.settings.get(key) for key in keys): name
     for name, group in groups.items()

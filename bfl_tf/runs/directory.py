@@ -84,8 +84,8 @@ class RunDirectory:
     self.replaces = bool(obstacle) and may_replace
     if obstacle and not self.replaces:
       raise ValueError(
-        f'--output_dir={self.path} holds another run: {obstacle}. Choose '
-        'another directory, or add --overwrite to replace that run.'
+        f'--output_dir={self.path} holds another run: {obstacle}. Delete '
+        'it to train again, or choose another directory.'
       )
 
   @property
@@ -254,7 +254,7 @@ class RunDirectory:
       summary = run_files.read_summary(self.path)
     except FileNotFoundError:
       return None
-    return summary if summary['rounds'] == num_rounds else None
+    return summary if summary.get('rounds') == num_rounds else None
 
 
 def _is_unfinished(path: pathlib.Path) -> bool:

@@ -16,7 +16,7 @@ from absl import logging
 import tqdm
 
 from bfl_tf import runs
-from bfl_tf.federation import experiment
+from bfl_tf.federation import experiment, stopping
 from bfl_tf.runs import run_spec
 
 # Cache of data sets and compiled workers in this process.
@@ -68,8 +68,8 @@ def run_one(task: run_spec.RunSpec, num_workers: int | None = None) -> Outcome:
   except runs.BusyError:
     return Outcome(task, 'busy')
   except Exception as error:
-    # A ValueError is a user's mistake, so its message needs no traceback.
-    ours = not isinstance(error, ValueError)
+    # The messages of these errors need no traceback.
+    ours = not isinstance(error, ValueError | stopping.StoppedError)
     logging.error('%s failed: %s', task.directory, error, exc_info=ours)
     reason = f'{type(error).__name__}: {error}'.splitlines()[0]
     return Outcome(task, _fail(task, reason))

@@ -65,14 +65,19 @@ def differing(groups: Sequence[Group]) -> list[str]:
   """Returns the flags that distinguish groups.
 
   Settings of a method that only some groups use are included only if the other
-  flags are not sufficient.
+  flags are not sufficient. Of these, settings that have one value are included
+  only if the rest is not sufficient.
   """
   keys = dict.fromkeys(key for group in groups for key in group.settings)
   texts = {key: {group.settings.get(key) for group in groups} for key in keys}
   differ = [key for key, found in texts.items() if len(found) > 1]
   shared = [key for key in differ if None not in texts[key]]
-  apart = {tuple(each.settings[key] for key in shared) for each in groups}
-  return shared if len(apart) == len(groups) else differ
+  varied = [key for key in differ if len(texts[key] - {None}) > 1]
+  for some in (shared, varied):
+    apart = {tuple(each.settings.get(key) for key in some) for each in groups}
+    if len(apart) == len(groups):
+      return some
+  return differ
 
 
 def read_runs(folder: str | os.PathLike) -> Any:

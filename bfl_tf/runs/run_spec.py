@@ -38,9 +38,9 @@ class RunSpec:
     directory = RunDirectory(self.directory)
     try:
       directory.check(self.config)
+      return directory.summary(self.config.final_round) is not None
     except ValueError:
       return False
-    return directory.summary(self.config.final_round) is not None
 
   @property
   def failure_path(self) -> pathlib.Path:

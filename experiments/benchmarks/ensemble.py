@@ -4,10 +4,10 @@ import dataclasses
 import statistics as stats
 
 import numpy as np
-import tensorflow as tf
 
 from bfl_tf import federation, statistics, training
 from bfl_tf.config.config import Config
+from bfl_tf.startup import tf
 from experiments.benchmarks import measuring, random_images
 
 _NUM_IMAGES, _NUM_CLIENTS, _BATCH_SIZE = 10000, 10, 128

@@ -6,10 +6,9 @@ import subprocess
 import sys
 import tempfile
 
-import tensorflow as tf
-
 from bfl_tf import run_files, training
 from bfl_tf.runs import tables
+from bfl_tf.startup import tf
 from experiments import outcomes
 from experiments.benchmarks import random_images, round
 

@@ -131,16 +131,16 @@ def makespan(seconds: Iterable[float], num_devices: int) -> float:
   return max(free)
 
 
-def pooled(size: int, rule_name: str = 'nwa', num_clients: int = 3) -> Callable:
+def pooled(size: int) -> Callable:
   """Returns a function that pools clients with `size` weights one by one."""
   rng, none = np.random.default_rng(0), np.zeros(0, np.float32)
   loc, scale = (rng.random(size, np.float32) for _ in range(2))
   model = weights.Weights(loc, 0.1 * scale + 0.01, none, none)
   tight = model._replace(scale=np.full(size, 0.2, np.float32))
-  rule = pooling.rule_of(rule_name)
+  rule = pooling.rule_of('nwa')
 
   def weighed():
-    for k in range(num_clients):
+    for k in range(3):
       # A rule may keep the update, so each update has its own arrays.
       own = model._replace(loc=loc.copy(), scale=model.scale.copy())
       yield statistics.ClientUpdate(k, 1, own), 1.0 + k

@@ -6,9 +6,9 @@ import time
 import tracemalloc
 
 import numpy as np
-import tensorflow as tf
 
 from bfl_tf import training
+from bfl_tf.startup import tf
 
 
 def seconds(function) -> float:

@@ -38,7 +38,7 @@ _EXAMPLES = {
   'tiny_imagenet': 100000,
   'digits': 1438,
   'breast_cancer': 455,
-  'experiments.papers.priors:digits': 1150,
+  'experiments.papers.validation_digits:digits': 1150,
   'experiments.papers.equal_work.data:digits': 1438,
   'experiments.papers.board.data:cifar10': 50000,
   'swiss_roll': 900,
@@ -168,9 +168,7 @@ def described(runs: Sequence[RunSpec], jobs: int) -> str:
   done = [run for run in runs if run.is_done]
   left = [run.config for run in runs if not run.is_done]
   text = f'{len(runs)} runs, {len(done)} of them finished'
-  if not left:
-    return text
-  if not done:
+  if not (left and done):
     return text
   cores = min(jobs, len(left)) if jobs > 1 else len(os.sched_getaffinity(0))
   minutes = _pace(done) * sum(map(core_seconds, left)) / 60 / cores

@@ -59,6 +59,8 @@ def configs(
     config = config_lib.Config.of({**fixed, **point})
     here = {key for key in (*typed, *point) if config.get(key) is not None}
     name = ','.join(f'{k}={text}' for k, text in point.items() if k in here)
+    if (name or 'all') not in found and config in found.values():
+      raise ValueError(f'--grid: {name} is the same setting as another one.')
     found[name or 'all'] = config
     used |= here
   for key in {*typed, *point} - used:

@@ -7,9 +7,6 @@ Notation: K clients with N_k examples each and N in total; prior N(0, s^2), with
 s = 1 in the preset; temperature T.
 """
 
-import dataclasses
-
-from bfl_tf import data
 from experiments.harness import cells, claims, tables
 
 _TEXT = 'Ten clients on digits, {} rounds of 5 epochs.'
@@ -55,14 +52,8 @@ def _cell(folder, name, overrides, by_scale):
   return cells.Cell(PAPER, path, overrides, by_scale)
 
 
-def digits() -> data.Dataset:
-  """Returns the digits with a fifth of the training examples for testing."""
-  dataset = data.load('digits', validation_split=0.2, seed=0)
-  return dataclasses.replace(dataset, test=dataset.validation)
-
-
 # Cells of one partition, scored on examples that score no other cell.
-_DIGITS = {'dataset': 'experiments.papers.priors:digits'}
+_DIGITS = {'dataset': 'experiments.papers.validation_digits:digits'}
 CHOOSING = {
   (rule, prior): _cell(
     'choosing',

@@ -236,7 +236,8 @@ def test_many_settings_are_divided_over_figures_by_one_flag():
   assert list(parts) == ['_pooling=nwa', '_pooling=ws']
   assert [len(part) for part in parts.values()] == [4, 4]
   assert {k: v for part in parts.values() for k, v in part.items()} == grid
-  names = dict.fromkeys('abcdefgh')
-  assert [*map(len, comparison.facets(names).values())] == [6, 2]
+  for name in ('{}', 'batch_size={}'):
+    names = {name.format(i): i for i in range(8)}
+    assert [*map(len, comparison.facets(names).values())] == [6, 2]
   few = dict.fromkeys('abc')
   assert comparison.facets(few) == {'': few}

@@ -66,7 +66,7 @@ def test_a_rejected_config_writes_no_files(tmp_path):
   [
     ({'seed': 1}, '--seed'),
     ({'momentum.decay': 0.5}, '--momentum.decay=0.9'),
-    ({'pooling': 'lp'}, '--pooling=nwa. Choose'),
+    ({'pooling': 'lp'}, '--pooling=nwa'),
     ({'num_rounds': 1}, '--num_rounds'),
   ],
 )

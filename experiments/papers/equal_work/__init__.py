@@ -158,7 +158,10 @@ SCORES |= {
 
 def _kept(directory, predictor):
   del predictor
-  return float((directory / run_files.CHECKPOINT).stat().st_size)
+  # The file of memories has two places per client.
+  memories = directory / run_files.MEMORIES
+  half = memories.stat().st_size / 2 if memories.exists() else 0.0
+  return (directory / run_files.CHECKPOINT).stat().st_size + half
 
 
 def _seconds(directory, predictor):
@@ -178,7 +181,7 @@ _MEASURES = (
   cells.Measure(
     'KB up per round', cells.column('bytes_up', max), factor=1e-3, digits=0
   ),
-  cells.Measure('KB in memories', _kept, factor=1e-3, digits=0),
+  cells.Measure('KB kept', _kept, factor=1e-3, digits=0),
 )
 TABLES = (
   tables.Table(

@@ -186,7 +186,7 @@ FIGURES = (
       for data, sizes in unlabeled.SIZES.items()
     },
     **{
-      name: f'Unlabeled images of {name} (at {below} scale: about a fifth)'
+      name: f'Unlabeled images of {name} (at {below} scale: at most a fifth)'
       for name, below in {
         'cifar10': 'laptop',
         'cifar100': 'laptop and overnight',

@@ -78,5 +78,6 @@ TABLES = (
     'logistic regression on 84 features of a pre-trained LeNet-5',
     deep.SHARED_FEATURES,
     _ON_FEATURES,
+    note={'laptop': 'All images that did not train the LeNet-5.'},
   ),
 )
