@@ -41,6 +41,9 @@ from bfl_tf.runs.task import Task
 _SHARES = ('test_fraction', 'calibration_fraction')
 _SETTINGS = (*_SHARES, 'label_column', 'ignore_columns', 'categorical_columns')
 
+# Flower's simulation sets `num-partitions`.
+_KEYS = ('partition-id', 'num-partitions', 'data', 'memory', 'name')
+
 app = clientapp.ClientApp()
 
 
@@ -109,7 +112,9 @@ def _check_client(context, client):
 
 
 def _number(context) -> int:
-  return int(context.node_config.get('partition-id', -1))
+  if 'partition-id' not in context.node_config:
+    raise ValueError("--node-config has no 'partition-id=N'")
+  return int(context.node_config['partition-id'])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,6 +176,8 @@ class Own(NamedTuple):
   def of(cls, node_config: Mapping[str, Any]) -> 'Own':
     """Reads a SuperNode's --node-config."""
     keys = {name: name.replace('_', '-') for name in _SETTINGS}
+    if unknown := set(node_config) - {*_KEYS, *keys.values()}:
+      raise ValueError(f'--node-config has the unknown entry {min(unknown)!r}')
     own_settings = (
       (n, node_config[k]) for n, k in keys.items() if k in node_config
     )

@@ -79,9 +79,10 @@ class Numbered:
   Attributes:
     grid: Grid of Flower.
     flags: Flags of the run, as of `flags_file.flag_lines`.
-    answers: Answers by node, in order of arrival.
+    answers: Valid answers by node, in order of arrival.
     pending: Number of the query message, by node without an answer yet.
     summaries: Data summary from the first node of a client, by client.
+    refusals: Last reason why a node cannot take part, by node.
   """
 
   grid: serverapp.Grid
@@ -89,6 +90,7 @@ class Numbered:
   answers: dict[int, Answer] = dataclasses.field(default_factory=dict)
   pending: dict[int, str] = dataclasses.field(default_factory=dict)
   summaries: dict[int, str] = dataclasses.field(default_factory=dict)
+  refusals: dict[int, str] = dataclasses.field(default_factory=dict)
 
   @classmethod
   def of(
@@ -157,14 +159,21 @@ class Numbered:
           'used only if the other node leaves.', node, answer.client,
         )  # fmt: skip
     if answer.refusal:
-      logging.warning('SuperNode %d: %s', node, answer.refusal)
-    self.answers[node] = answer
+      # A refused node is asked again, since its owner may correct the reason.
+      if self.refusals.get(node) != answer.refusal:
+        print(f'SuperNode {node}: {answer.refusal}', flush=True)
+      self.refusals[node] = answer.refusal
+    else:
+      self.refusals.pop(node, None)
+      self.answers[node] = answer
 
   def _missing(self, missing, num_clients, seconds) -> str:
     hints = [
-      f'SuperNode {node}: {answer.refusal}'
-      for node, answer in sorted(self.answers.items())
-      if answer.refusal
+      f'SuperNode {node}: {refusal}'
+      for node, refusal in sorted(self.refusals.items())
+    ] + [
+      f'SuperNode {node} has not answered: it may be busy with another run'
+      for node in sorted(set(self.pending) - set(self.refusals))
     ]
     hints = hints or ["start each with --node-config 'partition-id=N'."]
     return (

@@ -135,7 +135,7 @@ def test_default_names_are_the_flags_that_differ():
   assert names({'p': 'm', 'm.s': '1'}, {'p': 'n'}) == ['p=m', 'p=n']
   # Nor is a setting of several groups that has one value in all of them.
   flipout = [{'v': 'f', 'f.s': s, 'f.c': '0'} for s in '12']
-  assert names({'v': 'd'}, *flipout) == ['v=d', 'v=f f.s=1', 'v=f f.s=2']
+  assert names({'v': 'd'}, *flipout) == ['v=d f.s=-', 'v=f f.s=1', 'v=f f.s=2']
 
 
 def test_a_flag_of_one_setting_is_the_baseline_of_all_others():

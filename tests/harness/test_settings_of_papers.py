@@ -8,7 +8,7 @@ import numpy as np
 from bfl_tf import data, models
 from bfl_tf.data import partitions
 from experiments.harness import cells
-from experiments.papers import board, equal_work, priors
+from experiments.papers import board, equal_work, priors, validation_digits
 from experiments.papers.board import data as data_lib
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -19,7 +19,7 @@ def _rows(*splits):
 
 
 def test_the_prior_is_chosen_without_the_test_examples():
-  whole, ours = data.load('digits'), priors.digits()
+  whole, ours = data.load('digits'), validation_digits.digits()
   assert _rows(ours.train, ours.test) == _rows(whole.train)
   assert 0.19 < len(ours.test.y) / len(whole.train.y) < 0.21
 
