@@ -86,7 +86,7 @@ def report(
   table = comparison_lib.cells(lines, [] if _NAMES.value else keys)
   folder = pathlib.Path(_OUTPUT.value) if _OUTPUT.value else folder
   figures = dict(_drawn(groups)) if folder else {}
-  is_tested = any(line['p_value'] is not None for line in lines)
+  is_tested = any(line.get('p_value') is not None for line in lines)
   caption = _caption(groups, is_tested)
   text = f'{tables_lib.markdown(table)}\n{caption}'
   print(text)
