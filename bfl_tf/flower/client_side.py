@@ -73,7 +73,7 @@ def train(
     _check_client(context, sent.client)
   elif {'memory', 'data'} & set(node):
     raise ValueError('the settings of a node must not be sent by the server')
-  site = of(sent.flags, Own.of(node), sent.summary)
+  site = of(sent.flags, Own.of(node), sent.summary, sent.digest)
   update = site.train(sent, str(node.get('memory', '')))
   content = messages.pack({'update': update})
   return flwr_app.Message(content, reply_to=message)
@@ -186,16 +186,23 @@ class Own(NamedTuple):
 
 # Keeps only the current run's site, because its model and data are large.
 @functools.lru_cache(maxsize=1)
-def of(flags: str, own: Own = Own(), summary: str = '') -> Site:  # noqa: B008
+def of(
+  flags: str,
+  own: Own = Own(),  # noqa: B008
+  summary: str = '',
+  digest: str = '',
+) -> Site:
   """Returns the site of a config.
 
   Args:
     flags: Flags of the run, one per line, as of `flags_file.flag_lines`.
     own: The node's own file; all its training examples are of one client.
     summary: A `DataSummary` of all nodes' files, if nodes have files.
+    digest: Digest of the summary of this node's file in the first round.
 
   Raises:
-    ValueError: The node does not meet the config, or its file cannot be read.
+    ValueError: The node does not meet the config, or its file cannot be read
+      or has changed.
   """
   if bool(summary) != bool(own.data):
     raise ValueError(
@@ -205,6 +212,8 @@ def of(flags: str, own: Own = Own(), summary: str = '') -> Site:  # noqa: B008
     )
   config, dataset = read(flags, own)
   if summary:
+    if data_summaries.DataSummary.of(dataset).digest != digest:
+      raise ValueError('the file of this node has changed during the run')
     united = data_summaries.DataSummary.from_json(summary, config.num_clients)
     dataset = united.tell(dataset)
   training.configure(1, config.deterministic, config.mixed_precision)

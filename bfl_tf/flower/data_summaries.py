@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 import dataclasses
+import hashlib
 import json
 import math
 from typing import Any
@@ -132,6 +133,11 @@ class DataSummary:
       if fields[name] is not None:
         fields[name] = [values.tolist() for values in fields[name]]
     return json.dumps(fields)
+
+  @property
+  def digest(self) -> str:
+    """Digest of the summary; differs if the site's file has changed."""
+    return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
 
   @property
   def classes(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import math
 
@@ -31,12 +31,14 @@ class Engine(engine.Engine):
     run: Name of the run if nodes store their clients' memories. Empty if the
       server stores them, which a simulation needs to resume.
     summary: A `DataSummary` of all nodes' files, as of `messages.Order`.
+    digests: Digest of the summary of each client's file, by client.
   """
 
   nodes: nodes_lib.Simulated | nodes_lib.Numbered
   window: int = 2
   run: str = ''
   summary: str = ''
+  digests: Mapping[int, str] = dataclasses.field(default_factory=dict)
 
   def expected_spec(self, method: Method) -> training.Result:
     """Returns the spec of an update; a round replaces a memory on a node."""
@@ -53,7 +55,6 @@ class Engine(engine.Engine):
   ) -> Iterator[engine.Reply]:
     """See `federation.engine.Engine`."""
     spec, nodes = self.expected_spec(experiment.method), self.nodes(clients)
-    engine.check_memories(state, spec)
     for client in set(clients) - set(nodes):
       yield client, nodes_lib.NodeError('it has no SuperNode')
     seconds = experiment.config.client_timeout or math.inf
@@ -79,8 +80,9 @@ class Engine(engine.Engine):
       if self.run:
         memory, accepted = {}, int(memory.get('round', -1))
       order = messages.Order(
-        flags, client, bare, memory, self.run, accepted, self.summary
-      )
+        flags, client, bare, memory, self.run, accepted, self.summary,
+        self.digests.get(client, ''),
+      )  # fmt: skip
       message = flwr_app.Message(
         messages.pack(order, packed),
         node,

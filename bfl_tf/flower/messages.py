@@ -51,6 +51,7 @@ class Order(NamedTuple):
       none was.
     summary: A `DataSummary` of all nodes' files as JSON; empty if nodes have no
       files.
+    digest: Digest of the summary of this client's file; empty without files.
   """
 
   flags: str
@@ -60,6 +61,7 @@ class Order(NamedTuple):
   run: str = ''
   accepted: int = -1
   summary: str = ''
+  digest: str = ''
 
 
 class Question(NamedTuple):

@@ -14,7 +14,6 @@ Keys of its run config, `[tool.flwr.app.config]` of the app:
 from collections.abc import Mapping
 import contextlib
 import dataclasses
-import hashlib
 import json
 import math
 import pathlib
@@ -30,7 +29,7 @@ from bfl_tf.federation import run_data
 from bfl_tf.flower import data_summaries, federated_evaluation, superlink
 from bfl_tf.flower.engine import Engine
 from bfl_tf.flower.nodes import Numbered
-from bfl_tf.runs import flags_file
+from bfl_tf.runs import directory, flags_file
 
 app = serverapp.ServerApp()
 
@@ -52,25 +51,25 @@ def main(grid: serverapp.Grid, context: flwr_app.Context) -> None:
 
 def _execute(grid, settings):
   config = flags_file.parse(str(settings['flags']).splitlines())
-  path = str(settings['output-dir'])
+  path, overwrite = str(settings['output-dir']), bool(settings['overwrite'])
+  # An unsuitable directory is rejected before the wait for nodes.
+  directory.RunDirectory(path, overwrite).check(config)
   nodes, introduced = _introduced(grid, config, settings)
-  summary, dataset, digests = '', None, ''
+  summary, dataset, digests = '', None, {}
   if introduced:
     _check_no_share(config)
     summary = data_summaries.merged(introduced).to_json()
     # All examples of the server's own file are tests.
     own = run_data.load(config.replace(calibration_fraction=0.0), {})
     dataset, digests = with_summaries(own, introduced), _digests(introduced)
-    if pathlib.Path(path, run_files.NODES).exists():
-      _check_unchanged(f'--output_dir={path}', path, introduced)
-  engine = Engine(nodes, int(settings['window']), path, summary)
+  engine = Engine(nodes, int(settings['window']), path, summary, digests)
   run = runs.Run(
     config,
     path,
     engine=engine,
     dataset=dataset,
-    nodes=digests,
-    overwrite=bool(settings['overwrite']),
+    nodes=_text(digests) if digests else '',
+    overwrite=overwrite,
   )
   print(runs.table(run.execute()))
 
@@ -85,7 +84,7 @@ def _score(grid, settings):
       f'--run={path}: its nodes have no files of their own: remove --superlink.'
     )
   nodes, introduced = _introduced(grid, config, settings)
-  _check_unchanged(f'--run={path}', path, introduced)
+  directory.RunDirectory(path).check_nodes(_text(_digests(introduced)))
   seconds = float(settings['answer-timeout']) or config.client_timeout
   report = federated_evaluation.FederatedEvaluation(
     nodes, introduced, trained, str(settings['sets']), seconds or math.inf
@@ -96,21 +95,11 @@ def _score(grid, settings):
     print(line or ' ')
 
 
-def _check_unchanged(flag, path, introduced):
-  """Raises a ValueError if a node's file has changed since the first round."""
-  if pathlib.Path(path, run_files.NODES).read_text() != _digests(introduced):
-    raise ValueError(
-      f'{flag}: the files of some nodes have changed since the first round: '
-      'restore them, or choose another directory.'
-    )
+def _digests(introduced) -> dict[int, str]:
+  return {client: s.digest for client, s in sorted(introduced.items())}
 
 
-def _digests(introduced) -> str:
-  """Returns the digest of each node's data summary as JSON, by client."""
-  digests = {
-    str(client): hashlib.sha256(summary.to_json().encode()).hexdigest()[:16]
-    for client, summary in sorted(introduced.items())
-  }
+def _text(digests) -> str:
   return json.dumps(digests, indent=2) + '\n'
 
 

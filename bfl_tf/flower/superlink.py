@@ -113,7 +113,7 @@ def _submit(connection, settings):
     # The log stream ended before the run did.
     time.sleep(_POLL_SECONDS)
   if run['status'] != 'finished:completed':
-    raise failure(run['status-details'] or f'run {run_id} is {run["status"]}')
+    raise failure(f'{run["status"]}: {run["status-details"]}')
 
 
 def _flwr(connection, error, *arguments) -> dict[str, Any]:

@@ -201,6 +201,15 @@ class RunDirectory:
     if (self.path / run_files.TASK).exists() and not self.replaces:
       task_lib.read(self.path / run_files.TASK).check_examples(self.path, task)
 
+  def check_nodes(self, nodes: str) -> None:
+    """Rejects nodes whose files differ from those of `nodes.json`."""
+    path = self.path / run_files.NODES
+    if path.exists() and not self.replaces and path.read_text() != nodes:
+      raise ValueError(
+        f'{self.path}: the files of some nodes have changed since the first '
+        'round: restore them, or choose another directory.'
+      )
+
   def write_partition(
     self, counts: np.ndarray, clients: Sequence[str] = ()
   ) -> None:

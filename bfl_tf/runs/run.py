@@ -98,6 +98,7 @@ class Run:
       self._experiment = experiment.build(config, built, dataset)
       self._task = task.Task.of(self._experiment.dataset)
       self._directory.check_task(self._task)
+      self._directory.check_nodes(nodes)
 
   def execute(self) -> dict[str, Any]:
     """Runs the remaining rounds and returns the summary."""

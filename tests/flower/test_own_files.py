@@ -3,6 +3,7 @@
 import csv
 import functools
 import json
+import pathlib
 import types
 
 import fake
@@ -16,7 +17,8 @@ from bfl_tf import analysis, data, runs
 from bfl_tf.analysis import loading
 from bfl_tf.config.config import Config
 from bfl_tf.data import moments
-from bfl_tf.flower import data_summaries, nodes, servers
+from bfl_tf.flower import client_side, data_summaries, nodes, servers
+from bfl_tf.runs import flags_file
 
 
 def together(path, files, server):
@@ -206,6 +208,21 @@ def test_a_resumed_run_stops_if_nodes_have_exchanged_their_files(tmp_path):
     ValueError, match='files of some nodes have changed since'
   ):
     execute(tmp_path / 'nodes', [other, one, third], server, num_rounds=3)
+
+
+def test_a_node_does_not_train_on_a_file_that_has_changed(tmp_path):
+  file, *_, server = wine(tmp_path)
+  own = client_side.Own(file)
+  flags = '\n'.join(
+    flags_file.flag_lines(Config.of(wines.SETTINGS | {'dataset': server}))
+  )
+  first = data_summaries.DataSummary.of(client_side.read(flags, own)[1])
+  client_side.of(flags, own, first.to_json(), first.digest)
+  client_side.of.cache_clear()
+  path = pathlib.Path(file)
+  path.write_text(path.read_text().replace('1.', '2.', 1))
+  with pytest.raises(ValueError, match='has changed during the run'):
+    client_side.of(flags, own, first.to_json(), first.digest)
 
 
 def test_server_examples_are_rejected_if_nodes_have_files(tmp_path):
