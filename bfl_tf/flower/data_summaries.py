@@ -136,7 +136,7 @@ class DataSummary:
 
   @property
   def digest(self) -> str:
-    """Digest of the summary; differs if the site's file has changed."""
+    """Digest of the summary, which shows whether the sums have changed."""
     return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
 
   @property

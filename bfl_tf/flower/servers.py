@@ -68,7 +68,7 @@ def _execute(grid, settings):
     path,
     engine=engine,
     dataset=dataset,
-    nodes=_text(digests) if digests else '',
+    nodes=_as_json(digests) if digests else '',
     overwrite=overwrite,
   )
   print(runs.table(run.execute()))
@@ -84,7 +84,7 @@ def _score(grid, settings):
       f'--run={path}: its nodes have no files of their own: remove --superlink.'
     )
   nodes, introduced = _introduced(grid, config, settings)
-  directory.RunDirectory(path).check_nodes(_text(_digests(introduced)))
+  directory.RunDirectory(path).check_nodes(_as_json(_digests(introduced)))
   seconds = float(settings['answer-timeout']) or config.client_timeout
   report = federated_evaluation.FederatedEvaluation(
     nodes, introduced, trained, str(settings['sets']), seconds or math.inf
@@ -99,7 +99,7 @@ def _digests(introduced) -> dict[int, str]:
   return {client: s.digest for client, s in sorted(introduced.items())}
 
 
-def _text(digests) -> str:
+def _as_json(digests) -> str:
   return json.dumps(digests, indent=2) + '\n'
 
 
