@@ -57,12 +57,12 @@ class IVON(objectives.Objective, Optimizer):
   beta_2: Annotated[
     float,
     Setting(
-      "Decay rate of the averaged curvature; 0.99999 in the authors' code. "
-      'Long local training may diverge with a smaller value.',
+      'Decay rate of the averaged curvature. Long local training may diverge '
+      'with a smaller value, for example with 0.999.',
       ge=0,
       lt=1,
     ),
-  ] = 0.999
+  ] = 0.99999
   clip_radius: Annotated[
     float,
     Setting(

@@ -83,6 +83,7 @@ def _methods(examples):
       'variant': 'deterministic',
       'client_optimizer': 'ivon',
       'ivon.kl_examples': 'all',
+      'ivon.beta_2': 0.999,
     },
     'SWAG, product': {
       **_points(examples),

@@ -52,6 +52,7 @@ _CLIENTS = {
   'IVON': {
     'client_optimizer': 'ivon',
     'ivon.initial_scale': 0.05,
+    'ivon.beta_2': 0.999,
     'ivon.prior_scale': 1.0,
     'ivon.temperature': 0.003,
     **_SAMPLED,
