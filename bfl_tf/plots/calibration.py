@@ -184,7 +184,7 @@ def calibration_gap(
     'Confidence (probability)',
     'Accuracy minus confidence (fraction)',
   )
-  canvas.legend_of_lines(axes)
+  canvas.legend_below(axes, ncols=2)
   return canvas.figure_of(axes)
 
 
@@ -209,7 +209,7 @@ def calibration_above(runs: recorded.Runs, axes: Axes | None = None) -> Figure:
     'Accuracy minus mean confidence (fraction)',
   )
   axes.set_xlim(0, 1)
-  canvas.legend_of_lines(axes)
+  canvas.legend_below(axes, ncols=2)
   return canvas.figure_of(axes)
 
 

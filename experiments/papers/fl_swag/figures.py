@@ -3,6 +3,8 @@
 `experiments.hmc` draws the toy figures of section 6.
 """
 
+import functools
+
 from bfl_tf import plots
 from experiments.harness import cells, figures
 from experiments.papers.fl_swag import deep, grids
@@ -45,7 +47,8 @@ FIGURES = (
     'calibration_gap',
     'accuracy minus confidence, by confidence',
     _PANELS,
-    plots.calibration_gap,
+    # As many bins as the ECE of configs/fl_swag.flags.
+    functools.partial(plots.calibration_gap, num_bins=20),
     of_seeds=_TOGETHER,
   ),
   figures.Figure(
