@@ -48,14 +48,15 @@ def _help(module):
   doc = inspect.getdoc(module) or ''
   own = flags.FLAGS.get_key_flags_for_module(module)
   lines = [doc, '', 'Flags of this command:']
+  trains = 'pooling' in {flag.name for flag in own}
   for flag in own:
-    if flag.name not in config.FIELDS:
+    if not (trains and flag.name in config.FIELDS):
       value = '' if flag.default is None else flag.default
       value = ','.join(value) if isinstance(value, list) else value
       # absl adds a sentence to flags that may be repeated.
       text = flag.help.partition(';\n')[0]
       lines += _described(f'{flag.name}={value}', text)
-  if 'pooling' in {flag.name for flag in own}:
+  if trains:
     lines += [*_fields(), '', _MORE]
   return '\n'.join(lines)
 

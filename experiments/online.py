@@ -10,7 +10,7 @@ the change is not possible, and nothing was changed.
 
 from absl import flags
 
-from bfl_tf import analysis, federation
+from bfl_tf import analysis, federation, run_files
 from bfl_tf.analysis import online
 from bfl_tf.federation import evaluation
 from bfl_tf.runs import checkpoints, directory, flags_file
@@ -52,13 +52,14 @@ def _changed(path, change):
   flags_file.check_unchanged(path, trained.config)
   # Without the lock, a concurrent change could be lost.
   with directory.RunDirectory(path).locked():
-    before = checkpoints.restore(path / 'online') or checkpoints.restore(path)
+    changed = path / run_files.ONLINE
+    before = checkpoints.restore(changed) or checkpoints.restore(path)
     online.members(before)
     experiment = federation.Experiment.build(trained.config)
     result = online.apply(experiment, before, change)
     scores = evaluation.evaluate(experiment, result, last=True).scores
     try:
-      checkpoints.save(result.state, path / 'online')
+      checkpoints.save(result.state, changed)
     except OSError as error:
       raise federation.MachineError(f'{error}: nothing is changed') from error
   return result, scores

@@ -38,13 +38,13 @@ def main() -> None:
   run = finished.path()
   for flag in (_INPUT, _OUTPUT):
     if not flag.value:
-      command_line.fail(f'--{flag.name} is missing: give --input, --output.')
+      command_line.fail(f'--{flag.name} is missing: set it to a .csv file.')
   path = finished.output(_OUTPUT.value, '', _INPUT.value)
   trained = analysis.load(run)
-  sets = _read_sets(run, trained)
   if not path.parent.is_dir():
     raise ValueError(f'--output={path}: the folder {path.parent} is missing.')
   x, kept = _examples(trained.task)
+  sets = _read_sets(run, trained)
   found = _predictions(trained, sets, x)
   for name in found.keys() & kept.keys():
     raise ValueError(
@@ -52,9 +52,10 @@ def main() -> None:
     )
   _write(path, kept | found)
   if far := sum(found['out_of_range']):
+    remark = ', and their sets contain every label' if sets else ''
     print(
       f'rows out of range: {far}; a number in each is more than 10 standard '
-      'deviations from its training mean, and their sets contain every label'
+      f'deviations from its training mean{remark}'
     )
   print(f'{len(x)} predictions in {_OUTPUT.value}')
 

@@ -61,9 +61,9 @@ def main() -> None:
   for name, rows in evaluated.tables.items():
     if rows and name != 'corruptions':
       print(f'{tables.table(rows)}\n')
-  with tables.cleared(path / 'uncertainty') as folder:
+  with tables.cleared(path / run_files.UNCERTAINTY) as folder:
     _write(folder, evaluated.tables)
-  print(f'tables and plots in {path / "uncertainty"}')
+  print(f'results in {path / run_files.UNCERTAINTY}')
 
 
 def _write(folder, found):

@@ -43,12 +43,11 @@ def read(
   if name != config.dataset:
     is_table = names.kind(name) == 'csv'
     reading = {key: getattr(config, key) for key in data.COLUMNS if is_table}
-    is_numeric = config.selection.of('likelihood').factory.is_numeric
     return data.load(
       name,
       train_split=train_split,
       test_split=test_split,
-      is_numeric=is_numeric,
+      is_numeric=config.is_numeric,
       **reading,
     )
   # `of_dataset` excludes the run's validation examples by their content.

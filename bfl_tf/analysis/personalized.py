@@ -179,7 +179,7 @@ def save(
     The same models in the same order.
 
   Raises:
-    ValueError: A model cannot be written; earlier models remain.
+    OSError: A model cannot be written; earlier models remain.
   """
   # The scores belong to the replaced models; the command writes new ones.
   (models_folder(run_dir).parent / run_files.SCORES).unlink(missing_ok=True)

@@ -21,7 +21,7 @@ def write(path: pathlib.Path, report: reports.Report) -> None:
   Raises:
     stopping.MachineError: A file cannot be written.
   """
-  with tables_lib.cleared(path / 'sites') as folder:
+  with tables_lib.cleared(path / run_files.SITES) as folder:
     tables = {
       'sites': report.sites,
       'classes': report.classes,

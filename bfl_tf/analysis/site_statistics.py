@@ -71,13 +71,12 @@ class SiteStatistics(NamedTuple):
       found = [by_class(function(each)) for each in members]
       return np.array(found, np.int64).reshape(len(members), num_classes)
 
-    likelihood = probs.astype(np.float64)[rows, y]
     bins = metrics.reliability(probs, y, _NUM_BINS)
     confidence = np.nan_to_num(bins.confidence) * bins.counts
     return cls(
       by_class(np.ones(y.size)),
       by_class(metrics.is_correct(probs, y)),
-      -np.log(np.maximum(likelihood, metrics.MIN_PROBABILITY)).sum(),
+      metrics.log_losses(probs, y).sum(),
       np.stack([bins.counts, bins.right, confidence]),
       by_level(lambda each: each[rows, y]),
       by_level(lambda each: each.sum(-1)),

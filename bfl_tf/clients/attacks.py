@@ -48,8 +48,7 @@ class Attack(component.Component):
     """Returns the labels that a malicious client trains on.
 
     Args:
-      y: Labels of all examples: classes `[num_examples]`, or probabilities
-        `[num_examples, num_classes]`.
+      y: Classes of all examples, `[num_examples]`.
       num_classes: Number of classes.
     """
     return y
@@ -77,7 +76,7 @@ class LabelFlip(Attack):
   name = 'label_flip'
 
   def labels(self, y, num_classes):
-    return y[:, ::-1] if y.ndim > 1 else (num_classes - 1 - y).astype(y.dtype)
+    return (num_classes - 1 - y).astype(y.dtype)
 
 
 @dataclasses.dataclass(frozen=True)

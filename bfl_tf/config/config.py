@@ -169,6 +169,11 @@ class Config(
     return self.make('privacy', server.Privacy)
 
   @property
+  def is_numeric(self) -> bool:
+    """Whether labels are numbers, not classes."""
+    return self.selection.of('likelihood').factory.is_numeric
+
+  @property
   def final_round(self) -> int:
     """The number of rounds that the privacy budget allows."""
     return self.privacy_mechanism.affordable(self.num_rounds)

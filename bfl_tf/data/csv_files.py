@@ -117,9 +117,14 @@ def encode(
       found += features
       values += x
   if defects:
+    fix = (
+      'or remove these rows'
+      if like
+      else 'make them empty, or list the column in --categorical_columns or '
+      '--ignore_columns'
+    )
     raise ValueError(
-      f'{where}: {"; ".join(defects[:10])}: correct these cells, make them '
-      'empty, or list the column in --categorical_columns or --ignore_columns.'
+      f'{where}: {"; ".join(defects[:10])}: correct these cells, {fix}.'
     )
   return np.stack(values, axis=1), tuple(found)
 

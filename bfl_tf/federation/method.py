@@ -135,14 +135,15 @@ def _check_rule(rule, plan, layout):
   ):
     raise ValueError(
       f'--pooling={config.pooling} divides out the broadcast posterior, so '
-      'that clients must use it as their prior: set --flipout.update_prior, '
-      'or a client part that requires this rule.'
+      'that clients must use it as their prior: set '
+      f'--{plan.fitted_by or "flipout"}.update_prior, or a client part that '
+      'requires this rule.'
     )
   for name, value in vars(objective.standard()).items():
     if rule.needs_prior and vars(objective)[name] != value:
       raise ValueError(
-        f'--pooling={config.pooling} divides out the whole prior: remove '
-        f'{plan.flag(name)}.'
+        f'--pooling={config.pooling} divides out the whole prior: set '
+        f'--{plan.fitted_by}.{name}={value}, not {vars(objective)[name]}.'
       )
   if not rule.takes_weights and config.weighting != 'auto':
     raise ValueError(

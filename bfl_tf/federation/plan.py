@@ -163,7 +163,7 @@ class Plan:
       ),
     }
     for flag, needs_classes in flags.items():
-      if needs_classes and self.is_numeric:
+      if needs_classes and self.config.is_numeric:
         value = config.get(flag)
         value = ','.join(value) if isinstance(value, tuple) else value
         raise ValueError(
@@ -200,11 +200,6 @@ class Plan:
         f'{self.flag("max_scale")} is below {self.flag("initial_scale")}: '
         'lower the initial scale.'
       )
-
-  @property
-  def is_numeric(self) -> bool:
-    """Whether labels are numbers, not classes."""
-    return self.config.selection.of('likelihood').factory.is_numeric
 
   def likelihood(
     self, label_moments: tuple[float, float]

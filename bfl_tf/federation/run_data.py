@@ -19,10 +19,9 @@ def load(config: Config, built: dict[Any, Any] | None = None) -> data.Dataset:
   fields = dataclasses.fields(data.DatasetConfig)
   reading = {field.name: config.get(field.name) for field in fields}
   seed = config.seed if config.validation_split else 0
-  is_numeric = config.selection.of('likelihood').factory.is_numeric
-  key = ('dataset', seed, is_numeric, *reading.values())
+  key = ('dataset', seed, config.is_numeric, *reading.values())
   if key not in built:
-    built[key] = data.load(**reading, seed=seed, is_numeric=is_numeric)
+    built[key] = data.load(**reading, seed=seed, is_numeric=config.is_numeric)
   return built[key]
 
 

@@ -85,7 +85,7 @@ def check_per_example(
 
 
 def mean(samples: np.ndarray) -> np.ndarray:
-  """Returns the mean over samples (Eq. 7), float64, `[num_examples, C]`."""
+  """Returns the mean over samples, float64, `[num_examples, C]`."""
   return samples.mean(axis=0, dtype=np.float64)
 
 

@@ -2,9 +2,9 @@
 
 Notation:
   p_m: probabilities of Monte Carlo sample m; `probs[m]`.
-  p_bar: mean of the probabilities over samples, Eq. 7.
+  p_bar: mean of the probabilities over samples, Eq. 7 of [1].
 
-Both parts of the predictive variance are traces of Eq. 9, so that
+Both parts of the predictive variance are traces of Eq. 9 of [1], so that
 `aleatoric + epistemic = sum_c p_bar_c (1 - p_bar_c)`. The epistemic part uses
 deviations from the mean, because `E[p^2] - E[p]^2` would lose small variances
 to rounding.
@@ -53,7 +53,7 @@ def mutual_information(
 def _entropy(p):
   # 0 log 0 is 0.
   logs = np.log(p, out=np.zeros_like(p), where=p > 0)
-  return -(p * logs).sum(axis=-1)
+  return 0.0 - (p * logs).sum(axis=-1)  # The negative of 0 is printed as -0.
 
 
 def aleatoric_uncertainty(probs: npt.ArrayLike) -> np.ndarray:

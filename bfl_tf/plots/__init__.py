@@ -1,9 +1,9 @@
 """Figures of recorded results: one function per figure, no pyplot state.
 
-Functions take run directories or their data. They draw on the given axes or on
-a new figure, and return the `matplotlib.figure.Figure`. A missing file raises a
-FileNotFoundError. A missing column or array, or invalid values, raise a
-ValueError.
+Functions take run directories or their data, and return the
+`matplotlib.figure.Figure`. Those with `axes` can draw on given axes. A missing
+file raises a FileNotFoundError. A missing column or array, or invalid values,
+raise a ValueError.
 """
 
 from bfl_tf.plots.calibration import (

@@ -207,6 +207,9 @@ def _retention(result, measure):
 def _limit_accuracy(panels):
   """Sets the same limits for all panels, without the noisy first examples."""
   lines = [line.get_xydata() for panel in panels for line in panel.lines]
+  for panel in panels:
+    # Bands over seeds.
+    lines += [band.get_paths()[0].vertices for band in panel.collections]
   steady = [line[line[:, 0] >= MIN_RETAINED, 1] for line in lines]
   low, high = np.concatenate(steady).min(), np.concatenate(steady).max()
   pad = max(0.04 * (high - low), 0.005)

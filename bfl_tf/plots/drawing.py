@@ -2,7 +2,7 @@
 
 import pathlib
 
-from bfl_tf import files
+from bfl_tf import files, run_files
 from bfl_tf.plots import (
   calibration,
   canvas,
@@ -44,7 +44,7 @@ def draw_run(
       'retention': curves.retention(run_dir),
     }
   figures['partition'] = clients.partition(run_dir)
-  folder = pathlib.Path(run_dir) / 'plots'
+  folder = pathlib.Path(run_dir) / run_files.PLOTS
   folder.mkdir(exist_ok=True)
   paths = [folder / f'{name}.png' for name in figures]
   for path, figure in zip(paths, figures.values()):

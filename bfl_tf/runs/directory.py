@@ -211,12 +211,16 @@ class RunDirectory:
       )
 
   def write_partition(
-    self, counts: np.ndarray, clients: Sequence[str] = ()
+    self,
+    counts: np.ndarray,
+    classes: Sequence[str] = (),
+    clients: Sequence[str] = (),
   ) -> None:
     """Writes `partition.csv`, the class counts of clients, unless it exists."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator='\n')
-    writer.writerow(['client', *(f'class_{c}' for c in range(counts.shape[1]))])
+    columns = classes or range(counts.shape[1])
+    writer.writerow(['client', *(f'class_{name}' for name in columns)])
     names = clients or range(len(counts))
     writer.writerows((name, *row) for name, row in zip(names, counts))
     self.keep(run_files.PARTITION, text.getvalue())

@@ -1,7 +1,8 @@
 """Execution of many runs, which skips finished and resumes interrupted ones.
 
-Tasks run in parallel in `jobs` processes with one worker each. Several machines
-may share a folder, because each running task locks its own directory.
+With one job, tasks run in this process with all their workers; otherwise in
+parallel in `jobs` processes with one worker each. Several machines may share a
+folder, because each running task locks its own directory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -56,8 +57,7 @@ def run_one(task: run_spec.RunSpec, num_workers: int | None = None) -> Outcome:
   """Runs a task in this process; its errors become the outcome."""
   if task.mismatch:
     return Outcome(task, task.mismatch)
-  if len(built) > _MOST_BUILT:
-    built.clear()
+  _bound_cache()
   task.failure_path.unlink(missing_ok=True)
   config = task.config
   if num_workers is not None:
@@ -82,7 +82,13 @@ def validate(task: run_spec.RunSpec) -> None:
   Raises:
     ValueError: The settings are invalid.
   """
+  _bound_cache()
   experiment.build(task.config, built)
+
+
+def _bound_cache():
+  if len(built) > _MOST_BUILT:
+    built.clear()
 
 
 def _fail(task, reason):

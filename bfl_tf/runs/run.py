@@ -164,6 +164,7 @@ class Run:
       partitions.counts(
         dataset.train.strata, dealt, max(1, dataset.num_classes)
       ),
+      self._task.classes,
       run_data.client_names(dataset, dealt),
     )
     if state is not None:
@@ -276,7 +277,7 @@ class Run:
       name: float(value)
       for name, value in rows[-1].items()
       if metrics.find(name)
-      # Recall is NaN for a class without examples, but JSON has no NaN.
+      # A class without examples has no recall.
       and not ('recall_class' in name and math.isnan(value))
     }
     layout = self._experiment.method.layout

@@ -80,9 +80,15 @@ class Task:
     if kinds[0] != kinds[1]:
       return False
     # Sums may round differently on another machine.
-    scale = np.array(self.std)
-    moved = np.abs([np.subtract(self.mean, other.mean), scale - other.std])
-    return bool(np.all(moved <= _SAME * scale))
+    (mean, std), theirs = self._moments, other._moments
+    moved = np.abs([mean - theirs[0], std - theirs[1]])
+    return bool(np.all(moved <= _SAME * std))
+
+  @property
+  def _moments(self) -> np.ndarray:
+    """Mean and standard deviation of the inputs and of numeric labels."""
+    center, unit = self.label_moments
+    return np.array([[*self.mean, center], [*self.std, unit]])
 
   @property
   def is_numeric(self) -> bool:

@@ -67,7 +67,7 @@ class FineTune(Stage):
     return worker.other(training_config)
 
   def __call__(self, state, reference, pooled, statistics, seed):
-    model, best, best_epoch, step = state.model, (-np.inf, state.model), 0, 0
+    model, best, best_epoch, step = state.model, (-np.inf, None), 0, 0
     for epoch in range(1, self.epochs + 1):
       result = self._train(model, seeds.child(seed, 2 * epoch), step)
       model, step = result.model, step + int(result.trace.steps)

@@ -1,6 +1,6 @@
 """Storage of the broadcast model and all client updates (FL-SWAG, 5.3).
 
-`online.updates` pools them again when a client joins, changes or leaves.
+`analysis.online` pools them again when a client joins, changes or leaves.
 """
 
 import dataclasses

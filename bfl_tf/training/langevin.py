@@ -47,17 +47,9 @@ class SGLD(Optimizer):
 
 
 @dataclasses.dataclass(frozen=True)
-class PSGLD(Optimizer):
+class PSGLD(SGLD):
   """SGLD with RMSprop's preconditioner."""
 
-  temperature: Annotated[
-    float,
-    Setting(
-      'Temperature of the posterior: 1 samples the Bayesian posterior; '
-      'SGLD with 0 is SGD.',
-      ge=0,
-    ),
-  ] = 1.0
   decay: Annotated[
     float,
     Setting('Decay rate of the averaged squared gradient.', ge=0, lt=1),

@@ -42,7 +42,7 @@ class Moments(NamedTuple):
 
 
 class Predictive(NamedTuple):
-  """Predictive mean per example, and the two terms of Eq. 9.
+  """Predictive mean per example, and the two parts of its variance.
 
   Attributes:
     mean: `[num_examples, num_classes]`, mean over samples; for a numeric

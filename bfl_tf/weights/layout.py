@@ -123,8 +123,9 @@ class Variables(NamedTuple):
     if posterior_scope == 'all':
       if locs:
         raise ValueError(
-          'A posterior over all weights, such as that of SWAG, needs '
-          'a network without variational layers: set --variant=deterministic.'
+          'A posterior over all weights (--client_optimizer=ivon or laplace, '
+          '--client_parts=swag) needs a network without variational layers: '
+          'set --variant=deterministic.'
         )
       return cls(list(trainable), [], [], buffers)
     variational = {id(v) for v in (*locs, *scales)}

@@ -148,19 +148,14 @@ def _datasets(own):
 
 
 def _table(header, rows):
-  widths = [max(len(row[k]) for row in [header, *rows]) for k in range(4)]
-  return '\n'.join(
-    '  '.join(
-      [
-        row[0].ljust(widths[0]),
-        row[1].rjust(widths[1]),
-        row[2].ljust(widths[2]),
-        row[3].ljust(widths[3]),
-        row[4],
-      ]
-    )
-    for row in [header, *rows]
+  table = [header, *rows]
+  widths = [max(map(len, column)) for column in zip(*table)]
+  justified = (
+    [row[0].ljust(widths[0]), row[1].rjust(widths[1])]
+    + [cell.ljust(width) for cell, width in zip(row[2:], widths[2:])]
+    for row in table
   )
+  return '\n'.join('  '.join(row).rstrip() for row in justified)
 
 
 def described(runs: Sequence[RunSpec], jobs: int) -> str:

@@ -7,7 +7,7 @@ import math
 import pathlib
 import textwrap
 
-from bfl_tf import plots
+from bfl_tf import files, plots
 from experiments.harness import cells as cells_lib
 
 BAND = 'mean, and a band from the lowest to the highest'
@@ -158,9 +158,8 @@ def write(figure: Figure, scale: str, root: pathlib.Path) -> tuple[str, int]:
       lines.append(f'- {panel}: no finished run')
       continue
     path = folder / f'{figure.name}_{panel}.png'
-    temporary = path.with_name(f'.{path.name}')
-    drawn.savefig(temporary, dpi=150, format='png')
-    temporary.replace(path)
+    with files.replacing(path) as new:
+      drawn.savefig(new, dpi=150, format='png')
     without = f' (without {", ".join(missing)})' if missing else ''
     lines.append(f'- {panel}: {path}{without}')
   return '\n'.join(lines), failed

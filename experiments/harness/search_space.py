@@ -132,8 +132,7 @@ def check_choice(
   """Raises a ValueError if a score cannot select among the configs."""
   registry.check_choice('choose_by', score, MOST)
   for config in chosen_of.values():
-    likelihood = config.selection.of('likelihood').factory
-    table = metrics.REGRESSION if likelihood.is_numeric else metrics.TABLE
+    table = metrics.REGRESSION if config.is_numeric else metrics.TABLE
     if score not in {f'validation_{each.name}' for each in table}:
       raise ValueError(
         f'--choose_by={score} does not apply to --likelihood='

@@ -34,7 +34,8 @@ def report(run):
 
 def test_the_reported_sites_are_the_clients_of_the_run(sites_run, run, report):
   with (sites_run / 'partition.csv').open() as file:
-    _, *rows = csv.reader(file)
+    header, *rows = csv.reader(file)
+  assert header == ['client', 'class_left', 'class_right', 'class_up']
   # The 60 rows of a site: 12 for testing, 24 for calibration, 24 for training.
   assert {row[0]: sum(map(int, row[1:])) for row in rows} == {
     row['site']: 24 for row in report.sites

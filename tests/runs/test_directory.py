@@ -1,5 +1,6 @@
 """Tests of run directories: errors and extended runs."""
 
+import dataclasses
 import importlib
 import os
 import sys
@@ -136,13 +137,13 @@ def test_changed_user_supplied_code_is_rejected(tmp_path, monkeypatch):
   assert_rejected(path, config, 'code_of_my_own')
 
 
-def test_changed_training_examples_are_rejected(tmp_path):
+@pytest.mark.parametrize('name', ['mean', 'label_moments'])
+def test_changed_training_examples_are_rejected(tmp_path, name):
   fake.stopped(tmp_path, loop, 'federated_round', 2, config=CONFIG)
   path = tmp_path / 'task.json'
   theirs = task.read(path)
-  other = task.Task.from_json(
-    theirs.to_json().replace(str(theirs.mean[0]), str(theirs.mean[0] + 1))
-  )
+  first, *others = getattr(theirs, name)
+  other = dataclasses.replace(theirs, **{name: (first + 1, *others)})
   path.write_text(other.to_json())
   assert_rejected(tmp_path, CONFIG, 'training examples')
 

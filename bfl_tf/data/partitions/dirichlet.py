@@ -9,7 +9,6 @@ from typing import Annotated
 import numpy as np
 
 from bfl_tf import seeds
-from bfl_tf.config.settings import Setting
 from bfl_tf.data.partitions import splitting
 
 
@@ -19,9 +18,7 @@ def dirichlet(
   num_clients: int,
   seed: int,
   alpha: Annotated[float, splitting.ALPHA] = 0.5,
-  min_examples: Annotated[
-    int, Setting('Minimum number of examples per client.', ge=1)
-  ] = 10,
+  min_examples: Annotated[int, splitting.MIN_EXAMPLES] = 10,
 ) -> list[np.ndarray]:
   """Splits each class over the clients by proportions ~ Dirichlet(alpha).
 

@@ -19,9 +19,7 @@ def dirichlet_sizes(
     float,
     Setting('Concentration of the client sizes; small is unequal.', gt=0),
   ] = 1.0,
-  min_examples: Annotated[
-    int, Setting('Minimum number of examples per client.', ge=1)
-  ] = 1,
+  min_examples: Annotated[int, splitting.MIN_EXAMPLES] = 1,
 ) -> list[np.ndarray]:
   """Cuts each class in proportion to client size times class proportion.
 

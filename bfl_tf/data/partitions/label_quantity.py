@@ -5,7 +5,6 @@ from typing import Annotated
 import numpy as np
 
 from bfl_tf import seeds
-from bfl_tf.config.settings import Setting
 from bfl_tf.data.partitions import splitting
 
 
@@ -14,9 +13,7 @@ def label_quantity(
   *,
   num_clients: int,
   seed: int,
-  classes_per_client: Annotated[
-    int, Setting('Number of classes per client.', ge=1)
-  ] = 2,
+  classes_per_client: Annotated[int, splitting.CLASSES_PER_CLIENT] = 2,
 ) -> list[np.ndarray]:
   """Gives client i class i mod C, of C observed classes, and others at random.
 

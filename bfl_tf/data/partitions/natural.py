@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from bfl_tf.data import columns
 from bfl_tf.data.partitions import splitting
 
 
@@ -19,14 +20,10 @@ def natural(
   Args:
     client_ids: Site of each example, `[num_examples]`.
   """
-  sites, owner, sizes = np.unique(
-    np.asarray(client_ids), return_inverse=True, return_counts=True
-  )
-  if sites.size != num_clients:
+  sites = columns.Split(labels, labels, client_ids).sites
+  if len(sites) != num_clients:
     raise ValueError(
       'the natural partition has one client per site: set '
-      f'--num_clients={sites.size} in place of {num_clients}.'
+      f'--num_clients={len(sites)} in place of {num_clients}.'
     )
-  order = np.argsort(owner, kind='stable')
-  parts = np.split(order, np.cumsum(sizes)[:-1])
-  return [splitting.sorted_indices(part) for part in parts]
+  return [splitting.sorted_indices(indices) for _, indices in sites]

@@ -9,7 +9,6 @@ from typing import Annotated
 import numpy as np
 
 from bfl_tf import seeds
-from bfl_tf.config.settings import Setting
 from bfl_tf.data.partitions import class_dealing, splitting
 
 
@@ -18,9 +17,7 @@ def shards(
   *,
   num_clients: int,
   seed: int,
-  classes_per_client: Annotated[
-    int, Setting('Number of classes per client.', ge=1)
-  ] = 2,
+  classes_per_client: Annotated[int, splitting.CLASSES_PER_CLIENT] = 2,
 ) -> list[np.ndarray]:
   """Gives each client one shard of each of `classes_per_client` classes.
 
