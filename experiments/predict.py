@@ -38,7 +38,7 @@ def main() -> None:
   run = finished.path()
   for flag in (_INPUT, _OUTPUT):
     if not flag.value:
-      command_line.fail(f'--{flag.name} is missing: set it to a .csv file.')
+      command_line.fail(f'--{flag.name} is missing: name a file.')
   path = finished.output(_OUTPUT.value, '', _INPUT.value)
   trained = analysis.load(run)
   if not path.parent.is_dir():

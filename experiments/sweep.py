@@ -9,7 +9,8 @@
 The same command resumes an interrupted sweep; more values, seeds or draws
 extend it. The runs are compared as by `bfl-tf compare`, whose flags are also
 accepted. Exit code 1: a run failed; 2: a flag is wrong, and nothing was
-written. Only unknown --scores are found after the runs, which are kept.
+written. An unknown name in --scores is found only after the runs, which are
+kept.
 """
 
 import os

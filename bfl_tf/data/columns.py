@@ -43,14 +43,21 @@ class Split(NamedTuple):
   @property
   def sites(self) -> list[tuple[str, np.ndarray]]:
     """Name of each site and sorted indices of its examples, in name order."""
-    if self.ids is None:
-      return []
-    names, owner, sizes = np.unique(
-      np.asarray(self.ids), return_inverse=True, return_counts=True
-    )
-    order = np.argsort(owner, kind='stable')  # One sort for all sites.
-    parts = np.split(order, np.cumsum(sizes)[:-1])
-    return [(str(name), part) for name, part in zip(names, parts, strict=True)]
+    return [] if self.ids is None else by_site(self.ids)
+
+
+def by_site(ids: np.ndarray) -> list[tuple[str, np.ndarray]]:
+  """Returns names and sorted indices of sites, as `Split.sites`.
+
+  Args:
+    ids: Site of each example, `[num_examples]`.
+  """
+  names, owner, sizes = np.unique(
+    np.asarray(ids), return_inverse=True, return_counts=True
+  )
+  order = np.argsort(owner, kind='stable')  # One sort for all sites.
+  parts = np.split(order, np.cumsum(sizes)[:-1])
+  return [(str(name), part) for name, part in zip(names, parts, strict=True)]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

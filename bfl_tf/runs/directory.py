@@ -213,10 +213,13 @@ class RunDirectory:
   def write_partition(
     self,
     counts: np.ndarray,
-    classes: Sequence[str] = (),
-    clients: Sequence[str] = (),
+    classes: Sequence[str],
+    clients: Sequence[str],
   ) -> None:
-    """Writes `partition.csv`, the class counts of clients, unless it exists."""
+    """Writes `partition.csv`, the class counts of clients, unless it exists.
+
+    Classes and clients without names have numbers.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator='\n')
     columns = classes or range(counts.shape[1])

@@ -20,7 +20,7 @@ def natural(
   Args:
     client_ids: Site of each example, `[num_examples]`.
   """
-  sites = columns.Split(labels, labels, client_ids).sites
+  sites = columns.by_site(client_ids)
   if len(sites) != num_clients:
     raise ValueError(
       'the natural partition has one client per site: set '
