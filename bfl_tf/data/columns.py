@@ -47,11 +47,7 @@ class Split(NamedTuple):
 
 
 def by_site(ids: np.ndarray) -> list[tuple[str, np.ndarray]]:
-  """Returns names and sorted indices of sites, as `Split.sites`.
-
-  Args:
-    ids: Site of each example, `[num_examples]`.
-  """
+  """Returns `Split.sites` of the site of each example, `[num_examples]`."""
   names, owner, sizes = np.unique(
     np.asarray(ids), return_inverse=True, return_counts=True
   )

@@ -211,15 +211,9 @@ class RunDirectory:
       )
 
   def write_partition(
-    self,
-    counts: np.ndarray,
-    classes: Sequence[str],
-    clients: Sequence[str],
+    self, counts: np.ndarray, classes: Sequence[str], clients: Sequence[str]
   ) -> None:
-    """Writes `partition.csv`, the class counts of clients, unless it exists.
-
-    Classes and clients without names have numbers.
-    """
+    """Writes `partition.csv`, the class counts of clients, unless it exists."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator='\n')
     columns = classes or range(counts.shape[1])
