@@ -19,6 +19,7 @@ from bfl_tf import (
   weights,
 )
 from bfl_tf.config.config import Config
+from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import engine as engine_lib
 from bfl_tf.server import pooling
 
@@ -98,6 +99,13 @@ def experiment(**changes) -> federation.Experiment:
     'client_learning_rate': 0.1,
   } | changes
   return federation.Experiment.build(Config.of(config), BUILT)
+
+
+def trace(plan, round_index: int, client: int, size: int) -> training.Trace:
+  """Returns the trace that the server expects, with loss 1."""
+  work = client_lib.work(plan, round_index, client, size)
+  rates = np.float32(work.sum_rates)
+  return training.Trace(np.int32(work.steps), rates, np.float32(1))
 
 
 def rounds(pieces: federation.Experiment, num_rounds: int = 2, **engine):

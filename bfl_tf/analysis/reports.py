@@ -196,8 +196,13 @@ def _summary(sites: Sequence[Row], last: Sequence[str]) -> Iterator[Row]:
 
 
 def _drawn(config, names) -> list[list[str]]:
-  """Returns the sampled sites of each round, or [] if all participate."""
+  """Returns the sampled sites of each round, or [] if all participate.
+
+  Under privacy, the sample is secret.
+  """
   if not (config.clients_per_round and names):
+    return []
+  if config.privacy_mechanism.is_private:
     return []
   return [
     [names[client] for client in loop.sampled(config, number)]

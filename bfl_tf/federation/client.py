@@ -24,7 +24,7 @@ class Broadcast(NamedTuple):
     round: Number of finished rounds.
     model: Global model.
     shared: Arrays for client parts, as returned by `Method.shared`.
-    num_examples: Number of examples of all clients, N.
+    num_examples: Number of examples of all clients, N; 0 under privacy.
   """
 
   round: int
@@ -37,6 +37,20 @@ class Broadcast(NamedTuple):
     """Size of the message in bytes."""
     shared = map(np.asarray, tf.nest.flatten(self.shared))
     return self.model.num_bytes + sum(array.nbytes for array in shared)
+
+
+class Work(NamedTuple):
+  """The work of one client in a round, which the server can compute.
+
+  Attributes:
+    num_examples: Number of examples of the client.
+    steps: Number of local steps.
+    sum_rates: Sum of the learning rates of these steps.
+  """
+
+  num_examples: int
+  steps: int
+  sum_rates: float
 
 
 def draw_name(
@@ -72,15 +86,11 @@ def client_task(
     change: Number of the change, as of `draw_name`.
   """
   config, round_index = plan.config, broadcast.round
-  # Personalized models have the rate of the last round.
-  rate_round = min(round_index, config.num_rounds - 1)
   return training.ClientTask(
     start=broadcast.model,
     indices=indices,
     epochs=np.int32(epochs(config, round_index, client)),
-    learning_rate=np.float32(
-      plan.schedule(config.client_learning_rate, rate_round, config.num_rounds)
-    ),
+    learning_rate=np.float32(_rate(plan, round_index)),
     seed=seeds.named(
       config.seed, 'local_training', *draw_name(round_index, client, change)
     ),
@@ -92,6 +102,18 @@ def client_task(
     ),
     kl_weight=plan.objective.kl_weight(round_index),
   )
+
+
+def work(plan: Plan, round_index: int, client: int, num_examples: int) -> Work:
+  """Returns the work of a client with this number of examples in a round."""
+  config = plan.config
+  batches = -(-num_examples // config.batch_size)
+  steps = batches * epochs(config, round_index, client)
+  step = np.arange(steps, dtype=np.float64)
+  rates = config.step_decay**step
+  if config.epoch_decay != 1:
+    rates *= config.epoch_decay ** (step // batches // config.epoch_decay_every)
+  return Work(num_examples, steps, _rate(plan, round_index) * rates.sum())
 
 
 def train_client(
@@ -122,6 +144,15 @@ def train_client(
     extras=result.extras,
     trace=result.trace,
     memory=result.memory,
+  )
+
+
+def _rate(plan, round_index) -> float:
+  config = plan.config
+  # Personalized models have the rate of the last round.
+  rate_round = min(round_index, config.num_rounds - 1)
+  return plan.schedule(
+    config.client_learning_rate, rate_round, config.num_rounds
   )
 
 

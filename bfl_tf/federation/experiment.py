@@ -39,11 +39,13 @@ class Experiment:
 
   def broadcast(self, state: State) -> client.Broadcast:
     """Returns the broadcast of the round after `state`."""
+    # Under privacy, the exact number of all examples would be a message.
+    is_private = self.method.privacy.is_private
     return client.Broadcast(
       state.round,
       state.model,
       self.method.shared(state.slots),
-      sum(map(len, self.partition)),
+      0 if is_private else sum(map(len, self.partition)),
     )
 
   @classmethod

@@ -15,6 +15,7 @@ from bfl_tf import seeds
 from bfl_tf.config import user_code
 from bfl_tf.config.config import Config
 from bfl_tf.federation import admission, reduction, stopping
+from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import state as state_lib
 from bfl_tf.federation.engine import Engine, Local
 from bfl_tf.federation.experiment import Experiment
@@ -65,8 +66,11 @@ def federated_round(
   )
   rejected = _request(reduced, experiment, state, engine, clients)
   num_requests, num_valid = len(clients), len(reduced.traces)
-  # A Poisson sample may be smaller than any minimum.
+  # A Poisson sample may be smaller than any minimum. Under privacy, one client
+  # must not decide whether others are requested again, or whether a run stops.
   min_clients = min(config.min_clients, len(clients))
+  if method.privacy.is_private:
+    min_clients = 0
   if num_valid < min_clients:
     again = sorted(rejected)
     logging.warning(
@@ -83,6 +87,9 @@ def federated_round(
   new = state._replace(model=pooled, memories=memories)
   result = _step(method, state, state_lib.Round(new, info), results)
   info = result.info | _describe(reduced.traces, rejected)
+  if method.privacy.is_private:
+    # The sample of clients is secret, and these columns name its members.
+    info |= {'rejected': '', 'rejected_reasons': ''}
   info |= method.privacy.spent(state.round + 1)
   info['bytes_up'] = reduced.num_bytes
   info['bytes_down'] = num_requests * experiment.broadcast(state).num_bytes
@@ -94,7 +101,11 @@ def _request(reduced, experiment, state, engine, clients) -> dict[int, str]:
   """Accumulates valid updates; returns the reasons of rejection by client."""
   method, waiting = experiment.method, set(clients)
   admit = admission.Admission(
-    engine.expected_spec(method), state.model, method.config.max_update_norm
+    engine.expected_spec(method),
+    state.model,
+    method.config.max_update_norm,
+    method.parts,
+    method.uses_broadcast_prior,
   )
   rejected: dict[int, str] = {}
   has_shown_traceback = False
@@ -104,9 +115,9 @@ def _request(reduced, experiment, state, engine, clients) -> dict[int, str]:
       continue
     waiting.remove(client)
     num_examples = len(experiment.partition[client])
-    defect = admit.defect(client, update, num_examples)
+    work = client_lib.work(method, state.round, client, num_examples)
+    defect = admit.defect(client, update, work) or reduced.add(update)
     if not defect:
-      reduced.add(update)
       continue
     rejected[client] = defect
     logging.warning('Client %d is rejected: %s.', client, defect)

@@ -81,6 +81,12 @@ class Plan:
     """The posterior's scope: all weights, or those of variational layers."""
     return 'all' if self._fitting() else 'layers'
 
+  @property
+  def uses_broadcast_prior(self) -> bool:
+    """Whether the clients' prior depends on the broadcast posterior."""
+    by_part = any(part.provides_prior for part in self.parts)
+    return self.objective.update_prior or by_part
+
   def _fitting(self) -> list[str]:
     named = [(part.name, part.posterior_scope) for part in self.parts]
     named.append((self.config.client_optimizer, self.optimizer.posterior_scope))

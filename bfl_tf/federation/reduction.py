@@ -39,23 +39,35 @@ class Reduction:
     self.memories: dict[int, Any] = {}
     self.num_bytes = 0
 
-  def add(self, update: statistics_lib.ClientUpdate) -> None:
-    """Accumulates an accepted update.
+  def add(self, update: statistics_lib.ClientUpdate) -> str | None:
+    """Accumulates an accepted update, unless one of its terms is not finite.
 
     The update is kept only if the weighting or a statistic needs it.
+
+    Returns:
+      The reason why the update is rejected, or None.
     """
+    sent = update._replace(memory={})
+    weight, guards = 1.0, 0
+    if not self._weighting.needs_all:
+      with stopping.wrap_errors(self._of_weighting):
+        weight, guards = self._weighting.weigh(sent, self._reference)
+      stopping.check_weight(self._of_weighting, update.client_id, weight)
+    shares = self._shares(sent, weight)
+    for statistic, share in shares.items():
+      # The sum of a vector is not finite if one of its elements is not.
+      if not all(np.isfinite(v.sum()) for v in share.vectors.values()):
+        return f'its terms for {self._of(statistic)} are not finite'
     self.traces.append(update.trace)
     self.num_bytes += update.num_bytes
     if update.memory:
       self.memories[update.client_id] = update.memory
-    update = update._replace(memory={})
     if self._weighting.needs_all:
-      self._waiting.append(update)
-      return
-    with stopping.wrap_errors(self._of_weighting):
-      weight, guards = self._weighting.weigh(update, self._reference)
-    self._guards += guards
-    self._accumulate(update, weight)
+      self._waiting.append(sent)
+    else:
+      self._guards += guards
+      self._merge(shares, weight)
+    return None
 
   def finish(
     self,
@@ -79,7 +91,8 @@ class Reduction:
         )
         weighed = list(zip(updates, weights, strict=True))
       for update, weight in weighed:
-        self._accumulate(update, weight)
+        stopping.check_weight(self._of_weighting, update.client_id, weight)
+        self._merge(self._shares(update, weight), weight)
     if self.traces and not self._total > 0:
       raise stopping.ComponentError(
         f'{self._of_weighting} gave all clients weight 0.'
@@ -101,12 +114,23 @@ class Reduction:
       return self._of_rule
     return f'the statistic {statistic}'
 
-  def _accumulate(self, update, weight):
-    stopping.check_weight(self._of_weighting, update.client_id, weight)
-    self._total += weight
-    for statistic, sums in self._sums.items():
-      with stopping.wrap_errors(self._of(statistic)):
-        share = statistic.accumulate(update, weight, self._reference)
-        self._sums[statistic] = (
-          share if sums is None else statistics_lib.merge(sums, share)
+  def _shares(self, update, weight) -> dict[Any, statistics_lib.Sums]:
+    """Returns the sums of one client, by statistic."""
+    shares = {}
+    for statistic in self._sums:
+      with (
+        np.errstate(over='ignore', invalid='ignore', divide='ignore'),
+        stopping.wrap_errors(self._of(statistic)),
+      ):
+        shares[statistic] = statistic.accumulate(
+          update, weight, self._reference
         )
+    return shares
+
+  def _merge(self, shares, weight):
+    self._total += weight
+    for statistic, share in shares.items():
+      sums = self._sums[statistic]
+      self._sums[statistic] = (
+        share if sums is None else statistics_lib.merge(sums, share)
+      )

@@ -36,11 +36,17 @@ class Terminated(KeyboardInterrupt):
   """The process received SIGTERM, which ends a run like Ctrl-C."""
 
 
+def clean(text: str) -> str:
+  """Returns a text of another machine as one short line without controls."""
+  shown = ''.join(c if c.isprintable() else ' ' for c in text[:LONGEST])
+  return ' '.join(shown.split())
+
+
 def reasons(rejected: Mapping[int, str]) -> str:
   """Returns the rejected clients by reason: `1, 4: no reply; 2: ...`."""
   clients: dict[str, list[int]] = {}
   for client, why in sorted(rejected.items()):
-    clients.setdefault(why[:LONGEST], []).append(client)
+    clients.setdefault(clean(why), []).append(client)
   reasons = [
     f'{", ".join(map(str, who))}: {why}'
     for why, who in itertools.islice(clients.items(), _MOST_REASONS)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 import dataclasses
 import hashlib
+import itertools
 import json
 import math
 from typing import Any
@@ -11,15 +12,23 @@ import numpy as np
 
 from bfl_tf import data
 from bfl_tf.data import encoding, tables
+from bfl_tf.federation import stopping
 
 # Largest absolute value of an example, by its dtype.
 _LARGEST = {'uint8': 255.0, 'float32': float(np.finfo(np.float32).max)}
-_MOST_EXAMPLES = 10**8
+# The server stores a few numbers per example of a site.
+_MOST_EXAMPLES = 10**7
+# Bounds on the text of a site, and on the names in it.
+_MOST_CHARACTERS = 2**26
+_MOST_CLASSES = 10**4
+_MOST_FEATURES = 10**5
+_LONGEST_NAME = 1000
+_MOST_NUMBERS = 2**24
 # Type, lower and upper bound of the numbers in a site's fields.
 _SCHEMA: dict[str, tuple[Any, float, float]] = {
   'counts': (int, 0, _MOST_EXAMPLES),
   'held': (int, 0, _MOST_EXAMPLES),
-  'shape': (int, 1, 2**24),
+  'shape': (int, 1, _MOST_NUMBERS),
   'size': (int, 0, 2**62),
   'mean': (float, -_LARGEST['float32'], _LARGEST['float32']),
   'scatter': (float, 0, 1e100),
@@ -84,7 +93,10 @@ class DataSummary:
         these sums.
     """
     try:
+      if len(text) > _MOST_CHARACTERS * num_sites:
+        raise ValueError(f'it has {len(text)} characters')
       fields = json.loads(text)
+      _check_names(fields, num_sites)
       sums = {
         name: data.Moments(*fields.pop(name))
         for name in ('moments', 'numbers')
@@ -103,7 +115,8 @@ class DataSummary:
       read._check(num_sites)
     # A node may send any text, so any exception is possible.
     except Exception as error:
-      raise ValueError(f'its data_summary cannot be read: {error}') from error
+      why = stopping.clean(str(error))
+      raise ValueError(f'its data_summary cannot be read: {why}') from error
     return read
 
   def _check(self, num_sites):
@@ -118,6 +131,7 @@ class DataSummary:
       and all(isinstance(f.column, str) for f in self.features)
       and all(isinstance(f.value, str | None) for f in self.features)
       and 0 < rows <= _MOST_EXAMPLES * num_sites
+      and math.prod(self.shape) <= _MOST_NUMBERS
       and np.all((size == most) | encoding.has_gaps(self.features))
       and np.all(size <= most)
       and np.all(abs(mean) <= largest)
@@ -214,6 +228,22 @@ class DataSummary:
     )
 
 
+def _check_names(fields: Mapping[str, Any], num_sites: int) -> None:
+  """Raises a ValueError if names are too many, too long or not printable."""
+  classes, features = list(fields['counts']), fields['features']
+  for what, found, most in (
+    ('classes', classes, _MOST_CLASSES),
+    ('features', features, _MOST_FEATURES),
+  ):
+    if len(found) > most * num_sites:
+      raise ValueError(f'it has {len(found)} {what}, more than {most}')
+  for name in itertools.chain(classes, *features):
+    if name is not None and not (
+      name.isprintable() and len(name) <= _LONGEST_NAME
+    ):
+      raise ValueError(f'{name[:40]!r} is no printable name of a usual length')
+
+
 def _check_numbers(fields: Mapping[str, Any], num_sites: int) -> None:
   """Raises a ValueError unless all numbers are as in `_SCHEMA`."""
   for name, (kind, least, most) in _SCHEMA.items():
@@ -264,5 +294,6 @@ def merged(summaries: Mapping[int, DataSummary]) -> DataSummary:
     try:
       together = together.merge(data_summary)
     except ValueError as error:
-      raise ValueError(f'client {client}: {error}.') from error
+      why = stopping.clean(str(error))
+      raise ValueError(f'client {client}: {why}.') from error
   return together

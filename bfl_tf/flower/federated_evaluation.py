@@ -135,11 +135,11 @@ class FederatedEvaluation:
         if error := user_code.attempt(check, sums, num_examples):
           arrays = error
       if isinstance(arrays, BaseException):
-        self.rejected[client] = f'{share} share: {arrays}'
+        self.rejected[client] = stopping.clean(f'{share} share: {arrays}')
         continue
       found[client] = sums
       # With the number in front, a name is unique and never a formula.
-      name = ' '.join(str(arrays.get('name', '')).split())[:40]
+      name = stopping.clean(str(arrays.get('name', '')))[:40]
       self.names[client] = f'{client} {name}'.strip()
     wanted = self.trained.config.min_clients
     if len(found) < wanted:

@@ -143,9 +143,7 @@ def unpack(content: app.RecordDict) -> dict[str, Any]:
 def reason(error: app.Error) -> str:
   """Returns the last line of an app's exception."""
   lines = [line for line in (error.reason or '').splitlines() if line.strip()]
-  return (
-    lines[-1].strip()[: stopping.LONGEST] if lines else f'error {error.code}'
-  )
+  return stopping.clean(lines[-1]) if lines else f'error {error.code}'
 
 
 def check_flags(flags: str, has_file: bool) -> list[str]:

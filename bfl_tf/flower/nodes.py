@@ -59,7 +59,7 @@ class Answer(NamedTuple):
       return cls(refusal=messages.reason(reply.error))
     answer = user_code.attempt(cls._read, reply)
     if isinstance(answer, BaseException):
-      why = user_code.describe(answer)[: stopping.LONGEST]
+      why = stopping.clean(user_code.describe(answer))
       return cls(refusal=f'its answer cannot be read: {why}')
     return answer
 

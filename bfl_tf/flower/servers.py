@@ -25,7 +25,7 @@ import numpy as np
 
 from bfl_tf import analysis, data, federation, run_files, runs
 from bfl_tf.analysis import report_files
-from bfl_tf.federation import run_data
+from bfl_tf.federation import run_data, stopping
 from bfl_tf.flower import data_summaries, federated_evaluation, superlink
 from bfl_tf.flower.engine import Engine
 from bfl_tf.flower.nodes import Numbered
@@ -130,7 +130,8 @@ def _introduced(grid, config, settings):
     try:
       introduced[client] = data_summaries.DataSummary.from_json(text)
     except ValueError as error:
-      raise ValueError(f'client {client}: {error}.') from error
+      why = stopping.clean(str(error))
+      raise ValueError(f'client {client}: {why}.') from error
   return nodes, introduced
 
 

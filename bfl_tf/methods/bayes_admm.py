@@ -154,3 +154,7 @@ class Part(training.Part):
     step = self.damping * self.rho
     moved += step * (weights.natural(model) - start)
     return model, tf.constant([self.rho, step], tf.float64), moved
+
+  def bounds(self, trace):
+    sent = np.array([self.rho, self.damping * self.rho])
+    return sent, sent

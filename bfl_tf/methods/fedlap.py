@@ -108,3 +108,6 @@ class Part(training.Part):
     start, moved, _ = carry
     change = self.damping * (model.mean - start)
     return model, tf.constant([self.damping], tf.float32), moved + change
+
+  def bounds(self, trace):
+    return np.float32(self.damping), np.float32(self.damping)

@@ -85,3 +85,8 @@ class Part(training.Part):
   def finish(self, model, carry, trace):
     _, length = carry
     return model, length[tf.newaxis], None
+
+  def bounds(self, trace):
+    # The velocity of every step is between 1 and its limit.
+    most = trace.sum_rates / (1.0 - self.make_sgd().momentum)
+    return 0.999 * trace.sum_rates, 1.001 * most

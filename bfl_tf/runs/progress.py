@@ -42,9 +42,10 @@ class Progress:
       self._seconds.append(seconds)
     names = _OF_NUMBERS if 'rmse' in row else _SHOWN
     shown = [f'{n} {row[n]:.4g}' for n in names if row.get(n, '') != '']
-    if rejected := row.get('rejected', '').split():
-      clients = ', '.join(rejected[:10])
-      shown.append(f'rejected {len(rejected)} (client {clients})')
+    if number := row.get('clients_rejected'):
+      # Under privacy, the clients are not named.
+      clients = ', '.join(row['rejected'].split()[:10]) or 'not named'
+      shown.append(f'rejected {number} (client {clients})')
     width = len(str(self._num_rounds))
     self.say(
       f'round {row["round"]:{width}}/{self._num_rounds}  '

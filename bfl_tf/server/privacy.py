@@ -27,7 +27,7 @@ from collections.abc import Mapping
 import dataclasses
 import functools
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -42,12 +42,14 @@ class Privacy(component.Component):
   Attributes:
     num_clients: Number of clients of the run.
     clients_per_round: Number of clients per round; 0 for all.
+    is_private: Whether the clients of a round, and their number, are secret.
   """
 
   num_clients: int
   clients_per_round: int
 
   name = 'none'
+  is_private: ClassVar[bool] = False
 
   def check(self, method: Any) -> None:
     """Raises a ValueError if a `federation.Method` releases something else."""
@@ -142,12 +144,19 @@ class Central(Privacy):
   ] = 0
 
   name = 'central'
+  is_private = True
 
   def __post_init__(self):
     if self._cohort > self._population:
       raise ValueError(
         f'--{self.name}.population={self._population} must be at least '
         f'--{self.name}.noise_cohort={self._cohort}.'
+      )
+    if self.delta >= 1 / self._population:
+      raise ValueError(
+        f'--{self.name}.delta={self.delta:g} must be below 1 / (number of '
+        f'clients) = {1 / self._population:g}: otherwise the guarantee permits '
+        'to publish all data of one client.'
       )
 
   @property
@@ -182,6 +191,12 @@ class Central(Privacy):
         f'--weighting={config.weighting}: {flag} gives all clients weight 1: '
         'set equal.'
       )
+    if config.checkpoint_every != 1:
+      raise ValueError(
+        f'--checkpoint_every={config.checkpoint_every}: {flag} allows 1 only. '
+        'A round that is trained again after a crash would have the same noise '
+        'as before.'
+      )
     if method.objective.kl_examples == 'all':
       raise ValueError(
         f'{method.flag("kl_examples")}: {flag} does not allow it, because '
@@ -195,17 +210,22 @@ class Central(Privacy):
           'part that selects it.'
         )
     others = [*spec.extras, *['swag'] * bool(spec.model.factor.shape[0])]
+    others += [name for name, kept in spec.memory.items() if kept]
     if others:
       raise ValueError(
         f'{flag} covers the pooled model only, and --client_parts={others[0]} '
-        'sends another vector: remove it.'
+        'sends another vector or keeps a memory: remove it.'
       )
     if spec.model.buffers.shape[0]:
       raise ValueError(
         f'--model={config.model}: {flag} does not cover the moving statistics '
         'of batch normalization: set a network without it.'
       )
-    self.spent(1)
+    if not math.isfinite(self.spent(1)['epsilon']):
+      raise ValueError(
+        f'--{self.name}.delta={self.delta:g} is too small for a finite '
+        'epsilon: raise it.'
+      )
 
   def sample(self, seed, round_index):
     generator = seeds.generator(seed, 'poisson_sampling', round_index)

@@ -12,9 +12,9 @@ from bfl_tf.startup import tf
 class Part(component.Component):
   """An extension of a client's local training.
 
-  The hooks `with_layout`, `check`, `for_one_site` and `init_memory` run on the
-  host. All other hooks are compiled into the training loop, in the order of
-  `--client_parts`, and may contain TensorFlow only.
+  The hooks `with_layout`, `check`, `for_one_site`, `init_memory` and `bounds`
+  run on the host. All other hooks are compiled into the training loop, in the
+  order of `--client_parts`, and may contain TensorFlow only.
 
   Notation: `mean` is the flat vector `[num_trainable]` of all trainable means,
   `[loc; point]`. `shared` contains the arrays that `Stage.shared` of
@@ -112,6 +112,15 @@ class Part(component.Component):
     only if the server accepts the update. `trace` is a `training.Trace`.
     """
     return model, None, None
+
+  def bounds(self, trace: Any) -> Any:
+    """Returns the smallest and largest values of the vector to send, or None.
+
+    Both are numbers, or arrays like the vector. The server rejects an update
+    with other values. Without this hook, the root mean square of the vector
+    is at most `--max_update_norm` times that of the broadcast. `trace` is a
+    `training.Trace`. The hook runs on the host.
+    """
 
   def report(self, carry: Any, trace: Any) -> Mapping[str, Any]:
     """Returns scalars for the columns `<name>_<key>` of `metrics.csv`.

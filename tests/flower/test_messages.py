@@ -1,5 +1,7 @@
 """Tests of packing and unpacking of messages."""
 
+import json
+
 from flwr import app
 import numpy as np
 import pytest
@@ -89,6 +91,36 @@ def test_the_data_summary_of_a_node_is_short_and_keeps_class_counts(tmp_path):
   back = data_summaries.DataSummary.from_json(text)
   assert back.to_json() == text and back.counts['barolo'] > 0
   assert 'barbera' not in back.counts
+
+
+@pytest.mark.parametrize(
+  'field, value',
+  [
+    ('counts', {f'{number}': 1 for number in range(20_000)}),
+    ('counts', {'a': 10**8}),
+    ('counts', {'a' * 2000: 1}),
+    ('counts', {'\x1b[2Ja': 1}),
+    ('counts', {'a': -1}),
+    ('counts', 7),
+    ('features', [['\r', None]]),
+    ('features', [['a' * 5000, None]]),
+    ('features', [[7, None]]),
+    ('shape', [2**20, 2**20]),
+    ('shape', []),
+    ('held', {'test': 10**18, 'calibration': 0}),
+    ('moments', [[1e18], [0.0], [0.0]]),
+    ('dtype', 'object'),
+  ],
+)
+def test_a_strange_introduction_is_rejected_before_it_is_used(
+  tmp_path, field, value
+):
+  file, *_ = wines.wine(tmp_path)
+  text = data_summaries.DataSummary.of(data.load(file)).to_json()
+  fields = json.loads(text) | {field: value}
+  with pytest.raises(ValueError, match='data_summary cannot be read') as error:
+    data_summaries.DataSummary.from_json(json.dumps(fields))
+  assert str(error.value).isprintable() and len(str(error.value)) < 500
 
 
 def test_nodes_that_spell_a_class_differently_are_rejected(tmp_path):

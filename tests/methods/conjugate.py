@@ -28,6 +28,7 @@ def engine(experiment, state, clients):
   """Returns the exact optimum of each client."""
   (part,) = experiment.method.parts
   for client in clients:
+    size = len(experiment.partition[client])
     fresh = experiment.method.fresh_memory(state.model)
     kept = state.memories.get(client, fresh)[part.name]
     arguments = state.model, state.slots[part.name], kept
@@ -36,12 +37,10 @@ def engine(experiment, state, clients):
     result = training.Chain([part]).finish(
       state.model._replace(loc=loc, scale=scale),
       (part.begin(*arguments),),
-      training.Trace(np.int32(1), np.float32(1), np.float32(1)),
+      toys.trace(experiment.method, state.round, client, size),
     )
     sent = tf.nest.map_structure(np.asarray, result)
     yield (
       client,
-      statistics.ClientUpdate(
-        client, len(experiment.partition[client]), *sent[:2], sent[3], sent[2]
-      ),
+      statistics.ClientUpdate(client, size, *sent[:2], sent[3], sent[2]),
     )

@@ -10,7 +10,7 @@ def test_progress_has_a_line_per_round_with_the_time_left(capsys):
     shown.report({'round': 9, 'train_seconds': 60.0, 'evaluate_seconds': 30.0})
     shown.report({'round': 10, 'train_seconds': 50.0, 'accuracy': 0.5,
                   'train_loss': 21.0, 'nll': 2.0,
-                  'rejected': '3 7'})  # fmt: skip
+                  'rejected': '3 7', 'clients_rejected': 2})  # fmt: skip
   assert capsys.readouterr().out.splitlines() == [
     'round  8/10  train_loss 0.25  50.0 s, 01:40 left',
     # The time left uses only rounds after the interruption.

@@ -221,6 +221,26 @@ def test_a_resumed_private_run_is_identical(tmp_path):
   assert fake.outcome(path) == fake.outcome(tmp_path / 'never')
 
 
+def test_rejected_clients_affect_no_other_client_and_are_not_named():
+  experiment = toys.experiment(
+    privacy='central', clients_per_round=5, min_clients=5
+  )
+  requests = []
+
+  @toys.Engine
+  def engine(pieces, state, clients):
+    requests.append(list(clients))
+    for client in clients:
+      yield client, RuntimeError('no power')
+
+  state, (info,) = toys.execute(experiment, 1, engine=engine)
+  # The round releases noise, as a round without clients does.
+  assert len(requests) == 1 and np.any(state.model.point)
+  assert info['clients_rejected'] == len(requests[0]) > 0
+  assert info['rejected'] == info['rejected_reasons'] == ''
+  assert experiment.broadcast(state).num_examples == 0
+
+
 @pytest.mark.parametrize(
   'named, changes',
   [
@@ -235,6 +255,10 @@ def test_a_resumed_private_run_is_identical(tmp_path):
     ('sign_threshold', {'server_step': ('sign_threshold',)}),
     ('ensemble', {'refine': ('ensemble',)}),
     ('counter', {'client_parts': ('toys:Counter',)}),
+    ('feddyn', {'client_parts': ('feddyn',)}),
+    ('--checkpoint_every', {'checkpoint_every': 2}),
+    ('--central.delta', {'central.delta': 1e-300}),
+    ('--central.delta', {'central.delta': 0.5}),
     ('swag', {'client_parts': ('swag',), 'swag.rank': 2}),
     ('--model', {'model': 'toys:normalized'}),
     ('--central.population', {'central.population': 2}),

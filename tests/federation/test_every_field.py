@@ -1,0 +1,92 @@
+"""Tests that no number of one client's update harms the others.
+
+For every client part, each field of an update gets values that no client would
+send. The update is rejected, or all other clients still train in the next
+round.
+"""
+
+import numpy as np
+import pytest
+import toys
+
+from bfl_tf import federation, methods, trees
+from bfl_tf.federation import engine
+
+FLIPOUT = {'variant': 'flipout'}
+CONFIGS = {
+  'bayes_admm': {'client_optimizer': 'ivon', 'pooling': 'llp',
+                 'weighting': 'equal'},
+  'feddyn': {},
+  'fedlap': {},
+  'fednova': {'sgd.momentum': 0.5, 'sgd.nesterov': True},
+  'gradient_noise': {},
+  'independent_init': {},
+  'projection': {},
+  'proximal': FLIPOUT,
+  'pvi': {**FLIPOUT, 'pooling': 'dwc'},
+  'scaffold': {},
+  'swag': {'pooling': 'product', 'swag.rank': 2, 'swag.period': 1,
+           'local_epochs': 4},
+  'thinning': {'thinning.burn_in': 0, 'thinning.every': 1,
+               'thinning.num_samples': 1},
+}  # fmt: skip
+VALUES = (0, -1, 1e18, 1.2e-19, 1e-3, np.nan)
+
+
+def test_every_part_has_a_config():
+  assert sorted(CONFIGS) == sorted(methods.PARTS)
+
+
+@pytest.mark.parametrize('name', CONFIGS)
+def test_a_strange_field_is_rejected_or_harms_no_other_client(name):
+  pieces = toys.experiment(client_parts=(name,), **CONFIGS[name])
+  begun = federation.initial_state(pieces).state
+  good = dict(engine.Local()(pieces, begun, range(6)))
+
+  def played(replies):
+    return federation.federated_round(
+      pieces, begun, toys.Engine(lambda *_: iter(replies.items()))
+    )
+
+  others = {client: good[client] for client in range(1, 6)}
+  without = played(others).state
+  assert not played(good).info['clients_rejected']
+  for field, update in changed(good[0]):
+    state, info, _ = played({0: update, **others})
+    if info['clients_rejected']:
+      assert info['rejected'] == '0', field
+      assert toys.same(state, without), field
+    else:
+      after = federation.federated_round(pieces, state).info
+      assert after['rejected'] in ('', '0'), (field, after)
+
+
+def changed(update):
+  """Yields updates with one changed field, and its name."""
+  fields = update._asdict()
+  for field, leaf in trees.leaves(fields):
+    leaf = np.asarray(leaf)
+    if field in ('client_id', 'num_examples') or not leaf.size:
+      continue
+    strange = [np.full_like(leaf, v) for v in of_type(leaf.dtype)]
+    for value in [*strange, leaf[None], leaf.reshape(-1)[:0]]:
+      tree: dict = {}
+      for other, kept in trees.leaves(fields):
+        trees.put(tree, other, value if other == field else kept)
+      yield (field, value), rebuilt(update, tree)
+
+
+def of_type(dtype):
+  return VALUES if dtype.kind == 'f' else (0, -1, 2**30)
+
+
+def rebuilt(update, tree):
+  """Returns an update with the leaves of a tree."""
+  model = update.model._replace(**tree['model'])
+  trace = update.trace._replace(**{'report': {}} | tree['trace'])
+  return update._replace(
+    model=model,
+    trace=trace,
+    extras=tree.get('extras', {}),
+    memory=tree.get('memory', {}),
+  )
