@@ -13,6 +13,10 @@ import numpy as np
 
 from bfl_tf.data import moments
 
+# Largest number of columns with categories, and of their categories, in a
+# description.
+_SHOWN = 4
+
 
 class Feature(NamedTuple):
   """The meaning of one number of an example.
@@ -41,6 +45,37 @@ def of_column(column: str, values: Set[str | None]) -> list[Feature]:
     Feature(column, value)
     for value in sorted(values, key=lambda v: (v is not None, v or ''))
   ]
+
+
+def describe(x: np.ndarray, features: Features) -> str:
+  """Returns the kinds of the columns of a table, such as `2 numbers`.
+
+  Args:
+    x: Rows, `[num_rows, num_features]`.
+    features: Features of the table.
+  """
+  same = (x == x[0]) | (np.isnan(x) & np.isnan(x[0]))
+  varies = ~same.all(axis=0) | (len(x) == 1)
+  of_column: dict[str, list[int]] = {}
+  for at, feature in enumerate(features):
+    of_column.setdefault(feature.column, []).append(at)
+  numbers, constants, shown = 0, 0, []
+  for column, places in of_column.items():
+    values = [features[at].value for at in places if features[at].value]
+    if not varies[places].any():
+      constants += 1
+    elif not values:
+      numbers += 1
+    else:
+      more = ' ...' if len(values) > _SHOWN else ''
+      shown.append(f'{column}: {" ".join(values[:_SHOWN])}{more}')
+  gaps = x[:, [feature.value == '' for feature in features]].sum()
+  listed = '; '.join([*shown[:_SHOWN], *['...'] * (len(shown) > _SHOWN)])
+  parts = [f'{numbers} numbers'] if numbers else []
+  parts += [f'{len(shown)} categories ({listed})'] if shown else []
+  parts += [f'{constants} constant'] if constants else []
+  parts += [f'{100 * gaps / len(x) / len(of_column):.1f} % missing']
+  return ', '.join(parts)
 
 
 def has_gaps(features: Features) -> np.ndarray:
