@@ -218,8 +218,9 @@ def _check(texts, at, numbers, notation):
   """Raises a ValueError if a column holds neither numbers nor categories."""
   rows = [row for row, word in enumerate(at, start=2) if word]
   words = [texts[row - 2] for row in rows]
-  given = [text for text, word in zip(texts, at) if word != '']
-  check_notation(zip(rows, words), given, notation)
+  if words:
+    given = [text for text, word in zip(texts, at) if word != '']
+    check_notation(zip(rows, words), given, notation)
   is_number = ~np.isnan(numbers)
   if words and is_number.any():
     raise ValueError(

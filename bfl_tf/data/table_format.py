@@ -70,9 +70,9 @@ class TableFormat:
   def is_missing(self, cells: Sequence[str]) -> np.ndarray:
     """Returns for each cell whether it is a missing value, `[num_cells]`."""
     missing = np.array([cell in self._missing for cell in cells], bool)
-    sentinels = self._read(self.missing_values)
-    if np.any(~np.isnan(sentinels)):
-      missing |= np.isin(self._read(cells), sentinels)
+    if self.missing_values:
+      numbers = self._read(self.missing_values)
+      missing |= np.isin(self._read(cells), numbers)
     return missing
 
   def numbers(self, cells: Sequence[str]) -> np.ndarray:
@@ -80,12 +80,13 @@ class TableFormat:
 
     If every cell that is not missing is a percentage, `45%` is 0.45.
     """
+    found = self._read(cells)
+    if not (self.missing_values or np.isnan(found).any()):
+      return found
     missing = self.is_missing(cells)
     known = [cell for cell, gap in zip(cells, missing) if not gap]
-    is_percent = bool(known) and all(cell.endswith('%') for cell in known)
-    if is_percent:
-      cells = [cell.removesuffix('%').rstrip() for cell in cells]
-    found = self._read(cells) / (100 if is_percent else 1)
+    if known and all(cell.endswith('%') for cell in known):
+      found = self._read([c.removesuffix('%').rstrip() for c in cells]) / 100
     found[missing] = math.nan
     return found
 

@@ -259,6 +259,8 @@ class Run:
       )
     if np.isnan(evaluated.scores['nll']):
       return
+    likelihood = self._experiment.workers[0].likelihood
+    predictive = likelihood.in_label_unit(predictive)
     probs, test = predictive.mean, self._experiment.dataset.test
     if test.is_numeric:
       found = {'mean': probs[:, 0]}
