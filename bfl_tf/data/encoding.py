@@ -71,8 +71,9 @@ def describe(x: np.ndarray, features: Features) -> str:
       shown.append(f'{column}: {" ".join(values[:_SHOWN])}{more}')
   gaps = x[:, [feature.value == '' for feature in features]].sum()
   listed = '; '.join([*shown[:_SHOWN], *['...'] * (len(shown) > _SHOWN)])
-  parts = [f'{numbers} numbers'] if numbers else []
-  parts += [f'{len(shown)} categories ({listed})'] if shown else []
+  parts = [f'{numbers} number{"s" * (numbers > 1)}'] if numbers else []
+  kinds = 'categories' if len(shown) > 1 else 'category'
+  parts += [f'{len(shown)} {kinds} ({listed})'] if shown else []
   parts += [f'{constants} constant'] if constants else []
   parts += [f'{100 * gaps / len(x) / len(of_column):.1f} % missing']
   return ', '.join(parts)

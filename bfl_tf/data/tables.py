@@ -96,7 +96,8 @@ def _notes(reading, rows, features, names):
   numbers = {f.column: rows.x[:, i] for i, f in enumerate(features) if not f[1]}
   texts = {reading.label_column: names, reading.client_column: sites}
   for column, value in features:
-    texts[column] = (*texts.get(column, ()), value or '')
+    if value:
+      texts[column] = (*texts.get(column, ()), value)
   if rows.is_numeric:
     numbers[reading.label_column] = rows.y
   suspects = [f'{c!r} has {s}' for c in numbers if (s := _sentinel(numbers[c]))]

@@ -247,7 +247,10 @@ def test_nodes_report_scores_of_numeric_labels(tmp_path):
     ]
     for share in ('calibration', 'test')
   )
-  counts = [site_statistics.score_counts(*each, prediction_sets.RESIDUAL) for each in held]
+  counts = [
+    site_statistics.score_counts(*each, prediction_sets.RESIDUAL)
+    for each in held
+  ]
   sets = prediction_sets.PredictionSets.of(counts, 2, prediction_sets.RESIDUAL)
   assert found.sets == sets
   for row, each in zip(found.sites, test, strict=True):
