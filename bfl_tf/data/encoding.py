@@ -61,7 +61,7 @@ def describe(x: np.ndarray, features: Features) -> str:
     of_column.setdefault(feature.column, []).append(at)
   numbers, constants, shown = 0, 0, []
   for column, places in of_column.items():
-    values = [features[at].value for at in places if features[at].value]
+    values = [value for at in places if (value := features[at].value)]
     if not varies[places].any():
       constants += 1
     elif not values:

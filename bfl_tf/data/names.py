@@ -8,7 +8,11 @@ from typing import Literal
 from bfl_tf.data import builtin
 
 FILES = ('npz', 'csv')
-_SUFFIXES = {'.npz': 'npz', '.csv': 'csv', '.tsv': 'csv'}
+_SUFFIXES: dict[str, Literal['npz', 'csv']] = {
+  '.npz': 'npz',
+  '.csv': 'csv',
+  '.tsv': 'csv',
+}
 # A "|" joins the classes of a prediction set. A spreadsheet reads a text that
 # begins with =, +, - or @ as a formula, unless it is a number.
 _UNSAFE = re.compile(r'.*\||[=+@-](?![\d.]+$).', re.DOTALL)

@@ -76,7 +76,8 @@ def _check_roles(where, reading, table, is_numeric):
 
 def _check_spelling(where, cells, notation):
   """Rejects sites that are the same number, such as 1 and 1.0."""
-  cells, seen = cells.drop_duplicates(), {}
+  cells = cells.drop_duplicates()
+  seen: dict[float, str] = {}
   for (row, name), number in zip(cells.items(), notation.numbers([*cells])):
     other = seen.setdefault(number, name) if number == number else name
     if other != name:
