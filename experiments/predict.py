@@ -166,7 +166,7 @@ def _examples(trained) -> tuple[np.ndarray, dict[str, Sequence]]:
   table = csv_files.read(where, path, notation)
   kept = _KEPT.value
   csv_files.check_columns(where, table, kept, 'which --keep_columns names')
-  x = csv_files.encode_like(where, table, task.features, notation)
+  x = csv_files.rows_like(path, task.features, where, notation)
   name = pathlib.PurePath(path).name
   print(f'{name}: {len(x)} rows: {encoding.describe(x, task.features)}')
   used = [*encoding.columns(task.features), *kept]

@@ -54,13 +54,10 @@ def read(
   except (OSError, csv.Error) as error:
     raise ValueError(f'{where} cannot be read as a .csv: {error}.') from error
   header = rows[0]
-  for other in table_format.SEPARATORS if len(header) == 1 else ():
+  for other in ',;|\t' if len(header) == 1 else '':
     if other in header[0]:
-      named = 'tab' if other == '\t' else other
-      raise ValueError(
-        f'{where} is separated by {other!r}, not by {separator!r}: set '
-        f'--separator={named!r} in the run.'
-      )
+      flag = '--separator=' + repr(other.replace('\t', 'tab'))
+      raise ValueError(f'{where} is separated by {other!r}: set {flag}.')
   for at, row in enumerate(rows, start=1):
     if len(row) != len(header):
       raise ValueError(
@@ -162,18 +159,7 @@ def rows_like(
       f"{where}: server examples can come from a .csv only if the clients' "
       'data is a .csv.'
     )
-  return encode_like(
-    where, read(where, str(path), notation), features, notation
-  )
-
-
-def encode_like(
-  where: str,
-  table: Any,
-  features: encoding.Features,
-  notation: table_format.TableFormat,
-) -> np.ndarray:
-  """Returns the rows of a table that is read, as `rows_like`."""
+  table = read(where, str(path), notation)
   used = encoding.columns(features)
   check_columns(where, table, used, 'which clients train on')
   numbers = {f.column for f in features if f.value is None}
@@ -243,10 +229,8 @@ def check_notation(
 ) -> None:
   """Raises a ValueError for a text that is a number in another notation.
 
-  Args:
-    words: Row and text of cells of a column that are not numbers.
-    given: All texts of the column that are not missing values.
-    notation: Notation of the table.
+  `words` are rows and texts of a column that are not numbers, and `given` is
+  all texts that are not missing values.
   """
   first: dict[str, int] = {}
   for row, word in words:

@@ -56,27 +56,25 @@ def describe(x: np.ndarray, features: Features) -> str:
   """
   same = (x == x[0]) | (np.isnan(x) & np.isnan(x[0]))
   varies = ~same.all(axis=0) | (len(x) == 1)
-  of_column: dict[str, list[int]] = {}
-  for at, feature in enumerate(features):
-    of_column.setdefault(feature.column, []).append(at)
-  numbers, constants, shown = 0, 0, []
-  for column, places in of_column.items():
-    values = [value for at in places if (value := features[at].value)]
-    if not varies[places].any():
-      constants += 1
-    elif not values:
-      numbers += 1
-    else:
-      more = ' ...' if len(values) > _SHOWN else ''
-      shown.append(f'{column}: {" ".join(values[:_SHOWN])}{more}')
+  values: dict[str, list[str]] = {f.column: [] for f in features}
+  for column, value in features:
+    values[column] += [value] if value else []
+  varying = {f.column for f, varied in zip(features, varies) if varied}
+  words = {c: found for c, found in values.items() if c in varying and found}
+  numbers, constants = len(varying) - len(words), len(values) - len(varying)
+  shown = [f'{c}: {_some(found, " ")}' for c, found in words.items()]
+  listed = _some(shown, '; ')
   gaps = x[:, [feature.value == '' for feature in features]].sum()
-  listed = '; '.join([*shown[:_SHOWN], *['...'] * (len(shown) > _SHOWN)])
   parts = [f'{numbers} number{"s" * (numbers > 1)}'] if numbers else []
   kinds = 'categories' if len(shown) > 1 else 'category'
   parts += [f'{len(shown)} {kinds} ({listed})'] if shown else []
   parts += [f'{constants} constant'] if constants else []
-  parts += [f'{100 * gaps / len(x) / len(of_column):.1f} % missing']
+  parts += [f'{100 * gaps / len(x) / len(values):.1f} % missing']
   return ', '.join(parts)
+
+
+def _some(texts, mark):
+  return mark.join([*texts[:_SHOWN], *['...'] * (len(texts) > _SHOWN)])
 
 
 def has_gaps(features: Features) -> np.ndarray:

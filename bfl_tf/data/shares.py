@@ -70,25 +70,23 @@ def without_small_sites(
   Raises:
     ValueError: The examples have no sites, or all sites are too small.
   """
-  if not least:
-    return dataset
   sizes = {site: len(rows) for site, rows in dataset.splits[name].sites}
   small = [site for site, size in sizes.items() if size < least]
-  where = f'--min_site_examples={least}: --dataset={dataset.name}'
-  if len(small) == len(sizes):
-    why = f'only sites with fewer {name} examples' if sizes else 'no sites'
-    raise ValueError(f'{where} has {why}: lower it, or remove it.')
+  if least and len(small) == len(sizes):
+    raise ValueError(
+      f'--min_site_examples={least}: --dataset={dataset.name} has no site with '
+      f'as many {name} examples: lower it, or remove it.'
+    )
   if not small:
     return dataset
   splits: dict[str, Any] = {}
   for each in dataset.splits if name == 'train' else [name]:
     split = dataset.splits[each]
     if split.ids is not None:
-      ids = np.asarray(split.ids).astype(str)
-      splits[each] = split.take(np.flatnonzero(~np.isin(ids, small)))
-  if name == 'train':
-    ids = np.asarray(dataset.train.ids).astype(str)
-    splits['rows'] = dataset.row_numbers[~np.isin(ids, small)]
+      kept = ~np.isin(np.asarray(split.ids).astype(str), small)
+      splits[each] = split.take(np.flatnonzero(kept))
+      if each == 'train':
+        splits['rows'] = dataset.row_numbers[kept]
   shown = ', '.join(f'{site!r} ({sizes[site]})' for site in small[:20])
   note = (
     f'left out: {len(small)} sites with fewer than {least} {name} examples: '

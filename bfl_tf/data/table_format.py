@@ -12,12 +12,16 @@ import numpy as np
 
 # Common texts for missing values; `Na` is excluded because it may be sodium.
 _MISSING = ('', '?', 'NA', 'N/A', '#N/A', 'NaN', 'NAN', 'nan', 'NULL', 'null')
-SEPARATORS = (',', ';', '\t', '|')
 # Decimal and thousands separators in use.
 _NOTATIONS = (
   ('.', ''), (',', ''), ('.', ','), (',', '.'), ('.', 'space'),
   (',', 'space'), ('.', "'"), (',', "'"),
 )  # fmt: skip
+_MARKS = {
+  'separator': (',', ';', '|', 'tab'),
+  'decimal': ('.', ','),
+  'thousands': (',', '.', "'", 'space'),
+}
 # Characters of a mark with a name; `space` includes no-break spaces.
 _NAMED = {'space': ' \xa0\u202f', 'tab': '\t'}
 
@@ -41,21 +45,14 @@ class TableFormat:
   missing_values: tuple[str, ...] = ()
 
   def __post_init__(self):
-    if self.separator not in ('', 'tab', *SEPARATORS):
+    for flag, marks in _MARKS.items():
+      value = getattr(self, flag)
+      if value not in ('', *marks):
+        raise ValueError(f'--{flag}={value} must be one of {" ".join(marks)}.')
+    if (self.decimal, self.thousands) not in _NOTATIONS:
       raise ValueError(
-        f'--separator={self.separator} must be a comma, a semicolon, | or tab.'
-      )
-    if self.decimal not in ('.', ','):
-      raise ValueError(f'--decimal={self.decimal} must be a point or a comma.')
-    if self.thousands not in {each for _, each in _NOTATIONS}:
-      raise ValueError(
-        f"--thousands={self.thousands} must be a comma, a point, ', space, or "
-        'empty.'
-      )
-    if self.thousands == self.decimal:
-      raise ValueError(
-        f'--thousands={self.thousands} is also the decimal separator: set '
-        '--decimal or --thousands to another character.'
+        f'--decimal={self.decimal} and --thousands={self.thousands} must be '
+        'different marks.'
       )
 
   def separator_of(self, path: str) -> str:
@@ -94,8 +91,6 @@ class TableFormat:
     is_number = _pattern(self.decimal, self.thousands).fullmatch
     gone = _NAMED.get(self.thousands, self.thousands)
     table = str.maketrans(self.decimal, '.', gone)
-    if self.decimal == '.' and not gone:
-      return np.array([float(c) if is_number(c) else math.nan for c in cells])
     return np.array(
       [float(c.translate(table)) if is_number(c) else math.nan for c in cells]
     )
@@ -108,13 +103,8 @@ class TableFormat:
       all_cells: All texts of its column that are not missing values.
     """
     flags = self._flags([word])
-    if not flags:
-      return ''
-    flags = self._flags(all_cells) or flags
-    return (
-      ' or '.join(filter(None, flags))
-      or 'a % in all cells of the column or in none'
-    )
+    same = [flag for flag in self._flags(all_cells) or flags if flag]
+    return ' or '.join(same or ['% in all cells or in none'] * len(flags[:1]))
 
   def _flags(self, words) -> list[str]:
     """Returns all choices of flags with which these words are numbers."""

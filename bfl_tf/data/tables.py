@@ -94,13 +94,13 @@ def _notes(reading, rows, features, names):
   sites = [site for site, _ in rows.sites]
   size = f'{len(rows.y)} rows' + (f', {len(sites)} sites' if sites else '')
   yield f'{name}: {size}: {encoding.describe(rows.x, features)}'
-  numbers = {f.column: rows.x[:, i] for i, f in enumerate(features) if not f[1]}
+  numbers = {reading.label_column: rows.y} if rows.is_numeric else {}
   texts = {reading.label_column: names, reading.client_column: sites}
-  for column, value in features:
-    if value:
+  for (column, value), x in zip(features, rows.x.T):
+    if value is None:
+      numbers[column] = x
+    elif value:
       texts[column] = (*texts.get(column, ()), value)
-  if rows.is_numeric:
-    numbers[reading.label_column] = rows.y
   suspects = [f'{c!r} has {s}' for c in numbers if (s := _sentinel(numbers[c]))]
   if suspects:
     yield (

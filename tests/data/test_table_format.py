@@ -100,7 +100,7 @@ BAD = {
   "the site '=1.1'": ({'site': ['=1+1', 'b', 'c']}, SITES),
   '--separator=x': ({}, {'separator': 'x'}),
   '--decimal=;': ({}, {'decimal': ';'}),
-  '--thousands=,': ({}, {'decimal': ',', 'thousands': ','}),
+  '--decimal=, and --thousands=,': ({}, {'decimal': ',', 'thousands': ','}),
   '--client_column and --label_column': ({}, {'client_column': 'label'}),
   '--ignore_columns and --label_column': ({}, {'ignore_columns': ('label',)}),
   '--ignore_columns and --client_column': (
@@ -117,7 +117,7 @@ BAD = {
   ),
   "'label' has fractions": ({'label': ['0,5', '1,5'], 'mark': ';'},
                             {'decimal': ',', 'separator': ';'}),
-  '--min_site_examples=2: .*no sites': ({}, {'min_site_examples': 2}),
+  '--min_site_examples=2: .*no site': ({}, {'min_site_examples': 2}),
   '--min_site_examples=21': ({}, {**SITES, 'min_site_examples': 21}),
 }  # fmt: skip
 
