@@ -120,9 +120,7 @@ def _late() -> dict[str, Any]:
 def _measured(row: _Row, config: Config, repeats: int) -> dict[str, Any]:
   """Returns the columns of a row; dashes if the peer is missing or dies."""
   columns: dict[str, Any] = {'peer': row.peer}
-  columns |= dict.fromkeys(
-    ('images/s', 'min', 'max', 'MiB', 'seconds to begin')
-  )
+  columns |= dict.fromkeys(('images/s', 'min', 'max', 'MiB', 'first round (s)'))
   if row.needs and not importlib.util.find_spec(row.needs):
     return columns
   its = config.replace(**row.changes)
@@ -139,7 +137,7 @@ def _measured(row: _Row, config: Config, repeats: int) -> dict[str, Any]:
   speeds = [images / each for each in seconds]
   middle = stats.median(speeds), min(speeds), max(speeds)
   columns |= zip(('images/s', 'min', 'max'), map(round, middle))
-  return columns | {'MiB': round(memory), 'seconds to begin': round(begun, 1)}
+  return columns | {'MiB': round(memory), 'first round (s)': round(begun, 1)}
 
 
 def _measure(
