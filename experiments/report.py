@@ -76,6 +76,11 @@ def main() -> None:
   command_line.terminable()
   if _SUPERLINK.value:
     return _ask_nodes(path)
+  with finished.locked(path):
+    _report(path)
+
+
+def _report(path):
   run = loading.load_run(path, _ON_TEST.value, _SETS.value)
   own: Iterable[personalized.Personalized] = ()
   if _EPOCHS.value:

@@ -51,9 +51,10 @@ def simulate(
   """
   config = config.replace(engine='flower')
   path = pathlib.Path(output_dir).absolute()
+  results = directory.RunDirectory(path, overwrite)
   replace = 'replace' if overwrite else ''
   execute(_CHILD, [str(path), replace, *flags_file.flag_lines(config)])
-  summary = directory.RunDirectory(path).summary(config.final_round)
+  summary = results.summary(config.final_round)
   if summary is None:
     raise superlink.FlowerError(f'{path} has no summary.')
   return summary
