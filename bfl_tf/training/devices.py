@@ -222,7 +222,7 @@ def in_parallel(workers: Sequence, jobs: Iterable, run: Callable) -> Iterator:
     finally:
       free.put(worker)
 
-  jobs, pool = iter(jobs), _threads(len(workers))
+  jobs, pool = iter(jobs), _threads(len(workers), os.getpid())
   pending = {
     pool.submit(task, job) for job in itertools.islice(jobs, 2 * len(workers))
   }
@@ -245,6 +245,12 @@ def in_parallel(workers: Sequence, jobs: Iterable, run: Callable) -> Iterator:
 
 
 @functools.cache
-def _threads(count: int) -> concurrent.futures.ThreadPoolExecutor:
-  """Returns reusable threads, as TensorFlow keeps memory for each new one."""
+def _threads(
+  count: int, process: int
+) -> concurrent.futures.ThreadPoolExecutor:
+  """Returns reusable threads, as TensorFlow keeps memory for each new one.
+
+  A forked process has new ones, because threads end at a fork.
+  """
+  del process
   return concurrent.futures.ThreadPoolExecutor(count)
