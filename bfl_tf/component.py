@@ -50,12 +50,14 @@ def check(
   kind: Any = base
   if not isinstance(component, kind):
     defect = f'must inherit from {base.__module__}.{base.__qualname__}.'
-  elif needs_name and not component.name:
-    defect = 'needs the class attribute `name`.'
+  elif needs_name and (not component.name or '|' in component.name):
+    defect = 'needs the class attribute `name`, a text without |.'
   else:
     defect = _hook_defect(type(component), base)
   if defect:
     found = f'{type(component).__module__}:{type(component).__qualname__}'
+    if type(component).__module__ == 'builtins':
+      found = f'the returned value {component!r}'
     raise ValueError(f'--{flag}: {found} {defect}')
 
 

@@ -31,6 +31,19 @@ def put(tree: dict[str, Any], name: str, leaf: Any) -> None:
   tree[last] = leaf
 
 
+def bad_key(tree: Any) -> str | None:
+  """Returns a key with the separator, from which names cannot be split."""
+  items = tree.items() if isinstance(tree, Mapping) else ()
+  return next(
+    (
+      found
+      for key, value in items
+      if (found := key if SEPARATOR in str(key) else bad_key(value))
+    ),
+    None,
+  )
+
+
 def save(path: pathlib.Path, tree: Mapping[str, Any]) -> None:
   """Writes all leaves to an `.npz` file atomically."""
   arrays: dict[str, Any] = {

@@ -19,10 +19,12 @@ class Group:
     settings: All flags but the seed, as text, and digests of files and user
       code, by `--flag=name`.
     runs: Run directories, by seed.
+    failures: Reasons why runs are not finished, by seed.
   """
 
   settings: dict[str, str]
   runs: dict[int, pathlib.Path] = dataclasses.field(default_factory=dict)
+  failures: dict[int, str] = dataclasses.field(default_factory=dict)
 
   def directories(self) -> list[pathlib.Path]:
     """Returns the run directories, sorted by seed."""

@@ -86,3 +86,51 @@ def test_reports_are_averaged_over_the_pooled_clients():
 
   _, (info,) = toys.execute(experiment, 1, engine=but_the_first)
   assert info['reporter_examples'] == pytest.approx(3 * np.mean(sizes[1:]))
+
+
+@dataclasses.dataclass(frozen=True)
+class OneValue(toys.Idle):
+  """Returns the mean alone after a step."""
+
+  name: ClassVar[str] = 'one_value'
+
+  def after_step(self, mean, carry, step):
+    return mean
+
+
+@dataclasses.dataclass(frozen=True)
+class BadName(toys.Idle):
+  """Has a name from which a checkpoint could not be read."""
+
+  name: ClassVar[str] = 'a|b'
+
+
+@dataclasses.dataclass(frozen=True)
+class BadKey(toys.Idle):
+  """Has a memory with such a key."""
+
+  name: ClassVar[str] = 'bad_key'
+
+  def init_memory(self, model):
+    return {'sums': {'a|b': np.zeros(2)}}
+
+  def finish(self, model, carry, trace):
+    return model, None, {'sums': {'a|b': tf.zeros(2, tf.float64)}}
+
+
+def number():
+  return 3
+
+
+@pytest.mark.parametrize(
+  'flags, named',
+  [
+    ({'client_parts': own('OneValue')}, 'after_step'),
+    ({'client_parts': own('BadName')}, 'name'),
+    ({'client_parts': own('BadKey')}, 'init_memory'),
+    ({'pooling': f'{__name__}:number'}, f'{__name__}:number'),
+  ],
+)
+def test_wrong_hooks_and_names_are_rejected_before_any_round(flags, named):
+  with pytest.raises(ValueError, match=named):
+    toys.experiment(**flags)
