@@ -21,7 +21,7 @@ from absl import logging
 from flwr import clientapp, serverapp
 from flwr import simulation as flwr_simulation
 
-from bfl_tf import runs, startup
+from bfl_tf import runs, startup, training
 from bfl_tf.config.config import Config
 from bfl_tf.flower import client_side, engine, messages, nodes, superlink
 from bfl_tf.runs import directory, flags_file
@@ -62,7 +62,7 @@ def simulate(
 
 def num_processes(config: Config) -> int:
   """Returns the number of training processes."""
-  return config.num_workers or len(os.sched_getaffinity(0))
+  return training.bounded(config.num_workers)
 
 
 def num_nodes(config: Config) -> int:

@@ -7,12 +7,12 @@ layout, and the optimizer is fused.
 from collections.abc import Callable
 import concurrent.futures
 import multiprocessing
-import os
 from typing import Any
 
 import numpy as np
 import torch
 
+from bfl_tf import training
 from bfl_tf.config.config import Config
 from bfl_tf.runs import executor
 from experiments.benchmarks import torch_peer
@@ -23,7 +23,7 @@ _trains: list[Callable[[int, dict], dict]] = []
 
 def begin(config: Config) -> tuple[str, Callable[[], Any]]:
   """Returns a label and a function that runs one round."""
-  processes = config.num_workers or len(os.sched_getaffinity(0))
+  processes = training.bounded(config.num_workers)
   pool = concurrent.futures.ProcessPoolExecutor(
     processes, multiprocessing.get_context('spawn'), _start, (config,)
   )
