@@ -35,6 +35,7 @@ _EPOCHS = flags.DEFINE_integer(
   'Number of epochs in which each site trains a personalized model from the '
   'global model; 0: no personalized models.',
   lower_bound=0,
+  upper_bound=1_000_000,
 )
 _PROJECTION = flags.DEFINE_enum(
   'projection',

@@ -120,6 +120,11 @@ def execute(
       failed = process.wait()
     finally:
       _end(process)
+    if failed < 0:
+      raise superlink.FlowerError(
+        f"the process of Flower's simulation was ended by signal {-failed}; "
+        'signal 9 often means too little memory.'
+      )
     if failed:
       errors.seek(0)
       last = errors.read().splitlines()[-1:] or [f'it ended with code {failed}']
