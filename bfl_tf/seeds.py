@@ -60,6 +60,22 @@ class Stream:
     return self._words + tf.stack([code, tf.cast(index, tf.int32)])
 
 
+def uniform(shape, seed: tf.Tensor, dtype='float32') -> tf.Tensor:
+  """Returns draws from [0, 1), equal with and without XLA.
+
+  XLA draws the same bits as TensorFlow's kernels, but makes other floats of
+  them. float32 numbers are therefore made here, as by TensorFlow's kernels.
+  """
+  # The algorithm is fixed, because the default differs between devices.
+  if tf.as_dtype(dtype) != tf.float32:
+    return tf.random.stateless_uniform(shape, seed, dtype=dtype, alg='philox')
+  bits = tf.random.stateless_uniform(
+    shape, seed, minval=None, maxval=None, dtype=tf.int32, alg='philox'
+  )
+  kept = tf.bitwise.bitwise_and(bits, 2**23 - 1)
+  return tf.cast(kept, tf.float32) * 2.0**-23
+
+
 def _sequence(run_seed, purpose, indices):
   # CRC32 is used because Python's hash of a string differs between processes.
   # The length tells (5,) from (5, 0), because SeedSequence pads with zeros.

@@ -21,8 +21,10 @@ samples and teachers (prediction), with fitted exponents. Also the time of a
 round's clients on 8, 64 and 512 devices. The table is written to growth.csv in
 --output_dir, the chart to growth.png.
 
-gpu: --case=round on a GPU in float32, in mixed precision and with deterministic
-kernels. Also compares runs with one and four clients per device: seconds per
+gpu: images per second of a round on a GPU, in one table: ours in float32 and
+TensorFloat-32, compiled with XLA and not, with one and four clients per device;
+PyTorch as an expert writes it for a GPU; a PyTorch loop; pfl-research. Also
+compares deterministic runs with one and four clients per device: seconds per
 round, and whether their results are bit-for-bit identical.
 """
 
@@ -152,7 +154,8 @@ def _growth(workers, repeats):
 
 
 def _gpu(workers, repeats):
-  gpu.run(_MODELS.value or ('resnet20', 'lenet5'), workers, repeats)
+  names = _MODELS.value or ('pfl_cnn', 'lenet5', 'resnet20')
+  gpu.run(names, workers, repeats)
 
 
 _CASES: dict[str, Callable[[int, int], None]] = {

@@ -10,6 +10,7 @@ import dataclasses
 import errno
 import functools
 import inspect
+import io
 import os
 import pathlib
 import re
@@ -76,6 +77,7 @@ def main(function: Callable[..., int | None]) -> None:
   Args:
     function: Function without parameters, or with one for positional arguments.
   """
+  encodable()
   takes_words = bool(inspect.signature(function).parameters)
 
   def body(arguments: Sequence[str]) -> int | None:
@@ -127,6 +129,13 @@ def main(function: Callable[..., int | None]) -> None:
     # Python flushes the remaining output once more at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(141)
+
+
+def encodable() -> None:
+  """Prints characters that the terminal cannot encode as escapes."""
+  for stream in (sys.stdout, sys.stderr):
+    if isinstance(stream, io.TextIOWrapper):
+      stream.reconfigure(errors='backslashreplace')
 
 
 def _is_ours(error):

@@ -39,6 +39,17 @@ def calibrate_on_test() -> flags.FlagHolder[float]:
   )
 
 
+def min_site_examples() -> flags.FlagHolder[int]:
+  """Defines the minimum number of test examples of a site."""
+  return flags.DEFINE_integer(
+    'min_site_examples',
+    0,
+    'Minimum number of test examples of a site; smaller sites are left out and '
+    'listed.',
+    lower_bound=0,
+  )
+
+
 def num_mc_samples() -> flags.FlagHolder[int | None]:
   """Defines the number of forward passes of a stochastic model."""
   return flags.DEFINE_integer(

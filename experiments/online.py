@@ -10,7 +10,7 @@ the change is not possible, and nothing was changed.
 
 from absl import flags
 
-from bfl_tf import analysis, federation, run_files
+from bfl_tf import analysis, federation, metrics, run_files
 from bfl_tf.analysis import online
 from bfl_tf.federation import evaluation
 from bfl_tf.runs import checkpoints, flags_file
@@ -44,7 +44,7 @@ def main() -> None:
   print(f'sent     {info["bytes_up"]} bytes up, {info["bytes_down"]} down')
   for name in ('accuracy', 'rmse', 'nll', 'ece'):
     if name in scores:
-      print(f'{name:8} {scores[name]:.4f}')
+      print(f'{name:8} {metrics.as_text(scores[name])}')
 
 
 def _changed(path, change):

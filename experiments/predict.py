@@ -10,6 +10,7 @@ cell is wrong, and nothing was written.
 
 from collections.abc import Sequence
 import csv
+import pathlib
 import shlex
 
 from absl import flags
@@ -43,7 +44,7 @@ def main() -> None:
   trained = analysis.load(run)
   if not path.parent.is_dir():
     raise ValueError(f'--output={path}: the folder {path.parent} is missing.')
-  x, kept = _examples(trained.task)
+  x, kept = _examples(trained)
   sets = _read_sets(run, trained)
   found = _predictions(trained, sets, x)
   for name in found.keys() & kept.keys():
@@ -144,26 +145,30 @@ def _predictions(trained, sets, x) -> dict[str, Sequence]:
   return columns
 
 
-def _examples(task) -> tuple[np.ndarray, dict[str, Sequence]]:
+def _examples(trained) -> tuple[np.ndarray, dict[str, Sequence]]:
   """Returns the input's examples, and the columns that are kept."""
   path, where = _INPUT.value, f'--input={_INPUT.value}'
+  task = trained.task
   kind = names.kind(path)
   if kind != 'csv' and _KEPT.value:
     raise ValueError('--keep_columns: --input must be a .csv.')
   if kind == 'npz':
     return npz.inputs('input', path, _ARRAYS), {}
   if kind != 'csv':
-    raise ValueError(f'{where} must be a .csv or an .npz with x.')
+    raise ValueError(f'{where} must be a .csv, a .tsv or an .npz with x.')
   if not task.features:
     shape = ', '.join(map(str, ('num_examples', *task.input_shape)))
     raise ValueError(
       f'{where}: the run was not trained on a .csv: use an .npz with x of '
       f'shape [{shape}].'
     )
-  table = csv_files.read(where, path)
+  notation = trained.config.notation
+  table = csv_files.read(where, path, notation)
   kept = _KEPT.value
   csv_files.check_columns(where, table, kept, 'which --keep_columns names')
-  x = csv_files.rows_like(path, task.features, where)
+  x = csv_files.rows_like(path, task.features, where, notation)
+  name = pathlib.PurePath(path).name
+  print(f'{name}: {len(x)} rows: {encoding.describe(x, task.features)}')
   used = [*encoding.columns(task.features), *kept]
   unused = [name for name in table if name not in used]
   if unused:

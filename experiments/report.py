@@ -28,6 +28,7 @@ from bfl_tf.runs import checkpoints
 from experiments import command_line, finished
 
 _ON_TEST = finished.calibrate_on_test()
+_MIN_SITE_EXAMPLES = finished.min_site_examples()
 flags.adopt_module_key_flags(finished)
 _EPOCHS = flags.DEFINE_integer(
   'personalize_epochs',
@@ -82,7 +83,11 @@ def main() -> None:
 
 
 def _report(path):
-  run = loading.load_run(path, _ON_TEST.value, _SETS.value)
+  run = loading.load_run(
+    path, _ON_TEST.value, _SETS.value, _MIN_SITE_EXAMPLES.value
+  )
+  for note in run.dataset.notes:
+    print(note)
   own: Iterable[personalized.Personalized] = ()
   if _EPOCHS.value:
     state = checkpoints.restore(path)
@@ -97,10 +102,10 @@ def _report(path):
 
 
 def _ask_nodes(path):
-  if _EPOCHS.value or _ON_TEST.value:
+  if _EPOCHS.value or _ON_TEST.value or _MIN_SITE_EXAMPLES.value:
     command_line.fail(
-      '--superlink: nodes send scores only: remove '
-      '--personalize_epochs and --calibrate_on_test.'
+      '--superlink: nodes send scores only: remove --personalize_epochs, '
+      '--calibrate_on_test and --min_site_examples.'
     )
   absolute = command_line.on_server('--run', path)
   flower = command_line.flower('--superlink')

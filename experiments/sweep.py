@@ -18,7 +18,7 @@ import pathlib
 
 from absl import flags
 
-from bfl_tf import files
+from bfl_tf import files, metrics
 from bfl_tf.runs import executor, groups, study
 from experiments import command_line, compare
 from experiments.harness import estimates, search_space
@@ -114,7 +114,7 @@ def _compare(runs, root):
     name, mean = found
     path = root / 'best.flags'
     files.write_text(path, search_space.flags_of(runs[name][0].directory))
-    print(f'best by {score}, {mean:.4f}: {name}, in {path}')
+    print(f'best by {score}, {metrics.as_text(mean)}: {name}, in {path}')
   elif score:
     print(f'no setting is selected by {score}: each lacks a finished seed')
 

@@ -22,6 +22,7 @@ from bfl_tf.runs import tables
 from experiments import command_line, finished
 
 _ON_TEST = finished.calibrate_on_test()
+_MIN_SITE_EXAMPLES = finished.min_site_examples()
 _SAMPLES = finished.num_mc_samples()
 flags.adopt_module_key_flags(finished)
 _OTHERS = {
@@ -53,7 +54,9 @@ def main() -> None:
 
 
 def _evaluate(path):
-  run = loading.load_run(path, _ON_TEST.value)
+  run = loading.load_run(
+    path, _ON_TEST.value, min_site_examples=_MIN_SITE_EXAMPLES.value
+  )
   evaluated = uncertainty.evaluate(
     run,
     list(others(run.dataset)),

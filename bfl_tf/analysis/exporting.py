@@ -74,8 +74,15 @@ class _Module(tf.Module):
         'epistemic_uncertainty': predictive.epistemic,
       }
       if is_numeric:
+        unit = predictor.likelihood.label_unit
         scale = tf.sqrt(predictive.aleatoric + predictive.epistemic)
-        return {'mean': predictive.mean[:, 0], 'scale': scale, **uncertainty}
+        if unit != 1:
+          uncertainty = {
+            name: tf.cast(variance, tf.float64) * unit**2
+            for name, variance in uncertainty.items()
+          }
+        mean = predictive.mean[:, 0] * unit
+        return {'mean': mean, 'scale': scale * unit, **uncertainty}
       p = tf.cast(predictive.mean, tf.float64)
       entropy = -tf.reduce_sum(tf.math.xlogy(p, p), -1)
       largest = np.log(trained.task.num_classes)

@@ -32,8 +32,8 @@ def read(
   Args:
     config: Config of the run whose network is used.
     name: Name of a data set. The run's own data set is read with the run's
-      flags, so that its test examples stay held out. Another .csv file is read
-      with the run's column flags.
+      flags, so that its test examples stay held out. Another table is read with
+      the run's flags of columns and notation.
     train_split: TFDS split of the training examples.
     test_split: TFDS split of the test examples.
 
@@ -42,7 +42,8 @@ def read(
   """
   if name != config.dataset:
     is_table = names.kind(name) == 'csv'
-    reading = {key: getattr(config, key) for key in data.COLUMNS if is_table}
+    used = (*data.COLUMNS, *data.FORMAT) if is_table else ()
+    reading = {key: getattr(config, key) for key in used}
     return data.load(
       name,
       train_split=train_split,

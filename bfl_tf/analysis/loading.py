@@ -45,6 +45,7 @@ def load_run(
   run_dir: str | os.PathLike,
   calibrate_on_test: float = 0.0,
   score: str = 'lac',
+  min_site_examples: int = 0,
 ) -> LoadedRun:
   """Loads a finished run and its data.
 
@@ -54,6 +55,8 @@ def load_run(
       without calibration examples; these examples are not scored.
     score: Score of the prediction sets, one of `metrics.SET_SCORES`; ignored
       for numeric labels.
+    min_site_examples: Minimum number of test examples of a site; smaller sites
+      are left out.
 
   Raises:
     ValueError: The directory cannot be loaded, as by `load`, or contains a
@@ -79,6 +82,7 @@ def load_run(
       'export, which need no training data.'
     )
   trained.task.check_examples(path, found)
+  dataset = shares.without_small_sites(dataset, 'test', min_site_examples)
   if dataset.calibration is not None:
     if calibrate_on_test:
       raise ValueError(

@@ -219,7 +219,8 @@ class Trained:
       predictive = training.predict(
         self._predictors, self.weights, x, seed=draws, num_samples=count
       )
-    probs, *variances = predictive[:3]
+    likelihood = self._predictors[0].likelihood
+    probs, *variances = likelihood.in_label_unit(predictive)[:3]
     if self.task.is_numeric:
       return NumericPrediction(probs[:, 0], np.sqrt(sum(variances)), *variances)
     return Prediction(probs, metrics.normalized_entropy(probs), *variances)

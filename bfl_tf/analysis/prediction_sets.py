@@ -20,7 +20,7 @@ from bfl_tf import files, metrics, run_files
 from bfl_tf.metrics import conformal
 
 LEVELS = (0.9, 0.95)
-RESIDUAL = 'residual'
+RESIDUAL = 'log_residual'
 
 
 class PredictionSets(NamedTuple):
@@ -108,7 +108,8 @@ def read(run_dir: str | os.PathLike) -> PredictionSets | None:
     raise files.UnreadableError(
       f'{path} has a threshold that is NaN: run "bfl-tf report" again.'
     )
-  if content.pop('num_bins', None) != conformal.NUM_BINS:
+  same = content.pop('num_bins', None) == conformal.NUM_BINS
+  if not same or content.get('score') not in (*metrics.SET_SCORES, RESIDUAL):
     raise ValueError(
       f'{path} was written by another version: run "bfl-tf report" again.'
     )

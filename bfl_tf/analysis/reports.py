@@ -184,7 +184,8 @@ def _summary(sites: Sequence[Row], last: Sequence[str]) -> Iterator[Row]:
     return max(values) if large else min(values)
 
   def spread(_, values):
-    return np.std(values, ddof=1) if len(values) > 1 else 0.0
+    with np.errstate(invalid='ignore'):  # Intervals may be unbounded.
+      return np.std(values, ddof=1) if len(values) > 1 else 0.0
 
   yield over('mean of all sites', mean)
   yield over('worst site', worst)

@@ -361,6 +361,13 @@ class Machine:
     bool,
     Setting('Compute convolutions and matrix products in bfloat16.'),
   ] = False
+  jit_compile: Annotated[
+    bool,
+    Setting(
+      'Compile the steps of the local training with XLA, for GPUs; slower on a '
+      'CPU.'
+    ),
+  ] = False
   engine: Annotated[
     str,
     Setting(

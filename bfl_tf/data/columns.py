@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bfl_tf.data import encoding
+from bfl_tf.data import encoding, table_format
 from bfl_tf.data import moments as moments_lib
 
 
@@ -75,6 +75,8 @@ class Dataset:
     moments: Moments for the normalization; None for those of the training
       examples.
     numbers: Moments of numeric labels; None for those of the training examples.
+    notation: Notation of a table's cells.
+    notes: Lines to print about the source: a description, warnings.
   """
 
   name: str
@@ -88,6 +90,8 @@ class Dataset:
   features: encoding.Features = ()
   moments: moments_lib.Moments | None = None
   numbers: moments_lib.Moments | None = None
+  notation: table_format.TableFormat = table_format.DEFAULT
+  notes: tuple[str, ...] = ()
 
   def recoded(self, features: encoding.Features) -> 'Dataset':
     """Returns the data set with its rows encoded by the features of all sites.

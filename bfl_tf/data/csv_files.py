@@ -1,11 +1,11 @@
-"""Reading and encoding of .csv files.
+"""Reading and encoding of tables.
 
 A row is an example, and a column has numbers or categories. Columns are found
 by name, so that their order in the file does not matter. Errors count rows as a
 spreadsheet does: the header is row 1. Empty lines are not counted.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 import csv
 import os
 import pathlib
@@ -15,17 +15,19 @@ from typing import Any
 import numpy as np
 
 from bfl_tf.config import registry
-from bfl_tf.data import arrays, encoding
+from bfl_tf.data import arrays, encoding, table_format
 
 _LARGEST = np.finfo(np.float32).max
-_NUMBER = r'[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?'
-# Common texts for missing values; `Na` is excluded because it may be sodium.
-MISSING = ('', '?', 'NA', 'N/A', '#N/A', 'NaN', 'NAN', 'nan', 'NULL', 'null')
+_WHOLE = re.compile(r'(-?\d+)\.0+')
 # Columns of names, dates or notes have fewer cells per category.
 _CELLS_PER_CATEGORY = 3
 
 
-def read(where: str, path: str) -> Any:
+def read(
+  where: str,
+  path: str,
+  notation: table_format.TableFormat = table_format.DEFAULT,
+) -> Any:
   """Returns the stripped cells of a UTF-8 file as a data frame of texts.
 
   Raises:
@@ -34,53 +36,51 @@ def read(where: str, path: str) -> Any:
   """
   import pandas
 
+  separator = notation.separator_of(path)
   try:
     # Files of spreadsheets may begin with a byte order mark.
     with open(path, newline='', encoding='utf-8-sig') as file:
+      lines = csv.reader(file, delimiter=separator, strict=True)
       # `pandas.read_csv` would take short rows for rows with missing values.
-      rows = [row for row in csv.reader(file, strict=True) if row]
+      rows = [[*map(str.strip, row)] for row in lines if row] or [['']]
   except FileNotFoundError as error:
     folder = pathlib.Path(path).absolute().parent
     near = registry.hint(
-      pathlib.Path(path).name, [each.name for each in folder.glob('*.csv')]
+      pathlib.Path(path).name, [each.name for each in folder.glob('*.?sv')]
     )
     raise ValueError(f'{where}: no such file.{near}') from error
   except UnicodeDecodeError as error:
     raise ValueError(f'{where} is not UTF-8 text: save it as UTF-8.') from error
   except (OSError, csv.Error) as error:
     raise ValueError(f'{where} cannot be read as a .csv: {error}.') from error
+  header = rows[0]
+  for other in ',;|\t' if len(header) == 1 else '':
+    if other in header[0]:
+      flag = '--separator=' + repr(other.replace('\t', 'tab'))
+      raise ValueError(f'{where} is separated by {other!r}: set {flag}.')
   for at, row in enumerate(rows, start=1):
-    if len(row) != len(rows[0]):
+    if len(row) != len(header):
       raise ValueError(
         f'{where}: row {at} has {len(row)} cells, but the header has '
-        f'{len(rows[0])}: correct this row.'
+        f'{len(header)}: correct this row.'
       )
-  table = pandas.DataFrame(rows or [['']], dtype=object)
-  table.index += 1
-  header, table = table.iloc[0].str.strip(), table[1:]
-  if '' in set(header) or not header.is_unique:
+  if '' in header or len({*header}) < len(header):
     raise ValueError(
       f'{where}: the first row must contain a different name for every '
-      f'column, separated by commas, got {",".join(header)!r}.'
+      f'column, separated by {separator!r}, got {",".join(header)!r}.'
     )
-  if table.empty:
+  if len(rows) == 1:
     raise ValueError(f'{where} has no row below its header.')
-  return table.apply(lambda column: column.str.strip()).set_axis(header, axis=1)
-
-
-def is_number(text: str) -> bool:
-  """Returns whether a cell is a number."""
-  return re.fullmatch(_NUMBER, text) is not None
+  index = range(2, len(rows) + 1)
+  return pandas.DataFrame(rows[1:], index, header, dtype=object)
 
 
 def check_columns(where: str, table: Any, wanted: Sequence[str], why: str):
   """Raises a ValueError that names the first missing column."""
   for name in wanted:
     if name not in table:
-      hint = ' Separate columns by commas.' if len(table.columns) == 1 else ''
       raise ValueError(
         f'{where} has no column {name!r}, {why}; it has {", ".join(table)}.'
-        f'{hint}'
       )
 
 
@@ -89,6 +89,7 @@ def encode(
   table: Any,
   categorical: Collection[str] = (),
   like: encoding.Features = (),
+  notation: table_format.TableFormat = table_format.DEFAULT,
 ) -> tuple[np.ndarray, encoding.Features]:
   """Encodes the columns of a table as features.
 
@@ -98,6 +99,7 @@ def encode(
     categorical: Columns of categories, even if their cells are numbers. Other
       columns are categorical if no cell is a number.
     like: Features of another table; this table is encoded in the same way.
+    notation: Notation of numbers and missing values.
 
   Returns:
     `[num_rows, num_features]` float32, NaN where a number is missing; and the
@@ -106,11 +108,15 @@ def encode(
   Raises:
     ValueError: Columns cannot be encoded; the message names up to ten of them.
   """
+  known: dict[str, list[encoding.Feature]] = {}
+  for feature in like:
+    known.setdefault(feature.column, []).append(feature)
   found, values, defects = [], [], []
   for name, cells in table.items():
-    wanted = [feature for feature in like if feature.column == name]
     try:
-      features, x = _encode(cells, name in categorical, wanted)
+      features, x = _encode(
+        cells, name in categorical, known.get(name), notation
+      )
     except ValueError as error:
       defects.append(f'column {name!r} has {error}')
     else:
@@ -130,7 +136,10 @@ def encode(
 
 
 def rows_like(
-  path: str | os.PathLike, features: encoding.Features, where: str = ''
+  path: str | os.PathLike,
+  features: encoding.Features,
+  where: str = '',
+  notation: table_format.TableFormat = table_format.DEFAULT,
 ) -> np.ndarray:
   """Returns the rows of a table, encoded with the features of another table.
 
@@ -139,6 +148,7 @@ def rows_like(
     features: Features of the other table, such as `Dataset.features` or a run's
       `task.features`.
     where: Name of the file in errors.
+    notation: Notation of the other table, such as a config's `notation`.
 
   Raises:
     ValueError: A column is missing, or cells do not match the features.
@@ -149,48 +159,84 @@ def rows_like(
       f"{where}: server examples can come from a .csv only if the clients' "
       'data is a .csv.'
     )
-  table, used = read(where, str(path)), encoding.columns(features)
+  table = read(where, str(path), notation)
+  used = encoding.columns(features)
   check_columns(where, table, used, 'which clients train on')
   numbers = {f.column for f in features if f.value is None}
-  return encode(where, table[used], {*used} - numbers, features)[0]
+  categorical = {*used} - numbers
+  return encode(where, table[used], categorical, features, notation)[0]
 
 
-def _encode(cells, is_categorical, like):
+def _encode(cells, is_categorical, like, notation):
   """Returns the features of a column, and the float32 values of each."""
-  is_number = cells.str.fullmatch(_NUMBER) & (not is_categorical)
-  numbers = cells.where(is_number).astype(np.float64)
-  finite = numbers.where(abs(numbers) <= _LARGEST)
+  texts = cells.tolist()
+  numbers = np.full(len(texts), np.nan)
+  if not is_categorical:
+    numbers = notation.numbers(texts)
+  is_number = np.isfinite(numbers) & (abs(numbers) <= _LARGEST)
+  at = np.full(len(texts), None, object)
+  rest = np.flatnonzero(~is_number)
+  words = [texts[i] for i in rest]
   # 1.0 and 1 are the same category.
-  words = cells.where(~cells.isin(MISSING), '')[finite.isna()]
-  words = words.str.replace(r'^(-?\d+)\.0+$', r'\1', regex=True)
+  at[rest] = [
+    '' if gap else _WHOLE.sub(r'\1', word) if _WHOLE.fullmatch(word) else word
+    for word, gap in zip(words, notation.is_missing(words))
+  ]
   if not like:
     if not is_categorical:
-      _check(numbers, words[words != ''])
-    kinds = {*words, *([None] if len(words) < len(cells) else [])}
-    like = encoding.of_column(cells.name, kinds)
+      _check(texts, at, numbers, notation)
+    like = encoding.of_column(cells.name, {*at})
   known = [feature.value for feature in like]
-  for row, word in words[~words.isin(known)].items():
-    why = 'not a finite number' if None in known else 'new to the run'
-    raise ValueError(
-      f'{word!r} in row {row}, '
-      f'{why if word else "a missing value, which no site had in training"}'
-    )
-  at = words.reindex(cells.index)
+  for i in rest:
+    if at[i] not in known:
+      why = 'not a finite number' if None in known else 'new to the run'
+      raise ValueError(
+        f'{at[i]!r} in row {cells.index[i]}, '
+        f'{why if at[i] else "a missing value, which no site had in training"}'
+      )
+  finite = np.where(is_number, numbers, np.nan)
   return like, [
     np.float32(finite if value is None else at == value) for value in known
   ]
 
 
-def _check(numbers, words):
+def _check(texts, at, numbers, notation):
   """Raises a ValueError if a column holds neither numbers nor categories."""
-  if len(words) and numbers.count():
+  rows = [row for row, word in enumerate(at, start=2) if word]
+  words = [texts[row - 2] for row in rows]
+  if words:
+    given = [text for text, word in zip(texts, at) if word != '']
+    check_notation(zip(rows, words), given, notation)
+  is_number = ~np.isnan(numbers)
+  if words and is_number.any():
     raise ValueError(
       f'numbers, and {len(words)} cells that are not finite float32 numbers: '
-      f'{words.iloc[0]!r} in row {words.index[0]}'
+      f'{words[0]!r} in row {rows[0]}'
     )
-  if len(words) < _CELLS_PER_CATEGORY * words.nunique():
+  distinct = len({*at} - {'', None})
+  if len(words) < _CELLS_PER_CATEGORY * distinct:
     raise ValueError(
-      f'{words.nunique()} texts in {len(words)} cells, too many for categories'
+      f'{distinct} texts in {len(words)} cells, too many for categories'
     )
-  if numbers.count() and arrays.is_lost(numbers.dropna().to_numpy()):
+  if is_number.any() and arrays.is_lost(numbers[is_number]):
     raise ValueError(arrays.LOST)
+
+
+def check_notation(
+  words: Iterable[tuple[int, str]],
+  given: Collection[str],
+  notation: table_format.TableFormat,
+) -> None:
+  """Raises a ValueError for a text that is a number in another notation.
+
+  `words` are rows and texts of a column that are not numbers, and `given` is
+  all texts that are not missing values.
+  """
+  first: dict[str, int] = {}
+  for row, word in words:
+    first.setdefault(word, row)
+  for word, row in first.items():
+    if remedy := notation.remedy(word, given):
+      raise ValueError(
+        f'the number {word!r} in row {row} as a text (to read it: {remedy})'
+      )

@@ -4,12 +4,15 @@ import dataclasses
 from typing import Annotated
 
 from bfl_tf.config.settings import Setting
-from bfl_tf.data import builtin
+from bfl_tf.data import builtin, table_format
 
-# Fields that apply only to .csv files.
+# Fields that apply only to tables: names of columns, and notation of cells.
 COLUMNS = (
   'label_column', 'client_column', 'ignore_columns', 'categorical_columns',
 )  # fmt: skip
+FORMAT = tuple(
+  field.name for field in dataclasses.fields(table_format.TableFormat)
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +23,7 @@ class DatasetConfig:
     str,
     Setting(
       f'Data set: {", ".join(builtin.BUILTIN)}, tiny_imagenet, a TFDS name, '
-      'the path of an .npz or .csv file, or package.module:function.'
+      'the path of an .npz, .csv or .tsv file, or package.module:function.'
     ),
   ] = 'digits'
   train_split: Annotated[
@@ -77,3 +80,40 @@ class DatasetConfig:
     tuple[str, ...],
     Setting('Numeric columns of a .csv file that are categorical.'),
   ] = ()
+  min_site_examples: Annotated[
+    int,
+    Setting(
+      'Minimum number of examples of a site; smaller sites are left out and '
+      'listed.',
+      ge=0,
+    ),
+  ] = 0
+  separator: Annotated[
+    str,
+    Setting(
+      'Separator of the cells of a table: a comma, a semicolon, | or tab; '
+      'empty for a comma, and for a tab in a .tsv file.'
+    ),
+  ] = ''
+  decimal: Annotated[
+    str, Setting('Decimal separator of the numbers of a table: . or a comma.')
+  ] = '.'
+  thousands: Annotated[
+    str,
+    Setting(
+      "Thousands separator of the numbers of a table: a comma, . or ', or "
+      'space; empty for none.'
+    ),
+  ] = ''
+  missing_values: Annotated[
+    tuple[str, ...],
+    Setting(
+      'Cells of a table that are missing values, such as -999, besides empty '
+      'cells, ?, NA, NaN, NULL.'
+    ),
+  ] = ()
+
+  @property
+  def notation(self) -> table_format.TableFormat:
+    """Notation of the cells of a table."""
+    return table_format.TableFormat(*(getattr(self, name) for name in FORMAT))

@@ -13,6 +13,10 @@ import numpy as np
 
 from bfl_tf.data import moments
 
+# Largest number of columns with categories, and of their categories, in a
+# description.
+_SHOWN = 4
+
 
 class Feature(NamedTuple):
   """The meaning of one number of an example.
@@ -41,6 +45,36 @@ def of_column(column: str, values: Set[str | None]) -> list[Feature]:
     Feature(column, value)
     for value in sorted(values, key=lambda v: (v is not None, v or ''))
   ]
+
+
+def describe(x: np.ndarray, features: Features) -> str:
+  """Returns the kinds of the columns of a table, such as `2 numbers`.
+
+  Args:
+    x: Rows, `[num_rows, num_features]`.
+    features: Features of the table.
+  """
+  same = (x == x[0]) | (np.isnan(x) & np.isnan(x[0]))
+  varies = ~same.all(axis=0) | (len(x) == 1)
+  values: dict[str, list[str]] = {f.column: [] for f in features}
+  for column, value in features:
+    values[column] += [value] if value else []
+  varying = {f.column for f, varied in zip(features, varies) if varied}
+  words = {c: found for c, found in values.items() if c in varying and found}
+  numbers, constants = len(varying) - len(words), len(values) - len(varying)
+  shown = [f'{c}: {_some(found, " ")}' for c, found in words.items()]
+  listed = _some(shown, '; ')
+  gaps = x[:, [feature.value == '' for feature in features]].sum()
+  parts = [f'{numbers} number{"s" * (numbers > 1)}'] if numbers else []
+  kinds = 'categories' if len(shown) > 1 else 'category'
+  parts += [f'{len(shown)} {kinds} ({listed})'] if shown else []
+  parts += [f'{constants} constant'] if constants else []
+  parts += [f'{100 * gaps / len(x) / len(values):.1f} % missing']
+  return ', '.join(parts)
+
+
+def _some(texts, mark):
+  return mark.join([*texts[:_SHOWN], *['...'] * (len(texts) > _SHOWN)])
 
 
 def has_gaps(features: Features) -> np.ndarray:

@@ -22,9 +22,13 @@ from bfl_tf.data import (
 # Fields of `DatasetConfig` that apply to some kinds of sources only.
 _TAKEN = {
   'tfds': ('train_split', 'test_split'),
-  'npz': ('test_fraction',),
-  'csv': ('test_fraction', *dataset_config.COLUMNS),
-}
+  'npz': ('test_fraction', 'min_site_examples'),
+  'function': ('min_site_examples',),
+  'csv': (
+    'test_fraction', 'min_site_examples', *dataset_config.COLUMNS,
+    *dataset_config.FORMAT,
+  ),
+}  # fmt: skip
 
 
 def load(
@@ -65,6 +69,12 @@ def load(
       f'--num_classes={read.num_classes}: --dataset={dataset} has '
       f'{found.num_classes} classes.'
     )
+  try:
+    for split in found.splits.values():
+      names.check((site for site, _ in split.sites), 'site')
+  except ValueError as error:
+    raise ValueError(f'--dataset={dataset} has {error}.') from error
+  found = shares.without_small_sites(found, 'train', read.min_site_examples)
   flag, fraction = 'test_fraction', read.test_fraction
   if (
     not len(found.test.y)

@@ -1,4 +1,4 @@
-"""Kinds of data set names, and rejected class names."""
+"""Kinds of data set names, and rejected names of classes and sites."""
 
 from collections.abc import Iterable
 import pathlib
@@ -8,6 +8,11 @@ from typing import Literal
 from bfl_tf.data import builtin
 
 FILES = ('npz', 'csv')
+_SUFFIXES: dict[str, Literal['npz', 'csv']] = {
+  '.npz': 'npz',
+  '.csv': 'csv',
+  '.tsv': 'csv',
+}
 # A "|" joins the classes of a prediction set. A spreadsheet reads a text that
 # begins with =, +, - or @ as a formula, unless it is a number.
 _UNSAFE = re.compile(r'.*\||[=+@-](?![\d.]+$).', re.DOTALL)
@@ -19,16 +24,16 @@ def kind(name: str) -> Literal['builtin', 'npz', 'csv', 'function', 'tfds']:
   suffix = pathlib.PurePath(name).suffix.lower()
   if name in builtin.BUILTIN:
     return 'builtin'
-  if suffix in ('.npz', '.csv'):
-    return 'npz' if suffix == '.npz' else 'csv'
+  if suffix in _SUFFIXES:
+    return _SUFFIXES[suffix]
   return 'function' if _FUNCTION.fullmatch(name) else 'tfds'
 
 
-def check_classes(names: Iterable[str]) -> None:
-  """Raises a ValueError for a class name that is unsafe in a .csv file."""
+def check(names: Iterable[str], what: str = 'class') -> None:
+  """Raises a ValueError for a name that is unsafe in a .csv file."""
   for name in names:
     if _UNSAFE.match(name):
       raise ValueError(
-        f'the class {name!r}: rename it, because a name must not contain "|", '
+        f'the {what} {name!r}: rename it, because a name must not contain "|", '
         'and only a number may begin with =, +, - or @'
       )

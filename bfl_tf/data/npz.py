@@ -44,7 +44,7 @@ def load(
   called = np.atleast_1d(found.get('class_names', ()))
   names = tuple(called.astype(str).tolist())
   try:
-    names_lib.check_classes(names)
+    names_lib.check(names)
   except ValueError as error:
     raise ValueError(f'{where}: class_names has {error}.') from error
   if len(set(names)) < len(names):

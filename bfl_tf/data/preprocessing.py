@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bfl_tf import seeds
 from bfl_tf.startup import tf
 
 
@@ -49,8 +50,7 @@ def augment(
   """
   x = tf.convert_to_tensor(x)
   height, width = x.shape[1:3]
-  # The algorithm is fixed, because the default differs between devices.
-  uniform = tf.random.stateless_uniform([tf.shape(x)[0], 3], seed, alg='philox')
+  uniform = seeds.uniform([tf.shape(x)[0], 3], seed)
   offsets = tf.cast(uniform[:, :2] * (2 * padding + 1), tf.int32)
   flipped = uniform[:, 2:] < 0.5
   rows = offsets[:, :1] + tf.range(height)

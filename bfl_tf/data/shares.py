@@ -48,13 +48,51 @@ def hold_out(
       raise ValueError(
         f'{where}: {named}{rows.size} example(s), of which --{flag}={fraction} '
         f'leaves none: {"lower it, " if rows.size > 1 else ""}add examples, or '
-        'remove these.'
+        f'leave out small sites with --min_site_examples={rows.size + 1}.'
       )
     own = (x, y) if ids is None else (x[rows], y[rows])
     taken = _spread(own[1], quota, _draws(flag, *own))
     held.append(rows[taken])
     rest.append(rows[~taken])
   return np.sort(np.concatenate(held)), np.sort(np.concatenate(rest))
+
+
+def without_small_sites(
+  dataset: columns.Dataset, name: str, least: int
+) -> columns.Dataset:
+  """Leaves out sites that have fewer than `least` examples in a split.
+
+  Args:
+    dataset: Data set, whose notes then list these sites.
+    name: Name of the split: `train` changes all splits, `test` only itself.
+    least: Minimum number of examples; 0 keeps all sites.
+
+  Raises:
+    ValueError: The examples have no sites, or all sites are too small.
+  """
+  sizes = {site: len(rows) for site, rows in dataset.splits[name].sites}
+  small = [site for site, size in sizes.items() if size < least]
+  if least and len(small) == len(sizes):
+    raise ValueError(
+      f'--min_site_examples={least}: --dataset={dataset.name} has no site with '
+      f'as many {name} examples: lower it, or remove it.'
+    )
+  if not small:
+    return dataset
+  splits: dict[str, Any] = {}
+  for each in dataset.splits if name == 'train' else [name]:
+    split = dataset.splits[each]
+    if split.ids is not None:
+      kept = ~np.isin(np.asarray(split.ids).astype(str), small)
+      splits[each] = split.take(np.flatnonzero(kept))
+      if each == 'train':
+        splits['rows'] = dataset.row_numbers[kept]
+  shown = ', '.join(f'{site!r} ({sizes[site]})' for site in small[:20])
+  note = (
+    f'left out: {len(small)} sites with fewer than {least} {name} examples: '
+    f'{shown}{" ..." * (len(small) > 20)}'
+  )
+  return dataclasses.replace(dataset, notes=(*dataset.notes, note), **splits)
 
 
 def _draws(purpose, x, y):

@@ -1,82 +1,165 @@
-"""Data sets from .csv files, with columns of labels and of sites."""
+"""Data sets from tables, with columns of labels and of sites."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 import dataclasses
 import itertools
+import pathlib
 import re
+from typing import Any
 
 import numpy as np
 
-from bfl_tf.data import arrays, columns, csv_files, dataset_config
+from bfl_tf.data import arrays, columns, csv_files, dataset_config, encoding
 from bfl_tf.data import names as names_lib
-
-_FRACTION = re.compile(r'-?\d*\.\d*[1-9]\d*')
 
 
 def load(
   reading: dataset_config.DatasetConfig, is_numeric: bool = False
 ) -> columns.Dataset:
-  """Returns a .csv file as a data set of training examples."""
-  where = f'--dataset={reading.dataset}'
-  table = csv_files.read(where, reading.dataset)
+  """Returns a table as a data set of training examples."""
+  where, notation = f'--dataset={reading.dataset}', reading.notation
+  table = csv_files.read(where, reading.dataset, notation)
+  _check_roles(where, reading, table, is_numeric)
   of_site = [reading.client_column] if reading.client_column else []
-  for flag, named in (
-    ('label_column', [reading.label_column]),
-    ('client_column', of_site),
-    ('ignore_columns', reading.ignore_columns),
-    ('categorical_columns', reading.categorical_columns),
-  ):
-    csv_files.check_columns(where, table, named, f'which --{flag} names')
   apart = [reading.label_column, *of_site]
   unused = {*apart, *reading.ignore_columns}
   wanted = [name for name in table if name not in unused]
   if not wanted:
     raise ValueError(f'{where} has no column left to use as a feature.')
   for name in apart:
-    gaps = table[name][table[name].isin(csv_files.MISSING)]
-    for row, cell in gaps.items():
+    for row, cell in table[name][notation.is_missing(table[name])].items():
       raise ValueError(
         f'{where}: row {row}, column {name!r} has {cell!r}: write a value, or '
         'remove the row.'
       )
+  for name in {*of_site} - {*reading.categorical_columns}:
+    _check_spelling(where, table[name], notation)
   x, features = csv_files.encode(
-    where, table[wanted], reading.categorical_columns
+    where, table[wanted], reading.categorical_columns, (), notation
   )
-  texts = list(table[reading.label_column])
   names: tuple[str, ...] = ()
   if is_numeric:
-    y = _numbers(f'{where}: column {reading.label_column!r}', texts)
+    y = _numbers(where, table[reading.label_column], notation)
   else:
-    y, names = classes(where, reading, texts)
+    y, names = classes(where, reading, table[reading.label_column])
   ids = [np.array(table[name], str) for name in of_site]
   rows = columns.Split(x, y, ids[0] if ids else None)
   known = len(names) or reading.num_classes
   dataset = arrays.from_splits(reading.dataset, known, rows)
-  return dataclasses.replace(dataset, class_names=names, features=features)
+  return dataclasses.replace(
+    dataset,
+    class_names=names,
+    features=features,
+    notation=notation,
+    notes=tuple(_notes(reading, rows, features, names)),
+  )
+
+
+def _check_roles(where, reading, table, is_numeric):
+  """Rejects columns that are missing or have two contradictory roles."""
+  roles: dict[str, str] = {}
+  for flag in dataset_config.COLUMNS:
+    value = getattr(reading, flag)
+    named = [*value] if isinstance(value, tuple) else [value] if value else []
+    csv_files.check_columns(where, table, named, f'which --{flag} names')
+    # Labels and sites that are listed as categorical are read as texts.
+    texts = ('client_column', *([] if is_numeric else ['label_column']))
+    for name in dict.fromkeys(named):
+      other = roles.setdefault(name, flag)
+      allowed = flag == 'categorical_columns' and other in texts
+      if other != flag and not allowed:
+        raise ValueError(
+          f'{where}: --{flag} and --{other} both name the column {name!r}: '
+          'remove it from one of them.'
+        )
+
+
+def _check_spelling(where, cells, notation):
+  """Rejects sites that are the same number, such as 1 and 1.0."""
+  cells = cells.drop_duplicates()
+  seen: dict[float, str] = {}
+  for (row, name), number in zip(cells.items(), notation.numbers([*cells])):
+    other = seen.setdefault(number, name) if number == number else name
+    if other != name:
+      raise ValueError(
+        f'{where}: row {row}, column {cells.name!r} has {name!r}, another row '
+        f'{other!r}: write each site in one way, or list the column in '
+        '--categorical_columns to keep both.'
+      )
+
+
+def _notes(reading, rows, features, names):
+  """Yields a description of a table, and warnings of suspicious cells."""
+  name = pathlib.PurePath(reading.dataset).name
+  sites = [site for site, _ in rows.sites]
+  size = f'{len(rows.y)} rows' + (f', {len(sites)} sites' if sites else '')
+  yield f'{name}: {size}: {encoding.describe(rows.x, features)}'
+  numbers = {reading.label_column: rows.y} if rows.is_numeric else {}
+  texts = {reading.label_column: names, reading.client_column: sites}
+  for (column, value), x in zip(features, rows.x.T):
+    if value is None:
+      numbers[column] = x
+    elif value:
+      texts[column] = (*texts.get(column, ()), value)
+  suspects = [f'{c!r} has {s}' for c in numbers if (s := _sentinel(numbers[c]))]
+  if suspects:
+    yield (
+      f'warning: {name}: {"; ".join(suspects[:5])}: set the flag if '
+      'the number marks missing values'
+    )
+  pairs = [f'{c!r} has {s}' for c, of in texts.items() if (s := _pairs(of))]
+  if pairs:
+    yield (
+      f'warning: {name}: {"; ".join(pairs[:5])}, which differ only in case: '
+      'they are counted as different'
+    )
+
+
+def _sentinel(values: np.ndarray) -> str:
+  """Returns a remark on a repeated number far from all others, or ''."""
+  found, counts = np.unique(values[np.isfinite(values)], return_counts=True)
+  for at, others in ((0, found[1:]), (-1, found[:-1])):
+    # Codes such as 0, 1, 5 have few numbers.
+    if counts.size < 6 or counts[at] < 3:
+      continue
+    gap = max(found[at] - others[-1], others[0] - found[at])
+    if gap > np.ptp(others):
+      return (
+        f'the suspicious number {found[at]:.9g} in {counts[at]} rows, the '
+        f'others lie between {others[0]:.4g} and {others[-1]:.4g} '
+        f'(--missing_values={found[at]:.9g})'
+      )
+  return ''
+
+
+def _pairs(names: Iterable[str]) -> str:
+  """Returns the names that differ only in case, such as `No and no`, or ''."""
+  groups: dict[str, list[str]] = {}
+  for name in names:
+    groups.setdefault(' '.join(name.casefold().split()), []).append(name)
+  alike = [' and '.join(group) for group in groups.values() if len(group) > 1]
+  return ', '.join(alike[:5])
 
 
 def classes(
-  where: str, reading: dataset_config.DatasetConfig, texts: Sequence[str]
+  where: str, reading: dataset_config.DatasetConfig, cells: Any
 ) -> tuple[np.ndarray, tuple[str, ...]]:
   """Numbers the labels in order: integers by value, other labels by text.
 
   If `num_classes` is set, integers from 0 are unchanged.
 
   Returns:
-    int32 `[len(texts)]`, and the names of all classes.
+    int32 `[len(cells)]`, and the names of all classes.
   """
-  column = f'{where}: column {reading.label_column!r}'
+  column, texts = f'{where}: column {cells.name!r}', list(cells)
   try:
     found = ordered(set(texts))
+    _check_texts(cells, reading)
   except ValueError as error:
     raise ValueError(f'{column} has {error}.') from error
   if all(re.fullmatch(r'\d{1,9}', name) for name in found):
     if reading.num_classes:
       return _numbered(column, texts, reading.num_classes)
-  elif any(_FRACTION.fullmatch(text) for text in found):
-    raise ValueError(
-      f'{column} has fractions: for regression, set --likelihood=gaussian.'
-    )
   elif reading.num_classes not in (0, len(found)):
     raise ValueError(
       f'--num_classes={reading.num_classes}: {column} has {len(found)} texts '
@@ -87,6 +170,20 @@ def classes(
   return np.array([numbers[text] for text in texts], np.int32), tuple(found)
 
 
+def _check_texts(cells, reading):
+  """Rejects labels that are fractions, or numbers in another notation."""
+  if cells.name in reading.categorical_columns:
+    return
+  numbers = reading.notation.numbers([*cells])
+  if np.any(np.isfinite(numbers) & (numbers % 1 != 0)):
+    raise ValueError(
+      'fractions: for regression, set --likelihood=gaussian; for classes, list '
+      'the column in --categorical_columns'
+    )
+  words = cells[np.isnan(numbers)]
+  csv_files.check_notation(words.items(), [*cells], reading.notation)
+
+
 def ordered(names: Iterable[str]) -> list[str]:
   """Returns classes in the order of their numbers.
 
@@ -95,7 +192,7 @@ def ordered(names: Iterable[str]) -> list[str]:
       1.0. Programs write 1.0 if another row of the column is empty.
   """
   names = sorted(names)
-  names_lib.check_classes(names)
+  names_lib.check(names)
   if not all(re.fullmatch(r'-?\d{1,9}(\.0*)?', name) for name in names):
     return names
   names = sorted(names, key=float)
@@ -108,14 +205,16 @@ def ordered(names: Iterable[str]) -> list[str]:
   return names
 
 
-def _numbers(column, texts):
-  for row, text in enumerate(texts, start=2):
-    if not csv_files.is_number(text):
-      raise ValueError(
-        f'{column} has {text!r} in row {row}, which is not a number: '
-        'correct it, or set --likelihood=categorical.'
-      )
-  return arrays.numbers(column, np.array(texts, np.float64))
+def _numbers(where, cells, notation):
+  numbers = notation.numbers([*cells])
+  for row, text in cells[np.isnan(numbers)].items():
+    remedy = notation.remedy(text, [*cells])
+    raise ValueError(
+      f'{where}: column {cells.name!r} has {text!r} in row {row}, which is not '
+      f'a number: correct it, {f"set {remedy}, " if remedy else ""}or set '
+      '--likelihood=categorical.'
+    )
+  return arrays.numbers(f'{where}: column {cells.name!r}', numbers)
 
 
 def _numbered(column, texts, num_classes):

@@ -83,7 +83,7 @@ def _load(flag, name, split, like):
     return npz.inputs(flag, name, ('x_train', 'x'))
   if kind == 'csv':
     where = f'--{flag}={name}'
-    return csv_files.rows_like(name, like.features, where)
+    return csv_files.rows_like(name, like.features, where, like.notation)
   result = loading.call(flag, name)
   return result.train.x if isinstance(result, columns.Dataset) else result[0]
 

@@ -62,15 +62,12 @@ class Admission:
     """
     self._expected, self._most = expected, max_update_norm
     self._parts = {part.name: part for part in parts}
-    self._least_scale = np.float32(_SMALLEST_SCALE)
-    if is_prior:
-      least = np.float32(_LEAST_RATIO) * reference.scale
-      self._least_scale = np.maximum(self._least_scale, least)
+    least = np.float32(_LEAST_RATIO) * reference.scale if is_prior else 0.0
+    self._least_scale = np.maximum(np.float32(_SMALLEST_SCALE), least)
     if max_update_norm:
       self._reference = _moments(reference)
       size = sum(moment.size for moment in self._reference)
-      norm, least = _norm(self._reference), _LEAST_RMS * math.sqrt(size)
-      self._unit = max(norm, least)
+      self._unit = max(_norm(self._reference), _LEAST_RMS * math.sqrt(size))
       self._rms = self._unit / math.sqrt(size or 1)
 
   def defect(
@@ -108,7 +105,8 @@ class Admission:
     if np.any(model.scale < self._least_scale):
       least = float(np.max(self._least_scale))
       return f'its scale is too small: the least is {least:.2g}'
-    if np.any(abs(model.factor) > _MOST_RATIO * model.scale):
+    most = _MOST_RATIO * model.scale
+    if any(np.any(abs(row) > most) for row in model.factor):
       return f'its factor is more than {_MOST_RATIO:.2g} times its scale'
     if not self._most:
       return None

@@ -267,6 +267,7 @@ class Plan:
       parts=self.parts,
       objective=self.objective.compiled(),
       likelihood=self.likelihood(dataset.label_moments),
+      jit_compile=config.jit_compile,
     )
     devices = (
       config.num_workers,

@@ -8,7 +8,9 @@ Keys of a SuperNode's --node-config:
   partition-id          number of the client
   data                  training file that replaces --dataset
   label-column, ignore-columns, categorical-columns
-                        format of that file
+                        columns of that file
+  separator, decimal, thousands, missing-values
+                        notation of that file; by default that of the run
   test-fraction, calibration-fraction
                         held-out shares of that file
   memory                directory for the client's memory
@@ -28,7 +30,7 @@ from bfl_tf import statistics, training, weights
 from bfl_tf.analysis import prediction_sets, site_statistics
 from bfl_tf.analysis.model import Trained
 from bfl_tf.config.config import Config
-from bfl_tf.data import COLUMNS, Dataset, DatasetConfig
+from bfl_tf.data import COLUMNS, Dataset, DatasetConfig, FORMAT
 from bfl_tf.federation import client as client_lib
 from bfl_tf.federation import run_data
 from bfl_tf.federation.plan import Plan
@@ -39,7 +41,9 @@ from bfl_tf.runs.task import Task
 
 # Settings of the node's owner; they describe the node's own file.
 _SHARES = ('test_fraction', 'calibration_fraction')
-_SETTINGS = (*_SHARES, 'label_column', 'ignore_columns', 'categorical_columns')
+_SETTINGS = (
+  *_SHARES, 'label_column', 'ignore_columns', 'categorical_columns', *FORMAT,
+)  # fmt: skip
 
 # Flower's simulation sets `num-partitions`.
 _KEYS = ('partition-id', 'num-partitions', 'data', 'memory', 'name')
@@ -245,7 +249,10 @@ def read(flags: str, own: Own) -> tuple[Config, Dataset]:
     # The run's column settings describe the server's file, not this one.
     columns = {name: getattr(DatasetConfig, name) for name in COLUMNS}
     config = config.replace(
-      dataset=own.data, validation_split=0.0, **columns | own_settings
+      dataset=own.data,
+      validation_split=0.0,
+      min_site_examples=0,
+      **columns | own_settings,
     )
   return config, run_data.load(config)
 

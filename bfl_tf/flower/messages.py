@@ -32,7 +32,7 @@ _SET = re.compile(r'\w[\w/-]*(:[\d.*]+)?')
 _ANY = re.compile('.*')
 _GRAMMAR = {'dataset': _SET} | dict.fromkeys(
   ('train_split', 'test_split', 'server_split', 'server_dataset',
-   'students.students', *data.COLUMNS),
+   'students.students', *data.COLUMNS, *data.FORMAT),
   _ANY
 )  # fmt: skip
 

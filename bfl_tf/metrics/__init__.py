@@ -47,6 +47,7 @@ from bfl_tf.metrics.regression import (
   rmse,
 )
 from bfl_tf.metrics.score_table import (
+  as_text,
   Evaluation,
   find,
   REGRESSION,

@@ -13,9 +13,10 @@ separate label probabilities as small as 1e-9 of overconfident models.
 The most probable class always has score 0, so no set is empty. If accuracy
 exceeds 1 - alpha, coverage does, too.
 
-For numbers, the score is an increasing function of |label - mean| / deviation,
-the residual in predictive standard deviations [4, section 2.3]. The sets are
-intervals around the predictive mean.
+For numbers, the score is an increasing function of r = |label - mean| /
+deviation, the residual in predictive standard deviations [4, section 2.3]. It
+has the same logarithmic scale, where 1 / (1 + r) replaces the probability. The
+sets are intervals around the predictive mean.
 
 #### References
 
@@ -29,6 +30,7 @@ intervals around the predictive mean.
      Conformal Prediction. 2021.
 """
 
+import fractions
 import math
 
 import numpy as np
@@ -40,6 +42,8 @@ from bfl_tf.metrics.scores import MIN_PROBABILITY
 NUM_BINS = 4000
 # k_reg and lambda of [3].
 _FREE, _PENALTY = 5, 0.01
+# Length of the logarithmic scale, in nats.
+_RANGE = -math.log(MIN_PROBABILITY)
 
 
 def _scale(tail):
@@ -124,7 +128,7 @@ def residual_counts(residual: npt.ArrayLike) -> np.ndarray:
       standard deviations.
   """
   size = np.abs(np.asarray(residual, np.float64))
-  return _counts(size / (1 + size))
+  return _counts(np.sqrt(np.minimum(np.log1p(size) / _RANGE, 1)))
 
 
 def interval_half_width(limit: float) -> float:
@@ -133,7 +137,7 @@ def interval_half_width(limit: float) -> float:
   Args:
     limit: A `threshold` of `residual_counts`; 1 gives infinity.
   """
-  return limit / (1 - limit) if limit < 1 else math.inf
+  return math.expm1(limit**2 * _RANGE) if limit < 1 else math.inf
 
 
 def _counts(scores):
@@ -162,7 +166,9 @@ def threshold(counts: npt.ArrayLike, alpha: float) -> float:
     raise ValueError(f'alpha must be in (0, 1), got {alpha!r}.')
   if total < 1:
     raise ValueError('counts must hold at least one score.')
-  rank = math.ceil((total + 1) * (1 - alpha))
+  # A float such as 1 - 0.9 stands for the fraction 1/10.
+  exact = fractions.Fraction(alpha).limit_denominator(10**9)
+  rank = math.ceil((total + 1) * (1 - exact))
   if rank > total:
     return 1.0
   place = int(np.searchsorted(np.cumsum(counts), rank))

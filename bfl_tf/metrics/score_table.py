@@ -207,6 +207,12 @@ def find(column: str) -> Score | None:
   return _BY_NAME.get(name)
 
 
+def as_text(value: float) -> str:
+  """Returns a score with four decimals, or four digits if it is extreme."""
+  usual = not value or 1e-2 <= abs(value) < 1e6
+  return f'{value:.4f}' if usual else f'{value:.4g}'
+
+
 def summarize(
   given: Evaluation | regression.NumericEvaluation,
 ) -> dict[str, float]:
@@ -217,6 +223,7 @@ def summarize(
   """
   table = TABLE if isinstance(given, Evaluation) else REGRESSION
   computed = {s.name: s.compute for s in table if s.compute}
-  if not np.all(np.isfinite(given[0])):
+  predicted = given[0], given.aleatoric, given.epistemic
+  if not all(np.all(np.isfinite(values)) for values in predicted):
     return dict.fromkeys(computed, math.nan)
   return {name: compute(given) for name, compute in computed.items()}

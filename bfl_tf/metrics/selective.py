@@ -76,7 +76,7 @@ class SelectiveErrors(NamedTuple):
     rmse_at_80_coverage: RMSE at the smallest coverage of at least 80 % that a
       threshold reaches.
     rank_correlation: Spearman's correlation of uncertainty and absolute error;
-      0 if the uncertainty is constant.
+      0 if either is constant.
   """
 
   rmse: float
@@ -98,7 +98,7 @@ def selective_errors(
   count = math.ceil(_COVERAGE * errors.size - 1e-9)
   kept = errors[uncertainty <= np.sort(uncertainty)[count - 1]]
   correlation = 0.0
-  if uncertainty.min() < uncertainty.max():
+  if np.ptp(uncertainty) and np.ptp(errors):
     correlation = float(stats.spearmanr(uncertainty, errors).statistic)
   rmse, rmse_of_kept = (
     float(np.sqrt(np.mean(np.square(each)))) for each in (errors, kept)

@@ -17,6 +17,7 @@ import functools
 import math
 from typing import Any
 
+from bfl_tf import seeds
 from bfl_tf.models import seeding
 from bfl_tf.startup import tf, tf_keras, tfd, tfp
 
@@ -243,9 +244,7 @@ class MCDropout(tf_keras.layers.Layer):
     self.rate = rate
 
   def call(self, inputs):
-    uniform = tf.random.stateless_uniform(
-      tf.shape(inputs), seeding.next_seed(), dtype=inputs.dtype
-    )
+    uniform = seeds.uniform(tf.shape(inputs), seeding.next_seed(), inputs.dtype)
     kept = tf.cast(uniform >= self.rate, inputs.dtype)
     return _product(inputs, kept * (1.0 / (1.0 - self.rate)))
 

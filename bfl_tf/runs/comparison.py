@@ -256,8 +256,8 @@ def _text(line):
   """
   if line['mean'] is None:
     return '-'
-  small = 0 < abs(line['mean']) < 1e-3
-  style = '.1e' if small else '.4f'
+  usual = not line['mean'] or 1e-3 <= abs(line['mean']) < 1e6
+  style = '.4f' if usual else '.1e'
   text = f'{line["mean"]:{style}}'
   if line['standard_error'] is not None:
     text += f' ± {line["standard_error"]:{style}}'

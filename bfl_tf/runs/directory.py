@@ -247,7 +247,10 @@ class RunDirectory:
       )
     with self._writer.as_default(step=row['round']):
       for name, value in trackers.numbers(self.rows[-1]).items():
-        tf.summary.write(name, value, metadata=_scalar_metadata())
+        # A variance of numeric labels may exceed float32.
+        with np.errstate(over='ignore'):
+          narrow = np.float32(value)
+        tf.summary.write(name, narrow, metadata=_scalar_metadata())
     self._writer.flush()
     self._trackers.send(self.rows)
 

@@ -91,5 +91,5 @@ def table(summary: Mapping[str, Any]) -> str:
       label = f'recall of {summary["classes"][number]}'
     elif not score or score.name != name or not score.in_final:
       continue
-    lines.append(f'{label:32}{value:8.4f}  {score.unit}')
+    lines.append(f'{label:32}{metrics.as_text(value):>8}  {score.unit}')
   return '\n'.join(lines)

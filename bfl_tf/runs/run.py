@@ -191,6 +191,8 @@ class Run:
     for note in self._experiment.method.privacy.notes():
       self._progress.say(note)
     config, dataset = self._config, self._experiment.dataset
+    for note in dataset.notes:
+      self._progress.say(note)
     largest = max(map(len, self._experiment.partition))
     steps = config.local_epochs * math.ceil(largest / config.batch_size)
     if steps * config.num_rounds < _FEW_STEPS:
@@ -257,6 +259,8 @@ class Run:
       )
     if np.isnan(evaluated.scores['nll']):
       return
+    likelihood = self._experiment.workers[0].likelihood
+    predictive = likelihood.in_label_unit(predictive)
     probs, test = predictive.mean, self._experiment.dataset.test
     if test.is_numeric:
       found = {'mean': probs[:, 0]}

@@ -12,7 +12,7 @@ import os
 import pathlib
 from typing import Any
 
-from bfl_tf import files, run_files
+from bfl_tf import files, metrics, run_files
 from bfl_tf.federation import stopping
 
 Row = Mapping[str, Any]
@@ -171,4 +171,4 @@ def columns(rows: Table) -> list[str]:
 def _text(value) -> str:
   if value is None or value != value:
     return '-'
-  return f'{value:.4f}' if isinstance(value, float) else str(value)
+  return metrics.as_text(value) if isinstance(value, float) else str(value)

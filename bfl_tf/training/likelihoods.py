@@ -32,6 +32,27 @@ class Likelihood(component.Component):
   is_numeric: ClassVar[bool] = False
   scores_of_groups: ClassVar[tuple[str, ...]] = ()
 
+  @property
+  def label_unit(self) -> float:
+    """Unit of predictions and of distilled labels, relative to the labels'."""
+    return 1.0
+
+  def in_label_unit(
+    self, predictive: prediction.Predictive
+  ) -> prediction.Predictive:
+    """Returns predictions in the unit of the labels, with float64 variances.
+
+    They are unchanged if `label_unit` is 1.
+    """
+    unit = self.label_unit
+    if unit == 1:
+      return predictive
+    return predictive._replace(
+      mean=predictive.mean * unit,
+      aleatoric=predictive.aleatoric * np.float64(unit**2),
+      epistemic=predictive.epistemic * np.float64(unit**2),
+    )
+
   def num_outputs(self, num_classes: int) -> int:
     """Returns the number of outputs of the network."""
     raise NotImplementedError('num_outputs(num_classes)')
@@ -214,6 +235,9 @@ class Categorical(Likelihood):
 
 
 NOISES = ('constant', 'input', 'known')
+# Variances are representable in float32 if the labels' standard deviation is
+# between 2^-_WIDE and 2^_WIDE.
+_WIDE = 30
 # softplus(0 + _UNIT) is 1.
 _UNIT = math.log(math.e - 1.0)
 
@@ -256,6 +280,12 @@ class Gaussian(Likelihood):
         'positive noise_scale, and other values need none.'
       )
 
+  @property
+  def label_unit(self):
+    # A power of two changes no digit of a float.
+    exponent = round(math.log2(self.label_moments[1]))
+    return 2.0**exponent if abs(exponent) > _WIDE else 1.0
+
   def num_outputs(self, num_classes):
     return 2 if self.noise == 'input' else 1
 
@@ -268,7 +298,8 @@ class Gaussian(Likelihood):
     spread = 0.0
     if len(labels.shape) == 2:
       labels, variance = tf.unstack(labels, axis=1)
-      spread = variance / tf.square(scale)
+      labels *= self.label_unit
+      spread = variance / tf.square(scale / self.label_unit)
     distance = tf.square((labels - mean) / scale) + spread
     return 0.5 * (distance + math.log(2 * math.pi)) + tf.math.log(scale)
 
@@ -279,6 +310,7 @@ class Gaussian(Likelihood):
   def moments(self, outputs):
     mean, scale = self._mean_and_scale(outputs)
     entropy = 0.5 * math.log(2 * math.pi * math.e) + tf.math.log(scale)
+    mean, scale = mean / self.label_unit, scale / self.label_unit
     return prediction.Moments(mean[:, tf.newaxis], tf.square(scale), entropy)
 
   def _mean_and_scale(self, outputs):
@@ -289,6 +321,7 @@ class Gaussian(Likelihood):
     return mean, unit * tf.nn.softplus(outputs[:, 1] + _UNIT)
 
   def evaluation(self, predictive, labels, num_bins=15):
+    predictive = self.in_label_unit(predictive)
     return metrics.NumericEvaluation(
       predictive.mean[:, 0],
       labels,
@@ -310,13 +343,15 @@ class Gaussian(Likelihood):
       (natural[:, 0] * variance)[:, np.newaxis],
       variance,
       np.zeros_like(variance),
-      0.5 * np.log(2 * math.pi * math.e * variance),
+      0.5 * np.log(2 * math.pi * math.e * variance) + math.log(self.label_unit),
     )
 
   def log_prob(self, natural, labels):
     shift, precision = natural.T
+    labels = labels / self.label_unit
     distance = precision * np.square(labels - shift / precision)
-    return 0.5 * (np.log(precision / (2 * math.pi)) - distance)
+    density = 0.5 * (np.log(precision / (2 * math.pi)) - distance)
+    return density - math.log(self.label_unit)
 
   def targets(self, predictive, exponent):
     # A power of a Gaussian has the same mean and a smaller variance.
@@ -324,11 +359,12 @@ class Gaussian(Likelihood):
     return np.stack([predictive.mean[:, 0], variance], 1).astype(np.float32)
 
   def certain_targets(self, labels, num_classes):
-    return np.stack([labels, np.zeros_like(labels)], 1)
+    return np.stack([labels / self.label_unit, np.zeros_like(labels)], 1)
 
   def member_arrays(self, predictive, labels):
-    mean = predictive.mean[:, 0]
-    return {'mean': mean, 'squared_error': np.square(mean - labels)}
+    unit, mean = self.label_unit, predictive.mean[:, 0]
+    error = np.square(mean - labels / unit) * np.float64(unit**2)
+    return {'mean': mean * unit, 'squared_error': error}
 
   def member_scores(self, arrays, num_bins):
     errors = arrays['squared_error'].mean(-1, dtype=np.float64)

@@ -7,7 +7,7 @@ clients and rounds change only its arguments.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,42 @@ from bfl_tf import models, seeds, weights
 from bfl_tf.data import preprocessing
 from bfl_tf.startup import tf, tf_keras
 from bfl_tf.training import chain, devices, objectives, tasks
+
+
+class _Run(NamedTuple):
+  """Constants of one training.
+
+  Attributes:
+    seed: `[2]` int32.
+    num_examples: Number of examples of the client, float32.
+    kl_examples: Divisor of the KL term, float32.
+    num_steps: Index of the last step plus one.
+    prior: Prior, as returned by `LocalTraining.prior`.
+  """
+
+  seed: Any
+  num_examples: Any
+  kl_examples: Any
+  num_steps: Any
+  prior: Any
+
+
+class _Progress(NamedTuple):
+  """State of one training between two steps; weights are in variables.
+
+  Attributes:
+    step: Index of the next step.
+    rate: Learning rate before the factor of the cycle.
+    sum_rates: Sum of the learning rates so far.
+    sum_loss: Sum of the losses so far.
+    carry: Carry of each client part.
+  """
+
+  step: Any
+  rate: Any
+  sum_rates: Any
+  sum_loss: Any
+  carry: Any
 
 
 class LocalTraining:
@@ -45,6 +81,9 @@ class LocalTraining:
       [part.with_layout(self.layout) for part in config.parts]
     )
     self._shares = self._shares_of_weights()
+    self._compiled: Any = None
+    if config.jit_compile:
+      self._compiled = tf.function(self._full_batches, jit_compile=True)
 
   def _shares_of_weights(self):
     """Returns 1 / (size of its tensor) for each weight, or None for a sum."""
@@ -84,42 +123,75 @@ class LocalTraining:
     if self._parts.provider:
       weight *= self._parts.provider.prior_weight
     kl_examples = all_examples / weight
-    step, rate = task.first_step, task.learning_rate
     batches = -(-count // config.batch_size)
     num_steps = task.first_step + task.epochs * batches
-    sum_rates, sum_loss = tf.constant(0.0), tf.constant(0.0)
+    run = _Run(task.seed, num_examples, kl_examples, num_steps, prior)
+    zero = tf.constant(0.0)
+    now = _Progress(task.first_step, task.learning_rate, zero, zero, carry)
     for epoch in tf.range(task.epochs):
       order = tf.random.experimental.stateless_shuffle(
         task.indices, seed=stream('order', epoch)
       )
-      for first in tf.range(0, count, config.batch_size):
+      done = 0
+      if self._compiled:
+        done = count - count % config.batch_size
+        now = self._compiled(x, y, _padded(order, x.shape[0]), done, run, now)
+      for first in tf.range(done, count, config.batch_size):
         batch = order[first : first + config.batch_size]
-        inputs, labels = self._batch(x, y, batch, stream('augment', step))
-        current = rate * self._cycle(step)
-        info = tasks.Step(
-          step,
-          current,
-          stream('step', step),
-          num_examples,
-          kl_examples,
-          num_steps,
-        )
-        loss, carry = self.step(inputs, labels, info, carry, prior)
-        sum_rates, sum_loss = sum_rates + current, sum_loss + loss
-        step, rate = step + 1, rate * config.step_decay
+        now = self._next(x, y, batch, run, now)
       if (epoch + 1) % config.epoch_decay_every == 0:
-        rate *= config.epoch_decay
-    taken = step - task.first_step
-    trace = tasks.Trace(taken, sum_rates, sum_loss / tf.cast(taken, tf.float32))
+        now = now._replace(rate=now.rate * config.epoch_decay)
+    taken, carry = now.step - task.first_step, now.carry
+    mean_loss = now.sum_loss / tf.cast(taken, tf.float32)
+    trace = tasks.Trace(taken, now.sum_rates, mean_loss)
     model = weights.read(self.variables, task.start)
     if self._fits:
       last = tasks.Step(
-        step, rate, None, num_examples, kl_examples, num_steps, prior
+        now.step, now.rate, None, num_examples, kl_examples, num_steps, prior
       )
       model = self._with_posterior(
         model, x, y, task.indices, last, stream('curvature')
       )
     return self._parts.finish(model, carry, trace)
+
+  def count_compiled(self) -> int:
+    """Returns the number of programs that XLA has compiled."""
+    if not self._compiled:
+      return 0
+    return self._compiled.experimental_get_tracing_count()
+
+  def _full_batches(self, x, y, order, end, run: _Run, now: _Progress):
+    """Trains on `order[:end]`, whose size is a multiple of the batch size.
+
+    All shapes are static, as XLA compiles them: `order` has a place for each
+    example of the data set.
+    """
+    size = self._config.batch_size
+    for first in tf.range(0, end, size):
+      now = self._next(x, y, tf.slice(order, [first], [size]), run, now)
+    return now
+
+  def _next(self, x, y, batch, run: _Run, now: _Progress) -> _Progress:
+    """Trains one step on the examples with the indices `batch`."""
+    stream = seeds.Stream(run.seed)
+    inputs, labels = self._batch(x, y, batch, stream('augment', now.step))
+    current = now.rate * self._cycle(now.step)
+    info = tasks.Step(
+      now.step,
+      current,
+      stream('step', now.step),
+      run.num_examples,
+      run.kl_examples,
+      run.num_steps,
+    )
+    loss, carry = self.step(inputs, labels, info, now.carry, run.prior)
+    return _Progress(
+      now.step + 1,
+      now.rate * self._config.step_decay,
+      now.sum_rates + current,
+      now.sum_loss + loss,
+      carry,
+    )
 
   def _begin_slots(self, start):
     for slot in self._slots:
@@ -346,6 +418,12 @@ class LocalTraining:
     if new is not mean:
       weights.assign(self.variables.mean, new)
     return carry
+
+
+def _padded(order, size):
+  """Returns indices with zeros after them, `[size]`."""
+  padded = tf.pad(order, [[0, size - tf.size(order)]])
+  return tf.ensure_shape(padded, [size])
 
 
 def _share(values, replica, replicas):

@@ -224,7 +224,7 @@ class Mixtures:
 
     A member whose predictions are not finite is left out.
     """
-    if not np.all(np.isfinite(member.mean)):
+    if not all(np.all(np.isfinite(values)) for values in member):
       return False
     size = self._sizes.get(name, 0)
     self._mixed[name] = (

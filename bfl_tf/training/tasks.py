@@ -56,6 +56,7 @@ class TrainingConfig:
     trains_scale: Whether to train scales; False also omits the KL term.
     posterior_scope: Scope of the posterior, as of `weights.Variables.of`.
     parts: Client parts (`bfl_tf.clients`), in order.
+    jit_compile: Whether XLA compiles the steps with a full batch.
   """
 
   optimizer: Any
@@ -76,6 +77,7 @@ class TrainingConfig:
   trains_scale: bool = True
   posterior_scope: str = 'layers'
   parts: tuple = ()
+  jit_compile: bool = False
 
 
 class ClientTask(NamedTuple):

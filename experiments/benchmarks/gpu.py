@@ -1,37 +1,164 @@
-"""Benchmark of speed, memory and reproducibility on a GPU."""
+"""Benchmark of speed, memory and reproducibility on a GPU, in one table.
 
-from collections.abc import Sequence
+Each row has its own process: ours with and without TensorFloat-32 and XLA, and
+with one and four clients per device; PyTorch as an expert writes it for a GPU;
+a PyTorch loop; pfl-research. Peers that are not installed have dashes.
+"""
+
+from collections.abc import Iterator, Sequence
+import concurrent.futures
+import importlib
+import importlib.util
+import multiprocessing
 import pathlib
+import statistics as stats
 import subprocess
 import sys
 import tempfile
+import time
+from typing import Any, NamedTuple
 
-from bfl_tf import run_files, training
+from bfl_tf import run_files
+from bfl_tf.config.config import Config
 from bfl_tf.runs import tables
 from bfl_tf.startup import tf
 from experiments import outcomes
-from experiments.benchmarks import random_images, round
+from experiments.benchmarks import measuring, random_images
 
-# Deterministic kernels are last, since a process cannot switch them off.
-_BLOCKS = ('float32', 'mixed_precision', 'deterministic')
+# Networks and variants, in the order of their rows.
+_WORK = (
+  ('pfl_cnn', 'deterministic'),
+  ('lenet5', 'deterministic'),
+  ('resnet20', 'deterministic'),
+  ('resnet20', 'flipout'),
+)
+# No row starts later, so that a call ends after about ten minutes.
+_SECONDS = 480
+
+
+class _Row(NamedTuple):
+  """A row of the table.
+
+  Attributes:
+    peer: Name in the table.
+    module: Module of `experiments.benchmarks` with the function `begin`.
+    needs: Package that must be installed, or ''.
+    tf32: Whether products may use TensorFloat-32.
+    changes: Changes of the config.
+  """
+
+  peer: str
+  module: str
+  needs: str = ''
+  tf32: bool = True
+  changes: dict[str, Any] = {}
+
+
+def _ours() -> Iterator[_Row]:
+  for tf32, jit, clients in (
+    (False, False, 1),
+    (True, False, 1),
+    (True, True, 1),
+    (True, False, 4),
+    (True, True, 4),
+  ):
+    words = ['TF32' if tf32 else 'float32', *['compiled'] * jit]
+    changes = {'jit_compile': jit, 'clients_per_device': clients}
+    name = f'ours, {", ".join(words)}, {clients} per device'
+    yield _Row(name, 'peers', '', tf32, changes)
+
+
+_ROWS = (
+  *_ours(),
+  _Row('PyTorch, expert: bfloat16, compiled', 'torch_gpu', 'torch'),
+  _Row('PyTorch, loop', 'torch_peer', 'torch'),
+  _Row('pfl-research', 'pfl_peer', 'pfl'),
+)
 
 
 def run(names: Sequence[str], num_workers: int, repeats: int) -> None:
-  """Prints the GPUs, a line per round, and whether runs are identical."""
+  """Prints the cards, a table, and whether runs are identical."""
   cards = tf.config.list_physical_devices('GPU')
-  print(f'TensorFlow {tf.__version__}', *cards or ['no GPU'], flush=True)
-  for block in _BLOCKS:
-    print(f'{block}:', flush=True)
-    if block == 'mixed_precision' and not training.has_mixed_precision():
-      print('-')
-      continue
-    options = {option: option == block for option in _BLOCKS[1:]}
-    training.configure(num_workers, **options)
-    for name in names:
-      for variant in ('deterministic', 'flipout'):
-        round.run(name, variant, num_workers, repeats)
+  shown = [tf.config.experimental.get_device_details(c) for c in cards]
+  print(
+    f'TensorFlow {tf.__version__};',
+    *[details.get('device_name', 'GPU') for details in shown] or ['no GPU'],
+    flush=True,
+  )
+  started, rows = time.monotonic(), []
+  with tempfile.TemporaryDirectory(prefix='bfl_tf_benchmark_') as folder:
+    for network, variant in _WORK:
+      if network not in names:
+        continue
+      images = random_images.SHAPES[network]
+      data = pathlib.Path(folder, f'{network}.npz')
+      count = images.num_clients * images.per_client
+      random_images.write(data, images.shape, count)
+      config = random_images.config(
+        data, num_workers, images.num_clients, images.batch_size,
+        model=images.network, variant=variant, augment=images.augment,
+        num_rounds=2, client_optimizer=images.optimizer,
+        client_learning_rate=images.learning_rate,
+      )  # fmt: skip
+      for row in _ROWS:
+        if row.module != 'peers' and variant != 'deterministic':
+          continue
+        is_late = time.monotonic() > started + _SECONDS
+        found = _late() if is_late else _measured(row, config, repeats)
+        rows.append({'network': network, 'variant': variant} | found)
+        speed = found.get('images/s') or '-'
+        print(f'{network} {variant}: {found["peer"]}: {speed}', flush=True)
+  print(f'\n{tables.table(rows)}\n', flush=True)
   for name in names:
     print(f'{name:14} flipout, {_split(name)}', flush=True)
+
+
+def _late() -> dict[str, Any]:
+  return {'peer': 'not measured: the time is over'}
+
+
+def _measured(row: _Row, config: Config, repeats: int) -> dict[str, Any]:
+  """Returns the columns of a row; dashes if the peer is missing or dies."""
+  columns: dict[str, Any] = {'peer': row.peer}
+  columns |= dict.fromkeys(
+    ('images/s', 'min', 'max', 'MiB', 'seconds to begin')
+  )
+  if row.needs and not importlib.util.find_spec(row.needs):
+    return columns
+  its = config.replace(**row.changes)
+  spawn = multiprocessing.get_context('spawn')
+  with concurrent.futures.ProcessPoolExecutor(1, spawn) as pool:
+    try:
+      begun, seconds, memory = pool.submit(
+        _measure, row.module, its, row.tf32, repeats
+      ).result()
+    except Exception as error:
+      print(f'{row.peer}: {type(error).__name__}: {error}', flush=True)
+      return columns
+  images = random_images.count(config)
+  speeds = [images / each for each in seconds]
+  middle = stats.median(speeds), min(speeds), max(speeds)
+  columns |= zip(('images/s', 'min', 'max'), map(round, middle))
+  return columns | {'MiB': round(memory), 'seconds to begin': round(begun, 1)}
+
+
+def _measure(
+  module: str, config: Config, tf32: bool, repeats: int
+) -> tuple[float, list[float], float]:
+  """Returns seconds of the first round, of the others, and the peak memory.
+
+  It runs in the process of a row.
+  """
+  if not tf32:
+    tf.config.experimental.enable_tensor_float_32_execution(False)
+  started = time.perf_counter()
+  begun = importlib.import_module(f'experiments.benchmarks.{module}')
+  _, execute = begun.begin(config)
+  execute()
+  first = time.perf_counter() - started
+  seconds = [measuring.seconds(execute) for _ in range(repeats)]
+  peak = getattr(begun, 'peak_memory', measuring.process_peak)
+  return first, seconds, peak()
 
 
 def _split(name) -> str:

@@ -27,6 +27,15 @@ def peak(function) -> int:
   return most
 
 
+def process_peak() -> float:
+  """Returns the peak memory of all GPUs, or of this process, in MiB."""
+  cards = tf.config.list_logical_devices('GPU')
+  info = tf.config.experimental.get_memory_info
+  if cards:
+    return sum(info(card.name)['peak'] for card in cards) / 2**20
+  return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+
+
 def device_peak(worker: training.Worker) -> float:
   """Returns the peak memory of a worker's GPU, or of this process, in MiB."""
   if 'GPU' in worker.device:

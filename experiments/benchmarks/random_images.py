@@ -58,6 +58,12 @@ resnet20, lenet5, lenet5_cifar10, pfl_cnn, convnet = (
 )
 
 
+def count(config: Config) -> int:
+  """Returns the number of training images of a config of `write`."""
+  with np.load(config.dataset) as arrays:
+    return len(arrays['y_train'])
+
+
 def write(path: pathlib.Path, shape: tuple[int, ...], count: int) -> None:
   """Writes `count` random examples as an .npz data set."""
   x, y = _arrays(shape, count)

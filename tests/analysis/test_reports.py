@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import site_data
 
-from bfl_tf import federation, metrics
+from bfl_tf import federation, metrics, runs
 from bfl_tf.analysis import (
   loading,
   personalized,
@@ -18,6 +18,7 @@ from bfl_tf.analysis import (
   report_page,
   reports,
 )
+from bfl_tf.config.config import Config
 from bfl_tf.federation import run_data
 from bfl_tf.runs import checkpoints
 
@@ -216,3 +217,21 @@ def test_a_site_without_training_examples_raises_an_error(tmp_path):
     else:
       assert run_data.client_names(data, parts)[-1] == 'tiny'
   assert 0 < refused < 12
+
+
+def test_sites_with_one_test_example_are_left_out_of_a_report(tmp_path):
+  rng, path = np.random.default_rng(0), tmp_path / 'sites.csv'
+  lines = ['age,site,label']
+  for site, size in {'a': 40, 'b': 40, 'small': 5}.items():
+    lines += [f'{rng.normal():.3f},{site},{i % 2}' for i in range(size)]
+  path.write_text('\n'.join(lines))
+  config = Config(
+    dataset=str(path), client_column='site', partition='natural',
+    num_clients=3, model='logistic', variant='deterministic', num_rounds=1,
+  )  # fmt: skip
+  runs.run(config, tmp_path / 'run', show_progress=False)
+  with pytest.raises(ValueError, match='--min_site_examples=2'):
+    loading.load_run(tmp_path / 'run', 0.5)
+  found = loading.load_run(tmp_path / 'run', 0.5, min_site_examples=2)
+  assert "'small' (1)" in found.dataset.notes[-1]
+  assert [site for site, _ in found.test.sites] == ['a', 'b']

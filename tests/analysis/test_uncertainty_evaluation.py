@@ -72,6 +72,8 @@ def test_a_constant_uncertainty_does_not_reduce_the_error():
   found = metrics.selective_errors([1.0, 1.0, 1.0], [1.0, 2.0, 3.0])
   assert found.rmse == found.rmse_at_80_coverage
   assert found.rank_correlation == 0
+  found = metrics.selective_errors([1.0, 2.0, 3.0], [1.0, 1.0, 1.0])
+  assert found.rank_correlation == 0
 
 
 def test_the_random_subset_of_examples_is_reproducible():

@@ -19,7 +19,7 @@ from experiments.benchmarks import growth
     ('round --models=lenet5 --repeats=1', r'ratio ([\d.]+)'),
     (
       'gpu --models=lenet5 --repeats=1',
-      r'two runs: same bits\n(?s:.*)ratio ([\d.]+)',
+      r'compiled, 1 per device +(\d+)(?s:.*)no file differs',
     ),
     (
       'growth --num_clients=100 --num_params=100000 --repeats=1',

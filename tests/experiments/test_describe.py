@@ -1,13 +1,15 @@
 """Tests of --help, --helpfull and --describe."""
 
+import io
 import pathlib
 import re
+import sys
 
 import binaries
 import pytest
 
 from bfl_tf.config import config
-from experiments import describe, reproduce, signatures
+from experiments import command_line, describe, reproduce, signatures
 
 
 def printed(capsys, what):
@@ -56,3 +58,11 @@ def test_the_contracts_page_is_current():
 def test_the_reference_page_is_current():
   page = pathlib.Path(__file__).parents[2] / 'docs' / 'flags.md'
   assert page.read_text() == describe.reference() + '\n'
+
+
+def test_output_does_not_depend_on_the_terminals_encoding(monkeypatch):
+  out = io.TextIOWrapper(io.BytesIO(), 'ascii')
+  monkeypatch.setattr(sys, 'stdout', out)
+  command_line.encodable()
+  print('1 ± 2', flush=True)
+  assert out.buffer.getvalue() == b'1 \\xb1 2\n'

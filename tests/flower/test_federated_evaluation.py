@@ -247,8 +247,11 @@ def test_nodes_report_scores_of_numeric_labels(tmp_path):
     ]
     for share in ('calibration', 'test')
   )
-  counts = [site_statistics.score_counts(*each, 'residual') for each in held]
-  sets = prediction_sets.PredictionSets.of(counts, 2, 'residual')
+  counts = [
+    site_statistics.score_counts(*each, prediction_sets.RESIDUAL)
+    for each in held
+  ]
+  sets = prediction_sets.PredictionSets.of(counts, 2, prediction_sets.RESIDUAL)
   assert found.sets == sets
   for row, each in zip(found.sites, test, strict=True):
     expected = site_statistics.of(*each, sets).row(sets)

@@ -87,3 +87,22 @@ def test_the_coverage_guarantee_holds_over_many_calibrations(alpha, score):
   # Coverage is at least 1 - alpha, and at most one rank and one bin above.
   assert np.mean(found) > 1 - alpha - 5 * error
   assert np.mean(found) < 1 - alpha + 1 / 101 + 0.02 + 5 * error
+
+
+@pytest.mark.parametrize('scale', [1e-3, 1.0, 1e3, 1e6, 1e12])
+def test_intervals_agree_with_exact_quantiles_at_any_scale(scale):
+  residual = scale * np.abs(np.random.default_rng(0).normal(size=2000))
+  limit = metrics.threshold(metrics.residual_counts(residual), 0.1)
+  exact = np.sort(residual)[math.ceil(2001 * 0.9) - 1]
+  half = metrics.interval_half_width(limit)
+  assert exact <= half <= max(1.03 * exact, exact + 0.001)
+
+
+@pytest.mark.parametrize('percent', [5, 10, 20, 45, 55])
+def test_the_rank_of_a_threshold_is_exact(percent):
+  for total in range(1, 2001):
+    counts = np.ones(total, int)
+    rank = -(-(total + 1) * (100 - percent) // 100)
+    wanted = rank / total if rank <= total else 1
+    for alpha in (percent / 100, 1 - (100 - percent) / 100):
+      assert metrics.threshold(counts, alpha) == wanted

@@ -112,7 +112,7 @@ INVALID = [
   ('labels', lambda: metrics.accuracy(P, [2])),
   ('num_bins', lambda: metrics.expected_calibration_error(P, [0], 0)),
   ('aleatoric', lambda: summarize_with(aleatoric=[0.1, 0.1])),
-  ('epistemic', lambda: summarize_with(epistemic=[np.nan])),
+  ('epistemic', lambda: summarize_with(epistemic=[0.1, 0.1])),
   ('uncertainty', lambda: metrics.retention_curve([], [])),
   ('correct', lambda: metrics.retention_curve([0.1], [0.5])),
   ('uncertainty_out', lambda: metrics.detection([1.0], [])),
@@ -127,6 +127,26 @@ def test_invalid_arguments_are_rejected_by_name():
   for argument, call in INVALID:
     with pytest.raises(ValueError, match=argument):
       call()
+
+
+@pytest.mark.parametrize('name', ['probs', 'aleatoric', 'epistemic'])
+def test_scores_of_predictions_that_are_not_finite_are_nan(name):
+  value = [[np.inf, 0.5]] if name == 'probs' else [np.inf]
+  assert np.isnan(list(summarize_with(**{name: value}).values())).all()
+  numbers = metrics.NumericEvaluation([0.0], [0.0], [1.0], [1.0])
+  name = 'mean' if name == 'probs' else name
+  scores = metrics.summarize(numbers._replace(**{name: [np.inf]}))
+  assert np.isnan(list(scores.values())).all()
+
+
+@pytest.mark.parametrize(
+  'value, text',
+  [(0.5, '0.5000'), (0, '0.0000'), (-123.4, '-123.4000'),
+   (0.0048271, '0.004827'), (2.1413e-6, '2.141e-06'),
+   (-2.1413e20, '-2.141e+20')],
+)  # fmt: skip
+def test_scores_are_printed_with_significant_digits(value, text):
+  assert metrics.as_text(value) == text
 
 
 def test_mutual_information_matches_hand_computed_values():

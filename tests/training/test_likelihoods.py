@@ -153,3 +153,36 @@ def test_constant_noise_is_trained_to_the_residual():
   found = training.predict([worker], model, X, seed=seed)
   residual = np.mean(np.square(Y - found.mean[:, 0]))
   np.testing.assert_allclose(found.aleatoric, residual, rtol=1e-2)
+
+
+@pytest.mark.parametrize('scale', [1e-20, 1e20])
+def test_labels_may_be_of_any_size(scale):
+  """Variances of such labels are outside the range of float32."""
+  size = 2.0 ** round(np.log2(scale))  # An exact factor.
+  outputs = np.array([[0.5, 0.0], [-1.0, 2.0]], np.float32)
+  labels, found = np.array([4.0, 7.0], np.float32), []
+  for factor in (1.0, size):
+    likelihood = training.Gaussian(
+      (MOMENTS[0] * factor, MOMENTS[1] * factor), 'input'
+    )
+    mean, variance, entropy = map(np.asarray, likelihood.moments(outputs))
+    predictive = training.Predictive(mean, variance, variance / 8, entropy)
+    scaled = (labels * factor).astype(np.float32)
+    mixtures = training.Mixtures(likelihood, {'S': 0.5})
+    mixtures.add('S', predictive)
+    targets = likelihood.targets(mixtures.union(['S']), 2.0)
+    arrays = likelihood.member_arrays(predictive, scaled)
+    evaluation = likelihood.evaluation(predictive, scaled)
+    found.append(
+      [
+        evaluation.scale / factor,
+        evaluation.residual,
+        arrays['squared_error'] / factor**2,
+        likelihood.log_prob(likelihood.natural(predictive), scaled)
+        + np.log(factor),
+        np.asarray(likelihood.loss(outputs, scaled)) - np.log(factor),
+        np.asarray(likelihood.loss(outputs, targets)) - np.log(factor),
+      ]
+    )
+  assert np.isfinite(found).all()
+  np.testing.assert_allclose(*found, rtol=1e-5)

@@ -1,0 +1,140 @@
+"""Notation of the cells of a table, and numbers in another notation."""
+
+from collections.abc import Collection, Sequence
+import dataclasses
+import functools
+import math
+import pathlib
+import re
+import shlex
+
+import numpy as np
+
+# Common texts for missing values; `Na` is excluded because it may be sodium.
+_MISSING = ('', '?', 'NA', 'N/A', '#N/A', 'NaN', 'NAN', 'nan', 'NULL', 'null')
+# Decimal and thousands separators in use.
+_NOTATIONS = (
+  ('.', ''), (',', ''), ('.', ','), (',', '.'), ('.', 'space'),
+  (',', 'space'), ('.', "'"), (',', "'"),
+)  # fmt: skip
+_MARKS = {
+  'separator': (',', ';', '|', 'tab'),
+  'decimal': ('.', ','),
+  'thousands': (',', '.', "'", 'space'),
+}
+# Characters of a mark with a name; `space` includes no-break spaces.
+_NAMED = {'space': ' \xa0\u202f', 'tab': '\t'}
+
+
+@dataclasses.dataclass(frozen=True)
+class TableFormat:
+  """Notation of the cells of a table.
+
+  Attributes:
+    separator: Character between cells, or `tab`; empty for a comma, and for a
+      tab in a .tsv file.
+    decimal: Decimal separator of numbers.
+    thousands: Separator of groups of three digits, or `space`; empty for none.
+    missing_values: Texts and numbers of missing cells, besides common texts
+      such as `NA`.
+  """
+
+  separator: str = ''
+  decimal: str = '.'
+  thousands: str = ''
+  missing_values: tuple[str, ...] = ()
+
+  def __post_init__(self):
+    for flag, marks in _MARKS.items():
+      value = getattr(self, flag)
+      if value not in ('', *marks):
+        raise ValueError(f'--{flag}={value} must be one of {" ".join(marks)}.')
+    if (self.decimal, self.thousands) not in _NOTATIONS:
+      raise ValueError(
+        f'--decimal={self.decimal} and --thousands={self.thousands} must be '
+        'different marks.'
+      )
+
+  def separator_of(self, path: str) -> str:
+    """Returns the character between the cells of a file."""
+    default = '\t' if pathlib.PurePath(path).suffix.lower() == '.tsv' else ','
+    return _NAMED.get(self.separator, self.separator) or default
+
+  @functools.cached_property
+  def _missing(self) -> frozenset[str]:
+    return frozenset((*_MISSING, *self.missing_values))
+
+  def is_missing(self, cells: Sequence[str]) -> np.ndarray:
+    """Returns for each cell whether it is a missing value, `[num_cells]`."""
+    missing = np.array([cell in self._missing for cell in cells], bool)
+    if self.missing_values:
+      numbers = self._read(self.missing_values)
+      missing |= np.isin(self._read(cells), numbers)
+    return missing
+
+  def numbers(self, cells: Sequence[str]) -> np.ndarray:
+    """Returns float64 numbers `[num_cells]`; NaN for missing and other texts.
+
+    If every cell that is not missing is a percentage, `45%` is 0.45.
+    """
+    found = self._read(cells)
+    if not (self.missing_values or np.isnan(found).any()):
+      return found
+    missing = self.is_missing(cells)
+    known = [cell for cell, gap in zip(cells, missing) if not gap]
+    if known and all(cell.endswith('%') for cell in known):
+      found = self._read([c.removesuffix('%').rstrip() for c in cells]) / 100
+    found[missing] = math.nan
+    return found
+
+  def _read(self, cells):
+    is_number = _pattern(self.decimal, self.thousands).fullmatch
+    gone = _NAMED.get(self.thousands, self.thousands)
+    table = str.maketrans(self.decimal, '.', gone)
+    return np.array(
+      [float(c.translate(table)) if is_number(c) else math.nan for c in cells]
+    )
+
+  def remedy(self, word: str, all_cells: Collection[str]) -> str:
+    """Returns how to read a word that is a number in another notation, or ''.
+
+    Args:
+      word: Text that is not a number in this notation.
+      all_cells: All texts of its column that are not missing values.
+    """
+    flags = self._flags([word])
+    same = [flag for flag in self._flags(all_cells) or flags if flag]
+    return ' or '.join(same or ['% in all cells or in none'] * len(flags[:1]))
+
+  def _flags(self, words) -> list[str]:
+    """Returns all choices of flags with which these words are numbers."""
+    words = [word.removesuffix('%').rstrip() for word in words]
+    choices = []
+    for notation in _NOTATIONS:
+      new = {
+        name: mark
+        for name, mark in zip(('decimal', 'thousands'), notation)
+        if mark != getattr(self, name)
+      }
+      used = all(
+        not mark or any(c in w for w in words for c in _NAMED.get(mark, mark))
+        for mark in new.values()
+      )
+      if used and all(map(_pattern(*notation).fullmatch, words)):
+        flags = (f'--{n}={shlex.quote(mark)}' for n, mark in new.items())
+        choices.append(' '.join(flags))
+    return choices
+
+
+@functools.cache
+def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
+  """Returns the pattern of a number."""
+  whole, point = '[0-9]+', re.escape(decimal)
+  if thousands:
+    mark = f'[{_NAMED.get(thousands, thousands)}]'
+    whole = f'(?:[1-9][0-9]{{0,2}}(?:{mark}[0-9]{{3}})+|{whole})'
+  digits = f'(?:{whole}{point}?[0-9]*|{point}[0-9]+)'
+  return re.compile(f'[+-]?{digits}(?:[eE][+-]?[0-9]+)?')
+
+
+DEFAULT = TableFormat()
