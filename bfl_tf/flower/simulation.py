@@ -19,7 +19,6 @@ from typing import Any
 
 from absl import logging
 from flwr import clientapp, serverapp
-from flwr import simulation as flwr_simulation
 
 from bfl_tf import runs, startup, training
 from bfl_tf.config.config import Config
@@ -169,6 +168,9 @@ def run_apps(
   """
   # Ray forks in this thread while the server runs in another.
   startup.import_all()
+  # It imports TensorFlow, whose log `startup` discards.
+  from flwr import simulation as flwr_simulation
+
   settings: dict[str, Any] = {
     'client_resources': {'num_cpus': cpus, 'num_gpus': 0.0},
     'init_args': {
