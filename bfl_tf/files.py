@@ -123,6 +123,6 @@ def _has_type(value, hint) -> bool:
   hints = {} if origin is tuple else typing.get_type_hints(hint)
   if isinstance(value, dict):
     return all(_has_type(value.get(k), hints[k]) for k in hints) and bool(hints)
-  hints = list(hints.values()) or of
-  same = isinstance(value, list) and len(value) == len(hints)
-  return same and all(map(_has_type, value, hints))
+  each = tuple(hints.values()) or of
+  same = isinstance(value, list) and len(value) == len(each)
+  return same and all(map(_has_type, value, each))

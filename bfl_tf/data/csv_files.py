@@ -159,7 +159,8 @@ def rows_like(
       f"{where}: server examples can come from a .csv only if the clients' "
       'data is a .csv.'
     )
-  return encode_like(read(where, str(path), notation), features, where, notation)
+  table = read(where, str(path), notation)
+  return encode_like(table, features, where, notation)
 
 
 def encode_like(

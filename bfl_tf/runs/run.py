@@ -225,10 +225,10 @@ class Run:
     needed = size * 4 * (len(workers) + 1) / 2**30
     there = os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30
     if needed > there:
+      more = ' or the rank of the covariance, --swag.rank' if rank else ''
       self._progress.say(
         f'warning: a round needs about {needed:.1f} GiB of memory, and this '
-        f'machine has {there:.1f}: lower --num_workers'
-        + (' or the rank of the covariance, such as --swag.rank' if rank else '')
+        f'machine has {there:.1f}: lower --num_workers{more}'
       )
 
   def _record(self, result):

@@ -272,9 +272,7 @@ def in_parallel(workers: Sequence, jobs: Iterable, run: Callable) -> Iterator:
 
 
 @functools.cache
-def _threads(
-  count: int, process: int
-) -> concurrent.futures.ThreadPoolExecutor:
+def _threads(count: int, process: int) -> concurrent.futures.ThreadPoolExecutor:
   """Returns reusable threads, as TensorFlow keeps memory for each new one.
 
   A forked process has new ones, because threads end at a fork.

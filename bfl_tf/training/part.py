@@ -69,9 +69,9 @@ class Part(component.Component):
   def init_memory(self, model: weights.Weights) -> Any:
     """Returns a client's memory before its first round.
 
-    The values of `model` may be arbitrary; only its shapes are those of the
-    run. The memory is a NumPy array, or a dict of NumPy arrays, whose shapes and types stay
-    the same in all rounds.
+    `model` is the broadcast. Other calls, of which only the shapes are used,
+    have a placeholder of the same shapes. The memory is a NumPy array, or a
+    dict of NumPy arrays, whose shapes and types stay the same in all rounds.
     """
 
   def prior(self, start: weights.Weights, shared: Any, memory: Any) -> Any:

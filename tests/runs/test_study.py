@@ -58,9 +58,7 @@ def test_failed_runs_keep_their_row_and_reason(tmp_path):
     name: fake.CONFIG.replace(pooling=name) for name in ('nwa', 'median')
   }
   found = bfl_tf.sweep(configs, tmp_path, seeds=(0, 1))
-  done, failed = (
-    runs.groups.grouped(paths)[0] for paths in found.values()
-  )
+  done, failed = (runs.groups.grouped(paths)[0] for paths in found.values())
   failed.runs.clear()
   failed.failures[0] = 'it diverged'
   del done.runs[1]
