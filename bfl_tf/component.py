@@ -50,8 +50,8 @@ def check(
   kind: Any = base
   if not isinstance(component, kind):
     defect = f'must inherit from {base.__module__}.{base.__qualname__}.'
-  elif needs_name and (not component.name or '|' in component.name):
-    defect = 'needs the class attribute `name`, a text without |.'
+  elif needs_name and not component.name:
+    defect = 'needs the class attribute `name`.'
   else:
     defect = _hook_defect(type(component), base)
   if defect:

@@ -9,12 +9,14 @@ import numpy as np
 from bfl_tf import files
 
 SEPARATOR = '|'
+# A separator within a key of a user's tree.
+_ESCAPED = '%7C'
 
 
 def leaves(tree: Mapping[str, Any], prefix: str = '') -> Iterator:
   """Yields the name and value of each leaf, such as `('model|loc', leaf)`."""
   for key, value in tree.items():
-    name = f'{prefix}{key}'
+    name = prefix + str(key).replace(SEPARATOR, _ESCAPED)
     if hasattr(value, '_asdict'):
       value = value._asdict()
     if isinstance(value, Mapping):
@@ -25,23 +27,12 @@ def leaves(tree: Mapping[str, Any], prefix: str = '') -> Iterator:
 
 def put(tree: dict[str, Any], name: str, leaf: Any) -> None:
   """Inserts a leaf at its name, and creates missing branches."""
-  *parents, last = name.split(SEPARATOR)
+  *parents, last = (
+    key.replace(_ESCAPED, SEPARATOR) for key in name.split(SEPARATOR)
+  )
   for parent in parents:
     tree = tree.setdefault(parent, {})
   tree[last] = leaf
-
-
-def bad_key(tree: Any) -> str | None:
-  """Returns a key with the separator, from which names cannot be split."""
-  items = tree.items() if isinstance(tree, Mapping) else ()
-  return next(
-    (
-      found
-      for key, value in items
-      if (found := key if SEPARATOR in str(key) else bad_key(value))
-    ),
-    None,
-  )
 
 
 def save(path: pathlib.Path, tree: Mapping[str, Any]) -> None:

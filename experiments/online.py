@@ -53,13 +53,13 @@ def _changed(path, change):
   # Without the lock, a concurrent change could be lost.
   with finished.locked(path):
     changed = path / run_files.ONLINE
-    before = checkpoints.restore(changed, path) or checkpoints.restore(path)
+    before = checkpoints.restore(changed) or checkpoints.restore(path)
     online.members(before)
     experiment = federation.Experiment.build(trained.config)
     result = online.apply(experiment, before, change)
     scores = evaluation.evaluate(experiment, result, last=True).scores
     try:
-      checkpoints.save(result.state, changed, path)
+      checkpoints.save(result.state, changed)
     except OSError as error:
       raise federation.MachineError(f'{error}: nothing is changed') from error
   return result, scores

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bfl_tf import server, training, trees, weights
+from bfl_tf import server, training, weights
 from bfl_tf.config import selection, user_code
 from bfl_tf.federation import state
 from bfl_tf.federation.plan import Plan
@@ -70,14 +70,6 @@ class Method(Plan):
     # Traces the hooks of client parts, so that they fail before any round.
     flag = f'--client_parts={",".join(config.client_parts)}'
     user_code.call(flag, lambda: method.result_spec)
-    model = method.layout.standard()
-    slots = state.fresh_slots(method.stages, model)
-    for hook, tree in (
-      ('init_memory of client parts', method.fresh_memory(model)),
-      ('init of server stages', slots),
-    ):
-      if key := trees.bad_key(tree):
-        raise ValueError(f'{hook}: the key {key!r} must not contain |.')
     method.privacy.check(method)
     return method
 

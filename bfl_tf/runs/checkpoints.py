@@ -12,15 +12,8 @@ from bfl_tf.runs import flags_file
 from bfl_tf.runs import memories as memories_lib
 
 
-def save(
-  state: State, directory: pathlib.Path, run_dir: pathlib.Path | None = None
-) -> State:
+def save(state: State, directory: pathlib.Path) -> State:
   """Saves the state and replaces the previous one.
-
-  Args:
-    state: The state of a run.
-    directory: Directory of the files.
-    run_dir: Directory of the run's `flags.txt`; None for `directory`.
 
   Returns:
     The state, whose memories are now read from the directory.
@@ -30,7 +23,7 @@ def save(
   """
   directory.mkdir(exist_ok=True)
   path = directory / run_files.MEMORIES
-  run = flags_file.digest(run_dir or directory)
+  run = flags_file.digest(directory)
   memories = memories_lib.store(path, state.memories, run)
   index = {} if memories is None else memories.index()
   tree = {**state._asdict(), 'memories': index, 'run': run}
@@ -38,14 +31,8 @@ def save(
   return state._replace(memories={} if memories is None else memories)
 
 
-def restore(
-  directory: pathlib.Path, run_dir: pathlib.Path | None = None
-) -> State | None:
+def restore(directory: pathlib.Path) -> State | None:
   """Returns the saved state, or None without a checkpoint.
-
-  Args:
-    directory: Directory of the files.
-    run_dir: Directory of the run's `flags.txt`; None for `directory`.
 
   Raises:
     files.UnreadableError: A file is damaged, missing or of another run.
@@ -60,7 +47,7 @@ def restore(
     tree = trees.load(directory / run_files.CHECKPOINT)
   except files.UnreadableError as error:
     raise files.UnreadableError(f'{error} {remedy}') from error
-  run = flags_file.digest(run_dir or directory)
+  run = flags_file.digest(directory)
   if str(tree.get('run')) != run:
     raise files.UnreadableError(
       f'{directory / run_files.CHECKPOINT} is the checkpoint of another run. '

@@ -76,12 +76,14 @@ def identity(config: Config) -> dict[str, str]:
 
 
 def digest(run_dir: str | os.PathLike) -> str:
-  """Returns a digest of the identifying flags in a `flags.txt`.
+  """Returns a digest of the identifying flags of a run.
 
-  A run may get more rounds, so their number does not count. Without the file,
-  it is the digest of no flags.
+  A run may get more rounds, so their number does not count. A folder of a run,
+  such as `online`, has the digest of the run.
   """
   path = pathlib.Path(run_dir) / run_files.FLAGS
+  if not path.exists():
+    path = path.absolute().parents[1] / run_files.FLAGS
   ignored = ('num_rounds', *MACHINE_FIELDS)
   lines = path.read_text().splitlines() if path.exists() else []
   found = hashlib.blake2b(digest_size=16)

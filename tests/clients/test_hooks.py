@@ -98,26 +98,6 @@ class OneValue(toys.Idle):
     return mean
 
 
-@dataclasses.dataclass(frozen=True)
-class BadName(toys.Idle):
-  """Has a name from which a checkpoint could not be read."""
-
-  name: ClassVar[str] = 'a|b'
-
-
-@dataclasses.dataclass(frozen=True)
-class BadKey(toys.Idle):
-  """Has a memory with such a key."""
-
-  name: ClassVar[str] = 'bad_key'
-
-  def init_memory(self, model):
-    return {'sums': {'a|b': np.zeros(2)}}
-
-  def finish(self, model, carry, trace):
-    return model, None, {'sums': {'a|b': tf.zeros(2, tf.float64)}}
-
-
 def number():
   return 3
 
@@ -126,8 +106,6 @@ def number():
   'flags, named',
   [
     ({'client_parts': own('OneValue')}, 'after_step'),
-    ({'client_parts': own('BadName')}, 'name'),
-    ({'client_parts': own('BadKey')}, 'init_memory'),
     ({'pooling': f'{__name__}:number'}, f'{__name__}:number'),
   ],
 )

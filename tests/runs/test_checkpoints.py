@@ -15,9 +15,9 @@ def state(round_index, seed=0):
   return federation.State(
     round=round_index,
     model=weights.Weights(*vectors),
-    slots={'momentum': rng.normal(size=8), 'pair': {'a': np.ones([2, 3])}},
+    slots={'momentum': rng.normal(size=8), 'a|b': {'a|': np.ones([2, 3])}},
     memories={
-      client: {'part': {'rounds': np.int32(client), 'sums': rng.normal(size=2)}}
+      client: {'part': {'r|s': np.int32(client), 'sums': rng.normal(size=2)}}
       for client in (7, 12)
     },
   )
@@ -34,7 +34,7 @@ def test_the_state_is_restored_bit_for_bit(tmp_path):
 
 def test_memories_written_after_a_checkpoint_are_not_restored(tmp_path):
   saved = checkpoints.save(state(3), tmp_path)
-  newer = {client: {'part': {'rounds': np.int32(99), 'sums': np.ones(2)}}
+  newer = {client: {'part': {'r|s': np.int32(99), 'sums': np.ones(2)}}
            for client in (12, 20)}  # fmt: skip
   changed = saved._replace(memories=saved.memories | newer)
   assert toys.same(saved, state(3))
