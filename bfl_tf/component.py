@@ -56,6 +56,8 @@ def check(
     defect = _hook_defect(type(component), base)
   if defect:
     found = f'{type(component).__module__}:{type(component).__qualname__}'
+    if type(component).__module__ == 'builtins':
+      found = f'the returned value {component!r}'
     raise ValueError(f'--{flag}: {found} {defect}')
 
 

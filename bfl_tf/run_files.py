@@ -6,7 +6,7 @@ docs/architecture.md describes the content of each file.
 
 import os
 import pathlib
-from typing import Any
+from typing import Any, TypedDict
 
 from bfl_tf import files
 
@@ -41,6 +41,14 @@ ALL = (
 )  # fmt: skip
 
 
+class Summary(TypedDict):
+  """Fields that each `summary.json` has."""
+
+  version: str
+  rounds: int
+  final: dict[str, float]
+
+
 def is_finished(run_dir: str | os.PathLike) -> bool:
   """Returns whether a directory holds a finished run."""
   return (pathlib.Path(run_dir) / SUMMARY).exists()
@@ -48,4 +56,4 @@ def is_finished(run_dir: str | os.PathLike) -> bool:
 
 def read_summary(run_dir: str | os.PathLike) -> dict[str, Any]:
   """Returns `summary.json`, whose `final` holds the last scores."""
-  return files.read_json(pathlib.Path(run_dir) / SUMMARY)
+  return files.read_json(pathlib.Path(run_dir) / SUMMARY, Summary)

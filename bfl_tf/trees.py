@@ -9,12 +9,14 @@ import numpy as np
 from bfl_tf import files
 
 SEPARATOR = '|'
+# A separator within a key of a user's tree.
+_ESCAPED = '%7C'
 
 
 def leaves(tree: Mapping[str, Any], prefix: str = '') -> Iterator:
   """Yields the name and value of each leaf, such as `('model|loc', leaf)`."""
   for key, value in tree.items():
-    name = f'{prefix}{key}'
+    name = prefix + str(key).replace(SEPARATOR, _ESCAPED)
     if hasattr(value, '_asdict'):
       value = value._asdict()
     if isinstance(value, Mapping):
@@ -25,7 +27,9 @@ def leaves(tree: Mapping[str, Any], prefix: str = '') -> Iterator:
 
 def put(tree: dict[str, Any], name: str, leaf: Any) -> None:
   """Inserts a leaf at its name, and creates missing branches."""
-  *parents, last = name.split(SEPARATOR)
+  *parents, last = (
+    key.replace(_ESCAPED, SEPARATOR) for key in name.split(SEPARATOR)
+  )
   for parent in parents:
     tree = tree.setdefault(parent, {})
   tree[last] = leaf

@@ -239,7 +239,12 @@ def _parse(module, arguments):
       known = config_lib.known_settings()
       rest, given = flagfile.split(flags.FLAGS, arguments, known)
       _given.texts, _given.typed = given.texts, given.typed
-    return flags.FLAGS(rest)
+    words = flags.FLAGS(rest)
+    for name, value in flags.FLAGS.flag_values_dict().items():
+      # No comparison with a bound rejects NaN.
+      if isinstance(value, float) and value != value:
+        fail(f'--{name}={value} must be a number.')
+    return words
   except flags.Error as error:
     # Our own hint replaces absl's suggestion.
     text = ' '.join(str(error).partition('. Did you mean')[0].split())
@@ -264,4 +269,5 @@ def _near(message):
     return registry.hint(found[1], flags.FLAGS, '--{}')
   if found[1] in ('seeds', 'grid', 'draw'):
     return ' Several runs: bfl-tf sweep.'
-  return config_lib.near(found[1])
+  near = config_lib.near(found[1])
+  return near or registry.hint(found[1], flags.FLAGS, '--{}')

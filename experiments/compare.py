@@ -9,7 +9,6 @@ finished run of this version, and nothing was written.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-import os
 import pathlib
 import re
 
@@ -28,7 +27,9 @@ from experiments.harness import tables as tables_lib
 _OUTPUT = flags.DEFINE_string(
   'output',
   None,
-  'Directory of the table and the figures; empty: the table is only printed.',
+  'Directory of the table (compared.csv, compared.md, and compared.tex for '
+  'LaTeX) and of the figures; empty: bfl-tf compare only prints the table, '
+  'bfl-tf sweep uses its --output_dir.',
 )
 _DRAWN = {
   'learning_curves': comparison.learning_curves,
@@ -49,9 +50,10 @@ _BASELINE = flags.DEFINE_string(
 _NAMES = flags.DEFINE_list(
   'names',
   [],
-  "Names of settings in the table and figures, each as FLAGS:NAME: 'pooling="
-  "nwa:Average,num_rounds=1 pooling=lp:Mixture'. A setting without a name is "
-  'shown by its flags.',
+  'Names of settings in the table and figures, separated by commas, such as '
+  'pooling=nwa:Average,pooling=lp:Mixture. A name follows a colon, after flags '
+  'that only this setting has, separated by spaces. A setting without a name '
+  'is shown by its flags.',
 )
 _FIGURES = flags.DEFINE_list(
   'figures', [*_DRAWN], f'Figures to draw. Some of: {", ".join(_DRAWN)}.'
@@ -68,19 +70,18 @@ def main(paths: Sequence[str]) -> None:
       'compare needs at least two finished runs: '
       f'bfl-tf compare DIR DIR ...{more}'
     )
-  report(paths)
+  report(groups_lib.grouped(paths))
 
 
 def report(
-  paths: Sequence[str | os.PathLike], folder: pathlib.Path | None = None
+  found: Sequence[groups_lib.Group], folder: pathlib.Path | None = None
 ) -> None:
   """Prints the table; writes it and the figures to --output, or a folder.
 
   Raises:
-    ValueError: Raised as by `groups.grouped` and `comparison.rows`, or for a
-      flag.
+    ValueError: Raised as by `comparison.rows`, or for a flag.
   """
-  groups = check(groups_lib.grouped(paths), folder)
+  groups = check(found, folder)
   lines = comparison_lib.rows(groups, _SCORES.value, _BASELINE.value)
   keys = groups_lib.differing([*groups.values()])
   table = comparison_lib.cells(lines, [] if _NAMES.value else keys)
@@ -138,7 +139,9 @@ def _drawn(
   groups: Mapping[str, groups_lib.Group],
 ) -> Iterator[tuple[str, Figure]]:
   """Yields figures by name; omits those for which a run lacks data."""
-  directories = {name: group.directories() for name, group in groups.items()}
+  directories = {
+    name: group.directories() for name, group in groups.items() if group.runs
+  }
   whole: dict[str, list[pathlib.Path]] = {}
   for name, runs in directories.items():
     for run in runs:

@@ -1,10 +1,13 @@
 """Flags of binaries that analyze a finished run."""
 
+import contextlib
 import os
 import pathlib
 
 from absl import flags
 
+from bfl_tf import run_files
+from bfl_tf.runs import directory
 from experiments import command_line
 
 _RUN = flags.DEFINE_string('run', None, 'Directory of a finished run.')
@@ -15,6 +18,13 @@ def path() -> pathlib.Path:
   if not _RUN.value:
     command_line.fail('--run is missing: name the --output_dir of a run.')
   return pathlib.Path(_RUN.value)
+
+
+def locked(path: pathlib.Path) -> contextlib.AbstractContextManager[None]:
+  """Locks a run, so that it cannot change while it is analyzed."""
+  if not (path / run_files.FLAGS).exists():
+    return contextlib.nullcontext()  # `load` reports the error.
+  return directory.RunDirectory(path).locked('run')
 
 
 def calibrate_on_test() -> flags.FlagHolder[float]:

@@ -13,7 +13,7 @@ from absl import flags
 from bfl_tf import analysis, federation, metrics, run_files
 from bfl_tf.analysis import online
 from bfl_tf.federation import evaluation
-from bfl_tf.runs import checkpoints, directory, flags_file
+from bfl_tf.runs import checkpoints, flags_file
 from experiments import command_line, finished
 
 flags.adopt_module_key_flags(finished)
@@ -51,7 +51,7 @@ def _changed(path, change):
   trained = analysis.load(path)
   flags_file.check_unchanged(path, trained.config)
   # Without the lock, a concurrent change could be lost.
-  with directory.RunDirectory(path).locked():
+  with finished.locked(path):
     changed = path / run_files.ONLINE
     before = checkpoints.restore(changed) or checkpoints.restore(path)
     online.members(before)

@@ -8,7 +8,7 @@ matched by name; an .npz file must contain x. Exit code 2: a flag, a file or a
 cell is wrong, and nothing was written.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 import csv
 import pathlib
 import shlex
@@ -32,6 +32,8 @@ _KEPT = flags.DEFINE_list(
   'keep_columns', [], 'Columns of the .csv input to copy, such as identifiers.'
 )
 _ARRAYS = ('x', 'x_test')
+# Number of rows whose texts are in memory.
+_CHUNK = 10_000
 
 
 def main() -> None:
@@ -46,13 +48,24 @@ def main() -> None:
     raise ValueError(f'--output={path}: the folder {path.parent} is missing.')
   x, kept = _examples(trained)
   sets = _read_sets(run, trained)
-  found = _predictions(trained, sets, x)
-  for name in found.keys() & kept.keys():
-    raise ValueError(
-      f'--keep_columns={name}: the output already has this column.'
-    )
-  _write(path, kept | found)
-  if far := sum(found['out_of_range']):
+  prediction = _predict(trained, x)
+  far = 0
+
+  def chunks() -> Iterator[dict[str, Sequence]]:
+    nonlocal far
+    for start in range(0, len(x), _CHUNK):
+      rows = slice(start, start + _CHUNK)
+      part = type(prediction)(*(values[rows] for values in prediction))
+      found = _columns(trained, sets, part, x[rows])
+      for name in found.keys() & kept.keys():
+        raise ValueError(
+          f'--keep_columns={name}: the output already has this column.'
+        )
+      far += sum(found['out_of_range'])
+      yield {name: of[rows] for name, of in kept.items()} | found
+
+  _write(path, chunks())
+  if far:
     remark = ', and their sets contain every label' if sets else ''
     print(
       f'rows out of range: {far}; a number in each is more than 10 standard '
@@ -91,24 +104,29 @@ def _read_sets(run, trained):
   return sets
 
 
-def _write(path, columns):
+def _write(path, chunks):
   """Writes a temporary file and renames it."""
   try:
     with files.replacing(path) as new, new.open('w', newline='') as file:
       writer = csv.writer(file, lineterminator='\n')
-      writer.writerow(columns)
-      writer.writerows(zip(*columns.values()))
+      for number, columns in enumerate(chunks):
+        if not number:
+          writer.writerow(columns)
+        writer.writerows(zip(*columns.values()))
   except OSError as error:
     raise ValueError(f'--output={path} cannot be written: {error}.') from error
 
 
-def _predictions(trained, sets, x) -> dict[str, Sequence]:
-  """Returns the columns of the output."""
-  classes = np.array(trained.task.classes)
+def _predict(trained, x):
   try:
-    prediction = trained.predict(x, _SAMPLES.value)
+    return trained.predict(x, _SAMPLES.value)
   except ValueError as error:
     raise ValueError(f'--input={_INPUT.value}: {error}') from error
+
+
+def _columns(trained, sets, prediction, x) -> dict[str, Sequence]:
+  """Returns the columns of the output."""
+  classes = np.array(trained.task.classes)
   far = trained.is_out_of_range(x)
   if trained.task.is_numeric:
     low, high = prediction.interval(0.9)
@@ -166,7 +184,7 @@ def _examples(trained) -> tuple[np.ndarray, dict[str, Sequence]]:
   table = csv_files.read(where, path, notation)
   kept = _KEPT.value
   csv_files.check_columns(where, table, kept, 'which --keep_columns names')
-  x = csv_files.rows_like(path, task.features, where, notation)
+  x = csv_files.encode_like(table, task.features, where, notation)
   name = pathlib.PurePath(path).name
   print(f'{name}: {len(x)} rows: {encoding.describe(x, task.features)}')
   used = [*encoding.columns(task.features), *kept]

@@ -36,6 +36,7 @@ _EPOCHS = flags.DEFINE_integer(
   'Number of epochs in which each site trains a personalized model from the '
   'global model; 0: no personalized models.',
   lower_bound=0,
+  upper_bound=1_000_000,
 )
 _PROJECTION = flags.DEFINE_enum(
   'projection',
@@ -77,6 +78,11 @@ def main() -> None:
   command_line.terminable()
   if _SUPERLINK.value:
     return _ask_nodes(path)
+  with finished.locked(path):
+    _report(path)
+
+
+def _report(path):
   run = loading.load_run(
     path, _ON_TEST.value, _SETS.value, _MIN_SITE_EXAMPLES.value
   )

@@ -43,7 +43,7 @@ def main() -> None:
     if _SUPERLINK.value:
       command_line.fail('--superlink needs --engine=flower.')
     run = runs.Run(config, _OUTPUT_DIR.value, overwrite=_OVERWRITE.value)
-  except (ValueError, federation.StoppedError):
+  except (OSError, ValueError, federation.StoppedError):
     raise
   except KeyboardInterrupt as stop:
     command_line.interrupted(stop, 'nothing was written')

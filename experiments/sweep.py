@@ -93,10 +93,22 @@ def _planned(root):
 
 def _compare(runs, root):
   """Writes the comparison of the finished runs and the best setting."""
-  done = [path for paths in study.finished(runs).values() for path in paths]
+  done = study.finished(runs)
   if not done:
     return
-  compare.report(done, root)
+  found = []
+  for name, of in runs.items():
+    # A setting whose runs all failed keeps its row and the reason.
+    own = groups.grouped(done.get(name, [])) or [
+      groups.Group(groups.settings_of(of[0].config))
+    ]
+    own[-1].failures |= {
+      run.config.seed: run.failure or 'not finished'
+      for run in of
+      if not run.is_done
+    }
+    found += own
+  compare.report(found, root)
   score = _CHOOSE_BY.value
   if found := score and search_space.best(runs, score):
     name, mean = found

@@ -49,6 +49,11 @@ _CORRUPT = flags.DEFINE_boolean(
 def main() -> None:
   """Evaluates, writes tables and plots, and prints the tables."""
   path = finished.path()
+  with finished.locked(path):
+    _evaluate(path)
+
+
+def _evaluate(path):
   run = loading.load_run(
     path, _ON_TEST.value, min_site_examples=_MIN_SITE_EXAMPLES.value
   )

@@ -191,7 +191,7 @@ def save(
 def _write(path, trained, own, epochs):
   """Writes the files so that an incomplete folder is never taken for a run."""
   path.mkdir(parents=True, exist_ok=True)
-  for name in (run_files.FLAGS, run_files.CONFORMAL):
+  for name in (run_files.CHECKPOINT, run_files.CONFORMAL):
     (path / name).unlink(missing_ok=True)
   whose = {'site': own.site, 'personalize_epochs': epochs}
   if own.fine_tuned is not None:
@@ -200,8 +200,8 @@ def _write(path, trained, own, epochs):
   files.write_text(path / run_files.SITE, f'{text}\n')
   directory = RunDirectory(path)
   directory.write_task(trained.task)
-  state = State(trained.config.num_rounds, own.model, {}, {})
-  checkpoints.save(state, path)
+  directory.write_flags(trained.config)
   if own.sets:
     prediction_sets.write(path, own.sets)
-  directory.write_flags(trained.config)
+  state = State(trained.config.num_rounds, own.model, {}, {})
+  checkpoints.save(state, path)

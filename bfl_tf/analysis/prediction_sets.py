@@ -98,12 +98,16 @@ def read(run_dir: str | os.PathLike) -> PredictionSets | None:
   """Returns the prediction sets of a run or personalized model, or None.
 
   Raises:
-    ValueError: The thresholds were stored by another version.
+    ValueError: The file is damaged or of another version.
   """
   path = pathlib.Path(run_dir) / run_files.CONFORMAL
   if not path.exists():
     return None
-  content = files.read_json(path)
+  content = files.read_json(path, PredictionSets)
+  if any(limit != limit for limit in content['thresholds']):
+    raise files.UnreadableError(
+      f'{path} has a threshold that is NaN: run "bfl-tf report" again.'
+    )
   same = content.pop('num_bins', None) == conformal.NUM_BINS
   if not same or content.get('score') not in (*metrics.SET_SCORES, RESIDUAL):
     raise ValueError(

@@ -194,16 +194,19 @@ class Config(
       base: Base class that user code must inherit from.
       **more: Attributes as of `context`.
     """
-    made = self.selection.of(role).make(self.context(**more))
-    component.check(role, made, base)
+    method = self.selection.of(role)
+    made = method.make(self.context(**more))
+    component.check(f'{role}={method.requested_name}', made, base)
     return made
 
   def chain(self, role: str, base: type[T], **more: Any) -> tuple[T, ...]:
     """Makes the methods of a field, in order; arguments as of `make`."""
     context = self.context(**more)
-    members = tuple(each.make(context) for each in self.selection.chains[role])
-    for member in members:
-      component.check(role, member, base, needs_name=True)
+    methods = self.selection.chains[role]
+    members = tuple(each.make(context) for each in methods)
+    for method, member in zip(methods, members):
+      flag = f'{role}={method.requested_name}'
+      component.check(flag, member, base, needs_name=True)
     selection_lib.check_unique(f'--{role}', members)
     return members
 

@@ -333,8 +333,8 @@ class Machine:
   num_workers: Annotated[
     int,
     Setting(
-      'Number of devices to train on; 0 for all; the results do not depend on '
-      'it.',
+      'Number of devices to train on, at most four times the number of cores; '
+      '0 for all; the results do not depend on it.',
       ge=0,
     ),
   ] = 0

@@ -18,6 +18,8 @@ _DEFINE: Mapping[type, Any] = {
   float: flags.DEFINE_float,
   str: flags.DEFINE_string,
 }
+# The presets are installed next to this package.
+_INSTALLED = pathlib.Path(__file__).parents[2] / 'experiments'
 _SETTING = re.compile(r'--?(?P<key>\w+(?:\.\w+)+)(?:=(?P<text>.*))?')
 
 
@@ -95,7 +97,7 @@ def split(
       word = f'{word}={words.pop(0)}'
     from_file = re.match(r'--?flagfile=', word)
     if from_file:
-      _check_file(pathlib.Path(word[from_file.end() :]))
+      word = f'--flagfile={_found(pathlib.Path(word[from_file.end() :]))}'
     lines = values.read_flags_from_files([word], False) if from_file else [word]
     for line in lines:
       found = _SETTING.fullmatch(line)
@@ -114,13 +116,18 @@ def split(
   return rest, given
 
 
-def _check_file(path):
-  if not path.is_file():
-    known = map(str, path.parent.glob('*.flags'))
-    near = registry.hint(str(path), known)
-    for preset in pathlib.Path('configs').rglob(f'{path.stem}.flags'):
-      near = f' Did you mean {preset}?'
-    raise ValueError(f'--flagfile={path}: no such file.{near}')
+def _found(path: pathlib.Path) -> pathlib.Path:
+  """Returns the path of a file, or of the installed preset of this name."""
+  preset = _INSTALLED / path
+  if path.is_file():
+    return path
+  if path.parts[:1] == ('configs',) and preset.is_file():
+    return preset
+  known = map(str, path.parent.glob('*.flags'))
+  near = registry.hint(str(path), known)
+  for preset in (_INSTALLED / 'configs').rglob(f'{path.stem}.flags'):
+    near = f' Did you mean {preset.relative_to(_INSTALLED)}?'
+  raise ValueError(f'--flagfile={path}: no such file.{near}')
 
 
 def _key_and_text(key, text, words, known) -> tuple[str, str]:

@@ -160,6 +160,16 @@ def rows_like(
       'data is a .csv.'
     )
   table = read(where, str(path), notation)
+  return encode_like(table, features, where, notation)
+
+
+def encode_like(
+  table: Any,
+  features: encoding.Features,
+  where: str,
+  notation: table_format.TableFormat = table_format.DEFAULT,
+) -> np.ndarray:
+  """Returns the rows of a table of `read`, as `rows_like` does."""
   used = encoding.columns(features)
   check_columns(where, table, used, 'which clients train on')
   numbers = {f.column for f in features if f.value is None}

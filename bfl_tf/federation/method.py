@@ -190,6 +190,7 @@ def _check_predictor(config, stages):
   if not made:
     raise ValueError(
       f'--predictor={config.predictor}: no selected stage creates groups of '
-      'models: set --refine=ensemble.'
+      'models: set --refine=ensemble, or list the groups of your stage in its '
+      'attribute `predictors`.'
     )
   server.groups_of('predictor', config.predictor, made)

@@ -33,7 +33,11 @@ def partition_dataset(
   if dataset.is_constant:
     name = str((*dataset.class_names, 0)[0])
     if dataset.train.is_numeric:
-      name = f'{dataset.label_moments[0]:g}'
+      raise ValueError(
+        f'--dataset={dataset.name}: all labels are equal to '
+        f'{dataset.label_moments[0]:g} in float32: subtract a constant from '
+        'labels that differ by less.'
+      )
     raise ValueError(
       f'--dataset={dataset.name} has only the label {name!r}: a run needs at '
       'least two.'
@@ -48,7 +52,7 @@ def partition_dataset(
   if config.num_clients > len(rest):
     raise ValueError(
       f'--num_clients={config.num_clients} exceeds the {len(rest)} training '
-      'examples of all clients.'
+      f'examples of all clients.{_held_out(config)}'
     )
   what = f'--partition={config.partition}'
   method = config.selection.of('partition')
@@ -59,13 +63,30 @@ def partition_dataset(
     ids = _client_ids(config, dataset, rest)
     context = dataclasses.replace(context, client_ids=ids)
   split = method.bind(context)
-  parts = user_code.call(what, split, labels[rest])
+  try:
+    parts = user_code.call(what, split, labels[rest])
+  except user_code.RaisedError:
+    raise
+  except ValueError as error:
+    raise ValueError(f'{error}{_held_out(config)}') from error
   overlap = vars(method.factory).get('overlap', False)
   try:
     parts = partitions.checked(parts, len(rest), config.num_clients, overlap)
   except (TypeError, ValueError) as error:
     raise ValueError(f'{what} {error}') from error
   return [rest[part].astype(np.int32) for part in parts], held
+
+
+def _held_out(config) -> str:
+  """Returns a hint that names the shares that clients do not train on."""
+  shares = (
+    'validation_split', 'calibration_fraction', 'server_fraction',
+    'num_server_examples',
+  )  # fmt: skip
+  used = [f'--{name}={config.get(name)}' for name in shares if config.get(name)]
+  if not used:
+    return ''
+  return f' Other examples are held out by {", ".join(used)}.'
 
 
 def _client_ids(config, dataset, rest):

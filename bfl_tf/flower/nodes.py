@@ -16,6 +16,7 @@ from bfl_tf.flower import messages
 
 _POLL_SECONDS = 0.2
 _REMIND_SECONDS = 10.0
+_START_SECONDS = 300.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,9 +32,19 @@ class Simulated:
   num_nodes: int
 
   def __call__(self, clients: Sequence[int]) -> Mapping[int, int]:
-    """Assigns clients to nodes in turn and returns the node of each client."""
+    """Assigns clients to nodes in turn and returns the node of each client.
+
+    Raises:
+      MachineError: The nodes have not started in time.
+    """
     # Flower creates the nodes while the server starts.
+    deadline = time.monotonic() + _START_SECONDS
     while len(ids := sorted(self.grid.get_node_ids())) < self.num_nodes:
+      if time.monotonic() > deadline:
+        raise stopping.MachineError(
+          f"only {len(ids)} of {self.num_nodes} nodes of Flower's simulation "
+          f'started in {_START_SECONDS:.0f} s: use a smaller --num_workers.'
+        )
       time.sleep(_POLL_SECONDS)
     return {c: ids[i % len(ids)] for i, c in enumerate(clients)}
 

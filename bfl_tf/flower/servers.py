@@ -84,12 +84,14 @@ def _score(grid, settings):
       f'--run={path}: its nodes have no files of their own: remove --superlink.'
     )
   nodes, introduced = _introduced(grid, config, settings)
-  directory.RunDirectory(path).check_nodes(_as_json(_digests(introduced)))
+  run_directory = directory.RunDirectory(path)
+  run_directory.check_nodes(_as_json(_digests(introduced)))
   seconds = float(settings['answer-timeout']) or config.client_timeout
-  report = federated_evaluation.FederatedEvaluation(
-    nodes, introduced, trained, str(settings['sets']), seconds or math.inf
-  ).report()
-  report_files.write(path, report)
+  with run_directory.locked('run'):
+    report = federated_evaluation.FederatedEvaluation(
+      nodes, introduced, trained, str(settings['sets']), seconds or math.inf
+    ).report()
+    report_files.write(path, report)
   for line in report_files.lines(path, report, of_nodes=True):
     # `_Marked` does not mark empty lines, and unmarked lines are not shown.
     print(line or ' ')

@@ -19,9 +19,8 @@ from typing import Any
 
 from absl import logging
 from flwr import clientapp, serverapp
-from flwr import simulation as flwr_simulation
 
-from bfl_tf import runs, startup
+from bfl_tf import runs, startup, training
 from bfl_tf.config.config import Config
 from bfl_tf.flower import client_side, engine, messages, nodes, superlink
 from bfl_tf.runs import directory, flags_file
@@ -51,9 +50,10 @@ def simulate(
   """
   config = config.replace(engine='flower')
   path = pathlib.Path(output_dir).absolute()
+  results = directory.RunDirectory(path, overwrite)
   replace = 'replace' if overwrite else ''
   execute(_CHILD, [str(path), replace, *flags_file.flag_lines(config)])
-  summary = directory.RunDirectory(path).summary(config.final_round)
+  summary = results.summary(config.final_round)
   if summary is None:
     raise superlink.FlowerError(f'{path} has no summary.')
   return summary
@@ -61,7 +61,7 @@ def simulate(
 
 def num_processes(config: Config) -> int:
   """Returns the number of training processes."""
-  return config.num_workers or len(os.sched_getaffinity(0))
+  return training.bounded(config.num_workers)
 
 
 def num_nodes(config: Config) -> int:
@@ -119,6 +119,11 @@ def execute(
       failed = process.wait()
     finally:
       _end(process)
+    if failed < 0:
+      raise superlink.FlowerError(
+        f"the process of Flower's simulation was ended by signal {-failed}; "
+        'signal 9 often means too little memory.'
+      )
     if failed:
       errors.seek(0)
       last = errors.read().splitlines()[-1:] or [f'it ended with code {failed}']
@@ -163,6 +168,9 @@ def run_apps(
   """
   # Ray forks in this thread while the server runs in another.
   startup.import_all()
+  # It imports TensorFlow, whose log `startup` discards.
+  from flwr import simulation as flwr_simulation
+
   settings: dict[str, Any] = {
     'client_resources': {'num_cpus': cpus, 'num_gpus': 0.0},
     'init_args': {

@@ -4,6 +4,8 @@
 SuperLink.
 """
 
+from collections.abc import Iterator
+import contextlib
 import json
 import os
 import pathlib
@@ -11,17 +13,21 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from typing import Any
 
 from bfl_tf.config.config import Config
 from bfl_tf.federation import stopping
-from bfl_tf.runs import flags_file
+from bfl_tf.runs import directory, flags_file
 
 _APP = pathlib.Path(__file__).parent / 'app'
 # The ServerApp prefixes the lines for the user with this mark.
 MARK = 'bfl_tf| '
 _POLL_SECONDS = 5.0
+# Interval at which the status is read while the log is open.
+_CHECK_SECONDS = 60.0
+_REPLY_SECONDS = 300.0
 # Next to this interpreter, so that no virtual environment must be active.
 _FLWR = os.path.join(os.path.dirname(sys.executable), 'flwr')
 _FAILED = re.compile(r'code (\d): (.*)', re.DOTALL)
@@ -50,7 +56,8 @@ def execute(
     FlowerError: The run stopped; the same call continues it.
   """
   flags = '\n'.join(flags_file.flag_lines(config))
-  settings = {'flags': flags, 'output-dir': str(output_dir)}
+  path = directory.RunDirectory(output_dir, overwrite).path
+  settings = {'flags': flags, 'output-dir': str(path)}
   _submit(connection, {**settings, 'overwrite': overwrite})
 
 
@@ -103,25 +110,33 @@ def _submit(connection, settings):
     path.write_text(_toml(settings))
     run = ['run', str(_APP), connection, '--run-config', str(path)]
     run_id = _flwr(connection, ValueError, *run)['run-id']
-  _stream(connection, run_id)
-  while True:
-    (run,) = _flwr(
-      connection, FlowerError, 'list', connection, '--run-id', run_id
-    )['runs']
-    if run['status'].startswith('finished'):
-      break
-    # The log stream ended before the run did.
-    time.sleep(_POLL_SECONDS)
+  with _streaming(connection, run_id) as reader:
+    while True:
+      # The log usually ends with the run, but its server may have vanished.
+      reader.join(_CHECK_SECONDS)
+      (run,) = _flwr(
+        connection, FlowerError, 'list', connection, '--run-id', run_id
+      )['runs']
+      if run['status'].startswith('finished'):
+        reader.join(_POLL_SECONDS)
+        break
+      if not reader.is_alive():
+        time.sleep(_POLL_SECONDS)
   if run['status'] != 'finished:completed':
     raise failure(f'{run["status"]}: {run["status-details"]}')
 
 
 def _flwr(connection, error, *arguments) -> dict[str, Any]:
   """Returns the JSON output of a Flower command."""
-  found = subprocess.run(
-    [_FLWR, *arguments, '--format', 'json'],
-    stdout=subprocess.PIPE, text=True, check=False,
-  )  # fmt: skip
+  try:
+    found = subprocess.run(
+      [_FLWR, *arguments, '--format', 'json'],
+      stdout=subprocess.PIPE, text=True, check=False, timeout=_REPLY_SECONDS,
+    )  # fmt: skip
+  except subprocess.TimeoutExpired:
+    raise error(
+      f'--superlink={connection} has not answered in {_REPLY_SECONDS:.0f} s.'
+    ) from None
   answer = json.loads(found.stdout or '{}')
   if not answer.get('success'):
     why = answer.get('error-message', f'flwr ended with {found.returncode}')
@@ -129,22 +144,29 @@ def _flwr(connection, error, *arguments) -> dict[str, Any]:
   return answer
 
 
-def _stream(connection, run_id):
-  """Prints the marked lines of a run's log."""
+@contextlib.contextmanager
+def _streaming(connection, run_id) -> Iterator[threading.Thread]:
+  """Yields a thread that prints the marked lines of a run's log."""
   with subprocess.Popen(
     [_FLWR, 'log', run_id, connection],
     stdout=subprocess.PIPE,
     stderr=subprocess.STDOUT,
     text=True,
   ) as process:
+    reader = threading.Thread(target=_show, args=(process.stdout,), daemon=True)
+    reader.start()
     try:
-      for line in process.stdout or ():
-        _, mark, ours = line.partition(MARK)
-        if mark:
-          print(ours, end='', flush=True)
+      yield reader
     finally:
       # An interrupt must not wait for the end of the run.
       process.terminate()
+
+
+def _show(lines):
+  for line in lines:
+    _, mark, ours = line.partition(MARK)
+    if mark:
+      print(ours, end='', flush=True)
 
 
 def _toml(settings) -> str:

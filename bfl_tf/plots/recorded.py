@@ -176,12 +176,19 @@ def _arrays(path, names):
 
 def partition(run_dir: RunDir) -> Partition:
   """Reads partition.csv."""
-  header, *rows = _table(_existing(run_dir, run_files.PARTITION))
-  return Partition(
-    clients=[row[0] for row in rows],
-    classes=[name.removeprefix('class_') for name in header[1:]],
-    counts=np.array([row[1:] for row in rows], np.int64),
-  )
+  path = _existing(run_dir, run_files.PARTITION)
+  try:
+    header, *rows = _table(path)
+    if not path.read_text().endswith('\n'):
+      raise ValueError('The last line is incomplete.')
+    counts = np.array([row[1:] for row in rows], np.int64)
+    counts = counts.reshape(-1, len(header) - 1)
+  except ValueError as error:
+    raise files.UnreadableError(
+      f'{path} is damaged: restore it from a copy.'
+    ) from error
+  classes = [name.removeprefix('class_') for name in header[1:]]
+  return Partition([row[0] for row in rows], classes, counts)
 
 
 def _existing(run_dir, name):

@@ -67,9 +67,12 @@ def named(
   known = '; '.join(found)
   for text in names:
     flags, colon, label = text.rpartition(':')
-    if not colon:
-      raise ValueError(f'--names={text} must be FLAGS:NAME.')
     wanted = dict(word.partition('=')[::2] for word in flags.split())
+    if not (colon and label) or len(wanted) < len(flags.split()):
+      raise ValueError(
+        f'--names={text} must be FLAGS:NAME, such as pooling=nwa:Average; '
+        'commas separate several names.'
+      )
     places = [
       place
       for place, group in enumerate(groups)
@@ -103,7 +106,8 @@ def rows(
     Rows with `setting`, one column per flag that differs, `score`, `mean`,
     `standard_deviation`, `standard_error`, the number `n` of finite values and
     the number of `seeds`. A baseline adds the `difference` from it,
-    `difference_standard_error`, `p_value` and `significant`.
+    `difference_standard_error`, `p_value` and `significant`. Groups with
+    failures add `failure`, the reasons.
 
   Raises:
     ValueError: No run has a wanted score, or no setting is the baseline.
@@ -143,8 +147,10 @@ def _scores(every, wanted):
 def _of_score(groups, keys, score, every, others):
   values = {
     name: {seed: each.get(score, np.nan) for seed, each in runs.items()}
+    | dict.fromkeys(groups[name].failures, np.nan)
     for name, runs in every.items()
   }
+  has_failures = any(group.failures for group in groups.values())
   tests = {
     name: _test(values[name], values[other]) for name, other in others.items()
   }
@@ -162,6 +168,9 @@ def _of_score(groups, keys, score, every, others):
         'p_value': test and test.p_value,
         'significant': significant.get(name),
       }
+    if has_failures:
+      reasons = dict.fromkeys(group.failures.values())
+      row['failure'] = '; '.join(reasons) or None
     yield row
 
 
@@ -230,11 +239,13 @@ def cells(
     flags: Columns in place of `setting`.
   """
   scores = list(dict.fromkeys(line['score'] for line in lines))
-  table = [[*(flags or ['setting']), 'seeds', *scores]]
+  last = ['failure'] if any(line.get('failure') for line in lines) else []
+  table = [[*(flags or ['setting']), 'seeds', *scores, *last]]
   for setting in dict.fromkeys(line['setting'] for line in lines):
     own = [line for line in lines if line['setting'] == setting]
     names = [own[0][key] or '-' for key in flags] or [setting]
-    table.append([*names, str(own[0]['seeds']), *map(_text, own)])
+    reasons = [own[0][name] or '-' for name in last]
+    table.append([*names, str(own[0]['seeds']), *map(_text, own), *reasons])
   return table
 
 

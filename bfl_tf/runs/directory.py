@@ -48,6 +48,13 @@ class RunDirectory:
   """
 
   def __init__(self, path: str | os.PathLike, overwrite: bool = False):
+    """Checks the arguments; see the attributes.
+
+    Raises:
+      ValueError: `overwrite` is not a bool, such as the text 'no'.
+    """
+    if not isinstance(overwrite, bool):
+      raise ValueError(f'overwrite must be True or False, got {overwrite!r}.')
     self.path = pathlib.Path(path)
     self.overwrite = overwrite
     self.replaces = False
@@ -144,8 +151,14 @@ class RunDirectory:
       raise ValueError(f'--output_dir={self.path}: {place} cannot be written.')
 
   @contextlib.contextmanager
-  def locked(self) -> Iterator[None]:
-    """Creates the directory and locks it against other processes."""
+  def locked(self, flag: str = 'output_dir') -> Iterator[None]:
+    """Creates the directory and locks it against other processes.
+
+    Temporary files of killed processes are removed.
+
+    Args:
+      flag: Flag that names the directory, for errors.
+    """
     self._check_writable()
     self.path.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(self.path / _LOCK)
@@ -153,10 +166,12 @@ class RunDirectory:
       lock.acquire(timeout=0)
     except filelock.Timeout:
       raise BusyError(
-        f'--output_dir={self.path} is in use by another process: wait for it, '
+        f'--{flag}={self.path} is in use by another process: wait for it, '
         'or choose another directory.'
       ) from None
     try:
+      found = filter(_is_unfinished, self.path.rglob('.*'))
+      self._remove([str(path.relative_to(self.path)) for path in found])
       yield
     finally:
       try:
@@ -171,8 +186,7 @@ class RunDirectory:
     For more rounds, the old summary is removed first, and files of the old last
     model are removed last. So an interrupted call can be repeated.
     """
-    unfinished = [p.name for p in self.path.iterdir() if _is_unfinished(p)]
-    self._remove([*unfinished, run_files.SUMMARY])
+    self._remove([run_files.SUMMARY])
     self.write_flags(config)
     if rounds_done < config.final_round:
       self._remove(run_files.OF_LAST_MODEL)
@@ -204,7 +218,9 @@ class RunDirectory:
   def check_nodes(self, nodes: str) -> None:
     """Rejects nodes whose files differ from those of `nodes.json`."""
     path = self.path / run_files.NODES
-    if path.exists() and not self.replaces and path.read_text() != nodes:
+    if not path.exists() or self.replaces:
+      return
+    if files.read_json(path, dict[str, str]) != json.loads(nodes or '{}'):
       raise ValueError(
         f'{self.path}: the files of some nodes have changed since the first '
         'round: restore them, or choose another directory.'
@@ -213,14 +229,14 @@ class RunDirectory:
   def write_partition(
     self, counts: np.ndarray, classes: Sequence[str], clients: Sequence[str]
   ) -> None:
-    """Writes `partition.csv`, the class counts of clients, unless it exists."""
+    """Writes `partition.csv`, the class counts of clients."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator='\n')
     columns = classes or range(counts.shape[1])
     writer.writerow(['client', *(f'class_{name}' for name in columns)])
     names = clients or range(len(counts))
     writer.writerows((name, *row) for name, row in zip(names, counts))
-    self.keep(run_files.PARTITION, text.getvalue())
+    files.write_text(self.path / run_files.PARTITION, text.getvalue())
 
   def add(self, row: Mapping[str, Any]) -> None:
     """Appends a row to `metrics.csv`, to TensorBoard and to trackers."""

@@ -120,7 +120,7 @@ def _side_by_side(tasks, jobs) -> Iterator[Outcome]:
   # TensorFlow does not work after a fork.
   context = multiprocessing.get_context('spawn')
   with concurrent.futures.ProcessPoolExecutor(
-    jobs, context, _begin_process
+    jobs, context, end_with_parent
   ) as pool:
     futures = {pool.submit(run_one, task, 1): task for task in tasks}
     try:
@@ -141,7 +141,7 @@ def _abandon(pool):
     process.terminate()
 
 
-def _begin_process():
+def end_with_parent() -> None:
   """Ends this process when its parent ends, so that no run stays locked."""
   # A killed process would leak the semaphore of tqdm's default lock.
   tqdm.tqdm.set_lock(threading.RLock())

@@ -6,6 +6,7 @@ A run may get more rounds.
 """
 
 from collections.abc import Iterable, Iterator
+import hashlib
 import inspect
 import os
 import pathlib
@@ -72,6 +73,25 @@ def identity(config: Config) -> dict[str, str]:
   """Returns the flags that identify a run: all but those of the machine."""
   own = MACHINE_FIELDS
   return {k: text for k, text in settings(config).items() if k not in own}
+
+
+def digest(run_dir: str | os.PathLike) -> str:
+  """Returns a digest of the identifying flags of a run.
+
+  A run may get more rounds, so their number does not count. A folder of a run,
+  such as `online`, has the digest of the run.
+  """
+  path = pathlib.Path(run_dir) / run_files.FLAGS
+  if not path.exists():
+    path = path.absolute().parents[1] / run_files.FLAGS
+  ignored = ('num_rounds', *MACHINE_FIELDS)
+  lines = path.read_text().splitlines() if path.exists() else []
+  found = hashlib.blake2b(digest_size=16)
+  for line in lines:
+    name = line.removeprefix('--').partition('=')[0]
+    if line.startswith('--') and name not in ignored:
+      found.update(f'{line}\n'.encode())
+  return found.hexdigest()
 
 
 def differences(ours: Config, theirs: Config) -> list[str]:

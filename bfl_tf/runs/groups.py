@@ -19,10 +19,12 @@ class Group:
     settings: All flags but the seed, as text, and digests of files and user
       code, by `--flag=name`.
     runs: Run directories, by seed.
+    failures: Reasons why runs are not finished, by seed.
   """
 
   settings: dict[str, str]
   runs: dict[int, pathlib.Path] = dataclasses.field(default_factory=dict)
+  failures: dict[int, str] = dataclasses.field(default_factory=dict)
 
   def directories(self) -> list[pathlib.Path]:
     """Returns the run directories, sorted by seed."""
@@ -127,5 +129,5 @@ def scores_of(run: pathlib.Path) -> dict[str, float]:
   for more in (run_files.SITES, run_files.UNCERTAINTY):
     path = run / more / run_files.SCORES
     if path.exists():
-      scores |= files.read_json(path)
+      scores |= files.read_json(path, dict[str, float])
   return scores

@@ -55,7 +55,11 @@ class Task:
   @classmethod
   def from_json(cls, text: str) -> 'Task':
     """Reads the output of `to_json`, bit-for-bit identical."""
-    fields = json.loads(text)
+    return cls.of_fields(json.loads(text))
+
+  @classmethod
+  def of_fields(cls, fields: dict[str, Any]) -> 'Task':
+    """Returns the task of a JSON object."""
     features = tuple(data.Feature(*f) for f in fields.pop('features'))
     tuples: dict[str, Any] = {
       n: tuple(v) if isinstance(v, list) else v for n, v in fields.items()
@@ -113,7 +117,4 @@ class Task:
 
 def read(path: pathlib.Path) -> Task:
   """Reads a `task.json`."""
-  try:
-    return Task.from_json(path.read_text())
-  except (KeyError, TypeError, ValueError) as error:
-    raise files.UnreadableError(f'{path} is damaged: {error!r}.') from error
+  return Task.of_fields(files.read_json(path, Task))

@@ -107,6 +107,7 @@ class Central(Privacy):
       'Standard deviation of the noise on the sum over clients, in units of '
       'clip_norm.',
       gt=0,
+      le=1e6,
     ),
   ] = 1.0
   delta: Annotated[

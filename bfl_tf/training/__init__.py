@@ -2,6 +2,7 @@
 
 from bfl_tf.training.chain import Chain
 from bfl_tf.training.devices import (
+  bounded,
   configure,
   DISTRIBUTIONS,
   has_mixed_precision,

@@ -52,6 +52,9 @@ _FLOAT32 = (
 )
 # Fraction of a GPU's memory for its logical devices; the rest is for libraries.
 _USED_MEMORY = 0.9
+# In MiB; the libraries of a logical device need about as much.
+_LEAST_SHARE = 512
+_WORKERS_PER_CORE = 4
 _LISTS = 'TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE'
 _TO_BFLOAT16 = 'auto_mixed_precision_onednn_bfloat16'
 
@@ -68,17 +71,18 @@ def configure(
   and a warning is logged.
 
   Args:
-    num_workers: Number of logical CPUs; 0 for one per core.
+    num_workers: Number of logical CPUs, as of `bounded`.
     deterministic: Whether to use deterministic kernels. GPUs need them for
       reproducible results; CPUs with one thread are deterministic anyway.
     mixed_precision: Whether convolutions, matrix products and operations
       between them use bfloat16. Variables, divergences, losses, sums of
       gradients and probabilities stay float32. It affects later compilations
       only.
-    clients_per_device: Number of logical devices per GPU or logical CPU.
+    clients_per_device: Number of logical devices per GPU.
 
   Raises:
-    ValueError: `has_mixed_precision` is false.
+    ValueError: `has_mixed_precision` is false, or a GPU has too little memory
+      for this number of devices.
   """
   if mixed_precision and not has_mixed_precision():
     raise ValueError(
@@ -97,22 +101,29 @@ def configure(
   if before != tf.config.optimizer.get_experimental_options():
     _threads.cache_clear()
   cpu = tf.config.list_physical_devices('CPU')[0]
-  count = num_workers or len(os.sched_getaffinity(0))
-  count *= clients_per_device
+  gpus, count = tf.config.list_physical_devices('GPU'), bounded(num_workers)
+  share = 0
+  if gpus and clients_per_device > 1:
+    share = int(_USED_MEMORY * _gpu_mebibytes() / clients_per_device)
+    if share < _LEAST_SHARE:
+      raise ValueError(
+        f'--clients_per_device={clients_per_device}: each client would have '
+        f'{share} MiB of GPU memory, and needs {_LEAST_SHARE}: reduce it.'
+      )
   try:
     tf.config.threading.set_intra_op_parallelism_threads(1)
     # The executors of all workers share this thread pool.
-    tf.config.threading.set_inter_op_parallelism_threads(max(2, count))
+    tf.config.threading.set_inter_op_parallelism_threads(
+      max(2, count * (clients_per_device if gpus else 1))
+    )
     tf.config.set_logical_device_configuration(
       cpu, [tf.config.LogicalDeviceConfiguration()] * count
     )
-    if clients_per_device > 1:
-      for gpu in tf.config.list_physical_devices('GPU'):
-        share = int(_USED_MEMORY * _gpu_mebibytes() / clients_per_device)
-        parts = [tf.config.LogicalDeviceConfiguration(share)]
-        tf.config.set_logical_device_configuration(
-          gpu, parts * clients_per_device
-        )
+    for gpu in gpus if share else ():
+      parts = [tf.config.LogicalDeviceConfiguration(share)]
+      tf.config.set_logical_device_configuration(
+        gpu, parts * clients_per_device
+      )
   except RuntimeError:
     logging.warning(
       'TensorFlow already runs: its %d device(s) and threads stay as they are.',
@@ -123,6 +134,22 @@ def configure(
     # Unseeded random ops, as in a model called outside of a scope, would fail
     # without a global seed.
     tf.random.set_seed(0)
+
+
+def bounded(num_workers: int) -> int:
+  """Returns the number of workers, at most a few per core.
+
+  Args:
+    num_workers: Requested number; 0 for one per core.
+  """
+  cores = len(os.sched_getaffinity(0))
+  most = _WORKERS_PER_CORE * cores
+  if num_workers > most:
+    logging.warning(
+      '--num_workers=%d: this machine has %d core(s), so that %d workers are '
+      'used.', num_workers, cores, most,
+    )  # fmt: skip
+  return min(num_workers, most) or cores
 
 
 def _gpu_mebibytes() -> int:
@@ -222,7 +249,7 @@ def in_parallel(workers: Sequence, jobs: Iterable, run: Callable) -> Iterator:
     finally:
       free.put(worker)
 
-  jobs, pool = iter(jobs), _threads(len(workers))
+  jobs, pool = iter(jobs), _threads(len(workers), os.getpid())
   pending = {
     pool.submit(task, job) for job in itertools.islice(jobs, 2 * len(workers))
   }
@@ -245,6 +272,10 @@ def in_parallel(workers: Sequence, jobs: Iterable, run: Callable) -> Iterator:
 
 
 @functools.cache
-def _threads(count: int) -> concurrent.futures.ThreadPoolExecutor:
-  """Returns reusable threads, as TensorFlow keeps memory for each new one."""
+def _threads(count: int, process: int) -> concurrent.futures.ThreadPoolExecutor:
+  """Returns reusable threads, as TensorFlow keeps memory for each new one.
+
+  A forked process has new ones, because threads end at a fork.
+  """
+  del process
   return concurrent.futures.ThreadPoolExecutor(count)

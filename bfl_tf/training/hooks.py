@@ -94,13 +94,15 @@ def _check_hooks(part, start, shared, memory):
   if part.has('loss') and not _is_like(loss, tf.TensorSpec([], tf.float32)):
     _reject(part, 'loss', 'one float32 number, such as a tf.reduce_sum', loss)
   traced('gradient', mean, mean, carry, step)
-  traced('after_step', mean, carry, step)
+  stepped = traced('after_step', mean, carry, step)
+  if part.has('after_step') and not _has_length(stepped, 2):
+    _reject(part, 'after_step', 'two values: the mean or None, and the carry')
   report = traced('report', carry, _trace_spec())
   if any(spec.shape.rank for spec in tf.nest.flatten(report)):
     _reject(part, 'report', 'scalars by column', report)
   result = traced('finish', start, carry, _trace_spec())
   if part.has('finish'):
-    if not isinstance(result, (list, tuple)) or len(result) != 3:
+    if not _has_length(result, 3):
       _reject(part, 'finish', 'the model, a vector or None, and the memory')
     if part.has('init_memory') and not _is_like(result[2], memory):
       expected = 'as its third result a memory like that of init_memory, '
@@ -114,6 +116,10 @@ def _reject(part: Part, hook: str, expected: str, found: Any = ()) -> None:
   raise user_code.RaisedError(
     f'--client_parts: {name} must return {expected}{but}.'
   )
+
+
+def _has_length(found: Any, length: int) -> bool:
+  return isinstance(found, (list, tuple)) and len(found) == length
 
 
 def _shapes(specs: Any) -> str:

@@ -25,8 +25,9 @@ class Part(component.Component):
 
   Attributes:
     requires: Values that flags must have, by flag, such as `{'pooling': ('nwa',
-      'ws')}`. If a required rule divides out the broadcast posterior, the
-      trained model must contain this posterior exactly once.
+      'ws')}`. Some rules divide the product of the clients' posteriors by
+      surplus copies of the broadcast posterior. A part that requires such a
+      rule must return a model that contains the broadcast exactly once.
     incompatible_with: Names of other parts and of flags that must not be set.
     posterior_scope: 'all' if `finish` returns a Gaussian over all weights of a
       network without variational layers, otherwise 'layers'.
@@ -68,8 +69,9 @@ class Part(component.Component):
   def init_memory(self, model: weights.Weights) -> Any:
     """Returns a client's memory before its first round.
 
-    It is a NumPy array, or a dict of NumPy arrays, whose shapes and types stay
-    the same in all rounds.
+    `model` is the broadcast. Other calls, of which only the shapes are used,
+    have a placeholder of the same shapes. The memory is a NumPy array, or a
+    dict of NumPy arrays, whose shapes and types stay the same in all rounds.
     """
 
   def prior(self, start: weights.Weights, shared: Any, memory: Any) -> Any:

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import importlib
 import importlib.util
+import math
 import multiprocessing
 import pathlib
 import statistics as stats
@@ -63,9 +64,15 @@ def run(
     speeds: dict[str, list[float]] = {peer: [] for peer in peers}
     for _ in range(repeats):
       for peer, execute in peers.items():
-        if execute:
+        if not execute:
+          continue
+        try:
           speeds[peer].append(images / execute())
-  ours, rows = stats.median(speeds['ours']), []
+        except concurrent.futures.BrokenExecutor as error:
+          print(f'{peer}: {error}', flush=True)
+          peers[peer] = None
+          speeds[peer].clear()
+  ours, rows = stats.median(speeds['ours'] or [math.nan]), []
   for peer, found in speeds.items():
     row: dict[str, Any] = dict.fromkeys((*_COLUMNS, 'ours over it'))
     if found:
@@ -112,8 +119,12 @@ def _processes(config, stack) -> dict[str, Callable[[], float] | None]:
     pool = concurrent.futures.ProcessPoolExecutor(1, spawn)
     stack.enter_context(pool)
     its = config.replace(mixed_precision='mixed' in name)
-    label = pool.submit(_begin, module, its).result()
-    peers[label] = functools.partial(_turn, pool)
+    try:
+      label = pool.submit(_begin, module, its).result()
+      peers[label] = functools.partial(_turn, pool)
+    except concurrent.futures.BrokenExecutor as error:
+      print(f'{name}: {error}', flush=True)
+      peers[name] = None
   return peers
 
 

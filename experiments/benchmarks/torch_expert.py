@@ -5,14 +5,16 @@ layout, and the optimizer is fused.
 """
 
 from collections.abc import Callable
+import concurrent.futures
 import multiprocessing
-import os
 from typing import Any
 
 import numpy as np
 import torch
 
+from bfl_tf import training
 from bfl_tf.config.config import Config
+from bfl_tf.runs import executor
 from experiments.benchmarks import torch_peer
 
 # In a training process: the function of the client's number and the weights.
@@ -21,19 +23,23 @@ _trains: list[Callable[[int, dict], dict]] = []
 
 def begin(config: Config) -> tuple[str, Callable[[], Any]]:
   """Returns a label and a function that runs one round."""
-  processes = config.num_workers or len(os.sched_getaffinity(0))
-  # Its processes are daemons, which end with this process.
-  pool = multiprocessing.get_context('spawn').Pool(processes, _start, (config,))
+  processes = training.bounded(config.num_workers)
+  pool = concurrent.futures.ProcessPoolExecutor(
+    processes, multiprocessing.get_context('spawn'), _start, (config,)
+  )
   with np.load(config.dataset) as arrays:
     shape = np.moveaxis(arrays['x_train'][:1], -1, 1).shape[1:]
   start = torch_peer.arrays_of(torch_peer.NETWORKS[config.model](shape))
 
   def execute():
-    tasks = [(client, start) for client in range(config.num_clients)]
-    trained = pool.imap_unordered(_train, tasks)
-    sums = next(trained)
+    tasks = [
+      pool.submit(_train, (client, start))
+      for client in range(config.num_clients)
+    ]
+    trained = concurrent.futures.as_completed(tasks)
+    sums = next(trained).result()
     for client in trained:
-      for total, array in zip(sums, client):
+      for total, array in zip(sums, client.result()):
         total += array
     return [total / config.num_clients for total in sums]
 
@@ -42,6 +48,7 @@ def begin(config: Config) -> tuple[str, Callable[[], Any]]:
 
 
 def _start(config):
+  executor.end_with_parent()
   torch.set_num_threads(1)
   x, y = torch_peer.examples(config)
   x = x.contiguous(memory_format=torch.channels_last)

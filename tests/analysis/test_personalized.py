@@ -161,7 +161,7 @@ def test_a_failed_write_leaves_no_incomplete_personalized_model(
     patch.setattr(checkpoints, 'save', disk_is_full)
     with pytest.raises(OSError, match='full'):
       put(9, 'north')
-  with pytest.raises(ValueError, match='is not a run directory'):
+  with pytest.raises(ValueError, match='personalize_epochs'):
     analysis.load(folder)
   analysis.load(folder.with_name('odd'))
   put(3, 'north')

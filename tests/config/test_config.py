@@ -96,3 +96,15 @@ def test_a_flagfile_can_be_read_and_changed_in_python(tmp_path):
     path.write_text(text)
     with pytest.raises(ValueError, match=f'a.flags.*{named}'):
       config_lib.Config.from_flagfile(path)
+
+
+def test_an_installed_preset_is_found_by_its_name(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  name = 'configs/quickstart.flags'
+  assert config_lib.Config.from_flagfile(name).dataset == 'digits'
+  own = tmp_path / name
+  own.parent.mkdir()
+  own.write_text('--dataset=mnist\n')
+  assert config_lib.Config.from_flagfile(name).dataset == 'mnist'
+  with pytest.raises(ValueError, match=name):
+    config_lib.Config.from_flagfile('quickstart.flags')

@@ -32,6 +32,10 @@ REFUSED = """
 --output_dir=
 --output_dir={tmp}/text.npz/below
 --output_dir={tmp}/foreign
+--overwite
+--validation_split=0.99 --dataset=digits --num_clients=40
+--central.noise_multiplier=1e300 --privacy=central
+--client_timeout=nan
 --partition=own_things:shared
 --partition=own_things:half
 --partition=own_things:raising

@@ -53,6 +53,7 @@ def test_a_custom_class_is_described(capsys):
 
 def test_the_contracts_page_is_current():
   assert signatures.PAGE.read_text() == signatures.page()
+  assert signatures.API.read_text() == signatures.api()
 
 
 def test_the_reference_page_is_current():

@@ -51,3 +51,24 @@ def test_a_rewritten_data_file_is_read_again(tmp_path):
     ((run,),) = bfl_tf.sweep({'a': config}, tmp_path / str(shift)).values()
     mean = task.read(run / 'task.json').mean
     assert mean == pytest.approx([1 / 3 + shift] * 3)
+
+
+def test_failed_runs_keep_their_row_and_reason(tmp_path):
+  configs = {
+    name: fake.CONFIG.replace(pooling=name) for name in ('nwa', 'median')
+  }
+  found = bfl_tf.sweep(configs, tmp_path, seeds=(0, 1))
+  done, failed = (runs.groups.grouped(paths)[0] for paths in found.values())
+  failed.runs.clear()
+  failed.failures[0] = 'it diverged'
+  del done.runs[1]
+  done.failures[1] = 'it was stopped'
+  named = runs.comparison.named([done, failed])
+  first, second = runs.comparison.rows(named, ['accuracy'])
+  assert (first['n'], first['seeds']) == (1, 2)
+  assert (second['pooling'], second['mean']) == ('median', None)
+  table = runs.comparison.cells([first, second], ['pooling'])
+  assert table[0][-1] == 'failure'
+  assert [row[-1] for row in table[1:]] == ['it was stopped', 'it diverged']
+  with pytest.raises(ValueError, match='--names'):
+    runs.comparison.named([done, failed], ['pooling=nwa:A pooling=median:B'])

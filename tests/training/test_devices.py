@@ -148,3 +148,8 @@ def test_threads_follow_a_change_of_mixed_precision():
     training.configure(2)
   assert not np.array_equal(mixed, full)
   np.testing.assert_array_equal(in_a_thread(), full)
+
+
+def test_the_number_of_workers_is_bounded_by_the_machine():
+  cores = training.bounded(0)
+  assert [training.bounded(n) for n in (1, 10**9)] == [1, 4 * cores]
