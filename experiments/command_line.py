@@ -68,7 +68,11 @@ def config() -> config_lib.Config:
     ValueError: A flag is wrong; the message names it.
   """
   values, typed = given()
-  return config_lib.Config.of(values, typed=typed)
+  made = config_lib.Config.of(values, typed=typed)
+  if unused := config_lib.ignored(values):
+    keys = ' '.join(f'--{key}' for key in sorted(unused))
+    print(f'not used, because their methods are not selected: {keys}')
+  return made
 
 
 def main(function: Callable[..., int | None]) -> None:

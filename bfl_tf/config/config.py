@@ -121,14 +121,13 @@ class Config(
         'sgd.momentum': 0.9}`.
       typed: Settings that are not ignored: they raise a ValueError.
     """
-    fields = {name: v for name, v in values.items() if name in FIELDS}
-    chosen = {name: v for name, v in values.items() if name not in FIELDS}
-    for name in chosen:
-      if '.' not in name:
+    for name in values:
+      if name not in FIELDS and '.' not in name:
         raise ValueError(f'--{name} is unknown.{near(name)}')
-    for key in _unused(fields, chosen):
-      if key in known_settings() and key not in typed:
-        del chosen[key]
+    dropped = {key for key in ignored(values) if key not in typed}
+    kept = {name: v for name, v in values.items() if name not in dropped}
+    fields = {name: v for name, v in kept.items() if name in FIELDS}
+    chosen = {name: v for name, v in kept.items() if name not in FIELDS}
     return cls(**fields, settings=chosen)
 
   @classmethod
@@ -209,6 +208,17 @@ class Config(
       component.check(flag, member, base, needs_name=True)
     selection_lib.check_unique(f'--{role}', members)
     return members
+
+
+def ignored(values: Mapping[str, Any]) -> list[str]:
+  """Returns the settings of known methods that these values do not select.
+
+  Args:
+    values: Values by field or setting, as of `Config.of`.
+  """
+  fields = {name: v for name, v in values.items() if name in FIELDS}
+  chosen = {name: v for name, v in values.items() if name not in FIELDS}
+  return [key for key in _unused(fields, chosen) if key in known_settings()]
 
 
 def _roles(values) -> selection_lib.Roles:

@@ -100,6 +100,8 @@ def test_unused_settings_are_ignored_in_presets_but_rejected_if_typed():
   preset = {'partition': 'step', 'step.minor_examples': 5, 'num_rounds': 3}
   behind = {**preset, 'partition': 'iid'}
   assert Config.of(behind) == Config(num_rounds=3)
+  assert config_lib.ignored(behind) == ['step.minor_examples']
+  assert not config_lib.ignored(preset)
   assert Config.of(preset).settings == {'step.minor_examples': 5}
   with pytest.raises(ValueError, match=r'--step\.minor_examples'):
     Config.of(behind, typed=['step.minor_examples'])
