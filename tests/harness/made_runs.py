@@ -32,7 +32,8 @@ def finish(task, accuracy, nll=1.0, curve=(), **others):
   with directory.locked():
     directory.start(task.config, 0)
   final = {'accuracy': accuracy, 'nll': nll, **others}
-  summary = {'rounds': task.config.num_rounds, 'final': final}
+  rounds = task.config.num_rounds
+  summary = {'version': '0', 'rounds': rounds, 'final': final}
   (task.directory / 'summary.json').write_text(json.dumps(summary))
   lines = [f'{r},{a}' for r, a in enumerate(curve)]
   (task.directory / 'metrics.csv').write_text(
