@@ -61,6 +61,7 @@ class DatasetConfig:
       'Number of classes, if the labels do not contain all of them; 0 to count '
       'the labels.',
       ge=0,
+      le=10**6,
     ),
   ] = 0
   label_column: Annotated[

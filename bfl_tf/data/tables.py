@@ -57,6 +57,8 @@ def load(
 
 def _check_roles(where, reading, table, is_numeric):
   """Rejects columns that are missing or have two contradictory roles."""
+  if not reading.label_column:
+    raise ValueError(f'--label_column is empty: name a column of {where}.')
   roles: dict[str, str] = {}
   for flag in dataset_config.COLUMNS:
     value = getattr(reading, flag)

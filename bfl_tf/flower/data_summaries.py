@@ -24,6 +24,7 @@ _MOST_CLASSES = 10**4
 _MOST_FEATURES = 10**5
 _LONGEST_NAME = 1000
 _MOST_NUMBERS = 2**24
+_MOST_AXES = 4
 # Type, lower and upper bound of the numbers in a site's fields.
 _SCHEMA: dict[str, tuple[Any, float, float]] = {
   'counts': (int, 0, _MOST_EXAMPLES),
@@ -121,7 +122,10 @@ class DataSummary:
 
   def _check(self, num_sites):
     """Raises a ValueError unless examples can have these sums."""
+    if len(self.shape) > _MOST_AXES:
+      raise ValueError(f'shape has {len(self.shape)} axes')
     size, mean, scatter = self.moments
+    numbers = self.numbers or data.Moments(*np.zeros([3, 1]))
     largest, rows = _LARGEST[self.dtype], sum(self.counts.values())
     most = rows * math.prod(self.shape[:-1])
     if not (
@@ -136,9 +140,12 @@ class DataSummary:
       and np.all(size <= most)
       and np.all(abs(mean) <= largest)
       and np.all(scatter <= size * largest**2)
-      and (not self.numbers or self.numbers.size.tolist() == [rows])
+      and numbers.size.tolist() == [rows if self.numbers else 0]
+      and numbers.mean.shape == numbers.scatter.shape == (1,)
+      and np.all(numbers.scatter <= numbers.size * _LARGEST['float32'] ** 2)
     ):
       raise ValueError('no set of examples has these sums')
+    tables.ordered(self.counts)
 
   def to_json(self) -> str:
     """Returns the summary as JSON with exact floats."""

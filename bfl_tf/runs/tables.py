@@ -138,7 +138,11 @@ def _read(path) -> tuple[list[str], list[dict[str, Any]]]:
   found: list[dict[str, Any]] = []
   for cells in table:
     row = _typed(dict(zip(header, cells)))
-    if len(cells) != len(header) or row.get('round') != len(found):
+    whole_row = len(cells) == len(header) and row.get('round') == len(found)
+    # A score that is no number is damaged, and so missing.
+    if not whole_row or any(
+      isinstance(row[name], str) for name in row if metrics.find(name)
+    ):
       break
     found.append(row)
   return header, found

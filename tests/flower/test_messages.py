@@ -110,6 +110,11 @@ def test_the_data_summary_of_a_node_is_short_and_keeps_class_counts(tmp_path):
     ('held', {'test': 10**18, 'calibration': 0}),
     ('moments', [[1e18], [0.0], [0.0]]),
     ('dtype', 'object'),
+    ('shape', [2**24] * 50_000),
+    ('counts', {'=HYPERLINK("x")': 1}),
+    ('counts', {'1': 1, '1.0': 1}),
+    ('numbers', [[20], '', [1.0]]),
+    ('numbers', [[20], [0.0] * 5, [1.0] * 5]),
   ],
 )
 def test_a_strange_introduction_is_rejected_before_it_is_used(
