@@ -53,6 +53,12 @@ def test_a_custom_class_is_described(capsys):
 
 def test_the_contracts_page_is_current():
   assert signatures.PAGE.read_text() == signatures.page()
+
+
+# The list includes bfl_tf.flower; Flower is installed where these tests run.
+@pytest.mark.process
+def test_the_list_of_public_names_is_current():
+  pytest.importorskip('flwr')
   assert signatures.API.read_text() == signatures.api()
 
 
