@@ -248,7 +248,10 @@ def _check_names(fields: Mapping[str, Any], num_sites: int) -> None:
     if name is not None and not (
       name.isprintable() and len(name) <= _LONGEST_NAME
     ):
-      raise ValueError(f'{name[:40]!r} is no printable name of a usual length')
+      raise ValueError(
+        f'the name {name[:40]!r} must be printable text of at most '
+        f'{_LONGEST_NAME} characters'
+      )
 
 
 def _check_numbers(fields: Mapping[str, Any], num_sites: int) -> None:

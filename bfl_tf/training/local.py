@@ -155,7 +155,10 @@ class LocalTraining:
     return self._parts.finish(model, carry, trace)
 
   def count_compiled(self) -> int:
-    """Returns the number of programs that XLA has compiled."""
+    """Returns how often the compiled steps were traced; 0 without XLA.
+
+    Shapes are static, so that XLA compiles each trace once.
+    """
     if not self._compiled:
       return 0
     return self._compiled.experimental_get_tracing_count()
