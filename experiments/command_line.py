@@ -24,8 +24,8 @@ import typing
 from absl import app, flags, logging
 
 from bfl_tf import federation
+from bfl_tf.config import catalog, flagfile, registry, user_code
 from bfl_tf.config import config as config_lib
-from bfl_tf.config import flagfile, registry, user_code
 from experiments import describe
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -56,9 +56,10 @@ def seeds(texts: list[str]) -> list[int]:
 
 
 def given() -> tuple[dict[str, typing.Any], list[str]]:
-  """Returns the parsed fields and settings, and the names of typed flags."""
+  """Returns the parsed fields, method and settings; names of typed flags."""
   fields = flagfile.fields(flags.FLAGS, config_lib.FIELDS)
-  return {**fields, **_given.texts}, _given.typed
+  method = flags.FLAGS.method
+  return {**fields, 'method': method, **_given.texts}, _given.typed
 
 
 def config() -> config_lib.Config:
@@ -69,7 +70,7 @@ def config() -> config_lib.Config:
   """
   values, typed = given()
   made = config_lib.Config.of(values, typed=typed)
-  if unused := config_lib.ignored(values):
+  if unused := config_lib.ignored(values, typed):
     keys = ' '.join(f'--{key}' for key in sorted(unused))
     print(f'not used, because their methods are not selected: {keys}')
   return made
@@ -240,7 +241,7 @@ def _parse(module, arguments):
     rest = list(arguments)
     # Only binaries with a config have settings of methods.
     if 'pooling' in flags.FLAGS:
-      known = config_lib.known_settings()
+      known = catalog.known_settings()
       rest, given = flagfile.split(flags.FLAGS, arguments, known)
       _given.texts, _given.typed = given.texts, given.typed
     words = flags.FLAGS(rest)
@@ -273,5 +274,5 @@ def _near(message):
     return registry.hint(found[1], flags.FLAGS, '--{}')
   if found[1] in ('seeds', 'grid', 'draw'):
     return ' Several runs: bfl-tf sweep.'
-  near = config_lib.near(found[1])
+  near = catalog.near(found[1])
   return near or registry.hint(found[1], flags.FLAGS, '--{}')

@@ -13,13 +13,21 @@ from typing import Any
 
 from absl import flags
 
-from bfl_tf.config import config, registry, selection, settings
+from bfl_tf.config import (
+  catalog,
+  config,
+  method_file,
+  registry,
+  selection,
+  settings,
+)
 
 _WIDTH, _COLUMN = 100, 34
 _SIGNS = {'ge': '≥', 'gt': '>', 'le': '≤', 'lt': '<'}
 _REQUEST = re.compile(r'--?(helpfull|helpshort|help|describe)(?:=(.*))?')
 _MORE = """\
---describe=NAME shows the settings of a method: --NAME.setting=value
+--describe=NAME shows the settings of a component, --NAME.setting=value, or the
+file of a method, --method=NAME
 --helpfull also lists the settings of all methods
 --flagfile=FILE reads flags from a file, such as a preset in configs/
 """
@@ -83,21 +91,33 @@ def _everything(unused):
 
 
 def _method(name):
-  found = [each for each in _methods() if each[0] == name]
-  if not found and ':' in name:
+  found, texts = [each for each in _methods() if each[0] == name], []
+  if name in method_file.names() or name.endswith('.flags'):
+    text = method_file.path_of(name).read_text()
+    texts = [f'--method={name}\n\n{text}\nIts components:']
+    found = _components(method_file.read(name))
+  elif not found and ':' in name:
     factory = registry.resolve('describe', name, {})
     found = [(registry.short_name(name, {}), [], factory)]
-  if not found:
-    known = sorted({known for known, *_ in _methods()})
-    registry.check_choice('describe', name, known)
-  texts = ['\n'.join(_one(*each)) for each in found]
-  return '\n\n'.join(texts)
+  if not (texts or found):
+    known = {known for known, *_ in _methods()} | {*method_file.names()}
+    registry.check_choice('describe', name, sorted(known))
+  return '\n\n'.join([*texts, *('\n'.join(_one(*each)) for each in found)])
+
+
+def _components(flags_of):
+  """Returns the name, the role and the factory of each component of a file."""
+  roles = catalog.roles(flags_of, [k for k in flags_of if k in config.ROLES])
+  return [
+    (method.name, [method.role], method.factory)
+    for method in selection.Selection(roles, {}).methods
+  ]
 
 
 def _methods() -> list[tuple[str, list[str], Any]]:
   """Returns the name, the roles and the factory of each method, once."""
   found: dict[tuple, tuple[str, list[str], Any]] = {}
-  for each in config.known_methods():
+  for each in catalog.known_methods():
     key = each.name, id(each.factory)
     roles = found.setdefault(key, (each.name, [], each.factory))[1]
     if each.role not in roles:

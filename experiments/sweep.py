@@ -3,14 +3,17 @@
   bfl-tf sweep --flagfile=configs/quickstart.flags --output_dir=runs/rules \\
     '--grid=pooling=nwa|ws|lp' '--grid=dirichlet.alpha=0.1|0.5' --seeds=0,1,2
   bfl-tf sweep --flagfile=configs/quickstart.flags --output_dir=runs/rates \\
+    '--grid=method=fedavg|flipout_nwa|pvi' \\
     '--draw=client_learning_rate=log:1e-4:1e-1' --num_draws=20 \\
     --validation_split=0.2 --choose_by=validation_nll
 
 The same command resumes an interrupted sweep; more values, seeds or draws
 extend it. The runs are compared as by `bfl-tf compare`, whose flags are also
-accepted. Exit code 1: a run failed; 2: a flag is wrong, and nothing was
-written. An unknown name in --scores is found only after the runs, which are
-kept.
+accepted. With --grid=method=fedavg|pvi, --choose_by selects a setting of each
+method and compares the selected ones. A combination that cannot run becomes a
+row with the reason. Exit code 1: a run failed or cannot run; 2: a flag is
+wrong, and nothing was written. An unknown name in --scores is found only after
+the runs, which are kept.
 """
 
 import os
@@ -49,7 +52,8 @@ _JOBS = flags.DEFINE_integer(
 _CHOOSE_BY = flags.DEFINE_string(
   'choose_by',
   '',
-  'Score whose mean over seeds selects the setting in best.flags. One of: '
+  'Score whose mean over seeds selects the setting in best.flags, or the '
+  'setting of each method in best/. One of: '
   f'{", ".join(search_space.MOST)}.',
 )
 _OUTPUT_DIR = flags.DEFINE_string(
@@ -65,58 +69,84 @@ def main() -> int:
   command_line.terminable()
   typed = 'output_dir' in command_line.given()[1]
   root = pathlib.Path(_OUTPUT_DIR.value if typed else 'runs/sweep')
-  runs = _planned(root)
-  settings = [groups.settings_of(of[0].config) for of in runs.values()]
-  compare.check([groups.Group(each) for each in settings], root)
-  study.check(runs)
-  every = [run for of_name in runs.values() for run in of_name]
+  space = _space()
+  study_runs = study.points(
+    space.configs, root, command_line.seeds(_SEEDS.value)
+  )
+  # Groups in the place of settings that have no finished run.
+  rows = {
+    name: groups.Group(groups.settings_of(of[0].config))
+    for name, of in study_runs.items()
+  }
+  for name, (flags_of, reason) in space.refused.items():
+    rows[name] = groups.Group(flags_of, failures={0: reason})
+  compare.check([*rows.values()], root)
+  reasons = study.check(study_runs)
+  if len(reasons) == len(study_runs):
+    command_line.fail(next(iter(reasons.values())))
+  for name, reason in reasons.items():
+    seeds = [of.config.seed for of in study_runs.pop(name)]
+    rows[name].failures = dict.fromkeys(seeds, reason)
+  every = [run for of_name in study_runs.values() for run in of_name]
   jobs = _JOBS.value or len(os.sched_getaffinity(0))
   print(f'{root}: {estimates.described(every, jobs)}', flush=True)
   try:
     failed = [o for o in executor.run_all(every, jobs) if o.failed]
   except KeyboardInterrupt as stop:
     command_line.interrupted(stop, 'the same command continues')
-  _compare(runs, root)
-  return int(bool(failed))
+  _compare(rows, study_runs, root)
+  return int(bool(failed or len(rows) > len(study_runs)))
 
 
-def _planned(root):
+def _space():
   fixed, typed = command_line.given()
-  configs = search_space.configs(
+  found = search_space.space(
     fixed, typed, _GRID.value, _DRAW.value, _NUM_DRAWS.value
   )
   if _CHOOSE_BY.value:
-    search_space.check_choice(_CHOOSE_BY.value, configs)
-  seeds = command_line.seeds(_SEEDS.value)
-  return study.points(configs, root, seeds)
+    search_space.check_choice(_CHOOSE_BY.value, found.configs)
+  return found
 
 
-def _compare(runs, root):
-  """Writes the comparison of the finished runs and the best setting."""
+def _compare(rows, runs, root):
+  """Writes the comparison of the finished runs and the best settings."""
   done = study.finished(runs)
   if not done:
     return
   found = []
-  for name, of in runs.items():
+  for name, empty in rows.items():
     # A setting whose runs all failed keeps its row and the reason.
-    own = groups.grouped(done.get(name, [])) or [
-      groups.Group(groups.settings_of(of[0].config))
-    ]
+    own = groups.grouped(done.get(name, [])) or [empty]
     own[-1].failures |= {
       run.config.seed: run.failure or 'not finished'
-      for run in of
+      for run in runs.get(name, [])
       if not run.is_done
     }
     found += own
   compare.report(found, root)
-  score = _CHOOSE_BY.value
-  if found := score and search_space.best(runs, score):
-    name, mean = found
-    path = root / 'best.flags'
-    files.write_text(path, search_space.flags_of(runs[name][0].directory))
-    print(f'best by {score}, {metrics.as_text(mean)}: {name}, in {path}')
-  elif score:
-    print(f'no setting is selected by {score}: each lacks a finished seed')
+  if _CHOOSE_BY.value:
+    _choose(runs, root)
+
+
+def _choose(runs, root):
+  """Writes the best setting, or that of each method with their comparison."""
+  score, chosen = _CHOOSE_BY.value, []
+  methods = dict.fromkeys(of[0].config.method for of in runs.values())
+  for method in methods:
+    own = {k: of for k, of in runs.items() if of[0].config.method == method}
+    best = search_space.best(own, score)
+    of = f' of {method}' if len(methods) > 1 else ''
+    if best is None:
+      print(f'no setting{of} is selected: each lacks a finished seed')
+      continue
+    name, mean = best
+    path = root / 'best' / f'{method}.flags' if of else root / 'best.flags'
+    path.parent.mkdir(exist_ok=True)
+    files.write_text(path, search_space.flags_of(own[name][0].directory))
+    print(f'best{of} by {score}, {metrics.as_text(mean)}: {name}, in {path}')
+    chosen += groups.grouped(run.directory for run in own[name])
+  if len(methods) > 1 and chosen:
+    compare.report(chosen, root / 'best')
 
 
 if __name__ == '__main__':

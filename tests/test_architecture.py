@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from bfl_tf.config import config
+from bfl_tf.config import catalog
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _PACKAGE = _ROOT / 'bfl_tf'
@@ -105,7 +105,7 @@ def test_packages_import_only_from_lower_layers(unit):
 
 def test_no_package_above_config_refers_to_a_method_setting():
   # `flower.messages` names this setting: its values have a colon, but no code.
-  keys = config.known_settings().keys() - {'students.students'}
+  keys = catalog.known_settings().keys() - {'students.students'}
   for unit in _UNITS:
     if _LAYER[unit] > _LAYER['config']:
       named = {

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from bfl_tf.config import config
+from bfl_tf.config import catalog, config
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _README = (_ROOT / 'README.md').read_text()
@@ -25,7 +25,7 @@ def test_the_example_prints_the_output_that_the_page_shows():
 
 
 def test_the_methods_page_has_every_setting():
-  for method in config.known_methods():
+  for method in catalog.known_methods():
     for setting in method.specs:
       known = re.search(rf'[`.]{setting}`', _METHODS)
       assert known, f'{method.name}.{setting}'
@@ -52,7 +52,7 @@ def test_linked_files_exist(page):
 
 def _settings():
   """Yields keys of settings, and placeholders of the pages."""
-  for method in config.known_methods():
+  for method in catalog.known_methods():
     for setting in method.specs:
       yield method.key(setting)
   yield from ('NAME.setting', 'name.setting')
@@ -72,7 +72,7 @@ def _settings():
   ],
 )
 def test_flags_on_the_pages_exist(page):
-  known = {*config.FIELDS, *_settings()}
+  known = {'method', 'needs', *config.FIELDS, *_settings()}
   known |= {'output_dir', 'flagfile', 'help', 'helpfull', 'describe'}
   # Flags of reproduce.
   known |= {'list', 'artifact', 'claim', 'scale', 'seeds', 'cells', 'jobs'}

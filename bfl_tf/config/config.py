@@ -2,12 +2,11 @@
 
 from collections.abc import Collection, Mapping
 import dataclasses
-import functools
 import os
 from typing import Any, TypeVar
 
 from bfl_tf import component, server
-from bfl_tf.config import flagfile, registry, settings
+from bfl_tf.config import catalog, flagfile, method_file
 from bfl_tf.config import selection as selection_lib
 from bfl_tf.config.context import RunContext
 from bfl_tf.config.fields import (
@@ -48,6 +47,8 @@ class Config(
   Attributes:
     settings: Settings of methods, by `<method>.<setting>`. Only those that
       differ from their defaults are kept.
+    method: Name of the method file that the config was made with, or ''. It is
+      a label: the fields and settings contain the flags of the file.
     selection: The selected methods with their settings.
 
   Raises:
@@ -59,6 +60,10 @@ class Config(
     default_factory=dict, hash=False
   )
 
+  method: str = dataclasses.field(
+    default='', init=False, repr=False, compare=False
+  )
+
   selection: selection_lib.Selection = dataclasses.field(
     init=False, repr=False, compare=False
   )
@@ -66,9 +71,11 @@ class Config(
   def __post_init__(self):
     for name, spec in FIELDS.items():
       object.__setattr__(self, name, spec.checked(name, vars(self)[name]))
-    selection = selection_lib.Selection(_roles(vars(self)), self.settings)
+    selection = selection_lib.Selection(
+      catalog.roles(vars(self)), self.settings
+    )
     for key in selection.unused:
-      selection_lib.reject(key, selection, known_methods())
+      selection_lib.reject(key, selection, catalog.known_methods())
     object.__setattr__(self, 'selection', selection)
     object.__setattr__(self, 'settings', selection.settings)
     self._check_together()
@@ -118,43 +125,56 @@ class Config(
 
     Args:
       values: Values by field or setting, such as `{'num_rounds': 3,
-        'sgd.momentum': 0.9}`.
-      typed: Settings that are not ignored: they raise a ValueError.
+        'sgd.momentum': 0.9}`. The value of `method` is the name or the path of
+        a method file, which replaces the method in the other values.
+      typed: Names of values that are stronger than the method file. Settings
+        among them are not ignored: they raise a ValueError.
     """
+    method = method_file.label(values.get('method', ''))
+    values = method_file.expanded(values, typed)
     for name in values:
       if name not in FIELDS and '.' not in name:
-        raise ValueError(f'--{name} is unknown.{near(name)}')
+        raise ValueError(f'--{name} is unknown.{catalog.near(name)}')
     dropped = {key for key in ignored(values) if key not in typed}
     kept = {name: v for name, v in values.items() if name not in dropped}
     fields = {name: v for name, v in kept.items() if name in FIELDS}
     chosen = {name: v for name, v in kept.items() if name not in FIELDS}
-    return cls(**fields, settings=chosen)
+    return cls(**fields, settings=chosen).labelled(method)
+
+  def labelled(self, method: str) -> 'Config':
+    """Returns the same config with a method's name as its label."""
+    made = dataclasses.replace(self)
+    object.__setattr__(made, 'method', method)
+    return made
 
   @classmethod
   def from_flagfile(cls, path: str | os.PathLike, **changes: Any) -> 'Config':
     """Returns the config of a flag file, with some fields and settings changed.
 
-    `Config.from_flagfile('configs/quickstart.flags', pooling='lp')`. The
-    argument `settings` is that of the class.
+    `Config.from_flagfile('configs/quickstart.flags', method='pvi')`; `method`
+    is that of `of`. The argument `settings` is that of the class.
     """
     changes |= changes.pop('settings', {})
     return cls.of({**read_flagfile(path), **changes}, typed=changes)
 
   def replace(self, **changes: Any) -> 'Config':
-    """Returns the config with other fields and settings.
+    """Returns the config with other fields and settings, or another `method`.
 
     Settings of methods that are no longer selected are dropped.
     """
     changes |= changes.pop('settings', {})
     values = {name: vars(self)[name] for name in FIELDS} | changes
     fields = {name: v for name, v in values.items() if name in FIELDS}
-    dropped = _unused(fields, self.settings)
+    dropped = _unused({**fields, **self.settings})
     kept = {k: v for k, v in self.settings.items() if k not in dropped}
-    return Config.of({**kept, **values}, typed=changes)
+    made = Config.of({**kept, **values}, typed=changes)
+    return made if 'method' in changes else made.labelled(self.method)
 
   def get(self, key: str) -> Any:
     """Returns a field, or a setting; None if its method is not selected."""
-    return vars(self)[key] if key in FIELDS else self.selection.get(key)
+    if key in FIELDS or key == 'method':
+      return vars(self)[key]
+    return self.selection.get(key)
 
   def context(self, **more: Any) -> RunContext:
     """Returns the values of the run that methods may use.
@@ -210,53 +230,25 @@ class Config(
     return members
 
 
-def ignored(values: Mapping[str, Any]) -> list[str]:
+def ignored(
+  values: Mapping[str, Any], typed: Collection[str] = ()
+) -> list[str]:
   """Returns the settings of known methods that these values do not select.
 
   Args:
     values: Values by field or setting, as of `Config.of`.
+    typed: Names of stronger values, as of `Config.of`.
   """
-  fields = {name: v for name, v in values.items() if name in FIELDS}
-  chosen = {name: v for name, v in values.items() if name not in FIELDS}
-  return [key for key in _unused(fields, chosen) if key in known_settings()]
-
-
-def _roles(values) -> selection_lib.Roles:
-  return {role: (values[role], FIELDS[role].table or {}) for role in ROLES}
-
-
-def _unused(fields, chosen) -> list[str]:
-  """Returns the settings of methods that these fields do not select."""
-  checked = {
-    role: FIELDS[role].checked(role, fields.get(role, FIELDS[role].default))
-    for role in ROLES
-  }
-  return selection_lib.Selection(_roles(checked), chosen).unused
-
-
-@functools.cache
-def known_methods() -> list[selection_lib.MethodConfig]:
-  """Returns every method of this package, once for each of its roles."""
-  defaults = {role: FIELDS[role].default for role in ROLES}
-  return list(selection_lib.known_methods(_roles(defaults)))
-
-
-@functools.cache
-def known_settings() -> dict[str, settings.SettingSpec]:
-  """Returns the settings of every method of this package, by key."""
-  return selection_lib.keys_of(known_methods())
+  unused = _unused(method_file.expanded(values, typed))
+  return [key for key in unused if key in catalog.known_settings()]
 
 
 def read_flagfile(path: str | os.PathLike) -> dict[str, Any]:
   """Returns the fields and settings that a flag file sets."""
-  return flagfile.read(path, FIELDS, known_settings())
+  return flagfile.read(path, FIELDS, catalog.known_settings())
 
 
-def near(name: str) -> str:
-  """Returns a hint for an unknown flag: a setting or field of similar name."""
-  keys = known_settings()
-  same = [f'--{field}' for field in FIELDS if field.endswith(f'_{name}')]
-  same += [f'--{key}' for key in keys if key.endswith(f'.{name}')]
-  if same:
-    return f' Did you mean {" or ".join(same)}?'
-  return registry.hint(name, [*FIELDS, *keys], '--{}')
+def _unused(values) -> list[str]:
+  """Returns the settings of methods that these values do not select."""
+  settings = {name: v for name, v in values.items() if name not in FIELDS}
+  return selection_lib.Selection(catalog.roles(values), settings).unused

@@ -19,7 +19,7 @@ _DEFINE: Mapping[type, Any] = {
   str: flags.DEFINE_string,
 }
 # The presets are installed next to this package.
-_INSTALLED = pathlib.Path(__file__).parents[2] / 'experiments'
+INSTALLED = pathlib.Path(__file__).parents[2] / 'experiments'
 _SETTING = re.compile(r'--?(?P<key>\w+(?:\.\w+)+)(?:=(?P<text>.*))?')
 
 
@@ -37,7 +37,15 @@ class Given:
 
 
 def define(values: flags.FlagValues, known: Fields) -> None:
-  """Defines a flag for every field."""
+  """Defines a flag for every field, and `--method`."""
+  flags.DEFINE_string(
+    'method',
+    '',
+    'Method by name, such as pvi, or the path of a method file: it sets the '
+    'components of the method and their settings, in place of those in flag '
+    'files. Flags on the command line are stronger. --describe=NAME shows it.',
+    flag_values=values,
+  )
   for name, spec in known.items():
     doc, default = spec.help, spec.default
     if spec.many:
@@ -82,14 +90,22 @@ def read(
     raise ValueError(
       f'{path}: {others[0]!r} is not a flag: a flag begins with --.'
     )
-  return {**fields(values, known, present=True), **given.texts}
+  method = {'method': values.method} if values.method else {}
+  return {**fields(values, known, present=True), **method, **given.texts}
 
 
 def split(
   values: flags.FlagValues, arguments: Sequence[str], known_settings: Fields
 ) -> tuple[list[str], Given]:
-  """Separates the flags of absl from the settings of methods."""
-  rest, given = list(arguments[:1]), Given()
+  """Separates the flags of absl from the settings of methods.
+
+  Typed flags follow those of files, whatever their order, so that they are
+  stronger.
+  """
+  of_files: list[str] = []
+  rest: list[str] = []
+  given = Given()
+  typed: dict[str, str] = {}
   words = list(arguments[1:])
   while words:
     word = words.pop(0)
@@ -102,31 +118,31 @@ def split(
     for line in lines:
       found = _SETTING.fullmatch(line)
       if not found:
+        (of_files if from_file else rest).append(line)
         if not from_file:
           given.typed.append(line.lstrip('-').partition('=')[0])
-        rest.append(line)
         continue
       following = words if not from_file else []
       key, text = _key_and_text(
         found['key'], found['text'], following, known_settings
       )
-      given.texts[key] = text
-      if not from_file and key not in given.typed:
-        given.typed.append(key)
-  return rest, given
+      (given.texts if from_file else typed)[key] = text
+  given.texts |= typed
+  given.typed += typed
+  return [*arguments[:1], *of_files, *rest], given
 
 
 def _found(path: pathlib.Path) -> pathlib.Path:
   """Returns the path of a file, or of the installed preset of this name."""
-  preset = _INSTALLED / path
+  preset = INSTALLED / path
   if path.is_file():
     return path
   if path.parts[:1] == ('configs',) and preset.is_file():
     return preset
   known = map(str, path.parent.glob('*.flags'))
   near = registry.hint(str(path), known)
-  for preset in (_INSTALLED / 'configs').rglob(f'{path.stem}.flags'):
-    near = f' Did you mean {preset.relative_to(_INSTALLED)}?'
+  for preset in (INSTALLED / 'configs').rglob(f'{path.stem}.flags'):
+    near = f' Did you mean {preset.relative_to(INSTALLED)}?'
   raise ValueError(f'--flagfile={path}: no such file.{near}')
 
 

@@ -21,6 +21,7 @@ from bfl_tf.data import names
 VERSION = f'# bfl_tf {version.__version__}'
 _DATA = ('dataset', 'server_dataset')
 _DIGEST = '# digest of '
+_METHOD = '# method '
 
 
 def text(config: Config) -> str:
@@ -31,9 +32,10 @@ def text(config: Config) -> str:
 
 
 def flag_lines(config: Config) -> list[str]:
-  """Returns the version and all flags, including settings of the methods."""
+  """Returns the version, the method's name, and all flags with settings."""
   flags = settings(config).items()
-  return [VERSION, *(f'--{name}={text}' for name, text in flags)]
+  label = [f'{_METHOD}{config.method}'] if config.method else []
+  return [VERSION, *label, *(f'--{name}={text}' for name, text in flags)]
 
 
 def settings(config: Config) -> dict[str, str]:
@@ -60,13 +62,15 @@ def read_config(run_dir: str | os.PathLike) -> Config:
 
 
 def parse(lines: Iterable[str]) -> Config:
-  """Returns the config of `flag_lines`; ignores comments."""
-  texts = dict(
-    line.removeprefix('--').partition('=')[::2]
-    for line in lines
-    if not line.startswith('#')
-  )
-  return Config.of(texts, typed=texts)
+  """Returns the config of `flag_lines`; ignores other comments."""
+  texts, label = {}, ''
+  for line in lines:
+    if line.startswith(_METHOD):
+      label = line.removeprefix(_METHOD)
+    elif not line.startswith('#'):
+      name, _, text = line.removeprefix('--').partition('=')
+      texts[name] = text
+  return Config.of(texts, typed=texts).labelled(label)
 
 
 def identity(config: Config) -> dict[str, str]:

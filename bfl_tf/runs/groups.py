@@ -7,6 +7,7 @@ import pathlib
 from typing import Any
 
 from bfl_tf import files, run_files
+from bfl_tf.config import method_file
 from bfl_tf.config.config import Config
 from bfl_tf.runs import directory, flags_file
 
@@ -59,23 +60,30 @@ def grouped(paths: Iterable[str | os.PathLike]) -> list[Group]:
 
 
 def settings_of(config: Config) -> dict[str, str]:
-  """Returns the identifying flags of a run without its seed."""
-  return {k: v for k, v in flags_file.identity(config).items() if k != 'seed'}
+  """Returns the identifying flags of a run without its seed, and its method."""
+  label = {'method': config.method} if config.method else {}
+  return label | {
+    k: v for k, v in flags_file.identity(config).items() if k != 'seed'
+  }
 
 
 def differing(groups: Sequence[Group]) -> list[str]:
   """Returns the flags that distinguish groups.
 
-  Settings of a method that only some groups use are included only if the other
-  flags are not sufficient. Of these, settings that have one value are included
-  only if the rest is not sufficient.
+  If groups have names of methods, flags of components are included only if the
+  names and the other flags are not sufficient. Settings that only some groups
+  use are included only if the other flags are not sufficient. Of these,
+  settings that have one value are included only if the rest is not sufficient.
   """
   keys = dict.fromkeys(key for group in groups for key in group.settings)
   texts = {key: {group.settings.get(key) for group in groups} for key in keys}
   differ = [key for key, found in texts.items() if len(found) > 1]
   shared = [key for key in differ if None not in texts[key]]
   varied = [key for key in differ if len(texts[key] - {None}) > 1]
-  for some in (shared, varied):
+  name = [key for key in shared if key == 'method']
+  components = (*method_file.OF_METHOD, 'client_optimizer')
+  of_task = [key for key in shared if key not in components]
+  for some in (name, of_task, shared, varied):
     apart = {tuple(each.settings.get(key) for key in some) for each in groups}
     if len(apart) == len(groups):
       return some

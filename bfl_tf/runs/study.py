@@ -10,6 +10,7 @@ import os
 import pathlib
 from urllib import parse
 
+from bfl_tf.config import user_code
 from bfl_tf.config.config import Config
 from bfl_tf.runs import executor, run_spec
 
@@ -55,7 +56,8 @@ def sweep(
     )
   study = points(configs, folder, seeds)
   try:
-    check(study)
+    if reasons := check(study):
+      raise ValueError(next(iter(reasons.values())))
     executor.run_all([run for runs in study.values() for run in runs], jobs)
   finally:
     # Data files may change before the next call.
@@ -84,19 +86,26 @@ def _point(config, folder, name):
   return Point(config, folder / place, place)
 
 
-def check(study: Mapping[str, Sequence[Point]]) -> None:
-  """Builds one unfinished run of each config.
+def check(study: Mapping[str, Sequence[Point]]) -> dict[str, str]:
+  """Builds one unfinished run of each config; returns why it cannot be run.
 
   Raises:
-    ValueError: A config cannot be run, or a directory contains another run.
+    ValueError: A directory contains another run, or user code fails.
   """
-  for runs in study.values():
+  reasons = {}
+  for name, runs in study.items():
     left = [run for run in runs if not run.is_done]
     for run in left:
       if run.mismatch:
         raise ValueError(run.mismatch)
-    if left:
-      executor.validate(left[0])
+    try:
+      if left:
+        executor.validate(left[0])
+    except user_code.RaisedError:
+      raise
+    except ValueError as error:
+      reasons[name] = str(error)
+  return reasons
 
 
 def finished(

@@ -4,13 +4,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import itertools
 import math
 import pathlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bfl_tf import metrics, seeds
+from bfl_tf.config import catalog, method_file, registry
 from bfl_tf.config import config as config_lib
-from bfl_tf.config import registry
 from bfl_tf.runs import flags_file, groups, run_spec
 
 # Scores for selection, and whether the highest value is the best.
@@ -21,14 +21,26 @@ MOST = {
 }
 
 
-def configs(
+class Space(NamedTuple):
+  """The combinations of a sweep, by the flags in which they differ.
+
+  Attributes:
+    configs: Configs of the combinations.
+    refused: The flags of combinations that cannot be run, and the reason.
+  """
+
+  configs: dict[str, config_lib.Config]
+  refused: dict[str, tuple[dict[str, str], str]]
+
+
+def space(
   fixed: Mapping[str, Any],
   typed: Collection[str],
   grids: Sequence[str],
   draws: Sequence[str] = (),
   num_draws: int = 1,
-) -> dict[str, config_lib.Config]:
-  """Returns every combination, by the flags in which they differ.
+) -> Space:
+  """Returns every combination.
 
   A setting has no effect on combinations that do not select its method.
 
@@ -41,7 +53,7 @@ def configs(
     num_draws: Number of draws; a smaller number gives the first of them.
 
   Raises:
-    ValueError: A flag is wrong; the message names it.
+    ValueError: A flag is wrong, or no combination can be run.
   """
   swept = [_grid(text) for text in grids]
   spans = [_span(text) for text in draws]
@@ -53,16 +65,27 @@ def configs(
       )
   options = [[(key, text) for text in texts] for key, texts in swept]
   every = [*_drawn(spans, num_draws)] if spans else [()]
-  found, used, point = {}, set(), {}
+  found, used = Space({}, {}), set()
   for *chosen, drawn in itertools.product(*options, every):
     point = dict([*chosen, *drawn])
-    config = config_lib.Config.of({**fixed, **point})
-    here = {key for key in (*typed, *point) if config.get(key) is not None}
+    values, here = {**fixed, **point}, {*typed, *point}
+    try:
+      here -= {*config_lib.ignored(values, here)}
+      config = config_lib.Config.of(values, typed=here)
+    except ValueError as error:
+      name = ','.join(f'{k}={text}' for k, text in point.items())
+      found.refused[name or 'all'] = (point, str(error))
+      continue
     name = ','.join(f'{k}={text}' for k, text in point.items() if k in here)
-    if (name or 'all') not in found and config in found.values():
+    if (name or 'all') not in found.configs and config in [
+      other for other in found.configs.values() if other.method == config.method
+    ]:
       raise ValueError(f'--grid: {name} is the same setting as another one.')
-    found[name or 'all'] = config
+    found.configs[name or 'all'] = config
     used |= here
+  if not found.configs:
+    _, reason = next(iter(found.refused.values()))
+    raise ValueError(reason)
   for key in {*typed, *point} - used:
     # No combination selects the setting's method, so this raises an error.
     config_lib.Config.of({**fixed, **point}, typed=[key])
@@ -86,11 +109,20 @@ def _grid(text):
       f'--grid={text}: separate values with |, and quote the flag: '
       f"'--grid={key}={values.replace(',', '|')}'."
     )
+  # A misspelled value is an error; a combination that does not fit is a row.
+  for value in values.split('|'):
+    if key == 'method':
+      method_file.read(value)
+    elif declared:
+      checked = declared.checked(key, value)
+      for name in checked if declared.many else (checked,):
+        if declared.table is not None:
+          registry.resolve(key, name, declared.table)
   return key, values.split('|')
 
 
 def _known():
-  return {**config_lib.FIELDS, **config_lib.known_settings()}
+  return {**config_lib.FIELDS, **catalog.known_settings()}
 
 
 def _span(text):

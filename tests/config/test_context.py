@@ -7,8 +7,7 @@ from typing import ClassVar
 import pytest
 import toys
 
-from bfl_tf.config import config as config_lib
-from bfl_tf.config import context, user_code
+from bfl_tf.config import catalog, context, user_code
 from bfl_tf.runs import flags_file
 from bfl_tf.server import pooling
 
@@ -35,7 +34,7 @@ WARM, LEAKY = f'{__name__}:Warm', f'{__name__}:Leaky'
 
 def test_injected_arguments_have_no_default_and_are_not_settings():
   layouts = ('layout', 'shapes')
-  for method in config_lib.known_methods():
+  for method in catalog.known_methods():
     for argument, its in inspect.signature(method.factory).parameters.items():
       where = f'{method.role}: {method.key(argument)}'
       if argument in context.NAMES:

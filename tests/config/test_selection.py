@@ -9,7 +9,7 @@ import pytest
 import toys
 
 from bfl_tf.config import config as config_lib
-from bfl_tf.config.config import known_methods
+from bfl_tf.config.catalog import known_methods
 
 Config = config_lib.Config
 

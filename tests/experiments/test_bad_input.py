@@ -12,7 +12,7 @@ import hypothesis
 from hypothesis import strategies
 import pytest
 
-from bfl_tf.config import config
+from bfl_tf.config import catalog, config
 
 REFUSED = """
 --num_rounds=0
@@ -113,7 +113,7 @@ def test_invalid_flags_give_a_one_line_error_that_names_the_flag(tmp):
 
 @hypothesis.settings(max_examples=300)
 @hypothesis.given(
-  strategies.sampled_from([*config.FIELDS, *config.known_settings()]),
+  strategies.sampled_from([*config.FIELDS, *catalog.known_settings()]),
   strategies.one_of(
     strategies.text(max_size=5),
     strategies.integers().map(str),

@@ -8,7 +8,7 @@ import sys
 import binaries
 import pytest
 
-from bfl_tf.config import config
+from bfl_tf.config import catalog, config
 from experiments import command_line, describe, reproduce, signatures
 
 
@@ -34,7 +34,7 @@ def test_help_has_every_group_flag_and_choice():
 
 def test_helpfull_has_every_flag_with_its_default(capsys):
   expected = dict(config.FIELDS)
-  for method in config.known_methods():
+  for method in catalog.known_methods():
     for setting, spec in method.specs.items():
       expected[f'{method.name}.{setting}'] = spec
   out = printed(capsys, '--helpfull')

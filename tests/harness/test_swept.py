@@ -11,7 +11,7 @@ _FLAGS = {'num_rounds': 2, 'proximal.weight': '0.5'}
 
 def test_a_grid_has_every_combination_named_by_its_flags():
   grids = ['client_parts=|proximal', 'proximal.weight=0.1|1']
-  found = search_space.configs(_FLAGS, [], grids)
+  found = search_space.space(_FLAGS, [], grids).configs
   # Without FedProx, its weight does not give further runs.
   assert [*found] == [
     'client_parts=',
@@ -20,14 +20,14 @@ def test_a_grid_has_every_combination_named_by_its_flags():
   ]
   assert [c.get('proximal.weight') for c in found.values()] == [None, 0.1, 1.0]
   assert {config.num_rounds for config in found.values()} == {2}
-  assert [*search_space.configs(_FLAGS, [], [])] == ['all']
+  assert [*search_space.space(_FLAGS, [], []).configs] == ['all']
 
 
 def test_draws_are_within_bounds_and_more_draws_keep_the_first_ones():
   rate = 'client_learning_rate=log:1e-4:1e-1'
-  few = [*search_space.configs({}, [], [], [rate], 3).values()]
+  few = [*search_space.space({}, [], [], [rate], 3).configs.values()]
   draws = [rate, 'batch_size=uniform:8:64']
-  many = [*search_space.configs({}, [], [], draws, 200)
+  many = [*search_space.space({}, [], [], draws, 200).configs
           .values()]  # fmt: skip
   rates = [config.client_learning_rate for config in many]
   assert rates[:3] == [config.client_learning_rate for config in few]
@@ -35,10 +35,10 @@ def test_draws_are_within_bounds_and_more_draws_keep_the_first_ones():
   # Half of them are below the geometric mean, within five standard errors.
   assert abs(sum(r < 10**-2.5 for r in rates) - 100) < 5 * 50**0.5
   assert {config.batch_size for config in many} <= {*range(8, 65)}
-  both = search_space.configs({}, [], ['pooling=nwa|ws'], [rate], 3)
+  both = search_space.space({}, [], ['pooling=nwa|ws'], [rate], 3).configs
   assert len(both) == 6
   near = 'client_learning_rate=uniform:1.23451:1.23452'
-  found = search_space.configs({}, [], [], [near], 20).values()
+  found = search_space.space({}, [], [], [near], 20).configs.values()
   rates = {config.client_learning_rate for config in found}
   assert len(rates) == 20 and 1.23451 <= min(rates) < max(rates) <= 1.23452
 
@@ -60,7 +60,7 @@ def test_draws_are_within_bounds_and_more_draws_keep_the_first_ones():
 )
 def test_invalid_search_spaces_are_rejected(named, arguments):
   with pytest.raises(ValueError, match=named):
-    search_space.configs(_FLAGS, [], *arguments)
+    search_space.space(_FLAGS, [], *arguments)
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,11 @@ def test_the_time_of_any_method_is_estimated(more):
 def test_specified_settings_that_no_config_uses_are_rejected():
   typed = ['proximal.weight']
   assert (
-    len(search_space.configs(_FLAGS, typed, ['client_parts=|proximal'])) == 2
+    len(search_space.space(_FLAGS, typed, ['client_parts=|proximal']).configs)
+    == 2
   )
   with pytest.raises(ValueError, match='proximal'):
-    search_space.configs(_FLAGS, typed, ['pooling=nwa|ws'])
+    search_space.space(_FLAGS, typed, ['pooling=nwa|ws'])
 
 
 def test_the_best_setting_is_written_without_its_seed(tmp_path):
@@ -104,3 +105,13 @@ def test_the_best_setting_is_written_without_its_seed(tmp_path):
     search_space.check_choice('validation_rmse', {'a': config})
   with pytest.raises(ValueError, match='--validation_split'):
     search_space.check_choice('validation_nll', {'a': config})
+
+
+def test_a_combination_that_cannot_run_has_a_reason():
+  grids = ['method=fedavg|fl_swag', 'client_learning_rate=0.1|0.2']
+  found = search_space.space({}, [], grids)
+  assert {config.method for config in found.configs.values()} == {'fedavg'}
+  assert len(found.configs) == 2
+  assert len(found.refused) == 2
+  for point, reason in found.refused.values():
+    assert point['method'] == 'fl_swag' and '--num_rounds=1' in reason

@@ -1,0 +1,51 @@
+"""The methods of this package and their settings."""
+
+from collections.abc import Iterable, Mapping
+import functools
+from typing import Any
+
+from bfl_tf.config import registry, selection, settings
+from bfl_tf.config.fields import FIELDS, ROLES
+
+
+def roles(
+  values: Mapping[str, Any], names: Iterable[str] = ROLES
+) -> selection.Roles:
+  """Returns roles with their values; a missing value is the default."""
+  return {
+    role: (
+      FIELDS[role].checked(role, values.get(role, FIELDS[role].default)),
+      FIELDS[role].table or {},
+    )
+    for role in names
+  }
+
+
+@functools.cache
+def known_methods() -> list[selection.MethodConfig]:
+  """Returns every method of this package, once for each of its roles."""
+  return list(selection.known_methods(roles({})))
+
+
+@functools.cache
+def known_settings() -> dict[str, settings.SettingSpec]:
+  """Returns the settings of every method of this package, by key."""
+  return selection.keys_of(known_methods())
+
+
+@functools.cache
+def settings_of_roles(
+  names: tuple[str, ...],
+) -> dict[str, settings.SettingSpec]:
+  """Returns the settings of every method of these roles, by key."""
+  return selection.keys_of([*selection.known_methods(roles({}, names))])
+
+
+def near(name: str) -> str:
+  """Returns a hint for an unknown flag: a setting or field of similar name."""
+  keys = known_settings()
+  same = [f'--{field}' for field in FIELDS if field.endswith(f'_{name}')]
+  same += [f'--{key}' for key in keys if key.endswith(f'.{name}')]
+  if same:
+    return f' Did you mean {" or ".join(same)}?'
+  return registry.hint(name, [*FIELDS, *keys], '--{}')

@@ -1,0 +1,142 @@
+"""Whole methods by name: `--method=pvi` selects all components of a method.
+
+A *method file*, `configs/methods/NAME.flags`, contains the flags of a method. A
+*task* is everything else: data, partition, network, rounds, batch size. The
+client optimizer belongs to the task, unless the method file names one.
+"""
+
+from collections.abc import Collection, Mapping
+import os
+import pathlib
+from typing import Any
+
+from bfl_tf.config import catalog, flagfile, registry
+from bfl_tf.config.fields import FIELDS, ROLES
+from bfl_tf.config.selection import Selection
+from bfl_tf.config.settings import Setting, SettingSpec
+
+# Fields of a method; other fields are of the task.
+OF_METHOD = (
+  'variant', 'client_parts', 'pooling', 'weighting', 'server_step', 'refine',
+  'start', 'batch_norm', 'predictor',
+)  # fmt: skip
+# Fields that a method file sets only together with the client optimizer.
+OF_OPTIMIZER = (
+  'client_optimizer', 'client_learning_rate', 'client_weight_decay',
+  'decay_biases', 'max_gradient_norm',
+)  # fmt: skip
+_FOLDER = flagfile.INSTALLED / 'configs' / 'methods'
+# What a task must have, as a flag of the method file only.
+_NEEDS = SettingSpec('needs', str, True, (), Setting(choices=('one_round',)))
+
+
+def names() -> list[str]:
+  """Returns the names of the installed method files."""
+  return sorted(path.stem for path in _FOLDER.glob('*.flags'))
+
+
+def path_of(name: str | os.PathLike) -> pathlib.Path:
+  """Returns the method file of a name or a path."""
+  path = pathlib.Path(name)
+  found = path if path.suffix else _FOLDER / f'{name}.flags'
+  if not found.is_file():
+    raise ValueError(
+      f'--method={name} is unknown.{registry.hint(str(name), names())} Choose '
+      f'one of {", ".join(names())}, or the path of a .flags file.'
+    )
+  return found
+
+
+def label(name: str | os.PathLike) -> str:
+  """Returns the name that tables show for a method."""
+  return pathlib.Path(name).stem if name else ''
+
+
+def read(name: str | os.PathLike) -> dict[str, Any]:
+  """Returns the fields and settings of a method file, and its `needs`.
+
+  Raises:
+    ValueError: The file contains a flag of the task, or a setting of a
+      component that it does not select.
+  """
+  path = path_of(name)
+  known = {**FIELDS, 'needs': _NEEDS}
+  found = flagfile.read(path, known, catalog.known_settings())
+  _NEEDS.checked('needs', found.get('needs', ()))
+  roles = _roles(found, of_task=False)
+  settings = _settings(found)
+  unused = Selection(roles, settings).unused
+  for key in found:
+    if key in unused:
+      raise ValueError(
+        f'{path}: --{key} is a setting of a component that the file does not '
+        'select: remove it.'
+      )
+    if key in OF_OPTIMIZER and 'client_optimizer' not in found:
+      raise ValueError(
+        f'{path}: --{key} needs --client_optimizer in the same file.'
+      )
+    allowed = (*OF_METHOD, *OF_OPTIMIZER, 'needs')
+    if key not in allowed and key not in settings:
+      raise ValueError(
+        f'{path}: --{key} describes a task, not a method: remove it.'
+      )
+  return found
+
+
+def expanded(
+  values: Mapping[str, Any], typed: Collection[str] = ()
+) -> dict[str, Any]:
+  """Replaces the method of a task by that of the method file.
+
+  Args:
+    values: Values by field or setting. `method` is the name or the path of a
+      method file; without it, the values are returned unchanged.
+    typed: Names of values that are stronger than the method file.
+
+  Raises:
+    ValueError: Raised as by `read`, or the task does not fit the method.
+  """
+  values = dict(values)
+  name = values.pop('method', '')
+  if not name:
+    return values
+  own = read(name)
+  needs = own.pop('needs', ())
+  replaced = {*OF_METHOD}
+  if 'client_optimizer' in own:
+    replaced |= {*OF_OPTIMIZER}
+  task = {k: v for k, v in values.items() if k not in replaced}
+  roles = _roles(task, of_task=True)
+  if 'client_optimizer' in own:
+    del roles['client_optimizer']
+  # A setting of the task may be of a component that it does not select.
+  of_task = catalog.settings_of_roles(tuple(roles))
+  settings = _settings(task)
+  dropped = {*Selection(roles, settings).unused} - of_task.keys()
+  task = {k: v for k, v in task.items() if k not in dropped}
+  made = {**task, **own, **{k: v for k, v in values.items() if k in typed}}
+  rounds = FIELDS['num_rounds']
+  number = rounds.checked('num_rounds', made.get('num_rounds', rounds.default))
+  if 'one_round' in needs and number != 1:
+    raise ValueError(
+      f'--method={name} pools the clients once: set --num_rounds=1.'
+    )
+  return made
+
+
+def _settings(values):
+  return {key: value for key, value in values.items() if '.' in key}
+
+
+def _roles(values, of_task):
+  """Returns the roles of the task, or those of a method file."""
+  return catalog.roles(
+    values,
+    [
+      role
+      for role in ROLES
+      if (role not in OF_METHOD if of_task else role in OF_METHOD)
+      or (role == 'client_optimizer' and (of_task or role in values))
+    ],
+  )

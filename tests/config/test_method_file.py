@@ -1,0 +1,111 @@
+"""Tests of whole methods by name: `--method=NAME`."""
+
+from absl import flags
+import pytest
+
+from bfl_tf import runs
+from bfl_tf.config import catalog, flagfile, method_file
+from bfl_tf.config.config import Config, FIELDS
+from bfl_tf.federation.plan import Plan
+from bfl_tf.runs import flags_file
+
+_TASK = {
+  'partition': 'dirichlet',
+  'dirichlet.alpha': 0.3,
+  'mlp.hidden_units': (7,),
+  'shards.classes_per_client': 3,
+  'client_optimizer': 'adam',
+  'client_learning_rate': 0.02,
+  'adam.beta_1': 0.8,
+  'flipout.temperature': 0.003,
+  'weighting': 'equal',
+  'server_step': ('momentum',),
+  'momentum.decay': 0.3,
+}
+
+
+@pytest.mark.parametrize('name', method_file.names())
+def test_every_method_file_makes_a_plan(name):
+  plan = Plan.of(Config.of({'num_rounds': 1, 'method': name}))
+  assert plan.config.method == name
+
+
+def test_a_method_replaces_the_method_of_the_task_and_nothing_else():
+  pvi = Config.of({**_TASK, 'method': 'pvi'})
+  assert pvi.settings == {
+    'dirichlet.alpha': 0.3,
+    'mlp.hidden_units': (7,),
+    'adam.beta_1': 0.8,
+    'flipout.prior_scale': 1.0,
+    'pvi.damping': 0.1,
+  }
+  assert (pvi.weighting, pvi.server_step) == ('auto', ())
+  assert pvi.client_learning_rate == 0.02
+  # A method that names an optimizer has its own rate and settings.
+  ivon = Config.of({**_TASK, 'method': 'ivon'})
+  assert ivon.client_learning_rate == 0.003
+  assert 'adam.beta_1' not in ivon.settings
+  # A setting of a component of the task that a grid may select.
+  shards = Config.of({**_TASK, 'method': 'pvi', 'partition': 'shards'})
+  assert shards.get('shards.classes_per_client') == 3
+  assert pvi.replace(method='ivon') == ivon
+  assert pvi.replace(method='ivon').replace(seed=1).method == 'ivon'
+
+
+def test_typed_flags_are_stronger_than_a_method_and_files_are_weaker(tmp_path):
+  task = tmp_path / 'task.flags'
+  task.write_text('--pvi.damping=0.9\n--seed=5\n--weighting=equal\n')
+  for words in (
+    ['--pvi.damping=0.3', '--method=pvi', f'--flagfile={task}'],
+    [f'--flagfile={task}', '--method=pvi', '--pvi.damping=0.3', '--seed=6'],
+  ):
+    values = flags.FlagValues()
+    flagfile.define(values, FIELDS)
+    known = catalog.known_settings()
+    rest, given = flagfile.split(values, ['run', *words], known)
+    values(rest)
+    found = {**flagfile.fields(values, FIELDS), **given.texts}
+    config = Config.of({**found, 'method': values.method}, given.typed)
+    assert (config.get('pvi.damping'), config.weighting) == (0.3, 'auto')
+    assert config.seed == 5 + ('--seed=6' in words)
+
+
+def test_the_name_of_a_method_is_a_label_outside_of_the_identity(tmp_path):
+  config = Config.of({'method': 'pvi', 'pvi.damping': 0.5}, ['pvi.damping'])
+  (tmp_path / 'flags.txt').write_text(flags_file.text(config))
+  read = runs.read_config(tmp_path)
+  assert read == config and read.method == 'pvi'
+  assert read.get('pvi.damping') == 0.5
+  assert 'method' not in flags_file.identity(config)
+
+
+@pytest.mark.parametrize(
+  ('text', 'named'),
+  [
+    ('--num_rounds=3', 'num_rounds'),
+    ('--seed=3', 'seed'),
+    ('--mlp.hidden_units=3', 'mlp.hidden_units'),
+    ('--pvi.damping=0.3', 'pvi.damping'),
+    ('--client_learning_rate=1', 'client_optimizer'),
+    ('--needs=two_rounds', 'needs'),
+    ('--method=pvi', 'method'),
+  ],
+)
+def test_a_flag_that_no_method_has_is_rejected(tmp_path, text, named):
+  path = tmp_path / 'mine.flags'
+  path.write_text(f'--pooling=lp\n{text}\n')
+  with pytest.raises(ValueError, match=named):
+    Config.of({'method': str(path)})
+
+
+@pytest.mark.parametrize(
+  ('values', 'named'),
+  [
+    ({'method': 'pvy'}, "'pvi'"),
+    ({'method': 'fl_swag'}, '--num_rounds=1'),
+    ({'method': 'ivon', 'pvi.damping': 0.3}, 'pvi.damping'),
+  ],
+)
+def test_a_task_that_does_not_fit_is_rejected(values, named):
+  with pytest.raises(ValueError, match=named):
+    Config.of(values, typed=values)
